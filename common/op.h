@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One NCCL call ("op") in the vocabulary of docs/design.md section 3, as every part after the
+ * flight record speaks of it: the record reader produces it, messages carry it, the engine reasons
+ * about it, reports print it. The numbers of the enums are written into flight records, messages
+ * and bundles: append only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cw_op_kind {
+	CW_OP_NONE = 0,
+
+	/* collectives: counted by coll_seq */
+	CW_OP_ALL_REDUCE = 1,
+	CW_OP_BROADCAST = 2, /* ncclBroadcast and ncclBcast */
+	CW_OP_REDUCE = 3,
+	CW_OP_ALL_GATHER = 4,
+	CW_OP_REDUCE_SCATTER = 5,
+	CW_OP_ALL_TO_ALL = 6,
+	CW_OP_GATHER = 7,
+	CW_OP_SCATTER = 8,
+
+	/* point to point: counted by p2p_seq per peer and direction */
+	CW_OP_SEND = 16,
+	CW_OP_RECV = 17,
+
+	/* one-sided */
+	CW_OP_PUT_SIGNAL = 24,
+	CW_OP_SIGNAL = 25,
+	CW_OP_WAIT_SIGNAL = 26,
+
+	/* calls that block the host until other ranks arrive */
+	CW_OP_COMM_INIT = 32,
+	CW_OP_COMM_SPLIT = 33,
+	CW_OP_COMM_SHRINK = 34,
+	CW_OP_COMM_GROW = 35,
+	CW_OP_COMM_FINALIZE = 36,
+	CW_OP_COMM_DESTROY = 37,
+	CW_OP_COMM_ABORT = 38,
+	CW_OP_COMM_REVOKE = 39,
+	CW_OP_WINDOW_REGISTER = 40,
+	CW_OP_WINDOW_DEREGISTER = 41,
+	CW_OP_DEV_COMM_CREATE = 42,
+	CW_OP_GROUP_END = 43, /* the outermost ncclGroupEnd */
+
+	CW_OP_GRAPH_LAUNCH = 48,
+
+	CW_OP__MAX = 64,
+};
+
+/* The values of ncclDataType_t (nccl.h 2.28). */
+enum cw_dtype {
+	CW_DTYPE_INT8 = 0,
+	CW_DTYPE_UINT8 = 1,
+	CW_DTYPE_INT32 = 2,
+	CW_DTYPE_UINT32 = 3,
+	CW_DTYPE_INT64 = 4,
+	CW_DTYPE_UINT64 = 5,
+	CW_DTYPE_FP16 = 6,
+	CW_DTYPE_FP32 = 7,
+	CW_DTYPE_FP64 = 8,
+	CW_DTYPE_BF16 = 9,
+	CW_DTYPE_FP8_E4M3 = 10,
+	CW_DTYPE_FP8_E5M2 = 11,
+	CW_DTYPE__MAX,
+	CW_DTYPE_NONE = 255,
+};
+
+/* The values of ncclRedOp_t (nccl.h 2.28); every user-made operator becomes PREMULSUM. */
+enum cw_redop {
+	CW_REDOP_SUM = 0,
+	CW_REDOP_PROD = 1,
+	CW_REDOP_MAX = 2,
+	CW_REDOP_MIN = 3,
+	CW_REDOP_AVG = 4,
+	CW_REDOP_PREMULSUM = 5,
+	CW_REDOP__MAX,
+	CW_REDOP_NONE = 255,
+};
+
+/* How far an op has come on the device. */
+enum cw_progress {
+	CW_PROGRESS_UNKNOWN = 0, /* not tracked: never read as "not completed" */
+	CW_PROGRESS_ENQUEUED = 1,
+	CW_PROGRESS_REACHED = 2, /* the stream got to it */
+	CW_PROGRESS_COMPLETED = 3,
+};
+
+/* Bits of cw_op.flags. */
+enum {
+	CW_OPF_RETURNED = 1 << 0, /* the host call came back */
+	CW_OPF_GROUPED = 1 << 1,  /* inside ncclGroupStart/End */
+	CW_OPF_QUEUED = 1 << 2,   /* in a group that has not reached its outermost end */
+	CW_OPF_DROPPED = 1 << 3,  /* its group was simulated or failed: never launched */
+	CW_OPF_CAPTURED = 1 << 4, /* into a CUDA graph: a template, not a launch */
+	CW_OPF_IN_PLACE = 1 << 5,
+	CW_OPF_NO_COUNT = 1 << 6,    /* rank-local or empty: has no coll_seq */
+	CW_OPF_IN_PROGRESS = 1 << 7, /* returned ncclInProgress (non-blocking comm) */
+};
+
+#define CW_PEER_NONE (-1)
+
+struct cw_op {
+	uint8_t kind;      /* enum cw_op_kind */
+	uint8_t dtype;     /* enum cw_dtype */
+	uint8_t redop;     /* enum cw_redop */
+	uint8_t progress;  /* enum cw_progress */
+	uint16_t flags;    /* CW_OPF_* */
+	int16_t result;    /* ncclResult_t, valid with CW_OPF_RETURNED */
+	int32_t root;      /* CW_PEER_NONE when the kind has none */
+	int32_t peer;      /* comm rank of the counterpart of send/recv, else CW_PEER_NONE */
+	uint64_t count;    /* elements, as passed to NCCL */
+	uint64_t bytes;    /* of one rank's contribution; 0 where it has no meaning */
+	uint64_t coll_seq; /* from 1; 0 = not counted */
+	uint64_t p2p_seq;  /* from 1, per peer and direction; 0 = not p2p */
+	uint64_t op_index; /* from 1, per rank and comm; local order only */
+	uint64_t group_id; /* 0 = not grouped; local to the rank */
+	uint64_t stream;   /* the handle as a number; local to the process */
+	uint32_t tid;      /* host thread, as gettid() */
+	/*
+	 * In the timeline of the container: a record's clock (CLOCK_MONOTONIC of the rank's host),
+	 * or, in a snapshot, the leader's. return_ns is 0 without CW_OPF_RETURNED.
+	 */
+	int64_t enter_ns;
+	int64_t return_ns;
+};
+
+/* "all_reduce", "send", "comm_init", …; never NULL ("op-N" for numbers not known here). Any thread.
+ */
+const char *cw_op_kind_name(unsigned kind);
+
+/* "bf16", "fp32", "int64", …; "none" for CW_DTYPE_NONE, "dtype-?" when unknown. */
+const char *cw_dtype_name(unsigned dtype);
+
+/* "sum", "premulsum", …; "none" for CW_REDOP_NONE. */
+const char *cw_redop_name(unsigned redop);
+
+/* Reverse look-ups; -1 when the name is unknown. */
+int cw_op_kind_from_name(const char *name);
+int cw_dtype_from_name(const char *name);
+int cw_redop_from_name(const char *name);
+
+/* Size of one element in bytes, 0 when unknown. */
+size_t cw_dtype_bytes(unsigned dtype);
+
+static inline bool cw_op_is_collective(unsigned kind)
+{
+	return kind >= CW_OP_ALL_REDUCE && kind <= CW_OP_SCATTER;
+}
+
+static inline bool cw_op_is_p2p(unsigned kind)
+{
+	return kind == CW_OP_SEND || kind == CW_OP_RECV;
+}
+
+/* Init, split, finalize and the like: the host waits for other ranks. */
+static inline bool cw_op_blocks_host(unsigned kind)
+{
+	return kind >= CW_OP_COMM_INIT && kind <= CW_OP_GROUP_END;
+}
+
+/*
+ * One line for people: "all_reduce #40213 bf16 x 1048576 sum", "broadcast #7 fp32 x 12 root 3",
+ * "send #4 int64 x 10 to 2". Writes at most len bytes including the NUL; returns buf.
+ */
+char *cw_op_format(const struct cw_op *op, char *buf, size_t len);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signature of a collective and the rolling hash over a communicator's history (docs/design.md
+ * section 4). The agent computes it on the hot path, the tests and the engine recompute it, so it
+ * is one piece of inline code.
+ *
+ * What belongs in: kind, redop, root, and either (dtype, count) or, where NCCL itself moves bytes
+ * (all_gather, broadcast, all-to-all, gather, scatter), the number of bytes alone. A false
+ * difference would be a false alarm with the word "certain" on it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/op.h"
+
+#define CW_HASH_INIT UINT64_C(0x636f6c6c77617463) /* "collwatc" */
+
+/* A checkpoint (coll_seq, hash) is stored at the first commit at or after each multiple of this. */
+#define CW_CHECKPOINT_EVERY 64
+
+/* splitmix64's finaliser: a bijection with full avalanche (Steele, Lea, Flood, OOPSLA 2014). */
+static inline uint64_t cw_hash_mix64(uint64_t x)
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* h = mix(h, v): order matters. */
+static inline uint64_t cw_hash_step(uint64_t h, uint64_t v)
+{
+	return cw_hash_mix64(h ^ cw_hash_mix64(v));
+}
+
+/* True where two calls that move the same number of bytes are the same op to NCCL. */
+static inline bool cw_signature_is_bytewise(unsigned kind)
+{
+	return kind == CW_OP_ALL_GATHER || kind == CW_OP_BROADCAST || kind == CW_OP_ALL_TO_ALL ||
+	       kind == CW_OP_GATHER || kind == CW_OP_SCATTER;
+}
+
+/*
+ * kind, dtype, redop: the enums of common/op.h; root: CW_PEER_NONE when the kind has none; count in
+ * elements, bytes of one rank's contribution. The fields a kind does not have are ignored.
+ */
+static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redop, int32_t root,
+				    uint64_t count, uint64_t bytes)
+{
+	bool bytewise = cw_signature_is_bytewise(kind);
+	uint64_t shape = bytewise ? bytes : count;
+	uint64_t what = (uint64_t)kind << 56 | (uint64_t)(bytewise ? 0 : (dtype & 0xff) + 1) << 40 |
+			(uint64_t)(bytewise ? 0 : (redop & 0xff) + 1) << 32 |
+			(uint64_t)(uint32_t)root;
+
+	return cw_hash_step(cw_hash_mix64(what), shape);
+}
+
+/*
+ * A group is one step: its signatures are added up (so their order inside the group does not
+ * matter) and mixed in at once. A group of one op hashes as the same op without a group.
+ */
+static inline uint64_t cw_hash_commit(uint64_t h, uint64_t signature_sum)
+{
+	return cw_hash_step(h, signature_sum);
+}
