@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The input of the engine: what was known about one job at one instant.
+ *
+ * Plain data: no clock, no descriptors, no callbacks. The daemon fills it from digests and windows,
+ * the CLI from a bundle, the suite from scenario files, the benchmark from a generator; the engine
+ * cannot tell which. All times are ns on one timeline, that of the snapshot's maker; `now_ns` is
+ * the instant it describes. Ranks are named by index into `ranks` everywhere inside; the number
+ * people know is `ranks[i].rank`.
+ *
+ * Absence is explicit: a counter without its CW_KNOWN_ bit, a window that is NULL, a member without
+ * a rank say "not visible", and the engine must treat them so (never as zero).
+ *
+ * Ownership: one arena-like owner. cw_snapshot_new() makes an empty one, the cw_snapshot_add_*
+ * functions grow it, cw_snapshot_free() frees all. Pointers into the arrays are invalidated by the
+ * next add of the same array. Not thread-safe; no blocking; the only failure is -ENOMEM or a limit
+ * (-E2BIG).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/op.h"
+
+#define CW_SNAP_NONE UINT32_MAX
+
+/* Limits: a snapshot is built from untrusted data. */
+#define CW_SNAP_MAX_RANKS (1u << 20)
+#define CW_SNAP_MAX_COMMS (1u << 22)
+#define CW_SNAP_MAX_MEMBERS (1u << 24)
+
+enum cw_liveness {
+	CW_LIVE_UNKNOWN = 0,
+	CW_LIVE_ALIVE = 1,
+	CW_LIVE_STOPPED = 2, /* state T, no tracer */
+	CW_LIVE_TRACED = 3,  /* stopped by a debugger */
+	CW_LIVE_EXITED = 4,  /* exit(exit_code) */
+	CW_LIVE_KILLED = 5,  /* by term_signal */
+	CW_LIVE_GONE = 6,    /* ended, the kernel did not say how */
+	CW_LIVE__MAX,
+};
+
+static inline bool cw_liveness_is_dead(unsigned l)
+{
+	return l == CW_LIVE_EXITED || l == CW_LIVE_KILLED || l == CW_LIVE_GONE;
+}
+
+enum cw_node_state {
+	CW_NODE_REPORTING = 0,
+	CW_NODE_SILENT = 1,       /* no digest for longer than the limit; maybe only slow */
+	CW_NODE_SAID_GOODBYE = 2, /* its daemon restarts: wait for it */
+	CW_NODE_UNREACHABLE = 3,  /* was reporting, stopped without goodbye, reconnect refused */
+};
+
+struct cw_snap_node {
+	const char *name; /* owned by the snapshot */
+	uint32_t state;   /* enum cw_node_state */
+	int64_t last_digest_ns;
+};
+
+enum {                               /* cw_snap_rank.flags */
+       CW_RANKF_HAS_RECORD = 1 << 0, /* a flight record was read: counters can be trusted */
+       CW_RANKF_SHUTDOWN =
+	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
+       CW_RANKF_OOM_KILLED = 1 << 2,
+       CW_RANKF_PYTHON = 1 << 3,     /* Python stacks are armed */
+       CW_RANKF_D_STATE = 1 << 4,    /* its main thread is in uninterruptible sleep */
+       CW_RANKF_BUSY_CHILD = 1 << 5, /* a descendant makes headway */
+       CW_RANKF_BEATING = 1 << 6,    /* the agent's thread beats */
+};
+
+struct cw_snap_rank {
+	int32_t rank; /* label; -1 = unknown */
+	uint32_t node;
+	int32_t pid;
+	int32_t device; /* -1 = unknown */
+	uint64_t start_ticks;
+	uint32_t liveness; /* enum cw_liveness */
+	uint32_t flags;    /* CW_RANKF_* */
+	int32_t exit_code;
+	int32_t term_signal;
+	int64_t ended_ns;   /* 0 = alive or unknown */
+	int64_t sampled_ns; /* when these facts were read */
+	int64_t headway_ns; /* last time the process made headway (design section 9); 0 = unknown */
+	uint32_t nccl_version;
+	uint64_t env_hash;
+	uint64_t dropped;       /* of its record: >0 lowers confidence */
+	const char *headway_by; /* what moved last: "cpu", "io", "child", …; owned, may be NULL */
+	const char *command;    /* owned, may be NULL */
+	/* Host-blocking call in progress outside any known comm; kind CW_OP_NONE = none. */
+	struct cw_op host_call;
+	uint64_t host_call_comm_id;
+};
+
+enum { /* cw_snap_member.known */
+       CW_KNOWN_ENTERED = 1 << 0,
+       CW_KNOWN_RETURNED = 1 << 1,
+       CW_KNOWN_REACHED = 1 << 2,
+       CW_KNOWN_COMPLETED = 1 << 3,
+       CW_KNOWN_HASH = 1 << 4,
+       CW_KNOWN_P2P = 1 << 5,
+};
+
+#define CW_SNAP_CHECKPOINTS 4
+
+struct cw_snap_checkpoint {
+	uint64_t coll_seq; /* 0 = unused */
+	uint64_t hash;
+};
+
+struct cw_snap_p2p {
+	uint32_t peer; /* comm rank */
+	uint64_t sends, recvs;
+	uint64_t send_hash, recv_hash;
+};
+
+/* One rank's view of one comm. Index in the comm's members = comm rank. */
+struct cw_snap_member {
+	uint32_t rank;  /* index into ranks; CW_SNAP_NONE = nobody has reported as this member */
+	uint32_t state; /* enum cw_comm_state (common/record_layout.h) */
+	uint32_t known; /* CW_KNOWN_* */
+	uint32_t pending_count;
+	uint64_t coll_entered;   /* highest coll_seq whose call was entered */
+	uint64_t coll_returned;  /* … returned to the host */
+	uint64_t coll_reached;   /* … its stream got to */
+	uint64_t coll_completed; /* … completed on the device */
+	uint64_t op_index;       /* ops entered */
+	uint64_t hash_seq, hash; /* rolling hash after coll_seq hash_seq */
+	struct cw_snap_checkpoint checkpoints[CW_SNAP_CHECKPOINTS]; /* newest first */
+	struct cw_op *pending; /* oldest op that has not completed (or, unknown, not returned);
+				* owned, NULL = none */
+	struct cw_op *last;    /* newest op entered; owned, NULL = none */
+	struct cw_op *window;  /* last ops, oldest first, owned; NULL = not fetched */
+	uint32_t n_window;
+	uint32_t n_p2p;
+	struct cw_snap_p2p *p2p; /* owned */
+	uint64_t window_lost;    /* ops before window[0] that the record no longer holds */
+	int64_t window_ns;       /* when the window was read; 0 = not fetched */
+	int64_t progress_ns;     /* last time a counter of this member moved */
+	int64_t interval_ns;     /* median between completions, 0 = unknown */
+	uint64_t sends, recvs;
+	int32_t async_error, last_result;
+	const char *last_error; /* owned, may be NULL */
+};
+
+struct cw_snap_comm {
+	uint64_t id;
+	uint64_t parent_id;
+	uint64_t nccl_hash;
+	uint32_t instance;
+	uint32_t split_ordinal;
+	int32_t split_color;
+	uint32_t nranks;                /* members has this many entries */
+	const char *name;               /* owned, may be NULL */
+	struct cw_snap_member *members; /* owned */
+};
+
+/* Defaults are those of docs/design.md section 9: cw_thresholds_default(). All in ns. */
+struct cw_thresholds {
+	int64_t stall_min_ns, stall_max_ns; /* clamp of T */
+	uint32_t stall_factor;              /* T = factor × median interval */
+	int64_t first_op_ns, first_op_per_rank_ns;
+	int64_t proof_ns;         /* alert this long after a proof is first seen */
+	int64_t confirm_ns;       /* between the two equal readings */
+	int64_t window_after_ns;  /* fetch windows of a comm whose oldest pending op is this old */
+	int64_t no_headway_ns;    /* no_headway_after */
+	int64_t headway_alert_ns; /* alert on a rank that makes headway: max(this, 3 × longest) */
+	int64_t in_collective_ns; /* unchanged progress words */
+	int64_t node_silent_ns;
+	uint64_t bytes_per_s; /* worst bandwidth assumed for large ops; 0 = not used */
+};
+
+enum cw_policy { CW_POLICY_TRAINING = 0, CW_POLICY_SERVING = 1, CW_POLICY_OFF = 2 };
+
+struct cw_snapshot {
+	int64_t now_ns;          /* the instant described */
+	int64_t wall_ns;         /* the same instant as wall time, for people; 0 = unknown */
+	const char *job;         /* label; owned */
+	const char *group;       /* where rank numbers come from, e.g. "RANK"; owned */
+	uint32_t policy;         /* enum cw_policy */
+	uint32_t ranks_expected; /* 0 = unknown */
+	struct cw_thresholds thresholds;
+	struct cw_snap_node *nodes;
+	struct cw_snap_rank *ranks;
+	struct cw_snap_comm *comms;
+	uint32_t n_nodes, n_ranks, n_comms;
+	const char **notes; /* what could not be seen; owned */
+	uint32_t n_notes;
+	struct cw_snap_store *store; /* private: owner of all of the above */
+};
+
+struct cw_thresholds cw_thresholds_default(void);
+
+/* NULL = out of memory. */
+struct cw_snapshot *cw_snapshot_new(void);
+/* Takes NULL; returns NULL. */
+struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
+
+/* Each copies the strings it is given (NULL allowed) and returns 0, -ENOMEM or -E2BIG. */
+int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group);
+int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
+int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
+/* Copies *rank, including headway_by and command. */
+int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
+			 uint32_t *ret_index);
+/*
+ * Copies the scalars and the name of *comm; makes nranks members with rank CW_SNAP_NONE. The
+ * returned pointer to the comm holds until the next add_comm.
+ */
+int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
+			 uint32_t *ret_index);
+/*
+ * Fills member comm_rank of comm `comm` with a copy of *member (pending, last, window, p2p and
+ * last_error included). -EINVAL when comm or comm_rank is out of range or the place is taken.
+ */
+int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			   const struct cw_snap_member *member);
+/* Copies a window into a member that is already set; replaces an earlier one. */
+int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns);
+
+/* Look-up by (id, instance); CW_SNAP_NONE = not there. O(1). */
+uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: a snapshot goes in, a verdict comes out (docs/design.md section 10). Pure: the same
+ * snapshot gives the same verdict on any machine, live or months later.
+ *
+ * A verdict says what the snapshot shows *if* the pending ops stay as they are. Whether they have
+ * been pending long enough to bother anybody is the business of analysis/stall.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/snapshot.h"
+#include "common/op.h"
+
+enum cw_class {
+	CW_CLASS_HEALTHY = 0, /* nobody waits for anything that cannot come */
+	CW_CLASS_PROCESS_DEAD,
+	CW_CLASS_NODE_UNREACHABLE,
+	CW_CLASS_NEVER_ENTERED,
+	CW_CLASS_MISMATCH,
+	CW_CLASS_DEADLOCK,
+	CW_CLASS_P2P_UNMATCHED,
+	CW_CLASS_INIT_STUCK,
+	CW_CLASS_DEVICE_STALLED,
+	CW_CLASS_IN_COLLECTIVE,
+	CW_CLASS_SLOW,
+	CW_CLASS_UNKNOWN, /* somebody waits, the evidence does not say for whom */
+	CW_CLASS__MAX,
+};
+
+enum cw_confidence {
+	CW_CONFIDENCE_POSSIBLE = 0,
+	CW_CONFIDENCE_LIKELY = 1,
+	CW_CONFIDENCE_CERTAIN = 2,
+};
+
+struct cw_culprit {
+	uint32_t rank;    /* index into snapshot.ranks */
+	char reason[256]; /* for people: where it is and what it is doing */
+};
+
+/* Ranks that did the same thing at the call in question. */
+struct cw_side {
+	uint32_t *ranks; /* indices, ascending by label */
+	uint32_t n_ranks;
+	bool has_op; /* false: these ranks have not entered it */
+	struct cw_op op;
+};
+
+/* rank waits, inside op on comm, for waits_for. */
+struct cw_wait {
+	uint32_t rank;
+	uint32_t comm;
+	struct cw_op op;
+	uint32_t waits_for; /* rank index; CW_SNAP_NONE = a member nobody has reported as */
+};
+
+struct cw_alternative {
+	uint32_t klass; /* enum cw_class */
+	uint32_t *culprits;
+	uint32_t n_culprits;
+	double probability;
+	char reason[256];
+};
+
+struct cw_verdict {
+	uint32_t klass;      /* enum cw_class */
+	const char *detail;  /* static: "outside_nccl", "count", "stopped", …; "" = none */
+	uint32_t confidence; /* enum cw_confidence */
+	/*
+	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
+	 * rank others wait for (design section 9, first row).
+	 */
+	bool is_proof;
+	/* True where more evidence would help: windows of `wanted` have not been fetched. */
+	bool wants_windows;
+
+	struct cw_culprit *culprits;
+	uint32_t n_culprits;
+	uint32_t *victims; /* rank indices, ascending by label */
+	uint32_t n_victims;
+
+	uint32_t comm; /* where: index into snapshot.comms; CW_SNAP_NONE = nowhere in particular */
+	uint64_t coll_seq;
+	struct cw_side *sides;
+	uint32_t n_sides;
+	struct cw_wait *chain; /* from a victim to the culprit, or the cycle of a deadlock */
+	uint32_t n_chain;
+	struct cw_alternative *alternatives;
+	uint32_t n_alternatives;
+	char **ruled_out; /* sentences */
+	uint32_t n_ruled_out;
+	uint32_t *wanted; /* comm indices whose windows are wanted */
+	uint32_t n_wanted;
+
+	int64_t waiting_since_ns; /* enter time of the oldest op anybody waits in; 0 = none */
+	int64_t last_progress_ns; /* newest movement on the comms concerned; 0 = unknown */
+	char summary[512];        /* one line for people */
+};
+
+/*
+ * Fills *ret with the verdict on snap; the caller owns it and calls cw_verdict_fini(). Loop thread
+ * or any; does not block; O(ranks + members + window ops). Returns 0 or -ENOMEM (then *ret is
+ * untouched).
+ */
+int cw_verdict_compute(const struct cw_snapshot *snap, struct cw_verdict *ret);
+
+/* Takes a zeroed verdict too. */
+void cw_verdict_fini(struct cw_verdict *v);
+
+/* "never_entered" …, "certain" …; never NULL. From names: -1 when unknown. */
+const char *cw_class_name(unsigned klass);
+const char *cw_confidence_name(unsigned confidence);
+int cw_class_from_name(const char *name);
+int cw_confidence_from_name(const char *name);
+
+/*
+ * Identity of what the verdict is about: hash of (comm id, coll_seq, waiting), never of culprits
+ * or class, so that it stays the same while the class is refined. 0 for a healthy verdict.
+ */
+uint64_t cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
