@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time, injected: modules take a clock, tests pass a fake one. */
+#pragma once
+
+#include <stdint.h>
+
+struct cw_clock {
+	int64_t (*monotonic_ns)(void *user);
+	int64_t (*wall_ns)(void *user);
+	void *user;
+};
+
+/* CLOCK_MONOTONIC and CLOCK_REALTIME. */
+extern const struct cw_clock cw_clock_system;
+
+static inline int64_t cw_clock_now_ns(const struct cw_clock *c)
+{
+	return c->monotonic_ns(c->user);
+}
+
+static inline int64_t cw_clock_wall_ns(const struct cw_clock *c)
+{
+	return c->wall_ns(c->user);
+}
+
+#define CW_NS_PER_S INT64_C(1000000000)
+#define CW_NS_PER_MS INT64_C(1000000)
+
+/* "2026-11-21T07:53:33.123Z" into buf[32]; returns buf. */
+char *cw_wall_format(int64_t wall_ns, char *buf);
+/* -1 when text is not of that form. */
+int64_t cw_wall_parse(const char *text);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sentence for people beside a negative errno, for functions with human causes (config, command
+ * line, handshakes). Callers that do not care pass NULL.
+ */
+#pragma once
+
+struct cw_err {
+	char text[512];
+};
+
+/* Fills err (NULL allowed) and returns -errno_value. */
+int cw_err_set(struct cw_err *err, int errno_value, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));

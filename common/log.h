@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Logging for daemon and CLI (never the agent): one line per call to stderr, with "<N>" priority
+ * prefixes when stderr is the journal's stream. Thread: main thread only. May block on stderr.
+ *
+ * Say what failed, on which object, and "…, ignoring" when going on; ids as job= comm= rank= inc=.
+ */
+#pragma once
+
+enum cw_log_level {
+	CW_LOG_ERR = 3,
+	CW_LOG_WARN = 4,
+	CW_LOG_NOTICE = 5,
+	CW_LOG_INFO = 6,
+	CW_LOG_DEBUG = 7,
+};
+
+/* Default: CW_LOG_NOTICE. */
+void cw_log_set_level(int level);
+int cw_log_level_from_name(const char *name); /* -1 = unknown */
+
+void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_err(...) cw_log(CW_LOG_ERR, __VA_ARGS__)
+#define log_warn(...) cw_log(CW_LOG_WARN, __VA_ARGS__)
+#define log_notice(...) cw_log(CW_LOG_NOTICE, __VA_ARGS__)
+#define log_info(...) cw_log(CW_LOG_INFO, __VA_ARGS__)
+#define log_debug(...) cw_log(CW_LOG_DEBUG, __VA_ARGS__)
+
+/*
+ * Sent to the journal with fields when stderr is connected to it ("KEY=value" strings, NULL ends
+ * the list), else as a plain line. message_id: 32 hex digits fixed per kind of event, or NULL.
+ */
+void cw_log_event(int level, const char *message_id, const char *text, const char *const *fields);

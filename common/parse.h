@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strict number and unit parsers: whole string or -EINVAL, range or -ERANGE. */
+#pragma once
+
+#include <stdint.h>
+
+int cw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+int cw_parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
+/* "90s", "500ms", "10min", "1h", "30d"; a unit is required except for 0. */
+int cw_parse_duration_ns(const char *text, int64_t *ret_ns);
+/* "512KiB", "1GiB", "0"; a unit is required except for 0. */
+int cw_parse_bytes(const char *text, uint64_t *ret);
+/* "12 s", "350 ms", "2 min 5 s" for people; returns buf. */
+char *cw_format_duration(int64_t ns, char *buf, unsigned len);

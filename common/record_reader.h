@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads flight records (common/record_layout.h): hostile input, read with pread(2) into own memory
+ * and checked there, never mapped. Knows version 1 and skips what later versions append.
+ *
+ * Not thread-safe. Does not block beyond a pread of memory or a file.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/op.h"
+#include "common/record_layout.h"
+
+struct cw_record;
+
+/*
+ * Takes fd (also on failure). require_seals: demand a tmpfs memfd with SHRINK, GROW and
+ * FUTURE_WRITE seals, as the daemon must; false for files. -EPERM unsealed or foreign, -EBADMSG not
+ * a record or inconsistent, -EFBIG, -ENOTSUP version, -ENOMEM; err says more.
+ */
+int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw_err *err);
+struct cw_record *cw_record_close(struct cw_record *rec);
+
+int cw_record_fd(const struct cw_record *rec);
+
+/*
+ * Reads header and the identity part of all used comm entries anew. 0, or -EBADMSG/-EIO: the
+ * previous contents stay.
+ */
+int cw_record_refresh(struct cw_record *rec);
+
+/* As of the last refresh; strings are NUL-terminated and printable. */
+const struct cw_rec_header *cw_record_header(const struct cw_record *rec);
+
+struct cw_record_comm {
+	uint32_t index;           /* entry in the record */
+	struct cw_rec_comm entry; /* entry.ops is not filled: use the functions below */
+};
+
+/* Comms in use (state != FREE) as of the last refresh; borrowed until the next. */
+const struct cw_record_comm *cw_record_comms(const struct cw_record *rec, size_t *ret_n);
+
+/* A comm's progress, joined from the words of all its slots. */
+struct cw_record_progress {
+	bool known;          /* false: no words, or some op on the comm had no slot */
+	uint64_t reached_op; /* op_index; every counted op up to this one was reached */
+	uint64_t completed_op;
+};
+
+/*
+ * The last ops of a comm, oldest first, from its own ring and, when max is larger, the bulk ring;
+ * with op.progress filled in from the progress words and p2p/collective numbers as in struct cw_op.
+ * Writes at most max ops; *ret_lost = ops of the comm older than the first one returned.
+ */
+int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, struct cw_op *ops,
+		     size_t max, size_t *ret_n, uint64_t *ret_lost);
+
+/*
+ * Counters a digest needs, derived from the comm's last ops and the progress words.
+ */
+struct cw_record_state {
+	bool has_pending, has_last, reached_known, completed_known;
+	uint32_t pending_count;
+	struct cw_op pending; /* oldest op not completed; completion unknown: oldest not returned */
+	struct cw_op last;
+	uint64_t coll_reached, coll_completed;
+};
+int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
+		    struct cw_record_state *ret);
+
+/* Per-peer counters of a comm; writes at most max; 0 or -errno. */
+int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
+		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n);

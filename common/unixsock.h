@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UNIX stream sockets, peer identity, descriptor passing. All descriptors are CLOEXEC. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+/*
+ * Listens non-blocking on path with the given mode; group -1 = unchanged. A stale socket file is
+ * replaced (only if nobody answers on it: else -EADDRINUSE); missing parent directories are made
+ * (0755). Returns the descriptor or -errno with err set.
+ */
+int cw_unix_listen(const char *path, mode_t mode, gid_t group, struct cw_err *err);
+
+/* Connects, blocking for at most timeout_ms. Returns a blocking descriptor or -errno. */
+int cw_unix_connect(const char *path, int timeout_ms);
+
+struct cw_peer_cred {
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	int pidfd; /* SO_PEERPIDFD where the kernel has it, else pidfd_open(pid); -1 = not to be had
+		    */
+};
+
+/* Identity of the connected peer from the kernel. The caller closes pidfd. 0 or -errno. */
+int cw_unix_peer(int fd, struct cw_peer_cred *ret);
+
+/*
+ * recvmsg() that takes at most one descriptor; further ones are closed. Returns bytes read (0 = end
+ * of stream), or -errno. *ret_fd = -1 when none came.
+ */
+ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd);
+
+/* Sends buf with one descriptor attached to its first byte (-1 = none). Bytes sent or -errno. */
+ssize_t cw_unix_send_fd(int fd, const void *buf, size_t len, int send_fd);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages to bytes and back. Not thread-safe per message; no blocking; allocates, with a bound
+ * (CW_CODEC_MAX_ARENA) that a hostile sender cannot exceed.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/messages.h"
+
+#define CW_CODEC_MAX_ARENA (64u << 20)
+
+/*
+ * Encodes msg with its frame header into a fresh buffer (*ret_buf, free()). -EMSGSIZE when it does
+ * not fit a frame, -EINVAL when a required string is NULL or the type is unknown, -ENOMEM.
+ */
+int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *ret_len);
+
+/*
+ * Decodes one frame's payload. A message of a type this version does not know yields CW_MSG_NONE.
+ * -EBADMSG when it is malformed or breaks a limit of proto/messages.h, -ENOMEM.
+ */
+int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg);
+
+/* Takes NULL; returns NULL. */
+struct cw_message *cw_message_free(struct cw_message *msg);
+
+/* For logs: "digest", "agent_hello", …; never NULL. */
+const char *cw_message_name(unsigned type);

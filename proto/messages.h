@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything collwatch's processes say to each other, as plain C structs: the meaning is documented
+ * in proto/collwatch.proto, field by field and under the same names. proto/codec.h turns them into
+ * bytes and back. Nothing outside proto/ sees generated names.
+ *
+ * Ownership: a message being sent borrows what it points to. A decoded message (struct cw_message)
+ * owns all of it in one arena and is released by cw_message_free(). Strings of decoded messages are
+ * never NULL, are NUL-terminated valid UTF-8 without control characters other than \t and \n.
+ * Ages are ns before the moment the message's facts were sampled.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/op.h"
+
+#define CW_WIRE_VERSION 1u
+#define CW_WIRE_VERSION_MIN 1u
+
+/* Limits a decoder enforces; one more is refused, not truncated. */
+#define CW_MSG_MAX_RANKS 4096u     /* per digest: processes of one job on one node */
+#define CW_MSG_MAX_MEMBERS 256u    /* per rank */
+#define CW_MSG_MAX_CHECKPOINTS 16u /* per member */
+#define CW_MSG_MAX_P2P 256u        /* per member */
+#define CW_MSG_MAX_WINDOW_OPS 8192u
+#define CW_MSG_MAX_WINDOWS 4096u
+#define CW_MSG_MAX_TARGETS 4096u
+#define CW_MSG_MAX_NODES 65536u
+#define CW_MSG_MAX_STRING (512u << 10)
+
+enum cw_message_type {
+	CW_MSG_NONE = 0, /* decoded: a message this version does not know; skip and count */
+	CW_MSG_AGENT_HELLO,
+	CW_MSG_AGENT_WELCOME,
+	CW_MSG_AGENT_REFUSED,
+	CW_MSG_PYTHON_STACKS_REQUEST,
+	CW_MSG_PYTHON_STACKS_REPLY,
+	CW_MSG_PEER_HELLO,
+	CW_MSG_PEER_GOODBYE,
+	CW_MSG_DIGEST,
+	CW_MSG_MEMBERS,
+	CW_MSG_WINDOW_REQUEST,
+	CW_MSG_WINDOW_REPLY,
+	CW_MSG_EVIDENCE_REQUEST,
+	CW_MSG_EVIDENCE_REPLY,
+	CW_MSG_INCIDENT_ANNOUNCE,
+	CW_MSG_INCIDENT_OBJECTION,
+	CW_MSG_CONTROL_REQUEST,
+	CW_MSG_CONTROL_REPLY,
+	CW_MSG__MAX,
+};
+
+struct cw_msg_agent_hello {
+	uint32_t version_min, version_max;
+	uint64_t record_bytes;
+};
+
+struct cw_msg_agent_welcome {
+	uint32_t version;
+	const char *daemon;
+};
+
+struct cw_msg_agent_refused {
+	const char *reason;
+};
+
+struct cw_msg_python_stacks_request {
+	uint64_t id;
+};
+
+enum cw_python_status {
+	CW_PYTHON_OK = 0,
+	CW_PYTHON_ABSENT = 1,    /* no interpreter in the process */
+	CW_PYTHON_NOT_ARMED = 2, /* switched off, no free signal, interpreter too old, … */
+	CW_PYTHON_FAILED = 3,
+};
+
+struct cw_msg_python_stacks_reply {
+	uint64_t id;
+	uint32_t status; /* enum cw_python_status */
+	const char *text;
+};
+
+struct cw_msg_peer_hello {
+	const char *node;
+	uint32_t version_min, version_max;
+	uint64_t epoch;
+};
+
+struct cw_msg_peer_goodbye {
+	const char *reason;
+};
+
+/*
+ * Inside messages, the enter_ns and return_ns of a struct cw_op are *ages* (see top), not instants.
+ */
+
+struct cw_msg_checkpoint {
+	uint64_t coll_seq, hash;
+};
+
+struct cw_msg_p2p_peer {
+	uint32_t peer;
+	uint64_t sends, recvs, send_hash, recv_hash;
+};
+
+struct cw_msg_member {
+	uint64_t comm_id, parent_id, nccl_hash;
+	uint32_t instance, split_ordinal;
+	int32_t split_color;
+	const char *name;
+	uint32_t nranks;
+	int32_t comm_rank, device;
+	uint32_t state; /* enum cw_comm_state */
+	uint64_t coll_entered, coll_returned, coll_reached, coll_completed;
+	uint32_t known; /* CW_KNOWN_*, analysis/snapshot.h */
+	uint64_t hash_seq, hash;
+	struct cw_msg_checkpoint *checkpoints; /* newest first */
+	uint32_t n_checkpoints;
+	const struct cw_op *pending; /* NULL = none */
+	const struct cw_op *last;    /* NULL = none */
+	uint32_t pending_count;
+	int64_t progress_age_ns;
+	uint64_t interval_ns;
+	int32_t async_error, last_result;
+	const char *last_error;
+	uint64_t sends, recvs, op_index;
+	struct cw_msg_p2p_peer *p2p;
+	uint32_t n_p2p;
+};
+
+struct cw_msg_rank {
+	int32_t rank, world_size, local_rank;
+	const char *rank_source;
+	int32_t pid;
+	uint64_t start_ticks;
+	int32_t device;
+	uint32_t uid;
+	uint32_t liveness; /* enum cw_liveness, analysis/snapshot.h */
+	int32_t exit_code, term_signal;
+	uint32_t flags;                                       /* CW_RANKF_*, analysis/snapshot.h */
+	int64_t ended_age_ns, headway_age_ns, sampled_age_ns; /* headway: -1 = unknown */
+	uint32_t nccl_version;
+	uint64_t env_hash, dropped;
+	const char *command;
+	const char *headway_by;
+	const struct cw_op *host_call; /* NULL = none */
+	uint64_t host_call_comm_id;
+	struct cw_msg_member *members;
+	uint32_t n_members;
+};
+
+struct cw_msg_digest {
+	uint64_t route;
+	const char *label;
+	uint32_t uid;
+	const char *node;
+	uint64_t epoch, number;
+	const char *policy;
+	struct cw_msg_rank *ranks;
+	uint32_t n_ranks;
+};
+
+struct cw_msg_members {
+	uint64_t route, number;
+	const char *leader;
+	const char **nodes;
+	uint32_t n_nodes;
+};
+
+struct cw_msg_window_request {
+	uint64_t id, route;
+	uint64_t *comm_ids;
+	uint32_t n_comm_ids;
+	uint32_t max_ops; /* per window */
+};
+
+struct cw_msg_window {
+	uint64_t comm_id;
+	uint32_t instance;
+	int32_t pid;
+	uint64_t start_ticks;
+	int32_t comm_rank;
+	struct cw_op *ops; /* oldest first */
+	uint32_t n_ops;
+	uint64_t lost;
+};
+
+struct cw_msg_window_reply {
+	uint64_t id, route;
+	struct cw_msg_window *windows;
+	uint32_t n_windows;
+};
+
+enum { /* cw_msg_evidence_target.what */
+       CW_EVIDENCE_PROC = 1 << 0,
+       CW_EVIDENCE_NATIVE = 1 << 1,
+       CW_EVIDENCE_PYTHON = 1 << 2,
+};
+
+struct cw_msg_evidence_target {
+	int32_t pid;
+	uint64_t start_ticks;
+	uint32_t what;
+};
+
+struct cw_msg_evidence_request {
+	uint64_t id, route;
+	uint32_t deadline_ms;
+	struct cw_msg_evidence_target *targets;
+	uint32_t n_targets;
+};
+
+struct cw_msg_evidence_reply {
+	uint64_t id;
+	int32_t pid;
+	uint64_t start_ticks;
+	const char *json; /* collwatch.evidence/1 */
+	uint32_t remaining;
+};
+
+struct cw_msg_incident_announce {
+	const char *id;
+	uint64_t route;
+	const char *node;
+	const char *summary;
+};
+
+struct cw_msg_incident_objection {
+	const char *id;
+	const char *node;
+	const char *reason;
+};
+
+struct cw_msg_control_request {
+	const char *verb;
+	const char *json;
+};
+
+struct cw_msg_control_reply {
+	uint32_t code;
+	const char *json;
+	const char *error;
+};
+
+struct cw_message {
+	uint32_t type;    /* enum cw_message_type */
+	uint32_t version; /* of the sender; set by the encoder */
+	union {
+		struct cw_msg_agent_hello agent_hello;
+		struct cw_msg_agent_welcome agent_welcome;
+		struct cw_msg_agent_refused agent_refused;
+		struct cw_msg_python_stacks_request python_stacks_request;
+		struct cw_msg_python_stacks_reply python_stacks_reply;
+		struct cw_msg_peer_hello peer_hello;
+		struct cw_msg_peer_goodbye peer_goodbye;
+		struct cw_msg_digest digest;
+		struct cw_msg_members members;
+		struct cw_msg_window_request window_request;
+		struct cw_msg_window_reply window_reply;
+		struct cw_msg_evidence_request evidence_request;
+		struct cw_msg_evidence_reply evidence_reply;
+		struct cw_msg_incident_announce incident_announce;
+		struct cw_msg_incident_objection incident_objection;
+		struct cw_msg_control_request control_request;
+		struct cw_msg_control_reply control_reply;
+	};
+	void *arena; /* private to the codec; NULL in a message being sent */
+};
