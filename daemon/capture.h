@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Evidence about one rank on this node, while it is still stuck: /proc facts, native stacks,
+ * Python stacks (docs/design.md section 11). Everything that can be slow or dangerous runs in a
+ * forked child with a deadline; at most two captures run at once, the rest queue.
+ *
+ * Loop thread only; nothing here blocks.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "proto/messages.h"
+
+struct event_base;
+struct cw_node;
+struct cw_capture;
+
+struct cw_capture_config {
+	struct event_base *base;
+	const struct cw_clock *clock;
+	struct cw_node *node; /* borrowed: identity, Python stacks */
+	const char *node_name;
+	uint32_t max_running; /* 2 */
+	uint32_t max_queued;
+};
+
+int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **ret);
+/* Takes NULL; returns NULL. Running children are killed and reaped; no callback comes any more. */
+struct cw_capture *cw_capture_free(struct cw_capture *capture);
+
+/*
+ * json: one collwatch.evidence/1 object (docs/schemas.md), never NULL: what could not be had is
+ * said in it. Borrowed until the callback returns.
+ */
+typedef void (*cw_capture_fn)(const struct cw_msg_evidence_target *target, const char *json,
+			      void *user);
+
+/*
+ * Queues a capture. The callback comes exactly once, never from inside this call, at the latest
+ * after deadline_ms. -EAGAIN: queue full (counted), no callback.
+ */
+int cw_capture_request(struct cw_capture *capture, const struct cw_msg_evidence_target *target,
+		       uint32_t deadline_ms, cw_capture_fn fn, void *user);
+
+struct cw_capture_stats {
+	uint64_t done, failed, timed_out, abandoned, refused;
+	uint32_t running, queued;
+};
+void cw_capture_stats(const struct cw_capture *capture, struct cw_capture_stats *ret);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this daemon knows about the ranks on its own node: the agents that registered, their flight
+ * records sampled at 4 Hz, the liveness and headway of their processes. Once a second it makes one
+ * digest per route (a route is the key of a job's label; docs/design.md section 8) and hands it to
+ * whoever forwards digests; on demand it gives out windows and Python stacks.
+ *
+ * It does not judge, does not know other nodes, does not write to disk.
+ *
+ * Loop thread only; nothing here blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/clock.h"
+#include "common/err.h"
+#include "proto/messages.h"
+
+struct event_base;
+struct cw_node;
+
+/* A digest was made. Borrowed until the callback returns. */
+typedef void (*cw_node_digest_fn)(const struct cw_msg_digest *digest, void *user);
+
+struct cw_node_config {
+	struct event_base *base;
+	const struct cw_clock *clock; /* borrowed for the node's life */
+	const char *socket_path;      /* agent socket; made with mode 0666 */
+	int listen_fd;                /* from socket activation; -1 = listen on socket_path */
+	const char *node_name;
+	uint64_t epoch;     /* of this daemon's start, wall ns */
+	uint32_t sample_ms; /* 250 */
+	uint32_t digest_ms; /* 1000 */
+	uint32_t max_processes, max_processes_per_uid;
+	cw_node_digest_fn on_digest;
+	void *user;
+};
+
+/* 0, or -errno with err set. Starts listening; callbacks come from the event loop. */
+int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struct cw_err *err);
+/* Takes NULL; returns NULL. Closes connections; agents reconnect to the next daemon. */
+struct cw_node *cw_node_free(struct cw_node *node);
+
+/*
+ * Reads windows of the comms named in the request, for all local members with that route. The
+ * reply's arrays are owned by the caller: cw_node_windows_fini(). 0 or -ENOMEM.
+ */
+int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,
+		    struct cw_msg_window_reply *ret);
+void cw_node_windows_fini(struct cw_msg_window_reply *reply);
+
+/* Facts about one registered process, for evidence. Borrowed until the loop turns. */
+struct cw_node_process {
+	pid_t pid;
+	uint64_t start_ticks;
+	uid_t uid;
+	gid_t gid;
+	int pidfd; /* -1 = none; borrowed */
+	int32_t rank;
+	bool is_dead;
+	bool has_python; /* armed */
+	int64_t idle_ns; /* since the process last used CPU; -1 = unknown */
+};
+
+/* False when no such process is registered (any more). */
+bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+		  struct cw_node_process *ret);
+
+/* status: enum cw_python_status; text borrowed until the callback returns, "" when none. */
+typedef void (*cw_node_python_fn)(uint32_t status, const char *text, void *user);
+
+/*
+ * Asks the process's agent for its Python stacks. The callback comes exactly once, never from
+ * inside this call, at the latest after deadline_ms (then CW_PYTHON_FAILED). -ENOENT: no such
+ * process, -ENOTCONN: its agent is not connected. On failure no callback comes.
+ * *ret_handle serves cw_node_python_cancel(), after which no callback comes.
+ */
+int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+			  uint32_t deadline_ms, cw_node_python_fn fn, void *user,
+			  uint64_t *ret_handle);
+void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
+
+/*
+ * A watched end of a process (pidfd became readable) makes a digest at once instead of at the next
+ * second, so that a death is reported within one sampling period.
+ */
+
+struct cw_node_stats {
+	uint32_t processes, connected, dead;
+	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
+	uint64_t digests_total, samples_total;
+};
+void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

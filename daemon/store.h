@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bundles on disk: one directory per incident under <state>/incidents, written beside and renamed
+ * into place, so a reader never sees half of one. When the disk is full the newest bundles are kept
+ * in memory (bounded) and retried; the oldest on disk go first.
+ *
+ * Loop thread only. Writes are small and to local disk; no fsync of data that can be taken again.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "common/err.h"
+#include "report/bundle.h"
+
+struct cw_store;
+
+struct cw_store_config {
+	const char *state_dir; /* made if missing, 0750 */
+	uint64_t max_bytes;
+	int64_t max_age_ns;
+	const struct cw_clock *clock;
+};
+
+int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, struct cw_err *err);
+struct cw_store *cw_store_close(struct cw_store *store);
+
+/*
+ * Writes or replaces the bundle of bundle->incident's id; then applies retention. ret_path gets its
+ * absolute directory (also when it is only held in memory for now). 0, or -errno: the bundle is
+ * kept in memory and retried by cw_store_retry().
+ */
+int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
+		 size_t path_len);
+
+/* Tries again to write what is held in memory; call it every few seconds. Returns how many remain.
+ */
+unsigned cw_store_retry(struct cw_store *store);
+
+/* New reference to an array of {"id","job","class","time","summary","path"}, newest first. */
+json_t *cw_store_list(struct cw_store *store);
+
+/* Reads one bundle, from disk or memory. -ENOENT. */
+int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);
+
+/* Ids of alerts that were delivered, across restarts: so that none goes out twice. */
+bool cw_store_was_sent(struct cw_store *store, const char *id);
+int cw_store_mark_sent(struct cw_store *store, const char *id);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Posts alerts as JSON over HTTP(S) with libcurl's multi interface on the daemon's event loop.
+ * Retries with exponential backoff and jitter until the server answers 2xx or the attempt limit;
+ * a 4xx other than 408 and 429 is final. The incident id is the Idempotency-Key header.
+ *
+ * Loop thread only; never blocks (name resolution: c-ares or curl's threaded resolver).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "common/err.h"
+
+struct event_base;
+struct cw_webhook;
+
+struct cw_webhook_config {
+	struct event_base *base;
+	const struct cw_clock *clock;
+	const char *url;         /* https://…, http://… */
+	const char *header_file; /* extra headers ("Authorization: …"), one per line; NULL = none */
+	uint32_t timeout_ms;     /* of one attempt */
+	uint32_t max_attempts;
+	uint32_t max_pending;
+};
+
+int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **ret,
+		   struct cw_err *err);
+struct cw_webhook *cw_webhook_free(struct cw_webhook *w);
+
+/* status: HTTP status of the last attempt, 0 = none; delivered: the server answered 2xx. */
+typedef void (*cw_webhook_fn)(const char *id, bool delivered, long status, void *user);
+
+/* Copies id and json. -EAGAIN: too many pending. The callback comes once, from the loop. */
+int cw_webhook_post(struct cw_webhook *w, const char *id, const char *json, cw_webhook_fn fn,
+		    void *user);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bundle: all that is kept of an incident, as a directory that can be read on another machine
+ * with no daemon running (docs/design.md section 11):
+ *
+ *	incident.json   collwatch.incident/1, what was decided
+ *	snapshot.json   collwatch.snapshot/1, exactly what it was decided from, thresholds included
+ *	evidence.json   array of collwatch.evidence/1, one per rank looked at
+ *
+ * Files 0640, directory 0750. Reading treats the files as hostile: size limits, strict JSON.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "common/err.h"
+
+#define CW_BUNDLE_MAX_FILE (256u << 20)
+
+struct cw_bundle {
+	json_t *incident; /* object, never NULL in a valid bundle */
+	json_t *snapshot; /* object or NULL */
+	json_t *evidence; /* array or NULL */
+};
+
+/* Drops the references. Takes a zeroed bundle. */
+void cw_bundle_fini(struct cw_bundle *bundle);
+
+/*
+ * Writes the bundle as directory `name` under the directory dirfd, replacing an older one of that
+ * name atomically enough that a reader finds either (write beside, rename). 0 or -errno.
+ */
+int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
+		    struct cw_err *err);
+
+/* Reads the bundle directory at path. A missing snapshot or evidence file is not an error. */
+int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);

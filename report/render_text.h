@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bundle as text for a terminal. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "report/bundle.h"
+
+struct cw_render_opts {
+	bool color;
+	bool all_frames; /* do not fold interpreter and libc frames */
+	int width;       /* columns; 0 = 100 */
+};
+
+/* 0 or -errno (of the stream, or -EBADMSG when the incident lacks required fields). */
+int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts);
