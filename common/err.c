@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int cw_err_set(struct cw_err *err, int errno_value, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (err) {
+		va_start(ap, fmt);
+		(void)vsnprintf(err->text, sizeof(err->text), fmt, ap); /* cut when too long */
+		va_end(ap);
+	}
+	return -errno_value;
+}

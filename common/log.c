@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+
+/* The journal cuts at 48 KiB; a line for people that is longer than this helps nobody. */
+#define LINE_MAX_BYTES 4096
+/* MESSAGE, PRIORITY, MESSAGE_ID and what callers add; more are dropped. */
+#define FIELDS_MAX 32
+
+static int max_level = CW_LOG_NOTICE;
+
+void cw_log_set_level(int level)
+{
+	max_level = level;
+}
+
+int cw_log_level_from_name(const char *name)
+{
+	static const struct {
+		const char *name;
+		int level;
+	} names[] = {
+		{ "err", CW_LOG_ERR },      { "error", CW_LOG_ERR },     { "warn", CW_LOG_WARN },
+		{ "warning", CW_LOG_WARN }, { "notice", CW_LOG_NOTICE }, { "info", CW_LOG_INFO },
+		{ "debug", CW_LOG_DEBUG },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i].name, name) == 0)
+			return names[i].level;
+	return -1;
+}
+
+/*
+ * $JOURNAL_STREAM names the device and inode of the journal's end of stdout/stderr: a shell that
+ * inherited the variable but redirected stderr to a file must not get prefixes. Looked up per line,
+ * because a test or a daemonising parent may replace descriptor 2; an fstat is cheap beside a log
+ * line.
+ */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	uintmax_t dev, ino;
+	char *end;
+	struct stat st;
+
+	if (!stream || stream[0] < '0' || stream[0] > '9')
+		return false;
+	dev = strtoumax(stream, &end, 10);
+	if (*end != ':' || end[1] < '0' || end[1] > '9')
+		return false;
+	ino = strtoumax(end + 1, &end, 10);
+	if (*end != '\0' || fstat(STDERR_FILENO, &st) < 0)
+		return false;
+	return st.st_dev == dev && st.st_ino == ino;
+}
+
+/* Job labels and commands come from outside: they must not be able to forge further lines. */
+static void defuse(char *line)
+{
+	for (; *line; line++)
+		if ((unsigned char)*line < 0x20 || *line == 0x7f)
+			*line = *line == '\t' ? ' ' : '?';
+}
+
+static void write_all(const char *buf, size_t len)
+{
+	while (len) {
+		ssize_t n = write(STDERR_FILENO, buf, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return; /* nobody reads stderr: there is nowhere to say so */
+		buf += n;
+		len -= (size_t)n;
+	}
+}
+
+static void write_line(int level, const char *text, bool journal)
+{
+	char line[LINE_MAX_BYTES + 8];
+	int n;
+
+	n = journal ? snprintf(line, sizeof(line) - 1, "<%d>%s", level, text)
+		    : snprintf(line, sizeof(line) - 1, "%s", text);
+	if (n < 0)
+		return;
+	if ((size_t)n > sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	line[n] = '\0';
+	defuse(line);
+	line[n] = '\n';
+	write_all(line, (size_t)n + 1);
+}
+
+void cw_log(int level, const char *fmt, ...)
+{
+	int saved_errno = errno; /* for %m, and so that logging never changes it */
+	char text[LINE_MAX_BYTES];
+	va_list ap;
+
+	if (level > max_level)
+		return;
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) >= 0)
+		write_line(level, text, stderr_is_journal());
+	va_end(ap);
+	errno = saved_errno;
+}
+
+static struct iovec iov_of(char *text)
+{
+	return (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
+}
+
+/* False: the journal did not take it. */
+static bool send_to_journal(int level, const char *message_id, const char *text,
+			    const char *const *fields)
+{
+	char message[LINE_MAX_BYTES], priority[16], id[64];
+	struct iovec iov[FIELDS_MAX];
+	int n = 0;
+
+	(void)snprintf(message, sizeof(message), "MESSAGE=%s", text);
+	(void)snprintf(priority, sizeof(priority), "PRIORITY=%d", level);
+	iov[n++] = iov_of(message);
+	iov[n++] = iov_of(priority);
+	if (message_id) {
+		(void)snprintf(id, sizeof(id), "MESSAGE_ID=%s", message_id);
+		iov[n++] = iov_of(id);
+	}
+	for (; fields && *fields && n < FIELDS_MAX; fields++)
+		iov[n++] = iov_of((char *)(uintptr_t)*fields); /* iovec is not const-correct */
+	return sd_journal_sendv(iov, n) >= 0;
+}
+
+void cw_log_event(int level, const char *message_id, const char *text, const char *const *fields)
+{
+	int saved_errno = errno;
+	bool journal = stderr_is_journal();
+
+	if (level <= max_level && !(journal && send_to_journal(level, message_id, text, fields)))
+		write_line(level, text, journal);
+	errno = saved_errno;
+}
