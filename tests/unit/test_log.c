@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+/* Each criterion test is a process of its own: its stderr can be replaced. */
+static int pipe_read = -1;
+
+static void capture_stderr(void)
+{
+	int fds[2];
+
+	cr_assert_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	cr_assert_geq(dup2(fds[1], STDERR_FILENO), 0);
+	pipe_read = fds[0];
+	unsetenv("JOURNAL_STREAM");
+}
+
+static const char *captured(void)
+{
+	static char buf[8192];
+	ssize_t n = read(pipe_read, buf, sizeof(buf) - 1);
+
+	buf[n < 0 ? 0 : n] = '\0';
+	return buf;
+}
+
+static void claim_journal(void)
+{
+	struct stat st;
+	char text[64];
+
+	cr_assert_eq(fstat(STDERR_FILENO, &st), 0);
+	(void)snprintf(text, sizeof(text), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", text, 1);
+}
+
+Test(log, writes_one_plain_line, .init = capture_stderr)
+{
+	log_warn("rank %d is late", 3);
+	cr_expect_str_eq(captured(), "rank 3 is late\n");
+}
+
+Test(log, prefixes_the_priority_on_the_journals_stream, .init = capture_stderr)
+{
+	claim_journal();
+	log_err("broken");
+	cr_expect_str_eq(captured(), "<3>broken\n");
+}
+
+Test(log, does_not_trust_an_inherited_journal_stream, .init = capture_stderr)
+{
+	static const char *const others[] = { "1:2", "x", "1", "1:", "1:2x", "" };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		setenv("JOURNAL_STREAM", others[i], 1);
+		log_err("broken");
+		cr_expect_str_eq(captured(), "broken\n", "'%s'", others[i]);
+	}
+}
+
+Test(log, leaves_out_what_is_above_the_level, .init = capture_stderr)
+{
+	log_info("unasked");
+	cr_expect_str_eq(captured(), "");
+	cw_log_set_level(CW_LOG_DEBUG);
+	log_debug("asked");
+	cr_expect_str_eq(captured(), "asked\n");
+	cw_log_set_level(CW_LOG_ERR);
+	log_warn("unasked");
+	cr_expect_str_eq(captured(), "");
+}
+
+Test(log, text_from_outside_cannot_forge_a_line, .init = capture_stderr)
+{
+	log_warn("job=%s", "a\nroot logged in\x1b[2J");
+	cr_expect_str_eq(captured(), "job=a?root logged in?[2J\n");
+}
+
+Test(log, cuts_long_lines_and_still_ends_them, .init = capture_stderr)
+{
+	char text[6000];
+	const char *line;
+
+	memset(text, 'a', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_warn("%s", text);
+	line = captured();
+	cr_expect_lt(strlen(line), 5000u);
+	cr_expect_gt(strlen(line), 4000u);
+	cr_expect_eq(line[strlen(line) - 1], '\n');
+}
+
+Test(log, keeps_errno_and_prints_it, .init = capture_stderr)
+{
+	errno = ENOENT;
+	log_err("cannot open: %m");
+	cr_expect_eq(errno, ENOENT);
+	cr_expect_str_eq(captured(), "cannot open: No such file or directory\n");
+}
+
+Test(log, events_are_plain_lines_without_a_journal, .init = capture_stderr)
+{
+	static const char *const fields[] = { "COLLWATCH_JOB=x", NULL };
+
+	cw_log_event(CW_LOG_ERR, "0123456789abcdef0123456789abcdef", "rank 3 hangs", fields);
+	cr_expect_str_eq(captured(), "rank 3 hangs\n");
+	cw_log_event(CW_LOG_DEBUG, NULL, "unasked", NULL);
+	cr_expect_str_eq(captured(), "");
+}
+
+Test(log, level_names)
+{
+	cr_expect_eq(cw_log_level_from_name("err"), CW_LOG_ERR);
+	cr_expect_eq(cw_log_level_from_name("debug"), CW_LOG_DEBUG);
+	cr_expect_eq(cw_log_level_from_name("loud"), -1);
+}
