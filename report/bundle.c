@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/bundle.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "report/json_util.h"
+
+#define INCIDENT_FILE "incident.json"
+#define SNAPSHOT_FILE "snapshot.json"
+#define EVIDENCE_FILE "evidence.json"
+
+void cw_bundle_fini(struct cw_bundle *bundle)
+{
+	json_decref(bundle->incident);
+	json_decref(bundle->snapshot);
+	json_decref(bundle->evidence);
+	*bundle = (struct cw_bundle){ 0 };
+}
+
+/* ---- writing ---- */
+
+static int write_all(const char *buf, size_t len, void *user)
+{
+	int fd = *(int *)user;
+
+	while (len > 0) {
+		ssize_t n = write(fd, buf, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		buf += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_err *err)
+{
+	_cleanup_(closep) int fd = -1;
+
+	fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return cw_err_set(err, errno, "cannot create %s: %s", name, strerror(errno));
+	errno = 0;
+	if (json_dump_callback(doc, write_all, &fd, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) < 0)
+		return cw_err_set(err, errno ? errno : ENOMEM, "cannot write %s: %s", name,
+				  errno ? strerror(errno) : "out of memory");
+	return 0;
+}
+
+/* Removes a bundle directory: only ever files directly in it. What is not there is no error. */
+static void remove_bundle(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!dir) {
+		closep(&fd);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		(void)unlinkat(fd, entry->d_name, 0); /* "." and ".." are refused, as they should */
+	(void)closedir(dir);
+	(void)unlinkat(dirfd, name, AT_REMOVEDIR); /* what stays is found by retention */
+}
+
+static int write_files(int dirfd, const char *name, const struct cw_bundle *bundle,
+		       struct cw_err *err)
+{
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
+	r = write_file(fd, INCIDENT_FILE, bundle->incident, err);
+	if (r == 0 && bundle->snapshot)
+		r = write_file(fd, SNAPSHOT_FILE, bundle->snapshot, err);
+	if (r == 0 && bundle->evidence)
+		r = write_file(fd, EVIDENCE_FILE, bundle->evidence, err);
+	return r;
+}
+
+static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
+{
+	if (renameat2(dirfd, beside, dirfd, name, RENAME_EXCHANGE) == 0) {
+		remove_bundle(dirfd, beside); /* now the older one */
+		return 0;
+	}
+	/* ENOENT: the first of its name; else a file system without exchange: two steps then. */
+	if (errno != ENOENT)
+		remove_bundle(dirfd, name);
+	if (renameat(dirfd, beside, dirfd, name) == 0)
+		return 0;
+	return cw_err_set(err, errno, "cannot rename %s to %s: %s", beside, name, strerror(errno));
+}
+
+int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle, struct cw_err *err)
+{
+	char beside[NAME_MAX + 1];
+	int r;
+
+	if (!*name || *name == '.' || strchr(name, '/'))
+		return cw_err_set(err, EINVAL, "\"%s\" is no name for a bundle", name);
+	r = snprintf(beside, sizeof(beside), ".%s.new", name);
+	if (r < 0 || (size_t)r >= sizeof(beside))
+		return cw_err_set(err, ENAMETOOLONG, "the bundle's name is too long");
+	remove_bundle(dirfd, beside); /* of a writer that was killed; there is one writer */
+	if (mkdirat(dirfd, beside, 0750) < 0)
+		return cw_err_set(err, errno, "cannot create %s: %s", beside, strerror(errno));
+	r = write_files(dirfd, beside, bundle, err);
+	if (r == 0)
+		r = move_into_place(dirfd, beside, name, err);
+	if (r < 0)
+		remove_bundle(dirfd, beside);
+	return r;
+}
+
+/* ---- reading ---- */
+
+/* jansson reads until the buffer is not filled */
+static size_t read_some(void *buf, size_t len, void *user)
+{
+	int fd = *(int *)user;
+	ssize_t n;
+
+	do {
+		n = read(fd, buf, len);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? (size_t)-1 : (size_t)n;
+}
+
+static int read_file(int dirfd, const char *name, json_t **ret, struct cw_err *err)
+{
+	_cleanup_(closep) int fd = -1;
+	json_error_t where;
+	struct stat st;
+
+	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return cw_err_set(err, EBADMSG, "%s is not a file", name);
+	if (st.st_size > CW_BUNDLE_MAX_FILE)
+		return cw_err_set(err, E2BIG, "%s is larger than %u MiB", name,
+				  CW_BUNDLE_MAX_FILE >> 20);
+	*ret = json_load_callback(read_some, &fd, JSON_REJECT_DUPLICATES, &where);
+	if (!*ret)
+		return cw_err_set(err, EBADMSG, "%s:%d: %s", name, where.line, where.text);
+	return 0;
+}
+
+/* A missing file leaves *ret NULL. */
+static int read_optional(int dirfd, const char *name, json_t **ret, struct cw_err *err)
+{
+	int r = read_file(dirfd, name, ret, err);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static int check_types(const struct cw_bundle *b, struct cw_err *err)
+{
+	if (strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
+		return cw_err_set(err, EBADMSG, INCIDENT_FILE " is not a collwatch.incident/1");
+	if (b->snapshot && !json_is_object(b->snapshot))
+		return cw_err_set(err, EBADMSG, SNAPSHOT_FILE " is not an object");
+	if (b->evidence && !json_is_array(b->evidence))
+		return cw_err_set(err, EBADMSG, EVIDENCE_FILE " is not an array");
+	return 0;
+}
+
+int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
+{
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	r = read_file(fd, INCIDENT_FILE, &bundle.incident, err);
+	if (r == 0)
+		r = read_optional(fd, SNAPSHOT_FILE, &bundle.snapshot, err);
+	if (r == 0)
+		r = read_optional(fd, EVIDENCE_FILE, &bundle.evidence, err);
+	if (r == 0)
+		r = check_types(&bundle, err);
+	if (r < 0)
+		return r;
+	*ret = bundle;
+	bundle = (struct cw_bundle){ 0 };
+	return 0;
+}

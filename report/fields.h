@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plain structs to JSON objects and back, by a table of their fields: one table drives both
+ * directions, so that a field cannot be written and forgotten when read.
+ *
+ * A field whose value is 0 (or NULL) is left out, and a field that is not there is left alone, so
+ * readers start from a zeroed struct. Every value is checked for the type and range of its C field.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+enum cw_field_type {
+	CW_FIELD_U8,
+	CW_FIELD_U16,
+	CW_FIELD_U32,
+	CW_FIELD_I16,
+	CW_FIELD_I32,
+	CW_FIELD_I64,
+	CW_FIELD_U64, /* a count */
+	CW_FIELD_ID,  /* a name: "0x…" */
+	CW_FIELD_TEXT,
+};
+
+struct cw_field {
+	const char *name;
+	enum cw_field_type type;
+	size_t offset;
+};
+
+/* New references; NULL = out of memory. fields ends with a NULL name. */
+json_t *cw_fields_write(const struct cw_field *fields, const void *from);
+json_t *cw_fields_write_array(const struct cw_field *fields, const void *items, size_t n,
+			      size_t size);
+
+/*
+ * Fills *to, whose texts then borrow from doc. -EBADMSG with err naming `what` and the field.
+ */
+int cw_fields_read(const struct cw_field *fields, const json_t *doc, void *to, const char *what,
+		   struct cw_err *err);
+
+/*
+ * The array of at most max objects at doc[key], into fresh zeroed memory (free()); a missing key is
+ * an empty array (*ret NULL). -EBADMSG, -E2BIG, -ENOMEM.
+ */
+int cw_fields_read_array(const struct cw_field *fields, const json_t *doc, const char *key,
+			 size_t size, size_t max, void **ret, uint32_t *ret_n, struct cw_err *err);

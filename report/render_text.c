@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report as an on-call engineer reads it at 3 a.m.: first the sentence, then who it is and what
+ * it is doing, then why we believe so, then what to do. Nothing here depends on when or where it is
+ * printed, so a bundle copied elsewhere reads the same.
+ */
+#include "report/render_text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/parse.h"
+#include "report/json_util.h"
+#include "report/render_stack.h"
+#include "report/text.h"
+
+#define DEFAULT_WIDTH 100
+#define MAX_CULPRITS 8
+#define MAX_WAITS 12
+#define MAX_WITNESSES 4
+
+/* What to do, per class: what usually helps, cheapest first. */
+static const struct {
+	const char *klass, *advice;
+} advices[] = {
+	{ "process_dead",
+	  "The job cannot recover by itself: restart it from the last checkpoint. Why "
+	  "the process ended is in its own log and, for a kill nobody sent, in the "
+	  "kernel log of its node (out of memory, Xid)." },
+	{ "node_unreachable",
+	  "Look after the node: power, network, kernel log. Its ranks cannot be "
+	  "waited for." },
+	{ "never_entered",
+	  "Look at the line above where the culprit sits: that is what blocks the job, "
+	  "not the collective. If it can be unblocked (storage, data, a lock), the job goes on; "
+	  "else restart it from the last checkpoint." },
+	{ "mismatch",
+	  "The program makes different calls on different ranks: compare the sides above "
+	  "and look for what depends on the rank (batch sizes, branches, versions). "
+	  "Restarting alone brings it back." },
+	{ "deadlock",
+	  "The ranks take the same communicators in different order: make the order the "
+	  "same on all of them." },
+	{ "p2p_unmatched",
+	  "Compare the send and the receive above: one was not posted, or the sizes "
+	  "differ." },
+	{ "init_stuck",
+	  "Look at the ranks that did not come to the rendezvous: not started, or stuck "
+	  "before it." },
+	{ "device_stalled",
+	  "Look at the culprit's device: earlier work on it does not end (kernel log, "
+	  "Xid)." },
+	{ "in_collective",
+	  "All ranks are inside the call: look at network and devices (link errors, "
+	  "Xid, NCCL's own log), not at the program." },
+	{ "slow", "It moves, but late: look at the outlier's storage, clocks and neighbours." },
+};
+
+static void put_label(const struct cw_text *t, const char *label)
+{
+	fputs("  ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, label);
+	fprintf(t->out, "%*s", strlen(label) < 16 ? (int)(16 - strlen(label)) : 1, "");
+}
+
+static void put_headline(const struct cw_text *t, const json_t *incident)
+{
+	bool resolved =
+		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
+	const char *flag = resolved ? "RESOLVED" : "HANG";
+
+	cw_text_put(t, resolved ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
+	fputs("  ", t->out);
+	cw_text_wrap(t, (int)strlen(flag) + 2, (int)strlen(flag) + 2,
+		     cw_json_str(incident, "summary", ""));
+	fputc('\n', t->out);
+	put_label(t, "class");
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "class", ""));
+	if (*cw_json_str(incident, "detail", "")) {
+		fputs(" / ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "detail", ""));
+	}
+	fputs(", ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "confidence", ""));
+	fputc('\n', t->out);
+	put_label(t, "job");
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "job", ""));
+	fputc('\n', t->out);
+	put_label(t, "incident");
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "id", ""));
+	fputc('\n', t->out);
+}
+
+static const json_t *evidence_of(const struct cw_bundle *b, const json_t *culprit)
+{
+	const json_t *evidence;
+	size_t i;
+
+	json_array_foreach(b->evidence, i, evidence) if (cw_json_int(evidence, "pid", -1) ==
+								 cw_json_int(culprit, "pid", -2) &&
+							 strcmp(cw_json_str(evidence, "host", ""),
+								cw_json_str(culprit, "host", "")) ==
+								 0) return evidence;
+	return NULL;
+}
+
+/* "rank 3 on node-a, pid 812"; the same for culprits and evidence. */
+static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
+{
+	json_int_t rank = cw_json_int(who, "rank", -1);
+	char text[64];
+
+	if (rank >= 0)
+		snprintf(text, sizeof(text), "rank %" JSON_INTEGER_FORMAT, rank);
+	else
+		snprintf(text, sizeof(text), "a process without rank number");
+	cw_text_put(t, style, text);
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(who, "host", "?"));
+	fprintf(t->out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+}
+
+static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, bool all_frames)
+{
+	const json_t *culprits = json_object_get(b->incident, "culprits"), *culprit;
+	size_t i, n = json_array_size(culprits);
+
+	cw_text_title(t, n == 1 ? "Culprit" : n ? "Culprits" : "Culprit: none can be named");
+	json_array_foreach(culprits, i, culprit)
+	{
+		const json_t *evidence = evidence_of(b, culprit);
+
+		if (i == MAX_CULPRITS) {
+			fprintf(t->out, "  … and %zu more\n", n - i);
+			break;
+		}
+		fputs("  ", t->out);
+		put_process(t, CW_TEXT_RED, culprit);
+		fputs("\n    ", t->out);
+		cw_text_wrap(t, 4, 4, cw_json_str(culprit, "reason", ""));
+		if (evidence)
+			cw_render_evidence(t, evidence, all_frames);
+		else
+			fputs("    no stacks: the process was not there to be looked at\n", t->out);
+	}
+}
+
+/* "all_reduce bf16 x 1048576 sum"; the number of the call is said by the caller. */
+static void put_op(const struct cw_text *t, const json_t *op)
+{
+	const char *dtype = cw_json_str(op, "dtype", "none");
+	const char *redop = cw_json_str(op, "redop", "none");
+	uint64_t count = 0;
+
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(op, "kind", "?"));
+	if (strcmp(dtype, "none") != 0) {
+		(void)cw_json_read_u64(json_object_get(op, "count"), &count); /* stays 0 */
+		fputc(' ', t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, dtype);
+		fprintf(t->out, " x %llu", (unsigned long long)count);
+	}
+	if (strcmp(redop, "none") != 0) {
+		fputc(' ', t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, redop);
+	}
+	if (json_is_integer(json_object_get(op, "root")))
+		fprintf(t->out, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
+	if (json_is_integer(json_object_get(op, "peer")))
+		fprintf(t->out, " peer %" JSON_INTEGER_FORMAT, cw_json_int(op, "peer", 0));
+}
+
+static void put_comm(const struct cw_text *t, const json_t *at)
+{
+	const char *name = cw_json_str(at, "comm_name", "");
+
+	if (*name) {
+		cw_text_put(t, CW_TEXT_PLAIN, name);
+		return;
+	}
+	fputs("communicator ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(at, "comm", "?"));
+}
+
+static void put_where(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *where = json_object_get(incident, "where");
+	const json_t *sides = json_object_get(where, "sides"), *side;
+	uint64_t coll_seq = 0;
+	size_t i;
+
+	if (!json_is_object(where))
+		return;
+	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &coll_seq); /* stays 0 */
+	cw_text_title(t, "Who waits, and for what");
+	fputs("  on ", t->out);
+	put_comm(t, where);
+	if (coll_seq)
+		fprintf(t->out, ", collective #%llu:", (unsigned long long)coll_seq);
+	fputc('\n', t->out);
+	json_array_foreach(sides, i, side)
+	{
+		const json_t *op = json_object_get(side, "op");
+
+		fputs("    ranks ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, cw_json_str(side, "ranks", "?"));
+		if (json_is_object(op)) {
+			fputs(" entered ", t->out);
+			put_op(t, op);
+		} else {
+			fputs(" did not enter", t->out);
+		}
+		fputc('\n', t->out);
+	}
+}
+
+static void put_waits(const struct cw_text *t, const json_t *incident, const char *key,
+		      const char *title)
+{
+	const json_t *waits = json_object_get(incident, key), *wait;
+	size_t i;
+
+	/* A chain of one says no more than the sides above. */
+	if (json_array_size(waits) < 2)
+		return;
+	cw_text_title(t, title);
+	json_array_foreach(waits, i, wait)
+	{
+		if (i == MAX_WAITS) {
+			fprintf(t->out, "  … %zu more\n", json_array_size(waits) - i);
+			return;
+		}
+		fprintf(t->out, "  rank %" JSON_INTEGER_FORMAT " waits in ",
+			cw_json_int(wait, "rank", -1));
+		put_op(t, json_object_get(wait, "op"));
+		fputs(" on ", t->out);
+		put_comm(t, wait);
+		fprintf(t->out, " for rank %" JSON_INTEGER_FORMAT "\n",
+			cw_json_int(wait, "waits_for", -1));
+	}
+}
+
+static bool is_culprit(const json_t *incident, const json_t *evidence)
+{
+	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
+	size_t i;
+
+	json_array_foreach(culprits, i,
+			   culprit) if (cw_json_int(culprit, "pid", -1) ==
+						cw_json_int(evidence, "pid", -2) &&
+					strcmp(cw_json_str(culprit, "host", ""),
+					       cw_json_str(evidence, "host", "")) == 0) return true;
+	return false;
+}
+
+/* Where the others were seen, one line each. */
+static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
+{
+	const json_t *evidence;
+	char where[512];
+	size_t i, n = 0;
+
+	json_array_foreach(b->evidence, i, evidence)
+	{
+		if (is_culprit(b->incident, evidence))
+			continue;
+		if (!*cw_render_where(evidence, where, sizeof(where)))
+			continue;
+		if (n++ == MAX_WITNESSES)
+			return;
+		if (n == 1)
+			cw_text_title(t, "Where those who wait were seen");
+		fputs("  ", t->out);
+		put_process(t, CW_TEXT_PLAIN, evidence);
+		fputs(": ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, where);
+		fputc('\n', t->out);
+	}
+}
+
+static void put_sentences(const struct cw_text *t, const json_t *list, const char *title)
+{
+	const json_t *sentence;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	cw_text_title(t, title);
+	json_array_foreach(list, i, sentence)
+	{
+		fputs("  - ", t->out);
+		cw_text_wrap(t, 4, 4,
+			     json_string_value(sentence) ? json_string_value(sentence) : "?");
+	}
+}
+
+static void put_alternatives(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *list = json_object_get(incident, "alternatives"), *alt;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	cw_text_title(t, "It could also be");
+	json_array_foreach(list, i, alt)
+	{
+		fprintf(t->out, "  - %.0f %% ",
+			json_number_value(json_object_get(alt, "probability")) * 100);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(alt, "class", "?"));
+		fputs(": ", t->out);
+		cw_text_wrap(t, 24, 4, cw_json_str(alt, "reason", ""));
+	}
+}
+
+static void put_coverage(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *coverage = json_object_get(incident, "coverage");
+	const char *missing = cw_json_str(coverage, "missing", "");
+	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	json_int_t seen = cw_json_int(coverage, "ranks_seen", 0);
+
+	cw_text_title(t, "What was seen");
+	fprintf(t->out, "  %" JSON_INTEGER_FORMAT, seen);
+	if (expected)
+		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, expected);
+	fputs(" ranks", t->out);
+	if (*missing) {
+		fputs("; missing: ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, missing);
+	}
+	fputc('\n', t->out);
+	put_sentences(t, json_object_get(coverage, "notes"), "What could not be seen");
+}
+
+/* One line; `since` (wall ns, -1 = unknown) gives the distance to the line before. */
+static int64_t put_time(const struct cw_text *t, const char *label, const char *text, int64_t since)
+{
+	int64_t at = *text ? cw_wall_parse(text) : -1;
+	char buf[64];
+
+	if (!*text)
+		return since;
+	put_label(t, label);
+	cw_text_put(t, CW_TEXT_PLAIN, text);
+	if (at >= 0 && since >= 0 && at >= since)
+		fprintf(t->out, "  (%s later)", cw_format_duration(at - since, buf, sizeof(buf)));
+	fputc('\n', t->out);
+	return at;
+}
+
+static void put_times(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *times = json_object_get(incident, "times");
+	int64_t last;
+
+	cw_text_title(t, "When");
+	last = put_time(t, "last progress", cw_json_str(times, "last_progress", ""), -1);
+	last = put_time(t, "stalled", cw_json_str(times, "stall", ""), last);
+	last = put_time(t, "confirmed", cw_json_str(times, "confirmed", ""), last);
+	(void)put_time(t, "resolved", cw_json_str(times, "resolved", ""), last);
+}
+
+static void put_advice(const struct cw_text *t, const json_t *incident)
+{
+	const char *klass = cw_json_str(incident, "class", "");
+
+	for (size_t i = 0; i < sizeof(advices) / sizeof(*advices); i++) {
+		if (strcmp(advices[i].klass, klass) != 0)
+			continue;
+		cw_text_title(t, "What to do next");
+		fputs("  ", t->out);
+		cw_text_wrap(t, 2, 2, advices[i].advice);
+	}
+}
+
+static void put_bundle(const struct cw_text *t, const json_t *incident)
+{
+	const char *path = cw_json_str(incident, "bundle", "");
+
+	if (!*path)
+		return;
+	cw_text_title(t, "Kept in");
+	fputs("  ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, path);
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "leader", "?"));
+	fputs("\n  collwatch report ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, path);
+	fputc('\n', t->out);
+}
+
+int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
+{
+	struct cw_text t = {
+		.out = out,
+		.color = opts->color,
+		.width = opts->width > 0 ? opts->width : DEFAULT_WIDTH,
+	};
+	const json_t *incident = bundle->incident;
+
+	if (!json_is_string(json_object_get(incident, "class")) ||
+	    !json_is_string(json_object_get(incident, "summary")) ||
+	    !json_is_array(json_object_get(incident, "culprits")))
+		return -EBADMSG;
+	put_headline(&t, incident);
+	put_culprits(&t, bundle, opts->all_frames);
+	put_where(&t, incident);
+	put_waits(&t, incident, "chain", "Chain of waits");
+	put_waits(&t, incident, "cycle", "Cycle of waits");
+	put_witnesses(&t, bundle);
+	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
+	put_alternatives(&t, incident);
+	put_coverage(&t, incident);
+	put_times(&t, incident);
+	put_advice(&t, incident);
+	put_bundle(&t, incident);
+	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/text.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char *const style_codes[] = {
+	[CW_TEXT_PLAIN] = "",         [CW_TEXT_BOLD] = "\033[1m",    [CW_TEXT_DIM] = "\033[2m",
+	[CW_TEXT_RED] = "\033[1;31m", [CW_TEXT_YELLOW] = "\033[33m", [CW_TEXT_GREEN] = "\033[32m",
+};
+
+/* Bytes of value that make one harmless thing to print; *ret_print is what to print instead. */
+static size_t next_piece(const unsigned char *p, const char **ret_print)
+{
+	*ret_print = NULL;
+	if (*p == '\n' || *p == '\t')
+		*ret_print = " ";
+	else if (*p < 0x20 || *p == 0x7f)
+		*ret_print = "?";
+	/* U+0080…U+009F: C1 control characters, which terminals obey like ESC sequences */
+	if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
+		*ret_print = "?";
+		return 2;
+	}
+	return 1;
+}
+
+/* Prints len bytes of value; returns the columns they take (one per code point). */
+static int put_safely(FILE *out, const char *value, size_t len)
+{
+	int columns = 0;
+
+	for (size_t i = 0; i < len;) {
+		const char *print;
+		size_t used = next_piece((const unsigned char *)value + i, &print);
+
+		if (print)
+			fputs(print, out);
+		else
+			fputc(value[i], out);
+		if (((unsigned char)value[i] & 0xc0) != 0x80)
+			columns++;
+		i += used;
+	}
+	return columns;
+}
+
+void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value)
+{
+	bool styled = t->color && style != CW_TEXT_PLAIN;
+
+	if (styled)
+		fputs(style_codes[style], t->out);
+	(void)put_safely(t->out, value, strlen(value));
+	if (styled)
+		fputs("\033[0m", t->out);
+}
+
+void cw_text_title(const struct cw_text *t, const char *title)
+{
+	fputc('\n', t->out);
+	cw_text_put(t, CW_TEXT_BOLD, title);
+	fputc('\n', t->out);
+}
+
+static int columns_of(const char *value, size_t len)
+{
+	int columns = 0;
+
+	for (size_t i = 0; i < len; i++)
+		columns += ((unsigned char)value[i] & 0xc0) != 0x80;
+	return columns;
+}
+
+void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value)
+{
+	bool at_start = true;
+
+	for (const char *p = value; *p;) {
+		size_t len = strcspn(p, " \n\t");
+
+		if (len == 0) {
+			p++;
+			continue;
+		}
+		if (!at_start && column + 1 + columns_of(p, len) > t->width) {
+			fprintf(t->out, "\n%*s", indent, "");
+			column = indent;
+			at_start = true;
+		}
+		if (!at_start) {
+			fputc(' ', t->out);
+			column++;
+		}
+		column += put_safely(t->out, p, len);
+		at_start = false;
+		p += len;
+	}
+	fputc('\n', t->out);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text for a terminal made of strings that came from elsewhere: a bundle may be anybody's, and a
+ * terminal obeys what is printed to it, so control characters never get through.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum cw_text_style {
+	CW_TEXT_PLAIN = 0,
+	CW_TEXT_BOLD,
+	CW_TEXT_DIM,
+	CW_TEXT_RED,
+	CW_TEXT_YELLOW,
+	CW_TEXT_GREEN,
+};
+
+struct cw_text {
+	FILE *out;
+	bool color;
+	int width; /* columns, > 0 */
+};
+
+/* Prints value as it is, but for control characters ('?') and line breaks (a space). */
+void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value);
+
+/* "\nTitle\n" */
+void cw_text_title(const struct cw_text *t, const char *title);
+
+/*
+ * Prints value word by word, broken at the width. Every line but the first begins with `indent`
+ * blanks; the first continues at column `column`. Ends the line.
+ */
+void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value);
