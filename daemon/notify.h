@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the service manager is told and gives: readiness, stopping, the watchdog, listening
+ * descriptors. All of it does nothing where there is no service manager. Does not block.
+ */
+#pragma once
+
+#include <stdint.h>
+
+void cw_notify_ready(const char *status);
+/* Between reading a new configuration and being ready again. */
+void cw_notify_reloading(int64_t monotonic_ns);
+void cw_notify_stopping(void);
+void cw_notify_status(const char *status);
+
+/* The watchdog's period in ns, or 0 when none is set: call cw_notify_alive() twice as often. */
+int64_t cw_notify_watchdog_ns(void);
+void cw_notify_alive(void);
+
+/* The descriptor passed under this FileDescriptorName for a UNIX stream socket; -1 = none. */
+int cw_notify_listen_fd(const char *name);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How daemons talk, behind one narrow interface: send a message to a node, ask one and wait for the
+ * answer with a deadline, tell all. A message to the own node takes the same way through the codec
+ * and a queue (transport_local.c), so a cluster of one exercises the same code and nobody is called
+ * back from inside a send. Frames to other nodes go to a backend: transport_tcp.c, or the tests'
+ * cluster in memory.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "proto/messages.h"
+
+struct cw_transport;
+
+/* A peer that beats less often than this is silent, whatever its connection looks like. */
+#define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
+/* Beats are sent this often: several fit into the silence limit. */
+#define CW_PEER_BEAT_NS (2 * CW_NS_PER_S)
+/* Window and evidence requests in flight; more are refused. */
+#define CW_TRANSPORT_MAX_REQUESTS 1024u
+/* Own-node frames waiting for the next turn of the loop. */
+#define CW_TRANSPORT_MAX_LOCAL_BYTES (64u << 20)
+
+enum cw_peer_state {
+	CW_PEER_NEVER = 0, /* not connected since this daemon started */
+	CW_PEER_CONNECTED = 1,
+	CW_PEER_LOST = 2,    /* was connected; its end went away without a word */
+	CW_PEER_GOODBYE = 3, /* stopped in order: wait for it */
+	CW_PEER__MAX,
+};
+
+struct cw_peer {
+	const char *name;
+	const char *address;
+	uint32_t state; /* enum cw_peer_state */
+	uint64_t epoch;
+	int64_t heard_ns; /* last frame; 0 = never */
+	uint64_t dropped; /* frames not sent: output cap, or not connected */
+};
+
+/* Sends one whole frame (header included; borrowed). 0, -ENOTCONN, -ENOBUFS (counted by caller). */
+struct cw_transport_ops {
+	int (*send)(void *impl, unsigned peer, const uint8_t *frame, size_t len);
+};
+
+/*
+ * A message that is no reply to a request. The handler may keep it: then it sets *msg to NULL and
+ * frees it later with cw_message_free().
+ */
+typedef void (*cw_transport_fn)(const char *from, struct cw_message **msg, void *user);
+/* cw_transport_run() has work: call it at the next turn of the loop. */
+typedef void (*cw_transport_wake_fn)(void *user);
+
+struct cw_transport_config {
+	const struct cw_clock *clock;
+	const char *self;
+	const char *const *names, *const *addresses; /* of the peers, without the own node */
+	unsigned n_peers;
+	cw_transport_fn on_message;
+	cw_transport_wake_fn on_wake;
+	void *user;
+};
+
+/* Copies the strings. NULL = out of memory. */
+struct cw_transport *cw_transport_new(const struct cw_transport_config *config);
+/* Takes NULL; returns NULL. Requests in flight get no callback any more. */
+struct cw_transport *cw_transport_free(struct cw_transport *t);
+/* ops borrowed until replaced; NULL = no backend. */
+void cw_transport_set_backend(struct cw_transport *t, const struct cw_transport_ops *ops,
+			      void *impl);
+
+const char *cw_transport_self(const struct cw_transport *t);
+const struct cw_peer *cw_transport_peers(const struct cw_transport *t, unsigned *ret_n);
+const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char *name);
+/* Connected and heard of within CW_PEER_SILENT_NS; the own node always. */
+bool cw_transport_is_alive(const struct cw_transport *t, const char *name);
+unsigned cw_transport_n_alive(const struct cw_transport *t); /* peers, without the own node */
+
+/* Encodes and sends. 0, -ENOTCONN, -ENOBUFS, -EMSGSIZE, -ENOENT (no such peer), -ENOMEM. */
+int cw_transport_send(struct cw_transport *t, const char *node, const struct cw_message *msg);
+/* To every living peer. Returns to how many it went. */
+unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *msg);
+
+/*
+ * reply: borrowed; NULL = the deadline passed or the node went away, and nothing more comes. A
+ * window request has one reply, an evidence request one for each target.
+ */
+typedef void (*cw_transport_reply_fn)(const char *node, const struct cw_message *reply, void *user);
+
+/*
+ * Sends a window or evidence request under a fresh id (set in msg). The callback never comes from
+ * inside this call. *ret_id serves cw_transport_cancel(). Errors as send; -EAGAIN: too many.
+ */
+int cw_transport_request(struct cw_transport *t, const char *node, struct cw_message *msg,
+			 uint32_t deadline_ms, cw_transport_reply_fn fn, void *user,
+			 uint64_t *ret_id);
+/* Forgets all requests of this user pointer. */
+void cw_transport_cancel(struct cw_transport *t, const void *user);
+
+/* Delivers own-node frames and passes deadlines. Call when woken and at least every 250 ms. */
+void cw_transport_run(struct cw_transport *t);
+
+/* ---- for backends ---- */
+
+void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *payload,
+			  size_t len);
+void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch);
+/* said_goodbye: it will come back, nobody should worry. */
+void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye);
+
+struct cw_transport_stats {
+	uint64_t sent, received, bad, unknown, dropped, timeouts;
+};
+void cw_transport_stats(const struct cw_transport *t, struct cw_transport_stats *ret);

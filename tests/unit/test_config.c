@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/config.h"
+
+/* Loads text as a configuration file; the file's name is always "conf". */
+static int load(const char *text, struct cw_config **ret, struct cw_err *err)
+{
+	char dir[] = "/tmp/cw-config-XXXXXX";
+	FILE *f;
+	int r;
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	f = fopen("conf", "w");
+	cr_assert_not_null(f);
+	cr_assert_geq(fputs(text, f), 0);
+	cr_assert_eq(fclose(f), 0);
+	err->text[0] = '\0';
+	r = cw_config_load("conf", ret, err);
+	cr_assert_eq(unlink("conf"), 0);
+	cr_assert_eq(chdir("/"), 0);
+	cr_assert_eq(rmdir(dir), 0);
+	return r;
+}
+
+Test(config, without_a_file_every_key_has_its_documented_default)
+{
+	struct cw_config *c = NULL;
+	struct cw_err err;
+	char host[65] = "";
+
+	cr_assert_eq(cw_config_load(NULL, &c, &err), 0, "%s", err.text);
+	cr_assert_eq(gethostname(host, sizeof(host) - 1), 0);
+	cr_assert_str_eq(c->node_name, host);
+	cr_assert_str_eq(c->agent_socket, "/run/collwatch/agent.sock");
+	cr_assert_str_eq(c->state_dir, "/var/lib/collwatch");
+	cr_assert_str_eq(c->listen, "");
+	cr_assert_str_eq(c->webhook_url, "");
+	cr_assert_eq(c->log_level, CW_LOG_NOTICE);
+	cr_assert_eq(c->state_max_bytes, INT64_C(1) << 30);
+	cr_assert_eq(c->state_max_age_ns, 30 * 86400 * CW_NS_PER_S);
+	cr_assert_eq(c->stall_min_ns, 10 * CW_NS_PER_S);
+	cr_assert_eq(c->stall_max_ns, 120 * CW_NS_PER_S);
+	cr_assert_eq(c->no_headway_after_ns, 60 * CW_NS_PER_S);
+	cr_assert_eq(c->first_op_after_ns, 120 * CW_NS_PER_S);
+	cr_assert_eq(c->sample_interval_ns, 250 * CW_NS_PER_MS);
+	cr_assert_eq(c->n_peers, 0);
+	cw_config_free(c);
+}
+
+Test(config, every_default_passes_its_own_check_when_written_into_a_file)
+{
+	for (unsigned i = 0; i < cw_config_n_keys; i++) {
+		const struct cw_config_key *key = &cw_config_keys[i];
+		struct cw_config *c = NULL;
+		struct cw_err err;
+		char text[256];
+		bool is_list = key->type == CW_CONFIG_PEERS;
+
+		(void)snprintf(text, sizeof(text), "%s = %s%s%s\n", key->name, is_list ? "{" : "\"",
+			       key->initial, is_list ? "}" : "\"");
+		cr_assert_eq(load(text, &c, &err), 0, "%s: %s", key->name, err.text);
+		cw_config_free(c);
+	}
+}
+
+Test(config, every_range_is_enforced_at_both_ends)
+{
+	unsigned checked = 0;
+
+	for (unsigned i = 0; i < cw_config_n_keys; i++) {
+		const struct cw_config_key *key = &cw_config_keys[i];
+		struct cw_config *c = NULL;
+		struct cw_err err;
+		char text[256];
+
+		if (!key->min)
+			continue;
+		(void)snprintf(text, sizeof(text), "%s = \"%s\"\n", key->name,
+			       key->type == CW_CONFIG_BYTES ? "1KiB" : "1ms");
+		cr_assert_eq(load(text, &c, &err), -EINVAL, "%s", key->name);
+		cr_assert_not_null(strstr(err.text, key->min), "%s", err.text);
+		(void)snprintf(text, sizeof(text), "%s = \"%s\"\n", key->name,
+			       key->type == CW_CONFIG_BYTES ? "2048GiB" : "40000d");
+		cr_assert_eq(load(text, &c, &err), -EINVAL, "%s", key->name);
+		cr_assert_not_null(strstr(err.text, key->max), "%s", err.text);
+		checked++;
+	}
+	cr_assert_geq(checked, 7);
+}
+
+Test(config, mistakes_are_refused_with_file_and_line)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{ "log_level = info\nno_such_key = 1\n", "conf:2: " },
+		{ "\n\nstall_min = 10\n", "conf:3: stall_min: '10' is not a duration" },
+		{ "state_max = \"5 parsecs\"\n", "conf:1: state_max" },
+		{ "# c\nlog_level = loud\n", "conf:2: log_level: no such level 'loud'" },
+		{ "log_level = info # x\n// y\n#z \"\nlog_level = loud\n", "conf:4: log_level" },
+		{ "agent_socket = \"run/agent.sock\"\n", "conf:1: agent_socket" },
+		{ "webhook_url = \"ftp://x/\"\n", "conf:1: webhook_url" },
+		{ "node_name = \"a b\"\n", "conf:1: node_name" },
+		{ "listen = \"127.0.0.1\"\n", "conf:1: '127.0.0.1' is not of the form" },
+		{ "listen = \"127.0.0.1:70000\"\n", "the port must be" },
+		{ "listen = \"0.0.0.0:7411\"\n", "authenticated transport" },
+		{ "listen = \"10.0.0.1:7411\"\n", "authenticated transport" },
+		{ "peers = {\"b=10.0.0.2:7411\"}\n", "authenticated transport" },
+		{ "peers = {\"127.0.0.1:7411\"}\n", "name=address:port" },
+		{ "peers = {\"b=127.0.0.1:1\",\n \"b=127.0.0.1:2\"}\nlisten=\"127.0.0.1:3\"\n",
+		  "named twice" },
+		{ "peers = {\"b=127.0.0.1:1\"}\nnode_name = a\n", "neither listen" },
+		{ "stall_min = 100s\nstall_max = 50s\n", "stall_min is above stall_max" },
+		{ "log_level = \"info\n", "conf" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cw_config *c = NULL;
+		struct cw_err err;
+		int r = load(cases[i].text, &c, &err);
+
+		cr_assert_eq(r, -EINVAL, "case %zu: %d", i, r);
+		cr_assert_null(c);
+		cr_assert_not_null(strstr(err.text, cases[i].says), "case %zu: %s", i, err.text);
+	}
+}
+
+Test(config, own_entry_among_the_peers_says_where_to_listen)
+{
+	struct cw_config *c = NULL;
+	struct cw_err err;
+
+	cr_assert_eq(load("node_name = node-b\n"
+			  "peers = {\"node-a=127.0.0.1:7411\", \"node-b=127.0.0.2:7412\",\n"
+			  "         \"node-c=[::1]:7413\"}\n",
+			  &c, &err),
+		     0, "%s", err.text);
+	cr_assert_eq(c->n_peers, 2);
+	cr_assert_str_eq(c->listen, "127.0.0.2:7412");
+	for (unsigned i = 0; i < c->n_peers; i++)
+		cr_assert_str_neq(c->peers[i].name, "node-b");
+	cw_config_free(c);
+}
+
+Test(config, changes_that_cannot_be_reloaded_are_named)
+{
+	struct cw_config *a = NULL, *b = NULL, *d = NULL;
+	struct cw_err err;
+
+	cr_assert_eq(cw_config_load(NULL, &a, &err), 0);
+	cr_assert_eq(load("log_level = debug\nno_headway_after = 5s\n", &b, &err), 0);
+	cr_assert_null(cw_config_needs_restart(a, b));
+	cr_assert_eq(load("state_dir = \"/tmp/x\"\n", &d, &err), 0);
+	cr_assert_str_eq(cw_config_needs_restart(a, d), "state_dir");
+	cw_config_free(a);
+	cw_config_free(b);
+	cw_config_free(d);
+}
+
+Test(config, a_missing_file_is_not_the_defaults)
+{
+	struct cw_config *c = NULL;
+	struct cw_err err;
+
+	cr_assert_eq(cw_config_load("/nonexistent/collwatchd.conf", &c, &err), -ENOENT);
+	cr_assert_not_null(strstr(err.text, "/nonexistent/collwatchd.conf"), "%s", err.text);
+}
+
+Test(config, help_names_every_key)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	cw_config_print_help(out);
+	cw_config_print_scdoc(out);
+	cr_assert_eq(fclose(out), 0);
+	for (unsigned i = 0; i < cw_config_n_keys; i++)
+		cr_assert_not_null(strstr(text, cw_config_keys[i].name));
+	free(text);
+}
