@@ -80,8 +80,7 @@ static void put_python_frames(const struct cw_text *t, const json_t *frames, boo
 	const json_t *frame;
 	size_t i;
 
-	json_array_foreach(frames, i, frame)
-	{
+	json_array_foreach (frames, i, frame) {
 		const char *function = cw_json_str(frame, "function", "?");
 		bool own = !own_seen && !is_library_python(frame);
 
@@ -137,8 +136,7 @@ static void put_native_frames(const struct cw_text *t, const json_t *frames, boo
 	size_t interpreter = 0, startup = 0, shown = 0, i;
 	const json_t *frame;
 
-	json_array_foreach(frames, i, frame)
-	{
+	json_array_foreach (frames, i, frame) {
 		if (!all && i > 0 && is_interpreter_frame(frame)) {
 			interpreter++;
 			continue;
@@ -167,8 +165,9 @@ static const json_t *proc_thread(const json_t *evidence, json_int_t tid)
 	const json_t *thread;
 	size_t i;
 
-	json_array_foreach(threads, i,
-			   thread) if (cw_json_int(thread, "tid", -1) == tid) return thread;
+	json_array_foreach (threads, i, thread)
+		if (cw_json_int(thread, "tid", -1) == tid)
+			return thread;
 	return NULL;
 }
 
@@ -232,8 +231,7 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 
 	if (!part_is_there(t, python, "Python"))
 		return;
-	json_array_foreach(threads, i, thread)
-	{
+	json_array_foreach (threads, i, thread) {
 		if (!all && n > 1 && !json_is_true(json_object_get(thread, "current")))
 			continue;
 		fprintf(t->out, "    Python%s, innermost first:\n",
@@ -253,8 +251,7 @@ static void put_native(const struct cw_text *t, const json_t *evidence, bool all
 
 	if (!part_is_there(t, native, "native stacks"))
 		return;
-	json_array_foreach(threads, i, thread)
-	{
+	json_array_foreach (threads, i, thread) {
 		if (all || cw_json_int(thread, "tid", -1) == pid)
 			put_native_thread(t, evidence, thread, all);
 		else
@@ -291,9 +288,9 @@ static const json_t *main_python_frames(const json_t *evidence)
 	const json_t *thread;
 	size_t i;
 
-	json_array_foreach(threads, i, thread) if (
-		json_is_true(json_object_get(thread, "current"))) return json_object_get(thread,
-											 "frames");
+	json_array_foreach (threads, i, thread)
+		if (json_is_true(json_object_get(thread, "current")))
+			return json_object_get(thread, "frames");
 	return json_object_get(json_array_get(threads, 0), "frames");
 }
 
@@ -302,7 +299,9 @@ static const json_t *own_python_frame(const json_t *evidence)
 	const json_t *frames = main_python_frames(evidence), *frame;
 	size_t i;
 
-	json_array_foreach(frames, i, frame) if (!is_library_python(frame)) return frame;
+	json_array_foreach (frames, i, frame)
+		if (!is_library_python(frame))
+			return frame;
 	return json_array_get(frames, 0);
 }
 
@@ -312,12 +311,9 @@ static const json_t *top_native_frame(const json_t *evidence)
 	const json_t *thread;
 	size_t i;
 
-	json_array_foreach(
-		threads, i,
-		thread) if (cw_json_int(thread, "tid", -1) ==
-			    cw_json_int(evidence, "pid",
-					0)) return json_array_get(json_object_get(thread, "frames"),
-								  0);
+	json_array_foreach (threads, i, thread)
+		if (cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
+			return json_array_get(json_object_get(thread, "frames"), 0);
 	return NULL;
 }
 

@@ -97,11 +97,11 @@ static const json_t *evidence_of(const struct cw_bundle *b, const json_t *culpri
 	const json_t *evidence;
 	size_t i;
 
-	json_array_foreach(b->evidence, i, evidence) if (cw_json_int(evidence, "pid", -1) ==
-								 cw_json_int(culprit, "pid", -2) &&
-							 strcmp(cw_json_str(evidence, "host", ""),
-								cw_json_str(culprit, "host", "")) ==
-								 0) return evidence;
+	json_array_foreach (b->evidence, i, evidence)
+		if (cw_json_int(evidence, "pid", -1) == cw_json_int(culprit, "pid", -2) &&
+		    strcmp(cw_json_str(evidence, "host", ""), cw_json_str(culprit, "host", "")) ==
+			    0)
+			return evidence;
 	return NULL;
 }
 
@@ -127,8 +127,7 @@ static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, boo
 	size_t i, n = json_array_size(culprits);
 
 	cw_text_title(t, n == 1 ? "Culprit" : n ? "Culprits" : "Culprit: none can be named");
-	json_array_foreach(culprits, i, culprit)
-	{
+	json_array_foreach (culprits, i, culprit) {
 		const json_t *evidence = evidence_of(b, culprit);
 
 		if (i == MAX_CULPRITS) {
@@ -198,8 +197,7 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 	if (coll_seq)
 		fprintf(t->out, ", collective #%llu:", (unsigned long long)coll_seq);
 	fputc('\n', t->out);
-	json_array_foreach(sides, i, side)
-	{
+	json_array_foreach (sides, i, side) {
 		const json_t *op = json_object_get(side, "op");
 
 		fputs("    ranks ", t->out);
@@ -224,8 +222,7 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	if (json_array_size(waits) < 2)
 		return;
 	cw_text_title(t, title);
-	json_array_foreach(waits, i, wait)
-	{
+	json_array_foreach (waits, i, wait) {
 		if (i == MAX_WAITS) {
 			fprintf(t->out, "  … %zu more\n", json_array_size(waits) - i);
 			return;
@@ -245,11 +242,11 @@ static bool is_culprit(const json_t *incident, const json_t *evidence)
 	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
 	size_t i;
 
-	json_array_foreach(culprits, i,
-			   culprit) if (cw_json_int(culprit, "pid", -1) ==
-						cw_json_int(evidence, "pid", -2) &&
-					strcmp(cw_json_str(culprit, "host", ""),
-					       cw_json_str(evidence, "host", "")) == 0) return true;
+	json_array_foreach (culprits, i, culprit)
+		if (cw_json_int(culprit, "pid", -1) == cw_json_int(evidence, "pid", -2) &&
+		    strcmp(cw_json_str(culprit, "host", ""), cw_json_str(evidence, "host", "")) ==
+			    0)
+			return true;
 	return false;
 }
 
@@ -260,8 +257,7 @@ static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 	char where[512];
 	size_t i, n = 0;
 
-	json_array_foreach(b->evidence, i, evidence)
-	{
+	json_array_foreach (b->evidence, i, evidence) {
 		if (is_culprit(b->incident, evidence))
 			continue;
 		if (!*cw_render_where(evidence, where, sizeof(where)))
@@ -286,8 +282,7 @@ static void put_sentences(const struct cw_text *t, const json_t *list, const cha
 	if (!json_array_size(list))
 		return;
 	cw_text_title(t, title);
-	json_array_foreach(list, i, sentence)
-	{
+	json_array_foreach (list, i, sentence) {
 		fputs("  - ", t->out);
 		cw_text_wrap(t, 4, 4,
 			     json_string_value(sentence) ? json_string_value(sentence) : "?");
@@ -302,8 +297,7 @@ static void put_alternatives(const struct cw_text *t, const json_t *incident)
 	if (!json_array_size(list))
 		return;
 	cw_text_title(t, "It could also be");
-	json_array_foreach(list, i, alt)
-	{
+	json_array_foreach (list, i, alt) {
 		fprintf(t->out, "  - %.0f %% ",
 			json_number_value(json_object_get(alt, "probability")) * 100);
 		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(alt, "class", "?"));

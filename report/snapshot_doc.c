@@ -315,8 +315,7 @@ static int read_comm(struct cw_snapshot *snap, const json_t *doc, uint64_t *budg
 	r = cw_snapshot_add_comm(snap, &comm, &index);
 	if (r < 0)
 		return cw_err_set(err, -r, "comm: %s", strerror(-r));
-	json_array_foreach(members, i, entry)
-	{
+	json_array_foreach (members, i, entry) {
 		r = read_member(snap, index, entry, err);
 		if (r < 0)
 			return r;
@@ -366,26 +365,22 @@ static int read_lists(struct cw_snapshot *snap, const json_t *doc, struct cw_err
 	size_t i;
 	int r;
 
-	json_array_foreach(json_object_get(doc, "nodes"), i, entry)
-	{
+	json_array_foreach (json_object_get(doc, "nodes"), i, entry) {
 		r = read_node(snap, entry, err);
 		if (r < 0)
 			return r;
 	}
-	json_array_foreach(json_object_get(doc, "ranks"), i, entry)
-	{
+	json_array_foreach (json_object_get(doc, "ranks"), i, entry) {
 		r = read_rank(snap, entry, err);
 		if (r < 0)
 			return r;
 	}
-	json_array_foreach(json_object_get(doc, "comms"), i, entry)
-	{
+	json_array_foreach (json_object_get(doc, "comms"), i, entry) {
 		r = read_comm(snap, entry, &budget, err);
 		if (r < 0)
 			return r;
 	}
-	json_array_foreach(json_object_get(doc, "notes"), i, entry)
-	{
+	json_array_foreach (json_object_get(doc, "notes"), i, entry) {
 		if (!json_is_string(entry))
 			return cw_err_set(err, EBADMSG, "\"notes\": not strings");
 		r = cw_snapshot_add_note(snap, json_string_value(entry));
