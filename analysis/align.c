@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two passes over what is known of a comm's ops. The first puts every (coll_seq, signature) into a
+ * hash table keyed by coll_seq and remembers the lowest coll_seq at which two of them disagree; the
+ * second sorts the members into sides at that one.
+ *
+ * Ops of one NCCL group are one step whose inner order does not matter (NCCL sorts them itself), so
+ * inside a group the whole group's sum is compared. A group of which only a part is in the window
+ * is not compared at all, and two groups of different extent are no proof.
+ */
+#include "analysis/align.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/position.h"
+#include "analysis/shift.h"
+#include "common/signature.h"
+
+/* More sides than this are not an explanation; the members beyond are left out. */
+#define MAX_SIDES 64
+
+struct step {
+	uint64_t seq;
+	uint64_t signature;           /* of the op alone */
+	uint64_t first_seq, last_seq; /* of its group; both `seq` when not grouped */
+	uint64_t sum;                 /* of the group's signatures */
+	const struct cw_op *op;
+};
+
+struct align_slot {
+	uint32_t epoch; /* of the comm it was filled for; others are empty */
+	struct step step;
+};
+
+typedef int (*step_fn)(void *userdata, uint32_t member, const struct step *step);
+
+static uint64_t signature_of(const struct cw_op *op)
+{
+	return cw_signature(op->kind, op->dtype, op->redop, op->root, op->count, op->bytes);
+}
+
+static struct step lone_step(const struct cw_op *op)
+{
+	uint64_t signature = signature_of(op);
+
+	return (struct step){ .seq = op->coll_seq,
+			      .signature = signature,
+			      .first_seq = op->coll_seq,
+			      .last_seq = op->coll_seq,
+			      .sum = signature,
+			      .op = op };
+}
+
+/* Window ops [i, end) belong to one group. */
+static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
+		       step_fn fn, void *userdata)
+{
+	struct step group = { 0 };
+	int r;
+
+	/* Its beginning may have been overwritten. */
+	if (i == 0 && (m->window_lost || m->window[0].op_index > 1))
+		return 0;
+	for (uint32_t j = i; j < end; j++) {
+		const struct cw_op *op = &m->window[j];
+
+		if (!position_is_step(op))
+			continue;
+		group.sum += signature_of(op);
+		if (!group.first_seq)
+			group.first_seq = op->coll_seq;
+		group.last_seq = op->coll_seq;
+	}
+	for (uint32_t j = i; j < end; j++) {
+		if (!position_is_step(&m->window[j]))
+			continue;
+		group.op = &m->window[j];
+		group.seq = group.op->coll_seq;
+		group.signature = signature_of(group.op);
+		r = fn(userdata, member, &group);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool same_group(const struct cw_op *a, const struct cw_op *b)
+{
+	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id && a->group_id == b->group_id;
+}
+
+static int visit_lone(const struct cw_op *op, uint32_t member, step_fn fn, void *userdata)
+{
+	struct step step;
+
+	if (!op || !position_is_step(op) || (op->flags & CW_OPF_GROUPED))
+		return 0;
+	step = lone_step(op);
+	return fn(userdata, member, &step);
+}
+
+/* Calls fn for every step known of the member; some may come twice. */
+static int visit_steps(const struct cw_snap_member *m, uint32_t member, step_fn fn, void *userdata)
+{
+	uint32_t end;
+	int r;
+
+	for (uint32_t i = 0; i < m->n_window; i = end) {
+		end = i + 1;
+		if (m->window[i].flags & CW_OPF_GROUPED) {
+			while (end < m->n_window && same_group(&m->window[i], &m->window[end]))
+				end++;
+			r = visit_group(m, i, end, member, fn, userdata);
+		} else {
+			r = visit_lone(&m->window[i], member, fn, userdata);
+		}
+		if (r < 0)
+			return r;
+	}
+	r = visit_lone(m->pending, member, fn, userdata);
+	return r < 0 ? r : visit_lone(m->last, member, fn, userdata);
+}
+
+enum agreement { AGREE, DIFFER, GROUPED_OTHERWISE };
+
+static enum agreement compare_steps(const struct step *a, const struct step *b)
+{
+	if (a->signature == b->signature)
+		return AGREE;
+	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
+		return GROUPED_OTHERWISE;
+	return a->sum == b->sum ? AGREE : DIFFER;
+}
+
+/* ---- first pass: the lowest coll_seq in dispute ---- */
+
+struct dispute {
+	struct align_scratch *scratch;
+	uint64_t seq;         /* lowest proven difference; 0 = none */
+	uint64_t grouped_seq; /* lowest that may be due to grouping alone */
+};
+
+static int scratch_grow(struct align_scratch *s)
+{
+	uint32_t n = s->n_slots ? s->n_slots * 2 : 256;
+	struct align_slot *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_slots; i++) {
+		uint32_t to;
+
+		if (s->slots[i].epoch != s->epoch)
+			continue;
+		to = (uint32_t)cw_hash_mix64(s->slots[i].step.seq) & (n - 1);
+		while (slots[to].epoch)
+			to = (to + 1) & (n - 1);
+		slots[to] = s->slots[i];
+	}
+	free(s->slots);
+	s->slots = slots;
+	s->n_slots = n;
+	return 0;
+}
+
+static uint64_t lower_seq(uint64_t a, uint64_t b)
+{
+	return !a || b < a ? b : a;
+}
+
+static int note_step(void *userdata, uint32_t member, const struct step *step)
+{
+	struct dispute *d = userdata;
+	struct align_scratch *s = d->scratch;
+	uint32_t i;
+
+	(void)member;
+	if (s->used >= s->n_slots / 2 && scratch_grow(s) < 0)
+		return -ENOMEM;
+	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
+	while (s->slots[i].epoch == s->epoch) {
+		if (s->slots[i].step.seq == step->seq) {
+			switch (compare_steps(&s->slots[i].step, step)) {
+			case AGREE:
+				break;
+			case DIFFER:
+				d->seq = lower_seq(d->seq, step->seq);
+				break;
+			case GROUPED_OTHERWISE:
+				d->grouped_seq = lower_seq(d->grouped_seq, step->seq);
+				break;
+			}
+			return 0;
+		}
+		i = (i + 1) & (s->n_slots - 1);
+	}
+	s->slots[i] = (struct align_slot){ .epoch = s->epoch, .step = *step };
+	s->used++;
+	return 0;
+}
+
+static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
+{
+	d->scratch->used = 0;
+	/* A new epoch empties the table without touching it; once in 2^32 comms it is wiped. */
+	if (++d->scratch->epoch == 0) {
+		if (d->scratch->slots)
+			memset(d->scratch->slots, 0,
+			       d->scratch->n_slots * sizeof(*d->scratch->slots));
+		d->scratch->epoch = 1;
+	}
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		int r = 0;
+
+		if (c->members[m].rank != CW_SNAP_NONE)
+			r = visit_steps(&c->members[m], m, note_step, d);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- second pass: who stands where at that coll_seq ---- */
+
+struct sorting {
+	uint64_t seq;
+	struct step sides[MAX_SIDES];
+	uint32_t first_member[MAX_SIDES];
+	uint32_t n[MAX_SIDES];
+	uint32_t n_sides;
+	uint32_t *side_of; /* per member; ALIGN_NO_SIDE = none */
+};
+
+static int sort_step(void *userdata, uint32_t member, const struct step *step)
+{
+	struct sorting *s = userdata;
+	uint32_t i;
+
+	if (step->seq != s->seq || s->side_of[member] != ALIGN_NO_SIDE)
+		return 0;
+	for (i = 0; i < s->n_sides; i++)
+		if (compare_steps(&s->sides[i], step) == AGREE)
+			break;
+	if (i == MAX_SIDES)
+		return 0;
+	if (i == s->n_sides) {
+		s->sides[i] = *step;
+		s->first_member[i] = member;
+		s->n_sides++;
+	}
+	s->n[i]++;
+	s->side_of[member] = i;
+	return 0;
+}
+
+static int compare_labels(const void *a, const void *b, void *userdata)
+{
+	const struct cw_snapshot *snap = userdata;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int32_t rx = snap->ranks[x].rank, ry = snap->ranks[y].rank;
+
+	if (rx != ry)
+		return rx < ry ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+void align_sort_ranks(const struct cw_snapshot *snap, uint32_t *ranks, uint32_t n)
+{
+	bool sorted = true;
+
+	for (uint32_t i = 1; i < n && sorted; i++)
+		sorted = compare_labels(&ranks[i - 1], &ranks[i], (void *)snap) <= 0;
+	if (!sorted)
+		qsort_r(ranks, n, sizeof(*ranks), compare_labels, (void *)snap);
+}
+
+static bool has_not_entered(const struct cw_snap_member *m, uint64_t seq)
+{
+	return m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) && m->coll_entered < seq;
+}
+
+/* Fills one side with the members for which side_of is `which`, or who have not entered yet. */
+static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+		     const struct sorting *s, uint32_t which, struct arena *a, struct cw_side *ret)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (s->side_of[m] == which &&
+		    (which != ALIGN_NO_SIDE || has_not_entered(&c->members[m], s->seq)))
+			n++;
+	*ret = (struct cw_side){ .ranks = arena_new_array(a, uint32_t, n) };
+	if (!ret->ranks)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks && n; m++)
+		if (s->side_of[m] == which &&
+		    (which != ALIGN_NO_SIDE || has_not_entered(&c->members[m], s->seq)))
+			ret->ranks[ret->n_ranks++] = c->members[m].rank;
+	if (which != ALIGN_NO_SIDE) {
+		ret->has_op = true;
+		ret->op = *s->sides[which].op;
+	}
+	align_sort_ranks(snap, ret->ranks, ret->n_ranks);
+	return 0;
+}
+
+/* Largest first; equal ones by their lowest label, so that the order does not depend on indices. */
+static bool side_before(const struct cw_snapshot *snap, const struct cw_side *x,
+			const struct cw_side *y)
+{
+	if (x->n_ranks != y->n_ranks)
+		return x->n_ranks > y->n_ranks;
+	return compare_labels(&x->ranks[0], &y->ranks[0], (void *)snap) < 0;
+}
+
+/* The first field in which b is not a, in the words of docs/design.md section 10. */
+static const char *differing_field(const struct cw_op *a, const struct cw_op *b)
+{
+	if (a->kind != b->kind)
+		return "kind";
+	if (cw_signature_is_bytewise(a->kind)) {
+		if (a->bytes != b->bytes)
+			return a->count == b->count ? "dtype" : "count";
+	} else {
+		if (a->count != b->count)
+			return "count";
+		if (a->dtype != b->dtype)
+			return "dtype";
+		if (a->redop != b->redop)
+			return "redop";
+	}
+	return a->root != b->root ? "root" : "order";
+}
+
+static const char *name_difference(const struct cw_snap_comm *c, const struct sorting *s,
+				   uint32_t most, uint32_t other)
+{
+	const char *shift = shift_name(&c->members[s->first_member[most]],
+				       &c->members[s->first_member[other]], s->seq);
+
+	return shift ? shift : differing_field(s->sides[most].op, s->sides[other].op);
+}
+
+static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+		      const struct sorting *s, struct arena *a, struct alignment *ret)
+{
+	struct cw_side none;
+	uint32_t order[MAX_SIDES];
+	int r;
+
+	ret->sides = arena_new_array(a, struct cw_side, s->n_sides + 1);
+	if (!ret->sides)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_sides; i++) {
+		struct cw_side side;
+		uint32_t at = i;
+
+		r = fill_side(snap, c, s, i, a, &side);
+		if (r < 0)
+			return r;
+		for (; at && side_before(snap, &side, &ret->sides[at - 1]); at--) {
+			ret->sides[at] = ret->sides[at - 1];
+			order[at] = order[at - 1];
+		}
+		ret->sides[at] = side;
+		order[at] = i;
+		ret->n_compared += side.n_ranks;
+	}
+	ret->n_sides = s->n_sides;
+	if (ret->sides[0].n_ranks > ret->sides[1].n_ranks)
+		ret->majority = 0;
+	ret->detail = name_difference(c, s, order[0], order[1]);
+	r = fill_side(snap, c, s, ALIGN_NO_SIDE, a, &none);
+	if (r < 0)
+		return r;
+	if (none.n_ranks)
+		ret->sides[ret->n_sides++] = none;
+	return 0;
+}
+
+static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+			   struct arena *a, struct alignment *ret)
+{
+	struct sorting *s = arena_new(a, struct sorting);
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->seq = ret->seq;
+	s->side_of = arena_new_array(a, uint32_t, c->nranks);
+	if (!s->side_of)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		s->side_of[m] = ALIGN_NO_SIDE;
+		if (c->members[m].rank == CW_SNAP_NONE)
+			continue;
+		r = visit_steps(&c->members[m], m, sort_step, s);
+		if (r < 0)
+			return r;
+	}
+	if (s->n_sides < 2) {
+		/* Only a grouping that is not transitive can bring us here: nothing to show. */
+		ret->seq = 0;
+		return 0;
+	}
+	return fill_sides(snap, c, s, a, ret);
+}
+
+/* ---- rolling hashes: the same history? ---- */
+
+#define HASH_SLOTS 64 /* direct-mapped: members of a comm are rarely more than a few steps apart   \
+		       */
+
+static void note_hash(struct cw_snap_checkpoint *table, uint64_t seq, uint64_t hash,
+		      struct alignment *ret)
+{
+	struct cw_snap_checkpoint *slot = &table[cw_hash_mix64(seq) % HASH_SLOTS];
+
+	if (!seq)
+		return;
+	if (slot->coll_seq != seq) {
+		*slot = (struct cw_snap_checkpoint){ .coll_seq = seq, .hash = hash };
+	} else if (slot->hash != hash) {
+		ret->histories_differ = true;
+		ret->history_seq = lower_seq(ret->history_seq, seq);
+	}
+}
+
+static void compare_histories(const struct cw_snap_comm *c, struct alignment *ret)
+{
+	struct cw_snap_checkpoint table[HASH_SLOTS] = { 0 };
+
+	for (uint32_t i = 0; i < c->nranks; i++) {
+		const struct cw_snap_member *m = &c->members[i];
+
+		if (m->rank == CW_SNAP_NONE || !(m->known & CW_KNOWN_HASH))
+			continue;
+		note_hash(table, m->hash_seq, m->hash, ret);
+		for (uint32_t k = 0; k < CW_SNAP_CHECKPOINTS; k++)
+			note_hash(table, m->checkpoints[k].coll_seq, m->checkpoints[k].hash, ret);
+	}
+}
+
+int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+	       struct align_scratch *scratch, struct alignment *ret)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	struct dispute d = { .scratch = scratch };
+	int r;
+
+	*ret = (struct alignment){ .detail = "", .majority = ALIGN_NO_SIDE };
+	r = find_dispute(c, &d);
+	if (r < 0)
+		return r;
+	compare_histories(c, ret);
+	ret->seq = d.seq ? d.seq : d.grouped_seq;
+	ret->is_proof = d.seq != 0;
+	return ret->seq ? sort_into_sides(snap, c, a, ret) : 0;
+}
+
+void align_scratch_fini(struct align_scratch *scratch)
+{
+	free(scratch->slots);
+	*scratch = (struct align_scratch){ 0 };
+}

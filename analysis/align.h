@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Alignment: did all members of a comm make the same calls in the same order? Members are aligned
+ * by coll_seq, the only number that is comparable between ranks, and compared by signature
+ * (common/signature.h). The first coll_seq at which two signatures differ is what everything after
+ * it follows from, so only that one is reported.
+ *
+ * Signatures at the same coll_seq are timeless: a difference seen once stays true, whenever the two
+ * ranks were sampled.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "analysis/snapshot.h"
+#include "analysis/verdict.h"
+
+#define ALIGN_NO_SIDE UINT32_MAX
+
+struct alignment {
+	uint64_t seq;          /* first coll_seq where signatures differ; 0 = none seen to differ */
+	const char *detail;    /* "kind", "count", …, "extra", "missing"; static */
+	bool is_proof;         /* false: seen inside groups whose full extent is not known */
+	struct cw_side *sides; /* largest first; ranks ascending by label */
+	uint32_t n_sides;
+	uint32_t majority;   /* index of the side that is larger than any other, or ALIGN_NO_SIDE */
+	uint32_t n_compared; /* members on any side */
+	bool histories_differ; /* rolling hashes differ at or before history_seq */
+	uint64_t history_seq;
+};
+
+/* Scratch memory, reused from comm to comm. Zero it before the first use. */
+struct align_scratch {
+	struct align_slot *slots;
+	uint32_t n_slots; /* power of two */
+	uint32_t used;
+	uint32_t epoch;
+};
+
+/*
+ * Compares what is known of comm `comm`; sides are allocated in `a`. O(members + ops known).
+ * Returns 0 or -ENOMEM.
+ */
+int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+	       struct align_scratch *scratch, struct alignment *ret);
+
+void align_scratch_fini(struct align_scratch *scratch);
+
+/* Sorts rank indices by label, then index. */
+void align_sort_ranks(const struct cw_snapshot *snap, uint32_t *ranks, uint32_t n);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Small jobs stay small; large ones soon take few chunks. */
+#define FIRST_CHUNK_BYTES ((size_t)16 << 10)
+#define LARGEST_CHUNK_BYTES ((size_t)4 << 20)
+#define ALIGNMENT _Alignof(max_align_t)
+
+struct arena_chunk {
+	struct arena_chunk *next;
+	size_t bytes; /* of data */
+	_Alignas(max_align_t) unsigned char data[];
+};
+
+static struct arena_chunk *chunk_new(size_t bytes)
+{
+	struct arena_chunk *c;
+
+	if (bytes > SIZE_MAX - sizeof(*c))
+		return NULL;
+	/* calloc: fresh pages come zeroed from the kernel, at no cost for what is never touched. */
+	c = calloc(1, sizeof(*c) + bytes);
+	if (c)
+		c->bytes = bytes;
+	return c;
+}
+
+/* A large block gets a chunk of its own, behind the newest, whose free rest stays in use. */
+static void *alloc_apart(struct arena *a, size_t bytes)
+{
+	struct arena_chunk *c = chunk_new(bytes);
+
+	if (!c)
+		return NULL;
+	if (a->chunks) {
+		c->next = a->chunks->next;
+		a->chunks->next = c;
+	} else {
+		a->chunks = c;
+	}
+	return c->data;
+}
+
+static int add_chunk(struct arena *a)
+{
+	size_t bytes = a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES;
+	struct arena_chunk *c = chunk_new(bytes);
+
+	if (!c)
+		return -1;
+	c->next = a->chunks;
+	a->chunks = c;
+	a->free_bytes = bytes;
+	if (bytes < LARGEST_CHUNK_BYTES)
+		a->chunk_bytes = bytes * 2;
+	else
+		a->chunk_bytes = bytes;
+	return 0;
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size)
+{
+	struct arena_chunk *c;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 2)
+		return NULL;
+	if (!bytes)
+		bytes = 1;
+	bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+	if (bytes > a->free_bytes) {
+		if (bytes > (a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES) / 4)
+			return alloc_apart(a, bytes);
+		if (add_chunk(a) < 0)
+			return NULL;
+	}
+	c = a->chunks;
+	a->free_bytes -= bytes;
+	return c->data + (c->bytes - a->free_bytes - bytes);
+}
+
+void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size)
+{
+	void *to;
+
+	if (!from)
+		return NULL;
+	to = arena_array(a, n, size);
+	if (to && n && size)
+		memcpy(to, from, n * size);
+	return to;
+}
+
+char *arena_strdup(struct arena *a, const char *text)
+{
+	return text ? arena_memdup(a, text, strlen(text) + 1, 1) : NULL;
+}
+
+void arena_fini(struct arena *a)
+{
+	struct arena_chunk *c, *next;
+
+	for (c = a->chunks; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	*a = (struct arena){ 0 };
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that is freed all at once: a snapshot, a verdict and the engine's scratch space each are
+ * one arena, so that no path through the engine has anything to release one by one, and 65,536
+ * ranks cost a few hundred allocations.
+ *
+ * Everything handed out is zeroed and aligned for any type. Not thread-safe.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_chunk;
+
+struct arena {
+	struct arena_chunk *chunks; /* newest first */
+	size_t free_bytes;          /* left in the newest */
+	size_t chunk_bytes;         /* of the next chunk */
+};
+
+/* NULL = out of memory, or n * size overflows. n = 0 gives a pointer that may not be followed. */
+void *arena_array(struct arena *a, size_t n, size_t size);
+
+/* Copies of `text` or of n * size bytes; NULL in gives NULL out. */
+char *arena_strdup(struct arena *a, const char *text);
+void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size);
+
+/* Takes a zeroed arena too; leaves it zeroed. */
+void arena_fini(struct arena *a);
+
+#define arena_new(a, type) ((type *)arena_array((a), 1, sizeof(type)))
+#define arena_new_array(a, type, n) ((type *)arena_array((a), (n), sizeof(type)))

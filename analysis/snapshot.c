@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building a snapshot. The arrays of nodes, ranks, comms and notes grow by doubling (their indices
+ * are stable, their addresses are not); members, ops and strings live in an arena.
+ */
+#include "analysis/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/arena.h"
+#include "common/signature.h"
+
+/* A job has fewer nodes than ranks, and far fewer notes than anyone would read. */
+#define MAX_NODES CW_SNAP_MAX_RANKS
+#define MAX_NOTES 1024u
+/* Per member: what a record can hold of one rank, with room for other people's recordings. */
+#define MAX_WINDOW_OPS (1u << 16)
+#define MAX_P2P_PEERS (1u << 16)
+
+#define S INT64_C(1000000000)
+
+struct cw_snap_store {
+	struct arena arena;
+	size_t cap_nodes, cap_ranks, cap_comms, cap_notes;
+	uint64_t n_members;
+	/* (id, instance) → index + 1 into comms; open addressing, a power of two, half full. */
+	uint32_t *comm_slots;
+	uint32_t n_comm_slots;
+};
+
+struct cw_thresholds cw_thresholds_default(void)
+{
+	return (struct cw_thresholds){
+		.stall_min_ns = 10 * S,
+		.stall_max_ns = 120 * S,
+		.stall_factor = 5,
+		.first_op_ns = 120 * S,
+		.first_op_per_rank_ns = 20 * S / 1000,
+		.proof_ns = 3 * S,
+		.confirm_ns = 2 * S,
+		.window_after_ns = 1 * S,
+		.no_headway_ns = 60 * S,
+		.headway_alert_ns = 300 * S,
+		.in_collective_ns = 15 * S,
+		.node_silent_ns = 10 * S,
+		.bytes_per_s = 0,
+	};
+}
+
+struct cw_snapshot *cw_snapshot_new(void)
+{
+	struct cw_snapshot *snap = calloc(1, sizeof(*snap));
+
+	if (!snap)
+		return NULL;
+	snap->store = calloc(1, sizeof(*snap->store));
+	if (!snap->store) {
+		free(snap);
+		return NULL;
+	}
+	snap->thresholds = cw_thresholds_default();
+	return snap;
+}
+
+struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap)
+{
+	if (!snap)
+		return NULL;
+	arena_fini(&snap->store->arena);
+	free(snap->store->comm_slots);
+	free(snap->store);
+	free(snap->nodes);
+	free(snap->ranks);
+	free(snap->comms);
+	free(snap->notes);
+	free(snap);
+	return NULL;
+}
+
+/* Makes room for one more element; returns the array, which may have moved, or NULL. */
+static void *grow(void *array, size_t n, size_t *cap, size_t size)
+{
+	size_t want = *cap ? *cap * 2 : 16;
+	void *more;
+
+	if (n < *cap)
+		return array;
+	more = reallocarray(array, want, size);
+	if (more)
+		*cap = want;
+	return more;
+}
+
+/* A copy in the arena. NULL in, NULL out; false = out of memory. */
+static bool copy_text(struct cw_snapshot *snap, const char *text, const char **ret)
+{
+	*ret = arena_strdup(&snap->store->arena, text);
+	return *ret || !text;
+}
+
+int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group)
+{
+	const char *j, *g;
+
+	if (!copy_text(snap, job, &j) || !copy_text(snap, group, &g))
+		return -ENOMEM;
+	snap->job = j;
+	snap->group = g;
+	return 0;
+}
+
+int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note)
+{
+	const char **notes;
+
+	if (snap->n_notes >= MAX_NOTES)
+		return -E2BIG;
+	notes = grow(snap->notes, snap->n_notes, &snap->store->cap_notes, sizeof(*notes));
+	if (!notes)
+		return -ENOMEM;
+	snap->notes = notes;
+	if (!copy_text(snap, note ? note : "", &notes[snap->n_notes]))
+		return -ENOMEM;
+	snap->n_notes++;
+	return 0;
+}
+
+int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index)
+{
+	struct cw_snap_node node = { .state = CW_NODE_REPORTING };
+	struct cw_snap_node *nodes;
+
+	if (snap->n_nodes >= MAX_NODES)
+		return -E2BIG;
+	nodes = grow(snap->nodes, snap->n_nodes, &snap->store->cap_nodes, sizeof(*nodes));
+	if (!nodes)
+		return -ENOMEM;
+	snap->nodes = nodes;
+	if (!copy_text(snap, name, &node.name))
+		return -ENOMEM;
+	nodes[snap->n_nodes] = node;
+	*ret_index = snap->n_nodes++;
+	return 0;
+}
+
+int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
+			 uint32_t *ret_index)
+{
+	struct cw_snap_rank copy = *rank;
+	struct cw_snap_rank *ranks;
+
+	if (snap->n_ranks >= CW_SNAP_MAX_RANKS)
+		return -E2BIG;
+	ranks = grow(snap->ranks, snap->n_ranks, &snap->store->cap_ranks, sizeof(*ranks));
+	if (!ranks)
+		return -ENOMEM;
+	snap->ranks = ranks;
+	if (!copy_text(snap, rank->headway_by, &copy.headway_by) ||
+	    !copy_text(snap, rank->command, &copy.command))
+		return -ENOMEM;
+	ranks[snap->n_ranks] = copy;
+	*ret_index = snap->n_ranks++;
+	return 0;
+}
+
+static uint32_t comm_slot(uint64_t id, uint32_t instance, uint32_t n_slots)
+{
+	return (uint32_t)cw_hash_step(id, instance) & (n_slots - 1);
+}
+
+static void index_comm(struct cw_snap_store *st, const struct cw_snap_comm *comms, uint32_t c)
+{
+	uint32_t s = comm_slot(comms[c].id, comms[c].instance, st->n_comm_slots);
+
+	while (st->comm_slots[s])
+		s = (s + 1) & (st->n_comm_slots - 1);
+	st->comm_slots[s] = c + 1;
+}
+
+/* Keeps the table at most half full once comm number n_comms has been added. */
+static int reserve_comm_slots(struct cw_snapshot *snap)
+{
+	struct cw_snap_store *st = snap->store;
+	uint32_t want = st->n_comm_slots ? st->n_comm_slots * 2 : 64;
+	uint32_t *slots;
+
+	if (snap->n_comms + 1 <= st->n_comm_slots / 2)
+		return 0;
+	slots = calloc(want, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(st->comm_slots);
+	st->comm_slots = slots;
+	st->n_comm_slots = want;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		index_comm(st, snap->comms, c);
+	return 0;
+}
+
+int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
+			 uint32_t *ret_index)
+{
+	struct cw_snap_store *st = snap->store;
+	struct cw_snap_comm copy = *comm;
+	struct cw_snap_comm *comms;
+
+	if (snap->n_comms >= CW_SNAP_MAX_COMMS ||
+	    st->n_members + comm->nranks > CW_SNAP_MAX_MEMBERS)
+		return -E2BIG;
+	if (reserve_comm_slots(snap) < 0)
+		return -ENOMEM;
+	comms = grow(snap->comms, snap->n_comms, &st->cap_comms, sizeof(*comms));
+	if (!comms)
+		return -ENOMEM;
+	snap->comms = comms;
+	copy.members = arena_new_array(&st->arena, struct cw_snap_member, comm->nranks);
+	if (!copy.members || !copy_text(snap, comm->name, &copy.name))
+		return -ENOMEM;
+	for (uint32_t m = 0; m < comm->nranks; m++)
+		copy.members[m].rank = CW_SNAP_NONE;
+	comms[snap->n_comms] = copy;
+	st->n_members += comm->nranks;
+	index_comm(st, comms, snap->n_comms);
+	*ret_index = snap->n_comms++;
+	return 0;
+}
+
+uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance)
+{
+	const struct cw_snap_store *st = snap->store;
+
+	if (!st->n_comm_slots)
+		return CW_SNAP_NONE;
+	for (uint32_t s = comm_slot(id, instance, st->n_comm_slots); st->comm_slots[s];
+	     s = (s + 1) & (st->n_comm_slots - 1)) {
+		uint32_t c = st->comm_slots[s] - 1;
+
+		if (snap->comms[c].id == id && snap->comms[c].instance == instance)
+			return c;
+	}
+	return CW_SNAP_NONE;
+}
+
+static struct cw_snap_member *find_member(struct cw_snapshot *snap, uint32_t comm,
+					  uint32_t comm_rank)
+{
+	if (comm >= snap->n_comms || comm_rank >= snap->comms[comm].nranks)
+		return NULL;
+	return &snap->comms[comm].members[comm_rank];
+}
+
+static int compare_peers(const void *a, const void *b)
+{
+	const struct cw_snap_p2p *x = a, *y = b;
+
+	return x->peer < y->peer ? -1 : x->peer > y->peer;
+}
+
+int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			   const struct cw_snap_member *member)
+{
+	struct cw_snap_member *m = find_member(snap, comm, comm_rank);
+	struct arena *a = &snap->store->arena;
+	struct cw_snap_member copy = *member;
+
+	if (!m || m->rank != CW_SNAP_NONE || member->rank >= snap->n_ranks)
+		return -EINVAL;
+	if (member->n_window > MAX_WINDOW_OPS || member->n_p2p > MAX_P2P_PEERS)
+		return -E2BIG;
+	if (!member->window)
+		copy.n_window = 0;
+	if (!member->p2p)
+		copy.n_p2p = 0;
+	copy.pending = arena_memdup(a, member->pending, 1, sizeof(*member->pending));
+	copy.last = arena_memdup(a, member->last, 1, sizeof(*member->last));
+	copy.window = arena_memdup(a, member->window, copy.n_window, sizeof(*member->window));
+	copy.p2p = arena_memdup(a, member->p2p, copy.n_p2p, sizeof(*member->p2p));
+	if (!copy_text(snap, member->last_error, &copy.last_error) ||
+	    (member->pending && !copy.pending) || (member->last && !copy.last) ||
+	    (member->window && !copy.window) || (member->p2p && !copy.p2p))
+		return -ENOMEM;
+	/* Sorted by peer, so that the engine finds a counterpart by bisection. */
+	if (copy.n_p2p > 1)
+		qsort(copy.p2p, copy.n_p2p, sizeof(*copy.p2p), compare_peers);
+	*m = copy;
+	return 0;
+}
+
+int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns)
+{
+	struct cw_snap_member *m = find_member(snap, comm, comm_rank);
+
+	if (!m || m->rank == CW_SNAP_NONE || (n_ops && !ops))
+		return -EINVAL;
+	if (n_ops > MAX_WINDOW_OPS)
+		return -E2BIG;
+	if (!m->window || n_ops > m->n_window) {
+		struct cw_op *copy = arena_new_array(&snap->store->arena, struct cw_op, n_ops);
+
+		if (!copy)
+			return -ENOMEM;
+		m->window = copy;
+	}
+	if (n_ops)
+		memcpy(m->window, ops, n_ops * sizeof(*ops));
+	m->n_window = n_ops;
+	m->window_lost = lost;
+	m->window_ns = read_ns;
+	return 0;
+}
