@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies and fills of the simulated driver. The synchronous ones go through the default stream and
+ * wait, so they come after everything in the context's blocking streams. Copies work in a stream
+ * of any context, as they do with the real driver.
+ */
+#include "cuda_sim.h"
+
+static CUresult submit(struct sim_item *item, CUstream handle, bool is_sync)
+{
+	struct CUctx_st *ctx;
+	struct CUstream_st *s;
+	CUresult r = sim_enter_ctx(&ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (item->count == 0)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim_lock);
+	r = sim_stream_resolve(handle, &s);
+	if (r == CUDA_SUCCESS)
+		r = sim_stream_submit(s, item);
+	if (r == CUDA_SUCCESS && is_sync)
+		sim_stream_wait(s, s->submitted);
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+/* @dst_is_dev, @src_is_dev: which side has to be memory the driver knows. */
+static CUresult copy(void *dst, bool dst_is_dev, const void *src, bool src_is_dev, size_t size,
+		     CUstream stream, bool is_sync)
+{
+	struct sim_item item = { .kind = SIM_ITEM_COPY, .dst = dst, .src = src, .count = size };
+	bool is_valid;
+
+	pthread_mutex_lock(&sim_lock);
+	is_valid =
+		(!dst_is_dev || sim_memory_is_device_visible((CUdeviceptr)(uintptr_t)dst, size)) &&
+		(!src_is_dev || sim_memory_is_device_visible((CUdeviceptr)(uintptr_t)src, size));
+	pthread_mutex_unlock(&sim_lock);
+	if (!is_valid || (size && (!dst || !src)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return submit(&item, stream, is_sync);
+}
+
+static void *at(CUdeviceptr ptr)
+{
+	return (void *)(uintptr_t)ptr;
+}
+
+/* Unified addressing: cuMemcpy takes host pointers too. */
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	return copy(at(dst), false, at(src), false, size, NULL, true);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return copy(at(dst), false, at(src), false, size, stream, false);
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t size)
+{
+	return copy(at(dst), true, src, false, size, NULL, true);
+}
+
+CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t size)
+{
+	return copy(dst, false, at(src), true, size, NULL, true);
+}
+
+CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	return copy(at(dst), true, at(src), true, size, NULL, true);
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	return copy(at(dst), true, src, false, size, stream, false);
+}
+
+CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return copy(dst, false, at(src), true, size, stream, false);
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return copy(at(dst), true, at(src), true, size, stream, false);
+}
+
+static CUresult fill(enum sim_item_kind kind, CUdeviceptr dst, unsigned int value, size_t count,
+		     CUstream stream, bool is_sync)
+{
+	struct sim_item item = { .kind = kind, .dst = at(dst), .value = value, .count = count };
+	size_t size = kind == SIM_ITEM_SET32 ? 4 : 1;
+	bool is_valid;
+
+	if (dst % size || count > SIZE_MAX / size)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim_lock);
+	is_valid = sim_memory_is_device_visible(dst, count * size);
+	pthread_mutex_unlock(&sim_lock);
+	return is_valid ? submit(&item, stream, is_sync) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemsetD8(CUdeviceptr dst, unsigned char value, size_t count)
+{
+	return fill(SIM_ITEM_SET8, dst, value, count, NULL, true);
+}
+
+CUresult cuMemsetD32(CUdeviceptr dst, unsigned int value, size_t count)
+{
+	return fill(SIM_ITEM_SET32, dst, value, count, NULL, true);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
+{
+	return fill(SIM_ITEM_SET8, dst, value, count, stream, false);
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
+{
+	return fill(SIM_ITEM_SET32, dst, value, count, stream, false);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the simulated driver, libcuda.so.1. Device memory is host memory, a stream is a queue
+ * with one worker thread, a context is a name that streams belong to.
+ *
+ * One lock, sim_lock, guards every structure below. It is never held while a queued item runs.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda.h"
+
+#define SIM_DEVICES_DEFAULT 8
+#define SIM_DEVICES_MAX 64
+
+struct CUctx_st {
+	struct CUctx_st *next;
+	CUdevice dev;
+	unsigned long long id;
+	unsigned int flags;
+	unsigned int primary_refs; /* of a primary context: retains not yet released */
+	bool is_primary;
+	bool is_alive;
+	struct CUstream_st *legacy; /* the default stream, made on first use */
+};
+
+enum sim_item_kind {
+	SIM_ITEM_HOST_FN,
+	SIM_ITEM_WRITE32,
+	SIM_ITEM_WRITE64,
+	SIM_ITEM_COPY,
+	SIM_ITEM_SET8,
+	SIM_ITEM_SET32,
+	SIM_ITEM_WAIT,
+	SIM_ITEM_EVENT,
+};
+
+struct sim_item {
+	struct sim_item *next;
+	enum sim_item_kind kind;
+	CUhostFn fn;
+	void *arg;
+	void *dst;
+	const void *src;
+	size_t count;
+	uint64_t value;
+	bool has_barrier;
+	struct CUstream_st *wait_stream; /* holds a reference */
+	uint64_t wait_seq;
+	struct CUevent_st *event; /* holds a reference */
+};
+
+struct CUstream_st {
+	struct CUstream_st *next;
+	struct CUctx_st *ctx;
+	unsigned int flags;
+	int priority;
+	unsigned long long id;
+	unsigned int refs;
+	bool has_worker;
+	bool is_destroyed;
+	uint64_t submitted; /* items ever queued; the sequence number of the newest */
+	uint64_t completed; /* items ever finished */
+	struct sim_item *head;
+	struct sim_item *tail;
+	pthread_cond_t work; /* queue is not empty any more, or the stream is destroyed */
+	pthread_cond_t done; /* completed has grown */
+};
+
+extern pthread_mutex_t sim_lock;
+
+/* Whether calls are allowed here: initialised, not in a forked child, not in a host function. */
+CUresult sim_enter(void);
+/* The same, and a context is current; it comes back in @ret_ctx. */
+CUresult sim_enter_ctx(struct CUctx_st **ret_ctx);
+/* Marks the calling thread as running a host function, which may not call the driver. */
+void sim_set_in_host_fn(bool is_inside);
+int sim_device_count(void);
+/* The context if it is one of ours and alive. Lock held. */
+bool sim_ctx_is_valid(struct CUctx_st *ctx);
+
+/*
+ * Turns a handle (0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created stream) into a stream.
+ * Lock held.
+ */
+CUresult sim_stream_resolve(CUstream handle, struct CUstream_st **ret_stream);
+/* Queues a copy of @item, after what the default stream's rules put before it. Lock held. */
+CUresult sim_stream_submit(struct CUstream_st *s, const struct sim_item *item);
+void sim_stream_ref(struct CUstream_st *s);
+void sim_stream_unref(struct CUstream_st *s);
+/* Blocks until item @seq of the stream has finished. Lock held, released while waiting. */
+void sim_stream_wait(struct CUstream_st *s, uint64_t seq);
+/* Blocks until all that was queued in @ctx before has finished. Lock held. */
+void sim_ctx_drain(struct CUctx_st *ctx);
+
+/* Called by the worker when it reaches the event's item. Lock held. */
+void sim_event_reached(struct CUevent_st *event, uint64_t seq);
+void sim_event_unref(struct CUevent_st *event);
+
+/* Whether [addr, addr + size) is memory the device may write. Lock held. */
+bool sim_memory_is_device_visible(CUdeviceptr addr, size_t size);

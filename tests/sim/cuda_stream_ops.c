@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be asked of a stream of the simulated driver, and what can be queued that is not a copy.
+ *
+ * Work that runs "on the device" (a value write, a host function) needs the stream's own context
+ * to be current, as a kernel launch does. Capture is not simulated: streams never capture and
+ * beginning one is refused.
+ */
+#include "cuda_sim.h"
+
+static __thread CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+/* Locks and resolves; the lock is held on return only if the result is CUDA_SUCCESS. */
+static CUresult stream_lock(CUstream handle, struct CUstream_st **ret_stream)
+{
+	CUresult r = sim_enter();
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	pthread_mutex_lock(&sim_lock);
+	r = sim_stream_resolve(handle, ret_stream);
+	if (r != CUDA_SUCCESS)
+		pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+/* The same for work that needs the stream's context to be the current one. */
+static CUresult stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_stream)
+{
+	struct CUctx_st *ctx;
+	CUresult r = sim_enter_ctx(&ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = stream_lock(handle, ret_stream);
+	if (r == CUDA_SUCCESS && (*ret_stream)->ctx != ctx) {
+		pthread_mutex_unlock(&sim_lock);
+		r = CUDA_ERROR_INVALID_HANDLE;
+	}
+	return r;
+}
+
+CUresult cuLaunchHostFunc(CUstream handle, CUhostFn fn, void *user_data)
+{
+	struct sim_item item = { .kind = SIM_ITEM_HOST_FN, .fn = fn, .arg = user_data };
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (!fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock_in_ctx(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sim_stream_submit(s, &item);
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+static CUresult write_value(CUstream handle, struct sim_item *item, CUdeviceptr addr, size_t size,
+			    unsigned int flags)
+{
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (flags & ~(unsigned int)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock_in_ctx(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	item->dst = (void *)(uintptr_t)addr;
+	item->has_barrier = !(flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+	if (addr % size || !sim_memory_is_device_visible(addr, size))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = sim_stream_submit(s, item);
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+CUresult cuStreamWriteValue32(CUstream handle, CUdeviceptr addr, cuuint32_t value,
+			      unsigned int flags)
+{
+	struct sim_item item = { .kind = SIM_ITEM_WRITE32, .value = value };
+
+	return write_value(handle, &item, addr, sizeof(value), flags);
+}
+
+CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr addr, cuuint64_t value,
+			      unsigned int flags)
+{
+	struct sim_item item = { .kind = SIM_ITEM_WRITE64, .value = value };
+
+	return write_value(handle, &item, addr, sizeof(value), flags);
+}
+
+CUresult cuStreamSynchronize(CUstream handle)
+{
+	struct CUstream_st *s;
+	CUresult r = stream_lock(handle, &s);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (s == s->ctx->legacy)
+		sim_ctx_drain(s->ctx);
+	else
+		sim_stream_wait(s, s->submitted);
+	pthread_mutex_unlock(&sim_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream handle)
+{
+	struct CUstream_st *s;
+	CUresult r = stream_lock(handle, &s);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = s->completed < s->submitted ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext *ctx)
+{
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (!ctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	*ctx = s->ctx;
+	pthread_mutex_unlock(&sim_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
+{
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	*flags = s->flags;
+	pthread_mutex_unlock(&sim_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream handle, int *priority)
+{
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	*priority = s->priority;
+	pthread_mutex_unlock(&sim_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
+{
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	*id = s->id;
+	pthread_mutex_unlock(&sim_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
+{
+	struct CUstream_st *s;
+	CUresult r;
+
+	if (!status)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = stream_lock(handle, &s);
+	if (r != CUDA_SUCCESS)
+		return r;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	pthread_mutex_unlock(&sim_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
+				CUgraph *graph, const CUgraphNode **deps,
+				const CUgraphEdgeData **edges, size_t *num_deps)
+{
+	/* The other outputs are only written while a stream captures. */
+	return cuStreamIsCapturing(handle, status);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
+				   CUgraph *graph, const CUgraphNode **deps, size_t *num_deps)
+{
+	return cuStreamIsCapturing(handle, status);
+}
+
+CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode old = capture_mode;
+
+	if (!mode || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
+	    *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	capture_mode = *mode;
+	*mode = old;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the host to the stream. A launch is a host function on the caller's stream that blocks, as
+ * a NCCL kernel does, until the peers have done their part. Launches of one communicator run one
+ * after the other in the order of the calls, whatever streams they are on: each has a ticket.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "nccl_sim.h"
+
+struct launch {
+	ncclComm_t comm;
+	uint64_t ticket;
+	struct sim_task *tasks;
+};
+
+void sim_tasks_free(struct sim_task *tasks)
+{
+	while (tasks) {
+		struct sim_task *next = tasks->next;
+
+		free(tasks);
+		tasks = next;
+	}
+}
+
+void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_input)
+{
+	struct pollfd *fds = calloc((size_t)comm->nranks + 1, sizeof(*fds));
+	nfds_t n = 1;
+
+	/* Without memory nothing can be waited for but the abort; the op hangs, which is honest. */
+	struct pollfd only_abort = { .fd = comm->abort_fd, .events = POLLIN };
+
+	if (!fds) {
+		(void)poll(&only_abort, 1, -1);
+		return;
+	}
+	fds[0] = only_abort;
+	for (int p = 0; p < comm->nranks; p++) {
+		short events = sim_link_events(&links[p], wants_input[p]);
+
+		/* A link that can do nothing stays out: a closed socket is readable for ever. */
+		if (events)
+			fds[n++] = (struct pollfd){ .fd = links[p].fd, .events = events };
+	}
+	(void)poll(fds, n, -1); /* whatever woke us, the caller looks at everything again */
+	free(fds);
+}
+
+static void run(void *arg)
+{
+	struct launch *l = arg;
+	ncclComm_t comm = l->comm;
+
+	pthread_mutex_lock(&comm->lock);
+	while (comm->launches_done < l->ticket && !comm->is_aborted)
+		pthread_cond_wait(&comm->turn, &comm->lock);
+	pthread_mutex_unlock(&comm->lock);
+
+	if (!comm->is_aborted) {
+		if (sim_is_p2p(l->tasks))
+			sim_p2p_run(comm, l->tasks);
+		else
+			sim_coll_run(comm, l->tasks);
+	}
+
+	pthread_mutex_lock(&comm->lock);
+	comm->launches_done++;
+	pthread_cond_broadcast(&comm->turn);
+	pthread_mutex_unlock(&comm->lock);
+	sim_tasks_free(l->tasks);
+	free(l);
+	sim_comm_unref(comm);
+}
+
+/* Makes @to wait for what is on @from. */
+static bool order_streams(const struct sim_cuda *cuda, CUstream from, CUstream to)
+{
+	CUevent event;
+	bool is_ok;
+
+	if (cuda->event_create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return false;
+	is_ok = cuda->event_record(event, from) == CUDA_SUCCESS &&
+		cuda->wait_event(to, event, 0) == CUDA_SUCCESS;
+	cuda->event_destroy(event);
+	return is_ok;
+}
+
+static bool order_others(const struct sim_cuda *cuda, const struct sim_task *tasks, bool is_before)
+{
+	for (const struct sim_task *t = tasks->next; t; t = t->next) {
+		if (t->stream == tasks->stream)
+			continue;
+		if (!order_streams(cuda, is_before ? t->stream : tasks->stream,
+				   is_before ? tasks->stream : t->stream))
+			return false;
+	}
+	return true;
+}
+
+static ncclResult_t submit(const struct sim_cuda *cuda, struct launch *l)
+{
+	ncclComm_t comm = l->comm;
+	CUstream stream = l->tasks->stream;
+	ncclResult_t result = ncclSuccess;
+
+	if (!order_others(cuda, l->tasks, true))
+		return sim_fail(ncclUnhandledCudaError, "cannot order the streams of a group");
+
+	/* The ticket and the place in the stream are taken together, or turns could cross. */
+	sim_comm_ref(comm);
+	pthread_mutex_lock(&comm->lock);
+	l->ticket = comm->launches;
+	if (cuda->launch_host_fn(stream, run, l) == CUDA_SUCCESS)
+		comm->launches++;
+	else
+		result = sim_fail(ncclUnhandledCudaError, "launch on the stream failed");
+	pthread_mutex_unlock(&comm->lock);
+	if (result != ncclSuccess)
+		sim_comm_unref(comm);
+	return result;
+}
+
+/* Streams of a batch other than the first one wait for it, too. */
+static ncclResult_t submit_all(const struct sim_cuda *cuda, struct launch *l)
+{
+	struct sim_task first = { 0 };
+	struct sim_task *others = NULL;
+	ncclResult_t result;
+
+	/* The launch may be over, and its tasks freed, before submit() returns: keep the list. */
+	for (const struct sim_task *t = l->tasks->next; t; t = t->next) {
+		struct sim_task *copy;
+
+		if (t->stream == l->tasks->stream)
+			continue;
+		copy = malloc(sizeof(*copy));
+		if (!copy) {
+			sim_tasks_free(others);
+			return sim_fail(ncclSystemError, "out of memory");
+		}
+		*copy = *t;
+		copy->next = others;
+		others = copy;
+	}
+	first.stream = l->tasks->stream;
+	first.next = others;
+	result = submit(cuda, l);
+	if (result == ncclSuccess && !order_others(cuda, &first, false))
+		(void)sim_fail(ncclUnhandledCudaError, "cannot order the streams of a group");
+	sim_tasks_free(others);
+	return result;
+}
+
+ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks)
+{
+	const struct sim_cuda *cuda = sim_cuda();
+	struct launch *l = cuda ? malloc(sizeof(*l)) : NULL;
+	ncclResult_t result;
+	CUcontext old;
+
+	if (!l) {
+		sim_tasks_free(tasks);
+		return cuda ? sim_fail(ncclSystemError, "out of memory") : ncclUnhandledCudaError;
+	}
+	*l = (struct launch){ .comm = comm, .tasks = tasks };
+	if (cuda->push_ctx(comm->ctx) == CUDA_SUCCESS) {
+		result = submit_all(cuda, l);
+		(void)cuda->pop_ctx(&old); /* cannot fail after a push */
+	} else {
+		result = sim_fail(ncclUnhandledCudaError, "the communicator's context is gone");
+	}
+	if (result != ncclSuccess) {
+		sim_tasks_free(tasks);
+		free(l);
+	}
+	return result;
+}
+
+void sim_launch_drain(ncclComm_t comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	while (comm->launches_done < comm->launches)
+		pthread_cond_wait(&comm->turn, &comm->lock);
+	pthread_mutex_unlock(&comm->lock);
+}
