@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ids of alerts a server has accepted, across restarts of the daemon, so that none goes out
+ * twice: a small text file, one "id wall_ns" per line, replaced by rename.
+ *
+ * Loop thread only. Adding an id writes and syncs a file of at most a few hundred KiB.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cw_sent_ids;
+
+/*
+ * Reads <dirfd>/sent (missing = none yet; unreadable lines are skipped). dirfd is borrowed for the
+ * object's life. 0 or -ENOMEM.
+ */
+int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret);
+struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
+
+bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id);
+
+/*
+ * Remembers id. 0, -EINVAL for a malformed id, or another -errno: then it is remembered in memory
+ * and cw_sent_ids_flush() tries the file again.
+ */
+int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns);
+
+/* 0 when the file holds everything. */
+int cw_sent_ids_flush(struct cw_sent_ids *ids);
+
+/* An incident id: 1 to 64 of [0-9a-f-], not starting with '-'. Nothing that names another file. */
+bool cw_incident_id_is_valid(const char *id);

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index (one struct entry per bundle) is kept in memory: listing touches no disk, and the
+ * retention rules know sizes and ages. It is rebuilt from the directories when the store opens, so
+ * there is no second truth on disk that could disagree with the bundles.
+ *
+ * A bundle that cannot be written (disk full, read-only, gone) hangs on its entry until
+ * cw_store_retry() succeeds. On ENOSPC the oldest bundles on disk are removed first, but only a few
+ * per attempt: somebody else may be the one who fills the disk.
+ */
+#include "daemon/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/htable.h"
+#include "common/log.h"
+#include "daemon/sent_ids.h"
+#include "daemon/store_dir.h"
+
+/* Bounds of what is kept in memory while the disk refuses: some hangs of a large job. */
+#define MAX_HELD 16u
+#define MAX_HELD_BYTES (64u << 20)
+/* Entries in the index; the oldest are removed from disk. At 1 GiB this is 64 KiB a bundle. */
+#define MAX_ENTRIES 16384u
+/* Removed per attempt to make room on a full disk. */
+#define MAX_EVICT_PER_PUT 8u
+
+struct entry {
+	char id[65];
+	char time[32];
+	char *job, *class, *summary;
+	int64_t wall_ns; /* when it was last put */
+	uint64_t bytes;
+	bool is_held; /* only in memory */
+	struct cw_bundle bundle;
+	UT_hash_handle hh;
+};
+
+struct cw_store {
+	char path[PATH_MAX]; /* of the directory "incidents" */
+	int state_fd, dir_fd;
+	uint64_t max_bytes;
+	int64_t max_age_ns;
+	const struct cw_clock *clock;
+	struct entry *table;
+	struct cw_sent_ids *sent;
+	uint64_t lost; /* dropped from memory before the disk came back */
+};
+
+static void entry_free(struct cw_store *store, struct entry *e)
+{
+	HASH_DEL(store->table, e);
+	cw_bundle_fini(&e->bundle);
+	free(e->job);
+	free(e->class);
+	free(e->summary);
+	free(e);
+}
+
+static void entryp(struct entry **e)
+{
+	if (*e)
+		free(*e);
+}
+
+static struct entry *entry_find(struct cw_store *store, const char *id)
+{
+	struct entry *e;
+
+	HASH_FIND_STR(store->table, id, e);
+	return e;
+}
+
+static struct entry *entry_get(struct cw_store *store, const char *id)
+{
+	_cleanup_(entryp) struct entry *e = NULL;
+	struct entry *added = entry_find(store, id);
+
+	if (added)
+		return added;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	(void)snprintf(e->id, sizeof(e->id), "%s", id);
+	HASH_ADD_STR(store->table, id, e);
+	if (!cw_htable_added(e))
+		return NULL;
+	return steal_ptr(&e);
+}
+
+static void set_text(char **field, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	char *copy = strdup(text ? text : "");
+
+	if (!copy)
+		return; /* the old text, or none: a list with a gap */
+	free(*field);
+	*field = copy;
+}
+
+/* What `list` shows of a bundle. */
+static void describe(struct entry *e, const json_t *incident, int64_t wall_ns)
+{
+	const char *time =
+		json_string_value(json_object_get(json_object_get(incident, "times"), "confirmed"));
+
+	e->wall_ns = wall_ns;
+	set_text(&e->job, json_object_get(incident, "job"));
+	set_text(&e->class, json_object_get(incident, "class"));
+	set_text(&e->summary, json_object_get(incident, "summary"));
+	if (time)
+		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
+	else
+		(void)cw_wall_format(wall_ns, e->time);
+}
+
+static void load_bundle(struct cw_store *store, const char *id)
+{
+	json_t *incident;
+	struct entry *e;
+	struct stat st;
+
+	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	incident = cw_store_dir_incident(store->dir_fd, id);
+	e = incident ? entry_get(store, id) : NULL;
+	if (e) {
+		describe(e, incident, st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
+	} else {
+		log_warn("store: bundle %s cannot be read, ignoring", id);
+	}
+	json_decref(incident);
+}
+
+/* ".<id>.new": written beside by a daemon that was killed before the rename. */
+static bool is_leftover(const char *name)
+{
+	char id[80];
+	size_t len = strlen(name);
+
+	if (len <= strlen("..new") || len >= sizeof(id) || name[0] != '.' ||
+	    strcmp(name + len - 4, ".new") != 0)
+		return false;
+	(void)snprintf(id, sizeof(id), "%.*s", (int)(len - strlen("..new")), name + 1);
+	return cw_incident_id_is_valid(id);
+}
+
+static int load_index(struct cw_store *store)
+{
+	int fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *d;
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		(void)close(fd); /* only read */
+		return -ENOMEM;
+	}
+	while ((d = readdir(dir)) && HASH_COUNT(store->table) < MAX_ENTRIES) {
+		if (cw_incident_id_is_valid(d->d_name))
+			load_bundle(store, d->d_name);
+		else if (is_leftover(d->d_name))
+			(void)cw_store_dir_remove(store->dir_fd, d->d_name); /* next start */
+	}
+	(void)closedir(dir); /* only read */
+	return 0;
+}
+
+static struct entry *oldest(struct cw_store *store, bool is_held, const struct entry *except)
+{
+	struct entry *e, *next, *found = NULL;
+
+	HASH_ITER (hh, store->table, e, next) {
+		if (e == except || e->is_held != is_held)
+			continue;
+		if (!found || e->wall_ns < found->wall_ns)
+			found = e;
+	}
+	return found;
+}
+
+static uint64_t total_bytes(struct cw_store *store, bool is_held)
+{
+	struct entry *e, *next;
+	uint64_t sum = 0;
+
+	HASH_ITER (hh, store->table, e, next) {
+		if (e->is_held == is_held)
+			sum += e->bytes;
+	}
+	return sum;
+}
+
+static bool evict_oldest(struct cw_store *store, const struct entry *except)
+{
+	struct entry *e = oldest(store, false, except);
+	int r;
+
+	if (!e)
+		return false;
+	r = cw_store_dir_remove(store->dir_fd, e->id);
+	if (r < 0) {
+		log_warn("store: bundle %s cannot be removed: %s", e->id, strerror(-r));
+		return false;
+	}
+	log_info("store: bundle %s of job=%s removed", e->id, e->job ? e->job : "");
+	entry_free(store, e);
+	return true;
+}
+
+/* By age, then by bytes, then by number; never the one just written. */
+static void apply_retention(struct cw_store *store, const struct entry *newest)
+{
+	int64_t horizon = cw_clock_wall_ns(store->clock) - store->max_age_ns;
+
+	for (;;) {
+		const struct entry *e = oldest(store, false, newest);
+
+		if (!e || (e->wall_ns >= horizon && HASH_COUNT(store->table) <= MAX_ENTRIES &&
+			   total_bytes(store, false) <= store->max_bytes))
+			return;
+		if (!evict_oldest(store, newest))
+			return;
+	}
+}
+
+static int write_bundle(struct cw_store *store, struct entry *e, const struct cw_bundle *bundle)
+{
+	struct cw_err err = { 0 };
+	int r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
+
+	for (unsigned n = 0; (r == -ENOSPC || r == -EDQUOT) && n < MAX_EVICT_PER_PUT; n++) {
+		if (!evict_oldest(store, e))
+			break;
+		r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
+	}
+	if (r < 0)
+		return r;
+	e->bytes = cw_store_dir_bytes(store->dir_fd, e->id);
+	e->is_held = false;
+	return 0;
+}
+
+static uint64_t json_bytes(const json_t *json)
+{
+	return json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
+}
+
+/* A copy of its own: the caller goes on changing the documents. */
+static int hold(struct cw_store *store, struct entry *e, const struct cw_bundle *bundle)
+{
+	struct cw_bundle copy = {
+		.incident = json_deep_copy(bundle->incident),
+		.snapshot = json_deep_copy(bundle->snapshot),
+		.evidence = json_deep_copy(bundle->evidence),
+	};
+
+	if (!copy.incident || (bundle->snapshot && !copy.snapshot) ||
+	    (bundle->evidence && !copy.evidence)) {
+		cw_bundle_fini(&copy);
+		return -ENOMEM;
+	}
+	cw_bundle_fini(&e->bundle);
+	e->bundle = copy;
+	e->is_held = true;
+	e->bytes =
+		json_bytes(copy.incident) + json_bytes(copy.snapshot) + json_bytes(copy.evidence);
+	return 0;
+}
+
+static unsigned count_held(struct cw_store *store)
+{
+	struct entry *e, *next;
+	unsigned n = 0;
+
+	HASH_ITER (hh, store->table, e, next) {
+		n += e->is_held;
+	}
+	return n;
+}
+
+static void limit_held(struct cw_store *store, const struct entry *newest)
+{
+	while (count_held(store) > MAX_HELD || total_bytes(store, true) > MAX_HELD_BYTES) {
+		struct entry *e = oldest(store, true, newest);
+
+		if (!e)
+			return;
+		store->lost++;
+		log_err("store: bundle %s of job=%s is lost: disk refuses, memory is full (%llu)",
+			e->id, e->job ? e->job : "", (unsigned long long)store->lost);
+		entry_free(store, e);
+	}
+}
+
+int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
+		 size_t path_len)
+{
+	const char *id = json_string_value(json_object_get(bundle->incident, "id"));
+	struct entry *e;
+	int r, s;
+
+	if (!id || !cw_incident_id_is_valid(id))
+		return -EINVAL;
+	e = entry_get(store, id);
+	if (!e)
+		return -ENOMEM;
+	describe(e, bundle->incident, cw_clock_wall_ns(store->clock));
+	if (ret_path)
+		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
+	r = write_bundle(store, e, bundle);
+	if (r == 0) {
+		cw_bundle_fini(&e->bundle);
+		apply_retention(store, e);
+		return 0;
+	}
+	s = hold(store, e, bundle);
+	if (s < 0) {
+		if (!e->is_held && e->bytes == 0)
+			entry_free(store, e);
+		return s;
+	}
+	limit_held(store, e);
+	return r;
+}
+
+unsigned cw_store_retry(struct cw_store *store)
+{
+	struct entry *e;
+
+	(void)cw_sent_ids_flush(store->sent); /* tried again on the next call */
+	/* Oldest first; the first failure ends it: the disk has not changed its mind in between. */
+	while ((e = oldest(store, true, NULL))) {
+		if (write_bundle(store, e, &e->bundle) < 0)
+			break;
+		cw_bundle_fini(&e->bundle);
+		log_notice("store: bundle %s written after all", e->id);
+		apply_retention(store, e);
+	}
+	return count_held(store);
+}
+
+static int newest_first(const struct entry *a, const struct entry *b)
+{
+	return (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns);
+}
+
+json_t *cw_store_list(struct cw_store *store)
+{
+	json_t *list = json_array();
+	struct entry *e, *next;
+
+	HASH_SORT(store->table, newest_first);
+	HASH_ITER (hh, store->table, e, next) {
+		/* %+: id after path. A failed append shows as a shorter list, never as a crash. */
+		(void)json_array_append_new(
+			list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s++}", "id", e->id, "job",
+					e->job ? e->job : "", "class", e->class ? e->class : "",
+					"time", e->time, "summary", e->summary ? e->summary : "",
+					"path", store->path, "/", e->id));
+	}
+	return list;
+}
+
+int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
+{
+	char path[PATH_MAX + 80];
+	struct entry *e;
+
+	if (!cw_incident_id_is_valid(id))
+		return -ENOENT;
+	e = entry_find(store, id);
+	if (!e)
+		return -ENOENT;
+	if (e->is_held) {
+		ret->incident = json_incref(e->bundle.incident);
+		ret->snapshot = json_incref(e->bundle.snapshot);
+		ret->evidence = json_incref(e->bundle.evidence);
+		return 0;
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);
+	return cw_bundle_read(path, ret, NULL);
+}
+
+bool cw_store_was_sent(struct cw_store *store, const char *id)
+{
+	return cw_sent_ids_has(store->sent, id);
+}
+
+int cw_store_mark_sent(struct cw_store *store, const char *id)
+{
+	return cw_sent_ids_add(store->sent, id, cw_clock_wall_ns(store->clock));
+}
+
+static int open_dirs(struct cw_store *store, const char *state_dir)
+{
+	_cleanup_(freep) char *real = NULL;
+	int r = cw_store_dir_make(state_dir);
+
+	if (r < 0)
+		return r;
+	real = realpath(state_dir, NULL);
+	if (!real)
+		return -errno;
+	if ((size_t)snprintf(store->path, sizeof(store->path), "%s/incidents", real) >=
+	    sizeof(store->path))
+		return -ENAMETOOLONG;
+	store->state_fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->state_fd < 0)
+		return -errno;
+	if (mkdirat(store->state_fd, "incidents", 0750) < 0 && errno != EEXIST)
+		return -errno;
+	store->dir_fd = openat(store->state_fd, "incidents",
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return store->dir_fd < 0 ? -errno : 0;
+}
+
+int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, struct cw_err *err)
+{
+	struct cw_store *store = calloc(1, sizeof(*store));
+	int r;
+
+	if (!store)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	store->state_fd = store->dir_fd = -1;
+	store->max_bytes = config->max_bytes;
+	store->max_age_ns = config->max_age_ns;
+	store->clock = config->clock;
+	r = open_dirs(store, config->state_dir);
+	if (r == 0)
+		r = cw_sent_ids_open(store->state_fd, &store->sent);
+	if (r == 0)
+		r = load_index(store);
+	if (r < 0) {
+		cw_store_close(store);
+		return cw_err_set(err, -r, "state directory %s: %s", config->state_dir,
+				  strerror(-r));
+	}
+	apply_retention(store, NULL);
+	*ret = store;
+	return 0;
+}
+
+struct cw_store *cw_store_close(struct cw_store *store)
+{
+	if (!store)
+		return NULL;
+	while (store->table)
+		entry_free(store, store->table);
+	store->sent = cw_sent_ids_close(store->sent);
+	closep(&store->dir_fd);
+	closep(&store->state_fd);
+	free(store);
+	return NULL;
+}
