@@ -25,6 +25,11 @@ struct cw_webhook_config {
 	uint32_t timeout_ms;     /* of one attempt */
 	uint32_t max_attempts;
 	uint32_t max_pending;
+	uint32_t retry_min_ms; /* before the second attempt, then doubled; 0 = 1 s */
+	uint32_t retry_max_ms; /* 0 = 5 min */
+	/* 32 bits for the jitter: each wait is 50 to 100 % of its length. NULL = getrandom(). */
+	uint32_t (*random)(void *user);
+	void *random_user;
 };
 
 int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **ret,
@@ -37,3 +42,9 @@ typedef void (*cw_webhook_fn)(const char *id, bool delivered, long status, void 
 /* Copies id and json. -EAGAIN: too many pending. The callback comes once, from the loop. */
 int cw_webhook_post(struct cw_webhook *w, const char *id, const char *json, cw_webhook_fn fn,
 		    void *user);
+
+struct cw_webhook_stats {
+	uint64_t attempts, delivered, failed, refused;
+	uint32_t pending;
+};
+void cw_webhook_stats(const struct cw_webhook *w, struct cw_webhook_stats *ret);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Against a real HTTP server on loopback, in the same event loop. */
+#include "daemon/webhook.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAX_REQUESTS 16
+
+static struct event_base *base;
+static struct evhttp *http;
+static uint16_t port;
+
+/* What the server answers to the n-th request (the last one repeats); 0 = nothing, ever. */
+static int answers[MAX_REQUESTS];
+static unsigned n_requests;
+static char last_body[4096], last_key[128], last_type[64], last_agent[64], last_auth[64];
+static size_t answer_bytes;
+
+static struct {
+	unsigned calls;
+	bool delivered;
+	long status;
+	char id[80];
+} outcome;
+
+static void copy_header(struct evhttp_request *req, const char *name, char *buf, size_t len)
+{
+	const char *value = evhttp_find_header(evhttp_request_get_input_headers(req), name);
+
+	(void)snprintf(buf, len, "%s", value ? value : "");
+}
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+	struct evbuffer *in = evhttp_request_get_input_buffer(req);
+	struct evbuffer *out;
+	int n = evbuffer_remove(in, last_body, sizeof(last_body) - 1);
+	unsigned i = n_requests < MAX_REQUESTS ? n_requests : MAX_REQUESTS - 1;
+
+	last_body[n > 0 ? n : 0] = '\0';
+	copy_header(req, "Idempotency-Key", last_key, sizeof(last_key));
+	copy_header(req, "Content-Type", last_type, sizeof(last_type));
+	copy_header(req, "User-Agent", last_agent, sizeof(last_agent));
+	copy_header(req, "Authorization", last_auth, sizeof(last_auth));
+	while (i > 0 && answers[i] == -1)
+		i--;
+	n_requests++;
+	if (answers[i] == 0)
+		return; /* the client's timeout ends it */
+	out = evbuffer_new();
+	if (answer_bytes) {
+		char *big = calloc(1, answer_bytes);
+
+		evbuffer_add(out, big, answer_bytes);
+		free(big);
+	}
+	if (answers[i] == 302)
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Location", "/elsewhere");
+	evhttp_send_reply(req, answers[i], "x", out);
+	evbuffer_free(out);
+}
+
+static void serve(uint16_t on_port)
+{
+	struct evhttp_bound_socket *bound;
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+
+	http = evhttp_new(base);
+	evhttp_set_gencb(http, on_request, NULL);
+	bound = evhttp_bind_socket_with_handle(http, "127.0.0.1", on_port);
+	cr_assert_not_null(bound);
+	cr_assert_eq(getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&sin, &len),
+		     0);
+	port = ntohs(sin.sin_port);
+}
+
+static void set_up(void)
+{
+	setenv("no_proxy", "*", 1);
+	base = event_base_new();
+	for (unsigned i = 0; i < MAX_REQUESTS; i++)
+		answers[i] = -1;
+	answers[0] = 200;
+	serve(0);
+}
+
+static void tear_down(void)
+{
+	if (http)
+		evhttp_free(http);
+	event_base_free(base);
+	libevent_global_shutdown();
+}
+
+TestSuite(webhook, .init = set_up, .fini = tear_down);
+
+static uint32_t full_jitter(void *user)
+{
+	return UINT32_MAX;
+}
+
+static struct cw_webhook *make(uint32_t timeout_ms, uint32_t attempts, const char *header_file)
+{
+	struct cw_webhook_config config = {
+		.base = base,
+		.clock = &cw_clock_system,
+		.header_file = header_file,
+		.timeout_ms = timeout_ms,
+		.max_attempts = attempts,
+		.max_pending = 2,
+		.retry_min_ms = 20,
+		.retry_max_ms = 50,
+		.random = full_jitter,
+	};
+	struct cw_webhook *w = NULL;
+	struct cw_err err = { 0 };
+	char url[128];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/hook/s3cret", port);
+	config.url = url;
+	cr_assert_eq(cw_webhook_new(&config, &w, &err), 0, "%s", err.text);
+	return w;
+}
+
+static void on_outcome(const char *id, bool delivered, long status, void *user)
+{
+	outcome.calls++;
+	outcome.delivered = delivered;
+	outcome.status = status;
+	(void)snprintf(outcome.id, sizeof(outcome.id), "%s", id);
+	event_base_loopbreak(base);
+}
+
+static void on_too_late(evutil_socket_t fd, short what, void *arg)
+{
+	cr_assert_fail("no outcome within 20 s");
+}
+
+static void wait_for_outcomes(unsigned n)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct timeval tv = { 20, 0 };
+
+	evtimer_add(deadline, &tv);
+	while (outcome.calls < n)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(deadline);
+}
+
+Test(webhook, posts_json_once_and_names_itself)
+{
+	struct cw_webhook *w = make(5000, 3, NULL);
+	char json[] = "{\"id\":\"ab12\"}", id[] = "ab12";
+
+	cr_assert_eq(cw_webhook_post(w, id, json, on_outcome, NULL), 0);
+	memset(json, 'x', sizeof(json) - 1); /* it was copied */
+	memset(id, 'x', sizeof(id) - 1);
+	cr_assert_eq(outcome.calls, 0);
+	wait_for_outcomes(1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(outcome.status, 200);
+	cr_assert_str_eq(outcome.id, "ab12");
+	cr_assert_eq(n_requests, 1);
+	cr_assert_str_eq(last_body, "{\"id\":\"ab12\"}");
+	cr_assert_str_eq(last_key, "ab12");
+	cr_assert_str_eq(last_type, "application/json");
+	cr_assert_str_eq(last_agent, "collwatch/" CW_VERSION);
+	cw_webhook_free(w);
+}
+
+Test(webhook, tries_again_after_a_server_error)
+{
+	struct cw_webhook *w = make(5000, 5, NULL);
+	struct cw_webhook_stats stats;
+
+	answers[0] = 500;
+	answers[1] = 429;
+	answers[2] = 204;
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(outcome.status, 204);
+	cr_assert_eq(n_requests, 3);
+	cr_assert_str_eq(last_key, "ab12");
+	cw_webhook_stats(w, &stats);
+	cr_assert_eq(stats.attempts, 3);
+	cr_assert_eq(stats.delivered, 1);
+	cr_assert_eq(stats.pending, 0);
+	cw_webhook_free(w);
+}
+
+static void on_start_server(evutil_socket_t fd, short what, void *arg)
+{
+	serve(port);
+}
+
+Test(webhook, tries_again_until_somebody_listens)
+{
+	struct timeval soon = { 0, 60000 };
+	struct cw_webhook_stats stats;
+	struct cw_webhook *w;
+	struct event *start;
+
+	evhttp_free(http);
+	http = NULL;
+	w = make(5000, 1000, NULL);
+	start = evtimer_new(base, on_start_server, NULL);
+	evtimer_add(start, &soon);
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(n_requests, 1);
+	cw_webhook_stats(w, &stats);
+	cr_assert_geq(stats.attempts, 2);
+	event_free(start);
+	cw_webhook_free(w);
+}
+
+Test(webhook, takes_a_client_error_as_final)
+{
+	struct cw_webhook *w = make(5000, 5, NULL);
+
+	answers[0] = 404;
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert_not(outcome.delivered);
+	cr_assert_eq(outcome.status, 404);
+	cr_assert_eq(n_requests, 1);
+	cw_webhook_free(w);
+}
+
+Test(webhook, gives_up_after_the_last_attempt)
+{
+	struct cw_webhook *w = make(5000, 3, NULL);
+
+	answers[0] = 503;
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert_not(outcome.delivered);
+	cr_assert_eq(outcome.status, 503);
+	cr_assert_eq(n_requests, 3);
+	cw_webhook_free(w);
+}
+
+Test(webhook, ends_an_attempt_when_the_server_is_silent)
+{
+	struct cw_webhook *w = make(150, 5, NULL);
+
+	answers[0] = 0;
+	answers[1] = 200;
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(n_requests, 2);
+	cw_webhook_free(w);
+}
+
+Test(webhook, follows_no_redirect)
+{
+	struct cw_webhook *w = make(5000, 2, NULL);
+
+	answers[0] = 302;
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert_not(outcome.delivered);
+	cr_assert_eq(outcome.status, 302);
+	cr_assert_eq(n_requests, 2);
+	cw_webhook_free(w);
+}
+
+Test(webhook, counts_an_answer_with_an_endless_body_as_delivered)
+{
+	struct cw_webhook *w = make(5000, 5, NULL);
+
+	answer_bytes = 4u << 20;
+	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(n_requests, 1);
+	cw_webhook_free(w);
+}
+
+Test(webhook, refuses_more_than_may_be_pending)
+{
+	struct cw_webhook *w = make(5000, 3, NULL);
+
+	cr_assert_eq(cw_webhook_post(w, "a1", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, "a2", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, "a3", "{}", on_outcome, NULL), -EAGAIN);
+	wait_for_outcomes(2);
+	cr_assert_eq(cw_webhook_post(w, "a3", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(3);
+	cr_assert_str_eq(outcome.id, "a3");
+	cw_webhook_free(w);
+}
+
+Test(webhook, can_be_freed_in_mid_transfer)
+{
+	struct cw_webhook *w = make(5000, 3, NULL);
+
+	answers[0] = 0;
+	cr_assert_eq(cw_webhook_post(w, "a1", "{}", on_outcome, NULL), 0);
+	while (n_requests == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cw_webhook_free(w);
+	event_base_loop(base, EVLOOP_NONBLOCK);
+	cr_assert_eq(outcome.calls, 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+Test(webhook, sends_the_headers_of_the_header_file)
+{
+	char dir[] = "/tmp/collwatch-webhook-XXXXXX", path[64];
+	struct cw_webhook *w;
+
+	cr_assert_not_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/headers", dir);
+	write_file(path, "# for the chat\n\nAuthorization: Bearer 123\r\n");
+	w = make(5000, 3, path);
+	cr_assert_eq(cw_webhook_post(w, "a1", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert_str_eq(last_auth, "Bearer 123");
+	cw_webhook_free(w);
+	unlink(path);
+	rmdir(dir);
+}
+
+Test(webhook, refuses_bad_configuration_without_repeating_secrets)
+{
+	static const char *const urls[] = { "ftp://host/s3cret", "file:///s3cret", "s3cret",
+					    "gopher://host/s3cret", "" };
+	struct cw_webhook_config config = {
+		.base = base, .timeout_ms = 1, .max_attempts = 1, .max_pending = 1
+	};
+	struct cw_webhook *w = NULL;
+
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		struct cw_err err = { 0 };
+
+		config.url = urls[i];
+		cr_assert_eq(cw_webhook_new(&config, &w, &err), -EINVAL, "%s", urls[i]);
+		cr_assert_null(strstr(err.text, "s3cret"), "%s", err.text);
+		cr_assert_neq(err.text[0], '\0');
+	}
+	config.url = "http://127.0.0.1/";
+	config.header_file = "/dev/zero";
+	cr_assert_eq(cw_webhook_new(&config, &w, NULL), -EINVAL);
+	cr_assert_null(w);
+}
