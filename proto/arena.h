@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of one message: handed out piece by piece, given back at once, and never more than a cap,
+ * whatever the bytes of a hostile sender ask for. Private to the codec. Not thread-safe.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cw_arena_block;
+
+struct cw_arena {
+	struct cw_arena_block *blocks; /* newest first */
+	size_t used_bytes, max_bytes;
+	bool is_exceeded;      /* a request failed because of max_bytes */
+	bool is_out_of_memory; /* a request failed because of malloc() */
+};
+
+/* Makes an empty arena; first_bytes is a hint for the first block. NULL = out of memory. */
+struct cw_arena *cw_arena_new(size_t max_bytes, size_t first_bytes);
+/* Takes NULL; returns NULL. */
+struct cw_arena *cw_arena_free(struct cw_arena *arena);
+
+/* Zeroed, aligned for any type; NULL = out of memory or cap reached (is_exceeded). */
+void *cw_arena_alloc(struct cw_arena *arena, size_t bytes);
+/* The same for n elements, safe against overflow. */
+void *cw_arena_calloc(struct cw_arena *arena, size_t n, size_t bytes);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the structs of proto/messages.h map onto the generated ones: tables, so that every field of
+ * every message goes through the same few checked lines of codec.c. Private to the codec.
+ */
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/messages.h"
+
+enum cw_field_kind {
+	CW_FIELD_UINT,
+	CW_FIELD_INT,
+	CW_FIELD_STRING,  /* const char * */
+	CW_FIELD_MESSAGE, /* pointer to one struct, NULL = absent */
+	CW_FIELD_LIST,    /* array of structs */
+	CW_FIELD_STRINGS, /* array of const char * */
+	CW_FIELD_U64S,    /* array of uint64_t */
+};
+
+enum {                          /* cw_field.flags */
+       CW_FIELD_REQUIRED = 1,   /* string: the encoder refuses NULL (else NULL is sent as "") */
+       CW_FIELD_KNOWN_ONLY = 2, /* number: above max means "of a later version" and becomes 0 */
+};
+
+struct cw_field {
+	uint8_t kind; /* enum cw_field_kind */
+	uint8_t flags;
+	uint8_t c_bytes, pb_bytes; /* width of a number on either side */
+	uint16_t c_offset, pb_offset;
+	uint16_t c_n_offset, pb_n_offset; /* of the array's length: uint32_t and size_t */
+	uint32_t max;                     /* elements of an array; largest known number */
+	const struct cw_map *sub;
+};
+
+struct cw_map {
+	const ProtobufCMessageDescriptor *pb;
+	uint16_t c_bytes;
+	uint16_t n_fields;
+	const struct cw_field *fields;
+};
+
+struct cw_body {
+	const char *name;
+	uint32_t number; /* of the envelope's oneof */
+	const struct cw_map *map;
+};
+
+/* Index: enum cw_message_type; CW_MSG_NONE has no map. */
+extern const struct cw_body cw_bodies[CW_MSG__MAX];
