@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training-like loop over NCCL, through ctypes and nothing but the standard library.
+
+The same program as train_loop.c, with the same results: data-parallel, optionally tensor-parallel,
+one step after the other. An ordinary NCCL program: it knows nothing of who may be watching it.
+Faults are options, as any program can go wrong.
+"""
+
+import argparse
+import array
+import ctypes
+import os
+import signal
+import socket
+import sys
+import time
+
+SCHEDULE_STEPS = 10
+NCCL_FLOAT = 7
+NCCL_SUM = 0
+STREAM_NON_BLOCKING = 1
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * 128)]
+
+
+def load(name, signatures):
+    lib = ctypes.CDLL(name)
+    for function, argtypes in signatures.items():
+        getattr(lib, function).argtypes = argtypes
+    return lib
+
+
+def check(result, what):
+    if result != 0:
+        sys.exit(f"train_loop: rank {os.environ.get('RANK', '?')}: {what}: error {result}")
+
+
+class Device:
+    """One GPU, one stream, through the CUDA driver API."""
+
+    def __init__(self, ordinal):
+        ptr, u64, size, num = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int
+        self.cuda = load("libcuda.so.1", {
+            "cuInit": [num],
+            "cuDeviceGetCount": [ptr],
+            "cuDeviceGet": [ptr, num],
+            "cuDevicePrimaryCtxRetain": [ptr, num],
+            "cuCtxSetCurrent": [ptr],
+            "cuStreamCreate": [ptr, num],
+            "cuStreamSynchronize": [ptr],
+            "cuStreamDestroy_v2": [ptr],
+            "cuMemAlloc_v2": [ptr, size],
+            "cuMemFree_v2": [u64],
+            "cuMemcpyHtoDAsync_v2": [u64, ptr, size, ptr],
+            "cuMemcpyDtoHAsync_v2": [ptr, u64, size, ptr],
+        })
+        count, device = ctypes.c_int(), ctypes.c_int()
+        context, stream = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuInit", 0)
+        self.call("cuDeviceGetCount", ctypes.byref(count))
+        self.call("cuDeviceGet", ctypes.byref(device), ordinal % count.value)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+        self.call("cuStreamCreate", ctypes.byref(stream), STREAM_NON_BLOCKING)
+        self.stream = stream
+
+    def call(self, name, *args):
+        check(getattr(self.cuda, name)(*args), name)
+
+    def synchronize(self):
+        self.call("cuStreamSynchronize", self.stream)
+
+    def close(self):
+        self.call("cuStreamDestroy_v2", self.stream)
+
+
+class Tensor:
+    """Floats on the device and a copy on the host."""
+
+    def __init__(self, device, count):
+        self.device = device
+        self.count = count
+        self.host = array.array("f", bytes(4 * count))
+        dev = ctypes.c_uint64()
+        device.call("cuMemAlloc_v2", ctypes.byref(dev), 4 * count)
+        self.dev = dev.value
+
+    def upload(self, values):
+        # Changed in place: a copy may still be reading the old buffer otherwise.
+        self.host[:] = array.array("f", values)
+        self.device.call("cuMemcpyHtoDAsync_v2", self.dev, self.host.buffer_info()[0],
+                         4 * self.count, self.device.stream)
+
+    def download(self):
+        self.device.call("cuMemcpyDtoHAsync_v2", self.host.buffer_info()[0], self.dev,
+                         4 * self.count, self.device.stream)
+
+    def sum(self):
+        return int(sum(self.host))
+
+    def free(self):
+        self.device.call("cuMemFree_v2", self.dev)
+
+
+class Nccl:
+    def __init__(self):
+        ptr, size, num = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+        self.lib = load("libnccl.so.2", {
+            "ncclGetUniqueId": [ptr],
+            "ncclCommInitRank": [ptr, num, UniqueId, num],
+            "ncclCommSplit": [ptr, num, num, ptr, ptr],
+            "ncclCommDestroy": [ptr],
+            "ncclGroupStart": [],
+            "ncclGroupEnd": [],
+            "ncclAllReduce": [ptr, ptr, size, num, num, ptr, ptr],
+            "ncclReduceScatter": [ptr, ptr, size, num, num, ptr, ptr],
+            "ncclAllGather": [ptr, ptr, size, num, ptr, ptr],
+            "ncclBroadcast": [ptr, ptr, size, num, num, ptr, ptr],
+        })
+
+    def call(self, name, *args):
+        check(getattr(self.lib, name)(*args), name)
+
+    def unique_id(self):
+        uid = UniqueId()
+        self.call("ncclGetUniqueId", ctypes.byref(uid))
+        return uid
+
+
+class Communicator:
+    def __init__(self, nccl, handle):
+        self.nccl = nccl
+        self.handle = handle
+
+    @classmethod
+    def create(cls, nccl, world, uid, rank):
+        handle = ctypes.c_void_p()
+        nccl.call("ncclCommInitRank", ctypes.byref(handle), world, uid, rank)
+        return cls(nccl, handle)
+
+    def split(self, color, key):
+        handle = ctypes.c_void_p()
+        self.nccl.call("ncclCommSplit", self.handle, color, key, ctypes.byref(handle), None)
+        return Communicator(self.nccl, handle)
+
+    def all_reduce(self, tensor, count=None):
+        self.nccl.call("ncclAllReduce", tensor.dev, tensor.dev, count or tensor.count, NCCL_FLOAT,
+                       NCCL_SUM, self.handle, tensor.device.stream)
+
+    def reduce_scatter(self, source, shard):
+        self.nccl.call("ncclReduceScatter", source.dev, shard.dev, shard.count, NCCL_FLOAT,
+                       NCCL_SUM, self.handle, shard.device.stream)
+
+    def all_gather(self, shard, target):
+        self.nccl.call("ncclAllGather", shard.dev, target.dev, shard.count, NCCL_FLOAT,
+                       self.handle, shard.device.stream)
+
+    def broadcast(self, tensor, root):
+        self.nccl.call("ncclBroadcast", tensor.dev, tensor.dev, tensor.count, NCCL_FLOAT, root,
+                       self.handle, tensor.device.stream)
+
+    def destroy(self):
+        self.nccl.call("ncclCommDestroy", self.handle)
+
+
+class Fault:
+    """What goes wrong, where and when."""
+
+    def __init__(self, args, rank):
+        self.kind = args.fault
+        self.step = args.fault_step if rank == args.fault_rank else None
+        self.file = args.fault_file
+        self.rank = rank
+
+    def strikes(self, kind, step):
+        return self.kind == kind and self.step == step
+
+    def announce(self, step):
+        print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
+        if self.file:
+            with open(self.file + ".tmp", "w", encoding="ascii") as f:
+                f.write(f"{time.monotonic_ns()}\n")
+            os.rename(self.file + ".tmp", self.file)
+
+
+def sample_of(step, dp_rank):
+    return (step * 31 + dp_rank * 17 + 7) % 101
+
+
+class DataLoader:
+    """Batches for one data-parallel rank, for ever."""
+
+    def __init__(self, dp_rank, fault):
+        self.dp_rank = dp_rank
+        self.fault = fault
+        self.step = -1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.step += 1
+        return self.read_sample(self.step)
+
+    def read_sample(self, step):
+        if self.fault.strikes("block-in-data-loader", step):
+            source, self.writer = os.pipe()
+            self.fault.announce(step)
+            os.read(source, 1)  # the storage system never answers
+        return sample_of(step, self.dp_rank)
+
+
+class Trainer:
+    def __init__(self, args, rank, world):
+        self.rank, self.world = rank, world
+        self.tp, self.dp = args.tp, world // args.tp
+        self.tp_rank, self.dp_rank = rank % args.tp, rank // args.tp
+        self.step_ms = args.step_ms
+        self.elements = args.elements
+        self.fault = Fault(args, rank)
+        self.device = Device(int(os.environ.get("LOCAL_RANK", "0")))
+        self.checksum = 0
+
+        shard = self.elements // 4
+        sizes = {"activations": self.elements, "bucket_a": self.elements,
+                 "bucket_b": self.elements, "norms": self.elements, "grads": shard * self.dp,
+                 "shard": shard, "params": shard * self.dp, "loss": 1, "rate": 1}
+        self.tensors = {name: Tensor(self.device, count) for name, count in sizes.items()}
+
+        nccl = Nccl()
+        self.nccl = nccl
+        self.world_comm = Communicator.create(nccl, world, exchange_id(nccl, args, rank, world),
+                                              rank)
+        self.tp_comm = self.world_comm.split(self.dp_rank, rank) if self.tp > 1 else None
+        self.dp_comm = self.world_comm.split(self.tp_rank, rank)
+
+    def expect(self, step, name, index, want):
+        got = self.tensors[name].host[index]
+        if got != want:
+            sys.exit(f"train_loop: rank {self.rank}: step {step}: {name}[{index}] is {got}, "
+                     f"should be {want}")
+
+    def activation(self, sample, i):
+        return sum((sample + i + 3 * p) % 13 for p in range(self.tp))
+
+    def forward(self, step, sample):
+        act = self.tensors["activations"]
+        base = sample + 3 * self.tp_rank
+        act.upload([(base + i) % 13 for i in range(self.elements)])
+        if self.tp_comm:
+            self.tp_comm.all_reduce(act)
+            act.download()
+        self.device.synchronize()
+        for i in (0, self.elements // 2, self.elements - 1):
+            self.expect(step, "activations", i, self.activation(sample, i))
+
+    def compute(self):
+        if self.step_ms:
+            time.sleep(self.step_ms / 1000)
+
+    def fill_gradients(self, step):
+        act = [int(v) for v in self.tensors["activations"].host]
+        n = self.elements
+        tensors = self.tensors
+        tensors["bucket_a"].upload([(a + self.dp_rank + i) % 7 for i, a in enumerate(act)])
+        tensors["bucket_b"].upload([(a * 2 + step + i) % 5 for i, a in enumerate(act)])
+        tensors["norms"].upload([(self.rank + i) % 3 for i in range(n)])
+        tensors["grads"].upload([(act[i % n] + i) % 9 for i in range(tensors["grads"].count)])
+
+    def check_gradients(self, step):
+        for i in (0, self.elements - 1):
+            a = sum((self.activation(sample_of(step, d), i) + d + i) % 7 for d in range(self.dp))
+            self.expect(step, "bucket_a", i, a)
+            self.expect(step, "norms", i, sum((r + i) % 3 for r in range(self.world)))
+        shard, params = self.tensors["shard"], self.tensors["params"]
+        start = self.dp_rank * shard.count
+        if params.host[start:start + shard.count] != shard.host:
+            sys.exit(f"train_loop: rank {self.rank}: step {step}: wrong parameters")
+
+    def backward(self, step):
+        tensors = self.tensors
+        self.fill_gradients(step)
+        self.nccl.call("ncclGroupStart")
+        self.dp_comm.all_reduce(tensors["bucket_a"])
+        self.dp_comm.all_reduce(tensors["bucket_b"])
+        self.nccl.call("ncclGroupEnd")
+        if self.fault.strikes("kill-self", step):
+            self.fault.announce(step)
+            os.kill(os.getpid(), signal.SIGKILL)
+        count = self.elements
+        if self.fault.strikes("wrong-count", step):
+            self.fault.announce(step)
+            count //= 2
+        self.world_comm.all_reduce(tensors["norms"], count)
+        self.dp_comm.reduce_scatter(tensors["grads"], tensors["shard"])
+        self.dp_comm.all_gather(tensors["shard"], tensors["params"])
+        for name in ("bucket_a", "bucket_b", "norms", "shard", "params"):
+            tensors[name].download()
+        self.device.synchronize()
+        self.check_gradients(step)
+
+    def finish_step(self, step):
+        loss, rate = self.tensors["loss"], self.tensors["rate"]
+        mine = sum(self.tensors[name].sum()
+                   for name in ("activations", "bucket_a", "bucket_b", "params"))
+        loss.upload([mine % 1000])
+        self.world_comm.all_reduce(loss)
+        loss.download()
+        if step % SCHEDULE_STEPS == 0:
+            rate.upload([step % 17 if self.rank == 0 else -1])
+            self.world_comm.broadcast(rate, 0)
+            rate.download()
+        self.device.synchronize()
+        if step % SCHEDULE_STEPS == 0:
+            self.expect(step, "rate", 0, step % 17)
+        self.checksum = (self.checksum * 1000003 + int(loss.host[0]) + int(rate.host[0])) % 2**64
+
+    def train_step(self, step, sample):
+        self.forward(step, sample)
+        self.compute()
+        self.backward(step)
+        self.finish_step(step)
+
+    def close(self):
+        self.dp_comm.destroy()
+        if self.tp_comm:
+            self.tp_comm.destroy()
+        self.world_comm.destroy()
+        for tensor in self.tensors.values():
+            tensor.free()
+        self.device.close()
+
+
+def fetch_from(address):
+    """What rank 0 hands out, waiting until it listens."""
+    while True:
+        try:
+            with socket.create_connection(address) as s:
+                return s.makefile("rb").read(128)
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+
+
+def serve_at(address, clients, data):
+    with socket.create_server(address, backlog=128) as server:
+        for _ in range(clients):
+            client, _ = server.accept()
+            with client:
+                client.sendall(data)
+
+
+def wait_for_file(path):
+    while True:
+        try:
+            with open(path, "rb") as f:
+                return f.read(128)
+        except FileNotFoundError:
+            time.sleep(0.02)
+
+
+def exchange_id(nccl, args, rank, world):
+    """Rank 0 makes NCCL's unique id, the others get it from there."""
+    address = (os.environ.get("MASTER_ADDR", "127.0.0.1"),
+               int(os.environ.get("MASTER_PORT", "29500")))
+    if rank != 0:
+        data = wait_for_file(args.uid_file) if args.uid_file else fetch_from(address)
+        return UniqueId.from_buffer_copy(data)
+    uid = nccl.unique_id()
+    if args.uid_file:
+        with open(args.uid_file + ".tmp", "wb") as f:
+            f.write(bytes(uid))
+        os.rename(args.uid_file + ".tmp", args.uid_file)
+    else:
+        serve_at(address, world - 1, bytes(uid))
+    return uid
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description="training-like loop over NCCL")
+    parser.add_argument("--steps", type=int, default=100, help="0: for ever")
+    parser.add_argument("--step-ms", type=int, default=0, help="time to compute in each step")
+    parser.add_argument("--tp", type=int, default=1, help="size of a tensor-parallel group")
+    parser.add_argument("--elements", type=int, default=256, help="of each buffer")
+    parser.add_argument("--log-every", type=int, default=10, help="0: never")
+    parser.add_argument("--uid-file", help="exchange the unique id there, not over TCP")
+    parser.add_argument("--fault", choices=["block-in-data-loader", "wrong-count", "kill-self"])
+    parser.add_argument("--fault-rank", type=int, default=-1)
+    parser.add_argument("--fault-step", type=int, default=0)
+    parser.add_argument("--fault-file", help="created when the fault strikes")
+    return parser.parse_args()
+
+
+def train(trainer, steps, log_every):
+    loader = DataLoader(trainer.dp_rank, trainer.fault)
+    step = 0
+    for sample in loader:
+        trainer.train_step(step, sample)
+        if log_every and step % log_every == 0:
+            print(f"rank {trainer.rank} step {step} loss={trainer.tensors['loss'].host[0]:g} "
+                  f"checksum={trainer.checksum:016x}", flush=True)
+        step += 1
+        if step == steps:
+            return step
+
+
+def main():
+    args = parse_args()
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    if args.tp < 1 or not 0 <= rank < world or world % args.tp or args.elements < 4:
+        sys.exit(f"train_loop: rank {rank} of {world} in groups of {args.tp}")
+    trainer = Trainer(args, rank, world)
+    steps = train(trainer, args.steps, args.log_every)
+    trainer.close()
+    print(f"done steps={steps} checksum={trainer.checksum:016x}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
