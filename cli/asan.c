@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AddressSanitizer's runtime refuses to start unless it comes first in the list of libraries, and a
+ * preloaded agent would come before it. So it is preloaded itself, ahead of the agent.
+ */
+#include "cli/asan.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+
+static int open_program(const char *program)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(program, '/'))
+		return open(program, O_RDONLY | O_CLOEXEC);
+	while (path && *path) {
+		size_t len = strcspn(path, ":");
+		char candidate[PATH_MAX];
+		int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, path, program);
+
+		if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, X_OK) == 0)
+			return open(candidate, O_RDONLY | O_CLOEXEC);
+		path += len;
+		path += *path == ':';
+	}
+	return -1;
+}
+
+static int find_in_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, char *soname,
+			   size_t len)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Dyn dyn;
+
+	for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
+		const char *name;
+
+		if (dyn.d_tag != DT_NEEDED)
+			continue;
+		name = elf_strptr(elf, header->sh_link, dyn.d_un.d_val);
+		if (!name || strncmp(name, "libasan.so", strlen("libasan.so")) != 0)
+			continue;
+		snprintf(soname, len, "%s", name);
+		return 1;
+	}
+	return 0;
+}
+
+int cw_asan_needed(const char *program, char *soname, size_t len)
+{
+	_cleanup_(closep) int fd = open_program(program);
+	Elf_Scn *section = NULL;
+	int found = 0;
+	Elf *elf;
+
+	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE)
+		return 0;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	while (elf && !found && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
+			found = find_in_dynamic(elf, section, &header, soname, len);
+	}
+	(void)elf_end(elf); /* takes NULL; a read-only handle has nothing to lose */
+	return found;
+}

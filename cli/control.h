@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the daemon over its control socket. Blocking, with a deadline. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+#define CW_CONTROL_SOCKET "/run/collwatch/control.sock"
+
+/* --control if given, else COLLWATCH_CONTROL_SOCKET, else the default. */
+const char *cw_control_path(const char *arg_path);
+
+/*
+ * Asks `verb` with args (an object, borrowed; NULL = none) and waits at most timeout_ms for the
+ * answer. 0: *ret_json is a new reference to the answer's document and *ret_code the exit status
+ * the daemon suggests. Else -errno with err set: -ECONNREFUSED and -ENOENT mean that no daemon is
+ * there, -EREMOTEIO that it answered with an error (its text is in err), -ETIMEDOUT, -EBADMSG.
+ */
+int cw_control_ask(const char *path, const char *verb, const json_t *args, int timeout_ms,
+		   json_t **ret_json, uint32_t *ret_code, struct cw_err *err);

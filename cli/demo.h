@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The demo: a small site of its own (daemons, webhook receiver, sockets, state) under a private
+ * directory, a training job on the simulated device, a fault, and what collwatch says about it.
+ * Nothing of the site's own collwatch is touched. One thread, one event loop.
+ *
+ *	verb_demo.c      options; what is printed at the end
+ *	demo.c           the course of events
+ *	demo_site.c      directory, daemons
+ *	demo_job.c       the ranks
+ *	demo_proc.c      processes: start, output, end
+ *	demo_webhook.c   receiver of alerts
+ *	demo_scenario.c  what can be shown
+ */
+#pragma once
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/demo_proc.h"
+#include "cli/demo_scenario.h"
+#include "common/err.h"
+#include "report/bundle.h"
+
+#define DEMO_MAX_RANKS 64
+#define DEMO_JOB "demo"
+
+struct event;
+struct event_base;
+
+struct demo_options {
+	const struct demo_scenario *scenario;
+	int ranks, nodes, culprit;
+	int seconds;      /* healthy: how long to watch */
+	int timeout_s;    /* until the alert, from the fault */
+	const char *keep; /* directory the bundle is copied to; NULL = not kept */
+	bool json, check, all_frames, is_quiet;
+};
+
+struct demo_node {
+	struct demo_proc daemon;
+	char name[16];
+	char dir[PATH_MAX / 2];
+	int port, port_fd; /* of the peers; the descriptor keeps it from being given to others */
+	int notify_fd;
+	struct event *on_notify;
+	bool is_ready;
+	struct demo *demo;
+};
+
+struct demo_rank {
+	struct demo_proc proc;
+	int rank, node;
+	long step; /* newest it has told of */
+	struct demo *demo;
+};
+
+enum demo_outcome {
+	DEMO_RUNNING = 0,
+	DEMO_ALERT,       /* demo.incident arrived */
+	DEMO_WATCHED,     /* healthy: the time is over and nothing was reported */
+	DEMO_TIMEOUT,     /* something expected did not come: demo.err says what */
+	DEMO_FAILED,      /* demo.err */
+	DEMO_INTERRUPTED, /* demo.signo */
+};
+
+struct demo {
+	struct demo_options opts;
+	struct event_base *base;
+	char dir[PATH_MAX / 4];
+	struct demo_webhook *webhook;
+	struct demo_node nodes[DEMO_MAX_RANKS];
+	struct demo_rank ranks[DEMO_MAX_RANKS];
+	int master_port, master_port_fd;
+	struct event *deadline, *signals[4];
+
+	bool site_is_up, job_is_running, fault_is_announced;
+	int64_t fault_ns;    /* monotonic; 0 = not yet */
+	int64_t watching_ns; /* since when the job runs */
+
+	enum demo_outcome outcome;
+	int signo;
+	int64_t alert_ns;
+	json_t *incident; /* as it arrived at the webhook */
+	struct cw_err err;
+};
+
+/* ---- demo.c ---- */
+
+/* Runs to an outcome; blocks. Everything started still runs afterwards: demo_stop(). */
+void demo_run(struct demo *demo);
+/* Stops all processes and removes the directory. Takes a half-started demo. */
+void demo_stop(struct demo *demo);
+/* Ends the loop with this outcome, unless it has one already. */
+void demo_end(struct demo *demo, enum demo_outcome outcome);
+/* A line of progress for people, on stderr. */
+void demo_say(const struct demo *demo, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The one deadline: `what` is missed if it does not come within seconds. */
+void demo_expect(struct demo *demo, int seconds, const char *what);
+
+/* ---- demo_site.c ---- */
+
+int demo_site_start(struct demo *demo, struct cw_err *err);
+void demo_site_fini(struct demo *demo);
+/* A loopback port nobody else gets while *ret_fd is open and SO_REUSEADDR users may bind. */
+int demo_free_port(int *ret_port, int *ret_fd);
+/* The job as the daemon that leads it sees it (new reference), or NULL. */
+json_t *demo_site_job_status(struct demo *demo);
+
+/* ---- demo_job.c ---- */
+
+int demo_job_start(struct demo *demo, struct cw_err *err);
+/* After children have ended: is it what the scenario wants? */
+void demo_job_on_ended(struct demo *demo);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small HTTP server on loopback that takes the demo's alerts, as a site's own would. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct event_base;
+struct demo_webhook;
+
+/* An alert was posted; incident is borrowed until the callback returns. */
+typedef void (*demo_webhook_fn)(const json_t *incident, void *user);
+
+int demo_webhook_new(struct event_base *base, demo_webhook_fn on_alert, void *user,
+		     struct demo_webhook **ret, struct cw_err *err);
+/* Takes NULL; returns NULL. */
+struct demo_webhook *demo_webhook_free(struct demo_webhook *webhook);
+
+uint16_t demo_webhook_port(const struct demo_webhook *webhook);

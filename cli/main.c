@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/verb.h"
+
+const char *argp_program_version = "collwatch " CW_VERSION;
+
+struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+};
+
+static const struct verb verbs[] = {
+	{ "run", cw_verb_run, "run a program with the agent loaded" },
+	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are" },
+	{ "report", cw_verb_report, "list incidents, or show one" },
+	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU" },
+};
+
+static void print_usage(FILE *out)
+{
+	fputs("Usage: collwatch VERB [OPTION…]\n\n"
+	      "collwatch finds the rank that hangs a distributed GPU job.\n\n",
+	      out);
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+		fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
+	fputs("\n`collwatch VERB --help` tells more.\n"
+	      "Exit status: 0 healthy or done, 1 usage or I/O error, 2 a hang was found, 3 not "
+	      "enough "
+	      "data.\n",
+	      out);
+}
+
+/* Results are of no use to anybody when they could not be written. */
+static int finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "collwatch: cannot write to standard output: %s\n", strerror(errno));
+	return CW_EXIT_ERROR;
+}
+
+int main(int argc, char **argv)
+{
+	argp_err_exit_status = CW_EXIT_ERROR;
+	if (argc < 2) {
+		print_usage(stderr);
+		return CW_EXIT_ERROR;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		print_usage(stdout);
+		return finish(CW_EXIT_OK);
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		puts(argp_program_version);
+		return finish(CW_EXIT_OK);
+	}
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+		char name[64];
+
+		if (strcmp(argv[1], verbs[i].name) != 0)
+			continue;
+		snprintf(name, sizeof(name), "collwatch %s", verbs[i].name);
+		argv[1] = name;
+		return finish(verbs[i].run(argc - 1, argv + 1));
+	}
+	fprintf(stderr, "collwatch: there is no verb \"%s\"\n\n", argv[1]);
+	print_usage(stderr);
+	return CW_EXIT_ERROR;
+}

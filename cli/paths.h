@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the other parts are: next to this executable in a build tree, else where they are
+ * installed. The simulated device and the demo's programs exist only with the tests built.
+ */
+#pragma once
+
+#include <limits.h>
+
+#include "common/err.h"
+
+enum cw_part {
+	CW_PART_AGENT,    /* libcollwatch.so */
+	CW_PART_DAEMON,   /* collwatchd */
+	CW_PART_SIM,      /* directory of the simulated libcuda.so.1 and libnccl.so.2 */
+	CW_PART_TRAIN_C,  /* the demo's training loop */
+	CW_PART_TRAIN_PY, /* the same in Python */
+	CW_PART__MAX,
+};
+
+/* Fills path; -ENOENT with err naming what is missing and where it was looked for. */
+int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control socket's documents as tables for people. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* collwatch.status/1 */
+void cw_render_status(FILE *out, const json_t *status, bool color);
+
+/* collwatch.incidents/1 */
+void cw_render_incidents(FILE *out, const json_t *incidents, bool color);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What main() calls: one function per verb, each with its own argp parser. */
+#pragma once
+
+/* Exit status of the command: docs/design.md section 11. */
+enum cw_exit {
+	CW_EXIT_OK = 0,      /* healthy, or done */
+	CW_EXIT_ERROR = 1,   /* usage or I/O error */
+	CW_EXIT_HANG = 2,    /* a hang was found */
+	CW_EXIT_NO_DATA = 3, /* not enough data to say */
+};
+
+/* argv[0] is "collwatch VERB", for usage texts. Each returns an exit status; may not return (run).
+ */
+int cw_verb_run(int argc, char **argv);
+int cw_verb_status(int argc, char **argv);
+int cw_verb_report(int argc, char **argv);
+int cw_verb_demo(int argc, char **argv);

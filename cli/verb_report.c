@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Without an argument: the list. With a path: a bundle directory, no daemon needed. With an id: the
+ * daemon is asked; where none answers, this node's default state directory is looked at.
+ */
+#include <argp.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/control.h"
+#include "cli/render_status.h"
+#include "cli/verb.h"
+#include "common/cleanup.h"
+#include "report/bundle.h"
+#include "report/json_util.h"
+#include "report/render_text.h"
+
+#define TIMEOUT_MS 10000
+#define INCIDENTS_DIR "/var/lib/collwatch/incidents"
+
+enum { OPT_JSON = 256, OPT_CONTROL, OPT_ALL_FRAMES };
+
+struct report_args {
+	const char *control;
+	const char *what; /* id, path, or NULL */
+	bool json, all_frames;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct report_args *args = state->input;
+
+	switch (key) {
+	case OPT_JSON:
+		args->json = true;
+		return 0;
+	case OPT_ALL_FRAMES:
+		args->all_frames = true;
+		return 0;
+	case OPT_CONTROL:
+		args->control = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (args->what)
+			argp_error(state, "one incident at a time");
+		args->what = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "json", OPT_JSON, NULL, 0, "Print the document as it is", 0 },
+			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
+			  "Show interpreter and libc frames and all threads", 0 },
+			{ "control", OPT_CONTROL, "SOCKET", 0,
+			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.args_doc = "[ID | DIRECTORY]",
+	.doc = "List incidents, or show one.\v"
+	       "A bundle directory can be shown on any machine, with no daemon running.",
+};
+
+static int print_json(const json_t *doc)
+{
+	json_dumpf(doc, stdout, JSON_INDENT(1));
+	putchar('\n');
+	return CW_EXIT_OK;
+}
+
+static int list(const struct report_args *args)
+{
+	json_t *incidents = NULL;
+	struct cw_err err;
+	uint32_t code;
+
+	if (cw_control_ask(cw_control_path(args->control), "incidents", NULL, TIMEOUT_MS,
+			   &incidents, &code, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	if (args->json)
+		(void)print_json(incidents);
+	else
+		cw_render_incidents(stdout, incidents, isatty(STDOUT_FILENO));
+	json_decref(incidents);
+	return CW_EXIT_OK;
+}
+
+static bool is_path(const char *what)
+{
+	return strchr(what, '/') || strcmp(what, ".") == 0 || strcmp(what, "..") == 0;
+}
+
+/* What the daemon sends is the bundle without its directory. */
+static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret, struct cw_err *err)
+{
+	json_t *request = json_pack("{s:s}", "id", args->what), *reply = NULL;
+	uint32_t code;
+	int r;
+
+	r = cw_control_ask(cw_control_path(args->control), "report", request, TIMEOUT_MS, &reply,
+			   &code, err);
+	json_decref(request);
+	if (r < 0)
+		return r;
+	ret->incident = json_incref(json_object_get(reply, "incident"));
+	if (json_is_array(json_object_get(reply, "evidence")))
+		ret->evidence = json_incref(json_object_get(reply, "evidence"));
+	if (json_is_object(json_object_get(reply, "snapshot")))
+		ret->snapshot = json_incref(json_object_get(reply, "snapshot"));
+	json_decref(reply);
+	return 0;
+}
+
+static int find_bundle(const struct report_args *args, struct cw_bundle *ret, struct cw_err *err)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (is_path(args->what))
+		return cw_bundle_read(args->what, ret, err);
+	r = ask_for_bundle(args, ret, err);
+	if (r != -ECONNREFUSED && r != -ENOENT)
+		return r;
+	snprintf(path, sizeof(path), INCIDENTS_DIR "/%s", args->what);
+	return cw_bundle_read(path, ret, NULL) == 0 ? 0 : r; /* err: why the daemon did not help */
+}
+
+static int show(const struct report_args *args)
+{
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+	struct cw_render_opts opts = {
+		.color = isatty(STDOUT_FILENO),
+		.all_frames = args->all_frames,
+	};
+	struct cw_err err = { "" };
+
+	if (find_bundle(args, &bundle, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	if (args->json)
+		return print_json(bundle.incident);
+	if (cw_render_text(stdout, &bundle, &opts) < 0) {
+		fprintf(stderr, "collwatch: %s: the incident lacks fields a report needs\n",
+			args->what);
+		return CW_EXIT_ERROR;
+	}
+	return CW_EXIT_OK;
+}
+
+int cw_verb_report(int argc, char **argv)
+{
+	struct report_args args = { 0 };
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	return args.what ? show(&args) : list(&args);
+}
