@@ -82,10 +82,10 @@ static void on_line(struct demo_proc *proc, const char *line, void *user)
 	struct demo_rank *rank = user;
 	long step;
 
-	if (sscanf(line, "rank %*d: step %ld", &step) == 1 && step > rank->step) {
+	if (sscanf(line, "rank %*d step %ld", &step) == 1 && step > rank->step) {
 		rank->step = step;
 		step_told(rank->demo);
-	} else if (strstr(line, ": fault ") && rank->rank == rank->demo->opts.culprit) {
+	} else if (strncmp(line, "fault: ", 7) == 0 && rank->rank == rank->demo->opts.culprit) {
 		fault_happened(rank->demo);
 	}
 }
@@ -108,7 +108,7 @@ static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_path
 	char env[9][PATH_MAX + 32], name[32], log[PATH_MAX], step_ms[16], fault_rank[16],
 		fault_step[16];
 	const char *env_list[10] = { NULL };
-	char *argv[16] = { NULL };
+	char *argv[24] = { NULL };
 	int n = 0;
 
 	snprintf(env[0], sizeof(env[0]), "RANK=%d", rank->rank);
@@ -134,7 +134,12 @@ static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_path
 	}
 	argv[n++] = paths->program;
 	argv[n++] = (char *)"--steps";
-	argv[n++] = (char *)"1000000";
+	argv[n++] = (char *)"0"; /* for ever */
+	argv[n++] = (char *)"--log-every";
+	argv[n++] = (char *)"5";
+	/* Tensor-parallel pairs give the job communicators that overlap, as real ones have. */
+	argv[n++] = (char *)"--tp";
+	argv[n++] = (char *)(demo->opts.ranks >= 4 && demo->opts.ranks % 2 == 0 ? "2" : "1");
 	argv[n++] = (char *)"--step-ms";
 	argv[n++] = step_ms;
 	if (fault) {
