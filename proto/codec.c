@@ -21,7 +21,7 @@
 #include "proto/arena.h"
 #include "proto/codec_map.h"
 #include "proto/frame.h"
-#include "proto/text.h"
+#include "common/text.h"
 
 /* Every member of either union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)

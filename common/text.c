@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proto/text.h"
+#include "common/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,4 +68,12 @@ void cw_text_sanitise(char *text)
 			*p = '?';
 		p += n ? n : 1;
 	}
+}
+
+void cw_text_sanitise_line(char *text)
+{
+	cw_text_sanitise(text);
+	for (; *text; text++)
+		if (*text == '\t' || *text == '\n')
+			*text = '?';
 }

@@ -10,3 +10,6 @@
  * length stays the same.
  */
 void cw_text_sanitise(char *text);
+
+/* The same for what must stay on one line (names, labels): \t and \n go as well. */
+void cw_text_sanitise_line(char *text);

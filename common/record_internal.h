@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the record reader, shared by its files and nobody else:
+ *
+ *	record_open.c	is it a record; header, comm entries and progress words of the last refresh
+ *	record_ops.c	copying op slots that their writer may be overwriting; windows
+ *	record_bulk.c	index over the bulk ring: which ops of a comm came before its own ring
+ *	record_state.c	what is pending, how far collectives have come
+ */
+#pragma once
+
+#include "common/record_reader.h"
+
+/* Bytes of a comm entry in front of its ops. */
+#define CW_RECORD_IDENTITY_BYTES offsetof(struct cw_rec_comm, ops)
+
+struct cw_record_section {
+	uint64_t offset;
+	uint32_t entry_bytes; /* stride; >= the size known here */
+	uint32_t count;       /* 0 = not there */
+};
+
+/* A progress slot, as of the last refresh, in full op_index values. */
+struct cw_record_slot {
+	uint32_t comm_plus_1; /* 0 = free */
+	uint32_t comm_generation;
+	uint64_t reached, completed;
+};
+
+/* One op of the bulk ring, as much as is needed to decide whether to read it. */
+struct cw_record_bulk_op {
+	uint64_t ticket_plus_1; /* 0 = slot not seen */
+	uint64_t prev_plus_1;   /* ticket of the comm's op before it, 0 = none known */
+	uint64_t op_index, seq;
+	uint16_t flags, progress_slot, generation;
+	uint8_t kind;
+};
+
+struct cw_record {
+	int fd;
+	struct cw_rec_header header;
+	struct cw_record_section sections[CW_REC_SECTION__MAX];
+
+	/* Entries as they lie in the record, the last stable copy of each; then those in use. */
+	unsigned char *identities;
+	struct cw_record_comm *comms;
+	size_t n_identities, n_comms, n_comms_allocated;
+
+	struct cw_record_slot *slots; /* count of the progress section, or NULL */
+	uint32_t n_slots;
+
+	/* Index over the bulk ring, made when first needed. */
+	struct cw_record_bulk_op *bulk;
+	uint64_t *bulk_last_plus_1; /* per comm entry: ticket of its newest op */
+	uint64_t bulk_next;         /* ticket to look at next */
+};
+
+/* Reads exactly len bytes. 0, -EIO when there are fewer, or -errno. */
+int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset);
+
+/* ns of the record's own timeline (CLOCK_MONOTONIC of its host). */
+int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
+
+#define CW_RECORD_CHUNK 64u
+
+/*
+ * Copies n <= CW_RECORD_CHUNK slots of a ring that has ring_count slots, starting with slot first.
+ * A slot that is empty, was being written, or does not belong where it lies comes back with publish
+ * 0.
+ */
+int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
+			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret);
+
+bool cw_record_op_is_of(const struct cw_record_comm *comm, const struct cw_rec_op *op);
+
+/* The comm's own ring: at most CW_REC_COMM_OPS ops by ascending op_index, without duplicates. */
+int cw_record_read_comm_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
+			     struct cw_rec_op *ops, size_t *ret_n);
+
+/* What the progress words say about an op, whether or not its call has returned. */
+enum cw_progress cw_record_progress_of(const struct cw_record *rec,
+				       const struct cw_record_comm *comm, uint16_t slot,
+				       uint16_t flags, uint64_t op_index);
+
+void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm *comm,
+		       const struct cw_rec_op *from, struct cw_op *to);
+
+/* The op with this ticket of the bulk ring; false = overwritten or unreadable. */
+bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw_rec_op *ret);
+
+typedef bool (*cw_record_bulk_fn)(void *user, uint64_t ticket, const struct cw_record_bulk_op *op);
+
+/*
+ * Calls fn for the comm's ops with an op_index below before, newest first, until it returns false.
+ * Flags of ops that were not settled when last seen are read anew. 0 or -errno.
+ */
+int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t before,
+			cw_record_bulk_fn fn, void *user);
