@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/headway.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#define WINDOW_NS (2 * CW_NS_PER_S)
+#define MIN_CPU_PERCENT 1
+#define MIN_IO_BYTES (64u << 10)
+
+/* Bounds of one scan. Ranks have up to a few hundred threads and a few dozen loader workers. */
+#define MAX_THREADS 512
+#define MAX_FAMILY 256
+
+/* Prefixes: the kernel cuts names at 15 bytes, and their owners append numbers. */
+static const struct {
+	const char *prefix, *reason;
+} helper_threads[] = {
+	{ "collwatch", "our own: beats every second" },
+	{ "cuda-EvtHandlr", "CUDA driver: polls for device events" },
+	{ "cuda0", "CUDA driver: per-context workers" },
+	{ "NCCL ", "NCCL with NCCL_SET_THREAD_NAME=1: proxies, services, socket helpers" },
+	{ "pt_nccl_", "PyTorch: NCCL watchdog, heartbeat monitor, GIL check" },
+	{ "pt_watchdog", "PyTorch" },
+	{ "pt_tcpstore", "PyTorch: serves the store to other ranks" },
+	{ "jemalloc_bg_thd", "jemalloc: returns memory" },
+};
+
+bool cw_headway_is_helper(const char *comm)
+{
+	for (size_t i = 0; i < sizeof(helper_threads) / sizeof(helper_threads[0]); i++) {
+		const char *prefix = helper_threads[i].prefix;
+
+		if (!strncmp(comm, prefix, strlen(prefix)))
+			return true;
+	}
+	return false;
+}
+
+void cw_headway_init(struct cw_headway *h)
+{
+	*h = (struct cw_headway){ .by = "" };
+}
+
+static void table_drop(struct cw_headway_table *t)
+{
+	free(t->v);
+	*t = (struct cw_headway_table){ 0 };
+}
+
+void cw_headway_fini(struct cw_headway *h)
+{
+	table_drop(&h->threads);
+	table_drop(&h->family);
+}
+
+/* ---- what one scan adds up ---- */
+
+struct scan {
+	uint64_t ticks, io_bytes; /* since the last scan */
+	bool is_waiting;          /* somebody sleeps uninterruptibly */
+};
+
+static struct cw_headway_cpu *table_find(struct cw_headway_table *t, pid_t id, uint64_t start)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i].id == id && t->v[i].start_ticks == start)
+			return &t->v[i];
+	return NULL;
+}
+
+/* Out of memory: the entry is left out, and its work is not seen. */
+static struct cw_headway_cpu *table_add(struct cw_headway_table *t, pid_t id, uint64_t start)
+{
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? t->cap * 2 : 32;
+		struct cw_headway_cpu *v = realloc(t->v, cap * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		t->v = v;
+		t->cap = cap;
+	}
+	t->v[t->n] = (struct cw_headway_cpu){ .id = id, .start_ticks = start };
+	return &t->v[t->n++];
+}
+
+/* Whoever is new since the last complete scan brings all it has used. */
+static void table_update(struct cw_headway_table *t, pid_t id, const struct cw_procstat *st,
+			 uint64_t io_bytes, struct scan *scan)
+{
+	struct cw_headway_cpu *e = table_find(t, id, st->start_ticks);
+	bool is_known = e != NULL;
+
+	if (!e)
+		e = table_add(t, id, st->start_ticks);
+	if (!e)
+		return;
+	if ((is_known || t->is_valid) && st->cpu_ticks >= e->cpu_ticks)
+		scan->ticks += st->cpu_ticks - e->cpu_ticks;
+	if ((is_known || t->is_valid) && io_bytes >= e->io_bytes)
+		scan->io_bytes += io_bytes - e->io_bytes;
+	e->cpu_ticks = st->cpu_ticks;
+	e->io_bytes = io_bytes;
+	e->seen = true;
+}
+
+static void table_end(struct cw_headway_table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (!t->v[i].seen)
+			continue;
+		t->v[n] = t->v[i];
+		t->v[n++].seen = false;
+	}
+	t->n = n;
+	t->is_valid = true;
+}
+
+static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_process *process)
+{
+	pid_t tids[MAX_THREADS];
+	struct scan scan = { 0 };
+	size_t n;
+
+	if (cw_proc_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0)
+		return scan;
+	for (size_t i = 0; i < n; i++) {
+		struct cw_procstat st;
+
+		if (cw_procstat_read_thread(process->proc_fd, tids[i], &st) < 0)
+			continue;
+		if (!cw_headway_is_helper(st.comm))
+			table_update(&h->threads, tids[i], &st, 0, &scan);
+	}
+	table_end(&h->threads);
+	return scan;
+}
+
+/* Reads one descendant and appends its children to pids. */
+static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t *n,
+			    struct scan *scan)
+{
+	_cleanup_(closep) int fd = cw_proc_open(pid);
+	uint64_t io_bytes = 0;
+	struct cw_procstat st;
+	size_t more = 0;
+
+	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
+		return;
+	if (cw_proc_io_bytes(fd, &io_bytes) < 0)
+		io_bytes = 0; /* not ours to see: CPU and state have to do */
+	if (st.state == 'D')
+		scan->is_waiting = true;
+	table_update(&h->family, pid, &st, io_bytes, scan);
+	if (*n < MAX_FAMILY && cw_proc_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
+		*n += more;
+}
+
+static struct scan scan_family(struct cw_headway *h, const struct cw_headway_process *process)
+{
+	pid_t pids[MAX_FAMILY];
+	struct scan scan = { 0 };
+	size_t n = 0;
+
+	if (cw_proc_children(process->proc_fd, pids, MAX_FAMILY, &n) < 0)
+		return scan;
+	for (size_t i = 0; i < n; i++) {
+		if (process->is_rank && process->is_rank(pids[i], process->user))
+			continue;
+		scan_descendant(h, pids[i], pids, &n, &scan);
+	}
+	table_end(&h->family);
+	return scan;
+}
+
+/* ---- the decision ---- */
+
+static void mark(struct cw_headway *h, int64_t now_ns, const char *by)
+{
+	h->headway_ns = now_ns;
+	h->by = by;
+}
+
+/* Ticks that make 1 % of a core over dt, never less than over a whole window. */
+static bool is_work(uint64_t ticks, int64_t dt_ns)
+{
+	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
+	uint64_t need_ns = (uint64_t)window_ns * MIN_CPU_PERCENT / 100;
+
+	return ticks * (uint64_t)cw_proc_tick_ns() >= need_ns;
+}
+
+static bool main_thread_works(struct cw_headway *h, int proc_fd, int64_t dt_ns)
+{
+	uint64_t ns;
+
+	if (cw_proc_main_cpu_ns(proc_fd, &ns) < 0 || ns < h->base_main_ns)
+		return false;
+	return is_work((ns - h->base_main_ns) / (uint64_t)cw_proc_tick_ns(), dt_ns);
+}
+
+/* Cheap evidence, looked at on every step. */
+static const char *quick_look(struct cw_headway *h, const struct cw_headway_process *process,
+			      const struct cw_procstat *st, int64_t dt_ns)
+{
+	uint64_t io_bytes;
+
+	if (h->is_d_state)
+		return "storage";
+	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) &&
+	    main_thread_works(h, process->proc_fd, dt_ns))
+		return "cpu";
+	if (h->has_base_io && cw_proc_io_bytes(process->proc_fd, &io_bytes) == 0 &&
+	    io_bytes - h->base_io >= MIN_IO_BYTES)
+		return "io";
+	if (is_work(st->child_cpu_ticks - h->base_child_ticks, dt_ns)) {
+		h->is_child_busy = true;
+		return "child";
+	}
+	return NULL;
+}
+
+/* Costly evidence, at the end of a window in which the process looked quiet. */
+static const char *close_look(struct cw_headway *h, const struct cw_headway_process *process,
+			      const struct cw_procstat *st, int64_t dt_ns)
+{
+	bool had_family = h->family.is_valid;
+	const char *by = NULL;
+	struct scan scan;
+
+	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
+		bool had_threads = h->threads.is_valid;
+
+		scan = scan_threads(h, process);
+		if (had_threads && is_work(scan.ticks, dt_ns))
+			by = "cpu";
+	} else {
+		table_drop(&h->threads);
+	}
+	scan = scan_family(h, process);
+	h->is_child_busy =
+		scan.is_waiting ||
+		(had_family && (is_work(scan.ticks, dt_ns) || scan.io_bytes >= MIN_IO_BYTES));
+	if (h->is_child_busy && !by)
+		by = "child";
+	return by;
+}
+
+static void start_window(struct cw_headway *h, int proc_fd, const struct cw_procstat *st,
+			 int64_t now_ns)
+{
+	h->has_base = true;
+	h->base_ns = now_ns;
+	h->base_ticks = st->cpu_ticks;
+	h->base_child_ticks = st->child_cpu_ticks;
+	if (cw_proc_main_cpu_ns(proc_fd, &h->base_main_ns) < 0)
+		h->base_main_ns = 0; /* no schedstat: then the scan of all threads decides */
+	h->has_base_io = cw_proc_io_bytes(proc_fd, &h->base_io) == 0;
+}
+
+void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
+		     const struct cw_procstat *st, int64_t now_ns)
+{
+	int64_t dt_ns = now_ns - h->base_ns;
+	const char *by;
+
+	h->is_d_state = st->state == 'D';
+	if (!h->has_base || st->cpu_ticks != h->last_ticks)
+		h->cpu_change_ns = now_ns;
+	h->last_ticks = st->cpu_ticks;
+	if (!h->has_base) {
+		/* It has just registered or connected again, so it was moving. */
+		h->headway_ns = now_ns;
+		start_window(h, process->proc_fd, st, now_ns);
+		return;
+	}
+	by = quick_look(h, process, st, dt_ns);
+	if (by) {
+		/* Scans of a quiet window are no base for the next one. */
+		table_drop(&h->threads);
+		table_drop(&h->family);
+		if (strcmp(by, "child") != 0)
+			h->is_child_busy = false;
+	} else if (dt_ns >= WINDOW_NS) {
+		by = close_look(h, process, st, dt_ns);
+	} else {
+		return;
+	}
+	if (by)
+		mark(h, now_ns, by);
+	start_window(h, process->proc_fd, st, now_ns);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The few files of /proc/PID that a loop may read: stat, schedstat, io and the list of children.
+ * None of them takes the process's memory lock (a rank wedged inside mmap must not wedge the
+ * daemon); cmdline, maps and status do and are therefore not here.
+ *
+ * proc_fd is a descriptor of the directory /proc/PID: it stays with that process, whoever gets the
+ * number next. Any thread; a read of /proc does not block.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cw_procstat {
+	char comm[16];
+	char state; /* R S D T t Z X … as the kernel writes it */
+	pid_t ppid;
+	uint64_t cpu_ticks; /* user + system, all threads; of one thread for a thread's file */
+	uint64_t child_cpu_ticks; /* of children that were waited for */
+	uint64_t start_ticks;     /* since boot */
+	uint32_t threads;
+	/* The kernel let us see the fields it hides from strangers (exit_code is one of them). */
+	bool is_permitted;
+	int exit_code; /* as wait(2) encodes it; of a zombie */
+};
+
+/* Parses the text of a stat file; the comm may hold any byte. 0 or -EBADMSG. */
+int cw_procstat_parse(const char *text, struct cw_procstat *ret);
+
+/* Opens /proc/PID. Returns the descriptor (CLOEXEC) or -errno. */
+int cw_proc_open(pid_t pid);
+
+/* 0, -ESRCH when the process is gone and reaped, or another -errno. */
+int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
+int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
+
+/* CPU time of the main thread alone, in ns. 0 or -errno (-ENOENT: kernel without schedstat). */
+int cw_proc_main_cpu_ns(int proc_fd, uint64_t *ret_ns);
+
+/*
+ * Bytes the process moved: the larger of what its calls asked for and what went to storage (page
+ * faults on a mapped file appear only in the latter). 0 or -errno (-EACCES: not ours to see).
+ */
+int cw_proc_io_bytes(int proc_fd, uint64_t *ret_bytes);
+
+/* Thread ids, at most max. 0 or -errno. */
+int cw_proc_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n);
+
+/*
+ * Children of all threads (kernels with CONFIG_PROC_CHILDREN, else none), at most max; looks at no
+ * more than 256 threads. 0 or -errno.
+ */
+int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n);
+
+/* ns per tick of the fields above. */
+int64_t cw_proc_tick_ns(void);
