@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The node, put together: the agent socket and the registrar fill the table of processes; a tick
+ * samples it four times a second, looks at /proc once a second, and makes digests; the end of a
+ * process comes through its pidfd and makes a digest of its route at once.
+ */
+#include "daemon/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "analysis/snapshot.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/unixsock.h"
+#include "daemon/agents.h"
+#include "daemon/digest.h"
+#include "daemon/process.h"
+#include "daemon/python_requests.h"
+#include "daemon/register.h"
+#include "daemon/window.h"
+
+#define HELLO_MS 5000
+/* A process comes back on a new connection before the old one is seen to be closed. */
+#define SPARE_CONNS_PER_UID 8
+#define SPARE_CONNS 64
+/* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
+#define END_RETRY_MS 20
+#define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
+
+struct cw_node {
+	struct cw_node_config config;
+	char *socket_path; /* to be removed; NULL = not ours */
+	char *node_name;
+	struct cw_agents *agents;
+	struct cw_registrar *registrar;
+	struct cw_python_requests *python;
+	struct cw_process *table;
+	struct event *tick, *urgent;
+	uint64_t round, number; /* digest rounds; digests ever made */
+	int64_t digest_ns;      /* last full round */
+	struct cw_node_stats stats;
+};
+
+static int64_t now_of(const struct cw_node *node)
+{
+	return cw_clock_now_ns(node->config.clock);
+}
+
+static bool is_rank(pid_t pid, void *user)
+{
+	const struct cw_node *node = user;
+
+	return cw_processes_has_living(node->table, pid);
+}
+
+/* ---- sampling ---- */
+
+static void sample(struct cw_node *node, struct cw_process *p)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	if (cw_process_is_dead(p))
+		return; /* sampled a last time when it ended; nobody writes any more */
+	node->stats.samples_total++;
+	if (cw_sampler_sample(&p->sampler, p->record, now_of(node)) < 0)
+		node->stats.record_errors_total++;
+	if (p->route)
+		return;
+	comms = cw_record_comms(p->record, &n);
+	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
+		p->route = cw_job_route(p->label, p->uid);
+}
+
+static void remove_process(struct cw_node *node, struct cw_process *p)
+{
+	if (p->conn)
+		cw_agent_conn_close(p->conn);
+	cw_python_agent_gone(node->python, p);
+	HASH_DEL(node->table, p);
+	(void)cw_process_free(p); /* always NULL */
+}
+
+static void expire_dead(struct cw_node *node)
+{
+	int64_t now_ns = now_of(node);
+	struct cw_process *p, *tmp;
+
+	HASH_ITER (hh, node->table, p, tmp) {
+		if (cw_process_is_dead(p) && now_ns - p->ended_ns > CW_PROCESS_KEEP_DEAD_NS)
+			remove_process(node, p);
+	}
+}
+
+/* ---- digests ---- */
+
+/* Those of first's route that are not in a digest of this round yet. */
+static uint32_t collect_route(struct cw_node *node, const struct cw_process *first,
+			      struct cw_process **v, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (struct cw_process *p = node->table; p && n < max; p = p->hh.next) {
+		if (p->route != first->route || p->digest_round == node->round)
+			continue;
+		p->digest_round = node->round;
+		p->is_urgent = false;
+		v[n++] = p;
+	}
+	return n;
+}
+
+static void digest_route(struct cw_node *node, const struct cw_process *first,
+			 struct cw_process **v, uint32_t max)
+{
+	struct cw_digest_source source = {
+		.node = node->node_name,
+		.epoch = node->config.epoch,
+		.number = node->number + 1,
+		.processes = v,
+		.n_processes = collect_route(node, first, v, max),
+		.now_ns = now_of(node),
+	};
+	struct cw_digest digest;
+
+	if (cw_digest_make(&source, &digest) < 0) {
+		log_warn("digest of job=%s: out of memory, skipped", first->label);
+		return;
+	}
+	node->number++;
+	node->stats.digests_total++;
+	node->config.on_digest(&digest.msg, node->config.user);
+	cw_digest_fini(&digest);
+}
+
+/* One digest for each route, or only for those where something urgent happened. */
+static void make_digests(struct cw_node *node, bool only_urgent)
+{
+	uint32_t max = HASH_COUNT(node->table);
+	_cleanup_(freep) struct cw_process **v = NULL;
+
+	if (max == 0)
+		return;
+	if (max > CW_MSG_MAX_RANKS)
+		max = CW_MSG_MAX_RANKS;
+	v = calloc(max, sizeof(struct cw_process *));
+	if (!v)
+		return; /* the next second tries again */
+	node->round++;
+	for (struct cw_process *p = node->table; p; p = p->hh.next) {
+		if (!p->route || p->digest_round == node->round)
+			continue;
+		if (!only_urgent || p->is_urgent)
+			digest_route(node, p, v, max);
+	}
+}
+
+static bool is_route_urgent(const struct cw_node *node, uint64_t route)
+{
+	for (const struct cw_process *p = node->table; p; p = p->hh.next)
+		if (p->is_urgent && p->route == route)
+			return true;
+	return false;
+}
+
+static void on_urgent(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_node *node = arg;
+
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (is_route_urgent(node, p->route))
+			sample(node, p);
+	make_digests(node, true);
+}
+
+static void hurry(struct cw_node *node, struct cw_process *p)
+{
+	p->is_urgent = true;
+	event_active(node->urgent, EV_TIMEOUT, 0);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_node *node = arg;
+	int64_t now_ns = now_of(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+
+	for (struct cw_process *p = node->table; p; p = p->hh.next) {
+		sample(node, p);
+		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
+		    cw_process_look(p, is_rank, node, now_ns))
+			hurry(node, p);
+	}
+	expire_dead(node);
+	if (now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns) {
+		node->digest_ns = now_ns;
+		make_digests(node, false);
+	}
+}
+
+/* ---- ends ---- */
+
+static void end_process(struct cw_node *node, struct cw_process *p, const struct cw_ending *end)
+{
+	int64_t now_ns = now_of(node);
+
+	sample(node, p); /* the last words */
+	cw_process_look_at_launcher(p, now_ns);
+	cw_process_end(p, end, now_ns);
+	log_debug("rank process pid=%d of job=%s ended: code %d signal %d", (int)cw_process_pid(p),
+		  p->label, end->exit_code, end->term_signal);
+	hurry(node, p);
+}
+
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+	struct timeval retry = { .tv_usec = END_RETRY_MS * 1000 };
+	struct cw_ending end = { .liveness = CW_LIVE_GONE };
+	struct cw_process *p = arg;
+	struct cw_node *node = p->node;
+
+	if (!p->ending_ns)
+		p->ending_ns = now_of(node);
+	if (cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, &end) == CW_LIVENESS_AGAIN &&
+	    ++p->end_attempts <= END_ATTEMPTS) {
+		/* The pidfd stays readable: from now on, time alone wakes us. */
+		if (p->end_attempts == 1) {
+			event_free(p->end_event);
+			p->end_event = evtimer_new(node->config.base, on_end, p);
+		}
+		if (p->end_event && event_add(p->end_event, &retry) == 0)
+			return;
+		end.liveness = CW_LIVE_GONE; /* out of memory: settle for less */
+	}
+	end_process(node, p, &end);
+}
+
+/* ---- agents ---- */
+
+static int on_registered(struct cw_process *p, void *user)
+{
+	struct cw_node *node = user;
+
+	p->node = node;
+	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
+	if (!p->end_event || event_add(p->end_event, NULL) < 0)
+		return -ENOMEM;
+	sample(node, p);
+	(void)cw_process_look(p, is_rank, node, now_of(node)); /* the first look has no change */
+	return 0;
+}
+
+static void on_returned(struct cw_process *p, void *user)
+{
+	sample(user, p);
+}
+
+static void on_evict(struct cw_process *p, void *user)
+{
+	remove_process(user, p);
+}
+
+static void on_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello, int fd,
+		     void *user)
+{
+	struct cw_node *node = user;
+
+	cw_registrar_hello(node->registrar, conn, hello, fd);
+}
+
+static void on_message(struct cw_agent_conn *conn, const struct cw_message *msg, void *user)
+{
+	struct cw_process *p = cw_agent_conn_owner(conn);
+	struct cw_node *node = user;
+
+	if (msg->type != CW_MSG_PYTHON_STACKS_REPLY)
+		cw_agent_conn_bad_message(conn);
+	else if (!cw_python_answer(node->python, p, &msg->python_stacks_reply))
+		log_debug("late Python stacks from pid=%d, ignoring", (int)cw_process_pid(p));
+}
+
+static void on_closed(struct cw_agent_conn *conn, void *user)
+{
+	struct cw_process *p = cw_agent_conn_owner(conn);
+	struct cw_node *node = user;
+
+	if (!p) {
+		(void)cw_registrar_forget(node->registrar, conn); /* it may have got no further */
+		return;
+	}
+	p->conn = NULL;
+	cw_python_agent_gone(node->python, p);
+}
+
+/* ---- making and unmaking ---- */
+
+static int open_socket(struct cw_node *node, int *ret_fd, struct cw_err *err)
+{
+	const struct cw_node_config *config = &node->config;
+	int fd = config->listen_fd;
+
+	if (fd >= 0) {
+		int flags = fcntl(fd, F_GETFL);
+
+		if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+			return cw_err_set(err, errno, "agent socket %d: %m", fd);
+		*ret_fd = fd;
+		return 0;
+	}
+	fd = cw_unix_listen(config->socket_path, 0666, (gid_t)-1, err);
+	if (fd < 0)
+		return fd;
+	node->socket_path = strdup(config->socket_path);
+	*ret_fd = fd;
+	return 0;
+}
+
+static int start_agents(struct cw_node *node, struct cw_err *err)
+{
+	struct cw_agents_config agents = {
+		.base = node->config.base,
+		.daemon = "collwatchd " CW_VERSION,
+		.max_conns = node->config.max_processes + SPARE_CONNS,
+		.max_conns_per_uid = node->config.max_processes_per_uid + SPARE_CONNS_PER_UID,
+		.hello_ms = HELLO_MS,
+		.on_hello = on_hello,
+		.on_message = on_message,
+		.on_closed = on_closed,
+		.user = node,
+	};
+	struct cw_registrar_config registrar = {
+		.base = node->config.base,
+		.table = &node->table,
+		.max_processes = node->config.max_processes,
+		.max_processes_per_uid = node->config.max_processes_per_uid,
+		.on_registered = on_registered,
+		.on_evict = on_evict,
+		.on_returned = on_returned,
+		.user = node,
+	};
+	int r;
+
+	if (cw_registrar_new(&registrar, &node->registrar) < 0 ||
+	    cw_python_requests_new(node->config.base, &node->python) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	r = open_socket(node, &agents.listen_fd, err);
+	if (r < 0)
+		return r;
+	r = cw_agents_new(&agents, &node->agents);
+	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
+}
+
+static int start_timers(struct cw_node *node)
+{
+	struct timeval period = { .tv_sec = node->config.sample_ms / 1000,
+				  .tv_usec = node->config.sample_ms % 1000 * 1000 };
+
+	node->tick = event_new(node->config.base, -1, EV_PERSIST, on_tick, node);
+	node->urgent = evtimer_new(node->config.base, on_urgent, node);
+	if (!node->tick || !node->urgent || event_add(node->tick, &period) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struct cw_err *err)
+{
+	struct cw_node *node = calloc(1, sizeof(*node));
+	int r;
+
+	if (!node)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	node->config = *config;
+	node->node_name = strdup(config->node_name);
+	r = node->node_name ? 0 : cw_err_set(err, ENOMEM, "out of memory");
+	if (r == 0 && start_timers(node) < 0)
+		r = cw_err_set(err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = start_agents(node, err);
+	if (r < 0) {
+		(void)cw_node_free(node); /* always NULL */
+		return r;
+	}
+	*ret = node;
+	return 0;
+}
+
+struct cw_node *cw_node_free(struct cw_node *node)
+{
+	struct cw_process *p, *tmp;
+
+	if (!node)
+		return NULL;
+	if (node->socket_path)
+		(void)unlink(node->socket_path); /* or somebody removed it */
+	node->registrar = cw_registrar_free(node->registrar);
+	node->agents = cw_agents_free(node->agents);
+	node->python = cw_python_requests_free(node->python);
+	HASH_ITER (hh, node->table, p, tmp) {
+		HASH_DEL(node->table, p);
+		(void)cw_process_free(p); /* always NULL */
+	}
+	if (node->tick)
+		event_free(node->tick);
+	if (node->urgent)
+		event_free(node->urgent);
+	free(node->socket_path);
+	free(node->node_name);
+	free(node);
+	return NULL;
+}
+
+/* ---- what others ask ---- */
+
+int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,
+		    struct cw_msg_window_reply *ret)
+{
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (p->route == request->route)
+			sample(node, p); /* the newest ops, and comms made since the last tick */
+	return cw_window_collect(node->table, request, now_of(node), ret);
+}
+
+void cw_node_windows_fini(struct cw_msg_window_reply *reply)
+{
+	cw_window_fini(reply);
+}
+
+bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+		  struct cw_node_process *ret)
+{
+	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+	const struct cw_rec_header *header;
+
+	if (!p)
+		return false;
+	header = cw_record_header(p->record);
+	*ret = (struct cw_node_process){
+		.pid = cw_process_pid(p),
+		.start_ticks = p->key.start_ticks,
+		.uid = p->uid,
+		.gid = p->gid,
+		.pidfd = p->pidfd,
+		.rank = header->rank_label,
+		.is_dead = cw_process_is_dead(p),
+		.has_python = header->has & CW_REC_HAS_PYTHON,
+		.idle_ns = p->headway.has_base ? cw_age_ns(now_of(node), p->headway.cpu_change_ns)
+					       : -1,
+	};
+	return true;
+}
+
+int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+			  uint32_t deadline_ms, cw_node_python_fn fn, void *user,
+			  uint64_t *ret_handle)
+{
+	struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+
+	if (!p || cw_process_is_dead(p))
+		return -ENOENT;
+	return cw_python_request(node->python, p, deadline_ms, fn, user, ret_handle);
+}
+
+void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
+{
+	cw_python_cancel(node->python, handle);
+}
+
+void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
+{
+	struct cw_agents_stats agents;
+
+	*ret = node->stats;
+	cw_agents_stats(node->agents, &agents);
+	ret->registered_total = cw_registrar_total(node->registrar);
+	ret->refused_total = agents.refused;
+	ret->bad_messages_total = agents.bad_messages;
+	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
+		ret->processes++;
+		ret->connected += p->conn != NULL;
+		ret->dead += cw_process_is_dead(p);
+	}
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "analysis/snapshot.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+static void process_freep(struct cw_process **p)
+{
+	(void)cw_process_free(*p); /* always NULL */
+}
+
+/* Who is it? The pidfd guards against the number having been given to somebody else meanwhile. */
+static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_err *err)
+{
+	struct cw_procstat st;
+	int r;
+
+	p->proc_fd = cw_proc_open(cred->pid);
+	if (p->proc_fd < 0)
+		return cw_err_set(err, -p->proc_fd, "the daemon cannot see your process in /proc");
+	r = cw_procstat_read(p->proc_fd, &st);
+	if (r < 0)
+		return cw_err_set(err, -r, "the daemon cannot read your process in /proc");
+	if (cred->pidfd < 0 || cw_liveness_has_ended(cred->pidfd))
+		return cw_err_set(err, ESRCH, "the process has ended");
+	p->key.pid = (uint64_t)cred->pid;
+	p->key.start_ticks = st.start_ticks;
+	p->uid = cred->uid;
+	p->gid = cred->gid;
+	p->stat_permitted = st.is_permitted;
+	if (st.ppid > 1) /* init does not go; 0 is a parent outside our pid namespace */
+		p->launcher_pidfd = (int)syscall(SYS_pidfd_open, st.ppid, 0);
+	p->liveness = cw_liveness_of_state(st.state);
+	cw_process_set_command(p, st.comm, strlen(st.comm));
+	p->pidfd = steal_fd(&cred->pidfd);
+	return 0;
+}
+
+int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
+		   struct cw_err *err)
+{
+	_cleanup_(process_freep) struct cw_process *p = NULL;
+	_cleanup_(closep) int fd = record_fd;
+	struct stat st;
+	int r;
+
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	p->pidfd = p->proc_fd = p->launcher_pidfd = -1;
+	cw_headway_init(&p->headway);
+	cw_sampler_init(&p->sampler);
+	r = identify(p, cred, err);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return cw_err_set(err, errno, "the record's descriptor cannot be examined");
+	p->record_dev = st.st_dev;
+	p->record_ino = st.st_ino;
+	r = cw_record_open(steal_fd(&fd), true, &p->record, err);
+	if (r < 0)
+		return r;
+	*ret = steal_ptr(&p);
+	return 0;
+}
+
+struct cw_process *cw_process_free(struct cw_process *p)
+{
+	if (!p)
+		return NULL;
+	if (p->end_event)
+		event_free(p->end_event);
+	closep(&p->pidfd);
+	closep(&p->proc_fd);
+	closep(&p->launcher_pidfd);
+	(void)cw_record_close(p->record); /* always NULL */
+	cw_headway_fini(&p->headway);
+	cw_sampler_fini(&p->sampler);
+	free(p);
+	return NULL;
+}
+
+void cw_process_take_record(struct cw_process *p, struct cw_process *from)
+{
+	(void)cw_record_close(p->record); /* always NULL */
+	cw_sampler_fini(&p->sampler);
+	p->record = steal_ptr(&from->record);
+	p->record_dev = from->record_dev;
+	p->record_ino = from->record_ino;
+	cw_sampler_init(&p->sampler);
+	p->route = 0; /* the new record may carry another label */
+}
+
+void cw_process_set_command(struct cw_process *p, const char *raw, size_t len)
+{
+	const char *base = raw;
+	size_t n = 0;
+
+	/* The program without its directory, then its arguments. */
+	for (const char *c = raw; c < raw + len && *c; c++)
+		if (*c == '/' && c + 1 < raw + len && c[1])
+			base = c + 1;
+	for (const char *c = base; c < raw + len && n < sizeof(p->command) - 4; c++)
+		p->command[n++] = *c == '\0' ? ' ' : (*c < ' ' || *c > '~') ? '?' : *c;
+	while (n && p->command[n - 1] == ' ')
+		n--;
+	p->command[n] = '\0';
+	if (n == sizeof(p->command) - 4)
+		memcpy(p->command + n, "...", sizeof("..."));
+}
+
+bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
+		     int64_t now_ns)
+{
+	struct cw_headway_process hp = {
+		.proc_fd = p->proc_fd,
+		.pid = cw_process_pid(p),
+		.is_rank = is_rank,
+		.user = user,
+	};
+	struct cw_procstat st;
+	uint32_t liveness;
+	bool has_changed;
+
+	p->stat_ns = now_ns;
+	cw_process_look_at_launcher(p, now_ns);
+	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
+		return false; /* ending: its pidfd says more */
+	cw_headway_step(&p->headway, &hp, &st, now_ns);
+	liveness = cw_liveness_of_state(st.state);
+	has_changed = liveness != p->liveness;
+	p->liveness = liveness;
+	return has_changed;
+}
+
+void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns)
+{
+	if (p->launcher_pidfd < 0 || !cw_liveness_has_ended(p->launcher_pidfd))
+		return;
+	p->launcher_gone_ns = now_ns;
+	closep(&p->launcher_pidfd);
+	p->launcher_pidfd = -1;
+}
+
+void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t now_ns)
+{
+	p->end = *end;
+	p->liveness = end->liveness;
+	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
+	p->headway.is_d_state = p->headway.is_child_busy = false;
+	if (p->end_event)
+		event_free(p->end_event);
+	p->end_event = NULL;
+	closep(&p->pidfd);
+	closep(&p->proc_fd);
+	p->pidfd = p->proc_fd = -1;
+}
+
+struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks)
+{
+	struct cw_process_key key = { .pid = (uint64_t)pid, .start_ticks = start_ticks };
+	struct cw_process *p;
+
+	HASH_FIND(hh, table, &key, sizeof(key), p);
+	return p;
+}
+
+bool cw_processes_has_living(struct cw_process *table, pid_t pid)
+{
+	for (struct cw_process *p = table; p; p = p->hh.next)
+		if (cw_process_pid(p) == pid && !cw_process_is_dead(p))
+			return true;
+	return false;
+}
+
+int cw_processes_victim(struct cw_process *table, uid_t uid, uint32_t max, uint32_t max_per_uid,
+			struct cw_process **ret)
+{
+	struct cw_process *oldest = NULL, *oldest_own = NULL;
+	uint32_t n = 0, n_own = 0;
+
+	for (struct cw_process *p = table; p; p = p->hh.next) {
+		n++;
+		n_own += p->uid == uid;
+		if (!cw_process_is_dead(p))
+			continue;
+		if (!oldest || p->ended_ns < oldest->ended_ns)
+			oldest = p;
+		if (p->uid == uid && (!oldest_own || p->ended_ns < oldest_own->ended_ns))
+			oldest_own = p;
+	}
+	*ret = NULL;
+	if (n_own >= max_per_uid)
+		*ret = oldest_own;
+	else if (n >= max)
+		*ret = oldest;
+	else
+		return 0;
+	return *ret ? 0 : -EDQUOT;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a hello to a process in the table: identity, record, quotas, the probe of the mapping, and
+ * what happens when the same process comes again.
+ *
+ * Happy path: hello with descriptor → struct cw_process built from the kernel's word → probe child
+ * says "mapped" → into the table, welcome. A process that is known already (its connection broke,
+ * or the agent made a new record) keeps its place; its old connection is closed.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/agents.h"
+#include "daemon/process.h"
+
+struct event_base;
+struct cw_registrar;
+
+struct cw_registrar_config {
+	struct event_base *base;
+	struct cw_process **table; /* borrowed; entries are added and, for quotas, removed */
+	uint32_t max_processes, max_processes_per_uid;
+	/* A new process is in the table. It may refuse by returning a negative errno. */
+	int (*on_registered)(struct cw_process *p, void *user);
+	/* A dead process must go to make room: remove and free it. */
+	void (*on_evict)(struct cw_process *p, void *user);
+	/* A known process came back, on a new connection; its old one is closed already. */
+	void (*on_returned)(struct cw_process *p, void *user);
+	void *user;
+};
+
+/* 0 or -ENOMEM. */
+int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret);
+/* Takes NULL; returns NULL. Before the agents are freed; open registrations are dropped. */
+struct cw_registrar *cw_registrar_free(struct cw_registrar *r);
+
+/* For cw_agents_config.on_hello. Takes fd. */
+void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
+			const struct cw_msg_agent_hello *hello, int fd);
+/* The connection went away while its registration was open; false when there was none. */
+bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
+
+/* Registrations ever completed, returns included. */
+uint64_t cw_registrar_total(const struct cw_registrar *r);

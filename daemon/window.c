@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "daemon/digest.h"
+
+/* An op takes at most ~130 bytes on the wire: this many fill four fifths of a frame. */
+#define MAX_REPLY_OPS 6400u
+/* Fewer say too little; then rather fewer windows. */
+#define MIN_WINDOW_OPS 8u
+
+static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm_id)
+{
+	for (uint32_t i = 0; i < request->n_comm_ids; i++)
+		if (request->comm_ids[i] == comm_id)
+			return true;
+	return false;
+}
+
+static bool is_member(const struct cw_process *p, const struct cw_msg_window_request *request)
+{
+	return p->route == request->route && p->route != 0;
+}
+
+/* Counts, or, with an array, describes the windows that the request asks for. */
+static uint32_t count_windows(struct cw_process *table, const struct cw_msg_window_request *request)
+{
+	uint32_t n = 0;
+
+	for (struct cw_process *p = table; p; p = p->hh.next) {
+		const struct cw_record_comm *comms;
+		size_t n_comms;
+
+		if (!is_member(p, request))
+			continue;
+		comms = cw_record_comms(p->record, &n_comms);
+		for (size_t i = 0; i < n_comms; i++)
+			n += is_wanted(request, comms[i].entry.comm_id);
+	}
+	return n;
+}
+
+static int read_window(struct cw_process *p, const struct cw_record_comm *comm, uint32_t max_ops,
+		       int64_t now_ns, struct cw_msg_window *ret)
+{
+	_cleanup_(freep) struct cw_op *ops = calloc(max_ops, sizeof(*ops));
+	uint64_t lost = 0;
+	size_t n = 0;
+
+	if (!ops)
+		return -ENOMEM;
+	if (cw_record_window(p->record, comm, ops, max_ops, &n, &lost) < 0)
+		n = 0; /* an empty window says that it could not be read */
+	for (size_t i = 0; i < n; i++)
+		cw_op_to_ages(&ops[i], now_ns);
+	*ret = (struct cw_msg_window){
+		.comm_id = comm->entry.comm_id,
+		.instance = comm->entry.instance,
+		.pid = (int32_t)p->key.pid,
+		.start_ticks = p->key.start_ticks,
+		.comm_rank = comm->entry.comm_rank,
+		.ops = steal_ptr(&ops),
+		.n_ops = (uint32_t)n,
+		.lost = lost,
+	};
+	return 0;
+}
+
+static int read_process(struct cw_process *p, const struct cw_msg_window_request *request,
+			uint32_t max_windows, uint32_t max_ops, int64_t now_ns,
+			struct cw_msg_window_reply *reply)
+{
+	const struct cw_record_comm *comms;
+	size_t n_comms;
+
+	comms = cw_record_comms(p->record, &n_comms);
+	for (size_t i = 0; i < n_comms && reply->n_windows < max_windows; i++) {
+		int r;
+
+		if (!is_wanted(request, comms[i].entry.comm_id))
+			continue;
+		r = read_window(p, &comms[i], max_ops, now_ns, &reply->windows[reply->n_windows]);
+		if (r < 0)
+			return r;
+		reply->n_windows++;
+	}
+	return 0;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+int cw_window_collect(struct cw_process *table, const struct cw_msg_window_request *request,
+		      int64_t now_ns, struct cw_msg_window_reply *ret)
+{
+	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
+	uint32_t n = count_windows(table, request);
+	uint32_t max_windows =
+		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, MAX_REPLY_OPS / MIN_WINDOW_OPS));
+	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
+	int r = 0;
+
+	if (max_windows > 0) {
+		max_ops = min_u32(max_ops, MAX_REPLY_OPS / max_windows);
+		reply.windows = calloc(max_windows, sizeof(*reply.windows));
+		if (!reply.windows)
+			return -ENOMEM;
+	}
+	if (max_ops == 0)
+		max_ops = 1;
+	for (struct cw_process *p = table; p && r == 0; p = p->hh.next)
+		if (is_member(p, request))
+			r = read_process(p, request, max_windows, max_ops, now_ns, &reply);
+	if (r < 0) {
+		cw_window_fini(&reply);
+		return r;
+	}
+	*ret = reply;
+	return 0;
+}
+
+void cw_window_fini(struct cw_msg_window_reply *reply)
+{
+	for (uint32_t i = 0; i < reply->n_windows; i++)
+		free(reply->windows[i].ops);
+	free(reply->windows);
+	*reply = (struct cw_msg_window_reply){ 0 };
+}
