@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes flight records as an agent does, for tests of everything that reads them. The arrays are
+ * the record's memory itself: a test may spoil whatever it wants after building something valid.
+ * Aborts the test when memory runs out. One thread.
+ *
+ *	struct cw_test_record *rec = cw_test_record_new();
+ *	int c = cw_test_record_comm(rec, 0x1234, 8, 3);
+ *	uint64_t op = cw_test_record_collective(rec, c, CW_OP_ALL_REDUCE, 1024);
+ *	cw_test_record_return(rec, c, op, 0);
+ *	cw_test_record_progress(rec, c, op, op);
+ *	cw_record_open(cw_test_record_dup(rec), true, &reader, &err);
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/record_layout.h"
+
+struct cw_test_record {
+	int fd; /* of the memfd; the test may not write through it: it is sealed */
+	size_t bytes;
+	struct cw_rec_header *header;
+	struct cw_rec_comm *comms;
+	struct cw_rec_op *ring;
+	struct cw_rec_p2p_block *p2p;
+	struct cw_rec_progress_info *progress_info;
+	struct cw_rec_progress *progress;
+	int64_t now_ns; /* time of the next thing that happens; set and advanced by the test */
+	uint32_t slots_used;
+};
+
+/* Valid, sealed, without comms; rank_label 0 of 1, job_label "test:job". */
+struct cw_test_record *cw_test_record_new(void);
+/* Takes NULL; returns NULL. */
+struct cw_test_record *cw_test_record_free(struct cw_test_record *rec);
+/* A descriptor of its own, for cw_record_open() or for sending away. */
+int cw_test_record_dup(const struct cw_test_record *rec);
+
+/* A READY comm; returns its index. */
+int cw_test_record_comm(struct cw_test_record *rec, uint64_t comm_id, uint32_t nranks,
+			int32_t comm_rank);
+/* Reuses the entry for another comm, as an agent without free entries does. */
+void cw_test_record_reuse_comm(struct cw_test_record *rec, int comm, uint64_t comm_id);
+
+/* A progress slot of the comm for that stream; ops carry it in progress_slot. */
+uint16_t cw_test_record_slot(struct cw_test_record *rec, int comm, uint64_t stream);
+/* What the GPU wrote into the slot, as full op_index values. */
+void cw_test_record_set_slot(struct cw_test_record *rec, uint16_t slot, uint64_t reached,
+			     uint64_t completed);
+
+/*
+ * Enters *op (kind, dtype, count, flags, progress_slot …; the rest is filled in) on the comm and
+ * returns its op_index. Counted collectives get the next coll_seq.
+ */
+uint64_t cw_test_record_enter(struct cw_test_record *rec, int comm, const struct cw_rec_op *op);
+/* The call comes back: sets RETURNED, clears QUEUED, counts it. */
+void cw_test_record_return(struct cw_test_record *rec, int comm, uint64_t op_index, int result);
+
+/*
+ * Shorthands: an fp32 op of count elements on the comm's first slot (made when there is none),
+ * entered and not returned; progress of that slot.
+ */
+uint64_t cw_test_record_collective(struct cw_test_record *rec, int comm, unsigned kind,
+				   uint64_t count);
+uint64_t cw_test_record_p2p(struct cw_test_record *rec, int comm, unsigned kind, int32_t peer,
+			    uint64_t count);
+void cw_test_record_progress(struct cw_test_record *rec, int comm, uint64_t reached,
+			     uint64_t completed);
