@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/labels.h"
+#include "agent/link.h"
+#include "agent/log.h"
+#include "agent/progress.h"
+#include "agent/record.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+enum { START_NOT_YET, START_RUNNING, START_OVER };
+
+__thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
+
+static const unsigned char never;
+const volatile unsigned char *cw_armed = &never;
+
+static atomic_int start_state;
+
+uint64_t cw_now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint32_t cw_tid(void)
+{
+	if (cw_unlikely(!cw_tls.tid))
+		cw_tls.tid = (uint32_t)syscall(SYS_gettid);
+	return cw_tls.tid;
+}
+
+bool cw_agent_is_disabled(void)
+{
+	static atomic_int answer; /* 0 = not asked, 1 = no, 2 = yes */
+	int known = atomic_load_explicit(&answer, memory_order_relaxed);
+	const char *value;
+
+	if (!known) {
+		value = getenv("COLLWATCH_DISABLE");
+		known = value && strcmp(value, "1") == 0 ? 2 : 1;
+		atomic_store_explicit(&answer, known, memory_order_relaxed);
+	}
+	return known == 2;
+}
+
+/* One byte on a page that the kernel zeroes in every child, however it was made. */
+static unsigned char *armed_page(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (madvise(p, page, MADV_WIPEONFORK) < 0) {
+		(void)munmap(p, page);
+		return NULL;
+	}
+	return p;
+}
+
+static void arm(void)
+{
+	unsigned char *page;
+	int r;
+
+	if (cw_agent_is_disabled())
+		return;
+	page = armed_page();
+	if (!page) {
+		cw_log("no fork protection on this kernel: not recording");
+		return;
+	}
+	r = cw_record_create();
+	if (r < 0) {
+		cw_log("no flight record: %s", strerror(-r));
+		(void)munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+		return;
+	}
+	cw_labels_read(cw_record.header);
+	CW_STORE(cw_record.header->created_ns, cw_now_ns());
+	cw_progress_init();
+	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
+	*page = 1;
+	cw_armed = page;
+	cw_link_start();
+}
+
+#define START_WAIT_NS 1000000000u
+
+bool cw_agent_start(void)
+{
+	int state = START_NOT_YET, saved_errno = errno;
+	uint64_t until;
+
+	if (cw_likely(atomic_load_explicit(&start_state, memory_order_acquire) == START_OVER))
+		return cw_agent_is_armed();
+	if (atomic_compare_exchange_strong(&start_state, &state, START_RUNNING)) {
+		arm();
+		atomic_store_explicit(&start_state, START_OVER, memory_order_release);
+		goto out;
+	}
+	/* Bounded: a child forked while its parent was here would wait for a thread it lacks. */
+	until = cw_now_ns() + START_WAIT_NS;
+	while (atomic_load_explicit(&start_state, memory_order_acquire) == START_RUNNING &&
+	       cw_now_ns() < until)
+		(void)sched_yield();
+out:
+	errno = saved_errno;
+	return cw_agent_is_armed();
+}
+
+CW_EXPORT void collwatch_mark_step(int64_t step);
+
+/*
+ * For whoever wants the step number in reports: looked up with dlsym, called once a step. Before
+ * the first communicator, and without the agent's record, it does nothing.
+ */
+CW_EXPORT void collwatch_mark_step(int64_t step)
+{
+	if (!cw_agent_is_armed())
+		return;
+	CW_STORE(cw_record.header->step_mark_ns, cw_now_ns());
+	CW_STORE(cw_record.header->step_mark, step);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of the agent in its host process: dormant, armed, or out of the way for good.
+ *
+ * Dormant from load until the first NCCL call that matters (one that makes a communicator): no
+ * descriptor, no thread, no mapping. Armed: the flight record exists. A forked child finds the
+ * armed byte wiped by the kernel (MADV_WIPEONFORK covers raw clone and posix_spawn, where atfork
+ * handlers do not run) and passes every call straight through.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CW_EXPORT __attribute__((visibility("default")))
+
+#define cw_likely(x) __builtin_expect(!!(x), 1)
+#define cw_unlikely(x) __builtin_expect(!!(x), 0)
+
+struct cw_group;
+
+/* Initial-exec, and small: it is part of every thread of every preloaded process. */
+struct cw_tls {
+	uint32_t depth;       /* inside a wrapper: NCCL calling itself does not count */
+	uint32_t group_depth; /* open ncclGroupStart */
+	uint32_t tid;         /* gettid(), 0 = not asked yet */
+	uint16_t last_comm;   /* entry the last op was on: a hint */
+	uint16_t last_module; /* of the last call site: a hint */
+	struct cw_group *group;
+};
+
+extern __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
+
+/* Points at a zero byte until the record exists. */
+extern const volatile unsigned char *cw_armed;
+
+static inline bool cw_agent_is_armed(void)
+{
+	return *cw_armed != 0;
+}
+
+/*
+ * Brings the agent up; true when it is armed afterwards. Any thread; the first caller makes the
+ * record (milliseconds), others wait for it, at most a second. Keeps errno.
+ */
+bool cw_agent_start(void);
+
+/* COLLWATCH_DISABLE=1: wrappers only forward. Read once. */
+bool cw_agent_is_disabled(void);
+
+/* True when calls are recorded; brings the agent up when this is the first that matters. */
+static inline bool cw_agent_live(void)
+{
+	return cw_likely(cw_agent_is_armed()) || cw_agent_start();
+}
+
+/* CLOCK_MONOTONIC: the record's clock. */
+uint64_t cw_now_ns(void);
+
+/* The calling thread's id, from the kernel once per thread. */
+uint32_t cw_tid(void);

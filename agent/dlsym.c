@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C half of the exported dlsym (dlsym_stub.S is the other): decides what a look-up of an
+ * "nccl…" name gets. Every other name never comes here: the stub jumps to the next dlsym with the
+ * caller's return address in place, on which RTLD_NEXT and RTLD_DEFAULT depend.
+ *
+ * The next dlsym is found with dlvsym, which no hook of ours touches. It may be another preloaded
+ * library's hook: that one gets its turn as if we were not there.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "agent/agent.h"
+#include "agent/real.h"
+
+#define CW_ABSENT ((void *)-1) /* the stub turns it into NULL */
+
+/* Read by the stub; hidden. */
+_Atomic(cw_dlsym_fn) cw_next_dlsym;
+
+void *cw_dlsym_bootstrap(void);
+void *cw_dlsym_nccl(void *handle, const char *name);
+
+static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };
+
+cw_dlsym_fn cw_next_dlsym_get(void)
+{
+	cw_dlsym_fn next = atomic_load_explicit(&cw_next_dlsym, memory_order_relaxed);
+
+	if (__builtin_expect(!next, 0))
+		next = (cw_dlsym_fn)cw_dlsym_bootstrap();
+	return next;
+}
+
+/* Also called by the stub when dlsym is used before our constructor. */
+void *cw_dlsym_bootstrap(void)
+{
+	int saved_errno = errno;
+	void *p = NULL;
+
+	for (unsigned i = 0; i < sizeof(versions) / sizeof(versions[0]) && !p; i++)
+		p = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+	(void)dlerror();
+	atomic_store_explicit(&cw_next_dlsym, (cw_dlsym_fn)p, memory_order_relaxed);
+	errno = saved_errno;
+	return p;
+}
+
+/*
+ * NULL: let the next dlsym answer. CW_ABSENT: the symbol must look absent, dlerror is set.
+ *
+ * RTLD_NEXT is a wrapper looking behind itself, or an application for which the plain search
+ * order, with us in it, is right: left alone.
+ */
+static void *nccl_symbol(void *handle, const char *name)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+	int index, set;
+	void *found;
+
+	if (!next || handle == RTLD_NEXT || cw_agent_is_disabled())
+		return NULL;
+	index = cw_real_index(name);
+	if (index < 0)
+		return NULL;
+	if (handle == RTLD_DEFAULT) {
+		/* We are in the global scope ourselves: it is only a question of existence. */
+		if (cw_real_member(cw_real_linked(), (unsigned)index))
+			return NULL;
+		(void)next(RTLD_NEXT, name);
+		return CW_ABSENT;
+	}
+	found = next(handle, name);
+	if (!found)
+		return NULL;
+	if (found == cw_wrapper(0, (unsigned)index)) {
+		if (cw_real_member(cw_real_linked(), (unsigned)index))
+			return found;
+		(void)next(RTLD_NEXT, name);
+		return CW_ABSENT;
+	}
+	set = cw_real_set_of(handle, (unsigned)index, found);
+	(void)dlerror();
+	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);
+}
+
+void *cw_dlsym_nccl(void *handle, const char *name)
+{
+	int saved_errno = errno;
+	void *p = nccl_symbol(handle, name);
+
+	errno = saved_errno;
+	return p;
+}

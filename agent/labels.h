@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the environment says about the process: its rank and job, as labels for people and as hints
+ * for finding the job's leader; never an identity. Read once, when the record is made.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/record_layout.h"
+
+/* Fills the labels of a record's header. Once, before the header is valid. */
+void cw_labels_read(struct cw_rec_header *header);
+
+/* NCCL_COMM_ID is set: unique ids are not unique. Any thread after cw_labels_read(). */
+bool cw_labels_comm_id_is_constant(void);
+
+/* Hash of the user and the job's label. */
+uint64_t cw_labels_job_key(void);

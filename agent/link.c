@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/log.h"
+#include "agent/modules.h"
+#include "agent/python.h"
+#include "agent/record.h"
+#include "agent/wire.h"
+
+#define DEFAULT_SOCKET "/run/collwatch/agent.sock"
+#define STACK_BYTES (256u * 1024)
+#define BEAT_MS 1000
+#define RETRY_MS 1000          /* a daemon that restarts has every agent back within 2 s */
+#define REFUSED_RETRY_MS 60000 /* another daemon may be there by then */
+#define ANSWER_MS 10000        /* a daemon that takes a connection and says nothing */
+#define SEND_MS 5000           /* a reply nobody reads */
+
+enum link_state { LINK_DOWN, LINK_HELLO, LINK_UP };
+
+/* The helper thread's alone. */
+static struct {
+	struct sockaddr_un addr;
+	socklen_t addr_len;
+	enum link_state state;
+	int fd;
+	struct cw_fd_identity id; /* an application may close fd and reuse the number */
+	uint64_t deadline_ms;     /* next connect, or end of patience */
+	uint8_t in[CW_WIRE_MAX_IN];
+	size_t in_len;
+	uint32_t random;
+} lk = { .fd = -1 };
+
+static uint8_t out[CW_PYTHON_TEXT_MAX + CW_WIRE_OVERHEAD];
+
+static uint64_t now_ms(void)
+{
+	return cw_now_ns() / 1000000u;
+}
+
+/* 0..range-1; xorshift, seeded with pid and time: only spreads retries. */
+static uint32_t jitter(uint32_t range)
+{
+	lk.random ^= lk.random << 13;
+	lk.random ^= lk.random >> 17;
+	lk.random ^= lk.random << 5;
+	return lk.random % range;
+}
+
+static bool owns_fd(void)
+{
+	return cw_fd_is(lk.fd, &lk.id);
+}
+
+static void drop(uint64_t retry_ms)
+{
+	if (owns_fd())
+		(void)close(lk.fd);
+	lk.fd = -1;
+	lk.state = LINK_DOWN;
+	lk.in_len = 0;
+	lk.deadline_ms = now_ms() + retry_ms;
+}
+
+/* Between half and the whole of a second: at most every second, and not all ranks at once. */
+static void retry_soon(void)
+{
+	drop(RETRY_MS / 2 + jitter(RETRY_MS / 2));
+}
+
+/* The record travels with the first byte. Small enough for any socket buffer: all or nothing. */
+static bool send_hello(void)
+{
+	uint8_t buf[64];
+	size_t len = cw_wire_hello(buf, sizeof(buf), cw_record.total_bytes);
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { buf, len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int record = cw_record_fd();
+
+	if (record < 0) /* closed by the application: the daemon finds the mapping by itself */
+		return false;
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &record, sizeof(record));
+	return sendmsg(lk.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
+}
+
+static void try_connect(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0) {
+		retry_soon();
+		return;
+	}
+	lk.fd = cw_fd_move_up(fd);
+	if (cw_fd_identify(lk.fd, &lk.id) < 0) {
+		lk.fd = -1;
+		retry_soon();
+		return;
+	}
+	/* EAGAIN: the daemon's queue is full. It is not waited for. */
+	if (connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0 || !send_hello()) {
+		retry_soon();
+		return;
+	}
+	lk.state = LINK_HELLO;
+	lk.deadline_ms = now_ms() + ANSWER_MS;
+}
+
+static void beat(void)
+{
+	CW_STORE(cw_record.header->beat_ns, cw_now_ns());
+}
+
+/* Writes everything or gives up after SEND_MS; beats meanwhile. */
+static bool send_all(const uint8_t *buf, size_t len)
+{
+	uint64_t until = now_ms() + SEND_MS;
+
+	while (len > 0) {
+		struct pollfd p = { .fd = lk.fd, .events = POLLOUT };
+		ssize_t n = send(lk.fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0) {
+			buf += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return false;
+		if (now_ms() >= until)
+			return false;
+		(void)poll(&p, 1, BEAT_MS / 2);
+		beat();
+	}
+	return true;
+}
+
+static void answer_python(uint64_t id)
+{
+	const char *text = "";
+	enum cw_python_status status = cw_python_stacks(&text, beat);
+	size_t len = cw_wire_python_stacks(out, sizeof(out), id, status, text);
+
+	if (!len)
+		len = cw_wire_python_stacks(out, sizeof(out), id, CW_PYTHON_FAILED, "");
+	if (!owns_fd() || !send_all(out, len))
+		retry_soon();
+}
+
+static void on_message(const struct cw_wire_in *in)
+{
+	switch (in->kind) {
+	case CW_WIRE_WELCOME:
+		if (lk.state == LINK_HELLO)
+			cw_log("registered with the daemon");
+		lk.state = LINK_UP;
+		break;
+	case CW_WIRE_REFUSED:
+		cw_log("refused by the daemon: %s", in->reason);
+		drop(REFUSED_RETRY_MS);
+		break;
+	case CW_WIRE_PYTHON_STACKS:
+		if (lk.state == LINK_UP)
+			answer_python(in->id);
+		break;
+	case CW_WIRE_OTHER:
+		break;
+	}
+}
+
+static void on_readable(void)
+{
+	ssize_t n = recv(lk.fd, lk.in + lk.in_len, sizeof(lk.in) - lk.in_len, MSG_DONTWAIT);
+	struct cw_wire_in in;
+	int used = 0;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		retry_soon();
+		return;
+	}
+	lk.in_len += (size_t)n;
+	while (lk.state != LINK_DOWN && (used = cw_wire_parse(lk.in, lk.in_len, &in)) > 0) {
+		lk.in_len -= (size_t)used;
+		memmove(lk.in, lk.in + used, lk.in_len);
+		on_message(&in);
+	}
+	if (used < 0)
+		retry_soon();
+}
+
+static void step(void)
+{
+	struct pollfd p = { .fd = -1, .events = POLLIN };
+	uint64_t now = now_ms();
+	int wait_ms = BEAT_MS;
+
+	if (lk.state == LINK_DOWN && now >= lk.deadline_ms) {
+		try_connect();
+		now = now_ms();
+	} else if (lk.state == LINK_HELLO && now >= lk.deadline_ms) {
+		retry_soon();
+	}
+	if (lk.state != LINK_DOWN && !owns_fd())
+		retry_soon(); /* the application closed it */
+	if (lk.state == LINK_DOWN && lk.deadline_ms - now < (uint64_t)wait_ms)
+		wait_ms = lk.deadline_ms > now ? (int)(lk.deadline_ms - now) : 0;
+	p.fd = lk.fd; /* negative: poll ignores it */
+	if (poll(&p, 1, wait_ms) > 0) {
+		if (owns_fd())
+			on_readable();
+		else
+			retry_soon();
+	}
+}
+
+static void *run(void *arg)
+{
+	(void)prctl(PR_SET_NAME, "collwatch");
+	lk.random = (uint32_t)cw_now_ns() | 1;
+	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
+	while (cw_agent_is_armed()) {
+		beat();
+		cw_modules_resolve();
+		step();
+	}
+	return NULL;
+}
+
+int cw_thread_start(void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	(void)sigfillset(&all);
+	if (pthread_attr_init(&attr) != 0)
+		return -ENOMEM;
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&thread, &attr, fn, arg);
+	if (r == EINVAL) {
+		/* Large thread-local data of the application does not fit: the default will. */
+		(void)pthread_attr_setstacksize(&attr, 8u << 20);
+		r = pthread_create(&thread, &attr, fn, arg);
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return -r;
+}
+
+void cw_link_start(void)
+{
+	const char *path = getenv("COLLWATCH_SOCKET");
+	size_t len;
+	int r;
+
+	if (!path || !path[0])
+		path = DEFAULT_SOCKET;
+	len = strlen(path);
+	lk.addr.sun_family = AF_UNIX;
+	if (len < sizeof(lk.addr.sun_path)) {
+		memcpy(lk.addr.sun_path, path, len + 1);
+		lk.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+	} else {
+		cw_log("COLLWATCH_SOCKET is too long");
+	}
+	r = cw_thread_start(run, NULL);
+	if (r < 0)
+		cw_log("no helper thread: %s", strerror(-r));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The helper thread "collwatch": beats once a second, keeps a connection to the node's daemon,
+ * hands it the record, answers its requests. The job never waits for it, and it never waits for the
+ * daemon: a daemon that is absent, stopped or not reading costs a failed connect a second.
+ *
+ * It never calls CUDA, NCCL or the loader, and holds no lock anybody else takes.
+ */
+#pragma once
+
+/* Starts the thread; without it the record is complete all the same. Once, from cw_agent_start().
+ */
+void cw_link_start(void);
+
+/*
+ * Starts one of the agent's threads: detached, small stack, every signal blocked. Return: 0 or
+ * -errno.
+ */
+int cw_thread_start(void *(*run)(void *), void *arg);

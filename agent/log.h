@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Diagnostics of the agent: silent unless COLLWATCH_LOG names a file, to which lines are appended.
+ * Never stdout or stderr: those belong to the job.
+ */
+#pragma once
+
+/* Any thread, not for the hot path; keeps errno. A newline is added. */
+void cw_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

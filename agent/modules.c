@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/modules.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/record.h"
+
+static struct {
+	uintptr_t start, end; /* of the whole file, load bias first */
+} ranges[CW_REC_MODULES];
+static uint32_t range_count;
+static uintptr_t wanted; /* an address nobody knows yet, 0 = none */
+
+void cw_module_of(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
+{
+	uint32_t count = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+	uintptr_t addr = (uintptr_t)caller;
+	uint32_t i = cw_tls.last_module;
+
+	if (i >= count || addr - ranges[i].start >= ranges[i].end - ranges[i].start) {
+		for (i = 0; i < count; i++) {
+			if (addr - ranges[i].start < ranges[i].end - ranges[i].start)
+				break;
+		}
+	}
+	if (i == count) {
+		__atomic_store_n(&wanted, addr, __ATOMIC_RELAXED);
+		*ret_module = CW_REC_NO_SLOT;
+		*ret_offset = 0;
+		return;
+	}
+	cw_tls.last_module = (uint16_t)i;
+	*ret_module = (uint16_t)i;
+	*ret_offset = (uint32_t)(addr - ranges[i].start);
+}
+
+struct mapping {
+	uintptr_t start, end, offset;
+	const char *path; /* "" = anonymous */
+};
+
+/* "start-end perms offset dev inode   path" */
+static bool parse(char *line, struct mapping *m)
+{
+	char *p;
+
+	m->start = strtoull(line, &p, 16);
+	if (*p != '-')
+		return false;
+	m->end = strtoull(p + 1, &p, 16);
+	if (*p != ' ')
+		return false;
+	p = strchr(p + 1, ' ');
+	if (!p)
+		return false;
+	m->offset = strtoull(p + 1, &p, 16);
+	p = strchr(p, '/');
+	m->path = p ? p : "";
+	return true;
+}
+
+static void add(uintptr_t start, uintptr_t end, const char *path)
+{
+	struct cw_rec_module *m;
+	uint32_t i = range_count;
+	size_t len = strlen(path);
+
+	if (i == CW_REC_MODULES) {
+		cw_record_drop(CW_REC_DROP_MODULES);
+		return;
+	}
+	m = &cw_record.modules[i];
+	if (len >= sizeof(m->name))
+		path += len - (sizeof(m->name) - 1);
+	memcpy(m->name, path, strlen(path) + 1);
+	CW_STORE(m->start, (uint64_t)start);
+	ranges[i].start = start;
+	ranges[i].end = end;
+	__atomic_store_n(&range_count, i + 1, __ATOMIC_RELEASE);
+}
+
+/* A file's mappings follow each other; the first, at offset 0, is where it was loaded. */
+struct search {
+	uintptr_t addr;
+	uintptr_t file_start, file_end;
+	char file[256];
+	bool hit;
+};
+
+static void on_line(struct search *s, char *line)
+{
+	struct mapping m;
+
+	if (!parse(line, &m))
+		return;
+	if (m.path[0] && strcmp(m.path, s->file) == 0) {
+		s->file_end = m.end;
+	} else if (!s->hit) {
+		strncpy(s->file, m.path, sizeof(s->file) - 1);
+		s->file_start = m.start;
+		s->file_end = m.end;
+	} else {
+		return;
+	}
+	if (s->addr >= m.start && s->addr < m.end)
+		s->hit = s->file[0] != '\0';
+}
+
+void cw_modules_resolve(void)
+{
+	static char buf[16384]; /* the helper thread's alone */
+	struct search s = { .addr = __atomic_exchange_n(&wanted, 0, __ATOMIC_RELAXED) };
+	size_t have = 0;
+	ssize_t n;
+	int fd;
+
+	if (!s.addr || range_count == CW_REC_MODULES)
+		return;
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	while ((n = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
+		char *line = buf, *end;
+
+		have += (size_t)n;
+		buf[have] = '\0';
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			*end = '\0';
+			on_line(&s, line);
+		}
+		have = strlen(line);
+		memmove(buf, line, have);
+		if (have == sizeof(buf) - 1)
+			break; /* no line is that long */
+	}
+	(void)close(fd);
+	if (s.hit)
+		add(s.file_start, s.file_end, s.file);
+}

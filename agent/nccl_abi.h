@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of NCCL's binary interface the agent needs, so that it builds without NCCL's or CUDA's
+ * headers and one build serves every NCCL version. Enums are passed as int: that is their size and
+ * register in the C ABI of x86-64 and aarch64. tests/e2e/agent-table compares the table of
+ * functions with a real nccl.h.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int ncclResult_t;
+typedef int ncclDataType_t;
+typedef int ncclRedOp_t;
+typedef int ncclScalarResidence_t;
+typedef struct ncclComm *ncclComm_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
+typedef struct CUstream_st *cudaStream_t;
+
+enum {
+	ncclSuccess = 0,
+	ncclInvalidUsage = 5,
+	ncclInProgress = 7,
+};
+
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CONFIG_MAGIC 0xcafebeefu
+#define NCCL_SPLIT_NOCOLOR (-1)
+#define NCCL_BUILTIN_REDOPS 5
+
+#define NCCL_UNIQUE_ID_BYTES 128
+typedef struct {
+	char internal[NCCL_UNIQUE_ID_BYTES];
+} ncclUniqueId;
+
+/* The first three fields never move; the rest is there when size says so (nccl.h since 2.14). */
+typedef struct cw_nccl_config {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	int blocking;
+	int cgaClusterSize;
+	int minCTAs;
+	int maxCTAs;
+	const char *netName;
+	int splitShare;
+	int trafficClass;     /* 2.27 */
+	const char *commName; /* 2.27 */
+} ncclConfig_t;
+
+/* Opaque to the agent, forwarded by pointer. */
+typedef struct cw_nccl_sim_info ncclSimInfo_t;
+typedef struct cw_nccl_dev_comm_requirements ncclDevCommRequirements_t;
+typedef struct cw_nccl_dev_comm ncclDevComm_t;
+typedef struct cw_nccl_dev_resource_requirements ncclDevResourceRequirements_t;
+typedef struct cw_nccl_gin_barrier_handle ncclGinBarrierHandle_t;
+typedef struct cw_nccl_lsa_barrier_handle ncclLsaBarrierHandle_t;
+typedef struct cw_nccl_lla2a_handle ncclLLA2AHandle_t;
+
+typedef struct cw_nccl_team {
+	int nRanks, rank, stride;
+} ncclTeam_t;

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/ops.h"
+
+#include <errno.h>
+
+#include "agent/agent.h"
+#include "agent/comms.h"
+#include "agent/group.h"
+#include "agent/modules.h"
+#include "agent/p2p.h"
+#include "agent/progress.h"
+#include "common/signature.h"
+
+static const uint8_t dtype_bytes[CW_DTYPE__MAX] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
+
+bool cw_enter(const struct cw_real *real, const void *caller)
+{
+	if (cw_tls.depth)
+		return false;
+	if (cw_unlikely(!cw_agent_is_armed()))
+		return false;
+	if (cw_unlikely(cw_real_is_inside(real, caller)))
+		return false;
+	cw_tls.depth = 1;
+	return true;
+}
+
+void cw_leave(void)
+{
+	cw_tls.depth = 0;
+}
+
+void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[c];
+	uint64_t old = CW_LOAD(rc->coll_returned);
+	uint64_t hash = cw_hash_commit(CW_LOAD(rc->hash), signature_sum);
+	struct cw_rec_checkpoint *cp;
+
+	if (!colls)
+		return;
+	CW_STORE(rc->hash, hash);
+	CW_STORE(rc->coll_returned, old + colls);
+	if (old / CW_CHECKPOINT_EVERY == (old + colls) / CW_CHECKPOINT_EVERY)
+		return;
+	cp = &rc->checkpoints[rc->checkpoint_ticket % CW_REC_CHECKPOINTS];
+	__atomic_store_n(&cp->coll_seq, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	CW_STORE(cp->hash, hash);
+	__atomic_store_n(&cp->coll_seq, old + colls, __ATOMIC_RELEASE);
+	__atomic_store_n(&rc->checkpoint_ticket, rc->checkpoint_ticket + 1, __ATOMIC_RELEASE);
+}
+
+void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t return_ns,
+		   int result, unsigned flags_set, unsigned flags_clear)
+{
+	cw_record_finish(cw_record.comms[c].ops, CW_REC_COMM_OPS, comm_ticket, return_ns, result,
+			 flags_set, flags_clear);
+	cw_record_finish(cw_record.ring, CW_REC_RING_OPS, ring_ticket, return_ns, result, flags_set,
+			 flags_clear);
+}
+
+/* Writes the op into both rings. The fields of the call are filled in. */
+static void put(struct cw_op_call *call, struct cw_rec_op *op)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	struct cw_rec_header *h = cw_record.header;
+
+	call->ring_ticket = __atomic_fetch_add(&h->ring_ticket, 1, __ATOMIC_RELAXED);
+	CW_STORE(h->ops_total, call->ring_ticket + 1);
+	CW_STORE(rc->op_index, call->op_index);
+	CW_STORE(rc->last_enter_ns, op->enter_ns);
+	op->op_index = call->op_index;
+	op->comm = (uint16_t)call->comm;
+	op->comm_generation = (uint16_t)rc->generation;
+	op->tid = cw_tid();
+	op->flags = call->flags;
+	op->progress_slot = call->slot;
+	cw_record_put(rc->ops, CW_REC_COMM_OPS, call->comm_ticket, op);
+	cw_record_put(cw_record.ring, CW_REC_RING_OPS, call->ring_ticket, op);
+}
+
+/* Reserves the op's place in its communicator: all ops go there, so it is also its number. */
+static void number(struct cw_op_call *call)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+	call->comm_ticket = __atomic_fetch_add(&rc->ring_ticket, 1, __ATOMIC_RELAXED);
+	call->op_index = call->comm_ticket + 1;
+}
+
+static uint64_t bytes_of(const struct cw_op_desc *desc)
+{
+	return (unsigned)desc->dtype < CW_DTYPE__MAX ? desc->count * dtype_bytes[desc->dtype] : 0;
+}
+
+static uint8_t redop_of(int redop)
+{
+	if (redop == CW_REDOP_NONE)
+		return CW_REDOP_NONE;
+	/* A user-made operator's handle differs per rank for the same operator. */
+	return redop >= 0 && redop < NCCL_BUILTIN_REDOPS ? (uint8_t)redop : CW_REDOP_PREMULSUM;
+}
+
+/* coll_seq and signature; a communicator of one rank or an empty call never reaches a peer. */
+static void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
+			      struct cw_group *group)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+	if (desc->count == 0 || CW_LOAD(rc->nranks) == 1) {
+		call->flags |= CW_OPF_NO_COUNT;
+		return;
+	}
+	call->seq = CW_LOAD(rc->coll_returned) + 1;
+	if (group)
+		call->seq += cw_group_comm(group, call->comm)->colls;
+	else
+		CW_STORE(rc->coll_entered, call->seq);
+	call->signature = cw_signature(desc->kind, (unsigned)desc->dtype, redop_of(desc->redop),
+				       desc->root_or_peer, desc->count, call->bytes);
+}
+
+static void number_p2p(struct cw_op_call *call, const struct cw_op_desc *desc,
+		       const struct cw_group *group)
+{
+	call->peer_index = cw_p2p_place(call->comm, desc->root_or_peer);
+	if (call->peer_index == CW_P2P_NO_PLACE) {
+		struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+		(void)__atomic_fetch_add(&rc->p2p_dropped, 1, __ATOMIC_RELAXED);
+		cw_record_drop(CW_REC_DROP_P2P);
+		return;
+	}
+	call->seq = cw_p2p_next(call->comm, call->peer_index, cw_p2p_direction(desc->kind), group);
+}
+
+static int find_comm(ncclComm_t comm)
+{
+	int c = cw_comm_find(comm);
+
+	if (cw_unlikely(c < 0))
+		c = cw_comm_settle_deferred(-1, comm);
+	if (cw_unlikely(c < 0))
+		cw_record_drop(CW_REC_DROP_OPS);
+	return c;
+}
+
+/* Where the stream stands: an empty collective never reaches the device. */
+static void place_progress(struct cw_op_call *call, struct cw_group *group)
+{
+	struct cw_progress_at at;
+
+	if (call->flags & CW_OPF_NO_COUNT)
+		return;
+	at = cw_progress_at(call->comm, call->stream, call->op_index);
+	if (at.is_captured)
+		call->flags |= CW_OPF_CAPTURED;
+	call->slot = at.slot;
+	if (at.slot != CW_REC_NO_SLOT && group &&
+	    !cw_group_pair(group, call->comm, at.slot, call->stream, call->op_index)) {
+		call->slot = CW_REC_NO_SLOT;
+		cw_record_drop(CW_REC_DROP_PROGRESS);
+	}
+}
+
+bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
+		 const struct cw_op_desc *desc)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	struct cw_rec_op op;
+
+	if (!cw_enter(real, caller))
+		return false;
+	*call = (struct cw_op_call){
+		.comm = find_comm(desc->comm),
+		.kind = desc->kind,
+		.slot = CW_REC_NO_SLOT,
+		.peer_index = CW_P2P_NO_PLACE,
+		.bytes = bytes_of(desc),
+		.stream = desc->stream,
+	};
+	if (call->comm < 0)
+		return true;
+	number(call);
+	if (group) {
+		call->flags = CW_OPF_GROUPED | CW_OPF_QUEUED;
+		(void)cw_group_comm(group, call->comm);
+	}
+	if (cw_op_is_collective(desc->kind))
+		number_collective(call, desc, group);
+	else
+		number_p2p(call, desc, group);
+	place_progress(call, group);
+	if (desc->send && desc->send == desc->recv)
+		call->flags |= CW_OPF_IN_PLACE;
+	op = (struct cw_rec_op){
+		.seq = call->seq,
+		.count = desc->count,
+		.bytes = call->bytes,
+		.send_addr = (uint64_t)(uintptr_t)desc->send,
+		.recv_addr = (uint64_t)(uintptr_t)desc->recv,
+		.stream = (uint64_t)(uintptr_t)desc->stream,
+		.kind = desc->kind,
+		.dtype = (uint8_t)desc->dtype,
+		.redop = redop_of(desc->redop),
+		.root_or_peer = desc->root_or_peer,
+		.group_id = group ? (uint32_t)group->id : 0,
+		.enter_ns = cw_now_ns(),
+	};
+	cw_module_of(caller, &op.module, &op.call_offset);
+	put(call, &op);
+	if (!group && call->slot != CW_REC_NO_SLOT)
+		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
+	return true;
+}
+
+/* A grouped call came back: it is queued. Its return is the group's. */
+static void leave_grouped(struct cw_op_call *call, struct cw_group *group, ncclResult_t result)
+{
+	struct cw_group_comm *gc = cw_group_comm(group, call->comm);
+
+	if (result != ncclSuccess && result != ncclInProgress) {
+		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_now_ns(), result,
+			      CW_OPF_RETURNED | CW_OPF_DROPPED, CW_OPF_QUEUED);
+		return;
+	}
+	if (call->peer_index != CW_P2P_NO_PLACE) {
+		cw_p2p_count(call->comm, call->peer_index, cw_p2p_direction(call->kind),
+			     call->bytes, group);
+	} else if (call->seq) {
+		gc->colls++;
+		gc->signature_sum += call->signature;
+	}
+}
+
+static void leave_single(struct cw_op_call *call, ncclResult_t result)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	bool ok = result == ncclSuccess || result == ncclInProgress;
+	unsigned flags = CW_OPF_RETURNED;
+	uint64_t now = cw_now_ns();
+	bool tracked = call->slot != CW_REC_NO_SLOT;
+
+	if (ok && tracked)
+		tracked =
+			result == ncclSuccess &&
+			cw_progress_completed(call->comm, call->slot, call->stream, call->op_index);
+	if (!tracked)
+		flags |= CW_FINISH_UNTRACK;
+	if (result == ncclInProgress)
+		flags |= CW_OPF_IN_PROGRESS;
+	if (!ok)
+		flags |= CW_OPF_DROPPED;
+	cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, now, result, flags, 0);
+	if (!ok) {
+		if (call->seq && cw_op_is_collective(call->kind))
+			CW_STORE(rc->coll_entered, CW_LOAD(rc->coll_returned));
+		cw_comm_failed(call->comm, result);
+	} else if (call->peer_index != CW_P2P_NO_PLACE) {
+		cw_p2p_count(call->comm, call->peer_index, cw_p2p_direction(call->kind),
+			     call->bytes, NULL);
+	} else if (call->seq) {
+		cw_ops_commit(call->comm, 1, call->signature);
+	}
+	CW_STORE(rc->op_returned, CW_LOAD(rc->op_returned) + 1);
+	CW_STORE(rc->last_return_ns, now);
+}
+
+void cw_op_leave(struct cw_op_call *call, ncclResult_t result)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	int saved_errno = errno;
+
+	if (call->comm >= 0) {
+		if (group)
+			leave_grouped(call, group, result);
+		else
+			leave_single(call, result);
+	}
+	cw_leave();
+	errno = saved_errno;
+}
+
+/* ---- calls that block the host ---- */
+
+void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new_comm_id,
+		     const void *caller)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	struct cw_rec_header *h = cw_record.header;
+	struct cw_rec_op op = {
+		.kind = (uint8_t)kind,
+		.dtype = CW_DTYPE_NONE,
+		.redop = CW_REDOP_NONE,
+		.root_or_peer = CW_PEER_NONE,
+		.group_id = group ? (uint32_t)group->id : 0,
+		.enter_ns = cw_now_ns(),
+	};
+
+	*call = (struct cw_op_call){
+		.comm = c, .kind = (uint8_t)kind, .slot = CW_REC_NO_SLOT, .flags = CW_OPF_NO_COUNT
+	};
+	if (new_comm_id) {
+		CW_STORE(h->host_call_comm_id, new_comm_id);
+		CW_STORE(h->host_call_enter_ns, op.enter_ns);
+		CW_STORE(h->host_call_kind, (uint64_t)kind);
+	}
+	if (c < 0)
+		return;
+	number(call);
+	if (group) {
+		call->flags |= CW_OPF_GROUPED | CW_OPF_QUEUED;
+		(void)cw_group_comm(group, c);
+	}
+	cw_module_of(caller, &op.module, &op.call_offset);
+	put(call, &op);
+}
+
+void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result)
+{
+	bool ok = result == ncclSuccess || result == ncclInProgress;
+	unsigned flags = CW_OPF_RETURNED | (ok ? 0 : CW_OPF_DROPPED) |
+			 (result == ncclInProgress ? CW_OPF_IN_PROGRESS : 0);
+	uint64_t now = cw_now_ns();
+	struct cw_rec_comm *rc;
+
+	CW_STORE(cw_record.header->host_call_kind, (uint64_t)0);
+	if (call->comm < 0)
+		return;
+	rc = &cw_record.comms[call->comm];
+	/* Queued in a group: it returns with the group. */
+	if ((call->flags & CW_OPF_QUEUED) && ok)
+		return;
+	cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, now, result, flags,
+		      CW_OPF_QUEUED);
+	if (!ok)
+		cw_comm_failed(call->comm, result);
+	CW_STORE(rc->op_returned, CW_LOAD(rc->op_returned) + 1);
+	CW_STORE(rc->last_return_ns, now);
+}

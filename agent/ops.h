@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording one NCCL call: enter before the real function, leave after it. Between the two the
+ * thread is inside a wrapper, so that NCCL's calls of its own public functions do not count.
+ *
+ *	if (!cw_op_enter(&call, real, caller, &desc))
+ *		return real->ncclAllReduce(...);
+ *	r = real->ncclAllReduce(...);
+ *	cw_op_leave(&call, r);
+ *
+ * Numbers: an op gets its coll_seq or p2p_seq when it is entered, as the one it will have if it
+ * succeeds; the communicator's own counters and hash move when the call, or the outermost group
+ * end, succeeded.
+ *
+ * All functions: any thread, lock-free, no allocation, no system call but the vDSO's clock (and
+ * gettid once per thread); errno is kept.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/nccl_abi.h"
+#include "agent/real.h"
+#include "common/op.h"
+
+struct cw_op_desc {
+	uint8_t kind; /* enum cw_op_kind */
+	int dtype;    /* CW_DTYPE_NONE when the kind has none */
+	int redop;    /* as passed to NCCL, CW_REDOP_NONE when the kind has none */
+	int32_t root_or_peer;
+	uint64_t count;
+	const void *send;
+	const void *recv;
+	ncclComm_t comm;
+	cudaStream_t stream;
+};
+
+struct cw_op_call {
+	int comm; /* entry, -1 = nothing was recorded */
+	uint8_t kind;
+	uint16_t slot;
+	uint16_t flags;
+	uint32_t peer_index; /* p2p: place in the block, UINT32_MAX = dropped */
+	uint64_t ring_ticket, comm_ticket;
+	uint64_t op_index;
+	uint64_t seq;
+	uint64_t signature; /* collectives */
+	uint64_t bytes;
+	cudaStream_t stream;
+};
+
+/* False: not ours to count (nested, disarmed, from inside NCCL); leave must not be called. */
+bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
+		 const struct cw_op_desc *desc);
+void cw_op_leave(struct cw_op_call *call, ncclResult_t result);
+
+/* True, and the thread is inside from here on, when this call counts. */
+bool cw_enter(const struct cw_real *real, const void *caller);
+void cw_leave(void);
+
+/*
+ * A call that can block the host until other ranks arrive, on an entry (-1 = none). Between
+ * cw_enter() and cw_leave(). new_comm_id: of the communicator being made, 0 when it exists.
+ */
+void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new_comm_id,
+		     const void *caller);
+void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result);
+
+/* Moves a communicator's history forward by colls collectives with this sum of signatures. */
+void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum);
+
+/* Completes an op in both rings. */
+void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t return_ns,
+		   int result, unsigned flags_set, unsigned flags_clear);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/python.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/link.h"
+#include "agent/log.h"
+#include "agent/real.h"
+#include "agent/record.h"
+
+#define DUMP_WAIT_NS 3000000000u
+#define IDLE_WAIT_NS 200000000
+
+enum arm_state { ARM_NOT_TRIED, ARM_NOT_PYTHON, ARM_ASKED, ARM_DONE, ARM_BROKEN };
+
+static atomic_int state;
+
+static struct {
+	int (*is_initialized)(void);
+	int (*is_finalizing)(void); /* NULL before 3.7 */
+	int (*add_pending)(int (*fn)(void *), void *arg);
+	void *(*import)(const char *name);
+	void *(*call_method)(void *obj, const char *name, const char *format, ...);
+	void (*clear_error)(void);
+	void (*dec_ref)(void *obj);
+} py;
+
+static int signal_number;
+static void (*handler)(int); /* faulthandler's */
+static int text_fd = -1;
+static struct cw_fd_identity text_id;
+
+/* Requests and answers are counted; both are futexes. */
+static atomic_uint asked, answered;
+
+static char text[CW_PYTHON_TEXT_MAX + 1];
+
+static long futex(atomic_uint *word, int op, unsigned value, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+/* The handler faulthandler installed is still there: else the signal would kill the process. */
+static bool is_handler_there(void)
+{
+	struct sigaction sa;
+
+	return sigaction(signal_number, NULL, &sa) == 0 && sa.sa_handler == handler;
+}
+
+/* The only thread in which the signal is not blocked: it interrupts nobody else. */
+static void *run(void *arg)
+{
+	sigset_t set;
+	unsigned seen = 0;
+
+	(void)prctl(PR_SET_NAME, "collwatch-py");
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signal_number);
+	(void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	for (;;) {
+		unsigned now = atomic_load(&asked);
+
+		if (now == seen) {
+			(void)futex(&asked, FUTEX_WAIT, now, NULL);
+			continue;
+		}
+		seen = now;
+		/* Returns after the handler ran. */
+		if (is_handler_there())
+			(void)syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid),
+				      signal_number);
+		atomic_store(&answered, seen);
+		(void)futex(&answered, FUTEX_WAKE, 1, NULL);
+	}
+	return NULL;
+}
+
+/* A real-time signal nobody has touched, from the far end. */
+static int free_signal(void)
+{
+	for (int sig = SIGRTMAX - 1; sig > SIGRTMIN; sig--) {
+		struct sigaction sa;
+
+		if (sigaction(sig, NULL, &sa) == 0 && !(sa.sa_flags & SA_SIGINFO) &&
+		    sa.sa_handler == SIG_DFL)
+			return sig;
+	}
+	return 0;
+}
+
+static bool open_text(void)
+{
+	text_fd = cw_memfd("collwatch-python");
+	if (text_fd < 0)
+		return false;
+	return cw_fd_identify(text_fd, &text_id) == 0;
+}
+
+/* faulthandler.register(sig, file=fd, all_threads=True, chain=False) */
+static bool register_signal(int sig)
+{
+	struct sigaction sa;
+	void *module = py.import("faulthandler"), *result;
+
+	result = module ? py.call_method(module, "register", "iiii", sig, text_fd, 1, 0) : NULL;
+	if (!result)
+		py.clear_error();
+	else
+		py.dec_ref(result);
+	if (module)
+		py.dec_ref(module);
+	if (!result || sigaction(sig, NULL, &sa) < 0 || sa.sa_handler == SIG_DFL)
+		return false;
+	signal_number = sig;
+	handler = sa.sa_handler;
+	return true;
+}
+
+/* Called by the interpreter, with the GIL, between two instructions of its main thread. */
+static int on_pending(void *arg)
+{
+	int saved_errno = errno;
+	int sig = free_signal();
+	bool ok = cw_agent_is_armed() && sig && open_text() && register_signal(sig) &&
+		  cw_thread_start(run, NULL) == 0;
+
+	if (ok) {
+		(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_PYTHON,
+					__ATOMIC_RELAXED);
+		cw_log("Python stacks are armed");
+	}
+	atomic_store(&state, ok ? ARM_DONE : ARM_BROKEN);
+	errno = saved_errno;
+	return 0;
+}
+
+static void *find(cw_dlsym_fn next, const char *name)
+{
+	return next(RTLD_DEFAULT, name);
+}
+
+/* False where there is no Python, or one without a GIL: its threads change what is walked. */
+static bool find_python(void)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+
+	if (!next)
+		return false;
+	py.is_initialized = (int (*)(void))find(next, "Py_IsInitialized");
+	if (!py.is_initialized || find(next, "_Py_DecRefShared"))
+		return false;
+	py.is_finalizing = (int (*)(void))find(next, "Py_IsFinalizing");
+	if (!py.is_finalizing)
+		py.is_finalizing = (int (*)(void))find(next, "_Py_IsFinalizing");
+	py.add_pending = (int (*)(int (*)(void *), void *))find(next, "Py_AddPendingCall");
+	py.import = (void *(*)(const char *))find(next, "PyImport_ImportModule");
+	py.call_method = (void *(*)(void *, const char *, const char *, ...))find(
+		next, "PyObject_CallMethod");
+	py.clear_error = (void (*)(void))find(next, "PyErr_Clear");
+	py.dec_ref = (void (*)(void *))find(next, "Py_DecRef");
+	return py.add_pending && py.import && py.call_method && py.clear_error && py.dec_ref;
+}
+
+static bool is_alive(void)
+{
+	return py.is_initialized() && !(py.is_finalizing && py.is_finalizing());
+}
+
+void cw_python_arm(void)
+{
+	int expected = ARM_NOT_TRIED;
+	const char *value;
+
+	if (atomic_load_explicit(&state, memory_order_relaxed) != ARM_NOT_TRIED ||
+	    !atomic_compare_exchange_strong(&state, &expected, ARM_NOT_PYTHON))
+		return;
+	value = getenv("COLLWATCH_PYTHON_STACKS");
+	if (value && strcmp(value, "off") == 0) {
+		atomic_store(&state, ARM_BROKEN);
+		return;
+	}
+	if (!find_python())
+		goto out;
+	if (!is_alive())
+		goto out;
+	atomic_store(&state, ARM_ASKED);
+	if (py.add_pending(on_pending, NULL) != 0)
+		atomic_store(&state, ARM_BROKEN);
+out:
+	(void)dlerror();
+}
+
+/* What faulthandler wrote, as a string; other bytes than ASCII would not be valid UTF-8 when cut.
+ */
+static enum cw_python_status read_text(void)
+{
+	ssize_t n = 0;
+	size_t len = 0;
+
+	while (len < CW_PYTHON_TEXT_MAX) {
+		n = pread(text_fd, text + len, CW_PYTHON_TEXT_MAX - len, (off_t)len);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	text[len] = '\0';
+	for (size_t i = 0; i < len; i++) {
+		if (!text[i] || (unsigned char)text[i] >= 0x80)
+			text[i] = '?';
+	}
+	return len ? CW_PYTHON_OK : CW_PYTHON_FAILED;
+}
+
+static bool wait_for(unsigned number, void (*idle)(void))
+{
+	const struct timespec slice = { .tv_nsec = IDLE_WAIT_NS };
+	uint64_t until = cw_now_ns() + DUMP_WAIT_NS;
+	unsigned seen;
+
+	while ((seen = atomic_load(&answered)) != number) {
+		if (cw_now_ns() >= until)
+			return false;
+		(void)futex(&answered, FUTEX_WAIT, seen, &slice);
+		idle();
+	}
+	return true;
+}
+
+enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void))
+{
+	int now = atomic_load(&state);
+	unsigned number;
+
+	if (now == ARM_NOT_TRIED || now == ARM_NOT_PYTHON)
+		return CW_PYTHON_NOT_PYTHON;
+	if (now != ARM_DONE || !is_alive() || !is_handler_there())
+		return CW_PYTHON_NOT_ARMED;
+	/* faulthandler writes to the number, whatever it is by now. */
+	if (!cw_fd_is(text_fd, &text_id))
+		return CW_PYTHON_NOT_ARMED;
+	if (ftruncate(text_fd, 0) < 0 || lseek(text_fd, 0, SEEK_SET) != 0)
+		return CW_PYTHON_FAILED;
+	number = atomic_load(&asked) + 1;
+	atomic_store(&asked, number);
+	(void)futex(&asked, FUTEX_WAKE, 1, NULL);
+	if (!wait_for(number, idle)) {
+		atomic_store(&state, ARM_BROKEN); /* that thread is stuck in the walker */
+		return CW_PYTHON_FAILED;
+	}
+	*ret_text = text;
+	return read_text();
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
+#define FD_FLOOR 1000
+
+struct cw_record cw_record = { .fd = -1 };
+
+int cw_fd_move_up(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
+
+	if (high < 0)
+		return fd; /* a low limit: stay where we are */
+	(void)close(fd);
+	return high;
+}
+
+int cw_memfd(const char *name)
+{
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	long fd = syscall(SYS_memfd_create, name, flags | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = syscall(SYS_memfd_create, name, flags);
+	return fd < 0 ? -errno : cw_fd_move_up((int)fd);
+}
+
+/* The system call itself: fstat@GLIBC_2.33 would be the newest symbol of the library. */
+int cw_fd_identify(int fd, struct cw_fd_identity *ret_id)
+{
+	struct stat st;
+
+	if (syscall(SYS_fstat, fd, &st) < 0)
+		return -errno;
+	ret_id->dev = st.st_dev;
+	ret_id->ino = st.st_ino;
+	return 0;
+}
+
+bool cw_fd_is(int fd, const struct cw_fd_identity *id)
+{
+	struct cw_fd_identity now;
+
+	return fd >= 0 && cw_fd_identify(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
+}
+
+int cw_record_fd(void)
+{
+	return cw_fd_is(cw_record.fd, &cw_record.id) ? cw_record.fd : -EBADF;
+}
+
+static uint64_t align_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+struct plan {
+	struct cw_rec_section sections[CW_REC_SECTION__MAX];
+	unsigned count;
+	uint64_t end;
+};
+
+static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, uint32_t count,
+		      uint64_t align)
+{
+	struct cw_rec_section *s = &plan->sections[plan->count++];
+
+	s->type = type;
+	s->entry_bytes = entry_bytes;
+	s->count = count;
+	s->offset = align_up(plan->end, align);
+	plan->end = align_up(s->offset + (uint64_t)entry_bytes * count, align);
+	return s->offset;
+}
+
+struct offsets {
+	uint64_t comms, ring, p2p, info, progress, modules;
+};
+
+/* The GPU's pages come first and alone: they are registered with the driver. */
+static struct offsets lay_out(struct plan *plan, uint64_t page)
+{
+	struct offsets o;
+
+	plan->end = sizeof(struct cw_rec_header);
+	o.progress = place(plan, CW_REC_SECTION_PROGRESS, sizeof(struct cw_rec_progress),
+			   CW_REC_PROGRESS_SLOTS, page);
+	o.comms = place(plan, CW_REC_SECTION_COMMS, sizeof(struct cw_rec_comm), CW_REC_COMMS, 64);
+	o.ring = place(plan, CW_REC_SECTION_RING, sizeof(struct cw_rec_op), CW_REC_RING_OPS, 64);
+	o.p2p = place(plan, CW_REC_SECTION_P2P, sizeof(struct cw_rec_p2p_block), CW_REC_P2P_BLOCKS,
+		      64);
+	o.info = place(plan, CW_REC_SECTION_PROGRESS_INFO, sizeof(struct cw_rec_progress_info),
+		       CW_REC_PROGRESS_SLOTS, 64);
+	o.modules = place(plan, CW_REC_SECTION_MODULES, sizeof(struct cw_rec_module),
+			  CW_REC_MODULES, 64);
+	plan->end = align_up(plan->end, page);
+	return o;
+}
+
+static int map_and_seal(int fd, uint64_t bytes, void **ret_map)
+{
+	void *map;
+	int r;
+
+	if (ftruncate(fd, (off_t)bytes) < 0)
+		return -errno;
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	/* A child would write into its parent's record. */
+	if (madvise(map, bytes, MADV_DONTFORK) < 0)
+		goto fail;
+	/* FUTURE_WRITE after our own mapping: nobody else will ever write. Linux before 5.1 lacks
+	 * it; the daemon then refuses the record and the job runs on. */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) < 0)
+		goto fail;
+	*ret_map = map;
+	return 0;
+fail:
+	r = -errno;
+	(void)munmap(map, bytes);
+	return r;
+}
+
+static void fill_header(const struct plan *plan)
+{
+	struct cw_rec_header *h = cw_record.header;
+
+	h->magic = CW_RECORD_MAGIC;
+	h->version = CW_RECORD_VERSION;
+	h->header_bytes = sizeof(*h);
+	h->total_bytes = plan->end;
+	h->pid = (uint32_t)syscall(SYS_getpid);
+	h->clock = CW_REC_CLOCK_MONOTONIC;
+	h->rank_label = h->world_size_label = h->local_rank_label = -1;
+	h->step_mark = -1;
+	memcpy(h->sections, plan->sections, sizeof(h->sections));
+}
+
+int cw_record_create(void)
+{
+	struct plan plan = { .count = 0 };
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct offsets o = lay_out(&plan, page);
+	struct cw_fd_identity id;
+	void *map = NULL;
+	char *base;
+	int fd, r;
+
+	if (plan.end > CW_RECORD_MAX_BYTES)
+		return -EFBIG;
+	fd = cw_memfd(CW_RECORD_NAME);
+	if (fd < 0)
+		return fd;
+	r = map_and_seal(fd, plan.end, &map);
+	if (r == 0) {
+		r = cw_fd_identify(fd, &id);
+		if (r < 0)
+			(void)munmap(map, plan.end);
+	}
+	if (r < 0) {
+		(void)close(fd);
+		return r;
+	}
+	base = map;
+	cw_record = (struct cw_record){
+		.header = map,
+		.comms = (void *)(base + o.comms),
+		.ring = (void *)(base + o.ring),
+		.p2p = (void *)(base + o.p2p),
+		.progress_info = (void *)(base + o.info),
+		.progress = (void *)(base + o.progress),
+		.modules = (void *)(base + o.modules),
+		.progress_bytes =
+			align_up(sizeof(struct cw_rec_progress) * CW_REC_PROGRESS_SLOTS, page),
+		.total_bytes = plan.end,
+		.fd = fd,
+		.id = id,
+	};
+	fill_header(&plan);
+	return 0;
+}
+
+/* The rows of an op as eight-byte words: publish is the first, the others follow. */
+#define OP_WORDS (sizeof(struct cw_rec_op) / sizeof(uint64_t))
+#define STATUS_WORD (offsetof(struct cw_rec_op, comm) / sizeof(uint64_t))
+
+_Static_assert(offsetof(struct cw_rec_op, publish) == 0, "publish is the first word");
+_Static_assert(offsetof(struct cw_rec_op, comm) % 8 == 0 &&
+		       offsetof(struct cw_rec_op, progress_slot) ==
+			       offsetof(struct cw_rec_op, comm) + 6,
+	       "comm, result, flags and progress slot share one word");
+
+void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
+		   const struct cw_rec_op *op)
+{
+	uint64_t *to = (uint64_t *)&ring[ticket % count];
+	const uint64_t *from = (const uint64_t *)op;
+
+	__atomic_store_n(&to[0], 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (unsigned i = 1; i < OP_WORDS; i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&to[0], ticket + 1, __ATOMIC_RELEASE);
+}
+
+/* Time first, then result and flags in one store: RETURNED is never seen with an old result. */
+void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket, uint64_t return_ns,
+		      int result, unsigned flags_set, unsigned flags_clear)
+{
+	struct cw_rec_op *op = &ring[ticket % count];
+	union {
+		uint64_t word;
+		struct {
+			uint16_t comm;
+			int16_t result;
+			uint16_t flags;
+			uint16_t progress_slot;
+		} f;
+	} status;
+
+	if (__atomic_load_n(&op->publish, __ATOMIC_ACQUIRE) != ticket + 1)
+		return;
+	status.word = CW_LOAD(((uint64_t *)op)[STATUS_WORD]);
+	status.f.flags = (uint16_t)((status.f.flags | flags_set) & ~flags_clear);
+	if (flags_set & CW_FINISH_UNTRACK)
+		status.f.progress_slot = CW_REC_NO_SLOT;
+	if (return_ns) {
+		status.f.result = (int16_t)result;
+		CW_STORE(op->return_ns, return_ns);
+	}
+	__atomic_store_n(&((uint64_t *)op)[STATUS_WORD], status.word, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flight record of this process as its writer sees it (common/record_layout.h): made once,
+ * never moved or freed. Everything that others read is stored with the helpers below, as atomics of
+ * the field's own size.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/record_layout.h"
+
+#define CW_STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+#define CW_LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+/* What a descriptor stands for: tells whether a number still is what it was. */
+struct cw_fd_identity {
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Return: 0 or -errno. */
+int cw_fd_identify(int fd, struct cw_fd_identity *ret_id);
+
+/* True when fd is open and still the same object. */
+bool cw_fd_is(int fd, const struct cw_fd_identity *id);
+
+struct cw_record {
+	struct cw_rec_header *header;
+	struct cw_rec_comm *comms;
+	struct cw_rec_op *ring;
+	struct cw_rec_p2p_block *p2p;
+	struct cw_rec_progress_info *progress_info;
+	struct cw_rec_progress *progress;
+	struct cw_rec_module *modules;
+	size_t progress_bytes; /* whole pages */
+	uint64_t total_bytes;
+	int fd;
+	struct cw_fd_identity id;
+};
+
+extern struct cw_record cw_record;
+
+/*
+ * Makes the memfd, maps and seals it, writes the header's fixed part; state stays 0.
+ * Blocking: page faults only. Return: 0, or -errno with nothing left behind.
+ */
+int cw_record_create(void);
+
+/*
+ * The descriptor, if it still is the record: an application may have closed it and been given the
+ * number for something else. Return: the descriptor or -EBADF.
+ */
+int cw_record_fd(void);
+
+/* Counts a loss. Any thread, lock-free. */
+static inline void cw_record_drop(enum cw_rec_drop what)
+{
+	(void)__atomic_fetch_add(&cw_record.header->drops[what], 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Puts an op into a ring of count slots; op->publish is ignored. ticket comes from an atomic add
+ * on the ring's counter. Any thread, lock-free.
+ */
+void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
+		   const struct cw_rec_op *op);
+
+/* A flag for cw_record_finish() beside CW_OPF_*: the op's completion will stay unknown. */
+#define CW_FINISH_UNTRACK (1u << 16)
+
+/*
+ * Completes an op in a ring unless it was overwritten: flags_set are added, flags_clear removed,
+ * and with return_ns != 0 the time and result stored.
+ */
+void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket, uint64_t return_ns,
+		      int result, unsigned flags_set, unsigned flags_clear);
+
+/*
+ * Moves fd to a number >= 1000 where the limit allows, out of the way of programs that count
+ * descriptors. Takes fd. Return: a descriptor with CLOEXEC.
+ */
+int cw_fd_move_up(int fd);
+
+/* A memfd that may be sealed, as little executable as the kernel knows; -errno. */
+int cw_memfd(const char *name);

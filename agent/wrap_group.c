@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclGroupStart, ncclGroupEnd and ncclGroupSimulateEnd: groups nest, the outermost end counts. */
+#include <errno.h>
+
+#include "agent/agent.h"
+#include "agent/group.h"
+#include "agent/ops.h"
+#include "agent/wrap.h"
+
+ncclResult_t cw_impl_ncclGroupStart(const struct cw_real *real, const void *caller)
+{
+	ncclResult_t r;
+
+	if (!real->ncclGroupStart)
+		return ncclInvalidUsage;
+	/* Communicators may be made inside the group: the record must exist by then. */
+	if (!cw_agent_live() || !cw_enter(real, caller))
+		return real->ncclGroupStart();
+	r = real->ncclGroupStart();
+	if (r == ncclSuccess && cw_tls.group_depth++ == 0)
+		cw_group_begin();
+	cw_leave();
+	return r;
+}
+
+/* What both ends share; end_fn is NULL for a simulation. */
+static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bool is_simulated)
+{
+	struct cw_group *group = cw_tls.group_depth == 1 ? cw_tls.group : NULL;
+	int saved_errno = errno;
+	ncclResult_t r;
+
+	if (group && !is_simulated)
+		cw_group_launch(group);
+	errno = saved_errno;
+	r = is_simulated ? real->ncclGroupSimulateEnd(sim) : real->ncclGroupEnd();
+	saved_errno = errno;
+	if (cw_tls.group_depth)
+		cw_tls.group_depth--;
+	if (group)
+		cw_group_finish(group, r, !is_simulated);
+	cw_leave();
+	errno = saved_errno;
+	return r;
+}
+
+ncclResult_t cw_impl_ncclGroupEnd(const struct cw_real *real, const void *caller)
+{
+	if (!real->ncclGroupEnd)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclGroupEnd();
+	return end_group(real, NULL, false);
+}
+
+ncclResult_t cw_impl_ncclGroupSimulateEnd(const struct cw_real *real, const void *caller,
+					  ncclSimInfo_t *simInfo)
+{
+	if (!real->ncclGroupSimulateEnd)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclGroupSimulateEnd(simInfo);
+	return end_group(real, simInfo, true);
+}
