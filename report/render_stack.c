@@ -137,12 +137,12 @@ static void put_native_frames(const struct cw_text *t, const json_t *frames, boo
 	const json_t *frame;
 
 	json_array_foreach (frames, i, frame) {
-		if (!all && i > 0 && is_interpreter_frame(frame)) {
-			interpreter++;
-			continue;
-		}
 		if (!all && i > 0 && is_startup_frame(frame)) {
 			startup++;
+			continue;
+		}
+		if (!all && i > 0 && is_interpreter_frame(frame)) {
+			interpreter++;
 			continue;
 		}
 		put_folded(t, interpreter, startup);

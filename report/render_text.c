@@ -199,9 +199,10 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 	fputc('\n', t->out);
 	json_array_foreach (sides, i, side) {
 		const json_t *op = json_object_get(side, "op");
+		const char *ranks = cw_json_str(side, "ranks", "?");
 
-		fputs("    ranks ", t->out);
-		cw_text_put(t, CW_TEXT_BOLD, cw_json_str(side, "ranks", "?"));
+		fputs(strpbrk(ranks, ",-") ? "    ranks " : "    rank ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, ranks);
 		if (json_is_object(op)) {
 			fputs(" entered ", t->out);
 			put_op(t, op);

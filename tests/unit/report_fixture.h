@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job of eight ranks on two nodes, rank 3 in its data loader, the others in an all_reduce. */
+#pragma once
+
+#include <jansson.h>
+
+#include "analysis/snapshot.h"
+#include "analysis/verdict.h"
+#include "report/incident_doc.h"
+
+#define FIXTURE_RANKS 8u
+#define FIXTURE_CULPRIT 3u
+#define FIXTURE_COMM UINT64_C(0xfeedface12345678)
+
+struct cw_snapshot *fixture_snapshot(void);
+
+/* Borrows nothing; free with cw_verdict_fini(). */
+void fixture_verdict(struct cw_verdict *ret);
+
+extern const struct cw_incident_info fixture_info;
+
+/* collwatch.evidence/1 of the culprit and of one who waits */
+json_t *fixture_evidence(void);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/bundle.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/test_bundle.XXXXXX";
+static int dirfd_ = -1;
+
+static void setup(void)
+{
+	umask(0);
+	cr_assert_not_null(mkdtemp(dir));
+	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_geq(dirfd_, 0);
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	close(dirfd_);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(bundle, .init = setup, .fini = teardown);
+
+static struct cw_bundle sample(int n)
+{
+	return (struct cw_bundle){
+		.incident = json_pack("{s:s, s:i}", "schema", "collwatch.incident/1", "n", n),
+		.snapshot = json_pack("{s:s}", "schema", "collwatch.snapshot/1"),
+		.evidence = json_pack("[{s:i}]", "pid", 812),
+	};
+}
+
+static char *path_of(const char *name, const char *file)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s%s%s", dir, name, file ? "/" : "", file ? file : "");
+	return path;
+}
+
+static void put(int n)
+{
+	struct cw_bundle bundle = sample(n);
+	struct cw_err err = { "" };
+
+	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
+	cw_bundle_fini(&bundle);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	cr_assert_not_null(f);
+	fputs(text, f);
+	cr_assert_eq(fclose(f), 0);
+}
+
+static unsigned count_entries(void)
+{
+	DIR *d = opendir(dir);
+	unsigned n = 0;
+
+	cr_assert_not_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2; /* . and .. */
+}
+
+Test(bundle, what_was_written_is_read_back)
+{
+	struct cw_bundle bundle = sample(7), back = { 0 };
+
+	put(7);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, NULL), 0);
+	cr_assert(json_equal(back.incident, bundle.incident));
+	cr_assert(json_equal(back.snapshot, bundle.snapshot));
+	cr_assert(json_equal(back.evidence, bundle.evidence));
+	cw_bundle_fini(&back);
+	cw_bundle_fini(&bundle);
+}
+
+Test(bundle, is_readable_by_its_group_only)
+{
+	struct stat st;
+
+	put(1);
+	cr_assert_eq(stat(path_of("inc", NULL), &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0750);
+	cr_assert_eq(stat(path_of("inc", "incident.json"), &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0640);
+}
+
+Test(bundle, a_newer_one_replaces_the_older_and_leaves_nothing_beside)
+{
+	struct cw_bundle back = { 0 };
+
+	put(1);
+	put(2);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, NULL), 0);
+	cr_assert_eq(json_integer_value(json_object_get(back.incident, "n")), 2);
+	cr_assert_eq(count_entries(), 1);
+	cw_bundle_fini(&back);
+}
+
+Test(bundle, what_a_killed_writer_left_is_swept)
+{
+	cr_assert_eq(mkdir(path_of(".inc.new", NULL), 0750), 0);
+	write_text(path_of(".inc.new", "incident.json"), "{");
+	put(1);
+	cr_assert_eq(count_entries(), 1);
+}
+
+Test(bundle, names_cannot_leave_the_directory)
+{
+	struct cw_bundle bundle = sample(1);
+
+	cr_assert_eq(cw_bundle_write(dirfd_, "../evil", &bundle, NULL), -EINVAL);
+	cr_assert_eq(cw_bundle_write(dirfd_, "..", &bundle, NULL), -EINVAL);
+	cr_assert_eq(cw_bundle_write(dirfd_, "", &bundle, NULL), -EINVAL);
+	cw_bundle_fini(&bundle);
+}
+
+Test(bundle, snapshot_and_evidence_may_be_missing)
+{
+	struct cw_bundle back = { 0 };
+
+	put(1);
+	cr_assert_eq(unlink(path_of("inc", "snapshot.json")), 0);
+	cr_assert_eq(unlink(path_of("inc", "evidence.json")), 0);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, NULL), 0);
+	cr_assert_null(back.snapshot);
+	cr_assert_null(back.evidence);
+	cw_bundle_fini(&back);
+}
+
+Test(bundle, hostile_files_are_refused)
+{
+	static const char *const texts[] = {
+		"",
+		"[]",
+		"{\"schema\":\"collwatch.incident/1\"",
+		"{\"schema\":\"collwatch.incident/1\",\"a\":1,\"a\":2}",
+		"{\"schema\":\"something/1\"}",
+		"{\"schema\":7}",
+		"{\"schema\":\"collwatch.incident/1\"} trailing",
+		"{\"schema\":\"collwatch.incident/1\",\"a\":\"\xff\"}",
+	};
+
+	put(1);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct cw_bundle back = { 0 };
+		struct cw_err err = { "" };
+
+		write_text(path_of("inc", "incident.json"), texts[i]);
+		cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -EBADMSG,
+			     "accepted: %s", texts[i]);
+		cr_assert_neq(err.text[0], '\0');
+	}
+}
+
+Test(bundle, deep_nesting_is_refused)
+{
+	size_t deep = 100000;
+	char *text = malloc(deep + 1);
+	struct cw_bundle back = { 0 };
+
+	put(1);
+	cr_assert_not_null(text);
+	memset(text, '[', deep);
+	text[deep] = '\0';
+	write_text(path_of("inc", "evidence.json"), text);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, NULL), -EBADMSG);
+	free(text);
+}
+
+Test(bundle, only_regular_files_are_opened)
+{
+	struct cw_bundle back = { 0 };
+
+	put(1);
+	cr_assert_eq(unlink(path_of("inc", "snapshot.json")), 0);
+	cr_assert_eq(mkfifo(path_of("inc", "snapshot.json"), 0600), 0);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, NULL), -EBADMSG);
+	cr_assert_eq(unlink(path_of("inc", "snapshot.json")), 0);
+	cr_assert_eq(symlink("/etc/passwd", path_of("inc", "snapshot.json")), 0);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, NULL), -ELOOP);
+	cr_assert_eq(cw_bundle_read("/nowhere/at/all", &back, NULL), -ENOENT);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/incident_doc.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report_fixture.h"
+
+static const char *text_at(const json_t *doc, const char *key)
+{
+	const char *text = json_string_value(json_object_get(doc, key));
+
+	cr_assert_not_null(text, "no text at \"%s\"", key);
+	return text;
+}
+
+static json_t *incident(void)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	free(v.victims);
+	cw_snapshot_free(snap);
+	cr_assert_not_null(doc);
+	return doc;
+}
+
+Test(incident_doc, names_ranks_as_people_do)
+{
+	json_t *doc = incident();
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	const json_t *victims = json_object_get(doc, "victims");
+
+	cr_assert_str_eq(text_at(doc, "schema"), "collwatch.incident/1");
+	cr_assert_str_eq(text_at(doc, "class"), "never_entered");
+	cr_assert_str_eq(text_at(doc, "detail"), "outside_nccl");
+	cr_assert_str_eq(text_at(doc, "confidence"), "certain");
+	cr_assert_eq(json_integer_value(json_object_get(culprit, "rank")), 3);
+	cr_assert_eq(json_integer_value(json_object_get(culprit, "pid")), 803);
+	cr_assert_str_eq(text_at(culprit, "host"), "node-a");
+	cr_assert_eq(json_integer_value(json_object_get(victims, "count")), 7);
+	cr_assert_str_eq(text_at(victims, "ranks"), "0-2,4-7");
+	json_decref(doc);
+}
+
+Test(incident_doc, says_where_and_who_stands_on_which_side)
+{
+	json_t *doc = incident();
+	const json_t *where = json_object_get(doc, "where");
+	const json_t *sides = json_object_get(where, "sides");
+	const json_t *op = json_object_get(json_array_get(sides, 0), "op");
+
+	cr_assert_str_eq(text_at(where, "comm"), "0xfeedface12345678");
+	cr_assert_str_eq(text_at(where, "comm_name"), "tp_group");
+	cr_assert_eq(json_integer_value(json_object_get(where, "coll_seq")), 42);
+	cr_assert_str_eq(text_at(op, "kind"), "all_reduce");
+	cr_assert_str_eq(text_at(op, "dtype"), "bf16");
+	cr_assert_eq(json_integer_value(json_object_get(op, "count")), 1048576);
+	cr_assert_str_eq(text_at(op, "redop"), "sum");
+	cr_assert(json_is_null(json_object_get(op, "root")));
+	cr_assert(json_is_null(json_object_get(op, "peer")));
+	cr_assert_str_eq(text_at(json_array_get(sides, 1), "ranks"), "3");
+	cr_assert(json_is_null(json_object_get(json_array_get(sides, 1), "op")));
+	json_decref(doc);
+}
+
+Test(incident_doc, states_what_was_not_seen)
+{
+	json_t *doc = incident();
+	const json_t *coverage = json_object_get(doc, "coverage");
+
+	cr_assert_eq(json_integer_value(json_object_get(coverage, "ranks_expected")), 10);
+	cr_assert_eq(json_integer_value(json_object_get(coverage, "ranks_seen")), 8);
+	cr_assert_str_eq(text_at(coverage, "missing"), "8-9");
+	cr_assert_eq(json_array_size(json_object_get(coverage, "notes")), 1);
+	json_decref(doc);
+}
+
+Test(incident_doc, a_chain_is_not_a_cycle)
+{
+	json_t *doc = incident();
+	const json_t *chain = json_object_get(doc, "chain");
+
+	cr_assert_eq(json_array_size(chain), 2);
+	cr_assert_eq(json_array_size(json_object_get(doc, "cycle")), 0);
+	cr_assert_eq(json_integer_value(json_object_get(json_array_get(chain, 1), "waits_for")), 3);
+	json_decref(doc);
+}
+
+Test(incident_doc, unknown_times_are_null)
+{
+	json_t *doc = incident();
+	const json_t *times = json_object_get(doc, "times");
+
+	cr_assert(json_is_string(json_object_get(times, "confirmed")));
+	cr_assert(json_is_null(json_object_get(times, "resolved")));
+	json_decref(doc);
+}
+
+Test(incident_doc, survives_indices_that_point_nowhere_and_text_that_is_not_utf8)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	v.culprits[0].rank = 77;
+	v.chain[0].waits_for = CW_SNAP_NONE;
+	v.chain[1].comm = CW_SNAP_NONE;
+	v.comm = CW_SNAP_NONE;
+	strcpy(v.summary, "caf\xe9");
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_not_null(doc);
+	cr_assert(json_is_null(json_object_get(doc, "where")));
+	cr_assert_str_eq(text_at(doc, "summary"), "caf?");
+	json_decref(doc);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, healthy_counts_what_everybody_completed)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *doc;
+
+	snap->comms[0].members[6].coll_completed = 40;
+	doc = cw_healthy_doc(snap, INT64_C(20500000000));
+	cr_assert_str_eq(text_at(doc, "schema"), "collwatch.healthy/1");
+	cr_assert_eq(json_integer_value(json_object_get(doc, "ranks")), 8);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "nodes")), 2);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "collectives")), 40);
+	cr_assert_float_eq(json_real_value(json_object_get(doc, "watched_s")), 20.5, 1e-6);
+	json_decref(doc);
+	cw_snapshot_free(snap);
+}

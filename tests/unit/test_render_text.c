@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/render_text.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report_fixture.h"
+
+static struct cw_bundle sample(void)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_bundle bundle = { 0 };
+	struct cw_verdict v;
+
+	fixture_verdict(&v);
+	bundle.incident = cw_incident_doc(snap, &v, &fixture_info);
+	bundle.evidence = fixture_evidence();
+	cr_assert_not_null(bundle.incident);
+	free(v.victims);
+	cw_snapshot_free(snap);
+	return bundle;
+}
+
+static char *render(const struct cw_bundle *bundle, const struct cw_render_opts *opts)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	cr_assert_not_null(out);
+	cr_assert_eq(cw_render_text(out, bundle, opts), 0);
+	fclose(out);
+	return text;
+}
+
+static void expect_in_order(const char *text, const char *const *pieces)
+{
+	const char *at = text;
+
+	for (; *pieces; pieces++) {
+		at = strstr(at, *pieces);
+		cr_assert_not_null(at, "\"%s\" is missing (or comes too early) in:\n%s", *pieces,
+				   text);
+	}
+}
+
+Test(render_text, tells_the_verdict_then_the_culprit_then_why)
+{
+	static const char *const pieces[] = {
+		"HANG  job name:4711: rank 3 (node-a, pid 803) never entered",
+		"never_entered / outside_nccl, certain",
+		"0123456789abcdef",
+		"\nCulprit\n",
+		"rank 3 on node-a, pid 803",
+		"outside NCCL, sleeps in pipe_read",
+		"Python, innermost first",
+		"> read_sample",
+		"/job/train_loop.py:88",
+		"native, thread 803 python3, state S, in read(), waits in pipe_read:",
+		"read+14",
+		"libc.so.6",
+		"2 interpreter frames",
+		"1 more thread",
+		"\nWho waits, and for what\n",
+		"on tp_group, collective #42",
+		"ranks 0-2,4-7 entered all_reduce bf16 x 1048576 sum",
+		"rank 3 did not enter",
+		"\nChain of waits\n",
+		"rank 2 waits in all_reduce bf16 x 1048576 sum on tp_group for rank 3",
+		"\nWhere those who wait were seen\n",
+		"rank 5 on node-b, pid 805: synchronize (train_loop.py:71)",
+		"\nRuled out\n",
+		"not a mismatch: all windows agree",
+		"\nWhat was seen\n",
+		"8 of 10 ranks; missing: 8-9",
+		"node-c does not answer",
+		"\nWhen\n",
+		"(10 s later)",
+		"\nWhat to do next\n",
+		"\nKept in\n",
+		"collwatch report /var/lib/collwatch/incidents/0123456789abcdef",
+		NULL,
+	};
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { 0 };
+	char *text = render(&bundle, &opts);
+
+	expect_in_order(text, pieces);
+	cr_assert_null(strstr(text, "_PyEval_EvalFrameDefault"));
+	cr_assert_null(strchr(text, '\033'), "colour nobody asked for");
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, all_frames_shows_the_interpreter_and_all_threads)
+{
+	static const char *const pieces[] = { "_PyEval_EvalFrameDefault", "_start", "thread 804",
+					      "poll", NULL };
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .all_frames = true };
+	char *text = render(&bundle, &opts);
+
+	expect_in_order(text, pieces);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, colour_only_when_asked_for)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .color = true };
+	char *text = render(&bundle, &opts);
+
+	cr_assert_not_null(strstr(text, "\033[1;31mHANG\033[0m"));
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, nothing_in_a_bundle_reaches_the_terminal_as_a_command)
+{
+	static const char evil[] = "x\x1b[2J\x07\xc2\x9b"
+				   "31m\r\ny";
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .width = 60 };
+	json_t *evidence = json_array_get(bundle.evidence, 0);
+	json_t *culprit = json_array_get(json_object_get(bundle.incident, "culprits"), 0);
+	char *text;
+
+	json_object_set_new(bundle.incident, "summary", json_string(evil));
+	json_object_set_new(bundle.incident, "job", json_string(evil));
+	json_object_set_new(culprit, "reason", json_string(evil));
+	json_object_set_new(json_object_get(evidence, "proc"), "command", json_string(evil));
+	text = render(&bundle, &opts);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		cr_assert(*p >= 0x20 || *p == '\n', "control character %d", *p);
+		cr_assert(p[0] != 0xc2 || p[1] < 0x80 || p[1] > 0x9f, "C1 control character");
+	}
+	cr_assert_not_null(strstr(text, "x?[2J??31m?"));
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, long_sentences_keep_to_the_width)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .width = 40 };
+	json_t *culprit = json_array_get(json_object_get(bundle.incident, "culprits"), 0);
+	char reason[400] = "";
+	char *text, *save, *line;
+
+	for (int i = 0; i < 50; i++)
+		strcat(reason, "word ");
+	json_object_set_new(culprit, "reason", json_string(reason));
+	text = render(&bundle, &opts);
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strstr(line, "word"))
+			cr_assert_leq(strlen(line), 40);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+/* Removes or replaces every value of a document in turn: whatever is left must be survived. */
+static void mangle(json_t *node, json_t *const *substitutes, size_t n, json_t *incident,
+		   json_t *evidence)
+{
+	struct cw_bundle bundle = { .incident = incident, .evidence = evidence };
+	struct cw_render_opts opts = { .all_frames = true };
+	const char *key;
+	json_t *value;
+	void *next;
+	size_t i;
+
+	json_object_foreach_safe(node, next, key, value)
+	{
+		json_incref(value);
+		for (i = 0; i < n; i++) {
+			FILE *out = fopen("/dev/null", "w");
+			int r;
+
+			json_object_set(node, key, substitutes[i]);
+			r = cw_render_text(out, &bundle, &opts);
+			cr_assert(r == 0 || r == -EBADMSG, "%s: %d", key, r);
+			fclose(out);
+		}
+		json_object_set_new(node, key, value);
+		mangle(value, substitutes, n, incident, evidence);
+	}
+	json_array_foreach (node, i, value)
+		mangle(value, substitutes, n, incident, evidence);
+}
+
+Test(render_text, survives_any_value_of_a_wrong_type)
+{
+	struct cw_bundle bundle = sample();
+	json_t *substitutes[] = {
+		json_null(),      json_integer(-1),       json_string(""),
+		json_real(1e300), json_pack("[[],i]", 1), json_pack("{s:n}", "a"),
+	};
+
+	mangle(bundle.incident, substitutes, 6, bundle.incident, bundle.evidence);
+	for (size_t i = 0; i < json_array_size(bundle.evidence); i++)
+		mangle(json_array_get(bundle.evidence, i), substitutes, 6, bundle.incident,
+		       bundle.evidence);
+	for (size_t i = 0; i < 6; i++)
+		json_decref(substitutes[i]);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, an_incident_without_its_main_fields_is_refused)
+{
+	struct cw_bundle bundle = { .incident = json_object() };
+	struct cw_render_opts opts = { 0 };
+	FILE *out = fopen("/dev/null", "w");
+
+	cr_assert_eq(cw_render_text(out, &bundle, &opts), -EBADMSG);
+	fclose(out);
+	cw_bundle_fini(&bundle);
+}
