@@ -220,8 +220,9 @@ static json_t *led_job(const json_t *status)
 	json_t *job;
 	size_t i;
 
-	json_array_foreach(jobs, i, job) if (json_is_true(json_object_get(
-						     job, "led_here"))) return json_incref(job);
+	json_array_foreach (jobs, i, job)
+		if (json_is_true(json_object_get(job, "led_here")))
+			return json_incref(job);
 	return NULL;
 }
 

@@ -74,22 +74,21 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 		", %" JSON_INTEGER_FORMAT " processes watched (%" JSON_INTEGER_FORMAT
 		" connected)\n",
 		cw_json_int(agents, "processes", 0), cw_json_int(agents, "connected", 0));
-	json_array_foreach(json_object_get(status, "peers"), i, entry)
-	{
+	json_array_foreach (json_object_get(status, "peers"), i, entry) {
 		fputs("  peer ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "node", "?"));
 		fputs(": ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "state", "?"));
 		fputc('\n', out);
 	}
-	json_array_foreach(json_object_get(status, "notes"), i, entry)
-	{
+	json_array_foreach (json_object_get(status, "notes"), i, entry) {
 		fputs("  note: ", out);
 		cw_text_wrap(&t, 8, 8, json_is_string(entry) ? json_string_value(entry) : "?");
 	}
 	if (!json_array_size(jobs))
 		fputs("  no job here uses NCCL under the agent\n", out);
-	json_array_foreach(jobs, i, entry) put_job(&t, entry);
+	json_array_foreach (jobs, i, entry)
+		put_job(&t, entry);
 }
 
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
@@ -100,8 +99,7 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 
 	if (!json_array_size(list))
 		fputs("no incidents\n", out);
-	json_array_foreach(list, i, entry)
-	{
+	json_array_foreach (list, i, entry) {
 		cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(entry, "id", "?"));
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "time", "?"));
