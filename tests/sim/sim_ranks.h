@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rank processes for tests: forks N children that each run a function, and tells which of them
+ * finish. One thread; a test program that has not used the simulated driver itself.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "nccl.h"
+
+#define SIM_RANKS_MAX 16
+/* Long enough for a loaded machine: what has to happen in a test happens before. */
+#define SIM_RANKS_DEADLINE_MS 60000
+/* How long something that hangs is watched not finishing. */
+#define SIM_RANKS_HANG_MS 300
+
+struct sim_rank {
+	int rank;
+	int n;
+	ncclUniqueId id;
+	int arrived_fd;
+	void *arg;
+};
+
+/* Runs in a child. Returns the exit status. */
+typedef int (*sim_rank_fn)(struct sim_rank *self);
+
+struct sim_ranks {
+	int n;
+	pid_t pids[SIM_RANKS_MAX];
+	int pidfds[SIM_RANKS_MAX];
+	bool is_finished[SIM_RANKS_MAX];
+	int statuses[SIM_RANKS_MAX]; /* as from waitpid() */
+	int arrived_fd;
+};
+
+/* Makes a unique id and starts @n children. Returns 0 or -errno. */
+int sim_ranks_start(struct sim_ranks *ranks, int n, sim_rank_fn fn, void *arg);
+/* In a child: tells the parent that everything is enqueued. */
+void sim_rank_arrived(const struct sim_rank *self);
+/* Waits until all children have said so. Returns whether they did before the deadline. */
+bool sim_ranks_wait_arrived(struct sim_ranks *ranks);
+/*
+ * Waits until the children of @mask (bit r: rank r) have finished or @timeout_ms is over. Returns
+ * the mask of those of them that have finished.
+ */
+unsigned int sim_ranks_wait(struct sim_ranks *ranks, unsigned int mask, int timeout_ms);
+/* Exit status of a finished child; -1 if it was killed or has not finished. */
+int sim_ranks_exit_status(const struct sim_ranks *ranks, int rank);
+/* Kills and reaps what is left. */
+void sim_ranks_stop(struct sim_ranks *ranks);
+
+/* The device of a rank, as most test functions need it. */
+struct sim_rank_device {
+	void *stream;
+	ncclComm_t comm;
+};
+
+/* Makes a context current, a stream and the communicator of all ranks. Returns 0 or a line. */
+int sim_rank_open(const struct sim_rank *self, struct sim_rank_device *ret_dev);
