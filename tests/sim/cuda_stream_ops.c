@@ -95,17 +95,19 @@ CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr addr, cuuint64_t valu
 
 CUresult cuStreamSynchronize(CUstream handle)
 {
+	const struct sim_item nothing = { .kind = SIM_ITEM_SET32 };
 	struct CUstream_st *s;
 	CUresult r = stream_lock(handle, &s);
 
 	if (r != CUDA_SUCCESS)
 		return r;
+	/* For the default stream it counts as one more operation: it waits for blocking streams. */
 	if (s == s->ctx->legacy)
-		sim_ctx_drain(s->ctx);
-	else
+		r = sim_stream_submit(s, &nothing);
+	if (r == CUDA_SUCCESS)
 		sim_stream_wait(s, s->submitted);
 	pthread_mutex_unlock(&sim_lock);
-	return CUDA_SUCCESS;
+	return r;
 }
 
 CUresult cuStreamQuery(CUstream handle)
