@@ -410,8 +410,9 @@ static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_
 
 /* ---- rolling hashes: the same history? ---- */
 
-#define HASH_SLOTS 64 /* direct-mapped: members of a comm are rarely more than a few steps apart   \
-		       */
+#define HASH_SLOTS                                                                                 \
+	64 /* direct-mapped: members of a comm are rarely more than a few steps apart              \
+	    */
 
 static void note_hash(struct cw_snap_checkpoint *table, uint64_t seq, uint64_t hash,
 		      struct alignment *ret)

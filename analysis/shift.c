@@ -73,8 +73,11 @@ const char *shift_name(const struct cw_snap_member *usual, const struct cw_snap_
 	read_run(odd, seq, &b);
 	if (!a.n || !b.n)
 		return NULL;
-	/* One wrong call in its right place: what follows agrees. */
-	if (runs_match(&a, 1, &b, 1))
+	/* The others stand in the disputed call and have not shown what comes after it. */
+	if (a.n == 1 && predict_next(usual, seq, &a.sig[1]))
+		a.n = 2;
+	/* One wrong call in its right place: what follows agrees, or has not been seen. */
+	if (a.n == 1 || runs_match(&a, 1, &b, 1))
 		return NULL;
 	if (a.n >= 2 && b.n >= 2 && a.sig[0] == b.sig[1] && a.sig[1] == b.sig[0] &&
 	    (runs_match(&a, 2, &b, 2) || (a.n == 2 && b.n == 2)))
@@ -83,8 +86,5 @@ const char *shift_name(const struct cw_snap_member *usual, const struct cw_snap_
 		return "missing";
 	if (runs_match(&a, 0, &b, 1))
 		return "extra";
-	/* The others stand in the disputed call and have not shown what comes after it. */
-	if (a.n == 1 && predict_next(usual, seq, &a.sig[1]) && a.sig[1] == b.sig[0])
-		return "missing";
 	return NULL;
 }

@@ -98,6 +98,7 @@ struct cw_verdict {
 	int64_t waiting_since_ns; /* enter time of the oldest op anybody waits in; 0 = none */
 	int64_t last_progress_ns; /* newest movement on the comms concerned; 0 = unknown */
 	char summary[512];        /* one line for people */
+	void *owner;              /* private: the memory of all of the above */
 };
 
 /*

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/certainty.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Records that lost ops or were never read may hide what happened. */
+static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
+{
+	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
+}
+
+static uint32_t records_allow(const struct incident *inc)
+{
+	const struct cw_verdict *v = inc->v;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (!has_whole_record(inc->s->snap, v->culprits[i].rank))
+			return CW_CONFIDENCE_LIKELY;
+	for (uint32_t i = 0; i < v->n_chain; i++)
+		if (!has_whole_record(inc->s->snap, v->chain[i].rank))
+			return CW_CONFIDENCE_LIKELY;
+	return CW_CONFIDENCE_CERTAIN;
+}
+
+static uint32_t gate_allows(const struct incident *inc)
+{
+	const struct gate *gate;
+
+	if (inc->main->gate == CW_SNAP_NONE || inc->main->klass == CW_CLASS_MISMATCH)
+		return CW_CONFIDENCE_CERTAIN;
+	gate = &inc->s->g.gates[inc->main->gate];
+	if (gate->n_soft == gate->n_waiters)
+		return CW_CONFIDENCE_POSSIBLE;
+	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+}
+
+/* Members whose calls nobody has seen could turn a majority round. */
+static uint32_t mismatch_allows(const struct incident *inc)
+{
+	const struct alignment *al = &inc->s->alignments[inc->main->comm];
+	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
+	uint32_t placed = 0;
+
+	if (!al->is_proof)
+		return CW_CONFIDENCE_POSSIBLE;
+	for (uint32_t i = 0; i < al->n_sides; i++)
+		placed += al->sides[i].n_ranks;
+	if (al->majority == ALIGN_NO_SIDE)
+		return placed == nranks ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+	return al->sides[al->majority].n_ranks > nranks / 2 ? CW_CONFIDENCE_CERTAIN
+							    : CW_CONFIDENCE_LIKELY;
+}
+
+/* When most members are missing, the few inside may be the ones in the wrong place. */
+static uint32_t majority_allows(const struct incident *inc)
+{
+	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
+
+	if (strcmp(inc->main->detail, "inside_other_call") == 0)
+		return CW_CONFIDENCE_LIKELY;
+	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+}
+
+static uint32_t class_allows(const struct incident *inc)
+{
+	const struct finding *f = inc->main;
+
+	switch (f->klass) {
+	case CW_CLASS_PROCESS_DEAD:
+	case CW_CLASS_DEADLOCK:
+		return f->is_proof ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+	case CW_CLASS_MISMATCH:
+		return mismatch_allows(inc);
+	case CW_CLASS_NEVER_ENTERED:
+		return majority_allows(inc);
+	case CW_CLASS_IN_COLLECTIVE:
+		return inc->s->g.gates[f->gate].n_waiters == inc->s->snap->comms[f->comm].nranks
+			       ? CW_CONFIDENCE_CERTAIN
+			       : CW_CONFIDENCE_LIKELY;
+	case CW_CLASS_INIT_STUCK:
+		return inc->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
+	case CW_CLASS_UNKNOWN:
+		return CW_CONFIDENCE_POSSIBLE;
+	default:
+		return CW_CONFIDENCE_LIKELY;
+	}
+}
+
+void certainty_judge(struct incident *inc)
+{
+	uint32_t most = inc->v->n_alternatives ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+
+	most = lower(most, class_allows(inc));
+	most = lower(most, gate_allows(inc));
+	inc->v->confidence = lower(most, records_allow(inc));
+}
+
+/* ---- windows ---- */
+
+/* Some member's window could be fetched and has not been. */
+static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+		uint32_t node;
+
+		if (member->rank >= snap->n_ranks || member->window || member->window_ns ||
+		    !(member->known & CW_KNOWN_ENTERED))
+			continue;
+		node = snap->ranks[member->rank].node;
+		if (node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING)
+			return true;
+	}
+	return false;
+}
+
+int certainty_list_wanted(struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	bool *wanted = arena_new_array(&inc->s->arena, bool, snap->n_comms);
+	struct cw_verdict *v = inc->v;
+	uint32_t n = 0;
+
+	if (!wanted)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		wanted[c] = inc->s->alignments[c].histories_differ && !inc->s->alignments[c].seq;
+	if (v->comm != CW_SNAP_NONE)
+		wanted[v->comm] = true;
+	for (uint32_t i = 0; i < v->n_chain; i++)
+		wanted[v->chain[i].comm] = true;
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		wanted[c] = wanted[c] && lacks_windows(snap, c);
+		n += wanted[c];
+	}
+	v->wanted = arena_new_array(inc->arena, uint32_t, n);
+	if (!v->wanted)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		if (wanted[c])
+			v->wanted[v->n_wanted++] = c;
+	v->wants_windows = n > 0;
+	return 0;
+}

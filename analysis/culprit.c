@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ends of the waiting, and what is the matter at each.
+ *
+ * Following who waits for whom ends in one of four ways: at a rank that is missing somewhere and
+ * waits nowhere itself; at a gate at which everybody has come and which does not open; at a gate
+ * where the missing members are not visible; or nowhere, because the path is a cycle. To these come
+ * the comms whose members made different calls, whether or not anybody waits because of it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "analysis/position.h"
+#include "analysis/scene.h"
+#include "common/record_layout.h"
+
+/* Within this time several deaths are one event; a second one later does not explain the first. */
+#define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
+/* After this time every record of a dead rank has been read once more. */
+#define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
+/* Uncertainty of times that come from different hosts. */
+#define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
+
+uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == rank)
+			return m;
+	return CW_SNAP_NONE;
+}
+
+bool scene_is_ending(const struct scene *s)
+{
+	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended;
+}
+
+static void count_ended(struct scene *s)
+{
+	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &s->snap->ranks[i];
+
+		if (!cw_liveness_is_dead(r->liveness))
+			continue;
+		s->n_ended++;
+		if (!s->first_end_ns || r->ended_ns < s->first_end_ns)
+			s->first_end_ns = r->ended_ns;
+		if (r->ended_ns > s->last_end_ns)
+			s->last_end_ns = r->ended_ns;
+	}
+}
+
+/* ---- a rank that is missing and waits nowhere ---- */
+
+/* Of the gates that wait for the rank, the one that has waited longest. */
+static uint32_t oldest_gate(const struct scene *s, uint32_t rank)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t best = g->misses[g->miss_start[rank]];
+
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		const struct gate *a = &g->gates[g->misses[i]], *b = &g->gates[best];
+
+		/* A lower gate may have no waiters of its own left: its upper ones count. */
+		if (a->since_ns && (!b->since_ns || a->since_ns < b->since_ns))
+			best = g->misses[i];
+	}
+	return best;
+}
+
+static const char *how_it_ended(const struct cw_snap_rank *r)
+{
+	if (r->flags & CW_RANKF_OOM_KILLED)
+		return "oom_killed";
+	switch (r->liveness) {
+	case CW_LIVE_EXITED:
+		return "exited";
+	case CW_LIVE_KILLED:
+		return "killed";
+	default:
+		return "gone";
+	}
+}
+
+/* A second death within half a minute may be a shutdown: then time must tell. */
+static bool died_alone(const struct scene *s)
+{
+	return s->n_ended == 1 || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
+}
+
+/* Its record was read after its death, so nothing can have been added to it. */
+static bool record_is_final(const struct scene *s, const struct cw_snap_rank *r)
+{
+	return r->sampled_ns >= r->ended_ns || s->snap->now_ns - r->ended_ns > RECORD_SETTLED_NS;
+}
+
+/* It certainly had not completed what the gate waits for. */
+static bool had_not_completed(const struct scene *s, uint32_t rank, const struct gate *gate)
+{
+	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	const struct cw_snap_member *member;
+
+	if (m == CW_SNAP_NONE)
+		return false;
+	member = &s->snap->comms[gate->comm].members[m];
+	if (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT)
+		return member->known & CW_KNOWN_ENTERED;
+	if (member->known & CW_KNOWN_COMPLETED)
+		return member->coll_completed < gate->seq;
+	return (member->known & CW_KNOWN_ENTERED) && member->coll_entered < gate->seq;
+}
+
+static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+
+	if ((r->flags & CW_RANKF_SHUTDOWN) || scene_is_ending(s))
+		return false;
+	f->klass = CW_CLASS_PROCESS_DEAD;
+	f->detail = how_it_ended(r);
+	f->is_proof = died_alone(s) && record_is_final(s, r) &&
+		      had_not_completed(s, rank, &s->g.gates[f->gate]);
+	return true;
+}
+
+static bool left_comm(const struct scene *s, uint32_t rank, const struct gate *gate,
+		      const char **ret_how)
+{
+	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	uint32_t state =
+		m == CW_SNAP_NONE ? CW_COMM_READY : s->snap->comms[gate->comm].members[m].state;
+
+	*ret_how = state == CW_COMM_DESTROYED ? "destroyed" : "aborted";
+	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED;
+}
+
+static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *gate)
+{
+	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	struct position p;
+
+	if (m == CW_SNAP_NONE)
+		return false;
+	p = position_of(s->snap, &s->snap->comms[gate->comm].members[m]);
+	return (p.flags & POS_BEHIND) && (gate->kind == GATE_P2P || p.op->coll_seq == gate->seq);
+}
+
+static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	const struct gate *gate = &s->g.gates[f->gate];
+
+	f->klass = CW_CLASS_NEVER_ENTERED;
+	if (gate->kind == GATE_P2P)
+		f->klass = CW_CLASS_P2P_UNMATCHED;
+	else if (gate->kind == GATE_HOST || gate->kind == GATE_INIT)
+		f->klass = CW_CLASS_INIT_STUCK;
+	if (r->liveness == CW_LIVE_STOPPED) {
+		f->detail = "stopped";
+	} else if (r->liveness == CW_LIVE_TRACED) {
+		f->detail = "traced";
+	} else if (left_comm(s, rank, gate, &f->detail)) {
+		;
+	} else if (is_behind(s, rank, gate)) {
+		f->klass = CW_CLASS_DEVICE_STALLED;
+		f->detail = "";
+	} else if (r->host_call.kind != CW_OP_NONE) {
+		f->detail = "inside_other_call";
+	} else {
+		f->detail = "outside_nccl";
+	}
+}
+
+/* False: it is no culprit after all. */
+static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	uint32_t node_state =
+		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
+	const struct gate *gate;
+
+	f->gate = oldest_gate(s, rank);
+	gate = &s->g.gates[f->gate];
+	*f = (struct finding){ .node = rank,
+			       .rank = rank,
+			       .gate = f->gate,
+			       .comm = gate->comm,
+			       .seq = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT
+					      ? gate->seq
+					      : 0,
+			       .since_ns = gate->since_ns,
+			       .detail = "" };
+	if (cw_liveness_is_dead(r->liveness))
+		return classify_dead(s, rank, f);
+	if (r->flags & CW_RANKF_SHUTDOWN)
+		return false;
+	switch (node_state) {
+	case CW_NODE_UNREACHABLE:
+		f->klass = CW_CLASS_NODE_UNREACHABLE;
+		return true;
+	case CW_NODE_SILENT:
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "node_silent";
+		return true;
+	case CW_NODE_SAID_GOODBYE:
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "daemon_restarting";
+		return true;
+	default:
+		classify_alive(s, rank, f);
+		return true;
+	}
+}
+
+/* ---- a gate that stays shut although nobody visible is missing ---- */
+
+/* The one stopped rank among those inside: its proxy thread moves no data. */
+static uint32_t stopped_member(const struct scene *s, const struct gate *gate)
+{
+	for (uint32_t i = 0; i < gate->n_waiters; i++)
+		if (s->snap->ranks[gate->waiters[i]].liveness == CW_LIVE_STOPPED)
+			return gate->waiters[i];
+	return CW_SNAP_NONE;
+}
+
+static void classify_full_collective(const struct scene *s, const struct gate *gate,
+				     struct finding *f)
+{
+	uint32_t only = gate->n_waiters == 1 ? gate->waiters[0] : CW_SNAP_NONE;
+
+	if (gate->n_soft) {
+		/* Who says that all of them got there? Nobody: the class needs progress words. */
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "progress_unknown";
+	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
+		/* It waits for nobody in there, and others wait for it elsewhere. */
+		f->klass = CW_CLASS_NEVER_ENTERED;
+		f->detail = "inside_other_call";
+		f->rank = only;
+		f->gate = oldest_gate(s, only);
+		f->comm = s->g.gates[f->gate].comm;
+		f->seq = s->g.gates[f->gate].seq;
+		f->since_ns = s->g.gates[f->gate].since_ns;
+	} else {
+		f->klass = CW_CLASS_IN_COLLECTIVE;
+		f->rank = stopped_member(s, gate);
+		if (f->rank != CW_SNAP_NONE)
+			f->detail = "stopped";
+	}
+}
+
+static const char *host_call_detail(uint32_t op_kind)
+{
+	switch (op_kind) {
+	case CW_OP_COMM_INIT:
+		return "init";
+	case CW_OP_COMM_SPLIT:
+		return "split";
+	case CW_OP_COMM_SHRINK:
+		return "shrink";
+	case CW_OP_COMM_GROW:
+		return "grow";
+	case CW_OP_COMM_FINALIZE:
+	case CW_OP_COMM_DESTROY:
+		return "finalize";
+	default:
+		return "host_call";
+	}
+}
+
+static void classify_gate(const struct scene *s, uint32_t g, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[g];
+	bool collective = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT;
+
+	*f = (struct finding){ .node = waitgraph_gate_node(&s->g, g),
+			       .rank = CW_SNAP_NONE,
+			       .gate = g,
+			       .comm = gate->comm,
+			       .seq = collective ? gate->seq : 0,
+			       .since_ns = gate->since_ns,
+			       .detail = "" };
+	if (gate->kind == GATE_HOST || gate->kind == GATE_INIT) {
+		f->klass =
+			gate->op_kind == CW_OP_GROUP_END ? CW_CLASS_UNKNOWN : CW_CLASS_INIT_STUCK;
+		f->detail = host_call_detail(gate->op_kind);
+	} else if (gate->n_unseen) {
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "not_visible";
+	} else {
+		classify_full_collective(s, gate, f);
+	}
+}
+
+/* ---- cycles ---- */
+
+/*
+ * Snapshots are not taken everywhere at once. A cycle is real if there was an instant at which all
+ * its ranks were waiting: each since it last moved, each still when it was looked at.
+ */
+static bool waited_at_once(const struct scene *s, uint32_t component)
+{
+	const struct cw_snapshot *snap = s->snap;
+	int64_t latest_start = INT64_MIN, earliest_look = INT64_MAX;
+
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] != component)
+			continue;
+		if (gate->n_soft)
+			return false;
+		for (uint32_t m = 0; m < snap->comms[gate->comm].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[gate->comm].members[m];
+			int64_t look;
+
+			if (member->rank >= snap->n_ranks ||
+			    s->g.component[member->rank] != component)
+				continue;
+			look = snap->ranks[member->rank].sampled_ns;
+			if (look && look < earliest_look)
+				earliest_look = look;
+			if (member->progress_ns > latest_start)
+				latest_start = member->progress_ns;
+			if (member->pending && member->pending->enter_ns > latest_start)
+				latest_start = member->pending->enter_ns;
+		}
+	}
+	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
+}
+
+static void classify_cycle(const struct scene *s, uint32_t component, struct finding *f)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t at = CW_SNAP_NONE;
+
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		const struct gate *a = &g->gates[i];
+
+		if (g->component[waitgraph_gate_node(g, i)] != component)
+			continue;
+		if (at == CW_SNAP_NONE || (a->since_ns && (!g->gates[at].since_ns ||
+							   a->since_ns < g->gates[at].since_ns)))
+			at = i;
+	}
+	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
+			       .detail = "order",
+			       .is_proof = waited_at_once(s, component),
+			       .node = waitgraph_gate_node(g, at),
+			       .rank = CW_SNAP_NONE,
+			       .gate = at,
+			       .comm = g->gates[at].comm,
+			       .seq = g->gates[at].kind == GATE_P2P ? 0 : g->gates[at].seq,
+			       .since_ns = g->gates[at].since_ns };
+}
+
+/* ---- comms whose members made different calls ---- */
+
+/* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits there. */
+static uint32_t *oldest_gates(struct scene *s)
+{
+	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
+
+	if (!oldest)
+		return NULL;
+	for (uint32_t c = 0; c < s->snap->n_comms; c++)
+		oldest[c] = CW_SNAP_NONE;
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+		uint32_t *o = &oldest[gate->comm];
+
+		if (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT)
+			continue;
+		if (gate->seq < s->alignments[gate->comm].seq)
+			continue;
+		if (*o == CW_SNAP_NONE || gate->since_ns < s->g.gates[*o].since_ns)
+			*o = i;
+	}
+	return oldest;
+}
+
+static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gate,
+			      struct finding *f)
+{
+	const struct alignment *al = &s->alignments[comm];
+
+	*f = (struct finding){ .klass = CW_CLASS_MISMATCH,
+			       .detail = al->detail,
+			       .is_proof = al->is_proof,
+			       .node = CW_SNAP_NONE,
+			       .rank = CW_SNAP_NONE,
+			       .gate = gate,
+			       .comm = comm,
+			       .seq = al->seq,
+			       .since_ns = gate == CW_SNAP_NONE ? 0 : s->g.gates[gate].since_ns };
+}
+
+/* ---- all of them ---- */
+
+static bool is_stuck(const struct scene *s, const struct finding *f)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	if (f->klass == CW_CLASS_UNKNOWN || strcmp(f->detail, "traced") == 0)
+		return false;
+	if (f->rank == CW_SNAP_NONE || f->klass == CW_CLASS_PROCESS_DEAD ||
+	    f->klass == CW_CLASS_NODE_UNREACHABLE)
+		return true;
+	return snap->now_ns - snap->ranks[f->rank].headway_ns >= snap->thresholds.no_headway_ns;
+}
+
+static uint32_t tier_of(const struct scene *s, const struct finding *f)
+{
+	const struct cw_snapshot *snap = s->snap;
+	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= snap->thresholds.stall_min_ns;
+
+	if (f->is_proof)
+		return f->gate == CW_SNAP_NONE ? TIER_SILENT_PROOF : TIER_PROOF;
+	if (!is_old)
+		return TIER_FRESH;
+	return is_stuck(s, f) ? TIER_STUCK : TIER_OLD;
+}
+
+static void keep(struct scene *s, struct finding *f)
+{
+	f->tier = tier_of(s, f);
+	s->findings[s->n_findings++] = *f;
+}
+
+int culprit_find_all(struct scene *s)
+{
+	const struct waitgraph *g = &s->g;
+	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
+	uint32_t *oldest = oldest_gates(s);
+	struct finding f;
+
+	s->findings = arena_new_array(&s->arena, struct finding, most);
+	if (!s->findings || !oldest)
+		return -ENOMEM;
+	count_ended(s);
+	for (uint32_t c = 0; c < s->snap->n_comms; c++)
+		if (s->alignments[c].seq) {
+			classify_mismatch(s, c, oldest[c], &f);
+			keep(s, &f);
+		}
+	for (uint32_t k = 0; k < g->n_components; k++)
+		if (g->ranks_in[k] > 1) {
+			classify_cycle(s, k, &f);
+			keep(s, &f);
+		}
+	for (uint32_t r = 0; r < g->n_ranks; r++)
+		if (waitgraph_is_missing(g, r) && !waitgraph_waits(g, r) && classify_rank(s, r, &f))
+			keep(s, &f);
+	for (uint32_t i = 0; i < g->n_gates; i++)
+		if (g->gates[i].n_waiters && !g->gates[i].n_missing_all) {
+			classify_gate(s, i, &f);
+			keep(s, &f);
+		}
+	return 0;
+}

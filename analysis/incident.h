@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From one finding to a whole verdict: everybody it concerns, in which role, and how sure that is.
+ * Texts are explain.h's.
+ */
+#pragma once
+
+#include "analysis/arena.h"
+#include "analysis/scene.h"
+#include "analysis/verdict.h"
+
+/* A verdict under construction; its arrays come from `arena`. */
+struct incident {
+	struct scene *s;
+	const struct finding *main;
+	struct arena *arena;
+	struct cw_verdict *v;
+	/* Other findings whose victims are partly the same; the main one is not among them. */
+	const struct finding **related;
+	uint32_t n_related;
+};
+
+/* Fills everything of inc->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */
+int incident_describe(struct incident *inc);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine works on between the snapshot and the verdict: the histories of all comms, the
+ * wait-for graph, and the ends of its paths, each with what seems to be the matter there.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/align.h"
+#include "analysis/arena.h"
+#include "analysis/verdict.h"
+#include "analysis/waitgraph.h"
+
+/* How much a finding deserves attention, before age decides. */
+enum finding_tier {
+	TIER_FRESH,        /* waiting, not for long: what every healthy job looks like */
+	TIER_OLD,          /* pending for longer than a stall, but the culprit makes headway */
+	TIER_SILENT_PROOF, /* proven wrong, though nobody waits because of it */
+	TIER_STUCK,        /* pending for longer than a stall, and nothing moves */
+	TIER_PROOF,        /* proven, and somebody waits because of it */
+};
+
+/* The matter at one end of the waiting. */
+struct finding {
+	uint32_t klass;     /* enum cw_class */
+	const char *detail; /* static */
+	bool is_proof;
+	uint32_t tier;    /* enum finding_tier */
+	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
+	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
+	uint32_t gate;    /* where it is waited for; CW_SNAP_NONE = nobody waits */
+	uint32_t comm;    /* where; CW_SNAP_NONE = nowhere in particular */
+	uint64_t seq;     /* coll_seq, 0 where it has none */
+	int64_t since_ns; /* the oldest wait for it; 0 = unknown */
+};
+
+struct scene {
+	const struct cw_snapshot *snap;
+	struct arena arena;
+	struct waitgraph g;
+	struct upstream up;
+	struct alignment *alignments; /* per comm */
+	struct finding *findings;
+	uint32_t n_findings;
+	uint32_t n_ended; /* ranks that ended, other than in an orderly stop */
+	int64_t first_end_ns, last_end_ns;
+};
+
+/* culprit.c: fills findings. Returns 0 or -ENOMEM. */
+int culprit_find_all(struct scene *s);
+
+/* Position of `rank` in the comm; CW_SNAP_NONE = not a member. O(members). */
+uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank);
+
+/* Enough ranks have ended that the job is being taken down. */
+bool scene_is_ending(const struct scene *s);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends and receives wait for their counterparts, which are known by counting: the n-th send from a
+ * to b meets the n-th receive b posts for a, whatever else either does (NCCL matches in FIFO order
+ * per source and destination).
+ *
+ * A counterpart that was posted behind an op that has not completed does not help: the peer then
+ * counts as missing too, and its own gate says why. That is how a ring of blocking sends becomes a
+ * cycle although every send has its receive.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/waitgraph_private.h"
+
+enum counterpart { THERE, MISSING, NOT_VISIBLE };
+
+static int compare_peer(const void *key, const void *entry)
+{
+	uint32_t peer = *(const uint32_t *)key;
+	const struct cw_snap_p2p *e = entry;
+
+	return peer < e->peer ? -1 : peer > e->peer;
+}
+
+static const struct cw_snap_p2p *find_peer(const struct cw_snap_member *m, uint32_t peer)
+{
+	return m->n_p2p ? bsearch(&peer, m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peer) : NULL;
+}
+
+/* The n-th op of `kind` to or from `peer`, where the member's ops at hand include it. */
+static const struct cw_op *find_op(const struct cw_snap_member *m, unsigned kind, uint32_t peer,
+				   uint64_t n)
+{
+	for (uint32_t i = m->n_window; i-- > 0;) {
+		const struct cw_op *op = &m->window[i];
+
+		if (op->kind == kind && op->peer == (int32_t)peer && op->p2p_seq == n)
+			return op;
+	}
+	if (m->pending && m->pending->kind == kind && m->pending->peer == (int32_t)peer &&
+	    m->pending->p2p_seq == n)
+		return m->pending;
+	return NULL;
+}
+
+static bool same_launch(const struct cw_op *a, const struct cw_op *b)
+{
+	return a->op_index == b->op_index || ((a->flags & b->flags & CW_OPF_GROUPED) &&
+					      a->group_id && a->group_id == b->group_id);
+}
+
+/* The peer has posted the counterpart; has its device come to it? */
+static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned kind, uint32_t me,
+			       uint64_t n)
+{
+	const struct cw_snap_member *m = &b->c->members[peer];
+	const struct cw_op *op = find_op(m, kind, me, n);
+
+	if (b->positions[peer].flags & POS_DEAD)
+		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
+	if (!op || op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED)
+		return THERE;
+	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
+		return MISSING;
+	/* Not tracked: the oldest op that has not returned stands in its way, unless it is it. */
+	if (m->pending && m->pending->op_index < op->op_index && !same_launch(m->pending, op))
+		return MISSING;
+	return THERE;
+}
+
+/* The n-th send (or receive) of member `me` to (from) `peer`: is the other half there? */
+static enum counterpart find_counterpart(const struct builder *b, uint32_t me, unsigned kind,
+					 uint32_t peer, uint64_t n)
+{
+	const struct cw_snap_member *m = &b->c->members[peer];
+	unsigned other = kind == CW_OP_SEND ? CW_OP_RECV : CW_OP_SEND;
+	const struct cw_snap_p2p *e;
+	uint64_t count;
+
+	if (!(b->positions[peer].flags & (POS_SEEN | POS_DEAD)))
+		return NOT_VISIBLE;
+	if (!(m->known & CW_KNOWN_P2P)) {
+		if (b->positions[peer].flags & POS_DEAD)
+			return MISSING;
+		return find_op(m, other, me, n) ? posted(b, peer, other, me, n) : NOT_VISIBLE;
+	}
+	e = find_peer(m, me);
+	count = !e ? 0 : other == CW_OP_SEND ? e->sends : e->recvs;
+	return count < n ? MISSING : posted(b, peer, other, me, n);
+}
+
+static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
+			     const struct cw_op *op)
+{
+	uint32_t rank, peer = (uint32_t)op->peer;
+
+	if (op->peer < 0 || peer >= b->c->nranks || peer == me)
+		return;
+	switch (find_counterpart(b, me, op->kind, peer, op->p2p_seq)) {
+	case THERE:
+		return;
+	case NOT_VISIBLE:
+		gate->n_unseen++;
+		return;
+	case MISSING:
+		break;
+	}
+	rank = b->c->members[peer].rank;
+	for (uint32_t i = 0; i < gate->n_missing; i++)
+		if (gate->missing[i] == rank)
+			return;
+	gate->missing[gate->n_missing++] = rank;
+}
+
+/* All ops launched together with `pending` that have not completed. */
+static int add_gate(struct builder *b, uint32_t me)
+{
+	const struct cw_snap_member *m = &b->c->members[me];
+	const struct cw_op *pending = b->positions[me].op;
+	struct gate *gate = builder_add_gate(b, GATE_P2P, pending->p2p_seq, pending->kind);
+
+	if (!gate)
+		return -ENOMEM;
+	gate->missing = arena_new_array(b->arena, uint32_t, (size_t)m->n_window + 1);
+	if (!gate->missing)
+		return -ENOMEM;
+	note_counterpart(b, gate, me, pending);
+	for (uint32_t i = 0; i < m->n_window; i++) {
+		const struct cw_op *op = &m->window[i];
+
+		if (cw_op_is_p2p(op->kind) && op->progress != CW_PROGRESS_COMPLETED &&
+		    op->op_index != pending->op_index && same_launch(op, pending))
+			note_counterpart(b, gate, me, op);
+	}
+	gate->n_missing_all = gate->n_missing;
+	builder_note_waiter(b, gate, me);
+	return 0;
+}
+
+int waitgraph_add_p2p(struct builder *b)
+{
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct position *p = &b->positions[m];
+
+		if (!(p->flags & POS_WAITS) || (p->flags & POS_INIT) || !p->op ||
+		    !cw_op_is_p2p(p->op->kind))
+			continue;
+		if (add_gate(b, m) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
