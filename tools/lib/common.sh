@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# Shared by tools/demo and tools/test: packages and builds. Sourced, with $root set.
+# shellcheck disable=SC2154 # root
+
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# Packages of the list for the given purposes ("build test") that are not installed.
+missing_packages() {
+	for purpose in "$@"; do
+		sed -n "s/^\([^# ][^ ]*\) *$purpose .*/\1/p" "$root/tools/packages"
+	done | while read -r package; do
+		dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null |
+			grep -qx installed || printf '%s\n' "$package"
+	done
+}
+
+explain_packages() {
+	for package in "$@"; do
+		sed -n "s/^\($package\) *[a-z]* *\(.*\)/  \1: \2/p" "$root/tools/packages" >&2
+	done
+}
+
+# ensure_packages YES PURPOSE…: installs what is missing; asks unless YES is 1 or CI is set.
+ensure_packages() {
+	yes=$1
+	shift
+	if ! command -v dpkg-query >/dev/null; then
+		printf 'This is not Debian; the build needs what these packages contain:\n' >&2
+		sed -n 's/^\([^# ][^ ]*\) *build *\(.*\)/  \1: \2/p' "$root/tools/packages" >&2
+		command -v meson >/dev/null || die "meson is not here"
+		return 0
+	fi
+	missing=$(missing_packages "$@" | tr '\n' ' ')
+	[ -n "$missing" ] || return 0
+	printf 'Debian packages that are missing:\n' >&2
+	# shellcheck disable=SC2086 # a list of names
+	explain_packages $missing
+	[ "$(id -u)" = 0 ] || die "install them as root: apt-get install ${missing% }"
+	if [ "$yes" != 1 ] && [ "${CI:-}" != true ]; then
+		[ -t 0 ] || die "not a terminal: give --yes to install them"
+		printf 'Install them now? [y/N] ' >&2
+		read -r answer
+		case $answer in [yY]*) ;; *) die "nothing was installed" ;; esac
+	fi
+	# An old package list names files that are gone: refresh it once.
+	# shellcheck disable=SC2086
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >&2 ||
+		{ apt-get update -q >&2 &&
+			DEBIAN_FRONTEND=noninteractive \
+				apt-get install -y -q --no-install-recommends $missing >&2; } ||
+		die "apt-get could not install them"
+}
+
+# build DIRECTORY MESON-OPTION…: configures when it is new, builds; quiet unless it fails.
+build() {
+	dir=$1
+	shift
+	log=$(mktemp)
+	if [ ! -f "$dir/build.ninja" ]; then
+		printf 'configuring %s\n' "${dir#"$root"/}" >&2
+		meson setup "$dir" "$root" "$@" >"$log" 2>&1 || {
+			cat "$log" >&2
+			rm -rf "$dir" "$log"
+			die "meson could not configure the build"
+		}
+	fi
+	ninja -C "$dir" -n 2>/dev/null | grep -q 'no work to do' ||
+		printf 'building %s\n' "${dir#"$root"/}" >&2
+	ninja -C "$dir" >"$log" 2>&1 || {
+		tail -n 60 "$log" >&2
+		rm -f "$log"
+		die "the build failed"
+	}
+	rm -f "$log"
+}

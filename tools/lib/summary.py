@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads meson's testlog.json and prints what was skipped and why, what failed, and, last, the one
+line "N passed, N failed". Subtests (TAP) count one by one.
+
+usage: summary.py TESTLOG.json…
+"""
+
+import json
+import re
+import sys
+
+TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*([^#]*)(#\s*(\w+)\s*(.*))?$")
+GOOD = {"OK", "EXPECTEDFAIL"}
+
+
+def subtests(stdout):
+    """(name, outcome, reason) of each TAP line; outcome is passed, failed or skipped."""
+    for line in stdout.splitlines():
+        match = TAP_LINE.match(line)
+        if not match:
+            continue
+        failed, name, _, directive, reason = match.groups()
+        if (directive or "").upper().startswith("SKIP"):
+            yield name.strip(), "skipped", reason
+        else:
+            yield name.strip(), "failed" if failed else "passed", ""
+
+
+def outcomes(test):
+    """The same for one entry of the log, with or without TAP."""
+    found = list(subtests(test.get("stdout") or ""))
+    name, result = test["name"], test["result"]
+    if result == "SKIP" and not found:
+        words = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()
+        return [(name, "skipped", words[-1] if words else "no reason given")]
+    if not found:
+        return [(name, "passed" if result in GOOD else "failed", result.lower())]
+    if result not in GOOD | {"SKIP"} and not any(o == "failed" for _, o, _ in found):
+        found.append((f"{name} (the program itself)", "failed", result.lower()))
+    return [(f"{name}: {sub}", outcome, reason) for sub, outcome, reason in found]
+
+
+def main():
+    totals = {"passed": 0, "failed": 0, "skipped": 0}
+    for path in sys.argv[1:]:
+        with open(path, encoding="utf-8") as log:
+            for line in log:
+                for name, outcome, reason in outcomes(json.loads(line)):
+                    totals[outcome] += 1
+                    if outcome != "passed":
+                        print(f"{outcome}: {name}" + (f" ({reason})" if reason else ""))
+    if totals["passed"] + totals["failed"] == 0:
+        print("failed: no test ran")
+        totals["failed"] = 1
+    print(f"{totals['passed']} passed, {totals['failed']} failed")
+    return 1 if totals["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
