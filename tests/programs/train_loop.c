@@ -114,21 +114,19 @@ static bool fault_strikes(const struct trainer *t, long step, const char *kind)
 	return strcmp(arg_fault, kind) == 0 && t->rank == arg_fault_rank && step == arg_fault_step;
 }
 
-/* Says that the fault strikes now. */
+/* Says that the fault strikes now: first with the time in a file, then in words. */
 static void announce_fault(const struct trainer *t, long step)
 {
 	struct timespec ts;
 	char text[32];
 	int n;
 
-	fprintf(stderr, "fault: rank %d step %ld %s\n", t->rank, step, arg_fault);
-	if (!arg_fault_file)
-		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	n = snprintf(text, sizeof(text), "%lld\n",
 		     (long long)ts.tv_sec * 1000000000LL + ts.tv_nsec);
-	if (train_file_put(arg_fault_file, text, (size_t)n) < 0)
+	if (arg_fault_file && train_file_put(arg_fault_file, text, (size_t)n) < 0)
 		die("cannot write %s", arg_fault_file);
+	fprintf(stderr, "fault: rank %d step %ld %s\n", t->rank, step, arg_fault);
 }
 
 /* ---- a step ---- */

@@ -179,11 +179,11 @@ class Fault:
         return self.kind == kind and self.step == step
 
     def announce(self, step):
-        print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
         if self.file:
             with open(self.file + ".tmp", "w", encoding="ascii") as f:
                 f.write(f"{time.monotonic_ns()}\n")
             os.rename(self.file + ".tmp", self.file)
+        print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
 
 
 def sample_of(step, dp_rank):
