@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Short-lived children for work that can hang or crash: a function runs in a fork that has lost all
+ * descriptors but its output pipe, and what it writes comes back, up to a limit, before a deadline.
+ *
+ * A child that does not end is killed; one that does not even die (uninterruptible sleep on a dead
+ * file system) is abandoned: its caller gets the result, the pool reaps it whenever it goes.
+ *
+ * Loop thread only; nothing blocks but cw_children_free().
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+struct cw_children;
+struct cw_child;
+
+enum cw_child_end {
+	CW_CHILD_EXITED,    /* status 0 */
+	CW_CHILD_CRASHED,   /* a signal or another status */
+	CW_CHILD_TIMED_OUT, /* killed at its deadline */
+	CW_CHILD_OVERFLOW,  /* killed for writing more than max_output */
+	CW_CHILD_ABANDONED, /* killed, and did not die */
+};
+
+/* Runs in the child. Its return value is the exit status. out_fd is blocking. */
+typedef int (*cw_child_main_fn)(int out_fd, const void *arg);
+
+/* output: what it wrote, whatever the end; borrowed until the callback returns. */
+typedef void (*cw_child_done_fn)(enum cw_child_end end, const char *output, size_t len, void *user);
+
+struct cw_child_config {
+	cw_child_main_fn main;
+	const void *arg; /* borrowed until cw_child_start() returns: the child has its own copy */
+	uint32_t deadline_ms;
+	size_t max_output;
+	cw_child_done_fn fn;
+	void *user;
+};
+
+int cw_children_new(struct event_base *base, struct cw_children **ret);
+/* Kills and reaps all; waits at most 200 ms for them. No callbacks. Takes NULL; returns NULL. */
+struct cw_children *cw_children_free(struct cw_children *pool);
+
+/* 0 or -errno. The callback comes once, from the loop; *ret_child is valid until then. */
+int cw_child_start(struct cw_children *pool, const struct cw_child_config *config,
+		   struct cw_child **ret_child);
+/* Kills it; no callback comes. */
+void cw_child_cancel(struct cw_child *child);
+
+/* Abandoned children that still exist. */
+uint32_t cw_children_abandoned(const struct cw_children *pool);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What could go wrong while a thread is held, and what ends it:
+ *
+ *	the taker crashes or is killed		the kernel detaches, the thread runs on
+ *	copying blocks (the stack lies on a	SIGALRM, whose default action ends the taker
+ *	userfaultfd or FUSE page)
+ *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
+ *	D state in between)			is cancelled with the attachment
+ *	a signal arrives instead of our stop	it is passed on with PTRACE_DETACH
+ *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; it is never
+ *interrupted, and goes back to its group stop
+ *
+ * A few system calls return EINTR after any stop, with or without a handler (signal(7)): epoll_wait
+ * and the like. Not every program expects that, so a thread in one of them is not held at all; its
+ * stack is copied as it sleeps, with pc and sp from /proc.
+ */
+#include "daemon/stack_take.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/procfs.h"
+#include "daemon/stack_confine.h"
+
+#define PAGE 4096u
+/* Held longer than this, a thread is let go whatever is missing; usual are 0.1 ms. */
+#define HOLD_LIMIT_MS 250u
+/* A running thread stops at its next interrupt or return to user space: microseconds. */
+#define STOP_LIMIT_NS (100 * CW_NS_PER_MS)
+#define MAX_TAKERS 4u
+/* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
+#define RED_ZONE 128u
+/* The prefix of the agent's thread names. */
+#define AGENT_THREAD "collwatch"
+
+/* Calls that fail with EINTR after a stop, signal(7). */
+static const long not_restarted[] = {
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#endif
+	SYS_epoll_pwait,
+#ifdef SYS_epoll_pwait2
+	SYS_epoll_pwait2,
+#endif
+	SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_msgrcv, SYS_msgsnd, SYS_io_getevents,
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail */
+	return ts.tv_sec * CW_NS_PER_S + ts.tv_nsec;
+}
+
+int cw_stack_copy_new(pid_t pid, struct cw_stack_copy **ret)
+{
+	pid_t tids[CW_STACK_MAX_THREADS];
+	struct cw_stack_copy *copy;
+	unsigned total = 0;
+	int n;
+
+	n = cw_procfs_threads(pid, tids, CW_STACK_MAX_THREADS, &total);
+	if (n < 0)
+		return n;
+	copy = mmap(NULL, sizeof(*copy), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (copy == MAP_FAILED)
+		return -errno;
+	copy->pid = pid;
+	copy->n_threads = (uint32_t)n;
+	copy->n_total = total;
+	for (int i = 0; i < n; i++)
+		copy->threads[i].tid = tids[i];
+	*ret = copy;
+	return 0;
+}
+
+/* Page by page: the copy ends at the first one that is not there, the stack's end. */
+static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+{
+	struct iovec remote[CW_STACK_MAX_BYTES / PAGE + 1];
+	struct iovec local = { buf, CW_STACK_MAX_BYTES };
+	uint64_t at = t->sp > RED_ZONE ? t->sp - RED_ZONE : 0;
+	size_t left = CW_STACK_MAX_BYTES;
+	unsigned n = 0;
+	ssize_t got;
+
+	t->stack_start = at;
+	while (left > 0 && at < UINT64_MAX - PAGE) {
+		size_t len = PAGE - at % PAGE;
+
+		if (len > left)
+			len = left;
+		/* An address of another process: never dereferenced here. */
+		remote[n].iov_base = (void *)(uintptr_t)at;
+		remote[n++].iov_len = len;
+		at += len;
+		left -= len;
+	}
+	got = process_vm_readv(copy->pid, &local, 1, remote, n, 0);
+	t->stack_len = got > 0 ? (uint32_t)got : 0;
+}
+
+static int copy_registers(struct cw_stack_thread *t)
+{
+#if defined(__x86_64__)
+	struct user_regs_struct u;
+#elif defined(__aarch64__)
+	struct user_regs_struct u; /* regs[31], sp, pc, pstate */
+#else
+#error "which registers does this machine have?"
+#endif
+	struct iovec iov = { &u, sizeof(u) };
+
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) < 0)
+		return -errno;
+	if (iov.iov_len != sizeof(u))
+		return -ENOTSUP; /* a 32-bit process */
+#if defined(__x86_64__)
+	const uint64_t regs[] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp,
+				  u.r8,  u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15 };
+
+	memcpy(t->regs, regs, sizeof(regs));
+	t->sp = u.rsp;
+	t->pc = u.rip;
+#else
+	memcpy(t->regs, u.regs, sizeof(u.regs));
+	t->regs[31] = u.sp;
+	t->sp = u.sp;
+	t->pc = u.pc;
+#endif
+	return 0;
+}
+
+/*
+ * Waits for the thread's stop. 0 with the signal to hand on when letting go (0 = none), -ETIMEDOUT,
+ * -ESRCH (it ended).
+ */
+static int wait_for_stop(pid_t tid, int *ret_signal)
+{
+	int64_t deadline = now_ns() + STOP_LIMIT_NS;
+	sigset_t chld;
+	int status;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	for (;;) {
+		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
+		int64_t left = deadline - now_ns();
+		struct timespec ts = { 0, left > 0 ? left : 0 };
+
+		if (r < 0 || (r > 0 && !WIFSTOPPED(status)))
+			return -ESRCH;
+		if (r > 0) {
+			/* With an event it is our stop or a group stop; without, a signal's. */
+			*ret_signal = status >> 16 ? 0 : WSTOPSIG(status);
+			return 0;
+		}
+		if (left <= 0)
+			return -ETIMEDOUT;
+		(void)sigtimedwait(&chld, NULL,
+				   &ts); /* blocked by cw_stack_take(); waitpid() tells */
+	}
+}
+
+static int arm_alarm(uint32_t ms)
+{
+	struct itimerval it = { .it_value = { ms / 1000, (suseconds_t)(ms % 1000 * 1000) } };
+
+	return setitimer(ITIMER_REAL, &it, NULL) < 0 ? -errno : 0;
+}
+
+static uint8_t seize_failed(int error)
+{
+	if (error == ESRCH)
+		return CW_STACK_GONE;
+	return error == EPERM || error == EACCES ? CW_STACK_NOT_ALLOWED : CW_STACK_FAILED;
+}
+
+static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+{
+	int64_t start_ns = now_ns();
+	int sig = 0, r;
+
+	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
+		t->error = errno;
+		t->result = seize_failed(errno);
+		return 0;
+	}
+	/* A stopped thread shows itself to its new tracer without being interrupted. */
+	if (t->state != 'T' && ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0)
+		r = -errno;
+	else
+		r = wait_for_stop(t->tid, &sig);
+	if (r == -ETIMEDOUT) {
+		t->result = CW_STACK_NOT_STOPPED;
+		return r;
+	}
+	if (r == 0)
+		r = copy_registers(t);
+	if (r == 0)
+		copy_stack(copy, t, buf);
+	/* Fails only when the thread has ended meanwhile. */
+	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
+	t->held_ns = now_ns() - start_ns;
+	t->error = -r;
+	t->result = r == 0 ? CW_STACK_TAKEN : r == -ESRCH ? CW_STACK_GONE : CW_STACK_FAILED;
+	return 0;
+}
+
+static bool is_restarted(int64_t number)
+{
+	for (size_t i = 0; i < sizeof(not_restarted) / sizeof(not_restarted[0]); i++) {
+		if (number == not_restarted[i])
+			return false;
+	}
+	return true;
+}
+
+static int read_syscall(struct cw_stack_copy *copy, pid_t tid, struct cw_procfs_syscall *ret)
+{
+	char text[256];
+	ssize_t n = cw_procfs_read_task(copy->pid, tid, "syscall", text, sizeof(text));
+
+	return n < 0 ? (int)n : cw_procfs_parse_syscall(text, ret);
+}
+
+/* True when the thread sleeps in a call that may not be interrupted: then it was copied as it is.
+ */
+static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+{
+	struct cw_procfs_syscall before, after;
+
+	if (read_syscall(copy, t->tid, &before) != 0 || is_restarted(before.number))
+		return false;
+	t->sp = before.sp;
+	t->pc = before.pc;
+	copy_stack(copy, t, buf);
+	/* Another sp or pc now: it ran while we copied, and the copy may be torn. */
+	if (read_syscall(copy, t->tid, &after) != 0 || after.sp != before.sp ||
+	    after.pc != before.pc) {
+		t->result = CW_STACK_NOT_STOPPED;
+		return true;
+	}
+	t->result = t->stack_len ? CW_STACK_PEEKED : CW_STACK_NOT_ALLOWED;
+	return true;
+}
+
+static int take_thread(struct cw_stack_copy *copy, uint32_t i)
+{
+	struct cw_stack_thread *t = &copy->threads[i];
+	struct cw_procfs_stat st;
+
+	if (cw_procfs_stat(copy->pid, t->tid, &st) < 0) {
+		t->result = CW_STACK_GONE;
+		return 0;
+	}
+	memcpy(t->name, st.name, sizeof(t->name));
+	t->state = st.state;
+	if (st.state == 'D')
+		t->result = CW_STACK_UNINTERRUPTIBLE;
+	else if (st.state == 'Z' || st.state == 'X')
+		t->result = CW_STACK_GONE;
+	else if (st.state == 't')
+		t->result = CW_STACK_TRACED;
+	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
+		t->result = CW_STACK_OURS;
+	else if (!take_asleep(copy, t, copy->stacks[i]))
+		return take_held(copy, t, copy->stacks[i]);
+	return 0;
+}
+
+int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms)
+{
+	sigset_t chld;
+	int r = 0;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &chld, NULL) < 0)
+		return -errno;
+	while (r == 0 && copy->next < copy->n_threads) {
+		uint32_t i = copy->next++;
+
+		r = arm_alarm(limit_ms);
+		if (r == 0)
+			r = take_thread(copy, i);
+	}
+	(void)arm_alarm(0); /* cannot fail */
+	return r;
+}
+
+static int run_taker(struct cw_stack_copy *copy)
+{
+	cw_stack_confine_taker();
+	return cw_stack_take(copy, HOLD_LIMIT_MS) == 0 ? 0 : 1;
+}
+
+int cw_stack_take_all(struct cw_stack_copy *copy)
+{
+	for (unsigned n = 0; n < MAX_TAKERS && copy->next < copy->n_threads; n++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid < 0)
+			return -errno;
+		if (pid == 0)
+			_exit(run_taker(copy));
+		if (waitpid(pid, &status, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}

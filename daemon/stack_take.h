@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes registers and stacks out of a live process without being able to hurt it: each thread is
+ * held (PTRACE_SEIZE, PTRACE_INTERRUPT) only while its registers and at most 256 KiB of stack are
+ * copied. Whoever kills the taker at any moment only makes the kernel let the thread go: a seized
+ * thread is detached with its tracer's end, and one that was stopped before stays stopped.
+ *
+ * The taker is a process of its own (a tracer's duties end for sure only with the tracer) and
+ * writes into memory it shares with its parent.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The main thread comes first; the rest of a rank's threads are mostly alike. */
+#define CW_STACK_MAX_THREADS 64u
+#define CW_STACK_MAX_BYTES (256u << 10)
+/* DWARF numbers: x86-64 has 17 (0-15, return address), aarch64 32 (x0-x30, sp). */
+#define CW_STACK_MAX_REGS 32u
+
+enum cw_stack_result {
+	CW_STACK_PENDING = 0, /* not looked at, or the taker died over it */
+	CW_STACK_TAKEN,
+	CW_STACK_PEEKED,          /* not held: stack pointer and pc alone are known */
+	CW_STACK_UNINTERRUPTIBLE, /* state D: left alone */
+	CW_STACK_OURS,            /* a thread of the agent */
+	CW_STACK_GONE,
+	CW_STACK_TRACED,      /* somebody else holds it */
+	CW_STACK_NOT_ALLOWED, /* no right to trace */
+	CW_STACK_NOT_STOPPED, /* it did not stop in time */
+	CW_STACK_FAILED,
+};
+
+struct cw_stack_thread {
+	pid_t tid;
+	char name[64];
+	char state;
+	uint8_t result; /* enum cw_stack_result */
+	int error;      /* errno of CW_STACK_FAILED */
+	int64_t held_ns;
+	uint64_t pc, sp;
+	uint64_t regs[CW_STACK_MAX_REGS]; /* of CW_STACK_TAKEN, by DWARF number */
+	uint64_t stack_start;             /* address of the first copied byte */
+	uint32_t stack_len;
+};
+
+/* Shared between taker and parent; the taker is trusted code over untrusted bytes. */
+struct cw_stack_copy {
+	pid_t pid;
+	uint32_t n_threads, n_total;
+	uint32_t next; /* the thread to take next: past the one being taken */
+	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
+	uint8_t stacks[CW_STACK_MAX_THREADS][CW_STACK_MAX_BYTES];
+};
+
+/*
+ * Maps a copy (shared, anonymous, pages on demand) and lists the threads. 0 or -errno. Released
+ * with the process that called it.
+ */
+int cw_stack_copy_new(pid_t pid, struct cw_stack_copy **ret);
+
+/*
+ * Forks takers until all threads are dealt with, at most a few when they die or give up half way.
+ * Blocks, for the time limits inside at most about 2 s.
+ */
+int cw_stack_take_all(struct cw_stack_copy *copy);
+
+/*
+ * The taker's work, for the process it is to be done in: from copy->next on. Returns 0 when
+ * through, or -ETIMEDOUT: a thread did not stop and this process must end to let it go. Each thread
+ * must be done within limit_ms, or SIGALRM ends the process.
+ */
+int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms);
