@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/procfacts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "daemon/evidence_text.h"
+#include "daemon/procfs.h"
+
+#define MAX_COMMAND_BYTES 256u
+#define MAX_CGROUP_BYTES 256u
+#define MAX_NAME_BYTES 64u
+
+static json_t *text_or_null(const char *text, size_t max)
+{
+	return text ? cw_evidence_text(text, strlen(text), max) : json_null();
+}
+
+static double cpu_seconds(const struct cw_procfs_stat *st)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	return hz > 0 ? (double)(st->user_ticks + st->system_ticks) / (double)hz : 0;
+}
+
+static json_t *state_text(char state)
+{
+	return json_stringn(&state, 1);
+}
+
+/* "read", "futex"; "syscall-N" for numbers libseccomp does not know; NULL = in none, or unknown. */
+static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
+{
+	char text[256], number[32];
+	struct cw_procfs_syscall sc;
+	ssize_t n = cw_procfs_read_task(pid, tid, "syscall", text, sizeof(text));
+	char *name;
+	json_t *json;
+
+	if (n < 0)
+		*is_partial = true;
+	if (n < 0 || cw_procfs_parse_syscall(text, &sc) != 0 || sc.number < 0)
+		return json_null();
+	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)sc.number);
+	(void)snprintf(number, sizeof(number), "syscall-%" PRId64, sc.number);
+	json = text_or_null(name ? name : number, MAX_NAME_BYTES);
+	free(name);
+	return json;
+}
+
+/* "0" is what the kernel says for "not waiting", and to those who may not know. */
+static json_t *wchan_name(pid_t pid, pid_t tid)
+{
+	char text[128];
+	ssize_t n = cw_procfs_read_task(pid, tid, "wchan", text, sizeof(text));
+
+	if (n <= 0 || strcmp(text, "0") == 0)
+		return json_null();
+	return text_or_null(text, MAX_NAME_BYTES);
+}
+
+static json_t *thread_facts(pid_t pid, pid_t tid, bool *is_partial)
+{
+	struct cw_procfs_stat st;
+
+	if (cw_procfs_stat(pid, tid, &st) < 0)
+		return NULL; /* it ended in between */
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "tid", (int)tid, "name",
+			 text_or_null(st.name, MAX_NAME_BYTES), "state", state_text(st.state),
+			 "wchan", wchan_name(pid, tid), "syscall",
+			 syscall_name(pid, tid, is_partial), "cpu_s", cpu_seconds(&st));
+}
+
+static json_t *threads_facts(pid_t pid, unsigned *ret_total, bool *is_partial)
+{
+	pid_t tids[CW_PROCFS_MAX_THREADS];
+	int n = cw_procfs_threads(pid, tids, CW_PROCFS_MAX_THREADS, ret_total);
+	json_t *threads = json_array();
+
+	for (int i = 0; i < n; i++) {
+		json_t *facts = thread_facts(pid, tids[i], is_partial);
+
+		if (facts)
+			(void)json_array_append_new(threads, facts); /* a gap when out of memory */
+	}
+	return threads;
+}
+
+/* Arguments joined by blanks. A kernel thread or a zombie has none. */
+static json_t *command_line(pid_t pid, const char *name)
+{
+	char text[MAX_COMMAND_BYTES * 4];
+	ssize_t n = cw_procfs_read(pid, "cmdline", text, sizeof(text));
+
+	if (n <= 0)
+		return text_or_null(name, MAX_NAME_BYTES);
+	while (n > 0 && text[n - 1] == '\0')
+		n--;
+	for (ssize_t i = 0; i < n; i++) {
+		if (text[i] == '\0' || text[i] == '\n' || text[i] == '\t')
+			text[i] = ' ';
+	}
+	return cw_evidence_text(text, (size_t)n, MAX_COMMAND_BYTES);
+}
+
+/* The number after "key" at the start of a line; JSON null when there is none. */
+static json_t *number_after(const char *text, const char *key)
+{
+	const char *line = text;
+	int64_t value;
+
+	while (line && *line) {
+		if (strncmp(line, key, strlen(key)) == 0 &&
+		    sscanf(line + strlen(key), "%" SCNd64, &value) == 1)
+			return json_integer(value);
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return json_null();
+}
+
+/* The path of the unified hierarchy ("0::/…"), else the first line's. */
+static json_t *cgroup_path(pid_t pid)
+{
+	char text[4096];
+	const char *line, *path;
+
+	if (cw_procfs_read(pid, "cgroup", text, sizeof(text)) <= 0)
+		return json_null();
+	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	path = strchr(line ? line : text, '/');
+	return path ? cw_evidence_text(path, strcspn(path, "\n"), MAX_CGROUP_BYTES) : json_null();
+}
+
+static json_t *status_only(const char *status, const char *reason)
+{
+	return json_pack("{s:s, s:s, s:n, s:n, s:n, s:[]}", "status", status, "reason", reason,
+			 "state", "command", "cpu_s", "threads");
+}
+
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks)
+{
+	char status[8192] = "", io[1024] = "";
+	struct cw_procfs_stat st;
+	bool is_partial = false;
+	unsigned total = 0;
+	json_t *threads;
+	int r = cw_procfs_stat(pid, 0, &st);
+
+	if (r == -ENOENT || (r == 0 && st.start_ticks != start_ticks))
+		return status_only("absent", "the process is gone");
+	if (r < 0)
+		return status_only("failed", strerror(-r));
+	if (cw_procfs_read(pid, "status", status, sizeof(status)) < 0 ||
+	    cw_procfs_read(pid, "io", io, sizeof(io)) < 0)
+		is_partial = true;
+	threads = threads_facts(pid, &total, &is_partial);
+	return json_pack("{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
+			 is_partial ? "partial" : "ok", "reason",
+			 is_partial ? "not allowed to read all of /proc" : "", "state",
+			 state_text(st.state), "command", command_line(pid, st.name), "cpu_s",
+			 cpu_seconds(&st), "rss_kib", number_after(status, "VmRSS:"), "tracer",
+			 number_after(status, "TracerPid:"), "read_bytes",
+			 number_after(io, "read_bytes:"), "write_bytes",
+			 number_after(io, "write_bytes:"), "cgroup", cgroup_path(pid),
+			 "thread_count", (int)total, "threads", threads);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What /proc says about one process, as the "proc" part of collwatch.evidence/1 (docs/schemas.md):
+ * needs no right over the process but being allowed to read, and does not touch it. What may not be
+ * read (wchan, syscall, io need more rights) is null, and the status "partial" says so.
+ *
+ * Runs in a capture child: see daemon/procfs.h.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* New reference, never NULL but when out of memory. start_ticks: field 22 of stat, identity. */
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks);
