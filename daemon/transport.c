@@ -336,9 +336,20 @@ static void receive(struct cw_transport *t, const char *from, const uint8_t *pay
 	deliver(t, from, msg);
 }
 
-void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *payload, size_t len)
+void cw_transport_heard(struct cw_transport *t, unsigned peer)
 {
 	t->peers[peer].heard_ns = cw_clock_now_ns(t->clock);
+}
+
+void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_message *msg)
+{
+	t->stats.received++;
+	deliver(t, t->peers[peer].name, msg);
+}
+
+void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *payload, size_t len)
+{
+	cw_transport_heard(t, peer);
 	receive(t, t->peers[peer].name, payload, len);
 }
 

@@ -109,6 +109,11 @@ void cw_transport_run(struct cw_transport *t);
 
 /* ---- for backends ---- */
 
+/* Something came from the peer. */
+void cw_transport_heard(struct cw_transport *t, unsigned peer);
+/* A decoded message of the peer; taken. */
+void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_message *msg);
+/* The same for a frame's payload; what cannot be decoded is counted. */
 void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *payload,
 			  size_t len);
 void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch);

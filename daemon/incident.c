@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/incident.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/signature.h"
+#include "daemon/incident_evidence.h"
+#include "report/incident_doc.h"
+#include "report/snapshot_doc.h"
+
+#define MESSAGE_ID_ALERT "6d0f3e5b0f5c4d0e9c1f4b7a52d8e391"
+#define MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
+
+struct cw_incident {
+	struct cw_incident_config config;
+	uint32_t state;
+	uint64_t key; /* of the verdict it is about */
+	char id[CW_INCIDENT_ID_LEN];
+	json_t *doc, *snapshot; /* of the decision, or its refinement */
+	uint32_t klass, confidence;
+	int64_t confirmed_ns;
+	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
+	struct cw_evidence_set evidence;
+};
+
+static void on_evidence(const char *node, const struct cw_message *reply, void *user);
+
+struct cw_incident *cw_incident_new(const struct cw_incident_config *config)
+{
+	struct cw_incident *inc = calloc(1, sizeof(*inc));
+
+	if (inc)
+		inc->config = *config;
+	return inc;
+}
+
+/* Back to where nothing is known; the state is the caller's business. */
+static void forget(struct cw_incident *inc)
+{
+	cw_transport_cancel(inc->config.transport, inc);
+	cw_evidence_fini(&inc->evidence);
+	json_decref(inc->doc);
+	json_decref(inc->snapshot);
+	inc->doc = inc->snapshot = NULL;
+	inc->id[0] = '\0';
+	inc->key = 0;
+	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
+}
+
+struct cw_incident *cw_incident_free(struct cw_incident *inc)
+{
+	if (!inc)
+		return NULL;
+	forget(inc);
+	free(inc);
+	return NULL;
+}
+
+unsigned cw_incident_state(const struct cw_incident *inc)
+{
+	return inc->state;
+}
+
+const char *cw_incident_id(const struct cw_incident *inc)
+{
+	return inc->id;
+}
+
+static bool is_open(const struct cw_incident *inc)
+{
+	return inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_OBJECTED;
+}
+
+/* ---- documents ---- */
+
+static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
+{
+	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
+}
+
+/* Start of the first member's process: tells two runs with one constant unique id apart. */
+static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	const struct cw_snap_comm *comm;
+
+	if (v->comm == CW_SNAP_NONE)
+		return 0;
+	comm = &snap->comms[v->comm];
+	for (uint32_t i = 0; i < comm->nranks; i++)
+		if (comm->members[i].rank != CW_SNAP_NONE)
+			return snap->ranks[comm->members[i].rank].start_ticks;
+	return 0;
+}
+
+static void make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+		    const struct cw_verdict *v, uint64_t key)
+{
+	uint64_t h = cw_hash_step(CW_HASH_INIT, inc->config.route);
+
+	h = cw_hash_step(h, key);
+	h = cw_hash_step(h, start_of(snap, v));
+	inc->key = key;
+	(void)snprintf(inc->id, sizeof(inc->id), "%016" PRIx64, h);
+}
+
+static int add_own_fields(const struct cw_incident *inc, json_t *doc)
+{
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
+	if (json_object_set_new(doc, "command", json_string(command)) < 0)
+		return -1;
+	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
+}
+
+/* Replaces the documents by those of this look; on failure the old ones stay. */
+static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
+		     const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	char path[512] = "";
+	struct cw_incident_info info = {
+		.id = inc->id,
+		.confidence = d->confidence,
+		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
+		.stall_wall_ns = wall_of(snap, d->stall_ns ? d->stall_ns : d->since_ns),
+		.confirmed_wall_ns = wall_of(snap, d->confirmed_ns),
+		.leader = inc->config.self,
+		.bundle = path,
+	};
+	json_t *doc, *snapshot;
+
+	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
+	doc = cw_incident_doc(snap, v, &info);
+	snapshot = cw_snapshot_doc(snap);
+	if (!doc || !snapshot || add_own_fields(inc, doc) < 0) {
+		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
+		json_decref(doc);
+		json_decref(snapshot);
+		return;
+	}
+	json_decref(inc->doc);
+	json_decref(inc->snapshot);
+	inc->doc = doc;
+	inc->snapshot = snapshot;
+	inc->klass = v->klass;
+	inc->confidence = d->confidence;
+}
+
+static void write_bundle(struct cw_incident *inc)
+{
+	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
+	int r;
+
+	if (!inc->doc)
+		return;
+	bundle.evidence = cw_evidence_array(&inc->evidence);
+	r = inc->config.io->put(inc->config.io_user, &bundle);
+	if (r < 0)
+		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
+			 strerror(-r));
+	json_decref(bundle.evidence);
+}
+
+/* ---- what happens on entering a state ---- */
+
+static const char *summary_of(const struct cw_incident *inc)
+{
+	const char *summary = json_string_value(json_object_get(inc->doc, "summary"));
+
+	return summary ? summary : "";
+}
+
+static void log_alert(const struct cw_incident *inc, const char *message_id, int level,
+		      const char *what)
+{
+	char text[1024], id[64], job[256], klass[64], uid[64];
+	const char *fields[] = { id, job, klass, uid, NULL };
+
+	(void)snprintf(text, sizeof(text), "job=%s inc=%s: %s%s (collwatch report %s)",
+		       inc->config.job, inc->id, what, summary_of(inc), inc->id);
+	(void)snprintf(id, sizeof(id), "COLLWATCH_INCIDENT=%s", inc->id);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", inc->config.job);
+	(void)snprintf(klass, sizeof(klass), "COLLWATCH_CLASS=%s", cw_class_name(inc->klass));
+	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%" PRIu32, inc->config.uid);
+	cw_log_event(level, message_id, text, fields);
+}
+
+static void announce(struct cw_incident *inc)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_INCIDENT_ANNOUNCE,
+		.incident_announce = { .id = inc->id,
+				       .route = inc->config.route,
+				       .node = inc->config.self,
+				       .summary = summary_of(inc) },
+	};
+	int64_t now = cw_clock_now_ns(inc->config.clock);
+
+	/* Nobody there who could object: the next tick clears it. */
+	inc->clear_ns = now;
+	if (cw_transport_announce(inc->config.transport, &msg) > 0)
+		inc->clear_ns = now + CW_INCIDENT_OBJECTION_NS;
+}
+
+static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *snap,
+			     const struct cw_verdict *v)
+{
+	cw_transport_cancel(inc->config.transport, inc);
+	(void)cw_evidence_request(&inc->evidence, inc->config.transport, inc->config.route, snap, v,
+				  CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
+	inc->evidence_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_EVIDENCE_NS;
+}
+
+static void send_alert(struct cw_incident *inc)
+{
+	const struct cw_incident_io *io = inc->config.io;
+
+	inc->retry_ns = 0;
+	if (io->was_sent(inc->config.io_user, inc->id)) {
+		log_info("inc=%s: the alert went out before", inc->id);
+		return;
+	}
+	if (io->alert(inc->config.io_user, inc->id, inc->doc) < 0)
+		cw_incident_undelivered(inc);
+}
+
+static void close_bundle(struct cw_incident *inc, const char *closed_as, const char *reason)
+{
+	json_t *times = json_object_get(inc->doc, "times");
+	char wall[32];
+
+	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
+	/* Out of memory leaves an open end in the bundle, no more. */
+	(void)json_object_set_new(times, "resolved", json_string(wall));
+	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
+	write_bundle(inc);
+	log_alert(inc, MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
+}
+
+static void enter(struct cw_incident *inc, unsigned from)
+{
+	switch (inc->state) {
+	case CW_INCIDENT_CONFIRMED:
+		inc->retry_ns = 0;
+		announce(inc);
+		if (!inc->evidence_ns) /* asked again after an objection: it is there already */
+			inc->evidence_ns = inc->clear_ns;
+		break;
+	case CW_INCIDENT_ALERTED:
+		write_bundle(inc);
+		log_alert(inc, MESSAGE_ID_ALERT, CW_LOG_WARN, "");
+		send_alert(inc);
+		break;
+	case CW_INCIDENT_OBJECTED:
+		inc->clear_ns = 0;
+		inc->retry_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
+		break;
+	case CW_INCIDENT_RESOLVED:
+		close_bundle(inc, "slow", "resolved by itself: ");
+		forget(inc);
+		break;
+	case CW_INCIDENT_ENDED:
+		if (from == CW_INCIDENT_ALERTED)
+			close_bundle(inc, "job_ended", "the job is over: ");
+		forget(inc);
+		break;
+	case CW_INCIDENT_IDLE:
+		forget(inc);
+		break;
+	default:
+		break;
+	}
+}
+
+static void handle(struct cw_incident *inc, unsigned event)
+{
+	unsigned from = inc->state;
+	int next = cw_incident_next(from, event);
+
+	if (next < 0) {
+		log_err("job=%s inc=%s: bug: event %u in state %s, ignoring", inc->config.job,
+			inc->id, event, cw_incident_state_name(from));
+		return;
+	}
+	if ((unsigned)next == from)
+		return;
+	inc->state = (unsigned)next;
+	log_debug("job=%s inc=%s: %s -> %s", inc->config.job, inc->id, cw_incident_state_name(from),
+		  cw_incident_state_name(inc->state));
+	enter(inc, from);
+}
+
+/* ---- looks ---- */
+
+/*
+ * A later look may replace what was decided only when it knows more. A process that died after the
+ * decision is a consequence (somebody kills the hanging job), not the cause.
+ */
+static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	if (v->klass == CW_CLASS_HEALTHY || v->klass == CW_CLASS_UNKNOWN)
+		return false;
+	if (v->klass == inc->klass && d->confidence <= inc->confidence)
+		return false;
+	for (uint32_t i = 0; v->klass == CW_CLASS_PROCESS_DEAD && i < v->n_culprits; i++)
+		if (snap->ranks[v->culprits[i].rank].ended_ns > inc->confirmed_ns)
+			return false;
+	return inc->klass == CW_CLASS_UNKNOWN || d->confidence > inc->confidence;
+}
+
+static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
+		   const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	uint32_t old = inc->klass;
+
+	if (d->key != inc->key || !knows_more(inc, snap, v, d))
+		return;
+	remember(inc, snap, v, d);
+	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
+		 cw_class_name(inc->klass));
+	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
+		request_evidence(inc, snap, v);
+	if (inc->state == CW_INCIDENT_ALERTED)
+		write_bundle(inc);
+}
+
+static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
+		    const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	forget(inc);
+	make_id(inc, snap, v, d->key);
+	inc->confirmed_ns = snap->now_ns;
+	remember(inc, snap, v, d);
+	if (!inc->doc)
+		return; /* out of memory, logged: the next look tries again */
+	request_evidence(inc, snap, v);
+	handle(inc, CW_INCIDENT_EV_HANG);
+}
+
+static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
+{
+	return d->phase == CW_STALL_QUIET || d->resolved_key == inc->key;
+}
+
+void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	static const uint8_t events[] = {
+		[CW_STALL_QUIET] = CW_INCIDENT_EV_QUIET,
+		[CW_STALL_SUSPECT] = CW_INCIDENT_EV_SUSPECT,
+		[CW_STALL_STALLED] = CW_INCIDENT_EV_STALL,
+		[CW_STALL_HANG] = CW_INCIDENT_EV_HANG,
+	};
+
+	if (is_open(inc)) {
+		if (!is_gone(inc, d)) {
+			refine(inc, snap, v, d);
+			return;
+		}
+		handle(inc, CW_INCIDENT_EV_QUIET);
+		if (d->phase == CW_STALL_QUIET)
+			return;
+	}
+	if (d->phase == CW_STALL_HANG)
+		confirm(inc, snap, v, d);
+	else
+		handle(inc, events[d->phase <= CW_STALL_HANG ? d->phase : CW_STALL_QUIET]);
+}
+
+/* ---- what comes from outside ---- */
+
+static void on_evidence(const char *node, const struct cw_message *reply, void *user)
+{
+	struct cw_incident *inc = user;
+
+	cw_evidence_take(&inc->evidence, node, reply);
+	if (inc->state == CW_INCIDENT_ALERTED)
+		write_bundle(inc); /* too late for the alert, not for the report */
+}
+
+static bool is_due(int64_t *deadline_ns, int64_t now)
+{
+	if (!*deadline_ns || now < *deadline_ns)
+		return false;
+	*deadline_ns = 0;
+	return true;
+}
+
+void cw_incident_tick(struct cw_incident *inc)
+{
+	int64_t now = cw_clock_now_ns(inc->config.clock);
+
+	if (!is_open(inc))
+		return;
+	if (inc->evidence_ns && cw_evidence_is_complete(&inc->evidence))
+		inc->evidence_ns = now;
+	if (is_due(&inc->evidence_ns, now))
+		handle(inc, CW_INCIDENT_EV_EVIDENCE);
+	if (is_due(&inc->clear_ns, now))
+		handle(inc, CW_INCIDENT_EV_CLEAR);
+	if (!is_due(&inc->retry_ns, now))
+		return;
+	if (inc->state == CW_INCIDENT_ALERTED)
+		send_alert(inc);
+	else
+		handle(inc, CW_INCIDENT_EV_RETRY);
+}
+
+void cw_incident_end(struct cw_incident *inc)
+{
+	if (inc->state != CW_INCIDENT_ENDED)
+		handle(inc, CW_INCIDENT_EV_END);
+}
+
+void cw_incident_object(struct cw_incident *inc, const char *node, const char *reason)
+{
+	if (!is_open(inc))
+		return;
+	log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+	handle(inc, CW_INCIDENT_EV_OBJECTION);
+}
+
+void cw_incident_undelivered(struct cw_incident *inc)
+{
+	if (inc->state == CW_INCIDENT_ALERTED)
+		inc->retry_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
+}

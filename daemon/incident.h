@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One incident of one job, from the first suspicion to its end:
+ *
+ *	idle → suspect → stalled → confirmed → (objection period ∥ evidence) → alerted → resolved
+ *
+ * The table of moves is in incident.c. When a hang is confirmed, the alert is announced to the
+ * other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same time;
+ * when both are done, or the evidence's deadline has passed, the bundle is written and the alert
+ * goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
+ *
+ * The id is made of what every leader sees alike: route, the verdict's key (communicator and call)
+ * and the start of the first member's process; never of culprits or class.
+ *
+ * Loop thread only; nothing here blocks beyond writing the bundle.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/stall.h"
+#include "analysis/verdict.h"
+#include "common/clock.h"
+#include "daemon/transport.h"
+#include "report/bundle.h"
+
+struct cw_incident;
+
+#define CW_INCIDENT_ID_LEN 17 /* 16 hex digits */
+#define CW_INCIDENT_OBJECTION_NS (2 * CW_NS_PER_S)
+/* The nodes' own deadline, and when the alert goes out without what has not come. */
+#define CW_INCIDENT_EVIDENCE_MS 4000u
+#define CW_INCIDENT_EVIDENCE_NS (4500 * CW_NS_PER_MS)
+/* Culprits looked at, plus one representative of those that wait. */
+#define CW_INCIDENT_MAX_CULPRITS 8u
+/* An alert that was not delivered, or was objected to, is tried again after this long. */
+#define CW_INCIDENT_RETRY_NS (30 * CW_NS_PER_S)
+
+enum cw_incident_state {
+	CW_INCIDENT_IDLE = 0,
+	CW_INCIDENT_SUSPECT,
+	CW_INCIDENT_STALLED,
+	CW_INCIDENT_CONFIRMED, /* announced; objections and evidence awaited */
+	CW_INCIDENT_CLEARED,   /* nobody objected; evidence awaited */
+	CW_INCIDENT_PREPARED,  /* evidence is there; objections awaited */
+	CW_INCIDENT_ALERTED,
+	CW_INCIDENT_OBJECTED,
+	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: it was slow */
+	CW_INCIDENT_ENDED,    /* the job is over */
+	CW_INCIDENT__MAX,
+};
+
+enum cw_incident_event {
+	CW_INCIDENT_EV_QUIET = 0,
+	CW_INCIDENT_EV_SUSPECT,
+	CW_INCIDENT_EV_STALL,
+	CW_INCIDENT_EV_HANG,
+	CW_INCIDENT_EV_CLEAR, /* the objection period is over */
+	CW_INCIDENT_EV_OBJECTION,
+	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
+	CW_INCIDENT_EV_RETRY,
+	CW_INCIDENT_EV_END,
+	CW_INCIDENT_EV__MAX,
+};
+
+/* Next state, or -1 for a move that must not happen. Pure; for the machine and its test. */
+int cw_incident_next(unsigned state, unsigned event);
+const char *cw_incident_state_name(unsigned state);
+
+/* What the outside does for an incident. user is passed as it is. */
+struct cw_incident_io {
+	/* The directory that put() will use for this id. */
+	void (*path)(void *user, const char *id, char *buf, size_t len);
+	int (*put)(void *user, const struct cw_bundle *bundle);
+	bool (*was_sent)(void *user, const char *id);
+	/*
+	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
+	 * cw_leader_posted() may report that it failed. <0: try again later.
+	 */
+	int (*alert)(void *user, const char *id, json_t *doc);
+};
+
+struct cw_incident_config {
+	const struct cw_clock *clock;
+	struct cw_transport *transport;
+	const struct cw_incident_io *io;
+	void *io_user;
+	uint64_t route;
+	uint32_t uid;
+	const char *job;  /* label; borrowed for the incident's life */
+	const char *self; /* this node */
+};
+
+/* NULL = out of memory. */
+struct cw_incident *cw_incident_new(const struct cw_incident_config *config);
+/* Takes NULL; returns NULL. Cancels what is in flight. */
+struct cw_incident *cw_incident_free(struct cw_incident *inc);
+
+/* One look at the job: moves the state and, from confirmation on, keeps the documents current. */
+void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, const struct cw_stall_decision *d);
+/* Deadlines; call it several times a second. */
+void cw_incident_tick(struct cw_incident *inc);
+/* The job is over. */
+void cw_incident_end(struct cw_incident *inc);
+void cw_incident_object(struct cw_incident *inc, const char *node, const char *reason);
+/* The alert did not reach anybody: it is tried again while the incident lasts. */
+void cw_incident_undelivered(struct cw_incident *inc);
+
+unsigned cw_incident_state(const struct cw_incident *inc);
+/* "" before confirmation. */
+const char *cw_incident_id(const struct cw_incident *inc);

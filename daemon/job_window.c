@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The windows a job has fetched: the last ops of suspects, for as long as they are true. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "daemon/job.h"
+
+static void drop(struct cw_job *job, struct cw_job_window *w)
+{
+	DL_DELETE(job->windows, w);
+	job->n_window_ops -= w->n_ops;
+	free(w->node);
+	free(w->ops);
+	free(w);
+}
+
+static bool is_of(const struct cw_job_window *w, const char *node, int32_t pid,
+		  uint64_t start_ticks, uint64_t comm_id, uint32_t instance)
+{
+	return w->pid == pid && w->start_ticks == start_ticks && w->comm_id == comm_id &&
+	       w->instance == instance && !strcmp(w->node, node);
+}
+
+static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
+	       int64_t now_ns)
+{
+	struct cw_job_window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->comm_id = from->comm_id;
+	w->instance = from->instance;
+	w->pid = from->pid;
+	w->start_ticks = from->start_ticks;
+	w->lost = from->lost;
+	w->read_ns = now_ns;
+	w->node = strdup(node);
+	w->ops = calloc(from->n_ops ? from->n_ops : 1, sizeof(*w->ops));
+	if (!w->node || !w->ops) {
+		free(w->node);
+		free(w->ops);
+		free(w);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < from->n_ops; i++) {
+		w->ops[i] = from->ops[i];
+		w->ops[i].enter_ns = now_ns - from->ops[i].enter_ns;
+		if (from->ops[i].flags & CW_OPF_RETURNED)
+			w->ops[i].return_ns = now_ns - from->ops[i].return_ns;
+	}
+	w->n_ops = from->n_ops;
+	job->n_window_ops += w->n_ops;
+	DL_APPEND(job->windows, w);
+	return 0;
+}
+
+int cw_job_add_windows(struct cw_job *job, const char *node,
+		       const struct cw_msg_window_reply *reply, int64_t now_ns)
+{
+	struct cw_job_window *w, *tmp;
+	int r = 0;
+
+	for (uint32_t i = 0; i < reply->n_windows && r >= 0; i++) {
+		const struct cw_msg_window *from = &reply->windows[i];
+
+		DL_FOREACH_SAFE (job->windows, w, tmp)
+			if (is_of(w, node, from->pid, from->start_ticks, from->comm_id,
+				  from->instance))
+				drop(job, w);
+		if (job->n_window_ops + from->n_ops <= CW_JOB_MAX_WINDOW_OPS)
+			r = add(job, node, from, now_ns);
+	}
+	return r;
+}
+
+static bool is_unmoved(const struct cw_job_window *w, const struct cw_msg_member *m)
+{
+	return w->op_index == m->op_index && w->returned == m->coll_returned &&
+	       w->completed == m->coll_completed;
+}
+
+const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
+					  const struct cw_msg_rank *rank,
+					  const struct cw_msg_member *member, int64_t now_ns)
+{
+	struct cw_job_window *w;
+
+	DL_FOREACH (job->windows, w) {
+		if (!is_of(w, node, rank->pid, rank->start_ticks, member->comm_id,
+			   member->instance))
+			continue;
+		if (!w->has_marks) {
+			w->has_marks = true;
+			w->op_index = member->op_index;
+			w->returned = member->coll_returned;
+			w->completed = member->coll_completed;
+		}
+		if (is_unmoved(w, member) || now_ns - w->read_ns < CW_JOB_WINDOW_FRESH_NS)
+			return w;
+		drop(job, w);
+		return NULL;
+	}
+	return NULL;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/leader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/signature.h"
+#include "daemon/leader_private.h"
+
+struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
+{
+	struct cw_leader *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->config = *config;
+	return l;
+}
+
+static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+{
+	struct cw_job *job, *tmp;
+
+	DL_FOREACH_SAFE (lr->jobs, job, tmp)
+		cw_leader_end_job(l, lr, job, was_led_here);
+	HASH_DEL(l->routes, lr);
+	l->stats.routes--;
+	cw_process_map_fini(&lr->processes);
+	cw_route_fini(&lr->route);
+	free(lr);
+}
+
+struct cw_leader *cw_leader_free(struct cw_leader *l)
+{
+	struct cw_led_route *lr, *tmp;
+
+	if (!l)
+		return NULL;
+	HASH_ITER (hh, l->routes, lr, tmp)
+		drop_route(l, lr, false);
+	free(l);
+	return NULL;
+}
+
+/* ---- routes ---- */
+
+/* The uid is part of what a route is: nobody gets into another user's job by guessing its label. */
+static struct cw_led_route *find_route(const struct cw_leader *l, uint64_t route, uint32_t uid)
+{
+	uint64_t key = cw_hash_step(route, uid);
+	struct cw_led_route *lr;
+
+	HASH_FIND(hh, l->routes, &key, sizeof(key), lr);
+	return lr;
+}
+
+static bool has_room(const struct cw_leader *l, uint32_t uid)
+{
+	struct cw_led_route *lr, *tmp;
+	unsigned n = 0;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		n += lr->route.uid == uid;
+	return n < CW_LEADER_MAX_ROUTES_PER_UID && l->stats.routes < CW_LEADER_MAX_ROUTES;
+}
+
+static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_digest *d)
+{
+	struct cw_led_route *lr;
+
+	if (!has_room(l, d->uid))
+		return NULL;
+	lr = calloc(1, sizeof(*lr));
+	if (!lr)
+		return NULL;
+	lr->key = cw_hash_step(d->route, d->uid);
+	if (cw_route_init(&lr->route, d) >= 0)
+		HASH_ADD(hh, l->routes, key, sizeof(lr->key), lr);
+	if (!lr->route.label || !cw_htable_added(lr)) {
+		cw_route_fini(&lr->route);
+		free(lr);
+		return NULL;
+	}
+	l->stats.routes++;
+	return lr;
+}
+
+/* ---- messages ---- */
+
+static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
+		   uint64_t number)
+{
+	_cleanup_(freep) const char **names = calloc(lr->route.n_nodes + 1, sizeof(*names));
+	struct cw_message msg = { .type = CW_MSG_MEMBERS };
+	int r;
+
+	if (!names)
+		return; /* the next digest is answered again */
+	for (unsigned i = 0; i < lr->route.n_nodes; i++)
+		names[i] = lr->route.nodes[i].name;
+	msg.members = (struct cw_msg_members){ .route = lr->route.id,
+					       .number = number,
+					       .leader = cw_transport_self(l->config.transport),
+					       .nodes = names,
+					       .n_nodes = lr->route.n_nodes };
+	r = cw_transport_send(l->config.transport, to, &msg);
+	if (r < 0)
+		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
+}
+
+static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
+{
+	const struct cw_msg_digest *d = &(*msg)->digest;
+	struct cw_led_route *lr = find_route(l, d->route, d->uid);
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	uint64_t number = d->number;
+	bool is_urgent = false;
+
+	/* A digest speaks for its sender only. */
+	if (strcmp(d->node, from) != 0) {
+		l->stats.refused_digests++;
+		return;
+	}
+	if (!lr && d->n_ranks == 0)
+		return;
+	if (!lr)
+		lr = add_route(l, d);
+	if (!lr || cw_route_put(&lr->route, from, msg, now, &is_urgent) < 0) {
+		l->stats.refused_digests++;
+		return;
+	}
+	if (is_urgent || !lr->next_ns)
+		lr->next_ns = now;
+	answer(l, lr, from, number);
+}
+
+static bool has_alerted(const struct cw_leader *l, const char *id)
+{
+	struct cw_led_route *lr, *tmp;
+	const struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		DL_FOREACH (lr->jobs, job)
+			if (job->incident && !strcmp(cw_incident_id(job->incident), id) &&
+			    cw_incident_state(job->incident) == CW_INCIDENT_ALERTED)
+				return true;
+	return l->config.io->was_sent(l->config.io_user, id);
+}
+
+/* Leads the route itself and hears of more nodes than its own. */
+static bool leads_better(const struct cw_leader *l, uint64_t route, const char *from)
+{
+	const char *self = cw_transport_self(l->config.transport);
+	const char *leader = cw_members_leader(l->config.members, route);
+	struct cw_led_route *lr, *tmp;
+
+	if (!leader || strcmp(leader, self) != 0)
+		return false;
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (lr->route.id != route || cw_route_n_reporting(&lr->route) < 2)
+			continue;
+		for (unsigned i = 0; i < lr->route.n_nodes; i++)
+			if (!strcmp(lr->route.nodes[i].name, from))
+				return true; /* the announcer reports to this node */
+	}
+	return false;
+}
+
+static void take_announcement(struct cw_leader *l, const char *from,
+			      const struct cw_msg_incident_announce *a)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_INCIDENT_OBJECTION,
+		.incident_objection = { .id = a->id,
+					.node = cw_transport_self(l->config.transport) },
+	};
+	const char *reason = NULL;
+	int r;
+
+	l->stats.announcements++;
+	if (has_alerted(l, a->id))
+		reason = "the alert went out from here";
+	else if (leads_better(l, a->route, from))
+		reason = "this node leads the job";
+	if (!reason)
+		return;
+	msg.incident_objection.reason = reason;
+	r = cw_transport_send(l->config.transport, from, &msg);
+	if (r < 0)
+		log_debug("inc=%s: the objection does not reach %s: %s", a->id, from, strerror(-r));
+}
+
+static struct cw_incident *find_incident(const struct cw_leader *l, const char *id)
+{
+	struct cw_led_route *lr, *tmp;
+	struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		DL_FOREACH (lr->jobs, job)
+			if (job->incident && *id && !strcmp(cw_incident_id(job->incident), id))
+				return job->incident;
+	return NULL;
+}
+
+static void take_objection(struct cw_leader *l, const char *from,
+			   const struct cw_msg_incident_objection *o)
+{
+	struct cw_incident *inc = find_incident(l, o->id);
+
+	l->stats.objections++;
+	if (inc)
+		cw_incident_object(inc, from, o->reason);
+}
+
+bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg)
+{
+	switch ((*msg)->type) {
+	case CW_MSG_DIGEST:
+		take_digest(l, from, msg);
+		return true;
+	case CW_MSG_INCIDENT_ANNOUNCE:
+		take_announcement(l, from, &(*msg)->incident_announce);
+		return true;
+	case CW_MSG_INCIDENT_OBJECTION:
+		take_objection(l, from, &(*msg)->incident_objection);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- time ---- */
+
+static bool is_led_elsewhere(const struct cw_leader *l, uint64_t route)
+{
+	const char *leader = cw_members_leader(l->config.members, route);
+
+	return leader && strcmp(leader, cw_transport_self(l->config.transport)) != 0;
+}
+
+void cw_leader_tick(struct cw_leader *l)
+{
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	struct cw_led_route *lr, *tmp;
+	struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		cw_route_refresh(&lr->route, l->config.transport, now,
+				 l->config.thresholds.node_silent_ns);
+		if (lr->route.n_nodes == 0) {
+			drop_route(l, lr, !is_led_elsewhere(l, lr->route.id));
+			continue;
+		}
+		DL_FOREACH (lr->jobs, job) {
+			if (job->is_due)
+				lr->next_ns = now;
+			job->is_due = false;
+		}
+		if (now >= lr->next_ns) {
+			lr->next_ns = now + CW_LEADER_LOOK_NS;
+			cw_leader_look(l, lr, now);
+		}
+		DL_FOREACH (lr->jobs, job)
+			if (job->incident)
+				cw_incident_tick(job->incident);
+	}
+}
+
+void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds)
+{
+	l->config.thresholds = *thresholds;
+}
+
+void cw_leader_posted(struct cw_leader *l, const char *id, bool was_delivered)
+{
+	struct cw_incident *inc = find_incident(l, id);
+
+	if (inc && !was_delivered)
+		cw_incident_undelivered(inc);
+}
+
+void cw_leader_retry_alerts(struct cw_leader *l)
+{
+	struct cw_led_route *lr, *tmp;
+	struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		DL_FOREACH (lr->jobs, job)
+			if (job->incident)
+				cw_incident_undelivered(job->incident);
+}
+
+void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user)
+{
+	struct cw_led_route *lr, *tmp;
+	const struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		DL_FOREACH (lr->jobs, job)
+			fn(&lr->route, job, user);
+}
+
+void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret)
+{
+	*ret = l->stats;
+}

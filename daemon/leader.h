@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The leader's side of a daemon: takes digests of the routes this node was chosen for, splits them
+ * into jobs, looks at each job at least once a second (at once after a death or when windows came)
+ * and drives its incident. It leads whatever it is sent; a leader that hears less than half of the
+ * nodes it once knew for a route says only that it is cut off.
+ *
+ * Loop thread only; never blocks beyond what cw_incident_io does.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/snapshot.h"
+#include "common/clock.h"
+#include "daemon/incident.h"
+#include "daemon/job.h"
+#include "daemon/members.h"
+#include "daemon/transport.h"
+
+struct cw_leader;
+
+/* Routes led at once; one user alone gets at most this share of them. */
+#define CW_LEADER_MAX_ROUTES 1024u
+#define CW_LEADER_MAX_ROUTES_PER_UID 256u
+#define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
+#define CW_LEADER_LOOK_NS CW_NS_PER_S
+/* Windows of a job are fetched at most this often, … */
+#define CW_LEADER_WINDOWS_EVERY_NS CW_NS_PER_S
+#define CW_LEADER_WINDOWS_MS 2000u
+/* … for at most this many communicators at once. */
+#define CW_LEADER_MAX_WANTED 64u
+/* Ops per window: enough to find the first difference where few ranks are looked at. */
+#define CW_LEADER_WINDOW_OPS_SMALL 256u
+#define CW_LEADER_WINDOW_OPS 64u
+
+struct cw_leader_config {
+	const struct cw_clock *clock;
+	struct cw_transport *transport;
+	struct cw_members *members;
+	const struct cw_incident_io *io;
+	void *io_user;
+	struct cw_thresholds thresholds;
+};
+
+/* All borrowed. NULL = out of memory. */
+struct cw_leader *cw_leader_new(const struct cw_leader_config *config);
+/* Takes NULL; returns NULL. Open incidents stay open in their bundles. */
+struct cw_leader *cw_leader_free(struct cw_leader *l);
+
+/* Digests, announcements and objections; true when the message was one of them. */
+bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg);
+/* Looks at what is due. Call it at least every 250 ms. */
+void cw_leader_tick(struct cw_leader *l);
+void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
+/* The alert of this id was delivered, or could not be. */
+void cw_leader_posted(struct cw_leader *l, const char *id, bool was_delivered);
+/* Alerts that nobody is known to have got are sent again: whoever carried them is gone. */
+void cw_leader_retry_alerts(struct cw_leader *l);
+
+/* For status. Borrowed until the callback returns. */
+typedef void (*cw_leader_job_fn)(const struct cw_route *route, const struct cw_job *job,
+				 void *user);
+void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user);
+
+struct cw_leader_stats {
+	uint64_t looks, refused_digests, window_requests, announcements, objections;
+	uint32_t routes, jobs;
+};
+void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret);

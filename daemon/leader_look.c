@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of a led route, and one look at each: snapshot, verdict, patience, incident. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "daemon/leader_private.h"
+#include "daemon/snapshot_build.h"
+
+/* One job and what it consists of at this look. */
+struct look {
+	struct cw_leader *l;
+	struct cw_led_route *lr;
+	const struct cw_rank_ref *refs;
+	unsigned n_refs;
+	int64_t now_ns;
+};
+
+/* ---- start and end ---- */
+
+static void announce_start(const struct look *k, struct cw_job *job)
+{
+	if (job->is_announced || job->view.comms == 0)
+		return;
+	job->is_announced = true;
+	log_notice("job=%s: watching, uid=%u, %u of %u ranks here or reported", k->lr->route.label,
+		   k->lr->route.uid, job->view.ranks, job->view.ranks_expected);
+}
+
+void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
+		       bool was_led_here)
+{
+	int64_t now = cw_clock_now_ns(l->config.clock);
+
+	if (job->incident && was_led_here)
+		cw_incident_end(job->incident);
+	if (job->is_announced && was_led_here)
+		log_notice("job=%s: ended after %lld s", lr->route.label,
+			   (long long)((now - job->started_ns) / CW_NS_PER_S));
+	job->incident = cw_incident_free(job->incident);
+	cw_transport_cancel(l->config.transport, job);
+	DL_DELETE(lr->jobs, job);
+	l->stats.jobs--;
+	cw_job_free(job);
+}
+
+static struct cw_job *new_job(struct look *k)
+{
+	struct cw_leader *l = k->l;
+	struct cw_incident_config config = {
+		.clock = l->config.clock,
+		.transport = l->config.transport,
+		.io = l->config.io,
+		.io_user = l->config.io_user,
+		.route = k->lr->route.id,
+		.uid = k->lr->route.uid,
+		.job = k->lr->route.label,
+		.self = cw_transport_self(l->config.transport),
+	};
+	struct cw_job *job;
+	unsigned n;
+
+	DL_COUNT(k->lr->jobs, job, n);
+	if (n >= CW_LEADER_MAX_JOBS_PER_ROUTE)
+		return NULL;
+	job = cw_job_new(++l->next_job, k->now_ns);
+	if (!job)
+		return NULL;
+	job->incident = cw_incident_new(&config);
+	if (!job->incident)
+		return cw_job_free(job);
+	DL_APPEND(k->lr->jobs, job);
+	l->stats.jobs++;
+	return job;
+}
+
+/* The oldest job that one of these processes was in and that nobody else has claimed. */
+static struct cw_job *find_job(const struct look *k)
+{
+	struct cw_job *job, *best = NULL;
+
+	for (unsigned i = 0; i < k->n_refs; i++) {
+		uint64_t number = cw_process_job(&k->lr->processes, &k->lr->route, &k->refs[i]);
+
+		if (!number || (best && number >= best->number))
+			continue;
+		DL_FOREACH (k->lr->jobs, job)
+			if (job->number == number && !job->is_seen)
+				best = job;
+	}
+	return best;
+}
+
+static bool is_all_dead(const struct look *k)
+{
+	for (unsigned i = 0; i < k->n_refs; i++)
+		if (!cw_liveness_is_dead(cw_route_rank(&k->lr->route, &k->refs[i])->liveness))
+			return false;
+	return true;
+}
+
+/* ---- windows ---- */
+
+static void on_windows(const char *node, const struct cw_message *reply, void *user)
+{
+	struct cw_job *job = user;
+
+	if (job->windows_awaited)
+		job->windows_awaited--;
+	if (!reply)
+		return;
+	/*
+	 * Ages count from the asking: a reply that took long was read at an unknown moment within,
+	 * and an op must not look younger than it is. Out of memory: decided without them.
+	 */
+	if (cw_job_add_windows(job, node, &reply->window_reply, job->windows_asked_ns) < 0)
+		log_warn("out of memory for windows of %s, ignoring", node);
+	job->is_due = true;
+}
+
+static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids, uint32_t n)
+{
+	const struct cw_msg_digest *d = &node->digest->digest;
+
+	for (uint32_t i = 0; i < d->n_ranks; i++)
+		for (uint32_t m = 0; m < d->ranks[i].n_members; m++)
+			for (uint32_t c = 0; c < n; c++)
+				if (d->ranks[i].members[m].comm_id == ids[c])
+					return true;
+	return false;
+}
+
+static void request_windows(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
+			    const struct cw_verdict *v)
+{
+	uint64_t ids[CW_LEADER_MAX_WANTED];
+	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
+	uint32_t n = 0;
+
+	if (job->windows_awaited || (job->windows_asked_ns && k->now_ns - job->windows_asked_ns <
+								      CW_LEADER_WINDOWS_EVERY_NS))
+		return;
+	for (uint32_t i = 0; i < v->n_wanted && n < CW_LEADER_MAX_WANTED; i++)
+		ids[n++] = snap->comms[v->wanted[i]].id;
+	if (n == 0)
+		return;
+	job->windows_asked_ns = k->now_ns;
+	msg.window_request.route = k->lr->route.id;
+	msg.window_request.comm_ids = ids;
+	msg.window_request.n_comm_ids = n;
+	msg.window_request.max_ops =
+		snap->n_ranks <= 64 ? CW_LEADER_WINDOW_OPS_SMALL : CW_LEADER_WINDOW_OPS;
+	for (unsigned i = 0; i < k->lr->route.n_nodes; i++) {
+		const struct cw_route_node *node = &k->lr->route.nodes[i];
+
+		if (node->state != CW_NODE_REPORTING || !has_member_of(node, ids, n))
+			continue;
+		if (cw_transport_request(k->l->config.transport, node->name, &msg,
+					 CW_LEADER_WINDOWS_MS, on_windows, job, NULL) == 0) {
+			job->windows_awaited++;
+			k->l->stats.window_requests++;
+		}
+	}
+}
+
+/* ---- a look ---- */
+
+static uint64_t count_collectives(const struct cw_snapshot *snap)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < snap->n_comms; i++) {
+		uint64_t most = 0;
+
+		for (uint32_t m = 0; m < snap->comms[i].nranks; m++)
+			if (snap->comms[i].members[m].rank != CW_SNAP_NONE &&
+			    snap->comms[i].members[m].coll_returned > most)
+				most = snap->comms[i].members[m].coll_returned;
+		sum += most;
+	}
+	return sum;
+}
+
+static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	struct cw_job_view *view = &job->view;
+
+	view->ranks = snap->n_ranks;
+	view->ranks_expected = snap->ranks_expected;
+	view->comms = snap->n_comms;
+	view->nodes = snap->n_nodes;
+	view->collectives = count_collectives(snap);
+	if (view->phase != d->phase)
+		view->since_ns = snap->now_ns;
+	view->phase = d->phase;
+	view->klass = v->klass;
+	(void)snprintf(view->summary, sizeof(view->summary), "%s",
+		       d->phase == CW_STALL_QUIET ? "" : v->summary);
+}
+
+/* A leader that has lost most of its nodes knows too little to call anything a hang. */
+static bool is_cut_off(const struct cw_route *route)
+{
+	return 2 * cw_route_n_reporting(route) < route->n_nodes;
+}
+
+static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
+{
+	struct cw_verdict v = { 0 };
+	struct cw_stall_decision d = { 0 };
+	int r;
+
+	r = cw_verdict_compute(snap, &v);
+	if (r < 0) {
+		log_warn("job=%s: no verdict: %s", k->lr->route.label, strerror(-r));
+		return;
+	}
+	cw_stall_step(job->stall, snap, &v, &d);
+	k->l->stats.looks++;
+	update_view(job, snap, &v, &d);
+	job->view.is_cut_off = is_cut_off(&k->lr->route);
+	if (job->view.is_cut_off) {
+		(void)snprintf(job->view.summary, sizeof(job->view.summary),
+			       "I am cut off: %u of %u nodes report",
+			       cw_route_n_reporting(&k->lr->route), k->lr->route.n_nodes);
+	} else {
+		if (d.want_windows)
+			request_windows(k, job, snap, &v);
+		cw_incident_step(job->incident, snap, &v, &d);
+	}
+	job->next_ns = d.next_ns;
+	announce_start(k, job);
+	cw_verdict_fini(&v);
+}
+
+static void look_at_component(struct look *k)
+{
+	const struct cw_leader_config *config = &k->l->config;
+	struct cw_snapshot *snap = NULL;
+	struct cw_build build = {
+		.route = &k->lr->route,
+		.refs = k->refs,
+		.n_refs = k->n_refs,
+		.thresholds = config->thresholds,
+		.now_ns = k->now_ns,
+		.wall_ns = cw_clock_wall_ns(config->clock),
+	};
+	struct cw_job *job = find_job(k);
+	unsigned n_peers;
+	int r;
+
+	if (is_all_dead(k)) /* an earlier attempt; its job, if it was one here, ends now */
+		return;
+	if (!job)
+		job = new_job(k);
+	if (!job)
+		return; /* out of memory or beyond the limit: it is not watched */
+	job->is_seen = true;
+	for (unsigned i = 0; i < k->n_refs; i++)
+		(void)cw_process_set_job(&k->lr->processes, &k->lr->route, &k->refs[i],
+					 job->number); /* forgotten: found again by another rank */
+	(void)cw_transport_peers(config->transport, &n_peers);
+	build.sees_only_itself = n_peers == 0;
+	build.job = job;
+	r = cw_snapshot_build(&build, &snap);
+	if (r < 0)
+		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
+	else
+		look_at(k, job, snap);
+	cw_snapshot_free(snap);
+}
+
+void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns)
+{
+	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
+	unsigned n_refs, n_components, end;
+	struct cw_job *job, *tmp;
+
+	if (cw_job_components(&lr->route, &refs, &n_refs, &n_components) < 0) {
+		log_warn("job=%s: out of memory, not looked at", lr->route.label);
+		return;
+	}
+	DL_FOREACH (lr->jobs, job)
+		job->is_seen = false;
+	for (unsigned i = 0; i < n_refs; i = end) {
+		struct look k = { .l = l, .lr = lr, .refs = &refs[i], .now_ns = now_ns };
+
+		for (end = i; end < n_refs && refs[end].component == refs[i].component;)
+			end++;
+		k.n_refs = end - i;
+		look_at_component(&k);
+	}
+	cw_process_sweep(&lr->processes);
+	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
+		if (!job->is_seen)
+			cw_leader_end_job(l, lr, job, true);
+		else if (job->next_ns && job->next_ns < lr->next_ns)
+			lr->next_ns = job->next_ns;
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by leader.c (routes, messages) and leader_look.c (jobs and looks at them). */
+#pragma once
+
+#include "common/htable.h"
+#include "daemon/leader.h"
+
+struct cw_led_route {
+	UT_hash_handle hh;
+	uint64_t key; /* route mixed with uid */
+	struct cw_route route;
+	struct cw_process_map processes;
+	struct cw_job *jobs;
+	int64_t next_ns;
+};
+
+struct cw_leader {
+	struct cw_leader_config config;
+	struct cw_led_route *routes;
+	uint64_t next_job;
+	struct cw_leader_stats stats;
+};
+
+/* Looks at all jobs of the route; ends those that are gone. */
+void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns);
+/* was_led_here: false when another node took over; then nothing is said about an end. */
+void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
+		       bool was_led_here);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/members.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/htable.h"
+#include "common/log.h"
+#include "common/signature.h"
+
+struct entry {
+	UT_hash_handle hh;
+	uint64_t route;
+	char *label;
+	char *leader, *barred; /* names; barred: passed over until barred_until_ns */
+	int64_t barred_until_ns;
+	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
+	int64_t since_ns, published_ns;
+	uint32_t uid, ranks_here, nodes;
+};
+
+struct cw_members {
+	const struct cw_clock *clock;
+	struct cw_transport *transport;
+	struct entry *entries;
+};
+
+uint64_t cw_members_weight(uint64_t route, const char *node)
+{
+	uint64_t h = cw_hash_mix64(route);
+
+	for (; *node; node++)
+		h = cw_hash_step(h, (unsigned char)*node);
+	return h;
+}
+
+struct cw_members *cw_members_new(const struct cw_clock *clock, struct cw_transport *transport)
+{
+	struct cw_members *m = calloc(1, sizeof(*m));
+
+	if (m) {
+		m->clock = clock;
+		m->transport = transport;
+	}
+	return m;
+}
+
+static void drop(struct cw_members *m, struct entry *e)
+{
+	HASH_DEL(m->entries, e);
+	free(e->label);
+	free(e->leader);
+	free(e->barred);
+	free(e);
+}
+
+struct cw_members *cw_members_free(struct cw_members *m)
+{
+	struct entry *e, *tmp;
+
+	if (!m)
+		return NULL;
+	HASH_ITER (hh, m->entries, e, tmp)
+		drop(m, e);
+	free(m);
+	return NULL;
+}
+
+static struct entry *find(const struct cw_members *m, uint64_t route)
+{
+	struct entry *e;
+
+	HASH_FIND(hh, m->entries, &route, sizeof(route), e);
+	return e;
+}
+
+static void forget_old(struct cw_members *m, int64_t now)
+{
+	struct entry *e, *tmp;
+
+	HASH_ITER (hh, m->entries, e, tmp)
+		if (now - e->published_ns > CW_MEMBERS_FORGET_NS)
+			drop(m, e);
+}
+
+static struct entry *find_or_add(struct cw_members *m, const struct cw_msg_digest *d, int64_t now)
+{
+	struct entry *e = find(m, d->route);
+
+	if (e)
+		return e;
+	forget_old(m, now);
+	if (HASH_COUNT(m->entries) >= CW_MEMBERS_MAX_ROUTES)
+		return NULL;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->route = d->route;
+	e->uid = d->uid;
+	e->since_ns = now;
+	e->label = strdup(d->label);
+	if (e->label)
+		HASH_ADD(hh, m->entries, route, sizeof(e->route), e);
+	if (!e->label || !cw_htable_added(e)) {
+		free(e->label);
+		free(e);
+		return NULL;
+	}
+	return e;
+}
+
+/* Never the barred one while there is another; the own node is always a candidate. */
+static const char *choose(const struct cw_members *m, const struct entry *e, int64_t now)
+{
+	const char *best = cw_transport_self(m->transport);
+	uint64_t best_weight = cw_members_weight(e->route, best), weight;
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(m->transport, &n);
+	for (unsigned i = 0; i < n; i++) {
+		if (!cw_transport_is_alive(m->transport, peers[i].name))
+			continue;
+		if (e->barred && now < e->barred_until_ns && !strcmp(e->barred, peers[i].name))
+			continue;
+		weight = cw_members_weight(e->route, peers[i].name);
+		if (weight > best_weight) {
+			best_weight = weight;
+			best = peers[i].name;
+		}
+	}
+	return best;
+}
+
+static int elect(struct cw_members *m, struct entry *e, int64_t now)
+{
+	const char *best;
+	char *copy;
+
+	if (e->leader && e->unanswered_ns && now - e->unanswered_ns >= CW_LEADER_SILENT_NS) {
+		free(e->barred);
+		e->barred = e->leader;
+		e->leader = NULL;
+		e->barred_until_ns = now + CW_LEADER_BAR_NS;
+	}
+	best = choose(m, e, now);
+	if (e->leader && !strcmp(e->leader, best))
+		return 0;
+	copy = strdup(best);
+	if (!copy)
+		return -ENOMEM;
+	if (e->leader || e->barred)
+		log_info("job=%s: %s leads now", e->label, copy);
+	free(e->leader);
+	e->leader = copy;
+	e->unanswered_ns = 0;
+	return 0;
+}
+
+int cw_members_publish(struct cw_members *m, const struct cw_msg_digest *digest)
+{
+	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
+	int64_t now = cw_clock_now_ns(m->clock);
+	struct entry *e = find_or_add(m, digest, now);
+
+	if (!e || elect(m, e, now) < 0) /* no memory for peers: still watch what is here */
+		return cw_transport_send(m->transport, cw_transport_self(m->transport), &msg);
+	e->published_ns = now;
+	e->ranks_here = digest->n_ranks;
+	if (!e->unanswered_ns)
+		e->unanswered_ns = now;
+	return cw_transport_send(m->transport, e->leader, &msg);
+}
+
+void cw_members_answer(struct cw_members *m, const char *from, const struct cw_msg_members *msg)
+{
+	struct entry *e = find(m, msg->route);
+
+	if (!e || !e->leader || strcmp(e->leader, from) != 0)
+		return;
+	e->unanswered_ns = 0;
+	e->nodes = msg->n_nodes;
+}
+
+const char *cw_members_leader(const struct cw_members *m, uint64_t route)
+{
+	const struct entry *e = find(m, route);
+
+	return e ? e->leader : NULL;
+}
+
+void cw_members_each(const struct cw_members *m, cw_members_fn fn, void *user)
+{
+	int64_t now = cw_clock_now_ns(m->clock);
+	struct entry *e, *tmp;
+
+	HASH_ITER (hh, m->entries, e, tmp) {
+		struct cw_members_route r = { .route = e->route,
+					      .label = e->label,
+					      .uid = e->uid,
+					      .leader = e->leader ? e->leader : "",
+					      .ranks_here = e->ranks_here,
+					      .nodes = e->nodes,
+					      .since_ns = e->since_ns };
+
+		if (now - e->published_ns < CW_LEADER_SILENT_NS)
+			fn(&r, user);
+	}
+}

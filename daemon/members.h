@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who leads a job, seen from a node that has ranks of it: rendezvous hashing of the job's route
+ * over the nodes that are alive. Every node computes the same without asking; when the leader
+ * falls silent for 10 s, the next by weight takes over everywhere.
+ *
+ * Publishes the own digests to their leaders and hears their answers (Members). Loop thread only;
+ * does not block.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "daemon/transport.h"
+#include "proto/messages.h"
+
+struct cw_members;
+
+/* A leader that does not answer digests for this long is passed over, … */
+#define CW_LEADER_SILENT_NS (10 * CW_NS_PER_S)
+/* … for this long; then it is tried again. */
+#define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
+/* Routes published by this node: as many as processes could have. More go to the own node. */
+#define CW_MEMBERS_MAX_ROUTES 4096u
+/* Routes without a digest for this long are forgotten. */
+#define CW_MEMBERS_FORGET_NS (60 * CW_NS_PER_S)
+
+/* Weight of a node for a route: the highest living one leads. Pure. */
+uint64_t cw_members_weight(uint64_t route, const char *node);
+
+/* Both borrowed. NULL = out of memory. */
+struct cw_members *cw_members_new(const struct cw_clock *clock, struct cw_transport *transport);
+/* Takes NULL; returns NULL. */
+struct cw_members *cw_members_free(struct cw_members *m);
+
+/* Sends the digest to its leader. Errors as cw_transport_send(). */
+int cw_members_publish(struct cw_members *m, const struct cw_msg_digest *digest);
+/* The leader's answer; ignored unless it comes from whom this node asked. */
+void cw_members_answer(struct cw_members *m, const char *from, const struct cw_msg_members *msg);
+
+/* Who leads the route as far as this node knows; NULL = this node has no ranks of it. */
+const char *cw_members_leader(const struct cw_members *m, uint64_t route);
+
+/* Jobs of ranks on this node. Strings borrowed until the callback returns. */
+struct cw_members_route {
+	uint64_t route;
+	const char *label;
+	uint32_t uid;
+	const char *leader;
+	uint32_t ranks_here, nodes;
+	int64_t since_ns;
+};
+typedef void (*cw_members_fn)(const struct cw_members_route *route, void *user);
+void cw_members_each(const struct cw_members *m, cw_members_fn fn, void *user);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/route.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/snapshot.h"
+#include "common/cleanup.h"
+#include "proto/codec.h"
+
+int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first)
+{
+	*r = (struct cw_route){ .id = first->route, .uid = first->uid };
+	r->label = strdup(first->label);
+	return r->label ? 0 : -ENOMEM;
+}
+
+static void node_fini(struct cw_route_node *n)
+{
+	free(n->name);
+	cw_message_free(n->digest);
+}
+
+void cw_route_fini(struct cw_route *r)
+{
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		node_fini(&r->nodes[i]);
+	free(r->nodes);
+	free(r->label);
+	*r = (struct cw_route){ 0 };
+}
+
+static struct cw_route_node *find_or_add(struct cw_route *r, const char *name)
+{
+	struct cw_route_node *grown;
+	char *copy;
+
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		if (!strcmp(r->nodes[i].name, name))
+			return &r->nodes[i];
+	copy = strdup(name);
+	grown = copy ? realloc(r->nodes, (r->n_nodes + 1) * sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(copy);
+		return NULL;
+	}
+	r->nodes = grown;
+	grown[r->n_nodes] = (struct cw_route_node){ .name = copy };
+	return &grown[r->n_nodes++];
+}
+
+static unsigned count_dead(const struct cw_message *m)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; m && i < m->digest.n_ranks; i++)
+		n += cw_liveness_is_dead(m->digest.ranks[i].liveness);
+	return n;
+}
+
+int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, int64_t now_ns,
+		 bool *ret_urgent)
+{
+	const struct cw_msg_digest *d = &(*msg)->digest, *old;
+	struct cw_route_node *n;
+	uint32_t total = d->n_ranks;
+
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		if (strcmp(r->nodes[i].name, node) != 0)
+			total += r->nodes[i].digest->digest.n_ranks;
+	if (total > CW_ROUTE_MAX_RANKS || r->n_nodes >= CW_ROUTE_MAX_NODES) {
+		r->refused++;
+		return -E2BIG;
+	}
+	n = find_or_add(r, node);
+	if (!n)
+		return -ENOMEM;
+	old = n->digest ? &n->digest->digest : NULL;
+	if (old &&
+	    (d->epoch < old->epoch || (d->epoch == old->epoch && d->number <= old->number))) {
+		r->refused++;
+		return -EEXIST;
+	}
+	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
+	cw_message_free(n->digest);
+	n->digest = steal_ptr(msg);
+	n->received_ns = now_ns;
+	n->state = CW_NODE_REPORTING;
+	return 0;
+}
+
+static uint32_t node_state(const struct cw_route_node *n, const struct cw_transport *t,
+			   int64_t now_ns, int64_t silent_ns)
+{
+	const struct cw_peer *p = cw_transport_peer(t, n->name);
+	int64_t age = now_ns - n->received_ns;
+
+	if (age < silent_ns)
+		return CW_NODE_REPORTING;
+	if (p && p->state == CW_PEER_GOODBYE)
+		return CW_NODE_SAID_GOODBYE;
+	if (p && p->state == CW_PEER_LOST)
+		return CW_NODE_UNREACHABLE;
+	return CW_NODE_SILENT;
+}
+
+static bool has_left(const struct cw_route_node *n, const struct cw_transport *t, int64_t now_ns)
+{
+	const struct cw_peer *p = cw_transport_peer(t, n->name);
+	int64_t age = now_ns - n->received_ns;
+	bool is_well =
+		!strcmp(n->name, cw_transport_self(t)) ||
+		(p && p->state == CW_PEER_CONNECTED && now_ns - p->heard_ns < CW_ROUTE_GONE_NS);
+
+	return age > CW_ROUTE_FORGET_NS || (is_well && age > CW_ROUTE_GONE_NS);
+}
+
+void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,
+		      int64_t silent_ns)
+{
+	bool is_deserted = cw_route_n_reporting(r) == 0;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < r->n_nodes; i++) {
+		struct cw_route_node *n = &r->nodes[i];
+
+		/* Nobody is left who could tell or be helped: what remains are memories. */
+		if (has_left(n, t, now_ns) ||
+		    (is_deserted && now_ns - n->received_ns > CW_ROUTE_DESERTED_NS)) {
+			node_fini(n);
+			continue;
+		}
+		n->state = node_state(n, t, now_ns, silent_ns);
+		r->nodes[kept++] = *n;
+	}
+	r->n_nodes = kept;
+}
+
+unsigned cw_route_n_reporting(const struct cw_route *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		n += r->nodes[i].state == CW_NODE_REPORTING;
+	return n;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the leader keeps of one route: the newest digest of each node that sent one. Digests hold
+ * ages; the instant of receipt puts them on this daemon's timeline, so clocks need not agree.
+ *
+ * Loop thread only; pure bookkeeping, no callbacks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "daemon/transport.h"
+#include "proto/messages.h"
+
+/* Nodes of one route, and ranks of all of them that are looked at (design: 65,536). */
+#define CW_ROUTE_MAX_NODES 8192u
+#define CW_ROUTE_MAX_RANKS 65536u
+/* A node that is well but has sent no digest for this long has no ranks of the route any more. */
+#define CW_ROUTE_GONE_NS (5 * CW_NS_PER_S)
+/* A node that is not heard of at all is kept (it is a finding), but not for ever. */
+#define CW_ROUTE_FORGET_NS (600 * CW_NS_PER_S)
+/* The same when no node of the route reports any more. */
+#define CW_ROUTE_DESERTED_NS (60 * CW_NS_PER_S)
+
+struct cw_route_node {
+	char *name;
+	uint32_t state;            /* enum cw_node_state */
+	int64_t received_ns;       /* of the digest, monotonic */
+	struct cw_message *digest; /* owned */
+};
+
+struct cw_route {
+	uint64_t id;
+	uint32_t uid;
+	char *label;
+	struct cw_route_node *nodes;
+	unsigned n_nodes;
+	uint64_t refused; /* digests beyond a limit, or not newer */
+};
+
+/* One rank of the route: nodes[node].digest->digest.ranks[rank]. */
+struct cw_rank_ref {
+	uint32_t node, rank;
+	uint32_t component; /* set by cw_job_components() */
+};
+
+static inline const struct cw_msg_rank *cw_route_rank(const struct cw_route *r,
+						      const struct cw_rank_ref *ref)
+{
+	return &r->nodes[ref->node].digest->digest.ranks[ref->rank];
+}
+
+int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first);
+void cw_route_fini(struct cw_route *r);
+
+/*
+ * Takes *msg (sets it to NULL) when it is newer than what is held. *ret_urgent: it reports a death
+ * that the one before did not. 0, -EEXIST (not newer), -E2BIG, -ENOMEM.
+ */
+int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, int64_t now_ns,
+		 bool *ret_urgent);
+
+/* Brings the nodes' states up to date and drops those that have left. */
+void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,
+		      int64_t silent_ns);
+/* How many nodes report right now. */
+unsigned cw_route_n_reporting(const struct cw_route *r);

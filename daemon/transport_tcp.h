@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Peers over direct TCP on loopback, the backend of transport.c in this version. Of two nodes the
+ * one whose name sorts first dials; it tries again for ever with backoff. Both say hello first:
+ * name, version range, epoch of their start. A hello is repeated as a beat, so that a daemon that
+ * is stopped but still connected is noticed.
+ *
+ * A connection is accepted from loopback only, and dropped unless its hello names a configured
+ * peer. Of two connections to one peer the one with the newest epoch stays. What a peer does not
+ * read is kept up to a cap; frames beyond it are dropped and counted, never waited for.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "common/err.h"
+#include "daemon/transport.h"
+
+struct event_base;
+struct cw_tcp;
+
+/* Output waiting for one peer: some windows and digests, not a backlog. */
+#define CW_TCP_MAX_OUTPUT (16u << 20)
+/* Connections whose hello has not come yet. */
+#define CW_TCP_MAX_STRANGERS 64u
+#define CW_TCP_HELLO_NS (5 * CW_NS_PER_S)
+#define CW_TCP_BACKOFF_MIN_MS 100u
+#define CW_TCP_BACKOFF_MAX_MS 2000u
+
+struct cw_tcp_config {
+	struct event_base *base;
+	const struct cw_clock *clock;
+	struct cw_transport *transport; /* becomes its backend */
+	uint64_t epoch;                 /* of this daemon's start, wall ns */
+	const char *listen;             /* "127.0.0.1:7411" */
+};
+
+/* 0, or -errno with err set. */
+int cw_tcp_new(const struct cw_tcp_config *config, struct cw_tcp **ret, struct cw_err *err);
+/* Says goodbye to the peers (as far as their sockets take it at once) and closes. Takes NULL. */
+struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp);
+
+struct cw_tcp_stats {
+	uint64_t accepted, refused, dialed, protocol_errors;
+	uint32_t connections;
+};
+void cw_tcp_stats(const struct cw_tcp *tcp, struct cw_tcp_stats *ret);
