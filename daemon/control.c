@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "proto/messages.h"
+
+/* Room for the other fields and the envelope in a message's longest string. */
+#define MAX_JSON (CW_MSG_MAX_STRING - 1024)
+
+enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
+
+static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
+{
+	a->code = code;
+	(void)snprintf(a->error, sizeof(a->error), "%s", text);
+}
+
+/* Takes doc. */
+static void succeed(struct cw_control_answer *a, json_t *doc)
+{
+	a->json = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	json_decref(doc);
+	if (!a->json)
+		fail(a, CODE_ERROR, "the daemon is out of memory");
+	else if (strlen(a->json) > MAX_JSON)
+		fail(a, CODE_ERROR, "the answer does not fit a message");
+}
+
+static void do_status(const struct cw_control_source *s, const struct cw_caller *caller,
+		      const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+
+	s->status(&source, s->user);
+	succeed(a, cw_status_doc(&source, caller));
+}
+
+/* The uid that the incident was recorded with; one without is for those who see all. */
+static bool may_see_incident(const struct cw_caller *caller, const json_t *incident)
+{
+	const json_t *uid = json_object_get(incident, "uid");
+
+	if (caller->sees_all)
+		return true;
+	return json_is_integer(uid) && json_integer_value(uid) == (json_int_t)caller->uid;
+}
+
+static bool may_see_id(const struct cw_control_source *s, const struct cw_caller *caller,
+		       const char *id, unsigned *opened)
+{
+	struct cw_bundle bundle = { 0 };
+	bool may;
+
+	if (caller->sees_all)
+		return true;
+	if (!id || (*opened)++ >= CW_CONTROL_MAX_FILTERED ||
+	    cw_store_get(s->store, id, &bundle) < 0)
+		return false;
+	may = may_see_incident(caller, bundle.incident);
+	cw_bundle_fini(&bundle);
+	return may;
+}
+
+static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
+			 const json_t *arguments, struct cw_control_answer *a)
+{
+	json_t *all = cw_store_list(s->store), *seen = json_array(), *entry;
+	unsigned opened = 0;
+	size_t i;
+
+	json_array_foreach (all, i, entry) {
+		const char *id = json_string_value(json_object_get(entry, "id"));
+		json_t *host = json_string(s->node_name);
+
+		if (may_see_id(s, caller, id, &opened)) {
+			(void)json_object_set(entry, "host", host);
+			(void)json_array_append(seen, entry); /* out of memory: one less */
+		}
+		json_decref(host);
+	}
+	json_decref(all);
+	/* Thousands of incidents do not fit a message; the newest come first. */
+	while (json_array_size(seen) > 512)
+		(void)json_array_remove(seen, json_array_size(seen) - 1);
+	succeed(a, json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", seen));
+}
+
+static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b, bool is_whole)
+{
+	json_t *path = json_object_get(b->incident, "bundle");
+	json_t *none = json_null();
+	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
+
+	return json_pack("{s:O, s:s, s:O, s:o, s:O}", "path", path ? path : none, "host",
+			 s->node_name, "incident", b->incident, "evidence", evidence, "snapshot",
+			 is_whole && b->snapshot ? b->snapshot : none);
+}
+
+static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
+		      const json_t *arguments, struct cw_control_answer *a)
+{
+	const char *id = json_string_value(json_object_get(arguments, "id"));
+	struct cw_bundle bundle = { 0 };
+	int r;
+
+	if (!id) {
+		fail(a, CODE_ERROR, "report: the id is missing");
+		return;
+	}
+	r = cw_store_get(s->store, id, &bundle);
+	if (r < 0 || !may_see_incident(caller, bundle.incident)) {
+		/* One answer for both: an id must not tell whether others have an incident. */
+		fail(a, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
+		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");
+		cw_bundle_fini(&bundle);
+		return;
+	}
+	succeed(a, report_doc(s, &bundle, true));
+	if (a->json && a->code != CODE_OK) {
+		cw_control_answer_fini(a);
+		succeed(a, report_doc(s, &bundle, false));
+	}
+	cw_bundle_fini(&bundle);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
+		    const json_t *arguments, struct cw_control_answer *a);
+} verbs[] = {
+	{ "status", do_status },
+	{ "incidents", do_incidents },
+	{ "report", do_report },
+};
+
+void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,
+		       const char *verb, const char *arguments, struct cw_control_answer *ret)
+{
+	json_error_t error;
+	json_t *args = json_loads(*arguments ? arguments : "{}", JSON_REJECT_DUPLICATES, &error);
+	char text[200];
+
+	*ret = (struct cw_control_answer){ 0 };
+	(void)snprintf(text, sizeof(text), "this daemon does not know '%.64s'", verb);
+	if (!json_is_object(args)) {
+		fail(ret, CODE_ERROR, "the arguments are not a JSON object");
+	} else {
+		fail(ret, CODE_ERROR, text);
+		for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+			if (strcmp(verbs[i].name, verb) != 0)
+				continue;
+			cw_control_answer_fini(ret);
+			verbs[i].run(s, caller, args, ret);
+		}
+	}
+	json_decref(args);
+	if (ret->code == CODE_OK)
+		return;
+	free(ret->json);
+	ret->json = NULL;
+}
+
+void cw_control_answer_fini(struct cw_control_answer *a)
+{
+	free(a->json);
+	*a = (struct cw_control_answer){ 0 };
+}

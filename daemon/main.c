@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collwatchd: options, signals, the service manager; everything else is service.c. */
+#include <argp.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/config.h"
+#include "daemon/notify.h"
+#include "daemon/service.h"
+#include "daemon/status_doc.h"
+
+/* 1: usage or configuration; 2 is taken by the command line's "a hang was found". */
+enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
+
+const char *argp_program_version = "collwatchd " CW_VERSION;
+
+static const char *arg_config;
+static int arg_log_level = -1;
+static bool arg_check, arg_help_config;
+
+enum { OPT_CHECK = 256, OPT_HELP_CONFIG, OPT_SCDOC };
+
+static const struct argp_option options[] = {
+	{ "config", 'c', "FILE", 0,
+	  "Read FILE; without it " CW_CONFIG_DEFAULT_PATH " if it exists, else the defaults", 0 },
+	{ "check-config", OPT_CHECK, NULL, 0, "Check the configuration and exit", 0 },
+	{ "help-config", OPT_HELP_CONFIG, NULL, 0, "List all keys of the configuration and exit",
+	  0 },
+	{ "log-level", 'l', "LEVEL", 0, "err, warn, notice, info or debug; overrides the file", 0 },
+	{ "scdoc-config", OPT_SCDOC, NULL, OPTION_HIDDEN, "The keys as a manual page's section",
+	  0 },
+	{ 0 },
+};
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+	switch (key) {
+	case 'c':
+		arg_config = text;
+		return 0;
+	case 'l':
+		arg_log_level = cw_log_level_from_name(text);
+		if (arg_log_level < 0)
+			argp_error(state, "no such log level: %s", text);
+		return 0;
+	case OPT_CHECK:
+		arg_check = true;
+		return 0;
+	case OPT_HELP_CONFIG:
+		arg_help_config = true;
+		return 0;
+	case OPT_SCDOC:
+		cw_config_print_scdoc(stdout);
+		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument: %s", text);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = on_option,
+	.doc = "Watches the NCCL calls of the ranks on this node, and says which rank hangs a "
+	       "job.\v"
+	       "Runs in the foreground, logs to stderr or the journal. SIGHUP reloads the "
+	       "configuration, SIGTERM and SIGINT stop.",
+};
+
+struct daemon {
+	struct event_base *base;
+	struct cw_service *service;
+};
+
+static int load_config(struct cw_config **ret, struct cw_err *err)
+{
+	const char *path = arg_config;
+	int r;
+
+	if (!path && access(CW_CONFIG_DEFAULT_PATH, F_OK) == 0)
+		path = CW_CONFIG_DEFAULT_PATH;
+	r = cw_config_load(path, ret, err);
+	if (r >= 0 && arg_log_level >= 0)
+		(*ret)->log_level = arg_log_level;
+	return r;
+}
+
+static void on_stop(evutil_socket_t sig, short what, void *user)
+{
+	struct daemon *d = user;
+
+	log_notice("%s: stopping", strsignal((int)sig));
+	cw_notify_stopping();
+	(void)event_base_loopbreak(d->base);
+}
+
+static void on_reload(evutil_socket_t sig, short what, void *user)
+{
+	struct daemon *d = user;
+	struct cw_config *config = NULL;
+	const char *restart = NULL;
+	struct cw_err err = { "" };
+	int r;
+
+	cw_notify_reloading(cw_clock_now_ns(&cw_clock_system));
+	r = load_config(&config, &err);
+	if (r >= 0) {
+		r = cw_service_reload(d->service, config, &restart, &err);
+		if (r < 0)
+			cw_config_free(config);
+	}
+	if (r < 0)
+		log_err("%s; the old configuration stays", err.text);
+	else if (restart)
+		log_warn("%s changed, which needs a restart; the old configuration stays", restart);
+	else
+		log_notice("configuration reloaded");
+	cw_notify_ready("running");
+}
+
+static void on_watchdog(evutil_socket_t fd, short what, void *user)
+{
+	struct daemon *d = user;
+	char status[128];
+
+	cw_notify_alive();
+	cw_service_status(d->service, status, sizeof(status));
+	cw_notify_status(status);
+}
+
+struct events {
+	struct event *term, *intr, *hup, *watchdog;
+};
+
+static int add_events(struct daemon *d, struct events *e)
+{
+	int64_t period_ns = cw_notify_watchdog_ns() / 2;
+	struct timeval period;
+
+	if (period_ns <= 0 || period_ns > 30 * CW_NS_PER_S)
+		period_ns = 30 * CW_NS_PER_S; /* the status line is worth that much */
+	period.tv_sec = period_ns / CW_NS_PER_S;
+	period.tv_usec = period_ns % CW_NS_PER_S / 1000;
+	e->term = evsignal_new(d->base, SIGTERM, on_stop, d);
+	e->intr = evsignal_new(d->base, SIGINT, on_stop, d);
+	e->hup = evsignal_new(d->base, SIGHUP, on_reload, d);
+	e->watchdog = event_new(d->base, -1, EV_PERSIST, on_watchdog, d);
+	if (!e->term || !e->intr || !e->hup || !e->watchdog || event_add(e->term, NULL) < 0 ||
+	    event_add(e->intr, NULL) < 0 || event_add(e->hup, NULL) < 0 ||
+	    event_add(e->watchdog, &period) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static void free_events(struct events *e)
+{
+	struct event *all[] = { e->term, e->intr, e->hup, e->watchdog };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i])
+			event_free(all[i]);
+}
+
+static int run(struct daemon *d, struct cw_config *config)
+{
+	bool is_alone = config->n_peers == 0;
+	struct events events = { 0 };
+	struct cw_err err = { "" };
+	int r;
+
+	r = cw_service_new(d->base, config, &d->service, &err);
+	if (r < 0) {
+		log_err("%s", err.text);
+		cw_config_free(config);
+		return EXIT_START;
+	}
+	r = add_events(d, &events);
+	if (r < 0) {
+		log_err("cannot watch signals: %s", strerror(-r));
+	} else {
+		log_notice("collwatchd " CW_VERSION " runs%s%s", is_alone ? "; " : "",
+			   is_alone ? CW_STATUS_ALONE : "");
+		cw_notify_ready("running");
+		if (event_base_dispatch(d->base) < 0) {
+			log_err("the event loop failed");
+			r = -EIO;
+		}
+	}
+	free_events(&events);
+	cw_service_free(d->service);
+	return r < 0 ? EXIT_START : EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon d = { 0 };
+	struct cw_config *config = NULL;
+	struct cw_err err = { "" };
+	int r;
+
+	argp_err_exit_status = EXIT_CONFIG;
+	if (argp_parse(&argp, argc, argv, 0, NULL, NULL) != 0)
+		return EXIT_CONFIG;
+	if (arg_help_config) {
+		cw_config_print_help(stdout);
+		return fflush(stdout) == 0 ? EXIT_OK : EXIT_CONFIG;
+	}
+	if (load_config(&config, &err) < 0) {
+		log_err("%s", err.text);
+		return EXIT_CONFIG;
+	}
+	if (arg_check) {
+		cw_config_free(config);
+		return EXIT_OK;
+	}
+	/* Peers and the webhook's server may go away in the middle of a write. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	d.base = event_base_new();
+	if (!d.base) {
+		log_err("no event loop");
+		cw_config_free(config);
+		return EXIT_START;
+	}
+	r = run(&d, config);
+	event_base_free(d.base);
+	libevent_global_shutdown();
+	return r;
+}

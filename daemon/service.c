@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/service.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "daemon/capture.h"
+#include "daemon/control_socket.h"
+#include "daemon/leader.h"
+#include "daemon/members.h"
+#include "daemon/node.h"
+#include "daemon/notify.h"
+#include "daemon/responder.h"
+#include "daemon/store.h"
+#include "daemon/transport_tcp.h"
+#include "daemon/webhook.h"
+
+/* Four looks at deadlines a second: the shortest promise is 2 s. */
+#define TICK_MS 250
+/* Held-back bundles are tried again this often. */
+#define STORE_RETRY_NS (5 * CW_NS_PER_S)
+/* Processes registered on one node: far above what GPUs fit into it. */
+#define MAX_PROCESSES 4096u
+#define MAX_PROCESSES_PER_UID 2048u
+/* design section 11: at most two captures at once on a node. */
+#define MAX_CAPTURES 2u
+#define MAX_CAPTURES_QUEUED 64u
+#define WEBHOOK_TIMEOUT_MS 10000u
+#define WEBHOOK_ATTEMPTS 8u
+#define WEBHOOK_PENDING 64u
+
+struct cw_service {
+	struct event_base *base;
+	struct cw_config *config;
+	int64_t started_ns;
+	struct cw_transport *transport;
+	struct cw_tcp *tcp;
+	struct cw_members *members;
+	struct cw_leader *leader;
+	struct cw_node *node;
+	struct cw_capture *capture;
+	struct cw_responder *responder;
+	struct cw_store *store;
+	struct cw_webhook *webhook; /* NULL = none configured */
+	struct cw_control_socket *control;
+	struct event *tick;
+	struct event *wake; /* own-node messages wait */
+	int64_t store_retry_ns;
+	unsigned bundles_in_memory;
+};
+
+/* ---- incidents go out ---- */
+
+static void io_path(void *user, const char *id, char *buf, size_t len)
+{
+	const struct cw_service *s = user;
+
+	(void)snprintf(buf, len, "%s/incidents/%s", s->config->state_dir, id);
+}
+
+static int io_put(void *user, const struct cw_bundle *bundle)
+{
+	struct cw_service *s = user;
+	char path[512];
+
+	return cw_store_put(s->store, bundle, path, sizeof(path));
+}
+
+static bool io_was_sent(void *user, const char *id)
+{
+	const struct cw_service *s = user;
+
+	return cw_store_was_sent(s->store, id);
+}
+
+static void mark_sent(struct cw_service *s, const char *id)
+{
+	int r = cw_store_mark_sent(s->store, id);
+
+	if (r < 0)
+		log_warn("inc=%s: cannot be noted as sent: %s; after a restart it may go out again",
+			 id, strerror(-r));
+}
+
+static void on_posted(const char *id, bool delivered, long status, void *user)
+{
+	struct cw_service *s = user;
+
+	if (delivered)
+		mark_sent(s, id);
+	else
+		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
+	cw_leader_posted(s->leader, id, delivered);
+}
+
+static int io_alert(void *user, const char *id, json_t *doc)
+{
+	struct cw_service *s = user;
+	_cleanup_(freep) char *text = NULL;
+
+	if (!s->webhook) { /* the journal has it */
+		mark_sent(s, id);
+		return 0;
+	}
+	text = json_dumps(doc, JSON_COMPACT);
+	if (!text)
+		return -ENOMEM;
+	return cw_webhook_post(s->webhook, id, text, on_posted, s);
+}
+
+static const struct cw_incident_io incident_io = {
+	.path = io_path,
+	.put = io_put,
+	.was_sent = io_was_sent,
+	.alert = io_alert,
+};
+
+/* ---- messages ---- */
+
+static void on_message(const char *from, struct cw_message **msg, void *user)
+{
+	struct cw_service *s = user;
+
+	if ((*msg)->type == CW_MSG_MEMBERS)
+		cw_members_answer(s->members, from, &(*msg)->members);
+	else if (!cw_leader_message(s->leader, from, msg) &&
+		 !cw_responder_message(s->responder, from, *msg))
+		log_debug("%s sent a message of type %u that has no business here", from,
+			  (*msg)->type);
+}
+
+static void on_wake_wanted(void *user)
+{
+	struct cw_service *s = user;
+	const struct timeval now = { 0 };
+
+	if (s->wake)
+		(void)event_add(s->wake, &now); /* else the tick delivers it */
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *user)
+{
+	struct cw_service *s = user;
+
+	cw_transport_run(s->transport);
+}
+
+static void on_digest(const struct cw_msg_digest *digest, void *user)
+{
+	struct cw_service *s = user;
+	int r = cw_members_publish(s->members, digest);
+
+	if (r < 0)
+		log_debug("job=%s: digest not sent: %s", digest->label, strerror(-r));
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *user)
+{
+	struct cw_service *s = user;
+	int64_t now = cw_clock_now_ns(&cw_clock_system);
+
+	cw_transport_run(s->transport);
+	cw_leader_tick(s->leader);
+	if (now < s->store_retry_ns)
+		return;
+	s->store_retry_ns = now + STORE_RETRY_NS;
+	s->bundles_in_memory = cw_store_retry(s->store);
+}
+
+static void on_status(struct cw_status_source *ret, void *user)
+{
+	struct cw_service *s = user;
+
+	*ret = (struct cw_status_source){
+		.clock = &cw_clock_system,
+		.transport = s->transport,
+		.members = s->members,
+		.leader = s->leader,
+		.started_ns = s->started_ns,
+		.bundles_in_memory = s->bundles_in_memory,
+	};
+	cw_node_stats(s->node, &ret->node);
+}
+
+/* ---- putting it together ---- */
+
+static struct cw_thresholds thresholds_of(const struct cw_config *c)
+{
+	struct cw_thresholds t = cw_thresholds_default();
+
+	t.stall_min_ns = c->stall_min_ns;
+	t.stall_max_ns = c->stall_max_ns;
+	t.no_headway_ns = c->no_headway_after_ns;
+	t.first_op_ns = c->first_op_after_ns;
+	return t;
+}
+
+static int open_webhook(struct cw_service *s, const struct cw_config *c, struct cw_webhook **ret,
+			struct cw_err *err)
+{
+	struct cw_webhook_config config = {
+		.base = s->base,
+		.clock = &cw_clock_system,
+		.url = c->webhook_url,
+		.header_file = *c->webhook_header_file ? c->webhook_header_file : NULL,
+		.timeout_ms = WEBHOOK_TIMEOUT_MS,
+		.max_attempts = WEBHOOK_ATTEMPTS,
+		.max_pending = WEBHOOK_PENDING,
+	};
+
+	*ret = NULL;
+	return *c->webhook_url ? cw_webhook_new(&config, ret, err) : 0;
+}
+
+static int open_store(struct cw_service *s, struct cw_err *err)
+{
+	struct cw_store_config config = {
+		.state_dir = s->config->state_dir,
+		.max_bytes = (uint64_t)s->config->state_max_bytes,
+		.max_age_ns = s->config->state_max_age_ns,
+		.clock = &cw_clock_system,
+	};
+
+	return cw_store_open(&config, &s->store, err);
+}
+
+static int open_transport(struct cw_service *s, struct cw_err *err)
+{
+	const struct cw_config *c = s->config;
+	_cleanup_(freep) const char **names = calloc(c->n_peers + 1, sizeof(*names));
+	_cleanup_(freep) const char **addresses = calloc(c->n_peers + 1, sizeof(*addresses));
+	struct cw_transport_config config = {
+		.clock = &cw_clock_system,
+		.self = c->node_name,
+		.names = names,
+		.addresses = addresses,
+		.n_peers = c->n_peers,
+		.on_message = on_message,
+		.on_wake = on_wake_wanted,
+		.user = s,
+	};
+	struct cw_tcp_config tcp = {
+		.base = s->base,
+		.clock = &cw_clock_system,
+		.epoch = (uint64_t)cw_clock_wall_ns(&cw_clock_system),
+		.listen = c->listen,
+	};
+
+	for (unsigned i = 0; names && addresses && i < c->n_peers; i++) {
+		names[i] = c->peers[i].name;
+		addresses[i] = c->peers[i].address;
+	}
+	s->transport = names && addresses ? cw_transport_new(&config) : NULL;
+	if (!s->transport)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	tcp.transport = s->transport;
+	return c->n_peers ? cw_tcp_new(&tcp, &s->tcp, err) : 0;
+}
+
+static int open_node(struct cw_service *s, struct cw_err *err)
+{
+	struct cw_node_config node = {
+		.base = s->base,
+		.clock = &cw_clock_system,
+		.socket_path = s->config->agent_socket,
+		.listen_fd = cw_notify_listen_fd("agent"),
+		.node_name = s->config->node_name,
+		.epoch = (uint64_t)cw_clock_wall_ns(&cw_clock_system),
+		.sample_ms = (uint32_t)(s->config->sample_interval_ns / CW_NS_PER_MS),
+		.digest_ms = 1000,
+		.max_processes = MAX_PROCESSES,
+		.max_processes_per_uid = MAX_PROCESSES_PER_UID,
+		.on_digest = on_digest,
+		.user = s,
+	};
+	struct cw_capture_config capture = {
+		.base = s->base,
+		.clock = &cw_clock_system,
+		.node_name = s->config->node_name,
+		.max_running = MAX_CAPTURES,
+		.max_queued = MAX_CAPTURES_QUEUED,
+	};
+	int r;
+
+	r = cw_node_new(&node, &s->node, err);
+	if (r < 0)
+		return r;
+	capture.node = s->node;
+	r = cw_capture_new(&capture, &s->capture);
+	return r < 0 ? cw_err_set(err, -r, "captures: %s", strerror(-r)) : 0;
+}
+
+static int open_leader(struct cw_service *s, struct cw_err *err)
+{
+	struct cw_leader_config leader = {
+		.clock = &cw_clock_system,
+		.transport = s->transport,
+		.io = &incident_io,
+		.io_user = s,
+		.thresholds = thresholds_of(s->config),
+	};
+	struct cw_responder_config responder = {
+		.transport = s->transport,
+		.node = s->node,
+		.capture = s->capture,
+		.node_name = s->config->node_name,
+	};
+
+	s->members = cw_members_new(&cw_clock_system, s->transport);
+	leader.members = s->members;
+	s->leader = s->members ? cw_leader_new(&leader) : NULL;
+	s->responder = cw_responder_new(&responder);
+	return s->leader && s->responder ? 0 : cw_err_set(err, ENOMEM, "out of memory");
+}
+
+static int open_control(struct cw_service *s, struct cw_err *err)
+{
+	struct cw_control_socket_config config = {
+		.base = s->base,
+		.path = s->config->control_socket,
+		.group = s->config->control_group,
+		.listen_fd = cw_notify_listen_fd("control"),
+		.source = { .status = on_status,
+			    .store = s->store,
+			    .node_name = s->config->node_name,
+			    .user = s },
+	};
+
+	return cw_control_socket_new(&config, &s->control, err);
+}
+
+static int start_timers(struct cw_service *s, struct cw_err *err)
+{
+	const struct timeval period = { .tv_usec = TICK_MS * 1000 };
+
+	s->wake = event_new(s->base, -1, 0, on_wake, s);
+	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
+	if (!s->wake || !s->tick || event_add(s->tick, &period) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_service **ret,
+		   struct cw_err *err)
+{
+	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
+		open_store, open_transport, open_node, open_leader, open_control, start_timers,
+	};
+	struct cw_service *s = calloc(1, sizeof(*s));
+	int r = 0;
+
+	if (!s)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	s->base = base;
+	s->config = config;
+	s->started_ns = cw_clock_now_ns(&cw_clock_system);
+	r = open_webhook(s, config, &s->webhook, err);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
+		r = steps[i](s, err);
+	if (r < 0) {
+		s->config = NULL; /* stays the caller's */
+		cw_service_free(s);
+		return r;
+	}
+	cw_log_set_level((int)config->log_level);
+	*ret = s;
+	return 0;
+}
+
+struct cw_service *cw_service_free(struct cw_service *s)
+{
+	if (!s)
+		return NULL;
+	/* First whoever calls others, last what they call. */
+	if (s->tick)
+		event_free(s->tick);
+	if (s->wake)
+		event_free(s->wake);
+	s->wake = NULL;
+	cw_control_socket_free(s->control);
+	cw_tcp_free(s->tcp);
+	cw_capture_free(s->capture);
+	cw_responder_free(s->responder);
+	cw_node_free(s->node);
+	cw_leader_free(s->leader);
+	cw_members_free(s->members);
+	cw_transport_free(s->transport);
+	cw_webhook_free(s->webhook);
+	cw_store_close(s->store);
+	cw_config_free(s->config);
+	free(s);
+	return NULL;
+}
+
+static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
+{
+	return !strcmp(a->webhook_url, b->webhook_url) &&
+	       !strcmp(a->webhook_header_file, b->webhook_header_file);
+}
+
+int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
+		      struct cw_err *err)
+{
+	struct cw_thresholds thresholds = thresholds_of(config);
+	struct cw_config *old = s->config;
+	struct cw_webhook *webhook;
+	int r;
+
+	*ret_restart = cw_config_needs_restart(old, config);
+	if (*ret_restart) {
+		cw_config_free(config); /* half a change is worse than none */
+		return 0;
+	}
+	if (!same_webhook(old, config)) {
+		r = open_webhook(s, config, &webhook, err);
+		if (r < 0)
+			return r;
+		cw_webhook_free(s->webhook);
+		s->webhook = webhook;
+		cw_leader_retry_alerts(s->leader); /* those the old one had not delivered */
+	}
+	cw_leader_set_thresholds(s->leader, &thresholds);
+	cw_log_set_level((int)config->log_level);
+	/* What is borrowed from the old one stays: those keys are equal, so keep that config. */
+	old->log_level = config->log_level;
+	old->stall_min_ns = config->stall_min_ns;
+	old->stall_max_ns = config->stall_max_ns;
+	old->no_headway_after_ns = config->no_headway_after_ns;
+	old->first_op_after_ns = config->first_op_after_ns;
+	free(old->webhook_url);
+	free(old->webhook_header_file);
+	old->webhook_url = steal_ptr(&config->webhook_url);
+	old->webhook_header_file = steal_ptr(&config->webhook_header_file);
+	cw_config_free(config);
+	return 0;
+}
+
+void cw_service_status(const struct cw_service *s, char *buf, unsigned len)
+{
+	struct cw_leader_stats leader;
+	struct cw_node_stats node;
+
+	cw_leader_stats(s->leader, &leader);
+	cw_node_stats(s->node, &node);
+	(void)snprintf(buf, len, "%u processes here, %u jobs led, %u peers alive", node.processes,
+		       leader.jobs, cw_transport_n_alive(s->transport));
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The whole daemon put together: which part hands what to which. One event base, one thread; the
+ * parts do not know each other.
+ *
+ *	agents → node → digest → members → transport → leader → incident → store, webhook
+ *	                                      ↕ peers            ↘ responder → node, capture
+ */
+#pragma once
+
+#include "common/err.h"
+#include "daemon/config.h"
+
+struct event_base;
+struct cw_service;
+
+/* Takes the config on success. 0, or -errno with err set. */
+int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_service **ret,
+		   struct cw_err *err);
+/* Takes NULL; returns NULL. Says goodbye to the peers. */
+struct cw_service *cw_service_free(struct cw_service *s);
+
+/*
+ * Takes over what may change while running (log level, thresholds, webhook) and takes the config,
+ * except on failure. *ret_restart: name of a key that differs and needs a restart, or NULL; then,
+ * as on failure, all stays as it was.
+ */
+int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
+		      struct cw_err *err);
+
+/* One line for the service manager. */
+void cw_service_status(const struct cw_service *s, char *buf, unsigned len);

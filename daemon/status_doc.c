@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/status_doc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/stall.h"
+
+struct collector {
+	const struct cw_status_source *source;
+	const struct cw_caller *caller;
+	json_t *jobs; /* NULL after running out of memory */
+	int64_t now_ns;
+};
+
+static double seconds(int64_t ns)
+{
+	return (double)(ns / CW_NS_PER_MS) / 1000.0;
+}
+
+static void append(struct collector *c, json_t *job)
+{
+	if (c->jobs && (!job || json_array_append_new(c->jobs, job) < 0)) {
+		json_decref(c->jobs);
+		c->jobs = NULL;
+	} else if (!c->jobs) {
+		json_decref(job);
+	}
+}
+
+static const char *state_name(uint32_t phase)
+{
+	static const char *const names[] = {
+		[CW_STALL_QUIET] = "healthy",
+		[CW_STALL_SUSPECT] = "suspect",
+		[CW_STALL_STALLED] = "stalled",
+		[CW_STALL_HANG] = "hang",
+	};
+
+	return phase <= CW_STALL_HANG ? names[phase] : "suspect";
+}
+
+static json_t *node_names(const struct cw_route *route)
+{
+	json_t *names = json_array();
+
+	for (unsigned i = 0; names && i < route->n_nodes; i++)
+		if (json_array_append_new(names, json_string(route->nodes[i].name)) < 0) {
+			json_decref(names);
+			return NULL;
+		}
+	return names;
+}
+
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct collector *c = user;
+	const struct cw_job_view *view = &job->view;
+	const char *id = job->incident ? cw_incident_id(job->incident) : "";
+	json_t *nodes;
+
+	if (!cw_caller_may_see(c->caller, route->uid))
+		return;
+	nodes = node_names(route);
+	append(c, nodes ? json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:I, s:s, s:f, s:s, s:o, "
+				    "s:I, s:f}",
+				    "job", route->label, "uid", (json_int_t)route->uid, "leader",
+				    cw_transport_self(c->source->transport), "led_here", 1, "ranks",
+				    (json_int_t)view->ranks, "ranks_expected",
+				    (json_int_t)view->ranks_expected, "nodes", nodes, "comms",
+				    (json_int_t)view->comms, "state", state_name(view->phase),
+				    "since_s", seconds(c->now_ns - view->since_ns), "summary",
+				    view->summary, "incident", *id ? json_string(id) : json_null(),
+				    "collectives", (json_int_t)view->collectives, "watched_s",
+				    seconds(c->now_ns - job->started_ns))
+			: NULL);
+}
+
+static void on_route(const struct cw_members_route *route, void *user)
+{
+	struct collector *c = user;
+	char summary[128];
+
+	if (!cw_caller_may_see(c->caller, route->uid) ||
+	    !strcmp(route->leader, cw_transport_self(c->source->transport)))
+		return;
+	(void)snprintf(summary, sizeof(summary), "led by %s: ask there", route->leader);
+	append(c,
+	       json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
+			 "job", route->label, "uid", (json_int_t)route->uid, "leader",
+			 route->leader, "led_here", 0, "ranks", (json_int_t)route->ranks_here,
+			 "ranks_expected", "nodes", "comms", "state", "led_elsewhere", "since_s",
+			 seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
+			 "collectives", "watched_s", seconds(c->now_ns - route->since_ns)));
+}
+
+static json_t *peers_doc(const struct cw_transport *t)
+{
+	static const char *const names[CW_PEER__MAX] = { "never_seen", "connected", "lost",
+							 "said_goodbye" };
+	const struct cw_peer *peers;
+	json_t *array = json_array();
+	unsigned n;
+
+	peers = cw_transport_peers(t, &n);
+	for (unsigned i = 0; array && i < n; i++) {
+		const char *state = names[peers[i].state];
+
+		if (peers[i].state == CW_PEER_CONNECTED && !cw_transport_is_alive(t, peers[i].name))
+			state = "silent";
+		if (json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "node", peers[i].name,
+							   "state", state, "dropped",
+							   (json_int_t)peers[i].dropped)) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static json_t *notes_doc(const struct cw_status_source *s)
+{
+	json_t *notes = json_array();
+	char text[128];
+	unsigned n;
+
+	if (!notes)
+		return NULL;
+	(void)cw_transport_peers(s->transport, &n);
+	if (n == 0)
+		(void)json_array_append_new(notes, json_string(CW_STATUS_ALONE));
+	if (s->bundles_in_memory) {
+		(void)snprintf(text, sizeof(text),
+			       "%u bundles cannot be written to disk: kept in memory, tried again",
+			       s->bundles_in_memory);
+		(void)json_array_append_new(notes, json_string(text));
+	}
+	return notes;
+}
+
+json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller)
+{
+	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
+	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
+
+	c.now_ns = cw_clock_now_ns(s->clock);
+	cw_leader_jobs(s->leader, on_job, &c);
+	cw_members_each(s->members, on_route, &c);
+	if (!c.jobs || !peers || !notes) {
+		json_decref(c.jobs);
+		json_decref(peers);
+		json_decref(notes);
+		return NULL;
+	}
+	return json_pack("{s:s, s:s, s:s, s:f, s:o, s:o, s:{s:I, s:I, s:I, s:I}, s:o}", "schema",
+			 "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
+			 CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns), "peers", peers,
+			 "notes", notes, "agents", "processes", (json_int_t)s->node.processes,
+			 "connected", (json_int_t)s->node.connected, "dead",
+			 (json_int_t)s->node.dead, "refused", (json_int_t)s->node.refused_total,
+			 "jobs", c.jobs);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collwatch.status/1: what this daemon sees, for one caller. Loop thread only; does not block. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/clock.h"
+#include "daemon/leader.h"
+#include "daemon/members.h"
+#include "daemon/node.h"
+#include "daemon/transport.h"
+
+/* Who asks, from the kernel: sees_all for root, the daemon's own user and the control group. */
+struct cw_caller {
+	uid_t uid;
+	bool sees_all;
+};
+
+static inline bool cw_caller_may_see(const struct cw_caller *c, uint32_t uid)
+{
+	return c->sees_all || c->uid == uid;
+}
+
+struct cw_status_source {
+	const struct cw_clock *clock;
+	const struct cw_transport *transport;
+	const struct cw_members *members;
+	const struct cw_leader *leader;
+	struct cw_node_stats node; /* filled by the caller */
+	int64_t started_ns;
+	unsigned bundles_in_memory; /* that could not be written yet */
+};
+
+/* New reference; NULL = out of memory. */
+json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller);
+
+/* The sentence for a daemon without peers: at start, in status and in each verdict's coverage. */
+#define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
