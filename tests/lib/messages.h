@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages for tests of everything that sends or receives them. One thread. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "proto/arena.h"
+#include "proto/messages.h"
+
+/*
+ * A message of the type with every field set to a value of its own, the same in each run: what the
+ * golden bytes in tests/data/wire were made from. Static; NULL = no such type.
+ */
+const struct cw_message *cw_sample_message(unsigned type);
+
+/* A random valid message that lies in the arena; reproducible from *seed, which it advances. */
+struct cw_message *cw_random_message(struct cw_arena *arena, unsigned type, unsigned *seed);
+
+/* Same type and the same in every field; the sender's version does not count. */
+bool cw_message_is_equal(const struct cw_message *a, const struct cw_message *b);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "common/text.h"
+
+static void expect(const char *in, const char *out)
+{
+	char buf[64];
+
+	(void)snprintf(buf, sizeof(buf), "%s", in);
+	cw_text_sanitise(buf);
+	cr_expect_str_eq(buf, out);
+}
+
+Test(text, keeps_valid_utf8_tabs_and_newlines)
+{
+	expect("", "");
+	expect("plain\ttext\n", "plain\ttext\n");
+	expect("é漢😀", "é漢😀");
+	expect("\xc2\xa0\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf",
+	       "\xc2\xa0\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf");
+}
+
+Test(text, replaces_control_characters)
+{
+	expect("a\x1b[2J\r\x7f\x01", "a?[2J???");
+	expect("\xc2\x85\xc2\x9b", "????"); /* C1: a terminal may take them for escapes */
+}
+
+Test(text, replaces_what_is_not_utf8)
+{
+	expect("\x80\xff\xfe", "???");
+	expect("\xc0\xaf\xc1\xbf", "????"); /* overlong */
+	expect("\xe0\x80\xaf\xf0\x80\x80\xaf", "???????");
+	expect("\xed\xa0\x80", "???");           /* surrogate */
+	expect("\xf4\x90\x80\x80\xf5", "?????"); /* above U+10FFFF */
+	expect("\xe6\xbc", "??");                /* cut off */
+	expect("\xe6\xbc-\xc3", "?\?-?");
+}
+
+Test(text, a_line_has_no_newline)
+{
+	char buf[] = "a\tb\nc\xff";
+
+	cw_text_sanitise_line(buf);
+	cr_expect_str_eq(buf, "a?b?c?");
+}
