@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Patience. A verdict says where the waiting would end if nothing moved any more; this file decides
+ * how long nothing must have moved before somebody is called. What can never resolve (a proof)
+ * needs no patience but three seconds against a picture taken in motion. Everything else must be
+ * old, must read the same twice, and the rank it comes down to must have shown no sign of work;
+ * what does show signs of work (a checkpoint, an evaluation, a compilation) gets minutes.
+ *
+ * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
+ * An entry lives until its op is pending no more; then, if it was a stall, that is reported once,
+ * and its length is remembered: a job that recovered from a stall of four minutes is given twelve.
+ */
+#include "analysis/stall.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/stall_rules.h"
+#include "common/signature.h"
+
+#define S INT64_C(1000000000)
+#define MAX_ENTRIES 8 /* more matters at once than that are one: the job stands still */
+#define WINDOW_EVERY_NS (1 * S)
+#define LOOK_EVERY_NS (1 * S)
+#define LOOK_SOONEST_NS (S / 10)
+
+struct entry {
+	uint64_t key; /* 0 = free */
+	uint64_t comm_id;
+	uint32_t comm_instance;
+	uint32_t op_kind; /* of the op waited in; compared where there is no coll_seq */
+	uint64_t coll_seq, p2p_seq;
+	int64_t since_ns;
+	int64_t seen_ns;      /* last step that was about it */
+	int64_t proof_ns;     /* since when it is a proof, 0 = is none */
+	int64_t reading_ns;   /* since when the evidence reads the same, 0 = not read yet */
+	uint64_t reading;     /* hash of that evidence */
+	int64_t stall_ns;     /* when it became a stall, 0 = has not */
+	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
+	uint32_t confidence;  /* at that time */
+	int64_t windows_ns;   /* last time windows were asked for */
+	bool is_over;         /* resolved, to be reported */
+	int64_t over_after_ns;
+};
+
+struct cw_stall {
+	struct entry entries[MAX_ENTRIES];
+	int64_t now_ns;
+	int64_t longest_recovered_ns;
+	int64_t healthy_windows_ns; /* asked for while nobody waits: histories differ */
+	struct cw_stall_decision last;
+};
+
+struct cw_stall *cw_stall_new(void)
+{
+	return calloc(1, sizeof(struct cw_stall));
+}
+
+struct cw_stall *cw_stall_free(struct cw_stall *s)
+{
+	free(s);
+	return NULL;
+}
+
+/* ---- entries ---- */
+
+static bool is_same_op(const struct entry *e, const struct cw_op *op)
+{
+	if (!op)
+		return false;
+	if (e->coll_seq)
+		return op->coll_seq == e->coll_seq;
+	return op->kind == e->op_kind && op->p2p_seq == e->p2p_seq;
+}
+
+/* Somebody is still in it. */
+static bool is_pending(const struct cw_snapshot *snap, const struct entry *e, bool is_healthy)
+{
+	uint32_t comm = cw_snapshot_find_comm(snap, e->comm_id, e->comm_instance);
+
+	if (comm == CW_SNAP_NONE)
+		return false;
+	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
+		const struct cw_snap_member *m = &snap->comms[comm].members[i];
+
+		if (m->rank == CW_SNAP_NONE)
+			continue;
+		if (is_same_op(e, m->pending))
+			return true;
+		/* Without progress words an op that returned may still be pending. */
+		if (!is_healthy && !(m->known & CW_KNOWN_COMPLETED) && is_same_op(e, m->last))
+			return true;
+	}
+	return false;
+}
+
+static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
+{
+	if (!e->stall_ns && !e->confirmed_ns) {
+		*e = (struct entry){ 0 };
+		return;
+	}
+	e->is_over = true;
+	e->over_after_ns = now_ns - e->since_ns;
+	if (e->over_after_ns > s->longest_recovered_ns)
+		s->longest_recovered_ns = e->over_after_ns;
+}
+
+static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v, uint64_t key)
+{
+	bool is_healthy = v->klass == CW_CLASS_HEALTHY;
+
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (e->key && e->key != key && !e->is_over && !is_pending(snap, e, is_healthy))
+			close_entry(s, e, snap->now_ns);
+	}
+}
+
+static void report_resolved(struct cw_stall *s, struct cw_stall_decision *ret)
+{
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (!e->is_over)
+			continue;
+		ret->resolved_key = e->key;
+		ret->resolved_after_ns = e->over_after_ns;
+		*e = (struct entry){ 0 };
+		return; /* one a step; the others have time */
+	}
+}
+
+static struct entry *find_entry(struct cw_stall *s, uint64_t key)
+{
+	for (unsigned i = 0; i < MAX_ENTRIES; i++)
+		if (s->entries[i].key == key && !s->entries[i].is_over)
+			return &s->entries[i];
+	return NULL;
+}
+
+/* A free one, else the one that matters least: no stall, seen longest ago. */
+static struct entry *take_entry(struct cw_stall *s)
+{
+	struct entry *best = &s->entries[0];
+
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (!e->key)
+			return e;
+		if (!!e->stall_ns != !!best->stall_ns ? !e->stall_ns : e->seen_ns < best->seen_ns)
+			best = e;
+	}
+	return best;
+}
+
+static void open_entry(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		       uint64_t key)
+{
+	*e = (struct entry){ .key = key,
+			     .comm_id = snap->comms[v->comm].id,
+			     .comm_instance = snap->comms[v->comm].instance,
+			     .coll_seq = v->coll_seq,
+			     .since_ns = v->waiting_since_ns ? v->waiting_since_ns : snap->now_ns };
+	if (v->n_sides && v->sides[0].has_op) {
+		e->op_kind = v->sides[0].op.kind;
+		e->p2p_seq = v->sides[0].op.p2p_seq;
+	}
+}
+
+/* A split that follows a split has the same key; the time tells them apart. */
+static bool is_another(const struct entry *e, const struct cw_verdict *v)
+{
+	return !e->coll_seq && v->waiting_since_ns > e->since_ns + 1 * S;
+}
+
+static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *snap,
+			       const struct cw_verdict *v, uint64_t key)
+{
+	struct entry *e = find_entry(s, key);
+
+	if (e && is_another(e, v)) {
+		close_entry(s, e, snap->now_ns);
+		e = NULL;
+	}
+	if (!e) {
+		e = take_entry(s);
+		open_entry(e, snap, v, key);
+	}
+	if (v->waiting_since_ns && v->waiting_since_ns < e->since_ns)
+		e->since_ns = v->waiting_since_ns;
+	e->seen_ns = snap->now_ns;
+	return e;
+}
+
+/* ---- one step ---- */
+
+/* Reads the evidence; true once two equal readings lie far enough apart. */
+static bool read_evidence(struct entry *e, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v)
+{
+	uint64_t reading = stall_evidence_hash(snap, v);
+
+	if (!e->reading_ns || e->reading != reading) {
+		e->reading = reading;
+		e->reading_ns = snap->now_ns;
+	}
+	return snap->now_ns - e->reading_ns >= snap->thresholds.confirm_ns;
+}
+
+static void note_proof(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	if (!v->is_proof)
+		e->proof_ns = 0;
+	else if (!e->proof_ns)
+		e->proof_ns = snap->now_ns;
+}
+
+/* The phase of an entry, and why. */
+static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, struct stall_rule *rule)
+{
+	const struct cw_thresholds *t = &snap->thresholds;
+	int64_t age = snap->now_ns - e->since_ns;
+	bool confirmed = false;
+
+	*rule = stall_rule_for(snap, v, s->longest_recovered_ns);
+	note_proof(e, snap, v);
+	if (age >= rule->read_after_ns)
+		confirmed = read_evidence(e, snap, v);
+	else
+		e->reading_ns = 0;
+	if (age >= rule->stall_ns && v->waiting_since_ns && !e->stall_ns)
+		e->stall_ns = snap->now_ns;
+	if (e->confirmed_ns)
+		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
+	if (e->proof_ns && snap->now_ns - e->proof_ns >= t->proof_ns) {
+		e->confidence = v->confidence;
+		e->confirmed_ns = snap->now_ns;
+		return CW_STALL_HANG;
+	}
+	if (rule->may_alert && confirmed && age >= rule->alert_ns) {
+		e->confidence = v->confidence < rule->confidence ? v->confidence : rule->confidence;
+		e->confirmed_ns = snap->now_ns;
+		return CW_STALL_HANG;
+	}
+	if (e->stall_ns)
+		return CW_STALL_STALLED;
+	return age >= t->window_after_ns || e->proof_ns ? CW_STALL_SUSPECT : CW_STALL_QUIET;
+}
+
+static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v)
+{
+	if (!v->wants_windows || (*last_ns && snap->now_ns - *last_ns < WINDOW_EVERY_NS))
+		return false;
+	*last_ns = snap->now_ns;
+	return true;
+}
+
+static void sooner(int64_t *next_ns, int64_t at_ns, int64_t now_ns)
+{
+	if (at_ns > now_ns && at_ns < *next_ns)
+		*next_ns = at_ns;
+}
+
+static int64_t next_look(const struct entry *e, const struct cw_snapshot *snap,
+			 const struct stall_rule *rule)
+{
+	const struct cw_thresholds *t = &snap->thresholds;
+	int64_t now = snap->now_ns, next = now + LOOK_EVERY_NS;
+
+	sooner(&next, e->since_ns + t->window_after_ns, now);
+	sooner(&next, e->since_ns + rule->read_after_ns, now);
+	sooner(&next, e->since_ns + rule->stall_ns, now);
+	sooner(&next, e->since_ns + rule->alert_ns, now);
+	if (e->reading_ns)
+		sooner(&next, e->reading_ns + t->confirm_ns, now);
+	if (e->proof_ns)
+		sooner(&next, e->proof_ns + t->proof_ns, now);
+	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
+}
+
+static void say_why(const struct entry *e, const struct cw_snapshot *snap,
+		    const struct cw_verdict *v, const struct stall_rule *rule,
+		    struct cw_stall_decision *ret)
+{
+	const char *name = snap->comms[v->comm].name;
+
+	(void)snprintf(ret->why, sizeof(ret->why),
+		       "%s: pending %" PRId64 " ms on %.32s%s%s; %.48s%s", cw_class_name(v->klass),
+		       (snap->now_ns - e->since_ns) / 1000000, name ? name : "a comm",
+		       e->proof_ns ? ", proof" : "", e->reading_ns ? ", read again" : "",
+		       rule->name, e->confirmed_ns ? ", confirmed" : "");
+}
+
+static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		   uint64_t key, struct cw_stall_decision *ret)
+{
+	struct entry *e = entry_for(s, snap, v, key);
+	struct stall_rule rule;
+
+	ret->phase = weigh(s, e, snap, v, &rule);
+	ret->since_ns = e->since_ns;
+	ret->stall_ns = e->stall_ns;
+	ret->confirmed_ns = e->confirmed_ns;
+	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
+	ret->next_ns = next_look(e, snap, &rule);
+	if (ret->phase == CW_STALL_QUIET)
+		return;
+	ret->key = key;
+	ret->want_windows = wants_windows(&e->windows_ns, snap, v);
+	say_why(e, snap, v, &rule, ret);
+}
+
+void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		   struct cw_stall_decision *ret)
+{
+	uint64_t key = cw_verdict_key(snap, v);
+	struct cw_stall_decision d = { .next_ns = snap->now_ns + LOOK_EVERY_NS,
+				       .confidence = v->confidence };
+
+	if (snap->now_ns < s->now_ns) {
+		*ret = s->last;
+		ret->resolved_key = 0;
+		ret->want_windows = false;
+		return;
+	}
+	s->now_ns = snap->now_ns;
+	if (snap->policy == CW_POLICY_OFF) {
+		memset(s->entries, 0, sizeof(s->entries));
+	} else {
+		close_resolved(s, snap, v, key);
+		if (key)
+			decide(s, snap, v, key, &d);
+		else
+			d.want_windows = wants_windows(&s->healthy_windows_ns, snap, v);
+		report_resolved(s, &d);
+	}
+	s->last = d;
+	*ret = d;
+}
