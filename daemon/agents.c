@@ -184,6 +184,14 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 		log_debug("welcome to pid %d not sent, ignoring", (int)conn->cred.pid);
 }
 
+void cw_agent_conn_put_off(struct cw_agent_conn *conn, const char *reason)
+{
+	conn->agents->stats.refused++;
+	log_debug("agent pid=%d uid=%u put off: %s", (int)conn->cred.pid, (unsigned)conn->cred.uid,
+		  reason);
+	cw_agent_conn_close(conn);
+}
+
 void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason)
 {
 	struct cw_message msg = { .type = CW_MSG_AGENT_REFUSED,
@@ -398,11 +406,12 @@ static void welcome_stranger(struct cw_agents *agents, int fd)
 	}
 	DL_APPEND(agents->conns, conn);
 	agents->stats.connections++;
-	if (agents->stats.connections > config->max_conns ||
-	    conns_of_uid(agents, conn->cred.uid) > config->max_conns_per_uid)
-		cw_agent_conn_refuse(conn, "too many connections");
+	if (conns_of_uid(agents, conn->cred.uid) > config->max_conns_per_uid)
+		cw_agent_conn_refuse(conn, "too many connections of this user");
+	else if (agents->stats.connections > config->max_conns)
+		cw_agent_conn_put_off(conn, "too many connections");
 	else if (event_add(conn->deadline_event, &deadline) < 0)
-		cw_agent_conn_refuse(conn, "out of memory");
+		cw_agent_conn_put_off(conn, "out of memory");
 }
 
 static void on_connection(evutil_socket_t listen_fd, short what, void *arg)

@@ -61,8 +61,13 @@ void *cw_agent_conn_owner(const struct cw_agent_conn *conn);
 
 /* Sends the welcome; from now on messages are delivered. */
 void cw_agent_conn_admit(struct cw_agent_conn *conn);
-/* Tells the reason, counts, closes. */
+/* Tells the reason, counts, closes. An agent that was refused does not come back for a minute. */
 void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason);
+/*
+ * For reasons that lie with the daemon and will pass (no memory, no place just now): counts and
+ * closes without a word, so that the agent tries again within a second.
+ */
+void cw_agent_conn_put_off(struct cw_agent_conn *conn, const char *reason);
 void cw_agent_conn_close(struct cw_agent_conn *conn);
 
 /* 0, -EAGAIN when the peer does not read what it was sent, or another -errno. */

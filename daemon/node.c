@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -20,6 +21,7 @@
 #include "common/unixsock.h"
 #include "daemon/agents.h"
 #include "daemon/digest.h"
+#include "daemon/digest_round.h"
 #include "daemon/process.h"
 #include "daemon/python_requests.h"
 #include "daemon/register.h"
@@ -29,6 +31,8 @@
 /* A process comes back on a new connection before the old one is seen to be closed. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
+/* A record that takes t to read is read again after at least this many t. */
+#define SAMPLE_COST_FACTOR 100
 /* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
@@ -42,8 +46,8 @@ struct cw_node {
 	struct cw_python_requests *python;
 	struct cw_process *table;
 	struct event *tick, *urgent;
-	uint64_t round, number; /* digest rounds; digests ever made */
-	int64_t digest_ns;      /* last full round */
+	struct cw_digest_rounds rounds;
+	int64_t digest_ns; /* last full round */
 	struct cw_node_stats stats;
 };
 
@@ -78,6 +82,32 @@ static void sample(struct cw_node *node, struct cw_process *p)
 		p->route = cw_job_route(p->label, p->uid);
 }
 
+static int64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	/* CPU time, not wall time: on a node whose cores are all taken we wait for our turn, and
+	 * that must not look like a costly record. */
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
+		return 0; /* cannot fail for the calling thread */
+	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
+}
+
+/*
+ * A record with hundreds of communicators takes milliseconds to read, and nothing stops a user from
+ * making many of them. So no record gets more than 1 % of a core: a costly one is sampled less
+ * often. Real records take 0.1 ms and are read on every tick.
+ */
+static void sample_in_turn(struct cw_node *node, struct cw_process *p)
+{
+	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cpu_ns();
+
+	if (now_ns < p->next_sample_ns)
+		return;
+	sample(node, p);
+	p->next_sample_ns = now_ns + (cpu_ns() - start_ns) * SAMPLE_COST_FACTOR;
+}
+
 static void remove_process(struct cw_node *node, struct cw_process *p)
 {
 	if (p->conn)
@@ -100,67 +130,6 @@ static void expire_dead(struct cw_node *node)
 
 /* ---- digests ---- */
 
-/* Those of first's route that are not in a digest of this round yet. */
-static uint32_t collect_route(struct cw_node *node, const struct cw_process *first,
-			      struct cw_process **v, uint32_t max)
-{
-	uint32_t n = 0;
-
-	for (struct cw_process *p = node->table; p && n < max; p = p->hh.next) {
-		if (p->route != first->route || p->digest_round == node->round)
-			continue;
-		p->digest_round = node->round;
-		p->is_urgent = false;
-		v[n++] = p;
-	}
-	return n;
-}
-
-static void digest_route(struct cw_node *node, const struct cw_process *first,
-			 struct cw_process **v, uint32_t max)
-{
-	struct cw_digest_source source = {
-		.node = node->node_name,
-		.epoch = node->config.epoch,
-		.number = node->number + 1,
-		.processes = v,
-		.n_processes = collect_route(node, first, v, max),
-		.now_ns = now_of(node),
-	};
-	struct cw_digest digest;
-
-	if (cw_digest_make(&source, &digest) < 0) {
-		log_warn("digest of job=%s: out of memory, skipped", first->label);
-		return;
-	}
-	node->number++;
-	node->stats.digests_total++;
-	node->config.on_digest(&digest.msg, node->config.user);
-	cw_digest_fini(&digest);
-}
-
-/* One digest for each route, or only for those where something urgent happened. */
-static void make_digests(struct cw_node *node, bool only_urgent)
-{
-	uint32_t max = HASH_COUNT(node->table);
-	_cleanup_(freep) struct cw_process **v = NULL;
-
-	if (max == 0)
-		return;
-	if (max > CW_MSG_MAX_RANKS)
-		max = CW_MSG_MAX_RANKS;
-	v = calloc(max, sizeof(struct cw_process *));
-	if (!v)
-		return; /* the next second tries again */
-	node->round++;
-	for (struct cw_process *p = node->table; p; p = p->hh.next) {
-		if (!p->route || p->digest_round == node->round)
-			continue;
-		if (!only_urgent || p->is_urgent)
-			digest_route(node, p, v, max);
-	}
-}
-
 static bool is_route_urgent(const struct cw_node *node, uint64_t route)
 {
 	for (const struct cw_process *p = node->table; p; p = p->hh.next)
@@ -176,7 +145,7 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (is_route_urgent(node, p->route))
 			sample(node, p);
-	make_digests(node, true);
+	cw_digest_round(&node->rounds, node->table, true, now_of(node));
 }
 
 static void hurry(struct cw_node *node, struct cw_process *p)
@@ -191,7 +160,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	int64_t now_ns = now_of(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
 
 	for (struct cw_process *p = node->table; p; p = p->hh.next) {
-		sample(node, p);
+		sample_in_turn(node, p);
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
 		    cw_process_look(p, is_rank, node, now_ns))
 			hurry(node, p);
@@ -199,7 +168,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	expire_dead(node);
 	if (now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns) {
 		node->digest_ns = now_ns;
-		make_digests(node, false);
+		cw_digest_round(&node->rounds, node->table, false, now_ns);
 	}
 }
 
@@ -376,6 +345,10 @@ int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struc
 		return cw_err_set(err, ENOMEM, "out of memory");
 	node->config = *config;
 	node->node_name = strdup(config->node_name);
+	node->rounds = (struct cw_digest_rounds){ .node = node->node_name,
+						  .epoch = config->epoch,
+						  .on_digest = config->on_digest,
+						  .user = config->user };
 	r = node->node_name ? 0 : cw_err_set(err, ENOMEM, "out of memory");
 	if (r == 0 && start_timers(node) < 0)
 		r = cw_err_set(err, ENOMEM, "out of memory");
@@ -476,6 +449,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 
 	*ret = node->stats;
 	cw_agents_stats(node->agents, &agents);
+	ret->digests_total = node->rounds.number;
 	ret->registered_total = cw_registrar_total(node->registrar);
 	ret->refused_total = agents.refused;
 	ret->bad_messages_total = agents.bad_messages;

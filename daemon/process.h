@@ -53,6 +53,7 @@ struct cw_process {
 	dev_t record_dev;
 	ino_t record_ino;
 	struct cw_sampler sampler;
+	int64_t next_sample_ns; /* machine's clock; later than the next tick when it is costly */
 
 	struct cw_node *node;       /* for event callbacks; borrowed */
 	struct cw_agent_conn *conn; /* NULL = not connected; borrowed */

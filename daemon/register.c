@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <utlist.h>
@@ -57,22 +58,23 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 	r->config.on_returned(p, r->config.user);
 }
 
-static const char *enter_table(struct cw_registrar *r, struct registration *reg)
+/* 0, -EDQUOT, or a negative errno for what will pass. */
+static int enter_table(struct cw_registrar *r, struct registration *reg)
 {
 	const struct cw_registrar_config *config = &r->config;
 	struct cw_process *p = reg->process, *victim;
 
 	if (cw_processes_victim(*config->table, p->uid, config->max_processes,
 				config->max_processes_per_uid, &victim) < 0)
-		return "too many processes";
+		return -EDQUOT;
 	if (victim)
 		config->on_evict(victim, config->user);
 	HASH_ADD(hh, *config->table, key, sizeof(p->key), p);
 	if (!cw_htable_added(p))
-		return "out of memory";
+		return -ENOMEM;
 	if (config->on_registered(p, config->user) < 0) {
 		HASH_DEL(*config->table, p);
-		return "the daemon is out of resources";
+		return -ENOMEM;
 	}
 	reg->process = NULL;
 	p->conn = reg->conn;
@@ -81,7 +83,7 @@ static const char *enter_table(struct cw_registrar *r, struct registration *reg)
 	r->total++;
 	log_debug("registered pid=%d uid=%u command=%s", (int)cw_process_pid(p), (unsigned)p->uid,
 		  p->command);
-	return NULL;
+	return 0;
 }
 
 static void complete(struct registration *reg)
@@ -90,17 +92,19 @@ static void complete(struct registration *reg)
 	struct cw_process *known = cw_processes_find(*r->config.table, cw_process_pid(reg->process),
 						     reg->process->key.start_ticks);
 	struct cw_agent_conn *conn = reg->conn;
-	const char *problem = NULL;
+	int err = 0;
 
 	if (known && cw_process_is_dead(known))
-		problem = "the process has ended";
+		err = -ESRCH;
 	else if (known)
 		welcome_back(r, reg, known);
 	else
-		problem = enter_table(r, reg);
+		err = enter_table(r, reg);
 	registration_free(reg);
-	if (problem)
-		cw_agent_conn_refuse(conn, problem);
+	if (err == -EDQUOT)
+		cw_agent_conn_refuse(conn, "too many processes");
+	else if (err < 0)
+		cw_agent_conn_put_off(conn, strerror(-err));
 }
 
 static void start_probes(struct cw_registrar *r);
@@ -148,6 +152,7 @@ void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 {
 	struct registration *reg;
 	struct cw_err err;
+	int r_new;
 
 	if (fd < 0) {
 		cw_agent_conn_refuse(conn, "the hello came without a record");
@@ -161,14 +166,18 @@ void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 	reg = calloc(1, sizeof(*reg));
 	if (!reg) {
 		closep(&fd);
-		cw_agent_conn_refuse(conn, "out of memory");
+		cw_agent_conn_put_off(conn, "out of memory");
 		return;
 	}
 	reg->registrar = r;
 	reg->conn = conn;
-	if (cw_process_new(cw_agent_conn_cred(conn), fd, &reg->process, &err) < 0) {
+	r_new = cw_process_new(cw_agent_conn_cred(conn), fd, &reg->process, &err);
+	if (r_new < 0) {
 		free(reg);
-		cw_agent_conn_refuse(conn, err.text);
+		if (r_new == -ENOMEM || r_new == -EMFILE || r_new == -ENFILE)
+			cw_agent_conn_put_off(conn, err.text);
+		else
+			cw_agent_conn_refuse(conn, err.text);
 		return;
 	}
 	DL_APPEND(r->open, reg);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A round of digests: one for each route of the table, or only for the routes where something
+ * happened that must not wait. Loop thread only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/node.h"
+#include "daemon/process.h"
+
+struct cw_digest_rounds {
+	const char *node; /* borrowed */
+	uint64_t epoch;
+	cw_node_digest_fn on_digest;
+	void *user;
+	uint64_t round;  /* rounds begun */
+	uint64_t number; /* digests ever made */
+};
+
+/* Processes without a route yet are left out. The callback must not change the table. */
+void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
+		     int64_t now_ns);
