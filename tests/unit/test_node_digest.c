@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/digest.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/snapshot.h"
+#include "common/clock.h"
+#include "daemon/window.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+#include "tests/lib/record_writer.h"
+
+#define NOW_NS (1000 * CW_NS_PER_S)
+
+/* A registered process without its agent: what a digest is made of. */
+struct fake {
+	struct cw_test_record *writer;
+	struct cw_process process;
+};
+
+static void fake_start(struct fake *f, int rank)
+{
+	*f = (struct fake){ .writer = cw_test_record_new() };
+	f->writer->header->rank_label = rank;
+	f->writer->now_ns = NOW_NS - 5 * CW_NS_PER_S;
+	f->process.key.pid = (uint64_t)(100 + rank);
+	f->process.key.start_ticks = 1;
+	f->process.liveness = CW_LIVE_ALIVE;
+	cw_headway_init(&f->process.headway);
+	cw_sampler_init(&f->process.sampler);
+}
+
+static void fake_sample(struct fake *f)
+{
+	struct cw_process *p = &f->process;
+	const struct cw_record_comm *comms;
+	struct cw_err err;
+	size_t n;
+
+	if (!p->record)
+		cr_assert_eq(cw_record_open(cw_test_record_dup(f->writer), true, &p->record, &err),
+			     0);
+	cr_assert_eq(cw_sampler_sample(&p->sampler, p->record, NOW_NS - CW_NS_PER_S), 0);
+	comms = cw_record_comms(p->record, &n);
+	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
+		p->route = cw_job_route(p->label, p->uid);
+}
+
+static void fake_stop(struct fake *f)
+{
+	cw_headway_fini(&f->process.headway);
+	cw_sampler_fini(&f->process.sampler);
+	cw_record_close(f->process.record);
+	cw_test_record_free(f->writer);
+}
+
+static void make(struct fake *fakes, uint32_t n, struct cw_digest *ret)
+{
+	struct cw_process **v = calloc(n, sizeof(struct cw_process *));
+	struct cw_digest_source source = { .node = "node-a",
+					   .epoch = 7,
+					   .number = 3,
+					   .processes = v,
+					   .n_processes = n,
+					   .now_ns = NOW_NS };
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = &fakes[i].process;
+	cr_assert_eq(cw_digest_make(&source, ret), 0);
+	free(v);
+}
+
+Test(digest, gives_ages_not_instants)
+{
+	struct cw_digest digest;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, 0x11, 8, 0);
+	(void)cw_test_record_collective(f.writer, comm, CW_OP_ALL_REDUCE, 1000);
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.ranks[0].sampled_age_ns, CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[0].members[0].progress_age_ns, CW_NS_PER_S);
+	cr_assert_gt(digest.msg.ranks[0].members[0].pending->enter_ns, 4 * CW_NS_PER_S);
+	cr_assert_leq(digest.msg.ranks[0].members[0].pending->enter_ns, 5 * CW_NS_PER_S);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+Test(digest, believes_no_impossible_time)
+{
+	struct cw_op op = { .enter_ns = INT64_MAX, .return_ns = -5, .flags = CW_OPF_RETURNED };
+
+	cw_op_to_ages(&op, NOW_NS);
+	cr_assert_eq(op.enter_ns, 0, "in the future");
+	cr_assert_eq(op.return_ns, NOW_NS, "before the machine started");
+}
+
+Test(digest, newest_checkpoints_first)
+{
+	struct cw_digest digest;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, 0x11, 8, 0);
+	for (uint64_t i = 0; i < 20; i++)
+		f.writer->comms[comm].checkpoints[i % CW_REC_CHECKPOINTS] =
+			(struct cw_rec_checkpoint){ .coll_seq = 64 * (i + 1), .hash = 1000 + i };
+	f.writer->comms[comm].checkpoint_ticket = 20;
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.ranks[0].members[0].n_checkpoints, CW_SNAP_CHECKPOINTS);
+	cr_assert_eq(digest.msg.ranks[0].members[0].checkpoints[0].coll_seq, 64 * 20);
+	cr_assert_eq(digest.msg.ranks[0].members[0].checkpoints[0].hash, 1019);
+	cr_assert_eq(digest.msg.ranks[0].members[0].checkpoints[1].coll_seq, 64 * 19);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+Test(digest, tells_of_a_blocking_call_outside_any_comm)
+{
+	struct cw_digest digest;
+	struct fake f;
+
+	fake_start(&f, 0);
+	f.writer->header->host_call_kind = CW_OP_COMM_INIT;
+	f.writer->header->host_call_enter_ns = NOW_NS - 9 * CW_NS_PER_S;
+	f.writer->header->host_call_comm_id = 0x77;
+	f.writer->header->job_label[0] = '\0';
+	fake_sample(&f);
+	cr_assert_str_eq(f.process.label, "comm:0x0000000000000077");
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.ranks[0].host_call->kind, CW_OP_COMM_INIT);
+	cr_assert_eq(digest.msg.ranks[0].host_call->enter_ns, 9 * CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[0].host_call_comm_id, 0x77);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+Test(digest, flags_the_dead_and_whoever_went_in_a_shutdown)
+{
+	struct cw_digest digest;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		fake_start(&f[i], i);
+		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
+		fake_sample(&f[i]);
+	}
+	f[1].process.liveness = f[1].process.end.liveness = CW_LIVE_KILLED;
+	f[1].process.end.term_signal = 9;
+	f[1].process.ended_ns = NOW_NS - 30 * CW_NS_PER_S;
+	make(f, 2, &digest);
+	cr_assert_eq(digest.msg.ranks[1].ended_age_ns, 30 * CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[1].term_signal, 9);
+	cr_assert_eq(digest.msg.ranks[1].sampled_age_ns, 0, "its record is final");
+	cr_assert_eq(digest.msg.ranks[1].n_members, 1, "what it was part of");
+	cr_assert_not(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
+	cw_digest_fini(&digest);
+	f[1].process.end.term_signal = 15;
+	make(f, 2, &digest);
+	cr_assert(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
+	cr_assert_not(digest.msg.ranks[0].flags & CW_RANKF_SHUTDOWN);
+	cw_digest_fini(&digest);
+	fake_stop(&f[0]);
+	fake_stop(&f[1]);
+}
+
+#define MANY_RANKS 24
+
+/* More than a frame holds: 24 ranks with 96 comms each, all text full, all numbers large. */
+static void make_large(struct fake *f, int rank)
+{
+	fake_start(f, rank);
+	for (int i = 0; i < CW_REC_COMMS; i++) {
+		int comm = cw_test_record_comm(f->writer, UINT64_MAX - (uint64_t)i, 1u << 30, rank);
+		struct cw_rec_comm *c = &f->writer->comms[comm];
+
+		memset(c->name, 'n', sizeof(c->name) - 1);
+		memset(c->last_error, 'e', sizeof(c->last_error) - 1);
+		c->parent_id = c->nccl_hash = UINT64_MAX;
+		c->split_color = c->async_error = c->last_result = INT32_MIN;
+		/* One in eight waits. */
+		if (i % 8 == 0)
+			(void)cw_test_record_collective(f->writer, comm, CW_OP_ALL_REDUCE,
+							UINT64_MAX / 8);
+	}
+	fake_sample(f);
+}
+
+Test(digest, fits_a_frame_and_keeps_what_is_pending)
+{
+	struct fake *f = calloc(MANY_RANKS, sizeof(*f));
+	unsigned pending = 0, members = 0, dropped = 0;
+	struct cw_message msg = { .type = CW_MSG_DIGEST };
+	struct cw_digest digest;
+	uint8_t *bytes;
+	size_t len;
+
+	for (int i = 0; i < MANY_RANKS; i++)
+		make_large(&f[i], i);
+	make(f, MANY_RANKS, &digest);
+	for (uint32_t i = 0; i < digest.msg.n_ranks; i++) {
+		members += digest.msg.ranks[i].n_members;
+		dropped += (unsigned)digest.msg.ranks[i].dropped;
+		for (uint32_t j = 0; j < digest.msg.ranks[i].n_members; j++)
+			pending += digest.msg.ranks[i].members[j].pending != NULL;
+	}
+	cr_assert_eq(pending, MANY_RANKS * CW_REC_COMMS / 8);
+	cr_assert_eq(members + dropped, MANY_RANKS * CW_REC_COMMS);
+	cr_assert_gt(dropped, 0, "the test is too small");
+	msg.digest = digest.msg;
+	cr_assert_eq(cw_message_encode(&msg, &bytes, &len), 0);
+	cr_assert_leq(len, CW_FRAME_MAX_BYTES);
+	free(bytes);
+	cw_digest_fini(&digest);
+	for (int i = 0; i < MANY_RANKS; i++)
+		fake_stop(&f[i]);
+	free(f);
+}
+
+Test(digest, windows_fit_a_frame)
+{
+	enum { N = 40 };
+	uint64_t id = 0x11;
+	struct cw_msg_window_request request = { .comm_ids = &id,
+						 .n_comm_ids = 1,
+						 .max_ops = 100000 };
+	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
+	struct fake *f = calloc(N, sizeof(*f));
+	struct cw_process *table = NULL;
+	uint8_t *bytes;
+	size_t len;
+
+	for (int i = 0; i < N; i++) {
+		struct cw_process *p = &f[i].process;
+		int comm;
+
+		fake_start(&f[i], i);
+		comm = cw_test_record_comm(f[i].writer, id, N, i);
+		for (int j = 0; j < 1000; j++)
+			(void)cw_test_record_collective(f[i].writer, comm, CW_OP_ALL_REDUCE,
+							UINT64_MAX / 8);
+		fake_sample(&f[i]);
+		HASH_ADD(hh, table, key, sizeof(p->key), p);
+	}
+	request.route = f[0].process.route;
+	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &msg.window_reply), 0);
+	cr_assert_eq(msg.window_reply.n_windows, N);
+	cr_assert_geq(msg.window_reply.windows[0].n_ops, 100);
+	cr_assert_eq(
+		msg.window_reply.windows[0].ops[msg.window_reply.windows[0].n_ops - 1].op_index,
+		1000, "the newest are kept");
+	cr_assert_eq(msg.window_reply.windows[0].lost, 1000 - msg.window_reply.windows[0].n_ops);
+	cr_assert_eq(cw_message_encode(&msg, &bytes, &len), 0);
+	cr_assert_leq(len, CW_FRAME_MAX_BYTES);
+	free(bytes);
+	cw_window_fini(&msg.window_reply);
+	HASH_CLEAR(hh, table);
+	for (int i = 0; i < N; i++)
+		fake_stop(&f[i]);
+	free(f);
+}
+
+Test(digest, label_comes_from_environment_then_master_then_comm)
+{
+	struct cw_record_comm comms[2] = { { .entry = { .comm_id = 0x1, .parent_id = 0x9 } },
+					   { .entry = { .comm_id = 0x2 } } };
+	struct cw_rec_header header = { .job_label = "slurm:4711", .master = "host:29500" };
+	char label[CW_JOB_LABEL_BYTES];
+
+	cr_assert(cw_job_label(&header, comms, 2, label));
+	cr_assert_str_eq(label, "slurm:4711");
+	header.job_label[0] = '\0';
+	cr_assert(cw_job_label(&header, comms, 2, label));
+	cr_assert_str_eq(label, "master:host:29500");
+	header.master[0] = '\0';
+	cr_assert(cw_job_label(&header, comms, 2, label));
+	cr_assert_str_eq(label, "comm:0x0000000000000002", "children have other ids on each side");
+	cr_assert_not(cw_job_label(&header, comms, 1, label));
+	cr_assert_neq(cw_job_route("a", 1), cw_job_route("a", 2), "users are apart");
+	cr_assert_neq(cw_job_route("a", 1), cw_job_route("b", 1));
+	cr_assert_eq(cw_job_route("a", 1), cw_job_route("a", 1));
+}
