@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flight record that is hostile from the start, and then changes under the reader: the last eight
+ * bytes of the input say where and to what.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/record_reader.h"
+#include "tests/fuzz/fuzz.h"
+
+#define MAX_OPS 256
+
+static void check_text(const char *text, size_t size)
+{
+	FUZZ_CHECK(memchr(text, '\0', size));
+	FUZZ_CHECK(!strchr(text, '\n') && !strchr(text, 0x1b));
+}
+
+static void check_window(const struct cw_op *ops, size_t n, uint64_t lost)
+{
+	FUZZ_CHECK(n <= MAX_OPS);
+	for (size_t i = 0; i < n; i++) {
+		FUZZ_CHECK(ops[i].op_index > (i ? ops[i - 1].op_index : lost));
+		FUZZ_CHECK(ops[i].progress <= CW_PROGRESS_COMPLETED);
+		FUZZ_CHECK(ops[i].root >= CW_PEER_NONE && ops[i].peer >= CW_PEER_NONE);
+	}
+}
+
+static void read_everything(struct cw_record *rec)
+{
+	static struct cw_op ops[MAX_OPS];
+	struct cw_rec_p2p_peer peers[CW_REC_P2P_PEERS];
+	const struct cw_record_comm *comms;
+	struct cw_record_state state;
+	size_t n_comms, n;
+	uint64_t lost;
+
+	check_text(cw_record_header(rec)->job_label, sizeof(cw_record_header(rec)->job_label));
+	comms = cw_record_comms(rec, &n_comms);
+	for (size_t i = 0; i < n_comms; i++) {
+		check_text(comms[i].entry.name, sizeof(comms[i].entry.name));
+		if (cw_record_window(rec, &comms[i], ops, MAX_OPS, &n, &lost) == 0)
+			check_window(ops, n, lost);
+		if (cw_record_state(rec, &comms[i], &state) == 0 && state.completed_known)
+			FUZZ_CHECK(state.coll_completed <= comms[i].entry.coll_entered);
+		if (cw_record_p2p(rec, &comms[i], peers, CW_REC_P2P_PEERS, &n) == 0)
+			FUZZ_CHECK(n <= CW_REC_P2P_PEERS);
+	}
+}
+
+/* One memfd serves all runs. */
+static int make_file(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+	FUZZ_CHECK(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	FUZZ_CHECK(pwrite(fd, data, size, 0) == (ssize_t)size);
+	return fd;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cw_record *rec = NULL;
+	uint32_t where, what;
+	int fd;
+
+	if (size < 4096)
+		return 0;
+	fd = make_file(data, size);
+	if (cw_record_open(dup(fd), false, &rec, NULL) < 0)
+		return 0;
+	read_everything(rec);
+	memcpy(&where, data + size - 8, sizeof(where));
+	memcpy(&what, data + size - 4, sizeof(what));
+	(void)!pwrite(fd, &what, sizeof(what), (off_t)(where % (size - 4)));
+	(void)cw_record_refresh(rec);
+	read_everything(rec);
+	cw_record_close(rec);
+	return 0;
+}
