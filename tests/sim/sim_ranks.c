@@ -14,7 +14,7 @@
 
 #include "cuda.h"
 
-static int start_child(struct sim_ranks *ranks, sim_rank_fn fn, struct sim_rank *self)
+static int start_child(struct sim_ranks *ranks, sim_rank_fn fn, struct sim_rank *self, int id_fd)
 {
 	pid_t pid = fork();
 
@@ -23,32 +23,60 @@ static int start_child(struct sim_ranks *ranks, sim_rank_fn fn, struct sim_rank 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(ranks->arrived_fd);
-		_exit(fn(self));
+		_exit(read(id_fd, &self->id, sizeof(self->id)) == sizeof(self->id) ? fn(self) : 1);
 	}
 	ranks->pids[self->rank] = pid;
 	ranks->pidfds[self->rank] = (int)syscall(SYS_pidfd_open, pid, 0);
 	return ranks->pidfds[self->rank] < 0 ? -errno : 0;
 }
 
+/*
+ * Makes the id after the children: making it starts a thread, and a child forked from a process
+ * with threads may find any lock taken for ever.
+ */
+static int send_id(int fd, int n)
+{
+	ncclUniqueId id;
+
+	if (ncclGetUniqueId(&id) != ncclSuccess)
+		return -EINVAL;
+	for (int i = 0; i < n; i++) {
+		/* Less than PIPE_BUF: whole ids arrive. */
+		if (write(fd, &id, sizeof(id)) != sizeof(id))
+			return -EIO;
+	}
+	return 0;
+}
+
 int sim_ranks_start(struct sim_ranks *ranks, int n, sim_rank_fn fn, void *arg)
 {
 	struct sim_rank self = { .n = n, .arg = arg };
-	int fds[2];
+	int fds[2], id_fds[2];
 	int r = 0;
 
 	memset(ranks, 0, sizeof(*ranks));
-	if (n > SIM_RANKS_MAX || ncclGetUniqueId(&self.id) != ncclSuccess)
+	if (n > SIM_RANKS_MAX)
 		return -EINVAL;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
+	if (pipe2(id_fds, O_CLOEXEC) < 0) {
+		r = -errno;
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
 	ranks->arrived_fd = fds[0];
 	self.arrived_fd = fds[1];
 	for (; r == 0 && self.rank < n; self.rank++) {
-		r = start_child(ranks, fn, &self);
+		r = start_child(ranks, fn, &self, id_fds[0]);
 		if (r == 0)
 			ranks->n++;
 	}
 	close(fds[1]);
+	close(id_fds[0]);
+	if (r == 0)
+		r = send_id(id_fds[1], n);
+	close(id_fds[1]);
 	return r;
 }
 
