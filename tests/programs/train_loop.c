@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "train_store.h"
+#include "tests/programs/train_store.h"
 
 #define CHECK_CU(call)                                                                             \
 	do {                                                                                       \

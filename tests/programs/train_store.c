@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train_store.h"
+#include "tests/programs/train_store.h"
 
 #include <errno.h>
 #include <fcntl.h>

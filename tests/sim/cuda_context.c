@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 #define CTX_STACK_MAX 32
 

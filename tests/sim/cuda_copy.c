@@ -4,7 +4,7 @@
  * wait, so they come after everything in the context's blocking streams. Copies work in a stream
  * of any context, as they do with the real driver.
  */
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 static CUresult submit(struct sim_item *item, CUstream handle, bool is_sync)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 #define DEVICE_BYTES (1ULL << 34)
 

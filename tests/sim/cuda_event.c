@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 struct CUevent_st {
 	struct CUevent_st *next;

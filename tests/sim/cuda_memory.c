@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 #define DEVICE_ALIGN 512
 

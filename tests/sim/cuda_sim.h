@@ -7,11 +7,10 @@
  */
 #pragma once
 
+#include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "cuda.h"
 
 #define SIM_DEVICES_DEFAULT 8
 #define SIM_DEVICES_MAX 64

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 #define PER_THREAD_STREAMS 8
 

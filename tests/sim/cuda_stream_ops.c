@@ -6,7 +6,7 @@
  * to be current, as a kernel launch does. Capture is not simulated: streams never capture and
  * beginning one is refused.
  */
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 static __thread CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 

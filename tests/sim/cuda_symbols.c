@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_sim.h"
+#include "tests/sim/cuda_sim.h"
 
 #define ERRORS(X)                                                                                  \
 	X(CUDA_SUCCESS, "no error")                                                                \

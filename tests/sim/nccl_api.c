@@ -5,7 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_reduce.h"
+#include "tests/sim/nccl_sim.h"
 
 NCCL_API(ncclResult_t, GroupStart, void)
 {

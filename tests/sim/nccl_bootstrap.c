@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_sim.h"
 
 /* What a unique id starts with; the rest is zero. */
 struct id_layout {

@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_reduce.h"
+#include "tests/sim/nccl_sim.h"
 
 struct coll {
 	ncclComm_t comm;

@@ -3,13 +3,17 @@
  * Life of a communicator. The caller's handle, every launch and every running host operation hold
  * a reference, so an abort can give the handle back while a stream still lets go.
  */
+#include "tests/sim/nccl_comm.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_cuda.h"
+#include "tests/sim/nccl_reduce.h"
+#include "tests/sim/nccl_sim.h"
 
 static void comm_free(ncclComm_t comm)
 {

@@ -4,9 +4,11 @@
  * could not tell a real driver from the simulated one. As with the real NCCL, libcuda.so.1 is
  * opened when a device is first needed: making a unique id works without any.
  */
+#include "tests/sim/nccl_cuda.h"
+
 #include <dlfcn.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_sim.h"
 
 static struct sim_cuda table;
 static bool is_usable;

@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_sim.h"
 
 static char last_error[1024];
 static pthread_mutex_t last_error_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_sim.h"
 
 struct group {
 	struct sim_task *tasks;

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_cuda.h"
+#include "tests/sim/nccl_sim.h"
 
 #define CONFIG_MAGIC 0xcafebeef
 

@@ -8,7 +8,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_cuda.h"
+#include "tests/sim/nccl_sim.h"
 
 struct launch {
 	ncclComm_t comm;

@@ -4,6 +4,8 @@
  * marked dead and whoever waits for it waits on, which is what a GPU kernel does that polls a
  * buffer its dead peer was to fill.
  */
+#include "tests/sim/nccl_link.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,8 +13,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "nccl_sim.h"
 
 /* A message larger than this cannot be one of ours. */
 #define MSG_BYTES_MAX ((uint64_t)1 << 34)

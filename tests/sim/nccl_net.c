@@ -6,6 +6,8 @@
  * Which address a process listens on: the first IPv4 address of an interface that
  * NCCL_SOCKET_IFNAME names (a prefix, or a whole name after '='), else the loopback address.
  */
+#include "tests/sim/nccl_net.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -16,8 +18,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "nccl_sim.h"
 
 #define BACKLOG 1024
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccl_sim.h"
+#include "tests/sim/nccl_reduce.h"
+#include "tests/sim/nccl_sim.h"
 
 struct p2p {
 	ncclComm_t comm;

@@ -4,10 +4,10 @@
  * once at the end, integers in 64 bits: simple, and the same on every rank. The 8-bit floating
  * point types can be moved, not reduced.
  */
+#include "tests/sim/nccl_reduce.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "nccl_sim.h"
 
 size_t sim_dtype_size(ncclDataType_t dtype)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim_ranks.h"
+#include "tests/sim/sim_ranks.h"
 
+#include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,8 +12,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "cuda.h"
 
 static int start_child(struct sim_ranks *ranks, sim_rank_fn fn, struct sim_rank *self, int id_fd)
 {

@@ -5,10 +5,9 @@
  */
 #pragma once
 
+#include <nccl.h>
 #include <stdbool.h>
 #include <sys/types.h>
-
-#include "nccl.h"
 
 #define SIM_RANKS_MAX 16
 /* Long enough for a loaded machine: what has to happen in a test happens before. */

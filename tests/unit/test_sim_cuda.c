@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <cuda.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -8,8 +9,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "cuda.h"
 
 #define PAGE 4096u
 

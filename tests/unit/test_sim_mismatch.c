@@ -5,10 +5,10 @@
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <cuda.h>
+#include <nccl.h>
 #include <string.h>
 
-#include "cuda.h"
-#include "nccl.h"
 #include "tests/sim/sim_ranks.h"
 
 #define NRANKS 3

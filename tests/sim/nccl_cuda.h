@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA driver as the simulated NCCL sees it: public functions, looked up at first use. */
+#pragma once
+
+#include <cuda.h>
+#include <nccl.h>
+
+struct sim_cuda {
+	CUresult (*init)(unsigned int);
+	CUresult (*get_ctx)(CUcontext *);
+	CUresult (*set_ctx)(CUcontext);
+	CUresult (*push_ctx)(CUcontext);
+	CUresult (*pop_ctx)(CUcontext *);
+	CUresult (*get_device)(CUdevice *);
+	CUresult (*device_count)(int *);
+	CUresult (*retain_primary)(CUcontext *, CUdevice);
+	CUresult (*launch_host_fn)(CUstream, CUhostFn, void *);
+	CUresult (*event_create)(CUevent *, unsigned int);
+	CUresult (*event_destroy)(CUevent);
+	CUresult (*event_record)(CUevent, CUstream);
+	CUresult (*wait_event)(CUstream, CUevent, unsigned int);
+	CUresult (*mem_alloc)(CUdeviceptr *, size_t);
+	CUresult (*mem_free)(CUdeviceptr);
+	CUresult (*memcpy_dtoh)(void *, CUdeviceptr, size_t);
+};
+
+/* NULL when there is no driver; the error text is set. Any thread. */
+const struct sim_cuda *sim_cuda(void);
+/* The current context and its device; without one, device 0's primary context is made current. */
+ncclResult_t sim_cuda_current(CUcontext *ret_ctx, int *ret_dev);

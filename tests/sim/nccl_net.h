@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets of the simulated NCCL. Any thread; a listener by one thread at a time. All of it blocks.
+ *
+ * abort_fd: a descriptor that becomes readable when the caller is to give up, or -1.
+ */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sim_hello_type {
+	SIM_HELLO_INIT = 1,
+	SIM_HELLO_SPLIT,
+	SIM_HELLO_MESH,
+	SIM_HELLO_P2P,
+};
+
+/* The first message on every connection: who calls and what for. */
+struct sim_hello {
+	uint64_t key; /* secret shared by the communicator's members */
+	uint32_t type;
+	uint32_t ordinal; /* which split of the communicator */
+	int32_t rank;
+	int32_t nranks;
+	int32_t color;
+	int32_t split_key;
+	struct sockaddr_in addr; /* where the caller itself listens */
+};
+
+struct sim_pending; /* a connection that came before somebody asked for it */
+
+struct sim_listener {
+	int fd;
+	int abort_fd;
+	uint64_t key;
+	struct sockaddr_in addr;
+	struct sim_pending *pending;
+};
+
+int sim_listener_open(struct sim_listener *l, uint64_t key, int abort_fd);
+void sim_listener_close(struct sim_listener *l);
+/*
+ * Waits for a connection with that type and ordinal whose rank has @wanted[rank] set; NULL wants
+ * everybody. Others are kept until asked for. Returns the socket or -errno.
+ */
+int sim_listener_take(struct sim_listener *l, enum sim_hello_type type, uint32_t ordinal,
+		      const bool *wanted, int num_ranks, struct sim_hello *ret_hello);
+/* Connects and says hello. Returns the socket or -errno. */
+int sim_connect(const struct sockaddr_in *addr, const struct sim_hello *hello, int abort_fd);
+int sim_send_all(int fd, const void *buf, size_t len, int abort_fd);
+int sim_recv_all(int fd, void *buf, size_t len, int abort_fd);
