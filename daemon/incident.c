@@ -21,7 +21,8 @@ struct cw_incident {
 	uint64_t key; /* of the verdict it is about */
 	char id[CW_INCIDENT_ID_LEN];
 	json_t *doc, *snapshot; /* of the decision, or its refinement */
-	uint32_t klass, confidence;
+	uint32_t klass;
+	bool is_proof;
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
 	struct cw_evidence_set evidence;
@@ -124,7 +125,8 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	char path[512] = "";
 	struct cw_incident_info info = {
 		.id = inc->id,
-		.confidence = d->confidence,
+		/* Patience was about what was known then; a proof found since needs none. */
+		.confidence = v->is_proof ? v->confidence : d->confidence,
 		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
 		.stall_wall_ns = wall_of(snap, d->stall_ns ? d->stall_ns : d->since_ns),
 		.confirmed_wall_ns = wall_of(snap, d->confirmed_ns),
@@ -147,7 +149,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->doc = doc;
 	inc->snapshot = snapshot;
 	inc->klass = v->klass;
-	inc->confidence = d->confidence;
+	inc->is_proof = v->is_proof;
 }
 
 static void write_bundle(struct cw_incident *inc)
@@ -301,16 +303,14 @@ static void handle(struct cw_incident *inc, unsigned event)
  * decision is a consequence (somebody kills the hanging job), not the cause.
  */
 static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *snap,
-		       const struct cw_verdict *v, const struct cw_stall_decision *d)
+		       const struct cw_verdict *v)
 {
 	if (v->klass == CW_CLASS_HEALTHY || v->klass == CW_CLASS_UNKNOWN)
-		return false;
-	if (v->klass == inc->klass && d->confidence <= inc->confidence)
 		return false;
 	for (uint32_t i = 0; v->klass == CW_CLASS_PROCESS_DEAD && i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].ended_ns > inc->confirmed_ns)
 			return false;
-	return inc->klass == CW_CLASS_UNKNOWN || d->confidence > inc->confidence;
+	return inc->klass == CW_CLASS_UNKNOWN || (v->is_proof && !inc->is_proof);
 }
 
 static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
@@ -318,7 +318,7 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 {
 	uint32_t old = inc->klass;
 
-	if (d->key != inc->key || !knows_more(inc, snap, v, d))
+	if (d->key != inc->key || !knows_more(inc, snap, v))
 		return;
 	remember(inc, snap, v, d);
 	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
@@ -342,9 +342,10 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 	handle(inc, CW_INCIDENT_EV_HANG);
 }
 
+/* Not "another key, or quiet": two matters may take turns in being the worst. */
 static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
 {
-	return d->phase == CW_STALL_QUIET || d->resolved_key == inc->key;
+	return d->resolved_key == inc->key;
 }
 
 void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,

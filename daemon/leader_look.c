@@ -10,6 +10,8 @@
 #include "daemon/leader_private.h"
 #include "daemon/snapshot_build.h"
 
+#define START_NOTICE_NS (5 * CW_NS_PER_S)
+
 /* One job and what it consists of at this look. */
 struct look {
 	struct cw_leader *l;
@@ -23,11 +25,14 @@ struct look {
 
 static void announce_start(const struct look *k, struct cw_job *job)
 {
-	if (job->is_announced || job->view.comms == 0)
+	/* Digests of the other nodes come within a second or two: one line, with the right sum. */
+	if (job->is_announced || job->view.comms == 0 ||
+	    (job->view.ranks < job->view.ranks_expected &&
+	     k->now_ns - job->started_ns < START_NOTICE_NS))
 		return;
 	job->is_announced = true;
-	log_notice("job=%s: watching, uid=%u, %u of %u ranks here or reported", k->lr->route.label,
-		   k->lr->route.uid, job->view.ranks, job->view.ranks_expected);
+	log_notice("job=%s: watching %u of %u ranks, uid=%u", k->lr->route.label, job->view.ranks,
+		   job->view.ranks_expected, k->lr->route.uid);
 }
 
 void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,

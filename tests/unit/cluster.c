@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/record_layout.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define COMM_ID UINT64_C(0xc0ffee)
+#define TICK_NS (50 * CW_NS_PER_MS)
+#define STEP_NS (100 * CW_NS_PER_MS)
+#define COUNT 1024u
+
+struct cluster_frame {
+	struct cluster_frame *next, *prev;
+	unsigned from;
+	size_t len;
+	uint8_t bytes[];
+};
+
+/* ---- the job ---- */
+
+static unsigned node_of(const struct cluster *c, unsigned rank)
+{
+	return rank * c->n_nodes / c->n_ranks;
+}
+
+static bool is_stuck(const struct cluster *c)
+{
+	return c->fault != FAULT_NONE;
+}
+
+static bool has_entered(const struct cluster *c, unsigned rank)
+{
+	return is_stuck(c) && (rank != c->culprit || c->fault == FAULT_MISMATCH);
+}
+
+/* Ages, as in a message. */
+static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq, bool is_pending)
+{
+	int64_t age = is_pending
+			      ? c->now_ns - c->fault_ns
+			      : c->now_ns - c->step_ns + (int64_t)(c->seq - seq) * (int64_t)STEP_NS;
+	struct cw_op op = {
+		.kind = CW_OP_ALL_REDUCE,
+		.dtype = CW_DTYPE_FP32,
+		.redop = CW_REDOP_SUM,
+		.progress = is_pending ? CW_PROGRESS_REACHED : CW_PROGRESS_COMPLETED,
+		.flags = CW_OPF_RETURNED,
+		.root = CW_PEER_NONE,
+		.peer = CW_PEER_NONE,
+		.count = COUNT,
+		.bytes = COUNT * 4,
+		.coll_seq = seq,
+		.op_index = seq,
+		.enter_ns = age,
+		.return_ns = age,
+	};
+
+	if (is_pending && rank == c->culprit && c->fault == FAULT_MISMATCH) {
+		op.count /= 2;
+		op.bytes /= 2;
+	}
+	return op;
+}
+
+static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
+			struct cw_op *op)
+{
+	bool entered = has_entered(c, rank);
+
+	*m = (struct cw_msg_member){
+		.comm_id = COMM_ID,
+		.name = "world",
+		.nranks = c->n_ranks,
+		.comm_rank = (int32_t)rank,
+		.state = CW_COMM_READY,
+		.coll_entered = c->seq + entered,
+		.coll_returned = c->seq + entered,
+		.coll_reached = c->seq + entered,
+		.coll_completed = c->seq,
+		.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_REACHED |
+			 CW_KNOWN_COMPLETED,
+		.op_index = c->seq + entered,
+		.progress_age_ns = c->now_ns - (entered ? c->fault_ns : c->step_ns),
+		.interval_ns = STEP_NS,
+		.last_error = "",
+	};
+	*op = make_op(c, rank, c->seq + entered, entered);
+	m->last = op;
+	if (entered) {
+		m->pending = op;
+		m->pending_count = 1;
+	}
+}
+
+static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank *r,
+		      struct cw_msg_member *member)
+{
+	bool is_dead = c->fault == FAULT_KILLED && rank == c->culprit;
+	bool is_idle = is_stuck(c) && rank == c->culprit;
+
+	*r = (struct cw_msg_rank){
+		.rank = (int32_t)rank,
+		.world_size = (int32_t)c->n_ranks,
+		.local_rank = -1,
+		.rank_source = "RANK",
+		.pid = (int32_t)(1000 + rank),
+		.start_ticks = 77 + rank,
+		.uid = 1000,
+		.liveness = is_dead ? CW_LIVE_KILLED : CW_LIVE_ALIVE,
+		.term_signal = is_dead ? 9 : 0,
+		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
+		.ended_age_ns = is_dead ? c->now_ns - c->fault_ns : 0,
+		.headway_age_ns = is_idle ? c->now_ns - c->fault_ns : 0,
+		.command = "train",
+		.headway_by = "cpu",
+		.members = member,
+		.n_members = 1,
+	};
+}
+
+static void publish(struct cluster_node *n)
+{
+	struct cluster *c = n->cluster;
+	struct cw_msg_member members[64];
+	struct cw_msg_rank ranks[64];
+	struct cw_op ops[64];
+	struct cw_msg_digest d = { .route = CLUSTER_ROUTE,
+				   .label = "job-1",
+				   .uid = 1000,
+				   .node = n->name,
+				   .epoch = n->epoch,
+				   .policy = "training",
+				   .ranks = ranks };
+
+	for (unsigned r = 0; r < c->n_ranks && !c->is_gone; r++) {
+		if (node_of(c, r) != n->index)
+			continue;
+		fill_member(c, r, &members[d.n_ranks], &ops[d.n_ranks]);
+		fill_rank(c, r, &ranks[d.n_ranks], &members[d.n_ranks]);
+		d.n_ranks++;
+	}
+	if (d.n_ranks == 0)
+		return;
+	d.number = ++n->digests;
+	(void)cw_members_publish(n->members, &d);
+}
+
+static void train(struct cluster *c)
+{
+	while (!is_stuck(c) && c->now_ns - c->step_ns >= STEP_NS) {
+		c->step_ns += STEP_NS;
+		c->seq++;
+	}
+}
+
+/* ---- what nodes answer ---- */
+
+static void answer_windows(struct cluster_node *n, const char *from,
+			   const struct cw_msg_window_request *q)
+{
+	struct cluster *c = n->cluster;
+	struct cw_msg_window windows[64];
+	struct cw_op ops[64][4];
+	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
+				  .window_reply = {
+					  .id = q->id, .route = q->route, .windows = windows } };
+	unsigned n_windows = 0;
+
+	for (unsigned r = 0; r < c->n_ranks; r++) {
+		unsigned k = 0;
+
+		if (node_of(c, r) != n->index)
+			continue;
+		for (uint64_t seq = c->seq > 3 ? c->seq - 2 : 1; seq <= c->seq; seq++)
+			ops[n_windows][k++] = make_op(c, r, seq, false);
+		if (has_entered(c, r))
+			ops[n_windows][k++] = make_op(c, r, c->seq + 1, true);
+		windows[n_windows] = (struct cw_msg_window){ .comm_id = COMM_ID,
+							     .pid = (int32_t)(1000 + r),
+							     .start_ticks = 77 + r,
+							     .comm_rank = (int32_t)r,
+							     .ops = ops[n_windows],
+							     .n_ops = k };
+		n_windows++;
+	}
+	msg.window_reply.n_windows = n_windows;
+	(void)cw_transport_send(n->transport, from, &msg);
+}
+
+static void answer_evidence(struct cluster_node *n, const char *from,
+			    const struct cw_msg_evidence_request *q)
+{
+	n->evidence_asked += q->n_targets;
+	for (uint32_t i = 0; i < q->n_targets && !n->cluster->evidence_mute; i++) {
+		struct cw_message msg = {
+			.type = CW_MSG_EVIDENCE_REPLY,
+			.evidence_reply = { .id = q->id,
+					    .pid = q->targets[i].pid,
+					    .start_ticks = q->targets[i].start_ticks,
+					    .json = "{\"schema\":\"collwatch.evidence/1\"}",
+					    .remaining = q->n_targets - i - 1 },
+		};
+
+		(void)cw_transport_send(n->transport, from, &msg);
+	}
+}
+
+static void on_message(const char *from, struct cw_message **msg, void *user)
+{
+	struct cluster_node *n = user;
+
+	if ((*msg)->type == CW_MSG_MEMBERS)
+		cw_members_answer(n->members, from, &(*msg)->members);
+	else if ((*msg)->type == CW_MSG_WINDOW_REQUEST)
+		answer_windows(n, from, &(*msg)->window_request);
+	else if ((*msg)->type == CW_MSG_EVIDENCE_REQUEST)
+		answer_evidence(n, from, &(*msg)->evidence_request);
+	else
+		cr_assert(cw_leader_message(n->leader, from, msg));
+}
+
+/* ---- what leaders put out ---- */
+
+static void io_path(void *user, const char *id, char *buf, size_t len)
+{
+	(void)snprintf(buf, len, "/state/incidents/%s", id);
+}
+
+static int io_put(void *user, const struct cw_bundle *bundle)
+{
+	struct cluster_node *n = user;
+
+	cr_assert(json_is_object(bundle->incident));
+	cr_assert(json_is_object(bundle->snapshot));
+	cr_assert(json_is_array(bundle->evidence));
+	n->puts++;
+	json_decref(n->last_put);
+	n->last_put = json_deep_copy(bundle->incident);
+	return 0;
+}
+
+static bool io_was_sent(void *user, const char *id)
+{
+	const struct cluster_node *n = user;
+
+	for (unsigned i = 0; i < n->cluster->n_alerts; i++)
+		if (n->cluster->alerts[i].node == n->index && !strcmp(n->cluster->alerts[i].id, id))
+			return true;
+	return false;
+}
+
+static int io_alert(void *user, const char *id, json_t *doc)
+{
+	struct cluster_node *n = user;
+	struct cluster *c = n->cluster;
+	const json_t *culprits = json_object_get(doc, "culprits");
+	struct cluster_alert *a = &c->alerts[c->n_alerts];
+
+	if (c->alerts_fail) {
+		c->n_refused_alerts++;
+		return -EAGAIN;
+	}
+	cr_assert_lt(c->n_alerts, CLUSTER_MAX_ALERTS);
+	c->n_alerts++;
+	a->node = n->index;
+	a->at_ns = c->now_ns;
+	(void)snprintf(a->id, sizeof(a->id), "%s", id);
+	(void)snprintf(a->klass, sizeof(a->klass), "%s",
+		       json_string_value(json_object_get(doc, "class")));
+	a->culprit = -1;
+	if (json_array_size(culprits) == 1)
+		a->culprit = (int)json_integer_value(
+			json_object_get(json_array_get(culprits, 0), "rank"));
+	a->doc = json_deep_copy(doc);
+	return 0;
+}
+
+static const struct cw_incident_io io = {
+	.path = io_path,
+	.put = io_put,
+	.was_sent = io_was_sent,
+	.alert = io_alert,
+};
+
+/* ---- the network ---- */
+
+static unsigned index_of_peer(const struct cluster_node *n, unsigned peer)
+{
+	return peer < n->index ? peer : peer + 1;
+}
+
+static unsigned peer_of_index(const struct cluster_node *n, unsigned index)
+{
+	return index < n->index ? index : index - 1;
+}
+
+static bool can_talk(const struct cluster *c, unsigned a, unsigned b)
+{
+	return !c->nodes[a].is_dead && !c->nodes[b].is_dead && !c->cut[a][b];
+}
+
+static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
+{
+	struct cluster_node *n = impl, *to = &n->cluster->nodes[index_of_peer(n, peer)];
+	struct cluster_frame *f;
+
+	if (!can_talk(n->cluster, n->index, to->index))
+		return -ENOTCONN;
+	f = malloc(sizeof(*f) + len);
+	cr_assert_not_null(f);
+	f->from = n->index;
+	f->len = len;
+	memcpy(f->bytes, frame, len);
+	DL_APPEND(to->inbox, f);
+	return 0;
+}
+
+static const struct cw_transport_ops ops = { .send = on_send };
+
+static void deliver(struct cluster_node *n)
+{
+	struct cluster_frame *f, *tmp, *batch = n->inbox;
+
+	if (n->is_frozen)
+		return; /* its kernel keeps them */
+	n->inbox = NULL;
+	DL_FOREACH_SAFE (batch, f, tmp) {
+		DL_DELETE(batch, f);
+		if (!n->is_dead)
+			cw_transport_receive(n->transport, peer_of_index(n, f->from),
+					     f->bytes + CW_FRAME_HEADER_BYTES,
+					     f->len - CW_FRAME_HEADER_BYTES);
+		free(f);
+	}
+}
+
+static void beat(struct cluster_node *n)
+{
+	struct cluster *c = n->cluster;
+
+	if (c->now_ns < n->beat_ns)
+		return;
+	n->beat_ns = c->now_ns + CW_PEER_BEAT_NS;
+	for (unsigned i = 0; i < c->n_nodes; i++)
+		if (i != n->index && can_talk(c, n->index, i) && !c->nodes[i].is_frozen)
+			cw_transport_heard(c->nodes[i].transport,
+					   peer_of_index(&c->nodes[i], n->index));
+}
+
+/* ---- life ---- */
+
+static int64_t now_ns(void *user)
+{
+	return ((struct cluster *)user)->now_ns;
+}
+
+static int64_t wall_ns(void *user)
+{
+	return ((struct cluster *)user)->now_ns + INT64_C(1700000000) * CW_NS_PER_S;
+}
+
+static void start_leader(struct cluster_node *n)
+{
+	struct cw_leader_config config = {
+		.clock = &n->cluster->clock,
+		.transport = n->transport,
+		.members = n->members,
+		.io = &io,
+		.io_user = n,
+		.thresholds = cw_thresholds_default(),
+	};
+
+	config.thresholds.no_headway_ns = 5 * CW_NS_PER_S;
+	n->leader = cw_leader_new(&config);
+	cr_assert_not_null(n->leader);
+}
+
+static void start_node(struct cluster *c, unsigned index)
+{
+	static const char *const all[] = { "node-a", "node-b", "node-c", "node-d" };
+	struct cluster_node *n = &c->nodes[index];
+	const char *names[CLUSTER_MAX_NODES];
+	struct cw_transport_config config = { .clock = &c->clock,
+					      .self = all[index],
+					      .names = names,
+					      .on_message = on_message,
+					      .user = n };
+
+	for (unsigned i = 0; i < c->n_nodes; i++)
+		if (i != index)
+			names[config.n_peers++] = all[i];
+	n->cluster = c;
+	n->index = index;
+	n->epoch = (uint64_t)wall_ns(c);
+	(void)snprintf(n->name, sizeof(n->name), "%s", all[index]);
+	n->transport = cw_transport_new(&config);
+	cr_assert_not_null(n->transport);
+	cw_transport_set_backend(n->transport, &ops, n);
+	for (unsigned i = 0; i < config.n_peers; i++)
+		cw_transport_peer_up(n->transport, i, 1);
+	n->members = cw_members_new(&c->clock, n->transport);
+	cr_assert_not_null(n->members);
+	start_leader(n);
+}
+
+void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
+{
+	cr_assert_leq(n_nodes, CLUSTER_MAX_NODES);
+	cr_assert_leq(n_ranks, 64);
+	*c = (struct cluster){ .n_nodes = n_nodes,
+			       .n_ranks = n_ranks,
+			       .now_ns = 1000 * CW_NS_PER_S };
+	c->step_ns = c->now_ns;
+	c->seq = 100;
+	c->clock = (struct cw_clock){ .monotonic_ns = now_ns, .wall_ns = wall_ns, .user = c };
+	for (unsigned i = 0; i < n_nodes; i++)
+		start_node(c, i);
+}
+
+void cluster_fini(struct cluster *c)
+{
+	for (unsigned i = 0; i < c->n_nodes; i++) {
+		struct cluster_node *n = &c->nodes[i];
+
+		n->is_dead = true;
+		n->is_frozen = false;
+		deliver(n);
+		cw_leader_free(n->leader);
+		cw_members_free(n->members);
+		cw_transport_free(n->transport);
+		json_decref(n->last_put);
+	}
+	for (unsigned i = 0; i < c->n_alerts; i++)
+		json_decref(c->alerts[i].doc);
+}
+
+static void tick(struct cluster *c)
+{
+	c->now_ns += TICK_NS;
+	train(c);
+	for (unsigned i = 0; i < c->n_nodes; i++) {
+		struct cluster_node *n = &c->nodes[i];
+
+		if (n->is_dead || n->is_frozen)
+			continue;
+		beat(n);
+		/* Nodes publish at different moments of the second, as real ones do. */
+		if ((c->now_ns / TICK_NS + 7 * i) % 20 == 0)
+			publish(n);
+		deliver(n);
+		cw_transport_run(n->transport);
+		if (c->now_ns / TICK_NS % 5 == 0)
+			cw_leader_tick(n->leader);
+	}
+}
+
+void cluster_run(struct cluster *c, double seconds)
+{
+	int64_t end = c->now_ns + (int64_t)(seconds * 1e9);
+
+	while (c->now_ns < end)
+		tick(c);
+}
+
+bool cluster_run_until_alert(struct cluster *c, double seconds)
+{
+	int64_t end = c->now_ns + (int64_t)(seconds * 1e9);
+	unsigned before = c->n_alerts;
+
+	while (c->now_ns < end && c->n_alerts == before)
+		tick(c);
+	return c->n_alerts > before;
+}
+
+void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit)
+{
+	c->fault = fault;
+	c->culprit = culprit;
+	c->fault_ns = c->now_ns;
+}
+
+void cluster_heal(struct cluster *c)
+{
+	c->fault = FAULT_NONE;
+	c->seq++;
+	c->step_ns = c->now_ns;
+}
+
+static void part(struct cluster *c, unsigned a, unsigned b)
+{
+	cw_transport_peer_down(c->nodes[a].transport, peer_of_index(&c->nodes[a], b), false);
+}
+
+void cluster_kill(struct cluster *c, unsigned node)
+{
+	c->nodes[node].is_dead = true;
+	for (unsigned i = 0; i < c->n_nodes; i++)
+		if (i != node)
+			part(c, i, node);
+}
+
+void cluster_freeze(struct cluster *c, unsigned node)
+{
+	c->nodes[node].is_frozen = true;
+}
+
+void cluster_cut(struct cluster *c, unsigned a, unsigned b)
+{
+	c->cut[a][b] = c->cut[b][a] = true;
+	part(c, a, b);
+	part(c, b, a);
+}
+
+void cluster_restart(struct cluster *c, unsigned node)
+{
+	struct cluster_node *n = &c->nodes[node];
+
+	cw_leader_free(n->leader);
+	start_leader(n);
+}
+
+struct found {
+	const struct cw_job *job;
+};
+
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	((struct found *)user)->job = job;
+}
+
+const struct cw_job *cluster_job(const struct cluster *c, unsigned node)
+{
+	struct found f = { NULL };
+
+	if (!c->nodes[node].is_dead)
+		cw_leader_jobs(c->nodes[node].leader, on_job, &f);
+	return f.job;
+}
+
+int cluster_leader(const struct cluster *c)
+{
+	int leader = -1;
+
+	for (unsigned i = 0; i < c->n_nodes; i++) {
+		if (!cluster_job(c, i) || c->nodes[i].is_frozen)
+			continue;
+		leader = leader == -1 ? (int)i : -2;
+	}
+	return leader;
+}

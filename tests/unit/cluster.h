@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cluster in memory, with virtual time: up to four daemons' leading halves (members, leader,
+ * incidents) joined by queues instead of sockets, and a job of eight or so ranks that trains, hangs
+ * or dies as told. Links can be cut, daemons killed or frozen. Everything happens inside
+ * cluster_run(); nothing waits.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "daemon/leader.h"
+#include "daemon/members.h"
+#include "daemon/transport.h"
+
+#define CLUSTER_MAX_NODES 4u
+#define CLUSTER_MAX_ALERTS 16u
+#define CLUSTER_ROUTE UINT64_C(0x7e57)
+
+enum cluster_fault {
+	FAULT_NONE = 0,
+	FAULT_NEVER_ENTERED, /* the culprit stays outside; makes no headway */
+	FAULT_MISMATCH,      /* the culprit calls with another count */
+	FAULT_KILLED,        /* the culprit died before entering */
+};
+
+struct cluster_frame;
+
+struct cluster_alert {
+	unsigned node; /* who sent it */
+	int64_t at_ns;
+	char id[CW_INCIDENT_ID_LEN];
+	char klass[32];
+	int culprit; /* rank; -1 = none or several */
+	json_t *doc;
+};
+
+struct cluster_node {
+	struct cluster *cluster;
+	unsigned index;
+	char name[16];
+	bool is_dead, is_frozen;
+	struct cw_transport *transport;
+	struct cw_members *members;
+	struct cw_leader *leader;
+	struct cluster_frame *inbox;
+	uint64_t epoch, digests;
+	int64_t beat_ns;
+	unsigned puts;
+	json_t *last_put; /* incident document of the last bundle */
+	unsigned evidence_asked;
+};
+
+struct cluster {
+	int64_t now_ns;
+	struct cw_clock clock;
+	unsigned n_nodes, n_ranks;
+	struct cluster_node nodes[CLUSTER_MAX_NODES];
+	bool cut[CLUSTER_MAX_NODES][CLUSTER_MAX_NODES];
+	/* the job */
+	uint64_t seq; /* collectives completed by all */
+	int64_t step_ns, fault_ns;
+	enum cluster_fault fault;
+	unsigned culprit;
+	bool is_gone;       /* the job has ended */
+	bool alerts_fail;   /* nobody takes them */
+	bool evidence_mute; /* nodes do not answer evidence requests */
+	/* what came out, over the life of all leaders; as a store on disk would */
+	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
+	unsigned n_alerts, n_refused_alerts;
+};
+
+void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks);
+void cluster_fini(struct cluster *c);
+void cluster_run(struct cluster *c, double seconds);
+/* Runs until an alert is out, at most this long. False: none came. */
+bool cluster_run_until_alert(struct cluster *c, double seconds);
+void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit);
+void cluster_heal(struct cluster *c);
+/* The daemon disappears: its connections break. The ranks of its node go on unseen. */
+void cluster_kill(struct cluster *c, unsigned node);
+/* A daemon that is stopped: connected, but silent. */
+void cluster_freeze(struct cluster *c, unsigned node);
+void cluster_cut(struct cluster *c, unsigned a, unsigned b);
+/* The leading half starts anew, as after a restart; what was sent is still known. */
+void cluster_restart(struct cluster *c, unsigned node);
+
+/* Who leads the job by its own account; -1 = nobody, -2 = more than one. */
+int cluster_leader(const struct cluster *c);
+/* The one job a node leads; NULL = none. */
+const struct cw_job *cluster_job(const struct cluster *c, unsigned node);

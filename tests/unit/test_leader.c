@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cluster.h"
+
+static struct cluster c;
+
+static void start_three(void)
+{
+	cluster_init(&c, 3, 9);
+	cluster_run(&c, 5);
+}
+
+static void stop(void)
+{
+	cluster_fini(&c);
+}
+
+static double seconds_after_fault(const struct cluster_alert *a)
+{
+	return (double)(a->at_ns - c.fault_ns) / 1e9;
+}
+
+/* A rank on a node that is not this one. */
+static unsigned rank_away_from(unsigned node)
+{
+	return node == 0 ? 8 : 0;
+}
+
+TestSuite(leader, .init = start_three, .fini = stop);
+
+Test(leader, exactly_one_node_leads_and_sees_all_ranks)
+{
+	int leader = cluster_leader(&c);
+
+	cr_assert_geq(leader, 0);
+	cr_assert_eq(cluster_job(&c, (unsigned)leader)->view.ranks, 9);
+	cr_assert_eq(cluster_job(&c, (unsigned)leader)->view.nodes, 3);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_str_eq(cw_members_leader(c.nodes[i].members, CLUSTER_ROUTE),
+				 c.nodes[leader].name);
+}
+
+Test(leader, healthy_training_raises_nothing)
+{
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 0);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(c.nodes[i].puts, 0);
+}
+
+Test(leader, rank_that_never_enters_is_named_once_within_15_s)
+{
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_assert_str_eq(c.alerts[0].klass, "never_entered");
+	cr_assert_eq(c.alerts[0].culprit, 4);
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 15.0, "%f",
+		      seconds_after_fault(&c.alerts[0]));
+	cr_assert_eq((int)c.alerts[0].node, cluster_leader(&c));
+	cluster_run(&c, 300);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, mismatching_count_is_named_within_8_s)
+{
+	cluster_fault(&c, FAULT_MISMATCH, 7);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_assert_str_eq(c.alerts[0].klass, "mismatch");
+	cr_assert_eq(c.alerts[0].culprit, 7);
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 8.0, "%f",
+		      seconds_after_fault(&c.alerts[0]));
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, killed_rank_is_named_within_8_s)
+{
+	cluster_fault(&c, FAULT_KILLED, 2);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_assert_str_eq(c.alerts[0].klass, "process_dead");
+	cr_assert_eq(c.alerts[0].culprit, 2);
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 8.0, "%f",
+		      seconds_after_fault(&c.alerts[0]));
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, alert_carries_where_to_look)
+{
+	char command[64];
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	(void)snprintf(command, sizeof(command), "collwatch report %s", c.alerts[0].id);
+	cr_assert_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "command")), command);
+	cr_assert_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "leader")),
+			 c.nodes[c.alerts[0].node].name);
+	cr_assert_not_null(strstr(json_string_value(json_object_get(c.alerts[0].doc, "bundle")),
+				  c.alerts[0].id));
+	cr_assert_eq(json_integer_value(json_object_get(c.alerts[0].doc, "uid")), 1000);
+}
+
+Test(leader, evidence_is_asked_of_the_culprit_and_one_victim)
+{
+	unsigned asked = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	for (unsigned i = 0; i < 3; i++)
+		asked += c.nodes[i].evidence_asked;
+	cr_assert_eq(asked, 2);
+	cr_assert_geq(c.nodes[1].evidence_asked, 1);
+}
+
+Test(leader, missing_evidence_delays_the_alert_by_its_deadline_only)
+{
+	c.evidence_mute = true;
+	cluster_fault(&c, FAULT_MISMATCH, 7);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 10.5);
+}
+
+Test(leader, next_leader_takes_over_10_s_after_the_first_is_lost)
+{
+	int first = cluster_leader(&c), second;
+
+	cluster_kill(&c, (unsigned)first);
+	cluster_run(&c, 12);
+	second = cluster_leader(&c);
+	cr_assert_geq(second, 0);
+	cr_assert_neq(second, first);
+	cr_assert_eq(cluster_job(&c, (unsigned)second)->view.ranks, 6);
+}
+
+Test(leader, silent_leader_is_replaced_as_a_lost_one)
+{
+	int first = cluster_leader(&c), second;
+
+	cluster_freeze(&c, (unsigned)first);
+	cluster_run(&c, 13);
+	second = cluster_leader(&c);
+	cr_assert_geq(second, 0);
+	cr_assert_neq(second, first);
+}
+
+Test(leader, hang_while_the_leader_is_lost_is_found_by_the_next)
+{
+	unsigned first = (unsigned)cluster_leader(&c);
+
+	cluster_kill(&c, first);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, rank_away_from(first));
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cr_assert_neq(c.alerts[0].node, first);
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, stall_that_resolves_before_confirmation_alerts_nobody)
+{
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 8);
+	cluster_heal(&c);
+	cluster_run(&c, 60);
+	cr_assert_eq(c.n_alerts, 0);
+}
+
+Test(leader, hang_that_resolves_after_the_alert_closes_as_slow)
+{
+	const struct cluster_node *n;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	n = &c.nodes[c.alerts[0].node];
+	cr_assert_null(json_object_get(n->last_put, "closed_as"));
+	cluster_heal(&c);
+	cluster_run(&c, 10);
+	cr_assert_str_eq(json_string_value(json_object_get(n->last_put, "closed_as")), "slow");
+	cr_assert(
+		json_is_string(json_object_get(json_object_get(n->last_put, "times"), "resolved")));
+	cr_assert_str_eq(json_string_value(json_object_get(n->last_put, "id")), c.alerts[0].id);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, second_hang_of_a_job_is_another_incident)
+{
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cluster_heal(&c);
+	cluster_run(&c, 30);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 5);
+	cr_assert(cluster_run_until_alert(&c, 30));
+	cr_assert_eq(c.n_alerts, 2);
+	cr_assert_str_neq(c.alerts[0].id, c.alerts[1].id);
+	cr_assert_eq(c.alerts[1].culprit, 5);
+}
+
+Test(leader, restarted_leader_does_not_alert_again)
+{
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cluster_restart(&c, c.alerts[0].node);
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+	/* It did find the same incident again: the bundle is written under the same id. */
+	cr_assert_str_eq(
+		json_string_value(json_object_get(c.nodes[c.alerts[0].node].last_put, "id")),
+		c.alerts[0].id);
+}
+
+Test(leader, undelivered_alert_is_tried_again)
+{
+	c.alerts_fail = true;
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 20);
+	cr_assert_eq(c.n_refused_alerts, 1);
+	c.alerts_fail = false;
+	cr_assert(cluster_run_until_alert(&c, 40));
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, leader_without_most_nodes_is_cut_off_and_silent)
+{
+	unsigned first = (unsigned)cluster_leader(&c);
+
+	for (unsigned i = 0; i < 3; i++)
+		if (i != first)
+			cluster_cut(&c, first, i);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, rank_away_from(first));
+	cluster_run(&c, 40);
+	cr_assert(cluster_job(&c, first)->view.is_cut_off);
+	cr_assert_not_null(strstr(cluster_job(&c, first)->view.summary, "cut off"));
+	/* The other two have a leader of their own, who sees most and may speak. */
+	for (unsigned i = 0; i < c.n_alerts; i++)
+		cr_assert_neq(c.alerts[i].node, first);
+	cr_assert_leq(c.n_alerts, 1);
+}
+
+Test(leader, end_of_the_job_ends_what_is_watched)
+{
+	unsigned leader = (unsigned)cluster_leader(&c);
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	c.is_gone = true;
+	cluster_run(&c, 10);
+	cr_assert_null(cluster_job(&c, leader));
+	cr_assert_str_eq(json_string_value(json_object_get(c.nodes[leader].last_put, "closed_as")),
+			 "job_ended");
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, node_without_peers_leads_itself)
+{
+	struct cluster one;
+
+	cluster_init(&one, 1, 4);
+	cluster_run(&one, 5);
+	cluster_fault(&one, FAULT_NEVER_ENTERED, 3);
+	cr_assert(cluster_run_until_alert(&one, 20));
+	cr_assert_eq(one.alerts[0].culprit, 3);
+	cr_assert_not_null(strstr(
+		json_string_value(json_array_get(
+			json_object_get(json_object_get(one.alerts[0].doc, "coverage"), "notes"),
+			0)),
+		"only the ranks of this node"));
+	cluster_fini(&one);
+}
