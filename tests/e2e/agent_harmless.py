@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A process with the agent in it behaves like one without."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from agent_lib import *
+
+PROGRAM = os.environ["CW_PROGRAM"]
+SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
+# What the agent itself is linked with; on glibc 2.34 and newer the last two are empty shells.
+OWN = re.compile(r"/(libcollwatch\.so|libc\.so\.6|libdl\.so\.2|libpthread\.so\.0)$")
+
+LOOK = "ls /proc/%s/fd | wc -l; ls /proc/%s/task | wc -l; cat /proc/%s/maps"
+
+
+def output(argv, preload, daemon=None, data=b"", **extra):
+    p = subprocess.run(argv, env=environment(daemon, preload=preload, **extra), input=data,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    return p.returncode, p.stdout.decode(errors="replace")
+
+
+def shape(text):
+    """Descriptors, threads, and what is mapped: files, and kinds of anonymous memory."""
+    lines = text.splitlines()
+    mapped = set()
+    for line in lines[2:]:
+        parts = line.split(None, 5)
+        path = parts[5] if len(parts) > 5 else ""
+        if not OWN.search(path):
+            mapped.add(path)
+    return lines[0], lines[1], sorted(mapped)
+
+
+def same_in_proc(argv):
+    with_agent, without = output(argv, AGENT), output(argv, None)
+    check(with_agent[0] == without[0] == 0, "exit status %r" % (with_agent,))
+    check("libcollwatch.so" in with_agent[1], "the agent is loaded")
+    check("libcollwatch.so" not in without[1], "and it is not")
+    check(shape(with_agent[1]) == shape(without[1]),
+          "%r\n%r" % (shape(with_agent[1]), shape(without[1])))
+    check("collwatch-record" not in with_agent[1], "no record")
+
+
+def bash_is_the_same():
+    same_in_proc(["bash", "-c", "%s; :" % LOOK.replace("%s", "$$")])
+
+
+def git_is_the_same():
+    same_in_proc(["git", "-c", "alias.look=!%s; :" % LOOK.replace("%s", "$PPID"), "look"])
+
+
+def python_is_the_same():
+    same_in_proc([sys.executable, "-c", """
+import os
+print(len(os.listdir("/proc/self/fd")))
+print(len(os.listdir("/proc/self/task")))
+print(open("/proc/self/maps").read())"""])
+
+
+def nccl_is_absent_where_it_is_absent():
+    code, text = output([sys.executable, "-c", """
+import ctypes
+print(hasattr(ctypes.CDLL(None), "ncclAllReduce"), hasattr(ctypes.CDLL(None), "printf"))"""], AGENT)
+    check(text == "False True\n", text)
+
+
+def functions_nccl_lacks_are_absent():
+    """The simulator has no ncclTeamWorld; the agent exports one."""
+    code, text = output([sys.executable, "-c", """
+import ctypes
+lib = ctypes.CDLL("libnccl.so.2")
+print(hasattr(lib, "ncclAllReduce"), hasattr(lib, "ncclTeamWorld"), hasattr(lib, "ncclNothing"))"""],
+                        AGENT)
+    check(text == "True False False\n", text)
+
+
+def same_output(mode, data=b"x", **extra):
+    with Daemon() as d:
+        reference = output([PROGRAM, mode], None, data=data)
+        check(reference[0] == 0, "without the agent: %r" % (reference,))
+        for how in ([], ["dlopen"]):
+            got = output([PROGRAM, mode, *how], AGENT, d, data, **extra)
+            check(got == reference, "%r is not %r" % (got, reference))
+
+
+def forks_and_execs():
+    same_output("fork")
+
+
+def closes_every_descriptor():
+    same_output("closefrom")
+
+
+def has_few_descriptors():
+    same_output("limits")
+
+
+def may_not_make_memfds():
+    same_output("seccomp")
+
+
+def keeps_signals_locale_and_errno():
+    same_output("state")
+
+
+def a_child_does_not_touch_its_parents_record():
+    with Daemon() as d:
+        p = start([PROGRAM, "fork"], environment(d), stdout=subprocess.DEVNULL)
+        record = d.accept().welcome()
+        check(p.wait(30) == 0, "exit status")
+        r = record.record()
+        # init, then (20 + 2) + (20 + 2) ops of the parent
+        check(r.ops_total == 45, "ops %d" % r.ops_total)
+        check(all(o.tid == r.pid for o in r.ring()), "all by the parent")
+
+
+def log_goes_to_its_file_only():
+    with Daemon() as d:
+        path = os.path.join(d.dir, "log")
+        got = output([PROGRAM, "seccomp"], AGENT, d, COLLWATCH_LOG=path)
+        check(got == (0, "done\n"), repr(got))
+        check("no flight record" in open(path).read(), "one line says why")
+
+
+def other_preloads_keep_their_place():
+    code = "import os; print(os.getppid() > 1000000)"
+    for preload in (AGENT + ":" + SECOND, SECOND + ":" + AGENT, AGENT + ":" + SECOND_HOOK,
+                    SECOND_HOOK + ":" + AGENT):
+        got = output([sys.executable, "-c", code], preload)
+        check(got == (0, "True\n"), "%s: %r" % (preload, got))
+        got = output([PROGRAM, "wait", "dlopen"], preload, data=b"x")
+        check(got == (0, "done\n"), "%s: %r" % (preload, got))
+
+
+if __name__ == "__main__":
+    main([bash_is_the_same, git_is_the_same, python_is_the_same, nccl_is_absent_where_it_is_absent,
+          functions_nccl_lacks_are_absent, forks_and_execs, closes_every_descriptor,
+          has_few_descriptors, may_not_make_memfds, keeps_signals_locale_and_errno,
+          a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
+          other_preloads_keep_their_place])

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The helper thread and the daemon: handed over, again after restarts, never in the job's way."""
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+
+from agent_lib import *
+
+PROGRAM = os.environ["CW_PROGRAM"]
+TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
+F_GET_SEALS = 1034
+
+
+def waiting_program(daemon, **extra):
+    return start([PROGRAM, "wait"], environment(daemon, **extra), stdin=subprocess.PIPE,
+                 stdout=subprocess.PIPE)
+
+
+def finish(p):
+    out, _ = p.communicate(b"x", timeout=30)
+    check(p.returncode == 0 and out == b"done\n", "the program ends as ever")
+
+
+def hands_over_a_sealed_record():
+    import fcntl
+    with Daemon() as d:
+        p = waiting_program(d)
+        a = d.accept().welcome()
+        check(a.hello.get(1) == 1 and a.hello.get(2) == 1, "versions 1 to 1")
+        check(a.hello.get(3) == a.record().total == os.fstat(a.fd).st_size, "size")
+        check(a.record().total <= 2 << 20, "2 MiB at most")
+        seals = fcntl.fcntl(a.fd, F_GET_SEALS)
+        check(seals & 0x17 == 0x17, "SEAL, SHRINK, GROW and FUTURE_WRITE: %#x" % seals)
+        try:
+            os.pwrite(a.fd, b"x", 0)
+            raise AssertionError("the daemon could write")
+        except PermissionError:
+            pass
+        fd = next(int(n) for n in os.listdir("/proc/%d/fd" % p.pid)
+                  if "collwatch-record" in os.readlink("/proc/%d/fd/%s" % (p.pid, n)))
+        check(fd >= 1000, "descriptor %d is out of the way" % fd)
+        finish(p)
+
+
+def beats_once_a_second():
+    with Daemon() as d:
+        p = waiting_program(d)
+        a = d.accept().welcome()
+        first = a.record().beat
+        check(first > 0, "a first beat")
+        wait_until(lambda: a.record().beat > first, "another beat", 3)
+        names = [open("/proc/%d/task/%s/comm" % (p.pid, t)).read().strip()
+                 for t in os.listdir("/proc/%d/task" % p.pid)]
+        check("collwatch" in names, "the thread has a name: %r" % names)
+        finish(p)
+
+
+def comes_back_within_two_seconds():
+    with Daemon() as d:
+        p = waiting_program(d)
+        a = d.accept().welcome()
+        inode = os.fstat(a.fd).st_ino
+        for _ in range(3):
+            a.close()
+            d.stop()
+            d.listen()
+            began = time.monotonic()
+            a = d.accept(5).welcome()
+            check(time.monotonic() - began < 2, "back after %.1f s" % (time.monotonic() - began))
+            check(os.fstat(a.fd).st_ino == inode, "the same record")
+        finish(p)
+
+
+def late_daemon_gets_the_history():
+    with Daemon() as d:
+        d.stop()
+        os.unlink(d.path)
+        p = waiting_program(d)
+        wait_until(lambda: any("collwatch-record" in os.readlink("/proc/%d/fd/%s" % (p.pid, n))
+                               for n in os.listdir("/proc/%d/fd" % p.pid)), "a record")
+        d.listen()
+        r = d.accept().welcome().record()
+        wait_until(lambda: r.ops_total > 0, "ops")
+        finish(p)
+
+
+def stays_away_when_refused():
+    with Daemon() as d:
+        p = waiting_program(d)
+        d.accept().refuse()
+        ready, _, _ = select.select([d.sock], [], [], 3)
+        check(not ready, "no new attempt within 3 s")
+        finish(p)
+
+
+def daemon_that_never_accepts():
+    with Daemon(backlog=0) as d:
+        fillers = []
+        for _ in range(4):
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.setblocking(False)
+            try:
+                s.connect(d.path)
+            except BlockingIOError:
+                pass
+            fillers.append(s)
+        p = waiting_program(d)
+        finish(p)
+
+
+def daemon_that_talks_nonsense():
+    with Daemon() as d:
+        p = waiting_program(d)
+        for junk in (b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\3abc", os.urandom(5000),
+                     b"\0\0\x0f\0" + b"\x0a" * 3840):
+            a = d.accept(5)
+            try:
+                a.conn.sendall(junk)
+            except OSError:
+                pass
+            a.close()
+        a = d.accept(5).welcome()
+        a.conn.sendall(envelope(999, b"from the future"))
+        check(a.python_stacks(5)[0] == 1, "still there; and a C program has no Python")
+        finish(p)
+
+
+def python_stacks_name_the_line():
+    with Daemon() as d:
+        env = environment(d, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
+                          MASTER_PORT=str(unused_port()))
+        p = start([sys.executable, TRAIN_PY, "--steps", "5", "--fault", "block-in-data-loader",
+                   "--fault-rank", "0", "--fault-step", "3"], env, stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL)
+        try:
+            a = d.accept().welcome()
+            wait_until(lambda: a.record().has & HAS_PYTHON, "armed")
+            def stuck():
+                return "read_sample" in a.python_stacks(8)[1]
+            wait_until(stuck, "the stack shows the data loader")
+            for number in (9, 10):
+                status, text = a.python_stacks(number)
+                check(status == 0, "status %d" % status)
+                check('train_loop.py", line' in text and "in __next__" in text, text)
+            check(a.record().beat > 0, "beats")
+        finally:
+            p.kill()
+            p.wait()
+
+
+def python_stacks_can_be_off():
+    with Daemon() as d:
+        env = environment(d, RANK="0", WORLD_SIZE="1", COLLWATCH_PYTHON_STACKS="off",
+                          MASTER_ADDR="127.0.0.1", MASTER_PORT=str(unused_port()))
+        p = start([sys.executable, TRAIN_PY, "--steps", "0", "--step-ms", "20"], env,
+                  stdout=subprocess.DEVNULL)
+        a = d.accept().welcome()
+        wait_until(lambda: a.record().ops_total > 10, "work")
+        check(a.python_stacks(1)[0] == 2, "not armed")
+        p.kill()
+        p.wait()
+
+
+def interpreter_ends_cleanly():
+    with Daemon() as d:
+        for _ in range(5):
+            env = environment(d, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
+                              MASTER_PORT=str(unused_port()))
+            p = start([sys.executable, TRAIN_PY, "--steps", "3"], env, stdout=subprocess.DEVNULL)
+            a = d.accept().welcome()
+            try:  # asked again and again right into the end
+                while True:
+                    a.python_stacks(1)
+            except (EOFError, ConnectionError):
+                pass
+            check(p.wait(30) == 0, "exit status %d" % p.returncode)
+
+
+def unused_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+if __name__ == "__main__":
+    main([hands_over_a_sealed_record, beats_once_a_second, comes_back_within_two_seconds,
+          late_daemon_gets_the_history, stays_away_when_refused, daemon_that_never_accepts,
+          daemon_that_talks_nonsense, python_stacks_name_the_line, python_stacks_can_be_off,
+          interpreter_ends_cleanly])

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that uses NCCL and then does what programs do to libraries they do not know of. It is
+ * run with and without the agent; what it prints and returns must be the same.
+ *
+ *	agent_program MODE [FILE]
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <locale.h>
+#include <nccl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COUNT 64
+#define FD_SCAN 1100
+
+/* NCCL by its functions: linked, or through dlopen as many frameworks do. */
+struct nccl {
+	ncclResult_t (*unique_id)(ncclUniqueId *);
+	ncclResult_t (*init)(ncclComm_t *, int, ncclUniqueId, int);
+	ncclResult_t (*all_reduce)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
+				   ncclComm_t, CUstream);
+	ncclResult_t (*bcast)(void *, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
+	ncclResult_t (*group_start)(void);
+	ncclResult_t (*group_end)(void);
+	ncclResult_t (*destroy)(ncclComm_t);
+};
+
+static struct nccl nccl = { ncclGetUniqueId, ncclCommInitRank, ncclAllReduce,  ncclBcast,
+			    ncclGroupStart,  ncclGroupEnd,     ncclCommDestroy };
+
+static CUstream stream;
+static CUdeviceptr buffer;
+static ncclComm_t comm;
+
+static void must(int ok, const char *what)
+{
+	if (!ok) {
+		fprintf(stderr, "agent_program: %s failed: %s\n", what, strerror(errno));
+		exit(1);
+	}
+}
+
+static void open_nccl(void)
+{
+	void *lib = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+
+	must(lib != NULL, "dlopen");
+	*(void **)&nccl.unique_id = dlsym(lib, "ncclGetUniqueId");
+	*(void **)&nccl.init = dlsym(lib, "ncclCommInitRank");
+	*(void **)&nccl.all_reduce = dlsym(lib, "ncclAllReduce");
+	*(void **)&nccl.bcast = dlsym(lib, "ncclBcast");
+	*(void **)&nccl.group_start = dlsym(lib, "ncclGroupStart");
+	*(void **)&nccl.group_end = dlsym(lib, "ncclGroupEnd");
+	*(void **)&nccl.destroy = dlsym(lib, "ncclCommDestroy");
+	must(nccl.destroy != NULL, "dlsym");
+	must(dlsym(lib, "ncclAllReduceInFuture") == NULL, "absence of an unknown function");
+	must(dlerror() != NULL, "dlerror");
+}
+
+static void set_up(int ranks, int rank, const ncclUniqueId *given)
+{
+	ncclUniqueId id;
+	CUcontext context;
+	CUdevice device;
+
+	must(cuInit(0) == CUDA_SUCCESS, "cuInit");
+	must(cuDeviceGet(&device, 0) == CUDA_SUCCESS, "cuDeviceGet");
+	must(cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS, "context");
+	must(cuCtxSetCurrent(context) == CUDA_SUCCESS, "cuCtxSetCurrent");
+	must(cuStreamCreate(&stream, 1) == CUDA_SUCCESS, "stream");
+	must(cuMemAlloc(&buffer, COUNT * sizeof(float)) == CUDA_SUCCESS, "memory");
+	if (given)
+		id = *given;
+	else
+		must(nccl.unique_id(&id) == ncclSuccess, "unique id");
+	must(nccl.init(&comm, ranks, id, rank) == ncclSuccess, "init");
+}
+
+static void work(int ops)
+{
+	void *p = (void *)(uintptr_t)buffer;
+
+	for (int i = 0; i < ops; i++) {
+		must(nccl.all_reduce(p, p, COUNT, ncclFloat, ncclSum, comm, stream) == ncclSuccess,
+		     "all_reduce");
+		must(nccl.bcast(p, COUNT, ncclFloat, 0, comm, stream) == ncclSuccess, "bcast");
+	}
+	must(nccl.group_start() == ncclSuccess, "group start");
+	must(nccl.all_reduce(p, p, COUNT, ncclFloat, ncclSum, comm, stream) == ncclSuccess,
+	     "all_reduce");
+	must(nccl.all_reduce(p, p, COUNT, ncclFloat, ncclMax, comm, stream) == ncclSuccess,
+	     "all_reduce");
+	must(nccl.group_end() == ncclSuccess, "group end");
+	must(cuStreamSynchronize(stream) == CUDA_SUCCESS, "synchronise");
+}
+
+static void wait_for(pid_t pid)
+{
+	int status;
+
+	must(waitpid(pid, &status, 0) == pid, "waitpid");
+	printf("child: %s %d\n", WIFEXITED(status) ? "exit" : "signal",
+	       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+}
+
+/* Two ranks, forked by a parent that asked for the unique id: as small launchers do. */
+static void mode_ranks(void)
+{
+	ncclUniqueId id;
+	pid_t pids[2];
+
+	must(nccl.unique_id(&id) == ncclSuccess, "unique id");
+	for (int rank = 0; rank < 2; rank++) {
+		pids[rank] = fork();
+		must(pids[rank] >= 0, "fork");
+		if (pids[rank] == 0) {
+			set_up(2, rank, &id);
+			work(100);
+			(void)getchar(); /* until the test has looked */
+			must(nccl.destroy(comm) == ncclSuccess, "destroy");
+			exit(0);
+		}
+	}
+	for (int rank = 0; rank < 2; rank++)
+		wait_for(pids[rank]);
+}
+
+static void in_child(void)
+{
+	void *p = (void *)(uintptr_t)buffer;
+
+	/* Wrong, and done by real programs: a few calls on the parent's communicator. */
+	for (int i = 0; i < 3; i++)
+		(void)nccl.all_reduce(p, p, 0, ncclFloat, ncclSum, comm, stream);
+	(void)nccl.group_start();
+	(void)nccl.group_end();
+	_exit(7);
+}
+
+static void mode_fork(void)
+{
+	char *argv[] = { "true", NULL };
+	extern char **environ;
+	pid_t pid;
+
+	set_up(1, 0, NULL);
+	work(10);
+	pid = fork();
+	if (pid == 0)
+		in_child();
+	wait_for(pid);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		in_child();
+	wait_for(pid);
+	pid = vfork();
+	if (pid == 0) {
+		execv("/bin/true", argv);
+		_exit(1);
+	}
+	wait_for(pid);
+	must(posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) == 0, "posix_spawn");
+	wait_for(pid);
+	work(10);
+}
+
+/* Closes everything, opens files that get the numbers, and looks whether anybody wrote to them. */
+static void mode_closefrom(void)
+{
+	int fds[FD_SCAN];
+	off_t size = 0;
+	int n = 0;
+
+	set_up(1, 0, NULL);
+	work(10);
+	for (int fd = 3; fd < FD_SCAN; fd++)
+		(void)close(fd);
+	for (int fd = open("/dev/null", O_RDONLY); fd >= 0 && n < FD_SCAN - 5; n++) {
+		fds[n] = (int)syscall(SYS_memfd_create, "mine", 0);
+		if (fds[n] < 0)
+			break;
+	}
+	work(10);
+	(void)getchar(); /* the agent's thread beats and reconnects meanwhile */
+	for (int i = 0; i < n; i++) {
+		size += lseek(fds[i], 0, SEEK_END);
+		must(fcntl(fds[i], F_GETFD) >= 0, "still open");
+	}
+	printf("written by others: %ld\n", (long)size);
+}
+
+static void mode_limits(void)
+{
+	struct rlimit limit = { 64, 64 };
+
+	must(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+	set_up(1, 0, NULL);
+	work(10);
+}
+
+static void mode_seccomp(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
+	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+	set_up(1, 0, NULL);
+	work(10);
+}
+
+/* Signal handlers, mask, locale, environment and errno are as they were. */
+static void mode_state(void)
+{
+	sigset_t before, after;
+	int changed = 0;
+
+	must(sigprocmask(SIG_BLOCK, NULL, &before) == 0, "mask");
+	set_up(1, 0, NULL);
+	errno = 12345;
+	work(10);
+	printf("errno %d\n", errno);
+	must(sigprocmask(SIG_BLOCK, NULL, &after) == 0, "mask");
+	for (int sig = 1; sig < 65; sig++) {
+		struct sigaction sa = { .sa_handler = SIG_DFL };
+
+		if (sigismember(&before, sig) != sigismember(&after, sig))
+			changed++;
+		if (sigaction(sig, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL &&
+		    sa.sa_handler != SIG_IGN)
+			changed++;
+	}
+	printf("signals changed %d, locale %s\n", changed, setlocale(LC_ALL, NULL));
+	clearenv();
+	work(10);
+}
+
+static void mode_wait(void)
+{
+	set_up(1, 0, NULL);
+	work(10);
+	(void)getchar();
+	work(10);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} modes[] = {
+	{ "ranks", mode_ranks },   { "fork", mode_fork },       { "closefrom", mode_closefrom },
+	{ "limits", mode_limits }, { "seccomp", mode_seccomp }, { "state", mode_state },
+	{ "wait", mode_wait },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc > 2 && strcmp(argv[2], "dlopen") == 0)
+		open_nccl();
+	for (unsigned i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(argv[1], modes[i].name) == 0) {
+			modes[i].run();
+			puts("done");
+			return 0;
+		}
+	}
+	fprintf(stderr, "usage: agent_program MODE [dlopen]\n");
+	return 2;
+}

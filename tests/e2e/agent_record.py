@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that reach NCCL in each way there is leave the same correct flight record."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from agent_lib import *
+
+PROGRAM = os.environ["CW_PROGRAM"]
+TRAIN = os.environ["CW_TRAIN_LOOP"]
+TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
+
+
+def two_ranks(*how):
+    """work(100) on two ranks: 200 calls, then two in a group."""
+    with Daemon() as d:
+        p = start([PROGRAM, "ranks", *how], environment(d), stdin=subprocess.PIPE,
+                  stdout=subprocess.DEVNULL)
+        agents = [d.accept().welcome() for _ in range(2)]
+        record = lambda a: [c for c in a.record().comms() if c.returned == 202]
+        wait_until(lambda: all(record(a) for a in agents), "202 collectives on both ranks")
+        comms = sorted((a.record().comms()[0] for a in agents), key=lambda c: c.rank)
+        for a in agents:
+            r = a.record()
+            check(r.state == 1 and r.version == 1, "a valid record")
+            check(not any(r.drops), "nothing dropped: %r" % (r.drops,))
+            check(r.has & HAS_PROGRESS, "device progress")
+            check(r.nccl_version == 22809 and r.driver_version > 0, "versions")
+            check(r.pid == a.pid and r.start_ticks > 0 and r.created > 0, "identity")
+            check([o.seq for o in r.ring() if o.seq] == list(range(1, 203)), "every number once")
+            check([o.op_index for o in r.ring()] == list(range(1, 204)), "op_index")
+            for o in r.ring():
+                check(o.flags & RETURNED and o.return_ns >= o.enter_ns > 0, "times of an op")
+            check([o.name for o in r.ring()[-2:]] == ["all_reduce"] * 2, "the group's ops")
+            check(all(o.flags & GROUPED and o.group for o in r.ring()[-2:]), "the group's mark")
+            check(not any(o.group for o in r.ring()[:-2]), "no others are grouped")
+            last = r.ring()[-1]
+            wait_until(lambda: a.record().progress(last.slot) == (203, 203), "device completion")
+            wait_until(lambda: any(m.endswith("agent_program") for m in a.record().modules()),
+                       "the caller's module", 5)
+        check([c.rank for c in comms] == [0, 1] and comms[0].nranks == 2, "ranks")
+        check(comms[0].id == comms[1].id != 0, "one id")
+        check(comms[0].hash == comms[1].hash, "equal histories")
+        check(comms[0].checkpoints == comms[1].checkpoints, "equal checkpoints")
+        check([c[0] for c in comms[0].checkpoints[:3]] == [64, 128, 192], "checkpoints")
+        p.communicate(b"xx", timeout=30)
+        check(p.returncode == 0, "exit status %d" % p.returncode)
+        for a in agents:
+            c = a.record().comms()[0]
+            check(c.state == "destroyed" and c.ended > 0, "the record outlives the rank")
+
+
+def linked_program():
+    two_ranks()
+
+
+def program_that_opens_nccl():
+    two_ranks("dlopen")
+
+
+def train(argv, ranks=4):
+    with Daemon() as d:
+        store = tempfile.mkdtemp(prefix="cw-train-")
+        ps = [start([*argv, "--steps", "40", "--tp", "2", "--log-every", "0"],
+                    environment(d, RANK=str(r), WORLD_SIZE=str(ranks), LOCAL_RANK=str(r),
+                                MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port),
+                                COLLWATCH_JOB="unit"),
+                    stdout=subprocess.DEVNULL) for r in range(ranks)]
+        agents = [d.accept().welcome() for _ in range(ranks)]
+        for p in ps:
+            check(p.wait(60) == 0, "exit status %d" % p.returncode)
+        records = sorted((a.record() for a in agents), key=lambda r: r.rank_label)
+        shutil.rmtree(store)
+        return records
+
+
+def same_histories(records):
+    histories = {}
+    for r in records:
+        check(r.job == "name:unit" and r.rank_source == "RANK", "labels")
+        check(r.world_label == len(records), "world size")
+        check(not any(r.drops), "nothing dropped: %r" % (r.drops,))
+        for c in r.comms():
+            histories.setdefault(c.id, []).append((c.hash, c.returned, c.nranks, c.rank, c.parent,
+                                                   c.ordinal))
+    for members in histories.values():
+        check(len({m[:3] for m in members}) == 1, "one history per communicator: %r" % members)
+        check(len(members) == members[0][2], "every member has it under the same id")
+        check(sorted(m[3] for m in members) == list(range(len(members))), "ranks")
+    return histories
+
+
+def linked_training():
+    histories = same_histories(train([TRAIN]))
+    check(sum(1 for m in histories.values() if m[0][4]) == 4, "two splits with two colours each")
+
+
+def python_through_ctypes():
+    same_histories(train([sys.executable, TRAIN_PY]))
+
+
+def switched_off():
+    with Daemon() as d:
+        p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1"), stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE)
+        # work() was done once the program waits for input, in a pipe read.
+        wait_until(lambda: "pipe" in open("/proc/%d/wchan" % p.pid).read()
+                   or blocked_in_read(p.pid), "the program waits")
+        check("collwatch-record" not in os.popen("ls -l /proc/%d/fd" % p.pid).read(), "no record")
+        out, _ = p.communicate(b"x", timeout=30)
+        check(p.returncode == 0 and out == b"done\n", "it ran")
+
+
+def blocked_in_read(pid):
+    return open("/proc/%d/syscall" % pid).read().startswith("0 0x0 ")
+
+
+def progress_off():
+    with Daemon() as d:
+        p = start([PROGRAM, "ranks"], environment(d, COLLWATCH_PROGRESS="off"),
+                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        agents = [d.accept().welcome() for _ in range(2)]
+        wait_until(lambda: all(a.record().comms()[0].returned == 202 for a in agents), "work")
+        for a in agents:
+            check(not a.record().has & HAS_PROGRESS, "not marked as there")
+            check(all(o.slot == NO_SLOT for o in a.record().ring()), "completion is unknown")
+        p.communicate(b"xx", timeout=30)
+
+
+def unused_port():
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+if __name__ == "__main__":
+    free_port = unused_port()
+    main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
+          switched_off, progress_off])
