@@ -3,11 +3,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -23,6 +25,8 @@
 
 #define DUMP_WAIT_NS 3000000000u
 #define IDLE_WAIT_NS 200000000
+/* Of IDLE_WAIT_NS, spent by the interpreter's main thread: more is not a thread that waits. */
+#define QUIET_CPU_NS 10000000u
 
 enum arm_state { ARM_NOT_TRIED, ARM_NOT_PYTHON, ARM_ASKED, ARM_DONE, ARM_BROKEN };
 
@@ -38,6 +42,7 @@ static struct {
 	void (*dec_ref)(void *obj);
 } py;
 
+static uint32_t main_tid; /* of the interpreter */
 static int signal_number;
 static void (*handler)(int); /* faulthandler's */
 static int text_fd = -1;
@@ -139,6 +144,7 @@ static int on_pending(void *arg)
 		  cw_thread_start(run, NULL) == 0;
 
 	if (ok) {
+		main_tid = (uint32_t)syscall(SYS_gettid);
 		(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_PYTHON,
 					__ATOMIC_RELAXED);
 		cw_log("Python stacks are armed");
@@ -240,18 +246,67 @@ static bool wait_for(unsigned number, void (*idle)(void))
 	return true;
 }
 
+/* CPU time of another thread: the kernel's encoding of per-thread clocks (posix-timers.h). */
+static uint64_t cpu_ns(uint32_t tid)
+{
+	struct timespec ts = { 0 };
+
+	if (clock_gettime((clockid_t)(~tid << 3 | 6), &ts) != 0)
+		return UINT64_MAX;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool is_on_cpu(uint32_t tid)
+{
+	char path[64], buf[64];
+	const char *state_field;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, buf, sizeof(buf) - 1);
+	(void)close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	state_field = strrchr(buf, ')');
+	return !state_field || !state_field[1] || state_field[2] == 'R';
+}
+
+/*
+ * The walker reads what running Python code changes, and has crashed interpreters that were not
+ * standing still, shutting down among them. The daemon asks only after two quiet seconds; this is
+ * the second line.
+ */
+static bool is_quiet(void (*idle)(void))
+{
+	const struct timespec slice = { .tv_nsec = IDLE_WAIT_NS };
+	uint64_t before = cpu_ns(main_tid), after;
+
+	(void)futex(&answered, FUTEX_WAIT, atomic_load(&answered), &slice);
+	idle();
+	after = cpu_ns(main_tid);
+	return before != UINT64_MAX && after != UINT64_MAX && after - before < QUIET_CPU_NS &&
+	       !is_on_cpu(main_tid);
+}
+
 enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void))
 {
 	int now = atomic_load(&state);
 	unsigned number;
 
-	if (now == ARM_NOT_TRIED || now == ARM_NOT_PYTHON)
+	if (now == ARM_NOT_PYTHON)
 		return CW_PYTHON_NOT_PYTHON;
 	if (now != ARM_DONE || !is_alive() || !is_handler_there())
 		return CW_PYTHON_NOT_ARMED;
 	/* faulthandler writes to the number, whatever it is by now. */
 	if (!cw_fd_is(text_fd, &text_id))
 		return CW_PYTHON_NOT_ARMED;
+	if (!is_quiet(idle) || !is_alive() || !is_handler_there()) {
+		*ret_text = "the interpreter is running";
+		return CW_PYTHON_FAILED;
+	}
 	if (ftruncate(text_fd, 0) < 0 || lseek(text_fd, 0, SEEK_SET) != 0)
 		return CW_PYTHON_FAILED;
 	number = atomic_load(&asked) + 1;

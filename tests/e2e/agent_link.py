@@ -125,7 +125,7 @@ def daemon_that_talks_nonsense():
             a.close()
         a = d.accept(5).welcome()
         a.conn.sendall(envelope(999, b"from the future"))
-        check(a.python_stacks(5)[0] == 1, "still there; and a C program has no Python")
+        wait_until(lambda: a.python_stacks(5)[0] == 1, "still there; a C program has no Python")
         finish(p)
 
 
@@ -144,7 +144,7 @@ def python_stacks_name_the_line():
             wait_until(stuck, "the stack shows the data loader")
             for number in (9, 10):
                 status, text = a.python_stacks(number)
-                check(status == 0, "status %d" % status)
+                check(status == 0, "status %d: %s" % (status, text))
                 check('train_loop.py", line' in text and "in __next__" in text, text)
             check(a.record().beat > 0, "beats")
         finally:
@@ -170,11 +170,13 @@ def interpreter_ends_cleanly():
         for _ in range(5):
             env = environment(d, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
                               MASTER_PORT=str(unused_port()))
-            p = start([sys.executable, TRAIN_PY, "--steps", "3"], env, stdout=subprocess.DEVNULL)
+            p = start([sys.executable, TRAIN_PY, "--steps", "300"], env,
+                      stdout=subprocess.DEVNULL)
             a = d.accept().welcome()
             try:  # asked again and again right into the end
                 while True:
-                    a.python_stacks(1)
+                    status = a.python_stacks(1)[0]
+                    check(status in (2, 3), "status %d while it runs" % status)
             except (EOFError, ConnectionError):
                 pass
             check(p.wait(30) == 0, "exit status %d" % p.returncode)

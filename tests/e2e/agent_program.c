@@ -155,7 +155,8 @@ static void in_child(void)
 
 static void mode_fork(void)
 {
-	char *argv[] = { "true", NULL };
+	static char name[] = "true";
+	char *argv[] = { name, NULL };
 	extern char **environ;
 	pid_t pid;
 
