@@ -45,7 +45,7 @@ static void ask(const struct cw_control_source *source, const char *verb, const 
 	struct cw_control_answer answer;
 
 	cw_control_handle(source, &caller, verb, arguments, &answer);
-	FUZZ_CHECK(answer.json);
+	FUZZ_CHECK(answer.code ? answer.error[0] != '\0' : answer.json != NULL);
 	FUZZ_CHECK(memchr(answer.error, '\0', sizeof(answer.error)));
 	cw_control_answer_fini(&answer);
 }
