@@ -214,7 +214,8 @@ static uint32_t rank_flags(const struct cw_process *p, const struct cw_rec_heade
 		flags |= CW_RANKF_HAS_RECORD;
 	if (h->has & CW_REC_HAS_PYTHON)
 		flags |= CW_RANKF_PYTHON;
-	if (h->beat_ns && cw_age_ns(now_ns, (int64_t)h->beat_ns) < BEAT_LIMIT_NS)
+	if (!cw_process_is_dead(p) && h->beat_ns &&
+	    cw_age_ns(now_ns, (int64_t)h->beat_ns) < BEAT_LIMIT_NS)
 		flags |= CW_RANKF_BEATING;
 	if (p->headway.is_d_state)
 		flags |= CW_RANKF_D_STATE;
@@ -276,6 +277,23 @@ static int32_t device_of(const struct cw_process *p)
 	return -1;
 }
 
+/*
+ * A rank that enters NCCL calls gets on, however little CPU it takes: waiting for a GPU with
+ * blocking synchronisation takes none. Without this its patience would be used up before it ever
+ * stalls.
+ */
+static void add_headway(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+{
+	int64_t headway_ns = p->headway.headway_ns;
+
+	out->headway_by = p->headway.by;
+	if (p->sampler.host_ns > headway_ns) {
+		headway_ns = p->sampler.host_ns;
+		out->headway_by = "nccl";
+	}
+	out->headway_age_ns = headway_ns ? cw_age_ns(m->now_ns, headway_ns) : -1;
+}
+
 static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
@@ -304,11 +322,11 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.env_hash = h->env_hash,
 		.dropped = dropped_of(h),
 		.command = p->command,
-		.headway_by = p->headway.by,
 		.members = arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
 	if (!out->rank_source || !out->members)
 		return -ENOMEM;
+	add_headway(m, p, out);
 	return add_host_call(m, h, out);
 }
 

@@ -12,6 +12,8 @@
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
  *
+ * Calls of NCCL count as well, but they are in the record, not here (daemon/digest.c joins both).
+ *
  * Facts only: a rank that waits inside an NCCL call may spin, and "makes headway" here. The engine
  * asks about headway only at the end of the wait chain.
  *

@@ -43,6 +43,8 @@ static struct cw_track *track_of(struct cw_sampler *s, const struct cw_record_co
 		s->cap = cap;
 	}
 	t = &s->tracks[s->n++];
+	if (s->sampled_ns)
+		s->host_ns = now_ns; /* it made a communicator */
 	*t = (struct cw_track){ .index = comm->index,
 				.generation = comm->entry.generation,
 				.progress_ns = now_ns };
@@ -121,6 +123,9 @@ static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 			    counters.hash == t->last.hash;
 	if (t->has_state && memcmp(&counters, &t->last, sizeof(counters)) != 0)
 		t->progress_ns = now_ns;
+	if (t->has_state &&
+	    (counters.op_index != t->last.op_index || counters.op_returned != t->last.op_returned))
+		s->host_ns = now_ns;
 	t->last = counters;
 	t->has_state = true;
 	update_rhythm(t, &comm->entry, now_ns);

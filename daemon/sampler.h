@@ -48,6 +48,7 @@ struct cw_sampler {
 	struct cw_track *tracks;
 	size_t n, cap;
 	int64_t sampled_ns; /* last good sample; 0 = none */
+	int64_t host_ns;    /* a call was last seen to be entered or to return; 0 = never */
 	bool is_ok;         /* the last attempt was good */
 };
 

@@ -280,6 +280,11 @@ Test(node, headway_ages_while_a_rank_only_blocks)
 	cr_assert_gt(facts.idle_ns, 5 * CW_NS_PER_S);
 	agent_do(&f, &a, 'b');
 	fixture_run_until(&f, headway_is_fresh, &a, "headway");
+	cr_assert_str_eq(fixture_seen(&f, &a)->rank.headway_by, "cpu"); /* static text */
+	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	agent_do(&f, &a, 'o');
+	fixture_run_until(&f, headway_is_fresh, &a, "headway");
+	cr_assert_str_eq(fixture_seen(&f, &a)->rank.headway_by, "nccl");
 	agent_stop(&a);
 	fixture_stop(&f);
 }
