@@ -146,6 +146,25 @@ static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *g
 	return (p.flags & POS_BEHIND) && (gate->kind == GATE_P2P || p.op->coll_seq == gate->seq);
 }
 
+static const char *host_call_detail(uint32_t op_kind)
+{
+	switch (op_kind) {
+	case CW_OP_COMM_INIT:
+		return "init";
+	case CW_OP_COMM_SPLIT:
+		return "split";
+	case CW_OP_COMM_SHRINK:
+		return "shrink";
+	case CW_OP_COMM_GROW:
+		return "grow";
+	case CW_OP_COMM_FINALIZE:
+	case CW_OP_COMM_DESTROY:
+		return "finalize";
+	default:
+		return "host_call";
+	}
+}
+
 static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -162,6 +181,8 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 		f->detail = "traced";
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
+	} else if (f->klass == CW_CLASS_INIT_STUCK) {
+		f->detail = host_call_detail(gate->op_kind);
 	} else if (is_behind(s, rank, gate)) {
 		f->klass = CW_CLASS_DEVICE_STALLED;
 		f->detail = "";
@@ -247,25 +268,6 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		f->rank = stopped_member(s, gate);
 		if (f->rank != CW_SNAP_NONE)
 			f->detail = "stopped";
-	}
-}
-
-static const char *host_call_detail(uint32_t op_kind)
-{
-	switch (op_kind) {
-	case CW_OP_COMM_INIT:
-		return "init";
-	case CW_OP_COMM_SPLIT:
-		return "split";
-	case CW_OP_COMM_SHRINK:
-		return "shrink";
-	case CW_OP_COMM_GROW:
-		return "grow";
-	case CW_OP_COMM_FINALIZE:
-	case CW_OP_COMM_DESTROY:
-		return "finalize";
-	default:
-		return "host_call";
 	}
 }
 

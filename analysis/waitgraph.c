@@ -343,7 +343,15 @@ static int builder_init(struct builder *b)
 	b->late = arena_new_array(b->arena, struct late, largest);
 	/* A member waits at one gate at most. */
 	b->entries = arena_new_array(b->arena, struct entry, members);
-	return b->positions && b->waiters && b->late && b->entries ? 0 : -ENOMEM;
+	b->by_label = arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
+	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label)
+		return -ENOMEM;
+	memset(b->by_label, 0xff, b->snap->n_ranks * sizeof(*b->by_label));
+	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
+		if (b->snap->ranks[i].rank >= 0 &&
+		    (uint32_t)b->snap->ranks[i].rank < b->snap->n_ranks)
+			b->by_label[b->snap->ranks[i].rank] = i;
+	return 0;
 }
 
 int waitgraph_build(const struct cw_snapshot *snap, struct arena *a, struct waitgraph *ret)

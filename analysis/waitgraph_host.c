@@ -85,11 +85,54 @@ static int add_calls(struct builder *b)
 	return 0;
 }
 
+/*
+ * In a comm over the whole job whose visible members have the comm ranks that their labels say, a
+ * member nobody has reported as is the rank of that label.
+ */
+static bool is_numbered_like_job(const struct builder *b)
+{
+	uint32_t expected = b->snap->ranks_expected ? b->snap->ranks_expected : b->snap->n_ranks;
+
+	if (b->c->nranks != expected)
+		return false;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		uint32_t rank = b->c->members[m].rank;
+
+		if (rank < b->snap->n_ranks && b->snap->ranks[rank].rank != (int32_t)m)
+			return false;
+	}
+	return true;
+}
+
+/* The members that have not come, as far as they can be named. */
+static int list_absent(struct builder *b, struct gate *gate)
+{
+	bool by_label = is_numbered_like_job(b);
+	uint32_t n = 0;
+
+	gate->missing = arena_new_array(b->arena, uint32_t, b->c->nranks);
+	if (!gate->missing)
+		return -ENOMEM;
+	gate->n_unseen = b->n_unseen;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct position *p = &b->positions[m];
+
+		if ((p->flags & POS_INIT) && (p->flags & (POS_DEAD | POS_STALE))) {
+			gate->missing[n++] = b->c->members[m].rank;
+		} else if (by_label && b->c->members[m].rank == CW_SNAP_NONE &&
+			   m < b->snap->n_ranks && b->by_label[m] != CW_SNAP_NONE) {
+			gate->missing[n++] = b->by_label[m];
+			gate->n_unseen--;
+		}
+	}
+	gate->n_missing = gate->n_missing_all = n;
+	return 0;
+}
+
 /* In the making of a comm the members that are not there yet are mostly not visible either. */
 static int add_init(struct builder *b)
 {
 	struct gate *gate = NULL;
-	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct position *p = &b->positions[m];
@@ -103,20 +146,7 @@ static int add_init(struct builder *b)
 		}
 		builder_note_waiter(b, gate, m);
 	}
-	if (!gate)
-		return 0;
-	gate->missing = arena_new_array(b->arena, uint32_t, b->c->nranks);
-	if (!gate->missing)
-		return -ENOMEM;
-	for (uint32_t m = 0; m < b->c->nranks; m++) {
-		const struct position *p = &b->positions[m];
-
-		if ((p->flags & POS_INIT) && (p->flags & (POS_DEAD | POS_STALE)))
-			gate->missing[n++] = b->c->members[m].rank;
-	}
-	gate->n_missing = gate->n_missing_all = n;
-	gate->n_unseen = b->n_unseen;
-	return 0;
+	return gate ? list_absent(b, gate) : 0;
 }
 
 int waitgraph_add_host(struct builder *b)

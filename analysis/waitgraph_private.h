@@ -39,6 +39,7 @@ struct builder {
 	struct late *late;
 	struct entry *entries;
 	uint32_t n_entries;
+	uint32_t *by_label; /* rank index by label, for labels below n_ranks; CW_SNAP_NONE = none */
 };
 
 /* A fresh gate at the comm being looked at; NULL = out of memory. Holds until the next call. */

@@ -10,6 +10,7 @@
 #include "common/signature.h"
 
 #define WINDOW 8
+#define QUIET_NS (20 * SB_S) /* a member that waits for nothing has moved this long ago */
 #define KNOWS_ALL                                                                                  \
 	(CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_REACHED | CW_KNOWN_COMPLETED |            \
 	 CW_KNOWN_HASH | CW_KNOWN_P2P)
@@ -110,6 +111,12 @@ struct cw_op *sb_call(struct sb_comm *c, uint32_t member, unsigned kind, int64_t
 	return op;
 }
 
+/* When its oldest pending op was entered, or its last one completed. */
+static int64_t moved_ns(const struct sb_member *m)
+{
+	return SB_NOW - (m->age_ns ? m->age_ns : QUIET_NS);
+}
+
 struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 {
 	const struct sb_member *m = &c->members[member];
@@ -120,9 +127,11 @@ struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 			op = m->odd[i];
 	op.coll_seq = seq;
 	op.op_index = seq;
-	op.enter_ns = SB_NOW - m->age_ns - (int64_t)(m->completed + 1 - seq) * SB_S / 10;
+	op.enter_ns = moved_ns(m);
 	if (seq > m->completed)
-		op.enter_ns = SB_NOW - m->age_ns + (int64_t)(seq - m->completed - 1) * 1000;
+		op.enter_ns += (int64_t)(seq - m->completed - 1) * 1000;
+	else
+		op.enter_ns -= (int64_t)(m->completed + 1 - seq) * (SB_S / 10);
 	op.progress = CW_PROGRESS_UNKNOWN;
 	if (m->known & CW_KNOWN_COMPLETED)
 		op.progress = seq <= m->completed ? CW_PROGRESS_COMPLETED
@@ -166,7 +175,7 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 		.op_index = draft->entered,
 		.hash_seq = draft->returned,
 		.hash = hash_at(c, m, draft->returned),
-		.progress_ns = SB_NOW - draft->age_ns,
+		.progress_ns = moved_ns(draft),
 		.p2p = draft->n_p2p ? (struct cw_snap_p2p *)draft->p2p : NULL,
 		.n_p2p = draft->n_p2p,
 	};

@@ -148,3 +148,569 @@ Test(verdict, names_a_whole_node_that_cannot_be_reached)
 	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
+
+/* ---- variations of never_entered ---- */
+
+Test(verdict, says_what_a_missing_rank_is_held_by)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2,4-7");
+}
+
+Test(verdict, sees_a_debugger)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_TRACED;
+	expect(CW_CLASS_NEVER_ENTERED, "traced", "3", "0-2,4-7");
+}
+
+Test(verdict, sees_a_rank_inside_another_call_that_waits_for_nobody)
+{
+	/* Rank 3 alone is still inside the pair's op, which rank 2 has completed. */
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 41);
+	struct sb_comm *pair = sb_comm(b, "pair", 2, 2, 1, 7);
+
+	sb_all_wait_but(world, 3, 12 * SB_S);
+	pair->members[0].entered = pair->members[0].returned = 8;
+	pair->members[0].reached = pair->members[0].completed = 8;
+	sb_waits(pair, 1, 13 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "inside_other_call", "3", "0-2,4-7");
+	cr_expect_eq(v.comm, 0);
+	cr_expect_eq(v.coll_seq, 42);
+}
+
+Test(verdict, sees_a_rank_that_makes_a_communicator_instead)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].host_call = (struct cw_op){ .kind = CW_OP_COMM_INIT,
+						.root = CW_PEER_NONE,
+						.peer = CW_PEER_NONE };
+	expect(CW_CLASS_NEVER_ENTERED, "inside_other_call", "3", "0-2,4-7");
+}
+
+Test(verdict, names_several_ranks_that_never_entered)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 3 && m != 5)
+			sb_waits(c, m, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3,5", "0-2,4,6-7");
+}
+
+Test(verdict, finds_who_aborted_under_waiting_ranks)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	c->members[3].state = CW_COMM_ABORTED;
+	expect(CW_CLASS_NEVER_ENTERED, "aborted", "3", "0-2,4-7");
+}
+
+Test(verdict, expects_nothing_on_a_destroyed_comm)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].state = CW_COMM_DESTROYED;
+	sb_waits(c, 1, 12 * SB_S);
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+/* ---- deaths ---- */
+
+Test(verdict, leaves_a_rank_alone_that_died_after_its_part)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 41);
+	struct sb_comm *low = sb_comm(b, "low", 0, 4, 1, 9);
+
+	(void)world;
+	sb_all_wait_but(low, 2, 12 * SB_S);
+	b->ranks[6].liveness = CW_LIVE_EXITED;
+	b->ranks[6].ended_ns = SB_NOW - 20 * SB_S;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "2", "0-1,3");
+}
+
+Test(verdict, blames_an_exit_others_wait_for)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+}
+
+Test(verdict, takes_an_orderly_stop_for_no_incident)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 15;
+	b->ranks[5].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict, takes_the_end_of_most_ranks_for_the_end_of_the_job)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		if (m < 3) {
+			sb_waits(c, m, 4 * SB_S);
+			continue;
+		}
+		b->ranks[m].liveness = CW_LIVE_EXITED;
+		b->ranks[m].exit_code = 1;
+		b->ranks[m].ended_ns = SB_NOW - SB_S;
+	}
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict, gives_two_deaths_at_once_time_to_become_a_shutdown)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 2 && m != 5)
+			sb_waits(c, m, 4 * SB_S);
+	b->ranks[2].liveness = b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[2].flags |= CW_RANKF_OOM_KILLED;
+	b->ranks[5].flags |= CW_RANKF_OOM_KILLED;
+	b->ranks[2].ended_ns = b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "oom_killed", "2,5", "0-1,3-4,6-7");
+	cr_expect(!v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* ---- mismatch ---- */
+
+struct field {
+	const char *detail;
+	unsigned kind; /* of the usual op */
+	void (*change)(struct cw_op *op);
+};
+
+static void other_kind(struct cw_op *op)
+{
+	op->kind = CW_OP_REDUCE_SCATTER;
+}
+
+static void other_count(struct cw_op *op)
+{
+	op->count = 999;
+	op->bytes = 3996;
+}
+
+static void other_dtype(struct cw_op *op)
+{
+	op->dtype = CW_DTYPE_INT32;
+}
+
+static void other_redop(struct cw_op *op)
+{
+	op->redop = CW_REDOP_MAX;
+}
+
+static void other_root(struct cw_op *op)
+{
+	op->root = 2;
+}
+
+static const struct field fields[] = {
+	{ "kind", CW_OP_ALL_REDUCE, other_kind },   { "count", CW_OP_ALL_REDUCE, other_count },
+	{ "dtype", CW_OP_ALL_REDUCE, other_dtype }, { "redop", CW_OP_ALL_REDUCE, other_redop },
+	{ "root", CW_OP_BROADCAST, other_root },    { "root", CW_OP_REDUCE, other_root },
+	{ "count", CW_OP_ALL_GATHER, other_count }, { "count", CW_OP_BROADCAST, other_count },
+};
+
+Test(verdict, names_the_field_that_differs)
+{
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+		c->usual.kind = (uint8_t)fields[i].kind;
+		if (fields[i].kind == CW_OP_BROADCAST || fields[i].kind == CW_OP_REDUCE)
+			c->usual.root = 0;
+		sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+		fields[i].change(sb_odd(c, 4, 42));
+		expect(CW_CLASS_MISMATCH, fields[i].detail, "4", "0-3,5-7");
+		cr_expect(v.is_proof);
+		cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+		cw_verdict_fini(&v);
+		snap = cw_snapshot_free(snap);
+		b->n_comms = 0;
+		memset(b->comms, 0, sizeof(b->comms));
+	}
+}
+
+Test(verdict, compares_bytes_where_nccl_does)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+	struct cw_op *op;
+
+	c->usual.kind = CW_OP_ALL_GATHER;
+	op = sb_odd(c, 4, 41);
+	op->dtype = CW_DTYPE_BF16;
+	op->count = 2048;
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict, names_all_sides_when_none_is_smaller)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+	for (uint32_t m = 0; m < 4; m++)
+		sb_odd(c, m, 42)->count = 7;
+	expect(CW_CLASS_MISMATCH, "count", "0-7", "");
+}
+
+Test(verdict, finds_a_mismatch_nobody_waits_for)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_odd(c, 4, 39)->redop = CW_REDOP_AVG;
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	expect(CW_CLASS_MISMATCH, "redop", "4", "");
+	cr_expect_eq(v.coll_seq, 39);
+	cr_expect(v.is_proof);
+}
+
+Test(verdict, asks_for_windows_when_histories_differ)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_odd(c, 4, 39)->count = 5;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+	cr_expect(v.wants_windows);
+	cr_assert_eq(v.n_wanted, 1);
+	cr_expect_eq(v.wanted[0], 0);
+}
+
+/* A loop of three different ops. */
+static void make_loop(struct sb_comm *c)
+{
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		c->members[m].has_window = true;
+		for (uint64_t s = 34; s <= 44; s++) {
+			if (s % 3 == 0)
+				continue;
+			if (c->members[m].n_odd == SB_MAX_ODD)
+				break;
+			sb_odd(c, m, s)->count = 1000 * (s % 3);
+		}
+	}
+}
+
+Test(verdict, recognises_a_skipped_call)
+{
+	/* Rank 4 skipped #42 (usual) and stands in what for the others is #43 (1000). */
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	make_loop(c);
+	sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+	for (uint32_t i = 0; i < c->members[4].n_odd; i++)
+		if (c->members[4].odd[i].coll_seq == 43)
+			c->members[4].odd[i].coll_seq = 42;
+	expect(CW_CLASS_MISMATCH, "missing", "4", "0-3,5-7");
+}
+
+Test(verdict, recognises_an_extra_call)
+{
+	/* Rank 4 put a broadcast before #42, so that its #43 is everybody's #42. */
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	make_loop(c);
+	sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+	for (uint32_t i = 0; i < c->members[4].n_odd; i++)
+		if (c->members[4].odd[i].coll_seq >= 43)
+			c->members[4].odd[i].coll_seq = 1;
+	c->members[4].odd[0] = c->usual;
+	c->members[4].odd[0].coll_seq = 42;
+	c->members[4].odd[0].kind = CW_OP_BROADCAST;
+	c->members[4].odd[0].root = 0;
+	c->members[4].entered = c->members[4].returned = 43;
+	expect(CW_CLASS_MISMATCH, "extra", "4", "0-3,5-7");
+}
+
+/* ---- inside ---- */
+
+Test(verdict, blames_a_stopped_rank_inside_the_collective)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	b->ranks[6].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "6", "0-5,7");
+}
+
+Test(verdict, does_not_say_in_collective_without_progress_words)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+		c->members[m].returned = 41;
+	}
+	expect(CW_CLASS_UNKNOWN, "progress_unknown", "", "0-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict, is_at_most_possible_when_completion_is_unknown)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict, sees_a_device_that_never_got_there)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	c->members[3].entered = c->members[3].returned = 42;
+	expect(CW_CLASS_DEVICE_STALLED, "", "3", "0-2,4-7");
+}
+
+Test(verdict, lowers_its_confidence_when_records_lost_ops)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].dropped = 1;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* ---- rooted ops ---- */
+
+Test(verdict, waits_for_the_root_of_a_broadcast_only)
+{
+	/* 0-3 wait for root 5; 6 and 7 have not come either, but nobody needs them yet. */
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	c->usual.kind = CW_OP_BROADCAST;
+	c->usual.root = 5;
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "5", "0-3");
+}
+
+Test(verdict, lets_the_root_of_a_reduce_wait_for_all)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	c->usual.kind = CW_OP_REDUCE;
+	c->usual.root = 0;
+	for (uint32_t m = 1; m < 7; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached =
+			c->members[m].completed = 42;
+	sb_waits(c, 0, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "7", "0");
+}
+
+/* ---- cycles ---- */
+
+Test(verdict, finds_two_comms_used_in_opposite_order)
+{
+	/* 0 stands in a and owes b; 1 stands in b and owes a. */
+	struct sb_comm *a = sb_comm(b, "a", 0, 2, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 2, 1, 10);
+
+	sb_waits(a, 0, 5 * SB_S);
+	sb_waits(c, 1, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "0-1", "");
+	cr_expect(v.is_proof);
+	cr_assert_eq(v.n_chain, 2);
+	cr_expect_eq(v.chain[0].rank, 0);
+	cr_expect_eq(v.chain[0].waits_for, 1);
+	cr_expect_eq(v.chain[1].waits_for, 0);
+}
+
+Test(verdict, blames_the_rank_whose_order_differs)
+{
+	struct sb_comm *a = sb_comm(b, "a", 0, 8, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 8, 1, 10);
+
+	sb_all_wait_but(a, 6, 5 * SB_S);
+	sb_waits(c, 6, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "6", "0-5,7");
+}
+
+Test(verdict, takes_no_cycle_for_proven_that_was_never_seen_at_once)
+{
+	/* Rank 0 was looked at before rank 1 began to wait. */
+	struct sb_comm *a = sb_comm(b, "a", 0, 2, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 2, 1, 10);
+
+	sb_waits(a, 0, 5 * SB_S);
+	sb_waits(c, 1, SB_S / 2);
+	b->ranks[0].sampled_ns = SB_NOW - SB_S;
+	expect(CW_CLASS_DEADLOCK, "order", "0-1", "");
+	cr_expect(!v.is_proof);
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* ---- point to point ---- */
+
+static void p2p(struct sb_comm *c, uint32_t member, unsigned kind, uint32_t peer, uint64_t seq)
+{
+	struct cw_op *op = sb_call(c, member, kind, 12 * SB_S);
+	struct sb_member *m = &c->members[member];
+
+	op->peer = (int32_t)peer;
+	op->p2p_seq = seq;
+	op->progress = CW_PROGRESS_REACHED;
+	op->flags = CW_OPF_RETURNED;
+	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = peer,
+						   .sends = kind == CW_OP_SEND ? seq : 0,
+						   .recvs = kind == CW_OP_RECV ? seq : 0 };
+}
+
+Test(verdict, names_the_peer_that_posted_no_receive)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "2", "1");
+}
+
+Test(verdict, follows_a_pipeline_to_its_silent_stage)
+{
+	/* 3 waits for 2, which waits for 1, which waits for 0. */
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	for (uint32_t m = 1; m < 4; m++)
+		p2p(c, m, CW_OP_RECV, m - 1, 5);
+	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "0", "1-3");
+	cr_expect_eq(v.n_chain, 3);
+}
+
+Test(verdict, finds_a_ring_of_receives)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 4, 1, 0);
+
+	for (uint32_t m = 0; m < 4; m++)
+		p2p(c, m, CW_OP_RECV, (m + 3) % 4, 1);
+	expect(CW_CLASS_DEADLOCK, "order", "0-3", "");
+	cr_expect_eq(v.n_chain, 4);
+}
+
+/* ---- init ---- */
+
+Test(verdict, says_who_is_missing_in_init)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	c->members[3].rank = CW_SNAP_NONE;
+	expect(CW_CLASS_INIT_STUCK, "init", "3", "0-2,4-7");
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict, says_that_all_are_inside_init)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	expect(CW_CLASS_INIT_STUCK, "init", "", "0-7");
+}
+
+Test(verdict, names_the_rank_that_did_not_join_a_split)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 4);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 2)
+			(void)sb_call(c, m, CW_OP_COMM_SPLIT, 130 * SB_S);
+	expect(CW_CLASS_INIT_STUCK, "split", "2", "0-1,3-7");
+}
+
+/* ---- what cannot be seen ---- */
+
+Test(verdict, does_not_blame_who_cannot_be_seen)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	c->members[3].rank = CW_SNAP_NONE;
+	expect(CW_CLASS_UNKNOWN, "not_visible", "", "0-2,4-7");
+}
+
+Test(verdict, is_less_sure_when_members_cannot_be_seen)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	c->members[5].rank = CW_SNAP_NONE;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4,6-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+Test(verdict, waits_for_a_daemon_that_said_goodbye)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 12 * SB_S);
+	b->node_state[1] = CW_NODE_SAID_GOODBYE;
+	expect(CW_CLASS_UNKNOWN, "daemon_restarting", "", "0-3");
+}
+
+/* ---- several matters at once ---- */
+
+Test(verdict, prefers_the_hang_to_a_straggler_elsewhere)
+{
+	struct sb_comm *low = sb_comm(b, "low", 0, 4, 1, 41);
+	struct sb_comm *high = sb_comm(b, "high", 4, 4, 1, 41);
+
+	sb_all_wait_but(low, 1, SB_S / 100);
+	sb_all_wait_but(high, 2, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "6", "4-5,7");
+	cr_expect_eq(v.n_alternatives, 0);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict, keeps_its_key_while_the_class_is_refined)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+	uint64_t before;
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+	sb_odd(c, 6, 42)->count = 1000;
+	c->members[6].completed = 42;
+	sb_waits(c, 6, 2 * SB_S);
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_expect(v.wants_windows);
+	before = cw_verdict_key(snap, &v);
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	expect(CW_CLASS_MISMATCH, "count", "6", "0-5,7");
+	cr_expect_eq(cw_verdict_key(snap, &v), before);
+}
