@@ -37,17 +37,25 @@ struct sb *sb_new(uint32_t n_ranks, uint32_t n_nodes)
 	return b;
 }
 
+void sb_clear_comms(struct sb *b)
+{
+	while (b->n_comms)
+		free(b->comms[--b->n_comms]);
+}
+
 void sb_free(struct sb *b)
 {
+	sb_clear_comms(b);
 	free(b);
 }
 
 struct sb_comm *sb_comm(struct sb *b, const char *name, uint32_t first, uint32_t n, uint32_t stride,
 			uint64_t done)
 {
-	struct sb_comm *c = &b->comms[b->n_comms++];
+	struct sb_comm *c = calloc(1, sizeof(*c));
 
-	cr_assert(b->n_comms <= SB_MAX_COMMS);
+	cr_assert(c && b->n_comms < SB_MAX_COMMS);
+	b->comms[b->n_comms++] = c;
 	c->name = name;
 	c->id = 0xc0 + b->n_comms;
 	c->nranks = n;
@@ -225,13 +233,13 @@ struct cw_snapshot *sb_snapshot(const struct sb *b)
 	for (uint32_t i = 0; i < b->n_ranks; i++)
 		cr_assert_eq(cw_snapshot_add_rank(snap, &b->ranks[i], &index), 0);
 	for (uint32_t i = 0; i < b->n_comms; i++) {
-		struct cw_snap_comm comm = { .id = b->comms[i].id,
-					     .name = b->comms[i].name,
-					     .nranks = b->comms[i].nranks };
+		struct cw_snap_comm comm = { .id = b->comms[i]->id,
+					     .name = b->comms[i]->name,
+					     .nranks = b->comms[i]->nranks };
 
 		cr_assert_eq(cw_snapshot_add_comm(snap, &comm, &index), 0);
-		for (uint32_t m = 0; m < b->comms[i].nranks; m++)
-			add_member(&b->comms[i], m, index, snap);
+		for (uint32_t m = 0; m < b->comms[i]->nranks; m++)
+			add_member(b->comms[i], m, index, snap);
 	}
 	return snap;
 }

@@ -41,13 +41,15 @@ struct sb {
 	uint32_t n_ranks, n_nodes, n_comms;
 	struct cw_snap_rank ranks[SB_MAX_RANKS];
 	uint32_t node_state[SB_MAX_RANKS];
-	struct sb_comm comms[SB_MAX_COMMS];
+	struct sb_comm *comms[SB_MAX_COMMS];
 	int64_t now_ns;
 };
 
 /* All alive, on nodes in equal blocks, with headway right now. Freed by sb_free(). */
 struct sb *sb_new(uint32_t n_ranks, uint32_t n_nodes);
 void sb_free(struct sb *b);
+/* Takes all comms away again. */
+void sb_clear_comms(struct sb *b);
 
 /* A comm over ranks first, first + stride, …; all members have completed `done` all_reduces. */
 struct sb_comm *sb_comm(struct sb *b, const char *name, uint32_t first, uint32_t n, uint32_t stride,

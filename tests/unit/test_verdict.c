@@ -348,8 +348,7 @@ Test(verdict, names_the_field_that_differs)
 		cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 		cw_verdict_fini(&v);
 		snap = cw_snapshot_free(snap);
-		b->n_comms = 0;
-		memset(b->comms, 0, sizeof(b->comms));
+		sb_clear_comms(b);
 	}
 }
 
