@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `collwatch demo` and looks at what it says and what it leaves behind."""
+
+import dataclasses
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+EXPECTED = {
+    "never-entered": "never_entered",
+    "wrong-count": "mismatch",
+    "killed-rank": "process_dead",
+    "healthy": None,
+}
+EXIT_HEALTHY, EXIT_HANG = 0, 2
+DELAY = re.compile(r"alert received (.*) after the fault")
+UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclasses.dataclass
+class Draw:
+    """What is run: chosen at random, repeatable by its seed."""
+
+    scenario: str
+    ranks: int
+    nodes: int
+    culprit: int
+
+    @classmethod
+    def random(cls, rng, scenario, max_ranks=16, max_nodes=3):
+        ranks = rng.randint(4, max_ranks)
+        return cls(scenario, ranks, rng.randint(1, max_nodes), rng.randrange(ranks))
+
+    def arguments(self):
+        return [self.scenario, "--ranks", str(self.ranks), "--nodes", str(self.nodes),
+                "--culprit", str(self.culprit)]
+
+    def __str__(self):
+        return " ".join(self.arguments())
+
+
+class Result:
+    def __init__(self, draw, status, stdout, stderr):
+        self.draw, self.status, self.stdout, self.stderr = draw, status, stdout, stderr
+        try:
+            self.document = json.loads(stdout)
+        except ValueError:
+            self.document = {}
+
+    @property
+    def verdict(self):
+        if self.document.get("schema") == "collwatch.healthy/1":
+            return "healthy"
+        culprits = [c.get("rank") for c in self.document.get("culprits", [])]
+        return f"{self.document.get('class', 'none')} {culprits}"
+
+    @property
+    def is_right(self):
+        expected = EXPECTED[self.draw.scenario]
+        if expected is None:
+            return self.status == EXIT_HEALTHY and self.verdict == "healthy"
+        return self.status == EXIT_HANG and self.verdict == f"{expected} [{self.draw.culprit}]"
+
+    @property
+    def delay_s(self):
+        """From the fault to the alert, as the demo saw it; None when there was none."""
+        match = DELAY.search(self.stderr)
+        if not match:
+            return None
+        words = match.group(1).split()
+        return sum(float(n) * UNITS[unit] for n, unit in zip(words[::2], words[1::2]))
+
+    def explain(self):
+        return f"{self.draw}: exit status {self.status}, {self.verdict}\n{self.stderr}"
+
+
+class Demo:
+    """`collwatch demo` with a temporary directory of its own, in which nothing may be left."""
+
+    def __init__(self, collwatch):
+        self.collwatch = collwatch
+        # Short: the names of UNIX sockets have 107 bytes.
+        self.tmp = tempfile.mkdtemp(prefix="cw-")
+        self.environment = dict(os.environ, TMPDIR=self.tmp)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    def start(self, draw, *options, json_output=True):
+        command = [self.collwatch, "demo", *draw.arguments(), *options]
+        if json_output:
+            command.append("--json")
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=self.environment)
+
+    def run(self, draw, *options, timeout=300):
+        process = self.start(draw, *options)
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            stdout, stderr = process.communicate(timeout=30)
+            stderr += f"\nnot done after {timeout} s"
+        return Result(draw, process.returncode, stdout, stderr)
+
+    def processes(self):
+        """Living processes of this demo: its directory is in their environment."""
+        marker = self.tmp.encode()
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if marker in f.read() and int(pid) != os.getpid():
+                        found.append(int(pid))
+            except OSError:
+                continue  # ended meanwhile, or not ours to read
+        return found
+
+    def leftovers(self, within_s=5.0):
+        """What is still there once the demo has ended; [] as soon as nothing is."""
+        deadline = time.monotonic() + within_s
+        while True:
+            left = self.processes() + os.listdir(self.tmp)
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(0.05)
+
+
+def seeded(name):
+    """A generator whose seed is printed, and taken from E2E_SEED when set."""
+    seed = int(os.environ.get("E2E_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"# {name}: seed {seed} (E2E_SEED={seed} repeats it)", flush=True)
+    return random.Random(seed)
