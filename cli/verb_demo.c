@@ -179,7 +179,9 @@ static int show_incident(struct demo *demo)
 	if (r < 0)
 		return r;
 	if (demo->opts.json)
-		return json_dumpf(demo->incident, stdout, JSON_INDENT(1)) == 0 && puts("") >= 0
+		return json_dumpf(demo->incident, stdout,
+				  JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
+				       puts("") >= 0
 			       ? 0
 			       : -EIO;
 	if (!demo->opts.keep && json_object_set_new(bundle.incident, "bundle", json_null()) < 0)
@@ -194,7 +196,8 @@ static int show_incident(struct demo *demo)
 static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 {
 	double watched_s =
-		(double)(cw_clock_now_ns(&cw_clock_system) - demo->watching_ns) / CW_NS_PER_S;
+		(double)((cw_clock_now_ns(&cw_clock_system) - demo->watching_ns) / CW_NS_PER_MS) /
+		1000;
 	json_t *job = demo_site_job_status(demo), *doc = NULL;
 	const char *state = cw_json_str(job, "state", "not known to any daemon");
 
@@ -262,7 +265,7 @@ static int conclude_watched(struct demo *demo)
 	}
 	say_verdict(demo, demo_scenario_is_right(demo->opts.scenario, doc, -1));
 	if (demo->opts.json) {
-		json_dumpf(doc, stdout, JSON_INDENT(1));
+		json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 		putchar('\n');
 	} else {
 		puts(cw_json_str(doc, "summary", ""));

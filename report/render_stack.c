@@ -17,6 +17,9 @@
 #define MAX_NATIVE_FRAMES 12
 #define INDENT 6
 #define NAME_COLUMNS 36
+#define MAX_SYMBOL 200
+/* Callers named in the one-line summary of a stack. */
+#define MAX_CALLERS 3
 
 static const char *base_name(const char *path)
 {
@@ -102,14 +105,17 @@ static void put_native_frame(const struct cw_text *t, const json_t *frame)
 {
 	const char *symbol = cw_json_str(frame, "symbol", "");
 	json_int_t offset = cw_json_int(frame, "offset", 0);
+	int len = (int)strcspn(symbol, "@"); /* without its version, "@@GLIBC_2.3.2" */
 	char name[256];
 
-	if (!*symbol)
+	if (len > MAX_SYMBOL)
+		len = MAX_SYMBOL;
+	if (!len)
 		snprintf(name, sizeof(name), "%s", cw_json_str(frame, "pc", "?"));
 	else if (offset > 0)
-		snprintf(name, sizeof(name), "%.200s+%" JSON_INTEGER_FORMAT, symbol, offset);
+		snprintf(name, sizeof(name), "%.*s+%" JSON_INTEGER_FORMAT, len, symbol, offset);
 	else
-		snprintf(name, sizeof(name), "%.200s", symbol);
+		snprintf(name, sizeof(name), "%.*s", len, symbol);
 	fprintf(t->out, "%*s", INDENT, "");
 	cw_text_put(t, CW_TEXT_PLAIN, name);
 	pad_after(t, name);
@@ -214,8 +220,6 @@ static bool part_is_there(const struct cw_text *t, const json_t *part, const cha
 		return false;
 	if (strcmp(status, "ok") == 0)
 		return true;
-	if (strcmp(status, "absent") == 0 && !*reason)
-		return false;
 	fprintf(t->out, "    %s: ", what);
 	cw_text_put(t, CW_TEXT_YELLOW, status);
 	fputs(*reason ? ": " : "", t->out);
@@ -229,6 +233,9 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 	const json_t *threads = json_object_get(python, "threads"), *thread;
 	size_t i, n = json_array_size(threads);
 
+	/* A program without an interpreter is nothing to report. */
+	if (strcmp(cw_json_str(python, "status", ""), "absent") == 0)
+		return;
 	if (!part_is_there(t, python, "Python"))
 		return;
 	json_array_foreach (threads, i, thread) {
@@ -270,8 +277,7 @@ static void put_proc(const struct cw_text *t, const json_t *evidence)
 	if (!part_is_there(t, proc, "process facts") || !*command)
 		return;
 	fputs("    command: ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, command);
-	fputc('\n', t->out);
+	cw_text_wrap(t, 13, 13, command);
 }
 
 void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames)
@@ -294,15 +300,27 @@ static const json_t *main_python_frames(const json_t *evidence)
 	return json_object_get(json_array_get(threads, 0), "frames");
 }
 
-static const json_t *own_python_frame(const json_t *evidence)
+/* "function ← caller ← caller (file:line)"; false when there are no Python frames. */
+static bool describe_python(const json_t *evidence, char *buf, size_t len)
 {
-	const json_t *frames = main_python_frames(evidence), *frame;
-	size_t i;
+	const json_t *frames = main_python_frames(evidence), *own = NULL, *frame;
+	size_t i, used = 0, named = 0;
 
-	json_array_foreach (frames, i, frame)
-		if (!is_library_python(frame))
-			return frame;
-	return json_array_get(frames, 0);
+	json_array_foreach (frames, i, frame) {
+		int n;
+
+		if (is_library_python(frame) || named == MAX_CALLERS || used >= len)
+			continue;
+		if (!own)
+			own = frame;
+		n = snprintf(buf + used, len - used, "%s%s", named++ ? " ← " : "",
+			     cw_json_str(frame, "function", "?"));
+		used += n > 0 ? (size_t)n : 0;
+	}
+	if (own && used < len)
+		snprintf(buf + used, len - used, " (%s:%" JSON_INTEGER_FORMAT ")",
+			 base_name(cw_json_str(own, "file", "?")), cw_json_int(own, "line", 0));
+	return own != NULL;
 }
 
 static const json_t *top_native_frame(const json_t *evidence)
@@ -319,17 +337,12 @@ static const json_t *top_native_frame(const json_t *evidence)
 
 char *cw_render_where(const json_t *evidence, char *buf, size_t len)
 {
-	const json_t *python = own_python_frame(evidence);
 	const json_t *native = top_native_frame(evidence);
+	const char *symbol = cw_json_str(native, "symbol", "");
 
 	buf[0] = '\0';
-	if (python)
-		snprintf(buf, len, "%s (%s:%" JSON_INTEGER_FORMAT ")",
-			 cw_json_str(python, "function", "?"),
-			 base_name(cw_json_str(python, "file", "?")),
-			 cw_json_int(python, "line", 0));
-	else if (native && *cw_json_str(native, "symbol", ""))
-		snprintf(buf, len, "%s (%s)", cw_json_str(native, "symbol", ""),
+	if (!describe_python(evidence, buf, len) && *symbol)
+		snprintf(buf, len, "%.*s (%s)", (int)strcspn(symbol, "@"), symbol,
 			 base_name(cw_json_str(native, "module", "")));
 	return buf;
 }

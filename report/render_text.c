@@ -185,6 +185,7 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *where = json_object_get(incident, "where");
 	const json_t *sides = json_object_get(where, "sides"), *side;
+	bool is_dead = strcmp(cw_json_str(incident, "class", ""), "process_dead") == 0;
 	uint64_t coll_seq = 0;
 	size_t i;
 
@@ -207,7 +208,7 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 			fputs(" entered ", t->out);
 			put_op(t, op);
 		} else {
-			fputs(" did not enter", t->out);
+			fputs(is_dead ? " ended before it was done" : " did not enter", t->out);
 		}
 		fputc('\n', t->out);
 	}

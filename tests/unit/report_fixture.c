@@ -193,7 +193,8 @@ static const char victim_evidence[] =
 	"\"python\":{\"status\":\"ok\",\"reason\":\"\",\"threads\":[{\"id\":\"0x8\",\"current\":"
 	"true,"
 	" \"frames\":[{\"file\":\"/job/"
-	"train_loop.py\",\"line\":71,\"function\":\"synchronize\"}]}]}}";
+	"train_loop.py\",\"line\":71,\"function\":\"synchronize\"},"
+	"  {\"file\":\"/job/train_loop.py\",\"line\":90,\"function\":\"forward\"}]}]}}";
 
 json_t *fixture_evidence(void)
 {

@@ -71,7 +71,7 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 		"\nChain of waits\n",
 		"rank 2 waits in all_reduce bf16 x 1048576 sum on tp_group for rank 3",
 		"\nWhere those who wait were seen\n",
-		"rank 5 on node-b, pid 805: synchronize (train_loop.py:71)",
+		"rank 5 on node-b, pid 805: synchronize ← forward (train_loop.py:71)",
 		"\nRuled out\n",
 		"not a mismatch: all windows agree",
 		"\nWhat was seen\n",
