@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/render_status.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *text_of(void (*render)(FILE *, const json_t *, bool), const char *json)
+{
+	json_t *doc = json_loads(json, 0, NULL);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	cr_assert_not_null(doc, "bad test: %s", json);
+	cr_assert_not_null(out);
+	render(out, doc, false);
+	fclose(out);
+	json_decref(doc);
+	return text;
+}
+
+Test(cli_render_status, shows_each_job_with_its_state)
+{
+	char *text = text_of(
+		cw_render_status,
+		"{\"node\":\"node-a\",\"version\":\"0.1.0\",\"uptime_s\":12.0,"
+		"\"peers\":[{\"node\":\"node-b\",\"state\":\"connected\"}],\"notes\":[\"no key\"],"
+		"\"agents\":{\"processes\":4,\"connected\":3},"
+		"\"jobs\":[{\"job\":\"name:4711\",\"leader\":\"node-a\",\"ranks\":8,"
+		"\"ranks_expected\":9,\"nodes\":[\"node-a\",\"node-b\"],\"comms\":5,"
+		"\"state\":\"hang\",\"since_s\":3.2,\"summary\":\"rank 3 is to blame\","
+		"\"incident\":\"0123\"}]}");
+
+	cr_assert_not_null(strstr(text, "node-a: collwatchd 0.1.0, up 12 s, 4 processes watched "
+					"(3 connected)"));
+	cr_assert_not_null(strstr(text, "peer node-b: connected"));
+	cr_assert_not_null(strstr(text, "note: no key"));
+	cr_assert_not_null(strstr(text, "hang      name:4711  8 of 9 ranks on 2 nodes, 5 "
+					"communicators, led by node-a"));
+	cr_assert_not_null(strstr(text, "rank 3 is to blame"));
+	cr_assert_not_null(strstr(text, "collwatch report 0123"));
+	free(text);
+}
+
+Test(cli_render_status, says_when_there_is_nothing)
+{
+	char *status = text_of(cw_render_status, "{}");
+	char *incidents = text_of(cw_render_incidents, "{\"incidents\":[]}");
+
+	cr_assert_not_null(strstr(status, "no job here"));
+	cr_assert_str_eq(incidents, "no incidents\n");
+	free(status);
+	free(incidents);
+}
+
+Test(cli_render_status, lists_incidents)
+{
+	char *text = text_of(cw_render_incidents,
+			     "{\"incidents\":[{\"id\":\"0123\",\"job\":\"name:4711\","
+			     "\"class\":\"mismatch\",\"time\":\"2026-11-21T07:53:33.000Z\","
+			     "\"summary\":\"counts differ\\u001b[2J\"}]}");
+
+	cr_assert_not_null(strstr(text, "0123  2026-11-21T07:53:33.000Z  mismatch  name:4711"));
+	cr_assert_not_null(strstr(text, "counts differ?[2J"));
+	free(text);
+}
+
+Test(cli_render_status, survives_documents_of_another_kind)
+{
+	static const char *const docs[] = { "[]", "{\"jobs\":7}", "{\"jobs\":[1,null,{}]}",
+					    "{\"peers\":{\"a\":1},\"notes\":[{}],\"agents\":[]}" };
+
+	for (size_t i = 0; i < sizeof(docs) / sizeof(*docs); i++) {
+		free(text_of(cw_render_status, docs[i]));
+		free(text_of(cw_render_incidents, docs[i]));
+	}
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/demo_scenario.h"
+
+#include <criterion/criterion.h>
+
+static bool is_right(const char *scenario, const char *text, int culprit)
+{
+	const struct demo_scenario *s = demo_scenario_find(scenario);
+	json_t *doc = json_loads(text, 0, NULL);
+	bool right;
+
+	cr_assert_not_null(s);
+	cr_assert_not_null(doc);
+	right = demo_scenario_is_right(s, doc, culprit);
+	json_decref(doc);
+	return right;
+}
+
+Test(demo_scenario, only_the_class_with_that_one_culprit_is_right)
+{
+	const char *text = "{\"class\":\"never_entered\",\"culprits\":[{\"rank\":3}]}";
+
+	cr_assert(is_right("never-entered", text, 3));
+	cr_assert_not(is_right("never-entered", text, 2));
+	cr_assert_not(is_right("wrong-count", text, 3));
+	cr_assert_not(is_right("healthy", text, 3));
+	cr_assert_not(is_right(
+		"never-entered",
+		"{\"class\":\"never_entered\",\"culprits\":[{\"rank\":3},{\"rank\":4}]}", 3));
+	cr_assert_not(is_right("never-entered", "{\"class\":\"never_entered\"}", 3));
+	cr_assert_not(is_right("never-entered", "{}", -1));
+}
+
+Test(demo_scenario, healthy_is_right_only_when_it_says_so)
+{
+	cr_assert(is_right("healthy", "{\"schema\":\"collwatch.healthy/1\"}", -1));
+	cr_assert_not(is_right("healthy", "{\"schema\":\"collwatch.incident/1\"}", -1));
+	cr_assert_not(is_right("killed-rank", "{\"schema\":\"collwatch.healthy/1\"}", -1));
+}
+
+Test(demo_scenario, the_default_shows_a_data_loader)
+{
+	cr_assert_str_eq(demo_scenario_default()->name, "never-entered");
+	cr_assert_null(demo_scenario_find("never"));
+}
