@@ -97,6 +97,12 @@ void sim_comm_unref(ncclComm_t comm)
 		comm_free(comm);
 }
 
+void sim_comm_release(ncclComm_t comm)
+{
+	if (!__atomic_exchange_n(&comm->is_released, true, __ATOMIC_ACQ_REL))
+		sim_comm_unref(comm);
+}
+
 void sim_comm_set_async(ncclComm_t comm, ncclResult_t result)
 {
 	__atomic_store_n(&comm->async, result, __ATOMIC_RELEASE);
@@ -172,7 +178,7 @@ NCCL_API(ncclResult_t, CommDestroy, ncclComm_t comm)
 	if (check_handle(comm) != ncclSuccess)
 		return ncclInvalidArgument;
 	sim_launch_drain(comm);
-	sim_comm_unref(comm);
+	sim_comm_release(comm);
 	return ncclSuccess;
 }
 
@@ -183,7 +189,7 @@ NCCL_API(ncclResult_t, CommAbort, ncclComm_t comm)
 	if (check_handle(comm) != ncclSuccess)
 		return ncclInvalidArgument;
 	interrupt(comm);
-	sim_comm_unref(comm);
+	sim_comm_release(comm);
 	return ncclSuccess;
 }
 

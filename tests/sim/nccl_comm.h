@@ -28,6 +28,7 @@ struct ncclComm {
 	int device;
 	CUcontext ctx;
 	bool is_blocking;
+	bool is_released; /* the caller's handle is given back */
 	bool is_revoked;
 	volatile bool is_aborted;
 	int abort_fd; /* eventfd; readable for ever after an abort */
@@ -51,6 +52,8 @@ ncclResult_t sim_comm_new(int nranks, int rank, const ncclConfig_t *config,
 			  const struct ncclComm *parent, ncclComm_t *ret_comm);
 void sim_comm_ref(ncclComm_t comm);
 void sim_comm_unref(ncclComm_t comm);
+/* Gives the caller's handle back, once: an abort and a failing init may both want to. */
+void sim_comm_release(ncclComm_t comm);
 /* ncclSuccess if the handle is a communicator whose last operation has ended. */
 ncclResult_t sim_comm_check(ncclComm_t comm);
 void sim_comm_set_async(ncclComm_t comm, ncclResult_t result);

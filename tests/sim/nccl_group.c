@@ -173,7 +173,7 @@ static void run_job(void *arg)
 	j->result = sim_bootstrap_init(j->comm, &j->id);
 	if (j->result != ncclSuccess && j->comm->is_blocking) {
 		*j->newcomm = NULL;
-		sim_comm_unref(j->comm); /* the caller's handle */
+		sim_comm_release(j->comm);
 	}
 }
 
@@ -417,7 +417,7 @@ ncclResult_t sim_group_drop(void)
 	for (struct sim_job *j = group.jobs; j; j = j->next) {
 		if (!j->group) { /* an init: its handle is out already */
 			*j->newcomm = NULL;
-			sim_comm_unref(j->comm);
+			sim_comm_release(j->comm);
 		}
 	}
 	jobs_free(group.jobs);

@@ -7,6 +7,7 @@
 #include <cuda.h>
 #include <math.h>
 #include <nccl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -615,6 +616,47 @@ Test(sim_nccl, waits_in_init_for_a_missing_rank)
 	cr_assert_eq(sim_ranks_start(&ranks, 3, run_init_with_one_missing, NULL), 0);
 	cr_expect(sim_ranks_wait_arrived(&ranks));
 	cr_expect_eq(sim_ranks_wait(&ranks, 5, SIM_RANKS_HANG_MS), 0);
+	sim_ranks_stop(&ranks);
+}
+
+static void *abort_main(void *arg)
+{
+	return ncclCommAbort(*(ncclComm_t *)arg) == ncclSuccess ? arg : NULL;
+}
+
+/* Ranks 0 and 2 start in the background and give up, one from another thread; 1 never comes. */
+static int run_abort_in_init(struct sim_rank *self)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm = NULL;
+	pthread_t thread;
+	CUcontext ctx;
+	void *ok;
+
+	if (self->rank == 1)
+		pause();
+	REQUIRE(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS &&
+		cuCtxSetCurrent(ctx) == CUDA_SUCCESS);
+	config.blocking = 0;
+	REQUIRE(ncclCommInitRankConfig(&comm, self->n, self->id, self->rank, &config) ==
+		ncclInProgress);
+	if (self->rank == 0) {
+		REQUIRE(ncclCommAbort(comm) == ncclSuccess);
+		return 0;
+	}
+	REQUIRE(pthread_create(&thread, NULL, abort_main, &comm) == 0);
+	REQUIRE(pthread_join(thread, &ok) == 0 && ok);
+	return 0;
+}
+
+Test(sim_nccl, aborts_an_init_that_waits_for_a_missing_rank)
+{
+	struct sim_ranks ranks;
+
+	cr_assert_eq(sim_ranks_start(&ranks, 3, run_abort_in_init, NULL), 0);
+	cr_expect_eq(sim_ranks_wait(&ranks, 5, SIM_RANKS_DEADLINE_MS), 5);
+	cr_expect_eq(sim_ranks_exit_status(&ranks, 0), 0);
+	cr_expect_eq(sim_ranks_exit_status(&ranks, 2), 0);
 	sim_ranks_stop(&ranks);
 }
 
