@@ -110,15 +110,22 @@ static bool is_settled(const struct cw_record_bulk_op *op)
 	return (op->flags & CW_OPF_RETURNED) && !(op->flags & CW_OPF_QUEUED);
 }
 
-static void settle(const struct cw_record *rec, uint64_t ticket, struct cw_record_bulk_op *op)
+/* False: the budget is used up, and what is remembered of the op may no longer be true. */
+static bool settle(struct cw_record *rec, uint64_t ticket, struct cw_record_bulk_op *op)
 {
 	struct cw_rec_op fresh;
 
-	if (is_settled(op) || !cw_record_bulk_read(rec, ticket, &fresh))
-		return;
+	if (is_settled(op))
+		return true;
+	if (rec->rereads_left == 0)
+		return false;
+	rec->rereads_left--;
+	if (!cw_record_bulk_read(rec, ticket, &fresh))
+		return false;
 	op->flags = fresh.flags;
 	op->seq = fresh.seq;
 	op->progress_slot = fresh.progress_slot;
+	return true;
 }
 
 int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t before,
@@ -143,8 +150,7 @@ int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm
 		if (op->ticket_plus_1 != at || op->generation != (uint16_t)comm->entry.generation)
 			return 0;
 		if (op->op_index && op->op_index < before) {
-			settle(rec, at - 1, op);
-			if (!fn(user, at - 1, op))
+			if (!settle(rec, at - 1, op) || !fn(user, at - 1, op))
 				return 0;
 		}
 		at = op->prev_plus_1;

@@ -53,6 +53,7 @@ struct cw_record {
 	struct cw_record_bulk_op *bulk;
 	uint64_t *bulk_last_plus_1; /* per comm entry: ticket of its newest op */
 	uint64_t bulk_next;         /* ticket to look at next */
+	uint32_t rereads_left;      /* until the next refresh; see record_bulk.c */
 };
 
 /* Reads exactly len bytes. 0, -EIO when there are fewer, or -errno. */
@@ -60,6 +61,9 @@ int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t
 
 /* ns of the record's own timeline (CLOCK_MONOTONIC of its host). */
 int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
+
+/* A hostile rank's unfinished ops must not cost the daemon more than some 0.5 ms a sample. */
+#define CW_RECORD_REREADS 512u
 
 #define CW_RECORD_CHUNK 64u
 
@@ -92,7 +96,8 @@ typedef bool (*cw_record_bulk_fn)(void *user, uint64_t ticket, const struct cw_r
 
 /*
  * Calls fn for the comm's ops with an op_index below before, newest first, until it returns false.
- * Flags of ops that were not settled when last seen are read anew. 0 or -errno.
+ * Flags of ops that were not settled when last seen are read anew; the walk ends early when too
+ * many had to be. 0 or -errno.
  */
 int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t before,
 			cw_record_bulk_fn fn, void *user);

@@ -418,5 +418,6 @@ int cw_record_refresh(struct cw_record *rec)
 	if (r < 0)
 		return r;
 	rec->header = h;
+	rec->rereads_left = CW_RECORD_REREADS;
 	return 0;
 }

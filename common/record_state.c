@@ -22,7 +22,7 @@ struct tally {
 	const struct cw_record_comm *comm;
 	bool has_first; /* oldest pending op */
 	uint64_t first_ticket;
-	uint32_t n_pending;
+	uint32_t n_pending, n_unreturned;
 	uint64_t incomplete_seq, unreached_seq; /* lowest of a collective, UINT64_MAX = none */
 	uint64_t complete_seq, reached_seq;     /* highest of a collective, 0 = none */
 	bool is_grounded; /* everything older is known to have completed, or there is nothing */
@@ -89,6 +89,8 @@ static bool count_op(struct tally *t, unsigned kind, uint16_t flags, uint16_t sl
 		count_collective(t, seq, progress);
 	if (progress == CW_PROGRESS_COMPLETED || op_index == 1)
 		t->is_grounded = true;
+	if (!(flags & CW_OPF_RETURNED))
+		t->n_unreturned++;
 	if (pending)
 		t->n_pending++;
 	return pending;
@@ -103,6 +105,18 @@ static bool on_bulk_op(void *user, uint64_t ticket, const struct cw_record_bulk_
 		t->first_ticket = ticket;
 	}
 	return !t->is_grounded;
+}
+
+/*
+ * Is there anything to learn from the bulk ring? Not when progress is unknown anyway and all calls
+ * that have not come back are in the comm's own ring: a comm without progress words would have the
+ * whole bulk ring walked at each sample, for nothing.
+ */
+static bool is_more_to_learn(const struct tally *t)
+{
+	const struct cw_rec_comm *e = &t->comm->entry;
+
+	return !t->is_grounded && (!t->is_blind || e->op_index - e->op_returned > t->n_unreturned);
 }
 
 /* The ops before `before`, until one that completed. */
@@ -187,7 +201,7 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		state.has_pending = true;
 		cw_record_convert(rec, comm, &ops[i], &state.pending);
 	}
-	if (!t.is_grounded) {
+	if (is_more_to_learn(&t)) {
 		r = look_into_bulk_ring(rec, &t, n ? ops[0].op_index : UINT64_MAX, &state);
 		if (r < 0)
 			return r;

@@ -260,6 +260,38 @@ Test(record_state, what_both_rings_have_lost_is_unknown)
 	cr_expect_not(s.reached_known);
 }
 
+/* Each unfinished op of a hostile rank would have to be read anew at each sample. */
+Test(record_state, gives_up_instead_of_rereading_for_ever)
+{
+	struct cw_record_state s;
+
+	for (int i = 0; i < 500; i++)
+		(void)cw_test_record_collective(rec, 0, CW_OP_ALL_REDUCE, 10);
+	cw_test_record_progress(rec, 0, 101, 100);
+	s = state_of(0);
+	cr_expect(s.completed_known);
+	cr_expect_eq(s.coll_completed, 100u);
+	for (int i = 0; i < 2000; i++)
+		(void)cw_test_record_collective(rec, 0, CW_OP_ALL_REDUCE, 10);
+	s = state_of(0);
+	cr_expect_not(s.completed_known, "unknown, not some number");
+	cr_expect(s.has_pending);
+}
+
+Test(record_state, finds_a_call_that_is_stuck_behind_the_comms_own_ring)
+{
+	struct cw_record_state s;
+
+	(void)enter_flagged(CW_OP_WINDOW_REGISTER, 0, CW_REC_NO_SLOT); /* in another thread */
+	for (int i = 0; i < 100; i++)
+		cw_test_record_return(rec, 0, enter_flagged(CW_OP_ALL_REDUCE, 0, CW_REC_NO_SLOT),
+				      0);
+	s = state_of(0);
+	cr_assert(s.has_pending);
+	cr_expect_eq(s.pending.kind, CW_OP_WINDOW_REGISTER);
+	cr_expect_not(s.completed_known);
+}
+
 Test(record_state, collectives_pushed_out_by_p2p_are_completed_when_later_ops_are)
 {
 	struct cw_record_state s;
