@@ -22,7 +22,7 @@ static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
 /* Takes doc. */
 static void succeed(struct cw_control_answer *a, json_t *doc)
 {
-	a->json = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	a->json = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
 	json_decref(doc);
 	if (!a->json)
 		fail(a, CODE_ERROR, "the daemon is out of memory");

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <utlist.h>
 
 #include "common/cleanup.h"
@@ -452,10 +453,14 @@ static void say_goodbye(struct conn *c)
 		.type = CW_MSG_PEER_GOODBYE,
 		.peer_goodbye = { .reason = "stopping" },
 	};
-	struct evbuffer *out = bufferevent_get_output(c->bev);
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
 
-	if (send_message(c, &msg) == 0)
-		(void)evbuffer_write(out, bufferevent_getfd(c->bev)); /* what it takes at once */
+	/* What is queued cannot be flushed now, and a goodbye must not land inside a frame. */
+	if (evbuffer_get_length(bufferevent_get_output(c->bev)) > 0)
+		return;
+	if (cw_message_encode(&msg, &frame, &len) == 0)
+		(void)send(bufferevent_getfd(c->bev), frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cluster.h"
+#include "common/unixsock.h"
+#include "daemon/control.h"
+#include "daemon/control_socket.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+static struct cluster c;
+static struct cw_store *store;
+static char dir[] = "/tmp/cw-control-XXXXXX";
+static const struct cw_caller root = { .uid = 0, .sees_all = true };
+static const struct cw_caller owner = { .uid = 1000 };
+static const struct cw_caller other = { .uid = 1001 };
+
+static void on_status(struct cw_status_source *ret, void *user)
+{
+	unsigned leader = cluster_leader(&c) < 0 ? 0 : (unsigned)cluster_leader(&c);
+
+	*ret = (struct cw_status_source){ .clock = &c.clock,
+					  .transport = c.nodes[leader].transport,
+					  .members = c.nodes[leader].members,
+					  .leader = c.nodes[leader].leader };
+}
+
+static struct cw_control_source source = { .status = on_status, .node_name = "node-a" };
+
+static void put(const char *id, int uid)
+{
+	struct cw_bundle b = {
+		.incident = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s}, s:s}", "schema",
+				      "collwatch.incident/1", "id", id, "job", "j", "class",
+				      "never_entered", "summary", "s", "uid", uid, "times",
+				      "confirmed", "2026-11-21T07:53:33.123Z", "bundle", "/b"),
+		.snapshot = json_object(),
+		.evidence = json_array(),
+	};
+	char path[256];
+
+	cr_assert_eq(cw_store_put(store, &b, path, sizeof(path)), 0);
+	cw_bundle_fini(&b);
+}
+
+static void setup(void)
+{
+	struct cw_store_config config = { .max_bytes = 1 << 24,
+					  .max_age_ns = 86400 * 365 * 20 * CW_NS_PER_S,
+					  .clock = &cw_clock_system };
+
+	cr_assert_not_null(mkdtemp(dir));
+	config.state_dir = dir;
+	cr_assert_eq(cw_store_open(&config, &store, NULL), 0);
+	source.store = store;
+	cluster_init(&c, 2, 4);
+	cluster_run(&c, 5);
+	put("00000000000000aa", 1000);
+	put("00000000000000bb", 1001);
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	cluster_fini(&c);
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command), "rm -r '%s'", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+static json_t *ask(const struct cw_caller *caller, const char *verb, const char *args,
+		   uint32_t code)
+{
+	struct cw_control_answer a;
+	json_t *doc = NULL;
+
+	cw_control_handle(&source, caller, verb, args, &a);
+	cr_assert_eq(a.code, code, "%s: %u %s", verb, a.code, a.error);
+	if (code == 0)
+		doc = json_loads(a.json, 0, NULL);
+	else
+		cr_assert(a.error[0] && !a.json);
+	cw_control_answer_fini(&a);
+	return doc;
+}
+
+TestSuite(control, .init = setup, .fini = teardown);
+
+Test(control, status_shows_the_job_to_its_owner_and_to_those_who_see_all)
+{
+	static const struct cw_caller *const callers[] = { &root, &owner };
+
+	for (unsigned i = 0; i < 2; i++) {
+		json_t *doc = ask(callers[i], "status", "{}", 0);
+		const json_t *job = json_array_get(json_object_get(doc, "jobs"), 0);
+
+		cr_assert_str_eq(json_string_value(json_object_get(doc, "schema")),
+				 "collwatch.status/1");
+		cr_assert_str_eq(json_string_value(json_object_get(job, "job")), "job-1");
+		cr_assert_str_eq(json_string_value(json_object_get(job, "state")), "healthy");
+		cr_assert_eq(json_integer_value(json_object_get(job, "ranks")), 4);
+		cr_assert_gt(json_integer_value(json_object_get(job, "collectives")), 100);
+		json_decref(doc);
+	}
+}
+
+Test(control, status_hides_other_peoples_jobs)
+{
+	json_t *doc = ask(&other, "status", "", 0);
+
+	cr_assert_eq(json_array_size(json_object_get(doc, "jobs")), 0);
+	json_decref(doc);
+}
+
+Test(control, incidents_are_filtered_by_who_asks)
+{
+	json_t *all = ask(&root, "incidents", "{}", 0), *own = ask(&owner, "incidents", "{}", 0);
+
+	cr_assert_eq(json_array_size(json_object_get(all, "incidents")), 2);
+	cr_assert_eq(json_array_size(json_object_get(own, "incidents")), 1);
+	cr_assert_str_eq(json_string_value(json_object_get(
+				 json_array_get(json_object_get(own, "incidents"), 0), "id")),
+			 "00000000000000aa");
+	json_decref(all);
+	json_decref(own);
+}
+
+Test(control, report_of_somebody_else_looks_like_one_that_does_not_exist)
+{
+	json_t *doc = ask(&owner, "report", "{\"id\":\"00000000000000aa\"}", 0);
+
+	cr_assert(json_is_object(json_object_get(doc, "incident")));
+	cr_assert(json_is_object(json_object_get(doc, "snapshot")));
+	cr_assert_str_eq(json_string_value(json_object_get(doc, "path")), "/b");
+	json_decref(doc);
+	(void)ask(&owner, "report", "{\"id\":\"00000000000000bb\"}", 3);
+	(void)ask(&root, "report", "{\"id\":\"00000000000000cc\"}", 3);
+}
+
+Test(control, nonsense_is_answered_with_an_error)
+{
+	(void)ask(&root, "reboot", "{}", 1);
+	(void)ask(&root, "report", "{}", 1);
+	(void)ask(&root, "report", "[1", 1);
+	(void)ask(&root, "status", "7", 1);
+	(void)ask(&root, "report", "{\"id\":\"../../etc\"}", 3);
+}
+
+/* ---- the socket ---- */
+
+static void send_request(int fd, const char *verb)
+{
+	struct cw_message m = { .type = CW_MSG_CONTROL_REQUEST,
+				.control_request = { .verb = verb, .json = "{}" } };
+	uint8_t *frame;
+	size_t len;
+
+	cr_assert_eq(cw_message_encode(&m, &frame, &len), 0);
+	cr_assert_eq(send(fd, frame, len, MSG_NOSIGNAL), (ssize_t)len);
+	free(frame);
+}
+
+/* Bytes read until a whole frame, or 0 when the daemon closed; the loop turns meanwhile. */
+static size_t read_frame(struct event_base *base, int fd, uint8_t *buf, size_t size)
+{
+	int64_t end = cw_clock_now_ns(&cw_clock_system) + 20 * CW_NS_PER_S;
+	const uint8_t *payload;
+	size_t have = 0, len, used;
+
+	while (cw_clock_now_ns(&cw_clock_system) < end) {
+		ssize_t n;
+
+		(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+		n = recv(fd, buf + have, size - have, MSG_DONTWAIT);
+		if (n == 0)
+			return 0;
+		have += n > 0 ? (size_t)n : 0;
+		if (cw_frame_parse(buf, have, &payload, &len, &used) == 0)
+			return have;
+	}
+	cr_assert_fail("no answer");
+	return 0;
+}
+
+Test(control, socket_answers_frames_and_drops_noise)
+{
+	struct event_base *base = event_base_new();
+	struct cw_control_socket *s = NULL;
+	struct cw_control_socket_config config = {
+		.base = base, .group = "", .listen_fd = -1, .source = source
+	};
+	static uint8_t buf[1 << 16];
+	struct cw_message *msg = NULL;
+	struct stat st;
+	char path[128];
+	int fd, noise;
+
+	(void)snprintf(path, sizeof(path), "%s/control.sock", dir);
+	config.path = path;
+	cr_assert_eq(cw_control_socket_new(&config, &s, NULL), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode & 0777, 0660);
+	fd = cw_unix_connect(path, 1000);
+	cr_assert_geq(fd, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		size_t len;
+
+		send_request(fd, "status");
+		len = read_frame(base, fd, buf, sizeof(buf));
+		cr_assert_eq(cw_message_decode(buf + CW_FRAME_HEADER_BYTES,
+					       len - CW_FRAME_HEADER_BYTES, &msg),
+			     0);
+		cr_assert_eq(msg->type, CW_MSG_CONTROL_REPLY);
+		cr_assert_eq(msg->control_reply.code, 0);
+		cr_assert_not_null(strstr(msg->control_reply.json, "job-1"));
+		cw_message_free(msg);
+	}
+	noise = cw_unix_connect(path, 1000);
+	cr_assert_eq(send(noise, "\xff\xff\xff\xff nonsense", 13, MSG_NOSIGNAL), 13);
+	cr_assert_eq(read_frame(base, noise, buf, sizeof(buf)), 0);
+	(void)close(fd);
+	(void)close(noise);
+	cw_control_socket_free(s);
+	cr_assert_neq(access(path, F_OK), 0);
+	event_base_free(base);
+}

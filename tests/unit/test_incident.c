@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/snapshot.h"
+#include "common/record_layout.h"
+#include "daemon/incident.h"
+
+/* One incident on a node without peers, fed with looks made by hand. */
+static int64_t now = 1000 * CW_NS_PER_S;
+static unsigned alerts, bundles, evidence_requests;
+static char sent_id[CW_INCIDENT_ID_LEN];
+static char last_class[32], last_closed_as[32];
+static bool was_sent, answers_evidence;
+static struct cw_transport *transport;
+static struct cw_incident *inc;
+static struct cw_snapshot *snap;
+static struct cw_clock clock_;
+
+static int64_t fake_now(void *user)
+{
+	return now;
+}
+
+static void io_path(void *user, const char *id, char *buf, size_t len)
+{
+	(void)snprintf(buf, len, "/state/%s", id);
+}
+
+static void copy_field(char *buf, size_t len, const json_t *doc, const char *name)
+{
+	const char *text = json_string_value(json_object_get(doc, name));
+
+	(void)snprintf(buf, len, "%s", text ? text : "");
+}
+
+static int io_put(void *user, const struct cw_bundle *bundle)
+{
+	bundles++;
+	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
+	copy_field(last_closed_as, sizeof(last_closed_as), bundle->incident, "closed_as");
+	return bundles == 1 ? -ENOSPC : 0; /* a full disk stops nothing */
+}
+
+static bool io_was_sent(void *user, const char *id)
+{
+	return was_sent;
+}
+
+static int io_alert(void *user, const char *id, json_t *doc)
+{
+	alerts++;
+	(void)snprintf(sent_id, sizeof(sent_id), "%s", id);
+	return 0;
+}
+
+static void on_message(const char *from, struct cw_message **msg, void *user)
+{
+	const struct cw_msg_evidence_request *q = &(*msg)->evidence_request;
+
+	cr_assert_eq((*msg)->type, CW_MSG_EVIDENCE_REQUEST);
+	evidence_requests++;
+	for (uint32_t i = 0; i < q->n_targets && answers_evidence; i++) {
+		struct cw_message reply = {
+			.type = CW_MSG_EVIDENCE_REPLY,
+			.evidence_reply = { .id = q->id,
+					    .pid = q->targets[i].pid,
+					    .start_ticks = q->targets[i].start_ticks,
+					    .json = "{\"schema\":\"collwatch.evidence/1\"}",
+					    .remaining = q->n_targets - i - 1 },
+		};
+
+		cr_assert_eq(cw_transport_send(transport, from, &reply), 0);
+	}
+}
+
+static void make_snapshot(void)
+{
+	struct cw_snap_comm comm = { .id = 5, .nranks = 2 };
+	uint32_t index;
+
+	snap = cw_snapshot_new();
+	cr_assert_eq(cw_snapshot_set_job(snap, "job", "RANK"), 0);
+	cr_assert_eq(cw_snapshot_add_node(snap, "n", &index), 0);
+	for (int32_t i = 0; i < 2; i++) {
+		struct cw_snap_rank rank = {
+			.rank = i, .pid = 100 + i, .liveness = CW_LIVE_ALIVE, .start_ticks = 9
+		};
+
+		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
+	}
+	cr_assert_eq(cw_snapshot_add_comm(snap, &comm, &index), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct cw_snap_member member = { .rank = i, .state = CW_COMM_READY };
+
+		cr_assert_eq(cw_snapshot_set_member(snap, 0, i, &member), 0);
+	}
+	snap->now_ns = snap->wall_ns = now;
+}
+
+static void setup(void)
+{
+	struct cw_transport_config t = { .clock = &clock_, .self = "n", .on_message = on_message };
+	static const struct cw_incident_io io = {
+		.path = io_path, .put = io_put, .was_sent = io_was_sent, .alert = io_alert
+	};
+	struct cw_incident_config config = {
+		.clock = &clock_, .io = &io, .route = 1, .uid = 7, .job = "job", .self = "n"
+	};
+
+	clock_ = (struct cw_clock){ .monotonic_ns = fake_now, .wall_ns = fake_now };
+	transport = cw_transport_new(&t);
+	config.transport = transport;
+	inc = cw_incident_new(&config);
+	make_snapshot();
+	answers_evidence = true;
+}
+
+static void teardown(void)
+{
+	cw_incident_free(inc);
+	cw_transport_free(transport);
+	cw_snapshot_free(snap);
+}
+
+static struct cw_culprit culprit = { .rank = 1, .reason = "outside" };
+static uint32_t victim = 0;
+
+static struct cw_verdict verdict(uint32_t klass)
+{
+	struct cw_verdict v = { .klass = klass,
+				.detail = "",
+				.confidence = CW_CONFIDENCE_LIKELY,
+				.culprits = &culprit,
+				.n_culprits = 1,
+				.victims = &victim,
+				.n_victims = 1,
+				.coll_seq = 3 };
+
+	return v;
+}
+
+static void look(uint32_t klass, uint32_t phase, uint64_t key, uint64_t resolved)
+{
+	struct cw_verdict v = verdict(klass);
+	struct cw_stall_decision d = { .phase = phase,
+				       .key = key,
+				       .resolved_key = resolved,
+				       .confidence = CW_CONFIDENCE_LIKELY };
+
+	snap->now_ns = now;
+	if (klass == CW_CLASS_MISMATCH) {
+		v.is_proof = true;
+		v.confidence = CW_CONFIDENCE_CERTAIN;
+	}
+	cw_incident_step(inc, snap, &v, &d);
+}
+
+static void pass(double seconds)
+{
+	int64_t end = now + (int64_t)(seconds * 1e9);
+
+	for (; now < end; now += CW_NS_PER_S / 4) {
+		cw_transport_run(transport);
+		cw_incident_tick(inc);
+	}
+}
+
+TestSuite(incident, .init = setup, .fini = teardown);
+
+Test(incident, every_move_leads_to_a_state_and_the_end_is_final)
+{
+	unsigned moves = 0;
+
+	for (unsigned s = 0; s < CW_INCIDENT__MAX; s++) {
+		for (unsigned e = 0; e < CW_INCIDENT_EV__MAX; e++) {
+			int next = cw_incident_next(s, e);
+
+			cr_assert_lt(next, CW_INCIDENT__MAX);
+			moves += next >= 0;
+			if (s == CW_INCIDENT_ENDED)
+				cr_assert_eq(next, -1);
+		}
+		if (s != CW_INCIDENT_ENDED) /* a job may end at any time */
+			cr_assert_eq(cw_incident_next(s, CW_INCIDENT_EV_END), CW_INCIDENT_ENDED);
+	}
+	cr_assert_gt(moves, 40);
+	cr_assert_eq(cw_incident_next(CW_INCIDENT_IDLE, CW_INCIDENT_EV_CLEAR), -1);
+	cr_assert_eq(cw_incident_next(CW_INCIDENT__MAX, 0), -1);
+	cr_assert_eq(cw_incident_next(0, CW_INCIDENT_EV__MAX), -1);
+}
+
+Test(incident, only_the_moves_through_announcement_and_evidence_reach_the_alert)
+{
+	for (unsigned s = 0; s < CW_INCIDENT__MAX; s++)
+		for (unsigned e = 0; e < CW_INCIDENT_EV__MAX; e++)
+			if (s != CW_INCIDENT_ALERTED &&
+			    cw_incident_next(s, e) == CW_INCIDENT_ALERTED)
+				cr_assert((s == CW_INCIDENT_CLEARED &&
+					   e == CW_INCIDENT_EV_EVIDENCE) ||
+					  (s == CW_INCIDENT_PREPARED && e == CW_INCIDENT_EV_CLEAR));
+}
+
+Test(incident, suspicion_and_stall_alone_write_and_send_nothing)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_SUSPECT, 11, 0);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_STALLED, 11, 0);
+	pass(5);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_STALLED);
+	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_IDLE);
+	cr_assert_eq(alerts + bundles + evidence_requests, 0);
+}
+
+Test(incident, alert_follows_evidence_and_comes_once)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	cr_assert_eq(alerts, 0);
+	pass(1);
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(evidence_requests, 1);
+	cr_assert_eq(strlen(sent_id), 16);
+	for (unsigned i = 0; i < 50; i++) {
+		look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+		pass(1);
+	}
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(bundles, 1);
+}
+
+Test(incident, missing_evidence_holds_the_alert_until_its_deadline)
+{
+	answers_evidence = false;
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(3);
+	cr_assert_eq(alerts, 0);
+	pass(2);
+	cr_assert_eq(alerts, 1);
+}
+
+Test(incident, id_is_about_the_matter_not_about_class_or_culprit)
+{
+	char first[CW_INCIDENT_ID_LEN];
+
+	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	(void)snprintf(first, sizeof(first), "%s", cw_incident_id(inc));
+	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	cr_assert_str_eq(cw_incident_id(inc), "");
+	culprit.rank = 0;
+	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
+	cr_assert_str_eq(cw_incident_id(inc), first);
+	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 12, 0);
+	cr_assert_str_neq(cw_incident_id(inc), first);
+}
+
+Test(incident, refinement_changes_the_bundle_not_the_alert)
+{
+	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cr_assert_str_eq(last_class, "unknown");
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cr_assert_str_eq(last_class, "never_entered");
+	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cr_assert_str_eq(last_class, "mismatch");
+	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0); /* knows less: ignored */
+	pass(1);
+	cr_assert_str_eq(last_class, "mismatch");
+	cr_assert_eq(alerts, 1);
+}
+
+Test(incident, death_after_the_decision_is_a_consequence)
+{
+	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	pass(1);
+	snap->ranks[1].liveness = CW_LIVE_KILLED;
+	snap->ranks[1].ended_ns = now;
+	look(CW_CLASS_PROCESS_DEAD, CW_STALL_HANG, 11, 0);
+	cr_assert_str_eq(last_class, "unknown");
+}
+
+Test(incident, alert_of_an_earlier_life_is_not_repeated)
+{
+	was_sent = true;
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(2);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
+	cr_assert_eq(alerts, 0);
+	cr_assert_eq(bundles, 1);
+}
+
+Test(incident, objection_silences_until_asked_again)
+{
+	answers_evidence = false;
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	cw_incident_object(inc, "other", "led here");
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_OBJECTED);
+	pass(29);
+	cr_assert_eq(alerts, 0);
+	pass(4);
+	cr_assert_eq(alerts, 1);
+}
+
+Test(incident, undelivered_alert_is_repeated_until_it_is_known_as_sent)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cw_incident_undelivered(inc);
+	pass(31);
+	cr_assert_eq(alerts, 2);
+	cw_incident_undelivered(inc);
+	was_sent = true;
+	pass(31);
+	cr_assert_eq(alerts, 2);
+}
+
+Test(incident, other_matter_taking_its_turn_does_not_end_the_first)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_SUSPECT, 12, 0);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_QUIET, 0, 0);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 11);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_CONFIRMED);
+	pass(1);
+	cr_assert_eq(alerts, 2);
+}
+
+Test(incident, end_of_the_job_closes_the_bundle)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cw_incident_end(inc);
+	cr_assert_str_eq(last_closed_as, "job_ended");
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ENDED);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cluster.h"
+
+TestSuite(members);
+
+Test(members, weights_spread_routes_over_nodes_evenly)
+{
+	static const char *const names[] = { "node-a", "node-b", "node-c", "node-d" };
+	unsigned won[4] = { 0 };
+
+	for (uint64_t route = 1; route <= 4000; route++) {
+		unsigned best = 0;
+
+		for (unsigned i = 1; i < 4; i++)
+			if (cw_members_weight(route, names[i]) >
+			    cw_members_weight(route, names[best]))
+				best = i;
+		won[best]++;
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_gt(won[i], 850, "%s %u", names[i], won[i]);
+		cr_assert_lt(won[i], 1150, "%s %u", names[i], won[i]);
+	}
+}
+
+Test(members, followers_learn_how_many_nodes_the_job_has)
+{
+	struct cluster c;
+
+	cluster_init(&c, 3, 6);
+	cluster_run(&c, 5);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_str_eq(cw_members_leader(c.nodes[i].members, CLUSTER_ROUTE),
+				 c.nodes[cluster_leader(&c)].name);
+	cr_assert_null(cw_members_leader(c.nodes[0].members, CLUSTER_ROUTE + 1));
+	cluster_fini(&c);
+}
+
+/* Takes in digests but never answers; beats all the same. */
+static int swallow(void *impl, unsigned peer, const uint8_t *frame, size_t len)
+{
+	++*(unsigned *)impl;
+	return 0;
+}
+
+static int64_t fake_now(void *user)
+{
+	return *(int64_t *)user;
+}
+
+static void no_message(const char *from, struct cw_message **msg, void *user)
+{
+	++*(unsigned *)user;
+}
+
+Test(members, leader_that_never_answers_is_passed_over_though_it_beats)
+{
+	static const struct cw_transport_ops ops = { .send = swallow };
+	int64_t now = 100 * CW_NS_PER_S;
+	struct cw_clock clock = { .monotonic_ns = fake_now, .wall_ns = fake_now, .user = &now };
+	const char *names[] = { "peer" };
+	unsigned at_peer = 0, at_self = 0;
+	struct cw_transport_config config = { .clock = &clock,
+					      .self = "self",
+					      .names = names,
+					      .n_peers = 1,
+					      .on_message = no_message,
+					      .user = &at_self };
+	struct cw_transport *t = cw_transport_new(&config);
+	struct cw_members *m = cw_members_new(&clock, t);
+	struct cw_msg_digest d = { .label = "job", .node = "self", .policy = "" };
+
+	while (cw_members_weight(d.route, "peer") <= cw_members_weight(d.route, "self"))
+		d.route++;
+	cw_transport_set_backend(t, &ops, &at_peer);
+	cw_transport_peer_up(t, 0, 1);
+	for (unsigned s = 0; s < 10; s++) {
+		cr_assert_eq(cw_members_publish(m, &d), 0);
+		now += CW_NS_PER_S;
+		cw_transport_heard(t, 0);
+	}
+	cr_assert_eq(at_peer, 10);
+	cr_assert_str_eq(cw_members_leader(m, d.route), "peer");
+	cr_assert_eq(cw_members_publish(m, &d), 0);
+	cw_transport_run(t);
+	cr_assert_eq(at_peer, 10);
+	cr_assert_eq(at_self, 1);
+	cr_assert_str_eq(cw_members_leader(m, d.route), "self");
+	/* Later it gets another chance. */
+	now += CW_LEADER_BAR_NS;
+	cw_transport_heard(t, 0);
+	cr_assert_eq(cw_members_publish(m, &d), 0);
+	cr_assert_eq(at_peer, 11);
+	cw_members_free(m);
+	cw_transport_free(t);
+}
