@@ -2,6 +2,8 @@
 #include "daemon/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	p->liveness = cw_liveness_of_state(st.state);
 	cw_process_set_command(p, st.comm, strlen(st.comm));
 	p->pidfd = steal_fd(&cred->pidfd);
+	cw_oom_open(&p->oom, p->proc_fd);
 	return 0;
 }
 
@@ -58,12 +61,18 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	p->pidfd = p->proc_fd = p->launcher_pidfd = -1;
+	p->pidfd = p->proc_fd = p->launcher_pidfd = p->oom.fd = -1;
 	cw_headway_init(&p->headway);
 	cw_sampler_init(&p->sampler);
 	r = identify(p, cred, err);
 	if (r < 0)
 		return r;
+	/*
+	 * First of all: it answers without asking a file system. An fstat of a file on a FUSE
+	 * mount waits for whoever serves that mount.
+	 */
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		return cw_err_set(err, EPERM, "the record is not a sealed memfd");
 	if (fstat(fd, &st) < 0)
 		return cw_err_set(err, errno, "the record's descriptor cannot be examined");
 	p->record_dev = st.st_dev;
@@ -84,6 +93,7 @@ struct cw_process *cw_process_free(struct cw_process *p)
 	closep(&p->pidfd);
 	closep(&p->proc_fd);
 	closep(&p->launcher_pidfd);
+	cw_oom_close(&p->oom);
 	(void)cw_record_close(p->record); /* always NULL */
 	cw_headway_fini(&p->headway);
 	cw_sampler_fini(&p->sampler);
@@ -135,6 +145,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 
 	p->stat_ns = now_ns;
 	cw_process_look_at_launcher(p, now_ns);
+	cw_oom_look(&p->oom, now_ns);
 	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
 		return false; /* ending: its pidfd says more */
 	cw_headway_step(&p->headway, &hp, &st, now_ns);
@@ -158,6 +169,9 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->end = *end;
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
+	p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
+			   cw_oom_has_killed(&p->oom, now_ns);
+	cw_oom_close(&p->oom);
 	p->headway.is_d_state = p->headway.is_child_busy = false;
 	if (p->end_event)
 		event_free(p->end_event);

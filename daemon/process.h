@@ -23,6 +23,7 @@
 #include "daemon/headway.h"
 #include "daemon/job_label.h"
 #include "daemon/liveness.h"
+#include "daemon/oom.h"
 #include "daemon/sampler.h"
 
 struct cw_agent_conn;
@@ -69,6 +70,7 @@ struct cw_process {
 	int64_t ended_ns;  /* how it ended is known (or given up); 0 = alive */
 	struct cw_ending end;
 	bool is_oom_killed;
+	struct cw_oom oom;
 	struct cw_headway headway;
 
 	uint64_t digest_round; /* last round whose digest it was in */
