@@ -153,7 +153,14 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 		rc->flags |= CW_REC_COMM_NONBLOCKING;
 	CW_STORE(rc->state, CW_COMM_INIT);
 	write_end(rc);
-	cw_comms[c] = (struct cw_comm){ .real = birth->real, .parent = birth->parent };
+	/* All but the handle, which is 0 and may be looked at. */
+	cw_comms[c].real = birth->real;
+	cw_comms[c].context = NULL;
+	cw_comms[c].device_words = 0;
+	cw_comms[c].made = 0;
+	memset(cw_comms[c].streams, 0, sizeof(cw_comms[c].streams));
+	cw_comms[c].deferred = NULL;
+	cw_comms[c].parent = birth->parent;
 }
 
 int cw_comm_reserve(const struct cw_comm_birth *birth)
@@ -218,7 +225,6 @@ void cw_comm_ready(int c)
 	CW_STORE(rc->ready_ns, cw_now_ns());
 	CW_STORE(rc->state, CW_COMM_READY);
 	write_end(rc);
-	cw_comms[c].is_settled = true;
 	unlock();
 	cw_progress_comm_ready(c, device);
 	cw_python_arm();

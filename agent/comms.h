@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/agent.h"
 #include "agent/nccl_abi.h"
 #include "agent/real.h"
 #include "agent/record.h"
@@ -23,7 +24,6 @@ struct cw_comm {
 	void *context;         /* CUcontext, NULL = no device progress */
 	uint64_t device_words; /* CUdeviceptr of the progress section in that context */
 	uint32_t made;         /* comm-making calls on it so far: the ordinal of the next child */
-	bool is_settled;       /* nranks, rank and device are known */
 	/* Streams seen, a cache of progress slots; slot first written, then stream. */
 	struct {
 		uint64_t stream_plus_1; /* 0 = free */
@@ -62,11 +62,19 @@ int cw_comm_find_slow(uintptr_t handle);
 static inline int cw_comm_find(ncclComm_t comm)
 {
 	uintptr_t handle = (uintptr_t)comm;
-	unsigned guess = cw_comm_hints[cw_comm_hint(handle)];
+	unsigned guess = cw_tls.last_comm;
+	int c;
 
 	if (handle && CW_LOAD(cw_comms[guess].handle) == handle)
 		return (int)guess;
-	return cw_comm_find_slow(handle);
+	guess = CW_LOAD(cw_comm_hints[cw_comm_hint(handle)]);
+	if (handle && CW_LOAD(cw_comms[guess].handle) == handle)
+		c = (int)guess;
+	else
+		c = cw_comm_find_slow(handle);
+	if (c >= 0)
+		cw_tls.last_comm = (uint16_t)c;
+	return c;
 }
 
 /* Takes an entry in state INIT; -1 when all are alive (counted). Any thread, takes the lock. */
