@@ -88,7 +88,7 @@ static void each_op(struct cw_rec_op *ring, uint32_t count, uint64_t first, uint
 	if (end - first > count)
 		first = end - count;
 	for (uint64_t t = first; t != end; t++) {
-		const struct cw_rec_op *op = &ring[t % count];
+		const struct cw_rec_op *op = &ring[t & (count - 1)];
 
 		if (CW_LOAD(op->group_id) == id && !(CW_LOAD(op->flags) & CW_OPF_RETURNED))
 			cw_record_finish(ring, count, t, return_ns, result, set, clear);

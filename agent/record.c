@@ -198,6 +198,11 @@ int cw_record_create(void)
 	return 0;
 }
 
+/* A division would cost as much as everything else in a store. */
+_Static_assert((CW_REC_RING_OPS & (CW_REC_RING_OPS - 1)) == 0 &&
+		       (CW_REC_COMM_OPS & (CW_REC_COMM_OPS - 1)) == 0,
+	       "rings have a power of two slots");
+
 /* The rows of an op as eight-byte words: publish is the first, the others follow. */
 #define OP_WORDS (sizeof(struct cw_rec_op) / sizeof(uint64_t))
 #define STATUS_WORD (offsetof(struct cw_rec_op, comm) / sizeof(uint64_t))
@@ -211,7 +216,7 @@ _Static_assert(offsetof(struct cw_rec_op, comm) % 8 == 0 &&
 void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 		   const struct cw_rec_op *op)
 {
-	uint64_t *to = (uint64_t *)&ring[ticket % count];
+	uint64_t *to = (uint64_t *)&ring[ticket & (count - 1)];
 	const uint64_t *from = (const uint64_t *)op;
 
 	__atomic_store_n(&to[0], 0, __ATOMIC_RELAXED);
@@ -225,7 +230,7 @@ void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket, uint64_t return_ns,
 		      int result, unsigned flags_set, unsigned flags_clear)
 {
-	struct cw_rec_op *op = &ring[ticket % count];
+	struct cw_rec_op *op = &ring[ticket & (count - 1)];
 	union {
 		uint64_t word;
 		struct {

@@ -62,8 +62,8 @@ static inline void cw_record_drop(enum cw_rec_drop what)
 }
 
 /*
- * Puts an op into a ring of count slots; op->publish is ignored. ticket comes from an atomic add
- * on the ring's counter. Any thread, lock-free.
+ * Puts an op into a ring of count slots, a power of two; op->publish is ignored. ticket comes from
+ * an atomic add on the ring's counter. Any thread, lock-free.
  */
 void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 		   const struct cw_rec_op *op);
