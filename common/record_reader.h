@@ -3,6 +3,10 @@
  * Reads flight records (common/record_layout.h): hostile input, read with pread(2) into own memory
  * and checked there, never mapped. Knows version 1 and skips what later versions append.
  *
+ * Ops are read when asked for; comms, counters and progress words are those of the last refresh, so
+ * refresh before looking. What the words say about an op is then at most one refresh old, and never
+ * ahead of the truth. Times of records with a TSC clock come out in ns of CLOCK_MONOTONIC.
+ *
  * Not thread-safe. Does not block beyond a pread of memory or a file.
  */
 #pragma once
@@ -63,6 +67,10 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, s
  * Counters a digest needs, derived from the comm's last ops and the progress words.
  */
 struct cw_record_state {
+	/*
+	 * completed_known, reached_known: coll_completed and coll_reached are right; false when an
+	 * op has no progress words, or the record has lost the ops that would tell.
+	 */
 	bool has_pending, has_last, reached_known, completed_known;
 	uint32_t pending_count;
 	struct cw_op pending; /* oldest op not completed; completion unknown: oldest not returned */
