@@ -85,7 +85,7 @@ char *cw_rankset_format(const int32_t *ranks, size_t n, char *buf, size_t len)
 		item_len = strlen(item);
 		reserve = next < n_v ? strlen(MORE) : 0;
 		if (used + item_len + reserve + 1 > len) {
-			const char *more = used ? MORE : MORE + 1; /* no comma in front */
+			const char *more = used ? MORE : &MORE[1]; /* no comma in front */
 
 			if (used + strlen(more) + 1 <= len)
 				memcpy(buf + used, more, strlen(more) + 1);

@@ -18,10 +18,10 @@
 
 #include "collwatch.pb-c.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "proto/arena.h"
 #include "proto/codec_map.h"
 #include "proto/frame.h"
-#include "common/text.h"
 
 /* Every member of either union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
