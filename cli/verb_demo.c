@@ -228,11 +228,10 @@ static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 static void say_verdict(const struct demo *demo, bool is_right)
 {
 	const struct demo_scenario *s = demo->opts.scenario;
-	char buf[64];
 
 	if (demo->alert_ns && demo->fault_ns)
-		demo_say(demo, "alert received %s after the fault",
-			 cw_format_duration(demo->alert_ns - demo->fault_ns, buf, sizeof(buf)));
+		demo_say(demo, "alert received after %.1f s",
+			 (double)(demo->alert_ns - demo->fault_ns) / CW_NS_PER_S);
 	if (!s->expected_class)
 		demo_say(demo, "%s: nothing was to be reported", is_right ? "right" : "WRONG");
 	else

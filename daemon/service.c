@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "daemon/capture.h"
 #include "daemon/control_socket.h"
+#include "daemon/incident.h"
 #include "daemon/leader.h"
 #include "daemon/members.h"
 #include "daemon/node.h"
@@ -196,6 +197,9 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 	t.stall_max_ns = c->stall_max_ns;
 	t.no_headway_ns = c->no_headway_after_ns;
 	t.first_op_ns = c->first_op_after_ns;
+	/* A proof's alert is due 3 s after it is first seen, the time for objections included. */
+	if (c->n_peers > 0 && t.proof_ns > CW_INCIDENT_OBJECTION_NS)
+		t.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	return t;
 }
 

@@ -17,7 +17,6 @@ import time
 
 AGENT = os.environ.get("CW_AGENT", "")
 SIM_DIR = os.environ.get("CW_SIM_DIR", "")
-SKIP = 77
 
 KIND = {1: "all_reduce", 2: "broadcast", 3: "reduce", 4: "all_gather", 5: "reduce_scatter",
         6: "all_to_all", 7: "gather", 8: "scatter", 16: "send", 17: "recv", 32: "init",
@@ -273,19 +272,27 @@ def start(argv, env, **kwargs):
     return subprocess.Popen(argv, env=env, stdin=kwargs.pop("stdin", subprocess.DEVNULL), **kwargs)
 
 
+class Skip(Exception):
+    """Raised by a test that cannot run here; says why."""
+
+
 def main(tests):
-    """Runs the test functions; a plain program with an exit status."""
+    """Runs the test functions and prints TAP."""
+    import traceback
     if not AGENT or not os.path.exists(AGENT):
-        print("SKIP: no agent at CW_AGENT=%r" % AGENT)
-        sys.exit(SKIP)
+        print("1..0 # SKIP no agent at CW_AGENT=%r" % AGENT)
+        return
     failed = 0
-    for test in tests:
+    print("1..%d" % len(tests))
+    for number, test in enumerate(tests, 1):
         try:
             test()
-            print("ok   %s" % test.__name__)
+            print("ok %d - %s" % (number, test.__name__), flush=True)
+        except Skip as why:
+            print("ok %d - %s # SKIP %s" % (number, test.__name__, why), flush=True)
         except Exception as e:  # every test gets its turn
             failed += 1
-            print("FAIL %s: %s: %s" % (test.__name__, type(e).__name__, e))
-            import traceback
-            traceback.print_exc()
+            text = "%s: %s\n%s" % (type(e).__name__, e, traceback.format_exc())
+            print("# " + text.replace("\n", "\n# "))
+            print("not ok %d - %s" % (number, test.__name__), flush=True)
     sys.exit(1 if failed else 0)

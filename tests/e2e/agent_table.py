@@ -105,8 +105,7 @@ def table_matches_an_installed_header():
     headers = [h for h in glob.glob("/usr/local/cuda*/include/nccl.h") + ["/usr/include/nccl.h"]
                if os.path.exists(h)]
     if not headers:
-        print("SKIP table_matches_an_installed_header: no nccl.h is installed")
-        return
+        raise Skip("no nccl.h is installed")
     for header in headers:
         text = open(header).read()
         version = int(re.search(r"NCCL_MAJOR (\d+)", text)[1]) * 10000 + \
