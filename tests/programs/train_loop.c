@@ -219,7 +219,7 @@ static void compute(void)
 		;
 }
 
-static long grad_a(const struct trainer *t, long act, int dp_rank, size_t i)
+static long grad_a(long act, int dp_rank, size_t i)
 {
 	return (act + dp_rank + (long)i) % 7;
 }
@@ -229,7 +229,7 @@ static void fill_gradients(struct trainer *t, long step)
 	for (size_t i = 0; i < t->elements; i++) {
 		long act = (long)t->host[ACTIVATIONS][i];
 
-		t->host[BUCKET_A][i] = (float)grad_a(t, act, t->dp_rank, i);
+		t->host[BUCKET_A][i] = (float)grad_a(act, t->dp_rank, i);
 		t->host[BUCKET_B][i] = (float)((act * 2 + step + (long)i) % 5);
 		t->host[NORMS][i] = (float)((t->rank + (long)i) % 3);
 	}
@@ -251,7 +251,7 @@ static void check_gradients(struct trainer *t, long step)
 		long a = 0, norm = 0;
 
 		for (int d = 0; d < t->dp; d++)
-			a += grad_a(t, activation(t, sample_of(step, d), i), d, i);
+			a += grad_a(activation(t, sample_of(step, d), i), d, i);
 		for (int r = 0; r < t->world; r++)
 			norm += (r + (long)i) % 3;
 		expect(t, step, "gradient", BUCKET_A, i, a);

@@ -23,6 +23,7 @@
 struct run {
 	char dir[64];
 	bool is_python;
+	bool uses_store; /* for the unique id, else a file */
 	const char *tp;
 	const char *steps;
 	const char *fault;
@@ -38,7 +39,7 @@ static void add(char **argv, int *n, const char *a)
 static int exec_rank(struct sim_rank *self)
 {
 	const struct run *run = self->arg;
-	char number[16], path[96], uid[96], fault_file[96];
+	char number[32], path[96], uid[96], fault_file[96];
 	char *argv[32];
 	int fd, n = 0;
 
@@ -61,8 +62,17 @@ static int exec_rank(struct sim_rank *self)
 	if (run->is_python)
 		add(argv, &n, PYTHON_EXE);
 	add(argv, &n, run->is_python ? TRAIN_LOOP_PY : TRAIN_LOOP_EXE);
-	add(argv, &n, "--uid-file");
-	add(argv, &n, uid);
+	if (run->uses_store) {
+		/* A loopback address of the test's own, so that the port cannot be taken. */
+		pid_t pid = getppid();
+
+		snprintf(number, sizeof(number), "127.%d.%d.%d", (pid >> 16 & 63) + 64,
+			 pid >> 8 & 255, pid & 255);
+		setenv("MASTER_ADDR", number, 1);
+	} else {
+		add(argv, &n, "--uid-file");
+		add(argv, &n, uid);
+	}
 	add(argv, &n, "--steps");
 	add(argv, &n, run->steps);
 	add(argv, &n, "--tp");
@@ -118,7 +128,11 @@ static void last_line(const struct run *run, int rank, char *ret_line, size_t si
 /* Runs all ranks to the end; the last line, which all must print. */
 static void run_healthy(bool is_python, int n, const char *tp, char *ret_line, size_t size)
 {
-	struct run run = { .is_python = is_python, .tp = tp, .steps = "50", .err_fd = -1 };
+	struct run run = { .is_python = is_python,
+			   .uses_store = is_python == (n == 8),
+			   .tp = tp,
+			   .steps = "50",
+			   .err_fd = -1 };
 	unsigned int all = (1u << n) - 1;
 	struct sim_ranks ranks;
 	char line[256];
