@@ -104,8 +104,22 @@ void certainty_judge(struct incident *inc)
 
 /* ---- windows ---- */
 
+/* How fresh a window must be to tell more than what is known without it. */
+enum freshness {
+	ANY_WINDOW,      /* what happened long ago does not change */
+	SINCE_LAST_MOVE, /* the member has not moved since */
+};
+
+static bool has_window(const struct cw_snap_member *m, enum freshness needed)
+{
+	/* Windows of recordings carry no time: they are all there will be. */
+	if (!m->window_ns)
+		return m->window != NULL;
+	return needed == ANY_WINDOW || m->window_ns >= m->progress_ns;
+}
+
 /* Some member's window could be fetched and has not been. */
-static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
+static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm, enum freshness needed)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
@@ -113,7 +127,7 @@ static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 		const struct cw_snap_member *member = &c->members[m];
 		uint32_t node;
 
-		if (member->rank >= snap->n_ranks || member->window || member->window_ns ||
+		if (member->rank >= snap->n_ranks || has_window(member, needed) ||
 		    !(member->known & CW_KNOWN_ENTERED))
 			continue;
 		node = snap->ranks[member->rank].node;
@@ -133,15 +147,16 @@ int certainty_list_wanted(struct incident *inc)
 	if (!wanted)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++)
-		wanted[c] = inc->s->alignments[c].histories_differ && !inc->s->alignments[c].seq;
-	if (v->comm != CW_SNAP_NONE)
-		wanted[v->comm] = true;
+		wanted[c] = inc->s->alignments[c].histories_differ && !inc->s->alignments[c].seq &&
+			    lacks_windows(snap, c, ANY_WINDOW);
 	for (uint32_t i = 0; i < v->n_chain; i++)
-		wanted[v->chain[i].comm] = true;
-	for (uint32_t c = 0; c < snap->n_comms; c++) {
-		wanted[c] = wanted[c] && lacks_windows(snap, c);
+		if (!wanted[v->chain[i].comm])
+			wanted[v->chain[i].comm] =
+				lacks_windows(snap, v->chain[i].comm, SINCE_LAST_MOVE);
+	if (v->comm != CW_SNAP_NONE && !wanted[v->comm])
+		wanted[v->comm] = lacks_windows(snap, v->comm, SINCE_LAST_MOVE);
+	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];
-	}
 	v->wanted = arena_new_array(inc->arena, uint32_t, n);
 	if (!v->wanted)
 		return -ENOMEM;

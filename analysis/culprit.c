@@ -332,29 +332,42 @@ static bool waited_at_once(const struct scene *s, uint32_t component)
 	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
 }
 
-static void classify_cycle(const struct scene *s, uint32_t component, struct finding *f)
+static bool is_older(const struct gate *a, const struct gate *b)
+{
+	return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
+}
+
+/* Per component, its oldest gate; CW_SNAP_NONE where it has none. */
+static uint32_t *oldest_in_components(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
-	uint32_t at = CW_SNAP_NONE;
+	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, g->n_components);
 
+	if (!oldest)
+		return NULL;
+	memset(oldest, 0xff, g->n_components * sizeof(*oldest));
 	for (uint32_t i = 0; i < g->n_gates; i++) {
-		const struct gate *a = &g->gates[i];
+		uint32_t *o = &oldest[g->component[waitgraph_gate_node(g, i)]];
 
-		if (g->component[waitgraph_gate_node(g, i)] != component)
-			continue;
-		if (at == CW_SNAP_NONE || (a->since_ns && (!g->gates[at].since_ns ||
-							   a->since_ns < g->gates[at].since_ns)))
-			at = i;
+		if (*o == CW_SNAP_NONE || is_older(&g->gates[i], &g->gates[*o]))
+			*o = i;
 	}
+	return oldest;
+}
+
+static void classify_cycle(const struct scene *s, uint32_t oldest, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[oldest];
+
 	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
 			       .detail = "order",
-			       .is_proof = waited_at_once(s, component),
-			       .node = waitgraph_gate_node(g, at),
+			       .node = waitgraph_gate_node(&s->g, oldest),
 			       .rank = CW_SNAP_NONE,
-			       .gate = at,
-			       .comm = g->gates[at].comm,
-			       .seq = g->gates[at].kind == GATE_P2P ? 0 : g->gates[at].seq,
-			       .since_ns = g->gates[at].since_ns };
+			       .gate = oldest,
+			       .comm = gate->comm,
+			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
+			       .since_ns = gate->since_ns };
+	f->is_proof = waited_at_once(s, s->g.component[f->node]);
 }
 
 /* ---- comms whose members made different calls ---- */
@@ -415,7 +428,9 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 static uint32_t tier_of(const struct scene *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
-	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= snap->thresholds.stall_min_ns;
+	int64_t patience = f->klass == CW_CLASS_IN_COLLECTIVE ? snap->thresholds.in_collective_ns
+							      : snap->thresholds.stall_min_ns;
+	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= patience;
 
 	if (f->is_proof)
 		return f->gate == CW_SNAP_NONE ? TIER_SILENT_PROOF : TIER_PROOF;
@@ -434,11 +449,11 @@ int culprit_find_all(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
 	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
-	uint32_t *oldest = oldest_gates(s);
+	uint32_t *oldest = oldest_gates(s), *cycles = oldest_in_components(s);
 	struct finding f;
 
 	s->findings = arena_new_array(&s->arena, struct finding, most);
-	if (!s->findings || !oldest)
+	if (!s->findings || !oldest || !cycles)
 		return -ENOMEM;
 	count_ended(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
@@ -447,8 +462,8 @@ int culprit_find_all(struct scene *s)
 			keep(s, &f);
 		}
 	for (uint32_t k = 0; k < g->n_components; k++)
-		if (g->ranks_in[k] > 1) {
-			classify_cycle(s, k, &f);
+		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE) {
+			classify_cycle(s, cycles[k], &f);
 			keep(s, &f);
 		}
 	for (uint32_t r = 0; r < g->n_ranks; r++)
