@@ -22,6 +22,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/capture_child.h"
+#include "daemon/evidence_text.h"
 #include "daemon/node.h"
 #include "daemon/procfacts.h"
 #include "daemon/stack.h"
@@ -29,8 +30,7 @@
 
 /* The proc part: 256 threads of about 120 bytes. */
 #define MAX_PROC_OUTPUT (64u << 10)
-/* All of it; a message carries at most CW_MSG_MAX_STRING. */
-#define MAX_JSON_BYTES (384u << 10)
+#define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
 /* /proc answers in milliseconds or hangs; faulthandler in 50 ms or never. */
 #define PROC_LIMIT_MS 2000
 #define PYTHON_LIMIT_MS 3000
@@ -70,11 +70,6 @@ struct cw_capture {
 static void next_step(struct job *job);
 
 /* ---- parts ---- */
-
-static json_t *empty_part(const char *status, const char *reason)
-{
-	return json_pack("{s:s, s:s, s:[]}", "status", status, "reason", reason, "threads");
-}
 
 static int64_t left_ms(const struct job *job)
 {
@@ -138,7 +133,7 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 		job->proc = json_loadb(output, len, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(job->proc)) {
 		json_decref(job->proc);
-		job->proc = empty_part("failed", "reading /proc did not end well");
+		job->proc = cw_evidence_part("failed", "reading /proc did not end well");
 	}
 	state = json_string_value(json_object_get(job->proc, "state"));
 	job->is_stopped = state && (*state == 'T' || *state == 't');
@@ -158,45 +153,26 @@ static void step_proc(struct job *job)
 	int r;
 
 	if (job->is_gone) {
-		job->proc = empty_part("absent", "the process is gone, or is not registered here");
+		job->proc = cw_evidence_part("absent",
+					     "the process is gone, or is not registered here");
 		next_step(job);
 		return;
 	}
 	r = start_child(job, &config);
 	if (r < 0) {
-		job->proc = empty_part("failed", why_no_child(r));
+		job->proc = cw_evidence_part("failed", why_no_child(r));
 		next_step(job);
 	}
 }
 
 /* ---- Python ---- */
 
-static json_t *python_part(uint32_t status, const char *text)
-{
-	bool is_cut = false;
-	json_t *threads;
-
-	if (status == CW_PYTHON_ABSENT)
-		return empty_part("absent", "no interpreter in the process");
-	if (status == CW_PYTHON_NOT_ARMED)
-		return empty_part("absent", *text ? text : "Python stacks are switched off there");
-	if (status != CW_PYTHON_OK)
-		return empty_part("failed", *text ? text : "the agent did not answer in time");
-	threads = cw_python_parse(text, strlen(text), &is_cut);
-	if (!threads || json_array_size(threads) == 0) {
-		json_decref(threads);
-		return empty_part("failed", "the answer holds no traceback");
-	}
-	return json_pack("{s:s, s:s, s:o}", "status", is_cut ? "partial" : "ok", "reason",
-			 is_cut ? "more than can be sent" : "", "threads", threads);
-}
-
 static void on_python(uint32_t status, const char *text, void *user)
 {
 	struct job *job = user;
 
 	job->is_asking_python = false;
-	job->python = python_part(status, text);
+	job->python = cw_python_part(status, text);
 	next_step(job);
 }
 
@@ -208,15 +184,16 @@ static json_t *why_not_python(struct job *job)
 
 	if (!cw_node_find(job->owner->config.node, job->target.pid, job->target.start_ticks, &p) ||
 	    p.is_dead)
-		return empty_part("absent", "the process is gone, or is not registered here");
+		return cw_evidence_part("absent", "the process is gone, or is not registered here");
 	if (!p.has_python)
-		return empty_part("absent", "no armed interpreter in the process");
+		return cw_evidence_part("absent", "no armed interpreter in the process");
 	if (job->is_stopped)
-		return empty_part("refused", "the process is stopped: nobody there can answer");
+		return cw_evidence_part("refused",
+					"the process is stopped: nobody there can answer");
 	if (p.idle_ns < 0)
-		return empty_part("refused", "not known whether the interpreter is running");
+		return cw_evidence_part("refused", "not known whether the interpreter is running");
 	if (p.idle_ns < PYTHON_MIN_IDLE_NS)
-		return empty_part("refused", "the interpreter is running");
+		return cw_evidence_part("refused", "the interpreter is running");
 	return NULL;
 }
 
@@ -231,9 +208,9 @@ static void step_python(struct job *job)
 					  on_python, job, &job->python_handle);
 		job->is_asking_python = r == 0;
 		if (r == -ENOTCONN)
-			job->python = empty_part("failed", "the agent is not connected");
+			job->python = cw_evidence_part("failed", "the agent is not connected");
 		else if (r < 0)
-			job->python = empty_part("failed", "the agent cannot be asked");
+			job->python = cw_evidence_part("failed", "the agent cannot be asked");
 	}
 	if (job->python)
 		next_step(job);
@@ -275,8 +252,8 @@ static void step_native(struct job *job)
 	if (job->is_gone ||
 	    !cw_node_find(job->owner->config.node, target.pid, target.start_ticks, &p) ||
 	    p.is_dead) {
-		job->native =
-			empty_part("absent", "the process is gone, or is not registered here");
+		job->native = cw_evidence_part("absent",
+					       "the process is gone, or is not registered here");
 		next_step(job);
 		return;
 	}
@@ -284,7 +261,7 @@ static void step_native(struct job *job)
 	target.gid = p.gid;
 	r = start_child(job, &config);
 	if (r < 0) {
-		job->native = empty_part("failed", why_no_child(r));
+		job->native = cw_evidence_part("failed", why_no_child(r));
 		next_step(job);
 	}
 }
@@ -343,7 +320,8 @@ static json_t *take_part(struct job *job, json_t **part, uint32_t what)
 		return steal_ptr(part);
 	if (!(job->target.what & what))
 		return json_null();
-	return empty_part("failed", job->is_running ? "no time left" : "no time left in the queue");
+	return cw_evidence_part("failed",
+				job->is_running ? "no time left" : "no time left in the queue");
 }
 
 static json_t *make_document(struct job *job)
@@ -382,7 +360,8 @@ static void finish(struct job *job)
 	json_t *doc = make_document(job);
 
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON_BYTES)
-		(void)json_object_set_new(doc, "native", empty_part("failed", "too large to send"));
+		(void)json_object_set_new(doc, "native",
+					  cw_evidence_part("failed", "too large to send"));
 	text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 	if (!doc || has_failed(doc))
 		c->stats.failed++;

@@ -160,6 +160,8 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 	struct cw_child *c = arg;
 	int status = 0;
 
+	/* What it left behind goes with it; before it is reaped, its pid names no other group. */
+	(void)kill(-c->pid, SIGKILL);
 	if (waitpid(c->pid, &status, WNOHANG) == 0)
 		return;
 	if (c->on_output)

@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 
+#define MAX_REASON_BYTES 256u
 #define ELLIPSIS "\xe2\x80\xa6"
 
 /* Length of the printable UTF-8 character at text[0..len), 0 when there is none. */
@@ -73,4 +74,10 @@ json_t *cw_evidence_clean(const json_t *value, size_t max_bytes)
 	if (!json_is_string(value))
 		return json_null();
 	return cw_evidence_text(json_string_value(value), json_string_length(value), max_bytes);
+}
+
+json_t *cw_evidence_part(const char *status, const char *reason)
+{
+	return json_pack("{s:s, s:o, s:[]}", "status", status, "reason",
+			 cw_evidence_text(reason, strlen(reason), MAX_REASON_BYTES), "threads");
 }

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 #include "daemon/evidence_text.h"
+#include "proto/messages.h"
 
 #define MAX_FILE_BYTES 256u
 #define MAX_FUNCTION_BYTES 128u
@@ -200,4 +201,26 @@ json_t *cw_python_parse(const char *text, size_t len, bool *ret_cut)
 	}
 	*ret_cut = p.is_cut;
 	return p.threads;
+}
+
+json_t *cw_python_part(uint32_t status, const char *text)
+{
+	bool is_cut = false;
+	json_t *threads;
+
+	if (status == CW_PYTHON_ABSENT)
+		return cw_evidence_part("absent", "no interpreter in the process");
+	if (status == CW_PYTHON_NOT_ARMED)
+		return cw_evidence_part("absent",
+					*text ? text : "Python stacks are switched off there");
+	if (status != CW_PYTHON_OK)
+		return cw_evidence_part("failed",
+					*text ? text : "the agent did not answer in time");
+	threads = cw_python_parse(text, strlen(text), &is_cut);
+	if (!threads || json_array_size(threads) == 0) {
+		json_decref(threads);
+		return cw_evidence_part("failed", "the answer holds no traceback");
+	}
+	return json_pack("{s:s, s:s, s:o}", "status", is_cut ? "partial" : "ok", "reason",
+			 is_cut ? "more than can be sent" : "", "threads", threads);
 }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* As many as faulthandler itself writes. */
 #define CW_PYTHON_MAX_THREADS 100u
@@ -23,3 +24,9 @@
  * of the text was left out, here or by faulthandler.
  */
 json_t *cw_python_parse(const char *text, size_t len, bool *ret_cut);
+
+/*
+ * The whole python part from an agent's answer; status: enum cw_python_status (proto/messages.h).
+ * New reference; NULL = out of memory.
+ */
+json_t *cw_python_part(uint32_t status, const char *text);
