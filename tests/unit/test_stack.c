@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,6 +29,7 @@
 #include "daemon/procfs.h"
 #include "daemon/stack_modules.h"
 #include "daemon/stack_take.h"
+#include "tests/unit/frozen_fs.h"
 
 #define NOBODY 65534
 
@@ -475,6 +477,37 @@ Test(stack, says_so_when_the_process_is_gone_or_another)
 	native = look_at(&t);
 	cr_assert_str_eq(text_of(native, "status"), "absent");
 	json_decref(native);
+}
+
+static struct frozen_fs frozen;
+
+static int run_writer(void)
+{
+	int fd = open(frozen.file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	return write(fd, "x", 1) == 1 ? 0 : 1;
+}
+
+Test(stack, leaves_threads_in_uninterruptible_sleep_alone)
+{
+	struct cw_stack_target t;
+	json_t *native;
+	int status;
+
+	if (!frozen_fs_mount(&frozen))
+		cr_skip_test("needs root, a loop device and mkfs.ext4");
+	cr_assert(frozen_fs_freeze(&frozen));
+	start_target(run_writer, 0);
+	wait_for_state(target, 'D');
+	t = target_of(target, 0);
+	native = look_at(&t);
+	cr_assert_str_eq(text_of(native, "status"), "refused");
+	cr_assert_not_null(strstr(text_of(native, "reason"), "state D"));
+	json_decref(native);
+	frozen_fs_thaw(&frozen);
+	cr_assert_eq(waitpid(target, &status, 0), target);
+	target = 0;
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
 }
 
 static int look_unprivileged(int out_fd, const void *arg)

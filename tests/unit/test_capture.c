@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real children looking at real processes; the node, which knows the agents, is played here. */
+#include "daemon/capture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <jansson.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/node.h"
+#include "daemon/procfs.h"
+
+#define TRACEBACK                                                                                  \
+	"Current thread 0x7f (most recent call first):\n"                                          \
+	"  File \"train_loop.py\", line 88 in read_sample\n"
+
+static struct event_base *base;
+static struct cw_capture *capture;
+static pid_t target;
+
+/* ---- the node ---- */
+
+static struct {
+	bool is_known;
+	struct cw_node_process process;
+	int ask_result;
+	bool is_silent; /* never answers */
+	unsigned asked, cancelled;
+	cw_node_python_fn fn;
+	void *user;
+	struct event *answer;
+} node;
+
+bool cw_node_find(struct cw_node *n, pid_t pid, uint64_t start_ticks, struct cw_node_process *ret)
+{
+	if (!node.is_known || pid != node.process.pid || start_ticks != node.process.start_ticks)
+		return false;
+	*ret = node.process;
+	return true;
+}
+
+static void on_answer(evutil_socket_t fd, short what, void *arg)
+{
+	node.fn(CW_PYTHON_OK, TRACEBACK, node.user);
+}
+
+int cw_node_python_stacks(struct cw_node *n, pid_t pid, uint64_t start_ticks, uint32_t deadline_ms,
+			  cw_node_python_fn fn, void *user, uint64_t *ret_handle)
+{
+	struct timeval soon = { 0, 1000 };
+
+	node.asked++;
+	node.fn = fn;
+	node.user = user;
+	*ret_handle = 7;
+	if (node.ask_result == 0 && !node.is_silent)
+		evtimer_add(node.answer, &soon);
+	return node.ask_result;
+}
+
+void cw_node_python_cancel(struct cw_node *n, uint64_t handle)
+{
+	cr_assert_eq(handle, 7);
+	node.cancelled++;
+}
+
+/* ---- the test ---- */
+
+static struct {
+	unsigned calls;
+	json_t *doc; /* of the last call */
+	int32_t pids[64];
+	bool is_in_request;
+} got;
+
+static void set_up(void)
+{
+	struct cw_capture_config config = {
+		.clock = &cw_clock_system, .node_name = "node-a", .max_running = 2, .max_queued = 8
+	};
+
+	config.base = base = event_base_new();
+	cr_assert_eq(cw_capture_new(&config, &capture), 0);
+	node.answer = evtimer_new(base, on_answer, NULL);
+}
+
+static void tear_down(void)
+{
+	capture = cw_capture_free(capture);
+	event_free(node.answer);
+	event_base_free(base);
+	json_decref(got.doc);
+	if (target > 0) {
+		kill(target, SIGKILL);
+		waitpid(target, NULL, 0);
+	}
+}
+
+TestSuite(capture, .init = set_up, .fini = tear_down, .timeout = 100);
+
+__attribute__((noinline, noclone)) static int data_loader_next(int fd)
+{
+	volatile char byte = 0;
+
+	return read(fd, (char *)&byte, 1) == 1 ? byte : -1;
+}
+
+static void start_target(void)
+{
+	struct cw_procfs_syscall sc;
+	struct cw_procfs_stat st;
+	char text[256];
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	target = fork();
+	if (target == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(data_loader_next(fds[0]));
+	}
+	while (cw_procfs_read_task(target, target, "syscall", text, sizeof(text)) <= 0 ||
+	       cw_procfs_parse_syscall(text, &sc) != 0 || sc.number != SYS_read)
+		sched_yield(); /* the suite's time limit ends it */
+	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
+	node.is_known = true;
+	node.process = (struct cw_node_process){ .pid = target,
+						 .start_ticks = st.start_ticks,
+						 .uid = geteuid(),
+						 .gid = getegid(),
+						 .pidfd = -1,
+						 .rank = 3,
+						 .has_python = true,
+						 .idle_ns = 10 * CW_NS_PER_S };
+}
+
+static void on_captured(const struct cw_msg_evidence_target *t, const char *json, void *user)
+{
+	struct cw_capture_stats stats;
+
+	cr_assert_not(got.is_in_request);
+	cw_capture_stats(capture, &stats);
+	cr_assert_leq(stats.running, 2);
+	got.pids[got.calls++ % 64] = t->pid;
+	json_decref(got.doc);
+	got.doc = json_loads(json, JSON_REJECT_DUPLICATES, NULL);
+	cr_assert_not_null(got.doc, "%s", json);
+	event_base_loopbreak(base);
+}
+
+static int request(uint32_t what, uint32_t deadline_ms)
+{
+	struct cw_msg_evidence_target t = { target, node.process.start_ticks, what };
+	int r;
+
+	got.is_in_request = true;
+	r = cw_capture_request(capture, &t, deadline_ms, on_captured, NULL);
+	got.is_in_request = false;
+	return r;
+}
+
+#define ALL (CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON)
+
+static void wait_for(unsigned calls)
+{
+	while (got.calls < calls)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(got.calls, calls);
+}
+
+static const char *text_at(const char *part, const char *key)
+{
+	const char *text = json_string_value(json_object_get(json_object_get(got.doc, part), key));
+
+	return text ? text : "";
+}
+
+static void expect_status(const char *part, const char *status)
+{
+	cr_assert_str_eq(text_at(part, "status"), status, "%s: %s", part, text_at(part, "reason"));
+}
+
+static bool has_native_symbol(const char *symbol)
+{
+	char *text = json_dumps(json_object_get(got.doc, "native"), 0), quoted[64];
+	bool found;
+
+	(void)snprintf(quoted, sizeof(quoted), "\"%s\"", symbol);
+	found = strstr(text, quoted) != NULL;
+	free(text);
+	return found;
+}
+
+Test(capture, gives_proc_python_and_native_stacks_in_one_document)
+{
+	json_t *frame;
+
+	start_target();
+	cr_assert_eq(request(ALL, 20000), 0);
+	wait_for(1);
+	cr_assert_str_eq(json_string_value(json_object_get(got.doc, "schema")),
+			 "collwatch.evidence/1");
+	cr_assert_str_eq(json_string_value(json_object_get(got.doc, "host")), "node-a");
+	cr_assert_eq(json_integer_value(json_object_get(got.doc, "pid")), target);
+	cr_assert_eq(json_integer_value(json_object_get(got.doc, "rank")), 3);
+	expect_status("proc", "ok");
+	expect_status("python", "ok");
+	expect_status("native", "ok");
+	cr_assert_str_eq(text_at("proc", "state"), "S");
+	frame = json_array_get(
+		json_object_get(
+			json_array_get(
+				json_object_get(json_object_get(got.doc, "python"), "threads"), 0),
+			"frames"),
+		0);
+	cr_assert_str_eq(json_string_value(json_object_get(frame, "function")), "read_sample");
+	cr_assert(has_native_symbol("data_loader_next"));
+}
+
+Test(capture, gives_only_what_was_asked_for)
+{
+	start_target();
+	cr_assert_eq(request(CW_EVIDENCE_NATIVE, 20000), 0);
+	wait_for(1);
+	expect_status("native", "ok");
+	cr_assert(json_is_null(json_object_get(got.doc, "proc")));
+	cr_assert(json_is_null(json_object_get(got.doc, "python")));
+	cr_assert_eq(node.asked, 0);
+}
+
+Test(capture, asks_no_interpreter_that_runs_or_is_not_there)
+{
+	start_target();
+	node.process.idle_ns = CW_NS_PER_S;
+	cr_assert_eq(request(ALL, 20000), 0);
+	wait_for(1);
+	expect_status("python", "refused");
+	cr_assert_not_null(strstr(text_at("python", "reason"), "running"));
+	expect_status("native", "ok");
+
+	node.process.idle_ns = -1;
+	cr_assert_eq(request(CW_EVIDENCE_PYTHON, 20000), 0);
+	wait_for(2);
+	expect_status("python", "refused");
+
+	node.process.has_python = false;
+	cr_assert_eq(request(CW_EVIDENCE_PYTHON, 20000), 0);
+	wait_for(3);
+	expect_status("python", "absent");
+	cr_assert_eq(node.asked, 0);
+}
+
+Test(capture, does_not_ask_a_stopped_process_for_python_stacks)
+{
+	int status;
+
+	start_target();
+	cr_assert_eq(kill(target, SIGSTOP), 0);
+	cr_assert_eq(waitpid(target, &status, WUNTRACED), target);
+	cr_assert_eq(request(ALL, 20000), 0);
+	wait_for(1);
+	cr_assert_str_eq(text_at("proc", "state"), "T");
+	expect_status("python", "refused");
+	expect_status("native", "ok");
+	cr_assert(has_native_symbol("data_loader_next"));
+	cr_assert_eq(node.asked, 0);
+}
+
+Test(capture, goes_on_when_the_agent_cannot_be_asked)
+{
+	start_target();
+	node.ask_result = -ENOTCONN;
+	cr_assert_eq(request(ALL, 20000), 0);
+	wait_for(1);
+	expect_status("python", "failed");
+	expect_status("native", "ok");
+}
+
+Test(capture, ends_at_its_deadline_with_what_there_is)
+{
+	struct cw_capture_stats stats;
+
+	start_target();
+	node.is_silent = true;
+	cr_assert_eq(request(ALL, 1500), 0);
+	wait_for(1);
+	expect_status("proc", "ok");
+	expect_status("python", "failed");
+	expect_status("native", "failed");
+	cr_assert_eq(node.cancelled, 1);
+	cw_capture_stats(capture, &stats);
+	cr_assert_eq(stats.timed_out, 1);
+	cr_assert_eq(stats.failed, 1);
+	cr_assert_eq(stats.running, 0);
+}
+
+Test(capture, says_that_a_process_is_gone)
+{
+	start_target();
+	node.process.is_dead = true;
+	cr_assert_eq(request(ALL, 20000), 0);
+	wait_for(1);
+	expect_status("proc", "absent");
+	expect_status("native", "absent");
+	expect_status("python", "absent");
+	node.is_known = false;
+	cr_assert_eq(request(ALL, 20000), 0);
+	wait_for(2);
+	expect_status("proc", "absent");
+	expect_status("native", "absent");
+	expect_status("python", "absent");
+	cr_assert_eq(json_integer_value(json_object_get(got.doc, "rank")), -1);
+}
+
+Test(capture, queues_and_refuses_beyond_its_limit)
+{
+	struct cw_capture_stats stats;
+
+	start_target();
+	for (int i = 0; i < 8; i++)
+		cr_assert_eq(request(CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE, 60000), 0);
+	cr_assert_eq(request(ALL, 60000), -EAGAIN);
+	wait_for(8);
+	cw_capture_stats(capture, &stats);
+	cr_assert_eq(stats.refused, 1);
+	cr_assert_eq(stats.queued, 0);
+	cr_assert_eq(stats.running, 0);
+	cr_assert_eq(stats.done + stats.failed, 8);
+}
+
+Test(capture, calls_nobody_back_after_its_end)
+{
+	start_target();
+	node.is_silent = true;
+	cr_assert_eq(request(CW_EVIDENCE_PYTHON, 20000), 0);
+	cr_assert_eq(request(CW_EVIDENCE_NATIVE, 20000), 0);
+	cr_assert_eq(request(ALL, 20000), 0);
+	while (node.asked == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	capture = cw_capture_free(capture);
+	cr_assert_eq(node.cancelled, 1);
+	event_base_loop(base, EVLOOP_NONBLOCK);
+	cr_assert_eq(got.calls, 0);
+}
