@@ -123,12 +123,15 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	char path[512] = "";
+	/* A proof may come before the stall: then the trouble began with the waiting. */
+	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
 	struct cw_incident_info info = {
 		.id = inc->id,
 		/* Patience was about what was known then; a proof found since needs none. */
 		.confidence = v->is_proof ? v->confidence : d->confidence,
 		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
-		.stall_wall_ns = wall_of(snap, d->stall_ns ? d->stall_ns : d->since_ns),
+		.stall_wall_ns = wall_of(
+			snap, stall_ns > v->last_progress_ns ? stall_ns : v->last_progress_ns),
 		.confirmed_wall_ns = wall_of(snap, d->confirmed_ns),
 		.leader = inc->config.self,
 		.bundle = path,

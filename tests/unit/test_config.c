@@ -134,6 +134,30 @@ Test(config, mistakes_are_refused_with_file_and_line)
 	}
 }
 
+Test(config, the_example_file_is_valid_and_uncommented_too)
+{
+	static char text[1 << 16], *to = text;
+	struct cw_config *c = NULL;
+	struct cw_err err;
+	char line[512];
+	FILE *f = fopen(CW_EXAMPLE_CONF, "r");
+	unsigned keys = 0;
+
+	cr_assert_not_null(f, "%s", CW_EXAMPLE_CONF);
+	cr_assert_eq(cw_config_load(CW_EXAMPLE_CONF, &c, &err), 0, "%s", err.text);
+	cw_config_free(c);
+	while (fgets(line, sizeof(line), f)) {
+		bool is_key = line[0] == '#' && line[1] != ' ' && strchr(line, '=');
+
+		keys += is_key;
+		to = stpcpy(to, is_key ? line + 1 : line);
+	}
+	(void)fclose(f);
+	cr_assert_gt(keys, 8);
+	cr_assert_eq(load(text, &c, &err), 0, "%s", err.text);
+	cw_config_free(c);
+}
+
 Test(config, own_entry_among_the_peers_says_where_to_listen)
 {
 	struct cw_config *c = NULL;
