@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/facts.h"
 #include "common/op.h"
 
 #define CW_SNAP_NONE UINT32_MAX
@@ -30,22 +31,6 @@
 #define CW_SNAP_MAX_RANKS (1u << 20)
 #define CW_SNAP_MAX_COMMS (1u << 22)
 #define CW_SNAP_MAX_MEMBERS (1u << 24)
-
-enum cw_liveness {
-	CW_LIVE_UNKNOWN = 0,
-	CW_LIVE_ALIVE = 1,
-	CW_LIVE_STOPPED = 2, /* state T, no tracer */
-	CW_LIVE_TRACED = 3,  /* stopped by a debugger */
-	CW_LIVE_EXITED = 4,  /* exit(exit_code) */
-	CW_LIVE_KILLED = 5,  /* by term_signal */
-	CW_LIVE_GONE = 6,    /* ended, the kernel did not say how */
-	CW_LIVE__MAX,
-};
-
-static inline bool cw_liveness_is_dead(unsigned l)
-{
-	return l == CW_LIVE_EXITED || l == CW_LIVE_KILLED || l == CW_LIVE_GONE;
-}
 
 enum cw_node_state {
 	CW_NODE_REPORTING = 0,
@@ -58,17 +43,6 @@ struct cw_snap_node {
 	const char *name; /* owned by the snapshot */
 	uint32_t state;   /* enum cw_node_state */
 	int64_t last_digest_ns;
-};
-
-enum {                               /* cw_snap_rank.flags */
-       CW_RANKF_HAS_RECORD = 1 << 0, /* a flight record was read: counters can be trusted */
-       CW_RANKF_SHUTDOWN =
-	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
-       CW_RANKF_OOM_KILLED = 1 << 2,
-       CW_RANKF_PYTHON = 1 << 3,     /* Python stacks are armed */
-       CW_RANKF_D_STATE = 1 << 4,    /* its main thread is in uninterruptible sleep */
-       CW_RANKF_BUSY_CHILD = 1 << 5, /* a descendant makes headway */
-       CW_RANKF_BEATING = 1 << 6,    /* the agent's thread beats */
 };
 
 struct cw_snap_rank {
@@ -92,15 +66,6 @@ struct cw_snap_rank {
 	/* Host-blocking call in progress outside any known comm; kind CW_OP_NONE = none. */
 	struct cw_op host_call;
 	uint64_t host_call_comm_id;
-};
-
-enum { /* cw_snap_member.known */
-       CW_KNOWN_ENTERED = 1 << 0,
-       CW_KNOWN_RETURNED = 1 << 1,
-       CW_KNOWN_REACHED = 1 << 2,
-       CW_KNOWN_COMPLETED = 1 << 3,
-       CW_KNOWN_HASH = 1 << 4,
-       CW_KNOWN_P2P = 1 << 5,
 };
 
 #define CW_SNAP_CHECKPOINTS 4

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/codec_map.h"
 
-#include "analysis/snapshot.h"
 #include "collwatch.pb-c.h"
+#include "common/facts.h"
 #include "common/record_layout.h"
 
 #define FIELD_BYTES(type, field) sizeof(((type *)0)->field)

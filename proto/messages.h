@@ -115,7 +115,7 @@ struct cw_msg_member {
 	int32_t comm_rank, device;
 	uint32_t state; /* enum cw_comm_state */
 	uint64_t coll_entered, coll_returned, coll_reached, coll_completed;
-	uint32_t known; /* CW_KNOWN_*, analysis/snapshot.h */
+	uint32_t known; /* CW_KNOWN_*, common/facts.h */
 	uint64_t hash_seq, hash;
 	struct cw_msg_checkpoint *checkpoints; /* newest first */
 	uint32_t n_checkpoints;
@@ -138,9 +138,9 @@ struct cw_msg_rank {
 	uint64_t start_ticks;
 	int32_t device;
 	uint32_t uid;
-	uint32_t liveness; /* enum cw_liveness, analysis/snapshot.h */
+	uint32_t liveness; /* enum cw_liveness, common/facts.h */
 	int32_t exit_code, term_signal;
-	uint32_t flags;                                       /* CW_RANKF_*, analysis/snapshot.h */
+	uint32_t flags;                                       /* CW_RANKF_*, common/facts.h */
 	int64_t ended_age_ns, headway_age_ns, sampled_age_ns; /* headway: -1 = unknown */
 	uint32_t nccl_version;
 	uint64_t env_hash, dropped;
