@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -18,27 +20,39 @@
 
 #include "common/cleanup.h"
 #include "common/record_layout.h"
+#include "common/unixsock.h"
+#include "daemon/procstat.h"
 
 #define COMMAND_BYTES 512
 /* Ranks with CUDA have some thousand mappings; 64 MiB of text would be half a million. */
 #define MAX_MAPS_BYTES (64u << 20)
 #define CHILD_CPU_S 2
 /* A killed child is gone within a millisecond: every wait it can be in is a killable one. */
-#define CANCEL_WAIT_MS 20
+#define KILL_WAIT_MS 20
+#define MAX_FRAME_BYTES 512
+#define MAX_ABANDONED_USERS 32
 
 struct cw_probe {
 	pid_t child;
-	int pidfd, pipe_fd;
+	uid_t uid;
+	int pidfd, pair_fd; /* our end of the pair: first the record, then the report */
+	bool is_abandoned;
 	struct event *event;
 	cw_probe_fn fn;
 	void *user;
 };
 
-struct report { /* what the child writes, at once: smaller than PIPE_BUF */
+struct report {
 	uint32_t answer;
 	uint32_t len;
 	char command[COMMAND_BYTES];
 };
+
+/* Of this process, as its children are. More users than entries: then all count as one. */
+static struct {
+	uid_t uid;
+	unsigned n;
+} abandoned[MAX_ABANDONED_USERS];
 
 /* ---- in the child: async-signal-safe calls only, nothing of the parent's heap ---- */
 
@@ -111,38 +125,96 @@ static enum cw_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 	return n < 0 || total == 0 ? CW_PROBE_UNKNOWN : CW_PROBE_NOT_MAPPED;
 }
 
-static void run_child(int proc_fd, dev_t dev, ino_t ino, int out_fd)
+/* Takes the hello out of the connection. The descriptor that came with it, or -1. */
+static int take_descriptor(int conn_fd, size_t frame_len)
+{
+	char frame[MAX_FRAME_BYTES];
+	int fd = -1;
+
+	if (frame_len > sizeof(frame) ||
+	    cw_unix_recv_fd(conn_fd, frame, frame_len, &fd) != (ssize_t)frame_len)
+		return -1;
+	return fd;
+}
+
+enum { CHILD_CONN = 3, CHILD_OUT, CHILD_PROC, CHILD_FREE };
+
+/* Puts the two where the child expects them and closes all others. */
+static bool strip_descriptors(int conn_fd, int out_fd)
+{
+	/* Both land above first, so that neither overwrites the other. */
+	conn_fd = fcntl(conn_fd, F_DUPFD, 16);
+	out_fd = fcntl(out_fd, F_DUPFD, 16);
+	if (conn_fd < 0 || out_fd < 0 || dup2(conn_fd, CHILD_CONN) < 0 ||
+	    dup2(out_fd, CHILD_OUT) < 0)
+		return false;
+	(void)syscall(SYS_close_range, (unsigned)CHILD_PROC, ~0u, 0u); /* or they stay open */
+	return true;
+}
+
+static void run_child(const struct cw_probe_request *request, int out_fd)
 {
 	struct rlimit cpu = { CHILD_CPU_S, CHILD_CPU_S };
 	struct report report = { 0 };
+	int record_fd, proc_fd, fd;
+	struct stat st;
 	ssize_t n;
-	int fd;
 
-	/* dup2 in an order that overwrites neither: both land above first. */
-	proc_fd = fcntl(proc_fd, F_DUPFD, 16);
-	out_fd = fcntl(out_fd, F_DUPFD, 16);
-	if (proc_fd < 0 || out_fd < 0 || dup2(proc_fd, 3) < 0 || dup2(out_fd, 4) < 0)
+	if (!strip_descriptors(request->conn_fd, out_fd))
 		_exit(1);
-	(void)syscall(SYS_close_range, 5u, ~0u, 0u); /* old kernel: then they stay open */
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);      /* a dead daemon's child is nobody's */
-	(void)setrlimit(RLIMIT_CPU, &cpu);           /* the deadline stands without it */
-
-	fd = openat(3, "cmdline", O_RDONLY | O_CLOEXEC);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a dead daemon's child is nobody's */
+	(void)setrlimit(RLIMIT_CPU, &cpu);      /* the deadline stands without it */
+	record_fd = take_descriptor(CHILD_CONN, request->frame_len);
+	if (record_fd < 0 || fcntl(record_fd, F_GET_SEALS) < 0 || fstat(record_fd, &st) < 0)
+		_exit(1);
+	if (cw_unix_send_fd(CHILD_OUT, "r", 1, record_fd) != 1)
+		_exit(1);
+	proc_fd = cw_proc_open(request->pid);
+	fd = proc_fd < 0 ? -1 : openat(proc_fd, "cmdline", O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? 0 : read(fd, report.command, sizeof(report.command));
 	report.len = n > 0 ? (uint32_t)n : 0;
-	report.answer = scan_maps(3, dev, ino);
-	n = write(4, &report, sizeof(report));
+	if (proc_fd >= 0)
+		report.answer = scan_maps(proc_fd, st.st_dev, st.st_ino);
+	n = send(CHILD_OUT, &report, sizeof(report), MSG_NOSIGNAL);
 	_exit(n == (ssize_t)sizeof(report) ? 0 : 1);
 }
 
 /* ---- in the daemon ---- */
 
+unsigned cw_probe_abandoned(uid_t uid)
+{
+	for (size_t i = 0; i < MAX_ABANDONED_USERS; i++)
+		if (abandoned[i].n && abandoned[i].uid == uid)
+			return abandoned[i].n;
+	return 0;
+}
+
+static void count_abandoned(uid_t uid, int change)
+{
+	size_t place = 0; /* when all are taken, the first user's bill grows */
+
+	for (size_t i = 0; i < MAX_ABANDONED_USERS; i++) {
+		if (abandoned[i].n && abandoned[i].uid == uid) {
+			place = i;
+			break;
+		}
+		if (!abandoned[i].n && abandoned[place].n)
+			place = i;
+	}
+	if (change > 0 && !abandoned[place].n)
+		abandoned[place].uid = uid;
+	if (change > 0 || abandoned[place].n)
+		abandoned[place].n += (unsigned)change;
+}
+
 static void probe_free(struct cw_probe *probe)
 {
+	if (probe->is_abandoned)
+		count_abandoned(probe->uid, -1);
 	if (probe->event)
 		event_free(probe->event);
 	closep(&probe->pidfd);
-	closep(&probe->pipe_fd);
+	closep(&probe->pair_fd);
 	free(probe);
 }
 
@@ -152,74 +224,91 @@ static void kill_child(const struct cw_probe *probe)
 	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
 }
 
-static void on_child(evutil_socket_t fd, short what, void *arg)
+/* Reaps a child that has ended, and frees; else leaves it to its event, without a callback. */
+static void reap_or_abandon(struct cw_probe *probe)
 {
-	struct cw_probe *probe = arg;
-	struct report report = { 0 };
-	cw_probe_fn fn = probe->fn;
-	void *user = probe->user;
+	struct pollfd ended = { .fd = probe->pidfd, .events = POLLIN };
 
-	if (what & EV_TIMEOUT) {
-		kill_child(probe);
-		if (fn) {
-			probe->fn = NULL;
-			(void)event_add(probe->event, NULL); /* wait for its end without limit */
-			fn(CW_PROBE_UNKNOWN, NULL, 0, user);
-			return;
-		}
+	probe->fn = NULL;
+	if (poll(&ended, 1, KILL_WAIT_MS) == 1) {
+		(void)waitpid(probe->child, NULL, WNOHANG); /* or somebody else has reaped it */
+		probe_free(probe);
+		return;
 	}
-	if (waitpid(probe->child, NULL, WNOHANG) == 0)
-		return; /* cannot be: the pidfd said it has ended */
-	if (read(probe->pipe_fd, &report, sizeof(report)) != (ssize_t)sizeof(report) ||
-	    report.len > sizeof(report.command))
-		report = (struct report){ 0 };
-	probe_free(probe);
-	if (fn)
-		fn((enum cw_probe_answer)report.answer, report.command, report.len, user);
+	probe->is_abandoned = true;
+	count_abandoned(probe->uid, 1);
+	closep(&probe->pair_fd);
+	probe->pair_fd = -1;
+	(void)event_add(probe->event, NULL); /* has memory already */
 }
 
-static int start_child(struct cw_probe *probe, int proc_fd, dev_t dev, ino_t ino)
+static void on_child(evutil_socket_t fd, short what, void *arg)
 {
-	_cleanup_(closep) int write_fd = -1;
-	int fds[2];
+	struct cw_probe_result result = { .record_fd = -1 };
+	struct cw_probe *probe = arg;
+	cw_probe_fn fn = probe->fn;
+	void *user = probe->user;
+	struct report report = { 0 };
+	char byte;
 
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (!fn) { /* abandoned or cancelled, and now it has ended */
+		reap_or_abandon(probe);
+		return;
+	}
+	if (what & EV_TIMEOUT)
+		kill_child(probe);
+	/* What it has sent is there, whether or not it lives. */
+	if (cw_unix_recv_fd(probe->pair_fd, &byte, 1, &result.record_fd) == 1 &&
+	    recv(probe->pair_fd, &report, sizeof(report), MSG_DONTWAIT) == sizeof(report) &&
+	    report.len <= sizeof(report.command)) {
+		result.answer = (enum cw_probe_answer)report.answer;
+		result.command = report.command;
+		result.command_len = report.len;
+	}
+	reap_or_abandon(probe);
+	fn(&result, user);
+}
+
+static int start_child(struct cw_probe *probe, const struct cw_probe_request *request)
+{
+	_cleanup_(closep) int child_end = -1;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
-	probe->pipe_fd = fds[0];
-	write_fd = fds[1];
+	probe->pair_fd = pair[0];
+	child_end = pair[1];
 	probe->child = fork();
 	if (probe->child < 0)
 		return -errno;
 	if (probe->child == 0)
-		run_child(proc_fd, dev, ino, write_fd);
+		run_child(request, child_end);
 	probe->pidfd = (int)syscall(SYS_pidfd_open, probe->child, 0);
 	return probe->pidfd < 0 ? -errno : 0;
 }
 
-int cw_probe_start(struct event_base *base, int proc_fd, dev_t dev, ino_t ino, unsigned timeout_ms,
-		   cw_probe_fn fn, void *user, struct cw_probe **ret)
+int cw_probe_start(const struct cw_probe_request *request, struct cw_probe **ret)
 {
-	struct timeval timeout = { .tv_sec = timeout_ms / 1000,
-				   .tv_usec = timeout_ms % 1000 * 1000 };
+	struct timeval timeout = { .tv_sec = request->timeout_ms / 1000,
+				   .tv_usec = request->timeout_ms % 1000 * 1000 };
 	struct cw_probe *probe = calloc(1, sizeof(*probe));
 	int r;
 
 	if (!probe)
 		return -ENOMEM;
-	probe->pidfd = probe->pipe_fd = -1;
-	probe->fn = fn;
-	probe->user = user;
-	r = start_child(probe, proc_fd, dev, ino);
+	probe->pidfd = probe->pair_fd = -1;
+	probe->uid = request->uid;
+	probe->fn = request->fn;
+	probe->user = request->user;
+	r = start_child(probe, request);
 	if (r == 0) {
-		probe->event = event_new(base, probe->pidfd, EV_READ, on_child, probe);
+		probe->event = event_new(request->base, probe->pidfd, EV_READ, on_child, probe);
 		if (!probe->event || event_add(probe->event, &timeout) < 0)
 			r = -ENOMEM;
 	}
 	if (r < 0) {
-		if (probe->child > 0) {
-			(void)kill(probe->child, SIGKILL);
-			(void)waitpid(probe->child, NULL, 0); /* just forked: dies at once */
-		}
+		if (probe->child > 0)
+			(void)kill(probe->child, SIGKILL); /* just forked, not reaped */
 		probe_free(probe);
 		return r;
 	}
@@ -229,16 +318,9 @@ int cw_probe_start(struct event_base *base, int proc_fd, dev_t dev, ino_t ino, u
 
 struct cw_probe *cw_probe_cancel(struct cw_probe *probe)
 {
-	struct pollfd ended = { .events = POLLIN };
-
 	if (!probe)
 		return NULL;
-	ended.fd = probe->pidfd;
-	probe->fn = NULL;
 	kill_child(probe);
-	if (poll(&ended, 1, CANCEL_WAIT_MS) == 1) {
-		(void)waitpid(probe->child, NULL, WNOHANG); /* or somebody else has reaped it */
-		probe_free(probe);
-	}
-	return NULL; /* else its event stays and reaps it later */
+	reap_or_abandon(probe);
+	return NULL;
 }

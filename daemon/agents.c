@@ -19,7 +19,8 @@
 
 /* One read per turn: big enough for any message but a page of Python stacks. */
 #define READ_BYTES (16u << 10)
-/* A hello is ~30 bytes; nothing an agent says unasked is longer. */
+#define MAX_HELLO_BYTES 256u
+/* Nothing an agent says unasked is longer. */
 #define SHORT_FRAME_BYTES 4096u
 /* Requests are ~20 bytes each: an agent that leaves this much unread has stopped reading. */
 #define MAX_UNSENT_BYTES (64u << 10)
@@ -36,7 +37,6 @@ enum conn_state {
 struct cw_agent_conn {
 	struct cw_agents *agents;
 	int fd;
-	int passed_fd; /* came with the hello; -1 */
 	struct cw_peer_cred cred;
 	enum conn_state state;
 	bool is_busy, is_closed; /* freed only when no callback of ours is on the stack */
@@ -70,7 +70,6 @@ static void conn_free(struct cw_agent_conn *conn)
 	if (conn->out)
 		evbuffer_free(conn->out);
 	closep(&conn->fd);
-	closep(&conn->passed_fd);
 	closep(&conn->cred.pidfd);
 	free(conn);
 }
@@ -155,6 +154,11 @@ int cw_agent_conn_send(struct cw_agent_conn *conn, const struct cw_message *msg)
 	return 0;
 }
 
+int cw_agent_conn_fd(const struct cw_agent_conn *conn)
+{
+	return conn->fd;
+}
+
 struct cw_peer_cred *cw_agent_conn_cred(struct cw_agent_conn *conn)
 {
 	return &conn->cred;
@@ -180,6 +184,9 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 
 	conn->state = CONN_ADMITTED;
 	(void)event_del(conn->deadline_event); /* fails only for events never set up */
+	if (event_add(conn->read_event, NULL) < 0)
+		log_warn("agent pid=%d: cannot wait for its messages, ignoring",
+			 (int)conn->cred.pid);
 	if (cw_agent_conn_send(conn, &msg) < 0)
 		log_debug("welcome to pid %d not sent, ignoring", (int)conn->cred.pid);
 }
@@ -216,49 +223,66 @@ void cw_agent_conn_bad_message(struct cw_agent_conn *conn)
 		conn_drop(conn);
 }
 
-/* ---- reading ---- */
+/* ---- the hello ---- */
 
-static void take_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello)
+static void take_hello(struct cw_agent_conn *conn, const struct cw_message *msg, size_t frame_len)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
+	const struct cw_msg_agent_hello *hello = &msg->agent_hello;
 
+	if (msg->type != CW_MSG_AGENT_HELLO) {
+		conn->agents->stats.bad_messages++;
+		cw_agent_conn_refuse(conn, "the first message must be a hello");
+		return;
+	}
 	if (hello->version_min > CW_WIRE_VERSION || hello->version_max < CW_WIRE_VERSION_MIN) {
 		cw_agent_conn_refuse(conn, "no common protocol version");
 		return;
 	}
 	conn->state = CONN_CHECKING;
-	config->on_hello(conn, hello, steal_fd(&conn->passed_fd), config->user);
+	/* What was peeked at stays readable: without this the loop would spin on it. */
+	(void)event_del(conn->read_event); /* it is set up */
+	config->on_hello(conn, hello, frame_len, config->user);
 }
 
-static void take_message(struct cw_agent_conn *conn, const struct cw_message *msg)
+/*
+ * A hello is one message of ~30 bytes with a descriptor, sent at once: it is there as a whole or it
+ * is none. Nothing is taken out of the socket here.
+ */
+static void peek_hello(struct cw_agent_conn *conn)
 {
-	const struct cw_agents_config *config = &conn->agents->config;
+	uint8_t buf[CW_FRAME_HEADER_BYTES + MAX_HELLO_BYTES];
+	struct cw_message *msg = NULL;
+	const uint8_t *payload;
+	size_t len, used;
+	ssize_t n;
+	int r;
 
-	if (msg->type == CW_MSG_NONE) { /* of a newer version */
-		cw_agent_conn_bad_message(conn);
+	n = recv(conn->fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		cw_agent_conn_close(conn);
 		return;
 	}
-	switch (conn->state) {
-	case CONN_HELLO:
-		if (msg->type == CW_MSG_AGENT_HELLO) {
-			take_hello(conn, &msg->agent_hello);
-			return;
-		}
+	r = cw_frame_parse(buf, (size_t)n, &payload, &len, &used);
+	if (r == 0)
+		r = cw_message_decode(payload, len, &msg);
+	if (r == 0) {
+		take_hello(conn, msg, used);
+	} else {
 		conn->agents->stats.bad_messages++;
-		cw_agent_conn_refuse(conn, "the first message must be a hello");
-		return;
-	case CONN_CHECKING:
-		cw_agent_conn_bad_message(conn);
-		return;
-	case CONN_ADMITTED:
-		config->on_message(conn, msg, config->user);
-		return;
+		cw_agent_conn_refuse(conn, "malformed hello");
 	}
+	(void)cw_message_free(msg); /* always NULL */
 }
+
+/* ---- messages of admitted agents ---- */
 
 /* Handles the first frame in conn->in. 0, CW_FRAME_NEED_MORE, or -EMSGSIZE/-EBADMSG/-ENOMEM. */
 static int take_frame(struct cw_agent_conn *conn)
 {
+	const struct cw_agents_config *config = &conn->agents->config;
 	size_t max = conn->expects_long ? CW_FRAME_MAX_BYTES : SHORT_FRAME_BYTES;
 	size_t len = evbuffer_get_length(conn->in), used, payload_len;
 	struct cw_message *msg = NULL;
@@ -285,32 +309,22 @@ static int take_frame(struct cw_agent_conn *conn)
 	(void)evbuffer_drain(conn->in, used); /* used is at most its length */
 	if (r < 0)
 		return r;
-	take_message(conn, msg);
+	if (msg->type == CW_MSG_NONE) /* of a newer version */
+		cw_agent_conn_bad_message(conn);
+	else
+		config->on_message(conn, msg, config->user);
 	(void)cw_message_free(msg); /* always NULL */
 	return 0;
-}
-
-static void keep_passed_fd(struct cw_agent_conn *conn, int fd)
-{
-	/* One descriptor, with the hello. Any other is somebody trying what happens. */
-	if (conn->state == CONN_HELLO && conn->passed_fd < 0) {
-		conn->passed_fd = fd;
-		return;
-	}
-	closep(&fd);
-	cw_agent_conn_bad_message(conn);
 }
 
 static void conn_read(struct cw_agent_conn *conn)
 {
 	uint8_t buf[READ_BYTES];
-	int fd = -1, r = 0;
 	ssize_t n;
+	int r = 0;
 
-	n = cw_unix_recv_fd(conn->fd, buf, sizeof(buf), &fd);
-	if (fd >= 0)
-		keep_passed_fd(conn, fd);
-	if (n == -EAGAIN || n == -EINTR || conn->is_closed)
+	n = recv(conn->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0 || evbuffer_add(conn->in, buf, (size_t)n) < 0) {
 		conn_drop(conn);
@@ -321,10 +335,7 @@ static void conn_read(struct cw_agent_conn *conn)
 	if (r >= 0 || conn->is_closed)
 		return;
 	conn->agents->stats.bad_messages++;
-	if (conn->state == CONN_HELLO)
-		cw_agent_conn_refuse(conn, "malformed message");
-	else
-		conn_drop(conn);
+	conn_drop(conn);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -332,7 +343,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	struct cw_agent_conn *conn = arg;
 
 	conn_enter(conn);
-	conn_read(conn);
+	if (conn->state == CONN_HELLO)
+		peek_hello(conn);
+	else
+		conn_read(conn);
 	conn_leave(conn);
 }
 
@@ -373,7 +387,7 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	}
 	conn->agents = agents;
 	conn->fd = fd;
-	conn->passed_fd = conn->cred.pidfd = -1;
+	conn->cred.pidfd = -1;
 	r = cw_unix_peer(fd, &conn->cred);
 	if (r < 0) {
 		conn->cred.pidfd = -1;

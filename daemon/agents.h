@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -31,11 +32,13 @@ struct cw_agents_config {
 	uint32_t hello_ms; /* from accept to admission */
 
 	/*
-	 * A hello came. Takes fd (-1 = none came with it). Answer with cw_agent_conn_admit() or
-	 * cw_agent_conn_refuse(), now or later.
+	 * A hello came. It was only peeked at: its bytes, frame_len in all, and the descriptor
+	 * that travels with them still wait in the socket, to be taken out by somebody who may
+	 * hang (daemon/agent_probe.h). Answer with cw_agent_conn_admit() or one of the other two,
+	 * now or later.
 	 */
-	void (*on_hello)(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello, int fd,
-			 void *user);
+	void (*on_hello)(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
+			 size_t frame_len, void *user);
 	/* A message from an admitted agent; msg is borrowed. */
 	void (*on_message)(struct cw_agent_conn *conn, const struct cw_message *msg, void *user);
 	/* The connection is going away by itself (not after _refuse() or _close()). */
@@ -54,6 +57,7 @@ struct cw_agents_stats {
 };
 void cw_agents_stats(const struct cw_agents *agents, struct cw_agents_stats *ret);
 
+int cw_agent_conn_fd(const struct cw_agent_conn *conn);
 /* Kernel's word on the peer. The callee may take the pidfd out (set it to -1). */
 struct cw_peer_cred *cw_agent_conn_cred(struct cw_agent_conn *conn);
 void cw_agent_conn_set_owner(struct cw_agent_conn *conn, void *owner);

@@ -234,12 +234,12 @@ static void on_evict(struct cw_process *p, void *user)
 	remove_process(user, p);
 }
 
-static void on_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello, int fd,
-		     void *user)
+static void on_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
+		     size_t frame_len, void *user)
 {
 	struct cw_node *node = user;
 
-	cw_registrar_hello(node->registrar, conn, hello, fd);
+	cw_registrar_hello(node->registrar, conn, hello, frame_len);
 }
 
 static void on_message(struct cw_agent_conn *conn, const struct cw_message *msg, void *user)

@@ -16,12 +16,15 @@
 #define PROBE_TIMEOUT_MS 1500
 /* Children at once: a daemon that restarts under 128 ranks must not fork 128 times in one turn. */
 #define MAX_PROBES 8
+/* Children that could not even be killed, until they end: their user is not served meanwhile. */
+#define MAX_ABANDONED_PER_UID 2
 
 struct registration {
 	struct cw_registrar *registrar;
 	struct cw_agent_conn *conn;
-	struct cw_process *process;
-	struct cw_probe *probe; /* NULL = waits for its turn */
+	size_t frame_len;
+	struct cw_process *process; /* once the probe has brought the record */
+	struct cw_probe *probe;     /* NULL = waits for its turn */
 	struct registration *prev, *next;
 };
 
@@ -109,23 +112,62 @@ static void complete(struct registration *reg)
 
 static void start_probes(struct cw_registrar *r);
 
-static void on_probe(enum cw_probe_answer answer, const char *command, size_t len, void *user)
+/* 0, or -errno with err saying to the agent what is wrong with its registration. */
+static int judge(struct registration *reg, const struct cw_probe_result *result, struct cw_err *err)
+{
+	int r;
+
+	if (result->record_fd < 0)
+		return cw_err_set(err, EPERM, "the hello came without a sealed memfd");
+	r = cw_process_new(cw_agent_conn_cred(reg->conn), result->record_fd, &reg->process, err);
+	if (r < 0)
+		return r;
+	if (result->answer == CW_PROBE_NOT_MAPPED)
+		return cw_err_set(err, EPERM,
+				  "the record is not mapped by the process that sent it");
+	if (result->command_len)
+		cw_process_set_command(reg->process, result->command, result->command_len);
+	return 0;
+}
+
+static void on_probe(const struct cw_probe_result *result, void *user)
 {
 	struct registration *reg = user;
 	struct cw_registrar *r = reg->registrar;
 	struct cw_agent_conn *conn = reg->conn;
+	struct cw_err err;
+	int bad;
 
 	reg->probe = NULL;
 	r->probes--;
-	if (answer == CW_PROBE_NOT_MAPPED) {
-		registration_free(reg);
-		cw_agent_conn_refuse(conn, "the record is not mapped by the process that sent it");
-	} else {
-		if (len)
-			cw_process_set_command(reg->process, command, len);
+	bad = judge(reg, result, &err);
+	if (bad == 0) {
 		complete(reg);
+	} else {
+		registration_free(reg);
+		if (bad == -ENOMEM || bad == -EMFILE || bad == -ENFILE)
+			cw_agent_conn_put_off(conn, err.text);
+		else
+			cw_agent_conn_refuse(conn, err.text);
 	}
 	start_probes(r);
+}
+
+static int start_probe(struct registration *reg)
+{
+	const struct cw_peer_cred *cred = cw_agent_conn_cred(reg->conn);
+	struct cw_probe_request request = {
+		.base = reg->registrar->config.base,
+		.conn_fd = cw_agent_conn_fd(reg->conn),
+		.frame_len = reg->frame_len,
+		.pid = cred->pid,
+		.uid = cred->uid,
+		.timeout_ms = PROBE_TIMEOUT_MS,
+		.fn = on_probe,
+		.user = reg,
+	};
+
+	return cw_probe_start(&request, &reg->probe);
 }
 
 static void start_probes(struct cw_registrar *r)
@@ -133,53 +175,42 @@ static void start_probes(struct cw_registrar *r)
 	struct registration *reg, *tmp;
 
 	DL_FOREACH_SAFE (r->open, reg, tmp) {
-		const struct cw_process *p = reg->process;
+		struct cw_agent_conn *conn = reg->conn;
 
 		if (reg->probe)
 			continue;
 		if (r->probes >= MAX_PROBES)
 			return;
-		if (cw_probe_start(r->config.base, p->proc_fd, p->record_dev, p->record_ino,
-				   PROBE_TIMEOUT_MS, on_probe, reg, &reg->probe) < 0)
-			complete(reg); /* no child to be had: as if it could not tell */
-		else
+		if (start_probe(reg) == 0) {
 			r->probes++;
+			continue;
+		}
+		registration_free(reg);
+		cw_agent_conn_put_off(conn, "no child process to be had");
 	}
 }
 
 void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
-			const struct cw_msg_agent_hello *hello, int fd)
+			const struct cw_msg_agent_hello *hello, size_t frame_len)
 {
 	struct registration *reg;
-	struct cw_err err;
-	int r_new;
 
-	if (fd < 0) {
-		cw_agent_conn_refuse(conn, "the hello came without a record");
+	if (hello->record_bytes > 2 * CW_RECORD_MAX_BYTES) {
+		cw_agent_conn_refuse(conn, "the record is too large");
 		return;
 	}
-	if (hello->record_bytes > 2 * CW_RECORD_MAX_BYTES) {
-		closep(&fd);
-		cw_agent_conn_refuse(conn, "the record is too large");
+	if (cw_probe_abandoned(cw_agent_conn_cred(conn)->uid) >= MAX_ABANDONED_PER_UID) {
+		cw_agent_conn_refuse(conn, "descriptors of this user hang when they are closed");
 		return;
 	}
 	reg = calloc(1, sizeof(*reg));
 	if (!reg) {
-		closep(&fd);
 		cw_agent_conn_put_off(conn, "out of memory");
 		return;
 	}
 	reg->registrar = r;
 	reg->conn = conn;
-	r_new = cw_process_new(cw_agent_conn_cred(conn), fd, &reg->process, &err);
-	if (r_new < 0) {
-		free(reg);
-		if (r_new == -ENOMEM || r_new == -EMFILE || r_new == -ENFILE)
-			cw_agent_conn_put_off(conn, err.text);
-		else
-			cw_agent_conn_refuse(conn, err.text);
-		return;
-	}
+	reg->frame_len = frame_len;
 	DL_APPEND(r->open, reg);
 	start_probes(r);
 }

@@ -3,9 +3,10 @@
  * From a hello to a process in the table: identity, record, quotas, the probe of the mapping, and
  * what happens when the same process comes again.
  *
- * Happy path: hello with descriptor → struct cw_process built from the kernel's word → probe child
- * says "mapped" → into the table, welcome. A process that is known already (its connection broke,
- * or the agent made a new record) keeps its place; its old connection is closed.
+ * Happy path: hello → probe child takes the descriptor and says "a memfd, mapped" → struct
+ * cw_process built from the kernel's word → into the table, welcome. A process that is known
+ * already (its connection broke, or the agent made a new record) keeps its place; its old
+ * connection is closed.
  *
  * Loop thread only; nothing blocks.
  */
@@ -37,9 +38,9 @@ int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registr
 /* Takes NULL; returns NULL. Before the agents are freed; open registrations are dropped. */
 struct cw_registrar *cw_registrar_free(struct cw_registrar *r);
 
-/* For cw_agents_config.on_hello. Takes fd. */
+/* For cw_agents_config.on_hello. */
 void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
-			const struct cw_msg_agent_hello *hello, int fd);
+			const struct cw_msg_agent_hello *hello, size_t frame_len);
 /* The connection went away while its registration was open; false when there was none. */
 bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 

@@ -254,12 +254,13 @@ static char answer_python(struct fake *fake)
 	return 'k';
 }
 
-static char answer_unasked(struct fake *fake)
+static char answer_unasked(struct fake *fake, int fd)
 {
 	struct cw_message msg = { .type = CW_MSG_PYTHON_STACKS_REPLY,
 				  .python_stacks_reply = { .id = 1, .text = "not mine" } };
 
-	send_message(fake, &msg, -1);
+	for (int i = 0; i < (fd >= 0 ? 50 : 1); i++)
+		send_message(fake, &msg, fd);
 	return 'k';
 }
 
@@ -307,7 +308,9 @@ static char obey(struct fake *fake, char command)
 	case 'p':
 		return answer_python(fake);
 	case 'q':
-		return answer_unasked(fake);
+		return answer_unasked(fake, -1);
+	case 'f':
+		return answer_unasked(fake, fake->memfd);
 	case 'm':
 		return send_nonsense(fake);
 	case 'b':

@@ -43,6 +43,7 @@ struct agent_options {
  *	o enter an op	r return from it
  *	p answer one request for Python stacks with the text "stacks of PID"
  *	q answer a request nobody made, then 'k' when the daemon has not hung up
+ *	f the same 50 times, each with a descriptor attached
  *	m send 200 messages that make no sense: 'X' when the daemon hangs up
  *	b burn 100 ms of CPU
  *	e exit(3), no answer
