@@ -14,7 +14,6 @@
 #include "agent/labels.h"
 #include "agent/link.h"
 #include "agent/log.h"
-#include "agent/progress.h"
 #include "agent/record.h"
 
 #ifndef MADV_WIPEONFORK
@@ -94,7 +93,7 @@ static void arm(void)
 	}
 	cw_labels_read(cw_record.header);
 	CW_STORE(cw_record.header->created_ns, cw_now_ns());
-	cw_progress_init();
+	cw_log_start();
 	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
 	*page = 1;
 	cw_armed = page;

@@ -59,7 +59,7 @@ static void *nccl_symbol(void *handle, const char *name)
 	int index, set;
 	void *found;
 
-	if (!next || handle == RTLD_NEXT || cw_agent_is_disabled())
+	if (!next || handle == RTLD_NEXT)
 		return NULL;
 	index = cw_real_index(name);
 	if (index < 0)
@@ -80,6 +80,8 @@ static void *nccl_symbol(void *handle, const char *name)
 		(void)next(RTLD_NEXT, name);
 		return CW_ABSENT;
 	}
+	if (cw_agent_is_disabled())
+		return NULL;
 	set = cw_real_set_of(handle, (unsigned)index, found);
 	(void)dlerror();
 	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);

@@ -76,10 +76,10 @@ static void drop(uint64_t retry_ms)
 	lk.deadline_ms = now_ms() + retry_ms;
 }
 
-/* Between half and the whole of a second: at most every second, and not all ranks at once. */
+/* At most every second, and not all ranks of a node at once. */
 static void retry_soon(void)
 {
-	drop(RETRY_MS / 2 + jitter(RETRY_MS / 2));
+	drop(RETRY_MS + jitter(RETRY_MS / 2));
 }
 
 /* The record travels with the first byte. Small enough for any socket buffer: all or nothing. */
@@ -112,18 +112,15 @@ static void try_connect(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0) {
+	if (fd < 0 || cw_fd_identify(fd, &lk.id) < 0) {
 		retry_soon();
 		return;
 	}
+	/* From here on owns_fd() guards against an application that closes what it did not open. */
 	lk.fd = cw_fd_move_up(fd);
-	if (cw_fd_identify(lk.fd, &lk.id) < 0) {
-		lk.fd = -1;
-		retry_soon();
-		return;
-	}
 	/* EAGAIN: the daemon's queue is full. It is not waited for. */
-	if (connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0 || !send_hello()) {
+	if (!owns_fd() || connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0 ||
+	    !send_hello()) {
 		retry_soon();
 		return;
 	}

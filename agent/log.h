@@ -5,5 +5,8 @@
  */
 #pragma once
 
+/* Reads the environment, once; from a thread of the application, before any other thread logs. */
+void cw_log_start(void);
+
 /* Any thread, not for the hot path; keeps errno. A newline is added. */
 void cw_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static bool is_wanted(void)
 	return !value || strcmp(value, "off") != 0;
 }
 
-void cw_progress_init(void)
+static void find_driver(void)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();
 	bool complete = true;
@@ -57,6 +58,25 @@ void cw_progress_init(void)
 	if (!complete)
 		cw_log("the CUDA driver is too old for device progress");
 	is_on = complete;
+}
+
+/*
+ * Not at the agent's start: a program whose first call into CUDA is NCCL's has no driver loaded
+ * before that. One thread looks, others that come meanwhile wait: dlopen(RTLD_NOLOAD) is short.
+ */
+static bool has_driver(void)
+{
+	static int state; /* 0 = not looked, 1 = looking, 2 = looked */
+	int expected = 0;
+
+	if (__atomic_compare_exchange_n(&state, &expected, 1, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
+		find_driver();
+		__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+	}
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
+		(void)sched_yield();
+	return is_on;
 }
 
 /*
@@ -140,7 +160,7 @@ void cw_progress_comm_ready(int c, int device)
 
 	/* A non-blocking communicator launches from whichever thread polls it: no stream order of
 	 * ours to rely on. */
-	if (!is_on || (rc->flags & CW_REC_COMM_NONBLOCKING))
+	if (!has_driver() || (rc->flags & CW_REC_COMM_NONBLOCKING))
 		goto lost;
 	ctx = context_of(device);
 	if (!ctx || !push(ctx, &pushed))

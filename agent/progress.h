@@ -16,12 +16,10 @@
 
 #include "agent/nccl_abi.h"
 
-/* Finds the driver's functions; at the agent's start. Without a driver progress stays off. */
-void cw_progress_init(void);
-
 /*
- * A communicator became ready: makes sure that the progress pages are registered and notes its
- * context. device: CUDA ordinal, -1 = the current context's. Calls CUDA.
+ * A communicator became ready: finds the driver's functions, which are in the process by now, makes
+ * sure that the progress pages are registered and notes the communicator's context. device: CUDA
+ * ordinal, -1 = the current context's. Calls CUDA.
  */
 void cw_progress_comm_ready(int c, int device);
 
