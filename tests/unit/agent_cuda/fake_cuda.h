@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A libcuda.so.1 that does at once and on the spot what it is told, and keeps account of it: for
+ * what the simulated device does not have, captures and errors among it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake_cuda {
+	void *current;      /* the calling thread's context */
+	void *stream_owner; /* context every stream belongs to */
+	int capture_status; /* of every stream */
+	int capture_result; /* of asking for it */
+	int capture_mode;   /* of the thread */
+	int write_result;   /* of the next writes */
+	unsigned registrations, writes;
+	bool was_relaxed; /* when the pages were registered */
+	bool was_wrong;   /* a write outside of the stream's context */
+	uint64_t last_address;
+	uint32_t last_value;
+};
+
+extern struct fake_cuda fake_cuda;
