@@ -26,6 +26,8 @@ void cw_stack_confine_taker(void)
 	/* Best effort: without any of it the taker still does only what it does. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* A taker that is preempted on a busy node holds the rank's thread meanwhile. */
+	(void)setpriority(PRIO_PROCESS, 0, -20);
 	if (capng_get_caps_process() < 0 ||
 	    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) == 0)
 		return;

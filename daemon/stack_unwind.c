@@ -158,6 +158,14 @@ static json_t *text_or_null(const char *text, size_t max)
 	return text ? cw_evidence_text(text, strlen(text), max) : json_null();
 }
 
+/* "name@@VERSION" of a versioned symbol: the version says nothing about where a rank hangs. */
+static json_t *symbol_text(const char *symbol)
+{
+	if (!symbol || *symbol == '@')
+		return text_or_null(symbol, MAX_SYMBOL_BYTES);
+	return cw_evidence_text(symbol, strcspn(symbol, "@"), MAX_SYMBOL_BYTES);
+}
+
 /* at: an address inside the instruction; pc: what is shown. */
 static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr at)
 {
@@ -179,12 +187,11 @@ static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr a
 			module = base_name(((struct cw_stack_module *)*userdata)->path);
 	}
 	(void)snprintf(text, sizeof(text), "0x%" PRIx64, (uint64_t)pc);
-	return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "pc", text, "symbol",
-			 text_or_null(symbol, MAX_SYMBOL_BYTES), "offset",
-			 (json_int_t)(symbol ? offset + (pc - at) : 0), "module",
-			 text_or_null(module, MAX_MODULE_BYTES), "file",
-			 text_or_null(file, MAX_FILE_BYTES), "line",
-			 file && number > 0 ? json_integer(number) : json_null());
+	return json_pack(
+		"{s:s, s:o, s:I, s:o, s:o, s:o}", "pc", text, "symbol", symbol_text(symbol),
+		"offset", (json_int_t)(symbol ? offset + (pc - at) : 0), "module",
+		text_or_null(module, MAX_MODULE_BYTES), "file", text_or_null(file, MAX_FILE_BYTES),
+		"line", file && number > 0 ? json_integer(number) : json_null());
 }
 
 struct walk {
