@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/config.h"
+#include "daemon/peer_uid.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -172,11 +174,6 @@ static void on_hello(struct conn *c, const struct cw_msg_peer_hello *hello)
 
 /* ---- input ---- */
 
-static bool is_peer_message(unsigned type)
-{
-	return type == CW_MSG_PEER_HELLO || type == CW_MSG_PEER_GOODBYE;
-}
-
 /* -EPROTO: this connection has no future. */
 static int on_frame(struct conn *c, const uint8_t *payload, size_t len)
 {
@@ -196,7 +193,7 @@ static int on_frame(struct conn *c, const uint8_t *payload, size_t len)
 		r = -EPROTO;
 	else if (r == 0 && c->is_up)
 		cw_transport_heard(c->tcp->config.transport, c->peer);
-	if (r < 0 || is_peer_message(msg->type)) {
+	if (r < 0 || msg->type == CW_MSG_PEER_HELLO || msg->type == CW_MSG_PEER_GOODBYE) {
 		cw_message_free(msg);
 		return r;
 	}
@@ -310,17 +307,28 @@ static unsigned count_strangers(const struct cw_tcp *tcp)
 	return n;
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
-		      int len, void *user)
+/*
+ * From this machine, and opened by root or the daemon's own user: while peers do not authenticate,
+ * other users of the node must not be able to pose as one.
+ */
+static bool is_trusted(int fd, const struct sockaddr *from)
 {
-	struct cw_tcp *tcp = user;
 	const struct sockaddr_in *in4 = (const struct sockaddr_in *)from;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
 	bool is_local = from->sa_family == AF_INET ? ntohl(in4->sin_addr.s_addr) >> 24 == 127
 						   : IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+	uid_t uid;
+
+	return is_local && cw_peer_uid(fd, &uid) == 0 && (uid == 0 || uid == geteuid());
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+		      int len, void *user)
+{
+	struct cw_tcp *tcp = user;
 	struct conn *c = NULL;
 
-	if (is_local && count_strangers(tcp) < CW_TCP_MAX_STRANGERS)
+	if (is_trusted(fd, from) && count_strangers(tcp) < CW_TCP_MAX_STRANGERS)
 		c = conn_new(tcp, fd, NO_PEER);
 	if (!c) {
 		tcp->stats.refused++;

@@ -5,9 +5,10 @@
  * name, version range, epoch of their start. A hello is repeated as a beat, so that a daemon that
  * is stopped but still connected is noticed.
  *
- * A connection is accepted from loopback only, and dropped unless its hello names a configured
- * peer. Of two connections to one peer the one with the newest epoch stays. What a peer does not
- * read is kept up to a cap; frames beyond it are dropped and counted, never waited for.
+ * A connection is accepted only from loopback and from a socket of root or of the daemon's own
+ * user, and dropped unless its hello names a configured peer. Of two connections to one peer the
+ * one with the newest epoch stays. What a peer does not read is kept up to a cap; frames beyond it
+ * are dropped and counted, never waited for.
  *
  * Loop thread only; nothing blocks.
  */

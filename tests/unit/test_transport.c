@@ -20,7 +20,7 @@
 struct end {
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
-	char address[32];
+	char address[40];
 	unsigned digests, announcements, replies, timeouts;
 	uint64_t last_number;
 };
@@ -290,6 +290,36 @@ Test(transport, strangers_wrong_versions_and_noise_are_turned_away)
 	cr_assert_neq(state_of(&b), CW_PEER_CONNECTED);
 	for (unsigned i = 0; i < 4; i++)
 		(void)close(fds[i]);
+}
+
+Test(transport, other_users_of_the_machine_cannot_pose_as_a_peer)
+{
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root to become another user");
+	open_tcp(&b, 20);
+	cr_assert_eq(seteuid(65534), 0);
+	fd = dial(b.address);
+	cr_assert_eq(seteuid(0), 0);
+	write_hello(fd, "a", 1, CW_WIRE_VERSION, 1);
+	run_until(turned_away(&b) == 1);
+	cr_assert_neq(state_of(&b), CW_PEER_CONNECTED);
+	(void)close(fd);
+}
+
+Test(transport, ipv6_loopback_works_as_well)
+{
+	const char *port = strchr(b.address, ':') + 1;
+	char address[40];
+
+	(void)snprintf(address, sizeof(address), "[::1]:%s", port);
+	memcpy(b.address, address, sizeof(b.address));
+	a.transport = cw_transport_free(a.transport);
+	make_transport(&a, "a", "b", address);
+	open_tcp(&b, 20);
+	open_tcp(&a, 10);
+	run_until(state_of(&a) == CW_PEER_CONNECTED && state_of(&b) == CW_PEER_CONNECTED);
 }
 
 Test(transport, of_two_connections_the_newest_epoch_stays)
