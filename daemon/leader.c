@@ -2,6 +2,7 @@
 #include "daemon/leader.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -169,6 +170,34 @@ static bool leads_better(const struct cw_leader *l, uint64_t route, const char *
 	return false;
 }
 
+/*
+ * Where some links are cut, two nodes may each think they lead. A third that hears both lets the
+ * first one speak, as long as that one is alive.
+ */
+static bool was_announced_by_another(struct cw_leader *l, uint64_t route, const char *from)
+{
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	struct cw_announced *mine = &l->announced[l->next_announced];
+
+	for (unsigned i = 0; i < CW_LEADER_MAX_ANNOUNCED; i++) {
+		struct cw_announced *a = &l->announced[i];
+
+		if (!a->at_ns || a->route != route || now - a->at_ns > CW_LEADER_ANNOUNCED_NS)
+			continue;
+		if (!strcmp(a->node, from)) {
+			a->at_ns = now;
+			return false;
+		}
+		if (cw_transport_is_alive(l->config.transport, a->node))
+			return true;
+	}
+	l->next_announced = (l->next_announced + 1) % CW_LEADER_MAX_ANNOUNCED;
+	mine->route = route;
+	mine->at_ns = now;
+	(void)snprintf(mine->node, sizeof(mine->node), "%s", from);
+	return false;
+}
+
 static void take_announcement(struct cw_leader *l, const char *from,
 			      const struct cw_msg_incident_announce *a)
 {
@@ -185,6 +214,8 @@ static void take_announcement(struct cw_leader *l, const char *from,
 		reason = "the alert went out from here";
 	else if (leads_better(l, a->route, from))
 		reason = "this node leads the job";
+	else if (was_announced_by_another(l, a->route, from))
+		reason = "another node announced it first";
 	if (!reason)
 		return;
 	msg.incident_objection.reason = reason;

@@ -33,6 +33,9 @@ struct cw_leader;
 /* Ops per window: enough to find the first difference where few ranks are looked at. */
 #define CW_LEADER_WINDOW_OPS_SMALL 256u
 #define CW_LEADER_WINDOW_OPS 64u
+/* Announcements of others that are remembered, and for how long: see take_announcement(). */
+#define CW_LEADER_MAX_ANNOUNCED 64u
+#define CW_LEADER_ANNOUNCED_NS (600 * CW_NS_PER_S)
 
 struct cw_leader_config {
 	const struct cw_clock *clock;

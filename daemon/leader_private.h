@@ -14,10 +14,19 @@ struct cw_led_route {
 	int64_t next_ns;
 };
 
+/* Who announced an incident of which route; remembered for CW_LEADER_ANNOUNCED_NS. */
+struct cw_announced {
+	uint64_t route;
+	int64_t at_ns; /* 0 = unused */
+	char node[64];
+};
+
 struct cw_leader {
 	struct cw_leader_config config;
 	struct cw_led_route *routes;
 	uint64_t next_job;
+	struct cw_announced announced[CW_LEADER_MAX_ANNOUNCED];
+	unsigned next_announced;
 	struct cw_leader_stats stats;
 };
 

@@ -238,6 +238,20 @@ Test(leader, leader_without_most_nodes_is_cut_off_and_silent)
 	cr_assert_leq(c.n_alerts, 1);
 }
 
+Test(leader, two_leaders_behind_a_cut_link_alert_once)
+{
+	unsigned first = (unsigned)cluster_leader(&c), second = (first + 1) % 3;
+	unsigned third = 3 - first - second;
+
+	/* The second cannot reach the leader; the third hears both. */
+	cluster_cut(&c, first, second);
+	cluster_run(&c, 15);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, third * 3);
+	cluster_run(&c, 200);
+	cr_assert_eq(cluster_leader(&c), -2, "two lead");
+	cr_assert_eq(c.n_alerts, 1);
+}
+
 Test(leader, end_of_the_job_ends_what_is_watched)
 {
 	unsigned leader = (unsigned)cluster_leader(&c);
