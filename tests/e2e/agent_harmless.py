@@ -14,8 +14,9 @@ SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
 # What the agent itself is linked with; on glibc 2.34 and newer the last two are empty shells.
 OWN = re.compile(r"/(libcollwatch\.so|libc\.so\.6|libdl\.so\.2|libpthread\.so\.0)$")
 
-# Pipes do not count: git has some open to its child for a moment.
-LOOK = "ls -l /proc/%s/fd | grep -vc pipe: ; ls /proc/%s/task | wc -l; cat /proc/%s/maps"
+# Pipes do not count, nor what is closed meanwhile: shell and git have some open for a moment.
+LOOK = ("n=0; for f in /proc/%s/fd/*; do case $(readlink $f) in pipe:*|'') ;; *) n=$((n+1)) ;; "
+        "esac; done; echo $n; set -- /proc/%s/task/*; echo $#; cat /proc/%s/maps")
 
 
 def output(argv, preload, daemon=None, data=b"", **extra):
