@@ -95,8 +95,9 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 		.nccl_version = m->nccl_version,
 		.env_hash = m->env_hash,
 		.dropped = m->dropped,
-		.headway_by = m->headway_by,
-		.command = m->command,
+		/* a message has no NULL */
+		.headway_by = *m->headway_by ? m->headway_by : NULL,
+		.command = *m->command ? m->command : NULL,
 		.host_call_comm_id = m->host_call_comm_id,
 	};
 	uint32_t index;
