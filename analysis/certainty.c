@@ -93,9 +93,20 @@ static uint32_t class_allows(const struct incident *inc)
 	}
 }
 
+/* Other possible answers, or somebody else they wait for of whom too little is known. */
+static uint32_t company_allows(const struct incident *inc)
+{
+	if (inc->v->n_alternatives)
+		return CW_CONFIDENCE_LIKELY;
+	for (uint32_t i = 0; i < inc->n_related; i++)
+		if (inc->related[i]->klass == CW_CLASS_UNKNOWN && !inc->main->is_proof)
+			return CW_CONFIDENCE_LIKELY;
+	return CW_CONFIDENCE_CERTAIN;
+}
+
 void certainty_judge(struct incident *inc)
 {
-	uint32_t most = inc->v->n_alternatives ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+	uint32_t most = company_allows(inc);
 
 	most = lower(most, class_allows(inc));
 	most = lower(most, gate_allows(inc));

@@ -205,6 +205,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 	gate = &s->g.gates[f->gate];
 	*f = (struct finding){ .node = rank,
 			       .rank = rank,
+			       .partner = CW_SNAP_NONE,
 			       .gate = f->gate,
 			       .comm = gate->comm,
 			       .seq = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT
@@ -271,6 +272,22 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 	}
 }
 
+/* Both halves are there and are not of one size: that stays so however long they wait. */
+static bool sizes_differ(const struct scene *s, const struct gate *gate, uint32_t *ret_partner)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest), peer;
+	const struct cw_op *other;
+
+	if (me == CW_SNAP_NONE || !gate->op)
+		return false;
+	other = waitgraph_counterpart(c, me, gate->op, &peer);
+	if (!other || other->bytes == gate->op->bytes)
+		return false;
+	*ret_partner = c->members[peer].rank;
+	return true;
+}
+
 static void classify_gate(const struct scene *s, uint32_t g, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[g];
@@ -278,6 +295,7 @@ static void classify_gate(const struct scene *s, uint32_t g, struct finding *f)
 
 	*f = (struct finding){ .node = waitgraph_gate_node(&s->g, g),
 			       .rank = CW_SNAP_NONE,
+			       .partner = CW_SNAP_NONE,
 			       .gate = g,
 			       .comm = gate->comm,
 			       .seq = collective ? gate->seq : 0,
@@ -290,6 +308,11 @@ static void classify_gate(const struct scene *s, uint32_t g, struct finding *f)
 	} else if (gate->n_unseen) {
 		f->klass = CW_CLASS_UNKNOWN;
 		f->detail = "not_visible";
+	} else if (gate->kind == GATE_P2P && sizes_differ(s, gate, &f->partner)) {
+		f->klass = CW_CLASS_P2P_UNMATCHED;
+		f->detail = "size";
+		f->is_proof = true;
+		f->rank = gate->oldest;
 	} else {
 		classify_full_collective(s, gate, f);
 	}
@@ -363,6 +386,7 @@ static void classify_cycle(const struct scene *s, uint32_t oldest, struct findin
 			       .detail = "order",
 			       .node = waitgraph_gate_node(&s->g, oldest),
 			       .rank = CW_SNAP_NONE,
+			       .partner = CW_SNAP_NONE,
 			       .gate = oldest,
 			       .comm = gate->comm,
 			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
@@ -405,6 +429,7 @@ static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gat
 			       .is_proof = al->is_proof,
 			       .node = CW_SNAP_NONE,
 			       .rank = CW_SNAP_NONE,
+			       .partner = CW_SNAP_NONE,
 			       .gate = gate,
 			       .comm = comm,
 			       .seq = al->seq,

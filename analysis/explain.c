@@ -139,6 +139,17 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 			}
 }
 
+static void say_pending(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_member *m = member_at(inc, rank);
+	char op[96];
+
+	if (m && m->pending)
+		say(buf, len, "inside %s", cw_op_format(m->pending, op, sizeof(op)));
+	else
+		say(buf, len, "has posted a call of another size");
+}
+
 static void say_wait(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
 	const struct waitgraph *g = &inc->s->g;
@@ -169,6 +180,12 @@ static void explain_culprit(const struct incident *inc, struct cw_culprit *c)
 		break;
 	case CW_CLASS_MISMATCH:
 		say_own_call(inc, c->rank, buf, len);
+		break;
+	case CW_CLASS_P2P_UNMATCHED:
+		if (inc->main->partner != CW_SNAP_NONE)
+			say_pending(inc, c->rank, buf, len);
+		else
+			say_alive(inc, c->rank, buf, len);
 		break;
 	case CW_CLASS_DEADLOCK:
 		say_wait(inc, c->rank, buf, len);
@@ -355,6 +372,12 @@ static void sum_up(const struct incident *inc)
 		sum_up_cycle(inc);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
+		if (inc->main->partner != CW_SNAP_NONE) {
+			say(v->summary, sizeof(v->summary),
+			    "%s exchange different sizes in %s on %s%s", w.who.text, w.call.text,
+			    w.comm.text, w.waiting);
+			break;
+		}
 		say(v->summary, sizeof(v->summary),
 		    "%s has not posted the counterpart of %s on %s%s", w.who.text, w.call.text,
 		    w.comm.text, w.waiting);

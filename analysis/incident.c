@@ -47,31 +47,21 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 	return 0;
 }
 
-static bool is_culprit(const struct incident *inc, uint32_t rank)
-{
-	for (uint32_t i = 0; i < inc->v->n_culprits; i++)
-		if (inc->v->culprits[i].rank == rank)
-			return true;
-	return false;
-}
-
 /* Upstream must have been searched. */
 static int list_victims(struct incident *inc)
 {
 	const struct upstream *up = &inc->s->up;
-	bool *culprit = arena_new_array(&inc->s->arena, bool, inc->s->g.n_ranks);
 	struct cw_verdict *v = inc->v;
 
 	v->victims = arena_new_array(inc->arena, uint32_t, up->n_order);
-	if (!v->victims || !culprit)
+	if (!v->victims)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		culprit[v->culprits[i].rank] = true;
 	v->n_victims = 0;
 	for (uint32_t i = 0; i < up->n_order; i++) {
 		uint32_t node = up->order[i];
 
-		if (is_rank_node(inc, node) && !culprit[node] && waitgraph_waits(&inc->s->g, node))
+		if (is_rank_node(inc, node) && !inc->is_culprit[node] &&
+		    waitgraph_waits(&inc->s->g, node))
 			v->victims[v->n_victims++] = node;
 	}
 	align_sort_ranks(inc->s->snap, v->victims, v->n_victims);
@@ -103,6 +93,8 @@ static int set_culprits(struct incident *inc, uint32_t *ranks, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (!i || ranks[i] != ranks[i - 1])
 			v->culprits[v->n_culprits++].rank = ranks[i];
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		inc->is_culprit[v->culprits[i].rank] = true;
 	return 0;
 }
 
@@ -193,13 +185,15 @@ static bool is_accomplice(const struct incident *inc, const struct finding *f)
 
 static int blame_missing(struct incident *inc)
 {
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, (size_t)inc->n_related + 1);
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, (size_t)inc->n_related + 2);
 	uint32_t n = 0;
 
 	if (!ranks)
 		return -ENOMEM;
 	if (inc->main->rank != CW_SNAP_NONE)
 		ranks[n++] = inc->main->rank;
+	if (n && inc->main->partner != CW_SNAP_NONE)
+		ranks[n++] = inc->main->partner;
 	for (uint32_t i = 0; n && i < inc->n_related; i++)
 		if (is_accomplice(inc, inc->related[i]))
 			ranks[n++] = inc->related[i]->rank;
@@ -259,7 +253,7 @@ static bool is_alternative(const struct incident *inc, const struct finding *f)
 
 	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN)
 		return false;
-	if (f->rank != CW_SNAP_NONE && is_culprit(inc, f->rank))
+	if (f->rank != CW_SNAP_NONE && inc->is_culprit[f->rank])
 		return false;
 	/* The gate at which the odd calls meet does not open because of them. */
 	if (m->klass == CW_CLASS_MISMATCH && f->comm == m->comm)
@@ -398,6 +392,9 @@ int incident_describe(struct incident *inc)
 	v->is_proof = f->is_proof;
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
+	inc->is_culprit = arena_new_array(&inc->s->arena, bool, inc->s->g.n_ranks);
+	if (!inc->is_culprit)
+		return -ENOMEM;
 	/* Whoever is upstream of the first culprit tells who else they wait for. */
 	r = search_upstream(inc);
 	if (r == 0)

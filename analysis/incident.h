@@ -18,6 +18,7 @@ struct incident {
 	/* Other findings whose victims are partly the same; the main one is not among them. */
 	const struct finding **related;
 	uint32_t n_related;
+	bool *is_culprit; /* per rank */
 };
 
 /* Fills everything of inc->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */

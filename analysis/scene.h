@@ -30,6 +30,7 @@ struct finding {
 	uint32_t tier;    /* enum finding_tier */
 	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
 	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
+	uint32_t partner; /* the other culprit, where two calls do not fit; CW_SNAP_NONE */
 	uint32_t gate;    /* where it is waited for; CW_SNAP_NONE = nobody waits */
 	uint32_t comm;    /* where; CW_SNAP_NONE = nowhere in particular */
 	uint64_t seq;     /* coll_seq, 0 where it has none */

@@ -86,6 +86,13 @@ int waitgraph_build(const struct cw_snapshot *snap, struct arena *a, struct wait
 /* The i-th node that `node` waits for; CW_SNAP_NONE past the last. */
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i);
 
+/*
+ * The other half of a send or receive of member `me`, where the ops at hand include it; NULL if
+ * not. *ret_peer is the peer's comm rank.
+ */
+const struct cw_op *waitgraph_counterpart(const struct cw_snap_comm *c, uint32_t me,
+					  const struct cw_op *op, uint32_t *ret_peer);
+
 /* What lies upstream of some nodes: everybody who waits for them, directly or not. */
 struct upstream {
 	uint32_t *order;  /* nodes in the order they were found, nearest first */

@@ -44,6 +44,19 @@ static const struct cw_op *find_op(const struct cw_snap_member *m, unsigned kind
 	return NULL;
 }
 
+const struct cw_op *waitgraph_counterpart(const struct cw_snap_comm *c, uint32_t me,
+					  const struct cw_op *op, uint32_t *ret_peer)
+{
+	uint32_t peer = (uint32_t)op->peer;
+
+	if (!cw_op_is_p2p(op->kind) || op->peer < 0 || peer >= c->nranks || peer == me ||
+	    c->members[peer].rank == CW_SNAP_NONE)
+		return NULL;
+	*ret_peer = peer;
+	return find_op(&c->members[peer], op->kind == CW_OP_SEND ? CW_OP_RECV : CW_OP_SEND, me,
+		       op->p2p_seq);
+}
+
 static bool same_launch(const struct cw_op *a, const struct cw_op *b)
 {
 	return a->op_index == b->op_index || ((a->flags & b->flags & CW_OPF_GROUPED) &&
@@ -93,7 +106,7 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 			     const struct cw_op *op)
 {
-	uint32_t rank, peer = (uint32_t)op->peer;
+	uint32_t peer = (uint32_t)op->peer;
 
 	if (op->peer < 0 || peer >= b->c->nranks || peer == me)
 		return;
@@ -106,11 +119,28 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 	case MISSING:
 		break;
 	}
-	rank = b->c->members[peer].rank;
+	gate->missing[gate->n_missing++] = b->c->members[peer].rank;
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A peer counts once, however many of its counterparts are missing. */
+static void drop_repetitions(struct gate *gate)
+{
+	uint32_t n = 0;
+
+	if (gate->n_missing < 2)
+		return;
+	qsort(gate->missing, gate->n_missing, sizeof(*gate->missing), compare_ranks);
 	for (uint32_t i = 0; i < gate->n_missing; i++)
-		if (gate->missing[i] == rank)
-			return;
-	gate->missing[gate->n_missing++] = rank;
+		if (!n || gate->missing[i] != gate->missing[n - 1])
+			gate->missing[n++] = gate->missing[i];
+	gate->n_missing = n;
 }
 
 /* All ops launched together with `pending` that have not completed. */
@@ -133,6 +163,7 @@ static int add_gate(struct builder *b, uint32_t me)
 		    op->op_index != pending->op_index && same_launch(op, pending))
 			note_counterpart(b, gate, me, op);
 	}
+	drop_repetitions(gate);
 	gate->n_missing_all = gate->n_missing;
 	builder_note_waiter(b, gate, me);
 	return 0;

@@ -592,6 +592,18 @@ Test(verdict, names_the_peer_that_posted_no_receive)
 	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "2", "1");
 }
 
+Test(verdict, finds_a_send_and_a_receive_of_different_sizes)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	c->members[1].call.bytes = 4096;
+	c->members[2].call.bytes = 8192;
+	expect(CW_CLASS_P2P_UNMATCHED, "size", "1-2", "");
+	cr_expect(v.is_proof);
+}
+
 Test(verdict, follows_a_pipeline_to_its_silent_stage)
 {
 	/* 3 waits for 2, which waits for 1, which waits for 0. */
@@ -678,6 +690,18 @@ Test(verdict, waits_for_a_daemon_that_said_goodbye)
 		sb_waits(c, m, 12 * SB_S);
 	b->node_state[1] = CW_NODE_SAID_GOODBYE;
 	expect(CW_CLASS_UNKNOWN, "daemon_restarting", "", "0-3");
+}
+
+Test(verdict, is_less_sure_when_another_missing_rank_is_on_a_silent_node)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 7; m++)
+		if (m != 3)
+			sb_waits(c, m, 12 * SB_S);
+	b->node_state[1] = CW_NODE_SILENT;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-6");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
 /* ---- several matters at once ---- */
