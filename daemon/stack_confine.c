@@ -39,8 +39,10 @@ void cw_stack_confine_taker(void)
 
 static int become(uid_t uid, gid_t gid)
 {
-	if (geteuid() != 0)
-		return 0; /* the daemon's own user: as little as there is */
+	/* Without the right it stays the daemon's own user, which owns little. */
+	if (capng_get_caps_process() < 0 || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) ||
+	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))
+		return 0;
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	return 0;

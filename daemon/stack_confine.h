@@ -11,9 +11,9 @@
 void cw_stack_confine_taker(void);
 
 /*
- * The unwinder, before it looks at the first byte of the rank's files: becomes uid and gid (when
- * root), has no capabilities, may not gain any, cannot be traced by the rank's user, has limited
- * memory and time, and only the system calls unwinding needs (seccomp; others fail with EPERM).
- * Files can be opened for reading only. 0 or -errno: then it must not go on.
+ * The unwinder, before it looks at the first byte of the rank's files: becomes uid and gid (with
+ * CAP_SETUID and CAP_SETGID), has no capabilities, may not gain any, cannot be traced by the rank's
+ * user, has limited memory and time, and only the system calls unwinding needs (seccomp; others
+ * fail with EPERM). Files can be opened for reading only. 0 or -errno: then it must not go on.
  */
 int cw_stack_confine_unwinder(uid_t uid, gid_t gid);
