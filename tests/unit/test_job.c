@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/record_layout.h"
+#include "daemon/job.h"
+#include "daemon/route.h"
+#include "daemon/snapshot_build.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define NOW (500 * CW_NS_PER_S)
+
+/* The way of a digest: encoded, decoded, put into the route. */
+static int put(struct cw_route *route, const char *node, uint64_t number, struct cw_msg_rank *ranks,
+	       uint32_t n_ranks, bool *ret_urgent)
+{
+	struct cw_message msg = { .type = CW_MSG_DIGEST,
+				  .digest = { .route = 1,
+					      .label = "job",
+					      .node = node,
+					      .epoch = 1,
+					      .number = number,
+					      .policy = "",
+					      .ranks = ranks,
+					      .n_ranks = n_ranks } };
+	struct cw_message *decoded = NULL;
+	uint8_t *frame;
+	size_t len;
+	int r;
+
+	cr_assert_eq(cw_message_encode(&msg, &frame, &len), 0);
+	cr_assert_eq(cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES,
+				       &decoded),
+		     0);
+	free(frame);
+	if (!route->label)
+		cr_assert_eq(cw_route_init(route, &decoded->digest), 0);
+	r = cw_route_put(route, node, &decoded, NOW, ret_urgent);
+	cw_message_free(decoded);
+	return r;
+}
+
+static struct cw_msg_member member(uint64_t comm, uint32_t nranks, int32_t comm_rank)
+{
+	struct cw_msg_member m = { .comm_id = comm,
+				   .nranks = nranks,
+				   .comm_rank = comm_rank,
+				   .name = "",
+				   .last_error = "",
+				   .state = CW_COMM_READY,
+				   .coll_entered = 5,
+				   .coll_returned = 5 };
+
+	return m;
+}
+
+static struct cw_msg_rank rank_of(int32_t pid, struct cw_msg_member *members, uint32_t n)
+{
+	struct cw_msg_rank r = { .rank = -1,
+				 .world_size = -1,
+				 .local_rank = -1,
+				 .rank_source = "",
+				 .pid = pid,
+				 .start_ticks = 1,
+				 .liveness = CW_LIVE_ALIVE,
+				 .headway_age_ns = -1,
+				 .command = "",
+				 .headway_by = "",
+				 .members = members,
+				 .n_members = n };
+
+	return r;
+}
+
+static struct cw_snapshot *build(const struct cw_route *route, struct cw_job *job)
+{
+	struct cw_rank_ref *refs = NULL;
+	struct cw_build in = { .route = route, .job = job, .now_ns = NOW, .wall_ns = NOW };
+	struct cw_snapshot *snap = NULL;
+	unsigned n;
+
+	cr_assert_eq(cw_job_components(route, &refs, &in.n_refs, &n), 0);
+	in.refs = refs;
+	cr_assert_eq(cw_snapshot_build(&in, &snap), 0);
+	free(refs);
+	return snap;
+}
+
+Test(job, ranks_that_share_communicators_in_a_chain_are_one_job_others_are_not)
+{
+	struct cw_msg_member ab[2] = { member(10, 2, 0), member(11, 2, 0) };
+	struct cw_msg_member b = member(10, 2, 1), c = member(11, 2, 1), d = member(12, 2, 0);
+	struct cw_msg_rank here[] = { rank_of(1, ab, 2), rank_of(2, &b, 1) };
+	struct cw_msg_rank there[] = { rank_of(1, &c, 1), rank_of(3, &d, 1) };
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	bool urgent;
+
+	cr_assert_eq(put(&route, "x", 1, here, 2, &urgent), 0);
+	cr_assert_eq(put(&route, "y", 1, there, 2, &urgent), 0);
+	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(n, 4);
+	cr_assert_eq(n_components, 2);
+	cr_assert_eq(refs[2].component, 0);
+	cr_assert_eq(cw_route_rank(&route, &refs[2])->pid, 1);
+	cr_assert_eq(cw_route_rank(&route, &refs[3])->pid, 3);
+	free(refs);
+	cw_route_fini(&route);
+}
+
+Test(job, same_id_with_another_instance_is_another_communicator)
+{
+	struct cw_msg_member a = member(10, 2, 0), b = member(10, 2, 1);
+	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, &b, 1) };
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	bool urgent;
+
+	b.instance = 1;
+	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(n_components, 2);
+	free(refs);
+	cw_route_fini(&route);
+}
+
+Test(job, rank_without_communicator_goes_with_the_only_job_there_is)
+{
+	struct cw_msg_member a = member(10, 2, 0), b = member(11, 2, 0);
+	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, NULL, 0), rank_of(3, &b, 1) };
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	bool urgent;
+
+	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(n_components, 1);
+	free(refs);
+	cr_assert_eq(put(&route, "x", 2, ranks, 3, &urgent), 0);
+	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(n_components, 3);
+	free(refs);
+	cw_route_fini(&route);
+}
+
+Test(job, older_digests_are_refused_and_deaths_are_urgent)
+{
+	struct cw_msg_member a = member(10, 2, 0);
+	struct cw_msg_rank rank = rank_of(1, &a, 1);
+	struct cw_route route = { 0 };
+	bool urgent = true;
+
+	cr_assert_eq(put(&route, "x", 5, &rank, 1, &urgent), 0);
+	cr_assert_not(urgent);
+	cr_assert_eq(put(&route, "x", 5, &rank, 1, &urgent), -EEXIST);
+	cr_assert_eq(put(&route, "x", 4, &rank, 1, &urgent), -EEXIST);
+	rank.liveness = CW_LIVE_KILLED;
+	cr_assert_eq(put(&route, "x", 6, &rank, 1, &urgent), 0);
+	cr_assert(urgent);
+	cr_assert_eq(put(&route, "x", 7, &rank, 1, &urgent), 0);
+	cr_assert_not(urgent);
+	cr_assert_eq(route.refused, 2);
+	cw_route_fini(&route);
+}
+
+Test(job, communicator_that_claims_to_be_huge_is_left_out_and_said)
+{
+	struct cw_msg_member a[2] = { member(10, UINT32_MAX, 0), member(11, 4, 2) };
+	struct cw_msg_rank rank = rank_of(1, a, 2);
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&route, job);
+	cr_assert_eq(snap->n_comms, 1);
+	cr_assert_eq(snap->comms[0].nranks, 4);
+	cr_assert_eq(snap->n_notes, 1);
+	cr_assert_not_null(strstr(snap->notes[0], "left out"));
+	cw_snapshot_free(snap);
+	cw_job_free(job);
+	cw_route_fini(&route);
+}
+
+Test(job, many_communicators_cannot_together_be_huge_either)
+{
+	struct cw_msg_member many[64];
+	struct cw_msg_rank rank = rank_of(1, many, 64);
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	uint64_t places = 0;
+	bool urgent;
+
+	for (unsigned i = 0; i < 64; i++)
+		many[i] = member(100 + i, CW_BUILD_MAX_NRANKS, 0);
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&route, job);
+	for (uint32_t i = 0; i < snap->n_comms; i++)
+		places += snap->comms[i].nranks;
+	cr_assert_eq(places, 64 * 1024);
+	cw_snapshot_free(snap);
+	cw_job_free(job);
+	cw_route_fini(&route);
+}
+
+Test(job, the_living_get_a_place_that_the_dead_claim_too)
+{
+	struct cw_msg_member a = member(10, 2, 0), b = member(10, 2, 0);
+	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, &b, 1) };
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	ranks[0].liveness = CW_LIVE_EXITED;
+	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
+	snap = build(&route, job);
+	cr_assert_eq(snap->ranks[snap->comms[0].members[0].rank].pid, 2);
+	cr_assert_eq(snap->n_notes, 1);
+	cw_snapshot_free(snap);
+	cw_job_free(job);
+	cw_route_fini(&route);
+}
+
+Test(job, ages_become_instants_and_missing_labels_the_largest_comms_rank)
+{
+	struct cw_op op = { .kind = CW_OP_ALL_REDUCE,
+			    .root = CW_PEER_NONE,
+			    .peer = CW_PEER_NONE,
+			    .coll_seq = 6,
+			    .op_index = 6,
+			    .enter_ns = 7 * CW_NS_PER_S };
+	struct cw_msg_member a[2] = { member(10, 2, 1), member(11, 4, 3) };
+	struct cw_msg_rank rank = rank_of(1, a, 2);
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	a[1].pending = &op;
+	a[1].progress_age_ns = 9 * CW_NS_PER_S;
+	rank.headway_age_ns = 2 * CW_NS_PER_S;
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&route, job);
+	cr_assert_eq(snap->ranks[0].rank, 3);
+	cr_assert_eq(snap->ranks[0].headway_ns, NOW - 2 * CW_NS_PER_S);
+	cr_assert_eq(snap->comms[1].members[3].pending->enter_ns, NOW - 7 * CW_NS_PER_S);
+	cr_assert_eq(snap->comms[1].members[3].pending->return_ns, 0);
+	cr_assert_eq(snap->comms[1].members[3].progress_ns, NOW - 9 * CW_NS_PER_S);
+	cr_assert_eq(snap->ranks_expected, 4);
+	cw_snapshot_free(snap);
+	cw_job_free(job);
+	cw_route_fini(&route);
+}
+
+Test(job, window_counts_while_its_member_stands_still)
+{
+	struct cw_op ops[2] = { { .coll_seq = 4 }, { .coll_seq = 5 } };
+	struct cw_msg_window w = {
+		.comm_id = 10, .pid = 1, .start_ticks = 1, .ops = ops, .n_ops = 2
+	};
+	struct cw_msg_window_reply reply = { .windows = &w, .n_windows = 1 };
+	struct cw_msg_member m = member(10, 2, 0);
+	struct cw_msg_rank rank = rank_of(1, &m, 1);
+	struct cw_job *job = cw_job_new(1, NOW);
+	int64_t later = NOW + CW_JOB_WINDOW_FRESH_NS + 1;
+
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, NOW), 0);
+	cr_assert_null(cw_job_window(job, "y", &rank, &m, NOW));
+	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, NOW));
+	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, later));
+	m.coll_returned++;
+	cr_assert_null(cw_job_window(job, "x", &rank, &m, later));
+	cr_assert_eq(job->n_window_ops, 0);
+	for (unsigned i = 0; i < 3; i++) /* replaced, not piled up */
+		cr_assert_eq(cw_job_add_windows(job, "x", &reply, NOW), 0);
+	cr_assert_eq(job->n_window_ops, 2);
+	cw_job_free(job);
+}
