@@ -80,6 +80,29 @@ print(hasattr(lib, "ncclAllReduce"), hasattr(lib, "ncclTeamWorld"), hasattr(lib,
     check(text == "True False False\n", text)
 
 
+def copies_of_nccl_stay_apart():
+    """Each handle's functions end in its own copy; more copies than wrapper sets go unrecorded."""
+    with Daemon() as d:
+        code, text = output([sys.executable, "-c", """
+import ctypes, os, shutil, sys
+address = lambda f: ctypes.cast(f, ctypes.c_void_p).value
+seen, version = set(), ctypes.c_int()
+for i in range(6):
+    os.mkdir(os.path.join(sys.argv[1], str(i)))
+    path = os.path.join(sys.argv[1], str(i), "libnccl.so.2")
+    shutil.copy(os.path.join(sys.argv[2], "libnccl.so.2"), path)
+    lib = ctypes.CDLL(path)
+    assert lib.ncclGetVersion(ctypes.byref(version)) == 0 and version.value == 22809
+    seen.add(address(lib.ncclAllReduce))
+    assert address(lib.ncclAllReduce) == address(ctypes.CDLL(path).ncclAllReduce)
+    raw = address(lib.ncclAllReduce) == address(lib.pncclAllReduce)
+    print(i, "raw" if raw else "wrapped")
+print(len(seen))""", d.dir, SIM_DIR], AGENT)
+        check(code == 0, text)
+        lines = text.split("\n")
+        check(lines[0] == "0 wrapped" and lines[5] == "5 raw" and lines[6] == "6", text)
+
+
 def same_output(mode, data=b"x", **extra):
     with Daemon() as d:
         reference = output([PROGRAM, mode], None, data=data)
@@ -140,7 +163,7 @@ def other_preloads_keep_their_place():
 
 if __name__ == "__main__":
     main([bash_is_the_same, git_is_the_same, python_is_the_same, nccl_is_absent_where_it_is_absent,
-          functions_nccl_lacks_are_absent, forks_and_execs, closes_every_descriptor,
+          functions_nccl_lacks_are_absent, copies_of_nccl_stay_apart, forks_and_execs, closes_every_descriptor,
           has_few_descriptors, may_not_make_memfds, keeps_signals_locale_and_errno,
           a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
           other_preloads_keep_their_place])
