@@ -10,16 +10,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/culprit_private.h"
 #include "analysis/position.h"
-#include "analysis/scene.h"
 #include "common/record_layout.h"
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
-/* Uncertainty of times that come from different hosts. */
-#define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
 
 uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
 {
@@ -54,7 +52,7 @@ static void count_ended(struct scene *s)
 /* ---- a rank that is missing and waits nowhere ---- */
 
 /* Of the gates that wait for the rank, the one that has waited longest. */
-static uint32_t oldest_gate(const struct scene *s, uint32_t rank)
+uint32_t culprit_oldest_gate(const struct scene *s, uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t best = g->misses[g->miss_start[rank]];
@@ -146,25 +144,6 @@ static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *g
 	return (p.flags & POS_BEHIND) && (gate->kind == GATE_P2P || p.op->coll_seq == gate->seq);
 }
 
-static const char *host_call_detail(uint32_t op_kind)
-{
-	switch (op_kind) {
-	case CW_OP_COMM_INIT:
-		return "init";
-	case CW_OP_COMM_SPLIT:
-		return "split";
-	case CW_OP_COMM_SHRINK:
-		return "shrink";
-	case CW_OP_COMM_GROW:
-		return "grow";
-	case CW_OP_COMM_FINALIZE:
-	case CW_OP_COMM_DESTROY:
-		return "finalize";
-	default:
-		return "host_call";
-	}
-}
-
 static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -182,7 +161,7 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
 	} else if (f->klass == CW_CLASS_INIT_STUCK) {
-		f->detail = host_call_detail(gate->op_kind);
+		f->detail = culprit_host_detail(gate->op_kind);
 	} else if (is_behind(s, rank, gate)) {
 		f->klass = CW_CLASS_DEVICE_STALLED;
 		f->detail = "";
@@ -201,7 +180,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
 	const struct gate *gate;
 
-	f->gate = oldest_gate(s, rank);
+	f->gate = culprit_oldest_gate(s, rank);
 	gate = &s->g.gates[f->gate];
 	*f = (struct finding){ .node = rank,
 			       .rank = rank,
@@ -233,165 +212,6 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		classify_alive(s, rank, f);
 		return true;
 	}
-}
-
-/* ---- a gate that stays shut although nobody visible is missing ---- */
-
-/* The one stopped rank among those inside: its proxy thread moves no data. */
-static uint32_t stopped_member(const struct scene *s, const struct gate *gate)
-{
-	for (uint32_t i = 0; i < gate->n_waiters; i++)
-		if (s->snap->ranks[gate->waiters[i]].liveness == CW_LIVE_STOPPED)
-			return gate->waiters[i];
-	return CW_SNAP_NONE;
-}
-
-static void classify_full_collective(const struct scene *s, const struct gate *gate,
-				     struct finding *f)
-{
-	uint32_t only = gate->n_waiters == 1 ? gate->waiters[0] : CW_SNAP_NONE;
-
-	if (gate->n_soft) {
-		/* Who says that all of them got there? Nobody: the class needs progress words. */
-		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "progress_unknown";
-	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
-		/* It waits for nobody in there, and others wait for it elsewhere. */
-		f->klass = CW_CLASS_NEVER_ENTERED;
-		f->detail = "inside_other_call";
-		f->rank = only;
-		f->gate = oldest_gate(s, only);
-		f->comm = s->g.gates[f->gate].comm;
-		f->seq = s->g.gates[f->gate].seq;
-		f->since_ns = s->g.gates[f->gate].since_ns;
-	} else {
-		f->klass = CW_CLASS_IN_COLLECTIVE;
-		f->rank = stopped_member(s, gate);
-		if (f->rank != CW_SNAP_NONE)
-			f->detail = "stopped";
-	}
-}
-
-/* Both halves are there and are not of one size: that stays so however long they wait. */
-static bool sizes_differ(const struct scene *s, const struct gate *gate, uint32_t *ret_partner)
-{
-	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
-	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest), peer;
-	const struct cw_op *other;
-
-	if (me == CW_SNAP_NONE || !gate->op)
-		return false;
-	other = waitgraph_counterpart(c, me, gate->op, &peer);
-	if (!other || other->bytes == gate->op->bytes)
-		return false;
-	*ret_partner = c->members[peer].rank;
-	return true;
-}
-
-static void classify_gate(const struct scene *s, uint32_t g, struct finding *f)
-{
-	const struct gate *gate = &s->g.gates[g];
-	bool collective = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT;
-
-	*f = (struct finding){ .node = waitgraph_gate_node(&s->g, g),
-			       .rank = CW_SNAP_NONE,
-			       .partner = CW_SNAP_NONE,
-			       .gate = g,
-			       .comm = gate->comm,
-			       .seq = collective ? gate->seq : 0,
-			       .since_ns = gate->since_ns,
-			       .detail = "" };
-	if (gate->kind == GATE_HOST || gate->kind == GATE_INIT) {
-		f->klass =
-			gate->op_kind == CW_OP_GROUP_END ? CW_CLASS_UNKNOWN : CW_CLASS_INIT_STUCK;
-		f->detail = host_call_detail(gate->op_kind);
-	} else if (gate->n_unseen) {
-		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "not_visible";
-	} else if (gate->kind == GATE_P2P && sizes_differ(s, gate, &f->partner)) {
-		f->klass = CW_CLASS_P2P_UNMATCHED;
-		f->detail = "size";
-		f->is_proof = true;
-		f->rank = gate->oldest;
-	} else {
-		classify_full_collective(s, gate, f);
-	}
-}
-
-/* ---- cycles ---- */
-
-/*
- * Snapshots are not taken everywhere at once. A cycle is real if there was an instant at which all
- * its ranks were waiting: each since it last moved, each still when it was looked at.
- */
-static bool waited_at_once(const struct scene *s, uint32_t component)
-{
-	const struct cw_snapshot *snap = s->snap;
-	int64_t latest_start = INT64_MIN, earliest_look = INT64_MAX;
-
-	for (uint32_t i = 0; i < s->g.n_gates; i++) {
-		const struct gate *gate = &s->g.gates[i];
-
-		if (s->g.component[waitgraph_gate_node(&s->g, i)] != component)
-			continue;
-		if (gate->n_soft)
-			return false;
-		for (uint32_t m = 0; m < snap->comms[gate->comm].nranks; m++) {
-			const struct cw_snap_member *member = &snap->comms[gate->comm].members[m];
-			int64_t look;
-
-			if (member->rank >= snap->n_ranks ||
-			    s->g.component[member->rank] != component)
-				continue;
-			look = snap->ranks[member->rank].sampled_ns;
-			if (look && look < earliest_look)
-				earliest_look = look;
-			if (member->progress_ns > latest_start)
-				latest_start = member->progress_ns;
-			if (member->pending && member->pending->enter_ns > latest_start)
-				latest_start = member->pending->enter_ns;
-		}
-	}
-	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
-}
-
-static bool is_older(const struct gate *a, const struct gate *b)
-{
-	return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
-}
-
-/* Per component, its oldest gate; CW_SNAP_NONE where it has none. */
-static uint32_t *oldest_in_components(struct scene *s)
-{
-	const struct waitgraph *g = &s->g;
-	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, g->n_components);
-
-	if (!oldest)
-		return NULL;
-	memset(oldest, 0xff, g->n_components * sizeof(*oldest));
-	for (uint32_t i = 0; i < g->n_gates; i++) {
-		uint32_t *o = &oldest[g->component[waitgraph_gate_node(g, i)]];
-
-		if (*o == CW_SNAP_NONE || is_older(&g->gates[i], &g->gates[*o]))
-			*o = i;
-	}
-	return oldest;
-}
-
-static void classify_cycle(const struct scene *s, uint32_t oldest, struct finding *f)
-{
-	const struct gate *gate = &s->g.gates[oldest];
-
-	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
-			       .detail = "order",
-			       .node = waitgraph_gate_node(&s->g, oldest),
-			       .rank = CW_SNAP_NONE,
-			       .partner = CW_SNAP_NONE,
-			       .gate = oldest,
-			       .comm = gate->comm,
-			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
-			       .since_ns = gate->since_ns };
-	f->is_proof = waited_at_once(s, s->g.component[f->node]);
 }
 
 /* ---- comms whose members made different calls ---- */
@@ -474,7 +294,7 @@ int culprit_find_all(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
 	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
-	uint32_t *oldest = oldest_gates(s), *cycles = oldest_in_components(s);
+	uint32_t *oldest = oldest_gates(s), *cycles = culprit_oldest_in_cycles(s);
 	struct finding f;
 
 	s->findings = arena_new_array(&s->arena, struct finding, most);
@@ -488,7 +308,7 @@ int culprit_find_all(struct scene *s)
 		}
 	for (uint32_t k = 0; k < g->n_components; k++)
 		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE) {
-			classify_cycle(s, cycles[k], &f);
+			culprit_classify_cycle(s, cycles[k], &f);
 			keep(s, &f);
 		}
 	for (uint32_t r = 0; r < g->n_ranks; r++)
@@ -496,7 +316,7 @@ int culprit_find_all(struct scene *s)
 			keep(s, &f);
 	for (uint32_t i = 0; i < g->n_gates; i++)
 		if (g->gates[i].n_waiters && !g->gates[i].n_missing_all) {
-			classify_gate(s, i, &f);
+			culprit_classify_gate(s, i, &f);
 			keep(s, &f);
 		}
 	return 0;

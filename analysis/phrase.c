@@ -2,8 +2,10 @@
 #include "analysis/phrase.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/rankset.h"
 
@@ -97,4 +99,14 @@ const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct
 		return phrase_time(snap->now_ns - then_ns, p);
 	(void)snprintf(p->text, sizeof(p->text), "an unknown time");
 	return p->text;
+}
+
+void phrase_say(char *text, size_t len, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text + used, len - used, format, args);
+	va_end(args);
 }

@@ -2,6 +2,7 @@
 /* Names of things in sentences. Each function fills a fixed struct and returns its text. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "analysis/snapshot.h"
@@ -28,3 +29,7 @@ const char *phrase_time(int64_t ns, struct phrase *p);
 
 /* Time since `then_ns`: "12 s", or "an unknown time" for 0. */
 const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct phrase *p);
+
+/* Appends to a NUL-terminated text of at most len bytes; what does not fit is cut off. */
+void phrase_say(char *text, size_t len, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that classify the ends of the waiting, and nobody else. */
+#pragma once
+
+#include "analysis/scene.h"
+
+/* Of the gates that wait for the rank, the one that has waited longest; it must be missing. */
+uint32_t culprit_oldest_gate(const struct scene *s, uint32_t rank);
+
+/* What a host-blocking call is called in verdicts: "init", "split", … */
+const char *culprit_host_detail(uint32_t op_kind);
+
+/* A gate at which nobody visible is missing. */
+void culprit_classify_gate(const struct scene *s, uint32_t gate, struct finding *f);
+
+/* Per component of the graph its oldest gate, CW_SNAP_NONE where it has none. NULL = no memory. */
+uint32_t *culprit_oldest_in_cycles(struct scene *s);
+
+/* The cycle whose oldest gate is given. */
+void culprit_classify_cycle(const struct scene *s, uint32_t oldest, struct finding *f);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verdict is not, and by what evidence. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "analysis/explain_private.h"
+#include "analysis/phrase.h"
+#include "analysis/position.h"
+
+static int rule_out(struct incident *inc, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int rule_out(struct incident *inc, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	inc->v->ruled_out[inc->v->n_ruled_out] = arena_strdup(inc->arena, text);
+	if (!inc->v->ruled_out[inc->v->n_ruled_out])
+		return -ENOMEM;
+	inc->v->n_ruled_out++;
+	return 0;
+}
+
+static bool knows_call(const struct cw_snap_member *m, uint64_t seq)
+{
+	if (m->pending && position_is_step(m->pending) && m->pending->coll_seq == seq)
+		return true;
+	if (m->last && position_is_step(m->last) && m->last->coll_seq == seq)
+		return true;
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (position_is_step(&m->window[i]) && m->window[i].coll_seq == seq)
+			return true;
+	return false;
+}
+
+static int rule_out_mismatch(struct incident *inc)
+{
+	const struct cw_snap_comm *c = &inc->s->snap->comms[inc->v->comm];
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, c->nranks);
+	struct phrase who, comm;
+	uint32_t n = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank != CW_SNAP_NONE &&
+		    knows_call(&c->members[m], inc->v->coll_seq))
+			ranks[n++] = c->members[m].rank;
+	if (n < 2 || inc->s->alignments[inc->v->comm].seq)
+		return 0;
+	return rule_out(inc, "no signatures differ at #%" PRIu64 " of %s on %s", inc->v->coll_seq,
+			phrase_comm(inc->s->snap, inc->v->comm, &comm),
+			phrase_ranks(inc->s->snap, ranks, n, &who));
+}
+
+int ruled_out_list(struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	uint32_t dead = 0, cycles = 0, silent = 0;
+	int r = 0;
+
+	inc->v->ruled_out = arena_new_array(inc->arena, char *, 4);
+	if (!inc->v->ruled_out)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		dead += snap->ranks[i].liveness == CW_LIVE_UNKNOWN ||
+			cw_liveness_is_dead(snap->ranks[i].liveness);
+	for (uint32_t i = 0; i < inc->s->g.n_components; i++)
+		cycles += inc->s->g.ranks_in[i] > 1;
+	for (uint32_t i = 0; i < snap->n_nodes; i++)
+		silent += snap->nodes[i].state != CW_NODE_REPORTING;
+	if (inc->v->klass != CW_CLASS_MISMATCH && inc->v->coll_seq)
+		r = rule_out_mismatch(inc);
+	if (r == 0 && !dead)
+		r = rule_out(inc, "all %" PRIu32 " processes that were seen are alive",
+			     snap->n_ranks);
+	if (r == 0 && !cycles)
+		r = rule_out(inc, "nobody waits in a circle");
+	if (r == 0 && !silent && snap->n_nodes)
+		r = rule_out(inc, "all %" PRIu32 " nodes report", snap->n_nodes);
+	return r;
+}
