@@ -27,7 +27,6 @@
 #include "common/clock.h"
 #include "daemon/capture_child.h"
 #include "daemon/procfs.h"
-#include "daemon/stack_modules.h"
 #include "daemon/stack_take.h"
 #include "tests/unit/frozen_fs.h"
 
@@ -543,72 +542,4 @@ Test(stack, is_refused_without_the_right_to_trace)
 	cr_assert_not_null(strstr(text_of(native, "reason"), "right"));
 	json_decref(native);
 	finish_reader();
-}
-
-Test(stack, passes_on_nothing_unexpected_from_the_child)
-{
-	static const char output[] =
-		"garbage\n[1,2]\n"
-		"{\"tid\":1,\"name\":\"a\\u001b[31m\",\"extra\":{\"x\":1},\"frames\":[{\"pc\":5,"
-		"\"symbol\":\"f\",\"offset\":\"x\",\"line\":1.5},7]}\n"
-		"{\"tid\":\"x\",\"frames\":\"none\"}\n"
-		"{\"end\":true,\"status\":\"fine\",\"reason\":3,\"held_ms\":-1}\n{\"tid\":9}\n";
-	json_t *native = cw_stack_read_output(output, sizeof(output) - 1, true);
-	const json_t *threads = json_object_get(native, "threads");
-	const json_t *first = json_array_get(threads, 0);
-	const json_t *frame = json_array_get(json_object_get(first, "frames"), 0);
-
-	cr_assert_str_eq(text_of(native, "status"), "failed");
-	cr_assert_eq(json_array_size(threads), 2);
-	cr_assert_str_eq(text_of(first, "name"), "a?[31m");
-	cr_assert_null(json_object_get(first, "extra"));
-	cr_assert_eq(json_array_size(json_object_get(first, "frames")), 1);
-	cr_assert(json_is_null(json_object_get(frame, "pc")));
-	cr_assert_str_eq(text_of(frame, "symbol"), "f");
-	cr_assert(json_is_null(json_object_get(frame, "offset")));
-	json_decref(native);
-}
-
-Test(stack, keeps_what_a_child_wrote_before_it_was_cut_short)
-{
-	static const char output[] = "{\"tid\":1,\"name\":\"a\",\"frames\":[]}\n{\"tid\":2,\"na";
-	json_t *native = cw_stack_read_output(output, sizeof(output) - 1, false);
-
-	cr_assert_str_eq(text_of(native, "status"), "partial");
-	cr_assert_eq(json_array_size(json_object_get(native, "threads")), 1);
-	json_decref(native);
-	native = cw_stack_read_output("", 0, false);
-	cr_assert_str_eq(text_of(native, "status"), "failed");
-	json_decref(native);
-}
-
-Test(stack, finds_modules_in_a_memory_map)
-{
-	static const char maps[] =
-		"400000-401000 r--p 00000000 fd:01 42                         /bin/a b\n"
-		"401000-403000 r-xp 00001000 fd:01 42                         /bin/a b\n"
-		"403000-404000 rw-p 00000000 00:00 0 \n"
-		"404000-405000 rw-p 00003000 fd:01 42                         /bin/a b\n"
-		"nonsense\n"
-		"7000000-7001000 r-xp 00000000 00:00 0                        [vdso]\n"
-		"8000000-8002000 r-xp 00000000 fd:01 43                       /lib/x.so (deleted)\n"
-		"9000000-9002000 r-xp 00000000 fd:01 43                       /lib/x.so "
-		"(deleted)\n";
-	struct cw_stack_modules mods;
-
-	cr_assert_eq(cw_stack_modules_parse(maps, sizeof(maps) - 1, &mods), 0);
-	cr_assert_eq(mods.n, 4);
-	cr_assert_str_eq(mods.list[0].path, "/bin/a b");
-	cr_assert_eq(mods.list[0].end, 0x405000);
-	cr_assert_eq(mods.list[0].first_end, 0x401000);
-	cr_assert_eq(mods.list[0].exec_start, 0x401000);
-	cr_assert(mods.list[1].is_vdso);
-	cr_assert_eq(mods.list[3].start, 0x9000000);
-	cw_stack_modules_want(&mods, 0x400800); /* data */
-	cr_assert_not(mods.list[0].is_wanted);
-	cw_stack_modules_want(&mods, 0x402000);
-	cr_assert(mods.list[0].is_wanted);
-	cw_stack_modules_want(&mods, 0x8500000); /* nothing there */
-	cr_assert_not(mods.list[2].is_wanted || mods.list[3].is_wanted);
-	cw_stack_modules_fini(&mods);
 }
