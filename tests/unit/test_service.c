@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/service.h"
+
+static char dir[] = "/tmp/cw-service-XXXXXX";
+static struct event_base *base;
+
+/* A configuration in the test's directory, with further lines. */
+static struct cw_config *config_with(const char *more)
+{
+	struct cw_config *c = NULL;
+	struct cw_err err = { "" };
+	char path[128];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/conf", dir);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	cr_assert_gt(fprintf(f,
+			     "node_name = n\nagent_socket = \"%s/agent.sock\"\n"
+			     "control_socket = \"%s/control.sock\"\nstate_dir = \"%s/state\"\n%s",
+			     dir, dir, dir, more),
+		     0);
+	cr_assert_eq(fclose(f), 0);
+	cr_assert_eq(cw_config_load(path, &c, &err), 0, "%s", err.text);
+	return c;
+}
+
+static void setup(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+	base = event_base_new();
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	event_base_free(base);
+	(void)snprintf(command, sizeof(command), "rm -r '%s'", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+static mode_t mode_of(const char *name)
+{
+	char path[128];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return stat(path, &st) < 0 ? 0 : st.st_mode & 0777;
+}
+
+TestSuite(service, .init = setup, .fini = teardown);
+
+Test(service, sockets_appear_with_their_modes_and_go_again)
+{
+	struct cw_service *s = NULL;
+	struct cw_err err = { "" };
+	char status[128];
+
+	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_eq(mode_of("agent.sock"), 0666);
+	cr_assert_eq(mode_of("control.sock"), 0660);
+	cr_assert_eq(mode_of("state"), 0750);
+	(void)event_base_loop(base, EVLOOP_ONCE);
+	cw_service_status(s, status, sizeof(status));
+	cr_assert_str_eq(status, "0 processes here, 0 jobs led, 0 peers alive");
+	cw_service_free(s);
+	cr_assert_eq(mode_of("control.sock"), 0);
+}
+
+Test(service, second_daemon_on_the_same_sockets_refuses_to_start)
+{
+	struct cw_service *s = NULL, *second = NULL;
+	struct cw_config *c = config_with("");
+	struct cw_err err = { "" };
+
+	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_lt(cw_service_new(base, c, &second, &err), 0);
+	cr_assert_not_null(strstr(err.text, dir), "%s", err.text);
+	cr_assert_null(second);
+	cw_config_free(c);
+	/* The first one is still there. */
+	cr_assert_eq(mode_of("control.sock"), 0660);
+	cw_service_free(s);
+}
+
+Test(service, reload_takes_over_what_it_may_and_names_what_it_may_not)
+{
+	struct cw_service *s = NULL;
+	const char *restart = NULL;
+	struct cw_err err = { "" };
+
+	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_service_reload(s,
+				       config_with("no_headway_after = 5s\n"
+						   "webhook_url = \"http://127.0.0.1:9/\"\n"),
+				       &restart, &err),
+		     0, "%s", err.text);
+	cr_assert_null(restart);
+	cr_assert_eq(cw_service_reload(s, config_with("state_max = 2GiB\n"), &restart, &err), 0);
+	cr_assert_str_eq(restart, "state_max");
+	/* Compared with what was taken over, not with the file before: the webhook may go again. */
+	cr_assert_eq(cw_service_reload(s, config_with(""), &restart, &err), 0);
+	cr_assert_null(restart);
+	cw_service_free(s);
+}
+
+Test(service, reload_that_fails_changes_nothing)
+{
+	struct cw_config *bad = config_with("webhook_url = \"http://127.0.0.1:9/\"\n"
+					    "webhook_header_file = \"/nonexistent/headers\"\n");
+	struct cw_service *s = NULL;
+	const char *restart = NULL;
+	struct cw_err err = { "" };
+
+	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_lt(cw_service_reload(s, bad, &restart, &err), 0);
+	cr_assert_neq(err.text[0], '\0');
+	cw_config_free(bad);
+	cr_assert_eq(cw_service_reload(s, config_with(""), &restart, &err), 0);
+	cr_assert_null(restart);
+	cw_service_free(s);
+}
