@@ -30,6 +30,38 @@ struct cw_snap_store {
 	uint32_t n_comm_slots;
 };
 
+/*
+ * Times come from other hosts and from files. Kept to a century and a half around zero, their
+ * differences cannot overflow, whatever is done with them later.
+ */
+#define MAX_TIME_NS (INT64_MAX / 2)
+
+static int64_t sane_ns(int64_t ns)
+{
+	if (ns > MAX_TIME_NS)
+		return MAX_TIME_NS;
+	return ns < -MAX_TIME_NS ? -MAX_TIME_NS : ns;
+}
+
+static void sanitise_ops(struct cw_op *ops, uint32_t n)
+{
+	for (uint32_t i = 0; ops && i < n; i++) {
+		ops[i].enter_ns = sane_ns(ops[i].enter_ns);
+		ops[i].return_ns = sane_ns(ops[i].return_ns);
+	}
+}
+
+static void sanitise_member(struct cw_snap_member *m)
+{
+	sanitise_ops(m->pending, 1);
+	sanitise_ops(m->last, 1);
+	sanitise_ops(m->window, m->n_window);
+	m->window_ns = sane_ns(m->window_ns);
+	m->progress_ns = sane_ns(m->progress_ns);
+	/* An interval, not a point in time. */
+	m->interval_ns = m->interval_ns < 0 ? 0 : sane_ns(m->interval_ns);
+}
+
 struct cw_thresholds cw_thresholds_default(void)
 {
 	return (struct cw_thresholds){
@@ -160,6 +192,10 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
 	if (!copy_text(snap, rank->headway_by, &copy.headway_by) ||
 	    !copy_text(snap, rank->command, &copy.command))
 		return -ENOMEM;
+	copy.ended_ns = sane_ns(copy.ended_ns);
+	copy.sampled_ns = sane_ns(copy.sampled_ns);
+	copy.headway_ns = sane_ns(copy.headway_ns);
+	sanitise_ops(&copy.host_call, 1);
 	ranks[snap->n_ranks] = copy;
 	*ret_index = snap->n_ranks++;
 	return 0;
@@ -281,6 +317,7 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	    (member->pending && !copy.pending) || (member->last && !copy.last) ||
 	    (member->window && !copy.window) || (member->p2p && !copy.p2p))
 		return -ENOMEM;
+	sanitise_member(&copy);
 	/* Sorted by peer, so that the engine finds a counterpart by bisection. */
 	if (copy.n_p2p > 1)
 		qsort(copy.p2p, copy.n_p2p, sizeof(*copy.p2p), compare_peers);
@@ -306,8 +343,9 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	}
 	if (n_ops)
 		memcpy(m->window, ops, n_ops * sizeof(*ops));
+	sanitise_ops(m->window, n_ops);
 	m->n_window = n_ops;
 	m->window_lost = lost;
-	m->window_ns = read_ns;
+	m->window_ns = sane_ns(read_ns);
 	return 0;
 }

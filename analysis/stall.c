@@ -25,6 +25,8 @@
 #define WINDOW_EVERY_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
 #define LOOK_SOONEST_NS (S / 10)
+/* A job that once stood still overnight is not given three nights the next time. */
+#define LONGEST_COUNTED_NS (4 * 3600 * S)
 
 struct entry {
 	uint64_t key; /* 0 = free */
@@ -105,7 +107,9 @@ static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
 	e->is_over = true;
 	e->over_after_ns = now_ns - e->since_ns;
 	if (e->over_after_ns > s->longest_recovered_ns)
-		s->longest_recovered_ns = e->over_after_ns;
+		s->longest_recovered_ns = e->over_after_ns < LONGEST_COUNTED_NS
+						  ? e->over_after_ns
+						  : LONGEST_COUNTED_NS;
 }
 
 static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,

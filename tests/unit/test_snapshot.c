@@ -163,3 +163,16 @@ Test(snapshot, keeps_indices_while_it_grows)
 	for (int32_t i = 0; i < 5000; i++)
 		cr_assert_eq(snap->ranks[i].rank, i);
 }
+
+Test(snapshot, keeps_times_within_bounds)
+{
+	struct cw_op op = { .enter_ns = INT64_MIN, .return_ns = INT64_MAX };
+	struct cw_snap_member m = { .rank = add_rank(0), .last = &op, .interval_ns = -5 };
+	uint32_t c = add_comm(1, 0, 1);
+	const struct cw_snap_member *copy = &snap->comms[c].members[0];
+
+	cr_assert_eq(cw_snapshot_set_member(snap, c, 0, &m), 0);
+	cr_expect_eq(copy->last->enter_ns, -(INT64_MAX / 2));
+	cr_expect_eq(copy->last->return_ns, INT64_MAX / 2);
+	cr_expect_eq(copy->interval_ns, 0);
+}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stall.h"
 #include "common/record_layout.h"
 #include "common/signature.h"
 #include "tests/unit/snap_builder.h"
@@ -332,4 +333,155 @@ Test(verdict_properties, missing_data_never_makes_it_certain_of_something_wrong)
 	}
 	/* Otherwise this would test nothing. */
 	cr_expect_gt(certain, 0);
+}
+
+/* ---- whatever comes in ---- */
+
+static void fill_random(void *p, size_t len)
+{
+	unsigned char *bytes = p;
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (unsigned char)random_below(256);
+}
+
+/* Small numbers, so that things meet; now and then any number at all. */
+static uint64_t some_number(void)
+{
+	uint64_t any;
+
+	if (random_below(16))
+		return random_below(6);
+	fill_random(&any, sizeof(any));
+	return any;
+}
+
+static struct cw_op some_op(void)
+{
+	static const uint8_t kinds[] = { CW_OP_ALL_REDUCE, CW_OP_BROADCAST,  CW_OP_REDUCE,
+					 CW_OP_SEND,       CW_OP_RECV,       CW_OP_COMM_INIT,
+					 CW_OP_COMM_SPLIT, CW_OP_ALL_GATHER, CW_OP_GROUP_END };
+	struct cw_op op = { .kind = kinds[random_below(sizeof(kinds))],
+			    .dtype = (uint8_t)some_number(),
+			    .redop = (uint8_t)some_number(),
+			    .progress = (uint8_t)random_below(5),
+			    .flags = (uint16_t)(random_below(4) ? random_below(4)
+								: random_below(1 << 16)),
+			    .root = (int32_t)some_number() - 1,
+			    .peer = (int32_t)some_number() - 1,
+			    .count = some_number(),
+			    .bytes = some_number(),
+			    .coll_seq = some_number(),
+			    .p2p_seq = some_number(),
+			    .op_index = some_number(),
+			    .group_id = some_number(),
+			    .enter_ns = (int64_t)some_number() };
+
+	if (!random_below(20))
+		op.kind = (uint8_t)random_below(256);
+	return op;
+}
+
+static void set_random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t m)
+{
+	struct cw_op pending = some_op(), last = some_op(), window[6];
+	struct cw_snap_p2p peers[3];
+	struct cw_snap_member member = { .rank = random_below(snap->n_ranks),
+					 .state =
+						 random_below(4) ? CW_COMM_READY : random_below(10),
+					 .known = random_below(3) ? 63 : random_below(64),
+					 .coll_entered = some_number(),
+					 .coll_returned = some_number(),
+					 .coll_reached = some_number(),
+					 .coll_completed = some_number(),
+					 .hash_seq = some_number(),
+					 .hash = some_number(),
+					 .pending = random_below(2) ? &pending : NULL,
+					 .last = random_below(2) ? &last : NULL,
+					 .window = random_below(2) ? window : NULL,
+					 .n_window = random_below(7),
+					 .p2p = peers,
+					 .n_p2p = random_below(4),
+					 .progress_ns = (int64_t)some_number() };
+
+	for (unsigned i = 0; i < 6; i++)
+		window[i] = some_op();
+	for (unsigned i = 0; i < 3; i++)
+		peers[i] = (struct cw_snap_p2p){ .peer = (uint32_t)some_number(),
+						 .sends = some_number(),
+						 .recvs = some_number() };
+	if (random_below(8))
+		cr_assert_eq(cw_snapshot_set_member(snap, comm, m, &member), 0);
+}
+
+static struct cw_snapshot *random_snapshot(void)
+{
+	struct cw_snapshot *snap = cw_snapshot_new();
+	uint32_t index;
+
+	cr_assert(snap);
+	snap->now_ns = 100 * SB_S;
+	cr_assert_eq(cw_snapshot_add_node(snap, NULL, &index), 0);
+	snap->nodes[0].state = random_below(5);
+	for (unsigned i = 0; i < 6; i++) {
+		struct cw_snap_rank rank = { .rank = (int32_t)some_number() - 1,
+					     .node = (uint32_t)some_number(),
+					     .liveness = random_below(8),
+					     .flags = random_below(128),
+					     .host_call = some_op(),
+					     .ended_ns = (int64_t)some_number(),
+					     .headway_ns = (int64_t)some_number() };
+
+		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
+	}
+	for (unsigned c = 0; c < 1 + random_below(4); c++) {
+		struct cw_snap_comm comm = { .id = some_number(), .nranks = random_below(7) };
+
+		cr_assert_eq(cw_snapshot_add_comm(snap, &comm, &index), 0);
+		for (uint32_t m = 0; m < comm.nranks; m++)
+			set_random_member(snap, index, m);
+	}
+	return snap;
+}
+
+/* All indices point at something; nobody is both to blame and to be pitied. */
+static void check_consistency(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	cr_assert_lt(v->klass, CW_CLASS__MAX);
+	cr_assert(v->comm == CW_SNAP_NONE || v->comm < snap->n_comms);
+	cr_assert(v->detail && v->summary[0]);
+	for (uint32_t i = 0; i < v->n_culprits; i++) {
+		cr_assert_lt(v->culprits[i].rank, snap->n_ranks);
+		cr_assert(v->culprits[i].reason[0]);
+		for (uint32_t k = 0; k < v->n_victims; k++)
+			cr_assert_neq(v->victims[k], v->culprits[i].rank);
+	}
+	for (uint32_t i = 0; i < v->n_chain; i++) {
+		cr_assert_lt(v->chain[i].rank, snap->n_ranks);
+		cr_assert_lt(v->chain[i].comm, snap->n_comms);
+	}
+	for (uint32_t i = 0; i < v->n_sides; i++)
+		for (uint32_t k = 0; k < v->sides[i].n_ranks; k++)
+			cr_assert_lt(v->sides[i].ranks[k], snap->n_ranks);
+}
+
+Test(verdict_properties, survives_any_snapshot)
+{
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct cw_stall *tracker = cw_stall_new();
+		struct cw_stall_decision d;
+		struct cw_snapshot *snap;
+		struct cw_verdict v;
+
+		state = (i + 1) << 40;
+		snap = random_snapshot();
+		cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+		check_consistency(snap, &v);
+		cw_stall_step(tracker, snap, &v, &d);
+		snap->now_ns += 400 * SB_S;
+		cw_stall_step(tracker, snap, &v, &d);
+		cw_verdict_fini(&v);
+		(void)cw_snapshot_free(snap);
+		tracker = cw_stall_free(tracker);
+	}
 }
