@@ -52,6 +52,7 @@ struct cw_service {
 	struct event *wake; /* own-node messages wait */
 	int64_t store_retry_ns;
 	unsigned bundles_in_memory;
+	uint64_t digests_lost;
 };
 
 /* ---- incidents go out ---- */
@@ -155,8 +156,13 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 	struct cw_service *s = user;
 	int r = cw_members_publish(s->members, digest);
 
-	if (r < 0)
-		log_debug("job=%s: digest not sent: %s", digest->label, strerror(-r));
+	if (r == 0)
+		return;
+	s->digests_lost++;
+	/* Once a second and job while it lasts: say it ever more rarely. */
+	if ((s->digests_lost & (s->digests_lost - 1)) == 0)
+		log_warn("job=%s: digest not sent: %s (%llu so far)", digest->label, strerror(-r),
+			 (unsigned long long)s->digests_lost);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *user)
