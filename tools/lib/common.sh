@@ -55,7 +55,8 @@ ensure_packages() {
 		die "apt-get could not install them"
 }
 
-# build DIRECTORY MESON-OPTION…: configures when it is new, builds; quiet unless it fails.
+# build DIRECTORY MESON-OPTION…: configures when it is new, builds (only $targets, if set); quiet
+# unless it fails.
 build() {
 	dir=$1
 	shift
@@ -68,9 +69,11 @@ build() {
 			die "meson could not configure the build"
 		}
 	fi
-	ninja -C "$dir" -n 2>/dev/null | grep -q 'no work to do' ||
+	# shellcheck disable=SC2086 # a list of names
+	ninja -C "$dir" -n ${targets:-} 2>/dev/null | grep -q 'no work to do' ||
 		printf 'building %s\n' "${dir#"$root"/}" >&2
-	ninja -C "$dir" >"$log" 2>&1 || {
+	# shellcheck disable=SC2086
+	ninja -C "$dir" ${targets:-} >"$log" 2>&1 || {
 		tail -n 60 "$log" >&2
 		rm -f "$log"
 		die "the build failed"
