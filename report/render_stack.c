@@ -18,6 +18,7 @@
 #define INDENT 6
 #define NAME_COLUMNS 36
 #define MAX_SYMBOL 200
+#define MAX_PATH_COLUMNS 40
 /* Callers named in the one-line summary of a stack. */
 #define MAX_CALLERS 3
 
@@ -61,11 +62,26 @@ static bool is_library_python(const json_t *frame)
 	return strstr(file, "/lib/python3") || starts_with(file, "<frozen ");
 }
 
-static void put_location(const struct cw_text *t, const json_t *frame)
+/* A long path's last two components: enough to know the file by. */
+static const char *short_path(const char *path)
 {
+	const char *from = base_name(path);
+
+	if (strlen(path) <= MAX_PATH_COLUMNS || from - path < 2)
+		return path;
+	for (from--; from > path && from[-1] != '/'; from--)
+		;
+	return from;
+}
+
+static void put_location(const struct cw_text *t, const json_t *frame, bool all)
+{
+	const char *path = cw_json_str(frame, "file", "?");
+	const char *shown = all ? path : short_path(path);
 	json_int_t line = cw_json_int(frame, "line", 0);
 
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(frame, "file", "?"));
+	fputs(shown == path ? "" : "…/", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, shown);
 	if (line > 0)
 		fprintf(t->out, ":%" JSON_INTEGER_FORMAT, line);
 }
@@ -95,13 +111,13 @@ static void put_python_frames(const struct cw_text *t, const json_t *frames, boo
 		fprintf(t->out, "%*s%s ", INDENT - 2, "", own ? ">" : " ");
 		cw_text_put(t, own ? CW_TEXT_BOLD : CW_TEXT_PLAIN, function);
 		pad_after(t, function);
-		put_location(t, frame);
+		put_location(t, frame, all);
 		fputc('\n', t->out);
 		own_seen |= own;
 	}
 }
 
-static void put_native_frame(const struct cw_text *t, const json_t *frame)
+static void put_native_frame(const struct cw_text *t, const json_t *frame, bool all)
 {
 	const char *symbol = cw_json_str(frame, "symbol", "");
 	json_int_t offset = cw_json_int(frame, "offset", 0);
@@ -122,7 +138,7 @@ static void put_native_frame(const struct cw_text *t, const json_t *frame)
 	cw_text_put(t, CW_TEXT_PLAIN, base_name(cw_json_str(frame, "module", "")));
 	if (json_is_string(json_object_get(frame, "file"))) {
 		fputs("  ", t->out);
-		put_location(t, frame);
+		put_location(t, frame, all);
 	}
 	fputc('\n', t->out);
 }
@@ -158,7 +174,7 @@ static void put_native_frames(const struct cw_text *t, const json_t *frames, boo
 				json_array_size(frames) - i);
 			return;
 		}
-		put_native_frame(t, frame);
+		put_native_frame(t, frame, all);
 		shown++;
 	}
 	put_folded(t, interpreter, startup);

@@ -108,6 +108,26 @@ Test(render_text, all_frames_shows_the_interpreter_and_all_threads)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_text, long_paths_are_cut_unless_all_is_asked_for)
+{
+	static const char path[] = "/one/rather/long/path/to/somebodys/home/directory/job/train.py";
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts brief = { 0 }, all = { .all_frames = true };
+	json_t *python = json_object_get(json_array_get(bundle.evidence, 0), "python");
+	json_t *thread = json_array_get(json_object_get(python, "threads"), 0);
+	json_t *frame = json_array_get(json_object_get(thread, "frames"), 1);
+	char *text;
+
+	json_object_set_new(frame, "file", json_string(path));
+	text = render(&bundle, &brief);
+	cr_assert_not_null(strstr(text, " …/job/train.py:88\n"));
+	free(text);
+	text = render(&bundle, &all);
+	cr_assert_not_null(strstr(text, path));
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, colour_only_when_asked_for)
 {
 	struct cw_bundle bundle = sample();
