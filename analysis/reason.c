@@ -36,13 +36,14 @@ static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, 
 static void add_headway(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	const char *by = r->headway_by ? r->headway_by : "";
 	struct phrase time;
 
 	if (!r->headway_ns)
 		return;
 	phrase_say(buf, len, "; last sign of work %s ago%s%.24s%s",
-		   phrase_since(inc->s->snap, r->headway_ns, &time), r->headway_by ? " (" : "",
-		   r->headway_by ? r->headway_by : "", r->headway_by ? ")" : "");
+		   phrase_since(inc->s->snap, r->headway_ns, &time), *by ? " (" : "", by,
+		   *by ? ")" : "");
 }
 
 static void say_death(const struct incident *inc, uint32_t rank, char *buf, size_t len)

@@ -163,6 +163,8 @@ static void write_bundle(struct cw_incident *inc)
 	if (!inc->doc)
 		return;
 	bundle.evidence = cw_evidence_array(&inc->evidence);
+	(void)cw_incident_doc_add_positions(inc->doc,
+					    bundle.evidence); /* without them, less is said */
 	r = inc->config.io->put(inc->config.io_user, &bundle);
 	if (r < 0)
 		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,

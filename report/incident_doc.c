@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/incident_doc.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/rankset.h"
+#include "report/frames.h"
 #include "report/json_util.h"
 
 /* The number people know; -1 when there is none or the index points nowhere. */
@@ -271,6 +274,41 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
 	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));
 	return cw_json_finish(doc, bad);
+}
+
+const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (evidence, i, one)
+		if (cw_json_int(one, "pid", -1) == cw_json_int(culprit, "pid", -2) &&
+		    strcmp(cw_json_str(one, "host", ""), cw_json_str(culprit, "host", "")) == 0)
+			return one;
+	return NULL;
+}
+
+int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
+{
+	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
+	char where[256], summary[1024];
+	size_t i;
+	int bad = 0;
+
+	json_array_foreach (culprits, i, culprit) {
+		const json_t *seen = cw_incident_doc_evidence_of(culprit, evidence);
+
+		if (!seen || json_object_get(culprit, "sits_in") ||
+		    !*cw_evidence_position(seen, where, sizeof(where)))
+			continue;
+		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
+		if (json_array_size(culprits) > 1)
+			continue;
+		snprintf(summary, sizeof(summary), "%s; it sits in %s",
+			 cw_json_str(incident, "summary", ""), where);
+		bad |= json_object_set_new(incident, "summary", cw_json_text(summary));
+	}
+	return bad ? -ENOMEM : 0;
 }
 
 /*

@@ -24,5 +24,15 @@ struct cw_incident_info {
 json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			const struct cw_incident_info *info);
 
+/*
+ * Says in the document where its culprits sit, by what was seen of them (an array of
+ * collwatch.evidence/1): "sits_in" of each culprit and, for a single one, the end of the summary.
+ * What is said already stays. Loop thread or any; does not block. 0 or -ENOMEM.
+ */
+int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
+
+/* The evidence about one culprit, by host and pid; borrowed, NULL = none. */
+const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence);
+
 /* collwatch.healthy/1: what was watched and for how long. */
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns);

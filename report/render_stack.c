@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "report/frames.h"
 #include "report/json_util.h"
 
 /* Enough to leave a framework's innards; --all-frames shows the rest. */
@@ -19,53 +20,11 @@
 #define NAME_COLUMNS 36
 #define MAX_SYMBOL 200
 #define MAX_PATH_COLUMNS 40
-/* Callers named in the one-line summary of a stack. */
-#define MAX_CALLERS 3
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static bool starts_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-static bool is_interpreter_frame(const json_t *frame)
-{
-	const char *module = base_name(cw_json_str(frame, "module", ""));
-
-	return starts_with(module, "python3") || starts_with(module, "libpython");
-}
-
-static bool is_startup_frame(const json_t *frame)
-{
-	static const char *const names[] = {
-		"_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone",
-		"clone3"
-	};
-	const char *symbol = cw_json_str(frame, "symbol", "");
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(symbol, names[i]) == 0 || starts_with(symbol, "__libc_start_"))
-			return true;
-	return false;
-}
-
-static bool is_library_python(const json_t *frame)
-{
-	const char *file = cw_json_str(frame, "file", "");
-
-	return strstr(file, "/lib/python3") || starts_with(file, "<frozen ");
-}
 
 /* A long path's last two components: enough to know the file by. */
 static const char *short_path(const char *path)
 {
-	const char *from = base_name(path);
+	const char *from = frame_base_name(path);
 
 	if (strlen(path) <= MAX_PATH_COLUMNS || from - path < 2)
 		return path;
@@ -101,7 +60,7 @@ static void put_python_frames(const struct cw_text *t, const json_t *frames, boo
 
 	json_array_foreach (frames, i, frame) {
 		const char *function = cw_json_str(frame, "function", "?");
-		bool own = !own_seen && !is_library_python(frame);
+		bool own = !own_seen && !frame_is_library_python(frame);
 
 		if (i >= MAX_PYTHON_FRAMES && !all) {
 			fprintf(t->out, "%*s… %zu outer frames\n", INDENT, "",
@@ -135,7 +94,7 @@ static void put_native_frame(const struct cw_text *t, const json_t *frame, bool 
 	fprintf(t->out, "%*s", INDENT, "");
 	cw_text_put(t, CW_TEXT_PLAIN, name);
 	pad_after(t, name);
-	cw_text_put(t, CW_TEXT_PLAIN, base_name(cw_json_str(frame, "module", "")));
+	cw_text_put(t, CW_TEXT_PLAIN, frame_base_name(cw_json_str(frame, "module", "")));
 	if (json_is_string(json_object_get(frame, "file"))) {
 		fputs("  ", t->out);
 		put_location(t, frame, all);
@@ -159,11 +118,11 @@ static void put_native_frames(const struct cw_text *t, const json_t *frames, boo
 	const json_t *frame;
 
 	json_array_foreach (frames, i, frame) {
-		if (!all && i > 0 && is_startup_frame(frame)) {
+		if (!all && i > 0 && frame_is_startup(frame)) {
 			startup++;
 			continue;
 		}
-		if (!all && i > 0 && is_interpreter_frame(frame)) {
+		if (!all && i > 0 && frame_is_interpreter(frame)) {
 			interpreter++;
 			continue;
 		}
@@ -301,64 +260,4 @@ void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool al
 	put_proc(t, evidence);
 	put_python(t, evidence, all_frames);
 	put_native(t, evidence, all_frames);
-}
-
-/* The current thread's frames, else those of the first thread. */
-static const json_t *main_python_frames(const json_t *evidence)
-{
-	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
-	const json_t *thread;
-	size_t i;
-
-	json_array_foreach (threads, i, thread)
-		if (json_is_true(json_object_get(thread, "current")))
-			return json_object_get(thread, "frames");
-	return json_object_get(json_array_get(threads, 0), "frames");
-}
-
-/* "function ← caller ← caller (file:line)"; false when there are no Python frames. */
-static bool describe_python(const json_t *evidence, char *buf, size_t len)
-{
-	const json_t *frames = main_python_frames(evidence), *own = NULL, *frame;
-	size_t i, used = 0, named = 0;
-
-	json_array_foreach (frames, i, frame) {
-		int n;
-
-		if (is_library_python(frame) || named == MAX_CALLERS || used >= len)
-			continue;
-		if (!own)
-			own = frame;
-		n = snprintf(buf + used, len - used, "%s%s", named++ ? " ← " : "",
-			     cw_json_str(frame, "function", "?"));
-		used += n > 0 ? (size_t)n : 0;
-	}
-	if (own && used < len)
-		snprintf(buf + used, len - used, " (%s:%" JSON_INTEGER_FORMAT ")",
-			 base_name(cw_json_str(own, "file", "?")), cw_json_int(own, "line", 0));
-	return own != NULL;
-}
-
-static const json_t *top_native_frame(const json_t *evidence)
-{
-	const json_t *threads = json_object_get(json_object_get(evidence, "native"), "threads");
-	const json_t *thread;
-	size_t i;
-
-	json_array_foreach (threads, i, thread)
-		if (cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
-			return json_array_get(json_object_get(thread, "frames"), 0);
-	return NULL;
-}
-
-char *cw_render_where(const json_t *evidence, char *buf, size_t len)
-{
-	const json_t *native = top_native_frame(evidence);
-	const char *symbol = cw_json_str(native, "symbol", "");
-
-	buf[0] = '\0';
-	if (!describe_python(evidence, buf, len) && *symbol)
-		snprintf(buf, len, "%.*s (%s)", (int)strcspn(symbol, "@"), symbol,
-			 base_name(cw_json_str(native, "module", "")));
-	return buf;
 }

@@ -4,16 +4,8 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "report/text.h"
 
 /* Everything: Python frames, then native ones, each line indented. Hostile documents are fine. */
 void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames);
-
-/*
- * The one line that says most, "read_sample ← __next__ (train_loop.py:88)": the innermost Python
- * frames that are not of the standard library, else the innermost native one; "" without any.
- * Returns buf.
- */
-char *cw_render_where(const json_t *evidence, char *buf, size_t len);

@@ -11,6 +11,8 @@
 
 #include "common/clock.h"
 #include "common/parse.h"
+#include "report/frames.h"
+#include "report/incident_doc.h"
 #include "report/json_util.h"
 #include "report/render_stack.h"
 #include "report/text.h"
@@ -92,19 +94,6 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	fputc('\n', t->out);
 }
 
-static const json_t *evidence_of(const struct cw_bundle *b, const json_t *culprit)
-{
-	const json_t *evidence;
-	size_t i;
-
-	json_array_foreach (b->evidence, i, evidence)
-		if (cw_json_int(evidence, "pid", -1) == cw_json_int(culprit, "pid", -2) &&
-		    strcmp(cw_json_str(evidence, "host", ""), cw_json_str(culprit, "host", "")) ==
-			    0)
-			return evidence;
-	return NULL;
-}
-
 /* "rank 3 on node-a, pid 812"; the same for culprits and evidence. */
 static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
 {
@@ -128,7 +117,7 @@ static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, boo
 
 	cw_text_title(t, n == 1 ? "Culprit" : n ? "Culprits" : "Culprit: none can be named");
 	json_array_foreach (culprits, i, culprit) {
-		const json_t *evidence = evidence_of(b, culprit);
+		const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
 
 		if (i == MAX_CULPRITS) {
 			fprintf(t->out, "  … and %zu more\n", n - i);
@@ -262,7 +251,7 @@ static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 	json_array_foreach (b->evidence, i, evidence) {
 		if (is_culprit(b->incident, evidence))
 			continue;
-		if (!*cw_render_where(evidence, where, sizeof(where)))
+		if (!*cw_evidence_position(evidence, where, sizeof(where)))
 			continue;
 		if (n++ == MAX_WITNESSES)
 			return;

@@ -68,6 +68,44 @@ Test(incident_doc, says_where_and_who_stands_on_which_side)
 	json_decref(doc);
 }
 
+Test(incident_doc, says_where_the_culprit_sits_once)
+{
+	json_t *doc = incident();
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	json_t *evidence = json_pack(
+		"[{s:s,s:i},{s:s,s:i,s:{s:[{s:b,s:[{s:s,s:s,s:i},{s:s,s:s,s:i}]}]}}]", "host",
+		"node-b", "pid", 803, "host", "node-a", "pid", 803, "python", "threads", "current",
+		1, "frames", "file", "/usr/lib/python3.11/queue.py", "function", "get", "line", 171,
+		"file", "/home/u/train.py", "function", "next_batch", "line", 88);
+
+	cr_assert_not_null(evidence);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_assert_str_eq(text_at(culprit, "sits_in"), "next_batch (train.py:88)");
+	cr_assert_not_null(
+		strstr(text_at(doc, "summary"), "; it sits in next_batch (train.py:88)"));
+	cr_assert_null(strstr(strstr(text_at(doc, "summary"), "sits in") + 1, "sits in"));
+	json_decref(evidence);
+	json_decref(doc);
+}
+
+Test(incident_doc, native_frames_tell_the_caller_of_the_c_library)
+{
+	json_t *doc = incident();
+	json_t *evidence =
+		json_pack("[{s:s,s:i,s:{s:[{s:i,s:[{s:s,s:s},{s:s,s:s,s:s,s:i}]}]}}]", "host",
+			  "node-a", "pid", 803, "native", "threads", "tid", 803, "frames", "symbol",
+			  "read", "module", "/usr/lib/libc.so.6", "symbol", "data_loader_next",
+			  "module", "/opt/train", "file", "train.c", "line", 12);
+
+	cr_assert_not_null(evidence);
+	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_assert_not_null(
+		strstr(text_at(doc, "summary"), "; it sits in data_loader_next (train.c:12)"));
+	json_decref(evidence);
+	json_decref(doc);
+}
+
 Test(incident_doc, states_what_was_not_seen)
 {
 	json_t *doc = incident();

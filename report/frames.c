@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/frames.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "report/json_util.h"
+
+/* Callers named in the one-line summary of a stack. */
+#define MAX_CALLERS 3
+
+const char *frame_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool frame_is_interpreter(const json_t *frame)
+{
+	const char *module = frame_base_name(cw_json_str(frame, "module", ""));
+
+	return starts_with(module, "python3") || starts_with(module, "libpython");
+}
+
+bool frame_is_startup(const json_t *frame)
+{
+	static const char *const names[] = {
+		"_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone",
+		"clone3"
+	};
+	const char *symbol = cw_json_str(frame, "symbol", "");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(symbol, names[i]) == 0 || starts_with(symbol, "__libc_start_"))
+			return true;
+	return false;
+}
+
+bool frame_is_library_python(const json_t *frame)
+{
+	const char *file = cw_json_str(frame, "file", "");
+
+	return strstr(file, "/lib/python3") || starts_with(file, "<frozen ");
+}
+
+/* Where a thread waits when it waits in the C library says less than who called it. */
+static bool is_c_library(const json_t *frame)
+{
+	const char *module = frame_base_name(cw_json_str(frame, "module", ""));
+
+	return starts_with(module, "libc.so") || starts_with(module, "libc-") ||
+	       starts_with(module, "libpthread") || starts_with(module, "ld-linux") ||
+	       starts_with(module, "[vdso]");
+}
+
+static bool is_folded_native(const json_t *frame)
+{
+	return !*cw_json_str(frame, "symbol", "") || is_c_library(frame) ||
+	       frame_is_startup(frame) || frame_is_interpreter(frame);
+}
+
+/* The current thread's frames, else those of the first thread. */
+static const json_t *python_frames(const json_t *evidence)
+{
+	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
+	const json_t *thread;
+	size_t i;
+
+	json_array_foreach (threads, i, thread)
+		if (json_is_true(json_object_get(thread, "current")))
+			return json_object_get(thread, "frames");
+	return json_object_get(json_array_get(threads, 0), "frames");
+}
+
+/* The main thread's. */
+static const json_t *native_frames(const json_t *evidence)
+{
+	const json_t *threads = json_object_get(json_object_get(evidence, "native"), "threads");
+	const json_t *thread;
+	size_t i;
+
+	json_array_foreach (threads, i, thread)
+		if (cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
+			return json_object_get(thread, "frames");
+	return NULL;
+}
+
+/* "callee ← caller ← caller (file:line)"; false when no frame is the program's own. */
+static bool describe(const json_t *frames, const char *name_key, bool (*is_folded)(const json_t *),
+		     char *buf, size_t len)
+{
+	const char *file = "";
+	const json_t *frame;
+	size_t i, used = 0, named = 0;
+	json_int_t line = 0;
+
+	json_array_foreach (frames, i, frame) {
+		const char *name = cw_json_str(frame, name_key, "?");
+		int n;
+
+		if (is_folded(frame) || named == MAX_CALLERS || used >= len)
+			continue;
+		if (!*file && *cw_json_str(frame, "file", "")) {
+			file = cw_json_str(frame, "file", "");
+			line = cw_json_int(frame, "line", 0);
+		}
+		/* A symbol comes with its version, "write@@GLIBC_2.2.5". */
+		n = snprintf(buf + used, len - used, "%s%.*s", named++ ? " ← " : "",
+			     (int)strcspn(name, "@"), name);
+		used += n > 0 ? (size_t)n : 0;
+	}
+	if (*file && used < len)
+		snprintf(buf + used, len - used, " (%s:%" JSON_INTEGER_FORMAT ")",
+			 frame_base_name(file), line);
+	return named > 0;
+}
+
+char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	if (!describe(python_frames(evidence), "function", frame_is_library_python, buf, len))
+		(void)describe(native_frames(evidence), "symbol", is_folded_native, buf, len);
+	return buf;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the frames of a collwatch.evidence/1 document are: the program's own, or those of an
+ * interpreter, a library, the start of a thread. Documents may be hostile; nothing here fails.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The part of a path after its last slash; borrowed. */
+const char *frame_base_name(const char *path);
+
+/* Native frames. */
+bool frame_is_interpreter(const json_t *frame);
+bool frame_is_startup(const json_t *frame);
+
+/* A Python frame of the standard library or of an installed package. */
+bool frame_is_library_python(const json_t *frame);
+
+/*
+ * The one line that says most about where a process is, "read_sample ← __next__
+ * (train_loop.py:88)": the innermost Python frames of the program itself, else the innermost native
+ * ones outside the C library; "" without any. Returns buf.
+ */
+char *cw_evidence_position(const json_t *evidence, char *buf, size_t len);
