@@ -16,6 +16,8 @@
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
+/* Ranks that are held up by one other begin to wait within this time of each other. */
+#define SAME_TIME_NS (INT64_C(1) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
@@ -51,17 +53,31 @@ static void count_ended(struct scene *s)
 
 /* ---- a rank that is missing and waits nowhere ---- */
 
-/* Of the gates that wait for the rank, the one that has waited longest. */
-uint32_t culprit_oldest_gate(const struct scene *s, uint32_t rank)
+/*
+ * The call that shows best what the rank owes: of those that began to wait at about the same time
+ * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
+ * clear: what the verdict is about must not change while the hang lasts.
+ */
+uint32_t culprit_gate_of(const struct scene *s, uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
-	uint32_t best = g->misses[g->miss_start[rank]];
+	uint32_t best = CW_SNAP_NONE;
+	int64_t oldest_ns = 0;
 
 	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
-		const struct gate *a = &g->gates[g->misses[i]], *b = &g->gates[best];
+		int64_t since = g->gates[g->misses[i]].since_ns;
 
-		/* A lower gate may have no waiters of its own left: its upper ones count. */
-		if (a->since_ns && (!b->since_ns || a->since_ns < b->since_ns))
+		if (since && (!oldest_ns || since < oldest_ns))
+			oldest_ns = since;
+	}
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		const struct gate *a = &g->gates[g->misses[i]];
+		const struct gate *b = best == CW_SNAP_NONE ? NULL : &g->gates[best];
+
+		if (oldest_ns && (!a->since_ns || a->since_ns > oldest_ns + SAME_TIME_NS))
+			continue;
+		if (!b || a->n_missing_all < b->n_missing_all ||
+		    (a->n_missing_all == b->n_missing_all && a->since_ns < b->since_ns))
 			best = g->misses[i];
 	}
 	return best;
@@ -180,7 +196,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
 	const struct gate *gate;
 
-	f->gate = culprit_oldest_gate(s, rank);
+	f->gate = culprit_gate_of(s, rank);
 	gate = &s->g.gates[f->gate];
 	*f = (struct finding){ .node = rank,
 			       .rank = rank,

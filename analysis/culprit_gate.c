@@ -51,7 +51,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		f->klass = CW_CLASS_NEVER_ENTERED;
 		f->detail = "inside_other_call";
 		f->rank = only;
-		f->gate = culprit_oldest_gate(s, only);
+		f->gate = culprit_gate_of(s, only);
 		f->comm = s->g.gates[f->gate].comm;
 		f->seq = s->g.gates[f->gate].seq;
 		f->since_ns = s->g.gates[f->gate].since_ns;

@@ -4,8 +4,8 @@
 
 #include "analysis/scene.h"
 
-/* Of the gates that wait for the rank, the one that has waited longest; it must be missing. */
-uint32_t culprit_oldest_gate(const struct scene *s, uint32_t rank);
+/* The gate by which to describe what a missing rank owes. */
+uint32_t culprit_gate_of(const struct scene *s, uint32_t rank);
 
 /* What a host-blocking call is called in verdicts: "init", "split", … */
 const char *culprit_host_detail(uint32_t op_kind);

@@ -224,6 +224,32 @@ Test(verdict, expects_nothing_on_a_destroyed_comm)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
+Test(verdict, describes_a_culprit_by_the_call_it_alone_is_missing_in)
+{
+	/* 0 waits for 2 in the pair; 1 and 3 wait for both in the world, a moment longer. */
+	struct sb_comm *world = sb_comm(b, "world", 0, 4, 1, 41);
+	struct sb_comm *pair = sb_comm(b, "pair", 0, 2, 2, 7);
+
+	sb_waits(world, 1, 12 * SB_S + SB_S / 100);
+	sb_waits(world, 3, 12 * SB_S + SB_S / 100);
+	sb_waits(pair, 0, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "2", "0-1,3");
+	cr_expect_eq(v.comm, 1);
+	cr_expect_eq(v.coll_seq, 8);
+}
+
+Test(verdict, keeps_to_the_oldest_call_when_a_clearer_one_comes_later)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 4, 1, 41);
+	struct sb_comm *pair = sb_comm(b, "pair", 0, 2, 2, 7);
+
+	sb_waits(world, 1, 12 * SB_S);
+	sb_waits(world, 3, 12 * SB_S);
+	sb_waits(pair, 0, 3 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "2", "0-1,3");
+	cr_expect_eq(v.comm, 0);
+}
+
 /* ---- deaths ---- */
 
 Test(verdict, leaves_a_rank_alone_that_died_after_its_part)
