@@ -49,11 +49,14 @@ static void add_headway(const struct incident *inc, uint32_t rank, char *buf, si
 static void say_death(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	const char *signal = sigabbrev_np(r->term_signal);
 	char how[64];
 	struct phrase time;
 
 	if (r->flags & CW_RANKF_OOM_KILLED)
 		(void)snprintf(how, sizeof(how), "killed for lack of memory");
+	else if (r->liveness == CW_LIVE_KILLED && signal)
+		(void)snprintf(how, sizeof(how), "killed by SIG%s", signal);
 	else if (r->liveness == CW_LIVE_KILLED)
 		(void)snprintf(how, sizeof(how), "killed by signal %" PRId32, r->term_signal);
 	else if (r->liveness == CW_LIVE_EXITED)
