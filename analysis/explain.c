@@ -216,7 +216,11 @@ static void explain_alternative(const struct incident *inc, struct cw_alternativ
 {
 	struct phrase who;
 
-	if (alt->n_culprits)
+	if (alt->klass == CW_CLASS_MISMATCH && inc->v->klass == CW_CLASS_NEVER_ENTERED)
+		phrase_say(alt->reason, sizeof(alt->reason),
+			   "%s may have made a call that the others were never to make",
+			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
+	else if (alt->n_culprits)
 		phrase_say(alt->reason, sizeof(alt->reason), "some of the victims also wait for %s",
 			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
 	else

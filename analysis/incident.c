@@ -261,6 +261,37 @@ static bool is_alternative(const struct incident *inc, const struct finding *f)
 	return f->since_ns <= m->since_ns + (slack > SAME_EVENT_NS ? slack : SAME_EVENT_NS);
 }
 
+/*
+ * A few ranks wait for most of the comm. Either most are held up, or the few made a call that
+ * nobody else will ever make: the majority is the scene of the crime, not the criminal.
+ */
+static bool may_be_extra(const struct incident *inc)
+{
+	const struct gate *gate;
+
+	if (inc->main->klass != CW_CLASS_NEVER_ENTERED)
+		return false;
+	gate = &inc->s->g.gates[inc->main->gate];
+	return gate->kind == GATE_COLLECTIVE &&
+	       gate->n_missing_all > inc->s->snap->comms[gate->comm].nranks / 2 &&
+	       inc->v->n_culprits > gate->n_waiters;
+}
+
+static int add_extra(struct incident *inc)
+{
+	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
+	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+
+	alt->klass = CW_CLASS_MISMATCH;
+	alt->culprits =
+		arena_memdup(inc->arena, gate->waiters, gate->n_waiters, sizeof(*gate->waiters));
+	if (!alt->culprits)
+		return -ENOMEM;
+	alt->n_culprits = gate->n_waiters;
+	inc->v->n_alternatives++;
+	return 0;
+}
+
 static int list_alternatives(struct incident *inc)
 {
 	struct cw_verdict *v = inc->v;
@@ -268,7 +299,8 @@ static int list_alternatives(struct incident *inc)
 
 	for (uint32_t i = 0; i < inc->n_related; i++)
 		n += is_alternative(inc, inc->related[i]);
-	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, n);
+	/* One more for add_extra(). */
+	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, (size_t)n + 1);
 	if (!v->alternatives)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < inc->n_related; i++) {
@@ -292,6 +324,8 @@ static int list_alternatives(struct incident *inc)
 		if (f->rank != CW_SNAP_NONE)
 			ranks[alt->n_culprits++] = f->rank;
 	}
+	if (may_be_extra(inc) && add_extra(inc) < 0)
+		return -ENOMEM;
 	for (uint32_t k = 0; k < v->n_alternatives; k++) {
 		struct cw_alternative *alt = &v->alternatives[k];
 

@@ -205,6 +205,22 @@ Test(verdict, names_several_ranks_that_never_entered)
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3,5", "0-2,4,6-7");
 }
 
+Test(verdict, does_not_only_blame_the_majority)
+{
+	/* Rank 3 alone is in a call; are all others late, or is it one call too many? */
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_waits(c, 3, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0-2,4-7", "3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_assert_eq(v.n_alternatives, 1);
+	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_MISMATCH);
+	cr_assert_eq(v.alternatives[0].n_culprits, 1);
+	cr_expect_eq(v.alternatives[0].culprits[0], 3);
+	cr_expect(v.alternatives[0].probability > 0 && v.alternatives[0].probability < 0.5);
+	cr_expect(v.alternatives[0].reason[0] != '\0');
+}
+
 Test(verdict, finds_who_aborted_under_waiting_ranks)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
