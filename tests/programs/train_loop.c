@@ -393,13 +393,17 @@ static void trainer_init(struct trainer *t)
 
 static void connect_all(struct trainer *t)
 {
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	ncclUniqueId id;
 
 	exchange_id(t, &id);
-	CHECK_NCCL(ncclCommInitRank(&t->world_comm, t->world, id, t->rank));
+	config.commName = "world";
+	CHECK_NCCL(ncclCommInitRankConfig(&t->world_comm, t->world, id, t->rank, &config));
+	config.commName = "tp";
 	if (t->tp > 1)
-		CHECK_NCCL(ncclCommSplit(t->world_comm, t->dp_rank, t->rank, &t->tp_comm, NULL));
-	CHECK_NCCL(ncclCommSplit(t->world_comm, t->tp_rank, t->rank, &t->dp_comm, NULL));
+		CHECK_NCCL(ncclCommSplit(t->world_comm, t->dp_rank, t->rank, &t->tp_comm, &config));
+	config.commName = "dp";
+	CHECK_NCCL(ncclCommSplit(t->world_comm, t->tp_rank, t->rank, &t->dp_comm, &config));
 }
 
 static void trainer_fini(struct trainer *t)

@@ -26,6 +26,29 @@ class UniqueId(ctypes.Structure):
     _fields_ = [("internal", ctypes.c_char * 128)]
 
 
+class Config(ctypes.Structure):
+    """ncclConfig_t of nccl.h 2.28; NCCL takes the fields it knows."""
+    UNDEFINED = -2**31
+    _fields_ = [("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint),
+                ("blocking", ctypes.c_int), ("cga_cluster_size", ctypes.c_int),
+                ("min_ctas", ctypes.c_int), ("max_ctas", ctypes.c_int),
+                ("net_name", ctypes.c_char_p), ("split_share", ctypes.c_int),
+                ("traffic_class", ctypes.c_int), ("comm_name", ctypes.c_char_p),
+                ("collnet_enable", ctypes.c_int), ("cta_policy", ctypes.c_int),
+                ("shrink_share", ctypes.c_int), ("nvls_ctas", ctypes.c_int),
+                ("channels_per_net_peer", ctypes.c_int), ("nvlink_centric_sched", ctypes.c_int)]
+
+    def __init__(self, comm_name):
+        super().__init__()
+        for field, kind in self._fields_:
+            if kind is ctypes.c_int:
+                setattr(self, field, self.UNDEFINED)
+        self.size = ctypes.sizeof(self)
+        self.magic = 0xcafebeef
+        self.version = 22800
+        self.comm_name = comm_name.encode()
+
+
 def load(name, signatures):
     lib = ctypes.CDLL(name)
     for function, argtypes in signatures.items():
@@ -110,7 +133,7 @@ class Nccl:
         ptr, size, num = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
         self.lib = load("libnccl.so.2", {
             "ncclGetUniqueId": [ptr],
-            "ncclCommInitRank": [ptr, num, UniqueId, num],
+            "ncclCommInitRankConfig": [ptr, num, UniqueId, num, ptr],
             "ncclCommSplit": [ptr, num, num, ptr, ptr],
             "ncclCommDestroy": [ptr],
             "ncclGroupStart": [],
@@ -136,14 +159,16 @@ class Communicator:
         self.handle = handle
 
     @classmethod
-    def create(cls, nccl, world, uid, rank):
+    def create(cls, nccl, name, world, uid, rank):
         handle = ctypes.c_void_p()
-        nccl.call("ncclCommInitRank", ctypes.byref(handle), world, uid, rank)
+        nccl.call("ncclCommInitRankConfig", ctypes.byref(handle), world, uid, rank,
+                  ctypes.byref(Config(name)))
         return cls(nccl, handle)
 
-    def split(self, color, key):
+    def split(self, name, color, key):
         handle = ctypes.c_void_p()
-        self.nccl.call("ncclCommSplit", self.handle, color, key, ctypes.byref(handle), None)
+        self.nccl.call("ncclCommSplit", self.handle, color, key, ctypes.byref(handle),
+                       ctypes.byref(Config(name)))
         return Communicator(self.nccl, handle)
 
     def all_reduce(self, tensor, count=None):
@@ -232,10 +257,10 @@ class Trainer:
 
         nccl = Nccl()
         self.nccl = nccl
-        self.world_comm = Communicator.create(nccl, world, exchange_id(nccl, args, rank, world),
-                                              rank)
-        self.tp_comm = self.world_comm.split(self.dp_rank, rank) if self.tp > 1 else None
-        self.dp_comm = self.world_comm.split(self.tp_rank, rank)
+        uid = exchange_id(nccl, args, rank, world)
+        self.world_comm = Communicator.create(nccl, "world", world, uid, rank)
+        self.tp_comm = self.world_comm.split("tp", self.dp_rank, rank) if self.tp > 1 else None
+        self.dp_comm = self.world_comm.split("dp", self.tp_rank, rank)
 
     def expect(self, step, name, index, want):
         got = self.tensors[name].host[index]
