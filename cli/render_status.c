@@ -28,6 +28,23 @@ static void put_duration(const struct cw_text *t, const json_t *seconds)
 	      t->out);
 }
 
+/* What this node knows of a job that another one leads. */
+static void put_ranks_here(const struct cw_text *t, const json_t *job)
+{
+	fprintf(t->out, "%" JSON_INTEGER_FORMAT " ranks here", cw_json_int(job, "ranks", 0));
+}
+
+static void put_ranks(const struct cw_text *t, const json_t *job)
+{
+	json_int_t expected = cw_json_int(job, "ranks_expected", 0);
+
+	fprintf(t->out, "%" JSON_INTEGER_FORMAT, cw_json_int(job, "ranks", 0));
+	if (expected)
+		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, expected);
+	fprintf(t->out, " ranks on %zu nodes, %" JSON_INTEGER_FORMAT " communicators",
+		json_array_size(json_object_get(job, "nodes")), cw_json_int(job, "comms", 0));
+}
+
 static void put_job(const struct cw_text *t, const json_t *job)
 {
 	const char *state = cw_json_str(job, "state", "?");
@@ -38,11 +55,12 @@ static void put_job(const struct cw_text *t, const json_t *job)
 	cw_text_put(t, style_of(state), state);
 	fprintf(t->out, "%*s", strlen(state) < 10 ? (int)(10 - strlen(state)) : 1, "");
 	cw_text_put(t, CW_TEXT_BOLD, cw_json_str(job, "job", "?"));
-	fprintf(t->out, "  %" JSON_INTEGER_FORMAT, cw_json_int(job, "ranks", 0));
-	if (cw_json_int(job, "ranks_expected", 0))
-		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, cw_json_int(job, "ranks_expected", 0));
-	fprintf(t->out, " ranks on %zu nodes, %" JSON_INTEGER_FORMAT " communicators, led by ",
-		json_array_size(json_object_get(job, "nodes")), cw_json_int(job, "comms", 0));
+	fputs("  ", t->out);
+	if (strcmp(state, "led_elsewhere") == 0)
+		put_ranks_here(t, job);
+	else
+		put_ranks(t, job);
+	fputs(", led by ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(job, "leader", "?"));
 	fputs(", for ", t->out);
 	put_duration(t, json_object_get(job, "since_s"));

@@ -43,6 +43,16 @@ Test(cli_render_status, shows_each_job_with_its_state)
 	free(text);
 }
 
+Test(cli_render_status, of_a_job_led_elsewhere_it_shows_what_is_known_here)
+{
+	char *text = text_of(cw_render_status,
+			     "{\"jobs\":[{\"job\":\"j\",\"state\":\"led_elsewhere\",\"ranks\":4,"
+			     "\"leader\":\"node-b\",\"since_s\":6.5}]}");
+
+	cr_assert_not_null(strstr(text, "led_elsewhere j  4 ranks here, led by node-b, for 6.5 s"));
+	free(text);
+}
+
 Test(cli_render_status, says_when_there_is_nothing)
 {
 	char *status = text_of(cw_render_status, "{}");
