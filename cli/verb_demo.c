@@ -158,7 +158,8 @@ static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 	if (fd < 0 || !real)
 		return cw_err_set(err, errno, "%s: %s", demo->opts.keep, strerror(errno));
 	if (asprintf(&path, "%s/%s", real, id) < 0 ||
-	    json_object_set_new(bundle->incident, "bundle", cw_json_text(path)) < 0)
+	    json_object_set_new(bundle->incident, "bundle", cw_json_text(path)) < 0 ||
+	    json_object_set_new(demo->incident, "bundle", cw_json_text(path)) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	return cw_bundle_write(fd, id, bundle, err);
 }

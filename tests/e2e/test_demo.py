@@ -75,6 +75,7 @@ def names_the_rank_that_blocks_in_its_data_loader(demo):
         check_incident(result, PATIENCE_WITHIN_S)
         (bundle,) = os.listdir(keep)
         bundle = os.path.join(keep, bundle)
+        expect(result.document["bundle"] == bundle, "it says it is kept elsewhere")
         report = render(bundle)
         culprit = result.document["culprits"][0]
         expect(f"rank {result.draw.culprit} on {culprit['host']}, pid {culprit['pid']}" in report,
