@@ -10,29 +10,19 @@
 #include <libelf.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/paths.h"
 #include "common/cleanup.h"
 
 static int open_program(const char *program)
 {
-	const char *path = getenv("PATH");
+	char path[PATH_MAX];
 
-	if (strchr(program, '/'))
-		return open(program, O_RDONLY | O_CLOEXEC);
-	while (path && *path) {
-		size_t len = strcspn(path, ":");
-		char candidate[PATH_MAX];
-		int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, path, program);
-
-		if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, X_OK) == 0)
-			return open(candidate, O_RDONLY | O_CLOEXEC);
-		path += len;
-		path += *path == ':';
-	}
-	return -1;
+	if (cw_paths_find_program(program, path) < 0)
+		return -1;
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static int find_in_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, char *soname,

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,17 +22,13 @@ struct job_paths {
 	bool is_python;
 };
 
-static bool has_python(void)
-{
-	return system("command -v python3 >/dev/null 2>&1") == 0;
-}
-
 static int find_parts(struct demo *demo, struct job_paths *paths, struct cw_err *err)
 {
+	char python[PATH_MAX];
 	int r;
 
 	paths->is_python = demo->opts.scenario->python;
-	if (paths->is_python && !has_python()) {
+	if (paths->is_python && cw_paths_find_program("python3", python) < 0) {
 		demo_say(demo, "there is no python3 here: the C program runs instead");
 		paths->is_python = false;
 	}

@@ -58,3 +58,23 @@ int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err)
 	return cw_err_set(err, ENOENT, "%s is missing: neither %s/%s nor %s is there", p->what, dir,
 			  p->from_exe[0], p->installed);
 }
+
+int cw_paths_find_program(const char *program, char path[PATH_MAX])
+{
+	const char *list = getenv("PATH");
+
+	if (strchr(program, '/')) {
+		snprintf(path, PATH_MAX, "%s", program);
+		return access(path, X_OK) == 0 ? 0 : -ENOENT;
+	}
+	while (list && *list) {
+		size_t len = strcspn(list, ":");
+		int n = snprintf(path, PATH_MAX, "%.*s/%s", (int)len, list, program);
+
+		if (n > 0 && n < PATH_MAX && access(path, X_OK) == 0)
+			return 0;
+		list += len;
+		list += *list == ':';
+	}
+	return -ENOENT;
+}

@@ -20,3 +20,9 @@ enum cw_part {
 
 /* Fills path; -ENOENT with err naming what is missing and where it was looked for. */
 int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err);
+
+/*
+ * Looks `program` up as execvp() would: as it is when it has a slash, else in PATH. Fills path;
+ * -ENOENT. The program is not run.
+ */
+int cw_paths_find_program(const char *program, char path[PATH_MAX]);

@@ -113,7 +113,7 @@ def table_matches_an_installed_header():
         found = declared(header, os.path.dirname(header))
         # A newer NCCL has functions this table does not know yet; older ones it knows all of.
         compare(found, version <= 22899)
-        print("     %s: %d functions" % (header, len(found)))
+        print("# %s: %d functions" % (header, len(found)))
 
 
 if __name__ == "__main__":
