@@ -88,6 +88,24 @@ int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret)
 	return n < 0 ? (int)n : cw_procfs_parse_stat(text, ret);
 }
 
+bool cw_procfs_parse_is_only(const char *text, uid_t uid)
+{
+	/* The first line holds the name, in which newlines are escaped: no forged "Uid:" line. */
+	const char *line = strstr(text, "\nUid:");
+	unsigned id[4];
+
+	return line && sscanf(line, " Uid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4 &&
+	       id[0] == uid && id[1] == uid && id[2] == uid && id[3] == uid;
+}
+
+bool cw_procfs_is_only(pid_t pid, pid_t tid, uid_t uid)
+{
+	char text[4096];
+
+	return cw_procfs_read_task(pid, tid, "status", text, sizeof(text)) > 0 &&
+	       cw_procfs_parse_is_only(text, uid);
+}
+
 int cw_procfs_parse_syscall(const char *text, struct cw_procfs_syscall *ret)
 {
 	char *end;

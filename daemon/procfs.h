@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,6 +31,14 @@ struct cw_procfs_stat {
 int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret);
 /* 0 or -errno (-ENOENT: gone). tid 0 = the process as a whole. */
 int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
+
+/*
+ * Does the thread run as this user and nothing else: real, effective, saved and file system ids? A
+ * program started from a set-user-ID file does not. False also when it cannot be read.
+ */
+bool cw_procfs_is_only(pid_t pid, pid_t tid, uid_t uid);
+/* The same of the text of a status file. Pure. */
+bool cw_procfs_parse_is_only(const char *text, uid_t uid);
 
 struct cw_procfs_syscall {
 	int64_t number; /* -1 = blocked, but not in a system call */

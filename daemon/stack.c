@@ -65,6 +65,7 @@ static const char *describe_result(unsigned result)
 		[CW_STACK_TRACED] = "is held by a debugger",
 		[CW_STACK_NOT_ALLOWED] = "no right to trace it",
 		[CW_STACK_NOT_STOPPED] = "did not hold still",
+		[CW_STACK_OTHER_USER] = "runs as another user by now",
 		[CW_STACK_FAILED] = "could not be copied",
 	};
 
@@ -164,6 +165,10 @@ static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 				 "no right to trace the process (CAP_SYS_PTRACE, Yama or a "
 				 "security module)",
 				 0);
+	if (s->first_failure == CW_STACK_OTHER_USER)
+		return write_end(w, "refused",
+				 "the process runs as another user than the one that registered it",
+				 0);
 	if (s->first_failure == CW_STACK_TRACED)
 		return write_end(w, "refused", "the process is being traced", 0);
 	if (s->first_failure == CW_STACK_UNINTERRUPTIBLE)
@@ -220,7 +225,7 @@ int cw_stack_child(int out_fd, const struct cw_stack_target *target)
 
 	if (!is_same_process(target))
 		return write_end(&w, "absent", "the process is gone", 0);
-	r = cw_stack_copy_new(target->pid, &copy);
+	r = cw_stack_copy_new(target->pid, target->uid, &copy);
 	if (r == 0)
 		r = cw_stack_take_all(copy);
 	if (r < 0)
@@ -229,5 +234,8 @@ int cw_stack_child(int out_fd, const struct cw_stack_target *target)
 	/* Asked again: a pid that was given to another process meanwhile must not be unwound. */
 	if (s.taken && !is_same_process(target))
 		return write_end(&w, "absent", "the process is gone", s.held_ns);
+	/* Nor one that has become somebody else: its memory map is not its old user's to see. */
+	if (s.taken && !cw_procfs_is_only(target->pid, target->pid, target->uid))
+		return write_end(&w, "refused", "the process has changed its user", s.held_ns);
 	return s.taken ? unwind(&w, target, copy, &s) : write_nothing(&w, target, &s);
 }

@@ -18,7 +18,7 @@
 struct cw_stack_target {
 	pid_t pid;
 	uint64_t start_ticks;
-	uid_t uid; /* the unwinder becomes */
+	uid_t uid; /* whose the process must be, and what the unwinder becomes */
 	gid_t gid;
 };
 

@@ -8,6 +8,8 @@
  *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
  *	D state in between)			is cancelled with the attachment
  *	a signal arrives instead of our stop	it is passed on with PTRACE_DETACH
+ *	it runs as somebody else by now (a	nothing is copied: it is asked while it is held, and
+ *	set-user-ID program was started)	what is held starts no program
  *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; it is never
  *interrupted, and goes back to its group stop
  *
@@ -68,7 +70,7 @@ static int64_t now_ns(void)
 	return ts.tv_sec * CW_NS_PER_S + ts.tv_nsec;
 }
 
-int cw_stack_copy_new(pid_t pid, struct cw_stack_copy **ret)
+int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 {
 	pid_t tids[CW_STACK_MAX_THREADS];
 	struct cw_stack_copy *copy;
@@ -83,6 +85,7 @@ int cw_stack_copy_new(pid_t pid, struct cw_stack_copy **ret)
 	if (copy == MAP_FAILED)
 		return -errno;
 	copy->pid = pid;
+	copy->uid = uid;
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
 	for (int i = 0; i < n; i++)
@@ -212,6 +215,8 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 		t->result = CW_STACK_NOT_STOPPED;
 		return r;
 	}
+	if (r == 0 && !cw_procfs_is_only(copy->pid, t->tid, copy->uid))
+		r = -EPERM;
 	if (r == 0)
 		r = copy_registers(t);
 	if (r == 0)
@@ -220,7 +225,10 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
 	t->held_ns = now_ns() - start_ns;
 	t->error = -r;
-	t->result = r == 0 ? CW_STACK_TAKEN : r == -ESRCH ? CW_STACK_GONE : CW_STACK_FAILED;
+	t->result = r == 0        ? CW_STACK_TAKEN
+		    : r == -ESRCH ? CW_STACK_GONE
+		    : r == -EPERM ? CW_STACK_OTHER_USER
+				  : CW_STACK_FAILED;
 	return 0;
 }
 
@@ -253,6 +261,11 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	t->pc = before.pc;
 	copy_stack(copy, t, buf);
 	/* Another sp or pc now: it ran while we copied, and the copy may be torn. */
+	if (!cw_procfs_is_only(copy->pid, t->tid, copy->uid)) {
+		t->stack_len = 0;
+		t->result = CW_STACK_OTHER_USER;
+		return true;
+	}
 	if (read_syscall(copy, t->tid, &after) != 0 || after.sp != before.sp ||
 	    after.pc != before.pc) {
 		t->result = CW_STACK_NOT_STOPPED;

@@ -30,6 +30,7 @@ enum cw_stack_result {
 	CW_STACK_TRACED,      /* somebody else holds it */
 	CW_STACK_NOT_ALLOWED, /* no right to trace */
 	CW_STACK_NOT_STOPPED, /* it did not stop in time */
+	CW_STACK_OTHER_USER,  /* runs as somebody else than who registered it */
 	CW_STACK_FAILED,
 };
 
@@ -49,6 +50,7 @@ struct cw_stack_thread {
 /* Shared between taker and parent; the taker is trusted code over untrusted bytes. */
 struct cw_stack_copy {
 	pid_t pid;
+	uid_t uid; /* whose the process must be */
 	uint32_t n_threads, n_total;
 	uint32_t next; /* the thread to take next: past the one being taken */
 	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
@@ -59,7 +61,7 @@ struct cw_stack_copy {
  * Maps a copy (shared, anonymous, pages on demand) and lists the threads. 0 or -errno. Released
  * with the process that called it.
  */
-int cw_stack_copy_new(pid_t pid, struct cw_stack_copy **ret);
+int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret);
 
 /*
  * Forks takers until all threads are dealt with, at most a few when they die or give up half way.

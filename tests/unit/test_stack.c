@@ -436,7 +436,7 @@ Test(stack, lets_the_rank_run_on_when_the_taker_is_killed_at_any_moment)
 
 	start_target(spin_kernel, 0);
 	expect_alive();
-	cr_assert_eq(cw_stack_copy_new(target, &copy), 0);
+	cr_assert_eq(cw_stack_copy_new(target, 0, &copy), 0);
 	for (int i = 0; i < 200; i++) {
 		unsigned from = atomic_load(&board->ready),
 			 after_ns = (unsigned)rand_r(&seed) % 200000;
@@ -456,6 +456,44 @@ Test(stack, lets_the_rank_run_on_when_the_taker_is_killed_at_any_moment)
 		expect_alive();
 	}
 	cr_assert_eq(copy->threads[0].result, CW_STACK_TAKEN);
+}
+
+static void expect_refused_for(uid_t uid)
+{
+	struct cw_stack_target t = target_of(target, uid);
+	json_t *native = look_at(&t);
+
+	cr_assert_str_eq(text_of(native, "status"), "refused", "%s", text_of(native, "reason"));
+	cr_assert_eq(json_array_size(json_object_get(native, "threads")), 0);
+	json_decref(native);
+}
+
+/* A rank may start a set-user-ID program: same pid, same start time, but not its user's to see. */
+Test(stack, takes_nothing_from_a_process_that_runs_as_somebody_else)
+{
+	start_target(run_reader, 0);
+	wait_until_in(target, SYS_read, 0);
+	expect_refused_for(NOBODY);
+	finish_reader();
+}
+
+static int run_half_nobody(void)
+{
+	if (setresuid(NOBODY, NOBODY, 0) < 0) /* the saved id is enough to come back */
+		return 1;
+	prctl(PR_SET_DUMPABLE, 1);
+	return run_reader();
+}
+
+Test(stack, takes_nothing_from_a_process_that_can_become_somebody_else)
+{
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	start_target(run_half_nobody, 0);
+	wait_until_in(target, SYS_read, 0);
+	expect_refused_for(NOBODY);
+	expect_refused_for(0);
+	finish_reader();
 }
 
 Test(stack, says_so_when_the_process_is_gone_or_another)
