@@ -181,8 +181,8 @@ static void end_process(struct cw_node *node, struct cw_process *p, const struct
 	sample(node, p); /* the last words */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
-	log_debug("rank process pid=%d of job=%s ended: code %d signal %d", (int)cw_process_pid(p),
-		  p->label, end->exit_code, end->term_signal);
+	log_debug("rank process pid=%d of job=%s ended: code %d signal %d %s",
+		  (int)cw_process_pid(p), p->label, end->exit_code, end->term_signal, p->cause);
 	hurry(node, p);
 }
 
@@ -195,8 +195,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 
 	if (!p->ending_ns)
 		p->ending_ns = now_of(node);
-	if (cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, &end) == CW_LIVENESS_AGAIN &&
-	    ++p->end_attempts <= END_ATTEMPTS) {
+	if (cw_process_ending(p, &end) == CW_LIVENESS_AGAIN && ++p->end_attempts <= END_ATTEMPTS) {
 		/* The pidfd stays readable: from now on, time alone wakes us. */
 		if (p->end_attempts == 1) {
 			event_free(p->end_event);
@@ -219,6 +218,7 @@ static int on_registered(struct cw_process *p, void *user)
 	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
 	if (!p->end_event || event_add(p->end_event, NULL) < 0)
 		return -ENOMEM;
+	cw_process_watch(p, node->config.kernel);
 	sample(node, p);
 	(void)cw_process_look(p, is_rank, node, now_of(node)); /* the first look has no change */
 	return 0;

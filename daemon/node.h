@@ -19,6 +19,7 @@
 #include "common/err.h"
 #include "proto/messages.h"
 
+struct cw_kernel_events;
 struct event_base;
 struct cw_node;
 
@@ -35,6 +36,7 @@ struct cw_node_config {
 	uint32_t sample_ms; /* 250 */
 	uint32_t digest_ms; /* 1000 */
 	uint32_t max_processes, max_processes_per_uid;
+	struct cw_kernel_events *kernel; /* borrowed for the node's life; NULL = none */
 	cw_node_digest_fn on_digest;
 	void *user;
 };

@@ -16,6 +16,7 @@
 #include "analysis/snapshot.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "daemon/kernel_events.h"
 
 static void process_freep(struct cw_process **p)
 {
@@ -94,6 +95,7 @@ struct cw_process *cw_process_free(struct cw_process *p)
 	closep(&p->proc_fd);
 	closep(&p->launcher_pidfd);
 	cw_oom_close(&p->oom);
+	cw_process_watch(p, NULL);
 	(void)cw_record_close(p->record); /* always NULL */
 	cw_headway_fini(&p->headway);
 	cw_sampler_fini(&p->sampler);
@@ -130,6 +132,42 @@ void cw_process_set_command(struct cw_process *p, const char *raw, size_t len)
 		memcpy(p->command + n, "...", sizeof("..."));
 }
 
+void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
+{
+	if (p->kernel)
+		cw_kernel_events_forget(p->kernel, cw_process_pid(p));
+	p->kernel = kernel;
+	if (!kernel)
+		return;
+	cw_kernel_events_watch(kernel, cw_process_pid(p));
+	if (cw_liveness_has_ended(p->pidfd)) /* the pid may be another process's already */
+		cw_process_watch(p, NULL);
+}
+
+int cw_process_ending(struct cw_process *p, struct cw_ending *ret)
+{
+	struct cw_facts_process facts;
+
+	if (cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) < 0 ||
+	    cw_kernel_facts_ending(&facts, ret) != 0)
+		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
+	p->has_kernel_end = true;
+	p->is_oom_killed = facts.is_oom_victim && ret->term_signal == SIGKILL;
+	cw_kernel_facts_say(&facts, false, sysconf(_SC_PAGESIZE), p->cause, sizeof(p->cause));
+	return 0;
+}
+
+static void say_stop(struct cw_process *p)
+{
+	struct cw_facts_process facts;
+
+	p->cause[0] = '\0';
+	if (p->liveness == CW_LIVE_STOPPED &&
+	    cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0)
+		cw_kernel_facts_say(&facts, true, sysconf(_SC_PAGESIZE), p->cause,
+				    sizeof(p->cause));
+}
+
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
 		     int64_t now_ns)
 {
@@ -152,6 +190,8 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	liveness = cw_liveness_of_state(st.state);
 	has_changed = liveness != p->liveness;
 	p->liveness = liveness;
+	if (has_changed)
+		say_stop(p);
 	return has_changed;
 }
 
@@ -169,8 +209,12 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->end = *end;
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
-	p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
-			   cw_oom_has_killed(&p->oom, now_ns);
+	if (!p->has_kernel_end) {
+		p->cause[0] = '\0'; /* of a stop */
+		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
+				   cw_oom_has_killed(&p->oom, now_ns);
+	}
+	cw_process_watch(p, NULL);
 	cw_oom_close(&p->oom);
 	p->headway.is_d_state = p->headway.is_child_busy = false;
 	if (p->end_event)

@@ -22,11 +22,13 @@
 #include "common/unixsock.h"
 #include "daemon/headway.h"
 #include "daemon/job_label.h"
+#include "daemon/kernel_facts.h"
 #include "daemon/liveness.h"
 #include "daemon/oom.h"
 #include "daemon/sampler.h"
 
 struct cw_agent_conn;
+struct cw_kernel_events;
 struct cw_node;
 struct event;
 
@@ -71,6 +73,9 @@ struct cw_process {
 	struct cw_ending end;
 	bool is_oom_killed;
 	struct cw_oom oom;
+	struct cw_kernel_events *kernel; /* while it lives and is watched; borrowed */
+	bool has_kernel_end;             /* its end is known from there, with cause */
+	char cause[CW_CAUSE_BYTES];      /* of its state, from the kernel; empty = not known */
 	struct cw_headway headway;
 
 	uint64_t digest_round; /* last round whose digest it was in */
@@ -113,6 +118,12 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 
 /* Notes when its launcher has gone; also of dead processes. Cheap. */
 void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns);
+
+/* Has its end and stops noted by the kernel. kernel: NULL = no such thing here; outlives p. */
+void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel);
+
+/* How did it end? As cw_liveness_end(), but asks the kernel's notes first. */
+int cw_process_ending(struct cw_process *p, struct cw_ending *ret);
 
 /* Records the end: closes what only a living process needs. */
 void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t now_ns);

@@ -11,6 +11,7 @@
 #include "daemon/capture.h"
 #include "daemon/control_socket.h"
 #include "daemon/incident.h"
+#include "daemon/kernel_events.h"
 #include "daemon/leader.h"
 #include "daemon/members.h"
 #include "daemon/node.h"
@@ -43,6 +44,8 @@ struct cw_service {
 	struct cw_members *members;
 	struct cw_leader *leader;
 	struct cw_node *node;
+	struct cw_kernel_events *kernel; /* NULL = not to be had: kernel_err */
+	struct cw_err kernel_err;
 	struct cw_capture *capture;
 	struct cw_responder *responder;
 	struct cw_store *store;
@@ -189,6 +192,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.leader = s->leader,
 		.started_ns = s->started_ns,
 		.bundles_in_memory = s->bundles_in_memory,
+		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
 	};
 	cw_node_stats(s->node, &ret->node);
 }
@@ -271,6 +275,13 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 	return c->n_peers ? cw_tcp_new(&tcp, &s->tcp, err) : 0;
 }
 
+static int open_kernel_events(struct cw_service *s, struct cw_err *err)
+{
+	if (cw_kernel_events_new(&s->kernel, &s->kernel_err) < 0)
+		log_notice(CW_STATUS_NO_KERNEL "%s", s->kernel_err.text);
+	return 0; /* the daemon does without */
+}
+
 static int open_node(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_node_config node = {
@@ -284,6 +295,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.digest_ms = 1000,
 		.max_processes = MAX_PROCESSES,
 		.max_processes_per_uid = MAX_PROCESSES_PER_UID,
+		.kernel = s->kernel,
 		.on_digest = on_digest,
 		.user = s,
 	};
@@ -358,7 +370,8 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 		   struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
-		open_store, open_transport, open_node, open_leader, open_control, start_timers,
+		open_store,  open_transport, open_kernel_events, open_node,
+		open_leader, open_control,   start_timers,
 	};
 	struct cw_service *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -396,6 +409,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_capture_free(s->capture);
 	cw_responder_free(s->responder);
 	cw_node_free(s->node);
+	(void)cw_kernel_events_free(s->kernel); /* always NULL */
 	cw_leader_free(s->leader);
 	cw_members_free(s->members);
 	cw_transport_free(s->transport);

@@ -121,7 +121,7 @@ static json_t *peers_doc(const struct cw_transport *t)
 static json_t *notes_doc(const struct cw_status_source *s)
 {
 	json_t *notes = json_array();
-	char text[128];
+	char text[384];
 	unsigned n;
 
 	if (!notes)
@@ -129,6 +129,10 @@ static json_t *notes_doc(const struct cw_status_source *s)
 	(void)cw_transport_peers(s->transport, &n);
 	if (n == 0)
 		(void)json_array_append_new(notes, json_string(CW_STATUS_ALONE));
+	if (s->no_kernel_events) {
+		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
+		(void)json_array_append_new(notes, json_string(text));
+	}
 	if (s->bundles_in_memory) {
 		(void)snprintf(text, sizeof(text),
 			       "%u bundles cannot be written to disk: kept in memory, tried again",

@@ -31,7 +31,8 @@ struct cw_status_source {
 	const struct cw_leader *leader;
 	struct cw_node_stats node; /* filled by the caller */
 	int64_t started_ns;
-	unsigned bundles_in_memory; /* that could not be written yet */
+	unsigned bundles_in_memory;   /* that could not be written yet */
+	const char *no_kernel_events; /* why there is no kernel evidence; NULL = there is */
 };
 
 /* New reference; NULL = out of memory. */
@@ -39,3 +40,5 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 
 /* The sentence for a daemon without peers: at start, in status and in each verdict's coverage. */
 #define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
+/* Before the reason: at start and in status. */
+#define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * How watched processes end, and who had a hand in it.
+ *
+ * The daemon enters the pids it watches into a map. Nothing else on the machine costs more than a
+ * lookup in it: one per signal, one per process that ends. What is seen is kept in the process's
+ * entry, where the daemon finds it when the pidfd says that the process has ended; so nothing flows
+ * through a buffer that could overflow, and the daemon is not woken for what it does not need.
+ *
+ * A signal is noted when it is sent, since only then the sender is known. Whether it was the cause
+ * is decided at the end: the exit status says which signal it was.
+ */
+#include "bpf/kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/process_facts.h"
+
+/* Several helpers are for programs under the GPL only. */
+char program_license[] SEC("license") = "GPL";
+
+/* Inode of the daemon's pid namespace; 0 = it is the initial one. */
+const volatile uint32_t own_pid_ns = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CW_FACTS_MAX_PROCESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, uint32_t);
+	__type(value, struct cw_facts_process);
+} processes SEC(".maps");
+
+/* A kernel's constants, the same on all 64-bit machines it runs on. */
+enum {
+	SIG_HUP = 1,
+	SIG_INT = 2,
+	SIG_QUIT = 3,
+	SIG_KILL = 9,
+	SIG_TERM = 15,
+	SIG_CHLD = 17,
+	SIG_CONT = 18,
+	SIG_STOP = 19,
+	SIG_TTOU = 22,
+	SIG_URG = 23,
+	SIG_WINCH = 28,
+	SI_USER_CODE = 0,
+	SI_QUEUE_CODE = -1,
+	SI_TKILL_CODE = -6,
+	SIGNAL_WAS_QUEUED = 0, /* TRACE_SIGNAL_DELIVERED */
+	IS_GROUP_EXIT = 4,     /* SIGNAL_GROUP_EXIT */
+	IS_EXITING = 4,        /* PF_EXITING */
+	RSS_FILE = 0,
+	RSS_ANON = 1,
+	RSS_SHMEM = 3,
+};
+
+/* Instead of a siginfo: sent with kill's meaning by the current process; sent by the kernel. */
+#define INFO_OF_USER 0
+#define INFO_OF_KERNEL 1
+
+#define MAX_PID_LEVELS 32 /* MAX_PID_NS_LEVEL */
+#define MAX_GROUP_DEPTH 16
+
+static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
+{
+	const char *at = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
+
+	return (int)bpf_probe_read_kernel(ret, sizeof(*ret), at + level * sizeof(*ret));
+}
+
+/* The process's pid as the daemon knows it; 0 = it is not of the daemon's namespace. */
+static uint32_t pid_of(struct task_struct *task)
+{
+	struct upid upid;
+	struct pid *pid;
+
+	if (!own_pid_ns)
+		return (uint32_t)BPF_CORE_READ(task, tgid);
+	pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
+	if (!pid)
+		return 0;
+	for (unsigned int i = 1; i <= MAX_PID_LEVELS; i++) {
+		if (i > BPF_CORE_READ(pid, level) || upid_number(pid, i, &upid) < 0)
+			break;
+		if (BPF_CORE_READ(upid.ns, ns.inum) == own_pid_ns)
+			return (uint32_t)upid.nr;
+	}
+	return 0;
+}
+
+/* Pid 1 of a namespace below the initial one. */
+static bool is_container_init(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
+	unsigned int level;
+	struct upid upid;
+
+	if (!pid)
+		return false;
+	level = BPF_CORE_READ(pid, level);
+	return level > 0 && level <= MAX_PID_LEVELS && upid_number(pid, level, &upid) == 0 &&
+	       upid.nr == 1;
+}
+
+static struct cw_facts_process *find(struct task_struct *task)
+{
+	uint32_t pid = pid_of(task);
+
+	return pid ? bpf_map_lookup_elem(&processes, &pid) : NULL;
+}
+
+/* What user space reads in between is thrown away there. */
+static void begin_change(struct cw_facts_process *p)
+{
+	__sync_fetch_and_add(&p->changes, 1);
+}
+
+static void end_change(struct cw_facts_process *p)
+{
+	__sync_fetch_and_add(&p->changes, 1);
+}
+
+/* ---- signals ---- */
+
+static bool is_handled(struct task_struct *task, int sig)
+{
+	const char *at = (const char *)BPF_CORE_READ(task, sighand);
+	void *handler = NULL;
+
+	at += bpf_core_field_offset(struct sighand_struct, action);
+	at += (uint32_t)(sig - 1) * bpf_core_type_size(struct k_sigaction);
+	(void)bpf_probe_read_kernel(&handler, sizeof(handler), at); /* stays NULL: not handled */
+	return handler != NULL;
+}
+
+/* NULL = of no interest. */
+static struct cw_facts_signal *place_for(struct cw_facts_process *p, struct task_struct *task,
+					 int sig)
+{
+	if (sig < 1 || sig > 64 || sig == SIG_CHLD || sig == SIG_CONT || sig == SIG_URG ||
+	    sig == SIG_WINCH)
+		return NULL;
+	if (!is_handled(task, sig))
+		return sig >= SIG_STOP && sig <= SIG_TTOU ? &p->stop : &p->fatal;
+	if (sig == SIG_TERM || sig == SIG_INT || sig == SIG_HUP || sig == SIG_QUIT)
+		return &p->asked;
+	return NULL;
+}
+
+static void note_sender(struct cw_facts_signal *s, struct task_struct *task)
+{
+	struct task_struct *sender = (struct task_struct *)bpf_get_current_task();
+
+	if (BPF_CORE_READ(sender, tgid) == BPF_CORE_READ(task, tgid))
+		s->flags |= CW_FACTS_BY_SELF;
+	if (BPF_CORE_READ(sender, flags) & IS_EXITING) {
+		s->flags |= CW_FACTS_SENDER_EXITS;
+		if (is_container_init(sender))
+			s->flags |= CW_FACTS_SENDER_IS_INIT;
+	}
+	s->sender_pid = pid_of(sender);
+	s->sender_uid = (uint32_t)bpf_get_current_uid_gid();
+	/* The process's name, not that of one of its threads. */
+	(void)BPF_CORE_READ_STR_INTO(&s->sender_comm, sender, group_leader, comm);
+}
+
+static int64_t rss_pages(struct mm_struct *mm)
+{
+	struct mm_struct___v61 *old = (void *)mm;
+
+	if (!mm)
+		return 0;
+	if (bpf_core_field_exists(old->rss_stat.count))
+		return BPF_CORE_READ(old, rss_stat.count[RSS_FILE].counter) +
+		       BPF_CORE_READ(old, rss_stat.count[RSS_ANON].counter) +
+		       BPF_CORE_READ(old, rss_stat.count[RSS_SHMEM].counter);
+	return BPF_CORE_READ(mm, rss_stat[RSS_FILE].count) +
+	       BPF_CORE_READ(mm, rss_stat[RSS_ANON].count) +
+	       BPF_CORE_READ(mm, rss_stat[RSS_SHMEM].count);
+}
+
+/* Of the groups it is in, the one with the least room left: that one's limit was hit. */
+static void note_group(struct cw_facts_process *p, struct task_struct *task)
+{
+	const char *at = (const char *)BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state *css = NULL;
+	uint64_t least = UINT64_MAX;
+	unsigned int id;
+
+	p->group_usage_pages = p->group_limit_pages = 0;
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return;
+	id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	at += bpf_core_field_offset(struct css_set, subsys) + id * sizeof(css);
+	(void)bpf_probe_read_kernel(&css, sizeof(css), at); /* stays NULL: no group */
+	for (int i = 0; i < MAX_GROUP_DEPTH && css; i++) {
+		struct mem_cgroup *group = (struct mem_cgroup *)css; /* its first member */
+		uint64_t limit = BPF_CORE_READ(group, memory.max);
+		int64_t usage = BPF_CORE_READ(group, memory.usage.counter);
+		uint64_t room;
+
+		css = BPF_CORE_READ(css, parent);
+		if (usage < 0 || limit > INT64_MAX / 4096)
+			continue; /* PAGE_COUNTER_MAX, of every page size */
+		room = (uint64_t)usage < limit ? limit - (uint64_t)usage : 0;
+		if (room >= least)
+			continue;
+		least = room;
+		p->group_usage_pages = (uint64_t)usage;
+		p->group_limit_pages = limit;
+	}
+}
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct *task, int group,
+	     int result)
+{
+	struct cw_facts_process *p;
+	struct cw_facts_signal *s;
+	int code = 0;
+
+	if (result != SIGNAL_WAS_QUEUED)
+		return 0;
+	p = find(task);
+	if (!p || p->ended_ns) /* ended: the number may be somebody else's by now */
+		return 0;
+	s = place_for(p, task, sig);
+	if (!s)
+		return 0;
+	begin_change(p);
+	__builtin_memset(s, 0, sizeof(*s));
+	s->at_ns = bpf_ktime_get_ns();
+	s->sig = sig;
+	if ((uint64_t)info > INFO_OF_KERNEL)
+		code = BPF_CORE_READ(info, si_code);
+	s->code = code;
+	if ((uint64_t)info == INFO_OF_KERNEL) {
+		s->flags = CW_FACTS_BY_KERNEL;
+		if (sig == SIG_KILL) {
+			p->rss_pages = rss_pages(BPF_CORE_READ(task, mm));
+			note_group(p, task);
+		}
+		note_sender(s, task); /* on whose behalf: counts only when that one is exiting */
+	} else if (code == SI_USER_CODE || code == SI_QUEUE_CODE || code == SI_TKILL_CODE) {
+		note_sender(s, task);
+	} else {
+		s->flags = CW_FACTS_BY_KERNEL; /* faults, timers, terminals, … */
+	}
+	end_change(p);
+	return 0;
+}
+
+/* ---- ends ---- */
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct signal_struct *signal = task->signal;
+	struct cw_facts_process *p;
+
+	if (signal->live.counter != 0)
+		return 0; /* a thread; others of the process live */
+	p = find(task);
+	if (!p || p->ended_ns)
+		return 0;
+	begin_change(p);
+	p->status = signal->flags & IS_GROUP_EXIT ? signal->group_exit_code
+						  : task->group_leader->exit_code;
+	p->is_oom_victim = signal->oom_mm != NULL;
+	p->ended_ns = bpf_ktime_get_ns();
+	end_change(p);
+	return 0;
+}

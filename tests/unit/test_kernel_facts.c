@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was noted, and the sentence it makes. */
+#include "daemon/kernel_facts.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/snapshot.h"
+#include "common/clock.h"
+
+#define PAGE 4096
+#define GIB_PAGES (UINT64_C(1) << 18)
+#define S ((uint64_t)CW_NS_PER_S)
+
+struct row {
+	const char *says;
+	struct cw_facts_process facts;
+	bool is_stopped;
+};
+
+#define SENDER .sender_pid = 4242, .sender_uid = 1000, .sender_comm = "python3"
+
+static const struct row rows[] = {
+	{ "", { .fatal = { .sig = SIGKILL, SENDER } } },
+	{ "exited with status 0", { .ended_ns = 1 } },
+	{ "exited with status 1", { .ended_ns = 1, .status = 1 << 8 } },
+	/* a signal it survived, or that came too late, is not the cause */
+	{ "exited with status 1",
+	  { .ended_ns = 1, .status = 1 << 8, .fatal = { .sig = SIGKILL, SENDER } } },
+	{ "killed by SIGTERM",
+	  { .ended_ns = 1, .status = SIGTERM, .fatal = { .sig = SIGKILL, SENDER } } },
+	{ "killed by SIGKILL sent by pid 4242 (python3, uid 1000)",
+	  { .ended_ns = 1, .status = SIGKILL, .fatal = { .sig = SIGKILL, SENDER } } },
+	{ "killed by SIGKILL sent by a process outside the daemon's container (x, uid 0)",
+	  { .ended_ns = 1, .status = SIGKILL, .fatal = { .sig = SIGKILL, .sender_comm = "x" } } },
+	{ "killed by SIGABRT it sent itself",
+	  { .ended_ns = 1,
+	    .status = SIGABRT | 0x80,
+	    .fatal = { .sig = SIGABRT, .flags = CW_FACTS_BY_SELF, SENDER } } },
+	{ "killed by SIGSEGV from the kernel",
+	  { .ended_ns = 1,
+	    .status = SIGSEGV,
+	    .fatal = { .sig = SIGSEGV, .code = 1, .flags = CW_FACTS_BY_KERNEL } } },
+	/* whoever ran when the kernel decided did not send it */
+	{ "killed by SIGKILL from the kernel",
+	  { .ended_ns = 1,
+	    .status = SIGKILL,
+	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_BY_KERNEL, SENDER } } },
+	{ "killed by SIGKILL as its parent or session leader ended: pid 4242 (python3, uid 1000)",
+	  { .ended_ns = 1,
+	    .status = SIGKILL,
+	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_SENDER_EXITS, SENDER } } },
+	{ "killed by SIGKILL as pid 1 of its container ended: pid 4242 (python3, uid 1000)",
+	  { .ended_ns = 1,
+	    .status = SIGKILL,
+	    .fatal = { .sig = SIGKILL,
+		       .flags =
+			       CW_FACTS_BY_KERNEL | CW_FACTS_SENDER_EXITS | CW_FACTS_SENDER_IS_INIT,
+		       SENDER } } },
+	{ "killed by the OOM killer: 7.90 GiB resident, its control group at 8.00 of 8.00 GiB",
+	  { .ended_ns = 1,
+	    .status = SIGKILL,
+	    .is_oom_victim = 1,
+	    .rss_pages = 79 * GIB_PAGES / 10 + 1,
+	    .group_usage_pages = 8 * GIB_PAGES,
+	    .group_limit_pages = 8 * GIB_PAGES,
+	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_BY_KERNEL } } },
+	{ "killed by the OOM killer: 2.00 GiB resident",
+	  { .ended_ns = 1, .status = SIGKILL, .is_oom_victim = 1, .rss_pages = 2 * GIB_PAGES } },
+	/* chosen, but it was quicker */
+	{ "exited with status 0", { .ended_ns = 1, .is_oom_victim = 1 } },
+	{ "exited with status 143 after SIGTERM sent by pid 4242 (python3, uid 1000)",
+	  { .ended_ns = 100 * S,
+	    .status = 143 << 8,
+	    .asked = { .sig = SIGTERM, .at_ns = 90 * S, SENDER } } },
+	{ "exited with status 1",
+	  { .ended_ns = 1000 * S,
+	    .status = 1 << 8,
+	    .asked = { .sig = SIGTERM, .at_ns = 90 * S, SENDER } } },
+	{ "stopped by SIGSTOP sent by pid 4242 (python3, uid 1000)",
+	  { .stop = { .sig = SIGSTOP, SENDER } },
+	  true },
+	{ "", { .stop = { .sig = SIGSTOP, SENDER } }, false },
+	/* a name is what its owner wants it to be */
+	{ "killed by SIGKILL sent by pid 7 (??[31m?abcdefghi, uid 0)",
+	  { .ended_ns = 1,
+	    .status = SIGKILL,
+	    .fatal = { .sig = SIGKILL,
+		       .sender_pid = 7,
+		       .sender_comm = { '\n', '\033', '[', '3', '1', 'm', '\xff', 'a', 'b', 'c',
+					'd', 'e', 'f', 'g', 'h', 'i' } } } },
+};
+
+Test(kernel_facts, sentence_says_what_was_noted_and_no_more)
+{
+	char text[CW_CAUSE_BYTES];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cw_kernel_facts_say(&rows[i].facts, rows[i].is_stopped, PAGE, text, sizeof(text));
+		cr_assert_str_eq(text, rows[i].says);
+	}
+}
+
+Test(kernel_facts, ending_only_after_the_end)
+{
+	struct cw_facts_process facts = { .status = SIGKILL };
+	struct cw_ending end;
+
+	cr_assert_eq(cw_kernel_facts_ending(&facts, &end), CW_LIVENESS_AGAIN);
+	facts.ended_ns = 5;
+	cr_assert_eq(cw_kernel_facts_ending(&facts, &end), 0);
+	cr_assert_eq(end.liveness, CW_LIVE_KILLED);
+	cr_assert_eq(end.term_signal, SIGKILL);
+}
