@@ -155,16 +155,33 @@ static void sum_up_init(const struct incident *inc, const struct words *w)
 			   w->call.text, w->comm.text, w->since.text);
 }
 
+/* "was killed by SIGKILL sent by …", where the kernel said so; else "ended". */
+static const char *how_they_ended(const struct incident *inc, char *buf, size_t len)
+{
+	const struct cw_snap_rank *r;
+
+	if (inc->v->n_culprits != 1)
+		return "ended";
+	r = &inc->s->snap->ranks[inc->v->culprits[0].rank];
+	if (!r->cause)
+		return "ended";
+	(void)snprintf(buf, len, "%s%s", r->liveness == CW_LIVE_KILLED ? "was " : "",
+		       r->cause); /* what does not fit is not needed */
+	return buf;
+}
+
 static void sum_up(const struct incident *inc)
 {
 	struct cw_verdict *v = inc->v;
 	struct words w = { 0 };
+	char how[192];
 
 	find_words(inc, &w);
 	switch (v->klass) {
 	case CW_CLASS_PROCESS_DEAD:
-		phrase_say(v->summary, sizeof(v->summary), "%s ended before %s on %s%s", w.who.text,
-			   w.call.text, w.comm.text, w.waiting);
+		phrase_say(v->summary, sizeof(v->summary), "%s %s before %s on %s%s", w.who.text,
+			   how_they_ended(inc, how, sizeof(how)), w.call.text, w.comm.text,
+			   w.waiting);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
 		phrase_say(v->summary, sizeof(v->summary),

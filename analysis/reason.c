@@ -7,6 +7,9 @@
 #include "analysis/explain_private.h"
 #include "analysis/phrase.h"
 
+/* What the kernel said is shorter; what a peer says it said may not be. */
+#define CAUSE_BYTES 160
+
 static const struct cw_snap_member *member_at(const struct incident *inc, uint32_t rank)
 {
 	uint32_t m;
@@ -50,10 +53,12 @@ static void say_death(const struct incident *inc, uint32_t rank, char *buf, size
 {
 	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
 	const char *signal = sigabbrev_np(r->term_signal);
-	char how[64];
+	char how[CAUSE_BYTES + 2];
 	struct phrase time;
 
-	if (r->flags & CW_RANKF_OOM_KILLED)
+	if (r->cause)
+		(void)snprintf(how, sizeof(how), "%.*s,", CAUSE_BYTES, r->cause);
+	else if (r->flags & CW_RANKF_OOM_KILLED)
 		(void)snprintf(how, sizeof(how), "killed for lack of memory");
 	else if (r->liveness == CW_LIVE_KILLED && signal)
 		(void)snprintf(how, sizeof(how), "killed by SIG%s", signal);
@@ -91,10 +96,11 @@ static void say_other_call(const struct incident *inc, uint32_t rank, char *buf,
 
 static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
-	const char *detail = inc->v->detail;
+	const char *detail = inc->v->detail, *cause = inc->s->snap->ranks[rank].cause;
 
 	if (strcmp(detail, "stopped") == 0)
-		phrase_say(buf, len, "stopped by a signal (state T)");
+		phrase_say(buf, len, "%.*s (state T)", CAUSE_BYTES,
+			   cause ? cause : "stopped by a signal");
 	else if (strcmp(detail, "traced") == 0)
 		phrase_say(buf, len, "held by a debugger");
 	else if (strcmp(detail, "inside_other_call") == 0)

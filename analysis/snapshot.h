@@ -63,6 +63,7 @@ struct cw_snap_rank {
 	uint64_t dropped;       /* of its record: >0 lowers confidence */
 	const char *headway_by; /* what moved last: "cpu", "io", "child", …; owned, may be NULL */
 	const char *command;    /* owned, may be NULL */
+	const char *cause;      /* of its death or stop, from the kernel; owned, may be NULL */
 	/* Host-blocking call in progress outside any known comm; kind CW_OP_NONE = none. */
 	struct cw_op host_call;
 	uint64_t host_call_comm_id;

@@ -18,7 +18,7 @@
  * op has 18 fields), and how much of a frame to fill.
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
-#define RANK_BYTES 1024u
+#define RANK_BYTES 1280u
 #define OP_BYTES 160u
 #define MEMBER_BYTES (512u + 2 * OP_BYTES)
 #define P2P_PEER_BYTES 48u
@@ -322,6 +322,7 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.env_hash = h->env_hash,
 		.dropped = dropped_of(h),
 		.command = p->command,
+		.cause = p->cause,
 		.members = arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
 	if (!out->rank_source || !out->members)

@@ -98,6 +98,7 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 		/* a message has no NULL */
 		.headway_by = *m->headway_by ? m->headway_by : NULL,
 		.command = *m->command ? m->command : NULL,
+		.cause = *m->cause ? m->cause : NULL,
 		.host_call_comm_id = m->host_call_comm_id,
 	};
 	uint32_t index;

@@ -230,6 +230,7 @@ static const struct cw_field rank_fields[] = {
 	LIST(members, CW_MSG_MAX_MEMBERS, &member_map),
 	UINT(host_call_comm_id),
 	STRING(headway_by),
+	STRING(cause),
 };
 MAP(rank, C, collwatch__rank__descriptor);
 #undef C

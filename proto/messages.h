@@ -150,6 +150,7 @@ struct cw_msg_rank {
 	uint64_t host_call_comm_id;
 	struct cw_msg_member *members;
 	uint32_t n_members;
+	const char *cause;
 };
 
 struct cw_msg_digest {

@@ -113,6 +113,7 @@ static struct cw_msg_rank ranks[] = {
 		.env_hash = 0x2233445566778899,
 		.dropped = 3,
 		.command = "python train.py",
+		.cause = "killed by SIGKILL sent by pid 7 (python3, uid 0)",
 		.headway_by = "cpu",
 		.host_call = &op_last,
 		.host_call_comm_id = 0xc0117a7c00000004,

@@ -121,6 +121,7 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		.headway_age_ns = is_idle ? c->now_ns - c->fault_ns : 0,
 		.command = "train",
 		.headway_by = "cpu",
+		.cause = "",
 		.members = member,
 		.n_members = 1,
 	};

@@ -287,6 +287,47 @@ static char burn(void)
 	return 'k';
 }
 
+static void eat_memory(void)
+{
+	for (;;) {
+		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+		need(p != MAP_FAILED);
+	}
+}
+
+/* A real fault: the kernel sends the signal. */
+static void fault(void)
+{
+	volatile char *p = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*p = 1;
+}
+
+static void end_as(char command)
+{
+	/* Criterion's and a sanitizer's handlers are not a program's. */
+	(void)signal(SIGSEGV, SIG_DFL);
+	(void)signal(SIGABRT, SIG_DFL);
+	switch (command) {
+	case 'e':
+		_exit(3);
+	case '0':
+		_exit(0);
+	case '1':
+		_exit(1);
+	case 'a':
+		abort();
+	case 's':
+		fault();
+		break;
+	case 'g':
+		eat_memory();
+		break;
+	}
+}
+
 static char obey(struct fake *fake, char command)
 {
 	switch (command) {
@@ -315,9 +356,8 @@ static char obey(struct fake *fake, char command)
 		return send_nonsense(fake);
 	case 'b':
 		return burn();
-	case 'e':
-		_exit(3);
 	}
+	end_as(command);
 	return '?';
 }
 
@@ -344,7 +384,7 @@ struct agent agent_start(struct node_fixture *f, const struct agent_options *opt
 
 	cr_assert_eq(pipe2(in, O_CLOEXEC), 0);
 	cr_assert_eq(pipe2(out, O_CLOEXEC), 0);
-	a.pid = fork();
+	a.pid = options->fork ? options->fork() : fork();
 	if (a.pid == 0) {
 		close(in[1]);
 		close(out[0]);
@@ -381,7 +421,7 @@ char agent_do(struct node_fixture *f, struct agent *a, char command)
 	struct answer answer = { .agent = a };
 
 	cr_assert_eq(write(a->to, &command, 1), 1);
-	if (command == 'e')
+	if (strchr("e01asg", command))
 		return 'k';
 	fixture_run_until(f, has_answered, &answer, "the agent's answer");
 	return answer.c;
@@ -418,6 +458,7 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 
 		*to = (struct seen_rank){ .rank = *r };
 		snprintf(to->command, sizeof(to->command), "%s", r->command);
+		snprintf(to->cause, sizeof(to->cause), "%s", r->cause);
 		if (r->n_members)
 			to->member = r->members[0];
 		if (r->n_members && r->members[0].pending) {

@@ -34,6 +34,8 @@ struct agent_options {
 	const char *job;
 	uint64_t comm_id;
 	enum agent_flaw flaw;
+	/* Instead of fork(2): 0 in the agent. The process it returns is the one to be reaped. */
+	pid_t (*fork)(void);
 };
 
 /*
@@ -46,7 +48,9 @@ struct agent_options {
  *	f the same 50 times, each with a descriptor attached
  *	m send 200 messages that make no sense: 'X' when the daemon hangs up
  *	b burn 100 ms of CPU
- *	e exit(3), no answer
+ * These end it, without an answer:
+ *	e exit(3)	0 exit(0)	1 exit(1)	a abort	s write to address 0
+ *	g take memory until it is killed for it
  */
 struct agent {
 	pid_t pid;
@@ -57,7 +61,7 @@ struct agent {
 /* What the last digest said about a rank, copied. */
 struct seen_rank {
 	struct cw_msg_rank rank;
-	char command[64];
+	char command[64], cause[160];
 	struct cw_msg_member member; /* the first */
 	struct cw_op pending;
 	bool has_pending;

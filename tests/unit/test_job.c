@@ -69,6 +69,7 @@ static struct cw_msg_rank rank_of(int32_t pid, struct cw_msg_member *members, ui
 				 .headway_age_ns = -1,
 				 .command = "",
 				 .headway_by = "",
+				 .cause = "",
 				 .members = members,
 				 .n_members = n };
 

@@ -109,6 +109,7 @@ static struct cw_snapshot *random_snapshot(void)
 		rank.node = (uint32_t)(any64() % n_nodes);
 		rank.headway_by = any_text();
 		rank.command = any_text();
+		rank.cause = any_text();
 		if (rank.host_call.kind == CW_OP_NONE)
 			rank.host_call = (struct cw_op){ 0 };
 		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
@@ -193,6 +194,7 @@ static void assert_same_rank(const struct cw_snap_rank *a, const struct cw_snap_
 	assert_same_op(&a->host_call, &b->host_call);
 	assert_same_text(a->headway_by, b->headway_by, "headway_by");
 	assert_same_text(a->command, b->command, "command");
+	assert_same_text(a->cause, b->cause, "cause");
 }
 
 static void assert_same(const struct cw_snapshot *a, const struct cw_snapshot *b)

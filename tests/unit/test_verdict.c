@@ -101,6 +101,24 @@ Test(verdict, names_a_dead_process)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
+Test(verdict, says_who_killed_a_process_where_the_kernel_does)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 9;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	b->ranks[5].cause = "killed by SIGKILL sent by pid 4242 (python3, uid 1000)";
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.summary, " was killed by SIGKILL sent by pid 4242 (python3, "
+					     "uid 1000) before all_reduce #42 on comm world; "),
+			   "%s", v.summary);
+	cr_expect_not_null(strstr(v.culprits[0].reason, "killed by SIGKILL sent by pid 4242 "
+							"(python3, uid 1000), 4.0 s ago; "),
+			   "%s", v.culprits[0].reason);
+}
+
 Test(verdict, names_a_process_that_died_inside_the_call)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
