@@ -6,6 +6,7 @@
 #include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,15 +19,23 @@
 #endif
 
 #define FD_FLOOR 1000
+#define FD_ROOM 16 /* more than the agent ever has */
 
 struct cw_record cw_record = { .fd = -1 };
 
+/* Programs count on the lowest numbers: where the limit is low, as high as it goes. */
 int cw_fd_move_up(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
+	struct rlimit limit;
+	int floor = FD_FLOOR, high;
 
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < FD_FLOOR + FD_ROOM)
+		floor = (int)limit.rlim_cur - FD_ROOM;
+	if (floor <= fd)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, floor);
 	if (high < 0)
-		return fd; /* a low limit: stay where we are */
+		return fd;
 	(void)close(fd);
 	return high;
 }

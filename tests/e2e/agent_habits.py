@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What programs do to themselves: with the agent in them, output, exit status and descriptors are
+what they are without it."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from agent_lib import *
+
+PROGRAM = os.environ["CW_PROGRAM"]
+RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
+
+
+def outcome(argv, preload, daemon=None, data=b"", **extra):
+    p = subprocess.run(argv, env=environment(daemon, preload=preload, **extra), input=data,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    return p.returncode, p.stdout.decode(errors="replace")
+
+
+def same(argv, status=0, said=None, ways=((),), daemon=None, **extra):
+    expected = outcome(argv, None, **extra)
+    check(expected[0] == status, "without the agent: %r" % (expected,))
+    check(said is None or said in expected[1], "without the agent: %r" % (expected,))
+    for way in ways:
+        got = outcome([*argv, *way], AGENT, daemon, **extra)
+        check(got == expected, "%r\nwith the agent is not\n%r" % (got, expected))
+
+
+BOTH = ((), ("dlopen",))
+
+
+def mode(name, status=0, said=None):
+    """The mode with a daemon that takes the record and with none."""
+    same([PROGRAM, name], status, said, BOTH)
+    with Daemon() as d:
+        same([PROGRAM, name], status, said, BOTH, daemon=d)
+
+
+def gets_what_the_agent_does_not():
+    for name in ("no-threads", "few-threads", "no-sockets", "no-descriptors", "one-descriptor",
+                 "no-memory", "little-memory"):
+        mode(name)
+
+
+def the_scarcity_was_the_agents():
+    """The modes above are no test of anything unless the agent failed in them as meant."""
+    with tempfile.TemporaryDirectory() as at:
+        for name, line in (("no-threads", "no helper thread"), ("few-threads", "no helper thread"),
+                           ("little-memory", "no helper thread"),
+                           ("no-memory", "no flight record")):
+            log = os.path.join(at, name)
+            os.chmod(at, 0o777)  # one of them is another user by then
+            code, text = outcome([PROGRAM, name], AGENT, COLLWATCH_LOG=log)
+            check(code == 0, text)
+            check(os.path.exists(log) and line in open(log).read(), "%s: no %r" % (name, line))
+
+
+def closes_a_range():
+    mode("close-range", said="first: 3\nsecond: 4")
+
+
+def moves_away_and_drops_privileges():
+    mode("move")
+
+
+def becomes_a_daemon():
+    for preload in (None, AGENT):
+        code, text = outcome([PROGRAM, "daemonise"], preload)
+        # Two processes print: in any order.
+        check(code == 0 and sorted(text.split("\n")) ==
+              ["", "child: exit 0", "daemon at work", "done", "next descriptor 3"], text)
+
+
+def becomes_another_program():
+    mode("exec", said="errno 12345")
+    mode("exec-echo", said="became echo")
+
+
+def dies():
+    for name, signal in (("segv", 11), ("term", 15), ("kill", 9), ("abort", 6)):
+        mode(name, -signal, "about to die")
+
+
+def uses_nccl_at_the_very_end():
+    mode("destructor", said="destroyed in a destructor")
+
+
+def uses_nccl_in_a_signal_handler():
+    mode("handler", said="handled 10")
+    mode("alarm", said="alarmed")
+
+
+def closes_nccl():
+    mode("dlclose")
+
+
+def python_ends_in_every_way():
+    """Also between the request for Python's stacks and their arming."""
+    for loader in ("cdll", "pydll"):
+        for end, status in (("return", 0), ("exit", 4), ("os-exit", 5), ("thread", 0)):
+            same([sys.executable, RANK, loader, end], status)
+
+
+def python_ends_while_stacks_are_armed():
+    argv = [sys.executable, RANK, "pydll", "thread"]
+    with Daemon() as d:
+        for _ in range(8):
+            check(outcome(argv, AGENT, d) == (0, "leaving\n"), "the same end each time")
+
+
+def a_compiler_compiles():
+    cc = shutil.which("gcc") or shutil.which("cc")
+    with tempfile.TemporaryDirectory() as at:
+        source = os.path.join(at, "a.c")
+        with open(source, "w") as f:
+            f.write("#include <stdio.h>\nint main(void) { puts(\"built\"); return 3; }\n")
+        objects = []
+        for preload in (None, AGENT):
+            program = os.path.join(at, "a.out")
+            got = outcome([cc, "-O2", "-o", program, source], preload)
+            check(got == (0, ""), repr(got))
+            objects.append(open(program, "rb").read())
+            check(outcome([program], preload) == (3, "built\n"), "it runs")
+        check(objects[0] == objects[1], "the same program")
+
+
+def a_storm_of_children():
+    same(["sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done; "
+          "seq 200 | xargs -P 8 -n 1 sh -c 'exit 0'; echo $(seq 50 | xargs -n 1 echo)"])
+
+
+if __name__ == "__main__":
+    main([gets_what_the_agent_does_not, the_scarcity_was_the_agents, closes_a_range,
+          moves_away_and_drops_privileges, becomes_a_daemon, becomes_another_program, dies,
+          uses_nccl_at_the_very_end, uses_nccl_in_a_signal_handler, closes_nccl,
+          python_ends_in_every_way, python_ends_while_stacks_are_armed, a_compiler_compiles,
+          a_storm_of_children])
