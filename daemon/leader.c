@@ -155,7 +155,7 @@ static bool has_alerted(const struct cw_leader *l, const char *id)
 static bool leads_better(const struct cw_leader *l, uint64_t route, const char *from)
 {
 	const char *self = cw_transport_self(l->config.transport);
-	const char *leader = cw_members_leader(l->config.members, route);
+	const char *leader = cw_election_leader(l->config.members, route);
 	struct cw_led_route *lr, *tmp;
 
 	if (!leader || strcmp(leader, self) != 0)
@@ -267,7 +267,7 @@ bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message 
 
 static bool is_led_elsewhere(const struct cw_leader *l, uint64_t route)
 {
-	const char *leader = cw_members_leader(l->config.members, route);
+	const char *leader = cw_election_leader(l->config.members, route);
 
 	return leader && strcmp(leader, cw_transport_self(l->config.transport)) != 0;
 }

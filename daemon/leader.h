@@ -13,9 +13,9 @@
 
 #include "analysis/snapshot.h"
 #include "common/clock.h"
+#include "daemon/election.h"
 #include "daemon/incident.h"
 #include "daemon/job.h"
-#include "daemon/members.h"
 #include "daemon/transport.h"
 
 struct cw_leader;
@@ -40,7 +40,7 @@ struct cw_leader;
 struct cw_leader_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
-	struct cw_members *members;
+	struct cw_election *members;
 	const struct cw_incident_io *io;
 	void *io_user;
 	struct cw_thresholds thresholds;

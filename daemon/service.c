@@ -10,10 +10,10 @@
 #include "common/log.h"
 #include "daemon/capture.h"
 #include "daemon/control_socket.h"
+#include "daemon/election.h"
 #include "daemon/incident.h"
 #include "daemon/kernel_events.h"
 #include "daemon/leader.h"
-#include "daemon/members.h"
 #include "daemon/node.h"
 #include "daemon/notify.h"
 #include "daemon/responder.h"
@@ -41,7 +41,7 @@ struct cw_service {
 	int64_t started_ns;
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
-	struct cw_members *members;
+	struct cw_election *members;
 	struct cw_leader *leader;
 	struct cw_node *node;
 	struct cw_kernel_events *kernel; /* NULL = not to be had: kernel_err */
@@ -131,7 +131,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	struct cw_service *s = user;
 
 	if ((*msg)->type == CW_MSG_MEMBERS)
-		cw_members_answer(s->members, from, &(*msg)->members);
+		cw_election_answer(s->members, from, &(*msg)->members);
 	else if (!cw_leader_message(s->leader, from, msg) &&
 		 !cw_responder_message(s->responder, from, *msg))
 		log_debug("%s sent a message of type %u that has no business here", from,
@@ -157,7 +157,7 @@ static void on_wake(evutil_socket_t fd, short what, void *user)
 static void on_digest(const struct cw_msg_digest *digest, void *user)
 {
 	struct cw_service *s = user;
-	int r = cw_members_publish(s->members, digest);
+	int r = cw_election_publish(s->members, digest);
 
 	if (r == 0)
 		return;
@@ -332,7 +332,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.node_name = s->config->node_name,
 	};
 
-	s->members = cw_members_new(&cw_clock_system, s->transport);
+	s->members = cw_election_new(&cw_clock_system, s->transport);
 	leader.members = s->members;
 	s->leader = s->members ? cw_leader_new(&leader) : NULL;
 	s->responder = cw_responder_new(&responder);
@@ -411,7 +411,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_node_free(s->node);
 	(void)cw_kernel_events_free(s->kernel); /* always NULL */
 	cw_leader_free(s->leader);
-	cw_members_free(s->members);
+	cw_election_free(s->members);
 	cw_transport_free(s->transport);
 	cw_webhook_free(s->webhook);
 	cw_store_close(s->store);

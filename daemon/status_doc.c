@@ -76,7 +76,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 			: NULL);
 }
 
-static void on_route(const struct cw_members_route *route, void *user)
+static void on_route(const struct cw_election_route *route, void *user)
 {
 	struct collector *c = user;
 	char summary[128];
@@ -149,7 +149,7 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 
 	c.now_ns = cw_clock_now_ns(s->clock);
 	cw_leader_jobs(s->leader, on_job, &c);
-	cw_members_each(s->members, on_route, &c);
+	cw_election_each(s->members, on_route, &c);
 	if (!c.jobs || !peers || !notes) {
 		json_decref(c.jobs);
 		json_decref(peers);

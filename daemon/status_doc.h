@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 #include "common/clock.h"
+#include "daemon/election.h"
 #include "daemon/leader.h"
-#include "daemon/members.h"
 #include "daemon/node.h"
 #include "daemon/transport.h"
 
@@ -27,7 +27,7 @@ static inline bool cw_caller_may_see(const struct cw_caller *c, uint32_t uid)
 struct cw_status_source {
 	const struct cw_clock *clock;
 	const struct cw_transport *transport;
-	const struct cw_members *members;
+	const struct cw_election *members;
 	const struct cw_leader *leader;
 	struct cw_node_stats node; /* filled by the caller */
 	int64_t started_ns;

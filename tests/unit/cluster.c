@@ -151,7 +151,7 @@ static void publish(struct cluster_node *n)
 	if (d.n_ranks == 0)
 		return;
 	d.number = ++n->digests;
-	(void)cw_members_publish(n->members, &d);
+	(void)cw_election_publish(n->members, &d);
 }
 
 static void train(struct cluster *c)
@@ -219,7 +219,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	struct cluster_node *n = user;
 
 	if ((*msg)->type == CW_MSG_MEMBERS)
-		cw_members_answer(n->members, from, &(*msg)->members);
+		cw_election_answer(n->members, from, &(*msg)->members);
 	else if ((*msg)->type == CW_MSG_WINDOW_REQUEST)
 		answer_windows(n, from, &(*msg)->window_request);
 	else if ((*msg)->type == CW_MSG_EVIDENCE_REQUEST)
@@ -407,7 +407,7 @@ static void start_node(struct cluster *c, unsigned index)
 	cw_transport_set_backend(n->transport, &ops, n);
 	for (unsigned i = 0; i < config.n_peers; i++)
 		cw_transport_peer_up(n->transport, i, 1);
-	n->members = cw_members_new(&c->clock, n->transport);
+	n->members = cw_election_new(&c->clock, n->transport);
 	cr_assert_not_null(n->members);
 	start_leader(n);
 }
@@ -435,7 +435,7 @@ void cluster_fini(struct cluster *c)
 		n->is_frozen = false;
 		deliver(n);
 		cw_leader_free(n->leader);
-		cw_members_free(n->members);
+		cw_election_free(n->members);
 		cw_transport_free(n->transport);
 		json_decref(n->last_put);
 	}

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "daemon/leader.h"
-#include "daemon/members.h"
+#include "daemon/election.h"
 #include "daemon/transport.h"
 
 #define CLUSTER_MAX_NODES 4u
@@ -44,7 +44,7 @@ struct cluster_node {
 	char name[16];
 	bool is_dead, is_frozen;
 	struct cw_transport *transport;
-	struct cw_members *members;
+	struct cw_election *members;
 	struct cw_leader *leader;
 	struct cluster_frame *inbox;
 	uint64_t epoch, digests;

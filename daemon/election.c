@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/members.h"
+#include "daemon/election.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,13 +20,13 @@ struct entry {
 	uint32_t uid, ranks_here, nodes;
 };
 
-struct cw_members {
+struct cw_election {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	struct entry *entries;
 };
 
-uint64_t cw_members_weight(uint64_t route, const char *node)
+uint64_t cw_election_weight(uint64_t route, const char *node)
 {
 	uint64_t h = cw_hash_mix64(route);
 
@@ -35,9 +35,9 @@ uint64_t cw_members_weight(uint64_t route, const char *node)
 	return h;
 }
 
-struct cw_members *cw_members_new(const struct cw_clock *clock, struct cw_transport *transport)
+struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_transport *transport)
 {
-	struct cw_members *m = calloc(1, sizeof(*m));
+	struct cw_election *m = calloc(1, sizeof(*m));
 
 	if (m) {
 		m->clock = clock;
@@ -46,7 +46,7 @@ struct cw_members *cw_members_new(const struct cw_clock *clock, struct cw_transp
 	return m;
 }
 
-static void drop(struct cw_members *m, struct entry *e)
+static void drop(struct cw_election *m, struct entry *e)
 {
 	HASH_DEL(m->entries, e);
 	free(e->label);
@@ -55,7 +55,7 @@ static void drop(struct cw_members *m, struct entry *e)
 	free(e);
 }
 
-struct cw_members *cw_members_free(struct cw_members *m)
+struct cw_election *cw_election_free(struct cw_election *m)
 {
 	struct entry *e, *tmp;
 
@@ -67,7 +67,7 @@ struct cw_members *cw_members_free(struct cw_members *m)
 	return NULL;
 }
 
-static struct entry *find(const struct cw_members *m, uint64_t route)
+static struct entry *find(const struct cw_election *m, uint64_t route)
 {
 	struct entry *e;
 
@@ -75,23 +75,23 @@ static struct entry *find(const struct cw_members *m, uint64_t route)
 	return e;
 }
 
-static void forget_old(struct cw_members *m, int64_t now)
+static void forget_old(struct cw_election *m, int64_t now)
 {
 	struct entry *e, *tmp;
 
 	HASH_ITER (hh, m->entries, e, tmp)
-		if (now - e->published_ns > CW_MEMBERS_FORGET_NS)
+		if (now - e->published_ns > CW_ELECTION_FORGET_NS)
 			drop(m, e);
 }
 
-static struct entry *find_or_add(struct cw_members *m, const struct cw_msg_digest *d, int64_t now)
+static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
 {
 	struct entry *e = find(m, d->route);
 
 	if (e)
 		return e;
 	forget_old(m, now);
-	if (HASH_COUNT(m->entries) >= CW_MEMBERS_MAX_ROUTES)
+	if (HASH_COUNT(m->entries) >= CW_ELECTION_MAX_ROUTES)
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -111,10 +111,10 @@ static struct entry *find_or_add(struct cw_members *m, const struct cw_msg_diges
 }
 
 /* Never the barred one while there is another; the own node is always a candidate. */
-static const char *choose(const struct cw_members *m, const struct entry *e, int64_t now)
+static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now)
 {
 	const char *best = cw_transport_self(m->transport);
-	uint64_t best_weight = cw_members_weight(e->route, best), weight;
+	uint64_t best_weight = cw_election_weight(e->route, best), weight;
 	const struct cw_peer *peers;
 	unsigned n;
 
@@ -124,7 +124,7 @@ static const char *choose(const struct cw_members *m, const struct entry *e, int
 			continue;
 		if (e->barred && now < e->barred_until_ns && !strcmp(e->barred, peers[i].name))
 			continue;
-		weight = cw_members_weight(e->route, peers[i].name);
+		weight = cw_election_weight(e->route, peers[i].name);
 		if (weight > best_weight) {
 			best_weight = weight;
 			best = peers[i].name;
@@ -133,7 +133,7 @@ static const char *choose(const struct cw_members *m, const struct entry *e, int
 	return best;
 }
 
-static int elect(struct cw_members *m, struct entry *e, int64_t now)
+static int elect(struct cw_election *m, struct entry *e, int64_t now)
 {
 	const char *best;
 	char *copy;
@@ -158,7 +158,7 @@ static int elect(struct cw_members *m, struct entry *e, int64_t now)
 	return 0;
 }
 
-int cw_members_publish(struct cw_members *m, const struct cw_msg_digest *digest)
+int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
 	int64_t now = cw_clock_now_ns(m->clock);
@@ -173,7 +173,7 @@ int cw_members_publish(struct cw_members *m, const struct cw_msg_digest *digest)
 	return cw_transport_send(m->transport, e->leader, &msg);
 }
 
-void cw_members_answer(struct cw_members *m, const char *from, const struct cw_msg_members *msg)
+void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg)
 {
 	struct entry *e = find(m, msg->route);
 
@@ -183,26 +183,26 @@ void cw_members_answer(struct cw_members *m, const char *from, const struct cw_m
 	e->nodes = msg->n_nodes;
 }
 
-const char *cw_members_leader(const struct cw_members *m, uint64_t route)
+const char *cw_election_leader(const struct cw_election *m, uint64_t route)
 {
 	const struct entry *e = find(m, route);
 
 	return e ? e->leader : NULL;
 }
 
-void cw_members_each(const struct cw_members *m, cw_members_fn fn, void *user)
+void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user)
 {
 	int64_t now = cw_clock_now_ns(m->clock);
 	struct entry *e, *tmp;
 
 	HASH_ITER (hh, m->entries, e, tmp) {
-		struct cw_members_route r = { .route = e->route,
-					      .label = e->label,
-					      .uid = e->uid,
-					      .leader = e->leader ? e->leader : "",
-					      .ranks_here = e->ranks_here,
-					      .nodes = e->nodes,
-					      .since_ns = e->since_ns };
+		struct cw_election_route r = { .route = e->route,
+					       .label = e->label,
+					       .uid = e->uid,
+					       .leader = e->leader ? e->leader : "",
+					       .ranks_here = e->ranks_here,
+					       .nodes = e->nodes,
+					       .since_ns = e->since_ns };
 
 		if (now - e->published_ns < CW_LEADER_SILENT_NS)
 			fn(&r, user);

@@ -6,7 +6,7 @@
 
 TestSuite(members);
 
-Test(members, weights_spread_routes_over_nodes_evenly)
+Test(election, weights_spread_routes_over_nodes_evenly)
 {
 	static const char *const names[] = { "node-a", "node-b", "node-c", "node-d" };
 	unsigned won[4] = { 0 };
@@ -15,8 +15,8 @@ Test(members, weights_spread_routes_over_nodes_evenly)
 		unsigned best = 0;
 
 		for (unsigned i = 1; i < 4; i++)
-			if (cw_members_weight(route, names[i]) >
-			    cw_members_weight(route, names[best]))
+			if (cw_election_weight(route, names[i]) >
+			    cw_election_weight(route, names[best]))
 				best = i;
 		won[best]++;
 	}
@@ -26,16 +26,16 @@ Test(members, weights_spread_routes_over_nodes_evenly)
 	}
 }
 
-Test(members, followers_learn_how_many_nodes_the_job_has)
+Test(election, followers_learn_how_many_nodes_the_job_has)
 {
 	struct cluster c;
 
 	cluster_init(&c, 3, 6);
 	cluster_run(&c, 5);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_str_eq(cw_members_leader(c.nodes[i].members, CLUSTER_ROUTE),
+		cr_assert_str_eq(cw_election_leader(c.nodes[i].members, CLUSTER_ROUTE),
 				 c.nodes[cluster_leader(&c)].name);
-	cr_assert_null(cw_members_leader(c.nodes[0].members, CLUSTER_ROUTE + 1));
+	cr_assert_null(cw_election_leader(c.nodes[0].members, CLUSTER_ROUTE + 1));
 	cluster_fini(&c);
 }
 
@@ -56,7 +56,7 @@ static void no_message(const char *from, struct cw_message **msg, void *user)
 	++*(unsigned *)user;
 }
 
-Test(members, leader_that_never_answers_is_passed_over_though_it_beats)
+Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 {
 	static const struct cw_transport_ops ops = { .send = swallow };
 	int64_t now = 100 * CW_NS_PER_S;
@@ -70,30 +70,30 @@ Test(members, leader_that_never_answers_is_passed_over_though_it_beats)
 					      .on_message = no_message,
 					      .user = &at_self };
 	struct cw_transport *t = cw_transport_new(&config);
-	struct cw_members *m = cw_members_new(&clock, t);
+	struct cw_election *m = cw_election_new(&clock, t);
 	struct cw_msg_digest d = { .label = "job", .node = "self", .policy = "" };
 
-	while (cw_members_weight(d.route, "peer") <= cw_members_weight(d.route, "self"))
+	while (cw_election_weight(d.route, "peer") <= cw_election_weight(d.route, "self"))
 		d.route++;
 	cw_transport_set_backend(t, &ops, &at_peer);
 	cw_transport_peer_up(t, 0, 1);
 	for (unsigned s = 0; s < 10; s++) {
-		cr_assert_eq(cw_members_publish(m, &d), 0);
+		cr_assert_eq(cw_election_publish(m, &d), 0);
 		now += CW_NS_PER_S;
 		cw_transport_heard(t, 0);
 	}
 	cr_assert_eq(at_peer, 10);
-	cr_assert_str_eq(cw_members_leader(m, d.route), "peer");
-	cr_assert_eq(cw_members_publish(m, &d), 0);
+	cr_assert_str_eq(cw_election_leader(m, d.route), "peer");
+	cr_assert_eq(cw_election_publish(m, &d), 0);
 	cw_transport_run(t);
 	cr_assert_eq(at_peer, 10);
 	cr_assert_eq(at_self, 1);
-	cr_assert_str_eq(cw_members_leader(m, d.route), "self");
+	cr_assert_str_eq(cw_election_leader(m, d.route), "self");
 	/* Later it gets another chance. */
 	now += CW_LEADER_BAR_NS;
 	cw_transport_heard(t, 0);
-	cr_assert_eq(cw_members_publish(m, &d), 0);
+	cr_assert_eq(cw_election_publish(m, &d), 0);
 	cr_assert_eq(at_peer, 11);
-	cw_members_free(m);
+	cw_election_free(m);
 	cw_transport_free(t);
 }

@@ -15,35 +15,35 @@
 #include "daemon/transport.h"
 #include "proto/messages.h"
 
-struct cw_members;
+struct cw_election;
 
 /* A leader that does not answer digests for this long is passed over, … */
 #define CW_LEADER_SILENT_NS (10 * CW_NS_PER_S)
 /* … for this long; then it is tried again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /* Routes published by this node: as many as processes could have. More go to the own node. */
-#define CW_MEMBERS_MAX_ROUTES 4096u
+#define CW_ELECTION_MAX_ROUTES 4096u
 /* Routes without a digest for this long are forgotten. */
-#define CW_MEMBERS_FORGET_NS (60 * CW_NS_PER_S)
+#define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
 /* Weight of a node for a route: the highest living one leads. Pure. */
-uint64_t cw_members_weight(uint64_t route, const char *node);
+uint64_t cw_election_weight(uint64_t route, const char *node);
 
 /* Both borrowed. NULL = out of memory. */
-struct cw_members *cw_members_new(const struct cw_clock *clock, struct cw_transport *transport);
+struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_transport *transport);
 /* Takes NULL; returns NULL. */
-struct cw_members *cw_members_free(struct cw_members *m);
+struct cw_election *cw_election_free(struct cw_election *m);
 
 /* Sends the digest to its leader. Errors as cw_transport_send(). */
-int cw_members_publish(struct cw_members *m, const struct cw_msg_digest *digest);
+int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest);
 /* The leader's answer; ignored unless it comes from whom this node asked. */
-void cw_members_answer(struct cw_members *m, const char *from, const struct cw_msg_members *msg);
+void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
 
 /* Who leads the route as far as this node knows; NULL = this node has no ranks of it. */
-const char *cw_members_leader(const struct cw_members *m, uint64_t route);
+const char *cw_election_leader(const struct cw_election *m, uint64_t route);
 
 /* Jobs of ranks on this node. Strings borrowed until the callback returns. */
-struct cw_members_route {
+struct cw_election_route {
 	uint64_t route;
 	const char *label;
 	uint32_t uid;
@@ -51,5 +51,5 @@ struct cw_members_route {
 	uint32_t ranks_here, nodes;
 	int64_t since_ns;
 };
-typedef void (*cw_members_fn)(const struct cw_members_route *route, void *user);
-void cw_members_each(const struct cw_members *m, cw_members_fn fn, void *user);
+typedef void (*cw_election_fn)(const struct cw_election_route *route, void *user);
+void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user);
