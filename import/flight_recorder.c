@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a directory become a set of dumps. */
+#include "import/flight_recorder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/text.h"
+
+#define MAX_SOURCES 65536u
+/* What a person would still read. */
+#define MAX_NOTES 64u
+
+__attribute__((format(printf, 2, 3))) static int add_note(struct cw_fr_set *set, const char *fmt,
+							  ...)
+{
+	char text[256], **notes;
+	va_list args;
+
+	if (set->n_notes == MAX_NOTES)
+		return 0;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	cw_text_sanitise_line(text);
+	notes = realloc(set->notes, (set->n_notes + 1) * sizeof(*notes));
+	if (!notes)
+		return -ENOMEM;
+	set->notes = notes;
+	notes[set->n_notes] = strdup(text);
+	if (!notes[set->n_notes])
+		return -ENOMEM;
+	set->n_notes++;
+	return 0;
+}
+
+/* "_dump_12", "nccl_trace_rank_12", "rank12.json": 12. CW_FR_NONE: no number at the end. */
+static int32_t rank_of_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	size_t end = strlen(name), start;
+	uint32_t rank = 0;
+
+	/* ".json" is an extension, ".rank_3" is not. */
+	if (dot && strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz") == strlen(dot + 1))
+		end = (size_t)(dot - name);
+
+	for (start = end; start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9';)
+		start--;
+	if (start == end || end - start > 6)
+		return CW_FR_NONE;
+	for (size_t i = start; i < end; i++)
+		rank = rank * 10 + (uint32_t)(name[i] - '0');
+	return (int32_t)rank;
+}
+
+static int keep(struct cw_fr_set *set, int32_t rank, int64_t file_ns, const struct cw_fr_dump *dump)
+{
+	if (set->n_sources == MAX_SOURCES)
+		return -E2BIG;
+	if (set->n_sources == set->room) {
+		uint32_t room = set->room ? set->room * 2 : 16;
+		struct cw_fr_source *v = realloc(set->sources, room * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		set->sources = v;
+		set->room = room;
+	}
+	set->sources[set->n_sources++] =
+		(struct cw_fr_source){ .rank = rank, .file_ns = file_ns, .dump = *dump };
+	return 0;
+}
+
+/* A file that cannot be read is evidence if it was meant to be a dump. */
+static bool looks_like_dump(const uint8_t *data, size_t size, int32_t rank)
+{
+	return size == 0 ? rank != CW_FR_NONE : data[0] == 0x80 || data[0] == '{';
+}
+
+int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
+		  int64_t file_ns)
+{
+	int32_t rank = rank_of_name(file_name);
+	struct cw_fr_dump dump;
+	struct cw_err err = { "" };
+	int r;
+
+	r = cw_fr_dump_read(data, size, &dump, &err);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		if (looks_like_dump(data, size, rank))
+			return add_note(set, "%s cannot be used: %s", file_name, err.text);
+		return 0; /* something else that lies there */
+	}
+	if (dump.rank != CW_FR_NONE)
+		rank = dump.rank;
+	r = rank == CW_FR_NONE
+		    ? add_note(set, "%s: neither the dump nor its name tells a rank", file_name)
+		    : keep(set, rank, file_ns, &dump);
+	if (r < 0 || rank == CW_FR_NONE)
+		cw_fr_dump_fini(&dump);
+	return r;
+}
+
+void cw_fr_set_fini(struct cw_fr_set *set)
+{
+	for (uint32_t i = 0; i < set->n_sources; i++)
+		cw_fr_dump_fini(&set->sources[i].dump);
+	for (uint32_t i = 0; i < set->n_notes; i++)
+		free(set->notes[i]);
+	free(set->sources);
+	free(set->notes);
+	*set = (struct cw_fr_set){ 0 };
+}
+
+/* ---- files ---- */
+
+static int read_all(int fd, uint8_t *data, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		ssize_t r = read(fd, data + n, size - n);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			return -EIO; /* it shrinks as we read */
+		n += (size_t)r;
+	}
+	return 0;
+}
+
+static int add_file(struct cw_fr_set *set, int dirfd, const char *name)
+{
+	_cleanup_(closep) int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(freep) uint8_t *data = NULL;
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return add_note(set, "%s cannot be read: %s", name, strerror(errno));
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_size > (off_t)CW_FR_MAX_FILE)
+		return add_note(set, "%s is larger than %u MiB: left out", name,
+				CW_FR_MAX_FILE >> 20);
+	data = malloc((size_t)st.st_size + 1);
+	if (!data)
+		return -ENOMEM;
+	r = read_all(fd, data, (size_t)st.st_size);
+	if (r < 0)
+		return add_note(set, "%s cannot be read: %s", name, strerror(-r));
+	return cw_fr_set_add(set, name, data, (size_t)st.st_size,
+			     st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+}
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+static int add_directory(struct cw_fr_set *set, const char *path, struct cw_err *err)
+{
+	_cleanup_(close_dir) DIR *dir = opendir(path);
+	struct dirent *entry;
+	int r;
+
+	if (!dir)
+		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
+	while ((errno = 0, entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		r = add_file(set, dirfd(dir), entry->d_name);
+		if (r < 0)
+			return cw_err_set(err, -r, "%s/%s: %s", path, entry->d_name, strerror(-r));
+	}
+	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
+}
+
+int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err)
+{
+	_cleanup_(cw_fr_set_fini) struct cw_fr_set set = { 0 };
+	int r = add_directory(&set, dir, err);
+
+	if (r < 0)
+		return r;
+	r = cw_fr_snapshot(&set, ret);
+	if (r == -ENODATA)
+		return cw_err_set(err, ENODATA, "%s: no Flight Recorder dump that can be read%s%s",
+				  dir, set.n_notes ? ": " : "", set.n_notes ? set.notes[0] : "");
+	return r < 0 ? cw_err_set(err, -r, "%s: %s", dir, strerror(-r)) : 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Flight Recorder dumps of a job, one per rank, as one snapshot for the engine.
+ *
+ * What is missing, damaged or strange is said in the snapshot's notes; only a directory without any
+ * readable dump is an error. What a dump does not hold (reduction operator, root, liveness) is
+ * absent in the snapshot for all ranks alike, so that nothing is compared by it.
+ *
+ * One thread; reading files blocks.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/snapshot.h"
+#include "common/err.h"
+#include "import/fr_dump.h"
+
+/* A dump with stacks of 2,000 entries is a few MiB. */
+#define CW_FR_MAX_FILE (64u << 20)
+
+struct cw_fr_source {
+	int32_t rank;
+	int64_t file_ns; /* when the file was last written, wall time; 0 = unknown */
+	struct cw_fr_dump dump;
+};
+
+/* Zeroed is empty. */
+struct cw_fr_set {
+	struct cw_fr_source *sources; /* ascending by rank once read */
+	uint32_t n_sources, room;
+	char **notes;
+	uint32_t n_notes;
+};
+
+/*
+ * Takes the contents of one file. The rank is the dump's own, else the number at the end of the
+ * name without extension. Damage becomes a note, not an error: 0, -ENOMEM or -E2BIG (too many).
+ */
+int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
+		  int64_t file_ns);
+void cw_fr_set_fini(struct cw_fr_set *set);
+
+/* -ENODATA: no dump among them. */
+int cw_fr_snapshot(struct cw_fr_set *set, struct cw_snapshot **ret);
+
+/* All of it, for the files of a directory. -ENODATA no dump there, -ENOENT …; err says more. */
+int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err);

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/fr_dump.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "import/pickle.h"
+
+#define MAX_GROUPS 65536u
+#define MAX_GROUP_RANKS (1u << 20)
+/* PyTorch keeps 2,000 unless told otherwise. */
+#define MAX_ENTRIES (1u << 17)
+#define MAX_NAME 64
+
+struct reader {
+	struct cw_fr_dump *dump;
+	const struct cw_value *root;
+	struct cw_fr_group **by_name; /* sorted */
+	uint32_t n_config;            /* of them, from pg_config */
+	struct cw_err *err;
+};
+
+/* ---- groups ---- */
+
+static int compare_text(const struct cw_value *a, const struct cw_value *b)
+{
+	uint32_t n = a->len < b->len ? a->len : b->len;
+	int c = memcmp(a->text, b->text, n);
+
+	return c ? c : (a->len > b->len) - (a->len < b->len);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct cw_fr_group *const *ga = a, *const *gb = b;
+
+	return compare_text((*ga)->key, (*gb)->key);
+}
+
+static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *value)
+{
+	char text[MAX_NAME];
+
+	return arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
+}
+
+/* "[0, 1, 2]", or a list of integers. Anything else: not recorded. */
+static int read_ranks(struct cw_fr_dump *dump, const struct cw_value *value, struct cw_fr_group *g)
+{
+	uint32_t most =
+		value && value->type == CW_VALUE_STR ? value->len / 2 + 1 : cw_value_count(value);
+	int64_t rank = -1;
+
+	if (!most || most > MAX_GROUP_RANKS)
+		return 0;
+	g->ranks = arena_new_array(&dump->arena, int32_t, most);
+	if (!g->ranks)
+		return -ENOMEM;
+	if (value->type != CW_VALUE_STR) {
+		for (uint32_t i = 0; i < value->n; i++) {
+			if (!cw_value_int(value->items[i], &rank) || rank < 0 ||
+			    rank >= MAX_GROUP_RANKS) {
+				g->n_ranks = 0;
+				return 0;
+			}
+			g->ranks[g->n_ranks++] = (int32_t)rank;
+		}
+		return 0;
+	}
+	for (uint32_t i = 0; i <= value->len; i++) {
+		char c = i < value->len ? value->text[i] : ']';
+
+		if (c >= '0' && c <= '9') {
+			rank = (rank < 0 ? 0 : rank * 10) + (c - '0');
+			if (rank < MAX_GROUP_RANKS)
+				continue;
+		} else if (rank < 0) {
+			continue;
+		}
+		if (rank >= MAX_GROUP_RANKS) {
+			g->n_ranks = 0;
+			return 0;
+		}
+		g->ranks[g->n_ranks++] = (int32_t)rank;
+		rank = -1;
+	}
+	return 0;
+}
+
+static int read_group(struct reader *r, const struct cw_value *key, const struct cw_value *info)
+{
+	struct cw_fr_group *g = &r->dump->groups[r->dump->n_groups];
+
+	if (key->type != CW_VALUE_STR)
+		return 0;
+	*g = (struct cw_fr_group){ .key = key, .id = CW_FR_NONE, .has_config = true };
+	g->name = copy_name(r->dump, key);
+	g->desc = copy_name(r->dump, cw_value_get(info, "desc"));
+	if (!g->name || !g->desc)
+		return -ENOMEM;
+	r->dump->n_groups++;
+	return read_ranks(r->dump, cw_value_get(info, "ranks"), g);
+}
+
+static int sort_groups(struct reader *r)
+{
+	r->by_name = arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups);
+	if (!r->by_name)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->dump->n_groups; i++)
+		r->by_name[i] = &r->dump->groups[i];
+	r->n_config = r->dump->n_groups;
+	if (r->n_config > 1)
+		qsort(r->by_name, r->n_config, sizeof(*r->by_name), compare_groups);
+	return 0;
+}
+
+static int read_groups(struct reader *r)
+{
+	const struct cw_value *config = cw_value_get(r->root, "pg_config");
+	uint32_t n = config && config->type == CW_VALUE_DICT ? config->n / 2 : 0;
+	const struct cw_value *entries = cw_value_get(r->root, "entries");
+	/* Groups may appear in entries only. */
+	uint64_t most = (uint64_t)n + cw_value_count(entries);
+	int e;
+
+	if (n > MAX_GROUPS)
+		return cw_err_set(r->err, E2BIG, "%u process groups", n);
+	if (most > n + MAX_GROUPS)
+		most = n + MAX_GROUPS;
+	r->dump->groups = arena_new_array(&r->dump->arena, struct cw_fr_group, most);
+	if (!r->dump->groups)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		e = read_group(r, config->items[2 * i], config->items[2 * i + 1]);
+		if (e < 0)
+			return e;
+	}
+	return sort_groups(r);
+}
+
+/* process_group is (name, description); the name alone before 2.1. */
+static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *entry)
+{
+	const struct cw_value *pg = cw_value_get(entry, "process_group"), *desc = NULL;
+	struct cw_fr_dump *dump = r->dump;
+	struct cw_fr_group wanted, *w = &wanted, **found, *g;
+
+	if (cw_value_count(pg)) {
+		desc = pg->n > 1 ? pg->items[1] : NULL;
+		pg = pg->items[0];
+	}
+	if (!pg || pg->type != CW_VALUE_STR)
+		return NULL;
+	wanted.key = pg;
+	found = r->n_config ? bsearch(&w, r->by_name, r->n_config, sizeof(w), compare_groups)
+			    : NULL;
+	if (found)
+		return *found;
+	for (uint32_t i = r->n_config; i < dump->n_groups; i++)
+		if (compare_text(dump->groups[i].key, pg) == 0)
+			return &dump->groups[i];
+	/* Looked through one by one: only few may be missing in pg_config. */
+	if (dump->n_groups - r->n_config >= 256)
+		return NULL;
+	g = &dump->groups[dump->n_groups];
+	*g = (struct cw_fr_group){ .key = pg, .id = CW_FR_NONE };
+	g->name = copy_name(dump, pg);
+	g->desc = copy_name(dump, desc);
+	if (!g->name || !g->desc)
+		return NULL;
+	dump->n_groups++;
+	return g;
+}
+
+/* ---- pg_status ---- */
+
+static void take_status(struct cw_fr_group *g, const struct cw_value *status)
+{
+	g->has_status =
+		cw_value_int(cw_value_get(status, "last_enqueued_collective"), &g->last_enqueued) &&
+		cw_value_int(cw_value_get(status, "last_completed_collective"), &g->last_completed);
+}
+
+static int compare_created(const void *a, const void *b)
+{
+	const struct cw_fr_group *const *ga = a, *const *gb = b;
+	long na = strtol((*ga)->name, NULL, 10), nb = strtol((*gb)->name, NULL, 10);
+
+	return (na > nb) - (na < nb);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const int64_t *ia = a, *ib = b;
+
+	return (*ia > *ib) - (*ia < *ib);
+}
+
+static bool is_number(const char *text)
+{
+	return *text && strlen(text) < 10 && strspn(text, "0123456789") == strlen(text);
+}
+
+/*
+ * PyTorch numbers groups in the order they are made: names (decimal unless the user chose one)
+ * and ids both grow. So the i-th name belongs to the i-th id, if there are as many of both and what
+ * the entries say does not contradict it.
+ */
+static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
+{
+	struct cw_fr_dump *dump = r->dump;
+
+	if (n != r->n_config || n != dump->n_groups)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_number(r->by_name[i]->name))
+			return;
+	qsort(r->by_name, n, sizeof(*r->by_name), compare_created);
+	qsort(ids, n, sizeof(*ids), compare_ids);
+	for (uint32_t i = 0; i < n; i++)
+		if (r->by_name[i]->id != CW_FR_NONE && r->by_name[i]->id != ids[i])
+			return;
+	for (uint32_t i = 0; i < n; i++)
+		r->by_name[i]->id = ids[i];
+}
+
+static int read_status(struct reader *r)
+{
+	const struct cw_value *status = cw_value_get(r->root, "pg_status");
+	struct cw_fr_dump *dump = r->dump;
+	uint32_t n = 0, most = status && status->type == CW_VALUE_DICT ? status->n / 2 : 0;
+	_cleanup_(freep) int64_t *ids = calloc(most + 1, sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	if (most > MAX_GROUPS)
+		return cw_err_set(r->err, E2BIG, "%u process groups", most);
+	for (uint32_t i = 0; i < most; i++)
+		if (cw_value_int(status->items[2 * i], &ids[n]))
+			n++;
+	guess_ids(r, ids, n);
+	for (uint32_t g = 0; g < dump->n_groups; g++) {
+		char key[24];
+
+		if (dump->groups[g].id == CW_FR_NONE)
+			continue;
+		snprintf(key, sizeof(key), "%lld", (long long)dump->groups[g].id);
+		take_status(&dump->groups[g], cw_value_get(status, key));
+	}
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
+{
+	if (t_ns > dump->newest_ns)
+		dump->newest_ns = t_ns;
+}
+
+static int read_entries(struct reader *r)
+{
+	const struct cw_value *entries = cw_value_get(r->root, "entries");
+	struct cw_fr_dump *dump = r->dump;
+	uint32_t n = cw_value_count(entries);
+
+	if (n > MAX_ENTRIES)
+		return cw_err_set(r->err, E2BIG, "%u entries", n);
+	dump->has_entries = entries && entries->type == CW_VALUE_LIST;
+	dump->ops = arena_new_array(&dump->arena, struct cw_fr_op, n);
+	if (!dump->ops)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		struct cw_fr_op *op = &dump->ops[dump->n_ops];
+		struct cw_fr_group *g = find_group(r, entries->items[i]);
+		int64_t id;
+
+		if (!g || !cw_fr_entry_read(dump, entries->items[i], op)) {
+			dump->n_bad_entries++;
+			continue;
+		}
+		if (cw_value_int(cw_value_get(entries->items[i], "pg_id"), &id) && id >= 0)
+			g->id = id;
+		op->group = (uint32_t)(g - dump->groups);
+		note_time(dump, op->created_ns);
+		note_time(dump, op->completed_ns);
+		dump->n_ops++;
+	}
+	return 0;
+}
+
+/* "2.9"; PyTorch's JSON writes text too. */
+static int read_version(struct reader *r)
+{
+	char text[16], *end;
+
+	(void)cw_value_copy_text(cw_value_get(r->root, "version"), text, sizeof(text));
+	r->dump->major = (uint32_t)strtoul(text, &end, 10);
+	if (*end == '.')
+		r->dump->minor = (uint32_t)strtoul(end + 1, &end, 10);
+	if (!*text || *end)
+		return cw_err_set(r->err, EBADMSG, "not a Flight Recorder dump: no version");
+	if (r->dump->major != 2)
+		return cw_err_set(r->err, ENOTSUP, "dump version %s: only 2.x is known", text);
+	return 0;
+}
+
+/* "2.27.3" becomes 22703. */
+static void read_nccl_version(struct reader *r)
+{
+	const struct cw_value *v = cw_value_get(r->root, "nccl_version");
+	unsigned part[3] = { 0 };
+	char text[32];
+
+	if (!v)
+		v = cw_value_get(r->root, "comm_lib_version");
+	(void)cw_value_copy_text(v, text, sizeof(text));
+	if (sscanf(text, "%3u.%3u.%3u", &part[0], &part[1], &part[2]) == 3 && part[1] < 100 &&
+	    part[2] < 100)
+		r->dump->nccl_version = part[0] * 10000 + part[1] * 100 + part[2];
+}
+
+static void read_rank(struct reader *r)
+{
+	static const char *const keys[] = { "rank", "global_rank" };
+	int64_t rank;
+
+	r->dump->rank = CW_FR_NONE;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (cw_value_int(cw_value_get(r->root, keys[i]), &rank) && rank >= 0 &&
+		    rank < MAX_GROUP_RANKS)
+			r->dump->rank = (int32_t)rank;
+}
+
+/* A stable counting sort. */
+static int sort_ops(struct cw_fr_dump *dump)
+{
+	struct cw_fr_op *sorted = arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops);
+	uint32_t at = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		dump->groups[dump->ops[i].group].n_ops++;
+	for (uint32_t g = 0; g < dump->n_groups; g++) {
+		dump->groups[g].first_op = at;
+		at += dump->groups[g].n_ops;
+		dump->groups[g].n_ops = 0;
+	}
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		struct cw_fr_group *g = &dump->groups[dump->ops[i].group];
+
+		sorted[g->first_op + g->n_ops++] = dump->ops[i];
+	}
+	dump->ops = sorted;
+	return 0;
+}
+
+static int interpret(struct reader *r)
+{
+	int e = read_version(r);
+
+	if (e < 0)
+		return e;
+	read_nccl_version(r);
+	read_rank(r);
+	e = read_groups(r);
+	if (e == 0)
+		e = read_entries(r);
+	if (e == 0)
+		e = read_status(r);
+	if (e < 0)
+		return e;
+	cw_fr_settle_coalesced(r->dump);
+	e = sort_ops(r->dump);
+	if (e < 0)
+		return e;
+	for (uint32_t g = 0; g < r->dump->n_groups; g++)
+		r->dump->groups[g].key = NULL;
+	return 0;
+}
+
+static int read_json(struct reader *r, const void *data, size_t size, struct arena *values)
+{
+	json_error_t error;
+	json_t *doc = json_loadb(data, size, 0, &error);
+	struct cw_value *root;
+	int e;
+
+	if (!doc)
+		return cw_err_set(r->err,
+				  json_error_code(&error) == json_error_premature_end_of_input
+					  ? ENODATA
+					  : EBADMSG,
+				  "JSON, line %d: %s", error.line, error.text);
+	e = cw_value_from_json(doc, values, &root);
+	if (e == -E2BIG)
+		e = cw_err_set(r->err, E2BIG, "JSON: nested too deeply");
+	if (e == 0) {
+		r->root = root;
+		e = interpret(r);
+	}
+	json_decref(doc);
+	return e;
+}
+
+int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err)
+{
+	struct cw_fr_dump dump = { 0 };
+	struct reader r = { .dump = &dump, .err = err };
+	struct arena values = { 0 };
+	const uint8_t *first = data;
+	size_t blank = 0;
+	int e;
+
+	*ret = (struct cw_fr_dump){ 0 };
+	while (blank < size && strchr(" \t\r\n", first[blank]) && first[blank])
+		blank++;
+	if (blank == size) {
+		e = cw_err_set(err, ENODATA, "empty");
+	} else if (first[blank] == '{') {
+		e = read_json(&r, data, size, &values);
+	} else {
+		e = cw_pickle_read(data, size, &values, &r.root, err);
+		if (e == 0)
+			e = interpret(&r);
+	}
+	arena_fini(&values);
+	if (e == -ENOMEM)
+		(void)cw_err_set(err, ENOMEM, "out of memory");
+	if (e < 0) {
+		arena_fini(&dump.arena);
+		return e;
+	}
+	*ret = dump;
+	return 0;
+}
+
+void cw_fr_dump_fini(struct cw_fr_dump *dump)
+{
+	arena_fini(&dump->arena);
+	*dump = (struct cw_fr_dump){ 0 };
+}

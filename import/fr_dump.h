@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One dump of PyTorch's Flight Recorder, dump versions 2.3 to 2.10, as far as collwatch has a use
+ * for it: the process groups a rank belongs to and the calls it made on them. A dump is read whole
+ * into this form, so that its values need not be kept.
+ *
+ * Field names and meaning: torch/csrc/distributed/c10d/FlightRecorder{.hpp,Detail.hpp} and
+ * ProcessGroupNCCL.cpp of PyTorch 2.4 to 2.10. What its numbers mean is not obvious:
+ *
+ * - collective_seq_id counts a group's collectives, from 1; one coalesced group of calls takes one
+ *   number. A point-to-point call carries the number of the last collective before it.
+ * - p2p_seq_id counts a rank's point-to-point calls (or coalesced batches) on the group, whichever
+ *   the peer: it is not comparable between ranks.
+ * - pg_status holds numbers of either kind, whatever came last, under an id (pg_id) that only this
+ *   process knows; only entries say which group an id belongs to.
+ * - "scheduled" means "not started" only where PyTorch takes times (TORCH_NCCL_ENABLE_TIMING);
+ *   calls inside a coalesced group stay so for ever, and the state is in the group's last entry,
+ *   "coalesced".
+ *
+ * Hostile input. One thread; no blocking.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "common/err.h"
+#include "import/value.h"
+
+#define CW_FR_NONE (-1)
+
+enum cw_fr_state { CW_FR_SCHEDULED, CW_FR_STARTED, CW_FR_COMPLETED };
+
+enum { /* flags of an op */
+       CW_FR_P2P = 1 << 0,
+       CW_FR_COALESCED = 1 << 1, /* stands for, or is part of, a coalesced group */
+       CW_FR_NO_SHAPE = 1 << 2,  /* name or sizes are not known: compare with nothing */
+       CW_FR_TIMED_OUT = 1 << 3, /* retired without having completed */
+       CW_FR_GROUP_END = 1 << 4, /* the entry that ends a coalesced group; gone after reading */
+};
+
+struct cw_fr_op {
+	uint32_t group; /* index into the dump's groups */
+	uint8_t kind;   /* enum cw_op_kind; CW_OP_NONE = a name that is not known */
+	uint8_t dtype;  /* enum cw_dtype */
+	uint8_t state;  /* enum cw_fr_state */
+	uint8_t flags;
+	int32_t peer; /* place in the group; CW_FR_NONE = no peer */
+	uint64_t count, bytes;
+	uint64_t coll_seq, p2p_seq;
+	int64_t created_ns, completed_ns; /* wall time; 0 = unknown */
+	int64_t timeout_ns;
+};
+
+struct cw_fr_group {
+	const char *name, *desc;
+	const struct cw_value *key; /* while reading only */
+	int32_t *ranks;             /* members in order; none = not recorded */
+	uint32_t n_ranks;
+	int64_t id; /* pg_id; CW_FR_NONE = no entry tells it */
+	bool has_config;
+	uint32_t first_op, n_ops; /* its ops in the dump's, in the order they were recorded */
+	bool has_status;
+	int64_t last_enqueued, last_completed; /* of either kind of number; -1 = none */
+};
+
+struct cw_fr_dump {
+	int32_t rank; /* as the dump itself says; CW_FR_NONE = it does not */
+	uint32_t major, minor;
+	uint32_t nccl_version; /* as ncclGetVersion(); 0 = unknown */
+	bool has_entries;
+	bool is_timed; /* some entry has a start time: "scheduled" means something */
+	struct cw_fr_group *groups;
+	uint32_t n_groups;
+	struct cw_fr_op *ops; /* by group, each group's in the order they were recorded */
+	uint32_t n_ops;
+	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
+	char unknown_op[48], unknown_backend[24]; /* the first ones */
+	int64_t newest_ns;                        /* of all times; 0 = none */
+	struct arena arena;                       /* owner of all of the above */
+};
+
+/*
+ * Reads what one file holds: a pickle, or JSON. *ret is zeroed first; cw_fr_dump_fini() it after
+ * success. -ENODATA empty or cut short, -EBADMSG not a dump, -EPERM a pickle that wants to run
+ * something, -ENOTSUP a major version other than 2, -E2BIG, -ENOMEM.
+ */
+int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err);
+void cw_fr_dump_fini(struct cw_fr_dump *dump);
+
+/* fr_entry.c: reads one entry of the dump into *op (group left alone). False: not an entry. */
+bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op);
+/*
+ * fr_entry.c: gives coalesced groups the state of their last entry, and makes one op of each group
+ * of collectives. Needs ops and pg_status.
+ */
+void cw_fr_settle_coalesced(struct cw_fr_dump *dump);

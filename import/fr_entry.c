@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries: the names PyTorch gives its calls, their sizes, and calls that were made as one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/op.h"
+#include "import/fr_dump.h"
+
+/* How far back the members of a coalesced group are looked for. */
+#define MAX_COALESCED 4096u
+
+/* Which list of sizes tells what one rank contributes. */
+enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER };
+
+struct op_name {
+	const char *name;
+	uint8_t kind;
+	uint8_t sizes; /* enum sizes_of */
+};
+
+/*
+ * profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so they are for
+ * people only.
+ */
+static const struct op_name op_names[] = {
+	{ "all_reduce", CW_OP_ALL_REDUCE, SIZES_INPUT },
+	{ "all_reduce_barrier", CW_OP_ALL_REDUCE, SIZES_INPUT },
+	{ "all_reduce_sparse", CW_OP_ALL_REDUCE, SIZES_DIFFER },
+	{ "allreduce_coalesced", CW_OP_ALL_REDUCE, SIZES_INPUT },
+	{ "broadcast", CW_OP_BROADCAST, SIZES_INPUT },
+	{ "_broadcast_oop", CW_OP_BROADCAST, SIZES_OUTPUT },
+	{ "reduce", CW_OP_REDUCE, SIZES_INPUT },
+	{ "_reduce_oop", CW_OP_REDUCE, SIZES_INPUT },
+	{ "all_gather", CW_OP_ALL_GATHER, SIZES_INPUT },
+	{ "_all_gather_base", CW_OP_ALL_GATHER, SIZES_INPUT },
+	{ "all_gather_into_tensor_coalesced", CW_OP_ALL_GATHER, SIZES_INPUT },
+	{ "reduce_scatter", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
+	{ "_reduce_scatter_base", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
+	{ "reduce_scatter_tensor_coalesced", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
+	{ "all_to_all", CW_OP_ALL_TO_ALL, SIZES_DIFFER },
+	{ "gather", CW_OP_GATHER, SIZES_INPUT },
+	{ "scatter", CW_OP_SCATTER, SIZES_OUTPUT },
+	{ "send", CW_OP_SEND, SIZES_INPUT },
+	{ "recv", CW_OP_RECV, SIZES_OUTPUT },
+};
+
+static const char *const backends[] = { "nccl", "gloo", "xccl", "hccl", "ucc", "mpi" };
+
+struct dtype_name {
+	const char *name; /* c10::toString(ScalarType) */
+	uint8_t dtype;
+	uint8_t per_element; /* complex numbers go as two */
+};
+
+static const struct dtype_name dtype_names[] = {
+	{ "Float", CW_DTYPE_FP32, 1 },
+	{ "BFloat16", CW_DTYPE_BF16, 1 },
+	{ "Half", CW_DTYPE_FP16, 1 },
+	{ "Double", CW_DTYPE_FP64, 1 },
+	{ "Long", CW_DTYPE_INT64, 1 },
+	{ "Int", CW_DTYPE_INT32, 1 },
+	{ "Byte", CW_DTYPE_UINT8, 1 },
+	{ "Bool", CW_DTYPE_UINT8, 1 },
+	{ "Char", CW_DTYPE_INT8, 1 },
+	{ "UInt32", CW_DTYPE_UINT32, 1 },
+	{ "UInt64", CW_DTYPE_UINT64, 1 },
+	{ "Float8_e4m3fn", CW_DTYPE_FP8_E4M3, 1 },
+	{ "Float8_e5m2", CW_DTYPE_FP8_E5M2, 1 },
+	{ "ComplexFloat", CW_DTYPE_FP32, 2 },
+	{ "ComplexDouble", CW_DTYPE_FP64, 2 },
+};
+
+/* ---- names ---- */
+
+static void note_unknown(char *first, size_t len, const char *name, uint32_t *count)
+{
+	if ((*count)++ == 0)
+		snprintf(first, len, "%.*s", (int)len - 1, name);
+}
+
+static void check_backend(struct cw_fr_dump *dump, const char *name)
+{
+	for (size_t i = 0; i < sizeof(backends) / sizeof(*backends); i++)
+		if (strcmp(name, backends[i]) == 0)
+			return;
+	note_unknown(dump->unknown_backend, sizeof(dump->unknown_backend), name,
+		     &dump->n_unknown_backends);
+}
+
+/* "send 0->1", "recv 0<-1": the first number is the caller. Numbers are places in the group. */
+static int32_t peer_of(const char *text)
+{
+	const char *arrow = strstr(text, "->");
+	char *end;
+	long v;
+
+	if (!arrow)
+		arrow = strstr(text, "<-");
+	if (!arrow || arrow[2] < '0' || arrow[2] > '9')
+		return CW_FR_NONE;
+	v = strtol(arrow + 2, &end, 10);
+	return *end == '\0' && v < INT32_MAX ? (int32_t)v : CW_FR_NONE;
+}
+
+/* "coalesced" since 2.5, "ALLGATHER_coalesced" and the like before. */
+static bool ends_group(const char *name)
+{
+	const char *suffix = strstr(name, "_coalesced");
+
+	return strcmp(name, "coalesced") == 0 || (suffix && suffix[10] == '\0' && suffix > name &&
+						  suffix[-1] >= 'A' && suffix[-1] <= 'Z');
+}
+
+/* Fills kind, peer and flags; *ret_sizes where a known name was found. */
+static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, struct cw_fr_op *op,
+		      enum sizes_of *ret_sizes)
+{
+	char text[96], *name = text, *colon, *space;
+
+	(void)cw_value_copy_text(value, text, sizeof(text));
+	colon = strchr(text, ':');
+	if (colon) {
+		*colon = '\0';
+		check_backend(dump, text);
+		name = colon + 1;
+	}
+	if (ends_group(name)) {
+		op->flags |= CW_FR_GROUP_END | CW_FR_NO_SHAPE | CW_FR_COALESCED;
+		return;
+	}
+	space = strchr(name, ' ');
+	if (space) {
+		op->peer = peer_of(space);
+		*space = '\0';
+	}
+	for (size_t i = 0; i < sizeof(op_names) / sizeof(*op_names); i++) {
+		if (strcmp(name, op_names[i].name) != 0)
+			continue;
+		op->kind = op_names[i].kind;
+		*ret_sizes = op_names[i].sizes;
+		return;
+	}
+	op->flags |= CW_FR_NO_SHAPE;
+	note_unknown(dump->unknown_op, sizeof(dump->unknown_op), name, &dump->n_unknown_ops);
+}
+
+/* ---- sizes ---- */
+
+/* Elements of all tensors of a list of shapes; false: not such a list, or an absurd one. */
+static bool count_elements(const struct cw_value *shapes, uint64_t *ret)
+{
+	uint64_t sum = 0;
+
+	if (!shapes || shapes->type != CW_VALUE_LIST)
+		return false;
+	for (uint32_t i = 0; i < shapes->n; i++) {
+		const struct cw_value *shape = shapes->items[i];
+		uint64_t elements = 1;
+
+		for (uint32_t d = 0; d < cw_value_count(shape); d++) {
+			int64_t extent;
+
+			if (!cw_value_int(shape->items[d], &extent) || extent < 0 ||
+			    __builtin_mul_overflow(elements, (uint64_t)extent, &elements))
+				return false;
+		}
+		if (__builtin_add_overflow(sum, elements, &sum))
+			return false;
+	}
+	*ret = sum;
+	return true;
+}
+
+static const struct dtype_name *find_dtype(const struct cw_value *dtypes)
+{
+	if (!cw_value_count(dtypes))
+		return NULL;
+	for (size_t i = 0; i < sizeof(dtype_names) / sizeof(*dtype_names); i++)
+		if (cw_value_is_text(dtypes->items[0], dtype_names[i].name))
+			return &dtype_names[i];
+	return NULL;
+}
+
+static void read_sizes(const struct cw_value *entry, enum sizes_of which, struct cw_fr_op *op)
+{
+	bool output = which == SIZES_OUTPUT;
+	const struct dtype_name *dtype;
+
+	dtype = find_dtype(cw_value_get(entry, output ? "output_dtypes" : "input_dtypes"));
+	if (!dtype || !count_elements(cw_value_get(entry, output ? "output_sizes" : "input_sizes"),
+				      &op->count)) {
+		op->flags |= CW_FR_NO_SHAPE;
+		return;
+	}
+	op->dtype = dtype->dtype;
+	if (which == SIZES_DIFFER)
+		return;
+	if (__builtin_mul_overflow(op->count, dtype->per_element, &op->count) ||
+	    __builtin_mul_overflow(op->count, cw_dtype_bytes(op->dtype), &op->bytes))
+		op->flags |= CW_FR_NO_SHAPE;
+}
+
+/* ---- an entry ---- */
+
+static int64_t int_at(const struct cw_value *entry, const char *key, int64_t fallback)
+{
+	int64_t v;
+
+	return cw_value_int(cw_value_get(entry, key), &v) ? v : fallback;
+}
+
+static uint8_t state_of(const struct cw_value *entry)
+{
+	const struct cw_value *state = cw_value_get(entry, "state");
+
+	if (cw_value_is_text(state, "completed"))
+		return CW_FR_COMPLETED;
+	return cw_value_is_text(state, "started") ? CW_FR_STARTED : CW_FR_SCHEDULED;
+}
+
+bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op)
+{
+	int64_t coll = int_at(entry, "collective_seq_id", -1), started_ns, timeout_ms;
+	enum sizes_of sizes = SIZES_DIFFER;
+
+	/* Dumps before 2.3 had one number for both kinds of calls. */
+	if (!entry || entry->type != CW_VALUE_DICT || coll < 0)
+		return false;
+	*op = (struct cw_fr_op){ .peer = CW_FR_NONE, .dtype = CW_DTYPE_NONE };
+	read_name(dump, cw_value_get(entry, "profiling_name"), op, &sizes);
+	if (op->kind != CW_OP_NONE)
+		read_sizes(entry, sizes, op);
+	op->state = state_of(entry);
+	op->coll_seq = (uint64_t)coll;
+	op->p2p_seq = (uint64_t)int_at(entry, "p2p_seq_id", 0);
+	op->created_ns = int_at(entry, "time_created_ns", 0);
+	op->completed_ns = int_at(entry, "time_discovered_completed_ns", 0);
+	timeout_ms = int_at(entry, "timeout_ms", 0);
+	if (timeout_ms > 0 && timeout_ms < INT64_MAX / 1000000)
+		op->timeout_ns = timeout_ms * 1000000;
+	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
+		op->flags |= CW_FR_P2P;
+	if (int_at(entry, "retired", 0) && op->state != CW_FR_COMPLETED)
+		op->flags |= CW_FR_TIMED_OUT;
+	started_ns = int_at(entry, "time_discovered_started_ns", 0);
+	if (op->state == CW_FR_STARTED || (started_ns && started_ns != op->completed_ns))
+		dump->is_timed = true;
+	return true;
+}
+
+/* ---- calls that were made as one ---- */
+
+static bool is_same_launch(const struct cw_fr_op *a, const struct cw_fr_op *b)
+{
+	if (a->group != b->group || (a->flags ^ b->flags) & CW_FR_P2P)
+		return false;
+	return a->flags & CW_FR_P2P ? a->p2p_seq == b->p2p_seq : a->coll_seq == b->coll_seq;
+}
+
+/* The other members of a group of collectives are added to its first. */
+static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
+{
+	if (first->kind != member->kind || first->dtype != member->dtype ||
+	    __builtin_add_overflow(first->count, member->count, &first->count) ||
+	    __builtin_add_overflow(first->bytes, member->bytes, &first->bytes))
+		first->flags |= CW_FR_NO_SHAPE;
+	first->flags |= member->flags & CW_FR_NO_SHAPE;
+	member->group = UINT32_MAX;
+}
+
+/* ops[end] ends a coalesced group; its members are the entries of the same number before it. */
+static void settle(struct cw_fr_dump *dump, uint32_t end)
+{
+	struct cw_fr_op *last = &dump->ops[end], *first = NULL;
+
+	for (uint32_t i = end; i-- > 0 && end - i <= MAX_COALESCED;) {
+		struct cw_fr_op *op = &dump->ops[i];
+
+		if (op->group != last->group)
+			continue;
+		if (!is_same_launch(op, last))
+			break;
+		op->flags |= CW_FR_COALESCED;
+		op->state = last->state;
+		op->completed_ns = last->completed_ns;
+		if (!(op->flags & CW_FR_P2P) && first)
+			add_to(op, first);
+		first = op;
+	}
+	/* Alone, an end of collectives is all that is known of them; one of p2p says nothing. */
+	if (first || (last->flags & CW_FR_P2P))
+		last->group = UINT32_MAX;
+}
+
+/*
+ * Dumps of active entries only leave out the last entry of a coalesced group that has completed,
+ * but list its members, which have no state of their own. A number of pg_status above the current
+ * collective's can only count point-to-point calls.
+ */
+static void settle_orphan(struct cw_fr_dump *dump, struct cw_fr_op *op)
+{
+	const struct cw_fr_group *g = &dump->groups[op->group];
+
+	if (!(op->flags & CW_FR_P2P) || op->state != CW_FR_SCHEDULED || !g->has_status)
+		return;
+	if (g->last_completed > (int64_t)op->coll_seq && g->last_completed >= (int64_t)op->p2p_seq)
+		op->state = CW_FR_COMPLETED;
+}
+
+void cw_fr_settle_coalesced(struct cw_fr_dump *dump)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		if (dump->ops[i].flags & CW_FR_GROUP_END)
+			settle(dump, i);
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		struct cw_fr_op *op = &dump->ops[i];
+
+		if (op->group == UINT32_MAX)
+			continue;
+		settle_orphan(dump, op);
+		dump->ops[n++] = *op;
+	}
+	dump->n_ops = n;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/fr_member.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/record_layout.h"
+
+/* Completed calls kept per member: enough to see where two histories part. */
+#define WINDOW_OPS 256u
+/* Numbers of pg_status this far above what others have reached count something else. */
+#define STATUS_AHEAD 64
+
+static bool is_collective(const struct cw_fr_op *op)
+{
+	return !(op->flags & CW_FR_P2P) && !cw_op_is_p2p(op->kind);
+}
+
+static bool is_outstanding_p2p(const struct cw_fr_op *op)
+{
+	return cw_op_is_p2p(op->kind) && op->state != CW_FR_COMPLETED && op->peer != CW_FR_NONE;
+}
+
+/* ---- what the members' calls tell together ---- */
+
+/* By number; of one number first what is known best. */
+static int compare_calls(const void *a, const void *b)
+{
+	const struct cw_fr_op *const *oa = a, *const *ob = b;
+	int va = (*oa)->kind == CW_OP_NONE ? 2 : !!((*oa)->flags & CW_FR_NO_SHAPE);
+	int vb = (*ob)->kind == CW_OP_NONE ? 2 : !!((*ob)->flags & CW_FR_NO_SHAPE);
+
+	if ((*oa)->coll_seq != (*ob)->coll_seq)
+		return (*oa)->coll_seq > (*ob)->coll_seq ? 1 : -1;
+	return va - vb;
+}
+
+static void look_at_call(struct fr_comm *comm, const struct cw_fr_op *op)
+{
+	comm->calls[comm->n_calls++] = op;
+	if (op->state == CW_FR_COMPLETED || !op->coll_seq)
+		return;
+	if (!comm->lowest_pending || op->coll_seq < comm->lowest_pending) {
+		comm->lowest_pending = op->coll_seq;
+		comm->pending_kind = op->kind;
+	}
+}
+
+int fr_comm_prepare(struct fr_comm *comm, struct arena *arena)
+{
+	size_t n = 0;
+
+	for (uint32_t p = 0; p < comm->n_ranks; p++)
+		if (comm->places[p].dump)
+			n += comm->places[p].group->n_ops;
+	comm->calls = arena_new_array(arena, const struct cw_fr_op *, n);
+	if (!comm->calls)
+		return -ENOMEM;
+	for (uint32_t p = 0; p < comm->n_ranks; p++) {
+		const struct fr_place *place = &comm->places[p];
+
+		for (uint32_t i = 0; place->dump && i < place->group->n_ops; i++) {
+			const struct cw_fr_op *op = &place->dump->ops[place->group->first_op + i];
+
+			if (is_collective(op))
+				look_at_call(comm, op);
+			else
+				comm->has_p2p = true;
+			if (op->coll_seq > comm->highest)
+				comm->highest = op->coll_seq;
+		}
+	}
+	if (comm->n_calls > 1)
+		qsort(comm->calls, comm->n_calls, sizeof(*comm->calls), compare_calls);
+	return 0;
+}
+
+/* The best known call of that number: there is one, `op` itself being among them. */
+static const struct cw_fr_op *best_call(const struct fr_comm *comm, const struct cw_fr_op *op)
+{
+	uint32_t low = 0, high = comm->n_calls;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (comm->calls[mid]->coll_seq < op->coll_seq)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return comm->calls[low];
+}
+
+/* ---- ops ---- */
+
+static uint8_t progress_of(const struct cw_fr_dump *dump, const struct cw_fr_op *op)
+{
+	switch (op->state) {
+	case CW_FR_COMPLETED:
+		return CW_PROGRESS_COMPLETED;
+	case CW_FR_STARTED:
+		return CW_PROGRESS_REACHED;
+	default:
+		return dump->is_timed && !(op->flags & CW_FR_COALESCED) ? CW_PROGRESS_ENQUEUED
+									: CW_PROGRESS_UNKNOWN;
+	}
+}
+
+static struct cw_op make_op(const struct cw_fr_dump *dump, const struct cw_fr_op *op)
+{
+	return (struct cw_op){ .kind = op->kind,
+			       .dtype = op->dtype,
+			       .redop = CW_REDOP_NONE,
+			       .progress = progress_of(dump, op),
+			       .flags = CW_OPF_RETURNED,
+			       .root = CW_PEER_NONE,
+			       .peer = CW_PEER_NONE,
+			       .count = op->count,
+			       .bytes = op->bytes,
+			       .enter_ns = op->created_ns,
+			       .return_ns = op->created_ns };
+}
+
+static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dump *dump,
+				    const struct cw_fr_op *op)
+{
+	struct cw_op out = make_op(dump, op);
+
+	out.coll_seq = op->coll_seq;
+	if (op->flags & CW_FR_NO_SHAPE) {
+		const struct cw_fr_op *best = best_call(comm, op);
+
+		/* What is not known must not differ. */
+		out.kind = best->kind;
+		out.dtype = best->dtype;
+		out.count = best->count;
+		out.bytes = best->bytes;
+		if (best->kind == CW_OP_NONE) {
+			out.kind = CW_OP_ALL_REDUCE;
+			comm->n_unnamed_ops++;
+		}
+	}
+	return out;
+}
+
+/* Sends and receives that have not completed, per peer; numbers the op among them. */
+static uint64_t count_p2p(struct cw_snap_member *m, const struct cw_fr_op *op)
+{
+	struct cw_snap_p2p *e = NULL;
+
+	for (uint32_t i = 0; i < m->n_p2p && !e; i++)
+		if (m->p2p[i].peer == (uint32_t)op->peer)
+			e = &m->p2p[i];
+	if (!e) {
+		e = &m->p2p[m->n_p2p++];
+		e->peer = (uint32_t)op->peer;
+	}
+	if (op->kind == CW_OP_SEND) {
+		m->sends++;
+		return ++e->sends;
+	}
+	m->recvs++;
+	return ++e->recvs;
+}
+
+static struct cw_op make_p2p(struct cw_snap_member *m, const struct cw_fr_dump *dump,
+			     const struct cw_fr_op *op)
+{
+	struct cw_op out = make_op(dump, op);
+
+	out.peer = op->peer;
+	out.p2p_seq = count_p2p(m, op);
+	if (op->flags & CW_FR_COALESCED) {
+		out.flags |= CW_OPF_GROUPED;
+		out.group_id = op->p2p_seq;
+	}
+	return out;
+}
+
+/* ---- a member ---- */
+
+/*
+ * Peers are places of the communicator: a hostile dump names more of them than a member's table
+ * has room for, if it is made for the ops at hand.
+ */
+static int make_room(const struct fr_place *place, struct arena *arena, struct cw_snap_member *m)
+{
+	uint32_t n = place->group->n_ops, n_p2p = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_p2p += is_outstanding_p2p(&place->dump->ops[place->group->first_op + i]);
+	m->window = arena_new_array(arena, struct cw_op, n);
+	m->p2p = arena_new_array(arena, struct cw_snap_p2p, n_p2p);
+	return m->window && m->p2p ? 0 : -ENOMEM;
+}
+
+static void note_progress(struct cw_snap_member *m, const struct cw_fr_op *op)
+{
+	if (op->created_ns > m->progress_ns)
+		m->progress_ns = op->created_ns;
+	if (op->completed_ns > m->progress_ns)
+		m->progress_ns = op->completed_ns;
+}
+
+/* Counters and window from the member's own calls. */
+static void read_calls(struct fr_comm *comm, const struct fr_place *place, struct cw_snap_member *m)
+{
+	const struct cw_fr_op *ops = &place->dump->ops[place->group->first_op];
+	uint64_t lowest_pending = 0;
+
+	/* Numbers of this rank alone; but 1 is the first call ever, which is given more time. */
+	if (ops[0].coll_seq > 1)
+		m->op_index = ops[0].coll_seq - 1;
+	for (uint32_t i = 0; i < place->group->n_ops; i++) {
+		const struct cw_fr_op *op = &ops[i];
+		struct cw_op out;
+
+		note_progress(m, op);
+		if (op->coll_seq > m->coll_entered)
+			m->coll_entered = op->coll_seq;
+		if (is_collective(op)) {
+			out = make_collective(comm, place->dump, op);
+			if (op->state != CW_FR_SCHEDULED && op->coll_seq > m->coll_reached)
+				m->coll_reached = op->coll_seq;
+			if (op->state != CW_FR_COMPLETED &&
+			    (!lowest_pending || op->coll_seq < lowest_pending))
+				lowest_pending = op->coll_seq;
+		} else if (is_outstanding_p2p(op) && (uint32_t)op->peer < comm->n_ranks) {
+			out = make_p2p(m, place->dump, op);
+		} else {
+			continue;
+		}
+		out.op_index = ++m->op_index;
+		m->window[m->n_window++] = out;
+	}
+	m->coll_completed = lowest_pending ? lowest_pending - 1 : m->coll_entered;
+	if (m->coll_reached < m->coll_completed)
+		m->coll_reached = m->coll_completed;
+	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED;
+	if (place->dump->is_timed)
+		m->known |= CW_KNOWN_REACHED;
+}
+
+static bool all_take_part(unsigned kind)
+{
+	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_ALL_GATHER ||
+	       kind == CW_OP_REDUCE_SCATTER || kind == CW_OP_ALL_TO_ALL;
+}
+
+/* It lists no call on the group: how far has it come? */
+static void infer_position(const struct fr_comm *comm, const struct fr_place *place,
+			   struct cw_snap_member *m)
+{
+	const struct cw_fr_group *g = place->group;
+	uint64_t enqueued = g->has_status && g->last_enqueued > 0 ? (uint64_t)g->last_enqueued : 0;
+
+	/* Nobody waits in a collective: any number will do, but sends and receives are known. */
+	if (!comm->lowest_pending)
+		m->coll_entered = comm->highest;
+	else if (g->has_status && !comm->has_p2p && enqueued <= comm->highest + STATUS_AHEAD)
+		m->coll_entered = enqueued;
+	else if (all_take_part(comm->pending_kind))
+		m->coll_entered = comm->lowest_pending - 1;
+	else
+		return;
+	m->coll_completed = m->coll_reached = m->coll_entered;
+	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED | CW_KNOWN_REACHED;
+}
+
+static void choose_ops(struct cw_snap_member *m)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < m->n_window; i++) {
+		if (m->window[i].progress == CW_PROGRESS_COMPLETED)
+			continue;
+		if (!m->pending) {
+			m->pending = &m->window[i];
+			first = i;
+		}
+		m->pending_count++;
+	}
+	if (m->n_window)
+		m->last = &m->window[m->n_window - 1];
+	if (!m->pending || m->n_window - first < WINDOW_OPS)
+		first = m->n_window > WINDOW_OPS ? m->n_window - WINDOW_OPS : 0;
+	if (m->n_window - first > WINDOW_OPS * 4)
+		m->n_window = first + WINDOW_OPS * 4;
+	m->window += first;
+	m->n_window -= first;
+	m->window_lost = first;
+	if (m->n_window && m->window[0].coll_seq > 1)
+		m->window_lost += m->window[0].coll_seq - 1;
+	if (!m->n_window)
+		m->window = NULL;
+}
+
+int fr_member_make(struct fr_comm *comm, uint32_t at, struct arena *arena,
+		   struct cw_snap_member *ret)
+{
+	const struct fr_place *place = &comm->places[at];
+	struct cw_snap_member m = { .state = CW_COMM_READY };
+	int r;
+
+	*ret = m;
+	if (!place->dump || !place->dump->has_entries)
+		return 0;
+	r = make_room(place, arena, &m);
+	if (r < 0)
+		return r;
+	m.known = CW_KNOWN_P2P;
+	if (place->group->n_ops)
+		read_calls(comm, place, &m);
+	else
+		infer_position(comm, place, &m);
+	choose_ops(&m);
+	*ret = m;
+	return 0;
+}

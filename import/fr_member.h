@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fr_snapshot.c's: one communicator of the dumps, and how its members stand. */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "analysis/snapshot.h"
+#include "import/fr_dump.h"
+
+struct fr_place {
+	const struct cw_fr_dump *dump;   /* NULL = no dump describes this member */
+	const struct cw_fr_group *group; /* of that dump */
+};
+
+struct fr_comm {
+	const char *name, *desc;
+	const int32_t *ranks;
+	uint32_t n_ranks;
+	struct fr_place *places; /* one per member */
+
+	/* By fr_comm_prepare(). */
+	uint64_t lowest_pending; /* coll_seq; 0 = none */
+	uint64_t highest;        /* coll_seq anybody has come to */
+	uint8_t pending_kind;    /* at lowest_pending */
+	bool has_p2p;
+	const struct cw_fr_op **calls; /* collectives by coll_seq, the best known first */
+	uint32_t n_calls;
+	uint32_t n_unnamed_ops; /* counted while members are made */
+};
+
+/* 0 or -ENOMEM. */
+int fr_comm_prepare(struct fr_comm *comm, struct arena *arena);
+
+/*
+ * Member `place`, all but ret->rank; what it points to lies in arena. After fr_comm_prepare(). 0 or
+ * -ENOMEM.
+ */
+int fr_member_make(struct fr_comm *comm, uint32_t place, struct arena *arena,
+		   struct cw_snap_member *ret);

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A set of dumps becomes a snapshot.
+ *
+ * Groups are the same communicator where name and member ranks are the same. Members are aligned by
+ * collective_seq_id, the only number that is comparable between ranks.
+ *
+ * Point-to-point calls have no such number. But sends and receives complete in pairs and in order,
+ * so the calls of a pair that have *not* completed correspond one to one: they are numbered from 1,
+ * and those that have completed are left out.
+ *
+ * A rank that lists no call on a group at which others wait is not in that call: had it entered,
+ * the dump would hold it. Its number comes from pg_status where that can be told apart from a count
+ * of point-to-point calls, and else from the others.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/htable.h"
+#include "common/rankset.h"
+#include "common/record_layout.h"
+#include "common/signature.h"
+#include "import/flight_recorder.h"
+#include "import/fr_member.h"
+#include "import/fr_time.h"
+
+/* Places of communicators cost memory whether or not a dump describes them. */
+#define PLACES_FREE 65536u
+#define PLACES_PER_GROUP 1024u
+#define PLACES_MAX (1u << 22)
+
+struct comm_entry {
+	uint64_t id;
+	struct fr_comm comm;
+	UT_hash_handle hh;
+};
+
+struct merger {
+	struct cw_fr_set *set;
+	struct cw_snapshot *snap;
+	struct arena arena;
+	int32_t *ranks; /* all that are mentioned, ascending */
+	uint32_t n_ranks;
+	struct comm_entry *comms; /* hash table, in order of appearance */
+	uint64_t places, places_max;
+	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
+	bool is_time_guessed, has_noted_op, has_noted_backend, has_noted_version;
+};
+
+/* ---- ranks ---- */
+
+static int compare_int32(const void *a, const void *b)
+{
+	const int32_t *ia = a, *ib = b;
+
+	return (*ia > *ib) - (*ia < *ib);
+}
+
+static int collect_ranks(struct merger *m)
+{
+	size_t n = m->set->n_sources;
+	int32_t *v;
+
+	for (uint32_t s = 0; s < m->set->n_sources; s++)
+		for (uint32_t g = 0; g < m->set->sources[s].dump.n_groups; g++)
+			n += m->set->sources[s].dump.groups[g].n_ranks;
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	m->ranks = v;
+	n = 0;
+	for (uint32_t s = 0; s < m->set->n_sources; s++) {
+		const struct cw_fr_source *src = &m->set->sources[s];
+
+		v[n++] = src->rank;
+		for (uint32_t g = 0; g < src->dump.n_groups; g++)
+			for (uint32_t i = 0; i < src->dump.groups[g].n_ranks; i++)
+				v[n++] = src->dump.groups[g].ranks[i];
+	}
+	qsort(v, n, sizeof(*v), compare_int32);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || v[i] != v[i - 1])
+			v[m->n_ranks++] = v[i];
+	return 0;
+}
+
+/* Index of the rank's dump, which is its index in the snapshot; CW_SNAP_NONE = it left none. */
+static uint32_t rank_index(const struct merger *m, int32_t rank)
+{
+	uint32_t low = 0, high = m->set->n_sources;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (m->set->sources[mid].rank < rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < m->set->n_sources && m->set->sources[low].rank == rank ? low : CW_SNAP_NONE;
+}
+
+static int add_ranks(struct merger *m)
+{
+	uint32_t node, index;
+	int r = cw_snapshot_add_node(m->snap, "dumps", &node);
+
+	for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++) {
+		const struct cw_fr_dump *dump = &m->set->sources[s].dump;
+		struct cw_snap_rank rank = {
+			.rank = m->set->sources[s].rank,
+			.node = node,
+			.device = -1,
+			.flags = dump->has_entries ? CW_RANKF_HAS_RECORD : 0,
+			.dropped = dump->n_bad_entries,
+			.nccl_version = dump->nccl_version,
+			.sampled_ns = m->snap->now_ns,
+		};
+
+		r = cw_snapshot_add_rank(m->snap, &rank, &index);
+	}
+	return r;
+}
+
+/* ---- communicators ---- */
+
+static uint64_t comm_id(const char *name, const int32_t *ranks, uint32_t n)
+{
+	uint64_t h = CW_HASH_INIT;
+
+	for (; *name; name++)
+		h = cw_hash_step(h, (unsigned char)*name);
+	h = cw_hash_step(h, n);
+	for (uint32_t i = 0; i < n; i++)
+		h = cw_hash_step(h, (uint32_t)ranks[i]);
+	return h ? h : 1;
+}
+
+static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (ranks[i] == rank)
+			return i;
+	return CW_SNAP_NONE;
+}
+
+static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g)
+{
+	uint64_t id = comm_id(g->name, g->ranks, g->n_ranks);
+	struct comm_entry *e;
+
+	HASH_FIND(hh, m->comms, &id, sizeof(id), e);
+	if (e)
+		return e;
+	if (m->places + g->n_ranks > m->places_max) {
+		m->n_too_many++;
+		return NULL;
+	}
+	e = arena_new(&m->arena, struct comm_entry);
+	if (!e)
+		return NULL;
+	e->id = id;
+	e->comm.name = g->name;
+	e->comm.desc = g->desc;
+	e->comm.ranks = g->ranks;
+	e->comm.n_ranks = g->n_ranks;
+	e->comm.places = arena_new_array(&m->arena, struct fr_place, g->n_ranks);
+	if (!e->comm.places)
+		return NULL;
+	HASH_ADD(hh, m->comms, id, sizeof(id), e);
+	if (!cw_htable_added(e))
+		return NULL;
+	m->places += g->n_ranks;
+	return e;
+}
+
+/*
+ * Members of a group whose own dump does not list them: the default group has all ranks; of another
+ * one the dumps of fellow members tell, if just one group of that name has this rank.
+ */
+static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_group *g)
+{
+	const struct comm_entry *found = NULL;
+
+	if (strcmp(g->name, "0") == 0 || strcmp(g->desc, "default_pg") == 0) {
+		g->ranks = m->ranks;
+		g->n_ranks = m->n_ranks;
+		return true;
+	}
+	for (const struct comm_entry *e = m->comms; e; e = e->hh.next) {
+		if (strcmp(e->comm.name, g->name) != 0 ||
+		    place_of(e->comm.ranks, e->comm.n_ranks, rank) == CW_SNAP_NONE)
+			continue;
+		if (found)
+			return false;
+		found = e;
+	}
+	if (!found)
+		return false;
+	g->ranks = (int32_t *)found->comm.ranks;
+	g->n_ranks = found->comm.n_ranks;
+	return true;
+}
+
+static int place_group(struct merger *m, const struct cw_fr_source *src, struct cw_fr_group *g)
+{
+	uint32_t too_many = m->n_too_many, place;
+	struct comm_entry *e;
+
+	place = place_of(g->ranks, g->n_ranks, src->rank);
+	if (place == CW_SNAP_NONE) {
+		m->n_not_member++;
+		return 0;
+	}
+	e = get_comm(m, g);
+	if (!e)
+		return m->n_too_many > too_many ? 0 : -ENOMEM;
+	e->comm.places[place] = (struct fr_place){ .dump = &src->dump, .group = g };
+	return 0;
+}
+
+static int collect_comms(struct merger *m)
+{
+	int r = 0;
+
+	m->places_max = PLACES_FREE;
+	for (uint32_t s = 0; s < m->set->n_sources; s++)
+		m->places_max += PLACES_PER_GROUP * (uint64_t)m->set->sources[s].dump.n_groups;
+	if (m->places_max > PLACES_MAX)
+		m->places_max = PLACES_MAX;
+	/* Those with members first: the others look for theirs among them. */
+	for (int listed = 1; listed >= 0; listed--) {
+		for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++) {
+			struct cw_fr_source *src = &m->set->sources[s];
+
+			for (uint32_t g = 0; g < src->dump.n_groups && r == 0; g++) {
+				struct cw_fr_group *group = &src->dump.groups[g];
+				bool is_listed = group->n_ranks > 0;
+
+				if (listed ? !is_listed : is_listed)
+					continue;
+				if (!is_listed && !find_members(m, src->rank, group))
+					m->n_no_members++;
+				else
+					r = place_group(m, src, group);
+			}
+		}
+	}
+	return r;
+}
+
+static int add_comm(struct merger *m, struct comm_entry *e)
+{
+	char label[2 * 64 + 4];
+	struct cw_snap_comm comm = { .id = e->id, .nranks = e->comm.n_ranks, .name = label };
+	uint32_t index;
+	int r;
+
+	(void)snprintf(label, sizeof(label), e->comm.desc[0] ? "%s (%s)" : "%s%s",
+		       e->comm.desc[0] ? e->comm.desc : e->comm.name,
+		       e->comm.desc[0] ? e->comm.name : "");
+	r = cw_snapshot_add_comm(m->snap, &comm, &index);
+	if (r == 0)
+		r = fr_comm_prepare(&e->comm, &m->arena);
+	m->n_unnamed_ops += e->comm.n_unnamed_ops;
+	for (uint32_t i = 0; i < e->comm.n_ranks && r == 0; i++) {
+		struct cw_snap_member member;
+		uint32_t rank = rank_index(m, e->comm.ranks[i]);
+
+		if (rank == CW_SNAP_NONE)
+			continue;
+		r = fr_member_make(&e->comm, i, &m->arena, &member);
+		member.rank = rank;
+		if (r == 0)
+			r = cw_snapshot_set_member(m->snap, index, i, &member);
+	}
+	return r;
+}
+
+/* ---- what could not be seen ---- */
+
+__attribute__((format(printf, 2, 3))) static int note(struct merger *m, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	return cw_snapshot_add_note(m->snap, text);
+}
+
+static int note_missing(struct merger *m)
+{
+	_cleanup_(freep) int32_t *missing = calloc(m->n_ranks + 1, sizeof(*missing));
+	char list[160];
+	uint32_t n = 0;
+
+	if (!missing)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->n_ranks; i++)
+		if (rank_index(m, m->ranks[i]) == CW_SNAP_NONE)
+			missing[n++] = m->ranks[i];
+	if (!n)
+		return 0;
+	return note(m, "no usable dump of rank%s %s: what %s did is not visible", n == 1 ? "" : "s",
+		    cw_rankset_format(missing, n, list, sizeof(list)), n == 1 ? "it" : "they");
+}
+
+static int note_dumps(struct merger *m)
+{
+	const struct cw_fr_dump *first = &m->set->sources[0].dump;
+	uint64_t bad = 0;
+	int r = 0;
+
+	for (uint32_t s = 0; s < m->set->n_sources; s++) {
+		const struct cw_fr_dump *d = &m->set->sources[s].dump;
+
+		bad += d->n_bad_entries;
+		if (d->n_unknown_ops && !m->has_noted_op && r == 0) {
+			m->has_noted_op = true;
+			r = note(m, "calls named \"%s\" are not known here: they are not compared",
+				 d->unknown_op);
+		}
+		if (d->n_unknown_backends && !m->has_noted_backend && r == 0) {
+			m->has_noted_backend = true;
+			r = note(m, "backend \"%s\" is not known here: read like nccl",
+				 d->unknown_backend);
+		}
+		if (d->minor != first->minor && !m->has_noted_version && r == 0) {
+			m->has_noted_version = true;
+			r = note(m, "dumps of different versions: rank %d has %u.%u, rank %d %u.%u",
+				 m->set->sources[0].rank, first->major, first->minor,
+				 m->set->sources[s].rank, d->major, d->minor);
+		}
+		if (!d->has_entries && r == 0)
+			r = note(m, "the dump of rank %d holds no calls", m->set->sources[s].rank);
+	}
+	if (bad && r == 0)
+		r = note(m, "%llu entries could not be read", (unsigned long long)bad);
+	return r;
+}
+
+static int add_notes(struct merger *m)
+{
+	int r = note(m, "from Flight Recorder dumps: no stacks of now, no liveness, no reduction "
+			"operators and roots");
+
+	for (uint32_t i = 0; i < m->set->n_notes && r == 0; i++)
+		r = cw_snapshot_add_note(m->snap, m->set->notes[i]);
+	if (r == 0)
+		r = note_missing(m);
+	if (r == 0)
+		r = note_dumps(m);
+	if (r == 0 && m->is_time_guessed)
+		r = note(m, "when the dumps were taken is not known: the oldest call is taken to "
+			    "have timed out");
+	if (r == 0 && m->n_no_members)
+		r = note(m, "%u groups without known members are left out", m->n_no_members);
+	if (r == 0 && m->n_not_member)
+		r = note(m, "%u groups do not list the rank that uses them", m->n_not_member);
+	if (r == 0 && m->n_too_many)
+		r = note(m, "%u groups are beyond a limit", m->n_too_many);
+	if (r == 0 && m->n_unnamed_ops)
+		r = note(m, "%u calls that no rank names are shown as all_reduce",
+			 m->n_unnamed_ops);
+	return r;
+}
+
+/* ---- the whole ---- */
+
+static int compare_sources(const void *a, const void *b)
+{
+	const struct cw_fr_source *sa = a, *sb = b;
+
+	if (sa->rank != sb->rank)
+		return sa->rank > sb->rank ? 1 : -1;
+	/* Of two dumps of one rank the newer one counts. */
+	return (sa->dump.newest_ns < sb->dump.newest_ns) -
+	       (sa->dump.newest_ns > sb->dump.newest_ns);
+}
+
+static int drop_doubles(struct merger *m)
+{
+	struct cw_fr_set *set = m->set;
+	uint32_t n = 0;
+	int r = 0;
+
+	qsort(set->sources, set->n_sources, sizeof(*set->sources), compare_sources);
+	for (uint32_t i = 0; i < set->n_sources; i++) {
+		if (n && set->sources[n - 1].rank == set->sources[i].rank) {
+			if (r == 0)
+				r = note(m, "more than one dump of rank %d: the newest is used",
+					 set->sources[i].rank);
+			cw_fr_dump_fini(&set->sources[i].dump);
+			continue;
+		}
+		set->sources[n++] = set->sources[i];
+	}
+	set->n_sources = n;
+	return r;
+}
+
+static int merge(struct merger *m)
+{
+	int r = drop_doubles(m);
+
+	if (r == 0)
+		r = collect_ranks(m);
+	if (r < 0)
+		return r;
+	m->is_time_guessed = fr_find_now(m->set, m->snap);
+	r = add_ranks(m);
+	if (r == 0)
+		r = collect_comms(m);
+	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
+		r = add_comm(m, e);
+	if (r == 0)
+		r = cw_snapshot_set_job(m->snap, "Flight Recorder dumps", "RANK");
+	m->snap->ranks_expected = m->n_ranks;
+	return r < 0 ? r : add_notes(m);
+}
+
+int cw_fr_snapshot(struct cw_fr_set *set, struct cw_snapshot **ret)
+{
+	struct merger m = { .set = set, .snap = cw_snapshot_new() };
+	int r = set->n_sources ? 0 : -ENODATA;
+
+	if (!m.snap)
+		return -ENOMEM;
+	m.snap->thresholds = cw_thresholds_default();
+	if (r == 0)
+		r = merge(&m);
+	HASH_CLEAR(hh, m.comms);
+	arena_fini(&m.arena);
+	free(m.ranks);
+	if (r < 0) {
+		(void)cw_snapshot_free(m.snap);
+		return r;
+	}
+	*ret = m.snap;
+	return 0;
+}

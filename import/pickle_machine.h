@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine that pickle.c drives and pickle_ops.c has the instructions of. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "import/pickle.h"
+
+/* What follows an opcode. */
+enum argument {
+	ARG_NONE,
+	ARG_1, /* bytes of a little-endian number */
+	ARG_2,
+	ARG_4,
+	ARG_8,
+	ARG_DOUBLE, /* eight bytes, big-endian */
+	ARG_TEXT_1, /* length in so many bytes, then that many bytes */
+	ARG_TEXT_4,
+	ARG_TEXT_8,
+};
+
+struct machine {
+	const uint8_t *data;
+	size_t size, at;
+	size_t op_at; /* offset of the opcode being run */
+	const char *op_name;
+	struct arena *arena;
+	size_t spent; /* bytes of memory */
+	struct cw_err *err;
+	struct cw_value **stack;
+	size_t n_stack, stack_room;
+	struct cw_value **memo;
+	size_t memo_room, n_memoized;
+	size_t marks[CW_PICKLE_MAX_MARKS];
+	unsigned n_marks;
+	bool is_done;
+};
+
+struct argument_value {
+	uint64_t number;
+	const char *text;
+	size_t len;
+};
+
+struct opcode {
+	const char *name;
+	uint8_t argument; /* enum argument */
+	int (*run)(struct machine *m, const struct argument_value *arg);
+};
+
+/* By opcode; `run` is NULL where there is none. */
+extern const struct opcode pickle_opcodes[256];
+
+/* Says what is wrong with the instruction at hand; returns -errno_value. */
+int pickle_fail(const struct machine *m, int errno_value, const char *what);
+
+/* pickle_stack.c. Each returns 0, or -errno with err filled. */
+
+/* Makes room for at least `wanted` pointers; what is new is NULL. */
+int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_t wanted);
+int pickle_push(struct machine *m, struct cw_value *v);
+/* Pushes a new value of that type; ret may be NULL. */
+int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value **ret);
+/* Values above the newest mark. */
+size_t pickle_height(const struct machine *m);
+/* -EBADMSG unless n values lie above the newest mark. */
+int pickle_need(const struct machine *m, size_t n);
+/* Moves the values from stack place `from` up into `to`. */
+int pickle_take_above(struct machine *m, size_t from, struct cw_value *to);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plain data as other programs' recordings hold it: what a pickle or a JSON file comes down to once
+ * it has been read. Values live in an arena and are never freed one by one; text is borrowed from
+ * the input and is neither NUL-terminated nor known to be UTF-8.
+ *
+ * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep (the readers see to that), but may
+ * be shared: walking all of a hostile value can take for ever, looking something up in it cannot.
+ * One thread; no blocking.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "common/err.h"
+
+/* A dump of the Flight Recorder is 5 deep. */
+#define CW_VALUE_MAX_HEIGHT 32
+
+enum cw_value_type {
+	CW_VALUE_NONE,
+	CW_VALUE_BOOL,
+	CW_VALUE_INT,
+	CW_VALUE_FLOAT, /* integers beyond 64 bits too */
+	CW_VALUE_STR,
+	CW_VALUE_BYTES,
+	CW_VALUE_LIST,
+	CW_VALUE_TUPLE,
+	CW_VALUE_DICT,
+};
+
+struct cw_value {
+	uint8_t type;   /* enum cw_value_type */
+	uint8_t height; /* 0 for what holds nothing */
+	bool is_held;   /* lies in another value: must not grow any more */
+	uint32_t room;  /* of items, for the readers */
+	uint32_t n;     /* items; of a dict: two a pair, key before value */
+	uint32_t len;   /* bytes of text */
+	union {
+		int64_t integer; /* bools too */
+		double real;
+		const char *text;
+		struct cw_value **items;
+	};
+};
+
+/* The value at a text key, the last one where there are several; NULL = no dict, or no such key. */
+const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key);
+
+/* Number of items of a list or tuple, 0 for anything else (NULL too). */
+uint32_t cw_value_count(const struct cw_value *list);
+
+/* An integer, or text that spells one (JSON dumps write numbers so). False for all else. */
+bool cw_value_int(const struct cw_value *value, int64_t *ret);
+
+bool cw_value_is_text(const struct cw_value *value, const char *text);
+
+/*
+ * Copies text into buf, cut to len - 1 bytes and with '?' for what is not printable ASCII; empty
+ * when value is not text. Returns buf.
+ */
+char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len);
+
+/*
+ * Appends item to a list, tuple or dict that is not held. -E2BIG too high or too many items,
+ * -ELOOP `to` is held or is item itself, -ENOMEM. The bytes taken are added to *spent.
+ */
+int cw_value_append(struct arena *arena, struct cw_value *to, struct cw_value *item, size_t *spent);
+
+/* Strings are borrowed from doc. -E2BIG deeper than the limit, -ENOMEM. */
+int cw_value_from_json(const json_t *doc, struct arena *arena, struct cw_value **ret);
