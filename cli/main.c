@@ -19,6 +19,7 @@ static const struct verb verbs[] = {
 	{ "run", cw_verb_run, "run a program with the agent loaded" },
 	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are" },
 	{ "report", cw_verb_report, "list incidents, or show one" },
+	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job" },
 	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU" },
 };
 

@@ -15,4 +15,5 @@ enum cw_exit {
 int cw_verb_run(int argc, char **argv);
 int cw_verb_status(int argc, char **argv);
 int cw_verb_report(int argc, char **argv);
+int cw_verb_analyze(int argc, char **argv);
 int cw_verb_demo(int argc, char **argv);

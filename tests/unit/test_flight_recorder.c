@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dumps of tests/data/flight_recorder/make.py, and what may be wrong with dumps. */
+#include "import/flight_recorder.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/verdict.h"
+
+#define SECOND INT64_C(1000000000)
+
+static struct cw_fr_set set;
+static struct cw_snapshot *snap;
+static struct cw_verdict verdict;
+
+static void fini(void)
+{
+	cw_verdict_fini(&verdict);
+	snap = cw_snapshot_free(snap);
+	cw_fr_set_fini(&set);
+}
+
+TestSuite(flight_recorder, .fini = fini);
+
+static char *read_file(const char *dir, const char *name, size_t *ret_size)
+{
+	char path[512], *data = malloc(1 << 16);
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/flight_recorder/%s/%s", CW_TEST_DATA, dir, name);
+	f = fopen(path, "rb");
+	cr_assert_not_null(f, "%s", path);
+	*ret_size = fread(data, 1, 1 << 16, f);
+	fclose(f);
+	return data;
+}
+
+static const char *file_of(const char *dir, int rank)
+{
+	static char name[64];
+
+	snprintf(name, sizeof(name),
+		 strcmp(dir, "quiet_rank") == 0 ? "rank_%d.json" : "nccl_trace_rank_%d", rank);
+	return name;
+}
+
+/* bytes: of the file, -1 = all. */
+static void add(const char *dir, int rank, long bytes)
+{
+	size_t size;
+	char *data = read_file(dir, file_of(dir, rank), &size);
+
+	cr_assert_eq(
+		cw_fr_set_add(&set, file_of(dir, rank), data, bytes < 0 ? size : (size_t)bytes, 0),
+		0);
+	free(data);
+}
+
+static void judge(void)
+{
+	cr_assert_eq(cw_fr_snapshot(&set, &snap), 0);
+	cr_assert_eq(cw_verdict_compute(snap, &verdict), 0);
+}
+
+static void judge_directory(const char *dir)
+{
+	for (int rank = 0; rank < 4; rank++)
+		add(dir, rank, -1);
+	judge();
+}
+
+static bool has_note(const char *text)
+{
+	for (uint32_t i = 0; i < snap->n_notes; i++)
+		if (strstr(snap->notes[i], text))
+			return true;
+	return false;
+}
+
+static void assert_culprit(unsigned klass, const char *detail, int rank)
+{
+	cr_assert_eq(verdict.klass, klass, "%s", verdict.summary);
+	cr_assert_str_eq(verdict.detail, detail);
+	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, rank, "%s", verdict.summary);
+}
+
+Test(flight_recorder, names_the_rank_that_never_entered)
+{
+	judge_directory("never_entered");
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
+	cr_assert_eq(verdict.coll_seq, 5);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_assert_eq(verdict.n_victims, 3);
+}
+
+Test(flight_recorder, names_the_odd_one_out_of_a_mismatch)
+{
+	judge_directory("wrong_count");
+	assert_culprit(CW_CLASS_MISMATCH, "count", 1);
+	cr_assert_eq(verdict.coll_seq, 2);
+}
+
+/* Two groups are named "7": rank 1's partner is rank 0, and rank 1 itself waits for rank 3. */
+Test(flight_recorder, follows_point_to_point_through_groups_of_one_name)
+{
+	judge_directory("no_send");
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 3);
+	cr_assert_eq(snap->n_comms, 5);
+}
+
+Test(flight_recorder, odd_but_complete_dumps_are_healthy)
+{
+	judge_directory("all_well");
+	cr_assert_eq(verdict.klass, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert(has_note("\"all_shuffle\""));
+	cr_assert(has_note("\"moon\""));
+}
+
+Test(flight_recorder, a_rank_that_lists_nothing_is_not_in_the_call)
+{
+	judge_directory("quiet_rank");
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 3);
+	cr_assert_eq(verdict.coll_seq, 10);
+	cr_assert(has_note("when the dumps were taken"));
+}
+
+Test(flight_recorder, a_missing_dump_takes_certainty_away)
+{
+	for (int rank = 0; rank < 4; rank++)
+		if (rank != 2)
+			add("never_entered", rank, -1);
+	judge();
+	cr_assert_neq(verdict.klass, CW_CLASS_HEALTHY);
+	cr_assert_eq(verdict.n_culprits, 0);
+	cr_assert_eq(snap->ranks_expected, 4);
+	cr_assert_eq(snap->n_ranks, 3);
+	cr_assert(has_note("no usable dump of rank 2"));
+}
+
+Test(flight_recorder, any_truncation_is_a_note_and_nothing_worse)
+{
+	size_t size;
+	char *data = read_file("wrong_count", file_of("wrong_count", 1), &size);
+
+	for (size_t n = 0; n < size; n++) {
+		char *copy = malloc(n + !n);
+
+		memcpy(copy, data, n);
+		cr_assert_eq(cw_fr_set_add(&set, "nccl_trace_rank_1", copy, n, 0), 0);
+		cr_assert_eq(set.n_sources, 0, "%zu bytes", n);
+		cr_assert_eq(cw_fr_snapshot(&set, &snap), -ENODATA);
+		cr_assert_eq(set.n_notes, 1);
+		free(copy);
+		cw_fr_set_fini(&set);
+	}
+	free(data);
+}
+
+Test(flight_recorder, empty_and_damaged_dumps_are_named)
+{
+	add("never_entered", 0, -1);
+	add("never_entered", 1, 0);
+	add("never_entered", 2, 700);
+	judge();
+	cr_assert(has_note("nccl_trace_rank_1 cannot be used: empty"));
+	cr_assert(has_note("nccl_trace_rank_2 cannot be used: offset"));
+	cr_assert(has_note("no usable dump of ranks 1-3"));
+}
+
+static void add_text(const char *name, const char *json)
+{
+	cr_assert_eq(cw_fr_set_add(&set, name, json, strlen(json), 0), 0);
+}
+
+Test(flight_recorder, a_pickle_that_wants_to_run_something_is_refused_by_name)
+{
+	add("never_entered", 0, -1);
+	add_text("rank_7", "\x80\2cos\nsystem\nU\4true\x85R.");
+	judge();
+	cr_assert(has_note("rank_7 cannot be used: offset 2: GLOBAL"));
+}
+
+Test(flight_recorder, the_dump_itself_may_tell_the_rank)
+{
+	add_text("whatever.json", "{\"version\": \"2.10\", \"rank\": 6, \"entries\": []}");
+	add_text("nobody.json", "{\"version\": \"2.10\", \"entries\": []}");
+	add_text("notes.txt", "rank 5 was restarted");
+	judge();
+	cr_assert_eq(snap->n_ranks, 1);
+	cr_assert_eq(snap->ranks[0].rank, 6);
+	cr_assert(has_note("nobody.json: neither"));
+}
+
+Test(flight_recorder, versions_that_differ_are_said)
+{
+	add_text("r0.json", "{\"version\": \"2.3\", \"entries\": []}");
+	add_text("r1.json", "{\"version\": \"2.10\", \"entries\": []}");
+	add_text("r2.json", "{\"version\": \"3.0\", \"entries\": []}");
+	add_text("r3.json", "{\"version\": \"2.10\"}");
+	judge();
+	cr_assert(has_note("rank 0 has 2.3, rank 1 2.10"));
+	cr_assert(has_note("only 2.x"));
+	cr_assert(has_note("rank 3 holds no calls"));
+}
+
+/* One rank, group of two, entries as given. */
+static void add_rank(int rank, const char *ranks, const char *entries)
+{
+	char text[4096], name[16];
+
+	snprintf(name, sizeof(name), "r%d.json", rank);
+	snprintf(text, sizeof(text),
+		 "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":%s}},\"entries\":[%s]}",
+		 ranks, entries);
+	add_text(name, text);
+}
+
+#define ENTRY(name, coll, p2p, state, is_p2p)                                                      \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:" name                         \
+	"\",\"collective_seq_id\":" coll ",\"p2p_seq_id\":" p2p ",\"state\":\"" state              \
+	"\",\"is_p2p\":" is_p2p ",\"time_created_ns\":1700000000000000000,"                        \
+	"\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"],"                                      \
+	"\"output_sizes\":[[8]],\"output_dtypes\":[\"Float\"]}"
+
+Test(flight_recorder, a_coalesced_batch_has_the_state_of_its_end)
+{
+	add_rank(0, "\"[0, 1]\"",
+		 ENTRY("send 0->1", "3", "1", "scheduled", "true") "," ENTRY(
+			 "recv 0<-1", "3", "1", "scheduled",
+			 "true") "," ENTRY("coalesced", "3", "1", "completed", "true"));
+	add_rank(1, "\"[0, 1]\"", "");
+	judge();
+	cr_assert_eq(verdict.klass, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	fini();
+
+	add_rank(0, "\"[0, 1]\"",
+		 ENTRY("send 0->1", "3", "1", "scheduled", "true") "," ENTRY(
+			 "recv 0<-1", "3", "1", "scheduled",
+			 "true") "," ENTRY("coalesced", "3", "1", "started", "true"));
+	add_rank(1, "\"[0, 1]\"", "");
+	judge();
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "outside_nccl", 1);
+}
+
+/* Pairs are matched by order, not by p2p_seq_id: that one counts all peers and both directions. */
+Test(flight_recorder, sends_meet_receives_whatever_their_numbers)
+{
+	add_rank(0, "\"[0, 1]\"", ENTRY("send 0->1", "3", "7", "scheduled", "true"));
+	add_rank(1, "\"[0, 1]\"", ENTRY("recv 1<-0", "3", "12", "scheduled", "true"));
+	judge();
+	cr_assert_neq(verdict.klass, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+}
+
+Test(flight_recorder, hostile_groups_cost_no_more_than_their_bytes)
+{
+	add_rank(0, "\"[0, 1048577]\"", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	add_rank(1, "[0, -1]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	add_rank(2, "\"[0, 1]\"", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	add_rank(3, "{}", ENTRY("all_reduce", "-1", "0", "scheduled", "false"));
+	judge();
+	cr_assert(has_note("do not list the rank"));
+	cr_assert(has_note("entries could not be read"));
+}
+
+Test(flight_recorder, the_age_of_a_wait_comes_from_the_file_where_it_can)
+{
+	static const char dump[] =
+		"{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1]}},\"entries\":[" ENTRY(
+			"all_reduce", "2", "0", "scheduled", "false") "]}";
+	int64_t created_ns = INT64_C(1700000000) * SECOND;
+
+	cr_assert_eq(cw_fr_set_add(&set, "r0.json", dump, sizeof(dump) - 1, created_ns + SECOND),
+		     0);
+	judge();
+	cr_assert_eq(snap->now_ns, created_ns + SECOND);
+	cr_assert_not(has_note("when the dumps were taken"));
+	fini();
+
+	/* copied a year later: the default timeout of ten minutes has passed */
+	cr_assert_eq(cw_fr_set_add(&set, "r0.json", dump, sizeof(dump) - 1,
+				   created_ns + 365 * 86400 * SECOND),
+		     0);
+	judge();
+	cr_assert_eq(snap->now_ns, created_ns + 600 * SECOND);
+	cr_assert(has_note("when the dumps were taken"));
+}
