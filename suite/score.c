@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "suite/score.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rankset.h"
+
+void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
+{
+	double z = 1.96, nn = (double)n, p, middle, half;
+
+	*ret_low = 0;
+	*ret_high = 1;
+	if (n == 0)
+		return;
+	p = (double)k / nn;
+	middle = (p + z * z / (2 * nn)) / (1 + z * z / nn);
+	half = z * sqrt(p * (1 - p) / nn + z * z / (4 * nn * nn)) / (1 + z * z / nn);
+	*ret_low = k == 0 ? 0 : middle - half;
+	*ret_high = k == n ? 1 : middle + half;
+}
+
+/* ---- is it right? ---- */
+
+static bool is_class_right(const struct suite_answer *a, const struct outcome *o)
+{
+	return o->is_alert && o->klass == a->klass &&
+	       (!a->detail[0] || !strcmp(a->detail, o->detail));
+}
+
+static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
+			       const struct outcome *o)
+{
+	uint32_t n = 0;
+
+	if (!a->has_culprits)
+		return true;
+	if (a->is_nobody)
+		return o->n_culprits == 0;
+	for (uint32_t i = 0; i < o->n_culprits; i++)
+		if (o->culprits[i] < 0 || !suite_set_has(&a->culprits, (uint32_t)o->culprits[i]))
+			return false;
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		n += suite_set_has(&a->culprits, i);
+	return n == o->n_culprits;
+}
+
+/* The answer whose class (and detail) was given, culprits right if any such is. */
+static const struct suite_answer *matching(const struct suite_scenario *s, const struct outcome *o)
+{
+	const struct suite_answer *best = NULL;
+
+	for (uint32_t i = 0; i < s->n_answers; i++) {
+		if (!is_class_right(&s->answers[i], o))
+			continue;
+		if (are_culprits_right(s, &s->answers[i], o))
+			return &s->answers[i];
+		best = best ? best : &s->answers[i];
+	}
+	return best;
+}
+
+/* ---- misses ---- */
+
+static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
+{
+	struct score_miss *m;
+	va_list ap;
+	int r;
+
+	score->n_missed++;
+	if (score->n_misses == SCORE_KEPT_MISSES)
+		return 0;
+	if (score->n_misses == score->cap_misses) {
+		size_t cap = score->cap_misses ? score->cap_misses * 2 : 16;
+		struct score_miss *more = realloc(score->misses, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		score->misses = more;
+		score->cap_misses = cap;
+	}
+	m = &score->misses[score->n_misses];
+	*m = (struct score_miss){ .scenario = strdup(s->name) };
+	if (asprintf(&m->where, "%s:%u", s->file, s->line) < 0)
+		m->where = NULL;
+	va_start(ap, fmt);
+	r = vasprintf(&m->reason, fmt, ap);
+	va_end(ap);
+	if (r < 0)
+		m->reason = NULL;
+	score->n_misses++;
+	return m->scenario && m->where && m->reason ? 0 : -ENOMEM;
+}
+
+void score_fini(struct score *score)
+{
+	for (size_t i = 0; i < score->n_misses; i++) {
+		free(score->misses[i].scenario);
+		free(score->misses[i].where);
+		free(score->misses[i].reason);
+	}
+	free(score->misses);
+	*score = (struct score){ 0 };
+}
+
+static const char *expected_culprits(const struct suite_scenario *s, const struct suite_answer *a,
+				     char *buf, size_t len)
+{
+	int32_t *ranks;
+	size_t n = 0;
+
+	(void)snprintf(buf, len, "%s", a->has_culprits ? "nobody" : "anybody");
+	ranks = calloc(s->n_ranks, sizeof(*ranks));
+	if (!ranks || !a->has_culprits || a->is_nobody) {
+		free(ranks);
+		return buf;
+	}
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		if (suite_set_has(&a->culprits, i))
+			ranks[n++] = (int32_t)i;
+	(void)cw_rankset_format(ranks, n, buf, len);
+	free(ranks);
+	return buf;
+}
+
+static int judge(struct score *score, const struct suite_scenario *s, const struct outcome *o,
+		 const struct suite_answer *match)
+{
+	char want[96], got[96];
+
+	if (o->is_fault_missing)
+		return add_miss(score, s, "a fault of this scenario never happened");
+	if (!s->n_answers)
+		return o->is_alert ? add_miss(score, s, "alert on a control: %s", o->summary) : 0;
+	(void)expected_culprits(s, match ? match : &s->answers[0], want, sizeof(want));
+	if (!o->is_alert)
+		return add_miss(score, s, "silence, not %s %s", cw_class_name(s->answers[0].klass),
+				want);
+	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
+	if (!match)
+		return add_miss(
+			score, s, "%s/%s %s (%s), not %s/%s %s: %s", cw_class_name(o->klass),
+			o->detail, got, cw_confidence_name(o->confidence),
+			cw_class_name(s->answers[0].klass), s->answers[0].detail, want, o->summary);
+	if (!are_culprits_right(s, match, o))
+		return add_miss(score, s, "%s of %s (%s), not of %s: %s", cw_class_name(o->klass),
+				got, cw_confidence_name(o->confidence), want, o->summary);
+	return 0;
+}
+
+/* ---- counting ---- */
+
+/* The kinds of op that fail: those the faults name, else all that the programs call. */
+static void note_coverage(struct score *score, const struct suite_scenario *s, uint32_t klass)
+{
+	bool kinds[CW_OP__MAX] = { false };
+	bool any = false;
+
+	for (uint32_t i = 0; i < s->n_faults; i++)
+		if (s->faults[i].op_kind)
+			any = kinds[s->faults[i].op_kind] = true;
+	for (uint32_t p = 0; p < s->n_programs && !any; p++)
+		for (uint32_t i = 0; i < s->programs[p].n_insns; i++)
+			if (s->programs[p].insns[i].kind == SUITE_CALL)
+				kinds[s->programs[p].insns[i].call.kind] = true;
+	score->class_layout[klass][s->layout]++;
+	for (unsigned k = 0; k < CW_OP__MAX; k++) {
+		score->class_kind[klass][k] += kinds[k];
+		score->kind_layout[k][s->layout] += kinds[k];
+	}
+}
+
+int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+{
+	const struct suite_answer *match = o->is_alert ? matching(s, o) : NULL;
+	uint32_t want = s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY;
+	uint32_t got = o->is_alert ? o->klass : CW_CLASS_HEALTHY;
+	bool right = match && are_culprits_right(s, match, o);
+
+	score->n++;
+	note_coverage(score, s, want);
+	/* An allowed other answer counts as the expected one. */
+	score->confusion[want][match ? want : got]++;
+	score->classes[want].expected++;
+	score->classes[want].right += match || want == got;
+	score->classes[got].given++;
+	score->classes[got].given_rightly += match || want == got;
+	if (s->n_answers) {
+		score->n_hangs++;
+		if (match) {
+			score->n_culprits++;
+			score->n_exact_culprits += right;
+		}
+	} else {
+		score->n_controls++;
+		score->n_control_alerts += o->is_alert;
+	}
+	if (o->is_alert && o->confidence == CW_CONFIDENCE_CERTAIN) {
+		score->n_certain++;
+		score->n_certain_wrong += !right;
+	}
+	return judge(score, s, o, match);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often the verdict is right, per class; what was missed, and why. */
+#pragma once
+
+#include <stdio.h>
+
+#include "suite/scenario.h"
+#include "suite/watch.h"
+
+struct score_miss {
+	char *scenario, *where, *reason;
+};
+
+struct score_class {
+	uint64_t expected;      /* scenarios in which it is the answer */
+	uint64_t right;         /* … and was given */
+	uint64_t given;         /* alerts of this class */
+	uint64_t given_rightly; /* … as the answer, or an allowed other one */
+};
+
+#define SCORE_LABELS (CW_CLASS__MAX) /* healthy is silence */
+
+struct score {
+	struct score_class classes[SCORE_LABELS];
+	uint64_t confusion[SCORE_LABELS][SCORE_LABELS]; /* expected × given */
+	uint64_t n, n_hangs, n_controls, n_control_alerts;
+	uint64_t n_culprits, n_exact_culprits;
+	uint64_t n_certain, n_certain_wrong;
+	uint64_t n_missed;
+	struct score_miss *misses;
+	size_t n_misses, cap_misses; /* the first SCORE_KEPT_MISSES */
+	/* Scenarios by what they exercise. */
+	uint32_t class_kind[SCORE_LABELS][CW_OP__MAX];
+	uint32_t class_layout[SCORE_LABELS][SUITE_LAYOUT__MAX];
+	uint32_t kind_layout[CW_OP__MAX][SUITE_LAYOUT__MAX];
+};
+
+#define SCORE_KEPT_MISSES 1000u
+
+/* Counts one outcome. 0 or -ENOMEM. */
+int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o);
+void score_fini(struct score *score);
+
+/* Bounds of a share k of n with 95 % confidence (Wilson). n = 0: 0 and 1. */
+void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
+
+/* Wrong by any measure: a miss, a false alarm, a scenario whose fault never happened. */
+static inline bool score_is_perfect(const struct score *score)
+{
+	return score->n_missed == 0;
+}
+
+/* What people read: matrix, table per class, misses. */
+void score_print(const struct score *score, FILE *out);
+/* Pairs of class × op kind, class × layout, op kind × layout that no scenario has. */
+void score_print_coverage(const struct score *score, FILE *out);
+/* How many valid pairs are missing. */
+uint32_t score_n_uncovered(const struct score *score);

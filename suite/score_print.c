@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "suite/score.h"
+
+/* Classes that a scenario can have: nothing expects to know too little, or alerts on slowness. */
+static bool is_expected_class(unsigned klass)
+{
+	return klass != CW_CLASS_SLOW;
+}
+
+static const char *label(unsigned klass)
+{
+	return klass == CW_CLASS_HEALTHY ? "silence" : cw_class_name(klass);
+}
+
+static void print_matrix(const struct score *score, FILE *out)
+{
+	(void)fprintf(out, "Expected (rows), given (columns):\n%18s", "");
+	for (unsigned k = 0; k < SCORE_LABELS; k++)
+		if (is_expected_class(k))
+			(void)fprintf(out, " %8.8s", label(k));
+	(void)fputc('\n', out);
+	for (unsigned i = 0; i < SCORE_LABELS; i++) {
+		if (!is_expected_class(i))
+			continue;
+		(void)fprintf(out, "%-18s", label(i));
+		for (unsigned k = 0; k < SCORE_LABELS; k++)
+			if (is_expected_class(k))
+				(void)fprintf(out, " %8" PRIu64, score->confusion[i][k]);
+		(void)fputc('\n', out);
+	}
+}
+
+static void print_share(uint64_t k, uint64_t n, FILE *out)
+{
+	double low, high;
+
+	score_interval(k, n, &low, &high);
+	if (n)
+		(void)fprintf(out, "  %.4f [%.4f, %.4f]", (double)k / (double)n, low, high);
+	else
+		(void)fprintf(out, "  %24s", "-");
+}
+
+static void print_classes(const struct score *score, FILE *out)
+{
+	(void)fprintf(out, "\n%-18s %6s  %-24s  %-24s\n", "class", "n", "precision", "recall");
+	for (unsigned k = 1; k < SCORE_LABELS; k++) {
+		const struct score_class *c = &score->classes[k];
+
+		if (!c->expected && !c->given)
+			continue;
+		(void)fprintf(out, "%-18s %6" PRIu64, cw_class_name(k), c->expected);
+		print_share(c->given_rightly, c->given, out);
+		print_share(c->right, c->expected, out);
+		(void)fputc('\n', out);
+	}
+}
+
+void score_print(const struct score *score, FILE *out)
+{
+	print_matrix(score, out);
+	print_classes(score, out);
+	(void)fprintf(out, "\nexact culprits: %" PRIu64 " of %" PRIu64, score->n_exact_culprits,
+		      score->n_culprits);
+	print_share(score->n_exact_culprits, score->n_culprits, out);
+	(void)fprintf(out, "\ncalled certain: %" PRIu64 ", wrong: %" PRIu64 "\n", score->n_certain,
+		      score->n_certain_wrong);
+	(void)fprintf(out, "controls: %" PRIu64 ", alerts on them: %" PRIu64 "\n",
+		      score->n_controls, score->n_control_alerts);
+	(void)fprintf(out, "scenarios: %" PRIu64 ", missed: %" PRIu64 "\n", score->n,
+		      score->n_missed);
+	for (size_t i = 0; i < score->n_misses; i++)
+		(void)fprintf(out, "miss: %s: \"%s\": %s\n", score->misses[i].where,
+			      score->misses[i].scenario, score->misses[i].reason);
+	if (score->n_misses < score->n_missed)
+		(void)fprintf(out, "… and %" PRIu64 " more\n", score->n_missed - score->n_misses);
+}
+
+/* ---- coverage ---- */
+
+static bool is_covered_kind(unsigned kind)
+{
+	return cw_op_is_collective(kind) || cw_op_is_p2p(kind);
+}
+
+/* Can this class happen to this kind of op at all? */
+static bool is_valid_kind(unsigned klass, unsigned kind)
+{
+	if (klass == CW_CLASS_SLOW)
+		return false;
+	if (!is_covered_kind(kind))
+		return klass == CW_CLASS_INIT_STUCK &&
+		       (kind == CW_OP_COMM_INIT || kind == CW_OP_COMM_SPLIT ||
+			kind == CW_OP_COMM_FINALIZE);
+	switch (klass) {
+	case CW_CLASS_INIT_STUCK:
+		return false;
+	case CW_CLASS_P2P_UNMATCHED:
+		return cw_op_is_p2p(kind);
+	case CW_CLASS_NEVER_ENTERED:
+	case CW_CLASS_MISMATCH:
+	case CW_CLASS_IN_COLLECTIVE:
+	case CW_CLASS_UNKNOWN:
+		return cw_op_is_collective(kind);
+	default:
+		return true;
+	}
+}
+
+static bool is_valid_layout(unsigned klass, unsigned layout)
+{
+	return klass != CW_CLASS_SLOW && layout != SUITE_OTHER;
+}
+
+static uint32_t report(FILE *out, const char *a, const char *b)
+{
+	if (out)
+		(void)fprintf(out, "uncovered: %s x %s\n", a, b);
+	return 1;
+}
+
+static uint32_t walk(const struct score *score, FILE *out)
+{
+	uint32_t n = 0;
+
+	for (unsigned c = 0; c < SCORE_LABELS; c++)
+		for (unsigned k = 0; k < CW_OP__MAX; k++)
+			if (is_valid_kind(c, k) && !score->class_kind[c][k])
+				n += report(out, label(c), cw_op_kind_name(k));
+	for (unsigned c = 0; c < SCORE_LABELS; c++)
+		for (unsigned l = 0; l < SUITE_LAYOUT__MAX; l++)
+			if (is_valid_layout(c, l) && !score->class_layout[c][l])
+				n += report(out, label(c), suite_layout_name(l));
+	for (unsigned k = 0; k < CW_OP__MAX; k++)
+		for (unsigned l = 0; l < SUITE_LAYOUT__MAX; l++)
+			if (is_covered_kind(k) && l != SUITE_OTHER && !score->kind_layout[k][l])
+				n += report(out, cw_op_kind_name(k), suite_layout_name(l));
+	return n;
+}
+
+uint32_t score_n_uncovered(const struct score *score)
+{
+	return walk(score, NULL);
+}
+
+void score_print_coverage(const struct score *score, FILE *out)
+{
+	uint32_t n = walk(score, out);
+
+	(void)fprintf(out,
+		      "coverage: %u pairs of class x op, class x layout, op x layout missing\n", n);
+}

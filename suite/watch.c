@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "suite/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/stall.h"
+#include "suite/cluster.h"
+
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+#define LOOK_EVERY_NS (1 * S)
+#define WINDOWS_TAKE_NS (40 * MS)
+#define WINDOWS_EVERY_NS (1 * S)
+
+struct watch {
+	const struct suite_scenario *s;
+	struct cluster *cluster;
+	struct cw_stall *stall;
+	int64_t now_ns, start_ns, windows_ns, fault_ns;
+	struct outcome *out;
+};
+
+void outcome_fini(struct outcome *o)
+{
+	free(o->culprits);
+	*o = (struct outcome){ 0 };
+}
+
+static int note_alert(struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		      const struct cw_stall_decision *d)
+{
+	struct outcome *o = w->out;
+
+	o->culprits = calloc(v->n_culprits + 1, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	o->is_alert = true;
+	o->klass = v->klass;
+	o->confidence = d->confidence;
+	(void)snprintf(o->detail, sizeof(o->detail), "%s", v->detail);
+	(void)snprintf(o->summary, sizeof(o->summary), "%s", v->summary);
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		o->culprits[o->n_culprits++] = snap->ranks[v->culprits[i].rank].rank;
+	return 0;
+}
+
+/* One look; *ret_next: when to look again. */
+static int look(struct watch *w, int64_t *ret_next)
+{
+	struct cw_snapshot *snap = NULL;
+	struct cw_stall_decision d = { 0 };
+	struct cw_verdict v;
+	int r;
+
+	*ret_next = w->now_ns + LOOK_EVERY_NS;
+	if (cluster_is_over(w->cluster))
+		return 0;
+	r = cluster_snapshot(w->cluster, &snap);
+	if (r < 0)
+		return r;
+	r = cw_verdict_compute(snap, &v);
+	if (r < 0) {
+		(void)cw_snapshot_free(snap);
+		return r;
+	}
+	cw_stall_step(w->stall, snap, &v, &d);
+	w->out->looks++;
+	if (d.next_ns > w->now_ns && d.next_ns < *ret_next)
+		*ret_next = d.next_ns;
+	if (!cluster_is_cut_off(w->cluster)) {
+		if (d.phase == CW_STALL_HANG)
+			r = note_alert(w, snap, &v, &d);
+		if (d.want_windows && v.n_wanted &&
+		    (!w->windows_ns || w->now_ns - w->windows_ns >= WINDOWS_EVERY_NS)) {
+			w->windows_ns = w->now_ns;
+			if (r == 0)
+				r = cluster_run(w->cluster, w->now_ns + WINDOWS_TAKE_NS);
+			if (r == 0)
+				r = cluster_fetch_windows(w->cluster, snap, v.wanted, v.n_wanted);
+			w->now_ns += WINDOWS_TAKE_NS;
+			*ret_next = w->now_ns;
+		}
+	}
+	cw_verdict_fini(&v);
+	(void)cw_snapshot_free(snap);
+	return r;
+}
+
+/* A job that was started anew has another leader's ear: new processes, new comms, no memory. */
+static int restart(struct watch *w, struct cw_err *err)
+{
+	int64_t at = cluster_restart_ns(w->cluster);
+
+	w->cluster = cluster_free(w->cluster);
+	w->stall = cw_stall_free(w->stall);
+	w->stall = cw_stall_new();
+	if (!w->stall)
+		return -ENOMEM;
+	w->now_ns = at;
+	w->windows_ns = 0;
+	return cluster_new(w->s, at, err, &w->cluster);
+}
+
+static void note_faults(struct watch *w)
+{
+	bool all;
+	int64_t ns = cluster_fault_ns(w->cluster, &all);
+
+	if (!w->fault_ns)
+		w->fault_ns = ns;
+	if (all)
+		w->out->is_fault_missing = false;
+}
+
+static int run(struct watch *w, struct cw_err *err)
+{
+	int64_t next = 0;
+	int r = cluster_new(w->s, w->start_ns, err, &w->cluster);
+
+	w->stall = cw_stall_new();
+	if (r == 0 && !w->stall)
+		r = -ENOMEM;
+	for (; r == 0 && w->now_ns - w->start_ns < w->s->run_ns; w->now_ns = next) {
+		r = cluster_run(w->cluster, w->now_ns);
+		if (r == -EINVAL)
+			return cw_err_set(err, EINVAL, "%s:%u: a group or program is too large",
+					  w->s->file, w->s->line);
+		if (r == 0)
+			r = look(w, &next);
+		note_faults(w);
+		if (r < 0 || w->out->is_alert)
+			break;
+		if (cluster_restart_ns(w->cluster) && next >= cluster_restart_ns(w->cluster)) {
+			next = cluster_restart_ns(w->cluster);
+			r = restart(w, err);
+		}
+	}
+	return r;
+}
+
+int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
+{
+	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
+	struct watch w = {
+		.s = s, .start_ns = CLUSTER_ORIGIN_NS, .now_ns = CLUSTER_ORIGIN_NS, .out = &out
+	};
+	int r = run(&w, err);
+
+	w.cluster = cluster_free(w.cluster);
+	w.stall = cw_stall_free(w.stall);
+	if (r < 0) {
+		outcome_fini(&out);
+		return r;
+	}
+	if (out.is_alert)
+		out.after_ns = w.now_ns - (w.fault_ns ? w.fault_ns : w.start_ns);
+	*ret = out;
+	return 0;
+}

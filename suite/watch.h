@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watches a scenario's cluster as a leader watches a job (daemon/leader_look.c): a snapshot, a
+ * verdict and a step of patience each virtual second, windows where they are wanted; until the
+ * alert, or the end of the scenario.
+ */
+#pragma once
+
+#include "analysis/verdict.h"
+#include "suite/scenario.h"
+
+struct outcome {
+	bool is_alert;  /* false: silence */
+	uint32_t klass; /* enum cw_class */
+	char detail[SUITE_NAME];
+	uint32_t confidence;
+	int32_t *culprits; /* labels, ascending; owned */
+	uint32_t n_culprits;
+	int64_t after_ns; /* from the first fault (or the start) to the alert */
+	char summary[512];
+	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
+	uint32_t looks;
+};
+
+/* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */
+int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
+void outcome_fini(struct outcome *o);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any text as scenarios: each that is accepted is within its limits, the rest has a sentence. */
+#include "tests/fuzz/fuzz.h"
+
+#include "suite/scenario.h"
+
+#define MAX_LINES 20000u
+
+static void check_set(const struct suite_set *set)
+{
+	FUZZ_CHECK(set->n <= SUITE_MAX_RANGES);
+	FUZZ_CHECK(set->step == 0 || set->phase < set->step);
+	(void)suite_set_has(set, 0);
+}
+
+static void check_program(const struct suite_scenario *s, const struct suite_program *p)
+{
+	check_set(&p->set);
+	FUZZ_CHECK(p->n_insns <= SUITE_MAX_INSNS);
+	for (uint32_t i = 0; i < p->n_insns; i++) {
+		const struct suite_insn *insn = &p->insns[i];
+
+		if (insn->kind == SUITE_CALL)
+			FUZZ_CHECK(insn->call.family < s->n_families);
+		if (insn->kind == SUITE_END)
+			FUZZ_CHECK(insn->other < i && p->insns[insn->other].other == i);
+	}
+}
+
+static int on_scenario(void *user, const struct suite_scenario *s)
+{
+	FUZZ_CHECK(s->n_ranks >= 2 && s->n_ranks <= SUITE_MAX_RANKS && s->per_node > 0);
+	FUZZ_CHECK(s->n_families <= SUITE_MAX_FAMILIES && s->n_faults <= SUITE_MAX_FAULTS);
+	FUZZ_CHECK(s->n_answers <= SUITE_MAX_ANSWERS && s->n_programs <= SUITE_MAX_PROGRAMS);
+	for (uint32_t i = 0; i < s->n_programs; i++)
+		check_program(s, &s->programs[i]);
+	for (uint32_t i = 0; i < s->n_faults; i++)
+		check_set(&s->faults[i].set);
+	(*(unsigned *)user)++;
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cw_err err = { "" };
+	unsigned n = 0;
+
+	if (suite_read_text((const char *)data, size, "fuzz", MAX_LINES, on_scenario, &n, &err) < 0)
+		FUZZ_CHECK(err.text[0] != '\0');
+	return 0;
+}

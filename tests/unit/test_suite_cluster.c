@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the virtual cluster does is what docs/design.md section 12 says a simulated NCCL does. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/record_layout.h"
+#include "suite/cluster.h"
+
+#define S INT64_C(1000000000)
+#define HEAD "scenario s\nranks 4 per-node 2\ncomm world all\n"
+#define LOOP "program\nloop\nwork 20ms\nall_reduce world 64\nbroadcast world 32\nsync\nend\nend\n"
+
+static struct cw_snapshot *snap;
+static const char *at; /* seconds after which to look */
+
+static int look(void *user, const struct suite_scenario *s)
+{
+	struct cluster *c = NULL;
+	struct cw_err err;
+
+	(void)user;
+	cr_assert_eq(cluster_new(s, CLUSTER_ORIGIN_NS, &err, &c), 0);
+	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + atoi(at) * S), 0);
+	cr_assert_eq(cluster_snapshot(c, &snap), 0);
+	(void)cluster_free(c);
+	return 0;
+}
+
+static const struct cw_snap_member *run(const char *seconds, const char *fault)
+{
+	char text[1024];
+	struct cw_err err;
+
+	(void)snprintf(text, sizeof(text), HEAD LOOP "%s\nexpect silence\nend\n", fault);
+	at = seconds;
+	snap = cw_snapshot_free(snap);
+	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, look, NULL, &err), 0, "%s",
+		     err.text);
+	cr_assert_eq(snap->n_comms, 1);
+	return snap->comms[0].members;
+}
+
+static void fini(void)
+{
+	snap = cw_snapshot_free(snap);
+}
+
+TestSuite(suite_cluster, .fini = fini);
+
+Test(suite_cluster, a_healthy_job_gets_on)
+{
+	const struct cw_snap_member *m = run("10", "");
+
+	for (unsigned i = 0; i < 4; i++) {
+		cr_expect_gt(m[i].coll_completed, 300);
+		cr_expect_eq(m[i].known & CW_KNOWN_COMPLETED, CW_KNOWN_COMPLETED);
+		cr_expect_gt(m[i].interval_ns, 0);
+	}
+	cr_expect_neq(m[0].checkpoints[0].coll_seq, 0);
+	cr_expect_eq(m[0].checkpoints[0].coll_seq % 64, 0);
+	cr_expect_eq(m[0].checkpoints[1].hash,
+		     m[1].checkpoints[m[0].checkpoints[1].coll_seq != m[1].checkpoints[1].coll_seq]
+			     .hash);
+	cr_expect_neq(snap->ranks[0].sampled_ns, snap->ranks[3].sampled_ns);
+}
+
+Test(suite_cluster, all_wait_for_the_one_outside)
+{
+	const struct cw_snap_member *m = run("20", "fault 2 at 5s on world broadcast block");
+	uint64_t seq = m[0].coll_entered;
+
+	cr_expect_eq(seq % 2, 0, "broadcasts have even numbers");
+	for (unsigned i = 0; i < 4; i++) {
+		cr_expect_eq(m[i].coll_entered, i == 2 ? seq - 1 : seq);
+		cr_expect_eq(m[i].coll_completed, seq - 1);
+		cr_expect_eq(m[i].pending != NULL, i != 2);
+	}
+	cr_expect_lt(snap->ranks[2].headway_ns, CLUSTER_ORIGIN_NS + 7 * S);
+	cr_expect_gt(snap->ranks[1].headway_ns, CLUSTER_ORIGIN_NS + 18 * S);
+}
+
+Test(suite_cluster, who_expects_least_gets_out)
+{
+	const struct cw_snap_member *m =
+		run("20", "fault 2 at 5s on world all_reduce change count 8");
+
+	cr_expect_eq(m[2].coll_completed, m[0].coll_completed + 1);
+	cr_expect_eq(m[2].coll_entered, m[0].coll_entered);
+	cr_expect_eq(m[0].pending->coll_seq, m[0].coll_completed + 1);
+}
+
+Test(suite_cluster, another_root_holds_everybody)
+{
+	const struct cw_snap_member *m =
+		run("20", "fault 2 at 5s on world broadcast change root 1");
+
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(m[i].pending->coll_seq, m[i].coll_completed + 1);
+	cr_expect_eq(m[2].pending->root, 1);
+}
+
+Test(suite_cluster, another_operator_holds_nobody)
+{
+	const struct cw_snap_member *before = run("6", "");
+	uint64_t seq = before[0].coll_completed;
+	const struct cw_snap_member *m =
+		run("20", "fault 2 at 5s on world all_reduce change redop max");
+
+	cr_expect_gt(m[0].coll_completed, seq);
+	cr_expect_neq(m[0].hash, m[2].hash);
+}
+
+Test(suite_cluster, an_empty_call_is_not_counted)
+{
+	const struct cw_snap_member *m =
+		run("20", "fault 2 at 5s on world all_reduce change count 0");
+
+	/* Its next broadcast meets the others' all_reduce: nobody gets out. */
+	cr_expect_eq(m[2].coll_entered, m[0].coll_entered - 1);
+	cr_expect_eq(m[2].coll_completed, m[0].coll_completed);
+}
+
+Test(suite_cluster, the_dead_are_seen_to_be_dead)
+{
+	(void)run("20", "fault 2 at 5s kill 11");
+	cr_expect_eq(snap->ranks[2].liveness, CW_LIVE_KILLED);
+	cr_expect_eq(snap->ranks[2].term_signal, 11);
+	cr_expect_eq(snap->ranks[2].flags & CW_RANKF_SHUTDOWN, 0);
+	cr_expect_gt(snap->ranks[2].ended_ns, CLUSTER_ORIGIN_NS + 5 * S - 1);
+}
+
+Test(suite_cluster, a_lost_node_keeps_its_last_state)
+{
+	(void)run("30", "node 1 at 5s lost");
+	cr_expect_eq(snap->nodes[1].state, CW_NODE_UNREACHABLE);
+	cr_expect_eq(snap->nodes[0].state, CW_NODE_REPORTING);
+	cr_expect_eq(snap->ranks[3].liveness, CW_LIVE_ALIVE);
+}
+
+Test(suite_cluster, the_same_scenario_gives_the_same_snapshot)
+{
+	uint64_t hash = run("20", "fault 2 at 5s block")[1].hash;
+
+	cr_expect_eq(run("20", "fault 2 at 5s block")[1].hash, hash);
+}

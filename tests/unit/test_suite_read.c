@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "suite/scenario.h"
+
+#define HEAD "scenario s\nranks 8 per-node 4\ncomm world all\n"
+#define PROGRAM "program\nloop\nall_reduce world\nsync\nend\nend\n"
+
+static struct suite_scenario got[8];
+static unsigned n_got;
+
+static int keep(void *user, const struct suite_scenario *s)
+{
+	(void)user;
+	if (n_got < 8)
+		got[n_got] = *s; /* its programs are gone after the call */
+	n_got++;
+	return 0;
+}
+
+static struct cw_err err;
+
+static int read_lines(const char *text, uint64_t max_lines)
+{
+	n_got = 0;
+	err.text[0] = 0;
+	return suite_read_text(text, strlen(text), "f.scn", max_lines, keep, NULL, &err);
+}
+
+static void expect_error(const char *text, const char *where, const char *what)
+{
+	cr_expect_eq(read_lines(text, 1000), -EINVAL);
+	cr_expect(strncmp(err.text, where, strlen(where)) == 0, "%s", err.text);
+	cr_expect(strstr(err.text, what), "%s", err.text);
+}
+
+Test(suite_read, reads_a_scenario)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM "fault 3 at 8s on world all_reduce change count 7\n"
+					     "expect mismatch count 3 or never_entered\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_assert_eq(n_got, 1);
+	cr_expect_eq(got[0].n_ranks, 8);
+	cr_expect_eq(got[0].n_faults, 1);
+	cr_expect_eq(got[0].faults[0].value, 7);
+	cr_expect_eq(got[0].faults[0].at_ns, INT64_C(8000000000));
+	cr_expect_eq(got[0].n_answers, 2);
+	cr_expect_eq(got[0].answers[0].klass, CW_CLASS_MISMATCH);
+	cr_expect(got[0].answers[0].has_culprits);
+	cr_expect(!got[0].answers[1].has_culprits);
+}
+
+Test(suite_read, repeats_and_definitions_expand)
+{
+	cr_assert_eq(read_lines("define job\nranks $N\ncomm world all\nenddef\n"
+				"repeat K in 2 4\nrepeat OP in reduce scatter\n"
+				"scenario \"$K of $OP\"\nuse job N=$K\n"
+				"program\n$OP world root 1\nend\nexpect silence\nend\n"
+				"done\ndone\n",
+				1000),
+		     0, "%s", err.text);
+	cr_assert_eq(n_got, 4);
+	cr_expect_eq(got[3].n_ranks, 4);
+	cr_expect_str_eq(got[3].name, "4 of scatter");
+	cr_expect_eq(got[0].n_answers, 0);
+}
+
+Test(suite_read, sets_of_ranks)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM "fault not 0-2,6- at 1s block\n"
+					     "fault every 4 from 1 at 1s block\n"
+					     "expect silence\nend\n",
+				1000),
+		     0, "%s", err.text);
+	for (uint32_t r = 0; r < 8; r++) {
+		cr_expect_eq(suite_set_has(&got[0].faults[0].set, r), r >= 3 && r < 6, "%u", r);
+		cr_expect_eq(suite_set_has(&got[0].faults[1].set, r), r == 1 || r == 5, "%u", r);
+	}
+}
+
+Test(suite_read, says_where_it_went_wrong)
+{
+	expect_error("ranks 8\n", "f.scn:1: ", "ranks");
+	expect_error(HEAD "program\nall_reduce wurld\nend\nend\n", "f.scn:5: ", "wurld");
+	expect_error(HEAD "program\nsend world 4\nend\nend\n", "f.scn:5: ", "whom");
+	expect_error(HEAD PROGRAM "expect sadness\nend\n", "f.scn:10: ", "sadness");
+	expect_error(HEAD PROGRAM "end\n", "f.scn:10: ", "expected");
+	expect_error(HEAD PROGRAM, "f.scn:1: ", "does not end");
+	expect_error("repeat X in a\n", "f.scn:1: ", "done");
+	expect_error("use nothing\n", "f.scn:1: ", "nothing");
+	expect_error("scenario $X\n", "f.scn:1: ", "$X");
+	expect_error(HEAD "program\ngroup\nsync\nend\nend\nend\n", "f.scn:6: ", "group");
+}
+
+Test(suite_read, expansion_is_bounded)
+{
+	static const char bomb[] =
+		"repeat A in 1 2 3 4 5 6 7 8\nrepeat B in 1 2 3 4 5 6 7 8\n"
+		"repeat C in 1 2 3 4 5 6 7 8\nrepeat D in 1 2 3 4 5 6 7 8\n" HEAD PROGRAM
+		"expect silence\nend\ndone\ndone\ndone\ndone\n";
+
+	cr_expect_eq(read_lines(bomb, 1000), -E2BIG);
+	cr_expect(strstr(err.text, "too many lines"), "%s", err.text);
+	cr_expect_eq(read_lines("define a\nuse a\nenddef\nuse a\n", 100000), -E2BIG);
+}
+
+Test(suite_read, jobs_grow_unless_ranks_are_named)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM "expect silence\nend\n"
+					     "scenario t\nranks 4\ncomm pair 0,3\n"
+					     "program\nall_reduce pair\nend\nexpect silence\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_expect(suite_scenario_scale(&got[0], 16));
+	cr_expect_eq(got[0].n_ranks, 128);
+	cr_expect(!suite_scenario_scale(&got[0], 65536));
+	cr_expect(!suite_scenario_scale(&got[1], 2));
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "suite/score.h"
+
+static struct score score;
+
+static void add(uint32_t want, uint32_t want_rank, uint32_t got, int32_t got_rank,
+		uint32_t confidence)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8 };
+	struct outcome o = { .is_alert = got != CW_CLASS_HEALTHY,
+			     .klass = got,
+			     .culprits = &got_rank,
+			     .n_culprits = 1,
+			     .confidence = confidence };
+
+	if (want != CW_CLASS_HEALTHY) {
+		s.n_answers = 1;
+		s.answers[0] =
+			(struct suite_answer){ .klass = (uint8_t)want, .has_culprits = true };
+		s.answers[0].culprits.n = 1;
+		s.answers[0].culprits.ranges[0] = (struct suite_range){ want_rank, want_rank };
+	}
+	cr_assert_eq(score_add(&score, &s, &o), 0);
+}
+
+static void fini(void)
+{
+	score_fini(&score);
+}
+
+TestSuite(suite_score, .fini = fini);
+
+Test(suite_score, counts_what_is_right)
+{
+	add(CW_CLASS_MISMATCH, 3, CW_CLASS_MISMATCH, 3, CW_CONFIDENCE_CERTAIN);
+	add(CW_CLASS_HEALTHY, 0, CW_CLASS_HEALTHY, 0, CW_CONFIDENCE_CERTAIN);
+	cr_expect(score_is_perfect(&score));
+	cr_expect_eq(score.n_certain, 1);
+	cr_expect_eq(score.n_certain_wrong, 0);
+	cr_expect_eq(score.n_controls, 1);
+	cr_expect_eq(score.n_exact_culprits, 1);
+}
+
+Test(suite_score, a_wrong_rank_is_a_miss_and_a_wrong_certainty)
+{
+	add(CW_CLASS_MISMATCH, 3, CW_CLASS_MISMATCH, 4, CW_CONFIDENCE_CERTAIN);
+	cr_expect(!score_is_perfect(&score));
+	cr_expect_eq(score.classes[CW_CLASS_MISMATCH].right, 1);
+	cr_expect_eq(score.n_exact_culprits, 0);
+	cr_expect_eq(score.n_culprits, 1);
+	cr_expect_eq(score.n_certain_wrong, 1);
+	cr_expect(strstr(score.misses[0].reason, "not of 3"), "%s", score.misses[0].reason);
+}
+
+Test(suite_score, a_wrong_class_costs_one_class_recall_and_the_other_precision)
+{
+	add(CW_CLASS_MISMATCH, 3, CW_CLASS_NEVER_ENTERED, 3, CW_CONFIDENCE_LIKELY);
+	cr_expect_eq(score.classes[CW_CLASS_MISMATCH].expected, 1);
+	cr_expect_eq(score.classes[CW_CLASS_MISMATCH].right, 0);
+	cr_expect_eq(score.classes[CW_CLASS_NEVER_ENTERED].given, 1);
+	cr_expect_eq(score.classes[CW_CLASS_NEVER_ENTERED].given_rightly, 0);
+	cr_expect_eq(score.confusion[CW_CLASS_MISMATCH][CW_CLASS_NEVER_ENTERED], 1);
+}
+
+Test(suite_score, an_alert_on_a_control_is_a_miss)
+{
+	add(CW_CLASS_HEALTHY, 0, CW_CLASS_UNKNOWN, 0, CW_CONFIDENCE_POSSIBLE);
+	cr_expect_eq(score.n_control_alerts, 1);
+	cr_expect_eq(score.n_missed, 1);
+}
+
+Test(suite_score, silence_on_a_hang_is_a_miss)
+{
+	add(CW_CLASS_DEADLOCK, 0, CW_CLASS_HEALTHY, 0, 0);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect(strstr(score.misses[0].reason, "silence"), "%s", score.misses[0].reason);
+}
+
+Test(suite_score, intervals_are_wilsons)
+{
+	double low, high;
+
+	score_interval(8, 10, &low, &high);
+	cr_expect(low > 0.4901 && low < 0.4903, "%f", low);
+	cr_expect(high > 0.9432 && high < 0.9434, "%f", high);
+	score_interval(10, 10, &low, &high);
+	cr_expect(low > 0.7224 && low < 0.7226, "%f", low);
+	cr_expect_eq(high, 1);
+}
