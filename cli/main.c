@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
 	{ "report", cw_verb_report, "list incidents, or show one" },
 	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job" },
 	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU" },
+	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right" },
 };
 
 static void print_usage(FILE *out)

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The labelled suite (docs/suite.md): how often is the verdict right, and where is it not? */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/verb.h"
+#include "common/clock.h"
+#include "common/parse.h"
+#include "suite/score.h"
+#include "suite/watch.h"
+
+#define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
+
+enum {
+	OPT_SCALE = 256,
+	OPT_JSON,
+	OPT_COVERAGE,
+	OPT_ONLY,
+	OPT_VERBOSE,
+	OPT_ENGINE,
+};
+
+struct options {
+	const char *path, *only;
+	uint32_t scale;
+	bool json, coverage, verbose;
+};
+
+struct run {
+	const struct options *opts;
+	struct score score;
+	struct cw_err err;
+	uint64_t n_unscaled;
+	int64_t told_ns;
+};
+
+static const struct argp_option options[] = {
+	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time through the engine (default)",
+	  0 },
+	{ "ranks-scale", OPT_SCALE, "K", 0,
+	  "Jobs K times as large, where no rank is named one by one", 0 },
+	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
+	{ "coverage", OPT_COVERAGE, NULL, 0, "Show which pairs no scenario has", 0 },
+	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
+	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
+	{ 0 },
+};
+
+static uint64_t number(struct argp_state *state, const char *name, const char *text, uint64_t max)
+{
+	uint64_t value;
+
+	if (cw_parse_u64(text, 0, max, &value) < 0)
+		argp_error(state, "--%s %s: not a number up to %" PRIu64, name, text, max);
+	return value;
+}
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct options *opts = state->input;
+
+	switch (key) {
+	case OPT_SCALE:
+		opts->scale = (uint32_t)number(state, "ranks-scale", arg, 1024);
+		return 0;
+	case OPT_ONLY:
+		opts->only = arg;
+		return 0;
+	case OPT_COVERAGE:
+		opts->coverage = true;
+		return 0;
+	case OPT_JSON:
+		opts->json = true;
+		return 0;
+	case OPT_VERBOSE:
+		opts->verbose = true;
+		return 0;
+	case OPT_ENGINE:
+		return 0;
+	case ARGP_KEY_ARG:
+		if (opts->path)
+			argp_error(state, "one directory at a time");
+		opts->path = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!opts->path)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_opt,
+	.args_doc = "DIRECTORY|FILE",
+	.doc = "Run labelled scenarios (*.scn) against the engine and say how often it is right.\v"
+	       "Exit status: 0 all right, 1 error, 2 something was missed.",
+};
+
+/* ---- running ---- */
+
+static void tell_progress(struct run *run)
+{
+	int64_t now = cw_clock_now_ns(&cw_clock_system);
+
+	if (!run->told_ns)
+		run->told_ns = now;
+	if (now - run->told_ns < PROGRESS_EVERY_NS)
+		return;
+	run->told_ns = now;
+	fprintf(stderr, "collwatch: %" PRIu64 " scenarios, %" PRIu64 " missed\n", run->score.n,
+		run->score.n_missed);
+}
+
+static void tell_outcome(const struct suite_scenario *s, const struct outcome *o)
+{
+	if (o->is_alert)
+		fprintf(stderr, "%s:%u: %s: %s after %.1f s: %s\n", s->file, s->line, s->name,
+			cw_confidence_name(o->confidence), (double)o->after_ns / CW_NS_PER_S,
+			o->summary);
+	else
+		fprintf(stderr, "%s:%u: %s: silence\n", s->file, s->line, s->name);
+}
+
+static int on_scenario(void *user, const struct suite_scenario *s)
+{
+	struct run *run = user;
+	struct suite_scenario scaled = *s;
+	struct outcome o = { 0 };
+	int r;
+
+	if (run->opts->only && !strstr(s->name, run->opts->only))
+		return 0;
+	if (!suite_scenario_scale(&scaled, run->opts->scale)) {
+		run->n_unscaled++;
+		return 0;
+	}
+	r = watch(&scaled, &run->err, &o);
+	if (r < 0)
+		return r;
+	if (run->opts->verbose)
+		tell_outcome(&scaled, &o);
+	r = score_add(&run->score, &scaled, &o);
+	outcome_fini(&o);
+	tell_progress(run);
+	return r;
+}
+
+/* ---- the document ---- */
+
+static json_t *share(uint64_t k, uint64_t n)
+{
+	return n ? json_real((double)k / (double)n) : json_null();
+}
+
+static json_t *interval(uint64_t k, uint64_t n)
+{
+	double low, high;
+
+	score_interval(k, n, &low, &high);
+	return json_pack("[f, f]", low, high);
+}
+
+static json_t *classes_doc(const struct score *score)
+{
+	json_t *doc = json_object();
+
+	for (unsigned k = 1; k < SCORE_LABELS; k++) {
+		const struct score_class *c = &score->classes[k];
+
+		if (!c->expected && !c->given)
+			continue;
+		json_object_set_new(doc, cw_class_name(k),
+				    json_pack("{s:o, s:o, s:I, s:o, s:o}", "precision",
+					      share(c->given_rightly, c->given), "recall",
+					      share(c->right, c->expected), "n",
+					      (json_int_t)c->expected, "precision_95",
+					      interval(c->given_rightly, c->given), "recall_95",
+					      interval(c->right, c->expected)));
+	}
+	return doc;
+}
+
+static json_t *misses_doc(const struct score *score)
+{
+	json_t *doc = json_array();
+
+	for (size_t i = 0; i < score->n_misses; i++)
+		json_array_append_new(doc, json_pack("{s:s, s:s, s:s}", "scenario",
+						     score->misses[i].scenario, "where",
+						     score->misses[i].where, "reason",
+						     score->misses[i].reason));
+	return doc;
+}
+
+static json_t *confusion_doc(const struct score *score)
+{
+	json_t *doc = json_object();
+
+	for (unsigned i = 0; i < SCORE_LABELS; i++)
+		for (unsigned k = 0; k < SCORE_LABELS; k++) {
+			json_t *row = json_object_get(doc, cw_class_name(i));
+
+			if (!score->confusion[i][k])
+				continue;
+			if (!row) {
+				row = json_object();
+				json_object_set_new(doc, cw_class_name(i), row);
+			}
+			json_object_set_new(row, cw_class_name(k),
+					    json_integer((json_int_t)score->confusion[i][k]));
+		}
+	return doc;
+}
+
+static int print_json(const struct score *score)
+{
+	json_t *doc =
+		json_pack("{s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:o, s:i, s:o}",
+			  "classes", classes_doc(score), "exact_culprits",
+			  share(score->n_exact_culprits, score->n_culprits), "certain", "n",
+			  (json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
+			  "controls", "n", (json_int_t)score->n_controls, "alerts",
+			  (json_int_t)score->n_control_alerts, "n", (json_int_t)score->n, "missed",
+			  (json_int_t)score->n_missed, "confusion", confusion_doc(score),
+			  "uncovered", (int)score_n_uncovered(score), "misses", misses_doc(score));
+	int r;
+
+	if (!doc)
+		return -ENOMEM;
+	r = json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+	json_decref(doc);
+	putchar('\n');
+	return r < 0 ? -EIO : 0;
+}
+
+int cw_verb_suite(int argc, char **argv)
+{
+	struct options opts = { .scale = 1 };
+	struct run run = { .opts = &opts };
+	int r, status;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	r = suite_read_path(opts.path, on_scenario, &run, &run.err);
+	if (r < 0) {
+		fprintf(stderr, "collwatch: %s\n", run.err.text[0] ? run.err.text : strerror(-r));
+		score_fini(&run.score);
+		return CW_EXIT_ERROR;
+	}
+	if (run.n_unscaled)
+		fprintf(stderr,
+			"collwatch: %" PRIu64
+			" scenarios name ranks one by one and were left out\n",
+			run.n_unscaled);
+	if (opts.json) {
+		r = print_json(&run.score);
+	} else {
+		score_print(&run.score, stdout);
+		if (opts.coverage)
+			score_print_coverage(&run.score, stdout);
+	}
+	status = r < 0 ? CW_EXIT_ERROR : score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
+	score_fini(&run.score);
+	return status;
+}
