@@ -27,8 +27,11 @@ static int find_parts(struct demo *demo, struct job_paths *paths, struct cw_err 
 	char python[PATH_MAX];
 	int r;
 
-	paths->is_python = demo->opts.scenario->python;
+	paths->is_python = demo->opts.scenario->program != DEMO_C;
 	if (paths->is_python && cw_paths_find_program("python3", python) < 0) {
+		if (demo->opts.scenario->program == DEMO_PYTHON)
+			return cw_err_set(err, ENOENT, "%s needs python3, which is not in PATH",
+					  demo->opts.scenario->name);
 		demo_say(demo, "there is no python3 here: the C program runs instead");
 		paths->is_python = false;
 	}
@@ -137,6 +140,8 @@ static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_path
 	argv[n++] = (char *)(demo->opts.ranks >= 4 && demo->opts.ranks % 2 == 0 ? "2" : "1");
 	argv[n++] = (char *)"--step-ms";
 	argv[n++] = step_ms;
+	if (demo->opts.scenario->option)
+		argv[n++] = (char *)demo->opts.scenario->option;
 	if (fault) {
 		argv[n++] = (char *)"--fault";
 		argv[n++] = (char *)fault;

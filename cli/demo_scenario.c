@@ -5,15 +5,46 @@
 
 #include "report/json_util.h"
 
+#define HANG(class, detail, ranks, within_s)                                                       \
+	.expected_class = (class), .expected_detail = (detail), .min_ranks = (ranks),              \
+	.alert_within_s = (within_s)
+
 static const struct demo_scenario scenarios[] = {
 	{ "never-entered",
 	  "a rank blocks in its data loader, the others wait in the next collective",
-	  "block-in-data-loader", "blocks in its data loader", "never_entered", true },
+	  "block-in-data-loader", "blocks in its data loader",
+	  HANG("never_entered", "outside_nccl", 2, 15), .program = DEMO_EITHER },
+	{ "wrong-op", "a rank calls all_gather where the others call all_reduce", "wrong-op",
+	  "calls another collective", HANG("mismatch", "kind", 3, 8), .program = DEMO_PYTHON },
 	{ "wrong-count", "a rank calls a collective with another count than the others",
-	  "wrong-count", "calls a collective with a wrong count", "mismatch", false },
+	  "wrong-count", "calls a collective with a wrong count", HANG("mismatch", "count", 3, 8),
+	  .program = DEMO_C },
+	{ "wrong-dtype", "a rank broadcasts with another data type than the others", "wrong-dtype",
+	  "calls a collective with a wrong data type", HANG("mismatch", "dtype", 3, 8),
+	  .program = DEMO_PYTHON },
+	{ "wrong-root", "a rank broadcasts from another root than the others", "wrong-root",
+	  "calls broadcast with a wrong root", HANG("mismatch", "root", 3, 8),
+	  .program = DEMO_PYTHON },
+	{ "skipped-op", "a rank leaves out a collective", "skip-op", "leaves out a collective",
+	  HANG("mismatch", "missing", 3, 25), .program = DEMO_PYTHON },
+	{ "extra-op", "a rank calls a collective once more than the others", "extra-op",
+	  "calls a collective twice", HANG("mismatch", "extra", 3, 25), .program = DEMO_PYTHON },
+	{ "chain", "a rank is missing in one communicator, the others wait behind it in three",
+	  "block-in-data-loader", "blocks in its data loader",
+	  HANG("never_entered", "outside_nccl", 8, 25), .min_nodes = 2, .is_in_pairs = true,
+	  .option = "--ring", .program = DEMO_PYTHON },
 	{ "killed-rank", "a rank is killed (SIGKILL), the others wait for it", "kill-self",
-	  "is killed by SIGKILL", "process_dead", false },
-	{ "healthy", "nothing goes wrong; nothing must be reported", NULL, NULL, NULL, true },
+	  "is killed by SIGKILL", HANG("process_dead", "killed", 2, 8), .program = DEMO_C },
+	{ "stopped-rank", "a rank is stopped (SIGSTOP) before its next call", "stop-self",
+	  "is stopped by SIGSTOP", HANG("never_entered", "stopped", 2, 25),
+	  .program = DEMO_PYTHON },
+	{ "gil-held", "an extension of a rank's Python holds the interpreter lock for ever",
+	  "hold-gil", "blocks in an extension that holds the interpreter lock",
+	  HANG("never_entered", "outside_nccl", 2, 25), .program = DEMO_PYTHON },
+	{ "busy-device", "a rank's stream is blocked by earlier work", "block-stream",
+	  "blocks its stream", HANG("device_stalled", NULL, 2, 25), .program = DEMO_PYTHON },
+	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
+	  .min_ranks = 2 },
 };
 
 #define N_SCENARIOS (sizeof(scenarios) / sizeof(*scenarios))
@@ -34,16 +65,31 @@ const struct demo_scenario *demo_scenario_default(void)
 void demo_scenario_list(FILE *out)
 {
 	for (size_t i = 0; i < N_SCENARIOS; i++)
-		fprintf(out, "%-14s %s\n", scenarios[i].name, scenarios[i].summary);
+		fprintf(out, "%-18s %s\n", scenarios[i].name, scenarios[i].summary);
 }
 
-bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc, int culprit)
+static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits, int culprit,
+			       int ranks)
 {
-	const json_t *culprits = json_object_get(doc, "culprits");
+	size_t want = s->blame == DEMO_BLAME_CYCLE && ranks == 2 ? 2 : 1;
+	json_t *each;
+	size_t i;
 
+	if (json_array_size(culprits) != want)
+		return false;
+	json_array_foreach (culprits, i, each)
+		if (cw_json_int(each, "rank", -1) == culprit)
+			return true;
+	return false;
+}
+
+bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc, int culprit,
+			    int ranks)
+{
 	if (!s->expected_class)
 		return strcmp(cw_json_str(doc, "schema", ""), "collwatch.healthy/1") == 0;
 	return strcmp(cw_json_str(doc, "class", ""), s->expected_class) == 0 &&
-	       json_array_size(culprits) == 1 &&
-	       cw_json_int(json_array_get(culprits, 0), "rank", -1) == culprit;
+	       (!s->expected_detail ||
+		strcmp(cw_json_str(doc, "detail", ""), s->expected_detail) == 0) &&
+	       culprits_are_right(s, json_object_get(doc, "culprits"), culprit, ranks);
 }

@@ -6,13 +6,30 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+enum demo_program {
+	DEMO_C,      /* the C program; both know the fault */
+	DEMO_EITHER, /* the Python program shows more, the C program will do */
+	DEMO_PYTHON, /* only the Python program knows the fault */
+};
+
+enum demo_blame {
+	DEMO_BLAME_CULPRIT, /* the rank that goes wrong, nobody else */
+	DEMO_BLAME_CYCLE,   /* of a cycle of two both, else the rank that goes wrong */
+};
+
 struct demo_scenario {
 	const char *name;
-	const char *summary;        /* for --list */
-	const char *fault;          /* --fault of the training program; NULL = none */
-	const char *happens;        /* "rank 3 …" */
-	const char *expected_class; /* of the incident; NULL = no incident */
-	bool python;                /* the Python program shows more */
+	const char *summary;         /* for --list */
+	const char *fault;           /* --fault of the training program; NULL = none */
+	const char *happens;         /* "rank 3 …" */
+	const char *expected_class;  /* of the incident; NULL = nothing must be reported */
+	const char *expected_detail; /* NULL = any */
+	enum demo_program program;
+	enum demo_blame blame;
+	const char *option;       /* of the training program; NULL = none */
+	bool is_in_pairs;         /* an even number of ranks */
+	int min_ranks, min_nodes; /* 0 = 1 */
+	int alert_within_s;       /* of the fault: what is promised; 0 = no alert */
 };
 
 /* NULL = there is none of that name. */
@@ -20,5 +37,6 @@ const struct demo_scenario *demo_scenario_find(const char *name);
 const struct demo_scenario *demo_scenario_default(void);
 void demo_scenario_list(FILE *out);
 
-/* Whether doc (an incident or healthy document) is the right verdict, with that one culprit. */
-bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc, int culprit);
+/* Whether doc (an incident or healthy document) is the right verdict on a job of so many ranks. */
+bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc, int culprit,
+			    int ranks);

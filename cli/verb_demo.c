@@ -63,8 +63,15 @@ static void settle(struct argp_state *state, struct demo_options *opts)
 		opts->scenario = demo_scenario_default();
 	if (!opts->nodes)
 		opts->nodes = 2;
+	if (opts->ranks < opts->scenario->min_ranks || opts->nodes < opts->scenario->min_nodes)
+		argp_error(state, "%s needs at least %d ranks and %d node%s", opts->scenario->name,
+			   opts->scenario->min_ranks,
+			   opts->scenario->min_nodes > 1 ? opts->scenario->min_nodes : 1,
+			   opts->scenario->min_nodes > 1 ? "s" : "");
 	if (opts->nodes > opts->ranks)
 		argp_error(state, "%d nodes cannot share %d ranks", opts->nodes, opts->ranks);
+	if (opts->scenario->is_in_pairs && opts->ranks % 2 != 0)
+		argp_error(state, "%s needs an even number of ranks", opts->scenario->name);
 	if (opts->culprit < 0)
 		opts->culprit = opts->ranks > 3 ? 3 : opts->ranks - 1;
 	if (opts->culprit >= opts->ranks)
@@ -236,14 +243,15 @@ static void say_verdict(const struct demo *demo, bool is_right)
 	if (!s->expected_class)
 		demo_say(demo, "%s: nothing was to be reported", is_right ? "right" : "WRONG");
 	else
-		demo_say(demo, "%s: it had to be %s, rank %d", is_right ? "right" : "WRONG",
-			 s->expected_class, demo->opts.culprit);
+		demo_say(demo, "%s: it had to be %s%s%s, rank %d", is_right ? "right" : "WRONG",
+			 s->expected_class, s->expected_detail ? "/" : "",
+			 s->expected_detail ? s->expected_detail : "", demo->opts.culprit);
 }
 
 static int conclude_alert(struct demo *demo)
 {
-	bool is_right =
-		demo_scenario_is_right(demo->opts.scenario, demo->incident, demo->opts.culprit);
+	bool is_right = demo_scenario_is_right(demo->opts.scenario, demo->incident,
+					       demo->opts.culprit, demo->opts.ranks);
 
 	say_verdict(demo, is_right);
 	if (show_incident(demo) < 0) {
@@ -263,7 +271,7 @@ static int conclude_watched(struct demo *demo)
 		fprintf(stderr, "collwatch: %s\n", demo->err.text);
 		return demo->opts.check ? CW_EXIT_ERROR : CW_EXIT_NO_DATA;
 	}
-	say_verdict(demo, demo_scenario_is_right(demo->opts.scenario, doc, -1));
+	say_verdict(demo, demo_scenario_is_right(demo->opts.scenario, doc, -1, demo->opts.ranks));
 	if (demo->opts.json) {
 		json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 		putchar('\n');

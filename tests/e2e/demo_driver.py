@@ -12,11 +12,35 @@ import subprocess
 import tempfile
 import time
 
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What has to come of a scenario. No class: nothing at all."""
+
+    verdict: str | None = None
+    detail: str | None = None  # None: any
+    min_ranks: int = 2
+    min_nodes: int = 1
+    alert_within_s: float | None = None
+    is_in_pairs: bool = False  # an even number of ranks
+    is_cycle: bool = False  # of two ranks, both are named
+
+
 EXPECTED = {
-    "never-entered": "never_entered",
-    "wrong-count": "mismatch",
-    "killed-rank": "process_dead",
-    "healthy": None,
+    "never-entered": Expected("never_entered", "outside_nccl", 2, 1, 15),
+    "wrong-op": Expected("mismatch", "kind", 3, 1, 8),
+    "wrong-count": Expected("mismatch", "count", 3, 1, 8),
+    "wrong-dtype": Expected("mismatch", "dtype", 3, 1, 8),
+    "wrong-root": Expected("mismatch", "root", 3, 1, 8),
+    "skipped-op": Expected("mismatch", "missing", 3, 1, 25),
+    "extra-op": Expected("mismatch", "extra", 3, 1, 25),
+    "chain": Expected("never_entered", "outside_nccl", 8, 2, 25, is_in_pairs=True),
+    "killed-rank": Expected("process_dead", "killed", 2, 1, 8),
+    "stopped-rank": Expected("never_entered", "stopped", 2, 1, 25),
+    "gil-held": Expected("never_entered", "outside_nccl", 2, 1, 25),
+    "busy-device": Expected("device_stalled", None, 2, 1, 25),
+    "healthy": Expected(),
 }
 EXIT_HEALTHY, EXIT_HANG = 0, 2
 DELAY = re.compile(r"alert received after ([0-9.]+) s")
@@ -33,8 +57,12 @@ class Draw:
 
     @classmethod
     def random(cls, rng, scenario, max_ranks=16, max_nodes=3):
-        ranks = rng.randint(4, max_ranks)
-        return cls(scenario, ranks, rng.randint(1, max_nodes), rng.randrange(ranks))
+        expected = EXPECTED[scenario]
+        ranks = rng.randint(expected.min_ranks, max_ranks)
+        if expected.is_in_pairs:
+            ranks -= ranks % 2
+        nodes = rng.randint(expected.min_nodes, min(max_nodes, ranks))
+        return cls(scenario, ranks, nodes, rng.randrange(ranks))
 
     def arguments(self):
         return [self.scenario, "--ranks", str(self.ranks), "--nodes", str(self.nodes),
@@ -57,14 +85,21 @@ class Result:
         if self.document.get("schema") == "collwatch.healthy/1":
             return "healthy"
         culprits = [c.get("rank") for c in self.document.get("culprits", [])]
-        return f"{self.document.get('class', 'none')} {culprits}"
+        what = self.document.get("class", "none")
+        if self.document.get("detail"):
+            what += "/" + self.document["detail"]
+        return f"{what} {culprits}"
 
     @property
     def is_right(self):
         expected = EXPECTED[self.draw.scenario]
-        if expected is None:
+        if expected.verdict is None:
             return self.status == EXIT_HEALTHY and self.verdict == "healthy"
-        return self.status == EXIT_HANG and self.verdict == f"{expected} [{self.draw.culprit}]"
+        culprits = [c.get("rank") for c in self.document.get("culprits", [])]
+        number = 2 if expected.is_cycle and self.draw.ranks == 2 else 1
+        return (self.status == EXIT_HANG and self.document.get("class") == expected.verdict
+                and expected.detail in (None, self.document.get("detail"))
+                and len(culprits) == number and self.draw.culprit in culprits)
 
     @property
     def delay_s(self):

@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 
-from demo_driver import EXIT_HANG, Demo, Draw, seeded
+from demo_driver import EXPECTED, Demo, Draw, seeded
 
 COLLWATCH = os.path.abspath(sys.argv[1])
 RNG = seeded("test_demo")
@@ -109,6 +109,27 @@ def says_nothing_about_a_healthy_job(demo):
     doc = result.document
     expect(doc["ranks"] == result.draw.ranks and doc["nodes"] == result.draw.nodes, str(doc))
     expect(doc["watched_s"] >= 20 and doc["collectives"] > 0, str(doc))
+
+
+@test
+def gets_random_other_scenarios_right(demo):
+    """All of them in turn would take too long here: tests/e2e/draws does that."""
+    shown = {"never-entered", "wrong-count", "killed-rank", "healthy"}
+    for scenario in RNG.sample(sorted(set(EXPECTED) - shown), 3):
+        what = draw(scenario)
+        print(f"# {what}", flush=True)
+        if EXPECTED[scenario].verdict:
+            # Twice the promise: the machine may be loaded. tests/e2e/draws measures the delay.
+            check_incident(check_run(demo, what), 2 * EXPECTED[scenario].alert_within_s)
+        else:
+            check_run(demo, what, "--seconds", "20")
+
+
+@test
+def lists_the_scenarios_it_is_expected_to_have(demo):
+    done = subprocess.run([COLLWATCH, "demo", "--list"], stdout=subprocess.PIPE, text=True,
+                          env=demo.environment, check=True)
+    expect({line.split()[0] for line in done.stdout.splitlines()} == set(EXPECTED), done.stdout)
 
 
 def wait_for_line(process, text, within_s):

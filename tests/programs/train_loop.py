@@ -11,14 +11,15 @@ import argparse
 import array
 import ctypes
 import os
-import signal
 import socket
 import sys
 import time
 
+from train_faults import KINDS, Fault
+
 SCHEDULE_STEPS = 10
-NCCL_FLOAT = 7
-NCCL_SUM = 0
+NCCL_FLOAT, NCCL_DOUBLE = 7, 8
+NCCL_SUM, NCCL_MAX = 0, 2
 STREAM_NON_BLOCKING = 1
 
 
@@ -75,6 +76,7 @@ class Device:
             "cuStreamCreate": [ptr, num],
             "cuStreamSynchronize": [ptr],
             "cuStreamDestroy_v2": [ptr],
+            "cuLaunchHostFunc": [ptr, ptr, ptr],
             "cuMemAlloc_v2": [ptr, size],
             "cuMemFree_v2": [u64],
             "cuMemcpyHtoDAsync_v2": [u64, ptr, size, ptr],
@@ -142,6 +144,8 @@ class Nccl:
             "ncclReduceScatter": [ptr, ptr, size, num, num, ptr, ptr],
             "ncclAllGather": [ptr, ptr, size, num, ptr, ptr],
             "ncclBroadcast": [ptr, ptr, size, num, num, ptr, ptr],
+            "ncclSend": [ptr, size, num, num, ptr, ptr],
+            "ncclRecv": [ptr, size, num, num, ptr, ptr],
         })
 
     def call(self, name, *args):
@@ -171,9 +175,9 @@ class Communicator:
                        ctypes.byref(Config(name)))
         return Communicator(self.nccl, handle)
 
-    def all_reduce(self, tensor, count=None):
+    def all_reduce(self, tensor, count=None, op=NCCL_SUM):
         self.nccl.call("ncclAllReduce", tensor.dev, tensor.dev, count or tensor.count, NCCL_FLOAT,
-                       NCCL_SUM, self.handle, tensor.device.stream)
+                       op, self.handle, tensor.device.stream)
 
     def reduce_scatter(self, source, shard):
         self.nccl.call("ncclReduceScatter", source.dev, shard.dev, shard.count, NCCL_FLOAT,
@@ -183,32 +187,20 @@ class Communicator:
         self.nccl.call("ncclAllGather", shard.dev, target.dev, shard.count, NCCL_FLOAT,
                        self.handle, shard.device.stream)
 
-    def broadcast(self, tensor, root):
-        self.nccl.call("ncclBroadcast", tensor.dev, tensor.dev, tensor.count, NCCL_FLOAT, root,
-                       self.handle, tensor.device.stream)
+    def broadcast(self, tensor, root, dtype=NCCL_FLOAT):
+        self.nccl.call("ncclBroadcast", tensor.dev, tensor.dev, 1, dtype, root, self.handle,
+                       tensor.device.stream)
+
+    def send(self, tensor, peer):
+        self.nccl.call("ncclSend", tensor.dev, tensor.count, NCCL_FLOAT, peer, self.handle,
+                       tensor.device.stream)
+
+    def recv(self, tensor, peer):
+        self.nccl.call("ncclRecv", tensor.dev, tensor.count, NCCL_FLOAT, peer, self.handle,
+                       tensor.device.stream)
 
     def destroy(self):
         self.nccl.call("ncclCommDestroy", self.handle)
-
-
-class Fault:
-    """What goes wrong, where and when."""
-
-    def __init__(self, args, rank):
-        self.kind = args.fault
-        self.step = args.fault_step if rank == args.fault_rank else None
-        self.file = args.fault_file
-        self.rank = rank
-
-    def strikes(self, kind, step):
-        return self.kind == kind and self.step == step
-
-    def announce(self, step):
-        if self.file:
-            with open(self.file + ".tmp", "w", encoding="ascii") as f:
-                f.write(f"{time.monotonic_ns()}\n")
-            os.rename(self.file + ".tmp", self.file)
-        print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
 
 
 def sample_of(step, dp_rank):
@@ -233,8 +225,8 @@ class DataLoader:
     def read_sample(self, step):
         if self.fault.strikes("block-in-data-loader", step):
             source, self.writer = os.pipe()
-            self.fault.announce(step)
             os.read(source, 1)  # the storage system never answers
+        self.fault.before_step(step)
         return sample_of(step, self.dp_rank)
 
 
@@ -252,7 +244,8 @@ class Trainer:
         shard = self.elements // 4
         sizes = {"activations": self.elements, "bucket_a": self.elements,
                  "bucket_b": self.elements, "norms": self.elements, "grads": shard * self.dp,
-                 "shard": shard, "params": shard * self.dp, "loss": 1, "rate": 1}
+                 "shard": shard, "params": shard * self.dp, "loss": 1, "rate": 2,
+                 "halo": self.elements}
         self.tensors = {name: Tensor(self.device, count) for name, count in sizes.items()}
 
         nccl = Nccl()
@@ -261,6 +254,7 @@ class Trainer:
         self.world_comm = Communicator.create(nccl, "world", world, uid, rank)
         self.tp_comm = self.world_comm.split("tp", self.dp_rank, rank) if self.tp > 1 else None
         self.dp_comm = self.world_comm.split("dp", self.tp_rank, rank)
+        self.pp_comm = self.world_comm.split("pp", 0, rank) if args.ring else None
 
     def expect(self, step, name, index, want):
         got = self.tensors[name].host[index]
@@ -282,6 +276,21 @@ class Trainer:
         for i in (0, self.elements // 2, self.elements - 1):
             self.expect(step, "activations", i, self.activation(sample, i))
 
+    def exchange(self, step):
+        """Hands the activations to the next rank of the ring."""
+        self.nccl.call("ncclGroupStart")
+        self.pp_comm.send(self.tensors["activations"], (self.rank + 1) % self.world)
+        skips = self.fault.strikes("skip-recv", step)
+        if not skips:
+            self.pp_comm.recv(self.tensors["halo"], (self.rank - 1) % self.world)
+        self.nccl.call("ncclGroupEnd")
+        if skips:
+            return
+        self.tensors["halo"].download()
+        self.device.synchronize()
+        before = (self.rank - 1) % self.world // self.tp
+        self.expect(step, "halo", 1, self.activation(sample_of(step, before), 1))
+
     def compute(self):
         if self.step_ms:
             time.sleep(self.step_ms / 1000)
@@ -299,27 +308,39 @@ class Trainer:
         for i in (0, self.elements - 1):
             a = sum((self.activation(sample_of(step, d), i) + d + i) % 7 for d in range(self.dp))
             self.expect(step, "bucket_a", i, a)
-            self.expect(step, "norms", i, sum((r + i) % 3 for r in range(self.world)))
+            if not self.fault.spoils_norms(step):
+                self.expect(step, "norms", i, sum((r + i) % 3 for r in range(self.world)))
         shard, params = self.tensors["shard"], self.tensors["params"]
         start = self.dp_rank * shard.count
         if params.host[start:start + shard.count] != shard.host:
             sys.exit(f"train_loop: rank {self.rank}: step {step}: wrong parameters")
 
+    def reduce_buckets(self):
+        self.nccl.call("ncclGroupStart")
+        self.dp_comm.all_reduce(self.tensors["bucket_a"])
+        self.dp_comm.all_reduce(self.tensors["bucket_b"])
+        self.nccl.call("ncclGroupEnd")
+
+    def reduce_norms(self, step):
+        norms, strikes = self.tensors["norms"], self.fault.strikes
+        if strikes("wrong-op", step):
+            self.nccl.call("ncclAllGather", norms.dev, norms.dev, norms.count // self.world,
+                           NCCL_FLOAT, self.world_comm.handle, self.device.stream)
+            return
+        self.world_comm.all_reduce(
+            norms, count=self.elements // 2 if strikes("wrong-count", step) else self.elements,
+            op=NCCL_MAX if strikes("wrong-redop", step) else NCCL_SUM)
+
     def backward(self, step):
         tensors = self.tensors
         self.fill_gradients(step)
-        self.nccl.call("ncclGroupStart")
-        self.dp_comm.all_reduce(tensors["bucket_a"])
-        self.dp_comm.all_reduce(tensors["bucket_b"])
-        self.nccl.call("ncclGroupEnd")
-        if self.fault.strikes("kill-self", step):
-            self.fault.announce(step)
-            os.kill(os.getpid(), signal.SIGKILL)
-        count = self.elements
-        if self.fault.strikes("wrong-count", step):
-            self.fault.announce(step)
-            count //= 2
-        self.world_comm.all_reduce(tensors["norms"], count)
+        self.fault.in_step(step, self.device)
+        if self.fault.strikes("swap-comms", step):
+            self.reduce_norms(step)
+            self.reduce_buckets()
+        else:
+            self.reduce_buckets()
+            self.reduce_norms(step)
         self.dp_comm.reduce_scatter(tensors["grads"], tensors["shard"])
         self.dp_comm.all_gather(tensors["shard"], tensors["params"])
         for name in ("bucket_a", "bucket_b", "norms", "shard", "params"):
@@ -332,11 +353,17 @@ class Trainer:
         mine = sum(self.tensors[name].sum()
                    for name in ("activations", "bucket_a", "bucket_b", "params"))
         loss.upload([mine % 1000])
-        self.world_comm.all_reduce(loss)
+        if not self.fault.strikes("skip-op", step):
+            self.world_comm.all_reduce(loss)
+        if self.fault.strikes("extra-op", step):
+            self.world_comm.all_reduce(loss)
         loss.download()
         if step % SCHEDULE_STEPS == 0:
-            rate.upload([step % 17 if self.rank == 0 else -1])
-            self.world_comm.broadcast(rate, 0)
+            rate.upload([step % 17 if self.rank == 0 else -1, 0])
+            strikes = self.fault.strikes
+            self.world_comm.broadcast(
+                rate, root=(self.rank or 1) if strikes("wrong-root", step) else 0,
+                dtype=NCCL_DOUBLE if strikes("wrong-dtype", step) else NCCL_FLOAT)
             rate.download()
         self.device.synchronize()
         if step % SCHEDULE_STEPS == 0:
@@ -345,14 +372,16 @@ class Trainer:
 
     def train_step(self, step, sample):
         self.forward(step, sample)
+        if self.pp_comm:
+            self.exchange(step)
         self.compute()
         self.backward(step)
         self.finish_step(step)
 
     def close(self):
-        self.dp_comm.destroy()
-        if self.tp_comm:
-            self.tp_comm.destroy()
+        for comm in (self.pp_comm, self.dp_comm, self.tp_comm):
+            if comm:
+                comm.destroy()
         self.world_comm.destroy()
         for tensor in self.tensors.values():
             tensor.free()
@@ -408,10 +437,11 @@ def parse_args():
     parser.add_argument("--steps", type=int, default=100, help="0: for ever")
     parser.add_argument("--step-ms", type=int, default=0, help="time to compute in each step")
     parser.add_argument("--tp", type=int, default=1, help="size of a tensor-parallel group")
+    parser.add_argument("--ring", action="store_true", help="pass activations around a ring")
     parser.add_argument("--elements", type=int, default=256, help="of each buffer")
     parser.add_argument("--log-every", type=int, default=10, help="0: never")
     parser.add_argument("--uid-file", help="exchange the unique id there, not over TCP")
-    parser.add_argument("--fault", choices=["block-in-data-loader", "wrong-count", "kill-self"])
+    parser.add_argument("--fault", choices=KINDS)
     parser.add_argument("--fault-rank", type=int, default=-1)
     parser.add_argument("--fault-step", type=int, default=0)
     parser.add_argument("--fault-file", help="created when the fault strikes")

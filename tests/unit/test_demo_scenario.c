@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-static bool is_right(const char *scenario, const char *text, int culprit)
+static bool is_right(const char *scenario, const char *text, int culprit, int ranks)
 {
 	const struct demo_scenario *s = demo_scenario_find(scenario);
 	json_t *doc = json_loads(text, 0, NULL);
@@ -11,31 +11,34 @@ static bool is_right(const char *scenario, const char *text, int culprit)
 
 	cr_assert_not_null(s);
 	cr_assert_not_null(doc);
-	right = demo_scenario_is_right(s, doc, culprit);
+	right = demo_scenario_is_right(s, doc, culprit, ranks);
 	json_decref(doc);
 	return right;
 }
 
 Test(demo_scenario, only_the_class_with_that_one_culprit_is_right)
 {
-	const char *text = "{\"class\":\"never_entered\",\"culprits\":[{\"rank\":3}]}";
+	const char *text = "{\"class\":\"never_entered\",\"detail\":\"outside_nccl\","
+			   "\"culprits\":[{\"rank\":3}]}";
 
-	cr_assert(is_right("never-entered", text, 3));
-	cr_assert_not(is_right("never-entered", text, 2));
-	cr_assert_not(is_right("wrong-count", text, 3));
-	cr_assert_not(is_right("healthy", text, 3));
-	cr_assert_not(is_right(
-		"never-entered",
-		"{\"class\":\"never_entered\",\"culprits\":[{\"rank\":3},{\"rank\":4}]}", 3));
-	cr_assert_not(is_right("never-entered", "{\"class\":\"never_entered\"}", 3));
-	cr_assert_not(is_right("never-entered", "{}", -1));
+	cr_assert(is_right("never-entered", text, 3, 8));
+	cr_assert_not(is_right("never-entered", text, 2, 8));
+	cr_assert_not(is_right("wrong-count", text, 3, 8));
+	cr_assert_not(is_right("stopped-rank", text, 3, 8), "another detail");
+	cr_assert_not(is_right("healthy", text, 3, 8));
+	cr_assert_not(is_right("never-entered",
+			       "{\"class\":\"never_entered\",\"detail\":\"outside_nccl\","
+			       "\"culprits\":[{\"rank\":3},{\"rank\":4}]}",
+			       3, 8));
+	cr_assert_not(is_right("never-entered", "{\"class\":\"never_entered\"}", 3, 8));
+	cr_assert_not(is_right("never-entered", "{}", -1, 8));
 }
 
 Test(demo_scenario, healthy_is_right_only_when_it_says_so)
 {
-	cr_assert(is_right("healthy", "{\"schema\":\"collwatch.healthy/1\"}", -1));
-	cr_assert_not(is_right("healthy", "{\"schema\":\"collwatch.incident/1\"}", -1));
-	cr_assert_not(is_right("killed-rank", "{\"schema\":\"collwatch.healthy/1\"}", -1));
+	cr_assert(is_right("healthy", "{\"schema\":\"collwatch.healthy/1\"}", -1, 8));
+	cr_assert_not(is_right("healthy", "{\"schema\":\"collwatch.incident/1\"}", -1, 8));
+	cr_assert_not(is_right("killed-rank", "{\"schema\":\"collwatch.healthy/1\"}", -1, 8));
 }
 
 Test(demo_scenario, the_default_shows_a_data_loader)

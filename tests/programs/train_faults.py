@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong in train_loop.py: which rank, in which step, and how."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+
+# Those that go on from their step to the end: nothing hangs, the results are wrong.
+SPOILING = ("wrong-redop",)
+KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
+         "extra-op", "stop-self", "hold-gil", "block-stream", "wrong-dtype",
+         "skip-recv", "swap-comms", *SPOILING)
+
+
+class Fault:
+    def __init__(self, args, rank):
+        self.kind = args.fault
+        self.step = args.fault_step
+        self.is_here = rank == args.fault_rank
+        self.file = args.fault_file
+        self.rank = rank
+        self.is_announced = False
+
+    def strikes(self, kind, step):
+        """Whether this rank does that wrong in this step; if so, says it."""
+        if self.kind != kind or not self.is_here:
+            return False
+        if step != self.step and not (kind in SPOILING and step > self.step):
+            return False
+        if not self.is_announced:
+            self.announce(step)
+        return True
+
+    def announce(self, step):
+        self.is_announced = True
+        if self.file:
+            with open(self.file + ".tmp", "w", encoding="ascii") as f:
+                f.write(f"{time.monotonic_ns()}\n")
+            os.rename(self.file + ".tmp", self.file)
+        print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
+
+    def spoils_norms(self, step):
+        """Whether some rank makes the norms wrong."""
+        return self.kind in SPOILING and step >= self.step
+
+    def before_step(self, step):
+        """Where the stream is idle and the rank is outside NCCL."""
+        if self.strikes("stop-self", step):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if self.strikes("hold-gil", step):
+            ctypes.PyDLL(None).pause()  # as a C extension that forgets to let go of the GIL
+
+    def in_step(self, step, device):
+        """Before the collectives over all ranks."""
+        if self.strikes("kill-self", step):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.strikes("block-stream", step):
+            self.semaphore = ctypes.create_string_buffer(64)  # sem_t, at zero
+            wait = ctypes.CDLL(None).sem_wait
+            device.call("cuLaunchHostFunc", device.stream, ctypes.cast(wait, ctypes.c_void_p),
+                        self.semaphore)
