@@ -14,9 +14,6 @@
 #include "daemon/status_doc.h"
 #include "daemon/store.h"
 
-/* For callers that do not see all, bundles are opened to see whose they are: so many at most. */
-#define CW_CONTROL_MAX_FILTERED 64u
-
 struct cw_control_source {
 	/* Fills the source for a status document. */
 	void (*status)(struct cw_status_source *ret, void *user);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index (one struct entry per bundle) is kept in memory: listing touches no disk, and the
- * retention rules know sizes and ages. It is rebuilt from the directories when the store opens, so
- * there is no second truth on disk that could disagree with the bundles.
+ * The index (one struct cw_store_entry per bundle) is kept in memory: listing touches no disk, and
+ * the retention rules (store_room.c) know sizes, ages and owners. It is rebuilt from the
+ * directories when the store opens, so there is no second truth on disk that could disagree with
+ * the bundles.
  *
  * A bundle that cannot be written (disk full, read-only, gone) hangs on its entry until
- * cw_store_retry() succeeds. On ENOSPC the oldest bundles on disk are removed first, but only a few
- * per attempt: somebody else may be the one who fills the disk.
+ * cw_store_retry() succeeds. On ENOSPC bundles on disk are removed first, but only a few per
+ * attempt: somebody else may be the one who fills the disk.
  */
 #include "daemon/store.h"
 
@@ -24,38 +25,12 @@
 #include "common/log.h"
 #include "daemon/sent_ids.h"
 #include "daemon/store_dir.h"
+#include "daemon/store_private.h"
 
-/* Bounds of what is kept in memory while the disk refuses: some hangs of a large job. */
-#define MAX_HELD 16u
-#define MAX_HELD_BYTES (64u << 20)
-/* Entries in the index; the oldest are removed from disk. At 1 GiB this is 64 KiB a bundle. */
-#define MAX_ENTRIES 16384u
 /* Removed per attempt to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
 
-struct entry {
-	char id[65];
-	char time[32];
-	char *job, *class, *summary;
-	int64_t wall_ns; /* when it was last put */
-	uint64_t bytes;
-	bool is_held; /* only in memory */
-	struct cw_bundle bundle;
-	UT_hash_handle hh;
-};
-
-struct cw_store {
-	char path[PATH_MAX]; /* of the directory "incidents" */
-	int state_fd, dir_fd;
-	uint64_t max_bytes;
-	int64_t max_age_ns;
-	const struct cw_clock *clock;
-	struct entry *table;
-	struct cw_sent_ids *sent;
-	uint64_t lost; /* dropped from memory before the disk came back */
-};
-
-static void entry_free(struct cw_store *store, struct entry *e)
+void cw_store_forget(struct cw_store *store, struct cw_store_entry *e)
 {
 	HASH_DEL(store->table, e);
 	cw_bundle_fini(&e->bundle);
@@ -65,24 +40,24 @@ static void entry_free(struct cw_store *store, struct entry *e)
 	free(e);
 }
 
-static void entryp(struct entry **e)
+static void entryp(struct cw_store_entry **e)
 {
 	if (*e)
 		free(*e);
 }
 
-static struct entry *entry_find(struct cw_store *store, const char *id)
+static struct cw_store_entry *entry_find(struct cw_store *store, const char *id)
 {
-	struct entry *e;
+	struct cw_store_entry *e;
 
 	HASH_FIND_STR(store->table, id, e);
 	return e;
 }
 
-static struct entry *entry_get(struct cw_store *store, const char *id)
+static struct cw_store_entry *entry_get(struct cw_store *store, const char *id)
 {
-	_cleanup_(entryp) struct entry *e = NULL;
-	struct entry *added = entry_find(store, id);
+	_cleanup_(entryp) struct cw_store_entry *e = NULL;
+	struct cw_store_entry *added = entry_find(store, id);
 
 	if (added)
 		return added;
@@ -108,12 +83,14 @@ static void set_text(char **field, const json_t *value)
 }
 
 /* What `list` shows of a bundle. */
-static void describe(struct entry *e, const json_t *incident, int64_t wall_ns)
+static void describe(struct cw_store_entry *e, const json_t *incident, int64_t wall_ns)
 {
 	const char *time =
 		json_string_value(json_object_get(json_object_get(incident, "times"), "confirmed"));
+	const json_t *uid = json_object_get(incident, "uid");
 
 	e->wall_ns = wall_ns;
+	e->uid = json_is_integer(uid) ? json_integer_value(uid) : -1;
 	set_text(&e->job, json_object_get(incident, "job"));
 	set_text(&e->class, json_object_get(incident, "class"));
 	set_text(&e->summary, json_object_get(incident, "summary"));
@@ -126,7 +103,7 @@ static void describe(struct entry *e, const json_t *incident, int64_t wall_ns)
 static void load_bundle(struct cw_store *store, const char *id)
 {
 	json_t *incident;
-	struct entry *e;
+	struct cw_store_entry *e;
 	struct stat st;
 
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
@@ -168,7 +145,7 @@ static int load_index(struct cw_store *store)
 		(void)close(fd); /* only read */
 		return -ENOMEM;
 	}
-	while ((d = readdir(dir)) && HASH_COUNT(store->table) < MAX_ENTRIES) {
+	while ((d = readdir(dir)) && HASH_COUNT(store->table) < CW_STORE_MAX_ENTRIES) {
 		if (cw_incident_id_is_valid(d->d_name))
 			load_bundle(store, d->d_name);
 		else if (is_leftover(d->d_name))
@@ -178,71 +155,14 @@ static int load_index(struct cw_store *store)
 	return 0;
 }
 
-static struct entry *oldest(struct cw_store *store, bool is_held, const struct entry *except)
-{
-	struct entry *e, *next, *found = NULL;
-
-	HASH_ITER (hh, store->table, e, next) {
-		if (e == except || e->is_held != is_held)
-			continue;
-		if (!found || e->wall_ns < found->wall_ns)
-			found = e;
-	}
-	return found;
-}
-
-static uint64_t total_bytes(struct cw_store *store, bool is_held)
-{
-	struct entry *e, *next;
-	uint64_t sum = 0;
-
-	HASH_ITER (hh, store->table, e, next) {
-		if (e->is_held == is_held)
-			sum += e->bytes;
-	}
-	return sum;
-}
-
-static bool evict_oldest(struct cw_store *store, const struct entry *except)
-{
-	struct entry *e = oldest(store, false, except);
-	int r;
-
-	if (!e)
-		return false;
-	r = cw_store_dir_remove(store->dir_fd, e->id);
-	if (r < 0) {
-		log_warn("store: bundle %s cannot be removed: %s", e->id, strerror(-r));
-		return false;
-	}
-	log_info("store: bundle %s of job=%s removed", e->id, e->job ? e->job : "");
-	entry_free(store, e);
-	return true;
-}
-
-/* By age, then by bytes, then by number; never the one just written. */
-static void apply_retention(struct cw_store *store, const struct entry *newest)
-{
-	int64_t horizon = cw_clock_wall_ns(store->clock) - store->max_age_ns;
-
-	for (;;) {
-		const struct entry *e = oldest(store, false, newest);
-
-		if (!e || (e->wall_ns >= horizon && HASH_COUNT(store->table) <= MAX_ENTRIES &&
-			   total_bytes(store, false) <= store->max_bytes))
-			return;
-		if (!evict_oldest(store, newest))
-			return;
-	}
-}
-
-static int write_bundle(struct cw_store *store, struct entry *e, const struct cw_bundle *bundle)
+static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
+			const struct cw_bundle *bundle)
 {
 	struct cw_err err = { 0 };
 	int r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
 
 	for (unsigned n = 0; (r == -ENOSPC || r == -EDQUOT) && n < MAX_EVICT_PER_PUT; n++) {
-		if (!evict_oldest(store, e))
+		if (!cw_store_make_room(store, e))
 			break;
 		r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
 	}
@@ -259,7 +179,7 @@ static uint64_t json_bytes(const json_t *json)
 }
 
 /* A copy of its own: the caller goes on changing the documents. */
-static int hold(struct cw_store *store, struct entry *e, const struct cw_bundle *bundle)
+static int hold(struct cw_store *store, struct cw_store_entry *e, const struct cw_bundle *bundle)
 {
 	struct cw_bundle copy = {
 		.incident = json_deep_copy(bundle->incident),
@@ -280,36 +200,11 @@ static int hold(struct cw_store *store, struct entry *e, const struct cw_bundle 
 	return 0;
 }
 
-static unsigned count_held(struct cw_store *store)
-{
-	struct entry *e, *next;
-	unsigned n = 0;
-
-	HASH_ITER (hh, store->table, e, next) {
-		n += e->is_held;
-	}
-	return n;
-}
-
-static void limit_held(struct cw_store *store, const struct entry *newest)
-{
-	while (count_held(store) > MAX_HELD || total_bytes(store, true) > MAX_HELD_BYTES) {
-		struct entry *e = oldest(store, true, newest);
-
-		if (!e)
-			return;
-		store->lost++;
-		log_err("store: bundle %s of job=%s is lost: disk refuses, memory is full (%llu)",
-			e->id, e->job ? e->job : "", (unsigned long long)store->lost);
-		entry_free(store, e);
-	}
-}
-
 int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
 		 size_t path_len)
 {
 	const char *id = json_string_value(json_object_get(bundle->incident, "id"));
-	struct entry *e;
+	struct cw_store_entry *e;
 	int r, s;
 
 	if (!id || !cw_incident_id_is_valid(id))
@@ -323,36 +218,36 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	r = write_bundle(store, e, bundle);
 	if (r == 0) {
 		cw_bundle_fini(&e->bundle);
-		apply_retention(store, e);
+		cw_store_apply_retention(store, e);
 		return 0;
 	}
 	s = hold(store, e, bundle);
 	if (s < 0) {
 		if (!e->is_held && e->bytes == 0)
-			entry_free(store, e);
+			cw_store_forget(store, e);
 		return s;
 	}
-	limit_held(store, e);
+	cw_store_limit_held(store, e);
 	return r;
 }
 
 unsigned cw_store_retry(struct cw_store *store)
 {
-	struct entry *e;
+	struct cw_store_entry *e;
 
 	(void)cw_sent_ids_flush(store->sent); /* tried again on the next call */
 	/* Oldest first; the first failure ends it: the disk has not changed its mind in between. */
-	while ((e = oldest(store, true, NULL))) {
+	while ((e = cw_store_oldest(store, true, NULL))) {
 		if (write_bundle(store, e, &e->bundle) < 0)
 			break;
 		cw_bundle_fini(&e->bundle);
 		log_notice("store: bundle %s written after all", e->id);
-		apply_retention(store, e);
+		cw_store_apply_retention(store, e);
 	}
-	return count_held(store);
+	return cw_store_count_held(store);
 }
 
-static int newest_first(const struct entry *a, const struct entry *b)
+static int newest_first(const struct cw_store_entry *a, const struct cw_store_entry *b)
 {
 	return (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns);
 }
@@ -360,16 +255,17 @@ static int newest_first(const struct entry *a, const struct entry *b)
 json_t *cw_store_list(struct cw_store *store)
 {
 	json_t *list = json_array();
-	struct entry *e, *next;
+	struct cw_store_entry *e, *next;
 
 	HASH_SORT(store->table, newest_first);
 	HASH_ITER (hh, store->table, e, next) {
 		/* %+: id after path. A failed append shows as a shorter list, never as a crash. */
 		(void)json_array_append_new(
-			list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s++}", "id", e->id, "job",
-					e->job ? e->job : "", "class", e->class ? e->class : "",
-					"time", e->time, "summary", e->summary ? e->summary : "",
-					"path", store->path, "/", e->id));
+			list,
+			json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s++}", "id", e->id, "uid",
+				  (json_int_t)e->uid, "job", e->job ? e->job : "", "class",
+				  e->class ? e->class : "", "time", e->time, "summary",
+				  e->summary ? e->summary : "", "path", store->path, "/", e->id));
 	}
 	return list;
 }
@@ -377,7 +273,7 @@ json_t *cw_store_list(struct cw_store *store)
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 {
 	char path[PATH_MAX + 80];
-	struct entry *e;
+	struct cw_store_entry *e;
 
 	if (!cw_incident_id_is_valid(id))
 		return -ENOENT;
@@ -448,7 +344,7 @@ int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, s
 		return cw_err_set(err, -r, "state directory %s: %s", config->state_dir,
 				  strerror(-r));
 	}
-	apply_retention(store, NULL);
+	cw_store_apply_retention(store, NULL);
 	*ret = store;
 	return 0;
 }
@@ -458,7 +354,7 @@ struct cw_store *cw_store_close(struct cw_store *store)
 	if (!store)
 		return NULL;
 	while (store->table)
-		entry_free(store, store->table);
+		cw_store_forget(store, store->table);
 	store->sent = cw_sent_ids_close(store->sent);
 	closep(&store->dir_fd);
 	closep(&store->state_fd);

@@ -40,7 +40,10 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
  */
 unsigned cw_store_retry(struct cw_store *store);
 
-/* New reference to an array of {"id","job","class","time","summary","path"}, newest first. */
+/*
+ * New reference to an array of {"id","uid" (-1 = not said),"job","class","time","summary","path"},
+ * newest first.
+ */
 json_t *cw_store_list(struct cw_store *store);
 
 /* Reads one bundle, from disk or memory. -ENOENT. */

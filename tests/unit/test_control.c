@@ -35,11 +35,11 @@ static void on_status(struct cw_status_source *ret, void *user)
 
 static struct cw_control_source source = { .status = on_status, .node_name = "node-a" };
 
-static void put(const char *id, int uid)
+static void put_job(const char *id, int uid, const char *job)
 {
 	struct cw_bundle b = {
 		.incident = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s}, s:s}", "schema",
-				      "collwatch.incident/1", "id", id, "job", "j", "class",
+				      "collwatch.incident/1", "id", id, "job", job, "class",
 				      "never_entered", "summary", "s", "uid", uid, "times",
 				      "confirmed", "2026-11-21T07:53:33.123Z", "bundle", "/b"),
 		.snapshot = json_object(),
@@ -49,6 +49,11 @@ static void put(const char *id, int uid)
 
 	cr_assert_eq(cw_store_put(store, &b, path, sizeof(path)), 0);
 	cw_bundle_fini(&b);
+}
+
+static void put(const char *id, int uid)
+{
+	put_job(id, uid, "j");
 }
 
 static void setup(void)
@@ -132,6 +137,38 @@ Test(control, incidents_are_filtered_by_who_asks)
 			 "00000000000000aa");
 	json_decref(all);
 	json_decref(own);
+}
+
+Test(control, incidents_of_others_however_many_do_not_hide_ones_own)
+{
+	json_t *own;
+	char id[32];
+
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(id, sizeof(id), "00000000000010%02x", i);
+		put(id, 1001);
+	}
+	own = ask(&owner, "incidents", "{}", 0);
+	cr_assert_eq(json_array_size(json_object_get(own, "incidents")), 1);
+	json_decref(own);
+}
+
+Test(control, a_list_that_does_not_fit_a_message_holds_the_newest)
+{
+	char id[32], job[2000];
+	json_t *doc, *list;
+
+	memset(job, '"', sizeof(job) - 1); /* two bytes each in JSON */
+	job[sizeof(job) - 1] = '\0';
+	for (unsigned i = 0; i < 300; i++) {
+		(void)snprintf(id, sizeof(id), "00000000000010%02x", i);
+		put_job(id, 1001, job);
+	}
+	doc = ask(&root, "incidents", "{}", 0);
+	list = json_object_get(doc, "incidents");
+	cr_assert_gt(json_array_size(list), 50);
+	cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "id")), id);
+	json_decref(doc);
 }
 
 Test(control, report_of_somebody_else_looks_like_one_that_does_not_exist)

@@ -56,7 +56,7 @@ static struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns)
 }
 
 /* A bundle whose snapshot is about pad bytes long. */
-static int put(struct cw_store *store, const char *id, size_t pad, char *ret_path)
+static int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path)
 {
 	char *text = malloc(pad + 1);
 	struct cw_bundle bundle = { 0 };
@@ -65,9 +65,9 @@ static int put(struct cw_store *store, const char *id, size_t pad, char *ret_pat
 	memset(text, 'x', pad);
 	text[pad] = '\0';
 	bundle.incident =
-		json_pack("{s:s,s:s,s:s,s:s,s:s,s:{s:s}}", "schema", "collwatch.incident/1", "id",
-			  id, "job", "4711", "class", "never_entered", "summary", "rank 3 sleeps",
-			  "times", "confirmed", "2026-11-21T07:53:33.123Z");
+		json_pack("{s:s,s:s,s:i,s:s,s:s,s:s,s:{s:s}}", "schema", "collwatch.incident/1",
+			  "id", id, "uid", uid, "job", "4711", "class", "never_entered", "summary",
+			  "rank 3 sleeps", "times", "confirmed", "2026-11-21T07:53:33.123Z");
 	bundle.snapshot = json_pack("{s:s,s:s}", "schema", "collwatch.snapshot/1", "pad", text);
 	bundle.evidence = json_pack("[{s:s}]", "schema", "collwatch.evidence/1");
 	r = cw_store_put(store, &bundle, ret_path, ret_path ? PATH_MAX : 0);
@@ -75,6 +75,11 @@ static int put(struct cw_store *store, const char *id, size_t pad, char *ret_pat
 	free(text);
 	now_ns += CW_NS_PER_S;
 	return r;
+}
+
+static int put(struct cw_store *store, const char *id, size_t pad, char *ret_path)
+{
+	return put_for(1000, store, id, pad, ret_path);
 }
 
 static const char *listed_id(json_t *list, size_t i)
@@ -194,6 +199,27 @@ Test(store, removes_the_oldest_when_over_its_bytes)
 	cr_assert(is_listed(store, "a2"));
 	cr_assert(is_listed(store, "a3"));
 	cr_assert_eq(access(path, F_OK), -1);
+	cw_store_close(store);
+}
+
+Test(store, room_is_made_by_whoever_takes_the_most_of_it)
+{
+	struct cw_store *store = open_store(100000, 30 * DAY_NS);
+	char id[16];
+
+	cr_assert_eq(put_for(1001, store, "a1", 10000, NULL), 0);
+	for (unsigned i = 0; i < 30; i++) {
+		(void)snprintf(id, sizeof(id), "b%02x", i);
+		cr_assert_eq(put_for(1000, store, id, 10000, NULL), 0);
+	}
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_not(is_listed(store, "b14"));
+	cr_assert(is_listed(store, "b1d"));
+	/* After a restart as well. */
+	cw_store_close(store);
+	store = open_store(30000, 30 * DAY_NS);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_eq(list_len(store), 2);
 	cw_store_close(store);
 }
 
