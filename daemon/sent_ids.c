@@ -107,6 +107,11 @@ struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids)
 	return NULL;
 }
 
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids)
+{
+	return HASH_COUNT(ids->table) < MAX_IDS ? 0 : ids->table->wall_ns;
+}
+
 bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id)
 {
 	struct sent_id *entry;

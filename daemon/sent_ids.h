@@ -19,6 +19,9 @@ struct cw_sent_ids;
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret);
 struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
 
+/* Ids added after this wall time are all still known; 0 = none was ever forgotten. */
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids);
+
 bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id);
 
 /*

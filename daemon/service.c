@@ -106,15 +106,29 @@ static int io_alert(void *user, const char *id, json_t *doc)
 {
 	struct cw_service *s = user;
 	_cleanup_(freep) char *text = NULL;
+	json_int_t uid = json_integer_value(json_object_get(doc, "uid"));
 
 	if (!s->webhook) { /* the journal has it */
 		mark_sent(s, id);
 		return 0;
 	}
+	if (cw_webhook_is_pending(s->webhook, id))
+		return 0;
 	text = json_dumps(doc, JSON_COMPACT);
 	if (!text)
 		return -ENOMEM;
-	return cw_webhook_post(s->webhook, id, text, on_posted, s);
+	return cw_webhook_post(s->webhook, (uint32_t)uid, id, text, on_posted, s);
+}
+
+/* What the incident itself retries while its job lives; this is for those that are over. */
+static void resend_one(struct cw_service *s)
+{
+	json_t *doc = s->webhook ? cw_store_next_unsent(s->store) : NULL;
+	const char *id = json_string_value(json_object_get(doc, "id"));
+
+	if (id && io_alert(s, id, doc) < 0)
+		log_info("inc=%s: its alert waits for its turn", id);
+	json_decref(doc);
 }
 
 static const struct cw_incident_io incident_io = {
@@ -179,6 +193,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
 	s->bundles_in_memory = cw_store_retry(s->store);
+	resend_one(s);
 }
 
 static void on_status(struct cw_status_source *ret, void *user)

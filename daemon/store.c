@@ -29,6 +29,10 @@
 
 /* Removed per attempt to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
+/* Alerts older than this are no news to anybody. */
+#define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
+/* Longer than the webhook's own attempts take. */
+#define RESEND_EVERY_NS (300 * CW_NS_PER_S)
 
 void cw_store_forget(struct cw_store *store, struct cw_store_entry *e)
 {
@@ -288,6 +292,29 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);
 	return cw_bundle_read(path, ret, NULL);
+}
+
+json_t *cw_store_next_unsent(struct cw_store *store)
+{
+	int64_t now = cw_clock_now_ns(store->clock);
+	int64_t since = cw_clock_wall_ns(store->clock) - UNSENT_WITHIN_NS;
+	struct cw_store_entry *e, *next, *found = NULL;
+
+	/* Ids were forgotten: an alert that went out would look as if it had not. */
+	if (cw_sent_ids_complete_since(store->sent) > since)
+		return NULL;
+	HASH_ITER (hh, store->table, e, next) {
+		if (e->wall_ns < since || cw_sent_ids_has(store->sent, e->id) ||
+		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
+			continue;
+		if (!found || e->resent_ns < found->resent_ns)
+			found = e;
+	}
+	if (!found)
+		return NULL;
+	found->resent_ns = now;
+	return found->is_held ? json_incref(found->bundle.incident)
+			      : cw_store_dir_incident(store->dir_fd, found->id);
 }
 
 bool cw_store_was_sent(struct cw_store *store, const char *id)

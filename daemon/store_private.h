@@ -24,7 +24,8 @@ struct cw_store_entry {
 	int64_t uid;     /* whose job it was; -1 = not said */
 	int64_t wall_ns; /* when it was last put */
 	uint64_t bytes;
-	bool is_held; /* only in memory */
+	int64_t resent_ns; /* monotonic; when it was last given out as unsent */
+	bool is_held;      /* only in memory */
 	struct cw_bundle bundle;
 	UT_hash_handle hh;
 };

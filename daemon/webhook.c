@@ -34,6 +34,7 @@ struct alert {
 	struct cw_webhook *owner;
 	struct alert *next, **link;
 	char *id, *json;
+	uint32_t uid;
 	cw_webhook_fn fn;
 	void *user;
 	uint32_t attempts;
@@ -233,13 +234,31 @@ static void on_attempt(evutil_socket_t fd, short what, void *arg)
 	retry_later(a, "no transfer could be started");
 }
 
-int cw_webhook_post(struct cw_webhook *w, const char *id, const char *json, cw_webhook_fn fn,
-		    void *user)
+bool cw_webhook_is_pending(const struct cw_webhook *w, const char *id)
+{
+	for (const struct alert *a = w->alerts; a; a = a->next)
+		if (!strcmp(a->id, id))
+			return true;
+	return false;
+}
+
+/* While the server is slow or away, one user's alerts must not take all the places. */
+static bool has_room(const struct cw_webhook *w, uint32_t uid)
+{
+	uint32_t own = 0;
+
+	for (const struct alert *a = w->alerts; a; a = a->next)
+		own += a->uid == uid;
+	return w->stats.pending < w->config.max_pending && own < (w->config.max_pending + 1) / 2;
+}
+
+int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
+		    cw_webhook_fn fn, void *user)
 {
 	static const struct timeval at_once = { 0, 0 };
 	struct alert *a;
 
-	if (w->stats.pending >= w->config.max_pending) {
+	if (!has_room(w, uid)) {
 		w->stats.refused++;
 		return -EAGAIN;
 	}
@@ -247,6 +266,7 @@ int cw_webhook_post(struct cw_webhook *w, const char *id, const char *json, cw_w
 	if (!a)
 		return -ENOMEM;
 	a->owner = w;
+	a->uid = uid;
 	a->fn = fn;
 	a->user = user;
 	a->id = strdup(id);

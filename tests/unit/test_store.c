@@ -323,6 +323,56 @@ static void fill_disk(void)
 	close(fd);
 }
 
+static void expect_unsent(struct cw_store *store, const char *id)
+{
+	json_t *doc = cw_store_next_unsent(store);
+	const char *found = json_string_value(json_object_get(doc, "id"));
+
+	cr_assert_str_eq(found ? found : "none", id);
+	json_decref(doc);
+}
+
+Test(store, gives_out_unsent_alerts_in_turn_until_they_are_sent_or_stale)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert_eq(cw_store_mark_sent(store, "a1"), 0);
+	expect_unsent(store, "a2");
+	expect_unsent(store, "none"); /* not again at once */
+	cw_store_close(store);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	expect_unsent(store, "a2");
+	now_ns += 600 * CW_NS_PER_S;
+	cr_assert_eq(put(store, "a3", 10, NULL), 0);
+	expect_unsent(store, "a3"); /* never tried before */
+	expect_unsent(store, "a2");
+	expect_unsent(store, "none");
+	now_ns += 365 * DAY_NS; /* also after the files' real times */
+	expect_unsent(store, "none");
+	cw_store_close(store);
+}
+
+Test(store, resends_nothing_when_it_has_forgotten_what_was_sent)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[256];
+
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "for i in $(seq 4096); do printf '%%x %lld\\n' $i; done >%s/lib/state/sent",
+		       (long long)now_ns, root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, "aa00aa00aa", 10, NULL), 0);
+	expect_unsent(store, "none");
+	now_ns += DAY_NS + 600 * CW_NS_PER_S; /* the forgotten ones are stale by now */
+	cr_assert_eq(put(store, "aa00aa00ab", 10, NULL), 0);
+	expect_unsent(store, "aa00aa00ab");
+	cw_store_close(store);
+}
+
 Test(store, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 {
 	char path[PATH_MAX], filler[PATH_MAX];

@@ -164,7 +164,7 @@ Test(webhook, posts_json_once_and_names_itself)
 	struct cw_webhook *w = make(5000, 3, NULL);
 	char json[] = "{\"id\":\"ab12\"}", id[] = "ab12";
 
-	cr_assert_eq(cw_webhook_post(w, id, json, on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, id, json, on_outcome, NULL), 0);
 	memset(json, 'x', sizeof(json) - 1); /* it was copied */
 	memset(id, 'x', sizeof(id) - 1);
 	cr_assert_eq(outcome.calls, 0);
@@ -188,7 +188,7 @@ Test(webhook, tries_again_after_a_server_error)
 	answers[0] = 500;
 	answers[1] = 429;
 	answers[2] = 204;
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert(outcome.delivered);
 	cr_assert_eq(outcome.status, 204);
@@ -218,7 +218,7 @@ Test(webhook, tries_again_until_somebody_listens)
 	w = make(5000, 1000, NULL);
 	start = evtimer_new(base, on_start_server, NULL);
 	evtimer_add(start, &soon);
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert(outcome.delivered);
 	cr_assert_eq(n_requests, 1);
@@ -233,7 +233,7 @@ Test(webhook, takes_a_client_error_as_final)
 	struct cw_webhook *w = make(5000, 5, NULL);
 
 	answers[0] = 404;
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert_not(outcome.delivered);
 	cr_assert_eq(outcome.status, 404);
@@ -246,7 +246,7 @@ Test(webhook, gives_up_after_the_last_attempt)
 	struct cw_webhook *w = make(5000, 3, NULL);
 
 	answers[0] = 503;
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert_not(outcome.delivered);
 	cr_assert_eq(outcome.status, 503);
@@ -260,7 +260,7 @@ Test(webhook, ends_an_attempt_when_the_server_is_silent)
 
 	answers[0] = 0;
 	answers[1] = 200;
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert(outcome.delivered);
 	cr_assert_eq(n_requests, 2);
@@ -272,7 +272,7 @@ Test(webhook, follows_no_redirect)
 	struct cw_webhook *w = make(5000, 2, NULL);
 
 	answers[0] = 302;
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert_not(outcome.delivered);
 	cr_assert_eq(outcome.status, 302);
@@ -285,7 +285,7 @@ Test(webhook, counts_an_answer_with_an_endless_body_as_delivered)
 	struct cw_webhook *w = make(5000, 5, NULL);
 
 	answer_bytes = 4u << 20;
-	cr_assert_eq(cw_webhook_post(w, "ab12", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert(outcome.delivered);
 	cr_assert_eq(n_requests, 1);
@@ -296,13 +296,27 @@ Test(webhook, refuses_more_than_may_be_pending)
 {
 	struct cw_webhook *w = make(5000, 3, NULL);
 
-	cr_assert_eq(cw_webhook_post(w, "a1", "{}", on_outcome, NULL), 0);
-	cr_assert_eq(cw_webhook_post(w, "a2", "{}", on_outcome, NULL), 0);
-	cr_assert_eq(cw_webhook_post(w, "a3", "{}", on_outcome, NULL), -EAGAIN);
+	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1001, "a2", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1002, "a3", "{}", on_outcome, NULL), -EAGAIN);
+	cr_assert(cw_webhook_is_pending(w, "a2"));
+	cr_assert_not(cw_webhook_is_pending(w, "a3"));
 	wait_for_outcomes(2);
-	cr_assert_eq(cw_webhook_post(w, "a3", "{}", on_outcome, NULL), 0);
+	cr_assert_not(cw_webhook_is_pending(w, "a2"));
+	cr_assert_eq(cw_webhook_post(w, 1000, "a3", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(3);
 	cr_assert_str_eq(outcome.id, "a3");
+	cw_webhook_free(w);
+}
+
+Test(webhook, leaves_half_of_the_places_to_other_users)
+{
+	struct cw_webhook *w = make(5000, 3, NULL);
+
+	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "a2", "{}", on_outcome, NULL), -EAGAIN);
+	cr_assert_eq(cw_webhook_post(w, 1001, "b1", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(2);
 	cw_webhook_free(w);
 }
 
@@ -311,7 +325,7 @@ Test(webhook, can_be_freed_in_mid_transfer)
 	struct cw_webhook *w = make(5000, 3, NULL);
 
 	answers[0] = 0;
-	cr_assert_eq(cw_webhook_post(w, "a1", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
 	while (n_requests == 0)
 		event_base_loop(base, EVLOOP_ONCE);
 	cw_webhook_free(w);
@@ -337,7 +351,7 @@ Test(webhook, sends_the_headers_of_the_header_file)
 	(void)snprintf(path, sizeof(path), "%s/headers", dir);
 	write_file(path, "# for the chat\n\nAuthorization: Bearer 123\r\n");
 	w = make(5000, 3, path);
-	cr_assert_eq(cw_webhook_post(w, "a1", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(1);
 	cr_assert_str_eq(last_auth, "Bearer 123");
 	cw_webhook_free(w);
