@@ -47,7 +47,7 @@ static const char *reason_of(int r)
 	case ESRCH:
 	case ENOENT:
 	case EOPNOTSUPP:
-		return "the kernel lacks a tracepoint or BTF (needs Linux 5.5 with "
+		return "the kernel lacks a tracepoint or BTF (needs Linux 5.8 with "
 		       "CONFIG_DEBUG_INFO_BTF)";
 	default:
 		return strerror(-r);

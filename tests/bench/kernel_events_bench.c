@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the BPF programs cost a machine that starts processes all the time: the CPU time of
+ * starting, ending and reaping one, with and without the programs, turn about, so that whatever
+ * else the machine does meets both. Then the programs' own time, as the kernel counts it. Needs
+ * root.
+ */
+#include <errno.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "daemon/kernel_events.h"
+
+#define ROUNDS 41
+#define PROCESSES 250 /* a round: a quarter of a second's worth */
+#define WATCHED 16    /* ranks of a node; none of them ends */
+
+extern char **environ;
+
+struct program_time {
+	uint64_t ns, runs;
+};
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void start_and_reap(void)
+{
+	static char name[] = "true";
+	char *const argv[] = { name, NULL };
+	pid_t pid;
+
+	errno = posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ);
+	if (errno || waitpid(pid, NULL, 0) != pid)
+		fail("/bin/true");
+}
+
+static double used_us(int who)
+{
+	struct rusage u;
+
+	if (getrusage(who, &u) < 0)
+		fail("getrusage");
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* CPU time, ours and theirs: on a busy machine, time on the wall says who else was there. */
+static double round_us(void)
+{
+	double start = used_us(RUSAGE_SELF) + used_us(RUSAGE_CHILDREN);
+
+	for (int i = 0; i < PROCESSES; i++)
+		start_and_reap();
+	return (used_us(RUSAGE_SELF) + used_us(RUSAGE_CHILDREN) - start) / PROCESSES;
+}
+
+static struct cw_kernel_events *attach(void)
+{
+	struct cw_kernel_events *k;
+	struct cw_err err;
+
+	if (cw_kernel_events_new(&k, &err) < 0) {
+		fprintf(stderr, "no BPF here: %s\n", err.text);
+		exit(77);
+	}
+	for (pid_t pid = 1; pid <= WATCHED; pid++)
+		cw_kernel_events_watch(k, pid); /* whoever that is: entries to look among */
+	return k;
+}
+
+static double round_with_us(void)
+{
+	struct cw_kernel_events *k = attach();
+	double us = round_us();
+
+	(void)cw_kernel_events_free(k); /* always NULL */
+	return us;
+}
+
+/* Loading disturbs, too, and is not what is measured: so it is done here as well. */
+static double round_without_us(void)
+{
+	(void)cw_kernel_events_free(attach()); /* always NULL */
+	return round_us();
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
+
+static struct program_time time_of(const char *name)
+{
+	struct program_time t = { 0 };
+	uint32_t id = 0;
+
+	while (bpf_prog_get_next_id(id, &id) == 0) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(id);
+
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 &&
+		    strcmp(info.name, name) == 0) {
+			t.ns += info.run_time_ns;
+			t.runs += info.run_cnt;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	return t;
+}
+
+/* In a round of its own: the counting costs, too. */
+static void print_program_times(void)
+{
+	static const char *const names[] = { "on_signal", "on_exit" };
+	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	struct cw_kernel_events *k = attach();
+
+	if (stats < 0)
+		fail("bpf_enable_stats");
+	(void)round_us();
+	for (size_t i = 0; i < 2; i++) {
+		struct program_time t = time_of(names[i]);
+
+		printf("%-9s  %5.1f runs a process (others' included), %4.0f ns each\n", names[i],
+		       (double)t.runs / PROCESSES, t.runs ? (double)t.ns / (double)t.runs : 0.0);
+	}
+	(void)cw_kernel_events_free(k); /* always NULL */
+	close(stats);
+}
+
+int main(void)
+{
+	static double without[ROUNDS], with[ROUNDS], ratio[ROUNDS];
+	double base;
+
+	(void)round_us(); /* the first fills caches */
+	for (int i = 0; i < ROUNDS; i++) {
+		/* Each comes first as often as the other. */
+		if (i % 2) {
+			without[i] = round_without_us();
+			with[i] = round_with_us();
+		} else {
+			with[i] = round_with_us();
+			without[i] = round_without_us();
+		}
+		ratio[i] = with[i] / without[i];
+	}
+	base = median(without, ROUNDS);
+	printf("without    %6.1f us of CPU a process\n", base);
+	printf("with       %6.1f us of CPU a process\n", median(with, ROUNDS));
+	printf("ratio      %6.4f, median of %d pairs of %d processes\n", median(ratio, ROUNDS),
+	       ROUNDS, PROCESSES);
+	print_program_times();
+	return 0;
+}
