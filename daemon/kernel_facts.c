@@ -81,9 +81,14 @@ static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
 	}
 }
 
-static double gib(uint64_t pages, int64_t page_bytes)
+static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
 {
-	return (double)pages * (double)page_bytes / (1 << 30);
+	double mib = (double)pages * (double)page_bytes / (1 << 20);
+
+	if (mib < 1024)
+		add(buf, len, "%.0f MiB", mib);
+	else
+		add(buf, len, "%.2f GiB", mib / 1024);
 }
 
 static void say_oom(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)
@@ -91,10 +96,15 @@ static void say_oom(const struct cw_facts_process *f, int64_t page_bytes, char *
 	add(buf, len, "killed by the OOM killer");
 	if (f->rss_pages <= 0)
 		return;
-	add(buf, len, ": %.2f GiB resident", gib((uint64_t)f->rss_pages, page_bytes));
-	if (f->group_limit_pages)
-		add(buf, len, ", its control group at %.2f of %.2f GiB",
-		    gib(f->group_usage_pages, page_bytes), gib(f->group_limit_pages, page_bytes));
+	add(buf, len, ": ");
+	add_pages(buf, len, (uint64_t)f->rss_pages, page_bytes);
+	add(buf, len, " resident");
+	if (!f->group_limit_pages)
+		return;
+	add(buf, len, ", its control group at ");
+	add_pages(buf, len, f->group_usage_pages, page_bytes);
+	add(buf, len, " of ");
+	add_pages(buf, len, f->group_limit_pages, page_bytes);
 }
 
 static void say_end(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)

@@ -59,7 +59,7 @@ static const struct row rows[] = {
 		       .flags =
 			       CW_FACTS_BY_KERNEL | CW_FACTS_SENDER_EXITS | CW_FACTS_SENDER_IS_INIT,
 		       SENDER } } },
-	{ "killed by the OOM killer: 7.90 GiB resident, its control group at 8.00 of 8.00 GiB",
+	{ "killed by the OOM killer: 7.90 GiB resident, its control group at 8.00 GiB of 8.00 GiB",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .is_oom_victim = 1,
@@ -67,6 +67,12 @@ static const struct row rows[] = {
 	    .group_usage_pages = 8 * GIB_PAGES,
 	    .group_limit_pages = 8 * GIB_PAGES,
 	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_BY_KERNEL } } },
+	{ "killed by the OOM killer: 1023 MiB resident, its control group at 0 MiB of 1.00 GiB",
+	  { .ended_ns = 1,
+	    .status = SIGKILL,
+	    .is_oom_victim = 1,
+	    .rss_pages = GIB_PAGES - 256,
+	    .group_limit_pages = GIB_PAGES } },
 	{ "killed by the OOM killer: 2.00 GiB resident",
 	  { .ended_ns = 1, .status = SIGKILL, .is_oom_victim = 1, .rss_pages = 2 * GIB_PAGES } },
 	/* chosen, but it was quicker */

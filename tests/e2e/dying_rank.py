@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank of train_loop.py that dies as it is told to: one word on its standard input, read by a
+thread of its own while the training goes on.
+
+usage: dying_rank.py TRAIN_LOOP_PY [ARGUMENT…]
+"""
+import ctypes
+import os
+import runpy
+import sys
+import threading
+
+
+def take_memory():
+    taken = []
+    while True:
+        taken.append(b"x" * (1 << 20))
+
+
+WAYS = {
+    "exit-0": lambda: os._exit(0),
+    "exit-1": lambda: os._exit(1),
+    "segfault": lambda: ctypes.string_at(0),
+    "abort": os.abort,
+    "take-memory": take_memory,
+}
+
+
+def obey():
+    word = sys.stdin.readline().strip()
+    if word:
+        WAYS[word]()
+
+
+threading.Thread(target=obey, daemon=True).start()
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How ranks die, and what the report says: one daemon, a job of two ranks for each way to die, all at
+once. With the kernel's word (BPF) and without. Prints TAP.
+
+usage: test_deaths.py COLLWATCHD COLLWATCH
+"""
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+
+from agent_lib import Skip, environment, main, start, subprocess, wait_until
+
+COLLWATCHD, COLLWATCH = sys.argv[1:3]
+TRAIN, TRAIN_PY = os.environ["CW_TRAIN_LOOP"], os.environ["CW_TRAIN_LOOP_PY"]
+DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dying_rank.py")
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_CAPBSET_DROP, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 24, 21, 38, 39
+KILLER_UID = 4321
+OOM_BYTES = 128 << 20
+NO_BPF = "who or what ends a rank is not seen by BPF: "
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def without_bpf():
+    for capability in CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN:
+        expect(LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0, "prctl")
+
+
+def kill_from(name, uid, pid):
+    """A process of that name and user sends SIGKILL. Returns its pid."""
+    killer = os.fork()
+    if killer == 0:
+        try:
+            with open("/proc/self/comm", "w") as f:
+                f.write(name)
+            os.setresuid(uid, 0, 0)
+            os.kill(pid, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    os.waitpid(killer, 0)
+    return killer
+
+
+class MemoryGroup:
+    """A control group in a mount of its own: nothing is presumed about those of the machine."""
+
+    def __init__(self):
+        self.mount = tempfile.mkdtemp(prefix="cw-group-")
+        self.dir = os.path.join(self.mount, "cw-test-%d" % os.getpid())
+        at, limit = self.mount.encode(), None
+        if LIBC.mount(b"cgroup", at, b"cgroup", 0, b"memory") == 0:
+            limit = "memory.limit_in_bytes"
+        elif LIBC.mount(b"cgroup2", at, b"cgroup2", 0, None) == 0:
+            limit = "memory.max"
+        try:
+            os.mkdir(self.dir)
+            self.write(limit, OOM_BYTES)
+        except (OSError, TypeError) as e:
+            self.close()
+            raise Skip("no memory control group can be made here") from e
+
+    def write(self, name, value):
+        with open(os.path.join(self.dir, name), "w") as f:
+            f.write(str(value))
+
+    def close(self):
+        if os.path.isdir(self.dir):
+            os.rmdir(self.dir)
+        LIBC.umount2(self.mount.encode(), 2)
+        os.rmdir(self.mount)
+
+
+class Job:
+    """Two ranks; number 1 will die."""
+
+    def __init__(self, world, name):
+        self.name = name
+        options = ["--steps", "0", "--step-ms", "20", "--elements", "64", "--log-every", "0",
+                   "--uid-file", os.path.join(world.dir, name + ".uid")]
+        self.ranks = [
+            start(argv + options, environment(world, RANK=str(rank), WORLD_SIZE="2",
+                                              LOCAL_RANK=str(rank), COLLWATCH_JOB=name),
+                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for rank, argv in enumerate([[TRAIN], [sys.executable, DYING_RANK, TRAIN_PY]])]
+        self.killer = 0
+
+    @property
+    def victim(self):
+        return self.ranks[1]
+
+    def tell(self, word):
+        self.victim.stdin.write(word.encode() + b"\n")
+        self.victim.stdin.flush()
+
+    def close(self):
+        for rank in self.ranks:
+            rank.kill()
+            rank.wait()
+            rank.stdin.close()
+
+
+class World:
+    """A daemon and its jobs, in a directory that goes with them."""
+
+    def __init__(self, names, with_bpf):
+        self.dir = tempfile.mkdtemp(prefix="cw-")
+        self.path = os.path.join(self.dir, "agent.sock")
+        self.control = os.path.join(self.dir, "control.sock")
+        conf = os.path.join(self.dir, "conf")
+        with open(conf, "w") as f:
+            f.write('node_name = "node-a"\nagent_socket = "%s"\ncontrol_socket = "%s"\n'
+                    'state_dir = "%s"\n' % (self.path, self.control, self.dir))
+        self.log = open(os.path.join(self.dir, "log"), "wb")
+        self.daemon = start([COLLWATCHD, "--config", conf], environment(preload=None),
+                            stderr=self.log, preexec_fn=None if with_bpf else without_bpf)
+        wait_until(lambda: os.path.exists(self.control), "the daemon's socket")
+        self.jobs = {}
+        try:
+            self.jobs = {name: Job(self, name) for name in names}
+            wait_until(self.all_train, "all jobs training", 60)
+        except BaseException:
+            self.close()
+            raise
+
+    def status(self):
+        out = subprocess.run([COLLWATCH, "status", "--json", "--control", self.control],
+                             stdout=subprocess.PIPE, check=False).stdout
+        return json.loads(out) if out else {"jobs": [], "notes": []}
+
+    def all_train(self):
+        jobs = {j["job"].split(":")[-1]: j for j in self.status()["jobs"]}
+        return all(name in jobs and jobs[name]["ranks"] == 2 and jobs[name]["collectives"] > 20
+                   for name in self.jobs)
+
+    def incidents(self):
+        found = {}
+        top = os.path.join(self.dir, "incidents")
+        for entry in os.listdir(top) if os.path.isdir(top) else []:
+            try:
+                with open(os.path.join(top, entry, "incident.json")) as f:
+                    doc = json.load(f)
+            except (OSError, ValueError):
+                continue  # being written
+            found[doc["job"].split(":")[-1]] = doc
+        return found
+
+    def close(self):
+        for job in self.jobs.values():
+            job.close()
+        self.daemon.terminate()
+        status = self.daemon.wait(20)
+        self.log.close()
+        shutil.rmtree(self.dir)
+        expect(status == 0, "the daemon ended with %d" % status)
+
+
+BY_ITSELF = ["exit-0", "exit-1", "segfault", "abort"]
+KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
+
+# what the summary says of rank 1, with BPF and without
+SAYS = {
+    "exit-0": ("exited with status 0 before", "ended before"),
+    "exit-1": ("exited with status 1 before", "ended before"),
+    "segfault": ("was killed by SIGSEGV from the kernel before", "ended before"),
+    "abort": ("was killed by SIGABRT it sent itself before", "ended before"),
+    "stranger": (r"was killed by SIGKILL sent by pid {killer} \(python3, uid 4321\) before",
+                 "ended before"),
+    "job-manager": (r"was killed by SIGKILL sent by pid {killer} \(slurmstepd, uid 0\) before",
+                    "ended before"),
+    "take-memory": (r"was killed by the OOM killer: \d+ MiB resident, its control group at "
+                    r"12[78] MiB of 128 MiB before", "ended before"),
+}
+# and the culprit's reason without: how, but not who
+REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",
+          "segfault": "killed by SIGSEGV", "abort": "killed by SIGABRT"}
+
+
+def die(world, group):
+    for name, job in world.jobs.items():
+        if name in KILLERS:
+            job.killer = kill_from(*KILLERS[name], job.victim.pid)
+            continue
+        if name == "take-memory":
+            group.write("cgroup.procs", job.victim.pid)
+        job.tell(name)
+    for job in world.jobs.values():
+        job.victim.wait(30)  # as a launcher does: now only the kernel's notes tell
+
+
+def check_table(names, with_bpf):
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    group = MemoryGroup() if "take-memory" in names else None
+    try:
+        world = World(names, with_bpf)
+        try:
+            notes = [n for n in world.status()["notes"] if n.startswith(NO_BPF)]
+            if with_bpf and notes:
+                raise Skip(notes[0])
+            expect(with_bpf or len(notes) == 1, "a note says what is not seen: %r" % notes)
+            die(world, group)
+            wait_until(lambda: set(world.incidents()) == set(names), "an incident for each", 30)
+            for name, doc in world.incidents().items():
+                check_incident(name, doc, world.jobs[name].killer, with_bpf)
+        finally:
+            world.close()
+    finally:
+        if group:
+            group.close()
+
+
+def check_incident(name, doc, killer, with_bpf):
+    what = "%s: %s" % (name, json.dumps([doc["summary"], doc["culprits"]]))
+    culprit = doc["culprits"][0]
+    expect(doc["class"] == "process_dead" and culprit["rank"] == 1, what)
+    says = SAYS[name][0 if with_bpf else 1].format(killer=killer)
+    expect(re.match(r"rank 1 \(node-a, pid %d\) %s " % (culprit["pid"], says), doc["summary"]),
+           what)
+    if not with_bpf:
+        expect(culprit["reason"].startswith((REASON.get(name, "killed"), "its process has ended")),
+               what)
+
+
+def table_of_deaths():
+    check_table(list(SAYS), True)
+
+
+def table_of_deaths_without_bpf():
+    check_table(["exit-0", "segfault", "stranger", "take-memory"], False)
+
+
+if __name__ == "__main__":
+    main([table_of_deaths, table_of_deaths_without_bpf])
