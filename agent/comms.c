@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/labels.h"
+#include "agent/log.h"
 #include "agent/progress.h"
 #include "agent/python.h"
 #include "common/signature.h"
@@ -197,6 +198,16 @@ void cw_comm_bind(int c, ncclComm_t comm)
 	unlock();
 }
 
+/* Calls of functions newer than the table go past the agent: nobody can count those. */
+static void note_version(int version)
+{
+	CW_STORE(cw_record.header->nccl_version, (uint32_t)version);
+	if (version <= CW_NCCL_NEWEST)
+		return;
+	cw_record_drop(CW_REC_DROP_UNKNOWN_CALLS);
+	cw_log("NCCL %d is newer than this agent: ops may be missing from the record", version);
+}
+
 void cw_comm_ready(int c)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
@@ -214,7 +225,7 @@ void cw_comm_ready(int c)
 		device = -1;
 	if (!cw_record.header->nccl_version && real->ncclGetVersion &&
 	    real->ncclGetVersion(&version) == ncclSuccess)
-		CW_STORE(cw_record.header->nccl_version, (uint32_t)version);
+		note_version(version);
 	lock();
 	write_begin(rc);
 	if (nranks > 0)

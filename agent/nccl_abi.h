@@ -15,8 +15,12 @@ typedef int ncclResult_t;
 typedef int ncclDataType_t;
 typedef int ncclRedOp_t;
 typedef int ncclScalarResidence_t;
+typedef int ncclCommMemStat_t;
+typedef int ncclCftTeamMode_t;
+typedef uint32_t ncclCftLeId;
 typedef struct ncclComm *ncclComm_t;
 typedef struct ncclWindow_vidmem *ncclWindow_t;
+typedef struct ncclParamHandle *ncclParamHandle_t;
 typedef struct CUstream_st *cudaStream_t;
 
 enum {
@@ -58,7 +62,18 @@ typedef struct cw_nccl_dev_resource_requirements ncclDevResourceRequirements_t;
 typedef struct cw_nccl_gin_barrier_handle ncclGinBarrierHandle_t;
 typedef struct cw_nccl_lsa_barrier_handle ncclLsaBarrierHandle_t;
 typedef struct cw_nccl_lla2a_handle ncclLLA2AHandle_t;
+typedef struct cw_nccl_comm_properties ncclCommProperties_t;
+typedef struct cw_nccl_coll_config ncclCollConfig_t;
+typedef struct cw_nccl_encryption_config ncclEncryptionConfig_t;
 
 typedef struct cw_nccl_team {
 	int nRanks, rank, stride;
 } ncclTeam_t;
+
+typedef struct cw_nccl_multimem_handle {
+	void *mcBasePtr;
+} ncclMultimemHandle_t;
+
+typedef struct cw_nccl_wait_signal_desc {
+	int opCnt, peer, sigIdx, ctx;
+} ncclWaitSignalDesc_t;

@@ -189,7 +189,7 @@ bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void
 	}
 	if (cw_op_is_collective(desc->kind))
 		number_collective(call, desc, group);
-	else
+	else if (cw_op_is_p2p(desc->kind))
 		number_p2p(call, desc, group);
 	place_progress(call, group);
 	if (desc->send && desc->send == desc->recv)

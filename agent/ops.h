@@ -10,7 +10,7 @@
  *
  * Numbers: an op gets its coll_seq or p2p_seq when it is entered, as the one it will have if it
  * succeeds; the communicator's own counters and hash move when the call, or the outermost group
- * end, succeeded.
+ * end, succeeded. One-sided ops have an op_index only: no call of another rank matches them.
  *
  * All functions: any thread, lock-free, no allocation, no system call but the vDSO's clock (and
  * gettid once per thread); errno is kept.

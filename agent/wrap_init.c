@@ -285,3 +285,57 @@ ncclResult_t cw_impl_ncclCommShrink(const struct cw_real *real, const void *call
 	leave_child(&op, &call, r);
 	return r;
 }
+
+#define GROW_COLOR (-3)
+
+/* A rank that joins has no parent: it knows the unique id and its place. */
+static ncclResult_t join(const struct cw_real *real, const void *caller, int nRanks,
+			 const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+			 ncclConfig_t *config)
+{
+	struct birth_call call;
+	ncclResult_t r;
+
+	enter(&call,
+	      &(struct cw_comm_birth){ .real = real,
+				       .comm_id = cw_comm_id_of(uniqueId, 1),
+				       .parent = -1,
+				       .nranks = nRanks,
+				       .rank = rank,
+				       .config = config },
+	      CW_OP_COMM_GROW, newcomm, caller);
+	r = real->ncclCommGrow(NULL, nRanks, uniqueId, rank, newcomm, config);
+	leave(&call, r, false);
+	return r;
+}
+
+/*
+ * Members of the parent and ranks that join share nothing an outsider sees: of the members only one
+ * passes the unique id. The grown communicator therefore has two ids, one for those who were there
+ * and one for those who came.
+ */
+ncclResult_t cw_impl_ncclCommGrow(const struct cw_real *real, const void *caller, ncclComm_t comm,
+				  int nRanks, const ncclUniqueId *uniqueId, int rank,
+				  ncclComm_t *newcomm, ncclConfig_t *config)
+{
+	struct cw_comm_birth birth;
+	struct birth_call call;
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommGrow)
+		return ncclInvalidUsage;
+	if ((!comm && !uniqueId) || !newcomm || !begin(real, caller))
+		return real->ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config);
+	if (!comm)
+		return join(real, caller, nRanks, uniqueId, rank, newcomm, config);
+	if (!child(&birth, real, comm, GROW_COLOR, config)) {
+		cw_leave();
+		return real->ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config);
+	}
+	birth.nranks = nRanks;
+	enter_child(&op, &call, &birth, CW_OP_COMM_GROW, newcomm, caller);
+	r = real->ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config);
+	leave_child(&op, &call, r);
+	return r;
+}

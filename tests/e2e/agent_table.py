@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library as a file, and the table of NCCL functions against nccl.h: the simulator's, and an
-installed one if there is one."""
+"""The library as a file, and the table of NCCL functions against nccl.h: the simulator's, and real
+ones where there are any. To hold it against other versions:
+
+	NCCL_HEADERS=/folder/with/headers:/another/nccl.h meson test agent_table -v
+"""
 import glob
 import os
 import re
 import subprocess
+import tempfile
 
 from agent_lib import *
 
@@ -54,7 +58,7 @@ def kind_of(parameter):
         tokens = tokens[:-1]
     stars = tokens.count("*")
     base = next(t for t in tokens if t not in ("*", "const"))
-    base = {"CUstream": "cudaStream_t"}.get(base, base)
+    base = {"CUstream": "cudaStream_t", "ncclMultimemHandle": "ncclMultimemHandle_t"}.get(base, base)
     # const of a value parameter says nothing; of what is pointed to it does.
     return ("const " if "const" in tokens and stars else "") + base + "*" * stars
 
@@ -68,54 +72,109 @@ def signature(result, parameters):
 def table():
     text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
     rows = {}
-    for m in re.finditer(r"^\tF\(([^,]+), (nccl\w+), \d+, \w+, \(([^)]*)\)", text, re.M):
-        rows[m[2]] = signature(m[1], m[3])
-    for m in re.finditer(r"^\tF0\(([^,]+), (nccl\w+),", text, re.M):
-        rows[m[2]] = signature(m[1], "")
+    for m in re.finditer(r"^\tF\(([^,]+), (nccl\w+), (\d+), \w+, \(([^)]*)\)", text, re.M):
+        rows[m[2]] = (*signature(m[1], m[4]), int(m[3]))
+    for m in re.finditer(r"^\tF0\(([^,]+), (nccl\w+), (\d+),", text, re.M):
+        rows[m[2]] = (*signature(m[1], ""), int(m[3]))
     check(len(rows) == len(re.findall(r"^\tF0?\(", text, re.M)), "every row was read")
     return rows
 
 
+def newest():
+    text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
+    return int(re.search(r"define CW_NCCL_NEWEST (\d+)", text)[1])
+
+
+# Inline in NCCL's headers, or declared and (2.31, 2.32) exported by no libnccl.
+NOT_FUNCTIONS_OF_THE_LIBRARY = {
+    "ncclGetResourceBufferOffset", "ncclTeamInnerFactor", "ncclTeamOuterFactor",
+    "ncclTeamRankInDifference", "ncclTeamRankIsMember", "ncclTeamRankToTeam",
+    "ncclCftBarrierCreateRequirement"}
+# 2.30 took it out of nccl.h and left it in the library.
+GONE_FROM_HEADERS = {"ncclResetDebugInit": 23000}
+
+
+def preprocessed(header, includes):
+    """What prototypes need of other headers (CUDA's, C++'s) is nothing: missing ones are empty."""
+    with tempfile.TemporaryDirectory() as stubs:
+        for _ in range(50):
+            p = subprocess.run([*CC, "-E", "-P", *("-I" + i for i in includes), "-I" + stubs, header],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            missing = re.search(r"fatal error: ([\w./]+): No such file", p.stderr.decode())
+            if p.returncode == 0:
+                return p.stdout.decode()
+            check(missing, p.stderr.decode())
+            path = os.path.join(stubs, missing[1])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            open(path, "w").close()
+    raise AssertionError("%s: too many headers are missing" % header)
+
+
 def declared(header, *includes):
-    text = run(*CC, "-E", "-P", *("-I" + i for i in includes), header)
+    text = preprocessed(header, includes)
     found = {}
     for m in re.finditer(r"([\w\s*]+?)\b(nccl[A-Z]\w*)\s*\(([^()]*)\)\s*(?:__attribute__[^;]*)?;", text):
         result = re.sub(r"\b(extern|__host__|inline)\b", "", m[1]).strip().split(";")[-1]
-        if result and "typedef" not in result and "return" not in result:
+        if result and "typedef" not in result and "return" not in result and \
+                m[2] not in NOT_FUNCTIONS_OF_THE_LIBRARY:
             found[m[2]] = signature(result, m[3])
     check(len(found) > 10, "%s: only %d functions were read" % (header, len(found)))
     return found
 
 
-def compare(found, must_cover):
+def version_of(header):
+    text = open(header).read()
+    part = lambda name: int(re.search(r"define NCCL_%s +(\d+)" % name, text)[1])
+    return part("MAJOR") * 10000 + part("MINOR") * 100 + part("PATCH")
+
+
+def differences(found, version):
+    """In words; found: the functions of a header of this version."""
     rows = table()
-    for name, (result, kinds) in sorted(found.items()):
-        check(name in rows or not must_cover, "%s is not in the table" % name)
-        if name in rows:
-            check(rows[name] == (result, kinds),
-                  "%s: table %r, header %r" % (name, rows[name], (result, kinds)))
+    for name, kinds in sorted(found.items()):
+        if name not in rows:
+            yield "%s is not in the table" % name
+        elif rows[name][:2] != kinds:
+            yield "%s: table %r, header %r" % (name, rows[name][:2], kinds)
+        elif rows[name][2] > version:
+            yield "%s is older than %d" % (name, rows[name][2])
+    for name, (_, _, since) in sorted(rows.items()):
+        if name not in found and since <= version < GONE_FROM_HEADERS.get(name, 99999):
+            yield "%s is in the table since %d" % (name, since)
 
 
 def table_matches_the_simulators_header():
     include = os.path.join(SOURCE, "tests/sim/include")
-    compare(declared(include + "/nccl.h", include), True)
+    found, rows = declared(include + "/nccl.h", include), table()
+    for name, kinds in found.items():
+        check(name in rows and rows[name][:2] == kinds, "%s: %r" % (name, kinds))
 
 
-def table_matches_an_installed_header():
-    headers = [h for h in glob.glob("/usr/local/cuda*/include/nccl.h") + ["/usr/include/nccl.h"]
-               if os.path.exists(h)]
-    if not headers:
-        raise Skip("no nccl.h is installed")
-    for header in headers:
-        text = open(header).read()
-        version = int(re.search(r"NCCL_MAJOR (\d+)", text)[1]) * 10000 + \
-            int(re.search(r"NCCL_MINOR (\d+)", text)[1]) * 100
-        found = declared(header, os.path.dirname(header))
-        # A newer NCCL has functions this table does not know yet; older ones it knows all of.
-        compare(found, version <= 22899)
-        print("# %s: %d functions" % (header, len(found)))
+def headers():
+    """Installed ones, and those below the folders or files of NCCL_HEADERS (colons between)."""
+    found = glob.glob("/usr/local/cuda*/include/nccl.h") + ["/usr/include/nccl.h"]
+    for place in os.environ.get("NCCL_HEADERS", "").split(":"):
+        found += [place] if place.endswith(".h") else \
+            glob.glob(os.path.join(place, "**/nccl.h"), recursive=True) if place else []
+    return [h for h in found if os.path.exists(h)]
+
+
+def table_matches_real_headers():
+    if not headers():
+        raise Skip("no nccl.h is installed, none is named in NCCL_HEADERS")
+    for header in headers():
+        folder, version = os.path.dirname(header), version_of(header)
+        device = os.path.join(folder, "nccl_device.h")
+        found = declared(device if os.path.exists(device) else header, folder)
+        wrong = list(differences(found, version))
+        print("# %s: version %d, %d functions, %d differences" % (header, version, len(found),
+                                                                  len(wrong)))
+        for line in wrong:
+            print("#   " + line)
+        # A newer NCCL may have functions that this table cannot know: said, not held against it.
+        check(not wrong or version > newest(), "%s: %s" % (header, "; ".join(wrong)))
 
 
 if __name__ == "__main__":
     main([needs_only_glibc, runs_on_old_glibc, is_pinned_and_bound, exports_only_what_it_means_to,
-          table_matches_the_simulators_header, table_matches_an_installed_header])
+          table_matches_the_simulators_header, table_matches_real_headers])
