@@ -20,6 +20,7 @@ static const struct verb verbs[] = {
 	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are" },
 	{ "report", cw_verb_report, "list incidents, or show one" },
 	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job" },
+	{ "record", cw_verb_record, "show what one rank's flight record holds" },
 	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU" },
 	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right" },
 };

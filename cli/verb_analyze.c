@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides from recordings, with no daemon: a bundle (the decision is taken once more, from the
- * snapshot in it), or the Flight Recorder dumps of a job. Prints what `report` prints, and exits
- * with what was found.
+ * snapshot in it), flight records of processes that are gone, or the Flight Recorder dumps of a
+ * job. Prints what `report` prints, and exits with what was found.
  */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/stall_rules.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "import/flight_recorder.h"
+#include "import/record_files.h"
 #include "report/bundle.h"
 #include "report/incident_doc.h"
 #include "report/json_util.h"
@@ -24,7 +26,8 @@ enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER };
 
 struct analyze_args {
 	const char *flight_recorder; /* directory */
-	const char *bundle;          /* directory */
+	char **paths;                /* a bundle's directory, or records */
+	uint32_t n_paths;
 	bool json, all_frames;
 };
 
@@ -42,14 +45,13 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_FLIGHT_RECORDER:
 		args->flight_recorder = arg;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (args->bundle)
-			argp_error(state, "one bundle at a time");
-		args->bundle = arg;
+	case ARGP_KEY_ARGS:
+		args->paths = state->argv + state->next;
+		args->n_paths = (uint32_t)(state->argc - state->next);
 		return 0;
 	case ARGP_KEY_END:
-		if (!args->bundle == !args->flight_recorder)
-			argp_error(state, "give one bundle, or --flight-recorder");
+		if (!args->n_paths == !args->flight_recorder)
+			argp_error(state, "give a bundle, flight records, or --flight-recorder");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -67,7 +69,7 @@ static const struct argp argp = {
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.args_doc = "BUNDLE\n--flight-recorder DIR",
+	.args_doc = "BUNDLE\nRECORD...\n--flight-recorder DIR",
 	.doc = "Decide from recordings who hangs a job.\v"
 	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say.",
 };
@@ -225,6 +227,18 @@ static int analyze_flight_recorder(const struct analyze_args *args)
 	return analyze_recordings(args, snap);
 }
 
+static int analyze_records(const struct analyze_args *args)
+{
+	_cleanup_(free_snapshot) struct cw_snapshot *snap = NULL;
+	struct cw_err err = { "" };
+
+	if (cw_record_files_read(args->paths, args->n_paths, &snap, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	return analyze_recordings(args, snap);
+}
+
 /* ---- bundles ---- */
 
 /* What was decided: not how it is worded, nor how sure patience made it. */
@@ -294,16 +308,20 @@ static int analyze_bundle(const struct analyze_args *args)
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 	struct cw_err err = { "" };
 
-	if (cw_bundle_read(args->bundle, &bundle, &err) < 0) {
+	if (args->n_paths > 1) {
+		fprintf(stderr, "collwatch: one bundle at a time\n");
+		return CW_EXIT_ERROR;
+	}
+	if (cw_bundle_read(args->paths[0], &bundle, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}
 	if (!bundle.snapshot) {
-		fprintf(stderr, "collwatch: %s: no snapshot.json to decide from\n", args->bundle);
+		fprintf(stderr, "collwatch: %s: no snapshot.json to decide from\n", args->paths[0]);
 		return CW_EXIT_NO_DATA;
 	}
 	if (cw_snapshot_from_doc(bundle.snapshot, &snap, &err) < 0) {
-		fprintf(stderr, "collwatch: %s/snapshot.json: %s\n", args->bundle, err.text);
+		fprintf(stderr, "collwatch: %s/snapshot.json: %s\n", args->paths[0], err.text);
 		return CW_EXIT_ERROR;
 	}
 	return replay(args, &bundle, snap);
@@ -312,7 +330,12 @@ static int analyze_bundle(const struct analyze_args *args)
 int cw_verb_analyze(int argc, char **argv)
 {
 	struct analyze_args args = { 0 };
+	struct stat st;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
-	return args.bundle ? analyze_bundle(&args) : analyze_flight_recorder(&args);
+	if (args.flight_recorder)
+		return analyze_flight_recorder(&args);
+	if (stat(args.paths[0], &st) == 0 && S_ISDIR(st.st_mode))
+		return analyze_bundle(&args);
+	return analyze_records(&args);
 }
