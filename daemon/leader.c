@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <utlist.h>
 
 #include "common/cleanup.h"
@@ -68,6 +69,17 @@ static bool has_room(const struct cw_leader *l, uint32_t uid)
 	return n < CW_LEADER_MAX_ROUTES_PER_UID && l->stats.routes < CW_LEADER_MAX_ROUTES;
 }
 
+/* A new route has no share of its own. */
+static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
+{
+	struct cw_led_route *lr, *tmp;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		if (lr->route.uid == uid)
+			return lr->not_before_ns;
+	return 0;
+}
+
 static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_digest *d)
 {
 	struct cw_led_route *lr;
@@ -78,6 +90,7 @@ static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_d
 	if (!lr)
 		return NULL;
 	lr->key = cw_hash_step(d->route, d->uid);
+	lr->not_before_ns = not_before_of(l, d->uid);
 	if (cw_route_init(&lr->route, d) >= 0)
 		HASH_ADD(hh, l->routes, key, sizeof(lr->key), lr);
 	if (!lr->route.label || !cw_htable_added(lr)) {
@@ -265,6 +278,43 @@ bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message 
 
 /* ---- time ---- */
 
+static int64_t cpu_ns(const struct cw_leader *l)
+{
+	struct timespec t;
+
+	if (l->config.cpu_ns)
+		return l->config.cpu_ns(l->config.cpu_user);
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
+		return 0; /* cannot fail for the calling thread */
+	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
+}
+
+static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
+{
+	int64_t start = cpu_ns(l), cost;
+	struct cw_led_route *other, *tmp;
+
+	lr->next_ns = now + CW_LEADER_LOOK_NS;
+	lr->looked_ns = now;
+	cw_leader_look(l, lr, now);
+	cost = cpu_ns(l) - start;
+	if (cost < CW_LEADER_CHEAP_LOOK_NS)
+		return;
+	HASH_ITER (hh, l->routes, other, tmp) {
+		if (other->route.uid != lr->route.uid)
+			continue;
+		if (other->not_before_ns < now)
+			other->not_before_ns = now;
+		other->not_before_ns += (CW_LEADER_LOOK_SHARE - 1) * cost;
+	}
+}
+
+/* Whose turn has not come for longest comes first. */
+static int by_last_look(const struct cw_led_route *a, const struct cw_led_route *b)
+{
+	return (a->looked_ns > b->looked_ns) - (a->looked_ns < b->looked_ns);
+}
+
 static bool is_led_elsewhere(const struct cw_leader *l, uint64_t route)
 {
 	const char *leader = cw_election_leader(l->config.members, route);
@@ -278,6 +328,7 @@ void cw_leader_tick(struct cw_leader *l)
 	struct cw_led_route *lr, *tmp;
 	struct cw_job *job;
 
+	HASH_SRT(hh, l->routes, by_last_look);
 	HASH_ITER (hh, l->routes, lr, tmp) {
 		cw_route_refresh(&lr->route, l->config.transport, now,
 				 l->config.thresholds.node_silent_ns);
@@ -290,10 +341,8 @@ void cw_leader_tick(struct cw_leader *l)
 				lr->next_ns = now;
 			job->is_due = false;
 		}
-		if (now >= lr->next_ns) {
-			lr->next_ns = now + CW_LEADER_LOOK_NS;
-			cw_leader_look(l, lr, now);
-		}
+		if (now >= lr->next_ns && now >= lr->not_before_ns)
+			look(l, lr, now);
 		DL_FOREACH (lr->jobs, job)
 			if (job->incident)
 				cw_incident_tick(job->incident);

@@ -25,6 +25,13 @@ struct cw_leader;
 #define CW_LEADER_MAX_ROUTES_PER_UID 256u
 #define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
 #define CW_LEADER_LOOK_NS CW_NS_PER_S
+/*
+ * Looks at the jobs of one user take at most 1/4 of a core: then a user with a thousand
+ * communicators of a thousand ranks, true or invented, does not make the alerts of others late.
+ * Looks that are cheap do not count.
+ */
+#define CW_LEADER_LOOK_SHARE 4
+#define CW_LEADER_CHEAP_LOOK_NS (5 * CW_NS_PER_MS)
 /* Windows of a job are fetched at most this often, … */
 #define CW_LEADER_WINDOWS_EVERY_NS CW_NS_PER_S
 #define CW_LEADER_WINDOWS_MS 2000u
@@ -44,6 +51,8 @@ struct cw_leader_config {
 	const struct cw_incident_io *io;
 	void *io_user;
 	struct cw_thresholds thresholds;
+	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = the calling thread's */
+	void *cpu_user;
 };
 
 /* All borrowed. NULL = out of memory. */

@@ -12,6 +12,8 @@ struct cw_led_route {
 	struct cw_process_map processes;
 	struct cw_job *jobs;
 	int64_t next_ns;
+	int64_t looked_ns;     /* when it was looked at last */
+	int64_t not_before_ns; /* its user has had its share until then */
 };
 
 /* Who announced an incident of which route; remembered for CW_LEADER_ANNOUNCED_NS. */

@@ -368,6 +368,14 @@ static int64_t wall_ns(void *user)
 	return ((struct cluster *)user)->now_ns + INT64_C(1700000000) * CW_NS_PER_S;
 }
 
+/* Asked before and after each look. */
+static int64_t on_cpu(void *user)
+{
+	struct cluster *c = user;
+
+	return c->cpu_ns += c->look_cost_ns;
+}
+
 static void start_leader(struct cluster_node *n)
 {
 	struct cw_leader_config config = {
@@ -377,6 +385,8 @@ static void start_leader(struct cluster_node *n)
 		.io = &io,
 		.io_user = n,
 		.thresholds = cw_thresholds_default(),
+		.cpu_ns = on_cpu,
+		.cpu_user = n->cluster,
 	};
 
 	config.thresholds.no_headway_ns = 5 * CW_NS_PER_S;

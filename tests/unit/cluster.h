@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "common/clock.h"
-#include "daemon/leader.h"
 #include "daemon/election.h"
+#include "daemon/leader.h"
 #include "daemon/transport.h"
 
 #define CLUSTER_MAX_NODES 4u
@@ -65,9 +65,10 @@ struct cluster {
 	int64_t step_ns, fault_ns;
 	enum cluster_fault fault;
 	unsigned culprit;
-	bool is_gone;       /* the job has ended */
-	bool alerts_fail;   /* nobody takes them */
-	bool evidence_mute; /* nodes do not answer evidence requests */
+	int64_t cpu_ns, look_cost_ns; /* CPU time used, and what each look takes of it */
+	bool is_gone;                 /* the job has ended */
+	bool alerts_fail;             /* nobody takes them */
+	bool evidence_mute;           /* nodes do not answer evidence requests */
 	/* what came out, over the life of all leaders; as a store on disk would */
 	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
 	unsigned n_alerts, n_refused_alerts;

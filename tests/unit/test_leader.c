@@ -266,6 +266,31 @@ Test(leader, end_of_the_job_ends_what_is_watched)
 	cr_assert_eq(c.n_alerts, 1);
 }
 
+static uint64_t looks_in(struct cluster *one, double seconds)
+{
+	struct cw_leader_stats before, after;
+
+	cw_leader_stats(one->nodes[0].leader, &before);
+	cluster_run(one, seconds);
+	cw_leader_stats(one->nodes[0].leader, &after);
+	return after.looks - before.looks;
+}
+
+Test(leader, jobs_that_are_costly_to_look_at_are_looked_at_less_often)
+{
+	struct cluster one;
+
+	cluster_init(&one, 1, 4);
+	cr_assert_geq(looks_in(&one, 40), 35);
+	one.look_cost_ns = CW_NS_PER_S; /* followed by three seconds without */
+	cr_assert_leq(looks_in(&one, 42), 15);
+	cr_assert_geq(looks_in(&one, 42), 13);
+	/* Late, but not never. */
+	cluster_fault(&one, FAULT_NEVER_ENTERED, 3);
+	cr_assert(cluster_run_until_alert(&one, 60));
+	cluster_fini(&one);
+}
+
 Test(leader, node_without_peers_leads_itself)
 {
 	struct cluster one;
