@@ -88,13 +88,17 @@ static bool is_traced(const struct cw_snapshot *snap, const struct cw_verdict *v
 	return false;
 }
 
-/* Some culprit has shown no sign of work for long enough; unknown headway is no such evidence. */
+/*
+ * Some culprit has shown no sign of work for long enough while somebody waited: what it did before,
+ * nobody minded. Unknown headway is no such evidence.
+ */
 static bool stands_still(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		const struct cw_snap_rank *r = &snap->ranks[v->culprits[i].rank];
 
-		if (r->headway_ns && snap->now_ns - r->headway_ns >= snap->thresholds.no_headway_ns)
+		if (r->headway_ns && snap->now_ns - max_ns(r->headway_ns, v->waiting_since_ns) >=
+					     snap->thresholds.no_headway_ns)
 			return true;
 	}
 	return false;

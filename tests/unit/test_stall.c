@@ -165,6 +165,16 @@ Test(stall, alerts_on_a_rank_without_headway_within_13_seconds)
 	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
+Test(stall, counts_idleness_from_when_somebody_waits)
+{
+	/* Twenty minutes of sleep that nobody minded: it is late, not stuck. */
+	j.t.no_headway_ns = 60 * SB_S;
+	fault();
+	j.headway_until_ns = j.fault_ns - 1200 * SB_S;
+	cr_expect_eq(run_until(CW_STALL_HANG, 55 * SB_S), -1);
+	cr_expect_neq(run_until(CW_STALL_HANG, 10 * SB_S), -1);
+}
+
 Test(stall, passes_through_suspect_and_stalled)
 {
 	int64_t suspect, stalled;
