@@ -274,6 +274,29 @@ static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gat
 
 /* ---- all of them ---- */
 
+/*
+ * A node that does not report shows how its ranks stood. That such a rank was in a call to which
+ * everybody has come says nothing: it will have left it long ago.
+ */
+static bool is_seen_shut(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	for (uint32_t i = 0; i < gate->n_waiters; i++) {
+		uint32_t node = snap->ranks[gate->waiters[i]].node;
+
+		if (node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING)
+			return true;
+	}
+	return false;
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Nothing moves there, as long as somebody waits. */
 static bool is_stuck(const struct scene *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -283,7 +306,8 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 	if (f->rank == CW_SNAP_NONE || f->klass == CW_CLASS_PROCESS_DEAD ||
 	    f->klass == CW_CLASS_NODE_UNREACHABLE)
 		return true;
-	return snap->now_ns - snap->ranks[f->rank].headway_ns >= snap->thresholds.no_headway_ns;
+	return snap->now_ns - max_ns(snap->ranks[f->rank].headway_ns, f->since_ns) >=
+	       snap->thresholds.no_headway_ns;
 }
 
 static uint32_t tier_of(const struct scene *s, const struct finding *f)
@@ -331,7 +355,7 @@ int culprit_find_all(struct scene *s)
 		if (waitgraph_is_missing(g, r) && !waitgraph_waits(g, r) && classify_rank(s, r, &f))
 			keep(s, &f);
 	for (uint32_t i = 0; i < g->n_gates; i++)
-		if (g->gates[i].n_waiters && !g->gates[i].n_missing_all) {
+		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {
 			culprit_classify_gate(s, i, &f);
 			keep(s, &f);
 		}

@@ -742,6 +742,24 @@ Test(verdict, is_less_sure_when_members_cannot_be_seen)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
+Test(verdict, does_not_believe_old_waits_of_a_node_that_is_silent)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	/* They stood in a call when their daemon went; the others are far beyond it. */
+	for (uint32_t m = 0; m < 4; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached =
+			c->members[m].completed = 900;
+	for (uint32_t m = 4; m < 8; m++)
+		sb_waits(c, m, 30 * SB_S);
+	for (unsigned state = CW_NODE_SILENT; state <= CW_NODE_SAID_GOODBYE; state++) {
+		b->node_state[1] = state;
+		expect(CW_CLASS_HEALTHY, "", "", "");
+		cw_verdict_fini(&v);
+		snap = cw_snapshot_free(snap);
+	}
+}
+
 Test(verdict, waits_for_a_daemon_that_said_goodbye)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
