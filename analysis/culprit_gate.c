@@ -169,8 +169,68 @@ uint32_t *culprit_oldest_in_cycles(struct scene *s)
 	return oldest;
 }
 
+/* Whether all members of the comm but that one have posted as many sends and receives, it fewer. */
+static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
+{
+	const struct cw_snap_member *mine = &c->members[odd], *usual = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+
+		if (member->rank == CW_SNAP_NONE || !(member->known & CW_KNOWN_P2P))
+			return false;
+		if (m == odd)
+			continue;
+		if (usual && (usual->sends != member->sends || usual->recvs != member->recvs))
+			return false;
+		usual = member;
+		n++;
+	}
+	return n > 1 && mine->sends + mine->recvs < usual->sends + usual->recvs;
+}
+
+/*
+ * A rank that leaves out its half of a send or receive goes on to the next collective, and waits
+ * there for the very rank that waits for the other half: a cycle, as if the order were wrong. In a
+ * comm in which everybody posts the same number, the one that has posted fewer is to blame.
+ */
+static uint32_t gate_left_out(const struct scene *s, uint32_t component)
+{
+	uint32_t found = CW_SNAP_NONE, m;
+
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		if (s->g.gates[i].kind != GATE_P2P ||
+		    s->g.component[waitgraph_gate_node(&s->g, i)] != component)
+			continue;
+		if (found != CW_SNAP_NONE)
+			return CW_SNAP_NONE;
+		found = i;
+	}
+	if (found == CW_SNAP_NONE || s->g.gates[found].n_missing != 1)
+		return CW_SNAP_NONE;
+	m = scene_comm_rank(s, s->g.gates[found].comm, s->g.gates[found].missing[0]);
+	return m != CW_SNAP_NONE && has_posted_fewer(&s->snap->comms[s->g.gates[found].comm], m)
+		       ? found
+		       : CW_SNAP_NONE;
+}
+
+static void classify_left_out(const struct scene *s, uint32_t g, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[g];
+
+	f->klass = CW_CLASS_P2P_UNMATCHED;
+	f->detail = "not_posted";
+	f->node = f->rank = gate->missing[0];
+	f->gate = g;
+	f->comm = gate->comm;
+	f->seq = 0;
+	f->since_ns = gate->since_ns;
+}
+
 void culprit_classify_cycle(const struct scene *s, uint32_t oldest, struct finding *f)
 {
+	uint32_t left_out;
 	const struct gate *gate = &s->g.gates[oldest];
 
 	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
@@ -183,4 +243,7 @@ void culprit_classify_cycle(const struct scene *s, uint32_t oldest, struct findi
 			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
 			       .since_ns = gate->since_ns };
 	f->is_proof = waited_at_once(s, s->g.component[f->node]);
+	left_out = gate_left_out(s, s->g.component[f->node]);
+	if (left_out != CW_SNAP_NONE)
+		classify_left_out(s, left_out, f);
 }

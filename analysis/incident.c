@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/chain.h"
+#include "analysis/order.h"
 #include "analysis/position.h"
 
 /* Waits this much younger than the oldest are of the same event. */
@@ -117,15 +118,33 @@ static int blame_minority(struct incident *inc)
 }
 
 /*
+ * The two gates of a cycle that has no more, both of collectives; false = it is another kind.
+ */
+static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint32_t gates[2])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		if (g->component[waitgraph_gate_node(g, i)] != component)
+			continue;
+		if (n == 2 || g->gates[i].kind != GATE_COLLECTIVE)
+			return false;
+		gates[n++] = i;
+	}
+	return n == 2;
+}
+
+/*
  * In an inversion of order most ranks stand in one call and the odd ones elsewhere. Where no gate
- * holds more ranks of the cycle than every other, the cycle itself is all that can be said.
+ * holds more ranks of the cycle than every other, the rest of the job says what is usual; else the
+ * cycle itself is all that can be said.
  */
 static int blame_cycle(struct incident *inc)
 {
 	const struct waitgraph *g = &inc->s->g;
 	uint32_t component = g->component[inc->main->node];
 	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, g->ranks_in[component]);
-	uint32_t best = CW_SNAP_NONE, most = 0, n = 0;
+	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2];
 	bool tie = false;
 
 	if (!ranks)
@@ -142,6 +161,10 @@ static int blame_cycle(struct incident *inc)
 			most = inside;
 			best = i;
 		}
+	}
+	if (tie && is_cycle_of_two(g, component, gates)) {
+		best = order_usual_gate(inc->s, component, gates[0], gates[1]);
+		tie = best == CW_SNAP_NONE;
 	}
 	for (uint32_t r = 0; r < g->n_ranks; r++) {
 		bool usual = false;

@@ -176,6 +176,8 @@ void reason_of_culprit(const struct incident *inc, struct cw_culprit *c)
 	case CW_CLASS_P2P_UNMATCHED:
 		if (inc->main->partner != CW_SNAP_NONE)
 			say_pending(inc, c->rank, buf, len);
+		else if (strcmp(inc->v->detail, "not_posted") == 0)
+			say_wait(inc, c->rank, buf, len);
 		else
 			say_alive(inc, c->rank, buf, len);
 		break;

@@ -186,6 +186,8 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 		.progress_ns = moved_ns(draft),
 		.p2p = draft->n_p2p ? (struct cw_snap_p2p *)draft->p2p : NULL,
 		.n_p2p = draft->n_p2p,
+		.sends = draft->sends,
+		.recvs = draft->recvs,
 	};
 
 	if (draft->rank == CW_SNAP_NONE)
@@ -234,6 +236,8 @@ struct cw_snapshot *sb_snapshot(const struct sb *b)
 		cr_assert_eq(cw_snapshot_add_rank(snap, &b->ranks[i], &index), 0);
 	for (uint32_t i = 0; i < b->n_comms; i++) {
 		struct cw_snap_comm comm = { .id = b->comms[i]->id,
+					     .parent_id = b->comms[i]->parent_id,
+					     .split_ordinal = b->comms[i]->split_ordinal,
 					     .name = b->comms[i]->name,
 					     .nranks = b->comms[i]->nranks };
 

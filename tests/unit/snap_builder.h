@@ -27,11 +27,14 @@ struct sb_member {
 		call; /* a p2p or host call in progress, instead of a collective; kind 0 = no */
 	struct cw_snap_p2p p2p[SB_MAX_RANKS];
 	uint32_t n_p2p;
+	uint64_t sends, recvs; /* all it has ever posted */
 };
 
 struct sb_comm {
 	const char *name;
 	uint64_t id;
+	uint64_t parent_id;
+	uint32_t split_ordinal;
 	uint32_t nranks;
 	struct cw_op usual; /* the op everybody calls again and again */
 	struct sb_member members[SB_MAX_RANKS];

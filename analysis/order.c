@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/order.h"
+
+#include <errno.h>
+
+enum passed { PASSED_UNKNOWN = 0, PASSED_NO, PASSED_YES };
+
+static bool are_siblings(const struct cw_snap_comm *a, const struct cw_snap_comm *b)
+{
+	return a == b || (a->parent_id && a->parent_id == b->parent_id &&
+			  a->split_ordinal == b->split_ordinal && a->instance == b->instance);
+}
+
+/* Whether a rank has passed the gate, or the one that is its counterpart in the rank's own group.
+ */
+static enum passed has_passed(const struct scene *s, const struct gate *gate, uint32_t rank)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
+
+		if (!are_siblings(comm, &snap->comms[gate->comm]))
+			continue;
+		for (uint32_t m = 0; m < comm->nranks; m++) {
+			const struct cw_snap_member *member = &comm->members[m];
+
+			if (member->rank != rank)
+				continue;
+			if (!(member->known & CW_KNOWN_COMPLETED))
+				return PASSED_UNKNOWN;
+			return member->coll_completed >= gate->seq ? PASSED_YES : PASSED_NO;
+		}
+	}
+	return PASSED_UNKNOWN;
+}
+
+uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b)
+{
+	uint32_t a_first = 0, b_first = 0;
+
+	for (uint32_t r = 0; r < s->g.n_ranks; r++) {
+		enum passed of_a, of_b;
+
+		if (s->g.component[r] == component)
+			continue;
+		of_a = has_passed(s, &s->g.gates[a], r);
+		of_b = has_passed(s, &s->g.gates[b], r);
+		a_first += of_a == PASSED_YES && of_b == PASSED_NO;
+		b_first += of_b == PASSED_YES && of_a == PASSED_NO;
+	}
+	if (a_first == b_first)
+		return CW_SNAP_NONE;
+	return a_first > b_first ? a : b;
+}

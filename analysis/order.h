@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which order of two calls is the usual one? Asked where a deadlock's own ranks are equally many on
+ * both sides. The other ranks of the job tell: they are in groups of the same kind (communicators
+ * split from one parent by one call) and most have done one call before the other.
+ *
+ * Pure, O(members of the comms concerned).
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/scene.h"
+
+/*
+ * Of two gates of collectives, the one most ranks outside of `component` pass first; CW_SNAP_NONE =
+ * they do not say.
+ */
+uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b);

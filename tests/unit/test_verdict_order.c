@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wait cycles: whose order is the odd one. */
+#include <criterion/criterion.h>
+
+#include "tests/unit/snap_builder.h"
+
+static struct sb *b;
+static struct cw_snapshot *snap;
+static struct cw_verdict v;
+
+static void setup(void)
+{
+	b = sb_new(8, 2);
+}
+
+static void teardown(void)
+{
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	sb_free(b);
+}
+
+TestSuite(verdict_order, .init = setup, .fini = teardown);
+
+static void expect(unsigned klass, const char *detail, const char *culprits, const char *victims)
+{
+	v = sb_verdict(b, &snap);
+	cr_expect_eq(v.klass, klass, "%s", cw_class_name(v.klass));
+	cr_expect_str_eq(v.detail, detail);
+	cr_expect_str_eq(sb_culprits(snap, &v), culprits);
+	cr_expect_str_eq(sb_victims(snap, &v), victims);
+	cr_expect(v.is_proof);
+}
+
+/* Pairs, then all ranks: rank 3 goes to all first, and its partner waits in the pair. */
+static void pairs_and_world(uint64_t parent_id)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 10);
+	struct sb_comm *dp = NULL;
+
+	for (uint32_t first = 0; first < 4; first++) {
+		dp = sb_comm(b, "dp", first, 2, 4, first == 3 ? 10 : 11);
+		dp->parent_id = parent_id;
+		dp->split_ordinal = 2;
+	}
+	sb_waits(dp, 1, 5 * SB_S);
+	for (uint32_t r = 0; r < 7; r++)
+		sb_waits(world, r, 5 * SB_S);
+}
+
+Test(verdict_order, asks_the_other_groups_which_order_is_usual)
+{
+	pairs_and_world(77);
+	expect(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
+}
+
+Test(verdict_order, blames_both_where_no_other_group_is_known_to_be_of_the_kind)
+{
+	pairs_and_world(0);
+	expect(CW_CLASS_DEADLOCK, "order", "3,7", "0-2,4-6");
+}
+
+/* Four pass something on around a ring, then all of them meet; rank 2 has received nothing. */
+static void ring_with_a_hole(void)
+{
+	struct sb_comm *ring = sb_comm(b, "ring", 0, 4, 1, 0);
+	struct sb_comm *world = sb_comm(b, "world", 0, 4, 1, 10);
+	struct cw_op *send = sb_call(ring, 1, CW_OP_SEND, 5 * SB_S);
+
+	send->peer = 2;
+	send->p2p_seq = 5;
+	send->progress = CW_PROGRESS_REACHED;
+	send->flags = CW_OPF_RETURNED;
+	sb_all_wait_but(world, 1, 5 * SB_S);
+	for (uint32_t m = 0; m < 4; m++) {
+		ring->members[m].sends = 5;
+		ring->members[m].recvs = m == 2 ? 4 : 5;
+	}
+}
+
+Test(verdict_order, names_the_peer_that_went_on_without_its_receive)
+{
+	ring_with_a_hole();
+	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "0-1,3");
+}
+
+Test(verdict_order, takes_a_missing_receive_in_an_uneven_pattern_for_a_cycle)
+{
+	ring_with_a_hole();
+	b->comms[0]->members[3].sends = 1;
+	expect(CW_CLASS_DEADLOCK, "order", "1-2", "0,3");
+}
