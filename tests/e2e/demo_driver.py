@@ -35,6 +35,8 @@ EXPECTED = {
     "wrong-root": Expected("mismatch", "root", 3, 1, 8),
     "skipped-op": Expected("mismatch", "missing", 3, 1, 25),
     "extra-op": Expected("mismatch", "extra", 3, 1, 25),
+    "p2p-unmatched": Expected("p2p_unmatched", "not_posted", 3, 1, 25),
+    "two-comm-deadlock": Expected("deadlock", "order", 2, 1, 25, is_cycle=True),
     "chain": Expected("never_entered", "outside_nccl", 8, 2, 25, is_in_pairs=True),
     "killed-rank": Expected("process_dead", "killed", 2, 1, 8),
     "stopped-rank": Expected("never_entered", "stopped", 2, 1, 25),
