@@ -216,6 +216,18 @@ int cw_record_fd(const struct cw_record *rec)
 	return rec->fd;
 }
 
+size_t cw_record_memory(const struct cw_record *rec)
+{
+	size_t bytes = sizeof(*rec) + rec->n_identities * CW_RECORD_IDENTITY_BYTES +
+		       rec->n_comms_allocated * sizeof(*rec->comms) +
+		       rec->n_slots * sizeof(*rec->slots);
+
+	if (rec->bulk)
+		bytes += rec->sections[CW_REC_SECTION_RING].count * sizeof(*rec->bulk) +
+			 rec->sections[CW_REC_SECTION_COMMS].count * sizeof(*rec->bulk_last_plus_1);
+	return bytes;
+}
+
 const struct cw_rec_header *cw_record_header(const struct cw_record *rec)
 {
 	return &rec->header;

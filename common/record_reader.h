@@ -31,6 +31,9 @@ struct cw_record *cw_record_close(struct cw_record *rec);
 
 int cw_record_fd(const struct cw_record *rec);
 
+/* Bytes of memory the reader keeps for it: grows with what the record says is in it. */
+size_t cw_record_memory(const struct cw_record *rec);
+
 /*
  * Reads header and the identity part of all used comm entries anew. 0, or -EBADMSG/-EIO: the
  * previous contents stay.

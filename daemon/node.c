@@ -23,6 +23,7 @@
 #include "daemon/digest.h"
 #include "daemon/digest_round.h"
 #include "daemon/process.h"
+#include "daemon/process_memory.h"
 #include "daemon/python_requests.h"
 #include "daemon/register.h"
 #include "daemon/window.h"
@@ -31,8 +32,12 @@
 /* A process comes back on a new connection before the old one is seen to be closed. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
-/* A record that takes t to read is read again after at least this many t. */
+/*
+ * A record that takes t to read is read again after at least this many t; or, where there are many,
+ * so that all together take at most a quarter of a core.
+ */
 #define SAMPLE_COST_FACTOR 100
+#define SAMPLE_COST_SHARE 4
 /* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
@@ -101,11 +106,14 @@ static int64_t cpu_ns(void)
 static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 {
 	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cpu_ns();
+	int64_t factor = (int64_t)SAMPLE_COST_SHARE * HASH_COUNT(node->table);
 
 	if (now_ns < p->next_sample_ns)
 		return;
 	sample(node, p);
-	p->next_sample_ns = now_ns + (cpu_ns() - start_ns) * SAMPLE_COST_FACTOR;
+	if (factor < SAMPLE_COST_FACTOR)
+		factor = SAMPLE_COST_FACTOR;
+	p->next_sample_ns = now_ns + (cpu_ns() - start_ns) * factor;
 }
 
 static void remove_process(struct cw_node *node, struct cw_process *p)
@@ -125,6 +133,18 @@ static void expire_dead(struct cw_node *node)
 	HASH_ITER (hh, node->table, p, tmp) {
 		if (cw_process_is_dead(p) && now_ns - p->ended_ns > CW_PROCESS_KEEP_DEAD_NS)
 			remove_process(node, p);
+	}
+}
+
+static void limit_memory(struct cw_node *node)
+{
+	struct cw_process *p;
+
+	while ((p = cw_processes_greediest(node->table, CW_PROCESSES_MAX_BYTES))) {
+		log_warn("rank process pid=%d uid=%u is not watched: its record takes %zu MiB of "
+			 "memory",
+			 (int)cw_process_pid(p), (unsigned)p->uid, cw_process_memory(p) >> 20);
+		remove_process(node, p);
 	}
 }
 
@@ -168,6 +188,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	expire_dead(node);
 	if (now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns) {
 		node->digest_ns = now_ns;
+		limit_memory(node);
 		cw_digest_round(&node->rounds, node->table, false, now_ns);
 	}
 }
