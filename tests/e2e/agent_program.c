@@ -3,7 +3,7 @@
  * A program that uses NCCL and then does what programs do to libraries they do not know of. It is
  * run with and without the agent; what it prints and returns must be the same.
  *
- *	agent_program MODE [dlopen]
+ *	agent_program MODE [dlopen|global|deepbind]
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,9 +45,9 @@ void must(int ok, const char *what)
 	}
 }
 
-static void open_nccl(void)
+static void open_nccl(int scope)
 {
-	void *lib = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen("libnccl.so.2", RTLD_NOW | scope);
 
 	must(lib != NULL, "dlopen");
 	*(void **)&nccl.unique_id = dlsym(lib, "ncclGetUniqueId");
@@ -302,11 +302,15 @@ int main(int argc, char **argv)
 	if (argc > 1 && !mode)
 		mode = find_mode(habits, argv[1]);
 	if (!mode) {
-		fprintf(stderr, "usage: agent_program MODE [dlopen]\n");
+		fprintf(stderr, "usage: agent_program MODE [dlopen|global|deepbind]\n");
 		return 2;
 	}
 	if (argc > 2 && strcmp(argv[2], "dlopen") == 0)
-		open_nccl();
+		open_nccl(RTLD_LOCAL);
+	else if (argc > 2 && strcmp(argv[2], "global") == 0)
+		open_nccl(RTLD_GLOBAL);
+	else if (argc > 2 && strcmp(argv[2], "deepbind") == 0)
+		open_nccl(RTLD_LOCAL | RTLD_DEEPBIND);
 	errno = 0;
 	mode->run();
 	printf("next descriptor %d\n", next_descriptor());

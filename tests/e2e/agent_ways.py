@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every way a program comes to NCCL's functions ends in the record; every other look-up goes past
+the agent as if it were not there."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from agent_lib import *
+
+PROGRAM, WAYS, STATIC = os.environ["CW_PROGRAM"], os.environ["CW_WAYS"], os.environ["CW_STATIC"]
+SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
+COLLWATCH, SOURCE = os.environ["CW_COLLWATCH"], os.environ["CW_SOURCE"]
+RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
+INIT, PROGRAMS_WORK, REDUCES = 1, 22, 20
+
+
+def recorded(argv, ops, comms=1, preload=AGENT, said=None, probes=0, **extra):
+    """Runs argv until it waits for its input; its record must hold so many ops. probes: connections
+    before the agent's, made to see whether there is a daemon."""
+    with Daemon() as d:
+        p = start(argv, environment(d, preload=preload, **extra), stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for _ in range(probes):
+                d.sock.accept()[0].close()
+            a = d.accept().welcome()
+            wait_until(lambda: a.record().ops_total == ops, "%d ops of %r" % (ops, argv))
+            r = a.record()
+            check(len(r.comms()) == comms, "%d communicators" % len(r.comms()))
+            check(all(c.returned == 0 and c.state == "ready" for c in r.comms()), "jobs of one")
+        finally:
+            out = p.communicate(b"x", timeout=30)[0].decode()
+        check(p.returncode == 0, "exit status %d: %s" % (p.returncode, out))
+        check(said is None or said in out, out)
+        return out
+
+
+def linked():
+    recorded([PROGRAM, "wait"], INIT + PROGRAMS_WORK)
+
+
+def opened_and_looked_up():
+    for how in ("dlopen", "global", "deepbind"):
+        recorded([PROGRAM, "wait", how], INIT + PROGRAMS_WORK)
+
+
+def through_ctypes():
+    for loader in ("cdll", "global", "deepbind", "pydll"):
+        recorded([sys.executable, RANK, loader, "return"], INIT + REDUCES)
+
+
+TWO_COPIES = """
+import ctypes, os, shutil, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import agent_rank
+ranks = []
+for i in range(2):
+    os.mkdir(os.path.join(sys.argv[3], str(i)))
+    path = os.path.join(sys.argv[3], str(i), "libnccl.so.2")
+    shutil.copy(os.path.join(sys.argv[2], "libnccl.so.2"), path)
+    load = agent_rank.load
+    agent_rank.load = lambda how, name: load(how, path if "nccl" in name else name)
+    ranks.append(agent_rank.Rank("cdll"))
+    agent_rank.load = load
+for i, rank in enumerate(ranks):
+    rank.reduce(5 + i)
+sys.stdin.read()
+"""
+
+
+def two_copies_of_nccl():
+    with tempfile.TemporaryDirectory() as at:
+        recorded([sys.executable, "-c", TWO_COPIES, RANK, SIM_DIR, at], 2 * INIT + 5 + 6, comms=2)
+
+
+def static_and_linked():
+    recorded([WAYS, "static"], INIT + REDUCES, said="static 0")
+
+
+def static_in_a_python_extension():
+    code = ("import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]); r = lib.static_rank(20);"
+            "sys.stdin.read(); print('static', r)")
+    recorded([sys.executable, "-c", code, STATIC], INIT + REDUCES, said="static 0")
+
+
+def other_look_ups_see_their_caller():
+    orders = [None, AGENT]
+    for second in (SECOND, SECOND_HOOK):
+        orders += [second, AGENT + ":" + second, second + ":" + AGENT]
+    seen = {}
+    for order in orders:
+        p = subprocess.run([WAYS, "neighbours"], env=environment(preload=order),
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        check(p.returncode == 0, "%r: %d" % (order, p.returncode))
+        seen[order] = p.stdout.decode()
+    check(seen[None] == "next b c nobody\nfirst a a a\nlibc right right right\nparent plain\n",
+          seen[None])
+    for order, text in seen.items():
+        without = ":".join(p for p in (order or "").split(":") if p != AGENT) or None
+        check(text == seen[without], "%s: %r, without the agent %r" % (order, text, seen[without]))
+
+
+def beside_a_wrapper_of_malloc():
+    for preload in (AGENT + ":" + SECOND, SECOND + ":" + AGENT):
+        recorded([PROGRAM, "wait", "dlopen"], INIT + PROGRAMS_WORK, preload=preload)
+
+
+def sanitized(compiler, at):
+    """agent_program built with AddressSanitizer, and a program that writes where it must not."""
+    program, wrong = os.path.join(at, "program"), os.path.join(at, "wrong")
+    sources = [os.path.join(SOURCE, "tests/e2e", f) for f in ("agent_program.c", "agent_habits.c")]
+    with open(wrong + ".c", "w") as f:
+        f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
+                "p[n] = 1; return p[n]; }\n")
+    for argv in ([*sources, "-I" + SOURCE, "-I" + os.path.join(SOURCE, "tests/sim/include"),
+                  "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program],
+                 [wrong + ".c", "-o", wrong]):
+        p = subprocess.run([compiler, "-g", "-w", "-fsanitize=address", *argv],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if p.returncode:
+            raise Skip("%s builds nothing with AddressSanitizer: %s" %
+                       (compiler, p.stdout.decode().split("\n")[0]))
+    return program, wrong
+
+
+def with_sanitizer(compiler):
+    if not shutil.which(compiler):
+        raise Skip("no " + compiler)
+    with tempfile.TemporaryDirectory() as at:
+        for name, file in (("libnccl.so", "libnccl.so.2"), ("libcuda.so", "libcuda.so.1")):
+            os.symlink(os.path.join(SIM_DIR, file), os.path.join(at, name))
+        program, wrong = sanitized(compiler, at)
+        run = [COLLWATCH, "run", "--agent", AGENT, "--"]
+        recorded([*run, program, "wait"], INIT + PROGRAMS_WORK, preload=None, probes=1,
+                 ASAN_OPTIONS="detect_leaks=0")
+        for argv in ([wrong], [*run, wrong]):
+            p = subprocess.run(argv, env=environment(preload=None), stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=60)
+            check(p.returncode == 1 and b"heap-use-after-free" in p.stdout, p.stdout.decode())
+
+
+def gccs_address_sanitizer():
+    with_sanitizer("gcc")
+
+
+def clangs_address_sanitizer():
+    with_sanitizer("clang")
+
+
+REAL = """
+import ctypes, os, sys
+mode = {"local": os.RTLD_LOCAL, "global": os.RTLD_GLOBAL, "deepbind": os.RTLD_DEEPBIND}[sys.argv[2]]
+lib = ctypes.CDLL(sys.argv[1], mode=mode | os.RTLD_NOW)
+version, unique = ctypes.c_int(), ctypes.create_string_buffer(128)
+print(lib.ncclGetVersion(ctypes.byref(version)), version.value)
+print(lib.ncclGetUniqueId(unique), any(unique.raw))
+lib.ncclGetErrorString.restype = ctypes.c_char_p
+print(lib.ncclGetErrorString(5), lib.ncclGroupStart(), lib.ncclGroupEnd())
+print([hasattr(lib, n) for n in sys.argv[3:]])
+"""
+
+
+def real_libraries_answer_as_ever():
+    """What real NCCL does without a GPU; NCCL_LIBS names files, or folders to look in."""
+    libraries = []
+    for place in filter(None, os.environ.get("NCCL_LIBS", "").split(":")):
+        libraries += [place] if os.path.isfile(place) else \
+            [os.path.join(folder, f) for folder, _, files in os.walk(place) for f in files
+             if f == "libnccl.so.2"]
+    if not libraries:
+        raise Skip("no libnccl.so.2 is named in NCCL_LIBS")
+    text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
+    names = re.findall(r"^\tF0?\(.*?, (nccl\w+), \d", text, re.M)
+    check(len(names) > 90, "names")
+    for library in libraries:
+        for mode in ("local", "global", "deepbind"):
+            argv = [sys.executable, "-c", REAL, library, mode, *names]
+            seen = [subprocess.run(argv, env=environment(preload=preload, LD_LIBRARY_PATH="",
+                                                         NCCL_SOCKET_IFNAME="lo"),
+                                   stdout=subprocess.PIPE, timeout=60) for preload in (None, AGENT)]
+            check(seen[0].returncode == 0, "%s runs here" % library)
+            check((seen[0].returncode, seen[0].stdout) == (seen[1].returncode, seen[1].stdout),
+                  "%s %s: %r, with the agent %r" % (library, mode, seen[0].stdout, seen[1].stdout))
+        print("# %s: %s" % (library, seen[1].stdout.decode().split()[1]))
+
+
+if __name__ == "__main__":
+    main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl, static_and_linked,
+          static_in_a_python_extension, other_look_ups_see_their_caller,
+          beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer,
+          real_libraries_answer_as_ever])
