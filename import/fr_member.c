@@ -17,9 +17,14 @@ static bool is_collective(const struct cw_fr_op *op)
 	return !(op->flags & CW_FR_P2P) && !cw_op_is_p2p(op->kind);
 }
 
-static bool is_outstanding_p2p(const struct cw_fr_op *op)
+/*
+ * Sends and receives are numbered from the first one ever, if all are there, and else among those
+ * that have not completed.
+ */
+static bool is_numbered_p2p(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
-	return cw_op_is_p2p(op->kind) && op->state != CW_FR_COMPLETED && op->peer != CW_FR_NONE;
+	return cw_op_is_p2p(op->kind) && op->peer >= 0 && (uint32_t)op->peer < comm->n_ranks &&
+	       (comm->is_p2p_whole || op->state != CW_FR_COMPLETED);
 }
 
 /* ---- what the members' calls tell together ---- */
@@ -47,6 +52,26 @@ static void look_at_call(struct fr_comm *comm, const struct cw_fr_op *op)
 	}
 }
 
+/* The member's calls on the group are there from the first one. */
+static bool has_all_p2p(const struct fr_place *place)
+{
+	const struct cw_fr_op *ops = &place->dump->ops[place->group->first_op];
+	uint64_t highest = 0;
+
+	if (place->dump->n_bad_entries)
+		return false;
+	if (!place->group->n_ops)
+		return place->group->has_status && place->group->last_enqueued <= 0;
+	for (uint32_t i = 0; i < place->group->n_ops; i++) {
+		if (!cw_op_is_p2p(ops[i].kind))
+			continue;
+		if (ops[i].p2p_seq != highest && ops[i].p2p_seq != highest + 1)
+			return false;
+		highest = ops[i].p2p_seq;
+	}
+	return highest || ops[0].coll_seq == 1;
+}
+
 int fr_comm_prepare(struct fr_comm *comm, struct arena *arena)
 {
 	size_t n = 0;
@@ -71,6 +96,10 @@ int fr_comm_prepare(struct fr_comm *comm, struct arena *arena)
 				comm->highest = op->coll_seq;
 		}
 	}
+	comm->is_p2p_whole = comm->has_p2p;
+	for (uint32_t p = 0; p < comm->n_ranks; p++)
+		if (comm->places[p].dump && !has_all_p2p(&comm->places[p]))
+			comm->is_p2p_whole = false;
 	if (comm->n_calls > 1)
 		qsort(comm->calls, comm->n_calls, sizeof(*comm->calls), compare_calls);
 	return 0;
@@ -144,7 +173,7 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	return out;
 }
 
-/* Sends and receives that have not completed, per peer; numbers the op among them. */
+/* Counts sends and receives per peer, and so numbers the op. */
 static uint64_t count_p2p(struct cw_snap_member *m, const struct cw_fr_op *op)
 {
 	struct cw_snap_p2p *e = NULL;
@@ -164,13 +193,19 @@ static uint64_t count_p2p(struct cw_snap_member *m, const struct cw_fr_op *op)
 	return ++e->recvs;
 }
 
-static struct cw_op make_p2p(struct cw_snap_member *m, const struct cw_fr_dump *dump,
-			     const struct cw_fr_op *op)
+static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *m,
+			     const struct cw_fr_dump *dump, const struct cw_fr_op *op)
 {
 	struct cw_op out = make_op(dump, op);
 
 	out.peer = op->peer;
 	out.p2p_seq = count_p2p(m, op);
+	/*
+	 * A send may complete before its receive does (NCCL buffers small ones): then the pairs are
+	 * one off, which is no matter for who waits, but sizes must not be compared.
+	 */
+	if (!comm->is_p2p_whole)
+		out.bytes = 0;
 	if (op->flags & CW_FR_COALESCED) {
 		out.flags |= CW_OPF_GROUPED;
 		out.group_id = op->p2p_seq;
@@ -180,16 +215,13 @@ static struct cw_op make_p2p(struct cw_snap_member *m, const struct cw_fr_dump *
 
 /* ---- a member ---- */
 
-/*
- * Peers are places of the communicator: a hostile dump names more of them than a member's table
- * has room for, if it is made for the ops at hand.
- */
-static int make_room(const struct fr_place *place, struct arena *arena, struct cw_snap_member *m)
+static int make_room(const struct fr_comm *comm, const struct fr_place *place, struct arena *arena,
+		     struct cw_snap_member *m)
 {
 	uint32_t n = place->group->n_ops, n_p2p = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		n_p2p += is_outstanding_p2p(&place->dump->ops[place->group->first_op + i]);
+		n_p2p += is_numbered_p2p(comm, &place->dump->ops[place->group->first_op + i]);
 	m->window = arena_new_array(arena, struct cw_op, n);
 	m->p2p = arena_new_array(arena, struct cw_snap_p2p, n_p2p);
 	return m->window && m->p2p ? 0 : -ENOMEM;
@@ -226,8 +258,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 			if (op->state != CW_FR_COMPLETED &&
 			    (!lowest_pending || op->coll_seq < lowest_pending))
 				lowest_pending = op->coll_seq;
-		} else if (is_outstanding_p2p(op) && (uint32_t)op->peer < comm->n_ranks) {
-			out = make_p2p(m, place->dump, op);
+		} else if (is_numbered_p2p(comm, op)) {
+			out = make_p2p(comm, m, place->dump, op);
 		} else {
 			continue;
 		}
@@ -306,7 +338,7 @@ int fr_member_make(struct fr_comm *comm, uint32_t at, struct arena *arena,
 	*ret = m;
 	if (!place->dump || !place->dump->has_entries)
 		return 0;
-	r = make_room(place, arena, &m);
+	r = make_room(comm, place, arena, &m);
 	if (r < 0)
 		return r;
 	m.known = CW_KNOWN_P2P;

@@ -24,6 +24,7 @@ struct fr_comm {
 	uint64_t highest;        /* coll_seq anybody has come to */
 	uint8_t pending_kind;    /* at lowest_pending */
 	bool has_p2p;
+	bool is_p2p_whole;             /* the dumps hold every send and receive ever made on it */
 	const struct cw_fr_op **calls; /* collectives by coll_seq, the best known first */
 	uint32_t n_calls;
 	uint32_t n_unnamed_ops; /* counted while members are made */

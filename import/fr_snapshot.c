@@ -5,9 +5,10 @@
  * Groups are the same communicator where name and member ranks are the same. Members are aligned by
  * collective_seq_id, the only number that is comparable between ranks.
  *
- * Point-to-point calls have no such number. But sends and receives complete in pairs and in order,
- * so the calls of a pair that have *not* completed correspond one to one: they are numbered from 1,
- * and those that have completed are left out.
+ * Point-to-point calls have no such number. Where the dumps hold all of them, counting gives one.
+ * Else: sends and receives complete in pairs and in order, so the calls of a pair of ranks that
+ * have *not* completed correspond one to one; they are numbered, and those that have completed left
+ * out.
  *
  * A rank that lists no call on a group at which others wait is not in that call: had it entered,
  * the dump would hold it. Its number comes from pg_status where that can be told apart from a count

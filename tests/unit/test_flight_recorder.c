@@ -256,6 +256,33 @@ Test(flight_recorder, sends_meet_receives_whatever_their_numbers)
 	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
 }
 
+#define SIZED(name, p2p, state, size)                                                              \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:" name                         \
+	"\",\"collective_seq_id\":0,\"p2p_seq_id\":" p2p ",\"state\":\"" state                     \
+	"\",\"is_p2p\":true,\"time_created_ns\":1700000000000000000,"                              \
+	"\"input_sizes\":[[" size "]],\"input_dtypes\":[\"Float\"],"                               \
+	"\"output_sizes\":[[" size "]],\"output_dtypes\":[\"Float\"]}"
+
+/* Only where all calls are there is it known which meets which. */
+Test(flight_recorder, sizes_of_a_pair_are_compared_if_the_whole_history_is_there)
+{
+	add_rank(0, "\"[0, 1]\"",
+		 SIZED("send 0->1", "1", "completed", "8") "," SIZED("send 0->1", "2", "started",
+								     "64"));
+	add_rank(1, "\"[0, 1]\"",
+		 SIZED("recv 1<-0", "1", "completed", "8") "," SIZED("recv 1<-0", "2", "started",
+								     "32"));
+	judge();
+	cr_assert_eq(verdict.klass, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
+	cr_assert_str_eq(verdict.detail, "size");
+	fini();
+
+	add_rank(0, "\"[0, 1]\"", SIZED("send 0->1", "2", "started", "64"));
+	add_rank(1, "\"[0, 1]\"", SIZED("recv 1<-0", "2", "started", "32"));
+	judge();
+	cr_assert_str_neq(verdict.detail, "size");
+}
+
 Test(flight_recorder, hostile_groups_cost_no_more_than_their_bytes)
 {
 	add_rank(0, "\"[0, 1048577]\"", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
