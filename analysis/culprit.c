@@ -53,6 +53,16 @@ static void count_ended(struct scene *s)
 
 /* ---- a rank that is missing and waits nowhere ---- */
 
+/* As clear as another one, a collective tells more: a send may be made long before its receive. */
+static bool tells_more(const struct gate *a, const struct gate *b)
+{
+	if (a->n_missing_all != b->n_missing_all)
+		return a->n_missing_all < b->n_missing_all;
+	if ((a->kind == GATE_P2P) != (b->kind == GATE_P2P))
+		return b->kind == GATE_P2P;
+	return a->since_ns < b->since_ns;
+}
+
 /*
  * The call that shows best what the rank owes: of those that began to wait at about the same time
  * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
@@ -76,8 +86,7 @@ uint32_t culprit_gate_of(const struct scene *s, uint32_t rank)
 
 		if (oldest_ns && (!a->since_ns || a->since_ns > oldest_ns + SAME_TIME_NS))
 			continue;
-		if (!b || a->n_missing_all < b->n_missing_all ||
-		    (a->n_missing_all == b->n_missing_all && a->since_ns < b->since_ns))
+		if (!b || tells_more(a, b))
 			best = g->misses[i];
 	}
 	return best;
