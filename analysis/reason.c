@@ -97,6 +97,8 @@ static void say_other_call(const struct incident *inc, uint32_t rank, char *buf,
 static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
 	const char *detail = inc->v->detail, *cause = inc->s->snap->ranks[rank].cause;
+	/* Recordings do not tell. */
+	const char *alive = inc->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
 
 	if (strcmp(detail, "stopped") == 0)
 		phrase_say(buf, len, "%.*s (state T)", CAUSE_BYTES,
@@ -106,9 +108,10 @@ static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size
 	else if (strcmp(detail, "inside_other_call") == 0)
 		say_other_call(inc, rank, buf, len);
 	else if (strcmp(detail, "aborted") == 0 || strcmp(detail, "destroyed") == 0)
-		phrase_say(buf, len, "alive; it has %s the communicator", detail);
+		phrase_say(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
+			   detail);
 	else
-		phrase_say(buf, len, "alive, outside NCCL");
+		phrase_say(buf, len, "%soutside NCCL", alive);
 	if (inc->s->snap->ranks[rank].flags & CW_RANKF_D_STATE) {
 
 		phrase_say(buf, len, ", in uninterruptible sleep (state D)");
