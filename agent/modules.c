@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/buildid.h"
 #include "agent/record.h"
 
 static struct {
@@ -78,6 +79,7 @@ static void add(uintptr_t start, uintptr_t end, const char *path)
 	if (len >= sizeof(m->name))
 		path += len - (sizeof(m->name) - 1);
 	memcpy(m->name, path, strlen(path) + 1);
+	m->build_id_bytes = (uint8_t)cw_build_id_read(start, m->build_id);
 	CW_STORE(m->start, (uint64_t)start);
 	ranges[i].start = start;
 	ranges[i].end = end;

@@ -254,6 +254,11 @@ class Record:
         offset, entry, _ = self.sections[5]
         return struct.unpack_from("=II", self.raw, offset + slot * entry)
 
+    def build_ids(self):
+        """{end of the path: build-id in hex}"""
+        return {raw[29:].split(b"\0")[0].decode(): raw[8:8 + raw[28]].hex()
+                for raw in self.entries(6) if raw[:8] != bytes(8)}
+
     def modules(self):
         return [raw[29:].split(b"\0")[0].decode() for raw in self.entries(6) if raw[:8] != bytes(8)]
 

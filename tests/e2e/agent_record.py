@@ -15,6 +15,13 @@ TRAIN = os.environ["CW_TRAIN_LOOP"]
 TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
 
 
+def build_id(path):
+    """As readelf sees it; "" when the linker was not asked for one."""
+    p = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, check=True)
+    m = re.search(r"Build ID: (\w+)", p.stdout.decode())
+    return m[1] if m else ""
+
+
 def two_ranks(*how):
     """work(100) on two ranks: 200 calls, then two in a group."""
     with Daemon() as d:
@@ -42,6 +49,9 @@ def two_ranks(*how):
             wait_until(lambda: a.record().progress(last.slot) == (203, 203), "device completion")
             wait_until(lambda: any(m.endswith("agent_program") for m in a.record().modules()),
                        "the caller's module", 5)
+            if not build_id(PROGRAM):
+                print("# agent_program has no build-id to compare")
+            check(build_id(PROGRAM) in a.record().build_ids().values(), "its build-id")
         check([c.rank for c in comms] == [0, 1] and comms[0].nranks == 2, "ranks")
         check(comms[0].id == comms[1].id != 0, "one id")
         check(comms[0].hash == comms[1].hash, "equal histories")
