@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/config.h"
 
-#include <arpa/inet.h>
 #include <confuse.h>
-#include <ctype.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/parse.h"
@@ -39,58 +37,6 @@ static const struct cw_config_key *find_key(const char *name)
 		if (!strcmp(cw_config_keys[i].name, name))
 			return &cw_config_keys[i];
 	return NULL;
-}
-
-static bool is_node_name(const char *s, size_t len)
-{
-	if (len == 0 || len >= CW_CONFIG_MAX_NAME)
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)s[i]) && !strchr(".-_", s[i]))
-			return false;
-	return true;
-}
-
-static bool is_loopback(const struct sockaddr_storage *a)
-{
-	if (a->ss_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
-}
-
-int cw_config_parse_address(const char *text, struct sockaddr_storage *ret, struct cw_err *err)
-{
-	struct sockaddr_storage a = { 0 };
-	struct sockaddr_in *in4 = (struct sockaddr_in *)&a;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&a;
-	char host[64] = "";
-	const char *colon = strrchr(text, ':');
-	uint64_t port;
-
-	if (!colon || (size_t)(colon - text) >= sizeof(host))
-		return cw_err_set(err, EINVAL, "'%s' is not of the form address:port", text);
-	memcpy(host, text, (size_t)(colon - text));
-	if (cw_parse_u64(colon + 1, 1, 65535, &port) < 0)
-		return cw_err_set(err, EINVAL, "'%s': the port must be 1 to 65535", text);
-	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
-		host[strlen(host) - 1] = '\0';
-		a.ss_family = AF_INET6;
-		in6->sin6_port = htons((uint16_t)port);
-		if (inet_pton(AF_INET6, host + 1, &in6->sin6_addr) != 1)
-			return cw_err_set(err, EINVAL, "'%s': not an IPv6 address", text);
-	} else {
-		a.ss_family = AF_INET;
-		in4->sin_port = htons((uint16_t)port);
-		if (inet_pton(AF_INET, host, &in4->sin_addr) != 1)
-			return cw_err_set(err, EINVAL, "'%s': not a numeric address", text);
-	}
-	if (!is_loopback(&a))
-		return cw_err_set(err, EACCES,
-				  "'%s' is not a loopback address: authenticated transport between "
-				  "hosts is not in this version",
-				  text);
-	*ret = a;
-	return 0;
 }
 
 /* ---- one value: text to field; everything that can be wrong with it is found here ---- */
@@ -133,13 +79,14 @@ static int parse_number(const struct cw_config_key *key, const char *text, int64
 
 static int check_string(const struct cw_config_key *key, const char *text, struct cw_err *err)
 {
-	struct sockaddr_storage address;
+	struct cw_address address;
+	int r;
 
 	if (!*text)
 		return 0; /* the same as not given */
 	switch (key->type) {
 	case CW_CONFIG_NAME:
-		if (!is_node_name(text, strlen(text)))
+		if (!cw_node_name_is_valid(text, strlen(text)))
 			return cw_err_set(err, EINVAL,
 					  "%s: '%s' may hold letters, digits, '.', '-', '_' only",
 					  key->name, text);
@@ -155,7 +102,12 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 					  key->name);
 		return 0;
 	case CW_CONFIG_ADDRESS:
-		return cw_config_parse_address(text, &address, err);
+		r = cw_address_parse(text, &address, err);
+		if (r >= 0 && !address.len)
+			r = cw_err_set(err, EINVAL,
+				       "%s: '%s' is a name: a numeric address is needed", key->name,
+				       text);
+		return r;
 	default:
 		return 0;
 	}
@@ -200,12 +152,17 @@ static int set_value(struct cw_config *c, const struct cw_config_key *key, const
 static int check_peer(const char *text, struct cw_err *err)
 {
 	const char *eq = strchr(text, '=');
-	struct sockaddr_storage address;
+	struct cw_address address;
+	int r;
 
-	if (!eq || !is_node_name(text, (size_t)(eq - text)))
+	if (!eq || !cw_node_name_is_valid(text, (size_t)(eq - text)))
 		return cw_err_set(err, EINVAL, "peers: '%s' is not of the form name=address:port",
 				  text);
-	return cw_config_parse_address(eq + 1, &address, err);
+	r = cw_address_parse(eq + 1, &address, err);
+	if (r >= 0 && cw_address_is_any(&address))
+		r = cw_err_set(err, EINVAL, "peers: '%s': nobody can connect to that address",
+			       text);
+	return r;
 }
 
 static int add_peer(struct cw_config *c, const char *text, struct cw_err *err)
@@ -230,6 +187,45 @@ static int add_peer(struct cw_config *c, const char *text, struct cw_err *err)
 	return 0;
 }
 
+/* This node's name may mean something else here than to the others (127.0.1.1): take all. */
+static int listen_as(struct cw_config *c, const char *text)
+{
+	struct cw_address address;
+	char any[32];
+
+	if (cw_address_parse(text, &address, NULL) < 0 || address.len)
+		return set_string(&c->listen, text);
+	(void)snprintf(any, sizeof(any), "[::]:%u", address.port);
+	return set_string(&c->listen, any);
+}
+
+static int check_reach(const char *text, const char *path, struct cw_err *err)
+{
+	struct cw_address address;
+	int r = cw_address_parse(text, &address, err);
+
+	if (r < 0 || cw_address_is_loopback(&address))
+		return r;
+	return cw_err_set(err, EINVAL,
+			  "%s: '%s' is not a loopback address: daemons on several machines must "
+			  "share a key; `collwatch init-cluster` makes one, peer_key_file names it",
+			  path, text);
+}
+
+/* Without a key nothing is said to, or heard from, other machines. */
+static int check_key(const struct cw_config *c, const char *path, struct cw_err *err)
+{
+	int r = 0;
+
+	if (*c->peer_key_file)
+		return 0;
+	if (*c->listen)
+		r = check_reach(c->listen, path, err);
+	for (unsigned i = 0; i < c->n_peers && r >= 0; i++)
+		r = check_reach(c->peers[i].address, path, err);
+	return r;
+}
+
 /* This node's own entry says where to listen, and is no peer. */
 static int take_own_entry(struct cw_config *c)
 {
@@ -239,7 +235,7 @@ static int take_own_entry(struct cw_config *c)
 		if (strcmp(own.name, c->node_name) != 0)
 			continue;
 		c->peers[i] = c->peers[--c->n_peers];
-		if (!*c->listen && set_string(&c->listen, own.address) < 0) {
+		if (!*c->listen && listen_as(c, own.address) < 0) {
 			free(own.name);
 			free(own.address);
 			return -ENOMEM;
@@ -371,14 +367,19 @@ static int take_values(struct cw_config *c, cfg_t *cfg, struct cw_err *err)
 static int finish(struct cw_config *c, const char *path, struct cw_err *err)
 {
 	char host[CW_CONFIG_MAX_NAME] = "";
+	int r;
 
 	if (!*c->node_name) {
-		if (gethostname(host, sizeof(host) - 1) < 0 || !is_node_name(host, strlen(host)))
+		if (gethostname(host, sizeof(host) - 1) < 0 ||
+		    !cw_node_name_is_valid(host, strlen(host)))
 			return cw_err_set(err, EINVAL,
 					  "the host name cannot be used as node_name: set it");
 		if (set_string(&c->node_name, host) < 0)
 			return cw_err_set(err, ENOMEM, "out of memory");
 	}
+	r = check_key(c, path, err);
+	if (r < 0)
+		return r;
 	if (take_own_entry(c) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	if (c->stall_min_ns > c->stall_max_ns)

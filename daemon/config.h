@@ -13,16 +13,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/address.h"
 #include "common/err.h"
 
 #define CW_CONFIG_DEFAULT_PATH "/etc/collwatch/collwatchd.conf"
 /* A cluster's peer list is configured by hand in this version; more is a mistake. */
 #define CW_CONFIG_MAX_PEERS 4096u
-#define CW_CONFIG_MAX_NAME 64u
+#define CW_CONFIG_MAX_NAME CW_NODE_NAME_MAX
 
 struct cw_config_peer {
 	char *name;
-	char *address; /* "127.0.0.1:7411" */
+	char *address; /* "127.0.0.1:7411", "node-b.example.org:7411" */
 };
 
 struct cw_config {
@@ -31,8 +32,9 @@ struct cw_config {
 	char *control_socket;
 	char *control_group;
 	char *state_dir;
-	char *listen;      /* "" = no peers */
-	char *webhook_url; /* "" = none */
+	char *listen;        /* "" = no peers */
+	char *peer_key_file; /* "" = none: loopback only */
+	char *webhook_url;   /* "" = none */
 	char *webhook_header_file;
 	int64_t log_level; /* enum cw_log_level */
 	int64_t state_max_bytes;
@@ -87,7 +89,3 @@ const char *cw_config_needs_restart(const struct cw_config *a, const struct cw_c
 void cw_config_print_help(FILE *out);
 /* The same as the key section of collwatchd.conf(5), in scdoc. */
 void cw_config_print_scdoc(FILE *out);
-
-/* Splits "host:port" with a numeric host; only loopback is accepted. -EINVAL, -EACCES. */
-struct sockaddr_storage;
-int cw_config_parse_address(const char *text, struct sockaddr_storage *ret, struct cw_err *err);

@@ -21,11 +21,20 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "state_max_age", CW_CONFIG_DURATION, KEY(state_max_age_ns), "duration", "30d", "1h",
 	  "3650d", false, "Older bundles are removed." },
 	{ "peers", CW_CONFIG_PEERS, KEY(peers), "", "", NULL, NULL, false,
-	  "All daemons that watch jobs together, as \"name=address:port\". The list may name this "
-	  "node too, so that one file serves all. Empty: this daemon sees only its own node." },
+	  "All daemons that watch jobs together, as \"name=address:port\"; the address may be a "
+	  "host "
+	  "name, which is looked up again whenever that peer is not connected. The list may name "
+	  "this node too, so that one file serves all. Empty: this daemon sees only its own "
+	  "node." },
 	{ "listen", CW_CONFIG_ADDRESS, KEY(listen), "", "", NULL, NULL, false,
-	  "Address and port for peers. Only loopback addresses are accepted: this version has no "
-	  "authenticated transport. Default: this node's own entry in peers." },
+	  "Numeric address and port for peers. Default: this node's own entry in peers; where that "
+	  "is "
+	  "a host name, its port on all addresses. Without peer_key_file, loopback only." },
+	{ "peer_key_file", CW_CONFIG_PATH, KEY(peer_key_file), "", "", NULL, NULL, false,
+	  "Key that all peers share, as `collwatch init-cluster` makes it: connections between "
+	  "them "
+	  "are TLS 1.3, and only who has the key is let in. The file must belong to root or the "
+	  "daemon's user and be closed to all others. Without it, peers are loopback only." },
 	{ "webhook_url", CW_CONFIG_URL, KEY(webhook_url), "", "", NULL, NULL, true,
 	  "Alerts are posted here as JSON. Empty: they go to the journal only." },
 	{ "webhook_header_file", CW_CONFIG_PATH, KEY(webhook_header_file), "", "", NULL, NULL, true,

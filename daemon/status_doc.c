@@ -105,7 +105,12 @@ static json_t *peers_doc(const struct cw_transport *t)
 	peers = cw_transport_peers(t, &n);
 	for (unsigned i = 0; array && i < n; i++) {
 		const char *state = names[peers[i].state];
+		char refused[64];
 
+		if (peers[i].refused && peers[i].state != CW_PEER_CONNECTED) {
+			(void)snprintf(refused, sizeof(refused), "refused: %s", peers[i].refused);
+			state = refused;
+		}
 		if (peers[i].state == CW_PEER_CONNECTED && !cw_transport_is_alive(t, peers[i].name))
 			state = "silent";
 		if (json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "node", peers[i].name,

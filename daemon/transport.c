@@ -356,6 +356,7 @@ void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *
 void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch)
 {
 	t->peers[peer].state = CW_PEER_CONNECTED;
+	t->peers[peer].refused = NULL;
 	t->peers[peer].epoch = epoch;
 	t->peers[peer].heard_ns = cw_clock_now_ns(t->clock);
 }
@@ -363,6 +364,12 @@ void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch)
 void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye)
 {
 	t->peers[peer].state = said_goodbye ? CW_PEER_GOODBYE : CW_PEER_LOST;
+}
+
+void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, const char *why)
+{
+	if (t->peers[peer].state != CW_PEER_CONNECTED)
+		t->peers[peer].refused = why;
 }
 
 /* Calls back at most once per round: a callback may cancel any other request. */

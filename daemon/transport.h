@@ -43,6 +43,8 @@ struct cw_peer {
 	uint64_t epoch;
 	int64_t heard_ns; /* last frame; 0 = never */
 	uint64_t dropped; /* frames not sent: output cap, or not connected */
+	/* Why it is not let in, or does not let us in: a few words; NULL = not refused. Static. */
+	const char *refused;
 };
 
 /* Sends one whole frame (header included; borrowed). 0, -ENOTCONN, -ENOBUFS (counted by caller). */
@@ -119,6 +121,9 @@ void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *
 void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch);
 /* said_goodbye: it will come back, nobody should worry. */
 void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye);
+/* Authentication with it failed: why, a static text. Stands until it is up the next time;
+ * ignored while it is. */
+void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, const char *why);
 
 struct cw_transport_stats {
 	uint64_t sent, received, bad, unknown, dropped, timeouts;

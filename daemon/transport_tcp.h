@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers over direct TCP on loopback, the backend of transport.c in this version. Of two nodes the
- * one whose name sorts first dials; it tries again for ever with backoff. Both say hello first:
- * name, version range, epoch of their start. A hello is repeated as a beat, so that a daemon that
- * is stopped but still connected is noticed.
+ * Peers over direct TCP, the backend of transport.c in this version. Of two nodes the one whose
+ * name sorts first dials; it tries again for ever with backoff. Both say hello first: name, version
+ * range, epoch of their start. A hello is repeated as a beat, so that a daemon that is stopped but
+ * still connected is noticed.
  *
- * A connection is accepted only from loopback and from a socket of root or of the daemon's own
- * user, and dropped unless its hello names a configured peer. Of two connections to one peer the
- * one with the newest epoch stays. What a peer does not read is kept up to a cap; frames beyond it
- * are dropped and counted, never waited for.
+ * With a key, every connection is TLS 1.3 and both sides prove that they have it (transport_tls.h);
+ * peers may be anywhere, and be given as host names, which a child process looks up (resolve.h).
+ * Without a key, only loopback is listened on, dialed and accepted from, and there only sockets of
+ * root or of the daemon's own user.
+ *
+ * A connection is dropped unless its hello, within 5 s of its opening, names a configured peer. Of
+ * two connections to one peer the one with the newest epoch stays. What a peer does not read is
+ * kept up to a cap; frames beyond it are dropped and counted, never waited for.
  *
  * Loop thread only; nothing blocks.
  */
@@ -27,7 +31,13 @@ struct cw_tcp;
 #define CW_TCP_MAX_OUTPUT (16u << 20)
 /* Connections whose hello has not come yet. */
 #define CW_TCP_MAX_STRANGERS 64u
+/* The same from one address, where addresses tell hosts apart: with a key. */
+#define CW_TCP_MAX_STRANGERS_PER_ADDRESS 8u
 #define CW_TCP_HELLO_NS (5 * CW_NS_PER_S)
+/* Names of peers that are not connected are looked up again after this. */
+#define CW_TCP_LOOK_UP_NS (10 * CW_NS_PER_S)
+/* The kernel gives a connection up whose data is not acknowledged for this long. */
+#define CW_TCP_UNACKED_MS 20000u
 #define CW_TCP_BACKOFF_MIN_MS 100u
 #define CW_TCP_BACKOFF_MAX_MS 2000u
 
@@ -37,6 +47,7 @@ struct cw_tcp_config {
 	struct cw_transport *transport; /* becomes its backend */
 	uint64_t epoch;                 /* of this daemon's start, wall ns */
 	const char *listen;             /* "127.0.0.1:7411" */
+	const char *key_file;           /* NULL = none */
 };
 
 /* 0, or -errno with err set. */
@@ -46,6 +57,10 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp);
 
 struct cw_tcp_stats {
 	uint64_t accepted, refused, dialed, protocol_errors;
+	uint64_t too_slow;    /* no hello within CW_TCP_HELLO_NS */
+	uint64_t too_many;    /* over a cap of strangers; in refused too */
+	uint64_t key_differs; /* handshakes that a different key ended, on either side */
+	uint64_t tls_errors;  /* handshakes that failed otherwise */
 	uint32_t connections;
 };
 void cw_tcp_stats(const struct cw_tcp *tcp, struct cw_tcp_stats *ret);

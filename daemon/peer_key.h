@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The key that all daemons of a cluster share, read from a file: 32 to 64 random bytes in hex, as
+ * `collwatch init-cluster` makes it. It lies in a page of its own that is neither swapped, dumped
+ * nor inherited: the daemon's children read hostile programs under other users' ids.
+ *
+ * Reads one file; else does not block.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+#define CW_PEER_KEY_MIN_BYTES 32u
+#define CW_PEER_KEY_MAX_BYTES 64u
+
+struct cw_peer_key {
+	size_t len;
+	uint8_t bytes[CW_PEER_KEY_MAX_BYTES];
+};
+
+/*
+ * The file must belong to root or to the daemon's user and be closed to group and others; below
+ * $CREDENTIALS_DIRECTORY, which systemd guards itself, the group may read. -EACCES, -EINVAL or
+ * the errno of reading, with err set.
+ */
+int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *err);
+/* Wipes it. Takes NULL; returns NULL. */
+struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);
