@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
 	{ "report", cw_verb_report, "list incidents, or show one" },
 	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job" },
 	{ "record", cw_verb_record, "show what one rank's flight record holds" },
+	{ "init-cluster", cw_verb_init_cluster, "make a key and configurations for several nodes" },
 	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU" },
 	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right" },
 };
@@ -31,7 +32,7 @@ static void print_usage(FILE *out)
 	      "collwatch finds the rank that hangs a distributed GPU job.\n\n",
 	      out);
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
-		fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
+		fprintf(out, "  %-13s %s\n", verbs[i].name, verbs[i].summary);
 	fputs("\n`collwatch VERB --help` tells more.\n"
 	      "Exit status: 0 healthy or done, 1 usage or I/O error, 2 a hang was found, 3 not "
 	      "enough "

@@ -17,5 +17,6 @@ int cw_verb_status(int argc, char **argv);
 int cw_verb_report(int argc, char **argv);
 int cw_verb_analyze(int argc, char **argv);
 int cw_verb_record(int argc, char **argv);
+int cw_verb_init_cluster(int argc, char **argv);
 int cw_verb_demo(int argc, char **argv);
 int cw_verb_suite(int argc, char **argv);

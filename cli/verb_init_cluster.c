@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/verb.h"
+#include "common/address.h"
+#include "common/cleanup.h"
+
+#define KEY_BYTES 32
+#define KEY_NAME "peer.key"
+#define KEY_PATH "/etc/collwatch/" KEY_NAME
+/* As many as a daemon's peer list takes. */
+#define MAX_NODES 4096u
+
+enum { OPT_NODE = 256, OPT_KEY_PATH };
+
+struct init_args {
+	const char *dir, *key_path;
+	char **nodes; /* "name=address:port", borrowed from argv */
+	unsigned n_nodes;
+};
+
+/* ---- what was asked for ---- */
+
+static size_t name_len(const char *node)
+{
+	const char *eq = strchr(node, '=');
+
+	return eq ? (size_t)(eq - node) : 0;
+}
+
+static void check_node(struct argp_state *state, const struct init_args *args, const char *node)
+{
+	size_t len = name_len(node);
+	struct cw_address address;
+	struct cw_err err = { "" };
+
+	if (!cw_node_name_is_valid(node, len) || node[0] == '.')
+		argp_error(state, "\"%s\" is not of the form NAME=ADDRESS:PORT", node);
+	if (cw_address_parse(node + len + 1, &address, &err) < 0)
+		argp_error(state, "%s", err.text);
+	if (cw_address_is_any(&address))
+		argp_error(state, "\"%s\": nobody can connect to that address", node);
+	for (unsigned i = 0; i < args->n_nodes; i++)
+		if (name_len(args->nodes[i]) == len && !strncmp(args->nodes[i], node, len))
+			argp_error(state, "node \"%.*s\" is named twice", (int)len, node);
+	if (args->n_nodes >= MAX_NODES)
+		argp_error(state, "more than %u nodes", MAX_NODES);
+}
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct init_args *args = state->input;
+
+	switch (key) {
+	case OPT_NODE:
+		check_node(state, args, arg);
+		args->nodes[args->n_nodes++] = arg;
+		return 0;
+	case OPT_KEY_PATH:
+		if (arg[0] != '/' || strpbrk(arg, "\"\\\n$"))
+			argp_error(state,
+				   "\"%s\" is not an absolute path, or has a sign in it that "
+				   "would need quoting",
+				   arg);
+		args->key_path = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (args->dir)
+			argp_error(state, "unexpected argument \"%s\"", arg);
+		args->dir = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->dir)
+			argp_error(state, "into which directory?");
+		if (args->n_nodes < 2)
+			argp_error(state, "a cluster takes two nodes or more (--node)");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "node", OPT_NODE, "NAME=ADDRESS:PORT", 0,
+			  "A node: its name, and where its daemon listens. Once for each", 0 },
+			{ "key-path", OPT_KEY_PATH, "FILE", 0,
+			  "Where the key will lie on the nodes (default: " KEY_PATH ")", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.args_doc = "DIR",
+	.doc = "Make a key that daemons of one cluster share, and each node's configuration.\v"
+	       "Writes DIR/" KEY_NAME " and DIR/NAME/collwatchd.conf, and says what goes where. "
+	       "Files that exist are never overwritten.",
+};
+
+/* ---- files ---- */
+
+static int complain(const char *dir, const char *name)
+{
+	int e = errno;
+
+	fprintf(stderr, "collwatch: %s/%s: %s%s\n", dir, name, strerror(e),
+		e == EEXIST ? "; nothing is overwritten: take a new directory" : "");
+	return -e;
+}
+
+static int put_file(const char *dir, int dir_fd, const char *name, mode_t mode, const char *text)
+{
+	_cleanup_(closep) int fd =
+		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	size_t len = strlen(text);
+
+	if (fd < 0)
+		return complain(dir, name);
+	if (fchmod(fd, mode) < 0 || write(fd, text, len) != (ssize_t)len || fsync(fd) < 0)
+		return complain(dir, name);
+	return 0;
+}
+
+static int write_key(const char *dir, int dir_fd)
+{
+	unsigned char bytes[KEY_BYTES];
+	char text[2 * KEY_BYTES + 2];
+	int r;
+
+	if (RAND_priv_bytes(bytes, sizeof(bytes)) != 1) {
+		fputs("collwatch: no random numbers to make a key of\n", stderr);
+		return -EIO;
+	}
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	memcpy(text + 2 * KEY_BYTES, "\n", 2);
+	r = put_file(dir, dir_fd, KEY_NAME, 0600, text);
+	OPENSSL_cleanse(bytes, sizeof(bytes));
+	OPENSSL_cleanse(text, sizeof(text));
+	return r;
+}
+
+/* NULL = out of memory. */
+static char *make_config(const struct init_args *args, const char *node)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	fprintf(f,
+		"# /etc/collwatch/collwatchd.conf of %.*s, see collwatchd.conf(5); made by\n"
+		"# collwatch init-cluster. All other keys have good defaults: collwatchd "
+		"--help-config.\n\n"
+		"# Name of this node in reports and among the peers.\n"
+		"node_name = \"%.*s\"\n\n"
+		"# The key all peers share. Closed to all but root and the daemon's user.\n"
+		"peer_key_file = \"%s\"\n\n"
+		"# All daemons that watch jobs together; the same list on every node. This node's "
+		"own\n"
+		"# entry says where it listens.\n"
+		"peers = {\n",
+		(int)name_len(node), node, (int)name_len(node), node, args->key_path);
+	for (unsigned i = 0; i < args->n_nodes; i++)
+		fprintf(f, "\t\"%s\"%s\n", args->nodes[i], i + 1 < args->n_nodes ? "," : "");
+	fputs("}\n\n"
+	      "# Alerts are posted here; without it they go to the journal only.\n"
+	      "#webhook_url = \"https://alerts.example.org/collwatch\"\n",
+	      f);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int write_config(const struct init_args *args, int dir_fd, const char *node)
+{
+	_cleanup_(freep) char *text = make_config(args, node);
+	char name[CW_NODE_NAME_MAX + 32];
+	int len = (int)name_len(node);
+
+	(void)snprintf(name, sizeof(name), "%.*s", len, node);
+	if (mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST)
+		return complain(args->dir, name);
+	(void)snprintf(name, sizeof(name), "%.*s/collwatchd.conf", len, node);
+	if (!text) {
+		errno = ENOMEM;
+		return complain(args->dir, name);
+	}
+	return put_file(args->dir, dir_fd, name, 0644, text);
+}
+
+static void say_what_next(const struct init_args *args)
+{
+	printf("Copy to every node:\n"
+	       "  %s/" KEY_NAME "  to  %s  (mode 0600, owner root or the daemon's user)\n"
+	       "and to each its own configuration, as /etc/collwatch/collwatchd.conf:\n",
+	       args->dir, args->key_path);
+	for (unsigned i = 0; i < args->n_nodes; i++)
+		printf("  %.*s  %s/%.*s/collwatchd.conf\n", (int)name_len(args->nodes[i]),
+		       args->nodes[i], args->dir, (int)name_len(args->nodes[i]), args->nodes[i]);
+	puts("Then restart collwatchd everywhere; `collwatch status` lists the peers.\n"
+	     "Who has the key can join the cluster: copy it over ssh, and keep no copy you do not "
+	     "need.");
+}
+
+int cw_verb_init_cluster(int argc, char **argv)
+{
+	_cleanup_(freep) char **nodes = calloc((size_t)argc + 1, sizeof(*nodes));
+	struct init_args args = { .key_path = KEY_PATH, .nodes = nodes };
+	_cleanup_(closep) int dir_fd = -1;
+
+	if (!nodes) {
+		fputs("collwatch: out of memory\n", stderr);
+		return CW_EXIT_ERROR;
+	}
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (mkdir(args.dir, 0700) < 0 && errno != EEXIST) {
+		(void)complain(args.dir, "");
+		return CW_EXIT_ERROR;
+	}
+	dir_fd = open(args.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0) {
+		(void)complain(args.dir, "");
+		return CW_EXIT_ERROR;
+	}
+	if (write_key(args.dir, dir_fd) < 0)
+		return CW_EXIT_ERROR;
+	for (unsigned i = 0; i < args.n_nodes; i++)
+		if (write_config(&args, dir_fd, args.nodes[i]) < 0)
+			return CW_EXIT_ERROR;
+	say_what_next(&args);
+	return CW_EXIT_OK;
+}
