@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two nodes, as network namespaces joined by a link, with what collwatch init-cluster makes for
+them. Needs root and the right to make namespaces, else says so. Prints TAP.
+
+usage: test_cluster.py COLLWATCH COLLWATCHD
+"""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+COLLWATCH, COLLWATCHD = (os.path.abspath(path) for path in sys.argv[1:3])
+NODES = {"node-a": "10.99.7.1", "node-b": "10.99.7.2"}
+PORT = 7411
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class Skip(Exception):
+    pass
+
+
+def call(*command, check=True, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=60, check=False, **more)
+    assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done
+
+
+def init_cluster(directory, **more):
+    nodes = [word for name, address in NODES.items()
+             for word in ("--node", f"{name}={address}:{PORT}")]
+    return call(COLLWATCH, "init-cluster", directory, "--key-path", directory + "/peer.key",
+                *nodes, **more)
+
+
+def wait_until(predicate, what, seconds=30):
+    """Polls: the thing waited for happens in another process."""
+    end = time.monotonic() + seconds
+    while not predicate():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+class Node:
+    """A namespace with an end of the link, and a daemon in it."""
+
+    def __init__(self, cluster, name):
+        self.name, self.dir = name, f"{cluster.dir}/{name}"
+        self.netns = f"cw{os.getpid()}{name[-1]}"
+        self.socket, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
+        self.daemon = None
+        self.log = self.dir + "/log"
+
+    def configure(self, text=""):
+        with open(self.dir + "/collwatchd.conf", encoding="ascii") as f:
+            made = f.read()
+        with open(self.dir + "/test.conf", "w", encoding="ascii") as f:
+            f.write(f'{made}\nagent_socket = "{self.socket}"\n'
+                    f'control_socket = "{self.control}"\nstate_dir = "{self.dir}/state"\n{text}')
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.daemon = subprocess.Popen(
+                ["ip", "netns", "exec", self.netns, COLLWATCHD, "--config",
+                 self.dir + "/test.conf"], stdin=subprocess.DEVNULL, stderr=log)
+        wait_until(lambda: call(COLLWATCH, "status", "--control", self.control,
+                                check=False).returncode != 1, self.name + " answers")
+
+    def stop(self):
+        if self.daemon:
+            self.daemon.terminate()
+            status = self.daemon.wait(30)
+            self.daemon = None
+            assert status == 0, f"{self.name} ended with {status}: {self.read_log()}"
+
+    def read_log(self):
+        with open(self.log, encoding="utf-8") as f:
+            return f.read()
+
+    def status(self):
+        return json.loads(call(COLLWATCH, "status", "--json", "--control", self.control,
+                               check=False).stdout)
+
+    def peer_state(self):
+        return self.status()["peers"][0]["state"]
+
+    def job(self, name):
+        return next((j for j in self.status()["jobs"] if name in j["job"]), None)
+
+
+class Cluster:
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="cw-")
+        self.nodes = []
+        try:
+            init_cluster(self.dir)
+            self.nodes = [Node(self, name) for name in NODES]
+            self.link()
+            for node in self.nodes:
+                node.configure()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def link(self):
+        if os.geteuid() != 0 or not shutil.which("ip"):
+            raise Skip("network namespaces need root and iproute2")
+        if call("ip", "netns", "add", self.nodes[0].netns, check=False).returncode != 0:
+            raise Skip("network namespaces are not permitted here")
+        a, b = self.nodes
+        call("ip", "netns", "add", b.netns)
+        call("ip", "-n", a.netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
+             "netns", b.netns)
+        for node in self.nodes:
+            call("ip", "-n", node.netns, "address", "add", NODES[node.name] + "/24", "dev", "eth0")
+            call("ip", "-n", node.netns, "link", "set", "lo", "up")
+            call("ip", "-n", node.netns, "link", "set", "eth0", "up")
+
+    def __exit__(self, *_):
+        try:
+            for node in self.nodes:
+                node.stop()
+        finally:
+            for node in self.nodes:
+                if node.daemon:
+                    node.daemon.kill()
+                    node.daemon.wait()
+                call("ip", "netns", "del", node.netns, check=False)
+            shutil.rmtree(self.dir)
+
+
+@test
+def init_cluster_writes_a_closed_key_and_configurations_that_are_valid():
+    directory = tempfile.mkdtemp(prefix="cw-")
+    try:
+        done = init_cluster(directory + "/a")
+        init_cluster(directory + "/b")
+        keys = []
+        for name in "ab":
+            path = f"{directory}/{name}/peer.key"
+            info = os.stat(path)
+            assert stat.S_IMODE(info.st_mode) == 0o600, oct(info.st_mode)
+            with open(path, encoding="ascii") as f:
+                keys.append(f.read())
+            assert len(bytes.fromhex(keys[-1])) == 32, "32 bytes in hex"
+        assert keys[0] != keys[1], "two clusters, two keys"
+        assert keys[0].strip() not in done.stdout, "the key is not printed"
+        for name in NODES:
+            conf = f"{directory}/a/{name}/collwatchd.conf"
+            assert conf in done.stdout, done.stdout
+            call(COLLWATCHD, "--check-config", "--config", conf)
+        again = init_cluster(directory + "/a", check=False)
+        assert again.returncode == 1 and "nothing is overwritten" in again.stderr, again.stderr
+        with open(directory + "/a/peer.key", encoding="ascii") as f:
+            assert f.read() == keys[0], "the key is as it was"
+    finally:
+        shutil.rmtree(directory)
+
+
+@test
+def init_cluster_refuses_what_makes_no_cluster():
+    with tempfile.TemporaryDirectory(prefix="cw-") as directory:
+        for nodes, says in (
+                ([], "two nodes or more"),
+                (["a=10.0.0.1:1"], "two nodes or more"),
+                (["a=10.0.0.1:1", "a=10.0.0.2:1"], "named twice"),
+                (["a=10.0.0.1:1", "b=10.0.0.2"], "not of the form"),
+                (["a=10.0.0.1:1", "b"], "NAME=ADDRESS:PORT"),
+                (["a=10.0.0.1:1", "b=0.0.0.0:1"], "nobody can connect"),
+                (["a=10.0.0.1:1", "../b=10.0.0.2:1"], "NAME=ADDRESS:PORT"),
+                (["a=10.0.0.1:1", "..=10.0.0.2:1"], "NAME=ADDRESS:PORT")):
+            words = [word for node in nodes for word in ("--node", node)]
+            done = call(COLLWATCH, "init-cluster", directory + "/new", *words, check=False)
+            assert done.returncode == 1 and says in done.stderr, f"{nodes}: {done.stderr}"
+            assert not os.path.exists(directory + "/new")
+
+
+@test
+def other_machines_without_a_key_are_refused_with_the_way_to_one():
+    with tempfile.TemporaryDirectory(prefix="cw-") as directory:
+        with open(directory + "/conf", "w", encoding="ascii") as f:
+            f.write('node_name = "a"\npeers = {"a=127.0.0.1:7411", "b=10.0.0.2:7411"}\n')
+        done = call(COLLWATCHD, "--config", directory + "/conf", check=False)
+        assert done.returncode == 1 and "collwatch init-cluster" in done.stderr, done.stderr
+
+
+@test
+def two_nodes_meet_and_one_leads_the_job_of_the_other():
+    with Cluster() as cluster:
+        a, b = cluster.nodes
+        a.start()
+        b.start()
+        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet")
+        for number in range(20):
+            name = f"over-the-link-{number}"
+            rank = subprocess.Popen(
+                [os.environ["CW_PROGRAM"], "wait"], stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                env=dict(os.environ, LD_PRELOAD=os.environ["CW_AGENT"],
+                         LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], COLLWATCH_SOCKET=a.socket,
+                         COLLWATCH_JOB=name))
+            try:
+                wait_until(lambda name=name: a.job(name), "the job is seen")
+                if a.job(name)["leader"] == "node-a":
+                    continue
+                wait_until(lambda name=name: b.job(name), "its leader has the digest")
+                assert b.job(name)["led_here"] and b.job(name)["nodes"] == ["node-a"], b.job(name)
+                break
+            finally:
+                rank.communicate(b"x", timeout=30)
+        else:
+            raise AssertionError("20 jobs, and none led by node-b")
+        b.stop()
+        wait_until(lambda: a.peer_state() == "said_goodbye", "a goodbye")
+        b.start()
+        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet again")
+
+
+@test
+def different_keys_are_named_in_status_and_log():
+    with Cluster() as cluster:
+        a, b = cluster.nodes
+        with open(b.dir + "/other.key", "w", encoding="ascii") as f:
+            f.write("42" * 32)
+        os.chmod(b.dir + "/other.key", 0o600)
+        with open(b.dir + "/collwatchd.conf", encoding="ascii") as f:
+            made = f.read().replace(cluster.dir + "/peer.key", b.dir + "/other.key")
+        with open(b.dir + "/collwatchd.conf", "w", encoding="ascii") as f:
+            f.write(made)
+        b.configure()
+        a.start()
+        b.start()
+        wait_until(lambda: a.peer_state() == b.peer_state() == "refused: key differs", "refused")
+        out = call(COLLWATCH, "status", "--control", a.control, check=False).stdout
+        assert "peer node-b: refused: key differs" in out, out
+        for node, other in ((a, "node-b"), (b, "node-a")):
+            assert f"peer {other} refused" in node.read_log(), node.read_log()
+            assert "42" * 32 not in node.read_log()
+
+
+@test
+def key_that_others_can_read_stops_the_daemon_with_the_reason():
+    with tempfile.TemporaryDirectory(prefix="cw-") as directory:
+        init_cluster(directory + "/c")
+        os.chmod(directory + "/c/peer.key", 0o644)
+        with open(directory + "/conf", "w", encoding="ascii") as f:
+            f.write(f'node_name = "a"\npeers = {{"a=127.0.0.1:{PORT}", "b=127.0.0.2:{PORT}"}}\n'
+                    f'peer_key_file = "{directory}/c/peer.key"\n'
+                    f'agent_socket = "{directory}/agent.sock"\n'
+                    f'control_socket = "{directory}/control.sock"\n'
+                    f'state_dir = "{directory}/state"\n')
+        done = call(COLLWATCHD, "--config", directory + "/conf", check=False)
+        assert done.returncode == 4 and "chmod 600" in done.stderr, done
+
+
+def main():
+    failed = 0
+    print(f"1..{len(TESTS)}", flush=True)
+    for number, function in enumerate(TESTS, 1):
+        try:
+            function()
+            print(f"ok {number} - {function.__name__}", flush=True)
+        except Skip as why:
+            print(f"ok {number} - {function.__name__} # SKIP {why}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print("# " + traceback.format_exc().replace("\n", "\n# "))
+            print(f"not ok {number} - {function.__name__}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
