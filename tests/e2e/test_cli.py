@@ -157,7 +157,7 @@ def usage_errors_are_errors():
     expect(run("status", "--no-such-option"), 1, "")
     expect(run("--version"), 0, "collwatch ")
     expect(run("--help"), 0, "Usage")
-    for verb in ("run", "status", "report", "demo"):
+    for verb in ("run", "status", "report", "init-cluster", "demo"):
         expect(run(verb, "--help"), 0, f"Usage: collwatch {verb}")
 
 
