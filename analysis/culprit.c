@@ -16,6 +16,11 @@
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
+/*
+ * Whoever still waits this long after the last death is not being shut down, but left behind: the
+ * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
+ */
+#define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
 /* Ranks that are held up by one other begin to wait within this time of each other. */
 #define SAME_TIME_NS (INT64_C(1) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
@@ -31,9 +36,14 @@ uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
 	return CW_SNAP_NONE;
 }
 
+static bool may_be_ending(const struct scene *s)
+{
+	return s->snap->now_ns - s->last_end_ns < ENDING_LASTS_NS;
+}
+
 bool scene_is_ending(const struct scene *s)
 {
-	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended;
+	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended && may_be_ending(s);
 }
 
 static void count_ended(struct scene *s)
@@ -137,12 +147,13 @@ static bool had_not_completed(const struct scene *s, uint32_t rank, const struct
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	bool was_asked = r->flags & CW_RANKF_SHUTDOWN;
 
-	if ((r->flags & CW_RANKF_SHUTDOWN) || scene_is_ending(s))
+	if ((was_asked && may_be_ending(s)) || scene_is_ending(s))
 		return false;
 	f->klass = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
-	f->is_proof = died_alone(s) && record_is_final(s, r) &&
+	f->is_proof = !was_asked && died_alone(s) && record_is_final(s, r) &&
 		      had_not_completed(s, rank, &s->g.gates[f->gate]);
 	return true;
 }

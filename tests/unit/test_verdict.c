@@ -336,6 +336,37 @@ Test(verdict, takes_the_end_of_most_ranks_for_the_end_of_the_job)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
+/* One rank was terminated, nobody else was, and the others wait for it for ever. */
+Test(verdict, believes_in_an_orderly_stop_for_two_minutes)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 130 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 15;
+	b->ranks[5].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].ended_ns = SB_NOW - 130 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect(!v.is_proof);
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* The processes of a whole node were killed; those of the other one hang. */
+Test(verdict, names_the_dead_when_the_other_half_is_left_behind)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 130 * SB_S);
+	for (uint32_t m = 4; m < 8; m++) {
+		b->ranks[m].liveness = CW_LIVE_KILLED;
+		b->ranks[m].term_signal = 9;
+		b->ranks[m].ended_ns = SB_NOW - 130 * SB_S;
+	}
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
+	cr_expect(!v.is_proof);
+}
+
 Test(verdict, gives_two_deaths_at_once_time_to_become_a_shutdown)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
