@@ -34,4 +34,5 @@ def obey():
 
 threading.Thread(target=obey, daemon=True).start()
 sys.argv = sys.argv[1:]
+sys.path[0] = os.path.dirname(sys.argv[0])  # as if it had been started itself
 runpy.run_path(sys.argv[0], run_name="__main__")

@@ -138,6 +138,9 @@ class World:
         return json.loads(out) if out else {"jobs": [], "notes": []}
 
     def all_train(self):
+        for name, job in self.jobs.items():
+            ended = [r for r in job.ranks if r.poll() is not None]
+            expect(not ended, "%s: a rank ended before its time" % name)
         jobs = {j["job"].split(":")[-1]: j for j in self.status()["jobs"]}
         return all(name in jobs and jobs[name]["ranks"] == 2 and jobs[name]["collectives"] > 20
                    for name in self.jobs)
