@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/verdict.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/text.h"
@@ -193,6 +194,46 @@ static int add_directory(struct cw_fr_set *set, const char *path, struct cw_err 
 	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }
 
+static int class_of(const struct cw_snapshot *snap, uint32_t *ret_class, bool *ret_all_in)
+{
+	struct cw_verdict v;
+
+	if (cw_verdict_compute(snap, &v) < 0)
+		return -ENOMEM;
+	*ret_class = v.klass;
+	*ret_all_in = v.klass == CW_CLASS_UNKNOWN && strcmp(v.detail, "progress_unknown") == 0;
+	cw_verdict_fini(&v);
+	return 0;
+}
+
+int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
+{
+	struct cw_snapshot *plain, *ordered;
+	uint32_t klass;
+	bool all_in;
+	int r = cw_fr_snapshot(set, false, &plain);
+
+	if (r < 0)
+		return r;
+	*ret = plain;
+	r = class_of(plain, &klass, &all_in);
+	if (r == 0 && all_in) {
+		r = cw_fr_snapshot(set, true, &ordered);
+		if (r == 0)
+			r = class_of(ordered, &klass, &all_in);
+		else
+			ordered = NULL;
+		if (r == 0 && klass == CW_CLASS_DEADLOCK) {
+			*ret = ordered;
+			ordered = plain;
+		}
+		(void)cw_snapshot_free(ordered);
+	}
+	if (r < 0)
+		(void)cw_snapshot_free(plain);
+	return r;
+}
+
 int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err)
 {
 	_cleanup_(cw_fr_set_fini) struct cw_fr_set set = { 0 };
@@ -200,7 +241,7 @@ int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw
 
 	if (r < 0)
 		return r;
-	r = cw_fr_snapshot(&set, ret);
+	r = cw_fr_snapshot_best(&set, ret);
 	if (r == -ENODATA)
 		return cw_err_set(err, ENODATA, "%s: no Flight Recorder dump that can be read%s%s",
 				  dir, set.n_notes ? ": " : "", set.n_notes ? set.notes[0] : "");

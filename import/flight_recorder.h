@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/snapshot.h"
@@ -23,6 +24,7 @@ struct cw_fr_source {
 	int32_t rank;
 	int64_t file_ns; /* when the file was last written, wall time; 0 = unknown */
 	struct cw_fr_dump dump;
+	const struct cw_fr_group *front; /* cw_fr_snapshot()'s own */
 };
 
 /* Zeroed is empty. */
@@ -41,8 +43,19 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 		  int64_t file_ns);
 void cw_fr_set_fini(struct cw_fr_set *set);
 
-/* -ENODATA: no dump among them. */
-int cw_fr_snapshot(struct cw_fr_set *set, struct cw_snapshot **ret);
+/*
+ * by_order: where dumps do not tell which calls a device has got to, take each rank's oldest
+ * pending call for the one, and those on other groups to be behind it. So it is when calls are
+ * waited for one by one; it may not be when they are asynchronous. May be called again for the same
+ * set. -ENODATA: no dump among them.
+ */
+int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **ret);
+
+/*
+ * The snapshot that says more: by order only where otherwise nobody is missing anywhere, and order
+ * shows a circle.
+ */
+int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret);
 
 /* All of it, for the files of a directory. -ENODATA no dump there, -ENOENT …; err says more. */
 int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err);

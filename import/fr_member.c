@@ -300,6 +300,16 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED | CW_KNOWN_REACHED;
 }
 
+/* None of its pending calls has been reached. */
+static void put_behind(struct cw_snap_member *m)
+{
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (m->window[i].progress == CW_PROGRESS_UNKNOWN)
+			m->window[i].progress = CW_PROGRESS_ENQUEUED;
+	m->coll_reached = m->coll_completed;
+	m->known |= CW_KNOWN_REACHED;
+}
+
 static void choose_ops(struct cw_snap_member *m)
 {
 	uint32_t first = 0;
@@ -346,6 +356,8 @@ int fr_member_make(struct fr_comm *comm, uint32_t at, struct arena *arena,
 		read_calls(comm, place, &m);
 	else
 		infer_position(comm, place, &m);
+	if (place->is_behind)
+		put_behind(&m);
 	choose_ops(&m);
 	*ret = m;
 	return 0;

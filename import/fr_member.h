@@ -2,6 +2,7 @@
 /* fr_snapshot.c's: one communicator of the dumps, and how its members stand. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/arena.h"
@@ -11,6 +12,7 @@
 struct fr_place {
 	const struct cw_fr_dump *dump;   /* NULL = no dump describes this member */
 	const struct cw_fr_group *group; /* of that dump */
+	bool is_behind; /* its pending calls are taken to be behind one on another group */
 };
 
 struct fr_comm {

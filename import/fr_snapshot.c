@@ -49,7 +49,7 @@ struct merger {
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
-	bool is_time_guessed, has_noted_op, has_noted_backend, has_noted_version;
+	bool by_order, is_time_guessed, has_noted_op, has_noted_backend, has_noted_version;
 };
 
 /* ---- ranks ---- */
@@ -207,6 +207,18 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	return true;
 }
 
+/* The group of the call that the rank made first of those that have not completed. */
+static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
+{
+	const struct cw_fr_op *front = NULL;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		if (dump->ops[i].state != CW_FR_COMPLETED &&
+		    (!front || dump->ops[i].created_ns < front->created_ns))
+			front = &dump->ops[i];
+	return front ? &dump->groups[front->group] : NULL;
+}
+
 static int place_group(struct merger *m, const struct cw_fr_source *src, struct cw_fr_group *g)
 {
 	uint32_t too_many = m->n_too_many, place;
@@ -220,7 +232,11 @@ static int place_group(struct merger *m, const struct cw_fr_source *src, struct 
 	e = get_comm(m, g);
 	if (!e)
 		return m->n_too_many > too_many ? 0 : -ENOMEM;
-	e->comm.places[place] = (struct fr_place){ .dump = &src->dump, .group = g };
+	e->comm.places[place] = (struct fr_place){
+		.dump = &src->dump,
+		.group = g,
+		.is_behind = m->by_order && !src->dump.is_timed && g != src->front,
+	};
 	return 0;
 }
 
@@ -229,6 +245,8 @@ static int collect_comms(struct merger *m)
 	int r = 0;
 
 	m->places_max = PLACES_FREE;
+	for (uint32_t s = 0; s < m->set->n_sources; s++)
+		m->set->sources[s].front = group_in_front(&m->set->sources[s].dump);
 	for (uint32_t s = 0; s < m->set->n_sources; s++)
 		m->places_max += PLACES_PER_GROUP * (uint64_t)m->set->sources[s].dump.n_groups;
 	if (m->places_max > PLACES_MAX)
@@ -357,6 +375,9 @@ static int add_notes(struct merger *m)
 		r = note_missing(m);
 	if (r == 0)
 		r = note_dumps(m);
+	if (r == 0 && m->by_order)
+		r = note(m, "the order in which a rank made its calls is taken for that in which "
+			    "its device gets to them");
 	if (r == 0 && m->is_time_guessed)
 		r = note(m, "when the dumps were taken is not known: the oldest call is taken to "
 			    "have timed out");
@@ -426,9 +447,9 @@ static int merge(struct merger *m)
 	return r < 0 ? r : add_notes(m);
 }
 
-int cw_fr_snapshot(struct cw_fr_set *set, struct cw_snapshot **ret)
+int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **ret)
 {
-	struct merger m = { .set = set, .snap = cw_snapshot_new() };
+	struct merger m = { .set = set, .by_order = by_order, .snap = cw_snapshot_new() };
 	int r = set->n_sources ? 0 : -ENODATA;
 
 	if (!m.snap)

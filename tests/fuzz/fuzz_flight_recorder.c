@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_CHECK(cw_fr_set_add(&set, "rank_0", data, size, 0) == 0);
 	FUZZ_CHECK(cw_fr_set_add(&set, "rank_1", data, size, 1) == 0);
 	FUZZ_CHECK(set.n_sources + set.n_notes >= (size == 0 ? 2u : 0u));
-	r = cw_fr_snapshot(&set, &snap);
+	r = cw_fr_snapshot_best(&set, &snap);
 	FUZZ_CHECK(r == (set.n_sources ? 0 : -ENODATA));
 	if (r == 0) {
 		FUZZ_CHECK(snap->n_ranks >= 1 && snap->n_ranks <= 2);

@@ -61,7 +61,7 @@ static void add(const char *dir, int rank, long bytes)
 
 static void judge(void)
 {
-	cr_assert_eq(cw_fr_snapshot(&set, &snap), 0);
+	cr_assert_eq(cw_fr_snapshot_best(&set, &snap), 0);
 	cr_assert_eq(cw_verdict_compute(snap, &verdict), 0);
 }
 
@@ -152,7 +152,7 @@ Test(flight_recorder, any_truncation_is_a_note_and_nothing_worse)
 		memcpy(copy, data, n);
 		cr_assert_eq(cw_fr_set_add(&set, "nccl_trace_rank_1", copy, n, 0), 0);
 		cr_assert_eq(set.n_sources, 0, "%zu bytes", n);
-		cr_assert_eq(cw_fr_snapshot(&set, &snap), -ENODATA);
+		cr_assert_eq(cw_fr_snapshot_best(&set, &snap), -ENODATA);
 		cr_assert_eq(set.n_notes, 1);
 		free(copy);
 		cw_fr_set_fini(&set);
@@ -254,6 +254,40 @@ Test(flight_recorder, sends_meet_receives_whatever_their_numbers)
 	judge();
 	cr_assert_neq(verdict.klass, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
 	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+}
+
+#define IN_GROUP(group, when)                                                                      \
+	"{\"process_group\":[\"" group "\",\"\"],\"profiling_name\":\"nccl:all_reduce\","          \
+	"\"collective_seq_id\":7,\"state\":\"scheduled\",\"time_created_ns\":170000000" when       \
+	"000000000,\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}"
+
+static void add_two_calls(const char *name, const char *entries)
+{
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+		 "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1]},"
+		 "\"5\":{\"ranks\":[0,1]}},\"entries\":[%s]}",
+		 entries);
+	add_text(name, text);
+}
+
+/* Everybody has made both calls; without start times, only their order tells. */
+Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
+{
+	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
+	add_two_calls("r1.json", IN_GROUP("5", "1") "," IN_GROUP("4", "2"));
+	judge();
+	cr_assert_eq(verdict.klass, CW_CLASS_DEADLOCK, "%s", verdict.summary);
+	cr_assert_neq(verdict.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_assert(has_note("the order in which a rank made its calls"));
+	fini();
+
+	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
+	add_two_calls("r1.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
+	judge();
+	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_not(has_note("the order in which a rank made its calls"));
 }
 
 #define SIZED(name, p2p, state, size)                                                              \
