@@ -270,6 +270,7 @@ static void look_at_component(struct look *k)
 					 job->number); /* forgotten: found again by another rank */
 	(void)cw_transport_peers(config->transport, &n_peers);
 	build.sees_only_itself = n_peers == 0;
+	build.transport = config->transport;
 	build.job = job;
 	r = cw_snapshot_build(&build, &snap);
 	if (r < 0)

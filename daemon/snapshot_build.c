@@ -275,6 +275,40 @@ static int set_identity(struct builder *b)
 	return cw_snapshot_set_job(b->snap, b->in->route->label, group);
 }
 
+static bool has_reported(const struct cw_route *route, const char *node)
+{
+	for (unsigned i = 0; i < route->n_nodes; i++)
+		if (!strcmp(route->nodes[i].name, node))
+			return true;
+	return false;
+}
+
+/* Ranks are missing, and so are daemons that might see them: the likely reason. */
+static int note_unheard(struct builder *b)
+{
+	const struct cw_transport *t = b->in->transport;
+	const struct cw_peer *peers;
+	const char *first = NULL;
+	unsigned n_peers, n = 0;
+	char text[160];
+
+	if (!t || b->snap->n_ranks >= b->snap->ranks_expected)
+		return 0;
+	peers = cw_transport_peers(t, &n_peers);
+	for (unsigned i = 0; i < n_peers; i++) {
+		if (cw_transport_is_alive(t, peers[i].name) ||
+		    has_reported(b->in->route, peers[i].name))
+			continue;
+		if (n++ == 0)
+			first = peers[i].name;
+	}
+	if (n == 0)
+		return 0;
+	(void)snprintf(text, sizeof(text), "no daemon answers on %.64s%s: ranks there are not seen",
+		       first, n > 1 ? " and other nodes" : "");
+	return cw_snapshot_add_note(b->snap, text);
+}
+
 static int add_notes(struct builder *b)
 {
 	char text[160];
@@ -284,6 +318,8 @@ static int add_notes(struct builder *b)
 		r = cw_snapshot_add_note(b->snap,
 					 "no peers are configured: only the ranks of this node "
 					 "are seen");
+	if (r >= 0)
+		r = note_unheard(b);
 	for (uint32_t i = 0; i < b->snap->n_nodes && r >= 0; i++) {
 		if (b->snap->nodes[i].state == CW_NODE_REPORTING)
 			continue;
