@@ -29,7 +29,7 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 	if (!nodes)
 		return -ENOMEM;
 	if (f->klass == CW_CLASS_MISMATCH) {
-		for (uint32_t i = 0; i < g->n_gates; i++)
+		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
 			if (g->gates[i].comm == f->comm && g->gates[i].seq >= f->seq &&
 			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
 				nodes[n++] = waitgraph_gate_node(g, i);
@@ -136,18 +136,19 @@ static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint3
 
 /*
  * In an inversion of order most ranks stand in one call and the odd ones elsewhere. Where no gate
- * holds more ranks of the cycle than every other, the rest of the job says what is usual; else the
- * cycle itself is all that can be said.
+ * holds more of those who had the choice than every other, the rest of the job says what is usual;
+ * else the cycle itself is all that can be said.
  */
 static int blame_cycle(struct incident *inc)
 {
 	const struct waitgraph *g = &inc->s->g;
 	uint32_t component = g->component[inc->main->node];
 	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, g->ranks_in[component]);
+	bool *electors = order_electors(inc->s, component);
 	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2];
 	bool tie = false;
 
-	if (!ranks)
+	if (!ranks || !electors)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		uint32_t inside = 0;
@@ -155,7 +156,7 @@ static int blame_cycle(struct incident *inc)
 		if (g->component[waitgraph_gate_node(g, i)] != component)
 			continue;
 		for (uint32_t k = 0; k < g->gates[i].n_waiters; k++)
-			inside += g->component[g->gates[i].waiters[k]] == component;
+			inside += electors[g->gates[i].waiters[k]];
 		tie = inside == most || (tie && inside < most);
 		if (inside > most) {
 			most = inside;

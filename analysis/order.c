@@ -53,3 +53,30 @@ uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a,
 		return CW_SNAP_NONE;
 	return a_first > b_first ? a : b;
 }
+
+bool *order_electors(struct scene *s, uint32_t component)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t *memberships = arena_new_array(&s->arena, uint32_t, g->n_ranks);
+	bool *is_counted = arena_new_array(&s->arena, bool, s->snap->n_comms);
+	bool *electors = arena_new_array(&s->arena, bool, g->n_ranks);
+	uint32_t n_comms = 0;
+
+	if (!memberships || !is_counted || !electors)
+		return NULL;
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		const struct cw_snap_comm *c = &s->snap->comms[g->gates[i].comm];
+
+		if (g->component[waitgraph_gate_node(g, i)] != component ||
+		    is_counted[g->gates[i].comm])
+			continue;
+		is_counted[g->gates[i].comm] = true;
+		n_comms++;
+		for (uint32_t m = 0; m < c->nranks; m++)
+			if (c->members[m].rank < g->n_ranks)
+				memberships[c->members[m].rank]++;
+	}
+	for (uint32_t r = 0; r < g->n_ranks; r++)
+		electors[r] = g->component[r] == component || memberships[r] == n_comms;
+	return electors;
+}

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/scene.h"
@@ -17,3 +18,10 @@
  * they do not say.
  */
 uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b);
+
+/*
+ * Per rank: had it the choice of order that went wrong in this cycle? All ranks of the cycle, and
+ * all members of every comm of it. Those outside the cycle (a root waits for fewer than wait for
+ * it) show by where they wait which order is the usual one. In the scene's arena; NULL = -ENOMEM.
+ */
+bool *order_electors(struct scene *s, uint32_t component);
