@@ -252,7 +252,20 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 
 /* ---- comms whose members made different calls ---- */
 
-/* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits there. */
+/* All members are known to be beyond the call: whatever they wait for now, it is not that. */
+static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == CW_SNAP_NONE ||
+		    !(c->members[m].known & CW_KNOWN_COMPLETED) ||
+		    c->members[m].coll_completed < seq)
+			return false;
+	return true;
+}
+
+/* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
 static uint32_t *oldest_gates(struct scene *s)
 {
 	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
@@ -363,6 +376,8 @@ int culprit_find_all(struct scene *s)
 	count_ended(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
 		if (s->alignments[c].seq) {
+			if (all_completed(s, c, s->alignments[c].seq))
+				oldest[c] = CW_SNAP_NONE;
 			classify_mismatch(s, c, oldest[c], &f);
 			keep(s, &f);
 		}

@@ -479,6 +479,20 @@ Test(verdict, finds_a_mismatch_nobody_waits_for)
 	cr_expect(v.is_proof);
 }
 
+Test(verdict, does_not_blame_a_mismatch_for_what_comes_after_it)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 45);
+
+	/* All are beyond it: that some wait now is the next step, and comes and goes. */
+	sb_odd(c, 4, 39)->redop = CW_REDOP_AVG;
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	sb_waits(c, 0, SB_S);
+	sb_waits(c, 1, SB_S);
+	expect(CW_CLASS_MISMATCH, "redop", "4", "");
+	cr_expect_eq(v.waiting_since_ns, 0);
+}
+
 Test(verdict, asks_for_windows_when_histories_differ)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -633,6 +647,20 @@ Test(verdict, finds_two_comms_used_in_opposite_order)
 	cr_expect_eq(v.chain[0].rank, 0);
 	cr_expect_eq(v.chain[0].waits_for, 1);
 	cr_expect_eq(v.chain[1].waits_for, 0);
+}
+
+Test(verdict, blames_the_rank_whose_order_differs_among_broadcasts)
+{
+	struct sb_comm *a = sb_comm(b, "a", 0, 8, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 8, 1, 10);
+
+	/* Only the root and the odd one are in the cycle: where the others wait shows the order. */
+	a->usual.kind = c->usual.kind = CW_OP_BROADCAST;
+	a->usual.redop = c->usual.redop = CW_REDOP_NONE;
+	a->usual.root = c->usual.root = 0;
+	sb_all_wait_but(a, 3, 5 * SB_S);
+	sb_waits(c, 3, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
 }
 
 Test(verdict, blames_the_rank_whose_order_differs)
