@@ -157,9 +157,11 @@ int certainty_list_wanted(struct incident *inc)
 
 	if (!wanted)
 		return -ENOMEM;
-	for (uint32_t c = 0; c < snap->n_comms; c++)
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
 		wanted[c] = inc->s->alignments[c].histories_differ && !inc->s->alignments[c].seq &&
 			    lacks_windows(snap, c, ANY_WINDOW);
+		v->histories_differ = v->histories_differ || wanted[c];
+	}
 	for (uint32_t i = 0; i < v->n_chain; i++)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] =

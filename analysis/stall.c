@@ -315,8 +315,12 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->confirmed_ns = e->confirmed_ns;
 	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
 	ret->next_ns = next_look(e, snap, &rule);
-	if (ret->phase == CW_STALL_QUIET)
+	if (ret->phase == CW_STALL_QUIET) {
+		/* In a busy job somebody waits for a moment at nearly every look. */
+		if (v->histories_differ)
+			ret->want_windows = wants_windows(&s->healthy_windows_ns, snap, v);
 		return;
+	}
 	ret->key = key;
 	ret->want_windows = wants_windows(&e->windows_ns, snap, v);
 	say_why(e, snap, v, &rule, ret);

@@ -76,6 +76,8 @@ struct cw_verdict {
 	bool is_proof;
 	/* True where more evidence would help: windows of `wanted` have not been fetched. */
 	bool wants_windows;
+	/* True where that is so because rolling hashes differ, whether or not anybody waits. */
+	bool histories_differ;
 
 	struct cw_culprit *culprits;
 	uint32_t n_culprits;

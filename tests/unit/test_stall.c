@@ -175,6 +175,30 @@ Test(stall, counts_idleness_from_when_somebody_waits)
 	cr_expect_neq(run_until(CW_STALL_HANG, 10 * SB_S), -1);
 }
 
+Test(stall, wants_windows_of_differing_histories_though_somebody_waits)
+{
+	struct cw_snapshot *snap;
+	struct cw_verdict v;
+	struct sb *b;
+
+	fault();
+	b = draft();
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < j.n_ranks; m++) {
+		snap->comms[0].members[m].known |= CW_KNOWN_HASH;
+		snap->comms[0].members[m].checkpoints[0] =
+			(struct cw_snap_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
+	}
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+	cr_expect_eq(v.klass, CW_CLASS_NEVER_ENTERED);
+	cw_stall_step(j.tracker, snap, &v, &j.d);
+	cr_expect_eq(j.d.phase, CW_STALL_QUIET, "phase %u", j.d.phase);
+	cr_expect(j.d.want_windows);
+	cw_verdict_fini(&v);
+	(void)cw_snapshot_free(snap);
+	sb_free(b);
+}
+
 Test(stall, passes_through_suspect_and_stalled)
 {
 	int64_t suspect, stalled;
