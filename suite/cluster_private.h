@@ -8,7 +8,7 @@
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 
-#define RING 128u /* last ops kept per member; a power of two */
+#define RING 256u /* last ops kept per member; a power of two */
 #define STREAMS 8u
 #define OPEN_MAX 40u  /* items on a rank's device before a launch blocks the host */
 #define GROUP_MAX 96u /* ops in a group */

@@ -15,6 +15,9 @@
 #define TOGETHER_NS (2 * S)
 #define SAMPLE_GRID_NS (250 * MS)
 #define WINDOW_FRESH_NS (5 * S)
+/* Jobs of this many ranks are asked for all that is kept, larger ones for so many ops. */
+#define SMALL_JOB 64u
+#define WINDOW_OPS 64u
 
 /* ---- a sample ---- */
 
@@ -397,7 +400,8 @@ int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret)
 
 static int fetch_window(struct cluster *c, struct member *m)
 {
-	uint64_t n = m->op_index < RING ? m->op_index : RING;
+	uint64_t most = c->s->n_ranks <= SMALL_JOB ? RING : WINDOW_OPS;
+	uint64_t n = m->op_index < most ? m->op_index : most;
 	struct cw_op *ops;
 
 	if (!m->ring || m->rank->is_blind || c->nodes[m->rank->node].state != CW_NODE_REPORTING)
