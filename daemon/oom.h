@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Was a rank that died of SIGKILL killed by the OOM killer? The kernel counts such kills for each
- * control group (memory.events of version 2). The count of the rank's group is watched: a SIGKILL
- * within OOM_WINDOW of a rise is taken for one. Two ranks of one group killed for different reasons
- * in that time cannot be told apart.
+ * control group (memory.events of version 2, memory.oom_control of version 1). The count of the
+ * rank's group is watched: a SIGKILL within OOM_WINDOW of a rise is taken for one. Two ranks of one
+ * group killed for different reasons in that time cannot be told apart.
  *
- * Where there is no version 2 hierarchy, or it is not visible, nothing is claimed.
+ * Where there is no memory controller, or it is not visible, nothing is claimed.
  *
  * Loop thread only; reads one small file of cgroupfs, which does not block.
  */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 struct cw_oom {
-	int fd; /* memory.events; -1 = not visible */
+	int fd; /* the file with the count; -1 = not visible */
 	uint64_t kills;
 	int64_t rise_ns; /* last time the count was seen higher; 0 = never */
 };

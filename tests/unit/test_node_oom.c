@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -66,4 +67,42 @@ Test(oom, opens_the_group_of_this_process_or_says_that_it_cannot)
 	cw_oom_close(&oom);
 	cr_assert_eq(oom.fd, -1);
 	close(proc_fd);
+}
+
+/* A directory like that of a process, with only this in its list of groups. */
+static bool opens(const char *groups)
+{
+	char dir[] = "/tmp/oom.XXXXXX";
+	struct cw_oom oom;
+	int proc_fd, fd;
+
+	cr_assert_not_null(mkdtemp(dir));
+	proc_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(proc_fd, "cgroup", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(write(fd, groups, strlen(groups)), (ssize_t)strlen(groups));
+	close(fd);
+	cw_oom_open(&oom, proc_fd);
+	fd = oom.fd;
+	cw_oom_close(&oom);
+	(void)unlinkat(proc_fd, "cgroup", 0);
+	close(proc_fd);
+	(void)rmdir(dir);
+	return fd >= 0;
+}
+
+Test(oom, finds_the_memory_controller_of_version_1)
+{
+	bool is_there = access("/sys/fs/cgroup/memory/memory.oom_control", R_OK) == 0;
+
+	cr_expect_eq(opens("3:cpuset:/\n4:cpu,memory:/\n"), is_there);
+	cr_expect_eq(opens("4:memory:/\n0::/no/such/group\n"), is_there);
+	cr_expect_eq(opens("0::/no/such/group\n4:memory:/\n"), is_there);
+}
+
+Test(oom, follows_no_path_it_should_not)
+{
+	cr_expect_not(opens("4:cpumemory:/\n5:memory2:/\n"));
+	cr_expect_not(opens("4:memory:/../memory\n"), "outside the namespace");
+	cr_expect_not(opens("4:memory:/"), "cut off");
+	cr_expect_not(opens("memory\n:\n::\n"));
 }
