@@ -4,6 +4,7 @@
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -11,7 +12,24 @@ import time
 SPOILING = ("wrong-redop",)
 KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
          "extra-op", "stop-self", "hold-gil", "block-stream", "wrong-dtype",
-         "skip-recv", "swap-comms", *SPOILING)
+         "skip-recv", "swap-comms", "wait-for-child", "debug", "long-kernel",
+         "eat-memory", *SPOILING)
+
+# A compiler, as far as a process that waits for one is concerned.
+BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
+PR_SET_PTRACER = 0x59616d61
+LASTS_S = 20
+
+
+def stop_like_a_debugger(pid):
+    """Holds a process for a while; it runs on when this one ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(PTRACE_SEIZE, pid, None, None) or libc.ptrace(PTRACE_INTERRUPT, pid, None, None):
+        sys.exit(f"ptrace: {os.strerror(ctypes.get_errno())}")
+    os.waitpid(pid, 0x40000000)  # __WALL
+    time.sleep(LASTS_S)
 
 
 class Fault:
@@ -52,12 +70,30 @@ class Fault:
         if self.strikes("hold-gil", step):
             ctypes.PyDLL(None).pause()  # as a C extension that forgets to let go of the GIL
 
+        if self.strikes("wait-for-child", step):
+            subprocess.run([sys.executable, "-c", BUSY.format(LASTS_S)], check=True)
+        if self.strikes("debug", step):
+            ctypes.CDLL(None).prctl(PR_SET_PTRACER, -1, 0, 0, 0)
+            subprocess.Popen([sys.executable, __file__, str(os.getpid())])
+
     def in_step(self, step, device):
         """Before the collectives over all ranks."""
         if self.strikes("kill-self", step):
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.strikes("eat-memory", step):
+            self.eaten = []
+            while True:  # as far as its control group lets it
+                self.eaten.append(bytearray(os.urandom(4096) * 1024))
         if self.strikes("block-stream", step):
             self.semaphore = ctypes.create_string_buffer(64)  # sem_t, at zero
             wait = ctypes.CDLL(None).sem_wait
             device.call("cuLaunchHostFunc", device.stream, ctypes.cast(wait, ctypes.c_void_p),
                         self.semaphore)
+        if self.kind == "long-kernel" and step == self.step:
+            self.strikes(self.kind, step)
+            sleep = ctypes.cast(ctypes.CDLL(None).sleep, ctypes.c_void_p)
+            device.call("cuLaunchHostFunc", device.stream, sleep, LASTS_S)
+
+
+if __name__ == "__main__":
+    stop_like_a_debugger(int(sys.argv[1]))

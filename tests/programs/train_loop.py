@@ -16,6 +16,7 @@ import sys
 import time
 
 from train_faults import KINDS, Fault
+from train_workloads import WORKLOADS
 
 SCHEDULE_STEPS = 10
 NCCL_FLOAT, NCCL_DOUBLE = 7, 8
@@ -191,13 +192,13 @@ class Communicator:
         self.nccl.call("ncclBroadcast", tensor.dev, tensor.dev, 1, dtype, root, self.handle,
                        tensor.device.stream)
 
-    def send(self, tensor, peer):
-        self.nccl.call("ncclSend", tensor.dev, tensor.count, NCCL_FLOAT, peer, self.handle,
-                       tensor.device.stream)
+    def send(self, tensor, peer, count=None):
+        self.nccl.call("ncclSend", tensor.dev, tensor.count if count is None else count, NCCL_FLOAT,
+                       peer, self.handle, tensor.device.stream)
 
-    def recv(self, tensor, peer):
-        self.nccl.call("ncclRecv", tensor.dev, tensor.count, NCCL_FLOAT, peer, self.handle,
-                       tensor.device.stream)
+    def recv(self, tensor, peer, count=None):
+        self.nccl.call("ncclRecv", tensor.dev, tensor.count if count is None else count, NCCL_FLOAT,
+                       peer, self.handle, tensor.device.stream)
 
     def destroy(self):
         self.nccl.call("ncclCommDestroy", self.handle)
@@ -255,6 +256,10 @@ class Trainer:
         self.tp_comm = self.world_comm.split("tp", self.dp_rank, rank) if self.tp > 1 else None
         self.dp_comm = self.world_comm.split("dp", self.tp_rank, rank)
         self.pp_comm = self.world_comm.split("pp", 0, rank) if args.ring else None
+        self.workload = WORKLOADS[args.workload](self)
+
+    def new_tensor(self, count):
+        return Tensor(self.device, count)
 
     def expect(self, step, name, index, want):
         got = self.tensors[name].host[index]
@@ -374,11 +379,13 @@ class Trainer:
         self.forward(step, sample)
         if self.pp_comm:
             self.exchange(step)
+        self.workload.step(step)
         self.compute()
         self.backward(step)
         self.finish_step(step)
 
     def close(self):
+        self.workload.close()
         for comm in (self.pp_comm, self.dp_comm, self.tp_comm):
             if comm:
                 comm.destroy()
@@ -438,6 +445,7 @@ def parse_args():
     parser.add_argument("--step-ms", type=int, default=0, help="time to compute in each step")
     parser.add_argument("--tp", type=int, default=1, help="size of a tensor-parallel group")
     parser.add_argument("--ring", action="store_true", help="pass activations around a ring")
+    parser.add_argument("--workload", choices=WORKLOADS, default="plain")
     parser.add_argument("--elements", type=int, default=256, help="of each buffer")
     parser.add_argument("--log-every", type=int, default=10, help="0: never")
     parser.add_argument("--uid-file", help="exchange the unique id there, not over TCP")
