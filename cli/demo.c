@@ -48,8 +48,10 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 {
 	struct demo *demo = user;
 
+	bool is_watched = demo->opts.scenario->fault ? demo->fault_ns != 0 : demo->job_is_running;
+
 	demo_end(demo,
-		 demo->job_is_running && !demo->opts.scenario->fault ? DEMO_WATCHED : DEMO_TIMEOUT);
+		 is_watched && !demo->opts.scenario->expected_class ? DEMO_WATCHED : DEMO_TIMEOUT);
 }
 
 void demo_expect(struct demo *demo, int seconds, const char *what)
@@ -182,6 +184,7 @@ void demo_stop(struct demo *demo)
 	for (int i = 0; i < demo->opts.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGKILL);
 	demo_proc_kill_all_children();
+	demo_cgroup_remove(demo);
 	demo_site_fini(demo);
 	for (int i = 0; i < demo->opts.ranks; i++)
 		demo_proc_fini(&demo->ranks[i].proc);
@@ -191,6 +194,8 @@ void demo_stop(struct demo *demo)
 			event_free(demo->signals[i]);
 	if (demo->deadline)
 		event_free(demo->deadline);
+	if (demo->cancel)
+		event_free(demo->cancel);
 	if (demo->base)
 		event_base_free(demo->base);
 	closep(&demo->master_port_fd);

@@ -8,6 +8,7 @@
  *	demo.c           the course of events
  *	demo_site.c      directory, daemons
  *	demo_job.c       the ranks
+ *	demo_cgroup.c    a limit of memory for one rank
  *	demo_proc.c      processes: start, output, end
  *	demo_webhook.c   receiver of alerts
  *	demo_scenario.c  what can be shown
@@ -74,7 +75,9 @@ struct demo {
 	struct demo_node nodes[DEMO_MAX_RANKS];
 	struct demo_rank ranks[DEMO_MAX_RANKS];
 	int master_port, master_port_fd;
-	struct event *deadline, *signals[4];
+	struct event *deadline, *cancel, *signals[4];
+	int n_cancelled;
+	char cgroup[PATH_MAX / 4]; /* of the culprit, where its memory is limited; "" = none */
 
 	bool site_is_up, job_is_running, fault_is_announced;
 	int64_t fault_ns;    /* monotonic; 0 = not yet */
@@ -109,8 +112,17 @@ int demo_free_port(int *ret_port, int *ret_fd);
 /* The job as the daemon that leads it sees it (new reference), or NULL. */
 json_t *demo_site_job_status(struct demo *demo);
 
+/* ---- demo_cgroup.c ---- */
+
+/* Makes demo.cgroup with that limit. Needs root and the version 1 hierarchy of memory. */
+int demo_cgroup_make(struct demo *demo, int memory_mb, struct cw_err *err);
+/* Removes it, if it is there; its process must have ended. */
+void demo_cgroup_remove(struct demo *demo);
+
 /* ---- demo_job.c ---- */
 
 int demo_job_start(struct demo *demo, struct cw_err *err);
 /* After children have ended: is it what the scenario wants? */
 void demo_job_on_ended(struct demo *demo);
+/* Whether the scenario's ranks end by themselves, or are ended, without anything being wrong. */
+bool demo_job_ends(const struct demo *demo);

@@ -2,6 +2,8 @@
 #include "cli/demo.h"
 
 #include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,6 +18,9 @@
 #define STEP_MS 100
 /* The fault comes when the rhythm is known, not among the first calls. */
 #define FAULT_STEP 30
+/* A job manager's: after a while of work, each rank some time after the one before. */
+#define CANCEL_AFTER_S 3
+#define CANCEL_EVERY_US 400000
 
 struct job_paths {
 	char agent[PATH_MAX], sim[PATH_MAX], program[PATH_MAX];
@@ -44,6 +49,11 @@ static int find_parts(struct demo *demo, struct job_paths *paths, struct cw_err 
 	return r;
 }
 
+static int max_int(int a, int b)
+{
+	return a > b ? a : b;
+}
+
 static void fault_happened(struct demo *demo)
 {
 	const struct demo_rank *rank = &demo->ranks[demo->opts.culprit];
@@ -53,7 +63,38 @@ static void fault_happened(struct demo *demo)
 	demo->fault_ns = cw_clock_now_ns(&cw_clock_system);
 	demo_say(demo, "fault: rank %d (%s, pid %d) %s", rank->rank, demo->nodes[rank->node].name,
 		 (int)rank->proc.pid, demo->opts.scenario->happens);
-	demo_expect(demo, demo->opts.timeout_s, "no alert came");
+	if (demo->opts.scenario->expected_class)
+		demo_expect(demo, demo->opts.timeout_s, "no alert came");
+	else
+		demo_expect(demo, max_int(demo->opts.seconds, demo->opts.scenario->watch_s),
+			    "nothing was to happen");
+}
+
+bool demo_job_ends(const struct demo *demo)
+{
+	return demo->opts.scenario->steps || demo->opts.scenario->is_cancelled;
+}
+
+/* Ends the next rank, as a job manager does. */
+static void on_cancel(evutil_socket_t fd, short what, void *user)
+{
+	struct demo *demo = user;
+	struct timeval tv = { .tv_usec = CANCEL_EVERY_US };
+
+	if (demo->n_cancelled == 0)
+		demo_say(demo, "ending the ranks, one by one");
+	demo_proc_signal(&demo->ranks[demo->n_cancelled++].proc, SIGTERM);
+	if (demo->n_cancelled < demo->opts.ranks && event_add(demo->cancel, &tv) < 0)
+		demo_end(demo, DEMO_FAILED);
+}
+
+static void plan_cancellation(struct demo *demo)
+{
+	struct timeval tv = { .tv_sec = CANCEL_AFTER_S };
+
+	demo->cancel = evtimer_new(demo->base, on_cancel, demo);
+	if (!demo->cancel || event_add(demo->cancel, &tv) < 0)
+		demo_end(demo, DEMO_FAILED);
 }
 
 /* Called for every step some rank tells of. */
@@ -72,7 +113,10 @@ static void step_told(struct demo *demo)
 	if (demo->opts.scenario->fault)
 		demo_expect(demo, RUNNING_WITHIN_S, "the fault did not happen");
 	else
-		demo_expect(demo, demo->opts.seconds, "nothing happened");
+		demo_expect(demo, max_int(demo->opts.seconds, demo->opts.scenario->watch_s),
+			    "nothing was to happen");
+	if (demo->opts.scenario->is_cancelled)
+		plan_cancellation(demo);
 }
 
 static void on_line(struct demo_proc *proc, const char *line, void *user)
@@ -99,63 +143,88 @@ static int local_rank(const struct demo *demo, int rank)
 	return local;
 }
 
-static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_paths *paths,
-		      struct cw_err *err)
+struct rank_strings {
+	char env[9][PATH_MAX + 32];
+	char steps[16], step_ms[16], fault_rank[16], fault_step[16];
+};
+
+static void fill_environment(const struct demo *demo, const struct demo_rank *rank,
+			     const struct job_paths *paths, struct rank_strings *text,
+			     const char **env)
 {
-	const char *fault = demo->opts.scenario->fault;
-	char env[9][PATH_MAX + 32], name[32], log[PATH_MAX], step_ms[16], fault_rank[16],
-		fault_step[16];
-	const char *env_list[10] = { NULL };
-	char *argv[24] = { NULL };
+	char(*to)[PATH_MAX + 32] = text->env;
+	const size_t size = sizeof(*to);
+
+	snprintf(to[0], size, "RANK=%d", rank->rank);
+	snprintf(to[1], size, "WORLD_SIZE=%d", demo->opts.ranks);
+	snprintf(to[2], size, "LOCAL_RANK=%d", local_rank(demo, rank->rank));
+	snprintf(to[3], size, "MASTER_ADDR=127.0.0.1");
+	snprintf(to[4], size, "MASTER_PORT=%d", demo->master_port);
+	snprintf(to[5], size, "COLLWATCH_JOB=" DEMO_JOB);
+	snprintf(to[6], size, "COLLWATCH_SOCKET=%s/agent.sock", demo->nodes[rank->node].dir);
+	snprintf(to[7], size, "LD_LIBRARY_PATH=%s", paths->sim);
+	snprintf(to[8], size, "LD_PRELOAD=%s", paths->agent);
+	for (int i = 0; i < 9; i++)
+		env[i] = to[i];
+}
+
+static void fill_arguments(const struct demo *demo, struct job_paths *paths,
+			   struct rank_strings *text, char **argv)
+{
+	const struct demo_scenario *s = demo->opts.scenario;
 	int n = 0;
 
-	snprintf(env[0], sizeof(env[0]), "RANK=%d", rank->rank);
-	snprintf(env[1], sizeof(env[1]), "WORLD_SIZE=%d", demo->opts.ranks);
-	snprintf(env[2], sizeof(env[2]), "LOCAL_RANK=%d", local_rank(demo, rank->rank));
-	snprintf(env[3], sizeof(env[3]), "MASTER_ADDR=127.0.0.1");
-	snprintf(env[4], sizeof(env[4]), "MASTER_PORT=%d", demo->master_port);
-	snprintf(env[5], sizeof(env[5]), "COLLWATCH_JOB=" DEMO_JOB);
-	snprintf(env[6], sizeof(env[6]), "COLLWATCH_SOCKET=%s/agent.sock",
-		 demo->nodes[rank->node].dir);
-	snprintf(env[7], sizeof(env[7]), "LD_LIBRARY_PATH=%s", paths->sim);
-	snprintf(env[8], sizeof(env[8]), "LD_PRELOAD=%s", paths->agent);
-	for (int i = 0; i < 9; i++)
-		env_list[i] = env[i];
-	snprintf(name, sizeof(name), "rank %d", rank->rank);
-	snprintf(log, sizeof(log), "%s/rank-%d.log", demo->dir, rank->rank);
-	snprintf(step_ms, sizeof(step_ms), "%d", STEP_MS);
-	snprintf(fault_rank, sizeof(fault_rank), "%d", demo->opts.culprit);
-	snprintf(fault_step, sizeof(fault_step), "%d", FAULT_STEP);
+	snprintf(text->steps, sizeof(text->steps), "%d", s->steps);
+	snprintf(text->step_ms, sizeof(text->step_ms), "%d", STEP_MS);
+	snprintf(text->fault_rank, sizeof(text->fault_rank), "%d", demo->opts.culprit);
+	snprintf(text->fault_step, sizeof(text->fault_step), "%d", FAULT_STEP);
 	if (paths->is_python) {
 		argv[n++] = (char *)"python3";
 		argv[n++] = (char *)"-u";
 	}
 	argv[n++] = paths->program;
 	argv[n++] = (char *)"--steps";
-	argv[n++] = (char *)"0"; /* for ever */
+	argv[n++] = text->steps; /* 0 = for ever */
 	argv[n++] = (char *)"--log-every";
 	argv[n++] = (char *)"5";
 	/* Tensor-parallel pairs give the job communicators that overlap, as real ones have. */
 	argv[n++] = (char *)"--tp";
 	argv[n++] = (char *)(demo->opts.ranks >= 4 && demo->opts.ranks % 2 == 0 ? "2" : "1");
 	argv[n++] = (char *)"--step-ms";
-	argv[n++] = step_ms;
-	if (demo->opts.scenario->option)
-		argv[n++] = (char *)demo->opts.scenario->option;
-	if (fault) {
+	argv[n++] = text->step_ms;
+	for (int i = 0; i < 2 && s->options[i]; i++)
+		argv[n++] = (char *)s->options[i];
+	if (s->fault) {
 		argv[n++] = (char *)"--fault";
-		argv[n++] = (char *)fault;
+		argv[n++] = (char *)s->fault;
 		argv[n++] = (char *)"--fault-rank";
-		argv[n++] = fault_rank;
+		argv[n++] = text->fault_rank;
 		argv[n++] = (char *)"--fault-step";
-		argv[n++] = fault_step;
+		argv[n++] = text->fault_step;
 	}
+}
+
+static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_paths *paths,
+		      struct cw_err *err)
+{
+	char name[32], log[PATH_MAX], cgroup[PATH_MAX];
+	bool is_limited = demo->cgroup[0] && rank->rank == demo->opts.culprit;
+	const char *env[10] = { NULL };
+	char *argv[24] = { NULL };
+	struct rank_strings text;
+
+	fill_environment(demo, rank, paths, &text, env);
+	fill_arguments(demo, paths, &text, argv);
+	snprintf(name, sizeof(name), "rank %d", rank->rank);
+	snprintf(log, sizeof(log), "%s/rank-%d.log", demo->dir, rank->rank);
+	snprintf(cgroup, sizeof(cgroup), "%s/cgroup.procs", demo->cgroup);
 	return demo_proc_start(&rank->proc, demo->base,
 			       &(struct demo_proc_spec){
 				       .name = name,
 				       .argv = argv,
-				       .env = env_list,
+				       .env = env,
 				       .log_path = log,
+				       .cgroup_procs = is_limited ? cgroup : NULL,
 				       .on_line = on_line,
 				       .user = rank,
 			       },
@@ -173,6 +242,8 @@ int demo_job_start(struct demo *demo, struct cw_err *err)
 	r = demo_free_port(&demo->master_port, &demo->master_port_fd);
 	if (r < 0)
 		return cw_err_set(err, -r, "no free port: %s", strerror(-r));
+	if (demo->opts.scenario->memory_mb)
+		r = demo_cgroup_make(demo, demo->opts.scenario->memory_mb, err);
 	for (int i = 0; r == 0 && i < demo->opts.ranks; i++) {
 		struct demo_rank *rank = &demo->ranks[i];
 
@@ -187,17 +258,30 @@ int demo_job_start(struct demo *demo, struct cw_err *err)
 	return r;
 }
 
+/* Whether a rank that has ended had to end, and like that. */
+static bool had_to_end(const struct demo *demo, int rank)
+{
+	const struct demo_scenario *s = demo->opts.scenario;
+	int status = demo->ranks[rank].proc.wait_status;
+
+	if (s->is_cancelled)
+		return rank < demo->n_cancelled && WIFSIGNALED(status) &&
+		       WTERMSIG(status) == SIGTERM;
+	return s->steps && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 void demo_job_on_ended(struct demo *demo)
 {
+	const struct demo_scenario *s = demo->opts.scenario;
 	char how[128];
 
 	for (int i = 0; i < demo->opts.ranks; i++) {
 		const struct demo_proc *proc = &demo->ranks[i].proc;
-		bool is_fault = i == demo->opts.culprit && demo->opts.scenario->expected_class &&
-				strcmp(demo->opts.scenario->expected_class, "process_dead") == 0 &&
+		bool is_fault = i == demo->opts.culprit && s->expected_class &&
+				strcmp(s->expected_class, "process_dead") == 0 &&
 				WIFSIGNALED(proc->wait_status);
 
-		if (!proc->has_ended)
+		if (!proc->has_ended || had_to_end(demo, i))
 			continue;
 		if (is_fault) {
 			fault_happened(demo);

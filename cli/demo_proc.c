@@ -43,6 +43,14 @@ static void forget_outer_environment(void)
 	}
 }
 
+/* Writing 0 moves the writer. */
+static int join_cgroup(const char *procs)
+{
+	int fd = open(procs, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, "0", 1) != 1 ? -errno : 0;
+}
+
 /* In the child; does not return. */
 static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 {
@@ -62,6 +70,10 @@ static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 	for (const char *const *var = spec->env; var && *var; var++)
 		if (putenv((char *)*var) != 0)
 			_exit(126);
+	if (spec->cgroup_procs && join_cgroup(spec->cgroup_procs) < 0) {
+		dprintf(2, "%s: %s\n", spec->cgroup_procs, strerror(errno));
+		_exit(126);
+	}
 	execvp(spec->argv[0], spec->argv);
 	dprintf(2, "cannot run %s: %s\n", spec->argv[0], strerror(errno));
 	_exit(127);

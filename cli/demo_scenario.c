@@ -9,6 +9,12 @@
 	.expected_class = (class), .expected_detail = (detail), .min_ranks = (ranks),              \
 	.alert_within_s = (within_s)
 
+#define WORKLOAD(name, summary)                                                                    \
+	{                                                                                          \
+		name, summary, .options = { "--workload", name }, .program = DEMO_PYTHON,          \
+			       .min_ranks = 2                                                      \
+	}
+
 static const struct demo_scenario scenarios[] = {
 	{ "never-entered",
 	  "a rank blocks in its data loader, the others wait in the next collective",
@@ -31,16 +37,19 @@ static const struct demo_scenario scenarios[] = {
 	  "calls a collective twice", HANG("mismatch", "extra", 3, 25), .program = DEMO_PYTHON },
 	{ "p2p-unmatched", "a rank does not post the receive for what another sends it",
 	  "skip-recv", "leaves out a receive", HANG("p2p_unmatched", "not_posted", 3, 25),
-	  .option = "--ring", .program = DEMO_PYTHON },
+	  .options = { "--ring" }, .program = DEMO_PYTHON },
 	{ "two-comm-deadlock", "a rank uses two communicators in the opposite order", "swap-comms",
 	  "uses two communicators in the opposite order", HANG("deadlock", "order", 2, 25),
 	  .blame = DEMO_BLAME_CYCLE, .program = DEMO_PYTHON },
 	{ "chain", "a rank is missing in one communicator, the others wait behind it in three",
 	  "block-in-data-loader", "blocks in its data loader",
 	  HANG("never_entered", "outside_nccl", 8, 25), .min_nodes = 2, .is_in_pairs = true,
-	  .option = "--ring", .program = DEMO_PYTHON },
+	  .options = { "--ring" }, .program = DEMO_PYTHON },
 	{ "killed-rank", "a rank is killed (SIGKILL), the others wait for it", "kill-self",
 	  "is killed by SIGKILL", HANG("process_dead", "killed", 2, 8), .program = DEMO_C },
+	{ "oom-killed", "a rank uses more memory than its control group may (root only)",
+	  "eat-memory", "uses up the memory of its control group",
+	  HANG("process_dead", "oom_killed", 2, 8), .memory_mb = 256, .program = DEMO_PYTHON },
 	{ "stopped-rank", "a rank is stopped (SIGSTOP) before its next call", "stop-self",
 	  "is stopped by SIGSTOP", HANG("never_entered", "stopped", 2, 25),
 	  .program = DEMO_PYTHON },
@@ -51,6 +60,28 @@ static const struct demo_scenario scenarios[] = {
 	  "blocks its stream", HANG("device_stalled", NULL, 2, 25), .program = DEMO_PYTHON },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
+	/* From here on: what only looks like a hang. Nothing must be reported either. */
+	{ "compile", "a rank waits for a busy child, the others for the rank", "wait-for-child",
+	  "waits for a child that is busy", .watch_s = 30, .program = DEMO_PYTHON, .min_ranks = 2 },
+	{ "debugger", "a rank is held by a debugger for a while", "debug", "is held by a tracer",
+	  .watch_s = 30, .program = DEMO_PYTHON, .min_ranks = 2 },
+	{ "long-kernel", "20 s of work on every device, between two collectives", "long-kernel",
+	  "has a device that works for 20 s, as all have", .watch_s = 30, .program = DEMO_PYTHON,
+	  .min_ranks = 2 },
+	{ "pipeline-bubbles", "stages wait for each other most of the time",
+	  .options = { "--workload", "pipeline-bubbles" }, .may_wait = true, .program = DEMO_PYTHON,
+	  .min_ranks = 2 },
+	WORKLOAD("idle-experts", "communicators that are used rarely, or not at all"),
+	WORKLOAD("premulsum", "operators of the program's own, another handle on every rank"),
+	WORKLOAD("alltoallv", "sends and receives of other sizes for each pair of ranks"),
+	WORKLOAD("big-broadcast", "a large broadcast among small calls"),
+	{ "staggered-destroy", "ranks that clean up one after the other", .steps = 40,
+	  .options = { "--workload", "staggered-destroy" }, .program = DEMO_PYTHON,
+	  .min_ranks = 2 },
+	{ "clean-exit", "all ranks have done their work and end", .steps = 40,
+	  .program = DEMO_EITHER, .min_ranks = 2 },
+	{ "cancelled", "a job manager ends the ranks one by one (SIGTERM)", .is_cancelled = true,
+	  .program = DEMO_EITHER, .min_ranks = 2 },
 };
 
 #define N_SCENARIOS (sizeof(scenarios) / sizeof(*scenarios))

@@ -26,7 +26,12 @@ struct demo_scenario {
 	const char *expected_detail; /* NULL = any */
 	enum demo_program program;
 	enum demo_blame blame;
-	const char *option;       /* of the training program; NULL = none */
+	const char *options[2];   /* of the training program; NULL = none */
+	int steps;                /* the program ends after so many; 0 = it does not end */
+	int memory_mb;            /* of the culprit, by a control group; 0 = no limit */
+	int watch_s;              /* at least, to see that nothing is reported */
+	bool may_wait;            /* for a second or two at any time: that is no sign of a hang */
+	bool is_cancelled;        /* a job manager ends the ranks, one by one */
 	bool is_in_pairs;         /* an even number of ranks */
 	int min_ranks, min_nodes; /* 0 = 1 */
 	int alert_within_s;       /* of the fault: what is promised; 0 = no alert */

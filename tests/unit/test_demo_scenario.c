@@ -46,3 +46,12 @@ Test(demo_scenario, the_default_shows_a_data_loader)
 	cr_assert_str_eq(demo_scenario_default()->name, "never-entered");
 	cr_assert_null(demo_scenario_find("never"));
 }
+
+Test(demo_scenario, a_cycle_of_two_is_both)
+{
+	const char *text = "{\"class\":\"deadlock\",\"detail\":\"order\","
+			   "\"culprits\":[{\"rank\":0},{\"rank\":1}]}";
+
+	cr_assert(is_right("two-comm-deadlock", text, 1, 2));
+	cr_assert_not(is_right("two-comm-deadlock", text, 1, 3));
+}
