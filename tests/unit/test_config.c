@@ -180,6 +180,29 @@ Test(config, own_entry_among_the_peers_says_where_to_listen)
 	cw_config_free(c);
 }
 
+Test(config, with_a_key_peers_may_be_anywhere_and_have_names)
+{
+	struct cw_config *c = NULL;
+	struct cw_err err;
+
+	cr_assert_eq(load("node_name = a\n"
+			  "peers = {\"a=node-a.example.org:7411\", \"b=10.0.0.2:7412\"}\n"
+			  "peer_key_file = \"/etc/collwatch/peer.key\"\n",
+			  &c, &err),
+		     0, "%s", err.text);
+	cr_assert_eq(c->n_peers, 1);
+	cr_assert_str_eq(c->peer_key_file, "/etc/collwatch/peer.key");
+	/* What its own name means on this node, /etc/hosts may say otherwise than to the peers. */
+	cr_assert_str_eq(c->listen, "[::]:7411");
+	cw_config_free(c);
+	cr_assert_eq(load("node_name = a\npeer_key_file = \"/k\"\nlisten = \"10.0.0.1:7411\"\n"
+			  "peers = {\"a=node-a:7411\", \"b=node-b:7411\"}\n",
+			  &c, &err),
+		     0, "%s", err.text);
+	cr_assert_str_eq(c->listen, "10.0.0.1:7411");
+	cw_config_free(c);
+}
+
 Test(config, changes_that_cannot_be_reloaded_are_named)
 {
 	struct cw_config *a = NULL, *b = NULL, *d = NULL;
