@@ -210,6 +210,14 @@ static int64_t int_at(const struct cw_value *entry, const char *key, int64_t fal
 	return cw_value_int(cw_value_get(entry, key), &v) ? v : fallback;
 }
 
+/* Wall time; 0 = unknown. What is no time of this age of the world is not known either. */
+static int64_t time_at(const struct cw_value *entry, const char *key)
+{
+	int64_t t = int_at(entry, key, 0);
+
+	return t > 0 && t < INT64_MAX / 2 ? t : 0;
+}
+
 static uint8_t state_of(const struct cw_value *entry)
 {
 	const struct cw_value *state = cw_value_get(entry, "state");
@@ -234,16 +242,16 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	op->state = state_of(entry);
 	op->coll_seq = (uint64_t)coll;
 	op->p2p_seq = (uint64_t)int_at(entry, "p2p_seq_id", 0);
-	op->created_ns = int_at(entry, "time_created_ns", 0);
-	op->completed_ns = int_at(entry, "time_discovered_completed_ns", 0);
+	op->created_ns = time_at(entry, "time_created_ns");
+	op->completed_ns = time_at(entry, "time_discovered_completed_ns");
 	timeout_ms = int_at(entry, "timeout_ms", 0);
-	if (timeout_ms > 0 && timeout_ms < INT64_MAX / 1000000)
+	if (timeout_ms > 0 && timeout_ms < INT64_MAX / 4000000)
 		op->timeout_ns = timeout_ms * 1000000;
 	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
 		op->flags |= CW_FR_P2P;
 	if (int_at(entry, "retired", 0) && op->state != CW_FR_COMPLETED)
 		op->flags |= CW_FR_TIMED_OUT;
-	started_ns = int_at(entry, "time_discovered_started_ns", 0);
+	started_ns = time_at(entry, "time_discovered_started_ns");
 	if (op->state == CW_FR_STARTED || (started_ns && started_ns != op->completed_ns))
 		dump->is_timed = true;
 	return true;

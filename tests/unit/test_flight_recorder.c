@@ -328,6 +328,21 @@ Test(flight_recorder, hostile_groups_cost_no_more_than_their_bytes)
 	cr_assert(has_note("entries could not be read"));
 }
 
+#define AT(time)                                                                                   \
+	"{\"process_group\":[\"4\",\"\"],\"profiling_name\":\"nccl:all_reduce\","                  \
+	"\"collective_seq_id\":7,\"timeout_ms\":9223372036854775807,\"time_created_ns\":" time "}"
+
+/* Found by fuzzing: an age was computed from the beginning of time. */
+Test(flight_recorder, absurd_times_are_unknown_times)
+{
+	add_rank(0, "[0,1]", AT("-9223372036854775807"));
+	add_rank(1, "[0,1]", AT("9223372036854775807"));
+	judge();
+	cr_assert_eq(snap->now_ns, 0);
+	for (uint32_t i = 0; i < snap->comms[0].nranks; i++)
+		cr_assert_eq(snap->comms[0].members[i].pending->enter_ns, 0);
+}
+
 Test(flight_recorder, the_age_of_a_wait_comes_from_the_file_where_it_can)
 {
 	static const char dump[] =
