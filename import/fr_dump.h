@@ -60,6 +60,7 @@ struct cw_fr_group {
 	uint32_t n_ranks;
 	int64_t id; /* pg_id; CW_FR_NONE = no entry tells it */
 	bool has_config;
+	bool has_borrowed_ranks;  /* ranks are somebody else's, for the time of a merge */
 	uint32_t first_op, n_ops; /* its ops in the dump's, in the order they were recorded */
 	bool has_status;
 	int64_t last_enqueued, last_completed; /* of either kind of number; -1 = none */

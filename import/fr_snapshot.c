@@ -179,6 +179,29 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 	return e;
 }
 
+static void borrow_ranks(struct cw_fr_group *g, const int32_t *ranks, uint32_t n)
+{
+	g->ranks = (int32_t *)ranks; /* nobody writes to them */
+	g->n_ranks = n;
+	g->has_borrowed_ranks = true;
+}
+
+/* What was borrowed goes with the merger. */
+static void return_ranks(struct cw_fr_set *set)
+{
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		for (uint32_t i = 0; i < set->sources[s].dump.n_groups; i++) {
+			struct cw_fr_group *g = &set->sources[s].dump.groups[i];
+
+			if (!g->has_borrowed_ranks)
+				continue;
+			g->ranks = NULL;
+			g->n_ranks = 0;
+			g->has_borrowed_ranks = false;
+		}
+	}
+}
+
 /*
  * Members of a group whose own dump does not list them: the default group has all ranks; of another
  * one the dumps of fellow members tell, if just one group of that name has this rank.
@@ -188,8 +211,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	const struct comm_entry *found = NULL;
 
 	if (strcmp(g->name, "0") == 0 || strcmp(g->desc, "default_pg") == 0) {
-		g->ranks = m->ranks;
-		g->n_ranks = m->n_ranks;
+		borrow_ranks(g, m->ranks, m->n_ranks);
 		return true;
 	}
 	for (const struct comm_entry *e = m->comms; e; e = e->hh.next) {
@@ -202,8 +224,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	}
 	if (!found)
 		return false;
-	g->ranks = (int32_t *)found->comm.ranks;
-	g->n_ranks = found->comm.n_ranks;
+	borrow_ranks(g, found->comm.ranks, found->comm.n_ranks);
 	return true;
 }
 
@@ -457,6 +478,7 @@ int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **re
 	m.snap->thresholds = cw_thresholds_default();
 	if (r == 0)
 		r = merge(&m);
+	return_ranks(set);
 	HASH_CLEAR(hh, m.comms);
 	arena_fini(&m.arena);
 	free(m.ranks);

@@ -328,6 +328,24 @@ Test(flight_recorder, hostile_groups_cost_no_more_than_their_bytes)
 	cr_assert(has_note("entries could not be read"));
 }
 
+/* The default group has no list of its own; the set is merged twice, plainly and by order. */
+Test(flight_recorder, members_that_are_not_listed_can_be_found_again)
+{
+	static const char dump[] =
+		"{\"version\":\"2.9\",\"entries\":[{\"process_group\":[\"0\",\"default_pg\"],"
+		"\"profiling_name\":\"nccl:all_reduce\",\"collective_seq_id\":7,"
+		"\"time_created_ns\":1700000000000000000}]}";
+
+	add_text("r0.json", dump);
+	add_text("r1.json", dump);
+	judge();
+	cr_assert_eq(snap->n_comms, 1);
+	cr_assert_eq(snap->comms[0].nranks, 2);
+	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	for (uint32_t i = 0; i < set.n_sources; i++)
+		cr_assert_null(set.sources[i].dump.groups[0].ranks);
+}
+
 #define AT(time)                                                                                   \
 	"{\"process_group\":[\"4\",\"\"],\"profiling_name\":\"nccl:all_reduce\","                  \
 	"\"collective_seq_id\":7,\"timeout_ms\":9223372036854775807,\"time_created_ns\":" time "}"
