@@ -20,6 +20,12 @@ static const struct cw_snap_member *member_at(const struct incident *inc, uint32
 	return m == CW_SNAP_NONE ? NULL : &inc->s->snap->comms[inc->v->comm].members[m];
 }
 
+static bool is_behind_on_device(const struct incident *inc, const struct cw_snap_member *m)
+{
+	return inc->v->coll_seq && (m->known & CW_KNOWN_COMPLETED) &&
+	       m->coll_completed < inc->v->coll_seq;
+}
+
 /* "; its last call there, all_reduce #41, returned 12 s ago" */
 static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
@@ -28,12 +34,17 @@ static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, 
 
 	if (!m || !m->last)
 		return;
-	if (m->last->flags & CW_OPF_RETURNED)
+	if (m->last->flags & CW_OPF_RETURNED) {
 		phrase_say(buf, len, "; its last call there, %s, returned %s ago",
 			   phrase_call(m->last, &call),
 			   phrase_since(inc->s->snap, m->last->return_ns, &time));
-	else
+		/* Else it reads as if it had done what the others wait for. */
+		if (m->last->coll_seq >= inc->v->coll_seq && is_behind_on_device(inc, m))
+			phrase_say(buf, len, ", but its device had only done #%" PRIu64,
+				   m->coll_completed);
+	} else {
 		phrase_say(buf, len, "; it is inside %s there", phrase_call(m->last, &call));
+	}
 }
 
 static void add_headway(const struct incident *inc, uint32_t rank, char *buf, size_t len)

@@ -83,6 +83,9 @@ int ruled_out_list(struct incident *inc)
 	if (r == 0 && !cycles)
 		r = rule_out(inc, "nobody waits in a circle");
 	if (r == 0 && !silent && snap->n_nodes)
-		r = rule_out(inc, "all %" PRIu32 " nodes report", snap->n_nodes);
+		r = rule_out(inc,
+			     snap->n_nodes == 1 ? "its node reports"
+						: "all %" PRIu32 " nodes report",
+			     snap->n_nodes);
 	return r;
 }

@@ -308,6 +308,20 @@ Test(verdict, blames_an_exit_others_wait_for)
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
 }
 
+/* The host runs ahead of its device: that it had called #43 does not mean that #42 was done. */
+Test(verdict, says_how_far_the_device_of_a_dead_rank_was)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	c->members[5].entered = c->members[5].returned = 43;
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.culprits[0].reason, "but its device had only done #41"), "%s",
+			   v.culprits[0].reason);
+}
+
 Test(verdict, takes_an_orderly_stop_for_no_incident)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
