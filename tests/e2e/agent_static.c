@@ -14,12 +14,12 @@ int static_rank(int reduces);
 /* A job of one rank; 0 when everything succeeded. */
 int static_rank(int reduces)
 {
-	CUcontext context;
-	CUdeviceptr buffer;
-	CUdevice device;
-	CUstream stream;
+	CUcontext context = NULL;
+	CUdeviceptr buffer = 0;
+	CUdevice device = 0;
+	CUstream stream = NULL;
 	ncclUniqueId id;
-	ncclComm_t comm;
+	ncclComm_t comm = NULL;
 	int bad = 0;
 
 	bad |= cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every way a program comes to NCCL's functions ends in the record; every other look-up goes past
-the agent as if it were not there."""
+the agent as if it were not there. NCCL_LIBS=/folder:/another/libnccl.so.2 adds real libraries."""
 import os
 import re
 import shutil
@@ -171,8 +171,7 @@ def real_libraries_answer_as_ever():
         libraries += [place] if os.path.isfile(place) else \
             [os.path.join(folder, f) for folder, _, files in os.walk(place) for f in files
              if f == "libnccl.so.2"]
-    if not libraries:
-        raise Skip("no libnccl.so.2 is named in NCCL_LIBS")
+    check(libraries, "no libnccl.so.2 where NCCL_LIBS says")
     text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
     names = re.findall(r"^\tF0?\(.*?, (nccl\w+), \d", text, re.M)
     check(len(names) > 90, "names")
@@ -191,5 +190,5 @@ def real_libraries_answer_as_ever():
 if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl, static_and_linked,
           static_in_a_python_extension, other_look_ups_see_their_caller,
-          beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer,
-          real_libraries_answer_as_ever])
+          beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer] +
+         ([real_libraries_answer_as_ever] if os.environ.get("NCCL_LIBS") else []))
