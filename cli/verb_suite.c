@@ -12,6 +12,7 @@
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/parse.h"
+#include "suite/generate.h"
 #include "suite/score.h"
 #include "suite/watch.h"
 
@@ -24,11 +25,14 @@ enum {
 	OPT_ONLY,
 	OPT_VERBOSE,
 	OPT_ENGINE,
+	OPT_GENERATE,
+	OPT_SEED,
 };
 
 struct options {
 	const char *path, *only;
 	uint32_t scale;
+	uint64_t generate, seed;
 	bool json, coverage, verbose;
 };
 
@@ -45,6 +49,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "ranks-scale", OPT_SCALE, "K", 0,
 	  "Jobs K times as large, where no rank is named one by one", 0 },
+	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
+	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Show which pairs no scenario has", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
@@ -69,6 +75,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_SCALE:
 		opts->scale = (uint32_t)number(state, "ranks-scale", arg, 1024);
 		return 0;
+	case OPT_GENERATE:
+		opts->generate = number(state, "generate", arg, 100000000);
+		return 0;
+	case OPT_SEED:
+		opts->seed = number(state, "seed", arg, UINT64_MAX);
+		return 0;
 	case OPT_ONLY:
 		opts->only = arg;
 		return 0;
@@ -89,7 +101,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		opts->path = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!opts->path)
+		if (!opts->path && !opts->generate)
 			argp_usage(state);
 		return 0;
 	default:
@@ -100,7 +112,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
-	.args_doc = "DIRECTORY|FILE",
+	.args_doc = "[DIRECTORY|FILE]",
 	.doc = "Run labelled scenarios (*.scn) against the engine and say how often it is right.\v"
 	       "Exit status: 0 all right, 1 error, 2 something was missed.",
 };
@@ -244,12 +256,14 @@ static int print_json(const struct score *score)
 
 int cw_verb_suite(int argc, char **argv)
 {
-	struct options opts = { .scale = 1 };
+	struct options opts = { .scale = 1, .seed = 1 };
 	struct run run = { .opts = &opts };
 	int r, status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
-	r = suite_read_path(opts.path, on_scenario, &run, &run.err);
+	r = opts.path ? suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
+	if (r == 0)
+		r = suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
 	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", run.err.text[0] ? run.err.text : strerror(-r));
 		score_fini(&run.score);

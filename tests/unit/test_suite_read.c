@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "suite/generate.h"
 #include "suite/scenario.h"
 
 #define HEAD "scenario s\nranks 8 per-node 4\ncomm world all\n"
@@ -118,4 +119,20 @@ Test(suite_read, jobs_grow_unless_ranks_are_named)
 	cr_expect_eq(got[0].n_ranks, 128);
 	cr_expect(!suite_scenario_scale(&got[0], 65536));
 	cr_expect(!suite_scenario_scale(&got[1], 2));
+}
+
+Test(suite_read, drawn_scenarios_are_the_same_for_the_same_seed)
+{
+	struct suite_scenario first;
+
+	n_got = 0;
+	cr_assert_eq(suite_generate(5, 7, keep, NULL, &err), 0, "%s", err.text);
+	first = got[4];
+	n_got = 0;
+	cr_assert_eq(suite_generate(8, 7, keep, NULL, &err), 0, "%s", err.text);
+	cr_expect_str_eq(got[4].name, first.name);
+	cr_expect_eq(got[4].seed, first.seed);
+	n_got = 0;
+	cr_assert_eq(suite_generate(5, 8, keep, NULL, &err), 0, "%s", err.text);
+	cr_expect_neq(got[4].seed, first.seed);
 }

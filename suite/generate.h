@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random scenarios, as text and then as any other: class, layout, sizes, kinds of call, culprits,
+ * instants and rhythms are drawn. Every second one is healthy.
+ */
+#pragma once
+
+#include "suite/scenario.h"
+
+/*
+ * Hands n scenarios to fn. The i-th of a seed is the same whatever n is. Returns as
+ * suite_read_text().
+ */
+int suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user, struct cw_err *err);
