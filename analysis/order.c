@@ -54,6 +54,7 @@ uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a,
 	return a_first > b_first ? a : b;
 }
 
+/* A send or a receive is the business of two: that the others are elsewhere says nothing. */
 bool *order_electors(struct scene *s, uint32_t component)
 {
 	const struct waitgraph *g = &s->g;
@@ -61,14 +62,17 @@ bool *order_electors(struct scene *s, uint32_t component)
 	bool *is_counted = arena_new_array(&s->arena, bool, s->snap->n_comms);
 	bool *electors = arena_new_array(&s->arena, bool, g->n_ranks);
 	uint32_t n_comms = 0;
+	bool has_p2p = false;
 
 	if (!memberships || !is_counted || !electors)
 		return NULL;
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		const struct cw_snap_comm *c = &s->snap->comms[g->gates[i].comm];
 
-		if (g->component[waitgraph_gate_node(g, i)] != component ||
-		    is_counted[g->gates[i].comm])
+		if (g->component[waitgraph_gate_node(g, i)] != component)
+			continue;
+		has_p2p = has_p2p || g->gates[i].kind == GATE_P2P;
+		if (is_counted[g->gates[i].comm])
 			continue;
 		is_counted[g->gates[i].comm] = true;
 		n_comms++;
@@ -77,6 +81,7 @@ bool *order_electors(struct scene *s, uint32_t component)
 				memberships[c->members[m].rank]++;
 	}
 	for (uint32_t r = 0; r < g->n_ranks; r++)
-		electors[r] = g->component[r] == component || memberships[r] == n_comms;
+		electors[r] =
+			g->component[r] == component || (!has_p2p && memberships[r] == n_comms);
 	return electors;
 }
