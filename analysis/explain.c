@@ -112,6 +112,22 @@ static void sum_up_cycle(const struct incident *inc)
 	}
 }
 
+static void sum_up_full_call(const struct incident *inc, const struct words *w)
+{
+	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	struct cw_verdict *v = inc->v;
+	struct phrase inside;
+
+	phrase_say(v->summary, sizeof(v->summary),
+		   "%s are inside %s on %s, nobody is missing, and it has not completed for %s: "
+		   "network, GPU or NCCL",
+		   phrase_ranks(inc->s->snap, gate->waiters, gate->n_waiters, &inside),
+		   w->call.text, w->comm.text, w->since.text);
+	if (v->n_victims + v->n_culprits > gate->n_waiters)
+		phrase_say(v->summary, sizeof(v->summary), "; %" PRIu32 " more wait behind it",
+			   v->n_victims + v->n_culprits - gate->n_waiters);
+}
+
 static void sum_up_unknown(const struct incident *inc, const struct words *w)
 {
 	struct cw_verdict *v = inc->v;
@@ -218,10 +234,7 @@ static void sum_up(const struct incident *inc)
 			   w.who.text, w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s are inside %s on %s, nobody is missing, and it has not completed "
-			   "for %s: network, GPU or NCCL",
-			   w.victims.text, w.call.text, w.comm.text, w.since.text);
+		sum_up_full_call(inc, &w);
 		break;
 	default:
 		sum_up_unknown(inc, &w);
