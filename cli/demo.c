@@ -194,8 +194,8 @@ void demo_stop(struct demo *demo)
 			event_free(demo->signals[i]);
 	if (demo->deadline)
 		event_free(demo->deadline);
-	if (demo->cancel)
-		event_free(demo->cancel);
+	if (demo->blow)
+		event_free(demo->blow);
 	if (demo->base)
 		event_base_free(demo->base);
 	closep(&demo->master_port_fd);

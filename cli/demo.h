@@ -75,7 +75,7 @@ struct demo {
 	struct demo_node nodes[DEMO_MAX_RANKS];
 	struct demo_rank ranks[DEMO_MAX_RANKS];
 	int master_port, master_port_fd;
-	struct event *deadline, *cancel, *signals[4];
+	struct event *deadline, *blow, *signals[4];
 	int n_cancelled;
 	char cgroup[PATH_MAX / 4]; /* of the culprit, where its memory is limited; "" = none */
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/paths.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/parse.h"
 
@@ -18,8 +20,9 @@
 #define STEP_MS 100
 /* The fault comes when the rhythm is known, not among the first calls. */
 #define FAULT_STEP 30
-/* A job manager's: after a while of work, each rank some time after the one before. */
-#define CANCEL_AFTER_S 3
+/* What comes from outside comes after a while of work. */
+#define BLOW_AFTER_S 3
+/* A job manager ends each rank some time after the one before. */
 #define CANCEL_EVERY_US 400000
 
 struct job_paths {
@@ -84,16 +87,40 @@ static void on_cancel(evutil_socket_t fd, short what, void *user)
 	if (demo->n_cancelled == 0)
 		demo_say(demo, "ending the ranks, one by one");
 	demo_proc_signal(&demo->ranks[demo->n_cancelled++].proc, SIGTERM);
-	if (demo->n_cancelled < demo->opts.ranks && event_add(demo->cancel, &tv) < 0)
+	if (demo->n_cancelled < demo->opts.ranks && event_add(demo->blow, &tv) < 0)
 		demo_end(demo, DEMO_FAILED);
 }
 
-static void plan_cancellation(struct demo *demo)
+static void stall_file(const struct demo *demo, char path[PATH_MAX])
 {
-	struct timeval tv = { .tv_sec = CANCEL_AFTER_S };
+	snprintf(path, PATH_MAX, "%s/network-stall", demo->dir);
+}
 
-	demo->cancel = evtimer_new(demo->base, on_cancel, demo);
-	if (!demo->cancel || event_add(demo->cancel, &tv) < 0)
+/* The simulated network looks for that file. */
+static void on_network_stall(evutil_socket_t fd, short what, void *user)
+{
+	_cleanup_(closep) int file = -1;
+	struct demo *demo = user;
+	char path[PATH_MAX];
+
+	stall_file(demo, path);
+	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (file < 0) {
+		(void)cw_err_set(&demo->err, errno, "%s: %s", path, strerror(errno));
+		demo_end(demo, DEMO_FAILED);
+		return;
+	}
+	fault_happened(demo);
+}
+
+static void plan_blow(struct demo *demo)
+{
+	struct timeval tv = { .tv_sec = BLOW_AFTER_S };
+
+	demo->blow = evtimer_new(demo->base,
+				 demo->opts.scenario->stalls_network ? on_network_stall : on_cancel,
+				 demo);
+	if (!demo->blow || event_add(demo->blow, &tv) < 0)
 		demo_end(demo, DEMO_FAILED);
 }
 
@@ -110,13 +137,13 @@ static void step_told(struct demo *demo)
 	demo->job_is_running = true;
 	demo->watching_ns = cw_clock_now_ns(&cw_clock_system);
 	demo_say(demo, "%d ranks running, step %ld", demo->opts.ranks, slowest);
-	if (demo->opts.scenario->fault)
+	if (demo->opts.scenario->fault || demo->opts.scenario->stalls_network)
 		demo_expect(demo, RUNNING_WITHIN_S, "the fault did not happen");
 	else
 		demo_expect(demo, max_int(demo->opts.seconds, demo->opts.scenario->watch_s),
 			    "nothing was to happen");
-	if (demo->opts.scenario->is_cancelled)
-		plan_cancellation(demo);
+	if (demo->opts.scenario->is_cancelled || demo->opts.scenario->stalls_network)
+		plan_blow(demo);
 }
 
 static void on_line(struct demo_proc *proc, const char *line, void *user)
@@ -144,7 +171,7 @@ static int local_rank(const struct demo *demo, int rank)
 }
 
 struct rank_strings {
-	char env[9][PATH_MAX + 32];
+	char env[10][PATH_MAX + 32];
 	char steps[16], step_ms[16], fault_rank[16], fault_step[16];
 };
 
@@ -154,6 +181,7 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 {
 	char(*to)[PATH_MAX + 32] = text->env;
 	const size_t size = sizeof(*to);
+	char path[PATH_MAX];
 
 	snprintf(to[0], size, "RANK=%d", rank->rank);
 	snprintf(to[1], size, "WORLD_SIZE=%d", demo->opts.ranks);
@@ -166,6 +194,11 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 	snprintf(to[8], size, "LD_PRELOAD=%s", paths->agent);
 	for (int i = 0; i < 9; i++)
 		env[i] = to[i];
+	if (demo->opts.scenario->stalls_network && rank->rank == demo->opts.culprit) {
+		stall_file(demo, path);
+		snprintf(to[9], size, "SIM_NCCL_STALL_FILE=%s", path);
+		env[9] = to[9];
+	}
 }
 
 static void fill_arguments(const struct demo *demo, struct job_paths *paths,
@@ -209,7 +242,7 @@ static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_path
 {
 	char name[32], log[PATH_MAX], cgroup[PATH_MAX];
 	bool is_limited = demo->cgroup[0] && rank->rank == demo->opts.culprit;
-	const char *env[10] = { NULL };
+	const char *env[11] = { NULL };
 	char *argv[24] = { NULL };
 	struct rank_strings text;
 

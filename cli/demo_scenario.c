@@ -58,6 +58,9 @@ static const struct demo_scenario scenarios[] = {
 	  HANG("never_entered", "outside_nccl", 2, 25), .program = DEMO_PYTHON },
 	{ "busy-device", "a rank's stream is blocked by earlier work", "block-stream",
 	  "blocks its stream", HANG("device_stalled", NULL, 2, 25), .program = DEMO_PYTHON },
+	{ "network-stall", "the network between two ranks carries nothing any more", NULL,
+	  "cannot reach the next rank any more", HANG("in_collective", NULL, 3, 30), .min_nodes = 2,
+	  .stalls_network = true, .blame = DEMO_BLAME_NOBODY, .program = DEMO_EITHER },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
 	/* From here on: what only looks like a hang. Nothing must be reported either. */
@@ -111,6 +114,9 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 	size_t want = s->blame == DEMO_BLAME_CYCLE && ranks == 2 ? 2 : 1;
 	json_t *each;
 	size_t i;
+
+	if (s->blame == DEMO_BLAME_NOBODY)
+		return json_array_size(culprits) == 0;
 
 	if (json_array_size(culprits) != want)
 		return false;

@@ -14,6 +14,7 @@ enum demo_program {
 
 enum demo_blame {
 	DEMO_BLAME_CULPRIT, /* the rank that goes wrong, nobody else */
+	DEMO_BLAME_NOBODY,  /* what is seen does not say who */
 	DEMO_BLAME_CYCLE,   /* of a cycle of two both, else the rank that goes wrong */
 };
 
@@ -31,6 +32,7 @@ struct demo_scenario {
 	int memory_mb;            /* of the culprit, by a control group; 0 = no limit */
 	int watch_s;              /* at least, to see that nothing is reported */
 	bool may_wait;            /* for a second or two at any time: that is no sign of a hang */
+	bool stalls_network;      /* between the culprit and the next rank */
 	bool is_cancelled;        /* a job manager ends the ranks, one by one */
 	bool is_in_pairs;         /* an even number of ranks */
 	int min_ranks, min_nodes; /* 0 = 1 */

@@ -267,6 +267,9 @@ static void say_verdict(const struct demo *demo, bool is_right)
 			 (double)(demo->alert_ns - demo->fault_ns) / CW_NS_PER_S);
 	if (!s->expected_class)
 		demo_say(demo, "%s: nothing was to be reported", is_right ? "right" : "WRONG");
+	else if (s->blame == DEMO_BLAME_NOBODY)
+		demo_say(demo, "%s: it had to be %s, and no rank to blame",
+			 is_right ? "right" : "WRONG", s->expected_class);
 	else
 		demo_say(demo, "%s: it had to be %s%s%s, rank %d", is_right ? "right" : "WRONG",
 			 s->expected_class, s->expected_detail ? "/" : "",

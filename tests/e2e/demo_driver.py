@@ -25,6 +25,7 @@ class Expected:
     alert_within_s: float | None = None
     is_in_pairs: bool = False  # an even number of ranks
     needs_cgroup: bool = False  # of version 1 with the memory controller, and root
+    is_nobody: bool = False  # none is named
     is_cycle: bool = False  # of two ranks, both are named
 
 
@@ -44,6 +45,7 @@ EXPECTED = {
     "stopped-rank": Expected("never_entered", "stopped", 2, 1, 25),
     "gil-held": Expected("never_entered", "outside_nccl", 2, 1, 25),
     "busy-device": Expected("device_stalled", None, 2, 1, 25),
+    "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
     "healthy": Expected(),
     **{name: Expected() for name in (
         "compile", "debugger", "long-kernel", "pipeline-bubbles", "idle-experts", "premulsum",
@@ -78,6 +80,8 @@ class Draw:
 
     def blamed(self):
         """The ranks that are to be named."""
+        if EXPECTED[self.scenario].is_nobody:
+            return []
         if EXPECTED[self.scenario].is_cycle and self.ranks == 2:
             return [0, 1]
         return [self.culprit]

@@ -18,6 +18,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/sim/nccl_reduce.h"
 #include "tests/sim/nccl_sim.h"
@@ -199,11 +200,25 @@ static bool scale_own_data(struct coll *c)
 	return true;
 }
 
+/*
+ * A network that stops between two ranks: where SIM_NCCL_STALL_FILE names a file that is there, the
+ * connection to the next rank carries nothing any more, and nobody is told.
+ */
+static void stall_if_told(ncclComm_t comm)
+{
+	const char *file = getenv("SIM_NCCL_STALL_FILE");
+	struct sim_link *next = &comm->coll[(comm->rank + 1) % comm->nranks];
+
+	if (file && access(file, F_OK) == 0)
+		next->in_dead = next->out_dead = true;
+}
+
 void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 {
 	struct coll c = { .comm = comm, .task = task, .elem = sim_dtype_size(task->dtype) };
 	bool is_complete = false;
 
+	stall_if_told(comm);
 	c.units = reduces(task) ? task->count : task->count * c.elem;
 	c.wants_input = calloc((size_t)comm->nranks, sizeof(*c.wants_input));
 	c.from = calloc((size_t)comm->nranks, sizeof(struct sim_msg *));

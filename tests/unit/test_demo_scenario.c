@@ -55,3 +55,10 @@ Test(demo_scenario, a_cycle_of_two_is_both)
 	cr_assert(is_right("two-comm-deadlock", text, 1, 2));
 	cr_assert_not(is_right("two-comm-deadlock", text, 1, 3));
 }
+
+Test(demo_scenario, nobody_is_to_blame_for_the_network)
+{
+	cr_assert(is_right("network-stall", "{\"class\":\"in_collective\",\"culprits\":[]}", 1, 4));
+	cr_assert_not(is_right("network-stall",
+			       "{\"class\":\"in_collective\",\"culprits\":[{\"rank\":1}]}", 1, 4));
+}
