@@ -75,9 +75,8 @@ static int begin_scenario(struct reader *r)
 	r->s->line = r->words->line;
 	r->s->run_ns = INT64_C(60) * 1000000000;
 	(void)snprintf(r->s->file, sizeof(r->s->file), "%s", r->file);
-	while ((w = read_word(r)))
-		n += (size_t)snprintf(&r->s->name[n], n < SUITE_TITLE ? SUITE_TITLE - n : 0, "%s%s",
-				      n ? " " : "", w);
+	while (n < SUITE_TITLE && (w = read_word(r)))
+		n += (size_t)snprintf(&r->s->name[n], SUITE_TITLE - n, "%s%s", n ? " " : "", w);
 	if (n == 0 || n >= SUITE_TITLE)
 		return read_fail(r, "a scenario needs a name, and a short one", NULL);
 	r->has_layout = r->has_ranks = r->has_expect = false;

@@ -85,6 +85,9 @@ Test(suite_read, sets_of_ranks)
 Test(suite_read, says_where_it_went_wrong)
 {
 	expect_error("ranks 8\n", "f.scn:1: ", "ranks");
+	expect_error("repeat X in 0123456789012345678901234567890123456789\n"
+		     "scenario $X $X $X $X $X\ndone\n",
+		     "f.scn:2: ", "name");
 	expect_error(HEAD "program\nall_reduce wurld\nend\nend\n", "f.scn:5: ", "wurld");
 	expect_error(HEAD "program\nsend world 4\nend\nend\n", "f.scn:5: ", "whom");
 	expect_error(HEAD PROGRAM "expect sadness\nend\n", "f.scn:10: ", "sadness");
