@@ -44,22 +44,33 @@ void demo_end(struct demo *demo, enum demo_outcome outcome)
 	(void)event_base_loopbreak(demo->base); /* fails for a NULL base only */
 }
 
+/* False when out of memory. */
+static bool arm_deadline(struct demo *demo)
+{
+	int64_t left_ns = demo->deadline_ns - cw_clock_now_ns(&cw_clock_system);
+	int64_t left_us = left_ns > 0 ? left_ns / 1000 + 1 : 0;
+	struct timeval tv = { .tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000 };
+
+	return event_add(demo->deadline, &tv) == 0;
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *user)
 {
 	struct demo *demo = user;
-
 	bool is_watched = demo->opts.scenario->fault ? demo->fault_ns != 0 : demo->job_is_running;
 
+	/* libevent's clock is coarse: some milliseconds may be missing. */
+	if (cw_clock_now_ns(&cw_clock_system) < demo->deadline_ns && arm_deadline(demo))
+		return;
 	demo_end(demo,
 		 is_watched && !demo->opts.scenario->expected_class ? DEMO_WATCHED : DEMO_TIMEOUT);
 }
 
 void demo_expect(struct demo *demo, int seconds, const char *what)
 {
-	struct timeval tv = { .tv_sec = seconds };
-
 	(void)cw_err_set(&demo->err, ETIMEDOUT, "%s within %d s", what, seconds);
-	if (event_add(demo->deadline, &tv) < 0)
+	demo->deadline_ns = cw_clock_now_ns(&cw_clock_system) + seconds * CW_NS_PER_S;
+	if (!arm_deadline(demo))
 		demo_end(demo, DEMO_FAILED);
 }
 
@@ -155,7 +166,6 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 /* Waits for the daemons' ends. The loop is not running any more: signals are polled. */
 static void wait_for_daemons(struct demo *demo)
 {
-	int64_t deadline_ns = cw_clock_now_ns(&cw_clock_system) + STOP_WITHIN_MS * CW_NS_PER_MS;
 	struct demo_proc *procs[2 * DEMO_MAX_RANKS];
 	unsigned n = all_procs(demo, procs);
 
@@ -165,7 +175,7 @@ static void wait_for_daemons(struct demo *demo)
 		(void)demo_proc_reap(procs, n);
 		for (int i = 0; i < demo->opts.nodes; i++)
 			running += procs[i]->pid && !procs[i]->has_ended;
-		if (!running || cw_clock_now_ns(&cw_clock_system) > deadline_ns)
+		if (!running || cw_clock_now_ns(&cw_clock_system) >= demo->deadline_ns)
 			return;
 		(void)event_base_loop(demo->base, EVLOOP_ONCE); /* SIGCHLD or the deadline */
 	}
@@ -173,13 +183,12 @@ static void wait_for_daemons(struct demo *demo)
 
 void demo_stop(struct demo *demo)
 {
-	struct timeval tv = { .tv_sec = STOP_WITHIN_MS / 1000, .tv_usec = 1000 };
-
 	for (int i = 0; i < demo->opts.ranks; i++)
 		demo_proc_signal(&demo->ranks[i].proc, SIGKILL);
 	for (int i = 0; i < demo->opts.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGTERM);
-	if (demo->deadline && event_add(demo->deadline, &tv) == 0)
+	demo->deadline_ns = cw_clock_now_ns(&cw_clock_system) + STOP_WITHIN_MS * CW_NS_PER_MS;
+	if (demo->deadline && arm_deadline(demo))
 		wait_for_daemons(demo);
 	for (int i = 0; i < demo->opts.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGKILL);

@@ -76,6 +76,7 @@ struct demo {
 	struct demo_rank ranks[DEMO_MAX_RANKS];
 	int master_port, master_port_fd;
 	struct event *deadline, *blow, *signals[4];
+	int64_t deadline_ns; /* when it is due, CLOCK_MONOTONIC */
 	int n_cancelled;
 	char cgroup[PATH_MAX / 4]; /* of the culprit, where its memory is limited; "" = none */
 
