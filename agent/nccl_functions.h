@@ -51,7 +51,7 @@
 	F0(ncclResult_t, ncclGroupStart, 0, RECORD) \
 	F0(ncclResult_t, ncclGroupEnd, 0, RECORD) \
 	F(ncclResult_t, ncclGroupSimulateEnd, 22200, RECORD, (ncclSimInfo_t *simInfo), (simInfo)) \
-	/* making communicators: wrap_init.c */ \
+	/* making communicators: wrap_comm_create.c */ \
 	F(ncclResult_t, ncclCommInitRank, 0, RECORD, (ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank), (comm, nranks, commId, rank)) \
 	F(ncclResult_t, ncclCommInitRankConfig, 21400, RECORD, (ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config), (comm, nranks, commId, rank, config)) \
 	F(ncclResult_t, ncclCommInitRankScalable, 22300, RECORD, (ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds, ncclConfig_t *config), (newcomm, nranks, myrank, nId, commIds, config)) \

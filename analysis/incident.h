@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From one finding to a whole verdict: everybody it concerns, in which role, and how sure that is.
- * Texts are explain.h's.
+ * Texts are wording.h's.
  */
 #pragma once
 

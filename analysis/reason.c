@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/explain_private.h"
 #include "analysis/phrase.h"
+#include "analysis/wording_private.h"
 
 /* What the kernel said is shorter; what a peer says it said may not be. */
 #define CAUSE_BYTES 160

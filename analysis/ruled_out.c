@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "analysis/explain_private.h"
 #include "analysis/phrase.h"
 #include "analysis/position.h"
+#include "analysis/wording_private.h"
 
 static int rule_out(struct incident *inc, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -14,7 +14,7 @@
  *    job there are ends too: a straggler is one for some milliseconds.
  * 5. Who is concerned? Everybody upstream of the end is a victim. Other ends that the same victims
  *    wait for are accomplices, if of the same class, else other possible answers (incident.c).
- * 6. How sure is that (certainty.c), and how would one say it (explain.c)?
+ * 6. How sure is that (certainty.c), and how would one say it (wording.c)?
  */
 #include "analysis/verdict.h"
 
@@ -22,9 +22,9 @@
 #include <stdlib.h>
 
 #include "analysis/certainty.h"
-#include "analysis/explain.h"
 #include "analysis/incident.h"
 #include "analysis/scene.h"
+#include "analysis/wording.h"
 #include "common/signature.h"
 
 static int align_all(struct scene *s)
@@ -88,7 +88,7 @@ static int investigate(struct scene *s, struct arena *a, struct cw_verdict *v)
 		certainty_judge(&inc);
 	}
 	r = certainty_list_wanted(&inc);
-	return r < 0 ? r : explain_verdict(&inc);
+	return r < 0 ? r : wording_of_verdict(&inc);
 }
 
 int cw_verdict_compute(const struct cw_snapshot *snap, struct cw_verdict *ret)

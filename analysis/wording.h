@@ -8,4 +8,4 @@
 #include "analysis/incident.h"
 
 /* inc->main is NULL for a healthy snapshot. Returns 0 or -ENOMEM. */
-int explain_verdict(struct incident *inc);
+int wording_of_verdict(struct incident *inc);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/explain.h"
+#include "analysis/wording.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/explain_private.h"
 #include "analysis/phrase.h"
+#include "analysis/wording_private.h"
 
 /* ---- the one line ---- */
 
@@ -242,7 +242,7 @@ static void sum_up(const struct incident *inc)
 	}
 }
 
-static void explain_alternative(const struct incident *inc, struct cw_alternative *alt)
+static void wording_of_alternative(const struct incident *inc, struct cw_alternative *alt)
 {
 	struct phrase who;
 
@@ -258,7 +258,7 @@ static void explain_alternative(const struct incident *inc, struct cw_alternativ
 			   "some of the victims also wait in a call in which nobody is missing");
 }
 
-int explain_verdict(struct incident *inc)
+int wording_of_verdict(struct incident *inc)
 {
 	struct cw_verdict *v = inc->v;
 
@@ -270,7 +270,7 @@ int explain_verdict(struct incident *inc)
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		reason_of_culprit(inc, &v->culprits[i]);
 	for (uint32_t i = 0; i < v->n_alternatives; i++)
-		explain_alternative(inc, &v->alternatives[i]);
+		wording_of_alternative(inc, &v->alternatives[i]);
 	sum_up(inc);
 	return ruled_out_list(inc);
 }
