@@ -77,6 +77,8 @@ struct demo {
 	int master_port, master_port_fd;
 	struct event *deadline, *blow, *signals[4];
 	int64_t deadline_ns; /* when it is due, CLOCK_MONOTONIC */
+	int n_extended;      /* times it was put off by a second */
+	json_t *status;      /* of the job when its time was over; NULL = not asked */
 	int n_cancelled;
 	char cgroup[PATH_MAX / 4]; /* of the culprit, where its memory is limited; "" = none */
 

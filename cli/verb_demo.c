@@ -233,7 +233,7 @@ static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 		(double)((cw_clock_now_ns(&cw_clock_system) - demo->watching_ns) / CW_NS_PER_MS) /
 		1000;
 	bool has_ended = demo_job_ends(demo);
-	json_t *job = has_ended ? NULL : demo_site_job_status(demo), *doc = NULL;
+	json_t *job = has_ended ? NULL : demo->status, *doc = NULL;
 	char summary[256];
 
 	if (has_ended ? has_ended_well(demo, err) : is_well(demo, job, err)) {
@@ -254,7 +254,6 @@ static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 		json_decref(doc);
 		doc = NULL;
 	}
-	json_decref(job);
 	return doc;
 }
 
