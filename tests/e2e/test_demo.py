@@ -21,9 +21,9 @@ from demo_driver import EXPECTED, Demo, Draw, can_run, seeded
 COLLWATCH = os.path.abspath(sys.argv[1])
 RNG = seeded("test_demo")
 TESTS = []
-# docs/design.md section 13: a proof within 5 s, else 15 s; twice that on a loaded machine, which
+# docs/design.md section 13: a proof within 5 s, else 15 s; three times that on a loaded machine, which
 # this test may run on. tests/e2e/draws measures the delay itself.
-PROOF_WITHIN_S, PATIENCE_WITHIN_S = 10, 30
+PROOF_WITHIN_S, PATIENCE_WITHIN_S = 15, 45
 
 
 class Failure(Exception):
@@ -121,8 +121,8 @@ def gets_random_other_scenarios_right(demo):
         what = draw(scenario)
         print(f"# {what}", flush=True)
         if EXPECTED[scenario].verdict:
-            # Twice the promise: the machine may be loaded. tests/e2e/draws measures the delay.
-            check_incident(check_run(demo, what), 2 * EXPECTED[scenario].alert_within_s)
+            # Three times the promise: the machine may be loaded. tests/e2e/draws measures.
+            check_incident(check_run(demo, what), 3 * EXPECTED[scenario].alert_within_s)
         else:
             check_run(demo, what, "--seconds", "20")
 
