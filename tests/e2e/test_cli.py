@@ -12,7 +12,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import traceback
+
+import tap
+from tap import Skip
 
 COLLWATCH, COLLWATCHD = (os.path.abspath(path) for path in sys.argv[1:3])
 TESTS = []
@@ -21,10 +23,6 @@ TESTS = []
 def test(function):
     TESTS.append(function)
     return function
-
-
-class Skip(Exception):
-    pass
 
 
 class Daemon:
@@ -161,21 +159,5 @@ def usage_errors_are_errors():
         expect(run(verb, "--help"), 0, f"Usage: collwatch {verb}")
 
 
-def main():
-    failed = 0
-    print(f"1..{len(TESTS)}", flush=True)
-    for number, function in enumerate(TESTS, 1):
-        try:
-            function()
-            print(f"ok {number} - {function.__name__}", flush=True)
-        except Skip as why:
-            print(f"ok {number} - {function.__name__} # SKIP {why}", flush=True)
-        except Exception:  # pylint: disable=broad-except
-            failed += 1
-            print("# " + traceback.format_exc().replace("\n", "\n# "))
-            print(f"not ok {number} - {function.__name__}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    tap.run(TESTS)

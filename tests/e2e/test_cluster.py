@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+import tap
+from tap import Skip
 
 COLLWATCH, COLLWATCHD = (os.path.abspath(path) for path in sys.argv[1:3])
 NODES = {"node-a": "10.99.7.1", "node-b": "10.99.7.2"}
@@ -25,10 +27,6 @@ TESTS = []
 def test(function):
     TESTS.append(function)
     return function
-
-
-class Skip(Exception):
-    pass
 
 
 def call(*command, check=True, **more):
@@ -266,21 +264,5 @@ def key_that_others_can_read_stops_the_daemon_with_the_reason():
         assert done.returncode == 4 and "chmod 600" in done.stderr, done
 
 
-def main():
-    failed = 0
-    print(f"1..{len(TESTS)}", flush=True)
-    for number, function in enumerate(TESTS, 1):
-        try:
-            function()
-            print(f"ok {number} - {function.__name__}", flush=True)
-        except Skip as why:
-            print(f"ok {number} - {function.__name__} # SKIP {why}", flush=True)
-        except Exception:  # pylint: disable=broad-except
-            failed += 1
-            print("# " + traceback.format_exc().replace("\n", "\n# "))
-            print(f"not ok {number} - {function.__name__}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    tap.run(TESTS)

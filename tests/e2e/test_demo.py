@@ -14,20 +14,17 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 
+import tap
 from demo_driver import EXPECTED, Demo, Draw, can_run, seeded
+from tap import Failure
 
 COLLWATCH = os.path.abspath(sys.argv[1])
 RNG = seeded("test_demo")
 TESTS = []
-# docs/design.md section 13: a proof within 5 s, else 15 s; three times that on a loaded machine, which
-# this test may run on. tests/e2e/draws measures the delay itself.
+# docs/design.md section 13: a proof within 5 s, else 15 s; three times that, for this test may run on
+# a loaded machine. tests/e2e/draws measures the delay itself.
 PROOF_WITHIN_S, PATIENCE_WITHIN_S = 15, 45
-
-
-class Failure(Exception):
-    pass
 
 
 def expect(condition, message):
@@ -185,22 +182,10 @@ def refuses_what_cannot_be_run(demo):
     expect(not demo.leftovers(), "left behind")
 
 
-def main():
-    chosen = [t for t in TESTS if not sys.argv[2:] or t.__name__ in sys.argv[2:]]
-    failed = 0
-    print(f"1..{len(chosen)}", flush=True)
-    for number, function in enumerate(chosen, 1):
-        with Demo(COLLWATCH) as demo:
-            try:
-                function(demo)
-                print(f"ok {number} - {function.__name__}", flush=True)
-            except Exception as error:  # pylint: disable=broad-except
-                failed += 1
-                text = str(error) if isinstance(error, Failure) else traceback.format_exc()
-                print("# " + text.replace("\n", "\n# "))
-                print(f"not ok {number} - {function.__name__}", flush=True)
-    return 1 if failed else 0
+def call(function):
+    with Demo(COLLWATCH) as demo:
+        function(demo)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    tap.run([t for t in TESTS if not sys.argv[2:] or t.__name__ in sys.argv[2:]], call)
