@@ -31,7 +31,6 @@ struct demo_scenario {
 	int steps;                /* the program ends after so many; 0 = it does not end */
 	int memory_mb;            /* of the culprit, by a control group; 0 = no limit */
 	int watch_s;              /* at least, to see that nothing is reported */
-	bool may_wait;            /* for a second or two at any time: that is no sign of a hang */
 	bool stalls_network;      /* between the culprit and the next rank */
 	bool is_cancelled;        /* a job manager ends the ranks, one by one */
 	bool is_in_pairs;         /* an even number of ranks */

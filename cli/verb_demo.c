@@ -215,10 +215,8 @@ static bool has_ended_well(const struct demo *demo, struct cw_err *err)
 static bool is_well(const struct demo *demo, const json_t *job, struct cw_err *err)
 {
 	const char *state = cw_json_str(job, "state", "not known to any daemon");
-	bool is_fine = strcmp(state, "healthy") == 0 ||
-		       (demo->opts.scenario->may_wait && strcmp(state, "suspect") == 0);
 
-	if (is_fine && cw_json_int(job, "ranks", 0) == demo->opts.ranks)
+	if (strcmp(state, "healthy") == 0 && cw_json_int(job, "ranks", 0) == demo->opts.ranks)
 		return true;
 	(void)cw_err_set(
 		err, ENODATA, "the job is %s, %" JSON_INTEGER_FORMAT " of %d ranks seen: %s", state,
