@@ -2,33 +2,14 @@
 /* Wait cycles: whose order is the odd one. */
 #include <criterion/criterion.h>
 
-#include "tests/unit/snap_builder.h"
+#include "tests/unit/verdict_fixture.h"
 
-static struct sb *b;
-static struct cw_snapshot *snap;
-static struct cw_verdict v;
+TestSuite(verdict_order, .init = verdict_setup, .fini = verdict_teardown);
 
-static void setup(void)
+static void expect_proof(unsigned klass, const char *detail, const char *culprits,
+			 const char *victims)
 {
-	b = sb_new(8, 2);
-}
-
-static void teardown(void)
-{
-	cw_verdict_fini(&v);
-	snap = cw_snapshot_free(snap);
-	sb_free(b);
-}
-
-TestSuite(verdict_order, .init = setup, .fini = teardown);
-
-static void expect(unsigned klass, const char *detail, const char *culprits, const char *victims)
-{
-	v = sb_verdict(b, &snap);
-	cr_expect_eq(v.klass, klass, "%s", cw_class_name(v.klass));
-	cr_expect_str_eq(v.detail, detail);
-	cr_expect_str_eq(sb_culprits(snap, &v), culprits);
-	cr_expect_str_eq(sb_victims(snap, &v), victims);
+	expect(klass, detail, culprits, victims);
 	cr_expect(v.is_proof);
 }
 
@@ -51,13 +32,13 @@ static void pairs_and_world(uint64_t parent_id)
 Test(verdict_order, asks_the_other_groups_which_order_is_usual)
 {
 	pairs_and_world(77);
-	expect(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
+	expect_proof(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
 }
 
 Test(verdict_order, blames_both_where_no_other_group_is_known_to_be_of_the_kind)
 {
 	pairs_and_world(0);
-	expect(CW_CLASS_DEADLOCK, "order", "3,7", "0-2,4-6");
+	expect_proof(CW_CLASS_DEADLOCK, "order", "3,7", "0-2,4-6");
 }
 
 /* Four pass something on around a ring, then all of them meet; rank 2 has received nothing. */
@@ -81,12 +62,12 @@ static void ring_with_a_hole(void)
 Test(verdict_order, names_the_peer_that_went_on_without_its_receive)
 {
 	ring_with_a_hole();
-	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "0-1,3");
+	expect_proof(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "0-1,3");
 }
 
 Test(verdict_order, takes_a_missing_receive_in_an_uneven_pattern_for_a_cycle)
 {
 	ring_with_a_hole();
 	b->comms[0]->members[3].sends = 1;
-	expect(CW_CLASS_DEADLOCK, "order", "1-2", "0,3");
+	expect_proof(CW_CLASS_DEADLOCK, "order", "1-2", "0,3");
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits for whom, by kind of call. */
+#include <criterion/criterion.h>
+
+#include "common/record_layout.h"
+#include "tests/unit/verdict_fixture.h"
+
+TestSuite(verdict_waits, .init = verdict_setup, .fini = verdict_teardown);
+
+/* ---- inside ---- */
+
+Test(verdict_waits, blames_a_stopped_rank_inside_the_collective)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	b->ranks[6].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "6", "0-5,7");
+}
+
+Test(verdict_waits, does_not_say_in_collective_without_progress_words)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+		c->members[m].returned = 41;
+	}
+	expect(CW_CLASS_UNKNOWN, "progress_unknown", "", "0-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict_waits, is_at_most_possible_when_completion_is_unknown)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict_waits, sees_a_device_that_never_got_there)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	c->members[3].entered = c->members[3].returned = 42;
+	expect(CW_CLASS_DEVICE_STALLED, "", "3", "0-2,4-7");
+}
+
+Test(verdict_waits, lowers_its_confidence_when_records_lost_ops)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].dropped = 1;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* ---- rooted ops ---- */
+
+Test(verdict_waits, waits_for_the_root_of_a_broadcast_only)
+{
+	/* 0-3 wait for root 5; 6 and 7 have not come either, but nobody needs them yet. */
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	c->usual.kind = CW_OP_BROADCAST;
+	c->usual.root = 5;
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "5", "0-3");
+}
+
+Test(verdict_waits, lets_the_root_of_a_reduce_wait_for_all)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	c->usual.kind = CW_OP_REDUCE;
+	c->usual.root = 0;
+	for (uint32_t m = 1; m < 7; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached =
+			c->members[m].completed = 42;
+	sb_waits(c, 0, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "7", "0");
+}
+
+/* ---- cycles ---- */
+
+Test(verdict_waits, finds_two_comms_used_in_opposite_order)
+{
+	/* 0 stands in a and owes b; 1 stands in b and owes a. */
+	struct sb_comm *a = sb_comm(b, "a", 0, 2, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 2, 1, 10);
+
+	sb_waits(a, 0, 5 * SB_S);
+	sb_waits(c, 1, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "0-1", "");
+	cr_expect(v.is_proof);
+	cr_assert_eq(v.n_chain, 2);
+	cr_expect_eq(v.chain[0].rank, 0);
+	cr_expect_eq(v.chain[0].waits_for, 1);
+	cr_expect_eq(v.chain[1].waits_for, 0);
+}
+
+Test(verdict_waits, blames_the_rank_whose_order_differs_among_broadcasts)
+{
+	struct sb_comm *a = sb_comm(b, "a", 0, 8, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 8, 1, 10);
+
+	/* Only the root and the odd one are in the cycle: where the others wait shows the order. */
+	a->usual.kind = c->usual.kind = CW_OP_BROADCAST;
+	a->usual.redop = c->usual.redop = CW_REDOP_NONE;
+	a->usual.root = c->usual.root = 0;
+	sb_all_wait_but(a, 3, 5 * SB_S);
+	sb_waits(c, 3, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
+}
+
+Test(verdict_waits, blames_the_rank_whose_order_differs)
+{
+	struct sb_comm *a = sb_comm(b, "a", 0, 8, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 8, 1, 10);
+
+	sb_all_wait_but(a, 6, 5 * SB_S);
+	sb_waits(c, 6, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "6", "0-5,7");
+}
+
+Test(verdict_waits, takes_no_cycle_for_proven_that_was_never_seen_at_once)
+{
+	/* Rank 0 was looked at before rank 1 began to wait. */
+	struct sb_comm *a = sb_comm(b, "a", 0, 2, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 2, 1, 10);
+
+	sb_waits(a, 0, 5 * SB_S);
+	sb_waits(c, 1, SB_S / 2);
+	b->ranks[0].sampled_ns = SB_NOW - SB_S;
+	expect(CW_CLASS_DEADLOCK, "order", "0-1", "");
+	cr_expect(!v.is_proof);
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* ---- point to point ---- */
+
+static void p2p(struct sb_comm *c, uint32_t member, unsigned kind, uint32_t peer, uint64_t seq)
+{
+	struct cw_op *op = sb_call(c, member, kind, 12 * SB_S);
+	struct sb_member *m = &c->members[member];
+
+	op->peer = (int32_t)peer;
+	op->p2p_seq = seq;
+	op->progress = CW_PROGRESS_REACHED;
+	op->flags = CW_OPF_RETURNED;
+	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = peer,
+						   .sends = kind == CW_OP_SEND ? seq : 0,
+						   .recvs = kind == CW_OP_RECV ? seq : 0 };
+}
+
+Test(verdict_waits, names_the_peer_that_posted_no_receive)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "2", "1");
+}
+
+Test(verdict_waits, finds_a_send_and_a_receive_of_different_sizes)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	c->members[1].call.bytes = 4096;
+	c->members[2].call.bytes = 8192;
+	expect(CW_CLASS_P2P_UNMATCHED, "size", "1-2", "");
+	cr_expect(v.is_proof);
+}
+
+Test(verdict_waits, follows_a_pipeline_to_its_silent_stage)
+{
+	/* 3 waits for 2, which waits for 1, which waits for 0. */
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	for (uint32_t m = 1; m < 4; m++)
+		p2p(c, m, CW_OP_RECV, m - 1, 5);
+	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "0", "1-3");
+	cr_expect_eq(v.n_chain, 3);
+}
+
+Test(verdict_waits, finds_a_ring_of_receives)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 4, 1, 0);
+
+	for (uint32_t m = 0; m < 4; m++)
+		p2p(c, m, CW_OP_RECV, (m + 3) % 4, 1);
+	expect(CW_CLASS_DEADLOCK, "order", "0-3", "");
+	cr_expect_eq(v.n_chain, 4);
+}
+
+/* ---- init ---- */
+
+Test(verdict_waits, says_who_is_missing_in_init)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	c->members[3].rank = CW_SNAP_NONE;
+	expect(CW_CLASS_INIT_STUCK, "init", "3", "0-2,4-7");
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict_waits, says_that_all_are_inside_init)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	expect(CW_CLASS_INIT_STUCK, "init", "", "0-7");
+}
+
+Test(verdict_waits, names_the_rank_that_did_not_join_a_split)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 4);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 2)
+			(void)sb_call(c, m, CW_OP_COMM_SPLIT, 130 * SB_S);
+	expect(CW_CLASS_INIT_STUCK, "split", "2", "0-1,3-7");
+}
