@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads meson's testlog.json and prints what was skipped and why, what failed, and, last, the one
-line "N passed, N failed". Subtests (TAP) count one by one.
+"""Reads meson's testlog.json and prints what was skipped and why, what failed with all it said about
+it (its TAP diagnostics: seeds above all), and, last, the one line "N passed, N failed". Subtests
+(TAP) count one by one.
 
 usage: summary.py TESTLOG.json…
 """
@@ -12,6 +13,8 @@ import sys
 TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*([^#]*)(#\s*(\w+)\s*(.*))?$")
 TAP_PLAN = re.compile(r"^1\.\.\d+", re.MULTILINE)
 GOOD = {"OK", "EXPECTEDFAIL"}
+# Diagnostics printed of one test.
+MAX_LINES = 400
 
 
 def subtests(stdout):
@@ -43,15 +46,30 @@ def outcomes(test):
     return [(f"{name}: {sub}", outcome, reason) for sub, outcome, reason in found]
 
 
+def diagnostics(test):
+    """What a test that failed wrote beside its results: the lines that begin with "#"."""
+    if test["result"] in GOOD | {"SKIP"}:
+        return []
+    stdout = test.get("stdout") or ""
+    lines = [line for line in stdout.splitlines() if line.startswith("#")]
+    if len(lines) > MAX_LINES:  # the first name the seed, the last tell what went wrong
+        half = MAX_LINES // 2
+        lines[half:-half] = [f"# [… {len(lines) - 2 * half} lines …]"]
+    return lines
+
+
 def main():
     totals = {"passed": 0, "failed": 0, "skipped": 0}
     for path in sys.argv[1:]:
         with open(path, encoding="utf-8") as log:
             for line in log:
-                for name, outcome, reason in outcomes(json.loads(line)):
+                test = json.loads(line)
+                for name, outcome, reason in outcomes(test):
                     totals[outcome] += 1
                     if outcome != "passed":
                         print(f"{outcome}: {name}" + (f" ({reason})" if reason else ""))
+                for said in diagnostics(test):
+                    print(f"  {test['name']}: {said}")
     if totals["passed"] + totals["failed"] == 0:
         print("failed: no test ran")
         totals["failed"] = 1
