@@ -110,30 +110,49 @@ static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_dige
 	return e;
 }
 
-/* Never the barred one while there is another; the own node is always a candidate. */
-static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now)
+struct candidate {
+	const char *name;
+	uint64_t weight;
+};
+
+static void consider(const struct entry *e, const char *name, struct candidate *best,
+		     struct candidate *second)
 {
-	const char *best = cw_transport_self(m->transport);
-	uint64_t best_weight = cw_election_weight(e->route, best), weight;
+	struct candidate c = { name, cw_election_weight(e->route, name) };
+
+	if (!best->name || c.weight > best->weight) {
+		*second = *best;
+		*best = c;
+	} else if (!second->name || c.weight > second->weight) {
+		*second = c;
+	}
+}
+
+/*
+ * Never the barred one while there is another; the own node is always a candidate. *ret_next: who
+ * leads when the chosen one is lost; NULL = nobody.
+ */
+static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
+			  const char **ret_next)
+{
+	struct candidate best = { 0 }, second = { 0 };
 	const struct cw_peer *peers;
 	unsigned n;
 
+	consider(e, cw_transport_self(m->transport), &best, &second);
 	peers = cw_transport_peers(m->transport, &n);
 	for (unsigned i = 0; i < n; i++) {
 		if (!cw_transport_is_alive(m->transport, peers[i].name))
 			continue;
 		if (e->barred && now < e->barred_until_ns && !strcmp(e->barred, peers[i].name))
 			continue;
-		weight = cw_election_weight(e->route, peers[i].name);
-		if (weight > best_weight) {
-			best_weight = weight;
-			best = peers[i].name;
-		}
+		consider(e, peers[i].name, &best, &second);
 	}
-	return best;
+	*ret_next = second.name;
+	return best.name;
 }
 
-static int elect(struct cw_election *m, struct entry *e, int64_t now)
+static int elect(struct cw_election *m, struct entry *e, int64_t now, const char **ret_next)
 {
 	const char *best;
 	char *copy;
@@ -144,7 +163,7 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now)
 		e->leader = NULL;
 		e->barred_until_ns = now + CW_LEADER_BAR_NS;
 	}
-	best = choose(m, e, now);
+	best = choose(m, e, now, ret_next);
 	if (e->leader && !strcmp(e->leader, best))
 		return 0;
 	copy = strdup(best);
@@ -158,18 +177,31 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now)
 	return 0;
 }
 
+/* A leader that is lost takes what it knew of its own ranks with it: the next one has a copy. */
+static void send_copy(struct cw_election *m, const char *to, const struct cw_msg_digest *digest)
+{
+	struct cw_message msg = { .type = CW_MSG_DIGEST_COPY, .digest = *digest };
+	int r = cw_transport_send(m->transport, to, &msg);
+
+	if (r < 0)
+		log_debug("%s gets no copy of a digest: %s", to, strerror(-r));
+}
+
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
 	int64_t now = cw_clock_now_ns(m->clock);
 	struct entry *e = find_or_add(m, digest, now);
+	const char *next = NULL;
 
-	if (!e || elect(m, e, now) < 0) /* no memory for peers: still watch what is here */
+	if (!e || elect(m, e, now, &next) < 0) /* no memory for peers: still watch what is here */
 		return cw_transport_send(m->transport, cw_transport_self(m->transport), &msg);
 	e->published_ns = now;
 	e->ranks_here = digest->n_ranks;
 	if (!e->unanswered_ns)
 		e->unanswered_ns = now;
+	if (next)
+		send_copy(m, next, digest);
 	return cw_transport_send(m->transport, e->leader, &msg);
 }
 

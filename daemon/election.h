@@ -2,7 +2,8 @@
 /*
  * Who leads a job, seen from a node that has ranks of it: rendezvous hashing of the job's route
  * over the nodes that are alive. Every node computes the same without asking; when the leader
- * falls silent for 10 s, the next by weight takes over everywhere.
+ * falls silent for 10 s, the next by weight takes over everywhere. That one gets a copy of each
+ * digest beforehand: it will know the ranks of a node that is lost together with the leader.
  *
  * Publishes the own digests to their leaders and hears their answers (Members). Loop thread only;
  * does not block.
@@ -34,7 +35,10 @@ struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_tran
 /* Takes NULL; returns NULL. */
 struct cw_election *cw_election_free(struct cw_election *m);
 
-/* Sends the digest to its leader. Errors as cw_transport_send(). */
+/*
+ * Sends the digest to its leader, and a copy to who leads next. Errors as cw_transport_send() to
+ * the leader.
+ */
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest);
 /* The leader's answer; ignored unless it comes from whom this node asked. */
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);

@@ -22,12 +22,17 @@ struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
 	return l;
 }
 
-static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
 {
 	struct cw_job *job, *tmp;
 
 	DL_FOREACH_SAFE (lr->jobs, job, tmp)
 		cw_leader_end_job(l, lr, job, was_led_here);
+}
+
+static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+{
+	end_jobs(l, lr, was_led_here);
 	HASH_DEL(l->routes, lr);
 	l->stats.routes--;
 	cw_process_map_fini(&lr->processes);
@@ -130,8 +135,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	const struct cw_msg_digest *d = &(*msg)->digest;
 	struct cw_led_route *lr = find_route(l, d->route, d->uid);
 	int64_t now = cw_clock_now_ns(l->config.clock);
+	bool is_copy = (*msg)->type == CW_MSG_DIGEST_COPY, is_urgent = false;
 	uint64_t number = d->number;
-	bool is_urgent = false;
 
 	/* A digest speaks for its sender only. */
 	if (strcmp(d->node, from) != 0) {
@@ -146,8 +151,11 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 		l->stats.refused_digests++;
 		return;
 	}
-	if (is_urgent || !lr->next_ns)
+	if (is_copy)
+		return;
+	if (is_urgent || !lr->is_led)
 		lr->next_ns = now;
+	lr->is_led = true;
 	answer(l, lr, from, number);
 }
 
@@ -263,6 +271,7 @@ bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message 
 {
 	switch ((*msg)->type) {
 	case CW_MSG_DIGEST:
+	case CW_MSG_DIGEST_COPY:
 		take_digest(l, from, msg);
 		return true;
 	case CW_MSG_INCIDENT_ANNOUNCE:
@@ -322,6 +331,16 @@ static bool is_led_elsewhere(const struct cw_leader *l, uint64_t route)
 	return leader && strcmp(leader, cw_transport_self(l->config.transport)) != 0;
 }
 
+/* Its nodes have another leader now: what is known is kept for the day that one is lost. */
+static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
+{
+	if (!lr->is_led || cw_route_is_led_here(&lr->route) ||
+	    cw_route_n_reporting(&lr->route) == 0)
+		return;
+	end_jobs(l, lr, false);
+	lr->is_led = false;
+}
+
 void cw_leader_tick(struct cw_leader *l)
 {
 	int64_t now = cw_clock_now_ns(l->config.clock);
@@ -333,9 +352,12 @@ void cw_leader_tick(struct cw_leader *l)
 		cw_route_refresh(&lr->route, l->config.transport, now,
 				 l->config.thresholds.node_silent_ns);
 		if (lr->route.n_nodes == 0) {
-			drop_route(l, lr, !is_led_elsewhere(l, lr->route.id));
+			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, lr->route.id));
 			continue;
 		}
+		update_leadership(l, lr);
+		if (!lr->is_led)
+			continue;
 		DL_FOREACH (lr->jobs, job) {
 			if (job->is_due)
 				lr->next_ns = now;

@@ -2,7 +2,8 @@
 /*
  * The leader's side of a daemon: takes digests of the routes this node was chosen for, splits them
  * into jobs, looks at each job at least once a second (at once after a death or when windows came)
- * and drives its incident. It leads whatever it is sent; a leader that hears less than half of the
+ * and drives its incident. It leads whatever it is sent as a leader; copies it only keeps, until
+ * their nodes come to it because their leader is lost. A leader that hears less than half of the
  * nodes it once knew for a route says only that it is cut off.
  *
  * Loop thread only; never blocks beyond what cw_incident_io does.

@@ -11,6 +11,7 @@ struct cw_led_route {
 	struct cw_route route;
 	struct cw_process_map processes;
 	struct cw_job *jobs;
+	bool is_led; /* else only kept, in case its leader is lost */
 	int64_t next_ns;
 	int64_t looked_ns;     /* when it was looked at last */
 	int64_t not_before_ns; /* its user has had its share until then */

@@ -137,6 +137,15 @@ void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t 
 	r->n_nodes = kept;
 }
 
+bool cw_route_is_led_here(const struct cw_route *r)
+{
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		if (r->nodes[i].state == CW_NODE_REPORTING &&
+		    r->nodes[i].digest->type == CW_MSG_DIGEST)
+			return true;
+	return false;
+}
+
 unsigned cw_route_n_reporting(const struct cw_route *r)
 {
 	unsigned n = 0;

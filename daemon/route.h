@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the leader keeps of one route: the newest digest of each node that sent one. Digests hold
- * ages; the instant of receipt puts them on this daemon's timeline, so clocks need not agree.
+ * What the leader keeps of one route: the newest digest of each node that sent one. The node that
+ * would lead next keeps copies of the same: ranks that are lost together with the leader are known
+ * to it. Digests hold ages; the instant of receipt puts them on this daemon's timeline, so clocks
+ * need not agree.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */
@@ -28,7 +30,7 @@ struct cw_route_node {
 	char *name;
 	uint32_t state;            /* enum cw_node_state */
 	int64_t received_ns;       /* of the digest, monotonic */
-	struct cw_message *digest; /* owned */
+	struct cw_message *digest; /* owned; a copy when another node is told first */
 };
 
 struct cw_route {
@@ -65,5 +67,7 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, 
 /* Brings the nodes' states up to date and drops those that have left. */
 void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,
 		      int64_t silent_ns);
+/* Whether a node that reports takes this one for the leader; the others send copies. */
+bool cw_route_is_led_here(const struct cw_route *r);
 /* How many nodes report right now. */
 unsigned cw_route_n_reporting(const struct cw_route *r);

@@ -405,4 +405,9 @@ const struct cw_body cw_bodies[CW_MSG__MAX] = {
 	[CW_MSG_INCIDENT_OBJECTION] = BODY(incident_objection, INCIDENT_OBJECTION),
 	[CW_MSG_CONTROL_REQUEST] = BODY(control_request, CONTROL_REQUEST),
 	[CW_MSG_CONTROL_REPLY] = BODY(control_reply, CONTROL_REPLY),
+	[CW_MSG_DIGEST_COPY] = {
+		.name = "digest_copy",
+		.number = COLLWATCH__ENVELOPE__BODY_DIGEST_COPY,
+		.map = &digest_map,
+	},
 };

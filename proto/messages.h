@@ -49,6 +49,7 @@ enum cw_message_type {
 	CW_MSG_INCIDENT_OBJECTION,
 	CW_MSG_CONTROL_REQUEST,
 	CW_MSG_CONTROL_REPLY,
+	CW_MSG_DIGEST_COPY, /* `digest` too; for the node that leads next */
 	CW_MSG__MAX,
 };
 

@@ -38,6 +38,8 @@ static bool is_stuck(const struct cluster *c)
 
 static bool has_entered(const struct cluster *c, unsigned rank)
 {
+	if (c->fault == FAULT_NODE_LOST)
+		return node_of(c, rank) != c->culprit;
 	return is_stuck(c) && (rank != c->culprit || c->fault == FAULT_MISMATCH);
 }
 
@@ -516,6 +518,27 @@ void cluster_kill(struct cluster *c, unsigned node)
 	for (unsigned i = 0; i < c->n_nodes; i++)
 		if (i != node)
 			part(c, i, node);
+}
+
+void cluster_revive(struct cluster *c, unsigned node)
+{
+	struct cluster_node *n = &c->nodes[node];
+
+	cw_leader_free(n->leader);
+	cw_election_free(n->members);
+	cw_transport_free(n->transport);
+	n->is_dead = false;
+	n->digests = 0;
+	start_node(c, node);
+	for (unsigned i = 0; i < c->n_nodes; i++) {
+		if (i == node)
+			continue;
+		if (c->nodes[i].is_dead)
+			part(c, node, i);
+		else
+			cw_transport_peer_up(c->nodes[i].transport,
+					     peer_of_index(&c->nodes[i], node), n->epoch);
+	}
 }
 
 void cluster_freeze(struct cluster *c, unsigned node)

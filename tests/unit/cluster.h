@@ -25,6 +25,7 @@ enum cluster_fault {
 	FAULT_NEVER_ENTERED, /* the culprit stays outside; makes no headway */
 	FAULT_MISMATCH,      /* the culprit calls with another count */
 	FAULT_KILLED,        /* the culprit died before entering */
+	FAULT_NODE_LOST, /* no rank of the node that is the culprit enters: cluster_kill() it too */
 };
 
 struct cluster_frame;
@@ -83,6 +84,8 @@ void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit
 void cluster_heal(struct cluster *c);
 /* The daemon disappears: its connections break. The ranks of its node go on unseen. */
 void cluster_kill(struct cluster *c, unsigned node);
+/* It starts anew, with connections to those who are there, and its ranks are still there. */
+void cluster_revive(struct cluster *c, unsigned node);
 /* A daemon that is stopped: connected, but silent. */
 void cluster_freeze(struct cluster *c, unsigned node);
 void cluster_cut(struct cluster *c, unsigned a, unsigned b);

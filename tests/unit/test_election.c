@@ -39,6 +39,23 @@ Test(election, followers_learn_how_many_nodes_the_job_has)
 	cluster_fini(&c);
 }
 
+Test(election, whoever_leads_next_gets_a_copy_and_nobody_else)
+{
+	struct cw_leader_stats stats;
+	struct cluster c;
+	unsigned holders = 0;
+
+	cluster_init(&c, 4, 8);
+	cluster_run(&c, 5);
+	for (unsigned i = 0; i < 4; i++) {
+		cw_leader_stats(c.nodes[i].leader, &stats);
+		holders += stats.routes;
+		cr_assert_eq(stats.jobs, (int)i == cluster_leader(&c));
+	}
+	cr_assert_eq(holders, 2, "%u", holders);
+	cluster_fini(&c);
+}
+
 /* Takes in digests but never answers; beats all the same. */
 static int swallow(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 {
@@ -51,9 +68,10 @@ static int64_t fake_now(void *user)
 	return *(int64_t *)user;
 }
 
-static void no_message(const char *from, struct cw_message **msg, void *user)
+/* Counts digests to a leader; copies for the next one come too. */
+static void count_digests(const char *from, struct cw_message **msg, void *user)
 {
-	++*(unsigned *)user;
+	*(unsigned *)user += (*msg)->type == CW_MSG_DIGEST;
 }
 
 Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
@@ -67,7 +85,7 @@ Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 					      .self = "self",
 					      .names = names,
 					      .n_peers = 1,
-					      .on_message = no_message,
+					      .on_message = count_digests,
 					      .user = &at_self };
 	struct cw_transport *t = cw_transport_new(&config);
 	struct cw_election *m = cw_election_new(&clock, t);

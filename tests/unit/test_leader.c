@@ -12,6 +12,12 @@ static void start_three(void)
 	cluster_run(&c, 5);
 }
 
+static void start_two(void)
+{
+	cluster_init(&c, 2, 8);
+	cluster_run(&c, 5);
+}
+
 static void stop(void)
 {
 	cluster_fini(&c);
@@ -26,6 +32,17 @@ static double seconds_after_fault(const struct cluster_alert *a)
 static unsigned rank_away_from(unsigned node)
 {
 	return node == 0 ? 8 : 0;
+}
+
+static bool has_note(const struct cluster_alert *a, const char *text)
+{
+	json_t *note;
+	size_t i;
+
+	json_array_foreach (json_object_get(json_object_get(a->doc, "coverage"), "notes"), i, note)
+		if (strstr(json_string_value(note), text))
+			return true;
+	return false;
 }
 
 TestSuite(leader, .init = start_three, .fini = stop);
@@ -131,7 +148,93 @@ Test(leader, next_leader_takes_over_10_s_after_the_first_is_lost)
 	second = cluster_leader(&c);
 	cr_assert_geq(second, 0);
 	cr_assert_neq(second, first);
-	cr_assert_eq(cluster_job(&c, (unsigned)second)->view.ranks, 6);
+	cr_assert_eq(cluster_job(&c, (unsigned)second)->view.ranks, 9, "the lost ones are known");
+}
+
+static bool blames_all_ranks_of(const struct cluster_alert *a, unsigned node)
+{
+	const json_t *culprits = json_object_get(a->doc, "culprits");
+	json_t *each;
+	size_t i;
+
+	json_array_foreach (culprits, i, each) {
+		const char *host = json_string_value(json_object_get(each, "host"));
+
+		if (json_integer_value(json_object_get(each, "rank")) !=
+			    (json_int_t)(node * c.n_ranks / c.n_nodes + i) ||
+		    strcmp(host, c.nodes[node].name) != 0 ||
+		    json_integer_value(json_object_get(each, "pid")) == 0)
+			return false;
+	}
+	return json_array_size(culprits) == c.n_ranks / c.n_nodes;
+}
+
+/* A node with its daemon and its ranks; the first one of those it runs is the cause of all waiting.
+ */
+static void lose_node(unsigned node)
+{
+	cluster_kill(&c, node);
+	cluster_fault(&c, FAULT_NODE_LOST, node);
+}
+
+Test(leader, ranks_of_a_lost_node_are_named_within_25_s)
+{
+	unsigned lost = ((unsigned)cluster_leader(&c) + 1) % 3;
+
+	lose_node(lost);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cr_assert_str_eq(c.alerts[0].klass, "node_unreachable");
+	cr_assert(blames_all_ranks_of(&c.alerts[0], lost));
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 25.0);
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, ranks_lost_with_their_leader_are_named_within_25_s)
+{
+	unsigned lost = (unsigned)cluster_leader(&c);
+
+	lose_node(lost);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cr_assert_str_eq(c.alerts[0].klass, "node_unreachable");
+	cr_assert(blames_all_ranks_of(&c.alerts[0], lost));
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 25.0, "%f",
+		      seconds_after_fault(&c.alerts[0]));
+	cr_assert_eq(json_integer_value(json_object_get(
+			     json_object_get(c.alerts[0].doc, "coverage"), "ranks_seen")),
+		     9);
+	cr_assert(has_note(&c.alerts[0], "does not report"));
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+/* Half of the nodes are left: no minority. */
+Test(leader, one_of_two_nodes_speaks_when_the_other_is_lost, .init = start_two)
+{
+	unsigned lost = (unsigned)cluster_leader(&c);
+
+	lose_node(lost);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cr_assert_str_eq(c.alerts[0].klass, "node_unreachable");
+	cr_assert(blames_all_ranks_of(&c.alerts[0], lost));
+	cr_assert_leq(seconds_after_fault(&c.alerts[0]), 25.0);
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, a_leader_that_comes_back_leads_again_and_nobody_else)
+{
+	unsigned first = (unsigned)cluster_leader(&c);
+
+	cluster_kill(&c, first);
+	cluster_run(&c, 15);
+	cr_assert_neq(cluster_leader(&c), (int)first);
+	cluster_revive(&c, first);
+	cluster_run(&c, 5);
+	cr_assert_eq(cluster_leader(&c), (int)first);
+	cr_assert_eq(cluster_job(&c, first)->view.ranks, 9);
+	cluster_run(&c, 60);
+	cr_assert_eq(c.n_alerts, 0);
 }
 
 Test(leader, silent_leader_is_replaced_as_a_lost_one)
@@ -289,17 +392,6 @@ Test(leader, jobs_that_are_costly_to_look_at_are_looked_at_less_often)
 	cluster_fault(&one, FAULT_NEVER_ENTERED, 3);
 	cr_assert(cluster_run_until_alert(&one, 60));
 	cluster_fini(&one);
-}
-
-static bool has_note(const struct cluster_alert *a, const char *text)
-{
-	json_t *note;
-	size_t i;
-
-	json_array_foreach (json_object_get(json_object_get(a->doc, "coverage"), "notes"), i, note)
-		if (strstr(json_string_value(note), text))
-			return true;
-	return false;
 }
 
 Test(leader, says_which_daemon_was_missing_from_the_start)
