@@ -116,6 +116,8 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		ret->evidence = json_incref(json_object_get(reply, "evidence"));
 	if (json_is_object(json_object_get(reply, "snapshot")))
 		ret->snapshot = json_incref(json_object_get(reply, "snapshot"));
+	if (json_is_object(json_object_get(reply, "stacks")))
+		ret->stacks = json_incref(json_object_get(reply, "stacks"));
 	json_decref(reply);
 	return 0;
 }

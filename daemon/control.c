@@ -78,15 +78,20 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 	succeed(a, json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", seen));
 }
 
-static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b, bool is_whole)
+/* How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot.
+ */
+enum { REPORT_WHOLE, REPORT_NO_SNAPSHOT, REPORT_NO_STACKS, REPORT__MAX };
+
+static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b, int size)
 {
 	json_t *path = json_object_get(b->incident, "bundle");
 	json_t *none = json_null();
 	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
 
-	return json_pack("{s:O, s:s, s:O, s:o, s:O}", "path", path ? path : none, "host",
+	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O}", "path", path ? path : none, "host",
 			 s->node_name, "incident", b->incident, "evidence", evidence, "snapshot",
-			 is_whole && b->snapshot ? b->snapshot : none);
+			 size == REPORT_WHOLE && b->snapshot ? b->snapshot : none, "stacks",
+			 size < REPORT_NO_STACKS && b->stacks ? b->stacks : none);
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -108,10 +113,11 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 		cw_bundle_fini(&bundle);
 		return;
 	}
-	succeed(a, report_doc(s, &bundle, true));
-	if (a->json && a->code != CODE_OK) {
+	succeed(a, report_doc(s, &bundle, REPORT_WHOLE));
+	for (int size = REPORT_NO_SNAPSHOT; size < REPORT__MAX && a->json && a->code != CODE_OK;
+	     size++) {
 		cw_control_answer_fini(a);
-		succeed(a, report_doc(s, &bundle, false));
+		succeed(a, report_doc(s, &bundle, size));
 	}
 	cw_bundle_fini(&bundle);
 }

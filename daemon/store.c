@@ -189,18 +189,19 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		.incident = json_deep_copy(bundle->incident),
 		.snapshot = json_deep_copy(bundle->snapshot),
 		.evidence = json_deep_copy(bundle->evidence),
+		.stacks = json_deep_copy(bundle->stacks),
 	};
 
 	if (!copy.incident || (bundle->snapshot && !copy.snapshot) ||
-	    (bundle->evidence && !copy.evidence)) {
+	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks)) {
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
 	cw_bundle_fini(&e->bundle);
 	e->bundle = copy;
 	e->is_held = true;
-	e->bytes =
-		json_bytes(copy.incident) + json_bytes(copy.snapshot) + json_bytes(copy.evidence);
+	e->bytes = json_bytes(copy.incident) + json_bytes(copy.snapshot) +
+		   json_bytes(copy.evidence) + json_bytes(copy.stacks);
 	return 0;
 }
 
@@ -288,6 +289,7 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 		ret->incident = json_incref(e->bundle.incident);
 		ret->snapshot = json_incref(e->bundle.snapshot);
 		ret->evidence = json_incref(e->bundle.evidence);
+		ret->stacks = json_incref(e->bundle.stacks);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);

@@ -16,12 +16,14 @@
 #define INCIDENT_FILE "incident.json"
 #define SNAPSHOT_FILE "snapshot.json"
 #define EVIDENCE_FILE "evidence.json"
+#define STACKS_FILE "stacks.json"
 
 void cw_bundle_fini(struct cw_bundle *bundle)
 {
 	json_decref(bundle->incident);
 	json_decref(bundle->snapshot);
 	json_decref(bundle->evidence);
+	json_decref(bundle->stacks);
 	*bundle = (struct cw_bundle){ 0 };
 }
 
@@ -89,6 +91,8 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 		r = write_file(fd, SNAPSHOT_FILE, bundle->snapshot, err);
 	if (r == 0 && bundle->evidence)
 		r = write_file(fd, EVIDENCE_FILE, bundle->evidence, err);
+	if (r == 0 && bundle->stacks)
+		r = write_file(fd, STACKS_FILE, bundle->stacks, err);
 	return r;
 }
 
@@ -177,6 +181,8 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 		return cw_err_set(err, EBADMSG, SNAPSHOT_FILE " is not an object");
 	if (b->evidence && !json_is_array(b->evidence))
 		return cw_err_set(err, EBADMSG, EVIDENCE_FILE " is not an array");
+	if (b->stacks && !json_is_object(b->stacks))
+		return cw_err_set(err, EBADMSG, STACKS_FILE " is not an object");
 	return 0;
 }
 
@@ -194,6 +200,8 @@ int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 		r = read_optional(fd, SNAPSHOT_FILE, &bundle.snapshot, err);
 	if (r == 0)
 		r = read_optional(fd, EVIDENCE_FILE, &bundle.evidence, err);
+	if (r == 0)
+		r = read_optional(fd, STACKS_FILE, &bundle.stacks, err);
 	if (r == 0)
 		r = check_types(&bundle, err);
 	if (r < 0)

@@ -5,7 +5,8 @@
  *
  *	incident.json   collwatch.incident/1, what was decided
  *	snapshot.json   collwatch.snapshot/1, exactly what it was decided from, thresholds included
- *	evidence.json   array of collwatch.evidence/1, one per rank looked at
+ *	evidence.json   array of collwatch.evidence/1, one per rank looked at closely
+ *	stacks.json     collwatch.stacks/1, the stacks of all ranks merged
  *
  * Files 0640, directory 0750. Reading treats the files as hostile: size limits, strict JSON.
  */
@@ -21,6 +22,7 @@ struct cw_bundle {
 	json_t *incident; /* object, never NULL in a valid bundle */
 	json_t *snapshot; /* object or NULL */
 	json_t *evidence; /* array or NULL */
+	json_t *stacks;   /* object or NULL */
 };
 
 /* Drops the references. Takes a zeroed bundle. */
@@ -33,5 +35,5 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
 
-/* Reads the bundle directory at path. A missing snapshot or evidence file is not an error. */
+/* Reads the bundle directory at path. Only the incident must be there. */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);

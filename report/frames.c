@@ -59,23 +59,39 @@ static bool is_c_library(const json_t *frame)
 	       starts_with(module, "[vdso]");
 }
 
-static bool is_folded_native(const json_t *frame)
+bool frame_is_folded_native(const json_t *frame)
 {
 	return !*cw_json_str(frame, "symbol", "") || is_c_library(frame) ||
 	       frame_is_startup(frame) || frame_is_interpreter(frame);
 }
 
-/* The current thread's frames, else those of the first thread. */
-static const json_t *python_frames(const json_t *evidence)
+const json_t *frame_python_thread(const json_t *evidence)
 {
 	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
+	size_t i, n = json_array_size(threads);
+	const json_t *thread;
+
+	json_array_foreach (threads, i, thread)
+		if (json_is_true(json_object_get(thread, "current")))
+			return thread;
+	return n ? json_array_get(threads, n - 1) : NULL;
+}
+
+const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid)
+{
+	const json_t *threads = json_object_get(json_object_get(evidence, "proc"), "threads");
 	const json_t *thread;
 	size_t i;
 
 	json_array_foreach (threads, i, thread)
-		if (json_is_true(json_object_get(thread, "current")))
-			return json_object_get(thread, "frames");
-	return json_object_get(json_array_get(threads, 0), "frames");
+		if (cw_json_int(thread, "tid", -1) == tid)
+			return thread;
+	return NULL;
+}
+
+const json_t *frame_proc_main(const json_t *evidence)
+{
+	return frame_proc_thread(evidence, cw_json_int(evidence, "pid", 0));
 }
 
 /* The main thread's. */
@@ -124,7 +140,8 @@ static bool describe(const json_t *frames, const char *name_key, bool (*is_folde
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
 {
 	buf[0] = '\0';
-	if (!describe(python_frames(evidence), "function", frame_is_library_python, buf, len))
-		(void)describe(native_frames(evidence), "symbol", is_folded_native, buf, len);
+	if (!describe(json_object_get(frame_python_thread(evidence), "frames"), "function",
+		      frame_is_library_python, buf, len))
+		(void)describe(native_frames(evidence), "symbol", frame_is_folded_native, buf, len);
 	return buf;
 }

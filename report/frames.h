@@ -16,8 +16,21 @@ const char *frame_base_name(const char *path);
 bool frame_is_interpreter(const json_t *frame);
 bool frame_is_startup(const json_t *frame);
 
+/* One that says nothing about where the program is: no name, C library, startup, interpreter. */
+bool frame_is_folded_native(const json_t *frame);
+
 /* A Python frame of the standard library or of an installed package. */
 bool frame_is_library_python(const json_t *frame);
+
+/*
+ * The Python thread that says most: the one that holds the interpreter, else the main thread, which
+ * is the last (CPython lists the newest first). NULL = none. Borrowed.
+ */
+const json_t *frame_python_thread(const json_t *evidence);
+
+/* The "proc" facts about the main thread, and about any; NULL = none. Borrowed. */
+const json_t *frame_proc_main(const json_t *evidence);
+const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid);
 
 /*
  * The one line that says most about where a process is, "read_sample ← __next__

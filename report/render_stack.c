@@ -139,19 +139,6 @@ static void put_native_frames(const struct cw_text *t, const json_t *frames, boo
 	put_folded(t, interpreter, startup);
 }
 
-/* The "proc" part's facts about the thread, or NULL. */
-static const json_t *proc_thread(const json_t *evidence, json_int_t tid)
-{
-	const json_t *threads = json_object_get(json_object_get(evidence, "proc"), "threads");
-	const json_t *thread;
-	size_t i;
-
-	json_array_foreach (threads, i, thread)
-		if (cw_json_int(thread, "tid", -1) == tid)
-			return thread;
-	return NULL;
-}
-
 static void put_kernel_side(const struct cw_text *t, const json_t *thread)
 {
 	const char *state = cw_json_str(thread, "state", "");
@@ -180,7 +167,7 @@ static void put_native_thread(const struct cw_text *t, const json_t *evidence, c
 
 	fprintf(t->out, "    native, thread %" JSON_INTEGER_FORMAT " ", tid);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(thread, "name", ""));
-	put_kernel_side(t, proc_thread(evidence, tid));
+	put_kernel_side(t, frame_proc_thread(evidence, tid));
 	fputs(":\n", t->out);
 	put_native_frames(t, json_object_get(thread, "frames"), all);
 }
@@ -206,6 +193,7 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 {
 	const json_t *python = json_object_get(evidence, "python");
 	const json_t *threads = json_object_get(python, "threads"), *thread;
+	const json_t *shown = frame_python_thread(evidence);
 	size_t i, n = json_array_size(threads);
 
 	/* A program without an interpreter is nothing to report. */
@@ -214,12 +202,13 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 	if (!part_is_there(t, python, "Python"))
 		return;
 	json_array_foreach (threads, i, thread) {
-		if (!all && n > 1 && !json_is_true(json_object_get(thread, "current")))
+		if (!all && thread != shown)
 			continue;
 		fprintf(t->out, "    Python%s, innermost first:\n",
-			n > 1 && json_is_true(json_object_get(thread, "current"))
-				? ", current thread"
-				: "");
+			n == 1                                             ? ""
+			: json_is_true(json_object_get(thread, "current")) ? ", current thread"
+			: thread == shown                                  ? ", main thread"
+									   : "");
 		put_python_frames(t, json_object_get(thread, "frames"), all);
 	}
 }

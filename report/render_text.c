@@ -15,6 +15,7 @@
 #include "report/incident_doc.h"
 #include "report/json_util.h"
 #include "report/render_stack.h"
+#include "report/render_stack_tree.h"
 #include "report/text.h"
 
 #define DEFAULT_WIDTH 100
@@ -393,6 +394,7 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	put_waits(&t, incident, "chain", "Chain of waits");
 	put_waits(&t, incident, "cycle", "Cycle of waits");
 	put_witnesses(&t, bundle);
+	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
 	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
 	put_alternatives(&t, incident);
 	put_coverage(&t, incident);
