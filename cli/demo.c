@@ -114,9 +114,9 @@ static unsigned all_procs(struct demo *demo, struct demo_proc **procs)
 {
 	unsigned n = 0;
 
-	for (int i = 0; i < demo->opts.nodes; i++)
+	for (int i = 0; i < demo->opts.run.nodes; i++)
 		procs[n++] = &demo->nodes[i].daemon;
-	for (int i = 0; i < demo->opts.ranks; i++)
+	for (int i = 0; i < demo->opts.run.ranks; i++)
 		procs[n++] = &demo->ranks[i].proc;
 	return n;
 }
@@ -125,20 +125,10 @@ static void on_child(evutil_socket_t signo, short what, void *user)
 {
 	struct demo_proc *procs[2 * DEMO_MAX_RANKS];
 	struct demo *demo = user;
-	char how[128];
 
 	if (!demo_proc_reap(procs, all_procs(demo, procs)))
 		return;
-	for (int i = 0; i < demo->opts.nodes; i++) {
-		const struct demo_proc *daemon = &demo->nodes[i].daemon;
-
-		if (!daemon->has_ended)
-			continue;
-		(void)cw_err_set(&demo->err, ECHILD, "collwatchd of %s %s", daemon->name,
-				 demo_proc_describe_end(daemon, how, sizeof(how)));
-		demo_end(demo, DEMO_FAILED);
-		return;
-	}
+	demo_site_on_ended(demo);
 	demo_job_on_ended(demo);
 }
 
@@ -198,7 +188,7 @@ static void wait_for_daemons(struct demo *demo)
 		int running = 0;
 
 		(void)demo_proc_reap(procs, n);
-		for (int i = 0; i < demo->opts.nodes; i++)
+		for (int i = 0; i < demo->opts.run.nodes; i++)
 			running += procs[i]->pid && !procs[i]->has_ended;
 		if (!running || cw_clock_now_ns(&cw_clock_system) >= demo->deadline_ns)
 			return;
@@ -208,19 +198,20 @@ static void wait_for_daemons(struct demo *demo)
 
 void demo_stop(struct demo *demo)
 {
-	for (int i = 0; i < demo->opts.ranks; i++)
+	for (int i = 0; i < demo->opts.run.ranks; i++)
 		demo_proc_signal(&demo->ranks[i].proc, SIGKILL);
-	for (int i = 0; i < demo->opts.nodes; i++)
+	for (int i = 0; i < demo->opts.run.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGTERM);
 	demo->deadline_ns = cw_clock_now_ns(&cw_clock_system) + STOP_WITHIN_MS * CW_NS_PER_MS;
 	if (demo->deadline && arm_deadline(demo))
 		wait_for_daemons(demo);
-	for (int i = 0; i < demo->opts.nodes; i++)
+	for (int i = 0; i < demo->opts.run.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGKILL);
+	demo_freeze_remove(demo->freeze); /* who sleeps there cannot end before */
 	demo_proc_kill_all_children();
 	demo_cgroup_remove(demo);
 	demo_site_fini(demo);
-	for (int i = 0; i < demo->opts.ranks; i++)
+	for (int i = 0; i < demo->opts.run.ranks; i++)
 		demo_proc_fini(&demo->ranks[i].proc);
 	demo->webhook = demo_webhook_free(demo->webhook);
 	json_decref(demo->status);
@@ -229,8 +220,8 @@ void demo_stop(struct demo *demo)
 			event_free(demo->signals[i]);
 	if (demo->deadline)
 		event_free(demo->deadline);
-	if (demo->blow)
-		event_free(demo->blow);
+	if (demo->event)
+		event_free(demo->event);
 	if (demo->base)
 		event_base_free(demo->base);
 	closep(&demo->master_port_fd);

@@ -8,7 +8,9 @@
  *	demo.c           the course of events
  *	demo_site.c      directory, daemons
  *	demo_job.c       the ranks
+ *	demo_event.c     what happens to them from outside
  *	demo_cgroup.c    a limit of memory for one rank
+ *	demo_freeze.c    a file system that can be frozen
  *	demo_proc.c      processes: start, output, end
  *	demo_webhook.c   receiver of alerts
  *	demo_scenario.c  what can be shown
@@ -33,7 +35,7 @@ struct event_base;
 
 struct demo_options {
 	const struct demo_scenario *scenario;
-	int ranks, nodes, culprit;
+	struct demo_case run;
 	int seconds;      /* healthy: how long to watch */
 	int timeout_s;    /* until the alert, from the fault */
 	const char *keep; /* directory the bundle is copied to; NULL = not kept */
@@ -48,6 +50,8 @@ struct demo_node {
 	int notify_fd;
 	struct event *on_notify;
 	bool is_ready;
+	bool is_lost;       /* with all that ran there */
+	bool is_restarting; /* it was asked to end */
 	struct demo *demo;
 };
 
@@ -75,12 +79,15 @@ struct demo {
 	struct demo_node nodes[DEMO_MAX_RANKS];
 	struct demo_rank ranks[DEMO_MAX_RANKS];
 	int master_port, master_port_fd;
-	struct event *deadline, *blow, *signals[4];
+	struct event *deadline, *event, *signals[4];
 	int64_t deadline_ns; /* when it is due, CLOCK_MONOTONIC */
 	int n_extended;      /* times it was put off by a second */
 	json_t *status;      /* of the job when its time was over; NULL = not asked */
 	int n_cancelled;
-	char cgroup[PATH_MAX / 4]; /* of the culprit, where its memory is limited; "" = none */
+	int n_restarts;             /* of the whole job */
+	bool is_restarting;         /* the job: its ranks were asked to end */
+	char cgroup[PATH_MAX / 4];  /* of the culprit, where its memory is limited; "" = none */
+	struct demo_freeze *freeze; /* NULL = none */
 
 	bool site_is_up, job_is_running, fault_is_announced;
 	int64_t fault_ns;    /* monotonic; 0 = not yet */
@@ -109,6 +116,8 @@ void demo_expect(struct demo *demo, int seconds, const char *what);
 /* ---- demo_site.c ---- */
 
 int demo_site_start(struct demo *demo, struct cw_err *err);
+/* After children have ended: had the daemons to? Starts those anew that restart. */
+void demo_site_on_ended(struct demo *demo);
 void demo_site_fini(struct demo *demo);
 /* A loopback port nobody else gets while *ret_fd is open and SO_REUSEADDR users may bind. */
 int demo_free_port(int *ret_port, int *ret_fd);
@@ -122,9 +131,27 @@ int demo_cgroup_make(struct demo *demo, int memory_mb, struct cw_err *err);
 /* Removes it, if it is there; its process must have ended. */
 void demo_cgroup_remove(struct demo *demo);
 
+/* ---- demo_freeze.c ---- */
+
+/* A small file system at PATH, frozen. Needs root, mkfs.ext4 and a loop device. */
+int demo_freeze_make(const char *path, struct demo_freeze **ret, struct cw_err *err);
+void demo_freeze_thaw(struct demo_freeze *freeze);
+/* Thaws and removes it; NULL is fine. Also done, by a process of its own, when the demo dies. */
+void demo_freeze_remove(struct demo_freeze *freeze);
+
+/* ---- demo_event.c ---- */
+
+/* Plans the scenario's event, if it has one: call it when the job runs and after the fault. */
+void demo_event_on_running(struct demo *demo);
+void demo_event_on_fault(struct demo *demo);
+/* The file that stalls the simulated network once it is there. */
+void demo_event_stall_file(const struct demo *demo, char path[PATH_MAX]);
+
 /* ---- demo_job.c ---- */
 
 int demo_job_start(struct demo *demo, struct cw_err *err);
+/* The scenario's fault is there: people are told, and the alert is waited for. */
+void demo_job_fault_happened(struct demo *demo);
 /* After children have ended: is it what the scenario wants? */
 void demo_job_on_ended(struct demo *demo);
 /* Whether the scenario's ranks end by themselves, or are ended, without anything being wrong. */

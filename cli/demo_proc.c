@@ -124,7 +124,7 @@ int demo_proc_start(struct demo_proc *proc, struct event_base *base,
 
 	*proc = (struct demo_proc){ .on_line = spec->on_line, .user = spec->user, .log_fd = -1 };
 	snprintf(proc->name, sizeof(proc->name), "%s", spec->name);
-	log_fd = open(spec->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	log_fd = open(spec->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (log_fd < 0 || pipe2(fds, O_CLOEXEC) < 0)
 		return cw_err_set(err, errno, "%s: %s", spec->log_path, strerror(errno));
 	read_fd = fds[0];

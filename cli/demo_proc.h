@@ -31,9 +31,9 @@ struct demo_proc {
 
 struct demo_proc_spec {
 	const char *name;
-	char *const *argv;      /* argv[0] is looked up in PATH */
-	const char *const *env; /* "NAME=value" over the environment of the demo; NULL ends */
-	const char *log_path;
+	char *const *argv;        /* argv[0] is looked up in PATH */
+	const char *const *env;   /* "NAME=value" over the environment of the demo; NULL ends */
+	const char *log_path;     /* appended to */
 	const char *cgroup_procs; /* of the control group it runs in; NULL = ours */
 	demo_proc_line_fn on_line;
 	void *user;

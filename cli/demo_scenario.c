@@ -58,9 +58,12 @@ static const struct demo_scenario scenarios[] = {
 	  HANG("never_entered", "outside_nccl", 2, 25), .program = DEMO_PYTHON },
 	{ "busy-device", "a rank's stream is blocked by earlier work", "block-stream",
 	  "blocks its stream", HANG("device_stalled", NULL, 2, 25), .program = DEMO_PYTHON },
+	{ "dead-node", "a whole node is lost, with its daemon and its ranks", NULL,
+	  "and all of its node are gone", HANG("node_unreachable", NULL, 4, 25), .min_nodes = 2,
+	  .event = DEMO_EVENT_NODE_LOSS, .blame = DEMO_BLAME_NODE, .program = DEMO_EITHER },
 	{ "network-stall", "the network between two ranks carries nothing any more", NULL,
 	  "cannot reach the next rank any more", HANG("in_collective", NULL, 3, 30), .min_nodes = 2,
-	  .stalls_network = true, .blame = DEMO_BLAME_NOBODY, .program = DEMO_EITHER },
+	  .event = DEMO_EVENT_NETWORK_STALL, .blame = DEMO_BLAME_NOBODY, .program = DEMO_EITHER },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
 	/* From here on: what only looks like a hang. Nothing must be reported either. */
@@ -68,9 +71,17 @@ static const struct demo_scenario scenarios[] = {
 	  "waits for a child that is busy", .watch_s = 30, .program = DEMO_PYTHON, .min_ranks = 2 },
 	{ "debugger", "a rank is held by a debugger for a while", "debug", "is held by a tracer",
 	  .watch_s = 30, .program = DEMO_PYTHON, .min_ranks = 2 },
-	{ "long-kernel", "20 s of work on every device, between two collectives", "long-kernel",
-	  "has a device that works for 20 s, as all have", .watch_s = 30, .program = DEMO_PYTHON,
-	  .min_ranks = 2 },
+	{ "slow-checkpoint", "a rank writes to a file system that is frozen for 40 s (root only)",
+	  "write-checkpoint", "writes a checkpoint to a frozen file system", .lasts_s = 40,
+	  .watch_s = 50, .event = DEMO_EVENT_THAW, .program = DEMO_PYTHON, .min_ranks = 2 },
+	{ "daemon-restart", "all daemons restart while a rank writes a checkpoint for 40 s",
+	  "write-checkpoint", "writes a checkpoint for 40 s", .lasts_s = 40, .watch_s = 50,
+	  .event = DEMO_EVENT_DAEMON_RESTART, .program = DEMO_PYTHON, .min_ranks = 2 },
+	{ "elastic-restart", "the launcher ends all ranks and starts them once more",
+	  .event = DEMO_EVENT_JOB_RESTART, .program = DEMO_EITHER, .min_ranks = 2 },
+	{ "long-kernel", "a minute of work on every device, between two collectives", "long-kernel",
+	  "has a device that works for a minute, as all have", .lasts_s = 60, .watch_s = 70,
+	  .program = DEMO_PYTHON, .min_ranks = 2 },
 	{ "pipeline-bubbles", "stages wait for each other most of the time",
 	  .options = { "--workload", "pipeline-bubbles" }, .program = DEMO_PYTHON, .min_ranks = 2 },
 	WORKLOAD("idle-experts", "communicators that are used rarely, or not at all"),
@@ -82,8 +93,8 @@ static const struct demo_scenario scenarios[] = {
 	  .min_ranks = 2 },
 	{ "clean-exit", "all ranks have done their work and end", .steps = 40,
 	  .program = DEMO_EITHER, .min_ranks = 2 },
-	{ "cancelled", "a job manager ends the ranks one by one (SIGTERM)", .is_cancelled = true,
-	  .program = DEMO_EITHER, .min_ranks = 2 },
+	{ "cancelled", "a job manager ends the ranks one by one (SIGTERM)",
+	  .event = DEMO_EVENT_CANCEL, .program = DEMO_EITHER, .min_ranks = 2 },
 };
 
 #define N_SCENARIOS (sizeof(scenarios) / sizeof(*scenarios))
@@ -107,31 +118,47 @@ void demo_scenario_list(FILE *out)
 		fprintf(out, "%-18s %s\n", scenarios[i].name, scenarios[i].summary);
 }
 
-static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits, int culprit,
-			       int ranks)
+static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c, int rank)
 {
-	size_t want = s->blame == DEMO_BLAME_CYCLE && ranks == 2 ? 2 : 1;
+	switch (s->blame) {
+	case DEMO_BLAME_NOBODY:
+		return false;
+	case DEMO_BLAME_CYCLE:
+		return rank == c->culprit || c->ranks == 2;
+	case DEMO_BLAME_NODE:
+		return demo_case_node(c, rank) == demo_case_node(c, c->culprit);
+	default:
+		return rank == c->culprit;
+	}
+}
+
+/* Each rank that is to blame is named once, and nobody else is. */
+static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits,
+			       const struct demo_case *c)
+{
+	size_t named = 0;
 	json_t *each;
 	size_t i;
 
-	if (s->blame == DEMO_BLAME_NOBODY)
-		return json_array_size(culprits) == 0;
+	for (int rank = 0; rank < c->ranks; rank++) {
+		int times = 0;
 
-	if (json_array_size(culprits) != want)
-		return false;
-	json_array_foreach (culprits, i, each)
-		if (cw_json_int(each, "rank", -1) == culprit)
-			return true;
-	return false;
+		json_array_foreach (culprits, i, each)
+			times += cw_json_int(each, "rank", -1) == rank;
+		if (times != is_to_blame(s, c, rank))
+			return false;
+		named += (size_t)times;
+	}
+	return named == json_array_size(culprits);
 }
 
-bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc, int culprit,
-			    int ranks)
+bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
+			    const struct demo_case *c)
 {
 	if (!s->expected_class)
 		return strcmp(cw_json_str(doc, "schema", ""), "collwatch.healthy/1") == 0;
 	return strcmp(cw_json_str(doc, "class", ""), s->expected_class) == 0 &&
 	       (!s->expected_detail ||
 		strcmp(cw_json_str(doc, "detail", ""), s->expected_detail) == 0) &&
-	       culprits_are_right(s, json_object_get(doc, "culprits"), culprit, ranks);
+	       culprits_are_right(s, json_object_get(doc, "culprits"), c);
 }

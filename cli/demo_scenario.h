@@ -16,6 +16,19 @@ enum demo_blame {
 	DEMO_BLAME_CULPRIT, /* the rank that goes wrong, nobody else */
 	DEMO_BLAME_NOBODY,  /* what is seen does not say who */
 	DEMO_BLAME_CYCLE,   /* of a cycle of two both, else the rank that goes wrong */
+	DEMO_BLAME_NODE,    /* all ranks of the culprit's node */
+};
+
+/* What happens to the job from outside. */
+enum demo_event {
+	DEMO_EVENT_NONE = 0,
+	DEMO_EVENT_NETWORK_STALL,  /* between the culprit and the next rank */
+	DEMO_EVENT_CANCEL,         /* a job manager ends the ranks, one by one */
+	DEMO_EVENT_NODE_LOSS,      /* of the culprit's node: daemon and ranks */
+	DEMO_EVENT_JOB_RESTART,    /* a launcher ends all ranks and starts them anew */
+	DEMO_EVENT_DAEMON_RESTART, /* of all, while the fault lasts */
+	DEMO_EVENT_THAW,           /* of the file system that the culprit writes to */
+	DEMO_EVENT__MAX,
 };
 
 struct demo_scenario {
@@ -27,12 +40,12 @@ struct demo_scenario {
 	const char *expected_detail; /* NULL = any */
 	enum demo_program program;
 	enum demo_blame blame;
+	enum demo_event event;
 	const char *options[2];   /* of the training program; NULL = none */
 	int steps;                /* the program ends after so many; 0 = it does not end */
 	int memory_mb;            /* of the culprit, by a control group; 0 = no limit */
+	int lasts_s;              /* the fault, where it passes; 0 = as the program likes */
 	int watch_s;              /* at least, to see that nothing is reported */
-	bool stalls_network;      /* between the culprit and the next rank */
-	bool is_cancelled;        /* a job manager ends the ranks, one by one */
 	bool is_in_pairs;         /* an even number of ranks */
 	int min_ranks, min_nodes; /* 0 = 1 */
 	int alert_within_s;       /* of the fault: what is promised; 0 = no alert */
@@ -43,6 +56,17 @@ const struct demo_scenario *demo_scenario_find(const char *name);
 const struct demo_scenario *demo_scenario_default(void);
 void demo_scenario_list(FILE *out);
 
-/* Whether doc (an incident or healthy document) is the right verdict on a job of so many ranks. */
-bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc, int culprit,
-			    int ranks);
+/* How it is run. */
+struct demo_case {
+	int ranks, nodes, culprit;
+};
+
+/* Ranks are placed in blocks, as launchers do. */
+static inline int demo_case_node(const struct demo_case *c, int rank)
+{
+	return (int)((long)rank * c->nodes / c->ranks);
+}
+
+/* Whether doc (an incident or healthy document) is the right verdict on that case. */
+bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
+			    const struct demo_case *c);

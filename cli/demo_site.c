@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/control.h"
@@ -22,6 +23,7 @@
 
 #define READY_WITHIN_S 20
 #define STATUS_TIMEOUT_MS 1000
+#define CONFIG_FORMAT "%s/collwatchd.conf"
 
 int demo_free_port(int *ret_port, int *ret_fd)
 {
@@ -61,9 +63,9 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 	fprintf(out, "state_dir = \"%s/state\"\n", node->dir);
 	fprintf(out, "webhook_url = \"http://127.0.0.1:%u/alert\"\n",
 		demo_webhook_port(demo->webhook));
-	if (demo->opts.nodes > 1) {
+	if (demo->opts.run.nodes > 1) {
 		fputs("peers = {", out);
-		for (int i = 0; i < demo->opts.nodes; i++)
+		for (int i = 0; i < demo->opts.run.nodes; i++)
 			fprintf(out, "%s\"%s=127.0.0.1:%d\"", i ? ", " : "", demo->nodes[i].name,
 				demo->nodes[i].port);
 		fputs("}\n", out);
@@ -72,12 +74,12 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 	fputs("no_headway_after = \"5s\"\nfirst_op_after = \"30s\"\nlog_level = \"info\"\n", out);
 }
 
-static int make_node_dir(const struct demo *demo, const struct demo_node *node,
-			 char config[PATH_MAX], struct cw_err *err)
+static int make_node_dir(const struct demo *demo, const struct demo_node *node, struct cw_err *err)
 {
+	char config[PATH_MAX];
 	FILE *out;
 
-	snprintf(config, PATH_MAX, "%s/collwatchd.conf", node->dir);
+	snprintf(config, sizeof(config), CONFIG_FORMAT, node->dir);
 	if (mkdir(node->dir, 0700) < 0)
 		return cw_err_set(err, errno, "%s: %s", node->dir, strerror(errno));
 	out = fopen(config, "we");
@@ -102,9 +104,9 @@ static void on_notify(evutil_socket_t fd, short what, void *user)
 		if (strncmp(buf, "READY=1", 7) == 0 || strstr(buf, "\nREADY=1"))
 			node->is_ready = true;
 	}
-	for (int i = 0; i < demo->opts.nodes; i++)
+	for (int i = 0; i < demo->opts.run.nodes; i++)
 		ready += demo->nodes[i].is_ready;
-	if (ready < demo->opts.nodes || demo->site_is_up)
+	if (ready < demo->opts.run.nodes || demo->site_is_up)
 		return;
 	demo->site_is_up = true;
 	demo_say(demo, "%d daemon%s up, state in %s", ready, ready == 1 ? "" : "s", demo->dir);
@@ -132,10 +134,9 @@ static int listen_for_readiness(struct demo_node *node, struct cw_err *err)
 	return 0;
 }
 
-static int start_daemon(struct demo *demo, struct demo_node *node, char *program,
-			struct cw_err *err)
+static int start_daemon(struct demo *demo, struct demo_node *node, struct cw_err *err)
 {
-	char config[PATH_MAX], log[PATH_MAX], notify[PATH_MAX];
+	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX], notify[PATH_MAX];
 	char *argv[] = { program, (char *)"--config", config, NULL };
 	const char *env[] = { notify, NULL };
 	struct demo_proc_spec spec = {
@@ -146,11 +147,10 @@ static int start_daemon(struct demo *demo, struct demo_node *node, char *program
 	};
 	int r;
 
-	r = make_node_dir(demo, node, config, err);
-	if (r == 0)
-		r = listen_for_readiness(node, err);
+	r = cw_paths_find(CW_PART_DAEMON, program, err);
 	if (r < 0)
 		return r;
+	snprintf(config, sizeof(config), CONFIG_FORMAT, node->dir);
 	snprintf(log, sizeof(log), "%s/collwatchd.log", node->dir);
 	snprintf(notify, sizeof(notify), "NOTIFY_SOCKET=%s/notify.sock", node->dir);
 	return demo_proc_start(&node->daemon, demo->base, &spec, err);
@@ -174,13 +174,9 @@ static int make_directory(struct demo *demo, struct cw_err *err)
 
 int demo_site_start(struct demo *demo, struct cw_err *err)
 {
-	char program[PATH_MAX];
-	int r;
+	int r = make_directory(demo, err);
 
-	r = cw_paths_find(CW_PART_DAEMON, program, err);
-	if (r == 0)
-		r = make_directory(demo, err);
-	for (int i = 0; r == 0 && i < demo->opts.nodes; i++) {
+	for (int i = 0; r == 0 && i < demo->opts.run.nodes; i++) {
 		struct demo_node *node = &demo->nodes[i];
 
 		node->demo = demo;
@@ -191,16 +187,53 @@ int demo_site_start(struct demo *demo, struct cw_err *err)
 		if (r < 0)
 			return cw_err_set(err, -r, "no free port: %s", strerror(-r));
 	}
-	for (int i = 0; r == 0 && i < demo->opts.nodes; i++)
-		r = start_daemon(demo, &demo->nodes[i], program, err);
+	for (int i = 0; r == 0 && i < demo->opts.run.nodes; i++) {
+		r = make_node_dir(demo, &demo->nodes[i], err);
+		if (r == 0)
+			r = listen_for_readiness(&demo->nodes[i], err);
+		if (r == 0)
+			r = start_daemon(demo, &demo->nodes[i], err);
+	}
 	if (r == 0)
 		demo_expect(demo, READY_WITHIN_S, "the daemons did not get ready");
 	return r;
 }
 
+static bool had_to_end(const struct demo_node *node)
+{
+	int status = node->daemon.wait_status;
+
+	return node->is_lost ||
+	       (node->is_restarting && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+void demo_site_on_ended(struct demo *demo)
+{
+	char how[128];
+
+	for (int i = 0; i < demo->opts.run.nodes; i++) {
+		struct demo_node *node = &demo->nodes[i];
+
+		if (!node->daemon.has_ended)
+			continue;
+		if (!had_to_end(node)) {
+			(void)cw_err_set(&demo->err, ECHILD, "collwatchd of %s %s", node->name,
+					 demo_proc_describe_end(&node->daemon, how, sizeof(how)));
+			demo_end(demo, DEMO_FAILED);
+			return;
+		}
+		if (node->is_lost)
+			continue;
+		node->is_restarting = false;
+		demo_proc_fini(&node->daemon);
+		if (start_daemon(demo, node, &demo->err) < 0)
+			demo_end(demo, DEMO_FAILED);
+	}
+}
+
 void demo_site_fini(struct demo *demo)
 {
-	for (int i = 0; i < demo->opts.nodes; i++) {
+	for (int i = 0; i < demo->opts.run.nodes; i++) {
 		struct demo_node *node = &demo->nodes[i];
 
 		if (!node->demo)
@@ -230,7 +263,7 @@ json_t *demo_site_job_status(struct demo *demo)
 {
 	json_t *job = NULL;
 
-	for (int i = 0; i < demo->opts.nodes && !job; i++) {
+	for (int i = 0; i < demo->opts.run.nodes && !job; i++) {
 		json_t *status = NULL;
 		char path[PATH_MAX];
 		uint32_t code;

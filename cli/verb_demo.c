@@ -61,22 +61,24 @@ static void settle(struct argp_state *state, struct demo_options *opts)
 {
 	if (!opts->scenario)
 		opts->scenario = demo_scenario_default();
-	if (!opts->nodes)
-		opts->nodes = 2;
-	if (opts->ranks < opts->scenario->min_ranks || opts->nodes < opts->scenario->min_nodes)
+	if (!opts->run.nodes)
+		opts->run.nodes = 2;
+	if (opts->run.ranks < opts->scenario->min_ranks ||
+	    opts->run.nodes < opts->scenario->min_nodes)
 		argp_error(state, "%s needs at least %d ranks and %d node%s", opts->scenario->name,
 			   opts->scenario->min_ranks,
 			   opts->scenario->min_nodes > 1 ? opts->scenario->min_nodes : 1,
 			   opts->scenario->min_nodes > 1 ? "s" : "");
-	if (opts->nodes > opts->ranks)
-		argp_error(state, "%d nodes cannot share %d ranks", opts->nodes, opts->ranks);
-	if (opts->scenario->is_in_pairs && opts->ranks % 2 != 0)
+	if (opts->run.nodes > opts->run.ranks)
+		argp_error(state, "%d nodes cannot share %d ranks", opts->run.nodes,
+			   opts->run.ranks);
+	if (opts->scenario->is_in_pairs && opts->run.ranks % 2 != 0)
 		argp_error(state, "%s needs an even number of ranks", opts->scenario->name);
-	if (opts->culprit < 0)
-		opts->culprit = opts->ranks > 3 ? 3 : opts->ranks - 1;
-	if (opts->culprit >= opts->ranks)
-		argp_error(state, "--culprit %d: the ranks are 0 to %d", opts->culprit,
-			   opts->ranks - 1);
+	if (opts->run.culprit < 0)
+		opts->run.culprit = opts->run.ranks > 3 ? 3 : opts->run.ranks - 1;
+	if (opts->run.culprit >= opts->run.ranks)
+		argp_error(state, "--culprit %d: the ranks are 0 to %d", opts->run.culprit,
+			   opts->run.ranks - 1);
 }
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -85,13 +87,13 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_RANKS:
-		opts->ranks = number(state, "ranks", arg, 2, DEMO_MAX_RANKS);
+		opts->run.ranks = number(state, "ranks", arg, 2, DEMO_MAX_RANKS);
 		return 0;
 	case OPT_NODES:
-		opts->nodes = number(state, "nodes", arg, 1, DEMO_MAX_RANKS);
+		opts->run.nodes = number(state, "nodes", arg, 1, DEMO_MAX_RANKS);
 		return 0;
 	case OPT_CULPRIT:
-		opts->culprit = number(state, "culprit", arg, 0, DEMO_MAX_RANKS - 1);
+		opts->run.culprit = number(state, "culprit", arg, 0, DEMO_MAX_RANKS - 1);
 		return 0;
 	case OPT_SECONDS:
 		opts->seconds = number(state, "seconds", arg, 1, 86400);
@@ -203,7 +205,7 @@ static int show_incident(struct demo *demo)
 /* Whether all ranks have ended, as the scenario wants it. */
 static bool has_ended_well(const struct demo *demo, struct cw_err *err)
 {
-	for (int i = 0; i < demo->opts.ranks; i++)
+	for (int i = 0; i < demo->opts.run.ranks; i++)
 		if (!demo->ranks[i].proc.has_ended) {
 			(void)cw_err_set(err, ETIMEDOUT, "rank %d still runs", i);
 			return false;
@@ -216,11 +218,12 @@ static bool is_well(const struct demo *demo, const json_t *job, struct cw_err *e
 {
 	const char *state = cw_json_str(job, "state", "not known to any daemon");
 
-	if (strcmp(state, "healthy") == 0 && cw_json_int(job, "ranks", 0) == demo->opts.ranks)
+	if (strcmp(state, "healthy") == 0 && cw_json_int(job, "ranks", 0) == demo->opts.run.ranks)
 		return true;
-	(void)cw_err_set(
-		err, ENODATA, "the job is %s, %" JSON_INTEGER_FORMAT " of %d ranks seen: %s", state,
-		cw_json_int(job, "ranks", 0), demo->opts.ranks, cw_json_str(job, "summary", ""));
+	(void)cw_err_set(err, ENODATA,
+			 "the job is %s, %" JSON_INTEGER_FORMAT " of %d ranks seen: %s", state,
+			 cw_json_int(job, "ranks", 0), demo->opts.run.ranks,
+			 cw_json_str(job, "summary", ""));
 	return false;
 }
 
@@ -236,11 +239,11 @@ static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 
 	if (has_ended ? has_ended_well(demo, err) : is_well(demo, job, err)) {
 		snprintf(summary, sizeof(summary),
-			 "healthy: %d ranks on %d node%s watched for %.0f s", demo->opts.ranks,
-			 demo->opts.nodes, demo->opts.nodes == 1 ? "" : "s", watched_s);
+			 "healthy: %d ranks on %d node%s watched for %.0f s", demo->opts.run.ranks,
+			 demo->opts.run.nodes, demo->opts.run.nodes == 1 ? "" : "s", watched_s);
 		doc = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s}", "schema", "collwatch.healthy/1",
-				"job", DEMO_JOB, "ranks", demo->opts.ranks, "nodes",
-				demo->opts.nodes, "watched_s", watched_s, "summary", summary);
+				"job", DEMO_JOB, "ranks", demo->opts.run.ranks, "nodes",
+				demo->opts.run.nodes, "watched_s", watched_s, "summary", summary);
 	}
 	/* Of a job that has ended nobody keeps the numbers. */
 	if (doc && job &&
@@ -267,16 +270,20 @@ static void say_verdict(const struct demo *demo, bool is_right)
 	else if (s->blame == DEMO_BLAME_NOBODY)
 		demo_say(demo, "%s: it had to be %s, and no rank to blame",
 			 is_right ? "right" : "WRONG", s->expected_class);
+	else if (s->blame == DEMO_BLAME_NODE)
+		demo_say(demo, "%s: it had to be %s, all ranks of %s", is_right ? "right" : "WRONG",
+			 s->expected_class,
+			 demo->nodes[demo_case_node(&demo->opts.run, demo->opts.run.culprit)].name);
 	else
 		demo_say(demo, "%s: it had to be %s%s%s, rank %d", is_right ? "right" : "WRONG",
 			 s->expected_class, s->expected_detail ? "/" : "",
-			 s->expected_detail ? s->expected_detail : "", demo->opts.culprit);
+			 s->expected_detail ? s->expected_detail : "", demo->opts.run.culprit);
 }
 
 static int conclude_alert(struct demo *demo)
 {
-	bool is_right = demo_scenario_is_right(demo->opts.scenario, demo->incident,
-					       demo->opts.culprit, demo->opts.ranks);
+	bool is_right =
+		demo_scenario_is_right(demo->opts.scenario, demo->incident, &demo->opts.run);
 
 	say_verdict(demo, is_right);
 	if (show_incident(demo) < 0) {
@@ -296,7 +303,7 @@ static int conclude_watched(struct demo *demo)
 		fprintf(stderr, "collwatch: %s\n", demo->err.text);
 		return demo->opts.check ? CW_EXIT_ERROR : CW_EXIT_NO_DATA;
 	}
-	say_verdict(demo, demo_scenario_is_right(demo->opts.scenario, doc, -1, demo->opts.ranks));
+	say_verdict(demo, demo_scenario_is_right(demo->opts.scenario, doc, &demo->opts.run));
 	if (demo->opts.json) {
 		json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 		putchar('\n');
@@ -328,12 +335,12 @@ static int conclude_failure(struct demo *demo)
 	char path[PATH_MAX];
 
 	fprintf(stderr, "collwatch: %s\n", demo->err.text);
-	for (int i = 0; demo->dir[0] && i < demo->opts.nodes; i++) {
+	for (int i = 0; demo->dir[0] && i < demo->opts.run.nodes; i++) {
 		snprintf(path, sizeof(path), "%s/collwatchd.log", demo->nodes[i].dir);
 		show_tail(path, demo->nodes[i].name);
 	}
-	for (int i = 0; demo->dir[0] && i < demo->opts.ranks; i++) {
-		if (i != demo->opts.culprit && !demo->ranks[i].proc.has_ended)
+	for (int i = 0; demo->dir[0] && i < demo->opts.run.ranks; i++) {
+		if (i != demo->opts.run.culprit && !demo->ranks[i].proc.has_ended)
 			continue;
 		snprintf(path, sizeof(path), "%s/rank-%d.log", demo->dir, i);
 		show_tail(path, demo->ranks[i].proc.name);
@@ -368,8 +375,7 @@ int cw_verb_demo(int argc, char **argv)
 		return CW_EXIT_ERROR;
 	}
 	demo->opts = (struct demo_options){
-		.ranks = 8,
-		.culprit = -1,
+		.run = { .ranks = 8, .culprit = -1 },
 		.seconds = 20,
 		.timeout_s = 90,
 	};

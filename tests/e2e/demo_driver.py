@@ -27,6 +27,8 @@ class Expected:
     needs_cgroup: bool = False  # of version 1 with the memory controller, and root
     is_nobody: bool = False  # none is named
     is_cycle: bool = False  # of two ranks, both are named
+    is_node: bool = False  # all ranks of the culprit's node are named
+    needs_freezing: bool = False  # of a file system
 
 
 EXPECTED = {
@@ -45,18 +47,31 @@ EXPECTED = {
     "stopped-rank": Expected("never_entered", "stopped", 2, 1, 25),
     "gil-held": Expected("never_entered", "outside_nccl", 2, 1, 25),
     "busy-device": Expected("device_stalled", None, 2, 1, 25),
+    "dead-node": Expected("node_unreachable", None, 4, 2, 25, is_node=True),
     "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
     "healthy": Expected(),
+    "slow-checkpoint": Expected(needs_freezing=True),
     **{name: Expected() for name in (
         "compile", "debugger", "long-kernel", "pipeline-bubbles", "idle-experts", "premulsum",
-        "alltoallv", "big-broadcast", "staggered-destroy", "clean-exit", "cancelled")},
+        "alltoallv", "big-broadcast", "staggered-destroy", "clean-exit", "cancelled",
+        "daemon-restart", "elastic-restart")},
 }
 EXIT_HEALTHY, EXIT_HANG = 0, 2
 HAS_CGROUP = os.geteuid() == 0 and os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK)
+HAS_FREEZING = (os.geteuid() == 0 and os.path.exists("/dev/loop-control") and
+                shutil.which("mkfs.ext4", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"))
 
 
-def can_run(scenario):
-    return HAS_CGROUP or not EXPECTED[scenario].needs_cgroup
+def why_not(scenario):
+    """Why it cannot be run here; None when it can."""
+    expected = EXPECTED[scenario]
+    if expected.needs_cgroup and not HAS_CGROUP:
+        return "needs root and version 1 of the memory controller"
+    if expected.needs_freezing and not HAS_FREEZING:
+        return "needs root, mkfs.ext4 and loop devices"
+    return None
+
+
 DELAY = re.compile(r"alert received after ([0-9.]+) s")
 
 
@@ -82,9 +97,14 @@ class Draw:
         """The ranks that are to be named."""
         if EXPECTED[self.scenario].is_nobody:
             return []
+        if EXPECTED[self.scenario].is_node:
+            return [r for r in range(self.ranks) if self.node(r) == self.node(self.culprit)]
         if EXPECTED[self.scenario].is_cycle and self.ranks == 2:
             return [0, 1]
         return [self.culprit]
+
+    def node(self, rank):
+        return rank * self.nodes // self.ranks
 
     def arguments(self):
         return [self.scenario, "--ranks", str(self.ranks), "--nodes", str(self.nodes),

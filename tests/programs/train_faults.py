@@ -13,31 +13,45 @@ SPOILING = ("wrong-redop",)
 KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
          "extra-op", "stop-self", "hold-gil", "block-stream", "wrong-dtype",
          "skip-recv", "swap-comms", "wait-for-child", "debug", "long-kernel",
-         "eat-memory", *SPOILING)
+         "eat-memory", "write-checkpoint", "never-init", *SPOILING)
 
 # A compiler, as far as a process that waits for one is concerned.
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 PR_SET_PTRACER = 0x59616d61
-LASTS_S = 20
 
 
-def stop_like_a_debugger(pid):
+def stop_like_a_debugger(pid, seconds):
     """Holds a process for a while; it runs on when this one ends."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     if libc.ptrace(PTRACE_SEIZE, pid, None, None) or libc.ptrace(PTRACE_INTERRUPT, pid, None, None):
         sys.exit(f"ptrace: {os.strerror(ctypes.get_errno())}")
     os.waitpid(pid, 0x40000000)  # __WALL
-    time.sleep(LASTS_S)
+    time.sleep(seconds)
+
+
+def write_for(path, seconds):
+    """A large model, or slow storage: one piece after the other, each on the disk before the next."""
+    end = time.monotonic() + seconds
+    with open(path, "wb") as checkpoint:
+        while time.monotonic() < end:
+            checkpoint.seek(0)
+            checkpoint.write(os.urandom(4096) * 64)
+            checkpoint.flush()
+            os.fsync(checkpoint.fileno())
+            time.sleep(0.05)
 
 
 class Fault:
     def __init__(self, args, rank):
         self.kind = args.fault
         self.step = args.fault_step
+        self.culprit = args.fault_rank
         self.is_here = rank == args.fault_rank
         self.file = args.fault_file
+        self.seconds = args.fault_seconds
+        self.path = args.fault_path
         self.rank = rank
         self.is_announced = False
 
@@ -59,6 +73,16 @@ class Fault:
             os.rename(self.file + ".tmp", self.file)
         print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
 
+    def absent_rank(self, rank):
+        """Whether that rank never gets as far as NCCL."""
+        return self.kind == "never-init" and rank == self.culprit
+
+    def before_nccl(self):
+        if self.absent_rank(self.rank):
+            self.announce(0)
+            source, self.writer = os.pipe()
+            os.read(source, 1)  # a data set that is never indexed
+
     def spoils_norms(self, step):
         """Whether some rank makes the norms wrong."""
         return self.kind in SPOILING and step >= self.step
@@ -71,10 +95,12 @@ class Fault:
             ctypes.PyDLL(None).pause()  # as a C extension that forgets to let go of the GIL
 
         if self.strikes("wait-for-child", step):
-            subprocess.run([sys.executable, "-c", BUSY.format(LASTS_S)], check=True)
+            subprocess.run([sys.executable, "-c", BUSY.format(self.seconds)], check=True)
         if self.strikes("debug", step):
             ctypes.CDLL(None).prctl(PR_SET_PTRACER, -1, 0, 0, 0)
-            subprocess.Popen([sys.executable, __file__, str(os.getpid())])
+            subprocess.Popen([sys.executable, __file__, str(os.getpid()), str(self.seconds)])
+        if self.strikes("write-checkpoint", step):
+            write_for(self.path, self.seconds)
 
     def in_step(self, step, device):
         """Before the collectives over all ranks."""
@@ -92,8 +118,8 @@ class Fault:
         if self.kind == "long-kernel" and step == self.step:
             self.strikes(self.kind, step)
             sleep = ctypes.cast(ctypes.CDLL(None).sleep, ctypes.c_void_p)
-            device.call("cuLaunchHostFunc", device.stream, sleep, LASTS_S)
+            device.call("cuLaunchHostFunc", device.stream, sleep, self.seconds)
 
 
 if __name__ == "__main__":
-    stop_like_a_debugger(int(sys.argv[1]))
+    stop_like_a_debugger(int(sys.argv[1]), int(sys.argv[2]))

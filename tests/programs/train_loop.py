@@ -249,9 +249,10 @@ class Trainer:
                  "halo": self.elements}
         self.tensors = {name: Tensor(self.device, count) for name, count in sizes.items()}
 
+        self.fault.before_nccl()
         nccl = Nccl()
         self.nccl = nccl
-        uid = exchange_id(nccl, args, rank, world)
+        uid = exchange_id(nccl, args, rank, world, self.fault)
         self.world_comm = Communicator.create(nccl, "world", world, uid, rank)
         self.tp_comm = self.world_comm.split("tp", self.dp_rank, rank) if self.tp > 1 else None
         self.dp_comm = self.world_comm.split("dp", self.tp_rank, rank)
@@ -422,11 +423,12 @@ def wait_for_file(path):
             time.sleep(0.02)
 
 
-def exchange_id(nccl, args, rank, world):
-    """Rank 0 makes NCCL's unique id, the others get it from there."""
+def exchange_id(nccl, args, rank, world, fault):
+    """The first rank that is there makes NCCL's unique id, the others get it from there."""
+    present = [r for r in range(world) if not fault.absent_rank(r)]
     address = (os.environ.get("MASTER_ADDR", "127.0.0.1"),
                int(os.environ.get("MASTER_PORT", "29500")))
-    if rank != 0:
+    if rank != present[0]:
         data = wait_for_file(args.uid_file) if args.uid_file else fetch_from(address)
         return UniqueId.from_buffer_copy(data)
     uid = nccl.unique_id()
@@ -435,7 +437,7 @@ def exchange_id(nccl, args, rank, world):
             f.write(bytes(uid))
         os.rename(args.uid_file + ".tmp", args.uid_file)
     else:
-        serve_at(address, world - 1, bytes(uid))
+        serve_at(address, len(present) - 1, bytes(uid))
     return uid
 
 
@@ -452,6 +454,8 @@ def parse_args():
     parser.add_argument("--fault", choices=KINDS)
     parser.add_argument("--fault-rank", type=int, default=-1)
     parser.add_argument("--fault-step", type=int, default=0)
+    parser.add_argument("--fault-seconds", type=int, default=20, help="where it passes")
+    parser.add_argument("--fault-path", help="file the checkpoint is written to")
     parser.add_argument("--fault-file", help="created when the fault strikes")
     return parser.parse_args()
 

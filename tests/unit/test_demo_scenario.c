@@ -6,12 +6,13 @@
 static bool is_right(const char *scenario, const char *text, int culprit, int ranks)
 {
 	const struct demo_scenario *s = demo_scenario_find(scenario);
+	struct demo_case run = { .ranks = ranks, .nodes = 2, .culprit = culprit };
 	json_t *doc = json_loads(text, 0, NULL);
 	bool right;
 
 	cr_assert_not_null(s);
 	cr_assert_not_null(doc);
-	right = demo_scenario_is_right(s, doc, culprit, ranks);
+	right = demo_scenario_is_right(s, doc, &run);
 	json_decref(doc);
 	return right;
 }
@@ -61,4 +62,19 @@ Test(demo_scenario, nobody_is_to_blame_for_the_network)
 	cr_assert(is_right("network-stall", "{\"class\":\"in_collective\",\"culprits\":[]}", 1, 4));
 	cr_assert_not(is_right("network-stall",
 			       "{\"class\":\"in_collective\",\"culprits\":[{\"rank\":1}]}", 1, 4));
+}
+
+Test(demo_scenario, a_lost_node_is_all_ranks_of_it)
+{
+	const char *all =
+		"{\"class\":\"node_unreachable\",\"culprits\":[{\"rank\":2},{\"rank\":3}]}";
+	const char *one = "{\"class\":\"node_unreachable\",\"culprits\":[{\"rank\":2}]}";
+	const char *twice =
+		"{\"class\":\"node_unreachable\",\"culprits\":[{\"rank\":2},{\"rank\":2}]}";
+
+	cr_assert(is_right("dead-node", all, 2, 4));
+	cr_assert(is_right("dead-node", all, 3, 4));
+	cr_assert_not(is_right("dead-node", all, 1, 4), "of the other node");
+	cr_assert_not(is_right("dead-node", one, 2, 4));
+	cr_assert_not(is_right("dead-node", twice, 2, 4));
 }
