@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What test_booted.py runs inside: installs collwatch as a package would, starts the unit, hangs a
+job under it, upgrades it in the middle of another, removes it. Prints TAP.
+
+usage: booted_inside.py IMAGE NEXT-COLLWATCHD
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import tap
+
+IMAGE, NEXT = sys.argv[1:3]
+UNIT = "collwatchd.service"
+UNITS = [UNIT, "collwatchd.socket", "collwatchd-control.socket"]
+TRAINER = 4242  # the user whose jobs are watched
+STATE = "/var/lib/collwatch"
+CONFIG = """node_name = "node-a"
+stall_min = "4s"
+no_headway_after = "4s"
+first_op_after = "30s"
+log_level = "info"
+"""
+CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8,
+                "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def call(*command, check=True):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=60, check=False)
+    expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
+    return done.stdout
+
+
+def wait_until(predicate, what, seconds=40):
+    """Polls: the thing waited for happens in another process."""
+    end = time.monotonic() + seconds
+    while True:
+        value = predicate()
+        if value:
+            return value
+        expect(time.monotonic() < end, f"not within {seconds} s: {what}\n{journal()[-6000:]}")
+        time.sleep(0.05)
+
+
+def show(name):
+    return call("systemctl", "show", "-P", name, UNIT).strip()
+
+
+def journal():
+    return call("journalctl", "--no-pager", "-u", UNIT, "-o", "cat")
+
+
+def installed():
+    """All files of the image, as paths from the root."""
+    for directory, _, files in os.walk(IMAGE):
+        for name in files:
+            yield os.path.join("/", os.path.relpath(os.path.join(directory, name), IMAGE))
+
+
+def find_installed(end):
+    return next(path for path in installed() if path.endswith(end))
+
+
+def ours():
+    """Everything that has our name. The empty directories below /usr are left to package managers."""
+    found = call("find", "/etc", "/usr", "/var/lib", "/var/log", "/var/cache", "/run", "-name",
+                 "*collwatch*").splitlines()
+    return {path for path in found if not path.startswith("/usr/") or not os.path.isdir(path)}
+
+
+class World:
+    """What all tests share."""
+    before = set()
+    collwatch = daemon = None
+    jobs = []
+    first = None  # the incident of the first test
+
+
+class Job:
+    """Three ranks of an ordinary user."""
+
+    def __init__(self, name, *options):
+        self.name = name
+        programs = os.path.dirname(find_installed("/train_loop.py"))
+        sim = os.path.dirname(find_installed("/libnccl.so.2"))
+        self.dir = "/tmp/" + name
+        os.mkdir(self.dir)
+        os.chown(self.dir, TRAINER, TRAINER)
+        self.ranks = [subprocess.Popen(
+            [World.collwatch, "run", "--", sys.executable, programs + "/train_loop.py",
+             "--steps", "0", "--step-ms", "20", "--elements", "64", "--log-every", "1",
+             "--uid-file", self.dir + "/uid", *options],
+            env={"PATH": "/usr/bin", "LD_LIBRARY_PATH": sim, "COLLWATCH_JOB": name,
+                 "RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_RANK": str(rank)},
+            stdin=subprocess.DEVNULL, stdout=open(f"{self.dir}/out.{rank}", "wb"),
+            stderr=subprocess.STDOUT, user=TRAINER, group=TRAINER, extra_groups=[])
+            for rank in range(3)]
+        World.jobs.append(self)
+
+    def status(self):
+        text = subprocess.run([World.collwatch, "status", "--json"], stdout=subprocess.PIPE,
+                              check=False).stdout
+        jobs = json.loads(text)["jobs"] if text else []
+        return next((j for j in jobs if j["job"].endswith(":" + self.name)), None)
+
+    def is_training(self):
+        expect(all(r.poll() is None for r in self.ranks), self.name + ": " + self.output(0))
+        job = self.status()
+        return job and job["ranks"] == 3 and job["collectives"] > 20
+
+    def output(self, rank):
+        with open(f"{self.dir}/out.{rank}", encoding="utf-8") as f:
+            return f.read()
+
+    def steps(self, rank):
+        return len(re.findall(r" step \d+ ", self.output(rank)))
+
+    def incident(self):
+        top = STATE + "/incidents"
+        for entry in os.listdir(top) if os.path.isdir(top) else []:
+            try:
+                with open(f"{top}/{entry}/incident.json", encoding="utf-8") as f:
+                    doc = json.load(f)
+            except (OSError, ValueError):
+                continue  # being written
+            if doc["job"].endswith(":" + self.name):
+                return doc
+        return None
+
+    def close(self):
+        for rank in self.ranks:
+            rank.kill()
+            rank.wait()
+
+
+@test
+def installs_and_starts():
+    World.before = ours()
+    shutil.copytree(IMAGE, "/", symlinks=True, dirs_exist_ok=True)
+    World.collwatch = find_installed("/bin/collwatch")
+    World.daemon = find_installed("/sbin/collwatchd")
+    os.makedirs("/etc/collwatch", exist_ok=True)
+    with open("/etc/collwatch/collwatchd.conf", "w", encoding="ascii") as f:
+        f.write(CONFIG)
+    call("systemd-sysusers")
+    call("systemd-tmpfiles", "--create")
+    call("systemctl", "daemon-reload")
+    call("systemctl", "enable", "--now", UNIT)
+    for unit in UNITS:
+        expect(call("systemctl", "is-active", unit).strip() == "active", unit)
+        expect(call("systemctl", "is-enabled", unit).strip() == "enabled", unit)
+
+
+@test
+def has_a_user_of_its_own_and_the_listed_capabilities():
+    with open(f"/proc/{show('MainPID')}/status", encoding="ascii") as f:
+        fields = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    uid = call("id", "-u", "collwatch").strip()
+    expect(fields["Uid"].split() == [uid] * 4 and uid != "0", fields["Uid"])
+    mask = sum(1 << bit for bit in CAPABILITIES.values())
+    for name in "CapEff", "CapPrm", "CapBnd", "CapAmb":
+        expect(int(fields[name], 16) == mask, f"{name} {fields[name]}, not {mask:016x}")
+    expect(fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2", "not fenced in")
+    expect("not seen by BPF" not in journal(), journal())
+
+
+@test
+def names_the_rank_that_hangs_a_job_with_its_stacks():
+    job = Job("hangs", "--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step", "30")
+    doc = World.first = wait_until(job.incident, "an incident")
+    expect(doc["class"] == "never_entered" and [c["rank"] for c in doc["culprits"]] == [1], doc)
+    text = call(World.collwatch, "report", doc["id"])
+    for what in (r"read_sample +\S*train_loop.py:\d+",  # Python: the agent answered
+                 r"read\+\d+ +libc",  # ptrace, and the unwinder as the rank's user
+                 r"in read\(\), waits in \w+"):  # /proc/PID/{syscall,wchan} of another user
+        expect(re.search(what, text), f"no {what} in {text}")
+    expect(doc["id"] in journal(), "the journal has the alert")
+    job.close()
+
+
+@test
+def knows_who_killed_a_rank():
+    job = Job("killed")
+    wait_until(job.is_training, "a job that trains")
+    job.ranks[2].kill()
+    doc = wait_until(job.incident, "an incident")
+    expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [2], doc)
+    expect(f"killed by SIGKILL sent by pid {os.getpid()} (python3, uid 0)" in doc["summary"], doc)
+    job.close()
+
+
+@test
+def is_upgraded_in_mid_job():
+    job = Job("goes-on")
+    wait_until(job.is_training, "a job that trains")
+    old = json.loads(call(World.collwatch, "status", "--json"))["version"]
+    shutil.copy(NEXT, World.daemon + ".new")
+    os.rename(World.daemon + ".new", World.daemon)
+    steps = [job.steps(rank) for rank in range(3)]
+    call("systemctl", "restart", UNIT)
+    new = json.loads(call(World.collwatch, "status", "--json"))["version"]
+    expect(new == old + "+next", f"{new} after {old}")
+    wait_until(job.is_training, "the job is watched again")
+    wait_until(lambda: all(job.steps(rank) > steps[rank] + 20 for rank in range(3)),
+               "its ranks go on")
+    expect(World.first["id"] in call(World.collwatch, "report"), "incidents are kept")
+    expect(job.incident() is None, "a restart is no incident")
+    job.close()
+
+
+@test
+def stays_stopped_when_it_is_stopped():
+    job = Job("unwatched")
+    wait_until(job.is_training, "a job that trains")
+    call("systemctl", "stop", UNIT)
+    steps = job.steps(0)
+    wait_until(lambda: job.steps(0) > steps + 80, "the job goes on alone")  # agents ask each second
+    for unit in UNITS:
+        expect(call("systemctl", "is-active", unit, check=False).strip() == "inactive", unit)
+    call("systemctl", "start", UNIT)
+    wait_until(job.is_training, "watched again")
+    job.close()
+
+
+@test
+def leaves_only_what_the_manual_says_when_it_is_removed():
+    call("systemctl", "disable", "--now", UNIT)
+    for path in installed():
+        os.unlink(path)
+    call("systemctl", "daemon-reload")
+    left = sorted(ours() - World.before)
+    expect(left == ["/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", STATE],
+           left)
+    expect(os.listdir(STATE + "/incidents"), "incidents outlive the package")
+
+
+if __name__ == "__main__":
+    try:
+        tap.run(TESTS)
+    finally:
+        for job in World.jobs:
+            job.close()

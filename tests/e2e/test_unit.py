@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The unit without a service manager: what systemd-analyze says of it, and where the installation
+puts its files. Prints TAP.
+
+usage: test_unit.py BUILD-DIRECTORY SOURCE-DIRECTORY
+"""
+
+import fnmatch
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+from tap import Skip
+
+BUILD, SOURCE = sys.argv[1:3]
+# What `meson install` installs, wherever the directories of the system are. Links are not listed.
+INSTALLED = """
+bin/collwatch
+sbin/collwatchd
+lib/collwatch/libcollwatch.so
+libexec/collwatch/programs/train_loop
+libexec/collwatch/programs/*.py
+libexec/collwatch/sim/libcuda.so.1
+libexec/collwatch/sim/libnccl.so.2
+share/doc/collwatch/examples/collwatchd.conf
+share/man/man1/collwatch.1
+share/man/man5/collwatchd.conf.5
+share/man/man8/collwatchd.8
+systemd/system/collwatchd-control.socket
+systemd/system/collwatchd.service
+systemd/system/collwatchd.socket
+sysusers.d/collwatch.conf
+tmpfiles.d/collwatch.conf
+""".split()
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def call(*command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, timeout=60, **more)
+
+
+@functools.cache
+def image():
+    """What is installed, in a directory of its own."""
+    top = tempfile.mkdtemp(prefix="cw-image-")
+    done = call("meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", top)
+    expect(done.returncode == 0, done.stdout)
+    return top
+
+
+def files():
+    return sorted(os.path.join(directory, name)[len(image()):]
+                  for directory, _, names in os.walk(image()) for name in names
+                  if not os.path.islink(os.path.join(directory, name)))
+
+
+def unit_files():
+    return [path for path in files() if "/systemd/system/" in path]
+
+
+@test
+def installs_the_listed_files_only():
+    def short(path):
+        """From the part that does not depend on where the system has its directories."""
+        for wanted in INSTALLED:
+            if fnmatch.fnmatch(path, "*/" + wanted):
+                return wanted
+        return re.sub("^.*/lib/[^/]*-linux-[^/]*/", "lib/", path)  # Debian's libdir
+    found = {short(path) for path in files()}
+    if not any("/man/" in path for path in found):
+        found |= {path for path in INSTALLED if "/man/" in path}  # scdoc was not there
+    expect(found == set(INSTALLED), "\n".join(files()))
+
+
+@test
+def keeps_the_simulated_device_from_the_loader():
+    directories = {os.path.dirname(path) for path in files() if re.search(r"\.so\b", path)}
+    expect(len(directories) == 2, directories)
+    for directory in directories:
+        expect(directory.endswith(("/libexec/collwatch/sim", "/collwatch")), directory)
+
+
+def analyze(*arguments):
+    if not shutil.which("systemd-analyze"):
+        raise Skip("systemd-analyze is not installed (Debian: systemd)")
+    return call("systemd-analyze", *arguments,
+                env={**os.environ, "SYSTEMD_UNIT_PATH": image() + "/units:"})
+
+
+def copy_units():
+    """Without what this machine lacks: the program itself is not installed here."""
+    os.makedirs(image() + "/units", exist_ok=True)
+    for path in unit_files():
+        with open(image() + path, encoding="utf-8") as f:
+            text = f.read()
+        text = re.sub("^ExecStart=.*$", "ExecStart=/bin/true", text, flags=re.MULTILINE)
+        with open(f"{image()}/units/{os.path.basename(path)}", "w", encoding="utf-8") as f:
+            f.write(text)
+    return [f"{image()}/units/{os.path.basename(path)}" for path in unit_files()]
+
+
+@test
+def is_a_valid_unit():
+    done = analyze("verify", "--man=no", *copy_units())
+    expect(done.returncode == 0 and not done.stdout.strip(), done.stdout)
+
+
+@test
+def runs_the_installed_daemon():
+    with open(image() + next(p for p in unit_files() if p.endswith(".service")),
+              encoding="utf-8") as f:
+        program = re.search("^ExecStart=(.*)$", f.read(), re.MULTILINE)[1]
+    expect(program in files(), program)
+
+
+def explained():
+    """{what: exposure} of the table."""
+    with open(SOURCE + "/docs/hardening.md", encoding="utf-8") as f:
+        rows = re.findall(r"^\| `(.*?)` \| ([0-9.]+) \| .+ \|$", f.read(), re.MULTILINE)
+    return {what.replace("\\|", "|"): exposure for what, exposure in rows}
+
+
+@test
+def explains_every_line_that_is_less_strict():
+    unit = next(path for path in copy_units() if path.endswith(".service"))
+    done = analyze("security", "--offline=true", "--json=short", unit)
+    expect(done.returncode == 0, done.stdout)
+    found = {row["name"]: row["exposure"] for row in json.loads(done.stdout)
+             if float(row["exposure"] or 0) > 0}
+    expect(found, done.stdout)
+    expect(found == explained(), sorted(set(found.items()) ^ set(explained().items())))
+
+
+if __name__ == "__main__":
+    try:
+        tap.run(TESTS)
+    finally:
+        shutil.rmtree(image(), ignore_errors=True)
