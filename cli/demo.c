@@ -172,6 +172,26 @@ void demo_run(struct demo *demo)
 			demo->outcome = DEMO_FAILED;
 }
 
+static void on_look(evutil_socket_t fd, short what, void *user)
+{
+	/* only wakes the loop */
+}
+
+void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), int seconds)
+{
+	int64_t end_ns = cw_clock_now_ns(&cw_clock_system) + seconds * CW_NS_PER_S;
+	const struct timeval often = { .tv_usec = 100 * 1000 };
+	struct event *look = event_new(demo->base, -1, EV_PERSIST, on_look, NULL);
+
+	if (look && event_add(look, &often) == 0)
+		while (!demo->signo && !is_there(demo) &&
+		       cw_clock_now_ns(&cw_clock_system) < end_ns)
+			if (event_base_loop(demo->base, EVLOOP_ONCE) < 0)
+				break;
+	if (look)
+		event_free(look);
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)remove(path); /* what cannot be removed is left; nothing more can be done */

@@ -106,6 +106,8 @@ struct demo {
 void demo_run(struct demo *demo);
 /* Stops all processes and removes the directory. Takes a half-started demo. */
 void demo_stop(struct demo *demo);
+/* After the outcome: lets things go on until it is there, at most this long. */
+void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), int seconds);
 /* Ends the loop with this outcome, unless it has one already. */
 void demo_end(struct demo *demo, enum demo_outcome outcome);
 /* A line of progress for people, on stderr. */

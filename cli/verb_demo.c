@@ -17,6 +17,9 @@
 #include "report/json_util.h"
 #include "report/render_text.h"
 
+/* A busy machine takes some seconds for 64 ranks; then it is shown without those missing. */
+#define STACKS_WITHIN_S 15
+
 enum {
 	OPT_RANKS = 256,
 	OPT_NODES,
@@ -173,6 +176,15 @@ static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 	return cw_bundle_write(fd, id, bundle, err);
 }
 
+/* The stacks of all ranks come after the alert, which does not wait for them. */
+static bool has_all_stacks(const struct demo *demo)
+{
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+
+	return read_bundle(demo, &bundle, NULL) == 0 &&
+	       cw_json_int(bundle.stacks, "awaited", -1) == 0;
+}
+
 /* The bundle goes with the demo unless it is kept: do not send people there. */
 static int show_incident(struct demo *demo)
 {
@@ -183,6 +195,8 @@ static int show_incident(struct demo *demo)
 	};
 	int r;
 
+	if (demo->opts.keep || !demo->opts.json)
+		demo_await(demo, has_all_stacks, STACKS_WITHIN_S);
 	r = read_bundle(demo, &bundle, &demo->err);
 	if (r == 0 && demo->opts.keep)
 		r = keep_bundle(demo, &bundle, &demo->err);

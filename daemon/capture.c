@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture goes through its parts one after the other: /proc, then Python, then native stacks.
- *
- * Python comes before the native stacks because the agent's thread has to run to answer; /proc
- * comes first because it tells that a process is stopped, and then nobody would answer. Each part
- * has a share of the time left; a part that fails, or is cut off, leaves the others as they are. At
- * the deadline the capture ends with what there is, and children that still run are killed behind
- * it.
+ * Captures wait in one queue; of those that wait, the ones an alert may wait for go before those of
+ * all the other ranks. At its deadline a capture ends with what there is, and children that still
+ * run are killed behind it.
  */
 #include "daemon/capture.h"
 
@@ -21,261 +17,30 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "daemon/capture_child.h"
+#include "daemon/capture_private.h"
+#include "daemon/evidence_brief.h"
 #include "daemon/evidence_text.h"
 #include "daemon/node.h"
-#include "daemon/procfacts.h"
-#include "daemon/stack.h"
-#include "daemon/stack_python.h"
 
-/* The proc part: 256 threads of about 120 bytes. */
-#define MAX_PROC_OUTPUT (64u << 10)
 #define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
-/* /proc answers in milliseconds or hangs; faulthandler in 50 ms or never. */
-#define PROC_LIMIT_MS 2000
-#define PYTHON_LIMIT_MS 3000
-/* The interpreter's structures must hold still while faulthandler walks them (cpython#116008). */
-#define PYTHON_MIN_IDLE_NS (2 * CW_NS_PER_S)
-/* So many children that do not even die mean the node is sick: no more of them. */
-#define MAX_ABANDONED 8u
+/* One of many ranks: whoever takes longer than this is left with what there is. */
+#define BRIEF_RUN_MS 8000u
+/* They leave this share of the queue, a quarter, to those that matter more. */
+#define BRIEF_QUEUE_SHARE(max) ((max) - (max) / 4)
 
-struct job;
-typedef void (*step_fn)(struct job *job);
-
-struct job {
-	struct cw_capture *owner;
-	struct job *next, **link;
-	struct cw_msg_evidence_target target;
-	cw_capture_fn fn;
-	void *user;
-	int64_t deadline_ns;
-	struct event *timer;
-	unsigned step; /* index into steps[]; 0 also while queued */
-	bool is_running, is_gone, is_stopped;
-	int32_t rank;
-	struct cw_child *child;
-	bool is_asking_python;
-	uint64_t python_handle;
-	json_t *proc, *native, *python;
-};
-
-struct cw_capture {
-	struct cw_capture_config config;
-	struct cw_children *children;
-	struct event *pump;
-	struct job *first, **last; /* running and queued, in order of arrival */
-	struct cw_capture_stats stats;
-};
-
-static void next_step(struct job *job);
-
-/* ---- parts ---- */
-
-static int64_t left_ms(const struct job *job)
+static bool is_brief(const struct cw_capture_job *job)
 {
-	int64_t left = job->deadline_ns - cw_clock_now_ns(job->owner->config.clock);
-
-	return left > 0 ? left / CW_NS_PER_MS : 0;
+	return job->target.what & CW_EVIDENCE_BRIEF;
 }
 
-static uint32_t share_ms(const struct job *job, int64_t limit_ms)
+static void set_deadline(struct cw_capture_job *job, uint32_t ms)
 {
-	int64_t ms = left_ms(job) / 2;
+	struct timeval tv = { ms / 1000, (suseconds_t)(ms % 1000 * 1000) };
 
-	if (ms > limit_ms)
-		ms = limit_ms;
-	return ms > 1 ? (uint32_t)ms : 1;
+	job->deadline_ns = cw_clock_now_ns(job->owner->config.clock) + ms * CW_NS_PER_MS;
+	if (evtimer_add(job->timer, &tv) < 0)
+		log_err("capture: no timer for pid %d", (int)job->target.pid);
 }
-
-static int start_child(struct job *job, const struct cw_child_config *config)
-{
-	struct cw_capture *c = job->owner;
-	int r;
-
-	if (cw_children_abandoned(c->children) >= MAX_ABANDONED)
-		return -EBUSY;
-	r = cw_child_start(c->children, config, &job->child);
-	if (r < 0)
-		log_warn("capture: no child for pid %d: %s", (int)job->target.pid, strerror(-r));
-	return r;
-}
-
-static void count_end(struct cw_capture *c, enum cw_child_end end)
-{
-	c->stats.timed_out += end == CW_CHILD_TIMED_OUT;
-	c->stats.abandoned += end == CW_CHILD_ABANDONED;
-}
-
-static const char *why_no_child(int r)
-{
-	return r == -EBUSY ? "too many earlier captures hang in the kernel"
-			   : "no process could be started";
-}
-
-/* ---- /proc ---- */
-
-static int proc_main(int out_fd, const void *arg)
-{
-	const struct cw_msg_evidence_target *target = arg;
-	json_t *json = cw_procfacts(target->pid, target->start_ticks);
-
-	return json && json_dumpfd(json, out_fd, JSON_COMPACT) == 0 ? 0 : 1;
-}
-
-static void on_proc_done(enum cw_child_end end, const char *output, size_t len, void *user)
-{
-	struct job *job = user;
-	const char *state;
-
-	job->child = NULL;
-	count_end(job->owner, end);
-	if (end == CW_CHILD_EXITED)
-		job->proc = json_loadb(output, len, JSON_REJECT_DUPLICATES, NULL);
-	if (!json_is_object(job->proc)) {
-		json_decref(job->proc);
-		job->proc = cw_evidence_part("failed", "reading /proc did not end well");
-	}
-	state = json_string_value(json_object_get(job->proc, "state"));
-	job->is_stopped = state && (*state == 'T' || *state == 't');
-	next_step(job);
-}
-
-static void step_proc(struct job *job)
-{
-	struct cw_child_config config = {
-		.main = proc_main,
-		.arg = &job->target,
-		.deadline_ms = share_ms(job, PROC_LIMIT_MS),
-		.max_output = MAX_PROC_OUTPUT,
-		.fn = on_proc_done,
-		.user = job,
-	};
-	int r;
-
-	if (job->is_gone) {
-		job->proc = cw_evidence_part("absent",
-					     "the process is gone, or is not registered here");
-		next_step(job);
-		return;
-	}
-	r = start_child(job, &config);
-	if (r < 0) {
-		job->proc = cw_evidence_part("failed", why_no_child(r));
-		next_step(job);
-	}
-}
-
-/* ---- Python ---- */
-
-static void on_python(uint32_t status, const char *text, void *user)
-{
-	struct job *job = user;
-
-	job->is_asking_python = false;
-	job->python = cw_python_part(status, text);
-	next_step(job);
-}
-
-/* NULL: may be asked. The agent's answer needs a process that runs and an interpreter that rests.
- */
-static json_t *why_not_python(struct job *job)
-{
-	struct cw_node_process p;
-
-	if (!cw_node_find(job->owner->config.node, job->target.pid, job->target.start_ticks, &p) ||
-	    p.is_dead)
-		return cw_evidence_part("absent", "the process is gone, or is not registered here");
-	if (!p.has_python)
-		return cw_evidence_part("absent", "no armed interpreter in the process");
-	if (job->is_stopped)
-		return cw_evidence_part("refused",
-					"the process is stopped: nobody there can answer");
-	if (p.idle_ns < 0)
-		return cw_evidence_part("refused", "not known whether the interpreter is running");
-	if (p.idle_ns < PYTHON_MIN_IDLE_NS)
-		return cw_evidence_part("refused", "the interpreter is running");
-	return NULL;
-}
-
-static void step_python(struct job *job)
-{
-	int r;
-
-	job->python = why_not_python(job);
-	if (!job->python) {
-		r = cw_node_python_stacks(job->owner->config.node, job->target.pid,
-					  job->target.start_ticks, share_ms(job, PYTHON_LIMIT_MS),
-					  on_python, job, &job->python_handle);
-		job->is_asking_python = r == 0;
-		if (r == -ENOTCONN)
-			job->python = cw_evidence_part("failed", "the agent is not connected");
-		else if (r < 0)
-			job->python = cw_evidence_part("failed", "the agent cannot be asked");
-	}
-	if (job->python)
-		next_step(job);
-}
-
-/* ---- native stacks ---- */
-
-static int native_main(int out_fd, const void *arg)
-{
-	return cw_stack_child(out_fd, arg);
-}
-
-static void on_native_done(enum cw_child_end end, const char *output, size_t len, void *user)
-{
-	struct job *job = user;
-
-	job->child = NULL;
-	count_end(job->owner, end);
-	job->native = cw_stack_read_output(output, len, end == CW_CHILD_EXITED);
-	next_step(job);
-}
-
-static void step_native(struct job *job)
-{
-	int64_t ms = left_ms(job) * 9 / 10; /* leaves time to say what there is */
-	struct cw_stack_target target = { .pid = job->target.pid,
-					  .start_ticks = job->target.start_ticks };
-	struct cw_child_config config = {
-		.main = native_main,
-		.arg = &target,
-		.deadline_ms = ms > 1 ? (uint32_t)ms : 1,
-		.max_output = CW_STACK_MAX_OUTPUT,
-		.fn = on_native_done,
-		.user = job,
-	};
-	struct cw_node_process p;
-	int r;
-
-	if (job->is_gone ||
-	    !cw_node_find(job->owner->config.node, target.pid, target.start_ticks, &p) ||
-	    p.is_dead) {
-		job->native = cw_evidence_part("absent",
-					       "the process is gone, or is not registered here");
-		next_step(job);
-		return;
-	}
-	target.uid = p.uid;
-	target.gid = p.gid;
-	r = start_child(job, &config);
-	if (r < 0) {
-		job->native = cw_evidence_part("failed", why_no_child(r));
-		next_step(job);
-	}
-}
-
-static const struct {
-	uint32_t what;
-	step_fn run;
-} steps[] = {
-	{ CW_EVIDENCE_PROC, step_proc },
-	{ CW_EVIDENCE_PYTHON, step_python },
-	{ CW_EVIDENCE_NATIVE, step_native },
-};
-
-/* ---- the whole ---- */
 
 static void pump_soon(struct cw_capture *c)
 {
@@ -285,7 +50,7 @@ static void pump_soon(struct cw_capture *c)
 		log_err("capture: no timer, captures wait for the next one");
 }
 
-static void job_free(struct job *job)
+static void job_free(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
 
@@ -314,7 +79,7 @@ static void job_free(struct job *job)
 
 /* The part as it is, "no time left" when it was asked for and is missing, null when not asked for.
  */
-static json_t *take_part(struct job *job, json_t **part, uint32_t what)
+static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t what)
 {
 	if (*part)
 		return steal_ptr(part);
@@ -324,7 +89,7 @@ static json_t *take_part(struct job *job, json_t **part, uint32_t what)
 				job->is_running ? "no time left" : "no time left in the queue");
 }
 
-static json_t *make_document(struct job *job)
+static json_t *make_document(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
 	char taken[32], ticks[24];
@@ -353,12 +118,14 @@ static bool has_failed(const json_t *doc)
 	return false;
 }
 
-static void finish(struct job *job)
+static void finish(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
 	_cleanup_(freep) char *text = NULL;
 	json_t *doc = make_document(job);
 
+	if (doc && is_brief(job))
+		cw_evidence_shorten(doc);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON_BYTES)
 		(void)json_object_set_new(doc, "native",
 					  cw_evidence_part("failed", "too large to send"));
@@ -374,27 +141,21 @@ static void finish(struct job *job)
 	pump_soon(c);
 }
 
-static void next_step(struct job *job)
+void cw_capture_step_done(struct cw_capture_job *job)
 {
-	unsigned step = job->step++;
-
-	if (step == sizeof(steps) / sizeof(steps[0]))
+	if (!cw_capture_step(job))
 		finish(job);
-	else if (job->target.what & steps[step].what)
-		steps[step].run(job);
-	else
-		next_step(job);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
-	struct job *job = arg;
+	struct cw_capture_job *job = arg;
 
 	job->owner->stats.timed_out++;
 	finish(job);
 }
 
-static void start_job(struct job *job)
+static void start_job(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
 	struct cw_node_process p;
@@ -402,13 +163,32 @@ static void start_job(struct job *job)
 	job->is_running = true;
 	c->stats.queued--;
 	c->stats.running++;
+	if (is_brief(job) &&
+	    job->deadline_ns - cw_clock_now_ns(c->config.clock) > BRIEF_RUN_MS * CW_NS_PER_MS)
+		set_deadline(job, BRIEF_RUN_MS);
 	if (cw_node_find(c->config.node, job->target.pid, job->target.start_ticks, &p)) {
 		job->rank = p.rank;
 		job->is_gone = p.is_dead;
 	} else {
 		job->is_gone = true;
 	}
-	next_step(job);
+	cw_capture_step_done(job);
+}
+
+/* The first that waits and is not one of many, else the first that waits. */
+static struct cw_capture_job *next_job(struct cw_capture *c)
+{
+	struct cw_capture_job *brief = NULL;
+
+	for (struct cw_capture_job *job = c->first; job; job = job->next) {
+		if (job->is_running)
+			continue;
+		if (!is_brief(job))
+			return job;
+		if (!brief)
+			brief = job;
+	}
+	return brief;
 }
 
 /* Starts what may start. A job may end within its start, so the list is looked at anew each time.
@@ -418,10 +198,8 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	struct cw_capture *c = arg;
 
 	while (c->stats.running < c->config.max_running && c->stats.queued > 0) {
-		struct job *job = c->first;
+		struct cw_capture_job *job = next_job(c);
 
-		while (job && job->is_running)
-			job = job->next;
 		if (!job)
 			return;
 		start_job(job);
@@ -433,10 +211,11 @@ int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target
 {
 	/* A twentieth early, for what comes after it on the way to the callback. */
 	uint32_t ms = deadline_ms - deadline_ms / 20;
-	struct timeval tv = { ms / 1000, (suseconds_t)(ms % 1000 * 1000) };
-	struct job *job;
+	bool is_one_of_many = target->what & CW_EVIDENCE_BRIEF;
+	struct cw_capture_job *job;
 
-	if (c->stats.queued >= c->config.max_queued) {
+	if (c->stats.queued >=
+	    (is_one_of_many ? BRIEF_QUEUE_SHARE(c->config.max_queued) : c->config.max_queued)) {
 		c->stats.refused++;
 		return -EAGAIN;
 	}
@@ -448,12 +227,12 @@ int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target
 	job->fn = fn;
 	job->user = user;
 	job->rank = -1;
-	job->deadline_ns = cw_clock_now_ns(c->config.clock) + ms * CW_NS_PER_MS;
 	job->timer = evtimer_new(c->config.base, on_deadline, job);
-	if (!job->timer || evtimer_add(job->timer, &tv) < 0) {
+	if (!job->timer) {
 		job_free(job);
 		return -ENOMEM;
 	}
+	set_deadline(job, ms);
 	job->link = c->last;
 	*c->last = job;
 	c->last = &job->next;

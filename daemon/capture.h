@@ -39,7 +39,9 @@ typedef void (*cw_capture_fn)(const struct cw_msg_evidence_target *target, const
 
 /*
  * Queues a capture. The callback comes exactly once, never from inside this call, at the latest
- * after deadline_ms. -EAGAIN: queue full (counted), no callback.
+ * after deadline_ms. -EAGAIN: queue full (counted), no callback. With CW_EVIDENCE_BRIEF it is one
+ * of many: it starts after those that are not, runs for 8 s at most, gets three quarters of the
+ * queue, and of its threads only those are told that say where the rank is.
  */
 int cw_capture_request(struct cw_capture *capture, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user);

@@ -9,10 +9,13 @@
 #include "common/log.h"
 #include "common/signature.h"
 #include "daemon/incident_evidence.h"
+#include "daemon/incident_survey.h"
 #include "report/incident_doc.h"
 #include "report/snapshot_doc.h"
 
 #define MESSAGE_ID_ALERT "6d0f3e5b0f5c4d0e9c1f4b7a52d8e391"
+/* A bundle with the snapshot of a large job takes some MiB: not for each rank that answers. */
+#define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
 #define MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
 
 struct cw_incident {
@@ -26,6 +29,9 @@ struct cw_incident {
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
 	struct cw_evidence_set evidence;
+	struct cw_survey *survey; /* NULL = none, or out of memory */
+	uint32_t survey_written;  /* answers that the bundle holds */
+	int64_t survey_due_ns;    /* not written before */
 };
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
@@ -44,6 +50,7 @@ static void forget(struct cw_incident *inc)
 {
 	cw_transport_cancel(inc->config.transport, inc);
 	cw_evidence_fini(&inc->evidence);
+	inc->survey = cw_survey_free(inc->survey);
 	json_decref(inc->doc);
 	json_decref(inc->snapshot);
 	inc->doc = inc->snapshot = NULL;
@@ -163,6 +170,13 @@ static void write_bundle(struct cw_incident *inc)
 	if (!inc->doc)
 		return;
 	bundle.evidence = cw_evidence_array(&inc->evidence);
+	if (inc->survey) {
+		cw_survey_take(inc->survey, &inc->evidence);
+		bundle.stacks = cw_survey_doc(inc->survey);
+		inc->survey_written = cw_survey_answers(inc->survey);
+		if (bundle.evidence) /* out of memory: the tree has them */
+			(void)cw_survey_add_evidence(inc->survey, bundle.evidence);
+	}
 	(void)cw_incident_doc_add_positions(inc->doc,
 					    bundle.evidence); /* without them, less is said */
 	r = inc->config.io->put(inc->config.io_user, &bundle);
@@ -170,6 +184,7 @@ static void write_bundle(struct cw_incident *inc)
 		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
 			 strerror(-r));
 	json_decref(bundle.evidence);
+	json_decref(bundle.stacks);
 }
 
 /* ---- what happens on entering a state ---- */
@@ -222,6 +237,23 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 	inc->evidence_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_EVIDENCE_NS;
 }
 
+/* Those of a refined verdict's culprits that were not asked closely stay in it. */
+static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
+{
+	struct cw_survey_config config = {
+		.clock = inc->config.clock,
+		.transport = inc->config.transport,
+		.route = inc->config.route,
+	};
+
+	if (inc->survey)
+		return;
+	inc->survey_written = 0;
+	inc->survey = cw_survey_new(&config, snap, &inc->evidence);
+	if (!inc->survey)
+		log_err("inc=%s: out of memory, stacks of the other ranks are not taken", inc->id);
+}
+
 static void send_alert(struct cw_incident *inc)
 {
 	const struct cw_incident_io *io = inc->config.io;
@@ -244,6 +276,8 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	/* Out of memory leaves an open end in the bundle, no more. */
 	(void)json_object_set_new(times, "resolved", json_string(wall));
 	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
+	if (inc->survey)
+		cw_survey_stop(inc->survey, "the hang ended before");
 	write_bundle(inc);
 	log_alert(inc, MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
 }
@@ -344,6 +378,7 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 	if (!inc->doc)
 		return; /* out of memory, logged: the next look tries again */
 	request_evidence(inc, snap, v);
+	plan_survey(inc, snap);
 	handle(inc, CW_INCIDENT_EV_HANG);
 }
 
@@ -389,6 +424,23 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 		write_bundle(inc); /* too late for the alert, not for the report */
 }
 
+/* The others are looked at once the evidence an alert waits for is there, or will not come. */
+static void survey(struct cw_incident *inc, int64_t now)
+{
+	if (!inc->survey || inc->evidence_ns ||
+	    (inc->state != CW_INCIDENT_PREPARED && inc->state != CW_INCIDENT_ALERTED))
+		return;
+	cw_survey_take(inc->survey, &inc->evidence);
+	cw_survey_start(inc->survey);
+	cw_survey_tick(inc->survey);
+	if (inc->state != CW_INCIDENT_ALERTED ||
+	    cw_survey_answers(inc->survey) == inc->survey_written ||
+	    (now < inc->survey_due_ns && !cw_survey_is_complete(inc->survey)))
+		return;
+	inc->survey_due_ns = now + SURVEY_WRITE_NS;
+	write_bundle(inc);
+}
+
 static bool is_due(int64_t *deadline_ns, int64_t now)
 {
 	if (!*deadline_ns || now < *deadline_ns)
@@ -409,6 +461,7 @@ void cw_incident_tick(struct cw_incident *inc)
 		handle(inc, CW_INCIDENT_EV_EVIDENCE);
 	if (is_due(&inc->clear_ns, now))
 		handle(inc, CW_INCIDENT_EV_CLEAR);
+	survey(inc, now);
 	if (!is_due(&inc->retry_ns, now))
 		return;
 	if (inc->state == CW_INCIDENT_ALERTED)

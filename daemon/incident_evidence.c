@@ -100,7 +100,7 @@ int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t, uin
 	return r;
 }
 
-static json_t *parse_evidence(const char *text)
+json_t *cw_evidence_parse(const char *text)
 {
 	json_error_t error;
 	json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, &error);
@@ -127,7 +127,7 @@ void cw_evidence_take(struct cw_evidence_set *set, const char *node, const struc
 		e = &reply->evidence_reply;
 		if (e->pid != slot->pid || e->start_ticks != slot->start_ticks || slot->doc)
 			continue;
-		slot->doc = parse_evidence(e->json);
+		slot->doc = cw_evidence_parse(e->json);
 		slot->is_awaited = false;
 	}
 }

@@ -39,6 +39,8 @@ int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t, uin
 /* Takes in one reply (NULL: nothing more comes from the node). */
 void cw_evidence_take(struct cw_evidence_set *set, const char *node,
 		      const struct cw_message *reply);
+/* A collwatch.evidence/1; NULL = it is none. New reference. */
+json_t *cw_evidence_parse(const char *text);
 bool cw_evidence_is_complete(const struct cw_evidence_set *set);
 /* New reference to an array, culprits first. NULL = out of memory. */
 json_t *cw_evidence_array(const struct cw_evidence_set *set);

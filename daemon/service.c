@@ -30,7 +30,8 @@
 #define MAX_PROCESSES_PER_UID 2048u
 /* design section 11: at most two captures at once on a node. */
 #define MAX_CAPTURES 2u
-#define MAX_CAPTURES_QUEUED 64u
+/* All ranks of a full node, and room beside them for those an alert waits for. */
+#define MAX_CAPTURES_QUEUED 96u
 #define WEBHOOK_TIMEOUT_MS 10000u
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u

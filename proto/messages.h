@@ -200,6 +200,7 @@ enum { /* cw_msg_evidence_target.what */
        CW_EVIDENCE_PROC = 1 << 0,
        CW_EVIDENCE_NATIVE = 1 << 1,
        CW_EVIDENCE_PYTHON = 1 << 2,
+       CW_EVIDENCE_BRIEF = 1 << 3, /* main threads and those inside NCCL only; no hurry */
 };
 
 struct cw_msg_evidence_target {

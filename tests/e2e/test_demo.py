@@ -82,6 +82,11 @@ def names_the_rank_that_blocks_in_its_data_loader(demo):
                "the Python line is not in the report:\n" + report)
         expect(re.search(r"native, thread \d+", report) and "libc.so.6" in report,
                "native frames are not in the report:\n" + report)
+        with open(os.path.join(bundle, "stacks.json"), encoding="utf-8") as f:
+            stacks = json.load(f)
+        expect(stacks["seen"] == result.draw.ranks, f"stacks of all ranks: {stacks}")
+        expect(re.search(rf"rank {result.draw.culprit}: .*read_sample", report),
+               "the culprit is no branch of its own among the stacks of all:\n" + report)
         # The bundle is all there is to a report: elsewhere, with no daemon, it reads the same.
         copy = os.path.join(demo.tmp, "elsewhere")
         shutil.copytree(bundle, copy)

@@ -201,7 +201,9 @@ static void answer_windows(struct cluster_node *n, const char *from,
 static void answer_evidence(struct cluster_node *n, const char *from,
 			    const struct cw_msg_evidence_request *q)
 {
-	n->evidence_asked += q->n_targets;
+	for (uint32_t i = 0; i < q->n_targets; i++)
+		*(q->targets[i].what & CW_EVIDENCE_BRIEF ? &n->briefly_asked
+							 : &n->evidence_asked) += 1;
 	for (uint32_t i = 0; i < q->n_targets && !n->cluster->evidence_mute; i++) {
 		struct cw_message msg = {
 			.type = CW_MSG_EVIDENCE_REPLY,

@@ -51,8 +51,8 @@ struct cluster_node {
 	uint64_t epoch, digests;
 	int64_t beat_ns;
 	unsigned puts;
-	json_t *last_put; /* incident document of the last bundle */
-	unsigned evidence_asked;
+	json_t *last_put;                       /* incident document of the last bundle */
+	unsigned evidence_asked, briefly_asked; /* ranks */
 };
 
 struct cluster {

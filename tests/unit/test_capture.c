@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/evidence_brief.h"
 #include "daemon/node.h"
 #include "daemon/procfs.h"
 
@@ -168,6 +169,7 @@ static int request(uint32_t what, uint32_t deadline_ms)
 }
 
 #define ALL (CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON)
+#define MANY (CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_BRIEF)
 
 static void wait_for(unsigned calls)
 {
@@ -334,6 +336,51 @@ Test(capture, queues_and_refuses_beyond_its_limit)
 	cr_assert_eq(stats.queued, 0);
 	cr_assert_eq(stats.running, 0);
 	cr_assert_eq(stats.done + stats.failed, 8);
+}
+
+static size_t count_threads(const char *part)
+{
+	return json_array_size(json_object_get(json_object_get(got.doc, part), "threads"));
+}
+
+Test(capture, is_brief_about_one_of_many_and_takes_it_last)
+{
+	start_target();
+	for (int i = 0; i < 6; i++) /* a quarter of the queue is not theirs */
+		cr_assert_eq(request(MANY, 60000), 0);
+	cr_assert_eq(request(MANY, 60000), -EAGAIN);
+	cr_assert_eq(request(CW_EVIDENCE_PROC, 60000), 0);
+	wait_for(1);
+	cr_assert(json_is_null(json_object_get(got.doc, "native")), "another one came first");
+	wait_for(7);
+	expect_status("native", "ok");
+	cr_assert(has_native_symbol("data_loader_next"));
+	cr_assert_eq(count_threads("native"), 1);
+	cr_assert_eq(count_threads("proc"), 1);
+}
+
+Test(capture, keeps_of_many_threads_those_that_say_where_the_rank_is)
+{
+	static const char text[] =
+		"{\"pid\":7,\"proc\":{\"threads\":[{\"tid\":7},{\"tid\":8},{\"tid\":9}]},"
+		"\"native\":{\"threads\":[{\"tid\":7,\"frames\":[]},"
+		"{\"tid\":8,\"frames\":[{\"module\":\"libc.so.6\"}]},"
+		"{\"tid\":9,\"frames\":[{\"module\":\"libnccl.so.2\"},"
+		"{\"module\":\"libcollwatch.so\"}]}]},"
+		"\"python\":{\"threads\":[{\"id\":\"0x1\"},{\"id\":\"0x2\"}]}}";
+
+	got.doc = json_loads(text, 0, NULL);
+	cw_evidence_shorten(got.doc);
+	cr_assert_eq(count_threads("native"), 2);
+	cr_assert_eq(count_threads("proc"), 2);
+	cr_assert_eq(count_threads("python"), 1);
+	cr_assert_str_eq(
+		json_string_value(json_object_get(
+			json_array_get(
+				json_object_get(json_object_get(got.doc, "python"), "threads"), 0),
+			"id")),
+		"0x2");
+	cw_evidence_shorten(NULL); /* of any shape */
 }
 
 Test(capture, calls_nobody_back_after_its_end)

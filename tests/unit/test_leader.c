@@ -131,6 +131,18 @@ Test(leader, evidence_is_asked_of_the_culprit_and_one_victim)
 	cr_assert_geq(c.nodes[1].evidence_asked, 1);
 }
 
+Test(leader, stacks_of_all_others_are_asked_for_after_that)
+{
+	unsigned asked = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cluster_run(&c, 2);
+	for (unsigned i = 0; i < 3; i++)
+		asked += c.nodes[i].briefly_asked;
+	cr_assert_eq(asked, c.n_ranks - 2);
+}
+
 Test(leader, missing_evidence_delays_the_alert_by_its_deadline_only)
 {
 	c.evidence_mute = true;
