@@ -4,6 +4,8 @@
  * daemon is asked; where none answers, this node's default state directory is looked at.
  */
 #include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,17 +17,19 @@
 #include "common/cleanup.h"
 #include "report/bundle.h"
 #include "report/json_util.h"
+#include "report/render_html.h"
 #include "report/render_text.h"
 
 #define TIMEOUT_MS 10000
 #define INCIDENTS_DIR "/var/lib/collwatch/incidents"
 
-enum { OPT_JSON = 256, OPT_CONTROL, OPT_ALL_FRAMES };
+enum { OPT_JSON = 256, OPT_CONTROL, OPT_ALL_FRAMES, OPT_HTML };
 
 struct report_args {
 	const char *control;
-	const char *what; /* id, path, or NULL */
-	bool json, all_frames;
+	const char *what;   /* id, path, or NULL */
+	const char *output; /* file of the page; NULL = standard output */
+	bool json, all_frames, html;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -39,6 +43,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
 		return 0;
+	case OPT_HTML:
+		args->html = true;
+		return 0;
+	case 'o':
+		args->output = arg;
+		return 0;
 	case OPT_CONTROL:
 		args->control = arg;
 		return 0;
@@ -46,6 +56,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		if (args->what)
 			argp_error(state, "one incident at a time");
 		args->what = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (args->html && (!args->what || args->json))
+			argp_error(state, "--html shows one incident: give its id or directory");
+		if (args->output && !args->html)
+			argp_error(state, "--output is for --html");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -58,6 +74,10 @@ static const struct argp argp = {
 			{ "json", OPT_JSON, NULL, 0, "Print the document as it is", 0 },
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
+			{ "html", OPT_HTML, NULL, 0,
+			  "Write one self-contained page with pictures of the hang", 0 },
+			{ "output", 'o', "FILE", 0,
+			  "Where the page goes (default: standard output)", 0 },
 			{ "control", OPT_CONTROL, "SOCKET", 0,
 			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },
@@ -136,6 +156,39 @@ static int find_bundle(const struct report_args *args, struct cw_bundle *ret, st
 	return cw_bundle_read(path, ret, NULL) == 0 ? 0 : r; /* err: why the daemon did not help */
 }
 
+/* Not for everybody's eyes: it holds what the bundle holds. */
+static FILE *open_output(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+	if (!out && fd >= 0)
+		(void)close(fd);
+	return out;
+}
+
+static int show_page(const struct report_args *args, const struct cw_bundle *bundle)
+{
+	FILE *out = args->output ? open_output(args->output) : stdout;
+	int r;
+
+	if (!out) {
+		fprintf(stderr, "collwatch: cannot write %s: %s\n", args->output, strerror(errno));
+		return CW_EXIT_ERROR;
+	}
+	r = cw_render_html(out, bundle);
+	if (args->output && fclose(out) != 0 && r == 0)
+		r = -errno;
+	if (r == 0)
+		return CW_EXIT_OK;
+	if (r == -EBADMSG)
+		fprintf(stderr, "collwatch: %s: the incident lacks fields a report needs\n",
+			args->what);
+	else
+		fprintf(stderr, "collwatch: cannot write the page: %s\n", strerror(-r));
+	return CW_EXIT_ERROR;
+}
+
 static int show(const struct report_args *args)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
@@ -151,6 +204,8 @@ static int show(const struct report_args *args)
 	}
 	if (args->json)
 		return print_json(bundle.incident);
+	if (args->html)
+		return show_page(args, &bundle);
 	if (cw_render_text(stdout, &bundle, &opts) < 0) {
 		fprintf(stderr, "collwatch: %s: the incident lacks fields a report needs\n",
 			args->what);

@@ -11,6 +11,8 @@
 
 #include "common/clock.h"
 #include "common/parse.h"
+#include "report/advice.h"
+#include "report/doc_phrase.h"
 #include "report/frames.h"
 #include "report/incident_doc.h"
 #include "report/json_util.h"
@@ -22,43 +24,6 @@
 #define MAX_CULPRITS 8
 #define MAX_WAITS 12
 #define MAX_WITNESSES 4
-
-/* What to do, per class: what usually helps, cheapest first. */
-static const struct {
-	const char *klass, *advice;
-} advices[] = {
-	{ "process_dead",
-	  "The job cannot recover by itself: restart it from the last checkpoint. Why "
-	  "the process ended is in its own log and, for a kill nobody sent, in the "
-	  "kernel log of its node (out of memory, Xid)." },
-	{ "node_unreachable",
-	  "Look after the node: power, network, kernel log. Its ranks cannot be "
-	  "waited for." },
-	{ "never_entered",
-	  "Look at the line above where the culprit sits: that is what blocks the job, "
-	  "not the collective. If it can be unblocked (storage, data, a lock), the job goes on; "
-	  "else restart it from the last checkpoint." },
-	{ "mismatch",
-	  "The program makes different calls on different ranks: compare the sides above "
-	  "and look for what depends on the rank (batch sizes, branches, versions). "
-	  "Restarting alone brings it back." },
-	{ "deadlock",
-	  "The ranks take the same communicators in different order: make the order the "
-	  "same on all of them." },
-	{ "p2p_unmatched",
-	  "Compare the send and the receive above: one was not posted, or the sizes "
-	  "differ." },
-	{ "init_stuck",
-	  "Look at the ranks that did not come to the rendezvous: not started, or stuck "
-	  "before it." },
-	{ "device_stalled",
-	  "Look at the culprit's device: earlier work on it does not end (kernel log, "
-	  "Xid)." },
-	{ "in_collective",
-	  "All ranks are inside the call: look at network and devices (link errors, "
-	  "Xid, NCCL's own log), not at the program." },
-	{ "slow", "It moves, but late: look at the outlier's storage, clocks and neighbours." },
-};
 
 static void put_label(const struct cw_text *t, const char *label)
 {
@@ -98,14 +63,9 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 /* "rank 3 on node-a, pid 812"; the same for culprits and evidence. */
 static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
 {
-	json_int_t rank = cw_json_int(who, "rank", -1);
 	char text[64];
 
-	if (rank >= 0)
-		snprintf(text, sizeof(text), "rank %" JSON_INTEGER_FORMAT, rank);
-	else
-		snprintf(text, sizeof(text), "a process without rank number");
-	cw_text_put(t, style, text);
+	cw_text_put(t, style, phrase_doc_rank(who, text, sizeof(text)));
 	fputs(" on ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(who, "host", "?"));
 	fprintf(t->out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
@@ -135,47 +95,24 @@ static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, boo
 	}
 }
 
-/* "all_reduce bf16 x 1048576 sum"; the number of the call is said by the caller. */
 static void put_op(const struct cw_text *t, const json_t *op)
 {
-	const char *dtype = cw_json_str(op, "dtype", "none");
-	const char *redop = cw_json_str(op, "redop", "none");
-	uint64_t count = 0;
+	char text[256];
 
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(op, "kind", "?"));
-	if (strcmp(dtype, "none") != 0) {
-		(void)cw_json_read_u64(json_object_get(op, "count"), &count); /* stays 0 */
-		fputc(' ', t->out);
-		cw_text_put(t, CW_TEXT_PLAIN, dtype);
-		fprintf(t->out, " x %llu", (unsigned long long)count);
-	}
-	if (strcmp(redop, "none") != 0) {
-		fputc(' ', t->out);
-		cw_text_put(t, CW_TEXT_PLAIN, redop);
-	}
-	if (json_is_integer(json_object_get(op, "root")))
-		fprintf(t->out, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
-	if (json_is_integer(json_object_get(op, "peer")))
-		fprintf(t->out, " peer %" JSON_INTEGER_FORMAT, cw_json_int(op, "peer", 0));
+	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_op(op, text, sizeof(text)));
 }
 
 static void put_comm(const struct cw_text *t, const json_t *at)
 {
-	const char *name = cw_json_str(at, "comm_name", "");
+	char text[256];
 
-	if (*name) {
-		cw_text_put(t, CW_TEXT_PLAIN, name);
-		return;
-	}
-	fputs("communicator ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(at, "comm", "?"));
+	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_comm(at, text, sizeof(text)));
 }
 
 static void put_where(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *where = json_object_get(incident, "where");
 	const json_t *sides = json_object_get(where, "sides"), *side;
-	bool is_dead = strcmp(cw_json_str(incident, "class", ""), "process_dead") == 0;
 	uint64_t coll_seq = 0;
 	size_t i;
 
@@ -192,13 +129,13 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 		const json_t *op = json_object_get(side, "op");
 		const char *ranks = cw_json_str(side, "ranks", "?");
 
-		fputs(strpbrk(ranks, ",-") ? "    ranks " : "    rank ", t->out);
+		fputs(phrase_is_many(ranks) ? "    ranks " : "    rank ", t->out);
 		cw_text_put(t, CW_TEXT_BOLD, ranks);
 		if (json_is_object(op)) {
 			fputs(" entered ", t->out);
 			put_op(t, op);
 		} else {
-			fputs(is_dead ? " ended before it was done" : " did not enter", t->out);
+			fprintf(t->out, " %s", phrase_doc_absence(incident));
 		}
 		fputc('\n', t->out);
 	}
@@ -229,19 +166,6 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	}
 }
 
-static bool is_culprit(const json_t *incident, const json_t *evidence)
-{
-	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
-	size_t i;
-
-	json_array_foreach (culprits, i, culprit)
-		if (cw_json_int(culprit, "pid", -1) == cw_json_int(evidence, "pid", -2) &&
-		    strcmp(cw_json_str(culprit, "host", ""), cw_json_str(evidence, "host", "")) ==
-			    0)
-			return true;
-	return false;
-}
-
 /* Where the others were seen, one line each. */
 static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 {
@@ -250,7 +174,7 @@ static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 	size_t i, n = 0;
 
 	json_array_foreach (b->evidence, i, evidence) {
-		if (is_culprit(b->incident, evidence))
+		if (doc_is_culprit(b->incident, evidence))
 			continue;
 		if (!*cw_evidence_position(evidence, where, sizeof(where)))
 			continue;
@@ -348,14 +272,20 @@ static void put_times(const struct cw_text *t, const json_t *incident)
 
 static void put_advice(const struct cw_text *t, const json_t *incident)
 {
-	const char *klass = cw_json_str(incident, "class", "");
+	struct advice advice;
 
-	for (size_t i = 0; i < sizeof(advices) / sizeof(*advices); i++) {
-		if (strcmp(advices[i].klass, klass) != 0)
-			continue;
+	cw_advice(incident, &advice);
+	if (advice.n)
 		cw_text_title(t, "What to do next");
-		fputs("  ", t->out);
-		cw_text_wrap(t, 2, 2, advices[i].advice);
+	for (unsigned i = 0; i < advice.n; i++) {
+		fprintf(t->out, "  %u. ", i + 1);
+		cw_text_wrap(t, 5, 5, advice.steps[i].text);
+		if (!*advice.steps[i].command)
+			continue;
+		/* On a line of its own, however long: it is there to be copied. */
+		fputs("       ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, advice.steps[i].command);
+		fputc('\n', t->out);
 	}
 }
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Families of communicators: those that are each other's likes in another part of the job, such as
+ * all the tensor-parallel groups. Same size and same name but for its number, and the same ordinal
+ * of a split of the same parent or, without a parent, the same distance between members. Pure.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "analysis/snapshot.h"
+
+struct comm_family {
+	uint32_t first; /* index of one of its comms */
+	uint32_t n_comms;
+	char name[72]; /* "tp", "communicator 0x…" */
+};
+
+struct comm_families {
+	uint32_t *of; /* per comm of the snapshot */
+	struct comm_family *families;
+	uint32_t n;
+};
+
+/* In the caller's arena; O(comms). 0 or -ENOMEM. */
+int comm_families_find(const struct cw_snapshot *snap, struct arena *arena,
+		       struct comm_families *ret);

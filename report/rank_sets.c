@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank's colour is a hash of all that is to be the same within a set; equal colours are a set.
+ * Colours are refined by the sets a rank waits for, as long as that leaves a number of sets that
+ * can be read; where even the first colours are too many, they are made of less.
+ */
+#include "report/rank_sets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/signature.h"
+
+/* Refining goes on while there are not more sets than fit a picture well. */
+#define READABLE_SETS 12u
+#define MAX_ROUNDS 4u
+/* Gates per rank that tell ranks apart; more only hostile snapshots have. */
+#define MAX_GATES 64u
+
+enum detail { DETAIL_NONE, DETAIL_KIND, DETAIL_FAMILY, DETAIL_CALL };
+
+struct maker {
+	const struct cw_snapshot *snap;
+	struct rank_sets *out;
+	uint64_t *color;    /* per rank */
+	uint64_t *mask;     /* per gate: sets of those who are missing at it */
+	bool *is_culprit;   /* per rank */
+	uint32_t *by_color; /* ranks, sorted */
+	uint32_t n_culprits;
+};
+
+/* ---- colours ---- */
+
+static uint64_t color_of_gate(const struct maker *m, const struct gate *g, enum detail detail)
+{
+	uint64_t h = cw_hash_step(CW_HASH_INIT, g->kind);
+
+	if (detail >= DETAIL_KIND)
+		h = cw_hash_step(h, g->op_kind);
+	if (detail >= DETAIL_FAMILY)
+		h = cw_hash_step(h, m->out->comms.of[g->comm]);
+	if (detail >= DETAIL_CALL)
+		h = cw_hash_step(h, g->seq);
+	return h;
+}
+
+static uint64_t color_of_rank(const struct maker *m, uint32_t rank, enum detail detail)
+{
+	const struct waitgraph *g = &m->out->graph;
+	const struct cw_snap_rank *r = &m->snap->ranks[rank];
+	uint64_t h = cw_hash_step(CW_HASH_INIT, m->is_culprit[rank]), gates = 0;
+
+	if (m->is_culprit[rank] && m->n_culprits <= RANK_SETS_MAX_CULPRITS)
+		return cw_hash_step(h, rank);
+	h = cw_hash_step(h, cw_liveness_is_dead(r->liveness));
+	if (detail >= DETAIL_FAMILY)
+		h = cw_hash_step(h, r->host_call.kind);
+	/* A sum, for the gates of two ranks may be listed in any order. */
+	for (uint32_t i = g->wait_start[rank];
+	     i < g->wait_start[rank + 1] && i - g->wait_start[rank] < MAX_GATES; i++)
+		gates += color_of_gate(m, &g->gates[g->waits[i]], detail);
+	if (detail == DETAIL_NONE)
+		gates = waitgraph_waits(g, rank);
+	return cw_hash_step(h, gates);
+}
+
+/* ---- sets of colours ---- */
+
+struct colored {
+	uint64_t color;
+	int32_t label;
+	uint32_t rank;
+};
+
+static int compare_colored(const void *a, const void *b)
+{
+	const struct colored *ca = a, *cb = b;
+
+	if (ca->color != cb->color)
+		return ca->color < cb->color ? -1 : 1;
+	if (ca->label != cb->label)
+		return ca->label < cb->label ? -1 : 1;
+	return (ca->rank > cb->rank) - (ca->rank < cb->rank);
+}
+
+/* Sorts ranks by colour; returns how many colours there are, or -ENOMEM. */
+static int sort_by_color(struct maker *m)
+{
+	uint32_t n = m->snap->n_ranks;
+	struct colored *v = calloc(n ? n : 1, sizeof(*v));
+	int colors = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (struct colored){ m->color[i], m->snap->ranks[i].rank, i };
+	qsort(v, n, sizeof(*v), compare_colored);
+	for (uint32_t i = 0; i < n; i++) {
+		m->by_color[i] = v[i].rank;
+		colors += i == 0 || v[i].color != v[i - 1].color;
+	}
+	free(v);
+	return colors;
+}
+
+/* Makes the sets of what sort_by_color() has sorted; at most RANK_SETS_MAX colours. */
+static void fill_sets(struct maker *m)
+{
+	struct rank_sets *out = m->out;
+
+	out->n_sets = 0;
+	for (uint32_t i = 0; i < m->snap->n_ranks; i++) {
+		uint32_t rank = m->by_color[i];
+
+		if (i == 0 || m->color[rank] != m->color[m->by_color[i - 1]])
+			out->sets[out->n_sets++] = (struct rank_set){
+				.ranks = &m->by_color[i],
+				.is_culprit = m->is_culprit[rank],
+				.gate = CW_SNAP_NONE,
+				.hops = CW_SNAP_NONE,
+			};
+		out->sets[out->n_sets - 1].n_ranks++;
+		out->set_of[rank] = out->n_sets - 1;
+	}
+}
+
+/* ---- who waits for whom, in sets ---- */
+
+static void fill_masks(struct maker *m)
+{
+	const struct waitgraph *g = &m->out->graph;
+
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		m->mask[i] = 0;
+		for (uint32_t k = 0; k < g->gates[i].n_missing; k++)
+			m->mask[i] |= UINT64_C(1) << m->out->set_of[g->gates[i].missing[k]];
+	}
+	/* Whoever is missing at the lowest gate of a comm is missing at all above it. */
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		uint32_t at = i;
+
+		if (g->gates[i].lower != CW_SNAP_NONE)
+			continue;
+		for (; g->gates[at].upper != CW_SNAP_NONE; at = g->gates[at].upper)
+			m->mask[g->gates[at].upper] |= m->mask[at];
+	}
+}
+
+static uint64_t mask_of_rank(const struct maker *m, uint32_t rank)
+{
+	const struct waitgraph *g = &m->out->graph;
+	uint64_t mask = 0;
+
+	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
+		mask |= m->mask[g->waits[i]];
+	return mask;
+}
+
+static void add_wait(struct maker *m, struct rank_set *set, uint32_t gate)
+{
+	const struct gate *g = &m->out->graph.gates[gate];
+	const struct gate *longest;
+
+	if (!g->n_missing_all && !g->n_unseen)
+		set->is_full = true;
+	if (g->n_unseen > set->n_unseen)
+		set->n_unseen = g->n_unseen;
+	longest = set->gate == CW_SNAP_NONE ? NULL : &m->out->graph.gates[set->gate];
+	if (!longest || (g->since_ns && (!longest->since_ns || g->since_ns < longest->since_ns)))
+		set->gate = gate;
+}
+
+static void fill_waits(struct maker *m)
+{
+	const struct waitgraph *g = &m->out->graph;
+
+	for (uint32_t rank = 0; rank < m->snap->n_ranks; rank++) {
+		struct rank_set *set = &m->out->sets[m->out->set_of[rank]];
+
+		set->waits_for |= mask_of_rank(m, rank);
+		for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
+			add_wait(m, set, g->waits[i]);
+	}
+}
+
+/* Distance to a culprit; without one, to whoever holds the others up and waits for nobody. */
+static void fill_hops(struct rank_sets *out)
+{
+	bool has_culprit = out->n_sets && out->sets[0].is_culprit;
+	uint64_t found = 0, before;
+	uint32_t hops = 0;
+
+	for (uint32_t i = 0; i < out->n_sets; i++)
+		has_culprit |= out->sets[i].is_culprit;
+	for (uint32_t i = 0; i < out->n_sets; i++) {
+		struct rank_set *s = &out->sets[i];
+
+		if (has_culprit ? s->is_culprit : s->is_full || s->n_unseen) {
+			s->hops = 0;
+			found |= UINT64_C(1) << i;
+		}
+	}
+	do {
+		before = found;
+		hops++;
+		for (uint32_t i = 0; i < out->n_sets; i++) {
+			struct rank_set *s = &out->sets[i];
+
+			if (s->hops != CW_SNAP_NONE || !(s->waits_for & before))
+				continue;
+			s->hops = hops;
+			found |= UINT64_C(1) << i;
+		}
+	} while (found != before);
+}
+
+/* ---- order ---- */
+
+static int compare_sets(const void *a, const void *b)
+{
+	const struct rank_set *sa = a, *sb = b;
+
+	if (sa->is_culprit != sb->is_culprit)
+		return sa->is_culprit ? -1 : 1;
+	if (sa->hops != sb->hops)
+		return sa->hops < sb->hops ? -1 : 1;
+	if (sa->n_ranks != sb->n_ranks && !sa->is_culprit)
+		return sa->n_ranks > sb->n_ranks ? -1 : 1;
+	return sa->ranks[0] < sb->ranks[0] ? -1 : 1;
+}
+
+static void sort_sets(struct maker *m)
+{
+	struct rank_sets *out = m->out;
+	uint32_t place[RANK_SETS_MAX], *order[RANK_SETS_MAX];
+
+	for (uint32_t i = 0; i < out->n_sets; i++)
+		order[i] = out->sets[i].ranks;
+	qsort(out->sets, out->n_sets, sizeof(*out->sets), compare_sets);
+	for (uint32_t i = 0; i < out->n_sets; i++)
+		for (uint32_t k = 0; k < out->n_sets; k++)
+			if (order[i] == out->sets[k].ranks)
+				place[i] = k;
+	for (uint32_t i = 0; i < out->n_sets; i++) {
+		uint64_t mask = out->sets[i].waits_for;
+
+		out->sets[i].waits_for = 0;
+		for (uint32_t k = 0; k < out->n_sets; k++)
+			if (mask & UINT64_C(1) << k)
+				out->sets[i].waits_for |= UINT64_C(1) << place[k];
+	}
+	for (uint32_t r = 0; r < m->snap->n_ranks; r++)
+		out->set_of[r] = place[out->set_of[r]];
+}
+
+/* ---- the whole ---- */
+
+/* The finest colours that are few enough. */
+static int color_ranks(struct maker *m)
+{
+	int colors = -1;
+
+	for (int detail = DETAIL_CALL; detail >= DETAIL_NONE; detail--) {
+		for (uint32_t i = 0; i < m->snap->n_ranks; i++)
+			m->color[i] = color_of_rank(m, i, (enum detail)detail);
+		colors = sort_by_color(m);
+		if (colors < 0 || (uint32_t)colors <= RANK_SETS_MAX)
+			break;
+	}
+	return colors;
+}
+
+static int refine(struct maker *m, uint64_t *before)
+{
+	int colors = (int)m->out->n_sets;
+
+	for (uint32_t round = 0; round < MAX_ROUNDS; round++) {
+		int n;
+
+		fill_masks(m);
+		memcpy(before, m->color, m->snap->n_ranks * sizeof(*before));
+		for (uint32_t i = 0; i < m->snap->n_ranks; i++)
+			m->color[i] = cw_hash_step(m->color[i], mask_of_rank(m, i));
+		n = sort_by_color(m);
+		if (n < 0)
+			return n;
+		if ((uint32_t)n > READABLE_SETS || n == colors) {
+			memcpy(m->color, before, m->snap->n_ranks * sizeof(*before));
+			n = sort_by_color(m);
+			if (n >= 0)
+				fill_sets(m);
+			return n < 0 ? n : 0;
+		}
+		colors = n;
+		fill_sets(m);
+	}
+	return 0;
+}
+
+static int make(struct maker *m)
+{
+	struct arena *arena = &m->out->arena;
+	uint64_t *before = arena_new_array(arena, uint64_t, m->snap->n_ranks);
+	int r;
+
+	m->color = arena_new_array(arena, uint64_t, m->snap->n_ranks);
+	m->mask = arena_new_array(arena, uint64_t, m->out->graph.n_gates);
+	m->by_color = arena_new_array(arena, uint32_t, m->snap->n_ranks);
+	m->out->set_of = arena_new_array(arena, uint32_t, m->snap->n_ranks);
+	if (!before || !m->color || !m->mask || !m->by_color || !m->out->set_of)
+		return -ENOMEM;
+	r = color_ranks(m);
+	if (r < 0)
+		return r;
+	fill_sets(m);
+	r = refine(m, before);
+	if (r < 0)
+		return r;
+	fill_masks(m);
+	fill_waits(m);
+	fill_hops(m->out);
+	sort_sets(m);
+	return 0;
+}
+
+int rank_sets_make(const struct cw_snapshot *snap, const uint32_t *culprits, uint32_t n,
+		   struct rank_sets *ret)
+{
+	struct maker m = { .snap = snap, .out = ret };
+	int r;
+
+	*ret = (struct rank_sets){ 0 };
+	m.is_culprit = arena_new_array(&ret->arena, bool, snap->n_ranks);
+	if (!m.is_culprit)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		if (culprits[i] >= snap->n_ranks || m.is_culprit[culprits[i]])
+			continue;
+		m.is_culprit[culprits[i]] = true;
+		m.n_culprits++;
+	}
+	r = comm_families_find(snap, &ret->arena, &ret->comms);
+	if (r == 0)
+		r = waitgraph_build(snap, &ret->arena, &ret->graph);
+	return r < 0 ? r : make(&m);
+}
+
+void rank_sets_fini(struct rank_sets *sets)
+{
+	arena_fini(&sets->arena);
+	*sets = (struct rank_sets){ 0 };
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/advice.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "analysis/verdict.h"
+
+static struct advice advice;
+
+static void ask(const char *klass, const char *detail, const char *host)
+{
+	json_t *incident = json_pack("{s:s,s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "id",
+				     "0123456789abcdef", "class", klass, "detail", detail, "bundle",
+				     "/var/lib/b", "culprits", "rank", 3, "host", host, "pid", 812);
+
+	cr_assert_not_null(incident);
+	cw_advice(incident, &advice);
+	json_decref(incident);
+}
+
+static bool has_command(const char *part)
+{
+	for (unsigned i = 0; i < advice.n; i++)
+		if (strstr(advice.steps[i].command, part))
+			return true;
+	return false;
+}
+
+Test(advice, there_is_some_for_every_class_but_healthy)
+{
+	for (unsigned klass = CW_CLASS_HEALTHY + 1; klass < CW_CLASS__MAX; klass++) {
+		ask(cw_class_name(klass), "", "node-a");
+		cr_assert_gt(advice.n, 0, "%s", cw_class_name(klass));
+		for (unsigned i = 0; i < advice.n; i++)
+			cr_assert_gt(strlen(advice.steps[i].text), 0);
+	}
+	ask("healthy", "", "node-a");
+	cr_assert_eq(advice.n, 0);
+}
+
+Test(advice, commands_name_the_culprit)
+{
+	ask("never_entered", "stopped", "node-a");
+	cr_assert(has_command("ssh node-a kill -CONT 812"));
+	ask("node_unreachable", "", "node-b.example.org");
+	cr_assert(has_command("NodeName=node-b.example.org State=DRAIN"));
+	ask("never_entered", "outside_nccl", "node-a");
+	cr_assert(has_command("collwatch report --all-frames /var/lib/b"));
+	cr_assert(!has_command("kill -CONT"), "of another detail");
+}
+
+Test(advice, nothing_a_shell_would_obey_gets_into_a_command)
+{
+	static const char *const evils[] = {
+		"a; rm -rf /", "$(reboot)", "`id`", "a b", "-oProxyCommand=x",
+		"a\nb",        "x|y",       "",     "<x>", "a'b"
+	};
+
+	for (size_t i = 0; i < sizeof(evils) / sizeof(*evils); i++) {
+		ask("never_entered", "stopped", evils[i]);
+		cr_assert(has_command("ssh <host> kill -CONT 812"), "%s", evils[i]);
+	}
+}
+
+Test(advice, a_document_without_anything_is_survived)
+{
+	json_t *incident = json_pack("{s:s}", "class", "device_stalled");
+
+	cw_advice(incident, &advice);
+	cr_assert_gt(advice.n, 0);
+	cr_assert(has_command("ssh <host>"));
+	json_decref(incident);
+}
