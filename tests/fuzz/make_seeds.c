@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the seeds of the binary targets into the directories DIR/wire and DIR/record: one frame of
- * each message, and records small enough for a fuzzer to get through.
+ * Writes the seeds of the binary targets into the directories DIR/wire, DIR/record and DIR/leader:
+ * one frame of each message, records small enough for a fuzzer to get through, and what two nodes
+ * say to the leader of a job that hangs.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/facts.h"
 #include "common/op.h"
 #include "proto/codec.h"
 #include "tests/lib/messages.h"
@@ -108,11 +110,163 @@ static bool write_records(const char *dir)
 	return ok;
 }
 
+/* ---- the leader: [who, seconds, frame]… as fuzz_leader.c reads it ---- */
+
+#define PEERS 2u
+#define ANSWERS 0x80u
+
+enum hang { HANG_NEVER_ENTERED, HANG_COUNT, HANG_KILLED };
+
+struct script {
+	uint8_t bytes[32768];
+	size_t len;
+};
+
+static bool say(struct script *s, unsigned who, unsigned seconds, const struct cw_message *msg)
+{
+	uint8_t *frame;
+	size_t len;
+
+	if (cw_message_encode(msg, &frame, &len) < 0 || s->len + len + 2 > sizeof(s->bytes))
+		return false;
+	s->bytes[s->len] = (uint8_t)who;
+	s->bytes[s->len + 1] = (uint8_t)seconds;
+	memcpy(s->bytes + s->len + 2, frame, len);
+	s->len += len + 2;
+	free(frame);
+	return true;
+}
+
+static struct cw_op op_of(unsigned who, enum hang hang, int64_t age_ns, uint64_t seq)
+{
+	return (struct cw_op){
+		.kind = CW_OP_ALL_REDUCE,
+		.dtype = 7,
+		.root = CW_PEER_NONE,
+		.peer = CW_PEER_NONE,
+		.progress = CW_PROGRESS_REACHED,
+		.flags = CW_OPF_RETURNED,
+		.count = hang == HANG_COUNT && who ? 8 : 16,
+		.coll_seq = seq,
+		.op_index = seq,
+		.enter_ns = age_ns,
+		.return_ns = age_ns,
+	};
+}
+
+static bool say_digest(struct script *s, unsigned who, enum hang hang, uint64_t number,
+		       int64_t age_ns, unsigned seconds)
+{
+	bool is_in = who == 0 || hang == HANG_COUNT, is_dead = who && hang == HANG_KILLED;
+	struct cw_op op = op_of(who, hang, age_ns, 40 + is_in);
+	struct cw_msg_member member = {
+		.comm_id = 7,
+		.name = "world",
+		.last_error = "",
+		.nranks = PEERS,
+		.comm_rank = (int32_t)who,
+		.state = 2,
+		.known = 0xf,
+		.coll_entered = 40 + is_in,
+		.coll_returned = 40 + is_in,
+		.coll_reached = 40 + is_in,
+		.coll_completed = 40,
+		.op_index = 40 + is_in,
+		.pending_count = is_in,
+		.pending = is_in ? &op : NULL,
+		.last = &op,
+		.progress_age_ns = age_ns,
+		.interval_ns = 100000000,
+	};
+	struct cw_msg_rank rank = {
+		.rank = (int32_t)who,
+		.world_size = PEERS,
+		.local_rank = -1,
+		.rank_source = "RANK",
+		.pid = (int32_t)(100 + who),
+		.start_ticks = 5,
+		.uid = 1000,
+		.liveness = is_dead ? CW_LIVE_KILLED : CW_LIVE_ALIVE,
+		.term_signal = is_dead ? 9 : 0,
+		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
+		.headway_age_ns = age_ns,
+		.command = "train",
+		.headway_by = "cpu",
+		.cause = "",
+		.members = &member,
+		.n_members = 1,
+	};
+	struct cw_message msg = { .type = CW_MSG_DIGEST,
+				  .digest = { .route = 3,
+					      .label = "job",
+					      .uid = 1000,
+					      .node = "b",
+					      .epoch = 1,
+					      .number = number,
+					      .policy = "training",
+					      .ranks = &rank,
+					      .n_ranks = 1 } };
+
+	return say(s, who, seconds, &msg);
+}
+
+static bool say_windows(struct script *s, unsigned who, enum hang hang, int64_t age_ns)
+{
+	struct cw_op ops[2] = { op_of(who, HANG_NEVER_ENTERED, age_ns + 100000000, 40),
+				op_of(who, hang, age_ns, 41) };
+	struct cw_msg_window window = { .comm_id = 7,
+					.pid = (int32_t)(100 + who),
+					.start_ticks = 5,
+					.comm_rank = (int32_t)who,
+					.ops = ops,
+					.n_ops = who == 0 || hang == HANG_COUNT ? 2 : 1,
+					.lost = 39 };
+	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
+				  .window_reply = {
+					  .route = 3, .windows = &window, .n_windows = 1 } };
+
+	return say(s, who | ANSWERS, who, &msg);
+}
+
+static bool say_evidence(struct script *s, unsigned who)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_EVIDENCE_REPLY,
+		.evidence_reply = { .pid = (int32_t)(100 + who),
+				    .start_ticks = 5,
+				    .json = "{\"schema\":\"collwatch.evidence/1\",\"host\":\"c\","
+					    "\"pid\":101,\"stack\":[]}" },
+	};
+
+	return say(s, who | ANSWERS, who, &msg);
+}
+
+static bool write_scripts(const char *dir)
+{
+	static const char *const hangs[] = { "never-entered", "count", "killed" };
+	static struct script s;
+	bool ok = true;
+
+	for (unsigned h = 0; h < sizeof(hangs) / sizeof(hangs[0]) && ok; h++) {
+		s.len = 0;
+		for (unsigned i = 0; i < 8 && ok; i++) {
+			int64_t age_ns = INT64_C(5000000000) * i;
+
+			for (unsigned who = 0; who < PEERS && ok; who++)
+				ok = say_digest(&s, who, h, i + 1, age_ns, who ? 3 : 0);
+			for (unsigned who = 0; who < PEERS && ok; who++)
+				ok = say_windows(&s, who, h, age_ns) && say_evidence(&s, who);
+		}
+		ok = ok && write_file(dir, "leader", hangs[h], s.bytes, s.len);
+	}
+	return ok;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
 		(void)fprintf(stderr, "usage: make_seeds DIR\n");
 		return 1;
 	}
-	return write_messages(argv[1]) && write_records(argv[1]) ? 0 : 1;
+	return write_messages(argv[1]) && write_records(argv[1]) && write_scripts(argv[1]) ? 0 : 1;
 }
