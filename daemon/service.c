@@ -14,6 +14,7 @@
 #include "daemon/incident.h"
 #include "daemon/kernel_events.h"
 #include "daemon/leader.h"
+#include "daemon/loop_lag.h"
 #include "daemon/node.h"
 #include "daemon/notify.h"
 #include "daemon/responder.h"
@@ -54,6 +55,7 @@ struct cw_service {
 	struct cw_control_socket *control;
 	struct event *tick;
 	struct event *wake; /* own-node messages wait */
+	struct cw_loop_lag lag;
 	int64_t store_retry_ns;
 	unsigned bundles_in_memory;
 	uint64_t digests_lost;
@@ -188,6 +190,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	struct cw_service *s = user;
 	int64_t now = cw_clock_now_ns(&cw_clock_system);
 
+	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
 	cw_transport_run(s->transport);
 	cw_leader_tick(s->leader);
 	if (now < s->store_retry_ns)
@@ -207,6 +210,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.members = s->members,
 		.leader = s->leader,
 		.started_ns = s->started_ns,
+		.loop_max_ns = s->lag.max_ns,
 		.bundles_in_memory = s->bundles_in_memory,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
 	};
@@ -376,6 +380,7 @@ static int start_timers(struct cw_service *s, struct cw_err *err)
 {
 	const struct timeval period = { .tv_usec = TICK_MS * 1000 };
 
+	cw_loop_lag_init(&s->lag, TICK_MS * CW_NS_PER_MS);
 	s->wake = event_new(s->base, -1, 0, on_wake, s);
 	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
 	if (!s->wake || !s->tick || event_add(s->tick, &period) < 0)

@@ -31,6 +31,7 @@ struct cw_status_source {
 	const struct cw_leader *leader;
 	struct cw_node_stats node; /* filled by the caller */
 	int64_t started_ns;
+	int64_t loop_max_ns;          /* daemon/loop_lag.h */
 	unsigned bundles_in_memory;   /* that could not be written yet */
 	const char *no_kernel_events; /* why there is no kernel evidence; NULL = there is */
 };

@@ -13,6 +13,7 @@
 #include "analysis/verdict.h"
 #include "report/bundle.h"
 #include "report/incident_doc.h"
+#include "report/render_html.h"
 #include "report/render_text.h"
 #include "report/snapshot_doc.h"
 #include "tests/fuzz/fuzz.h"
@@ -82,6 +83,7 @@ static void show(const struct cw_bundle *bundle)
 		int r = cw_render_text(nowhere, bundle, &opts);
 
 		FUZZ_CHECK(r == 0 || r == -EBADMSG);
+		FUZZ_CHECK(cw_render_html(nowhere, bundle) == r);
 	}
 }
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/loop_lag.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+
+void cw_loop_lag_init(struct cw_loop_lag *lag, int64_t period_ns)
+{
+	*lag = (struct cw_loop_lag){ .period_ns = period_ns };
+}
+
+void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay_ns)
+{
+	int64_t late_ns =
+		now_ns - lag->last_ns - lag->period_ns - (run_delay_ns - lag->run_delay_ns);
+
+	if (lag->last_ns && late_ns > lag->max_ns)
+		lag->max_ns = late_ns;
+	lag->last_ns = now_ns;
+	lag->run_delay_ns = run_delay_ns;
+}
+
+int64_t cw_loop_lag_run_delay_ns(void)
+{
+	_cleanup_(closep) int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	char text[96], *second;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* "ran waited slices" */
+	(void)strtoull(text, &second, 10);
+	return (int64_t)strtoull(second, NULL, 10);
+}
