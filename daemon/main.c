@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -19,6 +20,9 @@
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
 
 const char *argp_program_version = "collwatchd " CW_VERSION;
+
+/* As in the unit file. */
+#define MAX_DESCRIPTORS 65536u
 
 static const char *arg_config;
 static int arg_log_level = -1;
@@ -136,6 +140,21 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 	cw_notify_status(status);
 }
 
+/*
+ * A rank takes up to four descriptors here (connection, pidfd, record, its directory in /proc); the
+ * usual soft limit of 1,024 would be reached by one user's 250.
+ */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max < MAX_DESCRIPTORS ? limit.rlim_max : MAX_DESCRIPTORS;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warn("limit of descriptors not raised: %m, ignoring");
+}
+
 struct events {
 	struct event *term, *intr, *hup, *watchdog;
 };
@@ -221,6 +240,7 @@ int main(int argc, char **argv)
 		cw_config_free(config);
 		return EXIT_OK;
 	}
+	raise_descriptor_limit();
 	/* Peers and the webhook's server may go away in the middle of a write. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	d.base = event_base_new();
