@@ -110,6 +110,10 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 		return cw_err_set(err, EBADMSG, "the daemon answered with something else");
 	if (msg->control_reply.code == CW_EXIT_ERROR)
 		return cw_err_set(err, EREMOTEIO, "%s", msg->control_reply.error);
+	if (!*msg->control_reply.json && *msg->control_reply.error) {
+		*ret_code = msg->control_reply.code;
+		return cw_err_set(err, ENODATA, "%s", msg->control_reply.error);
+	}
 	*ret_json = json_loads(msg->control_reply.json, JSON_REJECT_DUPLICATES, &where);
 	if (!*ret_json)
 		return cw_err_set(err, EBADMSG, "the daemon's answer is no JSON: %s", where.text);

@@ -16,7 +16,8 @@ const char *cw_control_path(const char *arg_path);
  * Asks `verb` with args (an object, borrowed; NULL = none) and waits at most timeout_ms for the
  * answer. 0: *ret_json is a new reference to the answer's document and *ret_code the exit status
  * the daemon suggests. Else -errno with err set: -ECONNREFUSED and -ENOENT mean that no daemon is
- * there, -EREMOTEIO that it answered with an error (its text is in err), -ETIMEDOUT, -EBADMSG.
+ * there, -EREMOTEIO that it answered with an error (its text is in err),
+ * -ENODATA that it knows nothing of the kind (so is its text), -ETIMEDOUT, -EBADMSG.
  */
 int cw_control_ask(const char *path, const char *verb, const json_t *args, int timeout_ms,
 		   json_t **ret_json, uint32_t *ret_code, struct cw_err *err);

@@ -13,6 +13,7 @@ enum cw_exit {
 /* argv[0] is "collwatch VERB", for usage texts. Each returns an exit status; may not return (run).
  */
 int cw_verb_run(int argc, char **argv);
+int cw_verb_stacks(int argc, char **argv);
 int cw_verb_status(int argc, char **argv);
 int cw_verb_report(int argc, char **argv);
 int cw_verb_analyze(int argc, char **argv);

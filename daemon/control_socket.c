@@ -20,12 +20,15 @@
 
 #define NO_GROUP ((gid_t)-1)
 #define MAX_GROUPS 256
+/* Stacks of a job take a second or more. */
+#define POLL_MS 100
 
 struct client {
 	struct client *next, *prev;
 	struct cw_control_socket *socket;
 	struct bufferevent *bev;
 	struct cw_caller caller;
+	bool awaits_stacks;
 };
 
 struct cw_control_socket {
@@ -35,11 +38,14 @@ struct cw_control_socket {
 	struct client *clients;
 	unsigned n_clients;
 	gid_t group;
-	char *path; /* NULL when the descriptor was given */
+	struct cw_stacks *stacks;
+	struct event *poll; /* while stacks are being taken */
+	char *path;         /* NULL when the descriptor was given */
 };
 
 static void client_close(struct client *c)
 {
+	cw_stacks_cancel(c->socket->stacks, c);
 	DL_DELETE(c->socket->clients, c);
 	c->socket->n_clients--;
 	bufferevent_free(c->bev);
@@ -94,6 +100,57 @@ static int reply(struct client *c, const struct cw_control_answer *answer)
 	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
 }
 
+static void set_timeouts(struct client *c, int seconds)
+{
+	const struct timeval idle = { .tv_sec = seconds };
+
+	(void)bufferevent_set_timeouts(c->bev, &idle, &idle);
+}
+
+static void on_stacks(struct cw_control_answer *answer, void *user)
+{
+	struct client *c = user;
+
+	c->awaits_stacks = false;
+	set_timeouts(c, CW_CONTROL_IDLE_S);
+	if (reply(c, answer) < 0)
+		client_close(c);
+}
+
+static void poll_soon(struct cw_control_socket *s)
+{
+	const struct timeval soon = { .tv_usec = POLL_MS * 1000 };
+
+	if (event_add(s->poll, &soon) < 0)
+		log_err("control: no timer, answers wait for the next one");
+}
+
+static void on_poll(evutil_socket_t fd, short what, void *user)
+{
+	struct cw_control_socket *s = user;
+
+	cw_stacks_tick(s->stacks);
+	if (!cw_stacks_is_idle(s->stacks))
+		poll_soon(s);
+}
+
+/* One at a time for a client, and nothing else meanwhile: answers have no ids. */
+static int begin_stacks(struct client *c, const char *json)
+{
+	json_t *arguments = json_loads(*json ? json : "{}", JSON_REJECT_DUPLICATES, NULL);
+
+	if (!json_is_object(arguments)) {
+		json_decref(arguments);
+		return -EPROTO;
+	}
+	c->awaits_stacks = true;
+	set_timeouts(c, CW_STACKS_WITHIN_NS / CW_NS_PER_S + CW_CONTROL_IDLE_S);
+	cw_stacks_request(c->socket->stacks, &c->caller, arguments, on_stacks, c);
+	poll_soon(c->socket);
+	json_decref(arguments);
+	return 0;
+}
+
 static int on_frame(struct client *c, const uint8_t *payload, size_t len)
 {
 	struct cw_message *msg = NULL;
@@ -102,7 +159,12 @@ static int on_frame(struct client *c, const uint8_t *payload, size_t len)
 
 	if (r < 0)
 		return r;
-	if (msg->type == CW_MSG_CONTROL_REQUEST) {
+	if (msg->type == CW_MSG_CONTROL_REQUEST && c->awaits_stacks) {
+		r = -EPROTO;
+	} else if (msg->type == CW_MSG_CONTROL_REQUEST &&
+		   strcmp(msg->control_request.verb, "stacks") == 0) {
+		r = begin_stacks(c, msg->control_request.json);
+	} else if (msg->type == CW_MSG_CONTROL_REQUEST) {
 		cw_control_handle(&c->socket->source, &c->caller, msg->control_request.verb,
 				  msg->control_request.json, &answer);
 		r = reply(c, &answer);
@@ -145,7 +207,6 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 		      int len, void *user)
 {
-	const struct timeval idle = { .tv_sec = CW_CONTROL_IDLE_S };
 	struct cw_control_socket *s = user;
 	struct client *c = NULL;
 
@@ -162,7 +223,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	s->n_clients++;
 	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, CW_CONTROL_MAX_REQUEST);
-	(void)bufferevent_set_timeouts(c->bev, &idle, &idle);
+	set_timeouts(c, CW_CONTROL_IDLE_S);
 	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }
 
@@ -207,7 +268,10 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 	s->source = config->source;
 	s->base = config->base;
 	s->group = group_named(config->group);
-	r = start_listening(s, config, err);
+	s->stacks = cw_stacks_new(&config->stacks);
+	s->poll = evtimer_new(config->base, on_poll, s);
+	r = s->stacks && s->poll ? start_listening(s, config, err)
+				 : cw_err_set(err, ENOMEM, "out of memory");
 	if (r < 0) {
 		cw_control_socket_free(s);
 		return r;
@@ -226,6 +290,9 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 		client_close(c);
 	if (s->listener)
 		evconnlistener_free(s->listener);
+	if (s->poll)
+		event_free(s->poll);
+	cw_stacks_free(s->stacks);
 	if (s->path)
 		(void)unlink(s->path); /* a stale one is replaced at the next start anyway */
 	free(s->path);

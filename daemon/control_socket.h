@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket: frames with a ControlRequest come in, one ControlReply each goes out. Who
- * asks is known from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from the message.
+ * asks is known from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from the message. All but
+ * `stacks` are answered at once.
  *
  * Loop thread only; nothing blocks.
  */
@@ -11,6 +12,7 @@
 
 #include "common/err.h"
 #include "daemon/control.h"
+#include "daemon/stacks_request.h"
 
 struct event_base;
 struct cw_control_socket;
@@ -26,6 +28,7 @@ struct cw_control_socket_config {
 	const char *group; /* owns the socket if it exists; "" = none */
 	int listen_fd;     /* from socket activation; -1 = listen on path */
 	struct cw_control_source source;
+	struct cw_stacks_config stacks;
 };
 
 /* 0, or -errno with err set. */

@@ -244,6 +244,7 @@ static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 		.clock = inc->config.clock,
 		.transport = inc->config.transport,
 		.route = inc->config.route,
+		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
 	};
 
 	if (inc->survey)

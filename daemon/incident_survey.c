@@ -93,7 +93,7 @@ static void find_states(const struct cw_snapshot *snap, uint64_t *states)
 static bool is_taken(const struct cw_evidence_set *taken, const char *node,
 		     const struct cw_snap_rank *r)
 {
-	for (unsigned i = 0; i < taken->n_slots; i++) {
+	for (unsigned i = 0; taken && i < taken->n_slots; i++) {
 		const struct cw_evidence_slot *slot = &taken->slots[i];
 
 		if (slot->pid == r->pid && slot->start_ticks == r->start_ticks &&
@@ -209,6 +209,8 @@ static int plan(struct cw_survey *s, const struct cw_snapshot *snap,
 	for (uint32_t i = 0; i < snap->n_ranks && r == 0; i++) {
 		const struct cw_snap_rank *rank = &snap->ranks[i];
 
+		if (s->config.has_rank && rank->rank != s->config.only_rank)
+			continue;
 		if (cw_liveness_is_dead(rank->liveness)) {
 			r = cw_stack_tree_leave_out(s->tree, rank->rank, "it has ended");
 			continue;
@@ -330,8 +332,7 @@ static int ask(struct cw_survey *s, uint32_t node)
 		targets[n++] = (struct cw_msg_evidence_target){
 			.pid = m->pid,
 			.start_ticks = m->start_ticks,
-			.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON |
-				(m->is_close ? 0 : CW_EVIDENCE_BRIEF),
+			.what = s->config.what | (m->is_close ? 0 : CW_EVIDENCE_BRIEF),
 		};
 	}
 	if (n == 0)
@@ -406,7 +407,9 @@ uint32_t cw_survey_answers(const struct cw_survey *s)
 
 json_t *cw_survey_doc(const struct cw_survey *s)
 {
-	return s->answers ? cw_stack_tree_doc(s->tree, s->n_members - s->answers) : NULL;
+	if (!s->answers && s->n_members)
+		return NULL;
+	return cw_stack_tree_doc(s->tree, s->n_members - s->answers);
 }
 
 int cw_survey_add_evidence(const struct cw_survey *s, json_t *evidence)

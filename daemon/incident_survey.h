@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of all ranks of a job in trouble, merged (report/stack_tree.h). No alert waits for
- * them: they are asked for when the evidence of culprits and one victim is there, one rank of each
- * state first, and go into the bundle when they come.
+ * The stacks of all ranks of a job, merged (report/stack_tree.h): of one in trouble, or because
+ * somebody wants to see them. No alert waits for them: they are asked for when the evidence of
+ * culprits and one victim is there, one rank of each state first, and go into the bundle when they
+ * come.
  *
  * Bounded: CW_SURVEY_MAX_PROCESSES in all and CW_SURVEY_MAX_PER_NODE on a node, CW_SURVEY_MAX_ASKED
  * nodes at a time, each for CW_SURVEY_NODE_MS, all of it for CW_SURVEY_NS. Who is left out, and
@@ -36,11 +37,14 @@ struct cw_survey_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	uint64_t route;
+	uint32_t what; /* CW_EVIDENCE_* */
+	bool has_rank; /* one rank is looked at, closely, and nobody else */
+	int32_t only_rank;
 };
 
 /*
- * Plans whom to ask; those of `taken` are asked by somebody else. Borrows the transport, copies
- * what it needs of the others. NULL = out of memory.
+ * Plans whom to ask; those of `taken` (may be NULL) are asked by somebody else. Borrows the
+ * transport, copies what it needs of the others. NULL = out of memory.
  */
 struct cw_survey *cw_survey_new(const struct cw_survey_config *config,
 				const struct cw_snapshot *snap,

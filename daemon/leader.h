@@ -76,6 +76,13 @@ typedef void (*cw_leader_job_fn)(const struct cw_route *route, const struct cw_j
 				 void *user);
 void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user);
 
+/*
+ * A snapshot of one of these jobs as it is now, without windows. 0 and the caller owns it, or
+ * -errno; -ENOENT: nothing of it is left.
+ */
+int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
+		       struct cw_snapshot **ret);
+
 struct cw_leader_stats {
 	uint64_t looks, refused_digests, window_requests, announcements, objections;
 	uint32_t routes, jobs;

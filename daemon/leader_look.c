@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs of a led route, and one look at each: snapshot, verdict, patience, incident. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -307,4 +308,29 @@ void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns
 		else if (job->next_ns && job->next_ns < lr->next_ns)
 			lr->next_ns = job->next_ns;
 	}
+}
+
+int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
+		       struct cw_snapshot **ret)
+{
+	const struct cw_led_route *lr =
+		(const void *)((const char *)route - offsetof(struct cw_led_route, route));
+	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
+	struct cw_build build = {
+		.route = route,
+		.thresholds = l->config.thresholds,
+		.now_ns = cw_clock_now_ns(l->config.clock),
+		.wall_ns = cw_clock_wall_ns(l->config.clock),
+		.job = job,
+	};
+	unsigned n_refs, n_components, kept = 0;
+
+	if (cw_job_components(route, &refs, &n_refs, &n_components) < 0)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n_refs; i++)
+		if (cw_process_job(&lr->processes, route, &refs[i]) == job->number)
+			refs[kept++] = refs[i];
+	build.refs = refs;
+	build.n_refs = kept;
+	return kept ? cw_snapshot_build(&build, ret) : -ENOENT;
 }

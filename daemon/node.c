@@ -424,16 +424,11 @@ void cw_node_windows_fini(struct cw_msg_window_reply *reply)
 	cw_window_fini(reply);
 }
 
-bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
-		  struct cw_node_process *ret)
+static struct cw_node_process describe(const struct cw_node *node, const struct cw_process *p)
 {
-	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
-	const struct cw_rec_header *header;
+	const struct cw_rec_header *header = cw_record_header(p->record);
 
-	if (!p)
-		return false;
-	header = cw_record_header(p->record);
-	*ret = (struct cw_node_process){
+	return (struct cw_node_process){
 		.pid = cw_process_pid(p),
 		.start_ticks = p->key.start_ticks,
 		.uid = p->uid,
@@ -445,7 +440,25 @@ bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		.idle_ns = p->headway.has_base ? cw_age_ns(now_of(node), p->headway.cpu_change_ns)
 					       : -1,
 	};
-	return true;
+}
+
+bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+		  struct cw_node_process *ret)
+{
+	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+
+	if (p)
+		*ret = describe(node, p);
+	return p;
+}
+
+void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user)
+{
+	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
+		struct cw_node_process process = describe(node, p);
+
+		fn(&process, p->label, user);
+	}
 }
 
 int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,

@@ -71,6 +71,10 @@ struct cw_node_process {
 bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		  struct cw_node_process *ret);
 
+/* All registered processes, with their job's label ("" = none yet); borrowed until it returns. */
+typedef void (*cw_node_process_fn)(const struct cw_node_process *p, const char *label, void *user);
+void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user);
+
 /* status: enum cw_python_status; text borrowed until the callback returns, "" when none. */
 typedef void (*cw_node_python_fn)(uint32_t status, const char *text, void *user);
 

@@ -371,6 +371,11 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 			    .store = s->store,
 			    .node_name = s->config->node_name,
 			    .user = s },
+		.stacks = { .clock = &cw_clock_system,
+			    .transport = s->transport,
+			    .leader = s->leader,
+			    .members = s->members,
+			    .node = s->node },
 	};
 
 	return cw_control_socket_new(&config, &s->control, err);

@@ -164,10 +164,58 @@ def leaves_nothing_behind_when_interrupted(demo):
             process.communicate()
 
 
+def ask_for_stacks(socket, *arguments):
+    """With patience: one request in two seconds is answered."""
+    deadline = time.monotonic() + 60
+    while True:
+        done = subprocess.run([COLLWATCH, "stacks", "--control", socket, *arguments], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if "try again" not in done.stderr or time.monotonic() > deadline:
+            return done
+        time.sleep(0.2)
+
+
+def wait_for_job(socket, ranks):
+    deadline = time.monotonic() + 60
+    while True:
+        done = subprocess.run([COLLWATCH, "status", "--json", "--control", socket], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        jobs = json.loads(done.stdout or "{}").get("jobs", [])
+        if jobs and (not jobs[0]["led_here"] or jobs[0]["ranks"] == ranks):
+            return jobs[0]
+        expect(time.monotonic() < deadline, f"no job of {ranks} ranks: {jobs}")
+        time.sleep(0.1)
+
+
+def check_stacks_on_demand(demo):
+    (site,) = os.listdir(demo.tmp)
+    sockets = [os.path.join(demo.tmp, site, node, "control.sock") for node in ("node-a", "node-b")]
+    jobs = [wait_for_job(socket, 4) for socket in sockets]
+    expect(sorted(job["led_here"] for job in jobs) == [False, True], str(jobs))
+    for socket, job in zip(sockets, jobs):
+        done = ask_for_stacks(socket, "--json")
+        expect(done.returncode == 0, f"{done.returncode}: {done.stderr}")
+        doc = json.loads(done.stdout)
+        expect(doc["schema"] == "collwatch.stacks/1" and doc["job"] == job["job"], str(doc))
+        expect(doc["seen"] == (4 if job["led_here"] else 2), f"seen: {doc['seen']}, {doc['note']}")
+        expect(("ask there" in doc["note"]) != job["led_here"], doc["note"])
+    led = sockets[[job["led_here"] for job in jobs].index(True)]
+    again = subprocess.run([COLLWATCH, "stacks", "--control", led, "1"], text=True,
+                           stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+    expect(again.returncode in (0, 1), f"{again.returncode}: {again.stderr}")
+    one = again if again.returncode == 0 else ask_for_stacks(led, "demo", "1")
+    expect(one.returncode == 0 and re.search(r"rank 1 on node-[ab], pid \d+", one.stdout)
+           and "native, thread" in one.stdout, one.stdout + one.stderr)
+    for nothing in (["no-such-job"], ["demo", "77"]):
+        done = ask_for_stacks(led, *nothing)
+        expect(done.returncode == 3 and not done.stdout, f"{done.returncode}: {done.stderr}")
+
+
 @test
-def leaves_no_process_behind_when_killed(demo):
+def shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
     process = demo.start(Draw("healthy", 4, 2, 1))
     wait_for_line(process, "ranks running", 120)
+    check_stacks_on_demand(demo)
     process.kill()
     process.communicate(timeout=30)
     deadline = time.monotonic() + 10

@@ -210,7 +210,10 @@ static void answer_evidence(struct cluster_node *n, const char *from,
 			.evidence_reply = { .id = q->id,
 					    .pid = q->targets[i].pid,
 					    .start_ticks = q->targets[i].start_ticks,
-					    .json = "{\"schema\":\"collwatch.evidence/1\"}",
+					    .json = "{\"schema\":\"collwatch.evidence/"
+						    "1\",\"native\":{"
+						    "\"threads\":[{\"name\":\"t\",\"frames\":"
+						    "[{\"symbol\":\"wait\"}]}]}}",
 					    .remaining = q->n_targets - i - 1 },
 		};
 
