@@ -76,7 +76,7 @@ static void say_death(const struct incident *inc, uint32_t rank, char *buf, size
 	else if (r->liveness == CW_LIVE_KILLED)
 		(void)snprintf(how, sizeof(how), "killed by signal %" PRId32, r->term_signal);
 	else if (r->liveness == CW_LIVE_EXITED)
-		(void)snprintf(how, sizeof(how), "exited with status %" PRId32, r->exit_code);
+		(void)snprintf(how, sizeof(how), "exited with status %" PRId32 ",", r->exit_code);
 	else
 		(void)snprintf(how, sizeof(how), "its process has ended");
 	if (r->ended_ns)

@@ -54,38 +54,45 @@ static int rule_out_mismatch(struct incident *inc)
 			ranks[n++] = c->members[m].rank;
 	if (n < 2 || inc->s->alignments[inc->v->comm].seq)
 		return 0;
-	return rule_out(inc, "no signatures differ at #%" PRIu64 " of %s on %s", inc->v->coll_seq,
-			phrase_comm(inc->s->snap, inc->v->comm, &comm),
-			phrase_ranks(inc->s->snap, ranks, n, &who));
+	return rule_out(inc, "no mismatch: %s made the same call as #%" PRIu64 " on %s",
+			phrase_ranks(inc->s->snap, ranks, n, &who), inc->v->coll_seq,
+			phrase_comm(inc->s->snap, inc->v->comm, &comm));
 }
 
 int ruled_out_list(struct incident *inc)
 {
 	const struct cw_snapshot *snap = inc->s->snap;
-	uint32_t dead = 0, cycles = 0, silent = 0;
+	uint32_t dead = 0, seen = 0, cycles = 0, silent = 0;
 	int r = 0;
 
 	inc->v->ruled_out = arena_new_array(inc->arena, char *, 4);
 	if (!inc->v->ruled_out)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		dead += snap->ranks[i].liveness == CW_LIVE_UNKNOWN ||
-			cw_liveness_is_dead(snap->ranks[i].liveness);
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *rank = &snap->ranks[i];
+
+		/* What a node that is silent said last says nothing of now. */
+		if (rank->node >= snap->n_nodes ||
+		    snap->nodes[rank->node].state != CW_NODE_REPORTING)
+			continue;
+		seen++;
+		dead += rank->liveness == CW_LIVE_UNKNOWN || cw_liveness_is_dead(rank->liveness);
+	}
 	for (uint32_t i = 0; i < inc->s->g.n_components; i++)
 		cycles += inc->s->g.ranks_in[i] > 1;
 	for (uint32_t i = 0; i < snap->n_nodes; i++)
 		silent += snap->nodes[i].state != CW_NODE_REPORTING;
 	if (inc->v->klass != CW_CLASS_MISMATCH && inc->v->coll_seq)
 		r = rule_out_mismatch(inc);
-	if (r == 0 && !dead)
-		r = rule_out(inc, "all %" PRIu32 " processes that were seen are alive",
-			     snap->n_ranks);
+	if (r == 0 && !dead && seen)
+		r = rule_out(inc, "no death: all %" PRIu32 " processes that are seen are alive",
+			     seen);
 	if (r == 0 && !cycles)
-		r = rule_out(inc, "nobody waits in a circle");
+		r = rule_out(inc, "no deadlock: nobody waits in a circle");
 	if (r == 0 && !silent && snap->n_nodes)
 		r = rule_out(inc,
-			     snap->n_nodes == 1 ? "its node reports"
-						: "all %" PRIu32 " nodes report",
+			     snap->n_nodes == 1 ? "no lost node: the only one reports"
+						: "no lost node: all %" PRIu32 " report",
 			     snap->n_nodes);
 	return r;
 }

@@ -90,6 +90,7 @@ static void sum_up_cycle(const struct incident *inc)
 	for (uint32_t i = 0; i < v->n_chain; i++) {
 		struct phrase who, call, comm;
 		uint32_t rank = v->chain[i].rank;
+		uint32_t next = v->chain[(i + 1) % v->n_chain].rank;
 
 		/* Past four the circle is told by its numbers. */
 		if (i == 4) {
@@ -97,18 +98,12 @@ static void sum_up_cycle(const struct incident *inc)
 				   ", and so on round %" PRIu32 " ranks", v->n_chain);
 			return;
 		}
-		phrase_say(v->summary, sizeof(v->summary), "%s%s waits in %s on %s",
-			   i ? " for " : "", phrase_ranks(inc->s->snap, &rank, 1, &who),
+		phrase_say(v->summary, sizeof(v->summary), "%s waits in %s on %s",
+			   i ? ", which" : phrase_ranks(inc->s->snap, &rank, 1, &who),
 			   phrase_call(&v->chain[i].op, &call),
 			   phrase_comm(inc->s->snap, v->chain[i].comm, &comm));
-		if (i + 1 < v->n_chain)
-			phrase_say(v->summary, sizeof(v->summary), ",");
-	}
-	if (v->n_chain) {
-		struct phrase who;
-
 		phrase_say(v->summary, sizeof(v->summary), " for %s",
-			   phrase_ranks(inc->s->snap, &v->chain[0].rank, 1, &who));
+			   phrase_ranks(inc->s->snap, &next, 1, &who));
 	}
 }
 

@@ -154,9 +154,9 @@ static const struct row rows[] = {
 	{ "mismatch", NULL, CALLS_TEXT, CALLS_COMMAND },
 
 	{ "deadlock", NULL,
-	  "Compare the calls of the circle: some rank makes two of them in the other order. "
-	  "Give "
-	  "all ranks the same order, or do not let the two communicators be in use at once.",
+	  "Compare the calls of the circle: some rank makes two of them in the other order, or two "
+	  "ranks both send first. Give all ranks one order; put sends and receives that cross into "
+	  "one ncclGroupStart/End; do not let communicators that share a device be in use at once.",
 	  NULL },
 	{ "deadlock", NULL,
 	  "As a work-around NCCL can order launches on a device as the host made them, which helps "
@@ -224,9 +224,8 @@ static const struct row rows[] = {
 	  "It moves, but late: look at the storage, clocks and neighbours of the outlier.",
 	  "ssh {host} nvidia-smi -q -d PERFORMANCE,CLOCK" },
 	{ "unknown", NULL,
-	  "What is seen does not say who it is. What could not be seen is listed below: start with "
-	  "those "
-	  "ranks and nodes.",
+	  "What is seen does not say who it is. What could not be seen is listed in this report: "
+	  "start with those ranks and nodes.",
 	  "collwatch status" },
 	{ "unknown", NULL,
 	  "Look at the stacks of the ranks that wait, and of those that are missing.",

@@ -5,7 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/rankset.h"
+#include "report/incident_doc.h"
 #include "report/json_util.h"
+
+/* Of a longer chain, its first and last waits: where it begins, and whom it leads to. */
+#define WAITS_FIRST 3u
+#define WAITS_LAST 6u
+#define MAX_ALIKE 1024u
 
 __attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
 {
@@ -33,7 +40,9 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 	if (json_is_integer(json_object_get(op, "root")))
 		add(buf, len, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
 	if (json_is_integer(json_object_get(op, "peer")))
-		add(buf, len, " peer %" JSON_INTEGER_FORMAT, cw_json_int(op, "peer", 0));
+		add(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
+		    strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
+		    cw_json_int(op, "peer", 0));
 	return buf;
 }
 
@@ -64,11 +73,101 @@ bool phrase_is_many(const char *rank_set)
 	return strpbrk(rank_set, ",-");
 }
 
+static bool is_class(const json_t *incident, const char *klass)
+{
+	return strcmp(cw_json_str(incident, "class", ""), klass) == 0;
+}
+
 const char *phrase_doc_absence(const json_t *incident)
 {
-	return strcmp(cw_json_str(incident, "class", ""), "process_dead") == 0
-		       ? "ended before it was done"
-		       : "did not enter";
+	if (is_class(incident, "process_dead"))
+		return "ended before it was done";
+	if (is_class(incident, "device_stalled"))
+		return "enqueued it, but the device has not got to it";
+	return "did not enter";
+}
+
+const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
+{
+	if (is_class(incident, "process_dead"))
+		return "no stacks: it had ended";
+	if (is_class(incident, "node_unreachable"))
+		return "no stacks: its node does not answer";
+	return evidence ? "no stacks: the process was not there to be looked at"
+			: "no stacks in this bundle";
+}
+
+/* Whom, or what: the last of a chain may wait in a call nobody is missing at. */
+static void add_awaited(const json_t *incident, const json_t *wait, char *buf, size_t len)
+{
+	json_int_t rank = cw_json_int(wait, "waits_for", -1);
+
+	if (rank >= 0)
+		add(buf, len, " for rank %" JSON_INTEGER_FORMAT, rank);
+	else if (is_class(incident, "mismatch"))
+		add(buf, len, ", where the calls differ");
+	else if (is_class(incident, "in_collective"))
+		add(buf, len, ", at which nobody is missing");
+	else if (is_class(incident, "p2p_unmatched"))
+		add(buf, len, ", whose counterpart is of another size");
+	else
+		add(buf, len, " for somebody who cannot be seen");
+}
+
+char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)
+{
+	char text[256];
+
+	(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT " waits in %s",
+		       cw_json_int(wait, "rank", -1),
+		       phrase_doc_op(json_object_get(wait, "op"), text, sizeof(text)));
+	add(buf, len, " on %s", phrase_doc_comm(wait, text, sizeof(text)));
+	add_awaited(incident, wait, buf, len);
+	return buf;
+}
+
+size_t doc_waits_left_out(size_t n, size_t i)
+{
+	return n > WAITS_FIRST + WAITS_LAST + 1 && i == WAITS_FIRST ? n - WAITS_FIRST - WAITS_LAST
+								    : 0;
+}
+
+/* "node-a" and "its node has stopped reporting" are said once of all its ranks. */
+static bool is_alike(const json_t *a, const json_t *b)
+{
+	return strcmp(cw_json_str(a, "host", ""), cw_json_str(b, "host", "")) == 0 &&
+	       strcmp(cw_json_str(a, "reason", ""), cw_json_str(b, "reason", "")) == 0;
+}
+
+size_t doc_culprits_alike(const json_t *culprits, size_t from, const json_t *evidence)
+{
+	const json_t *first = json_array_get(culprits, from);
+	size_t n = 1;
+
+	if (cw_incident_doc_evidence_of(first, evidence))
+		return 1;
+	for (; n < MAX_ALIKE && from + n < json_array_size(culprits); n++) {
+		const json_t *next = json_array_get(culprits, from + n);
+
+		if (!is_alike(first, next) || cw_incident_doc_evidence_of(next, evidence))
+			break;
+	}
+	return n;
+}
+
+char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf, size_t len)
+{
+	int32_t labels[MAX_ALIKE];
+	size_t i;
+
+	for (i = 0; i < n && i < MAX_ALIKE; i++) {
+		json_int_t rank = cw_json_int(json_array_get(culprits, from + i), "rank", -1);
+
+		labels[i] = rank >= 0 && rank <= INT32_MAX ? (int32_t)rank : -1;
+	}
+	(void)snprintf(buf, len, "ranks ");
+	(void)cw_rankset_format(labels, i, buf + strlen(buf), len - strlen(buf));
+	return buf;
 }
 
 bool doc_is_culprit(const json_t *incident, const json_t *evidence)

@@ -25,5 +25,20 @@ bool phrase_is_many(const char *rank_set);
 /* What a side of the call in question did that has no op: it did not come, or it had ended. */
 const char *phrase_doc_absence(const json_t *incident);
 
+/* Why there are no stacks of a culprit. */
+const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence);
+
+/* "rank 0 waits in all_reduce bf16 x 64 sum on tp for rank 3", one entry of chain or cycle. */
+char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len);
+
+/* How many of n waits are left out in favour of the i-th, which begins them; 0 = it is shown. */
+size_t doc_waits_left_out(size_t n, size_t i);
+
+/* How many culprits from this one on are of one host, for one reason, without stacks; >= 1. */
+size_t doc_culprits_alike(const json_t *culprits, size_t from, const json_t *evidence);
+
+/* "ranks 8-15": of n culprits. Returns buf. */
+char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf, size_t len);
+
 /* The evidence was taken of one of the incident's culprits. */
 bool doc_is_culprit(const json_t *incident, const json_t *evidence);

@@ -112,7 +112,7 @@ const json_t *drawing_culprit(const struct drawing *d, const struct rank_set *se
 	const json_t *culprits = json_object_get(d->incident, "culprits"), *culprit;
 	size_t i;
 
-	if (!set->is_culprit || set->n_ranks != 1)
+	if (!set->is_culprit)
 		return NULL;
 	json_array_foreach (culprits, i, culprit)
 		if (is_process(d->snap, set->ranks[0], culprit))

@@ -26,7 +26,7 @@ void drawing_fini(struct drawing *d);
 /* "rank 3", "ranks 0-2,4", "1016 ranks: 0-2,4,…"; cut to what a box has room for. Returns buf. */
 char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char *buf, size_t len);
 
-/* What the document says of the culprit that this set is; NULL = it is none, or several. */
+/* What the document says of the culprit that this set is, or of its first; NULL = it is none. */
 const json_t *drawing_culprit(const struct drawing *d, const struct rank_set *set);
 
 /* Nothing where nobody waits. */

@@ -54,7 +54,7 @@ const char html_style[] =
 	".row{fill:var(--panel)}.row.culprit{fill:var(--bad-bg)}\n"
 	".grid{stroke:var(--line)}.stop{stroke:var(--bad);stroke-dasharray:4 3}\n"
 	".absent{fill:none;stroke:var(--bad);stroke-dasharray:3 3}"
-	".absent.dead{fill:var(--bad);fill-opacity:.15}\n"
+	".absent.gone{fill:var(--bad);fill-opacity:.15}\n"
 	".op.pending{fill-opacity:.35}\n"
 	".c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}"
 	".c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}.c7{fill:var(--c7)}\n"

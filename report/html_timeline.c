@@ -44,6 +44,8 @@ struct row {
 	struct mark *marks;
 	uint32_t n_marks, n_lanes, lane_family[MAX_LANES];
 	int64_t last_ns; /* its last call came back */
+	int64_t end_ns;  /* after this nothing is known of it */
+	bool is_lost;    /* its node does not report */
 	double y, height;
 };
 
@@ -170,6 +172,20 @@ static int collect_marks(struct chart *c)
 	return 0;
 }
 
+static void find_end(const struct cw_snapshot *snap, struct row *row)
+{
+	const struct cw_snap_rank *rank = &snap->ranks[row->rank];
+	const struct cw_snap_node *node =
+		rank->node < snap->n_nodes ? &snap->nodes[rank->node] : NULL;
+
+	row->end_ns = snap->now_ns;
+	if (cw_liveness_is_dead(rank->liveness) && rank->ended_ns > 0)
+		row->end_ns = rank->ended_ns;
+	row->is_lost = node && node->state != CW_NODE_REPORTING;
+	if (row->is_lost && node->last_digest_ns > 0)
+		row->end_ns = node->last_digest_ns;
+}
+
 static int choose_rows(struct chart *c)
 {
 	const struct rank_sets *sets = &c->d->sets;
@@ -177,11 +193,13 @@ static int choose_rows(struct chart *c)
 
 	if (!n_ops)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < sets->n_sets && c->n_rows < MAX_ROWS; i++)
-		c->rows[c->n_rows++] = (struct row){
-			.set = &sets->sets[i],
-			.rank = choose_rank(&sets->sets[i], n_ops),
-		};
+	for (uint32_t i = 0; i < sets->n_sets && c->n_rows < MAX_ROWS; i++) {
+		struct row *row = &c->rows[c->n_rows++];
+
+		row->set = &sets->sets[i];
+		row->rank = choose_rank(row->set, n_ops);
+		find_end(c->d->snap, row);
+	}
 	return collect_marks(c);
 }
 
@@ -304,7 +322,7 @@ static uint32_t lane_of(const struct row *row, uint32_t family)
 
 static void put_mark(FILE *out, struct chart *c, const struct row *row, const struct mark *mark)
 {
-	int64_t end = mark->is_pending ? c->d->snap->now_ns : mark->op.return_ns;
+	int64_t end = mark->is_pending ? row->end_ns : mark->op.return_ns;
 	double x1 = x_of(c, mark->op.enter_ns);
 	double x2 = x_of(c, end > mark->op.enter_ns ? end : mark->op.enter_ns);
 	double y = row->y + 4 + lane_of(row, mark->family) * LANE;
@@ -334,7 +352,7 @@ static void put_pending_names(FILE *out, const struct chart *c, const struct row
 		double x = x_of(c, mark->op.enter_ns);
 		char text[128];
 
-		if (!mark->is_pending || (named & 1u << lane))
+		if (!mark->is_pending || row->end_ns < c->d->snap->now_ns || (named & 1u << lane))
 			continue;
 		named |= 1u << lane;
 		if (x < LABEL_WIDTH + BEFORE_WIDTH)
@@ -347,21 +365,24 @@ static void put_pending_names(FILE *out, const struct chart *c, const struct row
 	}
 }
 
-/* Alive and in no call: where the others wait for it, that is the hang. */
+/* Gone, or alive and in no call: where the others wait for it, that is the hang. */
 static void put_absence(FILE *out, const struct chart *c, const struct row *row)
 {
-	const struct cw_snap_rank *rank = &c->d->snap->ranks[row->rank];
-	bool is_dead = cw_liveness_is_dead(rank->liveness);
-	int64_t from = is_dead && rank->ended_ns > 0 ? rank->ended_ns : row->last_ns;
+	bool is_dead = cw_liveness_is_dead(c->d->snap->ranks[row->rank].liveness);
+	bool is_gone = is_dead || row->is_lost;
+	int64_t from = is_gone ? row->end_ns : row->last_ns;
 	double x = x_of(c, from), end = x_of(c, c->d->snap->now_ns);
 
-	if (row->set->gate != CW_SNAP_NONE || from <= 0 || end - x < 1)
+	if ((!is_gone && row->set->gate != CW_SNAP_NONE) || from <= 0 || end - x < 1)
 		return;
 	fprintf(out,
 		"<rect class=\"absent%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n"
 		"<text class=\"op-name\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
-		is_dead ? " dead" : "", x, row->y + 3, end - x, row->height - 6, x + 6,
-		row->y + row->height / 2 + 4, is_dead ? "ended" : "in no NCCL call");
+		is_gone ? " gone" : "", x, row->y + 3, end - x, row->height - 6, x + 6,
+		row->y + row->height / 2 + 4,
+		is_dead        ? "ended"
+		: row->is_lost ? "its node does not report"
+			       : "in no NCCL call");
 }
 
 static void put_row_label(FILE *out, const struct chart *c, const struct row *row)

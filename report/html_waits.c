@@ -122,7 +122,7 @@ static void put_culprit_words(FILE *out, const struct picture *p, const struct b
 {
 	const json_t *culprit = drawing_culprit(p->d, b->set);
 	const char *reason = cw_json_str(culprit, "reason", "");
-	char text[128];
+	char text[256];
 
 	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(reason, ";"), reason);
 	put_line(out, b, 1);
@@ -191,7 +191,7 @@ static void put_box(FILE *out, const struct picture *p, const struct box *b)
 	put_line(out, b, 0);
 	html_put_short(out, drawing_set_name(p->d, b->set, name, sizeof(name)), LINE_CHARS - 8);
 	fputs("</text>\n", out);
-	if (b->set->is_culprit && b->set->n_ranks == 1)
+	if (b->set->is_culprit && drawing_culprit(p->d, b->set))
 		put_culprit_words(out, p, b);
 	else
 		put_wait_words(out, p, b);

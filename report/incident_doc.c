@@ -291,7 +291,8 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
-	char where[256], summary[1024];
+	bool is_cycle = json_array_size(json_object_get(incident, "cycle")) > 0;
+	char where[256], who[40], summary[1024];
 	size_t i;
 	int bad = 0;
 
@@ -304,8 +305,11 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
 		if (json_array_size(culprits) > 1)
 			continue;
-		snprintf(summary, sizeof(summary), "%s; it sits in %s",
-			 cw_json_str(incident, "summary", ""), where);
+		/* Of a circle the sentence is not about the culprit alone. */
+		snprintf(who, sizeof(who), "rank %" JSON_INTEGER_FORMAT,
+			 cw_json_int(culprit, "rank", -1));
+		snprintf(summary, sizeof(summary), "%s; %s sits in %s",
+			 cw_json_str(incident, "summary", ""), is_cycle ? who : "it", where);
 		bad |= json_object_set_new(incident, "summary", cw_json_text(summary));
 	}
 	return bad ? -ENOMEM : 0;

@@ -51,6 +51,9 @@ static uint64_t color_of_rank(const struct maker *m, uint32_t rank, enum detail 
 	const struct cw_snap_rank *r = &m->snap->ranks[rank];
 	uint64_t h = cw_hash_step(CW_HASH_INIT, m->is_culprit[rank]), gates = 0;
 
+	/* Where a node is lost, that is one event, whatever its ranks were doing. */
+	if (r->node < m->snap->n_nodes && m->snap->nodes[r->node].state != CW_NODE_REPORTING)
+		return cw_hash_step(h, UINT64_C(1) << 32 | r->node);
 	if (m->is_culprit[rank] && m->n_culprits <= RANK_SETS_MAX_CULPRITS)
 		return cw_hash_step(h, rank);
 	h = cw_hash_step(h, cw_liveness_is_dead(r->liveness));

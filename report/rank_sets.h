@@ -3,7 +3,8 @@
  * The ranks of a snapshot as a few sets of those that are in the same position: what makes a
  * drawing of 1,024 ranks readable. Ranks are of one set when they wait in the same call of
  * communicators of the same family
- * (report/comm_family.h), for ranks of the same sets; a culprit is a set of its own.
+ * (report/comm_family.h), for ranks of the same sets; a culprit is a set of its own, but
+ * the ranks of a lost node are one.
  *
  * Who waits for whom is the engine's own graph (analysis/waitgraph.h). Pure.
  */

@@ -28,7 +28,6 @@
 #include "report/snapshot_doc.h"
 
 #define MAX_CULPRITS 16u
-#define MAX_WAITS 12u
 #define MAX_WITNESSES 8u
 
 static bool is_resolved(const json_t *incident)
@@ -102,35 +101,57 @@ static void put_process(FILE *out, const json_t *who)
 	fprintf(out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
 }
 
+/* What is the same for several is said once. */
+static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
+{
+	const json_t *first = json_array_get(culprits, from);
+	char text[128];
+
+	if (n == 1) {
+		put_process(out, first);
+		return;
+	}
+	fputs("<b>", out);
+	html_put(out, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
+	fputs("</b> on ", out);
+	html_put(out, cw_json_str(first, "host", "?"));
+}
+
+static void put_culprit(FILE *out, const struct cw_bundle *b, size_t from, size_t n)
+{
+	const json_t *culprits = json_object_get(b->incident, "culprits");
+	const json_t *culprit = json_array_get(culprits, from);
+	const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
+
+	fputs("<div class=\"who\">\n<h3>", out);
+	put_processes(out, culprits, from, n);
+	fputs("</h3>\n<p>", out);
+	html_put(out, cw_json_str(culprit, "reason", ""));
+	fputs("</p>\n", out);
+	if (evidence)
+		html_put_evidence(out, evidence);
+	else
+		fprintf(out, "<p class=\"dim\">%s</p>\n",
+			phrase_doc_no_stacks(b->incident, b->evidence));
+	fputs("</div>\n", out);
+}
+
 static void put_culprits(FILE *out, const struct cw_bundle *b)
 {
-	const json_t *culprits = json_object_get(b->incident, "culprits"), *culprit;
-	size_t i, n = json_array_size(culprits);
+	const json_t *culprits = json_object_get(b->incident, "culprits");
+	size_t n = json_array_size(culprits), alike, shown = 0;
 
 	html_section(out, "culprits",
 		     n == 1 ? "Culprit"
 		     : n    ? "Culprits"
 			    : "No culprit can be named");
-	json_array_foreach (culprits, i, culprit) {
-		const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
-
-		if (i == MAX_CULPRITS) {
+	for (size_t i = 0; i < n; i += alike) {
+		if (shown++ == MAX_CULPRITS) {
 			fprintf(out, "<p>… and %zu more.</p>\n", n - i);
 			break;
 		}
-		fputs("<div class=\"who\">\n<h3>", out);
-		put_process(out, culprit);
-		fputs("</h3>\n<p>", out);
-		html_put(out, cw_json_str(culprit, "reason", ""));
-		fputs("</p>\n", out);
-		if (evidence)
-			html_put_evidence(out, evidence);
-		else
-			fputs(b->evidence ? "<p class=\"dim\">No stacks: it was not there to be "
-					    "looked at.</p>\n"
-					  : "<p class=\"dim\">No stacks in this bundle.</p>\n",
-			      out);
-		fputs("</div>\n", out);
+		alike = doc_culprits_alike(culprits, i, b->evidence);
+		put_culprit(out, b, i, alike);
 	}
 	html_section_end(out);
 }
@@ -192,27 +213,26 @@ static void put_where(FILE *out, const json_t *incident)
 	html_section_end(out);
 }
 
-static void put_wait_list(FILE *out, const json_t *waits)
+static void put_wait_list(FILE *out, const json_t *incident, const json_t *waits)
 {
-	const json_t *wait;
-	char text[256];
-	size_t i;
+	size_t n = json_array_size(waits);
+	char text[512];
 
-	fputs("<ol>\n", out);
-	json_array_foreach (waits, i, wait) {
-		if (i == MAX_WAITS) {
-			fprintf(out, "<li>… %zu more</li>\n", json_array_size(waits) - i);
-			break;
+	fputs("<ul>\n", out);
+	for (size_t i = 0; i < n; i++) {
+		size_t left_out = doc_waits_left_out(n, i);
+
+		if (left_out) {
+			fprintf(out, "<li>… %zu more …</li>\n", left_out);
+			i += left_out - 1;
+			continue;
 		}
-		fprintf(out, "<li>rank %" JSON_INTEGER_FORMAT " waits in ",
-			cw_json_int(wait, "rank", -1));
-		html_put(out, phrase_doc_op(json_object_get(wait, "op"), text, sizeof(text)));
-		fputs(" on ", out);
-		html_put(out, phrase_doc_comm(wait, text, sizeof(text)));
-		fprintf(out, " for rank %" JSON_INTEGER_FORMAT "</li>\n",
-			cw_json_int(wait, "waits_for", -1));
+		fputs("<li>", out);
+		html_put(out,
+			 phrase_doc_wait(incident, json_array_get(waits, i), text, sizeof(text)));
+		fputs("</li>\n", out);
 	}
-	fputs("</ol>\n", out);
+	fputs("</ul>\n", out);
 }
 
 static void put_waits(FILE *out, const json_t *incident, const struct drawing *d)
@@ -227,7 +247,7 @@ static void put_waits(FILE *out, const json_t *incident, const struct drawing *d
 	if (d)
 		html_put_waits(out, d);
 	if (json_array_size(is_cycle ? cycle : chain))
-		put_wait_list(out, is_cycle ? cycle : chain);
+		put_wait_list(out, incident, is_cycle ? cycle : chain);
 	html_section_end(out);
 }
 

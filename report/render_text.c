@@ -22,7 +22,6 @@
 
 #define DEFAULT_WIDTH 100
 #define MAX_CULPRITS 8
-#define MAX_WAITS 12
 #define MAX_WITNESSES 4
 
 static void put_label(const struct cw_text *t, const char *label)
@@ -71,27 +70,44 @@ static void put_process(const struct cw_text *t, enum cw_text_style style, const
 	fprintf(t->out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
 }
 
+/* "ranks 8-15 on node-b": what is the same for all of them is said once. */
+static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
+{
+	const json_t *first = json_array_get(culprits, from);
+	char text[128];
+
+	if (n == 1) {
+		put_process(t, CW_TEXT_RED, first);
+		return;
+	}
+	cw_text_put(t, CW_TEXT_RED, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(first, "host", "?"));
+}
+
 static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, bool all_frames)
 {
-	const json_t *culprits = json_object_get(b->incident, "culprits"), *culprit;
-	size_t i, n = json_array_size(culprits);
+	const json_t *culprits = json_object_get(b->incident, "culprits");
+	size_t n = json_array_size(culprits), alike, shown = 0;
 
 	cw_text_title(t, n == 1 ? "Culprit" : n ? "Culprits" : "Culprit: none can be named");
-	json_array_foreach (culprits, i, culprit) {
+	for (size_t i = 0; i < n; i += alike) {
+		const json_t *culprit = json_array_get(culprits, i);
 		const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
 
-		if (i == MAX_CULPRITS) {
+		if (shown++ == MAX_CULPRITS) {
 			fprintf(t->out, "  … and %zu more\n", n - i);
 			break;
 		}
+		alike = doc_culprits_alike(culprits, i, b->evidence);
 		fputs("  ", t->out);
-		put_process(t, CW_TEXT_RED, culprit);
+		put_processes(t, culprits, i, alike);
 		fputs("\n    ", t->out);
 		cw_text_wrap(t, 4, 4, cw_json_str(culprit, "reason", ""));
 		if (evidence)
 			cw_render_evidence(t, evidence, all_frames);
 		else
-			fputs("    no stacks: the process was not there to be looked at\n", t->out);
+			fprintf(t->out, "    %s\n", phrase_doc_no_stacks(b->incident, b->evidence));
 	}
 }
 
@@ -119,7 +135,9 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 	if (!json_is_object(where))
 		return;
 	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &coll_seq); /* stays 0 */
-	cw_text_title(t, "Who waits, and for what");
+	cw_text_title(t, strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0
+				 ? "First call that differs"
+				 : "Who waits, and for what");
 	fputs("  on ", t->out);
 	put_comm(t, where);
 	if (coll_seq)
@@ -144,25 +162,26 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 static void put_waits(const struct cw_text *t, const json_t *incident, const char *key,
 		      const char *title)
 {
-	const json_t *waits = json_object_get(incident, key), *wait;
-	size_t i;
+	const json_t *waits = json_object_get(incident, key);
+	size_t i, n = json_array_size(waits);
+	char text[512];
 
 	/* A chain of one says no more than the sides above. */
-	if (json_array_size(waits) < 2)
+	if (n < 2)
 		return;
 	cw_text_title(t, title);
-	json_array_foreach (waits, i, wait) {
-		if (i == MAX_WAITS) {
-			fprintf(t->out, "  … %zu more\n", json_array_size(waits) - i);
-			return;
+	for (i = 0; i < n; i++) {
+		size_t left_out = doc_waits_left_out(n, i);
+
+		if (left_out) {
+			fprintf(t->out, "  … %zu more …\n", left_out);
+			i += left_out - 1;
+			continue;
 		}
-		fprintf(t->out, "  rank %" JSON_INTEGER_FORMAT " waits in ",
-			cw_json_int(wait, "rank", -1));
-		put_op(t, json_object_get(wait, "op"));
-		fputs(" on ", t->out);
-		put_comm(t, wait);
-		fprintf(t->out, " for rank %" JSON_INTEGER_FORMAT "\n",
-			cw_json_int(wait, "waits_for", -1));
+		fputs("  ", t->out);
+		cw_text_wrap(
+			t, 2, 6,
+			phrase_doc_wait(incident, json_array_get(waits, i), text, sizeof(text)));
 	}
 }
 

@@ -101,6 +101,21 @@ Test(rank_sets, ranks_that_wait_for_nobody_are_not_upstream)
 	cr_assert_eq(sets.sets[2].hops, CW_SNAP_NONE);
 }
 
+Test(rank_sets, the_ranks_of_a_lost_node_are_one_set)
+{
+	static const uint32_t lost[] = { 4, 5, 6, 7 };
+	struct sb *b = sb_new(8, 2);
+
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 41), 5, 20 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	snap = sb_snapshot(b);
+	cr_assert_eq(rank_sets_make(snap, lost, 4, &sets), 0);
+	sb_free(b);
+	cr_assert_str_eq(as_text(), "4-7 | 0-3");
+	cr_assert(sets.sets[0].is_culprit);
+	cr_assert_eq(sets.sets[1].hops, 1);
+}
+
 Test(rank_sets, numbers_in_names_do_not_make_a_family)
 {
 	struct sb *b = sb_new(8, 2);

@@ -95,6 +95,43 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 	cw_bundle_fini(&bundle);
 }
 
+/* Eight ranks of a lost node are one event, and of a chain its ends matter. */
+Test(render_text, says_once_what_is_the_same_and_leaves_the_middle_of_a_chain_out)
+{
+	static const char *const pieces[] = {
+		"\nCulprits\n  ranks 8-15 on node-b\n    its node has stopped reporting\n",
+		"no stacks: its node does not answer",
+		"\nChain of waits\n",
+		"rank 0 waits in send to comm rank 1 on pp for rank 1\n",
+		"… 11 more …\n",
+		"rank 19 waits in send to comm rank 20 on pp for somebody who cannot be seen\n",
+		"NodeName=node-b State=DRAIN",
+		NULL,
+	};
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { 0 };
+	json_t *culprits = json_array(), *chain = json_array();
+	char *text;
+
+	for (int i = 8; i < 16; i++)
+		json_array_append_new(culprits, json_pack("{s:i,s:s,s:i,s:s}", "rank", i, "host",
+							  "node-b", "pid", 900 + i, "reason",
+							  "its node has stopped reporting"));
+	for (int i = 0; i < 20; i++)
+		json_array_append_new(chain,
+				      json_pack("{s:i,s:s,s:i,s:{s:s,s:i}}", "rank", i, "comm_name",
+						"pp", "waits_for", i < 19 ? i + 1 : -1, "op",
+						"kind", "send", "peer", i + 1));
+	json_object_set_new(bundle.incident, "class", json_string("node_unreachable"));
+	json_object_set_new(bundle.incident, "culprits", culprits);
+	json_object_set_new(bundle.incident, "chain", chain);
+	text = render(&bundle, &opts);
+	expect_in_order(text, pieces);
+	cr_assert_null(strstr(text, "rank 10 waits"));
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, all_frames_shows_the_interpreter_and_all_threads)
 {
 	static const char *const pieces[] = { "_PyEval_EvalFrameDefault", "_start", "thread 804",
