@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -26,18 +25,14 @@
 #include "daemon/process_memory.h"
 #include "daemon/python_requests.h"
 #include "daemon/register.h"
+#include "daemon/restore.h"
+#include "daemon/sample_pace.h"
 #include "daemon/window.h"
 
 #define HELLO_MS 5000
 /* A process comes back on a new connection before the old one is seen to be closed. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
-/*
- * A record that takes t to read is read again after at least this many t; or, where there are many,
- * so that all together take at most a quarter of a core.
- */
-#define SAMPLE_COST_FACTOR 100
-#define SAMPLE_COST_SHARE 4
 /* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
@@ -87,33 +82,15 @@ static void sample(struct cw_node *node, struct cw_process *p)
 		p->route = cw_job_route(p->label, p->uid);
 }
 
-static int64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	/* CPU time, not wall time: on a node whose cores are all taken we wait for our turn, and
-	 * that must not look like a costly record. */
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-		return 0; /* cannot fail for the calling thread */
-	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
-}
-
-/*
- * A record with hundreds of communicators takes milliseconds to read, and nothing stops a user from
- * making many of them. So no record gets more than 1 % of a core: a costly one is sampled less
- * often. Real records take 0.1 ms and are read on every tick.
- */
 static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 {
-	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cpu_ns();
-	int64_t factor = (int64_t)SAMPLE_COST_SHARE * HASH_COUNT(node->table);
+	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cw_sample_pace_cpu_ns();
 
 	if (now_ns < p->next_sample_ns)
 		return;
 	sample(node, p);
-	if (factor < SAMPLE_COST_FACTOR)
-		factor = SAMPLE_COST_FACTOR;
-	p->next_sample_ns = now_ns + (cpu_ns() - start_ns) * factor;
+	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_sample_pace_cpu_ns() - start_ns,
+						   HASH_COUNT(node->table));
 }
 
 static void remove_process(struct cw_node *node, struct cw_process *p)
@@ -121,8 +98,15 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 	if (p->conn)
 		cw_agent_conn_close(p->conn);
 	cw_python_agent_gone(node->python, p);
+	cw_descriptor_store_remove(p);
 	HASH_DEL(node->table, p);
 	(void)cw_process_free(p); /* always NULL */
+}
+
+static void keep(struct cw_node *node, struct cw_process *p)
+{
+	if (node->config.keeps_descriptors)
+		cw_descriptor_store_put(p);
 }
 
 static void expire_dead(struct cw_node *node)
@@ -202,6 +186,7 @@ static void end_process(struct cw_node *node, struct cw_process *p, const struct
 	sample(node, p); /* the last words */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
+	keep(node, p);
 	log_debug("rank process pid=%d of job=%s ended: code %d signal %d %s",
 		  (int)cw_process_pid(p), p->label, end->exit_code, end->term_signal, p->cause);
 	hurry(node, p);
@@ -239,15 +224,24 @@ static int on_registered(struct cw_process *p, void *user)
 	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
 	if (!p->end_event || event_add(p->end_event, NULL) < 0)
 		return -ENOMEM;
-	cw_process_watch(p, node->config.kernel);
+	if (!cw_liveness_has_ended(p->pidfd)) /* one that was kept may have */
+		cw_process_watch(p, node->config.kernel);
 	sample(node, p);
 	(void)cw_process_look(p, is_rank, node, now_of(node)); /* the first look has no change */
+	keep(node, p);
 	return 0;
 }
 
 static void on_returned(struct cw_process *p, void *user)
 {
 	sample(user, p);
+	keep(user, p); /* it may have made a new record */
+}
+
+static void on_kept_dead(struct cw_process *p, const struct cw_ending *end, void *user)
+{
+	p->node = user;
+	end_process(user, p, end);
 }
 
 static void on_evict(struct cw_process *p, void *user)
@@ -345,6 +339,23 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
 }
 
+static void restore(struct cw_node *node)
+{
+	struct cw_restore_config config = {
+		.table = &node->table,
+		.max_processes = node->config.max_processes,
+		.max_processes_per_uid = node->config.max_processes_per_uid,
+		.now_ns = now_of(node),
+		.on_living = on_registered,
+		.on_dead = on_kept_dead,
+		.user = node,
+	};
+
+	node->stats.restored = cw_restore(&config, node->config.kept, node->config.n_kept);
+	node->config.kept = NULL;
+	node->config.n_kept = 0;
+}
+
 static int start_timers(struct cw_node *node)
 {
 	struct timeval period = { .tv_sec = node->config.sample_ms / 1000,
@@ -362,8 +373,10 @@ int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struc
 	struct cw_node *node = calloc(1, sizeof(*node));
 	int r;
 
-	if (!node)
+	if (!node) {
+		cw_kept_free(config->kept, config->n_kept);
 		return cw_err_set(err, ENOMEM, "out of memory");
+	}
 	node->config = *config;
 	node->node_name = strdup(config->node_name);
 	node->rounds = (struct cw_digest_rounds){ .node = node->node_name,
@@ -379,6 +392,7 @@ int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struc
 		(void)cw_node_free(node); /* always NULL */
 		return r;
 	}
+	restore(node);
 	*ret = node;
 	return 0;
 }
@@ -402,6 +416,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 		event_free(node->tick);
 	if (node->urgent)
 		event_free(node->urgent);
+	cw_kept_free(node->config.kept, node->config.n_kept);
 	free(node->socket_path);
 	free(node->node_name);
 	free(node);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,6 +20,7 @@
 #include "common/err.h"
 #include "proto/messages.h"
 
+struct cw_kept;
 struct cw_kernel_events;
 struct event_base;
 struct cw_node;
@@ -36,6 +38,9 @@ struct cw_node_config {
 	uint32_t sample_ms; /* 250 */
 	uint32_t digest_ms; /* 1000 */
 	uint32_t max_processes, max_processes_per_uid;
+	bool keeps_descriptors; /* with the service manager, see daemon/descriptor_store.h */
+	struct cw_kept *kept;   /* what came back from there; taken, also on failure */
+	size_t n_kept;
 	struct cw_kernel_events *kernel; /* borrowed for the node's life; NULL = none */
 	cw_node_digest_fn on_digest;
 	void *user;
@@ -98,5 +103,6 @@ struct cw_node_stats {
 	uint32_t processes, connected, dead;
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
 	uint64_t digests_total, samples_total;
+	uint32_t restored; /* at start, out of what was kept */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 void cw_notify_ready(const char *status);
@@ -19,3 +20,16 @@ void cw_notify_alive(void);
 
 /* The descriptor passed under this FileDescriptorName for a UNIX stream socket; -1 = none. */
 int cw_notify_listen_fd(const char *name);
+
+/* Descriptors passed under names that begin with prefix. */
+struct cw_passed_fd {
+	int fd;
+	char *name;
+};
+/* The caller owns the descriptors, the names and the list. 0 or -ENOMEM. */
+int cw_notify_passed_fds(const char *prefix, struct cw_passed_fd **ret, size_t *ret_n);
+
+/* Has the manager keep copies of the descriptors, passed again at the next start. */
+void cw_notify_store_fds(const char *name, const int *fds, unsigned n);
+/* It forgets all it keeps under that name. */
+void cw_notify_remove_fds(const char *name);

@@ -51,23 +51,24 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	return 0;
 }
 
-int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
-		   struct cw_err *err)
+static struct cw_process *process_alloc(void)
 {
-	_cleanup_(process_freep) struct cw_process *p = NULL;
-	_cleanup_(closep) int fd = record_fd;
-	struct stat st;
-	int r;
+	struct cw_process *p = calloc(1, sizeof(*p));
 
-	p = calloc(1, sizeof(*p));
 	if (!p)
-		return cw_err_set(err, ENOMEM, "out of memory");
+		return NULL;
 	p->pidfd = p->proc_fd = p->launcher_pidfd = p->oom.fd = -1;
 	cw_headway_init(&p->headway);
 	cw_sampler_init(&p->sampler);
-	r = identify(p, cred, err);
-	if (r < 0)
-		return r;
+	return p;
+}
+
+/* Takes record_fd. */
+static int adopt_record(struct cw_process *p, int record_fd, struct cw_err *err)
+{
+	_cleanup_(closep) int fd = record_fd;
+	struct stat st;
+
 	/*
 	 * First of all: it answers without asking a file system. An fstat of a file on a FUSE
 	 * mount waits for whoever serves that mount.
@@ -78,9 +79,82 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 		return cw_err_set(err, errno, "the record's descriptor cannot be examined");
 	p->record_dev = st.st_dev;
 	p->record_ino = st.st_ino;
-	r = cw_record_open(steal_fd(&fd), true, &p->record, err);
+	return cw_record_open(steal_fd(&fd), true, &p->record, err);
+}
+
+int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
+		   struct cw_err *err)
+{
+	_cleanup_(process_freep) struct cw_process *p = process_alloc();
+	_cleanup_(closep) int fd = record_fd;
+	int r;
+
+	if (!p)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	r = identify(p, cred, err);
+	if (r == 0)
+		r = adopt_record(p, steal_fd(&fd), err);
 	if (r < 0)
 		return r;
+	*ret = steal_ptr(&p);
+	return 0;
+}
+
+/* It has ended: what is known of it is what was kept. */
+static void identify_by_name(struct cw_process *p, struct cw_kept *kept)
+{
+	closep(&p->proc_fd); /* who has its pid now */
+	closep(&p->launcher_pidfd);
+	p->proc_fd = p->launcher_pidfd = -1;
+	p->key.pid = (uint64_t)kept->pid;
+	p->key.start_ticks = kept->start_ticks;
+	p->uid = kept->uid;
+	p->gid = kept->gid;
+	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or kept->end, says more */
+	if (p->pidfd < 0)
+		p->pidfd = steal_fd(&kept->pidfd);
+}
+
+static int identify_kept(struct cw_process *p, struct cw_kept *kept, struct cw_err *err)
+{
+	struct cw_peer_cred cred = { kept->pid, kept->uid, kept->gid, kept->pidfd };
+	int r;
+
+	if (kept->is_dead) {
+		identify_by_name(p, kept);
+		return 0;
+	}
+	if (kept->pidfd < 0)
+		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
+	r = identify(p, &cred, err); /* its last look is at the pidfd */
+	if (r == 0) {
+		kept->pidfd = -1;
+		return p->key.start_ticks == kept->start_ticks
+			       ? 0
+			       : cw_err_set(err, EBADMSG, "it is another process");
+	}
+	if (!cw_liveness_has_ended(kept->pidfd))
+		return r; /* its agent comes back */
+	identify_by_name(p, kept);
+	return 0;
+}
+
+int cw_process_restore(struct cw_kept *kept, struct cw_process **ret, struct cw_err *err)
+{
+	_cleanup_(process_freep) struct cw_process *p = process_alloc();
+	int r;
+
+	if (!p)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	if (kept->record_fd < 0)
+		return cw_err_set(err, EBADMSG, "no record came");
+	r = adopt_record(p, steal_fd(&kept->record_fd), err);
+	if (r == 0)
+		r = identify_kept(p, kept, err);
+	if (r < 0)
+		return r;
+	strcpy(p->kept_as, kept->name);
+	p->kept_ino = p->record_ino;
 	*ret = steal_ptr(&p);
 	return 0;
 }

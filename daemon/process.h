@@ -20,6 +20,7 @@
 #include "common/htable.h"
 #include "common/record_reader.h"
 #include "common/unixsock.h"
+#include "daemon/descriptor_store.h"
 #include "daemon/headway.h"
 #include "daemon/job_label.h"
 #include "daemon/kernel_facts.h"
@@ -78,6 +79,9 @@ struct cw_process {
 	char cause[CW_CAUSE_BYTES];      /* of its state, from the kernel; empty = not known */
 	struct cw_headway headway;
 
+	char kept_as[CW_KEPT_NAME_BYTES]; /* by the service manager; empty = not */
+	ino_t kept_ino;
+
 	uint64_t digest_round; /* last round whose digest it was in */
 	bool is_urgent;        /* something happened that must not wait for the next second */
 	UT_hash_handle hh;
@@ -90,6 +94,12 @@ struct cw_process {
  */
 int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
 		   struct cw_err *err);
+/*
+ * The same for a process that the daemon before this one knew. Takes the descriptors on success.
+ * Its record is judged like a stranger's. One that has ended is as one whose end was not seen yet,
+ * or, kept->is_dead, the caller ends it. -EBADMSG: descriptors are missing, or not that process's.
+ */
+int cw_process_restore(struct cw_kept *kept, struct cw_process **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Must not be in a table. */
 struct cw_process *cw_process_free(struct cw_process *p);
 

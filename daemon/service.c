@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "daemon/capture.h"
 #include "daemon/control_socket.h"
+#include "daemon/descriptor_store.h"
 #include "daemon/election.h"
 #include "daemon/incident.h"
 #include "daemon/kernel_events.h"
@@ -316,6 +317,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.digest_ms = 1000,
 		.max_processes = MAX_PROCESSES,
 		.max_processes_per_uid = MAX_PROCESSES_PER_UID,
+		.keeps_descriptors = true,
 		.kernel = s->kernel,
 		.on_digest = on_digest,
 		.user = s,
@@ -327,9 +329,9 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.max_running = MAX_CAPTURES,
 		.max_queued = MAX_CAPTURES_QUEUED,
 	};
-	int r;
+	int r = cw_descriptor_store_take(&node.kept, &node.n_kept);
 
-	r = cw_node_new(&node, &s->node, err);
+	r = r < 0 ? cw_err_set(err, -r, "out of memory") : cw_node_new(&node, &s->node, err);
 	if (r < 0)
 		return r;
 	capture.node = s->node;

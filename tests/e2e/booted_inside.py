@@ -21,6 +21,11 @@ UNIT = "collwatchd.service"
 UNITS = [UNIT, "collwatchd.socket", "collwatchd-control.socket"]
 TRAINER = 4242  # the user whose jobs are watched
 STATE = "/var/lib/collwatch"
+GATE = "/run/cw-gate"
+DROP_IN = f"/run/systemd/system/{UNIT}.d"
+GATED = f"""[Service]
+ExecStartPre=+/bin/sh -c 'while [ -e {GATE} ]; do sleep 0.05; done'
+"""
 CONFIG = """node_name = "node-a"
 stall_min = "4s"
 no_headway_after = "4s"
@@ -92,6 +97,7 @@ class World:
     collwatch = daemon = None
     jobs = []
     first = None  # the incident of the first test
+    after_upgrade = None  # a job
 
 
 class Job:
@@ -209,20 +215,47 @@ def knows_who_killed_a_rank():
 
 @test
 def is_upgraded_in_mid_job():
-    job = Job("goes-on")
+    job, dies = Job("goes-on"), Job("dies")
     wait_until(job.is_training, "a job that trains")
+    wait_until(dies.is_training, "another")
     old = json.loads(call(World.collwatch, "status", "--json"))["version"]
     shutil.copy(NEXT, World.daemon + ".new")
     os.rename(World.daemon + ".new", World.daemon)
     steps = [job.steps(rank) for rank in range(3)]
-    call("systemctl", "restart", UNIT)
+    # A daemon that starts only when it is let: who dies meanwhile dies unseen.
+    os.makedirs(DROP_IN)
+    with open(DROP_IN + "/gate.conf", "w", encoding="ascii") as f:
+        f.write(GATED)
+    with open(GATE, "x", encoding="ascii"):
+        call("systemctl", "daemon-reload")
+        call("systemctl", "restart", "--no-block", UNIT)
+        wait_until(lambda: show("SubState") == "start-pre", "the old daemon has gone")
+        dies.ranks[1].kill()
+        dies.ranks[1].wait()
+        os.unlink(GATE)
+    wait_until(lambda: show("ActiveState") == "active", "the new daemon")
+    shutil.rmtree(DROP_IN)
+    call("systemctl", "daemon-reload")
     new = json.loads(call(World.collwatch, "status", "--json"))["version"]
     expect(new == old + "+next", f"{new} after {old}")
     wait_until(job.is_training, "the job is watched again")
     wait_until(lambda: all(job.steps(rank) > steps[rank] + 20 for rank in range(3)),
                "its ranks go on")
     expect(World.first["id"] in call(World.collwatch, "report"), "incidents are kept")
+    World.after_upgrade = dies
     expect(job.incident() is None, "a restart is no incident")
+    job.close()
+
+
+@test
+def knows_the_last_ops_of_a_rank_that_died_while_no_daemon_was_there():
+    job = World.after_upgrade
+    doc = wait_until(job.incident, "an incident")
+    expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [1], doc)
+    text = call(World.collwatch, "report", doc["id"])
+    # How it ended is known from Linux 6.15 on.
+    expect(re.search(r"(killed by SIGKILL|ended)[^;]*;\s+its\s+last\s+call\s+there,\s+\w+\s+#\d+",
+                     text), text)
     job.close()
 
 
