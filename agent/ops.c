@@ -36,14 +36,16 @@ void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum)
 	uint64_t old = CW_LOAD(rc->coll_returned);
 	uint64_t hash = cw_hash_commit(CW_LOAD(rc->hash), signature_sum);
 	struct cw_rec_checkpoint *cp;
+	int slot;
 
 	if (!colls)
 		return;
 	CW_STORE(rc->hash, hash);
 	CW_STORE(rc->coll_returned, old + colls);
-	if (old / CW_CHECKPOINT_EVERY == (old + colls) / CW_CHECKPOINT_EVERY)
+	slot = cw_checkpoint_slot(old, old + colls);
+	if (slot < 0)
 		return;
-	cp = &rc->checkpoints[rc->checkpoint_ticket % CW_REC_CHECKPOINTS];
+	cp = &rc->checkpoints[slot];
 	__atomic_store_n(&cp->coll_seq, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	CW_STORE(cp->hash, hash);

@@ -306,9 +306,8 @@ static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *
 	return 0;
 }
 
-/* Largest first; equal ones by their lowest label, so that the order does not depend on indices. */
-static bool side_before(const struct cw_snapshot *snap, const struct cw_side *x,
-			const struct cw_side *y)
+bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
+		       const struct cw_side *y)
 {
 	if (x->n_ranks != y->n_ranks)
 		return x->n_ranks > y->n_ranks;
@@ -360,7 +359,7 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 		r = fill_side(snap, c, s, i, a, &side);
 		if (r < 0)
 			return r;
-		for (; at && side_before(snap, &side, &ret->sides[at - 1]); at--) {
+		for (; at && align_side_before(snap, &side, &ret->sides[at - 1]); at--) {
 			ret->sides[at] = ret->sides[at - 1];
 			order[at] = order[at - 1];
 		}
@@ -408,40 +407,51 @@ static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_
 	return fill_sides(snap, c, s, a, ret);
 }
 
-/* ---- rolling hashes: the same history? ---- */
+/* ---- the call itself has left the windows ---- */
 
-#define HASH_SLOTS                                                                                 \
-	64 /* direct-mapped: members of a comm are rarely more than a few steps apart              \
-	    */
-
-static void note_hash(struct cw_snap_checkpoint *table, uint64_t seq, uint64_t hash,
-		      struct alignment *ret)
+static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
 {
-	struct cw_snap_checkpoint *slot = &table[cw_hash_mix64(seq) % HASH_SLOTS];
+	uint32_t sum = 0;
 
-	if (!seq)
-		return;
-	if (slot->coll_seq != seq) {
-		*slot = (struct cw_snap_checkpoint){ .coll_seq = seq, .hash = hash };
-	} else if (slot->hash != hash) {
-		ret->histories_differ = true;
-		ret->history_seq = lower_seq(ret->history_seq, seq);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		sum += sides[i].n_ranks;
+	return sum;
 }
 
-static void compare_histories(const struct cw_snap_comm *c, struct alignment *ret)
+/* Positive: the histories tell who differs from whom. */
+static int take_from_history(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+			     struct alignment *ret)
 {
-	struct cw_snap_checkpoint table[HASH_SLOTS] = { 0 };
+	struct cw_side *sides;
+	uint32_t n;
+	int r;
 
-	for (uint32_t i = 0; i < c->nranks; i++) {
-		const struct cw_snap_member *m = &c->members[i];
+	r = history_sides(snap, comm, &ret->history, a, &sides, &n);
+	if (r < 0)
+		return r;
+	if (n < 2)
+		return 0;
+	ret->seq = ret->history.differ_seq;
+	ret->after_seq = ret->history.agreed_seq;
+	ret->knows_call = false;
+	ret->is_proof = true;
+	ret->detail = "unknown_call";
+	ret->sides = sides;
+	ret->n_sides = n;
+	ret->n_compared = count_ranks(sides, n);
+	ret->majority = sides[0].n_ranks > sides[1].n_ranks ? 0 : ALIGN_NO_SIDE;
+	return 1;
+}
 
-		if (m->rank == CW_SNAP_NONE || !(m->known & CW_KNOWN_HASH))
-			continue;
-		note_hash(table, m->hash_seq, m->hash, ret);
-		for (uint32_t k = 0; k < CW_SNAP_CHECKPOINTS; k++)
-			note_hash(table, m->checkpoints[k].coll_seq, m->checkpoints[k].hash, ret);
-	}
+/*
+ * What windows show to differ first is the first difference only if the histories agreed until
+ * then: windows begin somewhere. Groups of other extent explain differing hashes.
+ */
+static bool began_earlier(const struct dispute *d, const struct history *h)
+{
+	uint64_t first = lower_seq(d->seq, d->grouped_seq ? d->grouped_seq : d->seq);
+
+	return h->differs && (!first || first > h->differ_seq);
 }
 
 int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
@@ -455,14 +465,22 @@ int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
 	r = find_dispute(c, &d);
 	if (r < 0)
 		return r;
-	compare_histories(c, ret);
+	r = history_compare(snap, comm, &scratch->history, &ret->history);
+	if (r < 0)
+		return r;
 	ret->seq = d.seq ? d.seq : d.grouped_seq;
 	ret->is_proof = d.seq != 0;
+	ret->knows_call = true;
+	if (began_earlier(&d, &ret->history))
+		r = take_from_history(snap, comm, a, ret);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	return ret->seq ? sort_into_sides(snap, c, a, ret) : 0;
 }
 
 void align_scratch_fini(struct align_scratch *scratch)
 {
+	history_scratch_fini(&scratch->history);
 	free(scratch->slots);
 	*scratch = (struct align_scratch){ 0 };
 }

@@ -14,25 +14,32 @@
 #include <stdint.h>
 
 #include "analysis/arena.h"
+#include "analysis/history.h"
 #include "analysis/snapshot.h"
 #include "analysis/verdict.h"
 
 #define ALIGN_NO_SIDE UINT32_MAX
 
 struct alignment {
-	uint64_t seq;          /* first coll_seq where signatures differ; 0 = none seen to differ */
-	const char *detail;    /* "kind", "count", …, "extra", "missing"; static */
-	bool is_proof;         /* false: seen inside groups whose full extent is not known */
+	uint64_t seq;       /* first coll_seq where the calls differ; 0 = none seen to differ */
+	uint64_t after_seq; /* 0 < after_seq: it is one of those after this, up to seq */
+	/*
+	 * False: only the rolling hashes tell; then the calls differ by seq at the latest, the
+	 * sides have no op, and a different grouping of the same calls would look the same.
+	 */
+	bool knows_call;
+	const char *detail; /* "kind", "count", …, "extra", "missing", "unknown_call"; static */
+	bool is_proof;      /* false: seen inside groups whose full extent is not known */
 	struct cw_side *sides; /* largest first; ranks ascending by label */
 	uint32_t n_sides;
 	uint32_t majority;   /* index of the side that is larger than any other, or ALIGN_NO_SIDE */
 	uint32_t n_compared; /* members on any side */
-	bool histories_differ; /* rolling hashes differ at or before history_seq */
-	uint64_t history_seq;
+	struct history history;
 };
 
 /* Scratch memory, reused from comm to comm. Zero it before the first use. */
 struct align_scratch {
+	struct history_scratch history;
 	struct align_slot *slots;
 	uint32_t n_slots; /* power of two */
 	uint32_t used;
@@ -50,3 +57,7 @@ void align_scratch_fini(struct align_scratch *scratch);
 
 /* Sorts rank indices by label, then index. */
 void align_sort_ranks(const struct cw_snapshot *snap, uint32_t *ranks, uint32_t n);
+
+/* Largest first; equal ones by their lowest label, so that the order does not depend on indices. */
+bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
+		       const struct cw_side *y);

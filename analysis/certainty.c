@@ -49,6 +49,8 @@ static uint32_t mismatch_allows(const struct incident *inc)
 
 	if (!al->is_proof)
 		return CW_CONFIDENCE_POSSIBLE;
+	if (!al->knows_call)
+		return CW_CONFIDENCE_LIKELY;
 	for (uint32_t i = 0; i < al->n_sides; i++)
 		placed += al->sides[i].n_ranks;
 	if (al->majority == ALIGN_NO_SIDE)
@@ -158,7 +160,9 @@ int certainty_list_wanted(struct incident *inc)
 	if (!wanted)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++) {
-		wanted[c] = inc->s->alignments[c].histories_differ && !inc->s->alignments[c].seq &&
+		const struct alignment *al = &inc->s->alignments[c];
+
+		wanted[c] = al->history.differs && (!al->seq || !al->knows_call) &&
 			    lacks_windows(snap, c, ANY_WINDOW);
 		v->histories_differ = v->histories_differ || wanted[c];
 	}
@@ -166,7 +170,8 @@ int certainty_list_wanted(struct incident *inc)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] =
 				lacks_windows(snap, v->chain[i].comm, SINCE_LAST_MOVE);
-	if (v->comm != CW_SNAP_NONE && !wanted[v->comm])
+	/* Of a call that is over for everybody, fresh windows tell nothing. */
+	if (v->comm != CW_SNAP_NONE && !wanted[v->comm] && v->waiting_since_ns)
 		wanted[v->comm] = lacks_windows(snap, v->comm, SINCE_LAST_MOVE);
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];

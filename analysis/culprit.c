@@ -252,6 +252,12 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 
 /* ---- comms whose members made different calls ---- */
 
+/* The call that differs is this one, or one after it. */
+static uint64_t first_seq_of(const struct alignment *al)
+{
+	return al->knows_call ? al->seq : al->after_seq + 1;
+}
+
 /* All members are known to be beyond the call: whatever they wait for now, it is not that. */
 static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
 {
@@ -263,6 +269,17 @@ static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
 		    c->members[m].coll_completed < seq)
 			return false;
 	return true;
+}
+
+/*
+ * Seen from the host only, a rank stands in its newest call whenever one looks: it waits there only
+ * if that lasts.
+ */
+static bool is_waited_at(const struct scene *s, const struct gate *gate)
+{
+	return gate->n_soft < gate->n_waiters ||
+	       (gate->since_ns &&
+		s->snap->now_ns - gate->since_ns >= s->snap->thresholds.stall_min_ns);
 }
 
 /* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
@@ -280,7 +297,7 @@ static uint32_t *oldest_gates(struct scene *s)
 
 		if (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT)
 			continue;
-		if (gate->seq < s->alignments[gate->comm].seq)
+		if (gate->seq < first_seq_of(&s->alignments[gate->comm]) || !is_waited_at(s, gate))
 			continue;
 		if (*o == CW_SNAP_NONE || gate->since_ns < s->g.gates[*o].since_ns)
 			*o = i;

@@ -29,8 +29,11 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 	if (!nodes)
 		return -ENOMEM;
 	if (f->klass == CW_CLASS_MISMATCH) {
+		const struct alignment *al = &inc->s->alignments[f->comm];
+		uint64_t first_seq = al->knows_call ? f->seq : al->after_seq + 1;
+
 		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
-			if (g->gates[i].comm == f->comm && g->gates[i].seq >= f->seq &&
+			if (g->gates[i].comm == f->comm && g->gates[i].seq >= first_seq &&
 			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
 				nodes[n++] = waitgraph_gate_node(g, i);
 	} else if (f->klass == CW_CLASS_DEADLOCK) {
@@ -109,7 +112,8 @@ static int blame_minority(struct incident *inc)
 	if (!ranks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < al->n_sides; i++) {
-		if (!al->sides[i].has_op || i == al->majority)
+		/* The side of those that have not entered it is to blame for nothing yet. */
+		if ((al->knows_call && !al->sides[i].has_op) || i == al->majority)
 			continue;
 		memcpy(&ranks[n], al->sides[i].ranks, al->sides[i].n_ranks * sizeof(*ranks));
 		n += al->sides[i].n_ranks;
@@ -374,6 +378,9 @@ static int sides_of_mismatch(struct incident *inc)
 	const struct alignment *al = &inc->s->alignments[inc->main->comm];
 	struct cw_verdict *v = inc->v;
 
+	v->after_seq = al->after_seq;
+	if (!al->knows_call)
+		return 0; /* who stands where is known, but not at which call */
 	v->sides = arena_new_array(inc->arena, struct cw_side, al->n_sides);
 	if (!v->sides)
 		return -ENOMEM;

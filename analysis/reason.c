@@ -136,6 +136,13 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 	const struct cw_verdict *v = inc->v;
 	char op[96];
 
+	if (!inc->s->alignments[inc->main->comm].knows_call) {
+		phrase_say(buf, len, "its history of calls is another one since #%" PRIu64,
+			   v->coll_seq);
+		if (v->after_seq)
+			phrase_say(buf, len, ", and was the same until #%" PRIu64, v->after_seq);
+		return;
+	}
 	for (uint32_t i = 0; i < v->n_sides; i++)
 		for (uint32_t k = 0; v->sides[i].has_op && k < v->sides[i].n_ranks; k++)
 			if (v->sides[i].ranks[k] == rank) {

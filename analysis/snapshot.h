@@ -69,7 +69,8 @@ struct cw_snap_rank {
 	uint64_t host_call_comm_id;
 };
 
-#define CW_SNAP_CHECKPOINTS 4
+/* Two of each level of cw_checkpoint_slot(). */
+#define CW_SNAP_CHECKPOINTS 8
 
 struct cw_snap_checkpoint {
 	uint64_t coll_seq; /* 0 = unused */
@@ -118,7 +119,13 @@ struct cw_snap_comm {
 	uint32_t instance;
 	uint32_t split_ordinal;
 	int32_t split_color;
-	uint32_t nranks;                /* members has this many entries */
+	uint32_t nranks; /* members has this many entries */
+	/*
+	 * What was learnt earlier by comparing rolling hashes, which may lie further back than the
+	 * checkpoints at hand: the members' calls were the same up to agreed_seq (0 = not known),
+	 * and no longer at differ_seq (0 = no difference was seen).
+	 */
+	uint64_t agreed_seq, differ_seq;
 	const char *name;               /* owned, may be NULL */
 	struct cw_snap_member *members; /* owned */
 };

@@ -25,6 +25,8 @@
 #define WINDOW_EVERY_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
 #define LOOK_SOONEST_NS (S / 10)
+/* A proof that nobody waits for is not seen at every look: points to compare come and go. */
+#define SILENT_FOR_NS (30 * S)
 /* A job that once stood still overnight is not given three nights the next time. */
 #define LONGEST_COUNTED_NS (4 * 3600 * S)
 
@@ -43,7 +45,11 @@ struct entry {
 	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
 	uint32_t confidence;  /* at that time */
 	int64_t windows_ns;   /* last time windows were asked for */
-	bool is_over;         /* resolved, to be reported */
+	/*
+	 * A mismatch that nobody waits for: wrong data stays wrong, so it ends with its comm only.
+	 */
+	bool is_silent;
+	bool is_over; /* resolved, to be reported */
 	int64_t over_after_ns;
 };
 
@@ -84,6 +90,8 @@ static bool is_pending(const struct cw_snapshot *snap, const struct entry *e, bo
 
 	if (comm == CW_SNAP_NONE)
 		return false;
+	if (e->is_silent)
+		return e->confirmed_ns || snap->now_ns - e->seen_ns < SILENT_FOR_NS;
 	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
 		const struct cw_snap_member *m = &snap->comms[comm].members[i];
 
@@ -100,7 +108,7 @@ static bool is_pending(const struct cw_snapshot *snap, const struct entry *e, bo
 
 static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
 {
-	if (!e->stall_ns && !e->confirmed_ns) {
+	if (e->is_silent || (!e->stall_ns && !e->confirmed_ns)) {
 		*e = (struct entry){ 0 };
 		return;
 	}
@@ -170,6 +178,7 @@ static void open_entry(struct entry *e, const struct cw_snapshot *snap, const st
 			     .comm_id = snap->comms[v->comm].id,
 			     .comm_instance = snap->comms[v->comm].instance,
 			     .coll_seq = v->coll_seq,
+			     .is_silent = v->is_proof && !v->waiting_since_ns,
 			     .since_ns = v->waiting_since_ns ? v->waiting_since_ns : snap->now_ns };
 	if (v->n_sides && v->sides[0].has_op) {
 		e->op_kind = v->sides[0].op.kind;

@@ -192,6 +192,13 @@ struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw
 	case CW_CLASS_SLOW:
 		rule.may_alert = false;
 		break;
+	case CW_CLASS_MISMATCH:
+		/* A proof needs no patience. Of what is none, nobody suffers. */
+		if (!v->waiting_since_ns) {
+			rule.name = "nobody waits";
+			rule.may_alert = false;
+		}
+		break;
 	case CW_CLASS_UNKNOWN:
 		patience_with_unknown(snap, v, &rule);
 		break;

@@ -129,6 +129,7 @@ void cw_verdict_fini(struct cw_verdict *v)
  */
 uint64_t cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
+	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
 	const struct cw_snap_comm *c;
 	uint64_t h;
 
@@ -137,7 +138,7 @@ uint64_t cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict 
 	c = &snap->comms[v->comm];
 	h = cw_hash_step(CW_HASH_INIT, c->id);
 	h = cw_hash_step(h, c->instance);
-	h = cw_hash_step(h, v->coll_seq);
+	h = cw_hash_step(h, is_silent && c->differ_seq ? c->differ_seq : v->coll_seq);
 	h = cw_hash_step(h, v->waiting_since_ns != 0);
 	if (!v->coll_seq && v->n_sides) {
 		h = cw_hash_step(h, v->sides[0].op.kind);

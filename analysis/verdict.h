@@ -86,6 +86,9 @@ struct cw_verdict {
 
 	uint32_t comm; /* where: index into snapshot.comms; CW_SNAP_NONE = nowhere in particular */
 	uint64_t coll_seq;
+	/* Of a mismatch known by hash alone: it is a call after this one, up to coll_seq; 0 = any.
+	 */
+	uint64_t after_seq;
 	struct cw_side *sides;
 	uint32_t n_sides;
 	struct cw_wait *chain; /* from a victim to the culprit, or the cycle of a deadlock */
@@ -121,6 +124,8 @@ int cw_confidence_from_name(const char *name);
 
 /*
  * Identity of what the verdict is about: hash of (comm id, coll_seq, waiting), never of culprits
- * or class, so that it stays the same while the class is refined. 0 for a healthy verdict.
+ * or class, so that it stays the same while the class is refined. 0 for a healthy verdict. A
+ * mismatch that nobody waits for is told by where the histories were first seen to differ: that
+ * stays so whether or not the call itself is still known.
  */
 uint64_t cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);

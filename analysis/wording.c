@@ -47,6 +47,42 @@ static void find_words(const struct incident *inc, struct words *w)
 			   elsewhere ? "there or behind it" : "in it", w->since.text);
 }
 
+/* "between collective #128 and #192", or as far as that is known */
+static const char *say_between(const struct cw_verdict *v, struct phrase *p)
+{
+	p->text[0] = '\0';
+	if (v->after_seq)
+		phrase_say(p->text, sizeof(p->text),
+			   "between collective #%" PRIu64 " and #%" PRIu64, v->after_seq,
+			   v->coll_seq);
+	else
+		phrase_say(p->text, sizeof(p->text), "before collective #%" PRIu64, v->coll_seq);
+	return p->text;
+}
+
+/* The call has left all windows; who differs from whom has not. */
+static void sum_up_histories(const struct incident *inc, const struct words *w)
+{
+	const struct alignment *al = &inc->s->alignments[inc->main->comm];
+	struct cw_verdict *v = inc->v;
+	struct phrase where, most, other;
+
+	(void)say_between(v, &where);
+	(void)phrase_ranks(inc->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, &most);
+	(void)phrase_ranks(inc->s->snap, al->sides[1].ranks, al->sides[1].n_ranks, &other);
+	if (al->majority != ALIGN_NO_SIDE)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s made another call than %s on %s, %s; which one is not recorded any "
+			   "more%s",
+			   w->who.text, most.text, w->comm.text, where.text, w->waiting);
+	else
+		phrase_say(
+			v->summary, sizeof(v->summary),
+			"%s and %s made different calls on %s, %s; which one is not recorded any "
+			"more%s",
+			most.text, other.text, w->comm.text, where.text, w->waiting);
+}
+
 static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 {
 	const struct cw_verdict *v = inc->v;
@@ -54,6 +90,10 @@ static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 	char usual[96], odd[96];
 	struct phrase most;
 
+	if (!al->knows_call) {
+		sum_up_histories(inc, w);
+		return;
+	}
 	if (al->majority == ALIGN_NO_SIDE) {
 		phrase_say(inc->v->summary, sizeof(inc->v->summary),
 			   "members of %s made different calls as #%" PRIu64

@@ -227,8 +227,8 @@ struct cw_rec_comm {
 	uint64_t last_enter_ns;
 	uint64_t last_return_ns;
 	uint64_t ended_ns;
-	uint64_t
-		checkpoint_ticket; /* checkpoints ever stored; slot = ticket % CW_REC_CHECKPOINTS */
+	uint64_t checkpoint_ticket; /* checkpoints ever stored */
+	/* Slots by cw_checkpoint_slot(); a reader takes a pair that two reads show alike. */
 	struct cw_rec_checkpoint checkpoints[CW_REC_CHECKPOINTS];
 	char name[32];       /* ncclConfig_t.commName, NUL-terminated */
 	char last_error[96]; /* ncclGetLastError text, NUL-terminated */

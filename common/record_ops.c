@@ -248,6 +248,76 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, s
 	return 0;
 }
 
+/* The identity part of the comm's entry, as it lies there now. */
+static int read_entry(const struct cw_record *rec, const struct cw_record_comm *comm,
+		      struct cw_rec_comm *ret)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_COMMS];
+	int r;
+
+	r = cw_record_pread(rec, ret, CW_RECORD_IDENTITY_BYTES,
+			    s->offset + (uint64_t)comm->index * s->entry_bytes);
+	if (r < 0)
+		return r;
+	return ret->generation == comm->entry.generation && ret->comm_id == comm->entry.comm_id
+		       ? 0
+		       : -ESTALE;
+}
+
+/*
+ * The agent clears coll_seq before it changes a hash and sets it afterwards, so a pair of an old
+ * number and a new hash is never in memory; a single read may still make it up, a second one cannot
+ * make up the same.
+ */
+static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_checkpoint *b)
+{
+	return a->coll_seq && a->coll_seq == b->coll_seq && a->hash == b->hash;
+}
+
+static void keep_newest(struct cw_rec_checkpoint two[2], const struct cw_rec_checkpoint *c)
+{
+	if (c->coll_seq > two[0].coll_seq) {
+		two[1] = two[0];
+		two[0] = *c;
+	} else if (c->coll_seq > two[1].coll_seq && c->coll_seq < two[0].coll_seq) {
+		two[1] = *c;
+	}
+}
+
+static void add_once(struct cw_rec_checkpoint *v, size_t *n, const struct cw_rec_checkpoint *c)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (v[i].coll_seq == c->coll_seq)
+			return;
+	if (c->coll_seq)
+		v[(*n)++] = *c;
+}
+
+int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
+			  struct cw_rec_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n)
+{
+	struct cw_rec_comm first, second;
+	size_t n = 0;
+	int r;
+
+	r = read_entry(rec, comm, &first);
+	if (r == 0)
+		r = read_entry(rec, comm, &second);
+	if (r < 0)
+		return r;
+	for (size_t level = 0; level < CW_CHECKPOINT_LEVELS; level++) {
+		struct cw_rec_checkpoint two[2] = { 0 };
+
+		for (size_t i = level * CW_CHECKPOINTS_PER_LEVEL; i < CW_REC_CHECKPOINTS; i++)
+			if (is_whole(&first.checkpoints[i], &second.checkpoints[i]))
+				keep_newest(two, &first.checkpoints[i]);
+		add_once(ret, &n, &two[0]);
+		add_once(ret, &n, &two[1]);
+	}
+	*ret_n = n;
+	return 0;
+}
+
 static bool is_block_of(const struct cw_record_comm *comm, const struct cw_rec_p2p_block *block)
 {
 	return block->comm_plus_1 == comm->index + 1 &&

@@ -18,6 +18,7 @@
 #include "common/err.h"
 #include "common/op.h"
 #include "common/record_layout.h"
+#include "common/signature.h"
 
 struct cw_record;
 
@@ -82,6 +83,16 @@ struct cw_record_state {
 };
 int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		    struct cw_record_state *ret);
+
+/*
+ * Checkpoints of a comm's rolling hash as they are now: of each level of cw_checkpoint_slot() and
+ * those above it the two newest, so that ranks which stand a few calls apart and ranks which stand
+ * thousands apart have some in common. Each pair is one the agent stored, never half of two. 0 or
+ * -errno; -ESTALE: the entry was given to another comm.
+ */
+#define CW_RECORD_CHECKPOINTS (2 * CW_CHECKPOINT_LEVELS)
+int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
+			  struct cw_rec_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n);
 
 /* Per-peer counters of a comm; writes at most max; 0 or -errno. */
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,

@@ -17,8 +17,15 @@
 
 #define CW_HASH_INIT UINT64_C(0x636f6c6c77617463) /* "collwatc" */
 
-/* A checkpoint (coll_seq, hash) is stored at the first commit at or after each multiple of this. */
-#define CW_CHECKPOINT_EVERY 64
+/*
+ * A checkpoint (coll_seq, hash) is stored at the first commit at or after each multiple of 8. Those
+ * at multiples of 64, 512 and 4,096 go to slots of their own, four on each level, so that 16 slots
+ * reach from the last call back over 16,384: two ranks that are looked at up to 4,096 collectives
+ * apart always have one in common.
+ */
+#define CW_CHECKPOINT_EVERY 8
+#define CW_CHECKPOINT_LEVELS 4
+#define CW_CHECKPOINTS_PER_LEVEL 4
 
 /* splitmix64's finaliser: a bijection with full avalanche (Steele, Lea, Flood, OOPSLA 2014). */
 static inline uint64_t cw_hash_mix64(uint64_t x)
@@ -56,6 +63,19 @@ static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redo
 			(uint64_t)(uint32_t)root;
 
 	return cw_hash_step(cw_hash_mix64(what), shape);
+}
+
+/* Where the checkpoint of a commit from coll_seq `old` to `now` goes; -1 = it makes none. */
+static inline int cw_checkpoint_slot(uint64_t old, uint64_t now)
+{
+	for (int level = CW_CHECKPOINT_LEVELS - 1; level >= 0; level--) {
+		unsigned shift = 3 * (unsigned)(level + 1);
+
+		if (old >> shift != now >> shift)
+			return level * CW_CHECKPOINTS_PER_LEVEL +
+			       (int)((now >> shift) % CW_CHECKPOINTS_PER_LEVEL);
+	}
+	return -1;
 }
 
 /*

@@ -20,11 +20,8 @@
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
 #define RANK_BYTES 1280u
 #define OP_BYTES 160u
-#define MEMBER_BYTES (512u + 2 * OP_BYTES)
+#define MEMBER_BYTES (640u + 2 * OP_BYTES)
 #define P2P_PEER_BYTES 48u
-
-/* As many checkpoints as an engine keeps of a member (CW_SNAP_CHECKPOINTS). */
-#define CHECKPOINTS CW_SNAP_CHECKPOINTS
 
 struct maker {
 	struct arena *arena;
@@ -64,28 +61,22 @@ static const struct cw_op *copy_op(struct maker *m, const struct cw_op *op)
 
 /* ---- a member ---- */
 
-/*
- * Newest first. The slot being overwritten is the oldest of 16, so the newest four cannot be read
- * half old, half new.
- */
-static int add_checkpoints(struct maker *m, struct cw_msg_member *out, const struct cw_rec_comm *e)
+/* A record that cannot be read has none. */
+static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
+			   const struct cw_record_comm *comm)
 {
-	struct cw_msg_checkpoint *v =
-		arena_new_array(m->arena, struct cw_msg_checkpoint, CHECKPOINTS);
-	uint32_t n = 0;
+	struct cw_rec_checkpoint found[CW_RECORD_CHECKPOINTS];
+	size_t n;
 
-	if (!v)
+	if (cw_record_checkpoints(record, comm, found, &n) < 0)
+		return 0;
+	out->checkpoints = arena_new_array(m->arena, struct cw_msg_checkpoint, n);
+	if (!out->checkpoints)
 		return -ENOMEM;
-	for (uint64_t back = 1; back <= CHECKPOINTS && back <= e->checkpoint_ticket; back++) {
-		const struct cw_rec_checkpoint *c =
-			&e->checkpoints[(e->checkpoint_ticket - back) % CW_REC_CHECKPOINTS];
-
-		if (c->coll_seq == 0)
-			break;
-		v[n++] = (struct cw_msg_checkpoint){ .coll_seq = c->coll_seq, .hash = c->hash };
-	}
-	out->checkpoints = v;
-	out->n_checkpoints = n;
+	for (size_t i = 0; i < n; i++)
+		out->checkpoints[out->n_checkpoints++] =
+			(struct cw_msg_checkpoint){ .coll_seq = found[i].coll_seq,
+						    .hash = found[i].hash };
 	return 0;
 }
 
@@ -174,7 +165,7 @@ static int make_member(struct maker *m, const struct cw_process *p,
 		return -ENOMEM;
 	if (t->state.has_last && !(out->last = copy_op(m, &t->state.last)))
 		return -ENOMEM;
-	r = add_checkpoints(m, out, e);
+	r = add_checkpoints(m, out, p->record, comm);
 	return r < 0 ? r : add_p2p(m, out, p->record, comm);
 }
 

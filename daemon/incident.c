@@ -26,6 +26,7 @@ struct cw_incident {
 	json_t *doc, *snapshot; /* of the decision, or its refinement */
 	uint32_t klass;
 	bool is_proof;
+	bool lacks_call; /* a mismatch, but not of which call */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
 	struct cw_evidence_set evidence;
@@ -160,6 +161,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->snapshot = snapshot;
 	inc->klass = v->klass;
 	inc->is_proof = v->is_proof;
+	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
 }
 
 static void write_bundle(struct cw_incident *inc)
@@ -350,6 +352,8 @@ static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *
 	for (uint32_t i = 0; v->klass == CW_CLASS_PROCESS_DEAD && i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].ended_ns > inc->confirmed_ns)
 			return false;
+	if (inc->lacks_call && v->klass == CW_CLASS_MISMATCH)
+		return v->n_sides > 0;
 	return inc->klass == CW_CLASS_UNKNOWN || (v->is_proof && !inc->is_proof);
 }
 
@@ -379,7 +383,8 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 	if (!inc->doc)
 		return; /* out of memory, logged: the next look tries again */
 	request_evidence(inc, snap, v);
-	plan_survey(inc, snap);
+	if (v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH)
+		plan_survey(inc, snap);
 	handle(inc, CW_INCIDENT_EV_HANG);
 }
 

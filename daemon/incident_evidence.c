@@ -37,6 +37,9 @@ static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *sn
 static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v)
 {
+	/* The call is over, the ranks went on: where they stand now tells nothing about it. */
+	if (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns)
+		return;
 	for (uint32_t i = 0; i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
 		add_target(set, snap, v->culprits[i].rank);
 	for (uint32_t i = 0; i < v->n_victims; i++) {

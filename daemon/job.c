@@ -282,6 +282,7 @@ struct cw_job *cw_job_free(struct cw_job *job)
 		free(w->ops);
 		free(w);
 	}
+	cw_history_fini(&job->history);
 	cw_stall_free(job->stall);
 	free(job);
 	return NULL;

@@ -17,6 +17,7 @@
 #include "analysis/snapshot.h"
 #include "analysis/stall.h"
 #include "analysis/verdict.h"
+#include "daemon/history.h"
 #include "daemon/route.h"
 
 struct cw_incident;
@@ -24,11 +25,19 @@ struct cw_process_entry;
 
 /* Ops of all windows of a job: 256 suspects with 1,024 ops each. */
 #define CW_JOB_MAX_WINDOW_OPS (1u << 18)
+/* … and of those that stay as long as the job: the others must find room, too. */
+#define CW_JOB_MAX_PAST_OPS (CW_JOB_MAX_WINDOW_OPS / 2)
 /* A window whose member has moved on since is history after this long. */
 #define CW_JOB_WINDOW_FRESH_NS (5 * CW_NS_PER_S)
 
+enum cw_window_kind {
+	CW_WINDOW_LAST = 0, /* the last ops: true until the member moves on */
+	CW_WINDOW_PAST = 1, /* ops from where histories parted: true for ever */
+};
+
 struct cw_job_window {
 	struct cw_job_window *next, *prev;
+	uint32_t kind; /* enum cw_window_kind */
 	uint64_t comm_id;
 	uint32_t instance;
 	int32_t pid;
@@ -58,7 +67,8 @@ struct cw_job {
 	struct cw_stall *stall;
 	struct cw_incident *incident;
 	struct cw_job_window *windows;
-	uint32_t n_window_ops;
+	uint32_t n_window_ops, n_past_ops; /* of all windows, and of those of CW_WINDOW_PAST */
+	struct cw_history history;
 	unsigned windows_awaited; /* requests in flight */
 	int64_t windows_asked_ns;
 	int64_t started_ns, next_ns;
@@ -95,8 +105,10 @@ void cw_process_map_fini(struct cw_process_map *map);
 
 /* Copies the windows of a reply, replacing older ones; beyond the limit they are left out. */
 int cw_job_add_windows(struct cw_job *job, const char *node,
-		       const struct cw_msg_window_reply *reply, int64_t now_ns);
+		       const struct cw_msg_window_reply *reply, enum cw_window_kind kind,
+		       int64_t now_ns);
 /* The window of this member, if it still says something about it. */
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 					  const struct cw_msg_rank *rank,
-					  const struct cw_msg_member *member, int64_t now_ns);
+					  const struct cw_msg_member *member,
+					  enum cw_window_kind kind, int64_t now_ns);

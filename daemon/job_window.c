@@ -12,25 +12,28 @@ static void drop(struct cw_job *job, struct cw_job_window *w)
 {
 	DL_DELETE(job->windows, w);
 	job->n_window_ops -= w->n_ops;
+	if (w->kind == CW_WINDOW_PAST)
+		job->n_past_ops -= w->n_ops;
 	free(w->node);
 	free(w->ops);
 	free(w);
 }
 
-static bool is_of(const struct cw_job_window *w, const char *node, int32_t pid,
+static bool is_of(const struct cw_job_window *w, uint32_t kind, const char *node, int32_t pid,
 		  uint64_t start_ticks, uint64_t comm_id, uint32_t instance)
 {
-	return w->pid == pid && w->start_ticks == start_ticks && w->comm_id == comm_id &&
-	       w->instance == instance && !strcmp(w->node, node);
+	return w->kind == kind && w->pid == pid && w->start_ticks == start_ticks &&
+	       w->comm_id == comm_id && w->instance == instance && !strcmp(w->node, node);
 }
 
 static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
-	       int64_t now_ns)
+	       enum cw_window_kind kind, int64_t now_ns)
 {
 	struct cw_job_window *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
+	w->kind = kind;
 	w->comm_id = from->comm_id;
 	w->instance = from->instance;
 	w->pid = from->pid;
@@ -53,12 +56,21 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 	}
 	w->n_ops = from->n_ops;
 	job->n_window_ops += w->n_ops;
+	if (w->kind == CW_WINDOW_PAST)
+		job->n_past_ops += w->n_ops;
 	DL_APPEND(job->windows, w);
 	return 0;
 }
 
+static bool has_room(const struct cw_job *job, enum cw_window_kind kind, uint32_t n)
+{
+	return job->n_window_ops + n <= CW_JOB_MAX_WINDOW_OPS &&
+	       (kind != CW_WINDOW_PAST || job->n_past_ops + n <= CW_JOB_MAX_PAST_OPS);
+}
+
 int cw_job_add_windows(struct cw_job *job, const char *node,
-		       const struct cw_msg_window_reply *reply, int64_t now_ns)
+		       const struct cw_msg_window_reply *reply, enum cw_window_kind kind,
+		       int64_t now_ns)
 {
 	struct cw_job_window *w, *tmp;
 	int r = 0;
@@ -67,11 +79,11 @@ int cw_job_add_windows(struct cw_job *job, const char *node,
 		const struct cw_msg_window *from = &reply->windows[i];
 
 		DL_FOREACH_SAFE (job->windows, w, tmp)
-			if (is_of(w, node, from->pid, from->start_ticks, from->comm_id,
+			if (is_of(w, kind, node, from->pid, from->start_ticks, from->comm_id,
 				  from->instance))
 				drop(job, w);
-		if (job->n_window_ops + from->n_ops <= CW_JOB_MAX_WINDOW_OPS)
-			r = add(job, node, from, now_ns);
+		if (has_room(job, kind, from->n_ops))
+			r = add(job, node, from, kind, now_ns);
 	}
 	return r;
 }
@@ -84,14 +96,17 @@ static bool is_unmoved(const struct cw_job_window *w, const struct cw_msg_member
 
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 					  const struct cw_msg_rank *rank,
-					  const struct cw_msg_member *member, int64_t now_ns)
+					  const struct cw_msg_member *member,
+					  enum cw_window_kind kind, int64_t now_ns)
 {
 	struct cw_job_window *w;
 
 	DL_FOREACH (job->windows, w) {
-		if (!is_of(w, node, rank->pid, rank->start_ticks, member->comm_id,
+		if (!is_of(w, kind, node, rank->pid, rank->start_ticks, member->comm_id,
 			   member->instance))
 			continue;
+		if (kind == CW_WINDOW_PAST)
+			return w;
 		if (!w->has_marks) {
 			w->has_marks = true;
 			w->op_index = member->op_index;

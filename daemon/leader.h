@@ -41,6 +41,8 @@ struct cw_leader;
 /* Ops per window: enough to find the first difference where few ranks are looked at. */
 #define CW_LEADER_WINDOW_OPS_SMALL 256u
 #define CW_LEADER_WINDOW_OPS 64u
+/* Ops per window of where histories parted; more are fetched one part after the other. */
+#define CW_LEADER_PAST_OPS 2048u
 /* Announcements of others that are remembered, and for how long: see take_announcement(). */
 #define CW_LEADER_MAX_ANNOUNCED 64u
 #define CW_LEADER_ANNOUNCED_NS (600 * CW_NS_PER_S)

@@ -108,70 +108,6 @@ static bool is_all_dead(const struct look *k)
 	return true;
 }
 
-/* ---- windows ---- */
-
-static void on_windows(const char *node, const struct cw_message *reply, void *user)
-{
-	struct cw_job *job = user;
-
-	if (job->windows_awaited)
-		job->windows_awaited--;
-	if (!reply)
-		return;
-	/*
-	 * Ages count from the asking: a reply that took long was read at an unknown moment within,
-	 * and an op must not look younger than it is. Out of memory: decided without them.
-	 */
-	if (cw_job_add_windows(job, node, &reply->window_reply, job->windows_asked_ns) < 0)
-		log_warn("out of memory for windows of %s, ignoring", node);
-	job->is_due = true;
-}
-
-static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids, uint32_t n)
-{
-	const struct cw_msg_digest *d = &node->digest->digest;
-
-	for (uint32_t i = 0; i < d->n_ranks; i++)
-		for (uint32_t m = 0; m < d->ranks[i].n_members; m++)
-			for (uint32_t c = 0; c < n; c++)
-				if (d->ranks[i].members[m].comm_id == ids[c])
-					return true;
-	return false;
-}
-
-static void request_windows(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
-			    const struct cw_verdict *v)
-{
-	uint64_t ids[CW_LEADER_MAX_WANTED];
-	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
-	uint32_t n = 0;
-
-	if (job->windows_awaited || (job->windows_asked_ns && k->now_ns - job->windows_asked_ns <
-								      CW_LEADER_WINDOWS_EVERY_NS))
-		return;
-	for (uint32_t i = 0; i < v->n_wanted && n < CW_LEADER_MAX_WANTED; i++)
-		ids[n++] = snap->comms[v->wanted[i]].id;
-	if (n == 0)
-		return;
-	job->windows_asked_ns = k->now_ns;
-	msg.window_request.route = k->lr->route.id;
-	msg.window_request.comm_ids = ids;
-	msg.window_request.n_comm_ids = n;
-	msg.window_request.max_ops =
-		snap->n_ranks <= 64 ? CW_LEADER_WINDOW_OPS_SMALL : CW_LEADER_WINDOW_OPS;
-	for (unsigned i = 0; i < k->lr->route.n_nodes; i++) {
-		const struct cw_route_node *node = &k->lr->route.nodes[i];
-
-		if (node->state != CW_NODE_REPORTING || !has_member_of(node, ids, n))
-			continue;
-		if (cw_transport_request(k->l->config.transport, node->name, &msg,
-					 CW_LEADER_WINDOWS_MS, on_windows, job, NULL) == 0) {
-			job->windows_awaited++;
-			k->l->stats.window_requests++;
-		}
-	}
-}
-
 /* ---- a look ---- */
 
 static uint64_t count_collectives(const struct cw_snapshot *snap)
@@ -235,7 +171,7 @@ static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot
 			       cw_route_n_reporting(&k->lr->route), k->lr->route.n_nodes);
 	} else {
 		if (d.want_windows)
-			request_windows(k, job, snap, &v);
+			cw_leader_request_windows(k->l, k->lr, job, snap, &v);
 		cw_incident_step(job->incident, snap, &v, &d);
 	}
 	job->next_ns = d.next_ns;
@@ -274,6 +210,8 @@ static void look_at_component(struct look *k)
 	build.transport = config->transport;
 	build.job = job;
 	r = cw_snapshot_build(&build, &snap);
+	if (r >= 0)
+		r = cw_history_update(&job->history, snap);
 	if (r < 0)
 		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
 	else

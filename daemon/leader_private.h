@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by leader.c (routes, messages) and leader_look.c (jobs and looks at them). */
+/* Shared by leader.c (routes, messages), leader_look.c (jobs and looks at them) and
+ * leader_windows.c. */
 #pragma once
 
 #include "common/htable.h"
@@ -35,6 +36,9 @@ struct cw_leader {
 
 /* Looks at all jobs of the route; ends those that are gone. */
 void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns);
+/* Asks the nodes for windows that the verdict wants; at most once a second for a job. */
+void cw_leader_request_windows(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
+			       const struct cw_snapshot *snap, const struct cw_verdict *v);
 /* was_led_here: false when another node took over; then nothing is said about an end. */
 void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
 		       bool was_led_here);

@@ -180,13 +180,51 @@ static int copy_p2p(struct cw_snap_member *to, const struct cw_msg_member *m)
 	return 0;
 }
 
+/* Both windows as one, oldest op first; an op that is in both comes once. */
+static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
+			 const struct cw_job_window *past, const struct cw_job_window *last)
+{
+	_cleanup_(freep) struct cw_op *ops =
+		calloc((size_t)past->n_ops + last->n_ops + 1, sizeof(*ops));
+	uint64_t from = last->n_ops ? last->ops[0].op_index : UINT64_MAX;
+	uint32_t n = 0;
+
+	if (!ops)
+		return -ENOMEM;
+	while (n < past->n_ops && past->ops[n].op_index < from) {
+		ops[n] = past->ops[n];
+		n++;
+	}
+	if (last->n_ops)
+		memcpy(&ops[n], last->ops, last->n_ops * sizeof(*ops));
+	return cw_snapshot_set_window(b->snap, comm, comm_rank, ops, n + last->n_ops,
+				      n ? past->lost : last->lost, last->read_ns);
+}
+
+static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
+			  const struct cw_msg_member *m, uint32_t comm)
+{
+	const char *node = b->in->route->nodes[ref->node].name;
+	const struct cw_msg_rank *rank = cw_route_rank(b->in->route, ref);
+	const struct cw_job_window *past, *last;
+
+	past = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_PAST, b->in->now_ns);
+	last = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_LAST, b->in->now_ns);
+	if (past && last)
+		return attach_joined(b, comm, (uint32_t)m->comm_rank, past, last);
+	if (past)
+		last = past;
+	return last ? cw_snapshot_set_window(b->snap, comm, (uint32_t)m->comm_rank, last->ops,
+					     last->n_ops, last->lost, last->read_ns)
+		    : 0;
+}
+
 static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t rank_index,
 		      const struct cw_msg_member *m)
 {
 	const struct cw_route_node *node = &b->in->route->nodes[ref->node];
 	struct cw_snap_member member = { .rank = rank_index };
 	_cleanup_(freep) struct cw_snap_p2p *p2p = NULL;
-	const struct cw_job_window *w;
 	struct cw_op pending, last;
 	uint32_t comm;
 	int r;
@@ -217,11 +255,7 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	}
 	if (r < 0)
 		return r;
-	w = cw_job_window(b->in->job, node->name, cw_route_rank(b->in->route, ref), m,
-			  b->in->now_ns);
-	return w ? cw_snapshot_set_window(b->snap, comm, (uint32_t)m->comm_rank, w->ops, w->n_ops,
-					  w->lost, w->read_ns)
-		 : 0;
+	return attach_windows(b, ref, m, comm);
 }
 
 /* The living first: where two claim one place, the dead one is an earlier attempt. */

@@ -3,12 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "daemon/digest.h"
 
-/* An op takes at most ~130 bytes on the wire: this many fill four fifths of a frame. */
-#define MAX_REPLY_OPS 6400u
 /* Fewer say too little; then rather fewer windows. */
 #define MIN_WINDOW_OPS 8u
 
@@ -43,17 +42,64 @@ static uint32_t count_windows(struct cw_process *table, const struct cw_msg_wind
 	return n;
 }
 
-static int read_window(struct cw_process *p, const struct cw_record_comm *comm, uint32_t max_ops,
+static bool same_group(const struct cw_op *a, const struct cw_op *b)
+{
+	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id == b->group_id;
+}
+
+static bool is_asked_for(const struct cw_op *op, const struct cw_msg_window_request *request)
+{
+	return op->coll_seq && op->coll_seq >= request->from_seq && op->coll_seq <= request->to_seq;
+}
+
+/* Moves the collectives asked for, and the rest of their groups, to the front. */
+static size_t select_range(struct cw_op *ops, size_t n, const struct cw_msg_window_request *request,
+			   uint32_t max_ops)
+{
+	size_t kept = 0, end;
+
+	for (size_t i = 0; i < n; i = end) {
+		bool wanted = is_asked_for(&ops[i], request);
+
+		for (end = i + 1; end < n && same_group(&ops[i], &ops[end]); end++)
+			wanted |= is_asked_for(&ops[end], request);
+		if (!wanted)
+			continue;
+		if (kept + (end - i) > max_ops)
+			break; /* half a group cannot be compared */
+		memmove(&ops[kept], &ops[i], (end - i) * sizeof(*ops));
+		kept += end - i;
+	}
+	return kept;
+}
+
+/* Gives back what was allocated for more; on failure nothing is lost. */
+static void shrink(struct cw_op **ops, size_t n)
+{
+	struct cw_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
+
+	if (v)
+		*ops = v;
+}
+
+static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
+		       const struct cw_msg_window_request *request, uint32_t max_ops,
 		       int64_t now_ns, struct cw_msg_window *ret)
 {
-	_cleanup_(freep) struct cw_op *ops = calloc(max_ops, sizeof(*ops));
+	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
+	_cleanup_(freep) struct cw_op *ops = calloc(max_read, sizeof(*ops));
 	uint64_t lost = 0;
 	size_t n = 0;
 
 	if (!ops)
 		return -ENOMEM;
-	if (cw_record_window(p->record, comm, ops, max_ops, &n, &lost) < 0)
+	if (cw_record_window(p->record, comm, ops, max_read, &n, &lost) < 0)
 		n = 0; /* an empty window says that it could not be read */
+	if (request->to_seq) {
+		n = select_range(ops, n, request, max_ops);
+		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
+		shrink(&ops, n);
+	}
 	for (size_t i = 0; i < n; i++)
 		cw_op_to_ages(&ops[i], now_ns);
 	*ret = (struct cw_msg_window){
@@ -82,7 +128,8 @@ static int read_process(struct cw_process *p, const struct cw_msg_window_request
 
 		if (!is_wanted(request, comms[i].entry.comm_id))
 			continue;
-		r = read_window(p, &comms[i], max_ops, now_ns, &reply->windows[reply->n_windows]);
+		r = read_window(p, &comms[i], request, max_ops, now_ns,
+				&reply->windows[reply->n_windows]);
 		if (r < 0)
 			return r;
 		reply->n_windows++;
@@ -101,12 +148,12 @@ int cw_window_collect(struct cw_process *table, const struct cw_msg_window_reque
 	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
 	uint32_t n = count_windows(table, request);
 	uint32_t max_windows =
-		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, MAX_REPLY_OPS / MIN_WINDOW_OPS));
+		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_WINDOW_MAX_REPLY_OPS / MIN_WINDOW_OPS));
 	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
 	int r = 0;
 
 	if (max_windows > 0) {
-		max_ops = min_u32(max_ops, MAX_REPLY_OPS / max_windows);
+		max_ops = min_u32(max_ops, CW_WINDOW_MAX_REPLY_OPS / max_windows);
 		reply.windows = calloc(max_windows, sizeof(*reply.windows));
 		if (!reply.windows)
 			return -ENOMEM;

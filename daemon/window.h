@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows on demand: the last ops of given communicators, of every local process of a route. Asked
+ * Windows on demand: the last ops of given communicators, or those from one coll_seq to another, of
+ * every local process of a route. Asked
  * for when something looks stuck, so it may cost more than a sample, but never more than one frame.
  *
  * Loop thread only.
@@ -12,9 +13,13 @@
 #include "daemon/process.h"
 #include "proto/messages.h"
 
+/* An op takes at most ~130 bytes on the wire: this many fill four fifths of a frame. */
+#define CW_WINDOW_MAX_REPLY_OPS 6400u
+
 /*
- * Fills *ret; its arrays are the caller's (cw_window_fini()). Ops per window are cut, newest kept,
- * so that the reply fits one frame. 0 or -ENOMEM.
+ * Fills *ret; its arrays are the caller's (cw_window_fini()). Ops per window are cut so that the
+ * reply fits one frame: the newest are kept, or, of a range of collectives, the first. 0 or
+ * -ENOMEM.
  */
 int cw_window_collect(struct cw_process *table, const struct cw_msg_window_request *request,
 		      int64_t now_ns, struct cw_msg_window_reply *ret);

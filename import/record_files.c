@@ -73,16 +73,17 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 	return known;
 }
 
-static void copy_checkpoints(const struct cw_rec_comm *e, struct cw_snap_member *m)
+static void copy_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
+			     struct cw_snap_member *m)
 {
-	for (uint64_t back = 1; back <= CW_SNAP_CHECKPOINTS && back <= e->checkpoint_ticket;
-	     back++) {
-		const struct cw_rec_checkpoint *c =
-			&e->checkpoints[(e->checkpoint_ticket - back) % CW_REC_CHECKPOINTS];
+	struct cw_rec_checkpoint found[CW_RECORD_CHECKPOINTS];
+	size_t n;
 
-		m->checkpoints[back - 1].coll_seq = c->coll_seq;
-		m->checkpoints[back - 1].hash = c->hash;
-	}
+	if (cw_record_checkpoints(rec, comm, found, &n) < 0)
+		return;
+	for (size_t i = 0; i < n && i < CW_SNAP_CHECKPOINTS; i++)
+		m->checkpoints[i] = (struct cw_snap_checkpoint){ .coll_seq = found[i].coll_seq,
+								 .hash = found[i].hash };
 }
 
 static uint32_t copy_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
@@ -127,7 +128,6 @@ static void copy_counters(const struct cw_rec_comm *e, const struct cw_record_st
 	m->async_error = e->async_error;
 	m->last_result = e->last_result;
 	m->last_error = e->last_error[0] ? e->last_error : NULL;
-	copy_checkpoints(e, m);
 }
 
 static int find_or_add_comm(struct loader *l, const struct cw_rec_comm *e, uint32_t *ret)
@@ -176,6 +176,7 @@ static int add_member(struct loader *l, struct cw_record *rec, const struct cw_r
 	if (r < 0 || index == CW_SNAP_NONE)
 		return r;
 	copy_counters(e, &state, &m);
+	copy_checkpoints(rec, comm, &m);
 	m.n_p2p = copy_p2p(rec, comm, p2p, &m);
 	m.n_window = (uint32_t)n;
 	for (size_t i = 0; i < n; i++) {

@@ -267,10 +267,8 @@ MAP(members, C, collwatch__members__descriptor);
 #define C struct cw_msg_window_request
 #define PB Collwatch__WindowRequest
 static const struct cw_field window_request_fields[] = {
-	UINT(id),
-	UINT(route),
-	U64S(comm_ids, CW_MSG_MAX_WINDOWS),
-	UINT(max_ops),
+	UINT(id),      UINT(route),    U64S(comm_ids, CW_MSG_MAX_WINDOWS),
+	UINT(max_ops), UINT(from_seq), UINT(to_seq),
 };
 MAP(window_request, C, collwatch__window_request__descriptor);
 #undef C

@@ -177,6 +177,8 @@ struct cw_msg_window_request {
 	uint64_t *comm_ids;
 	uint32_t n_comm_ids;
 	uint32_t max_ops; /* per window */
+	/* 0: the last ops; else the collectives of these coll_seqs, with the groups they lie in */
+	uint64_t from_seq, to_seq;
 };
 
 struct cw_msg_window {

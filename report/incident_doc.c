@@ -107,6 +107,8 @@ static json_t *where_doc(const struct cw_snapshot *snap, const struct cw_verdict
 	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
 	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(v->coll_seq));
+	if (v->klass == CW_CLASS_MISMATCH && !v->n_sides)
+		bad |= json_object_set_new(doc, "after_seq", cw_json_u64(v->after_seq));
 	bad |= json_object_set_new(doc, "sides", sides);
 	return cw_json_finish(doc, bad);
 }

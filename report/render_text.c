@@ -129,7 +129,7 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *where = json_object_get(incident, "where");
 	const json_t *sides = json_object_get(where, "sides"), *side;
-	uint64_t coll_seq = 0;
+	uint64_t coll_seq = 0, after_seq;
 	size_t i;
 
 	if (!json_is_object(where))
@@ -140,7 +140,10 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 				 : "Who waits, and for what");
 	fputs("  on ", t->out);
 	put_comm(t, where);
-	if (coll_seq)
+	if (cw_json_read_u64(json_object_get(where, "after_seq"), &after_seq))
+		fprintf(t->out, ", a collective after #%llu, #%llu at the latest",
+			(unsigned long long)after_seq, (unsigned long long)coll_seq);
+	else if (coll_seq)
 		fprintf(t->out, ", collective #%llu:", (unsigned long long)coll_seq);
 	fputc('\n', t->out);
 	json_array_foreach (sides, i, side) {

@@ -126,6 +126,8 @@ static const struct cw_field comm_fields[] = {
 	F(cw_snap_comm, U32, split_ordinal),
 	F(cw_snap_comm, I32, split_color),
 	F(cw_snap_comm, U32, nranks),
+	F(cw_snap_comm, U64, agreed_seq),
+	F(cw_snap_comm, U64, differ_seq),
 	F(cw_snap_comm, TEXT, name),
 	{ NULL },
 };

@@ -17,6 +17,7 @@
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "common/op.h"
+#include "common/signature.h"
 
 #define WRITERS 4
 #define OPS 300000
@@ -183,7 +184,7 @@ static int check_end(const ncclComm_t *comms)
 		bad += complain("sends", rc->p2p_total[0], OPS / (2 * GROUP));
 		bad += complain("ops", rc->op_index, 1 + OPS + OPS / (2 * GROUP));
 		bad += complain("history", rc->hash, first->hash);
-		bad += complain("checkpoints", rc->checkpoint_ticket, OPS / 64);
+		bad += complain("checkpoints", rc->checkpoint_ticket, OPS / CW_CHECKPOINT_EVERY);
 	}
 	bad += complain("all ops", cw_record.header->ring_ticket,
 			WRITERS * (1 + OPS + OPS / (2 * GROUP)) + 3 * CHURN);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "common/record_layout.h"
+#include "common/signature.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -16,6 +16,7 @@
 #define TICK_NS (50 * CW_NS_PER_MS)
 #define STEP_NS (100 * CW_NS_PER_MS)
 #define COUNT 1024u
+#define MAX_WINDOW 2049u
 
 struct cluster_frame {
 	struct cluster_frame *next, *prev;
@@ -33,7 +34,13 @@ static unsigned node_of(const struct cluster *c, unsigned rank)
 
 static bool is_stuck(const struct cluster *c)
 {
-	return c->fault != FAULT_NONE;
+	return c->fault != FAULT_NONE && c->fault != FAULT_WRONG_REDOP;
+}
+
+/* Which of the two histories the rank has. */
+static unsigned history_of(const struct cluster *c, unsigned rank)
+{
+	return c->fault == FAULT_WRONG_REDOP && rank == c->culprit;
 }
 
 static bool has_entered(const struct cluster *c, unsigned rank)
@@ -48,7 +55,7 @@ static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq
 {
 	int64_t age = is_pending
 			      ? c->now_ns - c->fault_ns
-			      : c->now_ns - c->step_ns + (int64_t)(c->seq - seq) * (int64_t)STEP_NS;
+			      : c->now_ns - c->step_ns + (int64_t)(c->seq - seq) * c->step_every_ns;
 	struct cw_op op = {
 		.kind = CW_OP_ALL_REDUCE,
 		.dtype = CW_DTYPE_FP32,
@@ -69,11 +76,30 @@ static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq
 		op.count /= 2;
 		op.bytes /= 2;
 	}
+	if (history_of(c, rank) && seq == c->fault_seq)
+		op.redop = CW_REDOP_MAX;
 	return op;
 }
 
+/* The newest, as a node chooses them; which exactly is not the leader's business. */
+static void copy_checkpoints(const struct cluster *c, unsigned rank,
+			     struct cw_msg_checkpoint ret[CW_SNAP_CHECKPOINTS])
+{
+	const struct cw_rec_checkpoint *all = c->checkpoints[history_of(c, rank)];
+	unsigned n = 0;
+
+	for (unsigned level = 0; level < CW_CHECKPOINT_LEVELS; level++)
+		for (uint64_t back = 0; back < 2; back++) {
+			uint64_t at = (c->seq >> 3 * (level + 1)) - back;
+			const struct cw_rec_checkpoint *p = &all[level * CW_CHECKPOINTS_PER_LEVEL +
+								 at % CW_CHECKPOINTS_PER_LEVEL];
+
+			ret[n++] = (struct cw_msg_checkpoint){ p->coll_seq, p->hash };
+		}
+}
+
 static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
-			struct cw_op *op)
+			struct cw_op *op, struct cw_msg_checkpoint *checkpoints)
 {
 	bool entered = has_entered(c, rank);
 
@@ -91,9 +117,12 @@ static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_me
 			 CW_KNOWN_COMPLETED,
 		.op_index = c->seq + entered,
 		.progress_age_ns = c->now_ns - (entered ? c->fault_ns : c->step_ns),
-		.interval_ns = STEP_NS,
+		.interval_ns = (uint64_t)c->step_every_ns,
 		.last_error = "",
+		.checkpoints = checkpoints,
+		.n_checkpoints = CW_SNAP_CHECKPOINTS,
 	};
+	copy_checkpoints(c, rank, checkpoints);
 	*op = make_op(c, rank, c->seq + entered, entered);
 	m->last = op;
 	if (entered) {
@@ -135,6 +164,7 @@ static void publish(struct cluster_node *n)
 	struct cw_msg_member members[64];
 	struct cw_msg_rank ranks[64];
 	struct cw_op ops[64];
+	struct cw_msg_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
 	struct cw_msg_digest d = { .route = CLUSTER_ROUTE,
 				   .label = "job-1",
 				   .uid = 1000,
@@ -146,7 +176,7 @@ static void publish(struct cluster_node *n)
 	for (unsigned r = 0; r < c->n_ranks && !c->is_gone; r++) {
 		if (node_of(c, r) != n->index)
 			continue;
-		fill_member(c, r, &members[d.n_ranks], &ops[d.n_ranks]);
+		fill_member(c, r, &members[d.n_ranks], &ops[d.n_ranks], checkpoints[d.n_ranks]);
 		fill_rank(c, r, &ranks[d.n_ranks], &members[d.n_ranks]);
 		d.n_ranks++;
 	}
@@ -156,11 +186,31 @@ static void publish(struct cluster_node *n)
 	(void)cw_election_publish(n->members, &d);
 }
 
+/* What an agent does with each collective that returns. */
+static void commit(struct cluster *c, unsigned history, const struct cw_op *op)
+{
+	int slot = cw_checkpoint_slot(op->coll_seq - 1, op->coll_seq);
+
+	c->hash[history] =
+		cw_hash_commit(c->hash[history], cw_signature(op->kind, op->dtype, op->redop,
+							      op->root, op->count, op->bytes));
+	if (slot >= 0)
+		c->checkpoints[history][slot] =
+			(struct cw_rec_checkpoint){ .coll_seq = op->coll_seq,
+						    .hash = c->hash[history] };
+}
+
 static void train(struct cluster *c)
 {
-	while (!is_stuck(c) && c->now_ns - c->step_ns >= STEP_NS) {
-		c->step_ns += STEP_NS;
+	while (!is_stuck(c) && c->now_ns - c->step_ns >= c->step_every_ns) {
+		struct cw_op usual, odd;
+
+		c->step_ns += c->step_every_ns;
 		c->seq++;
+		usual = make_op(c, CLUSTER_MAX_RANKS, c->seq, false);
+		odd = make_op(c, c->culprit, c->seq, false);
+		commit(c, 0, &usual);
+		commit(c, 1, &odd);
 	}
 }
 
@@ -171,7 +221,10 @@ static void answer_windows(struct cluster_node *n, const char *from,
 {
 	struct cluster *c = n->cluster;
 	struct cw_msg_window windows[64];
-	struct cw_op ops[64][4];
+	static struct cw_op ops[64][MAX_WINDOW];
+	uint64_t oldest = c->seq > c->ops_recorded ? c->seq - c->ops_recorded + 1 : 1;
+	uint64_t first = q->to_seq ? q->from_seq : c->seq > 3 ? c->seq - 2 : 1;
+	uint64_t last = q->to_seq ? q->to_seq : c->seq;
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
 				  .window_reply = {
 					  .id = q->id, .route = q->route, .windows = windows } };
@@ -182,7 +235,8 @@ static void answer_windows(struct cluster_node *n, const char *from,
 
 		if (node_of(c, r) != n->index)
 			continue;
-		for (uint64_t seq = c->seq > 3 ? c->seq - 2 : 1; seq <= c->seq; seq++)
+		for (uint64_t seq = first > oldest ? first : oldest;
+		     seq <= last && k < q->max_ops && k + 1 < MAX_WINDOW; seq++)
 			ops[n_windows][k++] = make_op(c, r, seq, false);
 		if (has_entered(c, r))
 			ops[n_windows][k++] = make_op(c, r, c->seq + 1, true);
@@ -432,10 +486,12 @@ static void start_node(struct cluster *c, unsigned index)
 void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 {
 	cr_assert_leq(n_nodes, CLUSTER_MAX_NODES);
-	cr_assert_leq(n_ranks, 64);
+	cr_assert_leq(n_ranks, CLUSTER_MAX_RANKS);
 	*c = (struct cluster){ .n_nodes = n_nodes,
 			       .n_ranks = n_ranks,
-			       .now_ns = 1000 * CW_NS_PER_S };
+			       .now_ns = 1000 * CW_NS_PER_S,
+			       .step_every_ns = STEP_NS,
+			       .ops_recorded = 8192 };
 	c->step_ns = c->now_ns;
 	c->seq = 100;
 	c->clock = (struct cw_clock){ .monotonic_ns = now_ns, .wall_ns = wall_ns, .user = c };
@@ -503,6 +559,7 @@ void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit
 	c->fault = fault;
 	c->culprit = culprit;
 	c->fault_ns = c->now_ns;
+	c->fault_seq = c->seq + 1;
 }
 
 void cluster_heal(struct cluster *c)

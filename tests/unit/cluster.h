@@ -12,12 +12,14 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "common/record_layout.h"
 #include "daemon/election.h"
 #include "daemon/leader.h"
 #include "daemon/transport.h"
 
 #define CLUSTER_MAX_NODES 4u
 #define CLUSTER_MAX_ALERTS 16u
+#define CLUSTER_MAX_RANKS 64u
 #define CLUSTER_ROUTE UINT64_C(0x7e57)
 
 enum cluster_fault {
@@ -25,6 +27,7 @@ enum cluster_fault {
 	FAULT_NEVER_ENTERED, /* the culprit stays outside; makes no headway */
 	FAULT_MISMATCH,      /* the culprit calls with another count */
 	FAULT_KILLED,        /* the culprit died before entering */
+	FAULT_WRONG_REDOP,   /* the culprit calls with another operator once; all go on */
 	FAULT_NODE_LOST, /* no rank of the node that is the culprit enters: cluster_kill() it too */
 };
 
@@ -64,6 +67,11 @@ struct cluster {
 	/* the job */
 	uint64_t seq; /* collectives completed by all */
 	int64_t step_ns, fault_ns;
+	int64_t step_every_ns;
+	uint64_t fault_seq;    /* the wrong call, of a fault that holds up nobody */
+	uint64_t ops_recorded; /* a rank's last ops that its record still holds */
+	uint64_t hash[2];      /* rolling, of the others and of the culprit */
+	struct cw_rec_checkpoint checkpoints[2][CW_REC_CHECKPOINTS];
 	enum cluster_fault fault;
 	unsigned culprit;
 	int64_t cpu_ns, look_cost_ns; /* CPU time used, and what each look takes of it */

@@ -121,7 +121,7 @@ Test(agent, notes_a_step_only_when_there_is_a_record)
 
 /* ---- history ---- */
 
-Test(agent, stores_a_checkpoint_at_the_first_commit_past_64)
+Test(agent, stores_a_checkpoint_at_the_first_commit_past_each_multiple_of_8)
 {
 	ncclComm_t comm = init(1);
 	struct cw_rec_comm *rc = entry(comm);
@@ -131,7 +131,8 @@ Test(agent, stores_a_checkpoint_at_the_first_commit_past_64)
 		all_reduce(comm, 3);
 		h = cw_hash_commit(h, signature_of(3));
 	}
-	cr_assert_eq(rc->checkpoint_ticket, 0);
+	cr_assert_eq(rc->checkpoint_ticket, 7);
+	cr_assert_eq(rc->checkpoints[7 % 4].coll_seq, 56);
 	start();
 	for (size_t i = 1; i <= 4; i++) {
 		all_reduce(comm, i);
@@ -139,9 +140,11 @@ Test(agent, stores_a_checkpoint_at_the_first_commit_past_64)
 	}
 	end();
 	h = cw_hash_commit(h, sum);
-	cr_assert_eq(rc->checkpoint_ticket, 1);
-	cr_assert_eq(rc->checkpoints[0].coll_seq, 66);
-	cr_assert_eq(rc->checkpoints[0].hash, h);
+	/* Past 64, which has slots of its own. */
+	cr_assert_eq(rc->checkpoint_ticket, 8);
+	cr_assert_eq(rc->checkpoints[4 + 1].coll_seq, 66);
+	cr_assert_eq(rc->checkpoints[4 + 1].hash, h);
+	cr_assert_eq(rc->checkpoints[7 % 4].coll_seq, 56);
 	cr_assert_eq(rc->hash, h);
 }
 

@@ -274,15 +274,38 @@ Test(job, window_counts_while_its_member_stands_still)
 	struct cw_job *job = cw_job_new(1, NOW);
 	int64_t later = NOW + CW_JOB_WINDOW_FRESH_NS + 1;
 
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, NOW), 0);
-	cr_assert_null(cw_job_window(job, "y", &rank, &m, NOW));
-	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, NOW));
-	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, later));
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_null(cw_job_window(job, "y", &rank, &m, CW_WINDOW_LAST, NOW));
+	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, NOW));
+	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, later));
 	m.coll_returned++;
-	cr_assert_null(cw_job_window(job, "x", &rank, &m, later));
+	cr_assert_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, later));
 	cr_assert_eq(job->n_window_ops, 0);
 	for (unsigned i = 0; i < 3; i++) /* replaced, not piled up */
-		cr_assert_eq(cw_job_add_windows(job, "x", &reply, NOW), 0);
+		cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	cr_assert_eq(job->n_window_ops, 2);
+	cw_job_free(job);
+}
+
+Test(job, window_of_where_histories_parted_stays)
+{
+	struct cw_op ops[] = { { .kind = CW_OP_ALL_REDUCE, .coll_seq = 65, .enter_ns = 5 } };
+	struct cw_msg_window w = {
+		.comm_id = 10, .pid = 1, .start_ticks = 1, .ops = ops, .n_ops = 1
+	};
+	struct cw_msg_window_reply reply = { .windows = &w, .n_windows = 1 };
+	struct cw_msg_member m = member(10, 2, 0);
+	struct cw_msg_rank rank = rank_of(1, &m, 1);
+	struct cw_job *job = cw_job_new(1, NOW);
+	int64_t later = NOW + 100 * CW_JOB_WINDOW_FRESH_NS;
+
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_PAST, NOW), 0);
+	cr_assert_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, NOW));
+	m.coll_returned += 10000;
+	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_PAST, later));
+	/* The other kind comes and goes beside it. */
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_eq(job->n_window_ops, 2);
+	cr_assert_eq(job->n_past_ops, 1);
 	cw_job_free(job);
 }

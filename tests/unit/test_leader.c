@@ -92,6 +92,59 @@ Test(leader, mismatching_count_is_named_within_8_s)
 	cr_assert_eq(c.n_alerts, 1);
 }
 
+static const char *summary_of(const struct cluster_alert *a)
+{
+	return json_string_value(json_object_get(a->doc, "summary"));
+}
+
+Test(leader, wrong_operator_that_hangs_nobody_is_named_within_8_s)
+{
+	cluster_fault(&c, FAULT_WRONG_REDOP, 7);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_expect_str_eq(c.alerts[0].klass, "mismatch");
+	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "detail")), "redop");
+	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "confidence")),
+			 "certain");
+	cr_expect_eq(c.alerts[0].culprit, 7);
+	cr_expect_leq(seconds_after_fault(&c.alerts[0]), 8.0, "%f",
+		      seconds_after_fault(&c.alerts[0]));
+	cluster_run(&c, 300);
+	cr_expect_eq(c.n_alerts, 1);
+}
+
+Test(leader, wrong_operator_of_a_fast_job_is_found_where_the_record_still_has_it)
+{
+	c.step_every_ns = CW_NS_PER_MS;
+	cluster_run(&c, 20);
+	cluster_fault(&c, FAULT_WRONG_REDOP, 2);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "detail")), "redop");
+	cr_expect_eq(c.alerts[0].culprit, 2);
+	cluster_run(&c, 60);
+	cr_expect_eq(c.n_alerts, 1);
+}
+
+Test(leader, wrong_operator_that_has_left_all_records_is_told_by_hash_alone)
+{
+	c.step_every_ns = CW_NS_PER_MS;
+	c.ops_recorded = 100;
+	cluster_run(&c, 20);
+	cluster_fault(&c, FAULT_WRONG_REDOP, 2);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_expect_str_eq(c.alerts[0].klass, "mismatch");
+	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "detail")),
+			 "unknown_call");
+	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "confidence")),
+			 "likely");
+	cr_expect_eq(c.alerts[0].culprit, 2);
+	cr_expect_not_null(strstr(summary_of(&c.alerts[0]), "between collective #"), "%s",
+			   summary_of(&c.alerts[0]));
+	cr_expect_leq(seconds_after_fault(&c.alerts[0]), 8.0, "%f",
+		      seconds_after_fault(&c.alerts[0]));
+	cluster_run(&c, 120);
+	cr_expect_eq(c.n_alerts, 1);
+}
+
 Test(leader, killed_rank_is_named_within_8_s)
 {
 	cluster_fault(&c, FAULT_KILLED, 2);

@@ -101,24 +101,31 @@ Test(digest, believes_no_impossible_time)
 	cr_assert_eq(op.return_ns, NOW_NS, "before the machine started");
 }
 
-Test(digest, newest_checkpoints_first)
+Test(digest, carries_near_and_far_checkpoints)
 {
+	static const uint64_t expected[] = { 5000, 4992, 4928, 4608, 4096 };
+	const struct cw_msg_member *m;
 	struct cw_digest digest;
 	struct fake f;
 	int comm;
 
 	fake_start(&f, 0);
 	comm = cw_test_record_comm(f.writer, 0x11, 8, 0);
-	for (uint64_t i = 0; i < 20; i++)
-		f.writer->comms[comm].checkpoints[i % CW_REC_CHECKPOINTS] =
-			(struct cw_rec_checkpoint){ .coll_seq = 64 * (i + 1), .hash = 1000 + i };
-	f.writer->comms[comm].checkpoint_ticket = 20;
+	for (uint64_t seq = 1; seq <= 5003; seq++) {
+		int slot = cw_checkpoint_slot(seq - 1, seq);
+
+		if (slot >= 0)
+			f.writer->comms[comm].checkpoints[slot] =
+				(struct cw_rec_checkpoint){ .coll_seq = seq, .hash = 7 * seq };
+	}
 	fake_sample(&f);
 	make(&f, 1, &digest);
-	cr_assert_eq(digest.msg.ranks[0].members[0].n_checkpoints, CW_SNAP_CHECKPOINTS);
-	cr_assert_eq(digest.msg.ranks[0].members[0].checkpoints[0].coll_seq, 64 * 20);
-	cr_assert_eq(digest.msg.ranks[0].members[0].checkpoints[0].hash, 1019);
-	cr_assert_eq(digest.msg.ranks[0].members[0].checkpoints[1].coll_seq, 64 * 19);
+	m = &digest.msg.ranks[0].members[0];
+	cr_assert_eq(m->n_checkpoints, 5, "%u", m->n_checkpoints);
+	for (unsigned i = 0; i < 5; i++) {
+		cr_expect_eq(m->checkpoints[i].coll_seq, expected[i]);
+		cr_expect_eq(m->checkpoints[i].hash, 7 * expected[i]);
+	}
 	cw_digest_fini(&digest);
 	fake_stop(&f);
 }
@@ -287,4 +294,48 @@ Test(digest, label_comes_from_environment_then_master_then_comm)
 	cr_assert_neq(cw_job_route("a", 1), cw_job_route("a", 2), "users are apart");
 	cr_assert_neq(cw_job_route("a", 1), cw_job_route("b", 1));
 	cr_assert_eq(cw_job_route("a", 1), cw_job_route("a", 1));
+}
+
+Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
+{
+	uint64_t id = 0x11;
+	struct cw_msg_window_request request = {
+		.comm_ids = &id, .n_comm_ids = 1, .max_ops = 100, .from_seq = 40, .to_seq = 60
+	};
+	struct cw_msg_window_reply reply;
+	const struct cw_msg_window *w = NULL;
+	struct cw_process *table = NULL;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, id, 8, 0);
+	for (unsigned i = 1; i <= 300; i++) {
+		bool in_group = i >= 59 && i <= 62;
+		struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE,
+					.count = i,
+					.group_id = in_group ? 7 : 0,
+					.flags = in_group ? CW_OPF_GROUPED : 0 };
+		uint64_t index = cw_test_record_enter(f.writer, comm, &op);
+
+		cw_test_record_return(f.writer, comm, index, 0);
+	}
+	fake_sample(&f);
+	HASH_ADD(hh, table, key, sizeof(f.process.key), &f.process);
+	request.route = f.process.route;
+	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &reply), 0);
+	cr_assert_eq(reply.n_windows, 1);
+	w = &reply.windows[0];
+	cr_expect_eq(w->n_ops, 62 - 40 + 1, "%u", w->n_ops);
+	cr_expect_eq(w->ops[0].coll_seq, 40);
+	cr_expect_eq(w->ops[w->n_ops - 1].coll_seq, 62);
+	cr_expect_eq(w->lost, 39);
+	cw_window_fini(&reply);
+	/* No half groups. */
+	request.max_ops = 21;
+	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &reply), 0);
+	cr_expect_eq(reply.windows[0].n_ops, 19, "%u", reply.windows[0].n_ops);
+	cw_window_fini(&reply);
+	HASH_CLEAR(hh, table);
+	fake_stop(&f);
 }

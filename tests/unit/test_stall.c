@@ -175,7 +175,7 @@ Test(stall, counts_idleness_from_when_somebody_waits)
 	cr_expect_neq(run_until(CW_STALL_HANG, 10 * SB_S), -1);
 }
 
-Test(stall, wants_windows_of_differing_histories_though_somebody_waits)
+Test(stall, wants_windows_of_differing_histories_at_once)
 {
 	struct cw_snapshot *snap;
 	struct cw_verdict v;
@@ -190,13 +190,79 @@ Test(stall, wants_windows_of_differing_histories_though_somebody_waits)
 			(struct cw_snap_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
 	}
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
-	cr_expect_eq(v.klass, CW_CLASS_NEVER_ENTERED);
+	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
 	cw_stall_step(j.tracker, snap, &v, &j.d);
-	cr_expect_eq(j.d.phase, CW_STALL_QUIET, "phase %u", j.d.phase);
+	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT, "phase %u", j.d.phase);
 	cr_expect(j.d.want_windows);
 	cw_verdict_fini(&v);
 	(void)cw_snapshot_free(snap);
 	sb_free(b);
+}
+
+/* Rank 5 has another history; with its call known or not, to be seen at this look or not. */
+static void look_at_histories(uint64_t seq, bool can_compare, bool knows_call)
+{
+	struct cw_snapshot *snap;
+	struct cw_verdict v;
+	struct sb *b = draft();
+
+	if (knows_call) {
+		for (uint32_t m = 0; m < j.n_ranks; m++)
+			b->comms[0]->members[m].has_window = true;
+		sb_odd(b->comms[0], 5, j.done - 2)->redop = CW_REDOP_MAX;
+	}
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < j.n_ranks; m++) {
+		snap->comms[0].members[m].known &= ~(unsigned)CW_KNOWN_HASH;
+		snap->comms[0].members[m].checkpoints[0] =
+			(struct cw_snap_checkpoint){ .coll_seq = can_compare ? seq : seq + m,
+						     .hash = m == 5 ? 1 : 2 };
+	}
+	snap->comms[0].agreed_seq = j.done - 8;
+	snap->comms[0].differ_seq = j.done;
+	shift_times(snap, j.now_ns - SB_NOW);
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+	cw_stall_step(j.tracker, snap, &v, &j.d);
+	j.klass = v.klass;
+	cw_verdict_fini(&v);
+	(void)cw_snapshot_free(snap);
+	sb_free(b);
+}
+
+Test(stall, alerts_3_s_after_histories_were_first_seen_to_differ)
+{
+	uint64_t key;
+
+	look_at_histories(64, true, false);
+	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT);
+	key = j.d.key;
+	/* Points to compare are not there at every look. */
+	j.now_ns += SB_S;
+	look_at_histories(128, false, false);
+	cr_expect_eq(j.klass, CW_CLASS_HEALTHY);
+	j.now_ns += SB_S;
+	look_at_histories(192, true, true);
+	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT);
+	cr_expect_eq(j.d.key, key, "the call is named: another matter");
+	j.now_ns += SB_S;
+	look_at_histories(256, true, true);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	cr_expect_eq(j.d.key, key);
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(stall, wrong_data_does_not_resolve)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		look_at_histories(64, true, false);
+		j.now_ns += SB_S;
+	}
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	for (unsigned i = 0; i < 200; i++) {
+		look_at_histories(128, false, false);
+		cr_assert_eq(j.d.resolved_key, 0);
+		j.now_ns += SB_S;
+	}
 }
 
 Test(stall, passes_through_suspect_and_stalled)

@@ -119,7 +119,7 @@ Test(verdict_mismatch, asks_for_windows_when_histories_differ)
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
 
 	sb_odd(c, 4, 39)->count = 5;
-	expect(CW_CLASS_HEALTHY, "", "", "");
+	expect(CW_CLASS_MISMATCH, "unknown_call", "4", "");
 	cr_expect(v.wants_windows);
 	cr_assert_eq(v.n_wanted, 1);
 	cr_expect_eq(v.wanted[0], 0);
