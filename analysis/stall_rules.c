@@ -88,6 +88,38 @@ static bool is_traced(const struct cw_snapshot *snap, const struct cw_verdict *v
 	return false;
 }
 
+/* A rank moved on another comm at this time or later. */
+static bool moved_elsewhere(const struct cw_snapshot *snap, uint32_t rank, uint32_t comm,
+			    int64_t since_ns)
+{
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; c != comm && m < snap->comms[c].nranks; m++)
+			if (snap->comms[c].members[m].rank == rank &&
+			    snap->comms[c].members[m].progress_ns >= since_ns)
+				return true;
+	return false;
+}
+
+/*
+ * Those who wait in the call have long waited, and all of them still get on with other comms: the
+ * call stands on a stream of its own, as a receive does that is posted long before its send. Nobody
+ * is held up. Who hangs has at most enqueued some more before the first look.
+ */
+static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_verdict *v,
+			      int64_t limit_ns)
+{
+	int64_t since = max_ns(v->waiting_since_ns + limit_ns,
+			       snap->now_ns - snap->thresholds.no_headway_ns);
+
+	if (!v->waiting_since_ns || since > snap->now_ns || !v->n_sides || !v->sides[0].n_ranks ||
+	    !v->sides[0].has_op)
+		return false;
+	for (uint32_t i = 0; i < v->sides[0].n_ranks; i++)
+		if (!moved_elsewhere(snap, v->sides[0].ranks[i], v->comm, since))
+			return false;
+	return true;
+}
+
 /*
  * Some culprit has shown no sign of work for long enough while somebody waited: what it did before,
  * nobody minded. Unknown headway is no such evidence.
@@ -169,6 +201,11 @@ struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw
 
 	if (is_traced(snap, v)) {
 		rule.name = "being debugged";
+		rule.may_alert = false;
+		return rule;
+	}
+	if (nobody_is_held_up(snap, v, limit)) {
+		rule.name = "those who wait get on";
 		rule.may_alert = false;
 		return rule;
 	}

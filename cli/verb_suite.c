@@ -17,6 +17,7 @@
 #include "suite/watch.h"
 
 #define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
+#define PROGRESS_TERMINAL_NS (CW_NS_PER_S / 5)
 
 enum {
 	OPT_SCALE = 256,
@@ -42,17 +43,17 @@ struct run {
 	struct cw_err err;
 	uint64_t n_unscaled;
 	int64_t told_ns;
+	bool is_terminal, has_line;
 };
 
 static const struct argp_option options[] = {
 	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time through the engine (default)",
 	  0 },
-	{ "ranks-scale", OPT_SCALE, "K", 0,
-	  "Jobs K times as large, where no rank is named one by one", 0 },
+	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
-	{ "coverage", OPT_COVERAGE, NULL, 0, "Show which pairs no scenario has", 0 },
+	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
 	{ 0 },
@@ -114,7 +115,8 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "[DIRECTORY|FILE]",
 	.doc = "Run labelled scenarios (*.scn) against the engine and say how often it is right.\v"
-	       "Exit status: 0 all right, 1 error, 2 something was missed.",
+	       "Exit status: 0 all right, 1 error or (--coverage) a pair without scenario, 2 "
+	       "something was missed.",
 };
 
 /* ---- running ---- */
@@ -125,11 +127,13 @@ static void tell_progress(struct run *run)
 
 	if (!run->told_ns)
 		run->told_ns = now;
-	if (now - run->told_ns < PROGRESS_EVERY_NS)
+	if (now - run->told_ns < (run->is_terminal ? PROGRESS_TERMINAL_NS : PROGRESS_EVERY_NS))
 		return;
 	run->told_ns = now;
-	fprintf(stderr, "collwatch: %" PRIu64 " scenarios, %" PRIu64 " missed\n", run->score.n,
-		run->score.n_missed);
+	fprintf(stderr, "%scollwatch: %" PRIu64 " scenarios, %" PRIu64 " missed%s",
+		run->is_terminal ? "\r" : "", run->score.n, run->score.n_missed,
+		run->is_terminal ? "" : "\n");
+	run->has_line = run->is_terminal;
 }
 
 static void tell_outcome(const struct suite_scenario *s, const struct outcome *o)
@@ -139,7 +143,8 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 			cw_confidence_name(o->confidence), (double)o->after_ns / CW_NS_PER_S,
 			o->summary);
 	else
-		fprintf(stderr, "%s:%u: %s: silence\n", s->file, s->line, s->name);
+		fprintf(stderr, "%s:%u: %s: silence at %u looks\n", s->file, s->line, s->name,
+			o->looks);
 }
 
 static int on_scenario(void *user, const struct suite_scenario *s)
@@ -257,13 +262,15 @@ static int print_json(const struct score *score)
 int cw_verb_suite(int argc, char **argv)
 {
 	struct options opts = { .scale = 1, .seed = 1 };
-	struct run run = { .opts = &opts };
+	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
 	int r, status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	r = opts.path ? suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
 	if (r == 0)
 		r = suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
+	if (run.has_line)
+		fputc('\n', stderr);
 	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", run.err.text[0] ? run.err.text : strerror(-r));
 		score_fini(&run.score);
@@ -271,17 +278,17 @@ int cw_verb_suite(int argc, char **argv)
 	}
 	if (run.n_unscaled)
 		fprintf(stderr,
-			"collwatch: %" PRIu64
-			" scenarios name ranks one by one and were left out\n",
+			"collwatch: %" PRIu64 " scenarios cannot be larger and were left out\n",
 			run.n_unscaled);
-	if (opts.json) {
+	if (opts.json)
 		r = print_json(&run.score);
-	} else {
+	else
 		score_print(&run.score, stdout);
-		if (opts.coverage)
-			score_print_coverage(&run.score, stdout);
-	}
-	status = r < 0 ? CW_EXIT_ERROR : score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
+	if (opts.coverage)
+		score_print_coverage(&run.score, opts.json ? stderr : stdout);
+	status = score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
+	if (r < 0 || (opts.coverage && score_n_uncovered(&run.score)))
+		status = CW_EXIT_ERROR;
 	score_fini(&run.score);
 	return status;
 }

@@ -54,21 +54,35 @@ void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r,
 	c->heap[i] = e;
 }
 
-static struct event take_event(struct cluster *c)
+/* Lets an event sink from place i to where it belongs. */
+static void sift_down(struct cluster *c, size_t i, struct event e)
 {
-	struct event first = c->heap[0], last = c->heap[--c->n_heap];
-	size_t i = 0, child;
+	size_t child;
 
 	while ((child = 2 * i + 1) < c->n_heap) {
 		if (child + 1 < c->n_heap && is_sooner(&c->heap[child + 1], &c->heap[child]))
 			child++;
-		if (!is_sooner(&c->heap[child], &last))
+		if (!is_sooner(&c->heap[child], &e))
 			break;
 		c->heap[i] = c->heap[child];
 		i = child;
 	}
-	c->heap[i] = last;
+	c->heap[i] = e;
+}
+
+static struct event take_event(struct cluster *c)
+{
+	struct event first = c->heap[0];
+
+	c->n_heap--;
+	sift_down(c, 0, c->heap[c->n_heap]);
 	return first;
+}
+
+void events_reorder(struct cluster *c)
+{
+	for (size_t i = c->n_heap / 2; i-- > 0;)
+		sift_down(c, i, c->heap[i]);
 }
 
 void host_wake_at(struct rank *r, int64_t at_ns)
@@ -102,6 +116,9 @@ static void happen(struct cluster *c, const struct event *e)
 		break;
 	case EVENT_THAW:
 		fault_thaw(e->rank);
+		break;
+	case EVENT_DAEMONS_BACK:
+		fault_daemons_back(c, e->id);
 		break;
 	case EVENT_DIE:
 		host_die(e->rank, CW_LIVE_KILLED, (uint32_t)e->id);
@@ -137,9 +154,12 @@ static uint32_t family_size(const struct suite_scenario *s, const struct suite_f
 	return n;
 }
 
-/* The rank's comm of a family, counted within the family, and its place; false: in none. */
-static bool place_of(const struct suite_scenario *s, const struct suite_family *f, uint32_t size,
-		     uint32_t rank, uint32_t *ret_comm, uint32_t *ret_place)
+/*
+ * The rank's comm of a family, counted within the family, and its place; false: in none. Ranks come
+ * in order; *seated: how many of them a lone comm has.
+ */
+static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank, uint32_t *seated,
+		     uint32_t *ret_comm, uint32_t *ret_place)
 {
 	uint64_t block = (uint64_t)size * f->stride;
 
@@ -148,11 +168,10 @@ static bool place_of(const struct suite_scenario *s, const struct suite_family *
 		*ret_place = (uint32_t)(rank % block / f->stride);
 		return true;
 	}
-	*ret_comm = *ret_place = 0;
+	*ret_comm = 0;
 	if (!suite_set_has(&f->set, rank))
 		return false;
-	for (uint32_t i = 0; i < rank; i++)
-		*ret_place += suite_set_has(&f->set, i);
+	*ret_place = (*seated)++;
 	return true;
 }
 
@@ -181,7 +200,7 @@ static int make_comm(struct cluster *c, uint32_t index, uint32_t family, uint32_
 	struct comm *comm = &c->comms[index];
 
 	comm->family = family;
-	comm->nranks = family_size(c->s, f);
+	comm->nranks = nth ? c->comms[index - 1].nranks : family_size(c->s, f);
 	comm->id = cw_hash_mix64((uint64_t)c->start_ns ^ ((uint64_t)family << 32 | nth));
 	comm->members = calloc(comm->nranks, sizeof(*comm->members));
 	if (!comm->members)
@@ -207,7 +226,7 @@ static int make_comms(struct cluster *c, const uint32_t *first)
 	return 0;
 }
 
-static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first)
+static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, uint32_t *seated)
 {
 	const struct suite_scenario *s = c->s;
 
@@ -215,10 +234,10 @@ static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first)
 	if (!r->members)
 		return -ENOMEM;
 	for (uint32_t f = 0; f < s->n_families; f++) {
-		uint32_t size = family_size(s, &s->families[f]), nth, place;
+		uint32_t size = c->comms[first[f]].nranks, nth, place;
 		struct member *m;
 
-		if (!place_of(s, &s->families[f], size, r->index, &nth, &place))
+		if (!place_of(&s->families[f], size, r->index, &seated[f], &nth, &place))
 			continue;
 		m = &c->comms[first[f] + nth].members[place];
 		*m = (struct member){ .comm = &c->comms[first[f] + nth],
@@ -237,6 +256,7 @@ static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first)
 
 static int make_ranks(struct cluster *c, const uint32_t *first)
 {
+	uint32_t seated[SUITE_MAX_FAMILIES] = { 0 };
 	const struct suite_scenario *s = c->s;
 
 	c->ranks = calloc(s->n_ranks, sizeof(*c->ranks));
@@ -253,7 +273,7 @@ static int make_ranks(struct cluster *c, const uint32_t *first)
 		for (uint32_t p = 0; p < s->n_programs && !r->program; p++)
 			if (suite_set_has(&s->programs[p].set, i))
 				r->program = &s->programs[p];
-		if (join_comms(c, r, first) < 0)
+		if (join_comms(c, r, first, seated) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -369,7 +389,6 @@ struct cluster *cluster_free(struct cluster *c)
 	free(c->nodes);
 	free(c->heap);
 	free(c->fault_done);
-	free(c->comm_of_snap);
 	free(c);
 	return NULL;
 }
@@ -377,6 +396,16 @@ struct cluster *cluster_free(struct cluster *c)
 int64_t cluster_restart_ns(const struct cluster *c)
 {
 	return c->restart_ns;
+}
+
+int64_t cluster_daemons_back_ns(const struct cluster *c)
+{
+	return c->daemons_back_ns;
+}
+
+uint32_t cluster_daemons_life(const struct cluster *c)
+{
+	return c->daemons_life;
 }
 
 int64_t cluster_fault_ns(const struct cluster *c, bool *ret_all)

@@ -36,6 +36,24 @@ int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret);
 int cluster_fetch_windows(struct cluster *c, const struct cw_snapshot *snap, const uint32_t *comms,
 			  uint32_t n);
 
+/* All daemons stand still until this time; 0 = they do not. */
+int64_t cluster_daemons_back_ns(const struct cluster *c);
+/* How many times they have begun with an empty memory. */
+uint32_t cluster_daemons_life(const struct cluster *c);
+
+/*
+ * For scenarios that leap: everybody makes calls, nobody is dead, stopped or waits for long, every
+ * fault whose time has come has happened.
+ */
+bool cluster_is_well(const struct cluster *c);
+/* The next fault's time, or SUITE_FOREVER. */
+int64_t cluster_next_fault_ns(const struct cluster *c);
+/*
+ * A stretch of ns (whole seconds) that is left out: everything is where it was, so much later, and
+ * the counters of each comm have gone on as they did before.
+ */
+void cluster_leap(struct cluster *c, int64_t ns);
+
 /* Nobody is alive any more, or nobody has made an NCCL call yet: the leader has nothing to see. */
 bool cluster_is_over(const struct cluster *c);
 /* Fewer than half the nodes report: the leader says only that it is cut off. */

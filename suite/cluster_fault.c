@@ -23,6 +23,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 	}
 	if (!c->fault_ns)
 		c->fault_ns = c->now_ns;
+	c->last_fault_ns = c->now_ns;
 }
 
 /* Happens to the rank whatever it is doing. */
@@ -130,6 +131,32 @@ static void quiet_nodes(struct cluster *c, const struct suite_fault *f)
 	}
 }
 
+static void stop_daemons(struct cluster *c, const struct suite_fault *f)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		c->nodes[i].quiet_from_ns = c->now_ns;
+		c->nodes[i].quiet_until_ns = c->now_ns + f->for_ns;
+		c->nodes[i].quiet_state = CW_NODE_SILENT;
+	}
+	c->daemons_back_ns = c->now_ns + f->for_ns;
+	cluster_at(c, c->daemons_back_ns, EVENT_DAEMONS_BACK, NULL, NULL,
+		   f->action == SUITE_DAEMONS_RESTART);
+}
+
+void fault_daemons_back(struct cluster *c, bool is_new)
+{
+	c->daemons_back_ns = 0;
+	if (!is_new)
+		return;
+	c->daemons_life++;
+	c->daemons_since_ns = c->now_ns;
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		c->nodes[i].last_ns = c->now_ns;
+		c->nodes[i].quiet_from_ns = 0;
+	}
+	view_forget(c);
+}
+
 void fault_on_event(struct cluster *c, uint32_t fault)
 {
 	const struct suite_fault *f = &c->s->faults[fault];
@@ -141,6 +168,14 @@ void fault_on_event(struct cluster *c, uint32_t fault)
 				   EVENT_DIE, &c->ranks[i], NULL, SIGTERM);
 		if (f->action == SUITE_RESTART)
 			c->restart_ns = c->now_ns + RESTART_AFTER_NS;
+		return;
+	}
+	if (f->action == SUITE_CLOCK) {
+		c->wall_offset_ns += (int64_t)f->value;
+		return;
+	}
+	if (f->action == SUITE_DAEMONS_RESTART || f->action == SUITE_DAEMONS_STOP) {
+		stop_daemons(c, f);
 		return;
 	}
 	if (!is_for_ranks(f)) {
@@ -221,6 +256,8 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 		return FAULT_SKIPS;
 	case SUITE_SLOW:
 		r->slow_ns = (int64_t)f->value;
+		r->slow_until_ns =
+			f->for_ns == SUITE_FOREVER ? SUITE_FOREVER : r->c->now_ns + f->for_ns;
 		return FAULT_GOES_ON;
 	case SUITE_STUCK:
 		device_kernel(r, call->stream, f->for_ns);
@@ -244,6 +281,12 @@ static bool is_called(const struct suite_fault *f, const struct suite_call *call
 {
 	return (f->family == SUITE_NONE || f->family == call->family) &&
 	       (f->op_kind == CW_OP_NONE || f->op_kind == call->kind);
+}
+
+/* Its time has come, and some rank has yet to make the call it waits for. */
+bool fault_is_due(const struct cluster *c, uint32_t fault)
+{
+	return !c->fault_hit[fault] && c->now_ns >= CLUSTER_ORIGIN_NS + c->s->faults[fault].at_ns;
 }
 
 enum fault_effect fault_before_call(struct rank *r, struct suite_call *call)

@@ -72,6 +72,8 @@ static bool do_call(struct rank *r)
 	struct suite_call call;
 	enum fault_effect effect;
 
+	if (r->slow_ns && r->c->now_ns >= r->slow_until_ns)
+		r->slow_ns = 0;
 	if (r->slow_ns && !r->was_slowed) {
 		r->was_slowed = true;
 		be_busy(r, r->slow_ns, "cpu");
@@ -158,10 +160,17 @@ static void end_job(struct cluster *c)
 			   &c->ranks[i], NULL, 15);
 }
 
-static void wait_for_device(struct rank *r, const char *by)
+static bool is_idle(const struct rank *r)
+{
+	return r->sync_stream == SUITE_NONE ? r->n_items == 0
+					    : r->streams[r->sync_stream % STREAMS] == NULL;
+}
+
+static void wait_for_device(struct rank *r, const struct suite_insn *insn, const char *by)
 {
 	r->pc++;
-	if (r->n_items == 0)
+	r->sync_stream = insn->n;
+	if (is_idle(r))
 		return;
 	r->host = HOST_SYNC;
 	r->busy_by = by;
@@ -199,10 +208,10 @@ static void do_statement(struct rank *r)
 			device_kernel(r, insn->n, about(r, insn->ns));
 		return;
 	case SUITE_SYNC:
-		wait_for_device(r, "cpu");
+		wait_for_device(r, insn, "cpu");
 		return;
 	case SUITE_WAIT:
-		wait_for_device(r, NULL);
+		wait_for_device(r, insn, NULL);
 		return;
 	case SUITE_LOOP:
 		begin_loop(r, insn);
@@ -264,7 +273,7 @@ void host_step(struct rank *r)
 
 void host_on_device(struct rank *r)
 {
-	if (r->host == HOST_SYNC && r->n_items == 0) {
+	if (r->host == HOST_SYNC && is_idle(r)) {
 		host_wake_at(r, r->c->now_ns + CALL_NS);
 	} else if (r->host == HOST_LAUNCH && r->n_items < OPEN_MAX) {
 		call_resume(r);

@@ -147,12 +147,21 @@ struct rank {
 	struct suite_call barrier_call;
 	struct suite_call held; /* SUITE_SWAP */
 	bool has_held, was_slowed;
-	int64_t slow_ns, wedge_ns;
+	int64_t slow_ns, slow_until_ns, wedge_ns;
+	uint32_t sync_stream; /* of HOST_SYNC; SUITE_NONE = all */
 	int64_t sample_phase_ns;
 	struct view_rank view;
 };
 
-enum event_kind { EVENT_WAKE, EVENT_ITEM, EVENT_FAULT, EVENT_THAW, EVENT_DIE, EVENT_SAMPLE };
+enum event_kind {
+	EVENT_WAKE,
+	EVENT_ITEM,
+	EVENT_FAULT,
+	EVENT_THAW,
+	EVENT_DIE,
+	EVENT_SAMPLE,
+	EVENT_DAEMONS_BACK,
+};
 
 struct event {
 	int64_t at_ns;
@@ -182,13 +191,16 @@ struct cluster {
 	struct event *heap;
 	size_t n_heap, cap_heap;
 	uint64_t next_order;
-	bool *fault_done; /* by rank × fault */
-	int64_t fault_ns;
+	bool *fault_done;                /* by rank × fault */
+	int64_t fault_ns, last_fault_ns; /* first and last time one happened to somebody */
 	uint32_t n_faults_hit;
 	bool fault_hit[SUITE_MAX_FAULTS];
 	int64_t restart_ns;
+	int64_t wall_offset_ns;
+	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
+	int64_t daemons_since_ns; /* what they remember begins here */
+	uint32_t daemons_life;
 	int error;
-	uint32_t *comm_of_snap; /* of the last snapshot */
 };
 
 uint64_t cluster_random(struct cluster *c, uint64_t n);
@@ -197,6 +209,8 @@ uint64_t cluster_random(struct cluster *c, uint64_t n);
 void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r, struct item *item,
 		uint64_t id);
 void host_wake_at(struct rank *r, int64_t at_ns);
+/* After times of events were changed. */
+void events_reorder(struct cluster *c);
 
 /* ---- host (cluster_host.c) ---- */
 void host_step(struct rank *r);
@@ -226,6 +240,9 @@ enum fault_effect fault_before_call(struct rank *r, struct suite_call *call);
 int fault_schedule(struct cluster *c);
 void fault_on_event(struct cluster *c, uint32_t fault);
 void fault_thaw(struct rank *r);
+void fault_daemons_back(struct cluster *c, bool is_new);
+bool fault_is_due(const struct cluster *c, uint32_t fault);
 
 /* ---- the agent's and the leader's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
+void view_forget(struct cluster *c);

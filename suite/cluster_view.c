@@ -18,6 +18,7 @@
 /* Jobs of this many ranks are asked for all that is kept, larger ones for so many ops. */
 #define SMALL_JOB 64u
 #define WINDOW_OPS 64u
+#define WALL_NS (INT64_C(1800000000) * S) /* some day of 2027 */
 
 /* ---- a sample ---- */
 
@@ -30,6 +31,12 @@ static int64_t noticed_ns(const struct rank *r, int64_t ns)
 		late += SAMPLE_GRID_NS;
 	ns += late ? SAMPLE_GRID_NS - late : 0;
 	return ns < r->c->now_ns ? ns : r->c->now_ns;
+}
+
+/* What happened before the daemon began, it saw when it began. */
+static int64_t remembered_ns(const struct rank *r, int64_t ns)
+{
+	return ns > r->c->daemons_since_ns ? ns : r->c->daemons_since_ns;
 }
 
 static int64_t median_interval(const struct view_member *v)
@@ -128,7 +135,7 @@ static int sample_member(struct member *m)
 		.hash_seq = m->returned,
 		.hash = m->hash,
 		.p2p = p2p,
-		.progress_ns = noticed_ns(r, m->moved_ns),
+		.progress_ns = remembered_ns(r, noticed_ns(r, m->moved_ns)),
 		.interval_ns = median_interval(v),
 		.sends = m->sends,
 		.recvs = m->recvs,
@@ -181,13 +188,33 @@ void view_sample(struct rank *r)
 	v->liveness = r->liveness;
 	v->flags = r->flags | CW_RANKF_HAS_RECORD | (r->is_frozen ? 0 : CW_RANKF_BEATING);
 	v->sampled_ns = r->c->now_ns;
-	v->headway_ns = r->active_ns;
-	v->headway_by = r->busy_by;
+	v->headway_ns = remembered_ns(r, r->active_ns);
+	v->headway_by = v->headway_ns == r->active_ns ? r->busy_by : NULL;
 	if (r->host == HOST_BUSY && r->busy_by && strcmp(r->busy_by, "child") == 0)
 		v->flags |= CW_RANKF_BUSY_CHILD;
 	sample_host_call(r, v);
 	if (r->c->nodes[r->node].last_ns < r->c->now_ns)
 		r->c->nodes[r->node].last_ns = r->c->now_ns;
+}
+
+void view_forget(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
+		struct rank *r = &c->ranks[i];
+
+		r->view.is_seen = false;
+		for (uint32_t f = 0; f < c->s->n_families; f++) {
+			struct view_member *v = r->members[f] ? &r->members[f]->view : NULL;
+
+			if (!v)
+				continue;
+			v->n_intervals = 0;
+			v->done_ns = 0;
+			v->m.state = CW_COMM_FREE;
+			free(r->members[f]->window);
+			r->members[f]->window = NULL;
+		}
+	}
 }
 
 /* ---- the snapshot ---- */
@@ -346,11 +373,8 @@ static int add_comms(struct cluster *c, const uint32_t *rank_index, struct cw_sn
 
 			if (!is_seen(member->rank) || member->view.m.state == CW_COMM_FREE)
 				continue;
-			if (index == CW_SNAP_NONE) {
+			if (index == CW_SNAP_NONE)
 				r = cw_snapshot_add_comm(snap, &desc, &index);
-				if (r == 0)
-					c->comm_of_snap[index] = i;
-			}
 			if (r == 0)
 				r = add_member(c, member, rank_index[member->rank->index], index,
 					       snap);
@@ -367,12 +391,9 @@ int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret)
 	uint32_t *rank_index = calloc(c->s->n_ranks, sizeof(*rank_index)), n = 0;
 	int r = snap && rank_index ? 0 : -ENOMEM;
 
-	if (!c->comm_of_snap)
-		c->comm_of_snap = calloc(c->n_comms, sizeof(*c->comm_of_snap));
-	if (!c->comm_of_snap)
-		r = -ENOMEM;
 	if (r == 0) {
 		snap->now_ns = c->now_ns;
+		snap->wall_ns = WALL_NS + c->now_ns + c->wall_offset_ns;
 		snap->policy = c->s->policy;
 		snap->thresholds = cw_thresholds_default();
 		snap->ranks_expected = c->s->n_ranks;
@@ -424,16 +445,21 @@ static int fetch_window(struct cluster *c, struct member *m)
 	return 0;
 }
 
+static struct comm *find_comm(struct cluster *c, uint64_t id)
+{
+	for (uint32_t i = 0; i < c->n_comms; i++)
+		if (c->comms[i].id == id)
+			return &c->comms[i];
+	return NULL;
+}
+
 int cluster_fetch_windows(struct cluster *c, const struct cw_snapshot *snap, const uint32_t *comms,
 			  uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct comm *comm;
+		struct comm *comm = find_comm(c, snap->comms[comms[i]].id);
 
-		if (comms[i] >= snap->n_comms)
-			continue;
-		comm = &c->comms[c->comm_of_snap[comms[i]]];
-		for (uint32_t m = 0; m < comm->nranks; m++)
+		for (uint32_t m = 0; comm && m < comm->nranks; m++)
 			if (fetch_window(c, &comm->members[m]) < 0)
 				return -ENOMEM;
 	}

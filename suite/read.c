@@ -36,17 +36,23 @@ bool suite_set_has(const struct suite_set *set, uint32_t rank)
 	return in != set->is_negated;
 }
 
-static bool names_ranks(const struct suite_set *set)
+static bool has_program(const struct suite_scenario *s, uint32_t rank)
 {
-	return set->n != 0;
+	for (uint32_t i = 0; i < s->n_programs; i++)
+		if (suite_set_has(&s->programs[i].set, rank))
+			return true;
+	return false;
 }
 
 bool suite_scenario_scale(struct suite_scenario *s, uint32_t k)
 {
 	if (k == 1)
 		return true;
-	if (s->is_fixed || k == 0 || s->n_ranks > SUITE_MAX_RANKS / k)
+	if (k == 0 || s->n_ranks > SUITE_MAX_RANKS / k)
 		return false;
+	for (uint32_t i = s->n_ranks; i < s->n_ranks * k; i++)
+		if (!has_program(s, i))
+			return false;
 	s->n_ranks *= k;
 	return true;
 }
@@ -93,10 +99,6 @@ static int finish_scenario(struct reader *r)
 		return read_fail(r, "a scenario needs ranks, a comm and a program", NULL);
 	if (!r->has_expect)
 		return read_fail(r, "what is expected?", NULL);
-	for (uint32_t i = 0; i < s->n_families; i++)
-		s->is_fixed |= !s->families[i].is_partition && names_ranks(&s->families[i].set);
-	for (uint32_t i = 0; i < s->n_programs; i++)
-		s->is_fixed |= names_ranks(&s->programs[i].set);
 	res = read_end(r);
 	if (res == 0)
 		res = r->fn(r->user, s);
@@ -240,10 +242,18 @@ static int read_head(struct reader *r, const char *w)
 		return read_node_fault(r);
 	if (strcmp(w, "job") == 0)
 		return read_job_fault(r);
+	if (strcmp(w, "daemons") == 0)
+		return read_daemons_fault(r);
+	if (strcmp(w, "clock") == 0)
+		return read_clock_fault(r);
 	if (strcmp(w, "expect") == 0)
 		return read_expect(r);
 	if (strcmp(w, "no-progress") == 0) {
 		r->s->has_no_progress = true;
+		return read_end(r);
+	}
+	if (strcmp(w, "leap") == 0) {
+		r->s->is_leaping = true;
 		return read_end(r);
 	}
 	return read_fail(r, "no such line in a scenario:", w);

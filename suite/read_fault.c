@@ -185,6 +185,43 @@ int read_job_fault(struct reader *r)
 	return finish_fault(r, f);
 }
 
+/* daemons at TIME restart|stop for TIME */
+int read_daemons_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+
+	if (!f || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "restart"))
+		f->action = SUITE_DAEMONS_RESTART;
+	else if (read_is(r, "stop"))
+		f->action = SUITE_DAEMONS_STOP;
+	else
+		return read_fail(r, "daemons restart or stop", NULL);
+	if (finish_fault(r, f) < 0)
+		return -EINVAL;
+	return f->for_ns == SUITE_FOREVER ? read_fail(r, "for how long?", NULL) : 0;
+}
+
+/* clock at TIME forward|back TIME */
+int read_clock_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+	int64_t by, sign = 1;
+
+	if (!f || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "back"))
+		sign = -1;
+	else if (!read_is(r, "forward"))
+		return read_fail(r, "a clock is set forward or back", NULL);
+	if (read_time(r, &by) < 0)
+		return -EINVAL;
+	f->action = SUITE_CLOCK;
+	f->value = (uint64_t)(sign * by);
+	return finish_fault(r, f);
+}
+
 static bool is_set_next(const struct reader *r)
 {
 	const char *w;

@@ -45,4 +45,6 @@ void read_free_program(struct suite_program *p);
 int read_fault(struct reader *r);
 int read_node_fault(struct reader *r);
 int read_job_fault(struct reader *r);
+int read_daemons_fault(struct reader *r);
+int read_clock_fault(struct reader *r);
 int read_expect(struct reader *r);

@@ -185,7 +185,9 @@ static int read_work(struct reader *r, const char *w, struct suite_insn *insn)
 		insn->kind = table[i].kind;
 		if (table[i].has_time && read_time(r, &insn->ns) < 0)
 			return -EINVAL;
-		if (insn->kind == SUITE_COMPUTE && read_is(r, "on") &&
+		if (insn->kind == SUITE_SYNC || insn->kind == SUITE_WAIT)
+			n = SUITE_NONE;
+		if ((insn->kind == SUITE_COMPUTE || n == SUITE_NONE) && read_is(r, "on") &&
 		    read_u64(r, MAX_STREAM, &n) < 0)
 			return -EINVAL;
 		if (insn->kind == SUITE_EXIT && r->at < r->words->n && read_u64(r, 255, &n) < 0)

@@ -20,7 +20,7 @@
 #define SUITE_MAX_FAMILIES 12u
 #define SUITE_MAX_PROGRAMS 6u
 #define SUITE_MAX_INSNS 512u
-#define SUITE_MAX_FAULTS 8u
+#define SUITE_MAX_FAULTS 40u
 #define SUITE_MAX_ANSWERS 8u
 #define SUITE_MAX_RANGES 16u
 #define SUITE_MAX_NEST 8u
@@ -92,7 +92,7 @@ enum suite_insn_kind {
 	SUITE_CHILD,   /* host waits for a child that works */
 	SUITE_SLEEP,   /* host, no sign of work */
 	SUITE_COMPUTE, /* a kernel on a stream */
-	SUITE_SYNC,    /* host spins until its device is idle */
+	SUITE_SYNC,    /* host spins until its device, or a stream of it, is idle */
 	SUITE_WAIT,    /* the same, asleep */
 	SUITE_LOOP,    /* n times; 0 = for ever */
 	SUITE_EVERY,   /* in each n-th turn of the innermost loop */
@@ -106,7 +106,7 @@ enum suite_insn_kind {
 struct suite_insn {
 	uint8_t kind;   /* enum suite_insn_kind */
 	uint32_t other; /* of a block: its end, and the other way round */
-	uint32_t n;     /* turns, exit code, stream */
+	uint32_t n;     /* turns, exit code, stream (SUITE_NONE: all) */
 	int64_t ns;
 	union {
 		struct suite_call call;
@@ -141,8 +141,11 @@ enum suite_action {
 	SUITE_NODE_LOST,
 	SUITE_NODE_SILENT,
 	SUITE_NODE_GOODBYE,
-	SUITE_CANCEL,  /* the job gets SIGTERM */
-	SUITE_RESTART, /* … and is started again */
+	SUITE_DAEMONS_RESTART, /* all of them, the leader too: what they remembered is gone */
+	SUITE_DAEMONS_STOP,    /* all stand still and go on with what they knew */
+	SUITE_CLOCK,           /* the wall clock is set; value: ns, as int64_t */
+	SUITE_CANCEL,          /* the job gets SIGTERM */
+	SUITE_RESTART,         /* … and is started again */
 	SUITE_ACTION__MAX,
 };
 
@@ -183,6 +186,7 @@ struct suite_scenario {
 	uint32_t n_ranks, per_node;
 	uint32_t policy;      /* enum cw_policy */
 	bool has_no_progress; /* no progress words */
+	bool is_leaping;      /* stretches in which all is well are shown in part, then left out */
 	int64_t run_ns;       /* how long it is watched */
 	uint32_t seed;        /* of the instants at which ranks are looked at */
 	uint32_t n_families, n_programs, n_faults, n_answers;
@@ -191,7 +195,6 @@ struct suite_scenario {
 	struct suite_fault faults[SUITE_MAX_FAULTS];
 	struct suite_answer
 		answers[SUITE_MAX_ANSWERS]; /* the first is the expected one; 0 = silence */
-	bool is_fixed; /* names ranks of comms or programs by number: cannot be scaled */
 };
 
 /* Owned by the reader; holds during the call only. Negative return stops the reading. */
@@ -210,7 +213,7 @@ int suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct c
 
 bool suite_set_has(const struct suite_set *set, uint32_t rank);
 
-/* The whole job times k; false and untouched where ranks are named one by one or it is too large.
+/* The whole job times k; false and untouched where it is too large, or ranks would have no program.
  */
 bool suite_scenario_scale(struct suite_scenario *s, uint32_t k);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/rankset.h"
+#include "common/signature.h"
 
 void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 {
@@ -108,6 +109,7 @@ void score_fini(struct score *score)
 		free(score->misses[i].reason);
 	}
 	free(score->misses);
+	free(score->places);
 	*score = (struct score){ 0 };
 }
 
@@ -178,6 +180,53 @@ static void note_coverage(struct score *score, const struct suite_scenario *s, u
 	}
 }
 
+static uint64_t place_id(const struct suite_scenario *s)
+{
+	uint64_t h = cw_hash_step(CW_HASH_INIT, s->line);
+
+	for (const char *p = s->file; *p; p++)
+		h = cw_hash_step(h, (uint8_t)*p);
+	return h;
+}
+
+static int note_place(struct score *score, const struct suite_scenario *s)
+{
+	struct score_place place = { .id = place_id(s), .is_control = s->n_answers == 0 };
+	size_t low = 0, high = score->n_places;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (score->places[mid].id < place.id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low < score->n_places && score->places[low].id == place.id)
+		return 0;
+	if (score->n_places == score->cap_places) {
+		size_t cap = score->cap_places ? score->cap_places * 2 : 64;
+		struct score_place *more = realloc(score->places, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		score->places = more;
+		score->cap_places = cap;
+	}
+	memmove(&score->places[low + 1], &score->places[low],
+		(score->n_places - low) * sizeof(place));
+	score->places[low] = place;
+	score->n_places++;
+	return 0;
+}
+
+void score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls)
+{
+	*ret_hangs = *ret_controls = 0;
+	for (size_t i = 0; i < score->n_places; i++)
+		*(score->places[i].is_control ? ret_controls : ret_hangs) += 1;
+}
+
 int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	const struct suite_answer *match = o->is_alert ? matching(s, o) : NULL;
@@ -187,6 +236,8 @@ int score_add(struct score *score, const struct suite_scenario *s, const struct 
 
 	score->n++;
 	note_coverage(score, s, want);
+	if (note_place(score, s) < 0)
+		return -ENOMEM;
 	/* An allowed other answer counts as the expected one. */
 	score->confusion[want][match ? want : got]++;
 	score->classes[want].expected++;
@@ -195,10 +246,10 @@ int score_add(struct score *score, const struct suite_scenario *s, const struct 
 	score->classes[got].given_rightly += match || want == got;
 	if (s->n_answers) {
 		score->n_hangs++;
-		if (match) {
-			score->n_culprits++;
-			score->n_exact_culprits += right;
-		}
+		/* The right ranks may be named under a wrong class. */
+		score->n_culprits += o->is_alert;
+		score->n_exact_culprits +=
+			o->is_alert && (right || are_culprits_right(s, &s->answers[0], o));
 	} else {
 		score->n_controls++;
 		score->n_control_alerts += o->is_alert;

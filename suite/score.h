@@ -11,6 +11,11 @@ struct score_miss {
 	char *scenario, *where, *reason;
 };
 
+struct score_place {
+	uint64_t id; /* hash of file and line */
+	bool is_control;
+};
+
 struct score_class {
 	uint64_t expected;      /* scenarios in which it is the answer */
 	uint64_t right;         /* … and was given */
@@ -29,6 +34,9 @@ struct score {
 	uint64_t n_missed;
 	struct score_miss *misses;
 	size_t n_misses, cap_misses; /* the first SCORE_KEPT_MISSES */
+	/* Places in files at which scenarios begin, however many each gives; ascending. */
+	struct score_place *places;
+	size_t n_places, cap_places;
 	/* Scenarios by what they exercise. */
 	uint32_t class_kind[SCORE_LABELS][CW_OP__MAX];
 	uint32_t class_layout[SCORE_LABELS][SUITE_LAYOUT__MAX];
@@ -54,5 +62,7 @@ static inline bool score_is_perfect(const struct score *score)
 void score_print(const struct score *score, FILE *out);
 /* Pairs of class × op kind, class × layout, op kind × layout that no scenario has. */
 void score_print_coverage(const struct score *score, FILE *out);
+/* How many scenarios were written, whatever number of layouts or kinds each is repeated over. */
+void score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls);
 /* How many valid pairs are missing. */
 uint32_t score_n_uncovered(const struct score *score);

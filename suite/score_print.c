@@ -148,7 +148,10 @@ uint32_t score_n_uncovered(const struct score *score)
 void score_print_coverage(const struct score *score, FILE *out)
 {
 	uint32_t n = walk(score, out);
+	uint64_t hangs, controls;
 
+	score_count_written(score, &hangs, &controls);
+	(void)fprintf(out, "written: %" PRIu64 " hangs, %" PRIu64 " controls\n", hangs, controls);
 	(void)fprintf(out,
 		      "coverage: %u pairs of class x op, class x layout, op x layout missing\n", n);
 }

@@ -13,12 +13,16 @@
 #define LOOK_EVERY_NS (1 * S)
 #define WINDOWS_TAKE_NS (40 * MS)
 #define WINDOWS_EVERY_NS (1 * S)
+/* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
+#define SHOWN_NS (40 * S)
 
 struct watch {
 	const struct suite_scenario *s;
 	struct cluster *cluster;
 	struct cw_stall *stall;
 	int64_t now_ns, start_ns, windows_ns, fault_ns;
+	int64_t well_ns; /* since when all is well */
+	uint32_t daemons_life;
 	struct outcome *out;
 };
 
@@ -67,6 +71,8 @@ static int look(struct watch *w, int64_t *ret_next)
 	}
 	cw_stall_step(w->stall, snap, &v, &d);
 	w->out->looks++;
+	if (d.phase >= CW_STALL_STALLED)
+		w->well_ns = w->now_ns;
 	if (d.next_ns > w->now_ns && d.next_ns < *ret_next)
 		*ret_next = d.next_ns;
 	if (!cluster_is_cut_off(w->cluster)) {
@@ -98,9 +104,47 @@ static int restart(struct watch *w, struct cw_err *err)
 	w->stall = cw_stall_new();
 	if (!w->stall)
 		return -ENOMEM;
-	w->now_ns = at;
+	w->now_ns = w->well_ns = at;
 	w->windows_ns = 0;
+	w->daemons_life = 0;
 	return cluster_new(w->s, at, err, &w->cluster);
+}
+
+/* While no daemon runs nobody looks, and a new one remembers nothing. */
+static int mind_daemons(struct watch *w, int64_t *ret_next)
+{
+	int64_t back = cluster_daemons_back_ns(w->cluster);
+
+	if (back) {
+		*ret_next = back;
+		return 0;
+	}
+	if (w->daemons_life != cluster_daemons_life(w->cluster)) {
+		w->daemons_life = cluster_daemons_life(w->cluster);
+		w->windows_ns = 0;
+		w->stall = cw_stall_free(w->stall);
+		w->stall = cw_stall_new();
+		if (!w->stall)
+			return -ENOMEM;
+	}
+	return look(w, ret_next);
+}
+
+/* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
+static void leap(struct watch *w, int64_t *next)
+{
+	int64_t until = cluster_next_fault_ns(w->cluster), end = w->start_ns + w->s->run_ns;
+
+	if (!cluster_is_well(w->cluster))
+		w->well_ns = w->now_ns;
+	until = (until < end ? until : end) - SHOWN_NS;
+	if (w->now_ns - w->well_ns < SHOWN_NS || until - *next < SHOWN_NS)
+		return;
+	until = (until - *next) / S * S;
+	cluster_leap(w->cluster, until);
+	w->out->leapt_ns += until;
+	*next += until;
+	w->well_ns = *next;
 }
 
 static void note_faults(struct watch *w)
@@ -120,6 +164,7 @@ static int run(struct watch *w, struct cw_err *err)
 	int r = cluster_new(w->s, w->start_ns, err, &w->cluster);
 
 	w->stall = cw_stall_new();
+	w->well_ns = w->start_ns;
 	if (r == 0 && !w->stall)
 		r = -ENOMEM;
 	for (; r == 0 && w->now_ns - w->start_ns < w->s->run_ns; w->now_ns = next) {
@@ -128,13 +173,15 @@ static int run(struct watch *w, struct cw_err *err)
 			return cw_err_set(err, EINVAL, "%s:%u: a group or program is too large",
 					  w->s->file, w->s->line);
 		if (r == 0)
-			r = look(w, &next);
+			r = mind_daemons(w, &next);
 		note_faults(w);
 		if (r < 0 || w->out->is_alert)
 			break;
 		if (cluster_restart_ns(w->cluster) && next >= cluster_restart_ns(w->cluster)) {
 			next = cluster_restart_ns(w->cluster);
 			r = restart(w, err);
+		} else if (w->s->is_leaping) {
+			leap(w, &next);
 		}
 	}
 	return r;

@@ -20,6 +20,7 @@ struct outcome {
 	char summary[512];
 	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
 	uint32_t looks;
+	int64_t leapt_ns; /* left out of a scenario that leaps */
 };
 
 /* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */

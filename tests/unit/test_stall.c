@@ -26,6 +26,7 @@ struct job {
 	uint32_t known;
 	uint32_t culprit_node_state;
 	uint64_t wrong_count; /* the culprit's count; 0 = the usual one */
+	uint32_t n_movers;    /* ranks that get on with another comm all the time */
 	struct cw_stall_decision d;
 	uint32_t klass;
 };
@@ -68,6 +69,8 @@ static struct sb *draft(void)
 		if (j.wrong_count)
 			sb_odd(c, j.culprit, j.done + 1)->count = j.wrong_count;
 	}
+	if (j.n_movers)
+		(void)sb_comm(b, "other", 0, j.n_movers, 1, (uint64_t)j.now_ns / SB_S);
 	if (j.culprit < j.n_ranks) {
 		struct cw_snap_rank *r = &b->ranks[j.culprit];
 
@@ -117,6 +120,8 @@ static void step(void)
 	snap->thresholds = j.t;
 	snap->policy = j.policy;
 	shift_times(snap, j.now_ns - SB_NOW);
+	for (uint32_t m = 0; m < j.n_movers; m++)
+		snap->comms[1].members[m].progress_ns = j.now_ns;
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 	j.klass = v.klass;
 	cw_stall_step(j.tracker, snap, &v, &j.d);
@@ -506,4 +511,24 @@ Test(stall, derives_its_limit_from_the_rhythm_of_the_comm)
 	cr_expect_eq(limit_with(0, 0, 4096), 120 * SB_S + 8 * 20 * MS);
 	j.t.bytes_per_s = 1000;
 	cr_expect_eq(limit_with(41, 0, 50000), 200 * SB_S);
+}
+
+Test(stall, leaves_a_call_alone_whose_waiters_get_on_elsewhere)
+{
+	/* A receive on a stream of its own, posted an hour before its send. */
+	j.n_ranks = 2;
+	j.culprit = 1;
+	j.n_movers = 2;
+	fault();
+	cr_expect_eq(run_until(CW_STALL_HANG, 3600 * SB_S), -1);
+	cr_expect_eq(j.d.phase, CW_STALL_STALLED);
+	j.n_movers = 0;
+	cr_expect_neq(run_until(CW_STALL_HANG, 5 * SB_S), -1, "now they are held up");
+}
+
+Test(stall, does_not_mind_that_some_others_get_on)
+{
+	j.n_movers = 2;
+	fault();
+	cr_expect_neq(run_until(CW_STALL_HANG, 13 * SB_S), -1);
 }

@@ -7,6 +7,7 @@
 
 #include "common/record_layout.h"
 #include "suite/cluster.h"
+#include "suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define HEAD "scenario s\nranks 4 per-node 2\ncomm world all\n"
@@ -145,4 +146,101 @@ Test(suite_cluster, the_same_scenario_gives_the_same_snapshot)
 	uint64_t hash = run("20", "fault 2 at 5s block")[1].hash;
 
 	cr_expect_eq(run("20", "fault 2 at 5s block")[1].hash, hash);
+}
+
+/* ---- what happens to those who watch ---- */
+
+static struct outcome watched;
+
+static int watch_it(void *user, const struct suite_scenario *s)
+{
+	struct cw_err err;
+
+	(void)user;
+	outcome_fini(&watched);
+	cr_assert_eq(watch(s, &err, &watched), 0, "%s", err.text);
+	return 0;
+}
+
+static int leap_it(void *user, const struct suite_scenario *s)
+{
+	struct cluster *c = NULL;
+	struct cw_err err;
+
+	(void)user;
+	cr_assert_eq(cluster_new(s, CLUSTER_ORIGIN_NS, &err, &c), 0);
+	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + 100 * S), 0);
+	cr_assert(cluster_is_well(c));
+	cluster_leap(c, 40 * 3600 * S);
+	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + (40 * 3600 + 200) * S), 0);
+	cr_assert(cluster_is_well(c));
+	snap = cw_snapshot_free(snap);
+	cr_assert_eq(cluster_snapshot(c, &snap), 0);
+	(void)cluster_free(c);
+	return 0;
+}
+
+static void watch_text(const char *head, const char *rest)
+{
+	char text[2048];
+	struct cw_err err;
+
+	(void)snprintf(text, sizeof(text), "%s%s", head, rest);
+	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, watch_it, NULL, &err), 0, "%s",
+		     err.text);
+}
+
+Test(suite_cluster, new_daemons_remember_nothing_and_old_ones_everything)
+{
+	const struct cw_snap_member *m = run("40", "daemons at 20s stop for 5s");
+
+	cr_expect_gt(m[0].interval_ns, 0);
+	cr_expect_lt(m[0].progress_ns, CLUSTER_ORIGIN_NS + 41 * S);
+	m = run("26", "fault 2 at 5s on world block\ndaemons at 20s restart for 5s");
+	cr_expect_eq(m[0].interval_ns, 0);
+	cr_expect_geq(snap->ranks[2].headway_ns, CLUSTER_ORIGIN_NS + 25 * S,
+		      "a daemon knows no headway from before it began");
+	cr_expect_lt(m[0].pending->enter_ns, CLUSTER_ORIGIN_NS + 6 * S, "the record does");
+}
+
+Test(suite_cluster, a_clock_that_is_set_moves_wall_time_only)
+{
+	int64_t wall;
+
+	(void)run("20", "");
+	wall = snap->wall_ns;
+	(void)run("20", "clock at 5s forward 1h\nclock at 6s back 3h");
+	cr_expect_eq(snap->wall_ns, wall - 7200 * S);
+	cr_expect_eq(snap->now_ns, CLUSTER_ORIGIN_NS + 20 * S);
+}
+
+#define LONG HEAD "leap\n" LOOP "run 50h\n"
+
+Test(suite_cluster, a_leap_leaves_out_what_is_well_and_nothing_else)
+{
+	watch_text(LONG, "fault 2 at 30h on world io for 200s\nexpect silence\nend\n");
+	cr_expect(!watched.is_alert, "%s", watched.summary);
+	cr_expect(!watched.is_fault_missing);
+	cr_expect_gt(watched.leapt_ns, 49 * 3600 * S);
+	cr_expect_gt(watched.looks, 200, "all of the stall is looked at");
+	watch_text(LONG, "fault 2 at 30h on world block\nexpect never_entered 2\nend\n");
+	cr_expect(watched.is_alert);
+	cr_expect_lt(watched.after_ns, 70 * S);
+	watch_text(LONG, "fault 2 at 30h on world add\nexpect mismatch 2\nend\n");
+	cr_expect_eq(watched.klass, CW_CLASS_MISMATCH, "%s", watched.summary);
+	outcome_fini(&watched);
+}
+
+Test(suite_cluster, numbers_go_on_during_a_leap_alike_for_all)
+{
+	static const char text[] = LONG "expect silence\nend\n";
+	struct cw_err err;
+
+	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, leap_it, NULL, &err), 0);
+	cr_expect_gt(snap->comms[0].members[0].coll_completed, 3000000u);
+	for (unsigned i = 1; i < 4; i++)
+		cr_expect_leq(snap->comms[0].members[i].coll_completed -
+				      snap->comms[0].members[0].coll_completed + 200,
+			      400u);
+	cr_expect_gt(snap->comms[0].members[0].op_index, 3000000u);
 }

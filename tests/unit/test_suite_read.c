@@ -111,17 +111,21 @@ Test(suite_read, expansion_is_bounded)
 	cr_expect_eq(read_lines("define a\nuse a\nenddef\nuse a\n", 100000), -E2BIG);
 }
 
-Test(suite_read, jobs_grow_unless_ranks_are_named)
+Test(suite_read, jobs_grow_unless_ranks_would_have_no_program)
 {
 	cr_assert_eq(read_lines(HEAD PROGRAM "expect silence\nend\n"
 					     "scenario t\nranks 4\ncomm pair 0,3\n"
-					     "program\nall_reduce pair\nend\nexpect silence\nend\n",
+					     "program\nall_reduce pair\nend\nexpect silence\nend\n"
+					     "scenario u\nranks 4\ncomm pair 0,3\n"
+					     "program 0-3\nall_reduce pair\nend\n"
+					     "expect silence\nend\n",
 				1000),
 		     0, "%s", err.text);
 	cr_expect(suite_scenario_scale(&got[0], 16));
 	cr_expect_eq(got[0].n_ranks, 128);
 	cr_expect(!suite_scenario_scale(&got[0], 65536));
-	cr_expect(!suite_scenario_scale(&got[1], 2));
+	cr_expect(suite_scenario_scale(&got[1], 2), "a pair stays a pair");
+	cr_expect(!suite_scenario_scale(&got[2], 2));
 }
 
 Test(suite_read, drawn_scenarios_are_the_same_for_the_same_seed)

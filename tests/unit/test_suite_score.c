@@ -90,3 +90,20 @@ Test(suite_score, intervals_are_wilsons)
 	cr_expect(low > 0.7224 && low < 0.7226, "%f", low);
 	cr_expect_eq(high, 1);
 }
+
+Test(suite_score, counts_what_was_written_not_what_it_is_repeated_over)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8 };
+	struct outcome o = { 0 };
+	uint64_t hangs, controls;
+
+	for (s.line = 1; s.line <= 40; s.line++)
+		for (unsigned i = 0; i < 3; i++)
+			cr_assert_eq(score_add(&score, &s, &o), 0);
+	s.n_answers = 1;
+	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_UNKNOWN };
+	cr_assert_eq(score_add(&score, &s, &o), 0);
+	score_count_written(&score, &hangs, &controls);
+	cr_expect_eq(hangs, 1);
+	cr_expect_eq(controls, 40);
+}
