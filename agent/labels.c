@@ -9,73 +9,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/job_env.h"
 #include "common/signature.h"
 
 static bool comm_id_is_constant;
 static uint64_t job_key;
 
+static const char *own_variable(const char *name, const void *user)
+{
+	return getenv(name);
+}
+
+static const struct cw_env own = { .get = own_variable };
+
 static const char *env(const char *name)
 {
-	const char *value = getenv(name);
-
-	return value && value[0] ? value : NULL;
-}
-
-/* First of a list of variables that holds a number in [0, 2^31). */
-static int32_t first_number(const char *const *vars, const char **ret_name)
-{
-	for (; *vars; vars++) {
-		const char *text = env(*vars);
-		char *end;
-		long n;
-
-		if (!text)
-			continue;
-		n = strtol(text, &end, 10);
-		if (*end || n < 0 || n > INT32_MAX)
-			continue;
-		if (ret_name)
-			*ret_name = *vars;
-		return (int32_t)n;
-	}
-	return -1;
-}
-
-static const char *const rank_vars[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
-					 "PMIX_RANK", NULL };
-static const char *const size_vars[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE",
-					 NULL };
-static const char *const local_vars[] = { "LOCAL_RANK", "SLURM_LOCALID",
-					  "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
-
-/* The scheduler's own job id first: it is the one an operator types. */
-static void job_label(char *to, size_t len)
-{
-	const char *a, *b;
-
-	if ((a = env("COLLWATCH_JOB")))
-		(void)snprintf(to, len, "name:%s", a);
-	else if ((a = env("SLURM_ARRAY_JOB_ID")) && (b = env("SLURM_ARRAY_TASK_ID")))
-		(void)snprintf(to, len, "slurm:%s_%s.%s", a, b,
-			       env("SLURM_STEP_ID") ? env("SLURM_STEP_ID") : "0");
-	else if ((a = env("SLURM_JOB_ID")))
-		(void)snprintf(to, len, "slurm:%s.%s", a,
-			       env("SLURM_STEP_ID") ? env("SLURM_STEP_ID") : "0");
-	else if ((a = env("PBS_JOBID")))
-		(void)snprintf(to, len, "pbs:%s", a);
-	else if ((a = env("LSB_JOBID")))
-		(void)snprintf(to, len, "lsf:%s", a);
-	else if ((a = env("TORCHELASTIC_RUN_ID")) && strcmp(a, "none") != 0)
-		(void)snprintf(to, len, "torchelastic:%s#%s", a,
-			       env("TORCHELASTIC_RESTART_COUNT") ? env("TORCHELASTIC_RESTART_COUNT")
-								 : "0");
-	else if ((a = env("PMIX_NAMESPACE")))
-		(void)snprintf(to, len, "pmix:%s", a);
-	else if ((a = env("OMPI_MCA_ess_base_jobid")))
-		(void)snprintf(to, len, "ompi:%s", a);
-	else if ((a = env("MASTER_ADDR")))
-		(void)snprintf(to, len, "master:%s:%s", a,
-			       env("MASTER_PORT") ? env("MASTER_PORT") : "");
+	return cw_env_get(&own, name);
 }
 
 /*
@@ -177,13 +126,15 @@ static uint64_t wall_ns(void)
 
 void cw_labels_read(struct cw_rec_header *h)
 {
-	const char *source = "", *master = env("MASTER_ADDR"), *policy = env("COLLWATCH_POLICY");
+	struct cw_job_env_rank rank;
+	const char *master = env("MASTER_ADDR"), *policy = env("COLLWATCH_POLICY");
 
-	h->rank_label = first_number(rank_vars, &source);
-	h->world_size_label = first_number(size_vars, NULL);
-	h->local_rank_label = first_number(local_vars, NULL);
-	(void)snprintf(h->rank_label_source, sizeof(h->rank_label_source), "%s", source);
-	job_label(h->job_label, sizeof(h->job_label));
+	cw_job_env_rank(&own, &rank);
+	h->rank_label = rank.rank;
+	h->world_size_label = rank.world_size;
+	h->local_rank_label = rank.local_rank;
+	(void)snprintf(h->rank_label_source, sizeof(h->rank_label_source), "%s", rank.source);
+	cw_job_env_label(&own, h->job_label, sizeof(h->job_label));
 	if (master)
 		(void)snprintf(h->master, sizeof(h->master), "%s:%s", master,
 			       env("MASTER_PORT") ? env("MASTER_PORT") : "");

@@ -21,8 +21,8 @@
 #include "agent/python.h"
 #include "agent/record.h"
 #include "agent/wire.h"
+#include "common/job_env.h"
 
-#define DEFAULT_SOCKET "/run/collwatch/agent.sock"
 #define STACK_BYTES (256u * 1024)
 #define BEAT_MS 1000
 #define RETRY_MS 1000          /* a daemon that restarts has every agent back within 2 s */
@@ -281,7 +281,7 @@ void cw_link_start(void)
 	int r;
 
 	if (!path || !path[0])
-		path = DEFAULT_SOCKET;
+		path = CW_DEFAULT_AGENT_SOCKET;
 	len = strlen(path);
 	lk.addr.sun_family = AF_UNIX;
 	if (len < sizeof(lk.addr.sun_path)) {

@@ -6,6 +6,8 @@
 
 #include "analysis/snapshot.h"
 #include "common/clock.h"
+#include "daemon/absent.h"
+#include "daemon/absent_scan.h"
 #include "proto/frame.h"
 
 /* An agent that has not beaten for this long is not running: it beats every second. */
@@ -343,12 +345,28 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 	return 0;
 }
 
+/* Ranks that have not called NCCL: they are in no communicator. */
+static int add_absent(struct maker *m, const struct cw_digest_source *source,
+		      struct cw_msg_digest *msg)
+{
+	uint32_t n = 0;
+	int r;
+
+	if (!source->absent)
+		return 0;
+	r = cw_absent_ranks(source->absent, msg->route, m->arena, &msg->ranks[msg->n_ranks],
+			    CW_ABSENT_MAX_RANKS, &n);
+	msg->n_ranks += r < 0 ? 0 : n;
+	return r;
+}
+
 static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 		      struct cw_msg_digest *msg)
 {
 	int r = 0;
 
-	msg->ranks = arena_new_array(m->arena, struct cw_msg_rank, source->n_processes);
+	msg->ranks = arena_new_array(m->arena, struct cw_msg_rank,
+				     source->n_processes + CW_ABSENT_MAX_RANKS);
 	if (!msg->ranks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < source->n_processes && r == 0; i++) {
@@ -362,7 +380,7 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 	if (r == 0)
 		r = mark_shutdowns(m, source, msg->ranks);
 	msg->n_ranks = source->n_processes;
-	return r;
+	return r < 0 ? r : add_absent(m, source, msg);
 }
 
 static const char *policy_of(const struct cw_digest_source *source)
@@ -378,15 +396,15 @@ static const char *policy_of(const struct cw_digest_source *source)
 
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
-	const struct cw_process *first = source->processes[0];
+	const struct cw_process *first = source->n_processes ? source->processes[0] : NULL;
 	struct maker m = { .arena = &ret->arena, .now_ns = source->now_ns };
 	int r;
 
 	*ret = (struct cw_digest){
 		.msg = {
-			.route = first->route,
-			.label = first->label,
-			.uid = first->uid,
+			.route = first ? first->route : source->route->route,
+			.label = first ? first->label : source->route->label,
+			.uid = first ? first->uid : source->route->uid,
 			.node = source->node,
 			.epoch = source->epoch,
 			.number = source->number,

@@ -22,6 +22,9 @@
 #include "daemon/process.h"
 #include "proto/messages.h"
 
+struct cw_absent;
+struct cw_absent_route;
+
 struct cw_digest {
 	struct cw_msg_digest msg;
 	struct arena arena;
@@ -32,6 +35,8 @@ struct cw_digest_source {
 	uint64_t epoch, number;
 	struct cw_process **processes; /* all of one route */
 	uint32_t n_processes;
+	const struct cw_absent *absent;      /* ranks without a record; NULL = none */
+	const struct cw_absent_route *route; /* where there are no others; else NULL */
 	int64_t now_ns;
 };
 

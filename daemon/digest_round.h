@@ -16,8 +16,9 @@ struct cw_digest_rounds {
 	uint64_t epoch;
 	cw_node_digest_fn on_digest;
 	void *user;
-	uint64_t round;  /* rounds begun */
-	uint64_t number; /* digests ever made */
+	const struct cw_absent *absent; /* borrowed; NULL = none */
+	uint64_t round;                 /* rounds begun */
+	uint64_t number;                /* digests ever made */
 };
 
 /* Processes without a route yet are left out. The callback must not change the table. */

@@ -71,6 +71,7 @@ struct cw_job {
 	struct cw_history history;
 	unsigned windows_awaited; /* requests in flight */
 	int64_t windows_asked_ns;
+	int64_t searched_ns; /* for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;
 	bool is_due;       /* windows came: look at once */
 	bool is_announced; /* its start was logged */

@@ -33,6 +33,12 @@ struct cw_leader;
  */
 #define CW_LEADER_LOOK_SHARE 4
 #define CW_LEADER_CHEAP_LOOK_NS (5 * CW_NS_PER_MS)
+/*
+ * Ranks that have not come to the making of a communicator for so long are looked for on all nodes,
+ * again and again while it lasts: nodes forget what they found after CW_ABSENT_KEEP_NS.
+ */
+#define CW_LEADER_SEARCH_AFTER_NS (10 * CW_NS_PER_S)
+#define CW_LEADER_SEARCH_EVERY_NS (10 * CW_NS_PER_S)
 /* Windows of a job are fetched at most this often, … */
 #define CW_LEADER_WINDOWS_EVERY_NS CW_NS_PER_S
 #define CW_LEADER_WINDOWS_MS 2000u
@@ -86,7 +92,7 @@ int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct
 		       struct cw_snapshot **ret);
 
 struct cw_leader_stats {
-	uint64_t looks, refused_digests, window_requests, announcements, objections;
+	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
 	uint32_t routes, jobs;
 };
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret);

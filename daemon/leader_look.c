@@ -108,6 +108,41 @@ static bool is_all_dead(const struct look *k)
 	return true;
 }
 
+/* ---- ranks without a record ---- */
+
+/* Somebody is missing of whom there is no record, or nothing at all. */
+static bool lacks_records(const struct cw_snapshot *snap)
+{
+	if (snap->n_ranks < snap->ranks_expected)
+		return true;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (!(snap->ranks[i].flags & CW_RANKF_HAS_RECORD))
+			return true;
+	return false;
+}
+
+/* Any node may have one, also a node that has not sent a digest of this job. */
+static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
+			     const struct cw_verdict *v)
+{
+	struct cw_transport *t = k->l->config.transport;
+	struct cw_message msg = {
+		.type = CW_MSG_RANK_SEARCH,
+		.rank_search = { .route = k->lr->route.id,
+				 .label = k->lr->route.label,
+				 .uid = k->lr->route.uid },
+	};
+
+	if (v->klass != CW_CLASS_INIT_STUCK || !v->waiting_since_ns ||
+	    k->now_ns - v->waiting_since_ns < CW_LEADER_SEARCH_AFTER_NS || !lacks_records(snap) ||
+	    (job->searched_ns && k->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
+		return;
+	job->searched_ns = k->now_ns;
+	k->l->stats.searches++;
+	(void)cw_transport_send(t, cw_transport_self(t), &msg); /* else the next time */
+	(void)cw_transport_announce(t, &msg);
+}
+
 /* ---- a look ---- */
 
 static uint64_t count_collectives(const struct cw_snapshot *snap)
@@ -170,6 +205,7 @@ static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot
 			       "I am cut off: %u of %u nodes report",
 			       cw_route_n_reporting(&k->lr->route), k->lr->route.n_nodes);
 	} else {
+		search_for_ranks(k, job, snap, &v);
 		if (d.want_windows)
 			cw_leader_request_windows(k->l, k->lr, job, snap, &v);
 		cw_incident_step(job->incident, snap, &v, &d);

@@ -18,16 +18,11 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
-#include "daemon/agents.h"
-#include "daemon/digest.h"
-#include "daemon/digest_round.h"
-#include "daemon/process.h"
+#include "daemon/node_private.h"
 #include "daemon/process_memory.h"
-#include "daemon/python_requests.h"
 #include "daemon/register.h"
 #include "daemon/restore.h"
 #include "daemon/sample_pace.h"
-#include "daemon/window.h"
 
 #define HELLO_MS 5000
 /* A process comes back on a new connection before the old one is seen to be closed. */
@@ -36,25 +31,6 @@
 /* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
-
-struct cw_node {
-	struct cw_node_config config;
-	char *socket_path; /* to be removed; NULL = not ours */
-	char *node_name;
-	struct cw_agents *agents;
-	struct cw_registrar *registrar;
-	struct cw_python_requests *python;
-	struct cw_process *table;
-	struct event *tick, *urgent;
-	struct cw_digest_rounds rounds;
-	int64_t digest_ns; /* last full round */
-	struct cw_node_stats stats;
-};
-
-static int64_t now_of(const struct cw_node *node)
-{
-	return cw_clock_now_ns(node->config.clock);
-}
 
 static bool is_rank(pid_t pid, void *user)
 {
@@ -65,7 +41,7 @@ static bool is_rank(pid_t pid, void *user)
 
 /* ---- sampling ---- */
 
-static void sample(struct cw_node *node, struct cw_process *p)
+void cw_node_sample(struct cw_node *node, struct cw_process *p)
 {
 	const struct cw_record_comm *comms;
 	size_t n;
@@ -73,7 +49,7 @@ static void sample(struct cw_node *node, struct cw_process *p)
 	if (cw_process_is_dead(p))
 		return; /* sampled a last time when it ended; nobody writes any more */
 	node->stats.samples_total++;
-	if (cw_sampler_sample(&p->sampler, p->record, now_of(node)) < 0)
+	if (cw_sampler_sample(&p->sampler, p->record, cw_node_now(node)) < 0)
 		node->stats.record_errors_total++;
 	if (p->route)
 		return;
@@ -88,7 +64,7 @@ static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 
 	if (now_ns < p->next_sample_ns)
 		return;
-	sample(node, p);
+	cw_node_sample(node, p);
 	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_sample_pace_cpu_ns() - start_ns,
 						   HASH_COUNT(node->table));
 }
@@ -111,7 +87,7 @@ static void keep(struct cw_node *node, struct cw_process *p)
 
 static void expire_dead(struct cw_node *node)
 {
-	int64_t now_ns = now_of(node);
+	int64_t now_ns = cw_node_now(node);
 	struct cw_process *p, *tmp;
 
 	HASH_ITER (hh, node->table, p, tmp) {
@@ -148,8 +124,8 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (is_route_urgent(node, p->route))
-			sample(node, p);
-	cw_digest_round(&node->rounds, node->table, true, now_of(node));
+			cw_node_sample(node, p);
+	cw_digest_round(&node->rounds, node->table, true, cw_node_now(node));
 }
 
 static void hurry(struct cw_node *node, struct cw_process *p)
@@ -161,7 +137,7 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_node *node = arg;
-	int64_t now_ns = now_of(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	int64_t now_ns = cw_node_now(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
 
 	for (struct cw_process *p = node->table; p; p = p->hh.next) {
 		sample_in_turn(node, p);
@@ -173,6 +149,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns) {
 		node->digest_ns = now_ns;
 		limit_memory(node);
+		cw_absent_tick(node->absent);
 		cw_digest_round(&node->rounds, node->table, false, now_ns);
 	}
 }
@@ -181,9 +158,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 static void end_process(struct cw_node *node, struct cw_process *p, const struct cw_ending *end)
 {
-	int64_t now_ns = now_of(node);
+	int64_t now_ns = cw_node_now(node);
 
-	sample(node, p); /* the last words */
+	cw_node_sample(node, p); /* the last words */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
@@ -200,7 +177,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	struct cw_node *node = p->node;
 
 	if (!p->ending_ns)
-		p->ending_ns = now_of(node);
+		p->ending_ns = cw_node_now(node);
 	if (cw_process_ending(p, &end) == CW_LIVENESS_AGAIN && ++p->end_attempts <= END_ATTEMPTS) {
 		/* The pidfd stays readable: from now on, time alone wakes us. */
 		if (p->end_attempts == 1) {
@@ -226,15 +203,16 @@ static int on_registered(struct cw_process *p, void *user)
 		return -ENOMEM;
 	if (!cw_liveness_has_ended(p->pidfd)) /* one that was kept may have */
 		cw_process_watch(p, node->config.kernel);
-	sample(node, p);
-	(void)cw_process_look(p, is_rank, node, now_of(node)); /* the first look has no change */
+	cw_node_sample(node, p);
+	(void)cw_process_look(p, is_rank, node,
+			      cw_node_now(node)); /* the first look has no change */
 	keep(node, p);
 	return 0;
 }
 
 static void on_returned(struct cw_process *p, void *user)
 {
-	sample(user, p);
+	cw_node_sample(user, p);
 	keep(user, p); /* it may have made a new record */
 }
 
@@ -327,14 +305,22 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.on_returned = on_returned,
 		.user = node,
 	};
+	struct cw_absent_config absent = {
+		.base = node->config.base,
+		.clock = node->config.clock,
+		.socket_path = node->config.socket_path,
+		.table = &node->table,
+	};
 	int r;
 
 	if (cw_registrar_new(&registrar, &node->registrar) < 0 ||
-	    cw_python_requests_new(node->config.base, &node->python) < 0)
+	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
+	    cw_absent_new(&absent, &node->absent) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);
 	if (r < 0)
 		return r;
+	node->rounds.absent = node->absent;
 	r = cw_agents_new(&agents, &node->agents);
 	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
 }
@@ -345,7 +331,7 @@ static void restore(struct cw_node *node)
 		.table = &node->table,
 		.max_processes = node->config.max_processes,
 		.max_processes_per_uid = node->config.max_processes_per_uid,
-		.now_ns = now_of(node),
+		.now_ns = cw_node_now(node),
 		.on_living = on_registered,
 		.on_dead = on_kept_dead,
 		.user = node,
@@ -408,6 +394,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	node->registrar = cw_registrar_free(node->registrar);
 	node->agents = cw_agents_free(node->agents);
 	node->python = cw_python_requests_free(node->python);
+	node->absent = cw_absent_free(node->absent);
 	HASH_ITER (hh, node->table, p, tmp) {
 		HASH_DEL(node->table, p);
 		(void)cw_process_free(p); /* always NULL */
@@ -421,90 +408,4 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	free(node->node_name);
 	free(node);
 	return NULL;
-}
-
-/* ---- what others ask ---- */
-
-int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,
-		    struct cw_msg_window_reply *ret)
-{
-	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (p->route == request->route)
-			sample(node, p); /* the newest ops, and comms made since the last tick */
-	return cw_window_collect(node->table, request, now_of(node), ret);
-}
-
-void cw_node_windows_fini(struct cw_msg_window_reply *reply)
-{
-	cw_window_fini(reply);
-}
-
-static struct cw_node_process describe(const struct cw_node *node, const struct cw_process *p)
-{
-	const struct cw_rec_header *header = cw_record_header(p->record);
-
-	return (struct cw_node_process){
-		.pid = cw_process_pid(p),
-		.start_ticks = p->key.start_ticks,
-		.uid = p->uid,
-		.gid = p->gid,
-		.pidfd = p->pidfd,
-		.rank = header->rank_label,
-		.is_dead = cw_process_is_dead(p),
-		.has_python = header->has & CW_REC_HAS_PYTHON,
-		.idle_ns = p->headway.has_base ? cw_age_ns(now_of(node), p->headway.cpu_change_ns)
-					       : -1,
-	};
-}
-
-bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
-		  struct cw_node_process *ret)
-{
-	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
-
-	if (p)
-		*ret = describe(node, p);
-	return p;
-}
-
-void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user)
-{
-	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
-		struct cw_node_process process = describe(node, p);
-
-		fn(&process, p->label, user);
-	}
-}
-
-int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
-			  uint32_t deadline_ms, cw_node_python_fn fn, void *user,
-			  uint64_t *ret_handle)
-{
-	struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
-
-	if (!p || cw_process_is_dead(p))
-		return -ENOENT;
-	return cw_python_request(node->python, p, deadline_ms, fn, user, ret_handle);
-}
-
-void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
-{
-	cw_python_cancel(node->python, handle);
-}
-
-void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
-{
-	struct cw_agents_stats agents;
-
-	*ret = node->stats;
-	cw_agents_stats(node->agents, &agents);
-	ret->digests_total = node->rounds.number;
-	ret->registered_total = cw_registrar_total(node->registrar);
-	ret->refused_total = agents.refused;
-	ret->bad_messages_total = agents.bad_messages;
-	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
-		ret->processes++;
-		ret->connected += p->conn != NULL;
-		ret->dead += cw_process_is_dead(p);
-	}
 }

@@ -59,6 +59,11 @@ int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *re
 		    struct cw_msg_window_reply *ret);
 void cw_node_windows_fini(struct cw_msg_window_reply *reply);
 
+/*
+ * A leader asks for ranks of a job that never called NCCL: daemon/absent.h. False: refused.
+ */
+bool cw_node_search(struct cw_node *node, const struct cw_msg_rank_search *q);
+
 /* Facts about one registered process, for evidence. Borrowed until the loop turns. */
 struct cw_node_process {
 	pid_t pid;
@@ -72,7 +77,7 @@ struct cw_node_process {
 	int64_t idle_ns; /* since the process last used CPU; -1 = unknown */
 };
 
-/* False when no such process is registered (any more). */
+/* False when no such process is registered (any more), nor found by a search. */
 bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		  struct cw_node_process *ret);
 

@@ -188,7 +188,7 @@ void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 	p->route = 0; /* the new record may carry another label */
 }
 
-void cw_process_set_command(struct cw_process *p, const char *raw, size_t len)
+void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES])
 {
 	const char *base = raw;
 	size_t n = 0;
@@ -197,13 +197,18 @@ void cw_process_set_command(struct cw_process *p, const char *raw, size_t len)
 	for (const char *c = raw; c < raw + len && *c; c++)
 		if (*c == '/' && c + 1 < raw + len && c[1])
 			base = c + 1;
-	for (const char *c = base; c < raw + len && n < sizeof(p->command) - 4; c++)
-		p->command[n++] = *c == '\0' ? ' ' : (*c < ' ' || *c > '~') ? '?' : *c;
-	while (n && p->command[n - 1] == ' ')
+	for (const char *c = base; c < raw + len && n < CW_PROCESS_COMMAND_BYTES - 4; c++)
+		ret[n++] = *c == '\0' ? ' ' : (*c < ' ' || *c > '~') ? '?' : *c;
+	while (n && ret[n - 1] == ' ')
 		n--;
-	p->command[n] = '\0';
-	if (n == sizeof(p->command) - 4)
-		memcpy(p->command + n, "...", sizeof("..."));
+	ret[n] = '\0';
+	if (n == CW_PROCESS_COMMAND_BYTES - 4)
+		memcpy(ret + n, "...", sizeof("..."));
+}
+
+void cw_process_set_command(struct cw_process *p, const char *raw, size_t len)
+{
+	cw_command_text(raw, len, p->command);
 }
 
 void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)

@@ -106,7 +106,8 @@ struct cw_process *cw_process_free(struct cw_process *p);
 /* Moves record and sampler of `from` into p: the process made a new record. */
 void cw_process_take_record(struct cw_process *p, struct cw_process *from);
 
-/* Sets the command shown to people: printable ASCII, shortened. raw: NUL-separated arguments. */
+/* A command as shown to people: printable ASCII, shortened. raw: NUL-separated arguments. */
+void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES]);
 void cw_process_set_command(struct cw_process *p, const char *raw, size_t len);
 
 static inline bool cw_process_is_dead(const struct cw_process *p)

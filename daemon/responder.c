@@ -172,6 +172,11 @@ bool cw_responder_message(struct cw_responder *r, const char *from, const struct
 	case CW_MSG_EVIDENCE_REQUEST:
 		take_evidence_request(r, from, &msg->evidence_request);
 		return true;
+	case CW_MSG_RANK_SEARCH:
+		if (!cw_node_search(r->config.node, &msg->rank_search))
+			log_info("job=%s: %s is refused a search for ranks", msg->rank_search.label,
+				 from);
+		return true;
 	default:
 		return false;
 	}

@@ -378,6 +378,17 @@ MAP(control_reply, C, collwatch__control_reply__descriptor);
 #undef C
 #undef PB
 
+#define C struct cw_msg_rank_search
+#define PB Collwatch__RankSearch
+static const struct cw_field rank_search_fields[] = {
+	UINT(route),
+	REQUIRED(label),
+	UINT(uid),
+};
+MAP(rank_search, C, collwatch__rank_search__descriptor);
+#undef C
+#undef PB
+
 #define BODY(name_, number_)                                                                       \
 	{                                                                                          \
 		.name = #name_, .number = COLLWATCH__ENVELOPE__BODY_##number_,                     \
@@ -403,6 +414,7 @@ const struct cw_body cw_bodies[CW_MSG__MAX] = {
 	[CW_MSG_INCIDENT_OBJECTION] = BODY(incident_objection, INCIDENT_OBJECTION),
 	[CW_MSG_CONTROL_REQUEST] = BODY(control_request, CONTROL_REQUEST),
 	[CW_MSG_CONTROL_REPLY] = BODY(control_reply, CONTROL_REPLY),
+	[CW_MSG_RANK_SEARCH] = BODY(rank_search, RANK_SEARCH),
 	[CW_MSG_DIGEST_COPY] = {
 		.name = "digest_copy",
 		.number = COLLWATCH__ENVELOPE__BODY_DIGEST_COPY,

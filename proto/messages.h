@@ -50,6 +50,7 @@ enum cw_message_type {
 	CW_MSG_CONTROL_REQUEST,
 	CW_MSG_CONTROL_REPLY,
 	CW_MSG_DIGEST_COPY, /* `digest` too; for the node that leads next */
+	CW_MSG_RANK_SEARCH,
 	CW_MSG__MAX,
 };
 
@@ -172,6 +173,12 @@ struct cw_msg_members {
 	uint32_t n_nodes;
 };
 
+struct cw_msg_rank_search {
+	uint64_t route;
+	const char *label;
+	uint32_t uid;
+};
+
 struct cw_msg_window_request {
 	uint64_t id, route;
 	uint64_t *comm_ids;
@@ -269,6 +276,7 @@ struct cw_message {
 		struct cw_msg_evidence_reply evidence_reply;
 		struct cw_msg_incident_announce incident_announce;
 		struct cw_msg_incident_objection incident_objection;
+		struct cw_msg_rank_search rank_search;
 		struct cw_msg_control_request control_request;
 		struct cw_msg_control_reply control_reply;
 	};

@@ -46,6 +46,7 @@ EXPECTED = {
     "oom-killed": Expected("process_dead", "oom_killed", 2, 1, 8, needs_cgroup=True),
     "stopped-rank": Expected("never_entered", "stopped", 2, 1, 25),
     "gil-held": Expected("never_entered", "outside_nccl", 2, 1, 25),
+    "stuck-init": Expected("init_stuck", None, 3, 1, 45),
     "busy-device": Expected("device_stalled", None, 2, 1, 25),
     "dead-node": Expected("node_unreachable", None, 4, 2, 25, is_node=True),
     "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),

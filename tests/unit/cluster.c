@@ -98,11 +98,39 @@ static void copy_checkpoints(const struct cluster *c, unsigned rank,
 		}
 }
 
+/* Inside the making of the communicator. */
+static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
+			  struct cw_op *op)
+{
+	*op = (struct cw_op){ .kind = CW_OP_COMM_INIT,
+			      .dtype = CW_DTYPE_NONE,
+			      .redop = CW_REDOP_NONE,
+			      .root = CW_PEER_NONE,
+			      .peer = CW_PEER_NONE,
+			      .enter_ns = c->now_ns - c->fault_ns };
+	*m = (struct cw_msg_member){
+		.comm_id = COMM_ID + 1,
+		.name = "world",
+		.nranks = c->n_ranks,
+		.comm_rank = (int32_t)rank,
+		.state = CW_COMM_INIT,
+		.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED,
+		.progress_age_ns = c->now_ns - c->fault_ns,
+		.last_error = "",
+		.pending = op,
+		.pending_count = 1,
+	};
+}
+
 static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
 			struct cw_op *op, struct cw_msg_checkpoint *checkpoints)
 {
 	bool entered = has_entered(c, rank);
 
+	if (c->fault == FAULT_NEVER_CALLED) {
+		fill_newcomer(c, rank, m, op);
+		return;
+	}
 	*m = (struct cw_msg_member){
 		.comm_id = COMM_ID,
 		.name = "world",
@@ -156,6 +184,19 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		.members = member,
 		.n_members = 1,
 	};
+	if (is_idle && c->fault == FAULT_NEVER_CALLED) {
+		r->flags = 0;
+		r->n_members = 0;
+	}
+}
+
+/* Nobody knows of a rank without a record unless asked to look for it. */
+static bool is_seen(const struct cluster_node *n, unsigned rank)
+{
+	const struct cluster *c = n->cluster;
+
+	return node_of(c, rank) == n->index &&
+	       (c->fault != FAULT_NEVER_CALLED || rank != c->culprit || n->searches);
 }
 
 static void publish(struct cluster_node *n)
@@ -174,7 +215,7 @@ static void publish(struct cluster_node *n)
 				   .ranks = ranks };
 
 	for (unsigned r = 0; r < c->n_ranks && !c->is_gone; r++) {
-		if (node_of(c, r) != n->index)
+		if (!is_seen(n, r))
 			continue;
 		fill_member(c, r, &members[d.n_ranks], &ops[d.n_ranks], checkpoints[d.n_ranks]);
 		fill_rank(c, r, &ranks[d.n_ranks], &members[d.n_ranks]);
@@ -285,6 +326,8 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 		answer_windows(n, from, &(*msg)->window_request);
 	else if ((*msg)->type == CW_MSG_EVIDENCE_REQUEST)
 		answer_evidence(n, from, &(*msg)->evidence_request);
+	else if ((*msg)->type == CW_MSG_RANK_SEARCH)
+		n->searches++;
 	else
 		cr_assert(cw_leader_message(n->leader, from, msg));
 }

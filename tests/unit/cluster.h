@@ -28,6 +28,7 @@ enum cluster_fault {
 	FAULT_MISMATCH,      /* the culprit calls with another count */
 	FAULT_KILLED,        /* the culprit died before entering */
 	FAULT_WRONG_REDOP,   /* the culprit calls with another operator once; all go on */
+	FAULT_NEVER_CALLED,  /* the job starts anew, and the culprit never gets as far as NCCL */
 	FAULT_NODE_LOST, /* no rank of the node that is the culprit enters: cluster_kill() it too */
 };
 
@@ -56,6 +57,7 @@ struct cluster_node {
 	unsigned puts;
 	json_t *last_put;                       /* incident document of the last bundle */
 	unsigned evidence_asked, briefly_asked; /* ranks */
+	unsigned searches;                      /* for ranks without a record */
 };
 
 struct cluster {

@@ -287,6 +287,27 @@ Test(leader, one_of_two_nodes_speaks_when_the_other_is_lost, .init = start_two)
 	cr_assert_eq(c.n_alerts, 1);
 }
 
+Test(leader, rank_that_never_called_nccl_is_looked_for_on_its_node_and_named)
+{
+	cluster_fault(&c, FAULT_NEVER_CALLED, 4);
+	cluster_run(&c, 8);
+	cr_assert_eq(c.nodes[1].searches, 0, "too early");
+	cr_assert(cluster_run_until_alert(&c, 300));
+	cr_assert_gt(c.nodes[1].searches, 1, "again and again");
+	cr_assert_str_eq(c.alerts[0].klass, "init_stuck");
+	cr_assert_eq(c.alerts[0].culprit, 4);
+	cr_assert_eq(c.nodes[1].evidence_asked, 1);
+	cluster_run(&c, 60);
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader, nobody_is_looked_for_in_a_job_that_runs_or_hangs_later)
+{
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 60);
+	cr_assert_eq(c.nodes[0].searches + c.nodes[1].searches + c.nodes[2].searches, 0);
+}
+
 Test(leader, a_leader_that_comes_back_leads_again_and_nobody_else)
 {
 	unsigned first = (unsigned)cluster_leader(&c);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What schedulers and launchers say about a process in its environment: which job it belongs to and
+ * which rank it is. The agent reads its own environment, the daemon that of processes that have no
+ * agent's record yet; both must come to the same label, so the rules are here.
+ *
+ * Pure; no allocation.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where agents register unless COLLWATCH_SOCKET says otherwise. */
+#define CW_DEFAULT_AGENT_SOCKET "/run/collwatch/agent.sock"
+
+struct cw_env {
+	/* The value of a variable, NULL = not set. */
+	const char *(*get)(const char *name, const void *user);
+	const void *user;
+};
+
+/* NULL also for a variable that is set to nothing. */
+const char *cw_env_get(const struct cw_env *env, const char *name);
+
+/* "slurm:4711.0", "name:…", …; empty when nothing says it. Cut at len - 1 bytes. */
+void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
+
+struct cw_job_env_rank {
+	int32_t rank, world_size, local_rank; /* -1 = nothing says it */
+	const char *source;                   /* name of the variable that says the rank; "" */
+};
+void cw_job_env_rank(const struct cw_env *env, struct cw_job_env_rank *ret);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by node.c (what happens by itself) and node_ask.c (what others ask). */
+#pragma once
+
+#include "daemon/absent.h"
+#include "daemon/agents.h"
+#include "daemon/digest_round.h"
+#include "daemon/node.h"
+#include "daemon/process.h"
+#include "daemon/python_requests.h"
+
+struct cw_registrar;
+
+struct cw_node {
+	struct cw_node_config config;
+	char *socket_path; /* to be removed; NULL = not ours */
+	char *node_name;
+	struct cw_agents *agents;
+	struct cw_registrar *registrar;
+	struct cw_python_requests *python;
+	struct cw_process *table;
+	struct event *tick, *urgent;
+	struct cw_digest_rounds rounds;
+	struct cw_absent *absent;
+	int64_t digest_ns; /* last full round */
+	struct cw_node_stats stats;
+};
+
+static inline int64_t cw_node_now(const struct cw_node *node)
+{
+	return cw_clock_now_ns(node->config.clock);
+}
+
+/* Reads a living process's record. */
+void cw_node_sample(struct cw_node *node, struct cw_process *p);
