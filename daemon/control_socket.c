@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/unixsock.h"
 #include "proto/codec.h"
@@ -23,10 +24,20 @@
 /* Stacks of a job take a second or more. */
 #define POLL_MS 100
 
+/* What answering a user has cost: none of its requests is looked at before not_before_ns. */
+struct share {
+	uid_t uid;
+	int64_t not_before_ns;
+};
+
+/* More users at once than places: who asked longest ago is forgotten. */
+#define MAX_SHARES (2 * CW_CONTROL_MAX_CLIENTS)
+
 struct client {
 	struct client *next, *prev;
 	struct cw_control_socket *socket;
 	struct bufferevent *bev;
+	struct event *turn; /* when its user's share allows the next request */
 	struct cw_caller caller;
 	bool awaits_stacks;
 };
@@ -36,7 +47,8 @@ struct cw_control_socket {
 	struct event_base *base;
 	struct evconnlistener *listener;
 	struct client *clients;
-	unsigned n_clients;
+	struct share shares[MAX_SHARES];
+	struct cw_control_socket_stats stats;
 	gid_t group;
 	struct cw_stacks *stacks;
 	struct event *poll; /* while stacks are being taken */
@@ -47,7 +59,9 @@ static void client_close(struct client *c)
 {
 	cw_stacks_cancel(c->socket->stacks, c);
 	DL_DELETE(c->socket->clients, c);
-	c->socket->n_clients--;
+	c->socket->stats.clients--;
+	if (c->turn)
+		event_free(c->turn);
 	bufferevent_free(c->bev);
 	free(c);
 }
@@ -81,6 +95,18 @@ static int identify(const struct cw_control_socket *s, int fd, struct cw_caller 
 	ret->sees_all =
 		cred.uid == 0 || cred.uid == geteuid() || is_in_group(fd, cred.gid, s->group);
 	return 0;
+}
+
+/* Replies of this user that lie in this process because nobody reads them. */
+static size_t unread_bytes(const struct client *c)
+{
+	const struct client *other;
+	size_t bytes = 0;
+
+	DL_FOREACH (c->socket->clients, other)
+		if (other->caller.uid == c->caller.uid)
+			bytes += evbuffer_get_length(bufferevent_get_output(other->bev));
+	return bytes;
 }
 
 static int reply(struct client *c, const struct cw_control_answer *answer)
@@ -159,44 +185,102 @@ static int on_frame(struct client *c, const uint8_t *payload, size_t len)
 
 	if (r < 0)
 		return r;
-	if (msg->type == CW_MSG_CONTROL_REQUEST && c->awaits_stacks) {
+	if (unread_bytes(c) > CW_CONTROL_MAX_UNREAD_PER_UID)
+		r = -ENOBUFS;
+	else if (msg->type != CW_MSG_CONTROL_REQUEST || c->awaits_stacks)
 		r = -EPROTO;
-	} else if (msg->type == CW_MSG_CONTROL_REQUEST &&
-		   strcmp(msg->control_request.verb, "stacks") == 0) {
+	else
+		c->socket->stats.requests++;
+	if (r < 0) {
+		cw_message_free(msg);
+		return r;
+	}
+	if (strcmp(msg->control_request.verb, "stacks") == 0) {
 		r = begin_stacks(c, msg->control_request.json);
-	} else if (msg->type == CW_MSG_CONTROL_REQUEST) {
+	} else {
 		cw_control_handle(&c->socket->source, &c->caller, msg->control_request.verb,
 				  msg->control_request.json, &answer);
 		r = reply(c, &answer);
 		cw_control_answer_fini(&answer);
-	} else {
-		r = -EPROTO;
 	}
 	cw_message_free(msg);
 	return r;
 }
 
+static struct share *share_of(struct cw_control_socket *s, uid_t uid)
+{
+	struct share *oldest = &s->shares[0];
+
+	for (unsigned i = 0; i < MAX_SHARES; i++) {
+		struct share *share = &s->shares[i];
+
+		if (share->not_before_ns && share->uid == uid)
+			return share;
+		if (share->not_before_ns < oldest->not_before_ns)
+			oldest = share;
+	}
+	*oldest = (struct share){ .uid = uid };
+	return oldest;
+}
+
+/* The first whole request, if there is one and it is this user's turn. */
+static int serve_one(struct client *c, int64_t now_ns)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	size_t len, used, have = evbuffer_get_length(in);
+	const uint8_t *all = evbuffer_pullup(in, -1), *payload;
+	struct share *share;
+	int r = all ? cw_frame_parse(all, have, &payload, &len, &used) : -ENOMEM;
+
+	if (r == CW_FRAME_NEED_MORE)
+		return have < CW_CONTROL_MAX_REQUEST ? r : -EMSGSIZE;
+	if (r == 0)
+		r = on_frame(c, payload, len);
+	if (r < 0)
+		return r;
+	(void)evbuffer_drain(in, used); /* cannot fail for what is there */
+	share = share_of(c->socket, c->caller.uid);
+	share->not_before_ns = cw_clock_now_ns(&cw_clock_system);
+	if (!c->caller.sees_all)
+		share->not_before_ns += (CW_CONTROL_SHARE - 1) * (share->not_before_ns - now_ns);
+	return 0;
+}
+
+/* One request a turn of the loop: a client that sends a thousand makes nobody else wait. */
+static void serve(struct client *c)
+{
+	int64_t now = cw_clock_now_ns(&cw_clock_system), wait_ns;
+	struct timeval wait;
+	int r = 0;
+
+	if (evbuffer_get_length(bufferevent_get_input(c->bev)) == 0)
+		return;
+	wait_ns = share_of(c->socket, c->caller.uid)->not_before_ns - now;
+	if (wait_ns <= 0) {
+		r = serve_one(c, now);
+		if (r == CW_FRAME_NEED_MORE)
+			return;
+		wait_ns = 0;
+	}
+	wait = (struct timeval){ .tv_sec = wait_ns / CW_NS_PER_S,
+				 .tv_usec = wait_ns % CW_NS_PER_S / 1000 };
+	if (r == 0 && event_add(c->turn, &wait) == 0)
+		return;
+	c->socket->stats.noise++;
+	client_close(c);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *user)
+{
+	serve(user);
+}
+
 static void on_read(struct bufferevent *bev, void *user)
 {
 	struct client *c = user;
-	struct evbuffer *in = bufferevent_get_input(bev);
-	size_t len, used, have;
-	const uint8_t *payload;
-	int r = 0;
 
-	while (r == 0 && (have = evbuffer_get_length(in)) > 0) {
-		const uint8_t *all = evbuffer_pullup(in, -1);
-
-		r = all ? cw_frame_parse(all, have, &payload, &len, &used) : -ENOMEM;
-		if (r == CW_FRAME_NEED_MORE && have < CW_CONTROL_MAX_REQUEST)
-			return;
-		if (r == 0)
-			r = on_frame(c, payload, len);
-		if (r == 0)
-			(void)evbuffer_drain(in, used); /* cannot fail for what is there */
-	}
-	if (r != 0)
-		client_close(c);
+	if (!event_pending(c->turn, EV_TIMEOUT, NULL))
+		serve(c);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *user)
@@ -204,23 +288,44 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 	client_close(user);
 }
 
+/* Root is not held to the share of one user: somebody has to be able to look. */
+static bool has_room(const struct cw_control_socket *s, const struct cw_caller *caller)
+{
+	const struct client *c;
+	unsigned own = 0;
+
+	DL_FOREACH (s->clients, c)
+		own += c->caller.uid == caller->uid;
+	if (caller->uid == 0)
+		return s->stats.clients < CW_CONTROL_MAX_CLIENTS;
+	return own < CW_CONTROL_MAX_CLIENTS_PER_UID &&
+	       s->stats.clients < CW_CONTROL_MAX_CLIENTS - CW_CONTROL_MAX_CLIENTS_PER_UID;
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 		      int len, void *user)
 {
 	struct cw_control_socket *s = user;
+	struct cw_caller caller;
 	struct client *c = NULL;
 
-	if (s->n_clients < CW_CONTROL_MAX_CLIENTS)
+	if (identify(s, fd, &caller) == 0 && has_room(s, &caller))
 		c = calloc(1, sizeof(*c));
-	if (!c || identify(s, fd, &c->caller) < 0 ||
+	if (c)
+		c->turn = evtimer_new(s->base, on_turn, c);
+	if (!c || !c->turn ||
 	    !(c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE))) {
+		s->stats.refused++;
+		if (c && c->turn)
+			event_free(c->turn);
 		free(c);
 		(void)evutil_closesocket(fd);
 		return;
 	}
 	c->socket = s;
+	c->caller = caller;
 	DL_APPEND(s->clients, c);
-	s->n_clients++;
+	s->stats.clients++;
 	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, CW_CONTROL_MAX_REQUEST);
 	set_timeouts(c, CW_CONTROL_IDLE_S);
@@ -237,12 +342,10 @@ static gid_t group_named(const char *name)
 static int start_listening(struct cw_control_socket *s,
 			   const struct cw_control_socket_config *config, struct cw_err *err)
 {
-	/* Giving the socket to a group needs root or membership; without, it is the owner's. */
-	gid_t group = geteuid() == 0 ? s->group : NO_GROUP;
 	int fd = config->listen_fd;
 
 	if (fd < 0) {
-		fd = cw_unix_listen(config->path, 0660, group, err);
+		fd = cw_unix_listen(config->path, 0666, NO_GROUP, err);
 		if (fd < 0)
 			return fd;
 		s->path = strdup(config->path);
@@ -298,4 +401,9 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 	free(s->path);
 	free(s);
 	return NULL;
+}
+
+void cw_control_socket_stats(const struct cw_control_socket *s, struct cw_control_socket_stats *ret)
+{
+	*ret = s->stats;
 }

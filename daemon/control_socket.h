@@ -17,7 +17,19 @@
 struct event_base;
 struct cw_control_socket;
 
-#define CW_CONTROL_MAX_CLIENTS 32u
+#define CW_CONTROL_MAX_CLIENTS 64u
+/* Open to all users, so nobody may take all places … */
+#define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
+/*
+ * … or the memory: replies that a user's clients have not read yet. A status or a report is at most
+ * 1 MiB; whoever asks for more without reading is dropped.
+ */
+#define CW_CONTROL_MAX_UNREAD_PER_UID (4u << 20)
+/*
+ * Answers to one user take at most 1/5 of a core: after each, that user's next waits for four times
+ * what it took.
+ */
+#define CW_CONTROL_SHARE 5
 /* A request is a verb and an id; a client that sends more or nothing is dropped. */
 #define CW_CONTROL_MAX_REQUEST (64u << 10)
 #define CW_CONTROL_IDLE_S 10
@@ -25,14 +37,22 @@ struct cw_control_socket;
 struct cw_control_socket_config {
 	struct event_base *base;
 	const char *path;
-	const char *group; /* owns the socket if it exists; "" = none */
+	const char *group; /* its members see all jobs; "" = none */
 	int listen_fd;     /* from socket activation; -1 = listen on path */
 	struct cw_control_source source;
 	struct cw_stacks_config stacks;
 };
 
-/* 0, or -errno with err set. */
+/* Refused: clients beyond a limit; noise: clients that did not speak as they should. */
+struct cw_control_socket_stats {
+	uint32_t clients;
+	uint64_t requests, refused, noise;
+};
+
+/* 0, or -errno with err set. The socket is for everybody (0666): a caller sees what is its own. */
 int cw_control_socket_new(const struct cw_control_socket_config *config,
 			  struct cw_control_socket **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Removes the socket file if it made it. */
 struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *c);
+void cw_control_socket_stats(const struct cw_control_socket *c,
+			     struct cw_control_socket_stats *ret);

@@ -2,11 +2,14 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <event2/event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cluster.h"
@@ -245,7 +248,7 @@ Test(control, socket_answers_frames_and_drops_noise)
 	config.path = path;
 	cr_assert_eq(cw_control_socket_new(&config, &s, NULL), 0);
 	cr_assert_eq(stat(path, &st), 0);
-	cr_assert_eq(st.st_mode & 0777, 0660);
+	cr_assert_eq(st.st_mode & 0777, 0666);
 	fd = cw_unix_connect(path, 1000);
 	cr_assert_geq(fd, 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -268,5 +271,133 @@ Test(control, socket_answers_frames_and_drops_noise)
 	(void)close(noise);
 	cw_control_socket_free(s);
 	cr_assert_neq(access(path, F_OK), 0);
+	event_base_free(base);
+}
+
+static struct cw_control_socket *open_socket(struct event_base *base, char path[128])
+{
+	struct cw_control_socket_config config = {
+		.base = base, .path = path, .group = "", .listen_fd = -1, .source = source
+	};
+	struct cw_control_socket *s = NULL;
+
+	(void)snprintf(path, 128, "%s/control.sock", dir);
+	cr_assert_eq(cw_control_socket_new(&config, &s, NULL), 0);
+	return s;
+}
+
+/* A process of that user: connects n times, says how often a request was answered, waits. */
+static pid_t connect_as(uid_t uid, const char *path, unsigned n, int answered_fd)
+{
+	struct cw_message m = { .type = CW_MSG_CONTROL_REQUEST,
+				.control_request = { .verb = "status", .json = "{}" } };
+	uint8_t *frame;
+	size_t len;
+	pid_t pid;
+
+	cr_assert_eq(cw_message_encode(&m, &frame, &len), 0);
+	pid = fork();
+	if (pid != 0) {
+		free(frame);
+		return pid;
+	}
+	if (uid && setresuid(uid, uid, uid) < 0)
+		_exit(2);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user would clear it */
+	for (unsigned i = 0; i < n; i++) {
+		int fd = cw_unix_connect(path, 5000);
+		char byte = 'y';
+
+		if (fd < 0)
+			_exit(3);
+		/* No assertion in here: this is not the test's process. */
+		if (send(fd, frame, len, MSG_NOSIGNAL) < 0 || recv(fd, &byte, 1, 0) <= 0)
+			byte = 'n';
+		else
+			byte = 'y';
+		if (write(answered_fd, &byte, 1) != 1)
+			_exit(4);
+	}
+	(void)pause();
+	_exit(0);
+}
+
+/* What the process wrote, n characters, while the loop turns. */
+static void read_marks(struct event_base *base, int fd, char *marks, unsigned n)
+{
+	int64_t end = cw_clock_now_ns(&cw_clock_system) + 20 * CW_NS_PER_S;
+	unsigned have = 0;
+
+	while (have < n && cw_clock_now_ns(&cw_clock_system) < end) {
+		ssize_t got;
+
+		(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+		got = recv(fd, marks + have, n - have, MSG_DONTWAIT);
+		have += got > 0 ? (unsigned)got : 0;
+	}
+	cr_assert_eq(have, n);
+	marks[n] = '\0';
+}
+
+Test(control, socket_lets_one_user_take_a_share_of_the_places_only)
+{
+	struct event_base *base = event_base_new();
+	struct cw_control_socket_stats stats;
+	struct cw_control_socket *s;
+	char path[128], marks[16];
+	pid_t greedy, modest;
+	int pair[2];
+
+	if (geteuid() != 0)
+		cr_skip_test("needs to be two users");
+	cr_assert_eq(chmod(dir, 0755), 0);
+	s = open_socket(base, path);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	greedy = connect_as(4321, path, CW_CONTROL_MAX_CLIENTS_PER_UID + 2, pair[1]);
+	read_marks(base, pair[0], marks, CW_CONTROL_MAX_CLIENTS_PER_UID + 2);
+	cr_assert_str_eq(marks, "yyyyyyyynn");
+	modest = connect_as(4322, path, 1, pair[1]);
+	read_marks(base, pair[0], marks, 1);
+	cr_assert_str_eq(marks, "y");
+	cw_control_socket_stats(s, &stats);
+	cr_assert_eq(stats.clients, CW_CONTROL_MAX_CLIENTS_PER_UID + 1);
+	cr_assert_eq(stats.refused, 2);
+	cr_assert_eq(stats.requests, CW_CONTROL_MAX_CLIENTS_PER_UID + 1);
+	(void)kill(greedy, SIGKILL);
+	(void)kill(modest, SIGKILL);
+	(void)waitpid(greedy, NULL, 0);
+	(void)waitpid(modest, NULL, 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	cw_control_socket_free(s);
+	event_base_free(base);
+}
+
+Test(control, socket_answers_one_request_a_turn_and_all_of_them_in_the_end)
+{
+	struct event_base *base = event_base_new();
+	static uint8_t buf[1 << 20];
+	struct cw_control_socket *s;
+	struct cw_control_socket_stats stats;
+	char path[128];
+	int fd;
+
+	s = open_socket(base, path);
+	fd = cw_unix_connect(path, 1000);
+	for (unsigned i = 0; i < 20; i++)
+		send_request(fd, "incidents");
+	(void)event_base_loop(base, EVLOOP_ONCE); /* accepted */
+	(void)event_base_loop(base, EVLOOP_ONCE);
+	cw_control_socket_stats(s, &stats);
+	cr_assert_leq(stats.requests, 2);
+	for (int64_t end = cw_clock_now_ns(&cw_clock_system) + 20 * CW_NS_PER_S;
+	     stats.requests < 20 && cw_clock_now_ns(&cw_clock_system) < end;) {
+		(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+		(void)recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		cw_control_socket_stats(s, &stats);
+	}
+	cr_assert_eq(stats.requests, 20);
+	(void)close(fd);
+	cw_control_socket_free(s);
 	event_base_free(base);
 }

@@ -68,7 +68,7 @@ Test(service, sockets_appear_with_their_modes_and_go_again)
 
 	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
 	cr_assert_eq(mode_of("agent.sock"), 0666);
-	cr_assert_eq(mode_of("control.sock"), 0660);
+	cr_assert_eq(mode_of("control.sock"), 0666);
 	cr_assert_eq(mode_of("state"), 0750);
 	(void)event_base_loop(base, EVLOOP_ONCE);
 	cw_service_status(s, status, sizeof(status));
@@ -89,7 +89,7 @@ Test(service, second_daemon_on_the_same_sockets_refuses_to_start)
 	cr_assert_null(second);
 	cw_config_free(c);
 	/* The first one is still there. */
-	cr_assert_eq(mode_of("control.sock"), 0660);
+	cr_assert_eq(mode_of("control.sock"), 0666);
 	cw_service_free(s);
 }
 
