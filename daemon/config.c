@@ -77,12 +77,26 @@ static int parse_number(const struct cw_config_key *key, const char *text, int64
 	return 0;
 }
 
+static int check_choice(const struct cw_config_key *key, const char *text, struct cw_err *err)
+{
+	size_t len = strlen(text);
+
+	for (const char *p = key->choices; *p; p += *p == '|') {
+		size_t n = strcspn(p, "|");
+
+		if (n == len && !strncmp(p, text, n))
+			return 0;
+		p += n;
+	}
+	return cw_err_set(err, EINVAL, "%s: '%s' is not one of %s", key->name, text, key->choices);
+}
+
 static int check_string(const struct cw_config_key *key, const char *text, struct cw_err *err)
 {
 	struct cw_address address;
 	int r;
 
-	if (!*text)
+	if (!*text && key->type != CW_CONFIG_CHOICE)
 		return 0; /* the same as not given */
 	switch (key->type) {
 	case CW_CONFIG_NAME:
@@ -108,6 +122,8 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 				       "%s: '%s' is a name: a numeric address is needed", key->name,
 				       text);
 		return r;
+	case CW_CONFIG_CHOICE:
+		return check_choice(key, text, err);
 	default:
 		return 0;
 	}
@@ -268,8 +284,7 @@ static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 			r = check_peer(text, &err);
 	} else {
 		r = set_value(&scratch, key, text, &err);
-		if (key->type != CW_CONFIG_DURATION && key->type != CW_CONFIG_BYTES &&
-		    key->type != CW_CONFIG_LEVEL)
+		if (!cw_config_key_is_number(key))
 			free(*(char **)((char *)&scratch + key->offset));
 	}
 	if (r < 0)
@@ -446,18 +461,13 @@ int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
 	return 0;
 }
 
-static bool is_number(const struct cw_config_key *key)
-{
-	return key->type == CW_CONFIG_DURATION || key->type == CW_CONFIG_BYTES ||
-	       key->type == CW_CONFIG_LEVEL;
-}
-
 struct cw_config *cw_config_free(struct cw_config *c)
 {
 	if (!c)
 		return NULL;
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
-		if (!is_number(&cw_config_keys[i]) && cw_config_keys[i].type != CW_CONFIG_PEERS)
+		if (!cw_config_key_is_number(&cw_config_keys[i]) &&
+		    cw_config_keys[i].type != CW_CONFIG_PEERS)
 			free(*(char **)((char *)c + cw_config_keys[i].offset));
 	for (unsigned i = 0; i < c->n_peers; i++) {
 		free(c->peers[i].name);
@@ -465,35 +475,5 @@ struct cw_config *cw_config_free(struct cw_config *c)
 	}
 	free(c->peers);
 	free(c);
-	return NULL;
-}
-
-static bool same_peers(const struct cw_config *a, const struct cw_config *b)
-{
-	if (a->n_peers != b->n_peers)
-		return false;
-	for (unsigned i = 0; i < a->n_peers; i++)
-		if (strcmp(a->peers[i].name, b->peers[i].name) ||
-		    strcmp(a->peers[i].address, b->peers[i].address))
-			return false;
-	return true;
-}
-
-const char *cw_config_needs_restart(const struct cw_config *a, const struct cw_config *b)
-{
-	for (unsigned i = 0; i < cw_config_n_keys; i++) {
-		const struct cw_config_key *key = &cw_config_keys[i];
-		const void *fa = (const char *)a + key->offset, *fb = (const char *)b + key->offset;
-		bool same;
-
-		if (key->type == CW_CONFIG_PEERS)
-			same = same_peers(a, b);
-		else if (is_number(key))
-			same = *(const int64_t *)fa == *(const int64_t *)fb;
-		else
-			same = !strcmp(*(char *const *)fa, *(char *const *)fb);
-		if (!same && !key->can_reload)
-			return key->name;
-	}
 	return NULL;
 }

@@ -36,7 +36,9 @@ struct cw_config {
 	char *peer_key_file; /* "" = none: loopback only */
 	char *webhook_url;   /* "" = none */
 	char *webhook_header_file;
-	int64_t log_level; /* enum cw_log_level */
+	char *webhook_format; /* "generic" or "slack" */
+	char *mode;           /* "alert" or "shadow" */
+	int64_t log_level;    /* enum cw_log_level */
 	int64_t state_max_bytes;
 	int64_t state_max_age_ns;
 	int64_t sample_interval_ns;
@@ -56,6 +58,7 @@ enum cw_config_type {
 	CW_CONFIG_LEVEL,    /* err, warn, … */
 	CW_CONFIG_ADDRESS,  /* "127.0.0.1:7411", "[::1]:7411" */
 	CW_CONFIG_URL,      /* http:// or https:// */
+	CW_CONFIG_CHOICE,   /* one of a few words */
 	CW_CONFIG_PEERS,    /* list of "name=address" */
 	CW_CONFIG__MAX,
 };
@@ -67,7 +70,8 @@ struct cw_config_key {
 	const char *unit;
 	const char *initial; /* the default, as it would be written; "" = none */
 	const char *min, *max;
-	bool can_reload; /* taken over on SIGHUP; the others need a restart */
+	const char *choices; /* "alert|shadow"; NULL = no choice */
+	bool can_reload;     /* taken over on SIGHUP; the others need a restart */
 	const char *help;
 };
 
@@ -84,6 +88,14 @@ struct cw_config *cw_config_free(struct cw_config *config);
 
 /* Name of the first key that differs and cannot be reloaded; NULL = all differences can be. */
 const char *cw_config_needs_restart(const struct cw_config *a, const struct cw_config *b);
+
+/*
+ * Moves the values of all keys that can be reloaded; `from` is good for cw_config_free() only.
+ * Never a list: none can be reloaded.
+ */
+void cw_config_take_reloadable(struct cw_config *to, struct cw_config *from);
+/* Stored as an int64_t; else a string, or the list of peers. */
+bool cw_config_key_is_number(const struct cw_config_key *key);
 
 /* All keys for people: name, unit, default, range, help. */
 void cw_config_print_help(FILE *out);

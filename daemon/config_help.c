@@ -12,6 +12,8 @@ void cw_config_print_help(FILE *out)
 		fprintf(out, "    %s", key->help);
 		if (key->min)
 			fprintf(out, " Range: %s to %s.", key->min, key->max);
+		if (key->choices)
+			fprintf(out, " One of %s.", key->choices);
 		fprintf(out, "%s\n\n", key->can_reload ? " Reloaded on SIGHUP." : "");
 	}
 }
@@ -31,6 +33,8 @@ void cw_config_print_scdoc(FILE *out)
 			fprintf(out, " Default: \"%s\".", key->initial);
 		if (key->min)
 			fprintf(out, " Range: %s to %s.", key->min, key->max);
+		if (key->choices)
+			fprintf(out, " One of %s.", key->choices);
 		fprintf(out, "%s\n\n", key->can_reload ? " Reloaded on SIGHUP." : "");
 	}
 }

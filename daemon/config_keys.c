@@ -5,55 +5,62 @@
 #define KEY(field) offsetof(struct cw_config, field)
 
 const struct cw_config_key cw_config_keys[] = {
-	{ "node_name", CW_CONFIG_NAME, KEY(node_name), "", "", NULL, NULL, false,
+	{ "node_name", CW_CONFIG_NAME, KEY(node_name), "", "", NULL, NULL, NULL, false,
 	  "Name of this node in reports and among the peers. Default: the host name." },
 	{ "agent_socket", CW_CONFIG_PATH, KEY(agent_socket), "", "/run/collwatch/agent.sock", NULL,
-	  NULL, false, "Where the agents inside the ranks register." },
+	  NULL, NULL, false, "Where the agents inside the ranks register." },
 	{ "control_socket", CW_CONFIG_PATH, KEY(control_socket), "", "/run/collwatch/control.sock",
-	  NULL, NULL, false, "Where the collwatch command asks for status and reports." },
-	{ "control_group", CW_CONFIG_STRING, KEY(control_group), "", "collwatch", NULL, NULL, false,
-	  "Group that owns the control socket and sees all jobs. Ignored where it does not "
-	  "exist." },
-	{ "state_dir", CW_CONFIG_PATH, KEY(state_dir), "", "/var/lib/collwatch", NULL, NULL, false,
-	  "Incident bundles, and which alerts were delivered." },
+	  NULL, NULL, NULL, false, "Where the collwatch command asks for status and reports." },
+	{ "control_group", CW_CONFIG_STRING, KEY(control_group), "", "collwatch", NULL, NULL, NULL,
+	  false, "Group that sees the jobs of all users. Ignored where it does not exist." },
+	{ "state_dir", CW_CONFIG_PATH, KEY(state_dir), "", "/var/lib/collwatch", NULL, NULL, NULL,
+	  false, "Incident bundles, and which alerts were delivered." },
 	{ "state_max", CW_CONFIG_BYTES, KEY(state_max_bytes), "bytes", "1GiB", "1MiB", "1024GiB",
-	  false, "Size of all bundles together; the oldest go first." },
+	  NULL, false, "Size of all bundles together; the oldest go first." },
 	{ "state_max_age", CW_CONFIG_DURATION, KEY(state_max_age_ns), "duration", "30d", "1h",
-	  "3650d", false, "Older bundles are removed." },
-	{ "peers", CW_CONFIG_PEERS, KEY(peers), "", "", NULL, NULL, false,
+	  "3650d", NULL, false, "Older bundles are removed." },
+	{ "peers", CW_CONFIG_PEERS, KEY(peers), "", "", NULL, NULL, NULL, false,
 	  "All daemons that watch jobs together, as \"name=address:port\"; the address may be a "
 	  "host "
 	  "name, which is looked up again whenever that peer is not connected. The list may name "
 	  "this node too, so that one file serves all. Empty: this daemon sees only its own "
 	  "node." },
-	{ "listen", CW_CONFIG_ADDRESS, KEY(listen), "", "", NULL, NULL, false,
+	{ "listen", CW_CONFIG_ADDRESS, KEY(listen), "", "", NULL, NULL, NULL, false,
 	  "Numeric address and port for peers. Default: this node's own entry in peers; where that "
 	  "is "
 	  "a host name, its port on all addresses. Without peer_key_file, loopback only." },
-	{ "peer_key_file", CW_CONFIG_PATH, KEY(peer_key_file), "", "", NULL, NULL, false,
+	{ "peer_key_file", CW_CONFIG_PATH, KEY(peer_key_file), "", "", NULL, NULL, NULL, false,
 	  "Key that all peers share, as `collwatch init-cluster` makes it: connections between "
 	  "them "
 	  "are TLS 1.3, and only who has the key is let in. The file must belong to root or the "
 	  "daemon's user and be closed to all others. Without it, peers are loopback only." },
-	{ "webhook_url", CW_CONFIG_URL, KEY(webhook_url), "", "", NULL, NULL, true,
+	{ "webhook_url", CW_CONFIG_URL, KEY(webhook_url), "", "", NULL, NULL, NULL, true,
 	  "Alerts are posted here as JSON. Empty: they go to the journal only." },
-	{ "webhook_header_file", CW_CONFIG_PATH, KEY(webhook_header_file), "", "", NULL, NULL, true,
-	  "File with further HTTP headers, one a line, for example a token." },
-	{ "log_level", CW_CONFIG_LEVEL, KEY(log_level), "", "notice", NULL, NULL, true,
+	{ "webhook_header_file", CW_CONFIG_PATH, KEY(webhook_header_file), "", "", NULL, NULL, NULL,
+	  true, "File with further HTTP headers, one a line, for example a token." },
+	{ "webhook_format", CW_CONFIG_CHOICE, KEY(webhook_format), "", "generic", NULL, NULL,
+	  "generic|slack", true,
+	  "generic: the collwatch.incident/1 document. slack: a message for Slack's incoming "
+	  "webhooks and those that understand the same." },
+	{ "mode", CW_CONFIG_CHOICE, KEY(mode), "", "alert", NULL, NULL, "alert|shadow", true,
+	  "shadow: all is done but telling people. Bundles are written; status and journal say "
+	  "\"would have alerted\"; nothing is posted, not later either." },
+	{ "log_level", CW_CONFIG_LEVEL, KEY(log_level), "", "notice", NULL, NULL, NULL, true,
 	  "err, warn, notice, info or debug." },
 	{ "sample_interval", CW_CONFIG_DURATION, KEY(sample_interval_ns), "duration", "250ms",
-	  "50ms", "1s", false, "How often the flight records are read." },
-	{ "stall_min", CW_CONFIG_DURATION, KEY(stall_min_ns), "duration", "10s", "1s", "1h", true,
-	  "A call that is pending for less is never a stall." },
-	{ "stall_max", CW_CONFIG_DURATION, KEY(stall_max_ns), "duration", "120s", "1s", "24h", true,
+	  "50ms", "1s", NULL, false, "How often the flight records are read." },
+	{ "stall_min", CW_CONFIG_DURATION, KEY(stall_min_ns), "duration", "10s", "1s", "1h", NULL,
+	  true, "A call that is pending for less is never a stall." },
+	{ "stall_max", CW_CONFIG_DURATION, KEY(stall_max_ns), "duration", "120s", "1s", "24h", NULL,
+	  true,
 	  "A call that is pending for longer is always a stall, however slow its communicator's "
 	  "rhythm." },
 	{ "no_headway_after", CW_CONFIG_DURATION, KEY(no_headway_after_ns), "duration", "60s", "1s",
-	  "24h", true,
+	  "24h", NULL, true,
 	  "Alert when the rank that everybody waits for has used no CPU time and done no I/O for "
 	  "this long." },
 	{ "first_op_after", CW_CONFIG_DURATION, KEY(first_op_after_ns), "duration", "120s", "1s",
-	  "24h", true,
+	  "24h", NULL, true,
 	  "Patience with a communicator's first call and with its initialisation; 20 ms are added "
 	  "for each rank." },
 };

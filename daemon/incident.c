@@ -26,7 +26,8 @@ struct cw_incident {
 	json_t *doc, *snapshot; /* of the decision, or its refinement */
 	uint32_t klass;
 	bool is_proof;
-	bool lacks_call; /* a mismatch, but not of which call */
+	bool lacks_call;      /* a mismatch, but not of which call */
+	const char *withheld; /* static; NULL = not */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
 	struct cw_evidence_set evidence;
@@ -56,6 +57,7 @@ static void forget(struct cw_incident *inc)
 	json_decref(inc->snapshot);
 	inc->doc = inc->snapshot = NULL;
 	inc->id[0] = '\0';
+	inc->withheld = NULL;
 	inc->key = 0;
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
 }
@@ -72,6 +74,11 @@ struct cw_incident *cw_incident_free(struct cw_incident *inc)
 unsigned cw_incident_state(const struct cw_incident *inc)
 {
 	return inc->state;
+}
+
+const char *cw_incident_withheld(const struct cw_incident *inc)
+{
+	return inc->withheld;
 }
 
 const char *cw_incident_id(const struct cw_incident *inc)
@@ -122,6 +129,8 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 
 	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
 	if (json_object_set_new(doc, "command", json_string(command)) < 0)
+		return -1;
+	if (inc->withheld && json_object_set_new(doc, "withheld", json_string(inc->withheld)) < 0)
 		return -1;
 	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
 }
@@ -262,12 +271,36 @@ static void send_alert(struct cw_incident *inc)
 	const struct cw_incident_io *io = inc->config.io;
 
 	inc->retry_ns = 0;
+	if (inc->withheld)
+		return;
 	if (io->was_sent(inc->config.io_user, inc->id)) {
 		log_info("inc=%s: the alert went out before", inc->id);
 		return;
 	}
 	if (io->alert(inc->config.io_user, inc->id, inc->doc) < 0)
 		cw_incident_undelivered(inc);
+}
+
+/* The alert is due: the bundle is written, the journal told, and people, unless they want none. */
+static void tell(struct cw_incident *inc)
+{
+	const struct cw_incident_due due = {
+		.id = inc->id,
+		.job = inc->config.job,
+		.uid = inc->config.uid,
+		.klass = inc->klass,
+	};
+	char what[64] = "";
+
+	inc->withheld = inc->config.io->withhold(inc->config.io_user, &due);
+	if (inc->withheld) {
+		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->withheld);
+		/* Out of memory: the bundle does not say that nobody was told. */
+		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
+	}
+	write_bundle(inc);
+	log_alert(inc, MESSAGE_ID_ALERT, CW_LOG_WARN, what);
+	send_alert(inc);
 }
 
 static void close_bundle(struct cw_incident *inc, const char *closed_as, const char *reason)
@@ -295,9 +328,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 			inc->evidence_ns = inc->clear_ns;
 		break;
 	case CW_INCIDENT_ALERTED:
-		write_bundle(inc);
-		log_alert(inc, MESSAGE_ID_ALERT, CW_LOG_WARN, "");
-		send_alert(inc);
+		tell(inc);
 		break;
 	case CW_INCIDENT_OBJECTED:
 		inc->clear_ns = 0;

@@ -69,12 +69,23 @@ enum cw_incident_event {
 int cw_incident_next(unsigned state, unsigned event);
 const char *cw_incident_state_name(unsigned state);
 
+/* An incident whose alert is due. All borrowed. */
+struct cw_incident_due {
+	const char *id, *job;
+	uint32_t uid, klass;
+};
+
 /* What the outside does for an incident. user is passed as it is. */
 struct cw_incident_io {
 	/* The directory that put() will use for this id. */
 	void (*path)(void *user, const char *id, char *buf, size_t len);
 	int (*put)(void *user, const struct cw_bundle *bundle);
 	bool (*was_sent)(void *user, const char *id);
+	/*
+	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
+	 * goes into bundle, journal and status. The bundle is written in any case.
+	 */
+	const char *(*withhold)(void *user, const struct cw_incident_due *due);
 	/*
 	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
 	 * cw_leader_posted() may report that it failed. <0: try again later.
@@ -110,5 +121,7 @@ void cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 void cw_incident_undelivered(struct cw_incident *inc);
 
 unsigned cw_incident_state(const struct cw_incident *inc);
+/* Why nobody was told of it, one word; NULL = they were, or will be. */
+const char *cw_incident_withheld(const struct cw_incident *inc);
 /* "" before confirmation. */
 const char *cw_incident_id(const struct cw_incident *inc);

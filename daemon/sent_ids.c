@@ -16,12 +16,14 @@
 /* An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. */
 #define MAX_IDS 4096u
 #define ID_MAX 64
+#define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
 
 struct sent_id {
 	char id[ID_MAX + 1];
 	int64_t wall_ns;
+	char how[HOW_MAX + 1];
 	UT_hash_handle hh; /* in order of arrival: the first is the oldest */
 };
 
@@ -44,7 +46,7 @@ static void forget(struct cw_sent_ids *ids, struct sent_id *entry)
 	free(entry);
 }
 
-static int remember(struct cw_sent_ids *ids, const char *id, int64_t wall_ns)
+static int remember(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, const char *how)
 {
 	struct sent_id *entry = calloc(1, sizeof(*entry));
 
@@ -52,6 +54,7 @@ static int remember(struct cw_sent_ids *ids, const char *id, int64_t wall_ns)
 		return -ENOMEM;
 	(void)snprintf(entry->id, sizeof(entry->id), "%s", id);
 	entry->wall_ns = wall_ns;
+	(void)snprintf(entry->how, sizeof(entry->how), "%s", how);
 	HASH_ADD_STR(ids->table, id, entry);
 	if (!cw_htable_added(entry)) {
 		free(entry);
@@ -64,14 +67,15 @@ static int remember(struct cw_sent_ids *ids, const char *id, int64_t wall_ns)
 
 static void load(struct cw_sent_ids *ids, FILE *f)
 {
-	char line[128], id[ID_MAX + 1];
+	char line[128], id[ID_MAX + 1], how[HOW_MAX + 1];
 	int64_t wall_ns;
 
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%64s %" SCNd64, id, &wall_ns) != 2 ||
+		how[0] = '\0';
+		if (sscanf(line, "%64s %" SCNd64 " %15[a-z_]", id, &wall_ns, how) < 2 ||
 		    !cw_incident_id_is_valid(id) || cw_sent_ids_has(ids, id))
 			continue;
-		if (remember(ids, id, wall_ns) < 0)
+		if (remember(ids, id, wall_ns, how) < 0)
 			return;
 	}
 }
@@ -120,13 +124,22 @@ bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id)
 	return entry != NULL;
 }
 
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, const char *id)
+{
+	struct sent_id *entry;
+
+	HASH_FIND_STR(ids->table, id, entry);
+	return entry ? entry->how : "";
+}
+
 /* All or nothing: a torn file would make an alert go out twice. */
 static int write_file(struct cw_sent_ids *ids, int fd)
 {
 	struct sent_id *entry, *next;
 
 	HASH_ITER (hh, ids->table, entry, next) {
-		if (dprintf(fd, "%s %" PRId64 "\n", entry->id, entry->wall_ns) < 0)
+		if (dprintf(fd, "%s %" PRId64 "%s%s\n", entry->id, entry->wall_ns,
+			    *entry->how ? " " : "", entry->how) < 0)
 			return errno > 0 ? -errno : -EIO;
 	}
 	return fsync(fd) < 0 ? -errno : 0;
@@ -154,15 +167,16 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 	return 0;
 }
 
-int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns)
+int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, const char *how)
 {
 	int r;
 
-	if (!cw_incident_id_is_valid(id))
+	if (!cw_incident_id_is_valid(id) || strlen(how) > HOW_MAX ||
+	    how[strspn(how, "abcdefghijklmnopqrstuvwxyz_")])
 		return -EINVAL;
 	if (cw_sent_ids_has(ids, id))
 		return cw_sent_ids_flush(ids);
-	r = remember(ids, id, wall_ns);
+	r = remember(ids, id, wall_ns, how);
 	if (r < 0)
 		return r;
 	ids->is_dirty = true;

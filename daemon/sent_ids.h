@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ids of alerts a server has accepted, across restarts of the daemon, so that none goes out
- * twice: a small text file, one "id wall_ns" per line, replaced by rename.
+ * twice: a small text file, one "id wall_ns [how]" per line, replaced by rename. `how` says why an
+ * alert was settled without being sent.
  *
  * Loop thread only. Adding an id writes and syncs a file of at most a few hundred KiB.
  */
@@ -23,12 +24,14 @@ struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
 int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids);
 
 bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id);
+/* The word it was added with; "" = sent, or not there. Borrowed until the next addition. */
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, const char *id);
 
 /*
- * Remembers id. 0, -EINVAL for a malformed id, or another -errno: then it is remembered in memory
- * and cw_sent_ids_flush() tries the file again.
+ * Remembers id; how: a word, "" = it was sent. 0, -EINVAL when malformed, or another -errno: then
+ * it is remembered in memory and cw_sent_ids_flush() tries the file again.
  */
-int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns);
+int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, const char *how);
 
 /* 0 when the file holds everything. */
 int cw_sent_ids_flush(struct cw_sent_ids *ids);

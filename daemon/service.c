@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/alerts.h"
 #include "daemon/capture.h"
 #include "daemon/control_socket.h"
 #include "daemon/descriptor_store.h"
@@ -21,7 +22,6 @@
 #include "daemon/responder.h"
 #include "daemon/store.h"
 #include "daemon/transport_tcp.h"
-#include "daemon/webhook.h"
 
 /* Four looks at deadlines a second: the shortest promise is 2 s. */
 #define TICK_MS 250
@@ -34,9 +34,6 @@
 #define MAX_CAPTURES 2u
 /* All ranks of a full node, and room beside them for those an alert waits for. */
 #define MAX_CAPTURES_QUEUED 96u
-#define WEBHOOK_TIMEOUT_MS 10000u
-#define WEBHOOK_ATTEMPTS 8u
-#define WEBHOOK_PENDING 64u
 
 struct cw_service {
 	struct event_base *base;
@@ -52,7 +49,7 @@ struct cw_service {
 	struct cw_capture *capture;
 	struct cw_responder *responder;
 	struct cw_store *store;
-	struct cw_webhook *webhook; /* NULL = none configured */
+	struct cw_alerts *alerts;
 	struct cw_control_socket *control;
 	struct event *tick;
 	struct event *wake; /* own-node messages wait */
@@ -62,85 +59,12 @@ struct cw_service {
 	uint64_t digests_lost;
 };
 
-/* ---- incidents go out ---- */
-
-static void io_path(void *user, const char *id, char *buf, size_t len)
-{
-	const struct cw_service *s = user;
-
-	(void)snprintf(buf, len, "%s/incidents/%s", s->config->state_dir, id);
-}
-
-static int io_put(void *user, const struct cw_bundle *bundle)
-{
-	struct cw_service *s = user;
-	char path[512];
-
-	return cw_store_put(s->store, bundle, path, sizeof(path));
-}
-
-static bool io_was_sent(void *user, const char *id)
-{
-	const struct cw_service *s = user;
-
-	return cw_store_was_sent(s->store, id);
-}
-
-static void mark_sent(struct cw_service *s, const char *id)
-{
-	int r = cw_store_mark_sent(s->store, id);
-
-	if (r < 0)
-		log_warn("inc=%s: cannot be noted as sent: %s; after a restart it may go out again",
-			 id, strerror(-r));
-}
-
-static void on_posted(const char *id, bool delivered, long status, void *user)
+static void on_posted(const char *id, bool delivered, void *user)
 {
 	struct cw_service *s = user;
 
-	if (delivered)
-		mark_sent(s, id);
-	else
-		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
 	cw_leader_posted(s->leader, id, delivered);
 }
-
-static int io_alert(void *user, const char *id, json_t *doc)
-{
-	struct cw_service *s = user;
-	_cleanup_(freep) char *text = NULL;
-	json_int_t uid = json_integer_value(json_object_get(doc, "uid"));
-
-	if (!s->webhook) { /* the journal has it */
-		mark_sent(s, id);
-		return 0;
-	}
-	if (cw_webhook_is_pending(s->webhook, id))
-		return 0;
-	text = json_dumps(doc, JSON_COMPACT);
-	if (!text)
-		return -ENOMEM;
-	return cw_webhook_post(s->webhook, (uint32_t)uid, id, text, on_posted, s);
-}
-
-/* What the incident itself retries while its job lives; this is for those that are over. */
-static void resend_one(struct cw_service *s)
-{
-	json_t *doc = s->webhook ? cw_store_next_unsent(s->store) : NULL;
-	const char *id = json_string_value(json_object_get(doc, "id"));
-
-	if (id && io_alert(s, id, doc) < 0)
-		log_info("inc=%s: its alert waits for its turn", id);
-	json_decref(doc);
-}
-
-static const struct cw_incident_io incident_io = {
-	.path = io_path,
-	.put = io_put,
-	.was_sent = io_was_sent,
-	.alert = io_alert,
-};
 
 /* ---- messages ---- */
 
@@ -198,7 +122,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
 	s->bundles_in_memory = cw_store_retry(s->store);
-	resend_one(s);
+	cw_alerts_resend(s->alerts);
 }
 
 static void on_status(struct cw_status_source *ret, void *user)
@@ -234,23 +158,6 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 	return t;
 }
 
-static int open_webhook(struct cw_service *s, const struct cw_config *c, struct cw_webhook **ret,
-			struct cw_err *err)
-{
-	struct cw_webhook_config config = {
-		.base = s->base,
-		.clock = &cw_clock_system,
-		.url = c->webhook_url,
-		.header_file = *c->webhook_header_file ? c->webhook_header_file : NULL,
-		.timeout_ms = WEBHOOK_TIMEOUT_MS,
-		.max_attempts = WEBHOOK_ATTEMPTS,
-		.max_pending = WEBHOOK_PENDING,
-	};
-
-	*ret = NULL;
-	return *c->webhook_url ? cw_webhook_new(&config, ret, err) : 0;
-}
-
 static int open_store(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_store_config config = {
@@ -261,6 +168,20 @@ static int open_store(struct cw_service *s, struct cw_err *err)
 	};
 
 	return cw_store_open(&config, &s->store, err);
+}
+
+static int open_alerts(struct cw_service *s, struct cw_err *err)
+{
+	struct cw_alerts_config config = {
+		.base = s->base,
+		.clock = &cw_clock_system,
+		.store = s->store,
+		.state_dir = s->config->state_dir,
+		.on_posted = on_posted,
+		.user = s,
+	};
+
+	return cw_alerts_new(&config, s->config, &s->alerts, err);
 }
 
 static int open_transport(struct cw_service *s, struct cw_err *err)
@@ -344,8 +265,8 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 	struct cw_leader_config leader = {
 		.clock = &cw_clock_system,
 		.transport = s->transport,
-		.io = &incident_io,
-		.io_user = s,
+		.io = &cw_alerts_io,
+		.io_user = s->alerts,
 		.thresholds = thresholds_of(s->config),
 	};
 	struct cw_responder_config responder = {
@@ -399,8 +320,8 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 		   struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
-		open_store,  open_transport, open_kernel_events, open_node,
-		open_leader, open_control,   start_timers,
+		open_store, open_alerts, open_transport, open_kernel_events,
+		open_node,  open_leader, open_control,   start_timers,
 	};
 	struct cw_service *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -410,7 +331,6 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 	s->base = base;
 	s->config = config;
 	s->started_ns = cw_clock_now_ns(&cw_clock_system);
-	r = open_webhook(s, config, &s->webhook, err);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
 		r = steps[i](s, err);
 	if (r < 0) {
@@ -442,52 +362,33 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_leader_free(s->leader);
 	cw_election_free(s->members);
 	cw_transport_free(s->transport);
-	cw_webhook_free(s->webhook);
+	cw_alerts_free(s->alerts);
 	cw_store_close(s->store);
 	cw_config_free(s->config);
 	free(s);
 	return NULL;
 }
 
-static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
-{
-	return !strcmp(a->webhook_url, b->webhook_url) &&
-	       !strcmp(a->webhook_header_file, b->webhook_header_file);
-}
-
 int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
 		      struct cw_err *err)
 {
 	struct cw_thresholds thresholds = thresholds_of(config);
-	struct cw_config *old = s->config;
-	struct cw_webhook *webhook;
 	int r;
 
-	*ret_restart = cw_config_needs_restart(old, config);
+	*ret_restart = cw_config_needs_restart(s->config, config);
 	if (*ret_restart) {
 		cw_config_free(config); /* half a change is worse than none */
 		return 0;
 	}
-	if (!same_webhook(old, config)) {
-		r = open_webhook(s, config, &webhook, err);
-		if (r < 0)
-			return r;
-		cw_webhook_free(s->webhook);
-		s->webhook = webhook;
-		cw_leader_retry_alerts(s->leader); /* those the old one had not delivered */
-	}
+	/* What can fail comes first. */
+	r = cw_alerts_reload(s->alerts, s->config, config, err);
+	if (r < 0)
+		return r;
+	cw_leader_retry_alerts(s->leader); /* those the old webhook had not delivered */
 	cw_leader_set_thresholds(s->leader, &thresholds);
 	cw_log_set_level((int)config->log_level);
 	/* What is borrowed from the old one stays: those keys are equal, so keep that config. */
-	old->log_level = config->log_level;
-	old->stall_min_ns = config->stall_min_ns;
-	old->stall_max_ns = config->stall_max_ns;
-	old->no_headway_after_ns = config->no_headway_after_ns;
-	old->first_op_after_ns = config->first_op_after_ns;
-	free(old->webhook_url);
-	free(old->webhook_header_file);
-	old->webhook_url = steal_ptr(&config->webhook_url);
-	old->webhook_header_file = steal_ptr(&config->webhook_header_file);
+	cw_config_take_reloadable(s->config, config);
 	cw_config_free(config);
 	return 0;
 }

@@ -319,14 +319,27 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 			      : cw_store_dir_incident(store->dir_fd, found->id);
 }
 
+void cw_store_resend_soon(struct cw_store *store)
+{
+	struct cw_store_entry *e, *next;
+
+	HASH_ITER (hh, store->table, e, next)
+		e->resent_ns = 0;
+}
+
 bool cw_store_was_sent(struct cw_store *store, const char *id)
 {
 	return cw_sent_ids_has(store->sent, id);
 }
 
-int cw_store_mark_sent(struct cw_store *store, const char *id)
+const char *cw_store_sent_how(struct cw_store *store, const char *id)
 {
-	return cw_sent_ids_add(store->sent, id, cw_clock_wall_ns(store->clock));
+	return cw_sent_ids_how(store->sent, id);
+}
+
+int cw_store_mark_sent(struct cw_store *store, const char *id, const char *how)
+{
+	return cw_sent_ids_add(store->sent, id, cw_clock_wall_ns(store->clock), how);
 }
 
 static int open_dirs(struct cw_store *store, const char *state_dir)

@@ -51,10 +51,15 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);
 
 /* Ids of alerts that were delivered, across restarts: so that none goes out twice. */
 bool cw_store_was_sent(struct cw_store *store, const char *id);
+/* The word its alert was settled with; "" = it was sent, or is not settled. */
+const char *cw_store_sent_how(struct cw_store *store, const char *id);
 /*
  * Alerts that nobody is known to have got, because the server was away until the job or the daemon
  * ended: new reference to the incident of a bundle of the last day whose id is not marked as sent,
  * each one again only after five minutes. NULL = there is none.
  */
 json_t *cw_store_next_unsent(struct cw_store *store);
-int cw_store_mark_sent(struct cw_store *store, const char *id);
+/* Forgets the five minutes: the way out is another one now. */
+void cw_store_resend_soon(struct cw_store *store);
+/* how: "" = the server has it; else the word for why nobody was told. */
+int cw_store_mark_sent(struct cw_store *store, const char *id, const char *how);

@@ -39,6 +39,7 @@ struct alert {
 	void *user;
 	uint32_t attempts;
 	long status;
+	uint64_t retry_after_ms; /* the server's wish; 0 = none */
 	size_t response_bytes;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -118,7 +119,10 @@ static uint64_t retry_wait_ms(struct alert *a)
 		wait *= 2;
 	if (wait > c->retry_max_ms)
 		wait = c->retry_max_ms;
-	return wait / 2 + (wait - wait / 2) * random_bits(a->owner) / UINT32_MAX;
+	wait = wait / 2 + (wait - wait / 2) * random_bits(a->owner) / UINT32_MAX;
+	if (wait < a->retry_after_ms)
+		wait = a->retry_after_ms < c->retry_max_ms ? a->retry_after_ms : c->retry_max_ms;
+	return wait;
 }
 
 static bool is_final(long status)
@@ -143,10 +147,14 @@ static void on_transfer_done(CURL *easy, CURLcode result, void *user)
 {
 	struct alert *a = NULL;
 	long status = 0;
+	curl_off_t retry_after_s = 0;
 	char why[64];
 
 	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &a);
 	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	(void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+	a->retry_after_ms =
+		retry_after_s > 0 && retry_after_s < 86400 ? (uint64_t)retry_after_s * 1000 : 0;
 	a->status = status;
 	stop_transfer(a);
 	/* A complete status line counts, also when the rest of the answer was cut off. */

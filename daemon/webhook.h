@@ -2,7 +2,8 @@
 /*
  * Posts alerts as JSON over HTTP(S) with libcurl's multi interface on the daemon's event loop.
  * Retries with exponential backoff and jitter until the server answers 2xx or the attempt limit;
- * a 4xx other than 408 and 429 is final. The incident id is the Idempotency-Key header.
+ * a 4xx other than 408 and 429 is final. A server that says Retry-After gets that long. The
+ * incident id is the Idempotency-Key header.
  *
  * Loop thread only; never blocks (name resolution: c-ares or curl's threaded resolver).
  */

@@ -388,10 +388,16 @@ static int io_alert(void *user, const char *id, json_t *doc)
 	return 0;
 }
 
+static const char *io_withhold(void *user, const struct cw_incident_due *due)
+{
+	return NULL;
+}
+
 static const struct cw_incident_io io = {
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
+	.withhold = io_withhold,
 	.alert = io_alert,
 };
 

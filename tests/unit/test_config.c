@@ -125,6 +125,10 @@ Test(config, mistakes_are_refused_with_file_and_line)
 		  "named twice" },
 		{ "peers = {\"b=127.0.0.1:1\"}\nnode_name = a\n", "neither listen" },
 		{ "stall_min = 100s\nstall_max = 50s\n", "stall_min is above stall_max" },
+		{ "mode = quiet\n", "conf:1: mode: 'quiet' is not one of alert|shadow" },
+		{ "mode = \"\"\n", "conf:1: mode: '' is not one of" },
+		{ "mode = shad\n", "conf:1: mode" },
+		{ "webhook_format = teams\n", "generic|slack" },
 		{ "log_level = \"info\n", "conf" },
 	};
 
@@ -239,4 +243,21 @@ Test(config, help_names_every_key)
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
 		cr_assert_not_null(strstr(text, cw_config_keys[i].name));
 	free(text);
+}
+
+Test(config, reload_takes_every_key_that_may_change_and_no_other)
+{
+	struct cw_config *old = NULL, *new = NULL;
+	struct cw_err err;
+
+	cr_assert_eq(load("state_max = 2GiB\nstall_min = 20s\nmode = shadow\n", &old, &err), 0);
+	cr_assert_eq(
+		load("state_max = 3GiB\nstall_min = 30s\nwebhook_format = slack\n", &new, &err), 0);
+	cw_config_take_reloadable(old, new);
+	cw_config_free(new);
+	cr_assert_eq(old->state_max_bytes, INT64_C(2) << 30);
+	cr_assert_eq(old->stall_min_ns, 30 * CW_NS_PER_S);
+	cr_assert_str_eq(old->mode, "alert");
+	cr_assert_str_eq(old->webhook_format, "slack");
+	cw_config_free(old);
 }

@@ -12,7 +12,8 @@
 static int64_t now = 1000 * CW_NS_PER_S;
 static unsigned alerts, bundles, evidence_requests;
 static char sent_id[CW_INCIDENT_ID_LEN];
-static char last_class[32], last_closed_as[32];
+static char last_class[32], last_closed_as[32], last_withheld[16];
+static const char *withheld;
 static bool was_sent, answers_evidence;
 static struct cw_transport *transport;
 static struct cw_incident *inc;
@@ -40,6 +41,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 {
 	bundles++;
 	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
+	copy_field(last_withheld, sizeof(last_withheld), bundle->incident, "withheld");
 	copy_field(last_closed_as, sizeof(last_closed_as), bundle->incident, "closed_as");
 	return bundles == 1 ? -ENOSPC : 0; /* a full disk stops nothing */
 }
@@ -47,6 +49,14 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 static bool io_was_sent(void *user, const char *id)
 {
 	return was_sent;
+}
+
+static const char *io_withhold(void *user, const struct cw_incident_due *due)
+{
+	cr_assert_eq(due->uid, 7);
+	cr_assert_str_eq(due->job, "job");
+	cr_assert_eq(strlen(due->id), 16);
+	return withheld;
 }
 
 static int io_alert(void *user, const char *id, json_t *doc)
@@ -103,9 +113,11 @@ static void make_snapshot(void)
 static void setup(void)
 {
 	struct cw_transport_config t = { .clock = &clock_, .self = "n", .on_message = on_message };
-	static const struct cw_incident_io io = {
-		.path = io_path, .put = io_put, .was_sent = io_was_sent, .alert = io_alert
-	};
+	static const struct cw_incident_io io = { .path = io_path,
+						  .put = io_put,
+						  .was_sent = io_was_sent,
+						  .withhold = io_withhold,
+						  .alert = io_alert };
 	struct cw_incident_config config = {
 		.clock = &clock_, .io = &io, .route = 1, .uid = 7, .job = "job", .self = "n"
 	};
@@ -316,6 +328,31 @@ Test(incident, undelivered_alert_is_repeated_until_it_is_known_as_sent)
 	was_sent = true;
 	pass(31);
 	cr_assert_eq(alerts, 2);
+}
+
+Test(incident, withheld_alert_is_in_the_bundle_and_nowhere_else)
+{
+	withheld = "shadow";
+	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	pass(5);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
+	cr_assert_str_eq(cw_incident_withheld(inc), "shadow");
+	cr_assert_str_eq(last_withheld, "shadow");
+	/* A refinement makes the documents anew. */
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	cr_assert_str_eq(last_class, "never_entered");
+	cr_assert_str_eq(last_withheld, "shadow");
+	cw_incident_undelivered(inc); /* as after a reload */
+	pass(40);
+	cr_assert_eq(alerts, 0);
+	/* The next matter is asked about anew. */
+	withheld = NULL;
+	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 0);
+	pass(5);
+	cr_assert_null(cw_incident_withheld(inc));
+	cr_assert_str_eq(last_withheld, "");
+	cr_assert_eq(alerts, 1);
 }
 
 Test(incident, other_matter_taking_its_turn_does_not_end_the_first)

@@ -180,7 +180,7 @@ Test(store, refuses_ids_that_name_other_files)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		cr_assert_eq(put(store, bad[i], 1, NULL), -EINVAL, "put \"%s\"", bad[i]);
 		cr_assert_eq(cw_store_get(store, bad[i], &bundle), -ENOENT, "get \"%s\"", bad[i]);
-		cr_assert_eq(cw_store_mark_sent(store, bad[i]), -EINVAL, "sent \"%s\"", bad[i]);
+		cr_assert_eq(cw_store_mark_sent(store, bad[i], ""), -EINVAL, "sent \"%s\"", bad[i]);
 	}
 	cr_assert_eq(list_len(store), 0);
 	cw_store_close(store);
@@ -271,7 +271,7 @@ Test(store, remembers_sent_ids_across_restarts)
 	char command[256];
 
 	cr_assert_not(cw_store_was_sent(store, "ab-12"));
-	cr_assert_eq(cw_store_mark_sent(store, "ab-12"), 0);
+	cr_assert_eq(cw_store_mark_sent(store, "ab-12", ""), 0);
 	cr_assert(cw_store_was_sent(store, "ab-12"));
 	cw_store_close(store);
 	(void)snprintf(command, sizeof(command),
@@ -338,7 +338,7 @@ Test(store, gives_out_unsent_alerts_in_turn_until_they_are_sent_or_stale)
 
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
 	cr_assert_eq(put(store, "a2", 10, NULL), 0);
-	cr_assert_eq(cw_store_mark_sent(store, "a1"), 0);
+	cr_assert_eq(cw_store_mark_sent(store, "a1", ""), 0);
 	expect_unsent(store, "a2");
 	expect_unsent(store, "none"); /* not again at once */
 	cw_store_close(store);
@@ -388,7 +388,7 @@ Test(store, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cr_assert_eq(cw_store_get(store, "a1", &bundle), 0);
 	cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "id")), "a1");
 	cw_bundle_fini(&bundle);
-	cr_assert_eq(cw_store_mark_sent(store, "a1"), -ENOSPC);
+	cr_assert_eq(cw_store_mark_sent(store, "a1", ""), -ENOSPC);
 	cr_assert(cw_store_was_sent(store, "a1"));
 	cr_assert_eq(cw_store_retry(store), 1);
 	cr_assert_eq(access(path, F_OK), -1);

@@ -26,6 +26,7 @@ static int answers[MAX_REQUESTS];
 static unsigned n_requests;
 static char last_body[4096], last_key[128], last_type[64], last_agent[64], last_auth[64];
 static size_t answer_bytes;
+static bool retry_after;
 
 static struct {
 	unsigned calls;
@@ -65,6 +66,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 		evbuffer_add(out, big, answer_bytes);
 		free(big);
 	}
+	if (retry_after)
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Retry-After", "3600");
 	if (answers[i] == 302)
 		evhttp_add_header(evhttp_request_get_output_headers(req), "Location", "/elsewhere");
 	evhttp_send_reply(req, answers[i], "x", out);
@@ -198,6 +201,26 @@ Test(webhook, tries_again_after_a_server_error)
 	cr_assert_eq(stats.attempts, 3);
 	cr_assert_eq(stats.delivered, 1);
 	cr_assert_eq(stats.pending, 0);
+	cw_webhook_free(w);
+}
+
+/* The longest wait is 50 ms here; with the jitter at its least and 20 ms it would be 10. */
+Test(webhook, gives_a_server_the_time_it_asks_for_up_to_the_longest_wait)
+{
+	struct cw_webhook *w = make(5000, 5, NULL);
+	int64_t start;
+
+	answers[0] = 429;
+	answers[1] = 200;
+	retry_after = true;
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
+	while (n_requests == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	start = cw_clock_now_ns(&cw_clock_system);
+	wait_for_outcomes(1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(n_requests, 2);
+	cr_assert_geq(cw_clock_now_ns(&cw_clock_system) - start, 45 * CW_NS_PER_MS);
 	cw_webhook_free(w);
 }
 

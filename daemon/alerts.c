@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/alerts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "daemon/alert_slack.h"
+#include "daemon/store.h"
+
+#define WEBHOOK_TIMEOUT_MS 10000u
+#define WEBHOOK_ATTEMPTS 8u
+#define WEBHOOK_PENDING 64u
+
+struct cw_alerts {
+	struct cw_alerts_config config;
+	struct cw_webhook *webhook; /* NULL = none configured */
+	bool is_shadow, is_slack;
+	struct cw_webhook_stats past; /* of webhooks that are gone */
+	struct cw_alerts_stats stats;
+};
+
+const char *cw_withheld_name(unsigned why)
+{
+	static const char *const names[CW_WITHHELD__MAX] = {
+		[CW_WITHHELD_SHADOW] = "shadow",
+	};
+
+	return why < CW_WITHHELD__MAX ? names[why] : "?";
+}
+
+static void settle(struct cw_alerts *a, const char *id, const char *how)
+{
+	int r = cw_store_mark_sent(a->config.store, id, how);
+
+	if (r < 0)
+		log_warn("inc=%s: cannot be noted as %s: %s; after a restart it may go out again",
+			 id, *how ? how : "sent", strerror(-r));
+}
+
+/* ---- what the incident asks for ---- */
+
+static void io_path(void *user, const char *id, char *buf, size_t len)
+{
+	const struct cw_alerts *a = user;
+
+	(void)snprintf(buf, len, "%s/incidents/%s", a->config.state_dir, id);
+}
+
+static int io_put(void *user, const struct cw_bundle *bundle)
+{
+	struct cw_alerts *a = user;
+	char path[512];
+
+	return cw_store_put(a->config.store, bundle, path, sizeof(path));
+}
+
+static bool io_was_sent(void *user, const char *id)
+{
+	const struct cw_alerts *a = user;
+
+	return cw_store_was_sent(a->config.store, id);
+}
+
+/* The word that was decided on before a restart, as the static one of today. */
+static const char *decided_before(const struct cw_alerts *a, const char *id)
+{
+	const char *how = cw_store_sent_how(a->config.store, id);
+
+	for (unsigned why = 0; why < CW_WITHHELD__MAX; why++)
+		if (!strcmp(how, cw_withheld_name(why)))
+			return cw_withheld_name(why);
+	return NULL;
+}
+
+static const char *io_withhold(void *user, const struct cw_incident_due *due)
+{
+	struct cw_alerts *a = user;
+	unsigned why = CW_WITHHELD__MAX;
+
+	a->stats.incidents[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
+	if (cw_store_was_sent(a->config.store, due->id))
+		return decided_before(a, due->id);
+	if (a->is_shadow)
+		why = CW_WITHHELD_SHADOW;
+	if (why == CW_WITHHELD__MAX)
+		return NULL;
+	a->stats.withheld[why]++;
+	settle(a, due->id, cw_withheld_name(why));
+	return cw_withheld_name(why);
+}
+
+static void on_posted(const char *id, bool delivered, long status, void *user)
+{
+	struct cw_alerts *a = user;
+
+	if (delivered)
+		settle(a, id, "");
+	else
+		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
+	a->config.on_posted(id, delivered, a->config.user);
+}
+
+static int io_alert(void *user, const char *id, json_t *doc)
+{
+	struct cw_alerts *a = user;
+	_cleanup_(freep) char *text = NULL;
+	json_int_t uid = json_integer_value(json_object_get(doc, "uid"));
+	json_t *body;
+
+	if (!a->webhook) { /* the journal has it */
+		settle(a, id, "");
+		return 0;
+	}
+	if (cw_webhook_is_pending(a->webhook, id))
+		return 0;
+	body = a->is_slack ? cw_alert_slack(doc) : json_incref(doc);
+	text = json_dumps(body, JSON_COMPACT);
+	json_decref(body);
+	if (!text)
+		return -ENOMEM;
+	return cw_webhook_post(a->webhook, (uint32_t)uid, id, text, on_posted, a);
+}
+
+const struct cw_incident_io cw_alerts_io = {
+	.path = io_path,
+	.put = io_put,
+	.was_sent = io_was_sent,
+	.withhold = io_withhold,
+	.alert = io_alert,
+};
+
+/* What the incident itself retries while its job lives; this is for those that are over. */
+void cw_alerts_resend(struct cw_alerts *a)
+{
+	json_t *doc = a->webhook ? cw_store_next_unsent(a->config.store) : NULL;
+	const char *id = json_string_value(json_object_get(doc, "id"));
+
+	if (id && io_alert(a, id, doc) < 0)
+		log_info("inc=%s: its alert waits for its turn", id);
+	json_decref(doc);
+}
+
+/* ---- configuration ---- */
+
+static int open_webhook(const struct cw_alerts *a, const struct cw_config *c,
+			struct cw_webhook **ret, struct cw_err *err)
+{
+	struct cw_webhook_config config = {
+		.base = a->config.base,
+		.clock = a->config.clock,
+		.url = c->webhook_url,
+		.header_file = *c->webhook_header_file ? c->webhook_header_file : NULL,
+		.timeout_ms = WEBHOOK_TIMEOUT_MS,
+		.max_attempts = WEBHOOK_ATTEMPTS,
+		.max_pending = WEBHOOK_PENDING,
+	};
+
+	*ret = NULL;
+	return *c->webhook_url ? cw_webhook_new(&config, ret, err) : 0;
+}
+
+static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webhook *w)
+{
+	struct cw_webhook_stats of = { 0 };
+
+	if (w)
+		cw_webhook_stats(w, &of);
+	to->attempts += of.attempts;
+	to->delivered += of.delivered;
+	to->failed += of.failed;
+	to->refused += of.refused;
+	to->pending = of.pending;
+}
+
+/* The header file may hold another token under the same name: then it is another webhook. */
+static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
+{
+	return !strcmp(a->webhook_url, b->webhook_url) && !*a->webhook_header_file &&
+	       !*b->webhook_header_file;
+}
+
+static void take_words(struct cw_alerts *a, const struct cw_config *from)
+{
+	a->is_shadow = !strcmp(from->mode, "shadow");
+	a->is_slack = !strcmp(from->webhook_format, "slack");
+}
+
+int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const struct cw_config *from,
+		     struct cw_err *err)
+{
+	struct cw_webhook *webhook;
+	int r;
+
+	if (!same_webhook(old, from)) {
+		r = open_webhook(a, from, &webhook, err);
+		if (r < 0)
+			return r;
+		add_webhook_stats(&a->past, a->webhook);
+		cw_webhook_free(a->webhook);
+		a->webhook = webhook;
+		cw_store_resend_soon(a->config.store);
+	}
+	take_words(a, from);
+	return 0;
+}
+
+int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config *from,
+		  struct cw_alerts **ret, struct cw_err *err)
+{
+	struct cw_alerts *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	a->config = *config;
+	r = open_webhook(a, from, &a->webhook, err);
+	if (r < 0) {
+		free(a);
+		return r;
+	}
+	take_words(a, from);
+	*ret = a;
+	return 0;
+}
+
+struct cw_alerts *cw_alerts_free(struct cw_alerts *a)
+{
+	if (!a)
+		return NULL;
+	cw_webhook_free(a->webhook);
+	free(a);
+	return NULL;
+}
+
+bool cw_alerts_is_shadow(const struct cw_alerts *a)
+{
+	return a->is_shadow;
+}
+
+bool cw_alerts_has_webhook(const struct cw_alerts *a)
+{
+	return a->webhook != NULL;
+}
+
+void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret)
+{
+	*ret = a->stats;
+	ret->webhook = a->past;
+	add_webhook_stats(&ret->webhook, a->webhook);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of an incident's alert: posted to the webhook, or withheld (mode = shadow), or
+ * left to the journal where no webhook is configured. Decided once for an id, and
+ * remembered on disk beside the bundles, so that a restart decides nothing anew.
+ *
+ * The bundles are the spool: one whose id is not settled is posted again, also after a restart.
+ *
+ * Loop thread only; writes small files.
+ */
+#pragma once
+
+#include "common/clock.h"
+#include "common/err.h"
+#include "daemon/config.h"
+#include "daemon/incident.h"
+#include "daemon/webhook.h"
+
+struct event_base;
+struct cw_alerts;
+struct cw_store;
+
+/* The alert of this id was delivered, or could not be. */
+typedef void (*cw_alerts_posted_fn)(const char *id, bool delivered, void *user);
+
+struct cw_alerts_config {
+	struct event_base *base;
+	const struct cw_clock *clock;
+	struct cw_store *store; /* borrowed */
+	const char *state_dir;  /* borrowed: names the bundles' directory in alerts */
+	cw_alerts_posted_fn on_posted;
+	void *user;
+};
+
+/* Why nobody was told. */
+enum cw_withheld {
+	CW_WITHHELD_SHADOW = 0,
+	CW_WITHHELD__MAX,
+};
+
+/* As it stands in bundles, status and metrics: "shadow". */
+const char *cw_withheld_name(unsigned why);
+
+/* What happened to alerts since the start. */
+struct cw_alerts_stats {
+	struct cw_webhook_stats webhook;
+	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
+	uint64_t withheld[CW_WITHHELD__MAX];
+};
+
+/* Takes over mode, webhook and its format from `from`. 0, or -errno with err set. */
+int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config *from,
+		  struct cw_alerts **ret, struct cw_err *err);
+/* Takes NULL; returns NULL. */
+struct cw_alerts *cw_alerts_free(struct cw_alerts *a);
+
+/*
+ * The same again while running: `old` is what it was made from. Alerts under way to a webhook that
+ * changes start again with the new one. On failure nothing has changed.
+ */
+int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const struct cw_config *from,
+		     struct cw_err *err);
+
+/* For struct cw_leader_config; its user is the struct cw_alerts. */
+extern const struct cw_incident_io cw_alerts_io;
+
+/* Every few seconds: one alert of a job that is over and that nobody is known to have got. */
+void cw_alerts_resend(struct cw_alerts *a);
+
+bool cw_alerts_is_shadow(const struct cw_alerts *a);
+bool cw_alerts_has_webhook(const struct cw_alerts *a);
+void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret);

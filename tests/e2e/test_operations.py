@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator counts on: alerts that survive their receiver's and the daemon's absence, users
+that do not see each other, jobs that stay apart, shadow and mute, reload. Prints TAP.
+
+usage: test_operations.py [--down SECONDS]     how long the receiver is away (CI: 3)
+"""
+
+import os
+import sys
+import time
+
+import tap
+from agent_lib import wait_until
+from ops_lib import Receiver, World, expect, plain_ranks
+
+DOWN_S = float(sys.argv[sys.argv.index("--down") + 1]) if "--down" in sys.argv else 3.0
+ALICE, BOB = 4321, 4322
+
+
+def torchrun(port):
+    """What torchrun 2.x sets without --rdzv-id: the run id is the word "none"."""
+    return [dict(LOCAL_RANK=str(r), RANK=str(r), GROUP_RANK="0", ROLE_RANK=str(r),
+                 ROLE_NAME="default", LOCAL_WORLD_SIZE="2", WORLD_SIZE="2", GROUP_WORLD_SIZE="1",
+                 ROLE_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=str(port),
+                 TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS="0",
+                 TORCHELASTIC_RUN_ID="none", TORCHELASTIC_USE_AGENT_STORE="True",
+                 TORCH_NCCL_ASYNC_ERROR_HANDLING="1", OMP_NUM_THREADS="1",
+                 TORCHELASTIC_ERROR_FILE="/dev/null") for r in range(2)]
+
+
+def users_with_one_job_value_do_not_meet(world):
+    for uid in (ALICE, BOB):
+        jobs = world.status(uid)["jobs"]
+        expect([(j["uid"], j["ranks"]) for j in jobs] == [(uid, 2)], jobs)
+    labels = [j["job"] for j in world.status()["jobs"] if j["uid"] in (ALICE, BOB)]
+    expect(len(labels) == 2 and len({label.split(":")[-1] for label in labels}) == 1, labels)
+
+
+def jobs_with_run_id_none_stay_two(world):
+    jobs = [j for j in world.status()["jobs"] if j["uid"] == 0]
+    expect([(j["ranks"], j["ranks_expected"]) for j in jobs] == [(2, 2)] * 2, jobs)
+    expect(len({j["job"] for j in jobs}) == 2, jobs)
+
+
+def only_alice_hears_of_her_incident(world, incident):
+    expect(incident["uid"] == ALICE, incident)
+    expect([i["id"] for i in world.incidents(ALICE)] == [incident["id"]], "hers")
+    expect(world.incidents(BOB) == [], world.incidents(BOB))
+    done = world.ask("report", incident["id"], uid=BOB, check=False)
+    expect(done.returncode == 3 and not done.stdout, done)
+    healthy = [j for j in world.status()["jobs"] if j["uid"] != ALICE]
+    expect(len(healthy) == 3 and all(j["state"] == "healthy" for j in healthy), healthy)
+
+
+def alert_arrives_once_although_receiver_and_daemon_were_away():
+    if os.geteuid() != 0:
+        raise tap.Skip("several users need root")
+    receiver = Receiver()
+    try:
+        with World(f'webhook_url = "{receiver.url}"') as world:
+            world.start()
+            alice = world.add("alice", plain_ranks(2, COLLWATCH_JOB="train"), uid=ALICE)
+            world.add("bob", plain_ranks(2, COLLWATCH_JOB="train"), uid=BOB)
+            torch = world.add("torch-1", torchrun(29500))
+            world.add("torch-2", torchrun(29501))
+            world.wait_for_training()
+            users_with_one_job_value_do_not_meet(world)
+            jobs_with_run_id_none_stay_two(world)
+
+            alice.kill(1)
+            down_since = time.monotonic()
+            incident = world.wait_for_incident("train")
+            only_alice_hears_of_her_incident(world, incident)
+            tried = f"webhook: alert inc={incident['id']} to 127.0.0.1: "
+            wait_until(lambda: tried in world.log(), "an attempt")
+            world.stop()
+            before = world.log().count(tried)
+            world.start()
+            wait_until(lambda: world.log().count(tried) > before, "an attempt of the next daemon")
+            wait_until(lambda: time.monotonic() - down_since > DOWN_S, "the outage", DOWN_S + 20)
+            expect(receiver.posts == [], receiver.posts)
+            receiver.listen()
+            # the longest wait between attempts after two minutes of them is 64 s
+            wait_until(lambda: receiver.posts, "the alert", 20 + DOWN_S)
+            took = time.monotonic() - down_since
+            wait_until(lambda: world.is_settled(incident["id"]), "noted as sent")
+            check_document(receiver, incident)
+
+            world.stop()
+            world.start()
+            wait_until(lambda: (world.job_status(":29500") or {}).get("ranks") == 2,
+                       "the ranks are back at the daemon")
+            torch.kill(0)
+            wait_until(lambda: len(receiver.posts) > 1, "the alert of another job", 60)
+            expect(receiver.count(incident["id"]) == 1, receiver.posts)
+            expect(len(receiver.posts) == 2 and ":29500" in receiver.posts[1][1]["job"],
+                   receiver.posts)
+            print(f"# receiver away for {DOWN_S:.0f} s: alert {took:.1f} s after the fault, once")
+    finally:
+        receiver.close()
+
+
+def check_document(receiver, incident):
+    key, doc = receiver.posts[0]
+    expect(key == incident["id"] == doc["id"] and doc["schema"] == "collwatch.incident/1", doc)
+    expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [1], doc)
+
+
+TESTS = [alert_arrives_once_although_receiver_and_daemon_were_away]
+
+if __name__ == "__main__":
+    tap.run(TESTS)

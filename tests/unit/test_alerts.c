@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Alerts against a real HTTP server on loopback and a real state directory. */
+#include "daemon/alerts.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/store.h"
+
+static char dir[] = "/tmp/cw-alerts-XXXXXX";
+static struct event_base *base;
+static struct evhttp *http;
+static struct cw_store *store;
+static struct cw_alerts *alerts;
+static struct cw_config *config;
+static unsigned requests, posted;
+static char url[64], last_body[8192];
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+	int n = evbuffer_remove(evhttp_request_get_input_buffer(req), last_body,
+				sizeof(last_body) - 1);
+
+	last_body[n > 0 ? n : 0] = '\0';
+	requests++;
+	evhttp_send_reply(req, 200, "OK", NULL);
+}
+
+static void serve(void)
+{
+	struct evhttp_bound_socket *bound;
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+
+	http = evhttp_new(base);
+	evhttp_set_gencb(http, on_request, NULL);
+	bound = evhttp_bind_socket_with_handle(http, "127.0.0.1", 0);
+	cr_assert_eq(getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&sin, &len),
+		     0);
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/hook", ntohs(sin.sin_port));
+}
+
+static struct cw_config *config_with(const char *mode, const char *format)
+{
+	struct cw_config *c = NULL;
+	char path[64];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/conf", dir);
+	f = fopen(path, "w");
+	cr_assert_gt(fprintf(f, "mode = %s\nwebhook_format = %s\nwebhook_url = \"%s\"\n", mode,
+			     format, url),
+		     0);
+	cr_assert_eq(fclose(f), 0);
+	cr_assert_eq(cw_config_load(path, &c, NULL), 0);
+	return c;
+}
+
+static void on_posted(const char *id, bool delivered, void *user)
+{
+	posted += delivered;
+	event_base_loopbreak(base);
+}
+
+static void open_all(const char *mode, const char *format)
+{
+	struct cw_store_config s = { .state_dir = dir,
+				     .max_bytes = 1 << 24,
+				     .max_age_ns = 86400 * 365 * 20 * CW_NS_PER_S,
+				     .clock = &cw_clock_system };
+	struct cw_alerts_config a = {
+		.base = base, .clock = &cw_clock_system, .state_dir = dir, .on_posted = on_posted
+	};
+
+	config = config_with(mode, format);
+	cr_assert_eq(cw_store_open(&s, &store, NULL), 0);
+	a.store = store;
+	cr_assert_eq(cw_alerts_new(&a, config, &alerts, NULL), 0);
+}
+
+static void close_all(void)
+{
+	alerts = cw_alerts_free(alerts);
+	store = cw_store_close(store);
+	config = cw_config_free(config);
+}
+
+static void setup(void)
+{
+	setenv("no_proxy", "*", 1);
+	cr_assert_not_null(mkdtemp(dir));
+	base = event_base_new();
+	serve();
+}
+
+static void teardown(void)
+{
+	char command[64];
+
+	close_all();
+	evhttp_free(http);
+	event_base_free(base);
+	libevent_global_shutdown();
+	(void)snprintf(command, sizeof(command), "rm -r '%s'", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(alerts, .init = setup, .fini = teardown);
+
+static const char *withhold(const char *id)
+{
+	struct cw_incident_due due = {
+		.id = id, .job = "name:j", .uid = 7, .klass = CW_CLASS_MISMATCH
+	};
+
+	return cw_alerts_io.withhold(alerts, &due);
+}
+
+static void put_bundle(const char *id)
+{
+	struct cw_bundle b = {
+		.incident = json_pack("{s:s, s:s, s:s, s:i}", "schema", "collwatch.incident/1",
+				      "id", id, "summary", "rank 3 sleeps", "uid", 7),
+	};
+
+	cr_assert_eq(cw_alerts_io.put(alerts, &b), 0);
+	cw_bundle_fini(&b);
+}
+
+static void on_too_late(evutil_socket_t fd, short what, void *arg)
+{
+	cr_assert_fail("no alert within 20 s");
+}
+
+static void wait_for_posts(unsigned n)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct timeval tv = { 20, 0 };
+
+	evtimer_add(deadline, &tv);
+	while (posted < n)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(deadline);
+}
+
+Test(alerts, what_a_former_life_did_not_deliver_goes_out_once)
+{
+	open_all("alert", "generic");
+	cr_assert_null(withhold("a1"));
+	put_bundle("a1");
+	close_all(); /* before it was posted */
+	open_all("alert", "generic");
+	cw_alerts_resend(alerts);
+	wait_for_posts(1);
+	cr_assert_not_null(strstr(last_body, "collwatch.incident/1"));
+	cw_alerts_resend(alerts);
+	close_all();
+	open_all("alert", "generic");
+	cw_alerts_resend(alerts);
+	cr_assert_null(withhold("a1"));
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
+	cr_assert_eq(requests, 1);
+}
+
+Test(alerts, shadow_is_decided_once_and_outlives_restart_and_reload)
+{
+	struct cw_alerts_stats stats;
+	struct cw_config *loud;
+
+	open_all("shadow", "generic");
+	cr_assert(cw_alerts_is_shadow(alerts));
+	cr_assert_str_eq(withhold("a1"), "shadow");
+	put_bundle("a1");
+	loud = config_with("alert", "generic");
+	cr_assert_eq(cw_alerts_reload(alerts, config, loud, NULL), 0);
+	cw_config_free(loud);
+	cr_assert_not(cw_alerts_is_shadow(alerts));
+	cr_assert_str_eq(withhold("a1"), "shadow"); /* no news any more */
+	cw_alerts_resend(alerts);
+	cw_alerts_stats(alerts, &stats);
+	cr_assert_eq(stats.incidents[CW_CLASS_MISMATCH], 2);
+	cr_assert_eq(stats.withheld[CW_WITHHELD_SHADOW], 1);
+	close_all();
+	open_all("alert", "generic");
+	cr_assert_str_eq(withhold("a1"), "shadow");
+	cw_alerts_resend(alerts);
+	cr_assert_null(withhold("a2")); /* the next one is */
+	put_bundle("a2");
+	cw_alerts_resend(alerts);
+	wait_for_posts(1);
+	cr_assert_eq(requests, 1);
+	cr_assert_not_null(strstr(last_body, "a2"));
+}
+
+Test(alerts, format_can_change_while_running)
+{
+	struct cw_config *slack;
+
+	open_all("alert", "generic");
+	slack = config_with("alert", "slack");
+	cr_assert_eq(cw_alerts_reload(alerts, config, slack, NULL), 0);
+	cw_config_free(slack);
+	put_bundle("a1");
+	cw_alerts_resend(alerts);
+	wait_for_posts(1);
+	cr_assert_not_null(strstr(last_body, "\"blocks\""));
+	cr_assert_null(strstr(last_body, "collwatch.incident/1"));
+}
