@@ -197,10 +197,11 @@ static int show(const struct report_args *args)
 		.all_frames = args->all_frames,
 	};
 	struct cw_err err = { "" };
+	int r = find_bundle(args, &bundle, &err);
 
-	if (find_bundle(args, &bundle, &err) < 0) {
+	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
-		return CW_EXIT_ERROR;
+		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
 	}
 	if (args->json)
 		return print_json(bundle.incident);
