@@ -15,6 +15,7 @@
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "import/flight_recorder.h"
+#include "import/fr_export.h"
 #include "import/record_files.h"
 #include "report/bundle.h"
 #include "report/incident_doc.h"
@@ -22,10 +23,11 @@
 #include "report/render_text.h"
 #include "report/snapshot_doc.h"
 
-enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER };
+enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
 
 struct analyze_args {
 	const char *flight_recorder; /* directory */
+	const char *export_to;       /* directory for dumps; NULL = none */
 	char **paths;                /* a bundle's directory, or records */
 	uint32_t n_paths;
 	bool json, all_frames;
@@ -45,6 +47,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_FLIGHT_RECORDER:
 		args->flight_recorder = arg;
 		return 0;
+	case OPT_EXPORT:
+		args->export_to = arg;
+		return 0;
 	case ARGP_KEY_ARGS:
 		args->paths = state->argv + state->next;
 		args->n_paths = (uint32_t)(state->argc - state->next);
@@ -63,6 +68,10 @@ static const struct argp argp = {
 		(const struct argp_option[]){
 			{ "flight-recorder", OPT_FLIGHT_RECORDER, "DIR", 0,
 			  "Read PyTorch Flight Recorder dumps, one file per rank", 0 },
+			{ "export-flight-recorder", OPT_EXPORT, "DIR", 0,
+			  "Also write what was read as Flight Recorder dumps, for PyTorch's "
+			  "viewers",
+			  0 },
 			{ "json", OPT_JSON, NULL, 0, "Print the verdict as a document", 0 },
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
@@ -202,10 +211,35 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 								     : CW_EXIT_HANG;
 }
 
+/* On standard error what was written: standard output holds the verdict and nothing else. */
+static int export_dumps(const struct analyze_args *args, const struct cw_snapshot *snap)
+{
+	struct cw_fr_export done;
+	struct cw_err err = { "" };
+
+	if (!args->export_to)
+		return CW_EXIT_OK;
+	if (cw_flight_recorder_write(snap, args->export_to, &done, &err) < 0) {
+		fprintf(stderr, "collwatch: %s: %s\n", args->export_to, err.text);
+		return CW_EXIT_ERROR;
+	}
+	fprintf(stderr, "collwatch: %u Flight Recorder dumps written to %s\n", done.n_dumps,
+		args->export_to);
+	if (done.n_unnumbered)
+		fprintf(stderr, "collwatch: no dump of %u ranks without number or record\n",
+			done.n_unnumbered);
+	if (done.n_unnamed)
+		fprintf(stderr, "collwatch: %u communicators with unknown members are left out\n",
+			done.n_unnamed);
+	return CW_EXIT_OK;
+}
+
 static int analyze_recordings(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	_cleanup_(cw_verdict_fini) struct cw_verdict v = { 0 };
 
+	if (export_dumps(args, snap) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
 	if (cw_verdict_compute(snap, &v) < 0)
 		return out_of_memory();
 	if (is_healthy(snap, &v))
@@ -287,6 +321,8 @@ static int replay(const struct analyze_args *args, const struct cw_bundle *bundl
 	_cleanup_(cw_verdict_fini) struct cw_verdict v = { 0 };
 	json_t *incident;
 
+	if (export_dumps(args, snap) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
 	if (cw_verdict_compute(snap, &v) < 0)
 		return out_of_memory();
 	incident = incident_of(snap, &v, "analysis");

@@ -90,6 +90,9 @@ struct cw_fr_dump {
 int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err);
 void cw_fr_dump_fini(struct cw_fr_dump *dump);
 
+/* fr_entry.c: c10::toString(ScalarType) of an enum cw_dtype; "Byte" where there is none. */
+const char *cw_fr_dtype_name(unsigned dtype);
+
 /* fr_entry.c: reads one entry of the dump into *op (group left alone). False: not an entry. */
 bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op);
 /*

@@ -69,7 +69,8 @@ static bool has_all_p2p(const struct fr_place *place)
 			return false;
 		highest = ops[i].p2p_seq;
 	}
-	return highest || ops[0].coll_seq == 1;
+	/* A collective has the number of the last one before it: 0 = there was none. */
+	return highest || ops[0].coll_seq == 1 || ops[place->group->n_ops - 1].p2p_seq == 0;
 }
 
 int fr_comm_prepare(struct fr_comm *comm, struct arena *arena)

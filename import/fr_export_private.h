@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between fr_export.c, which chooses what goes into the dumps, and fr_export_doc.c, which words it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/arena.h"
+#include "analysis/snapshot.h"
+
+struct fr_out_place {
+	int32_t label;
+	uint32_t comm_rank;
+};
+
+/* A member's sends to and receives from one peer: the numbers of the oldest at hand; 0 = none. */
+struct fr_out_pair {
+	uint32_t peer;
+	uint64_t first_send, first_recv;
+};
+
+struct fr_out_pairs {
+	struct fr_out_pair *list;
+	uint32_t n, room;
+};
+
+struct fr_out_comm {
+	const struct cw_snap_comm *snap;
+	struct fr_out_place *sorted; /* members by label; NULL = not all are known: left out */
+	uint32_t *place_of;          /* per comm rank */
+	uint64_t first_seq;          /* of collectives: below it not all members have them */
+	struct fr_out_pairs *pairs;  /* per comm rank */
+	char name[40];
+};
+
+struct fr_out_member {
+	const struct cw_snap_member *snap;
+	uint32_t comm, comm_rank;
+};
+
+struct fr_out_entry {
+	const struct cw_op *op;
+	const struct fr_out_member *member;
+	uint32_t pg_id; /* index of the member in the rank's */
+	uint64_t p2p_seq;
+	uint64_t last_coll; /* the collective number a send or receive carries */
+	bool ends_group;    /* the entry that closes a coalesced launch, after op */
+	bool is_coalesced;
+};
+
+struct fr_out {
+	const struct cw_snapshot *snap;
+	struct fr_out_comm *comms;
+	struct fr_out_member *members; /* by rank */
+	uint32_t *start; /* of rank r: members[start[r]] … members[start[r + 1] - 1] */
+	struct arena arena;
+};
+
+struct fr_out_dump {
+	const struct fr_out *x;
+	uint32_t rank;
+	struct fr_out_entry *entries;
+	uint32_t n, room;
+};
+
+/* The whole pickle of one rank; errors are the stream's. */
+void fr_out_put_dump(FILE *out, const struct fr_out_dump *d);
