@@ -137,7 +137,7 @@ def status_of_an_idle_daemon():
         document = json.loads(done.stdout)
         assert document["schema"] == "collwatch.status/1" and document["jobs"] == [], document
         expect(run("report", "--control", daemon.control), 0, "no incidents\n")
-        expect(run("report", "0123456789abcdef", "--control", daemon.control), 1, "")
+        expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
 
 
 @test
