@@ -36,9 +36,11 @@ struct cw_config {
 	char *peer_key_file; /* "" = none: loopback only */
 	char *webhook_url;   /* "" = none */
 	char *webhook_header_file;
-	char *webhook_format; /* "generic" or "slack" */
-	char *mode;           /* "alert" or "shadow" */
-	int64_t log_level;    /* enum cw_log_level */
+	char *webhook_format;   /* "generic" or "slack" */
+	char *metrics_socket;   /* "" = none */
+	char *metrics_textfile; /* "" = none */
+	char *mode;             /* "alert" or "shadow" */
+	int64_t log_level;      /* enum cw_log_level */
 	int64_t state_max_bytes;
 	int64_t state_max_age_ns;
 	int64_t sample_interval_ns;

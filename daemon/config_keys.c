@@ -45,6 +45,12 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "mode", CW_CONFIG_CHOICE, KEY(mode), "", "alert", NULL, NULL, "alert|shadow", true,
 	  "shadow: all is done but telling people. Bundles are written; status and journal say "
 	  "\"would have alerted\"; nothing is posted, not later either." },
+	{ "metrics_socket", CW_CONFIG_PATH, KEY(metrics_socket), "", "", NULL, NULL, NULL, false,
+	  "UNIX socket that answers Prometheus's GET /metrics, for root and control_group." },
+	{ "metrics_textfile", CW_CONFIG_PATH, KEY(metrics_textfile), "", "", NULL, NULL, NULL,
+	  false,
+	  "File for node_exporter's textfile collector, replaced every 15 s; its name has to end "
+	  "in .prom there." },
 	{ "log_level", CW_CONFIG_LEVEL, KEY(log_level), "", "notice", NULL, NULL, NULL, true,
 	  "err, warn, notice, info or debug." },
 	{ "sample_interval", CW_CONFIG_DURATION, KEY(sample_interval_ns), "duration", "250ms",

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/config.h"
+#include "daemon/metrics.h"
 #include "daemon/notify.h"
 #include "daemon/service.h"
 #include "daemon/status_doc.h"
@@ -28,7 +29,7 @@ static const char *arg_config;
 static int arg_log_level = -1;
 static bool arg_check, arg_help_config;
 
-enum { OPT_CHECK = 256, OPT_HELP_CONFIG, OPT_SCDOC };
+enum { OPT_CHECK = 256, OPT_HELP_CONFIG, OPT_SCDOC, OPT_SCDOC_METRICS };
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
@@ -39,6 +40,8 @@ static const struct argp_option options[] = {
 	{ "log-level", 'l', "LEVEL", 0, "err, warn, notice, info or debug; overrides the file", 0 },
 	{ "scdoc-config", OPT_SCDOC, NULL, OPTION_HIDDEN, "The keys as a manual page's section",
 	  0 },
+	{ "scdoc-metrics", OPT_SCDOC_METRICS, NULL, OPTION_HIDDEN,
+	  "The metrics as a manual page's section", 0 },
 	{ 0 },
 };
 
@@ -61,6 +64,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 		return 0;
 	case OPT_SCDOC:
 		cw_config_print_scdoc(stdout);
+		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);
+	case OPT_SCDOC_METRICS:
+		cw_metrics_print_scdoc(stdout);
 		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument: %s", text);

@@ -17,6 +17,7 @@
 #include "daemon/kernel_events.h"
 #include "daemon/leader.h"
 #include "daemon/loop_lag.h"
+#include "daemon/metrics_output.h"
 #include "daemon/node.h"
 #include "daemon/notify.h"
 #include "daemon/responder.h"
@@ -51,6 +52,9 @@ struct cw_service {
 	struct cw_store *store;
 	struct cw_alerts *alerts;
 	struct cw_control_socket *control;
+	struct cw_metrics_output *metrics;
+	struct cw_lateness lateness; /* of the tick */
+	int64_t ticked_ns;
 	struct event *tick;
 	struct event *wake; /* own-node messages wait */
 	struct cw_loop_lag lag;
@@ -115,6 +119,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	struct cw_service *s = user;
 	int64_t now = cw_clock_now_ns(&cw_clock_system);
 
+	if (s->ticked_ns)
+		cw_lateness_add(&s->lateness, now - s->ticked_ns - TICK_MS * CW_NS_PER_MS);
+	s->ticked_ns = now;
 	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
 	cw_transport_run(s->transport);
 	cw_leader_tick(s->leader);
@@ -304,6 +311,42 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 	return cw_control_socket_new(&config, &s->control, err);
 }
 
+static void collect_metrics(struct cw_metrics *ret, void *user)
+{
+	const struct cw_service *s = user;
+	const struct cw_metrics_parts parts = {
+		.clock = &cw_clock_system,
+		.node = s->node,
+		.leader = s->leader,
+		.transport = s->transport,
+		.tcp = s->tcp,
+		.capture = s->capture,
+		.alerts = s->alerts,
+		.control = s->control,
+		.lateness = &s->lateness,
+		.started_ns = s->started_ns,
+		.held_up_max_ns = s->lag.max_ns,
+		.bundles_in_memory = s->bundles_in_memory,
+		.digests_lost = s->digests_lost,
+	};
+
+	cw_metrics_collect(&parts, ret);
+}
+
+static int open_metrics(struct cw_service *s, struct cw_err *err)
+{
+	const struct cw_metrics_output_config config = {
+		.base = s->base,
+		.socket_path = s->config->metrics_socket,
+		.group = s->config->control_group,
+		.file_path = s->config->metrics_textfile,
+		.collect = collect_metrics,
+		.user = s,
+	};
+
+	return cw_metrics_output_new(&config, &s->metrics, err);
+}
+
 static int start_timers(struct cw_service *s, struct cw_err *err)
 {
 	const struct timeval period = { .tv_usec = TICK_MS * 1000 };
@@ -320,8 +363,8 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 		   struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
-		open_store, open_alerts, open_transport, open_kernel_events,
-		open_node,  open_leader, open_control,   start_timers,
+		open_store,  open_alerts,  open_transport, open_kernel_events, open_node,
+		open_leader, open_control, open_metrics,   start_timers,
 	};
 	struct cw_service *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -353,6 +396,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	if (s->wake)
 		event_free(s->wake);
 	s->wake = NULL;
+	cw_metrics_output_free(s->metrics);
 	cw_control_socket_free(s->control);
 	cw_tcp_free(s->tcp);
 	cw_capture_free(s->capture);

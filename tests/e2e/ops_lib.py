@@ -24,6 +24,11 @@ def expect(condition, what):
         raise AssertionError(what)
 
 
+def samples_of(text):
+    return {name: float(value) for name, value in
+            (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))}
+
+
 class Receiver:
     """Takes alerts on a port of loopback that is its own also while nobody listens there."""
 
@@ -172,6 +177,19 @@ class World:
                               user=uid, group=uid, extra_groups=[])
         expect(not check or done.returncode == 0, f"{verb}: {done}")
         return done
+
+    def scrape(self):
+        """What the metrics socket says: {sample: value}."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(self.dir + "/metrics.sock")
+            s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            reply = b""
+            while data := s.recv(65536):
+                reply += data
+        head, body = reply.decode().split("\r\n\r\n", 1)
+        expect(" 200 " in head and "version=0.0.4" in head, head)
+        return samples_of(body)
 
     def status(self, uid=0):
         out = self.ask("status", "--json", uid=uid, check=False).stdout

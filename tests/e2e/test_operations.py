@@ -12,7 +12,7 @@ import time
 
 import tap
 from agent_lib import wait_until
-from ops_lib import Receiver, World, expect, plain_ranks
+from ops_lib import Receiver, World, expect, plain_ranks, samples_of
 
 DOWN_S = float(sys.argv[sys.argv.index("--down") + 1]) if "--down" in sys.argv else 3.0
 ALICE, BOB = 4321, 4322
@@ -43,6 +43,21 @@ def jobs_with_run_id_none_stay_two(world):
     expect(len({j["job"] for j in jobs}) == 2, jobs)
 
 
+def metrics_tell_of_jobs_and_ranks(world):
+    now = world.scrape()
+    wanted = {'collwatch_jobs{state="healthy"}': 4, "collwatch_ranks": 8, "collwatch_shadow": 0,
+              'collwatch_processes{state="connected"}': 8, "collwatch_peers": 0,
+              'collwatch_incidents_total{class="process_dead"}': 0}
+    expect({name: now[name] for name in wanted} == wanted, now)
+    expect(now["collwatch_loop_late_seconds_count"] > 0, now)
+    expect(1 << 20 < now["collwatch_resident_memory_bytes"] < 64 << 20, now)
+    with open(world.dir + "/collwatch.prom", encoding="utf-8") as f:
+        text = f.read()
+    expect(set(samples_of(text)) == set(now), "the file has the same samples")
+    expect(os.stat(world.dir + "/collwatch.prom").st_mode & 0o777 == 0o644, "for everybody")
+    expect(not any("train" in name or "rank=" in name for name in now), "no job, no rank: " + text)
+
+
 def only_alice_hears_of_her_incident(world, incident):
     expect(incident["uid"] == ALICE, incident)
     expect([i["id"] for i in world.incidents(ALICE)] == [incident["id"]], "hers")
@@ -58,7 +73,10 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
         raise tap.Skip("several users need root")
     receiver = Receiver()
     try:
-        with World(f'webhook_url = "{receiver.url}"') as world:
+        with World() as world:
+            world.configure(f'webhook_url = "{receiver.url}"\n'
+                            f'metrics_socket = "{world.dir}/metrics.sock"\n'
+                            f'metrics_textfile = "{world.dir}/collwatch.prom"')
             world.start()
             alice = world.add("alice", plain_ranks(2, COLLWATCH_JOB="train"), uid=ALICE)
             world.add("bob", plain_ranks(2, COLLWATCH_JOB="train"), uid=BOB)
@@ -67,6 +85,7 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             world.wait_for_training()
             users_with_one_job_value_do_not_meet(world)
             jobs_with_run_id_none_stay_two(world)
+            metrics_tell_of_jobs_and_ranks(world)
 
             alice.kill(1)
             down_since = time.monotonic()
@@ -96,6 +115,9 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             expect(receiver.count(incident["id"]) == 1, receiver.posts)
             expect(len(receiver.posts) == 2 and ":29500" in receiver.posts[1][1]["job"],
                    receiver.posts)
+            expect(world.scrape()["collwatch_webhook_delivered_total"] == 1, world.scrape())
+            world.stop()
+            expect(not os.path.exists(world.dir + "/collwatch.prom"), "a stopped daemon's numbers")
             print(f"# receiver away for {DOWN_S:.0f} s: alert {took:.1f} s after the fault, once")
     finally:
         receiver.close()

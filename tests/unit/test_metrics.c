@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prometheus's text format, version 0.0.4, checked line by line. */
+#include "daemon/metrics.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/metrics_output.h"
+
+#define MAX_SAMPLES 256
+
+struct family {
+	char name[128], type[16];
+	bool has_help, has_sample;
+};
+
+static struct family families[MAX_SAMPLES];
+static unsigned n_families;
+static char samples[MAX_SAMPLES][256]; /* name with labels */
+static unsigned n_samples;
+
+static bool is_name(const char *s)
+{
+	if (!isalpha((unsigned char)*s) && *s != '_')
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && *s != '_' && *s != ':')
+			return false;
+	return true;
+}
+
+static void check_comment(const char *line)
+{
+	char kind[8], name[128], rest[512] = "";
+
+	cr_assert_geq(sscanf(line, "# %7s %127s %511[^\n]", kind, name, rest), 2, "%s", line);
+	cr_assert(is_name(name), "%s", line);
+	if (!strcmp(kind, "HELP")) {
+		struct family *f = &families[n_families++];
+
+		for (unsigned i = 0; i + 1 < n_families; i++)
+			cr_assert_str_neq(families[i].name, name, "twice");
+		(void)snprintf(f->name, sizeof(f->name), "%s", name);
+		f->has_help = *rest != '\0';
+	} else {
+		struct family *f = &families[n_families - 1];
+
+		cr_assert_str_eq(kind, "TYPE");
+		cr_assert_str_eq(f->name, name, "TYPE follows its HELP");
+		cr_assert(!strcmp(rest, "counter") || !strcmp(rest, "gauge") ||
+				  !strcmp(rest, "histogram"),
+			  "%s", line);
+		(void)snprintf(f->type, sizeof(f->type), "%.15s", rest);
+	}
+}
+
+static void check_sample(const char *line)
+{
+	struct family *f = &families[n_families - 1];
+	const char *value = strrchr(line, ' ');
+	size_t len = strcspn(line, "{ "), base = strlen(f->name);
+	char *end;
+
+	cr_assert_gt(n_families, 0);
+	cr_assert_not_null(value);
+	(void)strtod(value + 1, &end);
+	cr_assert(end != value + 1 && *end == '\0', "%s", line);
+	cr_assert(!strncmp(line, f->name, base), "%s is no sample of %s", line, f->name);
+	if (!strcmp(f->type, "histogram"))
+		cr_assert(!strncmp(line + base, "_bucket{le=\"", 12) ||
+				  !strncmp(line + base, "_sum ", 5) ||
+				  !strncmp(line + base, "_count ", 7),
+			  "%s", line);
+	else
+		cr_assert_eq(len, base, "%s", line);
+	if (!strcmp(f->type, "counter"))
+		cr_assert_str_eq(f->name + base - strlen("_total"), "_total", "%s", f->name);
+	(void)snprintf(samples[n_samples], sizeof(samples[0]), "%.*s", (int)(value - line), line);
+	for (unsigned i = 0; i < n_samples; i++)
+		cr_assert_str_neq(samples[i], samples[n_samples], "the same sample twice");
+	n_samples++;
+	f->has_sample = true;
+}
+
+static char *text_of(const struct cw_metrics *m)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	cw_metrics_print(m, f);
+	cr_assert_eq(fclose(f), 0);
+	return text;
+}
+
+Test(metrics, every_line_is_of_the_text_format)
+{
+	struct cw_metrics m = { 0 };
+	char *text, *rest, *line;
+
+	cw_lateness_add(&m.lateness, 3 * CW_NS_PER_MS);
+	rest = text = text_of(&m);
+	cr_assert_eq(text[strlen(text) - 1], '\n');
+	while ((line = strsep(&rest, "\n")) && *line) {
+		if (*line == '#')
+			check_comment(line);
+		else
+			check_sample(line);
+	}
+	cr_assert(!rest || !*rest, "an empty line");
+	cr_assert_gt(n_families, 25);
+	for (unsigned i = 0; i < n_families; i++) {
+		cr_assert_eq(strncmp(families[i].name, "collwatch_", 10), 0);
+		cr_assert(families[i].has_help && *families[i].type && families[i].has_sample, "%s",
+			  families[i].name);
+	}
+	free(text);
+}
+
+Test(metrics, say_the_numbers_of_the_parts)
+{
+	struct cw_metrics m = { .node.connected = 8,
+				.jobs[CW_STALL_HANG] = 2,
+				.alerts.incidents[CW_CLASS_MISMATCH] = 3,
+				.alerts.webhook.failed = 4,
+				.transport.dropped = UINT64_MAX,
+				.cpu_s = 1.5 };
+	char *text;
+
+	cw_lateness_add(&m.lateness, -5);
+	cw_lateness_add(&m.lateness, 30 * CW_NS_PER_MS);
+	cw_lateness_add(&m.lateness, 10 * CW_NS_PER_S);
+	text = text_of(&m);
+	cr_assert_not_null(strstr(text, "\ncollwatch_processes{state=\"connected\"} 8\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_jobs{state=\"hang\"} 2\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_incidents_total{class=\"mismatch\"} 3\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_webhook_failed_total 4\n"));
+	cr_assert_not_null(strstr(text, "{reason=\"message_not_sent\"} 18446744073709551615\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_cpu_seconds_total 1.500\n"));
+	cr_assert_not_null(strstr(text, "_bucket{le=\"0.001\"} 1\n"));
+	cr_assert_not_null(strstr(text, "_bucket{le=\"0.1\"} 2\n"));
+	cr_assert_not_null(strstr(text, "_bucket{le=\"+Inf\"} 3\n"));
+	cr_assert_not_null(strstr(text, "_sum 10.030000\n"));
+	cr_assert_not_null(strstr(text, "_count 3\n"));
+	free(text);
+}
+
+/* Whoever reads the manual page knows all names, and the labels' values. */
+Test(metrics, manual_page_names_every_metric)
+{
+	struct cw_metrics m = { 0 };
+	char *text = text_of(&m), *page = NULL, *plain, *to, *rest = text, *line;
+	size_t len;
+	FILE *f = open_memstream(&page, &len);
+
+	cw_metrics_print_scdoc(f);
+	cr_assert_eq(fclose(f), 0);
+	plain = to = strdup(page);
+	for (const char *p = page; *p; p++)
+		if (*p != '\\')
+			*to++ = *p;
+	*to = '\0';
+	while ((line = strsep(&rest, "\n")) && *line) {
+		char name[128];
+
+		if (sscanf(line, "# HELP %127s", name) == 1)
+			cr_assert_not_null(strstr(plain, name), "%s", name);
+	}
+	cr_assert_not_null(strstr(plain, "By _reason_: agent_refused, agent_message, record"));
+	free(text);
+	free(page);
+	free(plain);
+}
