@@ -29,6 +29,7 @@ class Expected:
     is_cycle: bool = False  # of two ranks, both are named
     is_node: bool = False  # all ranks of the culprit's node are named
     needs_freezing: bool = False  # of a file system
+    lasts_s: int = 0  # what looks like a hang; longer than the others do
 
 
 EXPECTED = {
@@ -37,6 +38,7 @@ EXPECTED = {
     "wrong-count": Expected("mismatch", "count", 3, 1, 8),
     "wrong-dtype": Expected("mismatch", "dtype", 3, 1, 8),
     "wrong-root": Expected("mismatch", "root", 3, 1, 8),
+    "wrong-redop": Expected("mismatch", "redop", 3, 1, 8),
     "skipped-op": Expected("mismatch", "missing", 3, 1, 25),
     "extra-op": Expected("mismatch", "extra", 3, 1, 25),
     "p2p-unmatched": Expected("p2p_unmatched", "not_posted", 3, 1, 25),
@@ -51,11 +53,13 @@ EXPECTED = {
     "dead-node": Expected("node_unreachable", None, 4, 2, 25, is_node=True),
     "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
     "healthy": Expected(),
-    "slow-checkpoint": Expected(needs_freezing=True),
+    "slow-checkpoint": Expected(needs_freezing=True, lasts_s=40),
+    "daemon-restart": Expected(lasts_s=40),
+    "long-kernel": Expected(lasts_s=60),
     **{name: Expected() for name in (
-        "compile", "debugger", "long-kernel", "pipeline-bubbles", "idle-experts", "premulsum",
+        "compile", "debugger", "pipeline-bubbles", "idle-experts", "premulsum",
         "alltoallv", "big-broadcast", "staggered-destroy", "clean-exit", "cancelled",
-        "daemon-restart", "elastic-restart")},
+        "elastic-restart")},
 }
 EXIT_HEALTHY, EXIT_HANG = 0, 2
 HAS_CGROUP = os.geteuid() == 0 and os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK)

