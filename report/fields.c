@@ -7,6 +7,9 @@
 #include "common/cleanup.h"
 #include "report/json_util.h"
 
+/* Instants are subtracted from each other: any two within this range can be. It reaches to 2116. */
+#define MAX_INSTANT_NS (INT64_C(1) << 62)
+
 static int64_t load_signed(const struct cw_field *f, const void *at)
 {
 	switch (f->type) {
@@ -95,7 +98,7 @@ static bool store_signed(const struct cw_field *f, const json_t *value, void *at
 		return v >= INT32_MIN && v <= INT32_MAX;
 	default:
 		*(int64_t *)at = v;
-		return true;
+		return v >= -MAX_INSTANT_NS && v <= MAX_INSTANT_NS;
 	}
 }
 

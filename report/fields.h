@@ -20,7 +20,7 @@ enum cw_field_type {
 	CW_FIELD_U32,
 	CW_FIELD_I16,
 	CW_FIELD_I32,
-	CW_FIELD_I64,
+	CW_FIELD_I64, /* ns: an instant or a duration */
 	CW_FIELD_U64, /* a count */
 	CW_FIELD_ID,  /* a name: "0x…" */
 	CW_FIELD_TEXT,

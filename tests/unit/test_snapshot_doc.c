@@ -47,6 +47,24 @@ static void fill(void *at, size_t len)
 	}
 }
 
+/* Any two of them can be subtracted: others are refused. */
+static void tame(int64_t *instant)
+{
+	*instant /= 2;
+}
+
+static void fill_thresholds(struct cw_thresholds *t)
+{
+	int64_t *all[] = { &t->stall_min_ns,         &t->stall_max_ns,  &t->first_op_ns,
+			   &t->first_op_per_rank_ns, &t->proof_ns,      &t->confirm_ns,
+			   &t->window_after_ns,      &t->no_headway_ns, &t->headway_alert_ns,
+			   &t->in_collective_ns,     &t->node_silent_ns };
+
+	fill(t, sizeof(*t));
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		tame(all[i]);
+}
+
 static const char *any_text(void)
 {
 	static const char *const texts[] = { NULL, "", "tp_group", "\x01\x7f weird \"quoted\"\n",
@@ -58,6 +76,8 @@ static const char *any_text(void)
 static void random_op(struct cw_op *op)
 {
 	fill(op, sizeof(*op));
+	tame(&op->enter_ns);
+	tame(&op->return_ns);
 }
 
 static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank)
@@ -67,6 +87,9 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	struct cw_snap_member m;
 
 	fill(&m, sizeof(m));
+	tame(&m.window_ns);
+	tame(&m.progress_ns);
+	tame(&m.interval_ns);
 	for (size_t i = 0; i < 4; i++)
 		random_op(&ops[i]);
 	for (size_t i = 0; i < 3; i++)
@@ -95,17 +118,25 @@ static struct cw_snapshot *random_snapshot(void)
 	snap->wall_ns = (int64_t)any_value();
 	snap->policy = (uint32_t)any_value();
 	snap->ranks_expected = (uint32_t)any_value();
-	fill(&snap->thresholds, sizeof(snap->thresholds));
+	tame(&snap->now_ns);
+	tame(&snap->wall_ns);
+	fill_thresholds(&snap->thresholds);
 	cr_assert_eq(cw_snapshot_set_job(snap, any_text(), any_text()), 0);
 	for (uint32_t i = 0; i < n_nodes; i++) {
 		cr_assert_eq(cw_snapshot_add_node(snap, "node", &index), 0);
 		snap->nodes[index].state = (uint32_t)any_value();
 		snap->nodes[index].last_digest_ns = (int64_t)any_value();
+		tame(&snap->nodes[index].last_digest_ns);
 	}
 	for (uint32_t i = 0; i < n_ranks; i++) {
 		struct cw_snap_rank rank;
 
 		fill(&rank, sizeof(rank));
+		tame(&rank.ended_ns);
+		tame(&rank.sampled_ns);
+		tame(&rank.headway_ns);
+		tame(&rank.host_call.enter_ns);
+		tame(&rank.host_call.return_ns);
 		rank.node = (uint32_t)(any64() % n_nodes);
 		rank.headway_by = any_text();
 		rank.command = any_text();
@@ -318,6 +349,9 @@ Test(snapshot_doc, refuses_wrong_types_and_ranges)
 	doc = good();
 	json_object_set_new(doc, "policy", json_integer(-1));
 	refuse("negative", doc, -EBADMSG);
+	doc = good();
+	json_object_set_new(doc, "now_ns", json_integer(INT64_MIN));
+	refuse("instant that cannot be subtracted", doc, -EBADMSG);
 	doc = good();
 	json_object_set_new(member_of(doc), "state", json_integer(INT64_C(1) << 32));
 	refuse("too large for 32 bits", doc, -EBADMSG);
