@@ -23,6 +23,13 @@ void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay
 	lag->run_delay_ns = run_delay_ns;
 }
 
+void cw_loop_lag_turn(struct cw_loop_lag *lag, int64_t cpu_ns)
+{
+	if (lag->cpu_ns && cpu_ns - lag->cpu_ns > lag->max_ns)
+		lag->max_ns = cpu_ns - lag->cpu_ns;
+	lag->cpu_ns = cpu_ns;
+}
+
 int64_t cw_loop_lag_run_delay_ns(void)
 {
 	_cleanup_(closep) int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);

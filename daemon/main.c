@@ -194,6 +194,18 @@ static void free_events(struct events *e)
 			event_free(all[i]);
 }
 
+static int turn_until_told(struct daemon *d)
+{
+	while (!event_base_got_break(d->base)) {
+		if (event_base_loop(d->base, EVLOOP_ONCE) < 0) {
+			log_err("the event loop failed");
+			return -EIO;
+		}
+		cw_service_turned(d->service);
+	}
+	return 0;
+}
+
 static int run(struct daemon *d, struct cw_config *config)
 {
 	bool is_alone = config->n_peers == 0;
@@ -214,10 +226,7 @@ static int run(struct daemon *d, struct cw_config *config)
 		log_notice("collwatchd " CW_VERSION " runs%s%s", is_alone ? "; " : "",
 			   is_alone ? CW_STATUS_ALONE : "");
 		cw_notify_ready("running");
-		if (event_base_dispatch(d->base) < 0) {
-			log_err("the event loop failed");
-			r = -EIO;
-		}
+		r = turn_until_told(d);
 	}
 	free_events(&events);
 	cw_service_free(d->service);

@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -435,6 +436,14 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 	cw_config_take_reloadable(s->config, config);
 	cw_config_free(config);
 	return 0;
+}
+
+void cw_service_turned(struct cw_service *s)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0) /* cannot fail for the own thread */
+		cw_loop_lag_turn(&s->lag, t.tv_sec * CW_NS_PER_S + t.tv_nsec);
 }
 
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len)

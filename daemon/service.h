@@ -28,5 +28,8 @@ struct cw_service *cw_service_free(struct cw_service *s);
 int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
 		      struct cw_err *err);
 
+/* To be called after each turn of the loop. */
+void cw_service_turned(struct cw_service *s);
+
 /* One line for the service manager. */
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len);
