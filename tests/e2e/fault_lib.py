@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 
-from agent_lib import check, environment, start, wait_until
+from agent_lib import AGENT, check, environment, start, wait_until
 
 COLLWATCH = os.environ.get("CW_COLLWATCH", "")
 COLLWATCHD = os.environ.get("CW_COLLWATCHD", "")
@@ -116,19 +116,24 @@ class RealDaemon:
 
 
 class Training:
-    """Ranks of train_loop, each with its output in files."""
+    """Ranks of train_loop, each with its output in files. program, preload and libraries: other
+    copies than those of the build."""
 
-    def __init__(self, directory, name, ranks, arguments, daemon=None, **popen):
+    def __init__(self, directory, name, ranks, arguments, daemon=None, program=None, preload=None,
+                 libraries=None, **popen):
         self.dir = tempfile.mkdtemp(prefix=name + "-", dir=directory)
         if "user" in popen:
             os.chown(self.dir, popen["user"], popen["group"])
         self.name = name
         self.ranks = []
         for rank in range(ranks):
-            env = environment(daemon, **({} if daemon else {"preload": None}), RANK=str(rank),
-                              WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank), COLLWATCH_JOB=name)
+            env = environment(daemon, preload=(preload or AGENT) if daemon else None,
+                              RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank),
+                              COLLWATCH_JOB=name)
+            if libraries:
+                env["LD_LIBRARY_PATH"] = libraries
             with open(self.path(rank, "out"), "wb") as out, open(self.path(rank, "err"), "wb") as e:
-                self.ranks.append(start([TRAIN, *arguments, "--uid-file", self.dir + "/uid"], env,
+                self.ranks.append(start([program or TRAIN, *arguments, "--uid-file", self.dir + "/uid"], env,
                                         stdout=out, stderr=e, **popen))
 
     def path(self, rank, what):

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Other users of the machine attack the daemon through the agents' socket, with all that can be
+sent through it, while one user's job trains, and hangs. The daemon must not crash, not be held up,
+not grow, must count what it refuses, and must find the hang in time. Prints TAP.
+
+usage: test_hostile.py [--seconds N]        N: how long the attack goes on before the hang
+E2E_SEED=… repeats it, as far as time allows.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+
+from agent_lib import AGENT, SIM_DIR, Skip, check, main, start, subprocess, wait_until
+from demo_driver import seeded
+import fault_lib
+from fault_lib import RealDaemon, Training, wait_for_job
+
+HOSTILE = os.environ["CW_HOSTILE"]
+ATTACKS = ["frames", "loris", "flood", "descriptors", "records", "messages"]
+USER, FIRST_ATTACKER = 23000, 23001  # every attack by a user of its own
+RANKS, BLOCKED = 2, 1
+LOOP_S = 0.1
+# What the records of all users may take, what the daemon takes itself, and room for libraries
+# and messages: half of what the unit allows (MemoryMax).
+RSS_KIB = 512 << 10
+# T = 10 s, no headway for 5 s, evidence; three times the promise, as the other tests.
+ALERT_S = 3 * 18
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=3)
+    return parser.parse_args()
+
+
+ARG = options()
+
+
+class Programs:
+    """Copies that other users can run: the build may lie where they cannot look."""
+
+    def __init__(self, directory):
+        self.dir = directory + "/programs"
+        os.mkdir(self.dir, 0o755)
+        for path in (fault_lib.TRAIN, HOSTILE, AGENT, SIM_DIR + "/libnccl.so.2",
+                     SIM_DIR + "/libcuda.so.1"):
+            shutil.copy(path, self.dir)
+        self.train = f"{self.dir}/{os.path.basename(fault_lib.TRAIN)}"
+        self.hostile = f"{self.dir}/{os.path.basename(HOSTILE)}"
+        self.agent = f"{self.dir}/{os.path.basename(AGENT)}"
+
+
+def as_user(uid):
+    return {"user": uid, "group": uid, "extra_groups": []}
+
+
+class Attack:
+    def __init__(self, name, number, daemon, programs, rng):
+        self.name = name
+        # Beside the job, not instead of it: what is tested is the daemon, not the scheduler.
+        self.process = start(["nice", "-n", "15", programs.hostile, daemon.path,
+                              str(rng.randrange(1 << 31)), name],
+                             {"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+                             **as_user(FIRST_ATTACKER + number))
+
+    def stop(self):
+        """What it counted."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            out, _ = self.process.communicate(timeout=60)
+        finally:
+            self.kill()
+        check(self.process.returncode == 0, f"{self.name} ended with {self.process.returncode}")
+        return json.loads(out)
+
+    def kill(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)  # its own session: children, too
+        except ProcessLookupError:
+            pass
+        self.process.wait(30)
+
+
+def peak_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+
+
+def start_training(daemon, programs, name, arguments):
+    return Training(daemon.dir, name, RANKS, ["--step-ms", "20", "--log-every", "1", *arguments],
+                    daemon, program=programs.train, preload=programs.agent, libraries=programs.dir,
+                    **as_user(USER))
+
+
+def check_hang(daemon, name):
+    wait_until(lambda: daemon.incident_of(name), "the hang is diagnosed", ALERT_S)
+    doc = daemon.incident_of(name)
+    check(doc["class"] == "never_entered" and doc["confidence"] == "certain", str(doc))
+    check([c["rank"] for c in doc["culprits"]] == [BLOCKED], str(doc))
+    check(doc["coverage"]["ranks_seen"] == RANKS, str(doc))
+    mine = [d for d in daemon.incidents() if d["uid"] == USER]
+    check(len(mine) == 1, "nothing else about this user: %r" % mine)
+
+
+def check_counts(counts, status):
+    """What was not let in was counted, and nothing was let in that should not have been."""
+    refused = sum(c["refused"] for c in counts)
+    agents = status["agents"]
+    for c in counts:
+        print("# " + ", ".join(f"{k} {v}" for k, v in c.items()))
+        check(c["wrong"] == 0, "welcome, and should not have been: %r" % c)
+        check(c["silent"] == 0, "no answer in time: %r" % c)
+        check(c["tried"] > 0, "it did nothing: %r" % c)
+    print("# the daemon counted: %r" % agents)
+    check(agents["refused"] >= refused > 0, "%d refusals, counted %d" % (refused, agents["refused"]))
+    check(agents["bad_messages"] > 0, "malformed messages are counted")
+
+
+def others_are_watched_meanwhile():
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be several users")
+    rng = seeded("hostile")
+    with RealDaemon() as d:
+        programs = Programs(d.dir)
+        d.start()
+        pid = d.process.pid
+        attacks, jobs = [], []
+        try:
+            attacks = [Attack(n, i, d, programs, rng) for i, n in enumerate(ATTACKS)]
+            wait_until(lambda: d.status()["agents"]["bad_messages"] > 100, "the attack has begun")
+            # Not a wait for anything: for so long all goes on at once.
+            threading.Event().wait(ARG.seconds)
+            jobs.append(start_training(d, programs, "hangs", [
+                "--steps", "0", "--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED),
+                "--fault-step", "100"]))
+            wait_for_job(d, jobs[0], RANKS)
+            check_hang(d, "hangs")
+            counts = [a.stop() for a in attacks]
+            status = d.status()
+            check(d.process.pid == pid and d.process.poll() is None, "it is the same daemon")
+            check_counts(counts, status)
+            wait_until(lambda: d.status()["agents"]["connected"] == RANKS, "the attackers are gone")
+            print("# loop held up for %.0f ms at most, %d MiB at most" % (
+                1000 * status["loop_max_s"], peak_kib(pid) >> 10))
+            check(status["loop_max_s"] < LOOP_S, "the loop was held up")
+            check(peak_kib(pid) < RSS_KIB, "it grew to %d KiB" % peak_kib(pid))
+            check(d.end() == 0, "it ends well")
+        finally:
+            for it in attacks + jobs:
+                it.kill()
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    main([others_are_watched_meanwhile])

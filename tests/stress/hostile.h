@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process that means the daemon harm, by what anybody on the machine can do: connect to the
+ * agent's socket. Shared by the kinds of attack; each runs until it is told to stop, and counts
+ * what it tried and what came of it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum answer {
+	ANSWER_REFUSED, /* with a reason */
+	ANSWER_CLOSED,
+	ANSWER_WELCOME,
+	ANSWER_NONE, /* none in time */
+};
+
+struct hostile {
+	const char *path;
+	unsigned seed;
+	uint64_t tried, refused, closed, welcomed, silent;
+	uint64_t wrong; /* let in, and should not have been */
+};
+
+/* True until SIGTERM. */
+bool hostile_goes_on(void);
+uint64_t hostile_random(struct hostile *h);
+
+/* Blocking, CLOEXEC; -1 = not now. */
+int hostile_connect(const struct hostile *h);
+/* All bytes, with n descriptors; false = the other side is gone. */
+bool hostile_send(int conn, const void *data, size_t len, const int *fds, unsigned n);
+/* A correct hello into buf (64 bytes at least); returns its length. */
+size_t hostile_hello(uint8_t *buf);
+enum answer hostile_answer(int conn, int timeout_ms);
+/* Counts the answer to something that must not be welcome, and closes. */
+void hostile_expect_refusal(struct hostile *h, int conn);
+
+/* The attacks. */
+void hostile_frames(struct hostile *h);
+void hostile_loris(struct hostile *h);
+void hostile_flood(struct hostile *h);
+void hostile_descriptors(struct hostile *h);
+void hostile_records(struct hostile *h);
+void hostile_messages(struct hostile *h);
+
+/*
+ * A file in a FUSE mount of its own whose closing never ends, or -1 where that cannot be had. The
+ * mount goes away with this process.
+ */
+int hostile_fuse_file(void);
