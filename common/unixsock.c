@@ -17,7 +17,8 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5; newer than Debian 12's headers */
 #endif
 
-#define BACKLOG 128
+/* As long as the kernel allows: one client that connects very often must not fill it. */
+#define BACKLOG 4096
 /* More descriptors than this in one message are cut off, and closed, by the kernel. */
 #define FDS_MAX 8
 

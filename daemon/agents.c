@@ -14,6 +14,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/agents_private.h"
+#include "daemon/uid_count.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -26,38 +28,10 @@
 #define MAX_UNSENT_BYTES (64u << 10)
 /* Room for agents of newer versions to say things we do not know; an attacker gets no more. */
 #define MAX_BAD_MESSAGES 64
-#define MAX_ACCEPTS_PER_TURN 16
-
-enum conn_state {
-	CONN_HELLO,    /* nothing complete yet */
-	CONN_CHECKING, /* hello handed up, no answer yet */
-	CONN_ADMITTED,
-};
-
-struct cw_agent_conn {
-	struct cw_agents *agents;
-	int fd;
-	struct cw_peer_cred cred;
-	enum conn_state state;
-	bool is_busy, is_closed; /* freed only when no callback of ours is on the stack */
-	bool expects_long;
-	unsigned bad_messages;
-	struct event *read_event, *write_event, *deadline_event;
-	struct evbuffer *in, *out;
-	void *owner;
-	struct cw_agent_conn *prev, *next;
-};
-
-struct cw_agents {
-	struct cw_agents_config config;
-	struct event *listen_event, *resume_event;
-	struct cw_agent_conn *conns;
-	struct cw_agents_stats stats;
-};
 
 /* ---- one connection ---- */
 
-static void conn_free(struct cw_agent_conn *conn)
+void cw_agent_conn_free(struct cw_agent_conn *conn)
 {
 	if (conn->read_event)
 		event_free(conn->read_event);
@@ -80,12 +54,13 @@ void cw_agent_conn_close(struct cw_agent_conn *conn)
 		return;
 	conn->is_closed = true;
 	DL_DELETE(conn->agents->conns, conn);
+	cw_uid_count_remove(&conn->agents->per_uid, conn->cred.uid);
 	conn->agents->stats.connections--;
 	if (conn->is_busy) {
 		(void)event_del(conn->read_event); /* fails only for events never set up */
 		return;
 	}
-	conn_free(conn);
+	cw_agent_conn_free(conn);
 }
 
 /* Closes and tells the owner. */
@@ -109,7 +84,7 @@ static void conn_leave(struct cw_agent_conn *conn)
 {
 	conn->is_busy = false;
 	if (conn->is_closed)
-		conn_free(conn);
+		cw_agent_conn_free(conn);
 }
 
 static void flush(struct cw_agent_conn *conn)
@@ -130,7 +105,7 @@ static void flush(struct cw_agent_conn *conn)
 		(void)event_add(conn->write_event, NULL); /* else said again with the next send */
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+void cw_agent_conn_on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	flush(arg);
 }
@@ -338,7 +313,7 @@ static void conn_read(struct cw_agent_conn *conn)
 	conn_drop(conn);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+void cw_agent_conn_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_agent_conn *conn = arg;
 
@@ -350,7 +325,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	conn_leave(conn);
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
+void cw_agent_conn_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_agent_conn *conn = arg;
 	const struct cw_agents_config *config = &conn->agents->config;
@@ -363,101 +338,6 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	conn_leave(conn);
 }
 
-/* ---- accepting ---- */
-
-static uint32_t conns_of_uid(const struct cw_agents *agents, uid_t uid)
-{
-	const struct cw_agent_conn *conn;
-	uint32_t n = 0;
-
-	DL_FOREACH (agents->conns, conn)
-		n += conn->cred.uid == uid;
-	return n;
-}
-
-static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
-{
-	struct event_base *base = agents->config.base;
-	struct cw_agent_conn *conn = calloc(1, sizeof(*conn));
-	int r;
-
-	if (!conn) {
-		closep(&fd);
-		return NULL;
-	}
-	conn->agents = agents;
-	conn->fd = fd;
-	conn->cred.pidfd = -1;
-	r = cw_unix_peer(fd, &conn->cred);
-	if (r < 0) {
-		conn->cred.pidfd = -1;
-		conn_free(conn);
-		return NULL;
-	}
-	conn->in = evbuffer_new();
-	conn->out = evbuffer_new();
-	conn->read_event = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, conn);
-	conn->write_event = event_new(base, fd, EV_WRITE, on_writable, conn);
-	conn->deadline_event = evtimer_new(base, on_deadline, conn);
-	if (!conn->in || !conn->out || !conn->read_event || !conn->write_event ||
-	    !conn->deadline_event || event_add(conn->read_event, NULL) < 0) {
-		conn_free(conn);
-		return NULL;
-	}
-	return conn;
-}
-
-static void welcome_stranger(struct cw_agents *agents, int fd)
-{
-	const struct cw_agents_config *config = &agents->config;
-	struct timeval deadline = { .tv_sec = config->hello_ms / 1000,
-				    .tv_usec = config->hello_ms % 1000 * 1000 };
-	struct cw_agent_conn *conn = conn_new(agents, fd);
-
-	if (!conn) {
-		agents->stats.refused++;
-		return;
-	}
-	DL_APPEND(agents->conns, conn);
-	agents->stats.connections++;
-	if (conns_of_uid(agents, conn->cred.uid) > config->max_conns_per_uid)
-		cw_agent_conn_refuse(conn, "too many connections of this user");
-	else if (agents->stats.connections > config->max_conns)
-		cw_agent_conn_put_off(conn, "too many connections");
-	else if (event_add(conn->deadline_event, &deadline) < 0)
-		cw_agent_conn_put_off(conn, "out of memory");
-}
-
-static void on_connection(evutil_socket_t listen_fd, short what, void *arg)
-{
-	struct cw_agents *agents = arg;
-	struct timeval pause = { .tv_sec = 1 };
-
-	for (int i = 0; i < MAX_ACCEPTS_PER_TURN; i++) {
-		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd >= 0) {
-			welcome_stranger(agents, fd);
-			continue;
-		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-			/* Level-triggered: without a pause the loop would spin on it. */
-			log_warn("agent socket: accept: %m, pausing for 1 s");
-			(void)event_del(agents->listen_event);         /* it is set up */
-			(void)event_add(agents->resume_event, &pause); /* has memory already */
-		}
-		return;
-	}
-}
-
-static void on_resume(evutil_socket_t fd, short what, void *arg)
-{
-	struct cw_agents *agents = arg;
-
-	if (event_add(agents->listen_event, NULL) < 0)
-		log_err("agent socket: cannot resume listening: %m");
-}
-
 int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 {
 	struct cw_agents *agents = calloc(1, sizeof(*agents));
@@ -468,8 +348,8 @@ int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 	}
 	agents->config = *config;
 	agents->listen_event = event_new(config->base, config->listen_fd, EV_READ | EV_PERSIST,
-					 on_connection, agents);
-	agents->resume_event = evtimer_new(config->base, on_resume, agents);
+					 cw_agents_on_connection, agents);
+	agents->resume_event = evtimer_new(config->base, cw_agents_on_resume, agents);
 	if (!agents->listen_event || !agents->resume_event ||
 	    event_add(agents->listen_event, NULL) < 0) {
 		(void)cw_agents_free(agents); /* always NULL */
