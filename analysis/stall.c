@@ -21,7 +21,8 @@
 #include "common/signature.h"
 
 #define S INT64_C(1000000000)
-#define MAX_ENTRIES 8 /* more matters at once than that are one: the job stands still */
+/* Twice what is told at once: matters take turns. */
+#define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
 #define WINDOW_EVERY_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
 #define LOOK_SOONEST_NS (S / 10)
@@ -58,7 +59,7 @@ struct cw_stall {
 	int64_t now_ns;
 	int64_t longest_recovered_ns;
 	int64_t healthy_windows_ns; /* asked for while nobody waits: histories differ */
-	struct cw_stall_decision last;
+	struct cw_stall_decision last[CW_VERDICT_LIST_MAX];
 };
 
 struct cw_stall *cw_stall_new(void)
@@ -120,15 +121,24 @@ static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
 						  : LONGEST_COUNTED_NS;
 }
 
+static bool is_about(const struct entry *e, const uint64_t *keys, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (keys[i] == e->key)
+			return true;
+	return false;
+}
+
 static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
-			   const struct cw_verdict *v, uint64_t key)
+			   const struct cw_verdict *v, const uint64_t *keys, uint32_t n)
 {
 	bool is_healthy = v->klass == CW_CLASS_HEALTHY;
 
 	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
 		struct entry *e = &s->entries[i];
 
-		if (e->key && e->key != key && !e->is_over && !is_pending(snap, e, is_healthy))
+		if (e->key && !is_about(e, keys, n) && !e->is_over &&
+		    !is_pending(snap, e, is_healthy))
 			close_entry(s, e, snap->now_ns);
 	}
 }
@@ -335,30 +345,50 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	say_why(e, snap, v, &rule, ret);
 }
 
-void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
-		   struct cw_stall_decision *ret)
+static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_decision *ret)
 {
-	uint64_t key = cw_verdict_key(snap, v);
-	struct cw_stall_decision d = { .next_ns = snap->now_ns + LOOK_EVERY_NS,
-				       .confidence = v->confidence };
+	for (uint32_t i = 0; i < n; i++) {
+		ret[i] = s->last[i];
+		ret[i].resolved_key = 0;
+		ret[i].want_windows = false;
+	}
+}
 
+void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret)
+{
+	uint64_t keys[CW_VERDICT_LIST_MAX];
+
+	if (n > CW_VERDICT_LIST_MAX)
+		n = CW_VERDICT_LIST_MAX;
 	if (snap->now_ns < s->now_ns) {
-		*ret = s->last;
-		ret->resolved_key = 0;
-		ret->want_windows = false;
+		repeat_last(s, n, ret);
 		return;
 	}
 	s->now_ns = snap->now_ns;
+	for (uint32_t i = 0; i < n; i++) {
+		keys[i] = cw_verdict_key(snap, &v[i]);
+		ret[i] = (struct cw_stall_decision){ .next_ns = snap->now_ns + LOOK_EVERY_NS,
+						     .confidence = v[i].confidence };
+	}
 	if (snap->policy == CW_POLICY_OFF) {
 		memset(s->entries, 0, sizeof(s->entries));
-	} else {
-		close_resolved(s, snap, v, key);
-		if (key)
-			decide(s, snap, v, key, &d);
-		else
-			d.want_windows = wants_windows(&s->healthy_windows_ns, snap, v);
-		report_resolved(s, &d);
+	} else if (n) {
+		close_resolved(s, snap, v, keys, n);
+		for (uint32_t i = 0; i < n; i++)
+			if (keys[i])
+				decide(s, snap, &v[i], keys[i], &ret[i]);
+			else
+				ret[i].want_windows =
+					wants_windows(&s->healthy_windows_ns, snap, &v[i]);
+		report_resolved(s, &ret[0]);
 	}
-	s->last = d;
-	*ret = d;
+	memset(s->last, 0, sizeof(s->last));
+	memcpy(s->last, ret, n * sizeof(*ret));
+}
+
+void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		   struct cw_stall_decision *ret)
+{
+	cw_stall_step_all(s, snap, v, 1, ret);
 }

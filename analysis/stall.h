@@ -48,6 +48,13 @@ void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const str
 		   struct cw_stall_decision *ret);
 
 /*
+ * The same for n verdicts on one snapshot (at most CW_VERDICT_LIST_MAX), with a decision on each.
+ * What has resolved is told in the first.
+ */
+void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret);
+
+/*
  * T of one member of one comm: clamp(factor × median interval, min, max), at least 4 × bytes over
  * the worst bandwidth; first op and initialisation: first_op + per_rank × nranks.
  */

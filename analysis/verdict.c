@@ -15,12 +15,15 @@
  * 5. Who is concerned? Everybody upstream of the end is a victim. Other ends that the same victims
  *    wait for are accomplices, if of the same class, else other possible answers (incident.c).
  * 6. How sure is that (certainty.c), and how would one say it (wording.c)?
+ * 7. Is that all? Ends in which nobody concerned so far has a part are another trouble (apart.c),
+ *    with a verdict of its own.
  */
 #include "analysis/verdict.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/apart.h"
 #include "analysis/certainty.h"
 #include "analysis/incident.h"
 #include "analysis/scene.h"
@@ -56,32 +59,76 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 	return false;
 }
 
-static const struct finding *worst(const struct scene *s)
+/* ---- one trouble after the other ---- */
+
+struct telling {
+	struct scene s;
+	struct apart apart;
+	bool *is_part_told;    /* per node that stands for a part */
+	bool *is_finding_told; /* per finding */
+	bool *is_blamed;       /* per rank */
+	struct cw_verdict_list *list;
+};
+
+/* A further trouble is worth telling once it would be looked at closely by itself. */
+static bool is_worth_telling(const struct telling *t, const struct finding *f)
 {
+	const struct cw_snapshot *snap = t->s.snap;
+
+	return !t->list->n || f->tier > TIER_FRESH ||
+	       (f->since_ns && snap->now_ns - f->since_ns >= snap->thresholds.window_after_ns);
+}
+
+/* The worst of what nothing has been said about; NULL = nothing is left. */
+static const struct finding *next_worst(const struct telling *t)
+{
+	const struct scene *s = &t->s;
 	const struct finding *best = NULL;
 
-	for (uint32_t i = 0; i < s->n_findings; i++)
-		if (!best || outranks(s, &s->findings[i], best))
-			best = &s->findings[i];
+	for (uint32_t i = 0; i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+		uint32_t part = apart_of(&t->apart, &s->g, f);
+
+		if (t->is_finding_told[i] || (part != CW_SNAP_NONE && t->is_part_told[part]) ||
+		    !is_worth_telling(t, f))
+			continue;
+		if (!best || outranks(s, f, best))
+			best = f;
+	}
 	return best;
 }
 
-static int investigate(struct scene *s, struct arena *a, struct cw_verdict *v)
+static void mark_told(struct telling *t, const struct finding *f)
 {
-	struct incident inc = { .s = s, .arena = a, .v = v };
+	uint32_t part = apart_of(&t->apart, &t->s.g, f);
+
+	t->is_finding_told[f - t->s.findings] = true;
+	if (part != CW_SNAP_NONE)
+		t->is_part_told[part] = true;
+}
+
+/* The same culprit again: one wrong rank makes wrong calls in all its comms. */
+static bool is_blamed_already(const struct telling *t, const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (t->is_blamed[v->culprits[i].rank])
+			return true;
+	return false;
+}
+
+static void blame(struct telling *t, const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		t->is_blamed[v->culprits[i].rank] = true;
+}
+
+static int describe(struct telling *t, const struct finding *f, struct arena *a,
+		    struct cw_verdict *v)
+{
+	struct incident inc = { .s = &t->s, .arena = a, .v = v, .main = f };
 	int r;
 
-	r = align_all(s);
-	if (r == 0)
-		r = waitgraph_build(s->snap, &s->arena, &s->g);
-	if (r == 0)
-		r = upstream_init(&s->g, &s->arena, &s->up);
-	if (r == 0)
-		r = culprit_find_all(s);
-	if (r < 0)
-		return r;
-	inc.main = worst(s);
-	if (inc.main) {
+	if (f) {
 		r = incident_describe(&inc);
 		if (r < 0)
 			return r;
@@ -91,28 +138,103 @@ static int investigate(struct scene *s, struct arena *a, struct cw_verdict *v)
 	return r < 0 ? r : wording_of_verdict(&inc);
 }
 
-int cw_verdict_compute(const struct cw_snapshot *snap, struct cw_verdict *ret)
+/* Appends the verdict on f (NULL: all is well), unless its culprits have been named. */
+static int tell(struct telling *t, const struct finding *f)
 {
 	struct cw_verdict v = { .klass = CW_CLASS_HEALTHY,
 				.detail = "",
 				.confidence = CW_CONFIDENCE_CERTAIN,
 				.comm = CW_SNAP_NONE };
-	struct scene s = { .snap = snap };
-	struct arena *owner = calloc(1, sizeof(*owner));
 	int r;
 
-	if (!owner)
+	v.owner = calloc(1, sizeof(struct arena));
+	if (!v.owner)
 		return -ENOMEM;
-	r = investigate(&s, owner, &v);
-	arena_fini(&s.arena);
-	if (r < 0) {
-		arena_fini(owner);
-		free(owner);
+	r = describe(t, f, v.owner, &v);
+	if (r < 0 || is_blamed_already(t, &v)) {
+		cw_verdict_fini(&v);
 		return r;
 	}
-	v.owner = owner;
-	*ret = v;
+	blame(t, &v);
+	t->list->v[t->list->n++] = v;
 	return 0;
+}
+
+static int look_around(struct scene *s)
+{
+	int r = align_all(s);
+
+	if (r == 0)
+		r = waitgraph_build(s->snap, &s->arena, &s->g);
+	if (r == 0)
+		r = upstream_init(&s->g, &s->arena, &s->up);
+	return r == 0 ? culprit_find_all(s) : r;
+}
+
+static int investigate(struct telling *t, uint32_t most)
+{
+	struct scene *s = &t->s;
+	int r;
+
+	r = look_around(s);
+	if (r == 0)
+		r = apart_init(&s->g, &s->arena, &t->apart);
+	if (r < 0)
+		return r;
+	t->is_part_told = arena_new_array(&s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
+	t->is_finding_told = arena_new_array(&s->arena, bool, s->n_findings);
+	t->is_blamed = arena_new_array(&s->arena, bool, s->snap->n_ranks);
+	if (!t->is_part_told || !t->is_finding_told || !t->is_blamed)
+		return -ENOMEM;
+	/* Findings that turn out to be told already count, too: the cost stays linear. */
+	for (unsigned i = 0; r == 0 && i < 2 * CW_VERDICT_LIST_MAX && t->list->n < most; i++) {
+		const struct finding *f = next_worst(t);
+
+		if (!f && t->list->n)
+			break;
+		r = tell(t, f);
+		if (f)
+			mark_told(t, f);
+	}
+	return r;
+}
+
+static int compute(const struct cw_snapshot *snap, uint32_t most, struct cw_verdict_list *ret)
+{
+	struct cw_verdict_list list = { .n = 0 };
+	struct telling t = { .s = { .snap = snap }, .list = &list };
+	int r;
+
+	r = investigate(&t, most);
+	arena_fini(&t.s.arena);
+	if (r < 0)
+		cw_verdict_list_fini(&list);
+	else
+		*ret = list;
+	return r;
+}
+
+int cw_verdict_compute_all(const struct cw_snapshot *snap, struct cw_verdict_list *ret)
+{
+	return compute(snap, CW_VERDICT_LIST_MAX, ret);
+}
+
+int cw_verdict_compute(const struct cw_snapshot *snap, struct cw_verdict *ret)
+{
+	struct cw_verdict_list list;
+	int r;
+
+	r = compute(snap, 1, &list);
+	if (r == 0)
+		*ret = list.v[0];
+	return r;
+}
+
+void cw_verdict_list_fini(struct cw_verdict_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		cw_verdict_fini(&list->v[i]);
+	list->n = 0;
 }
 
 void cw_verdict_fini(struct cw_verdict *v)

@@ -116,6 +116,23 @@ int cw_verdict_compute(const struct cw_snapshot *snap, struct cw_verdict *ret);
 /* Takes a zeroed verdict too. */
 void cw_verdict_fini(struct cw_verdict *v);
 
+/* More troubles at once than that are one: the job stands still. */
+#define CW_VERDICT_LIST_MAX 8u
+
+/* At least one verdict, which may be "healthy"; the worst first. */
+struct cw_verdict_list {
+	struct cw_verdict v[CW_VERDICT_LIST_MAX];
+	uint32_t n;
+};
+
+/*
+ * The same for all troubles of the job that have nothing to do with each other: no rank is a
+ * culprit of two, and nobody waits, however indirectly, for the culprits of two. Its first verdict
+ * is that of cw_verdict_compute().
+ */
+int cw_verdict_compute_all(const struct cw_snapshot *snap, struct cw_verdict_list *ret);
+void cw_verdict_list_fini(struct cw_verdict_list *list);
+
 /* "never_entered" …, "certain" …; never NULL. From names: -1 when unknown. */
 const char *cw_class_name(unsigned klass);
 const char *cw_confidence_name(unsigned confidence);

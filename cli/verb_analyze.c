@@ -315,27 +315,47 @@ static int adopt_event(json_t *incident, const json_t *then)
 	return bad;
 }
 
+/*
+ * The incident that the bundle is about, where the job had several troubles at once; else the worst
+ * of now. *ret_v points into the list. NULL = out of memory.
+ */
+static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
+			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		json_t *incident = incident_of(snap, &list->v[i], "analysis");
+
+		*ret_v = &list->v[i];
+		if (!incident || is_same_decision(bundle->incident, incident))
+			return incident;
+		json_decref(incident);
+	}
+	*ret_v = &list->v[0];
+	return incident_of(snap, &list->v[0], "analysis");
+}
+
 static int replay(const struct analyze_args *args, const struct cw_bundle *bundle,
 		  const struct cw_snapshot *snap)
 {
-	_cleanup_(cw_verdict_fini) struct cw_verdict v = { 0 };
+	_cleanup_(cw_verdict_list_fini) struct cw_verdict_list list = { .n = 0 };
+	const struct cw_verdict *v;
 	json_t *incident;
 
 	if (export_dumps(args, snap) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
-	if (cw_verdict_compute(snap, &v) < 0)
+	if (cw_verdict_compute_all(snap, &list) < 0)
 		return out_of_memory();
-	incident = incident_of(snap, &v, "analysis");
+	incident = find_event(bundle, snap, &list, &v);
 	if (!incident || adopt_event(incident, bundle->incident) < 0) {
 		json_decref(incident);
 		return out_of_memory();
 	}
 	compare(bundle->incident, incident);
-	if (v.klass == CW_CLASS_HEALTHY) {
+	if (v->klass == CW_CLASS_HEALTHY) {
 		json_decref(incident);
 		return report_healthy(args, snap);
 	}
-	return report(args, snap, &v, incident, bundle->evidence);
+	return report(args, snap, v, incident, bundle->evidence);
 }
 
 static int analyze_bundle(const struct analyze_args *args)

@@ -86,9 +86,14 @@ const char *cw_incident_id(const struct cw_incident *inc)
 	return inc->id;
 }
 
-static bool is_open(const struct cw_incident *inc)
+bool cw_incident_is_open(const struct cw_incident *inc)
 {
 	return inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_OBJECTED;
+}
+
+uint64_t cw_incident_key(const struct cw_incident *inc)
+{
+	return inc->key;
 }
 
 /* ---- documents ---- */
@@ -435,7 +440,7 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 		[CW_STALL_HANG] = CW_INCIDENT_EV_HANG,
 	};
 
-	if (is_open(inc)) {
+	if (cw_incident_is_open(inc)) {
 		if (!is_gone(inc, d)) {
 			refine(inc, snap, v, d);
 			return;
@@ -490,7 +495,7 @@ void cw_incident_tick(struct cw_incident *inc)
 {
 	int64_t now = cw_clock_now_ns(inc->config.clock);
 
-	if (!is_open(inc))
+	if (!cw_incident_is_open(inc))
 		return;
 	if (inc->evidence_ns && cw_evidence_is_complete(&inc->evidence))
 		inc->evidence_ns = now;
@@ -515,7 +520,7 @@ void cw_incident_end(struct cw_incident *inc)
 
 void cw_incident_object(struct cw_incident *inc, const char *node, const char *reason)
 {
-	if (!is_open(inc))
+	if (!cw_incident_is_open(inc))
 		return;
 	log_info("inc=%s: %s objects: %s", inc->id, node, reason);
 	handle(inc, CW_INCIDENT_EV_OBJECTION);

@@ -120,6 +120,9 @@ void cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 /* The alert did not reach anybody: it is tried again while the incident lasts. */
 void cw_incident_undelivered(struct cw_incident *inc);
 
+/* Confirmed and not over: it is about the verdict with this key. */
+bool cw_incident_is_open(const struct cw_incident *inc);
+uint64_t cw_incident_key(const struct cw_incident *inc);
 unsigned cw_incident_state(const struct cw_incident *inc);
 /* Why nobody was told of it, one word; NULL = they were, or will be. */
 const char *cw_incident_withheld(const struct cw_incident *inc);

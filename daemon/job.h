@@ -5,7 +5,7 @@
  * because only members know its unique id.
  *
  * Components are computed afresh from each set of digests; a job is what stays the same between
- * them: it owns the patience (stall tracker), the incident and the fetched windows.
+ * them: it owns the patience (stall tracker), the incidents and the fetched windows.
  *
  * Loop thread only.
  */
@@ -18,9 +18,9 @@
 #include "analysis/stall.h"
 #include "analysis/verdict.h"
 #include "daemon/history.h"
+#include "daemon/job_incidents.h"
 #include "daemon/route.h"
 
-struct cw_incident;
 struct cw_process_entry;
 
 /* Ops of all windows of a job: 256 suspects with 1,024 ops each. */
@@ -65,7 +65,7 @@ struct cw_job {
 	struct cw_job *next, *prev;
 	uint64_t number; /* order of appearance on this daemon */
 	struct cw_stall *stall;
-	struct cw_incident *incident;
+	struct cw_job_incidents incidents;
 	struct cw_job_window *windows;
 	uint32_t n_window_ops, n_past_ops; /* of all windows, and of those of CW_WINDOW_PAST */
 	struct cw_history history;
@@ -89,7 +89,7 @@ int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_ref
 
 /* NULL = out of memory. */
 struct cw_job *cw_job_new(uint64_t number, int64_t now_ns);
-/* Takes NULL; returns NULL. The incident must be gone. */
+/* Takes NULL; returns NULL. The incidents must be gone. */
 struct cw_job *cw_job_free(struct cw_job *job);
 
 /* Remembers which job a process was in, so that a component finds its job again. */

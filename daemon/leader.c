@@ -165,10 +165,12 @@ static bool has_alerted(const struct cw_leader *l, const char *id)
 	const struct cw_job *job;
 
 	HASH_ITER (hh, l->routes, lr, tmp)
-		DL_FOREACH (lr->jobs, job)
-			if (job->incident && !strcmp(cw_incident_id(job->incident), id) &&
-			    cw_incident_state(job->incident) == CW_INCIDENT_ALERTED)
+		DL_FOREACH (lr->jobs, job) {
+			const struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
+
+			if (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED)
 				return true;
+		}
 	return l->config.io->was_sent(l->config.io_user, id);
 }
 
@@ -251,9 +253,12 @@ static struct cw_incident *find_incident(const struct cw_leader *l, const char *
 	struct cw_job *job;
 
 	HASH_ITER (hh, l->routes, lr, tmp)
-		DL_FOREACH (lr->jobs, job)
-			if (job->incident && *id && !strcmp(cw_incident_id(job->incident), id))
-				return job->incident;
+		DL_FOREACH (lr->jobs, job) {
+			struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
+
+			if (inc)
+				return inc;
+		}
 	return NULL;
 }
 
@@ -366,8 +371,7 @@ void cw_leader_tick(struct cw_leader *l)
 		if (now >= lr->next_ns && now >= lr->not_before_ns)
 			look(l, lr, now);
 		DL_FOREACH (lr->jobs, job)
-			if (job->incident)
-				cw_incident_tick(job->incident);
+			cw_job_incidents_tick(&job->incidents);
 	}
 }
 
@@ -391,8 +395,7 @@ void cw_leader_retry_alerts(struct cw_leader *l)
 
 	HASH_ITER (hh, l->routes, lr, tmp)
 		DL_FOREACH (lr->jobs, job)
-			if (job->incident)
-				cw_incident_undelivered(job->incident);
+			cw_job_incidents_undelivered(&job->incidents);
 }
 
 void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user)

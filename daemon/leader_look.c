@@ -41,12 +41,12 @@ void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_j
 {
 	int64_t now = cw_clock_now_ns(l->config.clock);
 
-	if (job->incident && was_led_here)
-		cw_incident_end(job->incident);
+	if (was_led_here)
+		cw_job_incidents_end(&job->incidents);
 	if (job->is_announced && was_led_here)
 		log_notice("job=%s: ended after %lld s", lr->route.label,
 			   (long long)((now - job->started_ns) / CW_NS_PER_S));
-	job->incident = cw_incident_free(job->incident);
+	cw_job_incidents_fini(&job->incidents);
 	cw_transport_cancel(l->config.transport, job);
 	DL_DELETE(lr->jobs, job);
 	l->stats.jobs--;
@@ -75,9 +75,7 @@ static struct cw_job *new_job(struct look *k)
 	job = cw_job_new(++l->next_job, k->now_ns);
 	if (!job)
 		return NULL;
-	job->incident = cw_incident_new(&config);
-	if (!job->incident)
-		return cw_job_free(job);
+	job->incidents.config = config;
 	DL_APPEND(k->lr->jobs, job);
 	l->stats.jobs++;
 	return job;
@@ -185,34 +183,58 @@ static bool is_cut_off(const struct cw_route *route)
 	return 2 * cw_route_n_reporting(route) < route->n_nodes;
 }
 
-static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
+/* The one to show: of those that have come furthest the worst. */
+static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
 {
-	struct cw_verdict v = { 0 };
-	struct cw_stall_decision d = { 0 };
-	int r;
+	uint32_t best = 0;
 
-	r = cw_verdict_compute(snap, &v);
-	if (r < 0) {
-		log_warn("job=%s: no verdict: %s", k->lr->route.label, strerror(-r));
-		return;
-	}
-	cw_stall_step(job->stall, snap, &v, &d);
-	k->l->stats.looks++;
-	update_view(job, snap, &v, &d);
+	for (uint32_t i = 1; i < n; i++)
+		if (d[i].phase > d[best].phase)
+			best = i;
+	return best;
+}
+
+static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
+		   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+{
+	uint32_t shown = furthest(d, list->n);
+
+	update_view(job, snap, &list->v[shown], &d[shown]);
 	job->view.is_cut_off = is_cut_off(&k->lr->route);
 	if (job->view.is_cut_off) {
 		(void)snprintf(job->view.summary, sizeof(job->view.summary),
 			       "I am cut off: %u of %u nodes report",
 			       cw_route_n_reporting(&k->lr->route), k->lr->route.n_nodes);
-	} else {
-		search_for_ranks(k, job, snap, &v);
-		if (d.want_windows)
-			cw_leader_request_windows(k->l, k->lr, job, snap, &v);
-		cw_incident_step(job->incident, snap, &v, &d);
+		return;
 	}
-	job->next_ns = d.next_ns;
+	for (uint32_t i = 0; i < list->n; i++)
+		search_for_ranks(k, job, snap, &list->v[i]);
+	for (uint32_t i = 0; i < list->n; i++)
+		if (d[i].want_windows)
+			cw_leader_request_windows(k->l, k->lr, job, snap, &list->v[i]);
+	cw_job_incidents_step(&job->incidents, snap, list, d);
+}
+
+static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
+{
+	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
+	struct cw_verdict_list list;
+	int r;
+
+	r = cw_verdict_compute_all(snap, &list);
+	if (r < 0) {
+		log_warn("job=%s: no verdict: %s", k->lr->route.label, strerror(-r));
+		return;
+	}
+	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
+	k->l->stats.looks++;
+	act_on(k, job, snap, &list, d);
+	job->next_ns = d[0].next_ns;
+	for (uint32_t i = 1; i < list.n; i++)
+		if (d[i].next_ns < job->next_ns)
+			job->next_ns = d[i].next_ns;
 	announce_start(k, job);
-	cw_verdict_fini(&v);
+	cw_verdict_list_fini(&list);
 }
 
 static void look_at_component(struct look *k)

@@ -56,7 +56,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 {
 	struct collector *c = user;
 	const struct cw_job_view *view = &job->view;
-	const char *id = job->incident ? cw_incident_id(job->incident) : "";
+	const char *id = cw_job_incidents_id(&job->incidents);
 	json_t *nodes;
 
 	if (!cw_caller_may_see(c->caller, route->uid))

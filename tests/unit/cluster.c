@@ -40,7 +40,7 @@ static bool is_stuck(const struct cluster *c)
 /* Which of the two histories the rank has. */
 static unsigned history_of(const struct cluster *c, unsigned rank)
 {
-	return c->fault == FAULT_WRONG_REDOP && rank == c->culprit;
+	return c->fault_seq && rank == c->fault_rank;
 }
 
 static bool has_entered(const struct cluster *c, unsigned rank)
@@ -249,7 +249,7 @@ static void train(struct cluster *c)
 		c->step_ns += c->step_every_ns;
 		c->seq++;
 		usual = make_op(c, CLUSTER_MAX_RANKS, c->seq, false);
-		odd = make_op(c, c->culprit, c->seq, false);
+		odd = make_op(c, c->fault_rank, c->seq, false);
 		commit(c, 0, &usual);
 		commit(c, 1, &odd);
 	}
@@ -608,7 +608,10 @@ void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit
 	c->fault = fault;
 	c->culprit = culprit;
 	c->fault_ns = c->now_ns;
-	c->fault_seq = c->seq + 1;
+	if (fault == FAULT_WRONG_REDOP) {
+		c->fault_seq = c->seq + 1;
+		c->fault_rank = culprit;
+	}
 }
 
 void cluster_heal(struct cluster *c)

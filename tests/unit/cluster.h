@@ -70,7 +70,8 @@ struct cluster {
 	uint64_t seq; /* collectives completed by all */
 	int64_t step_ns, fault_ns;
 	int64_t step_every_ns;
-	uint64_t fault_seq;    /* the wrong call, of a fault that holds up nobody */
+	uint64_t fault_seq;    /* the wrong call, of a fault that holds up nobody; 0 = none */
+	unsigned fault_rank;   /* who made it */
 	uint64_t ops_recorded; /* a rank's last ops that its record still holds */
 	uint64_t hash[2];      /* rolling, of the others and of the culprit */
 	struct cw_rec_checkpoint checkpoints[2][CW_REC_CHECKPOINTS];

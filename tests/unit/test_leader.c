@@ -145,6 +145,23 @@ Test(leader, wrong_operator_that_has_left_all_records_is_told_by_hash_alone)
 	cr_expect_eq(c.n_alerts, 1);
 }
 
+Test(leader, job_with_wrong_data_can_still_hang)
+{
+	cluster_fault(&c, FAULT_WRONG_REDOP, 2);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cluster_run(&c, 10);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 6);
+	cr_assert(cluster_run_until_alert(&c, 30));
+	cr_expect_str_eq(c.alerts[1].klass, "never_entered");
+	cr_expect_eq(c.alerts[1].culprit, 6);
+	cr_expect_str_neq(c.alerts[0].id, c.alerts[1].id);
+	cr_expect_leq(seconds_after_fault(&c.alerts[1]), 18.0, "%f",
+		      seconds_after_fault(&c.alerts[1]));
+	cluster_heal(&c);
+	cluster_run(&c, 60);
+	cr_expect_eq(c.n_alerts, 2);
+}
+
 Test(leader, killed_rank_is_named_within_8_s)
 {
 	cluster_fault(&c, FAULT_KILLED, 2);

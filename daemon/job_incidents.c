@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/job_incidents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/signature.h"
+
+/* ---- whom it concerns ---- */
+
+/* By what stays the same from snapshot to snapshot: indices need not. */
+static uint64_t identity(const struct cw_snapshot *snap, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+	uint64_t h = cw_hash_step(CW_HASH_INIT, r->start_ticks);
+
+	return cw_hash_step(h, (uint64_t)(uint32_t)r->rank << 32 | (uint32_t)r->pid);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Out of memory: it seems to concern nobody, and may be told twice. A mismatch that holds nobody up
+ * concerns nobody either: the same ranks may well hang for another reason.
+ */
+static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v)
+{
+	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
+	uint32_t n = 0;
+
+	free(i->ranks);
+	i->ranks = NULL;
+	i->n_ranks = 0;
+	if (is_silent)
+		return;
+	i->ranks = calloc((size_t)v->n_culprits + v->n_victims + 1, sizeof(*i->ranks));
+	if (!i->ranks)
+		return;
+	for (uint32_t k = 0; k < v->n_culprits; k++)
+		i->ranks[n++] = identity(snap, v->culprits[k].rank);
+	for (uint32_t k = 0; k < v->n_victims; k++)
+		i->ranks[n++] = identity(snap, v->victims[k]);
+	qsort(i->ranks, n, sizeof(*i->ranks), compare_ids);
+	i->n_ranks = n;
+}
+
+static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *snap, uint32_t rank)
+{
+	uint64_t id = identity(snap, rank);
+
+	return i->n_ranks &&
+	       bsearch(&id, i->ranks, i->n_ranks, sizeof(*i->ranks), compare_ids) != NULL;
+}
+
+/* Some rank of the verdict is in an open incident. */
+static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		const struct cw_job_incident *one = &all->v[i];
+
+		if (!cw_incident_is_open(one->incident))
+			continue;
+		for (uint32_t k = 0; k < v->n_culprits; k++)
+			if (concerns(one, snap, v->culprits[k].rank))
+				return true;
+		for (uint32_t k = 0; k < v->n_victims; k++)
+			if (concerns(one, snap, v->victims[k]))
+				return true;
+	}
+	return false;
+}
+
+/* ---- which incident a decision is about ---- */
+
+static struct cw_incident *find_open(const struct cw_job_incidents *all, uint64_t key)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_open(all->v[i].incident) &&
+		    cw_incident_key(all->v[i].incident) == key)
+			return all->v[i].incident;
+	return NULL;
+}
+
+/* One that is about nothing now; NULL = too many are open, or out of memory. */
+static struct cw_job_incident *find_free(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (!cw_incident_is_open(all->v[i].incident))
+			return &all->v[i];
+	if (all->n == CW_VERDICT_LIST_MAX)
+		return NULL;
+	all->v[all->n].incident = cw_incident_new(&all->config);
+	return all->v[all->n].incident ? &all->v[all->n++] : NULL;
+}
+
+static void close_resolved(struct cw_job_incidents *all, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
+					   .resolved_key = d->resolved_key,
+					   .resolved_after_ns = d->resolved_after_ns };
+	struct cw_incident *inc = d->resolved_key ? find_open(all, d->resolved_key) : NULL;
+
+	if (inc)
+		cw_incident_step(inc, snap, v, &quiet);
+}
+
+static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *snap,
+		     const struct cw_verdict *v, const struct cw_stall_decision *d, bool is_worst)
+{
+	struct cw_incident *known = d->key ? find_open(all, d->key) : NULL;
+	struct cw_job_incident *new;
+
+	if (known) {
+		cw_incident_step(known, snap, v, d);
+		return;
+	}
+	/* Only the worst is followed before it is a hang. */
+	if ((!is_worst && d->phase != CW_STALL_HANG) || is_consequence(all, snap, v))
+		return;
+	new = find_free(all);
+	if (!new) {
+		log_debug("job=%s: no room for another incident", all->config.job);
+		return;
+	}
+	if (d->phase == CW_STALL_HANG)
+		note_ranks(new, snap, v);
+	cw_incident_step(new->incident, snap, v, d);
+}
+
+void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapshot *snap,
+			   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+{
+	close_resolved(all, snap, &list->v[0], &d[0]);
+	for (uint32_t i = 0; i < list->n; i++)
+		step_one(all, snap, &list->v[i], &d[i], i == 0);
+}
+
+/* ---- all of them ---- */
+
+void cw_job_incidents_tick(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		cw_incident_tick(all->v[i].incident);
+}
+
+void cw_job_incidents_end(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		cw_incident_end(all->v[i].incident);
+}
+
+void cw_job_incidents_undelivered(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		cw_incident_undelivered(all->v[i].incident);
+}
+
+struct cw_incident *cw_job_incidents_find(const struct cw_job_incidents *all, const char *id)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (*id && !strcmp(cw_incident_id(all->v[i].incident), id))
+			return all->v[i].incident;
+	return NULL;
+}
+
+const char *cw_job_incidents_id(const struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_open(all->v[i].incident))
+			return cw_incident_id(all->v[i].incident);
+	return "";
+}
+
+void cw_job_incidents_fini(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		cw_incident_free(all->v[i].incident);
+		free(all->v[i].ranks);
+	}
+	all->n = 0;
+}
