@@ -154,6 +154,7 @@ static void fill_header(const struct plan *plan)
 
 	h->magic = CW_RECORD_MAGIC;
 	h->version = CW_RECORD_VERSION;
+	h->readable_from = CW_RECORD_READABLE_FROM;
 	h->header_bytes = sizeof(*h);
 	h->total_bytes = plan->end;
 	h->pid = (uint32_t)syscall(SYS_getpid);

@@ -17,7 +17,8 @@
  * value for "absent"; CW_REC_HAS_* in the header says which optional parts are filled at all.
  *
  * Offsets are in the header, so that a reader of version N can read N-1 and skip what it does not
- * know: entry_bytes may grow, fields never move.
+ * know: entry_bytes may grow, fields never move. A writer of N+1 says in readable_from from which
+ * version on a reader may go on; others are refused and counted.
  */
 #pragma once
 
@@ -26,7 +27,13 @@
 
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
+#ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
 #define CW_RECORD_VERSION 1u
+#endif
+/* Readers take records from this version on. */
+#define CW_RECORD_VERSION_MIN 1u
+/* What writers put into readable_from: raised only when an older reader would misunderstand. */
+#define CW_RECORD_READABLE_FROM 1u
 #define CW_RECORD_NAME "collwatch-record" /* name of the memfd */
 
 /* Promise of docs/design.md section 13; the reader refuses anything larger than twice that. */
@@ -139,7 +146,12 @@ struct cw_rec_header {
 	char master[128];           /* MASTER_ADDR:MASTER_PORT or empty */
 	char job_policy[16];        /* COLLWATCH_POLICY or empty */
 	struct cw_rec_section sections[CW_REC_SECTION__MAX];
-	uint8_t reserved[2960];
+	/*
+	 * The oldest version whose readers understand what they know of this record; 0 = only its
+	 * own. So ranks that were started with a newer agent stay watched by an older daemon.
+	 */
+	uint32_t readable_from;
+	uint8_t reserved[2956];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

@@ -84,13 +84,22 @@ static int check_seals(int fd, struct cw_err *err)
 	return 0;
 }
 
+static bool is_readable(const struct cw_rec_header *h)
+{
+	if (h->version > CW_RECORD_VERSION)
+		return h->readable_from && h->readable_from <= CW_RECORD_VERSION;
+	return h->version >= CW_RECORD_VERSION_MIN;
+}
+
 static int check_header(const struct cw_rec_header *h, uint64_t file_bytes, struct cw_err *err)
 {
 	if (h->magic != CW_RECORD_MAGIC)
 		return cw_err_set(err, EBADMSG, "no flight record of this byte order");
-	if (h->version != CW_RECORD_VERSION)
-		return cw_err_set(err, ENOTSUP, "version %u, this program reads %u", h->version,
-				  CW_RECORD_VERSION);
+	if (!is_readable(h))
+		return cw_err_set(err, ENOTSUP,
+				  "its version is %u, this program reads %u to %u: both must be of "
+				  "neighbouring releases of collwatch",
+				  h->version, CW_RECORD_VERSION_MIN, CW_RECORD_VERSION);
 	if (h->state == 0)
 		return cw_err_set(err, EBADMSG, "not set up yet");
 	if (h->total_bytes > file_bytes || h->header_bytes < sizeof(*h) ||

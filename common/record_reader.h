@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads flight records (common/record_layout.h): hostile input, read with pread(2) into own memory
- * and checked there, never mapped. Knows version 1 and skips what later versions append.
+ * and checked there, never mapped. Knows versions up to CW_RECORD_VERSION and skips what later ones
+ * append.
  *
  * Ops are read when asked for; comms, counters and progress words are those of the last refresh, so
  * refresh before looking. What the words say about an op is then at most one refresh old, and never

@@ -108,6 +108,7 @@ struct cw_node_stats {
 	uint32_t processes, connected, dead;
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
 	uint64_t digests_total, samples_total;
-	uint32_t restored; /* at start, out of what was kept */
+	uint64_t unreadable_total; /* records of versions this daemon does not know */
+	uint32_t restored;         /* at start, out of what was kept */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -90,6 +90,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->digests_total = node->rounds.number;
 	ret->registered_total = cw_registrar_total(node->registrar);
 	ret->refused_total = agents.refused;
+	ret->unreadable_total = cw_registrar_unreadable(node->registrar);
 	ret->bad_messages_total = agents.bad_messages;
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		ret->processes++;

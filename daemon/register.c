@@ -32,7 +32,7 @@ struct cw_registrar {
 	struct cw_registrar_config config;
 	struct registration *open;
 	unsigned probes;
-	uint64_t total;
+	uint64_t total, unreadable;
 };
 
 static void registration_free(struct registration *reg)
@@ -130,6 +130,17 @@ static int judge(struct registration *reg, const struct cw_probe_result *result,
 	return 0;
 }
 
+static void count_unreadable(struct registration *reg, const struct cw_err *err)
+{
+	uint64_t n = ++reg->registrar->unreadable;
+
+	/* Agents come back every minute: said ever more rarely. */
+	if ((n & (n - 1)) == 0)
+		log_warn("rank process pid=%d is not watched: its record cannot be read: %s (%llu "
+			 "so far)",
+			 (int)cw_agent_conn_cred(reg->conn)->pid, err->text, (unsigned long long)n);
+}
+
 static void on_probe(const struct cw_probe_result *result, void *user)
 {
 	struct registration *reg = user;
@@ -144,6 +155,8 @@ static void on_probe(const struct cw_probe_result *result, void *user)
 	if (bad == 0) {
 		complete(reg);
 	} else {
+		if (bad == -ENOTSUP)
+			count_unreadable(reg, &err);
 		registration_free(reg);
 		if (bad == -ENOMEM || bad == -EMFILE || bad == -ENFILE)
 			cw_agent_conn_put_off(conn, err.text);
@@ -227,6 +240,11 @@ bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn)
 		return true;
 	}
 	return false;
+}
+
+uint64_t cw_registrar_unreadable(const struct cw_registrar *r)
+{
+	return r->unreadable;
 }
 
 uint64_t cw_registrar_total(const struct cw_registrar *r)

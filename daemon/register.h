@@ -44,5 +44,7 @@ void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 /* The connection went away while its registration was open; false when there was none. */
 bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 
+/* Refused because this daemon cannot read records of their version. */
+uint64_t cw_registrar_unreadable(const struct cw_registrar *r);
 /* Registrations ever completed, returns included. */
 uint64_t cw_registrar_total(const struct cw_registrar *r);

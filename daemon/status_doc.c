@@ -138,6 +138,13 @@ static json_t *notes_doc(const struct cw_status_source *s)
 		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
 		(void)json_array_append_new(notes, json_string(text));
 	}
+	if (s->node.unreadable_total) {
+		(void)snprintf(text, sizeof(text),
+			       "agents of %llu rank processes are of a version this daemon cannot "
+			       "read: those ranks are not watched; update collwatch on this node",
+			       (unsigned long long)s->node.unreadable_total);
+		(void)json_array_append_new(notes, json_string(text));
+	}
 	if (s->bundles_in_memory) {
 		(void)snprintf(text, sizeof(text),
 			       "%u bundles cannot be written to disk: kept in memory, tried again",

@@ -213,14 +213,24 @@ def knows_who_killed_a_rank():
     job.close()
 
 
+def version():
+    return json.loads(call(World.collwatch, "status", "--json"))["version"]
+
+
+def replace_daemon(program):
+    """As a package manager does: the running one keeps its file."""
+    shutil.copy(program, World.daemon + ".new")
+    os.rename(World.daemon + ".new", World.daemon)
+
+
 @test
 def is_upgraded_in_mid_job():
     job, dies = Job("goes-on"), Job("dies")
     wait_until(job.is_training, "a job that trains")
     wait_until(dies.is_training, "another")
-    old = json.loads(call(World.collwatch, "status", "--json"))["version"]
-    shutil.copy(NEXT, World.daemon + ".new")
-    os.rename(World.daemon + ".new", World.daemon)
+    old = version()
+    shutil.copy(World.daemon, "/tmp/older")
+    replace_daemon(NEXT)
     steps = [job.steps(rank) for rank in range(3)]
     # A daemon that starts only when it is let: who dies meanwhile dies unseen.
     os.makedirs(DROP_IN)
@@ -236,8 +246,7 @@ def is_upgraded_in_mid_job():
     wait_until(lambda: show("ActiveState") == "active", "the new daemon")
     shutil.rmtree(DROP_IN)
     call("systemctl", "daemon-reload")
-    new = json.loads(call(World.collwatch, "status", "--json"))["version"]
-    expect(new == old + "+next", f"{new} after {old}")
+    expect(version() == old + "+next", f"{version()} after {old}")
     wait_until(job.is_training, "the job is watched again")
     wait_until(lambda: all(job.steps(rank) > steps[rank] + 20 for rank in range(3)),
                "its ranks go on")
@@ -256,6 +265,20 @@ def knows_the_last_ops_of_a_rank_that_died_while_no_daemon_was_there():
     # How it ended is known from Linux 6.15 on.
     expect(re.search(r"(killed by SIGKILL|ended)[^;]*;\s+its\s+last\s+call\s+there,\s+\w+\s+#\d+",
                      text), text)
+    job.close()
+
+
+@test
+def goes_back_to_the_older_version_in_mid_job():
+    job = Job("goes-back")
+    wait_until(job.is_training, "a job that trains")
+    replace_daemon("/tmp/older")
+    call("systemctl", "restart", UNIT)
+    expect("+" not in version(), version())
+    kept = re.findall(r"(\d+) of (\d+) rank processes kept over the restart", journal())[-1]
+    expect(kept[0] == kept[1] != "0", journal())
+    wait_until(job.is_training, "watched again")
+    expect("cannot read" not in call(World.collwatch, "status"), "a record is not read")
     job.close()
 
 

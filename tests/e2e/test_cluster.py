@@ -3,7 +3,7 @@
 """Two nodes, as network namespaces joined by a link, with what collwatch init-cluster makes for
 them. Needs root and the right to make namespaces, else says so. Prints TAP.
 
-usage: test_cluster.py COLLWATCH COLLWATCHD
+usage: test_cluster.py COLLWATCH COLLWATCHD NEXT-COLLWATCHD
 """
 
 import json
@@ -18,7 +18,7 @@ import time
 import tap
 from tap import Skip
 
-COLLWATCH, COLLWATCHD = (os.path.abspath(path) for path in sys.argv[1:3])
+COLLWATCH, COLLWATCHD, NEXT = (os.path.abspath(path) for path in sys.argv[1:4])
 NODES = {"node-a": "10.99.7.1", "node-b": "10.99.7.2"}
 PORT = 7411
 TESTS = []
@@ -58,7 +58,7 @@ class Node:
         self.name, self.dir = name, f"{cluster.dir}/{name}"
         self.netns = f"cw{os.getpid()}{name[-1]}"
         self.socket, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
-        self.daemon = None
+        self.daemon, self.program = None, COLLWATCHD
         self.log = self.dir + "/log"
 
     def configure(self, text=""):
@@ -71,7 +71,7 @@ class Node:
     def start(self):
         with open(self.log, "ab") as log:
             self.daemon = subprocess.Popen(
-                ["ip", "netns", "exec", self.netns, COLLWATCHD, "--config",
+                ["ip", "netns", "exec", self.netns, self.program, "--config",
                  self.dir + "/test.conf"], stdin=subprocess.DEVNULL, stderr=log)
         wait_until(lambda: call(COLLWATCH, "status", "--control", self.control,
                                 check=False).returncode != 1, self.name + " answers")
@@ -195,6 +195,28 @@ def other_machines_without_a_key_are_refused_with_the_way_to_one():
         assert done.returncode == 1 and "collwatch init-cluster" in done.stderr, done.stderr
 
 
+def lead_over_the_link(a, b, job):
+    """Runs jobs on a until one of them is led by b."""
+    for number in range(20):
+        name = f"{job}-{number}"
+        rank = subprocess.Popen(
+            [os.environ["CW_PROGRAM"], "wait"], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=dict(os.environ, LD_PRELOAD=os.environ["CW_AGENT"],
+                     LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], COLLWATCH_SOCKET=a.socket,
+                     COLLWATCH_JOB=name))
+        try:
+            wait_until(lambda name=name: a.job(name), "the job is seen")
+            if a.job(name)["leader"] == "node-a":
+                continue
+            wait_until(lambda name=name: b.job(name), "its leader has the digest")
+            assert b.job(name)["led_here"] and b.job(name)["nodes"] == ["node-a"], b.job(name)
+            return
+        finally:
+            rank.communicate(b"x", timeout=30)
+    raise AssertionError("20 jobs, and none led by node-b")
+
+
 @test
 def two_nodes_meet_and_one_leads_the_job_of_the_other():
     with Cluster() as cluster:
@@ -202,29 +224,16 @@ def two_nodes_meet_and_one_leads_the_job_of_the_other():
         a.start()
         b.start()
         wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet")
-        for number in range(20):
-            name = f"over-the-link-{number}"
-            rank = subprocess.Popen(
-                [os.environ["CW_PROGRAM"], "wait"], stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                env=dict(os.environ, LD_PRELOAD=os.environ["CW_AGENT"],
-                         LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], COLLWATCH_SOCKET=a.socket,
-                         COLLWATCH_JOB=name))
-            try:
-                wait_until(lambda name=name: a.job(name), "the job is seen")
-                if a.job(name)["leader"] == "node-a":
-                    continue
-                wait_until(lambda name=name: b.job(name), "its leader has the digest")
-                assert b.job(name)["led_here"] and b.job(name)["nodes"] == ["node-a"], b.job(name)
-                break
-            finally:
-                rank.communicate(b"x", timeout=30)
-        else:
-            raise AssertionError("20 jobs, and none led by node-b")
+        lead_over_the_link(a, b, "over-the-link")
         b.stop()
         wait_until(lambda: a.peer_state() == "said_goodbye", "a goodbye")
+        # Upgraded: it speaks the next version of the protocol, and a does not know it.
+        b.program = NEXT
         b.start()
         wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet again")
+        assert b.status()["version"].endswith("+next"), b.status()
+        lead_over_the_link(a, b, "after-the-upgrade")
+
 
 
 @test

@@ -70,6 +70,10 @@ static void fill_record(struct fake *fake)
 
 	h->magic = CW_RECORD_MAGIC;
 	h->version = CW_RECORD_VERSION;
+	if (fake->options.flaw == AGENT_NEWER_RECORD || fake->options.flaw == AGENT_NEXT_VERSION)
+		h->version++;
+	if (fake->options.flaw == AGENT_NEXT_VERSION)
+		h->readable_from = CW_RECORD_VERSION;
 	h->header_bytes = sizeof(*h);
 	h->total_bytes = RECORD_BYTES;
 	h->clock = CW_REC_CLOCK_MONOTONIC;
@@ -202,6 +206,9 @@ static void say_hello(struct fake *fake)
 		return;
 	case AGENT_TOO_NEW:
 		msg.agent_hello.version_min = msg.agent_hello.version_max = 77;
+		break;
+	case AGENT_NEXT_VERSION:
+		msg.agent_hello.version_max++;
 		break;
 	case AGENT_GARBAGE:
 		need(send(fake->sock, garbage, sizeof(garbage), MSG_NOSIGNAL) > 0);

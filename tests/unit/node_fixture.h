@@ -22,11 +22,13 @@ enum agent_flaw { /* what is wrong with this agent's registration */
 		  AGENT_UNSEALED,
 		  AGENT_NO_FD,
 		  AGENT_NOT_MAPPED,
-		  AGENT_NO_RECORD,   /* the descriptor is a pipe */
-		  AGENT_TOO_NEW,     /* wants protocol versions we do not have */
-		  AGENT_GARBAGE,     /* a frame of random bytes */
-		  AGENT_HUGE_FRAME,  /* claims 4 GiB */
-		  AGENT_WRONG_FIRST, /* another message before the hello */
+		  AGENT_NO_RECORD,    /* the descriptor is a pipe */
+		  AGENT_TOO_NEW,      /* wants protocol versions we do not have */
+		  AGENT_GARBAGE,      /* a frame of random bytes */
+		  AGENT_HUGE_FRAME,   /* claims 4 GiB */
+		  AGENT_WRONG_FIRST,  /* another message before the hello */
+		  AGENT_NEWER_RECORD, /* of a version that we cannot read */
+		  AGENT_NEXT_VERSION, /* newer in all, and it says that we can read it: no flaw */
 };
 
 struct agent_options {

@@ -295,6 +295,39 @@ Test(node, headway_ages_while_a_rank_only_blocks)
 	fixture_stop(&f);
 }
 
+/* ---- agents of other versions ---- */
+
+Test(node, watches_a_rank_whose_agent_is_of_the_next_version)
+{
+	struct agent_options next = rank0;
+	struct node_fixture f;
+	struct agent a;
+
+	next.flaw = AGENT_NEXT_VERSION;
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &next, 'W');
+	agent_do(&f, &a, 'o');
+	fixture_next_digest(&f);
+	cr_assert(fixture_seen(&f, &a)->has_pending);
+	cr_assert_eq(fixture_stats(&f).unreadable_total, 0);
+	agent_stop(&a);
+	fixture_stop(&f);
+}
+
+Test(node, counts_records_it_cannot_read)
+{
+	struct agent_options newer = rank0;
+	struct node_fixture f;
+	struct agent a;
+
+	newer.flaw = AGENT_NEWER_RECORD;
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &newer, 'R');
+	cr_assert_eq(fixture_stats(&f).unreadable_total, 1);
+	agent_stop(&a);
+	fixture_stop(&f);
+}
+
 /* ---- coming again ---- */
 
 static bool nobody_connected(struct node_fixture *f, void *arg)

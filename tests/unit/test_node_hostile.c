@@ -21,10 +21,11 @@ static const struct {
 	enum agent_flaw flaw;
 	const char *name;
 } flaws[] = {
-	{ AGENT_UNSEALED, "unsealed record" }, { AGENT_NO_FD, "no descriptor" },
-	{ AGENT_NOT_MAPPED, "not mapped" },    { AGENT_NO_RECORD, "not a record" },
-	{ AGENT_TOO_NEW, "unknown version" },  { AGENT_GARBAGE, "garbage" },
-	{ AGENT_HUGE_FRAME, "huge frame" },    { AGENT_WRONG_FIRST, "no hello first" },
+	{ AGENT_UNSEALED, "unsealed record" },  { AGENT_NO_FD, "no descriptor" },
+	{ AGENT_NOT_MAPPED, "not mapped" },     { AGENT_NO_RECORD, "not a record" },
+	{ AGENT_TOO_NEW, "unknown version" },   { AGENT_GARBAGE, "garbage" },
+	{ AGENT_HUGE_FRAME, "huge frame" },     { AGENT_WRONG_FIRST, "no hello first" },
+	{ AGENT_NEWER_RECORD, "newer record" },
 };
 
 Test(node_hostile, bad_registrations_are_refused_and_counted)

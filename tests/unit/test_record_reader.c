@@ -129,7 +129,18 @@ static void spoil_magic(void)
 
 static void spoil_version(void)
 {
-	rec->header->version = 2;
+	rec->header->version = CW_RECORD_VERSION + 1; /* and readable_from is 0 */
+}
+
+static void spoil_readable_from(void)
+{
+	rec->header->version = CW_RECORD_VERSION + 2;
+	rec->header->readable_from = CW_RECORD_VERSION + 1;
+}
+
+static void spoil_old_version(void)
+{
+	rec->header->version = CW_RECORD_VERSION_MIN - 1;
 }
 
 static void spoil_state(void)
@@ -197,6 +208,8 @@ Test(record_reader, refuses_inconsistent_records)
 	} cases[] = {
 		{ spoil_magic, -EBADMSG, "magic" },
 		{ spoil_version, -ENOTSUP, "version" },
+		{ spoil_readable_from, -ENOTSUP, "readable_from" },
+		{ spoil_old_version, -ENOTSUP, "old version" },
 		{ spoil_state, -EBADMSG, "state" },
 		{ spoil_total, -EBADMSG, "total" },
 		{ spoil_header_bytes, -EBADMSG, "header_bytes" },
@@ -233,6 +246,57 @@ Test(record_reader, refuses_files_of_the_wrong_size)
 	cr_expect_eq(cw_record_open(dup(fd), false, &r, NULL), -EBADMSG);
 	cr_assert_eq(ftruncate(fd, 2 * CW_RECORD_MAX_BYTES + 1), 0);
 	cr_expect_eq(cw_record_open(fd, false, &r, NULL), -EFBIG);
+}
+
+/*
+ * tests/data/record/version-1 is what collwatch 0.1.0 wrote (tests/fuzz/make_seeds.c, "hung"): two
+ * comms, 60 ops, of which the device did the first 15. It is never made anew: a reader of version 2
+ * has to read it, one of version 3 may refuse.
+ */
+Test(record_reader, reads_a_record_of_version_1)
+{
+	int fd = open(CW_TEST_DATA "/record/version-1", O_RDONLY | O_CLOEXEC);
+	struct cw_record *r = NULL;
+	struct cw_record_state state;
+	const struct cw_record_comm *comms;
+	struct cw_op ops[64];
+	struct cw_err err;
+	uint64_t lost;
+	size_t n;
+
+	cr_assert_eq(cw_record_open(fd, false, &r, &err), 0, "%s", err.text);
+	cr_expect_eq(cw_record_header(r)->version, 1u);
+	cr_expect_str_eq(cw_record_header(r)->job_label, "test:job");
+	comms = cw_record_comms(r, &n);
+	cr_assert_eq(n, 2u);
+	cr_expect_eq(comms[0].entry.comm_id, 0x1234u);
+	cr_expect_eq(comms[0].entry.nranks, 8u);
+	cr_expect_eq(comms[0].entry.comm_rank, 3);
+	cr_expect_eq(comms[0].entry.coll_entered, 48u);
+	cr_expect_eq(comms[0].entry.coll_returned, 48u);
+	cr_expect_eq(comms[1].entry.p2p_total[0], 12u);
+	cr_assert_eq(cw_record_window(r, &comms[0], ops, 64, &n, &lost), 0);
+	cr_assert_eq(n, 48u);
+	cr_expect_eq(ops[47].kind, CW_OP_ALL_REDUCE);
+	cr_expect_eq(ops[47].coll_seq, 48u);
+	cr_expect_eq(ops[47].count, 16u);
+	cr_assert_eq(cw_record_state(r, &comms[0], &state), 0);
+	cr_expect(state.completed_known);
+	cr_expect_eq(state.coll_completed, 12u);
+	cr_expect_eq(state.pending.coll_seq, 13u);
+	cw_record_close(r);
+}
+
+Test(record_reader, reads_what_it_knows_of_a_newer_version_that_permits_it)
+{
+	_cleanup_(record_closep) struct cw_record *r = NULL;
+
+	rec->header->version = CW_RECORD_VERSION + 7;
+	rec->header->readable_from = CW_RECORD_VERSION;
+	cw_test_record_comm(rec, 0xaaaa, 4, 2);
+	cw_test_record_collective(rec, 0, CW_OP_BROADCAST, 3);
+	r = must_open();
+	cr_expect_eq(first_comm(r)->entry.coll_entered, 1u);
 }
 
 Test(record_reader, skips_what_later_versions_append)
