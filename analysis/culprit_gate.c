@@ -63,20 +63,39 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 	}
 }
 
-/* Both halves are there and are not of one size: that stays so however long they wait. */
-static bool sizes_differ(const struct scene *s, const struct gate *gate, uint32_t *ret_partner)
+static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct cw_op *op,
+			 uint32_t *ret_partner)
 {
-	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
-	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest), peer;
-	const struct cw_op *other;
+	uint32_t peer;
+	const struct cw_op *other = waitgraph_counterpart(c, me, op, &peer);
 
-	if (me == CW_SNAP_NONE || !gate->op)
-		return false;
-	other = waitgraph_counterpart(c, me, gate->op, &peer);
-	if (!other || other->bytes == gate->op->bytes)
+	if (!other || other->bytes == op->bytes)
 		return false;
 	*ret_partner = c->members[peer].rank;
 	return true;
+}
+
+/*
+ * Both halves are there and are not of one size: that stays so however long they wait. Of a group,
+ * any of its sends and receives may be the one.
+ */
+static bool sizes_differ(const struct scene *s, const struct gate *gate, uint32_t *ret_partner)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest);
+
+	if (me == CW_SNAP_NONE || !gate->op)
+		return false;
+	if (size_differs(c, me, gate->op, ret_partner))
+		return true;
+	for (uint32_t i = 0; i < c->members[me].n_window; i++) {
+		const struct cw_op *op = &c->members[me].window[i];
+
+		if (cw_op_is_p2p(op->kind) && op->progress != CW_PROGRESS_COMPLETED &&
+		    waitgraph_same_launch(op, gate->op) && size_differs(c, me, op, ret_partner))
+			return true;
+	}
+	return false;
 }
 
 void culprit_classify_gate(const struct scene *s, uint32_t g, struct finding *f)

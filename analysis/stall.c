@@ -26,6 +26,8 @@
 #define WINDOW_EVERY_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
 #define LOOK_SOONEST_NS (S / 10)
+/* Looks may come so much later than they should. */
+#define READ_AGAIN_NS (10 * S)
 /* A proof that nobody waits for is not seen at every look: points to compare come and go. */
 #define SILENT_FOR_NS (30 * S)
 /* A job that once stood still overnight is not given three nights the next time. */
@@ -42,6 +44,7 @@ struct entry {
 	int64_t proof_ns;     /* since when it is a proof, 0 = is none */
 	int64_t reading_ns;   /* since when the evidence reads the same, 0 = not read yet */
 	uint64_t reading;     /* hash of that evidence */
+	int64_t read_ns;      /* last time it was read */
 	int64_t stall_ns;     /* when it became a stall, 0 = has not */
 	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
 	uint32_t confidence;  /* at that time */
@@ -229,10 +232,13 @@ static bool read_evidence(struct entry *e, const struct cw_snapshot *snap,
 {
 	uint64_t reading = stall_evidence_hash(snap, v);
 
-	if (!e->reading_ns || e->reading != reading) {
+	/* What was not looked at for a while, because another matter was worse, is read anew. */
+	if (!e->reading_ns || e->reading != reading ||
+	    snap->now_ns - e->read_ns > READ_AGAIN_NS + snap->thresholds.confirm_ns) {
 		e->reading = reading;
 		e->reading_ns = snap->now_ns;
 	}
+	e->read_ns = snap->now_ns;
 	return snap->now_ns - e->reading_ns >= snap->thresholds.confirm_ns;
 }
 

@@ -249,7 +249,9 @@ struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw
 
 static uint64_t hash_progress(uint64_t h, const struct cw_snap_member *m)
 {
-	return cw_hash_step(cw_hash_step(h, m->coll_reached), m->coll_completed);
+	h = cw_hash_step(cw_hash_step(h, m->coll_reached), m->coll_completed);
+	/* Sends and receives complete without moving those. */
+	return cw_hash_step(h, m->pending ? m->pending->op_index : 0);
 }
 
 /* By what stays the same from snapshot to snapshot: indices need not. */

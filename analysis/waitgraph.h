@@ -93,6 +93,9 @@ uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t 
 const struct cw_op *waitgraph_counterpart(const struct cw_snap_comm *c, uint32_t me,
 					  const struct cw_op *op, uint32_t *ret_peer);
 
+/* Two ops of one member that are one op, or of one group: they complete together. */
+bool waitgraph_same_launch(const struct cw_op *a, const struct cw_op *b);
+
 /* What lies upstream of some nodes: everybody who waits for them, directly or not. */
 struct upstream {
 	uint32_t *order;  /* nodes in the order they were found, nearest first */

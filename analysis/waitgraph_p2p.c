@@ -13,7 +13,7 @@
 
 #include "analysis/waitgraph_private.h"
 
-enum counterpart { THERE, MISSING, NOT_VISIBLE };
+enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
 
 static int compare_peer(const void *key, const void *entry)
 {
@@ -57,10 +57,25 @@ const struct cw_op *waitgraph_counterpart(const struct cw_snap_comm *c, uint32_t
 		       op->p2p_seq);
 }
 
-static bool same_launch(const struct cw_op *a, const struct cw_op *b)
+bool waitgraph_same_launch(const struct cw_op *a, const struct cw_op *b)
 {
 	return a->op_index == b->op_index || ((a->flags & b->flags & CW_OPF_GROUPED) &&
 					      a->group_id && a->group_id == b->group_id);
+}
+
+/*
+ * The counterpart was posted and is not at hand. If it is among the ops posted since the one the
+ * peer waits in, it is most likely behind that, else it would have been met.
+ */
+static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind, uint32_t me,
+			  uint64_t n)
+{
+	const struct cw_snap_member *m = &b->c->members[peer];
+	const struct cw_snap_p2p *e = find_peer(m, me);
+	uint64_t count = !e ? 0 : kind == CW_OP_SEND ? e->sends : e->recvs;
+
+	return (b->positions[peer].flags & POS_WAITS) && m->pending && n <= count &&
+	       count - n + 1 < m->pending_count;
 }
 
 /* The peer has posted the counterpart; has its device come to it? */
@@ -72,12 +87,15 @@ static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned 
 
 	if (b->positions[peer].flags & POS_DEAD)
 		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
-	if (!op || op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED)
+	if (!op)
+		return may_be_behind(b, peer, kind, me, n) ? BEHIND : THERE;
+	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED)
 		return THERE;
 	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
 		return MISSING;
 	/* Not tracked: the oldest op that has not returned stands in its way, unless it is it. */
-	if (m->pending && m->pending->op_index < op->op_index && !same_launch(m->pending, op))
+	if (m->pending && m->pending->op_index < op->op_index &&
+	    !waitgraph_same_launch(m->pending, op))
 		return MISSING;
 	return THERE;
 }
@@ -116,6 +134,9 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 	case NOT_VISIBLE:
 		gate->n_unseen++;
 		return;
+	case BEHIND: /* inferred: no proof */
+		gate->n_soft++;
+		break;
 	case MISSING:
 		break;
 	}
@@ -160,7 +181,7 @@ static int add_gate(struct builder *b, uint32_t me)
 		const struct cw_op *op = &m->window[i];
 
 		if (cw_op_is_p2p(op->kind) && op->progress != CW_PROGRESS_COMPLETED &&
-		    op->op_index != pending->op_index && same_launch(op, pending))
+		    op->op_index != pending->op_index && waitgraph_same_launch(op, pending))
 			note_counterpart(b, gate, me, op);
 	}
 	drop_repetitions(gate);

@@ -12,6 +12,7 @@
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/parse.h"
+#include "suite/cluster.h"
 #include "suite/generate.h"
 #include "suite/score.h"
 #include "suite/watch.h"
@@ -28,13 +29,16 @@ enum {
 	OPT_ENGINE,
 	OPT_GENERATE,
 	OPT_SEED,
+	OPT_PRINT,
+	OPT_TRACE,
 };
 
 struct options {
 	const char *path, *only;
 	uint32_t scale;
 	uint64_t generate, seed;
-	bool json, coverage, verbose;
+	bool json, coverage, verbose, print, trace;
+	uint64_t print_index;
 };
 
 struct run {
@@ -52,10 +56,12 @@ static const struct argp_option options[] = {
 	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
+	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
+	{ "trace", OPT_TRACE, NULL, 0, "… and a line per look at which somebody waits", 0 },
 	{ 0 },
 };
 
@@ -82,6 +88,13 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_SEED:
 		opts->seed = number(state, "seed", arg, UINT64_MAX);
 		return 0;
+	case OPT_TRACE:
+		opts->trace = opts->verbose = true;
+		return 0;
+	case OPT_PRINT:
+		opts->print = true;
+		opts->print_index = number(state, "print", arg, UINT32_MAX);
+		return 0;
 	case OPT_ONLY:
 		opts->only = arg;
 		return 0;
@@ -102,7 +115,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		opts->path = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!opts->path && !opts->generate)
+		if (!opts->path && !opts->generate && !opts->print)
 			argp_usage(state);
 		return 0;
 	default:
@@ -147,9 +160,22 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 			o->looks);
 }
 
+static void tell_look(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		      const struct cw_stall_decision *d)
+{
+	const struct run *run = user;
+
+	if (!run->opts->trace || v->klass == CW_CLASS_HEALTHY)
+		return;
+	fprintf(stderr, "  %.2f s, phase %u: %s: %s [%s]\n",
+		(double)(snap->now_ns - CLUSTER_ORIGIN_NS) / CW_NS_PER_S, d->phase,
+		cw_confidence_name(v->confidence), v->summary, d->why);
+}
+
 static int on_scenario(void *user, const struct suite_scenario *s)
 {
 	struct run *run = user;
+	const struct watch_eyes eyes = { .user = run, .on_look = tell_look };
 	struct suite_scenario scaled = *s;
 	struct outcome o = { 0 };
 	int r;
@@ -160,7 +186,7 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		run->n_unscaled++;
 		return 0;
 	}
-	r = watch(&scaled, &run->err, &o);
+	r = watch_with(&scaled, &eyes, &run->err, &o);
 	if (r < 0)
 		return r;
 	if (run->opts->verbose)
@@ -259,6 +285,14 @@ static int print_json(const struct score *score)
 	return r < 0 ? -EIO : 0;
 }
 
+static int print_drawn(const struct options *opts)
+{
+	char text[SUITE_DRAWN_BYTES];
+	size_t n = suite_draw(opts->seed, opts->print_index, text);
+
+	return fwrite(text, 1, n, stdout) == n ? CW_EXIT_OK : CW_EXIT_ERROR;
+}
+
 int cw_verb_suite(int argc, char **argv)
 {
 	struct options opts = { .scale = 1, .seed = 1 };
@@ -266,6 +300,8 @@ int cw_verb_suite(int argc, char **argv)
 	int r, status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (opts.print)
+		return print_drawn(&opts);
 	r = opts.path ? suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
 	if (r == 0)
 		r = suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);

@@ -7,6 +7,12 @@
 
 #include "suite/scenario.h"
 
+/* Bytes that the text of a drawn scenario fits in. */
+#define SUITE_DRAWN_BYTES 8192u
+
+/* The text of the index-th scenario of a seed, from 0; its length is returned. */
+size_t suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES]);
+
 /*
  * Hands n scenarios to fn. The i-th of a seed is the same whatever n is. Returns as
  * suite_read_text().

@@ -23,6 +23,7 @@ struct watch {
 	int64_t now_ns, start_ns, windows_ns, fault_ns;
 	int64_t well_ns; /* since when all is well */
 	uint32_t daemons_life;
+	const struct watch_eyes *eyes;
 	struct outcome *out;
 };
 
@@ -62,15 +63,18 @@ static int look(struct watch *w, int64_t *ret_next)
 	if (cluster_is_over(w->cluster))
 		return 0;
 	r = cluster_snapshot(w->cluster, &snap);
-	if (r < 0)
-		return r;
-	r = cw_verdict_compute(snap, &v);
+	if (r == 0 && w->eyes->change)
+		r = w->eyes->change(w->eyes->user, &snap);
+	if (r == 0)
+		r = cw_verdict_compute(snap, &v);
 	if (r < 0) {
 		(void)cw_snapshot_free(snap);
 		return r;
 	}
 	cw_stall_step(w->stall, snap, &v, &d);
 	w->out->looks++;
+	if (w->eyes->on_look)
+		w->eyes->on_look(w->eyes->user, snap, &v, &d);
 	if (d.phase >= CW_STALL_STALLED)
 		w->well_ns = w->now_ns;
 	if (d.next_ns > w->now_ns && d.next_ns < *ret_next)
@@ -189,10 +193,20 @@ static int run(struct watch *w, struct cw_err *err)
 
 int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
+	static const struct watch_eyes plain = { 0 };
+
+	return watch_with(s, &plain, err, ret);
+}
+
+int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
+	       struct outcome *ret)
+{
 	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
-	struct watch w = {
-		.s = s, .start_ns = CLUSTER_ORIGIN_NS, .now_ns = CLUSTER_ORIGIN_NS, .out = &out
-	};
+	struct watch w = { .s = s,
+			   .start_ns = CLUSTER_ORIGIN_NS,
+			   .now_ns = CLUSTER_ORIGIN_NS,
+			   .eyes = eyes,
+			   .out = &out };
 	int r = run(&w, err);
 
 	w.cluster = cluster_free(w.cluster);

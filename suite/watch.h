@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "analysis/stall.h"
 #include "analysis/verdict.h"
 #include "suite/scenario.h"
 
@@ -23,6 +24,18 @@ struct outcome {
 	int64_t leapt_ns; /* left out of a scenario that leaps */
 };
 
+/* How somebody looks who is not the leader. */
+struct watch_eyes {
+	void *user;
+	/* May put another snapshot in place of *snap (freeing it). 0 or -ENOMEM. NULL: as it is. */
+	int (*change)(void *user, struct cw_snapshot **snap);
+	/* Told of each look; NULL: nobody. */
+	void (*on_look)(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
+			const struct cw_stall_decision *d);
+};
+
 /* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */
 int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
+int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
+	       struct outcome *ret);
 void outcome_fini(struct outcome *o);

@@ -532,3 +532,15 @@ Test(stall, does_not_mind_that_some_others_get_on)
 	fault();
 	cr_expect_neq(run_until(CW_STALL_HANG, 13 * SB_S), -1);
 }
+
+Test(stall, does_not_take_an_old_reading_for_a_confirmation)
+{
+	/* Three seconds of it, half a minute of something worse elsewhere, and it again. */
+	j.t.no_headway_ns = 12 * SB_S;
+	fault();
+	cr_expect_eq(run_until(CW_STALL_HANG, 11 * SB_S), -1);
+	j.now_ns += 30 * SB_S;
+	step();
+	cr_expect_neq(j.d.phase, CW_STALL_HANG, "nobody has looked at it for half a minute");
+	cr_expect_neq(run_until(CW_STALL_HANG, 4 * SB_S), -1);
+}

@@ -236,3 +236,65 @@ Test(verdict_waits, names_the_rank_that_did_not_join_a_split)
 			(void)sb_call(c, m, CW_OP_COMM_SPLIT, 130 * SB_S);
 	expect(CW_CLASS_INIT_STUCK, "split", "2", "0-1,3-7");
 }
+
+/* ---- sends and receives behind or beside others ---- */
+
+static void judge_again(void)
+{
+	cw_verdict_fini(&v);
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+}
+
+Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 3, 1, 0);
+
+	/* 1 waits for 0, has posted its send to 2 behind that, and nobody has fetched a window. */
+	p2p(c, 1, CW_OP_RECV, 0, 5);
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .sends = 5 };
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	judge();
+	snap->comms[0].members[2].pending->enter_ns -= SB_S; /* it has waited longer */
+	snap->comms[0].members[1].pending_count = 2;
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", v.summary);
+	/* A send of long ago is behind nothing. */
+	snap->comms[0].members[1].pending_count = 1;
+	judge_again();
+	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", v.summary);
+}
+
+Test(verdict_waits, finds_different_sizes_within_a_group)
+{
+	struct cw_op group[2], sent = { .kind = CW_OP_SEND,
+					.peer = 1,
+					.p2p_seq = 5,
+					.op_index = 9,
+					.bytes = 4096,
+					.progress = CW_PROGRESS_COMPLETED };
+	struct sb_comm *c = sb_comm(b, "ring", 0, 3, 1, 0);
+	struct cw_op *op;
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	op = &c->members[1].call;
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	group[0] = group[1] = *op;
+	group[1].kind = CW_OP_RECV;
+	group[1].peer = 0;
+	group[1].op_index++;
+	group[1].bytes = 8192;
+	c->members[1].p2p[0] = (struct cw_snap_p2p){ .peer = 0, .recvs = 5 };
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .sends = 5 };
+	c->members[0].p2p[c->members[0].n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .sends = 5 };
+	c->members[2].p2p[c->members[2].n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	judge();
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 0, &sent, 1, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_str_eq(v.detail, "size");
+	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hangs: what must be said follows from what was done to the job, never from what the engine says.
+ */
+#include <string.h>
+
+#include "suite/generate_private.h"
+
+static void never_entered(struct draw *d)
+{
+	static const char *const at_once[] = { "block", "block", "block", "stop" };
+	static const char *const busy[] = { "spin", "io", "child" };
+	bool is_busy = draw_chance(d, 25);
+
+	draw_job(d, "stays outside", is_busy ? 420 : 150);
+	draw_fault(d, "%s", is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, at_once));
+	/* Its neighbours in a pipeline or ring may be the first to wait for it. */
+	draw_put(d, "expect never_entered %u or p2p_unmatched %u\n", d->culprit, d->culprit);
+}
+
+static void process_dead(struct draw *d)
+{
+	static const char *const ends[] = { "kill 9", "kill 11", "kill 6", "oom",
+					    "exit 1", "exit 0",  "exit 77" };
+
+	draw_job(d, "dies", 60);
+	if (draw_chance(d, 50))
+		draw_fault(d, "%s", DRAW_ONE(d, ends));
+	else
+		draw_put(d, "fault %u at %us %s\n", d->culprit, d->at_s, DRAW_ONE(d, ends));
+	draw_put(d, "expect process_dead %u\n", d->culprit);
+}
+
+static void node_unreachable(struct draw *d)
+{
+	uint32_t node = d->culprit / d->per_node, last = (node + 1) * d->per_node;
+
+	draw_job(d, "node lost", 60);
+	draw_put(d, "node %u at %us lost\nexpect node_unreachable %u-%u\n", node, d->at_s,
+		 node * d->per_node, (last < d->n_ranks ? last : d->n_ranks) - 1);
+}
+
+static bool is_kind(const struct draw *d, const char *const *names, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(d->kind, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static void mismatch(struct draw *d)
+{
+	static const char *const rooted[] = { "broadcast", "reduce", "gather", "scatter" };
+	static const char *const reducing[] = { "all_reduce", "reduce", "reduce_scatter" };
+	bool has_root = is_kind(d, rooted, 4), has_op = is_kind(d, reducing, 3);
+
+	draw_job(d, "differs", 120);
+	switch (draw_pick(d, 0, 6)) {
+	case 0:
+		draw_fault(d, "%s", has_root ? "change root 2" : "change count 31");
+		break;
+	case 1:
+		draw_fault(d, "%s", has_op ? "change redop max" : "change dtype fp64");
+		break;
+	case 2:
+		draw_fault(d, "%s", has_op ? "change dtype fp16" : "change kind reduce");
+		break;
+	case 3:
+		draw_fault(d, "change kind %s",
+			   strcmp(d->kind, "all_to_all") ? "all_to_all" : "scatter");
+		break;
+	case 4:
+		draw_fault(d, "change count %u", draw_pick(d, 1, 60));
+		break;
+	case 5:
+		draw_fault(d, "change count %u", draw_pick(d, 70000, 9000000));
+		break;
+	default:
+		draw_fault(d, "%s", draw_chance(d, 50) ? "skip" : "add");
+		break;
+	}
+	draw_put(d, "expect mismatch %u\n", d->culprit);
+}
+
+/* Two comms over the same ranks, and one rank, or half of them, takes them the other way round. */
+static void deadlock(struct draw *d)
+{
+	const char *second = draw_kind(d);
+	bool is_half = draw_chance(d, 25);
+
+	if (d->n_ranks < 6)
+		d->n_ranks = d->per_node = 6;
+	d->culprit %= d->n_ranks;
+	draw_head(d, "order", 60);
+	draw_put(d, "comm main all\ncomm side all\nprogram\nloop\nwork %ums\n",
+		 draw_pick(d, 20, 200));
+	draw_put(d, "%s main %u\n%s side\nsync\nend\nend\n", d->kind, 1u << draw_pick(d, 4, 16),
+		 second);
+	if (is_half)
+		draw_put(d, "fault every 2 from %u at %us on main swap\nexpect deadlock\n",
+			 draw_pick(d, 0, 1), d->at_s);
+	else
+		draw_put(d, "fault %u at %us on main swap\nexpect deadlock %u\n", d->culprit,
+			 d->at_s, d->culprit);
+}
+
+static void put_pipeline(struct draw *d)
+{
+	d->n_ranks = 4 * draw_pick(d, 1, 5);
+	d->culprit = 4 * draw_pick(d, 0, d->n_ranks / 4 - 1) + draw_pick(d, 1, 2);
+	d->per_node = draw_chance(d, 50) ? 4 : 2;
+	draw_head(d, "pipeline", 150);
+	draw_put(d,
+		 "comms pipe size 4\ncomm main all\nprogram\nloop\nrecv pipe 4096 from prev\n"
+		 "compute %ums\nsend pipe 4096 to next\nrecv pipe 512 from next\ncompute %ums\n"
+		 "send pipe 512 to prev\n%s main 64\nsync\nend\nend\n",
+		 draw_pick(d, 10, 150), draw_pick(d, 10, 150), d->kind);
+}
+
+static void put_ring(struct draw *d)
+{
+	draw_head(d, "ring", 150);
+	draw_put(d,
+		 "comm pipe all\ncomm main all\nprogram\nloop\nwork %ums\ngroup\n"
+		 "send pipe 512 to ring-next\nrecv pipe 512 from ring-prev\nend\n%s main 64\n"
+		 "sync\nend\nend\n",
+		 draw_pick(d, 20, 150), d->kind);
+}
+
+static void p2p_unmatched(struct draw *d)
+{
+	const char *half = draw_chance(d, 50) ? "send" : "recv";
+
+	if (draw_chance(d, 50))
+		put_pipeline(d);
+	else
+		put_ring(d);
+	if (draw_chance(d, 20)) {
+		draw_put(d, "fault %u at %us on pipe recv change count 100000\n", d->culprit,
+			 d->at_s);
+		draw_put(d, "expect p2p_unmatched size\n");
+		return;
+	}
+	draw_put(d, "fault %u at %us on pipe %s block\n", d->culprit, d->at_s, half);
+	/* Its neighbours wait for it there, those further away in the collective. */
+	draw_put(d, "expect p2p_unmatched %u or never_entered %u\n", d->culprit, d->culprit);
+}
+
+static void init_stuck(struct draw *d)
+{
+	static const char *const calls[] = { "init late", "split main into half", "finalize main" };
+	static const char *const outside[] = { "sleep 10h", "io 10h", "work 10h" };
+
+	d->n_ranks += d->n_ranks % 2;
+	draw_head(d, "making comms", 420);
+	draw_put(d, "comm main all\ncomm late all by init\ncomms half size %u by split\nprogram\n",
+		 d->n_ranks / 2);
+	draw_put(d, "loop %u\nwork %ums\n%s main\nsync\nend\nonly %u\n%s\nend\n%s\n",
+		 draw_pick(d, 10, 200), draw_pick(d, 10, 60), d->kind, d->culprit,
+		 DRAW_ONE(d, outside), DRAW_ONE(d, calls));
+	draw_put(d, "loop\nsleep 1s\nend\nend\nexpect init_stuck %u\n", d->culprit);
+}
+
+static void device_stalled(struct draw *d)
+{
+	draw_job(d, "device stuck", 420);
+	draw_fault(d, "stuck");
+	draw_put(d, "expect device_stalled %u\n", d->culprit);
+}
+
+static void in_collective(struct draw *d)
+{
+	draw_job(d, "does not complete", 120);
+	draw_fault(d, "wedge");
+	draw_put(d, "expect in_collective nobody\n");
+}
+
+static void unknown(struct draw *d)
+{
+	draw_job(d, "cannot be seen", 420);
+	draw_fault(d, "block");
+	draw_put(d, "fault %u at 0s blind\nexpect unknown nobody\n", d->culprit);
+}
+
+void draw_hang(struct draw *d, uint32_t nth)
+{
+	static void (*const hangs[DRAW_HANGS])(struct draw *) = {
+		never_entered, process_dead, node_unreachable, mismatch,      deadlock,
+		p2p_unmatched, init_stuck,   device_stalled,   in_collective, unknown,
+	};
+
+	hangs[nth](d);
+}

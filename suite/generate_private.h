@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that draw scenarios, and nobody else. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "suite/generate.h"
+
+struct draw {
+	uint64_t state;
+	char *text; /* SUITE_DRAWN_BYTES */
+	size_t n;
+	uint32_t layout; /* enum suite_layout */
+	uint32_t n_ranks, per_node;
+	uint32_t main_size;
+	uint32_t culprit, at_s;
+	const char *kind; /* of the call on `main` that goes wrong, if one does */
+	bool is_noisy;    /* something harmless comes first */
+};
+
+/* low to high, both included. */
+uint32_t draw_pick(struct draw *d, uint32_t low, uint32_t high);
+bool draw_chance(struct draw *d, uint32_t percent);
+const char *draw_kind(struct draw *d);
+void draw_put(struct draw *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define DRAW_ONE(d, array) ((array)[draw_pick(d, 0, sizeof(array) / sizeof(*(array)) - 1)])
+
+/* ---- jobs (generate_job.c) ---- */
+
+/* Layout, sizes, culprit and time; before anything else. */
+void draw_sizes(struct draw *d);
+/* Title, layout and ranks; what: a few words. */
+void draw_head(struct draw *d, const char *what, uint32_t run_s);
+/* Head, comms and a training step that calls d->kind on `main`; now and then a harmless fault. */
+void draw_job(struct draw *d, const char *what, uint32_t run_s);
+/* Head and comms only, and the body of a step without its loop. */
+void draw_comms(struct draw *d);
+void draw_step(struct draw *d);
+/* fault CULPRIT at TIME on main KIND ACTION */
+void draw_fault(struct draw *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- one scenario each, to its last line but one ---- */
+/* generate_hang.c; nth: which class. */
+#define DRAW_HANGS 10u
+void draw_hang(struct draw *d, uint32_t nth);
+/* generate_control.c */
+void draw_control(struct draw *d);
