@@ -210,6 +210,7 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 {
 	const char *id = json_string_value(json_object_get(bundle->incident, "id"));
 	struct cw_store_entry *e;
+	int64_t now;
 	int r, s;
 
 	if (!id || !cw_incident_id_is_valid(id))
@@ -217,7 +218,8 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	e = entry_get(store, id);
 	if (!e)
 		return -ENOMEM;
-	describe(e, bundle->incident, cw_clock_wall_ns(store->clock));
+	(void)cw_store_clock_now(&store->age_clock, &now); /* settled or not */
+	describe(e, bundle->incident, now);
 	if (ret_path)
 		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
 	r = write_bundle(store, e, bundle);
@@ -299,9 +301,11 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 json_t *cw_store_next_unsent(struct cw_store *store)
 {
 	int64_t now = cw_clock_now_ns(store->clock);
-	int64_t since = cw_clock_wall_ns(store->clock) - UNSENT_WITHIN_NS;
 	struct cw_store_entry *e, *next, *found = NULL;
+	int64_t since;
 
+	(void)cw_store_clock_now(&store->age_clock, &since); /* settled or not */
+	since -= UNSENT_WITHIN_NS;
 	/* Ids were forgotten: an alert that went out would look as if it had not. */
 	if (cw_sent_ids_complete_since(store->sent) > since)
 		return NULL;
@@ -377,6 +381,8 @@ int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, s
 	store->max_age_ns = config->max_age_ns;
 	store->clock = config->clock;
 	r = open_dirs(store, config->state_dir);
+	if (r == 0)
+		cw_store_clock_open(&store->age_clock, store->state_fd, config->clock);
 	if (r == 0)
 		r = cw_sent_ids_open(store->state_fd, &store->sent);
 	if (r == 0)

@@ -11,6 +11,7 @@
 
 #include "common/htable.h"
 #include "daemon/store.h"
+#include "daemon/store_clock.h"
 
 /* Entries in the index; beyond it they are removed from disk. At 1 GiB this is 64 KiB a bundle. */
 #define CW_STORE_MAX_ENTRIES 16384u
@@ -22,7 +23,7 @@ struct cw_store_entry {
 	char time[32];
 	char *job, *class, *summary;
 	int64_t uid;     /* whose job it was; -1 = not said */
-	int64_t wall_ns; /* when it was last put */
+	int64_t wall_ns; /* when it was last put, by the store's clock */
 	uint64_t bytes;
 	int64_t resent_ns; /* monotonic; when it was last given out as unsent */
 	bool is_held;      /* only in memory */
@@ -36,6 +37,7 @@ struct cw_store {
 	uint64_t max_bytes;
 	int64_t max_age_ns;
 	const struct cw_clock *clock;
+	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
 	uint64_t lost; /* dropped from memory before the disk came back */

@@ -97,10 +97,12 @@ bool cw_store_make_room(struct cw_store *store, const struct cw_store_entry *exc
 
 void cw_store_apply_retention(struct cw_store *store, const struct cw_store_entry *newest)
 {
-	int64_t horizon = cw_clock_wall_ns(store->clock) - store->max_age_ns;
 	struct cw_store_entry *e;
+	int64_t now;
+	bool may_age = cw_store_clock_now(&store->age_clock, &now);
 
-	while ((e = cw_store_oldest(store, false, newest)) && e->wall_ns < horizon)
+	while (may_age && (e = cw_store_oldest(store, false, newest)) &&
+	       e->wall_ns < now - store->max_age_ns)
 		if (!evict(store, e))
 			return;
 	while (HASH_COUNT(store->table) > CW_STORE_MAX_ENTRIES ||

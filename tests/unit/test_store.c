@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/store.h"
+#include "daemon/store_clock.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +24,14 @@ static int64_t fake_now(void *user)
 	return now_ns;
 }
 
-static const struct cw_clock clock_fake = { fake_now, fake_now, NULL };
+static int64_t wall_step_ns; /* by so much the wall clock is wrong */
+
+static int64_t fake_wall(void *user)
+{
+	return now_ns + wall_step_ns;
+}
+
+static const struct cw_clock clock_fake = { fake_now, fake_wall, NULL };
 
 static void set_up(void)
 {
@@ -241,6 +249,48 @@ Test(store, removes_what_is_older_than_the_limit)
 	cr_assert_eq(put(store, "a2", 10, NULL), 0);
 	cr_assert_not(is_listed(store, "a1"));
 	cr_assert(is_listed(store, "a2"));
+	cw_store_close(store);
+}
+
+Test(store, a_clock_set_a_month_ahead_makes_nothing_older)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	now_ns += DAY_NS; /* long enough for the clock to be believed */
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	wall_step_ns = 31 * DAY_NS;
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	cw_store_close(store);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	now_ns += DAY_NS;
+	cr_assert_eq(put(store, "a3", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"), "nor after a restart");
+	cw_store_close(store);
+}
+
+/* Files carry the wall clock's time: there, fake time must be near it. */
+Test(store, a_machine_that_comes_up_with_a_wrong_clock_has_an_hour_to_put_it_right)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char path[PATH_MAX];
+
+	now_ns = cw_clock_wall_ns(&cw_clock_system);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cw_store_close(store);
+	(void)snprintf(path, sizeof(path), "%s/lib/state/clock", root);
+	(void)unlink(path); /* another boot */
+	wall_step_ns = 31 * DAY_NS;
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	wall_step_ns = 0;
+	now_ns += 2 * CW_STORE_CLOCK_SETTLES_NS;
+	cr_assert_eq(put(store, "a3", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	now_ns += 31 * DAY_NS;
+	cr_assert_eq(put(store, "a4", 10, NULL), 0);
+	cr_assert_not(is_listed(store, "a1"), "in the end it is old");
 	cw_store_close(store);
 }
 
