@@ -116,7 +116,11 @@ void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg)
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			/* Level-triggered: without a pause the loop would spin on it. */
-			log_warn("agent socket: accept: %m, pausing for 1 s");
+			agents->pauses++;
+			/* Once a second while it lasts: say it ever more rarely. */
+			if ((agents->pauses & (agents->pauses - 1)) == 0)
+				log_warn("agent socket: accept: %m, pausing for 1 s (%u so far)",
+					 agents->pauses);
 			(void)event_del(agents->listen_event);         /* it is set up */
 			(void)event_add(agents->resume_event, &pause); /* has memory already */
 		}

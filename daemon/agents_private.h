@@ -35,6 +35,7 @@ struct cw_agents {
 	struct event *listen_event, *resume_event;
 	struct cw_agent_conn *conns;
 	struct cw_uid_count *per_uid; /* of conns */
+	unsigned pauses;              /* of accepting: no descriptors, no memory */
 	struct cw_agents_stats stats;
 };
 
