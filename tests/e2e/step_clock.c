@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Preloaded into a daemon, it lets a test set that daemon's wall clock and nobody else's: file
+ * CW_STEP_CLOCK holds the seconds to be added, and is read each time.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static long step_s(void)
+{
+	const char *path = getenv("CW_STEP_CLOCK");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char text[32] = "";
+
+	if (fd >= 0) {
+		(void)!read(fd, text, sizeof(text) - 1);
+		(void)close(fd);
+	}
+	return strtol(text, NULL, 10);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, t);
+
+	if (r == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+		t->tv_sec += step_s();
+	return r;
+}
+
+int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return -1;
+	t->tv_sec = now.tv_sec;
+	t->tv_usec = now.tv_nsec / 1000;
+	return 0;
+}
+
+time_t time(time_t *ret)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return (time_t)-1;
+	if (ret)
+		*ret = now.tv_sec;
+	return now.tv_sec;
+}
