@@ -150,6 +150,19 @@ static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm, enum fr
 	return false;
 }
 
+/* Whoever waits in a launch of which only some ops are known may wait for anybody. */
+static void want_whole_launches(const struct scene *s, bool *wanted)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+		bool is_old = gate->since_ns && s->snap->now_ns - gate->since_ns >=
+							s->snap->thresholds.window_after_ns;
+
+		if (gate->kind == GATE_P2P && gate->n_unseen && is_old && !wanted[gate->comm])
+			wanted[gate->comm] = lacks_windows(s->snap, gate->comm, SINCE_LAST_MOVE);
+	}
+}
+
 int certainty_list_wanted(struct incident *inc)
 {
 	const struct cw_snapshot *snap = inc->s->snap;
@@ -170,6 +183,7 @@ int certainty_list_wanted(struct incident *inc)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] =
 				lacks_windows(snap, v->chain[i].comm, SINCE_LAST_MOVE);
+	want_whole_launches(inc->s, wanted);
 	/* Of a call that is over for everybody, fresh windows tell nothing. */
 	if (v->comm != CW_SNAP_NONE && !wanted[v->comm] && v->waiting_since_ns)
 		wanted[v->comm] = lacks_windows(snap, v->comm, SINCE_LAST_MOVE);

@@ -279,7 +279,7 @@ static bool is_alternative(const struct incident *inc, const struct finding *f)
 	const struct finding *m = inc->main;
 	int64_t slack = (inc->s->snap->now_ns - m->since_ns) / 2;
 
-	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN)
+	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(inc->s, m, f))
 		return false;
 	if (f->rank != CW_SNAP_NONE && inc->is_culprit[f->rank])
 		return false;

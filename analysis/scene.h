@@ -55,5 +55,17 @@ int culprit_find_all(struct scene *s);
 /* Position of `rank` in the comm; CW_SNAP_NONE = not a member. O(members). */
 uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank);
 
+/*
+ * a is why b is so. Whoever leaves a call out waits in a later one for those who wait in the first:
+ * a cycle, which the differing call explains.
+ */
+static inline bool scene_explains(const struct scene *s, const struct finding *a,
+				  const struct finding *b)
+{
+	return a->klass == CW_CLASS_MISMATCH && b->klass == CW_CLASS_DEADLOCK &&
+	       a->gate != CW_SNAP_NONE &&
+	       s->g.component[waitgraph_gate_node(&s->g, a->gate)] == s->g.component[b->node];
+}
+
 /* Enough ranks have ended that the job is being taken down. */
 bool scene_is_ending(const struct scene *s);

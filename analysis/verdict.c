@@ -49,6 +49,8 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 {
 	if (a->tier != b->tier)
 		return a->tier > b->tier;
+	if (scene_explains(s, a, b) || scene_explains(s, b, a))
+		return scene_explains(s, a, b);
 	/* 0 means unknown, and may be anything. */
 	if (a->since_ns != b->since_ns)
 		return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);

@@ -38,9 +38,12 @@ static const struct cw_op *find_op(const struct cw_snap_member *m, unsigned kind
 		if (op->kind == kind && op->peer == (int32_t)peer && op->p2p_seq == n)
 			return op;
 	}
-	if (m->pending && m->pending->kind == kind && m->pending->peer == (int32_t)peer &&
-	    m->pending->p2p_seq == n)
-		return m->pending;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct cw_op *op = i == 0 ? m->pending : m->last;
+
+		if (op && op->kind == kind && op->peer == (int32_t)peer && op->p2p_seq == n)
+			return op;
+	}
 	return NULL;
 }
 
@@ -164,7 +167,53 @@ static void drop_repetitions(struct gate *gate)
 	gate->n_missing = n;
 }
 
-/* All ops launched together with `pending` that have not completed. */
+/* The first op at hand with that number or a later one; NULL = none. */
+static const struct cw_op *first_op_from(const struct cw_snap_member *m, uint64_t op_index)
+{
+	uint32_t lo = 0, hi = m->n_window;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (m->window[mid].op_index < op_index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < m->n_window)
+		return &m->window[lo];
+	return m->last && m->last->op_index >= op_index ? m->last : NULL;
+}
+
+/*
+ * The ops launched together with `pending`, which is the oldest of them. They follow each other in
+ * the comm's order. Where some are not at hand, it is not known what those wait for, and somebody
+ * may be missing there.
+ */
+static void note_launch(struct builder *b, struct gate *gate, uint32_t me,
+			const struct cw_op *pending)
+{
+	const struct cw_snap_member *m = &b->c->members[me];
+	uint64_t next = pending->op_index + 1;
+	const struct cw_op *op;
+
+	note_counterpart(b, gate, me, pending);
+	if (!(pending->flags & CW_OPF_GROUPED) || !pending->group_id)
+		return;
+	while ((op = first_op_from(m, next)) != NULL) {
+		if (op->op_index > next)
+			gate->n_unseen++;
+		if (!waitgraph_same_launch(op, pending))
+			return;
+		if (cw_op_is_p2p(op->kind) && op->progress != CW_PROGRESS_COMPLETED)
+			note_counterpart(b, gate, me, op);
+		next = op->op_index + 1;
+	}
+	if (next <= m->op_index)
+		gate->n_unseen++;
+}
+
+/* All ops launched together with the pending one that have not completed. */
 static int add_gate(struct builder *b, uint32_t me)
 {
 	const struct cw_snap_member *m = &b->c->members[me];
@@ -173,17 +222,10 @@ static int add_gate(struct builder *b, uint32_t me)
 
 	if (!gate)
 		return -ENOMEM;
-	gate->missing = arena_new_array(b->arena, uint32_t, (size_t)m->n_window + 1);
+	gate->missing = arena_new_array(b->arena, uint32_t, (size_t)m->n_window + 2);
 	if (!gate->missing)
 		return -ENOMEM;
-	note_counterpart(b, gate, me, pending);
-	for (uint32_t i = 0; i < m->n_window; i++) {
-		const struct cw_op *op = &m->window[i];
-
-		if (cw_op_is_p2p(op->kind) && op->progress != CW_PROGRESS_COMPLETED &&
-		    op->op_index != pending->op_index && waitgraph_same_launch(op, pending))
-			note_counterpart(b, gate, me, op);
-	}
+	note_launch(b, gate, me, pending);
 	drop_repetitions(gate);
 	gate->n_missing_all = gate->n_missing;
 	builder_note_waiter(b, gate, me);

@@ -202,6 +202,11 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 		last = sb_op(c, m, draft->entered);
 		member.last = &last;
 	}
+	if (draft->newest.kind != CW_OP_NONE) {
+		last = draft->newest;
+		member.last = &last;
+		member.op_index = last.op_index;
+	}
 	if (draft->has_window) {
 		uint64_t from = draft->entered > WINDOW ? draft->entered - WINDOW + 1 : 1;
 

@@ -201,6 +201,52 @@ Test(verdict_waits, finds_a_ring_of_receives)
 	cr_expect_eq(v.n_chain, 4);
 }
 
+/*
+ * Rank 0 is missing on tp, where 1 waits. In a group on pp 2 sends to 3, which has got it, and
+ * receives from 1, which has not come to that. 3 waits for 2 on dp.
+ */
+static struct sb_comm *chain_through_a_group(uint64_t newest)
+{
+	struct sb_comm *tp = sb_comm(b, "tp", 0, 2, 1, 30);
+	struct sb_comm *dp = sb_comm(b, "dp", 2, 2, 1, 30);
+	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
+	struct sb_member *m = &pp->members[2];
+
+	sb_waits(tp, 1, 12 * SB_S);
+	sb_waits(dp, 1, 12 * SB_S);
+	p2p(pp, 2, CW_OP_SEND, 3, 5);
+	pp->members[3].p2p[pp->members[3].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .recvs = 5 };
+	m->call.flags |= CW_OPF_GROUPED;
+	m->call.group_id = 7;
+	m->newest = m->call;
+	m->newest.kind = CW_OP_RECV;
+	m->newest.peer = 1;
+	m->newest.op_index = newest;
+	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	return pp;
+}
+
+Test(verdict_waits, looks_at_all_ops_of_a_group)
+{
+	struct sb_comm *pp = chain_through_a_group(2);
+
+	cr_assert_eq(pp->members[2].call.op_index, 1);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "1-3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict_waits, blames_nobody_for_a_group_it_knows_in_part)
+{
+	struct sb_comm *pp = chain_through_a_group(3);
+
+	/* Of what is known, all has come: that leaves the op that is not at hand. */
+	pp->members[2].newest.peer = 3;
+	pp->members[3].p2p[0].sends = 5;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "1");
+	cr_assert(v.wants_windows);
+	cr_expect_eq(snap->comms[v.wanted[v.n_wanted - 1]].nranks, 4);
+}
+
 /* ---- init ---- */
 
 Test(verdict_waits, says_who_is_missing_in_init)
