@@ -116,8 +116,9 @@ class RealDaemon:
 
 
 class Training:
-    """Ranks of train_loop, each with its output in files. program, preload and libraries: other
-    copies than those of the build."""
+    """Ranks of train_loop, each with its output in files. daemon: one, or one for each of the nodes
+    that the ranks are dealt out to. program, preload and libraries: other copies than the build's.
+    """
 
     def __init__(self, directory, name, ranks, arguments, daemon=None, program=None, preload=None,
                  libraries=None, **popen):
@@ -127,7 +128,8 @@ class Training:
         self.name = name
         self.ranks = []
         for rank in range(ranks):
-            env = environment(daemon, preload=(preload or AGENT) if daemon else None,
+            at = daemon[rank * len(daemon) // ranks] if isinstance(daemon, list) else daemon
+            env = environment(at, preload=(preload or AGENT) if daemon else None,
                               RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank),
                               COLLWATCH_JOB=name)
             if libraries:

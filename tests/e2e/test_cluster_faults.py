@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A job on four nodes (network namespaces on a bridge, joined by TLS) while its leader is killed
+again and again, clocks are set by an hour both ways, and a node is cut off. Then a rank hangs behind
+the partition's back: the verdict must be right, say what was not seen, and go out once. Prints TAP.
+
+usage: test_cluster_faults.py [--kills N] [--partition SECONDS]
+All of it: meson test -C build -v -t 4 cluster_faults --test-args '--kills 5 --partition 60'
+E2E_SEED=… repeats the draws. Needs root and the right to make namespaces, else says so.
+"""
+import argparse
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+from agent_lib import Skip, check, main, wait_until
+from demo_driver import seeded
+from fault_lib import COLLWATCH, PATIENCE, RealDaemon, Training
+
+NODES, RANKS_A_NODE = 4, 2
+RANKS = NODES * RANKS_A_NODE
+PORT, HOOK_PORT = 7411, 7480
+HUB = "10.99.9.100"
+ALERT_S = 3 * 18
+TAKE_OVER_S = 3 * 10
+HOUR = 3600
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=1)
+    parser.add_argument("--partition", type=int, default=4)
+    parser.add_argument("--receive", nargs=2, metavar=("ADDRESS", "FILE"))
+    return parser.parse_args()
+
+
+ARG = options()
+
+
+def call(*command, check_it=True):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=60, check=False)
+    check(done.returncode == 0 or not check_it, f"{command}: {done.stdout}")
+    return done.returncode == 0
+
+
+def receive(address, path):
+    """The webhook's server, in a process of its own: one alert a line."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with open(path, "ab") as f:
+                f.write(json.dumps(json.loads(body)).encode() + b"\n")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+    with http.server.ThreadingHTTPServer((address, HOOK_PORT), Handler) as server:
+        open(path, "ab").close()  # listening
+        server.serve_forever()
+
+
+class Node(RealDaemon):
+    """A daemon in a namespace whose only link goes to the hub."""
+
+    def __init__(self, cluster, number):
+        self.cluster, self.number = cluster, number
+        self.name, self.address = f"node-{'abcd'[number]}", f"10.99.9.{number + 1}"
+        self.netns = f"cwf{os.getpid()}{number}"
+        super().__init__()
+        self.step = self.dir + "/step"
+        self.command = ["ip", "netns", "exec", self.netns, "env",
+                        "LD_PRELOAD=" + os.environ["CW_STEP_CLOCK_LIB"],
+                        "CW_STEP_CLOCK=" + self.step]
+
+    def configure(self, config):
+        with open(f"{self.cluster.dir}/made/{self.name}/collwatchd.conf", encoding="ascii") as f:
+            made = f.read()
+        with open(self.dir + "/conf", "w", encoding="ascii") as f:
+            f.write(f'{made}\nagent_socket = "{self.path}"\ncontrol_socket = "{self.control}"\n'
+                    f'state_dir = "{self.state}"\n{PATIENCE}'
+                    f'webhook_url = "http://{HUB}:{HOOK_PORT}/"\n')
+
+    def set_clock_by(self, seconds):
+        with open(self.step + ".new", "w", encoding="ascii") as f:
+            f.write(str(seconds))
+        os.rename(self.step + ".new", self.step)
+
+    def link(self):
+        hub, port = self.cluster.hub, f"p{self.number}"
+        call("ip", "netns", "add", self.netns)
+        call("ip", "-n", self.netns, "link", "add", "eth0", "type", "veth", "peer", "name", port,
+             "netns", hub)
+        call("ip", "-n", self.netns, "address", "add", self.address + "/24", "dev", "eth0")
+        call("ip", "-n", hub, "link", "set", port, "master", "bridge")
+        for words in (["-n", self.netns, "link", "set", "lo", "up"],
+                      ["-n", self.netns, "link", "set", "eth0", "up"],
+                      ["-n", hub, "link", "set", port, "up"]):
+            call("ip", *words)
+
+    def cut(self, is_cut):
+        """As a cable that is pulled: packets vanish, nobody is told."""
+        call("ip", "-n", self.cluster.hub, "link", "set", f"p{self.number}",
+             "nomaster" if is_cut else "master", *([] if is_cut else ["bridge"]))
+
+    def leads(self, name):
+        job = self.process and self.job(name)
+        return bool(job and job["led_here"])
+
+
+class Cluster:
+    def __init__(self):
+        self.dir, self.hub = tempfile.mkdtemp(prefix="cw-"), f"cwf{os.getpid()}h"
+        self.nodes, self.receiver, self.alerts_file = [], None, self.dir + "/alerts"
+
+    def __enter__(self):
+        try:
+            self.build()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def build(self):
+        if os.geteuid() != 0 or not shutil.which("ip"):
+            raise Skip("network namespaces need root and iproute2")
+        if not call("ip", "netns", "add", self.hub, check_it=False):
+            raise Skip("network namespaces are not permitted here")
+        if not call("ip", "-n", self.hub, "link", "add", "bridge", "type", "bridge",
+                    check_it=False):
+            raise Skip("no bridge can be made here")
+        call("ip", "-n", self.hub, "address", "add", HUB + "/24", "dev", "bridge")
+        call("ip", "-n", self.hub, "link", "set", "bridge", "up")
+        call(COLLWATCH, "init-cluster", self.dir + "/made", "--key-path",
+             self.dir + "/made/peer.key", *(w for i in range(NODES) for w in (
+                 "--node", f"node-{'abcd'[i]}=10.99.9.{i + 1}:{PORT}")))
+        for i in range(NODES):
+            self.nodes.append(Node(self, i))
+            self.nodes[-1].link()
+        self.receiver = subprocess.Popen(
+            ["ip", "netns", "exec", self.hub, sys.executable, os.path.abspath(__file__),
+             "--receive", HUB, self.alerts_file])
+        wait_until(lambda: os.path.exists(self.alerts_file), "the receiver listens")
+
+    def alerts(self):
+        with open(self.alerts_file, encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def leader(self, name):
+        """The only one who leads the job, as far as they run; None when there is none yet."""
+        leads = [n for n in self.nodes if n.leads(name)]
+        return leads[0] if len(leads) == 1 else None
+
+    def __exit__(self, *_):
+        for node in self.nodes:
+            node.__exit__()
+            call("ip", "netns", "del", node.netns, check_it=False)
+        if self.receiver:
+            self.receiver.kill()
+            self.receiver.wait()
+        call("ip", "netns", "del", self.hub, check_it=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def sees_all(node, name):
+    job = node and node.job(name)
+    return bool(job and job["ranks"] == RANKS)
+
+
+def kill_leaders(cluster, rng, name):
+    """Whoever leads is killed; somebody else takes over; the killed one comes back."""
+    for _ in range(ARG.kills):
+        leader = cluster.leader(name)
+        leader.end(signal.SIGKILL)
+        wait_until(lambda: cluster.leader(name), "another one leads", TAKE_OVER_S)
+        rng.choice(cluster.nodes).set_clock_by(rng.choice([-HOUR, HOUR]))
+        leader.start()
+        wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all",
+                   TAKE_OVER_S)
+    check(not cluster.alerts(), "the job is well: %r" % cluster.alerts())
+
+
+def check_alert(doc, rank, missing):
+    what = json.dumps(doc)
+    check(doc["class"] == "never_entered" and doc["detail"] == "stopped", what)
+    check([c["rank"] for c in doc["culprits"]] == [rank], what)
+    check(doc["coverage"]["ranks_expected"] == RANKS, what)
+    check(doc["coverage"]["ranks_seen"] <= RANKS, what)
+    said = json.dumps(doc["coverage"])
+    check(missing.name in said, f"the coverage does not name {missing.name}: {said}")
+
+
+def hang_while_cut(cluster, rng, name, training):
+    """A node that does not lead is cut off; the job goes on. Then a rank elsewhere is stopped."""
+    leader = cluster.leader(name)
+    lone = rng.choice([n for n in cluster.nodes if n is not leader])
+    others = [n for n in cluster.nodes if n is not lone]
+    culprit = rng.choice(others).number * RANKS_A_NODE + rng.randrange(RANKS_A_NODE)
+    print(f"# leader {leader.name}, cut off {lone.name}, culprit {culprit}", flush=True)
+    lone.cut(True)
+    # Not a wait for anything: for so long the cluster is in two parts and the job is well.
+    threading.Event().wait(ARG.partition)
+    check(training.is_running(), "the job does not notice")
+    check(not cluster.alerts(), "the job is well: %r" % cluster.alerts())
+    training.ranks[culprit].send_signal(signal.SIGSTOP)
+    wait_until(lambda: not sees_all(leader, name) or
+               any(n["state"] != "connected" for n in leader.status()["peers"]),
+               "the leader misses a node", TAKE_OVER_S)
+    wait_until(cluster.alerts, "an alert", ALERT_S)
+    check_alert(cluster.alerts()[0], culprit, lone)
+    lone.cut(False)
+    wait_until(lambda: all(p["state"] == "connected" for p in lone.status()["peers"]),
+               "the parts are one again", 30)
+    wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all", TAKE_OVER_S)
+    return culprit
+
+
+def verdicts_stay_right():
+    rng = seeded("cluster_faults")
+    name = "four-nodes"
+    with Cluster() as cluster:
+        for node in cluster.nodes:
+            node.start()
+        training = Training(cluster.dir, name, RANKS,
+                            ["--steps", "0", "--step-ms", "20", "--tp", "2"], cluster.nodes)
+        try:
+            wait_until(lambda: sees_all(cluster.leader(name), name), "all are seen", 60)
+            kill_leaders(cluster, rng, name)
+            culprit = hang_while_cut(cluster, rng, name, training)
+            ids = [a["id"] for a in cluster.alerts()]
+            check(len(ids) == len(set(ids)), "an id twice: %r" % cluster.alerts())
+            check(all([c["rank"] for c in a["culprits"]] == [culprit] for a in cluster.alerts()),
+                  "another verdict: %r" % cluster.alerts())
+            print("# %d alerts" % len(ids))
+            for node in cluster.nodes:
+                check(node.end() == 0, f"{node.name} did not end well:\n{node.read_log()}")
+        finally:
+            training.kill()
+
+
+if __name__ == "__main__":
+    if ARG.receive:
+        receive(*ARG.receive)
+    sys.argv = sys.argv[:1]
+    main([verdicts_stay_right])
