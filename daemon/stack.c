@@ -67,6 +67,7 @@ static const char *describe_result(unsigned result)
 		[CW_STACK_NOT_STOPPED] = "did not hold still",
 		[CW_STACK_OTHER_USER] = "runs as another user by now",
 		[CW_STACK_FAILED] = "could not be copied",
+		[CW_STACK_SPENT] = "left alone: the rank had been held for 100 ms",
 	};
 
 	return result < sizeof(text) / sizeof(text[0]) && text[result] ? text[result] : "unknown";

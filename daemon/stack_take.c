@@ -40,10 +40,13 @@
 #include "daemon/stack_confine.h"
 
 #define PAGE 4096u
-/* Held longer than this, a thread is let go whatever is missing; usual are 0.1 ms. */
-#define HOLD_LIMIT_MS 250u
-/* A running thread stops at its next interrupt or return to user space: microseconds. */
-#define STOP_LIMIT_NS (100 * CW_NS_PER_MS)
+/* Held longer than this, a thread is let go whatever is missing. */
+#define HOLD_LIMIT_MS 80u
+/*
+ * A running thread stops at its next interrupt or return to user space: microseconds. On a busy
+ * machine it has to get a processor first, but that is no time for which it is held.
+ */
+#define STOP_LIMIT_MS 250u
 #define MAX_TAKERS 4u
 /* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
 #define RED_ZONE 128u
@@ -88,6 +91,7 @@ int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 	copy->uid = uid;
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
+	copy->budget_ns = CW_STACK_HOLD_MS * CW_NS_PER_MS;
 	for (int i = 0; i < n; i++)
 		copy->threads[i].tid = tids[i];
 	*ret = copy;
@@ -157,7 +161,7 @@ static int copy_registers(struct cw_stack_thread *t)
  */
 static int wait_for_stop(pid_t tid, int *ret_signal)
 {
-	int64_t deadline = now_ns() + STOP_LIMIT_NS;
+	int64_t deadline = now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS;
 	sigset_t chld;
 	int status;
 
@@ -196,9 +200,10 @@ static uint8_t seize_failed(int error)
 	return error == EPERM || error == EACCES ? CW_STACK_NOT_ALLOWED : CW_STACK_FAILED;
 }
 
-static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf,
+		     uint32_t limit_ms)
 {
-	int64_t start_ns = now_ns();
+	int64_t start_ns, at_most_ns = limit_ms * CW_NS_PER_MS;
 	int sig = 0, r;
 
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
@@ -215,6 +220,10 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 		t->result = CW_STACK_NOT_STOPPED;
 		return r;
 	}
+	start_ns = now_ns();
+	copy->held_ns += at_most_ns; /* should this process die over it */
+	if (r == 0)
+		r = arm_alarm(limit_ms);
 	if (r == 0 && !cw_procfs_is_only(copy->pid, t->tid, copy->uid))
 		r = -EPERM;
 	if (r == 0)
@@ -224,6 +233,7 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 	/* Fails only when the thread has ended meanwhile. */
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
 	t->held_ns = now_ns() - start_ns;
+	copy->held_ns += t->held_ns - at_most_ns;
 	t->error = -r;
 	t->result = r == 0        ? CW_STACK_TAKEN
 		    : r == -ESRCH ? CW_STACK_GONE
@@ -275,7 +285,7 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	return true;
 }
 
-static int take_thread(struct cw_stack_copy *copy, uint32_t i)
+static int take_thread(struct cw_stack_copy *copy, uint32_t i, uint32_t limit_ms)
 {
 	struct cw_stack_thread *t = &copy->threads[i];
 	struct cw_procfs_stat st;
@@ -295,7 +305,7 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i)
 	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
 		t->result = CW_STACK_OURS;
 	else if (!take_asleep(copy, t, copy->stacks[i]))
-		return take_held(copy, t, copy->stacks[i]);
+		return take_held(copy, t, copy->stacks[i], limit_ms);
 	return 0;
 }
 
@@ -310,10 +320,17 @@ int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms)
 		return -errno;
 	while (r == 0 && copy->next < copy->n_threads) {
 		uint32_t i = copy->next++;
+		int64_t left_ms = (copy->budget_ns - copy->held_ns) / CW_NS_PER_MS;
 
-		r = arm_alarm(limit_ms);
+		if (left_ms <= 0) {
+			copy->threads[i].result = CW_STACK_SPENT;
+			continue;
+		}
+		if (left_ms > limit_ms)
+			left_ms = limit_ms;
+		r = arm_alarm(STOP_LIMIT_MS + (uint32_t)left_ms);
 		if (r == 0)
-			r = take_thread(copy, i);
+			r = take_thread(copy, i, (uint32_t)left_ms);
 	}
 	(void)arm_alarm(0); /* cannot fail */
 	return r;

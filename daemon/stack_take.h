@@ -17,6 +17,11 @@
 /* The main thread comes first; the rest of a rank's threads are mostly alike. */
 #define CW_STACK_MAX_THREADS 64u
 #define CW_STACK_MAX_BYTES (256u << 10)
+/*
+ * All threads of a process together are held no longer than this, by the clock: no capture slows a
+ * rank down by more. Usual are 0.1 ms a thread.
+ */
+#define CW_STACK_HOLD_MS 100u
 /* DWARF numbers: x86-64 has 17 (0-15, return address), aarch64 32 (x0-x30, sp). */
 #define CW_STACK_MAX_REGS 32u
 
@@ -32,6 +37,7 @@ enum cw_stack_result {
 	CW_STACK_NOT_STOPPED, /* it did not stop in time */
 	CW_STACK_OTHER_USER,  /* runs as somebody else than who registered it */
 	CW_STACK_FAILED,
+	CW_STACK_SPENT, /* the time for which a rank may be held was used up before */
 };
 
 struct cw_stack_thread {
@@ -52,7 +58,9 @@ struct cw_stack_copy {
 	pid_t pid;
 	uid_t uid; /* whose the process must be */
 	uint32_t n_threads, n_total;
-	uint32_t next; /* the thread to take next: past the one being taken */
+	uint32_t next;     /* the thread to take next: past the one being taken */
+	int64_t budget_ns; /* CW_STACK_HOLD_MS */
+	int64_t held_ns;   /* all threads together; what a taker that died held counts in full */
 	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
 	uint8_t stacks[CW_STACK_MAX_THREADS][CW_STACK_MAX_BYTES];
 };
@@ -72,6 +80,7 @@ int cw_stack_take_all(struct cw_stack_copy *copy);
 /*
  * The taker's work, for the process it is to be done in: from copy->next on. Returns 0 when
  * through, or -ETIMEDOUT: a thread did not stop and this process must end to let it go. Each thread
- * must be done within limit_ms, or SIGALRM ends the process.
+ * gets 250 ms to stop, and from then on limit_ms, or what is left of budget_ns, or SIGALRM ends the
+ * process.
  */
 int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes to be looked at: forks of the test itself, which therefore has functions with the names
+ * a rank's might have. And looking at them, in a child as the daemon does.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/stack.h"
+
+#define NOBODY 65534
+
+/* Shared with the target. */
+struct board {
+	atomic_uint ready;
+	atomic_uint_fast64_t beats;
+	atomic_uint interrupted; /* calls that returned EINTR */
+};
+
+extern struct board *board;
+extern int pipe_fds[2];
+extern pid_t target; /* killed and reaped at the end, if > 0 */
+
+void stack_fixture_set_up(void);
+void stack_fixture_tear_down(void);
+
+/* What a target does: train_step() calls data_loader_next(), which reads pipe_fds[0]. */
+int run_reader(void);
+/* The same beside three threads: one that waits, one in epoll_wait(), one of the agent. */
+int run_threads(void);
+/* Counts board->beats, for ever. */
+int spin_kernel(void);
+
+/* Forks it; uid 0 = as this process. */
+pid_t start_target(int (*run)(void), uid_t uid);
+/* Until the thread sleeps in this system call (and n threads have said so). */
+void wait_until_in(pid_t tid, long number, unsigned n);
+char state_of(pid_t pid);
+void wait_for_state(pid_t pid, char state);
+/* It makes headway and nobody traces it. */
+void expect_alive(void);
+/* Lets a reader read; it must end well, and no call of it may have been interrupted. */
+void finish_reader(void);
+
+struct cw_stack_target target_of(pid_t pid, uid_t uid);
+/*
+ * What cw_stack_read_output() makes of a child's output; main: what the child does. Looks again
+ * where the machine was too busy to hold a thread for as short as it has to be.
+ */
+json_t *look_at(const struct cw_stack_target *t);
+json_t *look_at_by(int (*main)(int out_fd, const void *arg), const struct cw_stack_target *t);
+const char *text_of(const json_t *object, const char *key);
+const json_t *thread_named(const json_t *native, const char *name);
+/* Index of the frame with that symbol, -1 = none. */
+int frame_of(const json_t *thread, const char *symbol);
+void expect_reader(const json_t *native);
+
+int64_t now_ns(void);
