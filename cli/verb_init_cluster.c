@@ -4,15 +4,18 @@
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/cluster_ca.h"
 #include "cli/verb.h"
 #include "common/address.h"
 #include "common/cleanup.h"
+#include "common/parse.h"
 
 #define KEY_BYTES 32
 #define KEY_NAME "peer.key"
@@ -20,10 +23,16 @@
 /* As many as a daemon's peer list takes. */
 #define MAX_NODES 4096u
 
-enum { OPT_NODE = 256, OPT_KEY_PATH };
+/* Long enough not to be in the way, short enough that lost ones end some day. */
+#define DEFAULT_DAYS 1825
+#define MAX_DAYS 36500
+
+enum { OPT_NODE = 256, OPT_KEY_PATH, OPT_CERTIFICATES, OPT_CA, OPT_DAYS };
 
 struct init_args {
-	const char *dir, *key_path;
+	const char *dir, *key_path, *ca_dir;
+	bool has_certificates;
+	int64_t days;
 	char **nodes; /* "name=address:port", borrowed from argv */
 	unsigned n_nodes;
 };
@@ -73,6 +82,17 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 				   arg);
 		args->key_path = arg;
 		return 0;
+	case OPT_CERTIFICATES:
+		args->has_certificates = true;
+		return 0;
+	case OPT_CA:
+		args->ca_dir = arg;
+		args->has_certificates = true;
+		return 0;
+	case OPT_DAYS:
+		if (cw_parse_i64(arg, 1, MAX_DAYS, &args->days) < 0)
+			argp_error(state, "--days takes a number from 1 to %d", MAX_DAYS);
+		return 0;
 	case ARGP_KEY_ARG:
 		if (args->dir)
 			argp_error(state, "unexpected argument \"%s\"", arg);
@@ -95,13 +115,21 @@ static const struct argp argp = {
 			{ "node", OPT_NODE, "NAME=ADDRESS:PORT", 0,
 			  "A node: its name, and where its daemon listens. Once for each", 0 },
 			{ "key-path", OPT_KEY_PATH, "FILE", 0,
-			  "Where the key will lie on the nodes (default: " KEY_PATH ")", 0 },
+			  "Where the (private) key will lie on the nodes (default: " KEY_PATH ")",
+			  0 },
+			{ "certificates", OPT_CERTIFICATES, NULL, 0,
+			  "A certificate for each node instead of a key for all", 0 },
+			{ "ca", OPT_CA, "DIR", 0,
+			  "Have them signed by the authority made before in DIR", 0 },
+			{ "days", OPT_DAYS, "N", 0, "How long they are valid (default: 1825)", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.args_doc = "DIR",
 	.doc = "Make a key that daemons of one cluster share, and each node's configuration.\v"
 	       "Writes DIR/" KEY_NAME " and DIR/NAME/collwatchd.conf, and says what goes where. "
+	       "With --certificates an authority (DIR/ca.crt, DIR/ca.key) and "
+	       "DIR/NAME/peer.{crt,key}. "
 	       "Files that exist are never overwritten.",
 };
 
@@ -148,6 +176,33 @@ static int write_key(const char *dir, int dir_fd)
 	return r;
 }
 
+/* Certificates lie beside the private key: how much of its path is the directory. */
+static int cert_dir_len(const struct init_args *args)
+{
+	return (int)(strrchr(args->key_path, '/') - args->key_path) + 1; /* it is absolute */
+}
+
+/* The lines that say how this node proves who it is. */
+static void print_secrets(FILE *f, const struct init_args *args)
+{
+	int len = cert_dir_len(args);
+
+	if (args->has_certificates)
+		fprintf(f,
+			"# The authority all peers trust, this node's certificate and its private "
+			"key, which\n"
+			"# is closed to all but root and the daemon's user.\n"
+			"peer_ca_file = \"%.*sca.crt\"\n"
+			"peer_cert_file = \"%.*speer.crt\"\n"
+			"peer_private_key_file = \"%s\"\n\n",
+			len, args->key_path, len, args->key_path, args->key_path);
+	else
+		fprintf(f,
+			"# The key all peers share. Closed to all but root and the daemon's user.\n"
+			"peer_key_file = \"%s\"\n\n",
+			args->key_path);
+}
+
 /* NULL = out of memory. */
 static char *make_config(const struct init_args *args, const char *node)
 {
@@ -162,14 +217,14 @@ static char *make_config(const struct init_args *args, const char *node)
 		"# collwatch init-cluster. All other keys have good defaults: collwatchd "
 		"--help-config.\n\n"
 		"# Name of this node in reports and among the peers.\n"
-		"node_name = \"%.*s\"\n\n"
-		"# The key all peers share. Closed to all but root and the daemon's user.\n"
-		"peer_key_file = \"%s\"\n\n"
-		"# All daemons that watch jobs together; the same list on every node. This node's "
-		"own\n"
-		"# entry says where it listens.\n"
-		"peers = {\n",
-		(int)name_len(node), node, (int)name_len(node), node, args->key_path);
+		"node_name = \"%.*s\"\n\n",
+		(int)name_len(node), node, (int)name_len(node), node);
+	print_secrets(f, args);
+	fputs("# All daemons that watch jobs together; the same list on every node. This node's "
+	      "own\n"
+	      "# entry says where it listens.\n"
+	      "peers = {\n",
+	      f);
 	for (unsigned i = 0; i < args->n_nodes; i++)
 		fprintf(f, "\t\"%s\"%s\n", args->nodes[i], i + 1 < args->n_nodes ? "," : "");
 	fputs("}\n\n"
@@ -199,8 +254,55 @@ static int write_config(const struct init_args *args, int dir_fd, const char *no
 	return put_file(args->dir, dir_fd, name, 0644, text);
 }
 
+static int issue_to_all(const struct init_args *args, const struct cw_cluster_ca *ca, int dir_fd)
+{
+	for (unsigned i = 0; i < args->n_nodes; i++) {
+		char name[CW_NODE_NAME_MAX];
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)name_len(args->nodes[i]),
+			       args->nodes[i]);
+		if (cw_cluster_ca_issue(ca, args->dir, dir_fd, name, (int)args->days) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int write_certificates(const struct init_args *args, int dir_fd)
+{
+	struct cw_cluster_ca *ca;
+	int r = -1;
+
+	ca = args->ca_dir ? cw_cluster_ca_load(args->ca_dir)
+			  : cw_cluster_ca_make(args->dir, dir_fd, 2 * (int)args->days);
+	if (ca && (!args->ca_dir || cw_cluster_ca_copy(ca, args->dir, dir_fd) == 0))
+		r = issue_to_all(args, ca, dir_fd);
+	(void)cw_cluster_ca_free(ca); /* always NULL */
+	return r;
+}
+
+static void say_where_certificates_go(const struct init_args *args)
+{
+	printf("Copy to %.*s on every node:\n"
+	       "  %s/ca.crt\n"
+	       "and to each its own (the private key as %s, mode 0600, owner root or the\n"
+	       "daemon's user; the configuration as /etc/collwatch/collwatchd.conf):\n",
+	       cert_dir_len(args), args->key_path, args->dir, args->key_path);
+	for (unsigned i = 0; i < args->n_nodes; i++)
+		printf("  %.*s  %s/%.*s/{collwatchd.conf,peer.crt,peer.key}\n",
+		       (int)name_len(args->nodes[i]), args->nodes[i], args->dir,
+		       (int)name_len(args->nodes[i]), args->nodes[i]);
+	printf("Then restart collwatchd everywhere; `collwatch status` lists the peers.\n"
+	       "The certificates are valid for %d days. Keep %s/ca.key off the nodes: with it, and "
+	       "--ca,\nfurther nodes and new certificates are made.\n",
+	       (int)args->days, args->ca_dir ? args->ca_dir : args->dir);
+}
+
 static void say_what_next(const struct init_args *args)
 {
+	if (args->has_certificates) {
+		say_where_certificates_go(args);
+		return;
+	}
 	printf("Copy to every node:\n"
 	       "  %s/" KEY_NAME "  to  %s  (mode 0600, owner root or the daemon's user)\n"
 	       "and to each its own configuration, as /etc/collwatch/collwatchd.conf:\n",
@@ -216,7 +318,7 @@ static void say_what_next(const struct init_args *args)
 int cw_verb_init_cluster(int argc, char **argv)
 {
 	_cleanup_(freep) char **nodes = calloc((size_t)argc + 1, sizeof(*nodes));
-	struct init_args args = { .key_path = KEY_PATH, .nodes = nodes };
+	struct init_args args = { .key_path = KEY_PATH, .nodes = nodes, .days = DEFAULT_DAYS };
 	_cleanup_(closep) int dir_fd = -1;
 
 	if (!nodes) {
@@ -233,11 +335,13 @@ int cw_verb_init_cluster(int argc, char **argv)
 		(void)complain(args.dir, "");
 		return CW_EXIT_ERROR;
 	}
-	if (write_key(args.dir, dir_fd) < 0)
+	if (!args.has_certificates && write_key(args.dir, dir_fd) < 0)
 		return CW_EXIT_ERROR;
 	for (unsigned i = 0; i < args.n_nodes; i++)
 		if (write_config(&args, dir_fd, args.nodes[i]) < 0)
 			return CW_EXIT_ERROR;
+	if (args.has_certificates && write_certificates(&args, dir_fd) < 0)
+		return CW_EXIT_ERROR;
 	say_what_next(&args);
 	return CW_EXIT_OK;
 }

@@ -215,33 +215,6 @@ static int listen_as(struct cw_config *c, const char *text)
 	return set_string(&c->listen, any);
 }
 
-static int check_reach(const char *text, const char *path, struct cw_err *err)
-{
-	struct cw_address address;
-	int r = cw_address_parse(text, &address, err);
-
-	if (r < 0 || cw_address_is_loopback(&address))
-		return r;
-	return cw_err_set(err, EINVAL,
-			  "%s: '%s' is not a loopback address: daemons on several machines must "
-			  "share a key; `collwatch init-cluster` makes one, peer_key_file names it",
-			  path, text);
-}
-
-/* Without a key nothing is said to, or heard from, other machines. */
-static int check_key(const struct cw_config *c, const char *path, struct cw_err *err)
-{
-	int r = 0;
-
-	if (*c->peer_key_file)
-		return 0;
-	if (*c->listen)
-		r = check_reach(c->listen, path, err);
-	for (unsigned i = 0; i < c->n_peers && r >= 0; i++)
-		r = check_reach(c->peers[i].address, path, err);
-	return r;
-}
-
 /* This node's own entry says where to listen, and is no peer. */
 static int take_own_entry(struct cw_config *c)
 {
@@ -392,7 +365,7 @@ static int finish(struct cw_config *c, const char *path, struct cw_err *err)
 		if (set_string(&c->node_name, host) < 0)
 			return cw_err_set(err, ENOMEM, "out of memory");
 	}
-	r = check_key(c, path, err);
+	r = cw_config_check_peers(c, path, err);
 	if (r < 0)
 		return r;
 	if (take_own_entry(c) < 0)

@@ -15,6 +15,7 @@
 
 #include "common/address.h"
 #include "common/err.h"
+#include "daemon/transport_tls.h"
 
 #define CW_CONFIG_DEFAULT_PATH "/etc/collwatch/collwatchd.conf"
 /* A cluster's peer list is configured by hand in this version; more is a mistake. */
@@ -32,9 +33,10 @@ struct cw_config {
 	char *control_socket;
 	char *control_group;
 	char *state_dir;
-	char *listen;        /* "" = no peers */
-	char *peer_key_file; /* "" = none: loopback only */
-	char *webhook_url;   /* "" = none */
+	char *listen;                                                /* "" = no peers */
+	char *peer_key_file;                                         /* "" = none */
+	char *peer_ca_file, *peer_cert_file, *peer_private_key_file; /* all or none */
+	char *webhook_url;                                           /* "" = none */
 	char *webhook_header_file;
 	char *webhook_format;   /* "generic" or "slack" */
 	char *metrics_socket;   /* "" = none */
@@ -85,6 +87,10 @@ extern const unsigned cw_config_n_keys;
  * -ENOENT, or another -errno of reading.
  */
 int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err);
+/* Part of loading: keys about peers that do not go together. 0 or -EINVAL. */
+int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err);
+/* How peers prove who they are; borrows from the config. */
+struct cw_tls_files cw_config_tls_files(const struct cw_config *c);
 /* Takes NULL; returns NULL. */
 struct cw_config *cw_config_free(struct cw_config *config);
 

@@ -28,12 +28,22 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "listen", CW_CONFIG_ADDRESS, KEY(listen), "", "", NULL, NULL, NULL, false,
 	  "Numeric address and port for peers. Default: this node's own entry in peers; where that "
 	  "is "
-	  "a host name, its port on all addresses. Without peer_key_file, loopback only." },
+	  "a host name, its port on all addresses. Without key or certificates, loopback only." },
 	{ "peer_key_file", CW_CONFIG_PATH, KEY(peer_key_file), "", "", NULL, NULL, NULL, false,
 	  "Key that all peers share, as `collwatch init-cluster` makes it: connections between "
 	  "them "
 	  "are TLS 1.3, and only who has the key is let in. The file must belong to root or the "
-	  "daemon's user and be closed to all others. Without it, peers are loopback only." },
+	  "daemon's user and be closed to all others. Without it or certificates, peers are "
+	  "loopback only." },
+	{ "peer_ca_file", CW_CONFIG_PATH, KEY(peer_ca_file), "", "", NULL, NULL, NULL, false,
+	  "Instead of a shared key: the authority whose certificates are let in (PEM), as "
+	  "`collwatch init-cluster --certificates` makes it. The next two keys belong to it." },
+	{ "peer_cert_file", CW_CONFIG_PATH, KEY(peer_cert_file), "", "", NULL, NULL, NULL, false,
+	  "This node's certificate (PEM). It must name node_name as a DNS subjectAltName; a peer "
+	  "whose certificate names another node is turned away." },
+	{ "peer_private_key_file", CW_CONFIG_PATH, KEY(peer_private_key_file), "", "", NULL, NULL,
+	  NULL, false,
+	  "Its private key (PEM, EC or Ed25519), closed to all but root and the daemon's user." },
 	{ "webhook_url", CW_CONFIG_URL, KEY(webhook_url), "", "", NULL, NULL, NULL, true,
 	  "Alerts are posted here as JSON. Empty: they go to the journal only." },
 	{ "webhook_header_file", CW_CONFIG_PATH, KEY(webhook_header_file), "", "", NULL, NULL, NULL,

@@ -25,7 +25,7 @@ static bool is_credential(const char *path)
 	return len && !strncmp(path, dir, len) && path[len] == '/' && !strstr(path, "/../");
 }
 
-static int check_file(int fd, const char *path, struct cw_err *err)
+int cw_peer_key_check_file(int fd, const char *path, struct cw_err *err)
 {
 	mode_t closed = is_credential(path) ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 	struct stat st;
@@ -100,7 +100,7 @@ int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *
 
 	if (fd < 0)
 		return cw_err_set(err, errno, "%s: %m", path);
-	r = check_file(fd, path, err);
+	r = cw_peer_key_check_file(fd, path, err);
 	if (r < 0)
 		return r;
 	n = read(fd, text, sizeof(text));

@@ -27,5 +27,7 @@ struct cw_peer_key {
  * the errno of reading, with err set.
  */
 int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *err);
+/* The same for other secrets: is this open file closed to strangers? */
+int cw_peer_key_check_file(int fd, const char *path, struct cw_err *err);
 /* Wipes it. Takes NULL; returns NULL. */
 struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);

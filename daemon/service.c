@@ -212,7 +212,7 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 		.clock = &cw_clock_system,
 		.epoch = (uint64_t)cw_clock_wall_ns(&cw_clock_system),
 		.listen = c->listen,
-		.key_file = *c->peer_key_file ? c->peer_key_file : NULL,
+		.tls = cw_config_tls_files(c),
 	};
 
 	for (unsigned i = 0; names && addresses && i < c->n_peers; i++) {

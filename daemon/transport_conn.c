@@ -88,6 +88,8 @@ static const char *refuse_hello(const struct cw_conn *c, const struct cw_msg_pee
 		return "another node answers at its address";
 	if (hello->version_max < CW_WIRE_VERSION_MIN || hello->version_min > CW_WIRE_VERSION)
 		return "no protocol version in common";
+	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
+		return "its certificate does not name that node";
 	other = c->tcp->links[peer].conn;
 	if (other && other != c && other->epoch > hello->epoch)
 		return "a newer daemon of that name is connected";

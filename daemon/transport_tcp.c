@@ -51,7 +51,11 @@ static void explain_failure(struct cw_conn *c)
 	case CW_TLS_NO_KEY:
 		c->tcp->stats.tls_errors++;
 		refuse_key(c, "no key there",
-			   "it speaks without TLS: no peer_key_file is set there");
+			   "it speaks without TLS: neither key nor certificate is set there");
+		break;
+	case CW_TLS_CERTIFICATE:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "certificate refused", text);
 		break;
 	case CW_TLS_OTHER:
 		c->tcp->stats.tls_errors++;
@@ -70,8 +74,8 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 		c->is_authentic = c->tcp->tls && cw_tls_is_authentic(bev);
 		if (!c->tcp->tls || c->is_authentic)
 			return;
-		refuse_key(c, "TLS failed", "it did not prove that it has the key");
-	} else if (c->tcp->tls && !c->is_authentic) {
+		refuse_key(c, "TLS failed", "it did not prove that it belongs to the cluster");
+	} else if (c->tcp->tls && !c->is_up) {
 		explain_failure(c);
 	}
 	cw_conn_close(c);
@@ -278,8 +282,9 @@ static int start(struct cw_tcp *tcp, struct cw_err *err)
 	const struct timeval period = { .tv_usec = CW_TCP_BACKOFF_MIN_MS * 1000 };
 	int r = 0;
 
-	if (tcp->config.key_file)
-		r = cw_tls_new(tcp->config.key_file, &tcp->tls, err);
+	if (tcp->config.tls.key || tcp->config.tls.cert)
+		r = cw_tls_new(&tcp->config.tls, cw_transport_self(tcp->config.transport),
+			       &tcp->tls, err);
 	if (r >= 0)
 		r = cw_dial_init_links(tcp, err);
 	if (r >= 0)

@@ -5,10 +5,10 @@
  * range, epoch of their start. A hello is repeated as a beat, so that a daemon that is stopped but
  * still connected is noticed.
  *
- * With a key, every connection is TLS 1.3 and both sides prove that they have it (transport_tls.h);
- * peers may be anywhere, and be given as host names, which a child process looks up (resolve.h).
- * Without a key, only loopback is listened on, dialed and accepted from, and there only sockets of
- * root or of the daemon's own user.
+ * With a key or certificates, every connection is TLS 1.3 and both sides prove that they belong to
+ * the cluster (transport_tls.h); peers may be anywhere, and be given as host names, which a child
+ * process looks up (resolve.h). Without a key, only loopback is listened on, dialed and accepted
+ * from, and there only sockets of root or of the daemon's own user.
  *
  * A connection is dropped unless its hello, within 5 s of its opening, names a configured peer. Of
  * two connections to one peer the one with the newest epoch stays. What a peer does not read is
@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "daemon/transport.h"
+#include "daemon/transport_tls.h"
 
 struct event_base;
 struct cw_tcp;
@@ -47,7 +48,7 @@ struct cw_tcp_config {
 	struct cw_transport *transport; /* becomes its backend */
 	uint64_t epoch;                 /* of this daemon's start, wall ns */
 	const char *listen;             /* "127.0.0.1:7411" */
-	const char *key_file;           /* NULL = none */
+	struct cw_tls_files tls;        /* all NULL = none: loopback only */
 };
 
 /* 0, or -errno with err set. */

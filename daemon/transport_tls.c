@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "daemon/peer_cert.h"
 #include "daemon/peer_key.h"
 
 /* Its hash is the one that goes with an external key of no stated hash (RFC 8446, 4.2.11). */
@@ -21,7 +22,7 @@ static const unsigned char identity[] = "collwatch";
 
 struct cw_tls {
 	SSL_CTX *dial, *accept;
-	struct cw_peer_key *key;
+	struct cw_peer_key *key; /* NULL = certificates */
 };
 
 /* ---- the key ---- */
@@ -70,7 +71,7 @@ static SSL_CTX *make_context(struct cw_tls *tls, const SSL_METHOD *method)
 		return NULL;
 	if (!SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) ||
 	    !SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) ||
-	    !SSL_CTX_set_ciphersuites(ctx, SUITE) || !SSL_CTX_set_num_tickets(ctx, 0)) {
+	    !SSL_CTX_set_num_tickets(ctx, 0)) {
 		SSL_CTX_free(ctx);
 		return NULL;
 	}
@@ -89,27 +90,51 @@ static int out_of_memory(struct cw_err *err)
 	return cw_err_set(err, ENOMEM, "TLS 1.3 with %s cannot be set up", SUITE);
 }
 
-int cw_tls_new(const char *key_file, struct cw_tls **ret, struct cw_err *err)
+static int use_key(struct cw_tls *tls, const char *file, struct cw_err *err)
+{
+	int r = cw_peer_key_load(file, &tls->key, err);
+
+	if (r < 0)
+		return r;
+	if (!SSL_CTX_set_ciphersuites(tls->dial, SUITE) ||
+	    !SSL_CTX_set_ciphersuites(tls->accept, SUITE))
+		return out_of_memory(err);
+	/* No authority is trusted: an impostor that offers a certificate instead ends here. */
+	SSL_CTX_set_verify(tls->dial, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_psk_use_session_callback(tls->dial, on_dial);
+	SSL_CTX_set_psk_find_session_callback(tls->accept, on_accept);
+	return 0;
+}
+
+static int use_certificates(struct cw_tls *tls, const struct cw_tls_files *files,
+			    const char *node_name, struct cw_err *err)
+{
+	struct cw_peer_cert_files cert = { files->ca, files->cert, files->private_key };
+	SSL_CTX *const both[] = { tls->dial, tls->accept };
+
+	return cw_peer_cert_use(both, &cert, node_name, err);
+}
+
+int cw_tls_new(const struct cw_tls_files *files, const char *node_name, struct cw_tls **ret,
+	       struct cw_err *err)
 {
 	struct cw_tls *tls = calloc(1, sizeof(*tls));
 	int r;
 
 	if (!tls)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	r = cw_peer_key_load(key_file, &tls->key, err);
-	if (r >= 0) {
-		tls->dial = make_context(tls, TLS_client_method());
-		tls->accept = make_context(tls, TLS_server_method());
-		r = tls->dial && tls->accept ? 0 : out_of_memory(err);
-	}
+	tls->dial = make_context(tls, TLS_client_method());
+	tls->accept = make_context(tls, TLS_server_method());
+	if (!tls->dial || !tls->accept)
+		r = out_of_memory(err);
+	else if (files->key)
+		r = use_key(tls, files->key, err);
+	else
+		r = use_certificates(tls, files, node_name, err);
 	if (r < 0) {
 		cw_tls_free(tls);
 		return r;
 	}
-	/* No authority is trusted: an impostor that offers a certificate instead ends here. */
-	SSL_CTX_set_verify(tls->dial, SSL_VERIFY_PEER, NULL);
-	SSL_CTX_set_psk_use_session_callback(tls->dial, on_dial);
-	SSL_CTX_set_psk_find_session_callback(tls->accept, on_accept);
 	*ret = tls;
 	return 0;
 }
@@ -148,12 +173,28 @@ struct bufferevent *cw_tls_bufferevent(struct cw_tls *tls, struct event_base *ba
 	return bev;
 }
 
+static bool has_key(SSL *ssl)
+{
+	const struct cw_tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+
+	return tls->key;
+}
+
+bool cw_tls_may_be(struct bufferevent *bev, const char *node)
+{
+	SSL *ssl = bufferevent_openssl_get_ssl(bev);
+
+	return has_key(ssl) || cw_peer_cert_names(ssl, node);
+}
+
 bool cw_tls_is_authentic(struct bufferevent *bev)
 {
 	static const unsigned char nothing[CW_PEER_KEY_MIN_BYTES];
 	SSL *ssl = bufferevent_openssl_get_ssl(bev);
 	SSL_SESSION *session = SSL_get_session(ssl);
 
+	if (!has_key(ssl))
+		return SSL_version(ssl) == TLS1_3_VERSION && cw_peer_cert_is_good(ssl);
 	/* "Reused" is what OpenSSL calls a session that came from the callbacks above. */
 	if (!session || !SSL_session_reused(ssl) || SSL_version(ssl) != TLS1_3_VERSION)
 		return false;
@@ -175,6 +216,15 @@ static enum cw_tls_failure classify(unsigned long e)
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 		return CW_TLS_NO_KEY;
+	case SSL_R_CERTIFICATE_VERIFY_FAILED:
+	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+		return CW_TLS_CERTIFICATE;
 	case SSL_R_UNEXPECTED_EOF_WHILE_READING:
 		return CW_TLS_LOST;
 	default:
@@ -194,6 +244,9 @@ enum cw_tls_failure cw_tls_why(struct bufferevent *bev, char *text, size_t len)
 		if (why != CW_TLS_LOST || classify(e) == CW_TLS_LOST)
 			continue;
 		why = classify(e);
+		if (ERR_GET_REASON(e) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+			reason = X509_verify_cert_error_string(
+				SSL_get_verify_result(bufferevent_openssl_get_ssl(bev)));
 		(void)snprintf(text, len, "the TLS handshake failed: %s", reason ? reason : "?");
 	}
 	return why;

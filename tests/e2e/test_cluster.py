@@ -8,6 +8,7 @@ usage: test_cluster.py COLLWATCH COLLWATCHD NEXT-COLLWATCHD
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -36,11 +37,11 @@ def call(*command, check=True, **more):
     return done
 
 
-def init_cluster(directory, **more):
+def init_cluster(directory, *options, **more):
     nodes = [word for name, address in NODES.items()
              for word in ("--node", f"{name}={address}:{PORT}")]
     return call(COLLWATCH, "init-cluster", directory, "--key-path", directory + "/peer.key",
-                *nodes, **more)
+                *options, *nodes, **more)
 
 
 def wait_until(predicate, what, seconds=30):
@@ -99,11 +100,16 @@ class Node:
 
 
 class Cluster:
+    """Two nodes, a link, and what init-cluster made for them."""
+
+    def __init__(self, *options):
+        self.options = options
+
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="cw-")
         self.nodes = []
         try:
-            init_cluster(self.dir)
+            init_cluster(self.dir, *self.options)
             self.nodes = [Node(self, name) for name in NODES]
             self.link()
             for node in self.nodes:
@@ -256,6 +262,51 @@ def different_keys_are_named_in_status_and_log():
         for node, other in ((a, "node-b"), (b, "node-a")):
             assert f"peer {other} refused" in node.read_log(), node.read_log()
             assert "42" * 32 not in node.read_log()
+
+
+def beside(node):
+    """Certificates go where the node's configuration is."""
+    shutil.copy(os.path.dirname(node.dir) + "/ca.crt", node.dir)
+    path = node.dir + "/test.conf"
+    with open(path, encoding="ascii") as f:
+        text = f.read()
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text.replace("/etc/collwatch/", node.dir + "/"))
+
+
+@test
+def two_nodes_meet_with_certificates():
+    with Cluster("--certificates", "--key-path", "/etc/collwatch/peer.key") as cluster:
+        a, b = cluster.nodes
+        for node in cluster.nodes:
+            beside(node)
+            node.start()
+        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet")
+        lead_over_the_link(a, b, "certified")
+        b.stop()
+        # Made anew by another authority: nobody knows it.
+        init_cluster(cluster.dir + "/other", "--certificates", "--days", "3")
+        for name in "peer.crt", "peer.key":
+            shutil.copy(f"{cluster.dir}/other/node-b/{name}", b.dir)
+        shutil.copy(cluster.dir + "/other/ca.crt", b.dir)
+        b.start()
+        wait_until(lambda: a.peer_state() == b.peer_state() == "refused: certificate refused",
+                   "both say why")
+        assert re.search("peer.crt expires in [23] days", b.read_log()), b.read_log()
+        b.stop()
+        # Made anew by the same one: welcome.
+        init_cluster(cluster.dir + "/again", "--ca", cluster.dir)
+        for name in "peer.crt", "peer.key":
+            shutil.copy(f"{cluster.dir}/again/node-b/{name}", b.dir)
+        shutil.copy(cluster.dir + "/again/ca.crt", b.dir)
+        b.start()
+        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet again")
+        b.stop()
+        # Of the other node: does not even start.
+        for name in "peer.crt", "peer.key":
+            shutil.copy(f"{cluster.dir}/again/node-a/{name}", b.dir)
+        done = call(COLLWATCHD, "--config", b.dir + "/test.conf", check=False)
+        assert done.returncode == 4 and "DNS:node-b" in done.stderr, done
 
 
 @test

@@ -120,6 +120,10 @@ Test(config, mistakes_are_refused_with_file_and_line)
 		{ "peers = {\"b=[::]:7411\"}\n", "nobody can connect" },
 		{ "listen = \"node-a:7411\"\n", "a numeric address is needed" },
 		{ "peer_key_file = \"key\"\n", "not an absolute path" },
+		{ "peer_ca_file = \"/c\"\npeer_cert_file = \"/d\"\n", "all three or none" },
+		{ "peer_ca_file = \"/c\"\npeer_cert_file = \"/d\"\n"
+		  "peer_private_key_file = \"/e\"\npeer_key_file = \"/k\"\n",
+		  "one of the two" },
 		{ "peers = {\"127.0.0.1:7411\"}\n", "name=address:port" },
 		{ "peers = {\"b=127.0.0.1:1\",\n \"b=127.0.0.1:2\"}\nlisten=\"127.0.0.1:3\"\n",
 		  "named twice" },
@@ -204,6 +208,12 @@ Test(config, with_a_key_peers_may_be_anywhere_and_have_names)
 			  &c, &err),
 		     0, "%s", err.text);
 	cr_assert_str_eq(c->listen, "10.0.0.1:7411");
+	cw_config_free(c);
+	cr_assert_eq(load("node_name = a\npeers = {\"a=node-a:7411\", \"b=node-b:7411\"}\n"
+			  "peer_ca_file = \"/c\"\npeer_cert_file = \"/d\"\n"
+			  "peer_private_key_file = \"/e\"\n",
+			  &c, &err),
+		     0, "%s", err.text);
 	cw_config_free(c);
 }
 

@@ -18,47 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/transport.h"
-#include "daemon/transport_tcp.h"
 #include "proto/codec.h"
+#include "tests/unit/tls_ends.h"
 
-#define DEADLINE_S 20
-
-struct end {
-	struct cw_transport *transport;
-	struct cw_tcp *tcp;
-	char address[40];
-	unsigned digests;
-	uint64_t label_bytes;
-};
-
-static struct event_base *base;
-static struct end a, b;
-static char dir[] = "/tmp/cw-tls-XXXXXX";
-static char right_key[64], wrong_key[64];
-static int64_t skipped_ns; /* what the daemons' clock is ahead */
-
-static int64_t ahead_now(void *user)
-{
-	return cw_clock_now_ns(&cw_clock_system) + skipped_ns;
-}
-
-static int64_t ahead_wall(void *user)
-{
-	return cw_clock_wall_ns(&cw_clock_system);
-}
-
-static const struct cw_clock ahead_clock = { .monotonic_ns = ahead_now, .wall_ns = ahead_wall };
-
-static void on_message(const char *from, struct cw_message **msg, void *user)
-{
-	struct end *e = user;
-
-	if ((*msg)->type != CW_MSG_DIGEST)
-		return;
-	e->digests++;
-	e->label_bytes += strlen((*msg)->digest.label);
-}
+static char right_path[64], wrong_path[64];
+static struct cw_tls_files right_files = { .key = right_path }, wrong_files = { .key = wrong_path };
+static struct cw_tls_files *const right_key = &right_files, *const wrong_key = &wrong_files;
 
 static void write_key(char *path, size_t len, const char *name, char digit)
 {
@@ -74,111 +39,19 @@ static void write_key(char *path, size_t len, const char *name, char digit)
 	cr_assert_eq(fclose(f), 0);
 }
 
-/* A port that was free a moment ago. */
-static void pick_address(char *buf, size_t len, const char *host)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY) };
-	socklen_t in_len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
-	cr_assert_eq(getsockname(fd, (struct sockaddr *)&in, &in_len), 0);
-	(void)snprintf(buf, len, "%s:%u", host, ntohs(in.sin_port));
-	(void)close(fd);
-}
-
-static void make_transport(struct end *e, const char *self, const char *peer, const char *address)
-{
-	struct cw_transport_config config = { .clock = &ahead_clock,
-					      .self = self,
-					      .names = &peer,
-					      .addresses = &address,
-					      .n_peers = 1,
-					      .on_message = on_message,
-					      .user = e };
-
-	cw_transport_free(e->transport);
-	e->transport = cw_transport_new(&config);
-	cr_assert_not_null(e->transport);
-}
-
-static int try_tcp(struct end *e, const char *key_file, struct cw_err *err)
-{
-	struct cw_tcp_config config = { .base = base,
-					.clock = &ahead_clock,
-					.transport = e->transport,
-					.epoch = 7,
-					.listen = e->address,
-					.key_file = key_file };
-
-	return cw_tcp_new(&config, &e->tcp, err);
-}
-
-static void open_tcp(struct end *e, const char *key_file)
-{
-	struct cw_err err = { "" };
-
-	cr_assert_eq(try_tcp(e, key_file, &err), 0, "%s", err.text);
-}
-
 static void setup(void)
 {
-	cr_assert_not_null(mkdtemp(dir));
-	write_key(right_key, sizeof(right_key), "right", 'a');
-	write_key(wrong_key, sizeof(wrong_key), "wrong", 'b');
-	base = event_base_new();
-	pick_address(a.address, sizeof(a.address), "127.0.0.1");
-	pick_address(b.address, sizeof(b.address), "127.0.0.2");
-	make_transport(&a, "a", "b", b.address);
-	make_transport(&b, "b", "a", a.address);
+	ends_setup();
+	write_key(right_path, sizeof(right_path), "right", 'a');
+	write_key(wrong_path, sizeof(wrong_path), "wrong", 'b');
 }
 
 static void teardown(void)
 {
-	a.tcp = cw_tcp_free(a.tcp);
-	b.tcp = cw_tcp_free(b.tcp);
-	cw_transport_free(a.transport);
-	cw_transport_free(b.transport);
-	event_base_free(base);
-	(void)unlink(right_key);
-	(void)unlink(wrong_key);
-	cr_assert_eq(rmdir(dir), 0);
+	(void)unlink(right_path);
+	(void)unlink(wrong_path);
+	ends_teardown();
 }
-
-/* Turns the loop until the condition holds; the test fails after DEADLINE_S. */
-#define run_until(condition)                                                                       \
-	do {                                                                                       \
-		int64_t _end = cw_clock_now_ns(&cw_clock_system) + DEADLINE_S * CW_NS_PER_S;       \
-		while (!(condition)) {                                                             \
-			cr_assert_lt(cw_clock_now_ns(&cw_clock_system), _end, "%s", #condition);   \
-			(void)event_base_loop(base, EVLOOP_ONCE);                                  \
-		}                                                                                  \
-	} while (0)
-
-static const struct cw_peer *peer_of(const struct end *e)
-{
-	unsigned n;
-
-	return cw_transport_peers(e->transport, &n);
-}
-
-static struct cw_tcp_stats stats_of(const struct end *e)
-{
-	struct cw_tcp_stats stats;
-
-	cw_tcp_stats(e->tcp, &stats);
-	return stats;
-}
-
-static bool is_refused(const struct end *e, const char *why)
-{
-	const char *refused = peer_of(e)->refused;
-
-	return refused && !strcmp(refused, why);
-}
-
-#define both_connected()                                                                           \
-	(peer_of(&a)->state == CW_PEER_CONNECTED && peer_of(&b)->state == CW_PEER_CONNECTED)
 
 TestSuite(transport_tls, .init = setup, .fini = teardown);
 
@@ -420,7 +293,7 @@ Test(transport_tls, server_with_a_certificate_but_no_key_is_not_believed)
 					   (struct sockaddr *)&in, sizeof(in));
 	cr_assert_not_null(listener);
 	open_tcp(&a, right_key);
-	run_until(is_refused(&a, "TLS failed"));
+	run_until(is_refused(&a, "certificate refused"));
 	cr_assert_eq(peer_of(&a)->state, CW_PEER_NEVER);
 	evconnlistener_free(listener);
 	if (bev)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two daemons' ends of a connection in one loop, "a" on 127.0.0.1 and "b" on 127.0.0.2, and a
+ * directory for their keys and certificates. Their clock can be moved ahead.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "daemon/transport.h"
+#include "daemon/transport_tcp.h"
+
+#define DEADLINE_S 20
+
+struct end {
+	struct cw_transport *transport;
+	struct cw_tcp *tcp;
+	char address[40];
+	unsigned digests;
+	uint64_t label_bytes;
+};
+
+extern struct event_base *base;
+extern struct end a, b;
+extern char dir[];         /* whatever the test puts in there it removes */
+extern int64_t skipped_ns; /* what the daemons' clock is ahead */
+
+/* For the suite's .init and .fini. */
+void ends_setup(void);
+void ends_teardown(void);
+
+/* An end of its own making: self listens, and knows one peer at that address. */
+void make_transport(struct end *e, const char *self, const char *peer, const char *address);
+int try_tcp(struct end *e, const struct cw_tls_files *files, struct cw_err *err);
+void open_tcp(struct end *e, const struct cw_tls_files *files);
+
+const struct cw_peer *peer_of(const struct end *e);
+struct cw_tcp_stats stats_of(const struct end *e);
+bool is_refused(const struct end *e, const char *why);
+
+/* Turns the loop until the condition holds; the test fails after DEADLINE_S. */
+#define run_until(condition)                                                                       \
+	do {                                                                                       \
+		int64_t _end = cw_clock_now_ns(&cw_clock_system) + DEADLINE_S * CW_NS_PER_S;       \
+		while (!(condition)) {                                                             \
+			cr_assert_lt(cw_clock_now_ns(&cw_clock_system), _end, "%s", #condition);   \
+			(void)event_base_loop(base, EVLOOP_ONCE);                                  \
+		}                                                                                  \
+	} while (0)
+
+#define both_connected()                                                                           \
+	(peer_of(&a)->state == CW_PEER_CONNECTED && peer_of(&b)->state == CW_PEER_CONNECTED)
