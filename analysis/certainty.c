@@ -43,10 +43,14 @@ static uint32_t gate_allows(const struct incident *inc)
 /* Members whose calls nobody has seen could turn a majority round. */
 static uint32_t mismatch_allows(const struct incident *inc)
 {
-	const struct alignment *al = &inc->s->alignments[inc->main->comm];
+	const struct alignment *al = scene_sides(inc->s, inc->main);
 	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
 	uint32_t placed = 0;
 
+	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
+	if (inc->main->misfit && !al->is_proof)
+		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
+						     : CW_CONFIDENCE_LIKELY;
 	if (!al->is_proof)
 		return CW_CONFIDENCE_POSSIBLE;
 	if (!al->knows_call)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of the waiting that are no rank: gates that stay shut with everybody inside, and cycles. */
+#include <errno.h>
 #include <string.h>
 
 #include "analysis/culprit_private.h"
+#include "analysis/misfit.h"
 
 /* Uncertainty of times that come from different hosts. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
@@ -126,6 +128,37 @@ void culprit_classify_gate(const struct scene *s, uint32_t g, struct finding *f)
 	} else {
 		classify_full_collective(s, gate, f);
 	}
+}
+
+static bool is_unexplained(const struct finding *f)
+{
+	return f->rank == CW_SNAP_NONE &&
+	       (f->klass == CW_CLASS_IN_COLLECTIVE || f->klass == CW_CLASS_INIT_STUCK ||
+		(f->klass == CW_CLASS_UNKNOWN && strcmp(f->detail, "progress_unknown") == 0));
+}
+
+int culprit_seek_misfit(struct scene *s, uint32_t g, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[g];
+	bool is_first = gate->kind == GATE_INIT || gate->seq == 1;
+	struct alignment *al;
+
+	if (!is_unexplained(f) || (gate->kind != GATE_INIT && gate->kind != GATE_COLLECTIVE))
+		return 0;
+	al = arena_new(&s->arena, struct alignment);
+	if (!al || misfit_find(s->snap, gate->comm, gate->op, &s->arena, al) < 0)
+		return -ENOMEM;
+	/* Sizes that differ hang the making of a comm, and cannot get past it. */
+	if (!*al->detail || (al->is_proof && gate->kind != GATE_INIT))
+		return 0;
+	al->seq = f->seq;
+	f->misfit = al;
+	if (is_first) {
+		f->klass = CW_CLASS_MISMATCH;
+		f->detail = al->detail;
+		f->is_proof = al->is_proof;
+	}
+	return 0;
 }
 
 /* ---- cycles ---- */

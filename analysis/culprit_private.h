@@ -13,6 +13,12 @@ const char *culprit_host_detail(uint32_t op_kind);
 /* A gate at which nobody visible is missing. */
 void culprit_classify_gate(const struct scene *s, uint32_t gate, struct finding *f);
 
+/*
+ * Looks for what the members of such a gate do not have in common, where nobody is to blame so far.
+ * In the comm's first call that explains it; later it is worth mentioning. Returns 0 or -ENOMEM.
+ */
+int culprit_seek_misfit(struct scene *s, uint32_t gate, struct finding *f);
+
 /* Per component of the graph its oldest gate, CW_SNAP_NONE where it has none. NULL = no memory. */
 uint32_t *culprit_oldest_in_cycles(struct scene *s);
 

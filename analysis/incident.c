@@ -28,7 +28,7 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 
 	if (!nodes)
 		return -ENOMEM;
-	if (f->klass == CW_CLASS_MISMATCH) {
+	if (f->klass == CW_CLASS_MISMATCH && !f->misfit) {
 		const struct alignment *al = &inc->s->alignments[f->comm];
 		uint64_t first_seq = al->knows_call ? f->seq : al->after_seq + 1;
 
@@ -102,15 +102,11 @@ static int set_culprits(struct incident *inc, uint32_t *ranks, uint32_t n)
 	return 0;
 }
 
-/* The minority's sides; all sides where no side is larger than every other. */
-static int blame_minority(struct incident *inc)
+/* The ranks of the minority's sides; of all sides where none is larger than every other. */
+static uint32_t list_minority(const struct alignment *al, uint32_t *ranks)
 {
-	const struct alignment *al = &inc->s->alignments[inc->main->comm];
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, al->n_compared);
 	uint32_t n = 0;
 
-	if (!ranks)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < al->n_sides; i++) {
 		/* The side of those that have not entered it is to blame for nothing yet. */
 		if ((al->knows_call && !al->sides[i].has_op) || i == al->majority)
@@ -118,7 +114,15 @@ static int blame_minority(struct incident *inc)
 		memcpy(&ranks[n], al->sides[i].ranks, al->sides[i].n_ranks * sizeof(*ranks));
 		n += al->sides[i].n_ranks;
 	}
-	return set_culprits(inc, ranks, n);
+	return n;
+}
+
+static int blame_minority(struct incident *inc)
+{
+	const struct alignment *al = scene_sides(inc->s, inc->main);
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, al->n_compared);
+
+	return ranks ? set_culprits(inc, ranks, list_minority(al, ranks)) : -ENOMEM;
 }
 
 /*
@@ -320,6 +324,21 @@ static int add_extra(struct incident *inc)
 	return 0;
 }
 
+/* Everybody is inside, and they do not have everything in common that they should. */
+static int add_misfit(struct incident *inc)
+{
+	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
+	const struct alignment *al = inc->main->misfit;
+
+	alt->klass = CW_CLASS_MISMATCH;
+	alt->culprits = arena_new_array(inc->arena, uint32_t, al->n_compared);
+	if (!alt->culprits)
+		return -ENOMEM;
+	alt->n_culprits = list_minority(al, alt->culprits);
+	inc->v->n_alternatives++;
+	return 0;
+}
+
 static int list_alternatives(struct incident *inc)
 {
 	struct cw_verdict *v = inc->v;
@@ -327,7 +346,7 @@ static int list_alternatives(struct incident *inc)
 
 	for (uint32_t i = 0; i < inc->n_related; i++)
 		n += is_alternative(inc, inc->related[i]);
-	/* One more for add_extra(). */
+	/* One more for add_extra() or add_misfit(). */
 	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, (size_t)n + 1);
 	if (!v->alternatives)
 		return -ENOMEM;
@@ -354,6 +373,8 @@ static int list_alternatives(struct incident *inc)
 	}
 	if (may_be_extra(inc) && add_extra(inc) < 0)
 		return -ENOMEM;
+	if (inc->main->misfit && v->klass != CW_CLASS_MISMATCH && add_misfit(inc) < 0)
+		return -ENOMEM;
 	for (uint32_t k = 0; k < v->n_alternatives; k++) {
 		struct cw_alternative *alt = &v->alternatives[k];
 
@@ -375,7 +396,7 @@ static int copy_side(struct incident *inc, const struct cw_side *from, struct cw
 
 static int sides_of_mismatch(struct incident *inc)
 {
-	const struct alignment *al = &inc->s->alignments[inc->main->comm];
+	const struct alignment *al = scene_sides(inc->s, inc->main);
 	struct cw_verdict *v = inc->v;
 
 	v->after_seq = al->after_seq;

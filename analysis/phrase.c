@@ -110,3 +110,32 @@ void phrase_say(char *text, size_t len, const char *format, ...)
 	(void)vsnprintf(text + used, len - used, format, args);
 	va_end(args);
 }
+
+/* ncclGetVersion: 2804 is 2.8.4, 22809 is 2.28.9. */
+static void say_version(uint32_t v, char *text, size_t len)
+{
+	uint32_t unit = v < 10000 ? 1000 : 10000;
+
+	if (!v)
+		phrase_say(text, len, "came with an unknown NCCL");
+	else
+		phrase_say(text, len, "came with NCCL %" PRIu32 ".%" PRIu32 ".%" PRIu32, v / unit,
+			   v % unit / 100, v % 100);
+}
+
+void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank, const char *detail,
+		  char *text, size_t len)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	uint32_t m = 0;
+
+	if (strcmp(detail, "version") == 0) {
+		say_version(snap->ranks[rank].nccl_version, text, len);
+	} else if (strcmp(detail, "environment") == 0) {
+		phrase_say(text, len, "came with other NCCL_* variables than the rest");
+	} else {
+		while (m + 1 < c->nranks && c->members[m].rank != rank)
+			m++;
+		phrase_say(text, len, "made it of %" PRIu32 " ranks", c->members[m].nranks);
+	}
+}

@@ -30,6 +30,14 @@ const char *phrase_time(int64_t ns, struct phrase *p);
 /* Time since `then_ns`: "12 s", or "an unknown time" for 0. */
 const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct phrase *p);
 
+/*
+ * Appends what a rank brought to the comm that others did not: "came with NCCL 2.21.5", "made it of
+ * 7 ranks", "came with other NCCL_* variables than the rest" (detail: "version", "membership",
+ * "environment").
+ */
+void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank, const char *detail,
+		  char *text, size_t len);
+
 /* Appends to a NUL-terminated text of at most len bytes; what does not fit is cut off. */
 void phrase_say(char *text, size_t len, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

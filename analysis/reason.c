@@ -136,6 +136,10 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 	const struct cw_verdict *v = inc->v;
 	char op[96];
 
+	if (inc->main->misfit) {
+		phrase_trait(inc->s->snap, v->comm, rank, v->detail, buf, len);
+		return;
+	}
 	if (!inc->s->alignments[inc->main->comm].knows_call) {
 		phrase_say(buf, len, "its history of calls is another one since #%" PRIu64,
 			   v->coll_seq);

@@ -59,13 +59,43 @@ static int rule_out_mismatch(struct incident *inc)
 			phrase_comm(inc->s->snap, inc->v->comm, &comm));
 }
 
+/* Where nobody can be blamed for a call that does not end, people ask for this first. */
+static int rule_out_misfit(struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	const struct cw_snap_comm *c = &snap->comms[inc->v->comm];
+	const struct cw_snap_rank *first = NULL;
+	struct phrase what = { "" };
+
+	if (inc->main->misfit || inc->v->n_culprits ||
+	    (inc->v->klass != CW_CLASS_IN_COLLECTIVE && inc->v->klass != CW_CLASS_INIT_STUCK))
+		return 0;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_rank *r;
+
+		if (c->members[m].rank == CW_SNAP_NONE)
+			return 0;
+		r = &snap->ranks[c->members[m].rank];
+		first = first ? first : r;
+		if (!r->nccl_version || r->nccl_version != first->nccl_version ||
+		    r->env_hash != first->env_hash)
+			return 0;
+	}
+	phrase_trait(snap, inc->v->comm, c->members[0].rank, "version", what.text,
+		     sizeof(what.text));
+	return rule_out(inc,
+			"no mixed versions: all members %s, and with the same "
+			"NCCL_* variables",
+			what.text);
+}
+
 int ruled_out_list(struct incident *inc)
 {
 	const struct cw_snapshot *snap = inc->s->snap;
 	uint32_t dead = 0, seen = 0, cycles = 0, silent = 0;
 	int r = 0;
 
-	inc->v->ruled_out = arena_new_array(inc->arena, char *, 4);
+	inc->v->ruled_out = arena_new_array(inc->arena, char *, 5);
 	if (!inc->v->ruled_out)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
@@ -84,6 +114,8 @@ int ruled_out_list(struct incident *inc)
 		silent += snap->nodes[i].state != CW_NODE_REPORTING;
 	if (inc->v->klass != CW_CLASS_MISMATCH && inc->v->coll_seq)
 		r = rule_out_mismatch(inc);
+	if (r == 0 && inc->v->comm != CW_SNAP_NONE)
+		r = rule_out_misfit(inc);
 	if (r == 0 && !dead && seen)
 		r = rule_out(inc, "no death: all %" PRIu32 " processes that are seen are alive",
 			     seen);

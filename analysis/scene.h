@@ -35,6 +35,8 @@ struct finding {
 	uint32_t comm;    /* where; CW_SNAP_NONE = nowhere in particular */
 	uint64_t seq;     /* coll_seq, 0 where it has none */
 	int64_t since_ns; /* the oldest wait for it; 0 = unknown */
+	/* What the members of a full call do not have in common; NULL = nothing was found. */
+	const struct alignment *misfit;
 };
 
 struct scene {
@@ -66,6 +68,9 @@ static inline bool scene_explains(const struct scene *s, const struct finding *a
 	       a->gate != CW_SNAP_NONE &&
 	       s->g.component[waitgraph_gate_node(&s->g, a->gate)] == s->g.component[b->node];
 }
+
+/* Of a mismatch: who stands on which side. */
+const struct alignment *scene_sides(const struct scene *s, const struct finding *f);
 
 /* Enough ranks have ended that the job is being taken down. */
 bool scene_is_ending(const struct scene *s);

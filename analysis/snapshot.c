@@ -264,6 +264,29 @@ int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *co
 	return 0;
 }
 
+int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks)
+{
+	struct cw_snap_store *st = snap->store;
+	struct cw_snap_comm *c = &snap->comms[comm];
+	struct cw_snap_member *members;
+
+	if (nranks <= c->nranks)
+		return 0;
+	/* The old members stay in the arena: they count, too. */
+	if (st->n_members + nranks > CW_SNAP_MAX_MEMBERS)
+		return -E2BIG;
+	members = arena_new_array(&st->arena, struct cw_snap_member, nranks);
+	if (!members)
+		return -ENOMEM;
+	memcpy(members, c->members, c->nranks * sizeof(*members));
+	for (uint32_t m = c->nranks; m < nranks; m++)
+		members[m].rank = CW_SNAP_NONE;
+	st->n_members += nranks;
+	c->members = members;
+	c->nranks = nranks;
+	return 0;
+}
+
 uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance)
 {
 	const struct cw_snap_store *st = snap->store;

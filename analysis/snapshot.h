@@ -89,6 +89,7 @@ struct cw_snap_member {
 	uint32_t state; /* enum cw_comm_state (common/record_layout.h) */
 	uint32_t known; /* CW_KNOWN_* */
 	uint32_t pending_count;
+	uint32_t nranks;         /* of the comm, as this rank was told; 0 = unknown */
 	uint64_t coll_entered;   /* highest coll_seq whose call was entered */
 	uint64_t coll_returned;  /* … returned to the host */
 	uint64_t coll_reached;   /* … its stream got to */
@@ -184,6 +185,8 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
  */
 int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			 uint32_t *ret_index);
+/* Gives the comm more members: some ranks say that it is larger. Never fewer. */
+int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks);
 /*
  * Fills member comm_rank of comm `comm` with a copy of *member (pending, last, window, p2p and
  * last_error included). -EINVAL when comm or comm_rank is out of range or the place is taken.

@@ -234,6 +234,9 @@ struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw
 		if (!v->waiting_since_ns) {
 			rule.name = "nobody waits";
 			rule.may_alert = false;
+		} else {
+			rule.name = "nothing moves";
+			rule.alert_ns = max_ns(limit, t->in_collective_ns);
 		}
 		break;
 	case CW_CLASS_UNKNOWN:
@@ -286,7 +289,8 @@ uint64_t stall_evidence_hash(const struct cw_snapshot *snap, const struct cw_ver
 	if (v->comm >= snap->n_comms)
 		return h;
 	h = cw_hash_step(h, snap->comms[v->comm].id);
-	if (v->klass == CW_CLASS_IN_COLLECTIVE || v->klass == CW_CLASS_UNKNOWN)
+	if (v->klass == CW_CLASS_IN_COLLECTIVE || v->klass == CW_CLASS_UNKNOWN ||
+	    v->klass == CW_CLASS_MISMATCH)
 		for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
 			h = hash_progress(h, &snap->comms[v->comm].members[m]);
 	return h;

@@ -83,13 +83,41 @@ static void sum_up_histories(const struct incident *inc, const struct words *w)
 			most.text, other.text, w->comm.text, where.text, w->waiting);
 }
 
+/* "rank 3 came with NCCL 2.21.5, ranks 0-2 came with NCCL 2.28.9; …" */
+static void sum_up_misfit(const struct incident *inc, const struct words *w)
+{
+	const struct alignment *al = inc->main->misfit;
+	const struct cw_side *usual = &al->sides[0], *odd = &al->sides[1];
+	const struct cw_snapshot *snap = inc->s->snap;
+	struct cw_verdict *v = inc->v;
+	char *text = v->summary;
+	size_t len = sizeof(v->summary);
+	struct phrase ranks;
+
+	phrase_say(text, len, "%s ", phrase_ranks(snap, odd->ranks, odd->n_ranks, &ranks));
+	phrase_trait(snap, v->comm, odd->ranks[0], v->detail, text, len);
+	(void)phrase_ranks(snap, usual->ranks, usual->n_ranks, &ranks);
+	if (strcmp(v->detail, "environment") == 0) {
+		phrase_say(text, len, ", %s", ranks.text);
+	} else {
+		phrase_say(text, len, ", %s ", ranks.text);
+		phrase_trait(snap, v->comm, usual->ranks[0], v->detail, text, len);
+	}
+	phrase_say(text, len, "; %s of %s has not ended for %s", w->call.text, w->comm.text,
+		   w->since.text);
+}
+
 static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 {
 	const struct cw_verdict *v = inc->v;
-	const struct alignment *al = &inc->s->alignments[v->comm];
+	const struct alignment *al = scene_sides(inc->s, inc->main);
 	char usual[96], odd[96];
 	struct phrase most;
 
+	if (inc->main->misfit) {
+		sum_up_misfit(inc, w);
+		return;
+	}
 	if (!al->knows_call) {
 		sum_up_histories(inc, w);
 		return;
@@ -281,7 +309,12 @@ static void wording_of_alternative(const struct incident *inc, struct cw_alterna
 {
 	struct phrase who;
 
-	if (alt->klass == CW_CLASS_MISMATCH && inc->v->klass == CW_CLASS_NEVER_ENTERED)
+	if (alt->klass == CW_CLASS_MISMATCH && inc->main->misfit) {
+		phrase_say(alt->reason, sizeof(alt->reason), "%s ",
+			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
+		phrase_trait(inc->s->snap, inc->v->comm, alt->culprits[0],
+			     inc->main->misfit->detail, alt->reason, sizeof(alt->reason));
+	} else if (alt->klass == CW_CLASS_MISMATCH && inc->v->klass == CW_CLASS_NEVER_ENTERED)
 		phrase_say(alt->reason, sizeof(alt->reason),
 			   "%s may have made a call that the others were never to make",
 			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));

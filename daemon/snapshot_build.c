@@ -127,7 +127,7 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 	};
 
 	*ret_index = cw_snapshot_find_comm(b->snap, m->comm_id, m->instance);
-	if (*ret_index != CW_SNAP_NONE)
+	if (*ret_index != CW_SNAP_NONE && m->nranks <= b->snap->comms[*ret_index].nranks)
 		return 0;
 	if (m->nranks == 0 || m->nranks > CW_BUILD_MAX_NRANKS ||
 	    b->places + m->nranks > b->places_max) {
@@ -135,6 +135,9 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 		return 0;
 	}
 	b->places += m->nranks;
+	/* Members that were told different sizes: there is a place for each that is claimed. */
+	if (*ret_index != CW_SNAP_NONE)
+		return cw_snapshot_grow_comm(b->snap, *ret_index, m->nranks);
 	return cw_snapshot_add_comm(b->snap, &comm, ret_index);
 }
 
@@ -143,6 +146,7 @@ static void copy_counters(struct cw_snap_member *to, const struct cw_msg_member 
 	to->state = m->state;
 	to->known = m->known;
 	to->pending_count = m->pending_count;
+	to->nranks = m->nranks;
 	to->coll_entered = m->coll_entered;
 	to->coll_returned = m->coll_returned;
 	to->coll_reached = m->coll_reached;

@@ -118,6 +118,7 @@ static void copy_counters(const struct cw_rec_comm *e, const struct cw_record_st
 	m->state = e->state;
 	m->known = known_of(e, state);
 	m->pending_count = state->pending_count;
+	m->nranks = e->nranks;
 	m->coll_entered = e->coll_entered;
 	m->coll_returned = e->coll_returned;
 	m->coll_reached = state->coll_reached;

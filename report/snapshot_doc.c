@@ -95,27 +95,17 @@ static const struct cw_field p2p_fields[] = {
 };
 
 static const struct cw_field member_fields[] = {
-	F(cw_snap_member, U32, rank),
-	F(cw_snap_member, U32, state),
-	F(cw_snap_member, U32, known),
-	F(cw_snap_member, U32, pending_count),
-	F(cw_snap_member, U64, coll_entered),
-	F(cw_snap_member, U64, coll_returned),
-	F(cw_snap_member, U64, coll_reached),
-	F(cw_snap_member, U64, coll_completed),
-	F(cw_snap_member, U64, op_index),
-	F(cw_snap_member, U64, hash_seq),
-	F(cw_snap_member, ID, hash),
-	F(cw_snap_member, U64, window_lost),
-	F(cw_snap_member, I64, window_ns),
-	F(cw_snap_member, I64, progress_ns),
-	F(cw_snap_member, I64, interval_ns),
-	F(cw_snap_member, U64, sends),
-	F(cw_snap_member, U64, recvs),
-	F(cw_snap_member, I32, async_error),
-	F(cw_snap_member, I32, last_result),
-	F(cw_snap_member, TEXT, last_error),
-	{ NULL },
+	F(cw_snap_member, U32, rank),           F(cw_snap_member, U32, state),
+	F(cw_snap_member, U32, known),          F(cw_snap_member, U32, pending_count),
+	F(cw_snap_member, U32, nranks),         F(cw_snap_member, U64, coll_entered),
+	F(cw_snap_member, U64, coll_returned),  F(cw_snap_member, U64, coll_reached),
+	F(cw_snap_member, U64, coll_completed), F(cw_snap_member, U64, op_index),
+	F(cw_snap_member, U64, hash_seq),       F(cw_snap_member, ID, hash),
+	F(cw_snap_member, U64, window_lost),    F(cw_snap_member, I64, window_ns),
+	F(cw_snap_member, I64, progress_ns),    F(cw_snap_member, I64, interval_ns),
+	F(cw_snap_member, U64, sends),          F(cw_snap_member, U64, recvs),
+	F(cw_snap_member, I32, async_error),    F(cw_snap_member, I32, last_result),
+	F(cw_snap_member, TEXT, last_error),    { NULL },
 };
 
 static const struct cw_field comm_fields[] = {

@@ -309,3 +309,47 @@ Test(job, window_of_where_histories_parted_stays)
 	cr_assert_eq(job->n_past_ops, 1);
 	cw_job_free(job);
 }
+
+/* Two ranks make one communicator, of two and of three members: the one of three is there, too. */
+Test(job, communicator_is_as_large_as_its_largest_member_says)
+{
+	struct cw_msg_member small = member(10, 2, 0), large = member(10, 3, 2);
+	struct cw_msg_rank ranks[] = { rank_of(1, &small, 1), rank_of(2, &large, 1) };
+	struct cw_route route = { 0 };
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
+	snap = build(&route, job);
+	cr_assert_eq(snap->n_comms, 1);
+	cr_assert_eq(snap->comms[0].nranks, 3);
+	cr_expect_neq(snap->comms[0].members[0].rank, CW_SNAP_NONE);
+	cr_expect_eq(snap->comms[0].members[0].nranks, 2);
+	cr_expect_eq(snap->comms[0].members[1].rank, CW_SNAP_NONE);
+	cr_expect_neq(snap->comms[0].members[2].rank, CW_SNAP_NONE);
+	cr_expect_eq(snap->comms[0].members[2].nranks, 3);
+	cw_snapshot_free(snap);
+	cw_route_fini(&route);
+	cw_job_free(job);
+}
+
+Test(job, version_and_environment_of_a_rank_reach_the_snapshot)
+{
+	struct cw_msg_member m = member(10, 2, 0);
+	struct cw_msg_rank rank = rank_of(1, &m, 1);
+	struct cw_route route = { 0 };
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	rank.nccl_version = 22105;
+	rank.env_hash = 0xfeedfacecafe;
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&route, job);
+	cr_expect_eq(snap->ranks[0].nccl_version, 22105);
+	cr_expect_eq(snap->ranks[0].env_hash, 0xfeedfacecafe);
+	cw_snapshot_free(snap);
+	cw_route_fini(&route);
+	cw_job_free(job);
+}
