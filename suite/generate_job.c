@@ -82,7 +82,7 @@ static void put_filler(struct draw *d, uint32_t stream)
 		draw_put(d, "broadcast outer %u root 1 on %u\n", count, stream);
 		break;
 	default:
-		draw_put(d, "all_reduce main 0\n"); /* an empty call is no call */
+		draw_put(d, "all_reduce outer 0\n"); /* an empty call is no call */
 		break;
 	}
 }
