@@ -63,6 +63,14 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 {
 	const struct cw_op *op = m->pending;
 
+	/* What waits on the host has no place in the device's order: agents mark it NO_COUNT. */
+	if (cw_op_blocks_host(op->kind)) {
+		if (!(op->flags & (CW_OPF_RETURNED | CW_OPF_QUEUED | CW_OPF_DROPPED))) {
+			p->op = op;
+			p->flags |= POS_WAITS;
+		}
+		return;
+	}
 	if (!position_op_counts(op) || op->progress == CW_PROGRESS_COMPLETED)
 		return;
 	if (position_is_step(op)) {
@@ -74,9 +82,6 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 		p->flags |= behind ? POS_BEHIND : POS_WAITS;
 		if (op->progress == CW_PROGRESS_UNKNOWN && (op->flags & CW_OPF_RETURNED))
 			p->flags |= POS_SOFT;
-	} else if (cw_op_blocks_host(op->kind) && !(op->flags & CW_OPF_RETURNED)) {
-		p->op = op;
-		p->flags |= POS_WAITS;
 	}
 }
 

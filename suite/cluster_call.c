@@ -76,6 +76,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	m->moved_ns = r->c->now_ns;
 	if (cw_op_blocks_host(call->kind)) {
 		op->progress = CW_PROGRESS_UNKNOWN;
+		op->flags |= CW_OPF_NO_COUNT; /* as agents note it */
 	} else if (cw_op_is_p2p(call->kind)) {
 		count_p2p(m, op);
 	} else if (call->count == 0 || m->comm->nranks < 2) {

@@ -114,6 +114,8 @@ struct cw_op *sb_call(struct sb_comm *c, uint32_t member, unsigned kind, int64_t
 			      .redop = CW_REDOP_NONE,
 			      .root = CW_PEER_NONE,
 			      .peer = CW_PEER_NONE,
+			      /* as agents note what has no place in the device's order */
+			      .flags = cw_op_blocks_host(kind) ? CW_OPF_NO_COUNT : 0,
 			      .op_index = c->members[member].entered + 1,
 			      .enter_ns = SB_NOW - age_ns };
 	return op;
