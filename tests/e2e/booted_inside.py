@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,10 @@ TRAINER = 4242  # the user whose jobs are watched
 STATE = "/var/lib/collwatch"
 GATE = "/run/cw-gate"
 DROP_IN = f"/run/systemd/system/{UNIT}.d"
+IMPATIENT = """[Service]
+WatchdogSec=3
+TimeoutAbortSec=100ms
+"""
 GATED = f"""[Service]
 ExecStartPre=+/bin/sh -c 'while [ -e {GATE} ]; do sleep 0.05; done'
 """
@@ -97,7 +102,7 @@ class World:
     collwatch = daemon = None
     jobs = []
     first = None  # the incident of the first test
-    after_upgrade = None  # a job
+    killed = after_upgrade = goes_on = None  # jobs
 
 
 class Job:
@@ -191,6 +196,9 @@ def has_a_user_of_its_own_and_the_listed_capabilities():
 @test
 def names_the_rank_that_hangs_a_job_with_its_stacks():
     job = Job("hangs", "--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step", "30")
+    other = World.killed = Job("killed")  # for the next test: meanwhile
+    wait_until(other.is_training, "a job that trains")
+    other.ranks[2].kill()
     doc = World.first = wait_until(job.incident, "an incident")
     expect(doc["class"] == "never_entered" and [c["rank"] for c in doc["culprits"]] == [1], doc)
     text = call(World.collwatch, "report", doc["id"])
@@ -204,9 +212,7 @@ def names_the_rank_that_hangs_a_job_with_its_stacks():
 
 @test
 def knows_who_killed_a_rank():
-    job = Job("killed")
-    wait_until(job.is_training, "a job that trains")
-    job.ranks[2].kill()
+    job = World.killed
     doc = wait_until(job.incident, "an incident")
     expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [2], doc)
     expect(f"killed by SIGKILL sent by pid {os.getpid()} (python3, uid 0)" in doc["summary"], doc)
@@ -215,6 +221,16 @@ def knows_who_killed_a_rank():
 
 def version():
     return json.loads(call(World.collwatch, "status", "--json"))["version"]
+
+
+def drop_in(text):
+    """Changes the unit; None: back to what it was."""
+    shutil.rmtree(DROP_IN, ignore_errors=True)
+    if text:
+        os.makedirs(DROP_IN)
+        with open(DROP_IN + "/test.conf", "w", encoding="ascii") as f:
+            f.write(text)
+    call("systemctl", "daemon-reload")
 
 
 def replace_daemon(program):
@@ -233,19 +249,15 @@ def is_upgraded_in_mid_job():
     replace_daemon(NEXT)
     steps = [job.steps(rank) for rank in range(3)]
     # A daemon that starts only when it is let: who dies meanwhile dies unseen.
-    os.makedirs(DROP_IN)
-    with open(DROP_IN + "/gate.conf", "w", encoding="ascii") as f:
-        f.write(GATED)
+    drop_in(GATED)
     with open(GATE, "x", encoding="ascii"):
-        call("systemctl", "daemon-reload")
         call("systemctl", "restart", "--no-block", UNIT)
         wait_until(lambda: show("SubState") == "start-pre", "the old daemon has gone")
         dies.ranks[1].kill()
         dies.ranks[1].wait()
         os.unlink(GATE)
     wait_until(lambda: show("ActiveState") == "active", "the new daemon")
-    shutil.rmtree(DROP_IN)
-    call("systemctl", "daemon-reload")
+    drop_in(None)
     expect(version() == old + "+next", f"{version()} after {old}")
     wait_until(job.is_training, "the job is watched again")
     wait_until(lambda: all(job.steps(rank) > steps[rank] + 20 for rank in range(3)),
@@ -273,12 +285,27 @@ def goes_back_to_the_older_version_in_mid_job():
     job = Job("goes-back")
     wait_until(job.is_training, "a job that trains")
     replace_daemon("/tmp/older")
+    drop_in(IMPATIENT)  # for the next test
     call("systemctl", "restart", UNIT)
     expect("+" not in version(), version())
     kept = re.findall(r"(\d+) of (\d+) rank processes kept over the restart", journal())[-1]
     expect(kept[0] == kept[1] != "0", journal())
     wait_until(job.is_training, "watched again")
     expect("cannot read" not in call(World.collwatch, "status"), "a record is not read")
+    World.goes_on = job
+
+
+@test
+def is_replaced_when_its_loop_is_stuck():
+    job, pid = World.goes_on, int(show("MainPID"))
+    steps = job.steps(0)
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: show("ActiveState") == "active" and show("MainPID") != str(pid),
+               "another daemon")
+    wait_until(job.is_training, "watched again")
+    wait_until(lambda: job.steps(0) > steps + 20, "its ranks go on")
+    expect("watchdog" in call("journalctl", "--no-pager", "-u", UNIT).lower(), journal())
+    drop_in(None)
     job.close()
 
 

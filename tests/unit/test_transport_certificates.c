@@ -273,7 +273,9 @@ static int count_in_memory(const unsigned char masked[32])
 	char line[512], perms[8];
 
 	while (maps && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %7s", &start, &end, perms) != 3 || perms[1] != 'w')
+		/* A sanitizer's shadow memory has terabytes. */
+		if (sscanf(line, "%lx-%lx %7s", &start, &end, perms) != 3 || perms[1] != 'w' ||
+		    end - start > 1ul << 30)
 			continue;
 		for (unsigned long at = start; at < end; at += 4096) {
 			unsigned char page[4096 + 31];
