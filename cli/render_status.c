@@ -45,6 +45,30 @@ static void put_ranks(const struct cw_text *t, const json_t *job)
 		json_array_size(json_object_get(job, "nodes")), cw_json_int(job, "comms", 0));
 }
 
+static void put_muted(const struct cw_text *t, const json_t *muted)
+{
+	const char *until = cw_json_str(muted, "until", NULL);
+
+	if (!json_is_object(muted))
+		return;
+	fprintf(t->out, "%12s", "");
+	cw_text_put(t, CW_TEXT_YELLOW, "muted");
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(muted, "node", "?"));
+	fputs(until ? " until " : " until it is unmuted", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, until ? until : "");
+	fputc('\n', t->out);
+}
+
+static void put_withheld(const struct cw_text *t, const char *why)
+{
+	if (!*why)
+		return;
+	fprintf(t->out, "%12swould have alerted (", "");
+	cw_text_put(t, CW_TEXT_YELLOW, why);
+	fputs(")\n", t->out);
+}
+
 static void put_job(const struct cw_text *t, const json_t *job)
 {
 	const char *state = cw_json_str(job, "state", "?");
@@ -65,6 +89,8 @@ static void put_job(const struct cw_text *t, const json_t *job)
 	fputs(", for ", t->out);
 	put_duration(t, json_object_get(job, "since_s"));
 	fputc('\n', t->out);
+	put_muted(t, json_object_get(job, "muted"));
+	put_withheld(t, cw_json_str(job, "withheld", ""));
 	if (*summary) {
 		fprintf(t->out, "%*s", 12, "");
 		cw_text_wrap(t, 12, 12, summary);

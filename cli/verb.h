@@ -15,6 +15,7 @@ enum cw_exit {
 int cw_verb_run(int argc, char **argv);
 int cw_verb_stacks(int argc, char **argv);
 int cw_verb_status(int argc, char **argv);
+int cw_verb_mute(int argc, char **argv);
 int cw_verb_report(int argc, char **argv);
 int cw_verb_analyze(int argc, char **argv);
 int cw_verb_record(int argc, char **argv);

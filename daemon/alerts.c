@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/alert_slack.h"
+#include "daemon/mutes.h"
 #include "daemon/store.h"
 
 #define WEBHOOK_TIMEOUT_MS 10000u
@@ -27,6 +28,7 @@ const char *cw_withheld_name(unsigned why)
 {
 	static const char *const names[CW_WITHHELD__MAX] = {
 		[CW_WITHHELD_SHADOW] = "shadow",
+		[CW_WITHHELD_MUTED] = "muted",
 	};
 
 	return why < CW_WITHHELD__MAX ? names[why] : "?";
@@ -86,6 +88,8 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 		return decided_before(a, due->id);
 	if (a->is_shadow)
 		why = CW_WITHHELD_SHADOW;
+	else if (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job))
+		why = CW_WITHHELD_MUTED;
 	if (why == CW_WITHHELD__MAX)
 		return NULL;
 	a->stats.withheld[why]++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of an incident's alert: posted to the webhook, or withheld (mode = shadow), or
- * left to the journal where no webhook is configured. Decided once for an id, and
+ * What becomes of an incident's alert: posted to the webhook, or withheld (mode = shadow, a muted
+ * job), or left to the journal where no webhook is configured. Decided once for an id, and
  * remembered on disk beside the bundles, so that a restart decides nothing anew.
  *
  * The bundles are the spool: one whose id is not settled is posted again, also after a restart.
@@ -18,6 +18,7 @@
 
 struct event_base;
 struct cw_alerts;
+struct cw_mutes;
 struct cw_store;
 
 /* The alert of this id was delivered, or could not be. */
@@ -27,6 +28,7 @@ struct cw_alerts_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	struct cw_store *store; /* borrowed */
+	struct cw_mutes *mutes; /* borrowed; NULL = no job is muted */
 	const char *state_dir;  /* borrowed: names the bundles' directory in alerts */
 	cw_alerts_posted_fn on_posted;
 	void *user;
@@ -35,6 +37,7 @@ struct cw_alerts_config {
 /* Why nobody was told. */
 enum cw_withheld {
 	CW_WITHHELD_SHADOW = 0,
+	CW_WITHHELD_MUTED,
 	CW_WITHHELD__MAX,
 };
 

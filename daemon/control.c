@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "daemon/control_mute.h"
 #include "proto/messages.h"
 
 /* Room for the other fields and the envelope in a message's longest string. */
@@ -122,6 +123,20 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	cw_bundle_fini(&bundle);
 }
 
+static void do_mute(const struct cw_control_source *s, const struct cw_caller *caller,
+		    const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+	struct cw_mute_answer answer;
+
+	s->status(&source, s->user);
+	cw_control_mute(s->mutes, &source, caller, arguments, &answer);
+	if (answer.code == CODE_OK)
+		succeed(a, answer.doc);
+	else
+		fail(a, answer.code, answer.error);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -130,6 +145,7 @@ static const struct {
 	{ "status", do_status },
 	{ "incidents", do_incidents },
 	{ "report", do_report },
+	{ "mute", do_mute },
 };
 
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs of the control socket: status, incidents, report (docs/schemas.md). Pure requests to
- * replies; the socket is control_socket.c. A caller sees its own jobs; root, the daemon's own user
- * and the control group see all.
+ * The verbs of the control socket: status, incidents, report, mute (docs/schemas.md). Pure requests
+ * to replies; the socket is control_socket.c. A caller sees its own jobs; root, the daemon's own
+ * user and the control group see all.
  *
  * Loop thread only; reads bundles from local disk.
  */
@@ -18,6 +18,7 @@ struct cw_control_source {
 	/* Fills the source for a status document. */
 	void (*status)(struct cw_status_source *ret, void *user);
 	struct cw_store *store;
+	struct cw_mutes *mutes;
 	const char *node_name;
 	void *user;
 };

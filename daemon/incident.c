@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/signature.h"
 #include "daemon/incident_evidence.h"
+#include "daemon/incident_journal.h"
 #include "daemon/incident_survey.h"
 #include "report/incident_doc.h"
 #include "report/snapshot_doc.h"
@@ -16,7 +17,7 @@
 #define MESSAGE_ID_ALERT "6d0f3e5b0f5c4d0e9c1f4b7a52d8e391"
 /* A bundle with the snapshot of a large job takes some MiB: not for each rank that answers. */
 #define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
-#define MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
+#define CW_MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
 
 struct cw_incident {
 	struct cw_incident_config config;
@@ -304,7 +305,7 @@ static void tell(struct cw_incident *inc)
 		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
 	}
 	write_bundle(inc);
-	log_alert(inc, MESSAGE_ID_ALERT, CW_LOG_WARN, what);
+	log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
 	send_alert(inc);
 }
 
@@ -320,7 +321,7 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	if (inc->survey)
 		cw_survey_stop(inc->survey, "the hang ended before");
 	write_bundle(inc);
-	log_alert(inc, MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
+	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
 }
 
 static void enter(struct cw_incident *inc, unsigned from)

@@ -98,6 +98,7 @@ static const struct metric metrics[] = {
 	  VALUE_CLASSES, AT(alerts.incidents), "class", NULL },
 	FAMILY("alerts_withheld_total", "counter", "Confirmed hangs that nobody was told of."),
 	SAMPLE(alerts.withheld[CW_WITHHELD_SHADOW], "reason", "shadow"),
+	SAMPLE(alerts.withheld[CW_WITHHELD_MUTED], "reason", "muted"),
 	COUNTER("webhook_attempts_total", alerts.webhook.attempts, "Alerts posted, each try."),
 	COUNTER("webhook_delivered_total", alerts.webhook.delivered, "Alerts the server took."),
 	COUNTER("webhook_failed_total", alerts.webhook.failed,

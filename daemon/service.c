@@ -19,6 +19,7 @@
 #include "daemon/leader.h"
 #include "daemon/loop_lag.h"
 #include "daemon/metrics_output.h"
+#include "daemon/mutes.h"
 #include "daemon/node.h"
 #include "daemon/notify.h"
 #include "daemon/responder.h"
@@ -51,6 +52,7 @@ struct cw_service {
 	struct cw_capture *capture;
 	struct cw_responder *responder;
 	struct cw_store *store;
+	struct cw_mutes *mutes;
 	struct cw_alerts *alerts;
 	struct cw_control_socket *control;
 	struct cw_metrics_output *metrics;
@@ -73,10 +75,21 @@ static void on_posted(const char *id, bool delivered, void *user)
 
 /* ---- messages ---- */
 
+/* What people typed on another node of a job that this one leads. */
+static void hear_mute(struct cw_service *s, const char *from, const struct cw_msg_digest *d)
+{
+	if (!strcmp(from, d->node))
+		cw_mutes_heard(s->mutes, from, d->uid, d->label,
+			       d->muted_until_ns > INT64_MAX ? CW_MUTE_FOR_EVER
+							     : (int64_t)d->muted_until_ns);
+}
+
 static void on_message(const char *from, struct cw_message **msg, void *user)
 {
 	struct cw_service *s = user;
 
+	if ((*msg)->type == CW_MSG_DIGEST && strcmp(from, s->config->node_name) != 0)
+		hear_mute(s, from, &(*msg)->digest);
 	if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(s->members, from, &(*msg)->members);
 	else if (!cw_leader_message(s->leader, from, msg) &&
@@ -104,8 +117,11 @@ static void on_wake(evutil_socket_t fd, short what, void *user)
 static void on_digest(const struct cw_msg_digest *digest, void *user)
 {
 	struct cw_service *s = user;
-	int r = cw_election_publish(s->members, digest);
+	struct cw_msg_digest own = *digest;
+	int r;
 
+	own.muted_until_ns = (uint64_t)cw_mutes_own_until(s->mutes, own.uid, own.label);
+	r = cw_election_publish(s->members, &own);
 	if (r == 0)
 		return;
 	s->digests_lost++;
@@ -142,6 +158,8 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.transport = s->transport,
 		.members = s->members,
 		.leader = s->leader,
+		.mutes = s->mutes,
+		.is_shadow = cw_alerts_is_shadow(s->alerts),
 		.started_ns = s->started_ns,
 		.loop_max_ns = s->lag.max_ns,
 		.bundles_in_memory = s->bundles_in_memory,
@@ -178,12 +196,21 @@ static int open_store(struct cw_service *s, struct cw_err *err)
 	return cw_store_open(&config, &s->store, err);
 }
 
+static int open_mutes(struct cw_service *s, struct cw_err *err)
+{
+	int r = cw_mutes_open(s->config->state_dir, &cw_clock_system, &s->mutes);
+
+	return r < 0 ? cw_err_set(err, -r, "mutes in %s: %s", s->config->state_dir, strerror(-r))
+		     : 0;
+}
+
 static int open_alerts(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_alerts_config config = {
 		.base = s->base,
 		.clock = &cw_clock_system,
 		.store = s->store,
+		.mutes = s->mutes,
 		.state_dir = s->config->state_dir,
 		.on_posted = on_posted,
 		.user = s,
@@ -300,6 +327,7 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 		.listen_fd = cw_notify_listen_fd("control"),
 		.source = { .status = on_status,
 			    .store = s->store,
+			    .mutes = s->mutes,
 			    .node_name = s->config->node_name,
 			    .user = s },
 		.stacks = { .clock = &cw_clock_system,
@@ -364,8 +392,8 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 		   struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
-		open_store,  open_alerts,  open_transport, open_kernel_events, open_node,
-		open_leader, open_control, open_metrics,   start_timers,
+		open_store, open_mutes,  open_alerts,  open_transport, open_kernel_events,
+		open_node,  open_leader, open_control, open_metrics,   start_timers,
 	};
 	struct cw_service *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -408,6 +436,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_election_free(s->members);
 	cw_transport_free(s->transport);
 	cw_alerts_free(s->alerts);
+	cw_mutes_close(s->mutes);
 	cw_store_close(s->store);
 	cw_config_free(s->config);
 	free(s);

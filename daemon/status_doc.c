@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/stall.h"
+#include "daemon/control_mute.h"
 
 struct collector {
 	const struct cw_status_source *source;
@@ -16,6 +17,16 @@ struct collector {
 static double seconds(int64_t ns)
 {
 	return (double)(ns / CW_NS_PER_MS) / 1000.0;
+}
+
+/* What is said about a job wherever it is led. Out of memory leaves it out. */
+static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
+		       const char *withheld)
+{
+	(void)json_object_set_new(
+		job, "muted",
+		cw_mute_doc(c->source->mutes, uid, label, cw_transport_self(c->source->transport)));
+	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
 }
 
 static void append(struct collector *c, json_t *job)
@@ -57,41 +68,46 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	struct collector *c = user;
 	const struct cw_job_view *view = &job->view;
 	const char *id = cw_job_incidents_id(&job->incidents);
-	json_t *nodes;
+	const struct cw_incident *inc = *id ? cw_job_incidents_find(&job->incidents, id) : NULL;
+	json_t *nodes, *doc;
 
 	if (!cw_caller_may_see(c->caller, route->uid))
 		return;
 	nodes = node_names(route);
-	append(c, nodes ? json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:I, s:s, s:f, s:s, s:o, "
-				    "s:I, s:f}",
-				    "job", route->label, "uid", (json_int_t)route->uid, "leader",
-				    cw_transport_self(c->source->transport), "led_here", 1, "ranks",
-				    (json_int_t)view->ranks, "ranks_expected",
-				    (json_int_t)view->ranks_expected, "nodes", nodes, "comms",
-				    (json_int_t)view->comms, "state", state_name(view->phase),
-				    "since_s", seconds(c->now_ns - view->since_ns), "summary",
-				    view->summary, "incident", *id ? json_string(id) : json_null(),
-				    "collectives", (json_int_t)view->collectives, "watched_s",
-				    seconds(c->now_ns - job->started_ns))
-			: NULL);
+	doc = nodes ? json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:I, s:s, s:f, s:s, s:o, "
+				"s:I, s:f}",
+				"job", route->label, "uid", (json_int_t)route->uid, "leader",
+				cw_transport_self(c->source->transport), "led_here", 1, "ranks",
+				(json_int_t)view->ranks, "ranks_expected",
+				(json_int_t)view->ranks_expected, "nodes", nodes, "comms",
+				(json_int_t)view->comms, "state", state_name(view->phase),
+				"since_s", seconds(c->now_ns - view->since_ns), "summary",
+				view->summary, "incident", *id ? json_string(id) : json_null(),
+				"collectives", (json_int_t)view->collectives, "watched_s",
+				seconds(c->now_ns - job->started_ns))
+		    : NULL;
+	add_alerts(c, doc, route->uid, route->label, inc ? cw_incident_withheld(inc) : NULL);
+	append(c, doc);
 }
 
 static void on_route(const struct cw_election_route *route, void *user)
 {
 	struct collector *c = user;
 	char summary[128];
+	json_t *doc;
 
 	if (!cw_caller_may_see(c->caller, route->uid) ||
 	    !strcmp(route->leader, cw_transport_self(c->source->transport)))
 		return;
 	(void)snprintf(summary, sizeof(summary), "led by %s: ask there", route->leader);
-	append(c,
-	       json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
-			 "job", route->label, "uid", (json_int_t)route->uid, "leader",
-			 route->leader, "led_here", 0, "ranks", (json_int_t)route->ranks_here,
-			 "ranks_expected", "nodes", "comms", "state", "led_elsewhere", "since_s",
-			 seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
-			 "collectives", "watched_s", seconds(c->now_ns - route->since_ns)));
+	doc = json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
+			"job", route->label, "uid", (json_int_t)route->uid, "leader", route->leader,
+			"led_here", 0, "ranks", (json_int_t)route->ranks_here, "ranks_expected",
+			"nodes", "comms", "state", "led_elsewhere", "since_s",
+			seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
+			"collectives", "watched_s", seconds(c->now_ns - route->since_ns));
+	add_alerts(c, doc, route->uid, route->label, NULL);
+	append(c, doc);
 }
 
 static json_t *peers_doc(const struct cw_transport *t)
@@ -134,6 +150,8 @@ static json_t *notes_doc(const struct cw_status_source *s)
 	(void)cw_transport_peers(s->transport, &n);
 	if (n == 0)
 		(void)json_array_append_new(notes, json_string(CW_STATUS_ALONE));
+	if (s->is_shadow)
+		(void)json_array_append_new(notes, json_string(CW_STATUS_SHADOW));
 	if (s->no_kernel_events) {
 		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
 		(void)json_array_append_new(notes, json_string(text));

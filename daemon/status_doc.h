@@ -13,6 +13,8 @@
 #include "daemon/node.h"
 #include "daemon/transport.h"
 
+struct cw_mutes;
+
 /* Who asks, from the kernel: sees_all for root, the daemon's own user and the control group. */
 struct cw_caller {
 	uid_t uid;
@@ -30,6 +32,8 @@ struct cw_status_source {
 	const struct cw_election *members;
 	const struct cw_leader *leader;
 	struct cw_node_stats node; /* filled by the caller */
+	struct cw_mutes *mutes;    /* NULL = none */
+	bool is_shadow;
 	int64_t started_ns;
 	int64_t loop_max_ns;          /* daemon/loop_lag.h */
 	unsigned bundles_in_memory;   /* that could not be written yet */
@@ -43,3 +47,4 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 #define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
 /* Before the reason: at start and in status. */
 #define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
+#define CW_STATUS_SHADOW "mode = shadow: nobody is alerted"

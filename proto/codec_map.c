@@ -247,6 +247,7 @@ static const struct cw_field digest_fields[] = {
 	UINT(number),
 	LIST(ranks, CW_MSG_MAX_RANKS, &rank_map),
 	STRING(policy),
+	UINT(muted_until_ns),
 };
 MAP(digest, C, collwatch__digest__descriptor);
 #undef C

@@ -166,6 +166,7 @@ struct cw_msg_digest {
 	const char *policy;
 	struct cw_msg_rank *ranks;
 	uint32_t n_ranks;
+	uint64_t muted_until_ns; /* wall; 0 = this node has not muted the job */
 };
 
 struct cw_msg_members {

@@ -129,7 +129,67 @@ def check_document(receiver, incident):
     expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [1], doc)
 
 
-TESTS = [alert_arrives_once_although_receiver_and_daemon_were_away]
+def config_of(world, receiver, mode):
+    return f'webhook_url = "{receiver.url}"\nmode = {mode}'
+
+
+def reload_is_all_or_nothing(world, receiver):
+    refused = "which needs a restart; the old configuration stays"
+    world.reload(config_of(world, receiver, "alert") + "\nstate_max = 2GiB", "state_max changed")
+    expect(refused in world.log(), world.log())
+    expect(any("mode = shadow" in n for n in world.status()["notes"]), "nothing of it is applied")
+    world.reload("mode = loud", "mode: 'loud' is not one of alert|shadow")
+    expect(any("mode = shadow" in n for n in world.status()["notes"]), "nothing of it is applied")
+    world.reload(config_of(world, receiver, "alert"), "configuration reloaded")
+    expect(not any("mode = shadow" in n for n in world.status()["notes"]), world.status())
+
+
+def muted_and_shadowed_jobs_alert_nobody():
+    receiver = Receiver()
+    receiver.listen()
+    try:
+        with World() as world:
+            world.configure(config_of(world, receiver, "shadow"))
+            world.start()
+            uid = ALICE if os.geteuid() == 0 else os.geteuid()
+            jobs = {name: world.add(name, plain_ranks(2, COLLWATCH_JOB=name), uid=uid)
+                    for name in ("shadowed", "muted", "loud")}
+            world.wait_for_training()
+            jobs["shadowed"].kill(1)
+            shadowed = world.wait_for_incident("shadowed")["id"]
+            expect(world.bundle(shadowed)["withheld"] == "shadow", world.bundle(shadowed))
+            wait_until(lambda: world.job_status("shadowed")["withheld"] == "shadow", "in status")
+            expect("would have alerted (shadow)" in world.log(), world.log())
+            reload_is_all_or_nothing(world, receiver)
+
+            done = world.ask("mute", "muted", "--for", "1h", uid=BOB, check=False)
+            expect(os.geteuid() != 0 or done.returncode == 3, done)
+            out = world.ask("mute", "muted", "--for", "1h", uid=uid).stdout
+            expect("muted on node-a until 20" in out, out)
+            expect(world.ask("mute", "nosuch", check=False).returncode == 3, "no such job")
+            world.stop()
+            world.start()
+            wait_until(lambda: (world.job_status("muted") or {}).get("ranks") == 2, "it is back")
+            expect(world.job_status("muted")["muted"]["node"] == "node-a", world.status())
+            expect("muted on node-a" in world.ask("status", check=False).stdout, "for people")
+            jobs["muted"].kill(1)
+            muted = world.wait_for_incident("muted")["id"]
+            expect(world.bundle(muted)["withheld"] == "muted", world.bundle(muted))
+
+            out = world.ask("mute", "muted", "--unmute", uid=uid).stdout
+            expect("alerts go out" in out, out)
+            expect(world.ask("mute", "muted", "--unmute", check=False).returncode == 3, "twice")
+            jobs["loud"].kill(1)
+            wait_until(lambda: receiver.posts, "the alert of the third", 60)
+            expect([doc["job"].split(":")[-1] for _, doc in receiver.posts] == ["loud"],
+                   receiver.posts)
+            expect(receiver.posts[0][1].get("withheld") is None, receiver.posts)
+    finally:
+        receiver.close()
+
+
+TESTS = [alert_arrives_once_although_receiver_and_daemon_were_away,
+         muted_and_shadowed_jobs_alert_nobody]
 
 if __name__ == "__main__":
     tap.run(TESTS)

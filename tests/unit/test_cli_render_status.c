@@ -53,6 +53,22 @@ Test(cli_render_status, of_a_job_led_elsewhere_it_shows_what_is_known_here)
 	free(text);
 }
 
+Test(cli_render_status, says_why_nobody_is_told)
+{
+	char *text = text_of(cw_render_status,
+			     "{\"jobs\":[{\"job\":\"j\",\"state\":\"hang\",\"withheld\":\"shadow\","
+			     "\"muted\":{\"until\":\"2026-11-21T07:53:33.000Z\",\"node\":\"n1\"}},"
+			     "{\"job\":\"k\",\"state\":\"healthy\",\"withheld\":null,"
+			     "\"muted\":{\"until\":null,\"node\":\"n2\"}},"
+			     "{\"job\":\"l\",\"state\":\"healthy\",\"muted\":null}]}");
+
+	cr_assert_not_null(strstr(text, "muted on n1 until 2026-11-21T07:53:33.000Z\n"));
+	cr_assert_not_null(strstr(text, "would have alerted (shadow)\n"));
+	cr_assert_not_null(strstr(text, "muted on n2 until it is unmuted\n"));
+	cr_assert_eq(strstr(strstr(text, "  l"), "muted"), NULL);
+	free(text);
+}
+
 Test(cli_render_status, says_when_there_is_nothing)
 {
 	char *status = text_of(cw_render_status, "{}");

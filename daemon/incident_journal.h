@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal's message ids of incidents: one for each class, so that a site can filter and catalog
+ * them. They never change; collwatchd(8) lists them. Pure.
+ */
+#pragma once
+
+#define CW_MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
+
+/* For an enum cw_class; 32 hex digits. */
+const char *cw_incident_message_id(unsigned klass);
