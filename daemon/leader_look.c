@@ -177,10 +177,31 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 		       d->phase == CW_STALL_QUIET ? "" : v->summary);
 }
 
-/* A leader that has lost most of its nodes knows too little to call anything a hang. */
-static bool is_cut_off(const struct cw_route *route)
+static uint32_t ranks_reported(const struct cw_snapshot *snap)
 {
-	return 2 * cw_route_n_reporting(route) < route->n_nodes;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		n += snap->nodes[snap->ranks[i].node].state == CW_NODE_REPORTING;
+	return n;
+}
+
+/*
+ * A leader that has lost most of the job's nodes knows too little to call anything a hang. One that
+ * was cut off before it led knows only its own node and the one that led, from copies: it has lost
+ * most of the ranks, and most of the peers that it should have.
+ */
+static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
+{
+	const struct cw_transport *t = k->l->config.transport;
+	const struct cw_route *route = &k->lr->route;
+	unsigned n_peers;
+
+	(void)cw_transport_peers(t, &n_peers);
+	if (2 * cw_route_n_reporting(route) < route->n_nodes)
+		return true;
+	return 2 * (cw_transport_n_alive(t) + 1) < n_peers + 1 &&
+	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 
 /* The one to show: of those that have come furthest the worst. */
@@ -200,11 +221,11 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	uint32_t shown = furthest(d, list->n);
 
 	update_view(job, snap, &list->v[shown], &d[shown]);
-	job->view.is_cut_off = is_cut_off(&k->lr->route);
+	job->view.is_cut_off = is_cut_off(k, snap);
 	if (job->view.is_cut_off) {
 		(void)snprintf(job->view.summary, sizeof(job->view.summary),
-			       "I am cut off: %u of %u nodes report",
-			       cw_route_n_reporting(&k->lr->route), k->lr->route.n_nodes);
+			       "I am cut off: %u of %u ranks are seen", ranks_reported(snap),
+			       snap->ranks_expected);
 		return;
 	}
 	for (uint32_t i = 0; i < list->n; i++)

@@ -444,6 +444,36 @@ Test(leader, leader_without_most_nodes_is_cut_off_and_silent)
 	cr_assert_leq(c.n_alerts, 1);
 }
 
+/*
+ * First one node reaches only one other, then that one reaches nobody any more: it knows two nodes
+ * of four, itself among them, and must not take the rest of the job for lost.
+ */
+Test(leader, node_that_is_alone_says_nothing_whomever_it_knows)
+{
+	for (unsigned pair = 0; pair < 4; pair++) {
+		unsigned lone = pair, friend = (pair + 1) % 4;
+		struct cluster four;
+
+		cluster_init(&four, 4, 8);
+		cluster_run(&four, 5);
+		for (unsigned i = 0; i < 4; i++)
+			if (i != lone && i != friend)
+				cluster_cut(&four, friend, i);
+		cluster_run(&four, 20);
+		for (unsigned i = 0; i < 4; i++)
+			if (i != lone)
+				cluster_cut(&four, lone, i);
+		cluster_run(&four, 15);
+		cluster_fault(&four, FAULT_NEVER_ENTERED, 2 * ((lone + 2) % 4));
+		cluster_run(&four, 100);
+		for (unsigned i = 0; i < four.n_alerts; i++) {
+			cr_assert_neq(four.alerts[i].node, lone);
+			cr_assert_neq(four.alerts[i].node, friend);
+		}
+		cluster_fini(&four);
+	}
+}
+
 Test(leader, two_leaders_behind_a_cut_link_alert_once)
 {
 	unsigned first = (unsigned)cluster_leader(&c), second = (first + 1) % 3;
