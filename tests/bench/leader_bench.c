@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--json]`.
+ *
+ * One job over all nodes, healthy. In virtual time every node sends its digest once a second, as a
+ * frame, and the leader ticks four times a second; measured is the CPU time of decoding, keeping
+ * and looking, and the peak memory of this process. The work of the sockets and of TLS is not in
+ * it.
+ *
+ * Of the communicators one in four is over the whole job; the rest in turn over the ranks of a node
+ * (tensor parallel) and over one rank of each node (data parallel).
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "common/facts.h"
+#include "common/log.h"
+#include "daemon/election.h"
+#include "daemon/leader.h"
+#include "daemon/transport.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define TICKS 4
+#define STEP_NS (100 * CW_NS_PER_MS)
+#define MAX_RANKS_A_NODE 64
+#define MAX_COMMS 64
+
+struct bench {
+	unsigned n_nodes, per_node, n_comms, seconds;
+	int64_t now_ns;
+	char (*names)[16];
+	struct cw_transport *transport;
+	struct cw_election *members;
+	struct cw_leader *leader;
+	uint64_t digest_bytes;
+	unsigned alerts;
+};
+
+static int64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
+}
+
+static int64_t now_ns(void *user)
+{
+	return ((struct bench *)user)->now_ns;
+}
+
+/* ---- what is said ---- */
+
+static struct cw_op last_op(uint64_t seq)
+{
+	return (struct cw_op){ .kind = 1,
+			       .dtype = 9,
+			       .root = CW_PEER_NONE,
+			       .peer = CW_PEER_NONE,
+			       .progress = CW_PROGRESS_COMPLETED,
+			       .flags = CW_OPF_RETURNED,
+			       .count = 1 << 20,
+			       .bytes = 1 << 21,
+			       .coll_seq = seq,
+			       .op_index = seq,
+			       .enter_ns = STEP_NS,
+			       .return_ns = STEP_NS };
+}
+
+static void fill_member(const struct bench *b, unsigned node, unsigned local, unsigned comm,
+			struct cw_op *op, struct cw_msg_member *m)
+{
+	uint64_t seq = (uint64_t)(b->now_ns / STEP_NS);
+
+	*op = last_op(seq);
+	*m = (struct cw_msg_member){
+		.comm_id = (uint64_t)(comm + 1) << 32,
+		.nranks = b->n_nodes * b->per_node,
+		.comm_rank = (int32_t)(node * b->per_node + local),
+		.name = "world",
+		.last_error = "",
+		.state = 2,
+		.coll_entered = seq,
+		.coll_returned = seq,
+		.coll_reached = seq,
+		.coll_completed = seq,
+		.known = 0xf,
+		.op_index = seq,
+		.last = op,
+		.progress_age_ns = STEP_NS,
+		.interval_ns = STEP_NS,
+	};
+	if (comm % 4 != 0 && comm % 2 == 0) {
+		m->comm_id += 1 + node;
+		m->nranks = b->per_node;
+		m->comm_rank = (int32_t)local;
+		m->name = "tp";
+	} else if (comm % 4 != 0) {
+		m->comm_id += 1 + local;
+		m->nranks = b->n_nodes;
+		m->comm_rank = (int32_t)node;
+		m->name = "dp";
+	}
+}
+
+static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **ret, size_t *ret_len)
+{
+	static struct cw_msg_member members[MAX_RANKS_A_NODE][MAX_COMMS];
+	static struct cw_op ops[MAX_RANKS_A_NODE][MAX_COMMS];
+	static struct cw_msg_rank ranks[MAX_RANKS_A_NODE];
+	struct cw_message msg = { .type = CW_MSG_DIGEST,
+				  .digest = { .route = 1,
+					      .label = "job",
+					      .uid = 1000,
+					      .node = b->names[node],
+					      .epoch = 1,
+					      .number = number,
+					      .policy = "training",
+					      .ranks = ranks,
+					      .n_ranks = b->per_node } };
+
+	for (unsigned r = 0; r < b->per_node; r++) {
+		for (unsigned c = 0; c < b->n_comms; c++)
+			fill_member(b, node, r, c, &ops[r][c], &members[r][c]);
+		ranks[r] = (struct cw_msg_rank){
+			.rank = (int32_t)(node * b->per_node + r),
+			.world_size = (int32_t)(b->n_nodes * b->per_node),
+			.local_rank = (int32_t)r,
+			.rank_source = "RANK",
+			.pid = (int32_t)(1000 + r),
+			.start_ticks = 5,
+			.uid = 1000,
+			.liveness = CW_LIVE_ALIVE,
+			.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
+			.command = "python3 train.py --config large.yaml",
+			.headway_by = "nccl",
+			.cause = "",
+			.members = members[r],
+			.n_members = b->n_comms,
+		};
+	}
+	if (cw_message_encode(&msg, ret, ret_len) < 0)
+		abort();
+}
+
+/* ---- the leader ---- */
+
+static void on_message(const char *from, struct cw_message **msg, void *user)
+{
+	struct bench *b = user;
+
+	if ((*msg)->type == CW_MSG_MEMBERS)
+		cw_election_answer(b->members, from, &(*msg)->members);
+	else
+		(void)cw_leader_message(b->leader, from, msg);
+}
+
+static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
+{
+	return 0;
+}
+
+static const struct cw_transport_ops ops = { .send = on_send };
+
+static void io_path(void *user, const char *id, char *buf, size_t len)
+{
+	(void)snprintf(buf, len, "/nowhere");
+}
+
+static int io_put(void *user, const struct cw_bundle *bundle)
+{
+	return 0;
+}
+
+static bool io_was_sent(void *user, const char *id)
+{
+	return false;
+}
+
+static int io_alert(void *user, const char *id, json_t *doc)
+{
+	((struct bench *)user)->alerts++;
+	return 0;
+}
+
+static const struct cw_incident_io io = {
+	.path = io_path,
+	.put = io_put,
+	.was_sent = io_was_sent,
+	.alert = io_alert,
+};
+
+static void start(struct bench *b, struct cw_clock *clock)
+{
+	const char **names = calloc(b->n_nodes, sizeof(*names));
+	struct cw_transport_config transport = {
+		.clock = clock, .self = "leader", .on_message = on_message, .user = b
+	};
+	struct cw_leader_config leader = {
+		.clock = clock,
+		.io = &io,
+		.io_user = b,
+		.thresholds = cw_thresholds_default(),
+	};
+
+	b->names = calloc(b->n_nodes, sizeof(*b->names));
+	if (!names || !b->names)
+		abort();
+	for (unsigned i = 0; i < b->n_nodes; i++) {
+		(void)snprintf(b->names[i], sizeof(b->names[i]), "node-%u", i);
+		names[i] = b->names[i];
+	}
+	transport.names = transport.addresses = names;
+	transport.n_peers = b->n_nodes;
+	b->transport = cw_transport_new(&transport);
+	if (!b->transport)
+		abort();
+	free(names);
+	cw_transport_set_backend(b->transport, &ops, b);
+	b->members = cw_election_new(clock, b->transport);
+	leader.transport = b->transport;
+	leader.members = b->members;
+	b->leader = cw_leader_new(&leader);
+	if (!b->members || !b->leader)
+		abort();
+	for (unsigned i = 0; i < b->n_nodes; i++)
+		cw_transport_peer_up(b->transport, i, 1);
+}
+
+/* A quarter of a second: a quarter of the nodes speak, then a tick. Returns its CPU time. */
+static int64_t quarter(struct bench *b, unsigned number)
+{
+	int64_t sum = 0, start;
+
+	b->now_ns += CW_NS_PER_S / TICKS;
+	for (unsigned i = number % TICKS; i < b->n_nodes; i += TICKS) {
+		uint8_t *frame;
+		size_t len;
+
+		encode(b, i, number / TICKS + 1, &frame, &len);
+		b->digest_bytes = len;
+		start = cpu_ns();
+		cw_transport_heard(b->transport, i);
+		cw_transport_receive(b->transport, i, frame + CW_FRAME_HEADER_BYTES,
+				     len - CW_FRAME_HEADER_BYTES);
+		sum += cpu_ns() - start;
+		free(frame);
+	}
+	start = cpu_ns();
+	cw_transport_run(b->transport);
+	cw_leader_tick(b->leader);
+	return sum + cpu_ns() - start;
+}
+
+struct seen {
+	unsigned jobs, ranks;
+};
+
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct seen *seen = user;
+
+	seen->jobs++;
+	seen->ranks = job->view.ranks;
+}
+
+static void run(struct bench *b, bool json)
+{
+	const unsigned warm_s = 3;
+	struct cw_clock clock = { .monotonic_ns = now_ns, .wall_ns = now_ns, .user = b };
+	int64_t sum = 0, longest = 0;
+	struct seen seen = { 0 };
+	struct rusage usage;
+
+	start(b, &clock);
+	for (unsigned i = 0; i < (warm_s + b->seconds) * TICKS; i++) {
+		int64_t cost = quarter(b, i);
+
+		if (i < warm_s * TICKS)
+			continue;
+		sum += cost;
+		longest = cost > longest ? cost : longest;
+	}
+	cw_leader_jobs(b->leader, on_job, &seen);
+	(void)getrusage(RUSAGE_SELF, &usage);
+	printf(json ? "{\"nodes\":%u,\"ranks\":%u,\"jobs\":%u,\"comms\":%u,\"digest_bytes\":"
+		      "%" PRIu64
+		      ",\"cpu_percent\":%.1f,\"longest_quarter_ms\":%.1f,\"rss_mib\":%ld,"
+		      "\"alerts\":%u}\n"
+		    : "%u nodes, %u ranks in %u job, %u communicators a rank, %" PRIu64
+		      " bytes a digest: %.1f %% of a core, %.1f ms in the costliest quarter of a "
+		      "second, %ld MiB, %u alerts\n",
+	       b->n_nodes, seen.ranks, seen.jobs, b->n_comms, b->digest_bytes,
+	       100.0 * (double)sum / (double)CW_NS_PER_S / b->seconds, (double)longest / 1e6,
+	       usage.ru_maxrss >> 10, b->alerts);
+	cw_leader_free(b->leader);
+	cw_election_free(b->members);
+	cw_transport_free(b->transport);
+	free(b->names);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "nodes", required_argument, NULL, 'n' },
+		{ "ranks-per-node", required_argument, NULL, 'r' },
+		{ "comms", required_argument, NULL, 'c' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct bench b = { .n_nodes = 2048, .per_node = 8, .n_comms = 20, .seconds = 10 };
+	bool json = false;
+	int c;
+
+	b.now_ns = 1000 * CW_NS_PER_S;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		unsigned *numbers[256] = { ['n'] = &b.n_nodes,
+					   ['r'] = &b.per_node,
+					   ['c'] = &b.n_comms,
+					   ['s'] = &b.seconds };
+
+		if (c == 'j')
+			json = true;
+		else if (c == '?')
+			return 1;
+		else
+			*numbers[c] = (unsigned)strtoul(optarg, NULL, 10);
+	}
+	if (!b.n_nodes || !b.per_node || b.per_node > MAX_RANKS_A_NODE || !b.n_comms ||
+	    b.n_comms > MAX_COMMS || !b.seconds) {
+		(void)fprintf(stderr, "leader-bench: a number is 0 or too large\n");
+		return 1;
+	}
+	cw_log_set_level(CW_LOG_ERR);
+	run(&b, json);
+	return 0;
+}
