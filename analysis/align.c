@@ -53,6 +53,14 @@ static struct step lone_step(const struct cw_op *op)
 			      .op = op };
 }
 
+/* The op before m->window[i] is not in the window, and may be of the same group. */
+static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
+{
+	if (i == 0)
+		return m->window_lost || m->window[0].op_index > 1;
+	return m->window[i - 1].op_index + 1 < m->window[i].op_index;
+}
+
 /* Window ops [i, end) belong to one group. */
 static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
 		       step_fn fn, void *userdata)
@@ -60,8 +68,7 @@ static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end,
 	struct step group = { 0 };
 	int r;
 
-	/* Its beginning may have been overwritten. */
-	if (i == 0 && (m->window_lost || m->window[0].op_index > 1))
+	if (follows_gap(m, i))
 		return 0;
 	for (uint32_t j = i; j < end; j++) {
 		const struct cw_op *op = &m->window[j];

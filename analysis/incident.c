@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/alternatives.h"
 #include "analysis/chain.h"
 #include "analysis/order.h"
 #include "analysis/position.h"
@@ -102,8 +103,7 @@ static int set_culprits(struct incident *inc, uint32_t *ranks, uint32_t n)
 	return 0;
 }
 
-/* The ranks of the minority's sides; of all sides where none is larger than every other. */
-static uint32_t list_minority(const struct alignment *al, uint32_t *ranks)
+uint32_t incident_list_minority(const struct alignment *al, uint32_t *ranks)
 {
 	uint32_t n = 0;
 
@@ -122,7 +122,7 @@ static int blame_minority(struct incident *inc)
 	const struct alignment *al = scene_sides(inc->s, inc->main);
 	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, al->n_compared);
 
-	return ranks ? set_culprits(inc, ranks, list_minority(al, ranks)) : -ENOMEM;
+	return ranks ? set_culprits(inc, ranks, incident_list_minority(al, ranks)) : -ENOMEM;
 }
 
 /*
@@ -277,114 +277,6 @@ static int find_related(struct incident *inc)
 	return 0;
 }
 
-/* A second answer to the same question: not what follows from the first. */
-static bool is_alternative(const struct incident *inc, const struct finding *f)
-{
-	const struct finding *m = inc->main;
-	int64_t slack = (inc->s->snap->now_ns - m->since_ns) / 2;
-
-	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(inc->s, m, f))
-		return false;
-	if (f->rank != CW_SNAP_NONE && inc->is_culprit[f->rank])
-		return false;
-	/* The gate at which the odd calls meet does not open because of them. */
-	if (m->klass == CW_CLASS_MISMATCH && f->comm == m->comm)
-		return false;
-	return f->since_ns <= m->since_ns + (slack > SAME_EVENT_NS ? slack : SAME_EVENT_NS);
-}
-
-/*
- * A few ranks wait for most of the comm. Either most are held up, or the few made a call that
- * nobody else will ever make: the majority is the scene of the crime, not the criminal.
- */
-static bool may_be_extra(const struct incident *inc)
-{
-	const struct gate *gate;
-
-	if (inc->main->klass != CW_CLASS_NEVER_ENTERED)
-		return false;
-	gate = &inc->s->g.gates[inc->main->gate];
-	return gate->kind == GATE_COLLECTIVE &&
-	       gate->n_missing_all > inc->s->snap->comms[gate->comm].nranks / 2 &&
-	       inc->v->n_culprits > gate->n_waiters;
-}
-
-static int add_extra(struct incident *inc)
-{
-	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
-
-	alt->klass = CW_CLASS_MISMATCH;
-	alt->culprits =
-		arena_memdup(inc->arena, gate->waiters, gate->n_waiters, sizeof(*gate->waiters));
-	if (!alt->culprits)
-		return -ENOMEM;
-	alt->n_culprits = gate->n_waiters;
-	inc->v->n_alternatives++;
-	return 0;
-}
-
-/* Everybody is inside, and they do not have everything in common that they should. */
-static int add_misfit(struct incident *inc)
-{
-	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
-	const struct alignment *al = inc->main->misfit;
-
-	alt->klass = CW_CLASS_MISMATCH;
-	alt->culprits = arena_new_array(inc->arena, uint32_t, al->n_compared);
-	if (!alt->culprits)
-		return -ENOMEM;
-	alt->n_culprits = list_minority(al, alt->culprits);
-	inc->v->n_alternatives++;
-	return 0;
-}
-
-static int list_alternatives(struct incident *inc)
-{
-	struct cw_verdict *v = inc->v;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < inc->n_related; i++)
-		n += is_alternative(inc, inc->related[i]);
-	/* One more for add_extra() or add_misfit(). */
-	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, (size_t)n + 1);
-	if (!v->alternatives)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < inc->n_related; i++) {
-		const struct finding *f = inc->related[i];
-		struct cw_alternative *alt = NULL;
-		uint32_t *ranks;
-
-		if (!is_alternative(inc, f))
-			continue;
-		for (uint32_t k = 0; k < v->n_alternatives; k++)
-			if (v->alternatives[k].klass == f->klass)
-				alt = &v->alternatives[k];
-		if (!alt) {
-			alt = &v->alternatives[v->n_alternatives++];
-			alt->klass = f->klass;
-			alt->culprits = arena_new_array(inc->arena, uint32_t, n);
-			if (!alt->culprits)
-				return -ENOMEM;
-		}
-		ranks = alt->culprits;
-		if (f->rank != CW_SNAP_NONE)
-			ranks[alt->n_culprits++] = f->rank;
-	}
-	if (may_be_extra(inc) && add_extra(inc) < 0)
-		return -ENOMEM;
-	if (inc->main->misfit && v->klass != CW_CLASS_MISMATCH && add_misfit(inc) < 0)
-		return -ENOMEM;
-	for (uint32_t k = 0; k < v->n_alternatives; k++) {
-		struct cw_alternative *alt = &v->alternatives[k];
-
-		align_sort_ranks(inc->s->snap, alt->culprits, alt->n_culprits);
-		/* The main answer is preferred by its place in the order of classes, no more. */
-		alt->probability = 0.3 / v->n_alternatives;
-	}
-	return 0;
-}
-
 /* ---- the call in question, and who stands where ---- */
 
 static int copy_side(struct incident *inc, const struct cw_side *from, struct cw_side *ret)
@@ -490,7 +382,7 @@ int incident_describe(struct incident *inc)
 	if (r == 0)
 		r = search_upstream(inc);
 	if (r == 0)
-		r = list_alternatives(inc);
+		r = alternatives_list(inc);
 	if (r == 0)
 		r = f->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(inc) : sides_of_gate(inc);
 	if (r == 0)

@@ -23,3 +23,9 @@ struct incident {
 
 /* Fills everything of inc->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */
 int incident_describe(struct incident *inc);
+
+/*
+ * The ranks of the minority's sides, of all sides where none is larger than every other; `ranks`
+ * has room for al->n_compared. Returns how many.
+ */
+uint32_t incident_list_minority(const struct alignment *al, uint32_t *ranks);

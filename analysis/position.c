@@ -73,7 +73,7 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 	}
 	if (!position_op_counts(op) || op->progress == CW_PROGRESS_COMPLETED)
 		return;
-	if (position_is_step(op)) {
+	if (position_is_step(op) || position_is_replay(op)) {
 		read_collective(m, op, p);
 	} else if (cw_op_is_p2p(op->kind)) {
 		bool behind = op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED);
@@ -91,7 +91,8 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
  */
 static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 {
-	if ((m->known & CW_KNOWN_COMPLETED) || !m->last || !position_is_step(m->last) ||
+	if ((m->known & CW_KNOWN_COMPLETED) || !m->last ||
+	    !(position_is_step(m->last) || position_is_replay(m->last)) ||
 	    !(m->last->flags & CW_OPF_RETURNED))
 		return;
 	p->op = m->last;

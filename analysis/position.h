@@ -43,6 +43,16 @@ static inline bool position_op_counts(const struct cw_op *op)
 	return !(op->flags & CW_OPF_RETURNED) || op->result == 0 || op->result == 7;
 }
 
+/*
+ * A replay of a CUDA graph stands for its collectives: its launch has the coll_seq of the oldest of
+ * them that has not completed, and no signature, for which of the graph's ops that is nobody knows.
+ * All members must come, as to any collective.
+ */
+static inline bool position_is_replay(const struct cw_op *op)
+{
+	return op->kind == CW_OP_GRAPH_LAUNCH && op->coll_seq && position_op_counts(op);
+}
+
 /* A collective that has a place in its comm's order: what signatures are compared by. */
 static inline bool position_is_step(const struct cw_op *op)
 {

@@ -100,7 +100,8 @@ struct cw_snap_member {
 	struct cw_op *pending; /* oldest op that has not completed (or, unknown, not returned);
 				* owned, NULL = none */
 	struct cw_op *last;    /* newest op entered; owned, NULL = none */
-	struct cw_op *window;  /* last ops, oldest first, owned; NULL = not fetched */
+	struct cw_op *window;  /* last ops, oldest first, maybe with some from further back before
+				* them; owned; NULL = not fetched */
 	uint32_t n_window;
 	uint32_t n_p2p;
 	struct cw_snap_p2p *p2p; /* owned */

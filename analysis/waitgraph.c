@@ -95,7 +95,7 @@ static int by_arrival(const void *a, const void *b)
 static bool waits_in_collective(const struct position *p)
 {
 	return (p->flags & POS_WAITS) && !(p->flags & POS_INIT) && p->op &&
-	       cw_op_is_collective(p->op->kind);
+	       (cw_op_is_collective(p->op->kind) || position_is_replay(p->op));
 }
 
 /* Members that wait, by coll_seq. */

@@ -227,3 +227,19 @@ Test(align, survives_windows_full_of_nonsense)
 	align();
 	cr_expect_leq(al.n_sides, 6);
 }
+
+/* A window of the last ops, and one from further back: the groups at the seam are cut. */
+Test(align, compares_no_group_that_begins_behind_a_gap)
+{
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < 5; m++) {
+		struct cw_snap_member *member = &snap->comms[0].members[m];
+
+		make_group(m, 5, m == 2 ? 7 : 6);
+		for (uint32_t i = 0; i < member->n_window; i++)
+			if (member->window[i].coll_seq >= 18)
+				member->window[i].op_index += 100;
+	}
+	align();
+	cr_expect_eq(al.seq, 0);
+}

@@ -113,7 +113,7 @@ Test(history, windows_that_begin_too_late_do_not_name_the_call)
 
 	for (uint32_t i = 0; i < 8; i++)
 		c->members[i].has_window = true;
-	sb_odd(c, 6, 290)->count = 5;
+	sb_odd(c, 6, 298)->count = 5;
 	snap = sb_snapshot(b);
 	m = snap->comms[0].members;
 	for (uint32_t i = 0; i < 8; i++) {
@@ -124,6 +124,39 @@ Test(history, windows_that_begin_too_late_do_not_name_the_call)
 	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(v.detail, "unknown_call");
 	cr_expect_str_eq(sb_culprits(snap, &v), "2");
+}
+
+/* What the hash cannot tell apart, windows can: then it is no proof, and nobody waits. */
+Test(history, another_grouping_explains_another_hash)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 300);
+	struct cw_snap_member *m;
+
+	for (uint32_t i = 0; i < 8; i++) {
+		c->members[i].has_window = true;
+		sb_odd(c, i, 297)->count = 5;
+	}
+	snap = sb_snapshot(b);
+	m = snap->comms[0].members;
+	for (uint32_t i = 0; i < 8; i++) {
+		m[i].known &= ~(unsigned)CW_KNOWN_HASH;
+		set(&m[i], 0, 299, i == 2 ? 1 : 2);
+		for (uint32_t k = 0; i == 2 && k < m[i].n_window; k++) {
+			struct cw_op *op = &m[i].window[k];
+
+			if (op->coll_seq != 297 && op->coll_seq != 298)
+				continue;
+			op->flags |= CW_OPF_GROUPED;
+			op->group_id = 9;
+			op->count = op->coll_seq == 298 ? 5 : m[0].window[0].count;
+		}
+	}
+	judge_draft();
+	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_str_neq(v.detail, "unknown_call");
+	cr_expect(!v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE, "%s %s: %s",
+		     cw_confidence_name(v.confidence), v.detail, v.summary);
 }
 
 /* ---- what a leader remembers ---- */

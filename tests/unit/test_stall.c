@@ -256,6 +256,46 @@ Test(stall, alerts_3_s_after_histories_were_first_seen_to_differ)
 	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
+/* Two calls that one rank puts into a group and the others do not. */
+static void look_at_grouping(void)
+{
+	struct cw_snapshot *snap;
+	struct cw_verdict v;
+	struct sb *b = draft();
+
+	for (uint32_t m = 0; m < j.n_ranks; m++)
+		b->comms[0]->members[m].has_window = true;
+	sb_odd(b->comms[0], 5, j.done - 1)->count = 5;
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < j.n_ranks; m++)
+		snap->comms[0].members[m].known &= ~(unsigned)CW_KNOWN_HASH;
+	for (uint32_t i = 0; i < snap->comms[0].members[5].n_window; i++) {
+		struct cw_op *op = &snap->comms[0].members[5].window[i];
+
+		if (op->coll_seq >= j.done - 1) {
+			op->flags |= CW_OPF_GROUPED;
+			op->group_id = 9;
+		}
+	}
+	shift_times(snap, j.now_ns - SB_NOW);
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+	cw_stall_step(j.tracker, snap, &v, &j.d);
+	j.klass = v.klass;
+	cw_verdict_fini(&v);
+	(void)cw_snapshot_free(snap);
+	sb_free(b);
+}
+
+Test(stall, another_grouping_that_nobody_waits_for_never_alerts)
+{
+	for (unsigned i = 0; i < 600; i++) {
+		look_at_grouping();
+		cr_assert_eq(j.klass, CW_CLASS_MISMATCH);
+		cr_assert_neq(j.d.phase, CW_STALL_HANG, "after %u s", i);
+		j.now_ns += SB_S;
+	}
+}
+
 Test(stall, wrong_data_does_not_resolve)
 {
 	for (unsigned i = 0; i < 5; i++) {
