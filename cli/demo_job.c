@@ -28,22 +28,26 @@ struct job_paths {
 static int find_parts(struct demo *demo, struct job_paths *paths, struct cw_err *err)
 {
 	char python[PATH_MAX];
+	enum demo_program program = demo->opts.scenario->program;
+	enum cw_part part;
 	int r;
 
-	paths->is_python = demo->opts.scenario->program != DEMO_C;
+	paths->is_python = program == DEMO_EITHER || program == DEMO_PYTHON;
 	if (paths->is_python && cw_paths_find_program("python3", python) < 0) {
-		if (demo->opts.scenario->program == DEMO_PYTHON)
+		if (program == DEMO_PYTHON)
 			return cw_err_set(err, ENOENT, "%s needs python3, which is not in PATH",
 					  demo->opts.scenario->name);
 		demo_say(demo, "there is no python3 here: the C program runs instead");
 		paths->is_python = false;
 	}
+	part = paths->is_python ? CW_PART_TRAIN_PY : CW_PART_TRAIN_C;
+	if (program == DEMO_SUITE)
+		part = CW_PART_SCENARIO;
 	r = cw_paths_find(CW_PART_AGENT, paths->agent, err);
 	if (r == 0)
 		r = cw_paths_find(CW_PART_SIM, paths->sim, err);
 	if (r == 0)
-		r = cw_paths_find(paths->is_python ? CW_PART_TRAIN_PY : CW_PART_TRAIN_C,
-				  paths->program, err);
+		r = cw_paths_find(part, paths->program, err);
 	return r;
 }
 
@@ -185,6 +189,11 @@ static void fill_arguments(const struct demo *demo, struct job_paths *paths,
 		argv[n++] = (char *)"-u";
 	}
 	argv[n++] = paths->program;
+	if (s->program == DEMO_SUITE) {
+		argv[n++] = (char *)s->options[0];
+		argv[n++] = (char *)s->options[1];
+		return;
+	}
 	argv[n++] = (char *)"--steps";
 	argv[n++] = text->steps; /* 0 = for ever */
 	argv[n++] = (char *)"--log-every";
@@ -301,7 +310,8 @@ static bool had_to_end(const struct demo *demo, int rank)
 	const struct demo_scenario *s = demo->opts.scenario;
 	int status = demo->ranks[rank].proc.wait_status;
 
-	if (demo->nodes[demo->ranks[rank].node].is_lost)
+	/* A labelled scenario says itself how its ranks end. */
+	if (s->program == DEMO_SUITE || demo->nodes[demo->ranks[rank].node].is_lost)
 		return true;
 	if (demo->is_restarting || rank < demo->n_cancelled)
 		return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;

@@ -10,6 +10,7 @@ enum demo_program {
 	DEMO_C,      /* the C program; both know the fault */
 	DEMO_EITHER, /* the Python program shows more, the C program will do */
 	DEMO_PYTHON, /* only the Python program knows the fault */
+	DEMO_SUITE,  /* ranks of a labelled scenario: options are its file and its number in it */
 };
 
 enum demo_blame {

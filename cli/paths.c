@@ -23,6 +23,9 @@ static const struct part parts[CW_PART__MAX] = {
 	[CW_PART_TRAIN_PY] = { "the demo's Python training program",
 			       { "../tests/programs/train_loop.py" },
 			       CW_DEMO_DIR "/train_loop.py" },
+	[CW_PART_SCENARIO] = { "the program of the suite's ranks",
+			       { "../tests/programs/scenario_rank" },
+			       CW_DEMO_DIR "/scenario_rank" },
 };
 
 /* Directory of this executable, without the last slash. */

@@ -15,6 +15,7 @@ enum cw_part {
 	CW_PART_SIM,      /* directory of the simulated libcuda.so.1 and libnccl.so.2 */
 	CW_PART_TRAIN_C,  /* the demo's training loop */
 	CW_PART_TRAIN_PY, /* the same in Python */
+	CW_PART_SCENARIO, /* a rank of a labelled scenario */
 	CW_PART__MAX,
 };
 

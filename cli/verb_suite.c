@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/suite_processes.h"
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/parse.h"
@@ -29,20 +30,30 @@ enum {
 	OPT_ENGINE,
 	OPT_GENERATE,
 	OPT_SEED,
+	OPT_PROCESSES,
+	OPT_JOBS,
 	OPT_PRINT,
 	OPT_TRACE,
 };
+
+/* Jobs of eight ranks that run at once on two processors without being late. */
+#define JOBS_DEFAULT 3
+#define JOBS_MAX 64
 
 struct options {
 	const char *path, *only;
 	uint32_t scale;
 	uint64_t generate, seed;
-	bool json, coverage, verbose, print, trace;
+	unsigned jobs;
+	bool json, coverage, verbose, print, trace, processes;
 	uint64_t print_index;
 };
 
 struct run {
 	const struct options *opts;
+	struct suite_processes *processes;
+	char file[SUITE_TITLE]; /* and which of its scenarios this is */
+	uint64_t nth;
 	struct score score;
 	struct cw_err err;
 	uint64_t n_unscaled;
@@ -53,6 +64,9 @@ struct run {
 static const struct argp_option options[] = {
 	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time through the engine (default)",
 	  0 },
+	{ "processes", OPT_PROCESSES, NULL, 0,
+	  "Run those that can be real processes, and compare with the engine", 0 },
+	{ "jobs", OPT_JOBS, "N", 0, "… so many at once (3)", 0 },
 	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
@@ -108,6 +122,15 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		opts->verbose = true;
 		return 0;
 	case OPT_ENGINE:
+		opts->processes = false;
+		return 0;
+	case OPT_PROCESSES:
+		opts->processes = true;
+		return 0;
+	case OPT_JOBS:
+		opts->jobs = (unsigned)number(state, "jobs", arg, JOBS_MAX);
+		if (!opts->jobs)
+			argp_error(state, "--jobs 0 would take for ever");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (opts->path)
@@ -117,6 +140,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!opts->path && !opts->generate && !opts->print)
 			argp_usage(state);
+		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage))
+			argp_error(state, "--processes runs the scenarios of files as they are");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -158,6 +183,33 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 	else
 		fprintf(stderr, "%s:%u: %s: silence at %u looks\n", s->file, s->line, s->name,
 			o->looks);
+}
+
+/* Which scenario of its file this is. */
+static uint64_t place_in_file(struct run *run, const struct suite_scenario *s)
+{
+	if (strcmp(run->file, s->file) != 0) {
+		(void)snprintf(run->file, sizeof(run->file), "%s", s->file);
+		run->nth = 0;
+	}
+	return run->nth++;
+}
+
+static int on_process_scenario(void *user, const struct suite_scenario *s)
+{
+	struct run *run = user;
+	uint64_t nth = place_in_file(run, s);
+	const char *obstacle;
+
+	if (run->opts->only && !strstr(s->name, run->opts->only))
+		return 0;
+	obstacle = suite_processes_obstacle(s);
+	if (!obstacle)
+		return suite_processes_add(run->processes, s, nth, &run->err);
+	if (run->opts->verbose)
+		fprintf(stderr, "left out %s: %s\n", s->name, obstacle);
+	suite_processes_skip(run->processes);
+	return 0;
 }
 
 static void tell_look(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
@@ -285,6 +337,42 @@ static int print_json(const struct score *score)
 	return r < 0 ? -EIO : 0;
 }
 
+static int report_processes(const struct run *run)
+{
+	json_t *doc;
+
+	if (!run->opts->json) {
+		suite_processes_print(run->processes, stdout);
+	} else {
+		doc = suite_processes_doc(run->processes);
+		if (!doc)
+			return CW_EXIT_ERROR;
+		json_dumpf(doc, stdout, JSON_INDENT(1));
+		putchar('\n');
+		json_decref(doc);
+	}
+	return suite_processes_differ(run->processes) ? CW_EXIT_HANG : CW_EXIT_OK;
+}
+
+static int run_processes(struct run *run)
+{
+	int r, status = CW_EXIT_ERROR;
+
+	run->processes = suite_processes_new(run->opts->jobs);
+	if (!run->processes) {
+		fprintf(stderr, "collwatch: out of memory\n");
+		return CW_EXIT_ERROR;
+	}
+	r = suite_read_path(run->opts->path, on_process_scenario, run, &run->err);
+	suite_processes_wait(run->processes);
+	if (r < 0)
+		fprintf(stderr, "collwatch: %s\n", run->err.text[0] ? run->err.text : strerror(-r));
+	else
+		status = report_processes(run);
+	run->processes = suite_processes_free(run->processes);
+	return status;
+}
+
 static int print_drawn(const struct options *opts)
 {
 	char text[SUITE_DRAWN_BYTES];
@@ -295,11 +383,13 @@ static int print_drawn(const struct options *opts)
 
 int cw_verb_suite(int argc, char **argv)
 {
-	struct options opts = { .scale = 1, .seed = 1 };
+	struct options opts = { .scale = 1, .seed = 1, .jobs = JOBS_DEFAULT };
 	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
 	int r, status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (opts.processes)
+		return run_processes(&run);
 	if (opts.print)
 		return print_drawn(&opts);
 	r = opts.path ? suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
