@@ -94,7 +94,21 @@ struct kernel_siginfo {
 
 struct css_set;
 
+struct sched_info {
+	uint64_t last_arrival;
+};
+
+struct sched_entity {
+	uint64_t sum_exec_runtime;
+	uint64_t prev_sum_exec_runtime;
+};
+
 struct task_struct {
+	unsigned int __state;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	int pid;
+	struct pid *thread_pid;
 	int tgid;
 	int exit_code;
 	unsigned int flags;
@@ -104,6 +118,24 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct css_set *cgroups;
 	char comm[16];
+};
+
+/* before Linux 5.14 */
+struct task_struct___v513 {
+	long state;
+};
+
+/* ---- iterators ---- */
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 /* ---- memory ---- */

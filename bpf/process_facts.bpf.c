@@ -16,13 +16,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/pids.h"
 #include "bpf/process_facts.h"
 
 /* Several helpers are for programs under the GPL only. */
 char program_license[] SEC("license") = "GPL";
-
-/* Inode of the daemon's pid namespace; 0 = it is the initial one. */
-const volatile uint32_t own_pid_ns = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -60,35 +58,7 @@ enum {
 #define INFO_OF_USER 0
 #define INFO_OF_KERNEL 1
 
-#define MAX_PID_LEVELS 32 /* MAX_PID_NS_LEVEL */
 #define MAX_GROUP_DEPTH 16
-
-static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
-{
-	const char *at = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
-
-	return (int)bpf_probe_read_kernel(ret, sizeof(*ret), at + level * sizeof(*ret));
-}
-
-/* The process's pid as the daemon knows it; 0 = it is not of the daemon's namespace. */
-static uint32_t pid_of(struct task_struct *task)
-{
-	struct upid upid;
-	struct pid *pid;
-
-	if (!own_pid_ns)
-		return (uint32_t)BPF_CORE_READ(task, tgid);
-	pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
-	if (!pid)
-		return 0;
-	for (unsigned int i = 1; i <= MAX_PID_LEVELS; i++) {
-		if (i > BPF_CORE_READ(pid, level) || upid_number(pid, i, &upid) < 0)
-			break;
-		if (BPF_CORE_READ(upid.ns, ns.inum) == own_pid_ns)
-			return (uint32_t)upid.nr;
-	}
-	return 0;
-}
 
 /* Pid 1 of a namespace below the initial one. */
 static bool is_container_init(struct task_struct *task)

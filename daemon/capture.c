@@ -20,6 +20,7 @@
 #include "daemon/capture_private.h"
 #include "daemon/evidence_brief.h"
 #include "daemon/evidence_text.h"
+#include "daemon/kernel_threads.h"
 #include "daemon/node.h"
 
 #define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
@@ -249,6 +250,7 @@ void cw_capture_stats(const struct cw_capture *capture, struct cw_capture_stats 
 int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **ret)
 {
 	struct cw_capture *c = calloc(1, sizeof(*c));
+	struct cw_err err = { "" };
 	int r;
 
 	if (!c)
@@ -256,6 +258,9 @@ int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **r
 	c->config = *config;
 	c->last = &c->first;
 	c->pump = evtimer_new(config->base, on_pump, c);
+	if (cw_kernel_threads_new(&c->kernel, &err) < 0)
+		log_notice("kernel stacks and times without processor are not seen by BPF: %s",
+			   err.text);
 	r = c->pump ? cw_children_new(config->base, &c->children) : -ENOMEM;
 	if (r < 0) {
 		cw_capture_free(c);
@@ -272,6 +277,8 @@ struct cw_capture *cw_capture_free(struct cw_capture *c)
 	while (c->first)
 		job_free(c->first);
 	c->children = cw_children_free(c->children);
+	(void)cw_kernel_threads_free(c->kernel); /* always NULL */
+	free(c->kernel_text);
 	if (c->pump)
 		event_free(c->pump);
 	free(c);

@@ -34,6 +34,8 @@ struct cw_capture {
 	struct event *pump;
 	struct cw_capture_job *first, **last; /* running and queued, in order of arrival */
 	struct cw_capture_stats stats;
+	struct cw_kernel_threads *kernel; /* NULL = not to be had here */
+	char *kernel_text;                /* what it read last: for the child that is forked next */
 };
 
 /* Goes on with the next part that is wanted; false: there is none. */

@@ -12,13 +12,14 @@
 #include "common/log.h"
 #include "daemon/capture_private.h"
 #include "daemon/evidence_text.h"
+#include "daemon/kernel_threads.h"
 #include "daemon/node.h"
 #include "daemon/procfacts.h"
 #include "daemon/stack.h"
 #include "daemon/stack_python.h"
 
-/* The proc part: 256 threads of about 120 bytes. */
-#define MAX_PROC_OUTPUT (64u << 10)
+/* The proc part: 256 threads of about 180 bytes, and some kernel stacks. */
+#define MAX_PROC_OUTPUT (96u << 10)
 /* /proc answers in milliseconds or hangs; faulthandler in 50 ms or never. */
 #define PROC_LIMIT_MS 2000
 #define PYTHON_LIMIT_MS 3000
@@ -72,8 +73,9 @@ static const char *why_no_child(int r)
 
 static int proc_main(int out_fd, const void *arg)
 {
-	const struct cw_msg_evidence_target *target = arg;
-	json_t *json = cw_procfacts(target->pid, target->start_ticks);
+	const struct cw_capture_job *job = arg;
+	json_t *json =
+		cw_procfacts(job->target.pid, job->target.start_ticks, job->owner->kernel_text);
 
 	return json && json_dumpfd(json, out_fd, JSON_COMPACT) == 0 ? 0 : 1;
 }
@@ -96,11 +98,20 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	cw_capture_step_done(job);
 }
 
+/* Microseconds, and nothing in it can hang: here, where the programs' descriptors are. */
+static void read_kernel_side(struct cw_capture *c, pid_t pid)
+{
+	c->kernel_text = c->kernel ? malloc(CW_KERNEL_THREADS_MAX_BYTES) : NULL;
+	if (c->kernel_text &&
+	    cw_kernel_threads_read(c->kernel, pid, c->kernel_text, CW_KERNEL_THREADS_MAX_BYTES) < 0)
+		c->kernel_text[0] = '\0';
+}
+
 static void step_proc(struct cw_capture_job *job)
 {
 	struct cw_child_config config = {
 		.main = proc_main,
-		.arg = &job->target,
+		.arg = job,
 		.deadline_ms = share_ms(job, PROC_LIMIT_MS),
 		.max_output = MAX_PROC_OUTPUT,
 		.fn = on_proc_done,
@@ -114,7 +125,10 @@ static void step_proc(struct cw_capture_job *job)
 		cw_capture_step_done(job);
 		return;
 	}
+	read_kernel_side(job->owner, job->target.pid);
 	r = start_child(job, &config);
+	free(job->owner->kernel_text); /* the child has its own */
+	job->owner->kernel_text = NULL;
 	if (r < 0) {
 		job->proc = cw_evidence_part("failed", why_no_child(r));
 		cw_capture_step_done(job);

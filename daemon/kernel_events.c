@@ -2,21 +2,16 @@
 #include "daemon/kernel_events.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <process_facts.skel.h>
 
 #include "common/log.h"
+#include "daemon/kernel_bpf.h"
 
-/* Inode of the initial pid namespace (PROC_PID_INIT_INO). */
-#define INIT_PID_NS 0xEFFFFFFCu
 /* A writer is a few hundred ns at it; more than this is not one writer. */
 #define READ_ATTEMPTS 8
 
@@ -25,65 +20,23 @@ struct cw_kernel_events {
 	int map_fd;
 };
 
-static int on_libbpf(enum libbpf_print_level level, const char *format, va_list ap)
-{
-	char text[256];
-	int n = vsnprintf(text, sizeof(text), format, ap);
-
-	/* The verifier's log comes at warning level; what matters of it is said by our caller. */
-	if (n > 0 && level != LIBBPF_DEBUG) {
-		text[strcspn(text, "\n")] = '\0';
-		log_debug("%s", text);
-	}
-	return n;
-}
-
-static const char *reason_of(int r)
-{
-	switch (-r) {
-	case EPERM:
-	case EACCES:
-		return "not permitted (needs CAP_BPF and CAP_PERFMON)";
-	case ESRCH:
-	case ENOENT:
-	case EOPNOTSUPP:
-		return "the kernel lacks a tracepoint or BTF (needs Linux 5.8 with "
-		       "CONFIG_DEBUG_INFO_BTF)";
-	default:
-		return strerror(-r);
-	}
-}
-
-static int own_pid_ns(uint32_t *ret)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) < 0)
-		return -errno;
-	*ret = (uint32_t)st.st_ino == INIT_PID_NS ? 0 : (uint32_t)st.st_ino;
-	return 0;
-}
-
 static int load(struct cw_kernel_events *k, struct cw_err *err)
 {
 	uint32_t ns = 0;
-	int r;
+	int r = cw_bpf_prepare(&ns, err);
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
-		return cw_err_set(err, errno, "the kernel shows no type information (BTF)");
-	r = own_pid_ns(&ns);
 	if (r < 0)
-		return cw_err_set(err, -r, "own pid namespace: %s", strerror(-r));
+		return r;
 	k->skeleton = process_facts__open();
 	if (!k->skeleton)
 		return cw_err_set(err, errno, "BPF programs: %s", strerror(errno));
 	k->skeleton->rodata->own_pid_ns = ns;
 	r = process_facts__load(k->skeleton);
 	if (r < 0)
-		return cw_err_set(err, -r, "%s", reason_of(r));
+		return cw_err_set(err, -r, "%s", cw_bpf_reason(r));
 	r = process_facts__attach(k->skeleton);
 	if (r < 0)
-		return cw_err_set(err, -r, "%s", reason_of(r));
+		return cw_err_set(err, -r, "%s", cw_bpf_reason(r));
 	k->map_fd = bpf_map__fd(k->skeleton->maps.processes);
 	return 0;
 }
@@ -95,7 +48,6 @@ int cw_kernel_events_new(struct cw_kernel_events **ret, struct cw_err *err)
 
 	if (!k)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	(void)libbpf_set_print(on_libbpf); /* the one before is libbpf's own */
 	r = load(k, err);
 	if (r < 0) {
 		(void)cw_kernel_events_free(k); /* always NULL */

@@ -12,7 +12,9 @@
 
 #include "common/cleanup.h"
 #include "daemon/evidence_text.h"
+#include "daemon/kernel_threads.h"
 #include "daemon/procfs.h"
+#include "daemon/waits_for.h"
 
 #define MAX_COMMAND_BYTES 256u
 #define MAX_CGROUP_BYTES 256u
@@ -66,26 +68,56 @@ static json_t *wchan_name(pid_t pid, pid_t tid)
 	return text_or_null(text, MAX_NAME_BYTES);
 }
 
-static json_t *thread_facts(pid_t pid, pid_t tid, bool *is_partial)
+static json_t *or_null(json_t *value)
+{
+	return value ? value : json_null();
+}
+
+/* From BPF, else, of a thread that hangs in the kernel, from /proc where that is permitted. */
+static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel,
+			    int64_t *ret_off_cpu_ns)
+{
+	json_t *stack = cw_kernel_threads_find(kernel, tid, ret_off_cpu_ns);
+	char text[4096];
+	ssize_t n;
+
+	if (stack || state != 'D')
+		return stack;
+	n = cw_procfs_read_task(pid, tid, "stack", text, sizeof(text));
+	return n > 0 ? cw_kernel_stack_parse(text, (size_t)n) : NULL;
+}
+
+static json_t *thread_facts(pid_t pid, pid_t tid, const char *kernel, bool *is_partial)
 {
 	struct cw_procfs_stat st;
+	int64_t off_cpu_ns;
+	json_t *stack;
 
 	if (cw_procfs_stat(pid, tid, &st) < 0)
 		return NULL; /* it ended in between */
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "tid", (int)tid, "name",
+	stack = kernel_stack(pid, tid, st.state, kernel, &off_cpu_ns);
+	if (tid != pid && st.state != 'D') { /* of hundreds of idle helpers, wchan is enough */
+		json_decref(stack);
+		stack = NULL;
+	}
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "tid", (int)tid, "name",
 			 text_or_null(st.name, MAX_NAME_BYTES), "state", state_text(st.state),
 			 "wchan", wchan_name(pid, tid), "syscall",
-			 syscall_name(pid, tid, is_partial), "cpu_s", cpu_seconds(&st));
+			 syscall_name(pid, tid, is_partial), "cpu_s", cpu_seconds(&st), "off_cpu_s",
+			 off_cpu_ns < 0 ? json_null()
+					: json_real((double)(off_cpu_ns / 1000000) / 1e3),
+			 "kernel_stack", or_null(stack), "waits_for",
+			 st.state == 'D' ? or_null(cw_waits_for(pid, tid)) : json_null());
 }
 
-static json_t *threads_facts(pid_t pid, unsigned *ret_total, bool *is_partial)
+static json_t *threads_facts(pid_t pid, const char *kernel, unsigned *ret_total, bool *is_partial)
 {
 	pid_t tids[CW_PROCFS_MAX_THREADS];
 	int n = cw_procfs_threads(pid, tids, CW_PROCFS_MAX_THREADS, ret_total);
 	json_t *threads = json_array();
 
 	for (int i = 0; i < n; i++) {
-		json_t *facts = thread_facts(pid, tids[i], is_partial);
+		json_t *facts = thread_facts(pid, tids[i], kernel, is_partial);
 
 		if (facts)
 			(void)json_array_append_new(threads, facts); /* a gap when out of memory */
@@ -145,7 +177,7 @@ static json_t *status_only(const char *status, const char *reason)
 			 "state", "command", "cpu_s", "threads");
 }
 
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks)
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, const char *kernel)
 {
 	char status[8192] = "", io[1024] = "";
 	struct cw_procfs_stat st;
@@ -161,7 +193,7 @@ json_t *cw_procfacts(pid_t pid, uint64_t start_ticks)
 	if (cw_procfs_read(pid, "status", status, sizeof(status)) < 0 ||
 	    cw_procfs_read(pid, "io", io, sizeof(io)) < 0)
 		is_partial = true;
-	threads = threads_facts(pid, &total, &is_partial);
+	threads = threads_facts(pid, kernel, &total, &is_partial);
 	return json_pack("{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
 			 is_partial ? "partial" : "ok", "reason",
 			 is_partial ? "not allowed to read all of /proc" : "", "state",

@@ -12,5 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* New reference, never NULL but when out of memory. start_ticks: field 22 of stat, identity. */
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks);
+/*
+ * New reference, never NULL but when out of memory. start_ticks: field 22 of stat, identity.
+ * kernel: what cw_kernel_threads_read() gave; may be NULL.
+ */
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, const char *kernel);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/frames.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,8 @@
 
 /* Callers named in the one-line summary of a stack. */
 #define MAX_CALLERS 3
+/* Of a kernel stack: the wait itself, and on whose behalf. */
+#define MAX_KERNEL_CALLERS 5
 
 const char *frame_base_name(const char *path)
 {
@@ -143,5 +146,54 @@ char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
 	if (!describe(json_object_get(frame_python_thread(evidence), "frames"), "function",
 		      frame_is_library_python, buf, len))
 		(void)describe(native_frames(evidence), "symbol", frame_is_folded_native, buf, len);
+	return buf;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t len, const char *format,
+							 ...)
+{
+	size_t used = strlen(buf);
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(buf + used, len - used, format, ap); /* shortened */
+	va_end(ap);
+}
+
+static void append_waits_for(char *buf, size_t len, const json_t *waits_for)
+{
+	const char *device = cw_json_str(waits_for, "device", "");
+	const char *source = cw_json_str(waits_for, "source", "");
+	const char *path = cw_json_str(waits_for, "path", "");
+
+	append(buf, len, "%swaits for ", *buf ? "; " : "");
+	if (*device)
+		append(buf, len, "%s on device %s", cw_json_str(waits_for, "fs", "I/O"), device);
+	if (*device && *source)
+		append(buf, len, " (%s)", source);
+	append(buf, len, "%s%s", *device ? ": " : "", path);
+}
+
+char *cw_evidence_kernel(const json_t *evidence, char *buf, size_t len)
+{
+	const json_t *thread = frame_proc_main(evidence);
+	const json_t *stack = json_object_get(thread, "kernel_stack"), *name;
+	double off_cpu_s = json_number_value(json_object_get(thread, "off_cpu_s"));
+	size_t i;
+
+	buf[0] = '\0';
+	if (off_cpu_s >= 1)
+		append(buf, len, "has not run for %.0f s", off_cpu_s);
+	json_array_foreach (stack, i, name) {
+		if (i == MAX_KERNEL_CALLERS || !json_is_string(name))
+			break;
+		append(buf, len, "%s%s",
+		       i      ? " ← "
+		       : *buf ? "; in the kernel in "
+			      : "in the kernel in ",
+		       json_string_value(name));
+	}
+	if (json_is_object(json_object_get(thread, "waits_for")))
+		append_waits_for(buf, len, json_object_get(thread, "waits_for"));
 	return buf;
 }

@@ -294,13 +294,15 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
 	bool is_cycle = json_array_size(json_object_get(incident, "cycle")) > 0;
-	char where[256], who[40], summary[1024];
+	char where[256], who[40], summary[1024], kernel[512];
 	size_t i;
 	int bad = 0;
 
 	json_array_foreach (culprits, i, culprit) {
 		const json_t *seen = cw_incident_doc_evidence_of(culprit, evidence);
 
+		if (seen && *cw_evidence_kernel(seen, kernel, sizeof(kernel)))
+			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
 		if (!seen || json_object_get(culprit, "sits_in") ||
 		    !*cw_evidence_position(seen, where, sizeof(where)))
 			continue;

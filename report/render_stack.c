@@ -237,11 +237,16 @@ static void put_proc(const struct cw_text *t, const json_t *evidence)
 {
 	const json_t *proc = json_object_get(evidence, "proc");
 	const char *command = cw_json_str(proc, "command", "");
+	char kernel[512];
 
 	if (!part_is_there(t, proc, "process facts") || !*command)
 		return;
 	fputs("    command: ", t->out);
 	cw_text_wrap(t, 13, 13, command);
+	if (*cw_evidence_kernel(evidence, kernel, sizeof(kernel))) {
+		fputs("    main thread: ", t->out);
+		cw_text_wrap(t, 17, 13, kernel);
+	}
 }
 
 void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames)

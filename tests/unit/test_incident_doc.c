@@ -175,3 +175,29 @@ Test(incident_doc, healthy_counts_what_everybody_completed)
 	json_decref(doc);
 	cw_snapshot_free(snap);
 }
+
+Test(incident_doc, tells_the_kernels_word_on_a_culprit)
+{
+	static const char text[] =
+		"[{\"schema\":\"collwatch.evidence/1\",\"host\":\"node-a\",\"pid\":803,\"proc\":{"
+		"\"threads\":[{\"tid\":803,\"state\":\"D\",\"off_cpu_s\":41.2,\"kernel_stack\":["
+		"\"folio_wait_bit\",\"ext4_sync_file\"],\"waits_for\":{\"fd\":5,\"path\":"
+		"\"/ckpt/last.pt\",\"device\":\"8:1\",\"fs\":\"ext4\",\"source\":\"/dev/"
+		"sda1\"}}]}}]";
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *evidence = json_loads(text, 0, NULL), *doc;
+	struct cw_verdict v;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_assert_str_eq(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(doc, "culprits"), 0), "kernel")),
+		"has not run for 41 s; in the kernel in folio_wait_bit ← ext4_sync_file; waits for "
+		"ext4 on device 8:1 (/dev/sda1): /ckpt/last.pt");
+	json_decref(doc);
+	json_decref(evidence);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Numbers of processes and threads as the daemon knows them: in its own pid namespace. */
+#pragma once
+
+#include "bpf/kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#define MAX_PID_LEVELS 32 /* MAX_PID_NS_LEVEL */
+
+/* Inode of the daemon's pid namespace; 0 = it is the initial one. */
+const volatile uint32_t own_pid_ns = 0;
+
+static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
+{
+	const char *at = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
+
+	return (int)bpf_probe_read_kernel(ret, sizeof(*ret), at + level * sizeof(*ret));
+}
+
+/* 0 = it is not of the daemon's namespace. */
+static uint32_t own_number(struct pid *pid)
+{
+	struct upid upid;
+
+	if (!pid)
+		return 0;
+	for (unsigned int i = 1; i <= MAX_PID_LEVELS; i++) {
+		if (i > BPF_CORE_READ(pid, level) || upid_number(pid, i, &upid) < 0)
+			break;
+		if (BPF_CORE_READ(upid.ns, ns.inum) == own_pid_ns)
+			return (uint32_t)upid.nr;
+	}
+	return 0;
+}
+
+/* The process's pid as the daemon knows it; 0 = it is not of the daemon's namespace. */
+static uint32_t pid_of(struct task_struct *task)
+{
+	if (!own_pid_ns)
+		return (uint32_t)BPF_CORE_READ(task, tgid);
+	return own_number(BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]));
+}

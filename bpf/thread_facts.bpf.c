@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Where in the kernel the threads of one process sleep, and since when they have not run: one pass
+ * over its threads each time somebody reads. Nothing is attached to anything; a process that is not
+ * asked about costs nothing.
+ *
+ * For each thread, a line "thread TID OFF_CPU_NS STATE", then one line per frame of its kernel
+ * stack, innermost first, "symbol+0x1a/0x200 [module]". The kernel itself writes the symbols, so
+ * nobody needs the right to read /proc/kallsyms.
+ */
+#include "bpf/pids.h"
+
+#include <bpf/bpf_tracing.h>
+
+/* Several helpers are for programs under the GPL only. */
+char program_license[] SEC("license") = "GPL";
+
+#define MAX_FRAMES 24
+
+/* Set before each reading; kernels before 6.1 show all threads of the machine. */
+uint32_t wanted_pid;
+
+static uint32_t state_of(struct task_struct *task)
+{
+	struct task_struct___v513 *old = (void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return (uint32_t)BPF_CORE_READ(old, state);
+}
+
+/*
+ * The scheduler notes when a thread last got a processor, and how much of it that was. Its clock is
+ * its own: "now" is when the reader itself got one, a moment ago.
+ */
+static uint64_t off_cpu_ns(struct task_struct *task)
+{
+	struct task_struct *reader = (struct task_struct *)bpf_get_current_task();
+	uint64_t now, since, ran;
+
+	if (!bpf_core_field_exists(task->sched_info.last_arrival))
+		return 0;
+	now = BPF_CORE_READ(reader, sched_info.last_arrival);
+	since = BPF_CORE_READ(task, sched_info.last_arrival);
+	ran = BPF_CORE_READ(task, se.sum_exec_runtime) -
+	      BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	return since && now > since + ran ? now - since - ran : 0;
+}
+
+SEC("iter/task")
+int dump_thread(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *task = ctx->task;
+	uint64_t frames[MAX_FRAMES] = {};
+	uint32_t state, tid;
+	long n;
+
+	if (!task || pid_of(task) != wanted_pid)
+		return 0;
+	state = state_of(task);
+	tid = own_pid_ns ? own_number(BPF_CORE_READ(task, thread_pid))
+			 : (uint32_t)BPF_CORE_READ(task, pid);
+	BPF_SEQ_PRINTF(seq, "thread %u %llu %u\n", tid, state ? off_cpu_ns(task) : 0, state);
+	if (!state) /* it runs: its stack changes under our eyes */
+		return 0;
+	n = bpf_get_task_stack(task, frames, sizeof(frames), 0);
+	for (int i = 0; i < MAX_FRAMES; i++) {
+		if (n <= (long)(i * sizeof(frames[0])) || !frames[i])
+			break;
+		BPF_SEQ_PRINTF(seq, "%pB\n", (void *)frames[i]);
+	}
+	return 0;
+}
