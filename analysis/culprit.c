@@ -185,6 +185,20 @@ static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *g
 	return (p.flags & POS_BEHIND) && (gate->kind == GATE_P2P || p.op->coll_seq == gate->seq);
 }
 
+/*
+ * Somebody waits for an op of the rank that its device does not come to, on whatever comm: the host
+ * may be outside all the others because it waits for that device.
+ */
+static bool find_behind(const struct scene *s, uint32_t rank, uint32_t *ret_gate)
+{
+	for (uint32_t i = s->g.miss_start[rank]; i < s->g.miss_start[rank + 1]; i++)
+		if (is_behind(s, rank, &s->g.gates[s->g.misses[i]])) {
+			*ret_gate = s->g.misses[i];
+			return true;
+		}
+	return false;
+}
+
 static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -203,9 +217,13 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 		;
 	} else if (f->klass == CW_CLASS_INIT_STUCK) {
 		f->detail = culprit_host_detail(gate->op_kind);
-	} else if (is_behind(s, rank, gate)) {
+	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate)) {
+		gate = &s->g.gates[f->gate];
 		f->klass = CW_CLASS_DEVICE_STALLED;
 		f->detail = "";
+		f->comm = gate->comm;
+		f->seq = gate->kind == GATE_P2P ? 0 : gate->seq;
+		f->since_ns = gate->since_ns;
 	} else if (r->host_call.kind != CW_OP_NONE) {
 		f->detail = "inside_other_call";
 	} else {

@@ -121,8 +121,12 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 		p.flags |= POS_LEFT;
 	if (m->state == CW_COMM_INIT)
 		p.flags |= POS_INIT;
-	if (!node_reports(snap, rank->node))
+	if (!node_reports(snap, rank->node)) {
 		p.flags |= POS_STALE;
+		/* What it had reached, it may have taken along: others wait in that. */
+		if (m->known & CW_KNOWN_COMPLETED)
+			p.arrived = m->coll_completed;
+	}
 	if (!(p.flags & POS_SEEN) || (p.flags & (POS_DEAD | POS_LEFT | POS_STALE)))
 		return p;
 	if (p.flags & POS_INIT) {

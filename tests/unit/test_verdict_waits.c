@@ -344,3 +344,27 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_expect_str_eq(v.detail, "size");
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
 }
+
+Test(verdict_waits, finds_the_stuck_device_behind_a_host_that_waits_for_it)
+{
+	struct sb_comm *side = sb_comm(b, "side", 0, 8, 1, 20);
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	/* 3 has not entered the call on world, because its device does not come to that on side. */
+	sb_all_wait_but(c, 3, 30 * SB_S);
+	sb_waits(side, 2, 20 * SB_S);
+	side->members[3].entered = side->members[3].returned = 21;
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", v.summary);
+	cr_expect_str_eq(snap->comms[v.comm].name, "side");
+}
+
+Test(verdict_waits, takes_a_lost_node_for_missing_in_what_it_had_reached)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 40 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
+}
