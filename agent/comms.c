@@ -303,14 +303,13 @@ void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle)
 	unlock();
 }
 
-void cw_comm_failed(int c, ncclResult_t result)
+void cw_comm_note_error(int c)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 	const struct cw_real *real = cw_comms[c].real;
 	ncclComm_t comm = (ncclComm_t)CW_LOAD(cw_comms[c].handle);
 	const char *text = NULL;
 
-	CW_STORE(rc->last_result, (int32_t)result);
 	if (real && real->ncclGetLastError)
 		text = real->ncclGetLastError(comm);
 	if (!text)
@@ -320,6 +319,12 @@ void cw_comm_failed(int c, ncclResult_t result)
 	strncpy(rc->last_error, text, sizeof(rc->last_error) - 1);
 	write_end(rc);
 	unlock();
+}
+
+void cw_comm_failed(int c, ncclResult_t result)
+{
+	CW_STORE(cw_record.comms[c].last_result, (int32_t)result);
+	cw_comm_note_error(c);
 }
 
 /* ---- p2p blocks ---- */

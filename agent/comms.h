@@ -101,6 +101,9 @@ int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 /* Ends the entry's handle and sets a final or intermediate state. Any thread, takes the lock. */
 void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle);
 
+/* Notes NCCL's own words for what is wrong with the comm. */
+void cw_comm_note_error(int c);
+
 /* Notes a call's failure: result and NCCL's own words for it. */
 void cw_comm_failed(int c, ncclResult_t result);
 

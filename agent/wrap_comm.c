@@ -123,6 +123,7 @@ static void note_async(ncclComm_t comm, ncclResult_t state)
 			(void)cw_comm_settle_deferred(c, NULL);
 	} else if (state != ncclInProgress && CW_LOAD(rc->async_error) != state) {
 		CW_STORE(rc->async_error, state);
+		cw_comm_note_error(c);
 	}
 }
 

@@ -25,6 +25,7 @@
 #include "report/html_style.h"
 #include "report/incident_doc.h"
 #include "report/json_util.h"
+#include "report/nccl_errors.h"
 #include "report/snapshot_doc.h"
 
 #define MAX_CULPRITS 16u
@@ -405,6 +406,14 @@ static void put_bundle(FILE *out, const json_t *incident)
 	fputs(".</p></footer>\n", out);
 }
 
+static void put_nccl_errors(FILE *out, const json_t *incident)
+{
+	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
+
+	put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
+	json_decref(sentences);
+}
+
 static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
 		     const char *no_pictures)
 {
@@ -416,6 +425,7 @@ static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing 
 	put_waits(out, b->incident, d);
 	put_timeline(out, d);
 	put_stacks(out, b);
+	put_nccl_errors(out, b->incident);
 	put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);

@@ -16,6 +16,7 @@
 #include "report/frames.h"
 #include "report/incident_doc.h"
 #include "report/json_util.h"
+#include "report/nccl_errors.h"
 #include "report/render_stack.h"
 #include "report/render_stack_tree.h"
 #include "report/text.h"
@@ -227,6 +228,14 @@ static void put_sentences(const struct cw_text *t, const json_t *list, const cha
 	}
 }
 
+static void put_nccl_errors(const struct cw_text *t, const json_t *incident)
+{
+	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
+
+	put_sentences(t, sentences, "What NCCL itself reported");
+	json_decref(sentences);
+}
+
 static void put_alternatives(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *list = json_object_get(incident, "alternatives"), *alt;
@@ -347,6 +356,7 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	put_waits(&t, incident, "cycle", "Cycle of waits");
 	put_witnesses(&t, bundle);
 	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
+	put_nccl_errors(&t, incident);
 	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
 	put_alternatives(&t, incident);
 	put_coverage(&t, incident);

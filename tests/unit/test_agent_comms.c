@@ -186,6 +186,7 @@ Test(agent_comms, notes_an_async_error_and_an_abort)
 	answer = 6;
 	cw_impl_ncclCommGetAsyncError(&fake, NULL, comm, &state);
 	cr_assert_eq(rc->async_error, 6);
+	cr_assert_str_eq(rc->last_error, "the cable is out");
 	answer = ncclSuccess;
 	cw_impl_ncclCommAbort(&fake, NULL, comm);
 	cr_assert_eq(rc->state, CW_COMM_ABORTED);
