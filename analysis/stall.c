@@ -53,7 +53,8 @@ struct entry {
 	 * A mismatch that nobody waits for: wrong data stays wrong, so it ends with its comm only.
 	 */
 	bool is_silent;
-	bool is_over; /* resolved, to be reported */
+	bool is_over;   /* resolved, to be reported */
+	char what[256]; /* of a stall, for people: the verdict as it was seen last */
 	int64_t over_after_ns;
 };
 
@@ -155,6 +156,7 @@ static void report_resolved(struct cw_stall *s, struct cw_stall_decision *ret)
 			continue;
 		ret->resolved_key = e->key;
 		ret->resolved_after_ns = e->over_after_ns;
+		memcpy(ret->resolved_what, e->what, sizeof(e->what));
 		*e = (struct entry){ 0 };
 		return; /* one a step; the others have time */
 	}
@@ -335,6 +337,8 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	struct stall_rule rule;
 
 	ret->phase = weigh(s, e, snap, v, &rule);
+	if (ret->phase >= CW_STALL_STALLED)
+		(void)snprintf(e->what, sizeof(e->what), "%.255s", v->summary);
 	ret->since_ns = e->since_ns;
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;

@@ -36,7 +36,8 @@ struct cw_stall_decision {
 	/* The stall that was open has resolved: its key and how long it lasted. 0 = none. */
 	uint64_t resolved_key;
 	int64_t resolved_after_ns;
-	char why[160]; /* for logs: "pending 12 s on tp_group, confirmed twice" */
+	char resolved_what[256]; /* the verdict on it, as it was seen last */
+	char why[160];           /* for logs: "pending 12 s on tp_group, confirmed twice" */
 };
 
 /* NULL = out of memory. Takes NULL in free; returns NULL. */

@@ -69,6 +69,18 @@ static void put_withheld(const struct cw_text *t, const char *why)
 	fputs(")\n", t->out);
 }
 
+static void put_slow(const struct cw_text *t, const json_t *slow)
+{
+	if (!json_is_object(slow))
+		return;
+	fprintf(t->out, "%12swas slow for ", "");
+	put_duration(t, json_object_get(slow, "lasted_s"));
+	fputs(", ", t->out);
+	put_duration(t, json_object_get(slow, "ago_s"));
+	fprintf(t->out, " ago:\n%12s", "");
+	cw_text_wrap(t, 12, 12, cw_json_str(slow, "summary", ""));
+}
+
 static void put_job(const struct cw_text *t, const json_t *job)
 {
 	const char *state = cw_json_str(job, "state", "?");
@@ -95,6 +107,7 @@ static void put_job(const struct cw_text *t, const json_t *job)
 		fprintf(t->out, "%*s", 12, "");
 		cw_text_wrap(t, 12, 12, summary);
 	}
+	put_slow(t, json_object_get(job, "slow"));
 	if (*incident) {
 		fprintf(t->out, "%*scollwatch report ", 12, "");
 		cw_text_put(t, CW_TEXT_BOLD, incident);

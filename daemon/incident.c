@@ -28,6 +28,7 @@ struct cw_incident {
 	uint32_t klass;
 	bool is_proof;
 	bool lacks_call;      /* a mismatch, but not of which call */
+	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
 	const char *withheld; /* static; NULL = not */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
@@ -61,6 +62,7 @@ static void forget(struct cw_incident *inc)
 	inc->withheld = NULL;
 	inc->key = 0;
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
+	inc->lasted_ns = 0;
 }
 
 struct cw_incident *cw_incident_free(struct cw_incident *inc)
@@ -318,6 +320,9 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	/* Out of memory leaves an open end in the bundle, no more. */
 	(void)json_object_set_new(times, "resolved", json_string(wall));
 	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
+	if (inc->lasted_ns)
+		(void)json_object_set_new(inc->doc, "lasted_s",
+					  json_real((double)inc->lasted_ns / CW_NS_PER_S));
 	if (inc->survey)
 		cw_survey_stop(inc->survey, "the hang ended before");
 	write_bundle(inc);
@@ -446,6 +451,7 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 			refine(inc, snap, v, d);
 			return;
 		}
+		inc->lasted_ns = d->resolved_after_ns;
 		handle(inc, CW_INCIDENT_EV_QUIET);
 		if (d->phase == CW_STALL_QUIET)
 			return;

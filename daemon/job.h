@@ -59,6 +59,9 @@ struct cw_job_view {
 	int64_t since_ns; /* when `phase` began */
 	bool is_cut_off;
 	char summary[512];
+	/* The last stall that went on by itself; slow_for_ns 0 = there was none. */
+	int64_t slow_for_ns, slow_until_ns;
+	char slow_what[256];
 };
 
 struct cw_job {

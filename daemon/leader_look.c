@@ -204,6 +204,20 @@ static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 
+/* A stall that went on: nobody is told, but whoever asks for the status. */
+static void note_slow(const struct look *k, struct cw_job *job, const struct cw_stall_decision *d)
+{
+	struct cw_job_view *view = &job->view;
+
+	if (!d->resolved_key)
+		return;
+	view->slow_for_ns = d->resolved_after_ns;
+	view->slow_until_ns = k->now_ns;
+	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", d->resolved_what);
+	log_info("job=%s: slow, went on after %lld s: %s", k->lr->route.label,
+		 (long long)(d->resolved_after_ns / CW_NS_PER_S), d->resolved_what);
+}
+
 /* The one to show: of those that have come furthest the worst. */
 static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
 {
@@ -221,6 +235,7 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	uint32_t shown = furthest(d, list->n);
 
 	update_view(job, snap, &list->v[shown], &d[shown]);
+	note_slow(k, job, &d[0]);
 	job->view.is_cut_off = is_cut_off(k, snap);
 	if (job->view.is_cut_off) {
 		(void)snprintf(job->view.summary, sizeof(job->view.summary),

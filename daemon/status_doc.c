@@ -29,6 +29,18 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
 }
 
+/* The last stall that went on by itself. Out of memory leaves it out. */
+static void add_slow(const struct collector *c, json_t *job, const struct cw_job_view *view)
+{
+	json_t *slow = json_null();
+
+	if (view->slow_for_ns)
+		slow = json_pack("{s:f, s:f, s:s}", "lasted_s", seconds(view->slow_for_ns), "ago_s",
+				 seconds(c->now_ns - view->slow_until_ns), "summary",
+				 view->slow_what);
+	(void)json_object_set_new(job, "slow", slow);
+}
+
 static void append(struct collector *c, json_t *job)
 {
 	if (c->jobs && (!job || json_array_append_new(c->jobs, job) < 0)) {
@@ -87,6 +99,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 				seconds(c->now_ns - job->started_ns))
 		    : NULL;
 	add_alerts(c, doc, route->uid, route->label, inc ? cw_incident_withheld(inc) : NULL);
+	add_slow(c, doc, view);
 	append(c, doc);
 }
 

@@ -372,6 +372,24 @@ Test(leader, stall_that_resolves_before_confirmation_alerts_nobody)
 	cr_assert_eq(c.n_alerts, 0);
 }
 
+Test(leader, stall_that_went_on_is_kept_as_slow)
+{
+	const struct cw_job_view *view;
+	unsigned leader = (unsigned)cluster_leader(&c);
+
+	cr_assert_eq(cluster_job(&c, leader)->view.slow_for_ns, 0);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 11);
+	cluster_heal(&c);
+	cluster_run(&c, 5);
+	view = &cluster_job(&c, leader)->view;
+	cr_assert_eq(c.n_alerts, 0);
+	cr_expect_eq(view->phase, CW_STALL_QUIET);
+	cr_expect_geq(view->slow_for_ns, 10 * CW_NS_PER_S);
+	cr_expect_leq(view->slow_for_ns, 13 * CW_NS_PER_S);
+	cr_expect_not_null(strstr(view->slow_what, "rank 4"), "%s", view->slow_what);
+}
+
 Test(leader, hang_that_resolves_after_the_alert_closes_as_slow)
 {
 	const struct cluster_node *n;
@@ -383,6 +401,7 @@ Test(leader, hang_that_resolves_after_the_alert_closes_as_slow)
 	cluster_heal(&c);
 	cluster_run(&c, 10);
 	cr_assert_str_eq(json_string_value(json_object_get(n->last_put, "closed_as")), "slow");
+	cr_assert_geq(json_real_value(json_object_get(n->last_put, "lasted_s")), 10);
 	cr_assert(
 		json_is_string(json_object_get(json_object_get(n->last_put, "times"), "resolved")));
 	cr_assert_str_eq(json_string_value(json_object_get(n->last_put, "id")), c.alerts[0].id);
