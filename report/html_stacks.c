@@ -284,10 +284,15 @@ static void put_nodes(FILE *out, const json_t *nodes, unsigned depth, unsigned *
 	fputs("</ul>\n", out);
 }
 
+static bool is_python_tree(const json_t *tree)
+{
+	return strcmp(cw_json_str(tree, "kind", ""), "python") == 0;
+}
+
 static void put_tree(FILE *out, const json_t *tree)
 {
 	const char *thread = cw_json_str(tree, "thread", "?");
-	bool is_python = strcmp(cw_json_str(tree, "kind", ""), "python") == 0;
+	bool is_python = is_python_tree(tree);
 	bool is_main = strcmp(thread, CW_STACK_MAIN) == 0;
 	json_t *folded = cw_stack_tree_fold(json_object_get(tree, "roots"));
 	unsigned left = MAX_NODES;
@@ -333,11 +338,11 @@ void html_put_stack_tree(FILE *out, const json_t *stacks)
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
 		return;
 	put_left_out(out, stacks);
-	json_array_foreach (trees, i, tree) {
-		if (i == MAX_THREADS)
-			break;
-		put_tree(out, tree);
-	}
+	/* People look for their own lines first. */
+	for (int python = 1; python >= 0; python--)
+		json_array_foreach (trees, i, tree)
+			if (i < MAX_THREADS && is_python_tree(tree) == python)
+				put_tree(out, tree);
 	if (cw_json_int(stacks, "cut", 0) > 0)
 		fprintf(out,
 			"<p class=\"dim\">%" JSON_INTEGER_FORMAT

@@ -295,7 +295,8 @@ static void put_stacks(FILE *out, const struct cw_bundle *b)
 		has_witness |= !doc_is_culprit(b->incident, evidence);
 	if (!has_witness && !b->stacks)
 		return;
-	html_section(out, "stacks", "Where the others were seen");
+	html_section(out, "stacks",
+		     b->stacks ? "Where all ranks were seen" : "Where the others were seen");
 	html_put_stack_tree(out, b->stacks);
 	put_witnesses(out, b);
 	html_section_end(out);

@@ -126,6 +126,45 @@ Test(render_html, folds_ranks_in_the_same_position_and_draws_the_culprit_alone)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_html, stacks_of_all_ranks_are_a_tree_with_python_first)
+{
+	static const char doc[] =
+		"{\"schema\":\"collwatch.stacks/1\",\"processes\":3,\"seen\":2,\"awaited\":0,"
+		"\"cut\":0,\"left_out\":[{\"ranks\":\"7\",\"n\":1,\"why\":\"no "
+		"right\"}],\"trees\":["
+		"{\"kind\":\"native\",\"thread\":\"main\",\"n\":1,\"ranks\":\"0\",\"roots\":["
+		" {\"name\":\"poll\",\"n\":1,\"ranks\":\"0\",\"ends\":1,\"calls\":[]}]},"
+		"{\"kind\":\"python\",\"thread\":\"main\",\"n\":2,\"ranks\":\"0,3\",\"roots\":["
+		" {\"name\":\"main\",\"file\":\"/a/"
+		"train.py\",\"line\":90,\"n\":2,\"ranks\":\"0,3\","
+		"  \"ends\":0,\"calls\":["
+		"   {\"name\":\"read_sample\",\"n\":1,\"ranks\":\"3\",\"ends\":1,\"calls\":[]},"
+		"   {\"name\":\"step\",\"n\":1,\"ranks\":\"0\",\"ends\":1,\"calls\":[]}]}]}]}";
+	static const char *const order[] = {
+		">Where all ranks were seen<",
+		"Stacks of 2 of 3 processes",
+		"<b>rank 7</b>: no right",
+		"<summary>Python, main thread</summary>",
+		"<b>ranks 0,3</b> (2): <code>main</code> <span class=\"dim\">train.py:90</span>",
+		"<b>rank 3</b>: <code>read_sample</code>",
+		"<b>rank 0</b>: <code>step</code>",
+		"<summary>native, main thread</summary>",
+		"<code>poll</code>",
+		NULL,
+	};
+	struct cw_bundle bundle = sample();
+	const char *at;
+	char *text;
+
+	bundle.stacks = json_loads(doc, 0, NULL);
+	cr_assert_not_null(bundle.stacks);
+	text = render(&bundle);
+	expect_in_order(text, order);
+	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_html, asks_nobody_for_anything)
 {
 	static const char *const loads[] = { "<script", "<link",       "<img",    "<iframe",
