@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -31,11 +32,14 @@ TimeoutAbortSec=100ms
 GATED = f"""[Service]
 ExecStartPre=+/bin/sh -c 'while [ -e {GATE} ]; do sleep 0.05; done'
 """
-CONFIG = """node_name = "node-a"
+TEXTFILE = "/var/lib/prometheus/node-exporter/collwatch.prom"
+CONFIG = f"""metrics_textfile = "{TEXTFILE}"
+node_name = "node-a"
 stall_min = "4s"
 no_headway_after = "4s"
 first_op_after = "30s"
 log_level = "info"
+metrics_socket = "/run/collwatch/metrics.sock"
 """
 CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8,
                 "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
@@ -173,6 +177,9 @@ def installs_and_starts():
         f.write(CONFIG)
     call("systemd-sysusers")
     call("systemd-tmpfiles", "--create")
+    os.makedirs(os.path.dirname(TEXTFILE), exist_ok=True)
+    shutil.chown(os.path.dirname(TEXTFILE), group="collwatch")
+    os.chmod(os.path.dirname(TEXTFILE), 0o775)
     call("systemctl", "daemon-reload")
     call("systemctl", "enable", "--now", UNIT)
     for unit in UNITS:
@@ -194,6 +201,18 @@ def has_a_user_of_its_own_and_the_listed_capabilities():
 
 
 @test
+def gives_its_metrics_out():
+    text = wait_until(lambda: os.path.exists(TEXTFILE) and open(TEXTFILE, encoding="ascii").read(),
+                      "the textfile")
+    expect("collwatch_" in text and os.stat(TEXTFILE).st_mode & 0o444 == 0o444, text)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect("/run/collwatch/metrics.sock")
+        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        reply = b"".join(iter(lambda: s.recv(65536), b""))
+    expect(reply.startswith(b"HTTP/1.1 200 ") and b"collwatch_" in reply, reply)
+
+
+@test
 def names_the_rank_that_hangs_a_job_with_its_stacks():
     job = Job("hangs", "--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step", "30")
     other = World.killed = Job("killed")  # for the next test: meanwhile
@@ -207,6 +226,8 @@ def names_the_rank_that_hangs_a_job_with_its_stacks():
                  r"in read\(\), waits in \w+"):  # /proc/PID/{syscall,wchan} of another user
         expect(re.search(what, text), f"no {what} in {text}")
     expect(doc["id"] in journal(), "the journal has the alert")
+    text = call(World.collwatch, "stacks", "hangs")
+    expect("train_step (train_loop.py:" in text and "read_sample" in text, text)
     job.close()
 
 
