@@ -41,7 +41,7 @@ first_op_after = "30s"
 log_level = "info"
 metrics_socket = "/run/collwatch/metrics.sock"
 """
-CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8,
+CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7,
                 "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
 TESTS = []
 
