@@ -25,8 +25,7 @@ INSTALLED = """
 bin/collwatch
 sbin/collwatchd
 lib/collwatch/libcollwatch.so
-libexec/collwatch/programs/train_loop
-libexec/collwatch/programs/*.py
+libexec/collwatch/programs/*
 libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
 share/doc/collwatch/examples/collwatchd.conf
