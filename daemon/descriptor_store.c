@@ -146,7 +146,7 @@ int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept *
 		if (!to || !put_into(to, passed[i].fd))
 			(void)close(passed[i].fd); /* nobody's */
 		if (list && !to)
-			cw_notify_remove_fds(passed[i].name);
+			(void)cw_notify_remove_fds(passed[i].name); /* or at the next start */
 		free(passed[i].name);
 	}
 	free(passed);
@@ -168,7 +168,7 @@ int cw_descriptor_store_take(struct cw_kept **ret, size_t *ret_n)
 
 void cw_descriptor_store_give_up(const struct cw_kept *kept)
 {
-	cw_notify_remove_fds(kept->name);
+	(void)cw_notify_remove_fds(kept->name); /* or at the next start */
 }
 
 /* ---- being kept ---- */
@@ -182,14 +182,16 @@ void cw_descriptor_store_put(struct cw_process *p)
 	if (p->kept_ino == p->record_ino && strcmp(name, p->kept_as) == 0)
 		return;
 	cw_descriptor_store_remove(p); /* first: the new name may be the old one */
-	cw_notify_store_fds(name, fds, p->pidfd >= 0 ? 2 : 1);
+	if (cw_notify_store_fds(name, fds, p->pidfd >= 0 ? 2 : 1) < 0)
+		return; /* tried again */
 	strcpy(p->kept_as, name);
 	p->kept_ino = p->record_ino;
 }
 
 void cw_descriptor_store_remove(struct cw_process *p)
 {
+	/* What it cannot be told to forget it passes at the next start, where it is judged anew. */
 	if (p->kept_as[0])
-		cw_notify_remove_fds(p->kept_as);
+		(void)cw_notify_remove_fds(p->kept_as);
 	p->kept_as[0] = '\0';
 }

@@ -9,8 +9,8 @@
  * whose end is known the record alone, with ".LIVENESS.CODE.SIGNAL.ENDED" behind (ns of
  * CLOCK_MONOTONIC). The 1 is the version of the name: others are not ours and are given up.
  *
- * Without a service manager nothing of this does anything. Loop thread only; a manager that does
- * not read what it is sent would block us, but then nothing on the machine works.
+ * Without a service manager nothing of this does anything. Loop thread only; waits for a manager
+ * that does not read as notify.h says.
  */
 #pragma once
 
@@ -53,7 +53,10 @@ int cw_descriptor_store_take(struct cw_kept **ret, size_t *ret_n);
 int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept **ret,
 		  size_t *ret_n);
 
-/* Has p kept as it is now, instead of how it was kept before. Cheap when nothing changed. */
+/*
+ * Has p kept as it is now, instead of how it was kept before. Cheap when nothing changed; a manager
+ * that was busy is asked again when this is called again.
+ */
 void cw_descriptor_store_put(struct cw_process *p);
 /* p is needed no more. */
 void cw_descriptor_store_remove(struct cw_process *p);

@@ -149,6 +149,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns) {
 		node->digest_ns = now_ns;
 		limit_memory(node);
+		for (struct cw_process *p = node->table; p; p = p->hh.next)
+			keep(node, p); /* whoever the manager was too busy for */
 		cw_absent_tick(node->absent);
 		cw_digest_round(&node->rounds, node->table, false, now_ns);
 	}

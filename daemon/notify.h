@@ -29,7 +29,11 @@ struct cw_passed_fd {
 /* The caller owns the descriptors, the names and the list. 0 or -ENOMEM. */
 int cw_notify_passed_fds(const char *prefix, struct cw_passed_fd **ret, size_t *ret_n);
 
-/* Has the manager keep copies of the descriptors, passed again at the next start. */
-void cw_notify_store_fds(const char *name, const int *fds, unsigned n);
-/* It forgets all it keeps under that name. */
-void cw_notify_remove_fds(const char *name);
+/*
+ * Has the manager keep copies of the descriptors, passed again at the next start. Waits 50 ms at
+ * most for a manager that is busy; after that nothing of this kind is sent for 10 s. 0 (also where
+ * there is none), or -errno.
+ */
+int cw_notify_store_fds(const char *name, const int *fds, unsigned n);
+/* It forgets all it keeps under that name. Waits likewise. */
+int cw_notify_remove_fds(const char *name);

@@ -2,12 +2,14 @@
 #include "daemon/descriptor_store.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +21,8 @@
 #include "tests/unit/node_fixture.h"
 
 #define COMM 0xabcdef
+/* Ten times what one silence lasts would be far more. */
+#define DEADLINE_NS (20 * CW_NS_PER_S)
 
 static const struct agent_options rank_3 = { .rank = 3, .job = "test:kept", .comm_id = COMM };
 
@@ -195,6 +199,51 @@ Test(descriptor_store, keeps_the_new_record_of_a_process_and_nothing_twice)
 	daemon_start(&w);
 	fixture_next_digest(&w.f);
 	cr_assert(fixture_seen(&w.f, &a)->has_pending, "the new record");
+	agent_stop(&a);
+	world_stop(&w);
+}
+
+/* The queue of its socket is full: nobody waits for it, and what was missed is made up for. */
+Test(descriptor_store, does_not_hang_on_a_manager_that_does_not_read)
+{
+	int fds[] = { memfd_create("x", MFD_CLOEXEC) };
+	int64_t start_ns = cw_clock_now_ns(&cw_clock_system);
+	struct fake_manager m;
+	int r = 0;
+
+	fake_manager_start(&m);
+	for (int i = 0; i < 5000 && r == 0; i++)
+		r = cw_notify_store_fds("rank.1.2.3.4.5", fds, 1);
+	cr_assert_eq(r, -EAGAIN);
+	for (int i = 0; i < 5000; i++) /* would take minutes if each waited */
+		cr_assert_eq(cw_notify_remove_fds("rank.1.2.3.4.5"), -EAGAIN);
+	cr_assert_lt(cw_clock_now_ns(&cw_clock_system) - start_ns, DEADLINE_NS);
+	close(fds[0]);
+	while (recv(m.sock, (char[8]){ 0 }, 8, MSG_DONTWAIT) > 0)
+		;
+	fake_manager_stop(&m);
+}
+
+static bool is_kept(struct node_fixture *f, void *arg)
+{
+	struct fake_manager *m = arg;
+
+	fake_manager_read(m);
+	return m->n == 2;
+}
+
+Test(descriptor_store, stores_later_what_it_could_not_store_at_once)
+{
+	struct world w;
+	struct agent a;
+
+	world_start(&w);
+	cr_assert_eq(setenv("NOTIFY_SOCKET", "/nonexistent/socket", 1), 0);
+	a = agent_register(&w.f, &rank_3, 'W');
+	fake_manager_read(&w.m);
+	cr_assert_eq(w.m.n, 0);
+	cr_assert_eq(setenv("NOTIFY_SOCKET", w.m.path, 1), 0);
+	fixture_run_until(&w.f, is_kept, &w.m, "being kept");
 	agent_stop(&a);
 	world_stop(&w);
 }
