@@ -174,25 +174,38 @@ static void append_waits_for(char *buf, size_t len, const json_t *waits_for)
 	append(buf, len, "%s%s", *device ? ": " : "", path);
 }
 
-char *cw_evidence_kernel(const json_t *evidence, char *buf, size_t len)
+/* "folio_wait_bit ← ext4_sync_file": the stack, else where it waits. */
+static void append_place(char *buf, size_t len, const json_t *thread)
 {
-	const json_t *thread = frame_proc_main(evidence);
 	const json_t *stack = json_object_get(thread, "kernel_stack"), *name;
-	double off_cpu_s = json_number_value(json_object_get(thread, "off_cpu_s"));
+	const char *wchan = cw_json_str(thread, "wchan", "");
+	bool is_stuck = strcmp(cw_json_str(thread, "state", ""), "D") == 0;
 	size_t i;
 
-	buf[0] = '\0';
-	if (off_cpu_s >= 1)
-		append(buf, len, "has not run for %.0f s", off_cpu_s);
+	/* Elsewhere wchan stands with the thread's own stack, which a stuck one does not have. */
+	if (json_array_size(stack) == 0 && is_stuck && *wchan)
+		append(buf, len, "%sin the kernel in %s", *buf ? "; " : "", wchan);
 	json_array_foreach (stack, i, name) {
 		if (i == MAX_KERNEL_CALLERS || !json_is_string(name))
 			break;
-		append(buf, len, "%s%s",
-		       i      ? " ← "
-		       : *buf ? "; in the kernel in "
-			      : "in the kernel in ",
+		append(buf, len, "%s%s%s", i || !*buf ? "" : "; ", i ? " ← " : "in the kernel in ",
 		       json_string_value(name));
 	}
+}
+
+char *cw_evidence_kernel(const json_t *evidence, char *buf, size_t len)
+{
+	const json_t *thread = frame_proc_main(evidence);
+	const char *syscall = cw_json_str(thread, "syscall", "");
+	double off_cpu_s = json_number_value(json_object_get(thread, "off_cpu_s"));
+
+	buf[0] = '\0';
+	if (strcmp(cw_json_str(thread, "state", ""), "D") == 0)
+		append(buf, len, "sleeps uninterruptibly (state D)%s%s%s", *syscall ? " in " : "",
+		       syscall, *syscall ? "()" : "");
+	if (off_cpu_s >= 1)
+		append(buf, len, "%shas not run for %.0f s", *buf ? "; " : "", off_cpu_s);
+	append_place(buf, len, thread);
 	if (json_is_object(json_object_get(thread, "waits_for")))
 		append_waits_for(buf, len, json_object_get(thread, "waits_for"));
 	return buf;

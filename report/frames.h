@@ -40,8 +40,8 @@ const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid);
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len);
 
 /*
- * The kernel's word on the main thread, "has not run for 41 s; in the kernel in folio_wait_bit ←
- * ext4_sync_file; waits for ext4 on device 8:1 (/dev/sda1): /ckpt/last.pt"; "" without any. Returns
- * buf.
+ * The kernel's word on the main thread, "sleeps uninterruptibly (state D) in fsync(); has not run
+ * for 41 s; in the kernel in folio_wait_bit ← ext4_sync_file; waits for ext4 on device 8:1
+ * (/dev/sda1): /ckpt/last.pt"; as much of it as is known, "" without any. Returns buf.
  */
 char *cw_evidence_kernel(const json_t *evidence, char *buf, size_t len);

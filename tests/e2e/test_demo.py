@@ -88,6 +88,14 @@ def check_report_of_kept_bundle(demo, what):
                "the Python line is not in the report:\n" + report)
         expect(re.search(r"native, thread \d+", report) and "libc.so.6" in report,
                "native frames are not in the report:\n" + report)
+        if os.geteuid() == 0 and os.path.exists("/sys/kernel/btf/vmlinux"):
+            expect(re.search(r"main thread: has not run for \d+ s; in the kernel in \w*pipe_read",
+                             report), "the kernel's word is not in the report:\n" + report)
+        with open(os.path.join(bundle, "stacks.json"), encoding="utf-8") as f:
+            stacks = json.load(f)
+        expect(stacks["seen"] == result.draw.ranks, f"stacks of all ranks: {stacks}")
+        expect(re.search(rf"rank {result.draw.culprit}: .*read_sample", report),
+               "the culprit is no branch of its own among the stacks of all:\n" + report)
         # The bundle is all there is to a report: elsewhere, with no daemon, it reads the same.
         copy = os.path.join(demo.tmp, "elsewhere")
         shutil.copytree(bundle, copy)

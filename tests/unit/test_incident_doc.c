@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/incident_doc.h"
 
+#include "report/frames.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +182,8 @@ Test(incident_doc, tells_the_kernels_word_on_a_culprit)
 {
 	static const char text[] =
 		"[{\"schema\":\"collwatch.evidence/1\",\"host\":\"node-a\",\"pid\":803,\"proc\":{"
-		"\"threads\":[{\"tid\":803,\"state\":\"D\",\"off_cpu_s\":41.2,\"kernel_stack\":["
+		"\"threads\":[{\"tid\":803,\"state\":\"D\",\"syscall\":\"fsync\",\"off_cpu_s\":41."
+		"2,\"kernel_stack\":["
 		"\"folio_wait_bit\",\"ext4_sync_file\"],\"waits_for\":{\"fd\":5,\"path\":"
 		"\"/ckpt/last.pt\",\"device\":\"8:1\",\"fs\":\"ext4\",\"source\":\"/dev/"
 		"sda1\"}}]}}]";
@@ -194,10 +197,31 @@ Test(incident_doc, tells_the_kernels_word_on_a_culprit)
 	cr_assert_str_eq(
 		json_string_value(json_object_get(
 			json_array_get(json_object_get(doc, "culprits"), 0), "kernel")),
-		"has not run for 41 s; in the kernel in folio_wait_bit ← ext4_sync_file; waits for "
-		"ext4 on device 8:1 (/dev/sda1): /ckpt/last.pt");
+		"sleeps uninterruptibly (state D) in fsync(); has not run for 41 s; in the kernel "
+		"in folio_wait_bit ← ext4_sync_file; waits for ext4 on device 8:1 (/dev/sda1): "
+		"/ckpt/last.pt");
 	json_decref(doc);
 	json_decref(evidence);
 	free(v.victims);
 	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, tells_of_a_stuck_culprit_what_is_known_without_bpf)
+{
+	static const char text[] =
+		"{\"pid\":803,\"proc\":{\"threads\":[{\"tid\":803,\"state\":\"D\",\"syscall\":"
+		"\"write\",\"wchan\":\"percpu_rwsem_wait\",\"off_cpu_s\":null,"
+		"\"kernel_stack\":null,\"waits_for\":null}]}}";
+	json_t *evidence = json_loads(text, 0, NULL);
+	json_t *thread =
+		json_array_get(json_object_get(json_object_get(evidence, "proc"), "threads"), 0);
+	char buf[256];
+
+	cr_assert_str_eq(cw_evidence_kernel(evidence, buf, sizeof(buf)),
+			 "sleeps uninterruptibly (state D) in write(); in the kernel in "
+			 "percpu_rwsem_wait");
+	cr_assert_eq(json_object_set_new(thread, "state", json_string("S")), 0);
+	cr_assert_str_eq(cw_evidence_kernel(evidence, buf, sizeof(buf)), "");
+	cr_assert_str_eq(cw_evidence_kernel(NULL, buf, sizeof(buf)), "");
+	json_decref(evidence);
 }
