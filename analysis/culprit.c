@@ -231,6 +231,35 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	}
 }
 
+/*
+ * Others of the comm have completed calls that the rank entered after its node was last heard, and
+ * long after: it is the node's daemon that cannot be reached, its ranks worked on.
+ */
+static bool has_outlived_its_daemon(const struct scene *s, const struct finding *f)
+{
+	const struct cw_snapshot *snap = s->snap;
+	int64_t heard_ns = snap->nodes[snap->ranks[f->rank].node].last_digest_ns;
+	uint32_t place =
+		f->comm < snap->n_comms ? scene_comm_rank(s, f->comm, f->rank) : CW_SNAP_NONE;
+	const struct cw_snap_comm *c;
+	const struct cw_snap_member *own;
+
+	if (place == CW_SNAP_NONE || !heard_ns)
+		return false;
+	c = &snap->comms[f->comm];
+	own = &c->members[place];
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *other = &c->members[m];
+
+		if (other->rank != CW_SNAP_NONE && own->known & CW_KNOWN_ENTERED &&
+		    other->known & CW_KNOWN_COMPLETED &&
+		    other->coll_completed > own->coll_entered &&
+		    other->progress_ns - heard_ns > snap->thresholds.node_silent_ns)
+			return true;
+	}
+	return false;
+}
+
 /* False: it is no culprit after all. */
 static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *f)
 {
@@ -258,6 +287,10 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 	switch (node_state) {
 	case CW_NODE_UNREACHABLE:
 		f->klass = CW_CLASS_NODE_UNREACHABLE;
+		if (!has_outlived_its_daemon(s, f))
+			return true;
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "node_silent";
 		return true;
 	case CW_NODE_SILENT:
 		f->klass = CW_CLASS_UNKNOWN;

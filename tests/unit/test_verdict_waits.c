@@ -368,3 +368,40 @@ Test(verdict_waits, takes_a_lost_node_for_missing_in_what_it_had_reached)
 	b->node_state[1] = CW_NODE_UNREACHABLE;
 	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
 }
+
+/* A partition: the ranks of the other side were at work for long after their daemon was lost. */
+Test(verdict_waits, does_not_blame_a_node_whose_ranks_outlived_its_daemon)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 2, 12 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 20;
+	judge();
+	snap->nodes[1].last_digest_ns = SB_NOW - 70 * SB_S;
+	for (uint32_t m = 0; m < 4; m++)
+		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
+	snap->ranks[2].headway_ns = SB_NOW - 12 * SB_S;
+	snap->thresholds.no_headway_ns = 5 * SB_S;
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_NEVER_ENTERED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "2", "%s", v.summary);
+}
+
+Test(verdict_waits, blames_a_lost_node_whose_ranks_did_nothing_since)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 12 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 40;
+	judge();
+	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
+	for (uint32_t m = 0; m < 4; m++)
+		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "4-7", "%s", v.summary);
+}
