@@ -121,34 +121,57 @@ void certainty_judge(struct incident *inc)
 
 /* ---- windows ---- */
 
-/* How fresh a window must be to tell more than what is known without it. */
-enum freshness {
-	ANY_WINDOW,      /* what happened long ago does not change */
-	SINCE_LAST_MOVE, /* the member has not moved since */
-};
-
-static bool has_window(const struct cw_snap_member *m, enum freshness needed)
+/* It has not moved since its window was read. */
+static bool has_window(const struct cw_snap_member *m)
 {
 	/* Windows of recordings carry no time: they are all there will be. */
 	if (!m->window_ns)
 		return m->window != NULL;
-	return needed == ANY_WINDOW || m->window_ns >= m->progress_ns;
+	return m->window_ns >= m->progress_ns;
+}
+
+static bool can_be_fetched(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	uint32_t node;
+
+	if (m->rank >= snap->n_ranks || !(m->known & CW_KNOWN_ENTERED))
+		return false;
+	node = snap->ranks[m->rank].node;
+	return node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING;
 }
 
 /* Some member's window could be fetched and has not been. */
-static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm, enum freshness needed)
+static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		const struct cw_snap_member *member = &c->members[m];
-		uint32_t node;
 
-		if (member->rank >= snap->n_ranks || has_window(member, needed) ||
-		    !(member->known & CW_KNOWN_ENTERED))
+		if (can_be_fetched(snap, member) && !has_window(member))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Some member's calls between the last point at which the histories agreed and the first at which
+ * they did not could be fetched and have not been: an earlier window may hold others.
+ */
+static bool lacks_calls(const struct cw_snapshot *snap, uint32_t comm, const struct history *h)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	for (uint32_t i = 0; i < c->nranks; i++) {
+		const struct cw_snap_member *m = &c->members[i];
+		bool has = m->window && !m->window_ns; /* of a recording: there is no more */
+
+		if (!can_be_fetched(snap, m))
 			continue;
-		node = snap->ranks[member->rank].node;
-		if (node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING)
+		for (uint32_t k = 0; k < m->n_window && !has; k++)
+			has = m->window[k].coll_seq > h->agreed_seq &&
+			      m->window[k].coll_seq <= h->differ_seq;
+		if (!has)
 			return true;
 	}
 	return false;
@@ -163,7 +186,7 @@ static void want_whole_launches(const struct scene *s, bool *wanted)
 							s->snap->thresholds.window_after_ns;
 
 		if (gate->kind == GATE_P2P && gate->n_unseen && is_old && !wanted[gate->comm])
-			wanted[gate->comm] = lacks_windows(s->snap, gate->comm, SINCE_LAST_MOVE);
+			wanted[gate->comm] = lacks_windows(s->snap, gate->comm);
 	}
 }
 
@@ -180,17 +203,16 @@ int certainty_list_wanted(struct incident *inc)
 		const struct alignment *al = &inc->s->alignments[c];
 
 		wanted[c] = al->history.differs && (!al->seq || !al->knows_call) &&
-			    lacks_windows(snap, c, ANY_WINDOW);
+			    lacks_calls(snap, c, &al->history);
 		v->histories_differ = v->histories_differ || wanted[c];
 	}
 	for (uint32_t i = 0; i < v->n_chain; i++)
 		if (!wanted[v->chain[i].comm])
-			wanted[v->chain[i].comm] =
-				lacks_windows(snap, v->chain[i].comm, SINCE_LAST_MOVE);
+			wanted[v->chain[i].comm] = lacks_windows(snap, v->chain[i].comm);
 	want_whole_launches(inc->s, wanted);
 	/* Of a call that is over for everybody, fresh windows tell nothing. */
 	if (v->comm != CW_SNAP_NONE && !wanted[v->comm] && v->waiting_since_ns)
-		wanted[v->comm] = lacks_windows(snap, v->comm, SINCE_LAST_MOVE);
+		wanted[v->comm] = lacks_windows(snap, v->comm);
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];
 	v->wanted = arena_new_array(inc->arena, uint32_t, n);

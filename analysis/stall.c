@@ -24,6 +24,8 @@
 /* Twice what is told at once: matters take turns. */
 #define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
 #define WINDOW_EVERY_NS (1 * S)
+/* Windows are asked for once a second, and come with the next turn of a loaded node's loop. */
+#define CALL_AWAITED_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
 #define LOOK_SOONEST_NS (S / 10)
 /* Looks may come so much later than they should. */
@@ -252,6 +254,18 @@ static void note_proof(struct entry *e, const struct cw_snapshot *snap, const st
 		e->proof_ns = snap->now_ns;
 }
 
+/*
+ * Proven by the hashes of the calls, while the calls themselves are on their way: for a moment it
+ * is worth more to say which call it was than to say it at once.
+ */
+static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	bool call_awaited = v->klass == CW_CLASS_MISMATCH && v->wants_windows &&
+			    strcmp(v->detail, "unknown_call") == 0;
+
+	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
+}
+
 /* The phase of an entry, and why. */
 static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, struct stall_rule *rule)
@@ -270,7 +284,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 		e->stall_ns = snap->now_ns;
 	if (e->confirmed_ns)
 		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
-	if (e->proof_ns && snap->now_ns - e->proof_ns >= t->proof_ns) {
+	if (e->proof_ns && snap->now_ns - e->proof_ns >= proof_patience(snap, v)) {
 		e->confidence = v->confidence;
 		e->confirmed_ns = snap->now_ns;
 		return CW_STALL_HANG;
@@ -301,7 +315,7 @@ static void sooner(int64_t *next_ns, int64_t at_ns, int64_t now_ns)
 }
 
 static int64_t next_look(const struct entry *e, const struct cw_snapshot *snap,
-			 const struct stall_rule *rule)
+			 const struct cw_verdict *v, const struct stall_rule *rule)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
 	int64_t now = snap->now_ns, next = now + LOOK_EVERY_NS;
@@ -313,7 +327,7 @@ static int64_t next_look(const struct entry *e, const struct cw_snapshot *snap,
 	if (e->reading_ns)
 		sooner(&next, e->reading_ns + t->confirm_ns, now);
 	if (e->proof_ns)
-		sooner(&next, e->proof_ns + t->proof_ns, now);
+		sooner(&next, e->proof_ns + proof_patience(snap, v), now);
 	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
 }
 
@@ -343,7 +357,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;
 	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
-	ret->next_ns = next_look(e, snap, &rule);
+	ret->next_ns = next_look(e, snap, v, &rule);
 	if (ret->phase == CW_STALL_QUIET) {
 		/* In a busy job somebody waits for a moment at nearly every look. */
 		if (v->histories_differ)

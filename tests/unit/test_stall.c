@@ -296,6 +296,17 @@ Test(stall, another_grouping_that_nobody_waits_for_never_alerts)
 	}
 }
 
+Test(stall, waits_a_moment_for_the_call_that_differs)
+{
+	for (unsigned i = 0; i <= 3; i++) {
+		look_at_histories(64, true, false);
+		cr_assert_neq(j.d.phase, CW_STALL_HANG, "after %u s", i);
+		j.now_ns += SB_S;
+	}
+	look_at_histories(64, true, false);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+}
+
 Test(stall, wrong_data_does_not_resolve)
 {
 	for (unsigned i = 0; i < 5; i++) {
