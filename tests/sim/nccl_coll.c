@@ -213,6 +213,26 @@ static void stall_if_told(ncclComm_t comm)
 		next->in_dead = next->out_dead = true;
 }
 
+/*
+ * Real NCCL learns of a peer's death where the network says so, and then tells whoever asks, while
+ * the kernel goes on waiting; over shared memory nothing says it. Here: under
+ * SIM_NCCL_REMOTE_ERRORS.
+ */
+static void tell_of_lost_peers(const struct coll *c)
+{
+	ncclComm_t comm = c->comm;
+
+	if (!getenv("SIM_NCCL_REMOTE_ERRORS"))
+		return;
+	for (int p = 0; p < comm->nranks; p++) {
+		if (!c->wants_input[p] || !comm->coll[p].in_dead ||
+		    __atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) != ncclSuccess)
+			continue;
+		sim_comm_set_async(
+			comm, sim_fail(ncclRemoteError, "rank %d has closed the connection", p));
+	}
+}
+
 void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 {
 	struct coll c = { .comm = comm, .task = task, .elem = sim_dtype_size(task->dtype) };
@@ -223,8 +243,10 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 	c.wants_input = calloc((size_t)comm->nranks, sizeof(*c.wants_input));
 	c.from = calloc((size_t)comm->nranks, sizeof(struct sim_msg *));
 	if (c.wants_input && c.from && scale_own_data(&c) && post_all(&c)) {
-		while (!comm->is_aborted && !(is_complete = advance(&c)))
+		while (!comm->is_aborted && !(is_complete = advance(&c))) {
+			tell_of_lost_peers(&c);
 			sim_links_wait(comm, comm->coll, c.wants_input);
+		}
 	} else {
 		sim_comm_set_async(comm, sim_fail(ncclSystemError, "out of memory"));
 	}

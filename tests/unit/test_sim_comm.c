@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -143,6 +144,39 @@ Test(sim_comm, hangs_without_error_when_a_peer_dies)
 	cr_expect(sim_ranks_wait_arrived(&ranks));
 	cr_expect_eq(sim_ranks_wait(&ranks, 1, SIM_RANKS_DEADLINE_MS), 1);
 	cr_expect_eq(sim_ranks_wait(&ranks, ALL & ~1u, SIM_RANKS_HANG_MS), 0);
+	sim_ranks_stop(&ranks);
+}
+
+/* As a watchdog does: it asks until it is told, then aborts. */
+static int run_death_with_watchdog(struct sim_rank *self)
+{
+	ncclResult_t async = ncclSuccess;
+	struct env e;
+
+	REQUIRE(setenv("SIM_NCCL_REMOTE_ERRORS", "1", 1) == 0);
+	REQUIRE(env_open(self, &e) == 0);
+	sim_rank_arrived(self);
+	if (e.rank == 0)
+		kill(getpid(), SIGKILL);
+	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, e.d.comm, e.d.stream) ==
+		ncclSuccess);
+	while (async == ncclSuccess)
+		REQUIRE(ncclCommGetAsyncError(e.d.comm, &async) == ncclSuccess);
+	REQUIRE(async == ncclRemoteError);
+	REQUIRE(strstr(ncclGetLastError(e.d.comm), "rank 0 has closed the connection") != NULL);
+	REQUIRE(ncclCommAbort(e.d.comm) == ncclSuccess);
+	REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	return 0;
+}
+
+Test(sim_comm, tells_who_asks_of_a_peer_that_died)
+{
+	struct sim_ranks ranks;
+
+	cr_assert_eq(sim_ranks_start(&ranks, 2, run_death_with_watchdog, NULL), 0);
+	cr_expect_eq(sim_ranks_wait(&ranks, 3, SIM_RANKS_DEADLINE_MS), 3, "nobody was told");
+	cr_expect_eq(sim_ranks_exit_status(&ranks, 1), 0, "line %d",
+		     sim_ranks_exit_status(&ranks, 1));
 	sim_ranks_stop(&ranks);
 }
 
