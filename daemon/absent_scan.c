@@ -58,7 +58,7 @@ bool cw_absent_env_matches(const char *environment, size_t len, const struct cw_
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
 	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
 	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 ||
-	    (disabled && strcmp(disabled, "0") != 0) ||
+	    (disabled && strcmp(disabled, "1") == 0) ||
 	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
 		return false;
 	ret->rank = rank.rank;
