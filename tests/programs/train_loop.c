@@ -107,6 +107,20 @@ static const char *env_or(const char *name, const char *otherwise)
 	return v && *v ? v : otherwise;
 }
 
+/* As torchrun, Open MPI and Slurm tell it. */
+static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", NULL };
+static const char *const worlds[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL };
+static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+					   "SLURM_LOCALID", NULL };
+
+static const char *env_of(const char *const *names, const char *otherwise)
+{
+	for (; *names; names++)
+		if (*env_or(*names, ""))
+			return getenv(*names);
+	return otherwise;
+}
+
 /* ---- faults ---- */
 
 static bool fault_strikes(const struct trainer *t, long step, const char *kind)
@@ -361,7 +375,7 @@ static void open_device(struct trainer *t)
 	CHECK_CU(cuInit(0));
 	CHECK_CU(cuDeviceGetCount(&count));
 	CHECK_CU(cuDeviceGet(&dev,
-			     (int)parse_number("LOCAL_RANK", env_or("LOCAL_RANK", "0")) % count));
+			     (int)parse_number("LOCAL_RANK", env_of(local_ranks, "0")) % count));
 	CHECK_CU(cuDevicePrimaryCtxRetain(&ctx, dev));
 	CHECK_CU(cuCtxSetCurrent(ctx));
 	CHECK_CU(cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
@@ -375,8 +389,8 @@ static void open_device(struct trainer *t)
 
 static void trainer_init(struct trainer *t)
 {
-	t->rank = (int)parse_number("RANK", env_or("RANK", "0"));
-	t->world = (int)parse_number("WORLD_SIZE", env_or("WORLD_SIZE", "1"));
+	t->rank = (int)parse_number("RANK", env_of(ranks, "0"));
+	t->world = (int)parse_number("WORLD_SIZE", env_of(worlds, "1"));
 	t->tp = (int)arg_tp;
 	if (t->tp < 1 || t->world < 1 || t->rank >= t->world || t->world % t->tp != 0)
 		die("rank %d of %d in groups of %d", t->rank, t->world, t->tp);

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""collwatch run: beside a program (--tag-output, --standalone), and under launchers. Prints TAP.
+
+usage: test_launchers.py            the real mpirun where it is installed, else a reason
+"""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+from agent_lib import wait_until
+from ops_lib import COLLWATCH, World, expect
+
+HOST = socket.gethostname().split(".")[0]
+
+
+def run(*words, env=None, **more):
+    return subprocess.run([COLLWATCH, "run", *words], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False,
+                          env=dict(os.environ, **(env or {})), **more)
+
+
+def python(text):
+    return ["--", sys.executable, "-u", "-c", text]
+
+
+def without_prefixes(data, prefix):
+    """The bytes that the program wrote; every line, or piece after a \\r, has the prefix."""
+    pieces = re.split(rb"(?<=\n)|(?<=\r)(?!\n)", data)
+    expect(all(p.startswith(prefix) for p in pieces if p), data[:300])
+    return b"".join(p[len(prefix):] for p in pieces if p)
+
+
+def tagged_output_is_whole_and_apart():
+    text = ("import os\n"
+            "for i in range(3000): os.write(1, b'out %d\\n' % i); os.write(2, b'err %d\\n' % i)\n"
+            "os.write(1, b'x' * 300000 + b'\\n')\n"
+            "for i in range(5): os.write(1, b'\\r%d %%' % i)\n"
+            "os.write(1, b'\\r\\nbytes \\x00\\xff\\n')\n"
+            "os.write(1, b'no end')\nos.write(2, b'half')\nos._exit(7)\n")
+    done = run("--tag-output", *python(text), env={"RANK": "3"})
+    expect(done.returncode == 7, done.returncode)
+    out = without_prefixes(done.stdout, f"{HOST}:3| ".encode())
+    wanted = b"".join(b"out %d\n" % i for i in range(3000)) + b"x" * 300000 + b"\n"
+    wanted += b"".join(b"\r%d %%" % i for i in range(5)) + b"\r\nbytes \x00\xff\nno end"
+    expect(out == wanted, "standard output is whole")
+    own, err = done.stderr.split(b"\n", 1)
+    expect(own.startswith(b"collwatch: agent "), own)
+    err = without_prefixes(err, f"{HOST}:3| ".encode())
+    expect(err == b"".join(b"err %d\n" % i for i in range(3000)) + b"half", "standard error")
+
+
+def end_of_the_program_is_the_end_of_run():
+    for text, status in (("import os; os._exit(0)", 0), ("import os; os._exit(255)", 255),
+                         ("import os; os.kill(os.getpid(), 9)", -9),
+                         ("import os; os.kill(os.getpid(), 15)", -15)):
+        done = run("--tag-output", *python(text))
+        expect(done.returncode == status, (text, done))
+    done = run("--tag-output", "--", "/nonexistent/program")
+    expect(done.returncode == 127 and b"cannot run /nonexistent/program" in done.stderr, done)
+
+
+def signals_reach_the_program():
+    text = ("import signal, sys\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\nprint('ready')\n"
+            "signal.pause()\n")
+    p = subprocess.Popen([COLLWATCH, "run", "--tag-output", *python(text)],
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    expect(b"ready" in p.stdout.readline(), "it runs")
+    p.send_signal(signal.SIGTERM)
+    p.stdout.close()
+    expect(p.wait(20) == 42, p.returncode)
+
+
+def preload_is_appended():
+    done = run("--tag-output", *python("import os; print(os.environ['LD_PRELOAD'])"),
+               env={"LD_PRELOAD": "libm.so.6"})
+    expect(re.search(rb"\| libm\.so\.6:/.*/libcollwatch\.so\n", done.stdout), done)
+
+
+class Standalone:
+    """A user without rights, a job of two ranks under `run --standalone`."""
+
+    def __init__(self, world, fault):
+        self.tmp = tempfile.mkdtemp(prefix="cw-own-")
+        self.uid = 4321 if os.geteuid() == 0 else os.geteuid()
+        os.chown(self.tmp, self.uid, -1)
+        loop = (f"{world.program('train_loop')} --step-ms 5 --elements 64 --log-every 0 "
+                f"--uid-file {self.tmp}/uid {fault}")
+        script = (f"for r in 0 1 2; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=3 {loop} & p=\"$p $!\"; done; "
+                  "trap 'kill $p; wait; exit 5' TERM; wait; exit 6")
+        env = {k: v for k, v in os.environ.items() if not k.startswith("COLLWATCH")}
+        env.update(TMPDIR=self.tmp, LD_LIBRARY_PATH=world.dir + "/bin")
+        self.process = subprocess.Popen(
+            [COLLWATCH, "run", "--standalone", "--", "sh", "-c", script], env=env,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=open(self.tmp + "/err", "wb"), user=self.uid, group=self.uid, extra_groups=[])
+
+    def err(self):
+        with open(self.tmp + "/err", encoding="utf-8") as f:
+            return f.read()
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.tmp)
+
+
+def standalone_tells_of_a_hang_and_keeps_the_report():
+    if os.geteuid() == 0 and not os.access(os.path.dirname(COLLWATCH), os.X_OK):
+        raise tap.Skip("the build tree is closed to other users")
+    with World() as world:
+        job = Standalone(world, "--steps 0 --fault wrong-count --fault-rank 1 --fault-step 30")
+        try:
+            wait_until(lambda: "collwatch: more: collwatch report " in job.err(), "the report: " +
+                       job.err(), 60)
+            expect("rank 1 " in job.err(), job.err())
+            job.process.terminate()
+            expect(job.process.wait(30) == 5, "the program's own exit status")
+            bundle = re.search(r"more: collwatch report (\S+)", job.err()).group(1)
+            done = subprocess.run([COLLWATCH, "report", bundle], stdout=subprocess.PIPE, text=True,
+                                  check=True)
+            expect("mismatch" in done.stdout, done.stdout)
+            expect("1 hang found, kept in " in job.err(), job.err())
+        finally:
+            job.close()
+        job = Standalone(world, "--steps 30")
+        try:
+            expect(job.process.wait(60) == 6, job.err())
+            expect("daemon reached" in job.err(), job.err())
+            expect(not glob.glob(job.tmp + "/collwatch-*"), "nothing stays")
+        finally:
+            job.close()
+
+
+def check_hang_under_launcher(world, label):
+    incident = world.wait_for_incident(label)
+    doc = world.bundle(incident["id"])
+    expect(doc["class"] == "mismatch" and [c["rank"] for c in doc["culprits"]] == [1], doc)
+    return doc
+
+
+def mpirun_ranks_are_labelled_and_the_hang_is_named():
+    mpirun = shutil.which("mpirun")
+    if not mpirun:
+        raise tap.Skip("mpirun is not installed (openmpi-bin)")
+    with World() as world:
+        world.start()
+        start = time.monotonic()
+        launcher = subprocess.Popen(
+            [mpirun, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,tcp", "-n",
+             "3", COLLWATCH, "run", "--tag-output", "--socket", world.path, "--",
+             world.program("train_loop"), "--steps", "0", "--step-ms", "20", "--elements", "64",
+             "--log-every", "10", "--uid-file", world.dir + "/uid", "--fault", "wrong-count",
+             "--fault-rank", "1", "--fault-step", "50"],
+            env=dict(os.environ, LD_LIBRARY_PATH=world.dir + "/bin"), stdin=subprocess.DEVNULL,
+            stdout=open(world.dir + "/out", "wb"), stderr=subprocess.STDOUT)
+        try:
+            wait_until(lambda: world.status()["jobs"], "the job: ", 40)
+            doc = check_hang_under_launcher(world, "pmix:")
+            expect(doc["group"] == "OMPI_COMM_WORLD_RANK", doc)
+            expect(doc["coverage"]["ranks_seen"] == 3, doc)
+            with open(world.dir + "/out", encoding="utf-8", errors="replace") as f:
+                out = f.read()
+            expect(all(f"{HOST}:{r}| " in out for r in range(3)), out)
+            print(f"# mpirun: job {doc['job']}, named after {time.monotonic() - start:.1f} s")
+        finally:
+            launcher.terminate()
+            launcher.wait(30)
+
+
+TESTS = [tagged_output_is_whole_and_apart, end_of_the_program_is_the_end_of_run,
+         signals_reach_the_program, preload_is_appended,
+         standalone_tells_of_a_hang_and_keeps_the_report,
+         mpirun_ranks_are_labelled_and_the_hang_is_named]
+
+if __name__ == "__main__":
+    tap.run(TESTS)
