@@ -20,6 +20,7 @@ static const struct verb verbs[] = {
 	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are" },
 	{ "report", cw_verb_report, "list incidents, or show one" },
 	{ "stacks", cw_verb_stacks, "where a job's ranks are right now" },
+	{ "doctor", cw_verb_doctor, "find out why collwatch sees less than it could" },
 	{ "mute", cw_verb_mute, "alert nobody about a job, for a while" },
 	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job" },
 	{ "record", cw_verb_record, "show what one rank's flight record holds" },

@@ -21,4 +21,5 @@ int cw_verb_analyze(int argc, char **argv);
 int cw_verb_record(int argc, char **argv);
 int cw_verb_init_cluster(int argc, char **argv);
 int cw_verb_demo(int argc, char **argv);
+int cw_verb_doctor(int argc, char **argv);
 int cw_verb_suite(int argc, char **argv);

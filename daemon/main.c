@@ -14,6 +14,7 @@
 #include "daemon/config.h"
 #include "daemon/metrics.h"
 #include "daemon/notify.h"
+#include "daemon/peer_key.h"
 #include "daemon/service.h"
 #include "daemon/status_doc.h"
 
@@ -206,6 +207,20 @@ static int turn_until_told(struct daemon *d)
 	return 0;
 }
 
+/* What the configuration names has to be as the daemon wants it, too. */
+static int check_files(const struct cw_config *config)
+{
+	struct cw_peer_key *key = NULL;
+	struct cw_err err = { "" };
+
+	if (*config->peer_key_file && cw_peer_key_load(config->peer_key_file, &key, &err) < 0) {
+		log_err("%s", err.text);
+		return EXIT_CONFIG;
+	}
+	cw_peer_key_free(key);
+	return EXIT_OK;
+}
+
 static int run(struct daemon *d, struct cw_config *config)
 {
 	bool is_alone = config->n_peers == 0;
@@ -252,8 +267,9 @@ int main(int argc, char **argv)
 		return EXIT_CONFIG;
 	}
 	if (arg_check) {
+		r = check_files(config);
 		cw_config_free(config);
-		return EXIT_OK;
+		return r;
 	}
 	raise_descriptor_limit();
 	/* Peers and the webhook's server may go away in the middle of a write. */
