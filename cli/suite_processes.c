@@ -164,7 +164,8 @@ static int outcome_of(const struct demo *demo, struct outcome *ret)
 		(uint32_t)cw_confidence_from_name(cw_json_str(demo->incident, "confidence", ""));
 	o.after_ns = demo->alert_ns - fault_ns;
 	(void)snprintf(o.detail, sizeof(o.detail), "%s", cw_json_str(demo->incident, "detail", ""));
-	(void)snprintf(o.summary, sizeof(o.summary), "%s",
+	(void)snprintf(o.summary, sizeof(o.summary), "%s%s",
+		       demo->opts.scenario->fault && !demo->fault_ns ? "before its fault: " : "",
 		       cw_json_str(demo->incident, "summary", ""));
 	for (size_t i = 0; i < n; i++)
 		o.culprits[o.n_culprits++] =
@@ -233,8 +234,8 @@ static void compare(const struct suite_scenario *s, const struct outcome *engine
 	ret->after_s = (double)processes->after_ns / CW_NS_PER_S;
 	if (score_add(&score, s, processes) == 0)
 		ret->is_right = score_is_perfect(&score);
-	if (!ret->is_right && score.n_misses)
-		(void)snprintf(ret->why, sizeof(ret->why), "%s", score.misses[0].reason);
+	if (!ret->agrees)
+		(void)snprintf(ret->why, sizeof(ret->why), "%s", processes->summary);
 	score_fini(&score);
 }
 
@@ -301,9 +302,9 @@ static void note_result(struct suite_processes *p, const struct job *job, const 
 		fprintf(stderr, "FAILED  %s: %s\n", job->name,
 			*r->why ? r->why : "the process that ran it has ended");
 	else
-		fprintf(stderr, "%s  %s: %s%s%s%s\n", r->agrees ? "same   " : "DIFFERS", job->name,
-			r->processes, after, r->agrees ? "" : "; the engine says ",
-			r->agrees ? "" : r->engine);
+		fprintf(stderr, "%s  %s: %s%s%s%s%s%s\n", r->agrees ? "same   " : "DIFFERS",
+			job->name, r->processes, after, r->agrees ? "" : "; the engine says ",
+			r->agrees ? "" : r->engine, *r->why ? "\n         " : "", r->why);
 	if (r->agrees)
 		return;
 	/* A document that lacks a miss for want of memory still has their number. */
