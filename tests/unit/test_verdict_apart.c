@@ -127,6 +127,38 @@ Test(verdict_apart, healthy_job_has_one_healthy_verdict)
 	expect_nth(0, CW_CLASS_HEALTHY, "", "");
 }
 
+/* Four ranks of an attempt that was killed in mid-call, and the four that took their place. */
+static struct sb_comm *draw_restarted_job(void)
+{
+	struct sb_comm *before = sb_comm(b, "world", 0, 4, 1, 41);
+
+	sb_all_wait_but(before, 1, 90 * SB_S);
+	for (uint32_t i = 0; i < 4; i++) {
+		b->ranks[i].liveness = CW_LIVE_KILLED;
+		b->ranks[i].ended_ns = SB_NOW - 60 * SB_S;
+		b->ranks[i + 4].rank = (int32_t)i;
+	}
+	return sb_comm(b, "world", 4, 4, 1, 7);
+}
+
+Test(verdict_apart, attempt_before_a_restart_is_no_trouble)
+{
+	(void)draw_restarted_job();
+	judge_all();
+	cr_assert_eq(list.n, 1);
+	expect_nth(0, CW_CLASS_HEALTHY, "", "");
+}
+
+Test(verdict_apart, hang_after_a_restart_is_told_without_the_ranks_before)
+{
+	sb_all_wait_but(draw_restarted_job(), 2, 20 * SB_S);
+	judge_all();
+	cr_assert_eq(list.n, 1);
+	expect_nth(0, CW_CLASS_NEVER_ENTERED, "2", "0-1,3");
+	cr_assert_eq(list.v[0].n_culprits, 1);
+	cr_expect_eq(list.v[0].culprits[0].rank, 6);
+}
+
 Test(verdict_apart, more_troubles_than_fit_are_cut_off)
 {
 	sb_free(b);
