@@ -104,6 +104,33 @@ static bool is_numbered_like_job(const struct builder *b)
 	return true;
 }
 
+/* As many ranks of the job are not in the comm as members are not seen: it is they. */
+static int list_all_others(struct builder *b, struct gate *gate)
+{
+	uint32_t expected = b->snap->ranks_expected, n = 0;
+	bool *inside;
+
+	/* A rank of which nothing is known at all may be the one. */
+	if (expected && expected != b->snap->n_ranks)
+		return 0;
+	inside = arena_new_array(b->arena, bool, b->snap->n_ranks);
+	if (!inside)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < b->c->nranks; m++)
+		if (b->c->members[m].rank < b->snap->n_ranks)
+			inside[b->c->members[m].rank] = true;
+	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
+		n += !inside[i];
+	if (n != gate->n_unseen || gate->n_missing + n > b->c->nranks)
+		return 0;
+	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
+		if (!inside[i])
+			gate->missing[gate->n_missing++] = i;
+	gate->n_missing_all = gate->n_missing;
+	gate->n_unseen = 0;
+	return 0;
+}
+
 /* The members that have not come, as far as they can be named. */
 static int list_absent(struct builder *b, struct gate *gate)
 {
@@ -126,7 +153,7 @@ static int list_absent(struct builder *b, struct gate *gate)
 		}
 	}
 	gate->n_missing = gate->n_missing_all = n;
-	return 0;
+	return gate->n_unseen ? list_all_others(b, gate) : 0;
 }
 
 /* In the making of a comm the members that are not there yet are mostly not visible either. */

@@ -65,6 +65,13 @@ static const struct suite_answer *matching(const struct suite_scenario *s, const
 	return best;
 }
 
+bool score_is_right(const struct suite_scenario *s, const struct outcome *o)
+{
+	const struct suite_answer *match = o->is_alert ? matching(s, o) : NULL;
+
+	return s->n_answers ? match && are_culprits_right(s, match, o) : !o->is_alert;
+}
+
 /* ---- misses ---- */
 
 static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)

@@ -49,6 +49,9 @@ struct score {
 int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o);
 void score_fini(struct score *score);
 
+/* Silence where silence is expected, else an answer that is allowed, culprits included. */
+bool score_is_right(const struct suite_scenario *s, const struct outcome *o);
+
 /* Bounds of a share k of n with 95 % confidence (Wilson). n = 0: 0 and 1. */
 void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
