@@ -3,7 +3,9 @@
 """How ranks die, and what the report says: one daemon, a job of two ranks for each way to die, all at
 once. With the kernel's word (BPF) and without. Prints TAP.
 
-usage: test_deaths.py COLLWATCHD COLLWATCH
+usage: test_deaths.py COLLWATCHD COLLWATCH [--launchers]
+--launchers: also those that go with their launcher. A job that is over as a rule, so its alert comes
+after two minutes: meson test -C build -v -t 4 deaths --test-args=--launchers
 """
 import ctypes
 import json
@@ -17,6 +19,7 @@ import tempfile
 from agent_lib import Skip, environment, main, start, subprocess, wait_until
 
 COLLWATCHD, COLLWATCH = sys.argv[1:3]
+WITH_LAUNCHERS = "--launchers" in sys.argv[3:]
 TRAIN, TRAIN_PY = os.environ["CW_TRAIN_LOOP"], os.environ["CW_TRAIN_LOOP_PY"]
 DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dying_rank.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -29,6 +32,23 @@ NO_BPF = "who or what ends a rank is not seen by BPF: "
 def expect(condition, what):
     if not condition:
         raise AssertionError(what)
+
+
+# The parent of a rank, as launchers do it: the kernel ends the rank with it.
+LAUNCHER = """
+import ctypes, os, signal, sys
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    os.execv(sys.argv[1], sys.argv[1:])
+os.wait()
+"""
+LAUNCHED = [sys.executable, "-c", LAUNCHER]
+LAUNCHERS = {"parent": LAUNCHED, "pid-1": ["unshare", "--pid", "--fork", *LAUNCHED]}
+
+
+def child_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return int(f.read().split()[0])
 
 
 def without_bpf():
@@ -91,7 +111,8 @@ class Job:
             start(argv + options, environment(world, RANK=str(rank), WORLD_SIZE="2",
                                               LOCAL_RANK=str(rank), COLLWATCH_JOB=name),
                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for rank, argv in enumerate([[TRAIN], [sys.executable, DYING_RANK, TRAIN_PY]])]
+            for rank, argv in enumerate([[TRAIN], LAUNCHERS.get(name, []) +
+                                         [sys.executable, DYING_RANK, TRAIN_PY]])]
         self.killer = 0
 
     @property
@@ -167,7 +188,6 @@ class World:
         expect(status == 0, "the daemon ended with %d" % status)
 
 
-BY_ITSELF = ["exit-0", "exit-1", "segfault", "abort"]
 KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
 
 # what the summary says of rank 1, with BPF and without
@@ -182,6 +202,10 @@ SAYS = {
                     "ended before"),
     "take-memory": (r"was killed by the OOM killer: \d+ MiB resident, its control group at "
                     r"12[78] MiB of 128 MiB before", "ended before"),
+    "parent": (r"was killed by SIGKILL as its parent or session leader ended: pid {killer} "
+               r"\(python3?[0-9.]*, uid 0\) before", "ended before"),
+    "pid-1": (r"was killed by SIGKILL as pid 1 of its container ended: pid {killer} "
+              r"\(python3?[0-9.]*, uid 0\) before", "ended before"),
 }
 # and the culprit's reason without: how, but not who
 REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",
@@ -193,6 +217,10 @@ def die(world, group):
         if name in KILLERS:
             job.killer = kill_from(*KILLERS[name], job.victim.pid)
             continue
+        if name in LAUNCHERS:
+            job.killer = job.victim.pid if name == "parent" else child_of(job.victim.pid)
+            os.kill(job.killer, signal.SIGKILL)
+            continue
         if name == "take-memory":
             group.write("cgroup.procs", job.victim.pid)
         job.tell(name)
@@ -200,7 +228,7 @@ def die(world, group):
         job.victim.wait(30)  # as a launcher does: now only the kernel's notes tell
 
 
-def check_table(names, with_bpf):
+def check_table(names, with_bpf, seconds=30):
     if os.geteuid() != 0:
         raise Skip("needs root")
     group = MemoryGroup() if "take-memory" in names else None
@@ -212,7 +240,8 @@ def check_table(names, with_bpf):
                 raise Skip(notes[0])
             expect(with_bpf or len(notes) == 1, "a note says what is not seen: %r" % notes)
             die(world, group)
-            wait_until(lambda: set(world.incidents()) == set(names), "an incident for each", 30)
+            wait_until(lambda: set(world.incidents()) == set(names), "an incident for each",
+                       seconds)
             for name, doc in world.incidents().items():
                 check_incident(name, doc, world.jobs[name].killer, with_bpf)
         finally:
@@ -234,13 +263,26 @@ def check_incident(name, doc, killer, with_bpf):
                what)
 
 
+BY_THEMSELVES = [name for name in SAYS if name not in LAUNCHERS]
+
+
 def table_of_deaths():
-    check_table(list(SAYS), True)
+    check_table(BY_THEMSELVES, True)
 
 
 def table_of_deaths_without_bpf():
-    check_table(["exit-0", "segfault", "stranger", "take-memory"], False)
+    check_table(BY_THEMSELVES, False)
+
+
+def deaths_with_the_launcher():
+    check_table(list(LAUNCHERS), True, 180)
+
+
+def deaths_with_the_launcher_without_bpf():
+    check_table(list(LAUNCHERS), False, 180)
 
 
 if __name__ == "__main__":
-    main([table_of_deaths, table_of_deaths_without_bpf])
+    main([table_of_deaths, table_of_deaths_without_bpf] +
+         ([deaths_with_the_launcher, deaths_with_the_launcher_without_bpf] if WITH_LAUNCHERS
+          else []))
