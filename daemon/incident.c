@@ -5,38 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "common/log.h"
-#include "common/signature.h"
-#include "daemon/incident_evidence.h"
 #include "daemon/incident_journal.h"
-#include "daemon/incident_survey.h"
-#include "report/incident_doc.h"
-#include "report/snapshot_doc.h"
+#include "daemon/incident_private.h"
 
-#define MESSAGE_ID_ALERT "6d0f3e5b0f5c4d0e9c1f4b7a52d8e391"
 /* A bundle with the snapshot of a large job takes some MiB: not for each rank that answers. */
 #define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
-#define CW_MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
-
-struct cw_incident {
-	struct cw_incident_config config;
-	uint32_t state;
-	uint64_t key; /* of the verdict it is about */
-	char id[CW_INCIDENT_ID_LEN];
-	json_t *doc, *snapshot; /* of the decision, or its refinement */
-	uint32_t klass;
-	bool is_proof;
-	bool lacks_call;      /* a mismatch, but not of which call */
-	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
-	const char *withheld; /* static; NULL = not */
-	int64_t confirmed_ns;
-	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
-	struct cw_evidence_set evidence;
-	struct cw_survey *survey; /* NULL = none, or out of memory */
-	uint32_t survey_written;  /* answers that the bundle holds */
-	int64_t survey_due_ns;    /* not written before */
-};
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
 
@@ -97,113 +71,6 @@ bool cw_incident_is_open(const struct cw_incident *inc)
 uint64_t cw_incident_key(const struct cw_incident *inc)
 {
 	return inc->key;
-}
-
-/* ---- documents ---- */
-
-static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
-{
-	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
-}
-
-/* Start of the first member's process: tells two runs with one constant unique id apart. */
-static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
-{
-	const struct cw_snap_comm *comm;
-
-	if (v->comm == CW_SNAP_NONE)
-		return 0;
-	comm = &snap->comms[v->comm];
-	for (uint32_t i = 0; i < comm->nranks; i++)
-		if (comm->members[i].rank != CW_SNAP_NONE)
-			return snap->ranks[comm->members[i].rank].start_ticks;
-	return 0;
-}
-
-static void make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
-		    const struct cw_verdict *v, uint64_t key)
-{
-	uint64_t h = cw_hash_step(CW_HASH_INIT, inc->config.route);
-
-	h = cw_hash_step(h, key);
-	h = cw_hash_step(h, start_of(snap, v));
-	inc->key = key;
-	(void)snprintf(inc->id, sizeof(inc->id), "%016" PRIx64, h);
-}
-
-static int add_own_fields(const struct cw_incident *inc, json_t *doc)
-{
-	char command[64];
-
-	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
-	if (json_object_set_new(doc, "command", json_string(command)) < 0)
-		return -1;
-	if (inc->withheld && json_object_set_new(doc, "withheld", json_string(inc->withheld)) < 0)
-		return -1;
-	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
-}
-
-/* Replaces the documents by those of this look; on failure the old ones stay. */
-static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
-		     const struct cw_verdict *v, const struct cw_stall_decision *d)
-{
-	char path[512] = "";
-	/* A proof may come before the stall: then the trouble began with the waiting. */
-	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
-	struct cw_incident_info info = {
-		.id = inc->id,
-		/* Patience was about what was known then; a proof found since needs none. */
-		.confidence = v->is_proof ? v->confidence : d->confidence,
-		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
-		.stall_wall_ns = wall_of(
-			snap, stall_ns > v->last_progress_ns ? stall_ns : v->last_progress_ns),
-		.confirmed_wall_ns = wall_of(snap, d->confirmed_ns),
-		.leader = inc->config.self,
-		.bundle = path,
-	};
-	json_t *doc, *snapshot;
-
-	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
-	doc = cw_incident_doc(snap, v, &info);
-	snapshot = cw_snapshot_doc(snap);
-	if (!doc || !snapshot || add_own_fields(inc, doc) < 0) {
-		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
-		json_decref(doc);
-		json_decref(snapshot);
-		return;
-	}
-	json_decref(inc->doc);
-	json_decref(inc->snapshot);
-	inc->doc = doc;
-	inc->snapshot = snapshot;
-	inc->klass = v->klass;
-	inc->is_proof = v->is_proof;
-	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
-}
-
-static void write_bundle(struct cw_incident *inc)
-{
-	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
-	int r;
-
-	if (!inc->doc)
-		return;
-	bundle.evidence = cw_evidence_array(&inc->evidence);
-	if (inc->survey) {
-		cw_survey_take(inc->survey, &inc->evidence);
-		bundle.stacks = cw_survey_doc(inc->survey);
-		inc->survey_written = cw_survey_answers(inc->survey);
-		if (bundle.evidence) /* out of memory: the tree has them */
-			(void)cw_survey_add_evidence(inc->survey, bundle.evidence);
-	}
-	(void)cw_incident_doc_add_positions(inc->doc,
-					    bundle.evidence); /* without them, less is said */
-	r = inc->config.io->put(inc->config.io_user, &bundle);
-	if (r < 0)
-		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
-			 strerror(-r));
-	json_decref(bundle.evidence);
-	json_decref(bundle.stacks);
 }
 
 /* ---- what happens on entering a state ---- */
@@ -306,7 +173,7 @@ static void tell(struct cw_incident *inc)
 		/* Out of memory: the bundle does not say that nobody was told. */
 		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
 	}
-	write_bundle(inc);
+	cw_incident_write_bundle(inc);
 	log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
 	send_alert(inc);
 }
@@ -325,7 +192,7 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 					  json_real((double)inc->lasted_ns / CW_NS_PER_S));
 	if (inc->survey)
 		cw_survey_stop(inc->survey, "the hang ended before");
-	write_bundle(inc);
+	cw_incident_write_bundle(inc);
 	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
 }
 
@@ -406,22 +273,22 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 	if (d->key != inc->key || !knows_more(inc, snap, v))
 		return;
-	remember(inc, snap, v, d);
+	cw_incident_remember(inc, snap, v, d);
 	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
 		 cw_class_name(inc->klass));
 	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
 		request_evidence(inc, snap, v);
 	if (inc->state == CW_INCIDENT_ALERTED)
-		write_bundle(inc);
+		cw_incident_write_bundle(inc);
 }
 
 static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 		    const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	forget(inc);
-	make_id(inc, snap, v, d->key);
+	cw_incident_make_id(inc, snap, v, d->key);
 	inc->confirmed_ns = snap->now_ns;
-	remember(inc, snap, v, d);
+	cw_incident_remember(inc, snap, v, d);
 	if (!inc->doc)
 		return; /* out of memory, logged: the next look tries again */
 	request_evidence(inc, snap, v);
@@ -470,7 +337,7 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 
 	cw_evidence_take(&inc->evidence, node, reply);
 	if (inc->state == CW_INCIDENT_ALERTED)
-		write_bundle(inc); /* too late for the alert, not for the report */
+		cw_incident_write_bundle(inc); /* too late for the alert, not for the report */
 }
 
 /* The others are looked at once the evidence an alert waits for is there, or will not come. */
@@ -487,7 +354,7 @@ static void survey(struct cw_incident *inc, int64_t now)
 	    (now < inc->survey_due_ns && !cw_survey_is_complete(inc->survey)))
 		return;
 	inc->survey_due_ns = now + SURVEY_WRITE_NS;
-	write_bundle(inc);
+	cw_incident_write_bundle(inc);
 }
 
 static bool is_due(int64_t *deadline_ns, int64_t now)

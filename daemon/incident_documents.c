@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An incident's identity, its documents and its bundle. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/signature.h"
+#include "daemon/incident_private.h"
+#include "report/incident_doc.h"
+#include "report/snapshot_doc.h"
+
+static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
+{
+	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
+}
+
+/* Start of the first member's process: tells two runs with one constant unique id apart. */
+static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	const struct cw_snap_comm *comm;
+
+	if (v->comm == CW_SNAP_NONE)
+		return 0;
+	comm = &snap->comms[v->comm];
+	for (uint32_t i = 0; i < comm->nranks; i++)
+		if (comm->members[i].rank != CW_SNAP_NONE)
+			return snap->ranks[comm->members[i].rank].start_ticks;
+	return 0;
+}
+
+void cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+			 const struct cw_verdict *v, uint64_t key)
+{
+	uint64_t h = cw_hash_step(CW_HASH_INIT, inc->config.route);
+
+	h = cw_hash_step(h, key);
+	h = cw_hash_step(h, start_of(snap, v));
+	inc->key = key;
+	(void)snprintf(inc->id, sizeof(inc->id), "%016" PRIx64, h);
+}
+
+static int add_own_fields(const struct cw_incident *inc, json_t *doc)
+{
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
+	if (json_object_set_new(doc, "command", json_string(command)) < 0)
+		return -1;
+	if (inc->withheld && json_object_set_new(doc, "withheld", json_string(inc->withheld)) < 0)
+		return -1;
+	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
+}
+
+void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	char path[512] = "";
+	/* A proof may come before the stall: then the trouble began with the waiting. */
+	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
+	struct cw_incident_info info = {
+		.id = inc->id,
+		/* Patience was about what was known then; a proof found since needs none. */
+		.confidence = v->is_proof ? v->confidence : d->confidence,
+		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
+		.stall_wall_ns = wall_of(
+			snap, stall_ns > v->last_progress_ns ? stall_ns : v->last_progress_ns),
+		.confirmed_wall_ns = wall_of(snap, d->confirmed_ns),
+		.leader = inc->config.self,
+		.bundle = path,
+	};
+	json_t *doc, *snapshot;
+
+	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
+	doc = cw_incident_doc(snap, v, &info);
+	snapshot = cw_snapshot_doc(snap);
+	if (!doc || !snapshot || add_own_fields(inc, doc) < 0) {
+		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
+		json_decref(doc);
+		json_decref(snapshot);
+		return;
+	}
+	json_decref(inc->doc);
+	json_decref(inc->snapshot);
+	inc->doc = doc;
+	inc->snapshot = snapshot;
+	inc->klass = v->klass;
+	inc->is_proof = v->is_proof;
+	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
+}
+
+void cw_incident_write_bundle(struct cw_incident *inc)
+{
+	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
+	int r;
+
+	if (!inc->doc)
+		return;
+	bundle.evidence = cw_evidence_array(&inc->evidence);
+	if (inc->survey) {
+		cw_survey_take(inc->survey, &inc->evidence);
+		bundle.stacks = cw_survey_doc(inc->survey);
+		inc->survey_written = cw_survey_answers(inc->survey);
+		if (bundle.evidence) /* out of memory: the tree has them */
+			(void)cw_survey_add_evidence(inc->survey, bundle.evidence);
+	}
+	(void)cw_incident_doc_add_positions(inc->doc,
+					    bundle.evidence); /* without them, less is said */
+	r = inc->config.io->put(inc->config.io_user, &bundle);
+	if (r < 0)
+		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
+			 strerror(-r));
+	json_decref(bundle.evidence);
+	json_decref(bundle.stacks);
+}

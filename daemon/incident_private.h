@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by incident.c (states, deadlines) and incident_documents.c (what is kept and sent). */
+#pragma once
+
+#include "daemon/incident.h"
+#include "daemon/incident_evidence.h"
+#include "daemon/incident_survey.h"
+
+struct cw_incident {
+	struct cw_incident_config config;
+	uint32_t state;
+	uint64_t key; /* of the verdict it is about */
+	char id[CW_INCIDENT_ID_LEN];
+	json_t *doc, *snapshot; /* of the decision, or its refinement */
+	uint32_t klass;
+	bool is_proof;
+	bool lacks_call;      /* a mismatch, but not of which call */
+	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
+	const char *withheld; /* static; NULL = not */
+	int64_t confirmed_ns;
+	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
+	struct cw_evidence_set evidence;
+	struct cw_survey *survey; /* NULL = none, or out of memory */
+	uint32_t survey_written;  /* answers that the bundle holds */
+	int64_t survey_due_ns;    /* not written before */
+};
+
+/* The id and key of what this verdict is about. */
+void cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+			 const struct cw_verdict *v, uint64_t key);
+/* Replaces the documents by those of this look; on failure the old ones stay. */
+void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v, const struct cw_stall_decision *d);
+/* With all evidence there is by now; without documents it does nothing. */
+void cw_incident_write_bundle(struct cw_incident *inc);
