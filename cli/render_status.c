@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/render_status.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -9,6 +10,9 @@
 #include "report/text.h"
 
 #define WIDTH 100
+/* More peers than these are counted. */
+#define MAX_PEERS 8u
+#define MAX_URGENCY 4u
 
 static enum cw_text_style style_of(const char *state)
 {
@@ -115,11 +119,95 @@ static void put_job(const struct cw_text *t, const json_t *job)
 	}
 }
 
-void cw_render_status(FILE *out, const json_t *status, bool color)
+/* Those that are well are counted, the others named: a fleet has hundreds. Returns lines. */
+static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {
-	struct cw_text t = { .out = out, .color = color, .width = WIDTH };
+	const json_t *entry;
+	size_t i, well = 0, shown = 0;
+
+	json_array_foreach (peers, i, entry)
+		well += strcmp(cw_json_str(entry, "state", "?"), "connected") == 0;
+	json_array_foreach (peers, i, entry) {
+		const char *state = cw_json_str(entry, "state", "?");
+
+		if (json_array_size(peers) > MAX_PEERS && strcmp(state, "connected") == 0)
+			continue;
+		if (shown++ >= MAX_PEERS)
+			continue;
+		fputs("  peer ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "node", "?"));
+		fputs(": ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, state);
+		fputc('\n', t->out);
+	}
+	if (json_array_size(peers) > MAX_PEERS)
+		fprintf(t->out, "  peers: %zu of %zu connected%s\n", well, json_array_size(peers),
+			shown > MAX_PEERS ? ", not all of the others are shown" : "");
+	return (unsigned)(shown < MAX_PEERS ? shown : MAX_PEERS) + 1;
+}
+
+static unsigned urgency(const json_t *job)
+{
+	static const char *const states[] = { "hang", "stalled", "suspect", "healthy" };
+	const char *state = cw_json_str(job, "state", "?");
+	unsigned i = 0;
+
+	while (i < sizeof(states) / sizeof(states[0]) && strcmp(states[i], state) != 0)
+		i++;
+	return i;
+}
+
+/* Lines of the terminal that put_job() takes, those that the terminal breaks included. */
+static unsigned lines_of(const struct cw_text *t, const json_t *job)
+{
+	struct cw_text measure = { .width = t->width };
+	unsigned lines = 0, column = 0;
+	char *text = NULL;
+	size_t len = 0;
+
+	measure.out = open_memstream(&text, &len);
+	if (!measure.out)
+		return 1;
+	put_job(&measure, job);
+	if (fclose(measure.out) != 0)
+		len = 0;
+	for (size_t i = 0; i < len; i++) {
+		bool is_end = text[i] == '\n';
+
+		lines += is_end || (column > 0 && column % (unsigned)t->width == 0);
+		column = is_end ? 0 : column + 1;
+	}
+	free(text);
+	return lines;
+}
+
+/* lines: 0 = all of them; used: lines of the head. */
+static void put_jobs(const struct cw_text *t, const json_t *jobs, unsigned lines, unsigned used)
+{
+	size_t i, hidden = 0;
+	const json_t *job;
+
+	for (unsigned level = 0; level <= MAX_URGENCY; level++)
+		json_array_foreach (jobs, i, job) {
+			if (urgency(job) != level)
+				continue;
+			used += lines ? lines_of(t, job) : 0;
+			if (lines && used > lines)
+				hidden++;
+			else
+				put_job(t, job);
+		}
+	if (hidden)
+		fprintf(t->out, "  and %zu more jobs, none in more trouble than these\n", hidden);
+}
+
+void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigned lines,
+			    unsigned columns)
+{
+	struct cw_text t = { .out = out, .color = color, .width = (int)columns };
 	const json_t *agents = json_object_get(status, "agents");
 	const json_t *jobs = json_object_get(status, "jobs"), *entry;
+	unsigned used;
 	size_t i;
 
 	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(status, "node", "?"));
@@ -131,21 +219,21 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 		", %" JSON_INTEGER_FORMAT " processes watched (%" JSON_INTEGER_FORMAT
 		" connected)\n",
 		cw_json_int(agents, "processes", 0), cw_json_int(agents, "connected", 0));
-	json_array_foreach (json_object_get(status, "peers"), i, entry) {
-		fputs("  peer ", out);
-		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "node", "?"));
-		fputs(": ", out);
-		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "state", "?"));
-		fputc('\n', out);
-	}
+	/* The first line, the last one about what is left out; notes take up to two. */
+	used = 2 + put_peers(&t, json_object_get(status, "peers")) +
+	       2 * (unsigned)json_array_size(json_object_get(status, "notes"));
 	json_array_foreach (json_object_get(status, "notes"), i, entry) {
 		fputs("  note: ", out);
 		cw_text_wrap(&t, 8, 8, json_is_string(entry) ? json_string_value(entry) : "?");
 	}
 	if (!json_array_size(jobs))
 		fputs("  no job here uses NCCL under the agent\n", out);
-	json_array_foreach (jobs, i, entry)
-		put_job(&t, entry);
+	put_jobs(&t, jobs, lines, used);
+}
+
+void cw_render_status(FILE *out, const json_t *status, bool color)
+{
+	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <argp.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/control.h"
@@ -8,12 +9,13 @@
 #include "cli/verb.h"
 
 #define TIMEOUT_MS 5000
+#define WATCH_EVERY_S 2
 
-enum { OPT_JSON = 256, OPT_CONTROL };
+enum { OPT_JSON = 256, OPT_CONTROL, OPT_WATCH };
 
 struct status_args {
 	const char *control;
-	bool json;
+	bool json, watch;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -23,6 +25,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_JSON:
 		args->json = true;
+		return 0;
+	case OPT_WATCH:
+		args->watch = true;
 		return 0;
 	case OPT_CONTROL:
 		args->control = arg;
@@ -39,6 +44,8 @@ static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
 			{ "json", OPT_JSON, NULL, 0, "Print the daemon's document as it is", 0 },
+			{ "watch", OPT_WATCH, NULL, 0,
+			  "Show it again every two seconds, as much as fits the terminal", 0 },
 			{ "control", OPT_CONTROL, "SOCKET", 0,
 			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },
@@ -48,6 +55,47 @@ static const struct argp argp = {
 	       "Exit status: 0 healthy, 1 no answer, 2 a job hangs, 3 not enough data.",
 };
 
+/* What fits; a file gets all of it. */
+static struct winsize terminal_size(bool is_terminal)
+{
+	struct winsize size = { 0 };
+
+	if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		size.ws_row = 0;
+	else if (size.ws_row > 1)
+		size.ws_row--; /* the last line break would scroll */
+	if (size.ws_col < 40)
+		size.ws_col = 100;
+	return size;
+}
+
+/* Written at once, over what was there: no flicker. Ends with Ctrl-C. */
+static int watch(const struct status_args *args)
+{
+	bool is_terminal = isatty(STDOUT_FILENO);
+
+	for (;;) {
+		struct winsize size = terminal_size(is_terminal);
+		json_t *status = NULL;
+		struct cw_err err;
+		uint32_t code;
+		int r = cw_control_ask(cw_control_path(args->control), "status", NULL, TIMEOUT_MS,
+				       &status, &code, &err);
+
+		if (is_terminal)
+			fputs("\033[H\033[J", stdout);
+		if (r < 0)
+			printf("%s\n", err.text); /* it may come back */
+		else
+			cw_render_status_lines(stdout, status, is_terminal, size.ws_row,
+					       size.ws_col);
+		json_decref(status);
+		if (fflush(stdout) != 0)
+			return CW_EXIT_ERROR;
+		(void)sleep(WATCH_EVERY_S);
+	}
+}
+
 int cw_verb_status(int argc, char **argv)
 {
 	struct status_args args = { 0 };
@@ -56,6 +104,8 @@ int cw_verb_status(int argc, char **argv)
 	uint32_t code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (args.watch)
+		return watch(&args);
 	if (cw_control_ask(cw_control_path(args.control), "status", NULL, TIMEOUT_MS, &status,
 			   &code, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);

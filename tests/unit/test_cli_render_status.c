@@ -69,6 +69,45 @@ Test(cli_render_status, says_why_nobody_is_told)
 	free(text);
 }
 
+static void render_in_24_lines(FILE *out, const json_t *status, bool color)
+{
+	cw_render_status_lines(out, status, color, 24, 80);
+}
+
+Test(cli_render_status, of_a_fleet_it_shows_the_trouble_and_counts_the_rest)
+{
+	json_t *doc = json_pack("{s:[], s:[]}", "peers", "jobs");
+	char *json, *text, node[32];
+	unsigned lines = 0, column = 0;
+
+	for (int i = 0; i < 512; i++) {
+		(void)snprintf(node, sizeof(node), "n%d", i);
+		json_array_append_new(json_object_get(doc, "peers"),
+				      json_pack("{s:s, s:s}", "node", node, "state",
+						i == 77 ? "lost" : "connected"));
+		json_array_append_new(json_object_get(doc, "jobs"),
+				      json_pack("{s:s, s:s, s:i, s:i, s:s}", "job", node, "state",
+						i == 400 ? "hang" : "healthy", "ranks", 4096,
+						"ranks_expected", 4096, "summary",
+						i == 400 ? "rank 3 is to blame" : ""));
+	}
+	json = json_dumps(doc, 0);
+	text = text_of(render_in_24_lines, json);
+	for (const char *p = text; *p; p++) { /* as a terminal of 80 columns breaks them */
+		lines += *p == '\n' || (column > 0 && column % 80 == 0);
+		column = *p == '\n' ? 0 : column + 1;
+	}
+	cr_assert_leq(lines, 24);
+	cr_assert_not_null(strstr(text, "peer n77: lost"));
+	cr_assert_not_null(strstr(text, "peers: 511 of 512 connected"));
+	cr_assert_not_null(strstr(text, "hang      n400  4096 of 4096 ranks"));
+	cr_assert_lt(strstr(text, "n400"), strstr(text, "healthy"));
+	cr_assert_not_null(strstr(text, "more jobs, none in more trouble than these"));
+	free(text);
+	free(json);
+	json_decref(doc);
+}
+
 Test(cli_render_status, says_when_there_is_nothing)
 {
 	char *status = text_of(cw_render_status, "{}");
