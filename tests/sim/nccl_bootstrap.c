@@ -376,8 +376,10 @@ ncclResult_t sim_bootstrap_split(const struct sim_split *s, ncclComm_t *ret_comm
  * The lower rank calls, the higher one says yes when it is in its own call, so both wait until the
  * other is there. Calls go out first and answers are given before any is waited for: a pair that
  * is complete is never held up by one that is not.
+ * A connection becomes the comm's when both know of it: the device looks for data on all that are
+ * the comm's, and would take the answer for a message.
  */
-static int connect_p2p(ncclComm_t comm, bool *wanted)
+static int connect_p2p(ncclComm_t comm, bool *wanted, int *fds)
 {
 	struct sim_hello hello = { .key = comm->listener.key,
 				   .type = SIM_HELLO_P2P,
@@ -391,10 +393,9 @@ static int connect_p2p(ncclComm_t comm, bool *wanted)
 			callers += wanted[p];
 			continue;
 		}
-		r = sim_connect(&comm->addrs[p], &hello, comm->abort_fd);
-		if (r < 0)
-			return r;
-		sim_link_init(&comm->p2p[p], r);
+		fds[p] = sim_connect(&comm->addrs[p], &hello, comm->abort_fd);
+		if (fds[p] < 0)
+			return fds[p];
 	}
 	for (; callers > 0; callers--) {
 		int fd = sim_listener_take(&comm->listener, SIM_HELLO_P2P, 0, wanted, comm->rank,
@@ -403,17 +404,21 @@ static int connect_p2p(ncclComm_t comm, bool *wanted)
 		if (fd < 0)
 			return fd;
 		wanted[from.rank] = false;
-		sim_link_init(&comm->p2p[from.rank], fd);
+		fds[from.rank] = fd;
 		r = sim_send_all(fd, &yes, sizeof(yes), comm->abort_fd);
 		if (r < 0)
 			return r;
+		sim_link_init(&comm->p2p[from.rank], fd);
+		fds[from.rank] = -1;
 	}
 	for (int p = comm->rank + 1; p < comm->nranks; p++) {
 		if (!wanted[p])
 			continue;
-		r = sim_recv_all(comm->p2p[p].fd, &yes, sizeof(yes), comm->abort_fd);
+		r = sim_recv_all(fds[p], &yes, sizeof(yes), comm->abort_fd);
 		if (r < 0)
 			return r;
+		sim_link_init(&comm->p2p[p], fds[p]);
+		fds[p] = -1;
 	}
 	return 0;
 }
@@ -421,14 +426,21 @@ static int connect_p2p(ncclComm_t comm, bool *wanted)
 ncclResult_t sim_bootstrap_p2p(ncclComm_t comm, const bool *wanted)
 {
 	bool *missing = calloc((size_t)comm->nranks, sizeof(*missing));
-	int r = missing ? 0 : -ENOMEM;
+	int *fds = calloc((size_t)comm->nranks, sizeof(*fds));
+	int r = missing && fds ? 0 : -ENOMEM;
 
+	for (int p = 0; fds && p < comm->nranks; p++)
+		fds[p] = -1;
 	pthread_mutex_lock(&comm->host_lock);
 	for (int p = 0; r == 0 && p < comm->nranks; p++)
 		missing[p] = wanted[p] && p != comm->rank && comm->p2p[p].fd < 0;
 	if (r == 0)
-		r = connect_p2p(comm, missing);
+		r = connect_p2p(comm, missing, fds);
 	pthread_mutex_unlock(&comm->host_lock);
+	for (int p = 0; fds && p < comm->nranks; p++)
+		if (fds[p] >= 0)
+			close(fds[p]);
 	free(missing);
+	free(fds);
 	return r < 0 ? net_error(comm, r, "connecting to a peer") : ncclSuccess;
 }
