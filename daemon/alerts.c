@@ -105,6 +105,12 @@ static void on_posted(const char *id, bool delivered, long status, void *user)
 		settle(a, id, "");
 	else
 		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
+	/*
+	 * A server that is away comes back at any time: begin anew, every minute or so. One that
+	 * refuses will say the same again: that has five minutes.
+	 */
+	if (!delivered && (status == 0 || status >= 500))
+		cw_store_resend_soon(a->config.store);
 	a->config.on_posted(id, delivered, a->config.user);
 }
 
