@@ -28,7 +28,7 @@
 /* Of IDLE_WAIT_NS, spent by the interpreter's main thread: more is not a thread that waits. */
 #define QUIET_CPU_NS 10000000u
 
-enum arm_state { ARM_NOT_TRIED, ARM_NOT_PYTHON, ARM_ASKED, ARM_DONE, ARM_BROKEN };
+enum arm_state { ARM_NOT_TRIED, ARM_TRIED, ARM_NOT_PYTHON, ARM_ASKED, ARM_DONE, ARM_BROKEN };
 
 static atomic_int state;
 
@@ -192,17 +192,17 @@ void cw_python_arm(void)
 	const char *value;
 
 	if (atomic_load_explicit(&state, memory_order_relaxed) != ARM_NOT_TRIED ||
-	    !atomic_compare_exchange_strong(&state, &expected, ARM_NOT_PYTHON))
+	    !atomic_compare_exchange_strong(&state, &expected, ARM_TRIED))
 		return;
 	value = getenv("COLLWATCH_PYTHON_STACKS");
 	if (value && strcmp(value, "off") == 0) {
 		atomic_store(&state, ARM_BROKEN);
 		return;
 	}
-	if (!find_python())
+	if (!find_python() || !is_alive()) {
+		atomic_store(&state, ARM_NOT_PYTHON);
 		goto out;
-	if (!is_alive())
-		goto out;
+	}
 	atomic_store(&state, ARM_ASKED);
 	if (py.add_pending(on_pending, NULL) != 0)
 		atomic_store(&state, ARM_BROKEN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request on the control socket: verb, NUL, arguments. Anybody on the node can send these. The
- * verb "status" looks at no argument and needs a whole daemon: left out.
+ * A request on the control socket: verb, NUL, arguments. Anybody on the node can send these. One
+ * job is muted, so that requests about a job can mean one.
  */
 #include <stdint.h>
 #include <string.h>
@@ -9,6 +9,11 @@
 
 #include "common/clock.h"
 #include "daemon/control.h"
+#include "daemon/election.h"
+#include "daemon/leader.h"
+#include "daemon/mutes.h"
+#include "daemon/status_doc.h"
+#include "daemon/transport.h"
 #include "tests/fuzz/fuzz.h"
 
 static char dir[] = "/tmp/cw-fuzz-control-XXXXXX";
@@ -34,8 +39,71 @@ static struct cw_store *open_store(void)
 
 	FUZZ_CHECK(mkdtemp(dir));
 	FUZZ_CHECK(cw_store_open(&config, &store, NULL) == 0);
-	(void)atexit(remove_dir);
 	return store;
+}
+
+/* ---- a daemon without peers and ranks ---- */
+
+static struct {
+	struct cw_store *store;
+	struct cw_mutes *mutes;
+	struct cw_transport *transport;
+	struct cw_election *members;
+	struct cw_leader *leader;
+} d;
+
+static void on_message(struct cw_transport *t, const char *from, struct cw_message *msg, void *user)
+{
+	cw_message_free(msg);
+}
+
+static void stop(void)
+{
+	char path[64];
+
+	cw_leader_free(d.leader);
+	cw_election_free(d.members);
+	cw_transport_free(d.transport);
+	cw_mutes_close(d.mutes);
+	cw_store_close(d.store);
+	(void)snprintf(path, sizeof(path), "%s/mutes", dir);
+	(void)unlink(path);
+	remove_dir();
+}
+
+static void start(void)
+{
+	struct cw_transport_config transport = {
+		.clock = &cw_clock_system,
+		.self = "fuzz",
+		.on_message = on_message,
+	};
+	struct cw_leader_config leader = {
+		.clock = &cw_clock_system,
+		.thresholds = cw_thresholds_default(),
+	};
+
+	d.store = open_store();
+	FUZZ_CHECK(cw_mutes_open(dir, &cw_clock_system, &d.mutes) == 0);
+	d.transport = cw_transport_new(&transport);
+	FUZZ_CHECK(d.transport);
+	d.members = cw_election_new(&cw_clock_system, d.transport);
+	leader.transport = d.transport;
+	leader.members = d.members;
+	d.leader = cw_leader_new(&leader);
+	FUZZ_CHECK(d.members && d.leader);
+	(void)atexit(stop);
+}
+
+static void on_status(struct cw_status_source *ret, void *user)
+{
+	*ret = (struct cw_status_source){
+		.clock = &cw_clock_system,
+		.transport = d.transport,
+		.members = d.members,
+		.leader = d.leader,
+		.mutes = d.mutes,
+	};
 }
 
 static void ask(const struct cw_control_source *source, const char *verb, const char *arguments,
@@ -52,21 +120,20 @@ static void ask(const struct cw_control_source *source, const char *verb, const 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct cw_store *store;
-	struct cw_control_source source = { .node_name = "fuzz" };
+	struct cw_control_source source = { .node_name = "fuzz", .status = on_status };
 	char text[4096];
 	size_t verb_len;
 
 	if (size > sizeof(text) - 2)
 		return 0;
-	if (!store)
-		store = open_store();
-	source.store = store;
+	if (!d.store)
+		start();
+	(void)cw_mutes_set(d.mutes, 1000, "name:fuzz", CW_MUTE_FOR_EVER);
+	source.store = d.store;
+	source.mutes = d.mutes;
 	memcpy(text, data, size);
 	text[size] = text[size + 1] = '\0';
 	verb_len = strlen(text);
-	if (strcmp(text, "status") == 0)
-		return 0;
 	for (int sees_all = 0; sees_all < 2; sees_all++)
 		ask(&source, text, verb_len < size ? text + verb_len + 1 : "", sees_all);
 	return 0;

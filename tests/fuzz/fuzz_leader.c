@@ -72,6 +72,11 @@ static bool io_was_sent(void *user, const char *id)
 	return false;
 }
 
+static const char *io_withhold(void *user, const struct cw_incident_due *due)
+{
+	return NULL;
+}
+
 static int io_alert(void *user, const char *id, json_t *doc)
 {
 	char *text = json_dumps(doc, JSON_COMPACT);
@@ -85,6 +90,7 @@ static const struct cw_incident_io io = {
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
+	.withhold = io_withhold,
 	.alert = io_alert,
 };
 

@@ -352,7 +352,9 @@ static void die_for_memory(bool with_bpf)
 			     3, "%s", s.f.seen[0].cause);
 		cr_assert_float_eq(limit, OOM_LIMIT >> 20, 0.1);
 		cr_assert_float_eq(usage, OOM_LIMIT >> 20, 1.1);
-		cr_assert_float_eq(rss, OOM_LIMIT >> 20, 24);
+		/* Files it maps are not charged to its group; a sanitizer's shadow is. */
+		cr_assert_geq(rss, 24, "%s", s.f.seen[0].cause);
+		cr_assert_leq(rss, 128, "%s", s.f.seen[0].cause);
 	} else {
 		cr_assert_str_eq(s.f.seen[0].cause, "");
 	}
