@@ -23,11 +23,18 @@
 
 struct cw_record cw_record = { .fd = -1 };
 
-/* Programs count on the lowest numbers: where the limit is low, as high as it goes. */
+/*
+ * Programs count on the lowest numbers: where the limit is low, as high as it goes. One that closes
+ * all descriptors in just this moment has the number again for a file of its own, which stays open.
+ */
 int cw_fd_move_up(int fd)
 {
+	struct cw_fd_identity id = { 0 };
 	struct rlimit limit;
 	int floor = FD_FLOOR, high;
+
+	if (cw_fd_identify(fd, &id) < 0)
+		return -EBADF;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < FD_FLOOR + FD_ROOM)
 		floor = (int)limit.rlim_cur - FD_ROOM;
@@ -36,8 +43,12 @@ int cw_fd_move_up(int fd)
 	high = fcntl(fd, F_DUPFD_CLOEXEC, floor);
 	if (high < 0)
 		return fd;
-	(void)close(fd);
-	return high;
+	if (cw_fd_is(fd, &id))
+		(void)close(fd);
+	if (cw_fd_is(high, &id))
+		return high;
+	(void)close(high);
+	return -EBADF;
 }
 
 int cw_memfd(const char *name)
@@ -64,7 +75,7 @@ int cw_fd_identify(int fd, struct cw_fd_identity *ret_id)
 
 bool cw_fd_is(int fd, const struct cw_fd_identity *id)
 {
-	struct cw_fd_identity now;
+	struct cw_fd_identity now = { 0 };
 
 	return fd >= 0 && cw_fd_identify(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
 }
