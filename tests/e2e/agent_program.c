@@ -278,9 +278,9 @@ static const struct mode *find_mode(const struct mode *table, const char *name)
 }
 
 /*
- * The number the application's next file gets. While it connects, the agent's thread holds the
- * lowest free one for some microseconds, or longer when it loses the processor just then: the
- * lowest of half a second, where it is not 3 at once.
+ * The number the application's next file gets. While it tries to connect, which it does anew within
+ * a second, the agent's thread may hold the lowest free one: the lowest of a longer time, where it
+ * is not 3 at once.
  */
 static int next_descriptor(void)
 {
@@ -288,7 +288,7 @@ static int next_descriptor(void)
 	struct timespec now, end;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += 100000000;
+	end.tv_nsec += 1500000000;
 	do {
 		int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
