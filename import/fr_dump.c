@@ -10,7 +10,6 @@
 #include "import/pickle.h"
 
 #define MAX_GROUPS 65536u
-#define MAX_GROUP_RANKS (1u << 20)
 /* PyTorch keeps 2,000 unless told otherwise. */
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
@@ -54,7 +53,7 @@ static int read_ranks(struct cw_fr_dump *dump, const struct cw_value *value, str
 		value && value->type == CW_VALUE_STR ? value->len / 2 + 1 : cw_value_count(value);
 	int64_t rank = -1;
 
-	if (!most || most > MAX_GROUP_RANKS)
+	if (!most || most > CW_FR_MAX_RANKS)
 		return 0;
 	g->ranks = arena_new_array(&dump->arena, int32_t, most);
 	if (!g->ranks)
@@ -62,7 +61,7 @@ static int read_ranks(struct cw_fr_dump *dump, const struct cw_value *value, str
 	if (value->type != CW_VALUE_STR) {
 		for (uint32_t i = 0; i < value->n; i++) {
 			if (!cw_value_int(value->items[i], &rank) || rank < 0 ||
-			    rank >= MAX_GROUP_RANKS) {
+			    rank >= CW_FR_MAX_RANKS) {
 				g->n_ranks = 0;
 				return 0;
 			}
@@ -75,12 +74,12 @@ static int read_ranks(struct cw_fr_dump *dump, const struct cw_value *value, str
 
 		if (c >= '0' && c <= '9') {
 			rank = (rank < 0 ? 0 : rank * 10) + (c - '0');
-			if (rank < MAX_GROUP_RANKS)
+			if (rank < CW_FR_MAX_RANKS)
 				continue;
 		} else if (rank < 0) {
 			continue;
 		}
-		if (rank >= MAX_GROUP_RANKS) {
+		if (rank >= CW_FR_MAX_RANKS) {
 			g->n_ranks = 0;
 			return 0;
 		}
@@ -332,7 +331,7 @@ static void read_rank(struct reader *r)
 	r->dump->rank = CW_FR_NONE;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (cw_value_int(cw_value_get(r->root, keys[i]), &rank) && rank >= 0 &&
-		    rank < MAX_GROUP_RANKS)
+		    rank < CW_FR_MAX_RANKS)
 			r->dump->rank = (int32_t)rank;
 }
 

@@ -29,6 +29,8 @@
 #include "import/value.h"
 
 #define CW_FR_NONE (-1)
+/* Rank numbers are below this, those of a group no more: what a snapshot could hold at most. */
+#define CW_FR_MAX_RANKS (1u << 20)
 
 enum cw_fr_state { CW_FR_SCHEDULED, CW_FR_STARTED, CW_FR_COMPLETED };
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "import/fr_dump.h"
 #include "import/fr_export_private.h"
 
 /* Peers of one rank that are told apart; the record has room for 256. */
@@ -35,6 +36,12 @@ static int compare_places(const void *a, const void *b)
 	const struct fr_out_place *pa = a, *pb = b;
 
 	return (pa->label > pb->label) - (pa->label < pb->label);
+}
+
+/* CW_FR_NONE also for a number that no reader takes: one of a rank that lies, or was damaged. */
+static int32_t number_of(const struct cw_snap_rank *rank)
+{
+	return rank->rank >= 0 && (uint32_t)rank->rank < CW_FR_MAX_RANKS ? rank->rank : CW_FR_NONE;
 }
 
 /* Where nobody reported as a member, all ranks of the job are known by number. */
@@ -58,7 +65,7 @@ static int name_members(const struct fr_out *x, struct fr_out_comm *c)
 		uint32_t rank = c->snap->members[m].rank;
 
 		c->sorted[m].comm_rank = m;
-		c->sorted[m].label = rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
+		c->sorted[m].label = rank < snap->n_ranks ? number_of(&snap->ranks[rank]) : -1;
 		if (c->sorted[m].label >= 0 && (uint32_t)c->sorted[m].label < c->snap->nranks)
 			is_seen[c->sorted[m].label] = true;
 	}
@@ -388,7 +395,7 @@ static int write_all(struct fr_out *x, int dirfd, struct cw_fr_export *ret, stru
 	for (uint32_t c = 0; c < x->snap->n_comms; c++)
 		ret->n_unnamed += !x->comms[c].sorted;
 	for (uint32_t i = 0; i < x->snap->n_ranks && r == 0; i++) {
-		if (x->snap->ranks[i].rank < 0 ||
+		if (number_of(&x->snap->ranks[i]) == CW_FR_NONE ||
 		    !(x->snap->ranks[i].flags & CW_RANKF_HAS_RECORD)) {
 			ret->n_unnumbered++;
 			continue;

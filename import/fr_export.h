@@ -16,7 +16,7 @@
 
 struct cw_fr_export {
 	uint32_t n_dumps;
-	uint32_t n_unnumbered; /* ranks without a number, or without a record: no dump */
+	uint32_t n_unnumbered; /* without a number readers take, or a record: no dump */
 	uint32_t n_unnamed;    /* communicators whose members are not all known: left out */
 };
 

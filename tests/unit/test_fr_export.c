@@ -6,6 +6,7 @@
 #include <criterion/parameterized.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,5 +170,24 @@ Test(fr_export, what_has_no_number_is_counted_and_left_out)
 	cr_expect_eq(done.n_dumps, 7);
 	cr_expect_eq(done.n_unnumbered, 1);
 	cr_expect_eq(done.n_unnamed, 1, "of world the missing number is known, of its tp not");
+	(void)cw_snapshot_free(snap);
+}
+
+/* A rank says its number itself: nothing keeps it from saying one that no dump can have. */
+Test(fr_export, a_number_beyond_what_readers_take_is_none)
+{
+	struct cw_snapshot *snap = run(LOOP, ""), *again = NULL;
+	struct cw_fr_export done;
+	struct cw_err err = { "" };
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].rank == 3 || snap->ranks[i].rank == 5)
+			snap->ranks[i].rank = snap->ranks[i].rank == 3 ? INT32_MAX : 1 << 20;
+	cr_assert_eq(cw_flight_recorder_write(snap, dir, &done, &err), 0, "%s", err.text);
+	cr_expect_eq(done.n_dumps, 6);
+	cr_expect_eq(done.n_unnumbered, 2);
+	cr_assert_eq(cw_flight_recorder_read(dir, &again, &err), 0, "%s", err.text);
+	cr_expect_eq(again->n_ranks, done.n_dumps, "%u", again->n_ranks);
+	(void)cw_snapshot_free(again);
 	(void)cw_snapshot_free(snap);
 }
