@@ -27,13 +27,14 @@
 #define DEFAULT_DAYS 1825
 #define MAX_DAYS 36500
 
-enum { OPT_NODE = 256, OPT_KEY_PATH, OPT_CERTIFICATES, OPT_CA, OPT_DAYS };
+enum { OPT_NODE = 256, OPT_PEERS_FROM, OPT_KEY_PATH, OPT_CERTIFICATES, OPT_CA, OPT_DAYS };
 
 struct init_args {
 	const char *dir, *key_path, *ca_dir;
 	bool has_certificates;
 	int64_t days;
-	char **nodes; /* "name=address:port", borrowed from argv */
+	const char *peers_from; /* "host:port"; NULL = the nodes are listed */
+	char **nodes; /* "name=address:port", or "name" with peers_from; borrowed from argv */
 	unsigned n_nodes;
 };
 
@@ -43,26 +44,68 @@ static size_t name_len(const char *node)
 {
 	const char *eq = strchr(node, '=');
 
-	return eq ? (size_t)(eq - node) : 0;
+	return eq ? (size_t)(eq - node) : strlen(node);
+}
+
+static void check_address(struct argp_state *state, const char *node, const char *text)
+{
+	struct cw_address address;
+	struct cw_err err = { "" };
+
+	if (cw_address_parse(text, &address, &err) < 0)
+		argp_error(state, "%s", err.text);
+	if (cw_address_is_any(&address))
+		argp_error(state, "\"%s\": nobody can connect to that address", node);
 }
 
 static void check_node(struct argp_state *state, const struct init_args *args, const char *node)
 {
 	size_t len = name_len(node);
-	struct cw_address address;
-	struct cw_err err = { "" };
 
 	if (!cw_node_name_is_valid(node, len) || node[0] == '.')
 		argp_error(state, "\"%s\" is not of the form NAME=ADDRESS:PORT", node);
-	if (cw_address_parse(node + len + 1, &address, &err) < 0)
-		argp_error(state, "%s", err.text);
-	if (cw_address_is_any(&address))
-		argp_error(state, "\"%s\": nobody can connect to that address", node);
+	if (node[len])
+		check_address(state, node, node + len + 1);
 	for (unsigned i = 0; i < args->n_nodes; i++)
 		if (name_len(args->nodes[i]) == len && !strncmp(args->nodes[i], node, len))
 			argp_error(state, "node \"%.*s\" is named twice", (int)len, node);
 	if (args->n_nodes >= MAX_NODES)
 		argp_error(state, "more than %u nodes", MAX_NODES);
+}
+
+static void check_peers_from(struct argp_state *state, const char *text)
+{
+	struct cw_address address;
+	struct cw_err err = { "" };
+
+	if (cw_address_parse(text, &address, &err) < 0)
+		argp_error(state, "--peers-from: %s", err.text);
+	if (address.len)
+		argp_error(state,
+			   "--peers-from: \"%s\" is an address; give the name that all daemons' "
+			   "addresses are under, or list the nodes with --node NAME=ADDRESS:PORT",
+			   text);
+}
+
+/* What only fits together with the rest. */
+static void check_all(struct argp_state *state, const struct init_args *args)
+{
+	bool is_found = args->peers_from;
+
+	if (!args->dir)
+		argp_error(state, "into which directory?");
+	if (!is_found && args->n_nodes < 2)
+		argp_error(state, "a cluster takes two nodes or more (--node), or a name under "
+				  "which they are found (--peers-from)");
+	if (is_found && args->has_certificates && !args->n_nodes)
+		argp_error(state, "a certificate is made for a node's name: give --node NAME for "
+				  "each");
+	for (unsigned i = 0; i < args->n_nodes; i++)
+		if (!!strchr(args->nodes[i], '=') == is_found)
+			argp_error(state,
+				   is_found ? "\"%s\": with --peers-from a node has a name only"
+					    : "\"%s\" is not of the form NAME=ADDRESS:PORT",
+				   args->nodes[i]);
 }
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -73,6 +116,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_NODE:
 		check_node(state, args, arg);
 		args->nodes[args->n_nodes++] = arg;
+		return 0;
+	case OPT_PEERS_FROM:
+		check_peers_from(state, arg);
+		args->peers_from = arg;
 		return 0;
 	case OPT_KEY_PATH:
 		if (arg[0] != '/' || strpbrk(arg, "\"\\\n$"))
@@ -99,10 +146,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		args->dir = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!args->dir)
-			argp_error(state, "into which directory?");
-		if (args->n_nodes < 2)
-			argp_error(state, "a cluster takes two nodes or more (--node)");
+		check_all(state, args);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -114,6 +158,10 @@ static const struct argp argp = {
 		(const struct argp_option[]){
 			{ "node", OPT_NODE, "NAME=ADDRESS:PORT", 0,
 			  "A node: its name, and where its daemon listens. Once for each", 0 },
+			{ "peers-from", OPT_PEERS_FROM, "HOST:PORT", 0,
+			  "Instead of addresses: a name that stands for all daemons, as of a "
+			  "headless service; --node NAME then, or none at all",
+			  0 },
 			{ "key-path", OPT_KEY_PATH, "FILE", 0,
 			  "Where the (private) key will lie on the nodes (default: " KEY_PATH ")",
 			  0 },
@@ -127,7 +175,9 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "DIR",
 	.doc = "Make a key that daemons of one cluster share, and each node's configuration.\v"
-	       "Writes DIR/" KEY_NAME " and DIR/NAME/collwatchd.conf, and says what goes where. "
+	       "Writes DIR/" KEY_NAME
+	       " and DIR/NAME/collwatchd.conf (with --peers-from and no --node, one "
+	       "DIR/collwatchd.conf for all), and says what goes where. "
 	       "With --certificates an authority (DIR/ca.crt, DIR/ca.key) and "
 	       "DIR/NAME/peer.{crt,key}. "
 	       "Files that exist are never overwritten.",
@@ -203,7 +253,26 @@ static void print_secrets(FILE *f, const struct init_args *args)
 			args->key_path);
 }
 
-/* NULL = out of memory. */
+static void print_peers(FILE *f, const struct init_args *args)
+{
+	if (args->peers_from) {
+		fprintf(f,
+			"# Every address of this name is a daemon of the cluster.\n"
+			"peers_from = \"%s\"\n\n",
+			args->peers_from);
+		return;
+	}
+	fputs("# All daemons that watch jobs together; the same list on every node. This node's "
+	      "own\n"
+	      "# entry says where it listens.\n"
+	      "peers = {\n",
+	      f);
+	for (unsigned i = 0; i < args->n_nodes; i++)
+		fprintf(f, "\t\"%s\"%s\n", args->nodes[i], i + 1 < args->n_nodes ? "," : "");
+	fputs("}\n\n", f);
+}
+
+/* node NULL: for all of them. NULL = out of memory. */
 static char *make_config(const struct init_args *args, const char *node)
 {
 	char *text = NULL;
@@ -216,19 +285,16 @@ static char *make_config(const struct init_args *args, const char *node)
 		"# /etc/collwatch/collwatchd.conf of %.*s, see collwatchd.conf(5); made by\n"
 		"# collwatch init-cluster. All other keys have good defaults: collwatchd "
 		"--help-config.\n\n"
-		"# Name of this node in reports and among the peers.\n"
-		"node_name = \"%.*s\"\n\n",
-		(int)name_len(node), node, (int)name_len(node), node);
+		"# Name of this node in reports and among the peers%s.\n",
+		node ? (int)name_len(node) : 10, node ? node : "every node",
+		node ? "" : "; default: its host name");
+	if (node)
+		fprintf(f, "node_name = \"%.*s\"\n\n", (int)name_len(node), node);
+	else
+		fputs("#node_name = \"\"\n\n", f);
 	print_secrets(f, args);
-	fputs("# All daemons that watch jobs together; the same list on every node. This node's "
-	      "own\n"
-	      "# entry says where it listens.\n"
-	      "peers = {\n",
-	      f);
-	for (unsigned i = 0; i < args->n_nodes; i++)
-		fprintf(f, "\t\"%s\"%s\n", args->nodes[i], i + 1 < args->n_nodes ? "," : "");
-	fputs("}\n\n"
-	      "# Alerts are posted here; without it they go to the journal only.\n"
+	print_peers(f, args);
+	fputs("# Alerts are posted here; without it they go to the journal only.\n"
 	      "#webhook_url = \"https://alerts.example.org/collwatch\"\n",
 	      f);
 	if (fclose(f) == 0)
@@ -241,12 +307,13 @@ static int write_config(const struct init_args *args, int dir_fd, const char *no
 {
 	_cleanup_(freep) char *text = make_config(args, node);
 	char name[CW_NODE_NAME_MAX + 32];
-	int len = (int)name_len(node);
+	int len = node ? (int)name_len(node) : 0;
 
-	(void)snprintf(name, sizeof(name), "%.*s", len, node);
-	if (mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST)
+	(void)snprintf(name, sizeof(name), "%.*s", len, node ? node : "");
+	if (node && mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST)
 		return complain(args->dir, name);
-	(void)snprintf(name, sizeof(name), "%.*s/collwatchd.conf", len, node);
+	(void)snprintf(name, sizeof(name), "%.*s%scollwatchd.conf", len, node ? node : "",
+		       node ? "/" : "");
 	if (!text) {
 		errno = ENOMEM;
 		return complain(args->dir, name);
@@ -304,9 +371,12 @@ static void say_what_next(const struct init_args *args)
 		return;
 	}
 	printf("Copy to every node:\n"
-	       "  %s/" KEY_NAME "  to  %s  (mode 0600, owner root or the daemon's user)\n"
-	       "and to each its own configuration, as /etc/collwatch/collwatchd.conf:\n",
+	       "  %s/" KEY_NAME "  to  %s  (mode 0600, owner root or the daemon's user)\n",
 	       args->dir, args->key_path);
+	if (args->n_nodes)
+		puts("and to each its own configuration, as /etc/collwatch/collwatchd.conf:");
+	else
+		printf("  %s/collwatchd.conf  to  /etc/collwatch/collwatchd.conf\n", args->dir);
 	for (unsigned i = 0; i < args->n_nodes; i++)
 		printf("  %.*s  %s/%.*s/collwatchd.conf\n", (int)name_len(args->nodes[i]),
 		       args->nodes[i], args->dir, (int)name_len(args->nodes[i]), args->nodes[i]);
@@ -340,6 +410,8 @@ int cw_verb_init_cluster(int argc, char **argv)
 	for (unsigned i = 0; i < args.n_nodes; i++)
 		if (write_config(&args, dir_fd, args.nodes[i]) < 0)
 			return CW_EXIT_ERROR;
+	if (!args.n_nodes && write_config(&args, dir_fd, NULL) < 0)
+		return CW_EXIT_ERROR;
 	if (args.has_certificates && write_certificates(&args, dir_fd) < 0)
 		return CW_EXIT_ERROR;
 	say_what_next(&args);

@@ -122,6 +122,14 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 				       "%s: '%s' is a name: a numeric address is needed", key->name,
 				       text);
 		return r;
+	case CW_CONFIG_HOST:
+		r = cw_address_parse(text, &address, err);
+		if (r >= 0 && address.len)
+			r = cw_err_set(err, EINVAL,
+				       "%s: '%s' is an address, not a name: addresses of daemons "
+				       "are listed in peers",
+				       key->name, text);
+		return r;
 	case CW_CONFIG_CHOICE:
 		return check_choice(key, text, err);
 	default:
@@ -368,7 +376,8 @@ static int finish(struct cw_config *c, const char *path, struct cw_err *err)
 	r = cw_config_check_peers(c, path, err);
 	if (r < 0)
 		return r;
-	if (take_own_entry(c) < 0)
+	if (take_own_entry(c) < 0 ||
+	    (*c->peers_from && !*c->listen && listen_as(c, c->peers_from) < 0))
 		return cw_err_set(err, ENOMEM, "out of memory");
 	if (c->stall_min_ns > c->stall_max_ns)
 		return cw_err_set(err, EINVAL, "%s: stall_min is above stall_max", path);

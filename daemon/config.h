@@ -33,8 +33,9 @@ struct cw_config {
 	char *control_socket;
 	char *control_group;
 	char *state_dir;
-	char *listen;                                                /* "" = no peers */
-	char *peer_key_file;                                         /* "" = none */
+	char *peers_from;    /* "collwatch.example.org:7411"; "" = peers are listed */
+	char *listen;        /* "" = no peers */
+	char *peer_key_file; /* "" = none */
 	char *peer_ca_file, *peer_cert_file, *peer_private_key_file; /* all or none */
 	char *webhook_url;                                           /* "" = none */
 	char *webhook_header_file;
@@ -61,6 +62,7 @@ enum cw_config_type {
 	CW_CONFIG_BYTES,    /* "1GiB" */
 	CW_CONFIG_LEVEL,    /* err, warn, … */
 	CW_CONFIG_ADDRESS,  /* "127.0.0.1:7411", "[::1]:7411" */
+	CW_CONFIG_HOST,     /* "collwatch.example.org:7411": no address */
 	CW_CONFIG_URL,      /* http:// or https:// */
 	CW_CONFIG_CHOICE,   /* one of a few words */
 	CW_CONFIG_PEERS,    /* list of "name=address" */
@@ -89,6 +91,8 @@ extern const unsigned cw_config_n_keys;
 int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err);
 /* Part of loading: keys about peers that do not go together. 0 or -EINVAL. */
 int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err);
+/* Whether there are, or may be, other daemons. */
+bool cw_config_has_peers(const struct cw_config *c);
 /* How peers prove who they are; borrows from the config. */
 struct cw_tls_files cw_config_tls_files(const struct cw_config *c);
 /* Takes NULL; returns NULL. */

@@ -25,10 +25,19 @@ const struct cw_config_key cw_config_keys[] = {
 	  "name, which is looked up again whenever that peer is not connected. The list may name "
 	  "this node too, so that one file serves all. Empty: this daemon sees only its own "
 	  "node." },
+	{ "peers_from", CW_CONFIG_HOST, KEY(peers_from), "", "", NULL, NULL, NULL, false,
+	  "Instead of peers: a host name and port, as \"collwatch.example.org:7411\". Every "
+	  "address "
+	  "of "
+	  "that name is a daemon, as of a headless service in Kubernetes. It is looked up every 30 "
+	  "s; who is new is met, who has been gone from there and not been connected for ten "
+	  "minutes is "
+	  "forgotten. Needs a key or certificates, which decide who is let in." },
 	{ "listen", CW_CONFIG_ADDRESS, KEY(listen), "", "", NULL, NULL, NULL, false,
 	  "Numeric address and port for peers. Default: this node's own entry in peers; where that "
 	  "is "
-	  "a host name, its port on all addresses. Without key or certificates, loopback only." },
+	  "a host name, and with peers_from, its port on all addresses. Without key or "
+	  "certificates, loopback only." },
 	{ "peer_key_file", CW_CONFIG_PATH, KEY(peer_key_file), "", "", NULL, NULL, NULL, false,
 	  "Key that all peers share, as `collwatch init-cluster` makes it: connections between "
 	  "them "

@@ -47,7 +47,23 @@ int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw
 				  "%s: peers either share peer_key_file or have certificates: give "
 				  "one of the two, the same on every node",
 				  path);
+	if (*c->peers_from && c->n_peers)
+		return cw_err_set(err, EINVAL,
+				  "%s: peers are either listed in peers or found under the name in "
+				  "peers_from: give one of the two",
+				  path);
+	if (*c->peers_from && !n && !*c->peer_key_file)
+		return cw_err_set(err, EINVAL,
+				  "%s: peers_from: whoever answers for that name could join: a "
+				  "shared key or certificates are needed; `collwatch init-cluster` "
+				  "makes either",
+				  path);
 	return n || *c->peer_key_file ? 0 : check_loopback(c, path, err);
+}
+
+bool cw_config_has_peers(const struct cw_config *c)
+{
+	return c->n_peers > 0 || *c->peers_from;
 }
 
 static const char *or_null(const char *path)

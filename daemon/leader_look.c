@@ -200,7 +200,9 @@ static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 	(void)cw_transport_peers(t, &n_peers);
 	if (2 * cw_route_n_reporting(route) < route->n_nodes)
 		return true;
-	return 2 * (cw_transport_n_alive(t) + 1) < n_peers + 1 &&
+	/* Who has found nobody yet has no idea how many there should be. */
+	return (2 * (cw_transport_n_alive(t) + 1) < n_peers + 1 ||
+		(n_peers == 0 && cw_transport_finds_peers(t))) &&
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 

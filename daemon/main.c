@@ -223,7 +223,7 @@ static int check_files(const struct cw_config *config)
 
 static int run(struct daemon *d, struct cw_config *config)
 {
-	bool is_alone = config->n_peers == 0;
+	bool is_alone = !cw_config_has_peers(config);
 	struct events events = { 0 };
 	struct cw_err err = { "" };
 	int r;

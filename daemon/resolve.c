@@ -16,6 +16,7 @@
 #include "common/address.h"
 #include "common/cleanup.h"
 
+/* Of one host: it has two families, and perhaps two ways in. */
 #define MAX_ADDRESSES 4u
 
 /* What the child writes, whole: it is smaller than PIPE_BUF. */
@@ -48,13 +49,13 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 					.ai_socktype = SOCK_STREAM,
 					.ai_flags = AI_ADDRCONFIG };
 	struct answer a = { .tag = name->tag };
+	unsigned n = 0, max = name->max ? name->max : MAX_ADDRESSES;
 	struct addrinfo *list = NULL, *i;
-	unsigned n = 0;
 
 	a.error = getaddrinfo(name->host, NULL, &hints, &list);
 	if (a.error)
 		list = NULL;
-	for (i = list; i && n < MAX_ADDRESSES; i = i->ai_next) {
+	for (i = list; i && n < max; i = i->ai_next) {
 		if (!cw_sockaddr_len(i->ai_addr) || i->ai_addrlen > sizeof(a.address))
 			continue;
 		memcpy(&a.address, i->ai_addr, i->ai_addrlen);

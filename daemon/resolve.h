@@ -22,6 +22,7 @@ struct cw_resolve_name {
 	const char *host; /* borrowed during cw_resolve_start() only */
 	uint16_t port;
 	uint32_t tag; /* given back */
+	uint32_t max; /* addresses wanted; 0 = as many as are tried of one host */
 };
 
 /*

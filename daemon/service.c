@@ -165,6 +165,8 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.bundles_in_memory = s->bundles_in_memory,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
 	};
+	if (s->tcp)
+		(void)cw_tcp_note(s->tcp, ret->peers_note, sizeof(ret->peers_note));
 	cw_node_stats(s->node, &ret->node);
 }
 
@@ -179,7 +181,7 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 	t.no_headway_ns = c->no_headway_after_ns;
 	t.first_op_ns = c->first_op_after_ns;
 	/* A proof's alert is due 3 s after it is first seen, the time for objections included. */
-	if (c->n_peers > 0 && t.proof_ns > CW_INCIDENT_OBJECTION_NS)
+	if (cw_config_has_peers(c) && t.proof_ns > CW_INCIDENT_OBJECTION_NS)
 		t.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	return t;
 }
@@ -230,6 +232,7 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 		.names = names,
 		.addresses = addresses,
 		.n_peers = c->n_peers,
+		.finds_peers = *c->peers_from,
 		.on_message = on_message,
 		.on_wake = on_wake_wanted,
 		.user = s,
@@ -239,6 +242,7 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 		.clock = &cw_clock_system,
 		.epoch = (uint64_t)cw_clock_wall_ns(&cw_clock_system),
 		.listen = c->listen,
+		.find_under = *c->peers_from ? c->peers_from : NULL,
 		.tls = cw_config_tls_files(c),
 	};
 
@@ -250,7 +254,7 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 	if (!s->transport)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	tcp.transport = s->transport;
-	return c->n_peers ? cw_tcp_new(&tcp, &s->tcp, err) : 0;
+	return cw_config_has_peers(c) ? cw_tcp_new(&tcp, &s->tcp, err) : 0;
 }
 
 static int open_kernel_events(struct cw_service *s, struct cw_err *err)

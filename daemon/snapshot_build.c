@@ -353,9 +353,13 @@ static int add_notes(struct builder *b)
 	int r = 0;
 
 	if (b->in->sees_only_itself)
-		r = cw_snapshot_add_note(b->snap,
-					 "no peers are configured: only the ranks of this node "
-					 "are seen");
+		r = cw_snapshot_add_note(
+			b->snap,
+			b->in->transport && cw_transport_finds_peers(b->in->transport)
+				? "no peer has been found yet: only the ranks of this node are "
+				  "seen"
+				: "no peers are configured: only the ranks of this node are "
+				  "seen");
 	if (r >= 0)
 		r = note_unheard(b);
 	for (uint32_t i = 0; i < b->snap->n_nodes && r >= 0; i++) {

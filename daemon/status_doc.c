@@ -162,7 +162,12 @@ static json_t *notes_doc(const struct cw_status_source *s)
 		return NULL;
 	(void)cw_transport_peers(s->transport, &n);
 	if (n == 0)
-		(void)json_array_append_new(notes, json_string(CW_STATUS_ALONE));
+		(void)json_array_append_new(notes,
+					    json_string(cw_transport_finds_peers(s->transport)
+								? CW_STATUS_FOUND_NOBODY
+								: CW_STATUS_ALONE));
+	if (*s->peers_note)
+		(void)json_array_append_new(notes, json_string(s->peers_note));
 	if (s->is_shadow)
 		(void)json_array_append_new(notes, json_string(CW_STATUS_SHADOW));
 	if (s->no_kernel_events) {

@@ -37,6 +37,7 @@ struct cw_status_source {
 	int64_t started_ns;
 	int64_t loop_max_ns;          /* daemon/loop_lag.h */
 	unsigned bundles_in_memory;   /* that could not be written yet */
+	char peers_note[320];         /* of cw_tcp_note() */
 	const char *no_kernel_events; /* why there is no kernel evidence; NULL = there is */
 };
 
@@ -45,6 +46,7 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 
 /* The sentence for a daemon without peers: at start, in status and in each verdict's coverage. */
 #define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
+#define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are seen"
 /* Before the reason: at start and in status. */
 #define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
 #define CW_STATUS_SHADOW "mode = shadow: nobody is alerted"

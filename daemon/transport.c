@@ -26,6 +26,7 @@ struct cw_transport {
 	char *self;
 	struct cw_peer *peers;
 	unsigned n_peers;
+	bool finds_peers;
 	cw_transport_fn on_message;
 	cw_transport_wake_fn on_wake;
 	void *user;
@@ -57,7 +58,10 @@ struct cw_transport *cw_transport_new(const struct cw_transport_config *config)
 	/* Ids of an earlier life of this daemon must not match its successor's requests. */
 	t->next_id = (uint64_t)cw_clock_wall_ns(t->clock);
 	t->self = strdup(config->self);
-	t->peers = calloc(config->n_peers ? config->n_peers : 1, sizeof(*t->peers));
+	t->finds_peers = config->finds_peers;
+	/* Never moved: others hold pointers into it. */
+	t->peers = calloc(t->finds_peers ? CW_TRANSPORT_MAX_PEERS : config->n_peers + 1,
+			  sizeof(*t->peers));
 	if (!t->self || !t->peers)
 		return cw_transport_free(t);
 	for (unsigned i = 0; i < config->n_peers; i++, t->n_peers++) {
@@ -157,6 +161,36 @@ unsigned cw_transport_n_alive(const struct cw_transport *t)
 void cw_transport_stats(const struct cw_transport *t, struct cw_transport_stats *ret)
 {
 	*ret = t->stats;
+}
+
+bool cw_transport_finds_peers(const struct cw_transport *t)
+{
+	return t->finds_peers;
+}
+
+int cw_transport_add_peer(struct cw_transport *t, const char *name, unsigned *ret)
+{
+	struct cw_peer p = { 0 };
+
+	if (!t->finds_peers || t->n_peers >= CW_TRANSPORT_MAX_PEERS)
+		return -ENOSPC;
+	p.name = strdup(name);
+	p.address = strdup("");
+	if (!p.name || !p.address) {
+		free((char *)p.name);
+		free((char *)p.address);
+		return -ENOMEM;
+	}
+	*ret = t->n_peers;
+	t->peers[t->n_peers++] = p;
+	return 0;
+}
+
+void cw_transport_remove_peer(struct cw_transport *t, unsigned peer)
+{
+	free((char *)t->peers[peer].name);
+	free((char *)t->peers[peer].address);
+	t->peers[peer] = t->peers[--t->n_peers];
 }
 
 /* ---- sending ---- */

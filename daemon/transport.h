@@ -19,6 +19,8 @@
 
 struct cw_transport;
 
+/* More daemons in one cluster are a mistake, or a lie. */
+#define CW_TRANSPORT_MAX_PEERS 4096u
 /* A peer that beats less often than this is silent, whatever its connection looks like. */
 #define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
 /* Beats are sent this often: several fit into the silence limit. */
@@ -65,6 +67,7 @@ struct cw_transport_config {
 	const char *self;
 	const char *const *names, *const *addresses; /* of the peers, without the own node */
 	unsigned n_peers;
+	bool finds_peers; /* further ones come and go: cw_transport_add_peer() */
 	cw_transport_fn on_message;
 	cw_transport_wake_fn on_wake;
 	void *user;
@@ -84,6 +87,8 @@ const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char
 /* Connected and heard of within CW_PEER_SILENT_NS; the own node always. */
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name);
 unsigned cw_transport_n_alive(const struct cw_transport *t); /* peers, without the own node */
+/* Whether peers are found while it runs, so that none may mean none yet. */
+bool cw_transport_finds_peers(const struct cw_transport *t);
 
 /* Encodes and sends. 0, -ENOTCONN, -ENOBUFS, -EMSGSIZE, -ENOENT (no such peer), -ENOMEM. */
 int cw_transport_send(struct cw_transport *t, const char *node, const struct cw_message *msg);
@@ -111,6 +116,13 @@ void cw_transport_run(struct cw_transport *t);
 
 /* ---- for backends ---- */
 
+/*
+ * A peer that was found. *ret: its index, good until one is removed. Pointers to peers stay good.
+ * -ENOSPC: too many, or peers are listed; -ENOMEM.
+ */
+int cw_transport_add_peer(struct cw_transport *t, const char *name, unsigned *ret);
+/* Forgets one that is not connected; the last one takes its index. Not from inside a callback. */
+void cw_transport_remove_peer(struct cw_transport *t, unsigned peer);
 /* Something came from the peer. */
 void cw_transport_heard(struct cw_transport *t, unsigned peer);
 /* A decoded message of the peer; taken. */

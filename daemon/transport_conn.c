@@ -76,24 +76,46 @@ const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer)
 	return cw_transport_peers(tcp->config.transport, &n)[peer].name;
 }
 
-/* NULL = welcome; else why not. */
-static const char *refuse_hello(const struct cw_conn *c, const struct cw_msg_peer_hello *hello,
-				uint32_t peer)
+/* What can be said without knowing whether it is a peer. NULL = welcome; else why not. */
+static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
-	const struct cw_conn *other;
-
-	if (peer == CW_NO_PEER)
-		return "it is not among the peers";
-	if (c->is_dialed && peer != c->peer)
-		return "another node answers at its address";
+	if (!strcmp(hello->node, cw_transport_self(c->tcp->config.transport)))
+		return "it has the name of this node";
 	if (hello->version_max < CW_WIRE_VERSION_MIN || hello->version_min > CW_WIRE_VERSION)
 		return "no protocol version in common";
 	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
 		return "its certificate does not name that node";
+	return NULL;
+}
+
+static const char *refuse_peer(const struct cw_conn *c, const struct cw_msg_peer_hello *hello,
+			       uint32_t peer)
+{
+	const struct cw_conn *other;
+
+	if (peer == CW_NO_PEER)
+		return c->tcp->found ? "there are too many peers" : "it is not among the peers";
+	if (c->is_dialed && c->peer != CW_NO_PEER && peer != c->peer)
+		return "another node answers at its address";
 	other = c->tcp->links[peer].conn;
 	if (other && other != c && other->epoch > hello->epoch)
 		return "a newer daemon of that name is connected";
 	return NULL;
+}
+
+static bool is_myself(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	return c->tcp->found && hello->epoch == c->tcp->config.epoch &&
+	       !strcmp(hello->node, cw_transport_self(c->tcp->config.transport));
+}
+
+/* Both sides have dialed: the one connection is as good as the other, but both keep the same. */
+static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *hello, uint32_t peer)
+{
+	const struct cw_conn *other = c->tcp->links[peer].conn;
+
+	return c->tcp->found && other && other != c && other->epoch == hello->epoch &&
+	       cw_found_is_preferred(other, hello->node) && !cw_found_is_preferred(c, hello->node);
 }
 
 void cw_conn_log_refusal(const char *name, uint64_t n, const char *why)
@@ -103,23 +125,14 @@ void cw_conn_log_refusal(const char *name, uint64_t n, const char *why)
 			 why);
 }
 
-static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+static void be_up(struct cw_conn *c, uint32_t peer, const struct cw_msg_peer_hello *hello)
 {
-	uint32_t peer = find_peer(c->tcp, hello->node);
-	const char *why = refuse_hello(c, hello, peer);
-	struct cw_link *link;
+	struct cw_link *link = &c->tcp->links[peer];
 
-	if (c->is_up && !why && peer == c->peer)
-		return; /* a beat: receiving it is all it is for */
-	if (why || c->is_up) {
-		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused,
-				    why ? why : "it changed its name");
-		c->is_refused = true;
-		return;
-	}
-	link = &c->tcp->links[peer];
-	if (link->conn)
+	if (link->conn) {
+		link->conn->is_replaced = true;
 		cw_conn_close(link->conn);
+	}
 	c->peer = peer;
 	c->epoch = hello->epoch;
 	c->is_up = true;
@@ -128,6 +141,36 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 	link->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
 	cw_transport_peer_up(c->tcp->config.transport, peer, hello->epoch);
 	log_info("peer %s: connected", hello->node);
+}
+
+static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	uint32_t peer = find_peer(c->tcp, hello->node);
+	const char *why;
+
+	if (is_myself(c, hello)) {
+		cw_found_identified(c, CW_NO_PEER);
+		c->is_refused = true;
+		return;
+	}
+	why = refuse_stranger(c, hello);
+	if (!why && peer == CW_NO_PEER && c->tcp->found && !c->is_up)
+		peer = cw_found_meet(c->tcp->found, c, hello->node);
+	if (!why)
+		why = refuse_peer(c, hello, peer);
+	if (!why && c->is_up && peer == c->peer)
+		return; /* a beat: receiving it is all it is for */
+	if (why || c->is_up) {
+		why = why ? why : "it changed its name";
+		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused, why);
+		cw_found_refused(c, why);
+		c->is_refused = true;
+		return;
+	}
+	cw_found_identified(c, peer);
+	c->is_refused = is_spare(c, hello, peer);
+	if (!c->is_refused)
+		be_up(c, peer, hello);
 }
 
 /* ---- input ---- */

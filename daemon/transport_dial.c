@@ -19,7 +19,9 @@ int cw_dial_init_links(struct cw_tcp *tcp, struct cw_err *err)
 	int r;
 
 	peers = cw_transport_peers(tcp->config.transport, &tcp->n_links);
-	tcp->links = calloc(tcp->n_links ? tcp->n_links : 1, sizeof(*tcp->links));
+	/* Untouched pages of it cost nothing. */
+	tcp->links = calloc(tcp->config.find_under ? CW_TRANSPORT_MAX_PEERS : tcp->n_links + 1,
+			    sizeof(*tcp->links));
 	if (!tcp->links)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	for (unsigned i = 0; i < tcp->n_links; i++) {
@@ -108,7 +110,7 @@ void cw_dial_look_up(struct cw_tcp *tcp, int64_t now_ns)
 		struct cw_link *link = &tcp->links[i];
 
 		link->n_found = 0;
-		if (link->address.len || link->conn)
+		if (link->address.len || link->conn || link->is_found)
 			continue;
 		names[n++] = (struct cw_resolve_name){ .host = link->address.host,
 						       .port = link->address.port,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by transport_tcp.c (connections come and go), transport_conn.c (what is said on one) and
- * transport_dial.c (where to: addresses, names, when to try again). With TLS or without differs
+ * transport_dial.c (where to: addresses, names, when to try again), and transport_found.c (peers
+ * that are not listed). With TLS or without differs
  * only in how a bufferevent is made and how its failure is explained.
  */
 #pragma once
@@ -11,9 +12,11 @@
 #include <sys/socket.h>
 
 #include "common/address.h"
+#include "daemon/transport_found.h"
 #include "daemon/transport_tcp.h"
 
 struct bufferevent;
+struct cw_candidate;
 struct cw_resolve;
 struct cw_tls;
 struct event;
@@ -32,7 +35,10 @@ struct cw_conn {
 	bool is_authentic; /* TLS: the handshake is over, and the other side has the key */
 	uint64_t epoch;    /* of the other side */
 	int64_t opened_ns;
-	struct sockaddr_storage from; /* accepted ones */
+	struct sockaddr_storage from;   /* the other side */
+	struct cw_candidate *candidate; /* dialed by transport_found.c */
+	bool is_identified;             /* it said who it is */
+	bool is_replaced;               /* by another one to the same peer */
 };
 
 struct cw_link { /* one per peer */
@@ -42,6 +48,7 @@ struct cw_link { /* one per peer */
 	unsigned n_found;     /* in the round of look-ups in progress */
 	struct cw_conn *conn; /* the one that is up */
 	bool is_ours;         /* this side dials */
+	bool is_found;        /* by transport_found.c, which dials */
 	bool is_dialing;
 	uint32_t backoff_ms;
 	int64_t dial_ns; /* next try */
@@ -58,8 +65,9 @@ struct cw_tcp {
 	unsigned n_links;
 	int64_t beat_ns;
 	struct cw_resolve *resolve;
-	int64_t resolve_ns;    /* next round of look-ups */
-	uint32_t resolve_next; /* link it begins with */
+	int64_t resolve_ns;     /* next round of look-ups */
+	uint32_t resolve_next;  /* link it begins with */
+	struct cw_found *found; /* NULL = peers are listed */
 	struct cw_tcp_stats stats;
 };
 
@@ -96,3 +104,6 @@ const char *cw_dial_format(const struct sockaddr *address, char *buf, size_t len
 /* ---- transport_tcp.c ---- */
 
 void cw_conn_close(struct cw_conn *c);
+/* peer: whom it is hoped to reach, or CW_NO_PEER for a candidate's; NULL = try again later. */
+struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
+			     struct cw_candidate *candidate);

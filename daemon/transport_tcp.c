@@ -25,10 +25,11 @@ static void refuse_key(struct cw_conn *c, const char *why, const char *text)
 {
 	struct cw_tcp *tcp = c->tcp;
 	const struct sockaddr *from = (struct sockaddr *)&c->from;
-	uint32_t peer = c->is_dialed ? c->peer : cw_dial_peer_at(tcp, from);
+	uint32_t peer = c->peer != CW_NO_PEER ? c->peer : cw_dial_peer_at(tcp, from);
 	char address[INET6_ADDRSTRLEN];
 
 	tcp->stats.refused++;
+	cw_found_refused(c, why);
 	if (peer == CW_NO_PEER) {
 		cw_conn_log_refusal(cw_dial_format(from, address, sizeof(address)),
 				    tcp->stats.refused, text);
@@ -91,17 +92,20 @@ void cw_conn_close(struct cw_conn *c)
 	if (link && link->conn == c) {
 		link->conn = NULL;
 		cw_transport_peer_down(tcp->config.transport, c->peer, c->said_goodbye);
-		log_info("peer %s: %s", cw_conn_peer_name(tcp, c->peer),
-			 c->said_goodbye ? "said goodbye" : "connection lost");
+		if (!c->is_replaced)
+			log_info("peer %s: %s", cw_conn_peer_name(tcp, c->peer),
+				 c->said_goodbye ? "said goodbye" : "connection lost");
 	}
-	if (link && c->is_dialed)
+	if (link && c->is_dialed && !c->candidate)
 		cw_dial_back_off(tcp, link);
+	cw_found_closed(c);
 	DL_DELETE(tcp->conns, c);
 	tcp->stats.connections--;
 	bufferevent_free(c->bev);
 	free(c);
 }
 
+/* fd: -1 = one that will be dialed. */
 static struct cw_conn *conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 {
 	struct event_base *base = tcp->config.base;
@@ -109,7 +113,7 @@ static struct cw_conn *conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 
 	if (!c)
 		return NULL;
-	c->bev = tcp->tls ? cw_tls_bufferevent(tcp->tls, base, fd, peer != CW_NO_PEER)
+	c->bev = tcp->tls ? cw_tls_bufferevent(tcp->tls, base, fd, fd < 0)
 			  : bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (!c->bev) {
 		free(c);
@@ -117,7 +121,7 @@ static struct cw_conn *conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 	}
 	c->tcp = tcp;
 	c->peer = peer;
-	c->is_dialed = peer != CW_NO_PEER;
+	c->is_dialed = fd < 0;
 	c->opened_ns = cw_clock_now_ns(tcp->config.clock);
 	bufferevent_setcb(c->bev, cw_conn_on_read, NULL, on_event, c);
 	/* A peer that sends faster than it is read waits in its own kernel. */
@@ -190,21 +194,33 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 		cw_conn_close(c);
 }
 
+struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
+			     struct cw_candidate *candidate)
+{
+	struct cw_conn *c = conn_new(tcp, -1, peer);
+
+	if (!c)
+		return NULL;
+	tcp->stats.dialed++;
+	memcpy(&c->from, address, cw_sockaddr_len(address));
+	c->candidate = candidate;
+	cw_found_dialed(c);
+	if (bufferevent_socket_connect(c->bev, address, (int)cw_sockaddr_len(address)) < 0 ||
+	    cw_conn_send_hello(c) < 0) {
+		cw_conn_close(c);
+		return NULL;
+	}
+	tune_socket(tcp, bufferevent_getfd(c->bev));
+	return c;
+}
+
 static void dial(struct cw_tcp *tcp, uint32_t peer)
 {
 	struct cw_link *link = &tcp->links[peer];
 	const struct sockaddr *address = cw_dial_next_address(link);
-	struct cw_conn *c = address ? conn_new(tcp, -1, peer) : NULL;
 
-	if (!c)
-		return; /* the next tick tries again */
-	tcp->stats.dialed++;
-	link->is_dialing = true;
-	if (bufferevent_socket_connect(c->bev, address, (int)cw_sockaddr_len(address)) < 0 ||
-	    cw_conn_send_hello(c) < 0)
-		cw_conn_close(c);
-	else
-		tune_socket(tcp, bufferevent_getfd(c->bev));
+	if (address)
+		link->is_dialing = cw_conn_dial(tcp, address, peer, NULL) != NULL;
 }
 
 static void drop_the_slow(struct cw_tcp *tcp, int64_t now)
@@ -233,6 +249,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 				(void)cw_conn_send_hello(c);
 	}
 	cw_dial_look_up(tcp, now);
+	if (tcp->found)
+		cw_found_tick(tcp->found, now);
 	for (uint32_t i = 0; i < tcp->n_links; i++) {
 		struct cw_link *link = &tcp->links[i];
 
@@ -287,6 +305,8 @@ static int start(struct cw_tcp *tcp, struct cw_err *err)
 			       &tcp->tls, err);
 	if (r >= 0)
 		r = cw_dial_init_links(tcp, err);
+	if (r >= 0 && tcp->config.find_under)
+		r = cw_found_new(tcp, tcp->config.find_under, &tcp->found, err);
 	if (r >= 0)
 		r = start_listening(tcp, err);
 	if (r < 0)
@@ -329,6 +349,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 		cw_conn_close(c);
 	}
 	cw_resolve_free(tcp->resolve);
+	cw_found_free(tcp->found);
 	if (tcp->listener)
 		evconnlistener_free(tcp->listener);
 	if (tcp->timer)
@@ -337,6 +358,12 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 	free(tcp->links);
 	free(tcp);
 	return NULL;
+}
+
+const char *cw_tcp_note(const struct cw_tcp *tcp, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	return tcp->found ? cw_found_note(tcp->found, buf, len) : buf;
 }
 
 void cw_tcp_stats(const struct cw_tcp *tcp, struct cw_tcp_stats *ret)

@@ -10,7 +10,8 @@
  * process looks up (resolve.h). Without a key, only loopback is listened on, dialed and accepted
  * from, and there only sockets of root or of the daemon's own user.
  *
- * A connection is dropped unless its hello, within 5 s of its opening, names a configured peer. Of
+ * A connection is dropped unless its hello, within 5 s of its opening, names a configured peer, or
+ * peers are found instead of configured. Of
  * two connections to one peer the one with the newest epoch stays. What a peer does not read is
  * kept up to a cap; frames beyond it are dropped and counted, never waited for.
  *
@@ -48,7 +49,8 @@ struct cw_tcp_config {
 	struct cw_transport *transport; /* becomes its backend */
 	uint64_t epoch;                 /* of this daemon's start, wall ns */
 	const char *listen;             /* "127.0.0.1:7411" */
-	struct cw_tls_files tls;        /* all NULL = none: loopback only */
+	const char *find_under;  /* "host:port"; NULL = peers are listed (transport_found.h) */
+	struct cw_tls_files tls; /* all NULL = none: loopback only */
 };
 
 /* 0, or -errno with err set. */
@@ -64,4 +66,6 @@ struct cw_tcp_stats {
 	uint64_t tls_errors;  /* handshakes that failed otherwise */
 	uint32_t connections;
 };
+/* What people should know of peers that are found, not listed; "" = nothing. Returns buf. */
+const char *cw_tcp_note(const struct cw_tcp *tcp, char *buf, size_t len);
 void cw_tcp_stats(const struct cw_tcp *tcp, struct cw_tcp_stats *ret);

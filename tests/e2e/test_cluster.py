@@ -162,6 +162,10 @@ def init_cluster_writes_a_closed_key_and_configurations_that_are_valid():
             assert len(bytes.fromhex(keys[-1])) == 32, "32 bytes in hex"
         assert keys[0] != keys[1], "two clusters, two keys"
         assert keys[0].strip() not in done.stdout, "the key is not printed"
+        found = call(COLLWATCH, "init-cluster", directory + "/c", "--peers-from", "d.example:7411",
+                     "--key-path", directory + "/c/peer.key")
+        assert directory + "/c/collwatchd.conf" in found.stdout, found.stdout
+        call(COLLWATCHD, "--check-config", "--config", directory + "/c/collwatchd.conf")
         for name in NODES:
             conf = f"{directory}/a/{name}/collwatchd.conf"
             assert conf in done.stdout, done.stdout
@@ -185,8 +189,13 @@ def init_cluster_refuses_what_makes_no_cluster():
                 (["a=10.0.0.1:1", "b"], "NAME=ADDRESS:PORT"),
                 (["a=10.0.0.1:1", "b=0.0.0.0:1"], "nobody can connect"),
                 (["a=10.0.0.1:1", "../b=10.0.0.2:1"], "NAME=ADDRESS:PORT"),
-                (["a=10.0.0.1:1", "..=10.0.0.2:1"], "NAME=ADDRESS:PORT")):
-            words = [word for node in nodes for word in ("--node", node)]
+                (["a=10.0.0.1:1", "..=10.0.0.2:1"], "NAME=ADDRESS:PORT"),
+                (["a=10.0.0.1:1", "--peers-from=d.example:1"], "has a name only"),
+                (["--peers-from=10.0.0.1:1"], "is an address"),
+                (["--peers-from=d.example"], "address:port"),
+                (["--peers-from=d.example:1", "--certificates"], "give --node NAME")):
+            words = [word for node in nodes for word in
+                     ([node] if node.startswith("--") else ["--node", node])]
             done = call(COLLWATCH, "init-cluster", directory + "/new", *words, check=False)
             assert done.returncode == 1 and says in done.stderr, f"{nodes}: {done.stderr}"
             assert not os.path.exists(directory + "/new")

@@ -217,6 +217,33 @@ Test(config, with_a_key_peers_may_be_anywhere_and_have_names)
 	cw_config_free(c);
 }
 
+Test(config, peers_under_a_name_need_a_key_and_listen_on_its_port)
+{
+	static const struct {
+		const char *text, *says;
+	} wrong[] = {
+		{ "peers_from = \"c.example.org:7411\"\n", "a shared key or certificates" },
+		{ "peers_from = \"10.0.0.1:7411\"\npeer_key_file = \"/k\"\n", "is an address" },
+		{ "peers_from = \"c.example.org\"\npeer_key_file = \"/k\"\n", "address:port" },
+		{ "peers_from = \"c.example.org:7411\"\npeer_key_file = \"/k\"\n"
+		  "peers = {\"a=10.0.0.1:7411\"}\n",
+		  "one of the two" },
+	};
+	struct cw_config *c = NULL;
+	struct cw_err err;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_assert_eq(load(wrong[i].text, &c, &err), -EINVAL, "%s", wrong[i].text);
+		cr_assert_not_null(strstr(err.text, wrong[i].says), "%s", err.text);
+	}
+	cr_assert_eq(
+		load("peers_from = \"c.example.org:7412\"\npeer_key_file = \"/k\"\n", &c, &err), 0,
+		"%s", err.text);
+	cr_assert(cw_config_has_peers(c));
+	cr_assert_str_eq(c->listen, "[::]:7412");
+	cw_config_free(c);
+}
+
 Test(config, changes_that_cannot_be_reloaded_are_named)
 {
 	struct cw_config *a = NULL, *b = NULL, *d = NULL;

@@ -25,6 +25,7 @@ static int64_t ahead_wall(void *user)
 }
 
 static const struct cw_clock ahead_clock = { .monotonic_ns = ahead_now, .wall_ns = ahead_wall };
+const struct cw_clock *const ends_clock = &ahead_clock;
 
 static void on_message(const char *from, struct cw_message **msg, void *user)
 {
@@ -56,6 +57,19 @@ void make_transport(struct end *e, const char *self, const char *peer, const cha
 					      .names = &peer,
 					      .addresses = &address,
 					      .n_peers = 1,
+					      .on_message = on_message,
+					      .user = e };
+
+	cw_transport_free(e->transport);
+	e->transport = cw_transport_new(&config);
+	cr_assert_not_null(e->transport);
+}
+
+void make_finder(struct end *e, const char *self)
+{
+	struct cw_transport_config config = { .clock = &ahead_clock,
+					      .self = self,
+					      .finds_peers = true,
 					      .on_message = on_message,
 					      .user = e };
 

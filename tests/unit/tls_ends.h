@@ -25,7 +25,8 @@ struct end {
 
 extern struct event_base *base;
 extern struct end a, b;
-extern char dir[];         /* whatever the test puts in there it removes */
+extern char dir[]; /* whatever the test puts in there it removes */
+extern const struct cw_clock *const ends_clock;
 extern int64_t skipped_ns; /* what the daemons' clock is ahead */
 
 /* For the suite's .init and .fini. */
@@ -34,6 +35,8 @@ void ends_teardown(void);
 
 /* An end of its own making: self listens, and knows one peer at that address. */
 void make_transport(struct end *e, const char *self, const char *peer, const char *address);
+/* The same, but peers are found. */
+void make_finder(struct end *e, const char *self);
 int try_tcp(struct end *e, const struct cw_tls_files *files, struct cw_err *err);
 void open_tcp(struct end *e, const struct cw_tls_files *files);
 

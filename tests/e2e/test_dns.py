@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons that find each other under a DNS name, with a name server of our own that answers, is
+silent, talks nonsense and lies. All of it in a network namespace with a resolv.conf of its own;
+needs root, else says so. Prints TAP.
+
+usage: test_dns.py
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import tap
+from agent_lib import wait_until
+from ops_lib import COLLWATCH, World, expect
+
+NAME, PORT = "daemons.collwatch.test", 7411
+ADDRESS = {"node-a": "10.98.7.1", "node-b": "10.98.7.2", "node-c": "fd00:98::3",
+           "node-d": "10.98.7.4", "stranger": "10.98.7.9"}
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+A, AAAA = 1, 28
+
+
+class NameServer(threading.Thread):
+    """On 127.0.0.1:53. `say` turns a question into the bytes of an answer, or None."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 53))
+        self.addresses, self.say, self.asked = [], self.right, 0
+
+    def run(self):
+        while True:
+            question, who = self.socket.recvfrom(512)
+            if question == b"end":
+                return
+            self.asked += 1
+            answer = self.say(question)
+            if answer is not None:
+                self.socket.sendto(answer, who)
+
+    def end(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.sendto(b"end", self.socket.getsockname())
+        self.join()
+        self.socket.close()
+
+    def right(self, question):
+        asked = question[12:question.index(b"\0", 12) + 5]
+        kind = struct.unpack("!H", asked[-4:-2])[0]
+        family = {A: socket.AF_INET, AAAA: socket.AF_INET6}[kind]
+        mine = [a for a in self.addresses if (":" in a) == (kind == AAAA)]
+        out = question[:2] + struct.pack("!HHHHH", 0x8580, 1, len(mine), 0, 0) + asked
+        for address in mine:
+            data = socket.inet_pton(family, address)
+            out += struct.pack("!HHHIH", 0xc00c, kind, 1, 0, len(data)) + data
+        return out
+
+    @staticmethod
+    def silent(_):
+        return None
+
+    @staticmethod
+    def nonsense(question):
+        """A right head, then an endless name, and records that are not there."""
+        return question[:2] + struct.pack("!HHHHH", 0x8580, 1, 4000, 7, 7) + b"\xc0\x0c" * 200
+
+
+class Daemon(World):
+    def __init__(self, name, key):
+        super().__init__()
+        self.name, self.key = name, key
+
+    def start_found(self):
+        host = f"[{ADDRESS[self.name]}]" if ":" in ADDRESS[self.name] else ADDRESS[self.name]
+        node = "node-a" if self.name == "stranger" else self.name
+        self.configure(f'listen = "{host}:{PORT}"\npeers_from = "{NAME}:{PORT}"\n'
+                       f'peer_key_file = "{self.key}"', node)
+        return self.start()
+
+    def configure(self, text, node="node-a"):
+        super().configure(text)
+        with open(self.conf, encoding="ascii") as f:
+            made = f.read()
+        with open(self.conf, "w", encoding="ascii") as f:
+            f.write(made.replace('node_name = "node-a"', f'node_name = "{node}"'))
+
+    def connected(self):
+        return {p["node"] for p in self.status()["peers"] if p["state"] == "connected"}
+
+    def says(self, text):
+        return any(text in note for note in self.status()["notes"])
+
+
+def own_network(directory):
+    """A namespace where all of 10.98.7.0/24 is this machine, and our name server is asked."""
+    if os.geteuid() != 0 or ctypes.CDLL(None).unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
+        raise tap.Skip("needs namespaces of its own")
+    with open(directory + "/resolv.conf", "w", encoding="ascii") as f:
+        f.write("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+    for words in (["mount", "--make-rprivate", "/"],
+                  ["mount", "--bind", directory + "/resolv.conf", "/etc/resolv.conf"],
+                  ["ip", "link", "set", "lo", "up"],
+                  ["ip", "address", "add", ADDRESS["node-a"] + "/24", "dev", "lo"],
+                  ["ip", "address", "add", ADDRESS["node-c"] + "/64", "dev", "lo", "nodad"]):
+        subprocess.run(words, check=True)
+
+
+def daemons_find_each_other_whatever_the_name_server_does():
+    with contextlib.ExitStack() as stack:
+        a = stack.enter_context(Daemon("node-a", ""))
+        own_network(a.dir)
+        for cluster in "ours", "other":
+            subprocess.run([COLLWATCH, "init-cluster", f"{a.dir}/{cluster}", "--peers-from",
+                            f"{NAME}:{PORT}"], stdout=subprocess.DEVNULL, check=True)
+        a.key = a.dir + "/ours/peer.key"
+        b, c, d = (stack.enter_context(Daemon(f"node-{x}", a.key)) for x in "bcd")
+        stranger = stack.enter_context(Daemon("stranger", a.dir + "/other/peer.key"))
+        dns = NameServer()
+        dns.start()
+        stack.callback(dns.end)
+
+        dns.addresses = [ADDRESS["node-a"], ADDRESS["node-b"]]
+        a.start_found()
+        b.start_found()
+        wait_until(lambda: a.connected() == {"node-b"} and b.connected() == {"node-a"}, "they meet")
+        # One more, over IPv6: it needs to be found by nobody, it finds the others.
+        dns.addresses.append(ADDRESS["node-c"])
+        c.start_found()
+        wait_until(lambda: a.connected() == {"node-b", "node-c"}, "a third one is met")
+        wait_until(lambda: c.connected() == {"node-a", "node-b"}, "by all")
+
+        # A newcomer is in the hands of the server, its loop is not.
+        stranger.start_found()
+        dns.say = dns.silent
+        d.start_found()
+        asked = dns.asked
+        wait_until(lambda: dns.asked > asked, "the server is asked")
+        began = time.monotonic()
+        d.status()
+        expect(time.monotonic() - began < 5, "the daemon answers while the name server does not")
+        wait_until(lambda: d.says("cannot be looked up"), "the silence is told")
+        dns.say = dns.nonsense
+        asked = dns.asked
+        wait_until(lambda: dns.asked > asked + 1, "the server talks nonsense")
+        dns.say = dns.right
+        dns.addresses = [ADDRESS["stranger"]] + [f"10.98.7.{n}" for n in range(200, 224)]
+        wait_until(lambda: d.says("10.98.7.9: key differs"), "the lie is told")
+        expect(not d.status()["peers"], "who has no key is nobody: " + d.log())
+        expect(not stranger.status()["peers"], "on neither side")
+        expect(a.connected() >= {"node-b", "node-c"}, "nobody was lost for it: " + a.log())
+        # The truth again.
+        dns.addresses = list(ADDRESS.values())[:4]
+        everybody = {"node-a", "node-b", "node-c", "node-d"}
+        for node in a, b, c, d:
+            wait_until(lambda node=node: node.connected() == everybody - {node.name},
+                       f"{node.name} has met all")
+
+
+if __name__ == "__main__":
+    tap.run([daemons_find_each_other_whatever_the_name_server_does])
