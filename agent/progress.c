@@ -1,82 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/progress.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
 #include "agent/comms.h"
-#include "agent/cuda_abi.h"
+#include "agent/cuda_driver.h"
 #include "agent/log.h"
-#include "agent/real.h"
 #include "agent/record.h"
 
-static struct {
-#define X(member, name, required, params) CUresult(*member) params;
-	CW_CUDA_FUNCTIONS(X)
-#undef X
-} cuda;
-
-static bool is_on;
 static unsigned char register_once; /* progress pages belong to the driver */
 static bool is_registered;
 static uint32_t slots_used;
 
+/* Read once, by whoever makes the first communicator ready. */
 static bool is_wanted(void)
 {
-	const char *value = getenv("COLLWATCH_PROGRESS");
+	static int answer; /* 0 = not asked, 1 = no, 2 = yes */
+	int known = CW_LOAD(answer);
+	const char *value;
 
-	return !value || strcmp(value, "off") != 0;
-}
-
-static void find_driver(void)
-{
-	cw_dlsym_fn next = cw_next_dlsym_get();
-	bool complete = true;
-	int version = 0;
-	void *handle;
-
-	if (!next || !is_wanted())
-		return;
-	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY); /* kept: the pointers need it */
-	if (!handle) {
-		(void)dlerror();
-		return;
+	if (!known) {
+		value = getenv("COLLWATCH_PROGRESS");
+		known = value && strcmp(value, "off") == 0 ? 1 : 2;
+		CW_STORE(answer, known);
 	}
-#define X(member, name, required, params)                                                          \
-	cuda.member = (CUresult(*) params)next(handle, name);                                      \
-	if (required && !cuda.member)                                                              \
-		complete = false;
-	CW_CUDA_FUNCTIONS(X)
-#undef X
-	(void)dlerror();
-	if (cuda.driver_version && cuda.driver_version(&version) == CUDA_SUCCESS)
-		CW_STORE(cw_record.header->cuda_driver_version, (uint32_t)version);
-	if (!complete)
-		cw_log("the CUDA driver is too old for device progress");
-	is_on = complete;
-}
-
-/*
- * Not at the agent's start: a program whose first call into CUDA is NCCL's has no driver loaded
- * before that. One thread looks, others that come meanwhile wait: dlopen(RTLD_NOLOAD) is short.
- */
-static bool has_driver(void)
-{
-	static int state; /* 0 = not looked, 1 = looking, 2 = looked */
-	int expected = 0;
-
-	if (__atomic_compare_exchange_n(&state, &expected, 1, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE)) {
-		find_driver();
-		__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
-	}
-	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
-		(void)sched_yield();
-	return is_on;
+	return known == 2;
 }
 
 /*
@@ -92,13 +43,14 @@ static bool register_pages(void)
 		return true;
 	if (__atomic_test_and_set(&register_once, __ATOMIC_ACQ_REL))
 		return __atomic_load_n(&is_registered, __ATOMIC_ACQUIRE);
-	memset(cw_record.progress, 0, cw_record.progress_bytes); /* resident before it is pinned */
-	if (cuda.exchange_capture_mode)
-		(void)cuda.exchange_capture_mode(&mode);
-	r = cuda.host_register(cw_record.progress, cw_record.progress_bytes,
-			       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-	if (cuda.exchange_capture_mode)
-		(void)cuda.exchange_capture_mode(&mode);
+	memset(cw_record.device_pages, 0,
+	       cw_record.device_bytes); /* resident before it is pinned */
+	if (cw_cuda.exchange_capture_mode)
+		(void)cw_cuda.exchange_capture_mode(&mode);
+	r = cw_cuda.host_register(cw_record.device_pages, cw_record.device_bytes,
+				  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	if (cw_cuda.exchange_capture_mode)
+		(void)cw_cuda.exchange_capture_mode(&mode);
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {
 		cw_log("the driver does not take the progress pages: error %d", r);
 		return false;
@@ -106,48 +58,6 @@ static bool register_pages(void)
 	__atomic_store_n(&is_registered, true, __ATOMIC_RELEASE);
 	(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_PROGRESS, __ATOMIC_RELAXED);
 	return true;
-}
-
-/* The current context when it is on the communicator's device, else that device's primary one. */
-static CUcontext context_of(int ordinal)
-{
-	CUcontext ctx = NULL;
-	CUdevice device, current;
-
-	if (cuda.ctx_get_current(&ctx) != CUDA_SUCCESS)
-		return NULL;
-	if (ordinal < 0 || !cuda.device_get || cuda.device_get(&device, ordinal) != CUDA_SUCCESS)
-		return ctx;
-	if (ctx && cuda.ctx_get_device(&current) == CUDA_SUCCESS && current == device)
-		return ctx;
-	if (!cuda.primary_retain || !cuda.primary_release ||
-	    cuda.primary_retain(&ctx, device) != CUDA_SUCCESS)
-		return NULL;
-	(void)cuda.primary_release(device); /* NCCL's own reference keeps it */
-	return ctx;
-}
-
-static bool push(CUcontext ctx, bool *ret_pushed)
-{
-	CUcontext current = NULL;
-
-	*ret_pushed = false;
-	if (cuda.ctx_get_current(&current) != CUDA_SUCCESS)
-		return false;
-	if (current == ctx)
-		return true;
-	if (cuda.ctx_push(ctx) != CUDA_SUCCESS)
-		return false;
-	*ret_pushed = true;
-	return true;
-}
-
-static void pop(bool pushed)
-{
-	CUcontext ignored;
-
-	if (pushed)
-		(void)cuda.ctx_pop(&ignored);
 }
 
 void cw_progress_comm_ready(int c, int device)
@@ -160,15 +70,15 @@ void cw_progress_comm_ready(int c, int device)
 
 	/* A non-blocking communicator launches from whichever thread polls it: no stream order of
 	 * ours to rely on. */
-	if (!has_driver() || (rc->flags & CW_REC_COMM_NONBLOCKING))
+	if (!is_wanted() || !cw_cuda_ready() || (rc->flags & CW_REC_COMM_NONBLOCKING))
 		goto lost;
-	ctx = context_of(device);
-	if (!ctx || !push(ctx, &pushed))
+	ctx = cw_cuda_context_of(device);
+	if (!ctx || !cw_cuda_push(ctx, &pushed))
 		goto lost;
 	if (register_pages() &&
-	    cuda.host_device_pointer(&words, cw_record.progress, 0) != CUDA_SUCCESS)
+	    cw_cuda.host_device_pointer(&words, cw_record.device_pages, 0) != CUDA_SUCCESS)
 		words = 0;
-	pop(pushed);
+	cw_cuda_pop(pushed);
 	if (!words)
 		goto lost;
 	cw_comms[c].device_words = words;
@@ -270,7 +180,8 @@ struct cw_progress_at cw_progress_at(int c, cudaStream_t stream, uint64_t op_ind
 	if (!__atomic_load_n(&cw_comms[c].context, __ATOMIC_ACQUIRE))
 		return at;
 	/* An error here means a capture elsewhere forbids work on this stream. */
-	if (cuda.stream_is_capturing && cuda.stream_is_capturing(stream, &status) != CUDA_SUCCESS)
+	if (cw_cuda.stream_is_capturing &&
+	    cw_cuda.stream_is_capturing(stream, &status) != CUDA_SUCCESS)
 		goto out;
 	at.is_captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
 	if (!at.is_captured)
@@ -292,11 +203,11 @@ static bool write_word(int c, uint64_t offset, cudaStream_t stream, uint32_t val
 	int saved_errno = errno;
 	bool pushed, ok = false;
 
-	if (!ctx || !push(ctx, &pushed))
+	if (!ctx || !cw_cuda_push(ctx, &pushed))
 		goto out;
-	ok = cuda.stream_write32(stream, comm->device_words + offset, value,
-				 CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
-	pop(pushed);
+	ok = cw_cuda.stream_write32(stream, comm->device_words + offset, value,
+				    CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+	cw_cuda_pop(pushed);
 	if (!ok) {
 		/* A stream or context in error. Not the place to say so: the application learns of
 		 * it from its own calls. */

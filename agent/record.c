@@ -110,7 +110,7 @@ static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, ui
 }
 
 struct offsets {
-	uint64_t comms, ring, p2p, info, progress, modules;
+	uint64_t comms, ring, p2p, info, progress, modules, summaries, times;
 };
 
 /* The GPU's pages come first and alone: they are registered with the driver. */
@@ -121,6 +121,10 @@ static struct offsets lay_out(struct plan *plan, uint64_t page)
 	plan->end = sizeof(struct cw_rec_header);
 	o.progress = place(plan, CW_REC_SECTION_PROGRESS, sizeof(struct cw_rec_progress),
 			   CW_REC_PROGRESS_SLOTS, page);
+	o.summaries = place(plan, CW_REC_SECTION_SUMMARIES, sizeof(struct cw_rec_summary),
+			    CW_REC_SUMMARIES, 64);
+	o.times = place(plan, CW_REC_SECTION_TIMES, sizeof(struct cw_rec_time), CW_REC_TIMES, 64);
+	plan->end = align_up(plan->end, page);
 	o.comms = place(plan, CW_REC_SECTION_COMMS, sizeof(struct cw_rec_comm), CW_REC_COMMS, 64);
 	o.ring = place(plan, CW_REC_SECTION_RING, sizeof(struct cw_rec_op), CW_REC_RING_OPS, 64);
 	o.p2p = place(plan, CW_REC_SECTION_P2P, sizeof(struct cw_rec_p2p_block), CW_REC_P2P_BLOCKS,
@@ -209,8 +213,10 @@ int cw_record_create(void)
 		.progress_info = (void *)(base + o.info),
 		.progress = (void *)(base + o.progress),
 		.modules = (void *)(base + o.modules),
-		.progress_bytes =
-			align_up(sizeof(struct cw_rec_progress) * CW_REC_PROGRESS_SLOTS, page),
+		.summaries = (void *)(base + o.summaries),
+		.times = (void *)(base + o.times),
+		.device_pages = base + o.progress,
+		.device_bytes = o.comms - o.progress,
 		.total_bytes = plan.end,
 		.fd = fd,
 		.id = id,

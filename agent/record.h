@@ -35,7 +35,10 @@ struct cw_record {
 	struct cw_rec_progress_info *progress_info;
 	struct cw_rec_progress *progress;
 	struct cw_rec_module *modules;
-	size_t progress_bytes; /* whole pages */
+	struct cw_rec_summary *summaries;
+	struct cw_rec_time *times;
+	void *device_pages; /* what the GPU writes: progress, summaries, times */
+	size_t device_bytes;
 	uint64_t total_bytes;
 	int fd;
 	struct cw_fd_identity id;

@@ -51,7 +51,14 @@
 #define CW_REC_STACKS 64
 #define CW_REC_STACK_DEPTH 15
 #define CW_REC_REPLAYS 64
-#define CW_REC_SUMMARIES 128
+/*
+ * Summaries: the first entries keep, for each device the process uses, the first tensor with NaN or
+ * infinity that was fed into an op; the others are a ring.
+ */
+#define CW_REC_SUMMARY_FIRSTS 8
+#define CW_REC_SUMMARY_RING 120
+#define CW_REC_SUMMARIES (CW_REC_SUMMARY_FIRSTS + CW_REC_SUMMARY_RING)
+#define CW_REC_TIMES 64
 
 enum cw_rec_section_type {
 	CW_REC_SECTION_COMMS = 1,         /* cw_rec_comm */
@@ -63,7 +70,8 @@ enum cw_rec_section_type {
 	CW_REC_SECTION_MODULES = 6,   /* cw_rec_module */
 	CW_REC_SECTION_STACKS = 7,    /* cw_rec_stack (opt-in) */
 	CW_REC_SECTION_REPLAYS = 8,   /* cw_rec_replay */
-	CW_REC_SECTION_SUMMARIES = 9, /* cw_rec_summary */
+	CW_REC_SECTION_SUMMARIES = 9, /* cw_rec_summary; the GPU writes here */
+	CW_REC_SECTION_TIMES = 10,    /* cw_rec_time; the GPU writes here */
 	CW_REC_SECTION__MAX = 16,
 };
 
@@ -100,6 +108,7 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 			   4, /* ops past the group list's capacity: seq numbers are still right */
 		   CW_REC_DROP_MODULES = 5,
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
+		   CW_REC_DROP_SUMMARIES = 7, /* tensors not looked at: all slots were waiting */
 		   CW_REC_DROP__MAX = 16,
 };
 
@@ -317,16 +326,39 @@ struct cw_rec_replay {
 	uint64_t reserved[3];
 };
 
-/* 128 bytes: numbers of one tensor (docs/design.md section 6). */
+/*
+ * 128 bytes: numbers of one tensor (docs/design.md section 6), written by the device alone: first
+ * publish = 0, then the rest, then publish, each after a fence that the host sees.
+ */
 struct cw_rec_summary {
-	uint64_t publish;
+	uint64_t publish; /* 0 = empty or being written; else the summary's number, from 1 */
 	uint64_t op_index;
+	uint64_t seq; /* coll_seq or p2p_seq of the op, 0 = not counted */
 	uint32_t comm;
-	uint32_t is_output;
-	uint64_t elements; /* looked at */
+	uint32_t comm_generation;
+	uint8_t kind, dtype, is_output, reserved0;
+	uint32_t device_ns; /* how long the device took for it */
+	uint64_t elements;  /* looked at */
+	uint64_t offered;   /* elements of the tensor */
 	uint64_t nans, infs, zeros;
-	double abs_max, abs_min_nonzero, mean, l2;
+	double abs_max, abs_min_nonzero, mean, l2; /* of the finite ones; 0 = there are none */
 	uint64_t checksum;
-	uint64_t reserved[4];
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct cw_rec_summary) == 128, "summary layout");
+
+/*
+ * 64 bytes: when one op, out of many, began and ended on the device. The host writes who it is, the
+ * device the times: nanoseconds of its own clock, of which only differences mean something here.
+ */
+struct cw_rec_time {
+	uint64_t publish; /* 0 = empty or being written; else the sample's number, from 1 */
+	uint64_t op_index;
+	uint64_t enter_ns; /* of the call, record clock */
+	uint64_t bytes;
+	uint64_t begin_ns, end_ns; /* 0 = not yet */
+	uint32_t comm;
+	uint32_t comm_generation;
+	uint8_t kind, reserved[7];
+};
+_Static_assert(sizeof(struct cw_rec_time) == 64, "time layout");

@@ -34,6 +34,7 @@ static const uint32_t known_entry_bytes[CW_REC_SECTION__MAX] = {
 	[CW_REC_SECTION_STACKS] = sizeof(struct cw_rec_stack),
 	[CW_REC_SECTION_REPLAYS] = sizeof(struct cw_rec_replay),
 	[CW_REC_SECTION_SUMMARIES] = sizeof(struct cw_rec_summary),
+	[CW_REC_SECTION_TIMES] = sizeof(struct cw_rec_time),
 };
 
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset)
