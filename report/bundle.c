@@ -29,19 +29,46 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 
 /* ---- writing ---- */
 
-static int write_all(const char *buf, size_t len, void *user)
-{
-	int fd = *(int *)user;
+/* jansson hands over one token at a time; a system call for each would hold the daemon's loop up.
+ */
+struct writer {
+	int fd;
+	size_t len;
+	char buf[32 << 10];
+};
 
-	while (len > 0) {
-		ssize_t n = write(fd, buf, len);
+static int flush_writer(struct writer *w)
+{
+	const char *p = w->buf;
+
+	while (w->len > 0) {
+		ssize_t n = write(w->fd, p, w->len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -1;
-		buf += n;
-		len -= (size_t)n;
+		p += n;
+		w->len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_some(const char *text, size_t len, void *user)
+{
+	struct writer *w = user;
+
+	while (len > 0) {
+		size_t n = sizeof(w->buf) - w->len;
+
+		if (n > len)
+			n = len;
+		memcpy(w->buf + w->len, text, n);
+		w->len += n;
+		text += n;
+		len -= n;
+		if (w->len == sizeof(w->buf) && flush_writer(w) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -49,12 +76,16 @@ static int write_all(const char *buf, size_t len, void *user)
 static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = -1;
+	struct writer w;
 
 	fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot create %s: %s", name, strerror(errno));
+	w.fd = fd;
+	w.len = 0;
 	errno = 0;
-	if (json_dump_callback(doc, write_all, &fd, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) < 0)
+	if (json_dump_callback(doc, write_some, &w, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) < 0 ||
+	    flush_writer(&w) < 0)
 		return cw_err_set(err, errno ? errno : ENOMEM, "cannot write %s: %s", name,
 				  errno ? strerror(errno) : "out of memory");
 	return 0;

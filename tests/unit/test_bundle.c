@@ -93,6 +93,40 @@ Test(bundle, what_was_written_is_read_back)
 	cw_bundle_fini(&bundle);
 }
 
+/* System calls that write, of this process so far. */
+static long count_writes(void)
+{
+	char line[128];
+	long n = -1;
+	FILE *f = fopen("/proc/self/io", "re");
+
+	cr_assert_not_null(f);
+	while (n < 0 && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "syscw: %ld", &n);
+	fclose(f);
+	cr_assert_geq(n, 0);
+	return n;
+}
+
+Test(bundle, a_large_one_is_written_in_few_pieces)
+{
+	struct cw_bundle bundle = sample(1), back = { 0 };
+	struct cw_err err = { "" };
+	json_t *ops = json_array();
+	long before;
+
+	for (int i = 0; i < 20000; i++)
+		json_array_append_new(ops, json_pack("{s:i, s:s}", "seq", i, "kind", "all_reduce"));
+	json_object_set_new(bundle.snapshot, "ops", ops);
+	before = count_writes();
+	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
+	cr_expect_lt(count_writes() - before, 100);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
+	cr_expect(json_equal(back.snapshot, bundle.snapshot));
+	cw_bundle_fini(&bundle);
+	cw_bundle_fini(&back);
+}
+
 Test(bundle, is_readable_by_its_group_only)
 {
 	struct stat st;
