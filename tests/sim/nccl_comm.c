@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "tests/sim/nccl_cuda.h"
+#include "tests/sim/nccl_profiler.h"
 #include "tests/sim/nccl_reduce.h"
 #include "tests/sim/nccl_sim.h"
 
 static void comm_free(ncclComm_t comm)
 {
+	sim_profiler_finalize(comm);
 	for (int p = 0; p < comm->nranks; p++) {
 		if (comm->coll)
 			sim_link_fini(&comm->coll[p]);

@@ -45,6 +45,8 @@ struct ncclComm {
 	uint32_t splits;
 	struct sim_redop *redops;
 	int next_redop;
+	void *profiler;               /* the plugin's context */
+	uint64_t profiler_numbers[8]; /* collectives launched, by kind */
 };
 
 /* A communicator without connections, bound to the calling thread's current device. */

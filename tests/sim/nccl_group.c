@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "tests/sim/nccl_profiler.h"
 #include "tests/sim/nccl_sim.h"
 
 struct group {
@@ -82,6 +83,7 @@ ncclResult_t sim_group_add(const struct sim_task *task)
 		return sim_fail(ncclSystemError, "out of memory");
 	*t = *task;
 	t->next = NULL;
+	sim_profiler_call(t, depth, false);
 	if (!group.tasks)
 		group.tasks_end = &group.tasks;
 	*group.tasks_end = t;
@@ -167,10 +169,14 @@ static void run_job(void *arg)
 
 	if (j->group) {
 		j->result = sim_bootstrap_split(&split, &child);
+		if (child)
+			sim_profiler_init(child);
 		*j->newcomm = child;
 		return;
 	}
 	j->result = sim_bootstrap_init(j->comm, &j->id);
+	if (j->result == ncclSuccess)
+		sim_profiler_init(j->comm);
 	if (j->result != ncclSuccess && j->comm->is_blocking) {
 		*j->newcomm = NULL;
 		sim_comm_release(j->comm);
@@ -246,12 +252,14 @@ static ncclResult_t run_launches(struct part *parts)
 
 			p->colls = t->next;
 			t->next = NULL;
+			sim_profiler_launch(p->comm, t);
 			result = sim_launch(p->comm, t);
 		}
 		if (p->p2p && result == ncclSuccess) {
 			struct sim_task *batch = p->p2p;
 
 			p->p2p = NULL;
+			sim_profiler_launch(p->comm, batch);
 			result = sim_launch(p->comm, batch);
 		}
 	}
@@ -372,16 +380,13 @@ static bool goes_to_background(const struct work *w)
 	return has_non_blocking && may_block;
 }
 
-ncclResult_t sim_group_end(void)
+/* The outermost end. */
+static ncclResult_t finish_group(void)
 {
 	struct work *w;
 	ncclResult_t result;
 	pthread_t thread;
 
-	if (depth == 0)
-		return sim_fail(ncclInvalidUsage, "GroupEnd without GroupStart");
-	if (--depth > 0)
-		return ncclSuccess;
 	w = calloc(1, sizeof(*w));
 	if (group_result != ncclSuccess || !w) {
 		result = w ? group_result : sim_fail(ncclSystemError, "out of memory");
@@ -408,6 +413,20 @@ ncclResult_t sim_group_end(void)
 	return result;
 }
 
+ncclResult_t sim_group_end(void)
+{
+	ncclResult_t result;
+
+	if (depth == 0)
+		return sim_fail(ncclInvalidUsage, "GroupEnd without GroupStart");
+	if (--depth > 0)
+		return ncclSuccess;
+	sim_profiler_end_begins();
+	result = finish_group();
+	sim_profiler_end_is_over();
+	return result;
+}
+
 ncclResult_t sim_group_drop(void)
 {
 	if (depth == 0)
@@ -423,5 +442,7 @@ ncclResult_t sim_group_drop(void)
 	jobs_free(group.jobs);
 	sim_tasks_free(group.tasks);
 	group_reset();
+	sim_profiler_end_begins();
+	sim_profiler_end_is_over();
 	return ncclSuccess;
 }

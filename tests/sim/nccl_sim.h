@@ -9,6 +9,7 @@
  *	nccl_p2p.c	run a batch of sends and receives
  *	nccl_link.c	messages over one connection
  *	nccl_reduce.c	arithmetic on data types
+ *	nccl_profiler.c	tell a profiler plugin of all that
  *
  * and for communicators nccl_comm.c (life), nccl_bootstrap.c (how ranks find each other) and
  * nccl_net.c (sockets).
@@ -58,6 +59,7 @@ struct sim_task {
 	int root;      /* or peer */
 	ncclComm_t comm;
 	CUstream stream;
+	void *profiler; /* the plugin's handle of the call */
 };
 
 static inline bool sim_is_p2p(const struct sim_task *t)
