@@ -13,7 +13,8 @@
  * FORWARD = made by wrap_forward.c.
  *
  * Not here, because no C header declares them; calls of them go straight to NCCL:
- * ncclGinInboxA2ACreateRequirement, ncclGinOutboxCreateRequirement, ncclResetDebugInitInternal.
+ * ncclGinInboxA2ACreateRequirement, ncclGinOutboxCreateRequirement, ncclResetDebugInitInternal, and
+ * of 2.30.3 alone seven ncclParam* of C++ (tests/e2e/agent_table.py names them).
  *
  * clang-format off: one line per function is what makes this a table.
  */
@@ -73,7 +74,7 @@
 	F(ncclResult_t, ncclGetVersion, 0, FORWARD, (int *version), (version)) \
 	F(ncclResult_t, ncclCommGetUniqueId, 22902, FORWARD, (ncclComm_t comm, ncclUniqueId *uniqueId), (comm, uniqueId)) \
 	F(const char *, ncclGetErrorString, 0, FORWARD, (ncclResult_t result), (result)) \
-	F(const char *, ncclGetLastError, 21600, FORWARD, (ncclComm_t comm), (comm)) \
+	F(const char *, ncclGetLastError, 0, FORWARD, (ncclComm_t comm), (comm)) \
 	F0(void, ncclResetDebugInit, 22403, FORWARD) \
 	F(ncclResult_t, ncclCommCount, 0, FORWARD, (const ncclComm_t comm, int *count), (comm, count)) \
 	F(ncclResult_t, ncclCommCuDevice, 0, FORWARD, (const ncclComm_t comm, int *device), (comm, device)) \

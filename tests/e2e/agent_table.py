@@ -4,7 +4,10 @@
 ones where there are any. To hold it against other versions:
 
 	NCCL_HEADERS=/folder/with/headers:/another/nccl.h meson test agent_table -v
+
+NCCL_LIBS names real libraries in the same way; their exports are then held against the table.
 """
+import ctypes
 import glob
 import os
 import re
@@ -43,7 +46,9 @@ def exports_only_what_it_means_to():
     symbols = run("nm", "-D", "--defined-only", AGENT)
     names = {line.split()[-1] for line in symbols.splitlines()}
     check(not any("@" in n for n in names), "unversioned: a named version would disable dlsym")
-    check(names == {"dlsym", "collwatch_mark_step"} | set(table()), "exported: %r" % names)
+    profiler = {"ncclProfiler_v%d" % n for n in range(4, 8)}
+    check(names == {"dlsym", "collwatch_mark_step"} | profiler | set(table()),
+          "exported: %r" % names)
 
 
 def words(text):
@@ -175,6 +180,32 @@ def table_matches_real_headers():
         check(not wrong or version > newest(), "%s: %s" % (header, "; ".join(wrong)))
 
 
+# Exported, but no C header declares them: C++ of NCCL's own, which goes past the agent.
+INTERNAL = {"ncclGinInboxA2ACreateRequirement", "ncclGinOutboxCreateRequirement",
+            "ncclResetDebugInitInternal", "ncclParamDumpAllFlag", "ncclParamDumpAllFlagKey",
+            "ncclParamEnvPluginGet", "ncclParamIsCacheDisabled", "ncclParamNoCacheStr",
+            "ncclParamNoCacheStrKey", "ncclParamRegistryInstance"}
+
+
+def real_libraries_export_what_the_table_says():
+    libraries = [os.path.join(folder, f) for place in os.environ["NCCL_LIBS"].split(":")
+                 for folder, _, files in os.walk(place) for f in files if f == "libnccl.so.2"]
+    check(libraries, "no libnccl.so.2 where NCCL_LIBS says")
+    rows = table()
+    for library in sorted(libraries):
+        names = {line.split()[-1] for line in
+                 run("nm", "-D", "--defined-only", library).splitlines()}
+        public = {n for n in names if re.match(r"nccl[A-Z]\w*$", n)}
+        code = ctypes.c_int()
+        check(ctypes.CDLL(library).ncclGetVersion(ctypes.byref(code)) == 0, library)
+        unknown = public - set(rows) - INTERNAL
+        missing = {n for n, (_, _, since) in rows.items() if since <= code.value} - public
+        print("# %s: version %d, %d functions, unknown: %s, missing: %s" % (
+            library, code.value, len(public), sorted(unknown) or "none", sorted(missing) or "none"))
+        check(not unknown or code.value > newest(), "%s: %r" % (library, unknown))
+
+
 if __name__ == "__main__":
     main([needs_only_glibc, runs_on_old_glibc, is_pinned_and_bound, exports_only_what_it_means_to,
-          table_matches_the_simulators_header, table_matches_real_headers])
+          table_matches_the_simulators_header, table_matches_real_headers] +
+         ([real_libraries_export_what_the_table_says] if os.environ.get("NCCL_LIBS") else []))
