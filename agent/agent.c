@@ -124,8 +124,6 @@ out:
 	return cw_agent_is_armed();
 }
 
-CW_EXPORT void collwatch_mark_step(int64_t step);
-
 /*
  * For whoever wants the step number in reports: looked up with dlsym, called once a step. Before
  * the first communicator, and without the agent's record, it does nothing.

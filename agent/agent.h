@@ -59,3 +59,6 @@ uint64_t cw_now_ns(void);
 
 /* The calling thread's id, from the kernel once per thread. */
 uint32_t cw_tid(void);
+
+/* Exported, for whoever wants the step number in reports. */
+CW_EXPORT void collwatch_mark_step(int64_t step);

@@ -29,6 +29,7 @@ RETURNED, GROUPED, QUEUED, DROPPED, CAPTURED, IN_PLACE, NO_COUNT, IN_PROGRESS = 
     1 << i for i in range(8))
 HAS_PROGRESS, HAS_PYTHON = 1 << 0, 1 << 5
 NO_SLOT = 0xffff
+PROFILER = 1 << 3  # of a communicator
 
 
 def check(condition, what):

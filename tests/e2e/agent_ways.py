@@ -87,6 +87,90 @@ def static_in_a_python_extension():
     recorded([sys.executable, "-c", code, STATIC], INIT + REDUCES, said="static 0")
 
 
+def plugin(version=5, preload=None):
+    """How NCCL is told of the agent, instead of preloading it."""
+    return {"preload": preload, "NCCL_PROFILER_PLUGIN": AGENT, "SIM_NCCL_PROFILER": str(version)}
+
+
+def two_ranks(*how, **extra):
+    """The records of agent_program's two ranks after 202 collectives, by rank."""
+    with Daemon() as d:
+        p = start([PROGRAM, "ranks", *how], environment(d, **extra), stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            agents = [d.accept().welcome() for _ in range(2)]
+            for a in agents:
+                wait_until(lambda: [c for c in a.record().comms() if c.returned == 202],
+                           "202 collectives")
+            return sorted((a.record() for a in agents), key=lambda r: r.comms()[0].rank)
+        finally:
+            out = p.communicate(b"xx", timeout=30)[0].decode()
+            check(p.returncode == 0, "exit status %d: %s" % (p.returncode, out))
+
+
+def as_a_profiler_plugin():
+    for version in 4, 5, 6, 7:
+        ranks = two_ranks(**plugin(version))
+        comms = [r.comms()[0] for r in ranks]
+        check([c.rank for c in comms] == [0, 1] and comms[0].nranks == 2, "ranks")
+        check(all(len(r.comms()) == 1 and c.state == "ready" and c.flags & PROFILER
+                  for r, c in zip(ranks, comms)), "one communicator, known from the interface")
+        check(comms[0].id == comms[1].id != 0, "one id")
+        check(comms[0].hash == comms[1].hash, "equal histories")
+        check(comms[0].checkpoints == comms[1].checkpoints, "equal checkpoints")
+        for r in ranks:
+            check(not any(r.drops), "nothing dropped: %r" % (r.drops,))
+            ops = r.ring()
+            check([o.seq for o in ops] == list(range(1, 203)), "every number once")
+            roots = {"all_reduce": -1, "broadcast": 0}
+            odd = [vars(o) for o in ops if not o.flags & RETURNED or
+                   (o.root_or_peer, o.redop, o.slot) != (roots[o.name], 255, NO_SLOT)]
+            check(not odd, "version %d: %r" % (version, odd[:1]))
+            check(all(o.return_ns >= o.enter_ns > 0 for o in ops), "times")
+            if version >= 5:  # version 4 tells of launches only: there are no groups left
+                check(all(o.flags & GROUPED and o.group for o in ops[-2:]), "the group's ops")
+                check(not any(o.group for o in ops[:-2]), "no others are grouped")
+
+
+def plugin_and_preloaded_count_once():
+    for how in [], ["dlopen"]:
+        ranks = two_ranks(*how, **plugin(preload=AGENT))
+        for r in ranks:
+            check(len(r.comms()) == 1 and not r.comms()[0].flags & PROFILER, "the wrappers' own")
+            check(r.ops_total == 203, "%d ops" % r.ops_total)
+
+
+def plugin_beside_another_copy_stays_out():
+    with tempfile.TemporaryDirectory() as at:
+        copy = os.path.join(at, "copy.so")
+        shutil.copy(AGENT, copy)
+        for r in two_ranks(**dict(plugin(preload=copy))):
+            check(r.ops_total == 203, "%d ops" % r.ops_total)
+
+
+def plugin_of_a_static_nccl():
+    """Which no wrapper sees: hidden in a library of somebody's."""
+    with Daemon() as d:
+        p = start([WAYS, "static"], environment(d, **plugin()), stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE)
+        try:
+            a = d.accept().welcome()
+            wait_until(lambda: a.record().comms(), "the communicator")
+        finally:
+            out = p.communicate(b"x", timeout=30)[0].decode()
+        check((p.returncode, out) == (0, "static 0\n"), out)
+        c = a.record().comms()[0]
+        check(c.state == "ready" and c.flags & PROFILER and c.nranks == 1, "it is known")
+
+
+def switched_off_plugin_records_nothing():
+    with Daemon() as d:
+        p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1", **plugin()),
+                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        out = p.communicate(b"x", timeout=30)[0]
+        check((p.returncode, out) == (0, b"next descriptor 3\ndone\n"), out)
+
+
 def other_look_ups_see_their_caller():
     orders = [None, AGENT]
     for second in (SECOND, SECOND_HOOK):
@@ -189,6 +273,8 @@ def real_libraries_answer_as_ever():
 
 if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl, static_and_linked,
-          static_in_a_python_extension, other_look_ups_see_their_caller,
+          static_in_a_python_extension, as_a_profiler_plugin, plugin_and_preloaded_count_once,
+          plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
+          switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
           beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer] +
          ([real_libraries_answer_as_ever] if os.environ.get("NCCL_LIBS") else []))
