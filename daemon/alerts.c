@@ -10,16 +10,25 @@
 #include "common/log.h"
 #include "daemon/alert_slack.h"
 #include "daemon/mutes.h"
+#include "daemon/sent_ids.h"
 #include "daemon/store.h"
 
 #define WEBHOOK_TIMEOUT_MS 10000u
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
+/* As it stands in the file of ids: another node's webhook took it. */
+#define ELSEWHERE "elsewhere"
+/* Each is written to disk; a cluster in which more hang at once can do with keys alone. */
+#define LEARN_MAX 16u
+#define LEARN_EVERY_NS (10 * CW_NS_PER_S)
+
 struct cw_alerts {
 	struct cw_alerts_config config;
 	struct cw_webhook *webhook; /* NULL = none configured */
 	bool is_shadow, is_slack;
+	unsigned learned; /* since learn_ns */
+	int64_t learn_ns;
 	struct cw_webhook_stats past; /* of webhooks that are gone */
 	struct cw_alerts_stats stats;
 };
@@ -65,6 +74,14 @@ static bool io_was_sent(void *user, const char *id)
 	const struct cw_alerts *a = user;
 
 	return cw_store_was_sent(a->config.store, id);
+}
+
+static bool io_was_sent_here(void *user, const char *id)
+{
+	const struct cw_alerts *a = user;
+
+	return io_was_sent(user, id) &&
+	       strcmp(cw_store_sent_how(a->config.store, id), ELSEWHERE) != 0;
 }
 
 /* The word that was decided on before a restart, as the static one of today. */
@@ -139,9 +156,28 @@ const struct cw_incident_io cw_alerts_io = {
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
+	.was_sent_here = io_was_sent_here,
 	.withhold = io_withhold,
 	.alert = io_alert,
 };
+
+void cw_alerts_learn(struct cw_alerts *a, const char *from, const char *id)
+{
+	int64_t now = cw_clock_now_ns(a->config.clock);
+
+	if (!cw_incident_id_is_valid(id) || cw_store_was_sent(a->config.store, id))
+		return;
+	if (now - a->learn_ns > LEARN_EVERY_NS) {
+		a->learn_ns = now;
+		a->learned = 0;
+	}
+	if (a->learned++ >= LEARN_MAX) {
+		a->stats.unlearned++;
+		return;
+	}
+	log_debug("inc=%s: %s has delivered it", id, from);
+	settle(a, id, ELSEWHERE);
+}
 
 /* What the incident itself retries while its job lives; this is for those that are over. */
 void cw_alerts_resend(struct cw_alerts *a)

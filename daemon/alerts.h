@@ -49,6 +49,7 @@ struct cw_alerts_stats {
 	struct cw_webhook_stats webhook;
 	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
 	uint64_t withheld[CW_WITHHELD__MAX];
+	uint64_t unlearned; /* cw_alerts_learn() beyond its limit */
 };
 
 /* Takes over mode, webhook and its format from `from`. 0, or -errno with err set. */
@@ -66,6 +67,12 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 
 /* For struct cw_leader_config; its user is the struct cw_alerts. */
 extern const struct cw_incident_io cw_alerts_io;
+
+/*
+ * Another node has delivered the alert with this id: should this one lead the job some day, it
+ * tells nobody again. Beyond a few a second it is ignored, then the receiver has to compare keys.
+ */
+void cw_alerts_learn(struct cw_alerts *a, const char *from, const char *id);
 
 /* Every few seconds: one alert of a job that is over and that nobody is known to have got. */
 void cw_alerts_resend(struct cw_alerts *a);

@@ -81,6 +81,8 @@ struct cw_incident_io {
 	void (*path)(void *user, const char *id, char *buf, size_t len);
 	int (*put)(void *user, const struct cw_bundle *bundle);
 	bool (*was_sent)(void *user, const char *id);
+	/* The same, and not by another node that told of it. */
+	bool (*was_sent_here)(void *user, const char *id);
 	/*
 	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
 	 * goes into bundle, journal and status. The bundle is written in any case.

@@ -171,7 +171,7 @@ static bool has_alerted(const struct cw_leader *l, const char *id)
 			if (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED)
 				return true;
 		}
-	return l->config.io->was_sent(l->config.io_user, id);
+	return l->config.io->was_sent_here(l->config.io_user, id);
 }
 
 /* Leads the route itself and hears of more nodes than its own. */

@@ -69,7 +69,11 @@ struct cw_service {
 static void on_posted(const char *id, bool delivered, void *user)
 {
 	struct cw_service *s = user;
+	const struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
+					.incident_delivered = { .id = id } };
 
+	if (delivered)
+		(void)cw_transport_announce(s->transport, &msg);
 	cw_leader_posted(s->leader, id, delivered);
 }
 
@@ -90,7 +94,9 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 
 	if ((*msg)->type == CW_MSG_DIGEST && strcmp(from, s->config->node_name) != 0)
 		hear_mute(s, from, &(*msg)->digest);
-	if ((*msg)->type == CW_MSG_MEMBERS)
+	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
+		cw_alerts_learn(s->alerts, from, (*msg)->incident_delivered.id);
+	else if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(s->members, from, &(*msg)->members);
 	else if (!cw_leader_message(s->leader, from, msg) &&
 		 !cw_responder_message(s->responder, from, *msg))

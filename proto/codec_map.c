@@ -390,6 +390,36 @@ MAP(rank_search, C, collwatch__rank_search__descriptor);
 #undef C
 #undef PB
 
+#define C struct cw_msg_incident_delivered
+#define PB Collwatch__IncidentDelivered
+static const struct cw_field incident_delivered_fields[] = {
+	REQUIRED(id),
+};
+MAP(incident_delivered, C, collwatch__incident_delivered__descriptor);
+#undef C
+#undef PB
+
+#define C struct cw_msg_node_request
+#define PB Collwatch__NodeRequest
+static const struct cw_field node_request_fields[] = {
+	UINT(id), REQUIRED(verb), STRING(json), UINT(uid), UINT(sees_all),
+};
+MAP(node_request, C, collwatch__node_request__descriptor);
+#undef C
+#undef PB
+
+#define C struct cw_msg_node_reply
+#define PB Collwatch__NodeReply
+static const struct cw_field node_reply_fields[] = {
+	UINT(id),
+	UINT(code),
+	STRING(json),
+	STRING(error),
+};
+MAP(node_reply, C, collwatch__node_reply__descriptor);
+#undef C
+#undef PB
+
 #define BODY(name_, number_)                                                                       \
 	{                                                                                          \
 		.name = #name_, .number = COLLWATCH__ENVELOPE__BODY_##number_,                     \
@@ -416,6 +446,9 @@ const struct cw_body cw_bodies[CW_MSG__MAX] = {
 	[CW_MSG_CONTROL_REQUEST] = BODY(control_request, CONTROL_REQUEST),
 	[CW_MSG_CONTROL_REPLY] = BODY(control_reply, CONTROL_REPLY),
 	[CW_MSG_RANK_SEARCH] = BODY(rank_search, RANK_SEARCH),
+	[CW_MSG_INCIDENT_DELIVERED] = BODY(incident_delivered, INCIDENT_DELIVERED),
+	[CW_MSG_NODE_REQUEST] = BODY(node_request, NODE_REQUEST),
+	[CW_MSG_NODE_REPLY] = BODY(node_reply, NODE_REPLY),
 	[CW_MSG_DIGEST_COPY] = {
 		.name = "digest_copy",
 		.number = COLLWATCH__ENVELOPE__BODY_DIGEST_COPY,

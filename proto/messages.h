@@ -53,6 +53,9 @@ enum cw_message_type {
 	CW_MSG_CONTROL_REPLY,
 	CW_MSG_DIGEST_COPY, /* `digest` too; for the node that leads next */
 	CW_MSG_RANK_SEARCH,
+	CW_MSG_INCIDENT_DELIVERED,
+	CW_MSG_NODE_REQUEST,
+	CW_MSG_NODE_REPLY,
 	CW_MSG__MAX,
 };
 
@@ -249,6 +252,25 @@ struct cw_msg_incident_objection {
 	const char *reason;
 };
 
+struct cw_msg_incident_delivered {
+	const char *id;
+};
+
+struct cw_msg_node_request {
+	uint64_t id;
+	const char *verb;
+	const char *json;
+	uint32_t uid;
+	uint32_t sees_all; /* 0 or 1 */
+};
+
+struct cw_msg_node_reply {
+	uint64_t id;
+	uint32_t code;
+	const char *json;
+	const char *error;
+};
+
 struct cw_msg_control_request {
 	const char *verb;
 	const char *json;
@@ -280,6 +302,9 @@ struct cw_message {
 		struct cw_msg_incident_announce incident_announce;
 		struct cw_msg_incident_objection incident_objection;
 		struct cw_msg_rank_search rank_search;
+		struct cw_msg_incident_delivered incident_delivered;
+		struct cw_msg_node_request node_request;
+		struct cw_msg_node_reply node_reply;
 		struct cw_msg_control_request control_request;
 		struct cw_msg_control_reply control_reply;
 	};

@@ -193,6 +193,7 @@ static const struct cw_incident_io io = {
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
+	.was_sent_here = io_was_sent,
 	.alert = io_alert,
 };
 

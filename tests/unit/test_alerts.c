@@ -199,6 +199,37 @@ Test(alerts, shadow_is_decided_once_and_outlives_restart_and_reload)
 	cr_assert_not_null(strstr(last_body, "a2"));
 }
 
+Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
+{
+	struct cw_alerts_stats stats;
+	char id[8];
+
+	open_all("alert", "generic");
+	cw_alerts_learn(alerts, "node-b", "a1");
+	cw_alerts_learn(alerts, "node-b", "../../etc/passwd");
+	close_all();
+	open_all("alert", "generic");
+	cr_assert(cw_alerts_io.was_sent(alerts, "a1"));
+	cr_assert_not(cw_alerts_io.was_sent_here(alerts, "a1"), "another leader may speak");
+	cr_assert_null(withhold("a1"), "its bundle does not say that nobody was told");
+	put_bundle("a1");
+	cw_alerts_resend(alerts);
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
+	put_bundle("b1");
+	cw_alerts_resend(alerts);
+	wait_for_posts(1);
+	cr_assert_eq(requests, 1);
+	cr_assert_not_null(strstr(last_body, "b1"));
+	cr_assert(cw_alerts_io.was_sent_here(alerts, "b1"));
+	/* Each costs a write to disk: who tells of thousands is not listened to. */
+	for (unsigned i = 0; i < 1000; i++) {
+		(void)snprintf(id, sizeof(id), "c%x", i);
+		cw_alerts_learn(alerts, "node-b", id);
+	}
+	cw_alerts_stats(alerts, &stats);
+	cr_assert_geq(stats.unlearned, 900);
+}
+
 Test(alerts, format_can_change_while_running)
 {
 	struct cw_config *slack;

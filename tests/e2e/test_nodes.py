@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What people ask and are told of where a job runs on several nodes: three daemons on loopback that
+are each other's peers, one receiver of alerts, a rank of the job on each node. Prints TAP.
+
+usage: test_nodes.py
+"""
+
+import contextlib
+import os
+import signal
+import socket
+
+import tap
+from agent_lib import wait_until
+from ops_lib import Job, Receiver, World, expect, plain_ranks
+
+NAMES = ["node-a", "node-b", "node-c"]
+
+
+class Node(World):
+    def __init__(self, name, ports, receiver):
+        super().__init__()
+        self.name = name
+        peers = ", ".join(f'"{n}=127.0.0.1:{p}"' for n, p in ports.items())
+        self.configure(f'peers = {{{peers}}}\nwebhook_url = "{receiver.url}"')
+        with open(self.conf, encoding="ascii") as f:
+            made = f.read()
+        with open(self.conf, "w", encoding="ascii") as f:
+            f.write(made.replace('node_name = "node-a"', f'node_name = "{name}"'))
+
+    def leads(self, name):
+        job = self.daemon and self.job_status(name)
+        return bool(job and job["led_here"])
+
+    def die(self):
+        self.daemon.kill()
+        self.daemon.wait()
+        self.daemon = None
+
+    def bundles_of(self, name):
+        top = self.state + "/incidents"
+        found = [self.bundle(i) for i in os.listdir(top) if not i.startswith(".")] \
+            if os.path.isdir(top) else []
+        return [b for b in found if b["job"].endswith(":" + name)]
+
+
+class Ranks(Job):
+    """One on each node."""
+
+    def __init__(self, nodes, name):
+        envs = [dict(env, COLLWATCH_JOB=name) for env in plain_ranks(len(nodes))]
+        for env, node in zip(envs, nodes):
+            env.update(COLLWATCH_SOCKET=node.path)
+        super().__init__(nodes[0], name, envs)
+
+
+class Nodes(contextlib.ExitStack):
+    def __enter__(self):
+        super().__enter__()
+        self.receiver = Receiver()
+        self.callback(self.receiver.close)
+        self.receiver.listen()
+        self.ports = {}
+        sockets = [socket.socket() for _ in NAMES]
+        for name, s in zip(NAMES, sockets):
+            s.bind(("127.0.0.1", 0))
+            self.ports[name] = s.getsockname()[1]
+        for s in sockets:
+            s.close()
+        self.nodes = [self.enter_context(Node(n, self.ports, self.receiver)) for n in NAMES]
+        for node in self.nodes:
+            node.start()
+        wait_until(lambda: all(p["state"] == "connected" for n in self.nodes
+                               for p in n.status()["peers"]), "they meet")
+        return self
+
+    def train(self, name):
+        """The job, its leader, and the others."""
+        job = Ranks(self.nodes, name)
+        self.callback(job.close)
+
+        def leader():
+            return next((n for n in self.nodes if n.leads(name) and
+                         n.job_status(name)["ranks"] == len(NAMES) and
+                         n.job_status(name)["collectives"] > 20), None)
+        led = wait_until(leader, f"{name} is led, and all its ranks are seen", 60)
+        return job, led, [n for n in self.nodes if n is not led]
+
+    def take_over(self, name, survivors):
+        return wait_until(lambda: next((n for n in survivors if n.leads(name)), None),
+                          "another one leads", 40)
+
+
+def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
+    with Nodes() as cluster:
+        job, leader, others = cluster.train("quiet")
+        others[0].ask("mute", "quiet")
+        wait_until(lambda: leader.job_status("quiet")["muted"], "the leader hears of it")
+        expect(leader.job_status("quiet")["muted"]["node"] == others[0].name,
+               leader.job_status("quiet"))
+        leader.die()
+        # The mute outlives the leader, whoever is next.
+        heir = cluster.take_over("quiet", others)
+        wait_until(lambda: heir.job_status("quiet")["muted"], "the next one knows it")
+        os.kill(job.ranks[cluster.nodes.index(heir)].pid, signal.SIGKILL)
+        doc = wait_until(lambda: heir.bundles_of("quiet"), "its bundle", 40)[0]
+        expect(doc["withheld"] == "muted" and doc["class"] == "process_dead", doc)
+        expect(not cluster.receiver.posts, cluster.receiver.posts)
+
+
+def the_next_leader_does_not_tell_again_what_the_dead_one_has_told():
+    with Nodes() as cluster:
+        job, leader, others = cluster.train("loud")
+        culprit = cluster.nodes.index(others[0])
+        os.kill(job.ranks[culprit].pid, signal.SIGSTOP)
+        wait_until(lambda: cluster.receiver.posts, "an alert", 54)
+        key, doc = cluster.receiver.posts[0]
+        expect([c["rank"] for c in doc["culprits"]] == [culprit], doc)
+        wait_until(lambda: all(n.is_settled(key) for n in cluster.nodes), "all nodes know of it")
+        leader.die()
+        heir = cluster.take_over("loud", others)
+        told = wait_until(lambda: [b for b in heir.bundles_of("loud") if b["id"] == key],
+                          "the same incident in its own words", 54)[0]
+        expect([c["rank"] for c in told["culprits"]] == [culprit], told)
+        wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
+        expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)
+
+
+if __name__ == "__main__":
+    tap.run([a_mute_typed_anywhere_reaches_the_leader_and_the_next_one,
+             the_next_leader_does_not_tell_again_what_the_dead_one_has_told])
