@@ -120,7 +120,8 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 	cw_transport_cancel(inc->config.transport, inc);
 	(void)cw_evidence_request(&inc->evidence, inc->config.transport, inc->config.route, snap, v,
 				  CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
-	inc->evidence_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_EVIDENCE_NS;
+	inc->evidence_ns = cw_clock_now_ns(inc->config.clock) +
+			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
 
 /* Those of a refined verdict's culprits that were not asked closely stay in it. */

@@ -33,6 +33,8 @@ struct cw_incident;
 /* The nodes' own deadline, and when the alert goes out without what has not come. */
 #define CW_INCIDENT_EVIDENCE_MS 4000u
 #define CW_INCIDENT_EVIDENCE_NS (4500 * CW_NS_PER_MS)
+/* A proof stands without it: the time for objections, and no more. */
+#define CW_INCIDENT_PROOF_EVIDENCE_NS CW_INCIDENT_OBJECTION_NS
 /* Culprits looked at, plus one representative of those that wait. */
 #define CW_INCIDENT_MAX_CULPRITS 8u
 /* An alert that was not delivered, or was objected to, is tried again after this long. */

@@ -252,6 +252,21 @@ Test(incident, missing_evidence_holds_the_alert_until_its_deadline)
 	cr_assert_eq(alerts, 1);
 }
 
+Test(incident, proof_waits_for_evidence_no_longer_than_for_objections)
+{
+	struct cw_verdict v = verdict(CW_CLASS_DEADLOCK);
+	struct cw_stall_decision d = { .phase = CW_STALL_HANG, .key = 11 };
+
+	v.is_proof = true;
+	answers_evidence = false;
+	cw_incident_step(inc, snap, &v, &d);
+	pass(1.5);
+	cr_assert_eq(evidence_requests, 1);
+	cr_assert_eq(alerts, 0);
+	pass(1);
+	cr_assert_eq(alerts, 1);
+}
+
 Test(incident, id_is_about_the_matter_not_about_class_or_culprit)
 {
 	char first[CW_INCIDENT_ID_LEN];
