@@ -3,10 +3,6 @@
  * Two passes over what is known of a comm's ops. The first puts every (coll_seq, signature) into a
  * hash table keyed by coll_seq and remembers the lowest coll_seq at which two of them disagree; the
  * second sorts the members into sides at that one.
- *
- * Ops of one NCCL group are one step whose inner order does not matter (NCCL sorts them itself), so
- * inside a group the whole group's sum is compared. A group of which only a part is in the window
- * is not compared at all, and two groups of different extent are no proof.
  */
 #include "analysis/align.h"
 
@@ -14,132 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/position.h"
 #include "analysis/shift.h"
+#include "analysis/step.h"
 #include "common/signature.h"
 
 /* More sides than this are not an explanation; the members beyond are left out. */
 #define MAX_SIDES 64
 
-struct step {
-	uint64_t seq;
-	uint64_t signature;           /* of the op alone */
-	uint64_t first_seq, last_seq; /* of its group; both `seq` when not grouped */
-	uint64_t sum;                 /* of the group's signatures */
-	const struct cw_op *op;
-};
-
 struct align_slot {
 	uint32_t epoch; /* of the comm it was filled for; others are empty */
 	struct step step;
 };
-
-typedef int (*step_fn)(void *userdata, uint32_t member, const struct step *step);
-
-static uint64_t signature_of(const struct cw_op *op)
-{
-	return cw_signature(op->kind, op->dtype, op->redop, op->root, op->count, op->bytes);
-}
-
-static struct step lone_step(const struct cw_op *op)
-{
-	uint64_t signature = signature_of(op);
-
-	return (struct step){ .seq = op->coll_seq,
-			      .signature = signature,
-			      .first_seq = op->coll_seq,
-			      .last_seq = op->coll_seq,
-			      .sum = signature,
-			      .op = op };
-}
-
-/* The op before m->window[i] is not in the window, and may be of the same group. */
-static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
-{
-	if (i == 0)
-		return m->window_lost || m->window[0].op_index > 1;
-	return m->window[i - 1].op_index + 1 < m->window[i].op_index;
-}
-
-/* Window ops [i, end) belong to one group. */
-static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
-		       step_fn fn, void *userdata)
-{
-	struct step group = { 0 };
-	int r;
-
-	if (follows_gap(m, i))
-		return 0;
-	for (uint32_t j = i; j < end; j++) {
-		const struct cw_op *op = &m->window[j];
-
-		if (!position_is_step(op))
-			continue;
-		group.sum += signature_of(op);
-		if (!group.first_seq)
-			group.first_seq = op->coll_seq;
-		group.last_seq = op->coll_seq;
-	}
-	for (uint32_t j = i; j < end; j++) {
-		if (!position_is_step(&m->window[j]))
-			continue;
-		group.op = &m->window[j];
-		group.seq = group.op->coll_seq;
-		group.signature = signature_of(group.op);
-		r = fn(userdata, member, &group);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static bool same_group(const struct cw_op *a, const struct cw_op *b)
-{
-	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id && a->group_id == b->group_id;
-}
-
-static int visit_lone(const struct cw_op *op, uint32_t member, step_fn fn, void *userdata)
-{
-	struct step step;
-
-	if (!op || !position_is_step(op) || (op->flags & CW_OPF_GROUPED))
-		return 0;
-	step = lone_step(op);
-	return fn(userdata, member, &step);
-}
-
-/* Calls fn for every step known of the member; some may come twice. */
-static int visit_steps(const struct cw_snap_member *m, uint32_t member, step_fn fn, void *userdata)
-{
-	uint32_t end;
-	int r;
-
-	for (uint32_t i = 0; i < m->n_window; i = end) {
-		end = i + 1;
-		if (m->window[i].flags & CW_OPF_GROUPED) {
-			while (end < m->n_window && same_group(&m->window[i], &m->window[end]))
-				end++;
-			r = visit_group(m, i, end, member, fn, userdata);
-		} else {
-			r = visit_lone(&m->window[i], member, fn, userdata);
-		}
-		if (r < 0)
-			return r;
-	}
-	r = visit_lone(m->pending, member, fn, userdata);
-	return r < 0 ? r : visit_lone(m->last, member, fn, userdata);
-}
-
-enum agreement { AGREE, DIFFER, GROUPED_OTHERWISE };
-
-static enum agreement compare_steps(const struct step *a, const struct step *b)
-{
-	if (a->signature == b->signature)
-		return AGREE;
-	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
-		return GROUPED_OTHERWISE;
-	return a->sum == b->sum ? AGREE : DIFFER;
-}
 
 /* ---- first pass: the lowest coll_seq in dispute ---- */
 
@@ -189,13 +70,13 @@ static int note_step(void *userdata, uint32_t member, const struct step *step)
 	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
 	while (s->slots[i].epoch == s->epoch) {
 		if (s->slots[i].step.seq == step->seq) {
-			switch (compare_steps(&s->slots[i].step, step)) {
-			case AGREE:
+			switch (step_compare(&s->slots[i].step, step)) {
+			case STEP_AGREES:
 				break;
-			case DIFFER:
+			case STEP_DIFFERS:
 				d->seq = lower_seq(d->seq, step->seq);
 				break;
-			case GROUPED_OTHERWISE:
+			case STEP_GROUPED_OTHERWISE:
 				d->grouped_seq = lower_seq(d->grouped_seq, step->seq);
 				break;
 			}
@@ -222,7 +103,7 @@ static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
 		int r = 0;
 
 		if (c->members[m].rank != CW_SNAP_NONE)
-			r = visit_steps(&c->members[m], m, note_step, d);
+			r = step_visit_all(&c->members[m], m, note_step, d);
 		if (r < 0)
 			return r;
 	}
@@ -248,7 +129,7 @@ static int sort_step(void *userdata, uint32_t member, const struct step *step)
 	if (step->seq != s->seq || s->side_of[member] != ALIGN_NO_SIDE)
 		return 0;
 	for (i = 0; i < s->n_sides; i++)
-		if (compare_steps(&s->sides[i], step) == AGREE)
+		if (step_compare(&s->sides[i], step) == STEP_AGREES)
 			break;
 	if (i == MAX_SIDES)
 		return 0;
@@ -373,6 +254,7 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 		ret->sides[at] = side;
 		order[at] = i;
 		ret->n_compared += side.n_ranks;
+		ret->from_seq = lower_seq(ret->from_seq, s->sides[i].first_seq);
 	}
 	ret->n_sides = s->n_sides;
 	if (ret->sides[0].n_ranks > ret->sides[1].n_ranks)
@@ -402,7 +284,7 @@ static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_
 		s->side_of[m] = ALIGN_NO_SIDE;
 		if (c->members[m].rank == CW_SNAP_NONE)
 			continue;
-		r = visit_steps(&c->members[m], m, sort_step, s);
+		r = step_visit_all(&c->members[m], m, sort_step, s);
 		if (r < 0)
 			return r;
 	}
@@ -440,6 +322,7 @@ static int take_from_history(const struct cw_snapshot *snap, uint32_t comm, stru
 		return 0;
 	ret->seq = ret->history.differ_seq;
 	ret->after_seq = ret->history.agreed_seq;
+	ret->from_seq = ret->after_seq + 1;
 	ret->knows_call = false;
 	ret->is_proof = true;
 	ret->detail = "unknown_call";

@@ -24,6 +24,11 @@ struct alignment {
 	uint64_t seq;       /* first coll_seq where the calls differ; 0 = none seen to differ */
 	uint64_t after_seq; /* 0 < after_seq: it is one of those after this, up to seq */
 	/*
+	 * Whoever waits at this or later may wait because of it: a group waits as one, at the first
+	 * of its collectives, wherever in it the calls differ.
+	 */
+	uint64_t from_seq;
+	/*
 	 * False: only the rolling hashes tell; then the calls differ by seq at the latest, the
 	 * sides have no op, and a different grouping of the same calls would look the same.
 	 */

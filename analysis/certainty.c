@@ -74,6 +74,28 @@ static uint32_t majority_allows(const struct incident *inc)
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 
+/* Of what somebody launched together with the call, a part has not been seen. */
+static bool hides_a_launch(const struct cw_snap_comm *c)
+{
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_op *op = c->members[m].pending;
+
+		if (op && (op->flags & CW_OPF_GROUPED) && !c->members[m].window)
+			return true;
+	}
+	return false;
+}
+
+/* Everybody is there, and nobody brought anything but the others did. */
+static uint32_t full_call_allows(const struct incident *inc)
+{
+	const struct cw_snap_comm *c = &inc->s->snap->comms[inc->main->comm];
+
+	return inc->s->g.gates[inc->main->gate].n_waiters == c->nranks && !hides_a_launch(c)
+		       ? CW_CONFIDENCE_CERTAIN
+		       : CW_CONFIDENCE_LIKELY;
+}
+
 static uint32_t class_allows(const struct incident *inc)
 {
 	const struct finding *f = inc->main;
@@ -87,9 +109,7 @@ static uint32_t class_allows(const struct incident *inc)
 	case CW_CLASS_NEVER_ENTERED:
 		return majority_allows(inc);
 	case CW_CLASS_IN_COLLECTIVE:
-		return inc->s->g.gates[f->gate].n_waiters == inc->s->snap->comms[f->comm].nranks
-			       ? CW_CONFIDENCE_CERTAIN
-			       : CW_CONFIDENCE_LIKELY;
+		return full_call_allows(inc);
 	case CW_CLASS_INIT_STUCK:
 		return inc->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
 	case CW_CLASS_UNKNOWN:

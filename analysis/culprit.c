@@ -308,12 +308,6 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 
 /* ---- comms whose members made different calls ---- */
 
-/* The call that differs is this one, or one after it. */
-static uint64_t first_seq_of(const struct alignment *al)
-{
-	return al->knows_call ? al->seq : al->after_seq + 1;
-}
-
 /* All members are known to be beyond the call: whatever they wait for now, it is not that. */
 static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
 {
@@ -353,7 +347,7 @@ static uint32_t *oldest_gates(struct scene *s)
 
 		if (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT)
 			continue;
-		if (gate->seq < first_seq_of(&s->alignments[gate->comm]) || !is_waited_at(s, gate))
+		if (gate->seq < s->alignments[gate->comm].from_seq || !is_waited_at(s, gate))
 			continue;
 		if (*o == CW_SNAP_NONE || gate->since_ns < s->g.gates[*o].since_ns)
 			*o = i;
@@ -381,17 +375,28 @@ static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gat
 /* ---- all of them ---- */
 
 /*
- * A node that does not report shows how its ranks stood. That such a rank was in a call to which
- * everybody has come says nothing: it will have left it long ago.
+ * Its node reports, and has said nothing of this rank for long: a daemon that has just come back
+ * and has not found the rank's record again.
+ */
+static bool is_passed_over(const struct cw_snapshot *snap, const struct cw_snap_rank *r)
+{
+	return snap->nodes[r->node].last_digest_ns - r->sampled_ns >
+	       snap->thresholds.node_silent_ns;
+}
+
+/*
+ * What is not reported any more shows how a rank stood. That it was in a call to which everybody
+ * has come says nothing: it will have left it long ago.
  */
 static bool is_seen_shut(const struct scene *s, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = s->snap;
 
 	for (uint32_t i = 0; i < gate->n_waiters; i++) {
-		uint32_t node = snap->ranks[gate->waiters[i]].node;
+		const struct cw_snap_rank *r = &snap->ranks[gate->waiters[i]];
 
-		if (node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING)
+		if (r->node >= snap->n_nodes ||
+		    (snap->nodes[r->node].state == CW_NODE_REPORTING && !is_passed_over(snap, r)))
 			return true;
 	}
 	return false;

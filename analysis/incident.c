@@ -31,10 +31,9 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 		return -ENOMEM;
 	if (f->klass == CW_CLASS_MISMATCH && !f->misfit) {
 		const struct alignment *al = &inc->s->alignments[f->comm];
-		uint64_t first_seq = al->knows_call ? f->seq : al->after_seq + 1;
 
 		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
-			if (g->gates[i].comm == f->comm && g->gates[i].seq >= first_seq &&
+			if (g->gates[i].comm == f->comm && g->gates[i].seq >= al->from_seq &&
 			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
 				nodes[n++] = waitgraph_gate_node(g, i);
 	} else if (f->klass == CW_CLASS_DEADLOCK) {

@@ -165,6 +165,8 @@ Test(align, finds_a_difference_inside_a_group)
 		make_group(m, 5, m == 2 ? 7 : 6);
 	align();
 	cr_expect_eq(al.seq, 19);
+	/* A group waits at the first of its calls, wherever it is wrong. */
+	cr_expect_eq(al.from_seq, 18);
 	cr_expect(al.is_proof);
 }
 
@@ -188,6 +190,30 @@ Test(align, takes_another_grouping_for_no_proof)
 	align();
 	cr_expect_eq(al.seq, 18);
 	cr_expect(!al.is_proof);
+}
+
+/* Others have 18 and 19 in a group: no grouping makes this 18 one of them. */
+Test(align, takes_a_call_that_a_longer_group_lacks_for_a_proof)
+{
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < 5; m++) {
+		struct cw_snap_member *member = &snap->comms[0].members[m];
+
+		if (m != 2) {
+			make_group(m, 5, 6);
+			continue;
+		}
+		member->known &= ~(unsigned)CW_KNOWN_HASH;
+		for (uint32_t i = 0; i < member->n_window; i++)
+			if (member->window[i].coll_seq == 18)
+				member->window[i].count = 7;
+	}
+	align();
+	cr_expect_eq(al.seq, 18);
+	cr_expect(al.is_proof);
+	cr_assert_eq(al.n_sides, 2);
+	cr_assert_eq(al.sides[1].n_ranks, 1);
+	cr_expect_eq(al.sides[1].ranks[0], 2);
 }
 
 Test(align, leaves_ops_out_that_were_never_launched)

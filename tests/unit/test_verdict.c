@@ -281,6 +281,23 @@ Test(verdict, does_not_believe_old_waits_of_a_node_that_is_silent)
 	}
 }
 
+Test(verdict, does_not_believe_old_waits_of_a_rank_its_daemon_has_not_found_again)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+	struct cw_verdict again;
+
+	for (uint32_t m = 0; m < 7; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached =
+			c->members[m].completed = 900;
+	sb_waits(c, 7, 30 * SB_S);
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "7");
+	snap->nodes[1].last_digest_ns = SB_NOW;
+	snap->ranks[7].sampled_ns = SB_NOW - 20 * SB_S;
+	cr_assert_eq(cw_verdict_compute(snap, &again), 0);
+	cr_expect_eq(again.klass, CW_CLASS_HEALTHY);
+	cw_verdict_fini(&again);
+}
+
 Test(verdict, waits_for_a_daemon_that_said_goodbye)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
