@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/arena.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +10,41 @@
 #define LARGEST_CHUNK_BYTES ((size_t)4 << 20)
 #define ALIGNMENT _Alignof(max_align_t)
 
+/* Resets that a spare chunk survives without being used. */
+#define SPARE_ROUNDS 8u
+
 struct arena_chunk {
 	struct arena_chunk *next;
+	unsigned unused_rounds;
+	bool is_dirty;
 	size_t bytes; /* of data */
 	_Alignas(max_align_t) unsigned char data[];
 };
 
-static struct arena_chunk *chunk_new(size_t bytes)
+/* One that fits without waste, of an earlier round. */
+static struct arena_chunk *take_spare(struct arena *a, size_t bytes)
 {
-	struct arena_chunk *c;
+	struct arena_chunk **link, *c;
 
+	for (link = &a->spare; *link; link = &(*link)->next) {
+		c = *link;
+		if (c->bytes < bytes || c->bytes / 2 > bytes)
+			continue;
+		*link = c->next;
+		c->next = NULL;
+		c->unused_rounds = 0;
+		c->is_dirty = true;
+		return c;
+	}
+	return NULL;
+}
+
+static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
+{
+	struct arena_chunk *c = take_spare(a, bytes);
+
+	if (c)
+		return c;
 	if (bytes > SIZE_MAX - sizeof(*c))
 		return NULL;
 	/* calloc: fresh pages come zeroed from the kernel, at no cost for what is never touched. */
@@ -31,10 +57,12 @@ static struct arena_chunk *chunk_new(size_t bytes)
 /* A large block gets a chunk of its own, behind the newest, whose free rest stays in use. */
 static void *alloc_apart(struct arena *a, size_t bytes)
 {
-	struct arena_chunk *c = chunk_new(bytes);
+	struct arena_chunk *c = chunk_new(a, bytes);
 
 	if (!c)
 		return NULL;
+	if (c->is_dirty)
+		memset(c->data, 0, bytes);
 	if (a->chunks) {
 		c->next = a->chunks->next;
 		a->chunks->next = c;
@@ -47,13 +75,13 @@ static void *alloc_apart(struct arena *a, size_t bytes)
 static int add_chunk(struct arena *a)
 {
 	size_t bytes = a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES;
-	struct arena_chunk *c = chunk_new(bytes);
+	struct arena_chunk *c = chunk_new(a, bytes);
 
 	if (!c)
 		return -1;
 	c->next = a->chunks;
 	a->chunks = c;
-	a->free_bytes = bytes;
+	a->free_bytes = c->bytes;
 	if (bytes < LARGEST_CHUNK_BYTES)
 		a->chunk_bytes = bytes * 2;
 	else
@@ -64,6 +92,7 @@ static int add_chunk(struct arena *a)
 void *arena_array(struct arena *a, size_t n, size_t size)
 {
 	struct arena_chunk *c;
+	unsigned char *p;
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 2)
@@ -79,7 +108,10 @@ void *arena_array(struct arena *a, size_t n, size_t size)
 	}
 	c = a->chunks;
 	a->free_bytes -= bytes;
-	return c->data + (c->bytes - a->free_bytes - bytes);
+	p = c->data + (c->bytes - a->free_bytes - bytes);
+	if (c->is_dirty)
+		memset(p, 0, bytes); /* piece by piece: while it is in the cache anyway */
+	return p;
 }
 
 void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size)
@@ -99,13 +131,36 @@ char *arena_strdup(struct arena *a, const char *text)
 	return text ? arena_memdup(a, text, strlen(text) + 1, 1) : NULL;
 }
 
-void arena_fini(struct arena *a)
+static void free_chunks(struct arena_chunk *c)
 {
-	struct arena_chunk *c, *next;
+	struct arena_chunk *next;
 
-	for (c = a->chunks; c; c = next) {
+	for (; c; c = next) {
 		next = c->next;
 		free(c);
 	}
+}
+
+void arena_reset(struct arena *a)
+{
+	struct arena_chunk **link = &a->spare, *c;
+
+	while ((c = *link)) {
+		if (++c->unused_rounds < SPARE_ROUNDS) {
+			link = &c->next;
+			continue;
+		}
+		*link = c->next;
+		free(c);
+	}
+	*link = a->chunks;
+	a->chunks = NULL;
+	a->free_bytes = a->chunk_bytes = 0;
+}
+
+void arena_fini(struct arena *a)
+{
+	free_chunks(a->chunks);
+	free_chunks(a->spare);
 	*a = (struct arena){ 0 };
 }

@@ -15,6 +15,7 @@ struct arena_chunk;
 
 struct arena {
 	struct arena_chunk *chunks; /* newest first */
+	struct arena_chunk *spare;  /* of earlier rounds; see arena_reset() */
 	size_t free_bytes;          /* left in the newest */
 	size_t chunk_bytes;         /* of the next chunk */
 };
@@ -25,6 +26,13 @@ void *arena_array(struct arena *a, size_t n, size_t size);
 /* Copies of `text` or of n * size bytes; NULL in gives NULL out. */
 char *arena_strdup(struct arena *a, const char *text);
 void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size);
+
+/*
+ * Empties the arena and keeps its memory for the next round, which mostly needs as much: pages that
+ * go to the kernel and come back cost more than what is done with them. What several rounds did not
+ * need is freed.
+ */
+void arena_reset(struct arena *a);
 
 /* Takes a zeroed arena too; leaves it zeroed. */
 void arena_fini(struct arena *a);

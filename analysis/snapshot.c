@@ -111,6 +111,24 @@ struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap)
 	return NULL;
 }
 
+void cw_snapshot_reset(struct cw_snapshot *snap)
+{
+	struct cw_snap_store *st = snap->store;
+
+	arena_reset(&st->arena);
+	st->n_members = 0;
+	if (st->n_comm_slots)
+		memset(st->comm_slots, 0, st->n_comm_slots * sizeof(*st->comm_slots));
+	*snap = (struct cw_snapshot){
+		.thresholds = cw_thresholds_default(),
+		.nodes = snap->nodes,
+		.ranks = snap->ranks,
+		.comms = snap->comms,
+		.notes = snap->notes,
+		.store = st,
+	};
+}
+
 /* Makes room for one more element; returns the array, which may have moved, or NULL. */
 static void *grow(void *array, size_t n, size_t *cap, size_t size)
 {

@@ -170,6 +170,8 @@ struct cw_thresholds cw_thresholds_default(void);
 
 /* NULL = out of memory. */
 struct cw_snapshot *cw_snapshot_new(void);
+/* As new, but for memory that is kept to be used again. */
+void cw_snapshot_reset(struct cw_snapshot *snap);
 /* Takes NULL; returns NULL. */
 struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
 

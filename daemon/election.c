@@ -142,7 +142,7 @@ static const char *choose(const struct cw_election *m, const struct entry *e, in
 	consider(e, cw_transport_self(m->transport), &best, &second);
 	peers = cw_transport_peers(m->transport, &n);
 	for (unsigned i = 0; i < n; i++) {
-		if (!cw_transport_is_alive(m->transport, peers[i].name))
+		if (!cw_transport_peer_is_alive(m->transport, &peers[i]))
 			continue;
 		if (e->barred && now < e->barred_until_ns && !strcmp(e->barred, peers[i].name))
 			continue;
@@ -212,7 +212,7 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 	if (!e || !e->leader || strcmp(e->leader, from) != 0)
 		return;
 	e->unanswered_ns = 0;
-	e->nodes = msg->n_nodes;
+	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
 }
 
 const char *cw_election_leader(const struct cw_election *m, uint64_t route)

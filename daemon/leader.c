@@ -35,6 +35,8 @@ static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_le
 	end_jobs(l, lr, was_led_here);
 	HASH_DEL(l->routes, lr);
 	l->stats.routes--;
+	if (!l->stats.routes)
+		l->spare = cw_snapshot_free(l->spare);
 	cw_process_map_fini(&lr->processes);
 	cw_route_fini(&lr->route);
 	free(lr);
@@ -112,19 +114,19 @@ static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_d
 static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
 		   uint64_t number)
 {
-	_cleanup_(freep) const char **names = calloc(lr->route.n_nodes + 1, sizeof(*names));
+	const char *names[CW_LEADER_MAX_NAMED];
 	struct cw_message msg = { .type = CW_MSG_MEMBERS };
+	uint32_t n_names = lr->route.n_nodes <= CW_LEADER_MAX_NAMED ? lr->route.n_nodes : 0;
 	int r;
 
-	if (!names)
-		return; /* the next digest is answered again */
-	for (unsigned i = 0; i < lr->route.n_nodes; i++)
+	for (uint32_t i = 0; i < n_names; i++)
 		names[i] = lr->route.nodes[i].name;
 	msg.members = (struct cw_msg_members){ .route = lr->route.id,
 					       .number = number,
 					       .leader = cw_transport_self(l->config.transport),
 					       .nodes = names,
-					       .n_nodes = lr->route.n_nodes };
+					       .n_nodes = n_names,
+					       .n_nodes_in_all = lr->route.n_nodes };
 	r = cw_transport_send(l->config.transport, to, &msg);
 	if (r < 0)
 		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));

@@ -25,6 +25,8 @@ struct cw_leader;
 #define CW_LEADER_MAX_ROUTES 1024u
 #define CW_LEADER_MAX_ROUTES_PER_UID 256u
 #define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
+/* An answer to a digest names the nodes up to so many: all names to all nodes are a square. */
+#define CW_LEADER_MAX_NAMED 16u
 #define CW_LEADER_LOOK_NS CW_NS_PER_S
 /*
  * Looks at the jobs of one user take at most 1/4 of a core: then a user with a thousand

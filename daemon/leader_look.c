@@ -305,6 +305,7 @@ static void look_at_component(struct look *k)
 	build.sees_only_itself = n_peers == 0;
 	build.transport = config->transport;
 	build.job = job;
+	build.spare = &k->l->spare;
 	r = cw_snapshot_build(&build, &snap);
 	if (r >= 0)
 		r = cw_history_update(&job->history, snap);
@@ -312,7 +313,10 @@ static void look_at_component(struct look *k)
 		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
 	else
 		look_at(k, job, snap);
-	cw_snapshot_free(snap);
+	if (!snap)
+		return;
+	cw_snapshot_reset(snap);
+	k->l->spare = snap;
 }
 
 void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns)

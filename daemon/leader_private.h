@@ -28,6 +28,9 @@ struct cw_announced {
 struct cw_leader {
 	struct cw_leader_config config;
 	struct cw_led_route *routes;
+	/* Memory of the last look's snapshot, for the next one's; NULL = none. One for all jobs: as
+	 * many as there are jobs could be more than the machine has. */
+	struct cw_snapshot *spare;
 	uint64_t next_job;
 	struct cw_announced announced[CW_LEADER_MAX_ANNOUNCED];
 	unsigned next_announced;

@@ -31,14 +31,35 @@ void cw_route_fini(struct cw_route *r)
 	*r = (struct cw_route){ 0 };
 }
 
-static struct cw_route_node *find_or_add(struct cw_route *r, const char *name)
+/* Its index, or where it belongs. */
+static unsigned place_of(const struct cw_route *r, const char *name)
 {
+	unsigned low = 0, high = r->n_nodes;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+
+		if (strcmp(r->nodes[mid].name, name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static struct cw_route_node *find(const struct cw_route *r, const char *name)
+{
+	unsigned i = place_of(r, name);
+
+	return i < r->n_nodes && !strcmp(r->nodes[i].name, name) ? &r->nodes[i] : NULL;
+}
+
+static struct cw_route_node *add(struct cw_route *r, const char *name)
+{
+	unsigned at = place_of(r, name);
 	struct cw_route_node *grown;
 	char *copy;
 
-	for (unsigned i = 0; i < r->n_nodes; i++)
-		if (!strcmp(r->nodes[i].name, name))
-			return &r->nodes[i];
 	copy = strdup(name);
 	grown = copy ? realloc(r->nodes, (r->n_nodes + 1) * sizeof(*grown)) : NULL;
 	if (!grown) {
@@ -46,8 +67,10 @@ static struct cw_route_node *find_or_add(struct cw_route *r, const char *name)
 		return NULL;
 	}
 	r->nodes = grown;
-	grown[r->n_nodes] = (struct cw_route_node){ .name = copy };
-	return &grown[r->n_nodes++];
+	memmove(&grown[at + 1], &grown[at], (r->n_nodes - at) * sizeof(*grown));
+	grown[at] = (struct cw_route_node){ .name = copy };
+	r->n_nodes++;
+	return &grown[at];
 }
 
 static unsigned count_dead(const struct cw_message *m)
@@ -63,17 +86,15 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, 
 		 bool *ret_urgent)
 {
 	const struct cw_msg_digest *d = &(*msg)->digest, *old;
-	struct cw_route_node *n;
-	uint32_t total = d->n_ranks;
+	struct cw_route_node *n = find(r, node);
+	uint32_t others = r->n_ranks - (n ? n->digest->digest.n_ranks : 0);
 
-	for (unsigned i = 0; i < r->n_nodes; i++)
-		if (strcmp(r->nodes[i].name, node) != 0)
-			total += r->nodes[i].digest->digest.n_ranks;
-	if (total > CW_ROUTE_MAX_RANKS || r->n_nodes >= CW_ROUTE_MAX_NODES) {
+	if (others + d->n_ranks > CW_ROUTE_MAX_RANKS || (!n && r->n_nodes >= CW_ROUTE_MAX_NODES)) {
 		r->refused++;
 		return -E2BIG;
 	}
-	n = find_or_add(r, node);
+	if (!n)
+		n = add(r, node);
 	if (!n)
 		return -ENOMEM;
 	old = n->digest ? &n->digest->digest : NULL;
@@ -83,6 +104,7 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, 
 		return -EEXIST;
 	}
 	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
+	r->n_ranks = others + d->n_ranks;
 	cw_message_free(n->digest);
 	n->digest = steal_ptr(msg);
 	n->received_ns = now_ns;
@@ -93,11 +115,12 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, 
 static uint32_t node_state(const struct cw_route_node *n, const struct cw_transport *t,
 			   int64_t now_ns, int64_t silent_ns)
 {
-	const struct cw_peer *p = cw_transport_peer(t, n->name);
 	int64_t age = now_ns - n->received_ns;
+	const struct cw_peer *p;
 
 	if (age < silent_ns)
 		return CW_NODE_REPORTING;
+	p = cw_transport_peer(t, n->name);
 	if (p && p->state == CW_PEER_GOODBYE)
 		return CW_NODE_SAID_GOODBYE;
 	if (p && p->state == CW_PEER_LOST)
@@ -107,13 +130,15 @@ static uint32_t node_state(const struct cw_route_node *n, const struct cw_transp
 
 static bool has_left(const struct cw_route_node *n, const struct cw_transport *t, int64_t now_ns)
 {
-	const struct cw_peer *p = cw_transport_peer(t, n->name);
 	int64_t age = now_ns - n->received_ns;
-	bool is_well =
-		!strcmp(n->name, cw_transport_self(t)) ||
-		(p && p->state == CW_PEER_CONNECTED && now_ns - p->heard_ns < CW_ROUTE_GONE_NS);
+	const struct cw_peer *p;
 
-	return age > CW_ROUTE_FORGET_NS || (is_well && age > CW_ROUTE_GONE_NS);
+	if (age <= CW_ROUTE_GONE_NS)
+		return false; /* nearly all, four times a second: not worth a search for the peer */
+	if (age > CW_ROUTE_FORGET_NS || !strcmp(n->name, cw_transport_self(t)))
+		return true;
+	p = cw_transport_peer(t, n->name);
+	return p && p->state == CW_PEER_CONNECTED && now_ns - p->heard_ns < CW_ROUTE_GONE_NS;
 }
 
 void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,
@@ -128,6 +153,7 @@ void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t 
 		/* Nobody is left who could tell or be helped: what remains are memories. */
 		if (has_left(n, t, now_ns) ||
 		    (is_deserted && now_ns - n->received_ns > CW_ROUTE_DESERTED_NS)) {
+			r->n_ranks -= n->digest->digest.n_ranks;
 			node_fini(n);
 			continue;
 		}

@@ -37,8 +37,9 @@ struct cw_route {
 	uint64_t id;
 	uint32_t uid;
 	char *label;
-	struct cw_route_node *nodes;
+	struct cw_route_node *nodes; /* ascending by name */
 	unsigned n_nodes;
+	uint32_t n_ranks; /* of all digests held */
 	uint64_t refused; /* digests beyond a limit, or not newer */
 };
 

@@ -403,7 +403,8 @@ static int fill(struct builder *b)
 
 int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 {
-	_cleanup_(free_snapshot) struct cw_snapshot *snap = cw_snapshot_new();
+	_cleanup_(free_snapshot) struct cw_snapshot *snap =
+		in->spare && *in->spare ? steal_ptr(in->spare) : cw_snapshot_new();
 	_cleanup_(freep) uint32_t *node_index = calloc(in->route->n_nodes + 1, sizeof(uint32_t));
 	struct builder b = { .in = in, .snap = snap, .node_index = node_index };
 	int r;

@@ -27,6 +27,8 @@ struct cw_build {
 	struct cw_thresholds thresholds;
 	int64_t now_ns, wall_ns;
 	bool sees_only_itself; /* no peers are configured */
+	/* Memory of an earlier one, taken if there is one; NULL = none to be taken. */
+	struct cw_snapshot **spare;
 	/* For nodes that never reported: where ranks are missing, they may be there. NULL = none */
 	const struct cw_transport *transport;
 };

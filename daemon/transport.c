@@ -133,7 +133,7 @@ const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char
 	return i < 0 ? NULL : &t->peers[i];
 }
 
-static bool peer_is_alive(const struct cw_transport *t, const struct cw_peer *p)
+bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *p)
 {
 	return p->state == CW_PEER_CONNECTED &&
 	       cw_clock_now_ns(t->clock) - p->heard_ns < CW_PEER_SILENT_NS;
@@ -146,7 +146,7 @@ bool cw_transport_is_alive(const struct cw_transport *t, const char *name)
 	if (!strcmp(name, t->self))
 		return true;
 	p = cw_transport_peer(t, name);
-	return p && peer_is_alive(t, p);
+	return p && cw_transport_peer_is_alive(t, p);
 }
 
 unsigned cw_transport_n_alive(const struct cw_transport *t)
@@ -154,7 +154,7 @@ unsigned cw_transport_n_alive(const struct cw_transport *t)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < t->n_peers; i++)
-		n += peer_is_alive(t, &t->peers[i]);
+		n += cw_transport_peer_is_alive(t, &t->peers[i]);
 	return n;
 }
 
@@ -256,7 +256,7 @@ unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *
 	if (cw_message_encode(msg, &frame, &len) < 0)
 		return 0;
 	for (unsigned i = 0; i < t->n_peers; i++)
-		if (peer_is_alive(t, &t->peers[i]))
+		if (cw_transport_peer_is_alive(t, &t->peers[i]))
 			n += send_peer(t, i, frame, len) >= 0;
 	return n;
 }

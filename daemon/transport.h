@@ -86,6 +86,8 @@ const struct cw_peer *cw_transport_peers(const struct cw_transport *t, unsigned 
 const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char *name);
 /* Connected and heard of within CW_PEER_SILENT_NS; the own node always. */
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name);
+/* The same of one of cw_transport_peers(), without a search. */
+bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *peer);
 unsigned cw_transport_n_alive(const struct cw_transport *t); /* peers, without the own node */
 /* Whether peers are found while it runs, so that none may mean none yet. */
 bool cw_transport_finds_peers(const struct cw_transport *t);

@@ -61,9 +61,12 @@ struct cw_arena *cw_arena_free(struct cw_arena *arena)
 
 static struct cw_arena_block *add_block(struct cw_arena *arena, size_t at_least)
 {
-	size_t capacity = arena->blocks->capacity * 2;
+	/* By half each time: a leader keeps thousands of these, and pays for what is not used. */
+	size_t capacity = arena->used_bytes / 2;
 	struct cw_arena_block *block;
 
+	if (capacity < BLOCK_MIN)
+		capacity = BLOCK_MIN;
 	if (capacity > BLOCK_MAX)
 		capacity = BLOCK_MAX;
 	if (capacity < at_least)

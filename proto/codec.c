@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One walk over the tables of codec_map.c in either direction:
- *
- *	encode: struct cw_message -> generated structs (in an arena) -> bytes
- *	decode: bytes -> generated structs (protobuf-c, in the message's arena) -> struct cw_message
- *
- * A decoded message and everything it points to lie in one arena, the generated structs included:
- * strings are not copied a second time. Both directions enforce the limits of proto/messages.h, so
- * that nobody sends what no receiver takes. Recursion is as deep as the nesting of the tables
- *(five), never as deep as the input says: no message contains itself.
+ * Encoding: a walk over the tables of codec_map.c, from struct cw_message to the generated structs
+ * (in an arena), which protobuf-c turns into bytes. decode.c goes the other way. Both enforce the
+ * limits of proto/messages.h, so that nobody sends what no receiver takes.
  */
 #include "proto/codec.h"
 
@@ -18,7 +12,6 @@
 
 #include "collwatch.pb-c.h"
 #include "common/cleanup.h"
-#include "common/text.h"
 #include "proto/arena.h"
 #include "proto/codec_map.h"
 #include "proto/frame.h"
@@ -232,191 +225,6 @@ int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *r
 	if (r < 0)
 		return r;
 	return pack(&envelope, ret_buf, ret_len);
-}
-
-/* ---- decoding ---- */
-
-static int decode_struct(struct cw_arena *arena, const struct cw_map *map, const void *pb, void *c);
-
-static int decode_uint(const struct cw_field *f, const void *from, void *to)
-{
-	uint64_t v = load_uint(from, f->pb_bytes);
-
-	if ((f->flags & CW_FIELD_KNOWN_ONLY) && v > f->max)
-		v = 0;
-	store(to, f->c_bytes, v);
-	return load_uint(to, f->c_bytes) == v ? 0 : -EBADMSG;
-}
-
-static int decode_int(const struct cw_field *f, const void *from, void *to)
-{
-	int64_t v = load_int(from, f->pb_bytes);
-
-	store(to, f->c_bytes, (uint64_t)v);
-	return load_int(to, f->c_bytes) == v ? 0 : -EBADMSG;
-}
-
-static int decode_string(char *text, const char **ret)
-{
-	/* protobuf-c's default for an absent string is one constant for all: not to be written */
-	if (!text || !*text) {
-		*ret = "";
-		return 0;
-	}
-	if (strlen(text) > CW_MSG_MAX_STRING)
-		return -EBADMSG;
-	cw_text_sanitise(text);
-	*ret = text;
-	return 0;
-}
-
-static int decode_message(struct cw_arena *arena, const struct cw_field *f, const void *pb,
-			  void **ret)
-{
-	void *c;
-
-	if (!pb)
-		return 0;
-	c = cw_arena_alloc(arena, f->sub->c_bytes);
-	if (!c)
-		return alloc_error(arena, -EBADMSG);
-	*ret = c;
-	return decode_struct(arena, f->sub, pb, c);
-}
-
-static int decode_list(struct cw_arena *arena, const struct cw_field *f,
-		       ProtobufCMessage *const *list, size_t n, void **ret)
-{
-	char *elements = cw_arena_calloc(arena, n, f->sub->c_bytes);
-	int r;
-
-	if (!elements)
-		return alloc_error(arena, -EBADMSG);
-	for (size_t i = 0; i < n; i++) {
-		r = decode_struct(arena, f->sub, list[i], elements + i * f->sub->c_bytes);
-		if (r < 0)
-			return r;
-	}
-	*ret = elements;
-	return 0;
-}
-
-static int decode_strings(char **texts, size_t n)
-{
-	const char *safe;
-	int r;
-
-	for (size_t i = 0; i < n; i++) {
-		r = decode_string(texts[i], &safe);
-		if (r < 0)
-			return r;
-		texts[i] = (char *)(uintptr_t)safe;
-	}
-	return 0;
-}
-
-static int decode_array(struct cw_arena *arena, const struct cw_field *f, const char *pb, char *c)
-{
-	size_t n = *(const size_t *)(pb + f->pb_n_offset);
-	void *list = *(void *const *)(pb + f->pb_offset);
-	void *to = c + f->c_offset;
-
-	if (n > f->max)
-		return -EBADMSG;
-	*(uint32_t *)(c + f->c_n_offset) = (uint32_t)n;
-	if (n == 0)
-		return 0;
-	if (f->kind == CW_FIELD_LIST)
-		return decode_list(arena, f, list, n, to);
-	*(void **)to = list; /* strings and numbers stay where protobuf-c put them: in the arena */
-	return f->kind == CW_FIELD_STRINGS ? decode_strings(list, n) : 0;
-}
-
-static int decode_field(struct cw_arena *arena, const struct cw_field *f, const char *pb, char *c)
-{
-	const void *from = pb + f->pb_offset;
-	void *to = c + f->c_offset;
-
-	switch (f->kind) {
-	case CW_FIELD_UINT:
-		return decode_uint(f, from, to);
-	case CW_FIELD_INT:
-		return decode_int(f, from, to);
-	case CW_FIELD_STRING:
-		return decode_string(*(char *const *)from, to);
-	case CW_FIELD_MESSAGE:
-		return decode_message(arena, f, *(void *const *)from, to);
-	default:
-		return decode_array(arena, f, pb, c);
-	}
-}
-
-static int decode_struct(struct cw_arena *arena, const struct cw_map *map, const void *pb, void *c)
-{
-	int r;
-
-	for (size_t i = 0; i < map->n_fields; i++) {
-		r = decode_field(arena, &map->fields[i], pb, c);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static void *on_alloc(void *user, size_t size)
-{
-	return cw_arena_alloc(user, size);
-}
-
-static void on_free(void *user, void *p)
-{
-	/* Released with the arena; what protobuf-c frees in between still counts for the cap. */
-}
-
-static uint32_t type_of(uint32_t number)
-{
-	for (uint32_t type = CW_MSG_NONE + 1; type < CW_MSG__MAX; type++)
-		if (cw_bodies[type].number == number)
-			return type;
-	return CW_MSG_NONE;
-}
-
-int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg)
-{
-	_cleanup_(arena_freep) struct cw_arena *arena = NULL;
-	ProtobufCAllocator allocator = { .alloc = on_alloc, .free = on_free };
-	Collwatch__Envelope *envelope;
-	struct cw_message *msg;
-	int r;
-
-	/* Structs take some times the room of their bytes; strings as much. */
-	arena = cw_arena_new(CW_CODEC_MAX_ARENA, sizeof(*msg) + len * 4);
-	if (!arena)
-		return -ENOMEM;
-	allocator.allocator_data = arena;
-	msg = cw_arena_alloc(arena, sizeof(*msg));
-	envelope = collwatch__envelope__unpack(&allocator, len, payload);
-	if (!msg || !envelope) /* protobuf-c does not say why */
-		return arena->is_out_of_memory ? -ENOMEM : -EBADMSG;
-	msg->version = envelope->version;
-	msg->type = type_of(envelope->body_case);
-	if (msg->type != CW_MSG_NONE) {
-		r = decode_struct(arena, cw_bodies[msg->type].map,
-				  *(void **)((char *)envelope + PB_BODY_OFFSET),
-				  (char *)msg + BODY_OFFSET);
-		if (r < 0)
-			return r;
-	}
-	msg->arena = steal_ptr(&arena);
-	*ret_msg = msg;
-	return 0;
-}
-
-struct cw_message *cw_message_free(struct cw_message *msg)
-{
-	if (msg)
-		cw_arena_free(msg->arena);
-	return NULL;
 }
 
 const char *cw_message_name(unsigned type)

@@ -256,10 +256,8 @@ MAP(digest, C, collwatch__digest__descriptor);
 #define C struct cw_msg_members
 #define PB Collwatch__Members
 static const struct cw_field members_fields[] = {
-	UINT(route),
-	UINT(number),
-	REQUIRED(leader),
-	STRINGS(nodes, CW_MSG_MAX_NODES),
+	UINT(route),          UINT(number), REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
+	UINT(n_nodes_in_all),
 };
 MAP(members, C, collwatch__members__descriptor);
 #undef C

@@ -175,8 +175,9 @@ struct cw_msg_digest {
 struct cw_msg_members {
 	uint64_t route, number;
 	const char *leader;
-	const char **nodes;
+	const char **nodes; /* names; none where there are many */
 	uint32_t n_nodes;
+	uint32_t n_nodes_in_all; /* 0 = as many as are named */
 };
 
 struct cw_msg_rank_search {

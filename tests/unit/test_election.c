@@ -39,6 +39,34 @@ Test(election, followers_learn_how_many_nodes_the_job_has)
 	cluster_fini(&c);
 }
 
+static void note_nodes(const struct cw_election_route *route, void *user)
+{
+	*(uint32_t *)user = route->nodes;
+}
+
+/* Names of nodes go out only where they are few; their number always. */
+Test(election, the_number_of_nodes_is_taken_where_no_names_come_along)
+{
+	struct cw_msg_members few = { .route = CLUSTER_ROUTE, .n_nodes = 2 };
+	struct cw_msg_members many = { .route = CLUSTER_ROUTE, .n_nodes_in_all = 2048 };
+	struct cw_election *members;
+	uint32_t nodes = 0;
+	struct cluster c;
+
+	cluster_init(&c, 1, 2);
+	cluster_run(&c, 2);
+	members = c.nodes[0].members;
+	cw_election_each(members, note_nodes, &nodes);
+	cr_expect_eq(nodes, 1, "of its own leader: %u", nodes);
+	cw_election_answer(members, c.nodes[0].name, &many);
+	cw_election_each(members, note_nodes, &nodes);
+	cr_expect_eq(nodes, 2048);
+	cw_election_answer(members, c.nodes[0].name, &few);
+	cw_election_each(members, note_nodes, &nodes);
+	cr_expect_eq(nodes, 2, "from a daemon of before");
+	cluster_fini(&c);
+}
+
 Test(election, whoever_leads_next_gets_a_copy_and_nobody_else)
 {
 	struct cw_leader_stats stats;

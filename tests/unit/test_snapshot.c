@@ -176,3 +176,35 @@ Test(snapshot, keeps_times_within_bounds)
 	cr_expect_eq(copy->last->return_ns, INT64_MAX / 2);
 	cr_expect_eq(copy->interval_ns, 0);
 }
+
+/* A leader makes one each second out of the memory of the last. */
+Test(snapshot, is_as_new_after_a_reset)
+{
+	for (uint32_t round = 0; round < 20; round++) {
+		struct cw_op op = { .coll_seq = 7 + round };
+		struct cw_snap_member member = { .last = &op, .last_error = "broken" };
+		/* Some rounds need more, some less. */
+		uint32_t nranks = round % 3 ? 20000 : 40, comm;
+
+		snap->policy = CW_POLICY_OFF;
+		cr_assert_eq(cw_snapshot_set_job(snap, "job", "RANK"), 0);
+		cr_assert_eq(cw_snapshot_add_note(snap, "a note"), 0);
+		member.rank = add_rank(3);
+		for (uint64_t id = 1; id <= 30; id++)
+			comm = add_comm(id, round, nranks);
+		for (uint32_t m = 0; m < nranks; m++) {
+			cr_assert_eq(snap->comms[comm].members[m].rank, CW_SNAP_NONE);
+			cr_assert_null(snap->comms[comm].members[m].last);
+			cr_assert_eq(snap->comms[comm].members[m].coll_entered, 0);
+			member.coll_entered = m + 1;
+			cr_assert_eq(cw_snapshot_set_member(snap, comm, m, &member), 0);
+		}
+		cr_expect_eq(snap->comms[comm].members[1].last->coll_seq, 7 + round);
+		cr_expect_eq(cw_snapshot_find_comm(snap, 30, round), comm);
+		cw_snapshot_reset(snap);
+		cr_expect_eq(snap->n_ranks + snap->n_comms + snap->n_nodes + snap->n_notes, 0);
+		cr_expect_null(snap->job);
+		cr_expect_eq(snap->policy, CW_POLICY_TRAINING);
+		cr_expect_eq(cw_snapshot_find_comm(snap, 30, round), CW_SNAP_NONE);
+	}
+}
