@@ -196,6 +196,9 @@ static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, 
 	if (cw_record_state(rec, comm, &state) == 0 && state.completed_known)
 		printf(", %" PRIu64 " completed", state.coll_completed);
 	printf("; %" PRIu64 " sends, %" PRIu64 " receives\n", e->p2p_total[0], e->p2p_total[1]);
+	if (e->flags & CW_REC_COMM_PROFILER)
+		printf("    as NCCL's profiler interface tells it: operators and progress "
+		       "unknown\n");
 	if (e->last_error[0])
 		printf("    last error: %s\n", e->last_error);
 	show_ops(rec, comm, most);
@@ -214,9 +217,12 @@ static int show_text(struct cw_record *rec, uint64_t most)
 	printf("rank %d of %d%s%s  pid %u%s\n", h->rank_label, h->world_size_label,
 	       h->job_label[0] ? "  job " : "", h->job_label, h->pid,
 	       h->state == 1 ? "" : "  (the agent has stopped recording)");
-	printf("  NCCL %u.%u.%u, %" PRIu64 " calls recorded, %zu communicators\n",
-	       h->nccl_version / 10000, h->nccl_version / 100 % 100, h->nccl_version % 100,
-	       h->ops_total, n);
+	if (h->nccl_version)
+		printf("  NCCL %u.%u.%u", h->nccl_version / 10000, h->nccl_version / 100 % 100,
+		       h->nccl_version % 100);
+	else
+		printf("  NCCL of unknown version");
+	printf(", %" PRIu64 " calls recorded, %zu communicators\n", h->ops_total, n);
 	printf("  the agent's last beat: %s\n", beat_ns ? cw_wall_format(beat_ns, when) : "none");
 	for (size_t i = 0; i < CW_REC_DROP__MAX; i++)
 		dropped += h->drops[i];
@@ -285,6 +291,9 @@ static json_t *comm_doc(struct cw_record *rec, const struct cw_record_comm *comm
 							 : json_null());
 	bad |= json_object_set_new(doc, "sends", cw_json_u64(e->p2p_total[0]));
 	bad |= json_object_set_new(doc, "recvs", cw_json_u64(e->p2p_total[1]));
+	bad |= json_object_set_new(
+		doc, "source",
+		json_string(e->flags & CW_REC_COMM_PROFILER ? "profiler" : "wrappers"));
 	bad |= json_object_set_new(doc, "last_error", cw_json_text(e->last_error));
 	bad |= json_object_set_new(doc, "ops", ops_doc(rec, comm, most));
 	return cw_json_finish(doc, bad);

@@ -19,6 +19,7 @@ from agent_lib import *
 SOURCE = os.environ["CW_SOURCE"]
 CC = os.environ.get("CW_CC", "cc").split()
 NEWEST_GLIBC = (2, 28)
+LARGEST = 400 << 10  # stripped
 
 
 def run(*argv):
@@ -35,6 +36,15 @@ def runs_on_old_glibc():
     versions = {tuple(map(int, v.split("."))) for v in
                 re.findall(r"GLIBC_(\d+\.\d+(?:\.\d+)?)", run("readelf", "-VW", AGENT))}
     check(versions and max(versions) <= NEWEST_GLIBC, "needs glibc %r" % (max(versions),))
+
+
+def is_small():
+    with tempfile.TemporaryDirectory() as at:
+        stripped = os.path.join(at, "stripped.so")
+        run("strip", "-o", stripped, AGENT)
+        size = os.path.getsize(stripped)
+    print("# %d bytes stripped" % size)
+    check(size <= LARGEST, "%d bytes stripped" % size)
 
 
 def is_pinned_and_bound():
@@ -206,6 +216,6 @@ def real_libraries_export_what_the_table_says():
 
 
 if __name__ == "__main__":
-    main([needs_only_glibc, runs_on_old_glibc, is_pinned_and_bound, exports_only_what_it_means_to,
+    main([needs_only_glibc, runs_on_old_glibc, is_small, is_pinned_and_bound, exports_only_what_it_means_to,
           table_matches_the_simulators_header, table_matches_real_headers] +
          ([real_libraries_export_what_the_table_says] if os.environ.get("NCCL_LIBS") else []))
