@@ -12,6 +12,8 @@ typedef int CUresult;
 typedef int CUdevice;
 typedef void *CUcontext;
 typedef void *CUstream;
+typedef void *CUmodule;
+typedef void *CUfunction;
 typedef uint64_t CUdeviceptr;
 typedef int CUstreamCaptureMode;
 typedef int CUstreamCaptureStatus;
@@ -44,5 +46,9 @@ enum {
 	X(stream_write32, "cuStreamWriteValue32_v2", 1, (CUstream stream, CUdeviceptr addr, uint32_t value, unsigned flags)) \
 	X(stream_is_capturing, "cuStreamIsCapturing", 0, (CUstream stream, CUstreamCaptureStatus *status)) \
 	X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 0, (CUstreamCaptureMode *mode)) \
+	X(module_load, "cuModuleLoadData", 0, (CUmodule *module, const void *image)) \
+	X(module_function, "cuModuleGetFunction", 0, (CUfunction *fn, CUmodule module, const char *name)) \
+	X(launch, "cuLaunchKernel", 0, (CUfunction fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)) \
+	X(address_range, "cuMemGetAddressRange_v2", 0, (CUdeviceptr *base, size_t *bytes, CUdeviceptr p)) \
 	X(driver_version, "cuDriverGetVersion", 0, (int *version))
 /* clang-format on */

@@ -9,6 +9,7 @@
 #include "agent/modules.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
+#include "agent/summary.h"
 #include "common/signature.h"
 
 static const uint8_t dtype_bytes[CW_DTYPE__MAX] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
@@ -181,6 +182,7 @@ bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void
 		.peer_index = CW_P2P_NO_PLACE,
 		.bytes = bytes_of(desc),
 		.stream = desc->stream,
+		.desc = desc,
 	};
 	if (call->comm < 0)
 		return true;
@@ -211,6 +213,8 @@ bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void
 		.enter_ns = cw_now_ns(),
 	};
 	cw_module_of(caller, &op.module, &op.call_offset);
+	if (cw_unlikely(cw_summary_is_on))
+		op.summary_id = cw_summary_take(call, desc, false);
 	put(call, &op);
 	if (!group && call->slot != CW_REC_NO_SLOT)
 		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
@@ -250,6 +254,8 @@ static void leave_single(struct cw_op_call *call, ncclResult_t result)
 			cw_progress_completed(call->comm, call->slot, call->stream, call->op_index);
 	if (!tracked)
 		flags |= CW_FINISH_UNTRACK;
+	if (cw_unlikely(cw_summary_is_on) && result == ncclSuccess)
+		(void)cw_summary_take(call, call->desc, true);
 	if (result == ncclInProgress)
 		flags |= CW_OPF_IN_PROGRESS;
 	if (!ok)

@@ -48,6 +48,7 @@ struct cw_op_call {
 	uint64_t signature; /* collectives */
 	uint64_t bytes;
 	cudaStream_t stream;
+	const struct cw_op_desc *desc; /* the caller's; NULL for calls that block the host */
 };
 
 /* False: not ours to count (nested, disarmed, from inside NCCL); leave must not be called. */

@@ -10,6 +10,7 @@
 #include "agent/cuda_driver.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "agent/summary.h"
 
 static unsigned char register_once; /* progress pages belong to the driver */
 static bool is_registered;
@@ -78,6 +79,8 @@ void cw_progress_comm_ready(int c, int device)
 	if (register_pages() &&
 	    cw_cuda.host_device_pointer(&words, cw_record.device_pages, 0) != CUDA_SUCCESS)
 		words = 0;
+	if (words)
+		cw_summary_comm_ready(ctx, words);
 	cw_cuda_pop(pushed);
 	if (!words)
 		goto lost;

@@ -27,7 +27,7 @@ KIND = {1: "all_reduce", 2: "broadcast", 3: "reduce", 4: "all_gather", 5: "reduc
 STATE = ["free", "init", "ready", "finalizing", "destroyed", "aborted", "failed", "revoked"]
 RETURNED, GROUPED, QUEUED, DROPPED, CAPTURED, IN_PLACE, NO_COUNT, IN_PROGRESS = (
     1 << i for i in range(8))
-HAS_PROGRESS, HAS_PYTHON = 1 << 0, 1 << 5
+HAS_PROGRESS, HAS_SUMMARIES, HAS_PYTHON = 1 << 0, 1 << 1, 1 << 5
 NO_SLOT = 0xffff
 PROFILER = 1 << 3  # of a communicator
 
@@ -257,6 +257,16 @@ class Record:
     def progress(self, slot):
         offset, entry, _ = self.sections[5]
         return struct.unpack_from("=II", self.raw, offset + slot * entry)
+
+    def summaries(self):
+        """([the first with NaN or infinity of each device], [the others by number])"""
+        keys = ("number", "op_index", "seq", "comm", "generation", "kind", "dtype", "is_output", "_",
+                "device_ns", "elements", "offered", "nans", "infs", "zeros", "abs_max", "abs_min",
+                "mean", "l2", "checksum")
+        all_of_them = [dict(zip(keys, struct.unpack_from("=3Q2I4BI5Q4dQ", raw)))
+                       for raw in self.entries(9)]
+        return ([s for s in all_of_them[:8] if s["number"]],
+                sorted((s for s in all_of_them[8:] if s["number"]), key=lambda s: s["number"]))
 
     def build_ids(self):
         """{end of the path: build-id in hex}"""

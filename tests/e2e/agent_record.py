@@ -74,13 +74,13 @@ def program_that_opens_nccl():
     two_ranks("dlopen")
 
 
-def train(argv, ranks=4):
+def train(argv, ranks=4, **extra):
     with Daemon() as d:
         store = tempfile.mkdtemp(prefix="cw-train-")
         ps = [start([*argv, "--steps", "40", "--tp", "2", "--log-every", "0"],
                     environment(d, RANK=str(r), WORLD_SIZE=str(ranks), LOCAL_RANK=str(r),
                                 MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port),
-                                COLLWATCH_JOB="unit"),
+                                COLLWATCH_JOB="unit", **extra),
                     stdout=subprocess.DEVNULL) for r in range(ranks)]
         agents = [d.accept().welcome() for _ in range(ranks)]
         for p in ps:
@@ -145,6 +145,31 @@ def progress_off():
         p.communicate(b"xx", timeout=30)
 
 
+def summaries_tell_who_fed_nan():
+    """In step 3 rank 2 feeds one NaN, from then on; what comes out is NaN for all of them."""
+    records = train([sys.executable, TRAIN_PY, "--fault", "feed-nan", "--fault-rank", "2",
+                     "--fault-step", "3"], COLLWATCH_SUMMARY="full")
+    if not records[0].has & HAS_SUMMARIES:
+        raise Skip("built without nvcc and clang: there is no kernel")
+    for r in records:
+        firsts, ring = r.summaries()
+        world = [c for c in r.comms() if c.nranks == 4 and not c.parent][0]
+        check(len(ring) == 120 and not any(r.drops), "a full ring, nothing dropped %r" % (r.drops,))
+        check({s["is_output"] for s in ring} == {0, 1}, "inputs and outputs")
+        check(all(s["device_ns"] > 0 and s["elements"] == s["offered"] > 0 for s in ring), "whole")
+        ours = [s for s in ring if s["comm"] == world.index and s["is_output"]]
+        check(len({s["checksum"] for s in ours}) > 1, "checksums differ from op to op")
+        check(bool(firsts) == (r.rank_label == 2), "who: %r" % (firsts,))
+    bad = records[2].summaries()[0][0]
+    check((bad["nans"], bad["infs"], bad["elements"]) == (1, 0, 256), "how many: %r" % (bad,))
+    check(bad["is_output"] == 0 and KIND[bad["kind"]] == "all_reduce", "what")
+    outputs = lambda r: {(r.comms()[s["comm"]].id, s["seq"], s["kind"]): s["checksum"]
+                         for s in r.summaries()[1] if s["is_output"]}
+    same = [k for k in outputs(records[0]) if all(k in outputs(r) for r in records)]
+    check(same and all(len({outputs(r)[k] for r in records}) == 1 for k in same
+                       if k[2] in (1, 2)), "all ranks got the same out")
+
+
 def unused_port():
     import socket
     with socket.socket() as s:
@@ -155,4 +180,4 @@ def unused_port():
 if __name__ == "__main__":
     free_port = unused_port()
     main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
-          switched_off, progress_off])
+          summaries_tell_who_fed_nan, switched_off, progress_off])

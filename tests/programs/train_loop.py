@@ -307,7 +307,10 @@ class Trainer:
         tensors = self.tensors
         tensors["bucket_a"].upload([(a + self.dp_rank + i) % 7 for i, a in enumerate(act)])
         tensors["bucket_b"].upload([(a * 2 + step + i) % 5 for i, a in enumerate(act)])
-        tensors["norms"].upload([(self.rank + i) % 3 for i in range(n)])
+        norms = [(self.rank + i) % 3 for i in range(n)]
+        if self.fault.strikes("feed-nan", step):
+            norms[n // 2] = float("nan")
+        tensors["norms"].upload(norms)
         tensors["grads"].upload([(act[i % n] + i) % 9 for i in range(tensors["grads"].count)])
 
     def check_gradients(self, step):

@@ -142,6 +142,10 @@ static void dump_cuda_symbols(void)
 	SYMBOL(cuGetProcAddress);
 	SYMBOL(cuInit);
 	SYMBOL(cuLaunchHostFunc);
+	SYMBOL(cuLaunchKernel);
+	SYMBOL(cuModuleLoadData);
+	SYMBOL(cuModuleUnload);
+	SYMBOL(cuModuleGetFunction);
 	SYMBOL(cuMemAlloc);
 	SYMBOL(cuMemAllocHost);
 	SYMBOL(cuMemFree);

@@ -16,6 +16,7 @@
 	X(CUDA_ERROR_NOT_INITIALIZED, "initialization error")                                      \
 	X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")                              \
 	X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                                     \
+	X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")                              \
 	X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                                    \
 	X(CUDA_ERROR_OPERATING_SYSTEM, "OS call failed or operation not supported")                \
 	X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                                    \
@@ -136,6 +137,10 @@ static const struct symbol symbols[] = {
 	SYM(cuStreamWriteValue32, 11070),
 	SYM(cuStreamWriteValue64, 11070),
 	SYM(cuLaunchHostFunc, 10000),
+	SYM(cuLaunchKernel, 4000),
+	SYM(cuModuleLoadData, 2000),
+	SYM(cuModuleUnload, 2000),
+	SYM(cuModuleGetFunction, 2000),
 	SYM(cuEventCreate, 2000),
 	SYM(cuEventDestroy, 3020),
 	SYM(cuEventRecord, 2000),

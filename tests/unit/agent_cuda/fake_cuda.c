@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "agent/cuda_abi.h"
+#include "common/summary.h"
 
 struct fake_cuda fake_cuda;
 
@@ -101,5 +102,48 @@ CUresult fake_exchange_capture_mode(CUstreamCaptureMode *mode)
 CUresult fake_driver_version(int *version)
 {
 	*version = 13000;
+	return CUDA_SUCCESS;
+}
+
+static char summary_kernel, stamp_kernel;
+
+CUresult fake_module_load(CUmodule *module, const void *image)
+{
+	fake_cuda.modules++;
+	*module = &fake_cuda;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_module_function(CUfunction *fn, CUmodule module, const char *name)
+{
+	*fn = name[3] == 's' && name[4] == 'u' ? &summary_kernel : &stamp_kernel;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_launch(CUfunction fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+		     unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
+{
+	static uint64_t clock_ns = 1000;
+
+	if (fake_cuda.current != fake_cuda.stream_owner)
+		fake_cuda.was_wrong = true;
+	if (fake_cuda.launch_result != CUDA_SUCCESS)
+		return fake_cuda.launch_result;
+	fake_cuda.launches++;
+	if (fake_cuda.is_stuck)
+		return CUDA_SUCCESS;
+	if (fn == &summary_kernel)
+		cw_summary_run(params[0]);
+	else
+		*(volatile uint64_t *)(uintptr_t)(*(uint64_t *)params[0]) = clock_ns += 500;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr p)
+{
+	if (fake_cuda.range_base && p - fake_cuda.range_base >= fake_cuda.range_bytes)
+		return 1;
+	*base = fake_cuda.range_base;
+	*bytes = fake_cuda.range_base ? fake_cuda.range_bytes : SIZE_MAX;
 	return CUDA_SUCCESS;
 }

@@ -20,6 +20,11 @@ struct fake_cuda {
 	bool was_wrong;   /* a write outside of the stream's context */
 	uint64_t last_address;
 	uint32_t last_value;
+	unsigned modules, launches;
+	bool is_stuck;       /* launched kernels do not run */
+	int launch_result;   /* of the next launches */
+	uint64_t range_base; /* of the one allocation there is; 0 = everything is one */
+	uint64_t range_bytes;
 };
 
 extern struct fake_cuda fake_cuda;
