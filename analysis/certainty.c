@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/order.h"
+#include "analysis/position.h"
+
 static uint32_t lower(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
@@ -63,13 +66,33 @@ static uint32_t mismatch_allows(const struct incident *inc)
 							    : CW_CONFIDENCE_LIKELY;
 }
 
+/*
+ * A culprit has work on its device that does not get on: why it has not come may lie there, with
+ * somebody its device waits for.
+ */
+static bool is_held_by_device(const struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t i = 0; i < snap->comms[c].nranks; i++) {
+			const struct cw_snap_member *m = &snap->comms[c].members[i];
+
+			if (m->pending && m->rank < snap->n_ranks && inc->is_culprit[m->rank] &&
+			    (position_of(snap, m).flags & POS_BEHIND) &&
+			    snap->now_ns - m->pending->enter_ns >= snap->thresholds.stall_min_ns)
+				return true;
+		}
+	return false;
+}
+
 /* When most members are missing, the few inside may be the ones in the wrong place. */
 static uint32_t majority_allows(const struct incident *inc)
 {
 	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
 	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
 
-	if (strcmp(inc->main->detail, "inside_other_call") == 0)
+	if (strcmp(inc->main->detail, "inside_other_call") == 0 || is_held_by_device(inc))
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
@@ -101,8 +124,11 @@ static uint32_t class_allows(const struct incident *inc)
 	const struct finding *f = inc->main;
 
 	switch (f->klass) {
-	case CW_CLASS_PROCESS_DEAD:
 	case CW_CLASS_DEADLOCK:
+		return f->is_proof && order_is_posted(inc->s, inc->s->g.component[f->node])
+			       ? CW_CONFIDENCE_CERTAIN
+			       : CW_CONFIDENCE_LIKELY;
+	case CW_CLASS_PROCESS_DEAD:
 		return f->is_proof ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_MISMATCH:
 		return mismatch_allows(inc);

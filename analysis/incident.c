@@ -152,7 +152,7 @@ static int blame_cycle(struct incident *inc)
 	uint32_t component = g->component[inc->main->node];
 	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, g->ranks_in[component]);
 	bool *electors = order_electors(inc->s, component);
-	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2];
+	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], centre = CW_SNAP_NONE;
 	bool tie = false;
 
 	if (!ranks || !electors)
@@ -174,6 +174,10 @@ static int blame_cycle(struct incident *inc)
 		best = order_usual_gate(inc->s, component, gates[0], gates[1]);
 		tie = best == CW_SNAP_NONE;
 	}
+	if (tie && order_centre(inc->s, component, &centre) < 0)
+		return -ENOMEM;
+	if (centre != CW_SNAP_NONE)
+		return set_culprits(inc, &centre, 1);
 	for (uint32_t r = 0; r < g->n_ranks; r++) {
 		bool usual = false;
 

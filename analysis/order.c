@@ -85,3 +85,123 @@ bool *order_electors(struct scene *s, uint32_t component)
 			g->component[r] == component || (!has_p2p && memberships[r] == n_comms);
 	return electors;
 }
+
+/* ---- sends and receives in the cycle ---- */
+
+static bool has_counterpart(const struct cw_snap_comm *c, uint32_t me, const struct cw_op *op)
+{
+	uint32_t peer;
+
+	return !cw_op_is_p2p(op->kind) || op->progress == CW_PROGRESS_COMPLETED ||
+	       waitgraph_counterpart(c, me, op, &peer);
+}
+
+static bool gate_is_posted(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest);
+
+	if (me == CW_SNAP_NONE || !gate->op || !has_counterpart(c, me, gate->op))
+		return false;
+	for (uint32_t i = 0; i < c->members[me].n_window; i++) {
+		const struct cw_op *op = &c->members[me].window[i];
+
+		if (waitgraph_same_launch(op, gate->op) && !has_counterpart(c, me, op))
+			return false;
+	}
+	return true;
+}
+
+bool order_is_posted(const struct scene *s, uint32_t component)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (s->g.gates[i].kind == GATE_P2P &&
+		    s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    !gate_is_posted(s, &s->g.gates[i]))
+			return false;
+	return true;
+}
+
+/* ---- the middle of a star ---- */
+
+/* A larger cycle has no middle worth searching for. */
+#define MAX_CENTRE_RANKS 64
+
+struct cycle {
+	const struct waitgraph *g;
+	uint32_t component;
+	uint32_t *nodes;
+	uint32_t n_nodes;
+	bool *is_free; /* per node of the graph */
+};
+
+/* Whoever waits for nobody in the cycle that is not free. */
+static bool may_go(const struct cycle *c, uint32_t node)
+{
+	for (uint32_t i = 0;; i++) {
+		uint32_t next = waitgraph_successor(c->g, node, i);
+
+		if (next == CW_SNAP_NONE)
+			return true;
+		if (c->g->component[next] == c->component && !c->is_free[next])
+			return false;
+	}
+}
+
+/* Does everybody get out once this rank does? */
+static bool frees_all(struct cycle *c, uint32_t rank)
+{
+	uint32_t n_free = 1;
+	bool moved = true;
+
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		c->is_free[c->nodes[i]] = c->nodes[i] == rank;
+	while (moved) {
+		moved = false;
+		for (uint32_t i = 0; i < c->n_nodes; i++) {
+			uint32_t node = c->nodes[i];
+
+			if (c->is_free[node] || !may_go(c, node))
+				continue;
+			c->is_free[node] = moved = true;
+			n_free++;
+		}
+	}
+	return n_free == c->n_nodes;
+}
+
+static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
+{
+	uint32_t total = s->g.n_ranks + s->g.n_gates;
+
+	*c = (struct cycle){ .g = &s->g, .component = component };
+	c->nodes = arena_new_array(&s->arena, uint32_t, total);
+	c->is_free = arena_new_array(&s->arena, bool, total);
+	if (!c->nodes || !c->is_free)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < total; i++)
+		if (s->g.component[i] == component)
+			c->nodes[c->n_nodes++] = i;
+	return 0;
+}
+
+int order_centre(struct scene *s, uint32_t component, uint32_t *ret)
+{
+	struct cycle c;
+	uint32_t found = CW_SNAP_NONE;
+
+	*ret = CW_SNAP_NONE;
+	if (s->g.ranks_in[component] < 3 || s->g.ranks_in[component] > MAX_CENTRE_RANKS)
+		return 0;
+	if (list_cycle(s, component, &c) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c.n_nodes && c.nodes[i] < s->g.n_ranks; i++) {
+		if (!frees_all(&c, c.nodes[i]))
+			continue;
+		if (found != CW_SNAP_NONE)
+			return 0;
+		found = c.nodes[i];
+	}
+	*ret = found;
+	return 0;
+}

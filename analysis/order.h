@@ -25,3 +25,17 @@ uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a,
  * it) show by where they wait which order is the usual one. In the scene's arena; NULL = -ENOMEM.
  */
 bool *order_electors(struct scene *s, uint32_t component);
+
+/*
+ * Every send and receive of the cycle has been met by its other half, which stands behind the call
+ * the peer waits in. Where one has not, it may never be: then the peer left it out, or somebody
+ * made a call too many, and the cycle follows from that.
+ */
+bool order_is_posted(const struct scene *s, uint32_t component);
+
+/*
+ * The one rank without which nobody in the cycle would wait: all the others wait for it, or for
+ * each other because of it. CW_SNAP_NONE in a ring, where that is true of everybody, and where the
+ * cycle is large. Returns 0 or -ENOMEM.
+ */
+int order_centre(struct scene *s, uint32_t component, uint32_t *ret);

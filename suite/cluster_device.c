@@ -205,10 +205,16 @@ static void reach_ops(struct item *item)
 	}
 }
 
-/* The head of a stream begins, unless an earlier op of its comm runs on another stream. */
+/* A comm's ops run in the order of their launches, whatever their streams. */
+static bool is_its_turn(const struct item *item)
+{
+	return !item->m->in_flight && item->m->first_open >= item->first_op;
+}
+
+/* The head of a stream begins, unless an earlier op of its comm has not run on another stream. */
 static void try_reach(struct item *item)
 {
-	if (item->is_reached || is_gone(item->rank) || (item->m && item->m->in_flight))
+	if (item->is_reached || is_gone(item->rank) || (item->m && !is_its_turn(item)))
 		return;
 	item->is_reached = true;
 	if (item->m) {

@@ -70,4 +70,39 @@ Test(verdict_order, takes_a_missing_receive_in_an_uneven_pattern_for_a_cycle)
 	ring_with_a_hole();
 	b->comms[0]->members[3].sends = 1;
 	expect_proof(CW_CLASS_DEADLOCK, "order", "1-2", "0,3");
+	/* The receive may never come: then it was not the order that was wrong. */
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* Two wait for rank 2 in sends, and it for them in a collective that is theirs, too. */
+Test(verdict_order, names_the_one_rank_that_all_others_of_a_cycle_wait_for)
+{
+	struct sb_comm *c = sb_comm(b, "tp", 0, 4, 1, 10);
+
+	for (uint32_t m = 1; m < 4; m += 2) {
+		struct cw_op *send = sb_call(c, m, CW_OP_SEND, 5 * SB_S);
+
+		send->peer = 2;
+		send->p2p_seq = 5;
+		send->progress = CW_PROGRESS_REACHED;
+		send->flags = CW_OPF_RETURNED;
+	}
+	sb_waits(c, 2, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "2", "1,3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+Test(verdict_order, knows_no_middle_of_a_ring)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 4, 1, 10);
+
+	for (uint32_t m = 0; m < 4; m++) {
+		struct cw_op *send = sb_call(c, m, CW_OP_SEND, 5 * SB_S);
+
+		send->peer = (int32_t)(m + 1) % 4;
+		send->p2p_seq = 5;
+		send->progress = CW_PROGRESS_REACHED;
+		send->flags = CW_OPF_RETURNED;
+	}
+	expect(CW_CLASS_DEADLOCK, "order", "0-3", "");
 }
