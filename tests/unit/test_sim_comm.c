@@ -120,6 +120,36 @@ Test(sim_comm, lets_go_of_the_stream_on_abort)
 	sim_ranks_stop(&ranks);
 }
 
+/* Rank 0 never comes; the others give up what waits for it, and go on with a split. */
+static int run_revoke(struct sim_rank *self)
+{
+	ncclComm_t rest;
+	int count;
+	struct env e;
+
+	REQUIRE(env_open(self, &e) == 0);
+	if (self->rank != 0)
+		REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, e.d.comm,
+				      e.d.stream) == ncclSuccess);
+	REQUIRE(ncclCommRevoke(e.d.comm, NCCL_REVOKE_DEFAULT + 1) == ncclInvalidArgument);
+	REQUIRE(ncclCommRevoke(e.d.comm, NCCL_REVOKE_DEFAULT) == ncclSuccess);
+	REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, e.d.comm, e.d.stream) ==
+		ncclInvalidUsage);
+	REQUIRE(ncclCommSplit(e.d.comm, 0, self->rank, &rest, NULL) == ncclSuccess);
+	REQUIRE(ncclCommCount(rest, &count) == ncclSuccess && count == NRANKS);
+	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, rest, e.d.stream) ==
+		ncclSuccess);
+	REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	REQUIRE(ncclCommDestroy(rest) == ncclSuccess);
+	return env_close(&e);
+}
+
+Test(sim_comm, gives_up_what_waits_when_revoked)
+{
+	run_all(NRANKS, run_revoke, NULL);
+}
+
 static int run_death(struct sim_rank *self)
 {
 	ncclResult_t async;
@@ -284,6 +314,38 @@ static int run_non_blocking(struct sim_rank *self)
 Test(sim_comm, starts_non_blocking_communicators_in_the_background)
 {
 	run_all(NRANKS, run_non_blocking, NULL);
+}
+
+static int run_scalable(struct sim_rank *self)
+{
+	ncclUniqueId ids[2] = { self->id, self->id };
+	int32_t in = 1 << self->rank, out = 0;
+	ncclComm_t comm;
+	CUdeviceptr p;
+	CUcontext ctx;
+	void *buf;
+
+	ids[1].internal[0] ^= 1; /* another root */
+	REQUIRE(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS &&
+		cuCtxSetCurrent(ctx) == CUDA_SUCCESS && cuMemAlloc(&p, 4) == CUDA_SUCCESS);
+	buf = (void *)(uintptr_t)p;
+	REQUIRE(ncclCommInitRankScalable(&comm, self->n, self->rank, 0, ids, NULL) ==
+		ncclInvalidArgument);
+	REQUIRE(ncclCommInitRankScalable(&comm, self->n, self->rank, 2, ids, NULL) == ncclSuccess);
+	REQUIRE(cuMemcpyHtoD(p, &in, 4) == CUDA_SUCCESS);
+	REQUIRE(ncclAllReduce(buf, buf, 1, ncclInt32, ncclSum, comm, NULL) == ncclSuccess);
+	/* What is enqueued is done once the communicator is finalized; this looks without waiting.
+	 */
+	REQUIRE(ncclCommFinalize(comm) == ncclSuccess);
+	memcpy(&out, buf, sizeof(out));
+	REQUIRE(out == ALL);
+	REQUIRE(ncclCommDestroy(comm) == ncclSuccess && cuMemFree(p) == CUDA_SUCCESS);
+	return 0;
+}
+
+Test(sim_comm, starts_from_several_roots_and_finalizes)
+{
+	run_all(NRANKS, run_scalable, NULL);
 }
 
 /* ---- groups ---- */
