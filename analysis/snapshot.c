@@ -336,35 +336,67 @@ static int compare_peers(const void *a, const void *b)
 	return x->peer < y->peer ? -1 : x->peer > y->peer;
 }
 
+int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			     uint32_t rank, struct cw_snap_member **ret)
+{
+	struct cw_snap_member *m = find_member(snap, comm, comm_rank);
+
+	if (!m || m->rank != CW_SNAP_NONE || rank >= snap->n_ranks)
+		return -EINVAL;
+	m->rank = rank;
+	*ret = m;
+	return 0;
+}
+
+/* A copy of a part; NULL stays NULL. *ok becomes false when out of memory. */
+static void *own(struct arena *a, const void *part, size_t n, size_t size, bool *ok)
+{
+	void *copy = arena_memdup(a, part, n, size);
+
+	*ok = *ok && (copy || !part);
+	return copy;
+}
+
+int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *m)
+{
+	struct arena *a = &snap->store->arena;
+	bool ok = true;
+
+	if (m->n_window > MAX_WINDOW_OPS || m->n_p2p > MAX_P2P_PEERS)
+		return -E2BIG;
+	if (!m->window)
+		m->n_window = 0;
+	if (!m->p2p)
+		m->n_p2p = 0;
+	m->pending = own(a, m->pending, 1, sizeof(*m->pending), &ok);
+	m->last = own(a, m->last, 1, sizeof(*m->last), &ok);
+	m->window = own(a, m->window, m->n_window, sizeof(*m->window), &ok);
+	m->p2p = own(a, m->p2p, m->n_p2p, sizeof(*m->p2p), &ok);
+	if (!copy_text(snap, m->last_error, &m->last_error) || !ok)
+		return -ENOMEM;
+	sanitise_member(m);
+	/* Sorted by peer, so that the engine finds a counterpart by bisection. */
+	if (m->n_p2p > 1)
+		qsort(m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peers);
+	return 0;
+}
+
 int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_snap_member *member)
 {
-	struct cw_snap_member *m = find_member(snap, comm, comm_rank);
-	struct arena *a = &snap->store->arena;
-	struct cw_snap_member copy = *member;
+	struct cw_snap_member *m;
+	int r;
 
-	if (!m || m->rank != CW_SNAP_NONE || member->rank >= snap->n_ranks)
-		return -EINVAL;
 	if (member->n_window > MAX_WINDOW_OPS || member->n_p2p > MAX_P2P_PEERS)
 		return -E2BIG;
-	if (!member->window)
-		copy.n_window = 0;
-	if (!member->p2p)
-		copy.n_p2p = 0;
-	copy.pending = arena_memdup(a, member->pending, 1, sizeof(*member->pending));
-	copy.last = arena_memdup(a, member->last, 1, sizeof(*member->last));
-	copy.window = arena_memdup(a, member->window, copy.n_window, sizeof(*member->window));
-	copy.p2p = arena_memdup(a, member->p2p, copy.n_p2p, sizeof(*member->p2p));
-	if (!copy_text(snap, member->last_error, &copy.last_error) ||
-	    (member->pending && !copy.pending) || (member->last && !copy.last) ||
-	    (member->window && !copy.window) || (member->p2p && !copy.p2p))
-		return -ENOMEM;
-	sanitise_member(&copy);
-	/* Sorted by peer, so that the engine finds a counterpart by bisection. */
-	if (copy.n_p2p > 1)
-		qsort(copy.p2p, copy.n_p2p, sizeof(*copy.p2p), compare_peers);
-	*m = copy;
-	return 0;
+	r = cw_snapshot_claim_member(snap, comm, comm_rank, member->rank, &m);
+	if (r < 0)
+		return r;
+	*m = *member;
+	r = cw_snapshot_own_member(snap, m);
+	if (r < 0)
+		*m = (struct cw_snap_member){ .rank = CW_SNAP_NONE };
+	return r;
 }
 
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,

@@ -196,6 +196,14 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
  */
 int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_snap_member *member);
+/*
+ * The same in two steps, without copies of a whole member: takes the place for `rank` and gives the
+ * zeroed member to be filled in; then makes what it points to the snapshot's own. Once the second
+ * has failed, the snapshot is only good to be freed or reset.
+ */
+int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			     uint32_t rank, struct cw_snap_member **ret);
+int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *member);
 /* Copies a window into a member that is already set; replaces an earlier one. */
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns);

@@ -38,6 +38,7 @@ static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_le
 	if (!l->stats.routes)
 		l->spare = cw_snapshot_free(l->spare);
 	cw_process_map_fini(&lr->processes);
+	free(lr->refs);
 	cw_route_fini(&lr->route);
 	free(lr);
 }

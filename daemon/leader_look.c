@@ -319,16 +319,37 @@ static void look_at_component(struct look *k)
 	k->l->spare = snap;
 }
 
+/* Communicators are made seldom: mostly the components are those of the last look. */
+static int find_components(struct cw_led_route *lr)
+{
+	struct cw_rank_ref *refs;
+	unsigned n_refs, n_components;
+	int r;
+
+	if (lr->refs && lr->refs_shape == lr->route.shape)
+		return 0;
+	r = cw_job_components(&lr->route, &refs, &n_refs, &n_components);
+	if (r < 0)
+		return r;
+	free(lr->refs);
+	lr->refs = refs;
+	lr->n_refs = n_refs;
+	lr->refs_shape = lr->route.shape;
+	return 0;
+}
+
 void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns)
 {
-	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
-	unsigned n_refs, n_components, end;
+	const struct cw_rank_ref *refs;
 	struct cw_job *job, *tmp;
+	unsigned n_refs, end;
 
-	if (cw_job_components(&lr->route, &refs, &n_refs, &n_components) < 0) {
+	if (find_components(lr) < 0) {
 		log_warn("job=%s: out of memory, not looked at", lr->route.label);
 		return;
 	}
+	refs = lr->refs;
+	n_refs = lr->n_refs;
 	DL_FOREACH (lr->jobs, job)
 		job->is_seen = false;
 	for (unsigned i = 0; i < n_refs; i = end) {

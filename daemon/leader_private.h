@@ -12,6 +12,10 @@ struct cw_led_route {
 	struct cw_route route;
 	struct cw_process_map processes;
 	struct cw_job *jobs;
+	/* Its ranks by component, as of a shape of the route; NULL = none yet. */
+	struct cw_rank_ref *refs;
+	unsigned n_refs;
+	uint64_t refs_shape;
 	bool is_led; /* else only kept, in case its leader is lost */
 	int64_t next_ns;
 	int64_t looked_ns;     /* when it was looked at last */

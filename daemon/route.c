@@ -7,6 +7,7 @@
 
 #include "analysis/snapshot.h"
 #include "common/cleanup.h"
+#include "common/signature.h"
 #include "proto/codec.h"
 
 int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first)
@@ -82,6 +83,34 @@ static unsigned count_dead(const struct cw_message *m)
 	return n;
 }
 
+/* What cw_job_components() looks at. Two that differ may by evil chance have the same. */
+static uint64_t shape_of(const struct cw_msg_digest *d)
+{
+	uint64_t h = CW_HASH_INIT;
+
+	for (uint32_t i = 0; i < d->n_ranks; i++) {
+		const struct cw_msg_rank *rank = &d->ranks[i];
+
+		h = cw_hash_step(h, rank->n_members);
+		h = cw_hash_step(h, rank->host_call ? rank->host_call_comm_id : 0);
+		for (uint32_t m = 0; m < rank->n_members; m++) {
+			h = cw_hash_step(h, rank->members[m].comm_id);
+			h = cw_hash_step(h, rank->members[m].instance);
+		}
+	}
+	return h;
+}
+
+/* The number of ranks is compared itself: nobody's arithmetic makes an index point outside. */
+static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct cw_msg_digest *d)
+{
+	uint64_t shape = shape_of(d);
+
+	if (!n->digest || n->shape != shape || n->digest->digest.n_ranks != d->n_ranks)
+		r->shape++;
+	n->shape = shape;
+}
+
 int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, int64_t now_ns,
 		 bool *ret_urgent)
 {
@@ -105,6 +134,7 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, 
 	}
 	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
 	r->n_ranks = others + d->n_ranks;
+	note_shape(r, n, d);
 	cw_message_free(n->digest);
 	n->digest = steal_ptr(msg);
 	n->received_ns = now_ns;
@@ -154,6 +184,7 @@ void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t 
 		if (has_left(n, t, now_ns) ||
 		    (is_deserted && now_ns - n->received_ns > CW_ROUTE_DESERTED_NS)) {
 			r->n_ranks -= n->digest->digest.n_ranks;
+			r->shape++;
 			node_fini(n);
 			continue;
 		}

@@ -31,6 +31,7 @@ struct cw_route_node {
 	uint32_t state;            /* enum cw_node_state */
 	int64_t received_ns;       /* of the digest, monotonic */
 	struct cw_message *digest; /* owned; a copy when another node is told first */
+	uint64_t shape;            /* of the digest: its ranks and their communicators */
 };
 
 struct cw_route {
@@ -40,6 +41,10 @@ struct cw_route {
 	struct cw_route_node *nodes; /* ascending by name */
 	unsigned n_nodes;
 	uint32_t n_ranks; /* of all digests held */
+	/* Another one whenever there are other nodes, ranks or memberships: what was found out
+	 * about the communicators' components, and the places of ranks, hold as long as it stays.
+	 */
+	uint64_t shape;
 	uint64_t refused; /* digests beyond a limit, or not newer */
 };
 

@@ -223,13 +223,32 @@ static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
 		    : 0;
 }
 
+static int fill_member(struct builder *b, struct cw_snap_member *to, const struct cw_msg_member *m,
+		       int64_t at_ns)
+{
+	_cleanup_(freep) struct cw_snap_p2p *p2p = NULL;
+	struct cw_op pending, last;
+	int r;
+
+	copy_counters(to, m, at_ns);
+	if (m->pending) {
+		pending = op_at(m->pending, at_ns);
+		to->pending = &pending;
+	}
+	if (m->last) {
+		last = op_at(m->last, at_ns);
+		to->last = &last;
+	}
+	r = copy_p2p(to, m);
+	p2p = to->p2p;
+	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
+}
+
 static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t rank_index,
 		      const struct cw_msg_member *m)
 {
 	const struct cw_route_node *node = &b->in->route->nodes[ref->node];
-	struct cw_snap_member member = { .rank = rank_index };
-	_cleanup_(freep) struct cw_snap_p2p *p2p = NULL;
-	struct cw_op pending, last;
+	struct cw_snap_member *member;
 	uint32_t comm;
 	int r;
 
@@ -239,25 +258,14 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	/* Not ready: the rank is in the call that makes it, and has no place yet. */
 	if (m->comm_rank < 0 || (uint32_t)m->comm_rank >= b->snap->comms[comm].nranks)
 		return 0;
-	copy_counters(&member, m, node->received_ns);
-	if (m->pending) {
-		pending = op_at(m->pending, node->received_ns);
-		member.pending = &pending;
-	}
-	if (m->last) {
-		last = op_at(m->last, node->received_ns);
-		member.last = &last;
-	}
-	r = copy_p2p(&member, m);
-	p2p = member.p2p;
-	if (r < 0)
-		return r;
-	r = cw_snapshot_set_member(b->snap, comm, (uint32_t)m->comm_rank, &member);
+	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)m->comm_rank, rank_index, &member);
 	if (r == -EINVAL) {
 		b->doubles++;
 		return 0;
 	}
-	if (r < 0)
+	if (r >= 0)
+		r = fill_member(b, member, m, node->received_ns);
+	if (r < 0 || !b->in->job->windows)
 		return r;
 	return attach_windows(b, ref, m, comm);
 }

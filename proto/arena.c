@@ -61,8 +61,8 @@ struct cw_arena *cw_arena_free(struct cw_arena *arena)
 
 static struct cw_arena_block *add_block(struct cw_arena *arena, size_t at_least)
 {
-	/* By half each time: a leader keeps thousands of these, and pays for what is not used. */
-	size_t capacity = arena->used_bytes / 2;
+	/* By a quarter: a leader keeps thousands of these, and pays for what is not used. */
+	size_t capacity = arena->used_bytes / 4;
 	struct cw_arena_block *block;
 
 	if (capacity < BLOCK_MIN)

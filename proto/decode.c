@@ -25,8 +25,8 @@
 /* Every member of the union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define VERSION_FIELD 1u
-/* The bytes of a digest take some five times their room as structs. */
-#define ARENA_FACTOR 5
+/* The bytes of a digest take three to five times their room as structs. */
+#define ARENA_FACTOR 3
 #define VARINT_MAX_BYTES 10
 
 enum wire_type { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--json]`.
+ * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--young]
+ * [--json]`.
  *
  * One job over all nodes, healthy. In virtual time every node sends its digest once a second, as a
  * frame, and the leader ticks four times a second; measured is the CPU time of decoding, keeping
  * and looking, and the peak memory of this process. The work of the sockets and of TLS is not in
  * it.
+ *
+ * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls.
  *
  * Of the communicators one in four is over the whole job; the rest in turn over the ranks of a node
  * (tensor parallel) and over one rank of each node (data parallel).
@@ -20,6 +23,7 @@
 
 #include "common/facts.h"
 #include "common/log.h"
+#include "common/signature.h"
 #include "daemon/election.h"
 #include "daemon/leader.h"
 #include "daemon/transport.h"
@@ -30,6 +34,7 @@
 #define STEP_NS (100 * CW_NS_PER_MS)
 #define MAX_RANKS_A_NODE 64
 #define MAX_COMMS 64
+#define N_CHECKPOINTS 8 /* what a record has after a few thousand calls */
 
 struct bench {
 	unsigned n_nodes, per_node, n_comms, seconds;
@@ -41,6 +46,7 @@ struct bench {
 	uint64_t digest_bytes;
 	int64_t longest_tick_ns; /* so long the loop is held up */
 	unsigned alerts;
+	bool has_checkpoints;
 };
 
 static int64_t cpu_ns(void)
@@ -74,6 +80,18 @@ static struct cw_op last_op(uint64_t seq)
 			       .return_ns = STEP_NS };
 }
 
+/* As every member of a communicator has them: newest first. */
+static struct cw_msg_checkpoint *checkpoints_at(uint64_t seq)
+{
+	static struct cw_msg_checkpoint list[N_CHECKPOINTS];
+
+	for (unsigned i = 0; i < N_CHECKPOINTS; i++) {
+		list[i].coll_seq = (seq / 128 - i) * 128;
+		list[i].hash = cw_hash_mix64(list[i].coll_seq);
+	}
+	return list;
+}
+
 static void fill_member(const struct bench *b, unsigned node, unsigned local, unsigned comm,
 			struct cw_op *op, struct cw_msg_member *m)
 {
@@ -94,6 +112,8 @@ static void fill_member(const struct bench *b, unsigned node, unsigned local, un
 		.known = 0xf,
 		.op_index = seq,
 		.last = op,
+		.checkpoints = b->has_checkpoints ? checkpoints_at(seq) : NULL,
+		.n_checkpoints = b->has_checkpoints ? N_CHECKPOINTS : 0,
 		.progress_age_ns = STEP_NS,
 		.interval_ns = STEP_NS,
 	};
@@ -319,14 +339,19 @@ int main(int argc, char **argv)
 		{ "ranks-per-node", required_argument, NULL, 'r' },
 		{ "comms", required_argument, NULL, 'c' },
 		{ "seconds", required_argument, NULL, 's' },
+		{ "young", no_argument, NULL, 'y' },
 		{ "json", no_argument, NULL, 'j' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct bench b = { .n_nodes = 2048, .per_node = 8, .n_comms = 20, .seconds = 10 };
+	struct bench b = { .n_nodes = 2048,
+			   .per_node = 8,
+			   .n_comms = 20,
+			   .seconds = 10,
+			   .has_checkpoints = true };
 	bool json = false;
 	int c;
 
-	b.now_ns = 1000 * CW_NS_PER_S;
+	b.now_ns = 1000 * CW_NS_PER_S; /* 10,000 calls */
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		unsigned *numbers[256] = { ['n'] = &b.n_nodes,
 					   ['r'] = &b.per_node,
@@ -335,6 +360,8 @@ int main(int argc, char **argv)
 
 		if (c == 'j')
 			json = true;
+		else if (c == 'y')
+			b.has_checkpoints = false;
 		else if (c == '?')
 			return 1;
 		else

@@ -90,6 +90,40 @@ static struct cw_snapshot *build(const struct cw_route *route, struct cw_job *jo
 	return snap;
 }
 
+/* A leader keeps the components while it stays: it must never stay when there are others. */
+Test(job, a_route_has_another_shape_when_ranks_or_their_communicators_are_others)
+{
+	struct cw_msg_member one = member(10, 2, 0), other = member(11, 2, 0);
+	struct cw_msg_rank same[] = { rank_of(1, &one, 1), rank_of(2, &one, 1) };
+	struct cw_msg_rank moved[] = { rank_of(1, &one, 1), rank_of(2, &other, 1) };
+	struct cw_msg_rank unborn[] = { rank_of(1, &one, 1), rank_of(2, NULL, 0) };
+	struct cw_route route = { 0 };
+	uint64_t shape;
+	bool urgent;
+
+	cr_assert_eq(put(&route, "y", 1, same, 2, &urgent), 0);
+	shape = route.shape;
+	one.coll_entered = 7;
+	cr_assert_eq(put(&route, "y", 2, same, 2, &urgent), 0);
+	cr_expect_eq(route.shape, shape, "the same ranks, further on");
+	cr_assert_eq(put(&route, "y", 3, moved, 2, &urgent), 0);
+	cr_expect_neq(route.shape, shape, "another communicator");
+	shape = route.shape;
+	cr_assert_eq(put(&route, "y", 4, unborn, 2, &urgent), 0);
+	cr_expect_neq(route.shape, shape, "no communicator");
+	shape = route.shape;
+	cr_assert_eq(put(&route, "y", 5, unborn, 1, &urgent), 0);
+	cr_expect_neq(route.shape, shape, "a rank less");
+	shape = route.shape;
+	cr_assert_eq(put(&route, "x", 1, same, 2, &urgent), 0);
+	cr_expect_neq(route.shape, shape, "another node");
+	cr_expect_eq(route.n_ranks, 3);
+	cr_expect_str_eq(route.nodes[0].name, "x");
+	cr_expect_eq(put(&route, "x", 1, same, 2, &urgent), -EEXIST);
+	cr_expect_eq(route.n_ranks, 3);
+	cw_route_fini(&route);
+}
+
 Test(job, ranks_that_share_communicators_in_a_chain_are_one_job_others_are_not)
 {
 	struct cw_msg_member ab[2] = { member(10, 2, 0), member(11, 2, 0) };
