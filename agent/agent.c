@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/labels.h"
@@ -29,18 +28,9 @@ const volatile unsigned char *cw_armed = &never;
 
 static atomic_int start_state;
 
-uint64_t cw_now_ns(void)
+uint32_t cw_tid_ask(void)
 {
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-uint32_t cw_tid(void)
-{
-	if (cw_unlikely(!cw_tls.tid))
-		cw_tls.tid = (uint32_t)syscall(SYS_gettid);
+	cw_tls.tid = (uint32_t)syscall(SYS_gettid);
 	return cw_tls.tid;
 }
 
@@ -96,7 +86,7 @@ static void arm(void)
 	cw_log_start();
 	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
 	*page = 1;
-	cw_armed = page;
+	__atomic_store_n(&cw_armed, page, __ATOMIC_RELEASE);
 	cw_link_start();
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define CW_EXPORT __attribute__((visibility("default")))
 
@@ -25,9 +26,11 @@ struct cw_tls {
 	uint32_t group_depth; /* open ncclGroupStart */
 	uint32_t tid;         /* gettid(), 0 = not asked yet */
 	uint16_t last_comm;   /* entry the last op was on: a hint */
-	uint16_t last_module; /* of the last call site: a hint */
+	uint16_t last_module; /* of the last call site, if module_bytes is not 0 */
 	struct cw_group *group;
-};
+	uintptr_t module_start; /* of last_module */
+	uintptr_t module_bytes;
+} __attribute__((aligned(64)));
 
 extern __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
@@ -36,7 +39,7 @@ extern const volatile unsigned char *cw_armed;
 
 static inline bool cw_agent_is_armed(void)
 {
-	return *cw_armed != 0;
+	return *__atomic_load_n(&cw_armed, __ATOMIC_ACQUIRE) != 0;
 }
 
 /*
@@ -55,10 +58,21 @@ static inline bool cw_agent_live(void)
 }
 
 /* CLOCK_MONOTONIC: the record's clock. */
-uint64_t cw_now_ns(void);
+static inline uint64_t cw_now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 /* The calling thread's id, from the kernel once per thread. */
-uint32_t cw_tid(void);
+uint32_t cw_tid_ask(void);
+
+static inline uint32_t cw_tid(void)
+{
+	return cw_likely(cw_tls.tid) ? cw_tls.tid : cw_tid_ask();
+}
 
 /* Exported, for whoever wants the step number in reports. */
 CW_EXPORT void collwatch_mark_step(int64_t step);

@@ -158,6 +158,8 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	cw_comms[c].real = birth->real;
 	cw_comms[c].context = NULL;
 	cw_comms[c].device_words = 0;
+	CW_STORE(cw_comms[c].nranks, rc->nranks);
+	CW_STORE(cw_comms[c].generation, rc->generation);
 	cw_comms[c].made = 0;
 	memset(cw_comms[c].streams, 0, sizeof(cw_comms[c].streams));
 	cw_comms[c].deferred = NULL;
@@ -228,8 +230,10 @@ void cw_comm_ready(int c)
 		note_version(version);
 	lock();
 	write_begin(rc);
-	if (nranks > 0)
+	if (nranks > 0) {
 		CW_STORE(rc->nranks, (uint32_t)nranks);
+		CW_STORE(cw_comms[c].nranks, (uint32_t)nranks);
+	}
 	if (rank >= 0)
 		CW_STORE(rc->comm_rank, rank);
 	CW_STORE(rc->device, device);

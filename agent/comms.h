@@ -23,7 +23,9 @@ struct cw_comm {
 	const struct cw_real *real;
 	void *context;         /* CUcontext, NULL = no device progress */
 	uint64_t device_words; /* CUdeviceptr of the progress section in that context */
-	uint32_t made;         /* comm-making calls on it so far: the ordinal of the next child */
+	uint32_t nranks;       /* twins of the record's: one line less on the hot path */
+	uint32_t generation;
+	uint32_t made; /* comm-making calls on it so far: the ordinal of the next child */
 	/* Streams seen, a cache of progress slots; slot first written, then stream. */
 	struct {
 		uint64_t stream_plus_1; /* 0 = free */
@@ -31,7 +33,7 @@ struct cw_comm {
 	} streams[CW_COMM_STREAMS];
 	ncclComm_t *deferred; /* where NCCL will store the handle, NULL = not waiting */
 	int32_t parent;       /* entry of the parent while deferred */
-};
+} __attribute__((aligned(64)));
 
 extern struct cw_comm cw_comms[CW_REC_COMMS];
 

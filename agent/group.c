@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/hot.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
 

@@ -130,7 +130,10 @@ static void try_connect(void)
 
 static void beat(void)
 {
-	CW_STORE(cw_record.header->beat_ns, cw_now_ns());
+	struct cw_rec_header *h = cw_record.header;
+
+	CW_STORE(h->ops_total, CW_LOAD(h->ring_ticket));
+	CW_STORE(h->beat_ns, cw_now_ns());
 }
 
 /* Writes everything or gives up after SEND_MS; beats meanwhile. */

@@ -17,17 +17,15 @@ static struct {
 static uint32_t range_count;
 static uintptr_t wanted; /* an address nobody knows yet, 0 = none */
 
-void cw_module_of(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
+void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
 {
 	uint32_t count = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
 	uintptr_t addr = (uintptr_t)caller;
-	uint32_t i = cw_tls.last_module;
+	uint32_t i;
 
-	if (i >= count || addr - ranges[i].start >= ranges[i].end - ranges[i].start) {
-		for (i = 0; i < count; i++) {
-			if (addr - ranges[i].start < ranges[i].end - ranges[i].start)
-				break;
-		}
+	for (i = 0; i < count; i++) {
+		if (addr - ranges[i].start < ranges[i].end - ranges[i].start)
+			break;
 	}
 	if (i == count) {
 		__atomic_store_n(&wanted, addr, __ATOMIC_RELAXED);
@@ -36,6 +34,8 @@ void cw_module_of(const void *caller, uint16_t *ret_module, uint32_t *ret_offset
 		return;
 	}
 	cw_tls.last_module = (uint16_t)i;
+	cw_tls.module_start = ranges[i].start;
+	cw_tls.module_bytes = ranges[i].end - ranges[i].start;
 	*ret_module = (uint16_t)i;
 	*ret_offset = (uint32_t)(addr - ranges[i].start);
 }

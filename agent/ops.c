@@ -6,15 +6,21 @@
 #include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/group.h"
+#include "agent/hot.h"
 #include "agent/modules.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
 #include "agent/summary.h"
 #include "common/signature.h"
 
-static const uint8_t dtype_bytes[CW_DTYPE__MAX] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
+/* Bytes of each dtype as powers of two, two bits each: a table would be one more line to miss. */
+#define DTYPE_SHIFTS                                                                               \
+	(2u << 2 * CW_DTYPE_INT32 | 2u << 2 * CW_DTYPE_UINT32 | 3u << 2 * CW_DTYPE_INT64 |         \
+	 3u << 2 * CW_DTYPE_UINT64 | 1u << 2 * CW_DTYPE_FP16 | 2u << 2 * CW_DTYPE_FP32 |           \
+	 3u << 2 * CW_DTYPE_FP64 | 1u << 2 * CW_DTYPE_BF16)
+_Static_assert(CW_DTYPE__MAX <= 16, "two bits each");
 
-bool cw_enter(const struct cw_real *real, const void *caller)
+static inline bool enter(const struct cw_real *real, const void *caller)
 {
 	if (cw_tls.depth)
 		return false;
@@ -26,12 +32,17 @@ bool cw_enter(const struct cw_real *real, const void *caller)
 	return true;
 }
 
+bool cw_enter(const struct cw_real *real, const void *caller)
+{
+	return enter(real, caller);
+}
+
 void cw_leave(void)
 {
 	cw_tls.depth = 0;
 }
 
-void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum)
+CW_HOT void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 	uint64_t old = CW_LOAD(rc->coll_returned);
@@ -54,8 +65,8 @@ void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum)
 	__atomic_store_n(&rc->checkpoint_ticket, rc->checkpoint_ticket + 1, __ATOMIC_RELEASE);
 }
 
-void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t return_ns,
-		   int result, unsigned flags_set, unsigned flags_clear)
+CW_HOT void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t return_ns,
+			  int result, unsigned flags_set, unsigned flags_clear)
 {
 	cw_record_finish(cw_record.comms[c].ops, CW_REC_COMM_OPS, comm_ticket, return_ns, result,
 			 flags_set, flags_clear);
@@ -63,28 +74,8 @@ void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t r
 			 flags_clear);
 }
 
-/* Writes the op into both rings. The fields of the call are filled in. */
-static void put(struct cw_op_call *call, struct cw_rec_op *op)
-{
-	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
-	struct cw_rec_header *h = cw_record.header;
-
-	call->ring_ticket = __atomic_fetch_add(&h->ring_ticket, 1, __ATOMIC_RELAXED);
-	CW_STORE(h->ops_total, call->ring_ticket + 1);
-	CW_STORE(rc->op_index, call->op_index);
-	CW_STORE(rc->last_enter_ns, op->enter_ns);
-	op->op_index = call->op_index;
-	op->comm = (uint16_t)call->comm;
-	op->comm_generation = (uint16_t)rc->generation;
-	op->tid = cw_tid();
-	op->flags = call->flags;
-	op->progress_slot = call->slot;
-	cw_record_put(rc->ops, CW_REC_COMM_OPS, call->comm_ticket, op);
-	cw_record_put(cw_record.ring, CW_REC_RING_OPS, call->ring_ticket, op);
-}
-
 /* Reserves the op's place in its communicator: all ops go there, so it is also its number. */
-static void number(struct cw_op_call *call)
+static inline void number(struct cw_op_call *call)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 
@@ -92,12 +83,14 @@ static void number(struct cw_op_call *call)
 	call->op_index = call->comm_ticket + 1;
 }
 
-static uint64_t bytes_of(const struct cw_op_desc *desc)
+static inline uint64_t bytes_of(const struct cw_op_desc *desc)
 {
-	return (unsigned)desc->dtype < CW_DTYPE__MAX ? desc->count * dtype_bytes[desc->dtype] : 0;
+	unsigned dtype = (unsigned)desc->dtype;
+
+	return dtype < CW_DTYPE__MAX ? desc->count << (DTYPE_SHIFTS >> 2 * dtype & 3) : 0;
 }
 
-static uint8_t redop_of(int redop)
+static inline uint8_t redop_of(int redop)
 {
 	if (redop == CW_REDOP_NONE)
 		return CW_REDOP_NONE;
@@ -106,12 +99,12 @@ static uint8_t redop_of(int redop)
 }
 
 /* coll_seq and signature; a communicator of one rank or an empty call never reaches a peer. */
-static void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
-			      struct cw_group *group)
+static inline void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
+				     struct cw_group *group)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 
-	if (desc->count == 0 || CW_LOAD(rc->nranks) == 1) {
+	if (desc->count == 0 || CW_LOAD(cw_comms[call->comm].nranks) == 1) {
 		call->flags |= CW_OPF_NO_COUNT;
 		return;
 	}
@@ -124,8 +117,8 @@ static void number_collective(struct cw_op_call *call, const struct cw_op_desc *
 				       desc->root_or_peer, desc->count, call->bytes);
 }
 
-static void number_p2p(struct cw_op_call *call, const struct cw_op_desc *desc,
-		       const struct cw_group *group)
+static __attribute__((noinline)) void
+number_p2p(struct cw_op_call *call, const struct cw_op_desc *desc, const struct cw_group *group)
 {
 	call->peer_index = cw_p2p_place(call->comm, desc->root_or_peer);
 	if (call->peer_index == CW_P2P_NO_PLACE) {
@@ -138,7 +131,7 @@ static void number_p2p(struct cw_op_call *call, const struct cw_op_desc *desc,
 	call->seq = cw_p2p_next(call->comm, call->peer_index, cw_p2p_direction(desc->kind), group);
 }
 
-static int find_comm(ncclComm_t comm)
+static inline int find_comm(ncclComm_t comm)
 {
 	int c = cw_comm_find(comm);
 
@@ -150,11 +143,12 @@ static int find_comm(ncclComm_t comm)
 }
 
 /* Where the stream stands: an empty collective never reaches the device. */
-static void place_progress(struct cw_op_call *call, struct cw_group *group)
+static inline void place_progress(struct cw_op_call *call, struct cw_group *group)
 {
 	struct cw_progress_at at;
 
-	if (call->flags & CW_OPF_NO_COUNT)
+	if ((call->flags & CW_OPF_NO_COUNT) ||
+	    !__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
 		return;
 	at = cw_progress_at(call->comm, call->stream, call->op_index);
 	if (at.is_captured)
@@ -167,13 +161,58 @@ static void place_progress(struct cw_op_call *call, struct cw_group *group)
 	}
 }
 
-bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
-		 const struct cw_op_desc *desc)
+/*
+ * The op as the words of struct cw_rec_op: put together in registers, because small stores that are
+ * loaded again as words would be waited for. Little-endian, as CW_RECORD_MAGIC says.
+ */
+static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
+			 const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
+{
+	uint32_t generation = CW_LOAD(cw_comms[call->comm].generation);
+	uint32_t call_offset;
+	uint16_t module;
+
+	cw_module_of(caller, &module, &call_offset);
+	words[1] = call->op_index;
+	words[2] = call->seq;
+	words[3] = call->enter_ns;
+	words[4] = 0; /* return_ns */
+	words[5] = desc->count;
+	words[6] = call->bytes;
+	words[7] = (uintptr_t)desc->send;
+	words[8] = (uintptr_t)desc->recv;
+	words[9] = (uintptr_t)desc->stream;
+	words[10] = desc->kind | (desc->dtype & 0xffu) << 8 |
+		    (uint32_t)redop_of(desc->redop) << 16 |
+		    (uint64_t)(uint32_t)desc->root_or_peer << 32;
+	words[11] = group_id | (uint64_t)cw_tid() << 32;
+	words[12] = (uint16_t)call->comm | (uint64_t)call->flags << 32 | (uint64_t)call->slot << 48;
+	words[13] = module | (generation & 0xffff) << 16 | (uint64_t)call_offset << 32;
+	words[14] = (uint64_t)call->summary_id << 32; /* and stack_id */
+	words[15] = 0;                                /* replay, device_ns */
+}
+
+/* Writes the op into both rings. The fields of the call are filled in. */
+static inline void put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id,
+		       const void *caller)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	uint64_t words[CW_OP_WORDS];
+
+	spell(words, call, desc, group_id, caller);
+	call->ring_ticket = __atomic_fetch_add(&cw_record.header->ring_ticket, 1, __ATOMIC_RELAXED);
+	CW_STORE(rc->op_index, call->op_index);
+	CW_STORE(rc->last_enter_ns, call->enter_ns);
+	cw_record_put(rc->ops, CW_REC_COMM_OPS, call->comm_ticket, words);
+	cw_record_put(cw_record.ring, CW_REC_RING_OPS, call->ring_ticket, words);
+}
+
+CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
+			const struct cw_op_desc *desc)
 {
 	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
-	struct cw_rec_op op;
 
-	if (!cw_enter(real, caller))
+	if (!enter(real, caller))
 		return false;
 	*call = (struct cw_op_call){
 		.comm = find_comm(desc->comm),
@@ -187,7 +226,7 @@ bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void
 	if (call->comm < 0)
 		return true;
 	number(call);
-	if (group) {
+	if (cw_unlikely(group)) {
 		call->flags = CW_OPF_GROUPED | CW_OPF_QUEUED;
 		(void)cw_group_comm(group, call->comm);
 	}
@@ -198,31 +237,18 @@ bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void
 	place_progress(call, group);
 	if (desc->send && desc->send == desc->recv)
 		call->flags |= CW_OPF_IN_PLACE;
-	op = (struct cw_rec_op){
-		.seq = call->seq,
-		.count = desc->count,
-		.bytes = call->bytes,
-		.send_addr = (uint64_t)(uintptr_t)desc->send,
-		.recv_addr = (uint64_t)(uintptr_t)desc->recv,
-		.stream = (uint64_t)(uintptr_t)desc->stream,
-		.kind = desc->kind,
-		.dtype = (uint8_t)desc->dtype,
-		.redop = redop_of(desc->redop),
-		.root_or_peer = desc->root_or_peer,
-		.group_id = group ? (uint32_t)group->id : 0,
-		.enter_ns = cw_now_ns(),
-	};
-	cw_module_of(caller, &op.module, &op.call_offset);
+	call->enter_ns = cw_now_ns();
 	if (cw_unlikely(cw_summary_is_on))
-		op.summary_id = cw_summary_take(call, desc, false);
-	put(call, &op);
+		call->summary_id = cw_summary_take(call, desc, false);
+	put(call, desc, group ? (uint32_t)group->id : 0, caller);
 	if (!group && call->slot != CW_REC_NO_SLOT)
 		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
 	return true;
 }
 
 /* A grouped call came back: it is queued. Its return is the group's. */
-static void leave_grouped(struct cw_op_call *call, struct cw_group *group, ncclResult_t result)
+static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, struct cw_group *group,
+						    ncclResult_t result)
 {
 	struct cw_group_comm *gc = cw_group_comm(group, call->comm);
 
@@ -240,7 +266,7 @@ static void leave_grouped(struct cw_op_call *call, struct cw_group *group, ncclR
 	}
 }
 
-static void leave_single(struct cw_op_call *call, ncclResult_t result)
+static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	bool ok = result == ncclSuccess || result == ncclInProgress;
@@ -275,10 +301,9 @@ static void leave_single(struct cw_op_call *call, ncclResult_t result)
 	CW_STORE(rc->last_return_ns, now);
 }
 
-void cw_op_leave(struct cw_op_call *call, ncclResult_t result)
+CW_HOT void cw_op_leave(struct cw_op_call *call, ncclResult_t result)
 {
 	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
-	int saved_errno = errno;
 
 	if (call->comm >= 0) {
 		if (group)
@@ -286,8 +311,7 @@ void cw_op_leave(struct cw_op_call *call, ncclResult_t result)
 		else
 			leave_single(call, result);
 	}
-	cw_leave();
-	errno = saved_errno;
+	cw_tls.depth = 0;
 }
 
 /* ---- calls that block the host ---- */
@@ -297,21 +321,23 @@ void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new
 {
 	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
 	struct cw_rec_header *h = cw_record.header;
-	struct cw_rec_op op = {
+	const struct cw_op_desc desc = {
 		.kind = (uint8_t)kind,
 		.dtype = CW_DTYPE_NONE,
 		.redop = CW_REDOP_NONE,
 		.root_or_peer = CW_PEER_NONE,
-		.group_id = group ? (uint32_t)group->id : 0,
-		.enter_ns = cw_now_ns(),
 	};
 
 	*call = (struct cw_op_call){
-		.comm = c, .kind = (uint8_t)kind, .slot = CW_REC_NO_SLOT, .flags = CW_OPF_NO_COUNT
+		.comm = c,
+		.kind = (uint8_t)kind,
+		.slot = CW_REC_NO_SLOT,
+		.flags = CW_OPF_NO_COUNT,
+		.enter_ns = cw_now_ns(),
 	};
 	if (new_comm_id) {
 		CW_STORE(h->host_call_comm_id, new_comm_id);
-		CW_STORE(h->host_call_enter_ns, op.enter_ns);
+		CW_STORE(h->host_call_enter_ns, call->enter_ns);
 		CW_STORE(h->host_call_kind, (uint64_t)kind);
 	}
 	if (c < 0)
@@ -321,8 +347,7 @@ void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new
 		call->flags |= CW_OPF_GROUPED | CW_OPF_QUEUED;
 		(void)cw_group_comm(group, c);
 	}
-	cw_module_of(caller, &op.module, &op.call_offset);
-	put(call, &op);
+	put(call, &desc, group ? (uint32_t)group->id : 0, caller);
 }
 
 void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result)

@@ -41,8 +41,10 @@ struct cw_op_call {
 	uint8_t kind;
 	uint16_t slot;
 	uint16_t flags;
+	uint32_t summary_id; /* of the input, 0 = none */
 	uint32_t peer_index; /* p2p: place in the block, UINT32_MAX = dropped */
 	uint64_t ring_ticket, comm_ticket;
+	uint64_t enter_ns;
 	uint64_t op_index;
 	uint64_t seq;
 	uint64_t signature; /* collectives */

@@ -65,23 +65,6 @@ static inline void cw_record_drop(enum cw_rec_drop what)
 }
 
 /*
- * Puts an op into a ring of count slots, a power of two; op->publish is ignored. ticket comes from
- * an atomic add on the ring's counter. Any thread, lock-free.
- */
-void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
-		   const struct cw_rec_op *op);
-
-/* A flag for cw_record_finish() beside CW_OPF_*: the op's completion will stay unknown. */
-#define CW_FINISH_UNTRACK (1u << 16)
-
-/*
- * Completes an op in a ring unless it was overwritten: flags_set are added, flags_clear removed,
- * and with return_ns != 0 the time and result stored.
- */
-void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket, uint64_t return_ns,
-		      int result, unsigned flags_set, unsigned flags_clear);
-
-/*
  * Moves fd to a number >= 1000 where the limit allows, out of the way of programs that count
  * descriptors. Takes fd. Return: a descriptor with CLOEXEC.
  */

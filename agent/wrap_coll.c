@@ -3,6 +3,7 @@
  * Collectives, point to point and one-sided: every op that goes onto a stream. They differ in their
  * parameters and in the description of the op; the rest is guard, record, call, record.
  */
+#include "agent/hot.h"
 #include "agent/ops.h"
 #include "agent/wrap.h"
 
@@ -34,12 +35,14 @@ static uint64_t signals(int count, const ncclWaitSignalDesc_t *descs)
 
 /* RECORDED(name, (parameters), (arguments), fields of struct cw_op_desc …) */
 #define RECORDED(name, params, args, ...)                                                          \
-	ncclResult_t cw_impl_##name CW_WITH params                                                 \
+	CW_HOT ncclResult_t cw_impl_##name CW_WITH params                                          \
 	{                                                                                          \
 		const struct cw_op_desc desc = { __VA_ARGS__, .comm = comm, .stream = stream };    \
 		struct cw_op_call call;                                                            \
 		ncclResult_t r;                                                                    \
                                                                                                    \
+		if (cw_likely(cw_agent_is_armed()))                                                \
+			cw_hot_fetch();                                                            \
 		if (!real->name)                                                                   \
 			return ncclInvalidUsage;                                                   \
 		if (!cw_op_enter(&call, real, caller, &desc))                                      \

@@ -222,7 +222,7 @@ static int show_text(struct cw_record *rec, uint64_t most)
 		       h->nccl_version % 100);
 	else
 		printf("  NCCL of unknown version");
-	printf(", %" PRIu64 " calls recorded, %zu communicators\n", h->ops_total, n);
+	printf(", %" PRIu64 " calls recorded, %zu communicators\n", h->ring_ticket, n);
 	printf("  the agent's last beat: %s\n", beat_ns ? cw_wall_format(beat_ns, when) : "none");
 	for (size_t i = 0; i < CW_REC_DROP__MAX; i++)
 		dropped += h->drops[i];
@@ -317,7 +317,7 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 	bad |= json_object_set_new(doc, "pid", json_integer(h->pid));
 	bad |= json_object_set_new(doc, "nccl_version", json_integer(h->nccl_version));
 	bad |= json_object_set_new(doc, "recording", json_boolean(h->state == 1));
-	bad |= json_object_set_new(doc, "calls", cw_json_u64(h->ops_total));
+	bad |= json_object_set_new(doc, "calls", cw_json_u64(h->ring_ticket));
 	bad |= json_object_set_new(doc, "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)));
 	bad |= json_object_set_new(doc, "comms", list);
 	return cw_json_finish(doc, bad);

@@ -138,7 +138,7 @@ struct cw_rec_header {
 	uint64_t env_hash; /* over the communication-relevant NCCL_* variables, sorted; 0 = none set
 			    */
 	uint64_t ring_ticket; /* ops ever written into the ring; slot = ticket % count */
-	uint64_t ops_total;
+	uint64_t ops_total;   /* ring_ticket as of the last beat: one store less per op */
 	uint64_t group_ticket;
 	int64_t step_mark; /* collwatch_mark_step(n); -1 = never called */
 	uint64_t step_mark_ns;

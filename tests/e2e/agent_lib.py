@@ -218,7 +218,7 @@ class Record:
         self.state, self.has, self.pid, self.clock = struct.unpack_from("=4I", h, 24)
         self.start_ticks, self.wall, self.created = struct.unpack_from("=3Q", h, 40)
         (self.beat, self.rank_label, self.world_label, self.local_label, self.nccl_version,
-         self.driver_version, self.comms_used, self.env_hash, self.ring_ticket, self.ops_total,
+         self.driver_version, self.comms_used, self.env_hash, self.ops_total, self.ops_at_beat,
          self.group_ticket, self.step, self.step_ns) = struct.unpack_from("=QiiiIIIQQQQqQ", h, 88)
         self.drops = struct.unpack_from("=16Q", h, 168)
         self.host_call = struct.unpack_from("=3Q", h, 296)
