@@ -6,6 +6,7 @@
 
 #include "common/facts.h"
 #include "suite/cluster_private.h"
+#include "suite/fault.h"
 
 #define CANCEL_SPREAD_MS 400
 #define RESTART_AFTER_NS (8 * S)
@@ -189,43 +190,6 @@ void fault_on_event(struct cluster *c, uint32_t fault)
 
 /* ---- before a call ---- */
 
-static void change(struct suite_call *call, const struct suite_fault *f)
-{
-	switch (f->field) {
-	case SUITE_FIELD_COUNT:
-		call->count = f->value;
-		break;
-	case SUITE_FIELD_DTYPE:
-		call->dtype = (uint8_t)f->value;
-		break;
-	case SUITE_FIELD_REDOP:
-		call->redop = (uint8_t)f->value;
-		break;
-	case SUITE_FIELD_ROOT:
-		call->root = (int32_t)f->value;
-		break;
-	case SUITE_FIELD_COMM:
-		call->family = (uint32_t)f->value;
-		break;
-	case SUITE_FIELD_PEER:
-		call->peer_kind = SUITE_PEER_NUMBER;
-		call->peer = (int32_t)f->value;
-		break;
-	default:
-		call->kind = (uint8_t)f->value;
-		call->root = call->kind == CW_OP_BROADCAST || call->kind == CW_OP_REDUCE ||
-					     call->kind == CW_OP_GATHER ||
-					     call->kind == CW_OP_SCATTER
-				     ? 0
-				     : CW_PEER_NONE;
-		call->redop = call->kind == CW_OP_ALL_REDUCE || call->kind == CW_OP_REDUCE ||
-					      call->kind == CW_OP_REDUCE_SCATTER
-				      ? CW_REDOP_SUM
-				      : CW_REDOP_NONE;
-		break;
-	}
-}
-
 static enum fault_effect wait_a_while(struct rank *r, const struct suite_fault *f, const char *by)
 {
 	r->host = HOST_BUSY;
@@ -267,7 +231,7 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 		r->wedge_ns = f->for_ns == SUITE_FOREVER ? 0 : f->for_ns;
 		return FAULT_GOES_ON;
 	case SUITE_CHANGE:
-		change(call, f);
+		suite_fault_change(f, call);
 		return FAULT_GOES_ON;
 	default:
 		hit_rank(r, f);
@@ -275,12 +239,6 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 			r->missed_wake = true;
 		return FAULT_WAITS;
 	}
-}
-
-static bool is_called(const struct suite_fault *f, const struct suite_call *call)
-{
-	return (f->family == SUITE_NONE || f->family == call->family) &&
-	       (f->op_kind == CW_OP_NONE || f->op_kind == call->kind);
 }
 
 /* Its time has come, and some rank has yet to make the call it waits for. */
@@ -301,7 +259,7 @@ enum fault_effect fault_before_call(struct rank *r, struct suite_call *call)
 
 		if (f->action == SUITE_BLIND || !is_for_ranks(f) || is_from_outside(f) ||
 		    c->now_ns - CLUSTER_ORIGIN_NS < f->at_ns || *done_of(c, r->index, i) ||
-		    !suite_set_has(&f->set, r->index) || !is_called(f, call))
+		    !suite_set_has(&f->set, r->index) || !suite_fault_is_for(f, call))
 			continue;
 		*done_of(c, r->index, i) = true;
 		note_hit(c, i);

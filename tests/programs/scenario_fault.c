@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "suite/fault.h"
 #include "tests/programs/scenario_rank.h"
 
 #define S INT64_C(1000000000)
@@ -96,46 +97,6 @@ void faults_schedule(const struct rank *r)
 	}
 }
 
-static void change_kind(struct suite_call *call, uint8_t kind)
-{
-	bool has_root = kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-			kind == CW_OP_SCATTER;
-	bool reduces =
-		kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
-
-	call->kind = kind;
-	call->root = has_root ? 0 : CW_PEER_NONE;
-	call->redop = reduces ? CW_REDOP_SUM : CW_REDOP_NONE;
-}
-
-static void change(struct suite_call *call, const struct suite_fault *f)
-{
-	switch (f->field) {
-	case SUITE_FIELD_COUNT:
-		call->count = f->value;
-		break;
-	case SUITE_FIELD_DTYPE:
-		call->dtype = (uint8_t)f->value;
-		break;
-	case SUITE_FIELD_REDOP:
-		call->redop = (uint8_t)f->value;
-		break;
-	case SUITE_FIELD_ROOT:
-		call->root = (int32_t)f->value;
-		break;
-	case SUITE_FIELD_COMM:
-		call->family = (uint32_t)f->value;
-		break;
-	case SUITE_FIELD_PEER:
-		call->peer_kind = SUITE_PEER_NUMBER;
-		call->peer = (int32_t)f->value;
-		break;
-	default:
-		change_kind(call, (uint8_t)f->value);
-		break;
-	}
-}
-
 static enum effect apply(struct rank *r, struct suite_call *call, const struct suite_fault *f)
 {
 	switch (f->action) {
@@ -162,18 +123,12 @@ static enum effect apply(struct rank *r, struct suite_call *call, const struct s
 		rank_occupy(r, call->stream, f->for_ns);
 		return GOES_ON;
 	case SUITE_CHANGE:
-		change(call, f);
+		suite_fault_change(f, call);
 		return GOES_ON;
 	default:
 		hit(r, f);
 		return GOES_ON;
 	}
-}
-
-static bool is_called(const struct suite_fault *f, const struct suite_call *call)
-{
-	return (f->family == SUITE_NONE || f->family == call->family) &&
-	       (f->op_kind == CW_OP_NONE || f->op_kind == call->kind);
 }
 
 enum effect faults_before_call(struct rank *r, struct suite_call *call)
@@ -186,7 +141,7 @@ enum effect faults_before_call(struct rank *r, struct suite_call *call)
 		enum effect effect;
 
 		if (is_from_outside(f) || rank_now_ns(r) < f->at_ns || r->done[i] ||
-		    !suite_set_has(&f->set, r->index) || !is_called(f, call))
+		    !suite_set_has(&f->set, r->index) || !suite_fault_is_for(f, call))
 			continue;
 		r->done[i] = true;
 		announce(r, f);
