@@ -14,6 +14,7 @@
 #include "agent/link.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "agent/save.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -84,6 +85,7 @@ static void arm(void)
 	cw_labels_read(cw_record.header);
 	CW_STORE(cw_record.header->created_ns, cw_now_ns());
 	cw_log_start();
+	cw_save_start();
 	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
 	*page = 1;
 	__atomic_store_n(&cw_armed, page, __ATOMIC_RELEASE);

@@ -20,6 +20,7 @@
 #include "agent/modules.h"
 #include "agent/python.h"
 #include "agent/record.h"
+#include "agent/save.h"
 #include "agent/wire.h"
 #include "common/job_env.h"
 
@@ -248,6 +249,7 @@ static void *run(void *arg)
 	while (cw_agent_is_armed()) {
 		beat();
 		cw_modules_resolve();
+		cw_save_step();
 		step();
 	}
 	return NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/verb.h"
+#include "common/environment.h"
 
 const char *argp_program_version = "collwatch " CW_VERSION;
 
@@ -43,6 +44,14 @@ static void print_usage(FILE *out)
 	      out);
 }
 
+/* For the manual page: hidden. */
+static void print_environment(void)
+{
+	for (size_t i = 0; i < cw_environment_count; i++)
+		printf("*%s*%s\n\t%s\n\n", cw_environment[i].name, cw_environment[i].value,
+		       cw_environment[i].help);
+}
+
 /* Results are of no use to anybody when they could not be written. */
 static int finish(int status)
 {
@@ -66,6 +75,10 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
 		puts(argp_program_version);
+		return finish(CW_EXIT_OK);
+	}
+	if (strcmp(argv[1], "--scdoc-environment") == 0) {
+		print_environment();
 		return finish(CW_EXIT_OK);
 	}
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Programs that reach NCCL in each way there is leave the same correct flight record."""
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,8 @@ import tempfile
 
 from agent_lib import *
 
-PROGRAM = os.environ["CW_PROGRAM"]
+PROGRAM, COLLWATCH = os.environ["CW_PROGRAM"], os.environ["CW_COLLWATCH"]
+WAITS_CALLS = 23  # what agent_program has done when it waits: a communicator, 22 collectives
 TRAIN = os.environ["CW_TRAIN_LOOP"]
 TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
 
@@ -168,6 +170,43 @@ def summaries_tell_who_fed_nan():
     same = [k for k in outputs(records[0]) if all(k in outputs(r) for r in records)]
     check(same and all(len({outputs(r)[k] for r in records}) == 1 for k in same
                        if k[2] in (1, 2)), "all ranks got the same out")
+def shown(path):
+    p = subprocess.run([COLLWATCH, "record", "show", path, "--json"], stdout=subprocess.PIPE)
+    return json.loads(p.stdout) if p.returncode == 0 else None
+
+
+def kept_in_a_file():
+    """Without a daemon: of a process that was killed, and of one that ended."""
+    for ends in False, True:
+        with tempfile.TemporaryDirectory() as at:
+            p = start([PROGRAM, "wait"], environment(COLLWATCH_RECORD=at), stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE)
+            path = os.path.join(at, "%s-%d.record" % (os.uname().nodename, p.pid))
+            wait_until(lambda: os.path.exists(path) and shown(path)["calls"] == WAITS_CALLS,
+                       "the copy")
+            if ends:
+                out = p.communicate(b"x", timeout=30)[0]
+                check((p.returncode, out) == (0, b"next descriptor 3\ndone\n"), out)
+            else:
+                p.kill()
+                p.communicate()
+            check(os.listdir(at) == [os.path.basename(path)], "one file: %r" % os.listdir(at))
+            check(os.stat(path).st_mode & 0o777 == 0o600, "it is its owner's")
+            doc = shown(path)
+            check(doc["calls"] == (WAITS_CALLS + 22 if ends else WAITS_CALLS), doc)
+            check(doc["comms"][0]["ops"], "its calls")
+
+
+def kept_nowhere_it_cannot_be():
+    for place in "relative", "/proc/nowhere":
+        with tempfile.TemporaryDirectory() as at:
+            p = subprocess.run([PROGRAM, "wait"], input=b"x", stdout=subprocess.PIPE, cwd=at,
+                               env=environment(COLLWATCH_RECORD=place, COLLWATCH_LOG=at + "/log"),
+                               timeout=30)
+            check((p.returncode, p.stdout) == (0, b"next descriptor 3\ndone\n"), p.stdout)
+            log = open(at + "/log").read()
+            check("COLLWATCH_RECORD" in log or "cannot be written" in log, log)
+            check(os.listdir(at) == ["log"], "nothing else was written")
 
 
 def unused_port():
@@ -180,4 +219,5 @@ def unused_port():
 if __name__ == "__main__":
     free_port = unused_port()
     main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
-          summaries_tell_who_fed_nan, switched_off, progress_off])
+          summaries_tell_who_fed_nan, switched_off, progress_off, kept_in_a_file,
+          kept_nowhere_it_cannot_be])

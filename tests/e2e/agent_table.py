@@ -112,6 +112,19 @@ NOT_FUNCTIONS_OF_THE_LIBRARY = {
 GONE_FROM_HEADERS = {"ncclResetDebugInit": 23000}
 
 
+def environment_is_in_its_table():
+    said = subprocess.run([os.environ["CW_COLLWATCH"], "--scdoc-environment"],
+                          stdout=subprocess.PIPE, check=True).stdout.decode()
+    table_names = re.findall(r"^\*(COLLWATCH_\w+)\*", said, re.M)
+    read = set()
+    for folder in "agent", "cli", "common":
+        for source in glob.glob(os.path.join(SOURCE, folder, "*.c")):
+            read |= set(re.findall(r'(?:getenv|env|cw_env_get)\((?:env, )?"(COLLWATCH_\w+)"',
+                                   open(source).read()))
+    check(read == set(table_names), "read and not in common/environment.c, or the other way: %r" %
+          (read ^ set(table_names)))
+
+
 def preprocessed(header, includes):
     """What prototypes need of other headers (CUDA's, C++'s) is nothing: missing ones are empty."""
     with tempfile.TemporaryDirectory() as stubs:
@@ -220,5 +233,5 @@ def real_libraries_export_what_the_table_says():
 
 if __name__ == "__main__":
     main([needs_only_glibc, runs_on_old_glibc, is_small, is_pinned_and_bound, exports_only_what_it_means_to,
-          table_matches_the_simulators_header, table_matches_real_headers] +
+          environment_is_in_its_table, table_matches_the_simulators_header, table_matches_real_headers] +
          ([real_libraries_export_what_the_table_says] if os.environ.get("NCCL_LIBS") else []))
