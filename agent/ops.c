@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/device_times.h"
 #include "agent/group.h"
 #include "agent/hot.h"
 #include "agent/modules.h"
@@ -243,6 +244,8 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	put(call, desc, group ? (uint32_t)group->id : 0, caller);
 	if (!group && call->slot != CW_REC_NO_SLOT)
 		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
+	if (cw_unlikely(cw_times_is_on))
+		call->time_entry = cw_times_begin(call, cw_now_ns());
 	return true;
 }
 
@@ -274,6 +277,8 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 	uint64_t now = cw_now_ns();
 	bool tracked = call->slot != CW_REC_NO_SLOT;
 
+	if (cw_unlikely(call->time_entry))
+		cw_times_end(call, call->time_entry, result == ncclSuccess);
 	if (ok && tracked)
 		tracked =
 			result == ncclSuccess &&

@@ -50,6 +50,7 @@ struct cw_op_call {
 	uint64_t signature; /* collectives */
 	uint64_t bytes;
 	cudaStream_t stream;
+	uint32_t time_entry;           /* of agent/device_times.h; 0 = not timed */
 	const struct cw_op_desc *desc; /* the caller's; NULL for calls that block the host */
 };
 

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/cuda_driver.h"
+#include "agent/device_times.h"
 #include "agent/log.h"
 #include "agent/record.h"
 #include "agent/summary.h"
@@ -79,8 +80,10 @@ void cw_progress_comm_ready(int c, int device)
 	if (register_pages() &&
 	    cw_cuda.host_device_pointer(&words, cw_record.device_pages, 0) != CUDA_SUCCESS)
 		words = 0;
-	if (words)
+	if (words) {
 		cw_summary_comm_ready(ctx, words);
+		cw_times_comm_ready(ctx, words);
+	}
 	cw_cuda_pop(pushed);
 	if (!words)
 		goto lost;
