@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/graph.h"
 #include "agent/labels.h"
 #include "agent/log.h"
 #include "agent/progress.h"
@@ -241,6 +242,7 @@ void cw_comm_ready(int c)
 	CW_STORE(rc->state, CW_COMM_READY);
 	write_end(rc);
 	unlock();
+	cw_graph_ready();
 	cw_progress_comm_ready(c, device);
 	cw_python_arm();
 }

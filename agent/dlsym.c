@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The C half of the exported dlsym (dlsym_stub.S is the other): decides what a look-up of an
- * "nccl…" name gets. Every other name never comes here: the stub jumps to the next dlsym with the
- * caller's return address in place, on which RTLD_NEXT and RTLD_DEFAULT depend.
+ * "nccl…", "cuG…" or "cuS…" name gets. Every other name never comes here: the stub jumps to the
+ * next dlsym with the caller's return address in place, on which RTLD_NEXT and RTLD_DEFAULT depend.
  *
  * The next dlsym is found with dlvsym, which no hook of ours touches. It may be another preloaded
  * library's hook: that one gets its turn as if we were not there.
@@ -12,9 +12,8 @@
 #include <stdatomic.h>
 
 #include "agent/agent.h"
+#include "agent/cuda_hooks.h"
 #include "agent/real.h"
-
-#define CW_ABSENT ((void *)-1) /* the stub turns it into NULL */
 
 /* Read by the stub; hidden. */
 _Atomic(cw_dlsym_fn) cw_next_dlsym;
@@ -87,10 +86,21 @@ static void *nccl_symbol(void *handle, const char *name)
 	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);
 }
 
+/* The driver's functions for CUDA graphs: the same answers. */
+static void *cuda_symbol(void *handle, const char *name)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+	void *p = next ? cw_cuda_symbol(next, handle, name) : NULL;
+
+	if (p == CW_ABSENT)
+		(void)next(RTLD_NEXT, name);
+	return p;
+}
+
 void *cw_dlsym_nccl(void *handle, const char *name)
 {
 	int saved_errno = errno;
-	void *p = nccl_symbol(handle, name);
+	void *p = *name == 'n' ? nccl_symbol(handle, name) : cuda_symbol(handle, name);
 
 	errno = saved_errno;
 	return p;

@@ -2,7 +2,7 @@
 /*
  * void *dlsym(void *handle, const char *name)
  *
- * Names that start with "nccl" are offered to cw_dlsym_nccl(); everything else is a tail jump to
+ * Names that start with "nccl", "cuG" or "cuS" are offered to cw_dlsym_nccl(); everything else is a tail jump to
  * the next dlsym, so that it sees the caller's return address. Compared byte by byte: a short name
  * may end at the end of a page.
  */
@@ -21,13 +21,14 @@ dlsym:
 	testq	%rsi, %rsi
 	jz	.Lnext
 	cmpb	$'n', (%rsi)
-	jne	.Lnext
+	jne	.Lcuda
 	cmpb	$'c', 1(%rsi)
 	jne	.Lnext
 	cmpb	$'c', 2(%rsi)
 	jne	.Lnext
 	cmpb	$'l', 3(%rsi)
 	jne	.Lnext
+.Lours:
 	pushq	%rdi
 	.cfi_adjust_cfa_offset 8
 	pushq	%rsi
@@ -49,6 +50,15 @@ dlsym:
 .Labsent:
 	xorl	%eax, %eax
 	ret
+.Lcuda:
+	cmpb	$'c', (%rsi)
+	jne	.Lnext
+	cmpb	$'u', 1(%rsi)
+	jne	.Lnext
+	cmpb	$'G', 2(%rsi)
+	je	.Lours
+	cmpb	$'S', 2(%rsi)
+	je	.Lours
 .Lnext:
 	movq	cw_next_dlsym(%rip), %rax
 	testq	%rax, %rax
@@ -80,7 +90,7 @@ dlsym:
 	cbz	x1, .Lnext
 	ldrb	w9, [x1]
 	cmp	w9, #'n'
-	b.ne	.Lnext
+	b.ne	.Lcuda
 	ldrb	w9, [x1, #1]
 	cmp	w9, #'c'
 	b.ne	.Lnext
@@ -90,6 +100,7 @@ dlsym:
 	ldrb	w9, [x1, #3]
 	cmp	w9, #'l'
 	b.ne	.Lnext
+.Lours:
 	stp	x29, x30, [sp, #-32]!
 	.cfi_adjust_cfa_offset 32
 	.cfi_rel_offset x29, 0
@@ -111,6 +122,18 @@ dlsym:
 .Labsent:
 	mov	x0, #0
 	ret
+.Lcuda:
+	cmp	w9, #'c'
+	b.ne	.Lnext
+	ldrb	w9, [x1, #1]
+	cmp	w9, #'u'
+	b.ne	.Lnext
+	ldrb	w9, [x1, #2]
+	cmp	w9, #'G'
+	b.eq	.Lours
+	cmp	w9, #'S'
+	b.eq	.Lours
+	b	.Lnext
 .Lnext:
 	adrp	x16, cw_next_dlsym
 	ldr	x16, [x16, :lo12:cw_next_dlsym]

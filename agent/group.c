@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/graph.h"
 #include "agent/hot.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
@@ -122,6 +123,8 @@ void cw_group_launch(struct cw_group *group)
 
 		if (gc->colls)
 			CW_STORE(rc->coll_entered, CW_LOAD(rc->coll_returned) + gc->colls);
+		if (gc->part_plus_1)
+			cw_graph_group_launch(gc);
 	}
 	for (unsigned i = 0; i < group->pair_count; i++) {
 		const struct cw_group_pair *p = &group->pairs[i];
@@ -168,6 +171,8 @@ static void settle_comm(struct cw_group_comm *gc, ncclResult_t result, bool comm
 
 	if (commit)
 		cw_ops_commit(gc->comm, gc->colls, gc->signature_sum);
+	if (gc->part_plus_1)
+		cw_graph_group_done(gc, commit);
 	CW_STORE(rc->coll_entered, CW_LOAD(rc->coll_returned));
 	cw_p2p_settle(gc, commit);
 	if (!commit && result != ncclSuccess)

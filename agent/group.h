@@ -31,6 +31,9 @@ struct cw_group_comm {
 	uint64_t colls;
 	uint64_t signature_sum;
 	uint64_t first_ticket; /* of the communicator's own ring */
+	uint16_t part_plus_1;  /* of the CUDA graph that its ops are captured into, 0 = none */
+	uint32_t captured_ops;
+	cudaStream_t captured_stream;
 };
 
 struct cw_group_pair {

@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/device_times.h"
+#include "agent/graph.h"
 #include "agent/group.h"
 #include "agent/hot.h"
 #include "agent/modules.h"
@@ -91,14 +92,6 @@ static inline uint64_t bytes_of(const struct cw_op_desc *desc)
 	return dtype < CW_DTYPE__MAX ? desc->count << (DTYPE_SHIFTS >> 2 * dtype & 3) : 0;
 }
 
-static inline uint8_t redop_of(int redop)
-{
-	if (redop == CW_REDOP_NONE)
-		return CW_REDOP_NONE;
-	/* A user-made operator's handle differs per rank for the same operator. */
-	return redop >= 0 && redop < NCCL_BUILTIN_REDOPS ? (uint8_t)redop : CW_REDOP_PREMULSUM;
-}
-
 /* coll_seq and signature; a communicator of one rank or an empty call never reaches a peer. */
 static inline void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
 				     struct cw_group *group)
@@ -114,7 +107,7 @@ static inline void number_collective(struct cw_op_call *call, const struct cw_op
 		call->seq += cw_group_comm(group, call->comm)->colls;
 	else
 		CW_STORE(rc->coll_entered, call->seq);
-	call->signature = cw_signature(desc->kind, (unsigned)desc->dtype, redop_of(desc->redop),
+	call->signature = cw_signature(desc->kind, (unsigned)desc->dtype, cw_op_redop(desc->redop),
 				       desc->root_or_peer, desc->count, call->bytes);
 }
 
@@ -144,16 +137,22 @@ static inline int find_comm(ncclComm_t comm)
 }
 
 /* Where the stream stands: an empty collective never reaches the device. */
-static inline void place_progress(struct cw_op_call *call, struct cw_group *group)
+static inline void place_progress(struct cw_op_call *call, const struct cw_op_desc *desc,
+				  struct cw_group *group)
 {
-	struct cw_progress_at at;
+	struct cw_progress_at at = { .slot = CW_REC_NO_SLOT };
 
-	if ((call->flags & CW_OPF_NO_COUNT) ||
-	    !__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
+	if (call->flags & CW_OPF_NO_COUNT)
 		return;
-	at = cw_progress_at(call->comm, call->stream, call->op_index);
-	if (at.is_captured)
+	if (__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
+		at = cw_progress_at(call->comm, call->stream, call->op_index);
+	else
+		at.is_captured = cw_graph_is_captured(call->stream);
+	if (at.is_captured) {
 		call->flags |= CW_OPF_CAPTURED;
+		cw_graph_op(call, desc, group);
+		return;
+	}
 	call->slot = at.slot;
 	if (at.slot != CW_REC_NO_SLOT && group &&
 	    !cw_group_pair(group, call->comm, at.slot, call->stream, call->op_index)) {
@@ -184,7 +183,7 @@ static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *c
 	words[8] = (uintptr_t)desc->recv;
 	words[9] = (uintptr_t)desc->stream;
 	words[10] = desc->kind | (desc->dtype & 0xffu) << 8 |
-		    (uint32_t)redop_of(desc->redop) << 16 |
+		    (uint32_t)cw_op_redop(desc->redop) << 16 |
 		    (uint64_t)(uint32_t)desc->root_or_peer << 32;
 	words[11] = group_id | (uint64_t)cw_tid() << 32;
 	words[12] = (uint16_t)call->comm | (uint64_t)call->flags << 32 | (uint64_t)call->slot << 48;
@@ -235,7 +234,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 		number_collective(call, desc, group);
 	else if (cw_op_is_p2p(desc->kind))
 		number_p2p(call, desc, group);
-	place_progress(call, group);
+	place_progress(call, desc, group);
 	if (desc->send && desc->send == desc->recv)
 		call->flags |= CW_OPF_IN_PLACE;
 	call->enter_ns = cw_now_ns();
@@ -255,6 +254,7 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 {
 	struct cw_group_comm *gc = cw_group_comm(group, call->comm);
 
+	cw_graph_op_done(call, gc, result == ncclSuccess || result == ncclInProgress);
 	if (result != ncclSuccess && result != ncclInProgress) {
 		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_now_ns(), result,
 			      CW_OPF_RETURNED | CW_OPF_DROPPED, CW_OPF_QUEUED);
@@ -279,6 +279,7 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 
 	if (cw_unlikely(call->time_entry))
 		cw_times_end(call, call->time_entry, result == ncclSuccess);
+	cw_graph_op_done(call, NULL, ok);
 	if (ok && tracked)
 		tracked =
 			result == ncclSuccess &&

@@ -41,8 +41,9 @@ struct cw_op_call {
 	uint8_t kind;
 	uint16_t slot;
 	uint16_t flags;
-	uint32_t summary_id; /* of the input, 0 = none */
-	uint32_t peer_index; /* p2p: place in the block, UINT32_MAX = dropped */
+	uint16_t part_plus_1; /* captured into this part of a CUDA graph, 0 = none */
+	uint32_t summary_id;  /* of the input, 0 = none */
+	uint32_t peer_index;  /* p2p: place in the block, UINT32_MAX = dropped */
 	uint64_t ring_ticket, comm_ticket;
 	uint64_t enter_ns;
 	uint64_t op_index;
@@ -70,6 +71,14 @@ void cw_leave(void);
 void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new_comm_id,
 		     const void *caller);
 void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result);
+
+/* As recorded: a user-made operator's handle differs per rank for the same operator. */
+static inline uint8_t cw_op_redop(int redop)
+{
+	if (redop == CW_REDOP_NONE)
+		return CW_REDOP_NONE;
+	return redop >= 0 && redop < NCCL_BUILTIN_REDOPS ? (uint8_t)redop : CW_REDOP_PREMULSUM;
+}
 
 /* Moves a communicator's history forward by colls collectives with this sum of signatures. */
 void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum);

@@ -140,6 +140,31 @@ static uint16_t new_slot(int c, cudaStream_t stream, uint64_t op_index)
 	return CW_REC_NO_SLOT;
 }
 
+uint16_t cw_progress_take(int c)
+{
+	for (uint32_t i = CW_REC_PROGRESS_SLOTS; i-- > 0;) {
+		struct cw_rec_progress_info *info = &cw_record.progress_info[i];
+
+		if (!claim(info, c))
+			continue;
+		CW_STORE(info->comm_generation, cw_record.comms[c].generation);
+		CW_STORE(info->context, (uint64_t)(uintptr_t)cw_comms[c].context);
+		CW_STORE(info->stream, (uint64_t)0);
+		CW_STORE(info->base, (uint64_t)0);
+		CW_STORE(cw_record.progress[i].reached, 0u);
+		CW_STORE(cw_record.progress[i].completed, 0u);
+		__atomic_store_n(&info->comm_plus_1, ((uint32_t)c + 1) | CW_REC_SLOT_OF_GRAPH,
+				 __ATOMIC_RELEASE);
+		return (uint16_t)i;
+	}
+	return CW_REC_NO_SLOT;
+}
+
+void cw_progress_give_back(uint16_t slot)
+{
+	CW_STORE(cw_record.progress_info[slot].comm_plus_1, 0u);
+}
+
 /* Not in the cache: look at all slots, then take a new one. */
 static uint16_t find_slot(int c, cudaStream_t stream, uint64_t op_index)
 {

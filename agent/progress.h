@@ -37,6 +37,10 @@ struct cw_progress_at {
  */
 struct cw_progress_at cw_progress_at(int c, cudaStream_t stream, uint64_t op_index);
 
+/* A slot for a CUDA graph: both words are 0, and count ops of the graph. Or CW_REC_NO_SLOT. */
+uint16_t cw_progress_take(int c);
+void cw_progress_give_back(uint16_t slot);
+
 /*
  * Enqueues "reached" or "completed" = op_index. Keeps errno. Return: false when the driver refused;
  * the communicator then gets no further writes and the op's completion is unknown.

@@ -31,6 +31,8 @@ struct cw_real {
 
 extern struct cw_real cw_real_sets[CW_NCCL_SETS];
 
+#define CW_ABSENT ((void *)-1) /* from our dlsym: the symbol must look absent */
+
 typedef void *(*cw_dlsym_fn)(void *handle, const char *name);
 
 /* The dlsym behind ours; NULL only when libc has none. Any thread, async-signal-unsafe. */

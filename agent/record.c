@@ -110,7 +110,7 @@ static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, ui
 }
 
 struct offsets {
-	uint64_t comms, ring, p2p, info, progress, modules, summaries, times;
+	uint64_t comms, ring, p2p, info, progress, modules, summaries, times, replays, templates;
 };
 
 /* The GPU's pages come first and alone: they are registered with the driver. */
@@ -133,6 +133,10 @@ static struct offsets lay_out(struct plan *plan, uint64_t page)
 		       CW_REC_PROGRESS_SLOTS, 64);
 	o.modules = place(plan, CW_REC_SECTION_MODULES, sizeof(struct cw_rec_module),
 			  CW_REC_MODULES, 64);
+	o.replays = place(plan, CW_REC_SECTION_REPLAYS, sizeof(struct cw_rec_replay),
+			  CW_REC_REPLAYS, 64);
+	o.templates = place(plan, CW_REC_SECTION_TEMPLATES, sizeof(struct cw_rec_template),
+			    CW_REC_TEMPLATES, 64);
 	plan->end = align_up(plan->end, page);
 	return o;
 }
@@ -217,6 +221,8 @@ int cw_record_create(void)
 		.times = (void *)(base + o.times),
 		.device_pages = base + o.progress,
 		.device_bytes = o.comms - o.progress,
+		.replays = (void *)(base + o.replays),
+		.templates = (void *)(base + o.templates),
 		.total_bytes = plan.end,
 		.fd = fd,
 		.id = id,

@@ -39,6 +39,8 @@ struct cw_record {
 	struct cw_rec_time *times;
 	void *device_pages; /* what the GPU writes: progress, summaries, times */
 	size_t device_bytes;
+	struct cw_rec_replay *replays;
+	struct cw_rec_template *templates;
 	uint64_t total_bytes;
 	int fd;
 	struct cw_fd_identity id;

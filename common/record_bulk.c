@@ -57,6 +57,8 @@ static void add_op(struct cw_record *rec, uint64_t ticket, const struct cw_rec_o
 		.prev_plus_1 = rec->bulk_last_plus_1[op->comm],
 		.op_index = op->op_index,
 		.seq = op->seq,
+		.count = op->count,
+		.root_or_peer = op->root_or_peer,
 		.flags = op->flags,
 		.progress_slot = op->progress_slot,
 		.generation = op->comm_generation,

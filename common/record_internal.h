@@ -5,6 +5,7 @@
  *	record_open.c	is it a record; header, comm entries and progress words of the last refresh
  *	record_ops.c	copying op slots that their writer may be overwriting; windows
  *	record_bulk.c	index over the bulk ring: which ops of a comm came before its own ring
+ *	record_replay.c	launches of CUDA graphs: which ops they stand for, how far they are
  *	record_state.c	what is pending, how far collectives have come
  */
 #pragma once
@@ -27,11 +28,23 @@ struct cw_record_slot {
 	uint64_t reached, completed;
 };
 
+/* The runs of ops in CUDA graphs, and how many may still be looked at before the next refresh. */
+struct cw_record_templates {
+	uint32_t looks_left;
+	uint32_t count;
+	struct cw_rec_template runs[];
+};
+
+/* As for rereads: enough for any job, a fraction of a millisecond. */
+#define CW_RECORD_TEMPLATE_LOOKS 65536u
+
 /* One op of the bulk ring, as much as is needed to decide whether to read it. */
 struct cw_record_bulk_op {
 	uint64_t ticket_plus_1; /* 0 = slot not seen */
 	uint64_t prev_plus_1;   /* ticket of the comm's op before it, 0 = none known */
 	uint64_t op_index, seq;
+	uint64_t count;       /* of a graph launch: its collectives */
+	int32_t root_or_peer; /* of a graph launch: its replay entry */
 	uint16_t flags, progress_slot, generation;
 	uint8_t kind;
 };
@@ -48,6 +61,11 @@ struct cw_record {
 
 	struct cw_record_slot *slots; /* count of the progress section, or NULL */
 	uint32_t n_slots;
+
+	/* As of the last refresh, or NULL; entries that did not hold still are free. */
+	struct cw_rec_replay *replays;
+	uint32_t n_replays;
+	struct cw_record_templates *templates;
 
 	/* Index over the bulk ring, made when first needed. */
 	struct cw_record_bulk_op *bulk;
@@ -101,3 +119,29 @@ typedef bool (*cw_record_bulk_fn)(void *user, uint64_t ticket, const struct cw_r
  */
 int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t before,
 			cw_record_bulk_fn fn, void *user);
+
+/* How far a launch of a CUDA graph has come: all counts are of this communicator. */
+struct cw_record_replay {
+	const struct cw_rec_replay *entry; /* NULL: what is in the graph is not known */
+	bool is_known;                     /* the counts below */
+	uint64_t reached_ops, completed_ops;
+	uint64_t reached_colls, completed_colls;
+};
+
+/* Reads the table of replays. 0 or -errno. */
+int cw_record_read_replays(struct cw_record *rec, uint32_t has);
+
+void cw_record_replay_of(const struct cw_record *rec, const struct cw_record_comm *comm,
+			 int32_t ref, enum cw_progress launch, struct cw_record_replay *ret);
+
+/*
+ * The ops that a launch stands for, from the first-th on, at most max: as converted from the launch
+ * and with their own signature, coll_seq and progress. Returns how many.
+ */
+size_t cw_record_replay_expand(const struct cw_record *rec, const struct cw_record_comm *comm,
+			       const struct cw_rec_op *launch, uint64_t first, struct cw_op *ops,
+			       size_t max);
+
+/* How many those are; at least 1. */
+uint64_t cw_record_replay_count(const struct cw_record *rec, const struct cw_record_comm *comm,
+				const struct cw_rec_op *launch);

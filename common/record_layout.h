@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 1.
+ * daemon with pread(2) and by the CLI from a file. Version 2.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (common/record_reader.h).
@@ -28,12 +28,12 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 1u
+#define CW_RECORD_VERSION 2u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
 /* What writers put into readable_from: raised only when an older reader would misunderstand. */
-#define CW_RECORD_READABLE_FROM 1u
+#define CW_RECORD_READABLE_FROM 2u
 #define CW_RECORD_NAME "collwatch-record" /* name of the memfd */
 
 /* Promise of docs/design.md section 13; the reader refuses anything larger than twice that. */
@@ -50,7 +50,8 @@
 #define CW_REC_MODULES 32
 #define CW_REC_STACKS 64
 #define CW_REC_STACK_DEPTH 15
-#define CW_REC_REPLAYS 64
+#define CW_REC_REPLAYS 256
+#define CW_REC_TEMPLATES 4096
 /*
  * Summaries: the first entries keep, for each device the process uses, the first tensor with NaN or
  * infinity that was fed into an op; the others are a ring.
@@ -67,11 +68,12 @@ enum cw_rec_section_type {
 	CW_REC_SECTION_PROGRESS_INFO = 4, /* cw_rec_progress_info */
 	CW_REC_SECTION_PROGRESS =
 		5, /* cw_rec_progress; page-aligned, whole pages: the GPU writes here */
-	CW_REC_SECTION_MODULES = 6,   /* cw_rec_module */
-	CW_REC_SECTION_STACKS = 7,    /* cw_rec_stack (opt-in) */
-	CW_REC_SECTION_REPLAYS = 8,   /* cw_rec_replay */
-	CW_REC_SECTION_SUMMARIES = 9, /* cw_rec_summary; the GPU writes here */
-	CW_REC_SECTION_TIMES = 10,    /* cw_rec_time; the GPU writes here */
+	CW_REC_SECTION_MODULES = 6,    /* cw_rec_module */
+	CW_REC_SECTION_STACKS = 7,     /* cw_rec_stack (opt-in) */
+	CW_REC_SECTION_REPLAYS = 8,    /* cw_rec_replay */
+	CW_REC_SECTION_SUMMARIES = 9,  /* cw_rec_summary; the GPU writes here */
+	CW_REC_SECTION_TIMES = 10,     /* cw_rec_time; the GPU writes here */
+	CW_REC_SECTION_TEMPLATES = 11, /* cw_rec_template */
 	CW_REC_SECTION__MAX = 16,
 };
 
@@ -268,6 +270,11 @@ enum { /* cw_rec_comm.flags */
 	* not carry); comm_id then comes from NCCL's own hash.
 	*/
        CW_REC_COMM_PROFILER = 1 << 3,
+       /*
+	* Ops of it lie in a CUDA graph whose launches are not seen: its numbers say nothing from
+	* then on.
+	*/
+       CW_REC_COMM_UNCOUNTED = 1 << 4,
 };
 
 /* 40 bytes: traffic with one peer. */
@@ -320,15 +327,59 @@ struct cw_rec_stack {
 	uint64_t frames[CW_REC_STACK_DEPTH]; /* return addresses */
 };
 
-/* 64 bytes: one instantiated CUDA graph that holds NCCL ops. */
+/*
+ * 64 bytes: the ops of one communicator in one CUDA graph. An op of kind CW_OP_GRAPH_LAUNCH stands
+ * for a replay: seq is the coll_seq of its first collective, count how many it has, replay the
+ * number of the launch, root_or_peer names this entry (cw_rec_replay_ref). Its own progress words
+ * say when the stream got to the graph and when the graph was over. In between, the entry's own
+ * pair of words says how many of the graph's ops on this communicator were reached and completed:
+ * the graph writes them, each launch sets them to 0 in stream order before its own "reached".
+ */
 struct cw_rec_replay {
-	uint64_t graph_exec; /* 0 = unused */
+	uint32_t generation; /* of this entry, from 1; 0 = free or being changed */
+	uint32_t comm_plus_1;
+	uint32_t comm_generation;
+	uint32_t flags;         /* CW_REC_REPLAY_* */
+	uint32_t ops;           /* ops on the communicator, collectives among them */
+	uint32_t colls;         /* counted by coll_seq */
+	uint32_t first_plus_1;  /* cw_rec_template of the first ops */
+	uint16_t progress_slot; /* CW_REC_NO_SLOT = how far a replay has come is unknown */
+	uint16_t reserved0;
+	uint64_t graph; /* the handle as a number, 0 = destroyed by now */
 	uint64_t launches;
-	uint64_t template_first_ticket;
-	uint32_t template_ops;
-	uint32_t flags;
 	uint64_t last_launch_ns;
-	uint64_t reserved[3];
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct cw_rec_replay) == 64, "replay layout");
+
+enum { /* cw_rec_replay.flags */
+       /* Replays may have overlapped: the pair of words is of no use. */
+       CW_REC_REPLAY_MIXED = 1 << 0,
+};
+
+/* What an op says in root_or_peer; entry < 65536. Never negative. */
+static inline int32_t cw_rec_replay_ref(uint32_t entry, uint32_t generation)
+{
+	return (int32_t)((generation & 0x7fff) << 16 | entry);
+}
+
+/* A progress slot with this bit in comm_plus_1 belongs to a graph: its words count ops. */
+#define CW_REC_SLOT_OF_GRAPH 0x80000000u
+
+/* 24 bytes: a run of equal ops of a graph, in the order of their capture. */
+struct cw_rec_template {
+	uint64_t count; /* elements of each */
+	int32_t root_or_peer;
+	uint8_t kind, dtype, redop;
+	uint8_t flags;        /* CW_REC_TEMPLATE_* */
+	uint32_t repeat;      /* how many; 0 = free */
+	uint32_t next_plus_1; /* 0 = the last run */
+};
+_Static_assert(sizeof(struct cw_rec_template) == 24, "template layout");
+
+enum {                                     /* cw_rec_template.flags */
+       CW_REC_TEMPLATE_GROUPED = 1 << 0,   /* one step with the runs up to GROUP_END */
+       CW_REC_TEMPLATE_GROUP_END = 1 << 1, /* the last run of a group */
 };
 
 /*

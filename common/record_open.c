@@ -35,6 +35,7 @@ static const uint32_t known_entry_bytes[CW_REC_SECTION__MAX] = {
 	[CW_REC_SECTION_REPLAYS] = sizeof(struct cw_rec_replay),
 	[CW_REC_SECTION_SUMMARIES] = sizeof(struct cw_rec_summary),
 	[CW_REC_SECTION_TIMES] = sizeof(struct cw_rec_time),
+	[CW_REC_SECTION_TEMPLATES] = sizeof(struct cw_rec_template),
 };
 
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset)
@@ -215,6 +216,8 @@ struct cw_record *cw_record_close(struct cw_record *rec)
 	free(rec->identities);
 	free(rec->comms);
 	free(rec->slots);
+	free(rec->replays);
+	free(rec->templates);
 	free(rec->bulk);
 	free(rec->bulk_last_plus_1);
 	free(rec);
@@ -230,7 +233,10 @@ size_t cw_record_memory(const struct cw_record *rec)
 {
 	size_t bytes = sizeof(*rec) + rec->n_identities * CW_RECORD_IDENTITY_BYTES +
 		       rec->n_comms_allocated * sizeof(*rec->comms) +
-		       rec->n_slots * sizeof(*rec->slots);
+		       rec->n_slots * sizeof(*rec->slots) + rec->n_replays * sizeof(*rec->replays);
+
+	if (rec->templates)
+		bytes += rec->templates->count * sizeof(rec->templates->runs[0]);
 
 	if (rec->bulk)
 		bytes += rec->sections[CW_REC_SECTION_RING].count * sizeof(*rec->bulk) +
@@ -368,7 +374,8 @@ static uint64_t full_value(uint64_t base, uint32_t word)
 }
 
 static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const char *info,
-		       uint32_t info_stride, const char *words, uint32_t words_stride)
+		       uint32_t info_stride, const char *words, uint32_t words_stride,
+		       bool only_graphs)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct cw_rec_progress_info in;
@@ -377,6 +384,8 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 
 		memcpy(&in, info + (size_t)i * info_stride, sizeof(in));
 		memcpy(&word, words + (size_t)i * words_stride, sizeof(word));
+		if (only_graphs && !(in.comm_plus_1 & CW_REC_SLOT_OF_GRAPH))
+			continue;
 		*slot = (struct cw_record_slot){
 			.comm_plus_1 = in.comm_plus_1,
 			.comm_generation = in.comm_generation,
@@ -389,7 +398,8 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 	}
 }
 
-static int read_progress(struct cw_record *rec, uint32_t has)
+/* only_graphs: the slots of graphs, all others stay as they are. */
+static int read_progress(struct cw_record *rec, uint32_t has, bool only_graphs)
 {
 	const struct cw_record_section *is = &rec->sections[CW_REC_SECTION_PROGRESS_INFO];
 	const struct cw_record_section *ws = &rec->sections[CW_REC_SECTION_PROGRESS];
@@ -418,7 +428,8 @@ static int read_progress(struct cw_record *rec, uint32_t has)
 					    ws->offset + (uint64_t)first * ws->entry_bytes);
 		if (r < 0)
 			return r;
-		join_slots(rec, first, n, info, is->entry_bytes, words, ws->entry_bytes);
+		join_slots(rec, first, n, info, is->entry_bytes, words, ws->entry_bytes,
+			   only_graphs);
 	}
 	return 0;
 }
@@ -432,7 +443,12 @@ int cw_record_refresh(struct cw_record *rec)
 	if (r < 0)
 		return r;
 	/* Words before counters: an op is counted before the device can get to it. */
-	r = read_progress(rec, h.has);
+	r = read_progress(rec, h.has, false);
+	if (r == 0)
+		r = cw_record_read_replays(rec, h.has);
+	/* A graph's words after those of its launches: never of a replay that is over. */
+	if (r == 0 && rec->n_replays)
+		r = read_progress(rec, h.has, true);
 	if (r == 0)
 		r = read_identities(rec, h.comms_used);
 	if (r == 0)

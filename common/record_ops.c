@@ -178,7 +178,9 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 		.peer = peer_or_none(from, kind_has_peer(from->kind)),
 		.count = from->count,
 		.bytes = from->bytes,
-		.coll_seq = cw_op_is_collective(from->kind) ? from->seq : 0,
+		.coll_seq = cw_op_is_collective(from->kind) || from->kind == CW_OP_GRAPH_LAUNCH
+				    ? from->seq
+				    : 0,
 		.p2p_seq = cw_op_is_p2p(from->kind) ? from->seq : 0,
 		.op_index = from->op_index,
 		.group_id = from->group_id,
@@ -221,12 +223,31 @@ static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_co
 	return 0;
 }
 
+/* The newest max of what the ops stand for: a graph's launch stands for many. */
+static void convert_newest(const struct cw_record *rec, const struct cw_record_comm *comm,
+			   const struct cw_rec_op *found, size_t n, struct cw_op *ops, size_t max,
+			   size_t *ret_n, size_t *ret_first)
+{
+	uint64_t total = 0, skip;
+	size_t first = n, kept = 0;
+
+	while (first > 0 && total < max)
+		total += cw_record_replay_count(rec, comm, &found[--first]);
+	skip = total > max ? total - max : 0;
+	for (size_t i = first; i < n; i++) {
+		kept += cw_record_replay_expand(rec, comm, &found[i], skip, &ops[kept], max - kept);
+		skip = 0;
+	}
+	*ret_n = kept;
+	*ret_first = first;
+}
+
 int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, struct cw_op *ops,
 		     size_t max, size_t *ret_n, uint64_t *ret_lost)
 {
 	size_t capacity = CW_REC_COMM_OPS + rec->sections[CW_REC_SECTION_RING].count;
 	_cleanup_(freep) struct cw_rec_op *found = malloc(capacity * sizeof(*found));
-	size_t n, skip;
+	size_t n, first;
 	int r;
 
 	if (!found)
@@ -240,11 +261,8 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, s
 			return r;
 		n = sort_unique(found, n);
 	}
-	skip = n > max ? n - max : 0;
-	for (size_t i = skip; i < n; i++)
-		cw_record_convert(rec, comm, &found[i], &ops[i - skip]);
-	*ret_n = n - skip;
-	*ret_lost = n > skip ? found[skip].op_index - 1 : comm->entry.op_index;
+	convert_newest(rec, comm, found, n, ops, max, ret_n, &first);
+	*ret_lost = n > first ? found[first].op_index - 1 : comm->entry.op_index;
 	return 0;
 }
 

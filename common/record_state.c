@@ -78,15 +78,47 @@ static void count_collective(struct tally *t, uint64_t seq, enum cw_progress pro
 		t->incomplete_seq = seq;
 }
 
-/* Returns whether the op is pending. */
-static bool count_op(struct tally *t, unsigned kind, uint16_t flags, uint16_t slot, uint64_t seq,
-		     uint64_t op_index)
+/* A launch of a graph stands for count collectives from seq on. */
+static void count_replay(struct tally *t, uint64_t seq, uint64_t count, int32_t ref,
+			 enum cw_progress progress)
 {
-	enum cw_progress progress = cw_record_progress_of(t->rec, t->comm, slot, flags, op_index);
-	bool pending = is_pending(kind, flags, progress);
+	struct cw_record_replay replay;
 
-	if (cw_op_is_collective(kind) && seq && is_launched(flags))
+	if (progress == CW_PROGRESS_UNKNOWN || progress == CW_PROGRESS_COMPLETED) {
+		count_collective(t, seq + count - 1, progress);
+		return;
+	}
+	if (progress == CW_PROGRESS_ENQUEUED) {
 		count_collective(t, seq, progress);
+		return;
+	}
+	cw_record_replay_of(t->rec, t->comm, ref, progress, &replay);
+	if (!replay.is_known || replay.reached_colls > count) {
+		t->is_blind = true;
+		return;
+	}
+	if (replay.reached_colls < count)
+		count_collective(t, seq + replay.reached_colls, CW_PROGRESS_ENQUEUED);
+	if (replay.reached_colls > replay.completed_colls) {
+		count_collective(t, seq + replay.reached_colls - 1, CW_PROGRESS_REACHED);
+		count_collective(t, seq + replay.completed_colls, CW_PROGRESS_REACHED);
+	}
+	if (replay.completed_colls)
+		count_collective(t, seq + replay.completed_colls - 1, CW_PROGRESS_COMPLETED);
+}
+
+/* Returns whether the op is pending. */
+static bool count_op(struct tally *t, const struct cw_record_bulk_op *op, uint16_t flags)
+{
+	enum cw_progress progress =
+		cw_record_progress_of(t->rec, t->comm, op->progress_slot, flags, op->op_index);
+	bool pending = is_pending(op->kind, flags, progress);
+	uint64_t op_index = op->op_index;
+
+	if (cw_op_is_collective(op->kind) && op->seq && is_launched(flags))
+		count_collective(t, op->seq, progress);
+	if (op->kind == CW_OP_GRAPH_LAUNCH && op->seq && op->count && is_launched(flags))
+		count_replay(t, op->seq, op->count, op->root_or_peer, progress);
 	if (progress == CW_PROGRESS_COMPLETED || op_index == 1)
 		t->is_grounded = true;
 	if (!(flags & CW_OPF_RETURNED))
@@ -100,7 +132,7 @@ static bool on_bulk_op(void *user, uint64_t ticket, const struct cw_record_bulk_
 {
 	struct tally *t = user;
 
-	if (count_op(t, op->kind, op->flags, op->progress_slot, op->seq, op->op_index)) {
+	if (count_op(t, op, op->flags)) {
 		t->has_first = true;
 		t->first_ticket = ticket;
 	}
@@ -119,6 +151,27 @@ static bool is_more_to_learn(const struct tally *t)
 	return !t->is_grounded && (!t->is_blind || e->op_index - e->op_returned > t->n_unreturned);
 }
 
+/* Of a graph's launch, the oldest of its ops that has not completed; the launch, if unknown. */
+static void convert_pending(const struct cw_record *rec, const struct cw_record_comm *comm,
+			    const struct cw_rec_op *op, struct cw_op *to)
+{
+	struct cw_record_replay replay;
+
+	cw_record_convert(rec, comm, op, to);
+	if (op->kind != CW_OP_GRAPH_LAUNCH)
+		return;
+	cw_record_replay_of(rec, comm, op->root_or_peer, to->progress, &replay);
+	if (replay.is_known)
+		(void)cw_record_replay_expand(rec, comm, op, replay.completed_ops, to, 1);
+}
+
+static void convert_last(const struct cw_record *rec, const struct cw_record_comm *comm,
+			 const struct cw_rec_op *op, struct cw_op *to)
+{
+	(void)cw_record_replay_expand(rec, comm, op, cw_record_replay_count(rec, comm, op) - 1, to,
+				      1);
+}
+
 /* The ops before `before`, until one that completed. */
 static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t before,
 			       struct cw_record_state *state)
@@ -130,7 +183,7 @@ static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t 
 	if (r < 0 || !t->has_first)
 		return r;
 	if (cw_record_bulk_read(rec, t->first_ticket, &op) && cw_record_op_is_of(t->comm, &op)) {
-		cw_record_convert(rec, t->comm, &op, &state->pending);
+		convert_pending(rec, t->comm, &op, &state->pending);
 		state->has_pending = true;
 	}
 	return 0;
@@ -187,19 +240,24 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		return r;
 	if (n) {
 		state.has_last = true;
-		cw_record_convert(rec, comm, &ops[n - 1], &state.last);
+		convert_last(rec, comm, &ops[n - 1], &state.last);
 	}
 	for (size_t i = n; i-- > 0;) {
 		/* Failed calls count as dropped: the device never heard of them. */
 		uint16_t flags = has_failed(ops[i].flags, ops[i].result)
 					 ? ops[i].flags | CW_OPF_DROPPED
 					 : ops[i].flags;
+		const struct cw_record_bulk_op op = { .op_index = ops[i].op_index,
+						      .seq = ops[i].seq,
+						      .count = ops[i].count,
+						      .root_or_peer = ops[i].root_or_peer,
+						      .progress_slot = ops[i].progress_slot,
+						      .kind = ops[i].kind };
 
-		if (!count_op(&t, ops[i].kind, flags, ops[i].progress_slot, ops[i].seq,
-			      ops[i].op_index))
+		if (!count_op(&t, &op, flags))
 			continue;
 		state.has_pending = true;
-		cw_record_convert(rec, comm, &ops[i], &state.pending);
+		convert_pending(rec, comm, &ops[i], &state.pending);
 	}
 	if (is_more_to_learn(&t)) {
 		r = look_into_bulk_ring(rec, &t, n ? ops[0].op_index : UINT64_MAX, &state);

@@ -113,6 +113,9 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_track *t)
 {
 	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
 
+	/* Launches of its graphs are not seen: no number says how far it is. */
+	if (e->flags & CW_REC_COMM_UNCOUNTED)
+		return 0;
 	if (t->state.reached_known)
 		known |= CW_KNOWN_REACHED;
 	if (t->state.completed_known)

@@ -28,6 +28,8 @@ static const struct {
 	{ CW_REC_SECTION_PROGRESS_INFO, sizeof(struct cw_rec_progress_info),
 	  CW_REC_PROGRESS_SLOTS },
 	{ CW_REC_SECTION_PROGRESS, sizeof(struct cw_rec_progress), CW_REC_PROGRESS_SLOTS },
+	{ CW_REC_SECTION_REPLAYS, sizeof(struct cw_rec_replay), CW_REC_REPLAYS },
+	{ CW_REC_SECTION_TEMPLATES, sizeof(struct cw_rec_template), CW_REC_TEMPLATES },
 };
 #define N_SECTIONS (sizeof(layout) / sizeof(layout[0]))
 
@@ -99,6 +101,8 @@ struct cw_test_record *cw_test_record_new(void)
 	rec->p2p = (struct cw_rec_p2p_block *)(map + offsets[2]);
 	rec->progress_info = (struct cw_rec_progress_info *)(map + offsets[3]);
 	rec->progress = (struct cw_rec_progress *)(map + offsets[4]);
+	rec->replays = (struct cw_rec_replay *)(map + offsets[5]);
+	rec->templates = (struct cw_rec_template *)(map + offsets[6]);
 	rec->now_ns = 1000000000;
 	fill_header(rec, offsets);
 	return rec;
@@ -326,4 +330,47 @@ void cw_test_record_progress(struct cw_test_record *rec, int comm, uint64_t reac
 			     uint64_t completed)
 {
 	cw_test_record_set_slot(rec, first_slot(rec, comm), reached, completed);
+}
+
+void cw_test_record_graph(struct cw_test_record *rec, int comm, const struct cw_rec_template *runs,
+			  unsigned n)
+{
+	struct cw_rec_replay *entry = &rec->replays[0];
+
+	*entry = (struct cw_rec_replay){
+		.generation = 1,
+		.comm_plus_1 = (uint32_t)comm + 1,
+		.comm_generation = rec->comms[comm].generation,
+		.first_plus_1 = 1,
+		.progress_slot = CW_REC_PROGRESS_SLOTS - 1,
+	};
+	for (unsigned i = 0; i < n; i++) {
+		rec->templates[i] = runs[i];
+		rec->templates[i].next_plus_1 = i + 1 < n ? i + 2 : 0;
+		entry->ops += runs[i].repeat;
+		if (cw_op_is_collective(runs[i].kind))
+			entry->colls += runs[i].repeat;
+	}
+	rec->progress_info[entry->progress_slot] = (struct cw_rec_progress_info){
+		.comm_plus_1 = ((uint32_t)comm + 1) | CW_REC_SLOT_OF_GRAPH,
+		.comm_generation = rec->comms[comm].generation,
+	};
+	rec->header->has |= CW_REC_HAS_REPLAYS;
+}
+
+uint64_t cw_test_record_launch(struct cw_test_record *rec, int comm)
+{
+	struct cw_rec_comm *c = &rec->comms[comm];
+	struct cw_rec_op op = { .kind = CW_OP_GRAPH_LAUNCH,
+				.dtype = CW_DTYPE_NONE,
+				.redop = CW_REDOP_NONE,
+				.progress_slot = first_slot(rec, comm),
+				.root_or_peer = cw_rec_replay_ref(0, 1),
+				.seq = c->coll_entered + 1,
+				.count = rec->replays[0].colls,
+				.replay = (uint32_t)++rec->replays[0].launches };
+
+	c->coll_entered += op.count;
+	c->coll_returned = c->coll_entered;
+	return cw_test_record_enter(rec, comm, &op);
 }

@@ -26,6 +26,8 @@ struct cw_test_record {
 	struct cw_rec_p2p_block *p2p;
 	struct cw_rec_progress_info *progress_info;
 	struct cw_rec_progress *progress;
+	struct cw_rec_replay *replays;
+	struct cw_rec_template *templates;
 	int64_t now_ns; /* time of the next thing that happens; set and advanced by the test */
 	uint32_t slots_used;
 };
@@ -56,6 +58,14 @@ void cw_test_record_set_slot(struct cw_test_record *rec, uint16_t slot, uint64_t
 uint64_t cw_test_record_enter(struct cw_test_record *rec, int comm, const struct cw_rec_op *op);
 /* The call comes back: sets RETURNED, clears QUEUED, counts it. */
 void cw_test_record_return(struct cw_test_record *rec, int comm, uint64_t op_index, int result);
+
+/*
+ * A graph with n runs of ops on the comm, in entry 0 of the replay table, and its slot. The test
+ * enters launches of it with cw_test_record_launch(), on the comm's first slot.
+ */
+void cw_test_record_graph(struct cw_test_record *rec, int comm, const struct cw_rec_template *runs,
+			  unsigned n);
+uint64_t cw_test_record_launch(struct cw_test_record *rec, int comm);
 
 /*
  * Shorthands: an fp32 op of count elements on the comm's first slot (made when there is none),

@@ -310,6 +310,7 @@ Test(record_reader, skips_what_later_versions_append)
 	rec->header->sections[0].entry_bytes += 64;
 	rec->header->sections[0].count = 8;
 	rec->header->sections[4].count /= 2;
+	rec->header->sections[6].count /= 2;
 	rec->header->sections[9] = (struct cw_rec_section){
 		.type = 999, .entry_bytes = 64, .count = 1, .offset = rec->bytes - 64
 	};

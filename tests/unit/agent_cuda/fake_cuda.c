@@ -12,6 +12,11 @@ struct fake_cuda fake_cuda;
 CW_CUDA_FUNCTIONS(X)
 #undef X
 
+static struct node {
+	uint64_t address;
+	uint32_t value;
+} nodes[64];
+
 static void *stack[8];
 static unsigned depth;
 
@@ -77,6 +82,11 @@ CUresult fake_stream_write32(CUstream stream, CUdeviceptr addr, uint32_t value, 
 		fake_cuda.was_wrong = true;
 	if (fake_cuda.write_result != CUDA_SUCCESS)
 		return fake_cuda.write_result;
+	if (fake_cuda.capture_status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+		if (fake_cuda.captured < 64)
+			nodes[fake_cuda.captured++] = (struct node){ addr, value };
+		return CUDA_SUCCESS;
+	}
 	fake_cuda.writes++;
 	fake_cuda.last_address = addr;
 	fake_cuda.last_value = value;
@@ -145,5 +155,81 @@ CUresult fake_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr p)
 		return 1;
 	*base = fake_cuda.range_base;
 	*bytes = fake_cuda.range_base ? fake_cuda.range_bytes : SIZE_MAX;
+	return CUDA_SUCCESS;
+}
+
+/* ---- graphs: one at a time, an executable graph is the graph's handle plus one ---- */
+
+#define F(name, ...)                                                                               \
+	CUresult fake_##name(__VA_ARGS__) __asm__(#name);                                          \
+	CUresult fake_##name(__VA_ARGS__)
+
+F(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus *status, uint64_t *id,
+  void **graph, const void **deps, size_t *count)
+{
+	*status = fake_cuda.capture_status;
+	*id = fake_cuda.capture_id;
+	*graph = fake_cuda.graph;
+	return CUDA_SUCCESS;
+}
+
+F(cuStreamBeginCapture_v2, CUstream stream, int mode)
+{
+	fake_cuda.capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	fake_cuda.capture_id++;
+	return CUDA_SUCCESS;
+}
+
+F(cuStreamBeginCaptureToGraph, CUstream stream, void *graph, const void *deps, const void *data,
+  size_t count, int mode)
+{
+	fake_cuda.graph = graph;
+	return fake_cuStreamBeginCapture_v2(stream, mode);
+}
+
+F(cuGraphInstantiateWithFlags, void **exec, void *graph, unsigned long long flags)
+{
+	*exec = (char *)graph + 1;
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphLaunch, void *exec, CUstream stream)
+{
+	if (fake_cuda.graph_result != CUDA_SUCCESS)
+		return fake_cuda.graph_result;
+	fake_cuda.graph_launches++;
+	for (unsigned i = 0; i < fake_cuda.captured; i++) {
+		if (fake_cuda.stop_after && i >= fake_cuda.stop_after)
+			break;
+		*(volatile uint32_t *)(uintptr_t)nodes[i].address = nodes[i].value;
+	}
+	if (fake_cuda.inside)
+		fake_cuda.inside();
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphClone, void **clone, void *graph)
+{
+	*clone = (char *)graph + 2;
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphDestroy, void *graph)
+{
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphExecDestroy, void *exec)
+{
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphExecUpdate_v2, void *exec, void *graph, void *info)
+{
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphAddChildGraphNode, void **node, void *graph, const void *deps, size_t count, void *child)
+{
 	return CUDA_SUCCESS;
 }

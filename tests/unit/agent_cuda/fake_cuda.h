@@ -18,6 +18,14 @@ struct fake_cuda {
 	unsigned registrations, writes;
 	bool was_relaxed; /* when the pages were registered */
 	bool was_wrong;   /* a write outside of the stream's context */
+	/* Graphs: while capture_status is 1, writes go into the graph that is being captured. */
+	void *graph;             /* of the capture */
+	uint64_t capture_id;     /* of the capture */
+	unsigned captured;       /* writes in the graph */
+	unsigned graph_launches; /* of any executable graph */
+	unsigned stop_after;     /* a launch gets so far, 0 = to its end */
+	int graph_result;        /* of the next launches */
+	void (*inside)(void);    /* called in the middle of a launch, may be NULL */
 	uint64_t last_address;
 	uint32_t last_value;
 	unsigned modules, launches;
