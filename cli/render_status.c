@@ -236,6 +236,27 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
+/* Who did not answer may have more. */
+static void show_silent(struct cw_text *t, const json_t *doc)
+{
+	const json_t *silent = json_object_get(doc, "silent"), *name;
+	json_int_t n = cw_json_int(doc, "silent_count", 0);
+	size_t i;
+
+	if (n <= 0)
+		return;
+	cw_text_put(t, CW_TEXT_YELLOW, "note: ");
+	json_array_foreach (silent, i, name) {
+		if (i)
+			fputs(", ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, json_string_value(name));
+	}
+	if ((size_t)n > json_array_size(silent))
+		fprintf(t->out, " and %lld others",
+			(long long)n - (long long)json_array_size(silent));
+	fputs(" did not answer: incidents kept there are missing\n", t->out);
+}
+
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 {
 	struct cw_text t = { .out = out, .color = color, .width = WIDTH };
@@ -255,4 +276,5 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}
+	show_silent(&t, incidents);
 }

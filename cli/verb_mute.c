@@ -78,7 +78,9 @@ static const struct argp argp = {
 	       "Hangs "
 	       "are still found, and their bundles written; they are not posted, and not when it "
 	       "is "
-	       "over either. Type it on any node of the job; the job's owner, root and the control "
+	       "over either. Type it on any node of the job: all its nodes that can be reached "
+	       "keep "
+	       "it. The job's owner, root and the control "
 	       "group may. Exit status: 0 done, 1 error, 3 no such job.",
 };
 
@@ -99,6 +101,8 @@ static void show(const json_t *doc)
 	struct cw_text t = { .out = stdout, .color = isatty(STDOUT_FILENO), .width = 100 };
 	const json_t *muted = json_object_get(doc, "muted");
 	const char *until = cw_json_str(muted, "until", NULL);
+	const json_t *node;
+	size_t i;
 
 	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(doc, "job", "?"));
 	if (!json_is_object(muted)) {
@@ -107,6 +111,10 @@ static void show(const json_t *doc)
 	}
 	fputs(": muted on ", stdout);
 	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(muted, "node", "?"));
+	json_array_foreach (json_object_get(doc, "nodes"), i, node) {
+		fputs(", ", stdout);
+		cw_text_put(&t, CW_TEXT_PLAIN, json_string_value(node));
+	}
 	if (until) {
 		fputs(" until ", stdout);
 		cw_text_put(&t, CW_TEXT_PLAIN, until);

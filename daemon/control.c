@@ -61,6 +61,7 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 			 const json_t *arguments, struct cw_control_answer *a)
 {
 	json_t *all = cw_store_list(s->store), *seen = json_array(), *entry;
+	json_int_t max = json_integer_value(json_object_get(arguments, "max"));
 	size_t i;
 
 	json_array_foreach (all, i, entry) {
@@ -73,6 +74,8 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 		json_decref(host);
 	}
 	json_decref(all);
+	if (max > 0)
+		keep_first(seen, (size_t)max);
 	/* Thousands of incidents do not fit a message; the newest come first. */
 	while (json_dumpb(seen, NULL, 0, JSON_COMPACT) > MAX_LIST || json_array_size(seen) > 4096)
 		keep_first(seen, json_array_size(seen) / 2);

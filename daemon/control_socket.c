@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/unixsock.h"
+#include "daemon/control_nodes.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -39,7 +40,7 @@ struct client {
 	struct bufferevent *bev;
 	struct event *turn; /* when its user's share allows the next request */
 	struct cw_caller caller;
-	bool awaits_stacks;
+	bool awaits; /* stacks, or other nodes */
 };
 
 struct cw_control_socket {
@@ -51,13 +52,15 @@ struct cw_control_socket {
 	struct cw_control_socket_stats stats;
 	gid_t group;
 	struct cw_stacks *stacks;
-	struct event *poll; /* while stacks are being taken */
+	struct cw_control_nodes *nodes;
+	struct event *poll; /* while stacks are being taken, or other nodes asked */
 	char *path;         /* NULL when the descriptor was given */
 };
 
 static void client_close(struct client *c)
 {
 	cw_stacks_cancel(c->socket->stacks, c);
+	cw_control_nodes_cancel(c->socket->nodes, c);
 	DL_DELETE(c->socket->clients, c);
 	c->socket->stats.clients--;
 	if (c->turn)
@@ -133,11 +136,11 @@ static void set_timeouts(struct client *c, int seconds)
 	(void)bufferevent_set_timeouts(c->bev, &idle, &idle);
 }
 
-static void on_stacks(struct cw_control_answer *answer, void *user)
+static void on_awaited(struct cw_control_answer *answer, void *user)
 {
 	struct client *c = user;
 
-	c->awaits_stacks = false;
+	c->awaits = false;
 	set_timeouts(c, CW_CONTROL_IDLE_S);
 	if (reply(c, answer) < 0)
 		client_close(c);
@@ -155,12 +158,21 @@ static void on_poll(evutil_socket_t fd, short what, void *user)
 {
 	struct cw_control_socket *s = user;
 
+	cw_control_nodes_tick(s->nodes);
 	cw_stacks_tick(s->stacks);
-	if (!cw_stacks_is_idle(s->stacks))
+	if (!cw_stacks_is_idle(s->stacks) || !cw_control_nodes_is_idle(s->nodes))
 		poll_soon(s);
 }
 
 /* One at a time for a client, and nothing else meanwhile: answers have no ids. */
+static void await(struct client *c)
+{
+	c->awaits = true;
+	set_timeouts(c, CW_CONTROL_NODES_STACKS_MS / 1000 + CW_STACKS_WITHIN_NS / CW_NS_PER_S +
+				CW_CONTROL_IDLE_S);
+	poll_soon(c->socket);
+}
+
 static int begin_stacks(struct client *c, const char *json)
 {
 	json_t *arguments = json_loads(*json ? json : "{}", JSON_REJECT_DUPLICATES, NULL);
@@ -169,25 +181,38 @@ static int begin_stacks(struct client *c, const char *json)
 		json_decref(arguments);
 		return -EPROTO;
 	}
-	c->awaits_stacks = true;
-	set_timeouts(c, CW_STACKS_WITHIN_NS / CW_NS_PER_S + CW_CONTROL_IDLE_S);
-	cw_stacks_request(c->socket->stacks, &c->caller, arguments, on_stacks, c);
-	poll_soon(c->socket);
+	await(c);
+	if (!cw_control_nodes_ask(c->socket->nodes, &c->caller, "stacks", json, NULL, on_awaited,
+				  c))
+		cw_stacks_request(c->socket->stacks, &c->caller, arguments, on_awaited, c);
 	json_decref(arguments);
 	return 0;
+}
+
+static int answer(struct client *c, const struct cw_msg_control_request *q)
+{
+	struct cw_control_answer a = { 0 };
+	int r = 0;
+
+	cw_control_handle(&c->socket->source, &c->caller, q->verb, q->json, &a);
+	if (cw_control_nodes_ask(c->socket->nodes, &c->caller, q->verb, q->json, &a, on_awaited, c))
+		await(c);
+	else
+		r = reply(c, &a);
+	cw_control_answer_fini(&a);
+	return r;
 }
 
 static int on_frame(struct client *c, const uint8_t *payload, size_t len)
 {
 	struct cw_message *msg = NULL;
-	struct cw_control_answer answer = { 0 };
 	int r = cw_message_decode(payload, len, &msg);
 
 	if (r < 0)
 		return r;
 	if (unread_bytes(c) > CW_CONTROL_MAX_UNREAD_PER_UID)
 		r = -ENOBUFS;
-	else if (msg->type != CW_MSG_CONTROL_REQUEST || c->awaits_stacks)
+	else if (msg->type != CW_MSG_CONTROL_REQUEST || c->awaits)
 		r = -EPROTO;
 	else
 		c->socket->stats.requests++;
@@ -195,14 +220,10 @@ static int on_frame(struct client *c, const uint8_t *payload, size_t len)
 		cw_message_free(msg);
 		return r;
 	}
-	if (strcmp(msg->control_request.verb, "stacks") == 0) {
+	if (strcmp(msg->control_request.verb, "stacks") == 0)
 		r = begin_stacks(c, msg->control_request.json);
-	} else {
-		cw_control_handle(&c->socket->source, &c->caller, msg->control_request.verb,
-				  msg->control_request.json, &answer);
-		r = reply(c, &answer);
-		cw_control_answer_fini(&answer);
-	}
+	else
+		r = answer(c, &msg->control_request);
 	cw_message_free(msg);
 	return r;
 }
@@ -364,6 +385,7 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 			  struct cw_control_socket **ret, struct cw_err *err)
 {
 	struct cw_control_socket *s = calloc(1, sizeof(*s));
+	struct cw_control_nodes_config nodes;
 	int r;
 
 	if (!s)
@@ -372,9 +394,14 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 	s->base = config->base;
 	s->group = group_named(config->group);
 	s->stacks = cw_stacks_new(&config->stacks);
+	nodes = (struct cw_control_nodes_config){ .clock = config->stacks.clock,
+						  .transport = config->stacks.transport,
+						  .source = &s->source,
+						  .stacks = s->stacks };
+	s->nodes = cw_control_nodes_new(&nodes);
 	s->poll = evtimer_new(config->base, on_poll, s);
-	r = s->stacks && s->poll ? start_listening(s, config, err)
-				 : cw_err_set(err, ENOMEM, "out of memory");
+	r = s->stacks && s->nodes && s->poll ? start_listening(s, config, err)
+					     : cw_err_set(err, ENOMEM, "out of memory");
 	if (r < 0) {
 		cw_control_socket_free(s);
 		return r;
@@ -395,12 +422,23 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 		evconnlistener_free(s->listener);
 	if (s->poll)
 		event_free(s->poll);
+	cw_control_nodes_free(s->nodes);
 	cw_stacks_free(s->stacks);
 	if (s->path)
 		(void)unlink(s->path); /* a stale one is replaced at the next start anyway */
 	free(s->path);
 	free(s);
 	return NULL;
+}
+
+bool cw_control_socket_message(struct cw_control_socket *s, const char *from,
+			       const struct cw_message *msg)
+{
+	if (!cw_control_nodes_message(s->nodes, from, msg))
+		return false;
+	if (!cw_control_nodes_is_idle(s->nodes))
+		poll_soon(s);
+	return true;
 }
 
 void cw_control_socket_stats(const struct cw_control_socket *s, struct cw_control_socket_stats *ret)

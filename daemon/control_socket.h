@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket: frames with a ControlRequest come in, one ControlReply each goes out. Who
- * asks is known from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from the message. All but
- * `stacks` are answered at once.
+ * asks is known from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from the message. What other
+ * nodes know better is asked there (control_nodes.h).
  *
  * Loop thread only; nothing blocks.
  */
@@ -54,5 +54,8 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 			  struct cw_control_socket **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Removes the socket file if it made it. */
 struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *c);
+/* What another node asks for somebody there. False: it is no question. */
+bool cw_control_socket_message(struct cw_control_socket *c, const char *from,
+			       const struct cw_message *msg);
 void cw_control_socket_stats(const struct cw_control_socket *c,
 			     struct cw_control_socket_stats *ret);

@@ -200,13 +200,15 @@ int cw_mutes_set(struct cw_mutes *m, uint32_t uid, const char *label, int64_t un
 
 int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label)
 {
-	struct mute *mute;
+	struct mute *mute, *tmp;
 
 	drop_old(m);
-	mute = find(m, NULL, uid, label);
-	if (!mute)
+	if (!find(m, NULL, uid, label))
 		return -ENOENT;
-	forget(m, mute);
+	/* What others said of it is old now; whoever still has it says so again within a second. */
+	DL_FOREACH_SAFE (m->list, mute, tmp)
+		if (mute->uid == uid && !strcmp(mute->label, label))
+			forget(m, mute);
 	return save(m);
 }
 

@@ -3,8 +3,8 @@
  * Jobs whose hangs nobody wants to be told of for a while: `collwatch mute`. Kept by user and
  * label, so that a job that starts again stays muted, in a small file of the state directory.
  *
- * A mute is typed on any node of the job, and the leader may be another one: digests carry it
- * there.
+ * A mute is typed on any node of the job and kept by all of them that can be reached
+ * (control_nodes.h); the leader may be another one, and digests carry it there.
  *
  * Loop thread only; a change writes and syncs a file of a few KiB.
  */
@@ -35,7 +35,7 @@ struct cw_mutes *cw_mutes_close(struct cw_mutes *m);
  * be written, so a restart ends it.
  */
 int cw_mutes_set(struct cw_mutes *m, uint32_t uid, const char *label, int64_t until_wall_ns);
-/* -ENOENT: was not muted here. Another -errno as above. */
+/* Also what was heard of it. -ENOENT: was not muted here. Another -errno as above. */
 int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label);
 
 /* A node's digest told that it has muted the job until then; 0 = that it has not. */

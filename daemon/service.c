@@ -98,7 +98,8 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 		cw_alerts_learn(s->alerts, from, (*msg)->incident_delivered.id);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(s->members, from, &(*msg)->members);
-	else if (!cw_leader_message(s->leader, from, msg) &&
+	else if (!cw_control_socket_message(s->control, from, *msg) &&
+		 !cw_leader_message(s->leader, from, msg) &&
 		 !cw_responder_message(s->responder, from, *msg))
 		log_debug("%s sent a message of type %u that has no business here", from,
 			  (*msg)->type);

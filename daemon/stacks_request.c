@@ -294,19 +294,57 @@ static void begin(struct request *q, struct search *f)
 	cw_survey_start(q->survey);
 }
 
-void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
-		       cw_stacks_fn fn, void *user)
+static struct search search_for(struct cw_stacks *s, const struct cw_caller *caller,
+				const json_t *arguments)
 {
 	const json_t *rank = json_object_get(arguments, "rank");
 	json_int_t number = json_integer_value(rank);
-	struct request *q = calloc(1, sizeof(*q));
-	struct search f = {
+
+	return (struct search){
 		.s = s,
 		.caller = caller,
 		.job = json_string_value(json_object_get(arguments, "job")),
 		.has_rank = json_is_integer(rank),
 		.rank = number >= 0 && number <= INT32_MAX ? (int32_t)number : NO_RANK,
 	};
+}
+
+static void on_led_here(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct search *f = user;
+
+	f->is_led_here |= is_wanted(f, route->label, route->uid);
+}
+
+static void on_led_elsewhere(const struct cw_election_route *r, void *user)
+{
+	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
+	struct search *f = user;
+
+	if (!is_wanted(f, r->label, r->uid) || strcmp(r->leader, self) == 0)
+		return;
+	f->n_found++;
+	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
+}
+
+enum cw_stacks_place cw_stacks_place(struct cw_stacks *s, const struct cw_caller *caller,
+				     const json_t *arguments, char *leader, size_t len)
+{
+	struct search f = search_for(s, caller, arguments);
+
+	cw_leader_jobs(s->config.leader, on_led_here, &f);
+	cw_election_each(s->config.members, on_led_elsewhere, &f);
+	if (f.is_led_here || f.n_found > 1)
+		return CW_STACKS_HERE;
+	(void)snprintf(leader, len, "%s", f.leader);
+	return f.n_found ? CW_STACKS_ELSEWHERE : CW_STACKS_UNKNOWN;
+}
+
+void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
+		       cw_stacks_fn fn, void *user)
+{
+	struct request *q = calloc(1, sizeof(*q));
+	struct search f = search_for(s, caller, arguments);
 
 	if (!q)
 		return; /* the asker's deadline tells it */

@@ -50,6 +50,15 @@ typedef void (*cw_stacks_fn)(struct cw_control_answer *answer, void *user);
  */
 void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
 		       cw_stacks_fn fn, void *user);
+/* Where the job that is meant is led. */
+enum cw_stacks_place {
+	CW_STACKS_HERE = 0, /* or several are meant, which is for cw_stacks_request() to say */
+	CW_STACKS_ELSEWHERE,
+	CW_STACKS_UNKNOWN,
+};
+/* leader is filled for CW_STACKS_ELSEWHERE. */
+enum cw_stacks_place cw_stacks_place(struct cw_stacks *s, const struct cw_caller *caller,
+				     const json_t *arguments, char *leader, size_t len);
 void cw_stacks_cancel(struct cw_stacks *s, const void *user);
 
 /* Gives answers that are ready. Call it several times a second while there are requests. */

@@ -284,6 +284,9 @@ int cw_transport_request(struct cw_transport *t, const char *node, struct cw_mes
 	if (msg->type == CW_MSG_WINDOW_REQUEST) {
 		q->reply_type = CW_MSG_WINDOW_REPLY;
 		msg->window_request.id = q->id;
+	} else if (msg->type == CW_MSG_NODE_REQUEST) {
+		q->reply_type = CW_MSG_NODE_REPLY;
+		msg->node_request.id = q->id;
 	} else {
 		q->reply_type = CW_MSG_EVIDENCE_REPLY;
 		msg->evidence_request.id = q->id;
@@ -321,6 +324,10 @@ static bool is_reply(const struct cw_message *msg, uint64_t *ret_id, bool *ret_i
 	switch (msg->type) {
 	case CW_MSG_WINDOW_REPLY:
 		*ret_id = msg->window_reply.id;
+		*ret_is_last = true;
+		return true;
+	case CW_MSG_NODE_REPLY:
+		*ret_id = msg->node_reply.id;
 		*ret_is_last = true;
 		return true;
 	case CW_MSG_EVIDENCE_REPLY:

@@ -99,12 +99,12 @@ unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *
 
 /*
  * reply: borrowed; NULL = the deadline passed or the node went away, and nothing more comes. A
- * window request has one reply, an evidence request one for each target.
+ * window or node request has one reply, an evidence request one for each target.
  */
 typedef void (*cw_transport_reply_fn)(const char *node, const struct cw_message *reply, void *user);
 
 /*
- * Sends a window or evidence request under a fresh id (set in msg). The callback never comes from
+ * Sends a window, node or evidence request under a fresh id (set in msg). The callback never comes from
  * inside this call. *ret_id serves cw_transport_cancel(). Errors as send; -EAGAIN: too many.
  */
 int cw_transport_request(struct cw_transport *t, const char *node, struct cw_message *msg,

@@ -21,7 +21,7 @@ import threading
 
 from agent_lib import Skip, check, main, wait_until
 from demo_driver import seeded
-from fault_lib import COLLWATCH, PATIENCE, RealDaemon, Training
+from fault_lib import COLLWATCH, PATIENCE, RealDaemon, Training, stop_outside_nccl
 
 NODES, RANKS_A_NODE = 4, 2
 RANKS = NODES * RANKS_A_NODE
@@ -167,28 +167,6 @@ class Cluster:
             self.receiver.wait()
         call("ip", "netns", "del", self.hub, check_it=False)
         shutil.rmtree(self.dir, ignore_errors=True)
-
-
-# nanosleep and clock_nanosleep, on x86-64 and aarch64: where a rank computes, outside NCCL
-SLEEPING = ("35", "230", "101", "115")
-
-
-def stop_outside_nccl(rank):
-    """Stopped in a call, it would have come to where the others are: then nobody is missing."""
-    def is_caught():
-        rank.send_signal(signal.SIGSTOP)
-        wait_until(lambda: state_of(rank.pid) == "T", "it is stopped")
-        with open(f"/proc/{rank.pid}/syscall", encoding="ascii") as f:
-            if f.read().split()[0] in SLEEPING:
-                return True
-        rank.send_signal(signal.SIGCONT)
-        return False
-    wait_until(is_caught, "the rank computes")
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
 
 
 def sees_all(node, name):

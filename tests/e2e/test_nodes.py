@@ -7,12 +7,14 @@ usage: test_nodes.py
 """
 
 import contextlib
+import json
 import os
 import signal
 import socket
 
 import tap
 from agent_lib import wait_until
+from fault_lib import stop_outside_nccl
 from ops_lib import Job, Receiver, World, expect, plain_ranks
 
 NAMES = ["node-a", "node-b", "node-c"]
@@ -96,32 +98,60 @@ def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
     with Nodes() as cluster:
         job, leader, others = cluster.train("quiet")
         others[0].ask("mute", "quiet")
-        wait_until(lambda: leader.job_status("quiet")["muted"], "the leader hears of it")
-        expect(leader.job_status("quiet")["muted"]["node"] == others[0].name,
-               leader.job_status("quiet"))
+        expect(all(n.job_status("quiet")["muted"] for n in cluster.nodes), "all know it")
+        others[1].ask("mute", "--unmute", "quiet")
+        wait_until(lambda: not any(n.job_status("quiet")["muted"] for n in cluster.nodes),
+                   "it can be taken back anywhere")
+        others[1].ask("mute", "quiet")
+        # It outlives the leader, and the node on which it was typed where that is another one.
         leader.die()
-        # The mute outlives the leader, whoever is next.
         heir = cluster.take_over("quiet", others)
-        wait_until(lambda: heir.job_status("quiet")["muted"], "the next one knows it")
+        expect(heir.job_status("quiet")["muted"]["node"] == heir.name, heir.job_status("quiet"))
         os.kill(job.ranks[cluster.nodes.index(heir)].pid, signal.SIGKILL)
         doc = wait_until(lambda: heir.bundles_of("quiet"), "its bundle", 40)[0]
         expect(doc["withheld"] == "muted" and doc["class"] == "process_dead", doc)
         expect(not cluster.receiver.posts, cluster.receiver.posts)
 
 
-def the_next_leader_does_not_tell_again_what_the_dead_one_has_told():
+def check_questions(cluster, job, leader, others, key):
+    """Whoever is asked, it is the leader's answer."""
+    for node in cluster.nodes:
+        expect([i["id"] for i in node.incidents()] == [key], (node.name, node.incidents()))
+        expect("stopped" in node.ask("report", key).stdout, node.ask("report", key).stdout)
+        # Not more often than every two seconds for a user, over all nodes.
+        out = wait_until(lambda node=node: node.ask("stacks", "loud", "--json", check=False).stdout,
+                         "stacks")
+        doc = json.loads(out)
+        expect(doc["ranks"] == "0-2" if "ranks" in doc else doc["processes"] == 3, doc)
+    none = others[0].ask("report", "0123456789abcdef", check=False)
+    expect(none.returncode == 3 and "no incident" in none.stderr, none)
+    for uid, sees in (job.uid + 4321, False), (0, True):
+        listed = others[0].ask("report", "--json", uid=uid, check=False).stdout
+        expect((key in listed) == sees, f"{uid}: {listed}")
+    expect(others[0].ask("report", key, uid=4321, check=False).returncode == 3, "not for others")
+    expect(others[0].ask("stacks", "loud", uid=4321, check=False).returncode == 3, "nor these")
+    leader.daemon.send_signal(signal.SIGSTOP)
+    try:
+        done = others[0].ask("report", check=False)
+        expect(f"{leader.name} did not answer" in done.stdout, done)
+    finally:
+        leader.daemon.send_signal(signal.SIGCONT)
+
+
+def every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
     with Nodes() as cluster:
         job, leader, others = cluster.train("loud")
         culprit = cluster.nodes.index(others[0])
-        os.kill(job.ranks[culprit].pid, signal.SIGSTOP)
+        stop_outside_nccl(job.ranks[culprit])
         wait_until(lambda: cluster.receiver.posts, "an alert", 54)
         key, doc = cluster.receiver.posts[0]
         expect([c["rank"] for c in doc["culprits"]] == [culprit], doc)
         wait_until(lambda: all(n.is_settled(key) for n in cluster.nodes), "all nodes know of it")
+        check_questions(cluster, job, leader, others, key)
         leader.die()
         heir = cluster.take_over("loud", others)
         told = wait_until(lambda: [b for b in heir.bundles_of("loud") if b["id"] == key],
-                          "the same incident in its own words", 54)[0]
+                          "the same incident in its own words: " + heir.log(), 54)[0]
         expect([c["rank"] for c in told["culprits"]] == [culprit], told)
         wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
         expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)
@@ -129,4 +159,4 @@ def the_next_leader_does_not_tell_again_what_the_dead_one_has_told():
 
 if __name__ == "__main__":
     tap.run([a_mute_typed_anywhere_reaches_the_leader_and_the_next_one,
-             the_next_leader_does_not_tell_again_what_the_dead_one_has_told])
+             every_node_answers_for_all_and_the_next_leader_tells_nothing_again])

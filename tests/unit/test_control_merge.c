@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control_merge.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cw_merge m;
+static struct cw_control_answer answer;
+static json_t *doc;
+
+static void begin(enum cw_merge_verb verb, uint32_t code, const char *json, const char *error)
+{
+	struct cw_control_answer local = { .code = code, .json = json ? strdup(json) : NULL };
+
+	(void)snprintf(local.error, sizeof(local.error), "%s", error);
+	cw_merge_begin(&m, verb, &local);
+	cr_assert_null(local.json, "taken");
+}
+
+static bool add(const char *node, uint32_t code, const char *json)
+{
+	struct cw_msg_node_reply reply = { .code = code, .json = json, .error = "no" };
+
+	return cw_merge_add(&m, node, &reply);
+}
+
+static void end(void)
+{
+	cw_merge_end(&m, &answer);
+	doc = answer.json ? json_loads(answer.json, 0, NULL) : NULL;
+}
+
+static void tear_down(void)
+{
+	json_decref(doc);
+	cw_control_answer_fini(&answer);
+}
+
+TestSuite(control_merge, .fini = tear_down);
+
+static const char *id_at(size_t i)
+{
+	return json_string_value(
+		json_object_get(json_array_get(json_object_get(doc, "incidents"), i), "id"));
+}
+
+Test(control_merge, lists_become_one_newest_first_each_incident_once)
+{
+	begin(CW_MERGE_INCIDENTS, 0,
+	      "{\"incidents\":[{\"id\":\"a\",\"time\":\"2026-01-02\",\"host\":\"here\"}]}", "");
+	cr_assert_not(add("b", 0,
+			  "{\"incidents\":[{\"id\":\"c\",\"time\":\"2026-01-03\"},"
+			  "{\"id\":\"a\",\"time\":\"2026-01-02\",\"host\":\"b\"}]}"));
+	cr_assert_not(cw_merge_add(&m, "silent-one", NULL));
+	end();
+	cr_assert_eq(answer.code, 0);
+	cr_assert_eq(json_array_size(json_object_get(doc, "incidents")), 2);
+	cr_assert_str_eq(id_at(0), "c");
+	cr_assert_str_eq(id_at(1), "a");
+	cr_assert_not_null(strstr(answer.json, "\"here\""), "the nearest one is listed");
+	cr_assert_eq(json_integer_value(json_object_get(doc, "silent_count")), 1);
+	cr_assert_not_null(strstr(answer.json, "silent-one"));
+}
+
+Test(control_merge, nonsense_of_a_node_is_as_good_as_silence)
+{
+	static const char *const bad[] = { "[", "[]", "7" };
+	static const char *const harmless[] = { "{}", "{\"incidents\":7}",
+						"{\"incidents\":[1,null,{}]}",
+						"{\"incidents\":[{\"id\":5,\"time\":[]}]}" };
+
+	begin(CW_MERGE_INCIDENTS, 0, "{\"incidents\":[]}", "");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_assert_not(add("b", 0, bad[i]));
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		cr_assert_not(add("b", 0, harmless[i]));
+	end();
+	cr_assert_eq(json_array_size(json_object_get(doc, "incidents")), 0, "%s", answer.json);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "silent_count")), 3);
+}
+
+Test(control_merge, the_list_fits_a_message_however_many_nodes_there_are)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+
+	begin(CW_MERGE_INCIDENTS, 0, "{\"incidents\":[]}", "");
+	for (unsigned node = 0; node < 20; node++) {
+		f = open_memstream(&text, &len);
+		fputs("{\"incidents\":[", f);
+		for (unsigned i = 0; i < 256; i++)
+			fprintf(f, "%s{\"id\":\"%x\",\"time\":\"%05u\",\"summary\":\"%0200d\"}",
+				i ? "," : "", node * 256 + i, node * 256 + i, 0);
+		fputs("]}", f);
+		cr_assert_eq(fclose(f), 0);
+		cr_assert_not(add("b", 0, text));
+		free(text);
+	}
+	end();
+	cr_assert_lt(strlen(answer.json), (size_t)CW_MSG_MAX_STRING);
+	cr_assert_gt(json_array_size(json_object_get(doc, "incidents")), 500);
+	cr_assert_str_eq(id_at(0), "fff", "the newest of those that were taken");
+}
+
+Test(control_merge, the_first_node_that_has_the_report_answers_for_all)
+{
+	begin(CW_MERGE_REPORT, 3, NULL, "no incident with this id here");
+	cr_assert_not(add("b", 3, ""));
+	cr_assert(add("c", 0, "{\"host\":\"c\"}"), "enough");
+	end();
+	cr_assert_eq(answer.code, 0);
+	cr_assert_str_eq(answer.json, "{\"host\":\"c\"}");
+	cr_assert_str_eq(answer.error, "");
+}
+
+Test(control_merge, who_could_not_be_asked_is_named_where_nobody_has_it)
+{
+	begin(CW_MERGE_REPORT, 3, NULL, "no incident with this id here");
+	cr_assert_not(add("b", 3, ""));
+	cr_assert_not(cw_merge_add(&m, "c", NULL));
+	end();
+	cr_assert_eq(answer.code, 3);
+	cr_assert_null(answer.json);
+	cr_assert_str_eq(answer.error, "no incident with this id here; c could not be asked");
+}
+
+Test(control_merge, a_mute_names_where_else_it_holds)
+{
+	begin(CW_MERGE_MUTE, 0, "{\"job\":\"name:j\",\"muted\":{\"node\":\"a\"}}", "");
+	cr_assert_not(add("b", 0, "{\"job\":\"name:j\",\"muted\":{\"node\":\"b\"}}"));
+	cr_assert_not(add("c", 3, ""));
+	end();
+	cr_assert_str_eq(answer.json, "{\"job\":\"name:j\",\"muted\":{\"node\":\"a\"},"
+				      "\"nodes\":[\"b\"],\"silent\":[],\"silent_count\":0}");
+}
+
+Test(control_merge, a_refusal_of_the_leader_is_passed_on)
+{
+	cw_merge_begin(&m, CW_MERGE_STACKS, NULL);
+	cr_assert_not(add("b", 1, ""));
+	end();
+	cr_assert_eq(answer.code, 1);
+	cr_assert_str_eq(answer.error, "b: no");
+}
