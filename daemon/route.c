@@ -167,8 +167,13 @@ static bool has_left(const struct cw_route_node *n, const struct cw_transport *t
 		return false; /* nearly all, four times a second: not worth a search for the peer */
 	if (age > CW_ROUTE_FORGET_NS || !strcmp(n->name, cw_transport_self(t)))
 		return true;
+	/*
+	 * It has lived on without a digest. "Until now" would not do: one that froze or lost its
+	 * power may have beaten once after its last digest, and looks well for a while.
+	 */
 	p = cw_transport_peer(t, n->name);
-	return p && p->state == CW_PEER_CONNECTED && now_ns - p->heard_ns < CW_ROUTE_GONE_NS;
+	return p && p->state == CW_PEER_CONNECTED &&
+	       p->heard_ns - n->received_ns > CW_ROUTE_GONE_NS;
 }
 
 void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,

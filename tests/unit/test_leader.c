@@ -353,6 +353,26 @@ Test(leader, silent_leader_is_replaced_as_a_lost_one)
 	cr_assert_neq(second, first);
 }
 
+/* Its last beat may be younger than its last digest. */
+Test(leader, a_node_that_freezes_at_any_moment_is_not_taken_for_one_that_has_left)
+{
+	for (unsigned tenths = 0; tenths < 20; tenths++) {
+		unsigned leader, frozen;
+
+		cluster_fini(&c);
+		cluster_init(&c, 3, 9);
+		cluster_run(&c, 20 + tenths / 10.0);
+		leader = (unsigned)cluster_leader(&c);
+		frozen = (leader + 1) % 3;
+		cluster_freeze(&c, frozen);
+		for (unsigned s = 0; s < 9; s++) {
+			cluster_run(&c, 1);
+			cr_assert_eq(cluster_job(&c, leader)->view.ranks, 9,
+				     "frozen %u tenths later, gone after %u s", tenths, s + 1);
+		}
+	}
+}
+
 Test(leader, hang_while_the_leader_is_lost_is_found_by_the_next)
 {
 	unsigned first = (unsigned)cluster_leader(&c);
