@@ -104,8 +104,8 @@ unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *
 typedef void (*cw_transport_reply_fn)(const char *node, const struct cw_message *reply, void *user);
 
 /*
- * Sends a window, node or evidence request under a fresh id (set in msg). The callback never comes from
- * inside this call. *ret_id serves cw_transport_cancel(). Errors as send; -EAGAIN: too many.
+ * Sends a window, node or evidence request under a fresh id (set in msg). The callback never comes
+ * from inside this call. *ret_id serves cw_transport_cancel(). Errors as send; -EAGAIN: too many.
  */
 int cw_transport_request(struct cw_transport *t, const char *node, struct cw_message *msg,
 			 uint32_t deadline_ms, cw_transport_reply_fn fn, void *user,

@@ -116,13 +116,13 @@ def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
 def check_questions(cluster, job, leader, others, key):
     """Whoever is asked, it is the leader's answer."""
     for node in cluster.nodes:
-        expect([i["id"] for i in node.incidents()] == [key], (node.name, node.incidents()))
+        expect([i["id"] for i in node.incidents()].count(key) == 1, (node.name, node.incidents()))
         expect("stopped" in node.ask("report", key).stdout, node.ask("report", key).stdout)
         # Not more often than every two seconds for a user, over all nodes.
         out = wait_until(lambda node=node: node.ask("stacks", "loud", "--json", check=False).stdout,
                          "stacks")
         doc = json.loads(out)
-        expect(doc["ranks"] == "0-2" if "ranks" in doc else doc["processes"] == 3, doc)
+        expect(doc["processes"] == len(NAMES), doc)  # of all nodes, whoever could be looked at
     none = others[0].ask("report", "0123456789abcdef", check=False)
     expect(none.returncode == 3 and "no incident" in none.stderr, none)
     for uid, sees in (job.uid + 4321, False), (0, True):
