@@ -10,8 +10,10 @@ E2E_SEED=… repeats it, as far as time allows.
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
+import stat
 import sys
 import threading
 
@@ -55,17 +57,34 @@ class Programs:
         self.agent = f"{self.dir}/{os.path.basename(AGENT)}"
 
 
+def may_make_namespaces():
+    return subprocess.run(["unshare", "--user", "--mount", "true"], stderr=subprocess.DEVNULL,
+                          check=False, **as_user(FIRST_ATTACKER)).returncode == 0
+
+
+def make_fuse_device(programs):
+    """One that everybody can open, as on most machines. None: this one has no FUSE."""
+    with open("/proc/filesystems", encoding="ascii") as f:
+        if "nodev\tfuse\n" not in f.readlines():
+            return None
+    path = programs.dir + "/fuse"
+    os.mknod(path, stat.S_IFCHR, os.makedev(10, 229))
+    os.chmod(path, 0o666)
+    return path
+
+
 def as_user(uid):
     return {"user": uid, "group": uid, "extra_groups": []}
 
 
 class Attack:
-    def __init__(self, name, number, daemon, programs, rng):
+    def __init__(self, name, number, daemon, programs, rng, fuse):
         self.name = name
+        env = {"PATH": os.environ["PATH"], "CW_HOSTILE_FUSE": fuse or "/dev/fuse"}
         # Beside the job, not instead of it: what is tested is the daemon, not the scheduler.
         self.process = start(["nice", "-n", "15", programs.hostile, daemon.path,
                               str(rng.randrange(1 << 31)), name],
-                             {"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
+                             env, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
                              **as_user(FIRST_ATTACKER + number))
 
@@ -108,7 +127,7 @@ def check_hang(daemon, name):
     check(len(mine) == 1, "nothing else about this user: %r" % mine)
 
 
-def check_counts(counts, status):
+def check_counts(counts, status, fuse):
     """What was not let in was counted, and nothing was let in that should not have been."""
     refused = sum(c["refused"] for c in counts)
     agents = status["agents"]
@@ -117,6 +136,11 @@ def check_counts(counts, status):
         check(c["wrong"] == 0, "welcome, and should not have been: %r" % c)
         check(c["silent"] == 0, "no answer in time: %r" % c)
         check(c["tried"] > 0, "it did nothing: %r" % c)
+    # A user who may make no namespace cannot have such a file: then this is not tested, and said.
+    closing = next(c["fuse"] for c in counts if c["attack"] == "descriptors")
+    print("# a descriptor on a file system that never answers: " + closing)
+    if fuse and may_make_namespaces():
+        check(re.match(r"sent \d+ times, [1-9]\d* closings hang", closing), closing)
     print("# the daemon counted: %r" % agents)
     check(agents["refused"] >= refused > 0, "%d refusals, counted %d" % (refused, agents["refused"]))
     check(agents["bad_messages"] > 0, "malformed messages are counted")
@@ -128,11 +152,12 @@ def others_are_watched_meanwhile():
     rng = seeded("hostile")
     with RealDaemon() as d:
         programs = Programs(d.dir)
+        fuse = make_fuse_device(programs)
         d.start()
         pid = d.process.pid
         attacks, jobs = [], []
         try:
-            attacks = [Attack(n, i, d, programs, rng) for i, n in enumerate(ATTACKS)]
+            attacks = [Attack(n, i, d, programs, rng, fuse) for i, n in enumerate(ATTACKS)]
             wait_until(lambda: d.status()["agents"]["bad_messages"] > 100, "the attack has begun")
             # Not a wait for anything: for so long all goes on at once.
             threading.Event().wait(ARG.seconds)
@@ -144,7 +169,7 @@ def others_are_watched_meanwhile():
             counts = [a.stop() for a in attacks]
             status = d.status()
             check(d.process.pid == pid and d.process.poll() is None, "it is the same daemon")
-            check_counts(counts, status)
+            check_counts(counts, status, fuse)
             wait_until(lambda: d.status()["agents"]["connected"] == RANKS, "the attackers are gone")
             print("# loop held up for %.0f ms at most, %d MiB at most" % (
                 1000 * status["loop_max_s"], peak_kib(pid) >> 10))

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum answer {
 	ANSWER_REFUSED, /* with a reason */
@@ -22,6 +23,8 @@ struct hostile {
 	unsigned seed;
 	uint64_t tried, refused, closed, welcomed, silent;
 	uint64_t wrong; /* let in, and should not have been */
+	char fuse[160]; /* what became of the file that cannot be closed; "" = not tried */
+	pid_t fuse_server;
 };
 
 /* True until SIGTERM. */
@@ -47,7 +50,9 @@ void hostile_records(struct hostile *h);
 void hostile_messages(struct hostile *h);
 
 /*
- * A file in a FUSE mount of its own whose closing never ends, or -1 where that cannot be had. The
- * mount goes away with this process.
+ * A file in a FUSE mount of its own whose closing never ends, or -1 where that cannot be had
+ * (h->fuse says why). Its device is $CW_HOSTILE_FUSE, else /dev/fuse. The end of the server is the
+ * end of all waits for it, this process's own among them: it cannot exit before.
  */
-int hostile_fuse_file(void);
+int hostile_fuse_file(struct hostile *h);
+void hostile_fuse_end(struct hostile *h, int sent);

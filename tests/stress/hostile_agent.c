@@ -188,9 +188,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("{\"attack\":\"%s\",\"tried\":%llu,\"refused\":%llu,\"closed\":%llu,"
-	       "\"welcomed\":%llu,\"silent\":%llu,\"wrong\":%llu}\n",
+	       "\"welcomed\":%llu,\"silent\":%llu,\"wrong\":%llu,\"fuse\":\"%s\"}\n",
 	       argv[3], (unsigned long long)h.tried, (unsigned long long)h.refused,
 	       (unsigned long long)h.closed, (unsigned long long)h.welcomed,
-	       (unsigned long long)h.silent, (unsigned long long)h.wrong);
+	       (unsigned long long)h.silent, (unsigned long long)h.wrong, h.fuse);
 	return 0;
 }

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/stress/hostile.h"
@@ -21,6 +23,9 @@
 /* Anything but /tmp, where the sockets of tests are. */
 #define MOUNT_POINT "/mnt"
 #define FILE_INODE 2u
+
+/* Closings that wait for an answer; shared with the server. */
+static unsigned *n_hanging;
 
 struct reply {
 	struct fuse_out_header head;
@@ -77,8 +82,10 @@ static void serve(int dev)
 		struct reply reply = { 0 };
 		int r = answer(in, &reply);
 
-		if (r == 1)
+		if (r == 1) {
+			__atomic_add_fetch(n_hanging, 1, __ATOMIC_RELAXED);
 			continue;
+		}
 		reply.head = (struct fuse_out_header){
 			.len = (uint32_t)sizeof(reply.head) + (r > 0 ? (uint32_t)r : 0),
 			.error = r < 0 ? r : 0,
@@ -112,25 +119,53 @@ static bool enter_namespace(void)
 	       write_text("/proc/self/uid_map", uids) && write_text("/proc/self/gid_map", gids);
 }
 
-int hostile_fuse_file(void)
+static int not_possible(struct hostile *h, const char *what)
 {
-	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	char options[128];
-	pid_t server;
+	(void)snprintf(h->fuse, sizeof(h->fuse), "not sent: %s: %s", what, strerror(errno));
+	return -1;
+}
 
-	if (dev < 0 || !enter_namespace())
-		return -1;
+/* The kernel wants the device opened in the namespace that mounts. */
+int hostile_fuse_file(struct hostile *h)
+{
+	const char *path = getenv("CW_HOSTILE_FUSE");
+	char options[128];
+	int dev, fd;
+
+	n_hanging = mmap(NULL, sizeof(*n_hanging), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (n_hanging == MAP_FAILED)
+		return not_possible(h, "no memory");
+	if (!enter_namespace())
+		return not_possible(h, "no user namespace");
+	dev = open(path ? path : "/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (dev < 0)
+		return not_possible(h, path ? path : "/dev/fuse");
 	(void)snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", dev,
 		       (unsigned)geteuid(), (unsigned)getegid());
 	if (mount("fuse", MOUNT_POINT, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
-		return -1;
-	server = fork();
-	if (server == 0) {
+		return not_possible(h, "no mount");
+	h->fuse_server = fork();
+	if (h->fuse_server < 0)
+		return not_possible(h, "no process");
+	if (h->fuse_server == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)signal(SIGTERM, SIG_IGN);
 		serve(dev);
 		_exit(0);
 	}
 	(void)close(dev);
-	return open(MOUNT_POINT "/f", O_RDONLY | O_CLOEXEC);
+	fd = open(MOUNT_POINT "/f", O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? not_possible(h, "no file") : fd;
+}
+
+void hostile_fuse_end(struct hostile *h, int sent)
+{
+	if (h->fuse_server <= 0)
+		return;
+	if (sent > 0) /* else it says why not */
+		(void)snprintf(h->fuse, sizeof(h->fuse), "sent %d times, %u closings hang", sent,
+			       __atomic_load_n(n_hanging, __ATOMIC_RELAXED));
+	(void)kill(h->fuse_server, SIGKILL);
+	(void)waitpid(h->fuse_server, NULL, 0);
 }

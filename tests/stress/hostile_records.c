@@ -154,7 +154,7 @@ void hostile_descriptors(struct hostile *h)
 		all_zero,  foreign,     pipe_end,   socket_end, event,     poll_set,
 		directory, own_memory,  endless,    path_only,
 	};
-	int hanging = hostile_fuse_file();
+	int hanging = hostile_fuse_file(h), sent = 0;
 
 	for (unsigned i = 0; hostile_goes_on(); i++) {
 		unsigned kind = i % (sizeof(kinds) / sizeof(kinds[0]) + 1);
@@ -171,8 +171,9 @@ void hostile_descriptors(struct hostile *h)
 		(void)close(fd);
 	}
 	/* Last: a user whose descriptors hang when they are closed is not served any more. */
-	for (int i = 0; i < 4 && hanging >= 0; i++)
+	for (; sent < 4 && hanging >= 0; sent++)
 		send_one(h, &hanging, 1);
+	hostile_fuse_end(h, sent);
 }
 
 /* ---- records ---- */
