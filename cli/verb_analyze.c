@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/slow.h"
 #include "analysis/stall_rules.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
@@ -21,6 +22,7 @@
 #include "report/incident_doc.h"
 #include "report/json_util.h"
 #include "report/render_text.h"
+#include "report/slow_doc.h"
 #include "report/snapshot_doc.h"
 
 enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
@@ -141,11 +143,26 @@ static int print_json(const json_t *doc)
 	return CW_EXIT_OK;
 }
 
-static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
+static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_list *slow)
 {
 	json_t *doc = cw_healthy_doc(snap, 0);
+
+	if (doc && json_object_set_new(doc, "slow", cw_slow_doc(snap, slow)) < 0) {
+		json_decref(doc);
+		return NULL;
+	}
+	return doc;
+}
+
+static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
+{
+	struct cw_slow_list slow;
+	json_t *doc;
 	int status = CW_EXIT_OK;
 
+	if (cw_slow_find(snap, &slow) < 0)
+		return out_of_memory();
+	doc = healthy_doc(snap, &slow);
 	if (args->json) {
 		status = print_json(doc);
 	} else {
@@ -153,6 +170,7 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 		       snap->n_ranks, snap->n_comms);
 		for (uint32_t i = 0; i < snap->n_notes; i++)
 			printf("  %s\n", snap->notes[i]);
+		cw_slow_print(stdout, snap, &slow);
 	}
 	json_decref(doc);
 	if (status == CW_EXIT_OK && has_unseen_rank(snap))

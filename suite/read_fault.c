@@ -262,6 +262,14 @@ static int read_answer(struct reader *r)
 	return 0;
 }
 
+/* expect slow nobody: healthy, and looked at for who comes late. */
+static int read_nobody_slow(struct reader *r)
+{
+	r->s->nobody_is_slow = true;
+	r->s->n_answers = 0;
+	return read_end(r);
+}
+
 /* expect silence; expect CLASS [DETAIL] [RANKS|nobody] [or …] */
 int read_expect(struct reader *r)
 {
@@ -271,6 +279,8 @@ int read_expect(struct reader *r)
 	do {
 		if (read_answer(r) < 0)
 			return -EINVAL;
+		if (r->s->answers[0].klass == CW_CLASS_SLOW && r->s->answers[0].is_nobody)
+			return read_nobody_slow(r);
 	} while (read_is(r, "or"));
 	return read_end(r);
 }

@@ -195,6 +195,7 @@ struct suite_scenario {
 	struct suite_fault faults[SUITE_MAX_FAULTS];
 	struct suite_answer
 		answers[SUITE_MAX_ANSWERS]; /* the first is the expected one; 0 = silence */
+	bool nobody_is_slow;                /* silence, and nobody comes late at the end */
 };
 
 /* Owned by the reader; holds during the call only. Negative return stops the reading. */

@@ -29,7 +29,7 @@ void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 
 static bool is_class_right(const struct suite_answer *a, const struct outcome *o)
 {
-	return o->is_alert && o->klass == a->klass &&
+	return outcome_says(o) && o->klass == a->klass &&
 	       (!a->detail[0] || !strcmp(a->detail, o->detail));
 }
 
@@ -67,9 +67,9 @@ static const struct suite_answer *matching(const struct suite_scenario *s, const
 
 bool score_is_right(const struct suite_scenario *s, const struct outcome *o)
 {
-	const struct suite_answer *match = o->is_alert ? matching(s, o) : NULL;
+	const struct suite_answer *match = outcome_says(o) ? matching(s, o) : NULL;
 
-	return s->n_answers ? match && are_culprits_right(s, match, o) : !o->is_alert;
+	return s->n_answers ? match && are_culprits_right(s, match, o) : !outcome_says(o);
 }
 
 /* ---- misses ---- */
@@ -147,10 +147,12 @@ static int judge(struct score *score, const struct suite_scenario *s, const stru
 
 	if (o->is_fault_missing && !o->is_alert)
 		return add_miss(score, s, "a fault of this scenario never happened");
+	if (!s->n_answers && o->is_alert)
+		return add_miss(score, s, "alert on a control: %s", o->summary);
 	if (!s->n_answers)
-		return o->is_alert ? add_miss(score, s, "alert on a control: %s", o->summary) : 0;
+		return o->is_slow ? add_miss(score, s, "nobody is slow: %s", o->summary) : 0;
 	(void)expected_culprits(s, match ? match : &s->answers[0], want, sizeof(want));
-	if (!o->is_alert)
+	if (!outcome_says(o))
 		return add_miss(score, s, "silence, not %s %s", cw_class_name(s->answers[0].klass),
 				want);
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
@@ -236,9 +238,9 @@ void score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_
 
 int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
-	const struct suite_answer *match = o->is_alert ? matching(s, o) : NULL;
+	const struct suite_answer *match = outcome_says(o) ? matching(s, o) : NULL;
 	uint32_t want = s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY;
-	uint32_t got = o->is_alert ? o->klass : CW_CLASS_HEALTHY;
+	uint32_t got = outcome_says(o) ? o->klass : CW_CLASS_HEALTHY;
 	bool right = match && are_culprits_right(s, match, o);
 
 	score->n++;
@@ -254,9 +256,9 @@ int score_add(struct score *score, const struct suite_scenario *s, const struct 
 	if (s->n_answers) {
 		score->n_hangs++;
 		/* The right ranks may be named under a wrong class. */
-		score->n_culprits += o->is_alert;
+		score->n_culprits += outcome_says(o);
 		score->n_exact_culprits +=
-			o->is_alert && (right || are_culprits_right(s, &s->answers[0], o));
+			outcome_says(o) && (right || are_culprits_right(s, &s->answers[0], o));
 	} else {
 		score->n_controls++;
 		score->n_control_alerts += o->is_alert;

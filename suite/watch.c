@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/slow.h"
 #include "analysis/stall.h"
 #include "suite/cluster.h"
 
@@ -191,6 +192,70 @@ static int run(struct watch *w, struct cw_err *err)
 	return r;
 }
 
+/* ---- who comes late, asked where the scenario expects somebody to ---- */
+
+static bool expects_slow(const struct suite_scenario *s)
+{
+	if (s->nobody_is_slow)
+		return true;
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].klass == CW_CLASS_SLOW)
+			return true;
+	return false;
+}
+
+static int fetch_all_windows(struct watch *w, const struct cw_snapshot *snap)
+{
+	uint32_t *comms = calloc(snap->n_comms + 1, sizeof(*comms));
+	int r;
+
+	if (!comms)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		comms[c] = c;
+	r = cluster_fetch_windows(w->cluster, snap, comms, snap->n_comms);
+	free(comms);
+	return r;
+}
+
+static int note_slow(struct watch *w, const struct cw_snapshot *snap)
+{
+	struct outcome *o = w->out;
+	struct cw_slow_list list;
+	int r = cw_slow_find(snap, &list);
+
+	if (r < 0 || !list.n)
+		return r;
+	o->culprits = calloc(list.n, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	o->is_slow = true;
+	o->klass = CW_CLASS_SLOW;
+	o->confidence = list.v[0].confidence;
+	for (uint32_t i = 0; i < list.n; i++)
+		o->culprits[o->n_culprits++] = snap->ranks[list.v[i].rank].rank;
+	(void)snprintf(o->summary, sizeof(o->summary), "rank %d comes late",
+		       snap->ranks[list.v[0].rank].rank);
+	return 0;
+}
+
+static int look_for_slow(struct watch *w)
+{
+	struct cw_snapshot *snap = NULL;
+	int r = cluster_snapshot(w->cluster, &snap);
+
+	if (r == 0)
+		r = fetch_all_windows(w, snap);
+	(void)cw_snapshot_free(snap);
+	snap = NULL;
+	if (r == 0)
+		r = cluster_snapshot(w->cluster, &snap);
+	if (r == 0)
+		r = note_slow(w, snap);
+	(void)cw_snapshot_free(snap);
+	return r;
+}
+
 int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
 	static const struct watch_eyes plain = { 0 };
@@ -209,6 +274,8 @@ int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, st
 			   .out = &out };
 	int r = run(&w, err);
 
+	if (r == 0 && !out.is_alert && expects_slow(s))
+		r = look_for_slow(&w);
 	w.cluster = cluster_free(w.cluster);
 	w.stall = cw_stall_free(w.stall);
 	if (r < 0) {

@@ -12,7 +12,8 @@
 
 struct outcome {
 	bool is_alert;  /* false: silence */
-	uint32_t klass; /* enum cw_class */
+	bool is_slow;   /* silence, and somebody is late at the end */
+	uint32_t klass; /* enum cw_class, of either */
 	char detail[SUITE_NAME];
 	uint32_t confidence;
 	int32_t *culprits; /* labels, ascending; owned */
@@ -23,6 +24,11 @@ struct outcome {
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
 };
+
+static inline bool outcome_says(const struct outcome *o)
+{
+	return o->is_alert || o->is_slow;
+}
 
 /* How somebody looks who is not the leader. */
 struct watch_eyes {

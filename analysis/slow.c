@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/slow.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/position.h"
+#include "analysis/verdict.h"
+
+/* Clocks of hosts that are set by NTP differ by some milliseconds. */
+#define LATE_NS (INT64_C(10) * 1000000)
+/* So many collectives say something; more are not needed. */
+#define OPS_MIN 8u
+#define OPS_MAX 64u
+/* Of the collectives in which somebody is late, it is this one in at least so many of a hundred. */
+#define ALWAYS_PERCENT 80u
+/* What costs less of the time is not worth a person's. */
+#define COST_PERCENT 10u
+/* One late, one early: nobody says which of the two is usual. */
+#define MEMBERS_MIN 3u
+
+struct arrival {
+	int64_t at_ns;
+	int64_t next_ns; /* when it entered its next call; INT64_MAX = it has not */
+	bool has_come;
+};
+
+struct lateness {
+	uint32_t n_late;
+	int64_t sum_ns;
+};
+
+struct race {
+	const struct cw_snapshot *snap;
+	const struct cw_snap_comm *c;
+	uint32_t comm;
+	struct arrival *arrivals; /* per member */
+	struct lateness *late;    /* per member */
+	int64_t *sorted;
+	uint32_t n_ops, n_late_ops;
+	int64_t first_ns, last_ns;
+};
+
+static int compare_ns(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The median of the n values in r->sorted. */
+static int64_t median(struct race *r, uint32_t n)
+{
+	qsort(r->sorted, n, sizeof(*r->sorted), compare_ns);
+	return r->sorted[n / 2];
+}
+
+static struct arrival arrival_of(const struct cw_snap_member *m, uint64_t seq)
+{
+	struct arrival a = { .next_ns = INT64_MAX };
+
+	for (uint32_t i = m->n_window; i-- > 0;) {
+		const struct cw_op *op = &m->window[i];
+
+		if (!position_is_step(op) || op->coll_seq != seq)
+			continue;
+		a.has_come = true;
+		a.at_ns = op->enter_ns;
+		for (uint32_t k = i + 1; k < m->n_window; k++)
+			/* Calls of one group are entered together. */
+			if (!op->group_id || m->window[k].group_id != op->group_id) {
+				a.next_ns = m->window[k].enter_ns;
+				break;
+			}
+		break;
+	}
+	return a;
+}
+
+/* Of the others, most entered nothing more before this instant, and have gone on since. */
+static bool held_up(struct race *r, uint32_t late)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		if (m != late)
+			r->sorted[n++] = r->arrivals[m].next_ns;
+	return median(r, n) >= r->arrivals[late].at_ns && r->sorted[n / 2] != INT64_MAX;
+}
+
+static void run_one(struct race *r, uint64_t seq)
+{
+	bool is_late_op = false;
+	int64_t usual;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		r->arrivals[m] = arrival_of(&r->c->members[m], seq);
+		if (!r->arrivals[m].has_come)
+			return;
+		r->sorted[m] = r->arrivals[m].at_ns;
+	}
+	usual = median(r, r->c->nranks);
+	if (!r->n_ops++ || usual < r->first_ns)
+		r->first_ns = usual;
+	if (usual > r->last_ns)
+		r->last_ns = usual;
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		int64_t by = r->arrivals[m].at_ns - usual;
+
+		if (by < LATE_NS || !held_up(r, m))
+			continue;
+		r->late[m].n_late++;
+		r->late[m].sum_ns += by;
+		is_late_op = true;
+	}
+	r->n_late_ops += is_late_op;
+}
+
+static bool can_run(const struct cw_snap_comm *c)
+{
+	if (c->nranks < MEMBERS_MIN)
+		return false;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == CW_SNAP_NONE || !c->members[m].window)
+			return false;
+	return true;
+}
+
+static bool is_often_late(const struct race *r, uint32_t m)
+{
+	return r->late[m].n_late * 100 >= r->n_late_ops * ALWAYS_PERCENT;
+}
+
+/* Somebody with the same clock is on time. */
+static uint32_t confidence_of(const struct race *r, uint32_t late)
+{
+	uint32_t node = r->snap->ranks[r->c->members[late].rank].node;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		if (r->snap->ranks[r->c->members[m].rank].node == node && !is_often_late(r, m))
+			return CW_CONFIDENCE_LIKELY;
+	return CW_CONFIDENCE_POSSIBLE;
+}
+
+static bool costs_more(const struct cw_snapshot *snap, const struct cw_slow *a,
+		       const struct cw_slow *b)
+{
+	if (a->percent != b->percent)
+		return a->percent > b->percent;
+	return snap->ranks[a->rank].rank < snap->ranks[b->rank].rank;
+}
+
+/* One entry for a rank: that of the comm in which it costs most. */
+static void keep(const struct cw_snapshot *snap, struct cw_slow_list *list, struct cw_slow slow)
+{
+	uint32_t at;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		if (list->v[i].rank != slow.rank)
+			continue;
+		if (list->v[i].percent >= slow.percent)
+			return;
+		memmove(&list->v[i], &list->v[i + 1], (--list->n - i) * sizeof(slow));
+		break;
+	}
+	for (at = list->n; at && costs_more(snap, &slow, &list->v[at - 1]);)
+		at--;
+	if (at == CW_SLOW_MAX)
+		return;
+	if (list->n == CW_SLOW_MAX)
+		list->n--;
+	memmove(&list->v[at + 1], &list->v[at], (list->n++ - at) * sizeof(slow));
+	list->v[at] = slow;
+}
+
+static void judge(const struct race *r, struct cw_slow_list *list)
+{
+	int64_t span_ns = r->last_ns - r->first_ns;
+	uint32_t n_slow = 0;
+
+	if (r->n_late_ops < OPS_MIN || span_ns <= 0)
+		return;
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		n_slow += is_often_late(r, m);
+	if (2 * n_slow >= r->c->nranks)
+		return;
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		const struct lateness *l = &r->late[m];
+		double share = (double)l->sum_ns * 100 / (double)span_ns;
+		uint32_t percent = share > 100 ? 100 : (uint32_t)share;
+
+		if (!is_often_late(r, m) || percent < COST_PERCENT)
+			continue;
+		keep(r->snap, list,
+		     (struct cw_slow){ .rank = r->c->members[m].rank,
+				       .comm = r->comm,
+				       .confidence = confidence_of(r, m),
+				       .n_ops = r->n_ops,
+				       .n_late = l->n_late,
+				       .late_ns = l->sum_ns / l->n_late,
+				       .percent = percent });
+	}
+}
+
+/* The newest collectives that the first member's window holds. */
+static int run(struct race *r, struct cw_slow_list *list)
+{
+	const struct cw_snap_member *first = &r->c->members[0];
+	uint32_t n = r->c->nranks, left = OPS_MAX;
+
+	r->arrivals = calloc(n, sizeof(*r->arrivals));
+	r->late = calloc(n, sizeof(*r->late));
+	r->sorted = calloc(n, sizeof(*r->sorted));
+	if (!r->arrivals || !r->late || !r->sorted)
+		return -ENOMEM;
+	for (uint32_t i = first->n_window; i-- > 0 && left;) {
+		if (!position_is_step(&first->window[i]))
+			continue;
+		run_one(r, first->window[i].coll_seq);
+		left--;
+	}
+	judge(r, list);
+	return 0;
+}
+
+int cw_slow_find(const struct cw_snapshot *snap, struct cw_slow_list *ret)
+{
+	int err = 0;
+
+	*ret = (struct cw_slow_list){ 0 };
+	for (uint32_t c = 0; err == 0 && c < snap->n_comms; c++) {
+		struct race r = { .snap = snap, .c = &snap->comms[c], .comm = c };
+
+		if (!can_run(r.c))
+			continue;
+		err = run(&r, ret);
+		free(r.arrivals);
+		free(r.late);
+		free(r.sorted);
+	}
+	return err;
+}
