@@ -2,6 +2,7 @@
 #include "agent/link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/descriptors.h"
 #include "agent/log.h"
 #include "agent/modules.h"
 #include "agent/python.h"
@@ -98,7 +100,8 @@ static bool send_hello(void)
 			      .msg_control = control.bytes,
 			      .msg_controllen = sizeof(control.bytes) };
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-	int record = cw_record_fd();
+	int record = cw_fd_reach(cw_record.fd, &cw_record.id, O_RDONLY);
+	ssize_t sent;
 
 	if (record < 0) /* closed by the application: the daemon finds the mapping by itself */
 		return false;
@@ -106,7 +109,9 @@ static bool send_hello(void)
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(cmsg), &record, sizeof(record));
-	return sendmsg(lk.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
+	sent = sendmsg(lk.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	cw_fd_let_go(record);
+	return sent == (ssize_t)len;
 }
 
 static void try_connect(void)
@@ -246,6 +251,7 @@ static void *run(void *arg)
 	(void)prctl(PR_SET_NAME, "collwatch");
 	lk.random = (uint32_t)cw_now_ns() | 1;
 	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
+	cw_fd_leave_table(cw_record.fd, &cw_record.id);
 	while (cw_agent_is_armed()) {
 		beat();
 		cw_modules_resolve();

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/descriptors.h"
 #include "agent/link.h"
 #include "agent/log.h"
 #include "agent/real.h"
@@ -110,7 +111,8 @@ static int free_signal(void)
 static bool open_text(void)
 {
 	text_fd = cw_memfd("collwatch-python");
-	if (text_fd < 0)
+	/* At its end, wherever another descriptor cut it. */
+	if (text_fd < 0 || fcntl(text_fd, F_SETFL, O_APPEND) < 0)
 		return false;
 	return cw_fd_identify(text_fd, &text_id) == 0;
 }
@@ -212,13 +214,13 @@ out:
 
 /* What faulthandler wrote, as a string; other bytes than ASCII would not be valid UTF-8 when cut.
  */
-static enum cw_python_status read_text(void)
+static enum cw_python_status read_text(int fd)
 {
 	ssize_t n = 0;
 	size_t len = 0;
 
 	while (len < CW_PYTHON_TEXT_MAX) {
-		n = pread(text_fd, text + len, CW_PYTHON_TEXT_MAX - len, (off_t)len);
+		n = pread(fd, text + len, CW_PYTHON_TEXT_MAX - len, (off_t)len);
 		if (n <= 0)
 			break;
 		len += (size_t)n;
@@ -291,23 +293,12 @@ static bool is_quiet(void (*idle)(void))
 	       !is_on_cpu(main_tid);
 }
 
-enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void))
+/* fd: of the text, open in this thread. */
+static enum cw_python_status dump(int fd, void (*idle)(void))
 {
-	int now = atomic_load(&state);
 	unsigned number;
 
-	if (now == ARM_NOT_PYTHON)
-		return CW_PYTHON_NOT_PYTHON;
-	if (now != ARM_DONE || !is_alive() || !is_handler_there())
-		return CW_PYTHON_NOT_ARMED;
-	/* faulthandler writes to the number, whatever it is by now. */
-	if (!cw_fd_is(text_fd, &text_id))
-		return CW_PYTHON_NOT_ARMED;
-	if (!is_quiet(idle) || !is_alive() || !is_handler_there()) {
-		*ret_text = "the interpreter is running";
-		return CW_PYTHON_FAILED;
-	}
-	if (ftruncate(text_fd, 0) < 0 || lseek(text_fd, 0, SEEK_SET) != 0)
+	if (ftruncate(fd, 0) < 0)
 		return CW_PYTHON_FAILED;
 	number = atomic_load(&asked) + 1;
 	atomic_store(&asked, number);
@@ -316,6 +307,29 @@ enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void)
 		atomic_store(&state, ARM_BROKEN); /* that thread is stuck in the walker */
 		return CW_PYTHON_FAILED;
 	}
-	*ret_text = text;
-	return read_text();
+	return read_text(fd);
+}
+
+enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void))
+{
+	int now = atomic_load(&state), fd;
+	enum cw_python_status status;
+
+	if (now == ARM_NOT_PYTHON)
+		return CW_PYTHON_NOT_PYTHON;
+	if (now != ARM_DONE || !is_alive() || !is_handler_there())
+		return CW_PYTHON_NOT_ARMED;
+	if (!is_quiet(idle) || !is_alive() || !is_handler_there()) {
+		*ret_text = "the interpreter is running";
+		return CW_PYTHON_FAILED;
+	}
+	/* faulthandler writes to the number, whatever it is by now. */
+	fd = cw_fd_reach(text_fd, &text_id, O_RDWR);
+	if (fd < 0)
+		return CW_PYTHON_NOT_ARMED;
+	status = dump(fd, idle);
+	cw_fd_let_go(fd);
+	if (status == CW_PYTHON_OK)
+		*ret_text = text;
+	return status;
 }

@@ -80,11 +80,6 @@ bool cw_fd_is(int fd, const struct cw_fd_identity *id)
 	return fd >= 0 && cw_fd_identify(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
 }
 
-int cw_record_fd(void)
-{
-	return cw_fd_is(cw_record.fd, &cw_record.id) ? cw_record.fd : -EBADF;
-}
-
 static uint64_t align_up(uint64_t n, uint64_t to)
 {
 	return (n + to - 1) / to * to;

@@ -54,12 +54,6 @@ extern struct cw_record cw_record;
  */
 int cw_record_create(void);
 
-/*
- * The descriptor, if it still is the record: an application may have closed it and been given the
- * number for something else. Return: the descriptor or -EBADF.
- */
-int cw_record_fd(void);
-
 /* Counts a loss. Any thread, lock-free. */
 static inline void cw_record_drop(enum cw_rec_drop what)
 {

@@ -26,6 +26,7 @@ def finish(p):
 
 
 def hands_over_a_sealed_record():
+    import errno
     import fcntl
     with Daemon() as d:
         p = waiting_program(d)
@@ -38,8 +39,8 @@ def hands_over_a_sealed_record():
         try:
             os.pwrite(a.fd, b"x", 0)
             raise AssertionError("the daemon could write")
-        except PermissionError:
-            pass
+        except OSError as e:
+            check(e.errno in (errno.EPERM, errno.EBADF), "sealed, and open for reading: %s" % e)
         fd = next(int(n) for n in os.listdir("/proc/%d/fd" % p.pid)
                   if "collwatch-record" in os.readlink("/proc/%d/fd/%s" % (p.pid, n)))
         check(fd >= 1000, "descriptor %d is out of the way" % fd)

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several threads record at once, some in groups, one makes and ends communicators all the time,
- * while a reader copies the record with pread as the daemon does. No copy may be torn, and in the
- * end every number must be right. A plain program, so that ThreadSanitizer can look at it.
+ * while a reader copies the record with pread as the daemon does, in a process of its own as well
+ * as in this one. No copy may be torn, and in the end every number must be right. A plain program,
+ * so that ThreadSanitizer can look at it.
+ *
+ *	stress_agent_ring [--ops N] [--one-process]
+ *
+ * --ops: of each of the four writers, a multiple of 10. --one-process: ThreadSanitizer wants no
+ * fork of a process with threads.
+ *
+ * Each op carries a checksum: its addresses and stream are functions of its count, which is
+ * different for every op of a communicator.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -20,12 +31,12 @@
 #include "common/signature.h"
 
 #define WRITERS 4
-#define OPS 300000
 #define GROUP 5
 #define CHURN 3000
 /* What belongs together in an op: checked by the reader. */
 #define MARK UINT64_C(0x9e3779b97f4a7c15)
 
+static uint64_t ops = 300000;
 static char handles[WRITERS + 2];
 static atomic_bool is_over;
 static atomic_ulong torn, copies;
@@ -89,7 +100,7 @@ static void *writer(void *arg)
 	ncclComm_t comm = arg;
 	uint64_t n = 0;
 
-	while (n < OPS) {
+	while (n < ops) {
 		(void)cw_impl_ncclGroupStart(&fake, NULL);
 		for (int i = 0; i < GROUP; i++)
 			call(comm, ++n);
@@ -150,17 +161,95 @@ static void read_ring(size_t offset, uint32_t count)
 	}
 }
 
-static void *reader(void *arg)
+static void read_record(void)
 {
 	size_t ring = (size_t)((char *)cw_record.ring - (char *)cw_record.header);
 	size_t comm = (size_t)((char *)&cw_record.comms[0].ops[0] - (char *)cw_record.header);
 
+	read_ring(ring, CW_REC_RING_OPS);
+	for (int i = 0; i < 200; i++)
+		read_ring(comm, CW_REC_COMM_OPS);
+}
+
+/* Through the mapping, where ThreadSanitizer sees it: everything is stored atomically. */
+static void read_mapped(const struct cw_rec_op *ring, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const uint64_t *from = (const uint64_t *)&ring[i];
+		union {
+			struct cw_rec_op op;
+			uint64_t words[sizeof(struct cw_rec_op) / sizeof(uint64_t)];
+		} copy;
+
+		copy.words[0] = __atomic_load_n(&from[0], __ATOMIC_ACQUIRE);
+		for (unsigned w = 1; w < sizeof(copy) / sizeof(uint64_t); w++)
+			copy.words[w] = __atomic_load_n(&from[w], __ATOMIC_ACQUIRE);
+		if (copy.words[0] && __atomic_load_n(&from[0], __ATOMIC_ACQUIRE) == copy.words[0])
+			check_op(&copy.op, i, count);
+	}
+}
+
+static void *reader(void *arg)
+{
 	while (!atomic_load(&is_over)) {
-		read_ring(ring, CW_REC_RING_OPS);
-		for (int i = 0; i < 200; i++)
-			read_ring(comm, CW_REC_COMM_OPS);
+		read_record();
+		read_mapped(cw_record.ring, CW_REC_RING_OPS);
+		read_mapped(cw_record.comms[0].ops, CW_REC_COMM_OPS);
 	}
 	return NULL;
+}
+
+/* ---- a reader that shares nothing with the writers but the descriptor ---- */
+
+static struct {
+	pid_t pid;
+	int stop, answer; /* closed at the end; two numbers come back */
+} other = { .pid = -1, .stop = -1, .answer = -1 };
+
+static void read_until_closed(int stop, int answer)
+{
+	struct pollfd p = { .fd = stop, .events = POLLIN };
+	unsigned long result[2];
+
+	while (poll(&p, 1, 0) == 0)
+		read_record();
+	result[0] = atomic_load(&torn);
+	result[1] = atomic_load(&copies);
+	_exit(write(answer, result, sizeof(result)) == sizeof(result) ? 0 : 1);
+}
+
+static bool start_other(void)
+{
+	int stop[2], answer[2];
+
+	if (pipe(stop) < 0 || pipe(answer) < 0)
+		return false;
+	other.stop = stop[1];
+	other.answer = answer[0];
+	other.pid = fork();
+	if (other.pid == 0) {
+		(void)close(stop[1]);
+		read_until_closed(stop[0], answer[1]);
+	}
+	(void)close(stop[0]);
+	(void)close(answer[1]);
+	return other.pid > 0;
+}
+
+static bool stop_other(void)
+{
+	unsigned long result[2] = { 0 };
+	ssize_t n;
+	int status;
+
+	(void)close(other.stop);
+	n = read(other.answer, result, sizeof(result));
+	if (waitpid(other.pid, &status, 0) != other.pid || status != 0 || n != sizeof(result) ||
+	    result[1] == 0)
+		return false;
+	atomic_fetch_add(&torn, result[0]);
+	atomic_fetch_add(&copies, result[1]);
+	return true;
 }
 
 static int complain(const char *what, uint64_t got, uint64_t want)
@@ -180,14 +269,14 @@ static int check_end(const ncclComm_t *comms)
 	for (int i = 0; i < WRITERS; i++) {
 		const struct cw_rec_comm *rc = &cw_record.comms[cw_comm_find(comms[i])];
 
-		bad += complain("collectives", rc->coll_returned, OPS);
-		bad += complain("sends", rc->p2p_total[0], OPS / (2 * GROUP));
-		bad += complain("ops", rc->op_index, 1 + OPS + OPS / (2 * GROUP));
+		bad += complain("collectives", rc->coll_returned, ops);
+		bad += complain("sends", rc->p2p_total[0], ops / (2 * GROUP));
+		bad += complain("ops", rc->op_index, 1 + ops + ops / (2 * GROUP));
 		bad += complain("history", rc->hash, first->hash);
-		bad += complain("checkpoints", rc->checkpoint_ticket, OPS / CW_CHECKPOINT_EVERY);
+		bad += complain("checkpoints", rc->checkpoint_ticket, ops / CW_CHECKPOINT_EVERY);
 	}
 	bad += complain("all ops", cw_record.header->ring_ticket,
-			WRITERS * (1 + OPS + OPS / (2 * GROUP)) + 3 * CHURN);
+			WRITERS * (1 + ops + ops / (2 * GROUP)) + 3 * CHURN);
 	bad += complain("torn copies", atomic_load(&torn), 0);
 	for (int i = 0; i < CW_REC_DROP__MAX; i++)
 		bad += complain("drops", cw_record.header->drops[i], 0);
@@ -196,18 +285,43 @@ static int check_end(const ncclComm_t *comms)
 	return bad;
 }
 
-int main(void)
+const char *__tsan_default_suppressions(void);
+
+/* It takes the descriptors of the agent's thread, whose table is its own, for the program's. */
+const char *__tsan_default_suppressions(void)
+{
+	return "race:^drop$\nrace:^cw_fd_let_go$\n";
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: stress_agent_ring [--ops N] [--one-process]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
 {
 	pthread_t threads[WRITERS + 2];
+	bool is_one_process = false;
 	ncclComm_t comms[WRITERS];
-	int bad;
+	int bad = 0;
 
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--one-process") == 0)
+			is_one_process = true;
+		else if (strcmp(argv[i], "--ops") == 0 && i + 1 < argc)
+			ops = strtoull(argv[++i], NULL, 10) / (2 * GROUP) * (2 * GROUP);
+		else
+			return usage();
+	}
 	for (unsigned i = 0; i < WRITERS; i++)
 		comms[i] = make(i);
 	if (!cw_agent_is_armed()) {
 		fprintf(stderr, "no record: no memfd here?\n");
 		return 77;
 	}
+	if (!is_one_process && !start_other())
+		return complain("a reader in a process of its own", 0, 1);
 	for (unsigned i = 0; i < WRITERS; i++)
 		(void)pthread_create(&threads[i], NULL, writer, comms[i]);
 	(void)pthread_create(&threads[WRITERS], NULL, churner, NULL);
@@ -216,7 +330,9 @@ int main(void)
 		(void)pthread_join(threads[i], NULL);
 	atomic_store(&is_over, true);
 	(void)pthread_join(threads[WRITERS + 1], NULL);
-	bad = check_end(comms);
+	if (!is_one_process && !stop_other())
+		bad += complain("an answer of the other reader", 0, 1);
+	bad += check_end(comms);
 	printf("%lu copies read while %d threads wrote\n", atomic_load(&copies), WRITERS + 1);
 	return bad ? 1 : 0;
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A descriptor table of the helper thread's own. A program counts on the lowest free number being
+ * its own: where the thread's socket held it for a moment, the program's next file got another one,
+ * and kept it. So the thread leaves the program's table, taking nothing along (not even for a
+ * moment: a copy of a pipe's end would delay its reader's end of file, and closing a copy would
+ * swallow an error that close() should tell the program), and opens what it needs of the program's
+ * through /proc.
+ *
+ * Where that cannot be (Linux before 5.9, a filter of system calls, no /proc) the thread stays, and
+ * takes care as well as it can: cw_fd_move_up().
+ */
+#pragma once
+
+#include "agent/record.h"
+
+/* Once, by the helper thread, before it has any descriptor. needed: one it must be able to reach.
+ */
+void cw_fd_leave_table(int needed, const struct cw_fd_identity *id);
+
+/*
+ * The helper thread's way to a descriptor of the program's table that still is the object it was:
+ * the same number, or one opened anew with these flags of open(), which cw_fd_let_go() closes.
+ * -EBADF when it is something else by now.
+ */
+int cw_fd_reach(int fd, const struct cw_fd_identity *id, int flags);
+void cw_fd_let_go(int reached);
