@@ -64,14 +64,19 @@ static uint64_t id_of(uint64_t comm_hash)
 	return h ? h : 1;
 }
 
-/* Another copy of this library was preloaded: it sees the same calls. */
+/*
+ * Another copy of this library was preloaded: it sees the same calls. Files are compared, as the
+ * exported function's own name here would stand for the other's, too.
+ */
 static bool has_twin(void)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();
 	void *found = next ? next(RTLD_DEFAULT, "collwatch_mark_step") : NULL;
+	Dl_info its, ours;
 
 	(void)dlerror();
-	return found && found != (void *)collwatch_mark_step;
+	return found && dladdr(found, &its) && dladdr(contexts, &ours) &&
+	       its.dli_fbase != ours.dli_fbase;
 }
 
 /* NCCL may make it in a thread of its own: the wrapper's entry is what tells. */

@@ -104,7 +104,10 @@ static void settle_comm(const struct cw_rec_comm *rc)
 
 static void take_copy(void)
 {
+	struct cw_rec_header *h = (void *)save.copy;
+
 	copy_words(save.copy, cw_record.header, cw_record.total_bytes);
+	h->ops_total = h->ring_ticket; /* brought up to date by the helper thread's beat only */
 	drop_changed(cw_record.ring, CW_REC_RING_OPS);
 	for (unsigned i = 0; i < CW_REC_COMMS; i++)
 		settle_comm(&cw_record.comms[i]);

@@ -150,7 +150,8 @@ static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 	if (has_own_nccl(elf))
 		doctor_find(d, "nccl-static", NULL,
 			    "%s holds a copy of NCCL of its own: its calls do not pass the agent; "
-			    "link it against libnccl.so",
+			    "link it against libnccl.so, or, if that NCCL is 2.27 or newer, set "
+			    "NCCL_PROFILER_PLUGIN to the path of libcollwatch.so",
 			    path);
 }
 

@@ -8,25 +8,21 @@ const struct cw_variable cw_environment[] = {
 	  "The daemon's control socket; default _/run/collwatch/control.sock_." },
 	{ "COLLWATCH_JOB", "=_NAME_", "The job's name in reports." },
 	{ "COLLWATCH_POLICY", "=*training*|*serving*|*off*",
-	  "Who is told of the job's hangs: *training* (the default) alerts; *serving* waits for "
-	  "calls as "
-	  "a matter of course, so that waiting alone alerts nobody; *off* finds none." },
+	  "Whether the job's hangs alert somebody: yes (*training*, the default); no, they are "
+	  "only noted (*serving*); and *off*: none is looked for." },
 	{ "COLLWATCH_DISABLE", "=1", "The agent does nothing at all." },
 	{ "COLLWATCH_PROGRESS", "=*off*",
 	  "The agent has the device write nothing: how far a call has come there stays unknown." },
 	{ "COLLWATCH_SUMMARY", "=*off*|*sampled*|*full*",
 	  "Whether the agent has the device look at the numbers before and after a call: not at "
-	  "all "
-	  "(the default), within a budget, or each time." },
+	  "all (the default), within a budget, or each time." },
 	{ "COLLWATCH_PYTHON_STACKS", "=*off*", "The agent does not take Python stacks." },
 	{ "COLLWATCH_LOG", "=_FILE_",
 	  "The agent appends what it does, and why it does not, to _FILE_." },
 	{ "COLLWATCH_RECORD", "=_DIRECTORY_",
 	  "The agent writes a copy of its record to _DIRECTORY_/_HOST_-_PID_.record, an absolute "
-	  "path "
-	  "on a local disk: once a second and when the process ends by itself. For *record show* "
-	  "and "
-	  "*analyze*, also without a daemon. About 2 MiB for each rank." },
+	  "path on a local disk: once a second and when the process ends by itself. For *record "
+	  "show* and *analyze*, also without a daemon. About 2 MiB for each rank." },
 };
 
 const size_t cw_environment_count = sizeof(cw_environment) / sizeof(cw_environment[0]);

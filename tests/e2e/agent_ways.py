@@ -53,12 +53,12 @@ def through_ctypes():
         recorded([sys.executable, RANK, loader, "return"], INIT + REDUCES)
 
 
-TWO_COPIES = """
+COPIES = """
 import ctypes, os, shutil, sys
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 import agent_rank
 ranks = []
-for i in range(2):
+for i in range(int(sys.argv[4])):
     os.mkdir(os.path.join(sys.argv[3], str(i)))
     path = os.path.join(sys.argv[3], str(i), "libnccl.so.2")
     shutil.copy(os.path.join(sys.argv[2], "libnccl.so.2"), path)
@@ -68,13 +68,23 @@ for i in range(2):
     agent_rank.load = load
 for i, rank in enumerate(ranks):
     rank.reduce(5 + i)
+print(len(ranks), "copies", flush=True)
 sys.stdin.read()
 """
 
 
 def two_copies_of_nccl():
     with tempfile.TemporaryDirectory() as at:
-        recorded([sys.executable, "-c", TWO_COPIES, RANK, SIM_DIR, at], 2 * INIT + 5 + 6, comms=2)
+        recorded([sys.executable, "-c", COPIES, RANK, SIM_DIR, at, "2"], 2 * INIT + 5 + 6, comms=2)
+
+
+def more_copies_than_there_are_sets():
+    """Of wrappers there are four: a fifth copy works, and is not recorded."""
+    with tempfile.TemporaryDirectory() as at:
+        log = os.path.join(at, "log")
+        recorded([sys.executable, "-c", COPIES, RANK, SIM_DIR, at, "5"],
+                 4 * INIT + 5 + 6 + 7 + 8, comms=4, said="5 copies", COLLWATCH_LOG=log)
+        check("one copy of NCCL too many" in open(log).read(), "it is said")
 
 
 def static_and_linked():
@@ -144,8 +154,12 @@ def plugin_beside_another_copy_stays_out():
     with tempfile.TemporaryDirectory() as at:
         copy = os.path.join(at, "copy.so")
         shutil.copy(AGENT, copy)
-        for r in two_ranks(**dict(plugin(preload=copy))):
+        log = os.path.join(at, "log")
+        for r in two_ranks(COLLWATCH_LOG=log, **plugin(preload=copy)):
             check(r.ops_total == 203, "%d ops" % r.ops_total)
+            check(not r.comms()[0].flags & PROFILER, "the preloaded copy's")
+        said = open(log).read()
+        check(said.count("another copy of the agent is preloaded") == 2, said)
 
 
 def plugin_of_a_static_nccl():
@@ -272,7 +286,8 @@ def real_libraries_answer_as_ever():
 
 
 if __name__ == "__main__":
-    main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl, static_and_linked,
+    main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
+          more_copies_than_there_are_sets, static_and_linked,
           static_in_a_python_extension, as_a_profiler_plugin, plugin_and_preloaded_count_once,
           plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
           switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
