@@ -27,5 +27,9 @@ void doctor_check_daemon(struct doctor *d);
 void doctor_check_agent_socket(struct doctor *d);
 /* Could the agent be loaded into this program, and see its NCCL? argv[0] as execvp() finds it. */
 void doctor_check_program(struct doctor *d, const char *program);
+/* Does it run in a container, as far as it shows? */
+bool doctor_is_container(void);
+/* Does that process see the agent and its socket? */
+void doctor_check_mounts(struct doctor *d, int32_t pid);
 /* The same for a process that runs: is the agent in it? */
 void doctor_check_process(struct doctor *d, int32_t pid);

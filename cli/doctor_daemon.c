@@ -19,8 +19,6 @@
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
 #define SYSTEMD_RUNS "/run/systemd/system"
-/* Bundles of a large job take a few MiB. */
-#define LOW_SPACE_BYTES (64 << 20)
 
 /* How this machine starts the daemon. */
 static void start_command(const struct doctor *d, char *buf, size_t len)
@@ -36,55 +34,60 @@ static void start_command(const struct doctor *d, char *buf, size_t len)
 			       d->config ? " --config " : "", d->config ? d->config : "");
 }
 
-/* `collwatchd --check-config` in its own words; false when it has nothing to complain about. */
-static bool config_is_bad(const struct doctor *d, char *text, size_t len)
+/* What `collwatchd --findings` writes; NULL when it cannot be had. */
+static json_t *ask_daemon_program(const struct doctor *d)
 {
-	char program[PATH_MAX];
+	char program[PATH_MAX], text[65536];
 	size_t have = 0;
 	int ends[2], status;
 	ssize_t n;
 	pid_t pid;
 
 	if (cw_paths_find(CW_PART_DAEMON, program, NULL) < 0 || pipe2(ends, O_CLOEXEC) < 0)
-		return false;
+		return NULL;
 	pid = fork();
 	if (pid == 0) {
-		(void)dup2(ends[1], STDERR_FILENO);
-		execl(program, "collwatchd", "--check-config", d->config ? "--config" : NULL,
-		      d->config, (char *)NULL);
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		(void)dup2(ends[1], STDOUT_FILENO);
+		(void)dup2(null, STDERR_FILENO);
+		execl(program, "collwatchd", "--findings", d->config ? "--config" : NULL, d->config,
+		      (char *)NULL);
 		_exit(0);
 	}
 	(void)close(ends[1]);
-	while (pid > 0 && have < len - 1 && (n = read(ends[0], text + have, len - 1 - have)) > 0)
+	while (pid > 0 && have < sizeof(text) &&
+	       (n = read(ends[0], text + have, sizeof(text) - have)) > 0)
 		have += (size_t)n;
 	(void)close(ends[0]);
-	text[have] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0 && have > 0;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		return NULL;
+	return json_loadb(text, have, 0, NULL);
 }
 
-/* Where the sentence names the command itself: "…: chmod 600 FILE …". */
-static const char *key_fix(const char *text, char *buf, size_t len)
+/* Keys, certificates, space, webhook. True: with what was found no daemon starts. */
+static bool check_configuration(struct doctor *d)
 {
-	const char *start = strchr(text, '/');
+	json_t *list = ask_daemon_program(d), *entry;
+	bool stops = false;
+	size_t i;
 
-	if (!start || !strstr(text, "chmod 600"))
-		return NULL;
-	(void)snprintf(buf, len, "chmod 600 %.*s", (int)strcspn(start, ": "), start);
-	return buf;
+	doctor_checked(d, "configuration");
+	json_array_foreach (list, i, entry) {
+		doctor_find(d, cw_json_str(entry, "name", "configuration"),
+			    cw_json_str(entry, "fix", NULL), "%s", cw_json_str(entry, "what", "?"));
+		stops |= json_is_true(json_object_get(entry, "stops"));
+	}
+	json_decref(list);
+	return stops;
 }
 
 static void find_down(struct doctor *d, const char *why)
 {
-	char fix[2 * PATH_MAX], text[512], key[PATH_MAX];
+	char fix[2 * PATH_MAX];
 
-	doctor_checked(d, "configuration");
-	if (config_is_bad(d, text, sizeof(text))) {
-		const char *chmod = key_fix(text, key, sizeof(key));
-
-		doctor_find(d, chmod ? "key-permissions" : "configuration", chmod, "%s", text);
+	if (check_configuration(d))
 		return;
-	}
 	start_command(d, fix, sizeof(fix));
 	doctor_find(d, "daemon-down", fix, "no daemon answers on %s: %s", d->control, why);
 }
@@ -142,7 +145,15 @@ static void check_notes(struct doctor *d, const json_t *status)
 		else if (note && strstr(note, "cannot be written to disk"))
 			doctor_find(d, "state-not-writable", NULL, "%s", note);
 		else if (note && strstr(note, "mode = shadow"))
-			doctor_find(d, "shadow", NULL, "%s", note);
+			doctor_find(d, "shadow", NULL,
+				    "%s: set mode = alert and reload the daemon (SIGHUP)", note);
+		else if (note && strstr(note, "of a version this daemon cannot read"))
+			doctor_find(d, "agent-version", NULL,
+				    "%s. Ranks that run keep their agent: they are watched from "
+				    "their next start",
+				    note);
+		else if (note && strncmp(note, "peers_from: ", 12) == 0)
+			doctor_find(d, "peers-not-found", NULL, "%s", note);
 	}
 }
 
@@ -166,10 +177,24 @@ void doctor_check_daemon(struct doctor *d)
 		find_down(d, strerror(-r));
 		return;
 	}
+	(void)check_configuration(d);
 	check_version(d, status);
 	check_peers(d, status);
 	check_notes(d, status);
 	json_decref(status);
+}
+
+static bool is_missing_directory(const char *path)
+{
+	char dir[PATH_MAX];
+	char *slash;
+
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return false;
+	*slash = '\0';
+	return access(dir, F_OK) < 0;
 }
 
 void doctor_check_agent_socket(struct doctor *d)
@@ -187,6 +212,15 @@ void doctor_check_agent_socket(struct doctor *d)
 		doctor_find(d, "agent-socket", fix,
 			    "this user may not connect to %s: its ranks cannot register",
 			    d->agent_socket);
+		return;
+	}
+	if (doctor_is_container() && is_missing_directory(d->agent_socket)) {
+		doctor_find(
+			d, "socket-not-mounted", NULL,
+			"this is a container, and %s is not in it: mount the host's directory "
+			"of that socket here (docker run -v /run/collwatch:/run/collwatch, or a "
+			"hostPath volume)",
+			d->agent_socket);
 		return;
 	}
 	start_command(d, fix, sizeof(fix));

@@ -129,14 +129,18 @@ static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 	GElf_Ehdr header;
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
-		doctor_find(d, "program-unknown", NULL, "%s is neither a script nor an ELF program",
+		doctor_find(d, "program-unknown", NULL,
+			    "%s is neither a script nor an ELF program: name what the ranks run",
 			    path);
 		return;
 	}
 	read_loader(elf, fd, loader);
 	if (header.e_machine != OWN_MACHINE)
-		doctor_find(d, "program-machine", NULL,
-			    "%s is built for another processor than the agent", path);
+		doctor_find(
+			d, "program-machine", NULL,
+			"%s is built for another processor than the agent: install the collwatch "
+			"that is built for the program's",
+			path);
 	else if (!*loader)
 		doctor_find(
 			d, "program-static", NULL,
@@ -158,12 +162,15 @@ static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 static void check_file(struct doctor *d, const char *path)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char fix[PATH_MAX + 32];
 	struct stat st;
 	Elf *elf;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		doctor_find(d, "program-unreadable", NULL, "%s cannot be read: %s", path,
-			    strerror(errno));
+		(void)snprintf(fix, sizeof(fix), "chmod a+r '%s'", path);
+		doctor_find(d, "program-unreadable", fd < 0 && errno == EACCES ? fix : NULL,
+			    "%s cannot be read: %s", path,
+			    fd < 0 ? strerror(errno) : "it is no file");
 		return;
 	}
 	check_rights(d, path, &st);
@@ -219,8 +226,10 @@ void doctor_check_process(struct doctor *d, int32_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	n = readlink(path, target, sizeof(target) - 1);
 	if (n < 0) {
-		doctor_find(d, "process-unreadable", NULL, "process %d cannot be looked at: %s",
-			    pid, strerror(errno));
+		doctor_find(d, "process-unreadable", NULL, "process %d cannot be looked at: %s%s",
+			    pid, strerror(errno),
+			    errno == EACCES || errno == EPERM ? "; ask as its user, or as root"
+							      : "; is it still running?");
 		return;
 	}
 	target[n] = '\0';
@@ -236,5 +245,6 @@ void doctor_check_process(struct doctor *d, int32_t pid)
 			doctor_find(d, "agent-not-loaded", "collwatch run -- PROGRAM",
 				    "process %d was started without the agent", pid);
 	}
+	doctor_check_mounts(d, pid);
 	check_file(d, path);
 }

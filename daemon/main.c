@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/config.h"
+#include "daemon/findings.h"
 #include "daemon/metrics.h"
 #include "daemon/notify.h"
 #include "daemon/peer_key.h"
@@ -28,14 +29,16 @@ const char *argp_program_version = "collwatchd " CW_VERSION;
 
 static const char *arg_config;
 static int arg_log_level = -1;
-static bool arg_check, arg_help_config;
+static bool arg_check, arg_findings, arg_help_config;
 
-enum { OPT_CHECK = 256, OPT_HELP_CONFIG, OPT_SCDOC, OPT_SCDOC_METRICS };
+enum { OPT_CHECK = 256, OPT_FINDINGS, OPT_HELP_CONFIG, OPT_SCDOC, OPT_SCDOC_METRICS };
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
 	  "Read FILE; without it " CW_CONFIG_DEFAULT_PATH " if it exists, else the defaults", 0 },
 	{ "check-config", OPT_CHECK, NULL, 0, "Check the configuration and exit", 0 },
+	{ "findings", OPT_FINDINGS, NULL, OPTION_HIDDEN,
+	  "What is wrong with what the configuration names, as JSON for collwatch doctor", 0 },
 	{ "help-config", OPT_HELP_CONFIG, NULL, 0, "List all keys of the configuration and exit",
 	  0 },
 	{ "log-level", 'l', "LEVEL", 0, "err, warn, notice, info or debug; overrides the file", 0 },
@@ -59,6 +62,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 		return 0;
 	case OPT_CHECK:
 		arg_check = true;
+		return 0;
+	case OPT_FINDINGS:
+		arg_findings = true;
 		return 0;
 	case OPT_HELP_CONFIG:
 		arg_help_config = true;
@@ -221,6 +227,15 @@ static int check_files(const struct cw_config *config)
 	return EXIT_OK;
 }
 
+static int print_findings(const struct cw_config *config, const struct cw_err *err)
+{
+	json_t *list = cw_findings(config, err);
+	int r = list ? json_dumpf(list, stdout, JSON_COMPACT) : -1;
+
+	json_decref(list);
+	return r == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_CONFIG;
+}
+
 static int run(struct daemon *d, struct cw_config *config)
 {
 	bool is_alone = !cw_config_has_peers(config);
@@ -262,7 +277,13 @@ int main(int argc, char **argv)
 		cw_config_print_help(stdout);
 		return fflush(stdout) == 0 ? EXIT_OK : EXIT_CONFIG;
 	}
-	if (load_config(&config, &err) < 0) {
+	r = load_config(&config, &err);
+	if (arg_findings) {
+		r = print_findings(config, &err);
+		cw_config_free(config);
+		return r;
+	}
+	if (r < 0) {
 		log_err("%s", err.text);
 		return EXIT_CONFIG;
 	}

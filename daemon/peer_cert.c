@@ -195,6 +195,19 @@ int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *fil
 	return r == 0 ? use(ctx[1], key, files, err) : r;
 }
 
+int cw_peer_cert_days_left(const char *path, int *ret)
+{
+	_cleanup_(x509_freep) X509 *cert = NULL;
+	int days = 0, seconds = 0, r = load_cert(path, &cert, NULL);
+
+	if (r < 0)
+		return r;
+	if (!ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)))
+		return -EINVAL;
+	*ret = days;
+	return 0;
+}
+
 bool cw_peer_cert_is_good(SSL *ssl)
 {
 	return SSL_get0_peer_certificate(ssl) && SSL_get_verify_result(ssl) == X509_V_OK;

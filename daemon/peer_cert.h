@@ -27,6 +27,8 @@ struct cw_peer_cert_files {
 int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *files,
 		     const char *node_name, struct cw_err *err);
 
+/* Until it expires. 0, or -errno: it cannot be read. */
+int cw_peer_cert_days_left(const char *path, int *ret);
 /* After the handshake: the other side has a certificate of our authority. */
 bool cw_peer_cert_is_good(SSL *ssl);
 /* And does the other side's certificate name this node? No wildcards. */

@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -19,9 +20,11 @@ import threading
 
 import tap
 from agent_lib import environment, envelope, field, wait_until
-from ops_lib import COLLWATCH, COLLWATCHD, World, expect
+from ops_lib import COLLWATCH, COLLWATCHD, Receiver, World, expect
 
 CONTROL_REPLY = 41
+CLONE_NEWNS = 0x00020000
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -101,6 +104,186 @@ def write_key(path, mode, digits="42"):
     os.chmod(path, mode)
 
 
+def a_key_that_is_missing_or_no_key_is_named():
+    with Healthy() as world:
+        world.stop()
+        key = world.dir + "/peer.key"
+        world.configure(f'peer_key_file = "{key}"')
+        found = only(doctor(world), "key-missing", "agent-socket")
+        expect("mode 0600" in found["key-missing"][0], found)
+        write_key(key, 0o600, "no")  # as the words say: copied, but not the right thing
+        only(doctor(world), "key-malformed", "agent-socket")
+        write_key(key, 0o600)
+        world.start()
+        only(doctor(world))
+
+
+def init_cluster(directory, *options):
+    subprocess.run([COLLWATCH, "init-cluster", directory, "--node", "node-a=127.0.0.1:7411", "--node",
+                    "node-b=127.0.0.1:7412", *options], stdout=subprocess.DEVNULL, check=True)
+
+
+def certificates_that_do_not_hold_are_named():
+    """Expired ones cannot be made here; those that soon will be, and of others, can."""
+    with Healthy() as world:
+        world.stop()
+        at = world.dir + "/made"
+        init_cluster(at, "--certificates", "--days", "3")
+        files = {"ca": at + "/ca.crt", "cert": at + "/node-a/peer.crt",
+                 "private_key": at + "/node-a/peer.key"}
+
+        def use(**more):
+            world.configure("".join(f'peer_{name}_file = "{path}"\n'
+                                    for name, path in dict(files, **more).items()))
+        use(private_key=at + "/node-b/peer.key")
+        found = only(doctor(world), "certificate", "agent-socket")
+        expect("not the key of the certificate" in found["certificate"][0], found)
+        use(cert=at + "/node-b/peer.crt", private_key=at + "/node-b/peer.key")
+        expect("DNS:node-a" in only(doctor(world), "certificate", "agent-socket")["certificate"][0],
+               "another node's")
+        os.chmod(files["private_key"], 0o644)
+        use()
+        apply(only(doctor(world), "key-permissions", "agent-socket")["key-permissions"][1])
+        world.start()
+        found = only(doctor(world), "certificate-expires")
+        expect("expires in " in found["certificate-expires"][0], found)
+        init_cluster(world.dir + "/again", "--ca", at)  # as the words say
+        for name in "peer.crt", "peer.key":
+            shutil.copy(f"{world.dir}/again/node-a/{name}", at + "/node-a")
+        only(doctor(world))
+
+
+def make_https(world):
+    """A server with a certificate of its own making, for this name; its authority's file."""
+    key, cert = world.dir + "/https.key", world.dir + "/https.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert, "-days",
+                    "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+                   stderr=subprocess.DEVNULL, check=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return context, cert
+
+
+def a_webhook_that_does_not_answer_is_named():
+    receiver = Receiver()
+    with World() as world:
+        try:
+            world.configure(f'webhook_url = "{receiver.url}"\n'
+                            f'webhook_header_file = "{world.dir}/headers"')
+            with open(world.dir + "/headers", "w", encoding="ascii") as f:
+                f.write("Authorization: Bearer x\n")
+            world.start()
+            os.rename(world.dir + "/headers", world.dir + "/elsewhere")
+            only(doctor(world), "webhook-unreachable", "webhook-header")
+            os.rename(world.dir + "/elsewhere", world.dir + "/headers")
+            receiver.listen()
+            only(doctor(world))
+            expect(not receiver.posts, "nothing is posted")
+            if os.geteuid() != 0 or not shutil.which("openssl") or LIBC.unshare(CLONE_NEWNS) != 0:
+                return
+            context, authority = make_https(world)
+            receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
+            world.configure(f'webhook_url = "{receiver.url.replace("http:", "https:")}"')
+            found = only(doctor(world), "webhook-tls")
+            expect("certificate" in found["webhook-tls"][0], found)
+            if not os.path.exists(AUTHORITIES):
+                return
+            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+            subprocess.run(["mount", "--bind", authority, AUTHORITIES], check=True)
+            try:
+                only(doctor(world))
+            finally:
+                subprocess.run(["umount", AUTHORITIES], check=True)
+        finally:
+            receiver.close()
+
+
+def shadow_and_missing_rights_are_named():
+    if os.geteuid() != 0:
+        raise tap.Skip("needs root")
+    with World("mode = shadow") as world:
+        drop = lambda: [LIBC.prctl(24, cap, 0, 0, 0) for cap in (21, 38, 39)]  # PR_CAPBSET_DROP
+        world.start(preexec=drop)
+        found = doctor(world)
+        expect(set(found) == {"shadow", "kernel-events"}, found)
+        world.reload("mode = alert", "configuration")
+        expect(set(doctor(world)) == {"kernel-events"}, "alerts go out")
+        world.stop()
+        world.configure("")
+        world.start()
+        if doctor(world):
+            expect(only_of(doctor(world)) == {}, "where BPF is not to be had at all")
+
+
+def a_process_that_does_not_see_the_socket_is_named():
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        raise tap.Skip("needs namespaces")
+    with Healthy() as world:
+        hide = f"mount --bind /dev/null {world.path} && exec cat"
+        env = environment(preload=None, COLLWATCH_SOCKET=world.path)
+        p = subprocess.Popen(["unshare", "-m", "sh", "-c", hide], stdin=subprocess.PIPE, env=env)
+        try:
+            pid = str(p.pid)
+            found = wait_until(lambda: "socket-not-visible" in (f := doctor(world, "--pid", pid))
+                               and f, "it is in its namespace")
+            only(found, "socket-not-visible", "agent-not-loaded")
+            subprocess.run(["nsenter", "-t", pid, "-m", "umount", world.path], check=True)
+            only(doctor(world, "--pid", pid), "agent-not-loaded")
+        finally:
+            p.communicate(timeout=20)
+        env["LD_PRELOAD"] = world.dir + "/gone/libcollwatch.so"
+        p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
+        try:
+            only(doctor(world, "--pid", str(p.pid)), "agent-not-visible", "agent-not-loaded")
+            os.mkdir(world.dir + "/gone")
+            shutil.copy(world.program("libcollwatch.so"), world.dir + "/gone")
+            only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
+        finally:
+            p.communicate(timeout=20)
+        expect("still running" in only(doctor(world, "--pid", pid),
+                                       "process-unreadable")["process-unreadable"][0], "it has ended")
+        world.stop()
+        os.environ["container"] = "test"
+        try:
+            nowhere = world.dir + "/not-mounted/agent.sock"
+            found = doctor(world, "--socket", nowhere)
+            expect("socket-not-mounted" in found, found)
+            os.mkdir(os.path.dirname(nowhere))
+            expect("socket-not-mounted" not in doctor(world, "--socket", nowhere), "mounted")
+        finally:
+            del os.environ["container"]
+
+
+def programs_that_cannot_be_read_are_named():
+    cc = shlex.split(os.environ["CW_CC"])
+    with Healthy() as world:
+        exe, source = world.dir + "/p", world.dir + "/p.c"
+        with open(source, "w", encoding="ascii") as f:
+            f.write("int main(void) { return 0; }\n")
+        subprocess.run([*cc, source, "-o", exe], check=True)
+        with open(exe, "r+b") as f:  # e_machine: another processor's
+            f.seek(18)
+            f.write(struct.pack("<H", 8))
+        only(doctor(world, "--", exe), "program-machine")
+        with open(exe, "w", encoding="ascii") as f:
+            f.write("no program")
+        only(doctor(world, "--", exe), "program-unknown")
+        only(doctor(world, "--", world.dir), "program-unreadable")
+        subprocess.run([*cc, source, "-o", exe], check=True)
+        only(doctor(world, "--", exe))
+        if os.geteuid() != 0:
+            return
+        os.chmod(exe, 0o711)
+        found = only(doctor(world, "--", exe, uid=4321), "program-unreadable")
+        apply(found["program-unreadable"][1])
+        only(doctor(world, "--", exe, uid=4321))
+        me = str(os.getpid())
+        found = doctor(world, "--pid", me, uid=4321)
+        expect("as root" in found["process-unreadable"][0], found)
+        expect("process-unreadable" not in doctor(world, "--pid", me), "asked as root")
+
+
 def programs_that_the_agent_cannot_be_in_are_named():
     cc = shlex.split(os.environ["CW_CC"])
     with Healthy() as world:
@@ -158,28 +341,42 @@ def only_of(found):
     return found
 
 
-def other_versions_are_named():
-    with Healthy() as world:
-        path = world.dir + "/old.sock"
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(path)
-        listener.listen()
-        status = json.dumps({"schema": "collwatch.status/1", "version": "0.0.1", "peers": [],
-                             "notes": [], "jobs": []}).encode()
+def doctor_told(world, version, notes):
+    """What it finds when the daemon says that."""
+    path = world.dir + "/told.sock"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    status = json.dumps({"schema": "collwatch.status/1", "version": version, "peers": [],
+                         "notes": notes, "jobs": []}).encode()
 
-        def answer():
-            conn, _ = listener.accept()
-            conn.recv(65536)
-            conn.sendall(envelope(CONTROL_REPLY, field(2, status)))
-            conn.recv(1)
-            conn.close()
+    def answer():
+        conn, _ = listener.accept()
+        conn.recv(65536)
+        conn.sendall(envelope(CONTROL_REPLY, field(2, status)))
+        conn.recv(1)
+        conn.close()
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        found = only(doctor(world, control=path), "version-differs")
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        return doctor(world, control=path)
+    finally:
         thread.join()
         listener.close()
+        os.unlink(path)
+
+
+def other_versions_are_named():
+    with Healthy() as world:
+        ours = world.status()["version"]
+        found = only(doctor_told(world, "0.0.1", []), "version-differs")
         expect("0.0.1" in found["version-differs"][0] and found["version-differs"][1], found)
+        note = ("agents of 2 rank processes are of a version this daemon cannot read: those ranks "
+                "are not watched; update collwatch on this node")
+        only(doctor_told(world, ours, [note]), "agent-version")
+        only(doctor_told(world, ours, ["peers_from: 1 of 3 addresses not met"]), "peers-not-found")
+        only(doctor_told(world, ours, []))
         only(doctor(world))
 
 
@@ -213,14 +410,17 @@ def peers_are_named():
 
 
 def a_full_or_closed_state_directory_is_named():
-    if os.geteuid() != 0 or LIBC.unshare(0x00020000) != 0:
+    if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS) != 0:
         raise tap.Skip("needs a mount namespace of its own")
     with World() as world:
         os.mkdir(world.state)
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", world.state], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", world.state], check=True)
         try:
             world.start()
+            only(doctor(world), "state-space")  # a tmpfs of 32 MiB
+            subprocess.run(["mount", "-o", "remount,size=80m", world.state], check=True)
+            only(doctor(world))
             job = world.add("job", [dict(RANK=str(r), WORLD_SIZE="2", LOCAL_RANK=str(r),
                                          COLLWATCH_JOB="full") for r in range(2)])
             world.wait_for_training()
@@ -237,6 +437,9 @@ def a_full_or_closed_state_directory_is_named():
 TESTS = [a_daemon_that_is_down_is_started_by_the_printed_command,
          sockets_that_are_closed_are_opened_by_the_printed_command,
          configuration_and_key_that_keep_the_daemon_down_are_named,
+         a_key_that_is_missing_or_no_key_is_named, certificates_that_do_not_hold_are_named,
+         a_webhook_that_does_not_answer_is_named, shadow_and_missing_rights_are_named,
+         a_process_that_does_not_see_the_socket_is_named, programs_that_cannot_be_read_are_named,
          programs_that_the_agent_cannot_be_in_are_named, a_process_without_the_agent_is_named,
          other_versions_are_named, peers_are_named, a_full_or_closed_state_directory_is_named]
 

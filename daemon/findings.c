@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/findings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "daemon/peer_cert.h"
+#include "daemon/peer_key.h"
+#include "daemon/transport_tls.h"
+#include "daemon/webhook_probe.h"
+#include "report/json_util.h"
+
+/* Bundles of a large job take a few MiB each. */
+#define LOW_SPACE_BYTES (UINT64_C(64) << 20)
+#define EXPIRES_SOON_DAYS 30
+
+struct finding {
+	const char *name, *fix; /* fix NULL = people have to decide */
+	bool stops;
+};
+
+static void __attribute__((format(printf, 3, 4)))
+add(json_t *list, const struct finding *f, const char *fmt, ...)
+{
+	char what[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	/* Out of memory: one finding less. */
+	(void)json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:b}", "name", f->name, "what",
+						    cw_json_text(what), "fix", cw_json_text(f->fix),
+						    "stops", f->stops));
+}
+
+/* ---- keys ---- */
+
+/* Missing or open to others: said here. True: the file can be judged further by who asks. */
+static bool check_secret(json_t *list, const char *key, const char *path)
+{
+	struct finding f = { .name = "key-missing", .stops = true };
+	char fix[PATH_MAX + 32];
+	struct stat st;
+
+	if (stat(path, &st) < 0) {
+		if (errno != EACCES) /* who may not look does not know */
+			add(list, &f,
+			    "%s: %s: %m. Copy it from another node (mode 0600, owner root or the "
+			    "daemon's user), or make new ones for all with `collwatch "
+			    "init-cluster`",
+			    key, path);
+		return false;
+	}
+	if (st.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) {
+		(void)snprintf(fix, sizeof(fix), "chmod 600 '%s'", path);
+		f = (struct finding){ .name = "key-permissions", .fix = fix, .stops = true };
+		add(list, &f,
+		    "%s has mode %04o: others than its owner can get at the key. Make a new one "
+		    "if somebody may have read it",
+		    path, st.st_mode & 07777);
+		return false;
+	}
+	/* root cannot tell as whom the daemon runs, others cannot read it. */
+	return access(path, R_OK) == 0 && (st.st_uid == 0 || st.st_uid == geteuid());
+}
+
+static void check_key(json_t *list, const struct cw_config *c)
+{
+	const struct finding f = { .name = "key-malformed", .stops = true };
+	struct cw_peer_key *key = NULL;
+	struct cw_err err = { "" };
+
+	if (*c->peer_key_file && check_secret(list, "peer_key_file", c->peer_key_file) &&
+	    cw_peer_key_load(c->peer_key_file, &key, &err) < 0)
+		add(list, &f, "%s", err.text);
+	cw_peer_key_free(key);
+}
+
+/* ---- certificates ---- */
+
+static void check_expiry(json_t *list, const struct cw_config *c)
+{
+	const struct finding f = { .name = "certificate-expires" };
+	int days;
+
+	if (cw_peer_cert_days_left(c->peer_cert_file, &days) == 0 && days < EXPIRES_SOON_DAYS)
+		add(list, &f,
+		    "%s expires in %d days, and then no peer lets this node in: make a new one "
+		    "with `collwatch init-cluster DIR --ca OLD-DIR --node …`",
+		    c->peer_cert_file, days);
+}
+
+static void check_certificates(json_t *list, const struct cw_config *c)
+{
+	const struct finding f = { .name = "certificate", .stops = true };
+	const struct cw_tls_files files = cw_config_tls_files(c);
+	struct cw_tls *tls = NULL;
+	struct cw_err err = { "" };
+
+	if (!*c->peer_cert_file ||
+	    !check_secret(list, "peer_private_key_file", c->peer_private_key_file))
+		return;
+	if (cw_tls_new(&files, c->node_name, &tls, &err) < 0)
+		add(list, &f, "%s", err.text);
+	else
+		check_expiry(list, c);
+	cw_tls_free(tls);
+}
+
+/* ---- the state directory ---- */
+
+static void check_space(json_t *list, const struct cw_config *c)
+{
+	const struct finding f = { .name = "state-space" };
+	struct statvfs fs;
+	uint64_t left;
+
+	if (statvfs(c->state_dir, &fs) < 0)
+		return; /* it is made at the first start */
+	left = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (left < LOW_SPACE_BYTES)
+		add(list, &f,
+		    "%s has %llu MiB left: bundles of incidents will be kept in memory only. Make "
+		    "room on that file system, or move state_dir",
+		    c->state_dir, (unsigned long long)(left >> 20));
+}
+
+/* ---- the webhook ---- */
+
+static void check_webhook(json_t *list, const struct cw_config *c)
+{
+	struct finding f = { .name = "webhook-header" };
+	struct cw_err err = { "" };
+
+	if (!*c->webhook_url)
+		return;
+	if (*c->webhook_header_file && access(c->webhook_header_file, R_OK) < 0 &&
+	    (errno != EACCES || geteuid() == 0))
+		add(list, &f, "webhook_header_file: %s: %m: the daemon does not start without it",
+		    c->webhook_header_file);
+	switch (cw_webhook_probe(c->webhook_url, &err)) {
+	case CW_WEBHOOK_PROBE_OK:
+		return;
+	case CW_WEBHOOK_PROBE_TLS:
+		f.name = "webhook-tls";
+		add(list, &f,
+		    "the webhook's server is there, but TLS with it fails: %s. Is its authority "
+		    "among this machine's (update-ca-certificates)?",
+		    err.text);
+		return;
+	case CW_WEBHOOK_PROBE_UNREACHABLE:
+		f.name = "webhook-unreachable";
+		add(list, &f,
+		    "the webhook's server cannot be reached from this node: %s. Alerts are kept "
+		    "and tried again; check webhook_url, the server, and firewalls between",
+		    err.text);
+		return;
+	}
+}
+
+json_t *cw_findings(const struct cw_config *config, const struct cw_err *err)
+{
+	const struct finding bad = { .name = "configuration", .stops = true };
+	json_t *list = json_array();
+
+	if (list && !config)
+		add(list, &bad, "%s", err->text);
+	if (!list || !config)
+		return list;
+	check_key(list, config);
+	check_certificates(list, config);
+	check_space(list, config);
+	check_webhook(list, config);
+	return list;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/webhook_probe.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+
+static enum cw_webhook_probe explain(CURLcode code, const char *text, struct cw_err *err)
+{
+	(void)cw_err_set(err, ECONNREFUSED, "%s", *text ? text : curl_easy_strerror(code));
+	switch (code) {
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+		return CW_WEBHOOK_PROBE_TLS;
+	default:
+		return CW_WEBHOOK_PROBE_UNREACHABLE;
+	}
+}
+
+enum cw_webhook_probe cw_webhook_probe(const char *url, struct cw_err *err)
+{
+	enum cw_webhook_probe answer = CW_WEBHOOK_PROBE_OK;
+	char text[CURL_ERROR_SIZE] = "";
+	CURL *e = curl_easy_init();
+	CURLcode r = CURLE_OUT_OF_MEMORY;
+	int failed = 0;
+
+	if (e) {
+		/* As daemon/webhook.c does it, but for the request itself. */
+		failed |= curl_easy_setopt(e, CURLOPT_URL, url);
+		failed |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+		failed |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+		failed |= curl_easy_setopt(e, CURLOPT_CONNECT_ONLY, 1L);
+		failed |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)CW_WEBHOOK_PROBE_MS);
+		failed |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, text);
+		r = failed ? CURLE_FAILED_INIT : curl_easy_perform(e);
+	}
+	if (r != CURLE_OK)
+		answer = explain(r, text, err);
+	curl_easy_cleanup(e);
+	return answer;
+}
