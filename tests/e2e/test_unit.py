@@ -20,6 +20,7 @@ import tap
 from tap import Skip
 
 BUILD, SOURCE = sys.argv[1:3]
+OTHER = 23777  # a user that is nobody else's
 # What `meson install` installs, wherever the directories of the system are. Links are not listed.
 INSTALLED = """
 bin/collwatch
@@ -144,6 +145,41 @@ def explains_every_line_that_is_less_strict():
              if float(row["exposure"] or 0) > 0}
     expect(found, done.stdout)
     expect(found == explained(), sorted(set(found.items()) ^ set(explained().items())))
+
+
+def rights_of_the_unit():
+    """setpriv's arguments: another user with the capabilities of the unit and no others."""
+    with open(image() + next(p for p in unit_files() if p.endswith(".service")),
+              encoding="utf-8") as f:
+        line = re.search("^AmbientCapabilities=(.*)$", f.read(), re.MULTILINE)[1]
+    names = ",".join("+" + name.removeprefix("CAP_").lower() for name in line.split())
+    return ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "--no-new-privs",
+            *(f"--{kind}=-all,{names}" for kind in ("bounding-set", "inh-caps", "ambient-caps"))]
+
+
+def passed(program, tests, *before):
+    done = call(*before, f"{program}", "--tap", cwd="/")
+    return [name for name in tests
+            if re.search(rf"^ok - \S+::{name} (?!.*# SKIP)", done.stdout, re.MULTILINE)], done.stdout
+
+
+@test
+def has_the_kernels_evidence_with_the_rights_of_the_unit():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root and setpriv")
+    wanted = {"kernel_events": ["who_stopped_a_rank", "table_of_deaths"],
+              "kernel_threads": ["shows_where_a_sleeping_thread_is_and_since_when"],
+              "kernel_programs": ["others_leave_no_trace"]}
+    with tempfile.TemporaryDirectory(prefix="cw-rights-") as directory:
+        os.chmod(directory, 0o755)  # the build may lie where that user cannot look
+        for name, tests in wanted.items():
+            if not os.path.exists(f"{BUILD}/tests/unit/test_{name}"):
+                raise Skip("the unit tests are not built")
+            path = shutil.copy(f"{BUILD}/tests/unit/test_{name}", directory)
+            theirs, out = passed(path, tests, *rights_of_the_unit())
+            if theirs != tests and passed(path, tests)[0] != tests:
+                raise Skip("not even root has it here")
+            expect(theirs == tests, out)
 
 
 if __name__ == "__main__":
