@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/colour.h"
 #include "analysis/phrase.h"
 #include "analysis/wording_private.h"
 
 /* What the kernel said is shorter; what a peer says it said may not be. */
 #define CAUSE_BYTES 160
+/* So many wrong colours are no slip of one rank. */
+#define COLOURS_MAX 8
 
 static const struct cw_snap_member *member_at(const struct incident *inc, uint32_t rank)
 {
@@ -131,6 +134,22 @@ static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size
 	add_headway(inc, rank, buf, len);
 }
 
+/* As many are in the group that do not belong there as make other calls in it. */
+static void add_colour(const struct incident *inc, char *buf, size_t len)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	uint32_t even, nranks = snap->comms[inc->v->comm].nranks;
+
+	if (inc->v->n_culprits > COLOURS_MAX)
+		return;
+	even = colour_even_size(snap, inc->v->comm);
+	if (even && nranks - even == inc->v->n_culprits)
+		phrase_say(buf, len,
+			   "; the group has %u members, an even split of its parent would give it "
+			   "%u: did it split with the wrong colour?",
+			   nranks, even);
+}
+
 static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_verdict *v = inc->v;
@@ -152,6 +171,7 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 			if (v->sides[i].ranks[k] == rank) {
 				phrase_say(buf, len, "called %s",
 					   cw_op_format(&v->sides[i].op, op, sizeof(op)));
+				add_colour(inc, buf, len);
 				return;
 			}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that differ. */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "tests/unit/verdict_fixture.h"
 
@@ -169,4 +170,35 @@ Test(verdict_mismatch, recognises_an_extra_call)
 	c->members[4].odd[0].root = 0;
 	c->members[4].entered = c->members[4].returned = 43;
 	expect(CW_CLASS_MISMATCH, "extra", "4", "0-3,5-7");
+}
+
+/* 0 to 7 split into halves, but 3 went with the upper ones and makes the lower ones' calls there.
+ */
+static void wrong_colour(uint32_t n_lower)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 1);
+	struct sb_comm *lower = sb_comm(b, "lower", 0, n_lower, 1, 41);
+	struct sb_comm *upper = sb_comm(b, "upper", 3, 5, 1, 41);
+
+	lower->parent_id = upper->parent_id = world->id;
+	lower->split_ordinal = upper->split_ordinal = 2;
+	sb_all_wait_but(upper, SB_MAX_RANKS, 2 * SB_S);
+	sb_odd(upper, 0, 42)->count = 999;
+	for (uint32_t m = 0; m < 5; m++)
+		upper->members[m].has_window = true;
+}
+
+Test(verdict_mismatch, asks_for_the_colour_where_the_group_is_one_too_large)
+{
+	wrong_colour(3);
+	expect(CW_CLASS_MISMATCH, "count", "3", "4-7");
+	cr_expect_not_null(strstr(v.culprits[0].reason, "5 members"), "%s", v.culprits[0].reason);
+	cr_expect_not_null(strstr(v.culprits[0].reason, "give it 4"), "%s", v.culprits[0].reason);
+}
+
+Test(verdict_mismatch, asks_for_no_colour_where_a_group_is_not_seen)
+{
+	wrong_colour(2);
+	expect(CW_CLASS_MISMATCH, "count", "3", "4-7");
+	cr_expect_null(strstr(v.culprits[0].reason, "colour"), "%s", v.culprits[0].reason);
 }
