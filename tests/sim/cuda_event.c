@@ -16,6 +16,7 @@ struct CUevent_st {
 	uint64_t seq;
 	uint64_t reached_seq;
 	uint64_t reached_ns;
+	struct CUgraph_st *capture; /* recorded into this one last; compared, never followed */
 };
 
 static struct CUevent_st *events;
@@ -107,6 +108,12 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
 		return r;
 	r = sim_stream_resolve(handle, &s);
 	if (r == CUDA_SUCCESS)
+		event->capture = s->capture;
+	if (r == CUDA_SUCCESS && s->capture) {
+		pthread_mutex_unlock(&sim_lock);
+		return CUDA_SUCCESS; /* an edge between nodes that run in order anyway */
+	}
+	if (r == CUDA_SUCCESS)
 		r = sim_stream_submit(s, &item);
 	if (r == CUDA_SUCCESS) {
 		event->refs++; /* the queued item's */
@@ -129,7 +136,11 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = sim_stream_resolve(handle, &s);
-	if (r == CUDA_SUCCESS && !is_complete(event)) {
+	if (r == CUDA_SUCCESS && event->capture) {
+		r = sim_capture_join(s, event->capture);
+	} else if (r == CUDA_SUCCESS && s->capture && event->stream) {
+		r = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+	} else if (r == CUDA_SUCCESS && !is_complete(event)) {
 		item.wait_stream = event->stream;
 		item.wait_seq = event->seq;
 		r = sim_stream_submit(s, &item);
@@ -146,7 +157,9 @@ CUresult cuEventQuery(CUevent event)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = is_complete(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	r = sim_capture_check_unsafe();
+	if (r == CUDA_SUCCESS)
+		r = is_complete(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 	pthread_mutex_unlock(&sim_lock);
 	return r;
 }

@@ -102,7 +102,9 @@ static CUresult alloc(enum range_kind kind, size_t align, size_t size, unsigned 
 	if (posix_memalign(&ptr, align, size) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&sim_lock);
-	r = range_add(kind, ptr, size, flags, ctx);
+	r = sim_capture_check_unsafe();
+	if (r == CUDA_SUCCESS)
+		r = range_add(kind, ptr, size, flags, ctx);
 	pthread_mutex_unlock(&sim_lock);
 	if (r != CUDA_SUCCESS) {
 		free(ptr);
@@ -190,9 +192,10 @@ CUresult cuMemHostRegister(void *ptr, size_t size, unsigned int flags)
 	    !pages_are_mapped(ptr, size, page))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim_lock);
-	if (find_overlapping((uintptr_t)ptr, size))
+	r = sim_capture_check_unsafe();
+	if (r == CUDA_SUCCESS && find_overlapping((uintptr_t)ptr, size))
 		r = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	else
+	else if (r == CUDA_SUCCESS)
 		r = range_add(RANGE_HOST_REGISTERED, ptr, size, flags, ctx);
 	pthread_mutex_unlock(&sim_lock);
 	return r;

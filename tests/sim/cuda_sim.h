@@ -35,6 +35,7 @@ enum sim_item_kind {
 	SIM_ITEM_SET32,
 	SIM_ITEM_WAIT,
 	SIM_ITEM_EVENT,
+	SIM_ITEM_GRAPH,
 };
 
 struct sim_item {
@@ -50,6 +51,7 @@ struct sim_item {
 	struct CUstream_st *wait_stream; /* holds a reference */
 	uint64_t wait_seq;
 	struct CUevent_st *event; /* holds a reference */
+	struct sim_nodes *nodes;  /* of a graph; holds a reference */
 };
 
 struct CUstream_st {
@@ -65,8 +67,9 @@ struct CUstream_st {
 	uint64_t completed; /* items ever finished */
 	struct sim_item *head;
 	struct sim_item *tail;
-	pthread_cond_t work; /* queue is not empty any more, or the stream is destroyed */
-	pthread_cond_t done; /* completed has grown */
+	pthread_cond_t work;        /* queue is not empty any more, or the stream is destroyed */
+	pthread_cond_t done;        /* completed has grown */
+	struct CUgraph_st *capture; /* what is queued goes in there; NULL = the stream runs */
 };
 
 extern pthread_mutex_t sim_lock;
@@ -101,3 +104,30 @@ void sim_event_unref(struct CUevent_st *event);
 
 /* Whether [addr, addr + size) is memory the device may write. Lock held. */
 bool sim_memory_is_device_visible(CUdeviceptr addr, size_t size);
+
+/* ---- cuda_graph.c ---- */
+
+/* What a graph does, in the order of capture. Never changes once somebody else refers to it. */
+struct sim_nodes {
+	unsigned int refs;
+	size_t count;
+	struct sim_item items[];
+};
+
+/* The item becomes a node of the graph that the stream is being captured into. Lock held. */
+CUresult sim_capture_item(struct CUstream_st *s, const struct sim_item *item);
+/* Another stream joins the capture, through an event. Lock held. */
+CUresult sim_capture_join(struct CUstream_st *s, struct CUgraph_st *capture);
+/* Something was called that a capture does not permit: it is spoilt. Lock held. */
+CUresult sim_capture_spoil(struct CUgraph_st *capture, CUresult error);
+/* Whether a call that could synchronise is allowed in this thread. Lock held. */
+CUresult sim_capture_check_unsafe(void);
+/* What goes on the default stream would wait for a blocking stream that captures. Lock held. */
+CUresult sim_capture_check_legacy(struct CUctx_st *ctx);
+/* Runs the nodes one after the other, without the lock. */
+void sim_nodes_run(const struct sim_nodes *nodes);
+void sim_nodes_unref(struct sim_nodes *nodes);
+/* Calls fn for each stream that was not destroyed. Lock held. */
+void sim_streams_each(void (*fn)(struct CUstream_st *s, void *arg), void *arg);
+/* Runs what needs neither the lock nor the worker. */
+void sim_item_run(const struct sim_item *it);

@@ -54,8 +54,8 @@ static void run_set32(const struct sim_item *it)
 		p[i] = (uint32_t)it->value;
 }
 
-/* Runs what needs no lock. */
-static void run_item(const struct sim_item *it)
+/* What needs no lock. */
+void sim_item_run(const struct sim_item *it)
 {
 	if (it->has_barrier)
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -80,6 +80,9 @@ static void run_item(const struct sim_item *it)
 	case SIM_ITEM_SET32:
 		run_set32(it);
 		break;
+	case SIM_ITEM_GRAPH:
+		sim_nodes_run(it->nodes);
+		break;
 	case SIM_ITEM_WAIT:
 	case SIM_ITEM_EVENT:
 		break; /* the worker does these under the lock */
@@ -100,12 +103,14 @@ static void *worker_main(void *arg)
 		if (!it)
 			break;
 		pthread_mutex_unlock(&sim_lock);
-		run_item(it);
+		sim_item_run(it);
 		pthread_mutex_lock(&sim_lock);
 		if (it->kind == SIM_ITEM_WAIT) {
 			sim_stream_wait(it->wait_stream, it->wait_seq);
 			sim_stream_unref(it->wait_stream);
 		}
+		if (it->kind == SIM_ITEM_GRAPH)
+			sim_nodes_unref(it->nodes);
 		s->head = it->next;
 		if (!s->head)
 			s->tail = NULL;
@@ -190,7 +195,10 @@ CUresult sim_stream_submit(struct CUstream_st *s, const struct sim_item *item)
 {
 	CUresult r = CUDA_SUCCESS;
 
+	if (s->capture)
+		return sim_capture_item(s, item);
 	if (s == s->ctx->legacy) {
+		r = sim_capture_check_legacy(s->ctx);
 		for (struct CUstream_st *o = streams; o && r == CUDA_SUCCESS; o = o->next) {
 			if (o != s && o->ctx == s->ctx && !(o->flags & CU_STREAM_NON_BLOCKING))
 				r = queue_wait(s, o);
@@ -199,6 +207,12 @@ CUresult sim_stream_submit(struct CUstream_st *s, const struct sim_item *item)
 		r = queue_wait(s, s->ctx->legacy);
 	}
 	return r == CUDA_SUCCESS ? queue_item(s, item) : r;
+}
+
+void sim_streams_each(void (*fn)(struct CUstream_st *s, void *arg), void *arg)
+{
+	for (struct CUstream_st *s = streams; s; s = s->next)
+		fn(s, arg);
 }
 
 void sim_ctx_drain(struct CUctx_st *ctx)

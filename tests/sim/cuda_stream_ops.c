@@ -3,12 +3,9 @@
  * What can be asked of a stream of the simulated driver, and what can be queued that is not a copy.
  *
  * Work that runs "on the device" (a value write, a host function) needs the stream's own context
- * to be current, as a kernel launch does. Capture is not simulated: streams never capture and
- * beginning one is refused.
+ * to be current, as a kernel launch does. What a stream does while it captures is in cuda_graph.c.
  */
 #include "tests/sim/cuda_sim.h"
-
-static __thread CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 /* Locks and resolves; the lock is held on return only if the result is CUDA_SUCCESS. */
 static CUresult stream_lock(CUstream handle, struct CUstream_st **ret_stream)
@@ -102,7 +99,9 @@ CUresult cuStreamSynchronize(CUstream handle)
 	if (r != CUDA_SUCCESS)
 		return r;
 	/* For the default stream it counts as one more operation: it waits for blocking streams. */
-	if (s == s->ctx->legacy)
+	if (s->capture)
+		r = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	else if (s == s->ctx->legacy)
 		r = sim_stream_submit(s, &nothing);
 	if (r == CUDA_SUCCESS)
 		sim_stream_wait(s, s->submitted);
@@ -117,7 +116,10 @@ CUresult cuStreamQuery(CUstream handle)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = s->completed < s->submitted ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	if (s->capture)
+		r = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	else
+		r = s->completed < s->submitted ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 	pthread_mutex_unlock(&sim_lock);
 	return r;
 }
@@ -179,56 +181,5 @@ CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 		return r;
 	*id = s->id;
 	pthread_mutex_unlock(&sim_lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
-{
-	struct CUstream_st *s;
-	CUresult r;
-
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock(handle, &s);
-	if (r != CUDA_SUCCESS)
-		return r;
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	pthread_mutex_unlock(&sim_lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-				CUgraph *graph, const CUgraphNode **deps,
-				const CUgraphEdgeData **edges, size_t *num_deps)
-{
-	/* The other outputs are only written while a stream captures. */
-	return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-				   CUgraph *graph, const CUgraphNode **deps, size_t *num_deps)
-{
-	return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	CUstreamCaptureMode old = capture_mode;
-
-	if (!mode || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-	    *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	capture_mode = *mode;
-	*mode = old;
 	return CUDA_SUCCESS;
 }

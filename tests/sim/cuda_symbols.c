@@ -28,6 +28,15 @@
 	X(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "memory is not registered")                       \
 	X(CUDA_ERROR_NOT_PERMITTED, "operation not permitted")                                     \
 	X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                                     \
+	X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,                                                   \
+	  "operation not permitted when stream is capturing")                                      \
+	X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "capture was invalidated by an earlier error")    \
+	X(CUDA_ERROR_STREAM_CAPTURE_MERGE, "operation would merge two captures")                   \
+	X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not begun in this stream")             \
+	X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "dependency on work outside of the capture")        \
+	X(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "implicit dependency on a capture")                  \
+	X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "capture was begun in another thread")           \
+	X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "graph update was not performed")                  \
 	X(CUDA_ERROR_UNKNOWN, "unknown error")
 
 static CUresult find_error(CUresult error, const char **name, const char **text)
@@ -132,6 +141,20 @@ static const struct symbol symbols[] = {
 	SYM(cuStreamIsCapturing, 10000),
 	SYM(cuStreamGetCaptureInfo, 12030),
 	SYM(cuStreamBeginCapture, 10010),
+	SYM(cuStreamBeginCaptureToGraph, 12030),
+	SYM(cuGraphCreate, 10000),
+	SYM(cuGraphDestroy, 10000),
+	SYM(cuGraphClone, 10000),
+	SYM(cuGraphGetNodes, 10000),
+	{ "cuGraphInstantiate", (void *)cuGraphInstantiate_v2, 11000 },
+	SYM(cuGraphInstantiate, 12000),
+	{ "cuGraphInstantiateWithFlags", (void *)cuGraphInstantiate, 11040 },
+	SYM(cuGraphInstantiateWithParams, 12000),
+	SYM(cuGraphLaunch, 10000),
+	SYM(cuGraphExecDestroy, 10000),
+	SYM(cuGraphExecUpdate, 12000),
+	SYM(cuGraphAddChildGraphNode, 10000),
+	SYM(cuGraphAddNode, 12030),
 	SYM(cuStreamEndCapture, 10000),
 	SYM(cuThreadExchangeStreamCaptureMode, 10010),
 	SYM(cuStreamWriteValue32, 11070),
@@ -173,7 +196,9 @@ static const struct symbol symbols[] = {
 	SYM(cuMemsetD32Async, 2000),
 };
 
-static CUdriverProcAddressQueryResult find_symbol(const char *name, int version, void **pfn)
+/* flags: one function has a twin for programs whose stream 0 is the thread's own. */
+static CUdriverProcAddressQueryResult find_symbol(const char *name, int version, cuuint64_t flags,
+						  void **pfn)
 {
 	const struct symbol *best = NULL;
 	bool is_known = false;
@@ -188,6 +213,9 @@ static CUdriverProcAddressQueryResult find_symbol(const char *name, int version,
 			best = s;
 	}
 	*pfn = best ? best->fn : NULL;
+	if (best && best->fn == (void *)cuGraphLaunch &&
+	    (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+		*pfn = (void *)cuGraphLaunch_ptsz;
 	if (best)
 		return CU_GET_PROC_ADDRESS_SUCCESS;
 	return is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
@@ -201,7 +229,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_
 
 	if (!symbol || !pfn)
 		return CUDA_ERROR_INVALID_VALUE;
-	found = find_symbol(symbol, version, pfn);
+	found = find_symbol(symbol, version, flags, pfn);
 	if (status)
 		*status = found;
 	/* With a status to look at, an unknown name is not an error of the call. */

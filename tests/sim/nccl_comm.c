@@ -18,6 +18,7 @@
 
 static void comm_free(ncclComm_t comm)
 {
+	sim_launches_free(comm);
 	sim_profiler_finalize(comm);
 	for (int p = 0; p < comm->nranks; p++) {
 		if (comm->coll)

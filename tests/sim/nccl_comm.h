@@ -36,8 +36,9 @@ struct ncclComm {
 	pthread_cond_t turn; /* launches_done has grown, or abort */
 	uint64_t launches;   /* tickets given out in the order of the calls */
 	uint64_t launches_done;
-	ncclResult_t async;        /* ncclInProgress while a non-blocking call goes on */
-	pthread_mutex_t host_lock; /* one host call at a time uses the listener */
+	struct sim_launch *captured; /* into graphs */
+	ncclResult_t async;          /* ncclInProgress while a non-blocking call goes on */
+	pthread_mutex_t host_lock;   /* one host call at a time uses the listener */
 	struct sim_listener listener;
 	struct sockaddr_in *addrs; /* where each rank listens */
 	struct sim_link *coll;     /* one per rank, connected at init */

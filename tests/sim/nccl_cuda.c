@@ -33,6 +33,7 @@ static void load(void)
 		{ "cuEventDestroy_v2", (void **)&table.event_destroy },
 		{ "cuEventRecord", (void **)&table.event_record },
 		{ "cuStreamWaitEvent", (void **)&table.wait_event },
+		{ "cuStreamIsCapturing", (void **)&table.is_capturing },
 		{ "cuMemAlloc_v2", (void **)&table.mem_alloc },
 		{ "cuMemFree_v2", (void **)&table.mem_free },
 		{ "cuMemcpyDtoH_v2", (void **)&table.memcpy_dtoh },

@@ -19,6 +19,7 @@ struct sim_cuda {
 	CUresult (*event_destroy)(CUevent);
 	CUresult (*event_record)(CUevent, CUstream);
 	CUresult (*wait_event)(CUstream, CUevent, unsigned int);
+	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
 	CUresult (*mem_alloc)(CUdeviceptr *, size_t);
 	CUresult (*mem_free)(CUdeviceptr);
 	CUresult (*memcpy_dtoh)(void *, CUdeviceptr, size_t);

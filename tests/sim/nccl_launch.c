@@ -3,6 +3,10 @@
  * From the host to the stream. A launch is a host function on the caller's stream that blocks, as
  * a NCCL kernel does, until the peers have done their part. Launches of one communicator run one
  * after the other in the order of the calls, whatever streams they are on: each has a ticket.
+ *
+ * On a stream that is being captured the host function becomes a node of the graph; it runs anew,
+ * with a ticket of its own, each time the graph gets there. Such a launch lives as long as its
+ * communicator, which has to outlive its graphs, as with the real library.
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +15,10 @@
 #include "tests/sim/nccl_cuda.h"
 #include "tests/sim/nccl_sim.h"
 
-struct launch {
+struct sim_launch {
+	struct sim_launch *next; /* of the communicator's captured ones */
 	ncclComm_t comm;
+	bool is_captured;
 	uint64_t ticket;
 	struct sim_task *tasks;
 };
@@ -53,10 +59,12 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 
 static void run(void *arg)
 {
-	struct launch *l = arg;
+	struct sim_launch *l = arg;
 	ncclComm_t comm = l->comm;
 
 	pthread_mutex_lock(&comm->lock);
+	if (l->is_captured)
+		l->ticket = comm->launches++;
 	while (comm->launches_done < l->ticket && !comm->is_aborted)
 		pthread_cond_wait(&comm->turn, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
@@ -72,9 +80,22 @@ static void run(void *arg)
 	comm->launches_done++;
 	pthread_cond_broadcast(&comm->turn);
 	pthread_mutex_unlock(&comm->lock);
+	if (l->is_captured)
+		return;
 	sim_tasks_free(l->tasks);
 	free(l);
 	sim_comm_unref(comm);
+}
+
+void sim_launches_free(ncclComm_t comm)
+{
+	while (comm->captured) {
+		struct sim_launch *l = comm->captured;
+
+		comm->captured = l->next;
+		sim_tasks_free(l->tasks);
+		free(l);
+	}
 }
 
 /* Makes @to wait for what is on @from. */
@@ -103,31 +124,40 @@ static bool order_others(const struct sim_cuda *cuda, const struct sim_task *tas
 	return true;
 }
 
-static ncclResult_t submit(const struct sim_cuda *cuda, struct launch *l)
+static ncclResult_t submit(const struct sim_cuda *cuda, struct sim_launch *l)
 {
 	ncclComm_t comm = l->comm;
 	CUstream stream = l->tasks->stream;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	ncclResult_t result = ncclSuccess;
 
 	if (!order_others(cuda, l->tasks, true))
 		return sim_fail(ncclUnhandledCudaError, "cannot order the streams of a group");
 
+	if (cuda->is_capturing(stream, &status) != CUDA_SUCCESS)
+		return sim_fail(ncclUnhandledCudaError, "launch on the stream failed");
+	l->is_captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
 	/* The ticket and the place in the stream are taken together, or turns could cross. */
 	sim_comm_ref(comm);
 	pthread_mutex_lock(&comm->lock);
 	l->ticket = comm->launches;
-	if (cuda->launch_host_fn(stream, run, l) == CUDA_SUCCESS)
-		comm->launches++;
-	else
+	if (cuda->launch_host_fn(stream, run, l) != CUDA_SUCCESS) {
 		result = sim_fail(ncclUnhandledCudaError, "launch on the stream failed");
+	} else if (l->is_captured) {
+		l->next = comm->captured;
+		comm->captured = l;
+	} else {
+		comm->launches++;
+	}
 	pthread_mutex_unlock(&comm->lock);
-	if (result != ncclSuccess)
+	/* A captured launch belongs to the communicator, not the other way round. */
+	if (result != ncclSuccess || status != CU_STREAM_CAPTURE_STATUS_NONE)
 		sim_comm_unref(comm);
 	return result;
 }
 
 /* Streams of a batch other than the first one wait for it, too. */
-static ncclResult_t submit_all(const struct sim_cuda *cuda, struct launch *l)
+static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l)
 {
 	struct sim_task first = { 0 };
 	struct sim_task *others = NULL;
@@ -160,7 +190,7 @@ static ncclResult_t submit_all(const struct sim_cuda *cuda, struct launch *l)
 ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks)
 {
 	const struct sim_cuda *cuda = sim_cuda();
-	struct launch *l = cuda ? malloc(sizeof(*l)) : NULL;
+	struct sim_launch *l = cuda ? malloc(sizeof(*l)) : NULL;
 	ncclResult_t result;
 	CUcontext old;
 
@@ -168,7 +198,7 @@ ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks)
 		sim_tasks_free(tasks);
 		return cuda ? sim_fail(ncclSystemError, "out of memory") : ncclUnhandledCudaError;
 	}
-	*l = (struct launch){ .comm = comm, .tasks = tasks };
+	*l = (struct sim_launch){ .comm = comm, .tasks = tasks };
 	if (cuda->push_ctx(comm->ctx) == CUDA_SUCCESS) {
 		result = submit_all(cuda, l);
 		(void)cuda->pop_ctx(&old); /* cannot fail after a push */

@@ -104,6 +104,8 @@ ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks);
 void sim_launch_drain(ncclComm_t comm);
 /* Blocks until a link has something to do or the communicator is aborted. */
 void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_input);
+/* Frees the launches that were captured into graphs. */
+void sim_launches_free(ncclComm_t comm);
 void sim_tasks_free(struct sim_task *tasks);
 
 /* ---- nccl_coll.c, nccl_p2p.c: run on the stream, return when done or aborted ---- */
