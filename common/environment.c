@@ -11,8 +11,9 @@ const struct cw_variable cw_environment[] = {
 	  "Whether the job's hangs alert somebody: yes (*training*, the default); no, they are "
 	  "only noted (*serving*); and *off*: none is looked for." },
 	{ "COLLWATCH_DISABLE", "=1", "The agent does nothing at all." },
-	{ "COLLWATCH_PROGRESS", "=*off*",
-	  "The agent has the device write nothing: how far a call has come there stays unknown." },
+	{ "COLLWATCH_PROGRESS", "=*off*|*timed*",
+	  "*off*: the agent has the device write nothing, so that how far a call has come there "
+	  "stays unknown. *timed*: a call's time on the device is measured now and then." },
 	{ "COLLWATCH_SUMMARY", "=*off*|*sampled*|*full*",
 	  "Whether the agent has the device look at the numbers before and after a call: not at "
 	  "all (the default), within a budget, or each time." },
