@@ -12,8 +12,8 @@
  *
  * From version 5 on a collective is one when the user calls, as with the wrappers, and returns with
  * its group. A send or receive has a peer only when it is launched: it is recorded then, and not in
- * replays of a graph, of which only some ranks hear. Version 4 tells of launches only, and cannot
- * tell a replay.
+ * replays of a graph, of which only some ranks hear. Version 4 tells of launches only: a
+ * communicator that replays collectives is uncounted there, replays of sends cannot be told.
  *
  * NCCL calls from the user's thread, from its own, and for replays from a thread of the driver:
  * nothing here calls CUDA or NCCL, waits or allocates. A communicator that a wrapper is making in
@@ -26,6 +26,7 @@
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/graph_part.h"
 #include "agent/group.h"
 #include "agent/labels.h"
 #include "agent/log.h"
@@ -52,6 +53,9 @@ static struct outer outers[CW_GROUPS];
 
 /* Handles of sends and receives: what their launch will find as its parent. */
 static char plain_p2p, captured_p2p;
+
+/* Version 4: by communicator and function, the number that the next call will have. */
+static uint64_t next_number[CW_REC_COMMS][CW_OP__MAX];
 
 /* ---- communicators ---- */
 
@@ -117,6 +121,7 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	if (c < 0)
 		return;
 	CW_STORE(cw_record.comms[c].nccl_hash, comm_hash);
+	memset(next_number[c], 0, sizeof(next_number[c]));
 	CW_STORE(cw_record.comms[c].ready_ns, cw_now_ns());
 	cw_comm_bind(c, (ncclComm_t)&contexts[c]);
 	cw_comm_set_state(c, CW_COMM_READY, false);
@@ -284,6 +289,20 @@ static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl
 		record_at_once(context, &desc, is_captured);
 }
 
+/*
+ * NCCL numbers calls, and gives those that a graph holds the number of the next call, each time one
+ * is replayed, on those ranks alone where the network needs its proxy: from then on the ranks'
+ * counts differ though nothing is wrong.
+ */
+static void watch_for_replays(int c, unsigned kind, uint64_t number)
+{
+	uint64_t *next = &next_number[c][kind];
+
+	if (number < CW_LOAD(*next))
+		cw_graph_uncounted(c);
+	CW_STORE(*next, number + 1);
+}
+
 static void on_coll(void *context, const struct cw_nccl_event *event)
 {
 	struct cw_op_desc desc = {
@@ -295,6 +314,7 @@ static void on_coll(void *context, const struct cw_nccl_event *event)
 	};
 
 	desc.root_or_peer = root_of(desc.kind, event->coll.root);
+	watch_for_replays((int)((char *)context - contexts), desc.kind, event->coll.number);
 	record_at_once(context, &desc, false);
 }
 

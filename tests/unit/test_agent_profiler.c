@@ -277,6 +277,38 @@ Test(agent_profiler, version_4_tells_of_launches)
 	cr_assert_eq(rc->p2p_total[1], 1);
 }
 
+static void launch_v4(void *context, const char *func, uint64_t number)
+{
+	struct cw_nccl_event event = {
+		.coll = { .number = number, .func = func, .datatype = "ncclInt8", .count = 8 }
+	};
+	void *handle;
+
+	event.type_v4 = CW_NCCL_EVENT_COLL;
+	ncclProfiler_v4.start_event(context, &handle, &event);
+}
+
+/* A replay has the number that the next call will have, and not all ranks hear of it. */
+Test(agent_profiler, version_4_counts_on_no_communicator_that_replays)
+{
+	void *context = NULL;
+	struct cw_rec_comm *rc;
+
+	(void)ncclProfiler_v4.init(&context, &mask, NULL, 9, 1, 4, 1, NULL);
+	rc = of(context);
+	launch_v4(context, "AllReduce", 0);
+	launch_v4(context, "AllGather", 0);
+	launch_v4(context, "AllReduce", 1);
+	launch_v4(context, "AllReduce", 2);
+	cr_assert_not(rc->flags & CW_REC_COMM_UNCOUNTED);
+	launch_v4(context, "AllReduce", 2);
+	cr_assert(rc->flags & CW_REC_COMM_UNCOUNTED);
+	ncclProfiler_v4.finalize(context);
+	(void)ncclProfiler_v4.init(&context, &mask, NULL, 9, 1, 4, 1, NULL);
+	launch_v4(context, "AllReduce", 0);
+	cr_assert_not(of(context)->flags & CW_REC_COMM_UNCOUNTED, "another communicator");
+}
+
 /* ---- with the wrappers in the same process ---- */
 
 static void *inner_context;
