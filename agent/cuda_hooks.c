@@ -102,6 +102,26 @@ static bool is_live(void)
 	return cw_agent_is_armed() && !cw_tls.depth;
 }
 
+static CUresult do_end_capture(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
+{
+	uint64_t id = is_live() ? cw_graph_capture_id((cudaStream_t)a) : 0;
+	CUresult r = real(a, b, c, d, e, f);
+
+	if (r == CUDA_SUCCESS && b && id)
+		cw_graph_captured(*(void **)b, id);
+	return r;
+}
+
+/* A handle that is new: what was known of the graph that had it before is of no use. */
+static CUresult do_create(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
+{
+	CUresult r = real(a, b, c, d, e, f);
+
+	if (r == CUDA_SUCCESS && a && is_live())
+		cw_graph_destroyed(*(void **)a);
+	return r;
+}
+
 static CUresult do_instantiate(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
 	CUresult r = real(a, b, c, d, e, f);
@@ -153,8 +173,10 @@ static CUresult do_clone(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
 	CUresult r = real(a, b, c, d, e, f);
 
-	if (r == CUDA_SUCCESS && a && is_live())
+	if (r == CUDA_SUCCESS && a && is_live()) {
+		cw_graph_destroyed(*(void **)a); /* as in do_create() */
 		cw_graph_copied(*(void **)a, (void *)b);
+	}
 	return r;
 }
 

@@ -28,6 +28,9 @@
 	X(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, CW_NEVER, 1, begin_capture) \
 	X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 0, CW_NEVER, 0, capture_to_graph) \
 	X(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 0, CW_NEVER, 1, capture_to_graph) \
+	X(cuStreamEndCapture, "cuStreamEndCapture", 0, CW_NEVER, 0, end_capture) \
+	X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 0, CW_NEVER, 1, end_capture) \
+	X(cuGraphCreate, "cuGraphCreate", 0, CW_NEVER, -1, create) \
 	X(cuGraphInstantiate, "cuGraphInstantiate", 0, 11000, -1, instantiate) \
 	X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, 12000, -1, instantiate) \
 	X(cuGraphInstantiateWithFlags, "cuGraphInstantiate", 12000, CW_NEVER, -1, instantiate_flags) \

@@ -90,6 +90,36 @@ static bool find_capture(cudaStream_t stream, struct capture *ret)
 	       ret->graph && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && !is_foreign(ret->graph);
 }
 
+uint64_t cw_graph_capture_id(cudaStream_t stream)
+{
+	CUresult (*ask)(cudaStream_t, CUstreamCaptureStatus *, uint64_t *, void **, const void **,
+			size_t *) = __atomic_load_n(&capture_info, __ATOMIC_ACQUIRE);
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	int saved_errno = errno;
+	uint64_t id = 0;
+
+	if (!ask || ask(stream, &status, &id, NULL, NULL, NULL) != CUDA_SUCCESS ||
+	    status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		id = 0;
+	errno = saved_errno;
+	return id;
+}
+
+void cw_graph_captured(void *graph, uint64_t id)
+{
+	/* A graph that was there before the capture keeps what it had. */
+	if (!graph || is_foreign(graph) || CW_LOAD(foreign_count) > 16)
+		return;
+	cw_graph_lock();
+	for (unsigned i = 0; i < CW_REC_REPLAYS; i++) {
+		struct cw_graph_part *part = &cw_graph_parts[i];
+
+		if (part->is_used && part->graph == (uintptr_t)graph && part->capture_id != id)
+			cw_graph_part_left(part);
+	}
+	cw_graph_unlock();
+}
+
 /* With the lock held. NULL: there is no room, the op is lost. */
 static struct cw_graph_part *part_for(int c, const struct capture *capture)
 {
@@ -97,7 +127,7 @@ static struct cw_graph_part *part_for(int c, const struct capture *capture)
 
 	/* A capture that came to nothing left it: the driver has given the handle again. */
 	if (part && part->capture_id != capture->id) {
-		part->graph = 0;
+		cw_graph_part_left(part);
 		part = NULL;
 	}
 	if (part)

@@ -32,6 +32,15 @@ void cw_graph_capture_seen(void);
 /* Ops captured into a graph that somebody else made may run in ways not known here. */
 void cw_graph_capture_into(void *graph);
 
+/* Of the capture that the stream is in; 0 = none that is under way. Keeps errno. */
+uint64_t cw_graph_capture_id(cudaStream_t stream);
+
+/*
+ * The graph is what this capture came to. A capture that fails leaves no graph, and the driver
+ * gives its handle again: ops known under it are of this graph only if this capture put them there.
+ */
+void cw_graph_captured(void *graph, uint64_t id);
+
 /* True when an op on this stream would be captured. */
 bool cw_graph_is_captured(cudaStream_t stream);
 

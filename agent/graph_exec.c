@@ -167,10 +167,8 @@ void cw_graph_destroyed(void *graph)
 		return;
 	cw_graph_lock();
 	for (unsigned i = 0; i < CW_REC_REPLAYS; i++) {
-		if (cw_graph_parts[i].graph == (uintptr_t)graph) {
-			cw_graph_parts[i].graph = 0;
-			CW_STORE(cw_record.replays[i].graph, (uint64_t)0);
-		}
+		if (cw_graph_parts[i].graph == (uintptr_t)graph)
+			cw_graph_part_left(&cw_graph_parts[i]);
 	}
 	cw_graph_unlock();
 }

@@ -54,6 +54,13 @@ static inline void cw_graph_uncounted(int c)
 /* NULL when all are in use. */
 struct cw_graph_part *cw_graph_part_new(void *graph, uint64_t capture_id, int c);
 
+/* The graph is gone; what was made of it may still be launched. */
+static inline void cw_graph_part_left(struct cw_graph_part *part)
+{
+	part->graph = 0;
+	CW_STORE(cw_graph_replay_of(part)->graph, (uint64_t)0);
+}
+
 /* The part of a graph that still has its handle; NULL. */
 struct cw_graph_part *cw_graph_part_find(const void *graph, int c);
 

@@ -14,6 +14,8 @@
 int cuStreamBeginCapture_v2(void *stream, int mode);
 int cuStreamBeginCaptureToGraph(void *stream, void *graph, const void *deps, const void *data,
 				size_t count, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphCreate(void **graph, unsigned flags);
 int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
 int cuGraphLaunch(void *exec, void *stream);
 int cuGraphClone(void **clone, void *graph);
@@ -98,10 +100,10 @@ static void begin(unsigned graph)
 
 static void *finish(void)
 {
-	void *exec = NULL;
+	void *exec = NULL, *graph = NULL;
 
-	fake_cuda.capture_status = 0;
-	cr_assert_eq(cuGraphInstantiateWithFlags(&exec, fake_cuda.graph, 0), 0);
+	cr_assert_eq(cuStreamEndCapture(STREAM, &graph), 0);
+	cr_assert_eq(cuGraphInstantiateWithFlags(&exec, graph, 0), 0);
 	return exec;
 }
 
@@ -271,6 +273,51 @@ Test(agent_graphs, other_graphs_are_left_alone)
 	cr_assert_eq(fake_cuda.graph_launches, 1);
 	cr_assert_eq(fake_cuda.writes, 0);
 	(void)comm;
+}
+
+/* A capture that fails leaves no graph; the next one may get its handle. */
+static void capture_in_vain(ncclComm_t comm)
+{
+	void *graph;
+
+	begin(0);
+	call(comm, 8);
+	fake_cuda.graph_result = 901;
+	cr_assert_eq(cuStreamEndCapture(STREAM, &graph), 901);
+	fake_cuda.graph_result = 0;
+}
+
+Test(agent_graphs, a_failed_capture_leaves_nothing_to_the_next_graph)
+{
+	ncclComm_t comm = init(0);
+	void *exec, *graph;
+
+	capture_in_vain(comm);
+	begin(0);
+	exec = finish(); /* without NCCL, under the same handle */
+	(void)cuGraphLaunch(exec, STREAM);
+	cr_assert_eq(comm_at(0)->coll_entered, 0, "a rank would be said to be ahead");
+	capture_in_vain(comm);
+	(void)cuGraphCreate(&graph, 0);
+	(void)cuGraphInstantiateWithFlags(&exec, graph, 0);
+	(void)cuGraphLaunch(exec, STREAM);
+	cr_assert_eq(comm_at(0)->coll_entered, 0);
+	exec = capture(comm, 0, 2, 8);
+	(void)cuGraphLaunch(exec, STREAM);
+	cr_assert_eq(comm_at(0)->coll_entered, 2);
+	cr_assert_not(comm_at(0)->flags & CW_REC_COMM_UNCOUNTED);
+}
+
+Test(agent_graphs, a_capture_into_a_graph_keeps_what_it_had)
+{
+	ncclComm_t comm = init(0);
+	void *exec = capture(comm, 0, 2, 8), *graph;
+
+	(void)cuStreamBeginCaptureToGraph(STREAM, graphs[0], NULL, NULL, 0, 0);
+	(void)cuStreamEndCapture(STREAM, &graph);
+	(void)cuGraphInstantiateWithFlags(&exec, graph, 0);
+	(void)cuGraphLaunch(exec, STREAM);
+	cr_assert_eq(comm_at(0)->coll_entered, 2);
 }
 
 Test(agent_graphs, two_graphs_and_an_update_are_told_apart)

@@ -169,7 +169,8 @@ F(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus *status, uin
 {
 	*status = fake_cuda.capture_status;
 	*id = fake_cuda.capture_id;
-	*graph = fake_cuda.graph;
+	if (graph)
+		*graph = fake_cuda.graph;
 	return CUDA_SUCCESS;
 }
 
@@ -185,6 +186,19 @@ F(cuStreamBeginCaptureToGraph, CUstream stream, void *graph, const void *deps, c
 {
 	fake_cuda.graph = graph;
 	return fake_cuStreamBeginCapture_v2(stream, mode);
+}
+
+F(cuStreamEndCapture, CUstream stream, void **graph)
+{
+	fake_cuda.capture_status = 0;
+	*graph = fake_cuda.graph_result == CUDA_SUCCESS ? fake_cuda.graph : NULL;
+	return fake_cuda.graph_result;
+}
+
+F(cuGraphCreate, void **graph, unsigned flags)
+{
+	*graph = fake_cuda.graph;
+	return CUDA_SUCCESS;
 }
 
 F(cuGraphInstantiateWithFlags, void **exec, void *graph, unsigned long long flags)
