@@ -131,8 +131,9 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 	int r;
 
 	if (fd < 0)
-		return cw_err_set(err, -fd, "no daemon answers on %s: %s%s", path, strerror(-fd),
-				  fd == -EACCES ? "" : " (is collwatchd running?)");
+		return cw_err_set(err, -fd,
+				  "no daemon answers on %s: %s; `collwatch doctor` finds out why",
+				  path, strerror(-fd));
 	r = send_request(fd, verb, args, deadline_ns);
 	if (r == 0)
 		r = receive_reply(fd, deadline_ns, &msg);

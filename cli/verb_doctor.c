@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/doctor.h"
 #include "cli/verb.h"
@@ -15,12 +16,12 @@
 
 #define AGENT_SOCKET "/run/collwatch/agent.sock"
 
-enum { OPT_JSON = 256, OPT_CONTROL, OPT_SOCKET, OPT_CONFIG, OPT_PID };
+enum { OPT_SOCKET = 256, OPT_CONFIG, OPT_PID };
 
 struct doctor_args {
-	const char *control, *socket, *config, *program;
+	struct cw_ask_options ask;
+	const char *socket, *config, *program;
 	uint64_t pid; /* 0 = none */
-	bool json;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -28,11 +29,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct doctor_args *args = state->input;
 
 	switch (key) {
-	case OPT_JSON:
-		args->json = true;
-		return 0;
-	case OPT_CONTROL:
-		args->control = arg;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
 		return 0;
 	case OPT_SOCKET:
 		args->socket = arg;
@@ -57,9 +55,6 @@ static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
 			{ "pid", OPT_PID, "PID", 0, "Is the agent in this process?", 0 },
-			{ "json", OPT_JSON, NULL, 0, "Print a collwatch.doctor/1 document", 0 },
-			{ "control", OPT_CONTROL, "SOCKET", 0,
-			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ "socket", OPT_SOCKET, "SOCKET", 0,
 			  "Agent socket (default: " AGENT_SOCKET ")", 0 },
 			{ "config", OPT_CONFIG, "FILE", 0,
@@ -67,6 +62,7 @@ static const struct argp argp = {
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_ask_children,
 	.args_doc = "[--] [PROGRAM [ARGUMENT…]]",
 	.doc = "Find out why collwatch sees nothing, or less than it could, on this node.\v"
 	       "With PROGRAM, also whether the agent can be loaded into it; it is not run. Each "
@@ -126,7 +122,7 @@ int cw_verb_doctor(int argc, char **argv)
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
 	if (!d.findings || !d.checked)
 		return CW_EXIT_ERROR;
-	d.control = cw_control_path(args.control);
+	d.control = cw_control_path(args.ask.control);
 	d.agent_socket = args.socket ? args.socket : socket && *socket ? socket : AGENT_SOCKET;
 	d.config = args.config;
 	doctor_check_daemon(&d);
@@ -136,11 +132,10 @@ int cw_verb_doctor(int argc, char **argv)
 	if (args.pid)
 		doctor_check_process(&d, (int32_t)args.pid);
 	status = json_array_size(d.findings) ? CW_EXIT_HANG : CW_EXIT_OK;
-	if (args.json) {
+	if (args.ask.json) {
 		doc = json_pack("{s:s, s:O, s:O}", "schema", "collwatch.doctor/1", "checked",
 				d.checked, "findings", d.findings);
-		json_dumpf(doc, stdout, JSON_INDENT(1));
-		putchar('\n');
+		cw_ask_print(doc);
 		json_decref(doc);
 	} else {
 		show(&d);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/verb.h"
 #include "common/clock.h"
@@ -11,15 +12,17 @@
 #include "report/json_util.h"
 #include "report/text.h"
 
-#define TIMEOUT_MS 5000
+/* The other nodes of the job have 5 s. */
+#define TIMEOUT_MS 10000
 
-enum { OPT_JSON = 256, OPT_CONTROL, OPT_FOR, OPT_UNMUTE, OPT_UID };
+enum { OPT_FOR = 256, OPT_UNMUTE, OPT_UID };
 
 struct mute_args {
-	const char *control, *job;
+	struct cw_ask_options ask;
+	const char *job;
 	int64_t for_ns; /* 0 = for ever */
 	uint64_t uid;
-	bool json, unmute, has_uid;
+	bool unmute, has_uid;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -27,11 +30,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct mute_args *args = state->input;
 
 	switch (key) {
-	case OPT_JSON:
-		args->json = true;
-		return 0;
-	case OPT_CONTROL:
-		args->control = arg;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
 		return 0;
 	case OPT_FOR:
 		if (cw_parse_duration_ns(arg, &args->for_ns) < 0 || args->for_ns <= 0)
@@ -52,7 +52,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		args->job = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which job?");
+		argp_error(state, "which job? `collwatch status` shows their names");
 		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -66,12 +66,10 @@ static const struct argp argp = {
 			{ "unmute", OPT_UNMUTE, NULL, 0, "Alert again from now on", 0 },
 			{ "uid", OPT_UID, "UID", 0,
 			  "The job of this user, where several have one of that name", 0 },
-			{ "json", OPT_JSON, NULL, 0, "Print the daemon's document as it is", 0 },
-			{ "control", OPT_CONTROL, "SOCKET", 0,
-			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_ask_children,
 	.args_doc = "JOB",
 	.doc = "Alert nobody about a job, for a while or until --unmute.\v"
 	       "JOB is a name that `collwatch status` shows, or the part of it after the colon. "
@@ -138,19 +136,15 @@ int cw_verb_mute(int argc, char **argv)
 		fputs("collwatch: out of memory\n", stderr);
 		return CW_EXIT_ERROR;
 	}
-	r = cw_control_ask(cw_control_path(args.control), "mute", request, TIMEOUT_MS, &doc, &code,
-			   &err);
+	r = cw_control_ask(cw_control_path(args.ask.control), "mute", request, TIMEOUT_MS, &doc,
+			   &code, &err);
 	json_decref(request);
-	if (r < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
-	}
-	if (args.json) {
-		json_dumpf(doc, stdout, JSON_INDENT(1));
-		putchar('\n');
-	} else {
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args.ask.json)
+		cw_ask_print(doc);
+	else
 		show(doc);
-	}
 	json_decref(doc);
 	return (int)code;
 }

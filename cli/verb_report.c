@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/render_status.h"
 #include "cli/verb.h"
@@ -23,13 +24,13 @@
 #define TIMEOUT_MS 10000
 #define INCIDENTS_DIR "/var/lib/collwatch/incidents"
 
-enum { OPT_JSON = 256, OPT_CONTROL, OPT_ALL_FRAMES, OPT_HTML };
+enum { OPT_ALL_FRAMES = 256, OPT_HTML };
 
 struct report_args {
-	const char *control;
+	struct cw_ask_options ask;
 	const char *what;   /* id, path, or NULL */
 	const char *output; /* file of the page; NULL = standard output */
-	bool json, all_frames, html;
+	bool all_frames, html;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -37,8 +38,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct report_args *args = state->input;
 
 	switch (key) {
-	case OPT_JSON:
-		args->json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
 		return 0;
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
@@ -49,16 +50,13 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'o':
 		args->output = arg;
 		return 0;
-	case OPT_CONTROL:
-		args->control = arg;
-		return 0;
 	case ARGP_KEY_ARG:
 		if (args->what)
 			argp_error(state, "one incident at a time");
 		args->what = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (args->html && (!args->what || args->json))
+		if (args->html && (!args->what || args->ask.json))
 			argp_error(state, "--html shows one incident: give its id or directory");
 		if (args->output && !args->html)
 			argp_error(state, "--output is for --html");
@@ -71,43 +69,34 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
-			{ "json", OPT_JSON, NULL, 0, "Print the document as it is", 0 },
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
 			{ "html", OPT_HTML, NULL, 0,
 			  "Write one self-contained page with pictures of the hang", 0 },
 			{ "output", 'o', "FILE", 0,
 			  "Where the page goes (default: standard output)", 0 },
-			{ "control", OPT_CONTROL, "SOCKET", 0,
-			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_ask_children,
 	.args_doc = "[ID | DIRECTORY]",
-	.doc = "List incidents, or show one.\v"
+	.doc = "List the incidents of all nodes that can be reached, or show one.\v"
 	       "A bundle directory can be shown on any machine, with no daemon running.",
 };
-
-static int print_json(const json_t *doc)
-{
-	json_dumpf(doc, stdout, JSON_INDENT(1));
-	putchar('\n');
-	return CW_EXIT_OK;
-}
 
 static int list(const struct report_args *args)
 {
 	json_t *incidents = NULL;
 	struct cw_err err;
 	uint32_t code;
+	int r;
 
-	if (cw_control_ask(cw_control_path(args->control), "incidents", NULL, TIMEOUT_MS,
-			   &incidents, &code, &err) < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return CW_EXIT_ERROR;
-	}
-	if (args->json)
-		(void)print_json(incidents);
+	r = cw_control_ask(cw_control_path(args->ask.control), "incidents", NULL, TIMEOUT_MS,
+			   &incidents, &code, &err);
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args->ask.json)
+		cw_ask_print(incidents);
 	else
 		cw_render_incidents(stdout, incidents, isatty(STDOUT_FILENO));
 	json_decref(incidents);
@@ -126,8 +115,8 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 	uint32_t code;
 	int r;
 
-	r = cw_control_ask(cw_control_path(args->control), "report", request, TIMEOUT_MS, &reply,
-			   &code, err);
+	r = cw_control_ask(cw_control_path(args->ask.control), "report", request, TIMEOUT_MS,
+			   &reply, &code, err);
 	json_decref(request);
 	if (r < 0)
 		return r;
@@ -199,12 +188,12 @@ static int show(const struct report_args *args)
 	struct cw_err err = { "" };
 	int r = find_bundle(args, &bundle, &err);
 
-	if (r < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args->ask.json) {
+		cw_ask_print(bundle.incident);
+		return CW_EXIT_OK;
 	}
-	if (args->json)
-		return print_json(bundle.incident);
 	if (args->html)
 		return show_page(args, &bundle);
 	if (cw_render_text(stdout, &bundle, &opts) < 0) {

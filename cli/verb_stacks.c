@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/verb.h"
 #include "common/parse.h"
@@ -13,17 +14,17 @@
 #include "report/render_stack_tree.h"
 #include "report/text.h"
 
-/* The daemon answers within 30 s, with what there is by then. */
-#define TIMEOUT_MS 40000
+/* The leader has 32 s; where it does not answer, the own daemon takes 30 s more. */
+#define TIMEOUT_MS 70000
 #define WIDTH 100
 
-enum { OPT_JSON = 256, OPT_CONTROL, OPT_ALL_FRAMES };
+enum { OPT_ALL_FRAMES = 256 };
 
 struct stacks_args {
-	const char *control;
+	struct cw_ask_options ask;
 	const char *what[2]; /* JOB, RANK */
 	unsigned n_what;
-	bool json, all_frames;
+	bool all_frames;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -31,18 +32,15 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct stacks_args *args = state->input;
 
 	switch (key) {
-	case OPT_JSON:
-		args->json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
 		return 0;
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
 		return 0;
-	case OPT_CONTROL:
-		args->control = arg;
-		return 0;
 	case ARGP_KEY_ARG:
 		if (args->n_what == 2)
-			argp_error(state, "one job, one rank");
+			argp_error(state, "\"%s\" is too much: one job and one rank", arg);
 		args->what[args->n_what++] = arg;
 		return 0;
 	default:
@@ -53,14 +51,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
-			{ "json", OPT_JSON, NULL, 0, "Print the daemon's document as it is", 0 },
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
-			{ "control", OPT_CONTROL, "SOCKET", 0,
-			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_ask_children,
 	.args_doc = "[JOB | RANK | JOB RANK]",
 	.doc = "Show where the ranks of a job are, or one of them, right now.\v"
 	       "Without JOB, the only job that you may see. A name of digits is a rank where there "
@@ -84,8 +80,8 @@ static int ask(const struct stacks_args *args, const char *job, const char *rank
 	}
 	if (r == 0 && rank)
 		r = json_object_set_new(request, "rank", json_integer((json_int_t)number));
-	r = r == 0 ? cw_control_ask(cw_control_path(args->control), "stacks", request, TIMEOUT_MS,
-				    ret, ret_code, err)
+	r = r == 0 ? cw_control_ask(cw_control_path(args->ask.control), "stacks", request,
+				    TIMEOUT_MS, ret, ret_code, err)
 		   : cw_err_set(err, ENOMEM, "out of memory");
 	json_decref(request);
 	return r;
@@ -143,16 +139,12 @@ int cw_verb_stacks(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	r = ask_for(&args, &doc, &code, &err);
-	if (r < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
-	}
-	if (args.json) {
-		json_dumpf(doc, stdout, JSON_INDENT(1));
-		putchar('\n');
-	} else {
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args.ask.json)
+		cw_ask_print(doc);
+	else
 		show(doc, args.all_frames);
-	}
 	json_decref(doc);
 	return (int)code;
 }

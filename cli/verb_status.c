@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/render_status.h"
 #include "cli/verb.h"
@@ -11,11 +12,11 @@
 #define TIMEOUT_MS 5000
 #define WATCH_EVERY_S 2
 
-enum { OPT_JSON = 256, OPT_CONTROL, OPT_WATCH };
+enum { OPT_WATCH = 256 };
 
 struct status_args {
-	const char *control;
-	bool json, watch;
+	struct cw_ask_options ask;
+	bool watch;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -23,17 +24,17 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct status_args *args = state->input;
 
 	switch (key) {
-	case OPT_JSON:
-		args->json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
 		return 0;
 	case OPT_WATCH:
 		args->watch = true;
 		return 0;
-	case OPT_CONTROL:
-		args->control = arg;
-		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"", arg);
+		argp_error(state,
+			   "unexpected argument \"%s\": all jobs are shown; `collwatch stacks "
+			   "JOB` looks at one",
+			   arg);
 		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -43,14 +44,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
-			{ "json", OPT_JSON, NULL, 0, "Print the daemon's document as it is", 0 },
 			{ "watch", OPT_WATCH, NULL, 0,
 			  "Show it again every two seconds, as much as fits the terminal", 0 },
-			{ "control", OPT_CONTROL, "SOCKET", 0,
-			  "Control socket (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_ask_children,
 	.doc = "Show the jobs that this node's daemon watches.\v"
 	       "Exit status: 0 healthy, 1 no answer, 2 a job hangs, 3 not enough data.",
 };
@@ -79,8 +78,8 @@ static int watch(const struct status_args *args)
 		json_t *status = NULL;
 		struct cw_err err;
 		uint32_t code;
-		int r = cw_control_ask(cw_control_path(args->control), "status", NULL, TIMEOUT_MS,
-				       &status, &code, &err);
+		int r = cw_control_ask(cw_control_path(args->ask.control), "status", NULL,
+				       TIMEOUT_MS, &status, &code, &err);
 
 		if (is_terminal)
 			fputs("\033[H\033[J", stdout);
@@ -102,21 +101,19 @@ int cw_verb_status(int argc, char **argv)
 	json_t *status = NULL;
 	struct cw_err err;
 	uint32_t code;
+	int r;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	if (args.watch)
 		return watch(&args);
-	if (cw_control_ask(cw_control_path(args.control), "status", NULL, TIMEOUT_MS, &status,
-			   &code, &err) < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return CW_EXIT_ERROR;
-	}
-	if (args.json) {
-		json_dumpf(status, stdout, JSON_INDENT(1));
-		putchar('\n');
-	} else {
+	r = cw_control_ask(cw_control_path(args.ask.control), "status", NULL, TIMEOUT_MS, &status,
+			   &code, &err);
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args.ask.json)
+		cw_ask_print(status);
+	else
 		cw_render_status(stdout, status, isatty(STDOUT_FILENO));
-	}
 	json_decref(status);
 	return (int)code;
 }

@@ -181,7 +181,7 @@ Test(cli_control, says_that_no_daemon_is_there)
 	cr_assert_eq(
 		cw_control_ask("/nowhere/control.sock", "status", NULL, 100, &answer, &code, &err),
 		-ENOENT);
-	cr_assert_not_null(strstr(err.text, "is collwatchd running?"));
+	cr_assert_not_null(strstr(err.text, "collwatch doctor"));
 }
 
 Test(cli_control, the_option_comes_before_the_environment)
