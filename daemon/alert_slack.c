@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/advice.h"
 #include "report/json_util.h"
 
 /*
@@ -15,6 +16,7 @@
 #define MAX_SUMMARY 2000
 #define MAX_FIELD 600
 #define MAX_COMMAND 600
+#define MAX_STEP 1200
 #define MAX_TEXT 3000
 /* More than these culprits are counted, not listed: the report has them. */
 #define MAX_CULPRITS 4u
@@ -153,14 +155,17 @@ static json_t *fields(const json_t *incident)
 	const json_t *victims = json_object_get(incident, "victims");
 	const json_t *times = json_object_get(incident, "times");
 	const char *since = cw_json_str(times, "last_progress", "not known");
-	char waiting[64];
+	const char *detail = cw_json_str(incident, "detail", "");
+	json_int_t n = cw_json_int(victims, "count", 0);
+	char waiting[64], klass[128];
 
-	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " ranks",
-		       cw_json_int(victims, "count", 0));
+	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
+		       n == 1 ? "" : "s");
+	(void)snprintf(klass, sizeof(klass), "%.60s%s%.60s", cw_json_str(incident, "class", "?"),
+		       *detail ? " / " : "", detail);
 	return json_pack("{s:s, s:[o, o, o, o]}", "type", "section", "fields",
 			 culprits_field(incident),
-			 field("Class", cw_json_str(incident, "class", "?"),
-			       cw_json_str(incident, "confidence", "")),
+			 field("Class", klass, cw_json_str(incident, "confidence", "")),
 			 field("Waiting", waiting, cw_json_str(victims, "ranks", "")),
 			 field("Last progress", since, ""));
 }
@@ -171,6 +176,24 @@ static json_t *summary(const json_t *incident)
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
 	put_escaped(&t, cw_json_str(incident, "summary", "?"));
+	return section(buf);
+}
+
+/* Who is woken by it should not have to look up what to do first. */
+static json_t *first_step(const json_t *incident)
+{
+	char buf[MAX_STEP];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+	struct advice advice;
+
+	cw_advice(incident, &advice);
+	put(&t, "*What to do first*\n");
+	put_escaped(&t, advice.n ? advice.steps[0].text : "Read the report.");
+	if (advice.n && *advice.steps[0].command) {
+		put(&t, "\n`");
+		put_escaped(&t, advice.steps[0].command);
+		put(&t, "`");
+	}
 	return section(buf);
 }
 
@@ -196,6 +219,7 @@ json_t *cw_alert_slack(const json_t *incident)
 	put_escaped(&t, cw_json_str(incident, "job", "?"));
 	put(&t, ": ");
 	put_escaped(&t, cw_json_str(incident, "summary", "?"));
-	return json_pack("{s:s, s:[o, o, o, o]}", "text", buf, "blocks", header(incident),
-			 summary(incident), fields(incident), command(incident));
+	return json_pack("{s:s, s:[o, o, o, o, o]}", "text", buf, "blocks", header(incident),
+			 summary(incident), fields(incident), first_step(incident),
+			 command(incident));
 }

@@ -292,6 +292,22 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 	return NULL;
 }
 
+/* Whatever it sits in, that is why it does not move: a signal continues it. */
+static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, const char *who)
+{
+	const json_t *proc = json_object_get(seen, "proc");
+	char summary[1024];
+	int bad;
+
+	if (!proc || strcmp(cw_json_str(proc, "state", ""), "T") != 0 ||
+	    json_object_get(culprit, "stopped"))
+		return 0;
+	bad = json_object_set_new(culprit, "stopped", json_true());
+	snprintf(summary, sizeof(summary), "%s; %s is stopped by a signal (state T)",
+		 cw_json_str(incident, "summary", ""), who);
+	return bad | json_object_set_new(incident, "summary", cw_json_text(summary));
+}
+
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
@@ -305,15 +321,17 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 
 		if (seen && *cw_evidence_kernel(seen, kernel, sizeof(kernel)))
 			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
+		/* Of a circle the sentence is not about the culprit alone. */
+		snprintf(who, sizeof(who), "rank %" JSON_INTEGER_FORMAT,
+			 cw_json_int(culprit, "rank", -1));
+		if (seen && json_array_size(culprits) == 1)
+			bad |= note_stopped(incident, culprit, seen, is_cycle ? who : "it");
 		if (!seen || json_object_get(culprit, "sits_in") ||
 		    !*cw_evidence_position(seen, where, sizeof(where)))
 			continue;
 		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
 		if (json_array_size(culprits) > 1)
 			continue;
-		/* Of a circle the sentence is not about the culprit alone. */
-		snprintf(who, sizeof(who), "rank %" JSON_INTEGER_FORMAT,
-			 cw_json_int(culprit, "rank", -1));
 		snprintf(summary, sizeof(summary), "%s; %s sits in %s",
 			 cw_json_str(incident, "summary", ""), is_cycle ? who : "it", where);
 		bad |= json_object_set_new(incident, "summary", cw_json_text(summary));

@@ -83,6 +83,7 @@ Test(alert_slack, says_who_where_and_what_to_type)
 	cr_assert_not_null(strstr(all, "Hang: slurm:4711"));
 	cr_assert_not_null(strstr(all, "*Culprit*\\nrank 0 (node-a, pid 800)"));
 	cr_assert_not_null(strstr(all, "*Waiting*\\n7 ranks, 0-2,4-7"));
+	cr_assert_not_null(strstr(all, "*What to do first*\\n"), "%s", all);
 	cr_assert_not_null(strstr(all, "On node-b: `collwatch report 14ebe229cdc6a26f`"));
 	free(all);
 	json_decref(m);

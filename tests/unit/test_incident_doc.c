@@ -91,6 +91,25 @@ Test(incident_doc, says_where_the_culprit_sits_once)
 	json_decref(doc);
 }
 
+Test(incident_doc, says_that_a_culprit_is_stopped_once_and_whatever_it_sits_in)
+{
+	json_t *doc = incident();
+	json_t *evidence = json_pack("[{s:s,s:i,s:{s:s}}]", "host", "node-a", "pid", 803, "proc",
+				     "state", "T");
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	const char *said;
+
+	cr_assert_not_null(evidence);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	said = strstr(text_at(doc, "summary"), "; it is stopped by a signal (state T)");
+	cr_assert_not_null(said, "%s", text_at(doc, "summary"));
+	cr_assert_null(strstr(said + strlen("; it is stopped"), "is stopped"));
+	cr_assert(json_is_true(json_object_get(culprit, "stopped")));
+	json_decref(evidence);
+	json_decref(doc);
+}
+
 Test(incident_doc, native_frames_tell_the_caller_of_the_c_library)
 {
 	json_t *doc = incident();
