@@ -61,8 +61,8 @@ static void *serve(void *user)
 		return NULL;
 	read_request(s, fd);
 	if (!s->hang_up) {
-		(void)!write(fd, s->answer, half);
-		(void)!write(fd, s->answer + half, s->len - half);
+		(void)!send(fd, s->answer, half, MSG_NOSIGNAL);
+		(void)!send(fd, s->answer + half, s->len - half, MSG_NOSIGNAL);
 		(void)!read(fd, &byte, 1); /* until the client has gone */
 	}
 	close(fd);
