@@ -17,6 +17,11 @@
 /*
  * X(exported name, name for cuGetProcAddress, first CUDA version it is returned for, first it is no
  * longer, per-thread default stream: 0 no, 1 yes, -1 there is no such twin, how it is handled)
+ *
+ * A row keeps one function of the driver, so each row stands for one list of parameters. For
+ * cuGraphInstantiate cuda.h of CUDA 12 means WithFlags, cudaTypedefs.h knows no such version of the
+ * name: what a driver then hands out has a row to itself, which is not exported. An error node in
+ * the flags' place is a pointer, and has none of the bits that are looked at.
  */
 /* clang-format off */
 #define CW_CUDA_HOOKS(X) \
@@ -33,7 +38,8 @@
 	X(cuGraphCreate, "cuGraphCreate", 0, CW_NEVER, -1, create) \
 	X(cuGraphInstantiate, "cuGraphInstantiate", 0, 11000, -1, instantiate) \
 	X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, 12000, -1, instantiate) \
-	X(cuGraphInstantiateWithFlags, "cuGraphInstantiate", 12000, CW_NEVER, -1, instantiate_flags) \
+	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 0, CW_NEVER, -1, instantiate_flags) \
+	X(any_cuGraphInstantiate, "cuGraphInstantiate", 12000, CW_NEVER, -1, instantiate_flags) \
 	X(cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 0, CW_NEVER, 0, instantiate_params) \
 	X(cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams", 0, CW_NEVER, 1, instantiate_params) \
 	X(cuGraphLaunch, "cuGraphLaunch", 0, CW_NEVER, 0, launch) \

@@ -147,7 +147,6 @@ static const struct symbol symbols[] = {
 	SYM(cuGraphClone, 10000),
 	SYM(cuGraphGetNodes, 10000),
 	{ "cuGraphInstantiate", (void *)cuGraphInstantiate_v2, 11000 },
-	SYM(cuGraphInstantiate, 12000),
 	{ "cuGraphInstantiateWithFlags", (void *)cuGraphInstantiate, 11040 },
 	SYM(cuGraphInstantiateWithParams, 12000),
 	SYM(cuGraphLaunch, 10000),

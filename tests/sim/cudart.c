@@ -36,7 +36,11 @@ static const struct {
 } functions[] = {
 	{ "cuStreamBeginCapture", (void **)&driver.begin_capture },
 	{ "cuStreamEndCapture", (void **)&driver.end_capture },
+#if CUDART_SIM_VERSION >= 12000
+	{ "cuGraphInstantiateWithFlags", (void **)&driver.instantiate },
+#else
 	{ "cuGraphInstantiate", (void **)&driver.instantiate },
+#endif
 	{ "cuGraphLaunch", (void **)&driver.launch },
 	{ "cuGraphExecDestroy", (void **)&driver.exec_destroy },
 	{ "cuGraphDestroy", (void **)&driver.destroy },

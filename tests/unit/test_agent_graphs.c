@@ -380,6 +380,26 @@ Test(agent_graphs, what_cannot_be_followed_is_uncounted)
 	cr_assert_eq(comm_at(2)->coll_entered, 0);
 }
 
+typedef int (*instantiate_fn)(void **exec, void *graph, void *c, void *d, uintptr_t e);
+
+/* Whatever a driver hands out for this name and version, it is called with what it was given. */
+Test(agent_graphs, each_version_of_a_name_leads_to_its_own_function)
+{
+	int cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags,
+				int *status);
+	void *v11 = NULL, *v12 = NULL, *flagged = NULL, *exec = NULL;
+
+	(void)init(0);
+	cr_assert_eq(cuGetProcAddress_v2("cuGraphInstantiateWithFlags", &flagged, 12040, 0, NULL),
+		     0);
+	cr_assert_eq(cuGetProcAddress_v2("cuGraphInstantiate", &v12, 12040, 0, NULL), 0);
+	cr_assert_eq(cuGetProcAddress_v2("cuGraphInstantiate", &v11, 11040, 0, NULL), 0);
+	cr_assert(v11 != v12 && v12 != flagged && v11 != flagged);
+	cr_assert_eq(((instantiate_fn)v12)(&exec, graphs[0], NULL, graphs[1], 9), 0);
+	cr_assert_eq(fake_cuda.log_size, 9, "the function with five parameters got all five");
+	cr_assert_eq(exec, graphs[0] + 1);
+}
+
 Test(agent_graphs, tables_are_used_again)
 {
 	ncclComm_t comm = init(0);

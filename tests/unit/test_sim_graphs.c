@@ -223,7 +223,8 @@ Test(sim_graphs, names_lead_to_the_version_asked_for)
 	void *old = NULL, *new = NULL, *ptsz = NULL;
 
 	cr_assert_eq(cuGetProcAddress("cuGraphInstantiate", &old, 11040, 0, &status), CUDA_SUCCESS);
-	cr_assert_eq(cuGetProcAddress("cuGraphInstantiate", &new, 12040, 0, &status), CUDA_SUCCESS);
+	cr_assert_eq(cuGetProcAddress("cuGraphInstantiateWithFlags", &new, 12040, 0, &status),
+		     CUDA_SUCCESS);
 	cr_assert_eq(old, (void *)cuGraphInstantiate_v2);
 	cr_assert_eq(new, (void *)cuGraphInstantiate);
 	cr_assert_eq(cuGetProcAddress("cuGraphLaunch", &ptsz, 12040,

@@ -2,6 +2,7 @@
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "agent/cuda_abi.h"
 #include "common/summary.h"
@@ -204,6 +205,21 @@ F(cuGraphCreate, void **graph, unsigned flags)
 F(cuGraphInstantiateWithFlags, void **exec, void *graph, unsigned long long flags)
 {
 	*exec = (char *)graph + 1;
+	return CUDA_SUCCESS;
+}
+
+F(cuGraphInstantiate_v2, void **exec, void *graph, void **error_node, char *log, size_t log_size)
+{
+	*exec = (char *)graph + 1;
+	fake_cuda.log_size = log_size;
+	return CUDA_SUCCESS;
+}
+
+/* As a driver that knows no newer cuGraphInstantiate. */
+F(cuGetProcAddress_v2, const char *name, void **fn, int version, uint64_t flags, int *status)
+{
+	*fn = strcmp(name, "cuGraphInstantiate") == 0 ? (void *)fake_cuGraphInstantiate_v2
+						      : (void *)fake_cuGraphInstantiateWithFlags;
 	return CUDA_SUCCESS;
 }
 

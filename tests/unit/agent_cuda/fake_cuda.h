@@ -24,6 +24,7 @@ struct fake_cuda {
 	unsigned captured;       /* writes in the graph */
 	unsigned graph_launches; /* of any executable graph */
 	unsigned stop_after;     /* a launch gets so far, 0 = to its end */
+	uintptr_t log_size;      /* the fifth argument of the last cuGraphInstantiate */
 	int graph_result;        /* of the next launches */
 	void (*inside)(void);    /* called in the middle of a launch, may be NULL */
 	uint64_t last_address;
