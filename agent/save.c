@@ -21,7 +21,7 @@
 #include "agent/record.h"
 
 #define EVERY_NS 1000000000u
-#define AT_EXIT_WAIT_NS 200000000u
+#define AT_EXIT_WAIT_NS UINT64_C(2000000000) /* for the helper thread's own writing */
 #define COPIES_OF_A_COMM 3
 
 static struct {
