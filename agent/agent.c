@@ -25,7 +25,7 @@ enum { START_NOT_YET, START_RUNNING, START_OVER };
 __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
 static const unsigned char never;
-const volatile unsigned char *cw_armed = &never;
+CW_HOT_DATA const volatile unsigned char *cw_armed = &never;
 
 static atomic_int start_state;
 

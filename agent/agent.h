@@ -15,6 +15,9 @@
 
 #define CW_EXPORT __attribute__((visibility("default")))
 
+/* Data that every call looks at: one page, few lines. */
+#define CW_HOT_DATA __attribute__((section("cw_hot_data")))
+
 #define cw_likely(x) __builtin_expect(!!(x), 1)
 #define cw_unlikely(x) __builtin_expect(!!(x), 0)
 

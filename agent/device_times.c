@@ -15,7 +15,7 @@
 
 #define SAMPLE_NS 10000000u
 
-bool cw_times_is_on;
+CW_HOT_DATA bool cw_times_is_on;
 
 static uint64_t next_ns; /* not before this */
 static uint64_t samples;

@@ -17,7 +17,7 @@ static unsigned foreign_count;
 static bool has_seen_captures;
 
 /* cuStreamIsCapturing and cuStreamGetCaptureInfo_v2: not hooked, asked of the driver itself. */
-static CUresult (*is_capturing)(cudaStream_t stream, CUstreamCaptureStatus *status);
+static CW_HOT_DATA CUresult (*is_capturing)(cudaStream_t stream, CUstreamCaptureStatus *status);
 static CUresult (*capture_info)(cudaStream_t stream, CUstreamCaptureStatus *status, uint64_t *id,
 				void **graph, const void **deps, size_t *num_deps);
 

@@ -279,7 +279,8 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 
 	if (cw_unlikely(call->time_entry))
 		cw_times_end(call, call->time_entry, result == ncclSuccess);
-	cw_graph_op_done(call, NULL, ok);
+	if (cw_unlikely(call->part_plus_1))
+		cw_graph_op_done(call, NULL, ok);
 	if (ok && tracked)
 		tracked =
 			result == ncclSuccess &&

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
@@ -21,7 +23,7 @@
 #define FD_FLOOR 1000
 #define FD_ROOM 16 /* more than the agent ever has */
 
-struct cw_record cw_record = { .fd = -1 };
+CW_HOT_DATA struct cw_record cw_record = { .fd = -1 };
 
 /*
  * Programs count on the lowest numbers: where the limit is low, as high as it goes. One that closes

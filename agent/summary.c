@@ -35,7 +35,7 @@ struct launched {
 	uint64_t bytes, cost_ns;
 };
 
-bool cw_summary_is_on;
+CW_HOT_DATA bool cw_summary_is_on;
 
 static enum policy policy;
 static struct cw_summary_budget budget;

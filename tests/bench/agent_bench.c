@@ -8,8 +8,9 @@
  * median: of the difference, over batches. p999: the 99.9th percentile of single calls through the
  * wrapper, less what reading the clock costs. ratio: with the agent to without; the bare function
  * here does nothing, a real NCCL call takes microseconds. cold: 32 MiB are touched before each
- * call. --max: exit status 1 when a recorded call's median is above. Exit status 77 when there is
- *no record.
+ * call. training_loop: steps of work on a MiB and 16 ops; its ratio is the whole loop's, and its
+ * p999 of steps, not calls. --max: exit status 1 when a recorded call's
+ *median is above. Exit status 77 when there is no record.
  *
  * Device progress is measured in a process of its own, against a driver that does nothing: what the
  * driver itself takes for two writes is not in it.
@@ -39,6 +40,9 @@
 #define COLD_BYTES (32u << 20)
 #define COMMS 4
 #define GROUP_OPS 8
+#define STEPS 2001
+#define STEP_OPS 16
+#define STEP_BYTES (1u << 20)
 
 static ncclResult_t fake_init(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
@@ -232,6 +236,34 @@ static struct result measure_cold(void)
 		       percentile(with, COLD_CALLS, 0.999) - clock_and_call, 1);
 }
 
+/* ---- a training loop: work on a MiB, then its gradients ---- */
+
+static double training_step(unsigned i, bool with_agent)
+{
+	static volatile float weights[STEP_BYTES / sizeof(float)];
+	double start = now_ns();
+
+	for (size_t w = 0; w < STEP_BYTES / sizeof(float); w++)
+		weights[w] = weights[w] * 0.999f + 0.001f;
+	for (unsigned n = 0; n < STEP_OPS - GROUP_OPS; n++)
+		plain(i + n, with_agent);
+	grouped(i, with_agent);
+	return now_ns() - start;
+}
+
+static struct result measure_loop(void)
+{
+	static double with[STEPS], without[STEPS];
+	double empty;
+
+	for (unsigned i = 0; i < STEPS; i++) {
+		without[i] = training_step(i, false);
+		with[i] = training_step(i, true);
+	}
+	empty = percentile(without, STEPS, 0.5);
+	return summary(with, without, STEPS, percentile(with, STEPS, 0.999) - empty, STEP_OPS);
+}
+
 /* ---- two threads on two processors ---- */
 
 static struct {
@@ -346,13 +378,14 @@ struct row {
 	bool is_there;
 };
 
-enum { RECORD_ONLY, GROUPED, P2P, COLD, TWO, PROGRESS, ROWS };
+enum { RECORD_ONLY, GROUPED, P2P, COLD, LOOP, TWO, PROGRESS, ROWS };
 
 static struct row rows[ROWS] = {
 	[RECORD_ONLY] = { .name = "record_only_ns", .what = "one call" },
 	[GROUPED] = { .name = "grouped_ns", .what = "a call in a group of 8" },
 	[P2P] = { .name = "p2p_ns", .what = "a send" },
 	[COLD] = { .name = "cold_ns", .what = "one call, cold caches" },
+	[LOOP] = { .name = "training_loop_ns", .what = "an op of a training loop" },
 	[TWO] = { .name = "two_threads_ns", .what = "one call, two threads" },
 	[PROGRESS] = { .name = "with_progress_ns", .what = "one call, device progress" },
 };
@@ -411,6 +444,8 @@ int main(int argc, char **argv)
 	rows[GROUPED].result = measure(grouped, GROUP_OPS);
 	rows[P2P].result = measure(p2p, 1);
 	rows[COLD].result = measure_cold();
+	rows[LOOP].result = measure_loop();
+	rows[LOOP].is_there = true;
 	rows[RECORD_ONLY].is_there = rows[GROUPED].is_there = rows[P2P].is_there =
 		rows[COLD].is_there = true;
 	rows[TWO].is_there = measure_two(&rows[TWO].result);
