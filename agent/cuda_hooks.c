@@ -71,15 +71,47 @@ static real_fn real_of(unsigned hook)
 	return (real_fn)p;
 }
 
-/* Remembers the driver's function and hands out ours in its place. */
+static bool is_of_driver(void *addr, Dl_info *ret_info)
+{
+	const char *base;
+
+	if (!dladdr(addr, ret_info) || !ret_info->dli_fname)
+		return false;
+	base = strrchr(ret_info->dli_fname, '/');
+	return strncmp(base ? base + 1 : ret_info->dli_fname, "libcuda.so", 10) == 0;
+}
+
+/* Some programs look into one libcuda.so.1 and then work with another one. */
+static bool are_of_two_drivers(void *a, void *b)
+{
+	Dl_info x, y;
+
+	return is_of_driver(a, &x) && is_of_driver(b, &y) && x.dli_fbase != y.dli_fbase;
+}
+
+/*
+ * Remembers the driver's function and hands out ours in its place; that of a second driver as it
+ * is, for ours would call into the first.
+ */
 static void *replace(unsigned hook, void *found)
 {
-	void *none = NULL;
+	void *known = NULL;
 
-	if (found != wrapper_of(hook))
-		(void)__atomic_compare_exchange_n(&reals[hook], &none, found, false,
-						  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-	return wrapper_of(hook);
+	if (found == wrapper_of(hook) ||
+	    __atomic_compare_exchange_n(&reals[hook], &known, found, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE) ||
+	    known == found || !are_of_two_drivers(known, found))
+		return wrapper_of(hook);
+	return found;
+}
+
+/* The driver must stay while wrappers point into it: a runtime that ends closes its handle. */
+static void pin(void *addr)
+{
+	Dl_info info;
+
+	if (is_of_driver(addr, &info))
+		(void)dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY); /* kept for good */
 }
 
 /* ---- what each of them does: real = the driver's function, a … f = its arguments ---- */
@@ -303,6 +335,9 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 		/* A handle whose scope holds us and no driver. */
 		if (found == wrapper_of(i) && !real_of(i))
 			return CW_ABSENT;
+		/* Not where cuGetProcAddress is asked: dlsym takes the loader's lock anyway. */
+		if (!__atomic_load_n(&reals[i], __ATOMIC_ACQUIRE))
+			pin(found);
 		return replace(i, found);
 	}
 	return NULL;

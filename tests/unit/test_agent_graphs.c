@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL ops in CUDA graphs, as the agent records them. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/cuda_driver.h"
+#include "agent/cuda_hooks.h"
 #include "agent/graph.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
@@ -450,4 +455,47 @@ Test(agent_graphs, progress_off_still_counts)
 	cr_assert_eq(fake_cuda.writes, 0);
 	cr_assert_eq(comm_at(0)->coll_returned, 3);
 	cr_assert_eq(last(0)->progress_slot, CW_REC_NO_SLOT);
+}
+
+/* A driver of its own, from a file that is gone again. */
+static void *load_driver(char path[static 64])
+{
+	char dir[] = "/tmp/cw-graphs-XXXXXX", bytes[4096];
+	FILE *from, *to;
+	Dl_info info;
+	void *handle;
+	size_t n;
+
+	(void)init(0);
+	cr_assert(dladdr((void *)cw_cuda.stream_write32, &info));
+	cr_assert_not_null(mkdtemp(dir));
+	(void)snprintf(path, 64, "%s/libcuda.so.1", dir);
+	from = fopen(info.dli_fname, "r");
+	to = fopen(path, "w");
+	cr_assert(from && to);
+	while ((n = fread(bytes, 1, sizeof(bytes), from)) > 0)
+		cr_assert_eq(fwrite(bytes, 1, n, to), n);
+	(void)fclose(from);
+	(void)fclose(to);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	(void)unlink(path);
+	(void)rmdir(dir);
+	cr_assert_not_null(handle, "%s", dlerror());
+	return handle;
+}
+
+Test(agent_graphs, the_driver_stays_loaded_and_a_second_one_is_left_alone)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+	char first[64], second[64];
+	void *a = load_driver(first), *b = load_driver(second);
+	void *ours = cw_cuda_symbol(next, a, "cuGraphLaunch");
+	Dl_info info;
+
+	cr_assert_eq(ours, (void *)cuGraphLaunch);
+	cr_assert_eq(dlclose(a), 0);
+	cr_assert(dladdr(next(a, "cuGraphLaunch"), &info), "unmapped under its wrapper");
+	cr_assert_str_eq(info.dli_fname, first);
+	cr_assert_eq(cw_cuda_symbol(next, b, "cuGraphLaunch"), next(b, "cuGraphLaunch"));
+	cr_assert_eq(cw_cuda_symbol(next, a, "cuGraphLaunch"), ours);
 }
