@@ -12,12 +12,15 @@
 #include "agent/kernels.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "common/signature.h"
 
 #define SAMPLE_NS 10000000u
+#define SKIP_MAX 8
 
 CW_HOT_DATA bool cw_times_is_on;
 
 static uint64_t next_ns; /* not before this */
+static uint32_t skip; /* so many more first: the first op of a burst would be the same each time */
 static uint64_t samples;
 static uint64_t taken[CW_REC_TIMES]; /* by which sample; 0 = never */
 
@@ -68,10 +71,17 @@ static bool stamp(const struct cw_op_call *call, uint32_t index, size_t offset)
 static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 {
 	uint64_t due = CW_LOAD(next_ns), number;
+	uint32_t left = CW_LOAD(skip);
 	struct cw_rec_time *t;
 
-	if (now_ns < due || !__atomic_compare_exchange_n(&next_ns, &due, now_ns + SAMPLE_NS, false,
-							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (now_ns < due)
+		return NULL;
+	if (left) {
+		CW_STORE(skip, left - 1);
+		return NULL;
+	}
+	if (!__atomic_compare_exchange_n(&next_ns, &due, now_ns + SAMPLE_NS, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return NULL;
 	number = CW_LOAD(samples) + 1;
 	*ret_index = (uint32_t)(number % CW_REC_TIMES);
@@ -80,6 +90,7 @@ static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 		return NULL;
 	CW_STORE(taken[*ret_index], number);
 	CW_STORE(samples, number);
+	CW_STORE(skip, (uint32_t)(cw_hash_mix64(number) % SKIP_MAX));
 	return t;
 }
 

@@ -119,6 +119,25 @@ static void put_job(const struct cw_text *t, const json_t *job)
 	}
 }
 
+/* What ranks of this node fed that is no number: one for each, the first. */
+static void put_tensors(const struct cw_text *t, const json_t *tensors)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (tensors, i, entry) {
+		fputs("  ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, "tensor");
+		fputs("    ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, cw_json_str(entry, "job", "?"));
+		fputs("  ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "summary", "?"));
+		fprintf(t->out, " (pid %" JSON_INTEGER_FORMAT ", ", cw_json_int(entry, "pid", 0));
+		put_duration(t, json_object_get(entry, "ago_s"));
+		fputs(" ago)\n", t->out);
+	}
+}
+
 /* Those that are well are counted, the others named: a fleet has hundreds. Returns lines. */
 static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {
@@ -229,6 +248,8 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 	if (!json_array_size(jobs))
 		fputs("  no job here uses NCCL under the agent\n", out);
 	put_jobs(&t, jobs, lines, used);
+	if (!lines)
+		put_tensors(&t, json_object_get(status, "tensors"));
 }
 
 void cw_render_status(FILE *out, const json_t *status, bool color)

@@ -6,17 +6,18 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/render_ops.h"
 #include "cli/render_status.h"
 #include "cli/verb.h"
 
 #define TIMEOUT_MS 5000
 #define WATCH_EVERY_S 2
 
-enum { OPT_WATCH = 256 };
+enum { OPT_WATCH = 256, OPT_OPS };
 
 struct status_args {
 	struct cw_ask_options ask;
-	bool watch;
+	bool watch, ops;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -26,6 +27,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &args->ask;
+		return 0;
+	case OPT_OPS:
+		args->ops = true;
 		return 0;
 	case OPT_WATCH:
 		args->watch = true;
@@ -44,6 +48,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
+			{ "ops", OPT_OPS, NULL, 0,
+			  "Show instead what the ops of this node's ranks add up to", 0 },
 			{ "watch", OPT_WATCH, NULL, 0,
 			  "Show it again every two seconds, as much as fits the terminal", 0 },
 			{ 0 },
@@ -104,14 +110,16 @@ int cw_verb_status(int argc, char **argv)
 	int r;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
-	if (args.watch)
+	if (args.watch && !args.ops)
 		return watch(&args);
-	r = cw_control_ask(cw_control_path(args.ask.control), "status", NULL, TIMEOUT_MS, &status,
-			   &code, &err);
+	r = cw_control_ask(cw_control_path(args.ask.control), args.ops ? "ops" : "status", NULL,
+			   TIMEOUT_MS, &status, &code, &err);
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	if (args.ask.json)
 		cw_ask_print(status);
+	else if (args.ops)
+		cw_render_ops(stdout, status, isatty(STDOUT_FILENO));
 	else
 		cw_render_status(stdout, status, isatty(STDOUT_FILENO));
 	json_decref(status);

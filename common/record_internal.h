@@ -77,9 +77,6 @@ struct cw_record {
 /* Reads exactly len bytes. 0, -EIO when there are fewer, or -errno. */
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset);
 
-/* ns of the record's own timeline (CLOCK_MONOTONIC of its host). */
-int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
-
 /* A hostile rank's unfinished ops must not cost the daemon more than some 0.5 ms a sample. */
 #define CW_RECORD_REREADS 512u
 

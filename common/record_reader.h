@@ -98,3 +98,28 @@ int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_co
 /* Per-peer counters of a comm; writes at most max; 0 or -errno. */
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n);
+
+/* A time of the record's clock in ns of CLOCK_MONOTONIC of its host. */
+int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
+
+/* ---- for those who count; common/record_device.c ---- */
+
+/*
+ * Calls fn for the ops of the bulk ring from *cursor on, in its order, and moves it: those that
+ * have returned, up to the first that has not. As of the last refresh; values are a stranger's.
+ * *ret_lost: ops that were overwritten or never returned. 0 or -errno.
+ */
+typedef void (*cw_record_op_fn)(const struct cw_rec_op *op, void *user);
+int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
+			    cw_record_op_fn fn, void *user);
+
+/* The first tensor with NaN or infinity that each device was fed; how many. */
+size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
+
+/*
+ * Calls fn for ops timed on the device whose number is above *cursor, and moves it to the highest
+ * seen: one that ends after a later one is left out. begin_ns <= end_ns <= begin_ns + a day.
+ */
+typedef void (*cw_record_time_fn)(const struct cw_rec_time *t, void *user);
+void cw_record_each_time(const struct cw_record *rec, uint64_t *cursor, cw_record_time_fn fn,
+			 void *user);

@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "daemon/control_mute.h"
+#include "daemon/ops_doc.h"
 #include "proto/messages.h"
 
 /* Room for the other fields and the envelope in a message's longest string. */
@@ -39,6 +40,15 @@ static void do_status(const struct cw_control_source *s, const struct cw_caller 
 
 	s->status(&source, s->user);
 	succeed(a, cw_status_doc(&source, caller));
+}
+
+static void do_ops(const struct cw_control_source *s, const struct cw_caller *caller,
+		   const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+
+	s->status(&source, s->user);
+	succeed(a, cw_ops_doc(source.ranks, s->node_name, caller));
 }
 
 /* The uid that the incident was recorded with; one without is for those who see all. */
@@ -145,10 +155,8 @@ static const struct {
 	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
 		    const json_t *arguments, struct cw_control_answer *a);
 } verbs[] = {
-	{ "status", do_status },
-	{ "incidents", do_incidents },
-	{ "report", do_report },
-	{ "mute", do_mute },
+	{ "status", do_status }, { "ops", do_ops },   { "incidents", do_incidents },
+	{ "report", do_report }, { "mute", do_mute },
 };
 
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,

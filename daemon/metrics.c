@@ -29,9 +29,11 @@ enum value_type {
 	VALUE_U64 = 0,
 	VALUE_U32,
 	VALUE_DOUBLE,
-	VALUE_VERSION,   /* the value is 1, the label says which */
-	VALUE_CLASSES,   /* an array, one sample for each class of verdicts */
-	VALUE_HISTOGRAM, /* a struct cw_lateness */
+	VALUE_VERSION,      /* the value is 1, the label says which */
+	VALUE_CLASSES,      /* an array, one sample for each class of verdicts */
+	VALUE_KINDS,        /* of an array of struct cw_op_sums, one sample for each kind of op */
+	VALUE_KIND_SECONDS, /* the same, of nanoseconds */
+	VALUE_HISTOGRAM,    /* a struct cw_lateness */
 };
 
 struct metric {
@@ -44,6 +46,7 @@ struct metric {
 };
 
 #define AT(field) offsetof(struct cw_metrics, field)
+#define SUM(field) (offsetof(struct cw_metrics, ops) + offsetof(struct cw_op_sums, field))
 #define COUNTER(name, field, help)                                                                 \
 	{                                                                                          \
 		PREFIX name, "counter", help, VALUE_U64, AT(field), NULL, NULL                     \
@@ -84,6 +87,21 @@ static const struct metric metrics[] = {
 	COUNTER("registered_total", node.registered_total, "Agents that registered."),
 	COUNTER("samples_total", node.samples_total, "Readings of flight records."),
 	COUNTER("digests_total", node.digests_total, "Digests made of this node's ranks."),
+
+	{ PREFIX "ops_total", "counter", "Ops of this node's ranks whose calls returned.",
+	  VALUE_KINDS, SUM(ops), "kind", NULL },
+	{ PREFIX "op_bytes_total", "counter", "Bytes of these, of one rank's part each.",
+	  VALUE_KINDS, SUM(bytes), "kind", NULL },
+	{ PREFIX "op_call_seconds_total", "counter", "Time their calls took on the host.",
+	  VALUE_KIND_SECONDS, SUM(call_ns), "kind", NULL },
+	{ PREFIX "timed_ops_total", "counter", "Ops timed on the device, a sample of them.",
+	  VALUE_KINDS, SUM(timed), "kind", NULL },
+	{ PREFIX "timed_op_bytes_total", "counter", "Bytes of the timed ones.", VALUE_KINDS,
+	  SUM(timed_bytes), "kind", NULL },
+	{ PREFIX "timed_op_seconds_total", "counter", "Time the timed ones took on the device.",
+	  VALUE_KIND_SECONDS, SUM(device_ns), "kind", NULL },
+	COUNTER("bad_tensors_total", node.fed_tensors_total,
+		"Rank processes that fed NaN or infinity into an op, each once."),
 
 	FAMILY("jobs", "gauge", "Jobs that this daemon leads."),
 	SAMPLE(jobs[CW_STALL_QUIET], "state", "healthy"),
@@ -187,6 +205,28 @@ static void print_classes(FILE *out, const char *name, const struct metric *row,
 	}
 }
 
+static const uint8_t kinds[] = {
+	CW_OP_ALL_REDUCE, CW_OP_BROADCAST, CW_OP_REDUCE,  CW_OP_ALL_GATHER, CW_OP_REDUCE_SCATTER,
+	CW_OP_ALL_TO_ALL, CW_OP_GATHER,    CW_OP_SCATTER, CW_OP_SEND,       CW_OP_RECV,
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* at: a field of the first of the sums. */
+static void print_kinds(FILE *out, const char *name, const struct metric *row, const char *at)
+{
+	for (size_t i = 0; i < N_KINDS; i++) {
+		const uint64_t *v =
+			(const void *)(at + (size_t)kinds[i] * sizeof(struct cw_op_sums));
+
+		print_name(out, name, row->label, cw_op_kind_name(kinds[i]));
+		if (row->value == VALUE_KINDS)
+			fprintf(out, "%" PRIu64 "\n", *v);
+		else
+			fprintf(out, "%.6f\n", (double)*v / CW_NS_PER_S);
+	}
+}
+
 static void print_histogram(FILE *out, const char *name, const struct cw_lateness *l)
 {
 	uint64_t sum = 0;
@@ -210,6 +250,10 @@ static void print_sample(FILE *out, const char *name, const struct metric *row,
 	switch (row->value) {
 	case VALUE_CLASSES:
 		print_classes(out, name, row, at);
+		return;
+	case VALUE_KINDS:
+	case VALUE_KIND_SECONDS:
+		print_kinds(out, name, row, at);
 		return;
 	case VALUE_HISTOGRAM:
 		print_histogram(out, name, at);
@@ -261,6 +305,15 @@ static void print_scdoc_classes(FILE *out, const char *label)
 	}
 }
 
+static void print_scdoc_kinds(FILE *out, const char *label)
+{
+	fprintf(out, " By _%s_: ", label);
+	for (size_t i = 0; i < N_KINDS; i++) {
+		fputs(i == 0 ? "" : ", ", out);
+		print_scdoc_text(out, cw_op_kind_name(kinds[i]));
+	}
+}
+
 void cw_metrics_print_scdoc(FILE *out)
 {
 	for (size_t i = 0; i < N_METRICS; i++) {
@@ -274,6 +327,8 @@ void cw_metrics_print_scdoc(FILE *out)
 		}
 		if (row->value == VALUE_CLASSES)
 			print_scdoc_classes(out, row->label);
+		if (row->value == VALUE_KINDS || row->value == VALUE_KIND_SECONDS)
+			print_scdoc_kinds(out, row->label);
 		if (!row->label_value || row->value == VALUE_VERSION)
 			continue;
 		/* The label once, then its values. */

@@ -59,6 +59,7 @@ struct cw_metrics {
 	uint64_t peers, peers_connected;
 	uint64_t bundles_in_memory, digests_lost;
 	struct cw_node_stats node;
+	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
 	struct cw_leader_stats leader;
 	struct cw_transport_stats transport;
 	struct cw_tcp_stats tcp;

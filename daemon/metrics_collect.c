@@ -89,6 +89,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	cw_leader_jobs(p->leader, on_job, ret);
 	count_peers(p->transport, ret);
 	cw_node_stats(p->node, &ret->node);
+	memcpy(ret->ops, cw_node_op_totals(p->node)->kinds, sizeof(ret->ops));
 	cw_leader_stats(p->leader, &ret->leader);
 	cw_transport_stats(p->transport, &ret->transport);
 	if (p->tcp)

@@ -41,6 +41,19 @@ static bool is_rank(pid_t pid, void *user)
 
 /* ---- sampling ---- */
 
+/* Numbers for people: nothing is decided by them. */
+static void count_ops(struct cw_node *node, struct cw_process *p)
+{
+	struct cw_fed_owner owner = { .pid = cw_process_pid(p),
+				      .uid = p->uid,
+				      .rank = cw_record_header(p->record)->rank_label,
+				      .job = p->label };
+
+	cw_op_stats_sample(&p->ops, p->record, cw_node_now(node), &node->op_totals);
+	if (cw_fed_tensor_look(&p->fed, p->record, cw_node_now(node), &owner))
+		node->stats.fed_tensors_total++;
+}
+
 void cw_node_sample(struct cw_node *node, struct cw_process *p)
 {
 	const struct cw_record_comm *comms;
@@ -51,6 +64,7 @@ void cw_node_sample(struct cw_node *node, struct cw_process *p)
 	node->stats.samples_total++;
 	if (cw_sampler_sample(&p->sampler, p->record, cw_node_now(node)) < 0)
 		node->stats.record_errors_total++;
+	count_ops(node, p);
 	if (p->route)
 		return;
 	comms = cw_record_comms(p->record, &n);
@@ -162,6 +176,7 @@ static void end_process(struct cw_node *node, struct cw_process *p, const struct
 {
 	int64_t now_ns = cw_node_now(node);
 
+	p->ops.sampled_ns = 0;   /* count all of them */
 	cw_node_sample(node, p); /* the last words */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);

@@ -18,6 +18,8 @@
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "daemon/fed_tensor.h"
+#include "daemon/op_stats.h"
 #include "proto/messages.h"
 
 struct cw_kept;
@@ -85,6 +87,13 @@ bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 typedef void (*cw_node_process_fn)(const struct cw_node_process *p, const char *label, void *user);
 void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user);
 
+/* What their ops add up to, and what they fed; for people. Borrowed until it returns. */
+typedef void (*cw_node_ops_fn)(const struct cw_node_process *p, const char *label,
+			       const struct cw_op_stats *ops, const struct cw_fed_tensor *fed,
+			       void *user);
+void cw_node_each_ops(const struct cw_node *node, cw_node_ops_fn fn, void *user);
+const struct cw_op_totals *cw_node_op_totals(const struct cw_node *node);
+
 /* status: enum cw_python_status; text borrowed until the callback returns, "" when none. */
 typedef void (*cw_node_python_fn)(uint32_t status, const char *text, void *user);
 
@@ -108,7 +117,8 @@ struct cw_node_stats {
 	uint32_t processes, connected, dead;
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
 	uint64_t digests_total, samples_total;
-	uint64_t unreadable_total; /* records of versions this daemon does not know */
-	uint32_t restored;         /* at start, out of what was kept */
+	uint64_t unreadable_total;  /* records of versions this daemon does not know */
+	uint64_t fed_tensors_total; /* processes that fed NaN or infinity, the first time */
+	uint32_t restored;          /* at start, out of what was kept */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -65,6 +65,20 @@ void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user)
 	}
 }
 
+void cw_node_each_ops(const struct cw_node *node, cw_node_ops_fn fn, void *user)
+{
+	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
+		struct cw_node_process process = describe(node, p);
+
+		fn(&process, p->label, &p->ops, &p->fed, user);
+	}
+}
+
+const struct cw_op_totals *cw_node_op_totals(const struct cw_node *node)
+{
+	return &node->op_totals;
+}
+
 int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 			  uint32_t deadline_ms, cw_node_python_fn fn, void *user,
 			  uint64_t *ret_handle)

@@ -24,6 +24,7 @@ struct cw_node {
 	struct cw_absent *absent;
 	int64_t digest_ns; /* last full round */
 	struct cw_node_stats stats;
+	struct cw_op_totals op_totals;
 };
 
 static inline int64_t cw_node_now(const struct cw_node *node)

@@ -173,6 +173,7 @@ struct cw_process *cw_process_free(struct cw_process *p)
 	(void)cw_record_close(p->record); /* always NULL */
 	cw_headway_fini(&p->headway);
 	cw_sampler_fini(&p->sampler);
+	cw_op_stats_fini(&p->ops);
 	free(p);
 	return NULL;
 }
@@ -184,6 +185,7 @@ void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 	p->record = steal_ptr(&from->record);
 	p->record_dev = from->record_dev;
 	p->record_ino = from->record_ino;
+	p->ops.op_cursor = p->ops.time_cursor = 0; /* what was counted stays */
 	cw_sampler_init(&p->sampler);
 	p->route = 0; /* the new record may carry another label */
 }

@@ -21,11 +21,13 @@
 #include "common/record_reader.h"
 #include "common/unixsock.h"
 #include "daemon/descriptor_store.h"
+#include "daemon/fed_tensor.h"
 #include "daemon/headway.h"
 #include "daemon/job_label.h"
 #include "daemon/kernel_facts.h"
 #include "daemon/liveness.h"
 #include "daemon/oom.h"
+#include "daemon/op_stats.h"
 #include "daemon/sampler.h"
 
 struct cw_agent_conn;
@@ -57,6 +59,8 @@ struct cw_process {
 	dev_t record_dev;
 	ino_t record_ino;
 	struct cw_sampler sampler;
+	struct cw_op_stats ops;
+	struct cw_fed_tensor fed;
 	int64_t next_sample_ns; /* machine's clock; later than the next tick when it is costly */
 
 	struct cw_node *node;       /* for event callbacks; borrowed */

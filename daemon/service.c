@@ -165,6 +165,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.transport = s->transport,
 		.members = s->members,
 		.leader = s->leader,
+		.ranks = s->node,
 		.mutes = s->mutes,
 		.is_shadow = cw_alerts_is_shadow(s->alerts),
 		.started_ns = s->started_ns,

@@ -6,6 +6,7 @@
 
 #include "analysis/stall.h"
 #include "daemon/control_mute.h"
+#include "daemon/ops_doc.h"
 
 struct collector {
 	const struct cw_status_source *source;
@@ -194,23 +195,25 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 {
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
 	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
+	json_t *tensors = cw_tensors_doc(s->ranks, cw_clock_now_ns(s->clock), caller);
 
 	c.now_ns = cw_clock_now_ns(s->clock);
 	cw_leader_jobs(s->leader, on_job, &c);
 	cw_election_each(s->members, on_route, &c);
-	if (!c.jobs || !peers || !notes) {
+	if (!c.jobs || !peers || !notes || !tensors) {
 		json_decref(c.jobs);
 		json_decref(peers);
 		json_decref(notes);
+		json_decref(tensors);
 		return NULL;
 	}
 	return json_pack(
-		"{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
+		"{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o, s:o}",
 		"schema", "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
 		CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns), "peers", peers, "notes",
 		notes, "loop_max_s", seconds(s->loop_max_ns), "agents", "processes",
 		(json_int_t)s->node.processes, "connected", (json_int_t)s->node.connected, "dead",
 		(json_int_t)s->node.dead, "refused", (json_int_t)s->node.refused_total,
 		"bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
-		(json_int_t)s->node.record_errors_total, "jobs", c.jobs);
+		(json_int_t)s->node.record_errors_total, "jobs", c.jobs, "tensors", tensors);
 }

@@ -31,8 +31,9 @@ struct cw_status_source {
 	const struct cw_transport *transport;
 	const struct cw_election *members;
 	const struct cw_leader *leader;
-	struct cw_node_stats node; /* filled by the caller */
-	struct cw_mutes *mutes;    /* NULL = none */
+	struct cw_node_stats node;   /* filled by the caller */
+	const struct cw_node *ranks; /* NULL = nothing is known of ops */
+	struct cw_mutes *mutes;      /* NULL = none */
 	bool is_shadow;
 	int64_t started_ns;
 	int64_t loop_max_ns;          /* daemon/loop_lag.h */

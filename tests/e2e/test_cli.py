@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import tap
 from tap import Skip
@@ -138,6 +139,66 @@ def status_of_an_idle_daemon():
         assert document["schema"] == "collwatch.status/1" and document["jobs"] == [], document
         expect(run("report", "--control", daemon.control), 0, "no incidents\n")
         expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
+
+
+def train_with_nan(daemon, ranks):
+    """Ranks of the training loop that feed NaN from step 3 on (rank 1), timed; until they end."""
+    with open(os.path.join(daemon.dir, "train-log"), "wb") as log:
+        loops = [subprocess.Popen(
+            [COLLWATCH, "run", "--socket", daemon.socket, "--", sys.executable,
+             os.environ["CW_TRAIN_LOOP_PY"], "--steps", "40", "--step-ms", "5", "--log-every", "0",
+             "--uid-file", daemon.dir + "/uid", "--fault", "feed-nan", "--fault-rank", "1",
+             "--fault-step", "3"],
+            stdout=log, stderr=log,
+            env=dict(os.environ, LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], RANK=str(r),
+                     WORLD_SIZE=str(ranks), LOCAL_RANK=str(r), COLLWATCH_JOB="nan",
+                     COLLWATCH_SUMMARY="full", COLLWATCH_PROGRESS="timed"))
+            for r in range(ranks)]
+        try:
+            for loop in loops:
+                assert loop.wait(60) == 0, open(log.name, encoding="utf-8").read()
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+
+
+@test
+def status_tells_who_fed_nan_and_what_ops_add_up_to():
+    with Daemon() as daemon:
+        train_with_nan(daemon, 2)
+        # What it saw of a rank that has ended stays; the last look is at its end.
+        rows, end = [], time.monotonic() + 20
+        while time.monotonic() < end:
+            done = run("status", "--ops", "--json", "--control", daemon.control)
+            expect(done, 0)
+            rows = json.loads(done.stdout)["rows"]
+            if sum(r["ops"] for r in rows if r["kind"] == "all_reduce") >= 2 * 40 * 4:
+                break
+            time.sleep(0.05)
+        sums = {}
+        for row in rows:
+            assert row["job"] == "name:nan" and row["nranks"] in (1, 2), row
+            sums[row["kind"]] = sums.get(row["kind"], 0) + row["ops"]
+        # Each step: two buckets, norms and loss; a broadcast now and then.
+        assert sums["all_reduce"] == 2 * 40 * 4, rows
+        assert sums["reduce_scatter"] == sums["all_gather"] == 2 * 40, rows
+        expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
+        document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
+        if not document["tensors"]:
+            kernel = any(os.path.exists(os.path.join(os.path.dirname(os.environ["CW_AGENT"]),
+                                                     "summary_kernel." + end))
+                         for end in ("fatbin", "ptx"))
+            assert not kernel, document
+            raise Skip("built without nvcc and clang: there is no kernel")
+        assert any(r["timed"] and r["device_us"] > 0 and r["algbw_gbs"] > 0 for r in rows), rows
+        tensor, = document["tensors"]
+        assert (tensor["rank"], tensor["kind"], tensor["nans"], tensor["elements"]) == (
+            1, "all_reduce", 1, 256), tensor
+        expect(run("status", "--control", daemon.control), 0, "rank 1 fed 1 NaN and 0 Inf among 256")
+        with open(daemon.dir + "/log", encoding="utf-8") as log:
+            said = [line for line in log if "fed 1 NaN" in line]
+        assert len(said) == 1, said
 
 
 @test

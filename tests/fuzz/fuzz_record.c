@@ -30,8 +30,20 @@ static void check_window(const struct cw_op *ops, size_t n, uint64_t lost)
 	}
 }
 
+static void on_op(const struct cw_rec_op *op, void *user)
+{
+	FUZZ_CHECK(op->flags & CW_OPF_RETURNED);
+}
+
+static void on_time(const struct cw_rec_time *t, void *user)
+{
+	FUZZ_CHECK(t->begin_ns <= t->end_ns);
+}
+
 static void read_everything(struct cw_record *rec)
 {
+	struct cw_rec_summary bad[CW_REC_SUMMARY_FIRSTS];
+	uint64_t cursor = 0;
 	static struct cw_op ops[MAX_OPS];
 	struct cw_rec_p2p_peer peers[CW_REC_P2P_PEERS];
 	const struct cw_record_comm *comms;
@@ -50,6 +62,10 @@ static void read_everything(struct cw_record *rec)
 		if (cw_record_p2p(rec, &comms[i], peers, CW_REC_P2P_PEERS, &n) == 0)
 			FUZZ_CHECK(n <= CW_REC_P2P_PEERS);
 	}
+	(void)cw_record_each_returned(rec, &cursor, &lost, on_op, NULL);
+	cursor = 0;
+	cw_record_each_time(rec, &cursor, on_time, NULL);
+	FUZZ_CHECK(cw_record_fed_bad(rec, bad, CW_REC_SUMMARY_FIRSTS) <= CW_REC_SUMMARY_FIRSTS);
 }
 
 /* One memfd serves all runs. */

@@ -30,6 +30,8 @@ static const struct {
 	{ CW_REC_SECTION_PROGRESS, sizeof(struct cw_rec_progress), CW_REC_PROGRESS_SLOTS },
 	{ CW_REC_SECTION_REPLAYS, sizeof(struct cw_rec_replay), CW_REC_REPLAYS },
 	{ CW_REC_SECTION_TEMPLATES, sizeof(struct cw_rec_template), CW_REC_TEMPLATES },
+	{ CW_REC_SECTION_SUMMARIES, sizeof(struct cw_rec_summary), CW_REC_SUMMARIES },
+	{ CW_REC_SECTION_TIMES, sizeof(struct cw_rec_time), CW_REC_TIMES },
 };
 #define N_SECTIONS (sizeof(layout) / sizeof(layout[0]))
 
@@ -46,7 +48,7 @@ static uint64_t plan(uint64_t offsets[N_SECTIONS])
 		offsets[i] = at;
 		at = page_up(at + (uint64_t)layout[i].entry_bytes * layout[i].count);
 	}
-	return at;
+	return at + 4096; /* room for what a test adds */
 }
 
 static void fill_header(struct cw_test_record *rec, const uint64_t offsets[N_SECTIONS])
@@ -103,6 +105,8 @@ struct cw_test_record *cw_test_record_new(void)
 	rec->progress = (struct cw_rec_progress *)(map + offsets[4]);
 	rec->replays = (struct cw_rec_replay *)(map + offsets[5]);
 	rec->templates = (struct cw_rec_template *)(map + offsets[6]);
+	rec->summaries = (struct cw_rec_summary *)(map + offsets[7]);
+	rec->times = (struct cw_rec_time *)(map + offsets[8]);
 	rec->now_ns = 1000000000;
 	fill_header(rec, offsets);
 	return rec;

@@ -28,6 +28,8 @@ struct cw_test_record {
 	struct cw_rec_progress *progress;
 	struct cw_rec_replay *replays;
 	struct cw_rec_template *templates;
+	struct cw_rec_summary *summaries; /* read when header->has says so */
+	struct cw_rec_time *times;
 	int64_t now_ns; /* time of the next thing that happens; set and advanced by the test */
 	uint32_t slots_used;
 };

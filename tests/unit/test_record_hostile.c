@@ -117,8 +117,20 @@ Test(record_hostile, no_op_is_ever_seen_half_written, .timeout = 60)
 	cw_test_record_free(rec);
 }
 
+static void count_op(const struct cw_rec_op *op, void *user)
+{
+	++*(uint64_t *)user;
+}
+
+static void check_time(const struct cw_rec_time *t, void *user)
+{
+	cr_assert(t->begin_ns <= t->end_ns && t->end_ns - t->begin_ns <= 86400000000000ull);
+}
+
 static void read_everything(struct cw_record *r)
 {
+	struct cw_rec_summary bad[CW_REC_SUMMARY_FIRSTS];
+	uint64_t cursor = 0, counted = 0;
 	static struct cw_op ops[CW_REC_RING_OPS];
 	struct cw_rec_p2p_peer peers[CW_REC_P2P_PEERS];
 	const struct cw_record_comm *comms;
@@ -137,6 +149,13 @@ static void read_everything(struct cw_record *r)
 		(void)cw_record_p2p(r, &comms[i], peers, CW_REC_P2P_PEERS, &n);
 		cr_assert_null(memchr(comms[i].entry.name, '\n', strlen(comms[i].entry.name)));
 	}
+	(void)cw_record_each_returned(r, &cursor, &lost, count_op, &counted);
+	cr_assert_leq(counted, CW_REC_RING_OPS);
+	cursor = 0;
+	cw_record_each_time(r, &cursor, check_time, NULL);
+	n = cw_record_fed_bad(r, bad, CW_REC_SUMMARY_FIRSTS);
+	for (size_t i = 0; i < n; i++)
+		cr_assert(bad[i].abs_max == bad[i].abs_max && bad[i].l2 == bad[i].l2);
 }
 
 static void fill(struct cw_test_record *rec, unsigned *seed)

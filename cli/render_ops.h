@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collwatch.ops/1 as tables for people, one for each job. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+void cw_render_ops(FILE *out, const json_t *ops, bool color);
