@@ -27,7 +27,7 @@ static uint32_t list_points(const struct cw_snap_member *m,
 	if ((m->known & CW_KNOWN_HASH) && m->hash_seq)
 		points[n++] = (struct cw_snap_checkpoint){ m->hash_seq, m->hash };
 	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
-		if (m->checkpoints[i].coll_seq)
+		if ((m->known & CW_KNOWN_ENTERED) && m->checkpoints[i].coll_seq)
 			points[n++] = m->checkpoints[i];
 	return n;
 }

@@ -86,6 +86,9 @@ int step_visit_all(const struct cw_snap_member *m, uint32_t member, step_fn fn, 
 	uint32_t end;
 	int r;
 
+	/* Whose calls are not all seen numbers the others wrongly. */
+	if (!(m->known & CW_KNOWN_ENTERED))
+		return 0;
 	for (uint32_t i = 0; i < m->n_window; i = end) {
 		end = i + 1;
 		if (m->window[i].flags & CW_OPF_GROUPED) {

@@ -104,6 +104,23 @@ Test(align, sees_differing_histories_without_windows)
 	cr_expect_eq(al.history.differ_seq, 20);
 }
 
+/* Launches of a graph that nobody sees: its other calls have too low a number each. */
+Test(align, compares_nothing_of_a_member_whose_calls_are_not_all_seen)
+{
+	struct cw_snap_member *odd;
+
+	sb_odd(c, 2, 17)->count = 1;
+	snap = sb_snapshot(b);
+	odd = &snap->comms[0].members[2];
+	for (uint32_t m = 0; m < 5; m++)
+		snap->comms[0].members[m].checkpoints[0] =
+			(struct cw_snap_checkpoint){ .coll_seq = 16, .hash = 4711 + (m == 2) };
+	odd->known = 0;
+	align();
+	cr_expect_eq(al.seq, 0, "differs at %lu", (unsigned long)al.seq);
+	cr_expect(!al.history.differs);
+}
+
 Test(align, compares_checkpoints_both_have)
 {
 	struct cw_snap_member *members;
