@@ -86,10 +86,11 @@ static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 	number = CW_LOAD(samples) + 1;
 	*ret_index = (uint32_t)(number % CW_REC_TIMES);
 	t = &cw_record.times[*ret_index];
+	/* Also when it is not free: one whose second kernel was never launched stays so. */
+	CW_STORE(samples, number);
 	if (CW_LOAD(taken[*ret_index]) && !__atomic_load_n(&t->end_ns, __ATOMIC_ACQUIRE))
 		return NULL;
 	CW_STORE(taken[*ret_index], number);
-	CW_STORE(samples, number);
 	CW_STORE(skip, (uint32_t)(cw_hash_mix64(number) % SKIP_MAX));
 	return t;
 }

@@ -116,6 +116,20 @@ Test(agent_device_times, entry_that_waits_for_its_stream_is_not_given_away)
 	cr_assert_eq(fake_cuda.launches, 2 * CW_REC_TIMES);
 }
 
+Test(agent_device_times, one_entry_that_never_ends_does_not_end_the_others)
+{
+	ncclComm_t comm = init("timed");
+	const struct cw_rec_time *later = &cw_record.times[(CW_REC_TIMES + 2) % CW_REC_TIMES];
+
+	fake_cuda.is_stuck = true;
+	call(comm);
+	fake_cuda.is_stuck = false;
+	for (unsigned i = 0; i < 2 * CW_REC_TIMES && later->publish <= CW_REC_TIMES; i++)
+		timed_call(comm);
+	cr_assert_gt(later->publish, CW_REC_TIMES);
+	cr_assert_eq(cw_record.times[1].end_ns, 0, "it still waits");
+}
+
 Test(agent_device_times, failed_grouped_and_captured_ops_tell_nothing)
 {
 	ncclComm_t comm = init("timed");
