@@ -33,11 +33,15 @@ static bool leads_to(int fd, const struct cw_fd_identity *id)
 	       st.st_ino == id->ino;
 }
 
-void cw_fd_leave_table(int needed, const struct cw_fd_identity *id)
+bool cw_fd_can_leave_table(int needed, const struct cw_fd_identity *id)
+{
+	return leads_to(needed, id);
+}
+
+void cw_fd_leave_table(void)
 {
 	/* Unshares with nothing below the first number closed: with nothing at all. */
-	if (leads_to(needed, id))
-		is_own = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE_BIT) == 0;
+	is_own = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE_BIT) == 0;
 }
 
 int cw_fd_reach(int fd, const struct cw_fd_identity *id, int flags)

@@ -12,11 +12,19 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "agent/record.h"
 
-/* Once, by the helper thread, before it has any descriptor. needed: one it must be able to reach.
+/*
+ * Whether needed can be reached from another table. Asked by whoever starts the helper thread: the
+ * program may have closed everything or changed its root before the thread gets to run, and must
+ * not share its table with it for that.
  */
-void cw_fd_leave_table(int needed, const struct cw_fd_identity *id);
+bool cw_fd_can_leave_table(int needed, const struct cw_fd_identity *id);
+
+/* The helper thread's first act, once. */
+void cw_fd_leave_table(void);
 
 /*
  * The helper thread's way to a descriptor of the program's table that still is the object it was:

@@ -246,12 +246,14 @@ static void step(void)
 	}
 }
 
+/* arg: NULL where the thread must stay in the program's descriptor table. */
 static void *run(void *arg)
 {
+	if (arg)
+		cw_fd_leave_table();
 	(void)prctl(PR_SET_NAME, "collwatch");
 	lk.random = (uint32_t)cw_now_ns() | 1;
 	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
-	cw_fd_leave_table(cw_record.fd, &cw_record.id);
 	while (cw_agent_is_armed()) {
 		beat();
 		cw_modules_resolve();
@@ -301,7 +303,7 @@ void cw_link_start(void)
 	} else {
 		cw_log("COLLWATCH_SOCKET is too long");
 	}
-	r = cw_thread_start(run, NULL);
+	r = cw_thread_start(run, cw_fd_can_leave_table(cw_record.fd, &cw_record.id) ? &lk : NULL);
 	if (r < 0)
 		cw_log("no helper thread: %s", strerror(-r));
 }

@@ -8,6 +8,7 @@
  * A split works the same way with the parent's rank 0, inside its own call, in the root's place.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,46 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
 	}
 }
 
+/*
+ * Roots of this process that have begun to answer. Whoever joined through one waits until it has
+ * closed its descriptors: left to the scheduler, the numbers a program gets after its init would
+ * differ from run to run, and a program that closes all descriptors would have a new file closed.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned answering;
+} roots = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
+
+/* The child has none of its parent's threads. */
+static void forget_roots(void)
+{
+	pthread_mutex_init(&roots.lock, NULL);
+	pthread_cond_init(&roots.changed, NULL);
+	roots.answering = 0;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, forget_roots); /* only fails for want of memory */
+}
+
+static void count_answering(unsigned change)
+{
+	pthread_mutex_lock(&roots.lock);
+	roots.answering += change;
+	pthread_cond_broadcast(&roots.changed);
+	pthread_mutex_unlock(&roots.lock);
+}
+
+static void wait_for_roots(void)
+{
+	pthread_mutex_lock(&roots.lock);
+	while (roots.answering > 0)
+		pthread_cond_wait(&roots.changed, &roots.lock);
+	pthread_mutex_unlock(&roots.lock);
+}
+
 static void *root_main(void *arg)
 {
 	struct sim_listener *l = arg;
@@ -103,11 +144,13 @@ static void *root_main(void *arg)
 		else
 			close(fd);
 	}
+	count_answering(1);
 	if (r.fds)
 		roster_reply(&r, result, -1);
 	roster_fini(&r);
 	sim_listener_close(l);
 	free(l);
+	count_answering(-1u);
 	return NULL;
 }
 
@@ -232,6 +275,7 @@ ncclResult_t sim_bootstrap_init(ncclComm_t comm, const ncclUniqueId *id)
 	if (r == 0) {
 		hello.addr = comm->listener.addr;
 		r = roster_join(&layout.addr, &hello, comm->abort_fd, members);
+		wait_for_roots();
 	}
 	if (r == 0) {
 		for (int p = 0; p < comm->nranks; p++)
