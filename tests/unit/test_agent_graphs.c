@@ -13,6 +13,7 @@
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "common/signature.h"
+#include "tests/unit/agent_cuda/bare_cuda.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 /* The exported wrappers, called as a program that is linked with the driver does. */
@@ -462,15 +463,12 @@ static void *load_driver(char path[static 64])
 {
 	char dir[] = "/tmp/cw-graphs-XXXXXX", bytes[4096];
 	FILE *from, *to;
-	Dl_info info;
 	void *handle;
 	size_t n;
 
-	(void)init(0);
-	cr_assert(dladdr((void *)cw_cuda.stream_write32, &info));
 	cr_assert_not_null(mkdtemp(dir));
 	(void)snprintf(path, 64, "%s/libcuda.so.1", dir);
-	from = fopen(info.dli_fname, "r");
+	from = fopen(bare_cuda_path(), "r");
 	to = fopen(path, "w");
 	cr_assert(from && to);
 	while ((n = fread(bytes, 1, sizeof(bytes), from)) > 0)
