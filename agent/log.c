@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/file_size.h"
+
 /*
  * Read once, by a thread of the application: the helper thread must not look at an environment that
  * may be changing under it, and always comes second, because the agent's start calls
@@ -63,7 +65,7 @@ void cw_log(const char *fmt, ...)
 	/* Opened each time: a descriptor kept would be closed or reused by the application. */
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
 	if (fd >= 0) {
-		(void)!write(fd, line, (size_t)n); /* diagnostics only */
+		(void)cw_write(fd, line, (size_t)n); /* diagnostics only */
 		(void)close(fd);
 	}
 out:

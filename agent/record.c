@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/file_size.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
@@ -143,7 +144,7 @@ static int map_and_seal(int fd, uint64_t bytes, void **ret_map)
 	void *map;
 	int r;
 
-	if (ftruncate(fd, (off_t)bytes) < 0)
+	if (cw_ftruncate(fd, (off_t)bytes) < 0)
 		return -errno;
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)

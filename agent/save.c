@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/file_size.h"
 #include "agent/log.h"
 #include "agent/record.h"
 
@@ -116,7 +117,7 @@ static void take_copy(void)
 static bool write_all(int fd, const char *from, size_t bytes)
 {
 	while (bytes > 0) {
-		ssize_t n = write(fd, from, bytes);
+		ssize_t n = cw_write(fd, from, bytes);
 
 		if (n < 0 && errno == EINTR)
 			continue;

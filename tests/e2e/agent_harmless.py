@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from agent_lib import *
 
@@ -128,6 +129,16 @@ def may_not_make_memfds():
     same_output("seccomp")
 
 
+def may_write_no_large_files():
+    """Neither the flight record nor another line of the log fits."""
+    with tempfile.TemporaryDirectory() as at:
+        log = os.path.join(at, "log")
+        with open(log, "wb") as f:
+            f.truncate(1 << 17)
+        same_output("file-size", COLLWATCH_LOG=log)
+        check(os.path.getsize(log) == 1 << 17, "the log did not grow")
+
+
 def keeps_signals_locale_and_errno():
     same_output("state")
 
@@ -164,6 +175,7 @@ def other_preloads_keep_their_place():
 if __name__ == "__main__":
     main([bash_is_the_same, git_is_the_same, python_is_the_same, nccl_is_absent_where_it_is_absent,
           functions_nccl_lacks_are_absent, copies_of_nccl_stay_apart, forks_and_execs, closes_every_descriptor,
-          has_few_descriptors, may_not_make_memfds, keeps_signals_locale_and_errno,
+          has_few_descriptors, may_not_make_memfds, may_write_no_large_files,
+          keeps_signals_locale_and_errno,
           a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
           other_preloads_keep_their_place])

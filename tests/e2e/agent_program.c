@@ -210,6 +210,20 @@ static void mode_limits(void)
 	work(10);
 }
 
+/* Of files smaller than a flight record. The program's own SIGXFSZ would end it. */
+static void mode_file_size(void)
+{
+	struct rlimit limit = { 65536, 65536 };
+	sigset_t mask, pending;
+
+	must(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+	set_up(1, 0, NULL);
+	work(10);
+	must(sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && sigpending(&pending) == 0, "signals");
+	printf("SIGXFSZ blocked %d, pending %d\n", sigismember(&mask, SIGXFSZ),
+	       sigismember(&pending, SIGXFSZ));
+}
+
 static void mode_seccomp(void)
 {
 	struct sock_filter filter[] = {
@@ -261,10 +275,15 @@ static void mode_wait(void)
 }
 
 static const struct mode modes[] = {
-	{ "ranks", mode_ranks },         { "fork", mode_fork },
-	{ "closefrom", mode_closefrom }, { "limits", mode_limits },
-	{ "seccomp", mode_seccomp },     { "state", mode_state },
-	{ "wait", mode_wait },           { NULL, NULL },
+	{ "ranks", mode_ranks },
+	{ "fork", mode_fork },
+	{ "closefrom", mode_closefrom },
+	{ "limits", mode_limits },
+	{ "seccomp", mode_seccomp },
+	{ "state", mode_state },
+	{ "file-size", mode_file_size },
+	{ "wait", mode_wait },
+	{ NULL, NULL },
 };
 
 static const struct mode *find_mode(const struct mode *table, const char *name)

@@ -4,7 +4,9 @@
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -211,6 +213,25 @@ def kept_nowhere_it_cannot_be():
             check(os.listdir(at) == ["log"], "nothing else was written")
 
 
+def kept_where_it_no_longer_fits():
+    """The program lowers the limit of a file's size, or somebody does it for the program."""
+    for blocked in False, True:
+        with tempfile.TemporaryDirectory() as at:
+            mask = lambda: signal.pthread_sigmask(signal.SIG_BLOCK if blocked else
+                                                  signal.SIG_UNBLOCK, [signal.SIGXFSZ])
+            p = start([PROGRAM, "wait"], environment(COLLWATCH_RECORD=at, COLLWATCH_LOG=at + "/log"),
+                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=mask)
+            path = os.path.join(at, "%s-%d.record" % (os.uname().nodename, p.pid))
+            wait_until(lambda: os.path.exists(path) and shown(path)["calls"] == WAITS_CALLS,
+                       "the copy")
+            resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (65536, 65536))
+            out = p.communicate(b"x", timeout=30)[0]
+            check((p.returncode, out) == (0, b"next descriptor 3\ndone\n"), (p.returncode, out))
+            check("cannot be written: File too large" in open(at + "/log").read(), "one line says why")
+            check(shown(path)["calls"] >= WAITS_CALLS, "the last whole copy stays")
+            check(not os.path.exists(path + ".tmp"), "the rest of a copy is gone")
+
+
 def unused_port():
     import socket
     with socket.socket() as s:
@@ -222,4 +243,4 @@ if __name__ == "__main__":
     free_port = unused_port()
     main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
           summaries_tell_who_fed_nan, switched_off, progress_off, kept_in_a_file,
-          kept_nowhere_it_cannot_be])
+          kept_nowhere_it_cannot_be, kept_where_it_no_longer_fits])

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that grow. Beyond the program's limit of a file's size (ulimit -f) the kernel raises
+ * SIGXFSZ, which ends a program that does not expect it. These fail with EFBIG only; signal mask
+ * and pending signals are as before.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+ssize_t cw_write(int fd, const void *from, size_t bytes);
+int cw_ftruncate(int fd, off_t bytes);
