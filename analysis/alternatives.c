@@ -6,11 +6,18 @@
 /* Waits this much younger than the oldest are of the same event. */
 #define SAME_EVENT_NS (INT64_C(1) * 1000000000)
 
+bool alternatives_same_event(const struct cw_snapshot *snap, const struct finding *main,
+			     const struct finding *f)
+{
+	int64_t slack = (snap->now_ns - main->since_ns) / 2;
+
+	return f->since_ns <= main->since_ns + (slack > SAME_EVENT_NS ? slack : SAME_EVENT_NS);
+}
+
 /* A second answer to the same question: not what follows from the first. */
 static bool is_alternative(const struct incident *inc, const struct finding *f)
 {
 	const struct finding *m = inc->main;
-	int64_t slack = (inc->s->snap->now_ns - m->since_ns) / 2;
 
 	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(inc->s, m, f))
 		return false;
@@ -19,7 +26,7 @@ static bool is_alternative(const struct incident *inc, const struct finding *f)
 	/* The gate at which the odd calls meet does not open because of them. */
 	if (m->klass == CW_CLASS_MISMATCH && f->comm == m->comm)
 		return false;
-	return f->since_ns <= m->since_ns + (slack > SAME_EVENT_NS ? slack : SAME_EVENT_NS);
+	return alternatives_same_event(inc->s->snap, m, f);
 }
 
 /*

@@ -172,6 +172,27 @@ static void patience_with_unknown(const struct cw_snapshot *snap, const struct c
 	}
 }
 
+/*
+ * Whoever else has not come, on a node that reports, has been looked at since somebody waited: it
+ * may be stopped or dead, and then it is the better answer. A node from which nothing comes for so
+ * long that it counts as silent is not waited for.
+ */
+static bool others_were_looked_at(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	if (snap->now_ns - v->waiting_since_ns >= snap->thresholds.node_silent_ns)
+		return true;
+	for (uint32_t i = 0; i < v->n_sides; i++)
+		for (uint32_t k = 0; !v->sides[i].has_op && k < v->sides[i].n_ranks; k++) {
+			const struct cw_snap_rank *r = &snap->ranks[v->sides[i].ranks[k]];
+
+			if (r->node < snap->n_nodes &&
+			    snap->nodes[r->node].state == CW_NODE_REPORTING &&
+			    r->sampled_ns < v->waiting_since_ns)
+				return false;
+		}
+	return true;
+}
+
 static void patience_with_node(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			       struct stall_rule *rule)
 {
@@ -184,7 +205,8 @@ static void patience_with_node(const struct cw_snapshot *snap, const struct cw_v
 	rule->alert_ns = 0;
 	rule->confidence = CW_CONFIDENCE_LIKELY;
 	rule->may_alert = rule->may_alert && node < snap->n_nodes &&
-			  snap->now_ns - snap->nodes[node].last_digest_ns >= t->node_silent_ns;
+			  snap->now_ns - snap->nodes[node].last_digest_ns >= t->node_silent_ns &&
+			  others_were_looked_at(snap, v);
 }
 
 struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw_verdict *v,

@@ -22,7 +22,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analysis/alternatives.h"
 #include "analysis/apart.h"
 #include "analysis/certainty.h"
 #include "analysis/incident.h"
@@ -81,6 +83,40 @@ static bool is_worth_telling(const struct telling *t, const struct finding *f)
 	       (f->since_ns && snap->now_ns - f->since_ns >= snap->thresholds.window_after_ns);
 }
 
+/* Seen to be stopped, and waited for: not by a loss of another node, whatever follows from one. */
+static bool is_seen_stopped(const struct finding *f)
+{
+	return f->rank != CW_SNAP_NONE && f->klass != CW_CLASS_IN_COLLECTIVE &&
+	       strcmp(f->detail, "stopped") == 0;
+}
+
+/*
+ * Of a node that cannot be reached nothing is known: its ranks may wait like all others. Where the
+ * same waiting ends at a rank that is seen to be stopped, too, that one is known to hold them up,
+ * whichever of the two has been waited for a moment longer or has the shorter patience. The node
+ * is the other possible answer.
+ */
+static const struct finding *seen_instead(const struct telling *t, const struct finding *lost)
+{
+	const struct scene *s = &t->s;
+	uint32_t part = apart_of(&t->apart, &s->g, lost);
+	const struct finding *best = NULL;
+
+	if (lost->klass != CW_CLASS_NODE_UNREACHABLE || part == CW_SNAP_NONE)
+		return lost;
+	for (uint32_t i = 0; i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+
+		if (!is_seen_stopped(f) || t->is_finding_told[i] ||
+		    apart_of(&t->apart, &s->g, f) != part ||
+		    !alternatives_same_event(s->snap, lost, f))
+			continue;
+		if (!best || outranks(s, f, best))
+			best = f;
+	}
+	return best ? best : lost;
+}
+
 /* The worst of what nothing has been said about; NULL = nothing is left. */
 static const struct finding *next_worst(const struct telling *t)
 {
@@ -97,7 +133,7 @@ static const struct finding *next_worst(const struct telling *t)
 		if (!best || outranks(s, f, best))
 			best = f;
 	}
-	return best;
+	return best ? seen_instead(t, best) : NULL;
 }
 
 static void mark_told(struct telling *t, const struct finding *f)

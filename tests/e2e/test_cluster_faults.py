@@ -29,6 +29,7 @@ PORT, HOOK_PORT = 7411, 7480
 HUB = "10.99.9.100"
 ALERT_S = 3 * 18
 TAKE_OVER_S = 3 * 10
+AGREE_S = TAKE_OVER_S + 30  # whoever was slow to answer once is not elected for so long
 HOUR = 3600
 
 
@@ -174,10 +175,21 @@ def sees_all(node, name):
     return bool(job and job["ranks"] == RANKS)
 
 
+def agreed(cluster, name):
+    """The node that all nodes, each connected to all others, say leads the job, and that sees all of
+    it; None while it is moving. Whoever has come back may take the lead again: that is over then."""
+    said = [n.status() for n in cluster.nodes]
+    if any(d is None or any(p["state"] != "connected" for p in d["peers"]) for d in said):
+        return None
+    names = [{j["leader"] for j in d["jobs"] if j["job"].endswith(":" + name)} for d in said]
+    leader = cluster.leader(name)
+    return leader if sees_all(leader, name) and all(n == {leader.name} for n in names) else None
+
+
 def kill_leaders(cluster, rng, name):
     """Whoever leads is killed; somebody else takes over; the killed one comes back."""
     for _ in range(ARG.kills):
-        leader = cluster.leader(name)
+        leader = wait_until(lambda: agreed(cluster, name), "all agree who leads", AGREE_S)
         leader.end(signal.SIGKILL)
         wait_until(lambda: cluster.leader(name), "another one leads", TAKE_OVER_S)
         rng.choice(cluster.nodes).set_clock_by(rng.choice([-HOUR, HOUR]))
@@ -199,7 +211,7 @@ def check_alert(doc, rank, missing):
 
 def hang_while_cut(cluster, rng, name, training):
     """A node that does not lead is cut off; the job goes on. Then a rank elsewhere is stopped."""
-    leader = cluster.leader(name)
+    leader = wait_until(lambda: agreed(cluster, name), "all agree who leads", AGREE_S)
     lone = rng.choice([n for n in cluster.nodes if n is not leader])
     others = [n for n in cluster.nodes if n is not lone]
     culprit = rng.choice(others).number * RANKS_A_NODE + rng.randrange(RANKS_A_NODE)

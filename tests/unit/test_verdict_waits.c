@@ -2,6 +2,7 @@
 /* Who waits for whom, by kind of call. */
 #include <criterion/criterion.h>
 
+#include "analysis/stall_rules.h"
 #include "common/record_layout.h"
 #include "tests/unit/verdict_fixture.h"
 
@@ -404,4 +405,75 @@ Test(verdict_waits, blames_a_lost_node_whose_ranks_did_nothing_since)
 	judge_again();
 	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), "4-7", "%s", v.summary);
+}
+
+/* Both are missing at one call, for as long: neither age nor patience tells them apart. */
+Test(verdict_waits, blames_the_stopped_rank_it_sees_not_the_node_it_does_not)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 7 * SB_S);
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 20;
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2");
+	cr_assert_eq(v.n_alternatives, 1);
+	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_NODE_UNREACHABLE);
+	cr_expect_eq(v.alternatives[0].n_culprits, 4);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* Its wait is a moment younger than that for the node, and its patience longer. */
+Test(verdict_waits, blames_the_stopped_rank_though_the_node_was_waited_for_first)
+{
+	struct sb_comm *tp = sb_comm(b, "tp", 2, 2, 1, 41);
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 30 * SB_S);
+	c->members[2].entered = c->members[2].returned = c->members[2].reached = 41;
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached = 41;
+	sb_waits(tp, 0, 29 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2");
+	cr_assert_eq(v.n_alternatives, 1);
+	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_NODE_UNREACHABLE);
+}
+
+/* It was stopped long after the node was lost, where somebody came later: another matter. */
+Test(verdict_waits, blames_the_lost_node_where_a_rank_is_stopped_much_later)
+{
+	struct sb_comm *even = sb_comm(b, "even", 0, 4, 2, 41);
+	struct sb_comm *pair = sb_comm(b, "pair", 2, 2, 1, 41);
+
+	sb_waits(even, 0, 60 * SB_S);
+	sb_waits(pair, 0, 12 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+}
+
+/* The alert on a node needs no patience of its own: what is within reach is looked at first. */
+Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 4 * SB_S);
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached = 41;
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
+	judge();
+	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
+	cr_assert_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_not(stall_rule_for(snap, &v, 0).may_alert);
+	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
+	cr_expect(stall_rule_for(snap, &v, 0).may_alert);
+	/* Nor is it waited for for ever. */
+	snap->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
+	snap->now_ns += 6 * SB_S;
+	cr_expect(stall_rule_for(snap, &v, 0).may_alert);
 }
