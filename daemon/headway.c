@@ -9,6 +9,8 @@
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define MIN_CPU_PERCENT 1
+/* What helper threads use, our own among them, adds up to a tick (10 ms) now and then. */
+#define QUIET_TICKS 1
 #define MIN_IO_BYTES (64u << 10)
 
 /* Bounds of one scan. Ranks have up to a few hundred threads and a few dozen loader workers. */
@@ -271,9 +273,10 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	const char *by;
 
 	h->is_d_state = st->state == 'D';
-	if (!h->has_base || st->cpu_ticks != h->last_ticks)
+	if (!h->has_base || st->cpu_ticks > h->quiet_ticks + QUIET_TICKS) {
 		h->cpu_change_ns = now_ns;
-	h->last_ticks = st->cpu_ticks;
+		h->quiet_ticks = st->cpu_ticks;
+	}
 	if (!h->has_base) {
 		/* It has just registered or connected again, so it was moving. */
 		h->headway_ns = now_ns;

@@ -48,14 +48,15 @@ struct cw_headway_table {
 struct cw_headway {
 	int64_t headway_ns; /* last time; never before the first step */
 	const char *by;     /* static: "cpu", "io", "child", "storage"; "" = not since the start */
-	int64_t cpu_change_ns; /* last time the process used any CPU at all */
+	int64_t cpu_change_ns; /* last time the process had used more than a tick since the last one
+				*/
 	bool is_d_state;       /* main thread, at the last step */
 	bool is_child_busy;    /* in the last window */
 
 	bool has_base, has_base_io;
 	int64_t base_ns;
 	uint64_t base_ticks, base_main_ns, base_child_ticks, base_io;
-	uint64_t last_ticks;
+	uint64_t quiet_ticks; /* at cpu_change_ns */
 	struct cw_headway_table threads, family;
 };
 

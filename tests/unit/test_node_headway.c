@@ -213,6 +213,27 @@ Test(headway, none_while_blocked_in_read)
 	stop(&rank);
 }
 
+/* Python stacks are asked for in a quiet process; its helper threads must not keep them away. */
+Test(headway, forgives_a_tick_now_and_then)
+{
+	struct rank rank = start();
+	struct cw_headway_process process = { .proc_fd = rank.proc_fd,
+					      .pid = rank.pid,
+					      .is_rank = no_rank };
+	int64_t quiet_since_ns = rank.headway.cpu_change_ns;
+	struct cw_procstat st;
+
+	cr_assert_eq(cw_procstat_read(rank.proc_fd, &st), 0);
+	st.cpu_ticks = rank.headway.quiet_ticks + 1;
+	for (int i = 0; i < 2; i++)
+		cw_headway_step(&rank.headway, &process, &st, rank.now_ns += WINDOW_NS);
+	cr_assert_eq(rank.headway.cpu_change_ns, quiet_since_ns);
+	st.cpu_ticks++;
+	cw_headway_step(&rank.headway, &process, &st, rank.now_ns += WINDOW_NS);
+	cr_assert_eq(rank.headway.cpu_change_ns, rank.now_ns);
+	stop(&rank);
+}
+
 Test(headway, sees_cpu_of_the_main_thread)
 {
 	struct rank rank = start();
