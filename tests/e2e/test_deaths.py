@@ -105,18 +105,13 @@ class Job:
 
     def __init__(self, world, name):
         self.name = name
-        survivor, more = [TRAIN], {}
-        if name == "remote-error":  # a network that tells who asks
-            survivor = [sys.executable, TRAIN_PY, "--workload", "watchdog"]
-            more = {"SIM_NCCL_REMOTE_ERRORS": "1"}
         options = ["--steps", "0", "--step-ms", "20", "--elements", "64", "--log-every", "0",
                    "--uid-file", os.path.join(world.dir, name + ".uid")]
         self.ranks = [
             start(argv + options, environment(world, RANK=str(rank), WORLD_SIZE="2",
-                                              LOCAL_RANK=str(rank), COLLWATCH_JOB=name,
-                                              **more),
+                                              LOCAL_RANK=str(rank), COLLWATCH_JOB=name),
                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for rank, argv in enumerate([survivor, LAUNCHERS.get(name, []) +
+            for rank, argv in enumerate([[TRAIN], LAUNCHERS.get(name, []) +
                                          [sys.executable, DYING_RANK, TRAIN_PY]])]
         self.killer = 0
 
@@ -199,7 +194,6 @@ KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)
 SAYS = {
     "exit-0": ("exited with status 0 before", "ended before"),
     "exit-1": ("exited with status 1 before", "ended before"),
-    "remote-error": ("exited with status 1 before", "ended before"),
     "segfault": ("was killed by SIGSEGV from the kernel before", "ended before"),
     "abort": ("was killed by SIGABRT it sent itself before", "ended before"),
     "stranger": (r"was killed by SIGKILL sent by pid {killer} \(python3, uid 4321\) before",
@@ -215,7 +209,6 @@ SAYS = {
 }
 # and the culprit's reason without: how, but not who
 REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",
-          "remote-error": "exited with status 1",
           "segfault": "killed by SIGSEGV", "abort": "killed by SIGABRT"}
 
 
@@ -251,8 +244,6 @@ def check_table(names, with_bpf, seconds=30):
                        seconds)
             for name, doc in world.incidents().items():
                 check_incident(name, doc, world.jobs[name].killer, with_bpf)
-            if "remote-error" in names:
-                check_nccl_errors(world, world.incidents()["remote-error"])
         finally:
             world.close()
     finally:
@@ -270,16 +261,6 @@ def check_incident(name, doc, killer, with_bpf):
     if not with_bpf:
         expect(culprit["reason"].startswith((REASON.get(name, "killed"), "its process has ended")),
                what)
-
-
-def check_nccl_errors(world, doc):
-    """What NCCL told the survivor's watchdog is in the record, and from there in the report."""
-    text = "rank 1 has closed the connection"
-    errors = [(e["ranks"], e["name"], e["is_async"], e["text"]) for e in doc["nccl_errors"]]
-    expect(("0", "ncclRemoteError", True, text) in errors, errors)
-    report = subprocess.run([COLLWATCH, "report", "--control", world.control, doc["id"]],
-                            stdout=subprocess.PIPE, text=True, check=True).stdout
-    expect("ncclRemoteError" in report and text in report, report)
 
 
 BY_THEMSELVES = [name for name in SAYS if name not in LAUNCHERS]

@@ -2,7 +2,6 @@
 """What jobs do beside the plain loop of train_loop.py: nothing of it is wrong."""
 
 import ctypes
-import threading
 import time
 
 NCCL_FLOAT = 7
@@ -141,29 +140,6 @@ class StaggeredDestroy(Plain):
         time.sleep(self.trainer.rank * 0.7)
 
 
-class Watchdog(Plain):
-    """A thread that asks NCCL for errors, as frameworks have one; this one does nothing about them."""
-
-    def __init__(self, trainer):
-        super().__init__(trainer)
-        self.ask = trainer.nccl.lib.ncclCommGetAsyncError
-        self.ask.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
-        self.handles = [comm.handle for comm in (trainer.world_comm, trainer.dp_comm)]
-        self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-
-    def watch(self):
-        state = ctypes.c_int()
-        while not self.is_over.wait(0.1):
-            for handle in self.handles:
-                self.ask(handle, ctypes.byref(state))
-
-    def close(self):
-        self.is_over.set()
-        self.thread.join()
-
-
 WORKLOADS = {"plain": Plain, "pipeline-bubbles": PipelineBubbles, "idle-experts": IdleExperts,
              "premulsum": PremulSum, "alltoallv": AllToAllV, "big-broadcast": BigBroadcast,
-             "staggered-destroy": StaggeredDestroy, "watchdog": Watchdog}
+             "staggered-destroy": StaggeredDestroy}
