@@ -100,10 +100,12 @@ Test(descriptor_store, watches_a_rank_that_cannot_come_back)
 	const struct seen_rank *seen;
 	struct world w;
 	struct agent a;
+	int status;
 
 	world_start(&w);
 	a = agent_register(&w.f, &rank_3, 'W');
 	cr_assert_eq(kill(a.pid, SIGSTOP), 0);
+	cr_assert_eq(waitpid(a.pid, &status, WUNTRACED), a.pid);
 	daemon_stop(&w);
 	daemon_start(&w);
 	fixture_next_digest(&w.f);
