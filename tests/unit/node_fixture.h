@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node under test and processes that play agents: each is forked, makes a small flight record of
- * its own, and does what single-letter commands tell it.
+ * A node under test and processes that play agents (tests/unit/fake_agent.h), each a fork.
  *
  * Time runs TEST_SPEED times faster for the node than for the machine, so that its seconds pass in
  * tens of ms; nobody sleeps: the loop runs until what is waited for has happened.
@@ -14,46 +13,11 @@
 #include <sys/types.h>
 
 #include "daemon/node.h"
+#include "tests/unit/fake_agent.h"
 
 #define TEST_SPEED 20
 
-enum agent_flaw { /* what is wrong with this agent's registration */
-		  AGENT_OK = 0,
-		  AGENT_UNSEALED,
-		  AGENT_NO_FD,
-		  AGENT_NOT_MAPPED,
-		  AGENT_NO_RECORD,    /* the descriptor is a pipe */
-		  AGENT_TOO_NEW,      /* wants protocol versions we do not have */
-		  AGENT_GARBAGE,      /* a frame of random bytes */
-		  AGENT_HUGE_FRAME,   /* claims 4 GiB */
-		  AGENT_WRONG_FIRST,  /* another message before the hello */
-		  AGENT_NEWER_RECORD, /* of a version that we cannot read */
-		  AGENT_NEXT_VERSION, /* newer in all, and it says that we can read it: no flaw */
-};
-
-struct agent_options {
-	int32_t rank;
-	const char *job;
-	uint64_t comm_id;
-	enum agent_flaw flaw;
-	/* Instead of fork(2): 0 in the agent. The process it returns is the one to be reaped. */
-	pid_t (*fork)(void);
-};
-
-/*
- * Commands, each answered by one letter ('k' unless said):
- *	c connect and say hello: 'W' welcome, 'R' refused, 'X' connection closed
- *	d disconnect	n make a new record (not sent yet)
- *	o enter an op	r return from it
- *	p answer one request for Python stacks with the text "stacks of PID"
- *	q answer a request nobody made, then 'k' when the daemon has not hung up
- *	f the same 50 times, each with a descriptor attached
- *	m send 200 messages that make no sense: 'X' when the daemon hangs up
- *	b burn 100 ms of CPU
- * These end it, without an answer:
- *	e exit(3)	0 exit(0)	1 exit(1)	a abort	s write to address 0
- *	g take memory until it is killed for it
- */
+/* What it is told, and what it answers: tests/unit/fake_agent.h. */
 struct agent {
 	pid_t pid;
 	uint64_t start_ticks;
