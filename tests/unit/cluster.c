@@ -8,15 +8,12 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "common/signature.h"
-#include "proto/codec.h"
+#include "cluster_job.h"
 #include "proto/frame.h"
+#include "proto/messages.h"
 
-#define COMM_ID UINT64_C(0xc0ffee)
 #define TICK_NS (50 * CW_NS_PER_MS)
 #define STEP_NS (100 * CW_NS_PER_MS)
-#define COUNT 1024u
-#define MAX_WINDOW 2049u
 
 struct cluster_frame {
 	struct cluster_frame *next, *prev;
@@ -25,273 +22,7 @@ struct cluster_frame {
 	uint8_t bytes[];
 };
 
-/* ---- the job ---- */
-
-static unsigned node_of(const struct cluster *c, unsigned rank)
-{
-	return rank * c->n_nodes / c->n_ranks;
-}
-
-static bool is_stuck(const struct cluster *c)
-{
-	return c->fault != FAULT_NONE && c->fault != FAULT_WRONG_REDOP;
-}
-
-/* Which of the two histories the rank has. */
-static unsigned history_of(const struct cluster *c, unsigned rank)
-{
-	return c->fault_seq && rank == c->fault_rank;
-}
-
-static bool has_entered(const struct cluster *c, unsigned rank)
-{
-	if (c->fault == FAULT_NODE_LOST)
-		return node_of(c, rank) != c->culprit;
-	return is_stuck(c) && (rank != c->culprit || c->fault == FAULT_MISMATCH);
-}
-
-/* Ages, as in a message. */
-static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq, bool is_pending)
-{
-	int64_t age = is_pending
-			      ? c->now_ns - c->fault_ns
-			      : c->now_ns - c->step_ns + (int64_t)(c->seq - seq) * c->step_every_ns;
-	struct cw_op op = {
-		.kind = CW_OP_ALL_REDUCE,
-		.dtype = CW_DTYPE_FP32,
-		.redop = CW_REDOP_SUM,
-		.progress = is_pending ? CW_PROGRESS_REACHED : CW_PROGRESS_COMPLETED,
-		.flags = CW_OPF_RETURNED,
-		.root = CW_PEER_NONE,
-		.peer = CW_PEER_NONE,
-		.count = COUNT,
-		.bytes = COUNT * 4,
-		.coll_seq = seq,
-		.op_index = seq,
-		.enter_ns = age,
-		.return_ns = age,
-	};
-
-	if (is_pending && rank == c->culprit && c->fault == FAULT_MISMATCH) {
-		op.count /= 2;
-		op.bytes /= 2;
-	}
-	if (history_of(c, rank) && seq == c->fault_seq)
-		op.redop = CW_REDOP_MAX;
-	return op;
-}
-
-/* The newest, as a node chooses them; which exactly is not the leader's business. */
-static void copy_checkpoints(const struct cluster *c, unsigned rank,
-			     struct cw_msg_checkpoint ret[CW_SNAP_CHECKPOINTS])
-{
-	const struct cw_rec_checkpoint *all = c->checkpoints[history_of(c, rank)];
-	unsigned n = 0;
-
-	for (unsigned level = 0; level < CW_CHECKPOINT_LEVELS; level++)
-		for (uint64_t back = 0; back < 2; back++) {
-			uint64_t at = (c->seq >> 3 * (level + 1)) - back;
-			const struct cw_rec_checkpoint *p = &all[level * CW_CHECKPOINTS_PER_LEVEL +
-								 at % CW_CHECKPOINTS_PER_LEVEL];
-
-			ret[n++] = (struct cw_msg_checkpoint){ p->coll_seq, p->hash };
-		}
-}
-
-/* Inside the making of the communicator. */
-static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
-			  struct cw_op *op)
-{
-	*op = (struct cw_op){ .kind = CW_OP_COMM_INIT,
-			      .dtype = CW_DTYPE_NONE,
-			      .redop = CW_REDOP_NONE,
-			      .root = CW_PEER_NONE,
-			      .peer = CW_PEER_NONE,
-			      .enter_ns = c->now_ns - c->fault_ns };
-	*m = (struct cw_msg_member){
-		.comm_id = COMM_ID + 1,
-		.name = "world",
-		.nranks = c->n_ranks,
-		.comm_rank = (int32_t)rank,
-		.state = CW_COMM_INIT,
-		.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED,
-		.progress_age_ns = c->now_ns - c->fault_ns,
-		.last_error = "",
-		.pending = op,
-		.pending_count = 1,
-	};
-}
-
-static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
-			struct cw_op *op, struct cw_msg_checkpoint *checkpoints)
-{
-	bool entered = has_entered(c, rank);
-
-	if (c->fault == FAULT_NEVER_CALLED) {
-		fill_newcomer(c, rank, m, op);
-		return;
-	}
-	*m = (struct cw_msg_member){
-		.comm_id = COMM_ID,
-		.name = "world",
-		.nranks = c->n_ranks,
-		.comm_rank = (int32_t)rank,
-		.state = CW_COMM_READY,
-		.coll_entered = c->seq + entered,
-		.coll_returned = c->seq + entered,
-		.coll_reached = c->seq + entered,
-		.coll_completed = c->seq,
-		.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_REACHED |
-			 CW_KNOWN_COMPLETED,
-		.op_index = c->seq + entered,
-		.progress_age_ns = c->now_ns - (entered ? c->fault_ns : c->step_ns),
-		.interval_ns = (uint64_t)c->step_every_ns,
-		.last_error = "",
-		.checkpoints = checkpoints,
-		.n_checkpoints = CW_SNAP_CHECKPOINTS,
-	};
-	copy_checkpoints(c, rank, checkpoints);
-	*op = make_op(c, rank, c->seq + entered, entered);
-	m->last = op;
-	if (entered) {
-		m->pending = op;
-		m->pending_count = 1;
-	}
-}
-
-static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank *r,
-		      struct cw_msg_member *member)
-{
-	bool is_dead = c->fault == FAULT_KILLED && rank == c->culprit;
-	bool is_idle = is_stuck(c) && rank == c->culprit;
-
-	*r = (struct cw_msg_rank){
-		.rank = (int32_t)rank,
-		.world_size = (int32_t)c->n_ranks,
-		.local_rank = -1,
-		.rank_source = "RANK",
-		.pid = (int32_t)(1000 + rank),
-		.start_ticks = 77 + rank,
-		.uid = 1000,
-		.liveness = is_dead ? CW_LIVE_KILLED : CW_LIVE_ALIVE,
-		.term_signal = is_dead ? 9 : 0,
-		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
-		.ended_age_ns = is_dead ? c->now_ns - c->fault_ns : 0,
-		.headway_age_ns = is_idle ? c->now_ns - c->fault_ns : 0,
-		.command = "train",
-		.headway_by = "cpu",
-		.cause = "",
-		.members = member,
-		.n_members = 1,
-	};
-	if (is_idle && c->fault == FAULT_NEVER_CALLED) {
-		r->flags = 0;
-		r->n_members = 0;
-	}
-}
-
-/* Nobody knows of a rank without a record unless asked to look for it. */
-static bool is_seen(const struct cluster_node *n, unsigned rank)
-{
-	const struct cluster *c = n->cluster;
-
-	return node_of(c, rank) == n->index &&
-	       (c->fault != FAULT_NEVER_CALLED || rank != c->culprit || n->searches);
-}
-
-static void publish(struct cluster_node *n)
-{
-	struct cluster *c = n->cluster;
-	struct cw_msg_member members[64];
-	struct cw_msg_rank ranks[64];
-	struct cw_op ops[64];
-	struct cw_msg_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
-	struct cw_msg_digest d = { .route = CLUSTER_ROUTE,
-				   .label = "job-1",
-				   .uid = 1000,
-				   .node = n->name,
-				   .epoch = n->epoch,
-				   .policy = "training",
-				   .ranks = ranks };
-
-	for (unsigned r = 0; r < c->n_ranks && !c->is_gone; r++) {
-		if (!is_seen(n, r))
-			continue;
-		fill_member(c, r, &members[d.n_ranks], &ops[d.n_ranks], checkpoints[d.n_ranks]);
-		fill_rank(c, r, &ranks[d.n_ranks], &members[d.n_ranks]);
-		d.n_ranks++;
-	}
-	if (d.n_ranks == 0)
-		return;
-	d.number = ++n->digests;
-	(void)cw_election_publish(n->members, &d);
-}
-
-/* What an agent does with each collective that returns. */
-static void commit(struct cluster *c, unsigned history, const struct cw_op *op)
-{
-	int slot = cw_checkpoint_slot(op->coll_seq - 1, op->coll_seq);
-
-	c->hash[history] =
-		cw_hash_commit(c->hash[history], cw_signature(op->kind, op->dtype, op->redop,
-							      op->root, op->count, op->bytes));
-	if (slot >= 0)
-		c->checkpoints[history][slot] =
-			(struct cw_rec_checkpoint){ .coll_seq = op->coll_seq,
-						    .hash = c->hash[history] };
-}
-
-static void train(struct cluster *c)
-{
-	while (!is_stuck(c) && c->now_ns - c->step_ns >= c->step_every_ns) {
-		struct cw_op usual, odd;
-
-		c->step_ns += c->step_every_ns;
-		c->seq++;
-		usual = make_op(c, CLUSTER_MAX_RANKS, c->seq, false);
-		odd = make_op(c, c->fault_rank, c->seq, false);
-		commit(c, 0, &usual);
-		commit(c, 1, &odd);
-	}
-}
-
 /* ---- what nodes answer ---- */
-
-static void answer_windows(struct cluster_node *n, const char *from,
-			   const struct cw_msg_window_request *q)
-{
-	struct cluster *c = n->cluster;
-	struct cw_msg_window windows[64];
-	static struct cw_op ops[64][MAX_WINDOW];
-	uint64_t oldest = c->seq > c->ops_recorded ? c->seq - c->ops_recorded + 1 : 1;
-	uint64_t first = q->to_seq ? q->from_seq : c->seq > 3 ? c->seq - 2 : 1;
-	uint64_t last = q->to_seq ? q->to_seq : c->seq;
-	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
-				  .window_reply = {
-					  .id = q->id, .route = q->route, .windows = windows } };
-	unsigned n_windows = 0;
-
-	for (unsigned r = 0; r < c->n_ranks; r++) {
-		unsigned k = 0;
-
-		if (node_of(c, r) != n->index)
-			continue;
-		for (uint64_t seq = first > oldest ? first : oldest;
-		     seq <= last && k < q->max_ops && k + 1 < MAX_WINDOW; seq++)
-			ops[n_windows][k++] = make_op(c, r, seq, false);
-		if (has_entered(c, r))
-			ops[n_windows][k++] = make_op(c, r, c->seq + 1, true);
-		windows[n_windows] = (struct cw_msg_window){ .comm_id = COMM_ID,
-							     .pid = (int32_t)(1000 + r),
-							     .start_ticks = 77 + r,
-							     .comm_rank = (int32_t)r,
-							     .ops = ops[n_windows],
-							     .n_ops = k };
-		n_windows++;
-	}
-	msg.window_reply.n_windows = n_windows;
-	(void)cw_transport_send(n->transport, from, &msg);
-}
 
 static void answer_evidence(struct cluster_node *n, const char *from,
 			    const struct cw_msg_evidence_request *q)
@@ -323,7 +54,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(n->members, from, &(*msg)->members);
 	else if ((*msg)->type == CW_MSG_WINDOW_REQUEST)
-		answer_windows(n, from, &(*msg)->window_request);
+		cluster_job_answer_windows(n, from, &(*msg)->window_request);
 	else if ((*msg)->type == CW_MSG_EVIDENCE_REQUEST)
 		answer_evidence(n, from, &(*msg)->evidence_request);
 	else if ((*msg)->type == CW_MSG_RANK_SEARCH)
@@ -569,7 +300,7 @@ void cluster_fini(struct cluster *c)
 static void tick(struct cluster *c)
 {
 	c->now_ns += TICK_NS;
-	train(c);
+	cluster_job_train(c);
 	for (unsigned i = 0; i < c->n_nodes; i++) {
 		struct cluster_node *n = &c->nodes[i];
 
@@ -578,7 +309,7 @@ static void tick(struct cluster *c)
 		beat(n);
 		/* Nodes publish at different moments of the second, as real ones do. */
 		if ((c->now_ns / TICK_NS + 7 * i) % 20 == 0)
-			publish(n);
+			cluster_job_publish(n);
 		deliver(n);
 		cw_transport_run(n->transport);
 		if (c->now_ns / TICK_NS % 5 == 0)
@@ -602,24 +333,6 @@ bool cluster_run_until_alert(struct cluster *c, double seconds)
 	while (c->now_ns < end && c->n_alerts == before)
 		tick(c);
 	return c->n_alerts > before;
-}
-
-void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit)
-{
-	c->fault = fault;
-	c->culprit = culprit;
-	c->fault_ns = c->now_ns;
-	if (fault == FAULT_WRONG_REDOP) {
-		c->fault_seq = c->seq + 1;
-		c->fault_rank = culprit;
-	}
-}
-
-void cluster_heal(struct cluster *c)
-{
-	c->fault = FAULT_NONE;
-	c->seq++;
-	c->step_ns = c->now_ns;
 }
 
 static void part(struct cluster *c, unsigned a, unsigned b)
