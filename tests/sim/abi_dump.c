@@ -16,7 +16,7 @@
 #define TEXT(x) TEXT_(x)
 #define SYMBOL(f) printf("%s is %s\n", #f, TEXT(f))
 
-static void dump_cuda(void)
+static void dump_cuda_results(void)
 {
 	VALUE(CUDA_SUCCESS);
 	VALUE(CUDA_ERROR_INVALID_VALUE);
@@ -36,6 +36,10 @@ static void dump_cuda(void)
 	VALUE(CUDA_ERROR_NOT_PERMITTED);
 	VALUE(CUDA_ERROR_NOT_SUPPORTED);
 	VALUE(CUDA_ERROR_UNKNOWN);
+}
+
+static void dump_cuda_attributes(void)
+{
 	VALUE(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	VALUE(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
 	VALUE(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -62,6 +66,10 @@ static void dump_cuda(void)
 	VALUE(CU_POINTER_ATTRIBUTE_RANGE_SIZE);
 	VALUE(CU_MEMORYTYPE_HOST);
 	VALUE(CU_MEMORYTYPE_DEVICE);
+}
+
+static void dump_cuda_flags(void)
+{
 	VALUE(CU_CTX_SCHED_AUTO);
 	VALUE(CU_CTX_SCHED_SPIN);
 	VALUE(CU_CTX_SCHED_YIELD);
@@ -96,6 +104,10 @@ static void dump_cuda(void)
 	VALUE(CU_MEMHOSTREGISTER_READ_ONLY);
 	VALUE((size_t)CU_STREAM_LEGACY);
 	VALUE((size_t)CU_STREAM_PER_THREAD);
+}
+
+static void dump_cuda_sizes(void)
+{
 	SIZE(CUresult);
 	SIZE(CUdevice);
 	SIZE(CUdeviceptr);
@@ -106,7 +118,7 @@ static void dump_cuda(void)
 	SIZE(cuuint64_t);
 }
 
-static void dump_cuda_symbols(void)
+static void dump_context_symbols(void)
 {
 	SYMBOL(cuCtxCreate);
 	SYMBOL(cuCtxDestroy);
@@ -146,6 +158,10 @@ static void dump_cuda_symbols(void)
 	SYMBOL(cuModuleLoadData);
 	SYMBOL(cuModuleUnload);
 	SYMBOL(cuModuleGetFunction);
+}
+
+static void dump_memory_symbols(void)
+{
 	SYMBOL(cuMemAlloc);
 	SYMBOL(cuMemAllocHost);
 	SYMBOL(cuMemFree);
@@ -170,6 +186,10 @@ static void dump_cuda_symbols(void)
 	SYMBOL(cuMemsetD8);
 	SYMBOL(cuMemsetD8Async);
 	SYMBOL(cuPointerGetAttribute);
+}
+
+static void dump_stream_symbols(void)
+{
 	SYMBOL(cuStreamBeginCapture);
 	SYMBOL(cuStreamCreate);
 	SYMBOL(cuStreamCreateWithPriority);
@@ -189,7 +209,7 @@ static void dump_cuda_symbols(void)
 	SYMBOL(cuThreadExchangeStreamCaptureMode);
 }
 
-static void dump_nccl(void)
+static void dump_nccl_values(void)
 {
 	VALUE(ncclSuccess);
 	VALUE(ncclUnhandledCudaError);
@@ -240,6 +260,10 @@ static void dump_nccl(void)
 	VALUE(NCCL_SHRINK_DEFAULT);
 	VALUE(NCCL_SHRINK_ABORT);
 	VALUE(NCCL_REVOKE_DEFAULT);
+}
+
+static void dump_nccl_types(void)
+{
 	SIZE(ncclUniqueId);
 	SIZE(ncclResult_t);
 	SIZE(ncclConfig_t);
@@ -289,9 +313,15 @@ static void dump_initializers(void)
 
 int main(void)
 {
-	dump_cuda();
-	dump_cuda_symbols();
-	dump_nccl();
+	dump_cuda_results();
+	dump_cuda_attributes();
+	dump_cuda_flags();
+	dump_cuda_sizes();
+	dump_context_symbols();
+	dump_memory_symbols();
+	dump_stream_symbols();
+	dump_nccl_values();
+	dump_nccl_types();
 	dump_initializers();
 	return 0;
 }

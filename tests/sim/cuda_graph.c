@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture and graphs of the simulated driver. A graph is a list of what was queued while
- * streams were captured into it, and runs in that order, one after the other, whatever the
- * branches: a legal schedule, but not every one the real driver might choose. Conditional nodes and
- * memory nodes are refused; that a stream which joined a capture was joined back is not checked.
+ * Graphs of the simulated driver. A graph is a list of what was queued while streams were captured
+ * into it, and runs in that order, one after the other, whatever the branches: a legal schedule,
+ * but not every one the real driver might choose. Conditional nodes and memory nodes are refused.
  */
+#include "tests/sim/cuda_graph.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "tests/sim/cuda_sim.h"
-
-struct CUgraph_st {
-	struct CUgraph_st *next;
-	struct sim_nodes *nodes; /* owned; its items' references, too */
-	size_t room;
-	/* While it is captured. */
-	bool is_capturing, is_spoilt, is_given; /* given: not made by the capture */
-	CUstreamCaptureMode mode;
-	cuuint64_t id;
-	struct CUstream_st *origin;
-	pthread_t thread;
-};
 
 struct CUgraphExec_st {
 	struct CUgraphExec_st *next;
@@ -29,10 +16,8 @@ struct CUgraphExec_st {
 	uint64_t seq;
 };
 
-static struct CUgraph_st *graphs;
+struct CUgraph_st *sim_graphs;
 static struct CUgraphExec_st *execs;
-static cuuint64_t next_capture_id = 1;
-static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 /* ---- nodes ---- */
 
@@ -70,7 +55,7 @@ static struct sim_nodes *nodes_copy(const struct sim_nodes *from)
 	return to;
 }
 
-static CUresult add_node(struct CUgraph_st *g, const struct sim_item *item)
+CUresult sim_graph_add(struct CUgraph_st *g, const struct sim_item *item)
 {
 	size_t count = g->nodes ? g->nodes->count : 0;
 
@@ -93,7 +78,7 @@ static CUresult add_node(struct CUgraph_st *g, const struct sim_item *item)
 static CUresult add_child(struct CUgraph_st *g, struct sim_nodes *nodes)
 {
 	const struct sim_item item = { .kind = SIM_ITEM_GRAPH, .nodes = nodes };
-	CUresult r = nodes ? add_node(g, &item) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r = nodes ? sim_graph_add(g, &item) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (r != CUDA_SUCCESS)
 		sim_nodes_unref(nodes);
@@ -102,29 +87,29 @@ static CUresult add_child(struct CUgraph_st *g, struct sim_nodes *nodes)
 
 /* ---- graphs ---- */
 
-static struct CUgraph_st *graph_new(void)
+struct CUgraph_st *sim_graph_new(void)
 {
 	struct CUgraph_st *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
-	g->next = graphs;
-	graphs = g;
+	g->next = sim_graphs;
+	sim_graphs = g;
 	return g;
 }
 
-static bool is_graph(const struct CUgraph_st *graph)
+bool sim_graph_exists(const struct CUgraph_st *graph)
 {
-	for (const struct CUgraph_st *g = graphs; g; g = g->next) {
+	for (const struct CUgraph_st *g = sim_graphs; g; g = g->next) {
 		if (g == graph)
 			return true;
 	}
 	return false;
 }
 
-static void graph_free(struct CUgraph_st *graph)
+void sim_graph_free(struct CUgraph_st *graph)
 {
-	struct CUgraph_st **link = &graphs;
+	struct CUgraph_st **link = &sim_graphs;
 
 	while (*link != graph)
 		link = &(*link)->next;
@@ -140,7 +125,7 @@ static CUresult lock_graph(CUgraph graph)
 	if (r != CUDA_SUCCESS)
 		return r;
 	pthread_mutex_lock(&sim_lock);
-	if (is_graph(graph))
+	if (sim_graph_exists(graph))
 		return CUDA_SUCCESS;
 	pthread_mutex_unlock(&sim_lock);
 	return CUDA_ERROR_INVALID_VALUE;
@@ -155,7 +140,7 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
 	if (!graph || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim_lock);
-	*graph = graph_new();
+	*graph = sim_graph_new();
 	pthread_mutex_unlock(&sim_lock);
 	return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -169,7 +154,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 	if (graph->is_capturing)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		graph_free(graph);
+		sim_graph_free(graph);
 	pthread_mutex_unlock(&sim_lock);
 	return r;
 }
@@ -181,7 +166,7 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	g = graph_new();
+	g = sim_graph_new();
 	if (g) {
 		g->nodes = nodes_copy(graph->nodes);
 		g->room = g->nodes ? g->nodes->count : 0;
@@ -210,7 +195,8 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = is_graph(child) ? add_child(graph, nodes_copy(child->nodes)) : CUDA_ERROR_INVALID_VALUE;
+	r = sim_graph_exists(child) ? add_child(graph, nodes_copy(child->nodes))
+				    : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&sim_lock);
 	if (r == CUDA_SUCCESS && node)
 		*node = NULL;
@@ -225,230 +211,6 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
 	if (params->type != CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return cuGraphAddChildGraphNode(node, graph, deps, num_deps, params->graph.graph);
-}
-
-/* ---- capture ---- */
-
-CUresult sim_capture_item(struct CUstream_st *s, const struct sim_item *item)
-{
-	if (s->capture->is_spoilt)
-		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	return add_node(s->capture, item);
-}
-
-CUresult sim_capture_join(struct CUstream_st *s, struct CUgraph_st *capture)
-{
-	if (!is_graph(capture) || !capture->is_capturing)
-		return CUDA_ERROR_INVALID_VALUE; /* recorded in a capture that is over */
-	if (s->capture && s->capture != capture) {
-		(void)sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
-		return sim_capture_spoil(capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
-	}
-	s->capture = capture;
-	return CUDA_SUCCESS;
-}
-
-CUresult sim_capture_spoil(struct CUgraph_st *capture, CUresult error)
-{
-	capture->is_spoilt = true;
-	return error;
-}
-
-/*
- * A capture in GLOBAL mode forbids it to every thread, one in THREAD_LOCAL mode to its own; a
- * thread that has set itself to RELAXED may.
- */
-CUresult sim_capture_check_unsafe(void)
-{
-	CUresult r = CUDA_SUCCESS;
-
-	for (struct CUgraph_st *g = graphs; g; g = g->next) {
-		bool is_own = g->is_capturing && pthread_equal(g->thread, pthread_self());
-
-		if (!g->is_capturing || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
-		    g->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-			continue;
-		if (is_own || (g->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-			       thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL))
-			r = sim_capture_spoil(g, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	}
-	return r;
-}
-
-struct legacy_check {
-	struct CUctx_st *ctx;
-	CUresult result;
-};
-
-static void check_one(struct CUstream_st *s, void *arg)
-{
-	struct legacy_check *check = arg;
-
-	if (s->capture && s->ctx == check->ctx && !(s->flags & CU_STREAM_NON_BLOCKING))
-		check->result = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-}
-
-CUresult sim_capture_check_legacy(struct CUctx_st *ctx)
-{
-	struct legacy_check check = { .ctx = ctx };
-
-	sim_streams_each(check_one, &check);
-	return check.result;
-}
-
-static CUresult lock_stream(CUstream handle, struct CUstream_st **ret_stream)
-{
-	CUresult r = sim_enter();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	pthread_mutex_lock(&sim_lock);
-	r = sim_stream_resolve(handle, ret_stream);
-	if (r != CUDA_SUCCESS)
-		pthread_mutex_unlock(&sim_lock);
-	return r;
-}
-
-/* With the lock. */
-static CUresult begin(struct CUstream_st *s, struct CUgraph_st *given, CUstreamCaptureMode mode)
-{
-	struct CUgraph_st *g = given;
-
-	if (mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (s == s->ctx->legacy)
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	if (s->capture || (g && g->is_capturing))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!g)
-		g = graph_new();
-	if (!g)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	g->is_capturing = true;
-	g->is_spoilt = false;
-	g->is_given = given != NULL;
-	g->mode = mode;
-	g->id = next_capture_id++;
-	g->origin = s;
-	g->thread = pthread_self();
-	s->capture = g;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
-{
-	struct CUstream_st *s;
-	CUresult r = lock_stream(handle, &s);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = begin(s, NULL, mode);
-	pthread_mutex_unlock(&sim_lock);
-	return r;
-}
-
-CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *deps,
-				     const CUgraphEdgeData *edges, size_t num_deps,
-				     CUstreamCaptureMode mode)
-{
-	struct CUstream_st *s;
-	CUresult r = lock_stream(handle, &s);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = is_graph(graph) ? begin(s, graph, mode) : CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&sim_lock);
-	return r;
-}
-
-static void leave_capture(struct CUstream_st *s, void *arg)
-{
-	if (s->capture == arg)
-		s->capture = NULL;
-}
-
-CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
-{
-	struct CUstream_st *s;
-	struct CUgraph_st *g;
-	CUresult r = ret_graph ? lock_stream(handle, &s) : CUDA_ERROR_INVALID_VALUE;
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	*ret_graph = NULL;
-	g = s->capture;
-	if (!g) {
-		r = CUDA_ERROR_INVALID_VALUE;
-	} else if (g->origin != s) {
-		r = sim_capture_spoil(g, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-	} else if (g->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-		   !pthread_equal(g->thread, pthread_self())) {
-		r = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-	} else {
-		sim_streams_each(leave_capture, g);
-		g->is_capturing = false;
-		if (g->is_spoilt && !g->is_given)
-			graph_free(g);
-		else if (!g->is_spoilt)
-			*ret_graph = g;
-		r = *ret_graph ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	}
-	pthread_mutex_unlock(&sim_lock);
-	return r;
-}
-
-static CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-			     CUgraph *graph, size_t *num_deps)
-{
-	struct CUstream_st *s;
-	CUresult r = status ? lock_stream(handle, &s) : CUDA_ERROR_INVALID_VALUE;
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	if (!s->capture && s == s->ctx->legacy)
-		r = sim_capture_check_legacy(s->ctx);
-	if (s->capture) {
-		*status = s->capture->is_spoilt ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-						: CU_STREAM_CAPTURE_STATUS_ACTIVE;
-		if (id)
-			*id = s->capture->id;
-		if (graph)
-			*graph = s->capture;
-		if (num_deps)
-			*num_deps = 0;
-	}
-	pthread_mutex_unlock(&sim_lock);
-	return r;
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
-{
-	return capture_info(handle, status, NULL, NULL, NULL);
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-				CUgraph *graph, const CUgraphNode **deps,
-				const CUgraphEdgeData **edges, size_t *num_deps)
-{
-	return capture_info(handle, status, id, graph, num_deps);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-				   CUgraph *graph, const CUgraphNode **deps, size_t *num_deps)
-{
-	return capture_info(handle, status, id, graph, num_deps);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	CUstreamCaptureMode old = thread_mode;
-
-	if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	thread_mode = *mode;
-	*mode = old;
-	return CUDA_SUCCESS;
 }
 
 /* ---- executable graphs ---- */
@@ -530,7 +292,7 @@ static CUresult launch(struct CUgraphExec_st *e, struct CUstream_st *s)
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 {
 	struct CUstream_st *s;
-	CUresult r = lock_stream(handle, &s);
+	CUresult r = sim_stream_lock(handle, &s);
 
 	if (r != CUDA_SUCCESS)
 		return r;

@@ -89,10 +89,16 @@ bool sim_ctx_is_valid(struct CUctx_st *ctx);
  * Lock held.
  */
 CUresult sim_stream_resolve(CUstream handle, struct CUstream_st **ret_stream);
+/* Enters, locks and resolves; the lock is held on return only if the result is CUDA_SUCCESS. */
+CUresult sim_stream_lock(CUstream handle, struct CUstream_st **ret_stream);
 /* Queues a copy of @item, after what the default stream's rules put before it. Lock held. */
 CUresult sim_stream_submit(struct CUstream_st *s, const struct sim_item *item);
 void sim_stream_ref(struct CUstream_st *s);
 void sim_stream_unref(struct CUstream_st *s);
+/* Calls fn for each stream that was not destroyed. Lock held. */
+void sim_streams_each(void (*fn)(struct CUstream_st *s, void *arg), void *arg);
+/* Runs what needs neither the lock nor the worker. */
+void sim_item_run(const struct sim_item *it);
 /* Blocks until item @seq of the stream has finished. Lock held, released while waiting. */
 void sim_stream_wait(struct CUstream_st *s, uint64_t seq);
 /* Blocks until all that was queued in @ctx before has finished. Lock held. */
@@ -114,6 +120,12 @@ struct sim_nodes {
 	struct sim_item items[];
 };
 
+/* Runs the nodes one after the other, without the lock. */
+void sim_nodes_run(const struct sim_nodes *nodes);
+void sim_nodes_unref(struct sim_nodes *nodes);
+
+/* ---- cuda_capture.c ---- */
+
 /* The item becomes a node of the graph that the stream is being captured into. Lock held. */
 CUresult sim_capture_item(struct CUstream_st *s, const struct sim_item *item);
 /* Another stream joins the capture, through an event. Lock held. */
@@ -124,10 +136,3 @@ CUresult sim_capture_spoil(struct CUgraph_st *capture, CUresult error);
 CUresult sim_capture_check_unsafe(void);
 /* What goes on the default stream would wait for a blocking stream that captures. Lock held. */
 CUresult sim_capture_check_legacy(struct CUctx_st *ctx);
-/* Runs the nodes one after the other, without the lock. */
-void sim_nodes_run(const struct sim_nodes *nodes);
-void sim_nodes_unref(struct sim_nodes *nodes);
-/* Calls fn for each stream that was not destroyed. Lock held. */
-void sim_streams_each(void (*fn)(struct CUstream_st *s, void *arg), void *arg);
-/* Runs what needs neither the lock nor the worker. */
-void sim_item_run(const struct sim_item *it);

@@ -290,6 +290,19 @@ CUresult sim_stream_resolve(CUstream handle, struct CUstream_st **ret_stream)
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
+CUresult sim_stream_lock(CUstream handle, struct CUstream_st **ret_stream)
+{
+	CUresult r = sim_enter();
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	pthread_mutex_lock(&sim_lock);
+	r = sim_stream_resolve(handle, ret_stream);
+	if (r != CUDA_SUCCESS)
+		pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
 CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, int priority)
 {
 	struct CUctx_st *ctx;

@@ -3,25 +3,12 @@
  * What can be asked of a stream of the simulated driver, and what can be queued that is not a copy.
  *
  * Work that runs "on the device" (a value write, a host function) needs the stream's own context
- * to be current, as a kernel launch does. What a stream does while it captures is in cuda_graph.c.
+ * to be current, as a kernel launch does. What a stream does while it captures is in
+ * cuda_capture.c.
  */
 #include "tests/sim/cuda_sim.h"
 
-/* Locks and resolves; the lock is held on return only if the result is CUDA_SUCCESS. */
-static CUresult stream_lock(CUstream handle, struct CUstream_st **ret_stream)
-{
-	CUresult r = sim_enter();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	pthread_mutex_lock(&sim_lock);
-	r = sim_stream_resolve(handle, ret_stream);
-	if (r != CUDA_SUCCESS)
-		pthread_mutex_unlock(&sim_lock);
-	return r;
-}
-
-/* The same for work that needs the stream's context to be the current one. */
+/* As sim_stream_lock(), for work that needs the stream's context to be the current one. */
 static CUresult stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_stream)
 {
 	struct CUctx_st *ctx;
@@ -29,7 +16,7 @@ static CUresult stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_str
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = stream_lock(handle, ret_stream);
+	r = sim_stream_lock(handle, ret_stream);
 	if (r == CUDA_SUCCESS && (*ret_stream)->ctx != ctx) {
 		pthread_mutex_unlock(&sim_lock);
 		r = CUDA_ERROR_INVALID_HANDLE;
@@ -94,7 +81,7 @@ CUresult cuStreamSynchronize(CUstream handle)
 {
 	const struct sim_item nothing = { .kind = SIM_ITEM_SET32 };
 	struct CUstream_st *s;
-	CUresult r = stream_lock(handle, &s);
+	CUresult r = sim_stream_lock(handle, &s);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -112,7 +99,7 @@ CUresult cuStreamSynchronize(CUstream handle)
 CUresult cuStreamQuery(CUstream handle)
 {
 	struct CUstream_st *s;
-	CUresult r = stream_lock(handle, &s);
+	CUresult r = sim_stream_lock(handle, &s);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -131,7 +118,7 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext *ctx)
 
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock(handle, &s);
+	r = sim_stream_lock(handle, &s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	*ctx = s->ctx;
@@ -146,7 +133,7 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
 
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock(handle, &s);
+	r = sim_stream_lock(handle, &s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	*flags = s->flags;
@@ -161,7 +148,7 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority)
 
 	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock(handle, &s);
+	r = sim_stream_lock(handle, &s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	*priority = s->priority;
@@ -176,7 +163,7 @@ CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock(handle, &s);
+	r = sim_stream_lock(handle, &s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	*id = s->id;
