@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/programs/train_place.h"
 #include "tests/programs/train_store.h"
 
 #define CHECK_CU(call)                                                                             \
@@ -55,7 +56,7 @@ enum buffer {
 };
 
 struct trainer {
-	int rank, world, tp, dp, tp_rank, dp_rank;
+	int rank, world, local_rank, tp, dp, tp_rank, dp_rank;
 	size_t elements;
 	CUstream stream;
 	ncclComm_t world_comm, tp_comm, dp_comm;
@@ -86,39 +87,6 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *fmt,
 	va_end(ap);
 	fputc('\n', stderr);
 	exit(1);
-}
-
-static long parse_number(const char *what, const char *text)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno || end == text || *end || v < 0 || v > 1000000000)
-		die("%s: not a number: %s", what, text);
-	return v;
-}
-
-static const char *env_or(const char *name, const char *otherwise)
-{
-	const char *v = getenv(name);
-
-	return v && *v ? v : otherwise;
-}
-
-/* As torchrun, Open MPI and Slurm tell it. */
-static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", NULL };
-static const char *const worlds[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL };
-static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-					   "SLURM_LOCALID", NULL };
-
-static const char *env_of(const char *const *names, const char *otherwise)
-{
-	for (; *names; names++)
-		if (*env_or(*names, ""))
-			return getenv(*names);
-	return otherwise;
 }
 
 /* ---- faults ---- */
@@ -350,8 +318,8 @@ static void train_step(struct trainer *t, long step)
 
 static void exchange_id(const struct trainer *t, ncclUniqueId *id)
 {
-	const char *addr = env_or("MASTER_ADDR", "127.0.0.1");
-	const char *port = env_or("MASTER_PORT", "29500");
+	const char *addr = train_env("MASTER_ADDR", "127.0.0.1");
+	const char *port = train_env("MASTER_PORT", "29500");
 	int r;
 
 	if (t->rank == 0) {
@@ -374,8 +342,7 @@ static void open_device(struct trainer *t)
 
 	CHECK_CU(cuInit(0));
 	CHECK_CU(cuDeviceGetCount(&count));
-	CHECK_CU(cuDeviceGet(&dev,
-			     (int)parse_number("LOCAL_RANK", env_of(local_ranks, "0")) % count));
+	CHECK_CU(cuDeviceGet(&dev, t->local_rank % count));
 	CHECK_CU(cuDevicePrimaryCtxRetain(&ctx, dev));
 	CHECK_CU(cuCtxSetCurrent(ctx));
 	CHECK_CU(cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
@@ -389,8 +356,14 @@ static void open_device(struct trainer *t)
 
 static void trainer_init(struct trainer *t)
 {
-	t->rank = (int)parse_number("RANK", env_of(ranks, "0"));
-	t->world = (int)parse_number("WORLD_SIZE", env_of(worlds, "1"));
+	struct train_place place;
+	const char *bad = train_place_read(&place);
+
+	if (bad)
+		die("%s: not a number: %s", bad, getenv(bad));
+	t->rank = place.rank;
+	t->world = place.world;
+	t->local_rank = place.local_rank;
 	t->tp = (int)arg_tp;
 	if (t->tp < 1 || t->world < 1 || t->rank >= t->world || t->world % t->tp != 0)
 		die("rank %d of %d in groups of %d", t->rank, t->world, t->tp);
@@ -469,10 +442,10 @@ static void parse_option(int c)
 		arg_fault_file = optarg;
 	else if (c == 'f')
 		parse_fault(optarg);
-	else if (c > 0 && c < 256 && numbers[c])
-		*numbers[c] = parse_number("option", optarg);
-	else
+	else if (c <= 0 || c >= 256 || !numbers[c])
 		exit(1); /* getopt has said why */
+	else if (train_number(optarg, numbers[c]) < 0)
+		die("option: not a number: %s", optarg);
 }
 
 int main(int argc, char **argv)
