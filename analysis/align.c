@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/mismatch.h"
 #include "analysis/shift.h"
 #include "analysis/step.h"
 #include "common/signature.h"
@@ -202,32 +203,13 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 	return compare_labels(&x->ranks[0], &y->ranks[0], (void *)snap) < 0;
 }
 
-/* The first field in which b is not a, in the words of docs/design.md section 10. */
-static const char *differing_field(const struct cw_op *a, const struct cw_op *b)
-{
-	if (a->kind != b->kind)
-		return "kind";
-	if (cw_signature_is_bytewise(a->kind)) {
-		if (a->bytes != b->bytes)
-			return a->count == b->count ? "dtype" : "count";
-	} else {
-		if (a->count != b->count)
-			return "count";
-		if (a->dtype != b->dtype)
-			return "dtype";
-		if (a->redop != b->redop)
-			return "redop";
-	}
-	return a->root != b->root ? "root" : "order";
-}
-
 static const char *name_difference(const struct cw_snap_comm *c, const struct sorting *s,
 				   uint32_t most, uint32_t other)
 {
 	const char *shift = shift_name(&c->members[s->first_member[most]],
 				       &c->members[s->first_member[other]], s->seq);
 
-	return shift ? shift : differing_field(s->sides[most].op, s->sides[other].op);
+	return shift ? shift : mismatch_field(s->sides[most].op, s->sides[other].op);
 }
 
 static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,

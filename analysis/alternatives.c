@@ -61,10 +61,10 @@ static int add_extra(struct incident *inc)
 }
 
 /* Everybody is inside, and they do not have everything in common that they should. */
-static int add_misfit(struct incident *inc)
+static int add_setup(struct incident *inc)
 {
 	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
-	const struct alignment *al = inc->main->misfit;
+	const struct alignment *al = inc->main->setup;
 
 	alt->klass = CW_CLASS_MISMATCH;
 	alt->culprits = arena_new_array(inc->arena, uint32_t, al->n_compared);
@@ -82,7 +82,7 @@ int alternatives_list(struct incident *inc)
 
 	for (uint32_t i = 0; i < inc->n_related; i++)
 		n += is_alternative(inc, inc->related[i]);
-	/* One more for add_extra() or add_misfit(). */
+	/* One more for add_extra() or add_setup(). */
 	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, (size_t)n + 1);
 	if (!v->alternatives)
 		return -ENOMEM;
@@ -109,7 +109,7 @@ int alternatives_list(struct incident *inc)
 	}
 	if (may_be_extra(inc) && add_extra(inc) < 0)
 		return -ENOMEM;
-	if (inc->main->misfit && v->klass != CW_CLASS_MISMATCH && add_misfit(inc) < 0)
+	if (inc->main->setup && v->klass != CW_CLASS_MISMATCH && add_setup(inc) < 0)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < v->n_alternatives; k++) {
 		struct cw_alternative *alt = &v->alternatives[k];

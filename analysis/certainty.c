@@ -51,7 +51,7 @@ static uint32_t mismatch_allows(const struct incident *inc)
 	uint32_t placed = 0;
 
 	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
-	if (inc->main->misfit && !al->is_proof)
+	if (inc->main->setup && !al->is_proof)
 		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
 						     : CW_CONFIDENCE_LIKELY;
 	if (!al->is_proof)

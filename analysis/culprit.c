@@ -38,7 +38,7 @@ uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
 
 const struct alignment *scene_sides(const struct scene *s, const struct finding *f)
 {
-	return f->misfit ? f->misfit : &s->alignments[f->comm];
+	return f->setup ? f->setup : &s->alignments[f->comm];
 }
 
 static bool may_be_ending(const struct scene *s)
@@ -470,7 +470,7 @@ int culprit_find_all(struct scene *s)
 	for (uint32_t i = 0; i < g->n_gates; i++)
 		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {
 			culprit_classify_gate(s, i, &f);
-			if (culprit_seek_misfit(s, i, &f) < 0)
+			if (culprit_compare_setup(s, i, &f) < 0)
 				return -ENOMEM;
 			keep(s, &f);
 		}

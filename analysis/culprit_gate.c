@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/comm_setup.h"
 #include "analysis/culprit_private.h"
-#include "analysis/misfit.h"
 
 /* Uncertainty of times that come from different hosts. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
@@ -137,7 +137,7 @@ static bool is_unexplained(const struct finding *f)
 		(f->klass == CW_CLASS_UNKNOWN && strcmp(f->detail, "progress_unknown") == 0));
 }
 
-int culprit_seek_misfit(struct scene *s, uint32_t g, struct finding *f)
+int culprit_compare_setup(struct scene *s, uint32_t g, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[g];
 	bool is_first = gate->kind == GATE_INIT || gate->seq == 1;
@@ -146,13 +146,13 @@ int culprit_seek_misfit(struct scene *s, uint32_t g, struct finding *f)
 	if (!is_unexplained(f) || (gate->kind != GATE_INIT && gate->kind != GATE_COLLECTIVE))
 		return 0;
 	al = arena_new(&s->arena, struct alignment);
-	if (!al || misfit_find(s->snap, gate->comm, gate->op, &s->arena, al) < 0)
+	if (!al || comm_setup_compare(s->snap, gate->comm, gate->op, &s->arena, al) < 0)
 		return -ENOMEM;
 	/* Sizes that differ hang the making of a comm, and cannot get past it. */
 	if (!*al->detail || (al->is_proof && gate->kind != GATE_INIT))
 		return 0;
 	al->seq = f->seq;
-	f->misfit = al;
+	f->setup = al;
 	if (is_first) {
 		f->klass = CW_CLASS_MISMATCH;
 		f->detail = al->detail;

@@ -17,7 +17,7 @@ void culprit_classify_gate(const struct scene *s, uint32_t gate, struct finding 
  * Looks for what the members of such a gate do not have in common, where nobody is to blame so far.
  * In the comm's first call that explains it; later it is worth mentioning. Returns 0 or -ENOMEM.
  */
-int culprit_seek_misfit(struct scene *s, uint32_t gate, struct finding *f);
+int culprit_compare_setup(struct scene *s, uint32_t gate, struct finding *f);
 
 /* Per component of the graph its oldest gate, CW_SNAP_NONE where it has none. NULL = no memory. */
 uint32_t *culprit_oldest_in_cycles(struct scene *s);

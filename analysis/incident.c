@@ -29,7 +29,7 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 
 	if (!nodes)
 		return -ENOMEM;
-	if (f->klass == CW_CLASS_MISMATCH && !f->misfit) {
+	if (f->klass == CW_CLASS_MISMATCH && !f->setup) {
 		const struct alignment *al = &inc->s->alignments[f->comm];
 
 		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)

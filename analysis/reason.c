@@ -155,7 +155,7 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 	const struct cw_verdict *v = inc->v;
 	char op[96];
 
-	if (inc->main->misfit) {
+	if (inc->main->setup) {
 		phrase_trait(inc->s->snap, v->comm, rank, v->detail, buf, len);
 		return;
 	}

@@ -60,14 +60,14 @@ static int rule_out_mismatch(struct incident *inc)
 }
 
 /* Where nobody can be blamed for a call that does not end, people ask for this first. */
-static int rule_out_misfit(struct incident *inc)
+static int rule_out_setup(struct incident *inc)
 {
 	const struct cw_snapshot *snap = inc->s->snap;
 	const struct cw_snap_comm *c = &snap->comms[inc->v->comm];
 	const struct cw_snap_rank *first = NULL;
 	struct phrase what = { "" };
 
-	if (inc->main->misfit || inc->v->n_culprits ||
+	if (inc->main->setup || inc->v->n_culprits ||
 	    (inc->v->klass != CW_CLASS_IN_COLLECTIVE && inc->v->klass != CW_CLASS_INIT_STUCK))
 		return 0;
 	for (uint32_t m = 0; m < c->nranks; m++) {
@@ -115,7 +115,7 @@ int ruled_out_list(struct incident *inc)
 	if (inc->v->klass != CW_CLASS_MISMATCH && inc->v->coll_seq)
 		r = rule_out_mismatch(inc);
 	if (r == 0 && inc->v->comm != CW_SNAP_NONE)
-		r = rule_out_misfit(inc);
+		r = rule_out_setup(inc);
 	if (r == 0 && !dead && seen)
 		r = rule_out(inc, "no death: all %" PRIu32 " processes that are seen are alive",
 			     seen);

@@ -36,7 +36,7 @@ struct finding {
 	uint64_t seq;     /* coll_seq, 0 where it has none */
 	int64_t since_ns; /* the oldest wait for it; 0 = unknown */
 	/* What the members of a full call do not have in common; NULL = nothing was found. */
-	const struct alignment *misfit;
+	const struct alignment *setup;
 };
 
 struct scene {

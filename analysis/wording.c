@@ -84,9 +84,9 @@ static void sum_up_histories(const struct incident *inc, const struct words *w)
 }
 
 /* "rank 3 came with NCCL 2.21.5, ranks 0-2 came with NCCL 2.28.9; …" */
-static void sum_up_misfit(const struct incident *inc, const struct words *w)
+static void sum_up_setup(const struct incident *inc, const struct words *w)
 {
-	const struct alignment *al = inc->main->misfit;
+	const struct alignment *al = inc->main->setup;
 	const struct cw_side *usual = &al->sides[0], *odd = &al->sides[1];
 	const struct cw_snapshot *snap = inc->s->snap;
 	struct cw_verdict *v = inc->v;
@@ -114,8 +114,8 @@ static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 	char usual[96], odd[96];
 	struct phrase most;
 
-	if (inc->main->misfit) {
-		sum_up_misfit(inc, w);
+	if (inc->main->setup) {
+		sum_up_setup(inc, w);
 		return;
 	}
 	if (!al->knows_call) {
@@ -309,11 +309,11 @@ static void wording_of_alternative(const struct incident *inc, struct cw_alterna
 {
 	struct phrase who;
 
-	if (alt->klass == CW_CLASS_MISMATCH && inc->main->misfit) {
+	if (alt->klass == CW_CLASS_MISMATCH && inc->main->setup) {
 		phrase_say(alt->reason, sizeof(alt->reason), "%s ",
 			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
-		phrase_trait(inc->s->snap, inc->v->comm, alt->culprits[0],
-			     inc->main->misfit->detail, alt->reason, sizeof(alt->reason));
+		phrase_trait(inc->s->snap, inc->v->comm, alt->culprits[0], inc->main->setup->detail,
+			     alt->reason, sizeof(alt->reason));
 	} else if (alt->klass == CW_CLASS_MISMATCH && inc->v->klass == CW_CLASS_NEVER_ENTERED)
 		phrase_say(alt->reason, sizeof(alt->reason),
 			   "%s may have made a call that the others were never to make",

@@ -12,7 +12,7 @@
 #include "common/facts.h"
 #include "common/log.h"
 #include "daemon/absent_scan.h"
-#include "daemon/capture_child.h"
+#include "daemon/children.h"
 #include "daemon/digest.h"
 #include "daemon/headway.h"
 #include "daemon/liveness.h"

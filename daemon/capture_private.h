@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/capture.h"
-#include "daemon/capture_child.h"
+#include "daemon/children.h"
 
 struct event;
 

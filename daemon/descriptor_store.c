@@ -14,8 +14,8 @@
 #include "common/facts.h"
 #include "common/log.h"
 #include "common/parse.h"
-#include "daemon/notify.h"
 #include "daemon/process.h"
+#include "daemon/sd_notify.h"
 
 #define PREFIX "rank."
 #define VERSION 1u

@@ -14,8 +14,8 @@
 #include "daemon/config.h"
 #include "daemon/findings.h"
 #include "daemon/metrics.h"
-#include "daemon/notify.h"
 #include "daemon/peer_key.h"
+#include "daemon/sd_notify.h"
 #include "daemon/service.h"
 #include "daemon/status_doc.h"
 

@@ -18,9 +18,9 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
+#include "daemon/agent_register.h"
 #include "daemon/node_private.h"
 #include "daemon/process_memory.h"
-#include "daemon/register.h"
 #include "daemon/restore.h"
 #include "daemon/sample_pace.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "daemon/agent_register.h"
 #include "daemon/digest.h"
 #include "daemon/node_private.h"
-#include "daemon/register.h"
 #include "daemon/window.h"
 
 int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,

@@ -21,8 +21,8 @@
 #include "daemon/metrics_output.h"
 #include "daemon/mutes.h"
 #include "daemon/node.h"
-#include "daemon/notify.h"
 #include "daemon/responder.h"
+#include "daemon/sd_notify.h"
 #include "daemon/store.h"
 #include "daemon/transport_tcp.h"
 

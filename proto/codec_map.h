@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the structs of proto/messages.h map onto the generated ones: tables, so that every field of
- * every message goes through the same few checked lines of codec.c. Private to the codec.
+ * every message goes through the same few checked lines of encode.c. Private to the codec.
  */
 #pragma once
 

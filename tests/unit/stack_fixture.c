@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/capture_child.h"
+#include "daemon/children.h"
 #include "daemon/procfs.h"
 #include "daemon/stack_take.h"
 

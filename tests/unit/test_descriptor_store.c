@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/facts.h"
-#include "daemon/notify.h"
 #include "daemon/process.h"
+#include "daemon/sd_notify.h"
 #include "tests/unit/fake_manager.h"
 #include "tests/unit/node_fixture.h"
 

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/capture_child.h"
+#include "daemon/children.h"
 #include "daemon/procfs.h"
 #include "daemon/stack_take.h"
 #include "tests/unit/stack_fixture.h"

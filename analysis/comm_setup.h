@@ -17,5 +17,5 @@
  * explain anything: where values are nearly as many as members, they are meant to differ. Returns 0
  * or -ENOMEM.
  */
-int misfit_find(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
-		struct arena *a, struct alignment *ret);
+int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
+		       struct arena *a, struct alignment *ret);

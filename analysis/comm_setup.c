@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/misfit.h"
+#include "analysis/comm_setup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -115,8 +115,8 @@ static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, ui
 	return 0;
 }
 
-int misfit_find(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
-		struct arena *a, struct alignment *ret)
+int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
+		       struct arena *a, struct alignment *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct valued *v = arena_new_array(a, struct valued, c->nranks);

@@ -4,7 +4,7 @@
  * the grace timer running → ended (the pidfd is readable: reap, report). An abandoned or cancelled
  * child has no callback any more and waits on its pidfd alone.
  */
-#include "daemon/capture_child.h"
+#include "daemon/children.h"
 
 #include <errno.h>
 #include <event2/event.h>

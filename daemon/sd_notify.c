@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/notify.h"
+#include "daemon/sd_notify.h"
 
 #include <errno.h>
 #include <stddef.h>

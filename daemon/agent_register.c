@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/register.h"
+#include "daemon/agent_register.h"
 
 #include <errno.h>
 #include <stdlib.h>

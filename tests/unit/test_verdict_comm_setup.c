@@ -6,7 +6,7 @@
 #include "common/record_layout.h"
 #include "tests/unit/verdict_fixture.h"
 
-TestSuite(verdict_misfit, .init = verdict_setup, .fini = verdict_teardown);
+TestSuite(verdict_comm_setup, .init = verdict_setup, .fini = verdict_teardown);
 
 static void set_versions(uint32_t odd, uint32_t version)
 {
@@ -39,7 +39,7 @@ static bool has_ruled_out(const char *what)
 	return false;
 }
 
-Test(verdict_misfit, another_version_explains_a_first_call_that_does_not_end)
+Test(verdict_comm_setup, another_version_explains_a_first_call_that_does_not_end)
 {
 	full_call(0);
 	set_versions(5, 22105);
@@ -54,7 +54,7 @@ Test(verdict_misfit, another_version_explains_a_first_call_that_does_not_end)
 }
 
 /* It has worked so far with the same versions. */
-Test(verdict_misfit, another_version_is_an_alternative_in_a_later_call)
+Test(verdict_comm_setup, another_version_is_an_alternative_in_a_later_call)
 {
 	full_call(41);
 	set_versions(5, 22105);
@@ -68,7 +68,7 @@ Test(verdict_misfit, another_version_is_an_alternative_in_a_later_call)
 			   v.alternatives[0].reason);
 }
 
-Test(verdict_misfit, same_version_and_environment_are_ruled_out)
+Test(verdict_comm_setup, same_version_and_environment_are_ruled_out)
 {
 	full_call(41);
 	set_versions(8, 0);
@@ -77,7 +77,7 @@ Test(verdict_misfit, same_version_and_environment_are_ruled_out)
 	cr_expect(has_ruled_out("all members came with NCCL 2.28.9"));
 }
 
-Test(verdict_misfit, other_environment_explains_an_init_that_does_not_end)
+Test(verdict_comm_setup, other_environment_explains_an_init_that_does_not_end)
 {
 	full_init();
 	b->ranks[2].env_hash = 77;
@@ -86,7 +86,7 @@ Test(verdict_misfit, other_environment_explains_an_init_that_does_not_end)
 	cr_expect_not_null(strstr(v.summary, "other NCCL_* variables"), "%s", v.summary);
 }
 
-Test(verdict_misfit, environments_without_a_majority_are_possible)
+Test(verdict_comm_setup, environments_without_a_majority_are_possible)
 {
 	full_call(0);
 	for (uint32_t i = 0; i < 4; i++)
@@ -95,7 +95,7 @@ Test(verdict_misfit, environments_without_a_majority_are_possible)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
 }
 
-Test(verdict_misfit, environments_that_all_differ_are_meant_to)
+Test(verdict_comm_setup, environments_that_all_differ_are_meant_to)
 {
 	full_call(0);
 	set_versions(8, 0);
@@ -105,14 +105,14 @@ Test(verdict_misfit, environments_that_all_differ_are_meant_to)
 	cr_expect(!has_ruled_out("NCCL_*"));
 }
 
-Test(verdict_misfit, explains_nothing_where_somebody_is_missing)
+Test(verdict_comm_setup, explains_nothing_where_somebody_is_missing)
 {
 	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 0), 3, 40 * SB_S);
 	set_versions(5, 22105);
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
 }
 
-Test(verdict_misfit, is_no_trouble_of_a_job_that_runs)
+Test(verdict_comm_setup, is_no_trouble_of_a_job_that_runs)
 {
 	(void)sb_comm(b, "world", 0, 8, 1, 41);
 	set_versions(5, 22105);
@@ -120,7 +120,7 @@ Test(verdict_misfit, is_no_trouble_of_a_job_that_runs)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
-Test(verdict_misfit, rank_that_was_told_another_size_is_a_proof)
+Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
 {
 	full_init();
 	snap = sb_snapshot(b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/capture_child.h"
+#include "daemon/children.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -39,7 +39,7 @@ static void tear_down(void)
 	event_base_free(base);
 }
 
-TestSuite(capture_child, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(children, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static void on_done(enum cw_child_end end, const char *output, size_t len, void *user)
 {
@@ -86,7 +86,7 @@ static int say(int out_fd, const void *arg)
 	return write(out_fd, arg, strlen(arg)) == (ssize_t)strlen(arg) ? 0 : 1;
 }
 
-Test(capture_child, brings_back_what_the_child_wrote)
+Test(children, brings_back_what_the_child_wrote)
 {
 	char text[] = "hello";
 
@@ -105,7 +105,7 @@ static int crash(int out_fd, const void *arg)
 	return 0;
 }
 
-Test(capture_child, keeps_the_output_of_one_that_crashes)
+Test(children, keeps_the_output_of_one_that_crashes)
 {
 	start(crash, NULL, 20000);
 	wait_for_result();
@@ -121,7 +121,7 @@ static int hang(int out_fd, const void *arg)
 	return 0;
 }
 
-Test(capture_child, kills_one_that_hangs)
+Test(children, kills_one_that_hangs)
 {
 	start(hang, NULL, 100);
 	wait_for_result();
@@ -138,7 +138,7 @@ static int talk(int out_fd, const void *arg)
 	return 0;
 }
 
-Test(capture_child, kills_one_that_does_not_stop_talking)
+Test(children, kills_one_that_does_not_stop_talking)
 {
 	start(talk, NULL, 20000);
 	wait_for_result();
@@ -158,7 +158,7 @@ static int list_descriptors(int out_fd, const void *arg)
 	return 0;
 }
 
-Test(capture_child, has_no_descriptors_but_its_own)
+Test(children, has_no_descriptors_but_its_own)
 {
 	int secret = open("/dev/null", O_RDONLY); /* not even CLOEXEC */
 
@@ -179,7 +179,7 @@ static int leave_a_grandchild(int out_fd, const void *arg)
 	return 0;
 }
 
-Test(capture_child, does_not_wait_for_what_a_child_leaves_behind_and_ends_it)
+Test(children, does_not_wait_for_what_a_child_leaves_behind_and_ends_it)
 {
 	int status;
 
@@ -192,7 +192,7 @@ Test(capture_child, does_not_wait_for_what_a_child_leaves_behind_and_ends_it)
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-Test(capture_child, reports_nothing_once_cancelled)
+Test(children, reports_nothing_once_cancelled)
 {
 	siginfo_t info;
 
@@ -203,7 +203,7 @@ Test(capture_child, reports_nothing_once_cancelled)
 	cr_assert_eq(result.calls, 0);
 }
 
-Test(capture_child, dies_with_the_pool)
+Test(children, dies_with_the_pool)
 {
 	start(hang, NULL, 20000);
 	pool = cw_children_free(pool);
@@ -219,7 +219,7 @@ static int write_file(int out_fd, const void *arg)
 	return write(fd, "x", 1) == 1 ? 0 : 1;
 }
 
-Test(capture_child, abandons_one_that_does_not_die_and_reaps_it_later)
+Test(children, abandons_one_that_does_not_die_and_reaps_it_later)
 {
 	struct frozen_fs fs = { 0 };
 
