@@ -4,8 +4,8 @@
  *
  *	idle → suspect → stalled → confirmed → (objection period ∥ evidence) → alerted → resolved
  *
- * The table of moves is in incident.c. When a hang is confirmed, the alert is announced to the
- * other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same time;
+ * The table of moves is in incident_states.c. When a hang is confirmed, the alert is announced to
+ *the other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same time;
  * when both are done, or the evidence's deadline has passed, the bundle is written and the alert
  * goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
  *

@@ -3,7 +3,7 @@
  * The whole daemon put together: which part hands what to which. One event base, one thread; the
  * parts do not know each other.
  *
- *	agents → node → digest → members → transport → leader → incident → store, webhook
+ *	agents → node → digest → election → transport → leader → incident → store, webhook
  *	                                      ↕ peers            ↘ responder → node, capture
  */
 #pragma once
