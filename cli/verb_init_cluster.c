@@ -2,8 +2,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/rand.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +10,12 @@
 #include <unistd.h>
 
 #include "cli/cluster_ca.h"
+#include "cli/cluster_key.h"
 #include "cli/verb.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-#define KEY_BYTES 32
 #define KEY_NAME "peer.key"
 #define KEY_PATH "/etc/collwatch/" KEY_NAME
 /* As many as a daemon's peer list takes. */
@@ -209,20 +207,15 @@ static int put_file(const char *dir, int dir_fd, const char *name, mode_t mode, 
 
 static int write_key(const char *dir, int dir_fd)
 {
-	unsigned char bytes[KEY_BYTES];
-	char text[2 * KEY_BYTES + 2];
-	int r;
+	char text[CW_CLUSTER_KEY_TEXT];
+	int r = cw_cluster_key_make(text);
 
-	if (RAND_priv_bytes(bytes, sizeof(bytes)) != 1) {
+	if (r < 0) {
 		fputs("collwatch: no random numbers to make a key of\n", stderr);
-		return -EIO;
+		return r;
 	}
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	memcpy(text + 2 * KEY_BYTES, "\n", 2);
 	r = put_file(dir, dir_fd, KEY_NAME, 0600, text);
-	OPENSSL_cleanse(bytes, sizeof(bytes));
-	OPENSSL_cleanse(text, sizeof(text));
+	cw_cluster_key_wipe(text);
 	return r;
 }
 
