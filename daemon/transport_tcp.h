@@ -38,8 +38,11 @@ struct cw_tcp;
 #define CW_TCP_HELLO_NS (5 * CW_NS_PER_S)
 /* Names of peers that are not connected are looked up again after this. */
 #define CW_TCP_LOOK_UP_NS (10 * CW_NS_PER_S)
-/* The kernel gives a connection up whose data is not acknowledged for this long. */
-#define CW_TCP_UNACKED_MS 20000u
+/*
+ * The kernel gives a connection up whose data is not acknowledged for this long. Until then a host
+ * that is gone is silent, not unreachable, and nobody is alerted; silence begins after 10 s.
+ */
+#define CW_TCP_UNACKED_MS 15000u
 #define CW_TCP_BACKOFF_MIN_MS 100u
 #define CW_TCP_BACKOFF_MAX_MS 2000u
 
