@@ -143,6 +143,7 @@ static void on_interrupt(evutil_socket_t signo, short what, void *user)
 static int prepare(struct demo *demo, struct cw_err *err)
 {
 	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
+	int r;
 
 	/* Orphans of our children become ours, so that nothing survives us. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -157,7 +158,11 @@ static int prepare(struct demo *demo, struct cw_err *err)
 	}
 	if (!demo->deadline)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	return demo_webhook_new(demo->base, on_alert, demo, &demo->webhook, err);
+	r = demo_site_plan(demo, err);
+	if (r < 0)
+		return r;
+	return demo_webhook_new(demo->base, demo->net ? demo_net_take_alert_socket(demo->net) : -1,
+				on_alert, demo, &demo->webhook, err);
 }
 
 void demo_run(struct demo *demo)
@@ -245,6 +250,7 @@ void demo_stop(struct demo *demo)
 	if (demo->base)
 		event_base_free(demo->base);
 	closep(&demo->master_port_fd);
+	demo->net = demo_net_free(demo->net);
 	if (demo->dir[0])
 		(void)nftw(demo->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	json_decref(demo->incident);

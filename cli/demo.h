@@ -7,6 +7,7 @@
  *	verb_demo.c      options; what is printed at the end
  *	demo.c           the course of events
  *	demo_site.c      directory, daemons
+ *	demo_net.c       nodes as network namespaces
  *	demo_job.c       the ranks
  *	demo_event.c     what happens to them from outside
  *	demo_cgroup.c    a limit of memory for one rank
@@ -22,12 +23,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/demo_net.h"
 #include "cli/demo_proc.h"
 #include "cli/demo_scenario.h"
 #include "common/err.h"
 #include "report/bundle.h"
 
-#define DEMO_MAX_RANKS 64
+#define DEMO_MAX_RANKS DEMO_NET_MAX_NODES /* a node each, at most */
 #define DEMO_JOB "demo"
 
 struct event;
@@ -39,14 +41,16 @@ struct demo_options {
 	int seconds;      /* healthy: how long to watch */
 	int timeout_s;    /* until the alert, from the fault */
 	const char *keep; /* directory the bundle is copied to; NULL = not kept */
-	bool json, check, all_frames, is_quiet;
+	bool json, check, all_frames, is_quiet, no_namespaces;
 };
 
 struct demo_node {
 	struct demo_proc daemon;
 	char name[16];
 	char dir[PATH_MAX / 2];
-	int port, port_fd; /* of the peers; the descriptor keeps it from being given to others */
+	const char *address;
+	int port;    /* of the peers */
+	int port_fd; /* keeps the port from being given to others; -1 = nobody else is there */
 	int notify_fd;
 	struct event *on_notify;
 	bool is_ready;
@@ -75,6 +79,7 @@ struct demo {
 	struct demo_options opts;
 	struct event_base *base;
 	char dir[PATH_MAX / 4];
+	struct demo_net *net; /* NULL = nodes are daemons on loopback */
 	struct demo_webhook *webhook;
 	struct demo_node nodes[DEMO_MAX_RANKS];
 	struct demo_rank ranks[DEMO_MAX_RANKS];
@@ -117,6 +122,8 @@ void demo_expect(struct demo *demo, int seconds, const char *what);
 
 /* ---- demo_site.c ---- */
 
+/* Names the nodes and gives them addresses, in a network of their own where one can be had. */
+int demo_site_plan(struct demo *demo, struct cw_err *err);
 int demo_site_start(struct demo *demo, struct cw_err *err);
 /* After children have ended: had the daemons to? Starts those anew that restart. */
 void demo_site_on_ended(struct demo *demo);

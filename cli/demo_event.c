@@ -48,12 +48,16 @@ static void cancel(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* The daemon first: nobody is left to tell how the ranks ended. */
+/* The link first, then the daemon: nobody is left to tell how the ranks ended. */
 static void lose_node(struct demo *demo)
 {
 	int lost = demo->ranks[demo->opts.run.culprit].node;
 
 	demo->nodes[lost].is_lost = true;
+	if (demo->net && demo_net_cut(demo->net, lost, &demo->err) < 0) {
+		demo_end(demo, DEMO_FAILED);
+		return;
+	}
 	demo_proc_signal(&demo->nodes[lost].daemon, SIGKILL);
 	for (int i = 0; i < demo->opts.run.ranks; i++)
 		if (demo->ranks[i].node == lost)

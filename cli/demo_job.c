@@ -125,7 +125,7 @@ static int local_rank(const struct demo *demo, int rank)
 	return local;
 }
 
-#define MAX_ENV 11
+#define MAX_ENV 12
 
 struct rank_strings {
 	char env[MAX_ENV][PATH_MAX + 32];
@@ -147,6 +147,15 @@ add_variable(struct rank_strings *text, const char **env, const char *fmt, ...)
 	env[n] = text->env[n];
 }
 
+/* Where the first rank that comes to NCCL hands out the unique id. */
+static const char *master_address(const struct demo *demo)
+{
+	const char *fault = demo->opts.scenario->fault;
+	bool is_absent = fault && strcmp(fault, "never-init") == 0 && demo->opts.run.culprit == 0;
+
+	return demo->nodes[demo_case_node(&demo->opts.run, is_absent)].address;
+}
+
 static void fill_environment(const struct demo *demo, const struct demo_rank *rank,
 			     const struct job_paths *paths, struct rank_strings *text,
 			     const char **env)
@@ -156,8 +165,10 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 	add_variable(text, env, "RANK=%d", rank->rank);
 	add_variable(text, env, "WORLD_SIZE=%d", demo->opts.run.ranks);
 	add_variable(text, env, "LOCAL_RANK=%d", local_rank(demo, rank->rank));
-	add_variable(text, env, "MASTER_ADDR=127.0.0.1");
+	add_variable(text, env, "MASTER_ADDR=%s", master_address(demo));
 	add_variable(text, env, "MASTER_PORT=%d", demo->master_port);
+	if (demo->net)
+		add_variable(text, env, "NCCL_SOCKET_IFNAME=" DEMO_NET_DEVICE);
 	add_variable(text, env, "COLLWATCH_SOCKET=%s/agent.sock", demo->nodes[rank->node].dir);
 	add_variable(text, env, "LD_LIBRARY_PATH=%s", paths->sim);
 	add_variable(text, env, "LD_PRELOAD=%s", paths->agent);
@@ -246,6 +257,8 @@ static int start_rank(struct demo *demo, struct demo_rank *rank, struct job_path
 				       .env = env,
 				       .log_path = log,
 				       .cgroup_procs = is_limited ? cgroup : NULL,
+				       .net = demo->net,
+				       .node = rank->node,
 				       .on_line = on_line,
 				       .user = rank,
 			       },
@@ -275,9 +288,11 @@ static int start_ranks(struct demo *demo, struct cw_err *err)
 int demo_job_start(struct demo *demo, struct cw_err *err)
 {
 	char path[PATH_MAX / 2];
-	int r;
+	int r = 0;
 
-	r = demo_free_port(&demo->master_port, &demo->master_port_fd);
+	demo->master_port = DEMO_NET_MASTER_PORT;
+	if (!demo->net)
+		r = demo_free_port(&demo->master_port, &demo->master_port_fd);
 	if (r < 0)
 		return cw_err_set(err, -r, "no free port: %s", strerror(-r));
 	if (demo->opts.scenario->memory_mb)

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/demo_net.h"
 #include "common/cleanup.h"
 
 /* A line longer than this is passed on in pieces. */
@@ -70,6 +71,10 @@ static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 	for (const char *const *var = spec->env; var && *var; var++)
 		if (putenv((char *)*var) != 0)
 			_exit(126);
+	if (spec->net && demo_net_enter(spec->net, spec->node) < 0) {
+		dprintf(2, "the node's namespaces: %s\n", strerror(errno));
+		_exit(126);
+	}
 	if (spec->cgroup_procs && join_cgroup(spec->cgroup_procs) < 0) {
 		dprintf(2, "%s: %s\n", spec->cgroup_procs, strerror(errno));
 		_exit(126);

@@ -14,6 +14,7 @@
 
 struct event_base;
 struct bufferevent;
+struct demo_net;
 struct demo_proc;
 
 typedef void (*demo_proc_line_fn)(struct demo_proc *proc, const char *line, void *user);
@@ -31,10 +32,12 @@ struct demo_proc {
 
 struct demo_proc_spec {
 	const char *name;
-	char *const *argv;        /* argv[0] is looked up in PATH */
-	const char *const *env;   /* "NAME=value" over the environment of the demo; NULL ends */
-	const char *log_path;     /* appended to */
-	const char *cgroup_procs; /* of the control group it runs in; NULL = ours */
+	char *const *argv;          /* argv[0] is looked up in PATH */
+	const char *const *env;     /* "NAME=value" over the environment of the demo; NULL ends */
+	const char *log_path;       /* appended to */
+	const char *cgroup_procs;   /* of the control group it runs in; NULL = ours */
+	const struct demo_net *net; /* whose node it runs in; NULL = where we are */
+	int node;
 	demo_proc_line_fn on_line;
 	void *user;
 };

@@ -25,7 +25,7 @@ enum demo_event {
 	DEMO_EVENT_NONE = 0,
 	DEMO_EVENT_NETWORK_STALL,  /* between the culprit and the next rank */
 	DEMO_EVENT_CANCEL,         /* a job manager ends the ranks, one by one */
-	DEMO_EVENT_NODE_LOSS,      /* of the culprit's node: daemon and ranks */
+	DEMO_EVENT_NODE_LOSS,      /* of the culprit's node: link, daemon and ranks */
 	DEMO_EVENT_JOB_RESTART,    /* a launcher ends all ranks and starts them anew */
 	DEMO_EVENT_DAEMON_RESTART, /* of all, while the fault lasts */
 	DEMO_EVENT_THAW,           /* of the file system that the culprit writes to */

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/cluster_key.h"
 #include "cli/control.h"
 #include "cli/demo_webhook.h"
 #include "cli/paths.h"
@@ -22,8 +23,10 @@
 #include "report/json_util.h"
 
 #define READY_WITHIN_S 20
+#define LOOPBACK "127.0.0.1"
 #define STATUS_TIMEOUT_MS 1000
 #define CONFIG_FORMAT "%s/collwatchd.conf"
+#define KEY_FORMAT "%s/peer.key"
 
 int demo_free_port(int *ret_port, int *ret_fd)
 {
@@ -57,17 +60,22 @@ static void name_node(struct demo_node *node, int i)
 
 static void write_config(FILE *out, const struct demo *demo, const struct demo_node *node)
 {
-	fprintf(out, "node_name = \"%s\"\n", node->name);
+	/* In its namespace, the host's name is the node's. */
+	if (!demo->net)
+		fprintf(out, "node_name = \"%s\"\n", node->name);
+	else
+		fprintf(out, "peer_key_file = \"" KEY_FORMAT "\"\n", demo->dir);
 	fprintf(out, "agent_socket = \"%s/agent.sock\"\n", node->dir);
 	fprintf(out, "control_socket = \"%s/control.sock\"\n", node->dir);
 	fprintf(out, "state_dir = \"%s/state\"\n", node->dir);
-	fprintf(out, "webhook_url = \"http://127.0.0.1:%u/alert\"\n",
+	fprintf(out, "webhook_url = \"http://%s:%u/alert\"\n",
+		demo->net ? demo_net_alert_address(demo->net) : LOOPBACK,
 		demo_webhook_port(demo->webhook));
 	if (demo->opts.run.nodes > 1) {
 		fputs("peers = {", out);
 		for (int i = 0; i < demo->opts.run.nodes; i++)
-			fprintf(out, "%s\"%s=127.0.0.1:%d\"", i ? ", " : "", demo->nodes[i].name,
-				demo->nodes[i].port);
+			fprintf(out, "%s\"%s=%s:%d\"", i ? ", " : "", demo->nodes[i].name,
+				demo->nodes[i].address, demo->nodes[i].port);
 		fputs("}\n", out);
 	}
 	/* docs/design.md section 9: what the demo sets shorter than a site would */
@@ -144,6 +152,8 @@ static int start_daemon(struct demo *demo, struct demo_node *node, struct cw_err
 		.argv = argv,
 		.env = env,
 		.log_path = log,
+		.net = demo->net,
+		.node = (int)(node - demo->nodes),
 	};
 	int r;
 
@@ -172,21 +182,71 @@ static int make_directory(struct demo *demo, struct cw_err *err)
 	return 0;
 }
 
+/* As a rule, a site's daemons have machines of their own. Says which way it is. */
+static void make_net(struct demo *demo)
+{
+	const char *hosts[DEMO_MAX_RANKS];
+	int n = demo->opts.run.nodes;
+	struct cw_err why = { "" };
+
+	for (int i = 0; i < n; i++)
+		hosts[i] = demo->nodes[i].name;
+	if (demo->opts.no_namespaces)
+		demo_say(demo, "%d nodes, all on loopback (--no-namespaces)", n);
+	else if (demo_net_make(hosts, n, &demo->net, &why) == 0)
+		demo_say(demo, "%d nodes, each in a network namespace of its own", n);
+	else
+		demo_say(demo, "%d nodes, all on loopback: %s", n, why.text);
+}
+
+int demo_site_plan(struct demo *demo, struct cw_err *err)
+{
+	int r;
+
+	for (int i = 0; i < demo->opts.run.nodes; i++) {
+		demo->nodes[i].demo = demo;
+		demo->nodes[i].notify_fd = demo->nodes[i].port_fd = -1;
+		name_node(&demo->nodes[i], i);
+	}
+	if (demo->opts.run.nodes > 1)
+		make_net(demo);
+	for (int i = 0; i < demo->opts.run.nodes; i++) {
+		struct demo_node *node = &demo->nodes[i];
+
+		node->address = demo->net ? demo_net_address(demo->net, i) : LOOPBACK;
+		node->port = DEMO_NET_PEER_PORT;
+		r = demo->net ? 0 : demo_free_port(&node->port, &node->port_fd);
+		if (r < 0)
+			return cw_err_set(err, -r, "no free port: %s", strerror(-r));
+	}
+	return 0;
+}
+
+/* Beyond loopback, daemons talk to none but those who have the key. */
+static int make_key(const struct demo *demo, struct cw_err *err)
+{
+	char path[PATH_MAX], text[CW_CLUSTER_KEY_TEXT];
+	_cleanup_(closep) int fd = -1;
+	size_t len = sizeof(text) - 1;
+	ssize_t n = -1;
+
+	snprintf(path, sizeof(path), KEY_FORMAT, demo->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0 && cw_cluster_key_make(text) == 0)
+		n = write(fd, text, len);
+	cw_cluster_key_wipe(text);
+	return n == (ssize_t)len ? 0 : cw_err_set(err, EIO, "cannot write %s", path);
+}
+
 int demo_site_start(struct demo *demo, struct cw_err *err)
 {
 	int r = make_directory(demo, err);
 
-	for (int i = 0; r == 0 && i < demo->opts.run.nodes; i++) {
-		struct demo_node *node = &demo->nodes[i];
-
-		node->demo = demo;
-		node->notify_fd = node->port_fd = -1;
-		name_node(node, i);
-		snprintf(node->dir, sizeof(node->dir), "%s/%s", demo->dir, node->name);
-		r = demo_free_port(&node->port, &node->port_fd);
-		if (r < 0)
-			return cw_err_set(err, -r, "no free port: %s", strerror(-r));
-	}
+	if (r == 0 && demo->net)
+		r = make_key(demo, err);
+	for (int i = 0; r == 0 && i < demo->opts.run.nodes; i++)
+		snprintf(demo->nodes[i].dir, sizeof(demo->nodes[i].dir), "%s/%s", demo->dir,
+			 demo->nodes[i].name);
 	for (int i = 0; r == 0 && i < demo->opts.run.nodes; i++) {
 		r = make_node_dir(demo, &demo->nodes[i], err);
 		if (r == 0)

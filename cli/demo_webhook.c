@@ -52,22 +52,27 @@ static void on_post(struct evhttp_request *request, void *user)
 	json_decref(incident);
 }
 
-static int bind_loopback(struct demo_webhook *webhook)
+static int listen_on(struct demo_webhook *webhook, int listen_fd)
 {
 	struct evhttp_bound_socket *bound =
-		evhttp_bind_socket_with_handle(webhook->http, "127.0.0.1", 0);
+		listen_fd < 0 ? evhttp_bind_socket_with_handle(webhook->http, "127.0.0.1", 0)
+			      : evhttp_accept_socket_with_handle(webhook->http, listen_fd);
 	struct sockaddr_in address;
 	socklen_t len = sizeof(address);
 
-	if (!bound)
-		return -errno;
+	if (!bound) {
+		int r = -errno;
+
+		closep(&listen_fd);
+		return r;
+	}
 	if (getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&address, &len) < 0)
 		return -errno;
 	webhook->port = ntohs(address.sin_port);
 	return 0;
 }
 
-int demo_webhook_new(struct event_base *base, demo_webhook_fn on_alert, void *user,
+int demo_webhook_new(struct event_base *base, int listen_fd, demo_webhook_fn on_alert, void *user,
 		     struct demo_webhook **ret, struct cw_err *err)
 {
 	struct demo_webhook *webhook = calloc(1, sizeof(*webhook));
@@ -76,6 +81,7 @@ int demo_webhook_new(struct event_base *base, demo_webhook_fn on_alert, void *us
 	if (webhook)
 		webhook->http = evhttp_new(base);
 	if (!webhook || !webhook->http) {
+		closep(&listen_fd);
 		demo_webhook_free(webhook);
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
@@ -83,7 +89,7 @@ int demo_webhook_new(struct event_base *base, demo_webhook_fn on_alert, void *us
 	webhook->user = user;
 	evhttp_set_max_body_size(webhook->http, MAX_BODY);
 	evhttp_set_gencb(webhook->http, on_post, webhook);
-	r = bind_loopback(webhook);
+	r = listen_on(webhook, listen_fd);
 	if (r < 0) {
 		demo_webhook_free(webhook);
 		return cw_err_set(err, -r, "cannot listen for alerts: %s", strerror(-r));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small HTTP server on loopback that takes the demo's alerts, as a site's own would. */
+/* A small HTTP server that takes the demo's alerts, as a site's own would. */
 #pragma once
 
 #include <jansson.h>
@@ -13,7 +13,11 @@ struct demo_webhook;
 /* An alert was posted; incident is borrowed until the callback returns. */
 typedef void (*demo_webhook_fn)(const json_t *incident, void *user);
 
-int demo_webhook_new(struct event_base *base, demo_webhook_fn on_alert, void *user,
+/*
+ * Listens on a free port of loopback, or on a socket that listens already (else -1), which is the
+ * webhook's from now on, whatever is returned.
+ */
+int demo_webhook_new(struct event_base *base, int listen_fd, demo_webhook_fn on_alert, void *user,
 		     struct demo_webhook **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. */
 struct demo_webhook *demo_webhook_free(struct demo_webhook *webhook);

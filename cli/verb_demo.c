@@ -31,11 +31,16 @@ enum {
 	OPT_LIST,
 	OPT_CHECK,
 	OPT_ALL_FRAMES,
+	OPT_NO_NAMESPACES,
 };
 
 static const struct argp_option options[] = {
 	{ "ranks", OPT_RANKS, "N", 0, "Ranks of the job, 2 to 64 (default 8)", 0 },
 	{ "nodes", OPT_NODES, "N", 0, "Nodes they are spread over (default 2)", 0 },
+	{ "no-namespaces", OPT_NO_NAMESPACES, NULL, 0,
+	  "Several nodes are daemons on loopback, as where network namespaces are not permitted; "
+	  "else each is a namespace",
+	  0 },
 	{ "culprit", OPT_CULPRIT, "RANK", 0,
 	  "The rank that goes wrong (default 3, or the last one of smaller jobs)", 0 },
 	{ "seconds", OPT_SECONDS, "S", 0, "healthy: how long to watch (default 20)", 0 },
@@ -112,6 +117,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_ALL_FRAMES:
 		opts->all_frames = true;
+		return 0;
+	case OPT_NO_NAMESPACES:
+		opts->no_namespaces = true;
 		return 0;
 	case OPT_CHECK:
 		opts->check = true;
@@ -255,9 +263,10 @@ static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 		snprintf(summary, sizeof(summary),
 			 "healthy: %d ranks on %d node%s watched for %.0f s", demo->opts.run.ranks,
 			 demo->opts.run.nodes, demo->opts.run.nodes == 1 ? "" : "s", watched_s);
-		doc = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s}", "schema", "collwatch.healthy/1",
-				"job", DEMO_JOB, "ranks", demo->opts.run.ranks, "nodes",
-				demo->opts.run.nodes, "watched_s", watched_s, "summary", summary);
+		doc = json_pack("{s:s, s:s, s:i, s:i, s:b, s:f, s:s}", "schema",
+				"collwatch.healthy/1", "job", DEMO_JOB, "ranks",
+				demo->opts.run.ranks, "nodes", demo->opts.run.nodes, "namespaces",
+				demo->net != NULL, "watched_s", watched_s, "summary", summary);
 	}
 	/* Of a job that has ended nobody keeps the numbers. */
 	if (doc && job &&

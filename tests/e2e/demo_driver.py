@@ -63,6 +63,11 @@ EXPECTED = {
 }
 EXIT_HEALTHY, EXIT_HANG = 0, 2
 HAS_CGROUP = os.geteuid() == 0 and os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK)
+# Found out as the demo does: by trying.
+HAS_NAMESPACES = subprocess.run(
+    ["unshare", "--net", "--uts", "sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; hostname node && "
+     "ip link add bridge type bridge && ip link add one type veth peer name two"],
+    check=False, stderr=subprocess.DEVNULL).returncode == 0
 HAS_FREEZING = (os.geteuid() == 0 and os.path.exists("/dev/loop-control") and
                 shutil.which("mkfs.ext4", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"))
 
@@ -77,6 +82,7 @@ def why_not(scenario):
     return None
 
 
+NODE_NAME = re.compile(r"node-[a-z]+$")
 DELAY = re.compile(r"alert received after ([0-9.]+) s")
 
 
@@ -172,15 +178,15 @@ class Demo:
     def __exit__(self, *_):
         shutil.rmtree(self.tmp, ignore_errors=True)
 
-    def start(self, draw, *options, json_output=True):
-        command = [self.collwatch, "demo", *draw.arguments(), *options]
+    def start(self, draw, *options, json_output=True, prefix=()):
+        command = [*prefix, self.collwatch, "demo", *draw.arguments(), *options]
         if json_output:
             command.append("--json")
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True, env=self.environment)
 
-    def run(self, draw, *options, timeout=300):
-        process = self.start(draw, *options)
+    def run(self, draw, *options, timeout=300, prefix=()):
+        process = self.start(draw, *options, prefix=prefix)
         try:
             stdout, stderr = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -202,11 +208,29 @@ class Demo:
                 continue  # ended meanwhile, or not ours to read
         return found
 
+    def namespaces(self, kind):
+        """{namespace: path} of those ("net", "uts") its processes live in, but for ours."""
+        found = {}
+        for pid in self.processes():
+            try:
+                found[os.readlink(f"/proc/{pid}/ns/{kind}")] = f"/proc/{pid}/ns/{kind}"
+            except OSError:
+                continue  # ended meanwhile
+        found.pop(os.readlink(f"/proc/self/ns/{kind}"), None)
+        return found
+
+    @staticmethod
+    def traces_of_nodes():
+        """What has the name of a node where the demo was started: no demo makes any there."""
+        names = os.listdir("/sys/class/net")
+        names += os.listdir("/run/netns") if os.path.isdir("/run/netns") else []
+        return [name for name in names if NODE_NAME.match(name)]
+
     def leftovers(self, within_s=5.0):
         """What is still there once the demo has ended; [] as soon as nothing is."""
         deadline = time.monotonic() + within_s
         while True:
-            left = self.processes() + os.listdir(self.tmp)
+            left = self.processes() + os.listdir(self.tmp) + self.traces_of_nodes()
             if not left or time.monotonic() > deadline:
                 return left
             time.sleep(0.05)

@@ -18,7 +18,7 @@ import sys
 import time
 
 import tap
-from demo_driver import EXPECTED, Demo, Draw, seeded, why_not
+from demo_driver import EXPECTED, HAS_NAMESPACES, Demo, Draw, seeded, why_not
 from tap import Failure
 
 COLLWATCH = os.path.abspath(sys.argv[1])
@@ -164,14 +164,14 @@ def lists_the_scenarios_it_is_expected_to_have(demo):
 
 
 def wait_for_line(process, text, within_s):
-    seen, deadline = "", time.monotonic() + within_s
+    seen, deadline = getattr(process, "seen", ""), time.monotonic() + within_s
     while text not in seen:
         left = deadline - time.monotonic()
         expect(left > 0 and select.select([process.stderr], [], [], left)[0],
                f'"{text}" did not come:\n{seen}')
         piece = os.read(process.stderr.fileno(), 4096).decode()
         expect(piece, f'ended before "{text}" came:\n{seen}')
-        seen += piece
+        process.seen = seen = seen + piece
 
 
 @test
@@ -249,6 +249,100 @@ def shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
     while demo.processes():
         expect(time.monotonic() < deadline, f"still running: {demo.processes()}")
         time.sleep(0.05)
+    expect(not demo.traces_of_nodes(), f"left behind: {demo.traces_of_nodes()}")
+
+
+# ---- nodes ----
+
+def nsenter(option, path, *command):
+    return subprocess.run(["nsenter", f"--{option}={path}", *command], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+def needs_namespaces():
+    if not HAS_NAMESPACES:
+        raise tap.Skip("namespaces are not permitted here, or there is no ip")
+
+
+@test
+def nodes_are_namespaces_with_names_of_their_own(demo):
+    needs_namespaces()
+    keep = os.path.join(demo.tmp, "kept")
+    process = demo.start(Draw("killed-rank", 4, 2, 3), "--keep", keep)
+    try:
+        wait_for_line(process, "ranks running", 120)
+        hosts = [nsenter("uts", path, "uname", "-n") for path in demo.namespaces("uts").values()]
+        expect(sorted(hosts) == ["node-a\n", "node-b\n"], f"host names: {hosts}")
+        nets = demo.namespaces("net").values()
+        addresses = [nsenter("net", path, "ip", "-o", "-4", "address", "show", "dev", "eth0")
+                     for path in nets]
+        expect(len(addresses) == 2 and addresses[0] != addresses[1], f"networks: {addresses}")
+        expect(not demo.traces_of_nodes(), f"seen from outside: {demo.traces_of_nodes()}")
+        process.communicate(timeout=120)
+        (bundle,) = os.listdir(keep)
+        report = render(os.path.join(keep, bundle))
+        expect(all(re.search(r"\b%s\b" % host.strip(), report) for host in hosts), report)
+    finally:
+        process.kill()
+        process.communicate()
+    shutil.rmtree(keep)
+    expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
+
+
+def links_of(pid):
+    """Of all networks that process holds open, as ip shows them."""
+    links = ""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        if os.path.exists(path) and os.readlink(path).startswith("net:"):
+            links += nsenter("net", path, "ip", "-o", "link")
+    return links
+
+
+@test
+def the_link_of_a_lost_node_is_down(demo):
+    needs_namespaces()
+    process = demo.start(Draw("dead-node", 4, 2, 3))
+    try:
+        wait_for_line(process, "ranks running", 120)
+        expect(re.search(r"node-b@\S+ <[^>]*\bUP\b", links_of(process.pid)), "no link before")
+        wait_for_line(process, "fault:", 120)
+        links = links_of(process.pid)
+        expect(re.search(r"node-b@\S+ <(?![^>]*\bUP\b)", links), f"not down:\n{links}")
+        expect(re.search(r"node-a@\S+ <[^>]*\bUP\b", links), f"the other is down:\n{links}")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
+
+
+@test
+def nodes_are_on_loopback_when_that_is_asked_for(demo):
+    process = demo.start(Draw("killed-rank", 4, 2, 1), "--no-namespaces")
+    try:
+        wait_for_line(process, "2 nodes, all on loopback (--no-namespaces)", 60)
+        wait_for_line(process, "ranks running", 120)
+        expect(not demo.namespaces("net") and not demo.namespaces("uts"), "namespaces")
+        stdout, _ = process.communicate(timeout=120)
+        expect([c["rank"] for c in json.loads(stdout)["culprits"]] == [1], stdout)
+    finally:
+        process.kill()
+        process.communicate()
+    expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
+
+
+@test
+def nodes_are_on_loopback_where_namespaces_are_not_permitted(demo):
+    missing = ["sys_admin", "net_admin"] if HAS_NAMESPACES else [None]
+    for capability in missing:
+        prefix = ["setpriv", "--bounding-set", "-" + capability] if capability else []
+        result = demo.run(Draw("healthy", 2, 2, 1), "--seconds", "2", prefix=prefix)
+        expect(result.is_right and result.document["namespaces"] is False, result.explain())
+        said = re.findall("demo: 2 nodes, all on loopback: .+", result.stderr)
+        expect(len(said) == 1, "it does not say why, in one line: " + result.explain())
+        expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
 
 
 @test
