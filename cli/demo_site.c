@@ -146,7 +146,8 @@ static int start_daemon(struct demo *demo, struct demo_node *node, struct cw_err
 {
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX], notify[PATH_MAX];
 	char *argv[] = { program, (char *)"--config", config, NULL };
-	const char *env[] = { notify, NULL };
+	/* No proxy of the site's leads to the demo's receiver. */
+	const char *env[] = { notify, "no_proxy=*", NULL };
 	struct demo_proc_spec spec = {
 		.name = node->name,
 		.argv = argv,

@@ -268,6 +268,7 @@ def needs_namespaces():
 def nodes_are_namespaces_with_names_of_their_own(demo):
     needs_namespaces()
     keep = os.path.join(demo.tmp, "kept")
+    demo.environment["http_proxy"] = "http://127.0.0.1:9"  # of the site: leads nowhere from there
     process = demo.start(Draw("killed-rank", 4, 2, 3), "--keep", keep)
     try:
         wait_for_line(process, "ranks running", 120)
