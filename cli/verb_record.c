@@ -20,6 +20,7 @@
 #include "common/parse.h"
 #include "common/record_reader.h"
 #include "report/json_util.h"
+#include "report/nccl_errors.h"
 
 #define MAX_OPS 1024u
 #define MEMFD_NAME "/memfd:" CW_RECORD_NAME
@@ -188,6 +189,7 @@ static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, 
 {
 	const struct cw_rec_comm *e = &comm->entry;
 	struct cw_record_state state;
+	char name[CW_NCCL_RESULT_NAME_MAX];
 
 	printf("\n  comm 0x%" PRIx64 "%s%s  rank %d of %u, %s\n", e->comm_id,
 	       e->name[0] ? "  " : "", e->name, e->comm_rank, e->nranks, state_name(e->state));
@@ -199,6 +201,9 @@ static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, 
 	if (e->flags & CW_REC_COMM_PROFILER)
 		printf("    as NCCL's profiler interface tells it: operators and progress "
 		       "unknown\n");
+	if (e->async_error)
+		printf("    asynchronous error: %s\n",
+		       cw_nccl_result_name(e->async_error, name, sizeof(name)));
 	if (e->last_error[0])
 		printf("    last error: %s\n", e->last_error);
 	show_ops(rec, comm, most);
@@ -274,6 +279,7 @@ static json_t *comm_doc(struct cw_record *rec, const struct cw_record_comm *comm
 {
 	const struct cw_rec_comm *e = &comm->entry;
 	struct cw_record_state state = { 0 };
+	char name[CW_NCCL_RESULT_NAME_MAX];
 	json_t *doc = json_object();
 	int bad = 0;
 
@@ -294,6 +300,11 @@ static json_t *comm_doc(struct cw_record *rec, const struct cw_record_comm *comm
 	bad |= json_object_set_new(
 		doc, "source",
 		json_string(e->flags & CW_REC_COMM_PROFILER ? "profiler" : "wrappers"));
+	bad |= json_object_set_new(doc, "async_error", json_integer(e->async_error));
+	bad |= json_object_set_new(doc, "async_error_name",
+				   e->async_error ? json_string(cw_nccl_result_name(
+							    e->async_error, name, sizeof(name)))
+						  : json_null());
 	bad |= json_object_set_new(doc, "last_error", cw_json_text(e->last_error));
 	bad |= json_object_set_new(doc, "ops", ops_doc(rec, comm, most));
 	return cw_json_finish(doc, bad);

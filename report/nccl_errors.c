@@ -35,7 +35,7 @@ static void errors_fini(struct errors *e)
 		free(e->v[i].ranks);
 }
 
-static const char *name_of(int64_t result, char *buf, size_t len)
+const char *cw_nccl_result_name(int64_t result, char *buf, size_t len)
 {
 	static const char *const names[] = {
 		[1] = "ncclUnhandledCudaError", [2] = "ncclSystemError",  [3] = "ncclInternalError",
@@ -102,7 +102,7 @@ static json_t *error_doc(const struct cw_snapshot *snap, const struct error *e)
 {
 	const struct cw_snap_comm *comm = &snap->comms[e->comm];
 	_cleanup_(freep) char *set = cw_rankset_format_alloc(e->ranks, e->n_ranks);
-	char name[40];
+	char name[CW_NCCL_RESULT_NAME_MAX];
 	json_t *doc = json_object();
 	int bad = set == NULL;
 
@@ -111,7 +111,7 @@ static json_t *error_doc(const struct cw_snapshot *snap, const struct error *e)
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
 	bad |= json_object_set_new(doc, "result", json_integer(e->result));
 	bad |= json_object_set_new(doc, "name",
-				   json_string(name_of(e->result, name, sizeof(name))));
+				   json_string(cw_nccl_result_name(e->result, name, sizeof(name))));
 	bad |= json_object_set_new(doc, "is_async", json_boolean(e->is_async));
 	bad |= json_object_set_new(doc, "text", cw_json_text(e->text));
 	return cw_json_finish(doc, bad);

@@ -69,10 +69,14 @@ class RealDaemon:
         with open(self.dir + "/log", encoding="utf-8", errors="replace") as f:
             return f.read()
 
-    def ask(self, *words):
-        done = subprocess.run([COLLWATCH, *words, "--control", self.control],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    @staticmethod
+    def run(*words):
+        done = subprocess.run([COLLWATCH, *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False)
         return done.stdout.decode()
+
+    def ask(self, *words):
+        return self.run(*words, "--control", self.control)
 
     def status(self):
         """None when it does not answer."""

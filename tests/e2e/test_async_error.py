@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NCCL's asynchronous errors, from the rank that is told to the report: who asks
+ncclCommGetAsyncError, as watchdogs do, learns of a lost peer and waits on. Prints TAP."""
+import json
+import os
+import sys
+
+from agent_lib import check, main, wait_until
+from fault_lib import RealDaemon, Training, wait_for_job
+
+TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
+WATCHED_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watched_rank.py")
+RANKS, VICTIM = 4, 3
+ALERT_S = 40
+REMOTE_ERROR = 6
+
+
+def train(daemon, name):
+    os.environ["SIM_NCCL_REMOTE_ERRORS"] = "1"
+    os.environ["SIM_NCCL_STALL_FILE"] = daemon.dir + "/stall"
+    return Training(daemon.dir, name, RANKS,
+                    [WATCHED_RANK, TRAIN_PY, "--steps", "0", "--step-ms", "20", "--elements", "64"],
+                    daemon, program=sys.executable)
+
+
+def record_of(rank):
+    """What its flight record says of communicators that have failed."""
+    out = json.loads(RealDaemon.run("record", "show", str(rank.pid), "--json"))
+    return [c for c in out["comms"] if c["async_error"]]
+
+
+def text_of(record):
+    check((record["async_error"], record["async_error_name"]) == (REMOTE_ERROR, "ncclRemoteError"),
+          str(record))
+    check(record["last_error"].endswith("has closed the connection"), str(record))
+    return record["last_error"]
+
+
+def is_in(records, error):
+    """An error of the incident, of one rank, is what the rank's record says."""
+    return any((c["id"], text_of(c)) == (error["comm"], error["text"]) for c in records)
+
+
+def check_reports(daemon, incident, records):
+    """All forms of the report say which ranks were told what; records: by rank."""
+    document = json.loads(daemon.ask("report", incident, "--json"))
+    errors = document["nccl_errors"]
+    text = " ".join(daemon.ask("report", incident).split())
+    html = daemon.ask("report", incident, "--html")
+    check(errors, "no error in " + json.dumps(document))
+    for error in errors:
+        check((error["name"], error["result"], error["is_async"]) ==
+              ("ncclRemoteError", REMOTE_ERROR, True), str(errors))
+        check(all(is_in(records[rank], error) for rank in ranks_of(error)), f"{errors} {records}")
+        sentence = f"{error['ranks']}: ncclRemoteError on comm {error['comm_name']}: "
+        check(sentence + f'"{error["text"]}"' in text, f"{sentence} in {text}")
+        check(sentence in html and error["text"] in html, f"{sentence} in {html}")
+    return document
+
+
+def ranks_of(error):
+    ranks = set()
+    for part in error["ranks"].split(","):
+        first, _, last = part.partition("-")
+        ranks |= set(range(int(first), int(last or first) + 1))
+    return ranks
+
+
+def told(document):
+    """The ranks of which the incident says that NCCL reported something."""
+    return set().union(*(ranks_of(e) for e in document["nccl_errors"]))
+
+
+def diagnosed(name, strike, survivors, told_at_all):
+    """The incident of a job to which that was done, as reported; the survivors live on, some of
+    them are told by NCCL."""
+    with RealDaemon() as daemon:
+        daemon.start()
+        job = train(daemon, name)
+        try:
+            wait_for_job(daemon, job, RANKS)
+            strike(daemon, job)
+            wait_until(lambda: all(record_of(job.ranks[r]) for r in told_at_all), "they are told",
+                       ALERT_S)
+            wait_until(lambda: daemon.incident_of(name), name + " is diagnosed", ALERT_S)
+            wait_until(lambda: daemon.incident_of(name)["nccl_errors"], "it has the errors",
+                       ALERT_S)
+            records = {r: record_of(job.ranks[r]) for r in survivors}
+            check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
+            return check_reports(daemon, daemon.incident_of(name)["id"], records)
+        finally:
+            job.kill()
+
+
+def a_death_is_told_with_what_the_others_heard_of_it():
+    document = diagnosed("killed", lambda _, job: job.ranks[VICTIM].kill(), range(VICTIM), [0])
+    check(document["class"] == "process_dead", str(document))
+    check([c["rank"] for c in document["culprits"]] == [VICTIM], str(document))
+    check(told(document) and told(document) <= set(range(VICTIM)), str(document))
+    check({e["text"] for e in document["nccl_errors"]} ==
+          {f"rank {VICTIM} has closed the connection"}, str(document))
+
+
+def stall(daemon, _):
+    with open(daemon.dir + "/stall", "wb"):
+        pass
+
+
+def an_error_is_told_although_nobody_died():
+    document = diagnosed("cut-off", stall, range(RANKS), [0])
+    check(document["class"] == "in_collective", str(document))
+    check(told(document) == set(range(RANKS)), str(document))
+
+
+if __name__ == "__main__":
+    main([a_death_is_told_with_what_the_others_heard_of_it, an_error_is_told_although_nobody_died])
