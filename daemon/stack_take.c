@@ -3,8 +3,10 @@
  * What could go wrong while a thread is held, and what ends it:
  *
  *	the taker crashes or is killed		the kernel detaches, the thread runs on
- *	copying blocks (the stack lies on a	SIGALRM, whose default action ends the taker
+ *	copying blocks (the stack lies on a	a timer of the kernel's kills the taker
  *	userfaultfd or FUSE page)
+ *	the taker is stopped (SIGSTOP), or	the same timer: it sends SIGKILL, which ends what is
+ *	gets no processor			stopped, where SIGALRM would wait for SIGCONT
  *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
  *	D state in between)			is cancelled with the attachment
  *	a signal arrives instead of our stop	it is passed on with PTRACE_DETACH
@@ -28,7 +30,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -47,6 +48,10 @@
  * machine it has to get a processor first, but that is no time for which it is held.
  */
 #define STOP_LIMIT_MS 250u
+/* While it is waited for, so often it is noted that it is not held yet. */
+#define STOP_LOOK_NS (CW_NS_PER_MS / 2)
+/* A taker that is killed lets go at the end of its death, after its memory. */
+#define DEATH_MS 10u
 #define MAX_TAKERS 4u
 /* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
 #define RED_ZONE 128u
@@ -91,7 +96,7 @@ int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 	copy->uid = uid;
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
-	copy->budget_ns = CW_STACK_HOLD_MS * CW_NS_PER_MS;
+	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
 	for (int i = 0; i < n; i++)
 		copy->threads[i].tid = tids[i];
 	*ret = copy;
@@ -155,42 +160,61 @@ static int copy_registers(struct cw_stack_thread *t)
 	return 0;
 }
 
+/* One thread at a time. */
+struct hold {
+	timer_t killer;
+	int64_t limit_ns;
+	int64_t since_ns; /* it was not held then */
+};
+
+/* At that time this process is killed, whatever state it is in. */
+static int arm_killer(const struct hold *h, int64_t at_ns)
+{
+	struct itimerspec it = { .it_value = { at_ns / CW_NS_PER_S, at_ns % CW_NS_PER_S } };
+
+	return timer_settime(h->killer, TIMER_ABSTIME, &it, NULL) < 0 ? -errno : 0;
+}
+
+static int not_held_at(struct hold *h, int64_t ns)
+{
+	h->since_ns = ns;
+	return arm_killer(h, ns + h->limit_ns);
+}
+
 /*
  * Waits for the thread's stop. 0 with the signal to hand on when letting go (0 = none), -ETIMEDOUT,
- * -ESRCH (it ended).
+ * -ESRCH (it ended). The time limit of the hold is counted from the last look that found it
+ * running: when exactly it stopped is not known, least of all to a taker that had no processor
+ * meanwhile.
  */
-static int wait_for_stop(pid_t tid, int *ret_signal)
+static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 {
+	const struct timespec look = { 0, STOP_LOOK_NS };
 	int64_t deadline = now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS;
 	sigset_t chld;
-	int status;
+	int status, r;
 
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	for (;;) {
-		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
-		int64_t left = deadline - now_ns();
-		struct timespec ts = { 0, left > 0 ? left : 0 };
+		int64_t before_ns = now_ns();
+		pid_t pid = waitpid(tid, &status, __WALL | WNOHANG);
 
-		if (r < 0 || (r > 0 && !WIFSTOPPED(status)))
+		if (pid < 0 || (pid > 0 && !WIFSTOPPED(status)))
 			return -ESRCH;
-		if (r > 0) {
+		if (pid > 0) {
 			/* With an event it is our stop or a group stop; without, a signal's. */
 			*ret_signal = status >> 16 ? 0 : WSTOPSIG(status);
 			return 0;
 		}
-		if (left <= 0)
+		if (before_ns >= deadline)
 			return -ETIMEDOUT;
-		(void)sigtimedwait(&chld, NULL,
-				   &ts); /* blocked by cw_stack_take(); waitpid() tells */
+		r = not_held_at(hold, before_ns);
+		if (r < 0)
+			return r;
+		/* Blocked by cw_stack_take(); waitpid() tells. */
+		(void)sigtimedwait(&chld, NULL, &look);
 	}
-}
-
-static int arm_alarm(uint32_t ms)
-{
-	struct itimerval it = { .it_value = { ms / 1000, (suseconds_t)(ms % 1000 * 1000) } };
-
-	return setitimer(ITIMER_REAL, &it, NULL) < 0 ? -errno : 0;
 }
 
 static uint8_t seize_failed(int error)
@@ -200,46 +224,52 @@ static uint8_t seize_failed(int error)
 	return error == EPERM || error == EACCES ? CW_STACK_NOT_ALLOWED : CW_STACK_FAILED;
 }
 
-static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf,
-		     uint32_t limit_ms)
+static int copy_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
-	int64_t start_ns, at_most_ns = limit_ms * CW_NS_PER_MS;
+	int r;
+
+	if (!cw_procfs_is_only(copy->pid, t->tid, copy->uid))
+		return -EPERM;
+	r = copy_registers(t);
+	if (r == 0)
+		copy_stack(copy, t, buf);
+	return r;
+}
+
+static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf,
+		     struct hold *hold)
+{
 	int sig = 0, r;
 
+	/* Once it is seized, a signal stops it, too. */
+	r = not_held_at(hold, now_ns());
+	if (r < 0)
+		return r;
+	copy->held_ns += hold->limit_ns; /* should this process die over it */
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
 		t->error = errno;
 		t->result = seize_failed(errno);
+		copy->held_ns -= hold->limit_ns;
 		return 0;
 	}
 	/* A stopped thread shows itself to its new tracer without being interrupted. */
 	if (t->state != 'T' && ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0)
 		r = -errno;
-	else
-		r = wait_for_stop(t->tid, &sig);
-	if (r == -ETIMEDOUT) {
-		t->result = CW_STACK_NOT_STOPPED;
-		return r;
-	}
-	start_ns = now_ns();
-	copy->held_ns += at_most_ns; /* should this process die over it */
 	if (r == 0)
-		r = arm_alarm(limit_ms);
-	if (r == 0 && !cw_procfs_is_only(copy->pid, t->tid, copy->uid))
-		r = -EPERM;
+		r = wait_for_stop(t->tid, hold, &sig);
 	if (r == 0)
-		r = copy_registers(t);
-	if (r == 0)
-		copy_stack(copy, t, buf);
-	/* Fails only when the thread has ended meanwhile. */
+		r = copy_held(copy, t, buf);
+	/* Fails when the thread has ended meanwhile, or has not stopped. */
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
-	t->held_ns = now_ns() - start_ns;
-	copy->held_ns += t->held_ns - at_most_ns;
+	t->held_ns = now_ns() - hold->since_ns;
+	copy->held_ns += t->held_ns - hold->limit_ns;
 	t->error = -r;
-	t->result = r == 0        ? CW_STACK_TAKEN
-		    : r == -ESRCH ? CW_STACK_GONE
-		    : r == -EPERM ? CW_STACK_OTHER_USER
-				  : CW_STACK_FAILED;
-	return 0;
+	t->result = r == 0            ? CW_STACK_TAKEN
+		    : r == -ESRCH     ? CW_STACK_GONE
+		    : r == -EPERM     ? CW_STACK_OTHER_USER
+		    : r == -ETIMEDOUT ? CW_STACK_NOT_STOPPED
+				      : CW_STACK_FAILED;
+	return r == -ETIMEDOUT ? r : 0;
 }
 
 static bool is_restarted(int64_t number)
@@ -285,7 +315,7 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	return true;
 }
 
-static int take_thread(struct cw_stack_copy *copy, uint32_t i, uint32_t limit_ms)
+static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold)
 {
 	struct cw_stack_thread *t = &copy->threads[i];
 	struct cw_procfs_stat st;
@@ -305,34 +335,45 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, uint32_t limit_ms
 	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
 		t->result = CW_STACK_OURS;
 	else if (!take_asleep(copy, t, copy->stacks[i]))
-		return take_held(copy, t, copy->stacks[i], limit_ms);
+		return take_held(copy, t, copy->stacks[i], hold);
 	return 0;
+}
+
+static int take_threads(struct cw_stack_copy *copy, struct hold *hold, int64_t limit_ns)
+{
+	int r = 0;
+
+	while (r == 0 && copy->next < copy->n_threads) {
+		uint32_t i = copy->next++;
+		int64_t left_ns = copy->budget_ns - copy->held_ns;
+
+		if (left_ns < CW_NS_PER_MS) {
+			copy->threads[i].result = CW_STACK_SPENT;
+			continue;
+		}
+		hold->limit_ns = left_ns < limit_ns ? left_ns : limit_ns;
+		/* What is done to a thread that is not held may take longer, not for ever. */
+		r = arm_killer(hold, now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS + hold->limit_ns);
+		if (r == 0)
+			r = take_thread(copy, i, hold);
+	}
+	return r;
 }
 
 int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms)
 {
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	struct hold hold = { 0 };
 	sigset_t chld;
-	int r = 0;
+	int r;
 
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
-	if (sigprocmask(SIG_BLOCK, &chld, NULL) < 0)
+	if (sigprocmask(SIG_BLOCK, &chld, NULL) < 0 ||
+	    timer_create(CLOCK_MONOTONIC, &ev, &hold.killer) < 0)
 		return -errno;
-	while (r == 0 && copy->next < copy->n_threads) {
-		uint32_t i = copy->next++;
-		int64_t left_ms = (copy->budget_ns - copy->held_ns) / CW_NS_PER_MS;
-
-		if (left_ms <= 0) {
-			copy->threads[i].result = CW_STACK_SPENT;
-			continue;
-		}
-		if (left_ms > limit_ms)
-			left_ms = limit_ms;
-		r = arm_alarm(STOP_LIMIT_MS + (uint32_t)left_ms);
-		if (r == 0)
-			r = take_thread(copy, i, (uint32_t)left_ms);
-	}
-	(void)arm_alarm(0); /* cannot fail */
+	r = take_threads(copy, &hold, limit_ms * CW_NS_PER_MS);
+	(void)timer_delete(hold.killer); /* cannot fail */
 	return r;
 }
 

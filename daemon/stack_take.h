@@ -59,7 +59,7 @@ struct cw_stack_copy {
 	uid_t uid; /* whose the process must be */
 	uint32_t n_threads, n_total;
 	uint32_t next;     /* the thread to take next: past the one being taken */
-	int64_t budget_ns; /* CW_STACK_HOLD_MS */
+	int64_t budget_ns; /* CW_STACK_HOLD_MS, less what dying takes */
 	int64_t held_ns;   /* all threads together; what a taker that died held counts in full */
 	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
 	uint8_t stacks[CW_STACK_MAX_THREADS][CW_STACK_MAX_BYTES];
@@ -79,8 +79,8 @@ int cw_stack_take_all(struct cw_stack_copy *copy);
 
 /*
  * The taker's work, for the process it is to be done in: from copy->next on. Returns 0 when
- * through, or -ETIMEDOUT: a thread did not stop and this process must end to let it go. Each thread
- * gets 250 ms to stop, and from then on limit_ms, or what is left of budget_ns, or SIGALRM ends the
- * process.
+ * through, or -ETIMEDOUT: a thread did not stop and this process must end to let it go. A thread
+ * gets 250 ms to stop. From the last moment at which it certainly ran, it is held for limit_ms, or
+ * what is left of budget_ns, at most: then the kernel kills this process, even a stopped one.
  */
 int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms);

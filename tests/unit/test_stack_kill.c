@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,10 +23,7 @@
 #include "daemon/stack_take.h"
 #include "tests/unit/frozen_fs.h"
 #include "tests/unit/stack_fixture.h"
-
-/* More system calls than a taker needs for four threads: a test that runs for ever proves nothing.
- */
-#define MAX_STEPS 2000
+#include "tests/unit/traced_fixture.h"
 
 static struct frozen_fs frozen;
 
@@ -47,16 +43,6 @@ static void tear_down(void)
 }
 
 TestSuite(stack_kill, .init = set_up, .fini = tear_down, .timeout = 100);
-
-/* For takers that are slow because they are traced, on a machine that may be busy. */
-static struct cw_stack_copy *new_copy(void)
-{
-	struct cw_stack_copy *copy = NULL;
-
-	cr_assert_eq(cw_stack_copy_new(target, 0, &copy), 0);
-	copy->budget_ns = 20 * CW_NS_PER_S;
-	return copy;
-}
 
 /* A taker that takes for ever and counts. */
 static pid_t start_taker(struct cw_stack_copy *copy, atomic_uint *rounds)
@@ -82,7 +68,7 @@ Test(stack_kill, lets_the_rank_run_on_when_the_taker_is_killed_at_any_moment)
 
 	start_target(spin_kernel, 0);
 	expect_alive();
-	copy = new_copy();
+	copy = traced_copy();
 	for (int i = 0; i < 200; i++) {
 		unsigned from = atomic_load(&board->ready),
 			 after_ns = (unsigned)rand_r(&seed) % 200000;
@@ -105,56 +91,6 @@ Test(stack_kill, lets_the_rank_run_on_when_the_taker_is_killed_at_any_moment)
 }
 
 /* ---- at every step ---- */
-
-/* A process that is stopped before it does anything, and runs under our control from then on. */
-static pid_t start_traced(int (*run)(void *), void *arg)
-{
-	pid_t pid = fork();
-	int status;
-
-	cr_assert_geq(pid, 0);
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0)
-			_exit(98);
-		_exit(run(arg));
-	}
-	cr_assert_eq(waitpid(pid, &status, __WALL), pid);
-	cr_assert(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP, "status %x", status);
-	cr_assert_eq(ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACESYSGOOD), 0);
-	return pid;
-}
-
-/*
- * Lets it run to its n-th entry to or return from a system call. False: it has ended before.
- * *ret_call: the number of the call it returned from, -1 = it is about to make one.
- */
-static bool run_to_step(pid_t pid, unsigned n, long *ret_call)
-{
-	struct __ptrace_syscall_info info;
-	int status, sig = 0;
-
-	for (unsigned i = 0; i < n;) {
-		cr_assert_eq(ptrace(PTRACE_SYSCALL, pid, NULL, sig), 0);
-		cr_assert_eq(waitpid(pid, &status, __WALL), pid);
-		if (!WIFSTOPPED(status)) {
-			cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x",
-				  status);
-			return false;
-		}
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-			sig = 0;
-			i++;
-		} else {
-			sig = WSTOPSIG(status);
-		}
-	}
-	*ret_call = -1;
-	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 &&
-	    info.op == PTRACE_SYSCALL_INFO_ENTRY)
-		*ret_call = (long)info.entry.nr;
-	return true;
-}
 
 static void kill_and_reap(pid_t pid)
 {
@@ -182,21 +118,22 @@ static int take(void *arg)
 /* Returns how many steps there were. */
 static unsigned kill_taker_at_every_step(struct cw_stack_copy *copy)
 {
-	for (unsigned step = 1; step < MAX_STEPS; step++) {
+	for (unsigned step = 1; step < TRACED_MAX_STEPS; step++) {
 		pid_t taker;
 		long call;
 
 		copy->next = 0;
 		copy->held_ns = 0;
-		taker = start_traced(take, copy);
-		if (!run_to_step(taker, step, &call)) {
+		taker = traced_start(take, copy);
+		if (!traced_run(taker, step, &call)) {
+			cr_assert_eq(call, TRACED_ENDED);
 			expect_untouched(step);
 			return step;
 		}
 		kill_and_reap(taker);
 		expect_untouched(step);
 	}
-	cr_assert_fail("more than %d steps", MAX_STEPS);
+	cr_assert_fail("more than %d steps", TRACED_MAX_STEPS);
 	return 0;
 }
 
@@ -207,7 +144,7 @@ Test(stack_kill, lets_the_rank_run_on_when_the_taker_is_killed_at_each_of_its_st
 
 	start_target(spin_kernel, 0);
 	expect_alive();
-	copy = new_copy();
+	copy = traced_copy();
 	steps = kill_taker_at_every_step(copy);
 	cr_assert_gt(steps, 20); /* seize, interrupt, wait, registers, stack, detach, … */
 	cr_assert_eq(copy->threads[0].result, CW_STACK_TAKEN);
@@ -219,7 +156,7 @@ Test(stack_kill, leaves_threads_alone_when_the_rank_has_been_held_for_long_enoug
 
 	start_target(run_threads, 0);
 	wait_until_in(target, SYS_read, 3);
-	copy = new_copy();
+	copy = traced_copy();
 	copy->held_ns = copy->budget_ns;
 	cr_assert_eq(cw_stack_take(copy, 1000), 0);
 	cr_assert_eq(copy->n_threads, 4);
@@ -265,7 +202,7 @@ Test(stack_kill, leaves_a_rank_in_uninterruptible_sleep_as_it_is)
 	start_target(run_with_writer, 0);
 	expect_alive();
 	do {
-		copy = new_copy();
+		copy = traced_copy();
 		cr_assert_lt(now_ns(), deadline);
 	} while (copy->n_threads < 2);
 	writer = copy->threads[0].tid == target ? copy->threads[1].tid : copy->threads[0].tid;
@@ -314,11 +251,11 @@ Test(stack_kill, lets_the_rank_run_on_when_the_child_above_the_taker_is_killed_a
 	expect_alive();
 	t = target_of(target, 0);
 	/* Behind the wait for the taker, nothing more is done to the rank. */
-	for (step = 1; step < MAX_STEPS && waits < 3; step++) {
-		pid_t child = start_traced(look, &t);
+	for (step = 1; step < TRACED_MAX_STEPS && waits < 3; step++) {
+		pid_t child = traced_start(look, &t);
 		long call;
 
-		cr_assert(run_to_step(child, step, &call), "no taker was waited for");
+		cr_assert(traced_run(child, step, &call), "no taker was waited for");
 		waits += call == SYS_wait4 || waits > 0;
 		kill_and_reap(child);
 		reap_orphans();

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process, such as a taker of stacks, run from one system call to the next: between them nothing
+ * happens to anybody else.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct cw_stack_copy;
+
+/* More than a taker needs for four threads: a test that runs for ever proves nothing. */
+#define TRACED_MAX_STEPS 2000
+
+/* How a process ended, in place of the number of a call. CUT_SHORT: by SIGKILL, not ours. */
+enum { TRACED_ENDED = -2, TRACED_CUT_SHORT = -3 };
+
+/* Stopped before it does anything, and under our control from then on. */
+pid_t traced_start(int (*run)(void *), void *arg);
+
+/*
+ * Lets it run to its n-th entry to or return from a system call. False: it has ended before, and
+ * *ret_call says how. Else *ret_call is the number of the call it is about to make, -1 = it
+ * returned from one.
+ */
+bool traced_run(pid_t pid, unsigned n, long *ret_call);
+
+/* Of the target, for takers that are slow because they are traced, on a machine that may be busy.
+ */
+struct cw_stack_copy *traced_copy(void);
