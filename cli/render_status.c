@@ -257,8 +257,8 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
-/* Who did not answer may have more. */
-static void show_silent(struct cw_text *t, const json_t *doc)
+/* Who did not answer, and what follows from that. */
+static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 {
 	const json_t *silent = json_object_get(doc, "silent"), *name;
 	json_int_t n = cw_json_int(doc, "silent_count", 0);
@@ -275,7 +275,7 @@ static void show_silent(struct cw_text *t, const json_t *doc)
 	if ((size_t)n > json_array_size(silent))
 		fprintf(t->out, " and %lld others",
 			(long long)n - (long long)json_array_size(silent));
-	fputs(" did not answer: incidents kept there are missing\n", t->out);
+	fprintf(t->out, " did not answer: %s\n", so);
 }
 
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
@@ -297,5 +297,30 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}
-	show_silent(&t, incidents);
+	show_silent(&t, incidents, "incidents kept there are missing");
+}
+
+void cw_render_mute(FILE *out, const json_t *mute, bool color)
+{
+	struct cw_text t = { .out = out, .color = color, .width = WIDTH };
+	const json_t *muted = json_object_get(mute, "muted"), *node;
+	const char *until = cw_json_str(muted, "until", NULL);
+	size_t i;
+
+	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(mute, "job", "?"));
+	if (!json_is_object(muted)) {
+		fputs(": alerts go out\n", out);
+		show_silent(&t, mute, "a mute kept there holds again when the node is back");
+		return;
+	}
+	fputs(": muted on ", out);
+	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(muted, "node", "?"));
+	json_array_foreach (json_object_get(mute, "nodes"), i, node) {
+		fputs(", ", out);
+		cw_text_put(&t, CW_TEXT_PLAIN, json_string_value(node));
+	}
+	fputs(until ? " until " : " until it is unmuted", out);
+	cw_text_put(&t, CW_TEXT_PLAIN, until ? until : "");
+	fputc('\n', out);
+	show_silent(&t, mute, "it is not muted there");
 }

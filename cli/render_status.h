@@ -9,11 +9,13 @@
 /* collwatch.status/1 */
 void cw_render_status(FILE *out, const json_t *status, bool color);
 
-/* collwatch.incidents/1 */
 /*
  * The same in at most that many lines (0 = all): jobs in trouble first, what does not fit is
  * counted.
  */
 void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigned lines,
 			    unsigned columns);
+/* collwatch.incidents/1 */
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color);
+/* collwatch.mute/1 */
+void cw_render_mute(FILE *out, const json_t *mute, bool color);

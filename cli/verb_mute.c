@@ -6,11 +6,10 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/render_status.h"
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/parse.h"
-#include "report/json_util.h"
-#include "report/text.h"
 
 /* The other nodes of the job have 5 s. */
 #define TIMEOUT_MS 10000
@@ -94,34 +93,6 @@ static json_t *request_of(const struct mute_args *args)
 	return request;
 }
 
-static void show(const json_t *doc)
-{
-	struct cw_text t = { .out = stdout, .color = isatty(STDOUT_FILENO), .width = 100 };
-	const json_t *muted = json_object_get(doc, "muted");
-	const char *until = cw_json_str(muted, "until", NULL);
-	const json_t *node;
-	size_t i;
-
-	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(doc, "job", "?"));
-	if (!json_is_object(muted)) {
-		puts(": alerts go out");
-		return;
-	}
-	fputs(": muted on ", stdout);
-	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(muted, "node", "?"));
-	json_array_foreach (json_object_get(doc, "nodes"), i, node) {
-		fputs(", ", stdout);
-		cw_text_put(&t, CW_TEXT_PLAIN, json_string_value(node));
-	}
-	if (until) {
-		fputs(" until ", stdout);
-		cw_text_put(&t, CW_TEXT_PLAIN, until);
-	} else {
-		fputs(" until it is unmuted", stdout);
-	}
-	putchar('\n');
-}
-
 int cw_verb_mute(int argc, char **argv)
 {
 	struct mute_args args = { 0 };
@@ -144,7 +115,7 @@ int cw_verb_mute(int argc, char **argv)
 	if (args.ask.json)
 		cw_ask_print(doc);
 	else
-		show(doc);
+		cw_render_mute(stdout, doc, isatty(STDOUT_FILENO));
 	json_decref(doc);
 	return (int)code;
 }

@@ -95,7 +95,8 @@ static void explain(struct cw_mute_answer *a, struct cw_mutes *m, const struct s
 {
 	const char *where = cw_mutes_where(m, s->found_uid, s->found);
 
-	a->code = CODE_ERROR;
+	/* Not muted here is nothing that has failed: who asks for another node goes by the code. */
+	a->code = error == ENOENT ? CODE_NO_DATA : CODE_ERROR;
 	if (error == ENOENT && where && *where)
 		(void)snprintf(a->error, sizeof(a->error), "it was muted on %.64s: unmute it there",
 			       where);

@@ -113,6 +113,30 @@ def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
         expect(not cluster.receiver.posts, cluster.receiver.posts)
 
 
+def a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute():
+    with Nodes() as cluster:
+        _, leader, others = cluster.train("kept")
+        dead = others[1]
+        others[0].ask("mute", "kept")
+        dead.die()
+        seen_as = lambda: {p["state"] for n in (leader, others[0]) for p in n.status()["peers"]
+                           if p["node"] == dead.name}
+        wait_until(lambda: "connected" not in seen_as(), "it is missed")
+        out = others[0].ask("mute", "kept", "--unmute").stdout
+        expect("alerts go out" in out and f"note: {dead.name} did not answer: a mute kept there" in
+               out, out)
+        # What it said of itself while it lived is forgotten.
+        wait_until(lambda: not leader.job_status("kept")["muted"], "alerts go out", 60)
+        dead.start()
+        muted = wait_until(lambda: leader.job_status("kept")["muted"], "it is back with it", 40)
+        expect(muted["node"] == dead.name, muted)
+        wait_until(lambda: seen_as() == {"connected"}, "all meet")
+        out = others[0].ask("mute", "kept", "--unmute").stdout
+        expect("alerts go out" in out and "did not answer" not in out, out)
+        wait_until(lambda: not any(n.job_status("kept")["muted"] for n in cluster.nodes),
+                   "for good", 40)
+
+
 def check_questions(cluster, job, leader, others, key):
     """Whoever is asked, it is the leader's answer."""
     for node in cluster.nodes:
@@ -159,4 +183,5 @@ def every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
 
 if __name__ == "__main__":
     tap.run([a_mute_typed_anywhere_reaches_the_leader_and_the_next_one,
+             a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute,
              every_node_answers_for_all_and_the_next_leader_tells_nothing_again])

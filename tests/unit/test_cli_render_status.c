@@ -131,6 +131,29 @@ Test(cli_render_status, lists_incidents)
 	free(text);
 }
 
+Test(cli_render_status, tells_where_a_mute_holds_and_which_nodes_could_not_be_told)
+{
+	char *text = text_of(cw_render_mute, "{\"job\":\"name:j\",\"muted\":{\"until\":null,"
+					     "\"node\":\"a\"},\"nodes\":[\"b\"],\"silent\":[\"c\"],"
+					     "\"silent_count\":1}");
+
+	cr_assert_str_eq(text, "name:j: muted on a, b until it is unmuted\n"
+			       "note: c did not answer: it is not muted there\n");
+	free(text);
+	text = text_of(cw_render_mute,
+		       "{\"job\":\"name:j\",\"muted\":null,\"silent\":[\"c\",\"d\"],"
+		       "\"silent_count\":4}");
+	cr_assert_str_eq(text,
+			 "name:j: alerts go out\n"
+			 "note: c, d and 2 others did not answer: a mute kept there holds again "
+			 "when the node is back\n");
+	free(text);
+	text = text_of(cw_render_mute,
+		       "{\"job\":\"j\",\"muted\":{\"until\":\"2026\",\"node\":\"a\"}}");
+	cr_assert_str_eq(text, "j: muted on a until 2026\n");
+	free(text);
+}
+
 Test(cli_render_status, survives_documents_of_another_kind)
 {
 	static const char *const docs[] = { "[]", "{\"jobs\":7}", "{\"jobs\":[1,null,{}]}",
