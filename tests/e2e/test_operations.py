@@ -6,8 +6,13 @@ that do not see each other, jobs that stay apart, shadow and mute, reload. Print
 usage: test_operations.py [--down SECONDS]     how long the receiver is away (CI: 3)
 """
 
+import fcntl
 import os
+import re
+import struct
+import subprocess
 import sys
+import termios
 import time
 
 import tap
@@ -59,6 +64,28 @@ def metrics_tell_of_jobs_and_ranks(world):
     expect(not any("train" in name or "rank=" in name for name in now), "no job, no rank: " + text)
 
 
+def watch_is_one_screen(world, rows=24, columns=80):
+    """What a terminal of that size shows between one look and the next."""
+    screen, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+    p = subprocess.Popen([world.program("collwatch"), "status", "--watch", "--control",
+                          world.control], stdin=subprocess.DEVNULL, stdout=terminal)
+    os.close(terminal)
+    try:
+        shown = b""
+        while shown.count(b"\033[H\033[J") < 2:
+            shown += os.read(screen, 65536)
+    finally:
+        p.kill()
+        p.wait()
+        os.close(screen)
+    text = re.sub(r"\033\[[0-9;]*m", "", shown.split(b"\033[H\033[J")[1].decode())
+    lines = text.splitlines()
+    expect(sum(max(1, -(-len(line) // columns)) for line in lines) < rows, text)
+    jobs = [line for line in lines if "2 of 2 ranks" in line]
+    expect(len(jobs) == 4 and all(line.split()[0] == "healthy" for line in jobs), text)
+
+
 def only_alice_hears_of_her_incident(world, incident):
     expect(incident["uid"] == ALICE, incident)
     expect([i["id"] for i in world.incidents(ALICE)] == [incident["id"]], "hers")
@@ -87,6 +114,7 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             users_with_one_job_value_do_not_meet(world)
             jobs_with_run_id_none_stay_two(world)
             metrics_tell_of_jobs_and_ranks(world)
+            watch_is_one_screen(world)
 
             alice.kill(1)
             down_since = time.monotonic()
