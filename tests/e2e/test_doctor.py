@@ -9,6 +9,7 @@ usage: test_doctor.py
 import ctypes
 import json
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -57,6 +58,17 @@ class Healthy(World):
         self.start()
         only(doctor(self))
         return self
+
+
+def every_finding_of_the_manual_is_provoked_here():
+    with open(os.environ["CW_SOURCE"] + "/docs/collwatch.1.scd", encoding="utf-8") as f:
+        manual = f.read()
+    listed = re.search(r"that command\. Names: (.*?)\. \*--json\*", manual, re.DOTALL).group(1)
+    with open(__file__, encoding="utf-8") as f:
+        here = f.read()
+    names = re.findall(r"_([a-z-]+)_", listed)
+    expect(len(names) > 30, listed)
+    expect(not (missing := [n for n in names if f'"{n}"' not in here]), missing)
 
 
 def a_daemon_that_is_down_is_started_by_the_printed_command():
@@ -434,7 +446,8 @@ def a_full_or_closed_state_directory_is_named():
             subprocess.run(["umount", world.state], check=True)
 
 
-TESTS = [a_daemon_that_is_down_is_started_by_the_printed_command,
+TESTS = [every_finding_of_the_manual_is_provoked_here,
+         a_daemon_that_is_down_is_started_by_the_printed_command,
          sockets_that_are_closed_are_opened_by_the_printed_command,
          configuration_and_key_that_keep_the_daemon_down_are_named,
          a_key_that_is_missing_or_no_key_is_named, certificates_that_do_not_hold_are_named,
