@@ -173,6 +173,20 @@ def reload_is_all_or_nothing(world, receiver):
     expect(not any("mode = shadow" in n for n in world.status()["notes"]), world.status())
 
 
+def slack_is_told_in_its_own_words(world, receiver, uid):
+    """From the next alert on, with the same key; one has gone out before."""
+    world.reload(config_of(world, receiver, "alert") + "\nwebhook_format = slack",
+                 "configuration reloaded")
+    late = world.add("late", plain_ranks(2, COLLWATCH_JOB="late"), uid=uid)
+    wait_until(lambda: (world.job_status("late") or {}).get("collectives", 0) > 20, "it trains", 60)
+    late.kill(1)
+    incident = world.wait_for_incident("late")
+    wait_until(lambda: len(receiver.posts) > 1, "the alert for Slack", 60)
+    key, message = receiver.posts[1]
+    expect(key == incident["id"] and message["blocks"] and "schema" not in message, message)
+    expect("late" in str(message["blocks"]) and "process_dead" in str(message["blocks"]), message)
+
+
 def muted_and_shadowed_jobs_alert_nobody():
     receiver = Receiver()
     receiver.listen()
@@ -213,6 +227,7 @@ def muted_and_shadowed_jobs_alert_nobody():
             expect([doc["job"].split(":")[-1] for _, doc in receiver.posts] == ["loud"],
                    receiver.posts)
             expect(receiver.posts[0][1].get("withheld") is None, receiver.posts)
+            slack_is_told_in_its_own_words(world, receiver, uid)
     finally:
         receiver.close()
 
