@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
 struct held {
 	sigset_t old_mask;
-	bool is_programs; /* one was pending before: it is not ours to take */
+	sigset_t programs; /* pending before: not ours to take */
 };
 
 static void hold(struct held *ret)
@@ -18,22 +17,30 @@ static void hold(struct held *ret)
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGXFSZ);
+	(void)sigaddset(&set, SIGPIPE);
 	(void)pthread_sigmask(SIG_BLOCK, &set, &ret->old_mask);
-	/* What was not blocked cannot have been pending. */
-	ret->is_programs = sigismember(&ret->old_mask, SIGXFSZ) == 1 && sigpending(&set) == 0 &&
-			   sigismember(&set, SIGXFSZ) == 1;
+	if (sigpending(&ret->programs) < 0)
+		(void)sigfillset(&ret->programs);
 }
 
-/* The kernel sends it to the thread that wrote, and only together with EFBIG. */
-static void let_go(const struct held *held, bool is_too_large)
+/*
+ * The kernel sends it to the thread that wrote, and only together with its error. What was not
+ * blocked cannot have been pending for the thread; for the process it can, and is left to it.
+ */
+static int signal_of(int error)
+{
+	return error == EFBIG ? SIGXFSZ : error == EPIPE ? SIGPIPE : 0;
+}
+
+static void let_go(const struct held *held, int error)
 {
 	static const struct timespec at_once;
-	int saved_errno = errno;
+	int saved_errno = errno, signal_number = signal_of(error);
 	sigset_t set;
 
-	if (is_too_large && !held->is_programs) {
+	if (signal_number && sigismember(&held->programs, signal_number) != 1) {
 		(void)sigemptyset(&set);
-		(void)sigaddset(&set, SIGXFSZ);
+		(void)sigaddset(&set, signal_number);
 		while (sigtimedwait(&set, NULL, &at_once) < 0 && errno == EINTR)
 			;
 	}
@@ -48,7 +55,7 @@ ssize_t cw_write(int fd, const void *from, size_t bytes)
 
 	hold(&held);
 	n = write(fd, from, bytes);
-	let_go(&held, n < 0 && errno == EFBIG);
+	let_go(&held, n < 0 ? errno : 0);
 	return n;
 }
 
@@ -59,6 +66,6 @@ int cw_ftruncate(int fd, off_t bytes)
 
 	hold(&held);
 	r = ftruncate(fd, bytes);
-	let_go(&held, r < 0 && errno == EFBIG);
+	let_go(&held, r < 0 ? errno : 0);
 	return r;
 }

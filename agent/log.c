@@ -62,8 +62,11 @@ void cw_log(const char *fmt, ...)
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
 	line[n++] = '\n';
-	/* Opened each time: a descriptor kept would be closed or reused by the application. */
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+	/*
+	 * Opened each time: a descriptor kept would be closed or reused by the application. A FIFO
+	 * that nobody reads, or that is full, and a terminal that was stopped lose the line.
+	 */
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	if (fd >= 0) {
 		(void)cw_write(fd, line, (size_t)n); /* diagnostics only */
 		(void)close(fd);

@@ -133,7 +133,8 @@ static bool write_all(int fd, const char *from, size_t bytes)
 static void write_copy(void)
 {
 	static bool has_failed;
-	int fd = open(save.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(save.temporary,
+		      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	bool ok = fd >= 0 && write_all(fd, save.copy, cw_record.total_bytes);
 
 	if (fd >= 0 && close(fd) < 0)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A process with the agent in it behaves like one without."""
+import fcntl
 import os
 import re
 import shutil
@@ -162,6 +163,25 @@ def log_goes_to_its_file_only():
         check("no flight record" in open(path).read(), "one line says why")
 
 
+def a_pipe_as_log_holds_nobody_up():
+    """A FIFO that nobody reads, and one that is full."""
+    for is_full in False, True:
+        with Daemon() as d:
+            path = os.path.join(d.dir, "log")
+            os.mkfifo(path)
+            fds = []
+            if is_full:
+                fds = [os.open(path, os.O_RDONLY | os.O_NONBLOCK),
+                       os.open(path, os.O_WRONLY | os.O_NONBLOCK)]
+                fcntl.fcntl(fds[1], fcntl.F_SETPIPE_SZ, 4096)
+                os.write(fds[1], bytes(4096))
+            try:
+                same_output("seccomp", COLLWATCH_LOG=path)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+
+
 def other_preloads_keep_their_place():
     code = "import os; print(os.getppid() > 1000000)"
     for preload in (AGENT + ":" + SECOND, SECOND + ":" + AGENT, AGENT + ":" + SECOND_HOOK,
@@ -178,4 +198,4 @@ if __name__ == "__main__":
           has_few_descriptors, may_not_make_memfds, may_write_no_large_files,
           keeps_signals_locale_and_errno,
           a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
-          other_preloads_keep_their_place])
+          a_pipe_as_log_holds_nobody_up, other_preloads_keep_their_place])

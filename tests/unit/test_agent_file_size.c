@@ -39,12 +39,17 @@ static void grow_too_far(int fd)
 	cr_assert_eq(errno, EFBIG);
 }
 
-static bool is_pending(void)
+static bool is_pending_of(int signal_number)
 {
 	sigset_t set;
 
 	cr_assert_eq(sigpending(&set), 0);
-	return sigismember(&set, SIGXFSZ);
+	return sigismember(&set, signal_number);
+}
+
+static bool is_pending(void)
+{
+	return is_pending_of(SIGXFSZ);
 }
 
 static bool is_blocked(void)
@@ -105,4 +110,18 @@ Test(agent_file_size, the_programs_own_signal_still_arrives, .signal = SIGXFSZ)
 	grow_too_far(fd);
 	(void)!write(fd, "x", lseek(fd, LIMIT, SEEK_SET) == LIMIT);
 	(void)close(fd);
+}
+
+Test(agent_file_size, a_pipe_that_nobody_reads_ends_nobody)
+{
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)close(ends[0]);
+	errno = 0;
+	cr_assert_eq(cw_write(ends[1], "x", 1), -1);
+	cr_assert_eq(errno, EPIPE);
+	cr_assert_not(is_pending_of(SIGPIPE));
+	(void)close(ends[1]);
 }
