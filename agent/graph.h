@@ -85,3 +85,6 @@ void cw_graph_launch_leave(struct cw_graph_launch *launch, cudaStream_t stream, 
 
 /* The parts of an executable graph; NULL = none. Lock-free. */
 const uint16_t *cw_graph_parts_of(void *exec, unsigned *ret_count);
+
+/* Entries of the table of executable graphs that a search does not stop at; for tests. */
+unsigned cw_graph_execs_used(void);

@@ -42,6 +42,15 @@ static struct exec *find_exec(const void *exec)
 	return NULL;
 }
 
+unsigned cw_graph_execs_used(void)
+{
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < CW_GRAPH_EXECS; i++)
+		used += __atomic_load_n(&execs[i].exec, __ATOMIC_RELAXED) != 0;
+	return used;
+}
+
 const uint16_t *cw_graph_parts_of(void *exec, unsigned *ret_count)
 {
 	const struct exec *e = (uintptr_t)exec > GONE ? find_exec(exec) : NULL;
@@ -50,6 +59,20 @@ const uint16_t *cw_graph_parts_of(void *exec, unsigned *ret_count)
 		return NULL;
 	*ret_count = e->count;
 	return e->parts;
+}
+
+/*
+ * Those at the end of a run of entries lead no search anywhere: left there, they would make every
+ * launch of a graph without NCCL look at the whole table some day.
+ */
+static void clear_gone(unsigned at)
+{
+	if (execs[(at + 1) % CW_GRAPH_EXECS].exec)
+		return;
+	for (unsigned n = 0; n < CW_GRAPH_EXECS && execs[at].exec == GONE; n++) {
+		__atomic_store_n(&execs[at].exec, 0, __ATOMIC_RELEASE);
+		at = (at + CW_GRAPH_EXECS - 1) % CW_GRAPH_EXECS;
+	}
 }
 
 static void forget_exec(const void *exec)
@@ -61,6 +84,7 @@ static void forget_exec(const void *exec)
 	__atomic_store_n(&e->exec, GONE, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < e->count; i++)
 		cw_graph_parts[e->parts[i]].execs--;
+	clear_gone((unsigned)(e - execs));
 }
 
 /* All parts of the graph; the communicators of those that find no room are uncounted. */

@@ -134,8 +134,10 @@ static uint32_t take_run(void)
 
 static bool is_same(const struct cw_rec_template *a, const struct cw_rec_template *b)
 {
-	return a->count == b->count && a->root_or_peer == b->root_or_peer && a->kind == b->kind &&
-	       a->dtype == b->dtype && a->redop == b->redop && a->flags == b->flags;
+	/* Two groups of the same ops are two steps. */
+	return !(a->flags & CW_REC_TEMPLATE_GROUP_END) && a->count == b->count &&
+	       a->root_or_peer == b->root_or_peer && a->kind == b->kind && a->dtype == b->dtype &&
+	       a->redop == b->redop && a->flags == b->flags;
 }
 
 bool cw_graph_part_append(struct cw_graph_part *part, const struct cw_rec_template *op)
