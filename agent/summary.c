@@ -27,6 +27,7 @@
 #define WORDS_PER_THREAD 4 /* fewer are not worth a thread */
 #define CHUNK_WORDS 512    /* 4 KiB: what is left out between them costs no bandwidth */
 #define RANGES_MAX 8
+#define PROBES 8 /* entries that are looked at for one that is free */
 
 enum policy { POLICY_OFF, POLICY_SAMPLED, POLICY_FULL };
 
@@ -100,22 +101,34 @@ static uint64_t readable(const struct cw_tensor *t)
 	return (good < end ? good - at : bytes) / t->element_bytes;
 }
 
-/* An entry whose last launch has ended, or none. */
-static struct launched *free_entry(uint64_t *ret_number)
+static bool is_free(uint64_t number)
 {
-	uint64_t number = next_number + 1;
-	struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
+	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
 	const struct cw_rec_summary *s =
 		&cw_record.summaries[CW_REC_SUMMARY_FIRSTS + number % CW_REC_SUMMARY_RING];
 
-	if (l->publish) {
-		if (__atomic_load_n(&s->publish, __ATOMIC_ACQUIRE) != l->publish)
-			return NULL;
-		cw_summary_budget_settle(&budget, l->bytes, l->cost_ns, CW_LOAD(s->device_ns));
+	if (!l->publish)
+		return true;
+	if (__atomic_load_n(&s->publish, __ATOMIC_ACQUIRE) != l->publish)
+		return false;
+	cw_summary_budget_settle(&budget, l->bytes, l->cost_ns, CW_LOAD(s->device_ns));
+	return true;
+}
+
+/*
+ * An entry whose last launch has ended, or none. One that waits in a stream which stands still is
+ * passed over: the other streams' are not to wait with it.
+ */
+static struct launched *free_entry(uint64_t *ret_number)
+{
+	for (unsigned n = 0; n < PROBES; n++) {
+		next_number++;
+		if (!is_free(next_number))
+			continue;
+		*ret_number = next_number;
+		return &ring[next_number % CW_REC_SUMMARY_RING];
 	}
-	next_number = number;
-	*ret_number = number;
-	return l;
+	return NULL;
 }
 
 /* Two ranks draw alike for one op. */

@@ -150,6 +150,21 @@ Test(agent_summary, entry_of_a_kernel_that_has_not_run_is_not_given_away)
 	cr_assert_gt(cw_record.header->drops[CW_REC_DROP_SUMMARIES], 0);
 }
 
+Test(agent_summary, one_kernel_that_never_runs_does_not_end_the_others)
+{
+	ncclComm_t comm = init("full");
+
+	fake_cuda.is_stuck = true;
+	call(comm);
+	fake_cuda.is_stuck = false;
+	for (unsigned i = 0; i < CW_REC_SUMMARY_RING; i++)
+		call(comm);
+	cr_assert_eq(fake_cuda.launches, 2 * (CW_REC_SUMMARY_RING + 1));
+	cr_assert_eq(cw_record.header->drops[CW_REC_DROP_SUMMARIES], 0);
+	cr_assert_eq(summary(1)->publish, 0, "it still waits");
+	cr_assert_gt(summary(3)->publish, CW_REC_SUMMARY_RING);
+}
+
 Test(agent_summary, refused_launch_ends_summaries_and_not_the_call)
 {
 	ncclComm_t comm = init("full");
