@@ -209,7 +209,7 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
 	snap->ranks = ranks;
 	if (!copy_text(snap, rank->headway_by, &copy.headway_by) ||
 	    !copy_text(snap, rank->command, &copy.command) ||
-	    !copy_text(snap, rank->cause, &copy.cause))
+	    !copy_text(snap, rank->cause, &copy.cause) || !copy_text(snap, rank->fed, &copy.fed))
 		return -ENOMEM;
 	copy.ended_ns = sane_ns(copy.ended_ns);
 	copy.sampled_ns = sane_ns(copy.sampled_ns);

@@ -64,6 +64,8 @@ struct cw_snap_rank {
 	const char *headway_by; /* what moved last: "cpu", "io", "child", …; owned, may be NULL */
 	const char *command;    /* owned, may be NULL */
 	const char *cause;      /* of its death or stop, from the kernel; owned, may be NULL */
+	const char *fed;        /* the first NaN or infinity into an op; owned, may be NULL */
+	int64_t fed_ns;         /* when its daemon noticed that */
 	/* Host-blocking call in progress outside any known comm; kind CW_OP_NONE = none. */
 	struct cw_op host_call;
 	uint64_t host_call_comm_id;
@@ -179,7 +181,7 @@ struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
 int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group);
 int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
-/* Copies *rank, including headway_by and command. */
+/* Copies *rank with its texts. */
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
 			 uint32_t *ret_index);
 /*

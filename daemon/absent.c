@@ -291,6 +291,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 		.headway_by = r->headway.by,
 		.command = arena_strdup(arena, r->command),
 		.cause = "",
+		.fed = "",
 	};
 	if (r->headway.is_d_state)
 		ret->flags |= CW_RANKF_D_STATE;

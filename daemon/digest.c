@@ -21,6 +21,7 @@
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
 #define RANK_BYTES 1280u
+#define FED_BYTES 256u
 #define OP_BYTES 160u
 #define MEMBER_BYTES (640u + 2 * OP_BYTES)
 #define P2P_PEER_BYTES 48u
@@ -290,6 +291,20 @@ static void add_headway(struct maker *m, const struct cw_process *p, struct cw_m
 	out->headway_age_ns = headway_ns ? cw_age_ns(m->now_ns, headway_ns) : -1;
 }
 
+static int add_fed(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+{
+	char text[FED_BYTES];
+
+	out->fed = "";
+	if (!p->fed.seen_ns)
+		return 0;
+	cw_fed_tensor_format(&p->fed, out->rank, text, sizeof(text));
+	out->fed_age_ns = cw_age_ns(m->now_ns, p->fed.seen_ns);
+	(void)takes(m, FED_BYTES); /* told like the rank itself */
+	out->fed = arena_strdup(m->arena, text);
+	return out->fed ? 0 : -ENOMEM;
+}
+
 static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
@@ -321,7 +336,7 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.cause = p->cause,
 		.members = arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
-	if (!out->rank_source || !out->members)
+	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)
 		return -ENOMEM;
 	add_headway(m, p, out);
 	return add_host_call(m, h, out);

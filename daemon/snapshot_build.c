@@ -99,6 +99,7 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 		.headway_by = *m->headway_by ? m->headway_by : NULL,
 		.command = *m->command ? m->command : NULL,
 		.cause = *m->cause ? m->cause : NULL,
+		.fed = m->fed && *m->fed ? m->fed : NULL,
 		.host_call_comm_id = m->host_call_comm_id,
 	};
 	uint32_t index;
@@ -106,6 +107,8 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 
 	if (cw_liveness_is_dead(rank.liveness))
 		rank.ended_ns = at_ns - m->ended_age_ns;
+	if (rank.fed)
+		rank.fed_ns = at_ns - m->fed_age_ns;
 	if (m->host_call)
 		rank.host_call = op_at(m->host_call, at_ns);
 	r = add_node(b, ref->node, &rank.node);

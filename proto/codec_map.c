@@ -231,6 +231,8 @@ static const struct cw_field rank_fields[] = {
 	UINT(host_call_comm_id),
 	STRING(headway_by),
 	STRING(cause),
+	STRING(fed),
+	INT(fed_age_ns),
 };
 MAP(rank, C, collwatch__rank__descriptor);
 #undef C

@@ -158,6 +158,8 @@ struct cw_msg_rank {
 	struct cw_msg_member *members;
 	uint32_t n_members;
 	const char *cause;
+	const char *fed;
+	int64_t fed_age_ns;
 };
 
 struct cw_msg_digest {

@@ -9,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/rankset.h"
+#include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/json_util.h"
 #include "report/nccl_errors.h"
@@ -272,6 +273,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "ruled_out",
 				   text_list((const char *const *)v->ruled_out, v->n_ruled_out));
 	bad |= json_object_set_new(doc, "nccl_errors", cw_nccl_errors_doc(snap));
+	bad |= json_object_set_new(doc, "fed_tensors", cw_fed_tensors_doc(snap));
 	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
 	bad |= json_object_set_new(doc, "times", times_doc(info));
 	bad |= json_object_set_new(doc, "summary", cw_json_text(v->summary));

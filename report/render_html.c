@@ -18,6 +18,7 @@
 #include "common/parse.h"
 #include "report/advice.h"
 #include "report/doc_phrase.h"
+#include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/html.h"
 #include "report/html_drawing.h"
@@ -415,6 +416,14 @@ static void put_nccl_errors(FILE *out, const json_t *incident)
 	json_decref(sentences);
 }
 
+static void put_fed_tensors(FILE *out, const json_t *incident)
+{
+	json_t *sentences = cw_fed_tensor_sentences(incident);
+
+	put_list(out, "fed-tensors", "NaN and infinity fed in, the first of each rank", sentences);
+	json_decref(sentences);
+}
+
 static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
 		     const char *no_pictures)
 {
@@ -427,6 +436,7 @@ static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing 
 	put_timeline(out, d);
 	put_stacks(out, b);
 	put_nccl_errors(out, b->incident);
+	put_fed_tensors(out, b->incident);
 	put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);

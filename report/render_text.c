@@ -13,6 +13,7 @@
 #include "common/parse.h"
 #include "report/advice.h"
 #include "report/doc_phrase.h"
+#include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/incident_doc.h"
 #include "report/json_util.h"
@@ -236,6 +237,14 @@ static void put_nccl_errors(const struct cw_text *t, const json_t *incident)
 	json_decref(sentences);
 }
 
+static void put_fed_tensors(const struct cw_text *t, const json_t *incident)
+{
+	json_t *sentences = cw_fed_tensor_sentences(incident);
+
+	put_sentences(t, sentences, "NaN and infinity fed in, the first of each rank");
+	json_decref(sentences);
+}
+
 static void put_alternatives(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *list = json_object_get(incident, "alternatives"), *alt;
@@ -357,6 +366,7 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	put_witnesses(&t, bundle);
 	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
 	put_nccl_errors(&t, incident);
+	put_fed_tensors(&t, incident);
 	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
 	put_alternatives(&t, incident);
 	put_coverage(&t, incident);

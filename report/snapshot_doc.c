@@ -79,6 +79,8 @@ static const struct cw_field rank_fields[] = {
 	F(cw_snap_rank, TEXT, headway_by),
 	F(cw_snap_rank, TEXT, command),
 	F(cw_snap_rank, TEXT, cause),
+	F(cw_snap_rank, TEXT, fed),
+	F(cw_snap_rank, I64, fed_ns),
 	F(cw_snap_rank, ID, host_call_comm_id),
 	{ NULL },
 };

@@ -287,6 +287,12 @@ def environment(daemon=None, preload=AGENT, **extra):
     return env
 
 
+def has_kernels():
+    """Those of tensor summaries: the build had nvcc or clang."""
+    return any(os.path.exists(os.path.join(os.path.dirname(AGENT), "summary_kernel." + end))
+               for end in ("fatbin", "ptx"))
+
+
 def start(argv, env, **kwargs):
     return subprocess.Popen(argv, env=env, stdin=kwargs.pop("stdin", subprocess.DEVNULL), **kwargs)
 

@@ -16,7 +16,8 @@ import signal
 import sys
 import tempfile
 
-from agent_lib import Skip, environment, main, start, subprocess, wait_until
+from agent_lib import Skip, environment, has_kernels, main, start, subprocess, wait_until
+from fault_lib import RealDaemon, Training, wait_for_job
 
 COLLWATCHD, COLLWATCH = sys.argv[1:3]
 WITH_LAUNCHERS = "--launchers" in sys.argv[3:]
@@ -282,7 +283,31 @@ def deaths_with_the_launcher_without_bpf():
     check_table(list(LAUNCHERS), False, 180)
 
 
+def nan_fed_before_is_in_the_report():
+    """Rank 1 feeds NaN from step 3 on and is killed for it: what it fed is in its record."""
+    if not has_kernels():
+        raise Skip("built without nvcc and clang: there is no kernel")
+    with RealDaemon() as daemon:
+        daemon.start()
+        loop = ["COLLWATCH_SUMMARY=full", sys.executable, TRAIN_PY, "--steps", "0", "--step-ms", "20",
+                "--log-every", "0", "--fault", "feed-nan", "--fault-rank", "1", "--fault-step", "3"]
+        job = Training(daemon.dir, "nan", 2, loop, daemon, program="/usr/bin/env")
+        try:
+            wait_for_job(daemon, job, 2)
+            wait_until(lambda: daemon.status()["tensors"], "its daemon has seen it")
+            job.ranks[1].kill()
+            doc = wait_until(lambda: daemon.incident_of("nan"), "the incident", 60)
+        finally:
+            job.kill()
+        fed, = doc["fed_tensors"]
+        text = "rank 1 fed 1 NaN and 0 Inf among 256 fp32 into all_reduce #"
+        expect(fed["rank"] == 1 and fed["host"] == "node-a" and fed["text"].startswith(text), str(doc))
+        expect(fed["noticed"] <= doc["times"]["confirmed"], str(doc))
+        said = " ".join(daemon.ask("report", doc["id"]).split())
+        expect(re.search(text + r"\d+ on \S+, [\d.]+ m?s before the trouble was confirmed", said), said)
+
+
 if __name__ == "__main__":
-    main([table_of_deaths, table_of_deaths_without_bpf] +
+    main([table_of_deaths, table_of_deaths_without_bpf, nan_fed_before_is_in_the_report] +
          ([deaths_with_the_launcher, deaths_with_the_launcher_without_bpf] if WITH_LAUNCHERS
           else []))

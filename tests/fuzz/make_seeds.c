@@ -193,6 +193,7 @@ static bool say_digest(struct script *s, unsigned who, enum hang hang, uint64_t 
 		.command = "train",
 		.headway_by = "cpu",
 		.cause = "",
+		.fed = "",
 		.members = &member,
 		.n_members = 1,
 	};

@@ -16,7 +16,8 @@ FAILED = []
 
 # Of collwatch.incident/1, as docs/design.md section 11 and docs/schemas.md have it.
 INCIDENT = ("schema id job group class detail confidence culprits victims where alternatives coverage "
-            "times summary ruled_out chain leader bundle nccl_errors").split()
+            "times summary ruled_out chain leader bundle nccl_errors "
+            "fed_tensors").split()
 COVERAGE = "ranks_expected ranks_seen missing notes".split()
 TIMES = "last_progress stall confirmed".split()
 

@@ -161,6 +161,7 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		.command = "train",
 		.headway_by = "cpu",
 		.cause = "",
+		.fed = "",
 		.members = member,
 		.n_members = 1,
 	};

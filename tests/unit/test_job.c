@@ -70,6 +70,7 @@ static struct cw_msg_rank rank_of(int32_t pid, struct cw_msg_member *members, ui
 				 .command = "",
 				 .headway_by = "",
 				 .cause = "",
+				 .fed = "",
 				 .members = members,
 				 .n_members = n };
 
@@ -368,7 +369,7 @@ Test(job, communicator_is_as_large_as_its_largest_member_says)
 	cw_job_free(job);
 }
 
-Test(job, version_and_environment_of_a_rank_reach_the_snapshot)
+Test(job, version_environment_and_nan_of_a_rank_reach_the_snapshot)
 {
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
@@ -379,10 +380,14 @@ Test(job, version_and_environment_of_a_rank_reach_the_snapshot)
 
 	rank.nccl_version = 22105;
 	rank.env_hash = 0xfeedfacecafe;
+	rank.fed = "rank 1 fed 1 NaN";
+	rank.fed_age_ns = 7;
 	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
 	snap = build(&route, job);
 	cr_expect_eq(snap->ranks[0].nccl_version, 22105);
 	cr_expect_eq(snap->ranks[0].env_hash, 0xfeedfacecafe);
+	cr_expect_str_eq(snap->ranks[0].fed, "rank 1 fed 1 NaN");
+	cr_expect_eq(snap->ranks[0].fed_ns, NOW - 7);
 	cw_snapshot_free(snap);
 	cw_route_fini(&route);
 	cw_job_free(job);

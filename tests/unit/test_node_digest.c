@@ -92,6 +92,34 @@ Test(digest, gives_ages_not_instants)
 	fake_stop(&f);
 }
 
+Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
+{
+	struct cw_digest digest;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		fake_start(&f[i], i);
+		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
+		fake_sample(&f[i]);
+	}
+	f[1].process.fed = (struct cw_fed_tensor){ .seen_ns = NOW_NS - 14 * CW_NS_PER_S,
+						   .comm_name = "dp",
+						   .numbers = { .kind = CW_OP_ALL_REDUCE,
+								.dtype = CW_DTYPE_FP32,
+								.seq = 812,
+								.elements = 4096,
+								.nans = 3 } };
+	f[1].process.liveness = CW_LIVE_KILLED;
+	make(f, 2, &digest);
+	cr_expect_str_eq(digest.msg.ranks[0].fed, "");
+	cr_expect_str_eq(digest.msg.ranks[1].fed,
+			 "rank 1 fed 3 NaN and 0 Inf among 4096 fp32 into all_reduce #812 on dp");
+	cr_expect_eq(digest.msg.ranks[1].fed_age_ns, 14 * CW_NS_PER_S);
+	cw_digest_fini(&digest);
+	fake_stop(&f[0]);
+	fake_stop(&f[1]);
+}
+
 Test(digest, believes_no_impossible_time)
 {
 	struct cw_op op = { .enter_ns = INT64_MAX, .return_ns = -5, .flags = CW_OPF_RETURNED };

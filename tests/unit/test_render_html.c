@@ -231,8 +231,8 @@ static void poison(json_t *node, const char *evil)
 /* Those of the snapshot that are text: others are ids, and checked as such. */
 static void poison_snapshot(json_t *snapshot, const char *evil)
 {
-	static const char *const keys[] = { "job",     "group", "name",      "headway_by",
-					    "command", "cause", "last_error" };
+	static const char *const keys[] = { "job",     "group", "name", "headway_by",
+					    "command", "cause", "fed",  "last_error" };
 	static const char *const lists[] = { "nodes", "ranks", "comms", "members" };
 	json_t *each;
 	size_t i;

@@ -141,6 +141,8 @@ static struct cw_snapshot *random_snapshot(void)
 		rank.headway_by = any_text();
 		rank.command = any_text();
 		rank.cause = any_text();
+		rank.fed = any_text();
+		tame(&rank.fed_ns);
 		if (rank.host_call.kind == CW_OP_NONE)
 			rank.host_call = (struct cw_op){ 0 };
 		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
@@ -226,6 +228,8 @@ static void assert_same_rank(const struct cw_snap_rank *a, const struct cw_snap_
 	assert_same_text(a->headway_by, b->headway_by, "headway_by");
 	assert_same_text(a->command, b->command, "command");
 	assert_same_text(a->cause, b->cause, "cause");
+	assert_same_text(a->fed, b->fed, "fed");
+	cr_assert_eq(a->fed_ns, b->fed_ns);
 }
 
 static void assert_same(const struct cw_snapshot *a, const struct cw_snapshot *b)
