@@ -2,6 +2,7 @@
 #include "agent/progress.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,10 @@
 #include "agent/record.h"
 #include "agent/summary.h"
 
+#define REGISTER_WAIT_NS UINT64_C(1000000000)
+
 static unsigned char register_once; /* progress pages belong to the driver */
-static bool is_registered;
+static bool is_registered, is_registering_over;
 static uint32_t slots_used;
 
 /* Read once, by whoever makes the first communicator ready. */
@@ -41,10 +44,6 @@ static bool register_pages(void)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUresult r;
 
-	if (__atomic_load_n(&is_registered, __ATOMIC_ACQUIRE))
-		return true;
-	if (__atomic_test_and_set(&register_once, __ATOMIC_ACQ_REL))
-		return __atomic_load_n(&is_registered, __ATOMIC_ACQUIRE);
 	memset(cw_record.device_pages, 0,
 	       cw_record.device_bytes); /* resident before it is pinned */
 	if (cw_cuda.exchange_capture_mode)
@@ -57,9 +56,31 @@ static bool register_pages(void)
 		cw_log("the driver does not take the progress pages: error %d", r);
 		return false;
 	}
-	__atomic_store_n(&is_registered, true, __ATOMIC_RELEASE);
 	(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_PROGRESS, __ATOMIC_RELAXED);
 	return true;
+}
+
+/*
+ * By the first thread; the others, each with a device of its own, wait for it. Bounded: the driver
+ * may let that thread wait for what one of them has yet to launch.
+ */
+static bool are_pages_registered(void)
+{
+	uint64_t until;
+
+	if (!__atomic_load_n(&is_registering_over, __ATOMIC_ACQUIRE)) {
+		if (!__atomic_test_and_set(&register_once, __ATOMIC_ACQ_REL)) {
+			is_registered = register_pages();
+			__atomic_store_n(&is_registering_over, true, __ATOMIC_RELEASE);
+		}
+		until = cw_now_ns() + REGISTER_WAIT_NS;
+		while (!__atomic_load_n(&is_registering_over, __ATOMIC_ACQUIRE)) {
+			if (cw_now_ns() >= until)
+				return false;
+			(void)sched_yield();
+		}
+	}
+	return is_registered;
 }
 
 void cw_progress_comm_ready(int c, int device)
@@ -77,7 +98,7 @@ void cw_progress_comm_ready(int c, int device)
 	ctx = cw_cuda_context_of(device);
 	if (!ctx || !cw_cuda_push(ctx, &pushed))
 		goto lost;
-	if (register_pages() &&
+	if (are_pages_registered() &&
 	    cw_cuda.host_device_pointer(&words, cw_record.device_pages, 0) != CUDA_SUCCESS)
 		words = 0;
 	if (words) {

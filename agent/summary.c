@@ -44,7 +44,7 @@ static struct launched ring[CW_REC_SUMMARY_RING];
 static uint64_t next_number;
 static unsigned char is_busy; /* another thread is deciding: this op is left out */
 
-static enum policy read_policy(void)
+static enum policy read_policy(bool says_what_is_wrong)
 {
 	const char *value = getenv("COLLWATCH_SUMMARY");
 
@@ -54,21 +54,25 @@ static enum policy read_policy(void)
 		return POLICY_FULL;
 	if (strcmp(value, "sampled") == 0)
 		return POLICY_SAMPLED;
-	cw_log("COLLWATCH_SUMMARY=%.32s: not off, sampled or full: no summaries", value);
+	if (says_what_is_wrong)
+		cw_log("COLLWATCH_SUMMARY=%.32s: not off, sampled or full: no summaries", value);
 	return POLICY_OFF;
 }
 
 void cw_summary_comm_ready(void *context, uint64_t pages)
 {
 	static unsigned char asked;
+	bool is_first = !__atomic_test_and_set(&asked, __ATOMIC_ACQ_REL);
+	enum policy wanted_policy = read_policy(is_first);
 
-	if (!__atomic_test_and_set(&asked, __ATOMIC_ACQ_REL)) {
-		policy = read_policy();
+	/* Another thread may come here first and be the second: both find the same. */
+	__atomic_store_n(&policy, wanted_policy, __ATOMIC_RELAXED);
+	if (is_first) {
 		cw_summary_budget_init(&budget, cw_now_ns());
-		if (policy != POLICY_OFF && !cw_kernel_image_bytes)
+		if (wanted_policy != POLICY_OFF && !cw_kernel_image_bytes)
 			cw_log("built without kernels: no tensor summaries");
 	}
-	if (policy == POLICY_OFF)
+	if (wanted_policy == POLICY_OFF)
 		return;
 	cw_kernels_load(context, pages);
 	if (!cw_kernels_of(context))

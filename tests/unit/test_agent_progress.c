@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the agent asks of the CUDA driver. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <time.h>
 
 #include "agent/agent.h"
 #include "agent/comms.h"
@@ -83,6 +85,40 @@ Test(agent_progress, registers_the_pages_once_and_out_of_captures_way)
 	cr_assert_eq(fake_cuda.capture_mode, 0, "the thread's mode is restored");
 	cr_assert(cw_record.header->has & CW_REC_HAS_PROGRESS);
 	cr_assert_eq(cw_record.header->cuda_driver_version, 13000);
+}
+
+static pthread_t second;
+
+static void *init_second(void *arg)
+{
+	(void)arg;
+	(void)init(1);
+	return NULL;
+}
+
+/* Long enough for one that does not wait to be through. */
+static void start_second(void)
+{
+	struct timespec until;
+
+	cr_assert_eq(pthread_create(&second, NULL, init_second, NULL), 0);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 50 * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_timedjoin_np(second, NULL, &until) == 0)
+		second = 0;
+}
+
+Test(agent_progress, a_thread_that_comes_while_pages_are_registered_waits)
+{
+	fake_cuda.registering = start_second;
+	(void)init(0);
+	if (second)
+		(void)pthread_join(second, NULL);
+	cr_assert_eq(fake_cuda.registrations, 1);
+	for (int c = 0; c < 2; c++)
+		cr_assert_not(cw_record.comms[c].flags & CW_REC_COMM_PROGRESS_LOST, "comm %d", c);
 }
 
 Test(agent_progress, writes_reached_before_and_completed_after)

@@ -68,6 +68,8 @@ CUresult fake_host_register(void *p, size_t bytes, unsigned flags)
 {
 	fake_cuda.registrations++;
 	fake_cuda.was_relaxed = fake_cuda.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (fake_cuda.registering)
+		fake_cuda.registering();
 	return CUDA_SUCCESS;
 }
 

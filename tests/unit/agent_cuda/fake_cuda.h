@@ -16,8 +16,9 @@ struct fake_cuda {
 	int capture_mode;   /* of the thread */
 	int write_result;   /* of the next writes */
 	unsigned registrations, writes;
-	bool was_relaxed; /* when the pages were registered */
-	bool was_wrong;   /* a write outside of the stream's context */
+	void (*registering)(void); /* called while pages are registered, may be NULL */
+	bool was_relaxed;          /* when the pages were registered */
+	bool was_wrong;            /* a write outside of the stream's context */
 	/* Graphs: while capture_status is 1, writes go into the graph that is being captured. */
 	void *graph;             /* of the capture */
 	uint64_t capture_id;     /* of the capture */
