@@ -146,7 +146,7 @@ static inline void place_progress(struct cw_op_call *call, const struct cw_op_de
 		return;
 	if (__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
 		at = cw_progress_at(call->comm, call->stream, call->op_index);
-	else
+	else if (cw_comms[call->comm].real) /* not where NCCL calls us: nothing of CUDA there */
 		at.is_captured = cw_graph_is_captured(call->stream);
 	if (at.is_captured) {
 		call->flags |= CW_OPF_CAPTURED;

@@ -6,10 +6,13 @@
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/profiler_abi.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "common/op.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
+
+extern const struct cw_nccl_profiler_v5 ncclProfiler_v5;
 
 static char contexts[2];
 static char handles[4];
@@ -119,6 +122,26 @@ Test(agent_progress, a_thread_that_comes_while_pages_are_registered_waits)
 	cr_assert_eq(fake_cuda.registrations, 1);
 	for (int c = 0; c < 2; c++)
 		cr_assert_not(cw_record.comms[c].flags & CW_REC_COMM_PROGRESS_LOST, "comm %d", c);
+}
+
+/* Its calls come from threads of the driver, too, where CUDA must not be called. */
+Test(agent_progress, asks_cuda_nothing_for_a_communicator_of_the_plugin)
+{
+	const struct cw_nccl_event event = {
+		.type = CW_NCCL_EVENT_COLL_API,
+		.coll_api = { .func = "AllReduce", .count = 8, .datatype = "ncclFloat32" },
+	};
+	void *context = NULL, *handle;
+	int mask;
+
+	call(init(0), 1);
+	cr_assert_eq(ncclProfiler_v5.init(&context, 77, &mask, NULL, 1, 4, 0, NULL), 0);
+	cr_assert_not_null(context);
+	fake_cuda.capture_status = 1;
+	cr_assert_eq(ncclProfiler_v5.start_event(context, &handle, &event), 0);
+	cr_assert_eq(cw_record.comms[1].ring_ticket, 1);
+	cr_assert_not(last(1)->flags & CW_OPF_CAPTURED);
+	cr_assert_not(cw_record.comms[1].flags & CW_REC_COMM_UNCOUNTED);
 }
 
 Test(agent_progress, writes_reached_before_and_completed_after)
