@@ -15,28 +15,28 @@ static json_t *parse(const char *json)
 	return json_loads(json, JSON_REJECT_DUPLICATES, NULL);
 }
 
-void cw_merge_begin(struct cw_merge *m, enum cw_merge_verb verb, struct cw_control_answer *local)
-{
-	*m = (struct cw_merge){ .verb = verb, .silent = json_array() };
-	if (!local)
-		return;
-	m->answer = *local;
-	*local = (struct cw_control_answer){ 0 };
-	if (m->answer.json)
-		m->doc = parse(m->answer.json);
-}
-
 /* ---- incidents ---- */
 
-static bool is_listed(const json_t *list, const json_t *entry)
+/* True the first time; also where memory is short: twice is better than not at all. */
+static bool is_new(struct cw_merge *m, const char *id)
 {
-	const json_t *id = json_object_get(entry, "id"), *other;
+	if (json_object_get(m->listed, id))
+		return false;
+	(void)json_object_set_new(m->listed, id, json_true());
+	return true;
+}
+
+static void note_own(struct cw_merge *m)
+{
+	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (list, i, other)
-		if (json_equal(json_object_get(other, "id"), id))
-			return true;
-	return false;
+	json_array_foreach (json_object_get(m->doc, "incidents"), i, entry) {
+		const char *id = json_string_value(json_object_get(entry, "id"));
+
+		if (id)
+			(void)is_new(m, id);
+	}
 }
 
 /* A job that changed its leader has a bundle on either node: the nearest is listed. */
@@ -46,10 +46,12 @@ static void add_incidents(struct cw_merge *m, const json_t *doc)
 	const json_t *more = json_object_get(doc, "incidents");
 	size_t i;
 
-	json_array_foreach (more, i, entry)
-		if (json_array_size(list) < MAX_INCIDENTS && json_is_object(entry) &&
-		    json_is_string(json_object_get(entry, "id")) && !is_listed(list, entry))
+	json_array_foreach (more, i, entry) {
+		const char *id = json_string_value(json_object_get(entry, "id"));
+
+		if (json_array_size(list) < MAX_INCIDENTS && id && is_new(m, id))
 			(void)json_array_append(list, entry); /* out of memory: one less */
+	}
 }
 
 static int newest_first(const void *a, const void *b)
@@ -82,6 +84,19 @@ static void sort_incidents(json_t *doc)
 }
 
 /* ---- all verbs ---- */
+
+void cw_merge_begin(struct cw_merge *m, enum cw_merge_verb verb, struct cw_control_answer *local)
+{
+	*m = (struct cw_merge){ .verb = verb, .silent = json_array(), .listed = json_object() };
+	if (!local)
+		return;
+	m->answer = *local;
+	*local = (struct cw_control_answer){ 0 };
+	if (m->answer.json)
+		m->doc = parse(m->answer.json);
+	if (verb == CW_MERGE_INCIDENTS)
+		note_own(m);
+}
 
 static void take_first(struct cw_merge *m, json_t *doc)
 {
@@ -190,5 +205,6 @@ void cw_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 	*ret = m->answer;
 	json_decref(m->doc);
 	json_decref(m->silent);
+	json_decref(m->listed);
 	*m = (struct cw_merge){ 0 };
 }

@@ -24,6 +24,7 @@ struct cw_merge {
 	json_t *doc; /* so far; NULL = none yet */
 	struct cw_control_answer answer;
 	json_t *silent; /* names */
+	json_t *listed; /* ids of incidents, as keys */
 	unsigned n_silent;
 };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static struct cw_merge m;
 static struct cw_control_answer answer;
@@ -103,6 +104,49 @@ Test(control_merge, the_list_fits_a_message_however_many_nodes_there_are)
 	cr_assert_lt(strlen(answer.json), (size_t)CW_MSG_MAX_STRING);
 	cr_assert_gt(json_array_size(json_object_get(doc, "incidents")), 500);
 	cr_assert_str_eq(id_at(0), "fff", "the newest of those that were taken");
+}
+
+/* {"incidents":[…]} with n ids from `first` on, in steps of `step`. */
+static char *list_of(unsigned n, unsigned first, unsigned step)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	fputs("{\"incidents\":[", f);
+	for (unsigned i = 0; i < n; i++)
+		fprintf(f, "%s{\"id\":\"%x\",\"time\":\"\"}", i ? "," : "", first + i * step);
+	fputs("]}", f);
+	cr_assert_eq(fclose(f), 0);
+	return text;
+}
+
+/* Processor time of taking the same lists of 128 nodes, when n incidents are known already. */
+static double cost_with(unsigned n)
+{
+	char *own = list_of(n, 0, 1), *more = list_of(256, n - 16, 0);
+	clock_t start;
+
+	begin(CW_MERGE_INCIDENTS, 0, own, "");
+	start = clock();
+	for (unsigned node = 0; node < 128; node++)
+		cr_assert_not(add("b", 0, more));
+	start = clock() - start;
+	end();
+	cr_assert_eq(json_array_size(json_object_get(doc, "incidents")), n, "each only once");
+	json_decref(doc);
+	doc = NULL;
+	cw_control_answer_fini(&answer);
+	free(own);
+	free(more);
+	return (double)start;
+}
+
+Test(control_merge, what_a_node_adds_costs_the_same_however_much_is_known)
+{
+	double few = cost_with(16), many = cost_with(4000);
+
+	cr_assert_lt(many, 10 * few, "%.0f us become %.0f", few, many);
 }
 
 Test(control_merge, the_first_node_that_has_the_report_answers_for_all)
