@@ -43,24 +43,48 @@ __attribute__((format(printf, 2, 3))) static int add_note(struct cw_fr_set *set,
 	return 0;
 }
 
-/* "_dump_12", "nccl_trace_rank_12", "rank12.json": 12. CW_FR_NONE: no number at the end. */
-static int32_t rank_of_name(const char *name)
+/* The number of the digits text[0..n). CW_FR_NONE: there are none, or too many. */
+static int32_t number_of(const char *text, size_t n)
+{
+	int32_t number = 0;
+
+	if (n == 0 || n > 6)
+		return CW_FR_NONE;
+	for (size_t i = 0; i < n; i++)
+		number = number * 10 + (text[i] - '0');
+	return number;
+}
+
+static const char *extension_of(const char *name)
 {
 	const char *dot = strrchr(name, '.');
-	size_t end = strlen(name), start;
-	uint32_t rank = 0;
 
 	/* ".json" is an extension, ".rank_3" is not. */
 	if (dot && strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz") == strlen(dot + 1))
-		end = (size_t)(dot - name);
+		return dot;
+	return name + strlen(name);
+}
 
-	for (start = end; start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9';)
+/*
+ * "_dump_12", "nccl_trace_rank_12", "rank12_1763770000.pt2": 12. The number behind "rank", else the
+ * one at the end. CW_FR_NONE: neither.
+ */
+static int32_t rank_of_name(const char *name)
+{
+	const char *word = strstr(name, "rank");
+	size_t end = (size_t)(extension_of(name) - name), start = end;
+	int32_t rank;
+
+	for (; word; word = strstr(word + 4, "rank")) {
+		const char *digits = word + 4 + strspn(word + 4, "_-");
+
+		rank = number_of(digits, strspn(digits, "0123456789"));
+		if (rank != CW_FR_NONE)
+			return rank;
+	}
+	while (start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9')
 		start--;
-	if (start == end || end - start > 6)
-		return CW_FR_NONE;
-	for (size_t i = start; i < end; i++)
-		rank = rank * 10 + (uint32_t)(name[i] - '0');
-	return (int32_t)rank;
+	return number_of(name + start, end - start);
 }
 
 static int keep(struct cw_fr_set *set, int32_t rank, int64_t file_ns, const struct cw_fr_dump *dump)
@@ -81,10 +105,18 @@ static int keep(struct cw_fr_set *set, int32_t rank, int64_t file_ns, const stru
 	return 0;
 }
 
-/* A file that cannot be read is evidence if it was meant to be a dump. */
-static bool looks_like_dump(const uint8_t *data, size_t size, int32_t rank)
+/* A file that cannot be read is evidence if it was meant to be a dump: logs lie beside them. */
+static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, int32_t rank)
 {
-	return size == 0 ? rank != CW_FR_NONE : data[0] == 0x80 || data[0] == '{';
+	static const char *const logs[] = { ".log", ".txt", ".out", ".err" };
+	const char *extension = extension_of(name);
+
+	if (size && (data[0] == 0x80 || data[0] == '{'))
+		return true;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++)
+		if (strcmp(extension, logs[i]) == 0)
+			return false;
+	return rank != CW_FR_NONE;
 }
 
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
@@ -99,7 +131,7 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
-		if (looks_like_dump(data, size, rank))
+		if (looks_like_dump(file_name, data, size, rank))
 			return add_note(set, "%s cannot be used: %s", file_name, err.text);
 		return 0; /* something else that lies there */
 	}

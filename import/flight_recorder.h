@@ -17,8 +17,11 @@
 #include "common/err.h"
 #include "import/fr_dump.h"
 
-/* A dump with stacks of 2,000 entries is a few MiB. */
-#define CW_FR_MAX_FILE (64u << 20)
+/*
+ * A dump with Python's stacks of 2,000 entries is a few MiB, with those of C++ too over a
+ * hundred; reading one of 255 MiB took 755 MiB of memory and about a second.
+ */
+#define CW_FR_MAX_FILE (256u << 20)
 
 struct cw_fr_source {
 	int32_t rank;
@@ -36,8 +39,9 @@ struct cw_fr_set {
 };
 
 /*
- * Takes the contents of one file. The rank is the dump's own, else the number at the end of the
- * name without extension. Damage becomes a note, not an error: 0, -ENOMEM or -E2BIG (too many).
+ * Takes the contents of one file. The rank is the dump's own, else the number behind "rank" in the
+ * name, else the one at its end without extension. Damage becomes a note, not an error: 0, -ENOMEM
+ * or -E2BIG (too many).
  */
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns);

@@ -13,6 +13,8 @@
 /* PyTorch keeps 2,000 unless told otherwise. */
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
+/* A dump of 126 MiB with stacks took 1.5 GiB as JSON. */
+#define MAX_JSON_MEMORY ((size_t)3 << 29)
 
 struct reader {
 	struct cw_fr_dump *dump;
@@ -383,13 +385,39 @@ static int interpret(struct reader *r)
 	return 0;
 }
 
+/*
+ * About what the document takes once it is read, the parser's values and ours: an object and its
+ * table, a member, an item. Text counts as if it were outside of strings, which makes it more.
+ */
+static size_t json_memory(const uint8_t *data, size_t size)
+{
+	size_t cost = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		switch (data[i]) {
+		case '{':
+			cost += 320;
+			break;
+		case ',':
+		case ':':
+		case '[':
+			cost += 128;
+			break;
+		}
+	}
+	return cost;
+}
+
 static int read_json(struct reader *r, const void *data, size_t size, struct arena *values)
 {
-	json_error_t error;
-	json_t *doc = json_loadb(data, size, 0, &error);
 	struct cw_value *root;
+	json_error_t error;
+	json_t *doc;
 	int e;
 
+	if (json_memory(data, size) > MAX_JSON_MEMORY)
+		return cw_err_set(r->err, E2BIG, "JSON: would take too much memory");
+	doc = json_loadb(data, size, 0, &error);
 	if (!doc)
 		return cw_err_set(r->err,
 				  json_error_code(&error) == json_error_premature_end_of_input

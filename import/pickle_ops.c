@@ -195,8 +195,9 @@ static int put(struct machine *m, uint64_t place)
 		if (r < 0)
 			return r;
 	}
+	/* MEMOIZE puts into the place after as many as there are. */
+	m->n_memoized += !m->memo[place];
 	m->memo[place] = m->stack[m->n_stack - 1];
-	m->n_memoized++;
 	return 0;
 }
 

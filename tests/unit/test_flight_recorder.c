@@ -195,6 +195,58 @@ Test(flight_recorder, the_dump_itself_may_tell_the_rank)
 	cr_assert(has_note("nobody.json: neither"));
 }
 
+Test(flight_recorder, the_name_of_the_file_tells_the_rank)
+{
+	static const char *const names[] = {
+		"_dump_3",         "nccl_trace_rank_3",     "3",
+		"rank3.json",      "trace_3.pickle",        "job7_rank-3.pt2",
+		"rank_3_20260102", "rank_3_1763770000.pkl", "frank_rank_3",
+		"dump.rank_3",
+	};
+	static const char dump[] = "{\"version\":\"2.9\",\"entries\":[]}";
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		cr_assert_eq(cw_fr_set_add(&set, names[i], dump, sizeof(dump) - 1, 0), 0);
+		cr_assert_eq(set.n_sources, i + 1, "%s", names[i]);
+		cr_assert_eq(set.sources[i].rank, 3, "%s: %d", names[i], set.sources[i].rank);
+	}
+	cr_assert_eq(cw_fr_set_add(&set, "rank_of_nobody.json", dump, sizeof(dump) - 1, 0), 0);
+	cr_assert_eq(set.n_notes, 1);
+}
+
+Test(flight_recorder, what_should_be_a_dump_and_is_none_is_named_but_no_log)
+{
+	static const char *const logs[] = { "rank_3.log", "rank_3.txt", "README" };
+	static const char text[] = "cos\nsystem\n(S'true'\ntR.";
+
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++)
+		cr_assert_eq(cw_fr_set_add(&set, logs[i], text, sizeof(text) - 1, 0), 0);
+	cr_assert_eq(set.n_notes, 0, "%s", set.notes[0]);
+	cr_assert_eq(cw_fr_set_add(&set, "_dump_3", text, sizeof(text) - 1, 0), 0);
+	cr_assert_eq(set.n_notes, 1, "a pickle of protocol 0");
+	cr_assert_not_null(strstr(set.notes[0], "GLOBAL: would import or call something: refused"),
+			   "%s", set.notes[0]);
+	cr_assert_eq(cw_fr_set_add(&set, "_dump_4", "\0\0\0\0", 4, 0), 0);
+	cr_assert_eq(set.n_notes, 2, "a file system lost its contents");
+}
+
+Test(flight_recorder, json_that_would_take_gigabytes_is_refused_before_it_is_read)
+{
+	static const char head[] = "{\"version\":\"2.9\",\"entries\":[";
+	size_t n = 4000000, size = sizeof(head) - 1 + 3 * n;
+	char *data = malloc(size);
+
+	cr_assert_not_null(data);
+	memcpy(data, head, sizeof(head) - 1);
+	for (size_t i = 0; i < n; i++)
+		memcpy(data + sizeof(head) - 1 + 3 * i, "{},", 3);
+	data[size - 1] = ']';
+	cr_assert_eq(cw_fr_set_add(&set, "rank_0.json", data, size, 0), 0);
+	free(data);
+	cr_assert_eq(set.n_notes, 1);
+	cr_assert_not_null(strstr(set.notes[0], "too much memory"), "%s", set.notes[0]);
+}
+
 Test(flight_recorder, versions_that_differ_are_said)
 {
 	add_text("r0.json", "{\"version\": \"2.3\", \"entries\": []}");
