@@ -63,25 +63,36 @@ static void add_headway(const struct incident *inc, uint32_t rank, char *buf, si
 		   *by ? ")" : "");
 }
 
+const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
+{
+	const char *signal = sigabbrev_np(r->term_signal);
+
+	buf[0] = '\0';
+	if (r->cause)
+		(void)snprintf(buf, len, "%s", r->cause); /* what does not fit is not needed */
+	else if (r->flags & CW_RANKF_OOM_KILLED)
+		(void)snprintf(buf, len, "killed for lack of memory");
+	else if (r->liveness == CW_LIVE_KILLED && signal)
+		(void)snprintf(buf, len, "killed by SIG%s", signal);
+	else if (r->liveness == CW_LIVE_KILLED)
+		(void)snprintf(buf, len, "killed by signal %" PRId32, r->term_signal);
+	else if (r->liveness == CW_LIVE_EXITED)
+		(void)snprintf(buf, len, "exited with status %" PRId32, r->exit_code);
+	return buf;
+}
+
 static void say_death(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
-	const char *signal = sigabbrev_np(r->term_signal);
+	bool needs_comma =
+		r->cause || (r->liveness == CW_LIVE_EXITED && !(r->flags & CW_RANKF_OOM_KILLED));
 	char how[CAUSE_BYTES + 2];
 	struct phrase time;
 
-	if (r->cause)
-		(void)snprintf(how, sizeof(how), "%.*s,", CAUSE_BYTES, r->cause);
-	else if (r->flags & CW_RANKF_OOM_KILLED)
-		(void)snprintf(how, sizeof(how), "killed for lack of memory");
-	else if (r->liveness == CW_LIVE_KILLED && signal)
-		(void)snprintf(how, sizeof(how), "killed by SIG%s", signal);
-	else if (r->liveness == CW_LIVE_KILLED)
-		(void)snprintf(how, sizeof(how), "killed by signal %" PRId32, r->term_signal);
-	else if (r->liveness == CW_LIVE_EXITED)
-		(void)snprintf(how, sizeof(how), "exited with status %" PRId32 ",", r->exit_code);
-	else
+	if (!*reason_of_death(r, how, CAUSE_BYTES + 1))
 		(void)snprintf(how, sizeof(how), "its process has ended");
+	else if (needs_comma)
+		strcat(how, ","); /* there is room for one more */
 	if (r->ended_ns)
 		phrase_say(buf, len, "%s %s ago", how,
 			   phrase_since(inc->s->snap, r->ended_ns, &time));

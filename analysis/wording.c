@@ -234,7 +234,7 @@ static void sum_up_init(const struct incident *inc, const struct words *w)
 			   w->call.text, w->comm.text, w->since.text);
 }
 
-/* "was killed by SIGKILL sent by …", where the kernel said so; else "ended". */
+/* "was killed by SIGKILL sent by …", as far as it is known; else "ended". */
 static const char *how_they_ended(const struct incident *inc, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r;
@@ -242,17 +242,42 @@ static const char *how_they_ended(const struct incident *inc, char *buf, size_t 
 	if (inc->v->n_culprits != 1)
 		return "ended";
 	r = &inc->s->snap->ranks[inc->v->culprits[0].rank];
-	if (!r->cause)
-		return "ended";
-	(void)snprintf(buf, len, "%s%s", r->liveness == CW_LIVE_KILLED ? "was " : "",
-		       r->cause); /* what does not fit is not needed */
-	return buf;
+	*buf = '\0';
+	if (r->liveness == CW_LIVE_KILLED)
+		phrase_say(buf, len, "was ");
+	return *reason_of_death(r, buf + strlen(buf), len - strlen(buf)) ? buf : "ended";
+}
+
+/* "node-1 with ranks 4-7", or "the nodes of ranks 4-11" */
+static const char *say_nodes(const struct incident *inc, struct phrase *p)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	const struct cw_verdict *v = inc->v;
+	uint32_t node = v->n_culprits ? snap->ranks[v->culprits[0].rank].node : CW_SNAP_NONE;
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, v->n_culprits);
+	struct phrase who;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++) {
+		if (snap->ranks[v->culprits[i].rank].node != node)
+			node = CW_SNAP_NONE;
+		if (ranks)
+			ranks[i] = v->culprits[i].rank;
+	}
+	(void)phrase_ranks(snap, ranks, ranks ? v->n_culprits : 0, &who);
+	p->text[0] = '\0';
+	if (node < snap->n_nodes)
+		phrase_say(p->text, sizeof(p->text), "%.64s with %s", snap->nodes[node].name,
+			   who.text);
+	else
+		phrase_say(p->text, sizeof(p->text), "the nodes of %s", who.text);
+	return p->text;
 }
 
 static void sum_up(const struct incident *inc)
 {
 	struct cw_verdict *v = inc->v;
 	struct words w = { 0 };
+	struct phrase nodes;
 	char how[192];
 
 	find_words(inc, &w);
@@ -263,9 +288,8 @@ static void sum_up(const struct incident *inc)
 			   w.waiting);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
-		phrase_say(v->summary, sizeof(v->summary),
-			   "the node of %s stopped reporting before %s on %s%s", w.who.text,
-			   w.call.text, w.comm.text, w.waiting);
+		phrase_say(v->summary, sizeof(v->summary), "%s stopped reporting before %s on %s%s",
+			   say_nodes(inc, &nodes), w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_NEVER_ENTERED:
 		phrase_say(v->summary, sizeof(v->summary), "%s never entered %s on %s%s",

@@ -191,22 +191,23 @@ class World:
 
 KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
 
-# what the summary says of rank 1, with BPF and without
+KILLED = "(was killed (by SIGKILL|for lack of memory)|ended) before"
+# what the summary says of rank 1, with BPF and without: then how (from Linux 6.15 on), but not who
 SAYS = {
-    "exit-0": ("exited with status 0 before", "ended before"),
-    "exit-1": ("exited with status 1 before", "ended before"),
-    "segfault": ("was killed by SIGSEGV from the kernel before", "ended before"),
-    "abort": ("was killed by SIGABRT it sent itself before", "ended before"),
+    "exit-0": ("exited with status 0 before", "(exited with status 0|ended) before"),
+    "exit-1": ("exited with status 1 before", "(exited with status 1|ended) before"),
+    "segfault": ("was killed by SIGSEGV from the kernel before", "(was killed by SIGSEGV|ended) before"),
+    "abort": ("was killed by SIGABRT it sent itself before", "(was killed by SIGABRT|ended) before"),
     "stranger": (r"was killed by SIGKILL sent by pid {killer} \(python3, uid 4321\) before",
-                 "ended before"),
+                 KILLED),
     "job-manager": (r"was killed by SIGKILL sent by pid {killer} \(slurmstepd, uid 0\) before",
-                    "ended before"),
+                    KILLED),
     "take-memory": (r"was killed by the OOM killer: \d+ MiB resident, its control group at "
-                    r"12[78] MiB of 128 MiB before", "ended before"),
+                    r"12[78] MiB of 128 MiB before", KILLED),
     "parent": (r"was killed by SIGKILL as its parent or session leader ended: pid {killer} "
-               r"\(python3?[0-9.]*, uid 0\) before", "ended before"),
+               r"\(python3?[0-9.]*, uid 0\) before", KILLED),
     "pid-1": (r"was killed by SIGKILL as pid 1 of its container ended: pid {killer} "
-              r"\(python3?[0-9.]*, uid 0\) before", "ended before"),
+              r"\(python3?[0-9.]*, uid 0\) before", KILLED),
 }
 # and the culprit's reason without: how, but not who
 REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",

@@ -77,6 +77,30 @@ Test(verdict, says_who_killed_a_process_where_the_kernel_does)
 			   "%s", v.culprits[0].reason);
 }
 
+Test(verdict, says_how_a_process_ended_where_the_kernel_does_not_say_by_whom)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 11;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.summary, " was killed by SIGSEGV before all_reduce #42 "), "%s",
+			   v.summary);
+}
+
+Test(verdict, says_with_what_status_a_process_ended)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].exit_code = 3;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.summary, " exited with status 3 before all_reduce #42 "), "%s",
+			   v.summary);
+}
+
 Test(verdict, names_a_process_that_died_inside_the_call)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -122,6 +146,8 @@ Test(verdict, names_a_whole_node_that_cannot_be_reached)
 		sb_waits(c, m, 12 * SB_S);
 	b->node_state[1] = CW_NODE_UNREACHABLE;
 	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
+	cr_expect_not_null(strstr(v.summary, "node-b with ranks 4-7 stopped reporting before "),
+			   "%s", v.summary);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
