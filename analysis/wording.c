@@ -182,10 +182,10 @@ static void sum_up_full_call(const struct incident *inc, const struct words *w)
 	struct phrase inside;
 
 	phrase_say(v->summary, sizeof(v->summary),
-		   "%s are inside %s on %s, nobody is missing, and it has not completed for %s: "
+		   "%s %s inside %s on %s, nobody is missing, and it has not completed for %s: "
 		   "network, GPU or NCCL",
 		   phrase_ranks(inc->s->snap, gate->waiters, gate->n_waiters, &inside),
-		   w->call.text, w->comm.text, w->since.text);
+		   gate->n_waiters == 1 ? "is" : "are", w->call.text, w->comm.text, w->since.text);
 	if (v->n_victims + v->n_culprits > gate->n_waiters)
 		phrase_say(v->summary, sizeof(v->summary), "; %" PRIu32 " more wait behind it",
 			   v->n_victims + v->n_culprits - gate->n_waiters);
