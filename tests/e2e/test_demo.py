@@ -19,6 +19,7 @@ import time
 
 import tap
 from demo_driver import EXPECTED, HAS_NAMESPACES, Demo, Draw, seeded, why_not
+from incident_contract import deviations
 from tap import Failure
 
 COLLWATCH = os.path.abspath(sys.argv[1])
@@ -55,7 +56,7 @@ def check_run(demo, what, *options):
 
 def check_incident(result):
     doc, limit = result.document, LENIENCE * EXPECTED[result.draw.scenario].alert_within_s
-    expect(doc["schema"] == "collwatch.incident/1", doc["schema"])
+    expect(not deviations(doc), f"{deviations(doc)} in {doc}")
     expect(doc["coverage"]["ranks_seen"] == result.draw.ranks, f"coverage: {doc['coverage']}")
     for culprit in doc["culprits"]:
         expect(culprit["host"].startswith("node-"), f"culprits: {doc['culprits']}")

@@ -17,6 +17,7 @@ import time
 
 import tap
 from agent_lib import wait_until
+from incident_contract import deviations
 from ops_lib import Receiver, World, expect, plain_ranks, samples_of
 
 DOWN_S = float(sys.argv[sys.argv.index("--down") + 1]) if "--down" in sys.argv else 3.0
@@ -154,7 +155,7 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
 
 def check_document(receiver, incident):
     key, doc = receiver.posts[0]
-    expect(key == incident["id"] == doc["id"] and doc["schema"] == "collwatch.incident/1", doc)
+    expect(key == incident["id"] == doc["id"] and not deviations(doc), [deviations(doc), doc])
     expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [1], doc)
 
 

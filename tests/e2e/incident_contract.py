@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/design.md section 11 and docs/schemas.md promise of a collwatch.incident/1 document.
+
+A contract is written like the documents it is for: a dictionary has these fields and no others
+(those with a "?" at the end may be missing), a list holds any number of such, a tuple names what is
+allowed, and a type or a function judges the value itself.
+"""
+
+import re
+
+CLASSES = ("process_dead", "node_unreachable", "never_entered", "mismatch", "deadlock",
+           "p2p_unmatched", "init_stuck", "device_stalled", "in_collective", "slow", "unknown")
+
+
+def matches(pattern):
+    def judge(value):
+        return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+    judge.__name__ = f"text like {pattern}"
+    return judge
+
+
+def number(value):
+    """JSON's true is an int for Python."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def count(value):
+    """Not negative; beyond 2^63-1 it is text."""
+    return number(value) and value >= 0 or matches("0x[0-9a-f]+")(value)
+
+
+def share(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def text(value):
+    return isinstance(value, str) and value.strip() == value and value != ""
+
+
+SET = matches(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
+ID = matches("0x[0-9a-f]{1,16}")
+TIME = matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+CULPRIT = {"rank": number, "host": str, "pid": number, "reason": text, "sits_in?": text,
+           "stopped?": (True,), "kernel?": text}
+OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
+      "peer": (None, number)}
+WAIT = {"rank": number, "comm": ID, "comm_name": str, "coll_seq": count, "op": OP,
+        "waits_for": number}
+INCIDENT = {
+    "schema": ("collwatch.incident/1",), "id": text, "job": text, "group": str, "class": CLASSES,
+    "detail": matches("[a-z0-9_]*"), "confidence": ("certain", "likely", "possible"),
+    "culprits": [CULPRIT],
+    "victims": {"count": number, "ranks": SET},
+    "where": {"comm": ID, "comm_name": str, "coll_seq": count, "after_seq?": count,
+              "sides": [{"ranks": SET, "op": (None, OP)}]},
+    "chain": [WAIT], "cycle": [WAIT],
+    "alternatives": [{"class": CLASSES, "culprits": [{**CULPRIT, "reason": str}],
+                      "probability": share, "reason": text}],
+    "ruled_out": [text],
+    "nccl_errors": [{"ranks": SET, "comm": ID, "comm_name": str, "result": number, "name": text,
+                     "is_async": bool, "text": str}],
+    "coverage": {"ranks_expected": number, "ranks_seen": number, "missing": SET, "notes": [text]},
+    "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
+              "resolved": (None, TIME)},
+    "summary": text, "leader": str, "bundle": (None, text),
+    "uid?": number, "command?": text, "withheld?": ("shadow", "muted"),
+    "closed_as?": ("slow", "job_ended"), "lasted_s?": (int, float),
+}
+
+
+def ranks_of(ranks):
+    """"0-2,5": {0, 1, 2, 5}"""
+    return {rank for part in ranks.split(",") if part
+            for rank in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)}
+
+
+def fits(value, want):
+    return not list(differences(value, want, ""))
+
+
+def differences(value, want, path):
+    """Yields a sentence for each place where the value is not as wanted."""
+    if isinstance(want, dict):
+        if not isinstance(value, dict):
+            yield f"{path} is no object: {value!r}"
+            return
+        fields = {field.rstrip("?"): field for field in want}
+        yield from (f"{path}.{field} is missing" for field, name in fields.items()
+                    if field not in value and not name.endswith("?"))
+        yield from (f"{path}.{field} is in no contract" for field in value if field not in fields)
+        for field in set(value) & set(fields):
+            yield from differences(value[field], want[fields[field]], f"{path}.{field}")
+    elif isinstance(want, list):
+        if not isinstance(value, list):
+            yield f"{path} is no list: {value!r}"
+            return
+        for i, item in enumerate(value):
+            yield from differences(item, want[0], f"{path}[{i}]")
+    elif isinstance(want, tuple):
+        if not any(fits(value, one) for one in want):
+            yield f"{path} is {value!r}"
+    elif isinstance(want, type):
+        if not isinstance(value, want):
+            yield f"{path} is {value!r}, no {want.__name__}"
+    elif callable(want):
+        if not want(value):
+            yield f"{path} is {value!r}, no {want.__name__}"
+    elif value != want or type(value) is not type(want):
+        yield f"{path} is {value!r}, not {want!r}"
+
+
+def ends_of(doc):
+    """Where calls differ or nobody is missing, the last of a chain waits for nobody (-1)."""
+    has_nobody = (doc["class"] in ("mismatch", "in_collective", "unknown") or
+                  (doc["class"], doc["detail"]) == ("p2p_unmatched", "size"))
+    return {-1} if has_nobody else set()
+
+
+def contradictions(doc):
+    """Yields a sentence for each two fields that cannot both be true."""
+    victims, times, where = ranks_of(doc["victims"]["ranks"]), doc["times"], doc["where"]
+    culprits = {culprit["rank"] for culprit in doc["culprits"]}
+    is_cycle = doc["class"] == "deadlock"
+    at = [times[name] for name in ("stall", "confirmed", "resolved") if times[name]]
+
+    if doc["victims"]["count"] != len(victims):
+        yield f"{doc['victims']['count']} victims are {doc['victims']['ranks']}"
+    if victims & culprits:
+        yield f"{victims & culprits} are culprits and victims"
+    if bool(doc["cycle"]) != is_cycle or (is_cycle and doc["chain"]):
+        yield f"a {doc['class']} with cycle {doc['cycle']} and chain {doc['chain']}"
+    for waits in doc["cycle"], doc["chain"]:
+        for one, following in zip(waits, waits[1:]):
+            if one["waits_for"] != following["rank"]:
+                yield f"rank {one['rank']} waits for {one['waits_for']}, next is {following}"
+    if doc["chain"] and culprits and doc["chain"][-1]["waits_for"] not in culprits | ends_of(doc):
+        yield f"the chain {doc['chain']} leads to nobody of {culprits}"
+    if not where["sides"] and doc["detail"] != "unknown_call":
+        yield "nobody stands on any side"
+    if ("after_seq" in where) != (doc["detail"] == "unknown_call"):
+        yield f"after_seq in {where} of a {doc['detail']}"
+    sides = [ranks_of(side["ranks"]) for side in where["sides"]]
+    if sum(map(len, sides)) != len(set().union(*sides)):
+        yield f"ranks stand on two sides: {sides}"
+    if doc["coverage"]["ranks_seen"] > doc["coverage"]["ranks_expected"]:
+        yield f"coverage {doc['coverage']}"
+    if at != sorted(at):
+        yield f"times {times}"
+
+
+def deviations(doc):
+    """What is not as promised; empty where all is."""
+    return list(differences(doc, INCIDENT, "incident")) or list(contradictions(doc))
