@@ -21,22 +21,37 @@ struct arena_chunk {
 	_Alignas(max_align_t) unsigned char data[];
 };
 
-/* One that fits without waste, of an earlier round. */
+/* The one of an earlier round that fits best, without waste. */
 static struct arena_chunk *take_spare(struct arena *a, size_t bytes)
 {
-	struct arena_chunk **link, *c;
+	struct arena_chunk **link, **best = NULL, *c;
 
-	for (link = &a->spare; *link; link = &(*link)->next) {
-		c = *link;
-		if (c->bytes < bytes || c->bytes / 2 > bytes)
-			continue;
-		*link = c->next;
-		c->next = NULL;
-		c->unused_rounds = 0;
-		c->is_dirty = true;
-		return c;
+	for (link = &a->spare; *link; link = &(*link)->next)
+		if ((*link)->bytes >= bytes && (*link)->bytes / 2 <= bytes &&
+		    (!best || (*link)->bytes < (*best)->bytes))
+			best = link;
+	if (!best)
+		return NULL;
+	c = *best;
+	*best = c->next;
+	c->next = NULL;
+	c->unused_rounds = 0;
+	c->is_dirty = true;
+	return c;
+}
+
+/* What is wanted has changed: as much is given back as is taken. */
+static void drop_spares(struct arena *a, size_t bytes)
+{
+	size_t dropped = 0;
+
+	while (a->spare && dropped < bytes) {
+		struct arena_chunk *c = a->spare;
+
+		a->spare = c->next;
+		dropped += c->bytes;
+		free(c);
 	}
-	return NULL;
 }
 
 static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
@@ -47,6 +62,7 @@ static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
 		return c;
 	if (bytes > SIZE_MAX - sizeof(*c))
 		return NULL;
+	drop_spares(a, bytes);
 	/* calloc: fresh pages come zeroed from the kernel, at no cost for what is never touched. */
 	c = calloc(1, sizeof(*c) + bytes);
 	if (c)
@@ -55,14 +71,13 @@ static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
 }
 
 /* A large block gets a chunk of its own, behind the newest, whose free rest stays in use. */
-static void *alloc_apart(struct arena *a, size_t bytes)
+static void *alloc_apart(struct arena *a, size_t bytes, bool *ret_is_dirty)
 {
 	struct arena_chunk *c = chunk_new(a, bytes);
 
 	if (!c)
 		return NULL;
-	if (c->is_dirty)
-		memset(c->data, 0, bytes);
+	*ret_is_dirty = c->is_dirty;
 	if (a->chunks) {
 		c->next = a->chunks->next;
 		a->chunks->next = c;
@@ -89,10 +104,9 @@ static int add_chunk(struct arena *a)
 	return 0;
 }
 
-void *arena_array(struct arena *a, size_t n, size_t size)
+static void *alloc(struct arena *a, size_t n, size_t size, bool *ret_is_dirty)
 {
 	struct arena_chunk *c;
-	unsigned char *p;
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 2)
@@ -102,16 +116,31 @@ void *arena_array(struct arena *a, size_t n, size_t size)
 	bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 	if (bytes > a->free_bytes) {
 		if (bytes > (a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES) / 4)
-			return alloc_apart(a, bytes);
+			return alloc_apart(a, bytes, ret_is_dirty);
 		if (add_chunk(a) < 0)
 			return NULL;
 	}
 	c = a->chunks;
 	a->free_bytes -= bytes;
-	p = c->data + (c->bytes - a->free_bytes - bytes);
-	if (c->is_dirty)
-		memset(p, 0, bytes); /* piece by piece: while it is in the cache anyway */
+	*ret_is_dirty = c->is_dirty;
+	return c->data + (c->bytes - a->free_bytes - bytes);
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size)
+{
+	bool is_dirty;
+	void *p = alloc(a, n, size, &is_dirty);
+
+	if (p && is_dirty)
+		memset(p, 0, n * size); /* piece by piece: while it is in the cache anyway */
 	return p;
+}
+
+void *arena_array_raw(struct arena *a, size_t n, size_t size)
+{
+	bool is_dirty;
+
+	return alloc(a, n, size, &is_dirty);
 }
 
 void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size)
@@ -120,7 +149,7 @@ void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size)
 
 	if (!from)
 		return NULL;
-	to = arena_array(a, n, size);
+	to = arena_array_raw(a, n, size);
 	if (to && n && size)
 		memcpy(to, from, n * size);
 	return to;

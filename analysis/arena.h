@@ -4,7 +4,7 @@
  * one arena, so that no path through the engine has anything to release one by one, and 65,536
  * ranks cost a few hundred allocations.
  *
- * Everything handed out is zeroed and aligned for any type. Not thread-safe.
+ * Everything handed out is aligned for any type, and zeroed unless said otherwise. Not thread-safe.
  */
 #pragma once
 
@@ -22,6 +22,8 @@ struct arena {
 
 /* NULL = out of memory, or n * size overflows. n = 0 gives a pointer that may not be followed. */
 void *arena_array(struct arena *a, size_t n, size_t size);
+/* The same, not zeroed: for what is written as a whole. */
+void *arena_array_raw(struct arena *a, size_t n, size_t size);
 
 /* Copies of `text` or of n * size bytes; NULL in gives NULL out. */
 char *arena_strdup(struct arena *a, const char *text);

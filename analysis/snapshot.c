@@ -254,8 +254,8 @@ static int reserve_comm_slots(struct cw_snapshot *snap)
 	return 0;
 }
 
-int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
-			 uint32_t *ret_index)
+int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
+			     uint32_t *ret_index)
 {
 	struct cw_snap_store *st = snap->store;
 	struct cw_snap_comm copy = *comm;
@@ -270,7 +270,9 @@ int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *co
 	if (!comms)
 		return -ENOMEM;
 	snap->comms = comms;
-	copy.members = arena_new_array(&st->arena, struct cw_snap_member, comm->nranks);
+	copy.members = arena_array_raw(&st->arena, comm->nranks, sizeof(struct cw_snap_member));
+	copy.last_ops = NULL;
+	copy.n_claimed = 0;
 	if (!copy.members || !copy_text(snap, comm->name, &copy.name))
 		return -ENOMEM;
 	for (uint32_t m = 0; m < comm->nranks; m++)
@@ -280,6 +282,31 @@ int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *co
 	index_comm(st, comms, snap->n_comms);
 	*ret_index = snap->n_comms++;
 	return 0;
+}
+
+static void clear_unclaimed(struct cw_snap_comm *c)
+{
+	if (c->n_claimed == c->nranks)
+		return; /* mostly: then the places were written once only */
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == CW_SNAP_NONE)
+			c->members[m] = (struct cw_snap_member){ .rank = CW_SNAP_NONE };
+}
+
+void cw_snapshot_clear_unclaimed(struct cw_snapshot *snap)
+{
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		clear_unclaimed(&snap->comms[c]);
+}
+
+int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
+			 uint32_t *ret_index)
+{
+	int r = cw_snapshot_add_comm_raw(snap, comm, ret_index);
+
+	if (r == 0)
+		clear_unclaimed(&snap->comms[*ret_index]);
+	return r;
 }
 
 int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks)
@@ -301,6 +328,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 		members[m].rank = CW_SNAP_NONE;
 	st->n_members += nranks;
 	c->members = members;
+	c->last_ops = NULL; /* the old ones stay where they are, too */
 	c->nranks = nranks;
 	return 0;
 }
@@ -343,8 +371,34 @@ int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t c
 
 	if (!m || m->rank != CW_SNAP_NONE || rank >= snap->n_ranks)
 		return -EINVAL;
-	m->rank = rank;
+	*m = (struct cw_snap_member){ .rank = rank };
+	snap->comms[comm].n_claimed++;
 	*ret = m;
+	return 0;
+}
+
+int cw_snapshot_copy_pending(struct cw_snapshot *snap, struct cw_snap_member *m,
+			     const struct cw_op *op)
+{
+	m->pending = arena_memdup(&snap->store->arena, op, 1, sizeof(*op));
+	return m->pending || !op ? 0 : -ENOMEM;
+}
+
+int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			  const struct cw_op *op)
+{
+	struct cw_snap_comm *c = &snap->comms[comm];
+	struct cw_snap_member *m = &c->members[comm_rank];
+
+	m->last = NULL;
+	if (!op)
+		return 0;
+	if (!c->last_ops)
+		c->last_ops = arena_array_raw(&snap->store->arena, c->nranks, sizeof(*op));
+	if (!c->last_ops)
+		return -ENOMEM;
+	m->last = &c->last_ops[comm_rank];
+	*m->last = *op;
 	return 0;
 }
 
@@ -368,8 +422,6 @@ int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *m)
 		m->n_window = 0;
 	if (!m->p2p)
 		m->n_p2p = 0;
-	m->pending = own(a, m->pending, 1, sizeof(*m->pending), &ok);
-	m->last = own(a, m->last, 1, sizeof(*m->last), &ok);
 	m->window = own(a, m->window, m->n_window, sizeof(*m->window), &ok);
 	m->p2p = own(a, m->p2p, m->n_p2p, sizeof(*m->p2p), &ok);
 	if (!copy_text(snap, m->last_error, &m->last_error) || !ok)
@@ -393,9 +445,15 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	if (r < 0)
 		return r;
 	*m = *member;
-	r = cw_snapshot_own_member(snap, m);
-	if (r < 0)
+	r = cw_snapshot_copy_pending(snap, m, member->pending);
+	if (r == 0)
+		r = cw_snapshot_copy_last(snap, comm, comm_rank, member->last);
+	if (r == 0)
+		r = cw_snapshot_own_member(snap, m);
+	if (r < 0) {
 		*m = (struct cw_snap_member){ .rank = CW_SNAP_NONE };
+		snap->comms[comm].n_claimed--;
+	}
 	return r;
 }
 

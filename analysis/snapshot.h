@@ -132,6 +132,9 @@ struct cw_snap_comm {
 	uint64_t agreed_seq, differ_seq;
 	const char *name;               /* owned, may be NULL */
 	struct cw_snap_member *members; /* owned */
+	/* Private: where the members' `last` are, side by side, because all are read in turn. */
+	struct cw_op *last_ops;
+	uint32_t n_claimed; /* private: members with a rank */
 };
 
 /* Defaults are those of docs/design.md section 9: cw_thresholds_default(). All in ns. */
@@ -190,6 +193,13 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
  */
 int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			 uint32_t *ret_index);
+/*
+ * The same for who fills nearly all of many members: of those without a rank nothing else may be
+ * read until cw_snapshot_clear_unclaimed() has zeroed them.
+ */
+int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
+			     uint32_t *ret_index);
+void cw_snapshot_clear_unclaimed(struct cw_snapshot *snap);
 /* Gives the comm more members: some ranks say that it is larger. Never fewer. */
 int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks);
 /*
@@ -199,12 +209,17 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_snap_member *member);
 /*
- * The same in two steps, without copies of a whole member: takes the place for `rank` and gives the
- * zeroed member to be filled in; then makes what it points to the snapshot's own. Once the second
- * has failed, the snapshot is only good to be freed or reset.
+ * The same in steps, without copies of a whole member: takes the place for `rank` and gives the
+ * zeroed member to be filled in, but for its two ops; copies those; then makes what else it points
+ * to the snapshot's own. Once one of these has failed, the snapshot is only good to be freed or
+ * reset.
  */
 int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			     uint32_t rank, struct cw_snap_member **ret);
+int cw_snapshot_copy_pending(struct cw_snapshot *snap, struct cw_snap_member *member,
+			     const struct cw_op *op);
+int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
+			  const struct cw_op *op);
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *member);
 /* Copies a window into a member that is already set; replaces an earlier one. */
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,

@@ -33,13 +33,10 @@ static enum cw_policy policy_of(const char *name)
 }
 
 /* ages in a message, instants in a snapshot */
-static struct cw_op op_at(const struct cw_op *op, int64_t at_ns)
+static void date_op(struct cw_op *op, int64_t at_ns)
 {
-	struct cw_op o = *op;
-
-	o.enter_ns = at_ns - op->enter_ns;
-	o.return_ns = op->flags & CW_OPF_RETURNED ? at_ns - op->return_ns : 0;
-	return o;
+	op->enter_ns = at_ns - op->enter_ns;
+	op->return_ns = op->flags & CW_OPF_RETURNED ? at_ns - op->return_ns : 0;
 }
 
 static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
@@ -109,8 +106,10 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 		rank.ended_ns = at_ns - m->ended_age_ns;
 	if (rank.fed)
 		rank.fed_ns = at_ns - m->fed_age_ns;
-	if (m->host_call)
-		rank.host_call = op_at(m->host_call, at_ns);
+	if (m->host_call) {
+		rank.host_call = *m->host_call;
+		date_op(&rank.host_call, at_ns);
+	}
 	r = add_node(b, ref->node, &rank.node);
 	return r < 0 ? r : cw_snapshot_add_rank(b->snap, &rank, &index);
 }
@@ -141,7 +140,7 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 	/* Members that were told different sizes: there is a place for each that is claimed. */
 	if (*ret_index != CW_SNAP_NONE)
 		return cw_snapshot_grow_comm(b->snap, *ret_index, m->nranks);
-	return cw_snapshot_add_comm(b->snap, &comm, ret_index);
+	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
 }
 
 static void copy_counters(struct cw_snap_member *to, const struct cw_msg_member *m, int64_t at_ns)
@@ -226,23 +225,32 @@ static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
 		    : 0;
 }
 
-static int fill_member(struct builder *b, struct cw_snap_member *to, const struct cw_msg_member *m,
-		       int64_t at_ns)
+static int copy_ops(struct builder *b, uint32_t comm, struct cw_snap_member *to,
+		    const struct cw_msg_member *m, int64_t at_ns)
+{
+	int r = cw_snapshot_copy_pending(b->snap, to, m->pending);
+
+	if (r >= 0)
+		r = cw_snapshot_copy_last(b->snap, comm, (uint32_t)m->comm_rank, m->last);
+	if (r < 0)
+		return r;
+	if (to->pending)
+		date_op(to->pending, at_ns);
+	if (to->last)
+		date_op(to->last, at_ns);
+	return 0;
+}
+
+static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *to,
+		       const struct cw_msg_member *m, int64_t at_ns)
 {
 	_cleanup_(freep) struct cw_snap_p2p *p2p = NULL;
-	struct cw_op pending, last;
 	int r;
 
 	copy_counters(to, m, at_ns);
-	if (m->pending) {
-		pending = op_at(m->pending, at_ns);
-		to->pending = &pending;
-	}
-	if (m->last) {
-		last = op_at(m->last, at_ns);
-		to->last = &last;
-	}
-	r = copy_p2p(to, m);
+	r = copy_ops(b, comm, to, m, at_ns);
+	if (r >= 0)
+		r = copy_p2p(to, m);
 	p2p = to->p2p;
 	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
 }
@@ -267,7 +275,7 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 		return 0;
 	}
 	if (r >= 0)
-		r = fill_member(b, member, m, node->received_ns);
+		r = fill_member(b, comm, member, m, node->received_ns);
 	if (r < 0 || !b->in->job->windows)
 		return r;
 	return attach_windows(b, ref, m, comm);
@@ -407,6 +415,7 @@ static int fill(struct builder *b)
 		r = add_members(b, false);
 	if (r >= 0)
 		r = add_members(b, true);
+	cw_snapshot_clear_unclaimed(b->snap);
 	if (r >= 0)
 		r = set_identity(b); /* last: it needs the communicators */
 	return r < 0 ? r : add_notes(b);

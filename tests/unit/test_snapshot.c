@@ -208,3 +208,28 @@ Test(snapshot, is_as_new_after_a_reset)
 		cr_expect_eq(cw_snapshot_find_comm(snap, 30, round), CW_SNAP_NONE);
 	}
 }
+
+Test(snapshot, memory_used_before_does_not_show_in_places_that_nobody_took)
+{
+	const struct cw_snap_comm comm = { .id = 1, .nranks = 300 };
+	const struct cw_snap_member zero = { .rank = CW_SNAP_NONE };
+	struct cw_snap_member *m;
+	uint32_t c, r;
+
+	for (unsigned round = 0; round < 2; round++) {
+		r = add_rank(0);
+		cr_assert_eq(cw_snapshot_add_comm_raw(snap, &comm, &c), 0);
+		for (uint32_t i = round; i < 300; i += 1 + round) {
+			cr_assert_eq(cw_snapshot_claim_member(snap, c, i, r, &m), 0);
+			cr_expect_eq(m->known, 0);
+			m->known = CW_KNOWN_ENTERED;
+			m->coll_entered = 7;
+		}
+		cw_snapshot_clear_unclaimed(snap);
+		if (round == 0)
+			cw_snapshot_reset(snap);
+	}
+	for (uint32_t i = 0; i < 300; i += 2)
+		cr_expect_arr_eq(&snap->comms[c].members[i], &zero, sizeof(zero));
+	cr_expect_eq(snap->comms[c].members[1].coll_entered, 7);
+}
