@@ -128,6 +128,14 @@ static void conclude(const struct cw_snap_comm *c, const struct parting *parting
 	}
 }
 
+/* Mostly neighbours do: what one has shown, the other need not show again. */
+static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
+{
+	return a->rank != CW_SNAP_NONE && b->rank != CW_SNAP_NONE && a->known == b->known &&
+	       a->hash_seq == b->hash_seq && a->hash == b->hash &&
+	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+}
+
 int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct history_scratch *scratch,
 		    struct history *ret)
 {
@@ -138,8 +146,11 @@ int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct histor
 	*ret = (struct history){ 0 };
 	start_over(scratch);
 	for (uint32_t m = 0; m < c->nranks; m++) {
-		uint32_t n = list_points(&c->members[m], points);
+		uint32_t n;
 
+		if (m && shows_the_same(&c->members[m - 1], &c->members[m]))
+			continue;
+		n = list_points(&c->members[m], points);
 		for (uint32_t i = 0; i < n; i++)
 			if (note_point(scratch, &points[i], m, &parting) < 0)
 				return -ENOMEM;

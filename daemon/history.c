@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/htable.h"
 #include "common/signature.h"
@@ -126,6 +127,13 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 	return best;
 }
 
+/* Mostly neighbours do: what one has shown, the other need not show again. */
+static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
+{
+	return a->rank != CW_SNAP_NONE &&
+	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+}
+
 static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
 {
 	struct parting parting = { 0 };
@@ -133,7 +141,9 @@ static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
 	for (uint32_t m = 0; m < comm->nranks; m++) {
 		const struct cw_snap_member *member = &comm->members[m];
 
-		for (uint32_t i = 0; member->rank != CW_SNAP_NONE && i < CW_SNAP_CHECKPOINTS; i++)
+		if (member->rank == CW_SNAP_NONE || (m && shows_the_same(member - 1, member)))
+			continue;
+		for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
 			if (member->checkpoints[i].coll_seq)
 				note(c, &member->checkpoints[i], m, &parting);
 	}
