@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/signature.h"
 #include "daemon/leader_private.h"
+#include "daemon/sample_pace.h"
 
 struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
 {
@@ -297,33 +297,47 @@ bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message 
 
 static int64_t cpu_ns(const struct cw_leader *l)
 {
-	struct timespec t;
+	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : cw_sample_pace_cpu_ns();
+}
 
-	if (l->config.cpu_ns)
-		return l->config.cpu_ns(l->config.cpu_user);
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-		return 0; /* cannot fail for the calling thread */
-	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
+/* CPU time spent on a user's jobs since `start` counts against all of that user's. */
+static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now)
+{
+	int64_t cost = cpu_ns(l) - start;
+	struct cw_led_route *lr, *tmp;
+
+	if (cost < CW_LEADER_CHEAP_LOOK_NS)
+		return;
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (lr->route.uid != uid)
+			continue;
+		if (lr->not_before_ns < now)
+			lr->not_before_ns = now;
+		lr->not_before_ns += (CW_LEADER_LOOK_SHARE - 1) * cost;
+	}
 }
 
 static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 {
-	int64_t start = cpu_ns(l), cost;
-	struct cw_led_route *other, *tmp;
+	int64_t start = cpu_ns(l);
 
 	lr->next_ns = now + CW_LEADER_LOOK_NS;
 	lr->looked_ns = now;
 	cw_leader_look(l, lr, now);
-	cost = cpu_ns(l) - start;
-	if (cost < CW_LEADER_CHEAP_LOOK_NS)
+	charge(l, lr->route.uid, start, now);
+}
+
+static void finish_look(struct cw_leader *l, int64_t now)
+{
+	uint32_t uid;
+	int64_t start;
+
+	if (!l->half.snap)
 		return;
-	HASH_ITER (hh, l->routes, other, tmp) {
-		if (other->route.uid != lr->route.uid)
-			continue;
-		if (other->not_before_ns < now)
-			other->not_before_ns = now;
-		other->not_before_ns += (CW_LEADER_LOOK_SHARE - 1) * cost;
-	}
+	uid = l->half.lr->route.uid;
+	start = cpu_ns(l);
+	cw_leader_finish_look(l);
+	charge(l, uid, start, now);
 }
 
 /* Whose turn has not come for longest comes first. */
@@ -349,12 +363,33 @@ static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
 	lr->is_led = false;
 }
 
-void cw_leader_tick(struct cw_leader *l)
+/* Of what is due, as much as may be done in one turn. */
+static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
+{
+	struct cw_job *job;
+
+	DL_FOREACH (lr->jobs, job) {
+		if (job->is_due)
+			lr->next_ns = now;
+		job->is_due = false;
+	}
+	if (now < lr->next_ns || now < lr->not_before_ns)
+		return;
+	if (l->turn_members >= cw_leader_turn_members(l))
+		l->has_put_off = true;
+	else
+		look(l, lr, now);
+}
+
+bool cw_leader_tick(struct cw_leader *l)
 {
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	struct cw_led_route *lr, *tmp;
 	struct cw_job *job;
 
+	l->turn_members = 0;
+	l->has_put_off = false;
+	finish_look(l, now);
 	HASH_SRT(hh, l->routes, by_last_look);
 	HASH_ITER (hh, l->routes, lr, tmp) {
 		cw_route_refresh(&lr->route, l->config.transport, now,
@@ -366,16 +401,17 @@ void cw_leader_tick(struct cw_leader *l)
 		update_leadership(l, lr);
 		if (!lr->is_led)
 			continue;
-		DL_FOREACH (lr->jobs, job) {
-			if (job->is_due)
-				lr->next_ns = now;
-			job->is_due = false;
-		}
-		if (now >= lr->next_ns && now >= lr->not_before_ns)
-			look(l, lr, now);
+		look_if_due(l, lr, now);
 		DL_FOREACH (lr->jobs, job)
 			cw_job_incidents_tick(&job->incidents);
 	}
+	l->has_put_off = l->has_put_off || l->half.snap;
+	return l->has_put_off;
+}
+
+bool cw_leader_continue(struct cw_leader *l)
+{
+	return l->has_put_off && cw_leader_tick(l);
 }
 
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds)

@@ -36,6 +36,11 @@ struct cw_leader;
 #define CW_LEADER_LOOK_SHARE 4
 #define CW_LEADER_CHEAP_LOOK_NS (5 * CW_NS_PER_MS)
 /*
+ * Memberships looked at in one turn of the loop. A look at more is parted: its snapshot is made in
+ * one turn and judged in the next, so that nothing else waits for both.
+ */
+#define CW_LEADER_TURN_MEMBERS 65536u
+/*
  * Ranks that have not come to the making of a communicator for so long are looked for on all nodes,
  * again and again while it lasts: nodes forget what they found after CW_ABSENT_KEEP_NS.
  */
@@ -64,6 +69,7 @@ struct cw_leader_config {
 	struct cw_thresholds thresholds;
 	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = the calling thread's */
 	void *cpu_user;
+	uint32_t turn_members; /* 0 = CW_LEADER_TURN_MEMBERS */
 };
 
 /* All borrowed. NULL = out of memory. */
@@ -73,8 +79,13 @@ struct cw_leader *cw_leader_free(struct cw_leader *l);
 
 /* Digests, announcements and objections; true when the message was one of them. */
 bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg);
-/* Looks at what is due. Call it at least every 250 ms. */
-void cw_leader_tick(struct cw_leader *l);
+/*
+ * Looks at what is due. Call it at least every 250 ms. True: something was put off, to be gone on
+ * with in the next turn of the loop.
+ */
+bool cw_leader_tick(struct cw_leader *l);
+/* Goes on with what was put off, if anything was. Returns the same. */
+bool cw_leader_continue(struct cw_leader *l);
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
 /* The alert of this id was delivered, or could not be. */
 void cw_leader_posted(struct cw_leader *l, const char *id, bool was_delivered);
@@ -94,6 +105,7 @@ int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct
 		       struct cw_snapshot **ret);
 
 struct cw_leader_stats {
+	uint64_t parted; /* looks that took two turns of the loop */
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
 	uint32_t routes, jobs;
 };

@@ -22,6 +22,13 @@ struct look {
 	int64_t now_ns;
 };
 
+static void keep_memory(struct cw_leader *l, struct cw_snapshot *snap)
+{
+	cw_snapshot_reset(snap);
+	(void)cw_snapshot_free(l->spare); /* of a look in between; always NULL afterwards */
+	l->spare = snap;
+}
+
 /* ---- start and end ---- */
 
 static void announce_start(const struct look *k, struct cw_job *job)
@@ -48,6 +55,10 @@ void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_j
 			   (long long)((now - job->started_ns) / CW_NS_PER_S));
 	cw_job_incidents_fini(&job->incidents);
 	cw_transport_cancel(l->config.transport, job);
+	if (l->half.job == job) {
+		keep_memory(l, l->half.snap);
+		l->half = (struct cw_half_look){ 0 };
+	}
 	DL_DELETE(lr->jobs, job);
 	l->stats.jobs--;
 	cw_job_free(job);
@@ -253,13 +264,15 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	cw_job_incidents_step(&job->incidents, snap, list, d);
 }
 
-static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
+static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap)
 {
 	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
 	struct cw_verdict_list list;
 	int r;
 
-	r = cw_verdict_compute_all(snap, &list);
+	r = cw_history_update(&job->history, snap);
+	if (r >= 0)
+		r = cw_verdict_compute_all(snap, &list);
 	if (r < 0) {
 		log_warn("job=%s: no verdict: %s", k->lr->route.label, strerror(-r));
 		return;
@@ -273,6 +286,48 @@ static void look_at(struct look *k, struct cw_job *job, const struct cw_snapshot
 			job->next_ns = d[i].next_ns;
 	announce_start(k, job);
 	cw_verdict_list_fini(&list);
+}
+
+static uint64_t count_members(const struct look *k)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < k->n_refs; i++)
+		n += cw_route_rank(&k->lr->route, &k->refs[i])->n_members;
+	return n;
+}
+
+/* Takes *snap when the look is so large that judging it must wait for the next turn. */
+static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
+{
+	struct cw_leader *l = k->l;
+	uint64_t n = count_members(k);
+
+	l->turn_members += n;
+	if (n <= cw_leader_turn_members(l) || l->half.snap)
+		return false;
+	l->stats.parted++;
+	job->next_ns = 0; /* not known yet */
+	l->half = (struct cw_half_look){
+		.snap = steal_ptr(snap), .lr = k->lr, .job = job, .n_members = n
+	};
+	return true;
+}
+
+void cw_leader_finish_look(struct cw_leader *l)
+{
+	struct cw_half_look half = l->half;
+	struct look k = { .l = l, .lr = half.lr };
+
+	if (!half.snap)
+		return;
+	k.now_ns = half.snap->now_ns;
+	l->half = (struct cw_half_look){ 0 };
+	l->turn_members += half.n_members;
+	look_at(&k, half.job, half.snap);
+	if (half.job->next_ns && half.job->next_ns < half.lr->next_ns)
+		half.lr->next_ns = half.job->next_ns;
+	keep_memory(l, half.snap);
 }
 
 static void look_at_component(struct look *k)
@@ -307,16 +362,14 @@ static void look_at_component(struct look *k)
 	build.job = job;
 	build.spare = &k->l->spare;
 	r = cw_snapshot_build(&build, &snap);
-	if (r >= 0)
-		r = cw_history_update(&job->history, snap);
-	if (r < 0)
+	if (r < 0) {
 		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
-	else
-		look_at(k, job, snap);
-	if (!snap)
 		return;
-	cw_snapshot_reset(snap);
-	k->l->spare = snap;
+	}
+	if (put_off(k, job, &snap))
+		return;
+	look_at(k, job, snap);
+	keep_memory(k->l, snap);
 }
 
 /* Communicators are made seldom: mostly the components are those of the last look. */

@@ -29,20 +29,39 @@ struct cw_announced {
 	char node[64];
 };
 
+/* A look of which the snapshot is made and the judgement is not: digests that come do not tear it.
+ */
+struct cw_half_look {
+	struct cw_snapshot *snap; /* NULL = there is none */
+	struct cw_led_route *lr;
+	struct cw_job *job;
+	uint64_t n_members;
+};
+
 struct cw_leader {
 	struct cw_leader_config config;
 	struct cw_led_route *routes;
 	/* Memory of the last look's snapshot, for the next one's; NULL = none. One for all jobs: as
 	 * many as there are jobs could be more than the machine has. */
 	struct cw_snapshot *spare;
+	struct cw_half_look half;
+	uint64_t turn_members; /* looked at in this turn of the loop */
+	bool has_put_off;
 	uint64_t next_job;
 	struct cw_announced announced[CW_LEADER_MAX_ANNOUNCED];
 	unsigned next_announced;
 	struct cw_leader_stats stats;
 };
 
+static inline uint32_t cw_leader_turn_members(const struct cw_leader *l)
+{
+	return l->config.turn_members ? l->config.turn_members : CW_LEADER_TURN_MEMBERS;
+}
+
 /* Looks at all jobs of the route; ends those that are gone. */
 void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns);
+/* Judges what cw_leader_look() left for another turn of the loop, if it did. */
+void cw_leader_finish_look(struct cw_leader *l);
 /* Asks the nodes for windows that the verdict wants; at most once a second for a job. */
 void cw_leader_request_windows(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
 			       const struct cw_snapshot *snap, const struct cw_verdict *v);

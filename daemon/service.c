@@ -5,7 +5,6 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -22,6 +21,7 @@
 #include "daemon/mutes.h"
 #include "daemon/node.h"
 #include "daemon/responder.h"
+#include "daemon/sample_pace.h"
 #include "daemon/sd_notify.h"
 #include "daemon/store.h"
 #include "daemon/transport_tcp.h"
@@ -119,6 +119,8 @@ static void on_wake(evutil_socket_t fd, short what, void *user)
 	struct cw_service *s = user;
 
 	cw_transport_run(s->transport);
+	if (cw_leader_continue(s->leader))
+		on_wake_wanted(s);
 }
 
 static void on_digest(const struct cw_msg_digest *digest, void *user)
@@ -148,7 +150,8 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	s->ticked_ns = now;
 	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
 	cw_transport_run(s->transport);
-	cw_leader_tick(s->leader);
+	if (cw_leader_tick(s->leader))
+		on_wake_wanted(s);
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
@@ -481,10 +484,7 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 
 void cw_service_turned(struct cw_service *s)
 {
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0) /* cannot fail for the own thread */
-		cw_loop_lag_turn(&s->lag, t.tv_sec * CW_NS_PER_S + t.tv_nsec);
+	cw_loop_lag_turn(&s->lag, cw_sample_pace_cpu_ns());
 }
 
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len)

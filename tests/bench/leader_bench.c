@@ -44,7 +44,7 @@ struct bench {
 	struct cw_election *members;
 	struct cw_leader *leader;
 	uint64_t digest_bytes;
-	int64_t longest_tick_ns; /* so long the loop is held up */
+	int64_t longest_turn_ns; /* so long the loop is held up */
 	unsigned alerts;
 	bool has_checkpoints;
 };
@@ -258,7 +258,8 @@ static void start(struct bench *b, struct cw_clock *clock)
 /* A quarter of a second: a quarter of the nodes speak, then a tick. Returns its CPU time. */
 static int64_t quarter(struct bench *b, unsigned number)
 {
-	int64_t sum = 0, start, tick;
+	int64_t sum = 0, start, turn;
+	bool has_more;
 
 	b->now_ns += CW_NS_PER_S / TICKS;
 	for (unsigned i = number % TICKS; i < b->n_nodes; i += TICKS) {
@@ -276,11 +277,17 @@ static int64_t quarter(struct bench *b, unsigned number)
 	}
 	start = cpu_ns();
 	cw_transport_run(b->transport);
-	cw_leader_tick(b->leader);
-	tick = cpu_ns() - start;
-	if (tick > b->longest_tick_ns)
-		b->longest_tick_ns = tick;
-	return sum + tick;
+	has_more = cw_leader_tick(b->leader);
+	for (;;) {
+		turn = cpu_ns() - start;
+		sum += turn;
+		if (turn > b->longest_turn_ns)
+			b->longest_turn_ns = turn;
+		if (!has_more)
+			return sum;
+		start = cpu_ns();
+		has_more = cw_leader_continue(b->leader);
+	}
 }
 
 struct seen {
@@ -308,7 +315,7 @@ static void run(struct bench *b, bool json)
 		int64_t cost = quarter(b, i);
 
 		if (i < warm_s * TICKS) {
-			b->longest_tick_ns = 0;
+			b->longest_turn_ns = 0;
 			continue;
 		}
 		sum += cost;
@@ -318,14 +325,14 @@ static void run(struct bench *b, bool json)
 	(void)getrusage(RUSAGE_SELF, &usage);
 	printf(json ? "{\"nodes\":%u,\"ranks\":%u,\"jobs\":%u,\"comms\":%u,\"digest_bytes\":"
 		      "%" PRIu64 ",\"cpu_percent\":%.1f,\"longest_quarter_ms\":%.1f,"
-		      "\"longest_tick_ms\":%.1f,\"rss_mib\":%ld,"
+		      "\"longest_turn_ms\":%.1f,\"rss_mib\":%ld,"
 		      "\"alerts\":%u}\n"
 		    : "%u nodes, %u ranks in %u job, %u communicators a rank, %" PRIu64
 		      " bytes a digest: %.1f %% of a core, %.1f ms in the costliest quarter of a "
-		      "second, %.1f ms in the longest tick, %ld MiB, %u alerts\n",
+		      "second, %.1f ms in the longest turn of the loop, %ld MiB, %u alerts\n",
 	       b->n_nodes, seen.ranks, seen.jobs, b->n_comms, b->digest_bytes,
 	       100.0 * (double)sum / (double)CW_NS_PER_S / b->seconds, (double)longest / 1e6,
-	       (double)b->longest_tick_ns / 1e6, usage.ru_maxrss >> 10, b->alerts);
+	       (double)b->longest_turn_ns / 1e6, usage.ru_maxrss >> 10, b->alerts);
 	cw_leader_free(b->leader);
 	cw_election_free(b->members);
 	cw_transport_free(b->transport);

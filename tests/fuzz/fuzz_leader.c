@@ -140,7 +140,7 @@ static void pass_time(struct world *w, unsigned seconds)
 		for (unsigned p = 0; p < N_PEERS; p++)
 			cw_transport_heard(w->transport, p);
 		cw_transport_run(w->transport);
-		cw_leader_tick(w->leader);
+		(void)cw_leader_tick(w->leader);
 		cw_leader_jobs(w->leader, on_job, w);
 	}
 }
@@ -195,6 +195,7 @@ static void start(struct world *w, struct cw_clock *clock)
 		.io_user = w,
 		.thresholds = cw_thresholds_default(),
 		.cpu_ns = no_cpu_ns,
+		.turn_members = 4, /* larger looks are parted: messages come in between */
 	};
 
 	leader.thresholds.no_headway_ns = 5 * CW_NS_PER_S;

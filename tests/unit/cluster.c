@@ -210,7 +210,7 @@ static int64_t wall_ns(void *user)
 	return ((struct cluster *)user)->now_ns + INT64_C(1700000000) * CW_NS_PER_S;
 }
 
-/* Asked before and after each look. */
+/* Asked before and after each look, or each part of one. */
 static int64_t on_cpu(void *user)
 {
 	struct cluster *c = user;
@@ -229,6 +229,7 @@ static void start_leader(struct cluster_node *n)
 		.thresholds = cw_thresholds_default(),
 		.cpu_ns = on_cpu,
 		.cpu_user = n->cluster,
+		.turn_members = n->cluster->turn_members,
 	};
 
 	config.thresholds.no_headway_ns = 5 * CW_NS_PER_S;
@@ -313,7 +314,9 @@ static void tick(struct cluster *c)
 		deliver(n);
 		cw_transport_run(n->transport);
 		if (c->now_ns / TICK_NS % 5 == 0)
-			cw_leader_tick(n->leader);
+			(void)cw_leader_tick(n->leader);
+		else
+			(void)cw_leader_continue(n->leader);
 	}
 }
 

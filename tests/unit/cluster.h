@@ -78,6 +78,7 @@ struct cluster {
 	enum cluster_fault fault;
 	unsigned culprit;
 	int64_t cpu_ns, look_cost_ns; /* CPU time used, and what each look takes of it */
+	uint32_t turn_members;        /* of leaders started from now on */
 	bool is_gone;                 /* the job has ended */
 	bool alerts_fail;             /* nobody takes them */
 	bool evidence_mute;           /* nodes do not answer evidence requests */
