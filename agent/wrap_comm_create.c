@@ -51,8 +51,9 @@ static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 					__ATOMIC_RELAXED);
 	if (is_init || (!group && r == ncclSuccess))
 		cw_comm_bind(c, *where);
+	/* NCCL writes to *where again only if it has not yet: by then it may be gone. */
 	if (group)
-		cw_group_made(group, c, where);
+		cw_group_made(group, c, CW_LOAD(cw_comms[c].handle) ? NULL : where);
 	else if (r == ncclSuccess)
 		cw_comm_ready(c);
 	else if (!is_init)

@@ -23,9 +23,13 @@ ncclResult_t cw_impl_ncclGroupStart(const struct cw_real *real, const void *call
 	return r;
 }
 
-/* What both ends share; end_fn is NULL for a simulation. */
-static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bool is_simulated)
+/*
+ * What both ends share. NCCL simulates only where it is given a place for what it finds out, and
+ * not on non-blocking communicators, whose groups a thread of its own launches: without that place.
+ */
+static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bool is_sim_end)
 {
+	bool is_simulated = is_sim_end && sim;
 	struct cw_group *group = cw_tls.group_depth == 1 ? cw_tls.group : NULL;
 	int saved_errno = errno;
 	ncclResult_t r;
@@ -33,8 +37,13 @@ static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bo
 	if (group && !is_simulated)
 		cw_group_launch(group);
 	errno = saved_errno;
-	r = is_simulated ? real->ncclGroupSimulateEnd(sim) : real->ncclGroupEnd();
+	r = is_sim_end ? real->ncclGroupSimulateEnd(sim) : real->ncclGroupEnd();
 	saved_errno = errno;
+	if (is_simulated && r == ncclInProgress) {
+		is_simulated = false;
+		if (group)
+			cw_group_launch(group);
+	}
 	if (cw_tls.group_depth)
 		cw_tls.group_depth--;
 	if (group)

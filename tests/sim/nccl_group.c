@@ -366,8 +366,8 @@ static ncclResult_t sort_tasks(struct work *w, struct sim_task *tasks)
 	return ncclSuccess;
 }
 
-/* Whether somebody who asked not to be blocked would be. */
-static bool goes_to_background(const struct work *w)
+/* Whether somebody who asked not to be blocked would be; NCCL simulates in no other thread. */
+static bool goes_to_background(const struct work *w, bool is_simulated)
 {
 	bool has_non_blocking = false, may_block = w->jobs != NULL;
 
@@ -377,62 +377,11 @@ static bool goes_to_background(const struct work *w)
 		has_non_blocking |= !p->comm->is_blocking;
 		may_block |= p->wanted != NULL;
 	}
-	return has_non_blocking && may_block;
+	return has_non_blocking && (may_block || is_simulated);
 }
 
-/* The outermost end. */
-static ncclResult_t finish_group(void)
+static void drop_group(void)
 {
-	struct work *w;
-	ncclResult_t result;
-	pthread_t thread;
-
-	w = calloc(1, sizeof(*w));
-	if (group_result != ncclSuccess || !w) {
-		result = w ? group_result : sim_fail(ncclSystemError, "out of memory");
-		free(w);
-		depth++;
-		(void)sim_group_drop();
-		return result;
-	}
-	w->jobs = group.jobs;
-	result = sort_tasks(w, group.tasks);
-	group_reset();
-	if (result == ncclSuccess && goes_to_background(w)) {
-		work_set_async(w, ncclInProgress);
-		if (start_thread(&thread, background_main, w) == 0) {
-			pthread_detach(thread);
-			return ncclInProgress;
-		}
-		result = sim_fail(ncclSystemError, "cannot start a thread");
-		work_set_async(w, result);
-	} else if (result == ncclSuccess) {
-		result = run_work(w);
-	}
-	work_free(w);
-	return result;
-}
-
-ncclResult_t sim_group_end(void)
-{
-	ncclResult_t result;
-
-	if (depth == 0)
-		return sim_fail(ncclInvalidUsage, "GroupEnd without GroupStart");
-	if (--depth > 0)
-		return ncclSuccess;
-	sim_profiler_end_begins();
-	result = finish_group();
-	sim_profiler_end_is_over();
-	return result;
-}
-
-ncclResult_t sim_group_drop(void)
-{
-	if (depth == 0)
-		return sim_fail(ncclInvalidUsage, "GroupSimulateEnd without GroupStart");
-	if (--depth > 0)
-		return ncclSuccess;
 	for (struct sim_job *j = group.jobs; j; j = j->next) {
 		if (!j->group) { /* an init: its handle is out already */
 			*j->newcomm = NULL;
@@ -442,7 +391,54 @@ ncclResult_t sim_group_drop(void)
 	jobs_free(group.jobs);
 	sim_tasks_free(group.tasks);
 	group_reset();
+}
+
+/* The outermost end. A simulation makes communicators and launches nothing. */
+static ncclResult_t finish_group(bool is_simulated)
+{
+	struct work *w;
+	ncclResult_t result;
+	pthread_t thread;
+
+	w = calloc(1, sizeof(*w));
+	if (group_result != ncclSuccess || !w) {
+		result = w ? group_result : sim_fail(ncclSystemError, "out of memory");
+		free(w);
+		drop_group();
+		return result;
+	}
+	w->jobs = group.jobs;
+	result = sort_tasks(w, group.tasks);
+	group_reset();
+	if (result == ncclSuccess && goes_to_background(w, is_simulated)) {
+		work_set_async(w, ncclInProgress);
+		if (start_thread(&thread, background_main, w) == 0) {
+			pthread_detach(thread);
+			return ncclInProgress;
+		}
+		result = sim_fail(ncclSystemError, "cannot start a thread");
+		work_set_async(w, result);
+	} else if (result == ncclSuccess) {
+		result = is_simulated ? run_jobs(w->jobs) : run_work(w);
+	}
+	work_free(w);
+	return result;
+}
+
+ncclResult_t sim_group_end(ncclSimInfo_t *info)
+{
+	ncclResult_t result;
+
+	if (depth == 0)
+		return sim_fail(ncclInvalidUsage, "GroupEnd without GroupStart");
+	if (--depth > 0)
+		return ncclSuccess;
+	if (group_result == ncclSuccess && info && info->magic != 0x74685283)
+		group_result = sim_fail(ncclInvalidArgument, "GroupSimulateEnd: not initialised");
 	sim_profiler_end_begins();
+	result = finish_group(info);
 	sim_profiler_end_is_over();
-	return ncclSuccess;
+	if (info && result == ncclSuccess)
+		info->estimatedTime = 0; /* no model of time here */
+	return result;
 }

@@ -45,7 +45,7 @@ static ncclResult_t init(ncclComm_t *newcomm, int nranks, const ncclUniqueId *id
 	if (result == ncclSuccess)
 		result = add_init(newcomm, nranks, id, rank, config);
 	(void)sim_group_note(result);
-	end = sim_group_end();
+	end = sim_group_end(NULL);
 	return result == ncclSuccess ? end : result;
 }
 
@@ -98,7 +98,7 @@ NCCL_API(ncclResult_t, CommInitAll, ncclComm_t *comms, int ndev, const int *devl
 	}
 	(void)cuda->set_ctx(old);
 	(void)sim_group_note(result);
-	end = sim_group_end();
+	end = sim_group_end(NULL);
 	return result == ncclSuccess ? end : result;
 }
 
@@ -140,7 +140,7 @@ NCCL_API(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncclComm_
 	if (result == ncclSuccess)
 		result = add_split(comm, NULL, color, key, newcomm, config);
 	(void)sim_group_note(result);
-	end = sim_group_end();
+	end = sim_group_end(NULL);
 	return result == ncclSuccess ? end : result;
 }
 
@@ -171,7 +171,7 @@ NCCL_API(ncclResult_t, CommShrink, ncclComm_t comm, int *exclude, int num_exclud
 		result = add_split(comm, is_excluded, 0, comm->rank, newcomm, config);
 	free(is_excluded);
 	(void)sim_group_note(result);
-	end = sim_group_end();
+	end = sim_group_end(NULL);
 	return result == ncclSuccess ? end : result;
 }
 

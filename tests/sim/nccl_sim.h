@@ -86,9 +86,8 @@ struct sim_job {
 };
 
 void sim_group_start(void);
-ncclResult_t sim_group_end(void);
-/* Forgets what the group collected; launches nothing. */
-ncclResult_t sim_group_drop(void);
+/* info: the outermost end makes communicators and launches nothing else; NULL = all of it. */
+ncclResult_t sim_group_end(ncclSimInfo_t *info);
 /* Copies the task into the open group. */
 ncclResult_t sim_group_add(const struct sim_task *task);
 /* The same for a job; takes job->group and the reference job->comm, also on failure. */

@@ -41,6 +41,13 @@ Test(agent_groups, queues_grouped_ops_until_the_outermost_end)
 	cr_assert_gt(last(rc)->return_ns, 0);
 }
 
+static char sim_info; /* NCCL's alone to look at */
+
+static ncclResult_t simulate(void)
+{
+	return cw_impl_ncclGroupSimulateEnd(&fake, NULL, (ncclSimInfo_t *)&sim_info);
+}
+
 static void drops(bool is_simulated)
 {
 	ncclComm_t comm = init(1);
@@ -51,7 +58,7 @@ static void drops(bool is_simulated)
 	all_reduce(comm, 1);
 	send_to(comm, 2, 8);
 	if (is_simulated) {
-		(void)cw_impl_ncclGroupSimulateEnd(&fake, NULL, NULL);
+		(void)simulate();
 	} else {
 		answer = ncclInvalidUsage;
 		cr_assert_eq(end(), ncclInvalidUsage);
@@ -78,6 +85,59 @@ Test(agent_groups, drops_a_simulated_group)
 Test(agent_groups, drops_a_failed_group)
 {
 	drops(false);
+}
+
+Test(agent_groups, launches_a_group_simulated_into_nothing)
+{
+	ncclComm_t comm = init(1);
+
+	start();
+	all_reduce(comm, 1);
+	watched = entry(comm);
+	inside = look;
+	cr_assert_eq(cw_impl_ncclGroupSimulateEnd(&fake, NULL, NULL), ncclSuccess);
+	cr_assert_eq(seen_entered, 1, "the end may hang");
+	cr_assert_eq(watched->coll_returned, 1);
+	cr_assert_not(last(watched)->flags & CW_OPF_DROPPED);
+}
+
+Test(agent_groups, launches_a_simulated_group_that_is_in_progress)
+{
+	ncclComm_t comm = init(1);
+
+	start();
+	all_reduce(comm, 1);
+	answer = ncclInProgress;
+	cr_assert_eq(simulate(), ncclInProgress);
+	cr_assert_eq(entry(comm)->coll_returned, 1);
+	cr_assert_eq(entry(comm)->coll_entered, 1);
+	cr_assert(last(entry(comm))->flags & CW_OPF_IN_PROGRESS);
+}
+
+Test(agent_groups, ends_no_group_with_an_inner_simulation)
+{
+	ncclComm_t comm = init(1);
+
+	start();
+	start();
+	all_reduce(comm, 1);
+	cr_assert_eq(simulate(), ncclSuccess);
+	cr_assert(last(entry(comm))->flags & CW_OPF_QUEUED);
+	cr_assert_eq(cw_tls.group_depth, 1);
+	end();
+	cr_assert_eq(entry(comm)->coll_returned, 1);
+}
+
+Test(agent_groups, makes_the_communicators_of_a_simulated_group)
+{
+	ncclComm_t comm;
+
+	start();
+	comm = init(1);
+	cr_assert_eq(simulate(), ncclSuccess);
+	cr_assert_eq(entry(comm)->state, CW_COMM_READY);
+	all_reduce(comm, 1);
+	cr_assert_eq(entry(comm)->coll_returned, 1);
 }
 
 Test(agent_groups, numbers_groups_longer_than_any_ring)

@@ -354,6 +354,7 @@ static int run_groups(struct sim_rank *self)
 {
 	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
 	int32_t one = 1, out = 0;
+	ncclComm_t child = NULL;
 	struct env e;
 
 	REQUIRE(env_open(self, &e) == 0);
@@ -366,6 +367,20 @@ static int run_groups(struct sim_rank *self)
 				      e.d.stream) == ncclSuccess);
 		REQUIRE(ncclGroupSimulateEnd(&info) == ncclSuccess);
 	}
+	/* With no place for what is found out it is an end like any other. */
+	REQUIRE(ncclGroupStart() == ncclSuccess);
+	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, e.d.comm, e.d.stream) ==
+		ncclSuccess);
+	if (self->rank == 0)
+		REQUIRE(ncclGroupSimulateEnd(NULL) == ncclSuccess);
+	else
+		REQUIRE(ncclGroupEnd() == ncclSuccess);
+	REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	/* A place that was not initialised fails the group, and ends it. */
+	info.magic = 0;
+	REQUIRE(ncclGroupStart() == ncclSuccess);
+	REQUIRE(ncclGroupSimulateEnd(&info) == ncclInvalidArgument);
+	REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
 	REQUIRE(ncclGroupStart() == ncclSuccess);
 	REQUIRE(ncclGroupStart() == ncclSuccess);
 	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, e.d.comm, e.d.stream) ==
@@ -381,6 +396,15 @@ static int run_groups(struct sim_rank *self)
 	REQUIRE(ncclBroadcast(e.send, e.recv, 1, ncclInt32, NRANKS, e.d.comm, e.d.stream) ==
 		ncclInvalidArgument);
 	REQUIRE(ncclGroupEnd() == ncclInvalidArgument);
+	/* Communicators are made by a simulation, too. */
+	info = (ncclSimInfo_t)NCCL_SIM_INFO_INITIALIZER;
+	REQUIRE(ncclGroupStart() == ncclSuccess);
+	REQUIRE(ncclCommSplit(e.d.comm, 0, self->rank, &child, NULL) == ncclSuccess);
+	REQUIRE(ncclGroupSimulateEnd(&info) == ncclSuccess);
+	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, child, e.d.stream) ==
+		ncclSuccess);
+	REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	REQUIRE(ncclCommDestroy(child) == ncclSuccess);
 	return env_close(&e);
 }
 
