@@ -132,9 +132,38 @@ def a_storm_of_children():
           "seq 200 | xargs -P 8 -n 1 sh -c 'exit 0'; echo $(seq 50 | xargs -n 1 echo)"])
 
 
+def with_address_sanitizer(compiler, runtime=None):
+    """runtime: where it is a library, it must come before everything else that is preloaded."""
+    first = []
+    if runtime:
+        path = subprocess.run([compiler, "-print-file-name=" + runtime], stdout=subprocess.PIPE)
+        first = [path.stdout.decode().strip()]
+    with tempfile.TemporaryDirectory() as at:
+        program, wrong = build_sanitized(compiler, at)
+        options = {"ASAN_OPTIONS": "detect_leaks=0"}
+        for name in ("state", "fork", "closefrom", "exec-echo", "destructor", "handler", "dlclose"):
+            for way in BOTH:
+                argv = [program, name, *way]
+                expected = outcome(argv, None, data=b"x", **options)
+                check(expected[0] == 0, "without the agent: %r" % (expected,))
+                got = outcome(argv, ":".join(first + [AGENT]), data=b"x", **options)
+                check(got == expected, "%r\nwith the agent is not\n%r" % (got, expected))
+        code, text = outcome([wrong], ":".join(first + [AGENT]), **options)
+        check(code == 1 and "heap-use-after-free" in text, text)
+
+
+def programs_with_gccs_address_sanitizer():
+    with_address_sanitizer("gcc", "libasan.so")
+
+
+def programs_with_clangs_address_sanitizer():
+    with_address_sanitizer("clang")
+
+
 if __name__ == "__main__":
     main([gets_what_the_agent_does_not, the_scarcity_was_the_agents, closes_a_range,
           moves_away_and_drops_privileges, becomes_a_daemon, becomes_another_program, dies,
           uses_nccl_at_the_very_end, uses_nccl_in_a_signal_handler, closes_nccl,
           python_ends_in_every_way, python_ends_while_stacks_are_armed, a_compiler_compiles,
-          a_storm_of_children])
+          a_storm_of_children, programs_with_gccs_address_sanitizer,
+          programs_with_clangs_address_sanitizer])

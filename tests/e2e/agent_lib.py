@@ -287,6 +287,29 @@ def environment(daemon=None, preload=AGENT, **extra):
     return env
 
 
+def build_sanitized(compiler, at):
+    """agent_program built with AddressSanitizer, and a program that writes where it must not."""
+    if not shutil.which(compiler):
+        raise Skip("no " + compiler)
+    source = os.environ["CW_SOURCE"]
+    for name, file in (("libnccl.so", "libnccl.so.2"), ("libcuda.so", "libcuda.so.1")):
+        os.symlink(os.path.join(SIM_DIR, file), os.path.join(at, name))
+    program, wrong = os.path.join(at, "program"), os.path.join(at, "wrong")
+    sources = [os.path.join(source, "tests/e2e", f) for f in ("agent_program.c", "agent_habits.c")]
+    with open(wrong + ".c", "w") as f:
+        f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
+                "p[n] = 1; return p[n]; }\n")
+    for argv in ([*sources, "-I" + source, "-I" + os.path.join(source, "tests/sim/include"),
+                  "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program],
+                 [wrong + ".c", "-o", wrong]):
+        p = subprocess.run([compiler, "-g", "-w", "-fsanitize=address", *argv],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if p.returncode:
+            raise Skip("%s builds nothing with AddressSanitizer: %s" %
+                       (compiler, p.stdout.decode().split("\n")[0]))
+    return program, wrong
+
+
 def has_kernels():
     """Those of tensor summaries: the build had nvcc or clang."""
     return any(os.path.exists(os.path.join(os.path.dirname(AGENT), "summary_kernel." + end))

@@ -207,31 +207,9 @@ def beside_a_wrapper_of_malloc():
         recorded([PROGRAM, "wait", "dlopen"], INIT + PROGRAMS_WORK, preload=preload)
 
 
-def sanitized(compiler, at):
-    """agent_program built with AddressSanitizer, and a program that writes where it must not."""
-    program, wrong = os.path.join(at, "program"), os.path.join(at, "wrong")
-    sources = [os.path.join(SOURCE, "tests/e2e", f) for f in ("agent_program.c", "agent_habits.c")]
-    with open(wrong + ".c", "w") as f:
-        f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
-                "p[n] = 1; return p[n]; }\n")
-    for argv in ([*sources, "-I" + SOURCE, "-I" + os.path.join(SOURCE, "tests/sim/include"),
-                  "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program],
-                 [wrong + ".c", "-o", wrong]):
-        p = subprocess.run([compiler, "-g", "-w", "-fsanitize=address", *argv],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if p.returncode:
-            raise Skip("%s builds nothing with AddressSanitizer: %s" %
-                       (compiler, p.stdout.decode().split("\n")[0]))
-    return program, wrong
-
-
 def with_sanitizer(compiler):
-    if not shutil.which(compiler):
-        raise Skip("no " + compiler)
     with tempfile.TemporaryDirectory() as at:
-        for name, file in (("libnccl.so", "libnccl.so.2"), ("libcuda.so", "libcuda.so.1")):
-            os.symlink(os.path.join(SIM_DIR, file), os.path.join(at, name))
-        program, wrong = sanitized(compiler, at)
+        program, wrong = build_sanitized(compiler, at)
         run = [COLLWATCH, "run", "--agent", AGENT, "--"]
         recorded([*run, program, "wait"], INIT + PROGRAMS_WORK, preload=None, probes=1,
                  ASAN_OPTIONS="detect_leaks=0")
