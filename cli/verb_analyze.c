@@ -203,7 +203,7 @@ static json_t *incident_of(const struct cw_snapshot *snap, const struct cw_verdi
 		.last_progress_wall_ns = to_wall(snap, v->last_progress_ns),
 		.stall_wall_ns = to_wall(snap, v->waiting_since_ns),
 		.confirmed_wall_ns = snap->wall_ns,
-		.leader = "collwatch analyze",
+		.leader = CW_LEADER_ANALYZE,
 	};
 
 	return cw_incident_doc(snap, v, &info);

@@ -17,11 +17,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/incident_doc.h"
 #include "report/json_util.h"
 
-/* In commands: {host}, {pid} and {rank} of the first culprit, {bundle} where the incident is. */
+enum when { ALWAYS, SEEN, NOT_SEEN }; /* it is known where a culprit sits */
+
+/*
+ * In commands: {host}, {pid} and {rank} of the first culprit, {job}, {bundle} where the incident
+ * is. No class: what holds a rank up is the same whatever the others wait in.
+ */
 struct row {
 	const char *klass, *detail, *text, *command;
+	uint8_t when; /* enum when */
 };
 
 #define DRAIN_TEXT                                                                                 \
@@ -31,8 +38,17 @@ struct row {
 #define KERNEL_LOG_COMMAND "ssh {host} 'journalctl -k --since -1h | tail -n 200'"
 #define RESTART_TEXT "The job cannot recover by itself: restart it from its last checkpoint."
 #define CALLS_TEXT                                                                                 \
-	"Restarting alone brings it back. To catch it where it is made, run with every call "      \
-	"compared beforehand (PyTorch; slow) or logged by NCCL; do not leave it set."
+	"A restart alone does not mend it. To catch it where it is made, run once with every "     \
+	"call compared beforehand (PyTorch; slow) or logged by NCCL; do not leave it set."
+#define WAIT_OR_RESTART_TEXT                                                                       \
+	"If it does not get on, restart the job from its last checkpoint; nothing is wrong with "  \
+	"the ranks that wait."
+#define ALL_FRAMES_COMMAND "collwatch report --all-frames {bundle}"
+#define STACKS_TEXT                                                                                \
+	"If its stacks are not above, take them while it still hangs: the line it sits in blocks " \
+	"the job, not the collective."
+#define STACKS_COMMAND                                                                             \
+	"collwatch stacks {job} {rank}   # without collwatch: py-spy dump --pid {pid}"
 #define CALLS_COMMAND                                                                              \
 	"TORCH_DISTRIBUTED_DEBUG=DETAIL   # or: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL "           \
 	"NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"
@@ -48,10 +64,12 @@ static const struct row rows[] = {
 	  "SIGABRT are its own; for SIGKILL nobody admits to, look for a job manager or a memory "
 	  "limit.",
 	  KERNEL_LOG_COMMAND },
+	{ "process_dead", "killed", "Of a signal of its own a core may tell where it crashed.",
+	  "ssh {host} coredumpctl info {pid}" },
 	{ "process_dead", "exited",
 	  "It ended by itself: its own log, last lines, says why. An exception on one rank that "
-	  "the "
-	  "others do not see looks like this.",
+	  "the others do not see looks like this; with status 0 it left its loop before the "
+	  "others did (uneven data, an early stop).",
 	  NULL },
 	{ "process_dead", NULL, RESTART_TEXT, NULL },
 
@@ -63,41 +81,39 @@ static const struct row rows[] = {
 	{ "node_unreachable", NULL, DRAIN_TEXT, DRAIN_COMMAND },
 	{ "node_unreachable", NULL, RESTART_TEXT, NULL },
 
-	{ "never_entered", "stopped",
+	{ NULL, "stopped",
 	  "It is stopped by a signal (state T) and does nothing until it is continued. If nobody "
 	  "stopped "
 	  "it on purpose, continue it: the job goes on.",
 	  "ssh {host} kill -CONT {pid}" },
-	{ "never_entered", "traced",
+	{ NULL, "traced",
 	  "A debugger holds it. Detach the debugger, or let it continue: the job goes on.",
 	  "ssh {host} grep TracerPid /proc/{pid}/status" },
-	{ "never_entered", "outside_nccl",
+	{ NULL, "outside_nccl",
 	  "Look where it sits, above: that line blocks the job, not the collective. If it can be "
 	  "unblocked (storage, data, a lock, a service it asks), the job goes on.",
-	  "collwatch report --all-frames {bundle}" },
-	{ "never_entered", "outside_nccl",
+	  ALL_FRAMES_COMMAND, SEEN },
+	{ NULL, "outside_nccl", STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ NULL, "outside_nccl",
 	  "If it sits in storage, look at the file system and the kernel log of its machine.",
 	  KERNEL_LOG_COMMAND },
-	{ "never_entered", "inside_other_call",
+	{ NULL, "inside_other_call",
 	  "It is inside another call, which waits for nobody: look at the line above. A host call "
 	  "that "
 	  "does not return points at the machine or at NCCL.",
-	  "collwatch report --all-frames {bundle}" },
-	{ "never_entered", "aborted",
+	  ALL_FRAMES_COMMAND, SEEN },
+	{ NULL, "inside_other_call", STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ NULL, "aborted",
 	  "It has given the communicator up, and the others have not been told: its own log says "
 	  "why. "
 	  "All ranks have to abort, or none.",
 	  NULL },
-	{ "never_entered", "destroyed",
+	{ NULL, "destroyed",
 	  "It has destroyed a communicator the others still use: look for what makes one rank "
 	  "leave its "
 	  "loop earlier (uneven data, an early stop).",
 	  NULL },
-	{ "never_entered", NULL,
-	  "If it does not get on, restart the job from its last checkpoint; nothing is wrong with "
-	  "the "
-	  "ranks that wait.",
-	  NULL },
+	{ "never_entered", NULL, WAIT_OR_RESTART_TEXT, NULL },
 
 	{ "mismatch", "count",
 	  "Two ranks disagree on how much to send: look for what sizes depend on (the last batch, "
@@ -106,7 +122,8 @@ static const struct row rows[] = {
 	{ "mismatch", "dtype",
 	  "Two ranks disagree on the data type: look for mixed precision that is on for one of "
 	  "them, or "
-	  "a checkpoint loaded in another type.",
+	  "a checkpoint loaded in another type. Where nobody hangs for it, results since then are "
+	  "wrong.",
 	  NULL },
 	{ "mismatch", "redop",
 	  "Two ranks reduce with different operators. Nobody has to hang for that: results since "
@@ -151,6 +168,10 @@ static const struct row rows[] = {
 	  "ranks "
 	  "of the split).",
 	  NULL },
+	{ "mismatch", "unknown_call",
+	  "Only where their histories parted is known, above. While nobody hangs for it, results "
+	  "since then may be wrong: go back to a checkpoint from before it.",
+	  NULL },
 	{ "mismatch", NULL, CALLS_TEXT, CALLS_COMMAND },
 
 	{ "deadlock", NULL,
@@ -175,17 +196,17 @@ static const struct row rows[] = {
 	  "micro-batches, a "
 	  "stage that stops early).",
 	  NULL },
-	{ "p2p_unmatched", NULL,
+	{ "p2p_unmatched", "not_posted",
 	  "Where two ranks both send first, put the calls into one ncclGroupStart/End "
 	  "(batch_isend_irecv).",
 	  NULL },
-	{ "p2p_unmatched", NULL, RESTART_TEXT, NULL },
+	{ "p2p_unmatched", NULL, WAIT_OR_RESTART_TEXT, NULL },
 
 	{ "init_stuck", NULL,
 	  "Look at the ranks that have not come: not started, ended before, or stuck ahead of it. "
 	  "Where "
 	  "one is named above, look where it sits.",
-	  "collwatch report --all-frames {bundle}" },
+	  "collwatch stacks {job}" },
 	{ "init_stuck", NULL,
 	  "If all have come, they do not reach each other: check the interface NCCL chose, "
 	  "firewalls and "
@@ -229,7 +250,7 @@ static const struct row rows[] = {
 	  "collwatch status" },
 	{ "unknown", NULL,
 	  "Look at the stacks of the ranks that wait, and of those that are missing.",
-	  "collwatch report --all-frames {bundle}" },
+	  "collwatch stacks {job}" },
 };
 
 /* Fit to be pasted into a shell as they are. */
@@ -246,8 +267,12 @@ static void value_of(const json_t *incident, const char *name, char *buf, size_t
 	const json_t *who = json_array_get(json_object_get(incident, "culprits"), 0);
 	const char *text = "";
 
-	if (strcmp(name, "host") == 0)
+	/* Recordings do not say on which machine they were made. */
+	if (strcmp(name, "host") == 0 &&
+	    strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) != 0)
 		text = cw_json_str(who, "host", "");
+	else if (strcmp(name, "job") == 0)
+		text = cw_json_str(incident, "job", "");
 	else if (strcmp(name, "bundle") == 0)
 		text = cw_json_str(incident, "bundle", cw_json_str(incident, "id", ""));
 	else if (strcmp(name, "incident") == 0)
@@ -255,6 +280,8 @@ static void value_of(const json_t *incident, const char *name, char *buf, size_t
 	(void)snprintf(buf, len, "%s", text);
 	if (strcmp(name, "pid") == 0 && cw_json_int(who, "pid", 0) > 0)
 		(void)snprintf(buf, len, "%" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+	if (strcmp(name, "rank") == 0 && cw_json_int(who, "rank", -1) >= 0)
+		(void)snprintf(buf, len, "%" JSON_INTEGER_FORMAT, cw_json_int(who, "rank", -1));
 	if (is_harmless(buf) && strlen(buf) + 1 < len)
 		return;
 	(void)snprintf(buf, len, "<%s>", name);
@@ -280,17 +307,33 @@ static void fill_in(const json_t *incident, const char *from, char *to, size_t l
 	to[used < len ? used : len - 1] = '\0';
 }
 
+static bool is_seen(const json_t *incident)
+{
+	const json_t *culprit;
+	size_t i;
+
+	json_array_foreach (json_object_get(incident, "culprits"), i, culprit)
+		if (json_object_get(culprit, "sits_in"))
+			return true;
+	return false;
+}
+
+static bool applies(const struct row *row, const json_t *incident)
+{
+	if (row->klass && strcmp(row->klass, cw_json_str(incident, "class", "")) != 0)
+		return false;
+	if (row->detail && strcmp(row->detail, cw_json_str(incident, "detail", "")) != 0)
+		return false;
+	return row->when == ALWAYS || is_seen(incident) == (row->when == SEEN);
+}
+
 void cw_advice(const json_t *incident, struct advice *ret)
 {
-	const char *klass = cw_json_str(incident, "class", "");
-	const char *detail = cw_json_str(incident, "detail", "");
-
 	*ret = (struct advice){ 0 };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && ret->n < ADVICE_MAX; i++) {
 		struct advice_step *step = &ret->steps[ret->n];
 
-		if (strcmp(rows[i].klass, klass) != 0 ||
-		    (rows[i].detail && strcmp(rows[i].detail, detail) != 0))
+		if (!applies(&rows[i], incident))
 			continue;
 		step->text = rows[i].text;
 		if (rows[i].command)

@@ -78,6 +78,17 @@ static bool is_class(const json_t *incident, const char *klass)
 	return strcmp(cw_json_str(incident, "class", ""), klass) == 0;
 }
 
+const char *phrase_doc_flag(const json_t *incident)
+{
+	const json_t *times = json_object_get(incident, "times");
+	const json_t *victims = json_object_get(incident, "victims");
+
+	if (json_is_string(json_object_get(times, "resolved")))
+		return "RESOLVED";
+	return is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0 ? "MISMATCH"
+										       : "HANG";
+}
+
 const char *phrase_doc_absence(const json_t *incident)
 {
 	if (is_class(incident, "process_dead"))

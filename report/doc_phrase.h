@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* "HANG", "MISMATCH" of one that holds nobody up, "RESOLVED". */
+const char *phrase_doc_flag(const json_t *incident);
+
 /* "all_reduce bf16 x 1048576 sum"; the number of the call is said by the caller. Returns buf. */
 char *phrase_doc_op(const json_t *op, char *buf, size_t len);
 

@@ -11,6 +11,9 @@
 #include "analysis/snapshot.h"
 #include "analysis/verdict.h"
 
+/* In place of a node: decided from recordings. */
+#define CW_LEADER_ANALYZE "collwatch analyze"
+
 struct cw_incident_info {
 	const char *id;
 	uint32_t confidence; /* enum cw_confidence: after patience, may be below the verdict's */

@@ -73,7 +73,7 @@ static void put_headline(FILE *out, const json_t *incident)
 	char text[128];
 
 	fprintf(out, "<header>\n<span class=\"flag%s\">%s</span>\n<h1>", resolved ? " over" : "",
-		resolved ? "RESOLVED" : "HANG");
+		phrase_doc_flag(incident));
 	html_put(out, cw_json_str(incident, "summary", ""));
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
 	(void)snprintf(text, sizeof(text), "%s%s%s, %s", cw_json_str(incident, "class", ""),
@@ -85,7 +85,7 @@ static void put_headline(FILE *out, const json_t *incident)
 	put_fact(out, "incident", cw_json_str(incident, "id", ""));
 	put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
 	if (*victims) {
-		fputs("<dt>who waits</dt><dd>ranks ", out);
+		fprintf(out, "<dt>who waits</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
 		html_put_ranks(out, victims);
 		fputs("</dd>\n", out);
 	}

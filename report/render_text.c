@@ -37,7 +37,7 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 {
 	bool resolved =
 		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
-	const char *flag = resolved ? "RESOLVED" : "HANG";
+	const char *flag = phrase_doc_flag(incident);
 
 	cw_text_put(t, resolved ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
 	fputs("  ", t->out);

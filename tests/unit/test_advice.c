@@ -5,14 +5,16 @@
 #include <string.h>
 
 #include "analysis/verdict.h"
+#include "report/incident_doc.h"
 
 static struct advice advice;
 
 static void ask(const char *klass, const char *detail, const char *host)
 {
-	json_t *incident = json_pack("{s:s,s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "id",
-				     "0123456789abcdef", "class", klass, "detail", detail, "bundle",
-				     "/var/lib/b", "culprits", "rank", 3, "host", host, "pid", 812);
+	json_t *incident =
+		json_pack("{s:s,s:s,s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "id", "0123456789abcdef",
+			  "job", "name:4711", "class", klass, "detail", detail, "bundle",
+			  "/var/lib/b", "culprits", "rank", 3, "host", host, "pid", 812);
 
 	cr_assert_not_null(incident);
 	cw_advice(incident, &advice);
@@ -46,8 +48,46 @@ Test(advice, commands_name_the_culprit)
 	ask("node_unreachable", "", "node-b.example.org");
 	cr_assert(has_command("NodeName=node-b.example.org State=DRAIN"));
 	ask("never_entered", "outside_nccl", "node-a");
-	cr_assert(has_command("collwatch report --all-frames /var/lib/b"));
+	cr_assert(has_command("collwatch stacks name:4711 3 "));
 	cr_assert(!has_command("kill -CONT"), "of another detail");
+}
+
+Test(advice, what_holds_a_rank_up_is_told_whatever_the_others_wait_in)
+{
+	ask("p2p_unmatched", "stopped", "node-a");
+	cr_assert(has_command("ssh node-a kill -CONT 812"));
+	ask("p2p_unmatched", "outside_nccl", "node-a");
+	cr_assert(has_command("collwatch stacks"));
+	cr_assert_null(strstr(advice.steps[0].text, "both send first"), "the calls are right");
+}
+
+Test(advice, stacks_are_looked_at_where_there_are_some_and_else_taken)
+{
+	json_t *incident = json_pack("{s:s,s:s,s:s,s:[{s:i,s:s}]}", "class", "never_entered",
+				     "detail", "outside_nccl", "bundle", "/var/lib/b", "culprits",
+				     "rank", 3, "sits_in", "read_sample (train.py:88)");
+
+	cw_advice(incident, &advice);
+	cr_assert(has_command("collwatch report --all-frames /var/lib/b"));
+	cr_assert(!has_command("collwatch stacks"));
+	cr_assert_eq(json_object_del(json_array_get(json_object_get(incident, "culprits"), 0),
+				     "sits_in"),
+		     0);
+	cw_advice(incident, &advice);
+	cr_assert(!has_command("collwatch report"), "there is nothing to be seen");
+	cr_assert(has_command("collwatch stacks"));
+	json_decref(incident);
+}
+
+Test(advice, a_recording_names_no_machine)
+{
+	json_t *incident = json_pack("{s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "class", "never_entered",
+				     "detail", "stopped", "leader", CW_LEADER_ANALYZE, "culprits",
+				     "rank", 3, "host", "records", "pid", 812);
+
+	cw_advice(incident, &advice);
+	cr_assert(has_command("ssh <host> kill -CONT 812"));
+	json_decref(incident);
 }
 
 Test(advice, nothing_a_shell_would_obey_gets_into_a_command)

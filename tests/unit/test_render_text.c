@@ -165,6 +165,24 @@ Test(render_text, long_paths_are_cut_unless_all_is_asked_for)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_text, what_differs_and_holds_nobody_up_is_called_no_hang)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .color = false };
+	json_t *victims = json_object_get(bundle.incident, "victims");
+	char *text;
+
+	json_object_set_new(bundle.incident, "class", json_string("mismatch"));
+	text = render(&bundle, &opts);
+	cr_assert_eq(strncmp(text, "HANG  ", 6), 0, "somebody waits");
+	free(text);
+	json_object_set_new(victims, "count", json_integer(0));
+	text = render(&bundle, &opts);
+	cr_assert_eq(strncmp(text, "MISMATCH  ", 10), 0, "%.20s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, colour_only_when_asked_for)
 {
 	struct cw_bundle bundle = sample();
