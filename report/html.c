@@ -57,8 +57,15 @@ static void put_char(FILE *out, const char *text, size_t len, uint32_t c)
 		(void)fwrite(text, 1, len, out); /* the stream remembers errors */
 }
 
-void html_put_short(FILE *out, const char *text, size_t max)
+static bool is_digit(char c)
 {
+	return c >= '0' && c <= '9';
+}
+
+/* is_list: lines may end after the commas between numbers. */
+static void put(FILE *out, const char *text, size_t max, bool is_list)
+{
+	char before = '\0';
 	size_t n = 0;
 
 	while (*text) {
@@ -73,13 +80,26 @@ void html_put_short(FILE *out, const char *text, size_t max)
 			fputs(REPLACEMENT, out);
 		else
 			put_char(out, text, len, c);
+		if (is_list && c == ',' && is_digit(before) && is_digit(text[1]))
+			fputs("<wbr/>", out);
+		before = *text;
 		text += len ? len : 1;
 	}
 }
 
+void html_put_short(FILE *out, const char *text, size_t max)
+{
+	put(out, text, max, false);
+}
+
 void html_put(FILE *out, const char *text)
 {
-	html_put_short(out, text, SIZE_MAX);
+	put(out, text, SIZE_MAX, false);
+}
+
+void html_put_sentence(FILE *out, const char *text)
+{
+	put(out, text, SIZE_MAX, strlen(text) > MAX_RANKS_SHOWN);
 }
 
 void html_put_ranks(FILE *out, const char *ranks)
@@ -91,7 +111,7 @@ void html_put_ranks(FILE *out, const char *ranks)
 	fputs("<details><summary>", out);
 	html_put_short(out, ranks, MAX_RANKS_SHOWN);
 	fputs("</summary>", out);
-	html_put(out, ranks);
+	html_put_sentence(out, ranks);
 	fputs("</details>", out);
 }
 
@@ -112,7 +132,8 @@ void html_put_sentences(FILE *out, const json_t *list)
 
 	json_array_foreach (list, i, sentence) {
 		fputs("<li>", out);
-		html_put(out, json_is_string(sentence) ? json_string_value(sentence) : "?");
+		html_put_sentence(out,
+				  json_is_string(sentence) ? json_string_value(sentence) : "?");
 		fputs("</li>\n", out);
 	}
 }

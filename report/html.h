@@ -20,6 +20,12 @@ void html_put(FILE *out, const char *text);
 /* The same, cut after max characters, with an ellipsis. For the fixed room of drawings. */
 void html_put_short(FILE *out, const char *text, size_t max);
 
+/*
+ * Element content in which long lists of numbers may stand: lines may end after their commas, which
+ * else would be broken in the middle of a number.
+ */
+void html_put_sentence(FILE *out, const char *text);
+
 /* "<h2 id="id">Title</h2>" at the start of a section, and its end. Constants only. */
 void html_section(FILE *out, const char *id, const char *title);
 void html_section_end(FILE *out);

@@ -74,7 +74,7 @@ static void put_headline(FILE *out, const json_t *incident)
 
 	fprintf(out, "<header>\n<span class=\"flag%s\">%s</span>\n<h1>", resolved ? " over" : "",
 		phrase_doc_flag(incident));
-	html_put(out, cw_json_str(incident, "summary", ""));
+	html_put_sentence(out, cw_json_str(incident, "summary", ""));
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
 	(void)snprintf(text, sizeof(text), "%s%s%s, %s", cw_json_str(incident, "class", ""),
 		       *cw_json_str(incident, "detail", "") ? " / " : "",

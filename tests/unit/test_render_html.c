@@ -111,6 +111,22 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_html, a_long_list_of_ranks_ends_its_lines_between_them)
+{
+	struct cw_bundle bundle = sample();
+	json_t *ruled_out = json_object_get(bundle.incident, "ruled_out");
+	char *text;
+
+	json_array_append_new(ruled_out,
+			      json_string("no mismatch: ranks 5,13,21,29,37,45,53,61,69,77,85,93 "
+					  "made the same call, too"));
+	text = render(&bundle);
+	cr_assert_not_null(strstr(text, "ranks 5,<wbr/>13,<wbr/>21"));
+	cr_assert_not_null(strstr(text, "call, too"), "no list of numbers");
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_html, folds_ranks_in_the_same_position_and_draws_the_culprit_alone)
 {
 	struct cw_bundle bundle = sample();
