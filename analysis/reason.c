@@ -171,7 +171,7 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 		return;
 	}
 	if (!inc->s->alignments[inc->main->comm].knows_call) {
-		phrase_say(buf, len, "its history of calls is another one since #%" PRIu64,
+		phrase_say(buf, len, "its history of calls is another one at #%" PRIu64,
 			   v->coll_seq);
 		if (v->after_seq)
 			phrase_say(buf, len, ", and was the same until #%" PRIu64, v->after_seq);
