@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/doc_phrase.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,6 +77,23 @@ bool phrase_is_many(const char *rank_set)
 static bool is_class(const json_t *incident, const char *klass)
 {
 	return strcmp(cw_json_str(incident, "class", ""), klass) == 0;
+}
+
+char *phrase_doc_seq(const json_t *where, char *buf, size_t len)
+{
+	uint64_t seq = 0, after = 0;
+	bool is_between = cw_json_read_u64(json_object_get(where, "after_seq"), &after);
+
+	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &seq); /* stays 0 */
+	*buf = '\0';
+	if (is_between && after)
+		add(buf, len, ", a collective after #%" PRIu64 ", #%" PRIu64 " at the latest",
+		    after, seq);
+	else if (is_between)
+		add(buf, len, ", a collective up to #%" PRIu64, seq);
+	else if (seq)
+		add(buf, len, ", collective #%" PRIu64, seq);
+	return buf;
 }
 
 const char *phrase_doc_flag(const json_t *incident)

@@ -22,6 +22,12 @@ char *phrase_doc_comm(const json_t *at, char *buf, size_t len);
 /* "rank 3", or "a process without rank number". Returns buf. */
 char *phrase_doc_rank(const json_t *who, char *buf, size_t len);
 
+/*
+ * ", collective #42" of where, or what is known of a call that is not recorded any more: ", a
+ * collective after #128, #192 at the latest"; empty for a call without number. Returns buf.
+ */
+char *phrase_doc_seq(const json_t *where, char *buf, size_t len);
+
 /* More than one rank is in the set. */
 bool phrase_is_many(const char *rank_set);
 

@@ -188,19 +188,17 @@ static void put_where(FILE *out, const json_t *incident)
 	const json_t *where = json_object_get(incident, "where");
 	const json_t *sides = json_object_get(where, "sides"), *side;
 	bool differs = strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0;
-	uint64_t coll_seq = 0;
 	char text[256];
 	size_t i;
 
 	if (!json_is_object(where))
 		return;
-	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &coll_seq); /* stays 0 */
 	html_section(out, "where", differs ? "First call that differs" : "Who waits, and for what");
 	fputs("<p>On ", out);
 	html_put(out, phrase_doc_comm(where, text, sizeof(text)));
-	if (coll_seq)
-		fprintf(out, ", collective #%llu", (unsigned long long)coll_seq);
-	fputs(".</p>\n<table class=\"sides\">\n<tr><th>ranks</th><th>call</th></tr>\n", out);
+	fprintf(out, "%s.</p>\n", phrase_doc_seq(where, text, sizeof(text)));
+	if (json_array_size(sides))
+		fputs("<table class=\"sides\">\n<tr><th>ranks</th><th>call</th></tr>\n", out);
 	json_array_foreach (sides, i, side) {
 		const json_t *op = json_object_get(side, "op");
 
@@ -211,7 +209,8 @@ static void put_where(FILE *out, const json_t *incident)
 						 : phrase_doc_absence(incident));
 		fputs("</td></tr>\n", out);
 	}
-	fputs("</table>\n", out);
+	if (json_array_size(sides))
+		fputs("</table>\n", out);
 	html_section_end(out);
 }
 
@@ -243,7 +242,8 @@ static void put_waits(FILE *out, const json_t *incident, const struct drawing *d
 	const json_t *chain = json_object_get(incident, "chain");
 	bool is_cycle = json_array_size(cycle) > 0;
 
-	if (!d && !json_array_size(chain) && !is_cycle)
+	/* Where calls differ and hold nobody up, nothing can be drawn either. */
+	if (!is_cycle && !json_array_size(chain))
 		return;
 	html_section(out, "waits", is_cycle ? "Circle of waits" : "Chain of waits");
 	if (d)

@@ -131,23 +131,18 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *where = json_object_get(incident, "where");
 	const json_t *sides = json_object_get(where, "sides"), *side;
-	uint64_t coll_seq = 0, after_seq;
+	char seq[96];
 	size_t i;
 
 	if (!json_is_object(where))
 		return;
-	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &coll_seq); /* stays 0 */
 	cw_text_title(t, strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0
 				 ? "First call that differs"
 				 : "Who waits, and for what");
 	fputs("  on ", t->out);
 	put_comm(t, where);
-	if (cw_json_read_u64(json_object_get(where, "after_seq"), &after_seq))
-		fprintf(t->out, ", a collective after #%llu, #%llu at the latest",
-			(unsigned long long)after_seq, (unsigned long long)coll_seq);
-	else if (coll_seq)
-		fprintf(t->out, ", collective #%llu:", (unsigned long long)coll_seq);
-	fputc('\n', t->out);
+	fputs(phrase_doc_seq(where, seq, sizeof(seq)), t->out);
+	fputs(*seq && json_array_size(sides) ? ":\n" : "\n", t->out);
 	json_array_foreach (sides, i, side) {
 		const json_t *op = json_object_get(side, "op");
 		const char *ranks = cw_json_str(side, "ranks", "?");

@@ -111,6 +111,28 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_html, a_call_that_is_not_recorded_leaves_no_empty_table)
+{
+	struct cw_bundle bundle = sample();
+	json_t *where = json_object_get(bundle.incident, "where");
+	char *text;
+
+	json_object_set_new(bundle.incident, "class", json_string("mismatch"));
+	json_array_clear(json_object_get(bundle.incident, "chain"));
+	json_array_clear(json_object_get(where, "sides"));
+	json_object_set_new(where, "after_seq", json_integer(0));
+	text = render(&bundle);
+	cr_assert_not_null(strstr(text, ", a collective up to #42.</p>"));
+	cr_assert_null(strstr(text, "<th>ranks"));
+	cr_assert_null(strstr(text, "id=\"waits\""));
+	free(text);
+	json_object_set_new(where, "after_seq", json_integer(8));
+	text = render(&bundle);
+	cr_assert_not_null(strstr(text, ", a collective after #8, #42 at the latest.</p>"));
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_html, a_long_list_of_ranks_ends_its_lines_between_them)
 {
 	struct cw_bundle bundle = sample();
