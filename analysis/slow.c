@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/position.h"
+#include "analysis/slow_wait.h"
 #include "analysis/verdict.h"
 
 /* Clocks of hosts that are set by NTP differ by some milliseconds. */
@@ -23,21 +24,30 @@
 
 struct arrival {
 	int64_t at_ns;
-	int64_t next_ns; /* when it entered its next call; INT64_MAX = it has not */
+	int64_t next_ns;   /* when it entered its next call; INT64_MAX = it has not */
+	int64_t waited_ns; /* what it had waited for others until then */
 	bool has_come;
 };
 
 struct lateness {
 	uint32_t n_late;
 	int64_t sum_ns;
+	/*
+	 * How much longer than most it took by itself, without what it waited for others, since
+	 * the members last waited for each other.
+	 */
+	int64_t own_ns;
 };
 
 struct race {
 	const struct cw_snapshot *snap;
 	const struct cw_snap_comm *c;
+	const struct slow_wait *waits;
 	uint32_t comm;
 	struct arrival *arrivals; /* per member */
-	struct lateness *late;    /* per member */
+	struct arrival *before;   /* per member: of the collective before */
+	bool has_before;
+	struct lateness *late; /* per member */
 	int64_t *sorted;
 	uint32_t n_ops, n_late_ops;
 	int64_t first_ns, last_ns;
@@ -57,8 +67,9 @@ static int64_t median(struct race *r, uint32_t n)
 	return r->sorted[n / 2];
 }
 
-static struct arrival arrival_of(const struct cw_snap_member *m, uint64_t seq)
+static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t seq)
 {
+	const struct cw_snap_member *m = &r->c->members[member];
 	struct arrival a = { .next_ns = INT64_MAX };
 
 	for (uint32_t i = m->n_window; i-- > 0;) {
@@ -68,6 +79,7 @@ static struct arrival arrival_of(const struct cw_snap_member *m, uint64_t seq)
 			continue;
 		a.has_come = true;
 		a.at_ns = op->enter_ns;
+		a.waited_ns = slow_wait_before_ns(r->waits, r->comm, member, i);
 		for (uint32_t k = i + 1; k < m->n_window; k++)
 			/* Calls of one group are entered together. */
 			if (!op->group_id || m->window[k].group_id != op->group_id) {
@@ -90,24 +102,75 @@ static bool held_up(struct race *r, uint32_t late)
 	return median(r, n) >= r->arrivals[late].at_ns && r->sorted[n / 2] != INT64_MAX;
 }
 
-static void run_one(struct race *r, uint64_t seq)
+static int64_t own_ns(const struct race *r, uint32_t m)
+{
+	const struct arrival *a = &r->arrivals[m], *b = &r->before[m];
+
+	return (a->at_ns - b->at_ns) - (a->waited_ns - b->waited_ns);
+}
+
+static void add_own(struct race *r)
+{
+	int64_t usual;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->sorted[m] = own_ns(r, m);
+	usual = median(r, r->c->nranks);
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->late[m].own_ns += own_ns(r, m) - usual;
+}
+
+/* Most entered nothing more until all had come: they begin anew together. */
+static void forget_own(struct race *r)
+{
+	int64_t last = INT64_MIN;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		r->sorted[m] = r->arrivals[m].next_ns;
+		if (r->arrivals[m].at_ns > last)
+			last = r->arrivals[m].at_ns;
+	}
+	if (r->has_before && median(r, r->c->nranks) < last)
+		return;
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->late[m].own_ns = 0;
+}
+
+/*
+ * Late as it may be, a rank is so only as far as it has not itself waited for others. Of the first
+ * collective nobody knows what came before.
+ */
+static int64_t late_by(const struct race *r, uint32_t m, int64_t usual)
+{
+	int64_t by = r->arrivals[m].at_ns - usual, own = r->late[m].own_ns;
+
+	return r->has_before && own < by ? own : by;
+}
+
+static bool meet(struct race *r, uint64_t seq)
+{
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		r->arrivals[m] = arrival_of(r, m, seq);
+		if (!r->arrivals[m].has_come)
+			return false;
+	}
+	return true;
+}
+
+static void compare_arrivals(struct race *r)
 {
 	bool is_late_op = false;
 	int64_t usual;
 
-	for (uint32_t m = 0; m < r->c->nranks; m++) {
-		r->arrivals[m] = arrival_of(&r->c->members[m], seq);
-		if (!r->arrivals[m].has_come)
-			return;
+	for (uint32_t m = 0; m < r->c->nranks; m++)
 		r->sorted[m] = r->arrivals[m].at_ns;
-	}
 	usual = median(r, r->c->nranks);
 	if (!r->n_ops++ || usual < r->first_ns)
 		r->first_ns = usual;
 	if (usual > r->last_ns)
 		r->last_ns = usual;
 	for (uint32_t m = 0; m < r->c->nranks; m++) {
-		int64_t by = r->arrivals[m].at_ns - usual;
+		int64_t by = late_by(r, m, usual);
 
 		if (by < LATE_NS || !held_up(r, m))
 			continue;
@@ -116,6 +179,23 @@ static void run_one(struct race *r, uint64_t seq)
 		is_late_op = true;
 	}
 	r->n_late_ops += is_late_op;
+}
+
+static void run_one(struct race *r, uint64_t seq)
+{
+	struct arrival *swap = r->before;
+
+	if (!meet(r, seq)) {
+		r->has_before = false;
+		return;
+	}
+	if (r->has_before)
+		add_own(r);
+	compare_arrivals(r);
+	forget_own(r);
+	r->has_before = true;
+	r->before = r->arrivals;
+	r->arrivals = swap;
 }
 
 static bool can_run(const struct cw_snap_comm *c)
@@ -208,37 +288,40 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 static int run(struct race *r, struct cw_slow_list *list)
 {
 	const struct cw_snap_member *first = &r->c->members[0];
-	uint32_t n = r->c->nranks, left = OPS_MAX;
+	uint32_t n = r->c->nranks, left = OPS_MAX, at = first->n_window;
 
 	r->arrivals = calloc(n, sizeof(*r->arrivals));
+	r->before = calloc(n, sizeof(*r->before));
 	r->late = calloc(n, sizeof(*r->late));
 	r->sorted = calloc(n, sizeof(*r->sorted));
-	if (!r->arrivals || !r->late || !r->sorted)
+	if (!r->arrivals || !r->before || !r->late || !r->sorted)
 		return -ENOMEM;
-	for (uint32_t i = first->n_window; i-- > 0 && left;) {
-		if (!position_is_step(&first->window[i]))
-			continue;
-		run_one(r, first->window[i].coll_seq);
-		left--;
-	}
+	while (at && left)
+		left -= position_is_step(&first->window[--at]);
+	for (; at < first->n_window; at++)
+		if (position_is_step(&first->window[at]))
+			run_one(r, first->window[at].coll_seq);
 	judge(r, list);
 	return 0;
 }
 
 int cw_slow_find(const struct cw_snapshot *snap, struct cw_slow_list *ret)
 {
-	int err = 0;
+	struct slow_wait waits;
+	int err = slow_wait_init(snap, &waits);
 
 	*ret = (struct cw_slow_list){ 0 };
 	for (uint32_t c = 0; err == 0 && c < snap->n_comms; c++) {
-		struct race r = { .snap = snap, .c = &snap->comms[c], .comm = c };
+		struct race r = { .snap = snap, .c = &snap->comms[c], .waits = &waits, .comm = c };
 
 		if (!can_run(r.c))
 			continue;
 		err = run(&r, ret);
 		free(r.arrivals);
+		free(r.before);
 		free(r.late);
 		free(r.sorted);
 	}
+	slow_wait_fini(&waits);
 	return err;
 }

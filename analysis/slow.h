@@ -3,7 +3,8 @@
  * Who comes late, in a job that gets on. A rank is slow where the others of a communicator had to
  * wait for it again and again: it entered collectives later than most, and most did not enter
  * another call before it had come. Hosts that run ahead of their devices are behind each other
- * without holding anybody up, and do not count.
+ * without holding anybody up, and do not count; nor does, in any call, what a rank has itself
+ * waited for others.
  *
  * That needs windows of all members. It is for recordings and for people: nobody is alerted. Times
  * of ranks on different hosts are comparable only as far as their clocks are: where no rank of the

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long ranks have waited for others, as far as their windows tell: who enters a call and makes
+ * no other until the last of its members has come, has waited for that one. Time that a rank spent
+ * so is not its own, however late it comes to whatever it does next.
+ *
+ * Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/snapshot.h"
+
+struct slow_wait {
+	int64_t *before_ns;   /* per op of a window */
+	size_t *member_first; /* per member, the comms' one after the other: its first op */
+	size_t *comm_first;   /* per comm: its first member */
+};
+
+/* O(window ops × log window ops). Returns 0 or -ENOMEM; slow_wait_fini() in either case. */
+int slow_wait_init(const struct cw_snapshot *snap, struct slow_wait *ret);
+void slow_wait_fini(struct slow_wait *w);
+
+/* What the member's rank had waited, in all its comms, when it entered this op of its window. */
+int64_t slow_wait_before_ns(const struct slow_wait *w, uint32_t comm, uint32_t member, uint32_t op);
