@@ -10,8 +10,9 @@
 #include "analysis/slow_wait.h"
 #include "analysis/verdict.h"
 
-/* Clocks of hosts that are set by NTP differ by some milliseconds. */
 #define LATE_NS (INT64_C(10) * 1000000)
+/* Where nobody with the same clock is on time. */
+#define LATE_BY_CLOCK_NS SLOW_CLOCK_NS
 /* So many collectives say something; more are not needed. */
 #define OPS_MIN 8u
 #define OPS_MAX 64u
@@ -78,12 +79,12 @@ static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t
 		if (!position_is_step(op) || op->coll_seq != seq)
 			continue;
 		a.has_come = true;
-		a.at_ns = op->enter_ns;
+		a.at_ns = slow_within_ns(op->enter_ns, SLOW_TIME_MAX_NS);
 		a.waited_ns = slow_wait_before_ns(r->waits, r->comm, member, i);
 		for (uint32_t k = i + 1; k < m->n_window; k++)
 			/* Calls of one group are entered together. */
 			if (!op->group_id || m->window[k].group_id != op->group_id) {
-				a.next_ns = m->window[k].enter_ns;
+				a.next_ns = slow_within_ns(m->window[k].enter_ns, SLOW_TIME_MAX_NS);
 				break;
 			}
 		break;
@@ -106,7 +107,8 @@ static int64_t own_ns(const struct race *r, uint32_t m)
 {
 	const struct arrival *a = &r->arrivals[m], *b = &r->before[m];
 
-	return (a->at_ns - b->at_ns) - (a->waited_ns - b->waited_ns);
+	return slow_within_ns((a->at_ns - b->at_ns) - (a->waited_ns - b->waited_ns),
+			      SLOW_SPAN_MAX_NS);
 }
 
 static void add_own(struct race *r)
@@ -144,7 +146,28 @@ static int64_t late_by(const struct race *r, uint32_t m, int64_t usual)
 {
 	int64_t by = r->arrivals[m].at_ns - usual, own = r->late[m].own_ns;
 
-	return r->has_before && own < by ? own : by;
+	return slow_within_ns(r->has_before && own < by ? own : by, SLOW_SPAN_MAX_NS);
+}
+
+static bool has_punctual_neighbour(const struct race *r, uint32_t late, int64_t usual)
+{
+	uint32_t node = r->snap->ranks[r->c->members[late].rank].node;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		if (r->snap->ranks[r->c->members[m].rank].node == node &&
+		    r->arrivals[m].at_ns - usual < LATE_NS)
+			return true;
+	return false;
+}
+
+static bool is_late(const struct race *r, uint32_t m, int64_t usual)
+{
+	int64_t by = late_by(r, m, usual), in_all = r->arrivals[m].at_ns - usual;
+
+	if (by >= LATE_BY_CLOCK_NS)
+		return true;
+	/* How long it waited for others is known no better than their clocks. */
+	return by >= LATE_NS && 2 * by >= in_all && has_punctual_neighbour(r, m, usual);
 }
 
 static bool meet(struct race *r, uint64_t seq)
@@ -170,12 +193,10 @@ static void compare_arrivals(struct race *r)
 	if (usual > r->last_ns)
 		r->last_ns = usual;
 	for (uint32_t m = 0; m < r->c->nranks; m++) {
-		int64_t by = late_by(r, m, usual);
-
-		if (by < LATE_NS || !held_up(r, m))
+		if (!is_late(r, m, usual) || !held_up(r, m))
 			continue;
 		r->late[m].n_late++;
-		r->late[m].sum_ns += by;
+		r->late[m].sum_ns += late_by(r, m, usual);
 		is_late_op = true;
 	}
 	r->n_late_ops += is_late_op;

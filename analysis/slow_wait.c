@@ -16,7 +16,9 @@ struct entry {
 	uint32_t comm, from, to; /* from, to: comm ranks of a send; CW_SNAP_NONE of a collective */
 	uint32_t rank;
 	size_t slot;
-	int64_t at_ns, free_ns; /* free: the last of the meeting has come */
+	uint32_t node;
+	int64_t at_ns;
+	int64_t free_ns, free_at_most_ns; /* when the last of the meeting has come */
 };
 
 struct entries {
@@ -49,8 +51,7 @@ static int by_rank(const void *x, const void *y)
 	return r ? r : compare(a->slot, b->slot);
 }
 
-static void add(struct entries *e, uint32_t comm, uint32_t me, uint32_t rank, size_t slot,
-		const struct cw_op *op)
+static void add(struct entries *e, struct entry entry, uint32_t me, const struct cw_op *op)
 {
 	bool is_p2p =
 		cw_op_is_p2p(op->kind) && op->p2p_seq && op->peer >= 0 && position_op_counts(op);
@@ -59,19 +60,11 @@ static void add(struct entries *e, uint32_t comm, uint32_t me, uint32_t rank, si
 
 	if (!is_p2p && !position_is_step(op))
 		return;
-	e->v[e->n++] = (struct entry){
-		.seq = is_p2p ? op->p2p_seq : op->coll_seq,
-		.comm = comm,
-		.from = !is_p2p   ? CW_SNAP_NONE
-			: is_send ? me
-				  : peer,
-		.to = !is_p2p   ? CW_SNAP_NONE
-		      : is_send ? peer
-				: me,
-		.rank = rank,
-		.slot = slot,
-		.at_ns = op->enter_ns,
-	};
+	entry.seq = is_p2p ? op->p2p_seq : op->coll_seq;
+	entry.from = !is_p2p ? CW_SNAP_NONE : is_send ? me : peer;
+	entry.to = !is_p2p ? CW_SNAP_NONE : is_send ? peer : me;
+	entry.at_ns = slow_within_ns(op->enter_ns, SLOW_TIME_MAX_NS);
+	e->v[e->n++] = entry;
 }
 
 static void list(const struct cw_snapshot *snap, const struct slow_wait *w, struct entries *e)
@@ -79,12 +72,14 @@ static void list(const struct cw_snapshot *snap, const struct slow_wait *w, stru
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
-			size_t first = w->member_first[w->comm_first[c] + m];
+			struct entry entry = { .comm = c, .rank = member->rank };
 
-			if (member->rank == CW_SNAP_NONE)
+			if (member->rank >= snap->n_ranks)
 				continue;
-			for (uint32_t i = 0; i < member->n_window; i++)
-				add(e, c, m, member->rank, first + i, &member->window[i]);
+			entry.node = snap->ranks[member->rank].node;
+			entry.slot = w->member_first[w->comm_first[c] + m];
+			for (uint32_t i = 0; i < member->n_window; i++, entry.slot++)
+				add(e, entry, m, &member->window[i]);
 		}
 }
 
@@ -95,31 +90,48 @@ static void find_last_to_come(struct entries *e)
 	if (e->n)
 		qsort(e->v, e->n, sizeof(*e->v), by_meeting);
 	for (size_t i = 0; i < e->n; i = end) {
-		int64_t last = e->v[i].at_ns;
+		const struct entry *last = &e->v[i];
 
 		for (end = i; end < e->n && by_meeting(&e->v[i], &e->v[end]) == 0; end++)
-			if (e->v[end].at_ns > last)
-				last = e->v[end].at_ns;
-		for (size_t k = i; k < end; k++)
-			e->v[k].free_ns = last;
+			if (e->v[end].at_ns > last->at_ns)
+				last = &e->v[end];
+		for (size_t k = i; k < end; k++) {
+			bool is_near = e->v[k].node == last->node;
+
+			e->v[k].free_ns = last->at_ns - (is_near ? 0 : SLOW_CLOCK_NS);
+			e->v[k].free_at_most_ns = last->at_ns;
+		}
 	}
 }
 
 /*
- * Between two entries of a rank it waited, if at all, for the last meeting that became complete
- * before the second: of those that did so after it, it cannot have waited for any.
+ * Takes the meetings out of `ahead` that were complete when the rank entered its next call; of
+ * those that became so later it cannot have waited for any. Returns until when it waited.
  */
+static int64_t wait_until(const struct entry **ahead, uint32_t *n, int64_t next_ns)
+{
+	int64_t until = INT64_MIN;
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < *n; i++) {
+		if (ahead[i]->free_ns > next_ns)
+			ahead[left++] = ahead[i];
+		else if (ahead[i]->free_at_most_ns > until)
+			until = ahead[i]->free_at_most_ns;
+	}
+	*n = left;
+	return until < next_ns ? until : next_ns;
+}
+
 static void add_up(struct entries *e, int64_t *before_ns)
 {
-	int64_t ahead[AHEAD_MAX], sum = 0;
+	const struct entry *ahead[AHEAD_MAX];
+	int64_t sum = 0, until;
 	uint32_t n = 0;
 
 	if (e->n)
 		qsort(e->v, e->n, sizeof(*e->v), by_rank);
 	for (size_t i = 0; i < e->n; i++) {
-		int64_t until;
-		uint32_t left = 0;
-
 		before_ns[e->v[i].slot] = sum;
 		if (i + 1 == e->n || e->v[i + 1].rank != e->v[i].rank) {
 			n = 0;
@@ -127,16 +139,10 @@ static void add_up(struct entries *e, int64_t *before_ns)
 			continue;
 		}
 		if (n < AHEAD_MAX)
-			ahead[n++] = e->v[i].free_ns;
-		until = e->v[i].at_ns;
-		for (uint32_t k = 0; k < n; k++) {
-			if (ahead[k] > e->v[i + 1].at_ns)
-				ahead[left++] = ahead[k];
-			else if (ahead[k] > until)
-				until = ahead[k];
-		}
-		n = left;
-		sum += until - e->v[i].at_ns;
+			ahead[n++] = &e->v[i];
+		until = wait_until(ahead, &n, e->v[i + 1].at_ns);
+		if (until > e->v[i].at_ns)
+			sum += until - e->v[i].at_ns;
 	}
 }
 

@@ -19,6 +19,18 @@ struct slow_wait {
 	size_t *comm_first;   /* per comm: its first member */
 };
 
+/* Times of other hosts come over a network and through a daemon's loop: they may be off by this. */
+#define SLOW_CLOCK_NS (INT64_C(50) * 1000000)
+
+/* A snapshot may come from a file that anybody wrote: sums of what is held in these fit. */
+#define SLOW_TIME_MAX_NS (INT64_C(1) << 61)
+#define SLOW_SPAN_MAX_NS (INT64_C(1) << 55)
+
+static inline int64_t slow_within_ns(int64_t ns, int64_t limit_ns)
+{
+	return ns > limit_ns ? limit_ns : ns < -limit_ns ? -limit_ns : ns;
+}
+
 /* O(window ops × log window ops). Returns 0 or -ENOMEM; slow_wait_fini() in either case. */
 int slow_wait_init(const struct cw_snapshot *snap, struct slow_wait *ret);
 void slow_wait_fini(struct slow_wait *w);

@@ -86,6 +86,29 @@ Test(slow, is_less_sure_where_the_clock_may_be_what_differs)
 	cr_expect_eq(slow.v[0].confidence, CW_CONFIDENCE_POSSIBLE);
 }
 
+/* Hosts' times may be off by some tens of milliseconds: each of these has another clock. */
+Test(slow, takes_a_clock_that_is_behind_for_no_delay)
+{
+	make_job(RANKS, (int64_t[]){ 0, 0, 40 * MS, 0 });
+	find();
+	cr_expect_eq(slow.n, 0);
+	for (uint32_t m = 0; m < RANKS; m++)
+		snap->ranks[m].node = 0;
+	find();
+	cr_expect_eq(slow.n, 1);
+}
+
+Test(slow, survives_times_that_nobody_can_have_measured)
+{
+	make_job(2, (int64_t[]){ 0, 0, 100 * MS, 0 });
+	for (uint32_t i = 0; i < OPS; i++) {
+		snap->comms[0].members[0].window[i].enter_ns = INT64_MIN + i;
+		snap->comms[0].members[1].window[i].enter_ns = INT64_MAX - i;
+	}
+	find();
+	cr_expect_leq(slow.n, RANKS);
+}
+
 Test(slow, leaves_hosts_alone_that_are_behind_and_hold_nobody_up)
 {
 	/* The others are two calls ahead of it all the time. */

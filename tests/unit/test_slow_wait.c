@@ -21,11 +21,15 @@ static struct cw_slow_list slow;
 static struct cw_op ops[RANKS][2][STEPS * 2]; /* by rank, in its row and column */
 static uint32_t n_ops[RANKS][2];
 static int64_t now[RANKS];
+static int64_t clock_ns[2]; /* by node: how far off its times are */
+static uint32_t n_nodes;
 
 static void init(void)
 {
 	memset(ops, 0, sizeof(ops));
 	memset(n_ops, 0, sizeof(n_ops));
+	memset(clock_ns, 0, sizeof(clock_ns));
+	n_nodes = 1;
 	for (uint32_t r = 0; r < RANKS; r++)
 		now[r] = SB_S;
 }
@@ -50,7 +54,7 @@ static struct cw_op *enter(uint32_t rank, bool is_column, unsigned kind)
 			      .flags = CW_OPF_RETURNED,
 			      .peer = CW_PEER_NONE,
 			      .op_index = n_ops[rank][is_column],
-			      .enter_ns = now[rank] };
+			      .enter_ns = now[rank] + clock_ns[rank * n_nodes / RANKS] };
 	return op;
 }
 
@@ -95,9 +99,10 @@ static void find(void)
 
 	snap = cw_snapshot_new();
 	cr_assert(snap);
-	cr_assert_eq(cw_snapshot_add_node(snap, "node-a", &index), 0);
+	for (uint32_t n = 0; n < n_nodes; n++)
+		cr_assert_eq(cw_snapshot_add_node(snap, "node", &index), 0);
 	for (uint32_t r = 0; r < RANKS; r++) {
-		struct cw_snap_rank rank = { .rank = (int32_t)r };
+		struct cw_snap_rank rank = { .rank = (int32_t)r, .node = r * n_nodes / RANKS };
 
 		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
 	}
@@ -132,6 +137,20 @@ Test(slow_wait, who_waited_in_its_row_is_not_slow_in_its_column)
 		now[4] += 100 * MS;
 		meet(false, i);
 		work(10 * MS);
+		meet(true, i);
+	}
+	expect_only(4);
+}
+
+/* 5 seems to enter the column's call before 4 came to that of the row. */
+Test(slow_wait, who_waited_for_another_host_is_not_slow_by_its_clock)
+{
+	n_nodes = 2;
+	clock_ns[1] = -30 * MS;
+	for (uint64_t i = 1; i <= STEPS; i++) {
+		work(60 * MS);
+		now[4] += 200 * MS;
+		meet(false, i);
 		meet(true, i);
 	}
 	expect_only(4);
