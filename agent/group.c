@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/graph.h"
 #include "agent/hot.h"
@@ -185,7 +186,7 @@ void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
 {
 	bool commit = launched && (result == ncclSuccess || result == ncclInProgress);
 	unsigned set = CW_OPF_RETURNED;
-	uint64_t now = cw_now_ns();
+	uint64_t now = cw_op_ns();
 
 	if (!commit)
 		set |= CW_OPF_DROPPED;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/descriptors.h"
 #include "agent/log.h"
 #include "agent/modules.h"
@@ -256,6 +257,7 @@ static void *run(void *arg)
 	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
 	while (cw_agent_is_armed()) {
 		beat();
+		cw_clock_step();
 		cw_modules_resolve();
 		cw_save_step();
 		step();

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/device_times.h"
 #include "agent/graph.h"
@@ -237,7 +238,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	place_progress(call, desc, group);
 	if (desc->send && desc->send == desc->recv)
 		call->flags |= CW_OPF_IN_PLACE;
-	call->enter_ns = cw_now_ns();
+	call->enter_ns = cw_op_ns();
 	if (cw_unlikely(cw_summary_is_on))
 		call->summary_id = cw_summary_take(call, desc, false);
 	put(call, desc, group ? (uint32_t)group->id : 0, caller);
@@ -274,9 +275,11 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	bool ok = result == ncclSuccess || result == ncclInProgress;
 	unsigned flags = CW_OPF_RETURNED;
-	uint64_t now = cw_now_ns();
+	uint64_t now = cw_op_ns();
 	bool tracked = call->slot != CW_REC_NO_SLOT;
 
+	/* The rate may have changed in between: by less than a call takes, as a rule. */
+	now = now < call->enter_ns ? call->enter_ns : now;
 	if (cw_unlikely(call->time_entry))
 		cw_times_end(call, call->time_entry, result == ncclSuccess);
 	if (cw_unlikely(call->part_plus_1))

@@ -12,8 +12,8 @@
  * succeeds; the communicator's own counters and hash move when the call, or the outermost group
  * end, succeeded. One-sided ops have an op_index only: no call of another rank matches them.
  *
- * All functions: any thread, lock-free, no allocation, no system call but the vDSO's clock (and
- * gettid once per thread); errno is kept.
+ * All functions: any thread, lock-free, no allocation, no system call but the vDSO's clock where
+ * agent/clock.h has no other (and gettid once per thread); errno is kept.
  */
 #pragma once
 

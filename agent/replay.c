@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/graph.h"
 #include "agent/graph_part.h"
@@ -72,7 +73,7 @@ static void enter_part(struct cw_graph_at *at, int c, cudaStream_t stream)
 				.module = CW_REC_NO_SLOT,
 				.stream = (uint64_t)(uintptr_t)stream,
 				.tid = cw_tid(),
-				.enter_ns = cw_now_ns() };
+				.enter_ns = cw_op_ns() };
 
 	at->comm = (uint16_t)c;
 	at->comm_ticket = __atomic_fetch_add(&rc->ring_ticket, 1, __ATOMIC_RELAXED);
@@ -178,7 +179,7 @@ static void leave_part(const struct cw_graph_at *at, cudaStream_t stream, bool o
 {
 	struct cw_rec_comm *rc = &cw_record.comms[at->comm];
 	unsigned flags = CW_OPF_RETURNED | (ok ? 0 : CW_OPF_DROPPED);
-	uint64_t now = cw_now_ns();
+	uint64_t now = cw_op_ns();
 
 	if (!ok || at->slot == CW_REC_NO_SLOT ||
 	    !cw_progress_completed(at->comm, at->slot, stream, at->op_index))
