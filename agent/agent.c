@@ -25,7 +25,8 @@ enum { START_NOT_YET, START_RUNNING, START_OVER };
 __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
 static const unsigned char never;
-CW_HOT_DATA const volatile unsigned char *cw_armed = &never;
+/* The first of its section: all of it on one page. */
+__attribute__((aligned(4096))) CW_HOT_DATA const volatile unsigned char *cw_armed = &never;
 
 static atomic_int start_state;
 

@@ -25,11 +25,13 @@ struct cw_group;
 
 /* Initial-exec, and small: it is part of every thread of every preloaded process. */
 struct cw_tls {
-	uint32_t depth;       /* inside a wrapper: NCCL calling itself does not count */
-	uint32_t group_depth; /* open ncclGroupStart */
-	uint32_t tid;         /* gettid(), 0 = not asked yet */
-	uint16_t last_comm;   /* entry the last op was on: a hint */
-	uint16_t last_module; /* of the last call site, if module_bytes is not 0 */
+	uint32_t depth;          /* inside a wrapper: NCCL calling itself does not count */
+	uint32_t group_depth;    /* open ncclGroupStart */
+	uint32_t tid;            /* gettid(), 0 = not asked yet */
+	uint16_t last_comm;      /* entry the last op was on: a hint */
+	uint16_t last_module;    /* of the last call site, if module_bytes is not 0 */
+	uint32_t next_slot;      /* of the bulk ring, as of the last op: a hint */
+	uint32_t next_comm_slot; /* of last_comm's own: a hint */
 	struct cw_group *group;
 	uintptr_t module_start; /* of last_module */
 	uintptr_t module_bytes;

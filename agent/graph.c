@@ -17,7 +17,7 @@ static unsigned foreign_count;
 static bool has_seen_captures;
 
 /* cuStreamIsCapturing and cuStreamGetCaptureInfo_v2: not hooked, asked of the driver itself. */
-static CW_HOT_DATA CUresult (*is_capturing)(cudaStream_t stream, CUstreamCaptureStatus *status);
+CW_HOT_DATA cw_is_capturing_fn cw_graph_is_capturing;
 static CUresult (*capture_info)(cudaStream_t stream, CUstreamCaptureStatus *status, uint64_t *id,
 				void **graph, const void **deps, size_t *num_deps);
 
@@ -32,7 +32,7 @@ void cw_graph_ready(void)
 	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY); /* kept: the pointers need it */
 	if (handle) {
 		p = next(handle, "cuStreamIsCapturing");
-		__atomic_store_n((void **)&is_capturing, p, __ATOMIC_RELEASE);
+		__atomic_store_n((void **)&cw_graph_is_capturing, p, __ATOMIC_RELEASE);
 		p = next(handle, "cuStreamGetCaptureInfo_v2");
 		__atomic_store_n((void **)&capture_info, p, __ATOMIC_RELEASE);
 	}
@@ -50,16 +50,6 @@ void cw_graph_capture_into(void *graph)
 	unsigned n = __atomic_fetch_add(&foreign_count, 1, __ATOMIC_RELAXED);
 
 	CW_STORE(foreign_graphs[n % 16], (uintptr_t)graph);
-}
-
-bool cw_graph_is_captured(cudaStream_t stream)
-{
-	CUresult (*ask)(cudaStream_t, CUstreamCaptureStatus *) =
-		__atomic_load_n(&is_capturing, __ATOMIC_ACQUIRE);
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return ask && ask(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 struct capture {

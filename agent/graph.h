@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/cuda_abi.h"
 #include "agent/group.h"
 #include "agent/ops.h"
 
@@ -41,8 +42,19 @@ uint64_t cw_graph_capture_id(cudaStream_t stream);
  */
 void cw_graph_captured(void *graph, uint64_t id);
 
+typedef CUresult (*cw_is_capturing_fn)(cudaStream_t stream, CUstreamCaptureStatus *status);
+
+extern cw_is_capturing_fn cw_graph_is_capturing; /* the driver's; NULL = there is none */
+
 /* True when an op on this stream would be captured. */
-bool cw_graph_is_captured(cudaStream_t stream);
+static inline bool cw_graph_is_captured(cudaStream_t stream)
+{
+	cw_is_capturing_fn ask = __atomic_load_n(&cw_graph_is_capturing, __ATOMIC_ACQUIRE);
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return ask && ask(stream, &status) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
 /*
  * The op, numbered already, is captured: takes its numbers back, adds it to the template, enqueues

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared part of every recorded call, kept together: what it costs is mostly which lines it
- * touches. All code of the path lies in one section; what it reads and writes is known from the
- * thread's last op. Between two calls a training step sweeps the caches, and some twenty misses
- * would be waited for one after the other: the first thing a call does is to ask for all that it
- * can name.
+ * The shared part of every recorded call, kept together. Between two calls a training step sweeps
+ * caches and TLB; what a call costs then is how many pages it waits for one after the other, each a
+ * walk of page tables that are cold themselves. So all that it can name is asked for before any of
+ * it is needed, in two rounds: the wrapper asks for code, the agent's own data (one page) and the
+ * thread's; from these it is known what a call like the thread's last one writes in the record. No
+ * code of the path lies outside of one section, and nothing asks the C library for the time.
  */
 #pragma once
 
@@ -12,35 +13,72 @@
 
 #include "agent/agent.h"
 #include "agent/comms.h"
+#include "agent/graph.h"
 #include "agent/record.h"
 
 /* Same section: same pages, and next to each other. */
 #define CW_HOT __attribute__((section("cw_hot"), hot))
+#define CW_HOT_PAGES 3 /* of it: those that a call runs through */
 
-/* The processor finds the lines behind these by itself; asking for more would be in the way. */
-#define CW_HOT_AHEAD 512
+#ifdef __x86_64__
+/* Without asking the GOT where the agent's part is: it is near. */
+#define CW_FETCH_THREAD() __asm__ volatile("prefetcht0 %fs:-64")
+#else
+#define CW_FETCH_THREAD() cw_fetch(&cw_tls)
+#endif
 
 extern const char __start_cw_hot[] __attribute__((visibility("hidden")));
 
-static inline void cw_fetch_lines(uintptr_t at, size_t bytes)
+/*
+ * A function of nothing but prefetches has no effect that GCC 12 knows of: it drops the call. Hence
+ * always_inline, and an asm that says there is one.
+ */
+#define CW_FETCHER static inline __attribute__((always_inline))
+
+CW_FETCHER void cw_fetch(const void *at)
 {
-#pragma GCC unroll 8
-	for (uintptr_t end = at + bytes; at < end; at += 64)
-		__builtin_prefetch((const void *)at);
+	__builtin_prefetch(at);
+	__asm__ volatile("");
 }
 
 /*
- * Asks for code and data of a call on the communicator of the thread's last op: before anything
- * else, when the record exists. Costs some 5 ns where all is there.
+ * First of all, what needs no load to be named: pages of code and of the agent's data, and the
+ * thread's. Code is asked for as data, which fills the second-level TLB and the caches all share.
  */
-static inline void cw_hot_fetch(void)
+CW_FETCHER void cw_hot_fetch_first(const void *member)
 {
-	uintptr_t rc = (uintptr_t)&cw_record.comms[cw_tls.last_comm];
+	const char *code = __start_cw_hot;
 
-	cw_fetch_lines((uintptr_t)__start_cw_hot, CW_HOT_AHEAD);
-	__builtin_prefetch(&cw_comms[cw_tls.last_comm]);
-	__builtin_prefetch(&cw_record.header->ring_ticket);
-	cw_fetch_lines(rc + offsetof(struct cw_rec_comm, coll_entered), 2 * 64);
+	cw_fetch(&cw_armed);
+	CW_FETCH_THREAD();
+	cw_fetch(&cw_comms[0]);
+	cw_fetch(member);
+	__asm__ volatile("" ::"r"(&cw_tls)); /* the GOT's word for where that is */
+#pragma GCC unroll 8
+	for (unsigned page = 0; page < CW_HOT_PAGES; page++)
+		cw_fetch(code + page * 4096);
+}
+
+/*
+ * Then what the agent's data and the thread's last op point to: a call like the last one writes
+ * there. A hint that is wrong costs a line.
+ */
+CW_FETCHER void cw_hot_fetch(void)
+{
+	const struct cw_rec_comm *rc = &cw_record.comms[cw_tls.last_comm];
+	const struct cw_rec_op *op = &cw_record.ring[cw_tls.next_slot & (CW_REC_RING_OPS - 1)];
+	const struct cw_rec_op *own = &rc->ops[cw_tls.next_comm_slot & (CW_REC_COMM_OPS - 1)];
+
+	cw_fetch(&rc->coll_entered);
+	cw_fetch(&cw_record.header->ring_ticket);
+	cw_fetch(op);
+	cw_fetch(own);
+	cw_fetch((const void *)cw_graph_is_capturing); /* the driver's code */
+	cw_fetch(&cw_comms[cw_tls.last_comm]);
+	cw_fetch((const char *)cw_armed);
+	cw_fetch((const char *)&rc->coll_entered + 64);
+	cw_fetch((const char *)op + 64);
+	cw_fetch((const char *)own + 64);
 }
 
 /* A division would cost as much as everything else in a store. */

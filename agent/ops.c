@@ -139,16 +139,14 @@ static inline int find_comm(ncclComm_t comm)
 
 /* Where the stream stands: an empty collective never reaches the device. */
 static inline void place_progress(struct cw_op_call *call, const struct cw_op_desc *desc,
-				  struct cw_group *group)
+				  struct cw_group *group, bool is_captured)
 {
-	struct cw_progress_at at = { .slot = CW_REC_NO_SLOT };
+	struct cw_progress_at at = { .slot = CW_REC_NO_SLOT, .is_captured = is_captured };
 
 	if (call->flags & CW_OPF_NO_COUNT)
 		return;
 	if (__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
 		at = cw_progress_at(call->comm, call->stream, call->op_index);
-	else if (cw_comms[call->comm].real) /* not where NCCL calls us: nothing of CUDA there */
-		at.is_captured = cw_graph_is_captured(call->stream);
 	if (at.is_captured) {
 		call->flags |= CW_OPF_CAPTURED;
 		cw_graph_op(call, desc, group);
@@ -194,38 +192,64 @@ static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *c
 }
 
 /* Writes the op into both rings. The fields of the call are filled in. */
-static inline void put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id,
-		       const void *caller)
+static inline __attribute__((always_inline)) void
+put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	uint64_t words[CW_OP_WORDS];
 
 	spell(words, call, desc, group_id, caller);
 	call->ring_ticket = __atomic_fetch_add(&cw_record.header->ring_ticket, 1, __ATOMIC_RELAXED);
+	cw_tls.next_slot = (uint32_t)call->ring_ticket + 1;
+	cw_tls.next_comm_slot = (uint32_t)call->comm_ticket + 1;
 	CW_STORE(rc->op_index, call->op_index);
 	CW_STORE(rc->last_enter_ns, call->enter_ns);
 	cw_record_put(rc->ops, CW_REC_COMM_OPS, call->comm_ticket, words);
 	cw_record_put(cw_record.ring, CW_REC_RING_OPS, call->ring_ticket, words);
 }
 
+/* Field by field: GCC clears a whole one with "rep stos", which takes longer than the rest. */
+static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
+{
+	call->comm = find_comm(desc->comm);
+	call->kind = desc->kind;
+	call->slot = CW_REC_NO_SLOT;
+	call->flags = 0;
+	call->part_plus_1 = 0;
+	call->summary_id = 0;
+	call->peer_index = CW_P2P_NO_PLACE;
+	call->ring_ticket = call->comm_ticket = 0;
+	call->enter_ns = 0;
+	call->op_index = 0;
+	call->seq = 0;
+	call->signature = 0;
+	call->bytes = bytes_of(desc);
+	call->stream = desc->stream;
+	call->time_entry = 0;
+	call->desc = desc;
+}
+
+/* Without progress nobody else finds out; where NCCL calls us, nothing of CUDA is called. */
+static inline bool is_asked_first(const struct cw_op_call *call)
+{
+	const struct cw_comm *c = &cw_comms[call->comm];
+
+	return !__atomic_load_n(&c->context, __ATOMIC_ACQUIRE) && c->real;
+}
+
 CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
 			const struct cw_op_desc *desc)
 {
 	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	bool is_captured;
 
 	if (!enter(real, caller))
 		return false;
-	*call = (struct cw_op_call){
-		.comm = find_comm(desc->comm),
-		.kind = desc->kind,
-		.slot = CW_REC_NO_SLOT,
-		.peer_index = CW_P2P_NO_PLACE,
-		.bytes = bytes_of(desc),
-		.stream = desc->stream,
-		.desc = desc,
-	};
+	begin(call, desc);
 	if (call->comm < 0)
 		return true;
+	/* Before the first locked instruction, which would let nothing behind it begin. */
+	is_captured = is_asked_first(call) && cw_graph_is_captured(call->stream);
 	number(call);
 	if (cw_unlikely(group)) {
 		call->flags = CW_OPF_GROUPED | CW_OPF_QUEUED;
@@ -235,7 +259,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 		number_collective(call, desc, group);
 	else if (cw_op_is_p2p(desc->kind))
 		number_p2p(call, desc, group);
-	place_progress(call, desc, group);
+	place_progress(call, desc, group, is_captured);
 	if (desc->send && desc->send == desc->recv)
 		call->flags |= CW_OPF_IN_PLACE;
 	call->enter_ns = cw_op_ns();

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "agent/log.h"
 
 enum {
@@ -40,7 +41,7 @@ static const char *const names[IDX__MAX] = {
 #undef F0
 };
 
-struct cw_real cw_real_sets[CW_NCCL_SETS];
+CW_HOT_DATA struct cw_real cw_real_sets[CW_NCCL_SETS];
 
 /* The set begins with one pointer per row, in the order of the table. */
 _Static_assert(offsetof(struct cw_real, code_start) == IDX__MAX * sizeof(void *), "set layout");

@@ -4,6 +4,7 @@
  * twin of each, which only dlsym hands out. Both do nothing but name their set and their caller.
  */
 #include "agent/agent.h"
+#include "agent/hot.h"
 #include "agent/real.h"
 #include "agent/wrap.h"
 
@@ -12,10 +13,16 @@
 
 /* ---- set 0: exported ---- */
 
+#define IN_RECORD CW_HOT
+#define IN_FORWARD
+#define FETCH_RECORD(name) cw_hot_fetch_first(&cw_real_sets[0].name)
+#define FETCH_FORWARD(name) (void)0
+
 #define F(ret, name, since, how, params, args)                                                     \
 	CW_EXPORT ret name params;                                                                 \
-	CW_EXPORT ret name params                                                                  \
+	CW_EXPORT IN_##how ret name params                                                         \
 	{                                                                                          \
+		FETCH_##how(name);                                                                 \
 		return cw_impl_##name(cw_real_linked(), RETURN_ADDRESS, CW_UNPACK args);           \
 	}
 #define F0(ret, name, since, how)                                                                  \
