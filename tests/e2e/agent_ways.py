@@ -18,7 +18,8 @@ RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
 INIT, PROGRAMS_WORK, REDUCES = 1, 22, 20
 
 
-def recorded(argv, ops, comms=1, preload=AGENT, said=None, probes=0, **extra):
+def recorded(argv, ops, comms=1, preload=AGENT, said=None, probes=0, returned=0,
+             **extra):
     """Runs argv until it waits for its input; its record must hold so many ops. probes: connections
     before the agent's, made to see whether there is a daemon."""
     with Daemon() as d:
@@ -31,7 +32,8 @@ def recorded(argv, ops, comms=1, preload=AGENT, said=None, probes=0, **extra):
             wait_until(lambda: a.record().ops_total == ops, "%d ops of %r" % (ops, argv))
             r = a.record()
             check(len(r.comms()) == comms, "%d communicators" % len(r.comms()))
-            check(all(c.returned == 0 and c.state == "ready" for c in r.comms()), "jobs of one")
+            check(all(c.returned == returned and c.state == "ready" for c in r.comms()),
+                  "collectives that others take part in: %r" % [c.returned for c in r.comms()])
         finally:
             out = p.communicate(b"x", timeout=30)[0].decode()
         check(p.returncode == 0, "exit status %d: %s" % (p.returncode, out))
@@ -85,6 +87,27 @@ def more_copies_than_there_are_sets():
         recorded([sys.executable, "-c", COPIES, RANK, SIM_DIR, at, "5"],
                  4 * INIT + 5 + 6 + 7 + 8, comms=4, said="5 copies", COLLWATCH_LOG=log)
         check("one copy of NCCL too many" in open(log).read(), "it is said")
+
+
+OWN_THREADS = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+comm = ctypes.c_void_p()
+class Id(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * 128)]
+lib.ncclCommInitRank(ctypes.byref(comm), 2, Id(b"x"), 0)
+for _ in range(3):
+    lib.ncclBroadcast(None, None, ctypes.c_size_t(8), 7, 0, comm, None)
+    lib.ncclAllReduce(None, None, ctypes.c_size_t(8), 7, 0, comm, None)
+print("received", lib.calls_received(), flush=True)
+sys.stdin.read()
+"""
+
+
+def calls_of_nccls_own():
+    """From the caller's thread and from threads of NCCL: each broadcast makes 20 of them."""
+    recorded([sys.executable, "-c", OWN_THREADS, os.environ["CW_OWN_THREADS"]], INIT + 3 + 3,
+             said="received %d\n" % (20 + 3 * 20 + 3), returned=6)
 
 
 def static_and_linked():
@@ -265,7 +288,7 @@ def real_libraries_answer_as_ever():
 
 if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
-          more_copies_than_there_are_sets, static_and_linked,
+          more_copies_than_there_are_sets, calls_of_nccls_own, static_and_linked,
           static_in_a_python_extension, as_a_profiler_plugin, plugin_and_preloaded_count_once,
           plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
           switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
