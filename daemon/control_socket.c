@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/unixsock.h"
 #include "daemon/control_nodes.h"
+#include "daemon/mutes.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -444,4 +445,7 @@ bool cw_control_socket_message(struct cw_control_socket *s, const char *from,
 void cw_control_socket_stats(const struct cw_control_socket *s, struct cw_control_socket_stats *ret)
 {
 	*ret = s->stats;
+	ret->over_quota = cw_stacks_refused(s->stacks);
+	if (s->source.mutes)
+		ret->over_quota += cw_mutes_refused(s->source.mutes);
 }

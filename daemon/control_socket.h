@@ -43,10 +43,13 @@ struct cw_control_socket_config {
 	struct cw_stacks_config stacks;
 };
 
-/* Refused: clients beyond a limit; noise: clients that did not speak as they should. */
+/*
+ * Refused: clients beyond a limit; over_quota: stacks and mutes beyond one; noise: clients that did
+ * not speak as they should.
+ */
 struct cw_control_socket_stats {
 	uint32_t clients;
-	uint64_t requests, refused, noise;
+	uint64_t requests, refused, over_quota, noise;
 };
 
 /* 0, or -errno with err set. The socket is for everybody (0666): a caller sees what is its own. */

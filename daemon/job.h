@@ -72,7 +72,8 @@ struct cw_job {
 	struct cw_job_window *windows;
 	uint32_t n_window_ops, n_past_ops; /* of all windows, and of those of CW_WINDOW_PAST */
 	struct cw_history history;
-	unsigned windows_awaited; /* requests in flight */
+	uint64_t *left_out_windows; /* counts them; NULL = nobody does */
+	unsigned windows_awaited;   /* requests in flight */
 	int64_t windows_asked_ns;
 	int64_t searched_ns; /* for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;

@@ -84,6 +84,8 @@ int cw_job_add_windows(struct cw_job *job, const char *node,
 				drop(job, w);
 		if (has_room(job, kind, from->n_ops))
 			r = add(job, node, from, kind, now_ns);
+		else if (job->left_out_windows)
+			++*job->left_out_windows;
 	}
 	return r;
 }

@@ -106,6 +106,8 @@ int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct
 
 struct cw_leader_stats {
 	uint64_t parted; /* looks that took two turns of the loop */
+	/* Beyond a limit: jobs and communicators, again at each look; windows of ops. */
+	uint64_t refused_jobs, left_out_comms, left_out_windows;
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
 	uint32_t routes, jobs;
 };

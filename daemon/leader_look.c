@@ -81,12 +81,15 @@ static struct cw_job *new_job(struct look *k)
 	unsigned n;
 
 	DL_COUNT(k->lr->jobs, job, n);
-	if (n >= CW_LEADER_MAX_JOBS_PER_ROUTE)
+	if (n >= CW_LEADER_MAX_JOBS_PER_ROUTE) {
+		l->stats.refused_jobs++;
 		return NULL;
+	}
 	job = cw_job_new(++l->next_job, k->now_ns);
 	if (!job)
 		return NULL;
 	job->incidents.config = config;
+	job->left_out_windows = &l->stats.left_out_windows;
 	DL_APPEND(k->lr->jobs, job);
 	l->stats.jobs++;
 	return job;
@@ -361,6 +364,7 @@ static void look_at_component(struct look *k)
 	build.transport = config->transport;
 	build.job = job;
 	build.spare = &k->l->spare;
+	build.left_out = &k->l->stats.left_out_comms;
 	r = cw_snapshot_build(&build, &snap);
 	if (r < 0) {
 		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));

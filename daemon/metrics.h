@@ -17,6 +17,8 @@
 #include "daemon/control_socket.h"
 #include "daemon/leader.h"
 #include "daemon/node.h"
+#include "daemon/responder.h"
+#include "daemon/store.h"
 #include "daemon/transport.h"
 #include "daemon/transport_tcp.h"
 
@@ -45,7 +47,8 @@ struct cw_metrics_parts {
 	const struct cw_lateness *lateness;
 	int64_t started_ns; /* monotonic */
 	int64_t held_up_max_ns;
-	unsigned bundles_in_memory;
+	struct cw_store *store;
+	const struct cw_responder *responder;
 	uint64_t digests_lost;
 };
 
@@ -57,7 +60,8 @@ struct cw_metrics {
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected;
 	uint64_t processes_unconnected;
 	uint64_t peers, peers_connected;
-	uint64_t bundles_in_memory, digests_lost;
+	uint64_t bundles_in_memory, bundles_lost, bundles_removed;
+	uint64_t digests_lost, requests_refused;
 	struct cw_node_stats node;
 	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
 	struct cw_leader_stats leader;

@@ -72,6 +72,16 @@ static void count_peers(const struct cw_transport *t, struct cw_metrics *m)
 				      cw_transport_is_alive(t, peers[i].name);
 }
 
+static void count_bundles(struct cw_store *store, struct cw_metrics *m)
+{
+	struct cw_store_stats stats;
+
+	cw_store_stats(store, &stats);
+	m->bundles_in_memory = stats.waiting;
+	m->bundles_lost = stats.lost;
+	m->bundles_removed = stats.removed;
+}
+
 void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret)
 {
 	int64_t up_ns = cw_clock_now_ns(p->clock) - p->started_ns;
@@ -83,7 +93,8 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	ret->rss_bytes = rss_bytes();
 	ret->fds = count_fds();
 	ret->is_shadow = cw_alerts_is_shadow(p->alerts);
-	ret->bundles_in_memory = p->bundles_in_memory;
+	count_bundles(p->store, ret);
+	ret->requests_refused = cw_responder_refused(p->responder);
 	ret->digests_lost = p->digests_lost;
 	ret->lateness = *p->lateness;
 	cw_leader_jobs(p->leader, on_job, ret);

@@ -30,6 +30,7 @@ struct cw_mutes {
 	int dir_fd;
 	const struct cw_clock *clock;
 	struct mute *list;
+	uint64_t refused;
 };
 
 static void forget(struct cw_mutes *m, struct mute *mute)
@@ -73,10 +74,10 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 		n++;
 		own += mute->uid == uid && !mute->node == !node;
 	}
-	if (own >= CW_MUTES_MAX_PER_UID)
-		return -EDQUOT;
-	if (n >= CW_MUTES_MAX)
-		return -ENOSPC;
+	if (own >= CW_MUTES_MAX_PER_UID || n >= CW_MUTES_MAX) {
+		m->refused++;
+		return own >= CW_MUTES_MAX_PER_UID ? -EDQUOT : -ENOSPC;
+	}
 	mute = calloc(1, sizeof(*mute));
 	if (mute)
 		mute->label = strdup(label);
@@ -267,6 +268,11 @@ const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label)
 	const struct mute *mute = longest(m, uid, label);
 
 	return !mute ? NULL : mute->node ? mute->node : "";
+}
+
+uint64_t cw_mutes_refused(const struct cw_mutes *m)
+{
+	return m->refused;
 }
 
 void cw_mutes_each(struct cw_mutes *m, cw_mutes_fn fn, void *user)

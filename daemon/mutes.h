@@ -48,6 +48,9 @@ int64_t cw_mutes_until(struct cw_mutes *m, uint32_t uid, const char *label);
 /* A node that has muted the job, for people; "" = this one, NULL = nobody. */
 const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label);
 
+/* Those beyond a limit so far. */
+uint64_t cw_mutes_refused(const struct cw_mutes *m);
+
 typedef void (*cw_mutes_fn)(uint32_t uid, const char *label, int64_t until_wall_ns, void *user);
 /* The own ones. */
 void cw_mutes_each(struct cw_mutes *m, cw_mutes_fn fn, void *user);

@@ -118,6 +118,7 @@ static void limit_memory(struct cw_node *node)
 		log_warn("rank process pid=%d uid=%u is not watched: its record takes %zu MiB of "
 			 "memory",
 			 (int)cw_process_pid(p), (unsigned)p->uid, cw_process_memory(p) >> 20);
+		node->stats.too_costly_total++;
 		remove_process(node, p);
 	}
 }

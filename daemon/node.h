@@ -117,6 +117,7 @@ struct cw_node_stats {
 	uint32_t processes, connected, dead;
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
 	uint64_t digests_total, samples_total;
+	uint64_t too_costly_total;  /* processes dropped for the memory their records took */
 	uint64_t unreadable_total;  /* records of versions this daemon does not know */
 	uint64_t fed_tensors_total; /* processes that fed NaN or infinity, the first time */
 	uint32_t restored;          /* at start, out of what was kept */

@@ -26,6 +26,7 @@ struct cw_responder {
 	struct cw_responder_config config;
 	struct pending *pending;
 	unsigned n_pending;
+	uint64_t refused;
 };
 
 struct cw_responder *cw_responder_new(const struct cw_responder_config *config)
@@ -136,10 +137,16 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	struct pending *p;
 	int e;
 
-	if (n > CW_RESPONDER_MAX_TARGETS)
+	if (n > CW_RESPONDER_MAX_TARGETS) {
+		r->refused += n - CW_RESPONDER_MAX_TARGETS;
 		n = CW_RESPONDER_MAX_TARGETS;
-	if (n == 0 || r->n_pending >= CW_RESPONDER_MAX_PENDING)
+	}
+	if (n == 0)
+		return;
+	if (r->n_pending >= CW_RESPONDER_MAX_PENDING) {
+		r->refused++;
 		return; /* the asker's deadline tells it */
+	}
 	if (deadline_ms > CW_RESPONDER_MAX_DEADLINE_MS)
 		deadline_ms = CW_RESPONDER_MAX_DEADLINE_MS;
 	p = calloc(1, sizeof(*p));
@@ -173,11 +180,18 @@ bool cw_responder_message(struct cw_responder *r, const char *from, const struct
 		take_evidence_request(r, from, &msg->evidence_request);
 		return true;
 	case CW_MSG_RANK_SEARCH:
-		if (!cw_node_search(r->config.node, &msg->rank_search))
+		if (!cw_node_search(r->config.node, &msg->rank_search)) {
+			r->refused++;
 			log_info("job=%s: %s is refused a search for ranks", msg->rank_search.label,
 				 from);
+		}
 		return true;
 	default:
 		return false;
 	}
+}
+
+uint64_t cw_responder_refused(const struct cw_responder *r)
+{
+	return r->refused;
 }

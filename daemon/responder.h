@@ -31,3 +31,5 @@ struct cw_responder *cw_responder_new(const struct cw_responder_config *config);
 struct cw_responder *cw_responder_free(struct cw_responder *r);
 /* True when the message was a request. */
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg);
+/* Requests that were refused, and targets of evidence left out, so far. */
+uint64_t cw_responder_refused(const struct cw_responder *r);

@@ -62,7 +62,6 @@ struct cw_service {
 	struct event *wake; /* own-node messages wait */
 	struct cw_loop_lag lag;
 	int64_t store_retry_ns;
-	unsigned bundles_in_memory;
 	uint64_t digests_lost;
 };
 
@@ -155,7 +154,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
-	s->bundles_in_memory = cw_store_retry(s->store);
+	(void)cw_store_retry(s->store); /* status and metrics tell what remains */
 	cw_alerts_resend(s->alerts);
 }
 
@@ -173,7 +172,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.is_shadow = cw_alerts_is_shadow(s->alerts),
 		.started_ns = s->started_ns,
 		.loop_max_ns = s->lag.max_ns,
-		.bundles_in_memory = s->bundles_in_memory,
+		.store = s->store,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
 	};
 	if (s->tcp)
@@ -370,7 +369,8 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.lateness = &s->lateness,
 		.started_ns = s->started_ns,
 		.held_up_max_ns = s->lag.max_ns,
-		.bundles_in_memory = s->bundles_in_memory,
+		.store = s->store,
+		.responder = s->responder,
 		.digests_lost = s->digests_lost,
 	};
 

@@ -436,6 +436,8 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->thresholds = in->thresholds;
 	snap->policy = policy_of(in->route->nodes[in->refs[0].node].digest->digest.policy);
 	r = fill(&b);
+	if (in->left_out)
+		*in->left_out += b.left_out;
 	if (r < 0)
 		return r;
 	*ret = steal_ptr(&snap);

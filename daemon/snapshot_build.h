@@ -29,6 +29,7 @@ struct cw_build {
 	bool sees_only_itself; /* no peers are configured */
 	/* Memory of an earlier one, taken if there is one; NULL = none to be taken. */
 	struct cw_snapshot **spare;
+	uint64_t *left_out; /* counts communicators beyond a limit; NULL = nobody does */
 	/* For nodes that never reported: where ranks are missing, they may be there. NULL = none */
 	const struct cw_transport *transport;
 };

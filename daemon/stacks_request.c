@@ -41,6 +41,7 @@ struct cw_stacks {
 		uid_t uid;
 		int64_t at_ns; /* 0 = unused */
 	} users[CW_STACKS_MAX_USERS];
+	uint64_t refused;
 };
 
 struct cw_stacks *cw_stacks_new(const struct cw_stacks_config *config)
@@ -69,6 +70,11 @@ struct cw_stacks *cw_stacks_free(struct cw_stacks *s)
 		drop(q);
 	free(s);
 	return NULL;
+}
+
+uint64_t cw_stacks_refused(const struct cw_stacks *s)
+{
+	return s->refused;
 }
 
 void cw_stacks_cancel(struct cw_stacks *s, const void *user)
@@ -126,6 +132,7 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 	else
 		return true;
 	q->code = CODE_ERROR;
+	s->refused++;
 	return false;
 }
 

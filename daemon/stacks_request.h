@@ -40,6 +40,9 @@ struct cw_stacks *cw_stacks_new(const struct cw_stacks_config *config);
 /* Takes NULL; returns NULL. Nobody is called back any more. */
 struct cw_stacks *cw_stacks_free(struct cw_stacks *s);
 
+/* Requests beyond a limit so far. */
+uint64_t cw_stacks_refused(const struct cw_stacks *s);
+
 /* Takes the answer's content. */
 typedef void (*cw_stacks_fn)(struct cw_control_answer *answer, void *user);
 

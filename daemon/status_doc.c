@@ -156,6 +156,7 @@ static json_t *peers_doc(const struct cw_transport *t)
 static json_t *notes_doc(const struct cw_status_source *s)
 {
 	json_t *notes = json_array();
+	struct cw_store_stats store = { 0 };
 	char text[384];
 	unsigned n;
 
@@ -182,10 +183,12 @@ static json_t *notes_doc(const struct cw_status_source *s)
 			       (unsigned long long)s->node.unreadable_total);
 		(void)json_array_append_new(notes, json_string(text));
 	}
-	if (s->bundles_in_memory) {
+	if (s->store)
+		cw_store_stats(s->store, &store);
+	if (store.waiting) {
 		(void)snprintf(text, sizeof(text),
 			       "%u bundles cannot be written to disk: kept in memory, tried again",
-			       s->bundles_in_memory);
+			       store.waiting);
 		(void)json_array_append_new(notes, json_string(text));
 	}
 	return notes;

@@ -11,6 +11,7 @@
 #include "daemon/election.h"
 #include "daemon/leader.h"
 #include "daemon/node.h"
+#include "daemon/store.h"
 #include "daemon/transport.h"
 
 struct cw_mutes;
@@ -37,7 +38,7 @@ struct cw_status_source {
 	bool is_shadow;
 	int64_t started_ns;
 	int64_t loop_max_ns;          /* daemon/loop_lag.h */
-	unsigned bundles_in_memory;   /* that could not be written yet */
+	struct cw_store *store;       /* NULL = none */
 	char peers_note[320];         /* of cw_tcp_note() */
 	const char *no_kernel_events; /* why there is no kernel evidence; NULL = there is */
 };

@@ -41,6 +41,16 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 unsigned cw_store_retry(struct cw_store *store);
 
 /*
+ * Waiting: only in memory; lost: dropped from there before the disk took them; removed: from disk,
+ * for their age or to make room.
+ */
+struct cw_store_stats {
+	unsigned waiting;
+	uint64_t lost, removed;
+};
+void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret);
+
+/*
  * New reference to an array of {"id","uid" (-1 = not said),"job","class","time","summary","path"},
  * newest first.
  */

@@ -86,6 +86,7 @@ static bool evict(struct cw_store *store, struct cw_store_entry *e)
 		return false;
 	}
 	log_info("store: bundle %s of job=%s removed", e->id, e->job ? e->job : "");
+	store->removed++;
 	cw_store_forget(store, e);
 	return true;
 }
@@ -120,6 +121,13 @@ unsigned cw_store_count_held(struct cw_store *store)
 		n += e->is_held;
 	}
 	return n;
+}
+
+void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
+{
+	*ret = (struct cw_store_stats){ .waiting = cw_store_count_held(store),
+					.lost = store->lost,
+					.removed = store->removed };
 }
 
 void cw_store_limit_held(struct cw_store *store, const struct cw_store_entry *newest)

@@ -346,6 +346,26 @@ Test(job, window_of_where_histories_parted_stays)
 }
 
 /* Two ranks make one communicator, of two and of three members: the one of three is there, too. */
+Test(job, windows_beyond_the_limit_are_left_out_and_counted)
+{
+	static struct cw_op many[CW_JOB_MAX_WINDOW_OPS / 2];
+	struct cw_msg_window windows[3] = { 0 };
+	struct cw_msg_window_reply reply = { .windows = windows, .n_windows = 3 };
+	struct cw_job *job = cw_job_new(1, NOW);
+	uint64_t left_out = 0;
+
+	for (uint32_t i = 0; i < 3; i++)
+		windows[i] = (struct cw_msg_window){ .comm_id = 1,
+						     .pid = 10 + (int32_t)i,
+						     .ops = many,
+						     .n_ops = CW_JOB_MAX_WINDOW_OPS / 2 };
+	job->left_out_windows = &left_out;
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_expect_eq(left_out, 1);
+	cr_expect_eq(job->n_window_ops, CW_JOB_MAX_WINDOW_OPS);
+	cw_job_free(job);
+}
+
 Test(job, communicator_is_as_large_as_its_largest_member_says)
 {
 	struct cw_msg_member small = member(10, 2, 0), large = member(10, 3, 2);

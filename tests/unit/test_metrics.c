@@ -127,6 +127,8 @@ Test(metrics, say_the_numbers_of_the_parts)
 				.alerts.incidents[CW_CLASS_MISMATCH] = 3,
 				.alerts.webhook.failed = 4,
 				.transport.dropped = UINT64_MAX,
+				.leader.refused_jobs = 6,
+				.bundles_removed = 7,
 				.cpu_s = 1.5 };
 	char *text;
 
@@ -139,6 +141,8 @@ Test(metrics, say_the_numbers_of_the_parts)
 	cr_assert_not_null(strstr(text, "\ncollwatch_incidents_total{class=\"mismatch\"} 3\n"));
 	cr_assert_not_null(strstr(text, "\ncollwatch_webhook_failed_total 4\n"));
 	cr_assert_not_null(strstr(text, "{reason=\"message_not_sent\"} 18446744073709551615\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_dropped_total{reason=\"job\"} 6\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_bundles_removed_total 7\n"));
 	cr_assert_not_null(strstr(text, "\ncollwatch_cpu_seconds_total 1.500\n"));
 	cr_assert_not_null(strstr(text, "_bucket{le=\"0.001\"} 1\n"));
 	cr_assert_not_null(strstr(text, "_bucket{le=\"0.1\"} 2\n"));

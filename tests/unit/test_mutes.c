@@ -87,7 +87,9 @@ Test(mutes, one_user_gets_a_share)
 		(void)snprintf(label, sizeof(label), "j%u", i);
 		cr_assert_eq(cw_mutes_set(m, 7, label, CW_MUTE_FOR_EVER), 0);
 	}
+	cr_assert_eq(cw_mutes_refused(m), 0);
 	cr_assert_eq(cw_mutes_set(m, 7, "one more", CW_MUTE_FOR_EVER), -EDQUOT);
+	cr_assert_eq(cw_mutes_refused(m), 1);
 	cr_assert_eq(cw_mutes_set(m, 7, "j1", now + CW_NS_PER_S), 0, "replaced, not added");
 	cr_assert_eq(cw_mutes_set(m, 8, "one more", CW_MUTE_FOR_EVER), 0);
 	cr_assert_eq(cw_mutes_set(m, 8, "two\nlines", CW_MUTE_FOR_EVER), -EINVAL);

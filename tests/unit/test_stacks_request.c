@@ -152,6 +152,7 @@ Test(stacks_request, a_user_gets_one_answer_at_a_time_and_one_in_two_seconds)
 	begin(&root, "{}", &first); /* another user */
 	pass(1);
 	cr_assert_eq(got.n, 4);
+	cr_assert_eq(cw_stacks_refused(stacks), 2);
 	ask(&owner, "{}");
 	cr_assert_eq(got.code, 0);
 }

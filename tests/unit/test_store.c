@@ -197,6 +197,7 @@ Test(store, refuses_ids_that_name_other_files)
 Test(store, removes_the_oldest_when_over_its_bytes)
 {
 	struct cw_store *store = open_store(30000, 30 * DAY_NS);
+	struct cw_store_stats stats;
 	char path[PATH_MAX];
 
 	cr_assert_eq(put(store, "a1", 12000, path), 0);
@@ -207,6 +208,8 @@ Test(store, removes_the_oldest_when_over_its_bytes)
 	cr_assert(is_listed(store, "a2"));
 	cr_assert(is_listed(store, "a3"));
 	cr_assert_eq(access(path, F_OK), -1);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.removed, 1);
 	cw_store_close(store);
 }
 
