@@ -6,7 +6,8 @@
  *  - other rank numbers, another order of ranks, nodes and comms: the same verdict about the same
  *    ranks at the same time;
  *  - healthy ranks and comms besides: the same;
- *  - one rank not seen: never certain and wrong, and the coverage names it.
+ *  - one rank not seen: never certain and wrong, the same answer never surer, and the coverage
+ *    names it.
  *
  * usage: suite-properties [HOW_MANY [SEED]]
  */
@@ -316,6 +317,9 @@ static int check_hidden(struct tally *t, const struct suite_scenario *s, const s
 		return r;
 	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !score_is_right(s, &o))
 		fail(t, s, "one rank is not seen, and the verdict is certain and wrong", base, &o);
+	if (o.is_alert && base->is_alert && o.klass == base->klass &&
+	    o.confidence > base->confidence)
+		fail(t, s, "one rank is not seen, and the verdict is surer", base, &o);
 	if (o.is_alert && !is_named(view.missing, hidden))
 		fail(t, s, "one rank is not seen, and the coverage does not name it", base, &o);
 	outcome_fini(&o);
