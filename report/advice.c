@@ -20,7 +20,8 @@
 #include "report/incident_doc.h"
 #include "report/json_util.h"
 
-enum when { ALWAYS, SEEN, NOT_SEEN }; /* it is known where a culprit sits */
+/* A culprit is named; it is known where one sits. */
+enum when { ALWAYS, NAMED, NOT_NAMED, SEEN, NOT_SEEN };
 
 /*
  * In commands: {host}, {pid} and {rank} of the first culprit, {job}, {bundle} where the incident
@@ -203,16 +204,19 @@ static const struct row rows[] = {
 	{ "p2p_unmatched", NULL, WAIT_OR_RESTART_TEXT, NULL },
 
 	{ "init_stuck", NULL,
-	  "Look at the ranks that have not come: not started, ended before, or stuck ahead of it. "
-	  "Where "
-	  "one is named above, look where it sits.",
-	  "collwatch stacks {job}" },
+	  "Look at what holds it up before it calls NCCL: imports, data, a file or a service on "
+	  "its machine. Its stacks, if they are not above:",
+	  STACKS_COMMAND, NAMED },
+	{ "init_stuck", NULL, WAIT_OR_RESTART_TEXT, NULL, NAMED },
+	{ "init_stuck", NULL,
+	  "Look at the ranks that have not come: not started, ended before, or stuck ahead of it.",
+	  "collwatch stacks {job}", NOT_NAMED },
 	{ "init_stuck", NULL,
 	  "If all have come, they do not reach each other: check the interface NCCL chose, "
-	  "firewalls and "
-	  "name resolution.",
+	  "firewalls and name resolution.",
 	  "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET   # then "
-	  "NCCL_SOCKET_IFNAME=…" },
+	  "NCCL_SOCKET_IFNAME=…",
+	  NOT_NAMED },
 
 	{ "device_stalled", NULL,
 	  "Earlier work on its device does not end. Look for Xid errors, and whether its GPU "
@@ -307,6 +311,11 @@ static void fill_in(const json_t *incident, const char *from, char *to, size_t l
 	to[used < len ? used : len - 1] = '\0';
 }
 
+static bool is_named(const json_t *incident)
+{
+	return json_array_size(json_object_get(incident, "culprits")) > 0;
+}
+
 static bool is_seen(const json_t *incident)
 {
 	const json_t *culprit;
@@ -324,7 +333,16 @@ static bool applies(const struct row *row, const json_t *incident)
 		return false;
 	if (row->detail && strcmp(row->detail, cw_json_str(incident, "detail", "")) != 0)
 		return false;
-	return row->when == ALWAYS || is_seen(incident) == (row->when == SEEN);
+	switch (row->when) {
+	case NAMED:
+	case NOT_NAMED:
+		return is_named(incident) == (row->when == NAMED);
+	case SEEN:
+	case NOT_SEEN:
+		return is_seen(incident) == (row->when == SEEN);
+	default:
+		return true;
+	}
 }
 
 void cw_advice(const json_t *incident, struct advice *ret)

@@ -201,11 +201,17 @@ void html_put_evidence(FILE *out, const json_t *evidence)
 {
 	const json_t *proc = json_object_get(evidence, "proc");
 	const char *command = cw_json_str(proc, "command", "");
+	char kernel[512];
 
 	if (part_is_there(out, proc, "process facts") && *command) {
 		fputs("<pre class=\"dim\">", out);
 		html_put(out, command);
 		fputs("</pre>\n", out);
+	}
+	if (*cw_evidence_kernel(evidence, kernel, sizeof(kernel))) {
+		fputs("<p>main thread: ", out);
+		html_put(out, kernel);
+		fputs("</p>\n", out);
 	}
 	put_python(out, evidence);
 	put_native(out, evidence);

@@ -128,7 +128,7 @@ static void put_culprit(FILE *out, const struct cw_bundle *b, size_t from, size_
 	fputs("<div class=\"who\">\n<h3>", out);
 	put_processes(out, culprits, from, n);
 	fputs("</h3>\n<p>", out);
-	html_put(out, cw_json_str(culprit, "reason", ""));
+	html_put_sentence(out, cw_json_str(culprit, "reason", ""));
 	fputs("</p>\n", out);
 	if (evidence)
 		html_put_evidence(out, evidence);

@@ -79,6 +79,19 @@ Test(advice, stacks_are_looked_at_where_there_are_some_and_else_taken)
 	json_decref(incident);
 }
 
+Test(advice, the_network_is_looked_at_where_nobody_is_missing_in_the_making_of_a_comm)
+{
+	json_t *incident =
+		json_pack("{s:s,s:s,s:[]}", "class", "init_stuck", "job", "j", "culprits");
+
+	cw_advice(incident, &advice);
+	cr_assert(has_command("NCCL_SOCKET_IFNAME") && has_command("collwatch stacks j"));
+	json_decref(incident);
+	ask("init_stuck", "init", "node-a");
+	cr_assert(has_command("collwatch stacks name:4711 3 "));
+	cr_assert(!has_command("NCCL_SOCKET_IFNAME"), "somebody is missing");
+}
+
 Test(advice, a_recording_names_no_machine)
 {
 	json_t *incident = json_pack("{s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "class", "never_entered",

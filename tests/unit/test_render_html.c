@@ -111,6 +111,20 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_html, tells_the_kernels_word_on_the_culprits_main_thread)
+{
+	struct cw_bundle bundle = sample();
+	const json_t *proc = json_object_get(json_array_get(bundle.evidence, 0), "proc");
+	char *text;
+
+	json_object_set_new(json_array_get(json_object_get(proc, "threads"), 0), "off_cpu_s",
+			    json_real(41));
+	text = render(&bundle);
+	cr_assert_not_null(strstr(text, "<p>main thread: has not run for 41 s"), "%s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_html, a_call_that_is_not_recorded_leaves_no_empty_table)
 {
 	struct cw_bundle bundle = sample();
