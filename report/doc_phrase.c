@@ -113,7 +113,8 @@ const char *phrase_doc_absence(const json_t *incident)
 		return "ended before it was done";
 	if (is_class(incident, "device_stalled"))
 		return "enqueued it, but the device has not got to it";
-	return "did not enter";
+	return is_class(incident, "p2p_unmatched") ? "did not post the counterpart"
+						   : "did not enter";
 }
 
 const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
@@ -122,8 +123,8 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
 		return "no stacks: it had ended";
 	if (is_class(incident, "node_unreachable"))
 		return "no stacks: its node does not answer";
-	return evidence ? "no stacks: the process was not there to be looked at"
-			: "no stacks in this bundle";
+	return json_array_size(evidence) ? "no stacks: the process was not there to be looked at"
+					 : "no stacks in this bundle";
 }
 
 /* Whom, or what: the last of a chain may wait in a call nobody is missing at. */

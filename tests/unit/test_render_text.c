@@ -183,6 +183,23 @@ Test(render_text, what_differs_and_holds_nobody_up_is_called_no_hang)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_text, says_what_is_missing_in_the_words_of_its_class)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .color = false };
+	char *text;
+
+	json_object_set_new(bundle.incident, "class", json_string("p2p_unmatched"));
+	text = render(&bundle, &opts);
+	cr_assert_not_null(strstr(text, "rank 3 did not post the counterpart"), "%s", text);
+	free(text);
+	json_array_clear(bundle.evidence);
+	text = render(&bundle, &opts);
+	cr_assert_not_null(strstr(text, "no stacks in this bundle"), "nobody looked: %s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, colour_only_when_asked_for)
 {
 	struct cw_bundle bundle = sample();
