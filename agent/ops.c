@@ -269,7 +269,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	if (!group && call->slot != CW_REC_NO_SLOT)
 		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
 	if (cw_unlikely(cw_times_is_on))
-		call->time_entry = cw_times_begin(call, cw_now_ns());
+		call->time_entry = cw_times_begin(call, cw_op_ns());
 	return true;
 }
 
@@ -281,7 +281,7 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 
 	cw_graph_op_done(call, gc, result == ncclSuccess || result == ncclInProgress);
 	if (result != ncclSuccess && result != ncclInProgress) {
-		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_now_ns(), result,
+		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_op_ns(), result,
 			      CW_OPF_RETURNED | CW_OPF_DROPPED, CW_OPF_QUEUED);
 		return;
 	}
@@ -367,7 +367,7 @@ void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new
 		.kind = (uint8_t)kind,
 		.slot = CW_REC_NO_SLOT,
 		.flags = CW_OPF_NO_COUNT,
-		.enter_ns = cw_now_ns(),
+		.enter_ns = cw_op_ns(),
 	};
 	if (new_comm_id) {
 		CW_STORE(h->host_call_comm_id, new_comm_id);
@@ -389,7 +389,7 @@ void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result)
 	bool ok = result == ncclSuccess || result == ncclInProgress;
 	unsigned flags = CW_OPF_RETURNED | (ok ? 0 : CW_OPF_DROPPED) |
 			 (result == ncclInProgress ? CW_OPF_IN_PROGRESS : 0);
-	uint64_t now = cw_now_ns();
+	uint64_t now = cw_op_ns();
 	struct cw_rec_comm *rc;
 
 	CW_STORE(cw_record.header->host_call_kind, (uint64_t)0);

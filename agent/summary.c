@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/cuda_driver.h"
 #include "agent/kernels.h"
@@ -152,7 +153,7 @@ static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_ou
 	*ret_cost_ns = 0;
 	if (policy == POLICY_FULL)
 		return bytes;
-	return cw_summary_budget_take(&budget, cw_now_ns(), bytes, draw_of(call, is_output),
+	return cw_summary_budget_take(&budget, cw_op_ns(), bytes, draw_of(call, is_output),
 				      ret_cost_ns);
 }
 
