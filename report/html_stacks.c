@@ -37,9 +37,13 @@ static void put_location(FILE *out, const json_t *frame)
 static void put_frame(FILE *out, const json_t *frame, const char *name_key, bool is_own)
 {
 	const char *name = cw_json_str(frame, name_key, "");
+	size_t len = strcspn(name, "@");
 	char text[256];
 
-	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "@"), name);
+	if (len >= sizeof(text))
+		len = sizeof(text) - 1;
+	memcpy(text, name, len);
+	text[len] = '\0';
 	fprintf(out, "<tr%s><td>", is_own ? " class=\"own\"" : "");
 	html_put(out, *text ? text : cw_json_str(frame, "pc", "?"));
 	fputs("</td><td>", out);
