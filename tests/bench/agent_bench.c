@@ -7,13 +7,17 @@
  *
  * median: of the difference, over batches. p999: the 99.9th percentile of single calls through the
  * wrapper, less what reading the clock costs. ratio: with the agent to without; the bare function
- * here does nothing, a real NCCL call takes microseconds. cold: 32 MiB are touched before each
- * call. training_loop: steps of work on a MiB and 16 ops; its ratio is the whole loop's, and its
- * p999 of steps, not calls. --max: exit status 1 when a recorded call's
- *median is above. Exit status 77 when there is no record.
+ * here does nothing, a real NCCL call takes microseconds. cold: every line of 32 MiB is written
+ * before each call, with and without; cold_page is what one load of a page takes then, the unit
+ * that a cold call waits in. preloaded: the same calls in tests/bench/agent_cold.c, where program,
+ * NCCL and agent lie far apart. captured: every stream is being captured into a graph.
+ *training_loop: steps of work on a MiB and 16 ops; its ratio is the whole loop's, and its p999 of
+ *steps, not calls. instructions, cache_misses: in user space, added per call, null with the reason
+ *where the machine does not count. --max: exit status 1 when a recorded call's median is above.
+ *Exit status 77 when there is no record.
  *
- * Device progress is measured in a process of its own, against a driver that does nothing: what the
- * driver itself takes for two writes is not in it.
+ * Progress and summaries are measured in processes of their own, against a driver that does
+ * nothing: what the driver itself takes for two writes or launches is not in it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,20 +28,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/clock.h"
+#include "agent/graph.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "common/op.h"
+#include "tests/bench/agent_counters.h"
+#include "tests/bench/agent_measure.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
-#define BATCHES 401
-#define BATCH_CALLS 1000
-#define SINGLES 200000
-#define COLD_CALLS 301
-#define COLD_BYTES (32u << 20)
 #define COMMS 4
 #define GROUP_OPS 8
 #define STEPS 2001
@@ -53,24 +55,32 @@ static ncclResult_t fake_init(ncclComm_t *comm, int nranks, ncclUniqueId id, int
 	return ncclSuccess;
 }
 
-static __attribute__((noinline)) ncclResult_t
+/* Code of another library is never on the caller's page, and as cold as everything else. */
+#define ELSEWHERE __attribute__((noinline, section("bench_nccl")))
+
+static ELSEWHERE __attribute__((aligned(4096))) ncclResult_t
 fake_all_reduce(const void *s, void *r, size_t n, int dt, int op, ncclComm_t c, cudaStream_t st)
 {
 	__asm__ volatile("" ::: "memory");
 	return ncclSuccess;
 }
 
-static __attribute__((noinline)) ncclResult_t fake_send(const void *s, size_t n, int dt, int peer,
-							ncclComm_t c, cudaStream_t st)
+static ELSEWHERE ncclResult_t fake_send(const void *s, size_t n, int dt, int peer, ncclComm_t c,
+					cudaStream_t st)
 {
 	__asm__ volatile("" ::: "memory");
 	return ncclSuccess;
 }
 
-static __attribute__((noinline)) ncclResult_t fake_group(void)
+static ELSEWHERE ncclResult_t fake_group(void)
 {
 	__asm__ volatile("" ::: "memory");
 	return ncclSuccess;
+}
+
+/* Nothing else on that page. */
+static ELSEWHERE __attribute__((aligned(4096), used)) void fake_end(void)
+{
 }
 
 static const struct cw_real fake = {
@@ -83,13 +93,26 @@ static const struct cw_real fake = {
 
 static ncclComm_t comms[COMMS];
 
+/* The exported wrappers, as the loader would give them to a program: what they need is filled in.
+ */
+#define F(ret, name, since, how, params, args) ret name params;
+#define F0(ret, name, since, how) ret name(void);
+CW_NCCL_FUNCTIONS(F, F0)
+#undef F
+#undef F0
+
+static void fill_set(void)
+{
+	memcpy(&cw_real_sets[0], &fake, offsetof(struct cw_real, state));
+	atomic_store(&cw_real_sets[0].state, 2);
+}
+
 /* ---- what is called ---- */
 
 static void all_reduce(ncclComm_t comm, bool with_agent)
 {
 	if (with_agent)
-		(void)cw_impl_ncclAllReduce(&fake, (void *)all_reduce, &comms, &comms, 1000,
-					    CW_DTYPE_BF16, CW_REDOP_SUM, comm, NULL);
+		(void)ncclAllReduce(&comms, &comms, 1000, CW_DTYPE_BF16, CW_REDOP_SUM, comm, NULL);
 	else
 		(void)fake_all_reduce(&comms, &comms, 1000, CW_DTYPE_BF16, CW_REDOP_SUM, comm,
 				      NULL);
@@ -113,8 +136,7 @@ static void first_thread(unsigned i, bool with_agent)
 static void p2p(unsigned i, bool with_agent)
 {
 	if (with_agent)
-		(void)cw_impl_ncclSend(&fake, (void *)p2p, &comms, 1000, CW_DTYPE_BF16,
-				       (int)(i % 7) + 1, comms[0], NULL);
+		(void)ncclSend(&comms, 1000, CW_DTYPE_BF16, (int)(i % 7) + 1, comms[0], NULL);
 	else
 		(void)fake_send(&comms, 1000, CW_DTYPE_BF16, (int)(i % 7) + 1, comms[0], NULL);
 }
@@ -122,118 +144,15 @@ static void p2p(unsigned i, bool with_agent)
 static void grouped(unsigned i, bool with_agent)
 {
 	if (with_agent)
-		(void)cw_impl_ncclGroupStart(&fake, (void *)grouped);
+		(void)ncclGroupStart();
 	else
 		(void)fake_group();
 	for (unsigned n = 0; n < GROUP_OPS; n++)
 		all_reduce(comms[i % COMMS], with_agent);
 	if (with_agent)
-		(void)cw_impl_ncclGroupEnd(&fake, (void *)grouped);
+		(void)ncclGroupEnd();
 	else
 		(void)fake_group();
-}
-
-typedef void (*call_fn)(unsigned i, bool with_agent);
-
-/* ---- measuring ---- */
-
-struct result {
-	double median, p999, ratio;
-};
-
-static double now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double percentile(double *v, size_t n, double p)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[(size_t)((double)(n - 1) * p)];
-}
-
-static double batch(call_fn call, bool with_agent)
-{
-	double start = now_ns();
-
-	for (unsigned i = 0; i < BATCH_CALLS; i++)
-		call(i, with_agent);
-	return (now_ns() - start) / BATCH_CALLS;
-}
-
-static double p999_of(call_fn call)
-{
-	static double single[SINGLES], clock_cost[SINGLES];
-
-	for (unsigned i = 0; i < SINGLES; i++) {
-		double a = now_ns(), b = now_ns();
-
-		call(i, true);
-		single[i] = now_ns() - b;
-		clock_cost[i] = b - a;
-	}
-	return percentile(single, SINGLES, 0.999) - percentile(clock_cost, SINGLES, 0.5);
-}
-
-/* The costs of one op, when a call makes ops of them. */
-static struct result summary(double *with, double *without, size_t n, double p999, unsigned ops)
-{
-	double a = percentile(with, n, 0.5), b = percentile(without, n, 0.5);
-
-	return (struct result){ (a - b) / ops, p999 / ops, b > 0 ? a / b : 0 };
-}
-
-static struct result measure(call_fn call, unsigned ops)
-{
-	static double with[BATCHES], without[BATCHES];
-
-	for (unsigned i = 0; i < BATCHES; i++) {
-		without[i] = batch(call, false);
-		with[i] = batch(call, true);
-	}
-	return summary(with, without, BATCHES, p999_of(call), ops);
-}
-
-static void touch(void)
-{
-	static volatile char memory[COLD_BYTES];
-
-	for (size_t i = 0; i < COLD_BYTES; i += 64)
-		memory[i] = (char)(memory[i] + 1);
-}
-
-static double once_cold(bool with_agent, unsigned i)
-{
-	double start;
-
-	touch();
-	start = now_ns();
-	plain(i, with_agent);
-	return now_ns() - start;
-}
-
-static struct result measure_cold(void)
-{
-	static double with[COLD_CALLS], without[COLD_CALLS];
-	double clock_and_call;
-
-	for (unsigned i = 0; i < COLD_CALLS; i++) {
-		without[i] = once_cold(false, i);
-		with[i] = once_cold(true, i);
-	}
-	clock_and_call = percentile(without, COLD_CALLS, 0.5);
-	return summary(with, without, COLD_CALLS,
-		       percentile(with, COLD_CALLS, 0.999) - clock_and_call, 1);
 }
 
 /* ---- a training loop: work on a MiB, then its gradients ---- */
@@ -271,22 +190,6 @@ static struct {
 	double with[BATCHES], without[BATCHES];
 	bool is_over; /* atomic */
 } second;
-
-static bool pin(unsigned nth)
-{
-	cpu_set_t may, one;
-
-	CPU_ZERO(&one);
-	if (sched_getaffinity(0, sizeof(may), &may) < 0)
-		return false;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (CPU_ISSET(cpu, &may) && nth-- == 0) {
-			CPU_SET(cpu, &one);
-			return sched_setaffinity(0, sizeof(one), &one) == 0;
-		}
-	}
-	return false;
-}
 
 static void *run_second(void *arg)
 {
@@ -338,17 +241,30 @@ static bool start_agent(const char *progress)
 	static char context;
 
 	(void)setenv("COLLWATCH_PROGRESS", progress, 1);
+	fill_set();
 	fake_cuda.current = fake_cuda.stream_owner = &context;
 	for (unsigned i = 0; i < COMMS; i++) {
 		ncclUniqueId id = { { (char)i } };
 
-		(void)cw_impl_ncclCommInitRank(&fake, NULL, &comms[i], 8, id, 0);
+		(void)ncclCommInitRank(&comms[i], 8, id, 0);
 	}
 	return cw_agent_is_armed();
 }
 
-/* In a child: the agent of a process either has device progress or has not. */
-static bool measure_progress(struct result *ret)
+/* As long as a process has a rate for its clock, which comes with the helper thread's second beat.
+ */
+static bool wait_for_clock(void)
+{
+	double until = now_ns() + 4e9;
+
+	while (!CW_LOAD(cw_clock.turn) && now_ns() < until)
+		(void)usleep(10000);
+	return CW_LOAD(cw_clock.turn);
+}
+
+/* In a child: what the agent of a process does besides recording is settled once. */
+static bool measure_in_child(const char *progress, const char *summaries, uint32_t must_have,
+			     struct result *ret)
 {
 	int fds[2], status = 0;
 	ssize_t n;
@@ -360,8 +276,11 @@ static bool measure_progress(struct result *ret)
 	if (pid == 0) {
 		struct result r;
 
-		if (!start_agent("on") || !(cw_record.header->has & CW_REC_HAS_PROGRESS))
+		(void)setenv("COLLWATCH_SUMMARY", summaries, 1);
+		fake_cuda.computes_nothing = true;
+		if (!start_agent(progress) || (cw_record.header->has & must_have) != must_have)
 			_exit(1);
+		(void)wait_for_clock();
 		r = measure(plain, 1);
 		_exit(write(fds[1], &r, sizeof(r)) == (ssize_t)sizeof(r) ? 0 : 1);
 	}
@@ -372,25 +291,103 @@ static bool measure_progress(struct result *ret)
 	       n == (ssize_t)sizeof(*ret);
 }
 
+/* In a program of its own, where the agent is a library that was preloaded. */
+static bool measure_preloaded(struct result *ret)
+{
+	FILE *f = popen("LD_PRELOAD=" CW_BENCH_AGENT " " CW_BENCH_COLD, "re");
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = fscanf(f, "%lf %lf %lf", &ret->median, &ret->p999, &ret->ratio) == 3;
+	return pclose(f) == 0 && ok;
+}
+
+/* Every stream is being captured into one graph, for as long as this takes. */
+static struct result measure_captured(void)
+{
+	static char graph;
+	struct result r;
+
+	cw_graph_capture_seen();
+	fake_cuda.graph = &graph;
+	fake_cuda.capture_id++;
+	fake_cuda.capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	r = measure(plain, 1);
+	fake_cuda.capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return r;
+}
+
 struct row {
 	const char *name, *what;
 	struct result result;
 	bool is_there;
 };
 
-enum { RECORD_ONLY, GROUPED, P2P, COLD, LOOP, TWO, PROGRESS, ROWS };
+enum {
+	RECORD_ONLY,
+	GROUPED,
+	P2P,
+	CAPTURED,
+	LOOP,
+	TWO,
+	COLD,
+	PRELOADED,
+	PAGE,
+	PROGRESS,
+	SUMMARIES,
+	SAMPLED,
+	ROWS,
+};
 
 static struct row rows[ROWS] = {
 	[RECORD_ONLY] = { .name = "record_only_ns", .what = "one call" },
 	[GROUPED] = { .name = "grouped_ns", .what = "a call in a group of 8" },
 	[P2P] = { .name = "p2p_ns", .what = "a send" },
-	[COLD] = { .name = "cold_ns", .what = "one call, cold caches" },
+	[CAPTURED] = { .name = "captured_ns", .what = "a call captured into a graph" },
 	[LOOP] = { .name = "training_loop_ns", .what = "an op of a training loop" },
 	[TWO] = { .name = "two_threads_ns", .what = "one call, two threads" },
+	[COLD] = { .name = "cold_ns", .what = "one call, cold caches" },
+	[PRELOADED] = { .name = "cold_preloaded_ns", .what = "one call, cold, preloaded" },
+	[PAGE] = { .name = "cold_page_ns", .what = "(one load of a cold page)" },
 	[PROGRESS] = { .name = "with_progress_ns", .what = "one call, device progress" },
+	[SUMMARIES] = { .name = "with_summaries_ns", .what = "one call, all summaries" },
+	[SAMPLED] = { .name = "with_sampled_summaries_ns", .what = "one call, sampled summaries" },
 };
 
-static void print_json(void)
+static struct counted instructions, cache_misses;
+
+static void measure_rows(void)
+{
+	cpu_set_t all;
+
+	(void)sched_getaffinity(0, sizeof(all), &all);
+	(void)pin(0);
+	rows[RECORD_ONLY].result = measure(plain, 1);
+	rows[GROUPED].result = measure(grouped, GROUP_OPS);
+	rows[P2P].result = measure(p2p, 1);
+	rows[COLD].result = measure_cold(plain);
+	rows[PAGE].result = measure_page();
+	rows[LOOP].result = measure_loop();
+	count_instructions(plain, &instructions);
+	count_cache_misses(plain, &cache_misses);
+	rows[CAPTURED].result = measure_captured();
+	(void)sched_setaffinity(0, sizeof(all), &all);
+	for (unsigned i = 0; i < PROGRESS; i++)
+		rows[i].is_there = true;
+	rows[TWO].is_there = measure_two(&rows[TWO].result);
+	rows[PRELOADED].is_there = measure_preloaded(&rows[PRELOADED].result);
+}
+
+static void print_json_count(const char *name, const struct counted *c)
+{
+	if (c->is_there)
+		printf("\"%s\": %.2f, ", name, c->median);
+	else
+		printf("\"%s\": null, \"%s_why\": \"%s\", ", name, name, c->why);
+}
+
+static void print_json(bool has_clock)
 {
 	printf("{");
 	for (unsigned i = 0; i < ROWS; i++) {
@@ -402,10 +399,21 @@ static void print_json(void)
 		else
 			printf("\"%s\": null, ", rows[i].name);
 	}
-	printf("\"bytes_per_rank\": %zu}\n", (size_t)cw_record.total_bytes);
+	print_json_count("instructions", &instructions);
+	print_json_count("cache_misses", &cache_misses);
+	printf("\"clock\": \"%s\", \"bytes_per_rank\": %zu}\n", has_clock ? "processor" : "library",
+	       (size_t)cw_record.total_bytes);
 }
 
-static void print_table(void)
+static void print_count(const char *what, const struct counted *c)
+{
+	if (c->is_there)
+		printf("%-28s %12.1f\n", what, c->median);
+	else
+		printf("%-28s %12s (%s)\n", what, "not here", c->why);
+}
+
+static void print_table(bool has_clock)
 {
 	printf("%-28s %12s %12s %8s\n", "added per op", "median ns", "p99.9 ns", "ratio");
 	for (unsigned i = 0; i < ROWS; i++) {
@@ -417,13 +425,16 @@ static void print_table(void)
 		else
 			printf("%-28s %12s\n", rows[i].what, "not here");
 	}
+	print_count("instructions of a call", &instructions);
+	print_count("cache misses of a call", &cache_misses);
+	printf("%-28s %12s\n", "clock", has_clock ? "processor's" : "library's");
 	printf("%-28s %12zu\n", "bytes per rank", (size_t)cw_record.total_bytes);
 }
 
 int main(int argc, char **argv)
 {
 	double limit = 1e9;
-	bool json = false;
+	bool json = false, has_clock;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0) {
@@ -435,23 +446,21 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	rows[PROGRESS].is_there = measure_progress(&rows[PROGRESS].result);
+	rows[PROGRESS].is_there =
+		measure_in_child("on", "off", CW_REC_HAS_PROGRESS, &rows[PROGRESS].result);
+	rows[SUMMARIES].is_there =
+		measure_in_child("on", "full", CW_REC_HAS_SUMMARIES, &rows[SUMMARIES].result);
+	rows[SAMPLED].is_there =
+		measure_in_child("on", "sampled", CW_REC_HAS_SUMMARIES, &rows[SAMPLED].result);
 	if (!start_agent("off")) {
 		fprintf(stderr, "no record\n");
 		return 77;
 	}
-	rows[RECORD_ONLY].result = measure(plain, 1);
-	rows[GROUPED].result = measure(grouped, GROUP_OPS);
-	rows[P2P].result = measure(p2p, 1);
-	rows[COLD].result = measure_cold();
-	rows[LOOP].result = measure_loop();
-	rows[LOOP].is_there = true;
-	rows[RECORD_ONLY].is_there = rows[GROUPED].is_there = rows[P2P].is_there =
-		rows[COLD].is_there = true;
-	rows[TWO].is_there = measure_two(&rows[TWO].result);
+	has_clock = wait_for_clock();
+	measure_rows();
 	if (json)
-		print_json();
+		print_json(has_clock);
 	else
-		print_table();
+		print_table(has_clock);
 	return rows[RECORD_ONLY].result.median <= limit ? 0 : 1;
 }

@@ -31,9 +31,10 @@ struct fake_cuda {
 	uint64_t last_address;
 	uint32_t last_value;
 	unsigned modules, launches;
-	bool is_stuck;       /* launched kernels do not run */
-	int launch_result;   /* of the next launches */
-	uint64_t range_base; /* of the one allocation there is; 0 = everything is one */
+	bool is_stuck;         /* launched kernels do not run */
+	bool computes_nothing; /* a summary is published with numbers of none */
+	int launch_result;     /* of the next launches */
+	uint64_t range_base;   /* of the one allocation there is; 0 = everything is one */
 	uint64_t range_bytes;
 };
 

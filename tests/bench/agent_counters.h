@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processor counts beside time, where it counts and lets itself be asked. */
+#pragma once
+
+#include "tests/bench/agent_measure.h"
+
+struct counted {
+	bool is_there;
+	double median; /* added by the agent, per op */
+	char why[64];  /* it is not there */
+};
+
+/* Instructions and cache misses of a call in user space, with the agent less without. */
+void count_instructions(call_fn call, struct counted *ret);
+void count_cache_misses(call_fn call, struct counted *ret);
