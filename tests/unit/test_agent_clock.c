@@ -74,8 +74,16 @@ Test(agent_clock, is_the_librarys_before_two_comparisons_apart)
 
 	cr_assert(meet(5 * S, FAR));
 	cr_assert(meet(5 * S + S / 4, FAR + S / 4));
+	cr_assert_eq(cw_clock.turn, 0);
 	ns = cw_op_ns();
 	cr_assert(before <= ns && ns <= cw_now_ns());
+}
+
+Test(agent_clock, never_takes_a_rate_from_a_counter_that_went_back)
+{
+	cr_assert(meet(5 * S, FAR));
+	cr_assert_not(meet(4 * S, FAR + S));
+	cr_assert_eq(cw_clock.turn, 0);
 }
 
 Test(agent_clock, follows_a_counter_that_changes_its_rate_a_little)
