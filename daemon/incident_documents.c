@@ -2,8 +2,10 @@
 /* An incident's identity, its documents and its bundle. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "common/signature.h"
 #include "daemon/incident_private.h"
@@ -52,6 +54,36 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
 }
 
+/* Takes the communicator into the part if there is room, or if there must be. */
+static void take_comm(const struct cw_snapshot *snap, uint32_t comm, bool must, bool *is_in,
+		      uint64_t *room)
+{
+	uint32_t n;
+
+	if (comm >= snap->n_comms || is_in[comm])
+		return;
+	n = snap->comms[comm].nranks;
+	if (n > *room && !must)
+		return;
+	is_in[comm] = true;
+	*room -= n < *room ? n : *room;
+}
+
+json_t *cw_incident_snapshot_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	_cleanup_(freep) bool *is_in = calloc(snap->n_comms + 1, sizeof(*is_in));
+	uint64_t room = CW_INCIDENT_MAX_MEMBERS;
+
+	if (!is_in)
+		return NULL;
+	take_comm(snap, v->comm, true, is_in, &room);
+	for (uint32_t i = 0; i < v->n_chain; i++)
+		take_comm(snap, v->chain[i].comm, false, is_in, &room);
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		take_comm(snap, c, false, is_in, &room);
+	return cw_snapshot_doc_part(snap, is_in);
+}
+
 void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
@@ -73,7 +105,7 @@ void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *sna
 
 	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
 	doc = cw_incident_doc(snap, v, &info);
-	snapshot = cw_snapshot_doc(snap);
+	snapshot = cw_incident_snapshot_doc(snap, v);
 	if (!doc || !snapshot || add_own_fields(inc, doc) < 0) {
 		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
 		json_decref(doc);

@@ -6,6 +6,13 @@
 #include "daemon/incident_evidence.h"
 #include "daemon/incident_survey.h"
 
+/*
+ * Memberships in a bundle's snapshot, unless the one communicator it is about has more: as JSON
+ * each takes 7 KiB and up to 10 us, and so much memory the leader of 300,000 does not have, nor its
+ * loop the time.
+ */
+#define CW_INCIDENT_MAX_MEMBERS 8192u
+
 struct cw_incident {
 	struct cw_incident_config config;
 	uint32_t state;
@@ -28,6 +35,11 @@ struct cw_incident {
 /* The id and key of what this verdict is about. */
 void cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v, uint64_t key);
+/*
+ * The snapshot, of a large job a part of it: the communicator the verdict is about, those on its
+ * chain, then others, as far as there is room. New reference; NULL = out of memory.
+ */
+json_t *cw_incident_snapshot_doc(const struct cw_snapshot *snap, const struct cw_verdict *v);
 /* Replaces the documents by those of this look; on failure the old ones stay. */
 void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d);

@@ -199,18 +199,48 @@ static json_t *write_rank(const struct cw_snap_rank *rank)
 	return cw_json_finish(doc, bad);
 }
 
+static json_t *write_comms(const struct cw_snapshot *snap, const bool *is_in)
+{
+	json_t *comms = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < snap->n_comms; i++)
+		if (!is_in || is_in[i])
+			bad |= json_array_append_new(comms, write_comm(&snap->comms[i]));
+	return cw_json_finish(comms, bad);
+}
+
+static json_t *write_notes(const struct cw_snapshot *snap, size_t n_comms)
+{
+	json_t *notes = json_array();
+	char text[96];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < snap->n_notes; i++)
+		bad |= json_array_append_new(notes, cw_json_text(snap->notes[i]));
+	if (n_comms < snap->n_comms) {
+		(void)snprintf(text, sizeof(text),
+			       "of %" PRIu32 " communicators this snapshot has kept %zu",
+			       snap->n_comms, n_comms);
+		bad |= json_array_append_new(notes, json_string(text));
+	}
+	return cw_json_finish(notes, bad);
+}
+
 json_t *cw_snapshot_doc(const struct cw_snapshot *snap)
 {
+	return cw_snapshot_doc_part(snap, NULL);
+}
+
+json_t *cw_snapshot_doc_part(const struct cw_snapshot *snap, const bool *is_in)
+{
 	json_t *doc = cw_fields_write(snapshot_fields, snap);
-	json_t *ranks = json_array(), *comms = json_array(), *notes = json_array();
+	json_t *ranks = json_array(), *comms = write_comms(snap, is_in);
+	json_t *notes = write_notes(snap, json_array_size(comms));
 	int bad = 0;
 
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
 		bad |= json_array_append_new(ranks, write_rank(&snap->ranks[i]));
-	for (uint32_t i = 0; i < snap->n_comms; i++)
-		bad |= json_array_append_new(comms, write_comm(&snap->comms[i]));
-	for (uint32_t i = 0; i < snap->n_notes; i++)
-		bad |= json_array_append_new(notes, cw_json_text(snap->notes[i]));
 	bad |= json_object_set_new(doc, "schema", json_string(SCHEMA));
 	bad |= json_object_set_new(doc, "thresholds",
 				   cw_fields_write(threshold_fields, &snap->thresholds));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--young]
- * [--json]`.
+ * [--hang] [--json]`.
  *
  * One job over all nodes, healthy. In virtual time every node sends its digest once a second, as a
  * frame, and the leader ticks four times a second; measured is the CPU time of decoding, keeping
@@ -9,6 +9,7 @@
  * it.
  *
  * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls.
+ * --hang: a rank stops making calls before what is measured begins. Its bundle goes nowhere.
  *
  * Of the communicators one in four is over the whole job; the rest in turn over the ranks of a node
  * (tensor parallel) and over one rank of each node (data parallel).
@@ -47,6 +48,8 @@ struct bench {
 	int64_t longest_turn_ns; /* so long the loop is held up */
 	unsigned alerts;
 	bool has_checkpoints;
+	bool hangs;
+	uint64_t hang_seq; /* the last collective that all did; 0 = no hang yet */
 };
 
 static int64_t cpu_ns(void)
@@ -92,10 +95,33 @@ static struct cw_msg_checkpoint *checkpoints_at(uint64_t seq)
 	return list;
 }
 
+static int64_t hung_for_ns(const struct bench *b)
+{
+	return b->now_ns - (int64_t)(b->hang_seq * STEP_NS);
+}
+
+/* Everybody has entered the next one, but for the first rank. */
+static void wait_for_rank_0(const struct bench *b, unsigned node, unsigned local, struct cw_op *op,
+			    struct cw_msg_member *m)
+{
+	op->enter_ns = op->return_ns = hung_for_ns(b);
+	if (node == 0 && local == 0)
+		return;
+	op->coll_seq++;
+	op->op_index++;
+	op->progress = CW_PROGRESS_REACHED;
+	m->coll_entered++;
+	m->coll_returned++;
+	m->coll_reached++;
+	m->op_index++;
+	m->pending = op;
+	m->pending_count = 1;
+}
+
 static void fill_member(const struct bench *b, unsigned node, unsigned local, unsigned comm,
 			struct cw_op *op, struct cw_msg_member *m)
 {
-	uint64_t seq = (uint64_t)(b->now_ns / STEP_NS);
+	uint64_t seq = b->hang_seq ? b->hang_seq : (uint64_t)(b->now_ns / STEP_NS);
 
 	*op = last_op(seq);
 	*m = (struct cw_msg_member){
@@ -114,7 +140,7 @@ static void fill_member(const struct bench *b, unsigned node, unsigned local, un
 		.last = op,
 		.checkpoints = b->has_checkpoints ? checkpoints_at(seq) : NULL,
 		.n_checkpoints = b->has_checkpoints ? N_CHECKPOINTS : 0,
-		.progress_age_ns = STEP_NS,
+		.progress_age_ns = b->hang_seq ? hung_for_ns(b) : STEP_NS,
 		.interval_ns = STEP_NS,
 	};
 	if (comm % 4 != 0 && comm % 2 == 0) {
@@ -128,6 +154,8 @@ static void fill_member(const struct bench *b, unsigned node, unsigned local, un
 		m->comm_rank = (int32_t)node;
 		m->name = "dp";
 	}
+	if (b->hang_seq && comm == 0)
+		wait_for_rank_0(b, node, local, op, m);
 }
 
 static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **ret, size_t *ret_len)
@@ -161,6 +189,7 @@ static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **re
 			.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
 			.command = "python3 train.py --config large.yaml",
 			.headway_by = "nccl",
+			.headway_age_ns = b->hang_seq ? hung_for_ns(b) : 0,
 			.cause = "",
 			.members = members[r],
 			.n_members = b->n_comms,
@@ -204,6 +233,11 @@ static bool io_was_sent(void *user, const char *id)
 	return false;
 }
 
+static const char *io_withhold(void *user, const struct cw_incident_due *due)
+{
+	return NULL;
+}
+
 static int io_alert(void *user, const char *id, json_t *doc)
 {
 	((struct bench *)user)->alerts++;
@@ -215,6 +249,7 @@ static const struct cw_incident_io io = {
 	.put = io_put,
 	.was_sent = io_was_sent,
 	.was_sent_here = io_was_sent,
+	.withhold = io_withhold,
 	.alert = io_alert,
 };
 
@@ -314,6 +349,8 @@ static void run(struct bench *b, bool json)
 	for (unsigned i = 0; i < (warm_s + b->seconds) * TICKS; i++) {
 		int64_t cost = quarter(b, i);
 
+		if (i == warm_s * TICKS && b->hangs)
+			b->hang_seq = (uint64_t)(b->now_ns / STEP_NS);
 		if (i < warm_s * TICKS) {
 			b->longest_turn_ns = 0;
 			continue;
@@ -347,6 +384,7 @@ int main(int argc, char **argv)
 		{ "comms", required_argument, NULL, 'c' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "young", no_argument, NULL, 'y' },
+		{ "hang", no_argument, NULL, 'h' },
 		{ "json", no_argument, NULL, 'j' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -369,6 +407,8 @@ int main(int argc, char **argv)
 			json = true;
 		else if (c == 'y')
 			b.has_checkpoints = false;
+		else if (c == 'h')
+			b.hangs = true;
 		else if (c == '?')
 			return 1;
 		else
