@@ -114,6 +114,10 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 		return "too many ranks or nodes";
 	if (s->policy != CW_POLICY_TRAINING || s->has_no_progress)
 		return "another policy, or no progress";
+	if (s->n_traits)
+		return "another NCCL, or what ranks are told";
+	if (suite_n_incidents(s) > 1 || s->is_alone)
+		return "more than one alert to wait for";
 	for (uint32_t f = 0; f < s->n_families; f++)
 		if (!suite_family_comms(s, f))
 			return "ranks that cannot be cut like that";

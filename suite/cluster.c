@@ -373,6 +373,7 @@ static void free_rank(struct rank *r)
 		}
 	}
 	free(r->waiting);
+	free(r->graph);
 	free(r->members);
 }
 

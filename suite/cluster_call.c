@@ -48,6 +48,14 @@ static void count_p2p(struct member *m, struct cw_op *op)
 	}
 }
 
+/* Ops of one launch of a graph have one number. */
+static void note_place(const struct rank *r, struct member *m)
+{
+	m->calls += !r->launch || m->launch != r->launch;
+	m->launch = r->launch;
+	m->ring[m->op_index & (RING - 1)].call = m->calls;
+}
+
 /* The op as the agent notes it, numbers included. */
 static struct cw_op *note_op(struct rank *r, struct member *m, const struct suite_call *call,
 			     int32_t peer, uint64_t group)
@@ -57,6 +65,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	if (!make_room(m, cw_op_is_p2p(call->kind)))
 		return NULL;
 	op = member_op(m, ++m->op_index);
+	note_place(r, m);
 	*op = (struct cw_op){
 		.kind = call->kind,
 		.dtype = call->dtype,
@@ -89,15 +98,6 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	return op;
 }
 
-static void note_checkpoint(struct member *m, uint64_t before)
-{
-	if (before / CW_CHECKPOINT_EVERY == m->returned / CW_CHECKPOINT_EVERY)
-		return;
-	memmove(&m->checkpoints[1], &m->checkpoints[0],
-		(CW_SNAP_CHECKPOINTS - 1) * sizeof(m->checkpoints[0]));
-	m->checkpoints[0] = (struct cw_snap_checkpoint){ .coll_seq = m->returned, .hash = m->hash };
-}
-
 /* The calls of an item come back: the history grows by one step. */
 static void note_return(struct member *m, uint64_t first_op, uint32_t n)
 {
@@ -116,7 +116,7 @@ static void note_return(struct member *m, uint64_t first_op, uint32_t n)
 	if (m->returned == before)
 		return;
 	m->hash = cw_hash_commit(m->hash, sum);
-	note_checkpoint(m, before);
+	checkpoint_note(m, before);
 }
 
 static uint32_t n_real(struct member *m, uint64_t first_op, uint32_t n)
@@ -163,7 +163,7 @@ static void launch_ops(struct rank *r, struct member *m, uint64_t first_op, uint
 			       .is_wedged = r->is_wedging };
 	r->is_wedging = false;
 	r->wedge_ns = 0;
-	if (r->n_items < OPEN_MAX || r->waiting) {
+	if (r->n_items < OPEN_MAX || r->waiting || r->launch) {
 		launch(r, item);
 		return;
 	}
@@ -176,7 +176,8 @@ void call_resume(struct rank *r)
 	struct item *item = r->waiting;
 
 	r->waiting = NULL;
-	launch(r, item);
+	if (item)
+		launch(r, item);
 }
 
 /* The comm rank a send or receive is for; -1 = nobody: not called. */
@@ -271,6 +272,40 @@ void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool 
 
 /* ---- calls that wait for all members ---- */
 
+/* How long it takes once all have come. */
+static int64_t barrier_takes_ns(const struct comm *comm, uint32_t kind)
+{
+	if (kind == 0 && trait_sizes_differ(comm))
+		return SUITE_FOREVER;
+	return comm->jam_ns == SUITE_FOREVER ? SUITE_FOREVER : comm->jam_ns + 2 * MS;
+}
+
+static void jam_barrier(struct rank *r, struct comm *comm)
+{
+	if (r->is_wedging)
+		comm->jam_ns = SUITE_FOREVER;
+	else if (r->wedge_ns > comm->jam_ns)
+		comm->jam_ns = r->wedge_ns;
+	r->is_wedging = false;
+	r->wedge_ns = 0;
+}
+
+static void open_barrier(struct comm *comm, uint32_t kind)
+{
+	int64_t ns = barrier_takes_ns(comm, kind);
+
+	if (ns == SUITE_FOREVER)
+		return;
+	comm->inside[kind] = 0;
+	comm->jam_ns = 0;
+	for (uint32_t i = 0; i < comm->nranks; i++) {
+		struct rank *r = comm->members[i].rank;
+
+		if (r->host == HOST_BARRIER && r->barrier_member == &comm->members[i])
+			host_wake_at(r, r->c->now_ns + ns);
+	}
+}
+
 static uint32_t barrier_index(unsigned kind)
 {
 	return kind == CW_OP_COMM_INIT ? 0 : kind == CW_OP_COMM_SPLIT ? 1 : 2;
@@ -292,15 +327,9 @@ void call_block_host(struct rank *r, const struct suite_call *call)
 	r->barrier_member = m;
 	r->barrier_kind = kind;
 	r->barrier_call = *call;
-	if (++m->comm->inside[kind] < m->comm->nranks)
-		return;
-	m->comm->inside[kind] = 0;
-	for (uint32_t i = 0; i < m->comm->nranks; i++) {
-		struct rank *other = m->comm->members[i].rank;
-
-		if (other->host == HOST_BARRIER && other->barrier_member == &m->comm->members[i])
-			host_wake_at(other, r->c->now_ns + 2 * MS);
-	}
+	jam_barrier(r, m->comm);
+	if (++m->comm->inside[kind] == m->comm->nranks)
+		open_barrier(m->comm, kind);
 }
 
 void call_leave_barrier(struct rank *r)

@@ -20,7 +20,7 @@ static void fail(struct cluster *c, int error)
 
 struct cw_op *member_op(struct member *m, uint64_t op_index)
 {
-	return &m->ring[op_index & (RING - 1)];
+	return &m->ring[op_index & (RING - 1)].op;
 }
 
 /* Completed, or nothing the device would have to do. */

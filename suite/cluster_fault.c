@@ -224,7 +224,10 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 			f->for_ns == SUITE_FOREVER ? SUITE_FOREVER : r->c->now_ns + f->for_ns;
 		return FAULT_GOES_ON;
 	case SUITE_STUCK:
-		device_kernel(r, call->stream, f->for_ns);
+		if (r->in_graph)
+			graph_add_kernel(r, f->for_ns);
+		else
+			device_kernel(r, call->stream, f->for_ns);
 		return FAULT_GOES_ON;
 	case SUITE_WEDGE:
 		r->is_wedging = f->for_ns == SUITE_FOREVER;

@@ -51,6 +51,8 @@ static void make_lone_call(struct rank *r, const struct suite_call *call)
 {
 	if (cw_op_blocks_host(call->kind))
 		call_block_host(r, call);
+	else if (r->in_graph)
+		graph_add_calls(r, call, 1, false);
 	else
 		call_make(r, call, 1, call->peer_kind == SUITE_PEER_EACH);
 }
@@ -93,7 +95,7 @@ static bool do_call(struct rank *r)
 		r->has_held = false;
 		give_call(r, &r->held);
 	}
-	if (r->in_group)
+	if (r->in_group || r->in_graph)
 		return true;
 	if (r->host == HOST_READY)
 		host_wake_at(r, r->c->now_ns + CALL_NS);
@@ -117,24 +119,35 @@ static void begin_loop(struct rank *r, const struct suite_insn *insn)
 	r->pc++;
 }
 
+static void end_group(struct rank *r)
+{
+	uint32_t n = r->n_group;
+
+	r->in_group = false;
+	r->n_group = 0;
+	if (n && r->in_graph) {
+		graph_add_calls(r, r->group, n, true);
+	} else if (n) {
+		call_make(r, r->group, n, true);
+		if (r->host == HOST_READY)
+			host_wake_at(r, r->c->now_ns + CALL_NS);
+	}
+}
+
 static void end_block(struct rank *r, const struct suite_insn *insn)
 {
 	const struct suite_insn *begin = &r->program->insns[insn->other];
 	struct frame *f;
 
-	r->pc++;
-	if (begin->kind == SUITE_GROUP) {
-		uint32_t n = r->n_group;
-
-		r->in_group = false;
-		r->n_group = 0;
-		if (n) {
-			call_make(r, r->group, n, true);
-			if (r->host == HOST_READY)
-				host_wake_at(r, r->c->now_ns + CALL_NS);
-		}
+	if (begin->kind == SUITE_GRAPH && !graph_launch(r, begin->n)) {
+		r->host = HOST_LAUNCH;
 		return;
 	}
+	r->pc++;
+	if (begin->kind == SUITE_GROUP)
+		end_group(r);
+	if (begin->kind == SUITE_GRAPH)
+		host_wake_at(r, r->c->now_ns + CALL_NS);
 	if (begin->kind != SUITE_LOOP)
 		return;
 	f = &r->frames[r->n_frames - 1];
@@ -204,7 +217,9 @@ static void do_statement(struct rank *r)
 		return;
 	case SUITE_COMPUTE:
 		r->pc++;
-		if (r->n_items < 4 * OPEN_MAX)
+		if (r->in_graph)
+			graph_add_kernel(r, about(r, insn->ns));
+		else if (r->n_items < 4 * OPEN_MAX)
 			device_kernel(r, insn->n, about(r, insn->ns));
 		return;
 	case SUITE_SYNC:
@@ -224,6 +239,10 @@ static void do_statement(struct rank *r)
 		return;
 	case SUITE_GROUP:
 		r->in_group = true;
+		r->pc++;
+		return;
+	case SUITE_GRAPH:
+		graph_begin(r);
 		r->pc++;
 		return;
 	case SUITE_END:

@@ -13,9 +13,9 @@
 
 /* A rank whose comms have all been still for longer does not step. */
 #define STEPPING_NS (20 * S)
-#define NUMBERS_STEP ((uint64_t)RING * CW_CHECKPOINT_EVERY)
+#define NUMBERS_STEP (UINT64_C(8) << (3 * CW_CHECKPOINT_LEVELS))
 
-_Static_assert(NUMBERS_STEP % SLOTS == 0, "slots are found by number");
+_Static_assert(NUMBERS_STEP % SLOTS == 0 && NUMBERS_STEP % RING == 0, "found by number");
 
 struct leap {
 	int64_t ns;
@@ -126,16 +126,19 @@ static void leap_member(struct member *m, const struct leap *l)
 	further(&m->completed, l);
 	further(&m->sends, l);
 	further(&m->recvs, l);
-	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
+	for (uint32_t i = 0; i < CW_REC_CHECKPOINTS; i++)
 		further(&m->checkpoints[i].coll_seq, l);
 	for (uint32_t i = 0; m->peers && i < m->comm->nranks; i++) {
 		further(&m->peers[i].sends, l);
 		further(&m->peers[i].recvs, l);
 	}
-	for (uint32_t i = 0; m->ring && i < RING; i++)
-		leap_op(&m->ring[i], l);
+	for (uint32_t i = 0; m->ring && i < RING; i++) {
+		leap_op(&m->ring[i].op, l);
+		further(&m->ring[i].call, l);
+	}
 	if (m->op_index)
 		m->first_open += l->by;
+	further(&m->calls, l);
 	further(&m->op_index, l);
 	later(&m->moved_ns, l);
 	leap_view(&m->view, l);

@@ -12,6 +12,7 @@
 #define STREAMS 8u
 #define OPEN_MAX 40u  /* items on a rank's device before a launch blocks the host */
 #define GROUP_MAX 96u /* ops in a group */
+#define GRAPH_MAX 64u /* kernels and calls in a graph */
 #define SLOTS 256u    /* collectives of a comm that some members have come to */
 #define HOST_KINDS 3u /* init, split, finalize */
 #define INTERVALS 15u
@@ -57,6 +58,7 @@ struct comm {
 	struct slot slots[SLOTS];
 	struct half *halves;
 	uint32_t inside[HOST_KINDS]; /* members in a call that waits for all */
+	int64_t jam_ns;              /* it takes so much longer; SUITE_FOREVER */
 	char name[SUITE_NAME + 16];
 };
 
@@ -73,6 +75,12 @@ struct view_member {
 	uint32_t n_intervals;
 };
 
+/* An op, and which call of the rank on its comm it came with: a graph's launch brings many. */
+struct noted {
+	struct cw_op op;
+	uint64_t call;
+};
+
 struct member {
 	struct comm *comm;
 	struct rank *rank;
@@ -81,10 +89,11 @@ struct member {
 	uint64_t entered, returned, reached, completed, op_index;
 	uint64_t first_open; /* oldest op that has not completed */
 	uint64_t hash;
-	struct cw_snap_checkpoint checkpoints[CW_SNAP_CHECKPOINTS];
+	struct cw_snap_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
 	struct peer_count *peers; /* by comm rank; NULL = no p2p yet */
-	struct cw_op *ring;       /* RING; NULL = no op yet */
+	struct noted *ring;       /* RING; NULL = no op yet */
+	uint64_t calls, launch;   /* what agents count: a graph's launch once; the last one */
 	struct item *in_flight;
 	int64_t moved_ns;
 	struct view_member view;
@@ -108,6 +117,14 @@ enum host_state {
 struct frame {
 	uint32_t insn;
 	uint64_t left, turn; /* left 0 = for ever */
+};
+
+/* A kernel, or a call, of the graph that is being put together. */
+struct graph_step {
+	int64_t kernel_ns, wedge_ns;
+	struct suite_call call;
+	uint32_t group; /* 0 = by itself */
+	bool is_kernel, is_wedged;
 };
 
 struct view_rank {
@@ -141,7 +158,11 @@ struct rank {
 	struct suite_call group[GROUP_MAX];
 	uint32_t n_group;
 	bool in_group, is_wedging;
-	struct item *waiting; /* of HOST_LAUNCH, not yet on a stream */
+	struct graph_step *graph; /* GRAPH_MAX; NULL = no graph yet */
+	uint32_t n_graph, n_graph_groups;
+	uint64_t launch, n_launches; /* of graphs; launch 0 = none at the moment */
+	bool in_graph;
+	struct item *waiting; /* of HOST_LAUNCH, not yet on a stream; NULL: a graph */
 	struct member *barrier_member;
 	uint32_t barrier_kind;
 	struct suite_call barrier_call;
@@ -233,6 +254,21 @@ void device_on_item(struct item *item);
 struct cw_op *member_op(struct member *m, uint64_t op_index);
 void member_advance(struct member *m);
 
+/* ---- graphs (cluster_graph.c) ---- */
+void graph_begin(struct rank *r);
+/* While one is being put together. */
+void graph_add_calls(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
+void graph_add_kernel(struct rank *r, int64_t ns);
+/* One launch of all of it; false: the device has no room, to be asked again. */
+bool graph_launch(struct rank *r, uint32_t stream);
+
+/* ---- what ranks have in common (cluster_trait.c) ---- */
+uint32_t trait_version(const struct suite_scenario *s, uint32_t rank);
+uint64_t trait_environment(const struct suite_scenario *s, uint32_t rank);
+/* Members that this one was told its comm has. */
+uint32_t trait_size(const struct member *m);
+bool trait_sizes_differ(const struct comm *comm);
+
 /* ---- faults (cluster_fault.c) ---- */
 enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE };
 /* Before a call of the host; may change it. */
@@ -246,3 +282,16 @@ bool fault_is_due(const struct cluster *c, uint32_t fault);
 /* ---- the agent's and the leader's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
 void view_forget(struct cluster *c);
+
+/* ---- points of the history (cluster_checkpoint.c) ---- */
+/* A step was taken from coll_seq `before` to m->returned. */
+void checkpoint_note(struct member *m, uint64_t before);
+/* Those that daemons tell of. */
+void checkpoint_view(const struct member *m, struct cw_snap_checkpoint ret[CW_SNAP_CHECKPOINTS]);
+
+/* ---- windows (cluster_window.c) ---- */
+struct cw_op view_op(struct member *m, uint64_t op_index);
+/* On the leader's clock. */
+void view_to_leader(const struct cluster *c, const struct rank *r, struct cw_op *op);
+/* The leader has a window of it that is true or fresh. */
+bool window_holds(const struct cluster *c, struct member *m);

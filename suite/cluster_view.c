@@ -14,10 +14,6 @@
 #define NODE_SILENT_NS (10 * S)
 #define TOGETHER_NS (2 * S)
 #define SAMPLE_GRID_NS (250 * MS)
-#define WINDOW_FRESH_NS (5 * S)
-/* Jobs of this many ranks are asked for all that is kept, larger ones for so many ops. */
-#define SMALL_JOB 64u
-#define WINDOW_OPS 64u
 #define WALL_NS (INT64_C(1800000000) * S) /* some day of 2027 */
 
 /* ---- a sample ---- */
@@ -90,12 +86,6 @@ static int sample_p2p(struct member *m)
 	return 0;
 }
 
-/* Without progress words nobody knows more of an op than that its call came back. */
-static void hide_progress(struct cw_op *op)
-{
-	op->progress = CW_PROGRESS_UNKNOWN;
-}
-
 static void sample_pending(struct member *m, struct view_member *v)
 {
 	bool blind = m->rank->c->s->has_no_progress;
@@ -104,12 +94,9 @@ static void sample_pending(struct member *m, struct view_member *v)
 	v->m.pending_count = 0;
 	if (m->op_index == 0 || first > m->op_index)
 		return;
-	v->pending = *member_op(m, first);
-	if (blind) {
-		hide_progress(&v->pending);
-		if (v->pending.flags & CW_OPF_RETURNED)
-			return;
-	}
+	v->pending = view_op(m, first);
+	if (blind && (v->pending.flags & CW_OPF_RETURNED))
+		return;
 	v->m.pending_count = (uint32_t)(m->op_index - first + 1);
 	v->m.pending = &v->pending;
 }
@@ -125,13 +112,14 @@ static int sample_member(struct member *m)
 	v->m = (struct cw_snap_member){
 		.rank = r->index,
 		.state = m->state,
+		.nranks = trait_size(m),
 		.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_HASH | CW_KNOWN_P2P |
 			 (blind ? 0 : CW_KNOWN_REACHED | CW_KNOWN_COMPLETED),
 		.coll_entered = m->entered,
 		.coll_returned = m->returned,
 		.coll_reached = blind ? 0 : m->reached,
 		.coll_completed = blind ? 0 : m->completed,
-		.op_index = m->op_index,
+		.op_index = m->calls,
 		.hash_seq = m->returned,
 		.hash = m->hash,
 		.p2p = p2p,
@@ -140,11 +128,9 @@ static int sample_member(struct member *m)
 		.sends = m->sends,
 		.recvs = m->recvs,
 	};
-	memcpy(v->m.checkpoints, m->checkpoints, sizeof(m->checkpoints));
+	checkpoint_view(m, v->m.checkpoints);
 	if (m->op_index) {
-		v->last = *member_op(m, m->op_index);
-		if (blind)
-			hide_progress(&v->last);
+		v->last = view_op(m, m->op_index);
 		v->m.last = &v->last;
 	}
 	sample_pending(m, v);
@@ -165,7 +151,7 @@ static void sample_host_call(struct rank *r, struct view_rank *v)
 	v->host_call = (struct cw_op){ .kind = CW_OP_NONE };
 	if (r->host != HOST_BARRIER || !r->barrier_member)
 		return;
-	v->host_call = *member_op(r->barrier_member, r->barrier_member->op_index);
+	v->host_call = view_op(r->barrier_member, r->barrier_member->op_index);
 	v->host_call_comm_id = r->barrier_member->comm->id;
 }
 
@@ -218,15 +204,6 @@ void view_forget(struct cluster *c)
 }
 
 /* ---- the snapshot ---- */
-
-static void to_leader(const struct cluster *c, const struct rank *r, struct cw_op *op)
-{
-	int64_t late = c->nodes[r->node].latency_ns;
-
-	op->enter_ns += late;
-	if (op->flags & CW_OPF_RETURNED)
-		op->return_ns += late;
-}
 
 static bool is_asked(const struct rank *r)
 {
@@ -294,8 +271,8 @@ static int add_rank(struct cluster *c, struct rank *r, struct cw_snapshot *snap)
 		.ended_ns = dead ? r->ended_ns + late : 0,
 		.sampled_ns = v->sampled_ns + late,
 		.headway_ns = v->headway_ns + late,
-		.nccl_version = 22809,
-		.env_hash = 42,
+		.nccl_version = trait_version(c->s, r->index),
+		.env_hash = trait_environment(c->s, r->index),
 		.headway_by = v->headway_by,
 		.command = "train.py",
 		.host_call = v->host_call,
@@ -304,31 +281,13 @@ static int add_rank(struct cluster *c, struct rank *r, struct cw_snapshot *snap)
 	uint32_t index;
 
 	if (rank.host_call.kind != CW_OP_NONE)
-		to_leader(c, r, &rank.host_call);
+		view_to_leader(c, r, &rank.host_call);
 	return cw_snapshot_add_rank(snap, &rank, &index);
 }
 
 static bool is_seen(const struct rank *r)
 {
 	return r->view.is_seen && !r->is_blind;
-}
-
-/* The window that was fetched, while it is true or fresh (as daemon/job_window.c keeps it). */
-static bool window_holds(const struct cluster *c, struct member *m)
-{
-	const struct cw_snap_member *v = &m->view.m;
-
-	if (!m->window)
-		return false;
-	if (!m->has_marks) {
-		m->has_marks = true;
-		m->mark_op = v->op_index;
-		m->mark_returned = v->coll_returned;
-		m->mark_completed = v->coll_completed;
-	}
-	return (m->mark_op == v->op_index && m->mark_returned == v->coll_returned &&
-		m->mark_completed == v->coll_completed) ||
-	       c->now_ns - m->window_ns < WINDOW_FRESH_NS;
 }
 
 static int add_member(struct cluster *c, struct member *m, uint32_t rank_index, uint32_t comm,
@@ -342,12 +301,12 @@ static int add_member(struct cluster *c, struct member *m, uint32_t rank_index, 
 	v.progress_ns += c->nodes[m->rank->node].latency_ns;
 	if (v.pending) {
 		pending = *v.pending;
-		to_leader(c, m->rank, &pending);
+		view_to_leader(c, m->rank, &pending);
 		v.pending = &pending;
 	}
 	if (v.last) {
 		last = *v.last;
-		to_leader(c, m->rank, &last);
+		view_to_leader(c, m->rank, &last);
 		v.last = &last;
 	}
 	r = cw_snapshot_set_member(snap, comm, m->comm_rank, &v);
@@ -357,13 +316,27 @@ static int add_member(struct cluster *c, struct member *m, uint32_t rank_index, 
 				      m->window_lost, m->window_ns);
 }
 
+/* As large as anybody was told that it is. */
+static uint32_t largest_size(const struct comm *comm)
+{
+	uint32_t largest = comm->nranks;
+
+	for (uint32_t m = 0; m < comm->nranks; m++) {
+		const struct member *member = &comm->members[m];
+
+		if (is_seen(member->rank) && member->view.m.nranks > largest)
+			largest = member->view.m.nranks;
+	}
+	return largest;
+}
+
 static int add_comms(struct cluster *c, const uint32_t *rank_index, struct cw_snapshot *snap)
 {
 	for (uint32_t i = 0; i < c->n_comms; i++) {
 		struct comm *comm = &c->comms[i];
 		struct cw_snap_comm desc = { .id = comm->id,
 					     .nccl_hash = comm->id >> 1,
-					     .nranks = comm->nranks,
+					     .nranks = largest_size(comm),
 					     .name = comm->name };
 		uint32_t index = CW_SNAP_NONE;
 
@@ -415,55 +388,6 @@ int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret)
 	else
 		*ret = snap;
 	return r;
-}
-
-/* ---- windows ---- */
-
-static int fetch_window(struct cluster *c, struct member *m)
-{
-	uint64_t most = c->s->n_ranks <= SMALL_JOB ? RING : WINDOW_OPS;
-	uint64_t n = m->op_index < most ? m->op_index : most;
-	struct cw_op *ops;
-
-	if (!m->ring || m->rank->is_blind || c->nodes[m->rank->node].state != CW_NODE_REPORTING)
-		return 0;
-	ops = calloc(n, sizeof(*ops));
-	if (!ops)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < n; i++) {
-		ops[i] = *member_op(m, m->op_index - n + 1 + i);
-		if (c->s->has_no_progress)
-			hide_progress(&ops[i]);
-		to_leader(c, m->rank, &ops[i]);
-	}
-	free(m->window);
-	m->window = ops;
-	m->n_window = (uint32_t)n;
-	m->window_lost = m->op_index - n;
-	m->window_ns = c->now_ns;
-	m->has_marks = false;
-	return 0;
-}
-
-static struct comm *find_comm(struct cluster *c, uint64_t id)
-{
-	for (uint32_t i = 0; i < c->n_comms; i++)
-		if (c->comms[i].id == id)
-			return &c->comms[i];
-	return NULL;
-}
-
-int cluster_fetch_windows(struct cluster *c, const struct cw_snapshot *snap, const uint32_t *comms,
-			  uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		struct comm *comm = find_comm(c, snap->comms[comms[i]].id);
-
-		for (uint32_t m = 0; comm && m < comm->nranks; m++)
-			if (fetch_window(c, &comm->members[m]) < 0)
-				return -ENOMEM;
-	}
-	return 0;
 }
 
 /* ---- what there is to see ---- */

@@ -248,6 +248,14 @@ static int read_head(struct reader *r, const char *w)
 		return read_clock_fault(r);
 	if (strcmp(w, "expect") == 0)
 		return read_expect(r);
+	if (strcmp(w, "also") == 0)
+		return read_also(r);
+	if (strcmp(w, "nccl") == 0)
+		return read_version(r);
+	if (strcmp(w, "environment") == 0)
+		return read_environment(r);
+	if (strcmp(w, "told") == 0)
+		return read_told(r);
 	if (strcmp(w, "no-progress") == 0) {
 		r->s->has_no_progress = true;
 		return read_end(r);

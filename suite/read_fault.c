@@ -129,6 +129,13 @@ static int read_action(struct reader *r, struct suite_fault *f)
 	return 0;
 }
 
+static int kind_of_call(const char *w)
+{
+	int kind = collective_from_name(w);
+
+	return kind > 0 ? kind : read_host_kind(w);
+}
+
 /* fault RANKS at TIME [on COMM [KIND]] ACTION [for TIME] */
 int read_fault(struct reader *r)
 {
@@ -140,7 +147,7 @@ int read_fault(struct reader *r)
 	if (read_is(r, "on")) {
 		if (read_family(r, &f->family) < 0)
 			return -EINVAL;
-		kind = r->at < r->words->n ? collective_from_name(r->words->w[r->at]) : -1;
+		kind = r->at < r->words->n ? kind_of_call(r->words->w[r->at]) : -1;
 		if (kind > 0) {
 			f->op_kind = (uint8_t)kind;
 			r->at++;
@@ -233,7 +240,7 @@ static bool is_set_next(const struct reader *r)
 	       !strcmp(w, "even") || !strcmp(w, "every") || !strcmp(w, "not");
 }
 
-static int read_answer(struct reader *r)
+static int read_answer(struct reader *r, uint32_t incident)
 {
 	struct suite_answer *a = &r->s->answers[r->s->n_answers];
 	const char *w = read_word(r);
@@ -243,7 +250,7 @@ static int read_answer(struct reader *r)
 		return read_fail(r, "too many answers", NULL);
 	if (klass <= 0)
 		return read_fail(r, "not a class:", w);
-	*a = (struct suite_answer){ .klass = (uint8_t)klass };
+	*a = (struct suite_answer){ .klass = (uint8_t)klass, .incident = (uint8_t)incident };
 	if (!is_set_next(r) && r->at < r->words->n && strcmp(r->words->w[r->at], "or") != 0 &&
 	    strcmp(r->words->w[r->at], "nobody") != 0) {
 		w = read_word(r);
@@ -276,11 +283,33 @@ int read_expect(struct reader *r)
 	r->has_expect = true;
 	if (read_is(r, "silence"))
 		return r->s->n_answers ? read_fail(r, "silence, or something?", NULL) : read_end(r);
+	if (suite_n_incidents(r->s) > 1)
+		return read_fail(r, "what is expected stands before what is also", NULL);
 	do {
-		if (read_answer(r) < 0)
+		if (read_answer(r, 0) < 0)
 			return -EINVAL;
 		if (r->s->answers[0].klass == CW_CLASS_SLOW && r->s->answers[0].is_nobody)
 			return read_nobody_slow(r);
+	} while (read_is(r, "or"));
+	return read_end(r);
+}
+
+/* also nothing; also CLASS [DETAIL] [RANKS|nobody] [or …] */
+int read_also(struct reader *r)
+{
+	uint32_t nth = suite_n_incidents(r->s);
+
+	if (!nth || r->s->is_alone || r->s->answers[0].klass == CW_CLASS_SLOW)
+		return read_fail(r, "also, beside what?", NULL);
+	if (nth == 1 && read_is(r, "nothing")) {
+		r->s->is_alone = true;
+		return read_end(r);
+	}
+	do {
+		if (read_answer(r, nth) < 0)
+			return -EINVAL;
+		if (r->s->answers[r->s->n_answers - 1].klass == CW_CLASS_SLOW)
+			return read_fail(r, "who comes late is asked of jobs that get on", NULL);
 	} while (read_is(r, "or"));
 	return read_end(r);
 }

@@ -48,3 +48,12 @@ int read_job_fault(struct reader *r);
 int read_daemons_fault(struct reader *r);
 int read_clock_fault(struct reader *r);
 int read_expect(struct reader *r);
+int read_also(struct reader *r);
+
+/* Lines "nccl …", "environment …" and "told …", from their second word on. */
+int read_version(struct reader *r);
+int read_environment(struct reader *r);
+int read_told(struct reader *r);
+
+/* init, split, finalize; -1 = none of them. */
+int read_host_kind(const char *w);

@@ -127,13 +127,26 @@ static int close_block(struct reader *r, struct suite_insn *insn, uint32_t index
 	return 0;
 }
 
+static bool is_in(const struct reader *r, unsigned kind)
+{
+	return r->n_open && r->program->insns[r->open[r->n_open - 1]].kind == kind;
+}
+
+/* The graph that is open, if any. */
+static const struct suite_insn *open_graph(const struct reader *r)
+{
+	for (uint32_t i = 0; i < r->n_open; i++)
+		if (r->program->insns[r->open[i]].kind == SUITE_GRAPH)
+			return &r->program->insns[r->open[i]];
+	return NULL;
+}
+
 static int open_block(struct reader *r, uint32_t index)
 {
 	if (r->n_open == SUITE_MAX_NEST)
 		return read_fail(r, "nested too deeply", NULL);
-	for (uint32_t i = 0; i < r->n_open; i++)
-		if (r->program->insns[r->open[i]].kind == SUITE_GROUP)
-			return read_fail(r, "a group holds calls only", NULL);
+	if (is_in(r, SUITE_GROUP))
+		return read_fail(r, "a group holds calls only", NULL);
 	r->open[r->n_open++] = index;
 	return 0;
 }
@@ -155,6 +168,10 @@ static int read_block(struct reader *r, const char *w, struct suite_insn *insn, 
 	} else if (strcmp(w, "only") == 0) {
 		insn->kind = SUITE_ONLY;
 		if (read_set(r, &insn->set) < 0)
+			return -EINVAL;
+	} else if (strcmp(w, "graph") == 0) {
+		insn->kind = SUITE_GRAPH;
+		if (read_is(r, "on") && read_u64(r, MAX_STREAM, &n) < 0)
 			return -EINVAL;
 	} else {
 		insn->kind = SUITE_GROUP;
@@ -198,12 +215,7 @@ static int read_work(struct reader *r, const char *w, struct suite_insn *insn)
 	return read_fail(r, "no such statement:", w);
 }
 
-static bool in_group(const struct reader *r)
-{
-	return r->n_open && r->program->insns[r->open[r->n_open - 1]].kind == SUITE_GROUP;
-}
-
-static int host_kind(const char *w)
+int read_host_kind(const char *w)
 {
 	if (strcmp(w, "init") == 0)
 		return CW_OP_COMM_INIT;
@@ -214,27 +226,51 @@ static int host_kind(const char *w)
 	return -1;
 }
 
-static int read_statement(struct reader *r, const char *w, struct suite_insn *insn, uint32_t index)
+/* What a graph holds has one stream, that of its launch. */
+static int check_in_graph(struct reader *r, const struct suite_insn *graph, struct suite_insn *insn)
 {
-	int kind = cw_op_kind_from_name(w);
+	bool is_call = insn->kind == SUITE_CALL && cw_op_is_collective(insn->call.kind);
 
-	if (kind >= 0 && (cw_op_is_collective((unsigned)kind) || cw_op_is_p2p((unsigned)kind))) {
-		insn->kind = SUITE_CALL;
-		return read_call(r, (unsigned)kind, &insn->call);
-	}
-	if (strcmp(w, "end") == 0)
-		return close_block(r, insn, index);
-	if (in_group(r))
-		return read_fail(r, "a group holds calls only, not", w);
-	kind = host_kind(w);
+	if (!is_call && insn->kind != SUITE_COMPUTE && insn->kind != SUITE_GROUP)
+		return read_fail(r, "a graph holds collectives, groups of them, and kernels", NULL);
+	if ((is_call && insn->call.stream) || (insn->kind == SUITE_COMPUTE && insn->n))
+		return read_fail(r, "what is in a graph runs on its stream", NULL);
+	if (is_call)
+		insn->call.stream = graph->n;
+	return 0;
+}
+
+static int read_outside_group(struct reader *r, const char *w, struct suite_insn *insn,
+			      uint32_t index)
+{
+	int kind = read_host_kind(w);
+
 	if (kind >= 0) {
 		insn->kind = SUITE_CALL;
 		return read_call(r, (unsigned)kind, &insn->call);
 	}
 	if (strcmp(w, "loop") == 0 || strcmp(w, "every") == 0 || strcmp(w, "only") == 0 ||
-	    strcmp(w, "group") == 0)
+	    strcmp(w, "group") == 0 || strcmp(w, "graph") == 0)
 		return read_block(r, w, insn, index);
 	return read_work(r, w, insn);
+}
+
+static int read_statement(struct reader *r, const char *w, struct suite_insn *insn, uint32_t index)
+{
+	const struct suite_insn *graph = open_graph(r);
+	int kind = cw_op_kind_from_name(w), res;
+
+	if (strcmp(w, "end") == 0)
+		return close_block(r, insn, index);
+	if (kind >= 0 && (cw_op_is_collective((unsigned)kind) || cw_op_is_p2p((unsigned)kind))) {
+		insn->kind = SUITE_CALL;
+		res = read_call(r, (unsigned)kind, &insn->call);
+	} else if (is_in(r, SUITE_GROUP)) {
+		return read_fail(r, "a group holds calls only, not", w);
+	} else {
+		res = read_outside_group(r, w, insn, index);
+	}
+	return res == 0 && graph ? check_in_graph(r, graph, insn) : res;
 }
 
 int read_insn(struct reader *r)

@@ -24,6 +24,7 @@
 #define SUITE_MAX_ANSWERS 8u
 #define SUITE_MAX_RANGES 16u
 #define SUITE_MAX_NEST 8u
+#define SUITE_MAX_TRAITS 12u
 #define SUITE_NAME 24u
 #define SUITE_TITLE 160u
 #define SUITE_NONE UINT32_MAX
@@ -98,7 +99,8 @@ enum suite_insn_kind {
 	SUITE_EVERY,   /* in each n-th turn of the innermost loop */
 	SUITE_ONLY,    /* on these ranks */
 	SUITE_GROUP,
-	SUITE_END, /* of the block that began at `other` */
+	SUITE_GRAPH, /* a CUDA graph of what is in it, launched on stream n */
+	SUITE_END,   /* of the block that began at `other` */
 	SUITE_EXIT,
 	SUITE_SIGTERM, /* the launcher ends the whole job, this program says so */
 };
@@ -170,8 +172,24 @@ struct suite_fault {
 	uint64_t value;  /* of the field; exit code; signal */
 };
 
+/* What ranks came with. The last line that has a rank counts. */
+enum suite_trait_kind {
+	SUITE_VERSION,     /* of NCCL, as it numbers itself */
+	SUITE_ENVIRONMENT, /* a number for the values of NCCL_* variables; SUITE_OWN = no other's */
+	SUITE_SIZE,        /* how many members they are told that a comm has */
+};
+#define SUITE_OWN UINT64_MAX
+
+struct suite_trait {
+	struct suite_set set;
+	uint8_t kind;    /* enum suite_trait_kind */
+	uint32_t family; /* of SUITE_SIZE */
+	uint64_t value;
+};
+
 struct suite_answer {
 	uint8_t klass;           /* enum cw_class */
+	uint8_t incident;        /* which of those expected; answers are in this order */
 	char detail[SUITE_NAME]; /* "" = any */
 	bool has_culprits;       /* false: any */
 	bool is_nobody;          /* culprits: none */
@@ -189,14 +207,22 @@ struct suite_scenario {
 	bool is_leaping;      /* stretches in which all is well are shown in part, then left out */
 	int64_t run_ns;       /* how long it is watched */
 	uint32_t seed;        /* of the instants at which ranks are looked at */
-	uint32_t n_families, n_programs, n_faults, n_answers;
+	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
+	bool is_alone; /* watched beyond the first alert: nothing else may be said */
+	struct suite_trait traits[SUITE_MAX_TRAITS];
 	struct suite_family families[SUITE_MAX_FAMILIES];
 	struct suite_program programs[SUITE_MAX_PROGRAMS];
 	struct suite_fault faults[SUITE_MAX_FAULTS];
-	struct suite_answer
-		answers[SUITE_MAX_ANSWERS]; /* the first is the expected one; 0 = silence */
-	bool nobody_is_slow;                /* silence, and nobody comes late at the end */
+	struct suite_answer answers[SUITE_MAX_ANSWERS]; /* the first of each incident is the
+							 * expected one; 0 = silence */
+	bool nobody_is_slow; /* silence, and nobody comes late at the end */
 };
+
+/* How many are expected; several are watched for beyond the first alert. */
+static inline uint32_t suite_n_incidents(const struct suite_scenario *s)
+{
+	return s->n_answers ? s->answers[s->n_answers - 1].incident + 1u : 0;
+}
 
 /* Owned by the reader; holds during the call only. Negative return stops the reading. */
 typedef int (*suite_scenario_fn)(void *user, const struct suite_scenario *s);

@@ -50,13 +50,28 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	return n == o->n_culprits;
 }
 
-/* The answer whose class (and detail) was given, culprits right if any such is. */
-static const struct suite_answer *matching(const struct suite_scenario *s, const struct outcome *o)
+#define ANY_INCIDENT UINT32_MAX
+
+/* What is expected of an incident before all; NULL = silence. */
+static const struct suite_answer *first_answer(const struct suite_scenario *s, uint32_t incident)
+{
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].incident == incident)
+			return &s->answers[i];
+	return NULL;
+}
+
+/*
+ * The answer on this incident whose class (and detail) was given, culprits right if any such is.
+ */
+static const struct suite_answer *matching(const struct suite_scenario *s, uint32_t incident,
+					   const struct outcome *o)
 {
 	const struct suite_answer *best = NULL;
 
-	for (uint32_t i = 0; i < s->n_answers; i++) {
-		if (!is_class_right(&s->answers[i], o))
+	for (uint32_t i = 0; o && i < s->n_answers; i++) {
+		if ((incident != ANY_INCIDENT && s->answers[i].incident != incident) ||
+		    !is_class_right(&s->answers[i], o))
 			continue;
 		if (are_culprits_right(s, &s->answers[i], o))
 			return &s->answers[i];
@@ -67,7 +82,7 @@ static const struct suite_answer *matching(const struct suite_scenario *s, const
 
 bool score_is_right(const struct suite_scenario *s, const struct outcome *o)
 {
-	const struct suite_answer *match = outcome_says(o) ? matching(s, o) : NULL;
+	const struct suite_answer *match = matching(s, ANY_INCIDENT, o);
 
 	return s->n_answers ? match && are_culprits_right(s, match, o) : !outcome_says(o);
 }
@@ -140,27 +155,42 @@ static const char *expected_culprits(const struct suite_scenario *s, const struc
 	return buf;
 }
 
+#define FAULT_MISSING "a fault of this scenario never happened"
+
+static int judge_control(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	if (o->is_alert)
+		return add_miss(score, s, "alert on a control: %s", o->summary);
+	if (o->is_fault_missing)
+		return add_miss(score, s, FAULT_MISSING);
+	return o->is_slow ? add_miss(score, s, "nobody is slow: %s", o->summary) : 0;
+}
+
+static int judge_silence(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o, const struct suite_answer *first)
+{
+	char want[96];
+
+	if (o->is_fault_missing && !o->is_alert)
+		return add_miss(score, s, FAULT_MISSING);
+	return add_miss(score, s, "silence, not %s %s", cw_class_name(first->klass),
+			expected_culprits(s, first, want, sizeof(want)));
+}
+
+/* `first` is what is expected before all. */
 static int judge(struct score *score, const struct suite_scenario *s, const struct outcome *o,
-		 const struct suite_answer *match)
+		 const struct suite_answer *first, const struct suite_answer *match)
 {
 	char want[96], got[96];
 
-	if (o->is_fault_missing && !o->is_alert)
-		return add_miss(score, s, "a fault of this scenario never happened");
-	if (!s->n_answers && o->is_alert)
-		return add_miss(score, s, "alert on a control: %s", o->summary);
-	if (!s->n_answers)
-		return o->is_slow ? add_miss(score, s, "nobody is slow: %s", o->summary) : 0;
-	(void)expected_culprits(s, match ? match : &s->answers[0], want, sizeof(want));
-	if (!outcome_says(o))
-		return add_miss(score, s, "silence, not %s %s", cw_class_name(s->answers[0].klass),
-				want);
+	(void)expected_culprits(s, match ? match : first, want, sizeof(want));
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
 	if (!match)
-		return add_miss(
-			score, s, "%s/%s %s (%s), not %s/%s %s: %s", cw_class_name(o->klass),
-			o->detail, got, cw_confidence_name(o->confidence),
-			cw_class_name(s->answers[0].klass), s->answers[0].detail, want, o->summary);
+		return add_miss(score, s, "%s/%s %s (%s), not %s/%s %s: %s",
+				cw_class_name(o->klass), o->detail, got,
+				cw_confidence_name(o->confidence), cw_class_name(first->klass),
+				first->detail, want, o->summary);
 	if (!are_culprits_right(s, match, o))
 		return add_miss(score, s, "%s of %s (%s), not of %s: %s", cw_class_name(o->klass),
 				got, cw_confidence_name(o->confidence), want, o->summary);
@@ -236,36 +266,99 @@ void score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_
 		*(score->places[i].is_control ? ret_controls : ret_hangs) += 1;
 }
 
-int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+/* One incident, or a control (first = NULL). An allowed other answer counts as the expected one. */
+static int count_one(struct score *score, const struct suite_scenario *s, const struct outcome *o,
+		     const struct suite_answer *first)
 {
-	const struct suite_answer *match = outcome_says(o) ? matching(s, o) : NULL;
-	uint32_t want = s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY;
-	uint32_t got = outcome_says(o) ? o->klass : CW_CLASS_HEALTHY;
+	const struct suite_answer *match = first ? matching(s, first->incident, o) : NULL;
+	uint32_t want = first ? first->klass : CW_CLASS_HEALTHY;
+	uint32_t got = o ? o->klass : CW_CLASS_HEALTHY;
 	bool right = match && are_culprits_right(s, match, o);
 
-	score->n++;
-	note_coverage(score, s, want);
-	if (note_place(score, s) < 0)
-		return -ENOMEM;
-	/* An allowed other answer counts as the expected one. */
 	score->confusion[want][match ? want : got]++;
 	score->classes[want].expected++;
 	score->classes[want].right += match || want == got;
 	score->classes[got].given++;
 	score->classes[got].given_rightly += match || want == got;
-	if (s->n_answers) {
-		score->n_hangs++;
+	if (first && o) {
 		/* The right ranks may be named under a wrong class. */
-		score->n_culprits += outcome_says(o);
-		score->n_exact_culprits +=
-			outcome_says(o) && (right || are_culprits_right(s, &s->answers[0], o));
-	} else {
-		score->n_controls++;
-		score->n_control_alerts += o->is_alert;
+		score->n_culprits++;
+		score->n_exact_culprits += right || are_culprits_right(s, first, o);
 	}
-	if (o->is_alert && o->confidence == CW_CONFIDENCE_CERTAIN) {
+	if (o && o->is_alert && o->confidence == CW_CONFIDENCE_CERTAIN) {
 		score->n_certain++;
 		score->n_certain_wrong += !right;
 	}
-	return judge(score, s, o, match);
+	return first && o ? judge(score, s, o, first, match) : 0;
+}
+
+/* What was said too much. */
+static int count_surplus(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	int r = count_one(score, s, o, NULL);
+
+	return r < 0 ? r : add_miss(score, s, "also said: %s", o->summary);
+}
+
+/* How well what was said answers the incident: 2 right, 1 the class, 0 not at all. */
+static int fitness(const struct suite_scenario *s, uint32_t incident, const struct outcome *o)
+{
+	const struct suite_answer *match = matching(s, incident, o);
+
+	return !match ? 0 : are_culprits_right(s, match, o) ? 2 : 1;
+}
+
+/* Gives each incident the alert that fits it best; what fits none goes to those left over. */
+static void share_out(const struct suite_scenario *s, const struct outcome **said, uint32_t n,
+		      const struct outcome **ret)
+{
+	for (int least = 2; least >= 0; least--)
+		for (uint32_t i = 0; i < suite_n_incidents(s); i++)
+			for (uint32_t k = 0; k < n && !ret[i]; k++) {
+				if (!said[k] || fitness(s, i, said[k]) < least)
+					continue;
+				ret[i] = said[k];
+				said[k] = NULL;
+			}
+}
+
+static int count_incidents(struct score *score, const struct suite_scenario *s,
+			   const struct outcome *first)
+{
+	const struct outcome *said[CW_VERDICT_LIST_MAX] = { 0 }, *of[SUITE_MAX_ANSWERS] = { 0 };
+	uint32_t n = 0;
+	int r = 0;
+
+	for (const struct outcome *o = first; o && n < CW_VERDICT_LIST_MAX; o = o->also)
+		if (outcome_says(o))
+			said[n++] = o;
+	share_out(s, said, n, of);
+	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++) {
+		r = count_one(score, s, of[i], first_answer(s, i));
+		if (r == 0 && !of[i])
+			r = judge_silence(score, s, first, first_answer(s, i));
+	}
+	for (uint32_t k = 0; r == 0 && k < n; k++)
+		if (said[k])
+			r = count_surplus(score, s, said[k]);
+	return r;
+}
+
+int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+{
+	const struct outcome *said = outcome_says(o) ? o : NULL;
+	int r;
+
+	score->n++;
+	note_coverage(score, s, s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY);
+	if (note_place(score, s) < 0)
+		return -ENOMEM;
+	score->n_hangs += s->n_answers > 0;
+	score->n_controls += s->n_answers == 0;
+	score->n_control_alerts += !s->n_answers && o->is_alert;
+	if (suite_n_incidents(s))
+		return count_incidents(score, s, o);
+	r = count_one(score, s, said, NULL);
+	return r < 0 ? r : judge_control(score, s, o);
 }

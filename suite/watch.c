@@ -8,12 +8,15 @@
 #include "analysis/slow.h"
 #include "analysis/stall.h"
 #include "suite/cluster.h"
+#include "suite/watch_alerts.h"
 
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 #define LOOK_EVERY_NS (1 * S)
 #define WINDOWS_TAKE_NS (40 * MS)
 #define WINDOWS_EVERY_NS (1 * S)
+/* How long is listened after the last incident that is expected. */
+#define SETTLE_NS (90 * S)
 /* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
 #define SHOWN_NS (40 * S)
 
@@ -22,7 +25,9 @@ struct watch {
 	struct cluster *cluster;
 	struct cw_stall *stall;
 	int64_t now_ns, start_ns, windows_ns, fault_ns;
-	int64_t well_ns; /* since when all is well */
+	int64_t well_ns;  /* since when all is well */
+	int64_t alert_ns; /* the last */
+	struct alerts alerts;
 	uint32_t daemons_life;
 	const struct watch_eyes *eyes;
 	struct outcome *out;
@@ -30,19 +35,50 @@ struct watch {
 
 void outcome_fini(struct outcome *o)
 {
+	struct outcome *next;
+
+	for (struct outcome *also = o->also; also; also = next) {
+		next = also->also;
+		free(also->culprits);
+		free(also);
+	}
 	free(o->culprits);
 	*o = (struct outcome){ 0 };
+}
+
+/* More than the first alert matters. */
+static bool expects_several(const struct suite_scenario *s)
+{
+	return suite_n_incidents(s) > 1 || s->is_alone;
+}
+
+/* Where the next alert is noted; NULL = no memory. */
+static struct outcome *next_outcome(struct outcome *o)
+{
+	if (!o->is_alert)
+		return o;
+	while (o->also)
+		o = o->also;
+	o->also = calloc(1, sizeof(*o->also));
+	return o->also;
 }
 
 static int note_alert(struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
 		      const struct cw_stall_decision *d)
 {
-	struct outcome *o = w->out;
+	struct outcome *o;
 
+	if (!alerts_is_new(&w->alerts, snap, v, d))
+		return 0;
+	o = next_outcome(w->out);
+	if (!o || alerts_add(&w->alerts, w->s, snap, v, d) < 0)
+		return -ENOMEM;
 	o->culprits = calloc(v->n_culprits + 1, sizeof(*o->culprits));
 	if (!o->culprits)
 		return -ENOMEM;
+	w->alert_ns = w->now_ns;
 	o->is_alert = true;
+	o->after_ns = w->now_ns - (w->fault_ns ? w->fault_ns : w->start_ns);
 	o->klass = v->klass;
 	o->confidence = d->confidence;
 	(void)snprintf(o->detail, sizeof(o->detail), "%s", v->detail);
@@ -52,12 +88,51 @@ static int note_alert(struct watch *w, const struct cw_snapshot *snap, const str
 	return 0;
 }
 
+static int compute(const struct watch *w, const struct cw_snapshot *snap,
+		   struct cw_verdict_list *ret)
+{
+	struct cw_verdict_list one = { .n = 1 };
+	int r;
+
+	if (expects_several(w->s))
+		return cw_verdict_compute_all(snap, ret);
+	r = cw_verdict_compute(snap, &one.v[0]);
+	if (r == 0)
+		*ret = one;
+	return r;
+}
+
+static int fetch_windows(struct watch *w, const struct cw_snapshot *snap,
+			 const struct cw_verdict_list *list, const struct cw_stall_decision *d,
+			 int64_t *ret_next)
+{
+	bool is_time = !w->windows_ns || w->now_ns - w->windows_ns >= WINDOWS_EVERY_NS, any = false;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && is_time && i < list->n; i++) {
+		if (!d[i].want_windows || !list->v[i].n_wanted)
+			continue;
+		if (!any)
+			r = cluster_run(w->cluster, w->now_ns + WINDOWS_TAKE_NS);
+		any = true;
+		if (r == 0)
+			r = cluster_fetch_windows(w->cluster, snap, list->v[i].wanted,
+						  list->v[i].n_wanted);
+	}
+	if (any) {
+		w->windows_ns = w->now_ns;
+		w->now_ns += WINDOWS_TAKE_NS;
+		*ret_next = w->now_ns;
+	}
+	return r;
+}
+
 /* One look; *ret_next: when to look again. */
 static int look(struct watch *w, int64_t *ret_next)
 {
+	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
 	struct cw_snapshot *snap = NULL;
-	struct cw_stall_decision d = { 0 };
-	struct cw_verdict v;
+	struct cw_verdict_list list;
 	int r;
 
 	*ret_next = w->now_ns + LOOK_EVERY_NS;
@@ -67,34 +142,27 @@ static int look(struct watch *w, int64_t *ret_next)
 	if (r == 0 && w->eyes->change)
 		r = w->eyes->change(w->eyes->user, &snap);
 	if (r == 0)
-		r = cw_verdict_compute(snap, &v);
+		r = compute(w, snap, &list);
 	if (r < 0) {
 		(void)cw_snapshot_free(snap);
 		return r;
 	}
-	cw_stall_step(w->stall, snap, &v, &d);
+	cw_stall_step_all(w->stall, snap, list.v, list.n, d);
 	w->out->looks++;
-	if (w->eyes->on_look)
-		w->eyes->on_look(w->eyes->user, snap, &v, &d);
-	if (d.phase >= CW_STALL_STALLED)
-		w->well_ns = w->now_ns;
-	if (d.next_ns > w->now_ns && d.next_ns < *ret_next)
-		*ret_next = d.next_ns;
-	if (!cluster_is_cut_off(w->cluster)) {
-		if (d.phase == CW_STALL_HANG)
-			r = note_alert(w, snap, &v, &d);
-		if (d.want_windows && v.n_wanted &&
-		    (!w->windows_ns || w->now_ns - w->windows_ns >= WINDOWS_EVERY_NS)) {
-			w->windows_ns = w->now_ns;
-			if (r == 0)
-				r = cluster_run(w->cluster, w->now_ns + WINDOWS_TAKE_NS);
-			if (r == 0)
-				r = cluster_fetch_windows(w->cluster, snap, v.wanted, v.n_wanted);
-			w->now_ns += WINDOWS_TAKE_NS;
-			*ret_next = w->now_ns;
-		}
+	alerts_close(&w->alerts, d[0].resolved_key);
+	for (uint32_t i = 0; r == 0 && i < list.n; i++) {
+		if (w->eyes->on_look)
+			w->eyes->on_look(w->eyes->user, snap, &list.v[i], &d[i]);
+		if (d[i].phase >= CW_STALL_STALLED)
+			w->well_ns = w->now_ns;
+		if (d[i].next_ns > w->now_ns && d[i].next_ns < *ret_next)
+			*ret_next = d[i].next_ns;
+		if (d[i].phase == CW_STALL_HANG && !cluster_is_cut_off(w->cluster))
+			r = note_alert(w, snap, &list.v[i], &d[i]);
 	}
-	cw_verdict_fini(&v);
+	if (r == 0 && !cluster_is_cut_off(w->cluster))
+		r = fetch_windows(w, snap, &list, d, ret_next);
+	cw_verdict_list_fini(&list);
 	(void)cw_snapshot_free(snap);
 	return r;
 }
@@ -163,6 +231,14 @@ static void note_faults(struct watch *w)
 		w->out->is_fault_missing = false;
 }
 
+/* All has been heard that is waited for, and nothing since. */
+static bool is_enough(const struct watch *w)
+{
+	if (!expects_several(w->s))
+		return w->alerts.n > 0;
+	return w->alerts.n >= suite_n_incidents(w->s) && w->now_ns - w->alert_ns >= SETTLE_NS;
+}
+
 static int run(struct watch *w, struct cw_err *err)
 {
 	int64_t next = 0;
@@ -180,7 +256,7 @@ static int run(struct watch *w, struct cw_err *err)
 		if (r == 0)
 			r = mind_daemons(w, &next);
 		note_faults(w);
-		if (r < 0 || w->out->is_alert)
+		if (r < 0 || is_enough(w))
 			break;
 		if (cluster_restart_ns(w->cluster) && next >= cluster_restart_ns(w->cluster)) {
 			next = cluster_restart_ns(w->cluster);
@@ -278,12 +354,11 @@ int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, st
 		r = look_for_slow(&w);
 	w.cluster = cluster_free(w.cluster);
 	w.stall = cw_stall_free(w.stall);
+	alerts_fini(&w.alerts);
 	if (r < 0) {
 		outcome_fini(&out);
 		return r;
 	}
-	if (out.is_alert)
-		out.after_ns = w.now_ns - (w.fault_ns ? w.fault_ns : w.start_ns);
 	*ret = out;
 	return 0;
 }

@@ -2,7 +2,8 @@
 /*
  * Watches a scenario's cluster as a leader watches a job (daemon/leader_look.c): a snapshot, a
  * verdict and a step of patience each virtual second, windows where they are wanted; until the
- * alert, or the end of the scenario.
+ * alert, or the end of the scenario. Where the scenario expects several incidents, or nothing
+ * beside the first, it is watched on, as a leader does that has told of one.
  */
 #pragma once
 
@@ -23,6 +24,8 @@ struct outcome {
 	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
+	/* The alert after this one, where more than the first are waited for; owned. */
+	struct outcome *also;
 };
 
 static inline bool outcome_says(const struct outcome *o)

@@ -60,7 +60,7 @@ Test(suite_cluster, a_healthy_job_gets_on)
 		cr_expect_gt(m[i].interval_ns, 0);
 	}
 	cr_expect_neq(m[0].checkpoints[0].coll_seq, 0);
-	cr_expect_eq(m[0].checkpoints[0].coll_seq % 64, 0);
+	cr_expect_eq(m[0].checkpoints[0].coll_seq % 8, 0);
 	for (unsigned i = 0; i < CW_SNAP_CHECKPOINTS; i++)
 		for (unsigned k = 0; k < CW_SNAP_CHECKPOINTS; k++)
 			if (m[0].checkpoints[i].coll_seq == m[1].checkpoints[k].coll_seq)

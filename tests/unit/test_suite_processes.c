@@ -22,8 +22,8 @@ static const char *obstacle_of(const char *head, const char *program, const char
 	struct cw_err err = { "" };
 	char text[1024];
 
-	(void)snprintf(text, sizeof(text), "scenario s\n%s%s%s\nexpect silence\nend\n", head,
-		       program, fault);
+	(void)snprintf(text, sizeof(text), "scenario s\n%s%s%s\n%send\n", head, program, fault,
+		       strstr(fault, "expect") ? "" : "expect silence\n");
 	cr_assert_eq(suite_read_text(text, strlen(text), "t", 100, on_scenario, &obstacle, &err), 0,
 		     "%s", err.text);
 	return obstacle;
@@ -44,9 +44,13 @@ Test(suite_processes, what_one_machine_cannot_have_is_left_out)
 	cr_expect_not_null(obstacle_of("ranks 8 per-node 1\ncomm world all\n", LOOP, ""));
 	cr_expect_not_null(obstacle_of(HEAD "no-progress\n", LOOP, ""));
 	cr_expect_not_null(obstacle_of(HEAD "policy serving\n", LOOP, ""));
+	cr_expect_not_null(obstacle_of(HEAD "nccl 3 2.21.5\n", LOOP, ""));
+	cr_expect_not_null(obstacle_of(HEAD "environment 3 1\n", LOOP, ""));
 	cr_expect_not_null(obstacle_of(HEAD, LOOP, "node 1 at 4s lost"));
 	cr_expect_not_null(obstacle_of(HEAD, LOOP, "fault 2 at 4s on world all_reduce wedge"));
 	cr_expect_not_null(obstacle_of(HEAD, LOOP, "fault 2 at 4s oom"));
+	cr_expect_not_null(obstacle_of(HEAD, LOOP, "expect mismatch 1\nalso unknown\n"));
+	cr_expect_not_null(obstacle_of(HEAD, LOOP, "expect mismatch 1\nalso nothing\n"));
 	cr_expect_not_null(obstacle_of(HEAD, LOOP, "fault 2 at 90s on world all_reduce block"));
 	cr_expect_not_null(obstacle_of(HEAD, "program\nio 1s\nall_reduce world\nend\n", ""));
 	cr_expect_not_null(

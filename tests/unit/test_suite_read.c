@@ -7,6 +7,7 @@
 #include "suite/scenario.h"
 
 #define HEAD "scenario s\nranks 8 per-node 4\ncomm world all\n"
+#define PROGRAM_LATE "program\ninit late\nend\n"
 #define PROGRAM "program\nloop\nall_reduce world\nsync\nend\nend\n"
 
 static struct suite_scenario got[8];
@@ -97,6 +98,64 @@ Test(suite_read, says_where_it_went_wrong)
 	expect_error("use nothing\n", "f.scn:1: ", "nothing");
 	expect_error("scenario $X\n", "f.scn:1: ", "$X");
 	expect_error(HEAD "program\ngroup\nsync\nend\nend\nend\n", "f.scn:6: ", "group");
+}
+
+Test(suite_read, what_ranks_came_with)
+{
+	cr_assert_eq(read_lines("scenario s\nranks 8\ncomm late all by init\n" PROGRAM_LATE
+				"nccl 5 2.21.5\nenvironment odd 7\nenvironment 1 own\n"
+				"told 3 late 9\nexpect silence\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_assert_eq(got[0].n_traits, 4);
+	cr_expect_eq(got[0].traits[0].kind, SUITE_VERSION);
+	cr_expect_eq(got[0].traits[0].value, 22105);
+	cr_expect(suite_set_has(&got[0].traits[0].set, 5));
+	cr_expect_eq(got[0].traits[1].value, 7);
+	cr_expect_eq(got[0].traits[2].value, SUITE_OWN);
+	cr_expect_eq(got[0].traits[3].value, 9);
+	expect_error(HEAD "nccl 5 2.21\n", "f.scn:4: ", "2.21");
+	expect_error(HEAD "nccl 5 2.21.5x\n", "f.scn:4: ", "2.21.5x");
+	expect_error(HEAD "nccl 5 2.-1.5\n", "f.scn:4: ", "2.-1.5");
+	expect_error(HEAD "environment 5 much\n", "f.scn:4: ", "much");
+	expect_error(HEAD "told 5 world 9\n", "f.scn:4: ", "by init");
+}
+
+Test(suite_read, several_incidents)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM "expect mismatch 1 or unknown\nalso deadlock 2\n"
+					     "also never_entered 3 or p2p_unmatched 3\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_expect_eq(suite_n_incidents(&got[0]), 3);
+	cr_expect_eq(got[0].n_answers, 5);
+	cr_expect_eq(got[0].answers[1].incident, 0);
+	cr_expect_eq(got[0].answers[2].incident, 1);
+	cr_expect_eq(got[0].answers[4].incident, 2);
+	cr_expect(!got[0].is_alone);
+	cr_assert_eq(read_lines(HEAD PROGRAM "expect mismatch 1\nalso nothing\nend\n", 1000), 0);
+	cr_expect_eq(suite_n_incidents(&got[0]), 1);
+	cr_expect(got[0].is_alone);
+	expect_error(HEAD PROGRAM "also unknown\n", "f.scn:10: ", "also");
+	expect_error(HEAD PROGRAM "expect silence\nalso unknown\n", "f.scn:11: ", "also");
+	expect_error(HEAD PROGRAM "expect unknown\nalso nothing\nalso unknown\n",
+		     "f.scn:12: ", "also");
+	expect_error(HEAD PROGRAM "expect unknown\nalso unknown\nexpect unknown\n",
+		     "f.scn:12: ", "before");
+}
+
+Test(suite_read, graphs_hold_what_can_be_captured)
+{
+	cr_assert_eq(read_lines(HEAD "program\ngraph on 3\nall_reduce world\ncompute 2ms\n"
+				     "group\nreduce world\nend\nend\nend\n"
+				     "expect silence\nend\n",
+				1000),
+		     0, "%s", err.text);
+	expect_error(HEAD "program\ngraph\nsync\n", "f.scn:6: ", "graph");
+	expect_error(HEAD "program\ngraph\nsend world to next\n", "f.scn:6: ", "graph");
+	expect_error(HEAD "program\ngraph\nall_reduce world on 2\n", "f.scn:6: ", "stream");
+	expect_error(HEAD "program\ngraph\ngraph\n", "f.scn:6: ", "graph");
+	expect_error(HEAD "program\ngroup\ngraph\n", "f.scn:6: ", "group");
 }
 
 Test(suite_read, expansion_is_bounded)

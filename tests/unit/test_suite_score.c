@@ -79,6 +79,76 @@ Test(suite_score, silence_on_a_hang_is_a_miss)
 	cr_expect(strstr(score.misses[0].reason, "silence"), "%s", score.misses[0].reason);
 }
 
+/* Two incidents: a mismatch of rank 1, a deadlock of rank 2. */
+static void add_two(const struct outcome *o)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 2 };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		s.answers[i] = (struct suite_answer){
+			.klass = i ? CW_CLASS_DEADLOCK : CW_CLASS_MISMATCH,
+			.incident = (uint8_t)i,
+			.has_culprits = true,
+		};
+		s.answers[i].culprits.n = 1;
+		s.answers[i].culprits.ranges[0] = (struct suite_range){ i + 1, i + 1 };
+	}
+	cr_assert_eq(score_add(&score, &s, o), 0);
+}
+
+static struct outcome alert(uint32_t klass, int32_t *rank, struct outcome *also)
+{
+	return (struct outcome){ .is_alert = true,
+				 .klass = klass,
+				 .culprits = rank,
+				 .n_culprits = 1,
+				 .confidence = CW_CONFIDENCE_CERTAIN,
+				 .also = also };
+}
+
+Test(suite_score, several_incidents_are_right_in_any_order)
+{
+	int32_t one = 1, two = 2;
+	struct outcome last = alert(CW_CLASS_MISMATCH, &one, NULL);
+	struct outcome first = alert(CW_CLASS_DEADLOCK, &two, &last);
+
+	add_two(&first);
+	cr_expect(score_is_perfect(&score));
+	cr_expect_eq(score.n, 1);
+	cr_expect_eq(score.classes[CW_CLASS_MISMATCH].right, 1);
+	cr_expect_eq(score.classes[CW_CLASS_DEADLOCK].right, 1);
+	cr_expect_eq(score.n_exact_culprits, 2);
+	cr_expect_eq(score.n_certain, 2);
+	cr_expect_eq(score.n_certain_wrong, 0);
+}
+
+Test(suite_score, an_incident_that_is_not_told_is_a_miss)
+{
+	int32_t two = 2;
+	struct outcome only = alert(CW_CLASS_DEADLOCK, &two, NULL);
+
+	add_two(&only);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect(strstr(score.misses[0].reason, "silence, not mismatch"), "%s",
+		  score.misses[0].reason);
+	cr_expect_eq(score.classes[CW_CLASS_DEADLOCK].right, 1);
+}
+
+Test(suite_score, an_alert_too_many_is_a_miss)
+{
+	int32_t one = 1, two = 2, three = 3;
+	struct outcome third = alert(CW_CLASS_UNKNOWN, &three, NULL);
+	struct outcome second = alert(CW_CLASS_DEADLOCK, &two, &third);
+	struct outcome first = alert(CW_CLASS_MISMATCH, &one, &second);
+
+	add_two(&first);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect(strstr(score.misses[0].reason, "also said"), "%s", score.misses[0].reason);
+	cr_expect_eq(score.classes[CW_CLASS_UNKNOWN].given, 1);
+	cr_expect_eq(score.classes[CW_CLASS_UNKNOWN].given_rightly, 0);
+	cr_expect_eq(score.n_certain_wrong, 1);
+}
+
 Test(suite_score, intervals_are_wilsons)
 {
 	double low, high;
