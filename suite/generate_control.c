@@ -186,9 +186,14 @@ static void policy(struct draw *d)
 
 void draw_control(struct draw *d)
 {
-	static void (*const shapes[])(struct draw *) = { epoch_end, waits_for_rollouts, evaluates,
-							 mailbox, policy };
+	static void (*const shapes[])(struct draw *) = {
+		epoch_end, waits_for_rollouts, evaluates, mailbox, policy, draw_late_apart,
+	};
 
+	if (draw_chance(d, 8)) {
+		draw_nobody_slow(d);
+		return;
+	}
 	if (draw_chance(d, 70))
 		usual_job(d);
 	else

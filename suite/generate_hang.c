@@ -12,6 +12,10 @@ static void never_entered(struct draw *d)
 	static const char *const busy[] = { "spin", "io", "child" };
 	bool is_busy = draw_chance(d, 25);
 
+	if (draw_chance(d, 12)) {
+		draw_several(d);
+		return;
+	}
 	draw_job(d, "stays outside", is_busy ? 420 : 150);
 	draw_fault(d, "%s", is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, at_once));
 	/* Its neighbours in a pipeline or ring may be the first to wait for it. */
@@ -54,6 +58,10 @@ static void mismatch(struct draw *d)
 	static const char *const reducing[] = { "all_reduce", "reduce", "reduce_scatter" };
 	bool has_root = is_kind(d, rooted, 4), has_op = is_kind(d, reducing, 3);
 
+	if (draw_chance(d, 15)) {
+		draw_differs_in_setup(d);
+		return;
+	}
 	draw_job(d, "differs", 120);
 	switch (draw_pick(d, 0, 6)) {
 	case 0:
@@ -151,6 +159,10 @@ static void init_stuck(struct draw *d)
 	static const char *const calls[] = { "init late", "split main into half", "finalize main" };
 	static const char *const outside[] = { "sleep 10h", "io 10h", "work 10h" };
 
+	if (draw_chance(d, 15)) {
+		draw_all_in_making(d);
+		return;
+	}
 	d->n_ranks += d->n_ranks % 2;
 	draw_head(d, "making comms", 420);
 	draw_put(d, "comm main all\ncomm late all by init\ncomms half size %u by split\nprogram\n",
@@ -185,8 +197,8 @@ static void unknown(struct draw *d)
 void draw_hang(struct draw *d, uint32_t nth)
 {
 	static void (*const hangs[DRAW_HANGS])(struct draw *) = {
-		never_entered, process_dead, node_unreachable, mismatch,      deadlock,
-		p2p_unmatched, init_stuck,   device_stalled,   in_collective, unknown,
+		never_entered, process_dead,   node_unreachable, mismatch, deadlock,  p2p_unmatched,
+		init_stuck,    device_stalled, in_collective,    unknown,  draw_slow,
 	};
 
 	hangs[nth](d);

@@ -30,6 +30,7 @@ void draw_sizes(struct draw *d)
 	d->culprit = draw_pick(d, 0, d->n_ranks - 1);
 	d->kind = draw_kind(d);
 	d->is_noisy = draw_chance(d, 30);
+	d->is_graph = draw_chance(d, 20);
 	d->at_s = d->is_noisy ? draw_pick(d, 75, 95) : draw_pick(d, 5, 20);
 }
 
@@ -97,6 +98,17 @@ static void put_own(struct draw *d, uint32_t other)
 		draw_put(d, "all_gather main %u\n", other);
 }
 
+/* What else was captured with the call. */
+static void put_rest_of_graph(struct draw *d, uint32_t count)
+{
+	if (draw_chance(d, 50))
+		draw_put(d, "group\nall_reduce main %u\nall_gather main %u\nend\n", count + 8,
+			 count / 2);
+	if (draw_chance(d, 50))
+		draw_put(d, "reduce_scatter outer %u fp32\n", count);
+	draw_put(d, "end\n");
+}
+
 void draw_step(struct draw *d)
 {
 	uint32_t count = 1u << draw_pick(d, 6, 16), other = count + 64;
@@ -106,8 +118,12 @@ void draw_step(struct draw *d)
 	put_own(d, other);
 	for (uint32_t n = draw_pick(d, 0, 2); n; n--)
 		put_filler(d, stream);
+	if (d->is_graph)
+		draw_put(d, "graph\n");
 	draw_put(d, "%s main %u\n", d->kind, count);
 	draw_put(d, "compute %ums\n", draw_pick(d, 40, 250));
+	if (d->is_graph)
+		put_rest_of_graph(d, count);
 	if (d->layout == SUITE_3D)
 		draw_put(d, "send pipe %u to next\n", other);
 	for (uint32_t n = draw_pick(d, 0, 2); n; n--)
@@ -153,6 +169,8 @@ void draw_job(struct draw *d, const char *what, uint32_t run_s)
 	draw_put(d, "program\nloop\n");
 	draw_step(d);
 	draw_put(d, "end\nend\n");
+	if (draw_chance(d, 10))
+		draw_difference(d);
 	if (d->is_noisy)
 		put_noise(d);
 }

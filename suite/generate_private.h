@@ -16,6 +16,7 @@ struct draw {
 	uint32_t culprit, at_s;
 	const char *kind; /* of the call on `main` that goes wrong, if one does */
 	bool is_noisy;    /* something harmless comes first */
+	bool is_graph;    /* part of the step is a CUDA graph */
 };
 
 /* low to high, both included. */
@@ -42,7 +43,18 @@ void draw_fault(struct draw *d, const char *fmt, ...) __attribute__((format(prin
 
 /* ---- one scenario each, to its last line but one ---- */
 /* generate_hang.c; nth: which class. */
-#define DRAW_HANGS 10u
+#define DRAW_HANGS 11u
 void draw_hang(struct draw *d, uint32_t nth);
+/* generate_slow.c */
+void draw_slow(struct draw *d);
+void draw_nobody_slow(struct draw *d);
+/* generate_several.c; the second healthy */
+void draw_several(struct draw *d);
+void draw_late_apart(struct draw *d);
+/* generate_setup.c */
+void draw_differs_in_setup(struct draw *d);
+void draw_all_in_making(struct draw *d);
+/* A line: something differs, and that is no trouble. */
+void draw_difference(struct draw *d);
 /* generate_control.c */
 void draw_control(struct draw *d);
