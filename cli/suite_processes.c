@@ -106,6 +106,27 @@ static const char *obstacle_of_insn(const struct suite_scenario *s, const struct
 	}
 }
 
+/*
+ * The simulated NCCL gives a captured call its turn when the graph gets there, one made by hand at
+ * once: behind a replay of the same comm the latter would be waited for by what is before it.
+ */
+static const char *obstacle_of_graphs(const struct suite_program *p)
+{
+	uint32_t in_graph = 0, by_hand = 0, end = 0;
+
+	for (uint32_t i = 0; i < p->n_insns; i++) {
+		const struct suite_insn *insn = &p->insns[i];
+
+		if (insn->kind == SUITE_GRAPH)
+			end = insn->other;
+		if (insn->kind == SUITE_CALL && i < end)
+			in_graph |= 1u << insn->call.family;
+		else if (insn->kind == SUITE_CALL)
+			by_hand |= 1u << insn->call.family;
+	}
+	return in_graph & by_hand ? "a comm that is called in a graph and by hand" : NULL;
+}
+
 const char *suite_processes_obstacle(const struct suite_scenario *s)
 {
 	const char *obstacle = NULL;
@@ -123,6 +144,8 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 			return "ranks that cannot be cut like that";
 	for (uint32_t i = 0; i < s->n_faults && !obstacle; i++)
 		obstacle = obstacle_of_fault(&s->faults[i]);
+	for (uint32_t p = 0; p < s->n_programs && !obstacle; p++)
+		obstacle = obstacle_of_graphs(&s->programs[p]);
 	for (uint32_t p = 0; p < s->n_programs; p++)
 		for (uint32_t i = 0; i < s->programs[p].n_insns && !obstacle; i++)
 			obstacle = obstacle_of_insn(s, &s->programs[p].insns[i]);

@@ -131,17 +131,37 @@ static enum effect apply(struct rank *r, struct suite_call *call, const struct s
 	}
 }
 
-enum effect faults_before_call(struct rank *r, struct suite_call *call)
+void faults_delay(struct rank *r)
 {
 	if (r->slow_ns && rank_now_ns(r) >= r->slow_until_ns)
 		r->slow_ns = 0;
 	rank_sleep(r->slow_ns);
+}
+
+static bool is_due(const struct rank *r, uint32_t fault, const struct suite_call *call)
+{
+	const struct suite_fault *f = &r->s->faults[fault];
+
+	return !is_from_outside(f) && rank_now_ns(r) >= f->at_ns && !r->done[fault] &&
+	       suite_set_has(&f->set, r->index) && suite_fault_is_for(f, call);
+}
+
+bool faults_are_due(const struct rank *r, const struct suite_call *call)
+{
+	for (uint32_t i = 0; i < r->s->n_faults; i++)
+		if (is_due(r, i, call))
+			return true;
+	return false;
+}
+
+enum effect faults_before_call(struct rank *r, struct suite_call *call)
+{
+	faults_delay(r);
 	for (uint32_t i = 0; i < r->s->n_faults; i++) {
 		const struct suite_fault *f = &r->s->faults[i];
 		enum effect effect;
 
-		if (is_from_outside(f) || rank_now_ns(r) < f->at_ns || r->done[i] ||
-		    !suite_set_has(&f->set, r->index) || !suite_fault_is_for(f, call))
+		if (!is_due(r, i, call))
 			continue;
 		r->done[i] = true;
 		announce(r, f);

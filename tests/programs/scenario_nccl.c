@@ -91,6 +91,12 @@ static void be_occupied(void *user)
 	rank_sleep(ns);
 }
 
+/* Of a graph, which needs it again. */
+static void be_occupied_again(void *user)
+{
+	rank_sleep(*(const int64_t *)user);
+}
+
 void rank_occupy(struct rank *r, uint32_t stream, int64_t ns)
 {
 	int64_t *copy = malloc(sizeof(*copy));
@@ -98,7 +104,29 @@ void rank_occupy(struct rank *r, uint32_t stream, int64_t ns)
 	if (!copy)
 		die("out of memory");
 	*copy = ns;
-	CHECK_CU(cuLaunchHostFunc(stream_of(r, stream), be_occupied, copy));
+	CHECK_CU(cuLaunchHostFunc(stream_of(r, stream),
+				  r->is_capturing ? be_occupied_again : be_occupied, copy));
+}
+
+void rank_capture(struct rank *r, uint32_t stream)
+{
+	r->is_capturing = true;
+	CHECK_CU(cuStreamBeginCapture(stream_of(r, stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+}
+
+void rank_end_capture(struct rank *r, uint32_t stream, CUgraphExec *ret)
+{
+	CUgraph graph;
+
+	r->is_capturing = false;
+	CHECK_CU(cuStreamEndCapture(stream_of(r, stream), &graph));
+	CHECK_CU(cuGraphInstantiate(ret, graph, 0));
+	rank_replay(r, stream, *ret);
+}
+
+void rank_replay(const struct rank *r, uint32_t stream, CUgraphExec graph)
+{
+	CHECK_CU(cuGraphLaunch(graph, stream_of(r, stream)));
 }
 
 void rank_sync(struct rank *r, uint32_t stream)

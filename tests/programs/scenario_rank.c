@@ -33,6 +33,8 @@ struct interpreter {
 	const struct suite_program *program;
 	struct frame frames[SUITE_MAX_NEST + 1];
 	uint32_t pc, n_frames;
+	uint32_t stream;   /* of the graph that is captured */
+	bool is_odd_graph; /* the one that is captured is for this once */
 };
 
 struct wanted {
@@ -72,6 +74,46 @@ static void do_call(struct interpreter *in)
 	}
 }
 
+/* ---- graphs: captured once, and once more where something in them is to be different ---- */
+
+/* Something will happen at one of its calls. */
+static bool is_fault_in(const struct interpreter *in, const struct suite_insn *begin)
+{
+	const struct suite_insn *insns = in->program->insns;
+	bool is_due = false;
+
+	for (uint32_t i = in->pc + 1; i < begin->other; i++)
+		if (insns[i].kind == SUITE_CALL && faults_are_due(in->r, &insns[i].call))
+			is_due = true;
+	return is_due;
+}
+
+static void begin_graph(struct interpreter *in)
+{
+	const struct suite_insn *begin = &in->program->insns[in->pc];
+	CUgraphExec graph = in->r->graphs[in->pc];
+
+	in->is_odd_graph = is_fault_in(in, begin);
+	if (graph && !in->is_odd_graph) {
+		for (uint32_t i = in->pc + 1; i < begin->other; i++)
+			if (in->program->insns[i].kind == SUITE_CALL)
+				faults_delay(in->r);
+		rank_replay(in->r, begin->n, graph);
+		in->pc = begin->other + 1;
+		return;
+	}
+	in->stream = begin->n;
+	rank_capture(in->r, begin->n);
+	in->pc++;
+}
+
+static void end_graph(struct interpreter *in, uint32_t begin)
+{
+	CUgraphExec odd, *ret = in->is_odd_graph ? &odd : &in->r->graphs[begin];
+
+	rank_end_capture(in->r, in->program->insns[begin].n, ret);
+}
+
 static void end_block(struct interpreter *in, const struct suite_insn *insn)
 {
 	const struct suite_insn *begin = &in->program->insns[insn->other];
@@ -80,6 +122,8 @@ static void end_block(struct interpreter *in, const struct suite_insn *insn)
 	in->pc++;
 	if (begin->kind == SUITE_GROUP)
 		CHECK_NCCL(ncclGroupEnd());
+	if (begin->kind == SUITE_GRAPH)
+		end_graph(in, insn->other);
 	if (begin->kind != SUITE_LOOP)
 		return;
 	f = &in->frames[in->n_frames - 1];
@@ -120,6 +164,9 @@ static void do_statement(struct interpreter *in)
 	case SUITE_ONLY:
 		in->pc = suite_set_has(&insn->set, in->r->index) ? in->pc + 1 : insn->other + 1;
 		return;
+	case SUITE_GRAPH:
+		begin_graph(in);
+		return;
 	case SUITE_END:
 		end_block(in, insn);
 		return;
@@ -135,7 +182,7 @@ static void do_statement(struct interpreter *in)
 		rank_sleep(insn->ns);
 		return;
 	case SUITE_COMPUTE:
-		rank_occupy(in->r, insn->n, insn->ns);
+		rank_occupy(in->r, in->r->is_capturing ? in->stream : insn->n, insn->ns);
 		return;
 	case SUITE_SYNC:
 	case SUITE_WAIT:

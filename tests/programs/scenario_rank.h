@@ -25,6 +25,8 @@ struct rank {
 	struct member members[SUITE_MAX_FAMILIES];
 	CUstream streams[N_STREAMS];
 	CUdeviceptr from, to;
+	CUgraphExec graphs[SUITE_MAX_INSNS]; /* by where they begin in the program */
+	bool is_capturing;
 	/* faults */
 	bool done[SUITE_MAX_FAULTS];
 	bool has_held;
@@ -45,11 +47,20 @@ void rank_sync(struct rank *r, uint32_t stream);
 /* Work on the stream for so long, or for ever. */
 void rank_occupy(struct rank *r, uint32_t stream, int64_t ns);
 
+/* What is called until the end is captured; then a launch of it is kept as *ret, and made. */
+void rank_capture(struct rank *r, uint32_t stream);
+void rank_end_capture(struct rank *r, uint32_t stream, CUgraphExec *ret);
+void rank_replay(const struct rank *r, uint32_t stream, CUgraphExec graph);
+
 /* ---- scenario_fault.c: what goes wrong ---- */
 
 int64_t rank_now_ns(const struct rank *r);
 void rank_sleep(int64_t ns); /* SUITE_FOREVER: for ever */
 /* Those that come at their time whatever the rank is doing. */
 void faults_schedule(const struct rank *r);
+/* Something will happen to the rank before this call. */
+bool faults_are_due(const struct rank *r, const struct suite_call *call);
+/* What each call comes late by. */
+void faults_delay(struct rank *r);
 /* May change *call, block, or end the process. */
 enum effect faults_before_call(struct rank *r, struct suite_call *call);

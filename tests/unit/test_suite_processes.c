@@ -38,6 +38,18 @@ Test(suite_processes, ordinary_jobs_and_faults_can_be)
 	cr_expect_null(obstacle_of(HEAD, LOOP, "fault 2 at 4s on world slow 1s for 5s"));
 }
 
+Test(suite_processes, graphs_can_be_where_their_comms_are_not_called_by_hand)
+{
+	cr_expect_null(obstacle_of(HEAD "comm side all\n",
+				   "program\nall_reduce side\ngraph\nall_reduce world\nend\n"
+				   "all_reduce side\nend\n",
+				   ""));
+	cr_expect_not_null(obstacle_of(HEAD,
+				       "program\ngraph\nall_reduce world\nend\n"
+				       "all_reduce world\nend\n",
+				       ""));
+}
+
 Test(suite_processes, what_one_machine_cannot_have_is_left_out)
 {
 	cr_expect_not_null(obstacle_of("ranks 32 per-node 8\ncomm world all\n", LOOP, ""));
