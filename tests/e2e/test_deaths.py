@@ -245,6 +245,8 @@ def check_table(names, with_bpf, seconds=30):
             wait_until(lambda: set(world.incidents()) == set(names), "an incident for each",
                        seconds)
             for name, doc in world.incidents().items():
+                print("# %s, %s BPF: %s" % (name, "with" if with_bpf else "without",
+                                            doc["summary"]))
                 check_incident(name, doc, world.jobs[name].killer, with_bpf)
         finally:
             world.close()
