@@ -59,6 +59,8 @@ INCIDENT = {
     "ruled_out": [text],
     "nccl_errors": [{"ranks": SET, "comm": ID, "comm_name": str, "result": number, "name": text,
                      "is_async": bool, "text": str}],
+    "fed_tensors": [{"rank": number, "host": str, "pid": number, "text": text,
+                     "noticed": (None, TIME)}],
     "coverage": {"ranks_expected": number, "ranks_seen": number, "missing": SET, "notes": [text]},
     "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
               "resolved": (None, TIME)},
