@@ -126,9 +126,22 @@ static void a_little(struct draw *d)
 	draw_put(d, "fault %u at 5s slow %ums\n", d->culprit, draw_pick(d, 1, 8));
 }
 
+/* The hosts are far ahead of the devices: who is behind with its calls holds nobody up. */
+static void ahead(struct draw *d)
+{
+	uint32_t compute = draw_pick(d, 40, 120);
+
+	begin(d, "behind a host that is ahead", 90);
+	draw_put(d, "program %u\nloop\nwork %ums\ncompute %ums\n%s main 4096\nend\nend\n",
+		 d->culprit, draw_pick(d, 2, 6), compute, d->kind);
+	draw_put(d, "program\nloop\nwork 1ms\ncompute %ums\n%s main 4096\nend\nend\n", compute,
+		 d->kind);
+}
+
 void draw_nobody_slow(struct draw *d)
 {
-	static void (*const shapes[])(struct draw *) = { alike, by_turns, got_over_it, a_little };
+	static void (*const shapes[])(struct draw *) = { alike, by_turns, got_over_it, a_little,
+							 ahead };
 
 	DRAW_ONE(d, shapes)(d);
 	draw_put(d, "expect slow nobody\n");

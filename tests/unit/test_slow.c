@@ -117,6 +117,20 @@ Test(slow, leaves_hosts_alone_that_are_behind_and_hold_nobody_up)
 	cr_expect_eq(slow.n, 0);
 }
 
+/* They enter when their device has room for another call, which is not when somebody has come. */
+Test(slow, leaves_hosts_alone_that_wait_for_their_own_devices)
+{
+	make_job(1, (int64_t[]){ 0, 0, 100 * MS, 0 });
+	for (uint32_t m = 0; m < RANKS; m++)
+		for (uint32_t i = 0; i < OPS; i++) {
+			struct cw_op *op = &snap->comms[0].members[m].window[i];
+
+			op->return_ns = op->enter_ns + STEP_NS - MS;
+		}
+	find();
+	cr_expect_eq(slow.n, 0);
+}
+
 Test(slow, blames_nobody_where_they_are_late_by_turns)
 {
 	make_job(1, (int64_t[]){ 0, 0, 0, 0 });
