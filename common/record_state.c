@@ -78,33 +78,37 @@ static void count_collective(struct tally *t, uint64_t seq, enum cw_progress pro
 		t->incomplete_seq = seq;
 }
 
-/* A launch of a graph stands for count collectives from seq on. */
-static void count_replay(struct tally *t, uint64_t seq, uint64_t count, int32_t ref,
+/*
+ * A launch of a graph stands for count collectives from seq on. Returns whether none of its ops is
+ * left: what else the graph does is no affair of this comm.
+ */
+static bool count_replay(struct tally *t, const struct cw_record_bulk_op *op,
 			 enum cw_progress progress)
 {
 	struct cw_record_replay replay;
 
 	if (progress == CW_PROGRESS_UNKNOWN || progress == CW_PROGRESS_COMPLETED) {
-		count_collective(t, seq + count - 1, progress);
-		return;
+		count_collective(t, op->seq + op->count - 1, progress);
+		return progress == CW_PROGRESS_COMPLETED;
 	}
 	if (progress == CW_PROGRESS_ENQUEUED) {
-		count_collective(t, seq, progress);
-		return;
+		count_collective(t, op->seq, progress);
+		return false;
 	}
-	cw_record_replay_of(t->rec, t->comm, ref, progress, &replay);
-	if (!replay.is_known || replay.reached_colls > count) {
+	cw_record_replay_of(t->rec, t->comm, op->root_or_peer, progress, &replay);
+	if (!replay.is_known || replay.reached_colls > op->count) {
 		t->is_blind = true;
-		return;
+		return false;
 	}
-	if (replay.reached_colls < count)
-		count_collective(t, seq + replay.reached_colls, CW_PROGRESS_ENQUEUED);
+	if (replay.reached_colls < op->count)
+		count_collective(t, op->seq + replay.reached_colls, CW_PROGRESS_ENQUEUED);
 	if (replay.reached_colls > replay.completed_colls) {
-		count_collective(t, seq + replay.reached_colls - 1, CW_PROGRESS_REACHED);
-		count_collective(t, seq + replay.completed_colls, CW_PROGRESS_REACHED);
+		count_collective(t, op->seq + replay.reached_colls - 1, CW_PROGRESS_REACHED);
+		count_collective(t, op->seq + replay.completed_colls, CW_PROGRESS_REACHED);
 	}
 	if (replay.completed_colls)
-		count_collective(t, seq + replay.completed_colls - 1, CW_PROGRESS_COMPLETED);
+		count_collective(t, op->seq + replay.completed_colls - 1, CW_PROGRESS_COMPLETED);
+	return replay.entry->colls == op->count && replay.completed_ops >= replay.entry->ops;
 }
 
 /* Returns whether the op is pending. */
@@ -118,7 +122,7 @@ static bool count_op(struct tally *t, const struct cw_record_bulk_op *op, uint16
 	if (cw_op_is_collective(op->kind) && op->seq && is_launched(flags))
 		count_collective(t, op->seq, progress);
 	if (op->kind == CW_OP_GRAPH_LAUNCH && op->seq && op->count && is_launched(flags))
-		count_replay(t, op->seq, op->count, op->root_or_peer, progress);
+		pending = !count_replay(t, op, progress) && pending;
 	if (progress == CW_PROGRESS_COMPLETED || op_index == 1)
 		t->is_grounded = true;
 	if (!(flags & CW_OPF_RETURNED))

@@ -129,6 +129,39 @@ Test(record_replay, sends_are_no_collectives)
 	cr_expect_eq(s.coll_completed, 7);
 }
 
+/* What the graph does on other communicators, or for itself, keeps nobody here waiting. */
+Test(record_replay, a_graph_that_is_done_with_the_comm_leaves_nothing_pending)
+{
+	struct cw_record_state s;
+
+	stand_at(6, 6);
+	s = state();
+	cr_expect_not(s.has_pending);
+	cr_expect_eq(s.pending_count, 0);
+	cr_expect(s.completed_known && s.reached_known);
+	cr_expect_eq(s.coll_completed, 10);
+	cr_expect_eq(s.coll_reached, 10);
+	(void)cw_test_record_collective(rec, 0, CW_OP_BROADCAST, 16);
+	s = state();
+	cr_assert(s.has_pending, "what comes behind it is");
+	cr_expect_eq(s.pending.kind, CW_OP_BROADCAST);
+	cr_expect_eq(s.pending.coll_seq, 11);
+	cr_expect_eq(s.pending_count, 1);
+	cr_expect_eq(s.coll_completed, 10);
+}
+
+/* What is said to be done may not be what was launched. */
+Test(record_replay, a_graph_that_has_changed_since_is_pending)
+{
+	struct cw_record_state s;
+
+	stand_at(6, 6);
+	rec->replays[0].colls = 4;
+	s = state();
+	cr_assert(s.has_pending);
+	cr_expect_eq(s.pending.kind, CW_OP_GRAPH_LAUNCH);
+}
+
 Test(record_replay, a_launch_behind_other_work_has_reached_nothing)
 {
 	uint64_t first = launch();
