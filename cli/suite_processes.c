@@ -107,24 +107,28 @@ static const char *obstacle_of_insn(const struct suite_scenario *s, const struct
 }
 
 /*
- * The simulated NCCL gives a captured call its turn when the graph gets there, one made by hand at
- * once: behind a replay of the same comm the latter would be waited for by what is before it.
+ * The simulated NCCL keeps the order of a captured call and others of its comm only where the
+ * stream does.
  */
 static const char *obstacle_of_graphs(const struct suite_program *p)
 {
-	uint32_t in_graph = 0, by_hand = 0, end = 0;
+	uint32_t streams[SUITE_MAX_FAMILIES] = { 0 }, in_graph = 0, end = 0;
 
 	for (uint32_t i = 0; i < p->n_insns; i++) {
 		const struct suite_insn *insn = &p->insns[i];
+		uint32_t family = insn->call.family;
 
 		if (insn->kind == SUITE_GRAPH)
 			end = insn->other;
-		if (insn->kind == SUITE_CALL && i < end)
-			in_graph |= 1u << insn->call.family;
-		else if (insn->kind == SUITE_CALL)
-			by_hand |= 1u << insn->call.family;
+		if (insn->kind != SUITE_CALL || cw_op_blocks_host(insn->call.kind))
+			continue;
+		streams[family] |= 1u << insn->call.stream % 32;
+		in_graph |= i < end ? 1u << family : 0;
 	}
-	return in_graph & by_hand ? "a comm that is called in a graph and by hand" : NULL;
+	for (uint32_t f = 0; f < SUITE_MAX_FAMILIES; f++)
+		if ((in_graph & 1u << f) && (streams[f] & (streams[f] - 1)))
+			return "a comm of a graph that is called on other streams, too";
+	return NULL;
 }
 
 const char *suite_processes_obstacle(const struct suite_scenario *s)

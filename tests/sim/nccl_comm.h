@@ -33,9 +33,10 @@ struct ncclComm {
 	volatile bool is_aborted;
 	int abort_fd; /* eventfd; readable for ever after an abort */
 	pthread_mutex_t lock;
-	pthread_cond_t turn; /* launches_done has grown, or abort */
+	pthread_cond_t turn; /* a launch has ended, or abort */
 	uint64_t launches;   /* tickets given out in the order of the calls */
 	uint64_t launches_done;
+	unsigned int n_running;      /* launches, captured ones too; more than one after an abort */
 	struct sim_launch *captured; /* into graphs */
 	ncclResult_t async;          /* ncclInProgress while a non-blocking call goes on */
 	pthread_mutex_t host_lock;   /* one host call at a time uses the listener */

@@ -4,8 +4,10 @@
  * a NCCL kernel does, until the peers have done their part. Launches of one communicator run one
  * after the other in the order of the calls, whatever streams they are on: each has a ticket.
  *
- * On a stream that is being captured the host function becomes a node of the graph; it runs anew,
- * with a ticket of its own, each time the graph gets there. Such a launch lives as long as its
+ * On a stream that is being captured the host function becomes a node of the graph; it runs anew
+ * each time the graph gets there, when no other launch of the communicator does, and without a
+ * ticket: those who have one may be behind it. So its place among the others is that in its
+ * stream; the real library keeps it across streams, too. Such a launch lives as long as its
  * communicator, which has to outlive its graphs, as with the real library.
  */
 #include <errno.h>
@@ -57,30 +59,49 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 	free(fds);
 }
 
+/* With the lock. */
+static bool is_turn_of(const struct sim_launch *l)
+{
+	const struct ncclComm *comm = l->comm;
+
+	return comm->is_aborted ||
+	       (!comm->n_running && (l->is_captured || comm->launches_done == l->ticket));
+}
+
+static void take_turn(struct sim_launch *l)
+{
+	pthread_mutex_lock(&l->comm->lock);
+	while (!is_turn_of(l))
+		pthread_cond_wait(&l->comm->turn, &l->comm->lock);
+	l->comm->n_running++;
+	pthread_mutex_unlock(&l->comm->lock);
+}
+
+static void end_turn(struct sim_launch *l)
+{
+	pthread_mutex_lock(&l->comm->lock);
+	l->comm->n_running--;
+	if (!l->is_captured)
+		l->comm->launches_done++;
+	pthread_cond_broadcast(&l->comm->turn);
+	pthread_mutex_unlock(&l->comm->lock);
+}
+
 static void run(void *arg)
 {
 	struct sim_launch *l = arg;
 	ncclComm_t comm = l->comm;
+	bool is_captured = l->is_captured; /* such a launch is the comm's, and may go with it */
 
-	pthread_mutex_lock(&comm->lock);
-	if (l->is_captured)
-		l->ticket = comm->launches++;
-	while (comm->launches_done < l->ticket && !comm->is_aborted)
-		pthread_cond_wait(&comm->turn, &comm->lock);
-	pthread_mutex_unlock(&comm->lock);
-
+	take_turn(l);
 	if (!comm->is_aborted) {
 		if (sim_is_p2p(l->tasks))
 			sim_p2p_run(comm, l->tasks);
 		else
 			sim_coll_run(comm, l->tasks);
 	}
-
-	pthread_mutex_lock(&comm->lock);
-	comm->launches_done++;
-	pthread_cond_broadcast(&comm->turn);
-	pthread_mutex_unlock(&comm->lock);
-	if (l->is_captured)
+	end_turn(l);
+	if (is_captured)
 		return;
 	sim_tasks_free(l->tasks);
 	free(l);
@@ -215,7 +236,7 @@ ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks)
 void sim_launch_drain(ncclComm_t comm)
 {
 	pthread_mutex_lock(&comm->lock);
-	while (comm->launches_done < comm->launches)
+	while (comm->launches_done < comm->launches || comm->n_running)
 		pthread_cond_wait(&comm->turn, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 }

@@ -404,3 +404,35 @@ Test(sim_nccl, keeps_one_order_over_several_streams)
 {
 	run_all(NRANKS, run_two_streams, NULL);
 }
+
+/* Hosts are ahead: calls are made while a replay before them in the stream has yet to run. */
+static int run_replays(struct sim_rank *self)
+{
+	int32_t v = 1 + self->rank;
+	CUgraphExec exec;
+	CUgraph graph;
+	struct env e;
+
+	REQUIRE(env_open(self, &e) == 0);
+	REQUIRE(cuMemcpyHtoD((CUdeviceptr)(uintptr_t)e.send, &v, 4) == CUDA_SUCCESS);
+	REQUIRE(cuStreamBeginCapture(e.d.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) ==
+		CUDA_SUCCESS);
+	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclMax, e.d.comm, e.d.stream) ==
+		ncclSuccess);
+	REQUIRE(cuStreamEndCapture(e.d.stream, &graph) == CUDA_SUCCESS);
+	REQUIRE(cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS);
+	for (int i = 0; i < 100; i++) {
+		REQUIRE(cuGraphLaunch(exec, e.d.stream) == CUDA_SUCCESS);
+		REQUIRE(ncclAllGather(e.send, e.recv + 64, 1, ncclInt32, e.d.comm, e.d.stream) ==
+			ncclSuccess);
+	}
+	REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	REQUIRE(cuMemcpyDtoH(&v, (CUdeviceptr)(uintptr_t)e.recv, 4) == CUDA_SUCCESS);
+	REQUIRE(v == self->n);
+	return env_close(&e);
+}
+
+Test(sim_nccl, keeps_replays_and_calls_in_the_order_of_their_stream)
+{
+	run_all(NRANKS, run_replays, NULL);
+}

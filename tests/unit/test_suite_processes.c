@@ -38,14 +38,18 @@ Test(suite_processes, ordinary_jobs_and_faults_can_be)
 	cr_expect_null(obstacle_of(HEAD, LOOP, "fault 2 at 4s on world slow 1s for 5s"));
 }
 
-Test(suite_processes, graphs_can_be_where_their_comms_are_not_called_by_hand)
+Test(suite_processes, graphs_can_be_where_their_comms_keep_to_one_stream)
 {
+	cr_expect_null(obstacle_of(HEAD,
+				   "program\ngraph\nall_reduce world\nend\n"
+				   "all_reduce world\nend\n",
+				   ""));
 	cr_expect_null(obstacle_of(HEAD "comm side all\n",
-				   "program\nall_reduce side\ngraph\nall_reduce world\nend\n"
-				   "all_reduce side\nend\n",
+				   "program\ngraph on 1\nall_reduce world\nend\n"
+				   "all_reduce side\nall_reduce side on 1\nend\n",
 				   ""));
 	cr_expect_not_null(obstacle_of(HEAD,
-				       "program\ngraph\nall_reduce world\nend\n"
+				       "program\ngraph on 1\nall_reduce world\nend\n"
 				       "all_reduce world\nend\n",
 				       ""));
 }
