@@ -122,11 +122,16 @@ static void close_group(void)
 	must(r == ncclSuccess || r == ncclInProgress, "group end");
 }
 
+static void queue_all(void)
+{
+	for (int i = 0; i < RANKS; i++)
+		must(reduce(i, places[i].comm, ncclFloat, ncclSum) == ncclSuccess, "all_reduce");
+}
+
 static void reduce_all(void)
 {
 	open_group();
-	for (int i = 0; i < RANKS; i++)
-		must(reduce(i, places[i].comm, ncclFloat, ncclSum) == ncclSuccess, "all_reduce");
+	queue_all();
 	close_group();
 }
 
@@ -241,12 +246,6 @@ static void mode_types(void)
 }
 
 /* ---- groups that are no plain ones ---- */
-
-static void queue_all(void)
-{
-	for (int i = 0; i < RANKS; i++)
-		must(reduce(i, places[i].comm, ncclFloat, ncclSum) == ncclSuccess, "all_reduce");
-}
 
 static void split_all(void)
 {

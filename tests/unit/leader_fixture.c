@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leader_fixture.h"
 
+#include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "proto/codec.h"
+#include "proto/frame.h"
 
 struct cluster c;
 
@@ -14,6 +19,21 @@ void leader_setup(void)
 void leader_teardown(void)
 {
 	cluster_fini(&c);
+}
+
+void leader_hear(struct cluster_node *n, const struct cw_message *sent)
+{
+	struct cw_message *msg;
+	uint8_t *bytes;
+	size_t len;
+
+	cr_assert_eq(cw_message_encode(sent, &bytes, &len), 0);
+	cr_assert_eq(
+		cw_message_decode(bytes + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
+		0);
+	cr_assert(cw_leader_message(n->leader, n->name, &msg));
+	cw_message_free(msg);
+	free(bytes);
 }
 
 double leader_alert_delay_s(const struct cluster_alert *a)

@@ -2,11 +2,8 @@
 /* What a leader leaves out because one user would take too much: counted, and nothing else suffers.
  */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "leader_fixture.h"
-#include "proto/codec.h"
-#include "proto/frame.h"
 
 #define JOBS (CW_LEADER_MAX_JOBS_PER_ROUTE + 3)
 #define ROUTE 4711u
@@ -44,9 +41,6 @@ static void tell(struct cluster_node *n, uint32_t n_ranks, uint32_t nranks)
 					       .policy = "training",
 					       .ranks = ranks,
 					       .n_ranks = n_ranks } };
-	struct cw_message *msg;
-	uint8_t *bytes;
-	size_t len;
 
 	for (uint32_t i = 0; i < n_ranks; i++) {
 		members[i] = (struct cw_msg_member){
@@ -64,13 +58,7 @@ static void tell(struct cluster_node *n, uint32_t n_ranks, uint32_t nranks)
 						 .members = &members[i],
 						 .n_members = 1 };
 	}
-	cr_assert_eq(cw_message_encode(&sent, &bytes, &len), 0);
-	cr_assert_eq(
-		cw_message_decode(bytes + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
-		0);
-	cr_assert(cw_leader_message(n->leader, n->name, &msg));
-	cw_message_free(msg);
-	free(bytes);
+	leader_hear(n, &sent);
 	(void)cw_leader_tick(n->leader);
 }
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at more memberships than a leader takes in one turn of the loop. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "cluster_job.h"
 #include "leader_fixture.h"
-#include "proto/codec.h"
-#include "proto/frame.h"
 
 #define MANY_TURNS 16
 
@@ -169,17 +166,8 @@ static void tell_of_job(struct cluster_node *n, uint64_t route)
 					       .policy = "training",
 					       .ranks = &rank,
 					       .n_ranks = 1 } };
-	struct cw_message *msg;
-	uint8_t *bytes;
-	size_t len;
 
-	cr_assert_eq(cw_message_encode(&sent, &bytes, &len), 0);
-	cr_assert_eq(
-		cw_message_decode(bytes + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
-		0);
-	cr_assert(cw_leader_message(n->leader, n->name, &msg));
-	cw_message_free(msg);
-	free(bytes);
+	leader_hear(n, &sent);
 }
 
 static void count_seen(const struct cw_route *route, const struct cw_job *job, void *user)
