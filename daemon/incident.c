@@ -32,6 +32,7 @@ static void forget(struct cw_incident *inc)
 	json_decref(inc->doc);
 	json_decref(inc->snapshot);
 	inc->doc = inc->snapshot = NULL;
+	inc->text = cw_snapshot_text_free(inc->text);
 	inc->id[0] = '\0';
 	inc->withheld = NULL;
 	inc->key = 0;

@@ -116,6 +116,12 @@ struct cw_incident *cw_incident_free(struct cw_incident *inc);
 /* One look at the job: moves the state and, from confirmation on, keeps the documents current. */
 void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, const struct cw_stall_decision *d);
+/*
+ * The text of a large snapshot is made in several turns of the loop: while this is true, the
+ * snapshot of the last step must stay as it is, and cw_incident_write_on() be called with it.
+ */
+bool cw_incident_is_writing(const struct cw_incident *inc);
+void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *snap);
 /* Deadlines; call it several times a second. */
 void cw_incident_tick(struct cw_incident *inc);
 /* The job is over. */

@@ -10,7 +10,6 @@
 #include "common/signature.h"
 #include "daemon/incident_private.h"
 #include "report/incident_doc.h"
-#include "report/snapshot_doc.h"
 
 static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
 {
@@ -69,9 +68,10 @@ static void take_comm(const struct cw_snapshot *snap, uint32_t comm, bool must, 
 	*room -= n < *room ? n : *room;
 }
 
-json_t *cw_incident_snapshot_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+struct cw_snapshot_text *cw_incident_snapshot_text(const struct cw_snapshot *snap,
+						   const struct cw_verdict *v)
 {
-	_cleanup_(freep) bool *is_in = calloc(snap->n_comms + 1, sizeof(*is_in));
+	_cleanup_(freep) bool *is_in = calloc((size_t)snap->n_comms + 1, sizeof(*is_in));
 	uint64_t room = CW_INCIDENT_MAX_MEMBERS;
 
 	if (!is_in)
@@ -81,7 +81,35 @@ json_t *cw_incident_snapshot_doc(const struct cw_snapshot *snap, const struct cw
 		take_comm(snap, v->chain[i].comm, false, is_in, &room);
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		take_comm(snap, c, false, is_in, &room);
-	return cw_snapshot_doc_part(snap, is_in);
+	return cw_snapshot_text_new(snap, is_in);
+}
+
+bool cw_incident_is_writing(const struct cw_incident *inc)
+{
+	return inc->text != NULL;
+}
+
+void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *snap)
+{
+	json_t *text = NULL;
+	int r;
+
+	if (!inc->text)
+		return;
+	r = cw_snapshot_text_step(inc->text, snap, CW_INCIDENT_TURN_PIECES);
+	if (r == 0)
+		return;
+	if (r > 0)
+		text = cw_snapshot_text_take(inc->text);
+	inc->text = cw_snapshot_text_free(inc->text);
+	if (!text) {
+		log_err("inc=%s: out of memory for its snapshot", inc->id);
+		return;
+	}
+	json_decref(inc->snapshot);
+	inc->snapshot = text;
+	if (inc->state == CW_INCIDENT_ALERTED)
+		cw_incident_write_bundle(inc);
 }
 
 void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
@@ -101,24 +129,27 @@ void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *sna
 		.leader = inc->config.self,
 		.bundle = path,
 	};
-	json_t *doc, *snapshot;
+	struct cw_snapshot_text *text;
+	json_t *doc;
 
 	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
 	doc = cw_incident_doc(snap, v, &info);
-	snapshot = cw_incident_snapshot_doc(snap, v);
-	if (!doc || !snapshot || add_own_fields(inc, doc) < 0) {
+	text = cw_incident_snapshot_text(snap, v);
+	if (!doc || !text || add_own_fields(inc, doc) < 0) {
 		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
 		json_decref(doc);
-		json_decref(snapshot);
+		(void)cw_snapshot_text_free(text); /* always NULL */
 		return;
 	}
 	json_decref(inc->doc);
-	json_decref(inc->snapshot);
 	inc->doc = doc;
-	inc->snapshot = snapshot;
+	(void)cw_snapshot_text_free(inc->text); /* of the decision before; always NULL */
+	inc->text = text;
 	inc->klass = v->klass;
 	inc->is_proof = v->is_proof;
 	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
+	if (cw_snapshot_text_left(text) <= CW_INCIDENT_TURN_PIECES)
+		cw_incident_write_on(inc, snap);
 }
 
 void cw_incident_write_bundle(struct cw_incident *inc)

@@ -5,20 +5,23 @@
 #include "daemon/incident.h"
 #include "daemon/incident_evidence.h"
 #include "daemon/incident_survey.h"
+#include "report/snapshot_text.h"
 
 /*
- * Memberships in a bundle's snapshot, unless the one communicator it is about has more: as JSON
- * each takes 7 KiB and up to 10 us, and so much memory the leader of 300,000 does not have, nor its
- * loop the time.
+ * Memberships in a bundle's snapshot, unless the one communicator it is about has more: a leader of
+ * 300,000 has neither memory nor time for the text of all.
  */
 #define CW_INCIDENT_MAX_MEMBERS 8192u
+/* Of ranks and memberships, so many are made text in one turn of the loop: 7 us each. */
+#define CW_INCIDENT_TURN_PIECES 4096u
 
 struct cw_incident {
 	struct cw_incident_config config;
 	uint32_t state;
 	uint64_t key; /* of the verdict it is about */
 	char id[CW_INCIDENT_ID_LEN];
-	json_t *doc, *snapshot; /* of the decision, or its refinement */
+	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
+	struct cw_snapshot_text *text; /* of a snapshot that is not yet whole; else NULL */
 	uint32_t klass;
 	bool is_proof;
 	bool lacks_call;      /* a mismatch, but not of which call */
@@ -36,11 +39,15 @@ struct cw_incident {
 void cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v, uint64_t key);
 /*
- * The snapshot, of a large job a part of it: the communicator the verdict is about, those on its
- * chain, then others, as far as there is room. New reference; NULL = out of memory.
+ * Begins with the snapshot's text, of a large job a part of it: the communicator the verdict is
+ * about, those on its chain, then others, as far as there is room. NULL = out of memory.
  */
-json_t *cw_incident_snapshot_doc(const struct cw_snapshot *snap, const struct cw_verdict *v);
-/* Replaces the documents by those of this look; on failure the old ones stay. */
+struct cw_snapshot_text *cw_incident_snapshot_text(const struct cw_snapshot *snap,
+						   const struct cw_verdict *v);
+/*
+ * Replaces the documents by those of this look; on failure the old ones stay. The snapshot's may
+ * have to be gone on with (cw_incident_write_on()).
+ */
 void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d);
 /* With all evidence there is by now; without documents it does nothing. */

@@ -144,6 +144,25 @@ void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapsho
 		step_one(all, snap, &list->v[i], &d[i], i == 0);
 }
 
+bool cw_job_incidents_are_writing(const struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_writing(all->v[i].incident))
+			return true;
+	return false;
+}
+
+bool cw_job_incidents_write_on(struct cw_job_incidents *all, const struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		if (!cw_incident_is_writing(all->v[i].incident))
+			continue;
+		cw_incident_write_on(all->v[i].incident, snap);
+		break;
+	}
+	return cw_job_incidents_are_writing(all);
+}
+
 /* ---- all of them ---- */
 
 void cw_job_incidents_tick(struct cw_job_incidents *all)

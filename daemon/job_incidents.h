@@ -30,6 +30,12 @@ struct cw_job_incidents {
 /* One look at the job: each decision reaches the incident it is about. */
 void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapshot *snap,
 			   const struct cw_verdict_list *list, const struct cw_stall_decision *d);
+/*
+ * Goes on with one of the texts that cw_job_incidents_step() has begun with (see
+ * cw_incident_is_writing()). True while there is more to do: snap must stay as it is.
+ */
+bool cw_job_incidents_write_on(struct cw_job_incidents *all, const struct cw_snapshot *snap);
+bool cw_job_incidents_are_writing(const struct cw_job_incidents *all);
 void cw_job_incidents_tick(struct cw_job_incidents *all);
 /* The job is over. */
 void cw_job_incidents_end(struct cw_job_incidents *all);

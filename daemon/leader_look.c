@@ -317,6 +317,21 @@ static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **sna
 	return true;
 }
 
+/* Lets go of the snapshot, unless an incident goes on with it in the next turn. */
+static void end_look(struct cw_leader *l, struct cw_half_look *look)
+{
+	struct cw_job_incidents *incidents = &look->job->incidents;
+
+	if (cw_job_incidents_are_writing(incidents) && !l->half.snap) {
+		l->half = *look;
+		l->half.is_judged = true;
+		return;
+	}
+	while (cw_job_incidents_write_on(incidents, look->snap))
+		;
+	keep_memory(l, look->snap);
+}
+
 void cw_leader_finish_look(struct cw_leader *l)
 {
 	struct cw_half_look half = l->half;
@@ -324,13 +339,18 @@ void cw_leader_finish_look(struct cw_leader *l)
 
 	if (!half.snap)
 		return;
-	k.now_ns = half.snap->now_ns;
 	l->half = (struct cw_half_look){ 0 };
-	l->turn_members += half.n_members;
-	look_at(&k, half.job, half.snap);
-	if (half.job->next_ns && half.job->next_ns < half.lr->next_ns)
-		half.lr->next_ns = half.job->next_ns;
-	keep_memory(l, half.snap);
+	if (half.is_judged) {
+		l->turn_members = cw_leader_turn_members(l);
+		(void)cw_job_incidents_write_on(&half.job->incidents, half.snap); /* asked below */
+	} else {
+		k.now_ns = half.snap->now_ns;
+		l->turn_members += half.n_members;
+		look_at(&k, half.job, half.snap);
+		if (half.job->next_ns && half.job->next_ns < half.lr->next_ns)
+			half.lr->next_ns = half.job->next_ns;
+	}
+	end_look(l, &half);
 }
 
 static void look_at_component(struct look *k)
@@ -373,7 +393,7 @@ static void look_at_component(struct look *k)
 	if (put_off(k, job, &snap))
 		return;
 	look_at(k, job, snap);
-	keep_memory(k->l, snap);
+	end_look(k->l, &(struct cw_half_look){ .snap = snap, .lr = k->lr, .job = job });
 }
 
 /* Communicators are made seldom: mostly the components are those of the last look. */

@@ -29,10 +29,13 @@ struct cw_announced {
 	char node[64];
 };
 
-/* A look of which the snapshot is made and the judgement is not: digests that come do not tear it.
+/*
+ * A look of which the snapshot is made, and the judgement, or the text of it for an incident, is
+ * not: digests that come do not tear it.
  */
 struct cw_half_look {
 	struct cw_snapshot *snap; /* NULL = there is none */
+	bool is_judged;
 	struct cw_led_route *lr;
 	struct cw_job *job;
 	uint64_t n_members;
@@ -60,7 +63,7 @@ static inline uint32_t cw_leader_turn_members(const struct cw_leader *l)
 
 /* Looks at all jobs of the route; ends those that are gone. */
 void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns);
-/* Judges what cw_leader_look() left for another turn of the loop, if it did. */
+/* Goes on with what cw_leader_look() left for another turn of the loop, if it did. */
 void cw_leader_finish_look(struct cw_leader *l);
 /* Asks the nodes for windows that the verdict wants; at most once a second for a job. */
 void cw_leader_request_windows(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,

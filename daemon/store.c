@@ -33,6 +33,8 @@
 #define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
 /* Longer than the webhook's own attempts take. */
 #define RESEND_EVERY_NS (300 * CW_NS_PER_S)
+/* What is read for a question must fit an answer of a MiB, and not hold the loop up. */
+#define MAX_SNAPSHOT_READ (4u << 20)
 
 void cw_store_forget(struct cw_store *store, struct cw_store_entry *e)
 {
@@ -179,6 +181,8 @@ static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
 
 static uint64_t json_bytes(const json_t *json)
 {
+	if (json_is_string(json)) /* of a document, the text */
+		return json_string_length(json);
 	return json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
 }
 
@@ -288,14 +292,17 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	if (!e)
 		return -ENOENT;
 	if (e->is_held) {
+		if (json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ)
+			(void)cw_bundle_parse_snapshot(&e->bundle); /* else it is left out */
 		ret->incident = json_incref(e->bundle.incident);
-		ret->snapshot = json_incref(e->bundle.snapshot);
+		if (json_is_object(e->bundle.snapshot))
+			ret->snapshot = json_incref(e->bundle.snapshot);
 		ret->evidence = json_incref(e->bundle.evidence);
 		ret->stacks = json_incref(e->bundle.stacks);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);
-	return cw_bundle_read(path, ret, NULL);
+	return cw_bundle_read_up_to(path, MAX_SNAPSHOT_READ, ret, NULL);
 }
 
 json_t *cw_store_next_unsent(struct cw_store *store)

@@ -56,7 +56,7 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret);
  */
 json_t *cw_store_list(struct cw_store *store);
 
-/* Reads one bundle, from disk or memory. -ENOENT. */
+/* Reads one bundle, from disk or memory; of a snapshot above 4 MiB nothing. -ENOENT. */
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);
 
 /* Ids of alerts that were delivered, across restarts: so that none goes out twice. */

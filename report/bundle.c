@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,6 +74,14 @@ static int write_some(const char *text, size_t len, void *user)
 	return 0;
 }
 
+/* A document, or the text of one. */
+static int write_doc(const json_t *doc, struct writer *w)
+{
+	if (json_is_string(doc))
+		return write_some(json_string_value(doc), json_string_length(doc), w);
+	return json_dump_callback(doc, write_some, w, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+}
+
 static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = -1;
@@ -84,8 +93,7 @@ static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_
 	w.fd = fd;
 	w.len = 0;
 	errno = 0;
-	if (json_dump_callback(doc, write_some, &w, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) < 0 ||
-	    flush_writer(&w) < 0)
+	if (write_doc(doc, &w) < 0 || flush_writer(&w) < 0)
 		return cw_err_set(err, errno ? errno : ENOMEM, "cannot write %s: %s", name,
 				  errno ? strerror(errno) : "out of memory");
 	return 0;
@@ -204,6 +212,29 @@ static int read_optional(int dirfd, const char *name, json_t **ret, struct cw_er
 	return r == -ENOENT ? 0 : r;
 }
 
+static bool is_larger(int dirfd, const char *name, size_t max_bytes)
+{
+	struct stat st;
+
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (uint64_t)st.st_size > max_bytes;
+}
+
+int cw_bundle_parse_snapshot(struct cw_bundle *bundle)
+{
+	const json_t *text = bundle->snapshot;
+	json_t *object;
+
+	if (!json_is_string(text))
+		return 0;
+	object = json_loadb(json_string_value(text), json_string_length(text), 0, NULL);
+	if (!object)
+		return -ENOMEM; /* it is what we wrote */
+	json_decref(bundle->snapshot);
+	bundle->snapshot = object;
+	return 0;
+}
+
 static int check_types(const struct cw_bundle *b, struct cw_err *err)
 {
 	if (strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
@@ -219,6 +250,12 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 {
+	return cw_bundle_read_up_to(path, CW_BUNDLE_NO_LIMIT, ret, err);
+}
+
+int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
+			 struct cw_err *err)
+{
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 	_cleanup_(closep) int fd = -1;
 	int r;
@@ -227,7 +264,7 @@ int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	r = read_file(fd, INCIDENT_FILE, &bundle.incident, err);
-	if (r == 0)
+	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, max_snapshot))
 		r = read_optional(fd, SNAPSHOT_FILE, &bundle.snapshot, err);
 	if (r == 0)
 		r = read_optional(fd, EVIDENCE_FILE, &bundle.evidence, err);

@@ -13,14 +13,16 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
 #define CW_BUNDLE_MAX_FILE (256u << 20)
+#define CW_BUNDLE_NO_LIMIT SIZE_MAX
 
 struct cw_bundle {
 	json_t *incident; /* object, never NULL in a valid bundle */
-	json_t *snapshot; /* object or NULL */
+	json_t *snapshot; /* object, or to be written only its text as a string; or NULL */
 	json_t *evidence; /* array or NULL */
 	json_t *stacks;   /* object or NULL */
 };
@@ -35,5 +37,11 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
 
+/* Makes of the snapshot's text, if it is one, the object. 0 or -errno, then it is as before. */
+int cw_bundle_parse_snapshot(struct cw_bundle *bundle);
+
 /* Reads the bundle directory at path. Only the incident must be there. */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
+/* The same without the snapshot where its file is larger than max_snapshot bytes. */
+int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
+			 struct cw_err *err);

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "report/fields.h"
 #include "report/json_util.h"
+#include "report/snapshot_pieces.h"
 
 #define SCHEMA "collwatch.snapshot/1"
 
@@ -151,7 +152,7 @@ static int write_op_member(json_t *doc, const char *key, const struct cw_op *op)
 	return op ? json_object_set_new(doc, key, cw_fields_write(op_fields, op)) : 0;
 }
 
-static json_t *write_member(const struct cw_snap_member *m, uint32_t comm_rank)
+json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_rank)
 {
 	json_t *doc = cw_fields_write(member_fields, m);
 	int bad = 0;
@@ -176,19 +177,12 @@ static json_t *write_member(const struct cw_snap_member *m, uint32_t comm_rank)
 	return cw_json_finish(doc, bad);
 }
 
-static json_t *write_comm(const struct cw_snap_comm *comm)
+json_t *cw_snapshot_doc_comm(const struct cw_snap_comm *comm)
 {
-	json_t *doc = cw_fields_write(comm_fields, comm), *members = json_array();
-	int bad = 0;
-
-	for (uint32_t m = 0; m < comm->nranks && !bad; m++)
-		if (comm->members[m].rank != CW_SNAP_NONE)
-			bad |= json_array_append_new(members, write_member(&comm->members[m], m));
-	bad |= json_object_set_new(doc, "members", members);
-	return cw_json_finish(doc, bad);
+	return cw_fields_write(comm_fields, comm);
 }
 
-static json_t *write_rank(const struct cw_snap_rank *rank)
+json_t *cw_snapshot_doc_rank(const struct cw_snap_rank *rank)
 {
 	json_t *doc = cw_fields_write(rank_fields, rank);
 	int bad = 0;
@@ -199,15 +193,17 @@ static json_t *write_rank(const struct cw_snap_rank *rank)
 	return cw_json_finish(doc, bad);
 }
 
-static json_t *write_comms(const struct cw_snapshot *snap, const bool *is_in)
+static json_t *write_comm(const struct cw_snap_comm *comm)
 {
-	json_t *comms = json_array();
+	json_t *doc = cw_snapshot_doc_comm(comm), *members = json_array();
 	int bad = 0;
 
-	for (uint32_t i = 0; i < snap->n_comms; i++)
-		if (!is_in || is_in[i])
-			bad |= json_array_append_new(comms, write_comm(&snap->comms[i]));
-	return cw_json_finish(comms, bad);
+	for (uint32_t m = 0; m < comm->nranks && !bad; m++)
+		if (comm->members[m].rank != CW_SNAP_NONE)
+			bad |= json_array_append_new(members,
+						     cw_snapshot_doc_member(&comm->members[m], m));
+	bad |= json_object_set_new(doc, "members", members);
+	return cw_json_finish(doc, bad);
 }
 
 static json_t *write_notes(const struct cw_snapshot *snap, size_t n_comms)
@@ -227,29 +223,33 @@ static json_t *write_notes(const struct cw_snapshot *snap, size_t n_comms)
 	return cw_json_finish(notes, bad);
 }
 
-json_t *cw_snapshot_doc(const struct cw_snapshot *snap)
-{
-	return cw_snapshot_doc_part(snap, NULL);
-}
-
-json_t *cw_snapshot_doc_part(const struct cw_snapshot *snap, const bool *is_in)
+json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms)
 {
 	json_t *doc = cw_fields_write(snapshot_fields, snap);
-	json_t *ranks = json_array(), *comms = write_comms(snap, is_in);
-	json_t *notes = write_notes(snap, json_array_size(comms));
 	int bad = 0;
 
-	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		bad |= json_array_append_new(ranks, write_rank(&snap->ranks[i]));
 	bad |= json_object_set_new(doc, "schema", json_string(SCHEMA));
 	bad |= json_object_set_new(doc, "thresholds",
 				   cw_fields_write(threshold_fields, &snap->thresholds));
 	bad |= json_object_set_new(doc, "nodes",
 				   cw_fields_write_array(node_fields, snap->nodes, snap->n_nodes,
 							 sizeof(*snap->nodes)));
+	bad |= json_object_set_new(doc, "notes", write_notes(snap, n_comms));
+	return cw_json_finish(doc, bad);
+}
+
+json_t *cw_snapshot_doc(const struct cw_snapshot *snap)
+{
+	json_t *doc = cw_snapshot_doc_head(snap, snap->n_comms);
+	json_t *ranks = json_array(), *comms = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		bad |= json_array_append_new(ranks, cw_snapshot_doc_rank(&snap->ranks[i]));
+	for (uint32_t i = 0; i < snap->n_comms; i++)
+		bad |= json_array_append_new(comms, write_comm(&snap->comms[i]));
 	bad |= json_object_set_new(doc, "ranks", ranks);
 	bad |= json_object_set_new(doc, "comms", comms);
-	bad |= json_object_set_new(doc, "notes", notes);
 	return cw_json_finish(doc, bad);
 }
 

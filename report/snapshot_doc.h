@@ -9,8 +9,6 @@
 
 /* New reference; NULL = out of memory. 64-bit ids are strings "0x…". */
 json_t *cw_snapshot_doc(const struct cw_snapshot *snap);
-/* The same with those communicators only for which is_in is true; its notes say so. */
-json_t *cw_snapshot_doc_part(const struct cw_snapshot *snap, const bool *is_in);
 
 /* Untrusted input: -EBADMSG with err saying which field, -ENOMEM, -E2BIG. */
 int cw_snapshot_from_doc(const json_t *doc, struct cw_snapshot **ret, struct cw_err *err);

@@ -75,7 +75,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	struct cluster_node *n = user;
 
 	cr_assert(json_is_object(bundle->incident));
-	cr_assert(json_is_object(bundle->snapshot));
+	cr_assert(json_is_string(bundle->snapshot));
 	cr_assert(json_is_array(bundle->evidence));
 	n->puts++;
 	json_decref(n->last_put);

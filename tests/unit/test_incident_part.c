@@ -29,11 +29,20 @@ static void draft_hang(void)
 
 static struct cw_snapshot *part_of(void)
 {
-	json_t *doc = cw_incident_snapshot_doc(snap, &v);
+	struct cw_snapshot_text *writer = cw_incident_snapshot_text(snap, &v);
+	json_t *text, *doc;
 	struct cw_snapshot *part;
 
+	cr_assert_not_null(writer);
+	while (cw_snapshot_text_step(writer, snap, 3) == 0)
+		;
+	text = cw_snapshot_text_take(writer);
+	doc = json_loadb(json_string_value(text), json_string_length(text), JSON_REJECT_DUPLICATES,
+			 NULL);
 	cr_assert_not_null(doc);
 	cr_assert_eq(cw_snapshot_from_doc(doc, &part, NULL), 0);
+	(void)cw_snapshot_text_free(writer);
+	json_decref(text);
 	json_decref(doc);
 	return part;
 }
