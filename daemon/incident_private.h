@@ -13,7 +13,7 @@
  */
 #define CW_INCIDENT_MAX_MEMBERS 8192u
 /* Of ranks and memberships, so many are made text in one turn of the loop: 7 us each. */
-#define CW_INCIDENT_TURN_PIECES 4096u
+#define CW_INCIDENT_TURN_PIECES 2048u
 
 struct cw_incident {
 	struct cw_incident_config config;
