@@ -41,6 +41,9 @@ static const char *const names[IDX__MAX] = {
 #undef F0
 };
 
+#define LINKED_WAIT_NS 1000000000u
+#define FILES_AT_ONCE 16
+
 CW_HOT_DATA struct cw_real cw_real_sets[CW_NCCL_SETS];
 
 /* The set begins with one pointer per row, in the order of the table. */
@@ -101,18 +104,40 @@ static void find_code(struct cw_real *real, void *addr)
 	real->code_end = (uintptr_t)eh + end;
 }
 
-/* Publishes what was looked up; a loser of the race waits for the copy, which takes no lock. */
-static void publish(struct cw_real *set, const struct cw_real *found)
+/*
+ * Copies what was looked up into the set; false where another NCCL has it. Whoever found the same
+ * NCCL copies the same, so nobody waits for anybody: not a signal handler for the thread that it
+ * interrupts, not a forked child for a thread that only its parent has.
+ */
+static bool publish(struct cw_real *set, const struct cw_real *found)
 {
-	int empty = 0;
+	const uintptr_t *from = (const uintptr_t *)found;
+	uintptr_t *to = (uintptr_t *)set, nobody = 0;
 
-	if (!atomic_compare_exchange_strong(&set->state, &empty, 1)) {
-		while (atomic_load_explicit(&set->state, memory_order_acquire) == 1)
-			(void)sched_yield();
+	if (!atomic_compare_exchange_strong(&set->owner, &nobody, found->owner) &&
+	    nobody != found->owner)
+		return false;
+	for (size_t i = 0; i < offsetof(struct cw_real, state) / sizeof(*to); i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+	atomic_store_explicit(&set->state, CW_REAL_READY, memory_order_release);
+	return true;
+}
+
+/*
+ * Two threads found two NCCLs for the linked users, because one was being loaded: the first has it.
+ * Bounded, like all waiting for a thread that may be the parent's.
+ */
+static void publish_linked(const struct cw_real *found)
+{
+	struct cw_real *set = &cw_real_sets[0];
+	uint64_t until;
+
+	if (publish(set, found))
 		return;
-	}
-	memcpy(set, found, offsetof(struct cw_real, state));
-	atomic_store_explicit(&set->state, 2, memory_order_release);
+	until = cw_now_ns() + LINKED_WAIT_NS;
+	while (atomic_load_explicit(&set->state, memory_order_acquire) != CW_REAL_READY &&
+	       cw_now_ns() < until)
+		(void)sched_yield();
 }
 
 /* Looks everything up; false when handle leads to no NCCL. */
@@ -128,6 +153,7 @@ static bool fill(struct cw_real *real, void *handle)
 		return false;
 	for (unsigned i = 0; i < IDX__MAX; i++)
 		members(real)[i] = lookup(handle, i);
+	atomic_init(&real->owner, (uintptr_t)first);
 	find_code(real, first);
 	return true;
 }
@@ -143,43 +169,55 @@ static void pin(void *addr)
 
 /* ---- a static NCCL inside some loaded file ---- */
 
-struct file_list {
-	char names[256][256];
-	unsigned count;
+/* Some of the loaded files at a time: no table that threads, or a parent and its child, share. */
+struct file_names {
+	char names[FILES_AT_ONCE][256];
+	unsigned skip, count;
 };
 
 static int on_file(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct file_list *list = arg;
+	struct file_names *files = arg;
 
-	if (!info->dlpi_name || !info->dlpi_name[0] || list->count == 256 ||
-	    strlen(info->dlpi_name) >= sizeof(list->names[0]))
+	if (!info->dlpi_name || !info->dlpi_name[0] ||
+	    strlen(info->dlpi_name) >= sizeof(files->names[0]))
 		return 0;
-	strcpy(list->names[list->count++], info->dlpi_name);
-	return 0;
+	if (files->skip) {
+		files->skip--;
+		return 0;
+	}
+	strcpy(files->names[files->count++], info->dlpi_name);
+	return files->count == FILES_AT_ONCE;
+}
+
+static bool fill_from_file(struct cw_real *real, const char *name)
+{
+	void *handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
+
+	if (!handle)
+		return false;
+	if (fill(real, handle))
+		return true;
+	(void)dlclose(handle);
+	return false;
 }
 
 static bool fill_from_any_file(struct cw_real *real)
 {
-	static struct file_list list; /* too big for a stack; guarded by busy */
-	static atomic_flag busy = ATOMIC_FLAG_INIT;
-	bool found = false;
+	struct file_names files;
+	unsigned seen = 0;
 
-	if (atomic_flag_test_and_set(&busy))
-		return false;
-	list.count = 0;
-	(void)dl_iterate_phdr(on_file, &list);
-	for (unsigned i = 0; i < list.count && !found; i++) {
-		void *handle = dlopen(list.names[i], RTLD_NOLOAD | RTLD_LAZY);
-
-		if (!handle)
-			continue;
-		found = fill(real, handle);
-		if (!found)
-			(void)dlclose(handle);
-	}
-	atomic_flag_clear(&busy);
-	return found;
+	do {
+		files.skip = seen;
+		files.count = 0;
+		(void)dl_iterate_phdr(on_file, &files); /* under a lock of the loader's */
+		for (unsigned i = 0; i < files.count; i++) {
+			if (fill_from_file(real, files.names[i]))
+				return true;
+		}
+		seen += files.count;
+	} while (files.count == FILES_AT_ONCE);
+	return false;
 }
 
 void cw_real_resolve_linked(void)
@@ -189,14 +227,12 @@ void cw_real_resolve_linked(void)
 	void *handle;
 
 	if (fill(&found, RTLD_NEXT)) {
-		publish(&cw_real_sets[0], &found);
+		publish_linked(&found);
 		goto out;
 	}
 	handle = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_LAZY);
-	if (handle && fill(&found, handle))
-		publish(&cw_real_sets[0], &found);
-	else if (fill_from_any_file(&found))
-		publish(&cw_real_sets[0], &found);
+	if ((handle && fill(&found, handle)) || fill_from_any_file(&found))
+		publish_linked(&found);
 	else
 		cw_log("NCCL was not found among the loaded files");
 out:
@@ -214,10 +250,9 @@ int cw_real_set_of(void *handle, unsigned index, void *found)
 		struct cw_real *set = &cw_real_sets[i];
 		void *member;
 
-		if (atomic_load_explicit(&set->state, memory_order_acquire) != 2) {
-			if (i == 0 || !fill(&real, handle))
+		if (atomic_load_explicit(&set->state, memory_order_acquire) != CW_REAL_READY) {
+			if (i == 0 || !fill(&real, handle) || !publish(set, &real))
 				continue; /* set 0 is for linked users alone */
-			publish(set, &real);
 			pin(found);
 		}
 		member = cw_real_member(set, index);

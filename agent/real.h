@@ -26,8 +26,12 @@ struct cw_real {
 #undef F0
 	/* Where NCCL's own code lies; 0 when it shares a file with its user (static NCCL). */
 	uintptr_t code_start, code_end;
-	atomic_int state; /* 0 empty, 1 being filled, 2 ready */
+	atomic_int state; /* CW_REAL_READY once all of the above is there */
+	/* A function of the NCCL that the set is for: who has the same may fill it, too. 0: free */
+	atomic_uintptr_t owner;
 };
+
+#define CW_REAL_READY 1
 
 extern struct cw_real cw_real_sets[CW_NCCL_SETS];
 
@@ -49,7 +53,8 @@ static inline const struct cw_real *cw_real_linked(void)
 {
 	struct cw_real *real = &cw_real_sets[0];
 
-	if (__builtin_expect(atomic_load_explicit(&real->state, memory_order_acquire) != 2, 0))
+	if (__builtin_expect(
+		    atomic_load_explicit(&real->state, memory_order_acquire) != CW_REAL_READY, 0))
 		cw_real_resolve_linked();
 	return real;
 }

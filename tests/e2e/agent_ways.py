@@ -120,6 +120,16 @@ def static_in_a_python_extension():
     recorded([sys.executable, "-c", code, STATIC], INIT + REDUCES, said="static 0")
 
 
+def static_and_asked_by_threads_at_once():
+    """The NCCL is found among all loaded files: whoever comes meanwhile gets an answer, too."""
+    code = ("import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]);"
+            "print('not answered', lib.static_asked_at_once())")
+    for _ in range(10):
+        p = subprocess.run([sys.executable, "-c", code, STATIC], env=environment(),
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        check((p.returncode, p.stdout) == (0, b"not answered 0\n"), p.stdout.decode())
+
+
 def plugin(version=5, preload=None):
     """How NCCL is told of the agent, instead of preloading it."""
     return {"preload": preload, "NCCL_PROFILER_PLUGIN": AGENT, "SIM_NCCL_PROFILER": str(version)}
@@ -289,7 +299,7 @@ def real_libraries_answer_as_ever():
 if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
           more_copies_than_there_are_sets, calls_of_nccls_own, static_and_linked,
-          static_in_a_python_extension, as_a_profiler_plugin, plugin_and_preloaded_count_once,
+          static_in_a_python_extension, static_and_asked_by_threads_at_once, as_a_profiler_plugin, plugin_and_preloaded_count_once,
           plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
           switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
           beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer] +
