@@ -129,12 +129,21 @@ static bool write_all(int fd, const char *from, size_t bytes)
 	return true;
 }
 
+/*
+ * A new file each time: what has the name already may be somebody's FIFO, which would take the
+ * record or hold us up, a link to another file, or open to others.
+ */
+static int create(const char *path)
+{
+	(void)unlink(path);
+	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+}
+
 /* The file is replaced as a whole: whoever reads it meanwhile has one moment of the record. */
 static void write_copy(void)
 {
 	static bool has_failed;
-	int fd = open(save.temporary,
-		      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	int fd = create(save.temporary);
 	bool ok = fd >= 0 && write_all(fd, save.copy, cw_record.total_bytes);
 
 	if (fd >= 0 && close(fd) < 0)

@@ -232,6 +232,45 @@ def kept_where_it_no_longer_fits():
             check(not os.path.exists(path + ".tmp"), "the rest of a copy is gone")
 
 
+def blocks_nobody_and_writes_into_nothing_else():
+    """A FIFO that somebody reads, a link to another file, one that is open to others: under each
+    name of the copy, and in place of the folder."""
+    def fifo(at, path):
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return lambda: (os.read(reader, 1), os.close(reader))[0] == b""
+
+    def link(at, path):
+        with open(at + "/other", "w") as f:
+            f.write("of somebody")
+        os.link(at + "/other", path)
+        return lambda: open(at + "/other").read() == "of somebody"
+
+    def lax(at, path):
+        os.close(os.open(path, os.O_CREAT, 0o600))
+        os.chmod(path, 0o666)
+        return lambda: True
+
+    for make, suffix in [(m, s) for m in (fifo, link, lax) for s in (".tmp", "")]:
+        with tempfile.TemporaryDirectory() as at:
+            # Begins when the name is taken.
+            p = start(["sh", "-c", "read line; exec \"$@\"", "sh", PROGRAM, "wait"],
+                      environment(COLLWATCH_RECORD=at), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            path = "%s/%s-%d.record" % (at, os.uname().nodename, p.pid)
+            is_untouched = make(at, path + suffix)
+            out = p.communicate(b"\nx", timeout=30)[0]
+            check((p.returncode, out) == (0, b"next descriptor 3\ndone\n"), out)
+            check(is_untouched(), "%s%s was written into" % (make.__name__, suffix))
+            check(shown(path)["calls"] == WAITS_CALLS + 22, "the copy is there all the same")
+            check(os.stat(path).st_mode & 0o777 == 0o600, "it is its owner's")
+    with tempfile.TemporaryDirectory() as at:
+        os.mkfifo(at + "/fifo")
+        p = subprocess.run([PROGRAM, "wait"], input=b"x", stdout=subprocess.PIPE, timeout=30,
+                           env=environment(COLLWATCH_RECORD=at + "/fifo", COLLWATCH_LOG=at + "/log"))
+        check((p.returncode, p.stdout) == (0, b"next descriptor 3\ndone\n"), p.stdout)
+        check("cannot be written: Not a directory" in open(at + "/log").read(), "one line says why")
+
+
 def unused_port():
     import socket
     with socket.socket() as s:
@@ -243,4 +282,4 @@ if __name__ == "__main__":
     free_port = unused_port()
     main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
           summaries_tell_who_fed_nan, switched_off, progress_off, kept_in_a_file,
-          kept_nowhere_it_cannot_be, kept_where_it_no_longer_fits])
+          kept_nowhere_it_cannot_be, kept_where_it_no_longer_fits, blocks_nobody_and_writes_into_nothing_else])
