@@ -15,6 +15,8 @@ PROGRAM, WAYS, STATIC = os.environ["CW_PROGRAM"], os.environ["CW_WAYS"], os.envi
 SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
 COLLWATCH, SOURCE = os.environ["CW_COLLWATCH"], os.environ["CW_SOURCE"]
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
+TRAIN = os.environ["CW_TRAIN_LOOP"]
+FIRST_HOST_OP = 32  # making and ending communicators, which the profiler interface does not tell
 INIT, PROGRAMS_WORK, REDUCES = 1, 22, 20
 
 
@@ -175,6 +177,49 @@ def as_a_profiler_plugin():
                 check(not any(o.group for o in ops[:-2]), "no others are grouped")
 
 
+def trained(**extra):
+    """The records of four ranks after 30 steps: collectives of every kind, alone and in groups, on a
+    communicator over all and on two that are made by splits; by rank."""
+    with Daemon() as d:
+        ranks = [start([TRAIN, "--steps", "30", "--tp", "2", "--log-every", "0", "--elements", "64",
+                        "--uid-file", d.dir + "/uid"],
+                       environment(d, RANK=str(r), WORLD_SIZE="4", LOCAL_RANK=str(r), **extra),
+                       stdout=subprocess.DEVNULL) for r in range(4)]
+        agents = [d.accept().welcome() for _ in ranks]
+        for p in ranks:
+            check(p.wait(60) == 0, "exit status %d" % p.returncode)
+        return sorted((a.record() for a in agents), key=lambda r: r.rank_label)
+
+
+def told(record, of_launches):
+    """What both ways tell: for each communicator what it is and did, call by call. Of launches: no
+    groups, and what only moves bytes has no other type."""
+    def call(o):
+        is_plain = of_launches and o.name in ("broadcast", "all_gather")
+        return (o.seq, o.name, o.bytes, o.root_or_peer, o.flags & (RETURNED | QUEUED),
+                None if is_plain else (o.dtype, o.count), not of_launches and bool(o.flags & GROUPED))
+
+    ops = [o for o in record.ring() if o.kind < FIRST_HOST_OP]
+    return [(c.name, c.nranks, c.rank, c.entered, c.returned, record.p2p(c),
+             [call(o) for o in ops if o.comm == c.index]) for c in record.comms()]
+
+
+def plugin_tells_what_the_wrappers_tell():
+    wrapped = trained()
+    calls = sum(len(c[-1]) for c in told(wrapped[0], False))
+    check(calls > 100, "%d calls" % calls)
+    for version in 4, 5, 6, 7:
+        for here, there in zip(wrapped, trained(**plugin(version))):
+            for a, b in zip(told(here, version == 4), told(there, version == 4)):
+                check(a[:-1] == b[:-1], "version %d: %r\nwrappers: %r" % (version, b[:-1], a[:-1]))
+                odd = [(x, y) for x, y in zip(a[-1], b[-1]) if x != y]
+                check(not odd, "version %d, wrappers and plugin: %r" % (version, odd[:1]))
+                check(len(a[-1]) == len(b[-1]), "%d and %d calls" % (len(a[-1]), len(b[-1])))
+            check(len(here.comms()) == len(there.comms()) == 3, "communicators")
+            check((there.nccl_version, there.job, there.env_hash) ==
+                  (0, here.job, here.env_hash), "the header: %r" % (vars(there)))
+
+
 def plugin_and_preloaded_count_once():
     for how in [], ["dlopen"]:
         ranks = two_ranks(*how, **plugin(preload=AGENT))
@@ -300,7 +345,7 @@ if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
           more_copies_than_there_are_sets, calls_of_nccls_own, static_and_linked,
           static_in_a_python_extension, static_and_asked_by_threads_at_once, as_a_profiler_plugin, plugin_and_preloaded_count_once,
-          plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
+          plugin_tells_what_the_wrappers_tell, plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
           switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
           beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer] +
          ([real_libraries_answer_as_ever] if os.environ.get("NCCL_LIBS") else []))

@@ -6,6 +6,7 @@
 #include "tests/sim/nccl_comm.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,6 +46,17 @@ static void comm_free(ncclComm_t comm)
 	free(comm);
 }
 
+static void configure(ncclComm_t comm, const ncclConfig_t *config, const struct ncclComm *parent)
+{
+	const char *name = config ? config->commName : parent ? parent->name : NULL;
+
+	comm->is_blocking = parent ? parent->is_blocking : true;
+	if (config && config->blocking != NCCL_CONFIG_UNDEF_INT)
+		comm->is_blocking = config->blocking != 0;
+	if (name)
+		(void)snprintf(comm->name, sizeof(comm->name), "%s", name);
+}
+
 ncclResult_t sim_comm_new(int nranks, int rank, const ncclConfig_t *config,
 			  const struct ncclComm *parent, ncclComm_t *ret_comm)
 {
@@ -57,10 +69,8 @@ ncclResult_t sim_comm_new(int nranks, int rank, const ncclConfig_t *config,
 	comm->refs = 1;
 	comm->rank = rank;
 	comm->nranks = nranks;
-	comm->is_blocking = parent ? parent->is_blocking : true;
 	comm->next_redop = ncclNumOps;
-	if (config && config->blocking != NCCL_CONFIG_UNDEF_INT)
-		comm->is_blocking = config->blocking != 0;
+	configure(comm, config, parent);
 	comm->listener.fd = -1;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_mutex_init(&comm->host_lock, NULL);

@@ -47,6 +47,7 @@ struct ncclComm {
 	uint32_t splits;
 	struct sim_redop *redops;
 	int next_redop;
+	char name[64];                /* of its configuration, "" for none */
 	void *profiler;               /* the plugin's context */
 	uint64_t profiler_numbers[8]; /* collectives launched, by kind */
 };

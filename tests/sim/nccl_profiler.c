@@ -126,6 +126,7 @@ static void load(void)
 
 void sim_profiler_init(ncclComm_t comm)
 {
+	const char *name = comm->name[0] ? comm->name : NULL;
 	uint64_t hash = comm->listener.key;
 	int nodes = 1;
 
@@ -133,10 +134,10 @@ void sim_profiler_init(ncclComm_t comm)
 	if (!plugin)
 		return;
 	if (plugin_version == 4)
-		(void)((init_v4_fn)plugin->init)(&comm->profiler, &event_mask, NULL, hash, nodes,
+		(void)((init_v4_fn)plugin->init)(&comm->profiler, &event_mask, name, hash, nodes,
 						 comm->nranks, comm->rank, NULL);
 	else
-		(void)((init_v5_fn)plugin->init)(&comm->profiler, hash, &event_mask, NULL, nodes,
+		(void)((init_v5_fn)plugin->init)(&comm->profiler, hash, &event_mask, name, nodes,
 						 comm->nranks, comm->rank, NULL);
 }
 
