@@ -20,7 +20,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-enum { START_NOT_YET, START_RUNNING, START_OVER };
+enum { START_NOT_YET, START_OVER }; /* negative: the process of which a thread is at it */
 
 __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
@@ -97,22 +97,26 @@ static void arm(void)
 
 bool cw_agent_start(void)
 {
-	int state = START_NOT_YET, saved_errno = errno;
+	int state = START_NOT_YET, saved_errno = errno, self;
 	uint64_t until;
 
 	if (cw_likely(atomic_load_explicit(&start_state, memory_order_acquire) == START_OVER))
 		return cw_agent_is_armed();
-	if (atomic_compare_exchange_strong(&start_state, &state, START_RUNNING)) {
+	self = -(int)syscall(SYS_getpid);
+	if (atomic_compare_exchange_strong(&start_state, &state, self)) {
 		arm();
-		atomic_store_explicit(&start_state, START_OVER, memory_order_release);
-		goto out;
+		state = START_OVER;
 	}
-	/* Bounded: a child forked while its parent was here would wait for a thread it lacks. */
+	/*
+	 * A child forked meanwhile lacks that thread. Bounded, because a signal handler may have
+	 * interrupted it; who has waited once does not again.
+	 */
 	until = cw_now_ns() + START_WAIT_NS;
-	while (atomic_load_explicit(&start_state, memory_order_acquire) == START_RUNNING &&
-	       cw_now_ns() < until)
+	while (state == self && cw_now_ns() < until) {
 		(void)sched_yield();
-out:
+		state = atomic_load_explicit(&start_state, memory_order_acquire);
+	}
+	atomic_store_explicit(&start_state, START_OVER, memory_order_release);
 	errno = saved_errno;
 	return cw_agent_is_armed();
 }
