@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process with the agent in it behaves like one without."""
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -144,6 +145,55 @@ def keeps_signals_locale_and_errno():
     same_output("state")
 
 
+SWEEP = """
+import ctypes, json, sys
+sys.path.insert(0, sys.argv[1])
+import agent_rank
+
+class Bytes(ctypes.Structure):
+    _fields_ = [("ints", ctypes.c_int * 3)]
+
+BY_VALUE = {"ncclUniqueId": agent_rank.UniqueId, "ncclTeam_t": Bytes, "size_t": ctypes.c_size_t,
+            "uint64_t": ctypes.c_uint64}
+lib = ctypes.CDLL("libnccl.so.2", use_errno=True)
+rank = agent_rank.Rank("cdll")
+handles = {"none": None, "real": rank.comm}
+
+def nothing(kind, comm):
+    if kind == "ncclComm_t":
+        return comm
+    if "*" in kind or kind.endswith("_t") and kind not in BY_VALUE and kind not in ENUMS:
+        return None
+    return BY_VALUE.get(kind, ctypes.c_int)()
+
+ENUMS = ("ncclDataType_t", "ncclRedOp_t", "ncclResult_t")
+for name, kinds in json.load(sys.stdin):
+    f = getattr(lib, name, None)
+    if not f:
+        print(name, "is absent")
+        continue
+    for which, comm in handles.items():
+        ctypes.set_errno(17)
+        print(name, which, f(*[nothing(k, comm) for k in kinds]) & 0xff, ctypes.get_errno(), flush=True)
+"""
+# They end the communicator, or open a group that is never closed.
+NOT_SWEPT = {"ncclGroupStart", "ncclCommDestroy", "ncclCommAbort", "ncclCommFinalize",
+             "ncclCommRevoke"}
+
+
+def every_call_answers_as_ever():
+    """Without arguments, with a communicator and with none: result and errno of each function."""
+    from agent_table import table
+    rows = [(name, kinds) for name, (result, kinds, _) in table().items()
+            if name not in NOT_SWEPT and result == "ncclResult_t"]
+    argv = [sys.executable, "-c", SWEEP, os.path.dirname(os.path.abspath(__file__))]
+    expected, got = (output(argv, preload, data=json.dumps(rows).encode())
+                     for preload in (None, AGENT))
+    check(expected[0] == 0 and expected[1].count("\n") > len(rows), "without the agent: %r" % (expected,))
+    odd = [pair for pair in zip(expected[1].split("\n"), got[1].split("\n")) if pair[0] != pair[1]]
+    check(got == expected, "without and with the agent: %r" % odd[:4])
+
+
 def a_child_does_not_touch_its_parents_record():
     with Daemon() as d:
         p = start([PROGRAM, "fork"], environment(d), stdout=subprocess.DEVNULL)
@@ -196,6 +246,6 @@ if __name__ == "__main__":
     main([bash_is_the_same, git_is_the_same, python_is_the_same, nccl_is_absent_where_it_is_absent,
           functions_nccl_lacks_are_absent, copies_of_nccl_stay_apart, forks_and_execs, closes_every_descriptor,
           has_few_descriptors, may_not_make_memfds, may_write_no_large_files,
-          keeps_signals_locale_and_errno,
+          keeps_signals_locale_and_errno, every_call_answers_as_ever,
           a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
           a_pipe_as_log_holds_nobody_up, other_preloads_keep_their_place])
