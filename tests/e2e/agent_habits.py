@@ -132,6 +132,54 @@ def a_storm_of_children():
           "seq 200 | xargs -P 8 -n 1 sh -c 'exit 0'; echo $(seq 50 | xargs -n 1 echo)"])
 
 
+def a_storm_of_a_ranks_own_children():
+    mode("storm", said="forked 40, cloned 40, vforked 40, spawned 40")
+
+
+def first_calls_while_it_forks():
+    """A look-up or a start that another thread was in the middle of holds up no child."""
+    for _ in range(5):
+        mode("first-calls", said="children 8")
+
+
+def changes_environment_and_locale():
+    with tempfile.TemporaryDirectory() as at:
+        name, written = "C.UTF-8", "1234.50"
+        if shutil.which("localedef") and subprocess.run(
+                ["localedef", "-i", "de_DE", "-f", "UTF-8", at + "/de_DE.UTF-8"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
+            name, written = "de_DE.UTF-8", "1234,50"
+        for record in {}, {"COLLWATCH_RECORD": at, "COLLWATCH_LOG": at + "/log"}:
+            same([PROGRAM, "surroundings"], ways=BOTH, LOCPATH=at, LC_ALL=name, **record,
+                 said="locale %s, %s\nOWN_FIRST=1\nlocale C, 1234.50\nOWN_THIRD=3\n" % (name, written))
+
+
+def works_in_a_repository():
+    """Of git: its output, and the objects it writes."""
+    if not shutil.which("git"):
+        raise Skip("no git")
+    script = ("git init -q -b main . && for i in 1 2 3; do seq $i 300 > file; git add file; git commit -qm c$i; "
+              "done && git gc -q && git log --format=%H:%s && git fsck --full && git status --short && git diff HEAD~1 --stat")
+    got = []
+    for preload in None, AGENT:
+        with tempfile.TemporaryDirectory() as at:
+            who = {"GIT_%s_%s" % (a, b): v for a in ("AUTHOR", "COMMITTER") for b, v in
+                   (("NAME", "n"), ("EMAIL", "e@x"), ("DATE", "1700000000 +0000"))}
+            p = subprocess.run(["bash", "-c", script], cwd=at, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=60,
+                               env=environment(preload=preload, HOME=at, GIT_CONFIG_NOSYSTEM="1", **who))
+            got.append((p.returncode, p.stdout))
+    check(got[0][0] == 0 and got[0][1].count(b":c") == 3, "without the agent: %r" % (got[0],))
+    check(got[0] == got[1], "%r\nwith the agent is not\n%r" % (got[1], got[0]))
+
+
+def uses_nccl_after_the_last_copy_was_written():
+    """The copy of the record is written in a destructor, too: which comes first is nobody's choice."""
+    with tempfile.TemporaryDirectory() as at:
+        same([PROGRAM, "destructor"], said="destroyed in a destructor", ways=BOTH, COLLWATCH_RECORD=at)
+        check(len(os.listdir(at)) == 2, "two copies: %r" % os.listdir(at))
+
+
 def with_address_sanitizer(compiler, runtime=None):
     """runtime: where it is a library, it must come before everything else that is preloaded."""
     first = []
@@ -141,7 +189,7 @@ def with_address_sanitizer(compiler, runtime=None):
     with tempfile.TemporaryDirectory() as at:
         program, wrong = build_sanitized(compiler, at)
         options = {"ASAN_OPTIONS": "detect_leaks=0"}
-        for name in ("state", "fork", "closefrom", "exec-echo", "destructor", "handler", "dlclose"):
+        for name in ("state", "fork", "storm", "closefrom", "exec-echo", "destructor", "handler", "dlclose"):
             for way in BOTH:
                 argv = [program, name, *way]
                 expected = outcome(argv, None, data=b"x", **options)
@@ -165,5 +213,7 @@ if __name__ == "__main__":
           moves_away_and_drops_privileges, becomes_a_daemon, becomes_another_program, dies,
           uses_nccl_at_the_very_end, uses_nccl_in_a_signal_handler, closes_nccl,
           python_ends_in_every_way, python_ends_while_stacks_are_armed, a_compiler_compiles,
-          a_storm_of_children, programs_with_gccs_address_sanitizer,
+          a_storm_of_children, a_storm_of_a_ranks_own_children, first_calls_while_it_forks,
+          changes_environment_and_locale, works_in_a_repository,
+          uses_nccl_after_the_last_copy_was_written, programs_with_gccs_address_sanitizer,
           programs_with_clangs_address_sanitizer])

@@ -295,7 +295,8 @@ def build_sanitized(compiler, at):
     for name, file in (("libnccl.so", "libnccl.so.2"), ("libcuda.so", "libcuda.so.1")):
         os.symlink(os.path.join(SIM_DIR, file), os.path.join(at, name))
     program, wrong = os.path.join(at, "program"), os.path.join(at, "wrong")
-    sources = [os.path.join(source, "tests/e2e", f) for f in ("agent_program.c", "agent_habits.c")]
+    sources = [os.path.join(source, "tests/e2e", f)
+               for f in ("agent_program.c", "agent_habits.c", "agent_children.c")]
     with open(wrong + ".c", "w") as f:
         f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
                 "p[n] = 1; return p[n]; }\n")

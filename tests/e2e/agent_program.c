@@ -308,6 +308,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !mode)
 		mode = find_mode(habits, argv[1]);
+	if (argc > 1 && !mode)
+		mode = find_mode(children, argv[1]);
 	if (!mode) {
 		fprintf(stderr, "usage: agent_program MODE [dlopen|global|deepbind]\n");
 		return 2;

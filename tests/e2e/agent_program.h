@@ -48,3 +48,6 @@ struct mode {
 
 /* Things programs do to themselves (agent_habits.c); ends with a name of NULL. */
 extern const struct mode habits[];
+
+/* Others, while threads are inside NCCL (agent_children.c); ends likewise. */
+extern const struct mode children[];
