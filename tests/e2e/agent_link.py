@@ -186,6 +186,41 @@ def interpreter_ends_cleanly():
             check(p.wait(30) == 0, "exit status %d" % p.returncode)
 
 
+HELD = """
+import ctypes, os, sys
+sys.path.insert(0, sys.argv[1])
+import agent_rank
+path, rank, unique = sys.argv[2], int(sys.argv[3]), agent_rank.UniqueId()
+if rank == 0:
+    agent_rank.load("pydll", "libnccl.so.2").ncclGetUniqueId(ctypes.byref(unique))
+    with open(path, "wb") as f:
+        f.write(bytes(unique))
+else:
+    unique = agent_rank.UniqueId.from_buffer_copy(open(path, "rb").read())
+agent_rank.Rank("pydll", 2, rank, unique).reduce(20)
+print("reduced")
+"""
+
+
+def an_interpreter_held_by_nccl_is_not_waited_for():
+    """The first rank waits for the second in ncclCommInitRank, and keeps the GIL meanwhile."""
+    with Daemon() as d:
+        argv = [sys.executable, "-c", HELD, os.path.dirname(os.path.abspath(__file__)), d.dir + "/uid"]
+        ranks = [start([*argv, "0"], environment(d), stdout=subprocess.PIPE)]
+        try:
+            a = d.accept().welcome()
+            wait_until(lambda: [c.state for c in a.record().comms()] == ["init"], "inside init")
+            for number in 1, 2, 3:
+                check(a.python_stacks(number)[0] == 2, "not armed")
+            beat = a.record().beat
+            wait_until(lambda: a.record().beat > beat, "its thread lives")
+            check([c.state for c in a.record().comms()] == ["init"], "still inside")
+        finally:
+            ranks.append(start([*argv, "1"], environment(d), stdout=subprocess.PIPE))
+            ends = [(p.communicate(timeout=30)[0], p.returncode) for p in ranks]
+        check(ends == [(b"reduced\n", 0)] * 2, repr(ends))
+
+
 def unused_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -196,4 +231,4 @@ if __name__ == "__main__":
     main([hands_over_a_sealed_record, beats_once_a_second, comes_back_within_two_seconds,
           late_daemon_gets_the_history, stays_away_when_refused, daemon_that_never_accepts,
           daemon_that_talks_nonsense, python_stacks_name_the_line, python_stacks_can_be_off,
-          interpreter_ends_cleanly])
+          an_interpreter_held_by_nccl_is_not_waited_for, interpreter_ends_cleanly])

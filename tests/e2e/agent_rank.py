@@ -35,10 +35,10 @@ def check(result, what):
 
 
 class Rank:
-    def __init__(self, loader):
+    def __init__(self, loader, ranks=1, rank=0, unique=None):
         cuda = load("cdll", "libcuda.so.1")
         self.nccl = load(loader, "libnccl.so.2")
-        context, device, unique = ctypes.c_void_p(), ctypes.c_int(), UniqueId()
+        context, device = ctypes.c_void_p(), ctypes.c_int()
         self.stream, self.buffer = ctypes.c_void_p(), ctypes.c_uint64()
         self.comm = ctypes.c_void_p()
         check(cuda.cuInit(0), "cuInit")
@@ -48,8 +48,10 @@ class Rank:
         check(cuda.cuStreamCreate(ctypes.byref(self.stream), 1), "stream")
         check(cuda.cuMemAlloc_v2(ctypes.byref(self.buffer), ctypes.c_size_t(4 * COUNT)), "memory")
         self.cuda = cuda
-        check(self.nccl.ncclGetUniqueId(ctypes.byref(unique)), "unique id")
-        check(self.nccl.ncclCommInitRank(ctypes.byref(self.comm), 1, unique, 0), "init")
+        if not unique:
+            unique = UniqueId()
+            check(self.nccl.ncclGetUniqueId(ctypes.byref(unique)), "unique id")
+        check(self.nccl.ncclCommInitRank(ctypes.byref(self.comm), ranks, unique, rank), "init")
 
     def reduce(self, times):
         data = ctypes.c_void_p(self.buffer.value)

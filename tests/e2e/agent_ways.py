@@ -91,6 +91,37 @@ def more_copies_than_there_are_sets():
         check("one copy of NCCL too many" in open(log).read(), "it is said")
 
 
+CLOSED = """
+import ctypes, _ctypes, os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import agent_rank
+for i in range(8):
+    rank = agent_rank.Rank("cdll")
+    rank.reduce(5)
+    agent_rank.check(rank.nccl.ncclCommDestroy(rank.comm), "destroy")
+    _ctypes.dlclose(rank.nccl._handle)
+print("closed", sum("libnccl" in line for line in open("/proc/self/maps")) > 0, flush=True)
+sys.stdin.read()
+"""
+
+
+def closed_and_opened_again():
+    """By a program that is not linked with it: without the agent it goes, with it wrappers point
+    into it, so it stays; each time it is the same copy."""
+    argv = [sys.executable, "-c", CLOSED, RANK]
+    p = subprocess.run(argv, env=environment(preload=None), input=b"", stdout=subprocess.PIPE)
+    check((p.returncode, p.stdout) == (0, b"closed False\n"), p.stdout)
+    with Daemon() as d:
+        p = start(argv, environment(d), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        a = d.accept().welcome()
+        check(p.stdout.readline() == b"closed True\n", "it stays")
+        comms = a.record().comms()
+        p.communicate(b"", timeout=30)
+        check(p.returncode == 0, "exit status %d" % p.returncode)
+        check([(c.state, c.op_index) for c in comms] == [("destroyed", 7)] * 8,
+              "%r" % [(c.state, c.op_index) for c in comms])
+
+
 OWN_THREADS = """
 import ctypes, sys
 lib = ctypes.CDLL(sys.argv[1])
@@ -343,7 +374,7 @@ def real_libraries_answer_as_ever():
 
 if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
-          more_copies_than_there_are_sets, calls_of_nccls_own, static_and_linked,
+          more_copies_than_there_are_sets, closed_and_opened_again, calls_of_nccls_own, static_and_linked,
           static_in_a_python_extension, static_and_asked_by_threads_at_once, as_a_profiler_plugin, plugin_and_preloaded_count_once,
           plugin_tells_what_the_wrappers_tell, plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
           switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
