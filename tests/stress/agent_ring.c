@@ -11,7 +11,9 @@
  * fork of a process with threads.
  *
  * Each op carries a checksum: its addresses and stream are functions of its count, which is
- * different for every op of a communicator.
+ * different for every op of a communicator. So do communicators, whose entries are used again and
+ * again: size and rank are functions of the id; and the writers live through the same calls, so a
+ * checkpoint of one is one of all.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -28,18 +30,21 @@
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "common/op.h"
+#include "common/record_reader.h"
 #include "common/signature.h"
 
 #define WRITERS 4
 #define GROUP 5
-#define CHURN 3000
+#define CHURN 3000    /* at least: as long as there is writing */
+#define COMM_LOOKS 20 /* for one look at both rings, which takes as long */
 /* What belongs together in an op: checked by the reader. */
 #define MARK UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t ops = 300000;
 static char handles[WRITERS + 2];
-static atomic_bool is_over;
-static atomic_ulong torn, copies;
+static uint64_t churned;
+static atomic_bool is_written, is_over;
+static atomic_ulong torn, copies, comms_seen, pairs_seen;
 
 static ncclResult_t fake_init(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
@@ -78,12 +83,27 @@ static const struct cw_real fake = {
 	.ncclCommDestroy = fake_destroy,
 };
 
-static ncclComm_t make(unsigned n)
+static uint32_t size_of(uint64_t comm_id)
+{
+	return 2 + (uint32_t)(comm_id % 9973);
+}
+
+static int32_t rank_of(uint64_t comm_id)
+{
+	return (int32_t)(comm_id % size_of(comm_id));
+}
+
+/* n: which handle; round: of several with this handle. */
+static ncclComm_t make(unsigned n, int round)
 {
 	ncclUniqueId id = { { (char)n } };
 	ncclComm_t comm = NULL;
+	uint64_t comm_id;
 
-	(void)cw_impl_ncclCommInitRank(&fake, NULL, &comm, 8, id, 0);
+	memcpy(&id.internal[1], &round, sizeof(round));
+	comm_id = cw_comm_id_of(&id, 1);
+	(void)cw_impl_ncclCommInitRank(&fake, NULL, &comm, (int)size_of(comm_id), id,
+				       rank_of(comm_id));
 	return comm;
 }
 
@@ -115,8 +135,8 @@ static void *writer(void *arg)
 
 static void *churner(void *arg)
 {
-	for (int i = 0; i < CHURN; i++) {
-		ncclComm_t comm = make(WRITERS);
+	for (; churned < CHURN || !atomic_load(&is_written); churned++) {
+		ncclComm_t comm = make(WRITERS, (int)churned);
 
 		call(comm, 7);
 		(void)cw_impl_ncclCommDestroy(&fake, NULL, comm);
@@ -189,13 +209,90 @@ static void read_mapped(const struct cw_rec_op *ring, uint32_t count)
 	}
 }
 
+/* ---- communicators, with the daemon's own reader ---- */
+
+struct watch {
+	struct cw_record *rec;
+	struct cw_rec_comm last[CW_REC_COMMS]; /* as last seen, by entry */
+	struct cw_rec_checkpoint known[4096];  /* by coll_seq */
+};
+
+static bool goes_back(const struct cw_rec_comm *last, const struct cw_rec_comm *e)
+{
+	return last->generation == e->generation && last->comm_id == e->comm_id &&
+	       (e->coll_returned < last->coll_returned || e->op_index < last->op_index ||
+		e->p2p_total[0] < last->p2p_total[0]);
+}
+
+static void check_checkpoints(struct watch *w, const struct cw_record_comm *comm)
+{
+	struct cw_rec_checkpoint pairs[CW_RECORD_CHECKPOINTS];
+	size_t n = 0;
+
+	if (cw_record_checkpoints(w->rec, comm, pairs, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct cw_rec_checkpoint *known =
+			&w->known[pairs[i].coll_seq / CW_CHECKPOINT_EVERY % 4096];
+
+		if (known->coll_seq == pairs[i].coll_seq) {
+			atomic_fetch_add(&torn, known->hash != pairs[i].hash);
+			atomic_fetch_add(&pairs_seen, 1);
+		}
+		*known = pairs[i];
+	}
+}
+
+static void check_comms(struct watch *w)
+{
+	const struct cw_record_comm *comms;
+	size_t n = 0;
+
+	if (!w->rec || cw_record_refresh(w->rec) < 0)
+		return;
+	comms = cw_record_comms(w->rec, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct cw_rec_comm *e = &comms[i].entry;
+		struct cw_rec_comm *last = &w->last[comms[i].index];
+
+		if (e->nranks != size_of(e->comm_id) || e->comm_rank != rank_of(e->comm_id) ||
+		    goes_back(last, e))
+			atomic_fetch_add(&torn, 1);
+		*last = *e;
+		check_checkpoints(w, &comms[i]);
+		atomic_fetch_add(&comms_seen, 1);
+	}
+}
+
+static struct watch *watch_new(void)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+	int fd = dup(cw_record.fd);
+
+	if (w && fd >= 0)
+		(void)cw_record_open(fd, false, &w->rec, NULL);
+	return w;
+}
+
+static void watch_free(struct watch *w)
+{
+	if (w)
+		(void)cw_record_close(w->rec);
+	free(w);
+}
+
 static void *reader(void *arg)
 {
-	while (!atomic_load(&is_over)) {
+	struct watch *w = watch_new();
+
+	while (w && !atomic_load(&is_over)) {
+		for (int i = 0; i < COMM_LOOKS; i++)
+			check_comms(w);
 		read_record();
 		read_mapped(cw_record.ring, CW_REC_RING_OPS);
 		read_mapped(cw_record.comms[0].ops, CW_REC_COMM_OPS);
 	}
+	watch_free(w);
 	return NULL;
 }
 
@@ -203,18 +300,25 @@ static void *reader(void *arg)
 
 static struct {
 	pid_t pid;
-	int stop, answer; /* closed at the end; two numbers come back */
+	int stop, answer; /* closed at the end; four numbers come back */
 } other = { .pid = -1, .stop = -1, .answer = -1 };
 
 static void read_until_closed(int stop, int answer)
 {
 	struct pollfd p = { .fd = stop, .events = POLLIN };
-	unsigned long result[2];
+	struct watch *w = watch_new();
+	unsigned long result[4];
 
-	while (poll(&p, 1, 0) == 0)
+	while (w && poll(&p, 1, 0) == 0) {
+		for (int i = 0; i < COMM_LOOKS; i++)
+			check_comms(w);
 		read_record();
+	}
+	watch_free(w);
 	result[0] = atomic_load(&torn);
 	result[1] = atomic_load(&copies);
+	result[2] = atomic_load(&comms_seen);
+	result[3] = atomic_load(&pairs_seen);
 	_exit(write(answer, result, sizeof(result)) == sizeof(result) ? 0 : 1);
 }
 
@@ -238,17 +342,19 @@ static bool start_other(void)
 
 static bool stop_other(void)
 {
-	unsigned long result[2] = { 0 };
+	unsigned long result[4] = { 0 };
 	ssize_t n;
 	int status;
 
 	(void)close(other.stop);
 	n = read(other.answer, result, sizeof(result));
 	if (waitpid(other.pid, &status, 0) != other.pid || status != 0 || n != sizeof(result) ||
-	    result[1] == 0)
+	    !result[1] || !result[2] || !result[3])
 		return false;
 	atomic_fetch_add(&torn, result[0]);
 	atomic_fetch_add(&copies, result[1]);
+	atomic_fetch_add(&comms_seen, result[2]);
+	atomic_fetch_add(&pairs_seen, result[3]);
 	return true;
 }
 
@@ -276,11 +382,11 @@ static int check_end(const ncclComm_t *comms)
 		bad += complain("checkpoints", rc->checkpoint_ticket, ops / CW_CHECKPOINT_EVERY);
 	}
 	bad += complain("all ops", cw_record.header->ring_ticket,
-			WRITERS * (1 + ops + ops / (2 * GROUP)) + 3 * CHURN);
+			WRITERS * (1 + ops + ops / (2 * GROUP)) + 3 * churned);
 	bad += complain("torn copies", atomic_load(&torn), 0);
 	for (int i = 0; i < CW_REC_DROP__MAX; i++)
 		bad += complain("drops", cw_record.header->drops[i], 0);
-	if (!atomic_load(&copies))
+	if (!atomic_load(&copies) || !atomic_load(&comms_seen) || !atomic_load(&pairs_seen))
 		bad += complain("copies looked at", 0, 1);
 	return bad;
 }
@@ -315,7 +421,7 @@ int main(int argc, char **argv)
 			return usage();
 	}
 	for (unsigned i = 0; i < WRITERS; i++)
-		comms[i] = make(i);
+		comms[i] = make(i, 0);
 	if (!cw_agent_is_armed()) {
 		fprintf(stderr, "no record: no memfd here?\n");
 		return 77;
@@ -326,13 +432,18 @@ int main(int argc, char **argv)
 		(void)pthread_create(&threads[i], NULL, writer, comms[i]);
 	(void)pthread_create(&threads[WRITERS], NULL, churner, NULL);
 	(void)pthread_create(&threads[WRITERS + 1], NULL, reader, NULL);
-	for (unsigned i = 0; i <= WRITERS; i++)
+	for (unsigned i = 0; i < WRITERS; i++)
 		(void)pthread_join(threads[i], NULL);
+	atomic_store(&is_written, true);
+	(void)pthread_join(threads[WRITERS], NULL);
 	atomic_store(&is_over, true);
 	(void)pthread_join(threads[WRITERS + 1], NULL);
 	if (!is_one_process && !stop_other())
 		bad += complain("an answer of the other reader", 0, 1);
 	bad += check_end(comms);
-	printf("%lu copies read while %d threads wrote\n", atomic_load(&copies), WRITERS + 1);
+	printf("%lu ops, %lu communicators and %lu checkpoints read while %d threads wrote %llu "
+	       "ops\n",
+	       atomic_load(&copies), atomic_load(&comms_seen), atomic_load(&pairs_seen),
+	       WRITERS + 1, (unsigned long long)(WRITERS * (ops + ops / (2 * GROUP))));
 	return bad ? 1 : 0;
 }
