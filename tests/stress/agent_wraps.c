@@ -2,21 +2,25 @@
 /*
  * Counters that come to the end of 32 bits: two communicators live through the same calls, groups
  * and sends, one of them from just below that end, and must look alike afterwards. Group numbers,
- * of which the rings hold 32 bits, and the number of uses of an entry, of which they hold 16, pass
- * their end too.
+ * of which the rings hold 32 bits, the number of uses of an entry, of which they hold 16, and the
+ * words that the device writes pass their end too: a reader knows at any time how far all are.
  *
  *	stress_agent_wraps [--ops N]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "common/op.h"
+#include "common/record_reader.h"
+#include "tests/unit/agent_cuda/fake_cuda.h"
 
+#define LOOK_EVERY 997 /* steps */
 #define GROUP 5
 #define PEER 3
 #define STEP_OPS (2 * GROUP + 1)
@@ -105,8 +109,8 @@ static int complain(const char *what, uint64_t got, uint64_t want)
 	return 1;
 }
 
-/* The first send makes the peer's counters; then the communicator's own move up. */
-static void move_up(ncclComm_t comm, uint64_t start, uint64_t sends)
+/* Before the first op on the device: its words count from there. */
+static void move_up(ncclComm_t comm, uint64_t start)
 {
 	struct cw_rec_comm *rc = entry(comm);
 
@@ -115,6 +119,13 @@ static void move_up(ncclComm_t comm, uint64_t start, uint64_t sends)
 	rc->op_returned += start;
 	rc->coll_entered += start;
 	rc->coll_returned += start;
+}
+
+/* After the first send, which makes the peer's counters. */
+static void move_sends_up(ncclComm_t comm, uint64_t sends)
+{
+	struct cw_rec_comm *rc = entry(comm);
+
 	rc->p2p_total[0] += sends;
 	peer_of(rc)->count[0] += sends;
 }
@@ -153,6 +164,28 @@ static int check_ring(const struct cw_rec_op *ring, uint32_t count, uint64_t tic
 	return bad;
 }
 
+/* Nothing is under way: what was called has completed, by the device's words. */
+static int check_words(struct cw_record *rec)
+{
+	const struct cw_record_comm *comms;
+	int bad = 0;
+	size_t n;
+
+	bad += complain("refresh", (uint64_t)-cw_record_refresh(rec), 0);
+	comms = cw_record_comms(rec, &n);
+	bad += complain("communicators", n, 2);
+	for (size_t i = 0; i < n; i++) {
+		struct cw_record_state state = { 0 };
+
+		bad += complain("state", (uint64_t)-cw_record_state(rec, &comms[i], &state), 0);
+		bad += complain("known", state.completed_known && state.reached_known, 1);
+		bad += complain("pending", state.has_pending, 0);
+		bad += complain("completed", state.coll_completed, comms[i].entry.coll_returned);
+		bad += complain("reached", state.coll_reached, comms[i].entry.coll_returned);
+	}
+	return bad;
+}
+
 /* 16 bits of the number of an entry's uses lie in each op. */
 static int check_generations(void)
 {
@@ -176,10 +209,19 @@ static int check_generations(void)
 			      : 0);
 }
 
+static void attach_device(void)
+{
+	static char context;
+
+	fake_cuda.stream_owner = &context;
+	fake_cuda.current = &context;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t ops = 100000, steps, start, sends;
 	const struct cw_rec_header *h;
+	struct cw_record *rec = NULL;
 	ncclComm_t plain, moved;
 	int bad = 0;
 
@@ -189,6 +231,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: stress_agent_wraps [--ops N]\n");
 		return 2;
 	}
+	attach_device();
 	plain = make(0);
 	moved = make(1);
 	if (!cw_agent_is_armed()) {
@@ -199,15 +242,22 @@ int main(int argc, char **argv)
 	start = (UINT64_C(1) << 32) - steps * STEP_OPS / 2;
 	sends = (UINT64_C(1) << 32) - steps / 2;
 	h = cw_record.header;
+	if (cw_record_open(dup(cw_record.fd), true, &rec, NULL) < 0)
+		return complain("a reader", 0, 1);
+	move_up(moved, start);
 	step(plain, 1000);
 	step(moved, 1000);
-	move_up(moved, start, sends);
+	move_sends_up(moved, sends);
 	cw_record.header->ring_ticket += start / CW_REC_RING_OPS * CW_REC_RING_OPS;
 	cw_record.header->group_ticket = (UINT64_C(1) << 32) - steps;
 	for (uint64_t i = 0; i < steps; i++) {
 		step(plain, i);
 		step(moved, i);
+		if (i % LOOK_EVERY == 0)
+			bad += check_words(rec);
 	}
+	bad += check_words(rec);
+	rec = cw_record_close(rec);
 	bad += check_counters(entry(moved), entry(plain), start, sends);
 	bad += check_ring(cw_record.ring, CW_REC_RING_OPS, h->ring_ticket);
 	bad += check_ring(entry(plain)->ops, CW_REC_COMM_OPS, entry(plain)->ring_ticket);
