@@ -46,6 +46,18 @@ static ncclResult_t fake_gather(const void *s, void *r, size_t n, int dt, ncclCo
 	return ncclSuccess;
 }
 
+static ncclResult_t fake_rooted(const void *s, void *r, size_t n, int dt, int root, ncclComm_t c,
+				cudaStream_t st)
+{
+	return ncclSuccess;
+}
+
+static ncclResult_t fake_config(const void *s, void *r, size_t n, int dt, int op, ncclComm_t c,
+				cudaStream_t st, const ncclCollConfig_t *config)
+{
+	return ncclSuccess;
+}
+
 static ncclResult_t fake_scatter(const void *s, void *r, size_t n, int dt, int op, ncclComm_t c,
 				 cudaStream_t st)
 {
@@ -57,30 +69,64 @@ static void add_functions(void)
 	fake.ncclReduce = fake_reduce;
 	fake.ncclAllGather = fake_gather;
 	fake.ncclReduceScatter = fake_scatter;
+	fake.ncclAlltoAll = fake_gather;
+	fake.ncclGather = fake.ncclScatter = fake_rooted;
+	fake.ncclAllReduceConfig = fake_config;
+}
+
+/* What no rank shares with another: addresses, in place or not, streams. */
+static void *anywhere(void)
+{
+	return (void *)(uintptr_t)(below(4) << 12);
+}
+
+static void issue_reduction(ncclComm_t comm, const struct call *c, void *s, void *r,
+			    cudaStream_t st)
+{
+	if (c->kind == CW_OP_REDUCE)
+		(void)cw_impl_ncclReduce(&fake, NULL, s, r, c->count, c->dtype, c->redop, c->root,
+					 comm, st);
+	else if (c->kind == CW_OP_REDUCE_SCATTER)
+		(void)cw_impl_ncclReduceScatter(&fake, NULL, s, r, c->count, c->dtype, c->redop,
+						comm, st);
+	else if (below(2))
+		(void)cw_impl_ncclAllReduceConfig(&fake, NULL, s, r, c->count, c->dtype, c->redop,
+						  comm, st, NULL);
+	else
+		(void)cw_impl_ncclAllReduce(&fake, NULL, s, r, c->count, c->dtype, c->redop, comm,
+					    st);
 }
 
 static void issue(ncclComm_t comm, const struct call *c)
 {
+	void *s = anywhere(), *r = anywhere();
+	cudaStream_t st = (cudaStream_t)anywhere();
+
+	if (below(4) == 0) /* matched with its peer, never part of the history */
+		send_to(comm, (int)below(4), c->count);
 	switch (c->kind) {
-	case CW_OP_ALL_REDUCE:
-		(void)cw_impl_ncclAllReduce(&fake, NULL, NULL, NULL, c->count, c->dtype, c->redop,
-					    comm, NULL);
-		break;
-	case CW_OP_REDUCE:
-		(void)cw_impl_ncclReduce(&fake, NULL, NULL, NULL, c->count, c->dtype, c->redop,
-					 c->root, comm, NULL);
-		break;
-	case CW_OP_REDUCE_SCATTER:
-		(void)cw_impl_ncclReduceScatter(&fake, NULL, NULL, NULL, c->count, c->dtype,
-						c->redop, comm, NULL);
-		break;
 	case CW_OP_ALL_GATHER:
-		(void)cw_impl_ncclAllGather(&fake, NULL, NULL, NULL, c->count, c->dtype, comm,
-					    NULL);
+		(void)cw_impl_ncclAllGather(&fake, NULL, s, r, c->count, c->dtype, comm, st);
+		break;
+	case CW_OP_ALL_TO_ALL:
+		(void)cw_impl_ncclAlltoAll(&fake, NULL, s, r, c->count, c->dtype, comm, st);
+		break;
+	case CW_OP_GATHER:
+		(void)cw_impl_ncclGather(&fake, NULL, s, r, c->count, c->dtype, c->root, comm, st);
+		break;
+	case CW_OP_SCATTER:
+		(void)cw_impl_ncclScatter(&fake, NULL, s, r, c->count, c->dtype, c->root, comm, st);
+		break;
+	case CW_OP_BROADCAST:
+		if (below(2))
+			(void)cw_impl_ncclBcast(&fake, NULL, r, c->count, c->dtype, c->root, comm,
+						st);
+		else
+			(void)cw_impl_ncclBroadcast(&fake, NULL, s, r, c->count, c->dtype, c->root,
+						    comm, st);
 		break;
 	default:
-		(void)cw_impl_ncclBroadcast(&fake, NULL, NULL, NULL, c->count, c->dtype, c->root,
-					    comm, NULL);
+		issue_reduction(comm, c, s, r, st);
 		break;
 	}
 }
@@ -114,11 +160,12 @@ static uint64_t hash_of(const struct call *calls)
 	return rc->hash;
 }
 
+static const uint8_t kinds[] = { CW_OP_ALL_REDUCE, CW_OP_REDUCE,    CW_OP_REDUCE_SCATTER,
+				 CW_OP_ALL_GATHER, CW_OP_BROADCAST, CW_OP_ALL_TO_ALL,
+				 CW_OP_GATHER,     CW_OP_SCATTER };
+
 static void draw(struct call *calls)
 {
-	static const uint8_t kinds[] = { CW_OP_ALL_REDUCE, CW_OP_REDUCE, CW_OP_REDUCE_SCATTER,
-					 CW_OP_ALL_GATHER, CW_OP_BROADCAST };
-
 	for (unsigned i = 0; i < CALLS; i++)
 		calls[i] = (struct call){
 			.kind = kinds[below(sizeof(kinds))],
@@ -133,20 +180,25 @@ static void draw(struct call *calls)
 
 static bool is_bytewise(const struct call *c)
 {
-	return c->kind == CW_OP_ALL_GATHER || c->kind == CW_OP_BROADCAST;
+	return c->kind == CW_OP_ALL_GATHER || c->kind == CW_OP_BROADCAST ||
+	       c->kind == CW_OP_ALL_TO_ALL || c->kind == CW_OP_GATHER || c->kind == CW_OP_SCATTER;
 }
 
 static bool has_root(const struct call *c)
 {
-	return c->kind == CW_OP_REDUCE || c->kind == CW_OP_BROADCAST;
+	return c->kind == CW_OP_REDUCE || c->kind == CW_OP_BROADCAST || c->kind == CW_OP_GATHER ||
+	       c->kind == CW_OP_SCATTER;
 }
 
 /* Another value of one field that its kind has. */
 static void change_one(struct call *c)
 {
+	uint8_t kind = c->kind;
+
 	switch (below(5)) {
 	case 0:
-		c->kind = c->kind == CW_OP_ALL_REDUCE ? CW_OP_REDUCE_SCATTER : CW_OP_ALL_REDUCE;
+		while (c->kind == kind)
+			c->kind = kinds[below(sizeof(kinds))];
 		break;
 	case 1:
 		if (!is_bytewise(c)) {
