@@ -147,11 +147,15 @@ def explains_every_line_that_is_less_strict():
     expect(found == explained(), sorted(set(found.items()) ^ set(explained().items())))
 
 
-def rights_of_the_unit():
-    """setpriv's arguments: another user with the capabilities of the unit and no others."""
+def of_the_unit(key):
     with open(image() + next(p for p in unit_files() if p.endswith(".service")),
               encoding="utf-8") as f:
-        line = re.search("^AmbientCapabilities=(.*)$", f.read(), re.MULTILINE)[1]
+        return re.search(f"^{key}=(.*)$", f.read(), re.MULTILINE)[1]
+
+
+def rights_of_the_unit():
+    """setpriv's arguments: another user with the capabilities of the unit and no others."""
+    line = of_the_unit("AmbientCapabilities")
     names = ",".join("+" + name.removeprefix("CAP_").lower() for name in line.split())
     return ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "--no-new-privs",
             *(f"--{kind}=-all,{names}" for kind in ("bounding-set", "inh-caps", "ambient-caps"))]
@@ -180,6 +184,21 @@ def has_the_kernels_evidence_with_the_rights_of_the_unit():
             if theirs != tests and passed(path, tests)[0] != tests:
                 raise Skip("not even root has it here")
             expect(theirs == tests, out)
+
+
+@test
+def lets_who_holds_a_thread_go_first():
+    """Without a capability; that the filter lets it through is in the table above."""
+    nice = 20 - int(of_the_unit("LimitNICE"))
+    limit = ["prlimit", f"--nice={nice}:{nice}"]
+    if os.geteuid() != 0 or not shutil.which("setpriv") or call(*limit, "true").returncode != 0:
+        raise Skip("needs root, setpriv, and the right to raise limits")
+    with tempfile.TemporaryDirectory(prefix="cw-rights-") as directory:
+        os.chmod(directory, 0o755)
+        path = shutil.copy(f"{BUILD}/tests/unit/test_stack_limit", directory)
+        wanted = ["who_holds_a_thread_goes_first"]
+        theirs, out = passed(path, wanted, *limit, *rights_of_the_unit())
+        expect(theirs == wanted, out)
 
 
 if __name__ == "__main__":

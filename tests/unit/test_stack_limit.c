@@ -7,12 +7,15 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/stack_confine.h"
 #include "daemon/stack_take.h"
 #include "tests/unit/stack_fixture.h"
 #include "tests/unit/traced_fixture.h"
@@ -171,4 +174,19 @@ Test(stack_limit, a_thread_is_held_only_while_the_kernel_would_kill_the_taker_wi
 	cr_assert_eq(number, TRACED_ENDED);
 	cr_assert_eq(r.held, 2); /* the reader and the thread that waits */
 	finish_reader();
+}
+
+Test(stack_limit, who_holds_a_thread_goes_first)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		cw_stack_confine_taker();
+		_exit(getpriority(PRIO_PROCESS, 0) == -20 ? 0 : 77);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		cr_skip_test("no right to a higher priority here");
+	cr_assert_eq(status, 0, "%#x", (unsigned)status);
 }
