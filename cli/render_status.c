@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/render_status.h"
 
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +86,36 @@ static void put_slow(const struct cw_text *t, const json_t *slow)
 	cw_text_wrap(t, 12, 12, cw_json_str(slow, "summary", ""));
 }
 
-static void put_job(const struct cw_text *t, const json_t *job)
+/* Jobs of more than one user: only to those who may see all. */
+static bool has_several_users(const json_t *jobs)
+{
+	json_int_t first = cw_json_int(json_array_get(jobs, 0), "uid", -1);
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach (jobs, i, job) {
+		if (cw_json_int(job, "uid", -1) != first)
+			return true;
+	}
+	return false;
+}
+
+/* By the name that the user has here; the daemon's machine may know another, or none. */
+static void put_user(const struct cw_text *t, const json_t *job)
+{
+	json_int_t uid = cw_json_int(job, "uid", -1);
+	const struct passwd *pw = uid >= 0 && uid < UINT32_MAX ? getpwuid((uid_t)uid) : NULL;
+
+	if (uid < 0)
+		return;
+	fputs(" of ", t->out);
+	if (pw)
+		cw_text_put(t, CW_TEXT_PLAIN, pw->pw_name);
+	else
+		fprintf(t->out, "uid %" JSON_INTEGER_FORMAT, uid);
+}
+
+static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 {
 	const char *state = cw_json_str(job, "state", "?");
 	const char *incident = cw_json_str(job, "incident", "");
@@ -95,6 +125,8 @@ static void put_job(const struct cw_text *t, const json_t *job)
 	cw_text_put(t, style_of(state), state);
 	fprintf(t->out, "%*s", strlen(state) < 10 ? (int)(10 - strlen(state)) : 1, "");
 	cw_text_put(t, CW_TEXT_BOLD, cw_json_str(job, "job", "?"));
+	if (with_user)
+		put_user(t, job);
 	fputs("  ", t->out);
 	if (strcmp(state, "led_elsewhere") == 0)
 		put_ranks_here(t, job);
@@ -120,7 +152,7 @@ static void put_job(const struct cw_text *t, const json_t *job)
 }
 
 /* What ranks of this node fed that is no number: one for each, the first. */
-static void put_tensors(const struct cw_text *t, const json_t *tensors)
+static void put_tensors(const struct cw_text *t, const json_t *tensors, bool with_user)
 {
 	const json_t *entry;
 	size_t i;
@@ -130,6 +162,8 @@ static void put_tensors(const struct cw_text *t, const json_t *tensors)
 		cw_text_put(t, CW_TEXT_YELLOW, "tensor");
 		fputs("    ", t->out);
 		cw_text_put(t, CW_TEXT_BOLD, cw_json_str(entry, "job", "?"));
+		if (with_user)
+			put_user(t, entry);
 		fputs("  ", t->out);
 		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "summary", "?"));
 		fprintf(t->out, " (pid %" JSON_INTEGER_FORMAT ", ", cw_json_int(entry, "pid", 0));
@@ -177,7 +211,7 @@ static unsigned urgency(const json_t *job)
 }
 
 /* Lines of the terminal that put_job() takes, those that the terminal breaks included. */
-static unsigned lines_of(const struct cw_text *t, const json_t *job)
+static unsigned lines_of(const struct cw_text *t, const json_t *job, bool with_user)
 {
 	struct cw_text measure = { .width = t->width };
 	unsigned lines = 0, column = 0;
@@ -187,7 +221,7 @@ static unsigned lines_of(const struct cw_text *t, const json_t *job)
 	measure.out = open_memstream(&text, &len);
 	if (!measure.out)
 		return 1;
-	put_job(&measure, job);
+	put_job(&measure, job, with_user);
 	if (fclose(measure.out) != 0)
 		len = 0;
 	for (size_t i = 0; i < len; i++) {
@@ -203,6 +237,7 @@ static unsigned lines_of(const struct cw_text *t, const json_t *job)
 /* lines: 0 = all of them; used: lines of the head. */
 static void put_jobs(const struct cw_text *t, const json_t *jobs, unsigned lines, unsigned used)
 {
+	bool with_user = has_several_users(jobs);
 	size_t i, hidden = 0;
 	const json_t *job;
 
@@ -210,11 +245,11 @@ static void put_jobs(const struct cw_text *t, const json_t *jobs, unsigned lines
 		json_array_foreach (jobs, i, job) {
 			if (urgency(job) != level)
 				continue;
-			used += lines ? lines_of(t, job) : 0;
+			used += lines ? lines_of(t, job, with_user) : 0;
 			if (lines && used > lines)
 				hidden++;
 			else
-				put_job(t, job);
+				put_job(t, job, with_user);
 		}
 	if (hidden)
 		fprintf(t->out, "  and %zu more jobs, none in more trouble than these\n", hidden);
@@ -249,7 +284,7 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 		fputs("  no job here uses NCCL under the agent\n", out);
 	put_jobs(&t, jobs, lines, used);
 	if (!lines)
-		put_tensors(&t, json_object_get(status, "tensors"));
+		put_tensors(&t, json_object_get(status, "tensors"), has_several_users(jobs));
 }
 
 void cw_render_status(FILE *out, const json_t *status, bool color)

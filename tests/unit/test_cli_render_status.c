@@ -43,6 +43,26 @@ Test(cli_render_status, shows_each_job_with_its_state)
 	free(text);
 }
 
+Test(cli_render_status, says_whose_a_job_is_where_there_are_several_users)
+{
+	char *text = text_of(cw_render_status,
+			     "{\"jobs\":[{\"job\":\"j\",\"uid\":0,\"state\":\"healthy\"},"
+			     "{\"job\":\"k\",\"uid\":4000000000,\"state\":\"led_elsewhere\"},"
+			     "{\"job\":\"l\",\"uid\":-7,\"state\":\"healthy\"}],\"tensors\":"
+			     "[{\"job\":\"j\",\"uid\":0,\"summary\":\"rank 3 fed NaN\"}]}");
+
+	cr_assert_not_null(strstr(text, "healthy   j of root  0 ranks"), "%s", text);
+	cr_assert_not_null(strstr(text, "led_elsewhere k of uid 4000000000  0 ranks here"));
+	cr_assert_not_null(strstr(text, "healthy   l  0 ranks"), "none is known");
+	cr_assert_not_null(strstr(text, "tensor    j of root  rank 3 fed NaN"));
+	free(text);
+	text = text_of(cw_render_status,
+		       "{\"jobs\":[{\"job\":\"j\",\"uid\":0,\"state\":\"healthy\"},"
+		       "{\"job\":\"k\",\"uid\":0,\"state\":\"healthy\"}]}");
+	cr_assert_null(strstr(text, " of root"), "%s", text);
+	free(text);
+}
+
 Test(cli_render_status, of_a_job_led_elsewhere_it_shows_what_is_known_here)
 {
 	char *text = text_of(cw_render_status,
