@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""COLLWATCH_POLICY, from a rank's environment to what a daemon makes of the same faults. One daemon,
+a job for each policy, all at once. Prints TAP."""
+import os
+import tempfile
+
+import tap
+from agent_lib import check, environment, start, subprocess, wait_until
+from fault_lib import PATIENCE, RealDaemon
+
+TRAIN = os.environ["CW_TRAIN_LOOP"]
+RANKS, FAULTY = 2, 1
+ALERT_S = 3 * 18
+TRAINING = ["--step-ms", "20", "--log-every", "0", "--elements", "64", "--steps", "0"]
+SCENES = {  # job: policy, fault
+    "waits": ("training", "block-in-data-loader"),
+    "waits-served": ("serving", "block-in-data-loader"),
+    "differs": (None, "wrong-count"),
+    "differs-served": ("serving", "wrong-count"),
+    "differs-off": ("off", "wrong-count"),
+}
+
+
+class Scenes:
+    def __init__(self):
+        self.daemon = RealDaemon(config=PATIENCE)
+        self.daemon.start()
+        self.ranks = []
+        for name, (policy, fault) in SCENES.items():
+            at = tempfile.mkdtemp(dir=self.daemon.dir)
+            more = {"COLLWATCH_POLICY": policy} if policy else {}
+            for rank in range(RANKS):
+                env = environment(self.daemon, RANK=str(rank), LOCAL_RANK=str(rank),
+                                  WORLD_SIZE=str(RANKS), COLLWATCH_JOB=name, **more)
+                self.ranks.append(start(
+                    [TRAIN, *TRAINING, "--fault", fault, "--fault-rank", str(FAULTY),
+                     "--fault-step", "30", "--uid-file", at + "/uid"], env,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def found(self, name):
+        return wait_until(lambda: self.daemon.incident_of(name), name + " is found", ALERT_S)
+
+    def close(self):
+        for rank in self.ranks:
+            rank.kill()
+            rank.wait()
+        self.daemon.__exit__()
+
+
+def a_proof_alerts_whoever_trains_or_serves():
+    for name in "differs", "differs-served":
+        check(scenes.found(name)["class"] == "mismatch", name)
+
+
+def patience_alerts_only_whoever_trains():
+    check(scenes.found("waits")["class"] == "never_entered", "the same fault")
+    wait_until(lambda: scenes.daemon.job("waits-served")["state"] == "stalled", "it is noted", ALERT_S)
+    check(not scenes.daemon.incident_of("waits-served"), "and nobody is told")
+
+
+def nothing_is_looked_for_where_it_is_off():
+    scenes.found("differs")
+    job = scenes.daemon.job("differs-off")
+    check((job["state"], job["ranks"], job["incident"]) == ("healthy", RANKS, None), repr(job))
+    check(not scenes.daemon.incident_of("differs-off"), "no incident")
+
+
+if __name__ == "__main__":
+    scenes = Scenes()
+    try:
+        tap.run([a_proof_alerts_whoever_trains_or_serves, patience_alerts_only_whoever_trains,
+                 nothing_is_looked_for_where_it_is_off])
+    finally:
+        scenes.close()
