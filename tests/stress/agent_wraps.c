@@ -3,7 +3,8 @@
  * Counters that come to the end of 32 bits: two communicators live through the same calls, groups
  * and sends, one of them from just below that end, and must look alike afterwards. Group numbers,
  * of which the rings hold 32 bits, the number of uses of an entry, of which they hold 16, and the
- * words that the device writes pass their end too: a reader knows at any time how far all are.
+ * words that the device writes pass their end too, also for launches of a graph: a reader knows at
+ * any time how far all are.
  *
  *	stress_agent_wraps [--ops N]
  */
@@ -25,7 +26,13 @@
 #define PEER 3
 #define STEP_OPS (2 * GROUP + 1)
 
-static char handles[3];
+/* The exported wrappers, called as a program that is linked with the driver does. */
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *exec, void *stream);
+
+static char handles[4];
 
 static ncclResult_t fake_init(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
@@ -88,6 +95,23 @@ static void step(ncclComm_t comm, uint64_t n)
 	(void)cw_impl_ncclGroupEnd(&fake, NULL);
 	for (uint64_t i = 1; i <= GROUP; i++)
 		reduce(comm, n + i);
+}
+
+/* An executable graph of GROUP collectives. */
+static void *capture(ncclComm_t comm)
+{
+	static char graph;
+	void *exec = NULL, *captured = NULL;
+
+	fake_cuda.graph = &graph;
+	if (cuStreamBeginCapture_v2(NULL, 0) != 0)
+		return NULL;
+	for (uint64_t i = 1; i <= GROUP; i++)
+		reduce(comm, i);
+	if (cuStreamEndCapture(NULL, &captured) != 0 ||
+	    cuGraphInstantiateWithFlags(&exec, captured, 0) != 0)
+		return NULL;
+	return exec;
 }
 
 static struct cw_rec_comm *entry(ncclComm_t comm)
@@ -173,7 +197,7 @@ static int check_words(struct cw_record *rec)
 
 	bad += complain("refresh", (uint64_t)-cw_record_refresh(rec), 0);
 	comms = cw_record_comms(rec, &n);
-	bad += complain("communicators", n, 2);
+	bad += complain("communicators", n, 3);
 	for (size_t i = 0; i < n; i++) {
 		struct cw_record_state state = { 0 };
 
@@ -207,6 +231,48 @@ static int check_generations(void)
 			      ? complain("uses of the entry", cw_record.comms[c].generation,
 					 UINT16_MAX + 1)
 			      : 0);
+}
+
+/* Launches of a graph, of which each is one op of the host and GROUP of the device. */
+static struct {
+	ncclComm_t comm;
+	void *exec;
+	uint64_t launches; /* before the first */
+} replays;
+
+static struct cw_rec_replay *replay_entry(void)
+{
+	return &cw_record.replays[0];
+}
+
+static int start_replays(uint64_t steps)
+{
+	struct cw_rec_comm *rc;
+
+	replays.comm = make(3);
+	replays.exec = capture(replays.comm);
+	replays.launches = (UINT64_C(1) << 32) - steps / 2;
+	if (!replays.exec)
+		return complain("a graph", 0, 1);
+	rc = entry(replays.comm);
+	rc->ring_ticket += replays.launches;
+	rc->op_index += replays.launches;
+	rc->op_returned += replays.launches;
+	rc->coll_entered = rc->coll_returned = GROUP * replays.launches;
+	replay_entry()->launches = replays.launches;
+	return 0;
+}
+
+static int check_replays(uint64_t steps)
+{
+	const struct cw_rec_comm *rc = entry(replays.comm);
+	int bad = 0;
+
+	bad += complain("launches", replay_entry()->launches, replays.launches + steps);
+	bad += complain("replayed", rc->coll_returned, GROUP * (replays.launches + steps));
+	bad += complain("counted", rc->flags & (CW_REC_COMM_UNCOUNTED | CW_REC_COMM_PROGRESS_LOST),
+			0);
+	return bad;
 }
 
 static void attach_device(void)
@@ -244,6 +310,7 @@ int main(int argc, char **argv)
 	h = cw_record.header;
 	if (cw_record_open(dup(cw_record.fd), true, &rec, NULL) < 0)
 		return complain("a reader", 0, 1);
+	bad += start_replays(steps);
 	move_up(moved, start);
 	step(plain, 1000);
 	step(moved, 1000);
@@ -253,11 +320,13 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < steps; i++) {
 		step(plain, i);
 		step(moved, i);
+		(void)cuGraphLaunch(replays.exec, NULL);
 		if (i % LOOK_EVERY == 0)
 			bad += check_words(rec);
 	}
 	bad += check_words(rec);
 	rec = cw_record_close(rec);
+	bad += check_replays(steps);
 	bad += check_counters(entry(moved), entry(plain), start, sends);
 	bad += check_ring(cw_record.ring, CW_REC_RING_OPS, h->ring_ticket);
 	bad += check_ring(entry(plain)->ops, CW_REC_COMM_OPS, entry(plain)->ring_ticket);
