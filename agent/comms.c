@@ -22,8 +22,11 @@ uint8_t cw_comm_hints[256];
 
 static unsigned char lock_word;
 
+/* NCCL's plugin calls come from outside of any wrapper: see cw_graph_lock(). */
 static void lock(void)
 {
+	cw_tls.depth++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	while (__atomic_test_and_set(&lock_word, __ATOMIC_ACQUIRE))
 		(void)sched_yield();
 }
@@ -31,6 +34,8 @@ static void lock(void)
 static void unlock(void)
 {
 	__atomic_clear(&lock_word, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	cw_tls.depth--;
 }
 
 /* Identity fields change between these two; readers see an odd number and come back. */

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "agent/agent.h"
 #include "agent/progress.h"
 #include "common/op.h"
 
@@ -12,8 +13,14 @@ static uint16_t last_part[CW_REC_COMMS]; /* + 1, the one found last: a guess */
 static uint32_t free_run_plus_1, runs_used;
 static unsigned char lock_word;
 
+/*
+ * A program's calls that change graphs come here from outside of any wrapper: what a signal handler
+ * calls meanwhile must go past the agent, for it would wait for the thread that it interrupts.
+ */
 void cw_graph_lock(void)
 {
+	cw_tls.depth++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	while (__atomic_test_and_set(&lock_word, __ATOMIC_ACQUIRE))
 		(void)sched_yield();
 }
@@ -21,6 +28,8 @@ void cw_graph_lock(void)
 void cw_graph_unlock(void)
 {
 	__atomic_clear(&lock_word, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	cw_tls.depth--;
 }
 
 bool cw_graph_is_idle(const struct cw_graph_part *part, int c)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables behind graphs: runs of equal ops, executable graphs. */
 #include <criterion/criterion.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/graph.h"
 #include "agent/graph_part.h"
 #include "common/op.h"
+#include "tests/unit/agent_cuda/fake_cuda.h"
 
 static char graph, copy;
 
@@ -85,4 +88,27 @@ Test(agent_graph_parts, ended_executable_graphs_lengthen_no_search)
 		cw_graph_exec_destroyed(execs[i]);
 	cr_assert_eq(cw_graph_execs_used(), 0);
 	cr_assert_null(look_up(execs[0]));
+}
+
+int cuGraphDestroy(void *graph);
+
+static void destroy(int signal_number)
+{
+	(void)signal_number;
+	(void)cuGraphDestroy(&graph);
+}
+
+Test(agent_graph_parts, a_signal_handler_does_not_wait_for_whom_it_interrupts)
+{
+	fake_cuda.current = &graph; /* without a driver nothing is followed */
+	(void)two_groups();
+	(void)alarm(20);
+	(void)signal(SIGUSR1, destroy);
+	cw_graph_lock();
+	(void)raise(SIGUSR1);
+	cw_graph_unlock();
+	(void)cuGraphDestroy(&graph);
+	cw_graph_lock();
+	cr_assert_null(cw_graph_part_find(&graph, 0), "calls are followed again");
+	cw_graph_unlock();
 }
