@@ -208,6 +208,19 @@ def as_a_profiler_plugin():
                 check(not any(o.group for o in ops[:-2]), "no others are grouped")
 
 
+def records_of(daemon, ranks):
+    """When they have ended, by rank."""
+    try:
+        agents = [daemon.accept().welcome() for _ in ranks]
+        for p in ranks:
+            check(p.wait(60) == 0, "exit status %d" % p.returncode)
+    finally:
+        for p in ranks:
+            p.kill()
+            p.wait()
+    return sorted((a.record() for a in agents), key=lambda r: r.rank_label)
+
+
 def trained(**extra):
     """The records of four ranks after 30 steps: collectives of every kind, alone and in groups, on a
     communicator over all and on two that are made by splits; by rank."""
@@ -216,10 +229,7 @@ def trained(**extra):
                         "--uid-file", d.dir + "/uid"],
                        environment(d, RANK=str(r), WORLD_SIZE="4", LOCAL_RANK=str(r), **extra),
                        stdout=subprocess.DEVNULL) for r in range(4)]
-        agents = [d.accept().welcome() for _ in ranks]
-        for p in ranks:
-            check(p.wait(60) == 0, "exit status %d" % p.returncode)
-        return sorted((a.record() for a in agents), key=lambda r: r.rank_label)
+        return records_of(d, ranks)
 
 
 def told(record, of_launches):
@@ -249,6 +259,55 @@ def plugin_tells_what_the_wrappers_tell():
             check(len(here.comms()) == len(there.comms()) == 3, "communicators")
             check((there.nccl_version, there.job, there.env_hash) ==
                   (0, here.job, here.env_hash), "the header: %r" % (vars(there)))
+
+
+SENDS = """
+import ctypes, os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import agent_rank
+rank, unique = int(sys.argv[3]), agent_rank.UniqueId()
+if rank == 0:
+    ctypes.CDLL("libnccl.so.2").ncclGetUniqueId(ctypes.byref(unique))
+    open(sys.argv[2] + ".new", "wb").write(bytes(unique))
+    os.rename(sys.argv[2] + ".new", sys.argv[2])
+else:
+    unique = agent_rank.UniqueId.from_buffer_copy(open(sys.argv[2], "rb").read())
+r = agent_rank.Rank("cdll", 2, rank, unique)
+at = ctypes.c_void_p(r.buffer.value)
+move = lambda f, n: agent_rank.check(f(at, ctypes.c_size_t(n), 7, 1 - rank, r.comm, r.stream), "p2p")
+for i in range(20):
+    agent_rank.check(r.nccl.ncclGroupStart(), "start")
+    move(r.nccl.ncclSend, 1 + i)
+    move(r.nccl.ncclRecv, 1 + i)
+    agent_rank.check(r.nccl.ncclGroupEnd(), "end")
+    r.reduce(1)
+    move(r.nccl.ncclSend if rank == 0 else r.nccl.ncclRecv, 40)
+r.reduce(1)
+"""
+
+
+def sent(**extra):
+    """The records of two ranks that send to each other in groups, and one to the other outside."""
+    with Daemon() as d:
+        ranks, uid = [], d.dir + "/uid"
+        for r in range(2):
+            ranks.append(start([sys.executable, "-c", SENDS, RANK, uid, str(r)],
+                               environment(d, RANK=str(r), **extra)))
+            wait_until(lambda: os.path.exists(uid), "the unique id")
+        return records_of(d, ranks)
+
+
+def plugin_tells_of_sends_what_the_wrappers_tell():
+    """Those of a group may be launched in another order than they were called."""
+    wrapped = sent()
+    for rank, r in enumerate(wrapped):
+        (peer, (sends, recvs, *_)), = r.p2p(r.comms()[0]).items()
+        check((peer, sends, recvs) == (1 - rank, 40 - 20 * rank, 20 + 20 * rank), "%r" % ((sends, recvs),))
+    for version in 4, 5, 6, 7:
+        for here, there in zip(wrapped, sent(**plugin(version))):
+            (a,), (b,) = told(here, True), told(there, True)
+            check(a[:-1] == b[:-1], "version %d: %r\nwrappers: %r" % (version, b[:-1], a[:-1]))
+            check(sorted(a[-1]) == sorted(b[-1]), "version %d: %r" % (version, set(a[-1]) ^ set(b[-1])))
 
 
 def plugin_and_preloaded_count_once():
@@ -376,7 +435,8 @@ if __name__ == "__main__":
     main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
           more_copies_than_there_are_sets, closed_and_opened_again, calls_of_nccls_own, static_and_linked,
           static_in_a_python_extension, static_and_asked_by_threads_at_once, as_a_profiler_plugin, plugin_and_preloaded_count_once,
-          plugin_tells_what_the_wrappers_tell, plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
+          plugin_tells_what_the_wrappers_tell, plugin_tells_of_sends_what_the_wrappers_tell,
+          plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
           switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
           beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer] +
          ([real_libraries_answer_as_ever] if os.environ.get("NCCL_LIBS") else []))
