@@ -156,12 +156,24 @@ static uint32_t company_allows(const struct incident *inc)
 	return CW_CONFIDENCE_CERTAIN;
 }
 
+/* A culprit may be held up on its device, in a call of which nobody sees how far it is. */
+static uint32_t veil_allows(const struct incident *inc)
+{
+	if (inc->main->is_proof)
+		return CW_CONFIDENCE_CERTAIN;
+	for (uint32_t i = 0; i < inc->v->n_culprits; i++)
+		if (scene_veil(inc->s, inc->v->culprits[i].rank) != CW_SNAP_NONE)
+			return CW_CONFIDENCE_POSSIBLE;
+	return CW_CONFIDENCE_CERTAIN;
+}
+
 void certainty_judge(struct incident *inc)
 {
 	uint32_t most = company_allows(inc);
 
 	most = lower(most, class_allows(inc));
 	most = lower(most, gate_allows(inc));
+	most = lower(most, veil_allows(inc));
 	inc->v->confidence = lower(most, records_allow(inc));
 }
 

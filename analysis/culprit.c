@@ -231,6 +231,14 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	}
 }
 
+/* That would be why the host has not come, or the stream not got there. */
+static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
+{
+	uint32_t veil = scene_veil(s, f->rank);
+
+	return veil != CW_SNAP_NONE && (f->klass == CW_CLASS_DEVICE_STALLED || veil != f->comm);
+}
+
 /*
  * Others of the comm have completed calls that the rank entered after its node was last heard, and
  * long after: it is the node's daemon that cannot be reached, its ranks worked on.
@@ -302,6 +310,10 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		return true;
 	default:
 		classify_alive(s, rank, f);
+		if (may_be_held_unseen(s, f)) {
+			f->klass = CW_CLASS_UNKNOWN;
+			f->detail = "left_out";
+		}
 		return true;
 	}
 }

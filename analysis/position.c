@@ -86,6 +86,20 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 }
 
 /*
+ * The oldest op known to be pending has not been reached, and those between it and the newest that
+ * is known to have completed had no writes (COLLWATCH_PROGRESS=auto). In which of all these it is
+ * nobody knows; if a member is missing in the pending one, it waits for that member.
+ */
+static void lift_veil(const struct cw_snap_member *m, struct position *p)
+{
+	if ((m->known & CW_KNOWN_COMPLETED) || !(p->flags & POS_BEHIND))
+		return;
+	p->flags |= POS_VEILED;
+	if (!cw_op_is_p2p(p->op->kind))
+		p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
+}
+
+/*
  * Without progress words nobody says that the newest op has not completed; if a member is missing
  * in it, it cannot have.
  */
@@ -97,6 +111,8 @@ static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 		return;
 	p->op = m->last;
 	p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
+	if (m->last->flags & CW_OPF_LEFT_OUT)
+		p->flags |= POS_VEILED;
 }
 
 struct position position_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
@@ -134,6 +150,7 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 		p.op = m->pending;
 	} else if (m->pending) {
 		read_pending(m, &p);
+		lift_veil(m, &p);
 	} else {
 		guess_from_last(m, &p);
 	}

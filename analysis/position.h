@@ -23,6 +23,8 @@ enum {
 	POS_SOFT = 1 << 6,    /* seen on the host only: the device may be further or less far */
 	POS_BEHIND = 1 << 7,  /* `op` is enqueued, its stream has not got to it */
 	POS_INIT = 1 << 8,    /* the comm is still being made */
+	/* Its newest ops, or those before `op`, got no progress writes: it may be inside one. */
+	POS_VEILED = 1 << 9,
 };
 
 struct position {

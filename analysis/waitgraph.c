@@ -29,6 +29,7 @@ struct gate *builder_add_gate(struct builder *b, enum gate_kind kind, uint64_t s
 			       .kind = kind,
 			       .seq = seq,
 			       .op_kind = op_kind,
+			       .n_veiled = b->n_veiled,
 			       .lower = CW_SNAP_NONE,
 			       .upper = CW_SNAP_NONE,
 			       .oldest = CW_SNAP_NONE };
@@ -244,16 +245,48 @@ static int add_collectives(struct builder *b)
 	return 0;
 }
 
+/* ---- ops without progress writes ---- */
+
+/* What a member completed, all have entered, and no other is held up in. */
+static uint64_t furthest_completed(const struct cw_snap_comm *c)
+{
+	uint64_t furthest = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank != CW_SNAP_NONE &&
+		    (c->members[m].known & CW_KNOWN_COMPLETED) &&
+		    c->members[m].coll_completed > furthest)
+			furthest = c->members[m].coll_completed;
+	return furthest;
+}
+
+static void note_veiled(struct builder *b)
+{
+	uint64_t furthest = furthest_completed(b->c);
+
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct position *p = &b->positions[m];
+		/* Of the op it is behind, only those before it are veiled. */
+		bool behind = p->flags & POS_BEHIND;
+
+		if (!(p->flags & POS_VEILED) ||
+		    (p->op->coll_seq && furthest + behind >= p->op->coll_seq))
+			continue;
+		b->g->veil[b->c->members[m].rank] = b->comm;
+		b->n_veiled++;
+	}
+}
+
 /* ---- the whole ---- */
 
 static int add_comm(struct builder *b, uint32_t comm)
 {
-	bool anybody_waits = false;
+	bool anybody_waits = false, anybody_veiled = false;
 	int r;
 
 	b->comm = comm;
 	b->c = &b->snap->comms[comm];
-	b->n_unseen = 0;
+	b->n_unseen = b->n_veiled = 0;
 	if (b->c->nranks < 2)
 		return 0; /* nobody to wait for */
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
@@ -261,7 +294,10 @@ static int add_comm(struct builder *b, uint32_t comm)
 		if (!(b->positions[m].flags & (POS_SEEN | POS_DEAD)))
 			b->n_unseen++;
 		anybody_waits = anybody_waits || (b->positions[m].flags & POS_WAITS);
+		anybody_veiled = anybody_veiled || (b->positions[m].flags & POS_VEILED);
 	}
+	if (anybody_veiled)
+		note_veiled(b);
 	if (!anybody_waits)
 		return 0;
 	r = add_collectives(b);
@@ -344,8 +380,10 @@ static int builder_init(struct builder *b)
 	/* A member waits at one gate at most. */
 	b->entries = arena_new_array(b->arena, struct entry, members);
 	b->by_label = arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
-	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label)
+	b->g->veil = arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
+	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label || !b->g->veil)
 		return -ENOMEM;
+	memset(b->g->veil, 0xff, b->snap->n_ranks * sizeof(*b->g->veil));
 	memset(b->by_label, 0xff, b->snap->n_ranks * sizeof(*b->by_label));
 	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
 		if (b->snap->ranks[i].rank >= 0 &&

@@ -207,6 +207,11 @@ static void sum_up_unknown(const struct incident *inc, const struct words *w)
 			   "all members of %s have entered %s and %s not returned for %s; how far "
 			   "their devices are is not known",
 			   w->comm.text, w->call.text, w->victims.text, w->since.text);
+	else if (strcmp(v->detail, "left_out") == 0)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s waited in %s on %s for %s; whether who has not come is held up in a "
+			   "call before is not known: it got no progress writes",
+			   w->victims.text, w->call.text, w->comm.text, w->since.text);
 	else
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s waited in %s on %s for %s; the node of the rank they wait for does "

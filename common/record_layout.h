@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 2.
+ * daemon with pread(2) and by the CLI from a file. Version 3.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (common/record_reader.h).
@@ -22,13 +22,14 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 2u
+#define CW_RECORD_VERSION 3u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -162,7 +163,9 @@ struct cw_rec_header {
 	 * own. So ranks that were started with a newer agent stay watched by an older daemon.
 	 */
 	uint32_t readable_from;
-	uint8_t reserved[2956];
+	uint32_t reserved0;
+	uint64_t progress_left_out; /* ops without progress writes, COLLWATCH_PROGRESS=auto */
+	uint8_t reserved[2944];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 
@@ -185,7 +188,8 @@ struct cw_rec_op {
 	uint16_t comm;            /* index of the comm entry */
 	int16_t result;           /* ncclResult_t */
 	uint16_t flags;           /* CW_OPF_* */
-	uint16_t progress_slot;   /* CW_REC_NO_SLOT = completion unknown */
+	uint16_t progress_slot;   /* CW_REC_NO_SLOT = completion unknown; with CW_OPF_LEFT_OUT
+				     see cw_rec_slot_left_out() */
 	uint16_t module;          /* caller's module, CW_REC_NO_SLOT = unknown */
 	uint16_t comm_generation; /* low bits of cw_rec_comm.generation: guards against a reused
 				     entry */
@@ -198,6 +202,38 @@ struct cw_rec_op {
 _Static_assert(sizeof(struct cw_rec_op) == 128, "op layout");
 
 #define CW_REC_NO_SLOT 0xffffu
+
+/*
+ * Of an op whose writes were left out (CW_OPF_LEFT_OUT): the slot that they would have gone to, and
+ * how many ops of the communicator before it the newest one lies that has writes there, 1 to 15.
+ * Their number says how far this one is: past it, or not begun, or unknown. Readers of version 2
+ * take it for no slot.
+ */
+#define CW_REC_SLOT_LEFT_OUT 0x8000u
+#define CW_REC_SLOT_SINCE_MAX 15u
+#define CW_REC_SLOT_SINCE_SHIFT 9
+_Static_assert(CW_REC_PROGRESS_SLOTS <= 1 << CW_REC_SLOT_SINCE_SHIFT, "slot and distance");
+
+static inline uint16_t cw_rec_slot_left_out(uint16_t slot, unsigned since)
+{
+	return (uint16_t)(CW_REC_SLOT_LEFT_OUT | since << CW_REC_SLOT_SINCE_SHIFT | slot);
+}
+
+static inline unsigned cw_rec_slot_since(uint16_t left_out)
+{
+	return left_out >> CW_REC_SLOT_SINCE_SHIFT & CW_REC_SLOT_SINCE_MAX;
+}
+
+static inline uint16_t cw_rec_slot_of(uint16_t left_out)
+{
+	return left_out & ((1 << CW_REC_SLOT_SINCE_SHIFT) - 1);
+}
+
+/* The op has writes of its own. */
+static inline bool cw_rec_slot_is_written(uint16_t slot)
+{
+	return slot < CW_REC_SLOT_LEFT_OUT;
+}
 
 struct cw_rec_checkpoint {
 	uint64_t coll_seq; /* 0 = unused */

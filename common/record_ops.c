@@ -125,10 +125,17 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 				       const struct cw_record_comm *comm, uint16_t slot,
 				       uint16_t flags, uint64_t op_index)
 {
+	bool is_left_out = (flags & CW_OPF_LEFT_OUT) && !cw_rec_slot_is_written(slot) &&
+			   slot != CW_REC_NO_SLOT;
 	const struct cw_record_slot *s;
+	uint64_t before = op_index;
 
 	if (flags & (CW_OPF_QUEUED | CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT))
 		return CW_PROGRESS_UNKNOWN;
+	if (is_left_out) {
+		before = op_index - cw_rec_slot_since(slot);
+		slot = cw_rec_slot_of(slot);
+	}
 	if (slot >= rec->n_slots)
 		return CW_PROGRESS_UNKNOWN;
 	s = &rec->slots[slot];
@@ -138,7 +145,12 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 		return CW_PROGRESS_UNKNOWN;
 	if (op_index <= s->completed)
 		return CW_PROGRESS_COMPLETED;
-	return op_index <= s->reached ? CW_PROGRESS_REACHED : CW_PROGRESS_ENQUEUED;
+	if (!is_left_out)
+		return op_index <= s->reached ? CW_PROGRESS_REACHED : CW_PROGRESS_ENQUEUED;
+	/* The stream came to a later op: it is through with this one. */
+	if (op_index <= s->reached)
+		return CW_PROGRESS_COMPLETED;
+	return before > s->completed ? CW_PROGRESS_ENQUEUED : CW_PROGRESS_UNKNOWN;
 }
 
 static int32_t peer_or_none(const struct cw_rec_op *op, bool wanted)

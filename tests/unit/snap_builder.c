@@ -127,6 +127,15 @@ static int64_t moved_ns(const struct sb_member *m)
 	return SB_NOW - (m->age_ns ? m->age_ns : QUIET_NS);
 }
 
+void sb_leave_out(struct sb_comm *c, uint32_t member, uint64_t to, uint64_t entered, int64_t age_ns)
+{
+	struct sb_member *m = &c->members[member];
+
+	m->left_out_to = to;
+	m->entered = m->returned = entered;
+	m->age_ns = age_ns;
+}
+
 struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 {
 	const struct sb_member *m = &c->members[member];
@@ -147,6 +156,12 @@ struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 		op.progress = seq <= m->completed ? CW_PROGRESS_COMPLETED
 			      : seq <= m->reached ? CW_PROGRESS_REACHED
 						  : CW_PROGRESS_ENQUEUED;
+	if (m->left_out_to && seq > m->completed) {
+		bool is_left_out = seq <= m->left_out_to;
+
+		op.progress = is_left_out ? CW_PROGRESS_UNKNOWN : CW_PROGRESS_ENQUEUED;
+		op.flags |= is_left_out ? CW_OPF_LEFT_OUT : 0;
+	}
 	if (seq <= m->returned) {
 		op.flags |= CW_OPF_RETURNED;
 		op.return_ns = op.enter_ns + 1000;
@@ -173,7 +188,10 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 	const struct sb_member *draft = &c->members[m];
 	struct cw_op window[WINDOW], pending, last;
 	bool on_device = draft->known & CW_KNOWN_COMPLETED;
-	uint64_t oldest = (on_device ? draft->completed : draft->returned) + 1;
+	uint64_t oldest = (draft->left_out_to ? draft->left_out_to
+			   : on_device        ? draft->completed
+					      : draft->returned) +
+			  1;
 	struct cw_snap_member member = {
 		.rank = draft->rank,
 		.state = draft->state,
@@ -194,6 +212,10 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 
 	if (draft->rank == CW_SNAP_NONE)
 		return;
+	if (draft->left_out_to) {
+		member.known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+		member.coll_reached = member.coll_completed = 0;
+	}
 	if (draft->call.kind != CW_OP_NONE)
 		pending = draft->call;
 	else if (draft->entered >= oldest)

@@ -19,7 +19,8 @@ struct sb_member {
 	uint32_t rank; /* CW_SNAP_NONE = not visible */
 	uint32_t state, known;
 	uint64_t entered, returned, reached, completed;
-	int64_t age_ns; /* since the oldest op that has not completed was entered */
+	uint64_t left_out_to; /* those between completed and this one got no writes; 0 = none */
+	int64_t age_ns;       /* since the oldest op that has not completed was entered */
 	bool has_window;
 	struct cw_op odd[SB_MAX_ODD]; /* ops that differ from the comm's usual one, by coll_seq */
 	uint32_t n_odd;
@@ -63,6 +64,12 @@ struct sb_comm *sb_comm(struct sb *b, const char *name, uint32_t first, uint32_t
 void sb_waits(struct sb_comm *c, uint32_t member, int64_t age_ns);
 /* Everybody but `member` does so (SB_MAX_RANKS = everybody). */
 void sb_all_wait_but(struct sb_comm *c, uint32_t member, int64_t age_ns);
+/*
+ * The member has called up to `entered`, and those past what it completed, up to `to`, got no
+ * progress writes; the newest age_ns ago.
+ */
+void sb_leave_out(struct sb_comm *c, uint32_t member, uint64_t to, uint64_t entered,
+		  int64_t age_ns);
 /* A copy of the usual op, to be changed, that the member calls as coll_seq `seq`. */
 struct cw_op *sb_odd(struct sb_comm *c, uint32_t member, uint64_t seq);
 /* The member is inside this host-blocking or p2p call. */

@@ -23,6 +23,8 @@ void verdict_teardown(void)
 
 void judge(void)
 {
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
 	v = sb_verdict(b, &snap);
 }
 
