@@ -14,7 +14,10 @@
 #include "agent/p2p.h"
 #include "agent/progress.h"
 #include "agent/summary.h"
+#include "agent/thin.h"
 #include "common/signature.h"
+
+#define STREAM_PER_THREAD ((cudaStream_t)2) /* cudaStreamPerThread, CU_STREAM_PER_THREAD */
 
 /* Bytes of each dtype as powers of two, two bits each: a table would be one more line to miss. */
 #define DTYPE_SHIFTS                                                                               \
@@ -161,6 +164,36 @@ static inline void place_progress(struct cw_op_call *call, const struct cw_op_de
 }
 
 /*
+ * Where not every op's writes can be paid for. Only of what nobody leaves before all have entered
+ * it: that somebody is missing is then enough to know that it has not completed. Not on the
+ * per-thread default stream, whose handle stands for several: there a later op says nothing.
+ */
+static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const void *caller)
+{
+	unsigned since;
+
+	if (!cw_rec_slot_is_written(call->slot) || !call->seq || call->stream == STREAM_PER_THREAD)
+		return;
+	switch (call->kind) {
+	case CW_OP_ALL_REDUCE:
+	case CW_OP_ALL_GATHER:
+	case CW_OP_REDUCE_SCATTER:
+	case CW_OP_ALL_TO_ALL:
+		break;
+	default:
+		return;
+	}
+	since = cw_thin_leave_out(cw_thin_of(call->slot),
+				  cw_thin_spot(call->kind, call->desc->count, caller),
+				  call->op_index, call->enter_ns);
+	if (!since)
+		return;
+	call->slot = cw_rec_slot_left_out(call->slot, since);
+	call->flags |= CW_OPF_LEFT_OUT;
+	(void)__atomic_fetch_add(&cw_record.header->progress_left_out, 1, __ATOMIC_RELAXED);
+}
+
+/*
  * The op as the words of struct cw_rec_op: put together in registers, because small stores that are
  * loaded again as words would be waited for. Little-endian, as CW_RECORD_MAGIC says.
  */
@@ -265,8 +298,10 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	call->enter_ns = cw_op_ns();
 	if (cw_unlikely(cw_summary_is_on))
 		call->summary_id = cw_summary_take(call, desc, false);
+	if (cw_unlikely(cw_thin_is_on) && !group)
+		leave_out(call, caller);
 	put(call, desc, group ? (uint32_t)group->id : 0, caller);
-	if (!group && call->slot != CW_REC_NO_SLOT)
+	if (!group && cw_rec_slot_is_written(call->slot))
 		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
 	if (cw_unlikely(cw_times_is_on))
 		call->time_entry = cw_times_begin(call, cw_op_ns());
@@ -294,13 +329,23 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 	}
 }
 
+/* It was left out: what is written for later ops will tell. */
+static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t result,
+				    uint64_t now)
+{
+	if (cw_likely(!(call->flags & CW_OPF_LEFT_OUT)))
+		return false;
+	cw_thin_return(cw_thin_of(cw_rec_slot_of(call->slot)), now);
+	return result == ncclSuccess;
+}
+
 static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	bool ok = result == ncclSuccess || result == ncclInProgress;
 	unsigned flags = CW_OPF_RETURNED;
 	uint64_t now = cw_op_ns();
-	bool tracked = call->slot != CW_REC_NO_SLOT;
+	bool tracked = cw_rec_slot_is_written(call->slot);
 
 	/* The rate may have changed in between: by less than a call takes, as a rule. */
 	now = now < call->enter_ns ? call->enter_ns : now;
@@ -312,7 +357,7 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 		tracked =
 			result == ncclSuccess &&
 			cw_progress_completed(call->comm, call->slot, call->stream, call->op_index);
-	if (!tracked)
+	if (!tracked && !is_told_by_later(call, result, now))
 		flags |= CW_FINISH_UNTRACK;
 	if (cw_unlikely(cw_summary_is_on) && result == ncclSuccess)
 		(void)cw_summary_take(call, call->desc, true);

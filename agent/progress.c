@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/cuda_driver.h"
 #include "agent/device_times.h"
 #include "agent/log.h"
 #include "agent/record.h"
 #include "agent/summary.h"
+#include "agent/thin.h"
 
 #define REGISTER_WAIT_NS UINT64_C(1000000000)
 
@@ -30,6 +32,8 @@ static bool is_wanted(void)
 	if (!known) {
 		value = getenv("COLLWATCH_PROGRESS");
 		known = value && strcmp(value, "off") == 0 ? 1 : 2;
+		if (value && strcmp(value, "auto") == 0)
+			CW_STORE(cw_thin_is_on, true);
 		CW_STORE(answer, known);
 	}
 	return known == 2;
@@ -149,6 +153,8 @@ static uint16_t new_slot(int c, cudaStream_t stream, uint64_t op_index)
 		if (!claim(info, c))
 			continue;
 		__atomic_store_n(&slots_used, i + 1, __ATOMIC_RELAXED);
+		if (CW_LOAD(cw_thin_is_on))
+			cw_thin_reset((uint16_t)i);
 		CW_STORE(info->comm_generation, cw_record.comms[c].generation);
 		CW_STORE(info->context, (uint64_t)(uintptr_t)cw_comms[c].context);
 		CW_STORE(info->stream, (uint64_t)(uintptr_t)stream);
@@ -274,13 +280,19 @@ out:
 
 bool cw_progress_reached(int c, uint16_t slot, cudaStream_t stream, uint64_t op_index)
 {
+	if (cw_unlikely(cw_thin_is_on))
+		cw_thin_open(cw_thin_of(slot), op_index, cw_op_ns());
 	return write_word(c, slot * sizeof(struct cw_rec_progress), stream, (uint32_t)op_index);
 }
 
 bool cw_progress_completed(int c, uint16_t slot, cudaStream_t stream, uint64_t op_index)
 {
-	return write_word(c,
-			  slot * sizeof(struct cw_rec_progress) +
-				  offsetof(struct cw_rec_progress, completed),
-			  stream, (uint32_t)op_index);
+	bool ok = write_word(c,
+			     slot * sizeof(struct cw_rec_progress) +
+				     offsetof(struct cw_rec_progress, completed),
+			     stream, (uint32_t)op_index);
+
+	if (cw_unlikely(cw_thin_is_on) && ok)
+		cw_thin_close(cw_thin_of(slot), op_index, cw_op_ns());
+	return ok;
 }

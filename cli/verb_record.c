@@ -233,6 +233,9 @@ static int show_text(struct cw_record *rec, uint64_t most)
 		dropped += h->drops[i];
 	if (dropped)
 		printf("  %" PRIu64 " things found no place in the record\n", dropped);
+	if (h->progress_left_out)
+		printf("  progress writes were left out for %" PRIu64 " calls\n",
+		       h->progress_left_out);
 	for (size_t i = 0; i < n; i++)
 		show_comm(rec, &comms[i], most);
 	return CW_EXIT_OK;
@@ -329,6 +332,7 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 	bad |= json_object_set_new(doc, "nccl_version", json_integer(h->nccl_version));
 	bad |= json_object_set_new(doc, "recording", json_boolean(h->state == 1));
 	bad |= json_object_set_new(doc, "calls", cw_json_u64(h->ring_ticket));
+	bad |= json_object_set_new(doc, "progress_left_out", cw_json_u64(h->progress_left_out));
 	bad |= json_object_set_new(doc, "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)));
 	bad |= json_object_set_new(doc, "comms", list);
 	return cw_json_finish(doc, bad);

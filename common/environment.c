@@ -11,8 +11,10 @@ const struct cw_variable cw_environment[] = {
 	  "Whether the job's hangs alert somebody: yes (*training*, the default); no, they are "
 	  "only noted (*serving*); and *off*: none is looked for." },
 	{ "COLLWATCH_DISABLE", "=1", "The agent does nothing at all." },
-	{ "COLLWATCH_PROGRESS", "=*off*|*timed*",
-	  "*off*: the agent has the device write nothing, so that how far a call has come there "
+	{ "COLLWATCH_PROGRESS", "=*auto*|*off*|*timed*",
+	  "*auto*: the agent leaves out what the device writes before and after some of the calls "
+	  "of a stream that makes so many that the writes would cost more than 0.3 % of its time. "
+	  "*off*: it has the device write nothing, so that how far a call has come there "
 	  "stays unknown. *timed*: a call's time on the device is measured now and then." },
 	{ "COLLWATCH_SUMMARY", "=*off*|*sampled*|*full*",
 	  "Whether the agent has the device look at the numbers before and after a call: not at "

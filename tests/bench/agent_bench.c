@@ -335,6 +335,7 @@ enum {
 	PRELOADED,
 	PAGE,
 	PROGRESS,
+	AUTO,
 	SUMMARIES,
 	SAMPLED,
 	ROWS,
@@ -351,6 +352,7 @@ static struct row rows[ROWS] = {
 	[PRELOADED] = { .name = "cold_preloaded_ns", .what = "one call, cold, preloaded" },
 	[PAGE] = { .name = "cold_page_ns", .what = "(one load of a cold page)" },
 	[PROGRESS] = { .name = "with_progress_ns", .what = "one call, device progress" },
+	[AUTO] = { .name = "with_progress_auto_ns", .what = "one call, progress=auto" },
 	[SUMMARIES] = { .name = "with_summaries_ns", .what = "one call, all summaries" },
 	[SAMPLED] = { .name = "with_sampled_summaries_ns", .what = "one call, sampled summaries" },
 };
@@ -448,6 +450,8 @@ int main(int argc, char **argv)
 	}
 	rows[PROGRESS].is_there =
 		measure_in_child("on", "off", CW_REC_HAS_PROGRESS, &rows[PROGRESS].result);
+	rows[AUTO].is_there =
+		measure_in_child("auto", "off", CW_REC_HAS_PROGRESS, &rows[AUTO].result);
 	rows[SUMMARIES].is_there =
 		measure_in_child("on", "full", CW_REC_HAS_SUMMARIES, &rows[SUMMARIES].result);
 	rows[SAMPLED].is_there =

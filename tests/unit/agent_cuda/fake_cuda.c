@@ -93,7 +93,8 @@ CUresult fake_stream_write32(CUstream stream, CUdeviceptr addr, uint32_t value, 
 	fake_cuda.writes++;
 	fake_cuda.last_address = addr;
 	fake_cuda.last_value = value;
-	*(volatile uint32_t *)(uintptr_t)addr = value;
+	if (!fake_cuda.holds_writes)
+		*(volatile uint32_t *)(uintptr_t)addr = value;
 	return CUDA_SUCCESS;
 }
 

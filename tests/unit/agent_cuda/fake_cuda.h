@@ -16,6 +16,7 @@ struct fake_cuda {
 	int capture_mode;   /* of the thread */
 	int write_result;   /* of the next writes */
 	unsigned registrations, writes;
+	bool holds_writes;         /* the streams do not get to them */
 	void (*registering)(void); /* called while pages are registered, may be NULL */
 	bool was_relaxed;          /* when the pages were registered */
 	bool was_wrong;            /* a write outside of the stream's context */
