@@ -13,6 +13,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,11 +23,15 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/e2e/agent_program.h"
 
 #define FD_SCAN 1100
+/* tests/e2e/agent_bursts.py counts on these. */
+#define BURSTS 40
+#define BURST_OPS 300
 
 struct nccl nccl = { ncclGetUniqueId, ncclCommInitRank, ncclAllReduce,   ncclBcast,
 		     ncclGroupStart,  ncclGroupEnd,     ncclCommDestroy, ncclCommCount };
@@ -115,7 +120,7 @@ void wait_for(pid_t pid)
 }
 
 /* Two ranks, forked by a parent that asked for the unique id: as small launchers do. */
-static void mode_ranks(void)
+static void two_ranks(void (*do_work)(int rank))
 {
 	ncclUniqueId id;
 	pid_t pids[2];
@@ -126,7 +131,7 @@ static void mode_ranks(void)
 		must(pids[rank] >= 0, "fork");
 		if (pids[rank] == 0) {
 			set_up(2, rank, &id);
-			work(100);
+			do_work(rank);
 			(void)getchar(); /* until the test has looked */
 			must(nccl.destroy(comm) == ncclSuccess, "destroy");
 			exit(0);
@@ -134,6 +139,61 @@ static void mode_ranks(void)
 	}
 	for (int rank = 0; rank < 2; rank++)
 		wait_for(pids[rank]);
+}
+
+static void work_a_little(int rank)
+{
+	(void)rank;
+	work(100);
+}
+
+static void mode_ranks(void)
+{
+	two_ranks(work_a_little);
+}
+
+static void reduce(size_t count)
+{
+	void *p = (void *)(uintptr_t)buffer;
+
+	must(nccl.all_reduce(p, p, count, ncclFloat, ncclSum, comm, stream) == ncclSuccess,
+	     "all_reduce");
+}
+
+/* As fast as it gets, and at the end of each step one number, which the host waits for. */
+static void work_in_bursts(int rank, bool one_is_missing)
+{
+	const struct timespec optimizer = { .tv_nsec = 4000000 };
+
+	for (int step = 1; step <= BURSTS; step++) {
+		for (int i = 0; i < BURST_OPS; i++)
+			reduce(COUNT);
+		if (one_is_missing && step == BURSTS && rank == 1)
+			return;
+		reduce(1);
+		must(cuStreamSynchronize(stream) == CUDA_SUCCESS, "synchronise");
+		(void)nanosleep(&optimizer, NULL);
+	}
+}
+
+static void all_bursts(int rank)
+{
+	work_in_bursts(rank, false);
+}
+
+static void bursts_but_one(int rank)
+{
+	work_in_bursts(rank, true);
+}
+
+static void mode_bursts(void)
+{
+	two_ranks(all_bursts);
+}
+
+static void mode_bursts_hang(void)
+{
+	two_ranks(bursts_but_one);
 }
 
 static void in_child(void)
@@ -276,6 +336,8 @@ static void mode_wait(void)
 
 static const struct mode modes[] = {
 	{ "ranks", mode_ranks },
+	{ "bursts", mode_bursts },
+	{ "bursts-hang", mode_bursts_hang },
 	{ "fork", mode_fork },
 	{ "closefrom", mode_closefrom },
 	{ "limits", mode_limits },
