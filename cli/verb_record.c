@@ -168,6 +168,17 @@ static int64_t wall_of(const struct cw_rec_header *h, int64_t at_ns)
 
 /* ---- for people ---- */
 
+/* The frames one below the other. */
+static void show_stack(const struct cw_record *rec, const struct cw_op *op)
+{
+	char stack[CW_RECORD_STACK_BYTES], *at = stack, *frame;
+
+	if (!op->stack || cw_record_stack(rec, op->stack, stack, sizeof(stack)) < 0)
+		return;
+	while ((frame = strsep(&at, "\n")))
+		printf("        %s\n", frame);
+}
+
 static void show_ops(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
 {
 	struct cw_op ops[MAX_OPS];
@@ -182,6 +193,7 @@ static void show_ops(struct cw_record *rec, const struct cw_record_comm *comm, u
 
 		printf("    %s  %s  (%s)\n", wall_ns ? cw_wall_format(wall_ns, when) : "-",
 		       cw_op_format(&ops[i], call, sizeof(call)), progress_name(&ops[i]));
+		show_stack(rec, &ops[i]);
 	}
 }
 
@@ -243,8 +255,10 @@ static int show_text(struct cw_record *rec, uint64_t most)
 
 /* ---- JSON ---- */
 
-static json_t *op_doc(const struct cw_rec_header *h, const struct cw_op *op)
+static json_t *op_doc(const struct cw_record *rec, const struct cw_op *op)
 {
+	const struct cw_rec_header *h = cw_record_header(rec);
+	char stack[CW_RECORD_STACK_BYTES];
 	json_t *doc = json_object();
 	int bad = 0;
 
@@ -260,6 +274,8 @@ static json_t *op_doc(const struct cw_rec_header *h, const struct cw_op *op)
 	bad |= json_object_set_new(doc, "state", json_string(progress_name(op)));
 	bad |= json_object_set_new(doc, "result", json_integer(op->result));
 	bad |= json_object_set_new(doc, "entered", cw_json_wall(wall_of(h, op->enter_ns)));
+	if (op->stack && cw_record_stack(rec, op->stack, stack, sizeof(stack)) == 0)
+		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
 	return cw_json_finish(doc, bad);
 }
 
@@ -274,7 +290,7 @@ static json_t *ops_doc(struct cw_record *rec, const struct cw_record_comm *comm,
 	if (most && cw_record_window(rec, comm, ops, most, &n, &lost) < 0)
 		n = 0;
 	for (size_t i = 0; i < n; i++)
-		bad |= json_array_append_new(doc, op_doc(cw_record_header(rec), &ops[i]));
+		bad |= json_array_append_new(doc, op_doc(rec, &ops[i]));
 	return cw_json_finish(doc, bad);
 }
 

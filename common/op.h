@@ -123,6 +123,11 @@ struct cw_op {
 	uint64_t stream;   /* the handle as a number; local to the process */
 	uint32_t tid;      /* host thread, as gettid() */
 	/*
+	 * From where it was issued: index + 1 into the call stacks of the container (a record, a
+	 * reply, a snapshot); 0 = not known.
+	 */
+	uint32_t stack;
+	/*
 	 * In the timeline of the container: a record's clock (CLOCK_MONOTONIC of the rank's host),
 	 * or, in a snapshot, the leader's. return_ns is 0 without CW_OPF_RETURNED.
 	 */

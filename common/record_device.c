@@ -57,7 +57,7 @@ out:
 	return r;
 }
 
-static bool is_stable(const struct cw_record *rec, uint64_t offset, void *copy, size_t len)
+bool cw_record_read_published(const struct cw_record *rec, uint64_t offset, void *copy, size_t len)
 {
 	uint64_t before, after;
 
@@ -81,7 +81,8 @@ size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[
 	for (uint32_t i = 0; i < CW_REC_SUMMARY_FIRSTS && i < s->count && n < max; i++) {
 		struct cw_rec_summary *to = &ret[n];
 
-		if (!is_stable(rec, s->offset + (uint64_t)i * s->entry_bytes, to, sizeof(*to)) ||
+		if (!cw_record_read_published(rec, s->offset + (uint64_t)i * s->entry_bytes, to,
+					      sizeof(*to)) ||
 		    to->nans + to->infs == 0)
 			continue;
 		to->abs_max = finite_or_zero(to->abs_max);
@@ -104,7 +105,8 @@ void cw_record_each_time(const struct cw_record *rec, uint64_t *cursor, cw_recor
 	for (uint32_t i = 0; i < CW_REC_TIMES && i < s->count; i++) {
 		struct cw_rec_time t;
 
-		if (!is_stable(rec, s->offset + (uint64_t)i * s->entry_bytes, &t, sizeof(t)) ||
+		if (!cw_record_read_published(rec, s->offset + (uint64_t)i * s->entry_bytes, &t,
+					      sizeof(t)) ||
 		    t.publish <= *cursor || !t.begin_ns || t.end_ns < t.begin_ns ||
 		    t.end_ns - t.begin_ns > MAX_DEVICE_NS)
 			continue;

@@ -7,6 +7,7 @@
  *	record_bulk.c	index over the bulk ring: which ops of a comm came before its own ring
  *	record_replay.c	launches of CUDA graphs: which ops they stand for, how far they are
  *	record_state.c	what is pending, how far collectives have come
+ *	record_stack.c	call stacks as text
  */
 #pragma once
 
@@ -76,6 +77,15 @@ struct cw_record {
 
 /* Reads exactly len bytes. 0, -EIO when there are fewer, or -errno. */
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset);
+
+/*
+ * Copies an entry whose first word is 0 while it is being written. False: it is, or could not be
+ * read.
+ */
+bool cw_record_read_published(const struct cw_record *rec, uint64_t offset, void *copy, size_t len);
+
+/* Ends the text and leaves nothing in it that would not stay on a line. */
+void cw_record_make_line(char *text, size_t size);
 
 /* A hostile rank's unfinished ops must not cost the daemon more than some 0.5 ms a sample. */
 #define CW_RECORD_REREADS 512u

@@ -49,8 +49,10 @@
 #define CW_REC_P2P_PEERS 256 /* peers per such comm; more are counted, not kept */
 #define CW_REC_PROGRESS_SLOTS 512
 #define CW_REC_MODULES 32
-#define CW_REC_STACKS 64
-#define CW_REC_STACK_DEPTH 15
+#define CW_REC_STACKS 128
+#define CW_REC_STACK_PYTHON 40 /* frames of a stack, the innermost */
+#define CW_REC_STACK_NATIVE 8
+#define CW_REC_FRAMES 360 /* Python frames of all stacks; most are in many of them */
 #define CW_REC_REPLAYS 256
 #define CW_REC_TEMPLATES 4096
 /*
@@ -70,11 +72,12 @@ enum cw_rec_section_type {
 	CW_REC_SECTION_PROGRESS =
 		5, /* cw_rec_progress; page-aligned, whole pages: the GPU writes here */
 	CW_REC_SECTION_MODULES = 6,    /* cw_rec_module */
-	CW_REC_SECTION_STACKS = 7,     /* cw_rec_stack (opt-in) */
+	CW_REC_SECTION_STACKS = 7,     /* cw_rec_stack; only where asked for */
 	CW_REC_SECTION_REPLAYS = 8,    /* cw_rec_replay */
 	CW_REC_SECTION_SUMMARIES = 9,  /* cw_rec_summary; the GPU writes here */
 	CW_REC_SECTION_TIMES = 10,     /* cw_rec_time; the GPU writes here */
 	CW_REC_SECTION_TEMPLATES = 11, /* cw_rec_template */
+	CW_REC_SECTION_FRAMES = 12,    /* cw_rec_frame; only where asked for */
 	CW_REC_SECTION__MAX = 16,
 };
 
@@ -112,6 +115,7 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 		   CW_REC_DROP_MODULES = 5,
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
 		   CW_REC_DROP_SUMMARIES = 7, /* tensors not looked at: all slots were waiting */
+		   CW_REC_DROP_STACKS = 8,    /* ops whose call stack found no place */
 		   CW_REC_DROP__MAX = 16,
 };
 
@@ -194,7 +198,7 @@ struct cw_rec_op {
 	uint16_t comm_generation; /* low bits of cw_rec_comm.generation: guards against a reused
 				     entry */
 	uint32_t call_offset;     /* of the return address in the module, in bytes */
-	uint32_t stack_id;        /* 0 = none; index + 1 */
+	uint32_t stack_id;        /* 0 = none; index + 1 of a cw_rec_stack */
 	uint32_t summary_id;      /* 0 = none; index + 1 */
 	uint32_t replay;          /* replay number of a graph launch, 0 = none */
 	uint32_t device_ns;       /* device duration where a timing source exists, 0 = unknown */
@@ -358,10 +362,40 @@ struct cw_rec_module {
 };
 _Static_assert(sizeof(struct cw_rec_module) == 64, "module layout");
 
-struct cw_rec_stack {
-	uint64_t depth;                      /* 0 = unused */
-	uint64_t frames[CW_REC_STACK_DEPTH]; /* return addresses */
+/* Where an op was issued from outside of Python: a return address. 8 bytes. */
+struct cw_rec_native_frame {
+	uint32_t offset; /* in the module */
+	uint16_t module; /* as in cw_rec_op */
+	uint16_t reserved;
 };
+
+/*
+ * 160 bytes: a call stack from which ops were issued, innermost frame first. Written once, then
+ * published; never changed.
+ */
+struct cw_rec_stack {
+	uint64_t publish; /* 0 = free or being written; else what it is found by */
+	uint8_t n_python, n_native;
+	uint8_t flags; /* CW_REC_STACK_* */
+	uint8_t reserved[5];
+	uint16_t python[CW_REC_STACK_PYTHON]; /* cw_rec_frame, index + 1; 0 = found no place */
+	struct cw_rec_native_frame native[CW_REC_STACK_NATIVE];
+};
+_Static_assert(sizeof(struct cw_rec_stack) == 160, "stack layout");
+
+enum {                            /* cw_rec_stack.flags */
+       CW_REC_STACK_CUT = 1 << 0, /* there are more Python frames outside of these */
+};
+
+/* 128 bytes: a line of Python code that calls something. As cw_rec_stack. */
+struct cw_rec_frame {
+	uint64_t publish;
+	uint32_t line; /* 0 = unknown */
+	uint32_t reserved;
+	char file[72];     /* end of the path */
+	char function[40]; /* qualified name, its end */
+};
+_Static_assert(sizeof(struct cw_rec_frame) == 128, "frame layout");
 
 /*
  * 64 bytes: the ops of one communicator in one CUDA graph. An op of kind CW_OP_GRAPH_LAUNCH stands

@@ -36,6 +36,7 @@ static const uint32_t known_entry_bytes[CW_REC_SECTION__MAX] = {
 	[CW_REC_SECTION_SUMMARIES] = sizeof(struct cw_rec_summary),
 	[CW_REC_SECTION_TIMES] = sizeof(struct cw_rec_time),
 	[CW_REC_SECTION_TEMPLATES] = sizeof(struct cw_rec_template),
+	[CW_REC_SECTION_FRAMES] = sizeof(struct cw_rec_frame),
 };
 
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset)
@@ -255,7 +256,7 @@ const struct cw_record_comm *cw_record_comms(const struct cw_record *rec, size_t
 	return rec->comms;
 }
 
-static void make_line(char *text, size_t size)
+void cw_record_make_line(char *text, size_t size)
 {
 	text[size - 1] = '\0';
 	cw_text_sanitise_line(text);
@@ -274,10 +275,10 @@ static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
 	    memcmp(h->sections, old->sections, sizeof(h->sections)) != 0 ||
 	    h->comms_used > rec->sections[CW_REC_SECTION_COMMS].count)
 		return -EBADMSG;
-	make_line(h->job_label, sizeof(h->job_label));
-	make_line(h->rank_label_source, sizeof(h->rank_label_source));
-	make_line(h->master, sizeof(h->master));
-	make_line(h->job_policy, sizeof(h->job_policy));
+	cw_record_make_line(h->job_label, sizeof(h->job_label));
+	cw_record_make_line(h->rank_label_source, sizeof(h->rank_label_source));
+	cw_record_make_line(h->master, sizeof(h->master));
+	cw_record_make_line(h->job_policy, sizeof(h->job_policy));
 	return 0;
 }
 
@@ -337,8 +338,8 @@ static void check_comm(struct cw_rec_comm *c)
 {
 	if (c->comm_rank < 0 || (uint32_t)c->comm_rank >= c->nranks)
 		c->comm_rank = -1;
-	make_line(c->name, sizeof(c->name));
-	make_line(c->last_error, sizeof(c->last_error));
+	cw_record_make_line(c->name, sizeof(c->name));
+	cw_record_make_line(c->last_error, sizeof(c->last_error));
 }
 
 static int collect_comms(struct cw_record *rec, uint32_t used)

@@ -198,6 +198,7 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 		.group_id = from->group_id,
 		.stream = from->stream,
 		.tid = from->tid,
+		.stack = from->stack_id,
 		.enter_ns = cw_record_time(rec, from->enter_ns),
 		.return_ns = returned ? cw_record_time(rec, from->return_ns) : 0,
 	};

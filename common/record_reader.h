@@ -99,6 +99,14 @@ int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_co
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n);
 
+/*
+ * From where an op with this number in op.stack was issued: a line per frame, innermost first,
+ * "model.py:41 in forward" or, outside of Python, "libfoo.so+0x1234"; "…" at the end where there is
+ * more. Not longer than CW_RECORD_STACK_BYTES with its NUL, and printable. 0, or -ENOENT and "".
+ */
+#define CW_RECORD_STACK_BYTES 6144u
+int cw_record_stack(const struct cw_record *rec, uint32_t stack, char *buf, size_t len);
+
 /* A time of the record's clock in ns of CLOCK_MONOTONIC of its host. */
 int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
 

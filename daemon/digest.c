@@ -57,8 +57,10 @@ static const struct cw_op *copy_op(struct maker *m, const struct cw_op *op)
 {
 	struct cw_op *copy = arena_memdup(m->arena, op, 1, sizeof(*op));
 
-	if (copy)
+	if (copy) {
 		cw_op_to_ages(copy, m->now_ns);
+		copy->stack = 0; /* of the record; windows bring the texts along */
+	}
 	return copy;
 }
 

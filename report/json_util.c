@@ -37,6 +37,18 @@ json_t *cw_json_text(const char *text)
 	return json_string(ascii);
 }
 
+json_t *cw_json_lines(const char *text)
+{
+	_cleanup_(freep) char *copy = strdup(text);
+	json_t *list = json_array();
+	char *at = copy, *line;
+	int bad = copy == NULL;
+
+	while (at && (line = strsep(&at, "\n")))
+		bad |= json_array_append_new(list, cw_json_text(line));
+	return cw_json_finish(list, bad);
+}
+
 json_t *cw_json_hex(uint64_t value)
 {
 	char buf[24];

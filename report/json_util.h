@@ -20,6 +20,9 @@ json_t *cw_json_finish(json_t *value, int bad);
 /* A string; bytes that are not UTF-8 become '?'. NULL becomes null. */
 json_t *cw_json_text(const char *text);
 
+/* The lines of a text, as an array of strings. */
+json_t *cw_json_lines(const char *text);
+
 /* "0x…", for ids and hashes: they are names, not numbers. */
 json_t *cw_json_hex(uint64_t value);
 

@@ -32,6 +32,9 @@ static const struct {
 	{ CW_REC_SECTION_TEMPLATES, sizeof(struct cw_rec_template), CW_REC_TEMPLATES },
 	{ CW_REC_SECTION_SUMMARIES, sizeof(struct cw_rec_summary), CW_REC_SUMMARIES },
 	{ CW_REC_SECTION_TIMES, sizeof(struct cw_rec_time), CW_REC_TIMES },
+	{ CW_REC_SECTION_MODULES, sizeof(struct cw_rec_module), CW_REC_MODULES },
+	{ CW_REC_SECTION_STACKS, sizeof(struct cw_rec_stack), CW_REC_STACKS },
+	{ CW_REC_SECTION_FRAMES, sizeof(struct cw_rec_frame), CW_REC_FRAMES },
 };
 #define N_SECTIONS (sizeof(layout) / sizeof(layout[0]))
 
@@ -107,6 +110,9 @@ struct cw_test_record *cw_test_record_new(void)
 	rec->templates = (struct cw_rec_template *)(map + offsets[6]);
 	rec->summaries = (struct cw_rec_summary *)(map + offsets[7]);
 	rec->times = (struct cw_rec_time *)(map + offsets[8]);
+	rec->modules = (struct cw_rec_module *)(map + offsets[9]);
+	rec->stacks = (struct cw_rec_stack *)(map + offsets[10]);
+	rec->frames = (struct cw_rec_frame *)(map + offsets[11]);
 	rec->now_ns = 1000000000;
 	fill_header(rec, offsets);
 	return rec;

@@ -30,6 +30,9 @@ struct cw_test_record {
 	struct cw_rec_template *templates;
 	struct cw_rec_summary *summaries; /* read when header->has says so */
 	struct cw_rec_time *times;
+	struct cw_rec_module *modules;
+	struct cw_rec_stack *stacks; /* read when header->has says so */
+	struct cw_rec_frame *frames;
 	int64_t now_ns; /* time of the next thing that happens; set and advanced by the test */
 	uint32_t slots_used;
 };
