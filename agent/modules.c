@@ -92,6 +92,7 @@ struct search {
 	uintptr_t file_start, file_end;
 	char file[256];
 	bool hit;
+	bool is_over; /* another file begins: what comes again later is another mapping of it */
 };
 
 static void on_line(struct search *s, char *line)
@@ -100,6 +101,8 @@ static void on_line(struct search *s, char *line)
 
 	if (!parse(line, &m))
 		return;
+	if (s->is_over)
+		return;
 	if (m.path[0] && strcmp(m.path, s->file) == 0) {
 		s->file_end = m.end;
 	} else if (!s->hit) {
@@ -107,6 +110,7 @@ static void on_line(struct search *s, char *line)
 		s->file_start = m.start;
 		s->file_end = m.end;
 	} else {
+		s->is_over = m.path[0] != '\0';
 		return;
 	}
 	if (s->addr >= m.start && s->addr < m.end)
