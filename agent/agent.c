@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/call_stack.h"
 #include "agent/labels.h"
 #include "agent/link.h"
 #include "agent/log.h"
@@ -87,6 +88,7 @@ static void arm(void)
 	CW_STORE(cw_record.header->created_ns, cw_now_ns());
 	cw_log_start();
 	cw_save_start();
+	cw_call_stacks_start();
 	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
 	*page = 1;
 	__atomic_store_n(&cw_armed, page, __ATOMIC_RELEASE);

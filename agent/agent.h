@@ -35,6 +35,7 @@ struct cw_tls {
 	struct cw_group *group;
 	uintptr_t module_start; /* of last_module */
 	uintptr_t module_bytes;
+	uintptr_t frame; /* of the wrapper, where call stacks are taken */
 } __attribute__((aligned(64)));
 
 extern __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));

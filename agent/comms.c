@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/comms.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/call_stack.h"
 #include "agent/graph.h"
 #include "agent/labels.h"
 #include "agent/log.h"
+#include "agent/own_memory.h"
 #include "agent/progress.h"
 #include "agent/python.h"
 #include "common/signature.h"
@@ -250,6 +248,7 @@ void cw_comm_ready(int c)
 	cw_graph_ready();
 	cw_progress_comm_ready(c, device);
 	cw_python_arm();
+	cw_call_stacks_arm();
 }
 
 void cw_comm_defer(int c, ncclComm_t *where, int parent)
@@ -265,15 +264,8 @@ void cw_comm_defer(int c, ncclComm_t *where, int parent)
 static ncclComm_t read_handle(ncclComm_t *where)
 {
 	ncclComm_t comm = NULL;
-	struct iovec to = { &comm, sizeof(comm) };
-	struct iovec from = { where, sizeof(comm) };
-	int saved_errno = errno;
 
-	if (syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1UL, &from, 1UL, 0UL) !=
-	    sizeof(comm))
-		comm = NULL;
-	errno = saved_errno;
-	return comm;
+	return cw_own_read((uintptr_t)where, &comm, sizeof(comm)) ? comm : NULL;
 }
 
 int cw_comm_settle_deferred(int parent, ncclComm_t handle)

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "agent/agent.h"
+#include "agent/call_stack.h"
 #include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/device_times.h"
@@ -220,7 +221,7 @@ static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *c
 	words[11] = group_id | (uint64_t)cw_tid() << 32;
 	words[12] = (uint16_t)call->comm | (uint64_t)call->flags << 32 | (uint64_t)call->slot << 48;
 	words[13] = module | (generation & 0xffff) << 16 | (uint64_t)call_offset << 32;
-	words[14] = (uint64_t)call->summary_id << 32; /* and stack_id */
+	words[14] = (uint64_t)call->summary_id << 32; /* and stack_id, see put() */
 	words[15] = 0;                                /* replay, device_ns */
 }
 
@@ -232,6 +233,8 @@ put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, c
 	uint64_t words[CW_OP_WORDS];
 
 	spell(words, call, desc, group_id, caller);
+	if (cw_unlikely(cw_call_stacks_is_on))
+		words[14] |= cw_call_stack_take(caller);
 	call->ring_ticket = __atomic_fetch_add(&cw_record.header->ring_ticket, 1, __ATOMIC_RELAXED);
 	cw_tls.next_slot = (uint32_t)call->ring_ticket + 1;
 	cw_tls.next_comm_slot = (uint32_t)call->comm_ticket + 1;

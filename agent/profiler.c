@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/call_stack.h"
 #include "agent/comms.h"
 #include "agent/graph_part.h"
 #include "agent/group.h"
@@ -128,6 +129,7 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	CW_STORE(any_open, true);
 	*context = &contexts[c];
 	cw_python_arm();
+	cw_call_stacks_arm();
 }
 
 /* Always succeeds: an error would be printed into the user's log. */

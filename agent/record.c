@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/call_stack.h"
 #include "agent/file_size.h"
+#include "agent/log.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
@@ -109,13 +111,15 @@ static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, ui
 
 struct offsets {
 	uint64_t comms, ring, p2p, info, progress, modules, summaries, times, replays, templates;
+	uint64_t stacks, frames; /* 0 = none */
 };
 
 /* The GPU's pages come first and alone: they are registered with the driver. */
-static struct offsets lay_out(struct plan *plan, uint64_t page)
+static struct offsets lay_out(struct plan *plan, uint64_t page, bool has_stacks)
 {
-	struct offsets o;
+	struct offsets o = { .stacks = 0, .frames = 0 };
 
+	*plan = (struct plan){ .count = 0 };
 	plan->end = sizeof(struct cw_rec_header);
 	o.progress = place(plan, CW_REC_SECTION_PROGRESS, sizeof(struct cw_rec_progress),
 			   CW_REC_PROGRESS_SLOTS, page);
@@ -135,6 +139,12 @@ static struct offsets lay_out(struct plan *plan, uint64_t page)
 			  CW_REC_REPLAYS, 64);
 	o.templates = place(plan, CW_REC_SECTION_TEMPLATES, sizeof(struct cw_rec_template),
 			    CW_REC_TEMPLATES, 64);
+	if (has_stacks) {
+		o.stacks = place(plan, CW_REC_SECTION_STACKS, sizeof(struct cw_rec_stack),
+				 CW_REC_STACKS, 64);
+		o.frames = place(plan, CW_REC_SECTION_FRAMES, sizeof(struct cw_rec_frame),
+				 CW_REC_FRAMES, 64);
+	}
 	plan->end = align_up(plan->end, page);
 	return o;
 }
@@ -183,14 +193,18 @@ static void fill_header(const struct plan *plan)
 
 int cw_record_create(void)
 {
-	struct plan plan = { .count = 0 };
+	struct plan plan;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct offsets o = lay_out(&plan, page);
+	struct offsets o = lay_out(&plan, page, cw_call_stacks_wanted());
 	struct cw_fd_identity id;
 	void *map = NULL;
 	char *base;
 	int fd, r;
 
+	if (plan.end > CW_RECORD_MAX_BYTES && o.stacks) {
+		cw_log("pages are too large for call stacks: none");
+		o = lay_out(&plan, page, false);
+	}
 	if (plan.end > CW_RECORD_MAX_BYTES)
 		return -EFBIG;
 	fd = cw_memfd(CW_RECORD_NAME);
@@ -221,6 +235,8 @@ int cw_record_create(void)
 		.device_bytes = o.comms - o.progress,
 		.replays = (void *)(base + o.replays),
 		.templates = (void *)(base + o.templates),
+		.stacks = o.stacks ? (void *)(base + o.stacks) : NULL,
+		.frames = o.frames ? (void *)(base + o.frames) : NULL,
 		.total_bytes = plan.end,
 		.fd = fd,
 		.id = id,

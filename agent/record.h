@@ -41,6 +41,8 @@ struct cw_record {
 	size_t device_bytes;
 	struct cw_rec_replay *replays;
 	struct cw_rec_template *templates;
+	struct cw_rec_stack *stacks; /* NULL unless asked for, as frames */
+	struct cw_rec_frame *frames;
 	uint64_t total_bytes;
 	int fd;
 	struct cw_fd_identity id;

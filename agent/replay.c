@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/call_stack.h"
 #include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/graph.h"
@@ -75,6 +76,8 @@ static void enter_part(struct cw_graph_at *at, int c, cudaStream_t stream)
 				.tid = cw_tid(),
 				.enter_ns = cw_op_ns() };
 
+	if (cw_unlikely(cw_call_stacks_is_on))
+		op.stack_id = cw_call_stack_take(NULL);
 	at->comm = (uint16_t)c;
 	at->comm_ticket = __atomic_fetch_add(&rc->ring_ticket, 1, __ATOMIC_RELAXED);
 	at->ring_ticket = __atomic_fetch_add(&cw_record.header->ring_ticket, 1, __ATOMIC_RELAXED);

@@ -19,6 +19,11 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_SUMMARY", "=*off*|*sampled*|*full*",
 	  "Whether the agent has the device look at the numbers before and after a call: not at "
 	  "all (the default), within a budget, or each time." },
+	{ "COLLWATCH_CALL_STACKS", "=*on*",
+	  "The agent notes from where each call was issued: the lines of Python (3.11 to 3.14), "
+	  "and "
+	  "what code with frame pointers leaves on the stack. Reports name the line then. Some "
+	  "microseconds a call." },
 	{ "COLLWATCH_PYTHON_STACKS", "=*off*", "The agent does not take Python stacks." },
 	{ "COLLWATCH_LOG", "=_FILE_",
 	  "The agent appends what it does, and why it does not, to _FILE_." },

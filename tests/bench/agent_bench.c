@@ -17,7 +17,8 @@
  *Exit status 77 when there is no record.
  *
  * Progress and summaries are measured in processes of their own, against a driver that does
- * nothing: what the driver itself takes for two writes or launches is not in it.
+ * nothing: what the driver itself takes for two writes or launches is not in it. Call stacks, too;
+ * those of Python are measured by tests/bench/call-stacks-cost.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -277,6 +278,8 @@ static bool measure_in_child(const char *progress, const char *summaries, uint32
 		struct result r;
 
 		(void)setenv("COLLWATCH_SUMMARY", summaries, 1);
+		if (must_have & CW_REC_HAS_STACKS)
+			(void)setenv("COLLWATCH_CALL_STACKS", "on", 1);
 		fake_cuda.computes_nothing = true;
 		if (!start_agent(progress) || (cw_record.header->has & must_have) != must_have)
 			_exit(1);
@@ -338,6 +341,7 @@ enum {
 	AUTO,
 	SUMMARIES,
 	SAMPLED,
+	STACKS,
 	ROWS,
 };
 
@@ -355,6 +359,7 @@ static struct row rows[ROWS] = {
 	[AUTO] = { .name = "with_progress_auto_ns", .what = "one call, progress=auto" },
 	[SUMMARIES] = { .name = "with_summaries_ns", .what = "one call, all summaries" },
 	[SAMPLED] = { .name = "with_sampled_summaries_ns", .what = "one call, sampled summaries" },
+	[STACKS] = { .name = "with_call_stacks_ns", .what = "one call, native call stacks" },
 };
 
 static struct counted instructions, cache_misses;
@@ -456,6 +461,8 @@ int main(int argc, char **argv)
 		measure_in_child("on", "full", CW_REC_HAS_SUMMARIES, &rows[SUMMARIES].result);
 	rows[SAMPLED].is_there =
 		measure_in_child("on", "sampled", CW_REC_HAS_SUMMARIES, &rows[SAMPLED].result);
+	rows[STACKS].is_there =
+		measure_in_child("off", "off", CW_REC_HAS_STACKS, &rows[STACKS].result);
 	if (!start_agent("off")) {
 		fprintf(stderr, "no record\n");
 		return 77;

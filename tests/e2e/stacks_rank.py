@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A rank that issues calls from places that a test knows: those with a comment that names them.
+
+usage: stacks_rank.py HOW
+
+HOW: "lines" (two kinds of calls, from two lines), "deep" (a call below a thousand frames),
+"threads" (a thread with a small stack, and one that Python knows nothing of, which destroys the
+communicator), "many" (from more places than there is room for).
+Says "ready" when it is done, and ends with its input.
+"""
+import ctypes
+import sys
+import threading
+
+from agent_rank import COUNT, FLOAT, SUM, Rank, check
+
+MANY = 300
+
+
+def reduce(rank):
+    data = ctypes.c_void_p(rank.buffer.value)
+    check(rank.nccl.ncclAllReduce(data, data, ctypes.c_size_t(COUNT), FLOAT, SUM, rank.comm, rank.stream), "all_reduce")  # reduce
+
+
+class Evaluation:
+    def gather(self, rank):
+        data = ctypes.c_void_p(rank.buffer.value)
+
+        check(
+            rank.nccl.ncclAllGather(data, data, ctypes.c_size_t(COUNT), FLOAT, rank.comm,  # gather
+                                    rank.stream), "all_gather")
+
+
+def lines(rank):
+    for step in range(20):
+        reduce(rank)  # step
+        if step % 5 == 0:
+            Evaluation().gather(rank)  # evaluation
+
+
+def down(rank, depth):
+    if depth:
+        down(rank, depth - 1)
+    else:
+        reduce(rank)
+
+
+def deep(rank):
+    sys.setrecursionlimit(10000)
+    down(rank, 1000)
+
+
+def threads(rank):
+    threading.stack_size(128 << 10)
+    thread = threading.Thread(target=reduce, args=(rank,))
+    thread.start()
+    thread.join()
+    check(rank.cuda.cuStreamSynchronize(rank.stream), "synchronise")
+    posix, handle = ctypes.CDLL(None), ctypes.c_void_p()
+    check(posix.pthread_create(ctypes.byref(handle), None, rank.nccl.ncclCommDestroy, rank.comm),
+          "pthread_create")
+    check(posix.pthread_join(handle, None), "pthread_join")
+
+
+def many(rank):
+    places = {"reduce": reduce}
+    for i in range(MANY):
+        exec("def place_%d(rank):\n    reduce(rank)\n" % i, places)
+    for i in range(MANY):
+        places["place_%d" % i](rank)
+
+
+if __name__ == "__main__":
+    a_rank = Rank("cdll")
+    # The interpreter is asked between two instructions, once the communicator is made.
+    {"lines": lines, "deep": deep, "threads": threads, "many": many}[sys.argv[1]](a_rank)
+    print("ready", flush=True)
+    sys.stdin.read()
