@@ -19,8 +19,6 @@
 #define MAX_WINDOW_OPS (1u << 16)
 #define MAX_P2P_PEERS (1u << 16)
 
-#define S INT64_C(1000000000)
-
 struct cw_snap_store {
 	struct arena arena;
 	size_t cap_nodes, cap_ranks, cap_comms, cap_notes;
@@ -60,25 +58,6 @@ static void sanitise_member(struct cw_snap_member *m)
 	m->progress_ns = sane_ns(m->progress_ns);
 	/* An interval, not a point in time. */
 	m->interval_ns = m->interval_ns < 0 ? 0 : sane_ns(m->interval_ns);
-}
-
-struct cw_thresholds cw_thresholds_default(void)
-{
-	return (struct cw_thresholds){
-		.stall_min_ns = 10 * S,
-		.stall_max_ns = 120 * S,
-		.stall_factor = 5,
-		.first_op_ns = 120 * S,
-		.first_op_per_rank_ns = 20 * S / 1000,
-		.proof_ns = 3 * S,
-		.confirm_ns = 2 * S,
-		.window_after_ns = 1 * S,
-		.no_headway_ns = 60 * S,
-		.headway_alert_ns = 300 * S,
-		.in_collective_ns = 15 * S,
-		.node_silent_ns = 10 * S,
-		.bytes_per_s = 0,
-	};
 }
 
 struct cw_snapshot *cw_snapshot_new(void)
@@ -175,6 +154,31 @@ int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note)
 		return -ENOMEM;
 	snap->n_notes++;
 	return 0;
+}
+
+int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *ret_number)
+{
+	for (uint32_t i = 0; i < snap->n_stacks; i++) {
+		if (strcmp(snap->stacks[i], text) == 0) {
+			*ret_number = i + 1;
+			return 0;
+		}
+	}
+	*ret_number = 0;
+	if (snap->n_stacks >= CW_SNAP_MAX_STACKS)
+		return 0;
+	if (!snap->stacks)
+		snap->stacks =
+			arena_new_array(&snap->store->arena, const char *, CW_SNAP_MAX_STACKS);
+	if (!snap->stacks || !copy_text(snap, text, &snap->stacks[snap->n_stacks]))
+		return -ENOMEM;
+	*ret_number = ++snap->n_stacks;
+	return 0;
+}
+
+const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op)
+{
+	return op->stack && op->stack <= snap->n_stacks ? snap->stacks[op->stack - 1] : NULL;
 }
 
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index)
@@ -457,6 +461,14 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	return r;
 }
 
+/* Windows know from where an op was issued; what else tells of it may not. */
+static void copy_stack(struct cw_op *to, const struct cw_op *window, uint32_t n)
+{
+	for (uint32_t i = n; to && !to->stack && i-- > 0;)
+		if (window[i].op_index == to->op_index && window[i].kind == to->kind)
+			to->stack = window[i].stack;
+}
+
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns)
 {
@@ -476,6 +488,10 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	if (n_ops)
 		memcpy(m->window, ops, n_ops * sizeof(*ops));
 	sanitise_ops(m->window, n_ops);
+	if (snap->n_stacks) {
+		copy_stack(m->pending, m->window, n_ops);
+		copy_stack(m->last, m->window, n_ops);
+	}
 	m->n_window = n_ops;
 	m->window_lost = lost;
 	m->window_ns = sane_ns(read_ns);

@@ -31,6 +31,7 @@
 #define CW_SNAP_MAX_RANKS (1u << 20)
 #define CW_SNAP_MAX_COMMS (1u << 22)
 #define CW_SNAP_MAX_MEMBERS (1u << 24)
+#define CW_SNAP_MAX_STACKS 1024u
 
 enum cw_node_state {
 	CW_NODE_REPORTING = 0,
@@ -168,6 +169,8 @@ struct cw_snapshot {
 	uint32_t n_nodes, n_ranks, n_comms;
 	const char **notes; /* what could not be seen; owned */
 	uint32_t n_notes;
+	const char **stacks; /* from where ops were issued, a line per frame; owned */
+	uint32_t n_stacks;
 	struct cw_snap_store *store; /* private: owner of all of the above */
 };
 
@@ -183,6 +186,11 @@ struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
 /* Each copies the strings it is given (NULL allowed) and returns 0, -ENOMEM or -E2BIG. */
 int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group);
 int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
+/*
+ * The number under which ops name a call stack; the same for the same text. 0 = there are
+ * CW_SNAP_MAX_STACKS others.
+ */
+int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *ret_number);
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
 /* Copies *rank with its texts. */
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
@@ -224,6 +232,9 @@ int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *memb
 /* Copies a window into a member that is already set; replaces an earlier one. */
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns);
+
+/* From where an op was issued; NULL = not known. */
+const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op);
 
 /* Look-up by (id, instance); CW_SNAP_NONE = not there. O(1). */
 uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance);

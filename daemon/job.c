@@ -265,6 +265,8 @@ struct cw_job *cw_job_new(uint64_t number, int64_t now_ns)
 	if (!job)
 		return NULL;
 	job->number = number;
+	job->stacks.max = CW_SNAP_MAX_STACKS;
+	job->stacks.max_bytes = CW_JOB_MAX_STACK_BYTES;
 	job->started_ns = now_ns;
 	job->view.since_ns = now_ns;
 	job->stall = cw_stall_new();
@@ -282,6 +284,7 @@ struct cw_job *cw_job_free(struct cw_job *job)
 		free(w->ops);
 		free(w);
 	}
+	cw_text_set_clear(&job->stacks);
 	cw_history_fini(&job->history);
 	cw_stall_free(job->stall);
 	free(job);

@@ -17,6 +17,7 @@
 #include "analysis/snapshot.h"
 #include "analysis/stall.h"
 #include "analysis/verdict.h"
+#include "common/text_set.h"
 #include "daemon/history.h"
 #include "daemon/job_incidents.h"
 #include "daemon/route.h"
@@ -27,6 +28,8 @@ struct cw_process_entry;
 #define CW_JOB_MAX_WINDOW_OPS (1u << 18)
 /* … and of those that stay as long as the job: the others must find room, too. */
 #define CW_JOB_MAX_PAST_OPS (CW_JOB_MAX_WINDOW_OPS / 2)
+/* Their call stacks: a job's ranks issue the same calls from the same lines. */
+#define CW_JOB_MAX_STACK_BYTES (256u << 10)
 /* A window whose member has moved on since is history after this long. */
 #define CW_JOB_WINDOW_FRESH_NS (5 * CW_NS_PER_S)
 
@@ -71,6 +74,7 @@ struct cw_job {
 	struct cw_job_incidents incidents;
 	struct cw_job_window *windows;
 	uint32_t n_window_ops, n_past_ops; /* of all windows, and of those of CW_WINDOW_PAST */
+	struct cw_text_set stacks;         /* from where their ops were issued */
 	struct cw_history history;
 	uint64_t *left_out_windows; /* counts them; NULL = nobody does */
 	unsigned windows_awaited;   /* requests in flight */

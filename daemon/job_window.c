@@ -26,8 +26,31 @@ static bool is_of(const struct cw_job_window *w, uint32_t kind, const char *node
 	       w->comm_id == comm_id && w->instance == instance && !strcmp(w->node, node);
 }
 
+static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
+{
+	return of_reply && of_reply <= n ? numbers[of_reply - 1] : 0;
+}
+
+/* Numbers of call stacks hold as long as there is a window. */
+static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *reply,
+		       uint32_t **ret_numbers)
+{
+	_cleanup_(freep) uint32_t *numbers = calloc(reply->n_stacks + 1, sizeof(*numbers));
+	int r = numbers ? 0 : -ENOMEM;
+
+	if (!job->windows)
+		cw_text_set_clear(&job->stacks);
+	for (uint32_t i = 0; i < reply->n_stacks && r == 0; i++)
+		r = cw_text_set_add(&job->stacks, reply->stacks[i], &numbers[i]);
+	if (r == 0)
+		*ret_numbers = steal_ptr(&numbers);
+	return r;
+}
+
+/* numbers: of the reply's call stacks in the job's. */
 static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
-	       enum cw_window_kind kind, int64_t now_ns)
+	       const uint32_t *numbers, uint32_t n_numbers, enum cw_window_kind kind,
+	       int64_t now_ns)
 {
 	struct cw_job_window *w = calloc(1, sizeof(*w));
 
@@ -50,6 +73,7 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 	}
 	for (uint32_t i = 0; i < from->n_ops; i++) {
 		w->ops[i] = from->ops[i];
+		w->ops[i].stack = number(numbers, n_numbers, from->ops[i].stack);
 		w->ops[i].enter_ns = now_ns - from->ops[i].enter_ns;
 		if (from->ops[i].flags & CW_OPF_RETURNED)
 			w->ops[i].return_ns = now_ns - from->ops[i].return_ns;
@@ -72,8 +96,9 @@ int cw_job_add_windows(struct cw_job *job, const char *node,
 		       const struct cw_msg_window_reply *reply, enum cw_window_kind kind,
 		       int64_t now_ns)
 {
+	_cleanup_(freep) uint32_t *numbers = NULL;
 	struct cw_job_window *w, *tmp;
-	int r = 0;
+	int r = keep_stacks(job, reply, &numbers);
 
 	for (uint32_t i = 0; i < reply->n_windows && r >= 0; i++) {
 		const struct cw_msg_window *from = &reply->windows[i];
@@ -83,7 +108,7 @@ int cw_job_add_windows(struct cw_job *job, const char *node,
 				  from->instance))
 				drop(job, w);
 		if (has_room(job, kind, from->n_ops))
-			r = add(job, node, from, kind, now_ns);
+			r = add(job, node, from, numbers, reply->n_stacks, kind, now_ns);
 		else if (job->left_out_windows)
 			++*job->left_out_windows;
 	}

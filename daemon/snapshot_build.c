@@ -404,9 +404,21 @@ static int add_notes(struct builder *b)
 	return r;
 }
 
+/* Under the same numbers. */
+static int add_stacks(struct builder *b)
+{
+	const struct cw_text_set *stacks = &b->in->job->stacks;
+	uint32_t number;
+	int r = 0;
+
+	for (uint32_t i = 0; i < stacks->n && r >= 0; i++)
+		r = cw_snapshot_add_stack(b->snap, stacks->texts[i], &number);
+	return r;
+}
+
 static int fill(struct builder *b)
 {
-	int r = 0;
+	int r = add_stacks(b);
 
 	for (unsigned i = 0; i < b->in->n_refs && r >= 0; i++)
 		r = add_rank(b, &b->in->refs[i]);

@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "daemon/digest.h"
+#include "daemon/window_stacks.h"
 
 /* Fewer say too little; then rather fewer windows. */
 #define MIN_WINDOW_OPS 8u
@@ -84,12 +85,13 @@ static void shrink(struct cw_op **ops, size_t n)
 
 static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 		       const struct cw_msg_window_request *request, uint32_t max_ops,
-		       int64_t now_ns, struct cw_msg_window *ret)
+		       int64_t now_ns, struct cw_window_stacks *stacks, struct cw_msg_window *ret)
 {
 	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
 	_cleanup_(freep) struct cw_op *ops = calloc(max_read, sizeof(*ops));
 	uint64_t lost = 0;
 	size_t n = 0;
+	int r;
 
 	if (!ops)
 		return -ENOMEM;
@@ -100,6 +102,9 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
 		shrink(&ops, n);
 	}
+	r = cw_window_stacks_of(stacks, p->record, ops, n);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < n; i++)
 		cw_op_to_ages(&ops[i], now_ns);
 	*ret = (struct cw_msg_window){
@@ -117,7 +122,7 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 
 static int read_process(struct cw_process *p, const struct cw_msg_window_request *request,
 			uint32_t max_windows, uint32_t max_ops, int64_t now_ns,
-			struct cw_msg_window_reply *reply)
+			struct cw_window_stacks *stacks, struct cw_msg_window_reply *reply)
 {
 	const struct cw_record_comm *comms;
 	size_t n_comms;
@@ -128,7 +133,7 @@ static int read_process(struct cw_process *p, const struct cw_msg_window_request
 
 		if (!is_wanted(request, comms[i].entry.comm_id))
 			continue;
-		r = read_window(p, &comms[i], request, max_ops, now_ns,
+		r = read_window(p, &comms[i], request, max_ops, now_ns, stacks,
 				&reply->windows[reply->n_windows]);
 		if (r < 0)
 			return r;
@@ -150,6 +155,7 @@ int cw_window_collect(struct cw_process *table, const struct cw_msg_window_reque
 	uint32_t max_windows =
 		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_WINDOW_MAX_REPLY_OPS / MIN_WINDOW_OPS));
 	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
+	struct cw_window_stacks stacks;
 	int r = 0;
 
 	if (max_windows > 0) {
@@ -160,9 +166,12 @@ int cw_window_collect(struct cw_process *table, const struct cw_msg_window_reque
 	}
 	if (max_ops == 0)
 		max_ops = 1;
+	cw_window_stacks_init(&stacks);
 	for (struct cw_process *p = table; p && r == 0; p = p->hh.next)
 		if (is_member(p, request))
-			r = read_process(p, request, max_windows, max_ops, now_ns, &reply);
+			r = read_process(p, request, max_windows, max_ops, now_ns, &stacks, &reply);
+	reply.stacks = stacks.texts.texts;
+	reply.n_stacks = stacks.texts.n;
 	if (r < 0) {
 		cw_window_fini(&reply);
 		return r;
@@ -176,5 +185,8 @@ void cw_window_fini(struct cw_msg_window_reply *reply)
 	for (uint32_t i = 0; i < reply->n_windows; i++)
 		free(reply->windows[i].ops);
 	free(reply->windows);
+	for (uint32_t i = 0; i < reply->n_stacks; i++)
+		free((char *)(uintptr_t)reply->stacks[i]);
+	free(reply->stacks);
 	*reply = (struct cw_msg_window_reply){ 0 };
 }

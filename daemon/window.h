@@ -13,7 +13,7 @@
 #include "daemon/process.h"
 #include "proto/messages.h"
 
-/* An op takes at most ~130 bytes on the wire: this many fill four fifths of a frame. */
+/* An op takes at most ~133 bytes on the wire: this many fill four fifths of a frame. */
 #define CW_WINDOW_MAX_REPLY_OPS 6400u
 
 /*

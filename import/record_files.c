@@ -159,6 +159,23 @@ static int find_or_add_comm(struct loader *l, const struct cw_rec_comm *e, uint3
 	return cw_snapshot_add_comm(l->snap, &comm, ret);
 }
 
+/* From the record's numbers of call stacks to the snapshot's. */
+static int number_stacks(struct loader *l, const struct cw_record *rec, struct cw_op *ops, size_t n)
+{
+	char text[CW_RECORD_STACK_BYTES];
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		bool is_known =
+			ops[i].stack && cw_record_stack(rec, ops[i].stack, text, sizeof(text)) == 0;
+
+		ops[i].stack = 0;
+		if (is_known)
+			r = cw_snapshot_add_stack(l->snap, text, &ops[i].stack);
+	}
+	return r;
+}
+
 static int add_member(struct loader *l, struct cw_record *rec, const struct cw_record_comm *comm,
 		      uint32_t rank)
 {
@@ -189,6 +206,13 @@ static int add_member(struct loader *l, struct cw_record *rec, const struct cw_r
 		m.progress_ns =
 			later(m.progress_ns, later(window[i].enter_ns, window[i].return_ns));
 	}
+	r = number_stacks(l, rec, window, n);
+	if (r == 0)
+		r = number_stacks(l, rec, &state.pending, 1);
+	if (r == 0)
+		r = number_stacks(l, rec, &state.last, 1);
+	if (r < 0)
+		return r;
 	op_to_wall(h, &state.pending);
 	op_to_wall(h, &state.last);
 	m.pending = state.has_pending ? &state.pending : NULL;

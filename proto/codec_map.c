@@ -141,6 +141,7 @@ static const struct cw_field op_fields[] = {
 	UINT(tid),
 	INT_AS(enter_ns, enter_age_ns),
 	INT_AS(return_ns, return_age_ns),
+	UINT(stack),
 };
 MAP(op, C, collwatch__op__descriptor);
 #undef C
@@ -296,6 +297,7 @@ static const struct cw_field window_reply_fields[] = {
 	UINT(id),
 	UINT(route),
 	LIST(windows, CW_MSG_MAX_WINDOWS, &window_map),
+	STRINGS(stacks, CW_MSG_MAX_STACKS),
 };
 MAP(window_reply, C, collwatch__window_reply__descriptor);
 #undef C

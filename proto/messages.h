@@ -28,6 +28,7 @@
 #define CW_MSG_MAX_P2P 256u        /* per member */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
+#define CW_MSG_MAX_STACKS 1024u /* per reply */
 #define CW_MSG_MAX_TARGETS 4096u
 #define CW_MSG_MAX_NODES 65536u
 #define CW_MSG_MAX_STRING (512u << 10)
@@ -212,6 +213,8 @@ struct cw_msg_window_reply {
 	uint64_t id, route;
 	struct cw_msg_window *windows;
 	uint32_t n_windows;
+	const char **stacks; /* of the ops; what they call number n is stacks[n - 1] */
+	uint32_t n_stacks;
 };
 
 enum { /* cw_msg_evidence_target.what */

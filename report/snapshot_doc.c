@@ -33,25 +33,16 @@
 	}
 
 static const struct cw_field op_fields[] = {
-	F(cw_op, U8, kind),
-	F(cw_op, U8, dtype),
-	F(cw_op, U8, redop),
-	F(cw_op, U8, progress),
-	F(cw_op, U16, flags),
-	F(cw_op, I16, result),
-	F(cw_op, I32, root),
-	F(cw_op, I32, peer),
-	F(cw_op, U64, count),
-	F(cw_op, U64, bytes),
-	F(cw_op, U64, coll_seq),
-	F(cw_op, U64, p2p_seq),
-	F(cw_op, U64, op_index),
-	F(cw_op, U64, group_id),
-	F(cw_op, ID, stream),
-	F(cw_op, U32, tid),
-	F(cw_op, I64, enter_ns),
-	F(cw_op, I64, return_ns),
-	{ NULL },
+	F(cw_op, U8, kind),      F(cw_op, U8, dtype),
+	F(cw_op, U8, redop),     F(cw_op, U8, progress),
+	F(cw_op, U16, flags),    F(cw_op, I16, result),
+	F(cw_op, I32, root),     F(cw_op, I32, peer),
+	F(cw_op, U64, count),    F(cw_op, U64, bytes),
+	F(cw_op, U64, coll_seq), F(cw_op, U64, p2p_seq),
+	F(cw_op, U64, op_index), F(cw_op, U64, group_id),
+	F(cw_op, ID, stream),    F(cw_op, U32, tid),
+	F(cw_op, I64, enter_ns), F(cw_op, I64, return_ns),
+	F(cw_op, U32, stack),    { NULL },
 };
 
 static const struct cw_field node_fields[] = {
@@ -223,6 +214,16 @@ static json_t *write_notes(const struct cw_snapshot *snap, size_t n_comms)
 	return cw_json_finish(notes, bad);
 }
 
+static json_t *write_stacks(const struct cw_snapshot *snap)
+{
+	json_t *stacks = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < snap->n_stacks; i++)
+		bad |= json_array_append_new(stacks, cw_json_text(snap->stacks[i]));
+	return cw_json_finish(stacks, bad);
+}
+
 json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms)
 {
 	json_t *doc = cw_fields_write(snapshot_fields, snap);
@@ -235,6 +236,8 @@ json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms)
 				   cw_fields_write_array(node_fields, snap->nodes, snap->n_nodes,
 							 sizeof(*snap->nodes)));
 	bad |= json_object_set_new(doc, "notes", write_notes(snap, n_comms));
+	if (snap->n_stacks)
+		bad |= json_object_set_new(doc, "stacks", write_stacks(snap));
 	return cw_json_finish(doc, bad);
 }
 
@@ -383,6 +386,26 @@ static int read_rank(struct cw_snapshot *snap, const json_t *doc, struct cw_err 
 	return r < 0 ? cw_err_set(err, -r, "rank: %s", strerror(-r)) : 0;
 }
 
+/* Under the same numbers, unless a text comes twice: ours do not. */
+static int read_stacks(struct cw_snapshot *snap, const json_t *stacks, struct cw_err *err)
+{
+	const json_t *entry;
+	uint32_t number;
+	size_t i;
+	int r;
+
+	json_array_foreach (stacks, i, entry) {
+		if (!json_is_string(entry))
+			return cw_err_set(err, EBADMSG, "\"stacks\": not strings");
+		r = cw_snapshot_add_stack(snap, json_string_value(entry), &number);
+		if (r < 0)
+			return cw_err_set(err, -r, "stack: %s", strerror(-r));
+		if (number != i + 1)
+			return cw_err_set(err, EBADMSG, "\"stacks\": too many, or one twice");
+	}
+	return 0;
+}
+
 static int read_lists(struct cw_snapshot *snap, const json_t *doc, struct cw_err *err)
 {
 	uint64_t budget = MEMBERS_FREE;
@@ -440,7 +463,8 @@ static int read_snapshot(struct cw_snapshot *snap, const json_t *doc, struct cw_
 	r = cw_snapshot_set_job(snap, head.job, head.group);
 	if (r < 0)
 		return cw_err_set(err, -r, "job: %s", strerror(-r));
-	return read_lists(snap, doc, err);
+	r = read_stacks(snap, json_object_get(doc, "stacks"), err);
+	return r < 0 ? r : read_lists(snap, doc, err);
 }
 
 int cw_snapshot_from_doc(const json_t *doc, struct cw_snapshot **ret, struct cw_err *err)

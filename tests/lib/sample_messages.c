@@ -139,6 +139,7 @@ static struct cw_msg_window windows[] = {
 		.lost = 40000,
 	},
 };
+static const char *stacks[] = { "model.py:41 in forward\ntrain.py:7 in <module>" };
 static struct cw_msg_evidence_target targets[] = { { .pid = 812, .start_ticks = 99, .what = 7 } };
 
 static const struct cw_message samples[CW_MSG__MAX] = {
@@ -193,7 +194,9 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 	[CW_MSG_WINDOW_REPLY] = { .window_reply = { .id = 5,
 						    .route = 0xabcdef0123456789,
 						    .windows = windows,
-						    .n_windows = 1 } },
+						    .n_windows = 1,
+						    .stacks = stacks,
+						    .n_stacks = 1 } },
 	[CW_MSG_EVIDENCE_REQUEST] = { .evidence_request = { .id = 6,
 							    .route = 0xabcdef0123456789,
 							    .deadline_ms = 5000,
@@ -235,6 +238,7 @@ const struct cw_message *cw_sample_message(unsigned type)
 		return NULL;
 	window_ops[0] = op_pending;
 	window_ops[1] = op_last;
+	window_ops[1].stack = 1;
 	msg = samples[type];
 	msg.type = type;
 	return &msg;

@@ -322,6 +322,50 @@ Test(job, window_counts_while_its_member_stands_still)
 	cw_job_free(job);
 }
 
+Test(job, call_stacks_of_windows_become_the_snapshots)
+{
+	struct cw_op ops[2] = { { .coll_seq = 4, .op_index = 4, .stack = 2 },
+				{ .coll_seq = 5, .op_index = 5, .stack = 3 } };
+	struct cw_msg_window w = {
+		.comm_id = 10, .pid = 1, .start_ticks = 1, .ops = ops, .n_ops = 2
+	};
+	const char *first[] = { "other.py:1 in f", "train.py:7 in step" };
+	const char *second[] = { "train.py:7 in step", "train.py:9 in step", "model.py:1 in g" };
+	struct cw_msg_window_reply reply = {
+		.windows = &w, .n_windows = 1, .stacks = first, .n_stacks = 2
+	};
+	struct cw_msg_member m = member(10, 2, 0);
+	struct cw_msg_rank rank = rank_of(1, &m, 1);
+	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_op pending = { .op_index = 4, .coll_seq = 4 };
+	struct cw_route route = { 0 };
+	const struct cw_snap_member *got;
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	m.pending = &pending;
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	snap = build(&route, job);
+	got = &snap->comms[0].members[0];
+	cr_assert_eq(got->n_window, 2);
+	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[0]), "train.py:7 in step");
+	cr_expect_null(cw_snapshot_stack(snap, &got->window[1]), "a number beyond the reply's");
+	cr_expect_str_eq(cw_snapshot_stack(snap, got->pending), "train.py:7 in step");
+	cw_snapshot_free(snap);
+
+	reply.stacks = second;
+	reply.n_stacks = 3;
+	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	snap = build(&route, job);
+	got = &snap->comms[0].members[0];
+	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[0]), "train.py:9 in step");
+	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[1]), "model.py:1 in g");
+	cw_snapshot_free(snap);
+	cw_job_free(job);
+	cw_route_fini(&route);
+}
+
 Test(job, window_of_where_histories_parted_stays)
 {
 	struct cw_op ops[] = { { .kind = CW_OP_ALL_REDUCE, .coll_seq = 65, .enter_ns = 5 } };

@@ -57,6 +57,26 @@ static void fake_stop(struct fake *f)
 	cw_test_record_free(f->writer);
 }
 
+/* As many stacks as there can be, as long as their parts can be. */
+static void fill_stacks(struct cw_test_record *rec, unsigned rank)
+{
+	rec->header->has |= CW_REC_HAS_STACKS;
+	for (unsigned i = 0; i < CW_REC_FRAMES; i++) {
+		struct cw_rec_frame *f = &rec->frames[i];
+
+		f->publish = 1;
+		f->line = 1000000 * (rank + 1) + i;
+		memset(f->file, 'f', sizeof(f->file) - 1);
+		memset(f->function, 'g', sizeof(f->function) - 1);
+	}
+	for (unsigned i = 0; i < CW_REC_STACKS; i++) {
+		rec->stacks[i].publish = 1;
+		rec->stacks[i].n_python = CW_REC_STACK_PYTHON;
+		for (unsigned k = 0; k < CW_REC_STACK_PYTHON; k++)
+			rec->stacks[i].python[k] = (uint16_t)(i + k + 1);
+	}
+}
+
 static void make(struct fake *fakes, uint32_t n, struct cw_digest *ret)
 {
 	struct cw_process **v = calloc(n, sizeof(struct cw_process *));
@@ -279,9 +299,15 @@ Test(digest, windows_fit_a_frame)
 
 		fake_start(&f[i], i);
 		comm = cw_test_record_comm(f[i].writer, id, N, i);
-		for (int j = 0; j < 1000; j++)
-			(void)cw_test_record_collective(f[i].writer, comm, CW_OP_ALL_REDUCE,
-							UINT64_MAX / 8);
+		fill_stacks(f[i].writer, (unsigned)i);
+		for (unsigned j = 0; j < 1000; j++) {
+			struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE,
+						.count = UINT64_MAX / 8,
+						.bytes = UINT64_MAX,
+						.stack_id = j % CW_REC_STACKS + 1 };
+
+			(void)cw_test_record_enter(f[i].writer, comm, &op);
+		}
 		fake_sample(&f[i]);
 		HASH_ADD(hh, table, key, sizeof(p->key), p);
 	}
@@ -293,6 +319,7 @@ Test(digest, windows_fit_a_frame)
 		msg.window_reply.windows[0].ops[msg.window_reply.windows[0].n_ops - 1].op_index,
 		1000, "the newest are kept");
 	cr_assert_eq(msg.window_reply.windows[0].lost, 1000 - msg.window_reply.windows[0].n_ops);
+	cr_assert_geq(msg.window_reply.n_stacks, 20, "as many call stacks as there is room for");
 	cr_assert_eq(cw_message_encode(&msg, &bytes, &len), 0);
 	cr_assert_leq(len, CW_FRAME_MAX_BYTES);
 	free(bytes);
@@ -322,6 +349,50 @@ Test(digest, label_comes_from_environment_then_master_then_comm)
 	cr_assert_neq(cw_job_route("a", 1), cw_job_route("a", 2), "users are apart");
 	cr_assert_neq(cw_job_route("a", 1), cw_job_route("b", 1));
 	cr_assert_eq(cw_job_route("a", 1), cw_job_route("a", 1));
+}
+
+/* Two processes that issue calls from the same lines, which their records number differently. */
+Test(window, brings_each_call_stack_once)
+{
+	static const uint32_t numbers[2] = { 7, 90 };
+	uint64_t id = 0x11;
+	struct cw_msg_window_request request = { .comm_ids = &id, .n_comm_ids = 1, .max_ops = 8 };
+	struct cw_msg_window_reply reply;
+	struct cw_process *table = NULL;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct cw_process *p = &f[i].process;
+		int comm;
+
+		fake_start(&f[i], i);
+		fill_stacks(f[i].writer, 0);
+		f[i].writer->stacks[numbers[i] - 1] = f[i].writer->stacks[0];
+		comm = cw_test_record_comm(f[i].writer, id, 2, i);
+		for (unsigned k = 0; k < 4; k++) {
+			struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE, .count = 1 };
+
+			op.stack_id = k == 0 ? 0 : k == 1 ? numbers[i] : k == 2 ? 3 : UINT32_MAX;
+			(void)cw_test_record_enter(f[i].writer, comm, &op);
+		}
+		fake_sample(&f[i]);
+		HASH_ADD(hh, table, key, sizeof(p->key), p);
+	}
+	request.route = f[0].process.route;
+	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &reply), 0);
+	cr_assert_eq(reply.n_windows, 2);
+	cr_expect_eq(reply.n_stacks, 2);
+	for (int i = 0; i < 2; i++) {
+		static const uint32_t wanted[] = { 0, 1, 2, 0 };
+
+		cr_assert_eq(reply.windows[i].n_ops, 4);
+		for (unsigned k = 0; k < 4; k++)
+			cr_expect_eq(reply.windows[i].ops[k].stack, wanted[k], "%d %u", i, k);
+	}
+	cw_window_fini(&reply);
+	HASH_CLEAR(hh, table);
+	for (int i = 0; i < 2; i++)
+		fake_stop(&f[i]);
 }
 
 Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)

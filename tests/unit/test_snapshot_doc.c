@@ -294,6 +294,23 @@ Test(snapshot_doc, any_snapshot_comes_back_unchanged)
 	}
 }
 
+Test(snapshot_doc, call_stacks_come_back_under_their_numbers)
+{
+	struct cw_snapshot *snap = fixture_snapshot(), *back;
+	uint32_t number;
+
+	cr_assert_eq(cw_snapshot_add_stack(snap, "a.py:1 in f\nb.py:2 in g", &number), 0);
+	cr_assert_eq(cw_snapshot_add_stack(snap, "b.py:2 in g", &number), 0);
+	cr_assert_eq(number, 2);
+	snap->comms[0].members[0].last->stack = 2;
+	back = through_text(snap);
+	cr_assert_eq(back->n_stacks, 2);
+	cr_expect_str_eq(back->stacks[0], "a.py:1 in f\nb.py:2 in g");
+	cr_expect_str_eq(cw_snapshot_stack(back, back->comms[0].members[0].last), "b.py:2 in g");
+	cw_snapshot_free(back);
+	cw_snapshot_free(snap);
+}
+
 Test(snapshot_doc, the_same_verdict_can_be_computed_from_a_bundle)
 {
 	struct cw_snapshot *snap = fixture_snapshot(), *back = through_text(snap);
@@ -371,6 +388,12 @@ Test(snapshot_doc, refuses_wrong_types_and_ranges)
 	doc = good();
 	json_object_set_new(doc, "notes", json_pack("[i]", 1));
 	refuse("note is a number", doc, -EBADMSG);
+	doc = good();
+	json_object_set_new(doc, "stacks", json_pack("[i]", 1));
+	refuse("stack is a number", doc, -EBADMSG);
+	doc = good();
+	json_object_set_new(doc, "stacks", json_pack("[ss]", "a", "a"));
+	refuse("a stack under two numbers", doc, -EBADMSG);
 }
 
 Test(snapshot_doc, refuses_indices_that_point_nowhere)
