@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/rankset.h"
+#include "report/frames.h"
 #include "report/incident_doc.h"
 #include "report/json_util.h"
 
@@ -14,6 +15,8 @@
 #define WAITS_FIRST 3u
 #define WAITS_LAST 6u
 #define MAX_ALIKE 1024u
+/* Of a call stack: helpers that all calls go through, and who called them. */
+#define FRAMES_MAX 3u
 
 __attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
 {
@@ -44,6 +47,39 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 		add(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
 		    strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
 		    cw_json_int(op, "peer", 0));
+	return buf;
+}
+
+/* "train.py:41 in step": without the directories. */
+static void add_frame(char *buf, size_t len, const char *frame)
+{
+	const char *in = strstr(frame, " in "), *file = frame;
+
+	for (const char *p = frame; *p && p != in; p++)
+		if (*p == '/')
+			file = p + 1;
+	add(buf, len, "%s%s", *buf ? " ← " : "issued at ", file);
+}
+
+/* Python's frames come after the native ones that they called. */
+char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
+{
+	const json_t *stack = json_object_get(op, "stack"), *frame;
+	const char *innermost = NULL;
+	size_t i, n = 0;
+
+	buf[0] = '\0';
+	json_array_foreach (stack, i, frame) {
+		const char *text = json_string_value(frame);
+		bool is_python = text && strstr(text, " in ");
+
+		if (is_python && !frame_is_library_file(text) && n++ < FRAMES_MAX)
+			add_frame(buf, len, text);
+		if (text && (!innermost || (is_python && !strstr(innermost, " in "))))
+			innermost = text;
+	}
+	if (n == 0 && innermost)
+		add_frame(buf, len, innermost);
 	return buf;
 }
 

@@ -16,6 +16,12 @@ const char *phrase_doc_flag(const json_t *incident);
 /* "all_reduce bf16 x 1048576 sum"; the number of the call is said by the caller. Returns buf. */
 char *phrase_doc_op(const json_t *op, char *buf, size_t len);
 
+/*
+ * "issued at comm.py:12 in call ← train.py:41 in step": the innermost frames of the op's call stack
+ * that are the program's own, else the innermost; "" where none is known. Returns buf.
+ */
+char *phrase_doc_issued(const json_t *op, char *buf, size_t len);
+
 /* "tp", or "communicator 0x…" of something that has comm_name and comm. Returns buf. */
 char *phrase_doc_comm(const json_t *at, char *buf, size_t len);
 

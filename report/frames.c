@@ -45,11 +45,15 @@ bool frame_is_startup(const json_t *frame)
 	return false;
 }
 
+bool frame_is_library_file(const char *file)
+{
+	return strstr(file, "/lib/python3") || strstr(file, "/site-packages/") ||
+	       strstr(file, "/dist-packages/") || starts_with(file, "<frozen ");
+}
+
 bool frame_is_library_python(const json_t *frame)
 {
-	const char *file = cw_json_str(frame, "file", "");
-
-	return strstr(file, "/lib/python3") || starts_with(file, "<frozen ");
+	return frame_is_library_file(cw_json_str(frame, "file", ""));
 }
 
 /* Where a thread waits when it waits in the C library says less than who called it. */

@@ -19,6 +19,9 @@ bool frame_is_startup(const json_t *frame);
 /* One that says nothing about where the program is: no name, C library, startup, interpreter. */
 bool frame_is_folded_native(const json_t *frame);
 
+/* Where such a frame's file, or a text that begins with it, lies. */
+bool frame_is_library_file(const char *file);
+
 /* A Python frame of the standard library or of an installed package. */
 bool frame_is_library_python(const json_t *frame);
 

@@ -39,8 +39,9 @@ static json_t *comm_rank_or_null(int32_t comm_rank)
 	return comm_rank == CW_PEER_NONE ? json_null() : json_integer(comm_rank);
 }
 
-static json_t *op_doc(const struct cw_op *op)
+static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op)
 {
+	const char *stack = cw_snapshot_stack(snap, op);
 	json_t *doc = json_object();
 	int bad = 0;
 
@@ -52,6 +53,8 @@ static json_t *op_doc(const struct cw_op *op)
 		op->redop == CW_REDOP_NONE ? json_null() : json_string(cw_redop_name(op->redop)));
 	bad |= json_object_set_new(doc, "root", comm_rank_or_null(op->root));
 	bad |= json_object_set_new(doc, "peer", comm_rank_or_null(op->peer));
+	if (stack)
+		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
 	return cw_json_finish(doc, bad);
 }
 
@@ -89,7 +92,7 @@ static json_t *side_doc(const struct cw_snapshot *snap, const struct cw_side *si
 	int bad = 0;
 
 	bad |= json_object_set_new(doc, "ranks", label_set(snap, side->ranks, side->n_ranks));
-	bad |= json_object_set_new(doc, "op", side->has_op ? op_doc(&side->op) : json_null());
+	bad |= json_object_set_new(doc, "op", side->has_op ? op_doc(snap, &side->op) : json_null());
 	return cw_json_finish(doc, bad);
 }
 
@@ -129,7 +132,7 @@ static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wa
 					   ? cw_json_text(snap->comms[wait->comm].name)
 					   : json_null());
 	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(wait->op.coll_seq));
-	bad |= json_object_set_new(doc, "op", op_doc(&wait->op));
+	bad |= json_object_set_new(doc, "op", op_doc(snap, &wait->op));
 	bad |= json_object_set_new(doc, "waits_for", json_integer(label_of(snap, wait->waits_for)));
 	return cw_json_finish(doc, bad);
 }

@@ -188,7 +188,7 @@ static void put_where(FILE *out, const json_t *incident)
 	const json_t *where = json_object_get(incident, "where");
 	const json_t *sides = json_object_get(where, "sides"), *side;
 	bool differs = strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0;
-	char text[256];
+	char text[512];
 	size_t i;
 
 	if (!json_is_object(where))
@@ -207,6 +207,10 @@ static void put_where(FILE *out, const json_t *incident)
 		fputs(json_is_object(op) ? "</td><td>" : "</td><td class=\"bad\">", out);
 		html_put(out, json_is_object(op) ? phrase_doc_op(op, text, sizeof(text))
 						 : phrase_doc_absence(incident));
+		if (*phrase_doc_issued(op, text, sizeof(text))) {
+			fputs("<br>", out);
+			html_put(out, text);
+		}
 		fputs("</td></tr>\n", out);
 	}
 	if (json_array_size(sides))

@@ -120,6 +120,16 @@ static void put_op(const struct cw_text *t, const json_t *op)
 	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_op(op, text, sizeof(text)));
 }
 
+static void put_issued(const struct cw_text *t, const json_t *op)
+{
+	char text[512];
+
+	if (!*phrase_doc_issued(op, text, sizeof(text)))
+		return;
+	fputs("      ", t->out);
+	cw_text_wrap(t, 6, 8, text);
+}
+
 static void put_comm(const struct cw_text *t, const json_t *at)
 {
 	char text[256];
@@ -156,6 +166,7 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 			fprintf(t->out, " %s", phrase_doc_absence(incident));
 		}
 		fputc('\n', t->out);
+		put_issued(t, op);
 	}
 }
 

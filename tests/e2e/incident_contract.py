@@ -43,7 +43,7 @@ TIME = matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 CULPRIT = {"rank": number, "host": str, "pid": number, "reason": text, "sits_in?": text,
            "stopped?": (True,), "kernel?": text}
 OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
-      "peer": (None, number)}
+      "peer": (None, number), "stack?": [text]}
 WAIT = {"rank": number, "comm": ID, "comm_name": str, "coll_seq": count, "op": OP,
         "waits_for": number}
 INCIDENT = {

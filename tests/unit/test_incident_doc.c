@@ -70,6 +70,34 @@ Test(incident_doc, says_where_and_who_stands_on_which_side)
 	json_decref(doc);
 }
 
+Test(incident_doc, says_from_where_a_call_was_issued)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *doc, *stack, *first, *second;
+	struct cw_verdict v;
+
+	fixture_verdict(&v);
+	cr_assert_eq(cw_snapshot_add_stack(snap, "libtorch.so+0x1\n/x/train.py:7 in step",
+					   &v.sides[0].op.stack),
+		     0);
+	v.sides[1].has_op = true;
+	v.sides[1].op.stack = 2; /* nobody's */
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_not_null(doc);
+	v.sides[0].op.stack = 0;
+	v.sides[1] = (struct cw_side){ .ranks = v.sides[1].ranks, .n_ranks = 1 };
+	cr_assert_eq(json_unpack(doc, "{s:{s:[{s:o}, {s:o}]}}", "where", "sides", "op", &first,
+				 "op", &second),
+		     0);
+	stack = json_object_get(first, "stack");
+	cr_expect_eq(json_array_size(stack), 2);
+	cr_expect_str_eq(json_string_value(json_array_get(stack, 1)), "/x/train.py:7 in step");
+	cr_expect_null(json_object_get(second, "stack"));
+	json_decref(doc);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
 Test(incident_doc, says_where_the_culprit_sits_once)
 {
 	json_t *doc = incident();

@@ -96,6 +96,48 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 }
 
 /* Eight ranks of a lost node are one event, and of a chain its ends matter. */
+Test(render_text, says_from_where_the_calls_were_issued)
+{
+	static const char *const pieces[] = {
+		"entered all_reduce",
+		"\n      issued at comm.py:12 in Comm.call ← train.py:41 in step ← train.py:9 in "
+		"main\n",
+		NULL,
+	};
+	struct cw_bundle bundle = sample();
+	const struct cw_render_opts opts = { .width = 100 };
+	json_t *op, *stack;
+	char *text;
+
+	cr_assert_eq(json_unpack(bundle.incident, "{s:{s:[{s:o}]}}", "where", "sides", "op", &op),
+		     0);
+	stack = json_pack("[sssssss]", "libtorch_cuda.so+0x12",
+			  "/usr/lib/python3.11/site-packages/torch/x.py:1 in all_reduce",
+			  "/venv/site-packages/torch/y.py:2 in wrapper",
+			  "/u/comm.py:12 in Comm.call", "/u/train.py:41 in step",
+			  "/u/train.py:9 in main", "/u/train.py:1 in <module>");
+	json_object_set_new(op, "stack", stack);
+	text = render(&bundle, &opts);
+	expect_in_order(text, pieces);
+	free(text);
+
+	/* Only libraries: the innermost of Python's, which says more than a place in a file. */
+	while (json_array_size(stack) > 3)
+		json_array_remove(stack, 3);
+	text = render(&bundle, &opts);
+	cr_expect(strstr(text, "issued at x.py:1 in all_reduce\n"), "%s", text);
+	free(text);
+	json_object_set_new(op, "stack", json_pack("[is]", 5, "train+0x12"));
+	text = render(&bundle, &opts);
+	cr_expect(strstr(text, "issued at train+0x12\n"), "%s", text);
+	free(text);
+	json_object_set_new(op, "stack", json_pack("[]"));
+	text = render(&bundle, &opts);
+	cr_expect_not(strstr(text, "issued"), "%s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, says_once_what_is_the_same_and_leaves_the_middle_of_a_chain_out)
 {
 	static const char *const pieces[] = {
