@@ -41,7 +41,7 @@ struct demo_options {
 	int seconds;      /* healthy: how long to watch */
 	int timeout_s;    /* until the alert, from the fault */
 	const char *keep; /* directory the bundle is copied to; NULL = not kept */
-	bool json, check, all_frames, is_quiet, no_namespaces;
+	bool json, check, all_frames, is_quiet, no_namespaces, has_call_stacks;
 };
 
 struct demo_node {

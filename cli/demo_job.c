@@ -125,7 +125,7 @@ static int local_rank(const struct demo *demo, int rank)
 	return local;
 }
 
-#define MAX_ENV 12
+#define MAX_ENV 13
 
 struct rank_strings {
 	char env[MAX_ENV][PATH_MAX + 32];
@@ -178,6 +178,8 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 	} else {
 		add_variable(text, env, "COLLWATCH_JOB=" DEMO_JOB);
 	}
+	if (demo->opts.has_call_stacks)
+		add_variable(text, env, "COLLWATCH_CALL_STACKS=on");
 	if (demo->opts.scenario->event == DEMO_EVENT_NETWORK_STALL &&
 	    rank->rank == demo->opts.run.culprit) {
 		demo_event_stall_file(demo, path);

@@ -32,6 +32,7 @@ enum {
 	OPT_CHECK,
 	OPT_ALL_FRAMES,
 	OPT_NO_NAMESPACES,
+	OPT_CALL_STACKS,
 };
 
 static const struct argp_option options[] = {
@@ -41,6 +42,8 @@ static const struct argp_option options[] = {
 	  "Several nodes are daemons on loopback, as where network namespaces are not permitted; "
 	  "else each is a namespace",
 	  0 },
+	{ "call-stacks", OPT_CALL_STACKS, NULL, 0,
+	  "Ranks note from where they issue calls (COLLWATCH_CALL_STACKS=on)", 0 },
 	{ "culprit", OPT_CULPRIT, "RANK", 0,
 	  "The rank that goes wrong (default 3, or the last one of smaller jobs)", 0 },
 	{ "seconds", OPT_SECONDS, "S", 0, "healthy: how long to watch (default 20)", 0 },
@@ -120,6 +123,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NO_NAMESPACES:
 		opts->no_namespaces = true;
+		return 0;
+	case OPT_CALL_STACKS:
+		opts->has_call_stacks = true;
 		return 0;
 	case OPT_CHECK:
 		opts->check = true;

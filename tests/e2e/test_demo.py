@@ -23,6 +23,7 @@ from incident_contract import deviations
 from tap import Failure
 
 COLLWATCH = os.path.abspath(sys.argv[1])
+TRAIN_LOOP = os.path.join(os.path.dirname(__file__), "../programs/train_loop.py")
 SEED = seeded("test_demo").getrandbits(64)
 TESTS = []
 # Each has its own sockets, ports and directory; none needs more than a fraction of a core.
@@ -251,6 +252,40 @@ def shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
         expect(time.monotonic() < deadline, f"still running: {demo.processes()}")
         time.sleep(0.05)
     expect(not demo.traces_of_nodes(), f"left behind: {demo.traces_of_nodes()}")
+
+
+def issued_at(side):
+    """The line of the training program whose call of NCCL it is, not of the helpers behind it."""
+    found = [re.search(r"(train_loop\.py):(\d+) in Trainer\.reduce_norms$", frame)
+             for frame in side["op"].get("stack", [])]
+    (match,) = filter(None, found)
+    with open(TRAIN_LOOP, encoding="utf-8") as source:
+        return ":".join(match.groups()), source.read().split("\n")[int(match[2]) - 1]
+
+
+def check_lines(bundle, incident):
+    report, page = " ".join(render(bundle).split()), render(bundle, "--html")
+    again = json.loads(subprocess.run([COLLWATCH, "analyze", bundle, "--json"], text=True,
+                                      stdout=subprocess.PIPE, check=False).stdout)
+    expect(again["where"] == incident["where"], f"analyze says {again['where']}")
+    for side in incident["where"]["sides"]:
+        place, line = issued_at(side)
+        expect(("ncclAllGather" if side["ranks"] == "3" else "all_reduce") in line,
+               f"ranks {side['ranks']}: {place}: {line}")
+        expect(re.search(rf"issued at .*{re.escape(place)} in Trainer.reduce_norms", report),
+               f"{place} is not in the report:\n{report}")
+        expect(place in page, f"{place} is not on the page")
+
+
+@test
+def names_the_lines_that_differing_calls_were_issued_from(demo):
+    keep = demo.tmp + ".kept"
+    try:
+        result = check_run(demo, Draw("wrong-op", 4, 2, 3), "--call-stacks", "--keep", keep)
+        check_incident(result)
+        check_lines(os.path.join(keep, result.document["id"]), result.document)
+    finally:
+        shutil.rmtree(keep, ignore_errors=True)
 
 
 # ---- nodes ----
