@@ -13,6 +13,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #define MAX_OPS 256
+#define MAX_STACKS 4 /* a hundred reads each */
 
 static void check_text(const char *text, size_t size)
 {
@@ -20,13 +21,26 @@ static void check_text(const char *text, size_t size)
 	FUZZ_CHECK(!strchr(text, '\n') && !strchr(text, 0x1b));
 }
 
-static void check_window(const struct cw_op *ops, size_t n, uint64_t lost)
+static void check_stack(const struct cw_record *rec, uint32_t number)
+{
+	static char text[CW_RECORD_STACK_BYTES];
+
+	if (cw_record_stack(rec, number, text, sizeof(text)) < 0)
+		FUZZ_CHECK(text[0] == '\0');
+	FUZZ_CHECK(memchr(text, '\0', sizeof(text)) && !strchr(text, 0x1b));
+	FUZZ_CHECK(!strstr(text, "\n\n") && text[0] != '\n');
+}
+
+static void check_window(const struct cw_record *rec, const struct cw_op *ops, size_t n,
+			 uint64_t lost)
 {
 	FUZZ_CHECK(n <= MAX_OPS);
 	for (size_t i = 0; i < n; i++) {
 		FUZZ_CHECK(ops[i].op_index > (i ? ops[i - 1].op_index : lost));
 		FUZZ_CHECK(ops[i].progress <= CW_PROGRESS_COMPLETED);
 		FUZZ_CHECK(ops[i].root >= CW_PEER_NONE && ops[i].peer >= CW_PEER_NONE);
+		if (i < MAX_STACKS)
+			check_stack(rec, ops[i].stack);
 	}
 }
 
@@ -56,7 +70,7 @@ static void read_everything(struct cw_record *rec)
 	for (size_t i = 0; i < n_comms; i++) {
 		check_text(comms[i].entry.name, sizeof(comms[i].entry.name));
 		if (cw_record_window(rec, &comms[i], ops, MAX_OPS, &n, &lost) == 0)
-			check_window(ops, n, lost);
+			check_window(rec, ops, n, lost);
 		if (cw_record_state(rec, &comms[i], &state) == 0 && state.completed_known)
 			FUZZ_CHECK(state.coll_completed <= comms[i].entry.coll_entered);
 		if (cw_record_p2p(rec, &comms[i], peers, CW_REC_P2P_PEERS, &n) == 0)

@@ -55,7 +55,8 @@ static bool write_messages(const char *dir)
 /* Sections cut to a few entries and moved together. */
 static size_t compact(const struct cw_test_record *rec, char *out)
 {
-	static const uint32_t counts[] = { 2, 64, 1, 8, 8 };
+	/* As the writer has them: communicators, ring, …, modules, stacks, frames. */
+	static const uint32_t counts[] = { 2, 64, 1, 8, 8, 2, 4, 16, 4, 2, 2, 4 };
 	struct cw_rec_header h = *rec->header;
 	size_t at = sizeof(h);
 
@@ -87,13 +88,38 @@ static void play(struct cw_test_record *rec, int ops, bool is_hung)
 	}
 }
 
+/* Two call stacks, of which the ops were issued in turn. */
+static void add_stacks(struct cw_test_record *rec)
+{
+	rec->header->has |= CW_REC_HAS_STACKS;
+	(void)snprintf(rec->modules[1].name, sizeof(rec->modules[1].name), "/usr/lib/libfoo.so");
+	for (unsigned i = 0; i < 4; i++) {
+		rec->frames[i].publish = i + 1;
+		rec->frames[i].line = 10 * i;
+		(void)snprintf(rec->frames[i].file, sizeof(rec->frames[i].file), "/u/%u.py", i);
+		(void)snprintf(rec->frames[i].function, sizeof(rec->frames[i].function), "f%u", i);
+	}
+	for (uint16_t i = 0; i < 2; i++)
+		rec->stacks[i] = (struct cw_rec_stack){ .publish = i + 7u,
+							.n_python = 3,
+							.n_native = 1,
+							.flags = CW_REC_STACK_CUT,
+							.python = { 1, 2, (uint16_t)(i + 3) },
+							.native = { { .module = 1 } } };
+	for (unsigned i = 0; i < CW_REC_COMM_OPS; i++)
+		rec->comms[0].ops[i].stack_id = i % 2 + 1;
+}
+
 static bool write_records(const char *dir)
 {
 	static const struct {
 		const char *name;
 		int ops;
-		bool is_hung;
-	} seeds[] = { { "empty", 0, false }, { "done", 20, false }, { "hung", 60, true } };
+		bool is_hung, has_stacks;
+	} seeds[] = { { "empty", 0, false },
+		      { "done", 20, false },
+		      { "hung", 60, true },
+		      { "stacks", 20, false, true } };
 	bool ok = true;
 
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
@@ -103,6 +129,8 @@ static bool write_records(const char *dir)
 		if (!out)
 			return false;
 		play(rec, seeds[i].ops, seeds[i].is_hung);
+		if (seeds[i].has_stacks)
+			add_stacks(rec);
 		ok = write_file(dir, "record", seeds[i].name, out, compact(rec, out)) && ok;
 		free(out);
 		cw_test_record_free(rec);
