@@ -58,8 +58,14 @@ bool cw_call_stacks_wanted(void)
 
 void cw_call_stacks_start(void)
 {
+	char byte;
+
 	if (!cw_record.stacks)
 		return;
+	if (!cw_own_read((uintptr_t)cw_record.header, &byte, sizeof(byte))) {
+		cw_log("call stacks: process_vm_readv is not permitted: none");
+		return;
+	}
 	(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_STACKS, __ATOMIC_RELAXED);
 	CW_STORE(cw_call_stacks_is_on, true);
 }

@@ -14,6 +14,9 @@
 #include "report/json_util.h"
 #include "report/nccl_errors.h"
 
+/* Sides, and waits, with call stacks: a chain may have thousands, and the document is an alert. */
+#define STACKS_MAX 8u
+
 /* The number people know; -1 when there is none or the index points nowhere. */
 static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
 {
@@ -39,9 +42,10 @@ static json_t *comm_rank_or_null(int32_t comm_rank)
 	return comm_rank == CW_PEER_NONE ? json_null() : json_integer(comm_rank);
 }
 
-static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op)
+/* has_stack: with its call stack, if that is known. */
+static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op, bool has_stack)
 {
-	const char *stack = cw_snapshot_stack(snap, op);
+	const char *stack = has_stack ? cw_snapshot_stack(snap, op) : NULL;
 	json_t *doc = json_object();
 	int bad = 0;
 
@@ -86,13 +90,14 @@ static json_t *culprits_doc(const struct cw_snapshot *snap, const struct cw_verd
 	return cw_json_finish(list, bad);
 }
 
-static json_t *side_doc(const struct cw_snapshot *snap, const struct cw_side *side)
+static json_t *side_doc(const struct cw_snapshot *snap, const struct cw_side *side, bool has_stack)
 {
 	json_t *doc = json_object();
 	int bad = 0;
 
 	bad |= json_object_set_new(doc, "ranks", label_set(snap, side->ranks, side->n_ranks));
-	bad |= json_object_set_new(doc, "op", side->has_op ? op_doc(snap, &side->op) : json_null());
+	bad |= json_object_set_new(doc, "op",
+				   side->has_op ? op_doc(snap, &side->op, has_stack) : json_null());
 	return cw_json_finish(doc, bad);
 }
 
@@ -108,7 +113,7 @@ static json_t *where_doc(const struct cw_snapshot *snap, const struct cw_verdict
 	doc = json_object();
 	sides = json_array();
 	for (uint32_t i = 0; i < v->n_sides; i++)
-		bad |= json_array_append_new(sides, side_doc(snap, &v->sides[i]));
+		bad |= json_array_append_new(sides, side_doc(snap, &v->sides[i], i < STACKS_MAX));
 	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
 	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(v->coll_seq));
@@ -118,7 +123,7 @@ static json_t *where_doc(const struct cw_snapshot *snap, const struct cw_verdict
 	return cw_json_finish(doc, bad);
 }
 
-static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wait)
+static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wait, bool has_stack)
 {
 	json_t *doc = json_object();
 	int bad = 0;
@@ -132,7 +137,7 @@ static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wa
 					   ? cw_json_text(snap->comms[wait->comm].name)
 					   : json_null());
 	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(wait->op.coll_seq));
-	bad |= json_object_set_new(doc, "op", op_doc(snap, &wait->op));
+	bad |= json_object_set_new(doc, "op", op_doc(snap, &wait->op, has_stack));
 	bad |= json_object_set_new(doc, "waits_for", json_integer(label_of(snap, wait->waits_for)));
 	return cw_json_finish(doc, bad);
 }
@@ -145,7 +150,8 @@ static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict
 
 	if (cycle == (v->klass == CW_CLASS_DEADLOCK))
 		for (uint32_t i = 0; i < v->n_chain; i++)
-			bad |= json_array_append_new(list, wait_doc(snap, &v->chain[i]));
+			bad |= json_array_append_new(list,
+						     wait_doc(snap, &v->chain[i], i < STACKS_MAX));
 	return cw_json_finish(list, bad);
 }
 
