@@ -19,6 +19,7 @@ RANK = os.path.join(HERE, "stacks_rank.py")
 PYTHONS = os.environ.get("CW_PYTHONS", sys.executable).split(":")
 STACKS, FRAMES = 7, 12  # sections
 DROP_STACKS = 8
+KNOWN_MINORS = range(11, 15)  # agent/python_layout.c
 MAX_BYTES = 2 << 20
 
 
@@ -58,6 +59,10 @@ class Ran:
 
 
 def rank(python, how, **extra):
+    minor = subprocess.run([python, "-c", "import sys; print(sys.version_info.minor)"],
+                           stdout=subprocess.PIPE, check=True).stdout
+    if int(minor) not in KNOWN_MINORS:
+        raise Skip("the agent does not know Python 3.%d" % int(minor))
     return Ran([python, RANK, how], **{"COLLWATCH_CALL_STACKS": "on", **extra})
 
 
@@ -106,6 +111,17 @@ def follows_threads_with_small_stacks_and_without_python():
         check(not python_frames(stack), "of a thread that is none of Python's: %r" % stack)
 
 
+def follows_generators_and_coroutines():
+    for python in PYTHONS:
+        (stack,) = rank(python, "lazy").stacks("all_reduce")
+        own = [frame.rsplit("/", 1)[1] for frame in python_frames(stack)
+               if "stacks_rank.py" in frame]
+        check(own[:4] == ["stacks_rank.py:%d in reduce" % line_of("reduce"),
+                          "stacks_rank.py:%d in later" % line_of("later"),
+                          "stacks_rank.py:%d in generate" % line_of("generate"),
+                          "stacks_rank.py:%d in lazy" % line_of("lazy")], "%r" % stack)
+
+
 def counts_stacks_that_find_no_place():
     for python in PYTHONS:
         ran = rank(python, "many")
@@ -151,5 +167,6 @@ def follows_frame_pointers_of_a_program_in_c():
 
 if __name__ == "__main__":
     main([names_the_line_of_each_call, cuts_a_deep_stack,
-          follows_threads_with_small_stacks_and_without_python, counts_stacks_that_find_no_place,
-          takes_none_unless_asked, follows_frame_pointers_of_a_program_in_c])
+          follows_threads_with_small_stacks_and_without_python, follows_generators_and_coroutines,
+          counts_stacks_that_find_no_place, takes_none_unless_asked,
+          follows_frame_pointers_of_a_program_in_c])

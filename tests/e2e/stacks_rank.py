@@ -6,9 +6,11 @@ usage: stacks_rank.py HOW
 
 HOW: "lines" (two kinds of calls, from two lines), "deep" (a call below a thousand frames),
 "threads" (a thread with a small stack, and one that Python knows nothing of, which destroys the
-communicator), "many" (from more places than there is room for).
+communicator), "lazy" (from a coroutine, below a generator that C code goes on with), "many"
+(from more places than there is room for).
 Says "ready" when it is done, and ends with its input.
 """
+import asyncio
 import ctypes
 import sys
 import threading
@@ -63,6 +65,22 @@ def threads(rank):
     check(posix.pthread_join(handle, None), "pthread_join")
 
 
+async def later(rank):
+    await asyncio.sleep(0)
+    reduce(rank)  # later
+
+
+def generate(rank):
+    yield 1
+    asyncio.run(later(rank))  # generate
+    yield 2
+
+
+def lazy(rank):
+    if sum(map(int, generate(rank))) != 3:  # lazy
+        sys.exit("not all was generated")
+
+
 def many(rank):
     places = {"reduce": reduce}
     for i in range(MANY):
@@ -74,6 +92,7 @@ def many(rank):
 if __name__ == "__main__":
     a_rank = Rank("cdll")
     # The interpreter is asked between two instructions, once the communicator is made.
-    {"lines": lines, "deep": deep, "threads": threads, "many": many}[sys.argv[1]](a_rank)
+    {"lines": lines, "deep": deep, "threads": threads, "lazy": lazy,
+     "many": many}[sys.argv[1]](a_rank)
     print("ready", flush=True)
     sys.stdin.read()
