@@ -15,6 +15,9 @@
 #define INSTRUCTION_BYTES 2
 #define TABLE_MAX (1u << 20) /* no function has a larger one */
 #define TEXT_MAX 4096u       /* PATH_MAX */
+#define FRAME_TEXT_MAX sizeof(((struct cw_rec_frame *)0)->file)
+
+_Static_assert(FRAME_TEXT_MAX >= sizeof(((struct cw_rec_frame *)0)->function), "the longer text");
 
 enum {
 	KIND_ONE_LINE_0 = 10,
@@ -102,21 +105,42 @@ static uint32_t line_of(const struct cw_python_layout *layout, const struct cw_p
 	return find_line(&t, at->first_line, wanted);
 }
 
+/* n characters of a width; what is not ASCII becomes '?'. */
+static bool copy_characters(uint64_t from, unsigned width, char *to, size_t n)
+{
+	unsigned char wide[4 * FRAME_TEXT_MAX];
+
+	if (n > FRAME_TEXT_MAX || !cw_own_read(from, wide, n * width))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t c = 0;
+
+		memcpy(&c, wide + i * width, width);
+		to[i] = c && c < 0x80 ? (char)c : '?';
+	}
+	return true;
+}
+
 /* Its end where it is longer, of a path from a slash on; "" where it cannot be read. */
 static void copy_text(const struct cw_python_layout *layout, uint64_t from, char *to, size_t size)
 {
 	uint64_t length, skip = 0;
+	unsigned width, data;
 	uint32_t state;
 	char *slash;
 
 	memset(to, 0, size);
 	if (!cw_own_read(from + CW_PYTHON_LENGTH, &length, sizeof(length)) ||
-	    !cw_own_read(from + CW_PYTHON_TEXT_STATE, &state, sizeof(state)) ||
-	    !(state & CW_PYTHON_TEXT_IS_ASCII) || length > TEXT_MAX)
+	    !cw_own_read(from + CW_PYTHON_TEXT_STATE, &state, sizeof(state)))
 		return;
+	width = CW_PYTHON_TEXT_WIDTH(state);
+	if (length > TEXT_MAX || !(state & CW_PYTHON_TEXT_IS_COMPACT) ||
+	    (width != 1 && width != 2 && width != 4))
+		return;
+	data = state & CW_PYTHON_TEXT_IS_ASCII ? layout->text_data : layout->wide_text_data;
 	if (length >= size)
 		skip = length - (size - 1);
-	if (!cw_own_read(from + layout->text_data + skip, to, length - skip)) {
+	if (!copy_characters(from + data + skip * width, width, to, length - skip)) {
 		memset(to, 0, size);
 		return;
 	}

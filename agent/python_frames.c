@@ -172,19 +172,33 @@ void cw_python_frame_describe(const struct cw_python_place *at, struct cw_rec_fr
 
 /* ---- whether the interpreter says the same ---- */
 
-/* The end of the text is what was read; both empty, or a text that is not ASCII: the same. */
+/* The end of the text is what was read, with a '?' for each character that is not ASCII. */
+static bool is_end_of(const char *text, const char *read)
+{
+	size_t n = strlen(read), i = strlen(text);
+
+	while (n > 0 && i > 0) {
+		bool is_ascii = !(text[--i] & 0x80);
+
+		while (!is_ascii && i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80)
+			i--;
+		if (read[--n] != (is_ascii ? text[i] : '?'))
+			return false;
+	}
+	return n == 0;
+}
+
 static bool is_text(void *code, const char *attribute, const char *read)
 {
 	void *object = py.get_attribute(code, attribute);
 	const char *text = object ? py.as_utf8(object) : NULL;
-	size_t len = text ? strlen(text) : 0, n = strlen(read);
-	bool is_same = text && n <= len && strcmp(text + len - n, read) == 0;
+	bool is_same = text && (*read || !*text) && is_end_of(text, read);
 
 	if (!text)
-		py.clear_error();
+		py.clear_error(); /* one that is no UTF-8 cannot be compared */
 	if (object)
 		py.dec_ref(object);
-	return is_same && (n || !len);
+	return is_same;
 }
 
 static bool is_place(const struct cw_python_layout *l, const struct cw_python_place *at,
@@ -192,10 +206,11 @@ static bool is_place(const struct cw_python_layout *l, const struct cw_python_pl
 {
 	struct cw_rec_frame read = { 0 };
 	void *code = py.frame_code(frame);
+	int line = py.frame_line(frame);
 	bool is_same;
 
 	cw_python_describe(l, at, &read);
-	is_same = (uintptr_t)code == at->code && (int)read.line == py.frame_line(frame) &&
+	is_same = (uintptr_t)code == at->code && (int)read.line == (line > 0 ? line : 0) &&
 		  is_text(code, "co_filename", read.file) &&
 		  is_text(code, "co_qualname", read.function);
 	py.dec_ref(code);

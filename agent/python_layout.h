@@ -20,12 +20,14 @@ struct cw_python_layout {
 	uint16_t code, previous, instr, owner;
 	/* Of a code object; its first line, its texts and its table of lines lie side by side. */
 	uint16_t first_line, file, name, line_table, instructions;
-	uint16_t text_data; /* of a text in ASCII: its characters */
+	uint16_t text_data, wide_text_data; /* of a text: its characters if all are ASCII, else */
 };
 
 /* Of texts and bytes, in all of these versions. */
 #define CW_PYTHON_LENGTH 16
 #define CW_PYTHON_TEXT_STATE 32
+#define CW_PYTHON_TEXT_WIDTH(state) ((state) >> 2 & 7) /* bytes of a character */
+#define CW_PYTHON_TEXT_IS_COMPACT (1u << 5)
 #define CW_PYTHON_TEXT_IS_ASCII (1u << 6)
 #define CW_PYTHON_BYTES_DATA 32
 /* Frames with such an owner, or a higher one, are no Python code. */

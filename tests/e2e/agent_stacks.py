@@ -116,6 +116,7 @@ def follows_generators_and_coroutines():
         (stack,) = rank(python, "lazy").stacks("all_reduce")
         own = [frame.rsplit("/", 1)[1] for frame in python_frames(stack)
                if "stacks_rank.py" in frame]
+        check("in gr??e" in own.pop(2), "a name that is not ASCII: %r" % stack)
         check(own[:4] == ["stacks_rank.py:%d in reduce" % line_of("reduce"),
                           "stacks_rank.py:%d in later" % line_of("later"),
                           "stacks_rank.py:%d in generate" % line_of("generate"),

@@ -70,9 +70,13 @@ async def later(rank):
     reduce(rank)  # later
 
 
+def größe(rank):
+    asyncio.run(later(rank))
+
+
 def generate(rank):
     yield 1
-    asyncio.run(later(rank))  # generate
+    größe(rank)  # generate
     yield 2
 
 

@@ -209,7 +209,9 @@ struct object {
 /* As python_layout.h has it for 3.12 and later: text_data and CW_PYTHON_BYTES_DATA differ. */
 static struct object text(const char *value)
 {
-	struct object o = { .length = strlen(value), .state = CW_PYTHON_TEXT_IS_ASCII };
+	struct object o = { .length = strlen(value),
+			    .state =
+				    CW_PYTHON_TEXT_IS_ASCII | CW_PYTHON_TEXT_IS_COMPACT | 1u << 2 };
 
 	strncpy(o.text, value, sizeof(o.text) - 1);
 	return o;
@@ -266,6 +268,24 @@ Test(agent_call_stack, keeps_the_end_of_a_long_path)
 				 "train.py");
 	cr_expect_lt(strlen(f.function), sizeof(f.function));
 	cr_expect_str_eq(f.function, "/that/nobody/would/write/down/train.py");
+}
+
+/* Latin-1, and characters of two bytes. */
+Test(agent_call_stack, reads_names_that_are_not_ascii)
+{
+	struct object file = text(""), name = text("");
+	static const uint16_t wide[] = { 'f', 0x4e2d, '1' };
+	struct cw_rec_frame f;
+
+	file.state = CW_PYTHON_TEXT_IS_COMPACT | 1u << 2;
+	file.length = 12;
+	memcpy(file.text + 16, "/j\xfcrgen/a.py", 12);
+	name.state = CW_PYTHON_TEXT_IS_COMPACT | 2u << 2;
+	name.length = 3;
+	memcpy(name.text + 16, wide, sizeof(wide));
+	f = describe(&file, &name, table, 4, 0);
+	cr_expect_str_eq(f.file, "/j?rgen/a.py");
+	cr_expect_str_eq(f.function, "f?1");
 }
 
 Test(agent_call_stack, survives_objects_that_are_none)
