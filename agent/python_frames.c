@@ -120,11 +120,11 @@ static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *
 static __attribute__((noinline)) bool read_codes(const struct cw_python_layout *l,
 						 struct cw_python_place places[], unsigned n)
 {
-	unsigned char fields[CW_PYTHON_PLACES * 80];
+	unsigned char fields[CW_PYTHON_PLACES * CW_PYTHON_CODE_BYTES];
 	uint64_t from[CW_PYTHON_PLACES];
 	size_t len = l->line_table + sizeof(uint64_t) - l->first_line;
 
-	if (n == 0 || len > 80)
+	if (n == 0 || len > CW_PYTHON_CODE_BYTES)
 		return false;
 	for (unsigned i = 0; i < n; i++)
 		from[i] = places[i].code + l->first_line;

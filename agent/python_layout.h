@@ -23,6 +23,8 @@ struct cw_python_layout {
 	uint16_t text_data, wide_text_data; /* of a text: its characters if all are ASCII, else */
 };
 
+/* From the first line of a code object to the end of the others of its fields, at most. */
+#define CW_PYTHON_CODE_BYTES 80
 /* Of texts and bytes, in all of these versions. */
 #define CW_PYTHON_LENGTH 16
 #define CW_PYTHON_TEXT_STATE 32

@@ -123,6 +123,12 @@ def follows_generators_and_coroutines():
                           "stacks_rank.py:%d in lazy" % line_of("lazy")], "%r" % stack)
 
 
+def does_no_harm_to_an_interpreter_that_is_taken_down():
+    for python in PYTHONS:
+        for _ in range(5):
+            check(rank(python, "leave").stacks("all_reduce"), "calls")
+
+
 def counts_stacks_that_find_no_place():
     for python in PYTHONS:
         ran = rank(python, "many")
@@ -169,5 +175,6 @@ def follows_frame_pointers_of_a_program_in_c():
 if __name__ == "__main__":
     main([names_the_line_of_each_call, cuts_a_deep_stack,
           follows_threads_with_small_stacks_and_without_python, follows_generators_and_coroutines,
+          does_no_harm_to_an_interpreter_that_is_taken_down,
           counts_stacks_that_find_no_place, takes_none_unless_asked,
           follows_frame_pointers_of_a_program_in_c])

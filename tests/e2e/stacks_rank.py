@@ -7,7 +7,8 @@ usage: stacks_rank.py HOW
 HOW: "lines" (two kinds of calls, from two lines), "deep" (a call below a thousand frames),
 "threads" (a thread with a small stack, and one that Python knows nothing of, which destroys the
 communicator), "lazy" (from a coroutine, below a generator that C code goes on with), "many"
-(from more places than there is room for).
+(from more places than there is room for), "leave" (a thread goes on while the interpreter is
+taken down).
 Says "ready" when it is done, and ends with its input.
 """
 import asyncio
@@ -85,6 +86,18 @@ def lazy(rank):
         sys.exit("not all was generated")
 
 
+def leave(rank):
+    is_busy = threading.Event()
+
+    def go_on():
+        while True:
+            reduce(rank)
+            is_busy.set()
+    threading.Thread(target=go_on, daemon=True).start()
+    is_busy.wait()
+    sys.exit(0)
+
+
 def many(rank):
     places = {"reduce": reduce}
     for i in range(MANY):
@@ -97,6 +110,6 @@ if __name__ == "__main__":
     a_rank = Rank("cdll")
     # The interpreter is asked between two instructions, once the communicator is made.
     {"lines": lines, "deep": deep, "threads": threads, "lazy": lazy,
-     "many": many}[sys.argv[1]](a_rank)
+     "many": many, "leave": leave}[sys.argv[1]](a_rank)
     print("ready", flush=True)
     sys.stdin.read()

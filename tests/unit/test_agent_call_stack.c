@@ -270,6 +270,29 @@ Test(agent_call_stack, keeps_the_end_of_a_long_path)
 	cr_expect_str_eq(f.function, "/that/nobody/would/write/down/train.py");
 }
 
+Test(agent_call_stack, has_layouts_whose_fields_lie_in_what_is_read)
+{
+	unsigned n = 0;
+
+	for (unsigned minor = 0; minor < 100; minor++) {
+		const struct cw_python_layout *l = cw_python_layout_of(minor);
+
+		if (!l)
+			continue;
+		n++;
+		cr_expect(l->code + 8 <= l->frame_bytes && l->previous + 8 <= l->frame_bytes &&
+				  l->instr + 8 <= l->frame_bytes && l->owner < l->frame_bytes,
+			  "3.%u: frame", minor);
+		cr_expect(l->first_line < l->file && l->first_line < l->name &&
+				  l->file < l->line_table && l->name < l->line_table &&
+				  l->line_table + 8 - l->first_line <= CW_PYTHON_CODE_BYTES,
+			  "3.%u: code", minor);
+	}
+	cr_expect_eq(n, 4);
+	cr_expect_null(cw_python_layout_of(10));
+	cr_expect_null(cw_python_layout_of(UINT32_MAX));
+}
+
 /* Latin-1, and characters of two bytes. */
 Test(agent_call_stack, reads_names_that_are_not_ascii)
 {
