@@ -106,6 +106,8 @@ struct cw_incident_config {
 	uint32_t uid;
 	const char *job;  /* label; borrowed for the incident's life */
 	const char *self; /* this node */
+	/* Ranks and memberships of which text is made in one turn; 0 = CW_INCIDENT_TURN_PIECES. */
+	uint64_t turn_pieces;
 };
 
 /* NULL = out of memory. */

@@ -84,6 +84,11 @@ struct cw_snapshot_text *cw_incident_snapshot_text(const struct cw_snapshot *sna
 	return cw_snapshot_text_new(snap, is_in);
 }
 
+static uint64_t turn_pieces(const struct cw_incident *inc)
+{
+	return inc->config.turn_pieces ? inc->config.turn_pieces : CW_INCIDENT_TURN_PIECES;
+}
+
 bool cw_incident_is_writing(const struct cw_incident *inc)
 {
 	return inc->text != NULL;
@@ -96,7 +101,7 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 
 	if (!inc->text)
 		return;
-	r = cw_snapshot_text_step(inc->text, snap, CW_INCIDENT_TURN_PIECES);
+	r = cw_snapshot_text_step(inc->text, snap, turn_pieces(inc));
 	if (r == 0)
 		return;
 	if (r > 0)
@@ -148,7 +153,7 @@ void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *sna
 	inc->klass = v->klass;
 	inc->is_proof = v->is_proof;
 	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
-	if (cw_snapshot_text_left(text) <= CW_INCIDENT_TURN_PIECES)
+	if (cw_snapshot_text_left(text) <= turn_pieces(inc))
 		cw_incident_write_on(inc, snap);
 }
 

@@ -76,6 +76,7 @@ static struct cw_job *new_job(struct look *k)
 		.uid = k->lr->route.uid,
 		.job = k->lr->route.label,
 		.self = cw_transport_self(l->config.transport),
+		.turn_pieces = l->config.turn_members, /* less than the default in tests only */
 	};
 	struct cw_job *job;
 	unsigned n;

@@ -93,6 +93,40 @@ Test(bundle, what_was_written_is_read_back)
 	cw_bundle_fini(&bundle);
 }
 
+Test(bundle, snapshot_may_be_given_as_its_text)
+{
+	struct cw_bundle bundle = sample(7), back = { 0 };
+	json_t *object = bundle.snapshot;
+	char *text = json_dumps(object, JSON_COMPACT);
+	struct cw_err err = { "" };
+
+	bundle.snapshot = json_string(text);
+	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
+	cr_expect(json_equal(back.snapshot, object));
+	cr_assert_eq(cw_bundle_parse_snapshot(&bundle), 0);
+	cr_expect(json_equal(bundle.snapshot, object));
+	cr_assert_eq(cw_bundle_parse_snapshot(&bundle), 0, "it is an object already");
+	free(text);
+	json_decref(object);
+	cw_bundle_fini(&bundle);
+	cw_bundle_fini(&back);
+}
+
+Test(bundle, snapshot_above_a_limit_is_left_out)
+{
+	struct cw_bundle back = { 0 };
+
+	put(7);
+	cr_assert_eq(cw_bundle_read_up_to(path_of("inc", NULL), 8, &back, NULL), 0);
+	cr_expect_null(back.snapshot);
+	cr_expect_not_null(back.evidence);
+	cw_bundle_fini(&back);
+	cr_assert_eq(cw_bundle_read_up_to(path_of("inc", NULL), 4096, &back, NULL), 0);
+	cr_expect_not_null(back.snapshot);
+	cw_bundle_fini(&back);
+}
+
 /* System calls that write, of this process so far. */
 static long count_writes(void)
 {

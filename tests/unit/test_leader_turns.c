@@ -101,6 +101,39 @@ Test(leader_turns, killed_rank_is_told_as_in_one_turn)
 	expect_same_alert(FAULT_KILLED);
 }
 
+static bool is_writing(const struct cluster_node *n)
+{
+	return cw_job_incidents_are_writing(&cluster_job(&c, n->index)->incidents);
+}
+
+Test(leader_turns, snapshot_of_an_incident_is_written_a_piece_a_turn)
+{
+	struct cluster_node *n = leading();
+	unsigned turns = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
+		cluster_run(&c, 0.05);
+	cr_assert(is_writing(n));
+	cr_assert_eq(n->puts, 0);
+	for (; turns < 100 && is_writing(n); turns++)
+		cluster_run(&c, 0.05);
+	cr_expect_geq(turns, 9, "nine ranks and as many memberships, not in %u turns", turns);
+	cr_expect_not(is_writing(n));
+	cr_assert(cluster_run_until_alert(&c, 30)); /* its bundle has the snapshot: cluster.c */
+}
+
+Test(leader_turns, leader_may_be_freed_while_it_writes)
+{
+	struct cluster_node *n = leading();
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
+		cluster_run(&c, 0.05);
+	cr_assert(is_writing(n));
+	n->leader = cw_leader_free(n->leader);
+}
+
 Test(leader_turns, healthy_job_stays_healthy)
 {
 	cluster_run(&c, 60);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/snapshot_doc.h"
+#include "report/snapshot_text.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -292,6 +293,59 @@ Test(snapshot_doc, any_snapshot_comes_back_unchanged)
 		cw_snapshot_free(back);
 		cw_snapshot_free(snap);
 	}
+}
+
+static json_t *text_in_pieces(const struct cw_snapshot *snap, uint64_t pieces)
+{
+	struct cw_snapshot_text *writer = cw_snapshot_text_new(snap, NULL);
+	json_t *text, *doc;
+	uint64_t left;
+	int r;
+
+	cr_assert_not_null(writer);
+	do {
+		cr_assert_null(cw_snapshot_text_take(writer), "it is not complete");
+		left = cw_snapshot_text_left(writer);
+		r = cw_snapshot_text_step(writer, snap, pieces);
+		cr_assert_geq(r, 0);
+		cr_assert_leq(left - cw_snapshot_text_left(writer), pieces);
+	} while (r == 0);
+	cr_assert_eq(cw_snapshot_text_left(writer), 0);
+	text = cw_snapshot_text_take(writer);
+	doc = json_loadb(json_string_value(text), json_string_length(text), JSON_REJECT_DUPLICATES,
+			 NULL);
+	cr_assert_not_null(doc);
+	json_decref(text);
+	(void)cw_snapshot_text_free(writer);
+	return doc;
+}
+
+Test(snapshot_doc, text_in_pieces_says_the_same)
+{
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct cw_snapshot *snap;
+		json_t *whole, *pieces;
+
+		state = seed;
+		snap = random_snapshot();
+		whole = cw_snapshot_doc(snap);
+		pieces = text_in_pieces(snap, seed % 5 + 1);
+		cr_assert(json_equal(whole, pieces), "seed %d", (int)seed);
+		json_decref(whole);
+		json_decref(pieces);
+		cw_snapshot_free(snap);
+	}
+}
+
+Test(snapshot_doc, text_of_nothing_is_a_document)
+{
+	struct cw_snapshot *snap = cw_snapshot_new();
+	json_t *whole = cw_snapshot_doc(snap), *pieces = text_in_pieces(snap, 1);
+
+	cr_assert(json_equal(whole, pieces));
+	json_decref(whole);
+	json_decref(pieces);
+	cw_snapshot_free(snap);
 }
 
 Test(snapshot_doc, call_stacks_come_back_under_their_numbers)

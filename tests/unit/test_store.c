@@ -63,7 +63,7 @@ static struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns)
 	return store;
 }
 
-/* A bundle whose snapshot is about pad bytes long. */
+/* A bundle whose snapshot, given as text, is about pad bytes long. */
 static int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path)
 {
 	char *text = malloc(pad + 1);
@@ -76,7 +76,8 @@ static int put_for(int uid, struct cw_store *store, const char *id, size_t pad, 
 		json_pack("{s:s,s:s,s:i,s:s,s:s,s:s,s:{s:s}}", "schema", "collwatch.incident/1",
 			  "id", id, "uid", uid, "job", "4711", "class", "never_entered", "summary",
 			  "rank 3 sleeps", "times", "confirmed", "2026-11-21T07:53:33.123Z");
-	bundle.snapshot = json_pack("{s:s,s:s}", "schema", "collwatch.snapshot/1", "pad", text);
+	bundle.snapshot =
+		json_sprintf("{\"schema\":\"collwatch.snapshot/1\",\"pad\":\"%s\"}", text);
 	bundle.evidence = json_pack("[{s:s}]", "schema", "collwatch.evidence/1");
 	r = cw_store_put(store, &bundle, ret_path, ret_path ? PATH_MAX : 0);
 	cw_bundle_fini(&bundle);
@@ -426,6 +427,30 @@ Test(store, resends_nothing_when_it_has_forgotten_what_was_sent)
 	cw_store_close(store);
 }
 
+Test(store, snapshot_larger_than_any_answer_is_not_read_for_one)
+{
+	struct cw_bundle bundle = { 0 };
+	struct cw_store *store;
+
+	if (geteuid() != 0 || !mount_small("256k"))
+		cr_skip_test("needs root: mounts a small file system");
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, "a2", 5 << 20, NULL), -ENOSPC);
+	cr_assert_eq(cw_store_get(store, "a2", &bundle), 0);
+	cr_expect_not_null(bundle.incident);
+	cr_expect_null(bundle.snapshot, "held in memory");
+	cw_bundle_fini(&bundle);
+	cw_store_close(store);
+	unmount_small();
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, "a3", 5 << 20, NULL), 0);
+	cr_assert_eq(cw_store_get(store, "a3", &bundle), 0);
+	cr_expect_not_null(bundle.incident);
+	cr_expect_null(bundle.snapshot, "on disk");
+	cw_bundle_fini(&bundle);
+	cw_store_close(store);
+}
+
 Test(store, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 {
 	char path[PATH_MAX], filler[PATH_MAX];
@@ -440,6 +465,7 @@ Test(store, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cr_assert(is_listed(store, "a1"));
 	cr_assert_eq(cw_store_get(store, "a1", &bundle), 0);
 	cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "id")), "a1");
+	cr_assert(json_is_object(bundle.snapshot));
 	cw_bundle_fini(&bundle);
 	cr_assert_eq(cw_store_mark_sent(store, "a1", ""), -ENOSPC);
 	cr_assert(cw_store_was_sent(store, "a1"));
