@@ -9,11 +9,13 @@
  * it.
  *
  * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls.
- * --hang: a rank stops making calls before what is measured begins. Its bundle goes nowhere.
+ * --hang: a rank stops making calls before what is measured begins. Its bundle is written to a
+ * directory in /tmp, which is measured with the rest and removed.
  *
  * Of the communicators one in four is over the whole job; the rest in turn over the ranks of a node
  * (tensor parallel) and over one rank of each node (data parallel).
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/facts.h"
 #include "common/log.h"
@@ -30,8 +33,10 @@
 #include "daemon/transport.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "report/bundle.h"
 
 #define TICKS 4
+#define BUNDLE "bundle"
 #define STEP_NS (100 * CW_NS_PER_MS)
 #define MAX_RANKS_A_NODE 64
 #define MAX_COMMS 64
@@ -46,7 +51,9 @@ struct bench {
 	struct cw_leader *leader;
 	uint64_t digest_bytes;
 	int64_t longest_turn_ns; /* so long the loop is held up */
-	unsigned alerts;
+	unsigned alerts, puts;
+	uint64_t put_bytes; /* of the last snapshot */
+	int bundles_fd;
 	bool has_checkpoints;
 	bool hangs;
 	uint64_t hang_seq; /* the last collective that all did; 0 = no hang yet */
@@ -225,7 +232,15 @@ static void io_path(void *user, const char *id, char *buf, size_t len)
 
 static int io_put(void *user, const struct cw_bundle *bundle)
 {
-	return 0;
+	struct bench *b = user;
+	struct cw_err err = { "" };
+	int r = cw_bundle_write(b->bundles_fd, BUNDLE, bundle, &err);
+
+	if (r < 0)
+		(void)fprintf(stderr, "leader-bench: %s\n", err.text);
+	b->puts++;
+	b->put_bytes = bundle->snapshot ? json_string_length(bundle->snapshot) : 0;
+	return r;
 }
 
 static bool io_was_sent(void *user, const char *id)
@@ -337,14 +352,27 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	seen->ranks = job->view.ranks;
 }
 
+static void remove_bundles(const char *dir)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
+	if (system(command) != 0)
+		(void)fprintf(stderr, "leader-bench: %s is left\n", dir);
+}
+
 static void run(struct bench *b, bool json)
 {
+	char dir[] = "/tmp/leader-bench-XXXXXX";
 	const unsigned warm_s = 3;
 	struct cw_clock clock = { .monotonic_ns = now_ns, .wall_ns = now_ns, .user = b };
 	int64_t sum = 0, longest = 0;
 	struct seen seen = { 0 };
 	struct rusage usage;
 
+	b->bundles_fd = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (b->bundles_fd < 0)
+		abort();
 	start(b, &clock);
 	for (unsigned i = 0; i < (warm_s + b->seconds) * TICKS; i++) {
 		int64_t cost = quarter(b, i);
@@ -360,6 +388,9 @@ static void run(struct bench *b, bool json)
 	}
 	cw_leader_jobs(b->leader, on_job, &seen);
 	(void)getrusage(RUSAGE_SELF, &usage);
+	if (b->puts)
+		(void)fprintf(stderr, "bundle written %u times, its snapshot has %" PRIu64 " KiB\n",
+			      b->puts, b->put_bytes >> 10);
 	printf(json ? "{\"nodes\":%u,\"ranks\":%u,\"jobs\":%u,\"comms\":%u,\"digest_bytes\":"
 		      "%" PRIu64 ",\"cpu_percent\":%.1f,\"longest_quarter_ms\":%.1f,"
 		      "\"longest_turn_ms\":%.1f,\"rss_mib\":%ld,"
@@ -374,6 +405,8 @@ static void run(struct bench *b, bool json)
 	cw_election_free(b->members);
 	cw_transport_free(b->transport);
 	free(b->names);
+	(void)close(b->bundles_fd);
+	remove_bundles(dir);
 }
 
 int main(int argc, char **argv)
