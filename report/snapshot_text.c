@@ -8,8 +8,8 @@
 #include "common/cleanup.h"
 #include "report/snapshot_pieces.h"
 
-#define PIECE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(17)) /* precision: as in report/bundle.c   \
-							      */
+/* As in report/bundle.c, but for the line breaks. */
+#define PIECE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(17))
 
 enum stage { STAGE_HEAD, STAGE_RANKS, STAGE_COMMS, STAGE_MEMBERS, STAGE_COMPLETE };
 

@@ -202,7 +202,8 @@ static bool scale_own_data(struct coll *c)
 
 /*
  * A network that stops between two ranks: where SIM_NCCL_STALL_FILE names a file that is there, the
- * connection to the next rank carries nothing any more, and nobody is told.
+ * connection to the next rank carries nothing any more, of a collective under way either, and
+ * nobody is told.
  */
 static void stall_if_told(ncclComm_t comm)
 {
@@ -238,12 +239,13 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 	struct coll c = { .comm = comm, .task = task, .elem = sim_dtype_size(task->dtype) };
 	bool is_complete = false;
 
-	stall_if_told(comm);
 	c.units = reduces(task) ? task->count : task->count * c.elem;
 	c.wants_input = calloc((size_t)comm->nranks, sizeof(*c.wants_input));
 	c.from = calloc((size_t)comm->nranks, sizeof(struct sim_msg *));
+	stall_if_told(comm);
 	if (c.wants_input && c.from && scale_own_data(&c) && post_all(&c)) {
 		while (!comm->is_aborted && !(is_complete = advance(&c))) {
+			stall_if_told(comm);
 			tell_of_lost_peers(&c);
 			sim_links_wait(comm, comm->coll, c.wants_input);
 		}

@@ -17,6 +17,8 @@
 #include "tests/sim/nccl_cuda.h"
 #include "tests/sim/nccl_sim.h"
 
+#define STALL_SEEN_MS 50
+
 struct sim_launch {
 	struct sim_launch *next; /* of the communicator's captured ones */
 	ncclComm_t comm;
@@ -33,6 +35,12 @@ void sim_tasks_free(struct sim_task *tasks)
 		free(tasks);
 		tasks = next;
 	}
+}
+
+/* Where a connection may stop (SIM_NCCL_STALL_FILE), nothing wakes who waits for it. */
+static int longest_wait_ms(void)
+{
+	return getenv("SIM_NCCL_STALL_FILE") ? STALL_SEEN_MS : -1;
 }
 
 void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_input)
@@ -55,7 +63,8 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 		if (events)
 			fds[n++] = (struct pollfd){ .fd = links[p].fd, .events = events };
 	}
-	(void)poll(fds, n, -1); /* whatever woke us, the caller looks at everything again */
+	(void)poll(fds, n,
+		   longest_wait_ms()); /* whatever woke us, the caller looks at everything again */
 	free(fds);
 }
 
