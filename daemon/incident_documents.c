@@ -108,7 +108,9 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 		text = cw_snapshot_text_take(inc->text);
 	inc->text = cw_snapshot_text_free(inc->text);
 	if (!text) {
-		log_err("inc=%s: out of memory for its snapshot", inc->id);
+		log_err("inc=%s: out of memory for its snapshot: its bundle has an older one or "
+			"none",
+			inc->id);
 		return;
 	}
 	json_decref(inc->snapshot);

@@ -264,10 +264,22 @@ static void reduce_children(void)
 	close_group();
 }
 
+static void use_children(void)
+{
+	int ranks = 0;
+
+	open_group();
+	split_all();
+	close_group();
+	must(ncclCommCount(places[3].child, &ranks) == ncclSuccess, "count");
+	printf("children of %d\n", ranks);
+	reduce_children();
+	print_all("by the children");
+}
+
 static void mode_groups(void)
 {
 	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
-	int ranks = 0;
 
 	init_all();
 	fill_all(4);
@@ -291,13 +303,7 @@ static void mode_groups(void)
 	queue_all();
 	printf("simulated into nothing %d\n", ncclGroupSimulateEnd(NULL));
 	print_all("reduced");
-	open_group();
-	split_all();
-	close_group();
-	must(ncclCommCount(places[3].child, &ranks) == ncclSuccess, "count");
-	printf("children of %d\n", ranks);
-	reduce_children();
-	print_all("by the children");
+	use_children();
 }
 
 /* ---- communicators that are not made when the call returns ---- */
@@ -305,7 +311,6 @@ static void mode_groups(void)
 static void mode_non_blocking(void)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	int ranks = 0;
 
 	config.blocking = 0;
 	must(ncclGetUniqueId(&shared_id) == ncclSuccess, "unique id");
@@ -325,13 +330,7 @@ static void mode_non_blocking(void)
 	for (int i = 0; i < ROUNDS; i++)
 		reduce_all();
 	print_all("reduced");
-	open_group();
-	split_all();
-	close_group();
-	must(ncclCommCount(places[3].child, &ranks) == ncclSuccess, "count");
-	printf("children of %d\n", ranks);
-	reduce_children();
-	print_all("by the children");
+	use_children();
 }
 
 static const struct {

@@ -14,55 +14,21 @@
 #include "common/op.h"
 #include "common/record_reader.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
+#include "tests/unit/agent_fake_nccl.h"
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)
 #define STEP_OPS 300u
 
-static char context, handle;
+static char context;
 static ncclComm_t comm;
-static ncclResult_t answer;
-static bool hangs; /* the device, inside the next call */
 static struct cw_record *reader;
 
-static ncclResult_t fake_init(ncclComm_t *ret, int nranks, ncclUniqueId id, int rank)
+/* The device, inside a call: inside = hang. */
+static void hang(void)
 {
-	*ret = (ncclComm_t)&handle;
-	return ncclSuccess;
+	fake_cuda.holds_writes = true;
 }
-
-static ncclResult_t fake_all_reduce(const void *s, void *r, size_t n, int dt, int op, ncclComm_t c,
-				    cudaStream_t st)
-{
-	fake_cuda.holds_writes = hangs;
-	return answer;
-}
-
-static ncclResult_t fake_broadcast(const void *s, void *r, size_t n, int dt, int root, ncclComm_t c,
-				   cudaStream_t st)
-{
-	return ncclSuccess;
-}
-
-static ncclResult_t fake_send(const void *s, size_t n, int dt, int peer, ncclComm_t c,
-			      cudaStream_t st)
-{
-	return ncclSuccess;
-}
-
-static ncclResult_t fake_group(void)
-{
-	return ncclSuccess;
-}
-
-static const struct cw_real fake = {
-	.ncclAllReduce = fake_all_reduce,
-	.ncclBroadcast = fake_broadcast,
-	.ncclSend = fake_send,
-	.ncclGroupStart = fake_group,
-	.ncclGroupEnd = fake_group,
-	.ncclCommInitRank = fake_init,
-};
 
 static void pass(uint64_t ns)
 {
@@ -91,11 +57,9 @@ static void begin(const char *progress)
 	cr_assert_eq(cw_record_open(dup(cw_record.fd), true, &reader, NULL), 0);
 }
 
-static const struct cw_rec_op *last(void)
+static const struct cw_rec_op *last_op(void)
 {
-	const struct cw_rec_comm *rc = &cw_record.comms[0];
-
-	return &rc->ops[(rc->ring_ticket - 1) % CW_REC_COMM_OPS];
+	return last(&cw_record.comms[0]);
 }
 
 static bool call(size_t count, uintptr_t stream)
@@ -198,7 +162,7 @@ static void hang_at_the_end_of_a_step(const char *progress)
 	for (unsigned i = 0; i < 50; i++)
 		(void)step();
 	calls(STEP_OPS - 1, 10 * US);
-	hangs = true;
+	inside = hang;
 	(void)call(1, 1);
 	s = state();
 	cr_assert(s.has_pending);
@@ -234,7 +198,7 @@ Test(agent_thin_calls, a_call_that_is_left_out_is_unknown_until_a_later_one_is_r
 	cr_expect_not(s.completed_known);
 	cr_expect_not(s.has_pending);
 	cr_expect_eq(s.last.progress, CW_PROGRESS_UNKNOWN);
-	hangs = true;
+	inside = hang;
 	pass(3 * MS);
 	cr_assert(call(8, 1));
 	s = state();
@@ -289,7 +253,7 @@ Test(agent_thin_calls, a_call_that_is_left_out_and_fails_is_as_any_that_fails)
 	call_until_one_is_left_out();
 	answer = 1;
 	cr_assert_not(call(8, 1));
-	cr_expect(last()->flags & CW_OPF_DROPPED);
+	cr_expect(last_op()->flags & CW_OPF_DROPPED);
 	cr_expect_eq(cw_record.comms[0].coll_entered, cw_record.comms[0].coll_returned);
 }
 

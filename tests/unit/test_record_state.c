@@ -3,57 +3,9 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "common/record_reader.h"
-#include "tests/lib/record_writer.h"
+#include "tests/unit/record_state_fixture.h"
 
-static struct cw_test_record *rec;
-static struct cw_record *reader;
-
-static void setup(void)
-{
-	rec = cw_test_record_new();
-	cw_test_record_comm(rec, 0x1111, 8, 3);
-	cr_assert_eq(cw_record_open(cw_test_record_dup(rec), true, &reader, NULL), 0);
-}
-
-static void teardown(void)
-{
-	reader = cw_record_close(reader);
-	rec = cw_test_record_free(rec);
-}
-
-TestSuite(record_state, .init = setup, .fini = teardown);
-
-static struct cw_record_state state_of(size_t index)
-{
-	const struct cw_record_comm *comms;
-	struct cw_record_state state;
-	size_t n;
-
-	cr_assert_eq(cw_record_refresh(reader), 0);
-	comms = cw_record_comms(reader, &n);
-	cr_assert_lt(index, n);
-	cr_assert_eq(cw_record_state(reader, &comms[index], &state), 0);
-	return state;
-}
-
-static uint64_t enqueue(unsigned kind)
-{
-	uint64_t op = cw_test_record_collective(rec, 0, kind, 10);
-
-	cw_test_record_return(rec, 0, op, 0);
-	return op;
-}
-
-static uint64_t enter_flagged(unsigned kind, unsigned flags, uint16_t slot)
-{
-	struct cw_rec_op op = { .kind = (uint8_t)kind,
-				.flags = (uint16_t)flags,
-				.progress_slot = slot,
-				.root_or_peer = -1 };
-
-	return cw_test_record_enter(rec, 0, &op);
-}
+TestSuite(record_state, .init = record_setup, .fini = record_teardown);
 
 Test(record_state, a_comm_without_ops_has_nothing_pending)
 {
@@ -359,8 +311,8 @@ Test(record_state, agrees_with_a_model_that_forgets_nothing)
 	for (int round = 0; round < 60; round++) {
 		uint64_t done = 0, known = 0;
 
-		teardown();
-		setup();
+		record_teardown();
+		record_setup();
 		cw_test_record_comm(rec, 0x2222, 8, 3);
 		for (uint64_t i = 1; i <= OPS; i++) {
 			struct cw_record_state s;

@@ -1,122 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/store.h"
-#include "daemon/store_clock.h"
-
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DAY_NS (INT64_C(86400) * CW_NS_PER_S)
+#include "tests/unit/store_fixture.h"
 
-static char root[] = "/tmp/collwatch-store-XXXXXX";
-static int64_t now_ns = INT64_C(1790000000) * CW_NS_PER_S;
-
-static int64_t fake_now(void *user)
-{
-	return now_ns;
-}
-
-static int64_t wall_step_ns; /* by so much the wall clock is wrong */
-
-static int64_t fake_wall(void *user)
-{
-	return now_ns + wall_step_ns;
-}
-
-static const struct cw_clock clock_fake = { fake_now, fake_wall, NULL };
-
-static void set_up(void)
-{
-	cr_assert_not_null(mkdtemp(root));
-}
-
-static void tear_down(void)
-{
-	char command[128];
-
-	(void)snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(store, .init = set_up, .fini = tear_down);
-
-static struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns)
-{
-	struct cw_store_config config = { .max_bytes = max_bytes,
-					  .max_age_ns = max_age_ns,
-					  .clock = &clock_fake };
-	struct cw_store *store = NULL;
-	struct cw_err err = { 0 };
-	char path[PATH_MAX];
-
-	(void)snprintf(path, sizeof(path), "%s/lib/state", root);
-	config.state_dir = path;
-	cr_assert_eq(cw_store_open(&config, &store, &err), 0, "%s", err.text);
-	return store;
-}
-
-/* A bundle whose snapshot, given as text, is about pad bytes long. */
-static int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path)
-{
-	char *text = malloc(pad + 1);
-	struct cw_bundle bundle = { 0 };
-	int r;
-
-	memset(text, 'x', pad);
-	text[pad] = '\0';
-	bundle.incident =
-		json_pack("{s:s,s:s,s:i,s:s,s:s,s:s,s:{s:s}}", "schema", "collwatch.incident/1",
-			  "id", id, "uid", uid, "job", "4711", "class", "never_entered", "summary",
-			  "rank 3 sleeps", "times", "confirmed", "2026-11-21T07:53:33.123Z");
-	bundle.snapshot =
-		json_sprintf("{\"schema\":\"collwatch.snapshot/1\",\"pad\":\"%s\"}", text);
-	bundle.evidence = json_pack("[{s:s}]", "schema", "collwatch.evidence/1");
-	r = cw_store_put(store, &bundle, ret_path, ret_path ? PATH_MAX : 0);
-	cw_bundle_fini(&bundle);
-	free(text);
-	now_ns += CW_NS_PER_S;
-	return r;
-}
-
-static int put(struct cw_store *store, const char *id, size_t pad, char *ret_path)
-{
-	return put_for(1000, store, id, pad, ret_path);
-}
-
-static const char *listed_id(json_t *list, size_t i)
-{
-	const char *id = json_string_value(json_object_get(json_array_get(list, i), "id"));
-
-	return id ? id : "";
-}
-
-static bool is_listed(struct cw_store *store, const char *id)
-{
-	json_t *list = cw_store_list(store);
-	bool found = false;
-
-	for (size_t i = 0; i < json_array_size(list); i++)
-		found |= strcmp(listed_id(list, i), id) == 0;
-	json_decref(list);
-	return found;
-}
-
-static size_t list_len(struct cw_store *store)
-{
-	json_t *list = cw_store_list(store);
-	size_t n = json_array_size(list);
-
-	json_decref(list);
-	return n;
-}
+TestSuite(store, .init = store_setup, .fini = store_teardown);
 
 Test(store, gives_back_what_was_put_also_after_a_restart)
 {
@@ -338,45 +233,6 @@ Test(store, remembers_sent_ids_across_restarts)
 	cw_store_close(store);
 }
 
-/* A small file system of our own, seen by this test's process only. */
-static bool mount_small(const char *size)
-{
-	char path[PATH_MAX], options[64];
-
-	(void)snprintf(path, sizeof(path), "%s/lib", root);
-	(void)snprintf(options, sizeof(options), "size=%s", size);
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(path, 0755) == 0 &&
-	       mount("none", path, "tmpfs", 0, options) == 0;
-}
-
-static void unmount_small(void)
-{
-	char path[PATH_MAX];
-
-	(void)snprintf(path, sizeof(path), "%s/lib", root);
-	cr_assert_eq(umount2(path, MNT_DETACH), 0);
-}
-
-static void filler_path(char *path)
-{
-	(void)snprintf(path, PATH_MAX, "%s/lib/filler", root);
-}
-
-static void fill_disk(void)
-{
-	char path[PATH_MAX], block[4096] = { 1 };
-	int fd;
-
-	filler_path(path);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	cr_assert_geq(fd, 0);
-	while (write(fd, block, sizeof(block)) > 0)
-		;
-	cr_assert_eq(errno, ENOSPC);
-	close(fd);
-}
-
 static void expect_unsent(struct cw_store *store, const char *id)
 {
 	json_t *doc = cw_store_next_unsent(store);
@@ -425,101 +281,4 @@ Test(store, resends_nothing_when_it_has_forgotten_what_was_sent)
 	cr_assert_eq(put(store, "aa00aa00ab", 10, NULL), 0);
 	expect_unsent(store, "aa00aa00ab");
 	cw_store_close(store);
-}
-
-Test(store, snapshot_larger_than_any_answer_is_not_read_for_one)
-{
-	struct cw_bundle bundle = { 0 };
-	struct cw_store *store;
-
-	if (geteuid() != 0 || !mount_small("256k"))
-		cr_skip_test("needs root: mounts a small file system");
-	store = open_store(1 << 30, 30 * DAY_NS);
-	cr_assert_eq(put(store, "a2", 5 << 20, NULL), -ENOSPC);
-	cr_assert_eq(cw_store_get(store, "a2", &bundle), 0);
-	cr_expect_not_null(bundle.incident);
-	cr_expect_null(bundle.snapshot, "held in memory");
-	cw_bundle_fini(&bundle);
-	cw_store_close(store);
-	unmount_small();
-	store = open_store(1 << 30, 30 * DAY_NS);
-	cr_assert_eq(put(store, "a3", 5 << 20, NULL), 0);
-	cr_assert_eq(cw_store_get(store, "a3", &bundle), 0);
-	cr_expect_not_null(bundle.incident);
-	cr_expect_null(bundle.snapshot, "on disk");
-	cw_bundle_fini(&bundle);
-	cw_store_close(store);
-}
-
-Test(store, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
-{
-	char path[PATH_MAX], filler[PATH_MAX];
-	struct cw_bundle bundle = { 0 };
-	struct cw_store *store;
-
-	if (geteuid() != 0 || !mount_small("256k"))
-		cr_skip_test("needs root: mounts a small file system");
-	store = open_store(1 << 30, 30 * DAY_NS);
-	fill_disk();
-	cr_assert_eq(put(store, "a1", 10000, path), -ENOSPC);
-	cr_assert(is_listed(store, "a1"));
-	cr_assert_eq(cw_store_get(store, "a1", &bundle), 0);
-	cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "id")), "a1");
-	cr_assert(json_is_object(bundle.snapshot));
-	cw_bundle_fini(&bundle);
-	cr_assert_eq(cw_store_mark_sent(store, "a1", ""), -ENOSPC);
-	cr_assert(cw_store_was_sent(store, "a1"));
-	cr_assert_eq(cw_store_retry(store), 1);
-	cr_assert_eq(access(path, F_OK), -1);
-
-	filler_path(filler);
-	cr_assert_eq(unlink(filler), 0);
-	cr_assert_eq(cw_store_retry(store), 0);
-	cr_assert_eq(access(path, F_OK), 0);
-	cw_store_close(store);
-	store = open_store(1 << 30, 30 * DAY_NS);
-	cr_assert(is_listed(store, "a1"));
-	cr_assert(cw_store_was_sent(store, "a1"));
-	cw_store_close(store);
-	unmount_small();
-}
-
-Test(store, gives_up_old_bundles_for_a_new_one_on_a_full_disk)
-{
-	struct cw_store *store;
-
-	if (geteuid() != 0 || !mount_small("256k"))
-		cr_skip_test("needs root: mounts a small file system");
-	store = open_store(1 << 30, 30 * DAY_NS);
-	cr_assert_eq(put(store, "a1", 100000, NULL), 0);
-	cr_assert_eq(put(store, "a2", 50000, NULL), 0);
-	cr_assert_eq(put(store, "a3", 100000, NULL), 0);
-	cr_assert_not(is_listed(store, "a1"));
-	cr_assert(is_listed(store, "a2"));
-	cr_assert(is_listed(store, "a3"));
-	cr_assert_eq(cw_store_retry(store), 0);
-	cw_store_close(store);
-	unmount_small();
-}
-
-Test(store, holds_a_bounded_number_in_memory)
-{
-	struct cw_store *store;
-	char id[16];
-
-	if (geteuid() != 0 || !mount_small("64k"))
-		cr_skip_test("needs root: mounts a small file system");
-	store = open_store(1 << 30, 30 * DAY_NS);
-	fill_disk();
-	for (unsigned i = 0; i < 20; i++) {
-		(void)snprintf(id, sizeof(id), "%02x", i);
-		cr_assert_eq(put(store, id, 10, NULL), -ENOSPC);
-	}
-	cr_assert_eq(cw_store_retry(store), 16);
-	cr_assert_eq(list_len(store), 16);
-	cr_assert_not(is_listed(store, "03"));
-	cr_assert(is_listed(store, "04"));
-	cr_assert(is_listed(store, "13"));
-	cw_store_close(store);
-	unmount_small();
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store in a directory of the test's own, under a clock that stands still but for a second with
+ * each bundle. For tests that run each in a process of its own.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store.h"
+#include "daemon/store_clock.h"
+
+#define DAY_NS (INT64_C(86400) * CW_NS_PER_S)
+
+extern char root[];          /* the store is in lib/state below it */
+extern int64_t now_ns;       /* the monotonic clock */
+extern int64_t wall_step_ns; /* by so much the wall clock is wrong */
+
+void store_setup(void);
+void store_teardown(void);
+
+struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns);
+/*
+ * Puts a bundle whose snapshot, given as text, is about pad bytes long, as of a job of this user
+ * (put(): 1000). ret_path: PATH_MAX, or NULL. What cw_store_put() returns.
+ */
+int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path);
+int put(struct cw_store *store, const char *id, size_t pad, char *ret_path);
+const char *listed_id(json_t *list, size_t i); /* "" = there is none */
+bool is_listed(struct cw_store *store, const char *id);
+size_t list_len(struct cw_store *store);
