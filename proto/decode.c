@@ -223,6 +223,19 @@ static int decode_text(struct cw_arena *arena, const struct part *p, const char 
 	return 0;
 }
 
+/* Zeroed structs become what messages without a field say: their text is "", not NULL. */
+static void set_defaults(const struct cw_map *map, char *c, size_t n)
+{
+	for (size_t k = 0; k < map->n_fields; k++) {
+		const struct cw_field *f = &map->fields[k];
+
+		if (f->kind != CW_FIELD_STRING)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			*(const char **)(c + i * map->c_bytes + f->c_offset) = "";
+	}
+}
+
 static int decode_message(struct cw_arena *arena, const struct cw_field *f, const struct part *p,
 			  char **place)
 {
@@ -232,7 +245,10 @@ static int decode_message(struct cw_arena *arena, const struct cw_field *f, cons
 		memset(*place, 0, f->sub->c_bytes);
 	else
 		*place = cw_arena_alloc(arena, f->sub->c_bytes);
-	return *place ? decode_struct(arena, f->sub, p->bytes, *place) : alloc_error(arena);
+	if (!*place)
+		return alloc_error(arena);
+	set_defaults(f->sub, *place, 1);
+	return decode_struct(arena, f->sub, p->bytes, *place);
 }
 
 static size_t n_elements(const struct cw_field *f, const struct part *p)
@@ -299,6 +315,8 @@ static int decode_element(struct cw_arena *arena, const struct cw_field *f, cons
 		*elements = cw_arena_calloc(arena, total, element_bytes(f));
 		if (!*elements)
 			return alloc_error(arena);
+		if (f->kind == CW_FIELD_LIST)
+			set_defaults(f->sub, *elements, total);
 	}
 	if (f->kind == CW_FIELD_U64S)
 		return decode_u64s(p, (uint64_t *)*elements, n);
@@ -329,37 +347,34 @@ static int decode_field(struct cw_arena *arena, const struct cw_field *f, Protob
 }
 
 /* The tables are in the order of the numbers, most without a gap: there it lies at its number. */
-static size_t find_field(const struct cw_map *map, uint32_t number)
+static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n, uint32_t number)
 {
-	const ProtobufCFieldDescriptor *fields = map->pb->fields;
-
-	if (number <= map->n_fields && fields[number - 1].id == number)
+	if (number <= n && fields[number - 1].id == number)
 		return number - 1;
-	for (size_t i = 0; i < map->n_fields; i++)
+	for (size_t i = 0; i < n; i++)
 		if (fields[i].id == number)
 			return i;
-	return map->n_fields;
+	return n;
 }
 
-/* c: zeroed. */
+/* c: set to its defaults. */
 static int decode_struct(struct cw_arena *arena, const struct cw_map *map, struct cursor from,
 			 char *c)
 {
+	const ProtobufCFieldDescriptor *pb_fields = map->pb->fields;
+	const struct cw_field *fields = map->fields;
+	size_t n = map->n_fields;
 	int r = 0;
 
-	for (size_t k = 0; k < map->n_fields; k++)
-		if (map->fields[k].kind == CW_FIELD_STRING)
-			*(const char **)(c + map->fields[k].c_offset) = "";
 	while (from.at < from.end && r == 0) {
 		struct part p;
 		size_t i;
 
 		if (!take_part(&from, &p))
 			return -EBADMSG;
-		i = find_field(map, p.number);
-		if (i < map->n_fields) /* else of a later version */
-			r = decode_field(arena, &map->fields[i], map->pb->fields[i].type, &p, from,
-					 c);
+		i = find_field(pb_fields, n, p.number);
+		if (i < n) /* else of a later version */
+			r = decode_field(arena, &fields[i], pb_fields[i].type, &p, from, c);
 	}
 	return r;
 }
@@ -411,8 +426,10 @@ int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **re
 	if (!msg)
 		return alloc_error(arena);
 	r = read_envelope((struct cursor){ payload, payload + len }, msg, &body);
-	if (r == 0 && msg->type != CW_MSG_NONE)
+	if (r == 0 && msg->type != CW_MSG_NONE) {
+		set_defaults(cw_bodies[msg->type].map, (char *)msg + BODY_OFFSET, 1);
 		r = decode_struct(arena, cw_bodies[msg->type].map, body, (char *)msg + BODY_OFFSET);
+	}
 	if (r < 0)
 		return r;
 	msg->arena = steal_ptr(&arena);
