@@ -21,13 +21,21 @@ static int compare_i32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Most sets come in order, and those of a large job are long. */
+static bool is_sorted(const int32_t *v, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (v[i - 1] > v[i])
+			return false;
+	return true;
+}
+
 static size_t sort_unique(int32_t *v, size_t n)
 {
 	size_t out = 0;
 
-	if (n == 0)
-		return 0;
-	qsort(v, n, sizeof(*v), compare_i32);
+	if (!is_sorted(v, n))
+		qsort(v, n, sizeof(*v), compare_i32);
 	for (size_t i = 0; i < n; i++)
 		if (out == 0 || v[out - 1] != v[i])
 			v[out++] = v[i];
