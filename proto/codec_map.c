@@ -28,7 +28,8 @@
 
 #define UINT(field) NUMBER_(CW_FIELD_UINT, field, field, 0, 0)
 #define INT(field) NUMBER_(CW_FIELD_INT, field, field, 0, 0)
-#define INT_AS(field, pb_field) NUMBER_(CW_FIELD_INT, field, pb_field, 0, 0)
+#define AGE(field) NUMBER_(CW_FIELD_INT, field, field, CW_FIELD_AGE, 0)
+#define AGE_AS(field, pb_field) NUMBER_(CW_FIELD_INT, field, pb_field, CW_FIELD_AGE, 0)
 #define ENUM(field, max_) NUMBER_(CW_FIELD_UINT, field, field, CW_FIELD_KNOWN_ONLY, max_)
 #define STRING(field) POINTER_(CW_FIELD_STRING, field, 0, NULL)
 #define REQUIRED(field) POINTER_(CW_FIELD_STRING, field, CW_FIELD_REQUIRED, NULL)
@@ -139,8 +140,8 @@ static const struct cw_field op_fields[] = {
 	UINT(group_id),
 	UINT(stream),
 	UINT(tid),
-	INT_AS(enter_ns, enter_age_ns),
-	INT_AS(return_ns, return_age_ns),
+	AGE_AS(enter_ns, enter_age_ns),
+	AGE_AS(return_ns, return_age_ns),
 	UINT(stack),
 };
 MAP(op, C, collwatch__op__descriptor);
@@ -189,7 +190,7 @@ static const struct cw_field member_fields[] = {
 	LIST(checkpoints, CW_MSG_MAX_CHECKPOINTS, &checkpoint_map),
 	MESSAGE(pending, &op_map),
 	UINT(pending_count),
-	INT(progress_age_ns),
+	AGE(progress_age_ns),
 	UINT(interval_ns),
 	INT(async_error),
 	INT(last_result),
@@ -220,9 +221,9 @@ static const struct cw_field rank_fields[] = {
 	INT(exit_code),
 	INT(term_signal),
 	UINT(flags),
-	INT(ended_age_ns),
-	INT(headway_age_ns),
-	INT(sampled_age_ns),
+	AGE(ended_age_ns),
+	AGE(headway_age_ns),
+	AGE(sampled_age_ns),
 	UINT(nccl_version),
 	UINT(env_hash),
 	UINT(dropped),
@@ -233,7 +234,7 @@ static const struct cw_field rank_fields[] = {
 	STRING(headway_by),
 	STRING(cause),
 	STRING(fed),
-	INT(fed_age_ns),
+	AGE(fed_age_ns),
 };
 MAP(rank, C, collwatch__rank__descriptor);
 #undef C

@@ -182,14 +182,23 @@ static int decode_uint(const struct cw_field *f, ProtobufCType type, const struc
 	return 0;
 }
 
+static int64_t limit_age(int64_t age_ns)
+{
+	if (age_ns > CW_MSG_MAX_AGE_NS)
+		return CW_MSG_MAX_AGE_NS;
+	return age_ns < -CW_MSG_MAX_AGE_NS ? -CW_MSG_MAX_AGE_NS : age_ns;
+}
+
 static int decode_int(const struct cw_field *f, ProtobufCType type, const struct part *p, char *c)
 {
 	uint64_t zigzag = type == PROTOBUF_C_TYPE_SINT32 ? (uint32_t)p->value : p->value;
-	uint64_t v = (zigzag >> 1) ^ (0 - (zigzag & 1));
+	int64_t v = (int64_t)((zigzag >> 1) ^ (0 - (zigzag & 1)));
 
-	if (p->type != WIRE_VARINT || !fits_int((int64_t)v, f->c_bytes))
+	if (f->flags & CW_FIELD_AGE)
+		v = limit_age(v);
+	if (p->type != WIRE_VARINT || !fits_int(v, f->c_bytes))
 		return -EBADMSG;
-	store(c + f->c_offset, f->c_bytes, v);
+	store(c + f->c_offset, f->c_bytes, (uint64_t)v);
 	return 0;
 }
 

@@ -145,6 +145,17 @@ static bool array_is_equal(const struct cw_field *f, const char *a, const char *
 	return true;
 }
 
+/* As decoding leaves it. */
+static int64_t age_at(const void *p)
+{
+	int64_t age_ns;
+
+	memcpy(&age_ns, p, sizeof(age_ns));
+	if (age_ns > CW_MSG_MAX_AGE_NS)
+		return CW_MSG_MAX_AGE_NS;
+	return age_ns < -CW_MSG_MAX_AGE_NS ? -CW_MSG_MAX_AGE_NS : age_ns;
+}
+
 static bool field_is_equal(const struct cw_field *f, const char *a, const char *b)
 {
 	const void *x = a + f->c_offset, *y = b + f->c_offset;
@@ -152,6 +163,8 @@ static bool field_is_equal(const struct cw_field *f, const char *a, const char *
 	switch (f->kind) {
 	case CW_FIELD_UINT:
 	case CW_FIELD_INT:
+		if (f->flags & CW_FIELD_AGE)
+			return age_at(x) == age_at(y);
 		return memcmp(x, y, f->c_bytes) == 0;
 	case CW_FIELD_STRING:
 		return text_is_equal(*(const char *const *)x, *(const char *const *)y);
