@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/arena.h"
+#include "common/clock.h"
 #include "common/signature.h"
 
 /* A job has fewer nodes than ranks, and far fewer notes than anyone would read. */
@@ -28,24 +29,11 @@ struct cw_snap_store {
 	uint32_t n_comm_slots;
 };
 
-/*
- * Times come from other hosts and from files. Kept to a century and a half around zero, their
- * differences cannot overflow, whatever is done with them later.
- */
-#define MAX_TIME_NS (INT64_MAX / 2)
-
-static int64_t sane_ns(int64_t ns)
-{
-	if (ns > MAX_TIME_NS)
-		return MAX_TIME_NS;
-	return ns < -MAX_TIME_NS ? -MAX_TIME_NS : ns;
-}
-
 static void sanitise_ops(struct cw_op *ops, uint32_t n)
 {
 	for (uint32_t i = 0; ops && i < n; i++) {
-		ops[i].enter_ns = sane_ns(ops[i].enter_ns);
-		ops[i].return_ns = sane_ns(ops[i].return_ns);
+		ops[i].enter_ns = cw_bounded_ns(ops[i].enter_ns);
+		ops[i].return_ns = cw_bounded_ns(ops[i].return_ns);
 	}
 }
 
@@ -54,10 +42,10 @@ static void sanitise_member(struct cw_snap_member *m)
 	sanitise_ops(m->pending, 1);
 	sanitise_ops(m->last, 1);
 	sanitise_ops(m->window, m->n_window);
-	m->window_ns = sane_ns(m->window_ns);
-	m->progress_ns = sane_ns(m->progress_ns);
+	m->window_ns = cw_bounded_ns(m->window_ns);
+	m->progress_ns = cw_bounded_ns(m->progress_ns);
 	/* An interval, not a point in time. */
-	m->interval_ns = m->interval_ns < 0 ? 0 : sane_ns(m->interval_ns);
+	m->interval_ns = m->interval_ns < 0 ? 0 : cw_bounded_ns(m->interval_ns);
 }
 
 struct cw_snapshot *cw_snapshot_new(void)
@@ -215,9 +203,10 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
 	    !copy_text(snap, rank->command, &copy.command) ||
 	    !copy_text(snap, rank->cause, &copy.cause) || !copy_text(snap, rank->fed, &copy.fed))
 		return -ENOMEM;
-	copy.ended_ns = sane_ns(copy.ended_ns);
-	copy.sampled_ns = sane_ns(copy.sampled_ns);
-	copy.headway_ns = sane_ns(copy.headway_ns);
+	copy.ended_ns = cw_bounded_ns(copy.ended_ns);
+	copy.sampled_ns = cw_bounded_ns(copy.sampled_ns);
+	copy.headway_ns = cw_bounded_ns(copy.headway_ns);
+	copy.fed_ns = cw_bounded_ns(copy.fed_ns);
 	sanitise_ops(&copy.host_call, 1);
 	ranks[snap->n_ranks] = copy;
 	*ret_index = snap->n_ranks++;
@@ -494,6 +483,6 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	}
 	m->n_window = n_ops;
 	m->window_lost = lost;
-	m->window_ns = sane_ns(read_ns);
+	m->window_ns = cw_bounded_ns(read_ns);
 	return 0;
 }

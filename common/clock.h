@@ -26,6 +26,17 @@ static inline int64_t cw_clock_wall_ns(const struct cw_clock *c)
 #define CW_NS_PER_S INT64_C(1000000000)
 #define CW_NS_PER_MS INT64_C(1000000)
 
+/* A century and a half. */
+#define CW_BOUND_NS (INT64_MAX / 2)
+
+/* Times and ages from other hosts and from files: differences of bounded ones do not overflow. */
+static inline int64_t cw_bounded_ns(int64_t ns)
+{
+	if (ns > CW_BOUND_NS)
+		return CW_BOUND_NS;
+	return ns < -CW_BOUND_NS ? -CW_BOUND_NS : ns;
+}
+
 /* "2026-11-21T07:53:33.123Z" into buf[32]; returns buf. */
 char *cw_wall_format(int64_t wall_ns, char *buf);
 /* -1 when text is not of that form. */

@@ -24,7 +24,7 @@ enum cw_field_kind {
 enum {                          /* cw_field.flags */
        CW_FIELD_REQUIRED = 1,   /* string: the encoder refuses NULL (else NULL is sent as "") */
        CW_FIELD_KNOWN_ONLY = 2, /* number: above max means "of a later version" and becomes 0 */
-       CW_FIELD_AGE = 4,        /* number: kept within CW_MSG_MAX_AGE_NS of zero */
+       CW_FIELD_AGE = 4,        /* number: an age, bounded by the decoder */
 };
 
 struct cw_field {

@@ -18,6 +18,7 @@
 
 #include "collwatch.pb-c.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "proto/arena.h"
 #include "proto/codec.h"
@@ -182,20 +183,13 @@ static int decode_uint(const struct cw_field *f, ProtobufCType type, const struc
 	return 0;
 }
 
-static int64_t limit_age(int64_t age_ns)
-{
-	if (age_ns > CW_MSG_MAX_AGE_NS)
-		return CW_MSG_MAX_AGE_NS;
-	return age_ns < -CW_MSG_MAX_AGE_NS ? -CW_MSG_MAX_AGE_NS : age_ns;
-}
-
 static int decode_int(const struct cw_field *f, ProtobufCType type, const struct part *p, char *c)
 {
 	uint64_t zigzag = type == PROTOBUF_C_TYPE_SINT32 ? (uint32_t)p->value : p->value;
 	int64_t v = (int64_t)((zigzag >> 1) ^ (0 - (zigzag & 1)));
 
 	if (f->flags & CW_FIELD_AGE)
-		v = limit_age(v);
+		v = cw_bounded_ns(v);
 	if (p->type != WIRE_VARINT || !fits_int(v, f->c_bytes))
 		return -EBADMSG;
 	store(c + f->c_offset, f->c_bytes, (uint64_t)v);

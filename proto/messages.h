@@ -7,8 +7,8 @@
  * Ownership: a message being sent borrows what it points to. A decoded message (struct cw_message)
  * owns all of it in one arena and is released by cw_message_free(). Strings of decoded messages are
  * never NULL, are NUL-terminated valid UTF-8 without control characters other than \t and \n.
- * Ages are ns before the moment the message's facts were sampled; a decoded one can be taken from
- * any instant of a clock.
+ * Ages are ns before the moment the message's facts were sampled; a decoded one is bounded
+ * (cw_bounded_ns()).
  */
 #pragma once
 
@@ -33,8 +33,6 @@
 #define CW_MSG_MAX_TARGETS 4096u
 #define CW_MSG_MAX_NODES 65536u
 #define CW_MSG_MAX_STRING (512u << 10)
-/* A century and a half. Beyond it, on either side of zero, an age is taken for this one. */
-#define CW_MSG_MAX_AGE_NS (INT64_MAX / 2)
 
 enum cw_message_type {
 	CW_MSG_NONE = 0, /* decoded: a message this version does not know; skip and count */

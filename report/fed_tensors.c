@@ -30,7 +30,8 @@ static uint32_t collect(const struct cw_snapshot *snap,
 
 static json_t *one(const struct cw_snapshot *snap, const struct cw_snap_rank *rank)
 {
-	int64_t at_ns = snap->wall_ns ? snap->wall_ns - (snap->now_ns - rank->fed_ns) : 0;
+	int64_t at_ns =
+		snap->wall_ns ? snap->wall_ns - cw_bounded_ns(snap->now_ns - rank->fed_ns) : 0;
 	json_t *doc = json_object();
 	int bad = 0;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "proto/codec_map.h"
 
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
@@ -151,9 +152,7 @@ static int64_t age_at(const void *p)
 	int64_t age_ns;
 
 	memcpy(&age_ns, p, sizeof(age_ns));
-	if (age_ns > CW_MSG_MAX_AGE_NS)
-		return CW_MSG_MAX_AGE_NS;
-	return age_ns < -CW_MSG_MAX_AGE_NS ? -CW_MSG_MAX_AGE_NS : age_ns;
+	return cw_bounded_ns(age_ns);
 }
 
 static bool field_is_equal(const struct cw_field *f, const char *a, const char *b)

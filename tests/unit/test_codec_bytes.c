@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "proto/codec.h"
 
 /* Nobody's encoder here writes these; a later one's may. */
@@ -89,8 +90,8 @@ Test(codec_bytes, ages_are_kept_within_what_can_be_computed_with)
 	struct cw_message *msg = NULL;
 
 	cr_assert_eq(cw_message_decode(ages, sizeof(ages), &msg), 0);
-	cr_expect_eq(msg->digest.ranks[0].ended_age_ns, -CW_MSG_MAX_AGE_NS);
+	cr_expect_eq(msg->digest.ranks[0].ended_age_ns, -CW_BOUND_NS);
 	cr_expect_eq(msg->digest.ranks[0].headway_age_ns, -1);
-	cr_expect_eq(msg->digest.ranks[0].sampled_age_ns, CW_MSG_MAX_AGE_NS);
+	cr_expect_eq(msg->digest.ranks[0].sampled_age_ns, CW_BOUND_NS);
 	msg = cw_message_free(msg);
 }
