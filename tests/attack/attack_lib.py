@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What attacks share: how large a storm is, a machine that is busy with other things, and the limits
+the daemon's unit sets.
+
+A storm at scale 1 has the size and the figures of docs/security.md; CI runs a tenth of it with the
+same figures.
+"""
+import argparse
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+
+from agent_lib import start
+
+# As in systemd/collwatchd.service.
+UNIT_NICE, UNIT_DESCRIPTORS = 5, 65536
+BUSY_LOOP = "while True: pass"
+
+
+def scale():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", type=float, default=0.1,
+                        help="1: the full storm; CI: 0.1 (the last one given counts)")
+    return parser.parse_args().scale
+
+
+def scaled(n, by, least=1):
+    return max(least, round(n * by))
+
+
+@contextlib.contextmanager
+def busy(loops=2):
+    """Loops at normal priority beside what is tested: nobody has a machine to himself."""
+    running = [start([sys.executable, "-c", BUSY_LOOP], dict(os.environ),
+                     stdin=subprocess.DEVNULL) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for loop in running:
+            loop.kill()
+            loop.wait()
+
+
+def unit_settings():
+    """For preexec_fn of the daemon."""
+    os.nice(UNIT_NICE - os.nice(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (UNIT_DESCRIPTORS, UNIT_DESCRIPTORS))
