@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Included before everything else in the agent (-include): binds the functions glibc 2.32-2.34
- * moved between libraries to their oldest versions, so that one build runs on glibc 2.28 and newer.
+ * moved between libraries to their oldest versions, so that one build runs on glibc 2.28 and newer
+ * (agent/check-abi.sh names what is missing here).
  * The price: libdl.so.2 and libpthread.so.0 must be NEEDED by name, which agent/meson.build does.
  * Off in sanitizer builds, whose interceptors have no versions.
  */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/job_env.h"
+#include "common/parse.h"
 #include "common/signature.h"
 
 static bool comm_id_is_constant;
@@ -100,7 +101,9 @@ static uint64_t env_hash(void)
 static uint64_t start_ticks(void)
 {
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	char buf[1024], *p;
+	char buf[1024];
+	const char *p;
+	uint64_t ticks;
 	ssize_t n;
 
 	if (fd < 0)
@@ -113,7 +116,10 @@ static uint64_t start_ticks(void)
 	p = strrchr(buf, ')');
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
+	if (!p)
+		return 0;
+	p++;
+	return cw_parse_digits(&p, 10, &ticks) < 0 ? 0 : ticks;
 }
 
 static uint64_t wall_ns(void)

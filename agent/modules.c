@@ -3,13 +3,13 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/buildid.h"
 #include "agent/record.h"
+#include "common/parse.h"
 
 static struct {
 	uintptr_t start, end; /* of the whole file, load bias first */
@@ -46,20 +46,21 @@ struct mapping {
 };
 
 /* "start-end perms offset dev inode   path" */
-static bool parse(char *line, struct mapping *m)
+static bool parse(const char *line, struct mapping *m)
 {
-	char *p;
+	const char *p = line;
+	uint64_t start, end, offset;
 
-	m->start = strtoull(line, &p, 16);
-	if (*p != '-')
+	if (cw_parse_digits(&p, 16, &start) < 0 || *p++ != '-')
 		return false;
-	m->end = strtoull(p + 1, &p, 16);
-	if (*p != ' ')
+	if (cw_parse_digits(&p, 16, &end) < 0 || *p++ != ' ')
 		return false;
-	p = strchr(p + 1, ' ');
-	if (!p)
+	p = strchr(p, ' ');
+	if (!p++ || cw_parse_digits(&p, 16, &offset) < 0)
 		return false;
-	m->offset = strtoull(p + 1, &p, 16);
+	m->start = start;
+	m->end = end;
+	m->offset = offset;
 	p = strchr(p, '/');
 	m->path = p ? p : "";
 	return true;

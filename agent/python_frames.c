@@ -3,13 +3,14 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
 #include "agent/log.h"
 #include "agent/real.h"
+#include "common/parse.h"
 
 /* Frames of Python functions that call each other lie side by side: a read brings several. */
 #define VIEW_BYTES 4096u
@@ -286,7 +287,8 @@ static bool find_python(cw_dlsym_fn next)
 static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 {
 	const struct cw_python_layout *l = NULL;
-	const char *version;
+	const char *version, *minor_at;
+	uint64_t minor;
 
 	if (!find_python(next)) {
 		if (next(RTLD_DEFAULT, "Py_IsInitialized"))
@@ -297,8 +299,11 @@ static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 		return NULL;
 	version = py.version();
 	/* One without a GIL numbers its instructions otherwise, per thread. */
-	if (strncmp(version, "3.", 2) == 0 && !next(RTLD_DEFAULT, "_Py_DecRefShared"))
-		l = cw_python_layout_of((unsigned)strtoul(version + 2, NULL, 10));
+	if (strncmp(version, "3.", 2) == 0 && !next(RTLD_DEFAULT, "_Py_DecRefShared")) {
+		minor_at = version + 2;
+		if (cw_parse_digits(&minor_at, 10, &minor) == 0 && minor <= UINT_MAX)
+			l = cw_python_layout_of((unsigned)minor);
+	}
 	if (!l)
 		cw_log("call stacks: Python %.8s is not known: native frames only", version);
 	return l;

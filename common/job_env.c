@@ -2,8 +2,9 @@
 #include "common/job_env.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "common/parse.h"
 
 const char *cw_env_get(const struct cw_env *env, const char *name)
 {
@@ -12,19 +13,15 @@ const char *cw_env_get(const struct cw_env *env, const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-/* First of a list of variables that holds a number in [0, 2^31). */
+/* First of a list of variables that holds a number in [0, 2^31), spaces before it allowed. */
 static int32_t first_number(const struct cw_env *env, const char *const *vars,
 			    const char **ret_name)
 {
 	for (; *vars; vars++) {
 		const char *text = cw_env_get(env, *vars);
-		char *end;
-		long n;
+		uint64_t n;
 
-		if (!text)
-			continue;
-		n = strtol(text, &end, 10);
-		if (*end || n < 0 || n > INT32_MAX)
+		if (!text || cw_parse_u64(text + strspn(text, " \t"), 0, INT32_MAX, &n) < 0)
 			continue;
 		if (ret_name)
 			*ret_name = *vars;

@@ -34,17 +34,30 @@ static const struct unit byte_units[] = {
 	{ NULL, 0 },
 };
 
-/* Reads digits at *text and moves it behind them. Not strtoull(): that takes signs and spaces. */
-static int read_digits(const char **text, uint64_t *ret)
+/* Of a digit in this base; base where it is none. */
+static unsigned value_of(char c, unsigned base)
+{
+	unsigned v = base;
+
+	if (c >= '0' && c <= '9')
+		v = (unsigned)(c - '0');
+	else if (c >= 'a' && c <= 'f')
+		v = (unsigned)(c - 'a') + 10;
+	else if (c >= 'A' && c <= 'F')
+		v = (unsigned)(c - 'A') + 10;
+	return v < base ? v : base;
+}
+
+int cw_parse_digits(const char **text, unsigned base, uint64_t *ret)
 {
 	const char *p = *text;
 	uint64_t v = 0;
 
-	if (*p < '0' || *p > '9')
+	if (value_of(*p, base) == base)
 		return -EINVAL;
-	for (; *p >= '0' && *p <= '9'; p++)
-		if (__builtin_mul_overflow(v, UINT64_C(10), &v) ||
-		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+	for (; value_of(*p, base) < base; p++)
+		if (__builtin_mul_overflow(v, (uint64_t)base, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)value_of(*p, base), &v))
 			return -ERANGE;
 	*text = p;
 	*ret = v;
@@ -58,7 +71,7 @@ int cw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 
 	if (text[strspn(text, "0123456789")] != '\0')
 		return -EINVAL;
-	r = read_digits(&text, &v);
+	r = cw_parse_digits(&text, 10, &v);
 	if (r < 0)
 		return r;
 	if (v < min || v > max)
@@ -90,7 +103,7 @@ static int parse_with_unit(const char *text, const struct unit *units, uint64_t 
 	uint64_t v;
 	int r;
 
-	r = read_digits(&text, &v);
+	r = cw_parse_digits(&text, 10, &v);
 	if (r < 0)
 		return r;
 	if (*text == '\0') {

@@ -4,6 +4,12 @@
 
 #include <stdint.h>
 
+/*
+ * Reads the digits at *text, base 10 or 16, and moves it behind them: no sign, space or prefix. The
+ * agent uses this and neither strtoul() nor sscanf(): headers of glibc 2.38 and later rename those
+ * to functions that an older glibc lacks, and signs and spaces are in no format it reads.
+ */
+int cw_parse_digits(const char **text, unsigned base, uint64_t *ret);
 int cw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 int cw_parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
 /* "90s", "500ms", "10min", "1h", "30d"; a unit is required except for 0. */

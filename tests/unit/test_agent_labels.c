@@ -25,6 +25,8 @@ Test(agent_labels, takes_the_rank_from_the_first_launcher_that_names_one)
 	cr_assert_str_eq(h.rank_label_source, "SLURM_PROCID");
 	read_with((const char *[]){ "RANK", "x7", "OMPI_COMM_WORLD_RANK", "2", NULL });
 	cr_assert_eq(h.rank_label, 2, "a number only");
+	read_with((const char *[]){ "RANK", " 4", NULL });
+	cr_assert_eq(h.rank_label, 4, "spaces before it are not");
 	read_with((const char *[]){ NULL });
 	cr_assert_eq(h.rank_label, -1);
 	cr_assert_eq(h.world_size_label, -1);

@@ -20,6 +20,27 @@ Test(parse, u64_takes_whole_decimal_numbers_only)
 	cr_expect_eq(cw_parse_u64("99999999999999999999999", 0, UINT64_MAX, &v), -ERANGE);
 }
 
+Test(parse, digits_are_read_up_to_what_is_none)
+{
+	const char *p = "7f3aBC-x", *none = "+1", *huge = "10000000000000000 ";
+	uint64_t v = 7;
+
+	cr_expect_eq(cw_parse_digits(&p, 16, &v), 0);
+	cr_expect_eq(v, 0x7f3abcu);
+	cr_expect_str_eq(p, "-x");
+	p = "12ab";
+	cr_expect_eq(cw_parse_digits(&p, 10, &v), 0);
+	cr_expect_eq(v, 12u);
+	cr_expect_str_eq(p, "ab");
+	p = "ffffffffffffffff";
+	cr_expect_eq(cw_parse_digits(&p, 16, &v), 0);
+	cr_expect_eq(v, UINT64_MAX);
+	cr_expect_eq(cw_parse_digits(&none, 10, &v), -EINVAL);
+	cr_expect_str_eq(none, "+1", "moved only on success");
+	cr_expect_eq(cw_parse_digits(&huge, 16, &v), -ERANGE);
+	cr_expect_eq(v, UINT64_MAX, "written only on success");
+}
+
 Test(parse, u64_keeps_to_its_range)
 {
 	uint64_t v;
