@@ -43,9 +43,9 @@ const char *cw_withheld_name(unsigned why)
 	return why < CW_WITHHELD__MAX ? names[why] : "?";
 }
 
-static void settle(struct cw_alerts *a, const char *id, const char *how)
+static void settle(struct cw_alerts *a, uint32_t uid, const char *id, const char *how)
 {
-	int r = cw_store_mark_sent(a->config.store, id, how);
+	int r = cw_store_mark_sent(a->config.store, uid, id, how);
 
 	if (r < 0)
 		log_warn("inc=%s: cannot be noted as %s: %s; after a restart it may go out again",
@@ -69,26 +69,30 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	return cw_store_put(a->config.store, bundle, path, sizeof(path));
 }
 
-static bool io_was_sent(void *user, const char *id)
+/* The word it was settled with, also under its id of before an upgrade; NULL = it is not. */
+static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	const struct cw_alerts *a = user;
-
-	return cw_store_was_sent(a->config.store, id);
+	if (cw_store_was_sent(a->config.store, due->uid, due->id))
+		return cw_store_sent_how(a->config.store, due->uid, due->id);
+	return due->old_id ? cw_store_sent_before(a->config.store, due->uid, due->job, due->old_id)
+			   : NULL;
 }
 
-static bool io_was_sent_here(void *user, const char *id)
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
-	const struct cw_alerts *a = user;
+	return settled(user, due) != NULL;
+}
 
-	return io_was_sent(user, id) &&
-	       strcmp(cw_store_sent_how(a->config.store, id), ELSEWHERE) != 0;
+static bool io_was_sent_here(void *user, const struct cw_incident_due *due)
+{
+	const char *how = settled(user, due);
+
+	return how && strcmp(how, ELSEWHERE) != 0;
 }
 
 /* The word that was decided on before a restart, as the static one of today. */
-static const char *decided_before(const struct cw_alerts *a, const char *id)
+static const char *decided_before(const char *how)
 {
-	const char *how = cw_store_sent_how(a->config.store, id);
-
 	for (unsigned why = 0; why < CW_WITHHELD__MAX; why++)
 		if (!strcmp(how, cw_withheld_name(why)))
 			return cw_withheld_name(why);
@@ -98,11 +102,12 @@ static const char *decided_before(const struct cw_alerts *a, const char *id)
 static const char *io_withhold(void *user, const struct cw_incident_due *due)
 {
 	struct cw_alerts *a = user;
+	const char *how = settled(a, due);
 	unsigned why = CW_WITHHELD__MAX;
 
 	a->stats.incidents[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
-	if (cw_store_was_sent(a->config.store, due->id))
-		return decided_before(a, due->id);
+	if (how)
+		return decided_before(how);
 	if (a->is_shadow)
 		why = CW_WITHHELD_SHADOW;
 	else if (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job))
@@ -110,16 +115,18 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	if (why == CW_WITHHELD__MAX)
 		return NULL;
 	a->stats.withheld[why]++;
-	settle(a, due->id, cw_withheld_name(why));
+	settle(a, due->uid, due->id, cw_withheld_name(why));
 	return cw_withheld_name(why);
 }
 
-static void on_posted(const char *id, bool delivered, long status, void *user)
+static void on_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
 {
 	struct cw_alerts *a = user;
+	const char *job = cw_store_job(a->config.store, uid, id);
+	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job ? job : "" };
 
 	if (delivered)
-		settle(a, id, "");
+		settle(a, uid, id, "");
 	else
 		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
 	/*
@@ -128,28 +135,27 @@ static void on_posted(const char *id, bool delivered, long status, void *user)
 	 */
 	if (!delivered && (status == 0 || status >= 500))
 		cw_store_resend_soon(a->config.store);
-	a->config.on_posted(id, delivered, a->config.user);
+	a->config.on_posted(&due, delivered, a->config.user);
 }
 
-static int io_alert(void *user, const char *id, json_t *doc)
+static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	struct cw_alerts *a = user;
 	_cleanup_(freep) char *text = NULL;
-	json_int_t uid = json_integer_value(json_object_get(doc, "uid"));
 	json_t *body;
 
 	if (!a->webhook) { /* the journal has it */
-		settle(a, id, "");
+		settle(a, due->uid, due->id, "");
 		return 0;
 	}
-	if (cw_webhook_is_pending(a->webhook, id))
+	if (cw_webhook_is_pending(a->webhook, due->uid, due->id))
 		return 0;
 	body = a->is_slack ? cw_alert_slack(doc) : json_incref(doc);
 	text = json_dumps(body, JSON_COMPACT);
 	json_decref(body);
 	if (!text)
 		return -ENOMEM;
-	return cw_webhook_post(a->webhook, (uint32_t)uid, id, text, on_posted, a);
+	return cw_webhook_post(a->webhook, due->uid, due->id, text, on_posted, a);
 }
 
 const struct cw_incident_io cw_alerts_io = {
@@ -161,11 +167,13 @@ const struct cw_incident_io cw_alerts_io = {
 	.alert = io_alert,
 };
 
-void cw_alerts_learn(struct cw_alerts *a, const char *from, const char *id)
+void cw_alerts_learn(struct cw_alerts *a, const char *from,
+		     const struct cw_msg_incident_delivered *d)
 {
 	int64_t now = cw_clock_now_ns(a->config.clock);
 
-	if (!cw_incident_id_is_valid(id) || cw_store_was_sent(a->config.store, id))
+	if (!*d->label || !cw_incident_id_is_valid(d->id) ||
+	    cw_store_was_sent(a->config.store, d->uid, d->id))
 		return;
 	if (now - a->learn_ns > LEARN_EVERY_NS) {
 		a->learn_ns = now;
@@ -175,18 +183,22 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from, const char *id)
 		a->stats.unlearned++;
 		return;
 	}
-	log_debug("inc=%s: %s has delivered it", id, from);
-	settle(a, id, ELSEWHERE);
+	log_debug("inc=%s: %s has delivered it", d->id, from);
+	settle(a, d->uid, d->id, ELSEWHERE);
 }
 
 /* What the incident itself retries while its job lives; this is for those that are over. */
 void cw_alerts_resend(struct cw_alerts *a)
 {
 	json_t *doc = a->webhook ? cw_store_next_unsent(a->config.store) : NULL;
-	const char *id = json_string_value(json_object_get(doc, "id"));
+	const struct cw_incident_due due = {
+		.id = json_string_value(json_object_get(doc, "id")),
+		.uid = (uint32_t)json_integer_value(json_object_get(doc, "uid")),
+		.job = json_string_value(json_object_get(doc, "job")),
+	};
 
-	if (id && io_alert(a, id, doc) < 0)
-		log_info("inc=%s: its alert waits for its turn", id);
+	if (due.id && io_alert(a, &due, doc) < 0)
+		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
 }
 

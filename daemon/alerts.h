@@ -22,7 +22,7 @@ struct cw_mutes;
 struct cw_store;
 
 /* The alert of this id was delivered, or could not be. */
-typedef void (*cw_alerts_posted_fn)(const char *id, bool delivered, void *user);
+typedef void (*cw_alerts_posted_fn)(const struct cw_incident_due *due, bool delivered, void *user);
 
 struct cw_alerts_config {
 	struct event_base *base;
@@ -69,10 +69,12 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 extern const struct cw_incident_io cw_alerts_io;
 
 /*
- * Another node has delivered the alert with this id: should this one lead the job some day, it
- * tells nobody again. Beyond a few a second it is ignored, then the receiver has to compare keys.
+ * Another node has delivered this alert: should this one lead the job some day, it tells nobody
+ * again. Beyond a few a second it is ignored, then the receiver has to compare keys; so is one that
+ * does not say whose it is (no label).
  */
-void cw_alerts_learn(struct cw_alerts *a, const char *from, const char *id);
+void cw_alerts_learn(struct cw_alerts *a, const char *from,
+		     const struct cw_msg_incident_delivered *d);
 
 /* Every few seconds: one alert of a job that is over and that nobody is known to have got. */
 void cw_alerts_resend(struct cw_alerts *a);

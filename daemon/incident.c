@@ -105,7 +105,9 @@ static void announce(struct cw_incident *inc)
 		.incident_announce = { .id = inc->id,
 				       .route = inc->config.route,
 				       .node = inc->config.self,
-				       .summary = summary_of(inc) },
+				       .summary = summary_of(inc),
+				       .uid = inc->config.uid,
+				       .label = inc->config.job },
 	};
 	int64_t now = cw_clock_now_ns(inc->config.clock);
 
@@ -143,30 +145,37 @@ static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 		log_err("inc=%s: out of memory, stacks of the other ranks are not taken", inc->id);
 }
 
+static struct cw_incident_due due_of(const struct cw_incident *inc)
+{
+	return (struct cw_incident_due){
+		.id = inc->id,
+		.job = inc->config.job,
+		.old_id = inc->id,
+		.uid = inc->config.uid,
+		.klass = inc->klass,
+	};
+}
+
 static void send_alert(struct cw_incident *inc)
 {
+	const struct cw_incident_due due = due_of(inc);
 	const struct cw_incident_io *io = inc->config.io;
 
 	inc->retry_ns = 0;
 	if (inc->withheld)
 		return;
-	if (io->was_sent(inc->config.io_user, inc->id)) {
+	if (io->was_sent(inc->config.io_user, &due)) {
 		log_info("inc=%s: the alert went out before", inc->id);
 		return;
 	}
-	if (io->alert(inc->config.io_user, inc->id, inc->doc) < 0)
+	if (io->alert(inc->config.io_user, &due, inc->doc) < 0)
 		cw_incident_undelivered(inc);
 }
 
 /* The alert is due: the bundle is written, the journal told, and people, unless they want none. */
 static void tell(struct cw_incident *inc)
 {
-	const struct cw_incident_due due = {
-		.id = inc->id,
-		.job = inc->config.job,
-		.uid = inc->config.uid,
-		.klass = inc->klass,
-	};
+	const struct cw_incident_due due = due_of(inc);
 	char what[64] = "";
 
 	inc->withheld = inc->config.io->withhold(inc->config.io_user, &due);

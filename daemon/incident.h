@@ -71,9 +71,13 @@ enum cw_incident_event {
 int cw_incident_next(unsigned state, unsigned event);
 const char *cw_incident_state_name(unsigned state);
 
-/* An incident whose alert is due. All borrowed. */
+/*
+ * Whose incident, and which: uid and id are its name together, for all who keep anything by it. All
+ * borrowed.
+ */
 struct cw_incident_due {
 	const char *id, *job;
+	const char *old_id; /* as versions before uids made it; NULL = not known */
 	uint32_t uid, klass;
 };
 
@@ -82,9 +86,9 @@ struct cw_incident_io {
 	/* The directory that put() will use for this id. */
 	void (*path)(void *user, const char *id, char *buf, size_t len);
 	int (*put)(void *user, const struct cw_bundle *bundle);
-	bool (*was_sent)(void *user, const char *id);
+	bool (*was_sent)(void *user, const struct cw_incident_due *due);
 	/* The same, and not by another node that told of it. */
-	bool (*was_sent_here)(void *user, const char *id);
+	bool (*was_sent_here)(void *user, const struct cw_incident_due *due);
 	/*
 	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
 	 * goes into bundle, journal and status. The bundle is written in any case.
@@ -94,7 +98,7 @@ struct cw_incident_io {
 	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
 	 * cw_leader_posted() may report that it failed. <0: try again later.
 	 */
-	int (*alert)(void *user, const char *id, json_t *doc);
+	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
 };
 
 struct cw_incident_config {

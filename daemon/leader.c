@@ -162,19 +162,35 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	answer(l, lr, from, number);
 }
 
-static bool has_alerted(const struct cw_leader *l, const char *id)
+/* Of this user: an id alone is nobody's. */
+static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *id)
 {
 	struct cw_led_route *lr, *tmp;
-	const struct cw_job *job;
+	struct cw_job *job;
 
-	HASH_ITER (hh, l->routes, lr, tmp)
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (lr->route.uid != uid)
+			continue;
 		DL_FOREACH (lr->jobs, job) {
-			const struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
+			struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
 
-			if (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED)
-				return true;
+			if (inc)
+				return inc;
 		}
-	return l->config.io->was_sent_here(l->config.io_user, id);
+	}
+	return NULL;
+}
+
+static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_announce *a)
+{
+	const struct cw_incident_due due = { .id = a->id, .job = a->label, .uid = a->uid };
+	const struct cw_incident *inc;
+
+	if (!*a->label)
+		return false; /* it is not said whose it is: an id alone is nobody's */
+	inc = find_incident(l, a->uid, a->id);
+	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
+	       l->config.io->was_sent_here(l->config.io_user, &due);
 }
 
 /* Leads the route itself and hears of more nodes than its own. */
@@ -230,13 +246,15 @@ static void take_announcement(struct cw_leader *l, const char *from,
 	struct cw_message msg = {
 		.type = CW_MSG_INCIDENT_OBJECTION,
 		.incident_objection = { .id = a->id,
-					.node = cw_transport_self(l->config.transport) },
+					.node = cw_transport_self(l->config.transport),
+					.uid = a->uid,
+					.label = a->label },
 	};
 	const char *reason = NULL;
 	int r;
 
 	l->stats.announcements++;
-	if (has_alerted(l, a->id))
+	if (has_alerted(l, a))
 		reason = "the alert went out from here";
 	else if (leads_better(l, a->route, from))
 		reason = "this node leads the job";
@@ -250,25 +268,26 @@ static void take_announcement(struct cw_leader *l, const char *from,
 		log_debug("inc=%s: the objection does not reach %s: %s", a->id, from, strerror(-r));
 }
 
-static struct cw_incident *find_incident(const struct cw_leader *l, const char *id)
+/* An older version's does not say whose, but of ids it has only seen those announced from here. */
+static struct cw_incident *find_objected(const struct cw_leader *l,
+					 const struct cw_msg_incident_objection *o)
 {
 	struct cw_led_route *lr, *tmp;
-	struct cw_job *job;
+	struct cw_incident *inc = NULL;
 
-	HASH_ITER (hh, l->routes, lr, tmp)
-		DL_FOREACH (lr->jobs, job) {
-			struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
-
-			if (inc)
-				return inc;
-		}
-	return NULL;
+	if (*o->label)
+		return find_incident(l, o->uid, o->id);
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (!inc)
+			inc = find_incident(l, lr->route.uid, o->id);
+	}
+	return inc;
 }
 
 static void take_objection(struct cw_leader *l, const char *from,
 			   const struct cw_msg_incident_objection *o)
 {
-	struct cw_incident *inc = find_incident(l, o->id);
+	struct cw_incident *inc = find_objected(l, o);
 
 	l->stats.objections++;
 	if (inc)
@@ -419,9 +438,9 @@ void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *t
 	l->config.thresholds = *thresholds;
 }
 
-void cw_leader_posted(struct cw_leader *l, const char *id, bool was_delivered)
+void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered)
 {
-	struct cw_incident *inc = find_incident(l, id);
+	struct cw_incident *inc = find_incident(l, uid, id);
 
 	if (inc && !was_delivered)
 		cw_incident_undelivered(inc);

@@ -88,7 +88,7 @@ bool cw_leader_tick(struct cw_leader *l);
 bool cw_leader_continue(struct cw_leader *l);
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
 /* The alert of this id was delivered, or could not be. */
-void cw_leader_posted(struct cw_leader *l, const char *id, bool was_delivered);
+void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
 /* Alerts that nobody is known to have got are sent again: whoever carried them is gone. */
 void cw_leader_retry_alerts(struct cw_leader *l);
 

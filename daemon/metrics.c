@@ -157,6 +157,7 @@ static const struct metric metrics[] = {
 	SAMPLE(transport.timeouts, "reason", "request_unanswered"),
 	SAMPLE(requests_refused, "reason", "request_refused"),
 	SAMPLE(bundles_lost, "reason", "bundle_lost"),
+	SAMPLE(bundles_refused, "reason", "bundle_refused"),
 	SAMPLE(tcp.refused, "reason", "connection_refused"),
 	SAMPLE(tcp.key_differs, "reason", "peer_key"),
 	SAMPLE(tcp.tls_errors, "reason", "peer_tls"),

@@ -80,6 +80,7 @@ static void count_bundles(struct cw_store *store, struct cw_metrics *m)
 	m->bundles_in_memory = stats.waiting;
 	m->bundles_lost = stats.lost;
 	m->bundles_removed = stats.removed;
+	m->bundles_refused = stats.refused;
 }
 
 void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret)

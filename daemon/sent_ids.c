@@ -19,9 +19,17 @@
 #define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
+/* What a line of it says for "": a word always stands there, so that the uid is the fourth. */
+#define HOW_SENT "sent"
+
+/* Zeroed before it is filled: hashed and compared as bytes. */
+struct sent_key {
+	int64_t uid; /* CW_SENT_NO_UID = not said */
+	char id[ID_MAX + 8];
+};
 
 struct sent_id {
-	char id[ID_MAX + 1];
+	struct sent_key key;
 	int64_t wall_ns;
 	char how[HOW_MAX + 1];
 	UT_hash_handle hh; /* in order of arrival: the first is the oldest */
@@ -40,22 +48,40 @@ bool cw_incident_id_is_valid(const char *id)
 	return len > 0 && len <= ID_MAX && id[len] == '\0' && id[0] != '-';
 }
 
+static void make_key(struct sent_key *key, int64_t uid, const char *id)
+{
+	memset(key, 0, sizeof(*key));
+	key->uid = uid;
+	(void)snprintf(key->id, sizeof(key->id), "%s", id);
+}
+
+static struct sent_id *find(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+{
+	struct sent_id *entry;
+	struct sent_key key;
+
+	make_key(&key, uid, id);
+	HASH_FIND(hh, ids->table, &key, sizeof(key), entry);
+	return entry;
+}
+
 static void forget(struct cw_sent_ids *ids, struct sent_id *entry)
 {
 	HASH_DEL(ids->table, entry);
 	free(entry);
 }
 
-static int remember(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, const char *how)
+static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_t wall_ns,
+		    const char *how)
 {
 	struct sent_id *entry = calloc(1, sizeof(*entry));
 
 	if (!entry)
 		return -ENOMEM;
-	(void)snprintf(entry->id, sizeof(entry->id), "%s", id);
+	make_key(&entry->key, uid, id);
 	entry->wall_ns = wall_ns;
 	(void)snprintf(entry->how, sizeof(entry->how), "%s", how);
-	HASH_ADD_STR(ids->table, id, entry);
+	HASH_ADD(hh, ids->table, key, sizeof(entry->key), entry);
 	if (!cw_htable_added(entry)) {
 		free(entry);
 		return -ENOMEM;
@@ -68,14 +94,17 @@ static int remember(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, co
 static void load(struct cw_sent_ids *ids, FILE *f)
 {
 	char line[128], id[ID_MAX + 1], how[HOW_MAX + 1];
-	int64_t wall_ns;
+	int64_t wall_ns, uid;
+	uint32_t said;
+	int n;
 
 	while (fgets(line, sizeof(line), f)) {
 		how[0] = '\0';
-		if (sscanf(line, "%64s %" SCNd64 " %15[a-z_]", id, &wall_ns, how) < 2 ||
-		    !cw_incident_id_is_valid(id) || cw_sent_ids_has(ids, id))
+		n = sscanf(line, "%64s %" SCNd64 " %15[a-z_] %" SCNu32, id, &wall_ns, how, &said);
+		uid = n == 4 ? (int64_t)said : CW_SENT_NO_UID;
+		if (n < 2 || !cw_incident_id_is_valid(id) || find(ids, uid, id))
 			continue;
-		if (remember(ids, id, wall_ns, how) < 0)
+		if (remember(ids, uid, id, wall_ns, strcmp(how, HOW_SENT) == 0 ? "" : how) < 0)
 			return;
 	}
 }
@@ -116,31 +145,41 @@ int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids)
 	return HASH_COUNT(ids->table) < MAX_IDS ? 0 : ids->table->wall_ns;
 }
 
-bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id)
+bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id)
 {
-	struct sent_id *entry;
-
-	HASH_FIND_STR(ids->table, id, entry);
-	return entry != NULL;
+	return find(ids, uid, id) != NULL;
 }
 
-const char *cw_sent_ids_how(const struct cw_sent_ids *ids, const char *id)
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const char *id)
 {
-	struct sent_id *entry;
+	const struct sent_id *entry = find(ids, uid, id);
 
-	HASH_FIND_STR(ids->table, id, entry);
 	return entry ? entry->how : "";
+}
+
+static int write_line(int fd, const struct sent_id *entry)
+{
+	int n;
+
+	if (entry->key.uid == CW_SENT_NO_UID) /* as it was read */
+		n = dprintf(fd, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
+			    *entry->how ? " " : "", entry->how);
+	else
+		n = dprintf(fd, "%s %" PRId64 " %s %" PRId64 "\n", entry->key.id, entry->wall_ns,
+			    *entry->how ? entry->how : HOW_SENT, entry->key.uid);
+	return n >= 0 ? 0 : errno > 0 ? -errno : -EIO;
 }
 
 /* All or nothing: a torn file would make an alert go out twice. */
 static int write_file(struct cw_sent_ids *ids, int fd)
 {
 	struct sent_id *entry, *next;
+	int r;
 
 	HASH_ITER (hh, ids->table, entry, next) {
-		if (dprintf(fd, "%s %" PRId64 "%s%s\n", entry->id, entry->wall_ns,
-			    *entry->how ? " " : "", entry->how) < 0)
-			return errno > 0 ? -errno : -EIO;
+		r = write_line(fd, entry);
+		if (r < 0)
+			return r;
 	}
 	return fsync(fd) < 0 ? -errno : 0;
 }
@@ -167,16 +206,17 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 	return 0;
 }
 
-int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, const char *how)
+int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		    const char *how)
 {
 	int r;
 
 	if (!cw_incident_id_is_valid(id) || strlen(how) > HOW_MAX ||
 	    how[strspn(how, "abcdefghijklmnopqrstuvwxyz_")])
 		return -EINVAL;
-	if (cw_sent_ids_has(ids, id))
+	if (find(ids, uid, id))
 		return cw_sent_ids_flush(ids);
-	r = remember(ids, id, wall_ns, how);
+	r = remember(ids, uid, id, wall_ns, how);
 	if (r < 0)
 		return r;
 	ids->is_dirty = true;

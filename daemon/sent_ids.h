@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ids of alerts a server has accepted, across restarts of the daemon, so that none goes out
- * twice: a small text file, one "id wall_ns [how]" per line, replaced by rename. `how` says why an
- * alert was settled without being sent.
+ * twice: a small text file, one "id wall_ns how uid" per line, replaced by rename. `how` says why
+ * an alert was settled without being sent; "sent" where it was. An alert is known by uid and id
+ * together: nobody settles another user's.
+ *
+ * Lines of older versions, "id wall_ns [how]", do not say whose: they are kept, under
+ * CW_SENT_NO_UID alone, and mean nothing for an alert of a known user (cw_store_sent_before()).
  *
  * Loop thread only. Adding an id writes and syncs a file of at most a few hundred KiB.
  */
@@ -12,6 +16,8 @@
 #include <stdint.h>
 
 struct cw_sent_ids;
+
+#define CW_SENT_NO_UID (-1)
 
 /*
  * Reads <dirfd>/sent (missing = none yet; unreadable lines are skipped). dirfd is borrowed for the
@@ -23,15 +29,17 @@ struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
 /* Ids added after this wall time are all still known; 0 = none was ever forgotten. */
 int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids);
 
-bool cw_sent_ids_has(const struct cw_sent_ids *ids, const char *id);
+/* uid: as it was added, CW_SENT_NO_UID included; it stands for no other. */
+bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id);
 /* The word it was added with; "" = sent, or not there. Borrowed until the next addition. */
-const char *cw_sent_ids_how(const struct cw_sent_ids *ids, const char *id);
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const char *id);
 
 /*
  * Remembers id; how: a word, "" = it was sent. 0, -EINVAL when malformed, or another -errno: then
  * it is remembered in memory and cw_sent_ids_flush() tries the file again.
  */
-int cw_sent_ids_add(struct cw_sent_ids *ids, const char *id, int64_t wall_ns, const char *how);
+int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		    const char *how);
 
 /* 0 when the file holds everything. */
 int cw_sent_ids_flush(struct cw_sent_ids *ids);

@@ -65,15 +65,17 @@ struct cw_service {
 	uint64_t digests_lost;
 };
 
-static void on_posted(const char *id, bool delivered, void *user)
+static void on_posted(const struct cw_incident_due *due, bool delivered, void *user)
 {
 	struct cw_service *s = user;
-	const struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
-					.incident_delivered = { .id = id } };
+	const struct cw_message msg = {
+		.type = CW_MSG_INCIDENT_DELIVERED,
+		.incident_delivered = { .id = due->id, .uid = due->uid, .label = due->job }
+	};
 
 	if (delivered)
 		(void)cw_transport_announce(s->transport, &msg);
-	cw_leader_posted(s->leader, id, delivered);
+	cw_leader_posted(s->leader, due->uid, due->id, delivered);
 }
 
 /* ---- messages ---- */
@@ -94,7 +96,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	if ((*msg)->type == CW_MSG_DIGEST && strcmp(from, s->config->node_name) != 0)
 		hear_mute(s, from, &(*msg)->digest);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
-		cw_alerts_learn(s->alerts, from, (*msg)->incident_delivered.id);
+		cw_alerts_learn(s->alerts, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(s->members, from, &(*msg)->members);
 	else if (!cw_control_socket_message(s->control, from, *msg) &&

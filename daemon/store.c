@@ -209,16 +209,31 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 	return 0;
 }
 
+/* Of the user and the job that the bundle belongs to. */
+static bool is_of(const struct cw_store_entry *e, int64_t uid, const char *job)
+{
+	return e->uid == uid && e->job && !strcmp(e->job, job ? job : "");
+}
+
 int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
 		 size_t path_len)
 {
 	const char *id = json_string_value(json_object_get(bundle->incident, "id"));
+	const char *job = json_string_value(json_object_get(bundle->incident, "job"));
+	const json_t *uid = json_object_get(bundle->incident, "uid");
 	struct cw_store_entry *e;
 	int64_t now;
 	int r, s;
 
-	if (!id || !cw_incident_id_is_valid(id))
+	if (!id || !cw_incident_id_is_valid(id) || !json_is_integer(uid))
 		return -EINVAL;
+	e = entry_find(store, id);
+	if (e && !is_of(e, json_integer_value(uid), job)) {
+		store->refused++;
+		log_err("store: bundle %s is of another user or job, refusing one of uid=%lld", id,
+			(long long)json_integer_value(uid));
+		return -EPERM;
+	}
 	e = entry_get(store, id);
 	if (!e)
 		return -ENOMEM;
@@ -305,6 +320,13 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	return cw_bundle_read_up_to(path, MAX_SNAPSHOT_READ, ret, NULL);
 }
 
+/* An id without a uid is of an older version, and so is the one bundle that has it. */
+static bool is_settled(const struct cw_store *store, const struct cw_store_entry *e)
+{
+	return cw_sent_ids_has(store->sent, e->uid, e->id) ||
+	       cw_sent_ids_has(store->sent, CW_SENT_NO_UID, e->id);
+}
+
 json_t *cw_store_next_unsent(struct cw_store *store)
 {
 	int64_t now = cw_clock_now_ns(store->clock);
@@ -317,7 +339,7 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	if (cw_sent_ids_complete_since(store->sent) > since)
 		return NULL;
 	HASH_ITER (hh, store->table, e, next) {
-		if (e->wall_ns < since || cw_sent_ids_has(store->sent, e->id) ||
+		if (e->wall_ns < since || is_settled(store, e) ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
 			continue;
 		if (!found || e->resent_ns < found->resent_ns)
@@ -338,19 +360,38 @@ void cw_store_resend_soon(struct cw_store *store)
 		e->resent_ns = 0;
 }
 
-bool cw_store_was_sent(struct cw_store *store, const char *id)
+const char *cw_store_job(struct cw_store *store, uint32_t uid, const char *id)
 {
-	return cw_sent_ids_has(store->sent, id);
+	const struct cw_store_entry *e = entry_find(store, id);
+
+	return e && e->uid == uid ? e->job : NULL;
 }
 
-const char *cw_store_sent_how(struct cw_store *store, const char *id)
+bool cw_store_was_sent(struct cw_store *store, uint32_t uid, const char *id)
 {
-	return cw_sent_ids_how(store->sent, id);
+	return cw_sent_ids_has(store->sent, uid, id);
 }
 
-int cw_store_mark_sent(struct cw_store *store, const char *id, const char *how)
+const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const char *job,
+				 const char *old_id)
 {
-	return cw_sent_ids_add(store->sent, id, cw_clock_wall_ns(store->clock), how);
+	const struct cw_store_entry *e = entry_find(store, old_id);
+
+	if (cw_sent_ids_has(store->sent, uid, old_id))
+		return cw_sent_ids_how(store->sent, uid, old_id);
+	return e && is_of(e, uid, job) && cw_sent_ids_has(store->sent, CW_SENT_NO_UID, old_id)
+		       ? cw_sent_ids_how(store->sent, CW_SENT_NO_UID, old_id)
+		       : NULL;
+}
+
+const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id)
+{
+	return cw_sent_ids_how(store->sent, uid, id);
+}
+
+int cw_store_mark_sent(struct cw_store *store, uint32_t uid, const char *id, const char *how)
+{
+	return cw_sent_ids_add(store->sent, uid, id, cw_clock_wall_ns(store->clock), how);
 }
 
 static int open_dirs(struct cw_store *store, const char *state_dir)

@@ -40,7 +40,7 @@ struct cw_store {
 	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
-	uint64_t lost, removed; /* as in struct cw_store_stats */
+	uint64_t lost, removed, refused; /* as in struct cw_store_stats */
 };
 
 /* From the index and from memory; what lies on disk stays. */

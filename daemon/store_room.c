@@ -127,7 +127,8 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 {
 	*ret = (struct cw_store_stats){ .waiting = cw_store_count_held(store),
 					.lost = store->lost,
-					.removed = store->removed };
+					.removed = store->removed,
+					.refused = store->refused };
 }
 
 void cw_store_limit_held(struct cw_store *store, const struct cw_store_entry *newest)

@@ -95,7 +95,7 @@ static void finish(struct alert *a, bool delivered)
 			a->id, w->host, a->attempts, a->status);
 	}
 	if (a->fn)
-		a->fn(a->id, delivered, a->status, a->user);
+		a->fn(a->uid, a->id, delivered, a->status, a->user);
 	alert_free(a);
 }
 
@@ -242,10 +242,10 @@ static void on_attempt(evutil_socket_t fd, short what, void *arg)
 	retry_later(a, "no transfer could be started");
 }
 
-bool cw_webhook_is_pending(const struct cw_webhook *w, const char *id)
+bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char *id)
 {
 	for (const struct alert *a = w->alerts; a; a = a->next)
-		if (!strcmp(a->id, id))
+		if (a->uid == uid && !strcmp(a->id, id))
 			return true;
 	return false;
 }

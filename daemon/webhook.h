@@ -38,7 +38,8 @@ int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **r
 struct cw_webhook *cw_webhook_free(struct cw_webhook *w);
 
 /* status: HTTP status of the last attempt, 0 = none; delivered: the server answered 2xx. */
-typedef void (*cw_webhook_fn)(const char *id, bool delivered, long status, void *user);
+typedef void (*cw_webhook_fn)(uint32_t uid, const char *id, bool delivered, long status,
+			      void *user);
 
 /*
  * Copies id and json. -EAGAIN: too many pending, or half of those that may be are this user's. The
@@ -48,7 +49,7 @@ int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const ch
 		    cw_webhook_fn fn, void *user);
 
 /* Is this alert under way, or waiting for its next attempt? */
-bool cw_webhook_is_pending(const struct cw_webhook *w, const char *id);
+bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char *id);
 
 struct cw_webhook_stats {
 	uint64_t attempts, delivered, failed, refused;

@@ -339,10 +339,7 @@ MAP(evidence_reply, C, collwatch__evidence_reply__descriptor);
 #define C struct cw_msg_incident_announce
 #define PB Collwatch__IncidentAnnounce
 static const struct cw_field incident_announce_fields[] = {
-	REQUIRED(id),
-	UINT(route),
-	REQUIRED(node),
-	STRING(summary),
+	REQUIRED(id), UINT(route), REQUIRED(node), STRING(summary), UINT(uid), STRING(label),
 };
 MAP(incident_announce, C, collwatch__incident_announce__descriptor);
 #undef C
@@ -351,9 +348,7 @@ MAP(incident_announce, C, collwatch__incident_announce__descriptor);
 #define C struct cw_msg_incident_objection
 #define PB Collwatch__IncidentObjection
 static const struct cw_field incident_objection_fields[] = {
-	REQUIRED(id),
-	REQUIRED(node),
-	STRING(reason),
+	REQUIRED(id), REQUIRED(node), STRING(reason), UINT(uid), STRING(label),
 };
 MAP(incident_objection, C, collwatch__incident_objection__descriptor);
 #undef C
@@ -397,6 +392,8 @@ MAP(rank_search, C, collwatch__rank_search__descriptor);
 #define PB Collwatch__IncidentDelivered
 static const struct cw_field incident_delivered_fields[] = {
 	REQUIRED(id),
+	UINT(uid),
+	STRING(label),
 };
 MAP(incident_delivered, C, collwatch__incident_delivered__descriptor);
 #undef C

@@ -251,16 +251,22 @@ struct cw_msg_incident_announce {
 	uint64_t route;
 	const char *node;
 	const char *summary;
+	uint32_t uid;
+	const char *label; /* "" = of an older version: uid is not said */
 };
 
 struct cw_msg_incident_objection {
 	const char *id;
 	const char *node;
 	const char *reason;
+	uint32_t uid;
+	const char *label; /* as in an announcement */
 };
 
 struct cw_msg_incident_delivered {
 	const char *id;
+	uint32_t uid;
+	const char *label; /* as in an announcement */
 };
 
 struct cw_msg_node_request {

@@ -243,7 +243,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	return r;
 }
 
-static bool io_was_sent(void *user, const char *id)
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
 	return false;
 }
@@ -253,7 +253,7 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	return NULL;
 }
 
-static int io_alert(void *user, const char *id, json_t *doc)
+static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	((struct bench *)user)->alerts++;
 	return 0;

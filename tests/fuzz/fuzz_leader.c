@@ -67,7 +67,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	return 0;
 }
 
-static bool io_was_sent(void *user, const char *id)
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
 	return false;
 }
@@ -77,7 +77,7 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	return NULL;
 }
 
-static int io_alert(void *user, const char *id, json_t *doc)
+static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	char *text = json_dumps(doc, JSON_COMPACT);
 

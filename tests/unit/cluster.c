@@ -83,17 +83,18 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	return 0;
 }
 
-static bool io_was_sent(void *user, const char *id)
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
 	const struct cluster_node *n = user;
 
 	for (unsigned i = 0; i < n->cluster->n_alerts; i++)
-		if (n->cluster->alerts[i].node == n->index && !strcmp(n->cluster->alerts[i].id, id))
+		if (n->cluster->alerts[i].node == n->index &&
+		    !strcmp(n->cluster->alerts[i].id, due->id))
 			return true;
 	return false;
 }
 
-static int io_alert(void *user, const char *id, json_t *doc)
+static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	struct cluster_node *n = user;
 	struct cluster *c = n->cluster;
@@ -108,7 +109,7 @@ static int io_alert(void *user, const char *id, json_t *doc)
 	c->n_alerts++;
 	a->node = n->index;
 	a->at_ns = c->now_ns;
-	(void)snprintf(a->id, sizeof(a->id), "%s", id);
+	(void)snprintf(a->id, sizeof(a->id), "%s", due->id);
 	(void)snprintf(a->klass, sizeof(a->klass), "%s",
 		       json_string_value(json_object_get(doc, "class")));
 	a->culprit = -1;

@@ -52,7 +52,8 @@ struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns)
 	return store;
 }
 
-int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path)
+static int put_padded(int uid, const char *job, struct cw_store *store, const char *id, size_t pad,
+		      char *ret_path)
 {
 	char *text = malloc(pad + 1);
 	struct cw_bundle bundle = { 0 };
@@ -62,7 +63,7 @@ int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *r
 	text[pad] = '\0';
 	bundle.incident =
 		json_pack("{s:s,s:s,s:i,s:s,s:s,s:s,s:{s:s}}", "schema", "collwatch.incident/1",
-			  "id", id, "uid", uid, "job", "4711", "class", "never_entered", "summary",
+			  "id", id, "uid", uid, "job", job, "class", "never_entered", "summary",
 			  "rank 3 sleeps", "times", "confirmed", "2026-11-21T07:53:33.123Z");
 	bundle.snapshot =
 		json_sprintf("{\"schema\":\"collwatch.snapshot/1\",\"pad\":\"%s\"}", text);
@@ -72,6 +73,16 @@ int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *r
 	free(text);
 	now_ns += CW_NS_PER_S;
 	return r;
+}
+
+int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path)
+{
+	return put_padded(uid, "4711", store, id, pad, ret_path);
+}
+
+int put_job(int uid, const char *job, struct cw_store *store, const char *id)
+{
+	return put_padded(uid, job, store, id, 10, NULL);
 }
 
 int put(struct cw_store *store, const char *id, size_t pad, char *ret_path)

@@ -24,9 +24,10 @@ void store_teardown(void);
 struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns);
 /*
  * Puts a bundle whose snapshot, given as text, is about pad bytes long, as of a job of this user
- * (put(): 1000). ret_path: PATH_MAX, or NULL. What cw_store_put() returns.
+ * (put(): 1000) whose label is 4711. ret_path: PATH_MAX, or NULL. What cw_store_put() returns.
  */
 int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path);
+int put_job(int uid, const char *job, struct cw_store *store, const char *id);
 int put(struct cw_store *store, const char *id, size_t pad, char *ret_path);
 const char *listed_id(json_t *list, size_t i); /* "" = there is none */
 bool is_listed(struct cw_store *store, const char *id);

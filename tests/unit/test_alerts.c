@@ -63,7 +63,7 @@ static struct cw_config *config_with(const char *mode, const char *format)
 	return c;
 }
 
-static void on_posted(const char *id, bool delivered, void *user)
+static void on_posted(const struct cw_incident_due *due, bool delivered, void *user)
 {
 	posted += delivered;
 	event_base_loopbreak(base);
@@ -199,18 +199,30 @@ Test(alerts, shadow_is_decided_once_and_outlives_restart_and_reload)
 	cr_assert_not_null(strstr(last_body, "a2"));
 }
 
+static void learn(uint32_t uid, const char *id, const char *label)
+{
+	const struct cw_msg_incident_delivered d = { .id = id, .uid = uid, .label = label };
+
+	cw_alerts_learn(alerts, "node-b", &d);
+}
+
 Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 {
+	const struct cw_incident_due a1 = { .id = "a1", .uid = 7, .job = "j" };
+	const struct cw_incident_due b1 = { .id = "b1", .uid = 7, .job = "j" };
 	struct cw_alerts_stats stats;
 	char id[8];
 
 	open_all("alert", "generic");
-	cw_alerts_learn(alerts, "node-b", "a1");
-	cw_alerts_learn(alerts, "node-b", "../../etc/passwd");
+	learn(7, "a1", "j");
+	learn(7, "../../etc/passwd", "j");
+	learn(8, "b1", "j"); /* another user's, whose id is the same */
+	learn(7, "b1", "");  /* nobody's: it is not said whose */
 	close_all();
 	open_all("alert", "generic");
-	cr_assert(cw_alerts_io.was_sent(alerts, "a1"));
-	cr_assert_not(cw_alerts_io.was_sent_here(alerts, "a1"), "another leader may speak");
+	cr_assert(cw_alerts_io.was_sent(alerts, &a1));
+	cr_assert_not(cw_alerts_io.was_sent_here(alerts, &a1), "another leader may speak");
+	cr_assert_not(cw_alerts_io.was_sent(alerts, &b1));
 	cr_assert_null(withhold("a1"), "its bundle does not say that nobody was told");
 	put_bundle("a1");
 	cw_alerts_resend(alerts);
@@ -220,11 +232,11 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	wait_for_posts(1);
 	cr_assert_eq(requests, 1);
 	cr_assert_not_null(strstr(last_body, "b1"));
-	cr_assert(cw_alerts_io.was_sent_here(alerts, "b1"));
+	cr_assert(cw_alerts_io.was_sent_here(alerts, &b1));
 	/* Each costs a write to disk: who tells of thousands is not listened to. */
 	for (unsigned i = 0; i < 1000; i++) {
 		(void)snprintf(id, sizeof(id), "c%x", i);
-		cw_alerts_learn(alerts, "node-b", id);
+		learn(7, id, "j");
 	}
 	cw_alerts_stats(alerts, &stats);
 	cr_assert_geq(stats.unlearned, 900);

@@ -46,7 +46,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	return bundles == 1 ? -ENOSPC : 0; /* a full disk stops nothing */
 }
 
-static bool io_was_sent(void *user, const char *id)
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
 	return was_sent;
 }
@@ -59,10 +59,10 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	return withheld;
 }
 
-static int io_alert(void *user, const char *id, json_t *doc)
+static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	alerts++;
-	(void)snprintf(sent_id, sizeof(sent_id), "%s", id);
+	(void)snprintf(sent_id, sizeof(sent_id), "%s", due->id);
 	return 0;
 }
 

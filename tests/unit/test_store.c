@@ -84,7 +84,8 @@ Test(store, refuses_ids_that_name_other_files)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		cr_assert_eq(put(store, bad[i], 1, NULL), -EINVAL, "put \"%s\"", bad[i]);
 		cr_assert_eq(cw_store_get(store, bad[i], &bundle), -ENOENT, "get \"%s\"", bad[i]);
-		cr_assert_eq(cw_store_mark_sent(store, bad[i], ""), -EINVAL, "sent \"%s\"", bad[i]);
+		cr_assert_eq(cw_store_mark_sent(store, 1000, bad[i], ""), -EINVAL, "sent \"%s\"",
+			     bad[i]);
 	}
 	cr_assert_eq(list_len(store), 0);
 	cw_store_close(store);
@@ -214,25 +215,6 @@ Test(store, clears_what_a_killed_writer_left_and_ignores_foreign_files)
 	cw_store_close(store);
 }
 
-Test(store, remembers_sent_ids_across_restarts)
-{
-	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
-	char command[256];
-
-	cr_assert_not(cw_store_was_sent(store, "ab-12"));
-	cr_assert_eq(cw_store_mark_sent(store, "ab-12", ""), 0);
-	cr_assert(cw_store_was_sent(store, "ab-12"));
-	cw_store_close(store);
-	(void)snprintf(command, sizeof(command),
-		       "printf 'garbage\\n../x 1\\nff 12\\n' >>%s/lib/state/sent", root);
-	cr_assert_eq(system(command), 0);
-	store = open_store(1 << 30, 30 * DAY_NS);
-	cr_assert(cw_store_was_sent(store, "ab-12"));
-	cr_assert(cw_store_was_sent(store, "ff"));
-	cr_assert_not(cw_store_was_sent(store, "../x"));
-	cw_store_close(store);
-}
-
 static void expect_unsent(struct cw_store *store, const char *id)
 {
 	json_t *doc = cw_store_next_unsent(store);
@@ -242,13 +224,105 @@ static void expect_unsent(struct cw_store *store, const char *id)
 	json_decref(doc);
 }
 
+Test(store, remembers_sent_ids_across_restarts)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[256];
+
+	cr_assert_not(cw_store_was_sent(store, 1000, "ab-12"));
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "ab-12", ""), 0);
+	cr_assert(cw_store_was_sent(store, 1000, "ab-12"));
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "printf 'garbage\\n../x 1\\nff 12 sent 1000\\n' >>%s/lib/state/sent", root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert(cw_store_was_sent(store, 1000, "ab-12"));
+	cr_assert(cw_store_was_sent(store, 1000, "ff"));
+	cr_assert_not(cw_store_was_sent(store, 1000, "../x"));
+	cw_store_close(store);
+}
+
+Test(store, a_sent_id_says_nothing_about_another_user)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_eq(cw_store_mark_sent(store, 1001, "ab", "muted"), 0);
+		cr_assert(cw_store_was_sent(store, 1001, "ab"));
+		cr_assert_str_eq(cw_store_sent_how(store, 1001, "ab"), "muted");
+		cr_assert_not(cw_store_was_sent(store, 1000, "ab"));
+		cr_assert_null(cw_store_sent_before(store, 1000, "4711", "ab"));
+		cr_assert_str_eq(cw_store_sent_how(store, 1000, "ab"), "");
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "ab", ""), 0);
+	cr_assert(cw_store_was_sent(store, 1000, "ab"));
+	cr_assert_str_eq(cw_store_sent_how(store, 1001, "ab"), "muted");
+	cw_store_close(store);
+}
+
+Test(store, a_bundle_is_not_replaced_by_another_user_or_job)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_store_stats stats;
+	struct cw_bundle bundle = { 0 };
+
+	cr_assert_eq(put_for(1000, store, "ab", 10, NULL), 0);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_eq(put_for(1001, store, "ab", 10, NULL), -EPERM);
+		cr_assert_eq(put_job(1000, "4712", store, "ab"), -EPERM);
+		cw_store_stats(store, &stats);
+		cr_assert_eq(stats.refused, 2);
+		cr_assert_eq(stats.waiting, 0, "nor is it kept in memory");
+		cr_assert_eq(cw_store_get(store, "ab", &bundle), 0);
+		cr_assert_eq(json_integer_value(json_object_get(bundle.incident, "uid")), 1000);
+		cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "job")),
+				 "4711");
+		cw_bundle_fini(&bundle);
+		cr_assert_null(cw_store_job(store, 1001, "ab"));
+		cr_assert_str_eq(cw_store_job(store, 1000, "ab"), "4711");
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cr_assert_eq(put_for(1000, store, "ab", 20, NULL), 0);
+	cw_store_close(store);
+}
+
+/* As a version before uids wrote it: the bundle beside it says whose the id is. */
+Test(store, a_sent_id_without_a_uid_counts_for_the_bundle_that_has_it_alone)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[256];
+
+	cr_assert_eq(put_for(1000, store, "ab", 10, NULL), 0);
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "printf 'ab 12\\ncd 12 elsewhere\\n' >%s/lib/state/sent", root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_str_eq(cw_store_sent_before(store, 1000, "4711", "ab"), "");
+		cr_assert_null(cw_store_sent_before(store, 1001, "4711", "ab"));
+		cr_assert_null(cw_store_sent_before(store, 1000, "4712", "ab"));
+		cr_assert_null(cw_store_sent_before(store, 1000, "4711", "cd"), "no bundle");
+		cr_assert_not(cw_store_was_sent(store, 1000, "ab"));
+		expect_unsent(store, "none");
+		cr_assert_eq(cw_store_mark_sent(store, 1000, "ef", ""), 0); /* writes the file */
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
 Test(store, gives_out_unsent_alerts_in_turn_until_they_are_sent_or_stale)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
 
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
 	cr_assert_eq(put(store, "a2", 10, NULL), 0);
-	cr_assert_eq(cw_store_mark_sent(store, "a1", ""), 0);
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), 0);
 	expect_unsent(store, "a2");
 	expect_unsent(store, "none"); /* not again at once */
 	cw_store_close(store);

@@ -94,8 +94,8 @@ Test(store_full, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "id")), "a1");
 	cr_assert(json_is_object(bundle.snapshot));
 	cw_bundle_fini(&bundle);
-	cr_assert_eq(cw_store_mark_sent(store, "a1", ""), -ENOSPC);
-	cr_assert(cw_store_was_sent(store, "a1"));
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), -ENOSPC);
+	cr_assert(cw_store_was_sent(store, 1000, "a1"));
 	cr_assert_eq(cw_store_retry(store), 1);
 	cr_assert_eq(access(path, F_OK), -1);
 
@@ -106,7 +106,7 @@ Test(store_full, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cw_store_close(store);
 	store = open_store(1 << 30, 30 * DAY_NS);
 	cr_assert(is_listed(store, "a1"));
-	cr_assert(cw_store_was_sent(store, "a1"));
+	cr_assert(cw_store_was_sent(store, 1000, "a1"));
 	cw_store_close(store);
 	unmount_small();
 }

@@ -137,7 +137,7 @@ static struct cw_webhook *make(uint32_t timeout_ms, uint32_t attempts, const cha
 	return w;
 }
 
-static void on_outcome(const char *id, bool delivered, long status, void *user)
+static void on_outcome(uint32_t uid, const char *id, bool delivered, long status, void *user)
 {
 	outcome.calls++;
 	outcome.delivered = delivered;
@@ -322,10 +322,10 @@ Test(webhook, refuses_more_than_may_be_pending)
 	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
 	cr_assert_eq(cw_webhook_post(w, 1001, "a2", "{}", on_outcome, NULL), 0);
 	cr_assert_eq(cw_webhook_post(w, 1002, "a3", "{}", on_outcome, NULL), -EAGAIN);
-	cr_assert(cw_webhook_is_pending(w, "a2"));
-	cr_assert_not(cw_webhook_is_pending(w, "a3"));
+	cr_assert(cw_webhook_is_pending(w, 1001, "a2"));
+	cr_assert_not(cw_webhook_is_pending(w, 1002, "a3"));
 	wait_for_outcomes(2);
-	cr_assert_not(cw_webhook_is_pending(w, "a2"));
+	cr_assert_not(cw_webhook_is_pending(w, 1001, "a2"));
 	cr_assert_eq(cw_webhook_post(w, 1000, "a3", "{}", on_outcome, NULL), 0);
 	wait_for_outcomes(3);
 	cr_assert_str_eq(outcome.id, "a3");
