@@ -34,6 +34,8 @@ enum {
 	OPT_JOBS,
 	OPT_PRINT,
 	OPT_TRACE,
+	OPT_WATCH_ON,
+	OPT_OUTCOMES,
 };
 
 /* Jobs of eight ranks that run at once on two processors without being late. */
@@ -45,7 +47,7 @@ struct options {
 	uint32_t scale;
 	uint64_t generate, seed;
 	unsigned jobs;
-	bool json, coverage, verbose, print, trace, processes;
+	bool json, coverage, verbose, print, trace, processes, watch_on, outcomes;
 	uint64_t print_index;
 };
 
@@ -72,6 +74,9 @@ static const struct argp_option options[] = {
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
 	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
+	{ "watch-on", OPT_WATCH_ON, NULL, 0,
+	  "Watch each for 90 s after its last alert, with every verdict, for further ones", 0 },
+	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
@@ -104,6 +109,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRACE:
 		opts->trace = opts->verbose = true;
+		return 0;
+	case OPT_WATCH_ON:
+		opts->watch_on = true;
+		return 0;
+	case OPT_OUTCOMES:
+		opts->outcomes = true;
 		return 0;
 	case OPT_PRINT:
 		opts->print = true;
@@ -140,7 +151,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!opts->path && !opts->generate && !opts->print)
 			argp_usage(state);
-		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage))
+		if (opts->json && opts->outcomes)
+			argp_error(state, "--json and --outcomes are two ways to say it");
+		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage ||
+					opts->watch_on || opts->outcomes))
 			argp_error(state, "--processes runs the scenarios of files as they are");
 		return 0;
 	default:
@@ -185,6 +199,25 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 			o->looks);
 }
 
+/* One alert as WHERE NAME: SECONDS CLASS DETAIL CONFIDENCE CULPRITS, "-" for what is not there. */
+static void print_alert(const struct suite_scenario *s, const struct outcome *o)
+{
+	printf("%s:%u %s: %.3f %s %s %s ", s->file, s->line, s->name,
+	       (double)o->after_ns / CW_NS_PER_S, cw_class_name(o->klass),
+	       o->detail[0] ? o->detail : "-", cw_confidence_name(o->confidence));
+	for (uint32_t i = 0; i < o->n_culprits; i++)
+		printf("%s%d", i ? "," : "", o->culprits[i]);
+	printf("%s\n", o->n_culprits ? "" : "-");
+}
+
+static void print_outcome(const struct suite_scenario *s, const struct outcome *o)
+{
+	if (!outcome_says(o))
+		printf("%s:%u %s: silence\n", s->file, s->line, s->name);
+	for (; o && outcome_says(o); o = o->also)
+		print_alert(s, o);
+}
+
 /* Which scenario of its file this is. */
 static uint64_t place_in_file(struct run *run, const struct suite_scenario *s)
 {
@@ -227,7 +260,9 @@ static void tell_look(void *user, const struct cw_snapshot *snap, const struct c
 static int on_scenario(void *user, const struct suite_scenario *s)
 {
 	struct run *run = user;
-	const struct watch_eyes eyes = { .user = run, .on_look = tell_look };
+	const struct watch_eyes eyes = { .user = run,
+					 .is_watching_on = run->opts->watch_on,
+					 .on_look = tell_look };
 	struct suite_scenario scaled = *s;
 	struct outcome o = { 0 };
 	int r;
@@ -248,6 +283,8 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		return r;
 	if (run->opts->verbose)
 		tell_outcome(&scaled, &o);
+	if (run->opts->outcomes)
+		print_outcome(&scaled, &o);
 	r = score_add(&run->score, &scaled, &o);
 	outcome_fini(&o);
 	tell_progress(run);
@@ -413,7 +450,7 @@ int cw_verb_suite(int argc, char **argv)
 			run.n_unscaled);
 	if (opts.json)
 		r = print_json(&run.score);
-	else
+	else if (!opts.outcomes)
 		score_print(&run.score, stdout);
 	if (opts.coverage)
 		score_print_coverage(&run.score, opts.json ? stderr : stdout);

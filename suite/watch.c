@@ -47,9 +47,9 @@ void outcome_fini(struct outcome *o)
 }
 
 /* More than the first alert matters. */
-static bool expects_several(const struct suite_scenario *s)
+static bool watches_on(const struct watch *w)
 {
-	return suite_n_incidents(s) > 1 || s->is_alone;
+	return suite_n_incidents(w->s) > 1 || w->s->is_alone || w->eyes->is_watching_on;
 }
 
 /* Where the next alert is noted; NULL = no memory. */
@@ -94,7 +94,7 @@ static int compute(const struct watch *w, const struct cw_snapshot *snap,
 	struct cw_verdict_list one = { .n = 1 };
 	int r;
 
-	if (expects_several(w->s))
+	if (watches_on(w))
 		return cw_verdict_compute_all(snap, ret);
 	r = cw_verdict_compute(snap, &one.v[0]);
 	if (r == 0)
@@ -234,9 +234,19 @@ static void note_faults(struct watch *w)
 /* All has been heard that is waited for, and nothing since. */
 static bool is_enough(const struct watch *w)
 {
-	if (!expects_several(w->s))
+	if (!watches_on(w))
 		return w->alerts.n > 0;
-	return w->alerts.n >= suite_n_incidents(w->s) && w->now_ns - w->alert_ns >= SETTLE_NS;
+	return w->alerts.n > 0 && w->alerts.n >= suite_n_incidents(w->s) &&
+	       w->now_ns - w->alert_ns >= SETTLE_NS;
+}
+
+/* The scenario is over, and so is what is listened for after an alert. */
+static bool is_over(const struct watch *w)
+{
+	bool is_settling =
+		w->eyes->is_watching_on && w->alerts.n > 0 && w->now_ns - w->alert_ns < SETTLE_NS;
+
+	return w->now_ns - w->start_ns >= w->s->run_ns && !is_settling;
 }
 
 static int run(struct watch *w, struct cw_err *err)
@@ -248,7 +258,7 @@ static int run(struct watch *w, struct cw_err *err)
 	w->well_ns = w->start_ns;
 	if (r == 0 && !w->stall)
 		r = -ENOMEM;
-	for (; r == 0 && w->now_ns - w->start_ns < w->s->run_ns; w->now_ns = next) {
+	for (; r == 0 && !is_over(w); w->now_ns = next) {
 		r = cluster_run(w->cluster, w->now_ns);
 		if (r == -EINVAL)
 			return cw_err_set(err, EINVAL, "%s:%u: a group or program is too large",
