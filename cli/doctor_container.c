@@ -11,12 +11,38 @@
 #include "cli/doctor.h"
 #include "common/cleanup.h"
 
+/*
+ * Images of virtual machines are made of containers, mark and all. The first namespaces of a
+ * machine have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8), and a container
+ * has at least one of these of its own.
+ */
+static bool has_own_namespaces(void)
+{
+	static const struct {
+		const char *path;
+		ino_t first;
+	} of[] = {
+		{ "/proc/self/ns/pid", 0xeffffffc },
+		{ "/proc/self/ns/uts", 0xeffffffe },
+		{ "/proc/self/ns/ipc", 0xefffffff },
+		{ "/proc/self/ns/cgroup", 0xeffffffb },
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		if (stat(of[i].path, &st) == 0 && st.st_ino != of[i].first)
+			return true;
+	return false;
+}
+
 bool doctor_is_container(void)
 {
-	const char *set = getenv("container"); /* by podman, LXC, systemd-nspawn */
+	const char *set = getenv("container");              /* by podman, LXC, systemd-nspawn */
+	bool has_mark = access("/.dockerenv", F_OK) == 0 || /* by Docker */
+			access("/run/.containerenv", F_OK) == 0;
 
 	return (set && *set) || getenv("KUBERNETES_SERVICE_HOST") ||
-	       access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+	       (has_mark && has_own_namespaces());
 }
 
 /* Of another process, as it was started; NULL = not set, or not to be read. Fresh memory. */

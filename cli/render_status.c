@@ -33,10 +33,16 @@ static void put_duration(const struct cw_text *t, const json_t *seconds)
 	      t->out);
 }
 
+static void put_count(const struct cw_text *t, json_int_t n, const char *noun)
+{
+	fprintf(t->out, "%" JSON_INTEGER_FORMAT " %s%s", n, noun, n == 1 ? "" : "s");
+}
+
 /* What this node knows of a job that another one leads. */
 static void put_ranks_here(const struct cw_text *t, const json_t *job)
 {
-	fprintf(t->out, "%" JSON_INTEGER_FORMAT " ranks here", cw_json_int(job, "ranks", 0));
+	put_count(t, cw_json_int(job, "ranks", 0), "rank");
+	fputs(" here", t->out);
 }
 
 static void put_ranks(const struct cw_text *t, const json_t *job)
@@ -46,8 +52,10 @@ static void put_ranks(const struct cw_text *t, const json_t *job)
 	fprintf(t->out, "%" JSON_INTEGER_FORMAT, cw_json_int(job, "ranks", 0));
 	if (expected)
 		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, expected);
-	fprintf(t->out, " ranks on %zu nodes, %" JSON_INTEGER_FORMAT " communicators",
-		json_array_size(json_object_get(job, "nodes")), cw_json_int(job, "comms", 0));
+	fprintf(t->out, "%s on ", expected == 1 ? " rank" : " ranks");
+	put_count(t, (json_int_t)json_array_size(json_object_get(job, "nodes")), "node");
+	fputs(", ", t->out);
+	put_count(t, cw_json_int(job, "comms", 0), "communicator");
 }
 
 static void put_muted(const struct cw_text *t, const json_t *muted)

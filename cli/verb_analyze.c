@@ -24,6 +24,7 @@
 #include "report/render_text.h"
 #include "report/slow_doc.h"
 #include "report/snapshot_doc.h"
+#include "report/text.h"
 
 enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
 
@@ -156,6 +157,7 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 
 static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
+	const struct cw_text t = { .out = stdout };
 	struct cw_slow_list slow;
 	json_t *doc;
 	int status = CW_EXIT_OK;
@@ -168,8 +170,11 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	} else {
 		printf("nobody waits for anything that cannot come: %u ranks, %u communicators\n",
 		       snap->n_ranks, snap->n_comms);
-		for (uint32_t i = 0; i < snap->n_notes; i++)
-			printf("  %s\n", snap->notes[i]);
+		for (uint32_t i = 0; i < snap->n_notes; i++) {
+			fputs("  ", stdout);
+			cw_text_put(&t, CW_TEXT_PLAIN, snap->notes[i]);
+			putchar('\n');
+		}
 		cw_slow_print(stdout, snap, &slow);
 	}
 	json_decref(doc);
@@ -181,7 +186,7 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 static int report_incident(const struct analyze_args *args, const struct cw_bundle *bundle)
 {
 	struct cw_render_opts opts = {
-		.color = isatty(STDOUT_FILENO),
+		.color = cw_text_wants_color(stdout),
 		.all_frames = args->all_frames,
 	};
 
@@ -314,11 +319,15 @@ static bool is_same_decision(const json_t *a, const json_t *b)
 /* On standard error: standard output holds the verdict and nothing else. */
 static void compare(const json_t *then, const json_t *now)
 {
-	if (is_same_decision(then, now))
-		fprintf(stderr, "collwatch: the same verdict as in the bundle\n");
-	else
-		fprintf(stderr, "collwatch: NOT the verdict in the bundle, which is: %s\n",
-			cw_json_str(then, "summary", "?"));
+	const struct cw_text t = { .out = stderr };
+
+	if (is_same_decision(then, now)) {
+		fputs("collwatch: the same verdict as in the bundle\n", stderr);
+		return;
+	}
+	fputs("collwatch: NOT the verdict in the bundle, which is: ", stderr);
+	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(then, "summary", "?"));
+	fputc('\n', stderr);
 }
 
 /* The replayed verdict keeps the id and the times of the incident: it is the same event. */

@@ -16,6 +16,7 @@
 #include "common/parse.h"
 #include "report/json_util.h"
 #include "report/render_text.h"
+#include "report/text.h"
 
 /* A busy machine takes some seconds for 64 ranks; then it is shown without those missing. */
 #define STACKS_WITHIN_S 15
@@ -204,7 +205,7 @@ static int show_incident(struct demo *demo)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 	struct cw_render_opts opts = {
-		.color = isatty(STDOUT_FILENO),
+		.color = cw_text_wants_color(stdout),
 		.all_frames = demo->opts.all_frames,
 	};
 	int r;

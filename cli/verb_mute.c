@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/parse.h"
+#include "report/text.h"
 
 /* The other nodes of the job have 5 s. */
 #define TIMEOUT_MS 10000
@@ -115,7 +116,7 @@ int cw_verb_mute(int argc, char **argv)
 	if (args.ask.json)
 		cw_ask_print(doc);
 	else
-		cw_render_mute(stdout, doc, isatty(STDOUT_FILENO));
+		cw_render_mute(stdout, doc, cw_text_wants_color(stdout));
 	json_decref(doc);
 	return (int)code;
 }

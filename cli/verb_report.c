@@ -20,6 +20,7 @@
 #include "report/json_util.h"
 #include "report/render_html.h"
 #include "report/render_text.h"
+#include "report/text.h"
 
 #define TIMEOUT_MS 10000
 #define INCIDENTS_DIR "/var/lib/collwatch/incidents"
@@ -98,7 +99,7 @@ static int list(const struct report_args *args)
 	if (args->ask.json)
 		cw_ask_print(incidents);
 	else
-		cw_render_incidents(stdout, incidents, isatty(STDOUT_FILENO));
+		cw_render_incidents(stdout, incidents, cw_text_wants_color(stdout));
 	json_decref(incidents);
 	return CW_EXIT_OK;
 }
@@ -182,7 +183,7 @@ static int show(const struct report_args *args)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 	struct cw_render_opts opts = {
-		.color = isatty(STDOUT_FILENO),
+		.color = cw_text_wants_color(stdout),
 		.all_frames = args->all_frames,
 	};
 	struct cw_err err = { "" };

@@ -104,7 +104,7 @@ static int ask_for(const struct stacks_args *args, json_t **ret, uint32_t *ret_c
 
 static void show(const json_t *doc, bool all_frames)
 {
-	struct cw_text t = { .out = stdout, .color = isatty(STDOUT_FILENO), .width = WIDTH };
+	struct cw_text t = { .out = stdout, .color = cw_text_wants_color(stdout), .width = WIDTH };
 	const json_t *evidence = json_object_get(doc, "evidence"), *one;
 	const char *note = cw_json_str(doc, "note", "");
 

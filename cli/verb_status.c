@@ -9,6 +9,7 @@
 #include "cli/render_ops.h"
 #include "cli/render_status.h"
 #include "cli/verb.h"
+#include "report/text.h"
 
 #define TIMEOUT_MS 5000
 #define WATCH_EVERY_S 2
@@ -92,8 +93,8 @@ static int watch(const struct status_args *args)
 		if (r < 0)
 			printf("%s\n", err.text); /* it may come back */
 		else
-			cw_render_status_lines(stdout, status, is_terminal, size.ws_row,
-					       size.ws_col);
+			cw_render_status_lines(stdout, status, cw_text_wants_color(stdout),
+					       size.ws_row, size.ws_col);
 		json_decref(status);
 		if (fflush(stdout) != 0)
 			return CW_EXIT_ERROR;
@@ -119,9 +120,9 @@ int cw_verb_status(int argc, char **argv)
 	if (args.ask.json)
 		cw_ask_print(status);
 	else if (args.ops)
-		cw_render_ops(stdout, status, isatty(STDOUT_FILENO));
+		cw_render_ops(stdout, status, cw_text_wants_color(stdout));
 	else
-		cw_render_status(stdout, status, isatty(STDOUT_FILENO));
+		cw_render_status(stdout, status, cw_text_wants_color(stdout));
 	json_decref(status);
 	return (int)code;
 }

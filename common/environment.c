@@ -31,6 +31,7 @@ const struct cw_variable cw_environment[] = {
 	  "The agent writes a copy of its record to _DIRECTORY_/_HOST_-_PID_.record, an absolute "
 	  "path on a local disk: once a second and when the process ends by itself. For *record "
 	  "show* and *analyze*, also without a daemon. About 2 MiB for each rank." },
+	{ "NO_COLOR", "=_ANYTHING_", "*collwatch* prints no colours to a terminal." },
 };
 
 const size_t cw_environment_count = sizeof(cw_environment) / sizeof(cw_environment[0]);

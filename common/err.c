@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/text.h"
+
 int cw_err_set(struct cw_err *err, int errno_value, const char *fmt, ...)
 {
 	va_list ap;
@@ -12,6 +14,7 @@ int cw_err_set(struct cw_err *err, int errno_value, const char *fmt, ...)
 		va_start(ap, fmt);
 		(void)vsnprintf(err->text, sizeof(err->text), fmt, ap); /* cut when too long */
 		va_end(ap);
+		cw_text_sanitise(err->text); /* it quotes files and messages of others */
 	}
 	return -errno_value;
 }

@@ -1,72 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/text.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-static bool is_continuation(unsigned char c)
+size_t cw_text_decode(const char *text, uint32_t *ret)
 {
-	return (c & 0xc0) == 0x80;
-}
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *p = (const unsigned char *)text;
+	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	uint32_t c = len == 1 ? p[0] : p[0] & (0x7fu >> len);
 
-/* Bytes of the sequence that a lead byte promises; 0 = no lead byte. */
-static size_t promised_length(unsigned char c)
-{
-	if (c < 0x80)
-		return 1;
-	if (c >= 0xc2 && c <= 0xdf) /* 0xc0, 0xc1 would be overlong */
-		return 2;
-	if (c >= 0xe0 && c <= 0xef)
-		return 3;
-	if (c >= 0xf0 && c <= 0xf4)
-		return 4;
-	return 0;
-}
-
-/* Overlong three- and four-byte forms, surrogates, above U+10FFFF: Unicode 15, table 3-7. */
-static bool is_allowed_second(unsigned char lead, unsigned char second)
-{
-	switch (lead) {
-	case 0xe0:
-		return second >= 0xa0;
-	case 0xed:
-		return second <= 0x9f;
-	case 0xf0:
-		return second >= 0x90;
-	case 0xf4:
-		return second <= 0x8f;
-	case 0xc2:
-		return second >= 0xa0; /* C1 control characters */
-	default:
-		return true;
-	}
-}
-
-/* Length of the valid, printable sequence at p; 0 = there is none. The NUL ends every sequence. */
-static size_t sequence_length(const unsigned char *p)
-{
-	size_t n = promised_length(*p);
-
-	if (n == 1)
-		return (*p >= 0x20 && *p != 0x7f) || *p == '\t' || *p == '\n' ? 1 : 0;
-	for (size_t i = 1; i < n; i++)
-		if (!is_continuation(p[i]))
+	if (!len || p[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80) /* also the end of the text */
 			return 0;
-	return n && is_allowed_second(p[0], p[1]) ? n : 0;
+		c = c << 6 | (p[i] & 0x3fu);
+	}
+	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*ret = c;
+	return len;
+}
+
+/* Direction marks and overrides: "Trojan Source", Boucher and Anderson, USENIX Security 2023. */
+bool cw_text_is_treacherous(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x202a && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069) || (c >= 0x200b && c <= 0x200f) || c == 0x61c ||
+	       c == 0x2028 || c == 0x2029 || c == 0xfeff;
 }
 
 void cw_text_sanitise(char *text)
 {
-	unsigned char *p = (unsigned char *)text;
+	while (*text) {
+		uint32_t c;
+		size_t n = cw_text_decode(text, &c);
 
-	while (*p) {
-		size_t n = sequence_length(p);
-
-		if (n == 0)
-			*p = '?';
-		p += n ? n : 1;
+		if (n == 0 || (cw_text_is_treacherous(c) && c != '\t' && c != '\n')) {
+			*text = '?';
+			n = 1; /* what is left of the sequence is no UTF-8 any more */
+		}
+		text += n;
 	}
 }
 

@@ -4,10 +4,25 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /*
- * Replaces in place, byte by byte, what is not valid UTF-8 (overlong forms, surrogates and numbers
- * above U+10FFFF included) and all control characters (C0, DEL, C1) but \t and \n by '?'. The
- * length stays the same.
+ * The code point at the start of a text that ends with NUL. Returns its bytes (NUL: 1); 0 = not
+ * UTF-8 (overlong forms, surrogates and numbers above U+10FFFF included: Unicode 15, table 3-7).
+ */
+size_t cw_text_decode(const char *text, uint32_t *ret);
+
+/*
+ * Would not be seen, or would make the rest be seen, or obeyed, otherwise than it is: control
+ * characters (C0, DEL, C1), direction marks and overrides, zero-width characters, U+2028, U+2029.
+ */
+bool cw_text_is_treacherous(uint32_t c);
+
+/*
+ * Replaces in place, byte by byte, what is not valid UTF-8 and all treacherous characters but \t
+ * and \n by '?'. The length stays the same.
  */
 void cw_text_sanitise(char *text);
 

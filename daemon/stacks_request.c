@@ -128,7 +128,8 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 			       "stacks are being taken for %u others: try again", running);
 	else if ((ns = wait_ns(s, q->uid)) > 0)
 		(void)snprintf(q->error, sizeof(q->error),
-			       "stacks were taken just now: try again in %.1f s", (double)ns / 1e9);
+			       "stacks were taken just now: try again in %" PRId64 " s",
+			       (ns + CW_NS_PER_S - 1) / CW_NS_PER_S);
 	else
 		return true;
 	q->code = CODE_ERROR;

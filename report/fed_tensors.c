@@ -30,11 +30,14 @@ static uint32_t collect(const struct cw_snapshot *snap,
 
 static json_t *one(const struct cw_snapshot *snap, const struct cw_snap_rank *rank)
 {
-	int64_t at_ns =
-		snap->wall_ns ? snap->wall_ns - cw_bounded_ns(snap->now_ns - rank->fed_ns) : 0;
+	int64_t age_ns, at_ns = 0;
 	json_t *doc = json_object();
 	int bad = 0;
 
+	/* A snapshot may be written by hand: none of its times is bounded. */
+	if (snap->wall_ns && !__builtin_sub_overflow(snap->now_ns, rank->fed_ns, &age_ns) &&
+	    __builtin_sub_overflow(snap->wall_ns, cw_bounded_ns(age_ns), &at_ns))
+		at_ns = 0;
 	bad |= json_object_set_new(doc, "rank", json_integer(rank->rank));
 	bad |= json_object_set_new(doc, "host", cw_json_text(snap->nodes[rank->node].name));
 	bad |= json_object_set_new(doc, "pid", json_integer(rank->pid));

@@ -5,36 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/text.h"
+
 #define REPLACEMENT "\xef\xbf\xbd"
 #define MAX_RANKS_SHOWN 60
 
-/* The code point at p and its bytes; 0 bytes: not UTF-8. */
-static size_t decode(const unsigned char *p, uint32_t *ret)
+/* Not for a page: also what is no character at all. */
+static bool is_unfit(uint32_t c)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	uint32_t c = len == 1 ? p[0] : p[0] & (0x7fu >> len);
-
-	if (!len || p[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80) /* also the end of the text */
-			return 0;
-		c = c << 6 | (p[i] & 0x3fu);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return len;
-}
-
-/* Would not be seen, or would make the rest be seen otherwise than it is. */
-static bool is_treacherous(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x202a && c <= 0x202e) ||
-	       (c >= 0x2066 && c <= 0x2069) || (c >= 0x200b && c <= 0x200f) || c == 0x61c ||
-	       c == 0x2028 || c == 0x2029 || c == 0xfeff || (c & 0xfffe) == 0xfffe ||
-	       (c >= 0xfdd0 && c <= 0xfdef);
+	return cw_text_is_treacherous(c) || (c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef);
 }
 
 static void put_char(FILE *out, const char *text, size_t len, uint32_t c)
@@ -51,7 +30,7 @@ static void put_char(FILE *out, const char *text, size_t len, uint32_t c)
 		fputs("&#39;", out);
 	else if (c == '\n' || c == '\t')
 		fputc(' ', out);
-	else if (is_treacherous(c))
+	else if (is_unfit(c))
 		fputs(REPLACEMENT, out);
 	else
 		(void)fwrite(text, 1, len, out); /* the stream remembers errors */
@@ -70,7 +49,7 @@ static void put(FILE *out, const char *text, size_t max, bool is_list)
 
 	while (*text) {
 		uint32_t c = 0;
-		size_t len = decode((const unsigned char *)text, &c);
+		size_t len = cw_text_decode(text, &c);
 
 		if (n++ == max) {
 			fputs("…", out);

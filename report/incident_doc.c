@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/rankset.h"
 #include "report/fed_tensors.h"
 #include "report/frames.h"
@@ -219,6 +220,36 @@ static json_t *missing_ranks(const struct cw_snapshot *snap)
 	return text ? json_string(text) : NULL;
 }
 
+/* Of which only is known how they were: their node does not report now. null: there is none. */
+static json_t *last_known(const struct cw_snapshot *snap)
+{
+	_cleanup_(freep) uint32_t *ranks = calloc((size_t)snap->n_ranks + 1, sizeof(*ranks));
+	int64_t since_ns = snap->now_ns;
+	uint32_t n = 0;
+	json_t *doc;
+	int bad = 0;
+
+	if (!ranks)
+		return NULL;
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_node *node = &snap->nodes[snap->ranks[i].node];
+
+		if (node->state == CW_NODE_REPORTING)
+			continue;
+		ranks[n++] = i;
+		if (node->last_digest_ns < since_ns)
+			since_ns = node->last_digest_ns;
+	}
+	if (!n)
+		return json_null();
+	doc = json_object();
+	bad |= json_object_set_new(doc, "ranks", label_set(snap, ranks, n));
+	bad |= json_object_set_new(doc, "count", json_integer(n));
+	bad |= json_object_set_new(doc, "age_s",
+				   json_real((double)cw_bounded_ns(snap->now_ns - since_ns) / 1e9));
+	return cw_json_finish(doc, bad);
+}
+
 static json_t *coverage_doc(const struct cw_snapshot *snap)
 {
 	json_t *doc = json_object();
@@ -226,6 +257,7 @@ static json_t *coverage_doc(const struct cw_snapshot *snap)
 
 	bad |= json_object_set_new(doc, "ranks_expected", json_integer(snap->ranks_expected));
 	bad |= json_object_set_new(doc, "ranks_seen", json_integer(snap->n_ranks));
+	bad |= json_object_set_new(doc, "last_known", last_known(snap));
 	bad |= json_object_set_new(doc, "missing", missing_ranks(snap));
 	bad |= json_object_set_new(doc, "notes",
 				   text_list((const char *const *)snap->notes, snap->n_notes));

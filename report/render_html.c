@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 #include "report/advice.h"
+#include "report/coverage.h"
 #include "report/doc_phrase.h"
 #include "report/fed_tensors.h"
 #include "report/frames.h"
@@ -346,12 +347,18 @@ static void put_coverage(FILE *out, const json_t *incident, const char *no_pictu
 	const json_t *coverage = json_object_get(incident, "coverage");
 	const char *missing = cw_json_str(coverage, "missing", "");
 	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	char known[256];
 
 	html_section(out, "coverage", "What was seen, and what was not");
-	fprintf(out, "<div>%" JSON_INTEGER_FORMAT, cw_json_int(coverage, "ranks_seen", 0));
+	fprintf(out, "<div>%" JSON_INTEGER_FORMAT, cw_coverage_seen_now(coverage));
 	if (expected)
 		fprintf(out, " of %" JSON_INTEGER_FORMAT, expected);
 	fputs(" ranks", out);
+	if (cw_coverage_last_known(coverage, known, sizeof(known))) {
+		fputs("; <span class=\"warn\">", out);
+		html_put(out, known);
+		fputs("</span>", out);
+	}
 	if (*missing) {
 		fputs("; <div class=\"warn\">missing: ", out);
 		html_put_ranks(out, missing);

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 #include "report/advice.h"
+#include "report/coverage.h"
 #include "report/doc_phrase.h"
 #include "report/fed_tensors.h"
 #include "report/frames.h"
@@ -273,13 +274,17 @@ static void put_coverage(const struct cw_text *t, const json_t *incident)
 	const json_t *coverage = json_object_get(incident, "coverage");
 	const char *missing = cw_json_str(coverage, "missing", "");
 	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
-	json_int_t seen = cw_json_int(coverage, "ranks_seen", 0);
+	char known[256];
 
 	cw_text_title(t, "What was seen");
-	fprintf(t->out, "  %" JSON_INTEGER_FORMAT, seen);
+	fprintf(t->out, "  %" JSON_INTEGER_FORMAT, cw_coverage_seen_now(coverage));
 	if (expected)
 		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, expected);
 	fputs(" ranks", t->out);
+	if (cw_coverage_last_known(coverage, known, sizeof(known))) {
+		fputs("; ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, known);
+	}
 	if (*missing) {
 		fputs("; missing: ", t->out);
 		cw_text_put(t, CW_TEXT_YELLOW, missing);
@@ -347,7 +352,7 @@ static void put_bundle(const struct cw_text *t, const json_t *incident)
 	fputs(" on ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "leader", "?"));
 	fputs("\n  collwatch report ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, path);
+	cw_text_put_argument(t, path);
 	fputc('\n', t->out);
 }
 

@@ -2,7 +2,12 @@
 #include "report/text.h"
 
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
 
 static const char *const style_codes[] = {
 	[CW_TEXT_PLAIN] = "",         [CW_TEXT_BOLD] = "\033[1m",    [CW_TEXT_DIM] = "\033[2m",
@@ -10,19 +15,15 @@ static const char *const style_codes[] = {
 };
 
 /* Bytes of value that make one harmless thing to print; *ret_print is what to print instead. */
-static size_t next_piece(const unsigned char *p, const char **ret_print)
+static size_t next_piece(const char *value, const char **ret_print)
 {
+	uint32_t c;
+	size_t n = cw_text_decode(value, &c);
+
 	*ret_print = NULL;
-	if (*p == '\n' || *p == '\t')
-		*ret_print = " ";
-	else if (*p < 0x20 || *p == 0x7f)
-		*ret_print = "?";
-	/* U+0080…U+009F: C1 control characters, which terminals obey like ESC sequences */
-	if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
-		*ret_print = "?";
-		return 2;
-	}
-	return 1;
+	if (n == 0 || cw_text_is_treacherous(c))
+		*ret_print = n && (c == '\n' || c == '\t') ? " " : "?";
+	return n ? n : 1;
 }
 
 /* Prints len bytes of value; returns the columns they take (one per code point). */
@@ -30,19 +31,26 @@ static int put_safely(FILE *out, const char *value, size_t len)
 {
 	int columns = 0;
 
-	for (size_t i = 0; i < len;) {
+	for (size_t i = 0; i < len; columns++) {
 		const char *print;
-		size_t used = next_piece((const unsigned char *)value + i, &print);
+		size_t used = next_piece(value + i, &print);
 
 		if (print)
 			fputs(print, out);
 		else
-			fputc(value[i], out);
-		if (((unsigned char)value[i] & 0xc0) != 0x80)
-			columns++;
+			(void)fwrite(value + i, 1, used, out); /* the stream remembers errors */
 		i += used;
 	}
 	return columns;
+}
+
+/* https://no-color.org, and terminals that know no colour. */
+bool cw_text_wants_color(FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fileno(out)) && !(no_color && *no_color) &&
+	       !(term && strcmp(term, "dumb") == 0);
 }
 
 void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value)
@@ -70,6 +78,28 @@ static int columns_of(const char *value, size_t len)
 	for (size_t i = 0; i < len; i++)
 		columns += ((unsigned char)value[i] & 0xc0) != 0x80;
 	return columns;
+}
+
+/* Safe between the quotes of a shell, which end at the next one: POSIX, 2.2.2. */
+void cw_text_put_argument(const struct cw_text *t, const char *value)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-./:+,@%=";
+
+	if (*value && *value != '-' && strspn(value, plain) == strlen(value)) {
+		fputs(value, t->out);
+		return;
+	}
+	fputc('\'', t->out);
+	while (*value) {
+		size_t n = strcspn(value, "'");
+
+		(void)put_safely(t->out, value, n);
+		if (value[n])
+			fputs("'\\''", t->out);
+		value += n + (value[n] != '\0');
+	}
+	fputc('\'', t->out);
 }
 
 void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value)

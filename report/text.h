@@ -23,8 +23,18 @@ struct cw_text {
 	int width; /* columns, > 0 */
 };
 
-/* Prints value as it is, but for control characters ('?') and line breaks (a space). */
+/* A terminal, and nobody has said otherwise (NO_COLOR, TERM=dumb). Reads the environment. */
+bool cw_text_wants_color(FILE *out);
+
+/* Prints value as it is, but for treacherous characters (common/text.h: '?'), line breaks (a
+ * space). */
 void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value);
+
+/*
+ * Prints value as one argument of a command line, in quotes where a POSIX shell would take it for
+ * anything else: what is printed as a command is pasted into one.
+ */
+void cw_text_put_argument(const struct cw_text *t, const char *value);
 
 /* "\nTitle\n" */
 void cw_text_title(const struct cw_text *t, const char *title);

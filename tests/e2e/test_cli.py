@@ -210,6 +210,43 @@ def without_a_daemon_it_says_so():
 
 
 @test
+def no_color_is_heeded():
+    """On a terminal: what `script` gives it."""
+    if not shutil.which("script"):
+        raise Skip("there is no script(1)")
+    with Daemon() as daemon:
+        ask = f"{COLLWATCH} status --control {daemon.control}"
+        for no_color, wanted in (("", True), ("1", False)):
+            done = subprocess.run(["script", "-qec", ask, "/dev/null"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, timeout=60, check=False,
+                                  env=dict(os.environ, NO_COLOR=no_color, TERM="xterm"))
+            assert (b"\x1b[" in done.stdout) == wanted, done.stdout
+
+
+@test
+def nothing_of_a_bundle_commands_the_terminal():
+    """A bundle may be anybody's: neither its texts nor the words about its errors are obeyed."""
+    with tempfile.TemporaryDirectory() as directory:
+        def write(name, text):
+            with open(os.path.join(directory, name), "w", encoding="utf-8") as f:
+                f.write(text)
+
+        write("incident.json", '{"schema":"collwatch.incident/1"} \x1b]0;owned\x07')
+        for verb in ("report", "analyze"):
+            done = run(verb, directory)
+            expect(done, 1, "")
+            assert "\x1b" not in done.stderr and "\x07" not in done.stderr, repr(done.stderr)
+        write("incident.json", json.dumps({"schema": "collwatch.incident/1", "id": "a", "class": "x",
+                                           "summary": "\x1b[2J\u202eevil", "culprits": []}))
+        write("snapshot.json", json.dumps({"schema": "collwatch.snapshot/1", "now_ns": 1,
+                                           "notes": ["\x1b[31mnote"]}))
+        for verb in ("report", "analyze"):
+            done = run(verb, directory)
+            said = done.stdout + done.stderr
+            assert "\x1b" not in said and "\u202e" not in said, repr(said)
+
+
+@test
 def usage_errors_are_errors():
     expect(run(), 1, err="Usage")
     expect(run("no-such-verb"), 1, err='no verb "no-such-verb"')

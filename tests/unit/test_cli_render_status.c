@@ -51,7 +51,8 @@ Test(cli_render_status, says_whose_a_job_is_where_there_are_several_users)
 			     "{\"job\":\"l\",\"uid\":-7,\"state\":\"healthy\"}],\"tensors\":"
 			     "[{\"job\":\"j\",\"uid\":0,\"summary\":\"rank 3 fed NaN\"}]}");
 
-	cr_assert_not_null(strstr(text, "healthy   j of root  0 ranks"), "%s", text);
+	cr_assert_not_null(strstr(text, "healthy   j of root  0 ranks on 0 nodes, 0 comm"), "%s",
+			   text);
 	cr_assert_not_null(strstr(text, "led_elsewhere k of uid 4000000000  0 ranks here"));
 	cr_assert_not_null(strstr(text, "healthy   l  0 ranks"), "none is known");
 	cr_assert_not_null(strstr(text, "tensor    j of root  rank 3 fed NaN"));
@@ -183,4 +184,17 @@ Test(cli_render_status, survives_documents_of_another_kind)
 		free(text_of(cw_render_status, docs[i]));
 		free(text_of(cw_render_incidents, docs[i]));
 	}
+}
+
+Test(cli_render_status, one_is_no_plural)
+{
+	char *text = text_of(cw_render_status,
+			     "{\"jobs\":[{\"job\":\"j\",\"ranks\":1,\"ranks_expected\":1,\"nodes\":"
+			     "[\"node-a\"],\"comms\":1,\"state\":\"healthy\"},"
+			     "{\"job\":\"k\",\"ranks\":1,\"state\":\"led_elsewhere\"}]}");
+
+	cr_assert_not_null(strstr(text, "1 of 1 rank on 1 node, 1 communicator"), "%s", text);
+	cr_assert_null(strstr(text, "1 communicators"), "%s", text);
+	cr_assert_not_null(strstr(text, "k  1 rank here"), "%s", text);
+	free(text);
 }

@@ -97,3 +97,21 @@ Test(fed_tensors, documents_that_are_not_ours_say_little)
 	expect(json_pack("{s:s}", "fed_tensors", "none"), 0, NULL);
 	expect(json_array(), 0, NULL);
 }
+
+/* Of a bundle written by hand: run with UBSan it says more. */
+Test(fed_tensors, no_time_of_a_snapshot_is_believed)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *doc;
+
+	snap->ranks[0].fed = "rank 0 fed 5 Inf";
+	snap->ranks[0].fed_ns = INT64_MAX;
+	snap->now_ns = INT64_MIN;
+	snap->wall_ns = INT64_MAX;
+	doc = cw_fed_tensors_doc(snap);
+	snap->ranks[0].fed = NULL; /* not the snapshot's to free */
+	cr_assert_eq(json_array_size(doc), 1);
+	cr_assert(json_is_null(json_object_get(json_array_get(doc, 0), "noticed")));
+	json_decref(doc);
+	cw_snapshot_free(snap);
+}

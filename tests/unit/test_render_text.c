@@ -353,3 +353,48 @@ Test(render_text, an_incident_without_its_main_fields_is_refused)
 	fclose(out);
 	cw_bundle_fini(&bundle);
 }
+
+/* It is printed as a command, and will be pasted into a shell. */
+Test(render_text, a_path_is_one_argument_of_the_command)
+{
+	const struct cw_render_opts opts = { 0 };
+	struct cw_bundle bundle = sample();
+	char *text;
+
+	json_object_set_new(bundle.incident, "bundle", json_string("/tmp/$(reboot)/it's;`id`"));
+	text = render(&bundle, &opts);
+	cr_expect_not_null(strstr(text, "collwatch report '/tmp/$(reboot)/it'\\''s;`id`'\n"), "%s",
+			   text);
+	free(text);
+	json_object_set_new(bundle.incident, "bundle", json_string("/var/lib/collwatch/0123"));
+	text = render(&bundle, &opts);
+	cr_expect_not_null(strstr(text, "collwatch report /var/lib/collwatch/0123\n"), "%s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, ranks_of_a_lost_node_are_not_seen_now)
+{
+	const struct cw_render_opts opts = { 0 };
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_bundle bundle = { .evidence = fixture_evidence() };
+	struct cw_verdict v;
+	uint32_t lost = 0;
+	char *text, line[128];
+
+	fixture_verdict(&v);
+	snap->nodes[0].state = CW_NODE_UNREACHABLE;
+	snap->nodes[0].last_digest_ns = snap->now_ns - 18 * INT64_C(1000000000);
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		lost += snap->ranks[i].node == 0;
+	bundle.incident = cw_incident_doc(snap, &v, &fixture_info);
+	text = render(&bundle, &opts);
+	(void)snprintf(line, sizeof(line), "  %u of %u ranks; rank", snap->n_ranks - lost,
+		       snap->ranks_expected);
+	cr_expect_not_null(strstr(text, line), "no \"%s\" in %s", line, text);
+	cr_expect_not_null(strstr(text, "last heard from 18 s earlier"), "%s", text);
+	free(text);
+	free(v.victims);
+	cw_snapshot_free(snap);
+	cw_bundle_fini(&bundle);
+}

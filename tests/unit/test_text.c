@@ -46,3 +46,14 @@ Test(text, a_line_has_no_newline)
 	cw_text_sanitise_line(buf);
 	cr_expect_str_eq(buf, "a?b?c?");
 }
+
+Test(text, replaces_what_turns_the_rest_around)
+{
+	/* an override (U+202E), its end (U+202C), an isolate (U+2066), a mark (U+061C) */
+	expect("a\xe2\x80\xae"
+	       "cod.exe\xe2\x80\xac",
+	       "a???cod.exe???");
+	expect("\xe2\x81\xa6x\xd8\x9cy", "???x??y");
+	expect("\xe2\x80\xa8\xe2\x80\x8b\xef\xbb\xbf", "?????????"); /* breaks, not to be seen */
+	expect("\xd7\xa9\xd7\x9c", "\xd7\xa9\xd7\x9c");              /* right to left by itself */
+}
