@@ -3,8 +3,8 @@
  * Watches a scenario's cluster as a leader watches a job (daemon/leader_look.c): a snapshot, a
  * verdict and a step of patience each virtual second, windows where they are wanted; until the
  * alert, or the end of the scenario. Where the scenario expects several incidents, or nothing
- * beside the first, or the caller wants it, it is watched on for 90 s after the last alert, past the
- * scenario's end if need be, as a leader does that has told of one.
+ * beside the first, or the caller wants it, it is watched on for 90 s after the last alert, past
+ * the scenario's end if need be, as a leader does that has told of one.
  */
 #pragma once
 
