@@ -55,6 +55,13 @@ static struct outer outers[CW_GROUPS];
 /* Handles of sends and receives: what their launch will find as its parent. */
 static char plain_p2p, captured_p2p;
 
+/*
+ * Handle of every other event that others are told under, though nothing is kept of it: NCCL 2.27
+ * tells of no collective, send or receive of a launch whose group has none (its plugin/profiler.cc,
+ * ncclProfilerStartTaskEvents()).
+ */
+static char some_parent;
+
 /* Version 4: by communicator and function, the number that the next call will have. */
 static uint64_t next_number[CW_REC_COMMS][CW_OP__MAX];
 
@@ -417,7 +424,9 @@ static ncclResult_t start_v4(void *context, void **handle, const struct cw_nccl_
 	*handle = NULL;
 	if (!counts(context))
 		return ncclSuccess;
-	if (event->type_v4 == CW_NCCL_EVENT_COLL)
+	if (event->type_v4 == CW_NCCL_EVENT_GROUP)
+		*handle = &some_parent;
+	else if (event->type_v4 == CW_NCCL_EVENT_COLL)
 		on_coll(context, event);
 	else if (event->type_v4 == CW_NCCL_EVENT_P2P)
 		on_p2p(context, event);
@@ -435,9 +444,15 @@ static ncclResult_t start_v5(void *context, void **handle, const struct cw_nccl_
 	switch (event->type) {
 	case CW_NCCL_EVENT_GROUP_API:
 		*handle = open_outer(event->group_api.depth);
+		if (!*handle)
+			*handle = &some_parent;
+		break;
+	case CW_NCCL_EVENT_GROUP:
+		*handle = &some_parent;
 		break;
 	case CW_NCCL_EVENT_COLL_API:
 		on_coll_api(outer_of(event->parent), context, event);
+		*handle = &some_parent;
 		break;
 	case CW_NCCL_EVENT_P2P_API:
 		*handle = event->p2p_api.is_captured ? &captured_p2p : &plain_p2p;

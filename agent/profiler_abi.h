@@ -14,6 +14,7 @@
 #include "agent/nccl_abi.h"
 
 enum { /* kinds of events: bits of the activation mask */
+       CW_NCCL_EVENT_GROUP = 1 << 0,
        CW_NCCL_EVENT_COLL = 1 << 1,
        CW_NCCL_EVENT_P2P = 1 << 2,
        CW_NCCL_EVENT_GROUP_API = 1 << 8,

@@ -3,8 +3,10 @@
  * Who is told what (NCCL's src/plugin/profiler.cc and src/enqueue.cc): in the caller's thread the
  * start of the group with its first call, each call, the beginning and the end of the outermost
  * ncclGroupEnd; per launch, in whatever thread makes it, its group and its collectives or sends and
- * receives. Collectives on one rank are memory copies and told to nobody. The structures are
- * written here a second time on purpose: the agent's reading of them is not checked with itself.
+ * receives. Collectives on one rank are memory copies and told to nobody. NCCL 2.27 (version 4)
+ * tells of what a launch holds only where the plugin gave its group a handle; 2.28 and later,
+ * always (ncclProfilerStartTaskEvents() in plugin/profiler.cc of each). The structures are written
+ * here a second time on purpose: the agent's reading of them is not checked with itself.
  */
 #include "tests/sim/nccl_profiler.h"
 
@@ -297,13 +299,15 @@ void sim_profiler_launch(ncclComm_t comm, const struct sim_task *tasks)
 {
 	int wanted = sim_is_p2p(tasks) ? EVENT_P2P : EVENT_COLL;
 	struct event_v5 event = { .type = EVENT_GROUP };
+	bool is_told;
 	void *group;
 
 	if (!plugin || (comm->nranks == 1 && !sim_is_p2p(tasks)) ||
-	    !(event_mask & (EVENT_GROUP | wanted)))
+	    !(event_mask & (EVENT_GROUP | EVENT_COLL | EVENT_P2P)))
 		return;
 	group = tell(comm, &event);
-	for (const struct sim_task *t = tasks; t && (event_mask & wanted); t = t->next) {
+	is_told = (event_mask & wanted) && (group || plugin_version > 4);
+	for (const struct sim_task *t = tasks; t && is_told; t = t->next) {
 		if (sim_is_p2p(t))
 			launch_p2p(comm, t, group);
 		else
