@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/resolve.h"
 
+#include <cap-ng.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +21,10 @@
 
 /* Of one host: it has two families, and perhaps two ways in. */
 #define MAX_ADDRESSES 4u
+/* A resolver that sits in poll() ends at once; one that waits for a dead file system does not. */
+#define KILL_WAIT_MS 50
+/* Such children are left alone and reaped later; with so many, no further ones are made. */
+#define MAX_LEFT 4u
 
 /* What the child writes, whole: it is smaller than PIPE_BUF. */
 struct answer {
@@ -34,6 +41,9 @@ struct cw_resolve {
 	cw_resolve_done_fn done;
 	void *user;
 };
+
+/* Killed, not dead yet: of the process, as a child is. 0 = free. */
+static pid_t left[MAX_LEFT];
 
 /* ---- the child ---- */
 
@@ -83,6 +93,9 @@ static _Noreturn void run_child(int fd, const struct cw_resolve_name *names, uns
 	if (dup2(fd, 3) < 0)
 		_exit(1);
 	(void)close_range(4, ~0u, 0);
+	/* Nothing it does needs one; without libcap-ng's help it would go on with them. */
+	capng_clear(CAPNG_SELECT_CAPS);
+	(void)capng_apply(CAPNG_SELECT_CAPS);
 	for (unsigned i = 0; i < n; i++)
 		answer_one(3, &names[i]);
 	_exit(0);
@@ -90,14 +103,45 @@ static _Noreturn void run_child(int fd, const struct cw_resolve_name *names, uns
 
 /* ---- the daemon's side ---- */
 
+static void reap_left(void)
+{
+	for (unsigned i = 0; i < MAX_LEFT; i++)
+		if (left[i] && waitpid(left[i], NULL, WNOHANG) != 0)
+			left[i] = 0;
+}
+
+static bool has_place_left(void)
+{
+	for (unsigned i = 0; i < MAX_LEFT; i++)
+		if (!left[i])
+			return true;
+	return false;
+}
+
+static void leave(pid_t child)
+{
+	for (unsigned i = 0; i < MAX_LEFT; i++) {
+		if (!left[i]) {
+			left[i] = child;
+			return;
+		}
+	}
+}
+
 static void end_child(struct cw_resolve *r)
 {
+	struct pollfd p = { .fd = -1, .events = POLLIN };
+
 	if (r->child <= 0)
 		return;
 	(void)kill(r->child, SIGKILL);
-	/* It holds nothing that could keep it: a resolver sits in poll(), where a signal ends it.
-	 */
-	(void)waitpid(r->child, NULL, 0);
+	p.fd = pidfd_open(r->child, 0);
+	/* Without a descriptor for it: looked at again later, as one that does not die. */
+	if (p.fd >= 0)
+		(void)poll(&p, 1, KILL_WAIT_MS);
+	closep(&p.fd);
+	if (waitpid(r->child, NULL, WNOHANG) == 0)
+		leave(r->child);
 	r->child = 0;
 }
 
@@ -135,6 +179,9 @@ static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names
 {
 	int fds[2];
 
+	reap_left();
+	if (!has_place_left())
+		return -EAGAIN;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	r->fd = fds[0];
@@ -147,10 +194,12 @@ static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names
 	return fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n,
-		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
+int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
+			    const struct cw_resolve_name *names, unsigned n, cw_resolve_fn fn,
+			    cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
 {
-	const struct timeval limit = { .tv_sec = CW_RESOLVE_NS / CW_NS_PER_S };
+	const struct timeval limit = { .tv_sec = limit_ns / CW_NS_PER_S,
+				       .tv_usec = limit_ns % CW_NS_PER_S / 1000 };
 	struct cw_resolve *r = calloc(1, sizeof(*r));
 	int e;
 
@@ -174,6 +223,12 @@ int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *name
 	}
 	*ret = r;
 	return 0;
+}
+
+int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n,
+		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
+{
+	return cw_resolve_start_within(base, CW_RESOLVE_NS, names, n, fn, done, user, ret);
 }
 
 struct cw_resolve *cw_resolve_free(struct cw_resolve *r)

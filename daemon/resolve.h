@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host names to addresses, without blocking the loop: a child process asks the system's resolver
- * (hosts file, DNS, whatever the machine is set up for), so that one that hangs is ended.
+ * (hosts file, DNS, whatever the machine is set up for), so that one that hangs is ended. The child
+ * has none of the daemon's capabilities: what it reads comes from the network.
  *
  * Loop thread only; nothing blocks.
  */
@@ -34,7 +35,14 @@ typedef void (*cw_resolve_fn)(uint32_t tag, const struct sockaddr *address, cons
 /* The round is over; cw_resolve_free() may be called from inside. */
 typedef void (*cw_resolve_done_fn)(void *user);
 
-/* 0 or -errno. */
+/*
+ * 0 or -errno; -EAGAIN: children of earlier rounds hang in the kernel, where no signal reaches
+ * them.
+ */
+int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
+			    const struct cw_resolve_name *names, unsigned n, cw_resolve_fn fn,
+			    cw_resolve_done_fn done, void *user, struct cw_resolve **ret);
+/* The same within CW_RESOLVE_NS. */
 int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n,
 		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user,
 		     struct cw_resolve **ret);
