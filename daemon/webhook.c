@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One struct alert per cw_webhook_post(): either a transfer is under way (easy != NULL) or its
- * timer runs until the next attempt. Alerts do not wait for each other; curl limits nothing, but
- * max_pending does.
+ * One struct alert per cw_webhook_post(). Its timer runs until the next attempt; then it awaits the
+ * addresses of the hosts (needs_addresses), then a transfer is under way (easy != NULL). Each
+ * attempt looks the names up anew; those that begin meanwhile share the look-up, so there is one
+ * child at most. Else alerts do not wait for each other; curl limits nothing, but max_pending does.
  *
  * The URL may hold a secret (chat services put their token into the path), so no message ever
  * carries more of it than the host.
@@ -23,6 +24,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/webhook_curl.h"
+#include "daemon/webhook_hosts.h"
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)
@@ -41,16 +43,19 @@ struct alert {
 	long status;
 	uint64_t retry_after_ms; /* the server's wish; 0 = none */
 	size_t response_bytes;
+	bool needs_addresses;
 	CURL *easy;
-	struct curl_slist *headers;
+	struct curl_slist *headers, *addresses;
 	struct event *timer;
 };
 
 struct cw_webhook {
 	struct cw_webhook_config config;
 	struct cw_curl_loop *loop;
-	char *url, *host;
+	struct cw_webhook_hosts *hosts;
+	const char *host;           /* the server's name, of hosts */
 	struct curl_slist *headers; /* of the header file */
+	bool is_looking_up;
 	struct alert *alerts;
 	struct cw_webhook_stats stats;
 };
@@ -64,6 +69,8 @@ static void stop_transfer(struct alert *a)
 	}
 	curl_slist_free_all(a->headers);
 	a->headers = NULL;
+	curl_slist_free_all(a->addresses);
+	a->addresses = NULL;
 }
 
 static void alert_free(struct alert *a)
@@ -210,7 +217,6 @@ static int set_options(struct alert *a)
 	CURLcode r = CURLE_OK;
 
 	/* curl_easy_setopt() fails for lack of memory or of a compiled-in feature. */
-	r |= curl_easy_setopt(e, CURLOPT_URL, a->owner->url);
 	r |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
 	r |= curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	r |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -223,23 +229,64 @@ static int set_options(struct alert *a)
 	r |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_response);
 	r |= curl_easy_setopt(e, CURLOPT_WRITEDATA, a);
 	r |= curl_easy_setopt(e, CURLOPT_PRIVATE, a);
-	return r == CURLE_OK ? 0 : -EIO;
+	return r == CURLE_OK ? cw_webhook_hosts_apply(a->owner->hosts, e, &a->addresses) : -EIO;
 }
 
-static void on_attempt(evutil_socket_t fd, short what, void *arg)
+static void start_transfer(struct alert *a)
 {
-	struct alert *a = arg;
-
-	a->attempts++;
-	a->owner->stats.attempts++;
-	a->status = 0;
-	a->response_bytes = 0;
 	a->easy = curl_easy_init();
 	if (a->easy && make_headers(a) && set_options(a) == 0 &&
 	    cw_curl_loop_add(a->owner->loop, a->easy) == 0)
 		return;
 	stop_transfer(a);
 	retry_later(a, "no transfer could be started");
+}
+
+static void on_addresses(const char *error, void *user)
+{
+	struct cw_webhook *w = user;
+	struct alert *a = w->alerts;
+
+	w->is_looking_up = false;
+	/* From the start after each: its owner may have posted others. */
+	while (a) {
+		if (!a->needs_addresses) {
+			a = a->next;
+			continue;
+		}
+		a->needs_addresses = false;
+		if (error)
+			retry_later(a, error);
+		else
+			start_transfer(a);
+		a = w->alerts;
+	}
+}
+
+static void on_attempt(evutil_socket_t fd, short what, void *arg)
+{
+	struct alert *a = arg;
+	struct cw_webhook *w = a->owner;
+	char why[128];
+	int r;
+
+	a->attempts++;
+	w->stats.attempts++;
+	a->status = 0;
+	a->response_bytes = 0;
+	if (w->is_looking_up) {
+		a->needs_addresses = true;
+		return;
+	}
+	r = cw_webhook_hosts_look_up(w->hosts, CW_WEBHOOK_LOOK_UP_NS, on_addresses, w);
+	if (r == 0) {
+		w->is_looking_up = a->needs_addresses = true;
+	} else if (r > 0) {
+		start_transfer(a);
+	} else {
+		(void)snprintf(why, sizeof(why), "its name cannot be looked up: %s", strerror(-r));
+		retry_later(a, why);
+	}
 }
 
 bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char *id)
@@ -371,28 +418,6 @@ static int load_headers(struct cw_webhook *w, const char *path, struct cw_err *e
 	return 0;
 }
 
-static int check_url(struct cw_webhook *w, const char *url, struct cw_err *err)
-{
-	CURLU *u = curl_url();
-	char *scheme = NULL, *host = NULL;
-	int r = 0;
-
-	if (!u)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
-		r = cw_err_set(err, EINVAL, "webhook URL is malformed");
-	else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-		r = cw_err_set(err, EINVAL, "webhook URL must be http or https, not %s", scheme);
-	else if (!(w->host = strdup(host)) || !(w->url = strdup(url)))
-		r = cw_err_set(err, ENOMEM, "out of memory");
-	curl_free(scheme);
-	curl_free(host);
-	curl_url_cleanup(u);
-	return r;
-}
-
 int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **ret,
 		   struct cw_err *err)
 {
@@ -410,7 +435,9 @@ int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **r
 	if (r < 0)
 		(void)cw_err_set(err, -r, "libcurl cannot be started");
 	if (r == 0)
-		r = check_url(w, config->url, err);
+		r = cw_webhook_hosts_new(config->base, config->url, &w->hosts, err);
+	if (r == 0)
+		w->host = cw_webhook_hosts_server(w->hosts);
 	if (r == 0 && config->header_file)
 		r = load_headers(w, config->header_file, err);
 	if (r < 0) {
@@ -429,8 +456,7 @@ struct cw_webhook *cw_webhook_free(struct cw_webhook *w)
 		alert_free(w->alerts);
 	w->loop = cw_curl_loop_free(w->loop);
 	curl_slist_free_all(w->headers);
-	free(w->url);
-	free(w->host);
+	cw_webhook_hosts_free(w->hosts);
 	free(w);
 	return NULL;
 }

@@ -5,7 +5,8 @@
  * a 4xx other than 408 and 429 is final. A server that says Retry-After gets that long. The
  * incident id is the Idempotency-Key header.
  *
- * Loop thread only; never blocks (name resolution: c-ares or curl's threaded resolver).
+ * Loop thread only; never blocks: a child looks host names up, for each attempt anew
+ * (daemon/webhook_hosts.h).
  */
 #pragma once
 

@@ -12,6 +12,8 @@ enum cw_webhook_probe {
 	CW_WEBHOOK_PROBE_TLS,
 };
 
-/* Connects, and shakes hands where it is https; blocks for CW_WEBHOOK_PROBE_MS at most. err: why.
+/*
+ * Looks its name up, connects, and shakes hands where it is https; blocks for CW_RESOLVE_NS and
+ * CW_WEBHOOK_PROBE_MS at most. err: why. On a loop of its own: not for the daemon's.
  */
 enum cw_webhook_probe cw_webhook_probe(const char *url, struct cw_err *err);

@@ -140,10 +140,11 @@ class World:
                     f'agent_socket = "{self.path}"\ncontrol_socket = "{self.control}"\n'
                     f'state_dir = "{self.state}"\n{text}\n')
 
-    def start(self, preexec=None):
+    def start(self, preexec=None, **extra):
+        """extra: variables of its environment."""
         with open(self.log_path, "ab") as log:
             self.daemon = start([COLLWATCHD, "--config", self.conf],
-                                environment(preload=None, no_proxy="*"), stderr=log,
+                                environment(preload=None, **{"no_proxy": "*", **extra}), stderr=log,
                                 preexec_fn=preexec)
         wait_until(lambda: self.ask("status", check=False).returncode in (0, 2, 3),
                    "the daemon answers: " + self.log())

@@ -8,69 +8,17 @@ usage: test_dns.py
 """
 
 import contextlib
-import ctypes
-import os
-import socket
-import struct
 import subprocess
-import threading
 import time
 
 import tap
 from agent_lib import wait_until
+from dns_lib import NameServer, own_network
 from ops_lib import COLLWATCH, World, expect
 
 NAME, PORT = "daemons.collwatch.test", 7411
 ADDRESS = {"node-a": "10.98.7.1", "node-b": "10.98.7.2", "node-c": "fd00:98::3",
            "node-d": "10.98.7.4", "stranger": "10.98.7.9"}
-CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
-A, AAAA = 1, 28
-
-
-class NameServer(threading.Thread):
-    """On 127.0.0.1:53. `say` turns a question into the bytes of an answer, or None."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 53))
-        self.addresses, self.say, self.asked = [], self.right, 0
-
-    def run(self):
-        while True:
-            question, who = self.socket.recvfrom(512)
-            if question == b"end":
-                return
-            self.asked += 1
-            answer = self.say(question)
-            if answer is not None:
-                self.socket.sendto(answer, who)
-
-    def end(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.sendto(b"end", self.socket.getsockname())
-        self.join()
-        self.socket.close()
-
-    def right(self, question):
-        asked = question[12:question.index(b"\0", 12) + 5]
-        kind = struct.unpack("!H", asked[-4:-2])[0]
-        family = {A: socket.AF_INET, AAAA: socket.AF_INET6}[kind]
-        mine = [a for a in self.addresses if (":" in a) == (kind == AAAA)]
-        out = question[:2] + struct.pack("!HHHHH", 0x8580, 1, len(mine), 0, 0) + asked
-        for address in mine:
-            data = socket.inet_pton(family, address)
-            out += struct.pack("!HHHIH", 0xc00c, kind, 1, 0, len(data)) + data
-        return out
-
-    @staticmethod
-    def silent(_):
-        return None
-
-    @staticmethod
-    def nonsense(question):
-        """A right head, then an endless name, and records that are not there."""
-        return question[:2] + struct.pack("!HHHHH", 0x8580, 1, 4000, 7, 7) + b"\xc0\x0c" * 200
 
 
 class Daemon(World):
@@ -99,16 +47,8 @@ class Daemon(World):
         return any(text in note for note in self.status()["notes"])
 
 
-def own_network(directory):
-    """A namespace where all of 10.98.7.0/24 is this machine, and our name server is asked."""
-    if os.geteuid() != 0 or ctypes.CDLL(None).unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
-        raise tap.Skip("needs namespaces of its own")
-    with open(directory + "/resolv.conf", "w", encoding="ascii") as f:
-        f.write("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
-    for words in (["mount", "--make-rprivate", "/"],
-                  ["mount", "--bind", directory + "/resolv.conf", "/etc/resolv.conf"],
-                  ["ip", "link", "set", "lo", "up"],
-                  ["ip", "address", "add", ADDRESS["node-a"] + "/24", "dev", "lo"],
+def addresses():
+    for words in (["ip", "address", "add", ADDRESS["node-a"] + "/24", "dev", "lo"],
                   ["ip", "address", "add", ADDRESS["node-c"] + "/64", "dev", "lo", "nodad"]):
         subprocess.run(words, check=True)
 
@@ -117,6 +57,7 @@ def daemons_find_each_other_whatever_the_name_server_does():
     with contextlib.ExitStack() as stack:
         a = stack.enter_context(Daemon("node-a", ""))
         own_network(a.dir)
+        addresses()
         for cluster in "ours", "other":
             subprocess.run([COLLWATCH, "init-cluster", f"{a.dir}/{cluster}", "--peers-from",
                             f"{NAME}:{PORT}"], stdout=subprocess.DEVNULL, check=True)

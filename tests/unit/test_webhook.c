@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Against a real HTTP server on loopback, in the same event loop. */
+/*
+ * Against a real HTTP server on loopback, in the same event loop. Names under .test are resolved by
+ * the getaddrinfo() of this file, which libcurl finds before the C library's, too.
+ */
 #include "daemon/webhook.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_REQUESTS 16
@@ -25,6 +32,7 @@ static uint16_t port;
 static int answers[MAX_REQUESTS];
 static unsigned n_requests;
 static char last_body[4096], last_key[128], last_type[64], last_agent[64], last_auth[64];
+static char last_host[64], last_proxy_auth[64];
 static size_t answer_bytes;
 static bool retry_after;
 
@@ -34,6 +42,79 @@ static struct {
 	long status;
 	char id[80];
 } outcome;
+
+/* ---- the resolver ---- */
+
+#define MAX_LOOK_UPS 8
+#define HANGS "hangs"
+
+struct resolver {
+	pid_t self;
+	/* What it says to the n-th question: addresses with commas; NULL = not now. */
+	const char *says[MAX_LOOK_UPS];
+	/* Written by whoever asks. */
+	unsigned asked, asked_by_self;
+	char names[MAX_LOOK_UPS][64];
+};
+
+static struct resolver *resolver; /* shared with children */
+
+static void resolver_set_up(void)
+{
+	resolver = mmap(NULL, sizeof(*resolver), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	cr_assert_neq(resolver, MAP_FAILED);
+	resolver->self = getpid();
+}
+
+typedef int (*getaddrinfo_fn)(const char *name, const char *service, const struct addrinfo *hints,
+			      struct addrinfo **ret);
+
+static int numbers(getaddrinfo_fn system, const char *says, const char *service,
+		   const struct addrinfo *wanted, struct addrinfo **ret)
+{
+	struct addrinfo hints = *wanted, **end = ret;
+	char list[128], *rest = list, *one;
+	int r = 0;
+
+	hints.ai_flags = AI_NUMERICHOST;
+	(void)snprintf(list, sizeof(list), "%s", says);
+	*ret = NULL;
+	while (r == 0 && (one = strsep(&rest, ","))) {
+		r = system(one, service, &hints, end);
+		while (r == 0 && *end)
+			end = &(*end)->ai_next;
+	}
+	return r;
+}
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+		struct addrinfo **ret)
+{
+	getaddrinfo_fn system = (getaddrinfo_fn)dlsym(RTLD_NEXT, "getaddrinfo");
+	size_t len = name ? strlen(name) : 0;
+	const char *says;
+	unsigned i;
+
+	if (len && name[len - 1] == '.')
+		len--;
+	if (!resolver || len < 5 || strncasecmp(name + len - 5, ".test", 5) != 0)
+		return system(name, service, hints, ret);
+	i = resolver->asked < MAX_LOOK_UPS - 1 ? resolver->asked : MAX_LOOK_UPS - 1;
+	(void)snprintf(resolver->names[i], sizeof(resolver->names[i]), "%s", name);
+	resolver->asked_by_self += getpid() == resolver->self;
+	resolver->asked++;
+	while (i > 0 && !resolver->says[i])
+		i--;
+	says = getpid() == resolver->self ? "" : resolver->says[i];
+	if (!says || !*says)
+		return EAI_AGAIN;
+	while (strcmp(says, HANGS) == 0)
+		(void)pause();
+	return numbers(system, says, service, hints, ret);
+}
+
+/* ---- the server ---- */
 
 static void copy_header(struct evhttp_request *req, const char *name, char *buf, size_t len)
 {
@@ -54,6 +135,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 	copy_header(req, "Content-Type", last_type, sizeof(last_type));
 	copy_header(req, "User-Agent", last_agent, sizeof(last_agent));
 	copy_header(req, "Authorization", last_auth, sizeof(last_auth));
+	copy_header(req, "Host", last_host, sizeof(last_host));
+	copy_header(req, "Proxy-Authorization", last_proxy_auth, sizeof(last_proxy_auth));
 	while (i > 0 && answers[i] == -1)
 		i--;
 	n_requests++;
@@ -91,7 +174,12 @@ static void serve(uint16_t on_port)
 
 static void set_up(void)
 {
+	static const char *const proxies[] = { "http_proxy", "all_proxy", "ALL_PROXY", "NO_PROXY" };
+
+	for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++)
+		unsetenv(proxies[i]);
 	setenv("no_proxy", "*", 1);
+	resolver_set_up();
 	base = event_base_new();
 	for (unsigned i = 0; i < MAX_REQUESTS; i++)
 		answers[i] = -1;
@@ -114,7 +202,8 @@ static uint32_t full_jitter(void *user)
 	return UINT32_MAX;
 }
 
-static struct cw_webhook *make(uint32_t timeout_ms, uint32_t attempts, const char *header_file)
+static struct cw_webhook *make_for(const char *host, uint32_t timeout_ms, uint32_t attempts,
+				   const char *header_file)
 {
 	struct cw_webhook_config config = {
 		.base = base,
@@ -131,10 +220,15 @@ static struct cw_webhook *make(uint32_t timeout_ms, uint32_t attempts, const cha
 	struct cw_err err = { 0 };
 	char url[128];
 
-	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/hook/s3cret", port);
+	(void)snprintf(url, sizeof(url), "http://%s:%u/hook/s3cret", host, port);
 	config.url = url;
 	cr_assert_eq(cw_webhook_new(&config, &w, &err), 0, "%s", err.text);
 	return w;
+}
+
+static struct cw_webhook *make(uint32_t timeout_ms, uint32_t attempts, const char *header_file)
+{
+	return make_for("127.0.0.1", timeout_ms, attempts, header_file);
 }
 
 static void on_outcome(uint32_t uid, const char *id, bool delivered, long status, void *user)
@@ -403,4 +497,168 @@ Test(webhook, refuses_bad_configuration_without_repeating_secrets)
 	config.header_file = "/dev/zero";
 	cr_assert_eq(cw_webhook_new(&config, &w, NULL), -EINVAL);
 	cr_assert_null(w);
+}
+
+/* ---- names ---- */
+
+/* Posts one alert and waits for what becomes of it. */
+static void post_to(const char *host, uint32_t attempts)
+{
+	struct cw_webhook *w = make_for(host, 5000, attempts, NULL);
+
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cr_assert_eq(resolver->asked_by_self, 0, "a look-up within the daemon holds its loop up");
+	cw_webhook_free(w);
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "no child is left");
+}
+
+Test(webhook, looks_names_up_in_a_child_and_asks_for_the_same_host)
+{
+	char host[64];
+
+	resolver->says[0] = "127.0.0.1";
+	post_to("hooks.test", 3);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(resolver->asked, 1);
+	(void)snprintf(host, sizeof(host), "hooks.test:%u", port);
+	cr_assert_str_eq(last_host, host);
+}
+
+Test(webhook, takes_a_name_however_it_is_written)
+{
+	resolver->says[0] = "127.0.0.1";
+	post_to("HOOKS.test.", 3);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(n_requests, 1);
+}
+
+Test(webhook, looks_a_name_up_anew_for_each_attempt)
+{
+	/* Not known yet; where nobody listens; where the server is. */
+	resolver->says[0] = "";
+	resolver->says[1] = "127.0.0.2";
+	resolver->says[2] = "127.0.0.1";
+	post_to("hooks.test", 3);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(resolver->asked, 3);
+	cr_assert_eq(n_requests, 1);
+}
+
+Test(webhook, tries_all_addresses_of_a_name_in_one_attempt)
+{
+	resolver->says[0] = "127.0.0.2,::1,127.0.0.1";
+	post_to("hooks.test", 1);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(resolver->asked, 1);
+}
+
+Test(webhook, fails_for_now_where_a_name_is_not_found)
+{
+	resolver->says[0] = "";
+	post_to("hooks.test", 2);
+	cr_assert_not(outcome.delivered);
+	cr_assert_eq(outcome.status, 0, "nobody refused it: it is tried again later");
+	cr_assert_eq(resolver->asked, 2);
+}
+
+Test(webhook, needs_no_look_up_for_an_address)
+{
+	post_to("127.1", 1); /* as curl reads it */
+	cr_assert(outcome.delivered);
+	cr_assert_eq(resolver->asked, 0);
+}
+
+Test(webhook, shares_one_look_up_between_alerts)
+{
+	struct cw_webhook *w = make_for("hooks.test", 5000, 3, NULL);
+
+	resolver->says[0] = "127.0.0.1";
+	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
+	cr_assert_eq(cw_webhook_post(w, 1001, "b1", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(2);
+	cr_assert_eq(n_requests, 2);
+	cr_assert_eq(resolver->asked, 1);
+	cw_webhook_free(w);
+}
+
+Test(webhook, goes_on_and_can_be_freed_while_a_look_up_hangs)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct cw_webhook *w = make_for("hooks.test", 5000, 3, NULL);
+	struct timeval tv = { 20, 0 };
+
+	evtimer_add(deadline, &tv);
+	resolver->says[0] = HANGS;
+	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
+	while (resolver->asked == 0)
+		event_base_loop(base, EVLOOP_NONBLOCK);
+	cr_assert_eq(resolver->asked_by_self, 0, "a look-up within the daemon holds its loop up");
+	cr_assert(cw_webhook_is_pending(w, 1000, "a1"));
+	cw_webhook_free(w);
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "no child is left");
+	cr_assert_eq(outcome.calls, 0);
+	event_free(deadline);
+}
+
+/* ---- proxies ---- */
+
+/* One that is our server. */
+static void set_proxy(const char *variable, const char *url_but_port)
+{
+	char url[128];
+
+	(void)snprintf(url, sizeof(url), "%s:%u", url_but_port, port);
+	setenv(variable, url, 1);
+	unsetenv("no_proxy");
+}
+
+Test(webhook, uses_the_proxy_of_the_environment_and_looks_up_its_name_alone)
+{
+	char host[64];
+
+	set_proxy("http_proxy", "http://user:word@proxy.test");
+	resolver->says[0] = "127.0.0.1";
+	post_to("hooks.test", 3);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(resolver->asked, 1);
+	cr_assert_str_eq(resolver->names[0], "proxy.test");
+	(void)snprintf(host, sizeof(host), "hooks.test:%u", port);
+	cr_assert_str_eq(last_host, host);
+	cr_assert_str_eq(last_proxy_auth, "Basic dXNlcjp3b3Jk");
+}
+
+Test(webhook, uses_a_proxy_that_is_an_address)
+{
+	set_proxy("ALL_PROXY", "127.0.0.1");
+	post_to("hooks.test", 3);
+	cr_assert(outcome.delivered);
+	cr_assert_eq(resolver->asked, 0);
+}
+
+Test(webhook, goes_around_the_proxy_where_no_proxy_says_so)
+{
+	set_proxy("http_proxy", "http://proxy.test");
+	setenv("no_proxy", "10.0.0.0/8, .test", 1);
+	resolver->says[0] = "127.0.0.1";
+	post_to("hooks.test", 3);
+	cr_assert(outcome.delivered);
+	cr_assert_str_eq(resolver->names[0], "hooks.test");
+}
+
+Test(webhook, refuses_a_name_that_libcurl_cannot_convert)
+{
+	struct cw_webhook_config config = {
+		.base = base,
+		.url = "http://b\xc3\xbc"
+		       "cher.test/s3cret",
+		.timeout_ms = 1,
+		.max_attempts = 1,
+		.max_pending = 1,
+	};
+	struct cw_webhook *w = NULL;
+	struct cw_err err = { 0 };
+
+	cr_assert_eq(cw_webhook_new(&config, &w, &err), -EINVAL);
+	cr_assert_null(strstr(err.text, "s3cret"), "%s", err.text);
 }
