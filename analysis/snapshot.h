@@ -162,6 +162,7 @@ struct cw_snapshot {
 	const char *group;       /* where rank numbers come from, e.g. "RANK"; owned */
 	uint32_t policy;         /* enum cw_policy */
 	uint32_t ranks_expected; /* 0 = unknown */
+	uint32_t untracked;      /* rank processes there is no place for: they are not in `ranks` */
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
 	struct cw_snap_rank *ranks;

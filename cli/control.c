@@ -135,7 +135,8 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 				  "no daemon answers on %s: %s; `collwatch doctor` finds out why",
 				  path, strerror(-fd));
 	r = send_request(fd, verb, args, deadline_ns);
-	if (r == 0)
+	/* A daemon that has no place for us hangs up, but says why. */
+	if (r == 0 || r == -EPIPE)
 		r = receive_reply(fd, deadline_ns, &msg);
 	if (r < 0)
 		return cw_err_set(err, -r, "no answer from the daemon on %s: %s", path,

@@ -13,7 +13,7 @@
 #define WIDTH 100
 /* More peers than these are counted. */
 #define MAX_PEERS 8u
-#define MAX_URGENCY 4u
+#define MAX_URGENCY 5u
 
 static enum cw_text_style style_of(const char *state)
 {
@@ -136,7 +136,7 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 	if (with_user)
 		put_user(t, job);
 	fputs("  ", t->out);
-	if (strcmp(state, "led_elsewhere") == 0)
+	if (strcmp(state, "led_elsewhere") == 0 || strcmp(state, "untracked") == 0)
 		put_ranks_here(t, job);
 	else
 		put_ranks(t, job);
@@ -209,7 +209,8 @@ static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 
 static unsigned urgency(const json_t *job)
 {
-	static const char *const states[] = { "hang", "stalled", "suspect", "healthy" };
+	static const char *const states[] = { "hang", "stalled", "untracked", "suspect",
+					      "healthy" };
 	const char *state = cw_json_str(job, "state", "?");
 	unsigned i = 0;
 
@@ -283,10 +284,17 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 		cw_json_int(agents, "processes", 0), cw_json_int(agents, "connected", 0));
 	/* The first line, the last one about what is left out; notes take up to two. */
 	used = 2 + put_peers(&t, json_object_get(status, "peers")) +
-	       2 * (unsigned)json_array_size(json_object_get(status, "notes"));
+	       2 * (unsigned)json_array_size(json_object_get(status, "notes")) +
+	       2 * (unsigned)json_array_size(json_object_get(status, "untracked"));
 	json_array_foreach (json_object_get(status, "notes"), i, entry) {
 		fputs("  note: ", out);
 		cw_text_wrap(&t, 8, 8, json_is_string(entry) ? json_string_value(entry) : "?");
+	}
+	json_array_foreach (json_object_get(status, "untracked"), i, entry) {
+		fputs("  ", out);
+		cw_text_put(&t, CW_TEXT_YELLOW, "note");
+		fputs(": ", out);
+		cw_text_wrap(&t, 8, 8, cw_json_str(entry, "summary", "?"));
 	}
 	if (!json_array_size(jobs))
 		fputs("  no job here uses NCCL under the agent\n", out);

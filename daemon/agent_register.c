@@ -65,13 +65,15 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 static int enter_table(struct cw_registrar *r, struct registration *reg)
 {
 	const struct cw_registrar_config *config = &r->config;
-	struct cw_process *p = reg->process, *victim;
+	struct cw_process *p = reg->process, *displaced;
+	int err = cw_processes_make_room(*config->table, p->uid, &config->places, &displaced);
 
-	if (cw_processes_victim(*config->table, p->uid, config->max_processes,
-				config->max_processes_per_uid, &victim) < 0)
-		return -EDQUOT;
-	if (victim)
-		config->on_evict(victim, config->user);
+	if (err == -EDQUOT)
+		config->on_no_place(p, config->user);
+	if (err < 0)
+		return err;
+	if (displaced)
+		config->on_evict(displaced, config->user);
 	HASH_ADD(hh, *config->table, key, sizeof(p->key), p);
 	if (!cw_htable_added(p))
 		return -ENOMEM;
@@ -105,7 +107,7 @@ static void complete(struct registration *reg)
 		err = enter_table(r, reg);
 	registration_free(reg);
 	if (err == -EDQUOT)
-		cw_agent_conn_refuse(conn, "too many processes");
+		cw_agent_conn_refuse(conn, CW_NO_PLACE);
 	else if (err < 0)
 		cw_agent_conn_put_off(conn, strerror(-err));
 }

@@ -20,14 +20,20 @@
 struct event_base;
 struct cw_registrar;
 
+/* What the agent of a rank is told that there is no place for; it comes again in a minute. */
+#define CW_NO_PLACE                                                                                \
+	"too many processes: this one is not watched for now, users share the places of a node"
+
 struct cw_registrar_config {
 	struct event_base *base;
 	struct cw_process **table; /* borrowed; entries are added and, for quotas, removed */
-	uint32_t max_processes, max_processes_per_uid;
+	struct cw_process_places places;
 	/* A new process is in the table. It may refuse by returning a negative errno. */
 	int (*on_registered)(struct cw_process *p, void *user);
-	/* A dead process must go to make room: remove and free it. */
+	/* A process must go to make room: remove and free it. A living one is not watched then. */
 	void (*on_evict)(struct cw_process *p, void *user);
+	/* There is no place for this one; it is freed afterwards. */
+	void (*on_no_place)(struct cw_process *p, void *user);
 	/* A known process came back, on a new connection; its old one is closed already. */
 	void (*on_returned)(struct cw_process *p, void *user);
 	void *user;

@@ -18,6 +18,7 @@
 #include "common/unixsock.h"
 #include "daemon/control_nodes.h"
 #include "daemon/mutes.h"
+#include "daemon/shares.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -310,8 +311,58 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 	client_close(user);
 }
 
+/* Whoever it is sent to is about to lose the connection: it has not asked, or nobody can answer. */
+static void send_no_place(int fd)
+{
+	static const struct cw_message msg = {
+		.type = CW_MSG_CONTROL_REPLY,
+		.control_reply = { .code = 1,
+				   .json = "",
+				   .error = "too many users ask this daemon at once: try again in "
+					    "a few seconds" },
+	};
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+
+	if (cw_message_encode(&msg, &frame, &len) == 0)
+		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL); /* it ends anyway */
+}
+
+/* By the shares of all but root's. False: there is no place. */
+static bool displace_for(struct cw_control_socket *s, uid_t uid)
+{
+	struct cw_share_place places[CW_CONTROL_MAX_CLIENTS];
+	struct client *c, *displaced;
+	void *holder = NULL;
+	size_t n = 0;
+
+	DL_FOREACH (s->clients, c)
+		if (c->caller.uid != 0) {
+			/* Appended as they come: the later, the younger. */
+			places[n] = (struct cw_share_place){ .uid = c->caller.uid,
+							     .since_ns = (int64_t)n,
+							     .holder = c };
+			n++;
+		}
+	switch (cw_share_place_for(uid, places, n, CW_CONTROL_MAX_CLIENTS - CW_CONTROL_MAX_ROOT,
+				   &holder)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		displaced = holder;
+		/* Not in the middle of an answer. */
+		if (evbuffer_get_length(bufferevent_get_output(displaced->bev)) == 0)
+			send_no_place(bufferevent_getfd(displaced->bev));
+		client_close(displaced);
+		s->stats.displaced++;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Root is not held to the share of one user: somebody has to be able to look. */
-static bool has_room(const struct cw_control_socket *s, const struct cw_caller *caller)
+static bool make_room(struct cw_control_socket *s, const struct cw_caller *caller)
 {
 	const struct client *c;
 	unsigned own = 0;
@@ -320,8 +371,7 @@ static bool has_room(const struct cw_control_socket *s, const struct cw_caller *
 		own += c->caller.uid == caller->uid;
 	if (caller->uid == 0)
 		return s->stats.clients < CW_CONTROL_MAX_CLIENTS;
-	return own < CW_CONTROL_MAX_CLIENTS_PER_UID &&
-	       s->stats.clients < CW_CONTROL_MAX_CLIENTS - CW_CONTROL_MAX_CLIENTS_PER_UID;
+	return own < CW_CONTROL_MAX_CLIENTS_PER_UID && displace_for(s, caller->uid);
 }
 
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
@@ -331,7 +381,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	struct cw_caller caller;
 	struct client *c = NULL;
 
-	if (identify(s, fd, &caller) == 0 && has_room(s, &caller))
+	if (identify(s, fd, &caller) == 0 && make_room(s, &caller))
 		c = calloc(1, sizeof(*c));
 	if (c)
 		c->turn = evtimer_new(s->base, on_turn, c);
@@ -341,6 +391,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 		if (c && c->turn)
 			event_free(c->turn);
 		free(c);
+		send_no_place(fd);
 		(void)evutil_closesocket(fd);
 		return;
 	}

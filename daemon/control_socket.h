@@ -17,8 +17,10 @@
 struct event_base;
 struct cw_control_socket;
 
+/* Clients at once; so many of them are kept for root. */
 #define CW_CONTROL_MAX_CLIENTS 64u
-/* Open to all users, so nobody may take all places … */
+#define CW_CONTROL_MAX_ROOT 8u
+/* Open to all users, so nobody may take all places: they share them (daemon/shares.h) … */
 #define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
 /*
  * … or the memory: replies that a user's clients have not read yet. A status or a report is at most
@@ -44,12 +46,12 @@ struct cw_control_socket_config {
 };
 
 /*
- * Refused: clients beyond a limit; over_quota: stacks and mutes beyond one; noise: clients that did
- * not speak as they should.
+ * Refused: clients beyond a limit; displaced: those whose place went to another user; over_quota:
+ * stacks and mutes beyond one; noise: clients that did not speak as they should.
  */
 struct cw_control_socket_stats {
 	uint32_t clients;
-	uint64_t requests, refused, over_quota, noise;
+	uint64_t requests, refused, displaced, over_quota, noise;
 };
 
 /* 0, or -errno with err set. The socket is for everybody (0666): a caller sees what is its own. */

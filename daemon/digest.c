@@ -429,6 +429,7 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 			.epoch = source->epoch,
 			.number = source->number,
 			.policy = policy_of(source),
+			.untracked = source->untracked,
 		},
 	};
 	r = make_ranks(&m, source, &ret->msg);

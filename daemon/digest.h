@@ -36,7 +36,8 @@ struct cw_digest_source {
 	struct cw_process **processes; /* all of one route */
 	uint32_t n_processes;
 	const struct cw_absent *absent;      /* ranks without a record; NULL = none */
-	const struct cw_absent_route *route; /* where there are no others; else NULL */
+	const struct cw_absent_route *route; /* where there are no processes; else NULL */
+	uint32_t untracked;                  /* rank processes of the route that have no place */
 	int64_t now_ns;
 };
 

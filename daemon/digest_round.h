@@ -16,9 +16,10 @@ struct cw_digest_rounds {
 	uint64_t epoch;
 	cw_node_digest_fn on_digest;
 	void *user;
-	const struct cw_absent *absent; /* borrowed; NULL = none */
-	uint64_t round;                 /* rounds begun */
-	uint64_t number;                /* digests ever made */
+	const struct cw_absent *absent;       /* borrowed; NULL = none */
+	const struct cw_untracked *untracked; /* borrowed; NULL = none */
+	uint64_t round;                       /* rounds begun */
+	uint64_t number;                      /* digests ever made */
 };
 
 /* Processes without a route yet are left out. The callback must not change the table. */

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/htable.h"
 #include "common/log.h"
 #include "common/signature.h"
+#include "daemon/shares.h"
 
 struct entry {
 	UT_hash_handle hh;
@@ -17,7 +19,7 @@ struct entry {
 	int64_t barred_until_ns;
 	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
 	int64_t since_ns, published_ns;
-	uint32_t uid, ranks_here, nodes;
+	uint32_t uid, ranks_here, nodes, standing;
 };
 
 struct cw_election {
@@ -84,6 +86,38 @@ static void forget_old(struct cw_election *m, int64_t now)
 			drop(m, e);
 }
 
+/* False: there is no place for it. */
+static bool make_room(struct cw_election *m, uint32_t uid)
+{
+	_cleanup_(freep) struct cw_share_place *places = NULL;
+	uint32_t n = HASH_COUNT(m->entries);
+	void *displaced = NULL;
+	struct entry *e, *tmp;
+
+	if (n < CW_ELECTION_MAX_ROUTES - CW_ELECTION_MAX_ROUTES / CW_SHARE_RESERVE)
+		return true;
+	places = calloc(n, sizeof(*places));
+	if (!places)
+		return false;
+	n = 0;
+	HASH_ITER (hh, m->entries, e, tmp)
+		places[n++] = (struct cw_share_place){
+			.uid = e->uid,
+			.is_pinned = e->standing == CW_STANDING_INCIDENT,
+			.since_ns = e->since_ns,
+			.holder = e,
+		};
+	switch (cw_share_place_for(uid, places, n, CW_ELECTION_MAX_ROUTES, &displaced)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		drop(m, displaced);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
 {
 	struct entry *e = find(m, d->route);
@@ -91,7 +125,7 @@ static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_dige
 	if (e)
 		return e;
 	forget_old(m, now);
-	if (HASH_COUNT(m->entries) >= CW_ELECTION_MAX_ROUTES)
+	if (!make_room(m, d->uid))
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -128,36 +162,46 @@ static void consider(const struct entry *e, const char *name, struct candidate *
 	}
 }
 
+static bool is_barred(const struct entry *e, const char *name, int64_t now)
+{
+	return e->barred && now < e->barred_until_ns && !strcmp(e->barred, name);
+}
+
 /*
- * Never the barred one while there is another; the own node is always a candidate. *ret_next: who
+ * Never the barred one while there is another; the own node where there is none. *ret_next: who
  * leads when the chosen one is lost; NULL = nobody.
  */
 static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
 			  const char **ret_next)
 {
+	const char *self = cw_transport_self(m->transport);
 	struct candidate best = { 0 }, second = { 0 };
 	const struct cw_peer *peers;
 	unsigned n;
 
-	consider(e, cw_transport_self(m->transport), &best, &second);
+	if (!is_barred(e, self, now))
+		consider(e, self, &best, &second);
 	peers = cw_transport_peers(m->transport, &n);
 	for (unsigned i = 0; i < n; i++) {
 		if (!cw_transport_peer_is_alive(m->transport, &peers[i]))
 			continue;
-		if (e->barred && now < e->barred_until_ns && !strcmp(e->barred, peers[i].name))
+		if (is_barred(e, peers[i].name, now))
 			continue;
 		consider(e, peers[i].name, &best, &second);
 	}
 	*ret_next = second.name;
-	return best.name;
+	return best.name ? best.name : self;
 }
 
 static int elect(struct cw_election *m, struct entry *e, int64_t now, const char **ret_next)
 {
+	bool has_no_place = e->standing == CW_STANDING_NO_PLACE;
 	const char *best;
 	char *copy;
 
-	if (e->leader && e->unanswered_ns && now - e->unanswered_ns >= CW_LEADER_SILENT_NS) {
+	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as is known */
+	if (e->leader &&
+	    (has_no_place || (e->unanswered_ns && now - e->unanswered_ns >= CW_LEADER_SILENT_NS))) {
 		free(e->barred);
 		e->barred = e->leader;
 		e->leader = NULL;
@@ -169,7 +213,10 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	copy = strdup(best);
 	if (!copy)
 		return -ENOMEM;
-	if (e->leader || e->barred)
+	/* One that finds no place goes round all nodes, every second. */
+	if (has_no_place)
+		log_debug("job=%s: %s is asked to lead", e->label, copy);
+	else if (e->leader || e->barred)
 		log_info("job=%s: %s leads now", e->label, copy);
 	free(e->leader);
 	e->leader = copy;
@@ -212,7 +259,15 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 	if (!e || !e->leader || strcmp(e->leader, from) != 0)
 		return;
 	e->unanswered_ns = 0;
+	e->standing = msg->standing;
 	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
+}
+
+bool cw_election_has_incident(const struct cw_election *m, uint64_t route, uint32_t uid)
+{
+	const struct entry *e = find(m, route);
+
+	return e && e->uid == uid && e->standing == CW_STANDING_INCIDENT;
 }
 
 const char *cw_election_leader(const struct cw_election *m, uint64_t route)
@@ -234,6 +289,7 @@ void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user
 					       .leader = e->leader ? e->leader : "",
 					       .ranks_here = e->ranks_here,
 					       .nodes = e->nodes,
+					       .standing = e->standing,
 					       .since_ns = e->since_ns };
 
 		if (now - e->published_ns < CW_LEADER_SILENT_NS)

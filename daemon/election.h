@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/clock.h"
@@ -22,7 +23,10 @@ struct cw_election;
 #define CW_LEADER_SILENT_NS (10 * CW_NS_PER_S)
 /* … for this long; then it is tried again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
-/* Routes published by this node: as many as processes could have. More go to the own node. */
+/*
+ * Routes published by this node: as many as processes could have. Users share them
+ * (daemon/shares.h); those that have no place go to the own node.
+ */
 #define CW_ELECTION_MAX_ROUTES 4096u
 /* Routes without a digest for this long are forgotten. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
@@ -43,6 +47,8 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 /* The leader's answer; ignored unless it comes from whom this node asked. */
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
 
+/* Its leader has an open incident of the route. */
+bool cw_election_has_incident(const struct cw_election *m, uint64_t route, uint32_t uid);
 /* Who leads the route as far as this node knows; NULL = this node has no ranks of it. */
 const char *cw_election_leader(const struct cw_election *m, uint64_t route);
 
@@ -53,6 +59,7 @@ struct cw_election_route {
 	uint32_t uid;
 	const char *leader;
 	uint32_t ranks_here, nodes;
+	uint32_t standing; /* enum cw_standing, as the leader said last */
 	int64_t since_ns;
 };
 typedef void (*cw_election_fn)(const struct cw_election_route *route, void *user);

@@ -12,14 +12,25 @@
 #include "common/signature.h"
 #include "daemon/leader_private.h"
 #include "daemon/sample_pace.h"
+#include "daemon/shares.h"
+#include "daemon/uid_count.h"
+#include "daemon/untracked.h"
 
 struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
 {
+	static const struct cw_untracked_config untracked = {
+		.one = "job",
+		.many = "jobs",
+		.why = "this node leads as many as it has places for",
+		.keep_ns = CW_LEADER_UNTRACKED_KEEP_NS,
+	};
 	struct cw_leader *l = calloc(1, sizeof(*l));
 
-	if (l)
-		l->config = *config;
-	return l;
+	if (!l)
+		return NULL;
+	l->config = *config;
+	l->untracked = cw_untracked_new(&untracked);
+	return l->untracked ? l : cw_leader_free(l);
 }
 
 static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
@@ -34,6 +45,7 @@ static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_le
 {
 	end_jobs(l, lr, was_led_here);
 	HASH_DEL(l->routes, lr);
+	cw_uid_count_remove(&l->held, lr->route.uid);
 	l->stats.routes--;
 	if (!l->stats.routes)
 		l->spare = cw_snapshot_free(l->spare);
@@ -51,6 +63,7 @@ struct cw_leader *cw_leader_free(struct cw_leader *l)
 		return NULL;
 	HASH_ITER (hh, l->routes, lr, tmp)
 		drop_route(l, lr, false);
+	(void)cw_untracked_free(l->untracked); /* always NULL */
 	free(l);
 	return NULL;
 }
@@ -67,14 +80,71 @@ static struct cw_led_route *find_route(const struct cw_leader *l, uint64_t route
 	return lr;
 }
 
-static bool has_room(const struct cw_leader *l, uint32_t uid)
+static bool has_incident(const struct cw_led_route *lr)
 {
-	struct cw_led_route *lr, *tmp;
-	unsigned n = 0;
+	const struct cw_job *job;
 
+	DL_FOREACH (lr->jobs, job)
+		if (*cw_job_incidents_id(&job->incidents))
+			return true;
+	return false;
+}
+
+static void note_untracked(struct cw_leader *l, uint32_t uid, const char *label)
+{
+	const struct cw_untracked_item item = { .uid = uid, .label = label };
+
+	cw_untracked_note(l->untracked, &item, -1, cw_clock_now_ns(l->config.clock));
+}
+
+static void forget_untracked(struct cw_leader *l, const struct cw_route *route)
+{
+	const struct cw_untracked_item item = { .uid = route->uid, .label = route->label };
+
+	cw_untracked_forget(l->untracked, &item);
+}
+
+/* Copies give way before what is led here, and take the place of other copies only. */
+static struct cw_led_route *find_displaced(const struct cw_leader *l, uint32_t users, bool for_copy)
+{
+	_cleanup_(freep) struct cw_share_place *places = calloc(l->stats.routes, sizeof(*places));
+	struct cw_led_route *lr, *tmp;
+	size_t n = 0;
+
+	if (!places)
+		return NULL;
 	HASH_ITER (hh, l->routes, lr, tmp)
-		n += lr->route.uid == uid;
-	return n < CW_LEADER_MAX_ROUTES_PER_UID && l->stats.routes < CW_LEADER_MAX_ROUTES;
+		places[n++] = (struct cw_share_place){
+			.uid = lr->route.uid,
+			.is_pinned = lr->is_led && (for_copy || has_incident(lr)),
+			.since_ns = lr->is_led ? lr->since_ns : INT64_MAX,
+			.holder = lr,
+		};
+	return cw_share_displaced(places, n, CW_LEADER_MAX_ROUTES, users);
+}
+
+/* False: there is no place for it. */
+static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
+{
+	const struct cw_share_count count = {
+		.capacity = CW_LEADER_MAX_ROUTES,
+		.taken = l->stats.routes,
+		.users = cw_uid_count_users(l->held, uid),
+		.own = cw_uid_count_get(l->held, uid),
+	};
+	enum cw_share_answer answer = cw_share_ask(&count);
+	struct cw_led_route *displaced;
+
+	if (answer != CW_SHARE_DISPLACE)
+		return answer == CW_SHARE_ADMIT;
+	displaced = find_displaced(l, count.users, for_copy);
+	if (!displaced)
+		return false;
+	if (displaced->is_led)
+		note_untracked(l, displaced->route.uid, displaced->route.label);
+	drop_route(l, displaced, false);
+	l->stats.displaced++;
+	return true;
 }
 
 /* A new route has no share of its own. */
@@ -90,18 +160,19 @@ static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
 
 static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_digest *d)
 {
-	struct cw_led_route *lr;
+	struct cw_led_route *lr = calloc(1, sizeof(*lr));
 
-	if (!has_room(l, d->uid))
+	if (!lr || cw_uid_count_add(&l->held, d->uid) < 0) {
+		free(lr);
 		return NULL;
-	lr = calloc(1, sizeof(*lr));
-	if (!lr)
-		return NULL;
+	}
+	lr->since_ns = cw_clock_now_ns(l->config.clock);
 	lr->key = cw_hash_step(d->route, d->uid);
 	lr->not_before_ns = not_before_of(l, d->uid);
 	if (cw_route_init(&lr->route, d) >= 0)
 		HASH_ADD(hh, l->routes, key, sizeof(lr->key), lr);
 	if (!lr->route.label || !cw_htable_added(lr)) {
+		cw_uid_count_remove(&l->held, d->uid);
 		cw_route_fini(&lr->route);
 		free(lr);
 		return NULL;
@@ -112,25 +183,46 @@ static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_d
 
 /* ---- messages ---- */
 
+static void send_members(struct cw_leader *l, const char *to, const struct cw_msg_members *members)
+{
+	struct cw_message msg = { .type = CW_MSG_MEMBERS, .members = *members };
+	int r;
+
+	msg.members.leader = cw_transport_self(l->config.transport);
+	r = cw_transport_send(l->config.transport, to, &msg);
+	if (r < 0)
+		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
+}
+
 static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
 		   uint64_t number)
 {
 	const char *names[CW_LEADER_MAX_NAMED];
-	struct cw_message msg = { .type = CW_MSG_MEMBERS };
 	uint32_t n_names = lr->route.n_nodes <= CW_LEADER_MAX_NAMED ? lr->route.n_nodes : 0;
-	int r;
 
 	for (uint32_t i = 0; i < n_names; i++)
 		names[i] = lr->route.nodes[i].name;
-	msg.members = (struct cw_msg_members){ .route = lr->route.id,
+	send_members(l, to,
+		     &(struct cw_msg_members){ .route = lr->route.id,
 					       .number = number,
-					       .leader = cw_transport_self(l->config.transport),
 					       .nodes = names,
 					       .n_nodes = n_names,
-					       .n_nodes_in_all = lr->route.n_nodes };
-	r = cw_transport_send(l->config.transport, to, &msg);
-	if (r < 0)
-		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
+					       .n_nodes_in_all = lr->route.n_nodes,
+					       .standing = has_incident(lr)
+								   ? CW_STANDING_INCIDENT
+								   : CW_STANDING_WATCHED });
+}
+
+/* Its node says so in its status, and tries the node that would lead next. */
+static void refuse_route(struct cw_leader *l, const struct cw_msg_digest *d, const char *to)
+{
+	l->stats.refused_digests++;
+	note_untracked(l, d->uid, d->label);
+	send_members(l, to,
+		     &(struct cw_msg_members){ .route = d->route,
+					       .number = d->number,
+					       .n_nodes_in_all = 1,
+					       .standing = CW_STANDING_NO_PLACE });
 }
 
 static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
@@ -146,8 +238,21 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 		l->stats.refused_digests++;
 		return;
 	}
-	if (!lr && d->n_ranks == 0)
+	if (!lr && d->n_ranks == 0) {
+		/* Nothing to watch, but an answer: else the node would look for another leader. */
+		if (d->untracked && !is_copy)
+			send_members(
+				l, from,
+				&(struct cw_msg_members){ .route = d->route, .number = number });
 		return;
+	}
+	if (!lr && !make_room(l, d->uid, is_copy)) {
+		if (is_copy)
+			l->stats.refused_digests++;
+		else
+			refuse_route(l, d, from);
+		return;
+	}
 	if (!lr)
 		lr = add_route(l, d);
 	if (!lr || cw_route_put(&lr->route, from, msg, now, &is_urgent) < 0) {
@@ -158,6 +263,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 		return;
 	if (is_urgent || !lr->is_led)
 		lr->next_ns = now;
+	if (!lr->is_led)
+		forget_untracked(l, &lr->route);
 	lr->is_led = true;
 	answer(l, lr, from, number);
 }
@@ -408,6 +515,10 @@ bool cw_leader_tick(struct cw_leader *l)
 
 	l->turn_members = 0;
 	l->has_put_off = false;
+	if (now - l->untracked_ns >= CW_NS_PER_S) {
+		l->untracked_ns = now;
+		cw_untracked_tick(l->untracked, now);
+	}
 	finish_look(l, now);
 	HASH_SRT(hh, l->routes, by_last_look);
 	HASH_ITER (hh, l->routes, lr, tmp) {
@@ -469,4 +580,10 @@ void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user)
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret)
 {
 	*ret = l->stats;
+	ret->untracked = cw_untracked_count(l->untracked);
+}
+
+const struct cw_untracked *cw_leader_untracked(const struct cw_leader *l)
+{
+	return l->untracked;
 }

@@ -20,10 +20,15 @@
 #include "daemon/transport.h"
 
 struct cw_leader;
+struct cw_untracked;
 
-/* Routes led at once; one user alone gets at most this share of them. */
+/*
+ * Routes led, or kept as copies, at once. Users share them (daemon/shares.h); a job with an open
+ * incident keeps its place.
+ */
 #define CW_LEADER_MAX_ROUTES 1024u
-#define CW_LEADER_MAX_ROUTES_PER_UID 256u
+/* A route that has no place, and of which no digest comes any more, is forgotten. */
+#define CW_LEADER_UNTRACKED_KEEP_NS (10 * CW_NS_PER_S)
 #define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
 /* An answer to a digest names the nodes up to so many: all names to all nodes are a square. */
 #define CW_LEADER_MAX_NAMED 16u
@@ -104,11 +109,16 @@ void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user);
 int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
 		       struct cw_snapshot **ret);
 
+/* Jobs that this node should lead and has no place for. Borrowed. */
+const struct cw_untracked *cw_leader_untracked(const struct cw_leader *l);
+
 struct cw_leader_stats {
 	uint64_t parted; /* looks that took two turns of the loop */
 	/* Beyond a limit: jobs and communicators, again at each look; windows of ops. */
 	uint64_t refused_jobs, left_out_comms, left_out_windows;
+	uint64_t displaced; /* routes that gave their place to another user's */
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
 	uint32_t routes, jobs;
+	uint32_t untracked; /* routes that have no place now */
 };
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret);

@@ -440,8 +440,9 @@ void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns
 	}
 	cw_process_sweep(&lr->processes);
 	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
+		/* Ranks that lost their places have not ended. */
 		if (!job->is_seen)
-			cw_leader_end_job(l, lr, job, true);
+			cw_leader_end_job(l, lr, job, !cw_route_untracked(&lr->route));
 		else if (job->next_ns && job->next_ns < lr->next_ns)
 			lr->next_ns = job->next_ns;
 	}

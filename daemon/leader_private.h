@@ -6,6 +6,9 @@
 #include "common/htable.h"
 #include "daemon/leader.h"
 
+struct cw_uid_count;
+struct cw_untracked;
+
 struct cw_led_route {
 	UT_hash_handle hh;
 	uint64_t key; /* route mixed with uid */
@@ -16,7 +19,8 @@ struct cw_led_route {
 	struct cw_rank_ref *refs;
 	unsigned n_refs;
 	uint64_t refs_shape;
-	bool is_led; /* else only kept, in case its leader is lost */
+	bool is_led;      /* else only kept, in case its leader is lost */
+	int64_t since_ns; /* when it got its place */
 	int64_t next_ns;
 	int64_t looked_ns;     /* when it was looked at last */
 	int64_t not_before_ns; /* its user has had its share until then */
@@ -44,6 +48,9 @@ struct cw_half_look {
 struct cw_leader {
 	struct cw_leader_config config;
 	struct cw_led_route *routes;
+	struct cw_uid_count *held; /* routes of each user */
+	struct cw_untracked *untracked;
+	int64_t untracked_ns; /* when that was gone through last */
 	/* Memory of the last look's snapshot, for the next one's; NULL = none. One for all jobs: as
 	 * many as there are jobs could be more than the machine has. */
 	struct cw_snapshot *spare;

@@ -23,11 +23,14 @@
 #include "daemon/process_memory.h"
 #include "daemon/restore.h"
 #include "daemon/sample_pace.h"
+#include "daemon/untracked.h"
 
 #define HELLO_MS 5000
 /* A process comes back on a new connection before the old one is seen to be closed. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
+/* Agents that were told that there is no place come again every minute. */
+#define UNTRACKED_KEEP_NS (150 * CW_NS_PER_S)
 /* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
@@ -54,22 +57,27 @@ static void count_ops(struct cw_node *node, struct cw_process *p)
 		node->stats.fed_tensors_total++;
 }
 
-void cw_node_sample(struct cw_node *node, struct cw_process *p)
+static void find_label(struct cw_process *p)
 {
 	const struct cw_record_comm *comms;
 	size_t n;
 
+	if (p->route)
+		return;
+	comms = cw_record_comms(p->record, &n);
+	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
+		p->route = cw_job_route(p->label, p->uid);
+}
+
+void cw_node_sample(struct cw_node *node, struct cw_process *p)
+{
 	if (cw_process_is_dead(p))
 		return; /* sampled a last time when it ended; nobody writes any more */
 	node->stats.samples_total++;
 	if (cw_sampler_sample(&p->sampler, p->record, cw_node_now(node)) < 0)
 		node->stats.record_errors_total++;
 	count_ops(node, p);
-	if (p->route)
-		return;
-	comms = cw_record_comms(p->record, &n);
-	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		p->route = cw_job_route(p->label, p->uid);
+	find_label(p);
 }
 
 static void sample_in_turn(struct cw_node *node, struct cw_process *p)
@@ -110,6 +118,26 @@ static void expire_dead(struct cw_node *node)
 	}
 }
 
+static struct cw_untracked_item untracked_item(const struct cw_process *p)
+{
+	return (struct cw_untracked_item){ .uid = p->uid,
+					   .label = p->label,
+					   .pid = cw_process_pid(p),
+					   .start_ticks = p->key.start_ticks };
+}
+
+/* It lives on without being watched. Its agent is told, and comes again in a minute. */
+static void stop_watching(struct cw_node *node, struct cw_process *p, const char *reason)
+{
+	const struct cw_untracked_item item = untracked_item(p);
+
+	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), cw_node_now(node));
+	if (p->conn)
+		cw_agent_conn_refuse(p->conn, reason);
+	p->conn = NULL;
+	remove_process(node, p);
+}
+
 static void limit_memory(struct cw_node *node)
 {
 	struct cw_process *p;
@@ -119,7 +147,10 @@ static void limit_memory(struct cw_node *node)
 			 "memory",
 			 (int)cw_process_pid(p), (unsigned)p->uid, cw_process_memory(p) >> 20);
 		node->stats.too_costly_total++;
-		remove_process(node, p);
+		if (cw_process_is_dead(p))
+			remove_process(node, p);
+		else
+			stop_watching(node, p, "records of this user take too much memory");
 	}
 }
 
@@ -167,6 +198,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		for (struct cw_process *p = node->table; p; p = p->hh.next)
 			keep(node, p); /* whoever the manager was too busy for */
 		cw_absent_tick(node->absent);
+		cw_untracked_tick(node->untracked, now_ns);
 		cw_digest_round(&node->rounds, node->table, false, now_ns);
 	}
 }
@@ -214,6 +246,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 static int on_registered(struct cw_process *p, void *user)
 {
 	struct cw_node *node = user;
+	const struct cw_untracked_item item = untracked_item(p);
 
 	p->node = node;
 	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
@@ -225,6 +258,7 @@ static int on_registered(struct cw_process *p, void *user)
 	(void)cw_process_look(p, is_rank, node,
 			      cw_node_now(node)); /* the first look has no change */
 	keep(node, p);
+	cw_untracked_forget(node->untracked, &item);
 	return 0;
 }
 
@@ -242,7 +276,43 @@ static void on_kept_dead(struct cw_process *p, const struct cw_ending *end, void
 
 static void on_evict(struct cw_process *p, void *user)
 {
-	remove_process(user, p);
+	struct cw_node *node = user;
+
+	if (cw_process_is_dead(p)) {
+		remove_process(node, p);
+		return;
+	}
+	node->stats.displaced_total++;
+	stop_watching(node, p, CW_NO_PLACE);
+}
+
+static void on_no_place(struct cw_process *p, void *user)
+{
+	struct cw_node *node = user;
+	struct cw_untracked_item item;
+
+	node->stats.no_place_total++;
+	/* Its record is looked at once, for the name of its job. */
+	(void)cw_sampler_sample(&p->sampler, p->record, cw_node_now(node));
+	find_label(p);
+	item = untracked_item(p);
+	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), cw_node_now(node));
+}
+
+static bool has_incident(const struct cw_process *p, void *user)
+{
+	const struct cw_node_config *config = &((const struct cw_node *)user)->config;
+
+	return config->has_incident && p->route &&
+	       config->has_incident(p->route, p->uid, config->user);
+}
+
+static struct cw_process_places places_of(struct cw_node *node)
+{
+	return (struct cw_process_places){ .max = node->config.max_processes,
+					   .max_per_uid = node->config.max_processes_per_uid,
+					   .has_incident = has_incident,
+					   .user = node };
 }
 
 static void on_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
@@ -316,9 +386,9 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	struct cw_registrar_config registrar = {
 		.base = node->config.base,
 		.table = &node->table,
-		.max_processes = node->config.max_processes,
-		.max_processes_per_uid = node->config.max_processes_per_uid,
+		.places = places_of(node),
 		.on_registered = on_registered,
+		.on_no_place = on_no_place,
 		.on_evict = on_evict,
 		.on_returned = on_returned,
 		.user = node,
@@ -331,14 +401,23 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	};
 	int r;
 
+	static const struct cw_untracked_config untracked = {
+		.one = "rank process",
+		.many = "rank processes",
+		.why = "this node watches as many as it has places and memory for",
+		.keep_ns = UNTRACKED_KEEP_NS,
+	};
+
 	if (cw_registrar_new(&registrar, &node->registrar) < 0 ||
 	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
-	    cw_absent_new(&absent, &node->absent) < 0)
+	    cw_absent_new(&absent, &node->absent) < 0 ||
+	    !(node->untracked = cw_untracked_new(&untracked)))
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);
 	if (r < 0)
 		return r;
 	node->rounds.absent = node->absent;
+	node->rounds.untracked = node->untracked;
 	r = cw_agents_new(&agents, &node->agents);
 	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
 }
@@ -347,8 +426,7 @@ static void restore(struct cw_node *node)
 {
 	struct cw_restore_config config = {
 		.table = &node->table,
-		.max_processes = node->config.max_processes,
-		.max_processes_per_uid = node->config.max_processes_per_uid,
+		.places = places_of(node),
 		.now_ns = cw_node_now(node),
 		.on_living = on_registered,
 		.on_dead = on_kept_dead,
@@ -413,6 +491,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	node->agents = cw_agents_free(node->agents);
 	node->python = cw_python_requests_free(node->python);
 	node->absent = cw_absent_free(node->absent);
+	node->untracked = cw_untracked_free(node->untracked);
 	HASH_ITER (hh, node->table, p, tmp) {
 		HASH_DEL(node->table, p);
 		(void)cw_process_free(p); /* always NULL */

@@ -26,6 +26,7 @@ struct cw_kept;
 struct cw_kernel_events;
 struct event_base;
 struct cw_node;
+struct cw_untracked;
 
 /* A digest was made. Borrowed until the callback returns. */
 typedef void (*cw_node_digest_fn)(const struct cw_msg_digest *digest, void *user);
@@ -44,6 +45,8 @@ struct cw_node_config {
 	struct cw_kept *kept;   /* what came back from there; taken, also on failure */
 	size_t n_kept;
 	struct cw_kernel_events *kernel; /* borrowed for the node's life; NULL = none */
+	/* Whether a route's leader has an open incident of it; NULL = nobody knows. */
+	bool (*has_incident)(uint64_t route, uid_t uid, void *user);
 	cw_node_digest_fn on_digest;
 	void *user;
 };
@@ -113,6 +116,9 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
  * second, so that a death is reported within one sampling period.
  */
 
+/* Rank processes that this node has no place for. Borrowed. */
+const struct cw_untracked *cw_node_untracked(const struct cw_node *node);
+
 struct cw_node_stats {
 	uint32_t processes, connected, dead;
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
@@ -121,5 +127,8 @@ struct cw_node_stats {
 	uint64_t unreadable_total;  /* records of versions this daemon does not know */
 	uint64_t fed_tensors_total; /* processes that fed NaN or infinity, the first time */
 	uint32_t restored;          /* at start, out of what was kept */
+	uint64_t displaced_total;   /* living processes that gave their place to another user's */
+	uint64_t no_place_total;    /* registrations there was no place for */
+	uint32_t untracked;         /* rank processes that have no place now */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -4,6 +4,7 @@
 #include "daemon/agent_register.h"
 #include "daemon/digest.h"
 #include "daemon/node_private.h"
+#include "daemon/untracked.h"
 #include "daemon/window.h"
 
 int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,
@@ -95,6 +96,11 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
 	cw_python_cancel(node->python, handle);
 }
 
+const struct cw_untracked *cw_node_untracked(const struct cw_node *node)
+{
+	return node->untracked;
+}
+
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 {
 	struct cw_agents_stats agents;
@@ -106,6 +112,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->refused_total = agents.refused;
 	ret->unreadable_total = cw_registrar_unreadable(node->registrar);
 	ret->bad_messages_total = agents.bad_messages;
+	ret->untracked = cw_untracked_count(node->untracked);
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		ret->processes++;
 		ret->connected += p->conn != NULL;

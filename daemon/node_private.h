@@ -22,6 +22,7 @@ struct cw_node {
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
 	struct cw_absent *absent;
+	struct cw_untracked *untracked;
 	int64_t digest_ns; /* last full round */
 	struct cw_node_stats stats;
 	struct cw_op_totals op_totals;

@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "daemon/kernel_events.h"
+#include "daemon/shares.h"
 
 static void process_freep(struct cw_process **p)
 {
@@ -323,28 +324,58 @@ bool cw_processes_has_living(struct cw_process *table, pid_t pid)
 	return false;
 }
 
-int cw_processes_victim(struct cw_process *table, uid_t uid, uint32_t max, uint32_t max_per_uid,
-			struct cw_process **ret)
+static bool is_pinned(const struct cw_process_places *places, const struct cw_process *p)
 {
-	struct cw_process *oldest = NULL, *oldest_own = NULL;
-	uint32_t n = 0, n_own = 0;
+	return places->has_incident && places->has_incident(p, places->user);
+}
 
-	for (struct cw_process *p = table; p; p = p->hh.next) {
-		n++;
-		n_own += p->uid == uid;
-		if (!cw_process_is_dead(p))
-			continue;
-		if (!oldest || p->ended_ns < oldest->ended_ns)
+static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
+					  const struct cw_process_places *places)
+{
+	struct cw_process *oldest = NULL;
+
+	for (struct cw_process *p = table; p; p = p->hh.next)
+		if (p->uid == uid && cw_process_is_dead(p) && !is_pinned(places, p) &&
+		    (!oldest || p->ended_ns < oldest->ended_ns))
 			oldest = p;
-		if (p->uid == uid && (!oldest_own || p->ended_ns < oldest_own->ended_ns))
-			oldest_own = p;
-	}
+	return oldest;
+}
+
+/* The table is in order of registration. Those that ended first are the youngest of all. */
+static int by_shares(struct cw_process *table, uid_t uid, const struct cw_process_places *places,
+		     void **ret)
+{
+	_cleanup_(freep) struct cw_share_place *taken = calloc(HASH_COUNT(table), sizeof(*taken));
+	size_t n = 0;
+
+	if (!taken)
+		return -ENOMEM;
+	for (struct cw_process *p = table; p; p = p->hh.next, n++)
+		taken[n] = (struct cw_share_place){
+			.uid = p->uid,
+			.is_pinned = is_pinned(places, p),
+			.since_ns = cw_process_is_dead(p) ? INT64_MAX - p->ended_ns : (int64_t)n,
+			.holder = p,
+		};
+	return cw_share_place_for(uid, taken, n, places->max, ret) == CW_SHARE_REFUSE ? -EDQUOT : 0;
+}
+
+int cw_processes_make_room(struct cw_process *table, uid_t uid,
+			   const struct cw_process_places *places, struct cw_process **ret)
+{
+	uint32_t n_own = 0;
+	void *displaced = NULL;
+	int r = 0;
+
+	for (const struct cw_process *p = table; p; p = p->hh.next)
+		n_own += p->uid == uid;
 	*ret = NULL;
-	if (n_own >= max_per_uid)
-		*ret = oldest_own;
-	else if (n >= max)
-		*ret = oldest;
-	else
-		return 0;
-	return *ret ? 0 : -EDQUOT;
+	if (n_own >= places->max_per_uid)
+		r = -EDQUOT;
+	else if (HASH_COUNT(table) >= places->max - places->max / CW_SHARE_RESERVE)
+		r = by_shares(table, uid, places, &displaced);
+	*ret = displaced;
+	if (r == -EDQUOT)
+		*ret = longest_dead_of(table, uid, places);
+	return *ret ? 0 : r;
 }

@@ -148,10 +148,18 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks);
 /* True when any living process of the table has this pid. */
 bool cw_processes_has_living(struct cw_process *table, pid_t pid);
+/* How many places there are, and whose may not be taken away. */
+struct cw_process_places {
+	uint32_t max, max_per_uid;
+	/* Its job has an open incident: it keeps its place. NULL = none has. */
+	bool (*has_incident)(const struct cw_process *p, void *user);
+	void *user;
+};
+
 /*
- * The process to give up so that uid may register one more: its own longest dead one when it is at
- * max_per_uid, else anybody's longest dead one at max. *ret NULL = nobody needs to go. -EDQUOT:
- * all places are taken by the living.
+ * The process to give up so that uid may register one more: by the shares of daemon/shares.h, of a
+ * user the longest dead first, then the youngest; who is at a limit may replace an own dead one.
+ * *ret NULL = nobody needs to go. -EDQUOT: there is no place. -ENOMEM.
  */
-int cw_processes_victim(struct cw_process *table, uid_t uid, uint32_t max, uint32_t max_per_uid,
-			struct cw_process **ret);
+int cw_processes_make_room(struct cw_process *table, uid_t uid,
+			   const struct cw_process_places *places, struct cw_process **ret);

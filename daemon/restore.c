@@ -8,14 +8,13 @@
 
 static int enter_table(const struct cw_restore_config *config, struct cw_process *p)
 {
-	struct cw_process *victim;
+	struct cw_process *displaced;
 	int r;
 
 	if (cw_processes_find(*config->table, cw_process_pid(p), p->key.start_ticks))
 		return -EEXIST;
-	r = cw_processes_victim(*config->table, p->uid, config->max_processes,
-				config->max_processes_per_uid, &victim);
-	if (r < 0 || victim)
+	r = cw_processes_make_room(*config->table, p->uid, &config->places, &displaced);
+	if (r < 0 || displaced)
 		return -EDQUOT;
 	HASH_ADD(hh, *config->table, key, sizeof(p->key), p);
 	return cw_htable_added(p) ? 0 : -ENOMEM;

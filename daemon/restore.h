@@ -12,7 +12,7 @@
 
 struct cw_restore_config {
 	struct cw_process **table;
-	uint32_t max_processes, max_processes_per_uid;
+	struct cw_process_places places;
 	int64_t now_ns;
 	/* It is in the table. A negative errno: it is taken out again. */
 	int (*on_living)(struct cw_process *p, void *user);

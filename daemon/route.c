@@ -208,6 +208,15 @@ bool cw_route_is_led_here(const struct cw_route *r)
 	return false;
 }
 
+uint64_t cw_route_untracked(const struct cw_route *r)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		n += r->nodes[i].digest->digest.untracked;
+	return n;
+}
+
 unsigned cw_route_n_reporting(const struct cw_route *r)
 {
 	unsigned n = 0;

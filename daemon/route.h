@@ -75,5 +75,7 @@ void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t 
 		      int64_t silent_ns);
 /* Whether a node that reports takes this one for the leader; the others send copies. */
 bool cw_route_is_led_here(const struct cw_route *r);
+/* Rank processes that their nodes have no place for. */
+uint64_t cw_route_untracked(const struct cw_route *r);
 /* How many nodes report right now. */
 unsigned cw_route_n_reporting(const struct cw_route *r);

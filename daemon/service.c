@@ -276,6 +276,13 @@ static int open_kernel_events(struct cw_service *s, struct cw_err *err)
 	return 0; /* the daemon does without */
 }
 
+static bool has_incident(uint64_t route, uid_t uid, void *user)
+{
+	const struct cw_service *s = user;
+
+	return s->members && cw_election_has_incident(s->members, route, uid);
+}
+
 static int open_node(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_node_config node = {
@@ -291,6 +298,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.max_processes_per_uid = MAX_PROCESSES_PER_UID,
 		.keeps_descriptors = true,
 		.kernel = s->kernel,
+		.has_incident = has_incident,
 		.on_digest = on_digest,
 		.user = s,
 	};

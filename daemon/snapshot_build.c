@@ -366,6 +366,27 @@ static int note_unheard(struct builder *b)
 	return cw_snapshot_add_note(b->snap, text);
 }
 
+/* Ranks that are there, but nobody reads what they do: their node has no place for them. */
+static int note_untracked(struct builder *b)
+{
+	const struct cw_route *route = b->in->route;
+	char text[192];
+	int r = 0;
+
+	for (unsigned i = 0; i < route->n_nodes && r >= 0; i++) {
+		uint32_t n = route->nodes[i].digest->digest.untracked;
+
+		if (!n)
+			continue;
+		(void)snprintf(text, sizeof(text),
+			       "%u rank process%s of this job on %.64s %s not visible: all places "
+			       "for processes there are taken",
+			       n, n == 1 ? "" : "es", route->nodes[i].name, n == 1 ? "is" : "are");
+		r = cw_snapshot_add_note(b->snap, text);
+	}
+	return r;
+}
+
 static int add_notes(struct builder *b)
 {
 	char text[160];
@@ -381,6 +402,8 @@ static int add_notes(struct builder *b)
 				  "seen");
 	if (r >= 0)
 		r = note_unheard(b);
+	if (r >= 0)
+		r = note_untracked(b);
 	for (uint32_t i = 0; i < b->snap->n_nodes && r >= 0; i++) {
 		if (b->snap->nodes[i].state == CW_NODE_REPORTING)
 			continue;
@@ -446,6 +469,7 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->now_ns = in->now_ns;
 	snap->wall_ns = in->wall_ns;
 	snap->thresholds = in->thresholds;
+	snap->untracked = (uint32_t)cw_route_untracked(in->route);
 	snap->policy = policy_of(in->route->nodes[in->refs[0].node].digest->digest.policy);
 	r = fill(&b);
 	if (in->left_out)

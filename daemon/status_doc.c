@@ -7,6 +7,8 @@
 #include "analysis/stall.h"
 #include "daemon/control_mute.h"
 #include "daemon/ops_doc.h"
+#include "daemon/untracked.h"
+#include "report/json_util.h"
 
 struct collector {
 	const struct cw_status_source *source;
@@ -104,20 +106,51 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	append(c, doc);
 }
 
+/* Why a job is not watched, or not all of it here; false: it is. */
+static bool describe_untracked(const struct collector *c, const struct cw_election_route *route,
+			       bool is_led_here, char *buf, size_t len)
+{
+	const struct cw_status_source *s = c->source;
+	uint32_t here = s->ranks ? cw_untracked_of_job(cw_node_untracked(s->ranks), route->uid,
+						       route->label)
+				 : 0;
+
+	if (route->standing == CW_STANDING_NO_PLACE ||
+	    (is_led_here &&
+	     cw_untracked_of_job(cw_leader_untracked(s->leader), route->uid, route->label)))
+		(void)snprintf(buf, len,
+			       "not watched: %s leads as many jobs as it has places for, and "
+			       "users share them",
+			       route->leader);
+	else if (!route->ranks_here && here)
+		(void)snprintf(buf, len,
+			       "not watched here: this node watches as many rank processes as it "
+			       "has places for, and users share them");
+	else
+		return false;
+	return true;
+}
+
 static void on_route(const struct cw_election_route *route, void *user)
 {
 	struct collector *c = user;
-	char summary[128];
+	bool is_led_here, is_untracked;
+	char summary[256];
 	json_t *doc;
 
-	if (!cw_caller_may_see(c->caller, route->uid) ||
-	    !strcmp(route->leader, cw_transport_self(c->source->transport)))
+	is_led_here = !strcmp(route->leader, cw_transport_self(c->source->transport));
+	if (!cw_caller_may_see(c->caller, route->uid))
 		return;
-	(void)snprintf(summary, sizeof(summary), "led by %s: ask there", route->leader);
+	is_untracked = describe_untracked(c, route, is_led_here, summary, sizeof(summary));
+	if (is_led_here && !is_untracked)
+		return; /* on_job() has it */
+	if (!is_untracked)
+		(void)snprintf(summary, sizeof(summary), "led by %s: ask there", route->leader);
 	doc = json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
 			"job", route->label, "uid", (json_int_t)route->uid, "leader", route->leader,
-			"led_here", 0, "ranks", (json_int_t)route->ranks_here, "ranks_expected",
-			"nodes", "comms", "state", "led_elsewhere", "since_s",
+			"led_here", is_led_here, "ranks", (json_int_t)route->ranks_here,
+			"ranks_expected", "nodes", "comms", "state",
+			is_untracked ? "untracked" : "led_elsewhere", "since_s",
 			seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
 			"collectives", "watched_s", seconds(c->now_ns - route->since_ns));
 	add_alerts(c, doc, route->uid, route->label, NULL);
@@ -194,29 +227,70 @@ static json_t *notes_doc(const struct cw_status_source *s)
 	return notes;
 }
 
+/* A sentence for each takes up to a KiB, and a status 1 MiB. Users see their own in any case. */
+#define MAX_UNTRACKED_USERS 64u
+
+struct untracked_doc {
+	const struct cw_caller *caller;
+	const char *what;
+	json_t *array; /* NULL after running out of memory */
+};
+
+static void on_untracked_user(const struct cw_untracked_user *of, void *user)
+{
+	struct untracked_doc *doc = user;
+	json_t *one;
+
+	if (!doc->array || !cw_caller_may_see(doc->caller, of->uid) ||
+	    json_array_size(doc->array) >= MAX_UNTRACKED_USERS)
+		return;
+	one = json_pack("{s:s, s:I, s:I, s:o}", "what", doc->what, "uid", (json_int_t)of->uid,
+			"count", (json_int_t)of->n, "summary", cw_json_text(of->sentence));
+	if (json_array_append_new(doc->array, one) < 0) {
+		json_decref(doc->array);
+		doc->array = NULL;
+	}
+}
+
+/* What has no place, of the users that the caller may see. NULL = out of memory. */
+static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_caller *caller)
+{
+	struct untracked_doc doc = { .caller = caller, .what = "jobs", .array = json_array() };
+
+	cw_untracked_each_user(cw_leader_untracked(s->leader), on_untracked_user, &doc);
+	doc.what = "rank_processes";
+	if (s->ranks)
+		cw_untracked_each_user(cw_node_untracked(s->ranks), on_untracked_user, &doc);
+	return doc.array;
+}
+
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
 	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
 	json_t *tensors = cw_tensors_doc(s->ranks, cw_clock_now_ns(s->clock), caller);
+	json_t *untracked = untracked_doc(s, caller);
 
 	c.now_ns = cw_clock_now_ns(s->clock);
 	cw_leader_jobs(s->leader, on_job, &c);
 	cw_election_each(s->members, on_route, &c);
-	if (!c.jobs || !peers || !notes || !tensors) {
+	if (!c.jobs || !peers || !notes || !tensors || !untracked) {
 		json_decref(c.jobs);
 		json_decref(peers);
 		json_decref(notes);
 		json_decref(tensors);
+		json_decref(untracked);
 		return NULL;
 	}
-	return json_pack(
-		"{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o, s:o}",
-		"schema", "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
-		CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns), "peers", peers, "notes",
-		notes, "loop_max_s", seconds(s->loop_max_ns), "agents", "processes",
-		(json_int_t)s->node.processes, "connected", (json_int_t)s->node.connected, "dead",
-		(json_int_t)s->node.dead, "refused", (json_int_t)s->node.refused_total,
-		"bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
-		(json_int_t)s->node.record_errors_total, "jobs", c.jobs, "tensors", tensors);
+	return json_pack("{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I}, "
+			 "s:o, s:o, s:o}",
+			 "schema", "collwatch.status/1", "node", cw_transport_self(s->transport),
+			 "version", CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns),
+			 "peers", peers, "notes", notes, "loop_max_s", seconds(s->loop_max_ns),
+			 "agents", "processes", (json_int_t)s->node.processes, "connected",
+			 (json_int_t)s->node.connected, "dead", (json_int_t)s->node.dead, "refused",
+			 (json_int_t)s->node.refused_total, "bad_messages",
+			 (json_int_t)s->node.bad_messages_total, "record_errors",
+			 (json_int_t)s->node.record_errors_total, "jobs", c.jobs, "tensors",
+			 tensors, "untracked", untracked);
 }

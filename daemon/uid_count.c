@@ -46,6 +46,11 @@ int cw_uid_count_add(struct cw_uid_count **table, uid_t uid)
 	return 0;
 }
 
+uint32_t cw_uid_count_users(struct cw_uid_count *table, uid_t uid)
+{
+	return HASH_COUNT(table) + (find(table, uid) == NULL);
+}
+
 void cw_uid_count_remove(struct cw_uid_count **table, uid_t uid)
 {
 	struct cw_uid_count *c = find(*table, uid);

@@ -14,5 +14,7 @@ struct cw_uid_count;
 uint32_t cw_uid_count_get(struct cw_uid_count *table, uid_t uid);
 /* 0 or -ENOMEM. */
 int cw_uid_count_add(struct cw_uid_count **table, uid_t uid);
+/* Users with at least one; uid counts in any case. */
+uint32_t cw_uid_count_users(struct cw_uid_count *table, uid_t uid);
 /* One of those added before. */
 void cw_uid_count_remove(struct cw_uid_count **table, uid_t uid);

@@ -252,6 +252,7 @@ static const struct cw_field digest_fields[] = {
 	LIST(ranks, CW_MSG_MAX_RANKS, &rank_map),
 	STRING(policy),
 	UINT(muted_until_ns),
+	UINT(untracked),
 };
 MAP(digest, C, collwatch__digest__descriptor);
 #undef C
@@ -260,8 +261,8 @@ MAP(digest, C, collwatch__digest__descriptor);
 #define C struct cw_msg_members
 #define PB Collwatch__Members
 static const struct cw_field members_fields[] = {
-	UINT(route),          UINT(number), REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
-	UINT(n_nodes_in_all),
+	UINT(route),          UINT(number),   REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
+	UINT(n_nodes_in_all), UINT(standing),
 };
 MAP(members, C, collwatch__members__descriptor);
 #undef C

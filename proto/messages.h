@@ -174,6 +174,14 @@ struct cw_msg_digest {
 	struct cw_msg_rank *ranks;
 	uint32_t n_ranks;
 	uint64_t muted_until_ns; /* wall; 0 = this node has not muted the job */
+	uint32_t untracked;      /* rank processes that the node has no place for */
+};
+
+/* Of a job with its leader. */
+enum cw_standing {
+	CW_STANDING_WATCHED = 0,
+	CW_STANDING_INCIDENT = 1, /* one of it is open: nobody takes its places away */
+	CW_STANDING_NO_PLACE = 2, /* the leader has none for it: it is not watched there */
 };
 
 struct cw_msg_members {
@@ -182,6 +190,7 @@ struct cw_msg_members {
 	const char **nodes; /* names; none where there are many */
 	uint32_t n_nodes;
 	uint32_t n_nodes_in_all; /* 0 = as many as are named */
+	uint32_t standing;       /* enum cw_standing */
 };
 
 struct cw_msg_rank_search {

@@ -259,6 +259,7 @@ static json_t *coverage_doc(const struct cw_snapshot *snap)
 	bad |= json_object_set_new(doc, "ranks_seen", json_integer(snap->n_ranks));
 	bad |= json_object_set_new(doc, "last_known", last_known(snap));
 	bad |= json_object_set_new(doc, "missing", missing_ranks(snap));
+	bad |= json_object_set_new(doc, "untracked", json_integer(snap->untracked));
 	bad |= json_object_set_new(doc, "notes",
 				   text_list((const char *const *)snap->notes, snap->n_notes));
 	return cw_json_finish(doc, bad);

@@ -127,13 +127,10 @@ static const struct cw_field threshold_fields[] = {
 };
 
 static const struct cw_field snapshot_fields[] = {
-	F(cw_snapshot, I64, now_ns),
-	F(cw_snapshot, I64, wall_ns),
-	F(cw_snapshot, TEXT, job),
-	F(cw_snapshot, TEXT, group),
-	F(cw_snapshot, U32, policy),
-	F(cw_snapshot, U32, ranks_expected),
-	{ NULL },
+	F(cw_snapshot, I64, now_ns),    F(cw_snapshot, I64, wall_ns),
+	F(cw_snapshot, TEXT, job),      F(cw_snapshot, TEXT, group),
+	F(cw_snapshot, U32, policy),    F(cw_snapshot, U32, ranks_expected),
+	F(cw_snapshot, U32, untracked), { NULL },
 };
 
 /* ---- writing ---- */
@@ -459,6 +456,7 @@ static int read_snapshot(struct cw_snapshot *snap, const json_t *doc, struct cw_
 	snap->wall_ns = head.wall_ns;
 	snap->policy = head.policy;
 	snap->ranks_expected = head.ranks_expected;
+	snap->untracked = head.untracked;
 	snap->thresholds = head.thresholds;
 	r = cw_snapshot_set_job(snap, head.job, head.group);
 	if (r < 0)

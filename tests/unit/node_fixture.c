@@ -105,6 +105,11 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 	f->route = digest->route;
 	snprintf(f->label, sizeof(f->label), "%s", digest->label);
 	f->n_seen = 0;
+	if (digest->untracked) {
+		snprintf(f->untracked_label, sizeof(f->untracked_label), "%s", digest->label);
+		f->untracked = digest->untracked;
+		f->untracked_ranks = digest->n_ranks;
+	}
 	for (uint32_t i = 0; i < digest->n_ranks && i < MAX_SEEN; i++) {
 		const struct cw_msg_rank *r = &digest->ranks[i];
 		struct seen_rank *to = &f->seen[f->n_seen++];

@@ -46,6 +46,10 @@ struct node_fixture {
 	uint64_t route;
 	struct seen_rank seen[MAX_SEEN];
 	unsigned n_seen;
+	/* Of the last digest that told of ranks without a place: its job, those, and other ranks.
+	 */
+	char untracked_label[200];
+	uint32_t untracked, untracked_ranks;
 };
 
 /* Starts a node with its socket in a directory of its own. */

@@ -74,6 +74,21 @@ Test(cli_render_status, of_a_job_led_elsewhere_it_shows_what_is_known_here)
 	free(text);
 }
 
+Test(cli_render_status, names_whose_jobs_and_ranks_have_no_place)
+{
+	char *text =
+		text_of(cw_render_status,
+			"{\"jobs\":[{\"job\":\"j\",\"state\":\"untracked\",\"ranks\":4,"
+			"\"leader\":\"node-b\",\"since_s\":6.5,\"summary\":\"not watched: so\"}],"
+			"\"untracked\":[{\"what\":\"jobs\",\"uid\":1000,\"count\":1,"
+			"\"summary\":\"1 job of uid 1000 (job j) is not watched: so\"}]}");
+
+	cr_expect_not_null(strstr(text, "note: 1 job of uid 1000 (job j) is not watched: so\n"));
+	cr_expect_not_null(strstr(text, "untracked j  4 ranks here, led by node-b"), "%s", text);
+	cr_expect_not_null(strstr(text, "not watched: so\n"));
+	free(text);
+}
+
 Test(cli_render_status, says_why_nobody_is_told)
 {
 	char *text = text_of(cw_render_status,

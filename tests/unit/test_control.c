@@ -286,6 +286,29 @@ static struct cw_control_socket *open_socket(struct event_base *base, char path[
 	return s;
 }
 
+/* A whole answer came, and it is no error. No assertion in here: not the test's process. */
+static bool is_answered(int fd)
+{
+	static uint8_t frame[CW_FRAME_HEADER_BYTES + CW_FRAME_MAX_BYTES];
+	size_t have = 0, len, used;
+	const uint8_t *payload;
+	struct cw_message *m;
+	bool is_good;
+
+	while (cw_frame_parse(frame, have, &payload, &len, &used) == CW_FRAME_NEED_MORE) {
+		ssize_t n = recv(fd, frame + have, sizeof(frame) - have, 0);
+
+		if (n <= 0)
+			return false;
+		have += (size_t)n;
+	}
+	if (cw_message_decode(payload, len, &m) < 0)
+		return false;
+	is_good = m->type == CW_MSG_CONTROL_REPLY && m->control_reply.code == 0;
+	(void)cw_message_free(m);
+	return is_good;
+}
+
 /* A process of that user: connects n times, says how often a request was answered, waits. */
 static pid_t connect_as(uid_t uid, const char *path, unsigned n, int answered_fd)
 {
@@ -310,11 +333,8 @@ static pid_t connect_as(uid_t uid, const char *path, unsigned n, int answered_fd
 
 		if (fd < 0)
 			_exit(3);
-		/* No assertion in here: this is not the test's process. */
-		if (send(fd, frame, len, MSG_NOSIGNAL) < 0 || recv(fd, &byte, 1, 0) <= 0)
+		if (send(fd, frame, len, MSG_NOSIGNAL) < 0 || !is_answered(fd))
 			byte = 'n';
-		else
-			byte = 'y';
 		if (write(answered_fd, &byte, 1) != 1)
 			_exit(4);
 	}
@@ -367,6 +387,42 @@ Test(control, socket_lets_one_user_take_a_share_of_the_places_only)
 	(void)kill(modest, SIGKILL);
 	(void)waitpid(greedy, NULL, 0);
 	(void)waitpid(modest, NULL, 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	cw_control_socket_free(s);
+	event_base_free(base);
+}
+
+/* Root has places of its own. */
+#define GREEDY_USERS ((CW_CONTROL_MAX_CLIENTS - 8) / CW_CONTROL_MAX_CLIENTS_PER_UID)
+
+Test(control, seven_users_at_their_limit_leave_places_for_others)
+{
+	struct event_base *base = event_base_new();
+	pid_t users[GREEDY_USERS + 2];
+	struct cw_control_socket *s;
+	char path[128], marks[16];
+	int pair[2];
+
+	if (geteuid() != 0)
+		cr_skip_test("needs to be several users");
+	cr_assert_eq(chmod(dir, 0755), 0);
+	s = open_socket(base, path);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	for (unsigned i = 0; i < GREEDY_USERS; i++) {
+		users[i] = connect_as(5000 + i, path, CW_CONTROL_MAX_CLIENTS_PER_UID, pair[1]);
+		read_marks(base, pair[0], marks, CW_CONTROL_MAX_CLIENTS_PER_UID);
+	}
+	users[GREEDY_USERS] = connect_as(6000, path, 3, pair[1]);
+	read_marks(base, pair[0], marks, 3);
+	cr_expect_str_eq(marks, "yyy", "of a user who comes late: %s", marks);
+	users[GREEDY_USERS + 1] = connect_as(6001, path, 1, pair[1]);
+	read_marks(base, pair[0], marks, 1);
+	cr_expect_str_eq(marks, "y", "of one who comes later still");
+	for (unsigned i = 0; i < GREEDY_USERS + 2; i++) {
+		(void)kill(users[i], SIGKILL);
+		(void)waitpid(users[i], NULL, 0);
+	}
 	(void)close(pair[0]);
 	(void)close(pair[1]);
 	cw_control_socket_free(s);

@@ -433,3 +433,55 @@ Test(node, windows_of_the_communicators_asked_for)
 	agent_stop(&a);
 	fixture_stop(&f);
 }
+
+/* ---- places ---- */
+
+static pid_t fork_as(uid_t uid)
+{
+	pid_t pid = fork();
+
+	if (pid == 0 && setresuid(uid, uid, uid) < 0)
+		_exit(99);
+	return pid;
+}
+
+static pid_t fork_first(void)
+{
+	return fork_as(20001);
+}
+
+static pid_t fork_second(void)
+{
+	return fork_as(20002);
+}
+
+static pid_t fork_late(void)
+{
+	return fork_as(20003);
+}
+
+Test(node, two_users_who_fill_all_places_leave_one_for_a_third)
+{
+	static pid_t (*const forks[])(void) = { fork_first, fork_first,  fork_first,
+						fork_first, fork_second, fork_second };
+	struct agent_options options = { .job = "job-a", .comm_id = COMM };
+	struct agent agents[6], late;
+	struct node_fixture f;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs to be several users");
+	fixture_start(&f, 6, 4);
+	cr_assert_eq(chmod(f.dir, 0755), 0);
+	for (unsigned i = 0; i < 6; i++) {
+		options.rank = (int32_t)i;
+		options.fork = forks[i];
+		agents[i] = agent_register(&f, &options, 'W');
+	}
+	options.fork = fork_late;
+	late = agent_register(&f, &options, 'W');
+	cr_expect_eq(fixture_stats(&f).processes, 6);
+	agent_stop(&late);
+	for (unsigned i = 0; i < 6; i++)
+		agent_stop(&agents[i]);
+	fixture_stop(&f);
+}
