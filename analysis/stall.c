@@ -36,7 +36,7 @@
 #define LONGEST_COUNTED_NS (4 * 3600 * S)
 
 struct entry {
-	uint64_t key; /* 0 = free */
+	struct cw_verdict_key key; /* not set = free */
 	uint64_t comm_id;
 	uint32_t comm_instance;
 	uint32_t op_kind; /* of the op waited in; compared where there is no coll_seq */
@@ -127,23 +127,24 @@ static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
 						  : LONGEST_COUNTED_NS;
 }
 
-static bool is_about(const struct entry *e, const uint64_t *keys, uint32_t n)
+static bool is_about(const struct entry *e, const struct cw_verdict_key *keys, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (keys[i] == e->key)
+		if (cw_verdict_key_is_same(&keys[i], &e->key))
 			return true;
 	return false;
 }
 
 static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
-			   const struct cw_verdict *v, const uint64_t *keys, uint32_t n)
+			   const struct cw_verdict *v, const struct cw_verdict_key *keys,
+			   uint32_t n)
 {
 	bool is_healthy = v->klass == CW_CLASS_HEALTHY;
 
 	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
 		struct entry *e = &s->entries[i];
 
-		if (e->key && !is_about(e, keys, n) && !e->is_over &&
+		if (e->key.is_set && !is_about(e, keys, n) && !e->is_over &&
 		    !is_pending(snap, e, is_healthy))
 			close_entry(s, e, snap->now_ns);
 	}
@@ -164,10 +165,10 @@ static void report_resolved(struct cw_stall *s, struct cw_stall_decision *ret)
 	}
 }
 
-static struct entry *find_entry(struct cw_stall *s, uint64_t key)
+static struct entry *find_entry(struct cw_stall *s, const struct cw_verdict_key *key)
 {
 	for (unsigned i = 0; i < MAX_ENTRIES; i++)
-		if (s->entries[i].key == key && !s->entries[i].is_over)
+		if (cw_verdict_key_is_same(&s->entries[i].key, key) && !s->entries[i].is_over)
 			return &s->entries[i];
 	return NULL;
 }
@@ -180,7 +181,7 @@ static struct entry *take_entry(struct cw_stall *s)
 	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
 		struct entry *e = &s->entries[i];
 
-		if (!e->key)
+		if (!e->key.is_set)
 			return e;
 		if (!!e->stall_ns != !!best->stall_ns ? !e->stall_ns : e->seen_ns < best->seen_ns)
 			best = e;
@@ -189,9 +190,9 @@ static struct entry *take_entry(struct cw_stall *s)
 }
 
 static void open_entry(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v,
-		       uint64_t key)
+		       const struct cw_verdict_key *key)
 {
-	*e = (struct entry){ .key = key,
+	*e = (struct entry){ .key = *key,
 			     .comm_id = snap->comms[v->comm].id,
 			     .comm_instance = snap->comms[v->comm].instance,
 			     .coll_seq = v->coll_seq,
@@ -210,7 +211,7 @@ static bool is_another(const struct entry *e, const struct cw_verdict *v)
 }
 
 static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *snap,
-			       const struct cw_verdict *v, uint64_t key)
+			       const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
 	struct entry *e = find_entry(s, key);
 
@@ -345,7 +346,7 @@ static void say_why(const struct entry *e, const struct cw_snapshot *snap,
 }
 
 static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
-		   uint64_t key, struct cw_stall_decision *ret)
+		   const struct cw_verdict_key *key, struct cw_stall_decision *ret)
 {
 	struct entry *e = entry_for(s, snap, v, key);
 	struct stall_rule rule;
@@ -364,7 +365,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 			ret->want_windows = wants_windows(&s->healthy_windows_ns, snap, v);
 		return;
 	}
-	ret->key = key;
+	ret->key = *key;
 	ret->want_windows = wants_windows(&e->windows_ns, snap, v);
 	say_why(e, snap, v, &rule, ret);
 }
@@ -373,7 +374,7 @@ static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_de
 {
 	for (uint32_t i = 0; i < n; i++) {
 		ret[i] = s->last[i];
-		ret[i].resolved_key = 0;
+		ret[i].resolved_key.is_set = false;
 		ret[i].want_windows = false;
 	}
 }
@@ -381,7 +382,7 @@ static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_de
 void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret)
 {
-	uint64_t keys[CW_VERDICT_LIST_MAX];
+	struct cw_verdict_key keys[CW_VERDICT_LIST_MAX];
 
 	if (n > CW_VERDICT_LIST_MAX)
 		n = CW_VERDICT_LIST_MAX;
@@ -400,8 +401,8 @@ void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 	} else if (n) {
 		close_resolved(s, snap, v, keys, n);
 		for (uint32_t i = 0; i < n; i++)
-			if (keys[i])
-				decide(s, snap, &v[i], keys[i], &ret[i]);
+			if (keys[i].is_set)
+				decide(s, snap, &v[i], &keys[i], &ret[i]);
 			else
 				ret[i].want_windows =
 					wants_windows(&s->healthy_windows_ns, snap, &v[i]);

@@ -24,17 +24,17 @@ enum cw_stall_phase {
 };
 
 struct cw_stall_decision {
-	uint32_t phase;       /* enum cw_stall_phase */
-	uint64_t key;         /* cw_verdict_key() of what it is about; 0 when quiet */
-	int64_t since_ns;     /* when the waiting began */
-	int64_t stall_ns;     /* when it became a stall; 0 = not yet */
-	int64_t confirmed_ns; /* 0 = not yet */
-	int64_t next_ns;      /* look again at this time at the latest */
-	bool want_windows;    /* of verdict.wanted */
+	uint32_t phase;            /* enum cw_stall_phase */
+	struct cw_verdict_key key; /* what it is about; not set when quiet */
+	int64_t since_ns;          /* when the waiting began */
+	int64_t stall_ns;          /* when it became a stall; 0 = not yet */
+	int64_t confirmed_ns;      /* 0 = not yet */
+	int64_t next_ns;           /* look again at this time at the latest */
+	bool want_windows;         /* of verdict.wanted */
 	/* Confidence after patience: may be lower than the verdict's. */
 	uint32_t confidence;
-	/* The stall that was open has resolved: its key and how long it lasted. 0 = none. */
-	uint64_t resolved_key;
+	/* The stall that was open has resolved: its key and how long it lasted. Not set = none. */
+	struct cw_verdict_key resolved_key;
 	int64_t resolved_after_ns;
 	char resolved_what[256]; /* the verdict on it, as it was seen last */
 	char why[160];           /* for logs: "pending 12 s on tp_group, confirmed twice" */

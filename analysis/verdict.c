@@ -287,22 +287,31 @@ void cw_verdict_fini(struct cw_verdict *v)
  * Point-to-point and host calls have no coll_seq: the op waited in tells them apart. Its local
  * numbers (op_index, group) differ between ranks and are left out.
  */
-uint64_t cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
+struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
+	struct cw_verdict_key key = { 0 };
 	const struct cw_snap_comm *c;
-	uint64_t h;
 
 	if (v->klass == CW_CLASS_HEALTHY || v->comm >= snap->n_comms)
-		return 0;
+		return key;
 	c = &snap->comms[v->comm];
-	h = cw_hash_step(CW_HASH_INIT, c->id);
-	h = cw_hash_step(h, c->instance);
-	h = cw_hash_step(h, is_silent && c->differ_seq ? c->differ_seq : v->coll_seq);
-	h = cw_hash_step(h, v->waiting_since_ns != 0);
+	key.is_set = true;
+	key.comm_id = c->id;
+	key.instance = c->instance;
+	key.seq = is_silent && c->differ_seq ? c->differ_seq : v->coll_seq;
+	key.is_waited = v->waiting_since_ns != 0;
 	if (!v->coll_seq && v->n_sides) {
-		h = cw_hash_step(h, v->sides[0].op.kind);
-		h = cw_hash_step(h, v->sides[0].op.p2p_seq);
+		key.has_op = true;
+		key.op_kind = v->sides[0].op.kind;
+		key.p2p_seq = v->sides[0].op.p2p_seq;
 	}
-	return h ? h : 1;
+	return key;
+}
+
+bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b)
+{
+	return a->is_set && b->is_set && a->comm_id == b->comm_id && a->instance == b->instance &&
+	       a->seq == b->seq && a->is_waited == b->is_waited && a->has_op == b->has_op &&
+	       a->op_kind == b->op_kind && a->p2p_seq == b->p2p_seq;
 }

@@ -140,9 +140,23 @@ int cw_class_from_name(const char *name);
 int cw_confidence_from_name(const char *name);
 
 /*
- * Identity of what the verdict is about: hash of (comm id, coll_seq, waiting), never of culprits
- * or class, so that it stays the same while the class is refined. 0 for a healthy verdict. A
- * mismatch that nobody waits for is told by where the histories were first seen to differ: that
- * stays so whether or not the call itself is still known.
+ * What a verdict is about, within its job: never culprits or class, so that it stays the same while
+ * the class is refined. All of it is compared: a program chooses its communicators' ids, and must
+ * not choose what is taken for something else. A mismatch that nobody waits for is told by where
+ * the histories were first seen to differ: that stays so whether or not the call itself is still
+ * known.
  */
-uint64_t cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
+struct cw_verdict_key {
+	uint64_t comm_id;
+	uint64_t seq;     /* coll_seq, or where the histories were first seen to differ */
+	uint64_t p2p_seq; /* with has_op */
+	uint32_t instance;
+	uint32_t op_kind; /* with has_op */
+	bool is_set;      /* false: about nothing, the verdict is healthy */
+	bool is_waited;
+	bool has_op; /* without a coll_seq: the op waited in tells matters apart */
+};
+
+struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
+/* About the same matter; two that are about nothing are not. */
+bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b);

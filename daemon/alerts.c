@@ -17,8 +17,6 @@
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
-/* As it stands in the file of ids: another node's webhook took it. */
-#define ELSEWHERE "elsewhere"
 /* Each is written to disk; a cluster in which more hang at once can do with keys alone. */
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
@@ -87,7 +85,7 @@ static bool io_was_sent_here(void *user, const struct cw_incident_due *due)
 {
 	const char *how = settled(user, due);
 
-	return how && strcmp(how, ELSEWHERE) != 0;
+	return how && strcmp(how, CW_STORE_ELSEWHERE) != 0;
 }
 
 /* The word that was decided on before a restart, as the static one of today. */
@@ -184,7 +182,7 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from,
 		return;
 	}
 	log_debug("inc=%s: %s has delivered it", d->id, from);
-	settle(a, d->uid, d->id, ELSEWHERE);
+	settle(a, d->uid, d->id, CW_STORE_ELSEWHERE);
 }
 
 /* What the incident itself retries while its job lives; this is for those that are over. */

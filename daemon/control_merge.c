@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control_merge.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,23 @@ static json_t *parse(const char *json)
 
 /* ---- incidents ---- */
 
-/* True the first time; also where memory is short: twice is better than not at all. */
-static bool is_new(struct cw_merge *m, const char *id)
+/*
+ * True the first time; also where memory is short: twice is better than not at all. An id alone is
+ * nobody's: of older versions two users' incidents may have one.
+ */
+static bool is_new(struct cw_merge *m, const json_t *entry)
 {
-	if (json_object_get(m->listed, id))
+	const char *id = json_string_value(json_object_get(entry, "id"));
+	const json_t *uid = json_object_get(entry, "uid");
+	char key[128];
+
+	if (!id)
 		return false;
-	(void)json_object_set_new(m->listed, id, json_true());
+	(void)snprintf(key, sizeof(key), "%lld %.64s",
+		       json_is_integer(uid) ? (long long)json_integer_value(uid) : -1, id);
+	if (json_object_get(m->listed, key))
+		return false;
+	(void)json_object_set_new(m->listed, key, json_true());
 	return true;
 }
 
@@ -31,12 +43,8 @@ static void note_own(struct cw_merge *m)
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (json_object_get(m->doc, "incidents"), i, entry) {
-		const char *id = json_string_value(json_object_get(entry, "id"));
-
-		if (id)
-			(void)is_new(m, id);
-	}
+	json_array_foreach (json_object_get(m->doc, "incidents"), i, entry)
+		(void)is_new(m, entry);
 }
 
 /* A job that changed its leader has a bundle on either node: the nearest is listed. */
@@ -46,12 +54,9 @@ static void add_incidents(struct cw_merge *m, const json_t *doc)
 	const json_t *more = json_object_get(doc, "incidents");
 	size_t i;
 
-	json_array_foreach (more, i, entry) {
-		const char *id = json_string_value(json_object_get(entry, "id"));
-
-		if (json_array_size(list) < MAX_INCIDENTS && id && is_new(m, id))
+	json_array_foreach (more, i, entry)
+		if (json_array_size(list) < MAX_INCIDENTS && is_new(m, entry))
 			(void)json_array_append(list, entry); /* out of memory: one less */
-	}
 }
 
 static int newest_first(const void *a, const void *b)

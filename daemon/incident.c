@@ -33,9 +33,9 @@ static void forget(struct cw_incident *inc)
 	json_decref(inc->snapshot);
 	inc->doc = inc->snapshot = NULL;
 	inc->text = cw_snapshot_text_free(inc->text);
-	inc->id[0] = '\0';
+	inc->id[0] = inc->old_id[0] = '\0';
 	inc->withheld = NULL;
-	inc->key = 0;
+	inc->key = (struct cw_verdict_key){ 0 };
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
 	inc->lasted_ns = 0;
 }
@@ -64,14 +64,19 @@ const char *cw_incident_id(const struct cw_incident *inc)
 	return inc->id;
 }
 
+const char *cw_incident_old_id(const struct cw_incident *inc)
+{
+	return inc->old_id;
+}
+
 bool cw_incident_is_open(const struct cw_incident *inc)
 {
 	return inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_OBJECTED;
 }
 
-uint64_t cw_incident_key(const struct cw_incident *inc)
+const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc)
 {
-	return inc->key;
+	return &inc->key;
 }
 
 /* ---- what happens on entering a state ---- */
@@ -150,7 +155,7 @@ static struct cw_incident_due due_of(const struct cw_incident *inc)
 	return (struct cw_incident_due){
 		.id = inc->id,
 		.job = inc->config.job,
-		.old_id = inc->id,
+		.old_id = inc->old_id,
 		.uid = inc->config.uid,
 		.klass = inc->klass,
 	};
@@ -282,7 +287,7 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 {
 	uint32_t old = inc->klass;
 
-	if (d->key != inc->key || !knows_more(inc, snap, v))
+	if (!cw_verdict_key_is_same(&d->key, &inc->key) || !knows_more(inc, snap, v))
 		return;
 	cw_incident_remember(inc, snap, v, d);
 	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
@@ -297,7 +302,11 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 		    const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	forget(inc);
-	cw_incident_make_id(inc, snap, v, d->key);
+	if (cw_incident_make_id(inc, snap, v, &d->key) < 0) {
+		log_err("job=%s: out of memory for an incident's id, trying again",
+			inc->config.job);
+		return;
+	}
 	inc->confirmed_ns = snap->now_ns;
 	cw_incident_remember(inc, snap, v, d);
 	if (!inc->doc)
@@ -311,7 +320,7 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 /* Not "another key, or quiet": two matters may take turns in being the worst. */
 static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
 {
-	return d->resolved_key == inc->key;
+	return cw_verdict_key_is_same(&d->resolved_key, &inc->key);
 }
 
 void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,

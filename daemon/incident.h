@@ -9,8 +9,9 @@
  * when both are done, or the evidence's deadline has passed, the bundle is written and the alert
  * goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
  *
- * The id is made of what every leader sees alike: route, the verdict's key (communicator and call)
- * and the start of the first member's process; never of culprits or class.
+ * The id (incident_id.h) is made of what every leader sees alike: user, label, what the verdict is
+ * about (communicator and call) and the start of the first member's process; never of culprits or
+ * class.
  *
  * Loop thread only; nothing here blocks beyond writing the bundle.
  */
@@ -23,12 +24,12 @@
 #include "analysis/stall.h"
 #include "analysis/verdict.h"
 #include "common/clock.h"
+#include "daemon/incident_id.h"
 #include "daemon/transport.h"
 #include "report/bundle.h"
 
 struct cw_incident;
 
-#define CW_INCIDENT_ID_LEN 17 /* 16 hex digits */
 #define CW_INCIDENT_OBJECTION_NS (2 * CW_NS_PER_S)
 /* The nodes' own deadline, and when the alert goes out without what has not come. */
 #define CW_INCIDENT_EVIDENCE_MS 4000u
@@ -138,9 +139,11 @@ void cw_incident_undelivered(struct cw_incident *inc);
 
 /* Confirmed and not over: it is about the verdict with this key. */
 bool cw_incident_is_open(const struct cw_incident *inc);
-uint64_t cw_incident_key(const struct cw_incident *inc);
+const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc);
 unsigned cw_incident_state(const struct cw_incident *inc);
 /* Why nobody was told of it, one word; NULL = they were, or will be. */
 const char *cw_incident_withheld(const struct cw_incident *inc);
 /* "" before confirmation. */
 const char *cw_incident_id(const struct cw_incident *inc);
+/* As older versions make it. */
+const char *cw_incident_old_id(const struct cw_incident *inc);

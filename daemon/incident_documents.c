@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An incident's identity, its documents and its bundle. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/signature.h"
 #include "daemon/incident_private.h"
 #include "report/incident_doc.h"
 
@@ -30,15 +28,22 @@ static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict
 	return 0;
 }
 
-void cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
-			 const struct cw_verdict *v, uint64_t key)
+int cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
-	uint64_t h = cw_hash_step(CW_HASH_INIT, inc->config.route);
+	const struct cw_incident_matter matter = {
+		.uid = inc->config.uid,
+		.job = inc->config.job,
+		.key = *key,
+		.start_ticks = start_of(snap, v),
+	};
+	int r = cw_incident_id_make(&matter, inc->id);
 
-	h = cw_hash_step(h, key);
-	h = cw_hash_step(h, start_of(snap, v));
-	inc->key = key;
-	(void)snprintf(inc->id, sizeof(inc->id), "%016" PRIx64, h);
+	if (r < 0)
+		return r;
+	cw_incident_id_make_old(&matter, inc->old_id);
+	inc->key = *key;
+	return 0;
 }
 
 static int add_own_fields(const struct cw_incident *inc, json_t *doc)

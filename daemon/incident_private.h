@@ -18,8 +18,9 @@
 struct cw_incident {
 	struct cw_incident_config config;
 	uint32_t state;
-	uint64_t key; /* of the verdict it is about */
+	struct cw_verdict_key key; /* of the verdict it is about */
 	char id[CW_INCIDENT_ID_LEN];
+	char old_id[CW_INCIDENT_OLD_ID_LEN];
 	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
 	struct cw_snapshot_text *text; /* of a snapshot that is not yet whole; else NULL */
 	uint32_t klass;
@@ -35,9 +36,9 @@ struct cw_incident {
 	int64_t survey_due_ns;    /* not written before */
 };
 
-/* The id and key of what this verdict is about. */
-void cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
-			 const struct cw_verdict *v, uint64_t key);
+/* The ids and key of what this verdict is about. 0 or -ENOMEM. */
+int cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_verdict_key *key);
 /*
  * Begins with the snapshot's text, of a large job a part of it: the communicator the verdict is
  * about, those on its chain, then others, as far as there is room. NULL = out of memory.

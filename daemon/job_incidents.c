@@ -5,24 +5,28 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/signature.h"
 
 /* ---- whom it concerns ---- */
 
 /* By what stays the same from snapshot to snapshot: indices need not. */
-static uint64_t identity(const struct cw_snapshot *snap, uint32_t rank)
+static struct cw_job_incident_rank identity(const struct cw_snapshot *snap, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
-	uint64_t h = cw_hash_step(CW_HASH_INIT, r->start_ticks);
 
-	return cw_hash_step(h, (uint64_t)(uint32_t)r->rank << 32 | (uint32_t)r->pid);
+	return (struct cw_job_incident_rank){ .start_ticks = r->start_ticks,
+					      .rank = r->rank,
+					      .pid = r->pid };
 }
 
-static int compare_ids(const void *a, const void *b)
+static int compare_ranks(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const struct cw_job_incident_rank *x = a, *y = b;
 
-	return x < y ? -1 : x > y;
+	if (x->start_ticks != y->start_ticks)
+		return x->start_ticks < y->start_ticks ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 /*
@@ -47,16 +51,16 @@ static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap
 		i->ranks[n++] = identity(snap, v->culprits[k].rank);
 	for (uint32_t k = 0; k < v->n_victims; k++)
 		i->ranks[n++] = identity(snap, v->victims[k]);
-	qsort(i->ranks, n, sizeof(*i->ranks), compare_ids);
+	qsort(i->ranks, n, sizeof(*i->ranks), compare_ranks);
 	i->n_ranks = n;
 }
 
 static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *snap, uint32_t rank)
 {
-	uint64_t id = identity(snap, rank);
+	struct cw_job_incident_rank id = identity(snap, rank);
 
 	return i->n_ranks &&
-	       bsearch(&id, i->ranks, i->n_ranks, sizeof(*i->ranks), compare_ids) != NULL;
+	       bsearch(&id, i->ranks, i->n_ranks, sizeof(*i->ranks), compare_ranks) != NULL;
 }
 
 /* Some rank of the verdict is in an open incident. */
@@ -80,11 +84,12 @@ static bool is_consequence(const struct cw_job_incidents *all, const struct cw_s
 
 /* ---- which incident a decision is about ---- */
 
-static struct cw_incident *find_open(const struct cw_job_incidents *all, uint64_t key)
+static struct cw_incident *find_open(const struct cw_job_incidents *all,
+				     const struct cw_verdict_key *key)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (cw_incident_is_open(all->v[i].incident) &&
-		    cw_incident_key(all->v[i].incident) == key)
+		    cw_verdict_key_is_same(cw_incident_key(all->v[i].incident), key))
 			return all->v[i].incident;
 	return NULL;
 }
@@ -107,7 +112,7 @@ static void close_resolved(struct cw_job_incidents *all, const struct cw_snapsho
 	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
 					   .resolved_key = d->resolved_key,
 					   .resolved_after_ns = d->resolved_after_ns };
-	struct cw_incident *inc = d->resolved_key ? find_open(all, d->resolved_key) : NULL;
+	struct cw_incident *inc = find_open(all, &d->resolved_key);
 
 	if (inc)
 		cw_incident_step(inc, snap, v, &quiet);
@@ -116,7 +121,7 @@ static void close_resolved(struct cw_job_incidents *all, const struct cw_snapsho
 static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d, bool is_worst)
 {
-	struct cw_incident *known = d->key ? find_open(all, d->key) : NULL;
+	struct cw_incident *known = find_open(all, &d->key);
 	struct cw_job_incident *new;
 
 	if (known) {

@@ -15,9 +15,15 @@
 
 #include "daemon/incident.h"
 
+struct cw_job_incident_rank {
+	uint64_t start_ticks;
+	int32_t rank, pid;
+};
+
 struct cw_job_incident {
 	struct cw_incident *incident;
-	uint64_t *ranks; /* culprits and victims when it was confirmed, sorted; free() */
+	/* Culprits and victims when it was confirmed, sorted; free(). */
+	struct cw_job_incident_rank *ranks;
 	uint32_t n_ranks;
 };
 

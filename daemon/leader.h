@@ -94,6 +94,8 @@ bool cw_leader_continue(struct cw_leader *l);
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
 /* The alert of this id was delivered, or could not be. */
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
+/* What nodes of older versions call this incident; "" = it is not one of here. */
+const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char *id);
 /* Alerts that nobody is known to have got are sent again: whoever carried them is gone. */
 void cw_leader_retry_alerts(struct cw_leader *l);
 

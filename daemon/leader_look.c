@@ -226,7 +226,7 @@ static void note_slow(const struct look *k, struct cw_job *job, const struct cw_
 {
 	struct cw_job_view *view = &job->view;
 
-	if (!d->resolved_key)
+	if (!d->resolved_key.is_set)
 		return;
 	view->slow_for_ns = d->resolved_after_ns;
 	view->slow_until_ns = k->now_ns;

@@ -41,6 +41,11 @@ const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const ch
 int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
 		    const char *how);
 
+/* Those without a uid that were added with this word. */
+typedef void (*cw_sent_ids_fn)(const char *id, void *user);
+void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, int64_t since_wall_ns,
+			      cw_sent_ids_fn fn, void *user);
+
 /* 0 when the file holds everything. */
 int cw_sent_ids_flush(struct cw_sent_ids *ids);
 

@@ -20,6 +20,7 @@
 #include "daemon/metrics_output.h"
 #include "daemon/mutes.h"
 #include "daemon/node.h"
+#include "daemon/old_deliveries.h"
 #include "daemon/responder.h"
 #include "daemon/sample_pace.h"
 #include "daemon/sd_notify.h"
@@ -54,6 +55,7 @@ struct cw_service {
 	struct cw_store *store;
 	struct cw_mutes *mutes;
 	struct cw_alerts *alerts;
+	struct cw_old_deliveries *old_deliveries;
 	struct cw_control_socket *control;
 	struct cw_metrics_output *metrics;
 	struct cw_lateness lateness; /* of the tick */
@@ -65,16 +67,35 @@ struct cw_service {
 	uint64_t digests_lost;
 };
 
+/* Also under the name that nodes of older versions have for it; the others ignore that one. */
+static void announce_delivered(struct cw_service *s, const struct cw_incident_due *due)
+{
+	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
+				  .incident_delivered = {
+					  .id = due->id, .uid = due->uid, .label = due->job } };
+	const char *old_id = cw_leader_old_id(s->leader, due->uid, due->id);
+
+	(void)cw_transport_announce(s->transport, &msg);
+	msg.incident_delivered.id = old_id;
+	if (*old_id && *due->job)
+		(void)cw_transport_announce(s->transport, &msg);
+}
+
+static void hear_delivered(struct cw_service *s, const char *from,
+			   const struct cw_msg_incident_delivered *d)
+{
+	if (!*d->label)
+		cw_old_deliveries_heard(s->old_deliveries, from, d->id);
+	else if (!cw_incident_id_is_old(d->id))
+		cw_alerts_learn(s->alerts, from, d);
+}
+
 static void on_posted(const struct cw_incident_due *due, bool delivered, void *user)
 {
 	struct cw_service *s = user;
-	const struct cw_message msg = {
-		.type = CW_MSG_INCIDENT_DELIVERED,
-		.incident_delivered = { .id = due->id, .uid = due->uid, .label = due->job }
-	};
 
 	if (delivered)
-		(void)cw_transport_announce(s->transport, &msg);
+		announce_delivered(s, due);
 	cw_leader_posted(s->leader, due->uid, due->id, delivered);
 }
 
@@ -96,7 +117,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	if ((*msg)->type == CW_MSG_DIGEST && strcmp(from, s->config->node_name) != 0)
 		hear_mute(s, from, &(*msg)->digest);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
-		cw_alerts_learn(s->alerts, from, &(*msg)->incident_delivered);
+		hear_delivered(s, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(s->members, from, &(*msg)->members);
 	else if (!cw_control_socket_message(s->control, from, *msg) &&
@@ -151,6 +172,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	s->ticked_ns = now;
 	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
 	cw_transport_run(s->transport);
+	cw_old_deliveries_tick(s->old_deliveries);
 	if (cw_leader_tick(s->leader))
 		on_wake_wanted(s);
 	if (now < s->store_retry_ns)
@@ -328,6 +350,12 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.io_user = s->alerts,
 		.thresholds = thresholds_of(s->config),
 	};
+	struct cw_old_deliveries_config old_deliveries = {
+		.clock = &cw_clock_system,
+		.transport = s->transport,
+		.store = s->store,
+		.alerts = s->alerts,
+	};
 	struct cw_responder_config responder = {
 		.transport = s->transport,
 		.node = s->node,
@@ -335,11 +363,14 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.node_name = s->config->node_name,
 	};
 
+	s->old_deliveries = cw_old_deliveries_new(&old_deliveries);
 	s->members = cw_election_new(&cw_clock_system, s->transport);
 	leader.members = s->members;
 	s->leader = s->members ? cw_leader_new(&leader) : NULL;
 	s->responder = cw_responder_new(&responder);
-	return s->leader && s->responder ? 0 : cw_err_set(err, ENOMEM, "out of memory");
+	return s->leader && s->responder && s->old_deliveries
+		       ? 0
+		       : cw_err_set(err, ENOMEM, "out of memory");
 }
 
 static int open_control(struct cw_service *s, struct cw_err *err)
@@ -459,6 +490,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	(void)cw_kernel_events_free(s->kernel); /* always NULL */
 	cw_leader_free(s->leader);
 	cw_election_free(s->members);
+	cw_old_deliveries_free(s->old_deliveries);
 	cw_transport_free(s->transport);
 	cw_alerts_free(s->alerts);
 	cw_mutes_close(s->mutes);

@@ -80,6 +80,11 @@ const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const cha
 				 const char *old_id);
 /* The word its alert was settled with; "" = it was sent, or is not settled. */
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id);
+/* The word for an alert that another node's webhook took. */
+#define CW_STORE_ELSEWHERE "elsewhere"
+/* Ids of the last day that an older version noted so, without saying whose they are. */
+void cw_store_each_elsewhere(struct cw_store *store, void (*fn)(const char *id, void *user),
+			     void *user);
 /*
  * Alerts that nobody is known to have got, because the server was away until the job or the daemon
  * ended: new reference to the incident of a bundle of the last day whose id is not marked as sent,

@@ -149,7 +149,7 @@ static int look(struct watch *w, int64_t *ret_next)
 	}
 	cw_stall_step_all(w->stall, snap, list.v, list.n, d);
 	w->out->looks++;
-	alerts_close(&w->alerts, d[0].resolved_key);
+	alerts_close(&w->alerts, &d[0].resolved_key);
 	for (uint32_t i = 0; r == 0 && i < list.n; i++) {
 		if (w->eyes->on_look)
 			w->eyes->on_look(w->eyes->user, snap, &list.v[i], &d[i]);

@@ -30,7 +30,8 @@ bool alerts_is_new(const struct alerts *a, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	for (uint32_t i = 0; i < a->n; i++)
-		if (a->v[i].is_open && (a->v[i].key == d->key || is_consequence(&a->v[i], snap, v)))
+		if (a->v[i].is_open && (cw_verdict_key_is_same(&a->v[i].key, &d->key) ||
+					is_consequence(&a->v[i], snap, v)))
 			return false;
 	return a->n < CW_VERDICT_LIST_MAX;
 }
@@ -62,10 +63,10 @@ int alerts_add(struct alerts *a, const struct suite_scenario *s, const struct cw
 	return 0;
 }
 
-void alerts_close(struct alerts *a, uint64_t key)
+void alerts_close(struct alerts *a, const struct cw_verdict_key *key)
 {
 	for (uint32_t i = 0; i < a->n; i++)
-		if (key && a->v[i].key == key)
+		if (cw_verdict_key_is_same(&a->v[i].key, key))
 			a->v[i].is_open = false;
 }
 

@@ -13,7 +13,7 @@
 #include "suite/scenario.h"
 
 struct alert {
-	uint64_t key;
+	struct cw_verdict_key key;
 	bool is_open;
 	uint32_t n_labels;
 	bool *concerns; /* by rank label; owned */
@@ -31,5 +31,5 @@ bool alerts_is_new(const struct alerts *a, const struct cw_snapshot *snap,
 int alerts_add(struct alerts *a, const struct suite_scenario *s, const struct cw_snapshot *snap,
 	       const struct cw_verdict *v, const struct cw_stall_decision *d);
 /* What this one was about has resolved; 0 = nothing has. */
-void alerts_close(struct alerts *a, uint64_t key);
+void alerts_close(struct alerts *a, const struct cw_verdict_key *key);
 void alerts_fini(struct alerts *a);

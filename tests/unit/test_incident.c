@@ -55,7 +55,7 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 {
 	cr_assert_eq(due->uid, 7);
 	cr_assert_str_eq(due->job, "job");
-	cr_assert_eq(strlen(due->id), 16);
+	cr_assert_eq(strlen(due->id), CW_INCIDENT_ID_LEN - 1);
 	return withheld;
 }
 
@@ -154,12 +154,18 @@ static struct cw_verdict verdict(uint32_t klass)
 	return v;
 }
 
+/* A matter with this number; 0 = none. */
+static struct cw_verdict_key matter(uint64_t n)
+{
+	return (struct cw_verdict_key){ .comm_id = 5, .seq = n, .is_set = n != 0 };
+}
+
 static void look(uint32_t klass, uint32_t phase, uint64_t key, uint64_t resolved)
 {
 	struct cw_verdict v = verdict(klass);
 	struct cw_stall_decision d = { .phase = phase,
-				       .key = key,
-				       .resolved_key = resolved,
+				       .key = matter(key),
+				       .resolved_key = matter(resolved),
 				       .confidence = CW_CONFIDENCE_LIKELY };
 
 	snap->now_ns = now;
@@ -233,7 +239,7 @@ Test(incident, alert_follows_evidence_and_comes_once)
 	pass(1);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(evidence_requests, 1);
-	cr_assert_eq(strlen(sent_id), 16);
+	cr_assert_eq(strlen(sent_id), CW_INCIDENT_ID_LEN - 1);
 	for (unsigned i = 0; i < 50; i++) {
 		look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 		pass(1);
@@ -255,7 +261,7 @@ Test(incident, missing_evidence_holds_the_alert_until_its_deadline)
 Test(incident, proof_waits_for_evidence_no_longer_than_for_objections)
 {
 	struct cw_verdict v = verdict(CW_CLASS_DEADLOCK);
-	struct cw_stall_decision d = { .phase = CW_STALL_HANG, .key = 11 };
+	struct cw_stall_decision d = { .phase = CW_STALL_HANG, .key = matter(11) };
 
 	v.is_proof = true;
 	answers_evidence = false;

@@ -12,7 +12,7 @@ TestSuite(stall, .init = stall_job_setup, .fini = stall_job_teardown);
 Test(stall, is_quiet_when_nobody_waits)
 {
 	cr_expect_eq(stall_job_run_until(CW_STALL_SUSPECT, 60 * SB_S), -1);
-	cr_expect_eq(j.d.key, 0);
+	cr_expect_not(j.d.key.is_set);
 }
 
 Test(stall, alerts_on_a_rank_without_headway_within_13_seconds)
@@ -23,7 +23,7 @@ Test(stall, alerts_on_a_rank_without_headway_within_13_seconds)
 	after = stall_job_run_until(CW_STALL_HANG, 60 * SB_S);
 	cr_expect_geq(after, 10 * SB_S);
 	cr_expect_leq(after, 13 * SB_S, "alert after %ld ms", (long)(after / MS));
-	cr_expect_neq(j.d.key, 0);
+	cr_expect(j.d.key.is_set);
 	cr_expect_eq(j.d.since_ns, j.fault_ns - 1); /* the draft's shortest wait is 1 ns */
 	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
 }
@@ -90,7 +90,7 @@ Test(stall, waits_three_times_the_longest_stall_the_job_recovered_from)
 
 Test(stall, reports_a_resolved_stall_once)
 {
-	uint64_t key;
+	struct cw_verdict_key key;
 
 	stall_job_fault();
 	j.headway_until_ns = INT64_MAX;
@@ -101,11 +101,11 @@ Test(stall, reports_a_resolved_stall_once)
 	j.done = 42;
 	stall_job_step();
 	cr_expect_eq(j.d.phase, CW_STALL_QUIET);
-	cr_expect_eq(j.d.resolved_key, key);
+	cr_expect(cw_verdict_key_is_same(&j.d.resolved_key, &key));
 	cr_expect_eq(j.d.resolved_after_ns, 11 * SB_S + 1);
 	j.now_ns += SB_S;
 	stall_job_step();
-	cr_expect_eq(j.d.resolved_key, 0);
+	cr_expect_not(j.d.resolved_key.is_set);
 }
 
 Test(stall, keeps_a_hang_until_it_resolves)
@@ -121,7 +121,7 @@ Test(stall, keeps_a_hang_until_it_resolves)
 	j.now_ns += SB_S;
 	stall_job_step();
 	cr_expect_eq(j.d.phase, CW_STALL_QUIET);
-	cr_expect_neq(j.d.resolved_key, 0);
+	cr_expect(j.d.resolved_key.is_set);
 }
 
 Test(stall, alerts_on_a_death_after_three_seconds)
