@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/call_stack.h"
+#include "agent/helper_threads.h"
 #include "agent/labels.h"
 #include "agent/link.h"
 #include "agent/log.h"
@@ -89,6 +90,7 @@ static void arm(void)
 	cw_log_start();
 	cw_save_start();
 	cw_call_stacks_start();
+	cw_helper_threads_start();
 	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
 	*page = 1;
 	__atomic_store_n(&cw_armed, page, __ATOMIC_RELEASE);

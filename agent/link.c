@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 #include "agent/clock.h"
 #include "agent/descriptors.h"
+#include "agent/helper_threads.h"
 #include "agent/log.h"
 #include "agent/modules.h"
 #include "agent/python.h"
@@ -259,6 +260,7 @@ static void *run(void *arg)
 		beat();
 		cw_clock_step();
 		cw_modules_resolve();
+		cw_helper_threads_step();
 		cw_save_step();
 		step();
 	}

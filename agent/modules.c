@@ -118,27 +118,25 @@ static void on_line(struct search *s, char *line)
 		s->hit = s->file[0] != '\0';
 }
 
-void cw_modules_resolve(void)
+/* Passes the lines of the memory map on until the file is found and its end seen. */
+static void read_maps(struct search *s)
 {
 	static char buf[16384]; /* the helper thread's alone */
-	struct search s = { .addr = __atomic_exchange_n(&wanted, 0, __ATOMIC_RELAXED) };
 	size_t have = 0;
 	ssize_t n;
 	int fd;
 
-	if (!s.addr || range_count == CW_REC_MODULES)
-		return;
 	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	while ((n = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
+	while (!s->is_over && (n = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
 		char *line = buf, *end;
 
 		have += (size_t)n;
 		buf[have] = '\0';
 		for (; (end = strchr(line, '\n')); line = end + 1) {
 			*end = '\0';
-			on_line(&s, line);
+			on_line(s, line);
 		}
 		have = strlen(line);
 		memmove(buf, line, have);
@@ -146,6 +144,26 @@ void cw_modules_resolve(void)
 			break; /* no line is that long */
 	}
 	(void)close(fd);
+}
+
+void cw_modules_resolve(void)
+{
+	struct search s = { .addr = __atomic_exchange_n(&wanted, 0, __ATOMIC_RELAXED) };
+
+	if (!s.addr || range_count == CW_REC_MODULES)
+		return;
+	read_maps(&s);
 	if (s.hit)
 		add(s.file_start, s.file_end, s.file);
+}
+
+bool cw_module_path(uintptr_t addr, char *ret, size_t len)
+{
+	struct search s = { .addr = addr };
+
+	read_maps(&s);
+	if (!s.hit || strlen(s.file) >= len)
+		return false;
+	memcpy(ret, s.file, strlen(s.file) + 1);
+	return true;
 }

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/agent.h"
@@ -28,3 +30,9 @@ static inline void cw_module_of(const void *caller, uint16_t *ret_module, uint32
 
 /* Looks up an address somebody asked for. The helper thread only; reads /proc. */
 void cw_modules_resolve(void);
+
+/*
+ * The file that is mapped at an address, as the kernel names it; false: none, or its name is longer
+ * than len. The helper thread only; reads /proc.
+ */
+bool cw_module_path(uintptr_t addr, char *ret, size_t len);

@@ -19,6 +19,7 @@
 
 #include "agent/agent.h"
 #include "agent/descriptors.h"
+#include "agent/helper_threads.h"
 #include "agent/link.h"
 #include "agent/log.h"
 #include "agent/real.h"
@@ -26,7 +27,7 @@
 
 #define DUMP_WAIT_NS 3000000000u
 #define IDLE_WAIT_NS 200000000
-/* Of IDLE_WAIT_NS, spent by the interpreter's main thread: more is not a thread that waits. */
+/* Of IDLE_WAIT_NS, spent by threads that may run Python code: more is not a process that waits. */
 #define QUIET_CPU_NS 10000000u
 
 enum arm_state { ARM_NOT_TRIED, ARM_TRIED, ARM_NOT_PYTHON, ARM_ASKED, ARM_DONE, ARM_BROKEN };
@@ -42,6 +43,14 @@ static struct {
 	void (*clear_error)(void);
 	void (*dec_ref)(void *obj);
 } py;
+
+struct linux_dirent64 { /* getdents64(2) */
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
 
 static uint32_t main_tid; /* of the interpreter */
 static int signal_number;
@@ -276,21 +285,75 @@ static bool is_on_cpu(uint32_t tid)
 	return !state_field || !state_field[1] || state_field[2] == 'R';
 }
 
+/* ---- is anybody running? ---- */
+
+/* Those past it are not looked at; ranks have up to a few hundred. */
+#define MAX_THREADS 1024u
+
+static struct {
+	uint32_t tids[MAX_THREADS];
+	uint64_t cpu_ns[MAX_THREADS];
+	unsigned n;
+} others; /* the threads that may run Python code, as of the last look; the helper thread's alone */
+
+static void add_threads(const char *entries, long len)
+{
+	for (long at = 0; at < len;) {
+		const struct linux_dirent64 *d = (const void *)(entries + at);
+		uint32_t tid = (uint32_t)strtoul(d->name, NULL, 10);
+
+		at += d->len;
+		if (tid && !cw_helper_threads_has(tid) && others.n < MAX_THREADS)
+			others.tids[others.n++] = tid;
+	}
+}
+
+/* Without opendir(): it allocates, and the allocator has locks. */
+static bool list_threads(void)
+{
+	static uint64_t entries[512]; /* aligned */
+	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long n = -1;
+
+	others.n = 0;
+	if (fd < 0)
+		return false;
+	while ((n = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
+		add_threads((const char *)entries, n);
+	(void)close(fd);
+	for (unsigned i = 0; i < others.n; i++)
+		others.cpu_ns[i] = cpu_ns(others.tids[i]);
+	return n == 0;
+}
+
+/* What they have used since; one that has ended did not walk through anything by itself. */
+static uint64_t used_ns(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < others.n; i++) {
+		uint64_t now = cpu_ns(others.tids[i]);
+
+		if (now != UINT64_MAX && now > others.cpu_ns[i])
+			sum += now - others.cpu_ns[i];
+	}
+	return sum;
+}
+
 /*
  * The walker reads what running Python code changes, and has crashed interpreters that were not
  * standing still, shutting down among them. The daemon asks only after two quiet seconds; this is
- * the second line.
+ * the second line. Threads of NCCL and the driver run no Python code: they may poll.
  */
 static bool is_quiet(void (*idle)(void))
 {
 	const struct timespec slice = { .tv_nsec = IDLE_WAIT_NS };
-	uint64_t before = cpu_ns(main_tid), after;
 
+	if (cpu_ns(main_tid) == UINT64_MAX || !list_threads())
+		return false;
 	(void)futex(&answered, FUTEX_WAIT, atomic_load(&answered), &slice);
 	idle();
-	after = cpu_ns(main_tid);
-	return before != UINT64_MAX && after != UINT64_MAX && after - before < QUIET_CPU_NS &&
-	       !is_on_cpu(main_tid);
+	return used_ns() < QUIET_CPU_NS && !is_on_cpu(main_tid);
 }
 
 /* fd: of the text, open in this thread. */

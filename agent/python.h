@@ -25,7 +25,7 @@ enum cw_python_status { /* as in PythonStacksReply.status */
 void cw_python_arm(void);
 
 /*
- * Takes the stacks, if the interpreter's main thread stands still: CW_PYTHON_FAILED otherwise, with
+ * Takes the stacks, if the program's threads stand still: CW_PYTHON_FAILED otherwise, with
  * the reason as text. idle() is called while waiting, at least every 200 ms; at most four seconds.
  * *ret_text is NUL-terminated, borrowed until the next call. The helper thread only.
  */

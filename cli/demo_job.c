@@ -180,8 +180,10 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 	}
 	if (demo->opts.has_call_stacks)
 		add_variable(text, env, "COLLWATCH_CALL_STACKS=on");
-	if (demo->opts.scenario->event == DEMO_EVENT_NETWORK_STALL &&
-	    rank->rank == demo->opts.run.culprit) {
+	if (demo->opts.scenario->event != DEMO_EVENT_NETWORK_STALL)
+		return;
+	add_variable(text, env, "SIM_NCCL_PROXY=1");
+	if (rank->rank == demo->opts.run.culprit) {
 		demo_event_stall_file(demo, path);
 		add_variable(text, env, "SIM_NCCL_STALL_FILE=%s", path);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 3.
+ * daemon with pread(2) and by the CLI from a file. Version 4.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (common/record_reader.h).
@@ -29,7 +29,7 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 3u
+#define CW_RECORD_VERSION 4u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -63,6 +63,8 @@
 #define CW_REC_SUMMARY_RING 120
 #define CW_REC_SUMMARIES (CW_REC_SUMMARY_FIRSTS + CW_REC_SUMMARY_RING)
 #define CW_REC_TIMES 64
+/* NCCL has up to three threads a communicator, the driver a few a context. */
+#define CW_REC_HELPERS 128
 
 enum cw_rec_section_type {
 	CW_REC_SECTION_COMMS = 1,         /* cw_rec_comm */
@@ -169,7 +171,14 @@ struct cw_rec_header {
 	uint32_t readable_from;
 	uint32_t reserved0;
 	uint64_t progress_left_out; /* ops without progress writes, COLLWATCH_PROGRESS=auto */
-	uint8_t reserved[2944];
+	/*
+	 * Threads that run on behalf of NCCL, the driver or the agent, whatever the program does,
+	 * as of the last beat or so; numbers in the rank's own pid namespace, 0 = unused.
+	 */
+	uint32_t helper_tids[CW_REC_HELPERS];
+	uint32_t helpers_left_out; /* how many more there are */
+	uint32_t reserved1;
+	uint8_t reserved[2424];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

@@ -90,24 +90,27 @@ static struct cw_headway_cpu *table_add(struct cw_headway_table *t, pid_t id, ui
 	return &t->v[t->n++];
 }
 
-/* Whoever is new since the last complete scan brings all it has used. */
-static void table_update(struct cw_headway_table *t, pid_t id, const struct cw_procstat *st,
-			 uint64_t io_bytes, struct scan *scan)
+/* Whoever is new since the last complete scan brings all it has used. NULL: out of memory. */
+static struct cw_headway_cpu *table_update(struct cw_headway_table *t, pid_t id,
+					   const struct cw_procstat *st, uint64_t io_bytes,
+					   struct scan *ret_used)
 {
 	struct cw_headway_cpu *e = table_find(t, id, st->start_ticks);
 	bool is_known = e != NULL;
 
+	*ret_used = (struct scan){ 0 };
 	if (!e)
 		e = table_add(t, id, st->start_ticks);
 	if (!e)
-		return;
+		return NULL;
 	if ((is_known || t->is_valid) && st->cpu_ticks >= e->cpu_ticks)
-		scan->ticks += st->cpu_ticks - e->cpu_ticks;
+		ret_used->ticks = st->cpu_ticks - e->cpu_ticks;
 	if ((is_known || t->is_valid) && io_bytes >= e->io_bytes)
-		scan->io_bytes += io_bytes - e->io_bytes;
+		ret_used->io_bytes = io_bytes - e->io_bytes;
 	e->cpu_ticks = st->cpu_ticks;
 	e->io_bytes = io_bytes;
 	e->seen = true;
+	return e;
 }
 
 static void table_end(struct cw_headway_table *t)
@@ -124,21 +127,49 @@ static void table_end(struct cw_headway_table *t)
 	t->is_valid = true;
 }
 
+/* Of a process in a pid namespace of its own, each thread is asked once what it is called there. */
+static pid_t own_tid(const struct cw_headway_process *process, struct cw_headway_cpu *e)
+{
+	if (!process->own_pid || process->own_pid == process->pid)
+		return e->id;
+	if (!e->own_tid && cw_proc_own_tid(process->proc_fd, e->id, &e->own_tid) < 0)
+		e->own_tid = -1;
+	return e->own_tid;
+}
+
+static bool is_named_helper(const struct cw_headway_process *process, struct cw_headway_cpu *e)
+{
+	pid_t tid;
+
+	/* A helper is a thread that somebody started: the first one is the program itself. */
+	if (!process->n_helpers || e->id == process->pid)
+		return false;
+	tid = own_tid(process, e);
+	for (size_t i = 0; i < process->n_helpers; i++)
+		if (tid > 0 && process->helpers[i] == (uint32_t)tid)
+			return true;
+	return false;
+}
+
 static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_process *process)
 {
 	pid_t tids[MAX_THREADS];
-	struct scan scan = { 0 };
+	struct scan scan = { 0 }, used;
 	size_t n;
 
 	if (cw_proc_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0)
 		return scan;
 	for (size_t i = 0; i < n; i++) {
+		struct cw_headway_cpu *e;
 		struct cw_procstat st;
 
-		if (cw_procstat_read_thread(process->proc_fd, tids[i], &st) < 0)
+		if (cw_procstat_read_thread(process->proc_fd, tids[i], &st) < 0 ||
+		    (tids[i] != process->pid && cw_headway_is_helper(st.comm)))
 			continue;
-		if (!cw_headway_is_helper(st.comm))
-			table_update(&h->threads, tids[i], &st, 0, &scan);
+		e = table_update(&h->threads, tids[i], &st, 0, &used);
+		if (e && used.ticks && is_named_helper(process, e))
+			continue;
+		scan.ticks += used.ticks;
 	}
 	table_end(&h->threads);
 	return scan;
@@ -151,6 +182,7 @@ static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t
 	_cleanup_(closep) int fd = cw_proc_open(pid);
 	uint64_t io_bytes = 0;
 	struct cw_procstat st;
+	struct scan used;
 	size_t more = 0;
 
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
@@ -159,7 +191,10 @@ static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t
 		io_bytes = 0; /* not ours to see: CPU and state have to do */
 	if (st.state == 'D')
 		scan->is_waiting = true;
-	table_update(&h->family, pid, &st, io_bytes, scan);
+	if (table_update(&h->family, pid, &st, io_bytes, &used)) {
+		scan->ticks += used.ticks;
+		scan->io_bytes += used.io_bytes;
+	}
 	if (*n < MAX_FAMILY && cw_proc_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
 		*n += more;
 }
@@ -228,20 +263,48 @@ static const char *quick_look(struct cw_headway *h, const struct cw_headway_proc
 	return NULL;
 }
 
+static bool has_used_cpu(const struct cw_headway *h, const struct cw_procstat *st)
+{
+	return st->cpu_ticks > h->quiet_ticks + QUIET_TICKS;
+}
+
+/* It is all it has used up to now. */
+static void note_cpu_change(struct cw_headway *h, const struct cw_procstat *st, int64_t now_ns)
+{
+	h->cpu_change_ns = now_ns;
+	h->quiet_ticks = st->cpu_ticks;
+	h->busy_ticks = 0;
+}
+
+/* Of CPU time, helper threads used all but the ticks of the others, which add up. */
+static void note_cpu_of_others(struct cw_headway *h, const struct cw_procstat *st, uint64_t ticks,
+			       int64_t now_ns)
+{
+	h->quiet_ticks = st->cpu_ticks;
+	h->busy_ticks += ticks;
+	if (h->busy_ticks > QUIET_TICKS)
+		note_cpu_change(h, st, now_ns);
+}
+
 /* Costly evidence, at the end of a window in which the process looked quiet. */
 static const char *close_look(struct cw_headway *h, const struct cw_headway_process *process,
-			      const struct cw_procstat *st, int64_t dt_ns)
+			      const struct cw_procstat *st, int64_t now_ns)
 {
+	int64_t dt_ns = now_ns - h->base_ns;
 	bool had_family = h->family.is_valid;
 	const char *by = NULL;
 	struct scan scan;
 
-	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
+	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
 		bool had_threads = h->threads.is_valid;
 
 		scan = scan_threads(h, process);
 		if (had_threads && is_work(scan.ticks, dt_ns))
 			by = "cpu";
+		if (had_threads)
+			note_cpu_of_others(h, st, scan.ticks, now_ns);
+		else
+			note_cpu_change(h, st, now_ns); /* whose it was is not known */
 	} else {
 		table_drop(&h->threads);
 	}
@@ -273,11 +336,8 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	const char *by;
 
 	h->is_d_state = st->state == 'D';
-	if (!h->has_base || st->cpu_ticks > h->quiet_ticks + QUIET_TICKS) {
-		h->cpu_change_ns = now_ns;
-		h->quiet_ticks = st->cpu_ticks;
-	}
 	if (!h->has_base) {
+		note_cpu_change(h, st, now_ns);
 		/* It has just registered or connected again, so it was moving. */
 		h->headway_ns = now_ns;
 		start_window(h, process->proc_fd, st, now_ns);
@@ -285,13 +345,15 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	}
 	by = quick_look(h, process, st, dt_ns);
 	if (by) {
+		if (has_used_cpu(h, st))
+			note_cpu_change(h, st, now_ns);
 		/* Scans of a quiet window are no base for the next one. */
 		table_drop(&h->threads);
 		table_drop(&h->family);
 		if (strcmp(by, "child") != 0)
 			h->is_child_busy = false;
 	} else if (dt_ns >= WINDOW_NS) {
-		by = close_look(h, process, st, dt_ns);
+		by = close_look(h, process, st, now_ns);
 	} else {
 		return;
 	}

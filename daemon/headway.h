@@ -5,9 +5,10 @@
  * uninterruptible sleep (storage). It does not when it only blocks, and the housekeeping that goes
  * on in every blocked process must not look like work:
  *
- *  - Threads known to run on their own clock are left out by name (helper_threads in headway.c).
- *    NCCL names its threads only under NCCL_SET_THREAD_NAME=1; a nameless proxy that spins counts
- *    as work, which errs towards patience.
+ *  - Threads known to run on their own clock are left out: those the agent names because they were
+ *    started by NCCL or the driver (agent/helper_threads.h; NCCL's proxy polls the network on a
+ *    whole core, under its maker's name), and some by their name (helper_threads in headway.c). Of
+ *    whom nothing is known, counts, which errs towards patience.
  *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
@@ -33,7 +34,8 @@
 
 struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
 	pid_t id;
-	bool seen; /* in the scan going on */
+	pid_t own_tid; /* of a thread, in its own pid namespace; 0 = could not be had */
+	bool seen;     /* in the scan going on */
 	uint64_t start_ticks;
 	uint64_t cpu_ticks;
 	uint64_t io_bytes;
@@ -48,15 +50,19 @@ struct cw_headway_table {
 struct cw_headway {
 	int64_t headway_ns; /* last time; never before the first step */
 	const char *by;     /* static: "cpu", "io", "child", "storage"; "" = not since the start */
-	int64_t cpu_change_ns; /* last time the process had used more than a tick since the last one
-				*/
-	bool is_d_state;       /* main thread, at the last step */
-	bool is_child_busy;    /* in the last window */
+	/*
+	 * Last time that threads other than helpers had used more than a tick since the last one.
+	 * Whose it was is found out once in a window: the answer may be that old.
+	 */
+	int64_t cpu_change_ns;
+	bool is_d_state;    /* main thread, at the last step */
+	bool is_child_busy; /* in the last window */
 
 	bool has_base, has_base_io;
 	int64_t base_ns;
 	uint64_t base_ticks, base_main_ns, base_child_ticks, base_io;
-	uint64_t quiet_ticks; /* at cpu_change_ns */
+	uint64_t quiet_ticks; /* as of cpu_change_ns, or a scan since that told whose they were */
+	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
 	struct cw_headway_table threads, family;
 };
 
@@ -67,6 +73,10 @@ struct cw_headway_process {
 	 * NULL. */
 	bool (*is_rank)(pid_t pid, void *user);
 	void *user;
+	/* Threads that do no work of the rank's, by their number there; 0 = none. May be NULL. */
+	const uint32_t *helpers;
+	size_t n_helpers;
+	pid_t own_pid; /* pid by which the process knows itself; 0 = pid */
 };
 
 void cw_headway_init(struct cw_headway *h);
@@ -76,5 +86,6 @@ void cw_headway_fini(struct cw_headway *h);
 void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
 		     const struct cw_procstat *st, int64_t now_ns);
 
-/* Whether a thread of that name is known to run whatever the rank does. */
+/* Whether a thread of that name is known to run whatever the rank does. A name proves nothing: it
+ * is what the program says. */
 bool cw_headway_is_helper(const char *comm);

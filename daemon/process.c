@@ -253,11 +253,15 @@ static void say_stop(struct cw_process *p)
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
 		     int64_t now_ns)
 {
+	const struct cw_rec_header *header = cw_record_header(p->record);
 	struct cw_headway_process hp = {
 		.proc_fd = p->proc_fd,
 		.pid = cw_process_pid(p),
 		.is_rank = is_rank,
 		.user = user,
+		.helpers = header->helper_tids,
+		.n_helpers = CW_REC_HELPERS,
+		.own_pid = (pid_t)header->pid,
 	};
 	struct cw_procstat st;
 	uint32_t liveness;

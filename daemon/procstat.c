@@ -16,6 +16,7 @@
 /* stat lines are ~350 bytes; io 120; a list of children 8 bytes each. */
 #define SMALL_FILE_BYTES 1024
 #define CHILDREN_FILE_BYTES 4096
+#define STATUS_FILE_BYTES 4096
 #define MAX_THREADS_SCANNED 256
 
 static int read_small(int dir_fd, const char *name, char *buf, size_t len)
@@ -228,6 +229,25 @@ int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n)
 		n += children_of_thread(proc_fd, tids[i], pids + n, max - n);
 	*ret_n = n;
 	return 0;
+}
+
+int cw_proc_own_tid(int proc_fd, pid_t tid, pid_t *ret)
+{
+	char name[40], buf[STATUS_FILE_BYTES], *line, *end;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "task/%d/status", (int)tid); /* fits */
+	r = read_small(proc_fd, name, buf, sizeof(buf));
+	if (r < 0)
+		return r;
+	/* The name of the thread is in the first line, its newlines escaped. */
+	line = strstr(buf, "\nNSpid:");
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (!end)
+		return -EBADMSG;
+	*end = '\0';
+	*ret = (pid_t)strtol(strrchr(line, '\t') ? strrchr(line, '\t') + 1 : "", NULL, 10);
+	return *ret > 0 ? 0 : -EBADMSG;
 }
 
 int64_t cw_proc_tick_ns(void)

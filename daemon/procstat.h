@@ -55,5 +55,11 @@ int cw_proc_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n);
  */
 int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n);
 
+/*
+ * The number a thread has in its own pid namespace, the innermost. From "status", which locks no
+ * memory, but formats a page of text: ask once a thread. 0 or -errno.
+ */
+int cw_proc_own_tid(int proc_fd, pid_t tid, pid_t *ret);
+
 /* ns per tick of the fields above. */
 int64_t cw_proc_tick_ns(void);

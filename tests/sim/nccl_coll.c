@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/sim/nccl_proxy.h"
 #include "tests/sim/nccl_reduce.h"
 #include "tests/sim/nccl_sim.h"
 
@@ -243,6 +244,7 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 	c.wants_input = calloc((size_t)comm->nranks, sizeof(*c.wants_input));
 	c.from = calloc((size_t)comm->nranks, sizeof(struct sim_msg *));
 	stall_if_told(comm);
+	sim_proxy_begin();
 	if (c.wants_input && c.from && scale_own_data(&c) && post_all(&c)) {
 		while (!comm->is_aborted && !(is_complete = advance(&c))) {
 			stall_if_told(comm);
@@ -252,6 +254,7 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 	} else {
 		sim_comm_set_async(comm, sim_fail(ncclSystemError, "out of memory"));
 	}
+	sim_proxy_end();
 	if (is_complete)
 		store(&c);
 

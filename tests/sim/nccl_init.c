@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/nccl_cuda.h"
+#include "tests/sim/nccl_proxy.h"
 #include "tests/sim/nccl_sim.h"
 
 #define CONFIG_MAGIC 0xcafebeef
@@ -40,6 +41,7 @@ static ncclResult_t init(ncclComm_t *newcomm, int nranks, const ncclUniqueId *id
 	ncclResult_t result, end;
 	int version;
 
+	sim_proxy_start();
 	sim_group_start();
 	result = ncclGetVersion(&version);
 	if (result == ncclSuccess)

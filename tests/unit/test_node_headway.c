@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -26,6 +27,8 @@ struct rank {
 	int proc_fd, to, from;
 	int64_t now_ns;
 	struct cw_headway headway;
+	uint32_t helpers[2]; /* what the agent names; 0 = none */
+	pid_t own_pid;
 };
 
 static void burn(clockid_t clock)
@@ -154,7 +157,13 @@ static bool no_rank(pid_t pid, void *user)
 static bool step(struct rank *rank, void *excluded)
 {
 	struct cw_headway_process process = {
-		.proc_fd = rank->proc_fd, .pid = rank->pid, .is_rank = no_rank, .user = excluded
+		.proc_fd = rank->proc_fd,
+		.pid = rank->pid,
+		.is_rank = no_rank,
+		.user = excluded,
+		.helpers = rank->helpers,
+		.n_helpers = 2,
+		.own_pid = rank->own_pid,
 	};
 	struct cw_procstat st;
 
@@ -296,6 +305,127 @@ Test(headway, sees_other_threads_but_not_known_helpers)
 	cr_assert(step(&rank, NULL));
 	cr_assert_str_eq(rank.headway.by, "cpu");
 	stop(&rank);
+}
+
+/* The thread that answers 't': the last that was started. */
+static pid_t thread_of(const struct rank *rank)
+{
+	pid_t tids[8];
+	size_t n;
+
+	cr_assert_eq(cw_proc_threads(rank->proc_fd, tids, 8, &n), 0);
+	cr_assert_eq(n, 3);
+	return tids[2];
+}
+
+/* Two windows: the first only finds out who there is. */
+static bool burn_in_windows(struct rank *rank, char what)
+{
+	command(rank, what);
+	(void)step(rank, NULL);
+	command(rank, what);
+	return step(rank, NULL);
+}
+
+/* NCCL's proxy has the name of the program. */
+Test(headway, leaves_out_threads_that_the_agent_names)
+{
+	struct rank rank = start();
+
+	cr_assert(burn_in_windows(&rank, 't'));
+	rank.helpers[1] = (uint32_t)thread_of(&rank);
+	(void)burn_in_windows(&rank, 't');
+	for (int i = 0; i < 5; i++) {
+		int64_t quiet_since_ns = rank.headway.cpu_change_ns;
+
+		command(&rank, 't');
+		cr_assert_not(step(&rank, NULL));
+		cr_expect_eq(rank.headway.cpu_change_ns, quiet_since_ns,
+			     "Python may be asked while it runs");
+	}
+	stop(&rank);
+}
+
+Test(headway, sees_work_beside_threads_that_the_agent_names)
+{
+	struct rank rank = start();
+
+	rank.helpers[0] = (uint32_t)thread_of(&rank);
+	(void)burn_in_windows(&rank, 't');
+	command(&rank, 't');
+	command(&rank, 'c');
+	cr_assert(step(&rank, NULL));
+	cr_assert_str_eq(rank.headway.by, "cpu");
+	cr_assert_eq(rank.headway.cpu_change_ns, rank.now_ns);
+	stop(&rank);
+}
+
+/* Whatever is named: the program itself is no helper. */
+Test(headway, sees_the_main_thread_though_it_is_named)
+{
+	struct rank rank = start();
+
+	rank.helpers[0] = (uint32_t)rank.pid;
+	cr_assert(burn_in_windows(&rank, 'c'));
+	cr_assert_eq(rank.headway.cpu_change_ns, rank.now_ns);
+	stop(&rank);
+}
+
+/* The numbers are those of another pid namespace. */
+Test(headway, does_not_take_numbers_of_another_namespace_for_its_own)
+{
+	struct rank rank = start();
+
+	rank.helpers[0] = (uint32_t)thread_of(&rank);
+	rank.own_pid = rank.pid + 1; /* elsewhere; its status file says the same number as here */
+	(void)burn_in_windows(&rank, 't');
+	command(&rank, 't');
+	cr_assert_not(step(&rank, NULL), "the last number of NSpid is the thread's own");
+	rank.helpers[0]++;
+	command(&rank, 't');
+	cr_assert(step(&rank, NULL));
+	stop(&rank);
+}
+
+Test(headway, asks_a_thread_for_its_number_in_its_own_namespace)
+{
+	int in[2], out[2], fd;
+	char line[64] = "";
+	FILE *children;
+	pid_t middle, own, inner = 0;
+	char c;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	cr_assert_eq(pipe(in), 0);
+	cr_assert_eq(pipe(out), 0);
+	middle = fork();
+	if (middle == 0) {
+		if (unshare(CLONE_NEWPID) < 0)
+			_exit(2);
+		if (fork() == 0) {
+			close(in[1]);
+			if (write(out[1], "k", 1) != 1)
+				_exit(1);
+			_exit(read(in[0], &c, 1) != 0);
+		}
+		close(in[1]);
+		_exit(wait(NULL) < 0);
+	}
+	close(in[0]);
+	close(out[1]);
+	cr_assert_eq(read(out[0], &c, 1), 1);
+	(void)snprintf(line, sizeof(line), "/proc/%d/task/%d/children", (int)middle, (int)middle);
+	children = fopen(line, "re");
+	cr_assert(children && fscanf(children, "%d", &inner) == 1);
+	fclose(children);
+	fd = cw_proc_open(inner);
+	cr_assert_eq(cw_proc_own_tid(fd, inner, &own), 0);
+	cr_expect_eq(own, 1, "the first there, not %d", (int)own);
+	close(fd);
+	close(in[1]);
+	close(out[0]);
+	cr_assert_eq(waitpid(middle, NULL, 0), middle);
 }
 
 Test(headway, takes_uninterruptible_sleep_for_storage)
