@@ -117,32 +117,30 @@ static bool is_shell(const char *name)
 	return false;
 }
 
-/* A quick look first: whose is it? */
-static bool is_of(pid_t pid, uid_t uid, gid_t *ret_gid)
+/* Most of a machine's processes are others': the owner of one file tells. */
+static bool is_of(int proc_fd, uid_t uid, gid_t *ret_gid)
 {
-	char path[32];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (stat(path, &st) < 0 || st.st_uid != uid)
+	if (fstatat(proc_fd, "status", &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != uid)
 		return false;
 	*ret_gid = st.st_gid;
-	return cw_procfs_is_only(pid, pid, uid);
+	return cw_procfs_may_see(proc_fd, 0, uid);
 }
 
 static bool look_at(pid_t pid, const struct cw_absent_query *query, char *buf,
 		    struct cw_absent_candidate *ret)
 {
-	_cleanup_(closep) int proc_fd = -1;
+	_cleanup_(closep) int proc_fd = cw_proc_open(pid);
 	struct cw_procstat st;
+	gid_t gid;
 	ssize_t n;
 
 	*ret = (struct cw_absent_candidate){ .found.pid = pid };
-	if (!is_of(pid, query->uid, &ret->found.gid) ||
+	if (proc_fd < 0 || !is_of(proc_fd, query->uid, &ret->found.gid) ||
 	    !read_environment(pid, buf, query, &ret->found))
 		return false;
-	proc_fd = cw_proc_open(pid);
-	if (proc_fd < 0 || cw_procstat_read(proc_fd, &st) < 0)
+	if (cw_procstat_read(proc_fd, &st) < 0)
 		return false;
 	ret->found.start_ticks = st.start_ticks;
 	ret->ppid = st.ppid;
@@ -150,7 +148,8 @@ static bool look_at(pid_t pid, const struct cw_absent_query *query, char *buf,
 	n = cw_procfs_read(pid, "cmdline", ret->found.command, sizeof(ret->found.command));
 	ret->found.command_len = n > 0 ? (uint32_t)n : 0;
 	read_maps(pid, ret);
-	return true;
+	/* All of it was read by its number: it is still that process's, and still his to see. */
+	return is_of(proc_fd, query->uid, &gid);
 }
 
 /* ---- which of them are the ranks ---- */

@@ -169,6 +169,7 @@ static void start_job(struct cw_capture_job *job)
 		set_deadline(job, BRIEF_RUN_MS);
 	if (cw_node_find(c->config.node, job->target.pid, job->target.start_ticks, &p)) {
 		job->rank = p.rank;
+		job->uid = p.uid;
 		job->is_gone = p.is_dead;
 	} else {
 		job->is_gone = true;

@@ -22,6 +22,7 @@ struct cw_capture_job {
 	unsigned step; /* of enum cw_capture_step; 0 also while queued */
 	bool is_running, is_gone, is_stopped;
 	int32_t rank;
+	uid_t uid; /* whose process it is */
 	struct cw_child *child;
 	bool is_asking_python;
 	uint64_t python_handle;

@@ -74,8 +74,8 @@ static const char *why_no_child(int r)
 static int proc_main(int out_fd, const void *arg)
 {
 	const struct cw_capture_job *job = arg;
-	json_t *json =
-		cw_procfacts(job->target.pid, job->target.start_ticks, job->owner->kernel_text);
+	json_t *json = cw_procfacts(job->target.pid, job->target.start_ticks, job->uid,
+				    job->owner->kernel_text);
 
 	return json && json_dumpfd(json, out_fd, JSON_COMPACT) == 0 ? 0 : 1;
 }

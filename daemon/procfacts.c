@@ -37,6 +37,14 @@ static json_t *state_text(char state)
 	return json_stringn(&state, 1);
 }
 
+/* What is looked at, and how much of it may be told. */
+struct subject {
+	pid_t pid;
+	const char *kernel;
+	const struct cw_procfs_view *view; /* NULL: only what everybody may see */
+	bool is_partial;                   /* something could not be read */
+};
+
 /* "read", "futex"; "syscall-N" for numbers libseccomp does not know; NULL = in none, or unknown. */
 static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 {
@@ -87,37 +95,51 @@ static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel
 	return n > 0 ? cw_kernel_stack_parse(text, (size_t)n) : NULL;
 }
 
-static json_t *thread_facts(pid_t pid, pid_t tid, const char *kernel, bool *is_partial)
+/* Of a thread that is not its user's to see: what stat tells everybody. */
+static json_t *public_facts(pid_t tid, const struct cw_procfs_stat *st)
+{
+	return json_pack("{s:i, s:o, s:o, s:n, s:n, s:f, s:n, s:n, s:n}", "tid", (int)tid, "name",
+			 text_or_null(st->name, MAX_NAME_BYTES), "state", state_text(st->state),
+			 "wchan", "syscall", "cpu_s", cpu_seconds(st), "off_cpu_s", "kernel_stack",
+			 "waits_for");
+}
+
+static json_t *thread_facts(struct subject *s, pid_t tid)
 {
 	struct cw_procfs_stat st;
 	int64_t off_cpu_ns;
+	pid_t pid = s->pid;
 	json_t *stack;
 
 	if (cw_procfs_stat(pid, tid, &st) < 0)
 		return NULL; /* it ended in between */
-	stack = kernel_stack(pid, tid, st.state, kernel, &off_cpu_ns);
+	if (!s->view || !cw_procfs_may_see(s->view->proc_fd, tid, s->view->uid)) {
+		s->is_partial = true;
+		return public_facts(tid, &st);
+	}
+	stack = kernel_stack(pid, tid, st.state, s->kernel, &off_cpu_ns);
 	if (tid != pid && st.state != 'D') { /* of hundreds of idle helpers, wchan is enough */
 		json_decref(stack);
 		stack = NULL;
 	}
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "tid", (int)tid, "name",
-			 text_or_null(st.name, MAX_NAME_BYTES), "state", state_text(st.state),
-			 "wchan", wchan_name(pid, tid), "syscall",
-			 syscall_name(pid, tid, is_partial), "cpu_s", cpu_seconds(&st), "off_cpu_s",
-			 off_cpu_ns < 0 ? json_null()
-					: json_real((double)(off_cpu_ns / 1000000) / 1e3),
-			 "kernel_stack", or_null(stack), "waits_for",
-			 st.state == 'D' ? or_null(cw_waits_for(pid, tid)) : json_null());
+	return json_pack(
+		"{s:i, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "tid", (int)tid, "name",
+		text_or_null(st.name, MAX_NAME_BYTES), "state", state_text(st.state), "wchan",
+		wchan_name(pid, tid), "syscall", syscall_name(pid, tid, &s->is_partial), "cpu_s",
+		cpu_seconds(&st), "off_cpu_s",
+		off_cpu_ns < 0 ? json_null() : json_real((double)(off_cpu_ns / 1000000) / 1e3),
+		"kernel_stack", or_null(stack), "waits_for",
+		st.state == 'D' ? or_null(cw_waits_for(pid, tid)) : json_null());
 }
 
-static json_t *threads_facts(pid_t pid, const char *kernel, unsigned *ret_total, bool *is_partial)
+static json_t *threads_facts(struct subject *s, unsigned *ret_total)
 {
 	pid_t tids[CW_PROCFS_MAX_THREADS];
-	int n = cw_procfs_threads(pid, tids, CW_PROCFS_MAX_THREADS, ret_total);
+	int n = cw_procfs_threads(s->pid, tids, CW_PROCFS_MAX_THREADS, ret_total);
 	json_t *threads = json_array();
 
 	for (int i = 0; i < n; i++) {
-		json_t *facts = thread_facts(pid, tids[i], kernel, is_partial);
+		json_t *facts = thread_facts(s, tids[i]);
 
 		if (facts)
 			(void)json_array_append_new(threads, facts); /* a gap when out of memory */
@@ -177,30 +199,72 @@ static json_t *status_only(const char *status, const char *reason)
 			 "state", "command", "cpu_s", "threads");
 }
 
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, const char *kernel)
+static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 {
 	char status[8192] = "", io[1024] = "";
-	struct cw_procfs_stat st;
-	bool is_partial = false;
 	unsigned total = 0;
 	json_t *threads;
-	int r = cw_procfs_stat(pid, 0, &st);
+	const char *why;
 
-	if (r == -ENOENT || (r == 0 && st.start_ticks != start_ticks))
-		return status_only("absent", "the process is gone");
-	if (r < 0)
-		return status_only("failed", strerror(-r));
-	if (cw_procfs_read(pid, "status", status, sizeof(status)) < 0 ||
-	    cw_procfs_read(pid, "io", io, sizeof(io)) < 0)
-		is_partial = true;
-	threads = threads_facts(pid, kernel, &total, &is_partial);
+	if (cw_procfs_read(s->pid, "status", status, sizeof(status)) < 0 ||
+	    (s->view && cw_procfs_read(s->pid, "io", io, sizeof(io)) < 0))
+		s->is_partial = true;
+	threads = threads_facts(s, &total);
+	why = s->view ? "not allowed to read all of /proc" : CW_PROCFS_NOT_VISIBLE;
 	return json_pack("{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
-			 is_partial ? "partial" : "ok", "reason",
-			 is_partial ? "not allowed to read all of /proc" : "", "state",
-			 state_text(st.state), "command", command_line(pid, st.name), "cpu_s",
-			 cpu_seconds(&st), "rss_kib", number_after(status, "VmRSS:"), "tracer",
-			 number_after(status, "TracerPid:"), "read_bytes",
+			 s->is_partial ? "partial" : "ok", "reason", s->is_partial ? why : "",
+			 "state", state_text(st->state), "command", command_line(s->pid, st->name),
+			 "cpu_s", cpu_seconds(st), "rss_kib", number_after(status, "VmRSS:"),
+			 "tracer", number_after(status, "TracerPid:"), "read_bytes",
 			 number_after(io, "read_bytes:"), "write_bytes",
-			 number_after(io, "write_bytes:"), "cgroup", cgroup_path(pid),
+			 number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid),
 			 "thread_count", (int)total, "threads", threads);
+}
+
+/* The same process, whatever it runs. */
+static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret)
+{
+	int r = cw_procfs_stat(pid, 0, ret);
+
+	return r == 0 && ret->start_ticks != start_ticks ? -ENOENT : r;
+}
+
+/* NULL: what was read may be of a program that is not his, or of another process. */
+static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid,
+			      const struct cw_procfs_stat *st)
+{
+	struct cw_procfs_view view;
+	json_t *facts;
+
+	if (cw_procfs_view_open(s->pid, start_ticks, uid, &view) < 0)
+		return NULL;
+	s->view = &view;
+	facts = facts_of(s, st);
+	if (!cw_procfs_view_holds(&view)) {
+		json_decref(facts);
+		facts = NULL;
+	}
+	cw_procfs_view_close(&view);
+	return facts;
+}
+
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, const char *kernel)
+{
+	struct subject for_user = { .pid = pid, .kernel = kernel };
+	struct subject for_all = { .pid = pid, .is_partial = true };
+	struct cw_procfs_stat st;
+	json_t *facts = NULL;
+	int r = read_stat(pid, start_ticks, &st);
+
+	if (r == 0)
+		facts = facts_for_user(&for_user, start_ticks, uid, &st);
+	if (r == 0 && !facts) {
+		facts = facts_of(&for_all, &st);
+		r = read_stat(pid, start_ticks, &st);
+		if (r < 0)
+			json_decref(facts);
+	}
+	if (r == -ENOENT)
+		return status_only("absent", "the process is gone");
+	return r < 0 ? status_only("failed", strerror(-r)) : facts;
 }

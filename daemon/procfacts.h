@@ -14,6 +14,7 @@
 
 /*
  * New reference, never NULL but when out of memory. start_ticks: field 22 of stat, identity.
- * kernel: what cw_kernel_threads_read() gave; may be NULL.
+ * kernel: what cw_kernel_threads_read() gave; may be NULL. uid: whose process it is said to be; of
+ * a program that is not his to see (daemon/procfs.h) there is what /proc tells everybody.
  */
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, const char *kernel);
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, const char *kernel);

@@ -33,12 +33,47 @@ int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret);
 int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
 
 /*
- * Does the thread run as this user and nothing else: real, effective, saved and file system ids? A
- * program started from a set-user-ID file does not. False also when it cannot be read.
+ * What a process's user may see of it by himself, which is what he is shown of it (ptrace(2),
+ * PTRACE_MODE_READ_FSCREDS): not of a program that was set-user-ID or set-group-ID, that has file
+ * capabilities or that he may run but not read, nor of one that has withdrawn itself
+ * (PR_SET_DUMPABLE).
+ *
+ * The kernel says so by the owner of /proc/PID/status: root, unless the program is dumpable; the
+ * directory itself belongs to the effective user whatever happens. To that come the ids and
+ * capabilities, which a program may keep when it declares itself dumpable anew; capabilities in a
+ * user namespace of the user's own are his.
  */
-bool cw_procfs_is_only(pid_t pid, pid_t tid, uid_t uid);
-/* The same of the text of a status file. Pure. */
-bool cw_procfs_parse_is_only(const char *text, uid_t uid);
+#define CW_PROCFS_NOT_VISIBLE                                                                      \
+	"the program is not its user's to see: another user or group, capabilities, a file that "  \
+	"may be run but not read, or withdrawn (PR_SET_DUMPABLE)"
+
+struct cw_procfs_view {
+	int proc_fd; /* of /proc/PID: stays with that process, whoever gets the number next */
+	uid_t uid;
+	uint64_t start_stack; /* another program has another */
+};
+
+/*
+ * Opens a view of the process for its user. 0, -ENOENT (gone, or another one), -EPERM (not his to
+ * see), -errno. Close it with cw_procfs_view_close().
+ */
+int cw_procfs_view_open(pid_t pid, uint64_t start_ticks, uid_t uid, struct cw_procfs_view *ret);
+void cw_procfs_view_close(struct cw_procfs_view *view);
+/*
+ * Is it still the same program, and still his to see? Asked after the capture: what was read before
+ * a false answer is to be thrown away. False also when the process is gone.
+ */
+bool cw_procfs_view_holds(const struct cw_procfs_view *view);
+/* May the user see this thread? proc_fd: of /proc/PID; tid 0 = the process's first. */
+bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid);
+
+struct cw_procfs_ids {
+	uid_t uid[4]; /* real, effective, saved, file system */
+	gid_t gid[4];
+	uint64_t permitted; /* capabilities */
+};
+/* Of the text of a status file. 0 or -EBADMSG. Pure. */
+int cw_procfs_parse_ids(const char *text, struct cw_procfs_ids *ret);
 
 struct cw_procfs_syscall {
 	int64_t number; /* -1 = blocked, but not in a system call */

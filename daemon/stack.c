@@ -65,7 +65,7 @@ static const char *describe_result(unsigned result)
 		[CW_STACK_TRACED] = "is held by a debugger",
 		[CW_STACK_NOT_ALLOWED] = "no right to trace it",
 		[CW_STACK_NOT_STOPPED] = "did not hold still",
-		[CW_STACK_OTHER_USER] = "runs as another user by now",
+		[CW_STACK_OTHER_USER] = "is not its user's to see",
 		[CW_STACK_FAILED] = "could not be copied",
 		[CW_STACK_SPENT] = "left alone: the rank had been held for 100 ms",
 	};
@@ -155,6 +155,11 @@ static bool is_same_process(const struct cw_stack_target *target)
 	       st.state != 'Z' && st.state != 'X';
 }
 
+static int write_not_visible(struct writer *w, int64_t held_ns)
+{
+	return write_end(w, "refused", CW_PROCFS_NOT_VISIBLE, held_ns);
+}
+
 /* Nothing was taken: says why. */
 static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 			 const struct summary *s)
@@ -167,9 +172,7 @@ static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 				 "security module)",
 				 0);
 	if (s->first_failure == CW_STACK_OTHER_USER)
-		return write_end(w, "refused",
-				 "the process runs as another user than the one that registered it",
-				 0);
+		return write_not_visible(w, s->held_ns);
 	if (s->first_failure == CW_STACK_TRACED)
 		return write_end(w, "refused", "the process is being traced", 0);
 	if (s->first_failure == CW_STACK_UNINTERRUPTIBLE)
@@ -196,7 +199,8 @@ static int write_summary(struct writer *w, const struct cw_stack_copy *copy,
 }
 
 static int unwind(struct writer *w, const struct cw_stack_target *target,
-		  const struct cw_stack_copy *copy, const struct summary *s)
+		  const struct cw_procfs_view *view, const struct cw_stack_copy *copy,
+		  const struct summary *s)
 {
 	struct cw_stack_modules mods = { 0 };
 	struct cw_unwinder *u = NULL;
@@ -206,6 +210,14 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 		return write_end(w, "failed", "the memory map cannot be read", s->held_ns);
 	want_modules(copy, &mods);
 	cw_stack_modules_open(target->pid, &mods);
+	/*
+	 * Asked again, of what was opened at first: neither stacks nor memory map are then those of
+	 * another process or program. From here on nothing of the process is read any more.
+	 */
+	if (!cw_procfs_view_holds(view))
+		return is_same_process(target)
+			       ? write_not_visible(w, s->held_ns)
+			       : write_end(w, "absent", "the process is gone", s->held_ns);
 	r = cw_stack_confine_unwinder(target->uid, target->gid);
 	if (r < 0)
 		return write_end(w, "failed", "the unwinder cannot be confined", s->held_ns);
@@ -220,23 +232,22 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 int cw_stack_child(int out_fd, const struct cw_stack_target *target)
 {
 	struct writer w = { .fd = out_fd };
+	struct cw_procfs_view view;
 	struct cw_stack_copy *copy;
 	struct summary s;
 	int r;
 
 	if (!is_same_process(target))
 		return write_end(&w, "absent", "the process is gone", 0);
-	r = cw_stack_copy_new(target->pid, target->uid, &copy);
+	r = cw_procfs_view_open(target->pid, target->start_ticks, target->uid, &view);
+	if (r == -EPERM)
+		return write_not_visible(&w, 0);
+	if (r == 0)
+		r = cw_stack_copy_new(target->pid, target->uid, &copy);
 	if (r == 0)
 		r = cw_stack_take_all(copy);
 	if (r < 0)
 		return write_end(&w, "failed", strerror(-r), 0);
 	s = summarize(copy);
-	/* Asked again: a pid that was given to another process meanwhile must not be unwound. */
-	if (s.taken && !is_same_process(target))
-		return write_end(&w, "absent", "the process is gone", s.held_ns);
-	/* Nor one that has become somebody else: its memory map is not its old user's to see. */
-	if (s.taken && !cw_procfs_is_only(target->pid, target->pid, target->uid))
-		return write_end(&w, "refused", "the process has changed its user", s.held_ns);
-	return s.taken ? unwind(&w, target, copy, &s) : write_nothing(&w, target, &s);
+	return s.taken ? unwind(&w, target, &view, copy, &s) : write_nothing(&w, target, &s);
 }

@@ -10,8 +10,8 @@
  *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
  *	D state in between)			is cancelled with the attachment
  *	a signal arrives instead of our stop	it is passed on with PTRACE_DETACH
- *	it runs as somebody else by now (a	nothing is copied: it is asked while it is held, and
- *	set-user-ID program was started)	what is held starts no program
+ *	it is not its user's to see by now	nothing is copied: it is asked while it is held, and
+ *	(a set-user-ID program was started)	what is held starts no program
  *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; it is never
  *interrupted, and goes back to its group stop
  *
@@ -38,6 +38,7 @@
 
 #include "common/clock.h"
 #include "daemon/procfs.h"
+#include "daemon/procstat.h"
 #include "daemon/stack_confine.h"
 
 #define PAGE 4096u
@@ -94,6 +95,7 @@ int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 		return -errno;
 	copy->pid = pid;
 	copy->uid = uid;
+	copy->proc_fd = cw_proc_open(pid);
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
 	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
@@ -125,7 +127,9 @@ static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, ui
 		at += len;
 		left -= len;
 	}
-	got = process_vm_readv(copy->pid, &local, 1, remote, n, 0);
+	/* By the thread: with another program, the process has another memory, and this one is
+	 * gone. */
+	got = process_vm_readv(t->tid, &local, 1, remote, n, 0);
 	t->stack_len = got > 0 ? (uint32_t)got : 0;
 }
 
@@ -224,11 +228,16 @@ static uint8_t seize_failed(int error)
 	return error == EPERM || error == EACCES ? CW_STACK_NOT_ALLOWED : CW_STACK_FAILED;
 }
 
+static bool may_be_seen(const struct cw_stack_copy *copy, const struct cw_stack_thread *t)
+{
+	return cw_procfs_may_see(copy->proc_fd, t->tid, copy->uid);
+}
+
 static int copy_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
 	int r;
 
-	if (!cw_procfs_is_only(copy->pid, t->tid, copy->uid))
+	if (!may_be_seen(copy, t))
 		return -EPERM;
 	r = copy_registers(t);
 	if (r == 0)
@@ -301,7 +310,7 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	t->pc = before.pc;
 	copy_stack(copy, t, buf);
 	/* Another sp or pc now: it ran while we copied, and the copy may be torn. */
-	if (!cw_procfs_is_only(copy->pid, t->tid, copy->uid)) {
+	if (!may_be_seen(copy, t)) {
 		t->stack_len = 0;
 		t->result = CW_STACK_OTHER_USER;
 		return true;
@@ -334,6 +343,8 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold
 		t->result = CW_STACK_TRACED;
 	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
 		t->result = CW_STACK_OURS;
+	else if (!may_be_seen(copy, t)) /* not even held */
+		t->result = CW_STACK_OTHER_USER;
 	else if (!take_asleep(copy, t, copy->stacks[i]))
 		return take_held(copy, t, copy->stacks[i], hold);
 	return 0;

@@ -35,7 +35,7 @@ enum cw_stack_result {
 	CW_STACK_TRACED,      /* somebody else holds it */
 	CW_STACK_NOT_ALLOWED, /* no right to trace */
 	CW_STACK_NOT_STOPPED, /* it did not stop in time */
-	CW_STACK_OTHER_USER,  /* runs as somebody else than who registered it */
+	CW_STACK_OTHER_USER,  /* not to be seen by the user who registered it */
 	CW_STACK_FAILED,
 	CW_STACK_SPENT, /* the time for which a rank may be held was used up before */
 };
@@ -56,7 +56,8 @@ struct cw_stack_thread {
 /* Shared between taker and parent; the taker is trusted code over untrusted bytes. */
 struct cw_stack_copy {
 	pid_t pid;
-	uid_t uid; /* whose the process must be */
+	uid_t uid;   /* whose the process must be */
+	int proc_fd; /* of /proc/PID */
 	uint32_t n_threads, n_total;
 	uint32_t next;     /* the thread to take next: past the one being taken */
 	int64_t budget_ns; /* CW_STACK_HOLD_MS, less what dying takes */

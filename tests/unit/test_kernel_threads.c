@@ -183,7 +183,7 @@ Test(kernel_threads, says_what_a_thread_in_uninterruptible_sleep_waits_for)
 	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
 	text[0] = '\0';
 	(void)cw_kernel_threads_read(kernel, target, text, sizeof(text));
-	facts = cw_procfacts(target, st.start_ticks, text);
+	facts = cw_procfacts(target, st.start_ticks, geteuid(), text);
 	thread = json_array_get(json_object_get(facts, "threads"), 0);
 	waits_for = json_object_get(thread, "waits_for");
 	cr_assert_str_eq(json_string_value(json_object_get(thread, "state")), "D");

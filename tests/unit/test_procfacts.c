@@ -63,7 +63,7 @@ static uint64_t start_blocked_reader(void)
 Test(procfacts, tell_what_a_blocked_process_waits_in)
 {
 	uint64_t ticks = start_blocked_reader();
-	json_t *facts = cw_procfacts(target, ticks, NULL);
+	json_t *facts = cw_procfacts(target, ticks, geteuid(), NULL);
 	const json_t *thread = json_array_get(json_object_get(facts, "threads"), 0);
 	char *text = json_dumps(facts, JSON_COMPACT), command[256];
 
@@ -86,14 +86,14 @@ Test(procfacts, tell_what_a_blocked_process_waits_in)
 Test(procfacts, are_absent_for_a_process_that_is_gone_or_another)
 {
 	uint64_t ticks = start_blocked_reader();
-	json_t *facts = cw_procfacts(target, ticks + 1, NULL);
+	json_t *facts = cw_procfacts(target, ticks + 1, geteuid(), NULL);
 
 	cr_assert_str_eq(text_of(facts, "status"), "absent");
 	cr_assert_eq(json_array_size(json_object_get(facts, "threads")), 0);
 	json_decref(facts);
 	kill(target, SIGKILL);
 	waitpid(target, NULL, 0);
-	facts = cw_procfacts(target, ticks, NULL);
+	facts = cw_procfacts(target, ticks, geteuid(), NULL);
 	target = 0;
 	cr_assert_str_eq(text_of(facts, "status"), "absent");
 	json_decref(facts);
@@ -107,7 +107,7 @@ static int look_unprivileged(uint64_t ticks)
 
 	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
 		return 1;
-	facts = cw_procfacts(target, ticks, NULL);
+	facts = cw_procfacts(target, ticks, 0, NULL);
 	thread = json_array_get(json_object_get(facts, "threads"), 0);
 	if (strcmp(text_of(facts, "status"), "partial") != 0)
 		return 2;
