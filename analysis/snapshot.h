@@ -156,8 +156,11 @@ struct cw_thresholds {
 enum cw_policy { CW_POLICY_TRAINING = 0, CW_POLICY_SERVING = 1, CW_POLICY_OFF = 2 };
 
 struct cw_snapshot {
-	int64_t now_ns;          /* the instant described */
-	int64_t wall_ns;         /* the same instant as wall time, for people; 0 = unknown */
+	int64_t now_ns;  /* the instant described */
+	int64_t wall_ns; /* the same instant as wall time, for people; 0 = unknown */
+	/* Up to then, how long in all whoever made it was held up and looked at nothing. Not kept.
+	 */
+	int64_t held_ns;
 	const char *job;         /* label; owned */
 	const char *group;       /* where rank numbers come from, e.g. "RANK"; owned */
 	uint32_t policy;         /* enum cw_policy */

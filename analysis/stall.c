@@ -7,6 +7,10 @@
  * what does show signs of work (a checkpoint, an evaluation, a compilation) gets minutes.
  *
  * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
+ * Only time in which somebody looked wears patience out. A leader that was held up for five minutes
+ * (cw_snapshot.held_ns) has seen nobody stand still for five minutes; instants that are told remain
+ * what they were.
+ *
  * An entry lives until its op is pending no more; then, if it was a stall, that is reported once,
  * and its length is remembered: a job that recovered from a stall of four minutes is given twelve.
  */
@@ -34,6 +38,13 @@
 #define SILENT_FOR_NS (30 * S)
 /* A job that once stood still overnight is not given three nights the next time. */
 #define LONGEST_COUNTED_NS (4 * 3600 * S)
+/* Times held up that are remembered one by one; of more, the two oldest count as one. */
+#define MAX_HOLDS 8u
+
+/* A time held up, which ended at or before at_ns. */
+struct hold {
+	int64_t at_ns, ns;
+};
 
 struct entry {
 	struct cw_verdict_key key; /* not set = free */
@@ -63,6 +74,9 @@ struct entry {
 struct cw_stall {
 	struct entry entries[MAX_ENTRIES];
 	int64_t now_ns;
+	int64_t held_ns;              /* of the last snapshot; -1 = there was none */
+	struct hold holds[MAX_HOLDS]; /* ascending */
+	unsigned n_holds;
 	int64_t longest_recovered_ns;
 	int64_t healthy_windows_ns; /* asked for while nobody waits: histories differ */
 	struct cw_stall_decision last[CW_VERDICT_LIST_MAX];
@@ -70,13 +84,47 @@ struct cw_stall {
 
 struct cw_stall *cw_stall_new(void)
 {
-	return calloc(1, sizeof(struct cw_stall));
+	struct cw_stall *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->held_ns = -1;
+	return s;
 }
 
 struct cw_stall *cw_stall_free(struct cw_stall *s)
 {
 	free(s);
 	return NULL;
+}
+
+/* ---- time ---- */
+
+static void note_hold(struct cw_stall *s, const struct cw_snapshot *snap)
+{
+	int64_t ns = s->held_ns < 0 ? 0 : snap->held_ns - s->held_ns;
+
+	s->held_ns = snap->held_ns;
+	if (ns <= 0)
+		return;
+	if (s->n_holds == MAX_HOLDS) {
+		s->holds[1].ns += s->holds[0].ns;
+		memmove(&s->holds[0], &s->holds[1], (MAX_HOLDS - 1) * sizeof(s->holds[0]));
+		s->n_holds--;
+	}
+	s->holds[s->n_holds++] = (struct hold){ .at_ns = snap->now_ns, .ns = ns };
+}
+
+/* The instant, moved so that until now only the time counts in which somebody looked. */
+static int64_t looked_since(const struct cw_stall *s, int64_t since_ns)
+{
+	int64_t ns = since_ns;
+
+	for (unsigned i = s->n_holds; i-- > 0 && s->holds[i].at_ns > since_ns;) {
+		int64_t most = s->holds[i].at_ns - since_ns;
+
+		ns += s->holds[i].ns < most ? s->holds[i].ns : most;
+	}
+	return ns < s->now_ns ? ns : s->now_ns;
 }
 
 /* ---- entries ---- */
@@ -91,14 +139,16 @@ static bool is_same_op(const struct entry *e, const struct cw_op *op)
 }
 
 /* Somebody is still in it. */
-static bool is_pending(const struct cw_snapshot *snap, const struct entry *e, bool is_healthy)
+static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct entry *e, bool is_healthy)
 {
 	uint32_t comm = cw_snapshot_find_comm(snap, e->comm_id, e->comm_instance);
 
 	if (comm == CW_SNAP_NONE)
 		return false;
 	if (e->is_silent)
-		return e->confirmed_ns || snap->now_ns - e->seen_ns < SILENT_FOR_NS;
+		return e->confirmed_ns ||
+		       snap->now_ns - looked_since(s, e->seen_ns) < SILENT_FOR_NS;
 	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
 		const struct cw_snap_member *m = &snap->comms[comm].members[i];
 
@@ -145,7 +195,7 @@ static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
 		struct entry *e = &s->entries[i];
 
 		if (e->key.is_set && !is_about(e, keys, n) && !e->is_over &&
-		    !is_pending(snap, e, is_healthy))
+		    !is_pending(s, snap, e, is_healthy))
 			close_entry(s, e, snap->now_ns);
 	}
 }
@@ -232,7 +282,7 @@ static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *sna
 /* ---- one step ---- */
 
 /* Reads the evidence; true once two equal readings lie far enough apart. */
-static bool read_evidence(struct entry *e, const struct cw_snapshot *snap,
+static bool read_evidence(const struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v)
 {
 	uint64_t reading = stall_evidence_hash(snap, v);
@@ -244,7 +294,7 @@ static bool read_evidence(struct entry *e, const struct cw_snapshot *snap,
 		e->reading_ns = snap->now_ns;
 	}
 	e->read_ns = snap->now_ns;
-	return snap->now_ns - e->reading_ns >= snap->thresholds.confirm_ns;
+	return snap->now_ns - looked_since(s, e->reading_ns) >= snap->thresholds.confirm_ns;
 }
 
 static void note_proof(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v)
@@ -272,20 +322,20 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 		      const struct cw_verdict *v, struct stall_rule *rule)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
-	int64_t age = snap->now_ns - e->since_ns;
+	int64_t age = snap->now_ns - looked_since(s, e->since_ns);
 	bool confirmed = false;
 
 	*rule = stall_rule_for(snap, v, s->longest_recovered_ns);
 	note_proof(e, snap, v);
 	if (age >= rule->read_after_ns)
-		confirmed = read_evidence(e, snap, v);
+		confirmed = read_evidence(s, e, snap, v);
 	else
 		e->reading_ns = 0;
 	if (age >= rule->stall_ns && v->waiting_since_ns && !e->stall_ns)
 		e->stall_ns = snap->now_ns;
 	if (e->confirmed_ns)
 		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
-	if (e->proof_ns && snap->now_ns - e->proof_ns >= proof_patience(snap, v)) {
+	if (e->proof_ns && snap->now_ns - looked_since(s, e->proof_ns) >= proof_patience(snap, v)) {
 		e->confidence = v->confidence;
 		e->confirmed_ns = snap->now_ns;
 		return CW_STALL_HANG;
@@ -315,20 +365,22 @@ static void sooner(int64_t *next_ns, int64_t at_ns, int64_t now_ns)
 		*next_ns = at_ns;
 }
 
-static int64_t next_look(const struct entry *e, const struct cw_snapshot *snap,
-			 const struct cw_verdict *v, const struct stall_rule *rule)
+static int64_t next_look(const struct cw_stall *s, const struct entry *e,
+			 const struct cw_snapshot *snap, const struct cw_verdict *v,
+			 const struct stall_rule *rule)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
 	int64_t now = snap->now_ns, next = now + LOOK_EVERY_NS;
+	int64_t since = looked_since(s, e->since_ns);
 
-	sooner(&next, e->since_ns + t->window_after_ns, now);
-	sooner(&next, e->since_ns + rule->read_after_ns, now);
-	sooner(&next, e->since_ns + rule->stall_ns, now);
-	sooner(&next, e->since_ns + rule->alert_ns, now);
+	sooner(&next, since + t->window_after_ns, now);
+	sooner(&next, since + rule->read_after_ns, now);
+	sooner(&next, since + rule->stall_ns, now);
+	sooner(&next, since + rule->alert_ns, now);
 	if (e->reading_ns)
-		sooner(&next, e->reading_ns + t->confirm_ns, now);
+		sooner(&next, looked_since(s, e->reading_ns) + t->confirm_ns, now);
 	if (e->proof_ns)
-		sooner(&next, e->proof_ns + proof_patience(snap, v), now);
+		sooner(&next, looked_since(s, e->proof_ns) + proof_patience(snap, v), now);
 	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
 }
 
@@ -358,7 +410,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;
 	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
-	ret->next_ns = next_look(e, snap, v, &rule);
+	ret->next_ns = next_look(s, e, snap, v, &rule);
 	if (ret->phase == CW_STALL_QUIET) {
 		/* In a busy job somebody waits for a moment at nearly every look. */
 		if (v->histories_differ)
@@ -391,6 +443,7 @@ void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 		return;
 	}
 	s->now_ns = snap->now_ns;
+	note_hold(s, snap);
 	for (uint32_t i = 0; i < n; i++) {
 		keys[i] = cw_verdict_key(snap, &v[i]);
 		ret[i] = (struct cw_stall_decision){ .next_ns = snap->now_ns + LOOK_EVERY_NS,

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time, injected: modules take a clock, tests pass a fake one. */
+/*
+ * Time, injected: modules take a clock, tests pass a fake one. When something happened is told by
+ * now_ns, in a document for people by wall_ns; how long nothing came, and until when an answer is
+ * awaited, by awake_ns.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -8,6 +12,8 @@ struct cw_clock {
 	int64_t (*monotonic_ns)(void *user);
 	int64_t (*wall_ns)(void *user);
 	void *user;
+	/* How long this process has been awake (awake.h); NULL = always. */
+	int64_t (*awake_ns)(void *user);
 };
 
 /* CLOCK_MONOTONIC and CLOCK_REALTIME. */
@@ -21,6 +27,11 @@ static inline int64_t cw_clock_now_ns(const struct cw_clock *c)
 static inline int64_t cw_clock_wall_ns(const struct cw_clock *c)
 {
 	return c->wall_ns(c->user);
+}
+
+static inline int64_t cw_clock_awake_ns(const struct cw_clock *c)
+{
+	return c->awake_ns ? c->awake_ns(c->user) : c->monotonic_ns(c->user);
 }
 
 #define CW_NS_PER_S INT64_C(1000000000)

@@ -159,7 +159,7 @@ static void take_found(struct search *s, const struct cw_absent_found *found, in
 static void on_scanned(enum cw_child_end end, const char *output, size_t len, void *user)
 {
 	struct search *s = user;
-	int64_t now = cw_clock_now_ns(s->owner->config.clock);
+	int64_t now = cw_clock_awake_ns(s->owner->config.clock);
 	struct cw_absent_found found;
 
 	s->child = NULL;
@@ -231,13 +231,13 @@ bool cw_absent_search(struct cw_absent *a, const struct cw_msg_rank_search *q)
 		return false;
 	s = find_or_add(a, q);
 	if (s)
-		s->asked_ns = cw_clock_now_ns(a->config.clock);
+		s->asked_ns = cw_clock_awake_ns(a->config.clock);
 	return s != NULL;
 }
 
 void cw_absent_tick(struct cw_absent *a)
 {
-	int64_t now = cw_clock_now_ns(a->config.clock);
+	int64_t now = cw_clock_awake_ns(a->config.clock);
 
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		struct search *s = &a->searches[i];
@@ -303,7 +303,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 int cw_absent_ranks(const struct cw_absent *a, uint64_t route, struct arena *arena,
 		    struct cw_msg_rank *ret, uint32_t max, uint32_t *ret_n)
 {
-	int64_t now = cw_clock_now_ns(a->config.clock);
+	int64_t now = cw_clock_awake_ns(a->config.clock);
 
 	*ret_n = 0;
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
@@ -319,7 +319,7 @@ int cw_absent_ranks(const struct cw_absent *a, uint64_t route, struct arena *are
 bool cw_absent_find(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
 		    struct cw_node_process *ret)
 {
-	int64_t now = cw_clock_now_ns(a->config.clock);
+	int64_t now = cw_clock_awake_ns(a->config.clock);
 
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		const struct search *s = &a->searches[i];

@@ -47,7 +47,7 @@ struct cw_ask_nodes *cw_ask_nodes_new(const struct cw_ask_nodes_config *config)
 	a->config = *config;
 	a->verb = strdup(config->verb);
 	a->json = strdup(config->json);
-	a->end_ns = cw_clock_now_ns(config->clock) + config->within_ms * CW_NS_PER_MS;
+	a->end_ns = cw_clock_awake_ns(config->clock) + config->within_ms * CW_NS_PER_MS;
 	if (!a->verb || !a->json || list_nodes(a) < 0)
 		return cw_ask_nodes_free(a);
 	a->config.node = NULL; /* was borrowed */
@@ -100,7 +100,7 @@ static void ask(struct cw_ask_nodes *a, const char *node, int64_t left_ns)
 
 void cw_ask_nodes_tick(struct cw_ask_nodes *a)
 {
-	int64_t left_ns = a->end_ns - cw_clock_now_ns(a->config.clock);
+	int64_t left_ns = a->end_ns - cw_clock_awake_ns(a->config.clock);
 
 	while (!a->has_enough && left_ns > 0 && a->next < a->n_nodes &&
 	       a->in_flight < CW_ASK_NODES_IN_FLIGHT)

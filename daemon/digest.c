@@ -29,7 +29,7 @@
 struct maker {
 	struct arena *arena;
 	size_t bytes; /* estimate of what is in so far */
-	int64_t now_ns;
+	int64_t now_ns, held_ns;
 };
 
 int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
@@ -283,14 +283,17 @@ static int32_t device_of(const struct cw_process *p)
  */
 static void add_headway(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
 {
-	int64_t headway_ns = p->headway.headway_ns;
+	int64_t age_ns = -1, call_age_ns = cw_age_ns(m->now_ns, p->sampler.host_ns);
 
+	/* Nobody looked while this daemon was held up; the calls are counted all the same. */
+	if (p->headway.headway_ns)
+		age_ns = cw_age_ns(m->now_ns - m->held_ns, p->headway.headway_ns);
 	out->headway_by = p->headway.by;
-	if (p->sampler.host_ns > headway_ns) {
-		headway_ns = p->sampler.host_ns;
+	if (p->sampler.host_ns && (age_ns < 0 || call_age_ns < age_ns)) {
+		age_ns = call_age_ns;
 		out->headway_by = "nccl";
 	}
-	out->headway_age_ns = headway_ns ? cw_age_ns(m->now_ns, headway_ns) : -1;
+	out->headway_age_ns = age_ns;
 }
 
 static int add_fed(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
@@ -328,8 +331,6 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.term_signal = p->end.term_signal,
 		.flags = rank_flags(p, h, m->now_ns),
 		.ended_age_ns = is_dead ? cw_age_ns(m->now_ns, p->ended_ns) : 0,
-		.headway_age_ns =
-			p->headway.has_base ? cw_age_ns(m->now_ns, p->headway.headway_ns) : -1,
 		.sampled_age_ns = is_dead ? 0 : cw_age_ns(m->now_ns, p->sampler.sampled_ns),
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
@@ -417,7 +418,9 @@ static const char *policy_of(const struct cw_digest_source *source)
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
 	const struct cw_process *first = source->n_processes ? source->processes[0] : NULL;
-	struct maker m = { .arena = &ret->arena, .now_ns = source->now_ns };
+	struct maker m = { .arena = &ret->arena,
+			   .now_ns = source->now_ns,
+			   .held_ns = source->held_ns };
 	int r;
 
 	*ret = (struct cw_digest){

@@ -39,6 +39,7 @@ struct cw_digest_source {
 	const struct cw_absent_route *route; /* where there are no processes; else NULL */
 	uint32_t untracked;                  /* rank processes of the route that have no place */
 	int64_t now_ns;
+	int64_t held_ns; /* how long this daemon was held up so far: now_ns less its awake clock */
 };
 
 /* 0 or -ENOMEM (then nothing is to be released). */

@@ -42,6 +42,7 @@ static void digest_route(struct cw_digest_rounds *rounds, struct cw_process **v,
 		.absent = rounds->absent,
 		.route = absent,
 		.now_ns = now_ns,
+		.held_ns = rounds->held_ns,
 	};
 	const char *label = absent ? absent->label : v[0]->label;
 	struct cw_digest digest;

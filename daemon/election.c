@@ -118,6 +118,7 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 	}
 }
 
+/* now: awake, as all times of entries but since_ns. */
 static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
 {
 	struct entry *e = find(m, d->route);
@@ -132,7 +133,7 @@ static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_dige
 		return NULL;
 	e->route = d->route;
 	e->uid = d->uid;
-	e->since_ns = now;
+	e->since_ns = cw_clock_now_ns(m->clock);
 	e->label = strdup(d->label);
 	if (e->label)
 		HASH_ADD(hh, m->entries, route, sizeof(e->route), e);
@@ -199,9 +200,12 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	const char *best;
 	char *copy;
 
+	/* One that is silent altogether is passed over while it is, and no longer. */
+	bool is_mute = e->leader && e->unanswered_ns &&
+		       now - e->unanswered_ns >= CW_LEADER_SILENT_NS &&
+		       cw_transport_is_alive(m->transport, e->leader);
 	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as is known */
-	if (e->leader &&
-	    (has_no_place || (e->unanswered_ns && now - e->unanswered_ns >= CW_LEADER_SILENT_NS))) {
+	if (e->leader && (has_no_place || is_mute)) {
 		free(e->barred);
 		e->barred = e->leader;
 		e->leader = NULL;
@@ -237,10 +241,11 @@ static void send_copy(struct cw_election *m, const char *to, const struct cw_msg
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
-	int64_t now = cw_clock_now_ns(m->clock);
+	int64_t now = cw_clock_awake_ns(m->clock);
 	struct entry *e = find_or_add(m, digest, now);
 	const char *next = NULL;
 
+	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
 	if (!e || elect(m, e, now, &next) < 0) /* no memory for peers: still watch what is here */
 		return cw_transport_send(m->transport, cw_transport_self(m->transport), &msg);
 	e->published_ns = now;
@@ -248,7 +253,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 	if (!e->unanswered_ns)
 		e->unanswered_ns = now;
 	if (next)
-		send_copy(m, next, digest);
+		send_copy(m, next, &msg.digest);
 	return cw_transport_send(m->transport, e->leader, &msg);
 }
 
@@ -279,7 +284,7 @@ const char *cw_election_leader(const struct cw_election *m, uint64_t route)
 
 void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user)
 {
-	int64_t now = cw_clock_now_ns(m->clock);
+	int64_t now = cw_clock_awake_ns(m->clock);
 	struct entry *e, *tmp;
 
 	HASH_ITER (hh, m->entries, e, tmp) {

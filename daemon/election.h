@@ -60,7 +60,7 @@ struct cw_election_route {
 	const char *leader;
 	uint32_t ranks_here, nodes;
 	uint32_t standing; /* enum cw_standing, as the leader said last */
-	int64_t since_ns;
+	int64_t since_ns;  /* monotonic */
 };
 typedef void (*cw_election_fn)(const struct cw_election_route *route, void *user);
 void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user);

@@ -82,7 +82,11 @@ struct cw_headway_process {
 void cw_headway_init(struct cw_headway *h);
 void cw_headway_fini(struct cw_headway *h);
 
-/* Call about once a second with a fresh stat of the process. */
+/*
+ * Call about once a second with a fresh stat of the process. now_ns: of the awake clock, as all
+ * times here. While nobody looked nothing stands still, and of work that was done meanwhile, when
+ * is not known: it counts as of now.
+ */
 void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
 		     const struct cw_procstat *st, int64_t now_ns);
 

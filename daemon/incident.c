@@ -103,6 +103,12 @@ static void log_alert(const struct cw_incident *inc, const char *message_id, int
 	cw_log_event(level, message_id, text, fields);
 }
 
+/* How long this daemon was held up so far. */
+static int64_t held_ns(const struct cw_incident *inc)
+{
+	return cw_clock_now_ns(inc->config.clock) - cw_clock_awake_ns(inc->config.clock);
+}
+
 static void announce(struct cw_incident *inc)
 {
 	struct cw_message msg = {
@@ -114,8 +120,9 @@ static void announce(struct cw_incident *inc)
 				       .uid = inc->config.uid,
 				       .label = inc->config.job },
 	};
-	int64_t now = cw_clock_now_ns(inc->config.clock);
+	int64_t now = cw_clock_awake_ns(inc->config.clock);
 
+	inc->announced_held_ns = held_ns(inc);
 	/* Nobody there who could object: the next tick clears it. */
 	inc->clear_ns = now;
 	if (cw_transport_announce(inc->config.transport, &msg) > 0)
@@ -128,7 +135,7 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 	cw_transport_cancel(inc->config.transport, inc);
 	(void)cw_evidence_request(&inc->evidence, inc->config.transport, inc->config.route, snap, v,
 				  CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
-	inc->evidence_ns = cw_clock_now_ns(inc->config.clock) +
+	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
 
@@ -226,7 +233,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 		break;
 	case CW_INCIDENT_OBJECTED:
 		inc->clear_ns = 0;
-		inc->retry_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
+		inc->retry_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
 		break;
 	case CW_INCIDENT_RESOLVED:
 		close_bundle(inc, "slow", "resolved by itself: ");
@@ -377,6 +384,21 @@ static void survey(struct cw_incident *inc, int64_t now)
 	cw_incident_write_bundle(inc);
 }
 
+/*
+ * Who was held up before the alert was out may have been taken for lost, and another node have told
+ * people: the others are asked again.
+ */
+static void ask_again_if_held(struct cw_incident *inc)
+{
+	if (inc->state > CW_INCIDENT_PREPARED ||
+	    held_ns(inc) - inc->announced_held_ns < CW_INCIDENT_HELD_NS)
+		return;
+	if (inc->state == CW_INCIDENT_CLEARED)
+		handle(inc, CW_INCIDENT_EV_HELD); /* which announces it */
+	else
+		announce(inc);
+}
+
 static bool is_due(int64_t *deadline_ns, int64_t now)
 {
 	if (!*deadline_ns || now < *deadline_ns)
@@ -387,10 +409,11 @@ static bool is_due(int64_t *deadline_ns, int64_t now)
 
 void cw_incident_tick(struct cw_incident *inc)
 {
-	int64_t now = cw_clock_now_ns(inc->config.clock);
+	int64_t now = cw_clock_awake_ns(inc->config.clock);
 
 	if (!cw_incident_is_open(inc))
 		return;
+	ask_again_if_held(inc);
 	if (inc->evidence_ns && cw_evidence_is_complete(&inc->evidence))
 		inc->evidence_ns = now;
 	if (is_due(&inc->evidence_ns, now))
@@ -423,5 +446,5 @@ void cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 void cw_incident_undelivered(struct cw_incident *inc)
 {
 	if (inc->state == CW_INCIDENT_ALERTED)
-		inc->retry_ns = cw_clock_now_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
+		inc->retry_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
 }

@@ -40,6 +40,9 @@ struct cw_incident;
 #define CW_INCIDENT_MAX_CULPRITS 8u
 /* An alert that was not delivered, or was objected to, is tried again after this long. */
 #define CW_INCIDENT_RETRY_NS (30 * CW_NS_PER_S)
+/* Held up for so long before its alert was out, a leader announces it again: others lead after
+ * CW_LEADER_SILENT_NS, counted from a beat before it was held up. */
+#define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
 
 enum cw_incident_state {
 	CW_INCIDENT_IDLE = 0,
@@ -64,6 +67,7 @@ enum cw_incident_event {
 	CW_INCIDENT_EV_OBJECTION,
 	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
 	CW_INCIDENT_EV_RETRY,
+	CW_INCIDENT_EV_HELD, /* this daemon was held up, and may have been taken for lost */
 	CW_INCIDENT_EV_END,
 	CW_INCIDENT_EV__MAX,
 };

@@ -29,11 +29,12 @@ struct cw_incident {
 	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
 	const char *withheld; /* static; NULL = not */
 	int64_t confirmed_ns;
-	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines; 0 = not running */
+	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
+	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
 	struct cw_evidence_set evidence;
 	struct cw_survey *survey; /* NULL = none, or out of memory */
 	uint32_t survey_written;  /* answers that the bundle holds */
-	int64_t survey_due_ns;    /* not written before */
+	int64_t survey_due_ns;    /* awake; not written before */
 };
 
 /* The ids and key of what this verdict is about. 0 or -ENOMEM. */

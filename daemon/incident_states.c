@@ -54,6 +54,8 @@ static const struct move moves[] = {
 	{ S(CLEARED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CLEARED) },
 	{ S(CLEARED), ON(QUIET), S(IDLE) },
 	{ S(CLEARED), ON(EVIDENCE), S(ALERTED) },
+	/* Another node may have told people meanwhile: they are asked anew. */
+	{ S(CLEARED), ON(HELD), S(CONFIRMED) },
 	{ S(CLEARED), ON(OBJECTION), S(OBJECTED) },
 	{ S(CLEARED), ON(END), S(ENDED) },
 

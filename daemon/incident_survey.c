@@ -370,7 +370,7 @@ void cw_survey_start(struct cw_survey *s)
 {
 	if (s->end_ns)
 		return;
-	s->end_ns = cw_clock_now_ns(s->config.clock) + CW_SURVEY_NS;
+	s->end_ns = cw_clock_awake_ns(s->config.clock) + CW_SURVEY_NS;
 	ask_more(s);
 }
 
@@ -378,7 +378,7 @@ void cw_survey_tick(struct cw_survey *s)
 {
 	if (!s->end_ns || cw_survey_is_complete(s))
 		return;
-	if (cw_clock_now_ns(s->config.clock) >= s->end_ns)
+	if (cw_clock_awake_ns(s->config.clock) >= s->end_ns)
 		cw_survey_stop(s, "no answer in time");
 	else
 		ask_more(s);

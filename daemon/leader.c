@@ -255,7 +255,7 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	}
 	if (!lr)
 		lr = add_route(l, d);
-	if (!lr || cw_route_put(&lr->route, from, msg, now, &is_urgent) < 0) {
+	if (!lr || cw_route_put(&lr->route, from, msg, l->config.clock, &is_urgent) < 0) {
 		l->stats.refused_digests++;
 		return;
 	}
@@ -319,13 +319,21 @@ static bool leads_better(const struct cw_leader *l, uint64_t route, const char *
 	return false;
 }
 
+static bool is_led_by(const struct cw_leader *l, uint64_t route, const char *node)
+{
+	const char *leader = cw_election_leader(l->config.members, route);
+
+	return leader && !strcmp(leader, node);
+}
+
 /*
  * Where some links are cut, two nodes may each think they lead. A third that hears both lets the
- * first one speak, as long as that one is alive.
+ * first one speak, as long as that one is alive. One that this node reported to, and now reports to
+ * the other, leads no more and says nothing: it stood in for a daemon that was held up.
  */
 static bool was_announced_by_another(struct cw_leader *l, uint64_t route, const char *from)
 {
-	int64_t now = cw_clock_now_ns(l->config.clock);
+	int64_t now = cw_clock_awake_ns(l->config.clock);
 	struct cw_announced *mine = &l->announced[l->next_announced];
 
 	for (unsigned i = 0; i < CW_LEADER_MAX_ANNOUNCED; i++) {
@@ -337,12 +345,15 @@ static bool was_announced_by_another(struct cw_leader *l, uint64_t route, const 
 			a->at_ns = now;
 			return false;
 		}
-		if (cw_transport_is_alive(l->config.transport, a->node))
+		if (a->led_here && is_led_by(l, route, from))
+			a->at_ns = 0;
+		else if (cw_transport_is_alive(l->config.transport, a->node))
 			return true;
 	}
 	l->next_announced = (l->next_announced + 1) % CW_LEADER_MAX_ANNOUNCED;
 	mine->route = route;
 	mine->at_ns = now;
+	mine->led_here = is_led_by(l, route, from);
 	(void)snprintf(mine->node, sizeof(mine->node), "%s", from);
 	return false;
 }
@@ -489,6 +500,28 @@ static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
 	lr->is_led = false;
 }
 
+/* Notes when this daemon goes on after it was held up. Returns the time. */
+static int64_t note_time(struct cw_leader *l)
+{
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	int64_t awake = cw_clock_awake_ns(l->config.clock);
+
+	if (now - awake > l->held_ns)
+		l->woke_ns = awake;
+	l->held_ns = now - awake;
+	return now;
+}
+
+/*
+ * After this daemon was held up, what it holds is a picture of before: it waits until the nodes of
+ * the job have told how it is now, or are late with it.
+ */
+static bool is_out_of_date(const struct cw_leader *l, const struct cw_led_route *lr)
+{
+	return l->woke_ns && cw_clock_awake_ns(l->config.clock) - l->woke_ns < CW_ROUTE_GONE_NS &&
+	       cw_route_awaits(&lr->route, l->woke_ns);
+}
+
 /* Of what is due, as much as may be done in one turn. */
 static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 {
@@ -499,7 +532,7 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 			lr->next_ns = now;
 		job->is_due = false;
 	}
-	if (now < lr->next_ns || now < lr->not_before_ns)
+	if (now < lr->next_ns || now < lr->not_before_ns || is_out_of_date(l, lr))
 		return;
 	if (l->turn_members >= cw_leader_turn_members(l))
 		l->has_put_off = true;
@@ -509,7 +542,7 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 
 bool cw_leader_tick(struct cw_leader *l)
 {
-	int64_t now = cw_clock_now_ns(l->config.clock);
+	int64_t now = note_time(l);
 	struct cw_led_route *lr, *tmp;
 	struct cw_job *job;
 
@@ -522,7 +555,7 @@ bool cw_leader_tick(struct cw_leader *l)
 	finish_look(l, now);
 	HASH_SRT(hh, l->routes, by_last_look);
 	HASH_ITER (hh, l->routes, lr, tmp) {
-		cw_route_refresh(&lr->route, l->config.transport, now,
+		cw_route_refresh(&lr->route, l->config.transport, l->config.clock,
 				 l->config.thresholds.node_silent_ns);
 		if (lr->route.n_nodes == 0) {
 			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, lr->route.id));

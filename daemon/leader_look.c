@@ -365,6 +365,7 @@ static void look_at_component(struct look *k)
 		.thresholds = config->thresholds,
 		.now_ns = k->now_ns,
 		.wall_ns = cw_clock_wall_ns(config->clock),
+		.held_ns = k->l->held_ns,
 	};
 	struct cw_job *job = find_job(k);
 	unsigned n_peers;

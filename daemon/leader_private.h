@@ -29,8 +29,9 @@ struct cw_led_route {
 /* Who announced an incident of which route; remembered for CW_LEADER_ANNOUNCED_NS. */
 struct cw_announced {
 	uint64_t route;
-	int64_t at_ns; /* 0 = unused */
+	int64_t at_ns; /* awake; 0 = unused */
 	char node[64];
+	bool led_here; /* this node reported to it then */
 };
 
 /*
@@ -56,6 +57,8 @@ struct cw_leader {
 	struct cw_snapshot *spare;
 	struct cw_half_look half;
 	uint64_t turn_members; /* looked at in this turn of the loop */
+	/* How long this daemon was held up so far, and when it went on, on the awake clock. */
+	int64_t held_ns, woke_ns;
 	bool has_put_off;
 	uint64_t next_job;
 	struct cw_announced announced[CW_LEADER_MAX_ANNOUNCED];

@@ -23,7 +23,7 @@ struct mute {
 	char *label;
 	uint32_t uid;
 	int64_t until_wall_ns;
-	int64_t heard_ns; /* monotonic; of others only */
+	int64_t heard_ns; /* awake; of others only */
 };
 
 struct cw_mutes {
@@ -43,7 +43,7 @@ static void forget(struct cw_mutes *m, struct mute *mute)
 
 static void drop_old(struct cw_mutes *m)
 {
-	int64_t wall = cw_clock_wall_ns(m->clock), now = cw_clock_now_ns(m->clock);
+	int64_t wall = cw_clock_wall_ns(m->clock), now = cw_clock_awake_ns(m->clock);
 	struct mute *mute, *tmp;
 
 	DL_FOREACH_SAFE (m->list, mute, tmp)
@@ -229,7 +229,7 @@ void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const ch
 			return; /* too many: this one is alerted */
 	}
 	mute->until_wall_ns = until_wall_ns;
-	mute->heard_ns = cw_clock_now_ns(m->clock);
+	mute->heard_ns = cw_clock_awake_ns(m->clock);
 }
 
 int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label)

@@ -164,6 +164,14 @@ static bool is_route_urgent(const struct cw_node *node, uint64_t route)
 	return false;
 }
 
+static void digest_round(struct cw_node *node, bool only_urgent)
+{
+	int64_t now_ns = cw_node_now(node);
+
+	node->rounds.held_ns = now_ns - cw_clock_awake_ns(node->config.clock);
+	cw_digest_round(&node->rounds, node->table, only_urgent, now_ns);
+}
+
 static void on_urgent(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_node *node = arg;
@@ -171,7 +179,7 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (is_route_urgent(node, p->route))
 			cw_node_sample(node, p);
-	cw_digest_round(&node->rounds, node->table, true, cw_node_now(node));
+	digest_round(node, true);
 }
 
 static void hurry(struct cw_node *node, struct cw_process *p)
@@ -188,7 +196,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	for (struct cw_process *p = node->table; p; p = p->hh.next) {
 		sample_in_turn(node, p);
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
-		    cw_process_look(p, is_rank, node, now_ns))
+		    cw_process_look(p, is_rank, node, node->config.clock))
 			hurry(node, p);
 	}
 	expire_dead(node);
@@ -199,7 +207,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 			keep(node, p); /* whoever the manager was too busy for */
 		cw_absent_tick(node->absent);
 		cw_untracked_tick(node->untracked, now_ns);
-		cw_digest_round(&node->rounds, node->table, false, now_ns);
+		digest_round(node, false);
 	}
 }
 
@@ -255,8 +263,8 @@ static int on_registered(struct cw_process *p, void *user)
 	if (!cw_liveness_has_ended(p->pidfd)) /* one that was kept may have */
 		cw_process_watch(p, node->config.kernel);
 	cw_node_sample(node, p);
-	(void)cw_process_look(p, is_rank, node,
-			      cw_node_now(node)); /* the first look has no change */
+	/* the first look has no change */
+	(void)cw_process_look(p, is_rank, node, node->config.clock);
 	keep(node, p);
 	cw_untracked_forget(node->untracked, &item);
 	return 0;

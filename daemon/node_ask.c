@@ -40,9 +40,9 @@ static struct cw_node_process describe(const struct cw_node *node, const struct 
 		.rank = header->rank_label,
 		.is_dead = cw_process_is_dead(p),
 		.has_python = header->has & CW_REC_HAS_PYTHON,
-		.idle_ns = p->headway.has_base
-				   ? cw_age_ns(cw_node_now(node), p->headway.cpu_change_ns)
-				   : -1,
+		.idle_ns = p->headway.has_base ? cw_age_ns(cw_clock_awake_ns(node->config.clock),
+							   p->headway.cpu_change_ns)
+					       : -1,
 	};
 }
 

@@ -251,9 +251,10 @@ static void say_stop(struct cw_process *p)
 }
 
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
-		     int64_t now_ns)
+		     const struct cw_clock *clock)
 {
 	const struct cw_rec_header *header = cw_record_header(p->record);
+	int64_t now_ns = cw_clock_now_ns(clock);
 	struct cw_headway_process hp = {
 		.proc_fd = p->proc_fd,
 		.pid = cw_process_pid(p),
@@ -272,7 +273,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	cw_oom_look(&p->oom, now_ns);
 	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
 		return false; /* ending: its pidfd says more */
-	cw_headway_step(&p->headway, &hp, &st, now_ns);
+	cw_headway_step(&p->headway, &hp, &st, cw_clock_awake_ns(clock));
 	liveness = cw_liveness_of_state(st.state);
 	has_changed = liveness != p->liveness;
 	p->liveness = liveness;

@@ -31,6 +31,7 @@
 #include "daemon/sampler.h"
 
 struct cw_agent_conn;
+struct cw_clock;
 struct cw_kernel_events;
 struct cw_node;
 struct event;
@@ -129,7 +130,7 @@ static inline pid_t cw_process_pid(const struct cw_process *p)
  * changed. is_rank and user: as in struct cw_headway_process.
  */
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
-		     int64_t now_ns);
+		     const struct cw_clock *clock);
 
 /* Notes when its launcher has gone; also of dead processes. Cheap. */
 void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns);

@@ -111,8 +111,38 @@ static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct
 	n->shape = shape;
 }
 
-int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, int64_t now_ns,
-		 bool *ret_urgent)
+/*
+ * How long it lay unread: more time has passed here since the digest before than there. Never more
+ * than this daemon was held up: a clock that stood still there, or a lie, changes nothing else.
+ */
+static int64_t lateness(const struct cw_route_node *n, const struct cw_msg_digest *d,
+			int64_t now_ns, int64_t held_ns)
+{
+	const struct cw_msg_digest *old = n->digest ? &n->digest->digest : NULL;
+	int64_t late, most = n->late_ns + held_ns - n->held_ns;
+
+	if (!old || d->epoch != old->epoch || !old->sent_ns || d->sent_ns < old->sent_ns)
+		return 0;
+	late = now_ns - n->received_ns - cw_bounded_ns((int64_t)(d->sent_ns - old->sent_ns));
+	if (late > most)
+		late = most;
+	return late > 0 ? late : 0;
+}
+
+/* Dates the digest; before it takes the place of the one before. */
+static void date(struct cw_route_node *n, const struct cw_msg_digest *d,
+		 const struct cw_clock *clock)
+{
+	int64_t now_ns = cw_clock_now_ns(clock), awake_ns = cw_clock_awake_ns(clock);
+
+	n->late_ns = lateness(n, d, now_ns, now_ns - awake_ns);
+	n->held_ns = now_ns - awake_ns;
+	n->received_ns = now_ns - n->late_ns;
+	n->heard_ns = awake_ns;
+}
+
+int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
+		 const struct cw_clock *clock, bool *ret_urgent)
 {
 	const struct cw_msg_digest *d = &(*msg)->digest, *old;
 	struct cw_route_node *n = find(r, node);
@@ -135,17 +165,17 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, 
 	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
 	r->n_ranks = others + d->n_ranks;
 	note_shape(r, n, d);
+	date(n, d, clock);
 	cw_message_free(n->digest);
 	n->digest = steal_ptr(msg);
-	n->received_ns = now_ns;
 	n->state = CW_NODE_REPORTING;
 	return 0;
 }
 
 static uint32_t node_state(const struct cw_route_node *n, const struct cw_transport *t,
-			   int64_t now_ns, int64_t silent_ns)
+			   int64_t awake_ns, int64_t silent_ns)
 {
-	int64_t age = now_ns - n->received_ns;
+	int64_t age = awake_ns - n->heard_ns;
 	const struct cw_peer *p;
 
 	if (age < silent_ns)
@@ -158,10 +188,11 @@ static uint32_t node_state(const struct cw_route_node *n, const struct cw_transp
 	return CW_NODE_SILENT;
 }
 
-static bool has_left(const struct cw_route_node *n, const struct cw_transport *t, int64_t now_ns)
+static bool has_left(const struct cw_route_node *n, const struct cw_transport *t, int64_t awake_ns)
 {
-	int64_t age = now_ns - n->received_ns;
+	int64_t age = awake_ns - n->heard_ns;
 	const struct cw_peer *p;
+	int64_t since_ns;
 
 	if (age <= CW_ROUTE_GONE_NS)
 		return false; /* nearly all, four times a second: not worth a search for the peer */
@@ -169,31 +200,32 @@ static bool has_left(const struct cw_route_node *n, const struct cw_transport *t
 		return true;
 	/*
 	 * It has lived on without a digest. "Until now" would not do: one that froze or lost its
-	 * power may have beaten once after its last digest, and looks well for a while.
+	 * power may have beaten once after its last digest, and looks well for a while. One that
+	 * was held up beats first when it goes on: it has as long as any other for its digest.
 	 */
 	p = cw_transport_peer(t, n->name);
-	return p && p->state == CW_PEER_CONNECTED &&
-	       p->heard_ns - n->received_ns > CW_ROUTE_GONE_NS;
+	if (!p || p->state != CW_PEER_CONNECTED)
+		return false;
+	since_ns = p->heard_since_ns > n->heard_ns ? p->heard_since_ns : n->heard_ns;
+	return p->heard_ns - since_ns > CW_ROUTE_GONE_NS;
 }
 
-void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,
-		      int64_t silent_ns)
+void cw_route_refresh(struct cw_route *r, const struct cw_transport *t,
+		      const struct cw_clock *clock, int64_t silent_ns)
 {
-	bool is_deserted = cw_route_n_reporting(r) == 0;
+	int64_t awake_ns = cw_clock_awake_ns(clock);
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < r->n_nodes; i++) {
 		struct cw_route_node *n = &r->nodes[i];
 
-		/* Nobody is left who could tell or be helped: what remains are memories. */
-		if (has_left(n, t, now_ns) ||
-		    (is_deserted && now_ns - n->received_ns > CW_ROUTE_DESERTED_NS)) {
+		if (has_left(n, t, awake_ns)) {
 			r->n_ranks -= n->digest->digest.n_ranks;
 			r->shape++;
 			node_fini(n);
 			continue;
 		}
-		n->state = node_state(n, t, now_ns, silent_ns);
+		n->state = node_state(n, t, awake_ns, silent_ns);
 		r->nodes[kept++] = *n;
 	}
 	r->n_nodes = kept;
@@ -224,4 +256,13 @@ unsigned cw_route_n_reporting(const struct cw_route *r)
 	for (unsigned i = 0; i < r->n_nodes; i++)
 		n += r->nodes[i].state == CW_NODE_REPORTING;
 	return n;
+}
+
+bool cw_route_awaits(const struct cw_route *r, int64_t since_awake_ns)
+{
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		if (r->nodes[i].state == CW_NODE_REPORTING &&
+		    r->nodes[i].heard_ns - r->nodes[i].late_ns < since_awake_ns)
+			return true;
+	return false;
 }

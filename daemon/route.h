@@ -3,7 +3,8 @@
  * What the leader keeps of one route: the newest digest of each node that sent one. The node that
  * would lead next keeps copies of the same: ranks that are lost together with the leader are known
  * to it. Digests hold ages; the instant of receipt puts them on this daemon's timeline, so clocks
- * need not agree.
+ * need not agree. Those that come while this daemon is held up lie in the kernel: by their sender's
+ * clock they are dated back, each by no more than it was.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */
@@ -21,15 +22,20 @@
 #define CW_ROUTE_MAX_RANKS 65536u
 /* A node that is well but has sent no digest for this long has no ranks of the route any more. */
 #define CW_ROUTE_GONE_NS (5 * CW_NS_PER_S)
-/* A node that is not heard of at all is kept (it is a finding), but not for ever. */
+/*
+ * A node that is not heard of at all is kept (it is a finding, and its daemon may be held up), but
+ * not for ever; also when it is the only one that has ranks of the route.
+ */
 #define CW_ROUTE_FORGET_NS (600 * CW_NS_PER_S)
-/* The same when no node of the route reports any more. */
-#define CW_ROUTE_DESERTED_NS (60 * CW_NS_PER_S)
 
 struct cw_route_node {
 	char *name;
-	uint32_t state;            /* enum cw_node_state */
-	int64_t received_ns;       /* of the digest, monotonic */
+	uint32_t state;      /* enum cw_node_state */
+	int64_t received_ns; /* of the digest, monotonic: what its ages count from */
+	int64_t heard_ns;    /* the same instant on the awake clock: what silence counts from */
+	/* Of the time before received_ns, how long the digest may have lain unread; and how long
+	 * this daemon had been held up in all when it was read. */
+	int64_t late_ns, held_ns;
 	struct cw_message *digest; /* owned; a copy when another node is told first */
 	uint64_t shape;            /* of the digest: its ranks and their communicators */
 };
@@ -67,12 +73,14 @@ void cw_route_fini(struct cw_route *r);
  * Takes *msg (sets it to NULL) when it is newer than what is held. *ret_urgent: it reports a death
  * that the one before did not. 0, -EEXIST (not newer), -E2BIG, -ENOMEM.
  */
-int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg, int64_t now_ns,
-		 bool *ret_urgent);
+int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
+		 const struct cw_clock *clock, bool *ret_urgent);
 
 /* Brings the nodes' states up to date and drops those that have left. */
-void cw_route_refresh(struct cw_route *r, const struct cw_transport *t, int64_t now_ns,
-		      int64_t silent_ns);
+void cw_route_refresh(struct cw_route *r, const struct cw_transport *t,
+		      const struct cw_clock *clock, int64_t silent_ns);
+/* Some node that reports was not heard since then, on the awake clock. */
+bool cw_route_awaits(const struct cw_route *r, int64_t since_awake_ns);
 /* Whether a node that reports takes this one for the leader; the others send copies. */
 bool cw_route_is_led_here(const struct cw_route *r);
 /* Rank processes that their nodes have no place for. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/awake.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/alerts.h"
@@ -42,6 +43,7 @@
 struct cw_service {
 	struct event_base *base;
 	struct cw_config *config;
+	struct cw_awake awake; /* the clock of all parts */
 	int64_t started_ns;
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
@@ -165,7 +167,7 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 static void on_tick(evutil_socket_t fd, short what, void *user)
 {
 	struct cw_service *s = user;
-	int64_t now = cw_clock_now_ns(&cw_clock_system);
+	int64_t now = cw_clock_now_ns(&s->awake.clock);
 
 	if (s->ticked_ns)
 		cw_lateness_add(&s->lateness, now - s->ticked_ns - TICK_MS * CW_NS_PER_MS);
@@ -187,7 +189,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 	struct cw_service *s = user;
 
 	*ret = (struct cw_status_source){
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.transport = s->transport,
 		.members = s->members,
 		.leader = s->leader,
@@ -226,7 +228,7 @@ static int open_store(struct cw_service *s, struct cw_err *err)
 		.state_dir = s->config->state_dir,
 		.max_bytes = (uint64_t)s->config->state_max_bytes,
 		.max_age_ns = s->config->state_max_age_ns,
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 	};
 
 	return cw_store_open(&config, &s->store, err);
@@ -234,7 +236,7 @@ static int open_store(struct cw_service *s, struct cw_err *err)
 
 static int open_mutes(struct cw_service *s, struct cw_err *err)
 {
-	int r = cw_mutes_open(s->config->state_dir, &cw_clock_system, &s->mutes);
+	int r = cw_mutes_open(s->config->state_dir, &s->awake.clock, &s->mutes);
 
 	return r < 0 ? cw_err_set(err, -r, "mutes in %s: %s", s->config->state_dir, strerror(-r))
 		     : 0;
@@ -244,7 +246,7 @@ static int open_alerts(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_alerts_config config = {
 		.base = s->base,
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.store = s->store,
 		.mutes = s->mutes,
 		.state_dir = s->config->state_dir,
@@ -261,7 +263,7 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 	_cleanup_(freep) const char **names = calloc(c->n_peers + 1, sizeof(*names));
 	_cleanup_(freep) const char **addresses = calloc(c->n_peers + 1, sizeof(*addresses));
 	struct cw_transport_config config = {
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.self = c->node_name,
 		.names = names,
 		.addresses = addresses,
@@ -273,8 +275,8 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 	};
 	struct cw_tcp_config tcp = {
 		.base = s->base,
-		.clock = &cw_clock_system,
-		.epoch = (uint64_t)cw_clock_wall_ns(&cw_clock_system),
+		.clock = &s->awake.clock,
+		.epoch = (uint64_t)cw_clock_wall_ns(&s->awake.clock),
 		.listen = c->listen,
 		.find_under = *c->peers_from ? c->peers_from : NULL,
 		.tls = cw_config_tls_files(c),
@@ -309,11 +311,11 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_node_config node = {
 		.base = s->base,
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.socket_path = s->config->agent_socket,
 		.listen_fd = cw_notify_listen_fd("agent"),
 		.node_name = s->config->node_name,
-		.epoch = (uint64_t)cw_clock_wall_ns(&cw_clock_system),
+		.epoch = (uint64_t)cw_clock_wall_ns(&s->awake.clock),
 		.sample_ms = (uint32_t)(s->config->sample_interval_ns / CW_NS_PER_MS),
 		.digest_ms = 1000,
 		.max_processes = MAX_PROCESSES,
@@ -326,7 +328,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	};
 	struct cw_capture_config capture = {
 		.base = s->base,
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.node_name = s->config->node_name,
 		.max_running = MAX_CAPTURES,
 		.max_queued = MAX_CAPTURES_QUEUED,
@@ -344,14 +346,14 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 static int open_leader(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_leader_config leader = {
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.transport = s->transport,
 		.io = &cw_alerts_io,
 		.io_user = s->alerts,
 		.thresholds = thresholds_of(s->config),
 	};
 	struct cw_old_deliveries_config old_deliveries = {
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.transport = s->transport,
 		.store = s->store,
 		.alerts = s->alerts,
@@ -364,7 +366,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 	};
 
 	s->old_deliveries = cw_old_deliveries_new(&old_deliveries);
-	s->members = cw_election_new(&cw_clock_system, s->transport);
+	s->members = cw_election_new(&s->awake.clock, s->transport);
 	leader.members = s->members;
 	s->leader = s->members ? cw_leader_new(&leader) : NULL;
 	s->responder = cw_responder_new(&responder);
@@ -385,7 +387,7 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 			    .mutes = s->mutes,
 			    .node_name = s->config->node_name,
 			    .user = s },
-		.stacks = { .clock = &cw_clock_system,
+		.stacks = { .clock = &s->awake.clock,
 			    .transport = s->transport,
 			    .leader = s->leader,
 			    .members = s->members,
@@ -399,7 +401,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 {
 	const struct cw_service *s = user;
 	const struct cw_metrics_parts parts = {
-		.clock = &cw_clock_system,
+		.clock = &s->awake.clock,
 		.node = s->node,
 		.leader = s->leader,
 		.transport = s->transport,
@@ -458,7 +460,8 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 		return cw_err_set(err, ENOMEM, "out of memory");
 	s->base = base;
 	s->config = config;
-	s->started_ns = cw_clock_now_ns(&cw_clock_system);
+	cw_awake_init(&s->awake, &cw_clock_system);
+	s->started_ns = cw_clock_now_ns(&s->awake.clock);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
 		r = steps[i](s, err);
 	if (r < 0) {

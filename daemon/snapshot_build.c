@@ -468,6 +468,7 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 		return -ENOMEM;
 	snap->now_ns = in->now_ns;
 	snap->wall_ns = in->wall_ns;
+	snap->held_ns = in->held_ns;
 	snap->thresholds = in->thresholds;
 	snap->untracked = (uint32_t)cw_route_untracked(in->route);
 	snap->policy = policy_of(in->route->nodes[in->refs[0].node].digest->digest.policy);

@@ -25,7 +25,7 @@ struct cw_build {
 	unsigned n_refs;
 	struct cw_job *job; /* its windows */
 	struct cw_thresholds thresholds;
-	int64_t now_ns, wall_ns;
+	int64_t now_ns, wall_ns, held_ns;
 	bool sees_only_itself; /* no peers are configured */
 	/* Memory of an earlier one, taken if there is one; NULL = none to be taken. */
 	struct cw_snapshot **spare;

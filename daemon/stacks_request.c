@@ -298,7 +298,7 @@ static void begin(struct request *q, struct search *f)
 		(void)snprintf(q->error, sizeof(q->error), "the daemon is out of memory");
 		return;
 	}
-	q->end_ns = cw_clock_now_ns(config.clock) + CW_STACKS_WITHIN_NS;
+	q->end_ns = cw_clock_awake_ns(config.clock) + CW_STACKS_WITHIN_NS;
 	cw_survey_start(q->survey);
 }
 
@@ -413,7 +413,7 @@ void cw_stacks_tick(struct cw_stacks *s)
 	DL_FOREACH_SAFE (s->requests, q, tmp) {
 		if (q->survey) {
 			cw_survey_tick(q->survey);
-			if (cw_clock_now_ns(s->config.clock) >= q->end_ns)
+			if (cw_clock_awake_ns(s->config.clock) >= q->end_ns)
 				cw_survey_stop(q->survey, "no answer in time");
 			if (!cw_survey_is_complete(q->survey))
 				continue;

@@ -137,7 +137,7 @@ const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char
 bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *p)
 {
 	return p->state == CW_PEER_CONNECTED &&
-	       cw_clock_now_ns(t->clock) - p->heard_ns < CW_PEER_SILENT_NS;
+	       cw_clock_awake_ns(t->clock) - p->heard_ns < CW_PEER_SILENT_NS;
 }
 
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name)
@@ -279,7 +279,7 @@ int cw_transport_request(struct cw_transport *t, const char *node, struct cw_mes
 		return -ENOMEM;
 	}
 	q->id = ++t->next_id;
-	q->deadline_ns = cw_clock_now_ns(t->clock) + deadline_ms * CW_NS_PER_MS;
+	q->deadline_ns = cw_clock_awake_ns(t->clock) + deadline_ms * CW_NS_PER_MS;
 	q->fn = fn;
 	q->user = user;
 	if (msg->type == CW_MSG_WINDOW_REQUEST) {
@@ -380,7 +380,12 @@ static void receive(struct cw_transport *t, const char *from, const uint8_t *pay
 
 void cw_transport_heard(struct cw_transport *t, unsigned peer)
 {
-	t->peers[peer].heard_ns = cw_clock_now_ns(t->clock);
+	struct cw_peer *p = &t->peers[peer];
+	int64_t now = cw_clock_awake_ns(t->clock);
+
+	if (now - p->heard_ns >= CW_PEER_GAP_NS)
+		p->heard_since_ns = now;
+	p->heard_ns = now;
 }
 
 void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_message *msg)
@@ -400,7 +405,7 @@ void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch)
 	t->peers[peer].state = CW_PEER_CONNECTED;
 	t->peers[peer].refused = NULL;
 	t->peers[peer].epoch = epoch;
-	t->peers[peer].heard_ns = cw_clock_now_ns(t->clock);
+	t->peers[peer].heard_since_ns = t->peers[peer].heard_ns = cw_clock_awake_ns(t->clock);
 }
 
 void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye)
@@ -455,7 +460,7 @@ static bool expire_one(struct cw_transport *t, int64_t now)
 void cw_transport_run(struct cw_transport *t)
 {
 	struct cw_local_frame *f, *batch = t->local.frames;
-	int64_t now = cw_clock_now_ns(t->clock);
+	int64_t now = cw_clock_awake_ns(t->clock);
 
 	/* What handlers send to the own node meanwhile waits for the next turn. */
 	t->local.frames = NULL;

@@ -25,6 +25,8 @@ struct cw_transport;
 #define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
 /* Beats are sent this often: several fit into the silence limit. */
 #define CW_PEER_BEAT_NS (2 * CW_NS_PER_S)
+/* Two beats missed: its daemon was held up, and what it does next it does late. */
+#define CW_PEER_GAP_NS (5 * CW_NS_PER_S)
 /* Window and evidence requests in flight; more are refused. */
 #define CW_TRANSPORT_MAX_REQUESTS 1024u
 /* Own-node frames waiting for the next turn of the loop. */
@@ -43,7 +45,9 @@ struct cw_peer {
 	const char *address;
 	uint32_t state; /* enum cw_peer_state */
 	uint64_t epoch;
-	int64_t heard_ns; /* last frame; 0 = never */
+	int64_t heard_ns; /* last frame, on the awake clock; 0 = never */
+	/* Since when it has been heard without a gap of CW_PEER_GAP_NS. */
+	int64_t heard_since_ns;
 	uint64_t dropped; /* frames not sent: output cap, or not connected */
 	/* Why it is not let in, or does not let us in: a few words; NULL = not refused. Static. */
 	const char *refused;

@@ -53,7 +53,7 @@ const struct sockaddr *cw_dial_next_address(struct cw_link *link)
 void cw_dial_back_off(struct cw_tcp *tcp, struct cw_link *link)
 {
 	link->is_dialing = false;
-	link->dial_ns = cw_clock_now_ns(tcp->config.clock) + link->backoff_ms * CW_NS_PER_MS;
+	link->dial_ns = cw_clock_awake_ns(tcp->config.clock) + link->backoff_ms * CW_NS_PER_MS;
 	link->backoff_ms = link->backoff_ms * 2 > CW_TCP_BACKOFF_MAX_MS ? CW_TCP_BACKOFF_MAX_MS
 									: link->backoff_ms * 2;
 }
@@ -93,7 +93,7 @@ static void on_round_done(void *user)
 	/* A name whose look-up outlasts a round must not keep those behind it waiting for ever. */
 	tcp->resolve_next++;
 	tcp->resolve = cw_resolve_free(tcp->resolve);
-	tcp->resolve_ns = cw_clock_now_ns(tcp->config.clock) + CW_TCP_LOOK_UP_NS;
+	tcp->resolve_ns = cw_clock_awake_ns(tcp->config.clock) + CW_TCP_LOOK_UP_NS;
 }
 
 void cw_dial_look_up(struct cw_tcp *tcp, int64_t now_ns)

@@ -44,7 +44,7 @@ struct cw_found {
 
 static int64_t now_of(const struct cw_found *f)
 {
-	return cw_clock_now_ns(f->tcp->config.clock);
+	return cw_clock_awake_ns(f->tcp->config.clock);
 }
 
 /* ---- addresses ---- */

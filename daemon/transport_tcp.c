@@ -122,7 +122,7 @@ static struct cw_conn *conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 	c->tcp = tcp;
 	c->peer = peer;
 	c->is_dialed = fd < 0;
-	c->opened_ns = cw_clock_now_ns(tcp->config.clock);
+	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
 	bufferevent_setcb(c->bev, cw_conn_on_read, NULL, on_event, c);
 	/* A peer that sends faster than it is read waits in its own kernel. */
 	bufferevent_setwatermark(c->bev, EV_READ, 0,
@@ -238,7 +238,7 @@ static void drop_the_slow(struct cw_tcp *tcp, int64_t now)
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
 	struct cw_tcp *tcp = user;
-	int64_t now = cw_clock_now_ns(tcp->config.clock);
+	int64_t now = cw_clock_awake_ns(tcp->config.clock);
 	struct cw_conn *c, *tmp;
 
 	drop_the_slow(tcp, now);

@@ -252,6 +252,7 @@ static const struct cw_field digest_fields[] = {
 	LIST(ranks, CW_MSG_MAX_RANKS, &rank_map),
 	STRING(policy),
 	UINT(muted_until_ns),
+	UINT(sent_ns),
 	UINT(untracked),
 };
 MAP(digest, C, collwatch__digest__descriptor);

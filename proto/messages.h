@@ -174,6 +174,7 @@ struct cw_msg_digest {
 	struct cw_msg_rank *ranks;
 	uint32_t n_ranks;
 	uint64_t muted_until_ns; /* wall; 0 = this node has not muted the job */
+	uint64_t sent_ns;        /* by the sender's monotonic clock; 0 = not said */
 	uint32_t untracked;      /* rank processes that the node has no place for */
 };
 

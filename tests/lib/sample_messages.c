@@ -173,6 +173,7 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 					     .epoch = 1795247613123000000,
 					     .number = 322,
 					     .muted_until_ns = 1795251213123000000,
+					     .sent_ns = 86400123456789,
 					     .policy = "training",
 					     .ranks = ranks,
 					     .n_ranks = 1 } },

@@ -47,11 +47,29 @@ static void answer_evidence(struct cluster_node *n, const char *from,
 	}
 }
 
+static bool was_told(const struct cluster_node *n, const char *id)
+{
+	for (unsigned i = 0; i < n->n_told; i++)
+		if (!strcmp(n->told[i], id))
+			return true;
+	return false;
+}
+
+static void learn(struct cluster_node *n, const char *id)
+{
+	if (was_told(n, id))
+		return;
+	cr_assert_lt(n->n_told, CLUSTER_MAX_ALERTS);
+	(void)snprintf(n->told[n->n_told++], CW_INCIDENT_ID_LEN, "%s", id);
+}
+
 static void on_message(const char *from, struct cw_message **msg, void *user)
 {
 	struct cluster_node *n = user;
 
-	if ((*msg)->type == CW_MSG_MEMBERS)
+	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
+		learn(n, (*msg)->incident_delivered.id);
+	else if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(n->members, from, &(*msg)->members);
 	else if ((*msg)->type == CW_MSG_WINDOW_REQUEST)
 		cluster_job_answer_windows(n, from, &(*msg)->window_request);
@@ -70,9 +88,23 @@ static void io_path(void *user, const char *id, char *buf, size_t len)
 	(void)snprintf(buf, len, "/state/incidents/%s", id);
 }
 
+static struct cluster_bundle *bundle_of(struct cluster_node *n, const char *id)
+{
+	struct cluster_bundle *b =
+		(struct cluster_bundle *)cluster_bundle(n->cluster, n->index, id);
+
+	if (b)
+		return b;
+	cr_assert_lt(n->n_bundles, CLUSTER_MAX_BUNDLES);
+	b = &n->bundles[n->n_bundles++];
+	(void)snprintf(b->id, sizeof(b->id), "%s", id);
+	return b;
+}
+
 static int io_put(void *user, const struct cw_bundle *bundle)
 {
 	struct cluster_node *n = user;
+	struct cluster_bundle *b;
 
 	cr_assert(json_is_object(bundle->incident));
 	cr_assert(json_is_string(bundle->snapshot));
@@ -80,10 +112,14 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	n->puts++;
 	json_decref(n->last_put);
 	n->last_put = json_deep_copy(bundle->incident);
+	b = bundle_of(n, json_string_value(json_object_get(bundle->incident, "id")));
+	b->puts++;
+	json_decref(b->incident);
+	b->incident = json_incref(n->last_put);
 	return 0;
 }
 
-static bool io_was_sent(void *user, const struct cw_incident_due *due)
+static bool io_was_sent_here(void *user, const struct cw_incident_due *due)
 {
 	const struct cluster_node *n = user;
 
@@ -94,12 +130,21 @@ static bool io_was_sent(void *user, const struct cw_incident_due *due)
 	return false;
 }
 
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
+{
+	return io_was_sent_here(user, due) || was_told(user, due->id);
+}
+
 static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	struct cluster_node *n = user;
 	struct cluster *c = n->cluster;
 	const json_t *culprits = json_object_get(doc, "culprits");
 	struct cluster_alert *a = &c->alerts[c->n_alerts];
+	const struct cw_message delivered = {
+		.type = CW_MSG_INCIDENT_DELIVERED,
+		.incident_delivered = { .id = due->id, .uid = due->uid, .label = due->job }
+	};
 
 	if (c->alerts_fail) {
 		c->n_refused_alerts++;
@@ -117,6 +162,7 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 		a->culprit = (int)json_integer_value(
 			json_object_get(json_array_get(culprits, 0), "rank"));
 	a->doc = json_deep_copy(doc);
+	(void)cw_transport_announce(n->transport, &delivered);
 	return 0;
 }
 
@@ -129,7 +175,7 @@ static const struct cw_incident_io io = {
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
-	.was_sent_here = io_was_sent,
+	.was_sent_here = io_was_sent_here,
 	.withhold = io_withhold,
 	.alert = io_alert,
 };
@@ -219,10 +265,21 @@ static int64_t on_cpu(void *user)
 	return c->cpu_ns += c->look_cost_ns;
 }
 
+/* Of its own, because each may be held up by itself. */
+static void start_clock(struct cluster_node *n)
+{
+#ifdef CW_AWAKE_STEP_NS
+	cw_awake_init(&n->awake, &n->cluster->clock);
+	n->clock = &n->awake.clock;
+#else
+	n->clock = &n->cluster->clock;
+#endif
+}
+
 static void start_leader(struct cluster_node *n)
 {
 	struct cw_leader_config config = {
-		.clock = &n->cluster->clock,
+		.clock = n->clock,
 		.transport = n->transport,
 		.members = n->members,
 		.io = &io,
@@ -243,17 +300,17 @@ static void start_node(struct cluster *c, unsigned index)
 	static const char *const all[] = { "node-a", "node-b", "node-c", "node-d" };
 	struct cluster_node *n = &c->nodes[index];
 	const char *names[CLUSTER_MAX_NODES];
-	struct cw_transport_config config = { .clock = &c->clock,
-					      .self = all[index],
-					      .names = names,
-					      .on_message = on_message,
-					      .user = n };
+	struct cw_transport_config config = {
+		.self = all[index], .names = names, .on_message = on_message, .user = n
+	};
 
 	for (unsigned i = 0; i < c->n_nodes; i++)
 		if (i != index)
 			names[config.n_peers++] = all[i];
 	n->cluster = c;
 	n->index = index;
+	start_clock(n);
+	config.clock = n->clock;
 	n->epoch = (uint64_t)wall_ns(c);
 	(void)snprintf(n->name, sizeof(n->name), "%s", all[index]);
 	n->transport = cw_transport_new(&config);
@@ -261,7 +318,7 @@ static void start_node(struct cluster *c, unsigned index)
 	cw_transport_set_backend(n->transport, &ops, n);
 	for (unsigned i = 0; i < config.n_peers; i++)
 		cw_transport_peer_up(n->transport, i, 1);
-	n->members = cw_election_new(&c->clock, n->transport);
+	n->members = cw_election_new(n->clock, n->transport);
 	cr_assert_not_null(n->members);
 	start_leader(n);
 }
@@ -294,6 +351,8 @@ void cluster_fini(struct cluster *c)
 		cw_election_free(n->members);
 		cw_transport_free(n->transport);
 		json_decref(n->last_put);
+		for (unsigned b = 0; b < n->n_bundles; b++)
+			json_decref(n->bundles[b].incident);
 	}
 	for (unsigned i = 0; i < c->n_alerts; i++)
 		json_decref(c->alerts[i].doc);
@@ -347,6 +406,8 @@ static void part(struct cluster *c, unsigned a, unsigned b)
 void cluster_kill(struct cluster *c, unsigned node)
 {
 	c->nodes[node].is_dead = true;
+	c->nodes[node].is_frozen = false;
+	deliver(&c->nodes[node]); /* to nobody */
 	for (unsigned i = 0; i < c->n_nodes; i++)
 		if (i != node)
 			part(c, i, node);
@@ -378,6 +439,15 @@ void cluster_freeze(struct cluster *c, unsigned node)
 	c->nodes[node].is_frozen = true;
 }
 
+void cluster_thaw(struct cluster *c, unsigned node)
+{
+	c->nodes[node].is_frozen = false;
+	for (unsigned i = 0; i < c->n_nodes; i++)
+		if (i != node && can_talk(c, i, node) && !c->nodes[i].is_frozen)
+			cw_transport_heard(c->nodes[node].transport,
+					   peer_of_index(&c->nodes[node], i));
+}
+
 void cluster_cut(struct cluster *c, unsigned a, unsigned b)
 {
 	c->cut[a][b] = c->cut[b][a] = true;
@@ -391,6 +461,16 @@ void cluster_restart(struct cluster *c, unsigned node)
 
 	cw_leader_free(n->leader);
 	start_leader(n);
+}
+
+const struct cluster_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id)
+{
+	const struct cluster_node *n = &c->nodes[node];
+
+	for (unsigned i = 0; i < n->n_bundles; i++)
+		if (!strcmp(n->bundles[i].id, id))
+			return &n->bundles[i];
+	return NULL;
 }
 
 struct found {

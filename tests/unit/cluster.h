@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if __has_include("common/awake.h")
+#include "common/awake.h"
+#endif
 #include "common/clock.h"
 #include "common/record_layout.h"
 #include "daemon/election.h"
@@ -20,6 +23,7 @@
 #define CLUSTER_MAX_NODES 4u
 #define CLUSTER_MAX_ALERTS 16u
 #define CLUSTER_MAX_RANKS 64u
+#define CLUSTER_MAX_BUNDLES 8u
 #define CLUSTER_ROUTE UINT64_C(0x7e57)
 
 enum cluster_fault {
@@ -43,8 +47,19 @@ struct cluster_alert {
 	json_t *doc;
 };
 
+/* What a node has on disk of one incident. */
+struct cluster_bundle {
+	char id[CW_INCIDENT_ID_LEN];
+	unsigned puts;
+	json_t *incident; /* of the last put */
+};
+
 struct cluster_node {
 	struct cluster *cluster;
+#ifdef CW_AWAKE_STEP_NS
+	struct cw_awake awake;
+#endif
+	const struct cw_clock *clock;
 	unsigned index;
 	char name[16];
 	bool is_dead, is_frozen;
@@ -55,7 +70,11 @@ struct cluster_node {
 	uint64_t epoch, digests;
 	int64_t beat_ns;
 	unsigned puts;
-	json_t *last_put;                       /* incident document of the last bundle */
+	json_t *last_put; /* incident document of the last bundle */
+	struct cluster_bundle bundles[CLUSTER_MAX_BUNDLES]; /* outlive the daemon */
+	unsigned n_bundles;
+	char told[CLUSTER_MAX_ALERTS][CW_INCIDENT_ID_LEN]; /* by others: the alert is out */
+	unsigned n_told;
 	unsigned evidence_asked, briefly_asked; /* ranks */
 	unsigned searches;                      /* for ranks without a record */
 };
@@ -64,6 +83,7 @@ struct cluster {
 	int64_t now_ns;
 	struct cw_clock clock;
 	unsigned n_nodes, n_ranks;
+	unsigned first_node, n_rank_nodes; /* which have ranks; n_rank_nodes 0 = all */
 	struct cluster_node nodes[CLUSTER_MAX_NODES];
 	bool cut[CLUSTER_MAX_NODES][CLUSTER_MAX_NODES];
 	/* the job */
@@ -98,13 +118,17 @@ void cluster_heal(struct cluster *c);
 void cluster_kill(struct cluster *c, unsigned node);
 /* It starts anew, with connections to those who are there, and its ranks are still there. */
 void cluster_revive(struct cluster *c, unsigned node);
-/* A daemon that is stopped: connected, but silent. */
+/* A daemon that is stopped: connected, but silent. What it is sent waits in its kernel. */
 void cluster_freeze(struct cluster *c, unsigned node);
+/* It goes on. */
+void cluster_thaw(struct cluster *c, unsigned node);
 void cluster_cut(struct cluster *c, unsigned a, unsigned b);
 /* The leading half starts anew, as after a restart; what was sent is still known. */
 void cluster_restart(struct cluster *c, unsigned node);
 
 /* Who leads the job by its own account; -1 = nobody, -2 = more than one. */
 int cluster_leader(const struct cluster *c);
+/* What the node has on disk of an incident; NULL = nothing. */
+const struct cluster_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id);
 /* The one job a node leads; NULL = none. */
 const struct cw_job *cluster_job(const struct cluster *c, unsigned node);

@@ -9,7 +9,9 @@
 
 static unsigned node_of(const struct cluster *c, unsigned rank)
 {
-	return rank * c->n_nodes / c->n_ranks;
+	unsigned n = c->n_rank_nodes ? c->n_rank_nodes : c->n_nodes;
+
+	return (c->first_node + rank * n / c->n_ranks) % c->n_nodes;
 }
 
 static bool is_stuck(const struct cluster *c)

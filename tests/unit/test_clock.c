@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/awake.h"
 #include "common/clock.h"
 
 static int64_t fake_now(void *user)
@@ -69,4 +70,72 @@ Test(clock, refuses_other_forms_and_impossible_dates)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		cr_expect_eq(cw_wall_parse(bad[i]), -1, "'%s'", bad[i]);
+}
+
+Test(clock, is_always_awake_where_nobody_says_otherwise)
+{
+	int64_t t = 42;
+	struct cw_clock c = { .monotonic_ns = fake_now, .wall_ns = fake_now, .user = &t };
+
+	cr_expect_eq(cw_clock_awake_ns(&c), 42);
+}
+
+/* A loop that ticks every 250 ms, and is away now and then. */
+struct loop {
+	int64_t now_ns;
+	struct cw_clock machine;
+	struct cw_awake awake;
+};
+
+static void loop_init(struct loop *l)
+{
+	l->now_ns = 1000 * CW_NS_PER_S;
+	l->machine = (struct cw_clock){ .monotonic_ns = fake_now,
+					.wall_ns = fake_now,
+					.user = &l->now_ns };
+	cw_awake_init(&l->awake, &l->machine);
+}
+
+static void loop_run(struct loop *l, int64_t ns)
+{
+	for (int64_t end_ns = l->now_ns + ns; l->now_ns < end_ns;) {
+		l->now_ns += CW_NS_PER_S / 4;
+		(void)cw_clock_now_ns(&l->awake.clock);
+	}
+}
+
+static int64_t loop_awake_ns(struct loop *l)
+{
+	return cw_clock_awake_ns(&l->awake.clock);
+}
+
+Test(clock, awake_runs_as_the_monotonic_one_while_somebody_looks)
+{
+	struct loop l;
+	int64_t since_ns;
+
+	loop_init(&l);
+	since_ns = loop_awake_ns(&l);
+	loop_run(&l, 3600 * CW_NS_PER_S);
+	cr_expect_eq(loop_awake_ns(&l) - since_ns, 3600 * CW_NS_PER_S);
+	cr_expect_eq(cw_clock_now_ns(&l.awake.clock), l.now_ns);
+	cr_expect_eq(cw_clock_wall_ns(&l.awake.clock), l.now_ns);
+}
+
+Test(clock, awake_counts_one_step_of_the_time_held_up)
+{
+	struct loop l;
+	int64_t since_ns;
+
+	loop_init(&l);
+	loop_run(&l, CW_NS_PER_S);
+	since_ns = loop_awake_ns(&l);
+	l.now_ns += 300 * CW_NS_PER_S;
+	/* Whichever is read first. */
+	cr_expect_eq(cw_clock_now_ns(&l.awake.clock), l.now_ns);
+	cr_expect_eq(loop_awake_ns(&l) - since_ns, CW_AWAKE_STEP_NS);
+	loop_run(&l, 5 * CW_NS_PER_S);
+	cr_expect_eq(loop_awake_ns(&l) - since_ns, CW_AWAKE_STEP_NS + 5 * CW_NS_PER_S);
+	l.now_ns += 15 * CW_NS_PER_S;
+	cr_expect_eq(loop_awake_ns(&l) - since_ns, 2 * CW_AWAKE_STEP_NS + 5 * CW_NS_PER_S);
 }

@@ -13,9 +13,25 @@
 
 #define NOW (500 * CW_NS_PER_S)
 
-/* The way of a digest: encoded, decoded, put into the route. */
-static int put(struct cw_route *route, const char *node, uint64_t number, struct cw_msg_rank *ranks,
-	       uint32_t n_ranks, bool *ret_urgent)
+/* How much later it is than NOW, and how much of that this daemon was held up. */
+static int64_t later_ns, held_ns;
+
+static int64_t now_ns(void *user)
+{
+	return NOW + later_ns;
+}
+
+static int64_t awake_ns(void *user)
+{
+	return NOW + later_ns - held_ns;
+}
+
+static const struct cw_clock clock = { .monotonic_ns = now_ns,
+				       .wall_ns = now_ns,
+				       .awake_ns = awake_ns };
+
+static int put_sent(struct cw_route *route, const char *node, uint64_t number, uint64_t sent_ns,
+		    struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST,
 				  .digest = { .route = 1,
@@ -23,6 +39,7 @@ static int put(struct cw_route *route, const char *node, uint64_t number, struct
 					      .node = node,
 					      .epoch = 1,
 					      .number = number,
+					      .sent_ns = sent_ns,
 					      .policy = "",
 					      .ranks = ranks,
 					      .n_ranks = n_ranks } };
@@ -38,9 +55,16 @@ static int put(struct cw_route *route, const char *node, uint64_t number, struct
 	free(frame);
 	if (!route->label)
 		cr_assert_eq(cw_route_init(route, &decoded->digest), 0);
-	r = cw_route_put(route, node, &decoded, NOW, ret_urgent);
+	r = cw_route_put(route, node, &decoded, &clock, ret_urgent);
 	cw_message_free(decoded);
 	return r;
+}
+
+/* The way of a digest: encoded, decoded, put into the route. */
+static int put(struct cw_route *route, const char *node, uint64_t number, struct cw_msg_rank *ranks,
+	       uint32_t n_ranks, bool *ret_urgent)
+{
+	return put_sent(route, node, number, 0, ranks, n_ranks, ret_urgent);
 }
 
 static struct cw_msg_member member(uint64_t comm, uint32_t nranks, int32_t comm_rank)
@@ -455,4 +479,53 @@ Test(job, version_environment_and_nan_of_a_rank_reach_the_snapshot)
 	cw_snapshot_free(snap);
 	cw_route_fini(&route);
 	cw_job_free(job);
+}
+
+/* ---- digests that lay unread ---- */
+
+#define S CW_NS_PER_S
+/* The other machine's clock has nothing to do with this one's. */
+#define THERE (7000 * S)
+
+/* Sent and read so many seconds later; this daemon was held up for so long until then. */
+static int64_t dated_s(struct cw_route *route, uint64_t number, int64_t sent_s, int64_t read_s,
+		       int64_t held_s)
+{
+	struct cw_msg_member m = member(1, 2, 0);
+	struct cw_msg_rank rank = rank_of(10, &m, 1);
+	bool is_urgent;
+
+	later_ns = read_s * S;
+	held_ns = held_s * S;
+	cr_assert_eq(put_sent(route, "node-a", number, (uint64_t)(THERE + sent_s * S), &rank, 1,
+			      &is_urgent),
+		     0);
+	return (route->nodes[0].received_ns - NOW) / S;
+}
+
+Test(job, digests_that_lay_unread_are_as_old_as_they_are)
+{
+	struct cw_route route = { 0 };
+
+	cr_expect_eq(dated_s(&route, 1, 0, 0, 0), 0);
+	cr_expect_eq(dated_s(&route, 2, 1, 1, 0), 1);
+	cr_expect_eq(dated_s(&route, 3, 2, 300, 298), 2, "the first that was not read");
+	cr_expect_eq(dated_s(&route, 4, 3, 300, 298), 3);
+	cr_expect_eq(dated_s(&route, 5, 10, 300, 298), 10, "the last before it gave this one up");
+	cr_expect_eq(dated_s(&route, 6, 301, 301, 298), 301);
+	cr_expect_eq(dated_s(&route, 7, 302, 302, 298), 302);
+	cw_route_fini(&route);
+}
+
+/* Nor what a peer says of its clock, nor one that stood still while its machine slept. */
+Test(job, digests_are_not_dated_back_where_nobody_was_held_up)
+{
+	struct cw_route route = { 0 };
+
+	cr_expect_eq(dated_s(&route, 1, 0, 0, 0), 0);
+	cr_expect_eq(dated_s(&route, 2, 1, 301, 0), 301);
+	cr_expect_eq(dated_s(&route, 3, 5, 320, 10), 310, "by no more than it was held up");
+	cr_expect_eq(dated_s(&route, 4, -6000, 321, 10), 321);
+	cr_expect_eq(dated_s(&route, 5, INT64_C(2000000000), 322, 10), 322);
+	cw_route_fini(&route);
 }
