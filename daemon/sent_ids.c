@@ -13,14 +13,21 @@
 #include "common/cleanup.h"
 #include "common/htable.h"
 
-/* An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. */
+/*
+ * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share
+ * them: sent_ids.h.
+ */
 #define MAX_IDS 4096u
+/* Users whose ids had to make room; of more it is noted that somebody's had. */
+#define MAX_FORGETFUL 256u
 #define ID_MAX 64
 #define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
 /* What a line of it says for "": a word always stands there, so that the uid is the fourth. */
 #define HOW_SENT "sent"
+/* Begins a line that is no id: older versions skip it. */
+#define FORGOTTEN "# forgotten"
 
 /* Zeroed before it is filled: hashed and compared as bytes. */
 struct sent_key {
@@ -35,9 +42,17 @@ struct sent_id {
 	UT_hash_handle hh; /* in order of arrival: the first is the oldest */
 };
 
+struct forgetful {
+	int64_t uid;
+	int64_t wall_ns; /* of the newest id that was forgotten */
+};
+
 struct cw_sent_ids {
 	int dirfd;
 	struct sent_id *table;
+	struct forgetful forgetful[MAX_FORGETFUL];
+	unsigned n_forgetful;
+	int64_t anybody_ns; /* beyond MAX_FORGETFUL */
 	bool is_dirty;
 };
 
@@ -71,6 +86,75 @@ static void forget(struct cw_sent_ids *ids, struct sent_id *entry)
 	free(entry);
 }
 
+static void note_forgotten(struct cw_sent_ids *ids, int64_t uid, int64_t wall_ns)
+{
+	struct forgetful *oldest = &ids->forgetful[0];
+
+	if (uid == CW_SENT_NO_UID) { /* whoever's it was */
+		if (wall_ns > ids->anybody_ns)
+			ids->anybody_ns = wall_ns;
+		return;
+	}
+	for (unsigned i = 0; i < ids->n_forgetful; i++) {
+		struct forgetful *f = &ids->forgetful[i];
+
+		if (f->uid == uid) {
+			if (wall_ns > f->wall_ns)
+				f->wall_ns = wall_ns;
+			return;
+		}
+		if (f->wall_ns < oldest->wall_ns)
+			oldest = f;
+	}
+	if (ids->n_forgetful < MAX_FORGETFUL) {
+		ids->forgetful[ids->n_forgetful++] = (struct forgetful){ uid, wall_ns };
+		return;
+	}
+	if (oldest->wall_ns > ids->anybody_ns)
+		ids->anybody_ns = oldest->wall_ns;
+	*oldest = (struct forgetful){ uid, wall_ns };
+}
+
+static int by_uid(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The user with most ids; always one above an equal share, as there are too many. */
+static int64_t greediest(const struct cw_sent_ids *ids)
+{
+	static int64_t uids[MAX_IDS + 1];
+	const struct sent_id *e;
+	size_t n = 0, end, most = 0;
+	int64_t found = CW_SENT_NO_UID;
+
+	for (e = ids->table; e && n <= MAX_IDS; e = e->hh.next)
+		uids[n++] = e->key.uid;
+	qsort(uids, n, sizeof(*uids), by_uid);
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i; end < n && uids[end] == uids[i];)
+			end++;
+		if (end - i > most) {
+			most = end - i;
+			found = uids[i];
+		}
+	}
+	return found;
+}
+
+static void make_room(struct cw_sent_ids *ids)
+{
+	int64_t uid = greediest(ids);
+	struct sent_id *e = ids->table;
+
+	while (e->key.uid != uid)
+		e = e->hh.next;
+	note_forgotten(ids, uid, e->wall_ns);
+	forget(ids, e);
+}
+
 static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_t wall_ns,
 		    const char *how)
 {
@@ -87,7 +171,7 @@ static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_
 		return -ENOMEM;
 	}
 	while (HASH_COUNT(ids->table) > MAX_IDS)
-		forget(ids, ids->table);
+		make_room(ids);
 	return 0;
 }
 
@@ -99,6 +183,10 @@ static void load(struct cw_sent_ids *ids, FILE *f)
 	int n;
 
 	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, FORGOTTEN " %" SCNd64 " %" SCNd64, &uid, &wall_ns) == 2) {
+			note_forgotten(ids, uid, wall_ns);
+			continue;
+		}
 		how[0] = '\0';
 		n = sscanf(line, "%64s %" SCNd64 " %15[a-z_] %" SCNu32, id, &wall_ns, how, &said);
 		uid = n == 4 ? (int64_t)said : CW_SENT_NO_UID;
@@ -123,6 +211,9 @@ int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
 	if (f) {
 		load(ids, f);
 		(void)fclose(f); /* only read */
+		/* Full, and written by a version that did not say whose it forgot. */
+		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->n_forgetful && !ids->anybody_ns)
+			ids->anybody_ns = ids->table->wall_ns;
 	} else if (fd >= 0) {
 		(void)close(fd); /* only opened */
 	}
@@ -140,9 +231,12 @@ struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids)
 	return NULL;
 }
 
-int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids)
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, int64_t uid)
 {
-	return HASH_COUNT(ids->table) < MAX_IDS ? 0 : ids->table->wall_ns;
+	for (unsigned i = 0; i < ids->n_forgetful; i++)
+		if (ids->forgetful[i].uid == uid && ids->forgetful[i].wall_ns > ids->anybody_ns)
+			return ids->forgetful[i].wall_ns;
+	return ids->anybody_ns;
 }
 
 bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id)
@@ -169,29 +263,53 @@ void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, in
 	}
 }
 
-static int write_line(int fd, const struct sent_id *entry)
+static void put_line(FILE *f, const struct sent_id *entry)
 {
-	int n;
-
 	if (entry->key.uid == CW_SENT_NO_UID) /* as it was read */
-		n = dprintf(fd, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
-			    *entry->how ? " " : "", entry->how);
+		fprintf(f, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
+			*entry->how ? " " : "", entry->how);
 	else
-		n = dprintf(fd, "%s %" PRId64 " %s %" PRId64 "\n", entry->key.id, entry->wall_ns,
-			    *entry->how ? entry->how : HOW_SENT, entry->key.uid);
-	return n >= 0 ? 0 : errno > 0 ? -errno : -EIO;
+		fprintf(f, "%s %" PRId64 " %s %" PRId64 "\n", entry->key.id, entry->wall_ns,
+			*entry->how ? entry->how : HOW_SENT, entry->key.uid);
+}
+
+/* The whole file, in fresh memory; NULL = out of it. */
+static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
+{
+	const struct sent_id *entry;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, ret_len);
+
+	if (!f)
+		return NULL;
+	if (ids->anybody_ns)
+		fprintf(f, FORGOTTEN " %d %" PRId64 "\n", CW_SENT_NO_UID, ids->anybody_ns);
+	for (unsigned i = 0; i < ids->n_forgetful; i++)
+		fprintf(f, FORGOTTEN " %" PRId64 " %" PRId64 "\n", ids->forgetful[i].uid,
+			ids->forgetful[i].wall_ns);
+	for (entry = ids->table; entry; entry = entry->hh.next)
+		put_line(f, entry);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* All or nothing: a torn file would make an alert go out twice. */
 static int write_file(struct cw_sent_ids *ids, int fd)
 {
-	struct sent_id *entry, *next;
-	int r;
+	_cleanup_(freep) char *text = NULL;
+	size_t len = 0, done = 0;
 
-	HASH_ITER (hh, ids->table, entry, next) {
-		r = write_line(fd, entry);
-		if (r < 0)
-			return r;
+	text = make_text(ids, &len);
+	if (!text)
+		return -ENOMEM;
+	while (done < len) {
+		ssize_t n = write(fd, text + done, len - done);
+
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
 	}
 	return fsync(fd) < 0 ? -errno : 0;
 }
@@ -218,8 +336,8 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 	return 0;
 }
 
-int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
-		    const char *how)
+int cw_sent_ids_note(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		     const char *how)
 {
 	int r;
 
@@ -227,10 +345,16 @@ int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64
 	    how[strspn(how, "abcdefghijklmnopqrstuvwxyz_")])
 		return -EINVAL;
 	if (find(ids, uid, id))
-		return cw_sent_ids_flush(ids);
+		return 0;
 	r = remember(ids, uid, id, wall_ns, how);
-	if (r < 0)
-		return r;
-	ids->is_dirty = true;
-	return cw_sent_ids_flush(ids);
+	ids->is_dirty = ids->is_dirty || r == 0;
+	return r;
+}
+
+int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		    const char *how)
+{
+	int r = cw_sent_ids_note(ids, uid, id, wall_ns, how);
+
+	return r < 0 ? r : cw_sent_ids_flush(ids);
 }

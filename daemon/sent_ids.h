@@ -5,6 +5,9 @@
  * an alert was settled without being sent; "sent" where it was. An alert is known by uid and id
  * together: nobody settles another user's.
  *
+ * "# forgotten uid wall_ns" says of a user whose ids had to make room when the newest of these was
+ * added.
+ *
  * Lines of older versions, "id wall_ns [how]", do not say whose: they are kept, under
  * CW_SENT_NO_UID alone, and mean nothing for an alert of a known user (cw_store_sent_before()).
  *
@@ -26,8 +29,12 @@ struct cw_sent_ids;
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret);
 struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
 
-/* Ids added after this wall time are all still known; 0 = none was ever forgotten. */
-int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids);
+/*
+ * This user's ids added after this wall time are all still known; 0 = none was ever forgotten.
+ * Where all places are taken, the oldest of the user with most of them goes: a user whose alerts
+ * come by the thousand makes only their own be forgotten.
+ */
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, int64_t uid);
 
 /* uid: as it was added, CW_SENT_NO_UID included; it stands for no other. */
 bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id);
@@ -45,6 +52,11 @@ int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64
 typedef void (*cw_sent_ids_fn)(const char *id, void *user);
 void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, int64_t since_wall_ns,
 			      cw_sent_ids_fn fn, void *user);
+
+/* The same for several at once: in memory only, until cw_sent_ids_flush(). 0, -EINVAL or -ENOMEM.
+ */
+int cw_sent_ids_note(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		     const char *how);
 
 /* 0 when the file holds everything. */
 int cw_sent_ids_flush(struct cw_sent_ids *ids);

@@ -327,6 +327,17 @@ static bool is_settled(const struct cw_store *store, const struct cw_store_entry
 	       cw_sent_ids_has(store->sent, CW_SENT_NO_UID, e->id);
 }
 
+/* Users take turns, so that thousands of one user's do not keep those of others waiting. */
+static bool comes_before(const struct cw_store *store, const struct cw_store_entry *a,
+			 const struct cw_store_entry *b)
+{
+	bool a_is_next = a->uid > store->resent_uid, b_is_next = b->uid > store->resent_uid;
+
+	if (a->uid == b->uid)
+		return a->resent_ns < b->resent_ns;
+	return a_is_next != b_is_next ? a_is_next : a->uid < b->uid;
+}
+
 json_t *cw_store_next_unsent(struct cw_store *store)
 {
 	int64_t now = cw_clock_now_ns(store->clock);
@@ -335,19 +346,19 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 
 	(void)cw_store_clock_now(&store->age_clock, &since); /* settled or not */
 	since -= UNSENT_WITHIN_NS;
-	/* Ids were forgotten: an alert that went out would look as if it had not. */
-	if (cw_sent_ids_complete_since(store->sent) > since)
-		return NULL;
 	HASH_ITER (hh, store->table, e, next) {
+		/* Ids were forgotten: an alert that went out would look as if it had not. */
 		if (e->wall_ns < since || is_settled(store, e) ||
+		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
 			continue;
-		if (!found || e->resent_ns < found->resent_ns)
+		if (!found || comes_before(store, e, found))
 			found = e;
 	}
 	if (!found)
 		return NULL;
 	found->resent_ns = now;
+	store->resent_uid = found->uid;
 	return found->is_held ? json_incref(found->bundle.incident)
 			      : cw_store_dir_incident(store->dir_fd, found->id);
 }
@@ -401,6 +412,17 @@ int cw_store_mark_sent(struct cw_store *store, uint32_t uid, const char *id, con
 	return cw_sent_ids_add(store->sent, uid, id, cw_clock_wall_ns(store->clock), how);
 }
 
+int cw_store_mark_all_sent(struct cw_store *store, uint32_t uid, const char *const *ids, size_t n,
+			   const char *how)
+{
+	int64_t now = cw_clock_wall_ns(store->clock);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = cw_sent_ids_note(store->sent, uid, ids[i], now, how);
+	return r < 0 ? r : cw_sent_ids_flush(store->sent);
+}
+
 static int open_dirs(struct cw_store *store, const char *state_dir)
 {
 	_cleanup_(freep) char *real = NULL;
@@ -432,6 +454,7 @@ int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, s
 	if (!store)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	store->state_fd = store->dir_fd = -1;
+	store->resent_uid = -1;
 	store->max_bytes = config->max_bytes;
 	store->max_age_ns = config->max_age_ns;
 	store->clock = config->clock;

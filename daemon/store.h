@@ -93,5 +93,8 @@ void cw_store_each_elsewhere(struct cw_store *store, void (*fn)(const char *id, 
 json_t *cw_store_next_unsent(struct cw_store *store);
 /* Forgets the five minutes: the way out is another one now. */
 void cw_store_resend_soon(struct cw_store *store);
+/* The same for many in one write. */
+int cw_store_mark_all_sent(struct cw_store *store, uint32_t uid, const char *const *ids, size_t n,
+			   const char *how);
 /* how: "" = the server has it; else the word for why nobody was told. */
 int cw_store_mark_sent(struct cw_store *store, uint32_t uid, const char *id, const char *how);

@@ -35,11 +35,15 @@ static int by_user_oldest_first(const struct cw_store_entry *a, const struct cw_
 	return (a->wall_ns > b->wall_ns) - (a->wall_ns < b->wall_ns);
 }
 
-static struct cw_store_entry *oldest_of_biggest_user(struct cw_store *store, bool is_held,
+/* What there is too much of. */
+enum measure { BY_BYTES, BY_NUMBER };
+
+static struct cw_store_entry *oldest_of_biggest_user(struct cw_store *store, enum measure measure,
+						     bool is_held,
 						     const struct cw_store_entry *except)
 {
 	struct cw_store_entry *e, *next, *first = NULL, *found = NULL;
-	uint64_t bytes = 0, most = 0;
+	uint64_t sum = 0, most = 0;
 	const struct cw_store_entry *last = NULL;
 
 	HASH_SORT(store->table, by_user_oldest_first); /* those of a user lie together now */
@@ -47,16 +51,16 @@ static struct cw_store_entry *oldest_of_biggest_user(struct cw_store *store, boo
 		if (e->is_held != is_held)
 			continue;
 		if (!last || last->uid != e->uid) {
-			bytes = 0;
+			sum = 0;
 			first = NULL;
 		}
 		last = e;
-		bytes += e->bytes;
+		sum += measure == BY_BYTES ? e->bytes : 1;
 		if (!first && e != except)
 			first = e;
-		if (first && (!found || bytes > most)) {
+		if (first && (!found || sum > most)) {
 			found = first;
-			most = bytes;
+			most = sum;
 		}
 	}
 	return found;
@@ -93,7 +97,7 @@ static bool evict(struct cw_store *store, struct cw_store_entry *e)
 
 bool cw_store_make_room(struct cw_store *store, const struct cw_store_entry *except)
 {
-	return evict(store, oldest_of_biggest_user(store, false, except));
+	return evict(store, oldest_of_biggest_user(store, BY_BYTES, false, except));
 }
 
 void cw_store_apply_retention(struct cw_store *store, const struct cw_store_entry *newest)
@@ -106,8 +110,10 @@ void cw_store_apply_retention(struct cw_store *store, const struct cw_store_entr
 	       e->wall_ns < now - store->max_age_ns)
 		if (!evict(store, e))
 			return;
-	while (HASH_COUNT(store->table) > CW_STORE_MAX_ENTRIES ||
-	       total_bytes(store, false) > store->max_bytes)
+	while (HASH_COUNT(store->table) > CW_STORE_MAX_ENTRIES)
+		if (!evict(store, oldest_of_biggest_user(store, BY_NUMBER, false, newest)))
+			return;
+	while (total_bytes(store, false) > store->max_bytes)
 		if (!cw_store_make_room(store, newest))
 			return;
 }
@@ -134,7 +140,8 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 void cw_store_limit_held(struct cw_store *store, const struct cw_store_entry *newest)
 {
 	while (cw_store_count_held(store) > MAX_HELD || total_bytes(store, true) > MAX_HELD_BYTES) {
-		struct cw_store_entry *e = oldest_of_biggest_user(store, true, newest);
+		enum measure measure = cw_store_count_held(store) > MAX_HELD ? BY_NUMBER : BY_BYTES;
+		struct cw_store_entry *e = oldest_of_biggest_user(store, measure, true, newest);
 
 		if (!e)
 			return;
