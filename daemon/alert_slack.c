@@ -18,6 +18,8 @@
 #define MAX_COMMAND 600
 #define MAX_STEP 1200
 #define MAX_TEXT 3000
+/* Incidents of a folded alert that are listed, in a section of MAX_TEXT. */
+#define MAX_LISTED 10u
 /* More than these culprits are counted, not listed: the report has them. */
 #define MAX_CULPRITS 4u
 
@@ -86,14 +88,14 @@ static json_t *section(const char *text)
 	return json_pack("{s:s, s:o}", "type", "section", "text", text_block("mrkdwn", text));
 }
 
-static json_t *header(const json_t *incident)
+static json_t *header(const char *before, const char *name)
 {
 	char buf[MAX_HEADER];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
-	put(&t, "Hang: ");
+	put(&t, before);
 	/* Plain text: nothing is escaped, line breaks are not wanted. */
-	for (const char *p = cw_json_str(incident, "job", "?"); *p;) {
+	for (const char *p = name; *p;) {
 		size_t n = strnlen(p, utf8_bytes((unsigned char)*p));
 
 		put_raw(&t, (unsigned char)*p < 0x20 ? " " : p, n);
@@ -219,7 +221,51 @@ json_t *cw_alert_slack(const json_t *incident)
 	put_escaped(&t, cw_json_str(incident, "job", "?"));
 	put(&t, ": ");
 	put_escaped(&t, cw_json_str(incident, "summary", "?"));
-	return json_pack("{s:s, s:[o, o, o, o, o]}", "text", buf, "blocks", header(incident),
-			 summary(incident), fields(incident), first_step(incident),
-			 command(incident));
+	return json_pack("{s:s, s:[o, o, o, o, o]}", "text", buf, "blocks",
+			 header("Hang: ", cw_json_str(incident, "job", "?")), summary(incident),
+			 fields(incident), first_step(incident), command(incident));
+}
+
+/* A line for each of the first ones: the report has all of them. */
+static json_t *folded_incidents(const json_t *folded)
+{
+	const json_t *list = json_object_get(folded, "incidents"), *one;
+	json_int_t n = cw_json_int(folded, "count", 0);
+	char buf[MAX_TEXT], more[64];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+	size_t i;
+
+	buf[0] = '\0';
+	json_array_foreach (list, i, one) {
+		if (i == MAX_LISTED)
+			break;
+		put(&t, "• `");
+		put_escaped(&t, cw_json_str(one, "command", "collwatch report"));
+		put(&t, "` ");
+		put_escaped(&t, cw_json_str(one, "job", "?"));
+		put(&t, ": ");
+		put_escaped(&t, cw_json_str(one, "summary", "?"));
+		put(&t, "\n");
+	}
+	if (n > (json_int_t)i) {
+		(void)snprintf(more, sizeof(more), "and %" JSON_INTEGER_FORMAT " more",
+			       n - (json_int_t)i);
+		put(&t, more);
+	}
+	return section(*buf ? buf : "?");
+}
+
+json_t *cw_alert_slack_folded(const json_t *folded)
+{
+	char buf[MAX_TEXT], name[64];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+	json_int_t n = cw_json_int(folded, "count", 0);
+
+	buf[0] = '\0';
+	put_escaped(&t, cw_json_str(folded, "summary", "?"));
+	(void)snprintf(name, sizeof(name),
+		       "%" JSON_INTEGER_FORMAT " more hang%s of uid %" JSON_INTEGER_FORMAT, n,
+		       n == 1 ? "" : "s", cw_json_int(folded, "uid", -1));
+	return json_pack("{s:s, s:[o, o, o, o]}", "text", buf, "blocks", header("", name),
+			 summary(folded), folded_incidents(folded), command(folded));
 }

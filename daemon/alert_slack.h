@@ -12,3 +12,5 @@
 
 /* incident: collwatch.incident/1. New reference; NULL = out of memory. */
 json_t *cw_alert_slack(const json_t *incident);
+/* folded: collwatch.folded/1. */
+json_t *cw_alert_slack_folded(const json_t *folded);

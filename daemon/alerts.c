@@ -8,15 +8,19 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/alert_fold.h"
 #include "daemon/alert_slack.h"
 #include "daemon/mutes.h"
 #include "daemon/sent_ids.h"
+#include "daemon/shares.h"
 #include "daemon/store.h"
 
 #define WEBHOOK_TIMEOUT_MS 10000u
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
+/* As it stands in the file of ids: it went out in one alert with others. */
+#define FOLDED "folded"
 /* Each is written to disk; a cluster in which more hang at once can do with keys alone. */
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
@@ -25,7 +29,9 @@ struct cw_alerts {
 	struct cw_alerts_config config;
 	struct cw_webhook *webhook; /* NULL = none configured */
 	bool is_shadow, is_slack;
-	unsigned learned; /* since learn_ns */
+	struct cw_alert_fold *fold;
+	uint32_t learners[LEARN_MAX]; /* whose was learnt since learn_ns */
+	unsigned learned;
 	int64_t learn_ns;
 	struct cw_webhook_stats past; /* of webhooks that are gone */
 	struct cw_alerts_stats stats;
@@ -126,6 +132,8 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 	if (delivered)
 		settle(a, uid, id, "");
 	else
+		cw_alert_fold_refund(a->fold, uid);
+	if (!delivered)
 		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
 	/*
 	 * A server that is away comes back at any time: begin anew, every minute or so. One that
@@ -136,11 +144,24 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 	a->config.on_posted(&due, delivered, a->config.user);
 }
 
+/* Of one alert, or of several folded into one. */
+static int post(struct cw_alerts *a, uint32_t uid, const char *id, json_t *doc, bool is_folded,
+		cw_webhook_fn fn)
+{
+	_cleanup_(freep) char *text = NULL;
+	json_t *body = !a->is_slack ? json_incref(doc)
+		       : is_folded  ? cw_alert_slack_folded(doc)
+				    : cw_alert_slack(doc);
+
+	text = json_dumps(body, JSON_COMPACT);
+	json_decref(body);
+	return text ? cw_webhook_post(a->webhook, uid, id, text, fn, a) : -ENOMEM;
+}
+
 static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	struct cw_alerts *a = user;
-	_cleanup_(freep) char *text = NULL;
-	json_t *body;
+	int r;
 
 	if (!a->webhook) { /* the journal has it */
 		settle(a, due->uid, due->id, "");
@@ -148,12 +169,19 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	}
 	if (cw_webhook_is_pending(a->webhook, due->uid, due->id))
 		return 0;
-	body = a->is_slack ? cw_alert_slack(doc) : json_incref(doc);
-	text = json_dumps(body, JSON_COMPACT);
-	json_decref(body);
-	if (!text)
-		return -ENOMEM;
-	return cw_webhook_post(a->webhook, due->uid, due->id, text, on_posted, a);
+	switch (cw_alert_fold_ask(a->fold, due->uid, due->id, doc,
+				  cw_clock_now_ns(a->config.clock))) {
+	case CW_FOLD_COLLECTED:
+		return 0;
+	case CW_FOLD_FULL:
+		return -EAGAIN;
+	default:
+		break;
+	}
+	r = post(a, due->uid, due->id, doc, false, on_posted);
+	if (r < 0)
+		cw_alert_fold_refund(a->fold, due->uid);
+	return r;
 }
 
 const struct cw_incident_io cw_alerts_io = {
@@ -165,6 +193,24 @@ const struct cw_incident_io cw_alerts_io = {
 	.alert = io_alert,
 };
 
+/* What is written to disk for a user whose alerts other nodes deliver, by shares. */
+static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
+{
+	struct cw_share_place places[LEARN_MAX];
+	void *none;
+
+	if (now - a->learn_ns > LEARN_EVERY_NS) {
+		a->learn_ns = now;
+		a->learned = 0;
+	}
+	for (unsigned i = 0; i < a->learned; i++)
+		places[i] = (struct cw_share_place){ .uid = a->learners[i], .is_pinned = true };
+	if (cw_share_place_for(uid, places, a->learned, LEARN_MAX, &none) != CW_SHARE_ADMIT)
+		return false;
+	a->learners[a->learned++] = uid;
+	return true;
+}
+
 void cw_alerts_learn(struct cw_alerts *a, const char *from,
 		     const struct cw_msg_incident_delivered *d)
 {
@@ -173,11 +219,8 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from,
 	if (!*d->label || !cw_incident_id_is_valid(d->id) ||
 	    cw_store_was_sent(a->config.store, d->uid, d->id))
 		return;
-	if (now - a->learn_ns > LEARN_EVERY_NS) {
-		a->learn_ns = now;
-		a->learned = 0;
-	}
-	if (a->learned++ >= LEARN_MAX) {
+	cw_alert_fold_charge(a->fold, d->uid, now);
+	if (!may_learn(a, d->uid, now)) {
 		a->stats.unlearned++;
 		return;
 	}
@@ -185,10 +228,57 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from,
 	settle(a, d->uid, d->id, CW_STORE_ELSEWHERE);
 }
 
-/* What the incident itself retries while its job lives; this is for those that are over. */
-void cw_alerts_resend(struct cw_alerts *a)
+/* ---- alerts folded into one ---- */
+
+static void on_folded(uint32_t uid, const char *id, bool delivered, long status, void *user)
 {
-	json_t *doc = a->webhook ? cw_store_next_unsent(a->config.store) : NULL;
+	struct cw_alerts *a = user;
+	struct cw_folded folded;
+	int r = 0;
+
+	if (cw_alert_fold_under_way(a->fold, uid, &folded) && delivered) {
+		a->stats.folds += folded.doc != NULL;
+		a->stats.folded += folded.doc ? folded.n : 0;
+		r = cw_store_mark_all_sent(a->config.store, uid, folded.ids, folded.n,
+					   folded.doc ? FOLDED : "");
+		if (r < 0)
+			log_warn("inc=%s and others: cannot be noted as sent: %s; after a restart "
+				 "they may go out again",
+				 id, strerror(-r));
+		/* Others note only so many. */
+		for (size_t i = 0; i < folded.n && i < LEARN_MAX; i++) {
+			const struct cw_incident_due due = { .id = folded.ids[i],
+							     .uid = uid,
+							     .job = folded.jobs[i] };
+
+			a->config.on_posted(&due, true, a->config.user);
+		}
+	} else if (!delivered) {
+		log_warn("inc=%s and others of uid=%u: the webhook did not take the alert (HTTP "
+			 "%ld)",
+			 id, uid, status);
+	}
+	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
+}
+
+static void post_folded(struct cw_alerts *a)
+{
+	int64_t now = cw_clock_now_ns(a->config.clock);
+	struct cw_folded folded;
+
+	while (cw_alert_fold_next(a->fold, now, cw_clock_wall_ns(a->config.clock), &folded)) {
+		if (folded.doc)
+			log_notice("uid=%u: %zu alerts go out as one", folded.uid, folded.n);
+		if (post(a, folded.uid, folded.ids[0], folded.doc ? folded.doc : folded.only,
+			 folded.doc != NULL, on_folded) < 0)
+			cw_alert_fold_done(a->fold, folded.uid, false, now);
+	}
+}
+
+/* What the incident itself retries while its job lives; this is for those that are over. */
+static void resend_one(struct cw_alerts *a)
+{
+	json_t *doc = cw_store_next_unsent(a->config.store);
 	const struct cw_incident_due due = {
 		.id = json_string_value(json_object_get(doc, "id")),
 		.uid = (uint32_t)json_integer_value(json_object_get(doc, "uid")),
@@ -198,6 +288,14 @@ void cw_alerts_resend(struct cw_alerts *a)
 	if (due.id && io_alert(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
+}
+
+void cw_alerts_resend(struct cw_alerts *a)
+{
+	if (!a->webhook)
+		return;
+	resend_one(a);
+	post_folded(a);
 }
 
 /* ---- configuration ---- */
@@ -243,6 +341,7 @@ static void take_words(struct cw_alerts *a, const struct cw_config *from)
 {
 	a->is_shadow = !strcmp(from->mode, "shadow");
 	a->is_slack = !strcmp(from->webhook_format, "slack");
+	cw_alert_fold_limit(a->fold, (uint32_t)from->alert_burst, from->alert_fold_ns);
 }
 
 int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const struct cw_config *from,
@@ -257,6 +356,7 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 			return r;
 		add_webhook_stats(&a->past, a->webhook);
 		cw_webhook_free(a->webhook);
+		cw_alert_fold_clear(a->fold); /* incidents and the spool ask again */
 		a->webhook = webhook;
 		cw_store_resend_soon(a->config.store);
 	}
@@ -273,8 +373,11 @@ int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config 
 	if (!a)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	a->config = *config;
-	r = open_webhook(a, from, &a->webhook, err);
+	a->fold = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns);
+	r = a->fold ? open_webhook(a, from, &a->webhook, err)
+		    : cw_err_set(err, ENOMEM, "out of memory");
 	if (r < 0) {
+		(void)cw_alert_fold_free(a->fold); /* always NULL */
 		free(a);
 		return r;
 	}
@@ -288,6 +391,7 @@ struct cw_alerts *cw_alerts_free(struct cw_alerts *a)
 	if (!a)
 		return NULL;
 	cw_webhook_free(a->webhook);
+	(void)cw_alert_fold_free(a->fold); /* always NULL */
 	free(a);
 	return NULL;
 }
@@ -305,6 +409,7 @@ bool cw_alerts_has_webhook(const struct cw_alerts *a)
 void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret)
 {
 	*ret = a->stats;
+	ret->collected = cw_alert_fold_count(a->fold);
 	ret->webhook = a->past;
 	add_webhook_stats(&ret->webhook, a->webhook);
 }

@@ -4,6 +4,8 @@
  * job), or left to the journal where no webhook is configured. Decided once for an id, and
  * remembered on disk beside the bundles, so that a restart decides nothing anew.
  *
+ * Alerts of one user beyond a rate are collected and go out as one (daemon/alert_fold.h).
+ *
  * The bundles are the spool: one whose id is not settled is posted again, also after a restart.
  *
  * Loop thread only; writes small files.
@@ -50,6 +52,9 @@ struct cw_alerts_stats {
 	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
 	uint64_t withheld[CW_WITHHELD__MAX];
 	uint64_t unlearned; /* cw_alerts_learn() beyond its limit */
+	uint64_t folded;    /* alerts that went out in one with others */
+	uint64_t folds;     /* these ones */
+	uint32_t collected; /* waiting for that, or under way */
 };
 
 /* Takes over mode, webhook and its format from `from`. 0, or -errno with err set. */
@@ -70,13 +75,17 @@ extern const struct cw_incident_io cw_alerts_io;
 
 /*
  * Another node has delivered this alert: should this one lead the job some day, it tells nobody
- * again. Beyond a few a second it is ignored, then the receiver has to compare keys; so is one that
- * does not say whose it is (no label).
+ * again. It counts against the user's rate. Beyond a few a second, which users share, it is not
+ * noted, then the receiver has to compare keys; nor is one that does not say whose it is (no
+ * label).
  */
 void cw_alerts_learn(struct cw_alerts *a, const char *from,
 		     const struct cw_msg_incident_delivered *d);
 
-/* Every few seconds: one alert of a job that is over and that nobody is known to have got. */
+/*
+ * Every few seconds: one alert of a job that is over and that nobody is known to have got, and
+ * those that were collected (daemon/alert_fold.h).
+ */
 void cw_alerts_resend(struct cw_alerts *a);
 
 bool cw_alerts_is_shadow(const struct cw_alerts *a);

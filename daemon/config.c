@@ -46,9 +46,20 @@ static int64_t parse_bound(const struct cw_config_key *key, const char *text)
 	uint64_t bytes = 0;
 	int64_t ns = 0;
 
+	if (key->type == CW_CONFIG_COUNT)
+		return cw_parse_i64(text, 0, INT64_MAX, &ns) < 0 ? 0 : ns;
 	if (key->type == CW_CONFIG_BYTES)
 		return cw_parse_bytes(text, &bytes) < 0 ? 0 : (int64_t)bytes;
 	return cw_parse_duration_ns(text, &ns) < 0 ? 0 : ns;
+}
+
+static int not_a_number(const struct cw_config_key *key, const char *text, struct cw_err *err)
+{
+	if (key->type == CW_CONFIG_COUNT)
+		return cw_err_set(err, EINVAL, "%s: '%s' is not a number (like %s)", key->name,
+				  text, key->initial);
+	return cw_err_set(err, EINVAL, "%s: '%s' is not a %s with its unit (like %s)", key->name,
+			  text, key->type == CW_CONFIG_BYTES ? "size" : "duration", key->initial);
 }
 
 static int parse_number(const struct cw_config_key *key, const char *text, int64_t *ret,
@@ -63,13 +74,13 @@ static int parse_number(const struct cw_config_key *key, const char *text, int64
 		if (r >= 0 && bytes > INT64_MAX)
 			r = -ERANGE;
 		v = (int64_t)bytes;
+	} else if (key->type == CW_CONFIG_COUNT) {
+		r = cw_parse_i64(text, 0, INT64_MAX, &v);
 	} else {
 		r = cw_parse_duration_ns(text, &v);
 	}
 	if (r < 0 && r != -ERANGE)
-		return cw_err_set(err, EINVAL, "%s: '%s' is not a %s with its unit (like %s)",
-				  key->name, text,
-				  key->type == CW_CONFIG_BYTES ? "size" : "duration", key->initial);
+		return not_a_number(key, text, err);
 	if (r < 0 || v < parse_bound(key, key->min) || v > parse_bound(key, key->max))
 		return cw_err_set(err, EINVAL, "%s: '%s' is not between %s and %s", key->name, text,
 				  key->min, key->max);
@@ -158,6 +169,7 @@ static int set_value(struct cw_config *c, const struct cw_config_key *key, const
 	switch (key->type) {
 	case CW_CONFIG_DURATION:
 	case CW_CONFIG_BYTES:
+	case CW_CONFIG_COUNT:
 		return parse_number(key, text, field, err);
 	case CW_CONFIG_LEVEL:
 		level = cw_log_level_from_name(text);

@@ -43,7 +43,9 @@ struct cw_config {
 	char *metrics_socket;   /* "" = none */
 	char *metrics_textfile; /* "" = none */
 	char *mode;             /* "alert" or "shadow" */
-	int64_t log_level;      /* enum cw_log_level */
+	int64_t alert_burst;    /* of one user, at once */
+	int64_t alert_fold_ns;
+	int64_t log_level; /* enum cw_log_level */
 	int64_t state_max_bytes;
 	int64_t state_max_age_ns;
 	int64_t sample_interval_ns;
@@ -60,6 +62,7 @@ enum cw_config_type {
 	CW_CONFIG_PATH,     /* absolute */
 	CW_CONFIG_DURATION, /* "90s" */
 	CW_CONFIG_BYTES,    /* "1GiB" */
+	CW_CONFIG_COUNT,    /* "5" */
 	CW_CONFIG_LEVEL,    /* err, warn, … */
 	CW_CONFIG_ADDRESS,  /* "127.0.0.1:7411", "[::1]:7411" */
 	CW_CONFIG_HOST,     /* "collwatch.example.org:7411": no address */

@@ -61,6 +61,13 @@ const struct cw_config_key cw_config_keys[] = {
 	  "generic|slack", true,
 	  "generic: the collwatch.incident/1 document. slack: a message for Slack's incoming "
 	  "webhooks and those that understand the same." },
+	{ "alert_burst", CW_CONFIG_COUNT, KEY(alert_burst), "", "5", "1", "1000", NULL, true,
+	  "So many alerts of one user's jobs go out at once, and one more for each alert_fold that "
+	  "has passed. Beyond that they are collected, and one alert tells how many there were, of "
+	  "which jobs; reports have all of them." },
+	{ "alert_fold", CW_CONFIG_DURATION, KEY(alert_fold_ns), "duration", "2min", "1s", "1h",
+	  NULL, true,
+	  "How long they are collected, and the longest that an alert waits for that." },
 	{ "mode", CW_CONFIG_CHOICE, KEY(mode), "", "alert", NULL, NULL, "alert|shadow", true,
 	  "shadow: all is done but telling people. Bundles are written; status and journal say "
 	  "\"would have alerted\"; nothing is posted, not later either." },

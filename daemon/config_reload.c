@@ -10,7 +10,7 @@
 bool cw_config_key_is_number(const struct cw_config_key *key)
 {
 	return key->type == CW_CONFIG_DURATION || key->type == CW_CONFIG_BYTES ||
-	       key->type == CW_CONFIG_LEVEL;
+	       key->type == CW_CONFIG_COUNT || key->type == CW_CONFIG_LEVEL;
 }
 
 static bool same_peers(const struct cw_config *a, const struct cw_config *b)

@@ -40,7 +40,7 @@ struct cw_store {
 	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
-	int64_t resent_uid; /* whose was given out as unsent last */
+	int64_t resent_uid;              /* whose was given out as unsent last */
 	uint64_t lost, removed, refused; /* as in struct cw_store_stats */
 };
 

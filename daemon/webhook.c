@@ -23,6 +23,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/shares.h"
 #include "daemon/webhook_curl.h"
 #include "daemon/webhook_hosts.h"
 
@@ -300,11 +301,20 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 /* While the server is slow or away, one user's alerts must not take all the places. */
 static bool has_room(const struct cw_webhook *w, uint32_t uid)
 {
-	uint32_t own = 0;
+	struct cw_share_count count = { .capacity = w->config.max_pending,
+					.taken = w->stats.pending,
+					.users = 1 };
 
-	for (const struct alert *a = w->alerts; a; a = a->next)
-		own += a->uid == uid;
-	return w->stats.pending < w->config.max_pending && own < (w->config.max_pending + 1) / 2;
+	for (const struct alert *a = w->alerts; a; a = a->next) {
+		const struct alert *other = a->next;
+
+		count.own += a->uid == uid;
+		while (other && other->uid != a->uid)
+			other = other->next;
+		count.users += a->uid != uid && !other; /* the last one of its user */
+	}
+	return count.own < (w->config.max_pending + 1) / 2 &&
+	       cw_share_ask(&count) == CW_SHARE_ADMIT;
 }
 
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,

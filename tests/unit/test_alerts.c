@@ -63,6 +63,21 @@ static struct cw_config *config_with(const char *mode, const char *format)
 	return c;
 }
 
+/* What the rate of alerts is reckoned by; the machine's, and what tests skip. */
+static int64_t skipped_ns;
+
+static int64_t skipping_now(void *user)
+{
+	return cw_clock_now_ns(&cw_clock_system) + skipped_ns;
+}
+
+static int64_t system_wall(void *user)
+{
+	return cw_clock_wall_ns(&cw_clock_system);
+}
+
+static const struct cw_clock skipping_clock = { skipping_now, system_wall, NULL };
+
 static void on_posted(const struct cw_incident_due *due, bool delivered, void *user)
 {
 	posted += delivered;
@@ -76,7 +91,7 @@ static void open_all(const char *mode, const char *format)
 				     .max_age_ns = 86400 * 365 * 20 * CW_NS_PER_S,
 				     .clock = &cw_clock_system };
 	struct cw_alerts_config a = {
-		.base = base, .clock = &cw_clock_system, .state_dir = dir, .on_posted = on_posted
+		.base = base, .clock = &skipping_clock, .state_dir = dir, .on_posted = on_posted
 	};
 
 	config = config_with(mode, format);
@@ -255,4 +270,92 @@ Test(alerts, format_can_change_while_running)
 	wait_for_posts(1);
 	cr_assert_not_null(strstr(last_body, "\"blocks\""));
 	cr_assert_null(strstr(last_body, "collwatch.incident/1"));
+}
+
+/* ---- alerts of one user beyond a rate ---- */
+
+#define BURST 5u
+#define FOLD_NS (120 * CW_NS_PER_S)
+
+static int alert_of(uint32_t uid, unsigned number)
+{
+	struct cw_incident_due due = { .uid = uid, .job = "name:j" };
+	struct cw_bundle b = { 0 };
+	char id[32];
+	int r;
+
+	(void)snprintf(id, sizeof(id), "%x-%x", uid, number);
+	due.id = id;
+	b.incident = json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "schema", "collwatch.incident/1",
+			       "id", id, "summary", "rank 3 sleeps", "job", due.job, "uid",
+			       (int)uid, "leader", "node-a");
+	cr_assert_eq(cw_alerts_io.put(alerts, &b), 0);
+	r = cw_alerts_io.alert(alerts, &due, b.incident);
+	cw_bundle_fini(&b);
+	return r;
+}
+
+static bool is_sent(uint32_t uid, unsigned number)
+{
+	char id[32];
+
+	(void)snprintf(id, sizeof(id), "%x-%x", uid, number);
+	return cw_store_was_sent(store, uid, id);
+}
+
+static void flood(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(alert_of(7, i), 0);
+	cr_assert_eq(alert_of(8, 0), 0); /* another user's goes out at once */
+	wait_for_posts(BURST + 1);
+	cw_alerts_resend(alerts);
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
+	cr_expect_eq(requests, BURST + 1);
+}
+
+Test(alerts, those_of_one_user_beyond_a_rate_go_out_as_one)
+{
+	struct cw_alerts_stats stats;
+
+	open_all("alert", "generic");
+	flood(40);
+	cw_alerts_stats(alerts, &stats);
+	cr_expect_eq(stats.collected, 40 - BURST);
+	skipped_ns += FOLD_NS;
+	cw_alerts_resend(alerts);
+	wait_for_posts(BURST + 2);
+	cr_expect_eq(requests, BURST + 2);
+	cr_expect_not_null(strstr(last_body, "\"schema\":\"collwatch.folded/1\""));
+	cr_expect_not_null(strstr(last_body, "\"count\":35"));
+	cw_alerts_stats(alerts, &stats);
+	cr_expect_eq(stats.folded, 40 - BURST);
+	cr_expect_eq(stats.folds, 1);
+	cr_expect_eq(stats.collected, 0);
+	for (unsigned i = 0; i < 40; i++)
+		cr_expect(is_sent(7, i), "%u", i);
+}
+
+Test(alerts, what_was_collected_outlives_a_restart)
+{
+	open_all("alert", "generic");
+	flood(BURST + 3);
+	close_all();
+	open_all("alert", "generic");
+	for (unsigned i = 0; i < 3; i++)
+		cw_alerts_resend(alerts); /* one a turn, and the rate is that of a new daemon */
+	wait_for_posts(BURST + 1 + 3);
+	for (unsigned i = 0; i < BURST + 3; i++)
+		cr_expect(is_sent(7, i), "%u", i);
+}
+
+Test(alerts, folded_ones_are_made_for_slack_too)
+{
+	open_all("alert", "slack");
+	flood(40);
+	skipped_ns += FOLD_NS;
+	cw_alerts_resend(alerts);
+	wait_for_posts(BURST + 2);
+	cr_expect_not_null(strstr(last_body, "35 more hangs of uid 7"), "%s", last_body);
+	cr_expect_not_null(strstr(last_body, "\"blocks\""));
 }

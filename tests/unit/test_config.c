@@ -85,11 +85,15 @@ Test(config, every_range_is_enforced_at_both_ends)
 		if (!key->min)
 			continue;
 		(void)snprintf(text, sizeof(text), "%s = \"%s\"\n", key->name,
-			       key->type == CW_CONFIG_BYTES ? "1KiB" : "1ms");
+			       key->type == CW_CONFIG_BYTES   ? "1KiB"
+			       : key->type == CW_CONFIG_COUNT ? "0"
+							      : "1ms");
 		cr_assert_eq(load(text, &c, &err), -EINVAL, "%s", key->name);
 		cr_assert_not_null(strstr(err.text, key->min), "%s", err.text);
 		(void)snprintf(text, sizeof(text), "%s = \"%s\"\n", key->name,
-			       key->type == CW_CONFIG_BYTES ? "2048GiB" : "40000d");
+			       key->type == CW_CONFIG_BYTES   ? "2048GiB"
+			       : key->type == CW_CONFIG_COUNT ? "100000"
+							      : "40000d");
 		cr_assert_eq(load(text, &c, &err), -EINVAL, "%s", key->name);
 		cr_assert_not_null(strstr(err.text, key->max), "%s", err.text);
 		checked++;
@@ -105,6 +109,7 @@ Test(config, mistakes_are_refused_with_file_and_line)
 		{ "log_level = info\nno_such_key = 1\n", "conf:2: " },
 		{ "\n\nstall_min = 10\n", "conf:3: stall_min: '10' is not a duration" },
 		{ "state_max = \"5 parsecs\"\n", "conf:1: state_max" },
+		{ "alert_burst = many\n", "conf:1: alert_burst: 'many' is not a number" },
 		{ "# c\nlog_level = loud\n", "conf:2: log_level: no such level 'loud'" },
 		{ "log_level = info # x\n// y\n#z \"\nlog_level = loud\n", "conf:4: log_level" },
 		{ "agent_socket = \"run/agent.sock\"\n", "conf:1: agent_socket" },
