@@ -33,6 +33,7 @@
 #define ENUM(field, max_) NUMBER_(CW_FIELD_UINT, field, field, CW_FIELD_KNOWN_ONLY, max_)
 #define STRING(field) POINTER_(CW_FIELD_STRING, field, 0, NULL)
 #define REQUIRED(field) POINTER_(CW_FIELD_STRING, field, CW_FIELD_REQUIRED, NULL)
+#define JOB_KEY(field) POINTER_(CW_FIELD_JOB_KEY, field, 0, NULL)
 #define MESSAGE(field, sub_) POINTER_(CW_FIELD_MESSAGE, field, 0, sub_)
 #define LIST(field, max_, sub_) ARRAY_(CW_FIELD_LIST, field, max_, sub_)
 #define STRINGS(field, max_) ARRAY_(CW_FIELD_STRINGS, field, max_, NULL)
@@ -252,6 +253,7 @@ static const struct cw_field digest_fields[] = {
 	LIST(ranks, CW_MSG_MAX_RANKS, &rank_map),
 	STRING(policy),
 	UINT(muted_until_ns),
+	JOB_KEY(job_key),
 	UINT(sent_ns),
 	UINT(untracked),
 };
@@ -262,8 +264,9 @@ MAP(digest, C, collwatch__digest__descriptor);
 #define C struct cw_msg_members
 #define PB Collwatch__Members
 static const struct cw_field members_fields[] = {
-	UINT(route),          UINT(number),   REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
-	UINT(n_nodes_in_all), UINT(standing),
+	UINT(route),          UINT(number),     REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
+	UINT(n_nodes_in_all), JOB_KEY(job_key), UINT(uid),        STRING(label),
+	UINT(standing),
 };
 MAP(members, C, collwatch__members__descriptor);
 #undef C
@@ -272,8 +275,9 @@ MAP(members, C, collwatch__members__descriptor);
 #define C struct cw_msg_window_request
 #define PB Collwatch__WindowRequest
 static const struct cw_field window_request_fields[] = {
-	UINT(id),      UINT(route),    U64S(comm_ids, CW_MSG_MAX_WINDOWS),
-	UINT(max_ops), UINT(from_seq), UINT(to_seq),
+	UINT(id),         UINT(route),    U64S(comm_ids, CW_MSG_MAX_WINDOWS),
+	UINT(max_ops),    UINT(from_seq), UINT(to_seq),
+	JOB_KEY(job_key), UINT(uid),      STRING(label),
 };
 MAP(window_request, C, collwatch__window_request__descriptor);
 #undef C
@@ -320,10 +324,10 @@ MAP(evidence_target, C, collwatch__evidence_target__descriptor);
 #define C struct cw_msg_evidence_request
 #define PB Collwatch__EvidenceRequest
 static const struct cw_field evidence_request_fields[] = {
-	UINT(id),
-	UINT(route),
-	UINT(deadline_ms),
-	LIST(targets, CW_MSG_MAX_TARGETS, &evidence_target_map),
+	UINT(id),          UINT(route),
+	UINT(deadline_ms), LIST(targets, CW_MSG_MAX_TARGETS, &evidence_target_map),
+	JOB_KEY(job_key),  UINT(uid),
+	STRING(label),
 };
 MAP(evidence_request, C, collwatch__evidence_request__descriptor);
 #undef C
@@ -341,7 +345,8 @@ MAP(evidence_reply, C, collwatch__evidence_reply__descriptor);
 #define C struct cw_msg_incident_announce
 #define PB Collwatch__IncidentAnnounce
 static const struct cw_field incident_announce_fields[] = {
-	REQUIRED(id), UINT(route), REQUIRED(node), STRING(summary), UINT(uid), STRING(label),
+	REQUIRED(id), UINT(route),   REQUIRED(node),   STRING(summary),
+	UINT(uid),    STRING(label), JOB_KEY(job_key),
 };
 MAP(incident_announce, C, collwatch__incident_announce__descriptor);
 #undef C
@@ -385,6 +390,7 @@ static const struct cw_field rank_search_fields[] = {
 	UINT(route),
 	REQUIRED(label),
 	UINT(uid),
+	JOB_KEY(job_key),
 };
 MAP(rank_search, C, collwatch__rank_search__descriptor);
 #undef C

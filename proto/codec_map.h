@@ -19,6 +19,7 @@ enum cw_field_kind {
 	CW_FIELD_LIST,    /* array of structs */
 	CW_FIELD_STRINGS, /* array of const char * */
 	CW_FIELD_U64S,    /* array of uint64_t */
+	CW_FIELD_JOB_KEY, /* struct cw_job_key; not set = absent */
 };
 
 enum {                          /* cw_field.flags */

@@ -226,6 +226,18 @@ static int decode_text(struct cw_arena *arena, const struct part *p, const char 
 	return 0;
 }
 
+/* A key of another length is none that a later version could mean: it would have another number. */
+static int decode_job_key(const struct part *p, struct cw_job_key *ret)
+{
+	size_t len = (size_t)(p->bytes.end - p->bytes.at);
+
+	if (p->type != WIRE_BYTES || (len != 0 && len != sizeof(ret->bytes)))
+		return -EBADMSG;
+	*ret = (struct cw_job_key){ 0 };
+	memcpy(ret->bytes, p->bytes.at, len);
+	return 0;
+}
+
 /* Zeroed structs become what messages without a field say: their text is "", not NULL. */
 static void set_defaults(const struct cw_map *map, char *c, size_t n)
 {
@@ -342,6 +354,8 @@ static int decode_field(struct cw_arena *arena, const struct cw_field *f, Protob
 		return decode_int(f, type, p, c);
 	case CW_FIELD_STRING:
 		return decode_text(arena, p, (const char **)(c + f->c_offset));
+	case CW_FIELD_JOB_KEY:
+		return decode_job_key(p, (struct cw_job_key *)(c + f->c_offset));
 	case CW_FIELD_MESSAGE:
 		return decode_message(arena, f, p, (char **)(c + f->c_offset));
 	default:

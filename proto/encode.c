@@ -93,6 +93,15 @@ static int encode_string(const struct cw_field *f, const char *text, char **ret)
 	return 0;
 }
 
+/* Not set: keeps the default, no bytes. */
+static int encode_job_key(const struct cw_job_key *key, ProtobufCBinaryData *ret)
+{
+	if (cw_job_key_is_set(key))
+		*ret = (ProtobufCBinaryData){ .len = sizeof(key->bytes),
+					      .data = (uint8_t *)(uintptr_t)key->bytes };
+	return 0;
+}
+
 static int encode_strings(struct cw_arena *arena, const struct cw_field *f, const char **texts,
 			  size_t n, char ***ret)
 {
@@ -164,6 +173,8 @@ static int encode_field(struct cw_arena *arena, const struct cw_field *f, const 
 		return 0;
 	case CW_FIELD_STRING:
 		return encode_string(f, *(const char *const *)from, to);
+	case CW_FIELD_JOB_KEY:
+		return encode_job_key(from, to);
 	case CW_FIELD_MESSAGE:
 		sub = *(const void *const *)from;
 		return sub ? encode_struct(arena, f->sub, sub, to) : 0;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/job_key.h"
 #include "common/op.h"
 
 #ifndef CW_WIRE_VERSION /* a test builds programs of the next one */
@@ -164,9 +165,14 @@ struct cw_msg_rank {
 	int64_t fed_age_ns;
 };
 
+/*
+ * Messages about a job name it by job_key, uid and label (daemon/job_id.h reads and compares them);
+ * of a peer of the version before there is no key, and where it is not said otherwise no label.
+ */
 struct cw_msg_digest {
 	uint64_t route;
-	const char *label;
+	struct cw_job_key job_key;
+	const char *label; /* of every version */
 	uint32_t uid;
 	const char *node;
 	uint64_t epoch, number;
@@ -192,11 +198,15 @@ struct cw_msg_members {
 	uint32_t n_nodes;
 	uint32_t n_nodes_in_all; /* 0 = as many as are named */
 	uint32_t standing;       /* enum cw_standing */
+	struct cw_job_key job_key;
+	uint32_t uid;
+	const char *label;
 };
 
 struct cw_msg_rank_search {
 	uint64_t route;
-	const char *label;
+	struct cw_job_key job_key;
+	const char *label; /* of every version */
 	uint32_t uid;
 };
 
@@ -207,6 +217,9 @@ struct cw_msg_window_request {
 	uint32_t max_ops; /* per window */
 	/* 0: the last ops; else the collectives of these coll_seqs, with the groups they lie in */
 	uint64_t from_seq, to_seq;
+	struct cw_job_key job_key;
+	uint32_t uid;
+	const char *label;
 };
 
 struct cw_msg_window {
@@ -246,6 +259,9 @@ struct cw_msg_evidence_request {
 	uint32_t deadline_ms;
 	struct cw_msg_evidence_target *targets;
 	uint32_t n_targets;
+	struct cw_job_key job_key;
+	uint32_t uid;
+	const char *label;
 };
 
 struct cw_msg_evidence_reply {
@@ -263,6 +279,7 @@ struct cw_msg_incident_announce {
 	const char *summary;
 	uint32_t uid;
 	const char *label; /* "" = of an older version: uid is not said */
+	struct cw_job_key job_key;
 };
 
 struct cw_msg_incident_objection {

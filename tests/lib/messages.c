@@ -92,6 +92,10 @@ static void fill_field(struct cw_arena *arena, const struct cw_field *f, char *c
 	case CW_FIELD_STRING:
 		*(const char **)to = random_text(arena, seed);
 		break;
+	case CW_FIELD_JOB_KEY:
+		for (unsigned i = 0; i < CW_JOB_KEY_BYTES; i++)
+			to[i] = v & 1 ? (char)rand_r(seed) : 0;
+		break;
 	case CW_FIELD_MESSAGE:
 		if (rand_r(seed) % 3 == 0)
 			break;
@@ -167,6 +171,8 @@ static bool field_is_equal(const struct cw_field *f, const char *a, const char *
 		return memcmp(x, y, f->c_bytes) == 0;
 	case CW_FIELD_STRING:
 		return text_is_equal(*(const char *const *)x, *(const char *const *)y);
+	case CW_FIELD_JOB_KEY:
+		return cw_job_key_is_equal(x, y);
 	case CW_FIELD_MESSAGE:
 		x = *(const void *const *)x;
 		y = *(const void *const *)y;

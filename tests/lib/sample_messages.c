@@ -142,6 +142,15 @@ static struct cw_msg_window windows[] = {
 static const char *stacks[] = { "model.py:41 in forward\ntrain.py:7 in <module>" };
 static struct cw_msg_evidence_target targets[] = { { .pid = 812, .start_ticks = 99, .what = 7 } };
 
+/* Of uid 1000 and slurm:4711: what daemon/job_label.h says it is. */
+#define JOB_KEY                                                                                    \
+	{                                                                                          \
+		{                                                                                  \
+			0x54, 0x09, 0x72, 0xbc, 0xcf, 0x17, 0xd3, 0xd1, 0x77, 0x3b, 0x75, 0x08,    \
+				0xc4, 0x6c, 0x79, 0x58                                             \
+		}                                                                                  \
+	}
+
 static const struct cw_message samples[CW_MSG__MAX] = {
 	[CW_MSG_AGENT_HELLO] = { .agent_hello = { .version_min = 1,
 						  .version_max = 2,
@@ -158,6 +167,7 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 						.epoch = 1795247613123000000 } },
 	[CW_MSG_PEER_GOODBYE] = { .peer_goodbye = { .reason = "restart" } },
 	[CW_MSG_DIGEST] = { .digest = { .route = 0xabcdef0123456789,
+					.job_key = JOB_KEY,
 					.label = "slurm:4711",
 					.uid = 1000,
 					.node = "node-b",
@@ -167,6 +177,7 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 					.ranks = ranks,
 					.n_ranks = 1 } },
 	[CW_MSG_DIGEST_COPY] = { .digest = { .route = 0xabcdef0123456789,
+					     .job_key = JOB_KEY,
 					     .label = "slurm:4711",
 					     .uid = 1000,
 					     .node = "node-b",
@@ -178,15 +189,22 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 					     .ranks = ranks,
 					     .n_ranks = 1 } },
 	[CW_MSG_RANK_SEARCH] = { .rank_search = { .route = 0xabcdef0123456789,
+						  .job_key = JOB_KEY,
 						  .label = "slurm:4711",
 						  .uid = 1000 } },
 	[CW_MSG_MEMBERS] = { .members = { .route = 0xabcdef0123456789,
+					  .job_key = JOB_KEY,
+					  .uid = 1000,
+					  .label = "slurm:4711",
 					  .number = 321,
 					  .leader = "node-a",
 					  .nodes = nodes,
 					  .n_nodes = 2 } },
 	[CW_MSG_WINDOW_REQUEST] = { .window_request = { .id = 5,
 							.route = 0xabcdef0123456789,
+							.job_key = JOB_KEY,
+							.uid = 1000,
+							.label = "slurm:4711",
 							.comm_ids = comm_ids,
 							.n_comm_ids = 2,
 							.max_ops = 256,
@@ -200,6 +218,9 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 						    .n_stacks = 1 } },
 	[CW_MSG_EVIDENCE_REQUEST] = { .evidence_request = { .id = 6,
 							    .route = 0xabcdef0123456789,
+							    .job_key = JOB_KEY,
+							    .uid = 1000,
+							    .label = "slurm:4711",
 							    .deadline_ms = 5000,
 							    .targets = targets,
 							    .n_targets = 1 } },
@@ -210,6 +231,7 @@ static const struct cw_message samples[CW_MSG__MAX] = {
 							.remaining = 4 } },
 	[CW_MSG_INCIDENT_ANNOUNCE] = { .incident_announce = { .id = "i-1",
 							      .route = 0xabcdef0123456789,
+							      .job_key = JOB_KEY,
 							      .node = "node-a",
 							      .summary = "rank 17 hangs",
 							      .uid = 1000,
