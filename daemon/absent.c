@@ -30,7 +30,7 @@ struct absent_rank {
 
 struct search {
 	struct cw_absent *owner;
-	uint64_t route; /* 0 = unused */
+	struct cw_job_id job; /* label empty = unused */
 	struct cw_absent_query query;
 	int64_t asked_ns, scanned_ns;
 	struct cw_child *child; /* NULL = no scan under way */
@@ -199,23 +199,28 @@ static void scan(struct search *s, int64_t now_ns)
 
 /* ---- all of them ---- */
 
-static struct search *find_or_add(struct cw_absent *a, const struct cw_msg_rank_search *q)
+static bool is_used(const struct search *s)
+{
+	return *s->job.label;
+}
+
+static struct search *find_or_add(struct cw_absent *a, const struct cw_job_id *job)
 {
 	struct search *unused = NULL;
 
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		struct search *s = &a->searches[i];
 
-		if (s->route == q->route)
+		if (is_used(s) && cw_job_id_is_equal(&s->job, job))
 			return s;
-		if (!s->route && !unused)
+		if (!is_used(s) && !unused)
 			unused = s;
 	}
 	if (unused) {
 		unused->owner = a;
-		unused->route = q->route;
-		unused->query.uid = q->uid;
-		memcpy(unused->query.label, q->label, strlen(q->label) + 1);
+		unused->job = *job;
+		unused->query.uid = job->uid;
+		memcpy(unused->query.label, job->label, sizeof(job->label));
 		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
 			       a->config.socket_path); /* a name that does not fit matches none */
 	}
@@ -224,12 +229,12 @@ static struct search *find_or_add(struct cw_absent *a, const struct cw_msg_rank_
 
 bool cw_absent_search(struct cw_absent *a, const struct cw_msg_rank_search *q)
 {
+	struct cw_job_id job;
 	struct search *s;
 
-	if (strlen(q->label) >= sizeof(s->query.label) ||
-	    cw_job_route(q->label, q->uid) != q->route)
+	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) != 0)
 		return false;
-	s = find_or_add(a, q);
+	s = find_or_add(a, &job);
 	if (s)
 		s->asked_ns = cw_clock_awake_ns(a->config.clock);
 	return s != NULL;
@@ -242,7 +247,7 @@ void cw_absent_tick(struct cw_absent *a)
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		struct search *s = &a->searches[i];
 
-		if (!s->route)
+		if (!is_used(s))
 			continue;
 		if (now - s->asked_ns > CW_ABSENT_KEEP_NS) {
 			forget(s);
@@ -260,17 +265,12 @@ void cw_absent_tick(struct cw_absent *a)
 
 /* ---- what is known ---- */
 
-bool cw_absent_route(const struct cw_absent *a, unsigned i, struct cw_absent_route *ret)
+const struct cw_job_id *cw_absent_job(const struct cw_absent *a, unsigned i)
 {
-	for (unsigned k = 0; k < CW_ABSENT_MAX_SEARCHES; k++) {
-		const struct search *s = &a->searches[k];
-
-		if (!s->n_ranks || i-- > 0)
-			continue;
-		*ret = (struct cw_absent_route){ s->route, s->query.label, s->query.uid };
-		return true;
-	}
-	return false;
+	for (unsigned k = 0; k < CW_ABSENT_MAX_SEARCHES; k++)
+		if (a->searches[k].n_ranks && i-- == 0)
+			return &a->searches[k].job;
+	return NULL;
 }
 
 static int fill_rank(const struct search *s, const struct absent_rank *r, int64_t now_ns,
@@ -300,7 +300,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 	return ret->rank_source && ret->command ? 0 : -ENOMEM;
 }
 
-int cw_absent_ranks(const struct cw_absent *a, uint64_t route, struct arena *arena,
+int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct arena *arena,
 		    struct cw_msg_rank *ret, uint32_t max, uint32_t *ret_n)
 {
 	int64_t now = cw_clock_awake_ns(a->config.clock);
@@ -309,7 +309,9 @@ int cw_absent_ranks(const struct cw_absent *a, uint64_t route, struct arena *are
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		const struct search *s = &a->searches[i];
 
-		for (uint32_t k = 0; s->route == route && k < s->n_ranks && *ret_n < max; k++)
+		if (!is_used(s) || !cw_job_id_is_equal(&s->job, job))
+			continue;
+		for (uint32_t k = 0; k < s->n_ranks && *ret_n < max; k++)
 			if (fill_rank(s, s->ranks[k], now, arena, &ret[(*ret_n)++]) < 0)
 				return -ENOMEM;
 	}
@@ -344,4 +346,24 @@ bool cw_absent_find(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
 		}
 	}
 	return false;
+}
+
+bool cw_absent_is_of_another(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
+			     const struct cw_job_id *job)
+{
+	bool is_of_another = false;
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		const struct search *s = &a->searches[i];
+
+		for (uint32_t k = 0; k < s->n_ranks; k++) {
+			if (s->ranks[k]->found.pid != pid ||
+			    s->ranks[k]->found.start_ticks != start_ticks)
+				continue;
+			if (cw_job_id_is_equal(&s->job, job))
+				return false;
+			is_of_another = true;
+		}
+	}
+	return is_of_another;
 }

@@ -19,6 +19,7 @@
 #include "proto/messages.h"
 
 struct cw_absent;
+struct cw_job_id;
 struct cw_process;
 
 /* Jobs searched for at once; more are refused. */
@@ -41,22 +42,18 @@ int cw_absent_new(const struct cw_absent_config *config, struct cw_absent **ret)
 /* Takes NULL; returns NULL. */
 struct cw_absent *cw_absent_free(struct cw_absent *a);
 
-/* A leader asks. False: refused (a route that is not that label's, or too many). */
+/* A leader asks. False: refused (no label, a key that is not that label's, or too many). */
 bool cw_absent_search(struct cw_absent *a, const struct cw_msg_rank_search *q);
 /* Looks at what was found, and anew at /proc where it is due. Call it about once a second. */
 void cw_absent_tick(struct cw_absent *a);
 
-/* A route with ranks that were found. */
-struct cw_absent_route {
-	uint64_t route;
-	const char *label;
-	uint32_t uid;
-};
-/* The i-th of them; false beyond the last. */
-bool cw_absent_route(const struct cw_absent *a, unsigned i, struct cw_absent_route *ret);
+/* The i-th job with ranks that were found; NULL beyond the last. Borrowed until the next tick. */
+const struct cw_job_id *cw_absent_job(const struct cw_absent *a, unsigned i);
 /* Its ranks, in the arena, for a digest. 0 or -ENOMEM. */
-int cw_absent_ranks(const struct cw_absent *a, uint64_t route, struct arena *arena,
+int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct arena *arena,
 		    struct cw_msg_rank *ret, uint32_t max, uint32_t *ret_n);
-/* For evidence; as cw_node_find(). */
+/* For evidence; as cw_node_find() and cw_node_is_of_another(). */
 bool cw_absent_find(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
 		    struct cw_node_process *ret);
+bool cw_absent_is_of_another(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
+			     const struct cw_job_id *job);

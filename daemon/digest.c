@@ -375,7 +375,7 @@ static int add_absent(struct maker *m, const struct cw_digest_source *source,
 
 	if (!source->absent)
 		return 0;
-	r = cw_absent_ranks(source->absent, msg->route, m->arena, &msg->ranks[msg->n_ranks],
+	r = cw_absent_ranks(source->absent, source->job, m->arena, &msg->ranks[msg->n_ranks],
 			    CW_ABSENT_MAX_RANKS, &n);
 	msg->n_ranks += r < 0 ? 0 : n;
 	return r;
@@ -417,7 +417,6 @@ static const char *policy_of(const struct cw_digest_source *source)
 
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
-	const struct cw_process *first = source->n_processes ? source->processes[0] : NULL;
 	struct maker m = { .arena = &ret->arena,
 			   .now_ns = source->now_ns,
 			   .held_ns = source->held_ns };
@@ -425,9 +424,10 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 
 	*ret = (struct cw_digest){
 		.msg = {
-			.route = first ? first->route : source->route->route,
-			.label = first ? first->label : source->route->label,
-			.uid = first ? first->uid : source->route->uid,
+			.route = cw_job_id_route(source->job),
+			.job_key = source->job->key,
+			.label = source->job->label,
+			.uid = source->job->uid,
 			.node = source->node,
 			.epoch = source->epoch,
 			.number = source->number,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One digest: everything this node knows about the ranks of one route, at one instant. All its
+ * One digest: everything this node knows about the ranks of one job, at one instant. All its
  * parts live in one arena and are borrowed by the message.
  *
  * Ages are relative to the moment of making, which is right after sampling; a rank whose last
@@ -23,7 +23,6 @@
 #include "proto/messages.h"
 
 struct cw_absent;
-struct cw_absent_route;
 
 struct cw_digest {
 	struct cw_msg_digest msg;
@@ -33,11 +32,11 @@ struct cw_digest {
 struct cw_digest_source {
 	const char *node;
 	uint64_t epoch, number;
-	struct cw_process **processes; /* all of one route */
+	const struct cw_job_id *job;
+	struct cw_process **processes; /* all of the job */
 	uint32_t n_processes;
-	const struct cw_absent *absent;      /* ranks without a record; NULL = none */
-	const struct cw_absent_route *route; /* where there are no processes; else NULL */
-	uint32_t untracked;                  /* rank processes of the route that have no place */
+	const struct cw_absent *absent; /* ranks without a record; NULL = none */
+	uint32_t untracked;             /* rank processes of the job that have no place */
 	int64_t now_ns;
 	int64_t held_ns; /* how long this daemon was held up so far: now_ns less its awake clock */
 };

@@ -10,14 +10,14 @@
 #include "daemon/digest.h"
 #include "daemon/untracked.h"
 
-/* Those of first's route that are not in a digest of this round yet. */
-static uint32_t collect_route(struct cw_digest_rounds *rounds, struct cw_process *table,
-			      const struct cw_process *first, struct cw_process **v, uint32_t max)
+/* Those of the job that are not in a digest of this round yet. */
+static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *table,
+			    const struct cw_job_id *job, struct cw_process **v, uint32_t max)
 {
 	uint32_t n = 0;
 
 	for (struct cw_process *p = table; p && n < max; p = p->hh.next) {
-		if (p->route != first->route || p->digest_round == rounds->round)
+		if (!cw_process_is_of(p, job) || p->digest_round == rounds->round)
 			continue;
 		p->digest_round = rounds->round;
 		p->is_urgent = false;
@@ -29,9 +29,8 @@ static uint32_t collect_route(struct cw_digest_rounds *rounds, struct cw_process
 /* Jobs of which no rank is watched here, but some are untracked: so many are told of a round. */
 #define MAX_UNTRACKED_JOBS 256u
 
-/* absent: the route, where no process of it is watched; else NULL */
-static void digest_route(struct cw_digest_rounds *rounds, struct cw_process **v, uint32_t n,
-			 const struct cw_absent_route *absent, int64_t now_ns)
+static void digest_job(struct cw_digest_rounds *rounds, const struct cw_job_id *job,
+		       struct cw_process **v, uint32_t n, int64_t now_ns)
 {
 	struct cw_digest_source source = {
 		.node = rounds->node,
@@ -40,18 +39,16 @@ static void digest_route(struct cw_digest_rounds *rounds, struct cw_process **v,
 		.processes = v,
 		.n_processes = n,
 		.absent = rounds->absent,
-		.route = absent,
+		.job = job,
 		.now_ns = now_ns,
 		.held_ns = rounds->held_ns,
 	};
-	const char *label = absent ? absent->label : v[0]->label;
 	struct cw_digest digest;
 
 	if (rounds->untracked)
-		source.untracked = cw_untracked_of_job(rounds->untracked,
-						       absent ? absent->uid : v[0]->uid, label);
+		source.untracked = cw_untracked_of_job(rounds->untracked, job->uid, job->label);
 	if (cw_digest_make(&source, &digest) < 0) {
-		log_warn("digest of job=%s: out of memory, skipped", label);
+		log_warn("digest of job=%s: out of memory, skipped", job->label);
 		return;
 	}
 	rounds->number++;
@@ -59,46 +56,42 @@ static void digest_route(struct cw_digest_rounds *rounds, struct cw_process **v,
 	cw_digest_fini(&digest);
 }
 
-static bool has_route(struct cw_process *table, uint64_t route)
+static bool has_job(struct cw_process *table, const struct cw_job_id *job)
 {
 	for (struct cw_process *p = table; p; p = p->hh.next)
-		if (p->route == route)
+		if (cw_process_is_of(p, job))
 			return true;
 	return false;
 }
 
-/* Routes of which nobody has registered here. */
+/* Jobs of which nobody has registered here. */
 static void digest_absent(struct cw_digest_rounds *rounds, struct cw_process *table, int64_t now_ns)
 {
-	struct cw_absent_route route;
+	const struct cw_job_id *job;
 
-	for (unsigned i = 0; rounds->absent && cw_absent_route(rounds->absent, i, &route); i++)
-		if (!has_route(table, route.route))
-			digest_route(rounds, NULL, 0, &route, now_ns);
+	for (unsigned i = 0; rounds->absent && (job = cw_absent_job(rounds->absent, i)); i++)
+		if (!has_job(table, job))
+			digest_job(rounds, job, NULL, 0, now_ns);
 }
 
 struct untracked_jobs {
 	struct cw_process *table;
-	struct cw_absent_route v[MAX_UNTRACKED_JOBS];
+	struct cw_job_id v[MAX_UNTRACKED_JOBS];
 	unsigned n;
 };
 
 static void add_untracked_job(const struct cw_untracked_entry *entry, void *user)
 {
 	struct untracked_jobs *jobs = user;
+	struct cw_job_id job;
 
-	if (!*entry->label || jobs->n == MAX_UNTRACKED_JOBS)
+	if (jobs->n == MAX_UNTRACKED_JOBS || cw_job_id_make(entry->uid, entry->label, &job) < 0)
 		return;
 	for (unsigned i = 0; i < jobs->n; i++)
-		if (jobs->v[i].uid == entry->uid && !strcmp(jobs->v[i].label, entry->label))
+		if (cw_job_id_is_equal(&jobs->v[i], &job))
 			return;
-	for (const struct cw_process *p = jobs->table; p; p = p->hh.next)
-		if (p->uid == entry->uid && p->route && !strcmp(p->label, entry->label))
-			return;
-	jobs->v[jobs->n++] =
-		(struct cw_absent_route){ .route = cw_job_route(entry->label, entry->uid),
-					  .label = entry->label,
-					  .uid = entry->uid };
+	if (!has_job(jobs->table, &job))
+		jobs->v[jobs->n++] = job;
 }
 
 /* Their leader, which sees ranks of other nodes, says that these are not visible. */
@@ -110,7 +103,7 @@ static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process 
 	if (rounds->untracked)
 		cw_untracked_each(rounds->untracked, add_untracked_job, &jobs);
 	for (unsigned i = 0; i < jobs.n; i++)
-		digest_route(rounds, NULL, 0, &jobs.v[i], now_ns);
+		digest_job(rounds, &jobs.v[i], NULL, 0, now_ns);
 }
 
 void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
@@ -132,10 +125,12 @@ void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, 
 		return; /* the next round tries again */
 	rounds->round++;
 	for (struct cw_process *p = table; p; p = p->hh.next) {
-		if (!p->route || p->digest_round == rounds->round)
+		struct cw_job_id job;
+
+		if (!cw_process_has_job(p) || p->digest_round == rounds->round ||
+		    (only_urgent && !p->is_urgent))
 			continue;
-		if (!only_urgent || p->is_urgent)
-			digest_route(rounds, v, collect_route(rounds, table, p, v, max), NULL,
-				     now_ns);
+		job = cw_process_job_id(p);
+		digest_job(rounds, &job, v, collect_job(rounds, table, &job, v, max), now_ns);
 	}
 }

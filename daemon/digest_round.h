@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A round of digests: one for each route of the table, or only for the routes where something
+ * A round of digests: one for each job of the table, or only for the jobs where something
  * happened that must not wait. Loop thread only.
  */
 #pragma once
@@ -23,6 +23,6 @@ struct cw_digest_rounds {
 	int64_t held_ns;                      /* see digest.h */
 };
 
-/* Processes without a route yet are left out. The callback must not change the table. */
+/* Processes without a label yet are left out. The callback must not change the table. */
 void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
 		     int64_t now_ns);

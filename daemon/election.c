@@ -13,21 +13,25 @@
 
 struct entry {
 	UT_hash_handle hh;
-	uint64_t route;
-	char *label;
+	struct cw_job_id job;
+	uint64_t route;        /* the weight */
 	char *leader, *barred; /* names; barred: passed over until barred_until_ns */
 	int64_t barred_until_ns;
 	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
 	int64_t since_ns, published_ns;
-	uint32_t uid, ranks_here, nodes, standing;
+	uint32_t ranks_here, nodes, standing;
+	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* of the last digests, a ring */
+	uint64_t n_numbers;                        /* ever */
 };
 
 struct cw_election {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	struct entry *entries;
+	uint64_t unnamed;
 };
 
+/* Whose weight collides leads a job more or less: nothing is found by it. */
 uint64_t cw_election_weight(uint64_t route, const char *node)
 {
 	uint64_t h = cw_hash_mix64(route);
@@ -51,7 +55,6 @@ struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_tran
 static void drop(struct cw_election *m, struct entry *e)
 {
 	HASH_DEL(m->entries, e);
-	free(e->label);
 	free(e->leader);
 	free(e->barred);
 	free(e);
@@ -69,11 +72,11 @@ struct cw_election *cw_election_free(struct cw_election *m)
 	return NULL;
 }
 
-static struct entry *find(const struct cw_election *m, uint64_t route)
+static struct entry *find(const struct cw_election *m, const struct cw_job_id *job)
 {
 	struct entry *e;
 
-	HASH_FIND(hh, m->entries, &route, sizeof(route), e);
+	HASH_FIND_BYHASHVALUE(hh, m->entries, job, sizeof(*job), cw_job_id_bucket(job), e);
 	return e;
 }
 
@@ -102,7 +105,7 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 	n = 0;
 	HASH_ITER (hh, m->entries, e, tmp)
 		places[n++] = (struct cw_share_place){
-			.uid = e->uid,
+			.uid = e->job.uid,
 			.is_pinned = e->standing == CW_STANDING_INCIDENT,
 			.since_ns = e->since_ns,
 			.holder = e,
@@ -121,8 +124,12 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 /* now: awake, as all times of entries but since_ns. */
 static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
 {
-	struct entry *e = find(m, d->route);
+	struct cw_job_id job;
+	struct entry *e;
 
+	if (cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0)
+		return NULL;
+	e = find(m, &job);
 	if (e)
 		return e;
 	forget_old(m, now);
@@ -131,14 +138,11 @@ static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_dige
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return NULL;
+	e->job = job;
 	e->route = d->route;
-	e->uid = d->uid;
 	e->since_ns = cw_clock_now_ns(m->clock);
-	e->label = strdup(d->label);
-	if (e->label)
-		HASH_ADD(hh, m->entries, route, sizeof(e->route), e);
-	if (!e->label || !cw_htable_added(e)) {
-		free(e->label);
+	HASH_ADD_BYHASHVALUE(hh, m->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
+	if (!cw_htable_added(e)) {
 		free(e);
 		return NULL;
 	}
@@ -219,9 +223,9 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 		return -ENOMEM;
 	/* One that finds no place goes round all nodes, every second. */
 	if (has_no_place)
-		log_debug("job=%s: %s is asked to lead", e->label, copy);
+		log_debug("job=%s: %s is asked to lead", e->job.label, copy);
 	else if (e->leader || e->barred)
-		log_info("job=%s: %s leads now", e->label, copy);
+		log_info("job=%s: %s leads now", e->job.label, copy);
 	free(e->leader);
 	e->leader = copy;
 	e->unanswered_ns = 0;
@@ -248,6 +252,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
 	if (!e || elect(m, e, now, &next) < 0) /* no memory for peers: still watch what is here */
 		return cw_transport_send(m->transport, cw_transport_self(m->transport), &msg);
+	e->numbers[e->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
 	e->published_ns = now;
 	e->ranks_here = digest->n_ranks;
 	if (!e->unanswered_ns)
@@ -257,10 +262,37 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 	return cw_transport_send(m->transport, e->leader, &msg);
 }
 
+static bool is_about(const struct entry *e, uint64_t number)
+{
+	for (uint64_t i = 0; i < CW_ELECTION_MAX_NUMBERS && i < e->n_numbers; i++)
+		if (e->numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* By the digest it answers: this node gave that number once, whatever routes are alike. */
+static struct entry *find_answered(const struct cw_election *m, uint64_t number)
+{
+	struct entry *e, *tmp;
+
+	HASH_ITER (hh, m->entries, e, tmp)
+		if (is_about(e, number))
+			return e;
+	return NULL;
+}
+
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg)
 {
-	struct entry *e = find(m, msg->route);
+	struct cw_job_id job;
+	struct entry *e = NULL;
+	int r = cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job);
 
+	if (r == 0)
+		e = find(m, &job);
+	else if (r == CW_JOB_ID_ABSENT)
+		e = find_answered(m, msg->number);
+	if (r != 0 && !e)
+		m->unnamed++;
 	if (!e || !e->leader || strcmp(e->leader, from) != 0)
 		return;
 	e->unanswered_ns = 0;
@@ -268,16 +300,21 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
 }
 
-bool cw_election_has_incident(const struct cw_election *m, uint64_t route, uint32_t uid)
+bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
 {
-	const struct entry *e = find(m, route);
+	const struct entry *e = find(m, job);
 
-	return e && e->uid == uid && e->standing == CW_STANDING_INCIDENT;
+	return e && e->standing == CW_STANDING_INCIDENT;
 }
 
-const char *cw_election_leader(const struct cw_election *m, uint64_t route)
+uint64_t cw_election_unnamed(const struct cw_election *m)
 {
-	const struct entry *e = find(m, route);
+	return m->unnamed;
+}
+
+const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job)
+{
+	const struct entry *e = find(m, job);
 
 	return e ? e->leader : NULL;
 }
@@ -288,9 +325,9 @@ void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user
 	struct entry *e, *tmp;
 
 	HASH_ITER (hh, m->entries, e, tmp) {
-		struct cw_election_route r = { .route = e->route,
-					       .label = e->label,
-					       .uid = e->uid,
+		struct cw_election_route r = { .job = &e->job,
+					       .label = e->job.label,
+					       .uid = e->job.uid,
 					       .leader = e->leader ? e->leader : "",
 					       .ranks_here = e->ranks_here,
 					       .nodes = e->nodes,

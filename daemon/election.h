@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who leads a job, seen from a node that has ranks of it: rendezvous hashing of the job's route
- * over the nodes that are alive. Every node computes the same without asking; when the leader
- * falls silent for 10 s, the next by weight takes over everywhere. That one gets a copy of each
- * digest beforehand: it will know the ranks of a node that is lost together with the leader.
+ * Who leads a job, seen from a node that has ranks of it: rendezvous hashing of the job's route (a
+ * weight, not its name: two jobs may have the same) over the nodes that are alive. Every node
+ * computes the same without asking; when the leader falls silent for 10 s, the next by weight takes
+ * over everywhere. That one gets a copy of each digest beforehand: it will know the ranks of a node
+ * that is lost together with the leader.
  *
  * Publishes the own digests to their leaders and hears their answers (Members). Loop thread only;
  * does not block.
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "daemon/job_id.h"
 #include "daemon/transport.h"
 #include "proto/messages.h"
 
@@ -24,11 +26,17 @@ struct cw_election;
 /* … for this long; then it is tried again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /*
- * Routes published by this node: as many as processes could have. Users share them
+ * Jobs published by this node: as many as processes could have. Users share them
  * (daemon/shares.h); those that have no place go to the own node.
  */
 #define CW_ELECTION_MAX_ROUTES 4096u
-/* Routes without a digest for this long are forgotten. */
+/*
+ * Digests of a job that an answer of a peer of the version before may be about: it names no job,
+ * but the digest, by its number. As many as there may be until that peer counts as silent, and a
+ * few that could not wait.
+ */
+#define CW_ELECTION_MAX_NUMBERS 16u
+/* Jobs without a digest for this long are forgotten. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
 /* Weight of a node for a route: the highest living one leads. Pure. */
@@ -47,14 +55,17 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 /* The leader's answer; ignored unless it comes from whom this node asked. */
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
 
-/* Its leader has an open incident of the route. */
-bool cw_election_has_incident(const struct cw_election *m, uint64_t route, uint32_t uid);
-/* Who leads the route as far as this node knows; NULL = this node has no ranks of it. */
-const char *cw_election_leader(const struct cw_election *m, uint64_t route);
+/* Its leader has an open incident of the job. */
+bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);
+/* Answers that named neither a job nor a digest of this node, so far. */
+uint64_t cw_election_unnamed(const struct cw_election *m);
+
+/* Who leads the job as far as this node knows; NULL = this node has no ranks of it. */
+const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job);
 
 /* Jobs of ranks on this node. Strings borrowed until the callback returns. */
 struct cw_election_route {
-	uint64_t route;
+	const struct cw_job_id *job;
 	const char *label;
 	uint32_t uid;
 	const char *leader;

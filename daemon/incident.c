@@ -18,8 +18,13 @@ struct cw_incident *cw_incident_new(const struct cw_incident_config *config)
 {
 	struct cw_incident *inc = calloc(1, sizeof(*inc));
 
-	if (inc)
-		inc->config = *config;
+	if (!inc)
+		return NULL;
+	inc->config = *config;
+	if (cw_job_id_make(config->uid, config->job, &inc->job) < 0) {
+		free(inc);
+		return NULL;
+	}
 	return inc;
 }
 
@@ -117,10 +122,11 @@ static void announce(struct cw_incident *inc)
 		.type = CW_MSG_INCIDENT_ANNOUNCE,
 		.incident_announce = { .id = inc->id,
 				       .route = inc->config.route,
+				       .job_key = inc->job.key,
+				       .uid = inc->job.uid,
+				       .label = inc->job.label,
 				       .node = inc->config.self,
-				       .summary = summary_of(inc),
-				       .uid = inc->config.uid,
-				       .label = inc->config.job },
+				       .summary = summary_of(inc) },
 	};
 	int64_t now = cw_clock_awake_ns(inc->config.clock);
 
@@ -135,7 +141,7 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 			     const struct cw_verdict *v)
 {
 	cw_transport_cancel(inc->config.transport, inc);
-	(void)cw_evidence_request(&inc->evidence, inc->config.transport, inc->config.route, snap, v,
+	(void)cw_evidence_request(&inc->evidence, inc->config.transport, &inc->job, snap, v,
 				  CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
 	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
@@ -147,7 +153,7 @@ static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 	struct cw_survey_config config = {
 		.clock = inc->config.clock,
 		.transport = inc->config.transport,
-		.route = inc->config.route,
+		.job = inc->job,
 		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
 	};
 

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "daemon/incident.h"
+#include "daemon/job_id.h"
 
 _Static_assert(CW_EVIDENCE_MAX_TARGETS == CW_INCIDENT_MAX_CULPRITS + 1, "one victim beside them");
 
@@ -51,7 +52,7 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 }
 
 static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_transport *t,
-			uint64_t route, uint32_t deadline_ms, cw_transport_reply_fn fn,
+			const struct cw_job_id *job, uint32_t deadline_ms, cw_transport_reply_fn fn,
 			void *fn_user)
 {
 	struct cw_msg_evidence_target targets[CW_EVIDENCE_MAX_TARGETS];
@@ -72,7 +73,10 @@ static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_t
 		};
 		slot->is_awaited = true;
 	}
-	msg.evidence_request.route = route;
+	msg.evidence_request.route = cw_job_id_route(job);
+	msg.evidence_request.job_key = job->key;
+	msg.evidence_request.uid = job->uid;
+	msg.evidence_request.label = job->label;
 	msg.evidence_request.deadline_ms = deadline_ms;
 	msg.evidence_request.targets = targets;
 	msg.evidence_request.n_targets = n;
@@ -84,9 +88,10 @@ static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_t
 	return r;
 }
 
-int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t, uint64_t route,
-			const struct cw_snapshot *snap, const struct cw_verdict *v,
-			uint32_t deadline_ms, cw_transport_reply_fn fn, void *fn_user)
+int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t,
+			const struct cw_job_id *job, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, uint32_t deadline_ms, cw_transport_reply_fn fn,
+			void *fn_user)
 {
 	int r = 0;
 
@@ -97,7 +102,7 @@ int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t, uin
 
 		for (unsigned k = 0; k < i; k++)
 			is_asked |= !strcmp(set->slots[k].node, set->slots[i].node);
-		if (!is_asked && request_from(set, i, t, route, deadline_ms, fn, fn_user) < 0)
+		if (!is_asked && request_from(set, i, t, job, deadline_ms, fn, fn_user) < 0)
 			r = -EIO;
 	}
 	return r;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/verdict.h"
+#include "daemon/job_id.h"
 #include "daemon/transport.h"
 
 #define CW_EVIDENCE_MAX_TARGETS 9u
@@ -32,9 +33,10 @@ struct cw_evidence_set {
 void cw_evidence_fini(struct cw_evidence_set *set);
 
 /* Chooses targets and sends one request to each of their nodes; callbacks get fn_user. */
-int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t, uint64_t route,
-			const struct cw_snapshot *snap, const struct cw_verdict *v,
-			uint32_t deadline_ms, cw_transport_reply_fn fn, void *fn_user);
+int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t,
+			const struct cw_job_id *job, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, uint32_t deadline_ms, cw_transport_reply_fn fn,
+			void *fn_user);
 
 /* Takes in one reply (NULL: nothing more comes from the node). */
 void cw_evidence_take(struct cw_evidence_set *set, const char *node,

@@ -5,6 +5,7 @@
 #include "daemon/incident.h"
 #include "daemon/incident_evidence.h"
 #include "daemon/incident_survey.h"
+#include "daemon/job_id.h"
 #include "report/snapshot_text.h"
 
 /*
@@ -17,6 +18,7 @@
 
 struct cw_incident {
 	struct cw_incident_config config;
+	struct cw_job_id job;
 	uint32_t state;
 	struct cw_verdict_key key; /* of the verdict it is about */
 	char id[CW_INCIDENT_ID_LEN];

@@ -337,7 +337,10 @@ static int ask(struct cw_survey *s, uint32_t node)
 	}
 	if (n == 0)
 		return -ENOENT;
-	msg.evidence_request.route = s->config.route;
+	msg.evidence_request.route = cw_job_id_route(&s->config.job);
+	msg.evidence_request.job_key = s->config.job.key;
+	msg.evidence_request.uid = s->config.job.uid;
+	msg.evidence_request.label = s->config.job.label;
 	msg.evidence_request.deadline_ms = CW_SURVEY_NODE_MS;
 	msg.evidence_request.targets = targets;
 	msg.evidence_request.n_targets = n;

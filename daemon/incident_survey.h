@@ -19,6 +19,7 @@
 
 #include "analysis/snapshot.h"
 #include "common/clock.h"
+#include "daemon/job_id.h"
 #include "daemon/transport.h"
 
 struct cw_evidence_set;
@@ -36,7 +37,7 @@ struct cw_survey;
 struct cw_survey_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
-	uint64_t route;
+	struct cw_job_id job;
 	uint32_t what; /* CW_EVIDENCE_* */
 	bool has_rank; /* one rank is looked at, closely, and nobody else */
 	int32_t only_rank;

@@ -2,13 +2,14 @@
 #include "daemon/job.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
+#include "common/address.h"
 #include "common/cleanup.h"
 #include "common/htable.h"
-#include "common/signature.h"
 
 /* ---- components: union-find over ranks, joined by the communicators they name ---- */
 
@@ -174,9 +175,14 @@ int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_ref
 
 /* ---- which job a process was in ---- */
 
+/* Hashed and compared as it is: no padding, and zeros behind the name. */
 struct process_key {
-	uint64_t node, pid, start_ticks;
+	uint64_t pid, start_ticks;
+	char node[CW_NODE_NAME_MAX];
 };
+
+_Static_assert(sizeof(struct process_key) == 2 * sizeof(uint64_t) + CW_NODE_NAME_MAX,
+	       "padding would be compared");
 
 struct cw_process_entry {
 	UT_hash_handle hh;
@@ -190,9 +196,7 @@ static struct process_key key_of(const struct cw_route *route, const struct cw_r
 	const struct cw_msg_rank *rank = cw_route_rank(route, ref);
 	struct process_key key = { .pid = (uint64_t)rank->pid, .start_ticks = rank->start_ticks };
 
-	key.node = CW_HASH_INIT;
-	for (const char *p = route->nodes[ref->node].name; *p; p++)
-		key.node = cw_hash_step(key.node, (unsigned char)*p);
+	(void)snprintf(key.node, sizeof(key.node), "%s", route->nodes[ref->node].name);
 	return key;
 }
 

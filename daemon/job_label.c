@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/job_label.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +38,37 @@ bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_com
 	return true;
 }
 
+/* Tells these bytes from whatever else is hashed. */
+#define KEY_DOMAIN "collwatch job 1"
+
+static uint8_t *put(uint8_t *to, const void *part, size_t len)
+{
+	for (unsigned i = 0; i < 4; i++)
+		*to++ = (uint8_t)(len >> (24 - 8 * i));
+	memcpy(to, part, len);
+	return to + len;
+}
+
+int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret)
+{
+	const uint8_t be_uid[4] = { (uint8_t)(uid >> 24), (uint8_t)(uid >> 16), (uint8_t)(uid >> 8),
+				    (uint8_t)uid };
+	uint8_t text[sizeof(KEY_DOMAIN) + sizeof(be_uid) + CW_JOB_LABEL_BYTES + 3 * 4], *end = text;
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	size_t len = strnlen(label, CW_JOB_LABEL_BYTES);
+
+	if (len == CW_JOB_LABEL_BYTES)
+		return -EINVAL;
+	end = put(end, KEY_DOMAIN, strlen(KEY_DOMAIN));
+	end = put(end, be_uid, sizeof(be_uid));
+	end = put(end, label, len);
+	if (EVP_Digest(text, (size_t)(end - text), digest, NULL, EVP_sha256(), NULL) != 1)
+		return -ENOMEM; /* nothing else can go wrong with it */
+	memcpy(ret->bytes, digest, sizeof(ret->bytes));
+	return 0;
+}
+
+/* Collisions are made at will: see what the header allows it for. */
 uint64_t cw_job_route(const char *label, uid_t uid)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, uid);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The route of a rank: the key under which a node's digests of one job travel to its leader
- * (docs/design.md section 8). It is a hash of a label that all ranks of a job share and of the
- * uid, so that one user's label never leads into another user's job.
+ * The label that all ranks of a job share, and two hashes of it and of the uid: the key by which
+ * nodes find the job, and the older route (docs/design.md section 8).
  *
- * A label names, it does not decide: jobs are connected components of communicators, joined by the
- * leader. What matters here is that ranks that talk to each other get the same label.
+ * Within one user's processes a label names, it does not decide: jobs are connected components of
+ * communicators, joined by the leader. What matters here is that ranks that talk to each other get
+ * the same label, and that users are kept apart: uid and label are compared wherever a hash of them
+ * was found (daemon/job_id.h).
  *
  * Pure; any thread.
  */
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/job_key.h"
 #include "common/record_layout.h"
 #include "common/record_reader.h"
 
@@ -29,5 +31,16 @@
 bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_comm *comms, size_t n,
 		  char *buf);
 
-/* Never 0. */
+/*
+ * The first 128 bits of SHA-256 over a fixed word, the uid and the label, each behind its length.
+ * No secret goes in: while nodes change to another key, one job would have two. label: at most
+ * CW_JOB_LABEL_BYTES - 1. 0, -EINVAL, or -ENOMEM.
+ */
+int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret);
+
+/*
+ * 64 bits that anybody can hit with a label of his own: no name of a job. It is the weight by which
+ * leaders are elected (two jobs of one route have the same leader, no more), and the only name that
+ * peers of the version before know. Never 0.
+ */
 uint64_t cw_job_route(const char *label, uid_t uid);

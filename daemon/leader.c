@@ -9,7 +9,6 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/signature.h"
 #include "daemon/leader_private.h"
 #include "daemon/sample_pace.h"
 #include "daemon/shares.h"
@@ -70,13 +69,11 @@ struct cw_leader *cw_leader_free(struct cw_leader *l)
 
 /* ---- routes ---- */
 
-/* The uid is part of what a route is: nobody gets into another user's job by guessing its label. */
-static struct cw_led_route *find_route(const struct cw_leader *l, uint64_t route, uint32_t uid)
+static struct cw_led_route *find_route(const struct cw_leader *l, const struct cw_job_id *job)
 {
-	uint64_t key = cw_hash_step(route, uid);
 	struct cw_led_route *lr;
 
-	HASH_FIND(hh, l->routes, &key, sizeof(key), lr);
+	HASH_FIND_BYHASHVALUE(hh, l->routes, job, sizeof(*job), cw_job_id_bucket(job), lr);
 	return lr;
 }
 
@@ -167,10 +164,10 @@ static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_d
 		return NULL;
 	}
 	lr->since_ns = cw_clock_now_ns(l->config.clock);
-	lr->key = cw_hash_step(d->route, d->uid);
 	lr->not_before_ns = not_before_of(l, d->uid);
-	if (cw_route_init(&lr->route, d) >= 0)
-		HASH_ADD(hh, l->routes, key, sizeof(lr->key), lr);
+	if (cw_route_init(&lr->route, d) == 0)
+		HASH_ADD_BYHASHVALUE(hh, l->routes, route.job, sizeof(lr->route.job),
+				     cw_job_id_bucket(&lr->route.job), lr);
 	if (!lr->route.label || !cw_htable_added(lr)) {
 		cw_uid_count_remove(&l->held, d->uid);
 		cw_route_fini(&lr->route);
@@ -183,27 +180,32 @@ static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_d
 
 /* ---- messages ---- */
 
-static void send_members(struct cw_leader *l, const char *to, const struct cw_msg_members *members)
+static void send_members(struct cw_leader *l, const char *to, const struct cw_job_id *job,
+			 const struct cw_msg_members *members)
 {
 	struct cw_message msg = { .type = CW_MSG_MEMBERS, .members = *members };
 	int r;
 
+	msg.members.job_key = job->key;
+	msg.members.uid = job->uid;
+	msg.members.label = job->label;
 	msg.members.leader = cw_transport_self(l->config.transport);
 	r = cw_transport_send(l->config.transport, to, &msg);
 	if (r < 0)
 		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
 }
 
+/* route: as `to` calls the job, which may know it by nothing else. */
 static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
-		   uint64_t number)
+		   uint64_t number, uint64_t route)
 {
 	const char *names[CW_LEADER_MAX_NAMED];
 	uint32_t n_names = lr->route.n_nodes <= CW_LEADER_MAX_NAMED ? lr->route.n_nodes : 0;
 
 	for (uint32_t i = 0; i < n_names; i++)
 		names[i] = lr->route.nodes[i].name;
-	send_members(l, to,
-		     &(struct cw_msg_members){ .route = lr->route.id,
+	send_members(l, to, &lr->route.job,
+		     &(struct cw_msg_members){ .route = route,
 					       .number = number,
 					       .nodes = names,
 					       .n_nodes = n_names,
@@ -214,11 +216,12 @@ static void answer(struct cw_leader *l, const struct cw_led_route *lr, const cha
 }
 
 /* Its node says so in its status, and tries the node that would lead next. */
-static void refuse_route(struct cw_leader *l, const struct cw_msg_digest *d, const char *to)
+static void refuse_route(struct cw_leader *l, const struct cw_job_id *job,
+			 const struct cw_msg_digest *d, const char *to)
 {
 	l->stats.refused_digests++;
 	note_untracked(l, d->uid, d->label);
-	send_members(l, to,
+	send_members(l, to, job,
 		     &(struct cw_msg_members){ .route = d->route,
 					       .number = d->number,
 					       .n_nodes_in_all = 1,
@@ -228,29 +231,31 @@ static void refuse_route(struct cw_leader *l, const struct cw_msg_digest *d, con
 static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
 {
 	const struct cw_msg_digest *d = &(*msg)->digest;
-	struct cw_led_route *lr = find_route(l, d->route, d->uid);
+	struct cw_led_route *lr;
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	bool is_copy = (*msg)->type == CW_MSG_DIGEST_COPY, is_urgent = false;
-	uint64_t number = d->number;
+	uint64_t number = d->number, route = d->route;
+	struct cw_job_id job;
 
-	/* A digest speaks for its sender only. */
-	if (strcmp(d->node, from) != 0) {
+	/* A digest speaks for its sender only, and says of which job. */
+	if (strcmp(d->node, from) != 0 ||
+	    cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0) {
 		l->stats.refused_digests++;
 		return;
 	}
+	lr = find_route(l, &job);
 	if (!lr && d->n_ranks == 0) {
 		/* Nothing to watch, but an answer: else the node would look for another leader. */
 		if (d->untracked && !is_copy)
-			send_members(
-				l, from,
-				&(struct cw_msg_members){ .route = d->route, .number = number });
+			send_members(l, from, &job,
+				     &(struct cw_msg_members){ .route = route, .number = number });
 		return;
 	}
 	if (!lr && !make_room(l, d->uid, is_copy)) {
 		if (is_copy)
 			l->stats.refused_digests++;
 		else
-			refuse_route(l, d, from);
+			refuse_route(l, &job, d, from);
 		return;
 	}
 	if (!lr)
@@ -266,7 +271,7 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	if (!lr->is_led)
 		forget_untracked(l, &lr->route);
 	lr->is_led = true;
-	answer(l, lr, from, number);
+	answer(l, lr, from, number, route);
 }
 
 /* Of this user: an id alone is nobody's. */
@@ -300,28 +305,24 @@ static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_
 	       l->config.io->was_sent_here(l->config.io_user, &due);
 }
 
-/* Leads the route itself and hears of more nodes than its own. */
-static bool leads_better(const struct cw_leader *l, uint64_t route, const char *from)
+/* Leads the job itself and hears of more nodes than its own. */
+static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job, const char *from)
 {
 	const char *self = cw_transport_self(l->config.transport);
-	const char *leader = cw_election_leader(l->config.members, route);
-	struct cw_led_route *lr, *tmp;
+	const char *leader = cw_election_leader(l->config.members, job);
+	const struct cw_led_route *lr = find_route(l, job);
 
-	if (!leader || strcmp(leader, self) != 0)
+	if (!leader || strcmp(leader, self) != 0 || !lr || cw_route_n_reporting(&lr->route) < 2)
 		return false;
-	HASH_ITER (hh, l->routes, lr, tmp) {
-		if (lr->route.id != route || cw_route_n_reporting(&lr->route) < 2)
-			continue;
-		for (unsigned i = 0; i < lr->route.n_nodes; i++)
-			if (!strcmp(lr->route.nodes[i].name, from))
-				return true; /* the announcer reports to this node */
-	}
+	for (unsigned i = 0; i < lr->route.n_nodes; i++)
+		if (!strcmp(lr->route.nodes[i].name, from))
+			return true; /* the announcer reports to this node */
 	return false;
 }
 
-static bool is_led_by(const struct cw_leader *l, uint64_t route, const char *node)
+static bool is_led_by(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
-	const char *leader = cw_election_leader(l->config.members, route);
+	const char *leader = cw_election_leader(l->config.members, job);
 
 	return leader && !strcmp(leader, node);
 }
@@ -331,7 +332,8 @@ static bool is_led_by(const struct cw_leader *l, uint64_t route, const char *nod
  * first one speak, as long as that one is alive. One that this node reported to, and now reports to
  * the other, leads no more and says nothing: it stood in for a daemon that was held up.
  */
-static bool was_announced_by_another(struct cw_leader *l, uint64_t route, const char *from)
+static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id *job,
+				     const char *from)
 {
 	int64_t now = cw_clock_awake_ns(l->config.clock);
 	struct cw_announced *mine = &l->announced[l->next_announced];
@@ -339,21 +341,22 @@ static bool was_announced_by_another(struct cw_leader *l, uint64_t route, const 
 	for (unsigned i = 0; i < CW_LEADER_MAX_ANNOUNCED; i++) {
 		struct cw_announced *a = &l->announced[i];
 
-		if (!a->at_ns || a->route != route || now - a->at_ns > CW_LEADER_ANNOUNCED_NS)
+		if (!a->at_ns || now - a->at_ns > CW_LEADER_ANNOUNCED_NS ||
+		    !cw_job_id_is_equal(&a->job, job))
 			continue;
 		if (!strcmp(a->node, from)) {
 			a->at_ns = now;
 			return false;
 		}
-		if (a->led_here && is_led_by(l, route, from))
+		if (a->led_here && is_led_by(l, job, from))
 			a->at_ns = 0;
 		else if (cw_transport_is_alive(l->config.transport, a->node))
 			return true;
 	}
 	l->next_announced = (l->next_announced + 1) % CW_LEADER_MAX_ANNOUNCED;
-	mine->route = route;
+	mine->job = *job;
 	mine->at_ns = now;
-	mine->led_here = is_led_by(l, route, from);
+	mine->led_here = is_led_by(l, job, from);
 	(void)snprintf(mine->node, sizeof(mine->node), "%s", from);
 	return false;
 }
@@ -369,14 +372,17 @@ static void take_announcement(struct cw_leader *l, const char *from,
 					.label = a->label },
 	};
 	const char *reason = NULL;
-	int r;
+	struct cw_job_id job;
+	int r = cw_job_id_read(&a->job_key, a->uid, a->label, &job);
 
 	l->stats.announcements++;
+	if (r != 0)
+		l->stats.unnamed++;
 	if (has_alerted(l, a))
 		reason = "the alert went out from here";
-	else if (leads_better(l, a->route, from))
+	else if (r == 0 && leads_better(l, &job, from))
 		reason = "this node leads the job";
-	else if (was_announced_by_another(l, a->route, from))
+	else if (r == 0 && was_announced_by_another(l, &job, from))
 		reason = "another node announced it first";
 	if (!reason)
 		return;
@@ -483,9 +489,9 @@ static int by_last_look(const struct cw_led_route *a, const struct cw_led_route 
 	return (a->looked_ns > b->looked_ns) - (a->looked_ns < b->looked_ns);
 }
 
-static bool is_led_elsewhere(const struct cw_leader *l, uint64_t route)
+static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
 {
-	const char *leader = cw_election_leader(l->config.members, route);
+	const char *leader = cw_election_leader(l->config.members, job);
 
 	return leader && strcmp(leader, cw_transport_self(l->config.transport)) != 0;
 }
@@ -558,7 +564,7 @@ bool cw_leader_tick(struct cw_leader *l)
 		cw_route_refresh(&lr->route, l->config.transport, l->config.clock,
 				 l->config.thresholds.node_silent_ns);
 		if (lr->route.n_nodes == 0) {
-			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, lr->route.id));
+			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, &lr->route.job));
 			continue;
 		}
 		update_leadership(l, lr);

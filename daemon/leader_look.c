@@ -142,6 +142,7 @@ static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw
 	struct cw_message msg = {
 		.type = CW_MSG_RANK_SEARCH,
 		.rank_search = { .route = k->lr->route.id,
+				 .job_key = k->lr->route.job.key,
 				 .label = k->lr->route.label,
 				 .uid = k->lr->route.uid },
 	};

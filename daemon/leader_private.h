@@ -11,8 +11,7 @@ struct cw_untracked;
 
 struct cw_led_route {
 	UT_hash_handle hh;
-	uint64_t key; /* route mixed with uid */
-	struct cw_route route;
+	struct cw_route route; /* in the table by its job */
 	struct cw_process_map processes;
 	struct cw_job *jobs;
 	/* Its ranks by component, as of a shape of the route; NULL = none yet. */
@@ -26,9 +25,9 @@ struct cw_led_route {
 	int64_t not_before_ns; /* its user has had its share until then */
 };
 
-/* Who announced an incident of which route; remembered for CW_LEADER_ANNOUNCED_NS. */
+/* Who announced an incident of which job; remembered for CW_LEADER_ANNOUNCED_NS. */
 struct cw_announced {
-	uint64_t route;
+	struct cw_job_id job;
 	int64_t at_ns; /* awake; 0 = unused */
 	char node[64];
 	bool led_here; /* this node reported to it then */

@@ -53,7 +53,9 @@ static void ask_nodes(struct cw_leader *l, const struct cw_led_route *lr, struct
 {
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
 
-	request->route = lr->route.id;
+	request->job_key = lr->route.job.key;
+	request->uid = lr->route.uid;
+	request->label = lr->route.label;
 	msg.window_request = *request;
 	for (unsigned i = 0; i < lr->route.n_nodes; i++) {
 		const struct cw_route_node *node = &lr->route.nodes[i];
@@ -61,6 +63,7 @@ static void ask_nodes(struct cw_leader *l, const struct cw_led_route *lr, struct
 		if (node->state != CW_NODE_REPORTING ||
 		    !has_member_of(node, request->comm_ids, request->n_comm_ids))
 			continue;
+		msg.window_request.route = node->digest->digest.route; /* as it calls the job */
 		if (cw_transport_request(l->config.transport, node->name, &msg,
 					 CW_LEADER_WINDOWS_MS, on_reply, job, NULL) == 0) {
 			job->windows_awaited++;

@@ -169,6 +169,7 @@ static const struct metric metrics[] = {
 	SAMPLE(transport.unknown, "reason", "message_unknown"),
 	SAMPLE(transport.timeouts, "reason", "request_unanswered"),
 	SAMPLE(requests_refused, "reason", "request_refused"),
+	SAMPLE(messages_without_job, "reason", "message_without_job"),
 	SAMPLE(bundles_lost, "reason", "bundle_lost"),
 	SAMPLE(bundles_refused, "reason", "bundle_refused"),
 	SAMPLE(tcp.refused, "reason", "connection_refused"),

@@ -49,7 +49,7 @@ struct cw_metrics_parts {
 	int64_t held_up_max_ns;
 	struct cw_store *store;
 	const struct cw_responder *responder;
-	uint64_t digests_lost;
+	uint64_t digests_lost, messages_without_job;
 };
 
 /* One moment. */
@@ -61,7 +61,7 @@ struct cw_metrics {
 	uint64_t processes_unconnected;
 	uint64_t peers, peers_connected;
 	uint64_t bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
-	uint64_t digests_lost, requests_refused;
+	uint64_t digests_lost, requests_refused, messages_without_job;
 	struct cw_node_stats node;
 	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
 	struct cw_leader_stats leader;

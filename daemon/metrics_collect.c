@@ -97,6 +97,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	count_bundles(p->store, ret);
 	ret->requests_refused = cw_responder_refused(p->responder);
 	ret->digests_lost = p->digests_lost;
+	ret->messages_without_job = p->messages_without_job;
 	ret->lateness = *p->lateness;
 	cw_leader_jobs(p->leader, on_job, ret);
 	count_peers(p->transport, ret);

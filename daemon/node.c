@@ -2,7 +2,7 @@
 /*
  * The node, put together: the agent socket and the registrar fill the table of processes; a tick
  * samples it four times a second, looks at /proc once a second, and makes digests; the end of a
- * process comes through its pidfd and makes a digest of its route at once.
+ * process comes through its pidfd and makes a digest of its job at once.
  */
 #include "daemon/node.h"
 
@@ -62,11 +62,11 @@ static void find_label(struct cw_process *p)
 	const struct cw_record_comm *comms;
 	size_t n;
 
-	if (p->route)
+	if (cw_process_has_job(p))
 		return;
 	comms = cw_record_comms(p->record, &n);
 	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		p->route = cw_job_route(p->label, p->uid);
+		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* or at the next sample */
 }
 
 void cw_node_sample(struct cw_node *node, struct cw_process *p)
@@ -156,10 +156,13 @@ static void limit_memory(struct cw_node *node)
 
 /* ---- digests ---- */
 
-static bool is_route_urgent(const struct cw_node *node, uint64_t route)
+/* Something happened to a process of the same job, or to this one. */
+static bool is_job_urgent(const struct cw_node *node, const struct cw_process *of)
 {
+	struct cw_job_id job = cw_process_job_id(of);
+
 	for (const struct cw_process *p = node->table; p; p = p->hh.next)
-		if (p->is_urgent && p->route == route)
+		if (p->is_urgent && (p == of || cw_process_is_of(p, &job)))
 			return true;
 	return false;
 }
@@ -177,7 +180,7 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 	struct cw_node *node = arg;
 
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (is_route_urgent(node, p->route))
+		if (is_job_urgent(node, p))
 			cw_node_sample(node, p);
 	digest_round(node, true);
 }
@@ -310,9 +313,12 @@ static void on_no_place(struct cw_process *p, void *user)
 static bool has_incident(const struct cw_process *p, void *user)
 {
 	const struct cw_node_config *config = &((const struct cw_node *)user)->config;
+	struct cw_job_id job;
 
-	return config->has_incident && p->route &&
-	       config->has_incident(p->route, p->uid, config->user);
+	if (!config->has_incident || !cw_process_has_job(p))
+		return false;
+	job = cw_process_job_id(p);
+	return config->has_incident(&job, config->user);
 }
 
 static struct cw_process_places places_of(struct cw_node *node)

@@ -2,8 +2,8 @@
 /*
  * What this daemon knows about the ranks on its own node: the agents that registered, their flight
  * records sampled at 4 Hz, the liveness and headway of their processes. Once a second it makes one
- * digest per route (a route is the key of a job's label; docs/design.md section 8) and hands it to
- * whoever forwards digests; on demand it gives out windows and Python stacks.
+ * digest per job (uid and label; docs/design.md section 8) and hands it to whoever forwards
+ * digests; on demand it gives out windows and Python stacks.
  *
  * It does not judge, does not know other nodes, does not write to disk.
  *
@@ -22,6 +22,7 @@
 #include "daemon/op_stats.h"
 #include "proto/messages.h"
 
+struct cw_job_id;
 struct cw_kept;
 struct cw_kernel_events;
 struct event_base;
@@ -45,8 +46,8 @@ struct cw_node_config {
 	struct cw_kept *kept;   /* what came back from there; taken, also on failure */
 	size_t n_kept;
 	struct cw_kernel_events *kernel; /* borrowed for the node's life; NULL = none */
-	/* Whether a route's leader has an open incident of it; NULL = nobody knows. */
-	bool (*has_incident)(uint64_t route, uid_t uid, void *user);
+	/* Whether a job's leader has an open incident of it; NULL = nobody knows. */
+	bool (*has_incident)(const struct cw_job_id *job, void *user);
 	cw_node_digest_fn on_digest;
 	void *user;
 };
@@ -57,11 +58,11 @@ int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struc
 struct cw_node *cw_node_free(struct cw_node *node);
 
 /*
- * Reads windows of the comms named in the request, for all local members with that route. The
+ * Reads windows of the comms named in the request, for all local members that are of the job. The
  * reply's arrays are owned by the caller: cw_node_windows_fini(). 0 or -ENOMEM.
  */
-int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,
-		    struct cw_msg_window_reply *ret);
+int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
+		    const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
 void cw_node_windows_fini(struct cw_msg_window_reply *reply);
 
 /*
@@ -85,6 +86,9 @@ struct cw_node_process {
 /* False when no such process is registered (any more), nor found by a search. */
 bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		  struct cw_node_process *ret);
+/* Known here, but of another job: nothing of it is for whoever asks about this one. */
+bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
+			   const struct cw_job_id *job);
 
 /* All registered processes, with their job's label ("" = none yet); borrowed until it returns. */
 typedef void (*cw_node_process_fn)(const struct cw_node_process *p, const char *label, void *user);

@@ -7,14 +7,14 @@
 #include "daemon/untracked.h"
 #include "daemon/window.h"
 
-int cw_node_windows(struct cw_node *node, const struct cw_msg_window_request *request,
-		    struct cw_msg_window_reply *ret)
+int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
+		    const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
 {
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (p->route == request->route)
+		if (cw_process_is_of(p, job))
 			cw_node_sample(node,
 				       p); /* the newest ops, and comms made since the last tick */
-	return cw_window_collect(node->table, request, cw_node_now(node), ret);
+	return cw_window_collect(node->table, job, request, cw_node_now(node), ret);
 }
 
 void cw_node_windows_fini(struct cw_msg_window_reply *reply)
@@ -55,6 +55,16 @@ bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		return cw_absent_find(node->absent, pid, start_ticks, ret);
 	*ret = describe(node, p);
 	return true;
+}
+
+bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
+			   const struct cw_job_id *job)
+{
+	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+
+	if (!p)
+		return cw_absent_is_of_another(node->absent, pid, start_ticks, job);
+	return !cw_process_is_of(p, job);
 }
 
 void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user)

@@ -179,6 +179,20 @@ struct cw_process *cw_process_free(struct cw_process *p)
 	return NULL;
 }
 
+struct cw_job_id cw_process_job_id(const struct cw_process *p)
+{
+	struct cw_job_id job = { .key = p->job_key, .uid = p->uid };
+
+	(void)snprintf(job.label, sizeof(job.label), "%s", p->label); /* as long as that */
+	return job;
+}
+
+bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job)
+{
+	return cw_process_has_job(p) && cw_job_key_is_equal(&p->job_key, &job->key) &&
+	       p->uid == job->uid && strcmp(p->label, job->label) == 0;
+}
+
 void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 {
 	(void)cw_record_close(p->record); /* always NULL */
@@ -188,7 +202,7 @@ void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 	p->record_ino = from->record_ino;
 	p->ops.op_cursor = p->ops.time_cursor = 0; /* what was counted stays */
 	cw_sampler_init(&p->sampler);
-	p->route = 0; /* the new record may carry another label */
+	p->job_key = (struct cw_job_key){ 0 }; /* the new record may carry another label */
 }
 
 void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES])

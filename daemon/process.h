@@ -23,7 +23,7 @@
 #include "daemon/descriptor_store.h"
 #include "daemon/fed_tensor.h"
 #include "daemon/headway.h"
-#include "daemon/job_label.h"
+#include "daemon/job_id.h"
 #include "daemon/kernel_facts.h"
 #include "daemon/liveness.h"
 #include "daemon/oom.h"
@@ -70,7 +70,7 @@ struct cw_process {
 	unsigned end_attempts;
 
 	char label[CW_JOB_LABEL_BYTES];
-	uint64_t route; /* 0 = no label yet */
+	struct cw_job_key job_key; /* of uid and label; not set = no label yet */
 
 	uint32_t liveness; /* enum cw_liveness */
 	int64_t stat_ns;   /* last look at /proc; 0 = none */
@@ -119,6 +119,15 @@ static inline bool cw_process_is_dead(const struct cw_process *p)
 {
 	return p->ended_ns != 0;
 }
+
+static inline bool cw_process_has_job(const struct cw_process *p)
+{
+	return cw_job_key_is_set(&p->job_key);
+}
+
+/* Its job; only where it has one. */
+struct cw_job_id cw_process_job_id(const struct cw_process *p);
+bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job);
 
 static inline pid_t cw_process_pid(const struct cw_process *p)
 {

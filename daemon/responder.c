@@ -10,6 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/job_id.h"
 
 /* Fewer ops than this tell nothing about how ranks came apart. */
 #define MIN_WINDOW_OPS 8u
@@ -26,7 +27,7 @@ struct cw_responder {
 	struct cw_responder_config config;
 	struct pending *pending;
 	unsigned n_pending;
-	uint64_t refused;
+	uint64_t refused, unnamed;
 };
 
 struct cw_responder *cw_responder_new(const struct cw_responder_config *config)
@@ -64,13 +65,21 @@ static void answer_windows(struct cw_responder *r, const char *from,
 			   const struct cw_msg_window_request *asked)
 {
 	struct cw_msg_window_request request = *asked;
-	int e = -EMSGSIZE;
+	struct cw_job_id job;
+	int e = cw_job_id_read(&asked->job_key, asked->uid, asked->label, &job);
+
+	if (e != 0) {
+		*(e == CW_JOB_ID_ABSENT ? &r->unnamed : &r->refused) += 1;
+		log_debug("windows of a job that is not named are not for %s", from);
+		return; /* the asker's deadline tells it */
+	}
+	e = -EMSGSIZE;
 
 	/* Too much for one frame: shorter windows of all ranks say more than long ones of some. */
 	for (; e == -EMSGSIZE && request.max_ops >= MIN_WINDOW_OPS; request.max_ops /= 2) {
 		struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
 
-		e = cw_node_windows(r->config.node, &request, &msg.window_reply);
+		e = cw_node_windows(r->config.node, &job, &request, &msg.window_reply);
 		if (e < 0)
 			break;
 		msg.window_reply.id = asked->id;
@@ -134,9 +143,16 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 				  const struct cw_msg_evidence_request *q)
 {
 	uint32_t n = q->n_targets, deadline_ms = q->deadline_ms;
+	struct cw_job_id job;
+	int named = cw_job_id_read(&q->job_key, q->uid, q->label, &job);
 	struct pending *p;
 	int e;
 
+	/* A peer of the version before names processes only, each in full. */
+	if (named != 0 && named != CW_JOB_ID_ABSENT) {
+		r->refused++;
+		return; /* the asker's deadline tells it */
+	}
 	if (n > CW_RESPONDER_MAX_TARGETS) {
 		r->refused += n - CW_RESPONDER_MAX_TARGETS;
 		n = CW_RESPONDER_MAX_TARGETS;
@@ -161,10 +177,17 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	r->n_pending++;
 	/* Callbacks come later, so p lives until its last target is answered or refused. */
 	for (uint32_t i = 0; i < n; i++) {
-		e = cw_capture_request(r->config.capture, &q->targets[i], deadline_ms, on_captured,
-				       p);
+		const struct cw_msg_evidence_target *t = &q->targets[i];
+
+		if (named == 0 &&
+		    cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, &job)) {
+			r->refused++;
+			refuse_evidence(p, t, "not a process of that job");
+			continue;
+		}
+		e = cw_capture_request(r->config.capture, t, deadline_ms, on_captured, p);
 		if (e < 0)
-			refuse_evidence(p, &q->targets[i],
+			refuse_evidence(p, t,
 					e == -EAGAIN ? "too many captures are waiting"
 						     : strerror(-e));
 	}
@@ -189,6 +212,11 @@ bool cw_responder_message(struct cw_responder *r, const char *from, const struct
 	default:
 		return false;
 	}
+}
+
+uint64_t cw_responder_unnamed(const struct cw_responder *r)
+{
+	return r->unnamed;
 }
 
 uint64_t cw_responder_refused(const struct cw_responder *r)

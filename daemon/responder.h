@@ -31,5 +31,7 @@ struct cw_responder *cw_responder_new(const struct cw_responder_config *config);
 struct cw_responder *cw_responder_free(struct cw_responder *r);
 /* True when the message was a request. */
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg);
-/* Requests that were refused, and targets of evidence left out, so far. */
+/* Requests that named no job, as peers of the version before send them, so far; refused. */
+uint64_t cw_responder_unnamed(const struct cw_responder *r);
+/* Requests refused for other reasons, and targets of evidence left out, so far. */
 uint64_t cw_responder_refused(const struct cw_responder *r);

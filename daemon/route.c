@@ -12,9 +12,14 @@
 
 int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first)
 {
-	*r = (struct cw_route){ .id = first->route, .uid = first->uid };
-	r->label = strdup(first->label);
-	return r->label ? 0 : -ENOMEM;
+	struct cw_job_id job;
+	int e = cw_job_id_read(&first->job_key, first->uid, first->label, &job);
+
+	if (e != 0)
+		return e;
+	*r = (struct cw_route){ .id = first->route, .job = job, .uid = job.uid };
+	r->label = r->job.label;
+	return 0;
 }
 
 static void node_fini(struct cw_route_node *n)
@@ -28,7 +33,6 @@ void cw_route_fini(struct cw_route *r)
 	for (unsigned i = 0; i < r->n_nodes; i++)
 		node_fini(&r->nodes[i]);
 	free(r->nodes);
-	free(r->label);
 	*r = (struct cw_route){ 0 };
 }
 
@@ -83,7 +87,10 @@ static unsigned count_dead(const struct cw_message *m)
 	return n;
 }
 
-/* What cw_job_components() looks at. Two that differ may by evil chance have the same. */
+/*
+ * What cw_job_components() looks at. Two that differ may have the same, by chance or because ranks
+ * were made for it: then the components of before are used, which are this job's own ranks' alone.
+ */
 static uint64_t shape_of(const struct cw_msg_digest *d)
 {
 	uint64_t h = CW_HASH_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the leader keeps of one route: the newest digest of each node that sent one. The node that
+ * What the leader keeps of one job id: the newest digest of each node that sent one. The node that
  * would lead next keeps copies of the same: ranks that are lost together with the leader are known
  * to it. Digests hold ages; the instant of receipt puts them on this daemon's timeline, so clocks
  * need not agree. Those that come while this daemon is held up lie in the kernel: by their sender's
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "daemon/job_id.h"
 #include "daemon/transport.h"
 #include "proto/messages.h"
 
@@ -41,9 +42,10 @@ struct cw_route_node {
 };
 
 struct cw_route {
-	uint64_t id;
+	uint64_t id; /* of the first digest; for peers of the version before */
+	struct cw_job_id job;
 	uint32_t uid;
-	char *label;
+	const char *label;           /* the job's; NULL = not made yet */
 	struct cw_route_node *nodes; /* ascending by name */
 	unsigned n_nodes;
 	uint32_t n_ranks; /* of all digests held */
@@ -66,6 +68,7 @@ static inline const struct cw_msg_rank *cw_route_rank(const struct cw_route *r,
 	return &r->nodes[ref->node].digest->digest.ranks[ref->rank];
 }
 
+/* 0, or as cw_job_id_read(). Must not be moved afterwards. */
 int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first);
 void cw_route_fini(struct cw_route *r);
 

@@ -184,6 +184,16 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	cw_alerts_resend(s->alerts);
 }
 
+/* Of peers of the version before, which name a job by its route alone. */
+static uint64_t messages_without_job(const struct cw_service *s)
+{
+	struct cw_leader_stats leader;
+
+	cw_leader_stats(s->leader, &leader);
+	return leader.unnamed + cw_election_unnamed(s->members) +
+	       cw_responder_unnamed(s->responder);
+}
+
 static void on_status(struct cw_status_source *ret, void *user)
 {
 	struct cw_service *s = user;
@@ -198,6 +208,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.is_shadow = cw_alerts_is_shadow(s->alerts),
 		.started_ns = s->started_ns,
 		.loop_max_ns = s->lag.max_ns,
+		.messages_without_job = messages_without_job(s),
 		.store = s->store,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
 	};
@@ -300,11 +311,11 @@ static int open_kernel_events(struct cw_service *s, struct cw_err *err)
 	return 0; /* the daemon does without */
 }
 
-static bool has_incident(uint64_t route, uid_t uid, void *user)
+static bool has_incident(const struct cw_job_id *job, void *user)
 {
 	const struct cw_service *s = user;
 
-	return s->members && cw_election_has_incident(s->members, route, uid);
+	return s->members && cw_election_has_incident(s->members, job);
 }
 
 static int open_node(struct cw_service *s, struct cw_err *err)
@@ -415,6 +426,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.store = s->store,
 		.responder = s->responder,
 		.digests_lost = s->digests_lost,
+		.messages_without_job = messages_without_job(s),
 	};
 
 	cw_metrics_collect(&parts, ret);

@@ -148,7 +148,7 @@ struct search {
 	unsigned n_found;
 	char labels[2][200]; /* of the first two */
 	struct cw_snapshot *snap;
-	uint64_t route;
+	struct cw_job_id id;
 	bool is_led_here, is_hang;
 	char leader[64];
 	const struct cw_election_route *part; /* while the processes of this node are listed */
@@ -200,7 +200,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 		return;
 	if (!note_found(f, route->label, snap))
 		return;
-	f->route = route->id;
+	f->id = route->job;
 	f->is_led_here = true;
 	f->is_hang = job->view.phase == CW_STALL_HANG;
 }
@@ -238,7 +238,7 @@ static void on_route(const struct cw_election_route *r, void *user)
 	cw_node_each(f->s->config.node, on_process, &part);
 	if (!note_found(f, r->label, part.snap))
 		return;
-	f->route = r->route;
+	f->id = *r->job;
 	f->is_led_here = false;
 	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
 }
@@ -275,7 +275,7 @@ static void begin(struct request *q, struct search *f)
 	struct cw_survey_config config = {
 		.clock = q->owner->config.clock,
 		.transport = q->owner->config.transport,
-		.route = f->route,
+		.job = f->id,
 		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE |
 			(f->is_hang ? CW_EVIDENCE_PYTHON : 0),
 		.has_rank = f->has_rank,

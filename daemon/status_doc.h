@@ -37,10 +37,11 @@ struct cw_status_source {
 	struct cw_mutes *mutes;      /* NULL = none */
 	bool is_shadow;
 	int64_t started_ns;
-	int64_t loop_max_ns;          /* daemon/loop_lag.h */
-	struct cw_store *store;       /* NULL = none */
-	char peers_note[320];         /* of cw_tcp_note() */
-	const char *no_kernel_events; /* why there is no kernel evidence; NULL = there is */
+	int64_t loop_max_ns;           /* daemon/loop_lag.h */
+	uint64_t messages_without_job; /* of peers, refused */
+	struct cw_store *store;        /* NULL = none */
+	char peers_note[320];          /* of cw_tcp_note() */
+	const char *no_kernel_events;  /* why there is no kernel evidence; NULL = there is */
 };
 
 /* New reference; NULL = out of memory. */

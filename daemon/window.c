@@ -20,13 +20,9 @@ static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm
 	return false;
 }
 
-static bool is_member(const struct cw_process *p, const struct cw_msg_window_request *request)
-{
-	return p->route == request->route && p->route != 0;
-}
-
 /* Counts, or, with an array, describes the windows that the request asks for. */
-static uint32_t count_windows(struct cw_process *table, const struct cw_msg_window_request *request)
+static uint32_t count_windows(struct cw_process *table, const struct cw_job_id *job,
+			      const struct cw_msg_window_request *request)
 {
 	uint32_t n = 0;
 
@@ -34,7 +30,7 @@ static uint32_t count_windows(struct cw_process *table, const struct cw_msg_wind
 		const struct cw_record_comm *comms;
 		size_t n_comms;
 
-		if (!is_member(p, request))
+		if (!cw_process_is_of(p, job))
 			continue;
 		comms = cw_record_comms(p->record, &n_comms);
 		for (size_t i = 0; i < n_comms; i++)
@@ -147,11 +143,12 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-int cw_window_collect(struct cw_process *table, const struct cw_msg_window_request *request,
-		      int64_t now_ns, struct cw_msg_window_reply *ret)
+int cw_window_collect(struct cw_process *table, const struct cw_job_id *job,
+		      const struct cw_msg_window_request *request, int64_t now_ns,
+		      struct cw_msg_window_reply *ret)
 {
 	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
-	uint32_t n = count_windows(table, request);
+	uint32_t n = count_windows(table, job, request);
 	uint32_t max_windows =
 		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_WINDOW_MAX_REPLY_OPS / MIN_WINDOW_OPS));
 	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
@@ -168,7 +165,7 @@ int cw_window_collect(struct cw_process *table, const struct cw_msg_window_reque
 		max_ops = 1;
 	cw_window_stacks_init(&stacks);
 	for (struct cw_process *p = table; p && r == 0; p = p->hh.next)
-		if (is_member(p, request))
+		if (cw_process_is_of(p, job))
 			r = read_process(p, request, max_windows, max_ops, now_ns, &stacks, &reply);
 	reply.stacks = stacks.texts.texts;
 	reply.n_stacks = stacks.texts.n;

@@ -25,6 +25,8 @@
 #define CLUSTER_MAX_RANKS 64u
 #define CLUSTER_MAX_BUNDLES 8u
 #define CLUSTER_ROUTE UINT64_C(0x7e57)
+#define CLUSTER_LABEL "job-1"
+#define CLUSTER_UID 1000u
 
 enum cluster_fault {
 	FAULT_NONE = 0,
@@ -78,6 +80,8 @@ struct cluster_node {
 	unsigned n_told;
 	unsigned evidence_asked, briefly_asked; /* ranks */
 	unsigned searches;                      /* for ranks without a record */
+	bool is_old;              /* of the version before: it says no job but by its route */
+	unsigned unnamed_windows; /* requests for them that did not say of which job */
 };
 
 struct cluster {
@@ -119,6 +123,8 @@ void cluster_heal(struct cluster *c);
 void cluster_kill(struct cluster *c, unsigned node);
 /* It starts anew, with connections to those who are there, and its ranks are still there. */
 void cluster_revive(struct cluster *c, unsigned node);
+/* The daemon, one of the version before, is replaced by one of today: at once, as a restart. */
+void cluster_upgrade(struct cluster *c, unsigned node);
 /* A daemon that is stopped: connected, but silent. What it is sent waits in its kernel. */
 void cluster_freeze(struct cluster *c, unsigned node);
 /* It goes on. */
@@ -127,6 +133,8 @@ void cluster_cut(struct cluster *c, unsigned a, unsigned b);
 /* The leading half starts anew, as after a restart; what was sent is still known. */
 void cluster_restart(struct cluster *c, unsigned node);
 
+/* Whom a node takes for the leader of the job; NULL = it has no ranks of it. */
+const char *cluster_elected(const struct cluster *c, unsigned node);
 /* Who leads the job by its own account; -1 = nobody, -2 = more than one. */
 int cluster_leader(const struct cluster *c);
 /* What the node has on disk of an incident; NULL = nothing. */

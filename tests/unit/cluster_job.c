@@ -154,7 +154,7 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		.rank_source = "RANK",
 		.pid = (int32_t)(1000 + rank),
 		.start_ticks = 77 + rank,
-		.uid = 1000,
+		.uid = CLUSTER_UID,
 		.liveness = is_dead ? CW_LIVE_KILLED : CW_LIVE_ALIVE,
 		.term_signal = is_dead ? 9 : 0,
 		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
@@ -190,8 +190,8 @@ void cluster_job_publish(struct cluster_node *n)
 	struct cw_op ops[64];
 	struct cw_msg_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
 	struct cw_msg_digest d = { .route = CLUSTER_ROUTE,
-				   .label = "job-1",
-				   .uid = 1000,
+				   .label = CLUSTER_LABEL,
+				   .uid = CLUSTER_UID,
 				   .node = n->name,
 				   .epoch = n->epoch,
 				   .policy = "training",

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/job_id.h"
 #include "daemon/node.h"
 #include "tests/unit/fake_agent.h"
 
@@ -43,7 +44,7 @@ struct node_fixture {
 
 	unsigned digests;
 	char label[200];
-	uint64_t route;
+	struct cw_job_id job; /* of the last digest */
 	struct seen_rank seen[MAX_SEEN];
 	unsigned n_seen;
 	/* Of the last digest that told of ranks without a place: its job, those, and other ranks.

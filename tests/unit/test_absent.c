@@ -180,9 +180,7 @@ static const struct seen_rank *seen(const struct node_fixture *f, const struct w
 
 static bool search(struct node_fixture *f, const char *label, uint32_t uid)
 {
-	struct cw_msg_rank_search q = { .route = cw_job_route(label, uid),
-					.label = label,
-					.uid = uid };
+	struct cw_msg_rank_search q = { .label = label, .uid = uid };
 
 	return cw_node_search(f->node, &q);
 }
@@ -256,9 +254,11 @@ Test(absent, rank_that_has_ended_is_forgotten)
 	fixture_stop(&f);
 }
 
-Test(absent, search_for_a_route_that_is_not_the_labels_is_refused)
+Test(absent, search_under_a_key_that_is_not_the_labels_is_refused)
 {
-	struct cw_msg_rank_search q = { .route = 7, .label = "name:absent-test", .uid = getuid() };
+	struct cw_msg_rank_search q = { .job_key = { { 7 } },
+					.label = "name:absent-test",
+					.uid = getuid() };
 	struct node_fixture f;
 	char label[32];
 

@@ -26,6 +26,14 @@ Test(election, weights_spread_routes_over_nodes_evenly)
 	}
 }
 
+static const char *leader_of(const struct cw_election *m, const char *label, uint32_t uid)
+{
+	struct cw_job_id job;
+
+	cr_assert_eq(cw_job_id_make(uid, label, &job), 0);
+	return cw_election_leader(m, &job);
+}
+
 Test(election, followers_learn_how_many_nodes_the_job_has)
 {
 	struct cluster c;
@@ -33,9 +41,8 @@ Test(election, followers_learn_how_many_nodes_the_job_has)
 	cluster_init(&c, 3, 6);
 	cluster_run(&c, 5);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_str_eq(cw_election_leader(c.nodes[i].members, CLUSTER_ROUTE),
-				 c.nodes[cluster_leader(&c)].name);
-	cr_assert_null(cw_election_leader(c.nodes[0].members, CLUSTER_ROUTE + 1));
+		cr_assert_str_eq(cluster_elected(&c, i), c.nodes[cluster_leader(&c)].name);
+	cr_assert_null(leader_of(c.nodes[0].members, CLUSTER_LABEL, CLUSTER_UID + 1));
 	cluster_fini(&c);
 }
 
@@ -47,8 +54,10 @@ static void note_nodes(const struct cw_election_route *route, void *user)
 /* Names of nodes go out only where they are few; their number always. */
 Test(election, the_number_of_nodes_is_taken_where_no_names_come_along)
 {
-	struct cw_msg_members few = { .route = CLUSTER_ROUTE, .n_nodes = 2 };
-	struct cw_msg_members many = { .route = CLUSTER_ROUTE, .n_nodes_in_all = 2048 };
+	struct cw_msg_members few = { .label = CLUSTER_LABEL, .uid = CLUSTER_UID, .n_nodes = 2 };
+	struct cw_msg_members many = { .label = CLUSTER_LABEL,
+				       .uid = CLUSTER_UID,
+				       .n_nodes_in_all = 2048 };
 	struct cw_election *members;
 	uint32_t nodes = 0;
 	struct cluster c;
@@ -129,12 +138,12 @@ Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 		cw_transport_heard(t, 0);
 	}
 	cr_assert_eq(at_peer, 10);
-	cr_assert_str_eq(cw_election_leader(m, d.route), "peer");
+	cr_assert_str_eq(leader_of(m, d.label, d.uid), "peer");
 	cr_assert_eq(cw_election_publish(m, &d), 0);
 	cw_transport_run(t);
 	cr_assert_eq(at_peer, 10);
 	cr_assert_eq(at_self, 1);
-	cr_assert_str_eq(cw_election_leader(m, d.route), "self");
+	cr_assert_str_eq(leader_of(m, d.label, d.uid), "self");
 	/* Later it gets another chance. */
 	now += CW_LEADER_BAR_NS;
 	cw_transport_heard(t, 0);

@@ -141,9 +141,9 @@ static void make_job(unsigned n_nodes, unsigned per_node)
 
 static struct cw_survey *make_survey(void)
 {
-	struct cw_survey_config config = {
-		.clock = &clock_, .transport = transport, .route = 1, .what = CW_EVIDENCE_NATIVE
-	};
+	struct cw_survey_config config = { .clock = &clock_,
+					   .transport = transport,
+					   .what = CW_EVIDENCE_NATIVE };
 	struct cw_survey *s = cw_survey_new(&config, snap, &taken);
 
 	cr_assert_not_null(s);

@@ -14,8 +14,7 @@ Test(leader, exactly_one_node_leads_and_sees_all_ranks)
 	cr_assert_eq(cluster_job(&c, (unsigned)leader)->view.ranks, 9);
 	cr_assert_eq(cluster_job(&c, (unsigned)leader)->view.nodes, 3);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_str_eq(cw_election_leader(c.nodes[i].members, CLUSTER_ROUTE),
-				 c.nodes[leader].name);
+		cr_assert_str_eq(cluster_elected(&c, i), c.nodes[leader].name);
 }
 
 Test(leader, healthy_training_raises_nothing)

@@ -189,9 +189,10 @@ static void tell_of_job(struct cluster_node *n, uint64_t route)
 				    .cause = "",
 				    .members = members,
 				    .n_members = 2 };
+	char label[16];
 	struct cw_message sent = { .type = CW_MSG_DIGEST,
 				   .digest = { .route = route,
-					       .label = "small",
+					       .label = label,
 					       .uid = 1000,
 					       .node = n->name,
 					       .epoch = 1,
@@ -200,6 +201,7 @@ static void tell_of_job(struct cluster_node *n, uint64_t route)
 					       .ranks = &rank,
 					       .n_ranks = 1 } };
 
+	(void)snprintf(label, sizeof(label), "small-%u", (unsigned)route);
 	leader_hear(n, &sent);
 }
 

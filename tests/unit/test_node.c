@@ -70,7 +70,8 @@ Test(node, digest_says_who_the_rank_is)
 	seen = fixture_seen(&f, &a);
 	cr_assert(seen);
 	cr_assert_str_eq(f.label, "job-a");
-	cr_assert_neq(f.route, 0);
+	cr_assert_str_eq(f.job.label, "job-a");
+	cr_assert_eq(f.job.uid, getuid());
 	cr_assert_eq(seen->rank.rank, 0);
 	cr_assert_eq(seen->rank.world_size, 8);
 	cr_assert_eq(seen->rank.uid, getuid());
@@ -414,8 +415,7 @@ Test(node, windows_of_the_communicators_asked_for)
 	}
 	agent_do(&f, &a, 'o');
 	fixture_next_digest(&f);
-	request.route = f.route;
-	cr_assert_eq(cw_node_windows(f.node, &request, &reply), 0);
+	cr_assert_eq(cw_node_windows(f.node, &f.job, &request, &reply), 0);
 	cr_assert_eq(reply.id, 9);
 	cr_assert_eq(reply.n_windows, 1);
 	cr_assert_eq(reply.windows[0].comm_id, COMM);
@@ -426,8 +426,8 @@ Test(node, windows_of_the_communicators_asked_for)
 	cr_assert_geq(reply.windows[0].ops[0].enter_ns, reply.windows[0].ops[1].enter_ns,
 		      "ages: the older op first");
 	cw_node_windows_fini(&reply);
-	request.route++; /* somebody else's job */
-	cr_assert_eq(cw_node_windows(f.node, &request, &reply), 0);
+	f.job.uid++; /* somebody else's job, of the same key */
+	cr_assert_eq(cw_node_windows(f.node, &f.job, &request, &reply), 0);
 	cr_assert_eq(reply.n_windows, 0);
 	cw_node_windows_fini(&reply);
 	agent_stop(&a);

@@ -46,7 +46,7 @@ static void fake_sample(struct fake *f)
 	cr_assert_eq(cw_sampler_sample(&p->sampler, p->record, NOW_NS - CW_NS_PER_S), 0);
 	comms = cw_record_comms(p->record, &n);
 	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		p->route = cw_job_route(p->label, p->uid);
+		cr_assert_eq(cw_job_key_make(p->uid, p->label, &p->job_key), 0);
 }
 
 static void fake_stop(struct fake *f)
@@ -80,7 +80,9 @@ static void fill_stacks(struct cw_test_record *rec, unsigned rank)
 static void make(struct fake *fakes, uint32_t n, struct cw_digest *ret)
 {
 	struct cw_process **v = calloc(n, sizeof(struct cw_process *));
+	struct cw_job_id job = cw_process_job_id(&fakes[0].process);
 	struct cw_digest_source source = { .node = "node-a",
+					   .job = &job,
 					   .epoch = 7,
 					   .number = 3,
 					   .processes = v,
@@ -284,6 +286,7 @@ Test(digest, windows_fit_a_frame)
 {
 	enum { N = 40 };
 	uint64_t id = 0x11;
+	struct cw_job_id job;
 	struct cw_msg_window_request request = { .comm_ids = &id,
 						 .n_comm_ids = 1,
 						 .max_ops = 100000 };
@@ -311,8 +314,8 @@ Test(digest, windows_fit_a_frame)
 		fake_sample(&f[i]);
 		HASH_ADD(hh, table, key, sizeof(p->key), p);
 	}
-	request.route = f[0].process.route;
-	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &msg.window_reply), 0);
+	job = cw_process_job_id(&f[0].process);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &msg.window_reply), 0);
 	cr_assert_eq(msg.window_reply.n_windows, N);
 	cr_assert_geq(msg.window_reply.windows[0].n_ops, 100);
 	cr_assert_eq(
@@ -356,6 +359,7 @@ Test(window, brings_each_call_stack_once)
 {
 	static const uint32_t numbers[2] = { 7, 90 };
 	uint64_t id = 0x11;
+	struct cw_job_id job;
 	struct cw_msg_window_request request = { .comm_ids = &id, .n_comm_ids = 1, .max_ops = 8 };
 	struct cw_msg_window_reply reply;
 	struct cw_process *table = NULL;
@@ -378,8 +382,8 @@ Test(window, brings_each_call_stack_once)
 		fake_sample(&f[i]);
 		HASH_ADD(hh, table, key, sizeof(p->key), p);
 	}
-	request.route = f[0].process.route;
-	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &reply), 0);
+	job = cw_process_job_id(&f[0].process);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
 	cr_assert_eq(reply.n_windows, 2);
 	cr_expect_eq(reply.n_stacks, 2);
 	for (int i = 0; i < 2; i++) {
@@ -398,6 +402,7 @@ Test(window, brings_each_call_stack_once)
 Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 {
 	uint64_t id = 0x11;
+	struct cw_job_id job;
 	struct cw_msg_window_request request = {
 		.comm_ids = &id, .n_comm_ids = 1, .max_ops = 100, .from_seq = 40, .to_seq = 60
 	};
@@ -421,8 +426,8 @@ Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 	}
 	fake_sample(&f);
 	HASH_ADD(hh, table, key, sizeof(f.process.key), &f.process);
-	request.route = f.process.route;
-	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &reply), 0);
+	job = cw_process_job_id(&f.process);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
 	cr_assert_eq(reply.n_windows, 1);
 	w = &reply.windows[0];
 	cr_expect_eq(w->n_ops, 62 - 40 + 1, "%u", w->n_ops);
@@ -432,7 +437,7 @@ Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 	cw_window_fini(&reply);
 	/* No half groups. */
 	request.max_ops = 21;
-	cr_assert_eq(cw_window_collect(table, &request, NOW_NS, &reply), 0);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
 	cr_expect_eq(reply.windows[0].n_ops, 19, "%u", reply.windows[0].n_ops);
 	cw_window_fini(&reply);
 	HASH_CLEAR(hh, table);

@@ -152,9 +152,9 @@ Test(node_shares, one_that_ends_is_not_missed_any_more)
 	fixture_run_until(&f, is_nothing_noted, NULL, "the end of what was not watched");
 }
 
-static bool greedy_has_one(uint64_t route, uid_t uid, void *user)
+static bool greedy_has_one(const struct cw_job_id *job, void *user)
 {
-	return uid == GREEDY_UID;
+	return job->uid == GREEDY_UID;
 }
 
 Test(node_shares, ranks_of_a_job_with_an_open_incident_keep_their_places)

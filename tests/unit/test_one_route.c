@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two users' jobs with one route: the labels were found by tests/attack/label_collision.c. What has
+ * the same route is not the same job.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/election.h"
+#include "daemon/job_label.h"
+#include "daemon/transport.h"
+
+#define VICTIM 4242u
+#define ATTACKER 4243u
+#define LABEL_OF_VICTIM "name:llama-70b-pretrain"
+#define LABEL_OF_ATTACKER "name:VwCoIZYcquNrjKFsDu7gbE"
+
+static void on_message(const char *from, struct cw_message **msg, void *user)
+{
+	(void)from;
+	(void)msg;
+	(void)user;
+}
+
+Test(one_route, the_labels_were_found)
+{
+	cr_assert_eq(cw_job_route(LABEL_OF_VICTIM, VICTIM),
+		     cw_job_route(LABEL_OF_ATTACKER, ATTACKER));
+}
+
+static void note(const struct cw_election_route *r, void *user)
+{
+	uint32_t *ranks = user;
+
+	if (r->uid == VICTIM && !strcmp(r->label, LABEL_OF_VICTIM))
+		ranks[0] = r->ranks_here;
+	if (r->uid == ATTACKER && !strcmp(r->label, LABEL_OF_ATTACKER))
+		ranks[1] = r->ranks_here;
+}
+
+Test(one_route, node_publishes_two_jobs)
+{
+	struct cw_transport_config config = { .clock = &cw_clock_system,
+					      .self = "node",
+					      .on_message = on_message };
+	struct cw_transport *t = cw_transport_new(&config);
+	struct cw_election *m = cw_election_new(&cw_clock_system, t);
+	struct cw_msg_rank rank[2] = { { .rank_source = "", .command = "", .headway_by = "" },
+				       { .rank_source = "", .command = "", .headway_by = "" } };
+	struct cw_msg_digest d = { .route = cw_job_route(LABEL_OF_ATTACKER, ATTACKER),
+				   .label = LABEL_OF_ATTACKER,
+				   .uid = ATTACKER,
+				   .node = "node",
+				   .number = 1,
+				   .policy = "",
+				   .ranks = rank,
+				   .n_ranks = 1 };
+	uint32_t ranks[2] = { 0 };
+
+	cr_assert_eq(cw_election_publish(m, &d), 0);
+	d.label = LABEL_OF_VICTIM;
+	d.uid = VICTIM;
+	d.number = 2;
+	d.n_ranks = 2;
+	cr_assert_eq(cw_election_publish(m, &d), 0);
+	cw_election_each(m, note, ranks);
+	cr_expect_eq(ranks[0], 2, "the victim's job is not known");
+	cr_expect_eq(ranks[1], 1, "the attacker's job is not known as it was");
+	cw_election_free(m);
+	cw_transport_free(t);
+}
