@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One user makes a job label that has the 64-bit route of another user's: she must get nothing of his
+job, and he nothing of hers, whoever comes first. The label was found once by
+tests/attack/label_collision.c, in 281 s of CPU time; how it is found is shown with a shorter hash.
+Prints TAP."""
+import os
+import subprocess
+
+import tap
+from agent_lib import wait_until
+from ops_lib import Receiver, World, expect, plain_ranks
+
+SEARCH = os.environ["CW_LABEL_COLLISION"]
+VICTIM, ATTACKER = 4242, 4243
+VICTIM_JOB, ATTACKER_JOB = "llama-70b-pretrain", "VwCoIZYcquNrjKFsDu7gbE"
+JOB_OF = {VICTIM: VICTIM_JOB, ATTACKER: ATTACKER_JOB}
+
+
+# ---- the route, as in daemon/job_label.c, in so many bits ----
+
+def mix(x, bits):
+    mask = (1 << bits) - 1
+    a, b, c = (s * bits // 64 for s in (30, 27, 31))
+    x = (x + 0x9e3779b97f4a7c15) & mask
+    x = ((x ^ x >> a) * 0xbf58476d1ce4e5b9) & mask
+    x = ((x ^ x >> b) * 0x94d049bb133111eb) & mask
+    return x ^ x >> c
+
+
+def route(uid, label, bits=64):
+    h = 0x636f6c6c77617463 & (1 << bits) - 1
+    for v in [uid, *label.encode()]:
+        h = mix(h ^ mix(v, bits), bits)
+    return h
+
+
+# ---- two users of one daemon ----
+
+class Scene:
+    """A daemon with alerts, on which the users start their jobs in the given order."""
+
+    def __init__(self, *users):
+        if os.geteuid() != 0:
+            raise tap.Skip("other users' processes need root")
+        self.receiver = Receiver()
+        self.receiver.listen()
+        self.world = World(f'webhook_url = "{self.receiver.url}"')
+        self.job = {}
+        try:
+            self.world.start()
+            for uid in users:
+                self.job[uid] = self.world.add(f"of-{uid}",
+                                               plain_ranks(2, COLLWATCH_JOB=JOB_OF[uid]), uid=uid)
+                wait_until(self.all_train, f"the job of uid {uid} trains: {self.world.log()}", 30)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def all_train(self):
+        """By whatever names they are known."""
+        jobs = self.world.status()["jobs"]
+        return (sum(j["ranks"] for j in jobs) == sum(len(j.ranks) for j in self.job.values()) and
+                all(j["collectives"] > 5 for j in jobs))
+
+    def pids(self, uid):
+        return {rank.pid for rank in self.job[uid].ranks}
+
+    def sees_its_own_alone(self, uid):
+        jobs = self.world.status(uid)["jobs"]
+        expect([(j["job"], j["uid"], j["ranks"], j["ranks_expected"]) for j in jobs] ==
+               [("name:" + JOB_OF[uid], uid, 2, 2)], (uid, jobs))
+        shown = self.world.ask("stacks", "--json", uid=uid, check=False).stdout
+        others = {str(p) for u in self.job if u != uid for p in self.pids(u)}
+        expect(not any(p in shown for p in others), f"stacks for uid {uid}: {shown}")
+
+    def fails(self, uid):
+        """A rank dies; returns the document that was posted."""
+        self.job[uid].kill(1)
+        wait_until(lambda: self.receiver.posts, f"an alert: {self.world.log()}", 40)
+        return self.receiver.posts[0][1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.world.close()
+        finally:
+            self.receiver.close()
+
+
+def the_labels_have_one_route():
+    expect(route(VICTIM, "name:" + VICTIM_JOB) == route(ATTACKER, "name:" + ATTACKER_JOB),
+           "not found for this hash")
+
+
+def a_label_is_found_for_any_job_by_meeting_in_the_middle():
+    for bits in (24, 32, 40):
+        out = subprocess.run([SEARCH, "--bits", str(bits), "7", "slurm:4711.0", "8"], check=True,
+                             stdout=subprocess.PIPE, text=True, timeout=60).stdout.strip()
+        expect(out.startswith("name:") and len(out) < 160, out)
+        expect(route(7, "slurm:4711.0", bits) == route(8, out, bits), (bits, out))
+
+
+def attacker_who_comes_first_takes_nothing_over():
+    with Scene(ATTACKER, VICTIM) as s:
+        for uid in JOB_OF:
+            s.sees_its_own_alone(uid)
+        doc = s.fails(VICTIM)
+        expect((doc["job"], doc["uid"]) == ("name:" + VICTIM_JOB, VICTIM), doc)
+        expect(doc["culprits"][0]["pid"] == s.job[VICTIM].ranks[1].pid, doc)
+        expect([i["job"] for i in s.world.incidents(VICTIM)] == ["name:" + VICTIM_JOB], "the report")
+        expect(not s.world.incidents(ATTACKER), "an incident of somebody else's")
+
+
+def attacker_who_comes_second_raises_an_alert_of_her_own_only():
+    with Scene(VICTIM, ATTACKER) as s:
+        doc = s.fails(ATTACKER)
+        expect((doc["job"], doc["uid"]) == ("name:" + ATTACKER_JOB, ATTACKER), doc)
+        expect(not s.world.incidents(VICTIM), s.world.incidents(VICTIM))
+        expect(s.world.job_status(VICTIM_JOB, VICTIM)["state"] == "healthy", s.world.status())
+        s.sees_its_own_alone(VICTIM)
+
+
+def muting_her_own_job_silences_nobody_else():
+    with Scene(ATTACKER, VICTIM) as s:
+        s.world.ask("mute", ATTACKER_JOB, "--for", "1h", uid=ATTACKER)
+        doc = s.fails(VICTIM)
+        expect((doc["job"], doc["uid"]) == ("name:" + VICTIM_JOB, VICTIM), doc)
+        expect(not s.world.bundle(doc["id"]).get("withheld"), s.world.bundle(doc["id"]))
+
+
+if __name__ == "__main__":
+    tap.run([the_labels_have_one_route, a_label_is_found_for_any_job_by_meeting_in_the_middle,
+             attacker_who_comes_first_takes_nothing_over,
+             attacker_who_comes_second_raises_an_alert_of_her_own_only,
+             muting_her_own_job_silences_nobody_else])
