@@ -3,24 +3,33 @@
  * What recording adds to one NCCL call on the host. Calls through a wrapper and calls of the bare
  * function take turns in one process, so that both see the same machine.
  *
- *	agent-bench [--json] [--max NS]
+ *	agent-bench [--json] [--max NS] [--smoke] [--unready]
  *
  * median: of the difference, over batches. p999: the 99.9th percentile of single calls through the
  * wrapper, less what reading the clock costs. ratio: with the agent to without; the bare function
- * here does nothing, a real NCCL call takes microseconds. cold: every line of 32 MiB is written
- * before each call, with and without; cold_page is what one load of a page takes then, the unit
- * that a cold call waits in. preloaded: the same calls in tests/bench/agent_cold.c, where program,
- * NCCL and agent lie far apart. captured: every stream is being captured into a graph.
- *training_loop: steps of work on a MiB and 16 ops; its ratio is the whole loop's, and its p999 of
- *steps, not calls. instructions, cache_misses: in user space, added per call, null with the reason
- *where the machine does not count. --max: exit status 1 when a recorded call's median is above.
- *Exit status 77 when there is no record.
+ * here does nothing, a real NCCL call takes microseconds. ops: those that were timed.
+ *
+ * cold: every line of 32 MiB is written before each call, with and without. load: what one load of
+ * a cold page takes in the same rounds, the unit that a cold call waits in; to_load: the median in
+ * loads. preloaded: the same calls in tests/bench/agent_cold.c, where program, NCCL and agent lie
+ * far apart. captured: every stream is being captured into a graph. training_loop: steps of work on
+ * a MiB and 16 ops; its ratio is the whole loop's, and its p999 of steps, not calls. instructions,
+ * cache_misses: in user space, added per call, null with the reason where the machine does not
+ * count.
+ *
+ * Every op that was timed must be in the record, and what one took of a sane order, or the exit
+ * status is 1: a wrapper that only forwards is quick, and one that looks NCCL up each time is slow,
+ * but neither is what is to be measured. --smoke: little of everything, for that alone. --unready:
+ * NCCL's functions look as if nobody had found them yet; exit status 0 when that is noticed. --max:
+ * exit status 1 when a recorded call's median is above. Exit status 77 when there is no record, but
+ * 1 with --smoke.
  *
  * Progress and summaries are measured in processes of their own, against a driver that does
  * nothing: what the driver itself takes for two writes or launches is not in it. Call stacks, too;
  * those of Python are measured by tests/bench/call-stacks-cost.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -43,9 +52,15 @@
 
 #define COMMS 4
 #define GROUP_OPS 8
-#define STEPS 2001
+#define STEPS_MAX 2001
 #define STEP_OPS 16
 #define STEP_BYTES (1u << 20)
+
+/* An op takes longer than an instruction, and nothing the agent may do takes so long, warm or cold.
+ */
+#define LEAST_NS 1.0
+#define MOST_NS 10000.0
+#define MOST_COLD_NS 20000.0
 
 static ncclResult_t fake_init(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
@@ -102,10 +117,13 @@ CW_NCCL_FUNCTIONS(F, F0)
 #undef F
 #undef F0
 
+static bool is_unready;
+
 static void fill_set(void)
 {
 	memcpy(&cw_real_sets[0], &fake, offsetof(struct cw_real, state));
-	atomic_store(&cw_real_sets[0].state, 2);
+	atomic_store(&cw_real_sets[0].owner, (uintptr_t)fake_all_reduce);
+	atomic_store(&cw_real_sets[0].state, is_unready ? 0 : CW_REAL_READY);
 }
 
 /* ---- what is called ---- */
@@ -173,15 +191,19 @@ static double training_step(unsigned i, bool with_agent)
 
 static struct result measure_loop(void)
 {
-	static double with[STEPS], without[STEPS];
+	static double with[STEPS_MAX], without[STEPS_MAX];
+	unsigned n = extent.steps;
+	struct result r;
 	double empty;
 
-	for (unsigned i = 0; i < STEPS; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		without[i] = training_step(i, false);
 		with[i] = training_step(i, true);
 	}
-	empty = percentile(without, STEPS, 0.5);
-	return summary(with, without, STEPS, percentile(with, STEPS, 0.999) - empty, STEP_OPS);
+	empty = percentile(without, n, 0.5);
+	r = summary(with, without, n, percentile(with, n, 0.999) - empty, STEP_OPS);
+	r.ops = (uint64_t)n * STEP_OPS;
+	return r;
 }
 
 /* ---- two threads on two processors ---- */
@@ -189,7 +211,8 @@ static struct result measure_loop(void)
 static struct {
 	pthread_barrier_t barrier;
 	double with[BATCHES], without[BATCHES];
-	bool is_over; /* atomic */
+	uint64_t batches; /* with the agent */
+	bool is_over;     /* atomic */
 } second;
 
 static void *run_second(void *arg)
@@ -197,30 +220,31 @@ static void *run_second(void *arg)
 	bool *is_pinned = arg;
 
 	*is_pinned = pin(1);
-	for (unsigned i = 0; i < BATCHES; i++) {
+	for (unsigned i = 0; i < extent.batches; i++, second.batches++) {
 		(void)pthread_barrier_wait(&second.barrier);
 		second.without[i] = batch(second_thread, false);
 		(void)pthread_barrier_wait(&second.barrier);
 		second.with[i] = batch(second_thread, true);
 	}
-	while (!__atomic_load_n(&second.is_over, __ATOMIC_RELAXED))
+	for (; !__atomic_load_n(&second.is_over, __ATOMIC_RELAXED); second.batches++)
 		(void)batch(second_thread, true);
 	return NULL;
 }
 
-/* False where there are no two processors. The calling thread is on its own from here on. */
-static bool measure_two(struct result *ret)
+/* No ops where there are no two processors. The calling thread is on its own from here on. */
+static struct result measure_two(void)
 {
 	static double with[BATCHES], without[BATCHES];
 	bool is_pinned = false;
+	struct result r = { 0 };
 	pthread_t thread;
 	double p999;
 
 	(void)pthread_barrier_init(&second.barrier, NULL, 2);
 	if (pthread_create(&thread, NULL, run_second, &is_pinned) != 0)
-		return false;
+		return r;
 	(void)sched_yield();
-	for (unsigned i = 0; i < BATCHES; i++) {
+	for (unsigned i = 0; i < extent.batches; i++) {
 		(void)pthread_barrier_wait(&second.barrier);
 		if (i == 0 && (!is_pinned || !pin(0)))
 			is_pinned = false;
@@ -231,8 +255,10 @@ static bool measure_two(struct result *ret)
 	p999 = p999_of(first_thread);
 	__atomic_store_n(&second.is_over, true, __ATOMIC_RELAXED);
 	(void)pthread_join(thread, NULL);
-	*ret = summary(with, without, BATCHES, p999, 1);
-	return is_pinned;
+	r = summary(with, without, extent.batches, p999, 1);
+	if (is_pinned)
+		r.ops = (extent.batches + second.batches) * BATCH_CALLS + extent.singles;
+	return r;
 }
 
 /* ---- rows ---- */
@@ -263,47 +289,49 @@ static bool wait_for_clock(void)
 	return CW_LOAD(cw_clock.turn);
 }
 
-/* In a child: what the agent of a process does besides recording is settled once. */
-static bool measure_in_child(const char *progress, const char *summaries, uint32_t must_have,
-			     struct result *ret)
+struct row {
+	const char *name, *what;
+	double least_ns; /* of a sane median: work of its own may hide what a call adds */
+	struct result result;
+	uint64_t recorded; /* ops that came into the record meanwhile */
+	const char *lacks; /* what should have happened beside, NULL = nothing */
+	bool is_there;
+};
+
+/* All ops this process ever recorded; less those of communicators nobody knew. */
+static uint64_t recorded(void)
 {
-	int fds[2], status = 0;
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe(fds) < 0)
-		return false;
-	pid = fork();
-	if (pid == 0) {
-		struct result r;
-
-		(void)setenv("COLLWATCH_SUMMARY", summaries, 1);
-		if (must_have & CW_REC_HAS_STACKS)
-			(void)setenv("COLLWATCH_CALL_STACKS", "on", 1);
-		fake_cuda.computes_nothing = true;
-		if (!start_agent(progress) || (cw_record.header->has & must_have) != must_have)
-			_exit(1);
-		(void)wait_for_clock();
-		r = measure(plain, 1);
-		_exit(write(fds[1], &r, sizeof(r)) == (ssize_t)sizeof(r) ? 0 : 1);
-	}
-	(void)close(fds[1]);
-	n = pid < 0 ? -1 : read(fds[0], ret, sizeof(*ret));
-	(void)close(fds[0]);
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 &&
-	       n == (ssize_t)sizeof(*ret);
+	return CW_LOAD(cw_record.header->ring_ticket) -
+	       CW_LOAD(cw_record.header->drops[CW_REC_DROP_OPS]);
 }
 
-/* In a program of its own, where the agent is a library that was preloaded. */
-static bool measure_preloaded(struct result *ret)
+static void measure_row(struct row *row, struct result (*measured)(void))
 {
-	FILE *f = popen("LD_PRELOAD=" CW_BENCH_AGENT " " CW_BENCH_COLD, "re");
-	bool ok;
+	uint64_t before = recorded();
 
-	if (!f)
-		return false;
-	ok = fscanf(f, "%lf %lf %lf", &ret->median, &ret->p999, &ret->ratio) == 3;
-	return pclose(f) == 0 && ok;
+	row->result = measured();
+	row->recorded = recorded() - before;
+	row->is_there = row->result.ops != 0;
+}
+
+static struct result measure_plain(void)
+{
+	return measure(plain, 1);
+}
+
+static struct result measure_grouped(void)
+{
+	return measure(grouped, GROUP_OPS);
+}
+
+static struct result measure_p2p(void)
+{
+	return measure(p2p, 1);
+}
+
+static struct result measure_plain_cold(void)
+{
+	return measure_cold(plain);
 }
 
 /* Every stream is being captured into one graph, for as long as this takes. */
@@ -321,11 +349,110 @@ static struct result measure_captured(void)
 	return r;
 }
 
-struct row {
-	const char *name, *what;
-	struct result result;
-	bool is_there;
+struct way {
+	const char *progress, *summaries;
+	uint32_t must_have; /* CW_REC_HAS_* */
 };
+
+/* Has the op that was recorded last a call stack? */
+static bool has_stack(void)
+{
+	uint64_t last = recorded() - 1;
+	uint32_t id = CW_LOAD(cw_record.ring[last & (CW_REC_RING_OPS - 1)].stack_id);
+
+	return id && id <= CW_REC_STACKS && CW_LOAD(cw_record.stacks[id - 1].publish);
+}
+
+/* Was it only recorded, or also done what makes this call dearer? */
+static const char *lack_of(const struct way *way, uint64_t ops)
+{
+	uint64_t left_out = CW_LOAD(cw_record.header->progress_left_out);
+
+	/* Two for each op; with "auto", later ones tell of those that were left out. */
+	if ((way->must_have & CW_REC_HAS_PROGRESS) && fake_cuda.writes < 2 * (ops - left_out))
+		return "writes of progress";
+	if ((way->must_have & CW_REC_HAS_SUMMARIES) && !fake_cuda.launches)
+		return "kernels that summarize";
+	if ((way->must_have & CW_REC_HAS_STACKS) && !has_stack())
+		return "call stacks";
+	return NULL;
+}
+
+/* Frames lie in files whose places the helper thread finds out. */
+static void wait_for_stack(void)
+{
+	double until = now_ns() + 4e9;
+
+	do {
+		plain(0, true);
+		(void)usleep(10000);
+	} while (!has_stack() && now_ns() < until);
+}
+
+struct answer {
+	struct result result;
+	uint64_t recorded;
+	const char *lacks; /* a literal: the child is a copy of its parent */
+};
+
+static void answer(const struct way *way, bool is_brief, int fd)
+{
+	struct row row = { 0 };
+	struct answer a;
+
+	(void)setenv("COLLWATCH_SUMMARY", way->summaries, 1);
+	if (way->must_have & CW_REC_HAS_STACKS)
+		(void)setenv("COLLWATCH_CALL_STACKS", "on", 1);
+	fake_cuda.computes_nothing = true;
+	if (!start_agent(way->progress) ||
+	    (cw_record.header->has & way->must_have) != way->must_have)
+		_exit(1);
+	if (!is_brief)
+		(void)wait_for_clock();
+	if (way->must_have & CW_REC_HAS_STACKS)
+		wait_for_stack();
+	measure_row(&row, measure_plain);
+	a = (struct answer){ row.result, row.recorded, lack_of(way, row.result.ops) };
+	_exit(write(fd, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
+}
+
+/* In a child: what the agent of a process does besides recording is settled once. */
+static void measure_in_child(struct row *row, struct way way, bool is_brief)
+{
+	int fds[2], status = 0;
+	struct answer a = { 0 };
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe(fds) < 0)
+		return;
+	pid = fork();
+	if (pid == 0)
+		answer(&way, is_brief, fds[1]);
+	(void)close(fds[1]);
+	n = pid < 0 ? -1 : read(fds[0], &a, sizeof(a));
+	(void)close(fds[0]);
+	row->is_there = pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 &&
+			n == (ssize_t)sizeof(a);
+	row->result = a.result;
+	row->recorded = a.recorded;
+	row->lacks = row->is_there ? a.lacks : "a process of its own that could measure it";
+}
+
+/* In a program of its own, where the agent is a library that was preloaded: it looks itself. */
+static void measure_preloaded(struct row *row, bool is_brief)
+{
+	FILE *f = popen(is_brief ? "LD_PRELOAD=" CW_BENCH_AGENT " " CW_BENCH_COLD " --smoke"
+				 : "LD_PRELOAD=" CW_BENCH_AGENT " " CW_BENCH_COLD,
+			"re");
+	struct result *r = &row->result;
+	bool ok = f && fscanf(f, "%lf %lf %lf %lf %" SCNu64, &r->median, &r->p999, &r->ratio,
+			      &r->load, &r->ops) == 5;
+
+	row->is_there = f && pclose(f) == 0 && ok;
+	row->lacks = row->is_there ? NULL : "a program whose calls are in its record";
+	row->recorded = r->ops;
+}
 
 enum {
 	RECORD_ONLY,
@@ -336,7 +463,6 @@ enum {
 	TWO,
 	COLD,
 	PRELOADED,
-	PAGE,
 	PROGRESS,
 	AUTO,
 	SUMMARIES,
@@ -350,11 +476,12 @@ static struct row rows[ROWS] = {
 	[GROUPED] = { .name = "grouped_ns", .what = "a call in a group of 8" },
 	[P2P] = { .name = "p2p_ns", .what = "a send" },
 	[CAPTURED] = { .name = "captured_ns", .what = "a call captured into a graph" },
-	[LOOP] = { .name = "training_loop_ns", .what = "an op of a training loop" },
+	[LOOP] = { .name = "training_loop_ns",
+		   .what = "an op of a training loop",
+		   .least_ns = -MOST_NS },
 	[TWO] = { .name = "two_threads_ns", .what = "one call, two threads" },
 	[COLD] = { .name = "cold_ns", .what = "one call, cold caches" },
 	[PRELOADED] = { .name = "cold_preloaded_ns", .what = "one call, cold, preloaded" },
-	[PAGE] = { .name = "cold_page_ns", .what = "(one load of a cold page)" },
 	[PROGRESS] = { .name = "with_progress_ns", .what = "one call, device progress" },
 	[AUTO] = { .name = "with_progress_auto_ns", .what = "one call, progress=auto" },
 	[SUMMARIES] = { .name = "with_summaries_ns", .what = "one call, all summaries" },
@@ -364,26 +491,64 @@ static struct row rows[ROWS] = {
 
 static struct counted instructions, cache_misses;
 
-static void measure_rows(void)
+static void measure_rows(bool is_brief)
 {
 	cpu_set_t all;
 
 	(void)sched_getaffinity(0, sizeof(all), &all);
 	(void)pin(0);
-	rows[RECORD_ONLY].result = measure(plain, 1);
-	rows[GROUPED].result = measure(grouped, GROUP_OPS);
-	rows[P2P].result = measure(p2p, 1);
-	rows[COLD].result = measure_cold(plain);
-	rows[PAGE].result = measure_page();
-	rows[LOOP].result = measure_loop();
+	measure_row(&rows[RECORD_ONLY], measure_plain);
+	measure_row(&rows[GROUPED], measure_grouped);
+	measure_row(&rows[P2P], measure_p2p);
+	measure_row(&rows[COLD], measure_plain_cold);
+	measure_row(&rows[LOOP], measure_loop);
 	count_instructions(plain, &instructions);
 	count_cache_misses(plain, &cache_misses);
-	rows[CAPTURED].result = measure_captured();
+	measure_row(&rows[CAPTURED], measure_captured);
 	(void)sched_setaffinity(0, sizeof(all), &all);
-	for (unsigned i = 0; i < PROGRESS; i++)
-		rows[i].is_there = true;
-	rows[TWO].is_there = measure_two(&rows[TWO].result);
-	rows[PRELOADED].is_there = measure_preloaded(&rows[PRELOADED].result);
+	measure_row(&rows[TWO], measure_two);
+	measure_preloaded(&rows[PRELOADED], is_brief);
+}
+
+static void measure_ways(bool is_brief)
+{
+	measure_in_child(&rows[PROGRESS], (struct way){ "on", "off", CW_REC_HAS_PROGRESS },
+			 is_brief);
+	/* Leaves writes out, where it knows of the device's times. */
+	measure_in_child(&rows[AUTO], (struct way){ "auto", "off", CW_REC_HAS_PROGRESS }, is_brief);
+	measure_in_child(&rows[SUMMARIES], (struct way){ "on", "full", CW_REC_HAS_SUMMARIES },
+			 is_brief);
+	measure_in_child(&rows[SAMPLED], (struct way){ "on", "sampled", CW_REC_HAS_SUMMARIES },
+			 is_brief);
+	measure_in_child(&rows[STACKS], (struct way){ "off", "off", CW_REC_HAS_STACKS }, is_brief);
+}
+
+/* Is what was timed what was to be measured? Says what is not. */
+static bool is_real(const struct row *row)
+{
+	const struct result *r = &row->result;
+	bool ok = true;
+
+	if (row->lacks) {
+		fprintf(stderr, "agent-bench: %s: without %s\n", row->name, row->lacks);
+		ok = false;
+	}
+	if (!row->is_there)
+		return ok;
+	if (row->recorded != r->ops) {
+		fprintf(stderr,
+			"agent-bench: %s: %" PRIu64 " ops were timed, %" PRIu64
+			" are in the record\n",
+			row->name, r->ops, row->recorded);
+		ok = false;
+	}
+	if (r->median < (row->least_ns ? row->least_ns : LEAST_NS) ||
+	    r->median > (r->load > 0 ? MOST_COLD_NS : MOST_NS)) {
+		fprintf(stderr, "agent-bench: %s: %.1f ns an op is no sane figure\n", row->name,
+			r->median);
+		ok = false;
+	}
+	return ok;
 }
 
 static void print_json_count(const char *name, const struct counted *c)
@@ -400,11 +565,15 @@ static void print_json(bool has_clock)
 	for (unsigned i = 0; i < ROWS; i++) {
 		const struct result *r = &rows[i].result;
 
-		if (rows[i].is_there)
-			printf("\"%s\": {\"median\": %.1f, \"p999\": %.1f, \"ratio\": %.2f}, ",
-			       rows[i].name, r->median, r->p999, r->ratio);
-		else
+		if (!rows[i].is_there) {
 			printf("\"%s\": null, ", rows[i].name);
+			continue;
+		}
+		printf("\"%s\": {\"median\": %.1f, \"p999\": %.1f, \"ratio\": %.2f, ", rows[i].name,
+		       r->median, r->p999, r->ratio);
+		if (r->load > 0)
+			printf("\"load\": %.1f, \"to_load\": %.2f, ", r->load, r->median / r->load);
+		printf("\"ops\": %" PRIu64 "}, ", r->ops);
 	}
 	print_json_count("instructions", &instructions);
 	print_json_count("cache_misses", &cache_misses);
@@ -422,15 +591,19 @@ static void print_count(const char *what, const struct counted *c)
 
 static void print_table(bool has_clock)
 {
-	printf("%-28s %12s %12s %8s\n", "added per op", "median ns", "p99.9 ns", "ratio");
+	printf("%-28s %12s %12s %8s %12s\n", "added per op", "median ns", "p99.9 ns", "ratio",
+	       "cold loads");
 	for (unsigned i = 0; i < ROWS; i++) {
 		const struct result *r = &rows[i].result;
 
-		if (rows[i].is_there)
+		if (!rows[i].is_there)
+			printf("%-28s %12s\n", rows[i].what, "not here");
+		else if (r->load > 0)
+			printf("%-28s %12.1f %12.1f %8.2f %5.2f x %.0f\n", rows[i].what, r->median,
+			       r->p999, r->ratio, r->median / r->load, r->load);
+		else
 			printf("%-28s %12.1f %12.1f %8.2f\n", rows[i].what, r->median, r->p999,
 			       r->ratio);
-		else
-			printf("%-28s %12s\n", rows[i].what, "not here");
 	}
 	print_count("instructions of a call", &instructions);
 	print_count("cache misses of a call", &cache_misses);
@@ -440,38 +613,43 @@ static void print_table(bool has_clock)
 
 int main(int argc, char **argv)
 {
-	double limit = 1e9;
-	bool json = false, has_clock;
+	double limit = MOST_NS;
+	bool json = false, is_brief = false, has_clock, ok = true;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0) {
 			json = true;
+		} else if (strcmp(argv[i], "--smoke") == 0) {
+			is_brief = true;
+		} else if (strcmp(argv[i], "--unready") == 0) {
+			is_unready = true;
 		} else if (strcmp(argv[i], "--max") == 0 && i + 1 < argc) {
 			limit = strtod(argv[++i], NULL);
 		} else {
-			fprintf(stderr, "usage: agent-bench [--json] [--max NS]\n");
+			fprintf(stderr, "usage: agent-bench [--json] [--max NS] [--smoke] "
+					"[--unready]\n");
 			return 2;
 		}
 	}
-	rows[PROGRESS].is_there =
-		measure_in_child("on", "off", CW_REC_HAS_PROGRESS, &rows[PROGRESS].result);
-	rows[AUTO].is_there =
-		measure_in_child("auto", "off", CW_REC_HAS_PROGRESS, &rows[AUTO].result);
-	rows[SUMMARIES].is_there =
-		measure_in_child("on", "full", CW_REC_HAS_SUMMARIES, &rows[SUMMARIES].result);
-	rows[SAMPLED].is_there =
-		measure_in_child("on", "sampled", CW_REC_HAS_SUMMARIES, &rows[SAMPLED].result);
-	rows[STACKS].is_there =
-		measure_in_child("off", "off", CW_REC_HAS_STACKS, &rows[STACKS].result);
+	if (is_brief)
+		measure_seldom();
+	if (!is_unready)
+		measure_ways(is_brief);
 	if (!start_agent("off")) {
 		fprintf(stderr, "no record\n");
-		return 77;
+		return is_brief ? 1 : 77;
 	}
-	has_clock = wait_for_clock();
-	measure_rows();
+	if (is_unready) {
+		measure_row(&rows[RECORD_ONLY], measure_plain);
+		return is_real(&rows[RECORD_ONLY]) ? 1 : 0;
+	}
+	has_clock = !is_brief && wait_for_clock();
+	measure_rows(is_brief);
 	if (json)
 		print_json(has_clock);
 	else
 		print_table(has_clock);
-	return rows[RECORD_ONLY].result.median <= limit ? 0 : 1;
+	for (unsigned i = 0; i < ROWS; i++)
+		ok = is_real(&rows[i]) && ok;
+	return ok && rows[RECORD_ONLY].result.median <= limit ? 0 : 1;
 }

@@ -48,14 +48,14 @@ static void count(uint64_t what, call_fn call, struct counted *ret)
 	*ret = (struct counted){ .is_there = false };
 	if (!ok)
 		(void)snprintf(ret->why, sizeof(ret->why), "perf_event_open: %s", strerror(errno));
-	for (unsigned i = 0; i < BATCHES && ok; i++)
+	for (unsigned i = 0; i < extent.batches && ok; i++)
 		ok = counted_batch(fd, call, false, &without[i]) &&
 		     counted_batch(fd, call, true, &with[i]);
 	if (fd < 0)
 		return;
 	(void)close(fd);
 	ret->is_there = ok;
-	ret->median = summary(with, without, BATCHES, 0, 1).median;
+	ret->median = summary(with, without, extent.batches, 0, 1).median;
 	if (!ok)
 		(void)snprintf(ret->why, sizeof(ret->why), "the counter cannot be read");
 }

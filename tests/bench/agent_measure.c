@@ -14,6 +14,14 @@
 #define COLD_BYTES (32u << 20)
 #define PAGE_BYTES 4096
 #define PAGES 512
+#define STEPS 2001
+
+struct extent extent = { BATCHES, SINGLES, COLD_CALLS, STEPS };
+
+void measure_seldom(void)
+{
+	extent = (struct extent){ BATCHES / 20, SINGLES / 100, COLD_CALLS / 10, STEPS / 20 };
+}
 
 double now_ns(void)
 {
@@ -83,32 +91,38 @@ double p999_of(call_fn call)
 {
 	static double single[SINGLES], clock_cost[SINGLES];
 
-	for (unsigned i = 0; i < SINGLES; i++) {
+	for (unsigned i = 0; i < extent.singles; i++) {
 		double a = now_ns(), b = now_ns();
 
 		call(i, true);
 		single[i] = now_ns() - b;
 		clock_cost[i] = b - a;
 	}
-	return percentile(single, SINGLES, 0.999) - percentile(clock_cost, SINGLES, 0.5);
+	return percentile(single, extent.singles, 0.999) -
+	       percentile(clock_cost, extent.singles, 0.5);
 }
 
 struct result summary(double *with, double *without, size_t n, double p999, unsigned ops)
 {
 	double a = percentile(with, n, 0.5), b = percentile(without, n, 0.5);
 
-	return (struct result){ (a - b) / ops, p999 / ops, b > 0 ? a / b : 0 };
+	return (struct result){ .median = (a - b) / ops,
+				.p999 = p999 / ops,
+				.ratio = b > 0 ? a / b : 0 };
 }
 
 struct result measure(call_fn call, unsigned ops)
 {
 	static double with[BATCHES], without[BATCHES];
+	struct result r;
 
-	for (unsigned i = 0; i < BATCHES; i++) {
+	for (unsigned i = 0; i < extent.batches; i++) {
 		without[i] = batch(call, false);
 		with[i] = batch(call, true);
 	}
-	return summary(with, without, BATCHES, p999_of(call), ops);
+	r = summary(with, without, extent.batches, p999_of(call), ops);
+	r.ops = ((uint64_t)extent.batches * BATCH_CALLS + extent.singles) * ops;
+	return r;
 }
 
 /* ---- cold ---- */
@@ -131,20 +145,6 @@ static double once_cold(call_fn call, unsigned i, bool with)
 	return (double)(ticks() - start);
 }
 
-struct result measure_cold(call_fn call)
-{
-	static double with[COLD_CALLS], without[COLD_CALLS];
-	double per_ns = ticks_per_ns(), clock_and_call;
-
-	for (unsigned i = 0; i < COLD_CALLS; i++) {
-		without[i] = once_cold(call, i, false) / per_ns;
-		with[i] = once_cold(call, i, true) / per_ns;
-	}
-	clock_and_call = percentile(without, COLD_CALLS, 0.5);
-	return summary(with, without, COLD_CALLS,
-		       percentile(with, COLD_CALLS, 0.999) - clock_and_call, 1);
-}
-
 static const volatile char *pages;
 
 static void load_page(unsigned i, bool with)
@@ -158,20 +158,39 @@ static void load_page(unsigned i, bool with)
 		(void)*at;
 }
 
-struct result measure_page(void)
+static bool map_pages(void)
 {
 	size_t bytes = (size_t)PAGES * PAGE_BYTES;
-	struct result r = { 0 };
 	char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
-		return r;
+		return false;
 	(void)madvise(map, bytes, MADV_NOHUGEPAGE);
 	for (size_t i = 0; i < bytes; i += PAGE_BYTES)
 		map[i] = 1;
 	pages = map;
-	r = measure_cold(load_page);
-	(void)munmap(map, bytes);
+	return true;
+}
+
+struct result measure_cold(call_fn call)
+{
+	static double with[COLD_CALLS], without[COLD_CALLS], load[COLD_CALLS], none[COLD_CALLS];
+	double per_ns = ticks_per_ns(), clock_and_call;
+	unsigned n = extent.colds;
+	struct result r = { 0 };
+
+	if (!pages && !map_pages())
+		return r;
+	for (unsigned i = 0; i < n; i++) {
+		without[i] = once_cold(call, i, false) / per_ns;
+		with[i] = once_cold(call, i, true) / per_ns;
+		none[i] = once_cold(load_page, i, false) / per_ns;
+		load[i] = once_cold(load_page, i, true) / per_ns;
+	}
+	clock_and_call = percentile(without, n, 0.5);
+	r = summary(with, without, n, percentile(with, n, 0.999) - clock_and_call, 1);
+	r.load = summary(load, none, n, 0, 1).median;
+	r.ops = n;
 	return r;
 }
 

@@ -9,6 +9,15 @@
 #define BATCHES 401
 #define BATCH_CALLS 1000
 
+/* How often each thing is done: often for a figure, seldom to see that it is what is measured. */
+struct extent {
+	unsigned batches, singles, colds, steps;
+};
+
+extern struct extent extent;
+
+void measure_seldom(void);
+
 /* One call, or some: i counts from 0 in every batch. */
 typedef void (*call_fn)(unsigned i, bool with_agent);
 
@@ -16,6 +25,8 @@ struct result {
 	double median; /* ns, of the difference */
 	double p999;   /* ns, of single calls with the agent, less what reading the clock takes */
 	double ratio;  /* with to without */
+	double load;   /* ns, of one load of a cold page in the same rounds; cold calls only */
+	uint64_t ops;  /* that the calls with the agent made */
 };
 
 double now_ns(void);
@@ -32,11 +43,12 @@ struct result summary(double *with, double *without, size_t n, double p999, unsi
 
 struct result measure(call_fn call, unsigned ops);
 
-/* The same with every line of 32 MiB written before each call. */
+/*
+ * The same with every line of 32 MiB written before each call. What one load of a page takes then
+ * that neither caches nor TLB know is measured in the same rounds: no call of anything, and nothing
+ * behind it begins before it is there.
+ */
 struct result measure_cold(call_fn call);
-
-/* What one load of a page that neither caches nor TLB know takes then: no call of anything. */
-struct result measure_page(void);
 
 /* Pins the calling thread to the nth processor it may use. */
 bool pin(unsigned nth);

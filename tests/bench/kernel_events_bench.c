@@ -5,11 +5,17 @@
  * else the machine does meets both. "With" is all of them: those that note how processes end, and,
  * once a round, the one that visits the threads of a process; a daemon does that for ranks whose
  * evidence is taken. Then the programs' own time, as the kernel counts it. Needs root.
+ *
+ *	kernel-events-bench [--smoke]
+ *
+ * Ends with 1 when the programs did not run for what was started here, or cost an absurd time; 77
+ * without BPF. --smoke: a few processes, to see that.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +34,10 @@
 #define PROCESSES 250 /* a round: a quarter of a second's worth */
 #define WATCHED 16    /* ranks of a node; none of them ends */
 #define THREADS 128   /* of the process that is looked at: PyTorch's, with its data loader's */
+
+#define ABSURD_US 1000 /* for one run of a program */
+
+static int rounds = ROUNDS, processes = PROCESSES;
 
 extern char **environ;
 
@@ -67,9 +77,9 @@ static double round_us(void)
 {
 	double start = used_us(RUSAGE_SELF) + used_us(RUSAGE_CHILDREN);
 
-	for (int i = 0; i < PROCESSES; i++)
+	for (int i = 0; i < processes; i++)
 		start_and_reap();
-	return (used_us(RUSAGE_SELF) + used_us(RUSAGE_CHILDREN) - start) / PROCESSES;
+	return (used_us(RUSAGE_SELF) + used_us(RUSAGE_CHILDREN) - start) / processes;
 }
 
 /* ---- the programs ---- */
@@ -163,7 +173,7 @@ static double round_with_us(void)
 	double start = used_us(RUSAGE_SELF), us;
 
 	look_at_rank(&p);
-	us = (used_us(RUSAGE_SELF) - start) / PROCESSES + round_us();
+	us = (used_us(RUSAGE_SELF) - start) / processes + round_us();
 	detach(p);
 	return us;
 }
@@ -188,10 +198,19 @@ static double median(double *v, size_t n)
 	return v[n / 2];
 }
 
-static struct program_time time_of(const char *name)
+static uint32_t newest_program(void)
+{
+	uint32_t id = 0;
+
+	while (bpf_prog_get_next_id(id, &id) == 0)
+		;
+	return id;
+}
+
+/* Of the programs that are newer than the one with this id: other daemons have their own. */
+static struct program_time time_of(const char *name, uint32_t id)
 {
 	struct program_time t = { 0 };
-	uint32_t id = 0;
 
 	while (bpf_prog_get_next_id(id, &id) == 0) {
 		struct bpf_prog_info info = { 0 };
@@ -209,41 +228,64 @@ static struct program_time time_of(const char *name)
 	return t;
 }
 
+static bool is_real(const char *name, uint64_t runs, uint64_t wanted, double each_us)
+{
+	bool ok = runs >= wanted && each_us > 0 && each_us < ABSURD_US;
+
+	if (!ok)
+		fprintf(stderr, "kernel-events-bench: %s ran %llu times of %llu, %.2f us each\n",
+			name, (unsigned long long)runs, (unsigned long long)wanted, each_us);
+	return ok;
+}
+
 /* In a round of its own: the counting costs, too. */
-static void print_program_times(void)
+static bool print_program_times(void)
 {
 	static const char *const names[] = { "on_signal", "on_exit", "dump_thread" };
+	/* Each process sends its parent a signal and ends. */
+	const uint64_t wanted[] = { (uint64_t)processes, (uint64_t)processes, THREADS };
 	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	uint32_t before = newest_program();
 	struct programs p = attach();
 	double sum_us = 0;
+	bool ok = true;
 
 	if (stats < 0)
 		fail("bpf_enable_stats");
 	look_at_rank(&p);
 	(void)round_us();
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct program_time t = time_of(names[i]);
+		struct program_time t = time_of(names[i], before);
 		double each_us = t.runs ? (double)t.ns / (double)t.runs / 1e3 : 0.0;
 
 		/* Others' processes run the first two, too: one of each is ours. */
-		sum_us += i < 2 ? each_us : each_us * THREADS / PROCESSES;
+		sum_us += i < 2 ? each_us : each_us * THREADS / processes;
 		printf("%-11s  %5.2f us each\n", names[i], each_us);
+		ok = is_real(names[i], t.runs, wanted[i], each_us) && ok;
 	}
 	printf("all          %5.2f us a process: %.2f %% of a core at 1,000 a second with %d looks "
 	       "at %d threads\n",
-	       sum_us, sum_us / 10, 1000 / PROCESSES, THREADS);
+	       sum_us, sum_us / 10, 1000 / processes, THREADS);
 	detach(p);
 	close(stats);
+	return ok;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static double without[ROUNDS], with[ROUNDS], ratio[ROUNDS];
 	double base;
 
+	if (argc == 2 && strcmp(argv[1], "--smoke") == 0) {
+		rounds = 3;
+		processes = 20;
+	} else if (argc > 1) {
+		fprintf(stderr, "usage: kernel-events-bench [--smoke]\n");
+		return 2;
+	}
 	start_rank();
 	(void)round_us(); /* the first fills caches */
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		/* Each comes first as often as the other. */
 		if (i % 2) {
 			without[i] = round_without_us();
@@ -254,11 +296,10 @@ int main(void)
 		}
 		ratio[i] = with[i] / without[i];
 	}
-	base = median(without, ROUNDS);
+	base = median(without, (size_t)rounds);
 	printf("without    %6.1f us of CPU a process\n", base);
-	printf("with       %6.1f us of CPU a process\n", median(with, ROUNDS));
-	printf("ratio      %6.4f, median of %d pairs of %d processes\n", median(ratio, ROUNDS),
-	       ROUNDS, PROCESSES);
-	print_program_times();
-	return 0;
+	printf("with       %6.1f us of CPU a process\n", median(with, (size_t)rounds));
+	printf("ratio      %6.4f, median of %d pairs of %d processes\n",
+	       median(ratio, (size_t)rounds), rounds, processes);
+	return print_program_times() ? 0 : 1;
 }

@@ -5,7 +5,8 @@
  * Every rank is a member of --comms communicators: one over the whole job in four, the rest in
  * turn over blocks of 8 neighbours (tensor parallel) and over every 8th rank (data parallel), as a
  * large training job has them. The first 256 ranks have windows. In the scenarios with a culprit
- * everybody waits for it in all communicators over the whole job.
+ * everybody waits for it in all communicators over the whole job. Ends with 1 when the verdict is
+ * another one than that, or took no time or an absurd one.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,6 +28,7 @@
 #define WINDOW 64
 #define SUSPECTS 256
 #define DONE 1000
+#define ABSURD_NS (600 * S)
 
 enum scenario { HEALTHY, NEVER_ENTERED, WRONG_COUNT, SCENARIO__MAX };
 
@@ -176,6 +178,22 @@ static int report(const struct bench *b, int64_t load_ns, int64_t verdict_ns,
 	return 0;
 }
 
+static bool is_real(const struct bench *b, const struct cw_verdict *v, int64_t verdict_ns)
+{
+	static const enum cw_class classes[] = { CW_CLASS_HEALTHY, CW_CLASS_NEVER_ENTERED,
+						 CW_CLASS_MISMATCH };
+	bool has_culprit = b->scenario == HEALTHY;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		has_culprit |= v->culprits[i].rank == b->culprit;
+	if (v->klass == classes[b->scenario] && has_culprit && verdict_ns > 0 &&
+	    verdict_ns < ABSURD_NS)
+		return true;
+	(void)fprintf(stderr, "verdict-bench: %s in %" PRId64 " ns is not what was asked for\n",
+		      cw_class_name(v->klass), verdict_ns);
+	return false;
+}
+
 static int usage_error(const char *what)
 {
 	(void)fprintf(stderr,
@@ -244,6 +262,8 @@ int main(int argc, char **argv)
 	done = clock_ns();
 	if (r == 0)
 		r = report(&b, loaded - start, done - loaded, &v, json);
+	if (r == 0)
+		r = is_real(&b, &v, done - loaded) ? 0 : -EPROTO;
 	else
 		(void)fprintf(stderr, "verdict-bench: %s\n", strerror(-r));
 	cw_verdict_fini(&v);
