@@ -185,8 +185,8 @@ static void start(struct loop *l)
 	CHECK(cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING));
 	for (int b = 0; b < BUFFERS; b++) {
 		CHECK(cuMemAlloc(&l->dev[b], count_of(l, b) * sizeof(float)));
-		l->host[b] = calloc(count_of(l, b), sizeof(float));
-		CHECK(l->host[b] == NULL);
+		CHECK(cuMemAllocHost((void **)&l->host[b], count_of(l, b) * sizeof(float)));
+		memset(l->host[b], 0, count_of(l, b) * sizeof(float));
 	}
 	if (l->rank == 0) {
 		CHECK(ncclGetUniqueId(&id));
@@ -209,7 +209,7 @@ static void finish(struct loop *l)
 	CHECK(ncclCommDestroy(l->comm));
 	for (int b = 0; b < BUFFERS; b++) {
 		CHECK(cuMemFree(l->dev[b]));
-		free(l->host[b]);
+		CHECK(cuMemFreeHost(l->host[b]));
 	}
 	CHECK(cuStreamDestroy(l->stream));
 }

@@ -348,9 +348,9 @@ static void open_device(struct trainer *t)
 	CHECK_CU(cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
 	for (int b = 0; b < NUM_BUFFERS; b++) {
 		CHECK_CU(cuMemAlloc(&t->dev[b], t->count[b] * sizeof(float)));
-		t->host[b] = calloc(t->count[b], sizeof(float));
-		if (!t->host[b])
-			die("out of memory");
+		/* Pinned: copies of pageable memory would hold up the host in every step. */
+		CHECK_CU(cuMemAllocHost((void **)&t->host[b], t->count[b] * sizeof(float)));
+		memset(t->host[b], 0, t->count[b] * sizeof(float));
 	}
 }
 
@@ -401,7 +401,7 @@ static void trainer_fini(struct trainer *t)
 	CHECK_NCCL(ncclCommDestroy(t->world_comm));
 	for (int b = 0; b < NUM_BUFFERS; b++) {
 		CHECK_CU(cuMemFree(t->dev[b]));
-		free(t->host[b]);
+		CHECK_CU(cuMemFreeHost(t->host[b]));
 	}
 	CHECK_CU(cuStreamDestroy(t->stream));
 }

@@ -8,7 +8,6 @@ Faults are options, as any program can go wrong.
 """
 
 import argparse
-import array
 import ctypes
 import os
 import socket
@@ -80,6 +79,8 @@ class Device:
             "cuLaunchHostFunc": [ptr, ptr, ptr],
             "cuMemAlloc_v2": [ptr, size],
             "cuMemFree_v2": [u64],
+            "cuMemAllocHost_v2": [ptr, size],
+            "cuMemFreeHost": [ptr],
             "cuMemcpyHtoDAsync_v2": [u64, ptr, size, ptr],
             "cuMemcpyDtoHAsync_v2": [ptr, u64, size, ptr],
         })
@@ -104,31 +105,33 @@ class Device:
 
 
 class Tensor:
-    """Floats on the device and a copy on the host."""
+    """Floats on the device and a copy on the host, pinned: copies do not hold up the program."""
 
     def __init__(self, device, count):
         self.device = device
         self.count = count
-        self.host = array.array("f", bytes(4 * count))
-        dev = ctypes.c_uint64()
+        dev, host = ctypes.c_uint64(), ctypes.c_void_p()
+        device.call("cuMemAllocHost_v2", ctypes.byref(host), 4 * count)
+        self.host = (ctypes.c_float * count).from_address(host.value)
+        self.host[:] = [0] * count
         device.call("cuMemAlloc_v2", ctypes.byref(dev), 4 * count)
         self.dev = dev.value
 
     def upload(self, values):
-        # Changed in place: a copy may still be reading the old buffer otherwise.
-        self.host[:] = array.array("f", values)
-        self.device.call("cuMemcpyHtoDAsync_v2", self.dev, self.host.buffer_info()[0],
-                         4 * self.count, self.device.stream)
+        self.host[:] = list(values)
+        self.device.call("cuMemcpyHtoDAsync_v2", self.dev, self.host, 4 * self.count,
+                         self.device.stream)
 
     def download(self):
-        self.device.call("cuMemcpyDtoHAsync_v2", self.host.buffer_info()[0], self.dev,
-                         4 * self.count, self.device.stream)
+        self.device.call("cuMemcpyDtoHAsync_v2", self.host, self.dev, 4 * self.count,
+                         self.device.stream)
 
     def sum(self):
         return int(sum(self.host))
 
     def free(self):
         self.device.call("cuMemFree_v2", self.dev)
+        self.device.call("cuMemFreeHost", self.host)
 
 
 class Nccl:
@@ -321,7 +324,7 @@ class Trainer:
                 self.expect(step, "norms", i, sum((r + i) % 3 for r in range(self.world)))
         shard, params = self.tensors["shard"], self.tensors["params"]
         start = self.dp_rank * shard.count
-        if params.host[start:start + shard.count] != shard.host:
+        if params.host[start:start + shard.count] != shard.host[:]:
             sys.exit(f"train_loop: rank {self.rank}: step {step}: wrong parameters")
 
     def reduce_buckets(self):

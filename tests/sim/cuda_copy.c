@@ -3,8 +3,21 @@
  * Copies and fills of the simulated driver. The synchronous ones go through the default stream and
  * wait, so they come after everything in the context's blocking streams. Copies work in a stream
  * of any context, as they do with the real driver.
+ *
+ * An asynchronous copy is asynchronous with memory that the device can reach. With pageable memory
+ * ("API synchronization behavior" in NVIDIA's description of the driver API): to the host it
+ * returns when all is there, from the host when the bytes were put aside, for which a large one
+ * waits for the stream; and between two places on the host it is as good as synchronous. A captured
+ * copy only becomes part of a graph.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tests/sim/cuda_sim.h"
+
+/* "A memory block of 64 KB or less" does not wait (CUDA programming guide, asynchronous execution).
+ */
+#define STAGED_MAX (64u << 10)
 
 static CUresult submit(struct sim_item *item, CUstream handle, bool is_sync)
 {
@@ -26,6 +39,61 @@ static CUresult submit(struct sim_item *item, CUstream handle, bool is_sync)
 	return r;
 }
 
+enum way {
+	WAY_QUEUE, /* both sides can be reached when the stream gets there */
+	WAY_STAGE,
+	WAY_WAIT,
+};
+
+/* Of an asynchronous copy. Lock held. */
+static enum way way_of(const void *dst, const void *src, size_t size)
+{
+	if (!sim_memory_is_device(dst, size) && !sim_memory_is_device(src, size))
+		return WAY_WAIT;
+	if (!sim_memory_is_device_visible((CUdeviceptr)(uintptr_t)dst, size))
+		return WAY_WAIT;
+	if (!sim_memory_is_device_visible((CUdeviceptr)(uintptr_t)src, size))
+		return size <= STAGED_MAX ? WAY_STAGE : WAY_WAIT;
+	return WAY_QUEUE;
+}
+
+/* The bytes as they are now: the caller may change its own. */
+static CUresult stage(struct sim_item *item)
+{
+	item->staging = malloc(item->count);
+	if (!item->staging)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(item->staging, item->src, item->count);
+	item->src = item->staging;
+	return CUDA_SUCCESS;
+}
+
+static CUresult submit_async(struct sim_item *item, CUstream handle)
+{
+	enum way way = WAY_QUEUE;
+	struct CUctx_st *ctx;
+	struct CUstream_st *s;
+	CUresult r = sim_enter_ctx(&ctx);
+
+	if (r != CUDA_SUCCESS || item->count == 0)
+		return r;
+	pthread_mutex_lock(&sim_lock);
+	r = sim_stream_resolve(handle, &s);
+	if (r == CUDA_SUCCESS && !s->capture)
+		way = way_of(item->dst, item->src, item->count);
+	if (r == CUDA_SUCCESS && way == WAY_STAGE)
+		r = stage(item);
+	if (r == CUDA_SUCCESS) {
+		r = sim_stream_submit(s, item);
+		if (r != CUDA_SUCCESS)
+			free(item->staging);
+		else if (way == WAY_WAIT)
+			sim_stream_wait(s, s->submitted);
+	}
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
 /* @dst_is_dev, @src_is_dev: which side has to be memory the driver knows. */
 static CUresult copy(void *dst, bool dst_is_dev, const void *src, bool src_is_dev, size_t size,
 		     CUstream stream, bool is_sync)
@@ -40,7 +108,7 @@ static CUresult copy(void *dst, bool dst_is_dev, const void *src, bool src_is_de
 	pthread_mutex_unlock(&sim_lock);
 	if (!is_valid || (size && (!dst || !src)))
 		return CUDA_ERROR_INVALID_VALUE;
-	return submit(&item, stream, is_sync);
+	return is_sync ? submit(&item, stream, true) : submit_async(&item, stream);
 }
 
 static void *at(CUdeviceptr ptr)

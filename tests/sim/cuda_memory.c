@@ -55,6 +55,13 @@ bool sim_memory_is_device_visible(CUdeviceptr addr, size_t size)
 	return find_containing((uintptr_t)addr, size) != NULL;
 }
 
+bool sim_memory_is_device(const void *addr, size_t size)
+{
+	struct range *g = find_containing((uintptr_t)addr, size);
+
+	return g && g->kind == RANGE_DEVICE;
+}
+
 /* Takes note of a range. Lock held. */
 static CUresult range_add(enum range_kind kind, void *start, size_t size, unsigned int flags,
 			  struct CUctx_st *ctx)

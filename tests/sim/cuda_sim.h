@@ -52,6 +52,7 @@ struct sim_item {
 	uint64_t wait_seq;
 	struct CUevent_st *event; /* holds a reference */
 	struct sim_nodes *nodes;  /* of a graph; holds a reference */
+	void *staging;            /* what src points to, if it is the item's own */
 };
 
 struct CUstream_st {
@@ -110,6 +111,8 @@ void sim_event_unref(struct CUevent_st *event);
 
 /* Whether [addr, addr + size) is memory the device may write. Lock held. */
 bool sim_memory_is_device_visible(CUdeviceptr addr, size_t size);
+/* Whether it is memory of the device; else it is the host's. Lock held. */
+bool sim_memory_is_device(const void *addr, size_t size);
 
 /* ---- cuda_graph.c ---- */
 

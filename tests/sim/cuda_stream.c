@@ -119,6 +119,7 @@ static void *worker_main(void *arg)
 			sim_event_reached(it->event, s->completed);
 			sim_event_unref(it->event);
 		}
+		free(it->staging);
 		free(it);
 		pthread_cond_broadcast(&s->done);
 	}

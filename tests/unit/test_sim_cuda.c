@@ -2,8 +2,11 @@
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -320,6 +323,128 @@ Test(sim_cuda, copies_through_the_device)
 	cr_expect_eq(size, 64);
 	cr_expect_eq(cuMemFree(a), CUDA_SUCCESS);
 	cr_expect_eq(cuMemFree(a), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- asynchronous copies of pageable memory ---- */
+
+#define LARGE (65536u + 4)
+
+struct watched {
+	struct gate gate;
+	pid_t tid;     /* of the thread that copies */
+	bool returned; /* atomic: its call */
+};
+
+static bool is_asleep(pid_t tid)
+{
+	char path[64], text[256] = "";
+	const char *state;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(path, "re");
+	cr_assert_not_null(f);
+	(void)!fread(text, 1, sizeof(text) - 1, f);
+	(void)fclose(f);
+	state = strrchr(text, ')');
+	return state && state[1] && state[2] == 'S';
+}
+
+/* Opens the gate when the copy waits behind it, or has come back without. */
+static void *open_when_waited_for(void *arg)
+{
+	struct watched *w = arg;
+
+	while (!__atomic_load_n(&w->returned, __ATOMIC_ACQUIRE) && !is_asleep(w->tid))
+		sched_yield();
+	if (!w->returned)
+		sem_post(&w->gate.open);
+	return NULL;
+}
+
+/* The stream stands in front of the copy while the call is made; true when the call waited. */
+static bool waits(CUstream s, CUdeviceptr dev, void *host, size_t size, bool is_download)
+{
+	struct watched w = { .tid = gettid() };
+	pthread_t opener;
+	int is_open;
+
+	sem_init(&w.gate.entered, 0, 0);
+	sem_init(&w.gate.open, 0, 0);
+	cr_assert_eq(cuLaunchHostFunc(s, pass_gate, &w.gate), CUDA_SUCCESS);
+	sem_wait(&w.gate.entered);
+	cr_assert_eq(pthread_create(&opener, NULL, open_when_waited_for, &w), 0);
+	if (is_download)
+		cr_expect_eq(cuMemcpyDtoHAsync(host, dev, size, s), CUDA_SUCCESS);
+	else
+		cr_expect_eq(cuMemcpyHtoDAsync(dev, host, size, s), CUDA_SUCCESS);
+	is_open = cuStreamQuery(s) == CUDA_SUCCESS;
+	__atomic_store_n(&w.returned, true, __ATOMIC_RELEASE);
+	pthread_join(opener, NULL);
+	sem_post(&w.gate.open);
+	cr_expect_eq(cuStreamSynchronize(s), CUDA_SUCCESS);
+	return is_open;
+}
+
+Test(sim_cuda, pageable_copy_to_the_host_returns_when_all_is_there, .timeout = 60)
+{
+	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+	uint32_t *pinned, pageable = 1;
+	CUdeviceptr dev = new_words(1);
+
+	cr_assert_eq(cuMemAllocHost((void **)&pinned, sizeof(*pinned)), CUDA_SUCCESS);
+	cr_expect(waits(s, dev, &pageable, sizeof(pageable), true));
+	cr_expect_eq(pageable, 0);
+	cr_expect_not(waits(s, dev, pinned, sizeof(*pinned), true));
+}
+
+Test(sim_cuda, pageable_copy_to_the_device_is_staged, .timeout = 60)
+{
+	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+	uint32_t pageable = 5, *pinned, back = 0;
+	CUdeviceptr dev = new_words(1);
+	struct gate g;
+
+	cr_assert_eq(cuMemAllocHost((void **)&pinned, sizeof(*pinned)), CUDA_SUCCESS);
+	sem_init(&g.entered, 0, 0);
+	sem_init(&g.open, 0, 0);
+	cr_assert_eq(cuLaunchHostFunc(s, pass_gate, &g), CUDA_SUCCESS);
+	cr_expect_eq(cuMemcpyHtoDAsync(dev, &pageable, sizeof(pageable), s), CUDA_SUCCESS);
+	pageable = 6;
+	sem_post(&g.open);
+	cr_expect_eq(cuStreamSynchronize(s), CUDA_SUCCESS);
+	cr_expect_eq(word_at(dev), 5u, "as it was at the call");
+	cr_assert_eq(cuLaunchHostFunc(s, pass_gate, &g), CUDA_SUCCESS);
+	*pinned = 7;
+	cr_expect_eq(cuMemcpyHtoDAsync(dev, pinned, sizeof(*pinned), s), CUDA_SUCCESS);
+	*pinned = 8;
+	sem_post(&g.open);
+	cr_expect_eq(cuMemcpyDtoHAsync(&back, dev, sizeof(back), s), CUDA_SUCCESS);
+	cr_expect_eq(back, 8u, "the device reads pinned memory when it gets there");
+}
+
+Test(sim_cuda, large_pageable_copy_to_the_device_waits_for_the_stream, .timeout = 60)
+{
+	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+	CUdeviceptr dev = new_words(LARGE / 4);
+	char *pageable = calloc(1, LARGE);
+
+	cr_expect(waits(s, dev, pageable, LARGE, false));
+	cr_expect_not(waits(s, dev, pageable, LARGE - 4, false));
+	free(pageable);
+}
+
+Test(sim_cuda, captured_copy_of_pageable_memory_waits_for_nothing)
+{
+	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+	CUdeviceptr dev = new_words(1);
+	uint32_t pageable = 3;
+	CUgraph graph;
+
+	cr_assert_eq(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+	cr_expect_eq(cuMemcpyDtoHAsync(&pageable, dev, sizeof(pageable), s), CUDA_SUCCESS);
+	cr_expect_eq(cuStreamEndCapture(s, &graph), CUDA_SUCCESS);
+	cr_expect_eq(pageable, 3u);
 }
 
 Test(sim_cuda, exchanges_the_capture_mode)
