@@ -23,6 +23,20 @@ static const struct cw_snap_member *member_at(const struct incident *inc, uint32
 	return m == CW_SNAP_NONE ? NULL : &inc->s->snap->comms[inc->v->comm].members[m];
 }
 
+/* Of the dead, where they were is told. */
+static bool is_dead(const struct incident *inc, uint32_t rank)
+{
+	return cw_liveness_is_dead(inc->s->snap->ranks[rank].liveness);
+}
+
+bool reason_died_inside(const struct incident *inc, uint32_t rank)
+{
+	const struct cw_snap_member *m = member_at(inc, rank);
+
+	return is_dead(inc, rank) && m && m->last && inc->v->coll_seq &&
+	       m->last->coll_seq == inc->v->coll_seq && !(m->last->flags & CW_OPF_RETURNED);
+}
+
 static bool is_behind_on_device(const struct incident *inc, const struct cw_snap_member *m)
 {
 	return inc->v->coll_seq && (m->known & CW_KNOWN_COMPLETED) &&
@@ -46,7 +60,8 @@ static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, 
 			phrase_say(buf, len, ", but its device had only done #%" PRIu64,
 				   m->coll_completed);
 	} else {
-		phrase_say(buf, len, "; it is inside %s there", phrase_call(m->last, &call));
+		phrase_say(buf, len, "; it %s inside %s there", is_dead(inc, rank) ? "was" : "is",
+			   phrase_call(m->last, &call));
 	}
 }
 
@@ -193,7 +208,8 @@ static void say_pending(const struct incident *inc, uint32_t rank, char *buf, si
 	char op[96];
 
 	if (m && m->pending)
-		phrase_say(buf, len, "inside %s", cw_op_format(m->pending, op, sizeof(op)));
+		phrase_say(buf, len, "%sinside %s", is_dead(inc, rank) ? "was " : "",
+			   cw_op_format(m->pending, op, sizeof(op)));
 	else
 		phrase_say(buf, len, "has posted a call of another size");
 }

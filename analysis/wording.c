@@ -253,6 +253,15 @@ static const char *how_they_ended(const struct incident *inc, char *buf, size_t 
 	return *reason_of_death(r, buf + strlen(buf), len - strlen(buf)) ? buf : "ended";
 }
 
+/* Where: before the call the others wait in, or inside it. */
+static const char *where_they_ended(const struct incident *inc)
+{
+	for (uint32_t i = 0; i < inc->v->n_culprits; i++)
+		if (!reason_died_inside(inc, inc->v->culprits[i].rank))
+			return "before";
+	return "inside";
+}
+
 /* "node-1 with ranks 4-7", or "the nodes of ranks 4-11" */
 static const char *say_nodes(const struct incident *inc, struct phrase *p)
 {
@@ -288,9 +297,9 @@ static void sum_up(const struct incident *inc)
 	find_words(inc, &w);
 	switch (v->klass) {
 	case CW_CLASS_PROCESS_DEAD:
-		phrase_say(v->summary, sizeof(v->summary), "%s %s before %s on %s%s", w.who.text,
-			   how_they_ended(inc, how, sizeof(how)), w.call.text, w.comm.text,
-			   w.waiting);
+		phrase_say(v->summary, sizeof(v->summary), "%s %s %s %s on %s%s", w.who.text,
+			   how_they_ended(inc, how, sizeof(how)), where_they_ended(inc),
+			   w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
 		phrase_say(v->summary, sizeof(v->summary), "%s stopped reporting before %s on %s%s",

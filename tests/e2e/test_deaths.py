@@ -191,23 +191,25 @@ class World:
 
 KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
 
-KILLED = "(was killed (by SIGKILL|for lack of memory)|ended) before"
+# Whom a signal from outside finds: between two calls, or in one.
+WHERE = "(before|inside)"
+KILLED = "(was killed (by SIGKILL|for lack of memory)|ended) " + WHERE
 # what the summary says of rank 1, with BPF and without: then how (from Linux 6.15 on), but not who
 SAYS = {
     "exit-0": ("exited with status 0 before", "(exited with status 0|ended) before"),
     "exit-1": ("exited with status 1 before", "(exited with status 1|ended) before"),
     "segfault": ("was killed by SIGSEGV from the kernel before", "(was killed by SIGSEGV|ended) before"),
     "abort": ("was killed by SIGABRT it sent itself before", "(was killed by SIGABRT|ended) before"),
-    "stranger": (r"was killed by SIGKILL sent by pid {killer} \(python3, uid 4321\) before",
+    "stranger": (r"was killed by SIGKILL sent by pid {killer} \(python3, uid 4321\) " + WHERE,
                  KILLED),
-    "job-manager": (r"was killed by SIGKILL sent by pid {killer} \(slurmstepd, uid 0\) before",
+    "job-manager": (r"was killed by SIGKILL sent by pid {killer} \(slurmstepd, uid 0\) " + WHERE,
                     KILLED),
     "take-memory": (r"was killed by the OOM killer: \d+ MiB resident, its control group at "
                     r"12[78] MiB of 128 MiB before", KILLED),
     "parent": (r"was killed by SIGKILL as its parent or session leader ended: pid {killer} "
-               r"\(python3?[0-9.]*, uid 0\) before", KILLED),
+               r"\(python3?[0-9.]*, uid 0\) " + WHERE, KILLED),
     "pid-1": (r"was killed by SIGKILL as pid 1 of its container ended: pid {killer} "
-              r"\(python3?[0-9.]*, uid 0\) before", KILLED),
+              r"\(python3?[0-9.]*, uid 0\) " + WHERE, KILLED),
 }
 # and the culprit's reason without: how, but not who
 REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",

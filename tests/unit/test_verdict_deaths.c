@@ -43,6 +43,24 @@ Test(verdict_deaths, says_how_far_the_device_of_a_dead_rank_was)
 			   v.culprits[0].reason);
 }
 
+/* It cannot be there any more. */
+Test(verdict_deaths, says_that_a_dead_rank_was_inside_the_call)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 4 * SB_S);
+	c->members[5].returned = 41;
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 9;
+	b->ranks[5].ended_ns = SB_NOW - 3 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.culprits[0].reason, "it was inside all_reduce #42 there"), "%s",
+			   v.culprits[0].reason);
+	cr_expect_not_null(strstr(v.summary, "was killed by SIGKILL inside all_reduce #42 on comm"),
+			   "%s", v.summary);
+	cr_expect_null(strstr(v.summary, " is inside"), "%s", v.summary);
+}
+
 Test(verdict_deaths, takes_an_orderly_stop_for_no_incident)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
