@@ -30,10 +30,21 @@
 
 #define STACK_BYTES (256u * 1024)
 #define BEAT_MS 1000
-#define RETRY_MS 1000          /* a daemon that restarts has every agent back within 2 s */
-#define REFUSED_RETRY_MS 60000 /* another daemon may be there by then */
-#define ANSWER_MS 10000        /* a daemon that takes a connection and says nothing */
-#define SEND_MS 5000           /* a reply nobody reads */
+#define RETRY_MS 1000     /* a daemon that restarts has every agent back within 2 s */
+#define FULL_RETRY_MS 200 /* the daemon's queue is full: that passes as fast as it reads */
+/*
+ * After a refusal, and twice as long after each further one: what the daemon refuses may have
+ * passed a moment later, and what will not pass need not be asked for often. Another daemon may be
+ * there by then.
+ */
+#define REFUSED_RETRY_MS 2000
+#define REFUSED_RETRY_MAX_MS 60000
+/*
+ * A daemon that takes a connection and says nothing: it may have thousands to register, and who
+ * leaves the line waits longer. A daemon that ends is noticed at once.
+ */
+#define ANSWER_MS 30000
+#define SEND_MS 5000 /* a reply nobody reads */
 
 enum link_state { LINK_DOWN, LINK_HELLO, LINK_UP };
 
@@ -48,7 +59,8 @@ static struct {
 	uint8_t in[CW_WIRE_MAX_IN];
 	size_t in_len;
 	uint32_t random;
-} lk = { .fd = -1 };
+	uint32_t refused_ms; /* to wait after the next refusal */
+} lk = { .fd = -1, .refused_ms = REFUSED_RETRY_MS };
 
 static uint8_t out[CW_PYTHON_TEXT_MAX + CW_WIRE_OVERHEAD];
 
@@ -85,6 +97,14 @@ static void drop(uint64_t retry_ms)
 static void retry_soon(void)
 {
 	drop(RETRY_MS + jitter(RETRY_MS / 2));
+}
+
+/* A quarter more or less, so that ranks that were refused together do not come back together. */
+static void retry_after_refusal(void)
+{
+	drop(lk.refused_ms * 3 / 4 + jitter(lk.refused_ms / 2));
+	lk.refused_ms =
+		lk.refused_ms < REFUSED_RETRY_MAX_MS / 2 ? 2 * lk.refused_ms : REFUSED_RETRY_MAX_MS;
 }
 
 /* The record travels with the first byte. Small enough for any socket buffer: all or nothing. */
@@ -126,9 +146,16 @@ static void try_connect(void)
 	}
 	/* From here on owns_fd() guards against an application that closes what it did not open. */
 	lk.fd = cw_fd_move_up(fd);
-	/* EAGAIN: the daemon's queue is full. It is not waited for. */
-	if (!owns_fd() || connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0 ||
-	    !send_hello()) {
+	errno = 0;
+	if (!owns_fd() || connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0) {
+		/* EAGAIN: the daemon's queue is full. It is not waited for. */
+		if (errno == EAGAIN)
+			drop(FULL_RETRY_MS + jitter(FULL_RETRY_MS));
+		else
+			retry_soon();
+		return;
+	}
+	if (!send_hello()) {
 		retry_soon();
 		return;
 	}
@@ -187,10 +214,11 @@ static void on_message(const struct cw_wire_in *in)
 		if (lk.state == LINK_HELLO)
 			cw_log("registered with the daemon");
 		lk.state = LINK_UP;
+		lk.refused_ms = REFUSED_RETRY_MS;
 		break;
 	case CW_WIRE_REFUSED:
 		cw_log("refused by the daemon: %s", in->reason);
-		drop(REFUSED_RETRY_MS);
+		retry_after_refusal();
 		break;
 	case CW_WIRE_PYTHON_STACKS:
 		if (lk.state == LINK_UP)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the record's descriptor out of an agent's connection and looks whether the sender really
- * maps it, in a short-lived child with a deadline. Two things can hang for ever here, and neither
+ * Takes the records' descriptors out of agents' connections and looks whether the senders really
+ * map them, in a short-lived child with a deadline. Two things can hang for ever here, and neither
  * may hang the daemon:
  *
  *  - Closing a descriptor that is not a memfd (FUSE, NFS) waits for its file system. So the child
@@ -13,8 +13,14 @@
  *    no. Without this look, whoever was handed a descriptor (a forked child, a helper program)
  *    could register somebody else's record as its own.
  *
- * Loop thread only. The child is killed at the deadline and reaped from the loop; one that cannot
- * be killed is abandoned, and counted against its user until it ends.
+ * One child looks at several agents of one user, one after the other: it costs the daemon as much
+ * as dozens of looks, and more with every page and descriptor the daemon has. The child gets a
+ * table of descriptors of its own without a copy of the daemon's. Of agents it did not come to,
+ * because one before them held it up, nothing was taken: they are as before.
+ *
+ * Loop thread only. The deadline is for each agent; at it the child is killed and reaped from the
+ * loop, which never waits for it; one that cannot be killed is abandoned, and counted against its
+ * user until it ends.
  */
 #pragma once
 
@@ -25,10 +31,17 @@
 struct event_base;
 struct cw_probe;
 
+/* Children at once. */
+#define CW_PROBE_MAX 8u
+/* Agents for one child: all ranks of a large node's job. */
+#define CW_PROBE_MAX_AGENTS 32u
+
 enum cw_probe_answer {
 	CW_PROBE_UNKNOWN = 0,
 	CW_PROBE_MAPPED,
 	CW_PROBE_NOT_MAPPED,
+	CW_PROBE_NOT_TAKEN, /* nothing was done, and no descriptor taken */
+	CW_PROBE_LOST,      /* the descriptor was taken, and did not come here */
 };
 
 struct cw_probe_result {
@@ -38,21 +51,30 @@ struct cw_probe_result {
 	size_t command_len;  /* 0 = not to be had */
 };
 
-/* The probe is gone when this is called. */
-typedef void (*cw_probe_fn)(const struct cw_probe_result *result, void *user);
+/* Once for each agent, by its number in the request, in any order, at most one a turn of the loop
+ * while the child lives. */
+typedef void (*cw_probe_fn)(unsigned agent, const struct cw_probe_result *result, void *user);
+/* After the last result. The probe is gone. was_killed: at the deadline. */
+typedef void (*cw_probe_done_fn)(bool was_killed, void *user);
+
+struct cw_probe_agent {
+	int conn_fd;      /* borrowed until its result: the child has its own */
+	size_t frame_len; /* bytes of the hello, at most 512 */
+	pid_t pid;
+};
 
 struct cw_probe_request {
 	struct event_base *base;
-	int conn_fd;      /* borrowed: the child has its own */
-	size_t frame_len; /* bytes of the hello, at most 512 */
-	pid_t pid;
+	const struct cw_probe_agent *agents; /* borrowed for the call */
+	unsigned n;                          /* at most CW_PROBE_MAX_AGENTS */
 	uid_t uid;
-	unsigned timeout_ms;
+	unsigned timeout_ms; /* for each agent */
 	cw_probe_fn fn;
+	cw_probe_done_fn done;
 	void *user;
 };
 
-/* 0, or -errno (-EAGAIN: no process to be had): then no callback comes. */
+/* 0, or -errno (-EAGAIN: no process to be had, or CW_PROBE_MAX are at work): no callback comes. */
 int cw_probe_start(const struct cw_probe_request *request, struct cw_probe **ret);
 /* No callback comes any more; the child is killed and reaped. Takes NULL; returns NULL. */
 struct cw_probe *cw_probe_cancel(struct cw_probe *probe);

@@ -3,10 +3,10 @@
  * From a hello to a process in the table: identity, record, quotas, the probe of the mapping, and
  * what happens when the same process comes again.
  *
- * Happy path: hello → probe child takes the descriptor and says "a memfd, mapped" → struct
- * cw_process built from the kernel's word → into the table, welcome. A process that is known
- * already (its connection broke, or the agent made a new record) keeps its place; its old
- * connection is closed.
+ * Happy path: hello → waits for its user's turn (agent_turns.h) → probe child takes the descriptor
+ * and says "a memfd, mapped" → struct cw_process built from the kernel's word → into the table,
+ * welcome. A process that is known already (its connection broke, or the agent made a new record)
+ * keeps its place; its old connection is closed.
  *
  * Loop thread only; nothing blocks.
  */
@@ -52,5 +52,9 @@ bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 
 /* Refused because this daemon cannot read records of their version. */
 uint64_t cw_registrar_unreadable(const struct cw_registrar *r);
+/* Hellos that wait for their turn. */
+uint32_t cw_registrar_waiting(const struct cw_registrar *r);
+/* How often a child ended without having come to an agent, which was then looked at again. */
+uint64_t cw_registrar_repeated(const struct cw_registrar *r);
 /* Registrations ever completed, returns included. */
 uint64_t cw_registrar_total(const struct cw_registrar *r);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,7 +16,6 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/agents_private.h"
-#include "daemon/uid_count.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -53,9 +53,7 @@ void cw_agent_conn_close(struct cw_agent_conn *conn)
 	if (conn->is_closed)
 		return;
 	conn->is_closed = true;
-	DL_DELETE(conn->agents->conns, conn);
-	cw_uid_count_remove(&conn->agents->per_uid, conn->cred.uid);
-	conn->agents->stats.connections--;
+	cw_agents_forget(conn);
 	if (conn->is_busy) {
 		(void)event_del(conn->read_event); /* fails only for events never set up */
 		return;
@@ -149,6 +147,23 @@ void *cw_agent_conn_owner(const struct cw_agent_conn *conn)
 	return conn->owner;
 }
 
+void cw_agent_conn_set_registration(struct cw_agent_conn *conn, void *registration)
+{
+	conn->registration = registration;
+}
+
+void *cw_agent_conn_registration(const struct cw_agent_conn *conn)
+{
+	return conn->registration;
+}
+
+bool cw_agent_conn_is_gone(const struct cw_agent_conn *conn)
+{
+	struct pollfd p = { .fd = conn->fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) == 1;
+}
+
 void cw_agent_conn_admit(struct cw_agent_conn *conn)
 {
 	struct cw_message msg = {
@@ -158,7 +173,7 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 	};
 
 	conn->state = CONN_ADMITTED;
-	(void)event_del(conn->deadline_event); /* fails only for events never set up */
+	cw_agents_admitted(conn);
 	if (event_add(conn->read_event, NULL) < 0)
 		log_warn("agent pid=%d: cannot wait for its messages, ignoring",
 			 (int)conn->cred.pid);
@@ -166,10 +181,10 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 		log_debug("welcome to pid %d not sent, ignoring", (int)conn->cred.pid);
 }
 
-void cw_agent_conn_put_off(struct cw_agent_conn *conn, const char *reason)
+void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason)
 {
-	conn->agents->stats.refused++;
-	log_debug("agent pid=%d uid=%u put off: %s", (int)conn->cred.pid, (unsigned)conn->cred.uid,
+	conn->agents->stats.deferred++;
+	log_debug("agent pid=%d uid=%u deferred: %s", (int)conn->cred.pid, (unsigned)conn->cred.uid,
 		  reason);
 	cw_agent_conn_close(conn);
 }
@@ -215,6 +230,9 @@ static void take_hello(struct cw_agent_conn *conn, const struct cw_message *msg,
 		return;
 	}
 	conn->state = CONN_CHECKING;
+	/* The clock was the agent's: from here on it waits for us. */
+	(void)event_del(conn->deadline_event); /* it is set up */
+	cw_agents_heard(conn);
 	/* What was peeked at stays readable: without this the loop would spin on it. */
 	(void)event_del(conn->read_event); /* it is set up */
 	config->on_hello(conn, hello, frame_len, config->user);
@@ -328,13 +346,11 @@ void cw_agent_conn_on_readable(evutil_socket_t fd, short what, void *arg)
 void cw_agent_conn_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_agent_conn *conn = arg;
-	const struct cw_agents_config *config = &conn->agents->config;
 
 	conn_enter(conn);
-	if (conn->state == CONN_CHECKING)
-		config->on_closed(conn, config->user);
-	if (!conn->is_closed)
-		cw_agent_conn_refuse(conn, "no complete hello in time");
+	peek_hello(conn); /* it may be there, and we are late */
+	if (!conn->is_closed && conn->state == CONN_HELLO)
+		cw_agent_conn_refuse(conn, "no hello in time");
 	conn_leave(conn);
 }
 

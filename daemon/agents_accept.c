@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets a connection to the agent socket, and who is turned away before it costs anything. */
+/*
+ * Who gets a connection to the agent socket, and who is turned away before it costs anything.
+ *
+ * A process needs one connection: where it makes another before its hello has come, the older one
+ * ends. When all places are taken, a newcomer gets that of the youngest stranger of whoever has
+ * most strangers, unless that is the newcomer itself: a flood displaces the flood.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,33 +18,94 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/agents_private.h"
-#include "daemon/uid_count.h"
-#include "proto/codec.h"
 
 /*
  * Whoever floods the socket fills its queue, and nobody else gets in until it is emptied: faster
- * than a client can connect, while most of them are refused for less than what connecting costs.
+ * than a client can connect. About 10 us each, so that other things get their turn, too.
  */
-#define MAX_ACCEPTS_PER_TURN 128
+#define MAX_ACCEPTS_PER_TURN 1024
+
+/* ---- users ---- */
+
+static struct cw_agent_user *find_user(struct cw_agents *agents, uid_t uid)
+{
+	struct cw_agent_user *u;
+
+	HASH_FIND(hh, agents->users, &uid, sizeof(uid), u);
+	return u;
+}
+
+static struct cw_agent_user *find_or_add_user(struct cw_agents *agents, uid_t uid)
+{
+	struct cw_agent_user *u = find_user(agents, uid);
+
+	if (u)
+		return u;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	HASH_ADD(hh, agents->users, uid, sizeof(u->uid), u);
+	if (!cw_htable_added(u)) {
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+static void leave_strangers(struct cw_agent_conn *conn)
+{
+	struct cw_agent_user *u = conn->user;
+
+	if (!conn->is_stranger)
+		return;
+	conn->is_stranger = false;
+	u->strangers--;
+	DL_DELETE2(u->stranger_list, conn, prev_stranger, next_stranger);
+}
+
+void cw_agents_heard(struct cw_agent_conn *conn)
+{
+	if (conn->is_silent)
+		HASH_DEL(conn->agents->silent, conn);
+	conn->is_silent = false;
+}
+
+void cw_agents_admitted(struct cw_agent_conn *conn)
+{
+	leave_strangers(conn);
+}
+
+void cw_agents_forget(struct cw_agent_conn *conn)
+{
+	struct cw_agents *agents = conn->agents;
+	struct cw_agent_user *u = conn->user;
+
+	cw_agents_heard(conn);
+	leave_strangers(conn);
+	DL_DELETE(agents->conns, conn);
+	agents->stats.connections--;
+	if (--u->connections > 0)
+		return;
+	HASH_DEL(agents->users, u);
+	free(u);
+}
+
+/* ---- at the door ---- */
 
 /* True: so it was, without a connection having been made of it. */
-static bool refuse_at_the_door(struct cw_agents *agents, int fd)
+static bool defer_at_the_door(struct cw_agents *agents, int fd)
 {
-	static const struct cw_message msg = {
-		.type = CW_MSG_AGENT_REFUSED,
-		.agent_refused = { .reason = "too many connections of this user" },
-	};
-	_cleanup_(freep) uint8_t *bytes = NULL;
 	socklen_t cred_len = sizeof(struct ucred);
+	const struct cw_agent_user *u;
 	struct ucred cred;
-	size_t len;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0 ||
-	    cw_uid_count_get(agents->per_uid, cred.uid) < agents->config.max_conns_per_uid)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
 		return false;
-	agents->stats.refused++;
-	if (cw_message_encode(&msg, &bytes, &len) == 0)
-		(void)!send(fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL); /* it ends anyway */
+	u = find_user(agents, cred.uid);
+	if (!u || u->connections < agents->config.max_conns_per_uid)
+		return false;
+	agents->stats.deferred++;
 	closep(&fd);
 	return true;
 }
@@ -76,6 +143,50 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	return conn;
 }
 
+/* -ENOMEM: it is in no list. */
+static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
+{
+	struct cw_agent_user *u = find_or_add_user(agents, conn->cred.uid);
+	struct cw_agent_conn *other;
+
+	if (!u)
+		return -ENOMEM;
+	HASH_FIND(hh, agents->silent, &conn->cred.pid, sizeof(conn->cred.pid), other);
+	u->connections++; /* first: the last one takes its user with it */
+	if (other)
+		cw_agent_conn_defer(other, "its process has made another connection");
+	HASH_ADD(hh, agents->silent, cred.pid, sizeof(conn->cred.pid), conn);
+	if (!cw_htable_added(conn)) {
+		if (--u->connections == 0) {
+			HASH_DEL(agents->users, u);
+			free(u);
+		}
+		return -ENOMEM;
+	}
+	conn->is_silent = conn->is_stranger = true;
+	conn->user = u;
+	u->strangers++;
+	DL_APPEND2(u->stranger_list, conn, prev_stranger, next_stranger);
+	DL_APPEND(agents->conns, conn);
+	agents->stats.connections++;
+	return 0;
+}
+
+static void displace_one_for(struct cw_agent_conn *newcomer)
+{
+	const struct cw_agents_config *config = &newcomer->agents->config;
+	const struct cw_agent_user *most = newcomer->user;
+	struct cw_agent_conn *youngest;
+
+	for (const struct cw_agent_user *u = newcomer->agents->users; u; u = u->hh.next)
+		if (u->strangers > most->strangers)
+			most = u;
+	youngest = most->stranger_list->prev_stranger; /* utlist: the head's is the tail */
+	if (youngest->state != CONN_HELLO)
+		config->on_closed(youngest, config->user);
+	cw_agent_conn_defer(youngest, "too many connections, most of them this user's");
+}
+
 static void welcome_stranger(struct cw_agents *agents, int fd)
 {
 	const struct cw_agents_config *config = &agents->config;
@@ -83,23 +194,19 @@ static void welcome_stranger(struct cw_agents *agents, int fd)
 				    .tv_usec = config->hello_ms % 1000 * 1000 };
 	struct cw_agent_conn *conn;
 
-	if (refuse_at_the_door(agents, fd))
+	if (defer_at_the_door(agents, fd))
 		return;
 	conn = conn_new(agents, fd);
-	if (conn && cw_uid_count_add(&agents->per_uid, conn->cred.uid) < 0) {
+	if (conn && enter(agents, conn) < 0) {
 		cw_agent_conn_free(conn);
 		conn = NULL;
 	}
-	if (!conn) {
-		agents->stats.refused++;
-		return;
-	}
-	DL_APPEND(agents->conns, conn);
-	agents->stats.connections++;
-	if (agents->stats.connections > config->max_conns)
-		cw_agent_conn_put_off(conn, "too many connections");
+	if (!conn)
+		agents->stats.deferred++;
 	else if (event_add(conn->deadline_event, &deadline) < 0)
-		cw_agent_conn_put_off(conn, "out of memory");
+		cw_agent_conn_defer(conn, "out of memory");
+	else if (agents->stats.connections > config->max_conns)
+		displace_one_for(conn);
 }
 
 void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg)

@@ -4,9 +4,9 @@
 
 #include <event2/util.h>
 
+#include "common/htable.h"
 #include "daemon/agents.h"
 
-struct cw_uid_count;
 struct evbuffer;
 struct event;
 
@@ -14,6 +14,14 @@ enum conn_state {
 	CONN_HELLO,    /* nothing complete yet */
 	CONN_CHECKING, /* hello handed up, no answer yet */
 	CONN_ADMITTED,
+};
+
+/* Somebody with connections. */
+struct cw_agent_user {
+	UT_hash_handle hh;
+	uid_t uid;
+	uint32_t connections, strangers;
+	struct cw_agent_conn *stranger_list; /* oldest first */
 };
 
 struct cw_agent_conn {
@@ -26,15 +34,21 @@ struct cw_agent_conn {
 	unsigned bad_messages;
 	struct event *read_event, *write_event, *deadline_event;
 	struct evbuffer *in, *out;
-	void *owner;
+	void *owner, *registration;
 	struct cw_agent_conn *prev, *next;
+	struct cw_agent_user *user;
+	bool is_stranger;                                    /* not admitted yet */
+	struct cw_agent_conn *prev_stranger, *next_stranger; /* of the user's */
+	bool is_silent;                                      /* its hello has not come */
+	UT_hash_handle hh;                                   /* by cred.pid, while it is silent */
 };
 
 struct cw_agents {
 	struct cw_agents_config config;
 	struct event *listen_event, *resume_event;
 	struct cw_agent_conn *conns;
-	struct cw_uid_count *per_uid; /* of conns */
+	struct cw_agent_user *users;  /* of conns */
+	struct cw_agent_conn *silent; /* by process: one of each */
 	unsigned pauses;              /* of accepting: no descriptors, no memory */
 	struct cw_agents_stats stats;
 };
@@ -49,6 +63,13 @@ void cw_agent_conn_on_writable(evutil_socket_t fd, short what, void *arg);
 void cw_agent_conn_on_deadline(evutil_socket_t fd, short what, void *arg);
 
 /* ---- agents_accept.c ---- */
+
+/* Its hello has come: the process may make another connection. */
+void cw_agents_heard(struct cw_agent_conn *conn);
+/* It is admitted: it counts against no limit of strangers. */
+void cw_agents_admitted(struct cw_agent_conn *conn);
+/* Out of all lists; it is closed next. */
+void cw_agents_forget(struct cw_agent_conn *conn);
 
 /* Event callbacks; arg is the struct cw_agents. */
 void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg);

@@ -93,6 +93,9 @@ static const struct metric metrics[] = {
 	SAMPLE(leader.displaced, "what", "job"),
 	SAMPLE(control.displaced, "what", "control_client"),
 	COUNTER("registered_total", node.registered_total, "Agents that registered."),
+	GAUGE32("agents_waiting", node.waiting, "Agents that wait to be registered."),
+	COUNTER("agents_repeated_total", node.probes_repeated_total,
+		"Looks at agents begun again, because a child did not come to them."),
 	COUNTER("samples_total", node.samples_total, "Readings of flight records."),
 	COUNTER("digests_total", node.digests_total, "Digests made of this node's ranks."),
 
@@ -158,6 +161,7 @@ static const struct metric metrics[] = {
 	SAMPLE(node.bad_messages_total, "reason", "agent_message"),
 	SAMPLE(node.record_errors_total, "reason", "record"),
 	SAMPLE(node.too_costly_total, "reason", "record_memory"),
+	SAMPLE(node.deferred_total, "reason", "agent_deferred"),
 	SAMPLE(node.no_place_total, "reason", "agent_no_place"),
 	SAMPLE(digests_lost, "reason", "digest_not_sent"),
 	SAMPLE(leader.refused_digests, "reason", "digest_refused"),

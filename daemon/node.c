@@ -26,6 +26,14 @@
 #include "daemon/untracked.h"
 
 #define HELLO_MS 5000
+/*
+ * CPU time of a tick for looking at processes, four times a second: thousands of them are looked at
+ * less often than wanted, but the loop answers. Less where digests follow in the same turn, and
+ * while agents wait to be registered: who is not known yet comes before what is known a little
+ * better.
+ */
+#define TICK_NS (40 * CW_NS_PER_MS)
+#define TICK_SHORT_NS (15 * CW_NS_PER_MS)
 /* A process comes back on a new connection before the old one is seen to be closed. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
@@ -97,6 +105,8 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 		cw_agent_conn_close(p->conn);
 	cw_python_agent_gone(node->python, p);
 	cw_descriptor_store_remove(p);
+	if (node->next_look == p)
+		node->next_look = p->hh.next;
 	HASH_DEL(node->table, p);
 	(void)cw_process_free(p); /* always NULL */
 }
@@ -191,19 +201,37 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 	event_active(node->urgent, EV_TIMEOUT, 0);
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+/* As many as a tick has time for; the next one goes on behind them. */
+static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
 {
-	struct cw_node *node = arg;
-	int64_t now_ns = cw_node_now(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	int64_t half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	int64_t start_ns = cw_sample_pace_cpu_ns();
+	struct cw_process *p = node->next_look;
+	unsigned n = HASH_COUNT(node->table);
 
-	for (struct cw_process *p = node->table; p; p = p->hh.next) {
+	while (n-- > 0 && cw_sample_pace_cpu_ns() - start_ns < budget_ns) {
+		if (!p)
+			p = node->table;
 		sample_in_turn(node, p);
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
 		    cw_process_look(p, is_rank, node, node->config.clock))
 			hurry(node, p);
+		p = p->hh.next;
 	}
+	node->next_look = p;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_node *node = arg;
+	int64_t now_ns = cw_node_now(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	bool is_digest_due =
+		now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns;
+	bool is_short = is_digest_due || cw_registrar_waiting(node->registrar);
+
+	look_at_processes(node, is_short ? TICK_SHORT_NS : TICK_NS, now_ns);
 	expire_dead(node);
-	if (now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns) {
+	if (is_digest_due) {
 		node->digest_ns = now_ns;
 		limit_memory(node);
 		for (struct cw_process *p = node->table; p; p = p->hh.next)

@@ -120,6 +120,9 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->digests_total = node->rounds.number;
 	ret->registered_total = cw_registrar_total(node->registrar);
 	ret->refused_total = agents.refused;
+	ret->deferred_total = agents.deferred;
+	ret->waiting = cw_registrar_waiting(node->registrar);
+	ret->probes_repeated_total = cw_registrar_repeated(node->registrar);
 	ret->unreadable_total = cw_registrar_unreadable(node->registrar);
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);

@@ -19,6 +19,7 @@ struct cw_node {
 	struct cw_registrar *registrar;
 	struct cw_python_requests *python;
 	struct cw_process *table;
+	struct cw_process *next_look; /* where the tick goes on; NULL = at the head */
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
 	struct cw_absent *absent;

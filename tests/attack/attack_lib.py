@@ -44,6 +44,7 @@ def busy(loops=2):
 
 
 def unit_settings():
-    """For preexec_fn of the daemon."""
+    """For preexec_fn of the daemon. As many descriptors as this place allows, if those are fewer."""
     os.nice(UNIT_NICE - os.nice(0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (UNIT_DESCRIPTORS, UNIT_DESCRIPTORS))
+    limit = min(UNIT_DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

@@ -92,12 +92,34 @@ def late_daemon_gets_the_history():
         finish(p)
 
 
-def stays_away_when_refused():
+def a_first_refusal_keeps_it_away_for_seconds_only():
+    """What the daemon refuses may pass: it does not cost a minute of the job."""
     with Daemon() as d:
         p = waiting_program(d)
         d.accept().refuse()
+        d.accept(15).welcome()
+        finish(p)
+
+
+def stays_away_longer_after_each_refusal():
+    with Daemon() as d:
+        p = waiting_program(d)
+        for _ in range(3):
+            d.accept(30).refuse()
         ready, _, _ = select.select([d.sock], [], [], 3)
         check(not ready, "no new attempt within 3 s")
+        finish(p)
+
+
+def an_answer_is_waited_for():
+    """A daemon with thousands to register takes its time; who leaves the line waits longer."""
+    with Daemon() as d:
+        p = waiting_program(d)
+        a = d.accept()
+        ready, _, _ = select.select([a.conn, d.sock], [], [], 12)
+        check(not ready, "it neither hung up nor came again within 12 s")
+        a.welcome()
+        wait_until(lambda: a.python_stacks(1)[0] in (1, 2), "it is registered")
         finish(p)
 
 
@@ -229,6 +251,7 @@ def unused_port():
 
 if __name__ == "__main__":
     main([hands_over_a_sealed_record, beats_once_a_second, comes_back_within_two_seconds,
-          late_daemon_gets_the_history, stays_away_when_refused, daemon_that_never_accepts,
+          late_daemon_gets_the_history, a_first_refusal_keeps_it_away_for_seconds_only,
+          stays_away_longer_after_each_refusal, an_answer_is_waited_for, daemon_that_never_accepts,
           daemon_that_talks_nonsense, python_stacks_name_the_line, python_stacks_can_be_off,
           an_interpreter_held_by_nccl_is_not_waited_for, interpreter_ends_cleanly])

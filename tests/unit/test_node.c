@@ -210,6 +210,7 @@ Test(node, end_makes_a_digest_at_once)
 	fixture_start(&f, 8, 8);
 	f.config.digest_ms = 3600 * 1000;
 	fixture_restart(&f);
+	cr_assert_geq(event_base_loop(f.base, EVLOOP_ONCE), 0); /* the first tick makes digests */
 	a = agent_register(&f, &rank0, 'W');
 	before = f.digests;
 	kill(a.pid, SIGKILL);

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Everybody registers at once: the ranks of many users after a restart of the daemon, and one user's
+beside two others who hold thousands of connections and open each anew the moment it is closed. The
+ranks wait a minute after a refusal, as agents of running jobs may: one is a failure. Two busy loops run beside it, and the daemon as its unit would run it. Prints TAP.
+
+usage: storm_registration.py [--scale S]    1: 64 users, 2,000 connections a flood
+"""
+import contextlib
+import json
+import os
+import struct
+import sys
+import time
+
+import attack_lib
+from agent_lib import Skip, check, main, start, wait_until
+from fault_lib import RealDaemon
+
+STORM = os.environ["CW_STORM_AGENTS"]
+SCALE = attack_lib.scale()
+USERS, RANKS = attack_lib.scaled(64, SCALE, 2), 32
+FLOODS, CONNECTIONS = 2, attack_lib.scaled(2000, SCALE, 4)
+# A flood at the priority of the daemon: what is tested is the daemon, not the scheduler.
+NICE = attack_lib.UNIT_NICE
+# Of each: with their six descriptors they fit into what tests may open.
+CROWD = CONNECTIONS // 2
+FIRST_UID, FLOOD_UID, VICTIM_UID = 24000, 25000, 25900
+BACK_S, VICTIM_S, LOOP_S = 10, 5, 0.1
+SLOT = struct.Struct("=4IqQ")  # struct slot of storm_agents.c
+# Nobody computes and nobody waits: no job is in trouble.
+CONFIG = 'first_op_after = "1h"\nno_headway_after = "1h"\n'
+
+
+class Party:
+    """A run of storm_agents, and what it says of itself."""
+
+    def __init__(self, daemon, name, kind, *numbers):
+        self.path = f"{daemon.dir}/{name}.state"
+        self.process = start([STORM, kind, daemon.path, self.path, *map(str, numbers)],
+                             dict(os.environ), cwd="/",
+                             preexec_fn=(lambda: os.nice(NICE)) if kind == "flood" else None)
+
+    def slots(self):
+        try:
+            with open(self.path, "rb") as f:
+                data = f.read()
+        except FileNotFoundError:
+            return []
+        return [SLOT.unpack_from(data, at) for at in range(0, len(data), SLOT.size)]
+
+    def up(self):
+        return sum(s[0] for s in self.slots())
+
+    def refused(self):
+        return sum(s[1] for s in self.slots())
+
+    def deferred(self):
+        return sum(s[2] for s in self.slots())
+
+    def opened(self):
+        return sum(s[5] for s in self.slots())
+
+    def last_up(self):
+        """Seconds on time.monotonic()."""
+        return max(s[4] for s in self.slots()) / 1e9
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def party(*args):
+    it = Party(*args)
+    try:
+        yield it
+    finally:
+        it.kill()
+
+
+@contextlib.contextmanager
+def daemon_of_the_unit():
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be several users")
+    with RealDaemon(config=CONFIG) as d:
+        yield d
+
+
+def start_daemon(d):
+    d.start(preexec_fn=attack_lib.unit_settings)
+
+
+def loop_s(d):
+    return wait_until(d.status, "an answer")["loop_max_s"]
+
+
+def all_up(it, n, since, limit, d):
+    """Seconds until the last was welcome. Waits for more than the limit: it is said by how much."""
+    try:
+        wait_until(lambda: it.up() == n, "all ranks registered", 100)
+    except AssertionError:
+        raise AssertionError("only %d of %d ranks registered, %d refused, %d deferred; agents: %s" % (
+            it.up(), n, it.refused(), it.deferred(),
+            json.dumps((d.status() or {}).get("agents")))) from None
+    took = it.last_up() - since
+    print("# %d ranks registered after %.1f s; %d refused, %d tries without an answer" % (
+        n, took, it.refused(), it.deferred()), flush=True)
+    check(it.refused() == 0, "%d ranks were refused" % it.refused())
+    check(took <= limit, "it took %.1f s, not %d" % (took, limit))
+
+
+def check_loop(d):
+    held = loop_s(d)
+    print("# loop held up for %.0f ms at most; agents: %s" % (
+        1000 * held, json.dumps(d.status()["agents"])), flush=True)
+    check(held <= LOOP_S, "the loop was held for %.0f ms" % (1000 * held))
+
+
+def all_users_are_back_after_a_restart():
+    with daemon_of_the_unit() as d:
+        start_daemon(d)
+        with party(d, "ranks", "ranks", FIRST_UID, USERS, RANKS) as ranks:
+            wait_until(lambda: ranks.up() == USERS * RANKS, "all ranks registered", 180)
+            with attack_lib.busy():
+                d.end()
+                before = ranks.refused()
+                check(before == 0, "%d ranks were refused at their start" % before)
+                began = time.monotonic()
+                start_daemon(d)
+                all_up(ranks, USERS * RANKS, began, BACK_S, d)
+                check_loop(d)
+
+
+@contextlib.contextmanager
+def floods(d):
+    with contextlib.ExitStack() as stack:
+        them = [stack.enter_context(party(d, f"flood{i}", "flood", FLOOD_UID + i, CONNECTIONS))
+                for i in range(FLOODS)]
+        wait_until(lambda: all(f.opened() >= 2 * CONNECTIONS for f in them), "a flood", 60)
+        yield them
+        print("# the floods opened %d connections" % sum(f.opened() for f in them))
+
+
+def a_victim_registers_beside_a_flood():
+    with daemon_of_the_unit() as d, attack_lib.busy():
+        start_daemon(d)
+        with floods(d):
+            began = time.monotonic()
+            with party(d, "victim", "ranks", VICTIM_UID, 1, RANKS) as victim:
+                all_up(victim, RANKS, began, VICTIM_S, d)
+                check_loop(d)
+
+
+def a_victim_is_back_after_a_restart_beside_a_flood():
+    with daemon_of_the_unit() as d, attack_lib.busy():
+        start_daemon(d)
+        with party(d, "victim", "ranks", VICTIM_UID, 1, RANKS) as victim:
+            wait_until(lambda: victim.up() == RANKS, "all ranks registered", 60)
+            with floods(d):
+                d.end()
+                began = time.monotonic()
+                start_daemon(d)
+                all_up(victim, RANKS, began, VICTIM_S, d)
+                check_loop(d)
+
+
+def a_victim_registers_beside_two_crowds():
+    """Thousands of processes, each of them in order: they wait in line before it."""
+    with daemon_of_the_unit() as d, attack_lib.busy(), contextlib.ExitStack() as stack:
+        start_daemon(d)
+        crowds = [stack.enter_context(party(d, f"crowd{i}", "ranks", FLOOD_UID + i, 1, CROWD))
+                  for i in range(FLOODS)]
+        wait_until(lambda: all(c.up() > CROWD // 10 for c in crowds), "a crowd", 60)
+        began = time.monotonic()
+        with party(d, "victim", "ranks", VICTIM_UID, 1, RANKS) as victim:
+            all_up(victim, RANKS, began, VICTIM_S, d)
+            print("# of the crowds, %d of %d were registered by then" % (
+                sum(c.up() for c in crowds), FLOODS * CROWD))
+            for crowd in crowds:
+                all_up(crowd, CROWD, began, 60, d)
+            check_loop(d)
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    main([all_users_are_back_after_a_restart, a_victim_registers_beside_a_flood,
+          a_victim_is_back_after_a_restart_beside_a_flood, a_victim_registers_beside_two_crowds])
