@@ -36,7 +36,37 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* h = mix(h, v): order matters. */
+/*
+ * h = mix(h, v): order matters.
+ *
+ * A bijection of either argument: whoever chooses one value of a chain chooses its result, and can
+ * make it any other chain's. So no identity rests on it: jobs (common/job_key.h) and incidents
+ * (daemon/incident_id.h) are named by SHA-256, and what a verdict is about is compared field by
+ * field. Its users, and why two chains with one result do no harm there. Where it says "own job",
+ * all values of both chains come from ranks of one user's job, and nothing else reads the result:
+ *
+ *  - the history of a communicator and its points of comparison (cw_hash_commit(); agent/ops.c,
+ *    agent/p2p.c, suite/cluster_call.c): own job. Ranks that want to hide a difference from their
+ *    own user can write what they like into their records anyway;
+ *  - ids of communicators (agent/comms.c, agent/labels.c, agent/profiler.c,
+ * agent/wrap_comm_create.c; import/fr_snapshot.c of a recording): own job. Communicators are joined
+ * among the ranks of one uid and label only;
+ *  - call stacks of a rank (agent/call_stack.c): the rank's own record;
+ *  - samples of tensors and times (agent/summary.c, agent/device_times.c), drawing scenarios
+ *    (suite/): numbers that look random, compared with nothing;
+ *  - where a table is searched first (analysis/align.c, history.c, snapshot.c): what is found there
+ *    is compared in full;
+ *  - whether evidence reads the same twice (analysis/stall_rules.c): own job, and time passes
+ *    between the two readings in any case;
+ *  - whether components must be found anew (daemon/route.c): own job, which keeps its old ones;
+ *  - of which ranks stacks are taken closely (daemon/incident_survey.c), ranks and communicators
+ *    that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its own report;
+ *  - the weight of a node in an election (daemon/election.c): decides who leads; nothing is found
+ *    by it. That a label can be made to be led by a node of choice gives nobody another's job;
+ *  - the names that older versions have for jobs and incidents (daemon/job_label.c,
+ *    daemon/incident_id.c): these can be forged, which is why they name nothing here. What is found
+ *    by them counts only with uid and label beside it.
+ */
 static inline uint64_t cw_hash_step(uint64_t h, uint64_t v)
 {
 	return cw_hash_mix64(h ^ cw_hash_mix64(v));

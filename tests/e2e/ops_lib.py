@@ -76,7 +76,7 @@ class Receiver:
 class Job:
     """Ranks of the training loop; each has environment of its own."""
 
-    def __init__(self, world, name, environments, uid=0, step_ms=20):
+    def __init__(self, world, name, environments, uid=0, step_ms=20, more=()):
         self.name, self.uid = name, uid
         directory = os.path.join(world.dir, "job-" + name)
         os.mkdir(directory, 0o755)
@@ -84,7 +84,7 @@ class Job:
         self.log = open(os.path.join(directory, "log"), "wb")
         argv = [world.program("train_loop"), "--steps", "0", "--step-ms", str(step_ms),
                 "--elements", "64", "--log-every", "0", "--uid-file",
-                os.path.join(directory, "uid")]
+                os.path.join(directory, "uid"), *more]
         self.ranks = [start(argv, world.environment(**env), user=uid, group=uid, extra_groups=[],
                             stdout=self.log, stderr=self.log) for env in environments]
 

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One user gives a hang of hers the id of another user's, as far as an id can be given: the other's
+alert goes out all the same, and the bundle stays what it was. Two real users, a real daemon, a real
+training job; the attacker knows all there is to know about it. Prints TAP."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from agent_lib import main, start, wait_until
+from ops_lib import Receiver, World, expect, plain_ranks
+
+VICTIM, ATTACKER = 23100, 23101
+FAULT = ["--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step", "40"]
+MASK = (1 << 64) - 1
+INIT = 0x636F6C6C77617463
+# Patience of a hang that is none by proof; the attacker's is proved within 3 s.
+STALL_MIN_S = 20
+
+
+def mix(x):
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def chain(h, *values):
+    for value in values:
+        h = mix(h ^ mix(value))
+    return h
+
+
+def old_id(uid, label, comm_id, seq, start_ticks):
+    """As versions made it that did not hash: of a collective that somebody waits in."""
+    route = chain(chain(INIT, uid), *label.encode())
+    key = chain(INIT, comm_id, 0, seq, 1)
+    return f"{chain(INIT, route or 1, key or 1, start_ticks):016x}"
+
+
+def start_ticks(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[19])
+
+
+class Attacked(World):
+    def __init__(self, receiver, text=""):
+        super().__init__(f'webhook_url = "{receiver.url}"\nstall_min = "{STALL_MIN_S}s"\n'
+                         f'sample_interval = "100ms"\n{text}')
+        shutil.copy(os.environ["CW_FORGED_HANG"], self.dir + "/bin/forged_hang")
+        os.chmod(self.dir + "/bin/forged_hang", 0o755)
+
+    def victim(self):
+        return self.add("train", plain_ranks(2, COLLWATCH_JOB="train"), uid=VICTIM, more=FAULT)
+
+    def where_it_hangs(self, job):
+        """What the old id of the victim's hang is made of, before there is an incident of it."""
+        hang = wait_until(lambda: re.search(r"#(\d+) on comm (\w+)",
+                                            (self.job_status("train") or {"summary": ""})["summary"]),
+                          f"a wait in {self.status()}", 60)
+        rows = json.loads(self.ask("status", "--ops", "--json").stdout)["rows"]
+        comm = next(r["comm"] for r in rows if r["comm_name"] == hang.group(2))
+        return old_id(VICTIM, self.job_status("train")["job"], int(comm, 16), int(hang.group(1)),
+                      start_ticks(job.ranks[0].pid))
+
+    @contextlib.contextmanager
+    def attack(self, wanted_id):
+        process = start([self.program("forged_hang"), self.path, "name:mine", wanted_id],
+                        self.environment(), user=ATTACKER, group=ATTACKER, extra_groups=[],
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            expect(process.stdout.readline().startswith(b"0x"), "the attacker's communicator")
+            yield
+        finally:
+            process.stdin.close()
+            process.wait(20)
+
+    def bundles(self):
+        found = {}
+        for name in os.listdir(self.state + "/incidents"):
+            if not name.startswith("."):
+                found[name] = self.bundle(name)
+        return found
+
+    def uid_of_bundle(self, uid):
+        return next((i for i, doc in self.bundles().items() if doc["uid"] == uid), None)
+
+
+def posted(receiver, uid):
+    return next((doc for _, doc in receiver.posts if doc["uid"] == uid), None)
+
+
+@contextlib.contextmanager
+def attacked(text=""):
+    receiver = Receiver()
+    receiver.listen()
+    try:
+        with Attacked(receiver, text) as world:
+            yield world.start(), receiver
+    finally:
+        receiver.close()
+
+
+def an_alert_goes_out_although_its_id_was_taken_before():
+    with attacked() as (world, receiver):
+        wanted = world.where_it_hangs(world.victim())
+        with world.attack(wanted):
+            wait_until(lambda: posted(receiver, ATTACKER), f"the forged hang: {world.log()}", 30)
+            wait_until(lambda: posted(receiver, VICTIM) or "went out before" in world.log(),
+                       f"the victim's hang: {world.log()}", 3 * STALL_MIN_S)
+            expect(posted(receiver, VICTIM), f"the victim's alert was held back: {world.log()}")
+            keys = [key for key, _ in receiver.posts]
+            expect(len(set(keys)) == len(keys), f"one key for two alerts: {keys}")
+
+
+def a_bundle_stays_its_owners():
+    with attacked() as (world, receiver):
+        wanted = world.where_it_hangs(world.victim())
+        own = wait_until(lambda: posted(receiver, VICTIM), f"the hang: {world.log()}",
+                         3 * STALL_MIN_S)["id"]
+        expect(len(own) > 16 or own == wanted, f"the id was {own}, not {wanted}")
+        with world.attack(wanted):
+            wait_until(lambda: f"inc={wanted}" in world.log() and "name:mine" in world.log()
+                       or posted(receiver, ATTACKER) or world.uid_of_bundle(ATTACKER),
+                       f"the forged hang: {world.log()}", 30)
+            expect(world.bundle(own)["uid"] == VICTIM, f"{own} became {world.bundle(own)}")
+            told = world.ask("report", own, uid=VICTIM, check=False)
+            expect(told.returncode == 0 and "train" in told.stdout, f"the victim's report: {told}")
+            told = world.ask("report", own, uid=ATTACKER, check=False)
+            expect(told.returncode == 3, f"the attacker's report of it: {told}")
+            wait_until(lambda: posted(receiver, ATTACKER),
+                       f"an incident of its own for the forged hang: {world.log()}", 30)
+
+
+def rename_as_older(world, own, old, uid=VICTIM):
+    """The state directory as a version left it that made the old ids."""
+    os.rename(f"{world.state}/incidents/{own}", f"{world.state}/incidents/{old}")
+    path = f"{world.state}/incidents/{old}/incident.json"
+    with open(path, encoding="utf-8") as f:
+        doc = json.load(f)
+    doc["id"], doc["uid"] = old, uid
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(doc, f)
+    with open(world.state + "/sent", "w", encoding="ascii") as f:
+        f.write(f"{old} 1790000000000000000\n")
+
+
+def alerted_before_an_upgrade(owner):
+    """Whether the hang is alerted again where `owner`'s bundle lies under its old id."""
+    with attacked() as (world, receiver):
+        old = world.where_it_hangs(world.victim())
+        own = wait_until(lambda: posted(receiver, VICTIM), f"the hang: {world.log()}",
+                         3 * STALL_MIN_S)["id"]
+        expect(len(own) > 16, f"{own} is no hash")
+        wait_until(lambda: world.is_settled(own), "the alert is noted")
+        world.stop()
+        rename_as_older(world, own, old, owner)
+        before = len(receiver.posts)
+        world.start()
+        wait_until(lambda: world.log().count(f"inc={own}: rank 1") > 1 and
+                   (world.log().count("went out before") or len(receiver.posts) > before),
+                   f"the hang is found again: {world.log()}", 3 * STALL_MIN_S)
+        expect(old in world.bundles(), "the older version's bundle is there")
+        return len(receiver.posts) > before
+
+
+def an_alert_of_before_an_upgrade_is_not_sent_again():
+    expect(not alerted_before_an_upgrade(VICTIM), "it was alerted again")
+
+
+def an_old_id_of_another_users_bundle_holds_nothing_back():
+    expect(alerted_before_an_upgrade(ATTACKER), "it was held back")
+
+
+if __name__ == "__main__":
+    main([an_alert_goes_out_although_its_id_was_taken_before, a_bundle_stays_its_owners,
+          an_alert_of_before_an_upgrade_is_not_sent_again,
+          an_old_id_of_another_users_bundle_holds_nothing_back])
