@@ -148,6 +148,9 @@ static const struct metric metrics[] = {
 	GAUGE32("captures_running", capture.running, "Evidence being taken right now."),
 	GAUGE("bundles_in_memory", bundles_in_memory,
 	      "Bundles that could not be written to disk yet."),
+	GAUGE("state_directory_writable", state_writable,
+	      "1: bundles, sent alerts and mutes can be written to disk; 0: they are kept in "
+	      "memory."),
 	COUNTER("bundles_removed_total", bundles_removed,
 		"Bundles removed from disk, for their age or to make room."),
 

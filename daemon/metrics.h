@@ -60,7 +60,7 @@ struct cw_metrics {
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected;
 	uint64_t processes_unconnected;
 	uint64_t peers, peers_connected;
-	uint64_t bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
+	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
 	uint64_t digests_lost, requests_refused, messages_without_job;
 	struct cw_node_stats node;
 	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */

@@ -81,6 +81,7 @@ static void count_bundles(struct cw_store *store, struct cw_metrics *m)
 	m->bundles_lost = stats.lost;
 	m->bundles_removed = stats.removed;
 	m->bundles_refused = stats.refused;
+	m->state_writable = !stats.error;
 }
 
 void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret)

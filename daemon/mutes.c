@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/log.h"
 
 #define FILE_NAME "mutes"
 #define TEMP_NAME ".mutes.new"
@@ -27,7 +28,9 @@ struct mute {
 };
 
 struct cw_mutes {
-	int dir_fd;
+	char *dir;
+	int dir_fd;    /* -1 = not to be had yet */
+	bool is_dirty; /* the file lacks something */
 	const struct cw_clock *clock;
 	struct mute *list;
 	uint64_t refused;
@@ -102,11 +105,18 @@ static void load(struct cw_mutes *m, FILE *f)
 	char line[MAX_LABEL + 64];
 	struct mute *mute;
 
-	while (fgets(line, sizeof(line), f)) {
+	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
 		int64_t until = 0;
 		uint32_t uid = 0;
 		int at = 0;
 
+		if (lines == CW_MUTES_MAX) {
+			m->refused++;
+			log_err("the state directory's file of mutes has more than %u lines, "
+				"refusing the rest",
+				CW_MUTES_MAX);
+			return;
+		}
 		line[strcspn(line, "\n")] = '\0';
 		if (sscanf(line, "%" SCNu32 " %" SCNd64 " %n", &uid, &until, &at) < 2 || !at ||
 		    !line[at] || find(m, NULL, uid, line + at) ||
@@ -127,7 +137,7 @@ static int write_all(const struct cw_mutes *m, int fd)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-static int save(const struct cw_mutes *m)
+static int save(struct cw_mutes *m)
 {
 	_cleanup_(closep) int fd = openat(
 		m->dir_fd, TEMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -137,25 +147,19 @@ static int save(const struct cw_mutes *m)
 		r = -errno;
 	if (r < 0 && fd >= 0)
 		(void)unlinkat(m->dir_fd, TEMP_NAME, 0); /* replaced next time anyway */
+	m->is_dirty = r < 0;
 	return r;
 }
 
-int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes **ret)
+/* What was muted meanwhile stays: it is newer than what lies there. */
+static void attach(struct cw_mutes *m)
 {
-	struct cw_mutes *m = calloc(1, sizeof(*m));
 	FILE *f = NULL;
 	int fd;
 
-	if (!m)
-		return -ENOMEM;
-	m->clock = clock;
-	m->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (m->dir_fd < 0) {
-		int r = -errno;
-
-		free(m);
-		return r;
-	}
+	m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (m->dir_fd < 0)
+		return; /* the store says why */
 	fd = openat(m->dir_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0)
 		f = fdopen(fd, "re");
@@ -166,8 +170,31 @@ int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes
 		(void)close(fd); /* only opened */
 	}
 	drop_old(m);
+}
+
+int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes **ret)
+{
+	struct cw_mutes *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->dir = strdup(dir);
+	if (!m->dir) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->clock = clock;
+	attach(m);
 	*ret = m;
 	return 0;
+}
+
+void cw_mutes_retry(struct cw_mutes *m)
+{
+	if (m->dir_fd < 0)
+		attach(m);
+	if (m->is_dirty && m->dir_fd >= 0)
+		(void)save(m); /* tried again */
 }
 
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m)
@@ -177,6 +204,7 @@ struct cw_mutes *cw_mutes_close(struct cw_mutes *m)
 	while (m->list)
 		forget(m, m->list);
 	closep(&m->dir_fd);
+	free(m->dir);
 	free(m);
 	return NULL;
 }

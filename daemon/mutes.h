@@ -24,7 +24,11 @@ struct cw_mutes;
 #define CW_MUTES_HEARD_NS (30 * CW_NS_PER_S)
 #define CW_MUTE_FOR_EVER INT64_MAX
 
-/* Reads <dir>/mutes (missing = none; unreadable lines are skipped). 0 or -ENOMEM. */
+/*
+ * Reads <dir>/mutes (missing = none; unreadable lines are skipped, and those beyond the number that
+ * is ever written refused, counted and said). Where the directory cannot be had, mutes are kept in
+ * memory until it can. 0 or -ENOMEM.
+ */
 int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes **ret);
 /* Takes NULL; returns NULL. */
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m);
@@ -47,6 +51,9 @@ int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label);
 int64_t cw_mutes_until(struct cw_mutes *m, uint32_t uid, const char *label);
 /* A node that has muted the job, for people; "" = this one, NULL = nobody. */
 const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label);
+
+/* Writes what could not be written, once the directory is there; call it every few seconds. */
+void cw_mutes_retry(struct cw_mutes *m);
 
 /* Those beyond a limit so far. */
 uint64_t cw_mutes_refused(const struct cw_mutes *m);

@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/htable.h"
+#include "common/log.h"
 
 /*
  * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share
@@ -28,6 +29,9 @@
 #define HOW_SENT "sent"
 /* Begins a line that is no id: older versions skip it. */
 #define FORGOTTEN "# forgotten"
+/* Of a file: as many as are ever written. What follows was written by somebody else, and a start
+ * must not take as long as he likes. */
+#define MAX_LINES (MAX_IDS + MAX_FORGETFUL + 1)
 
 /* Zeroed before it is filled: hashed and compared as bytes. */
 struct sent_key {
@@ -54,6 +58,7 @@ struct cw_sent_ids {
 	unsigned n_forgetful;
 	int64_t anybody_ns; /* beyond MAX_FORGETFUL */
 	bool is_dirty;
+	uint64_t refused;
 };
 
 bool cw_incident_id_is_valid(const char *id)
@@ -182,7 +187,14 @@ static void load(struct cw_sent_ids *ids, FILE *f)
 	uint32_t said;
 	int n;
 
-	while (fgets(line, sizeof(line), f)) {
+	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
+		if (lines == MAX_LINES) {
+			ids->refused++;
+			log_err("the state directory's file of sent alerts has more than %u lines, "
+				"refusing the rest",
+				MAX_LINES);
+			return;
+		}
 		if (sscanf(line, FORGOTTEN " %" SCNd64 " %" SCNd64, &uid, &wall_ns) == 2) {
 			note_forgotten(ids, uid, wall_ns);
 			continue;
@@ -197,14 +209,17 @@ static void load(struct cw_sent_ids *ids, FILE *f)
 	}
 }
 
-int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
+static int by_time(const struct sent_id *a, const struct sent_id *b)
 {
-	struct cw_sent_ids *ids = calloc(1, sizeof(*ids));
+	return (a->wall_ns > b->wall_ns) - (a->wall_ns < b->wall_ns);
+}
+
+void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
+{
+	bool has_own = ids->table != NULL;
 	FILE *f;
 	int fd;
 
-	if (!ids)
-		return -ENOMEM;
 	ids->dirfd = dirfd;
 	fd = openat(dirfd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	f = fd < 0 ? NULL : fdopen(fd, "re");
@@ -217,8 +232,29 @@ int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
 	} else if (fd >= 0) {
 		(void)close(fd); /* only opened */
 	}
+	if (!has_own)
+		return;
+	HASH_SORT(ids->table, by_time);
+	ids->is_dirty = true;
+	(void)cw_sent_ids_flush(ids); /* tried again */
+}
+
+int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
+{
+	struct cw_sent_ids *ids = calloc(1, sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	ids->dirfd = -1;
+	if (dirfd >= 0)
+		cw_sent_ids_attach(ids, dirfd);
 	*ret = ids;
 	return 0;
+}
+
+uint64_t cw_sent_ids_refused(const struct cw_sent_ids *ids)
+{
+	return ids->refused;
 }
 
 struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids)

@@ -23,10 +23,15 @@ struct cw_sent_ids;
 #define CW_SENT_NO_UID (-1)
 
 /*
- * Reads <dirfd>/sent (missing = none yet; unreadable lines are skipped). dirfd is borrowed for the
- * object's life. 0 or -ENOMEM.
+ * Reads <dirfd>/sent (missing = none yet; unreadable lines are skipped, and what is beyond the
+ * number that was ever written is refused: cw_sent_ids_refused()). dirfd is borrowed for the
+ * object's life; -1 = there is no directory yet. 0 or -ENOMEM.
  */
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret);
+/* There is one now: what lies there comes before what was added meanwhile, which is written. */
+void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd);
+/* Lines of the file that are none of ours by their number. */
+uint64_t cw_sent_ids_refused(const struct cw_sent_ids *ids);
 struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
 
 /*

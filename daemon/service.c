@@ -181,6 +181,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
 	(void)cw_store_retry(s->store); /* status and metrics tell what remains */
+	cw_mutes_retry(s->mutes);
 	cw_alerts_resend(s->alerts);
 }
 

@@ -218,6 +218,14 @@ static json_t *notes_doc(const struct cw_status_source *s)
 	}
 	if (s->store)
 		cw_store_stats(s->store, &store);
+	if (store.error) {
+		(void)snprintf(
+			text, sizeof(text),
+			"the state directory cannot be used (%s): incidents and mutes cannot "
+			"be written to disk, they are kept in memory",
+			strerror(store.error));
+		(void)json_array_append_new(notes, json_string(text));
+	}
 	if (store.waiting) {
 		(void)snprintf(text, sizeof(text),
 			       "%u bundles cannot be written to disk: kept in memory, tried again",

@@ -112,6 +112,9 @@ static void load_bundle(struct cw_store *store, const char *id)
 	struct cw_store_entry *e;
 	struct stat st;
 
+	e = entry_find(store, id);
+	if (e && e->is_held)
+		return; /* put while there was no directory: it is newer */
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
@@ -161,12 +164,78 @@ static int load_index(struct cw_store *store)
 	return 0;
 }
 
+static int open_dirs(struct cw_store *store)
+{
+	/* Why it cannot be made says more than that it is not there. */
+	int r = cw_store_dir_make(store->state_dir);
+	_cleanup_(freep) char *real = realpath(store->state_dir, NULL);
+
+	if (!real)
+		return r < 0 ? r : -errno;
+	if ((size_t)snprintf(store->path, sizeof(store->path), "%s/incidents", real) >=
+	    sizeof(store->path))
+		return -ENAMETOOLONG;
+	store->state_fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->state_fd < 0)
+		return -errno;
+	if (mkdirat(store->state_fd, "incidents", 0750) < 0 && errno != EEXIST)
+		return -errno;
+	store->dir_fd = openat(store->state_fd, "incidents",
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return store->dir_fd < 0 ? -errno : 0;
+}
+
+/* Reads what lies there; what was kept in memory meanwhile stays. */
+static int attach(struct cw_store *store)
+{
+	int r = open_dirs(store);
+
+	if (r == 0)
+		r = load_index(store);
+	if (r < 0) {
+		closep(&store->dir_fd);
+		closep(&store->state_fd);
+		store->dir_fd = store->state_fd = -1;
+		return r;
+	}
+	cw_store_clock_open(&store->age_clock, store->state_fd, store->clock);
+	cw_sent_ids_attach(store->sent, store->state_fd);
+	return 0;
+}
+
+static int error_of(const struct cw_store *store)
+{
+	return faccessat(store->dir_fd, ".", W_OK, AT_EACCESS) < 0 ||
+			       faccessat(store->state_fd, ".", W_OK, AT_EACCESS) < 0
+		       ? errno
+		       : 0;
+}
+
+/* Looks whether the directory is there and can be written; says when that changes. */
+static void look_at_dirs(struct cw_store *store)
+{
+	int r = store->dir_fd < 0 ? attach(store) : 0;
+	int error = r < 0 ? -r : error_of(store);
+
+	if (error && error != store->error)
+		log_err("state directory %s: %s: running without it, incidents are kept in memory "
+			"only, and alerts may go out again after a restart",
+			store->state_dir, strerror(error));
+	if (!error && store->error)
+		log_notice("state directory %s: it can be written now and is used",
+			   store->state_dir);
+	store->error = error;
+}
+
 static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
 			const struct cw_bundle *bundle)
 {
 	struct cw_err err = { 0 };
-	int r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
+	int r;
 
+	if (store->dir_fd < 0)
+		return -store->error;
+	r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
 	for (unsigned n = 0; (r == -ENOSPC || r == -EDQUOT) && n < MAX_EVICT_PER_PUT; n++) {
 		if (!cw_store_make_room(store, e))
 			break;
@@ -301,6 +370,9 @@ unsigned cw_store_retry(struct cw_store *store)
 {
 	struct cw_store_entry *e;
 
+	look_at_dirs(store);
+	if (store->dir_fd < 0)
+		return cw_store_count_held(store);
 	(void)cw_sent_ids_flush(store->sent); /* tried again on the next call */
 	/* Oldest first; the first failure ends it: the disk has not changed its mind in between. */
 	while ((e = cw_store_oldest(store, true, NULL))) {
@@ -463,53 +535,26 @@ int cw_store_mark_all_sent(struct cw_store *store, uint32_t uid, const char *con
 	return r < 0 ? r : cw_sent_ids_flush(store->sent);
 }
 
-static int open_dirs(struct cw_store *store, const char *state_dir)
-{
-	_cleanup_(freep) char *real = NULL;
-	int r = cw_store_dir_make(state_dir);
-
-	if (r < 0)
-		return r;
-	real = realpath(state_dir, NULL);
-	if (!real)
-		return -errno;
-	if ((size_t)snprintf(store->path, sizeof(store->path), "%s/incidents", real) >=
-	    sizeof(store->path))
-		return -ENAMETOOLONG;
-	store->state_fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (store->state_fd < 0)
-		return -errno;
-	if (mkdirat(store->state_fd, "incidents", 0750) < 0 && errno != EEXIST)
-		return -errno;
-	store->dir_fd = openat(store->state_fd, "incidents",
-			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return store->dir_fd < 0 ? -errno : 0;
-}
-
 int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, struct cw_err *err)
 {
 	struct cw_store *store = calloc(1, sizeof(*store));
-	int r;
 
 	if (!store)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	store->state_fd = store->dir_fd = -1;
-	store->resent_uid = -1;
 	store->max_bytes = config->max_bytes;
 	store->max_age_ns = config->max_age_ns;
 	store->clock = config->clock;
-	r = open_dirs(store, config->state_dir);
-	if (r == 0)
-		cw_store_clock_open(&store->age_clock, store->state_fd, config->clock);
-	if (r == 0)
-		r = cw_sent_ids_open(store->state_fd, &store->sent);
-	if (r == 0)
-		r = load_index(store);
-	if (r < 0) {
+	store->resent_uid = -1;
+	(void)snprintf(store->state_dir, sizeof(store->state_dir), "%s", config->state_dir);
+	(void)snprintf(store->path, sizeof(store->path), "%.*s/incidents", PATH_MAX - 16,
+		       config->state_dir);
+	cw_store_clock_open(&store->age_clock, -1, config->clock);
+	if (cw_sent_ids_open(-1, &store->sent) < 0) {
 		cw_store_close(store);
-		return cw_err_set(err, -r, "state directory %s: %s", config->state_dir,
-				  strerror(-r));
+		return cw_err_set(err, ENOMEM, "out of memory");
 	}
+	look_at_dirs(store);
 	cw_store_apply_retention(store, NULL);
 	*ret = store;
 	return 0;

@@ -47,10 +47,13 @@ unsigned cw_store_retry(struct cw_store *store);
 
 /*
  * Waiting: only in memory; lost: dropped from there before the disk took them; removed: from disk,
- * for their age or to make room; refused: put under an id of another user or job.
+ * for their age or to make room; refused: put under an id of another user
+ * or job, or lines of a file beyond what is ever written. error: why nothing can be written just
+ * now, as errno; 0 = it can.
  */
 struct cw_store_stats {
 	unsigned waiting;
+	int error;
 	uint64_t lost, removed, refused;
 };
 void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret);

@@ -33,7 +33,9 @@ struct cw_store_entry {
 
 struct cw_store {
 	char path[PATH_MAX]; /* of the directory "incidents" */
-	int state_fd, dir_fd;
+	char state_dir[PATH_MAX];
+	int state_fd, dir_fd; /* -1 = not to be had yet */
+	int error;            /* why nothing can be written, as errno; 0 = it can */
 	uint64_t max_bytes;
 	int64_t max_age_ns;
 	const struct cw_clock *clock;

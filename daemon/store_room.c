@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "daemon/sent_ids.h"
 #include "daemon/store_dir.h"
 #include "daemon/store_private.h"
 
@@ -134,7 +135,9 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 	*ret = (struct cw_store_stats){ .waiting = cw_store_count_held(store),
 					.lost = store->lost,
 					.removed = store->removed,
-					.refused = store->refused };
+					.refused =
+						store->refused + cw_sent_ids_refused(store->sent),
+					.error = store->error };
 }
 
 void cw_store_limit_held(struct cw_store *store, const struct cw_store_entry *newest)

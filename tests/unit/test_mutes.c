@@ -122,3 +122,39 @@ Test(mutes, hold_when_the_disk_does_not_take_them)
 	cr_assert_lt(cw_mutes_set(m, 7, "j", CW_MUTE_FOR_EVER), 0);
 	cr_assert_neq(cw_mutes_until(m, 7, "j"), 0);
 }
+
+Test(mutes, read_no_more_lines_than_are_ever_written)
+{
+	char path[64];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/mutes", dir);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	for (unsigned i = 0; i < 10 * CW_MUTES_MAX; i++)
+		cr_assert_gt(fprintf(f, "%u 9100000000000000000 job\n", i), 0);
+	cr_assert_eq(fclose(f), 0);
+	reopen();
+	cr_assert_eq(cw_mutes_refused(m), 1, "%lu lines were read and refused",
+		     (unsigned long)cw_mutes_refused(m));
+	cr_assert_eq(cw_mutes_until(m, 0, "job"), INT64_C(9100000000000000000));
+}
+
+Test(mutes, are_kept_in_memory_until_the_directory_is_there)
+{
+	char away[64];
+
+	(void)snprintf(away, sizeof(away), "%s.away", dir);
+	cr_assert_eq(cw_mutes_set(m, 7, "of-before", CW_MUTE_FOR_EVER), 0);
+	cr_assert_eq(rename(dir, away), 0);
+	reopen();
+	cr_assert_lt(cw_mutes_set(m, 7, "job", CW_MUTE_FOR_EVER), 0);
+	cr_assert_eq(cw_mutes_until(m, 7, "job"), CW_MUTE_FOR_EVER);
+	cw_mutes_retry(m);
+	cr_assert_eq(rename(away, dir), 0);
+	cw_mutes_retry(m);
+	cr_assert_eq(cw_mutes_until(m, 7, "of-before"), CW_MUTE_FOR_EVER);
+	reopen();
+	cr_assert_eq(cw_mutes_until(m, 7, "job"), CW_MUTE_FOR_EVER);
+	cr_assert_eq(cw_mutes_until(m, 7, "of-before"), CW_MUTE_FOR_EVER);
+}

@@ -389,3 +389,83 @@ Test(store, resends_nothing_when_it_has_forgotten_what_was_sent)
 	expect_unsent(store, "aa00aa00ab");
 	cw_store_close(store);
 }
+
+/* A file lies where its directory should be made. */
+Test(store, runs_without_its_directory_and_uses_it_once_it_can)
+{
+	char blocker[PATH_MAX], path[PATH_MAX];
+	struct cw_store_stats stats;
+	struct cw_store *store;
+	FILE *f;
+
+	(void)snprintf(blocker, sizeof(blocker), "%s/lib", root);
+	f = fopen(blocker, "w");
+	cr_assert(f && fclose(f) == 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.error, ENOTDIR);
+	cr_assert_eq(put(store, "a1", 10, path), -ENOTDIR);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_lt(cw_store_mark_sent(store, 1000, "a1", ""), 0);
+	cr_assert(cw_store_was_sent(store, 1000, "a1"));
+	cr_assert_eq(cw_store_retry(store), 1);
+	cr_assert_eq(unlink(blocker), 0);
+	cr_assert_eq(cw_store_retry(store), 0);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.error, 0);
+	cr_assert_eq(put(store, "a2", 10, path), 0);
+	cr_assert_eq(access(path, F_OK), 0);
+	cw_store_close(store);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert(cw_store_was_sent(store, 1000, "a1"));
+	cw_store_close(store);
+}
+
+/* What was there before the directory went away is not lost, nor what came meanwhile. */
+Test(store, joins_what_it_finds_with_what_it_kept)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char dir[PATH_MAX], away[PATH_MAX];
+	FILE *f;
+
+	(void)snprintf(dir, sizeof(dir), "%s/lib", root);
+	(void)snprintf(away, sizeof(away), "%s/away", root);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), 0);
+	cw_store_close(store);
+	cr_assert_eq(rename(dir, away), 0);
+	f = fopen(dir, "w");
+	cr_assert(f && fclose(f) == 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_not(cw_store_was_sent(store, 1000, "a1"));
+	cr_assert_lt(put(store, "a2", 10, NULL), 0);
+	cr_assert_lt(cw_store_mark_sent(store, 1000, "a2", "muted"), 0);
+	cr_assert(unlink(dir) == 0 && rename(away, dir) == 0);
+	cr_assert_eq(cw_store_retry(store), 0);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert(is_listed(store, "a1") && is_listed(store, "a2"));
+		cr_assert(cw_store_was_sent(store, 1000, "a1"));
+		cr_assert_str_eq(cw_store_sent_how(store, 1000, "a2"), "muted");
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
+Test(store, reads_no_more_lines_of_sent_alerts_than_are_ever_written)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_store_stats stats;
+	char command[256];
+
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "for i in $(seq 20000); do printf '%%x 1\\n' $i; done >%s/lib/state/sent",
+		       root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.refused, 1);
+	cw_store_close(store);
+}
