@@ -2,14 +2,17 @@
 #include "daemon/alerts.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/alert_fold.h"
 #include "daemon/alert_slack.h"
+#include "daemon/bundle_sync.h"
 #include "daemon/mutes.h"
 #include "daemon/sent_ids.h"
 #include "daemon/shares.h"
@@ -25,8 +28,19 @@
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
 
+/* One that is due and waits for its bundles to be on disk. */
+struct outgoing {
+	struct outgoing *next, *prev;
+	struct cw_alerts *owner;
+	uint32_t uid;
+	char *id, *text;
+	cw_webhook_fn fn;
+};
+
 struct cw_alerts {
 	struct cw_alerts_config config;
+	struct cw_bundle_sync *sync;
+	struct outgoing *outgoing;
 	struct cw_webhook *webhook; /* NULL = none configured */
 	bool is_shadow, is_slack;
 	struct cw_alert_fold *fold;
@@ -144,18 +158,80 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 	a->config.on_posted(&due, delivered, a->config.user);
 }
 
-/* Of one alert, or of several folded into one. */
-static int post(struct cw_alerts *a, uint32_t uid, const char *id, json_t *doc, bool is_folded,
+static void outgoing_free(struct outgoing *o)
+{
+	free(o->id);
+	free(o->text);
+	free(o);
+}
+
+static void drop_outgoing(struct cw_alerts *a)
+{
+	struct outgoing *o, *tmp;
+
+	DL_FOREACH_SAFE (a->outgoing, o, tmp) {
+		cw_bundle_sync_cancel(a->sync, o);
+		DL_DELETE(a->outgoing, o);
+		outgoing_free(o);
+	}
+}
+
+static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
+{
+	const struct outgoing *o;
+
+	DL_FOREACH (a->outgoing, o)
+		if (o->uid == uid && !strcmp(o->id, id))
+			return true;
+	return cw_webhook_is_pending(a->webhook, uid, id);
+}
+
+/* What the webhook cannot take now fails as if the server had not. */
+static void on_synced(bool is_on_disk, void *user)
+{
+	struct outgoing *o = user;
+	struct cw_alerts *a = o->owner;
+
+	DL_DELETE(a->outgoing, o);
+	if (cw_webhook_post(a->webhook, o->uid, o->id, o->text, o->fn, a) < 0)
+		o->fn(o->uid, o->id, false, 0, a);
+	outgoing_free(o);
+}
+
+/* Of one alert, or of several folded into one: when their bundles are on disk. */
+static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n, json_t *doc,
 		cw_webhook_fn fn)
 {
-	_cleanup_(freep) char *text = NULL;
+	struct outgoing *o = calloc(1, sizeof(*o));
 	json_t *body = !a->is_slack ? json_incref(doc)
-		       : is_folded  ? cw_alert_slack_folded(doc)
+		       : n > 1      ? cw_alert_slack_folded(doc)
 				    : cw_alert_slack(doc);
+	int r = -ENOMEM;
 
-	text = json_dumps(body, JSON_COMPACT);
+	if (o) {
+		*o = (struct outgoing){ .owner = a, .uid = uid, .fn = fn };
+		o->id = strdup(ids[0]);
+		o->text = json_dumps(body, JSON_COMPACT);
+	}
 	json_decref(body);
-	return text ? cw_webhook_post(a->webhook, uid, id, text, fn, a) : -ENOMEM;
+	if (o && o->id && o->text)
+		r = cw_bundle_sync_start(a->sync, ids, n, on_synced, o);
+	if (r < 0) {
+		if (o)
+			outgoing_free(o);
+		return r;
+	}
+	DL_APPEND(a->outgoing, o);
+	return 0;
+}
+
+static unsigned count_outgoing(const struct cw_alerts *a)
+{
+	const struct outgoing *o;
+	unsigned n;
+
+	DL_COUNT(a->outgoing, o, n);
+	return n;
 }
 
 static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
@@ -167,8 +243,10 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 		settle(a, due->uid, due->id, "");
 		return 0;
 	}
-	if (cw_webhook_is_pending(a->webhook, due->uid, due->id))
+	if (is_outgoing(a, due->uid, due->id))
 		return 0;
+	if (count_outgoing(a) >= WEBHOOK_PENDING)
+		return -EAGAIN;
 	switch (cw_alert_fold_ask(a->fold, due->uid, due->id, doc,
 				  cw_clock_now_ns(a->config.clock))) {
 	case CW_FOLD_COLLECTED:
@@ -178,7 +256,7 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	default:
 		break;
 	}
-	r = post(a, due->uid, due->id, doc, false, on_posted);
+	r = post(a, due->uid, &due->id, 1, doc, on_posted);
 	if (r < 0)
 		cw_alert_fold_refund(a->fold, due->uid);
 	return r;
@@ -285,8 +363,8 @@ static void post_folded(struct cw_alerts *a)
 	while (cw_alert_fold_next(a->fold, now, cw_clock_wall_ns(a->config.clock), &folded)) {
 		if (folded.doc)
 			log_notice("uid=%u: %zu alerts go out as one", folded.uid, folded.n);
-		if (post(a, folded.uid, folded.ids[0], folded.doc ? folded.doc : folded.only,
-			 folded.doc != NULL, on_folded) < 0)
+		if (post(a, folded.uid, folded.ids, folded.n, folded.doc ? folded.doc : folded.only,
+			 on_folded) < 0)
 			cw_alert_fold_done(a->fold, folded.uid, false, now);
 	}
 }
@@ -370,6 +448,7 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 		r = open_webhook(a, from, &webhook, err);
 		if (r < 0)
 			return r;
+		drop_outgoing(a);
 		add_webhook_stats(&a->past, a->webhook);
 		cw_webhook_free(a->webhook);
 		cw_alert_fold_clear(a->fold); /* incidents and the spool ask again */
@@ -384,17 +463,19 @@ int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config 
 		  struct cw_alerts **ret, struct cw_err *err)
 {
 	struct cw_alerts *a = calloc(1, sizeof(*a));
+	char dir[PATH_MAX];
 	int r;
 
 	if (!a)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	a->config = *config;
 	a->fold = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns);
-	r = a->fold ? open_webhook(a, from, &a->webhook, err)
-		    : cw_err_set(err, ENOMEM, "out of memory");
+	(void)snprintf(dir, sizeof(dir), "%s/incidents", config->state_dir);
+	r = !a->fold || cw_bundle_sync_new(config->base, dir, &a->sync) < 0
+		    ? cw_err_set(err, ENOMEM, "out of memory")
+		    : open_webhook(a, from, &a->webhook, err);
 	if (r < 0) {
-		(void)cw_alert_fold_free(a->fold); /* always NULL */
-		free(a);
+		(void)cw_alerts_free(a); /* always NULL */
 		return r;
 	}
 	take_words(a, from);
@@ -406,6 +487,9 @@ struct cw_alerts *cw_alerts_free(struct cw_alerts *a)
 {
 	if (!a)
 		return NULL;
+	if (a->sync)
+		drop_outgoing(a);
+	(void)cw_bundle_sync_free(a->sync); /* always NULL */
 	cw_webhook_free(a->webhook);
 	(void)cw_alert_fold_free(a->fold); /* always NULL */
 	free(a);
@@ -425,6 +509,7 @@ bool cw_alerts_has_webhook(const struct cw_alerts *a)
 void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret)
 {
 	*ret = a->stats;
+	ret->unsynced = cw_bundle_sync_missed(a->sync);
 	ret->collected = cw_alert_fold_count(a->fold);
 	ret->webhook = a->past;
 	add_webhook_stats(&ret->webhook, a->webhook);

@@ -51,6 +51,7 @@ struct cw_alerts_stats {
 	struct cw_webhook_stats webhook;
 	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
 	uint64_t withheld[CW_WITHHELD__MAX];
+	uint64_t unsynced;  /* went out before their bundle was on disk */
 	uint64_t unlearned; /* cw_alerts_learn() beyond its limit */
 	uint64_t folded;    /* alerts that went out in one with others */
 	uint64_t folds;     /* these ones */

@@ -186,6 +186,7 @@ static const struct metric metrics[] = {
 	SAMPLE(control.over_quota, "reason", "control_quota"),
 	SAMPLE(control.noise, "reason", "control_noise"),
 	SAMPLE(alerts.webhook.refused, "reason", "alert_queue"),
+	SAMPLE(alerts.unsynced, "reason", "bundle_sync"),
 
 	{ PREFIX "loop_late_seconds", "histogram",
 	  "How late the event loop came to a timer that fires four times a second.",

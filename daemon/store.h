@@ -8,7 +8,8 @@
  * user and the job that it was first put for: a put under another is refused and counted, so that
  * no id, however it was come by, replaces another user's bundle.
  *
- * Loop thread only. Writes are small and to local disk; no fsync of data that can be taken again.
+ * Loop thread only. Writes are small and to local disk, and not synced here: before an alert names
+ * a bundle, daemon/bundle_sync.h does that.
  */
 #pragma once
 
