@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/cuda_abi.h"
+#include "agent/driver_waits.h"
 #include "agent/graph.h"
 
 #define CUDA_ERROR_NOT_SUPPORTED 801
@@ -132,6 +133,15 @@ static CUresult do_capture_to_graph(real_fn real, reg a, reg b, reg c, reg d, re
 static bool is_live(void)
 {
 	return cw_agent_is_armed() && !cw_tls.depth;
+}
+
+static CUresult do_wait(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
+{
+	int place = is_live() ? cw_driver_wait_enter() : -1;
+	CUresult r = real(a, b, c, d, e, f);
+
+	cw_driver_wait_leave(place);
+	return r;
 }
 
 static CUresult do_end_capture(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's functions that make, launch and end CUDA graphs, and the two that hand out pointers
- * to functions: exported from here, so that programs linked with libcuda.so.1 come by, and handed
+ * The driver's functions that make, launch and end CUDA graphs, those that wait for the device, and
+ * the two that hand out pointers to functions: exported from here, so that programs linked with libcuda.so.1 come by, and handed
  * out in place of the driver's own by dlsym and cuGetProcAddress, which is how every CUDA runtime,
  * static or dynamic, gets at them.
  *
@@ -27,6 +27,11 @@
 #define CW_CUDA_HOOKS(X) \
 	X(cuGetProcAddress, "cuGetProcAddress", 0, 12000, -1, proc_address) \
 	X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, CW_NEVER, -1, proc_address) \
+	X(cuStreamSynchronize, "cuStreamSynchronize", 0, CW_NEVER, 0, wait) \
+	X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 0, CW_NEVER, 1, wait) \
+	X(cuEventSynchronize, "cuEventSynchronize", 0, CW_NEVER, -1, wait) \
+	X(cuCtxSynchronize, "cuCtxSynchronize", 0, 13000, -1, wait) \
+	X(cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, CW_NEVER, -1, wait) \
 	X(cuStreamBeginCapture, "cuStreamBeginCapture", 0, 10010, 0, begin_capture) \
 	X(cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 0, 10010, 1, begin_capture) \
 	X(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, CW_NEVER, 0, begin_capture) \

@@ -19,6 +19,7 @@
 
 #include "agent/agent.h"
 #include "agent/descriptors.h"
+#include "agent/driver_waits.h"
 #include "agent/helper_threads.h"
 #include "agent/link.h"
 #include "agent/log.h"
@@ -293,6 +294,7 @@ static bool is_on_cpu(uint32_t tid)
 static struct {
 	uint32_t tids[MAX_THREADS];
 	uint64_t cpu_ns[MAX_THREADS];
+	uint64_t waits_since[MAX_THREADS]; /* in the driver, which may poll; 0 = not there */
 	unsigned n;
 } others; /* the threads that may run Python code, as of the last look; the helper thread's alone */
 
@@ -321,8 +323,10 @@ static bool list_threads(void)
 	while ((n = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
 		add_threads((const char *)entries, n);
 	(void)close(fd);
-	for (unsigned i = 0; i < others.n; i++)
+	for (unsigned i = 0; i < others.n; i++) {
+		others.waits_since[i] = cw_driver_wait_since(others.tids[i]);
 		others.cpu_ns[i] = cpu_ns(others.tids[i]);
+	}
 	return n == 0;
 }
 
@@ -334,6 +338,10 @@ static uint64_t used_ns(void)
 	for (unsigned i = 0; i < others.n; i++) {
 		uint64_t now = cpu_ns(others.tids[i]);
 
+		/* The same wait as before: its frames have held still. */
+		if (others.waits_since[i] &&
+		    others.waits_since[i] == cw_driver_wait_since(others.tids[i]))
+			continue;
 		if (now != UINT64_MAX && now > others.cpu_ns[i])
 			sum += now - others.cpu_ns[i];
 	}
@@ -353,7 +361,7 @@ static bool is_quiet(void (*idle)(void))
 		return false;
 	(void)futex(&answered, FUTEX_WAIT, atomic_load(&answered), &slice);
 	idle();
-	return used_ns() < QUIET_CPU_NS && !is_on_cpu(main_tid);
+	return used_ns() < QUIET_CPU_NS && (cw_driver_wait_since(main_tid) || !is_on_cpu(main_tid));
 }
 
 /* fd: of the text, open in this thread. */

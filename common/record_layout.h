@@ -65,6 +65,7 @@
 #define CW_REC_TIMES 64
 /* NCCL has up to three threads a communicator, the driver a few a context. */
 #define CW_REC_HELPERS 128
+#define CW_REC_WAITS 16 /* threads inside of the driver at the same time */
 
 enum cw_rec_section_type {
 	CW_REC_SECTION_COMMS = 1,         /* cw_rec_comm */
@@ -119,6 +120,13 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 		   CW_REC_DROP_SUMMARIES = 7, /* tensors not looked at: all slots were waiting */
 		   CW_REC_DROP_STACKS = 8,    /* ops whose call stack found no place */
 		   CW_REC_DROP__MAX = 16,
+};
+
+/* 16 bytes: a thread that waits inside the CUDA driver, which may poll meanwhile. */
+struct cw_rec_wait {
+	uint32_t tid; /* in the rank's own pid namespace, 0 = unused */
+	uint32_t reserved;
+	uint64_t since_ns; /* CLOCK_MONOTONIC, whatever the record's clock; 0 = not known yet */
 };
 
 /* 4096 bytes. */
@@ -178,7 +186,8 @@ struct cw_rec_header {
 	uint32_t helper_tids[CW_REC_HELPERS];
 	uint32_t helpers_left_out; /* how many more there are */
 	uint32_t reserved1;
-	uint8_t reserved[2424];
+	struct cw_rec_wait waits[CW_REC_WAITS];
+	uint8_t reserved[2168];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

@@ -137,18 +137,42 @@ static pid_t own_tid(const struct cw_headway_process *process, struct cw_headway
 	return e->own_tid;
 }
 
-static bool is_named_helper(const struct cw_headway_process *process, struct cw_headway_cpu *e)
+static bool is_waiting(const struct cw_headway *h, const struct cw_headway_process *process,
+		       pid_t own_tid)
+{
+	for (size_t i = 0; i < process->n_waits; i++) {
+		const struct cw_rec_wait *w = &process->waits[i];
+
+		if (w->tid == (uint32_t)own_tid && w->since_ns &&
+		    w->since_ns <= (uint64_t)h->base_ns)
+			return true;
+	}
+	return false;
+}
+
+/* The program's first thread: nobody else started it, but it may wait like any other. */
+static bool is_main_waiting(const struct cw_headway *h, const struct cw_headway_process *process)
+{
+	return is_waiting(h, process, process->own_pid ? process->own_pid : process->pid);
+}
+
+static bool is_idle_whatever_it_uses(const struct cw_headway *h,
+				     const struct cw_headway_process *process,
+				     struct cw_headway_cpu *e)
 {
 	pid_t tid;
 
-	/* A helper is a thread that somebody started: the first one is the program itself. */
-	if (!process->n_helpers || e->id == process->pid)
+	if (e->id == process->pid)
+		return is_main_waiting(h, process);
+	if (!process->n_helpers && !process->n_waits)
 		return false;
 	tid = own_tid(process, e);
+	if (tid <= 0)
+		return false;
 	for (size_t i = 0; i < process->n_helpers; i++)
-		if (tid > 0 && process->helpers[i] == (uint32_t)tid)
+		if (process->helpers[i] == (uint32_t)tid)
 			return true;
-	return false;
+	return is_waiting(h, process, tid);
 }
 
 static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_process *process)
@@ -167,7 +191,7 @@ static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_pr
 		    (tids[i] != process->pid && cw_headway_is_helper(st.comm)))
 			continue;
 		e = table_update(&h->threads, tids[i], &st, 0, &used);
-		if (e && used.ticks && is_named_helper(process, e))
+		if (e && used.ticks && is_idle_whatever_it_uses(h, process, e))
 			continue;
 		scan.ticks += used.ticks;
 	}
@@ -250,7 +274,7 @@ static const char *quick_look(struct cw_headway *h, const struct cw_headway_proc
 
 	if (h->is_d_state)
 		return "storage";
-	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) &&
+	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, process) &&
 	    main_thread_works(h, process->proc_fd, dt_ns))
 		return "cpu";
 	if (h->has_base_io && cw_proc_io_bytes(process->proc_fd, &io_bytes) == 0 &&

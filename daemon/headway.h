@@ -9,6 +9,8 @@
  *    started by NCCL or the driver (agent/helper_threads.h; NCCL's proxy polls the network on a
  *    whole core, under its maker's name), and some by their name (helper_threads in headway.c). Of
  *    whom nothing is known, counts, which errs towards patience.
+ *  - A thread that has been inside of a waiting call of the driver since before the window is left
+ *    out, too, the main thread as well: the driver polls (agent/driver_waits.h).
  *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
@@ -30,6 +32,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/record_layout.h"
 #include "daemon/procstat.h"
 
 struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
@@ -76,6 +79,10 @@ struct cw_headway_process {
 	/* Threads that do no work of the rank's, by their number there; 0 = none. May be NULL. */
 	const uint32_t *helpers;
 	size_t n_helpers;
+	/* Those inside of the driver, which polls: no work either, once it is so for all the
+	 * window. */
+	const struct cw_rec_wait *waits;
+	size_t n_waits;
 	pid_t own_pid; /* pid by which the process knows itself; 0 = pid */
 };
 

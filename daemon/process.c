@@ -276,6 +276,8 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		.user = user,
 		.helpers = header->helper_tids,
 		.n_helpers = CW_REC_HELPERS,
+		.waits = header->waits,
+		.n_waits = CW_REC_WAITS,
 		.own_pid = (pid_t)header->pid,
 	};
 	struct cw_procstat st;

@@ -10,7 +10,9 @@
  *
  * Nothing spins: workers and waiters sleep on condition variables.
  */
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +42,19 @@ void sim_stream_unref(struct CUstream_st *s)
 
 void sim_stream_wait(struct CUstream_st *s, uint64_t seq)
 {
+	bool polls =
+		getenv("SIM_CUDA_POLL"); /* as a context does whose flags do not say otherwise */
+
 	sim_stream_ref(s);
-	while (s->completed < seq)
-		pthread_cond_wait(&s->done, &sim_lock);
+	while (s->completed < seq) {
+		if (!polls) {
+			pthread_cond_wait(&s->done, &sim_lock);
+			continue;
+		}
+		pthread_mutex_unlock(&sim_lock);
+		sched_yield();
+		pthread_mutex_lock(&sim_lock);
+	}
 	sim_stream_unref(s);
 }
 

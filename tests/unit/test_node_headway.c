@@ -29,6 +29,7 @@ struct rank {
 	struct cw_headway headway;
 	uint32_t helpers[2]; /* what the agent names; 0 = none */
 	pid_t own_pid;
+	struct cw_rec_wait wait; /* inside of the driver */
 };
 
 static void burn(clockid_t clock)
@@ -164,6 +165,8 @@ static bool step(struct rank *rank, void *excluded)
 		.helpers = rank->helpers,
 		.n_helpers = 2,
 		.own_pid = rank->own_pid,
+		.waits = &rank->wait,
+		.n_waits = 1,
 	};
 	struct cw_procstat st;
 
@@ -368,6 +371,33 @@ Test(headway, sees_the_main_thread_though_it_is_named)
 	rank.helpers[0] = (uint32_t)rank.pid;
 	cr_assert(burn_in_windows(&rank, 'c'));
 	cr_assert_eq(rank.headway.cpu_change_ns, rank.now_ns);
+	stop(&rank);
+}
+
+/* The driver polls, in the main thread as elsewhere. */
+Test(headway, leaves_out_threads_that_wait_inside_of_the_driver)
+{
+	struct rank rank = start();
+	pid_t tids[] = { rank.pid, thread_of(&rank) };
+
+	for (unsigned i = 0; i < 2; i++) {
+		char what = i ? 't' : 'c';
+
+		rank.wait.tid = (uint32_t)tids[i];
+		rank.wait.since_ns = (uint64_t)rank.now_ns;
+		(void)burn_in_windows(&rank, what);
+		command(&rank, what);
+		cr_expect_not(step(&rank, NULL));
+		cr_expect_lt(rank.headway.cpu_change_ns, rank.now_ns);
+		/* It has been there only for a part of the window. */
+		rank.wait.since_ns = (uint64_t)rank.now_ns + 1;
+		command(&rank, what);
+		cr_expect(step(&rank, NULL));
+		cr_expect_eq(rank.headway.cpu_change_ns, rank.now_ns);
+		/* Begun, but since when is not written yet. */
+		rank.wait.since_ns = 0;
+		cr_expect(burn_in_windows(&rank, what));
+	}
 	stop(&rank);
 }
 
