@@ -25,6 +25,7 @@
 #include "agent/log.h"
 #include "agent/real.h"
 #include "agent/record.h"
+#include "common/parse.h"
 
 #define DUMP_WAIT_NS 3000000000u
 #define IDLE_WAIT_NS 200000000
@@ -302,11 +303,12 @@ static void add_threads(const char *entries, long len)
 {
 	for (long at = 0; at < len;) {
 		const struct linux_dirent64 *d = (const void *)(entries + at);
-		uint32_t tid = (uint32_t)strtoul(d->name, NULL, 10);
+		uint64_t tid;
 
 		at += d->len;
-		if (tid && !cw_helper_threads_has(tid) && others.n < MAX_THREADS)
-			others.tids[others.n++] = tid;
+		if (cw_parse_u64(d->name, 1, UINT32_MAX, &tid) == 0 &&
+		    !cw_helper_threads_has((uint32_t)tid) && others.n < MAX_THREADS)
+			others.tids[others.n++] = (uint32_t)tid;
 	}
 }
 
