@@ -18,11 +18,28 @@
 /* MESSAGE, PRIORITY, MESSAGE_ID and what callers add; more are dropped. */
 #define FIELDS_MAX 32
 
+/* Calls, known by their format; far more than there are. Further ones have no limit. */
+#define SITES_MAX 512u
+
+struct site {
+	const char *fmt;
+	int64_t since_ns; /* until when `lines` is current */
+	uint32_t lines;   /* of CW_LOG_BURST */
+	uint64_t left_out;
+};
+
 static int max_level = CW_LOG_NOTICE;
+static const struct cw_clock *log_clock = &cw_clock_system;
+static struct site sites[SITES_MAX];
 
 void cw_log_set_level(int level)
 {
 	max_level = level;
+}
+
+void cw_log_set_clock(const struct cw_clock *clock)
+{
+	log_clock = clock;
 }
 
 int cw_log_level_from_name(const char *name)
@@ -105,14 +122,61 @@ static void write_line(int level, const char *text, bool journal)
 	write_all(line, (size_t)n + 1);
 }
 
+static struct site *find_site(const char *fmt)
+{
+	size_t first = (uintptr_t)fmt / 8;
+
+	for (size_t i = 0; i < SITES_MAX; i++) {
+		struct site *site = &sites[(first + i) % SITES_MAX];
+
+		if (!site->fmt)
+			site->fmt = fmt;
+		if (site->fmt == fmt)
+			return site;
+	}
+	return NULL;
+}
+
+/* False: leave this one out. */
+static bool is_within_limit(int level, const char *fmt)
+{
+	int64_t now = cw_clock_now_ns(log_clock), step = CW_NS_PER_S / CW_LOG_PER_S, back;
+	struct site *site = find_site(fmt);
+	char text[128];
+
+	if (!site)
+		return true;
+	back = (now - site->since_ns) / step;
+	if (!site->lines || back > site->lines) {
+		site->lines = 0;
+		site->since_ns = now;
+	} else if (back > 0) {
+		site->lines -= (uint32_t)back;
+		site->since_ns += back * step;
+	}
+	if (site->lines == CW_LOG_BURST) {
+		site->left_out++;
+		return false;
+	}
+	site->lines++;
+	if (site->left_out) {
+		(void)snprintf(text, sizeof(text), "%" PRIu64 " lines like the next were left out",
+			       site->left_out);
+		site->left_out = 0;
+		write_line(level, text, stderr_is_journal());
+	}
+	return true;
+}
+
 void cw_log(int level, const char *fmt, ...)
 {
 	int saved_errno = errno; /* for %m, and so that logging never changes it */
 	char text[LINE_MAX_BYTES];
 	va_list ap;
 
-	if (level > max_level)
+	if (level > max_level || (level < CW_LOG_DEBUG && !is_within_limit(level, fmt)))
 		return;
+	errno = saved_errno;
 	va_start(ap, fmt);
 	if (vsnprintf(text, sizeof(text), fmt, ap) >= 0)
 		write_line(level, text, stderr_is_journal());

@@ -7,6 +7,16 @@
  */
 #pragma once
 
+#include "common/clock.h"
+
+/*
+ * So many lines at once of one call, then so many a second; the rest is left out and counted in the
+ * next that is not. Users and peers can cause most lines as often as they like, and a journal that
+ * is flooded leaves out lines of others. Debug lines and events have no limit.
+ */
+#define CW_LOG_BURST 256u
+#define CW_LOG_PER_S 10u
+
 enum cw_log_level {
 	CW_LOG_ERR = 3,
 	CW_LOG_WARN = 4,
@@ -17,6 +27,8 @@ enum cw_log_level {
 
 /* Default: CW_LOG_NOTICE. */
 void cw_log_set_level(int level);
+/* For tests; the default is cw_clock_system. */
+void cw_log_set_clock(const struct cw_clock *clock);
 int cw_log_level_from_name(const char *name); /* -1 = unknown */
 
 void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -123,3 +123,49 @@ Test(log, level_names)
 	cr_expect_eq(cw_log_level_from_name("debug"), CW_LOG_DEBUG);
 	cr_expect_eq(cw_log_level_from_name("loud"), -1);
 }
+
+static unsigned lines_in(const char *text)
+{
+	unsigned n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* Whoever can cause a line can cause it as often as they like. */
+static void be_refused(unsigned times)
+{
+	for (unsigned i = 0; i < times; i++)
+		log_warn("no %u", 7);
+}
+
+Test(log, limits_the_lines_that_one_call_writes, .init = capture_stderr)
+{
+	be_refused(100000);
+	cr_expect_leq(lines_in(captured()), 300);
+	log_warn("of another call");
+	cr_expect_str_eq(captured(), "of another call\n");
+}
+
+static int64_t now_ns = CW_NS_PER_S;
+
+static int64_t fake_now(void *user)
+{
+	return now_ns;
+}
+
+Test(log, says_how_many_lines_it_left_out, .init = capture_stderr)
+{
+	const struct cw_clock fake = { .monotonic_ns = fake_now };
+
+	cw_log_set_clock(&fake);
+	be_refused(CW_LOG_BURST + 5);
+	cr_expect_eq(lines_in(captured()), CW_LOG_BURST);
+	now_ns += CW_NS_PER_S / CW_LOG_PER_S;
+	be_refused(2);
+	cr_expect_str_eq(captured(), "5 lines like the next were left out\nno 7\n");
+	now_ns += 3600 * CW_NS_PER_S;
+	be_refused(CW_LOG_BURST + 1);
+	cr_expect_eq(lines_in(captured()), CW_LOG_BURST + 1, "one of them says what was left out");
+}
