@@ -203,6 +203,9 @@ ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd)
 	if (n < 0)
 		return -errno;
 	*ret_fd = take_first_fd(&msg);
+	/* There is room for several: the kernel had no number for the first. */
+	if (*ret_fd < 0 && msg.msg_flags & MSG_CTRUNC)
+		return -EMFILE;
 	return n;
 }
 

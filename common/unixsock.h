@@ -31,7 +31,8 @@ int cw_unix_peer(int fd, struct cw_peer_cred *ret);
 
 /*
  * recvmsg() that takes at most one descriptor; further ones are closed. Returns bytes read (0 = end
- * of stream), or -errno. *ret_fd = -1 when none came.
+ * of stream), or -errno; -EMFILE: one came, and this process has no room for it, so it is lost with
+ * the bytes. *ret_fd = -1 when none came.
  */
 ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd);
 

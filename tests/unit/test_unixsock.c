@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -178,6 +179,28 @@ Test(unixsock, bytes_alone_bring_no_descriptor)
 	close(pair[0]);
 	cr_expect_eq(cw_unix_recv_fd(pair[1], buf, sizeof(buf), &got), 0, "end of stream");
 	cr_expect_eq(cw_unix_send_fd(pair[1], "x", 1, -1), -EPIPE, "an error, not a signal");
+	close(pair[1]);
+}
+
+/* Who sent one must not be taken for somebody who sent none. */
+Test(unixsock, says_when_there_was_no_room_for_a_descriptor)
+{
+	struct rlimit limit;
+	int pair[2], got = 7, top;
+	char buf[16];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	cr_assert_eq(cw_unix_send_fd(pair[0], "x", 1, pair[0]), 1);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	top = dup(pair[0]);
+	close(top);
+	limit.rlim_cur = (rlim_t)top;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_eq(cw_unix_recv_fd(pair[1], buf, sizeof(buf), &got), -EMFILE);
+	cr_expect_eq(got, -1);
+	limit.rlim_cur = limit.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	close(pair[0]);
 	close(pair[1]);
 }
 
