@@ -15,6 +15,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/accept_pause.h"
 #include "daemon/agents_private.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -365,9 +366,9 @@ int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 	agents->config = *config;
 	agents->listen_event = event_new(config->base, config->listen_fd, EV_READ | EV_PERSIST,
 					 cw_agents_on_connection, agents);
-	agents->resume_event = evtimer_new(config->base, cw_agents_on_resume, agents);
-	if (!agents->listen_event || !agents->resume_event ||
-	    event_add(agents->listen_event, NULL) < 0) {
+	if (!agents->listen_event || event_add(agents->listen_event, NULL) < 0 ||
+	    cw_accept_pause_new(config->base, CW_LISTENER_AGENT, cw_agents_switch, agents,
+				&agents->pause) < 0) {
 		(void)cw_agents_free(agents); /* always NULL */
 		return -ENOMEM;
 	}
@@ -383,8 +384,7 @@ struct cw_agents *cw_agents_free(struct cw_agents *agents)
 		cw_agent_conn_close(agents->conns);
 	if (agents->listen_event)
 		event_free(agents->listen_event);
-	if (agents->resume_event)
-		event_free(agents->resume_event);
+	cw_accept_pause_free(agents->pause);
 	closep(&agents->config.listen_fd);
 	free(agents);
 	return NULL;

@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/accept_pause.h"
 #include "daemon/agents_private.h"
 
 /*
@@ -212,33 +213,27 @@ static void welcome_stranger(struct cw_agents *agents, int fd)
 void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg)
 {
 	struct cw_agents *agents = arg;
-	struct timeval pause = { .tv_sec = 1 };
-
 	for (int i = 0; i < MAX_ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
+			bool is_last = cw_accept_pause_took(agents->pause, fd);
+
 			welcome_stranger(agents, fd);
+			if (is_last)
+				return;
 			continue;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-			/* Level-triggered: without a pause the loop would spin on it. */
-			agents->pauses++;
-			/* Once a second while it lasts: say it ever more rarely. */
-			if ((agents->pauses & (agents->pauses - 1)) == 0)
-				log_warn("agent socket: accept: %m, pausing for 1 s (%u so far)",
-					 agents->pauses);
-			(void)event_del(agents->listen_event);         /* it is set up */
-			(void)event_add(agents->resume_event, &pause); /* has memory already */
-		}
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			cw_accept_pause_failed(agents->pause, errno);
 		return;
 	}
 }
 
-void cw_agents_on_resume(evutil_socket_t fd, short what, void *arg)
+void cw_agents_switch(bool on, void *arg)
 {
 	struct cw_agents *agents = arg;
 
-	if (event_add(agents->listen_event, NULL) < 0)
-		log_err("agent socket: cannot resume listening: %m");
+	if (on ? event_add(agents->listen_event, NULL) < 0 : event_del(agents->listen_event) < 0)
+		log_err("agent socket: cannot %s listening: %m", on ? "resume" : "pause");
 }

@@ -7,6 +7,7 @@
 #include "common/htable.h"
 #include "daemon/agents.h"
 
+struct cw_accept_pause;
 struct evbuffer;
 struct event;
 
@@ -45,11 +46,11 @@ struct cw_agent_conn {
 
 struct cw_agents {
 	struct cw_agents_config config;
-	struct event *listen_event, *resume_event;
+	struct event *listen_event;
+	struct cw_accept_pause *pause;
 	struct cw_agent_conn *conns;
 	struct cw_agent_user *users;  /* of conns */
 	struct cw_agent_conn *silent; /* by process: one of each */
-	unsigned pauses;              /* of accepting: no descriptors, no memory */
 	struct cw_agents_stats stats;
 };
 
@@ -71,6 +72,6 @@ void cw_agents_admitted(struct cw_agent_conn *conn);
 /* Out of all lists; it is closed next. */
 void cw_agents_forget(struct cw_agent_conn *conn);
 
-/* Event callbacks; arg is the struct cw_agents. */
+/* Callbacks of the listening socket; arg is the struct cw_agents. */
 void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg);
-void cw_agents_on_resume(evutil_socket_t fd, short what, void *arg);
+void cw_agents_switch(bool on, void *arg);

@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/unixsock.h"
+#include "daemon/accept_pause.h"
 #include "daemon/control_nodes.h"
 #include "daemon/mutes.h"
 #include "daemon/shares.h"
@@ -49,6 +50,7 @@ struct cw_control_socket {
 	struct cw_control_source source;
 	struct event_base *base;
 	struct evconnlistener *listener;
+	struct cw_accept_pause *pause;
 	struct client *clients;
 	struct share shares[MAX_SHARES];
 	struct cw_control_socket_stats stats;
@@ -381,6 +383,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	struct cw_caller caller;
 	struct client *c = NULL;
 
+	(void)cw_accept_pause_took(s->pause, fd);
 	if (identify(s, fd, &caller) == 0 && make_room(s, &caller))
 		c = calloc(1, sizeof(*c));
 	if (c)
@@ -424,12 +427,15 @@ static int start_listening(struct cw_control_socket *s,
 		s->path = strdup(config->path);
 	}
 	(void)evutil_make_socket_nonblocking(fd);
+	/* 0: it listens already, with a queue that one client does not fill. */
 	s->listener = evconnlistener_new(config->base, on_accept, s,
-					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 16, fd);
+					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (!s->listener) {
 		(void)close(fd);
 		return cw_err_set(err, ENOMEM, "cannot watch %s", config->path);
 	}
+	if (cw_accept_pause_watch(config->base, CW_LISTENER_CONTROL, s->listener, &s->pause) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -470,6 +476,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 		return NULL;
 	DL_FOREACH_SAFE (s->clients, c, tmp)
 		client_close(c);
+	cw_accept_pause_free(s->pause);
 	if (s->listener)
 		evconnlistener_free(s->listener);
 	if (s->poll)

@@ -159,6 +159,13 @@ static const struct metric metrics[] = {
 	COUNTER("messages_sent_total", transport.sent, "Messages to other daemons and itself."),
 	COUNTER("messages_received_total", transport.received, "Messages taken."),
 
+	FAMILY("accept_pauses_total", "counter",
+	       "How often a listener stopped accepting, because descriptors or memory ran out."),
+	SAMPLE(accept.pauses[CW_LISTENER_AGENT], "listener", "agent"),
+	SAMPLE(accept.pauses[CW_LISTENER_CONTROL], "listener", "control"),
+	SAMPLE(accept.pauses[CW_LISTENER_PEER], "listener", "peer"),
+	SAMPLE(accept.pauses[CW_LISTENER_METRICS], "listener", "metrics"),
+
 	FAMILY("dropped_total", "counter", "What was refused or got lost, by reason."),
 	SAMPLE(node.refused_total, "reason", "agent_refused"),
 	SAMPLE(node.bad_messages_total, "reason", "agent_message"),

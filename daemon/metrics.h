@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "common/clock.h"
+#include "daemon/accept_pause.h"
 #include "daemon/alerts.h"
 #include "daemon/capture.h"
 #include "daemon/control_socket.h"
@@ -71,6 +72,7 @@ struct cw_metrics {
 	struct cw_alerts_stats alerts;
 	struct cw_control_socket_stats control;
 	struct cw_lateness lateness;
+	struct cw_accept_stats accept;
 };
 
 void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret);

@@ -5,6 +5,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/listener.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
+#include "daemon/accept_pause.h"
 
 #define IDLE_S 5
 #define MAX_HEADERS 8192
@@ -22,6 +24,7 @@
 struct cw_metrics_output {
 	struct cw_metrics_output_config config;
 	struct evhttp *http;
+	struct cw_accept_pause *pause;
 	struct event *timer;
 	char *socket_path, *file_path, *temp_path;
 	bool has_failed; /* said once, until it works again */
@@ -72,16 +75,22 @@ static int open_socket(struct cw_metrics_output *o, struct cw_err *err)
 {
 	const struct group *g = *o->config.group ? getgrnam(o->config.group) : NULL;
 	gid_t gid = g && geteuid() == 0 ? g->gr_gid : (gid_t)-1;
+	struct evhttp_bound_socket *bound = NULL;
 	int fd = cw_unix_listen(o->config.socket_path, 0660, gid, err);
 
 	if (fd < 0)
 		return fd;
 	o->socket_path = strdup(o->config.socket_path);
 	o->http = evhttp_new(o->config.base);
-	if (!o->http || !o->socket_path || evhttp_accept_socket(o->http, fd) < 0) {
+	if (o->http && o->socket_path)
+		bound = evhttp_accept_socket_with_handle(o->http, fd);
+	if (!bound) {
 		(void)close(fd);
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
+	if (cw_accept_pause_watch(o->config.base, CW_LISTENER_METRICS,
+				  evhttp_bound_socket_get_listener(bound), &o->pause) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	evhttp_set_allowed_methods(o->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
 	evhttp_set_max_headers_size(o->http, MAX_HEADERS);
 	evhttp_set_max_body_size(o->http, 0);
@@ -174,6 +183,7 @@ struct cw_metrics_output *cw_metrics_output_free(struct cw_metrics_output *o)
 		return NULL;
 	if (o->timer)
 		event_free(o->timer);
+	cw_accept_pause_free(o->pause);
 	if (o->http)
 		evhttp_free(o->http);
 	/* Numbers of a daemon that is gone are no facts; what is gone already needs no removing. */

@@ -216,6 +216,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 	if (s->tcp)
 		(void)cw_tcp_note(s->tcp, ret->peers_note, sizeof(ret->peers_note));
 	cw_node_stats(s->node, &ret->node);
+	cw_accept_stats(&ret->accept);
 }
 
 /* ---- putting it together ---- */

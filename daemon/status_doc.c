@@ -205,6 +205,9 @@ static json_t *notes_doc(const struct cw_status_source *s)
 		(void)json_array_append_new(notes, json_string(s->peers_note));
 	if (s->is_shadow)
 		(void)json_array_append_new(notes, json_string(CW_STATUS_SHADOW));
+	if (s->accept.last_ns &&
+	    cw_clock_now_ns(s->clock) - s->accept.last_ns < CW_ACCEPT_SAY_S * CW_NS_PER_S)
+		(void)json_array_append_new(notes, json_string(CW_STATUS_ACCEPT));
 	if (s->no_kernel_events) {
 		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
 		(void)json_array_append_new(notes, json_string(text));

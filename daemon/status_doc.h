@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "common/clock.h"
+#include "daemon/accept_pause.h"
 #include "daemon/election.h"
 #include "daemon/leader.h"
 #include "daemon/node.h"
@@ -36,6 +37,7 @@ struct cw_status_source {
 	const struct cw_node *ranks; /* NULL = nothing is known of ops */
 	struct cw_mutes *mutes;      /* NULL = none */
 	bool is_shadow;
+	struct cw_accept_stats accept;
 	int64_t started_ns;
 	int64_t loop_max_ns;           /* daemon/loop_lag.h */
 	uint64_t messages_without_job; /* of peers, refused */
@@ -52,4 +54,8 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 #define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are seen"
 /* Before the reason: at start and in status. */
 #define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
+/* While it lasts, and a minute longer. */
+#define CW_STATUS_ACCEPT                                                                           \
+	"descriptors or memory ran out within the last minute: new connections had to wait; see "  \
+	"LimitNOFILE= of the unit and collwatch_open_fds"
 #define CW_STATUS_SHADOW "mode = shadow: nobody is alerted"

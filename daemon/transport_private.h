@@ -16,6 +16,7 @@
 #include "daemon/transport_tcp.h"
 
 struct bufferevent;
+struct cw_accept_pause;
 struct cw_candidate;
 struct cw_resolve;
 struct cw_tls;
@@ -59,6 +60,7 @@ struct cw_tcp {
 	struct cw_tcp_config config;
 	struct cw_tls *tls; /* NULL = plain, loopback only */
 	struct evconnlistener *listener;
+	struct cw_accept_pause *pause;
 	struct event *timer;
 	struct cw_conn *conns;
 	struct cw_link *links;

@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "daemon/accept_pause.h"
 #include "daemon/peer_uid.h"
 #include "daemon/resolve.h"
 #include "daemon/transport_private.h"
@@ -179,6 +180,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	struct cw_conn *c = NULL;
 	bool is_room = has_room(tcp, from);
 
+	(void)cw_accept_pause_took(tcp->pause, fd);
 	tcp->stats.too_many += !is_room;
 	if (is_room && (tcp->tls || is_trusted(fd, from)))
 		c = conn_new(tcp, fd, CW_NO_PEER);
@@ -292,6 +294,9 @@ static int start_listening(struct cw_tcp *tcp, struct cw_err *err)
 	}
 	if (!tcp->listener)
 		return cw_err_set(err, errno, "cannot listen on %s: %m", tcp->config.listen);
+	if (cw_accept_pause_watch(tcp->config.base, CW_LISTENER_PEER, tcp->listener, &tcp->pause) <
+	    0)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -350,6 +355,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 	}
 	cw_resolve_free(tcp->resolve);
 	cw_found_free(tcp->found);
+	cw_accept_pause_free(tcp->pause);
 	if (tcp->listener)
 		evconnlistener_free(tcp->listener);
 	if (tcp->timer)

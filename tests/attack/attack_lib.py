@@ -43,8 +43,8 @@ def busy(loops=2):
             loop.wait()
 
 
-def unit_settings():
-    """For preexec_fn of the daemon. As many descriptors as this place allows, if those are fewer."""
+def unit_settings(descriptors=UNIT_DESCRIPTORS):
+    """For preexec_fn of the daemon. No more descriptors than may be had here."""
     os.nice(UNIT_NICE - os.nice(0))
-    limit = min(UNIT_DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    descriptors = min(descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
