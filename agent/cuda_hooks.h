@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver's functions that make, launch and end CUDA graphs, those that wait for the device, and
- * the two that hand out pointers to functions: exported from here, so that programs linked with libcuda.so.1 come by, and handed
- * out in place of the driver's own by dlsym and cuGetProcAddress, which is how every CUDA runtime,
- * static or dynamic, gets at them.
+ * the two that hand out pointers to functions: exported from here, so that programs linked with
+ * libcuda.so.1 come by, and handed out in place of the driver's own by dlsym and cuGetProcAddress,
+ * which is how every CUDA runtime, static or dynamic, gets at them.
  *
  * A wrapper passes its arguments on as they are and looks at the result. Arguments beyond those a
  * version of the function has are registers nobody reads.
