@@ -226,8 +226,9 @@ void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
 	if (f) {
 		load(ids, f);
 		(void)fclose(f); /* only read */
-		/* Full, and written by a version that did not say whose it forgot. */
-		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->n_forgetful && !ids->anybody_ns)
+		/* Full, and written by a version that did not say whose it was, or forgot. */
+		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->anybody_ns &&
+		    ids->table->key.uid == CW_SENT_NO_UID)
 			ids->anybody_ns = ids->table->wall_ns;
 	} else if (fd >= 0) {
 		(void)close(fd); /* only opened */

@@ -52,6 +52,17 @@ Test(store_shares, thousands_of_sent_alerts_of_one_user_do_not_stop_those_of_oth
 	cw_store_close(store);
 }
 
+Test(store_shares, as_many_as_fit_stop_nobodys)
+{
+	struct cw_store *store = store_with_sent(2000, IDS);
+
+	cr_assert_eq(put_for(1000, store, "aa", 10, NULL), 0);
+	cr_assert_eq(put_for(2000, store, "bb", 10, NULL), 0);
+	expect_unsent(store, "aa");
+	expect_unsent(store, "bb");
+	cw_store_close(store);
+}
+
 Test(store_shares, unsent_alerts_are_given_out_in_turns_by_user)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
