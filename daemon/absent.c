@@ -17,6 +17,7 @@
 #include "daemon/headway.h"
 #include "daemon/liveness.h"
 #include "daemon/process.h"
+#include "daemon/shares.h"
 
 /* A process that was found. */
 struct absent_rank {
@@ -32,7 +33,7 @@ struct search {
 	struct cw_absent *owner;
 	struct cw_job_id job; /* label empty = unused */
 	struct cw_absent_query query;
-	int64_t asked_ns, scanned_ns;
+	int64_t since_ns, asked_ns, scanned_ns;
 	struct cw_child *child; /* NULL = no scan under way */
 	struct absent_rank *ranks[CW_ABSENT_MAX_RANKS];
 	uint32_t n_ranks;
@@ -204,20 +205,49 @@ static bool is_used(const struct search *s)
 	return *s->job.label;
 }
 
+/* One to be used, if need be that of a user who has more than a fair share; NULL = none. */
+static struct search *get_unused(struct cw_absent *a, uint32_t uid)
+{
+	struct cw_share_place places[CW_ABSENT_MAX_SEARCHES];
+	struct search *unused = NULL;
+	void *displaced = NULL;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		struct search *s = &a->searches[i];
+
+		if (is_used(s))
+			places[n++] = (struct cw_share_place){ .uid = s->job.uid,
+							       .since_ns = s->since_ns,
+							       .holder = s };
+		else
+			unused = s;
+	}
+	switch (cw_share_place_for(uid, places, n, CW_ABSENT_MAX_SEARCHES, &displaced)) {
+	case CW_SHARE_ADMIT:
+		return unused;
+	case CW_SHARE_DISPLACE:
+		forget(displaced);
+		return displaced;
+	default:
+		return NULL;
+	}
+}
+
 static struct search *find_or_add(struct cw_absent *a, const struct cw_job_id *job)
 {
-	struct search *unused = NULL;
+	struct search *unused;
 
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		struct search *s = &a->searches[i];
 
 		if (is_used(s) && cw_job_id_is_equal(&s->job, job))
 			return s;
-		if (!is_used(s) && !unused)
-			unused = s;
 	}
+	unused = get_unused(a, job->uid);
 	if (unused) {
 		unused->owner = a;
+		unused->since_ns = cw_clock_now_ns(a->config.clock);
 		unused->job = *job;
 		unused->query.uid = job->uid;
 		memcpy(unused->query.label, job->label, sizeof(job->label));

@@ -22,7 +22,7 @@ struct cw_absent;
 struct cw_job_id;
 struct cw_process;
 
-/* Jobs searched for at once; more are refused. */
+/* Jobs searched for at once: users share them (daemon/shares.h). */
 #define CW_ABSENT_MAX_SEARCHES 16u
 /* Nobody has asked for so long: it is forgotten. Leaders ask more often. */
 #define CW_ABSENT_KEEP_NS (30 * CW_NS_PER_S)

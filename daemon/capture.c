@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures wait in one queue; of those that wait, the ones an alert may wait for go before those of
- * all the other ranks. At its deadline a capture ends with what there is, and children that still
- * run are killed behind it.
+ * all the other ranks. Users share its places (daemon/shares.h) and take turns. At its deadline a
+ * capture ends with what there is, and children that still run are killed behind it.
  */
 #include "daemon/capture.h"
 
@@ -22,6 +22,7 @@
 #include "daemon/evidence_text.h"
 #include "daemon/kernel_threads.h"
 #include "daemon/node.h"
+#include "daemon/shares.h"
 
 #define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
 /* One of many ranks: whoever takes longer than this is left with what there is. */
@@ -86,6 +87,9 @@ static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t wha
 		return steal_ptr(part);
 	if (!(job->target.what & what))
 		return json_null();
+	if (job->is_displaced)
+		return cw_evidence_part("failed",
+					"too much was asked for of this user's processes");
 	return cw_evidence_part("failed",
 				job->is_running ? "no time left" : "no time left in the queue");
 }
@@ -177,20 +181,30 @@ static void start_job(struct cw_capture_job *job)
 	cw_capture_step_done(job);
 }
 
-/* The first that waits and is not one of many, else the first that waits. */
+/* Users take turns, so that a job of many ranks does not keep the others' waiting. */
+static bool comes_before(const struct cw_capture *c, const struct cw_capture_job *a,
+			 const struct cw_capture_job *b)
+{
+	bool a_is_next = a->uid > c->started_uid, b_is_next = b->uid > c->started_uid;
+
+	if (is_brief(a) != is_brief(b))
+		return is_brief(b);
+	if (a_is_next != b_is_next)
+		return a_is_next;
+	return a->uid < b->uid; /* of one user, in order of arrival */
+}
+
+/* One that is not of many, else one that is. */
 static struct cw_capture_job *next_job(struct cw_capture *c)
 {
-	struct cw_capture_job *brief = NULL;
+	struct cw_capture_job *best = NULL;
 
-	for (struct cw_capture_job *job = c->first; job; job = job->next) {
-		if (job->is_running)
-			continue;
-		if (!is_brief(job))
-			return job;
-		if (!brief)
-			brief = job;
-	}
-	return brief;
+	for (struct cw_capture_job *job = c->first; job; job = job->next)
+		if (!job->is_running && !job->is_displaced && (!best || comes_before(c, job, best)))
+			best = job;
+	if (best)
+		c->started_uid = best->uid;
+	return best;
 }
 
 /* Starts what may start. A job may end within its start, so the list is looked at anew each time.
@@ -208,16 +222,55 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* False: the queue is full, or this user's share of it. */
+static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
+{
+	_cleanup_(freep) struct cw_share_place *places =
+		calloc(c->stats.queued + 1, sizeof(*places));
+	struct cw_capture_job *displaced;
+	void *holder = NULL;
+	size_t n = 0;
+
+	if (!places)
+		return false;
+	for (struct cw_capture_job *job = c->first; job; job = job->next) {
+		if (job->is_running || job->is_displaced)
+			continue;
+		/* In order of arrival; those that an alert may wait for stay. */
+		places[n] = (struct cw_share_place){ .uid = job->uid,
+						     .is_pinned = !is_brief(job),
+						     .since_ns = (int64_t)n,
+						     .holder = job };
+		n++;
+	}
+	switch (cw_share_place_for(uid, places, n, max, &holder)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		displaced = holder;
+		displaced->is_displaced = true;
+		set_deadline(displaced, 0);
+		return true;
+	default:
+		return false;
+	}
+}
+
 int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user)
 {
 	/* A twentieth early, for what comes after it on the way to the callback. */
 	uint32_t ms = deadline_ms - deadline_ms / 20;
 	bool is_one_of_many = target->what & CW_EVIDENCE_BRIEF;
+	uid_t uid = (uid_t)-1; /* of a process that is not there any more */
 	struct cw_capture_job *job;
+	struct cw_node_process p;
 
-	if (c->stats.queued >=
-	    (is_one_of_many ? BRIEF_QUEUE_SHARE(c->config.max_queued) : c->config.max_queued)) {
+	if (cw_node_find(c->config.node, target->pid, target->start_ticks, &p))
+		uid = p.uid;
+	if (!make_room(c, uid,
+		       is_one_of_many ? BRIEF_QUEUE_SHARE(c->config.max_queued)
+				      : c->config.max_queued)) {
 		c->stats.refused++;
 		return -EAGAIN;
 	}
@@ -229,6 +282,7 @@ int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target
 	job->fn = fn;
 	job->user = user;
 	job->rank = -1;
+	job->uid = uid;
 	job->timer = evtimer_new(c->config.base, on_deadline, job);
 	if (!job->timer) {
 		job_free(job);

@@ -21,6 +21,7 @@ struct cw_capture_job {
 	struct event *timer;
 	unsigned step; /* of enum cw_capture_step; 0 also while queued */
 	bool is_running, is_gone, is_stopped;
+	bool is_displaced; /* its place in the queue went to another user */
 	int32_t rank;
 	uid_t uid; /* whose process it is */
 	struct cw_child *child;
@@ -35,6 +36,7 @@ struct cw_capture {
 	struct event *pump;
 	struct cw_capture_job *first, **last; /* running and queued, in order of arrival */
 	struct cw_capture_stats stats;
+	uid_t started_uid;                /* whose capture was started last */
 	struct cw_kernel_threads *kernel; /* NULL = not to be had here */
 	char *kernel_text;                /* what it read last: for the child that is forked next */
 };

@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/shares.h"
 
 #define FILE_NAME "mutes"
 #define TEMP_NAME ".mutes.new"
@@ -67,17 +68,44 @@ static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t ui
 	return NULL;
 }
 
+/* False: there is no place, and nobody to give one. */
+static bool make_room(struct cw_mutes *m, uint32_t uid)
+{
+	static struct cw_share_place places[CW_MUTES_MAX];
+	void *displaced = NULL;
+	struct mute *mute;
+	size_t n = 0;
+
+	DL_FOREACH (m->list, mute) {
+		/* In order of arrival. */
+		places[n] = (struct cw_share_place){ .uid = mute->uid,
+						     .since_ns = (int64_t)n,
+						     .holder = mute };
+		n++;
+	}
+	switch (cw_share_place_for(uid, places, n, CW_MUTES_MAX, &displaced)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		mute = displaced;
+		log_notice("job=%s uid=%u: no longer muted, its place goes to another user",
+			   mute->label, mute->uid);
+		forget(m, mute);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
 	       struct mute **ret)
 {
-	unsigned n = 0, own = 0;
+	unsigned own = 0;
 	struct mute *mute;
 
-	DL_FOREACH (m->list, mute) {
-		n++;
+	DL_FOREACH (m->list, mute)
 		own += mute->uid == uid && !mute->node == !node;
-	}
-	if (own >= CW_MUTES_MAX_PER_UID || n >= CW_MUTES_MAX) {
+	if (own >= CW_MUTES_MAX_PER_UID || !make_room(m, uid)) {
 		m->refused++;
 		return own >= CW_MUTES_MAX_PER_UID ? -EDQUOT : -ENOSPC;
 	}

@@ -19,6 +19,7 @@ struct cw_mutes;
 
 /* A user that mutes more jobs than this should not have jobs watched. */
 #define CW_MUTES_MAX_PER_UID 64u
+/* Of all users, who share them (daemon/shares.h). */
 #define CW_MUTES_MAX 1024u
 /* A mute that another node's digests no longer tell of is over after this. */
 #define CW_MUTES_HEARD_NS (30 * CW_NS_PER_S)

@@ -37,8 +37,11 @@
 #define MAX_PROCESSES_PER_UID 2048u
 /* design section 11: at most two captures at once on a node. */
 #define MAX_CAPTURES 2u
-/* All ranks of a full node, and room beside them for those an alert waits for. */
-#define MAX_CAPTURES_QUEUED 96u
+/*
+ * All ranks of a full node, of one user, and room beside them for those an alert waits for and for
+ * other users: daemon/shares.h.
+ */
+#define MAX_CAPTURES_QUEUED 112u
 
 struct cw_service {
 	struct event_base *base;

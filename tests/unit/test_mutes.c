@@ -158,3 +158,18 @@ Test(mutes, are_kept_in_memory_until_the_directory_is_there)
 	cr_assert_eq(cw_mutes_until(m, 7, "job"), CW_MUTE_FOR_EVER);
 	cr_assert_eq(cw_mutes_until(m, 7, "of-before"), CW_MUTE_FOR_EVER);
 }
+
+Test(mutes, sixteen_users_at_their_limit_leave_places_for_others)
+{
+	char label[32];
+
+	for (uint32_t uid = 1; uid <= CW_MUTES_MAX / CW_MUTES_MAX_PER_UID; uid++)
+		for (unsigned i = 0; i < CW_MUTES_MAX_PER_UID; i++) {
+			(void)snprintf(label, sizeof(label), "name:%u", i);
+			cw_mutes_heard(m, "node-b", uid, label, CW_MUTE_FOR_EVER);
+		}
+	cr_expect_eq(cw_mutes_set(m, 100, "name:late", CW_MUTE_FOR_EVER), 0);
+	cr_expect_eq(cw_mutes_set(m, 100, "name:later", CW_MUTE_FOR_EVER), 0);
+	cr_expect_eq(cw_mutes_until(m, 1, "name:0"), CW_MUTE_FOR_EVER, "the youngest go");
+	cr_expect_eq(cw_mutes_set(m, 101, "name:late", CW_MUTE_FOR_EVER), 0);
+}
