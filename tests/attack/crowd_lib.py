@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many jobs of many users, played by crowd, beside the daemon as its unit runs it."""
+import contextlib
+import os
+import struct
+
+import attack_lib
+from agent_lib import Skip, start, wait_until
+from fault_lib import PATIENCE, RealDaemon
+
+CROWD = os.environ.get("CW_CROWD", "")
+SLOT = struct.Struct("=2I")  # struct slot of crowd.c
+
+
+class Crowd:
+    def __init__(self, daemon, uid, jobs, ranks, what):
+        self.uid, self.n = uid, jobs * ranks
+        self.path = f"{daemon.dir}/crowd-{uid}.state"
+        self.process = start([CROWD, daemon.path, self.path, str(uid), str(jobs), str(ranks), what],
+                             dict(os.environ), cwd="/")
+
+    def slots(self):
+        try:
+            with open(self.path, "rb") as f:
+                data = f.read()
+        except FileNotFoundError:
+            return []
+        return [SLOT.unpack_from(data, at) for at in range(0, len(data), SLOT.size)]
+
+    def up(self):
+        return sum(up for up, _ in self.slots())
+
+    def refused(self):
+        return sum(refused for _, refused in self.slots())
+
+    def settle(self, seconds):
+        """Each rank has its welcome or was told that there is no place."""
+        wait_until(lambda: sum(bool(up or refused) for up, refused in self.slots()) == self.n,
+                   f"an answer to all {self.n} ranks of uid {self.uid}", seconds)
+
+    def job(self, number=0):
+        return f"crowd-{self.uid}-{number}"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def crowd(*args):
+    it = Crowd(*args)
+    try:
+        yield it
+    finally:
+        it.kill()
+
+
+@contextlib.contextmanager
+def daemon_of_the_unit(config=""):
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be several users")
+    with RealDaemon(config=PATIENCE + config) as d, attack_lib.busy():
+        d.start(preexec_fn=attack_lib.unit_settings)
+        yield d
