@@ -300,6 +300,24 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
 }
 
+/* Whatever state they are in now: who led while this node did not answer may be gone again. */
+bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
+			   const char *node)
+{
+	uint64_t route = cw_job_id_route(job), weight = cw_election_weight(route, node);
+	const struct cw_peer *peers;
+	bool is_known = false;
+	unsigned n;
+
+	peers = cw_transport_peers(m->transport, &n);
+	for (unsigned i = 0; i < n; i++) {
+		is_known |= !strcmp(peers[i].name, node);
+		if (cw_election_weight(route, peers[i].name) > weight)
+			return false;
+	}
+	return is_known;
+}
+
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
 {
 	const struct entry *e = find(m, job);

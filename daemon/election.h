@@ -55,6 +55,13 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 /* The leader's answer; ignored unless it comes from whom this node asked. */
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
 
+/*
+ * Of all peers, alive or not, the node is the one that leads the job where this one does not: what
+ * it says about the job's alerts is believed.
+ */
+bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
+			   const char *node);
+
 /* Its leader has an open incident of the job. */
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);
 /* Answers that named neither a job nor a digest of this node, so far. */

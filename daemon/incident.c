@@ -43,6 +43,8 @@ static void forget(struct cw_incident *inc)
 	inc->key = (struct cw_verdict_key){ 0 };
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
 	inc->lasted_ns = 0;
+	inc->put_off = inc->n_objectors = 0;
+	inc->is_overruling = false;
 }
 
 struct cw_incident *cw_incident_free(struct cw_incident *inc)
@@ -190,12 +192,26 @@ static void send_alert(struct cw_incident *inc)
 		cw_incident_undelivered(inc);
 }
 
+/* Who kept the alert back, for whoever wonders why it came late. */
+static void add_objectors(struct cw_incident *inc)
+{
+	json_t *list = inc->put_off ? json_array() : NULL;
+
+	for (unsigned i = 0; list && i < inc->n_objectors; i++)
+		(void)json_array_append_new(list,
+					    json_pack("{s:s, s:s}", "node", inc->objectors[i].node,
+						      "reason", inc->objectors[i].reason));
+	if (list) /* out of memory: it stands in the journal */
+		(void)json_object_set_new(inc->doc, "objections", list);
+}
+
 /* The alert is due: the bundle is written, the journal told, and people, unless they want none. */
 static void tell(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
 	char what[64] = "";
 
+	add_objectors(inc);
 	inc->withheld = inc->config.io->withhold(inc->config.io_user, &due);
 	if (inc->withheld) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->withheld);
@@ -441,12 +457,44 @@ void cw_incident_end(struct cw_incident *inc)
 		handle(inc, CW_INCIDENT_EV_END);
 }
 
-void cw_incident_object(struct cw_incident *inc, const char *node, const char *reason)
+static void note_objector(struct cw_incident *inc, const char *node, const char *reason)
+{
+	struct cw_objector *o = inc->objectors;
+	unsigned i = 0;
+
+	while (i < inc->n_objectors && strcmp(o[i].node, node) != 0)
+		i++;
+	if (i == CW_INCIDENT_MAX_OBJECTORS)
+		return;
+	if (i == inc->n_objectors)
+		(void)snprintf(o[inc->n_objectors++].node, sizeof(o->node), "%s", node);
+	(void)snprintf(o[i].reason, sizeof(o[i].reason), "%s", reason);
+}
+
+bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
+			bool is_party)
 {
 	if (!cw_incident_is_open(inc))
-		return;
-	log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+		return true;
+	if (is_party) {
+		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+	} else {
+		note_objector(inc, node, reason);
+		if (inc->put_off >= CW_INCIDENT_MAX_PUT_OFF) {
+			if (!inc->is_overruling)
+				log_warn("inc=%s: %s objects again (%s): it was put off %u times "
+					 "for that, the alert goes out",
+					 inc->id, node, reason, inc->put_off);
+			inc->is_overruling = true;
+			return false;
+		}
+		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+		/* Several at once put it off once. */
+		inc->put_off +=
+			inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_PREPARED;
+	}
 	handle(inc, CW_INCIDENT_EV_OBJECTION);
+	return true;
 }
 
 void cw_incident_undelivered(struct cw_incident *inc)

@@ -40,6 +40,13 @@ struct cw_incident;
 #define CW_INCIDENT_MAX_CULPRITS 8u
 /* An alert that was not delivered, or was objected to, is tried again after this long. */
 #define CW_INCIDENT_RETRY_NS (30 * CW_NS_PER_S)
+/*
+ * Times that an incident is put off because of nodes that have no part in leading its job: enough
+ * for a partition to heal, and 90 s at most that one lost node can keep an alert back.
+ */
+#define CW_INCIDENT_MAX_PUT_OFF 3u
+/* Objectors that its documents name. */
+#define CW_INCIDENT_MAX_OBJECTORS 4u
 /* Held up for so long before its alert was out, a leader announces it again: others lead after
  * CW_LEADER_SILENT_NS, counted from a beat before it was held up. */
 #define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
@@ -137,7 +144,13 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 void cw_incident_tick(struct cw_incident *inc);
 /* The job is over. */
 void cw_incident_end(struct cw_incident *inc);
-void cw_incident_object(struct cw_incident *inc, const char *node, const char *reason);
+/*
+ * A node objects. is_party: it has a part in leading the job. Of others it is believed
+ * CW_INCIDENT_MAX_PUT_OFF times in all; then the alert goes out and names them. False: it was not
+ * believed.
+ */
+bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
+			bool is_party);
 /* The alert did not reach anybody: it is tried again while the incident lasts. */
 void cw_incident_undelivered(struct cw_incident *inc);
 

@@ -2,6 +2,7 @@
 /* Shared by incident.c (states, deadlines) and incident_documents.c (what is kept and sent). */
 #pragma once
 
+#include "common/address.h"
 #include "daemon/incident.h"
 #include "daemon/incident_evidence.h"
 #include "daemon/incident_survey.h"
@@ -15,6 +16,11 @@
 #define CW_INCIDENT_MAX_MEMBERS 8192u
 /* Of ranks and memberships, so many are made text in one turn of the loop: 7 us each. */
 #define CW_INCIDENT_TURN_PIECES 2048u
+
+struct cw_objector {
+	char node[CW_NODE_NAME_MAX + 1];
+	char reason[96];
+};
 
 struct cw_incident {
 	struct cw_incident_config config;
@@ -33,6 +39,10 @@ struct cw_incident {
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
 	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
+	unsigned put_off; /* times, because of nodes that have no part in leading the job */
+	bool is_overruling;
+	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
+	unsigned n_objectors;
 	struct cw_evidence_set evidence;
 	struct cw_survey *survey; /* NULL = none, or out of memory */
 	uint32_t survey_written;  /* answers that the bundle holds */

@@ -408,14 +408,37 @@ static struct cw_incident *find_objected(const struct cw_leader *l,
 	return inc;
 }
 
+/* The node leads the job as far as this one knows, or did while this one was away. */
+static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
+{
+	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
+}
+
 static void take_objection(struct cw_leader *l, const char *from,
 			   const struct cw_msg_incident_objection *o)
 {
 	struct cw_incident *inc = find_objected(l, o);
+	struct cw_job_id job;
+	bool may_know =
+		*o->label && cw_job_id_make(o->uid, o->label, &job) == 0 && is_party(l, &job, from);
 
 	l->stats.objections++;
-	if (inc)
-		cw_incident_object(inc, from, o->reason);
+	if (inc && !cw_incident_object(inc, from, o->reason, may_know))
+		l->stats.overruled++;
+}
+
+bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label)
+{
+	const struct cw_led_route *lr;
+	struct cw_job_id job;
+
+	if (cw_job_id_make(uid, label, &job) < 0)
+		return false;
+	lr = find_route(l, &job);
+	if (!lr || !lr->is_led || is_party(l, &job, from))
+		return false;
+	l->stats.doubted++;
+	return true;
 }
 
 bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg)

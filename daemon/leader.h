@@ -92,6 +92,11 @@ bool cw_leader_tick(struct cw_leader *l);
 /* Goes on with what was put off, if anything was. Returns the same. */
 bool cw_leader_continue(struct cw_leader *l);
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
+/*
+ * A node tells that it has delivered an alert of this job. True, and counted: this node leads the
+ * job, and that one has no part in it, so nothing is settled by its word; it may object.
+ */
+bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label);
 /* The alert of this id was delivered, or could not be. */
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
 /* What nodes of older versions call this incident; "" = it is not one of here. */
@@ -120,7 +125,9 @@ struct cw_leader_stats {
 	uint64_t refused_jobs, left_out_comms, left_out_windows;
 	uint64_t displaced; /* routes that gave their place to another user's */
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
-	uint64_t unnamed; /* announcements that did not say of which job */
+	uint64_t overruled; /* objections of nodes that had objected often enough */
+	uint64_t doubted;   /* deliveries told of by nodes that have no part in leading the job */
+	uint64_t unnamed;   /* announcements that did not say of which job */
 	uint32_t routes, jobs;
 	uint32_t untracked; /* routes that have no place now */
 };

@@ -18,6 +18,7 @@
 #include "daemon/control_socket.h"
 #include "daemon/leader.h"
 #include "daemon/node.h"
+#include "daemon/peer_rate.h"
 #include "daemon/responder.h"
 #include "daemon/store.h"
 #include "daemon/transport.h"
@@ -50,6 +51,7 @@ struct cw_metrics_parts {
 	int64_t held_up_max_ns;
 	struct cw_store *store;
 	const struct cw_responder *responder;
+	const struct cw_peer_rate *peer_rate;
 	uint64_t digests_lost, messages_without_job;
 };
 
@@ -62,7 +64,7 @@ struct cw_metrics {
 	uint64_t processes_unconnected;
 	uint64_t peers, peers_connected;
 	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
-	uint64_t digests_lost, requests_refused, messages_without_job;
+	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
 	struct cw_node_stats node;
 	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
 	struct cw_leader_stats leader;

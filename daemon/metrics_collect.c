@@ -97,6 +97,8 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	ret->is_shadow = cw_alerts_is_shadow(p->alerts);
 	count_bundles(p->store, ret);
 	ret->requests_refused = cw_responder_refused(p->responder);
+	for (unsigned k = 0; k < CW_PEER_ASK__MAX; k++)
+		ret->peer_too_often += cw_peer_rate_refused(p->peer_rate, k);
 	ret->digests_lost = p->digests_lost;
 	ret->messages_without_job = p->messages_without_job;
 	ret->lateness = *p->lateness;

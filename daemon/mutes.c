@@ -100,14 +100,19 @@ static bool make_room(struct cw_mutes *m, uint32_t uid)
 static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
 	       struct mute **ret)
 {
-	unsigned own = 0;
+	unsigned same = 0;
 	struct mute *mute;
 
-	DL_FOREACH (m->list, mute)
-		own += mute->uid == uid && !mute->node == !node;
-	if (own >= CW_MUTES_MAX_PER_UID || !make_room(m, uid)) {
+	/* One node takes no place from the others by what it says. */
+	DL_FOREACH (m->list, mute) {
+		if (node)
+			same += mute->node && !strcmp(mute->node, node);
+		else
+			same += !mute->node && mute->uid == uid;
+	}
+	if (same >= CW_MUTES_MAX_PER_UID || !make_room(m, uid)) {
 		m->refused++;
-		return own >= CW_MUTES_MAX_PER_UID ? -EDQUOT : -ENOSPC;
+		return same >= CW_MUTES_MAX_PER_UID ? -EDQUOT : -ENOSPC;
 	}
 	mute = calloc(1, sizeof(*mute));
 	if (mute)
@@ -283,6 +288,7 @@ void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const ch
 		drop_old(m);
 		if (add(m, node, uid, label, &mute) < 0)
 			return; /* too many: this one is alerted */
+		log_notice("job=%s uid=%" PRIu32 ": muted on %s", label, uid, node);
 	}
 	mute->until_wall_ns = until_wall_ns;
 	mute->heard_ns = cw_clock_awake_ns(m->clock);

@@ -17,7 +17,10 @@
 
 struct cw_mutes;
 
-/* A user that mutes more jobs than this should not have jobs watched. */
+/*
+ * A user that mutes more jobs than this should not have jobs watched; nor is more believed of one
+ * other node, whoever's jobs they are.
+ */
 #define CW_MUTES_MAX_PER_UID 64u
 /* Of all users, who share them (daemon/shares.h). */
 #define CW_MUTES_MAX 1024u

@@ -103,7 +103,8 @@ static void settle(struct cw_old_deliveries *o, const char *node, const json_t *
 			i++;
 			continue;
 		}
-		cw_alerts_learn(o->config.alerts, node, &d);
+		if (!o->config.doubts(node, d.uid, d.label, o->config.user))
+			cw_alerts_learn(o->config.alerts, node, &d);
 		drop(o, i);
 	}
 }

@@ -12,6 +12,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "common/clock.h"
 #include "daemon/alerts.h"
 #include "daemon/store.h"
@@ -33,6 +36,9 @@ struct cw_old_deliveries_config {
 	struct cw_transport *transport;
 	struct cw_store *store; /* what an older version noted */
 	struct cw_alerts *alerts;
+	/* cw_leader_doubts() */
+	bool (*doubts)(const char *from, uint32_t uid, const char *label, void *user);
+	void *user;
 };
 
 /* All borrowed. NULL = out of memory. */

@@ -22,6 +22,7 @@
 #include "daemon/mutes.h"
 #include "daemon/node.h"
 #include "daemon/old_deliveries.h"
+#include "daemon/peer_rate.h"
 #include "daemon/responder.h"
 #include "daemon/sample_pace.h"
 #include "daemon/sd_notify.h"
@@ -57,6 +58,7 @@ struct cw_service {
 	struct cw_err kernel_err;
 	struct cw_capture *capture;
 	struct cw_responder *responder;
+	struct cw_peer_rate *peer_rate;
 	struct cw_store *store;
 	struct cw_mutes *mutes;
 	struct cw_alerts *alerts;
@@ -91,7 +93,8 @@ static void hear_delivered(struct cw_service *s, const char *from,
 {
 	if (!*d->label)
 		cw_old_deliveries_heard(s->old_deliveries, from, d->id);
-	else if (!cw_incident_id_is_old(d->id))
+	else if (!cw_incident_id_is_old(d->id) &&
+		 !cw_leader_doubts(s->leader, from, d->uid, d->label))
 		cw_alerts_learn(s->alerts, from, d);
 }
 
@@ -106,19 +109,52 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 
 /* ---- messages ---- */
 
-/* What people typed on another node of a job that this one leads. */
+/* What people typed on another node of a job that this one leads: a node that has ranks of it. */
 static void hear_mute(struct cw_service *s, const char *from, const struct cw_msg_digest *d)
 {
-	if (!strcmp(from, d->node))
+	if (!strcmp(from, d->node) && d->n_ranks)
 		cw_mutes_heard(s->mutes, from, d->uid, d->label,
 			       d->muted_until_ns > INT64_MAX ? CW_MUTE_FOR_EVER
 							     : (int64_t)d->muted_until_ns);
+}
+
+/* What costs this node work is limited for each other one. */
+static bool is_too_often(struct cw_service *s, const char *from, const struct cw_message *msg)
+{
+	enum cw_peer_ask kind;
+
+	if (!strcmp(from, s->config->node_name))
+		return false;
+	switch (msg->type) {
+	case CW_MSG_EVIDENCE_REQUEST:
+		kind = CW_PEER_ASK_EVIDENCE;
+		break;
+	case CW_MSG_WINDOW_REQUEST:
+		kind = CW_PEER_ASK_WINDOWS;
+		break;
+	case CW_MSG_RANK_SEARCH:
+		kind = CW_PEER_ASK_SEARCH;
+		break;
+	case CW_MSG_INCIDENT_ANNOUNCE:
+		kind = CW_PEER_ASK_ANNOUNCE;
+		break;
+	case CW_MSG_NODE_REQUEST:
+		if (strcmp(msg->node_request.verb, "mute") != 0)
+			return false; /* limited where it is answered */
+		kind = CW_PEER_ASK_MUTE;
+		break;
+	default:
+		return false;
+	}
+	return !cw_peer_rate_admits(s->peer_rate, from, kind);
 }
 
 static void on_message(const char *from, struct cw_message **msg, void *user)
 {
 	struct cw_service *s = user;
 
+	if (is_too_often(s, from, *msg))
+		return; /* the asker's deadline tells it */
 	if ((*msg)->type == CW_MSG_DIGEST && strcmp(from, s->config->node_name) != 0)
 		hear_mute(s, from, &(*msg)->digest);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
@@ -359,6 +395,13 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	return r < 0 ? cw_err_set(err, -r, "captures: %s", strerror(-r)) : 0;
 }
 
+static bool doubts(const char *from, uint32_t uid, const char *label, void *user)
+{
+	struct cw_service *s = user;
+
+	return cw_leader_doubts(s->leader, from, uid, label);
+}
+
 static int open_leader(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_leader_config leader = {
@@ -373,6 +416,8 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.transport = s->transport,
 		.store = s->store,
 		.alerts = s->alerts,
+		.doubts = doubts,
+		.user = s,
 	};
 	struct cw_responder_config responder = {
 		.transport = s->transport,
@@ -386,7 +431,8 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 	leader.members = s->members;
 	s->leader = s->members ? cw_leader_new(&leader) : NULL;
 	s->responder = cw_responder_new(&responder);
-	return s->leader && s->responder && s->old_deliveries
+	s->peer_rate = cw_peer_rate_new(&s->awake.clock);
+	return s->leader && s->responder && s->peer_rate && s->old_deliveries
 		       ? 0
 		       : cw_err_set(err, ENOMEM, "out of memory");
 }
@@ -430,6 +476,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.held_up_max_ns = s->lag.max_ns,
 		.store = s->store,
 		.responder = s->responder,
+		.peer_rate = s->peer_rate,
 		.digests_lost = s->digests_lost,
 		.messages_without_job = messages_without_job(s),
 	};
@@ -506,6 +553,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_tcp_free(s->tcp);
 	cw_capture_free(s->capture);
 	cw_responder_free(s->responder);
+	cw_peer_rate_free(s->peer_rate);
 	cw_node_free(s->node);
 	(void)cw_kernel_events_free(s->kernel); /* always NULL */
 	cw_leader_free(s->leader);

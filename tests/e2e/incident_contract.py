@@ -67,6 +67,7 @@ INCIDENT = {
     "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
               "resolved": (None, TIME)},
     "summary": text, "leader": str, "bundle": (None, text),
+    "objections?": [{"node": text, "reason": text}],
     "uid?": number, "command?": text, "withheld?": ("shadow", "muted"),
     "closed_as?": ("slow", "job_ended"), "lasted_s?": (int, float),
 }

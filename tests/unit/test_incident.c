@@ -12,6 +12,8 @@
 static int64_t now = 1000 * CW_NS_PER_S;
 static unsigned alerts, bundles, evidence_requests;
 static char sent_id[CW_INCIDENT_ID_LEN];
+static size_t last_objections;
+static char last_objector[16];
 static char last_class[32], last_closed_as[32], last_withheld[16];
 static const char *withheld;
 static bool was_sent, answers_evidence;
@@ -43,6 +45,9 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
 	copy_field(last_withheld, sizeof(last_withheld), bundle->incident, "withheld");
 	copy_field(last_closed_as, sizeof(last_closed_as), bundle->incident, "closed_as");
+	last_objections = json_array_size(json_object_get(bundle->incident, "objections"));
+	copy_field(last_objector, sizeof(last_objector),
+		   json_array_get(json_object_get(bundle->incident, "objections"), 0), "node");
 	return bundles == 1 ? -ENOSPC : 0; /* a full disk stops nothing */
 }
 
@@ -330,12 +335,40 @@ Test(incident, objection_silences_until_asked_again)
 {
 	answers_evidence = false;
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
-	cw_incident_object(inc, "other", "led here");
+	cr_assert(cw_incident_object(inc, "other", "led here", true));
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_OBJECTED);
 	pass(29);
 	cr_assert_eq(alerts, 0);
 	pass(4);
 	cr_assert_eq(alerts, 1);
+}
+
+/* One node that was taken over objects to everything. */
+Test(incident, a_node_without_a_part_in_the_job_keeps_an_alert_back_three_times)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	for (unsigned i = 0; i < 3 * 120; i++) {                               /* 30 s each */
+		(void)cw_incident_object(inc, "liar", "I know better", false); /* or not */
+		pass(0.25);
+		cr_assert_eq(alerts, 0, "%u", i);
+	}
+	cr_assert_not(cw_incident_object(inc, "liar", "I know better", false));
+	cr_assert_not(cw_incident_object(inc, "its friend", "so do I", false));
+	pass(5);
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(last_objections, 2);
+	cr_assert_str_eq(last_objector, "liar");
+}
+
+/* Its leader's deputy has told people, and its webhook is away: no end of patience. */
+Test(incident, who_leads_the_job_is_believed)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	for (unsigned i = 0; i < 1200; i++) {
+		cr_assert(cw_incident_object(inc, "deputy", "led here", true));
+		pass(0.25);
+	}
+	cr_assert_eq(alerts, 0);
 }
 
 Test(incident, undelivered_alert_is_repeated_until_it_is_known_as_sent)

@@ -161,15 +161,36 @@ Test(mutes, are_kept_in_memory_until_the_directory_is_there)
 
 Test(mutes, sixteen_users_at_their_limit_leave_places_for_others)
 {
-	char label[32];
+	char label[32], node[32];
 
 	for (uint32_t uid = 1; uid <= CW_MUTES_MAX / CW_MUTES_MAX_PER_UID; uid++)
 		for (unsigned i = 0; i < CW_MUTES_MAX_PER_UID; i++) {
 			(void)snprintf(label, sizeof(label), "name:%u", i);
-			cw_mutes_heard(m, "node-b", uid, label, CW_MUTE_FOR_EVER);
+			(void)snprintf(node, sizeof(node), "node-%u", uid);
+			cw_mutes_heard(m, node, uid, label, CW_MUTE_FOR_EVER);
 		}
 	cr_expect_eq(cw_mutes_set(m, 100, "name:late", CW_MUTE_FOR_EVER), 0);
 	cr_expect_eq(cw_mutes_set(m, 100, "name:later", CW_MUTE_FOR_EVER), 0);
 	cr_expect_eq(cw_mutes_until(m, 1, "name:0"), CW_MUTE_FOR_EVER, "the youngest go");
 	cr_expect_eq(cw_mutes_set(m, 101, "name:late", CW_MUTE_FOR_EVER), 0);
+}
+
+/* A node that was taken over mutes whatever it likes. */
+Test(mutes, one_other_node_mutes_only_so_many)
+{
+	char label[32];
+
+	for (unsigned i = 0; i < 1000; i++) {
+		(void)snprintf(label, sizeof(label), "job-%u", i);
+		cw_mutes_heard(m, "lost", i, label, now + 3600 * CW_NS_PER_S);
+	}
+	cr_assert_gt(cw_mutes_until(m, 63, "job-63"), 0);
+	cr_assert_eq(cw_mutes_until(m, 64, "job-64"), 0);
+	cr_assert_eq(cw_mutes_refused(m), 1000 - CW_MUTES_MAX_PER_UID);
+	cw_mutes_heard(m, "well", 64, "job-64", now + 3600 * CW_NS_PER_S);
+	cr_assert_gt(cw_mutes_until(m, 64, "job-64"), 0, "the others' stays theirs");
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(label, sizeof(label), "own-%u", i);
+		cr_assert_eq(cw_mutes_set(m, i, label, now + 3600 * CW_NS_PER_S), 0);
+	}
 }
