@@ -9,7 +9,9 @@ usage: storm_descriptors.py [--scale S]    1: the descriptors are kept for 7 s
 """
 
 import contextlib
+import ctypes
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -28,6 +30,8 @@ MAX_CPU = 0.25
 DESCRIPTORS = 64
 # Who connects beyond them.
 WAITING = scaled(400, SCALE)
+PROCESSES = 2 * DESCRIPTORS
+PR_SET_PDEATHSIG = 1
 
 
 def cpu_s(pid):
@@ -57,6 +61,22 @@ def connect(address, number):
     return s
 
 
+class Process:
+    """One that connects and waits: a process has one connection to the agent socket."""
+
+    def __init__(self, address):
+        self.pid = os.fork()
+        if self.pid == 0:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            held = connect(address, 0)
+            while held or True:
+                signal.pause()
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]
@@ -84,7 +104,10 @@ def storm(listener, address_of):
             address = address_of(world, port)
 
             def come():
-                held.append(connect(address, len(held)))
+                if listener != "agent":
+                    held.append(connect(address, len(held)))
+                elif len(held) < PROCESSES:
+                    held.append(Process(address))
                 return open_descriptors(pid)
 
             try:
