@@ -366,7 +366,13 @@ struct cw_rec_p2p_block *cw_comm_p2p(int c)
 	return p;
 }
 
-/* ---- ids ---- */
+/*
+ * ---- ids ----
+ *
+ * Whoever writes a record writes any id he likes, so ids need not withstand anybody: the daemon
+ * joins ranks by them only within one uid and label, and a collision, made or by chance, mixes up a
+ * user's own communicators.
+ */
 
 uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count)
 {

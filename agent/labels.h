@@ -16,5 +16,9 @@ void cw_labels_read(struct cw_rec_header *header);
 /* NCCL_COMM_ID is set: unique ids are not unique. Any thread after cw_labels_read(). */
 bool cw_labels_comm_id_is_constant(void);
 
-/* Hash of the user and the job's label. */
+/*
+ * Hash of the user and the job's label, mixed into communicators' ids where unique ids are the same
+ * everywhere. It need not withstand anybody: see cw_comm_id_of(). Not the key by which nodes find a
+ * job (common/job_key.h).
+ */
 uint64_t cw_labels_job_key(void);

@@ -67,6 +67,7 @@ static uint64_t next_number[CW_REC_COMMS][CW_OP__MAX];
 
 /* ---- communicators ---- */
 
+/* As cw_comm_id_of(): it need not withstand anybody. */
 static uint64_t id_of(uint64_t comm_hash)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, comm_hash);

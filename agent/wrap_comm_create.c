@@ -143,7 +143,10 @@ ncclResult_t cw_impl_ncclCommInitRankScalable(const struct cw_real *real, const 
 	return r;
 }
 
-/* All ranks are in this process, so any id they share will do: NCCL's own is not shown to us. */
+/*
+ * All ranks are in this process, so any id they share will do: NCCL's own is not shown to us. As
+ * cw_comm_id_of(), it need not withstand anybody.
+ */
 static uint64_t local_id(void)
 {
 	static uint64_t count;

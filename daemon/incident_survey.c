@@ -65,7 +65,10 @@ struct cw_survey *cw_survey_free(struct cw_survey *s)
 
 /* ---- the plan ---- */
 
-/* What each rank waits in, so that one of each state can be looked at; the comm does not matter. */
+/*
+ * What each rank waits in, so that one of each state can be looked at; the comm does not matter. Of
+ * two states that collide one is looked at: ranks of one job, all of whose stacks are taken anyway.
+ */
 static void find_states(const struct cw_snapshot *snap, uint64_t *states)
 {
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
