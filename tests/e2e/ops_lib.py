@@ -112,7 +112,7 @@ class World:
         self.path, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
         self.conf, self.state = self.dir + "/conf", self.dir + "/state"
         self.log_path = self.dir + "/log"
-        self.jobs, self.daemon = [], None
+        self.jobs, self.daemon, self.collwatchd = [], None, COLLWATCHD
         self.copy_programs()
         self.configure(text)
 
@@ -143,7 +143,7 @@ class World:
     def start(self, preexec=None, **extra):
         """extra: variables of its environment."""
         with open(self.log_path, "ab") as log:
-            self.daemon = start([COLLWATCHD, "--config", self.conf],
+            self.daemon = start([self.collwatchd, "--config", self.conf],
                                 environment(preload=None, **{"no_proxy": "*", **extra}), stderr=log,
                                 preexec_fn=preexec)
         wait_until(lambda: self.ask("status", check=False).returncode in (0, 2, 3),

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two nodes, one of which still has the daemon of an older build, whichever of them leads: one leader,
+one alert, also when the other daemon is replaced while the job hangs. Prints TAP.
+
+CW_OLD_BUILD is a build directory of the older commit; without it nothing is tested here (the same in
+memory: tests/unit/test_upgrade.c):
+
+  git worktree add /tmp/old COMMIT && meson setup /tmp/old/build /tmp/old
+  ninja -C /tmp/old/build daemon/collwatchd
+  CW_OLD_BUILD=/tmp/old/build meson test -C build rolling_upgrade
+"""
+
+import contextlib
+import os
+import socket
+
+import tap
+from agent_lib import wait_until
+from fault_lib import stop_outside_nccl
+from ops_lib import COLLWATCHD, Job, Receiver, World, expect, plain_ranks
+
+OLD = os.environ.get("CW_OLD_BUILD", "") + "/daemon/collwatchd"
+NAMES = ["node-a", "node-b"]
+JOB = "rolled"
+TAKE_OVER_S = 60
+
+
+class Node(World):
+    def __init__(self, name, ports, receiver):
+        super().__init__()
+        self.name, self.collwatchd = name, OLD
+        peers = ", ".join(f'"{n}=127.0.0.1:{p}"' for n, p in ports.items())
+        self.configure(f'peers = {{{peers}}}\nwebhook_url = "{receiver.url}"')
+        with open(self.conf, encoding="ascii") as f:
+            made = f.read()
+        with open(self.conf, "w", encoding="ascii") as f:
+            f.write(made.replace('node_name = "node-a"', f'node_name = "{name}"'))
+
+    def job(self):
+        return self.job_status(JOB)
+
+    def upgrade(self):
+        self.stop()
+        self.collwatchd = COLLWATCHD
+        self.start()
+
+
+class Cluster(contextlib.ExitStack):
+    """Both nodes with the old daemon, and a job with a rank on each."""
+
+    def __enter__(self):
+        if not os.path.exists(OLD):
+            raise tap.Skip("CW_OLD_BUILD names no build of an older commit")
+        super().__enter__()
+        self.receiver = Receiver()
+        self.callback(self.receiver.close)
+        self.receiver.listen()
+        sockets = [socket.socket() for _ in NAMES]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        ports = {n: s.getsockname()[1] for n, s in zip(NAMES, sockets)}
+        for s in sockets:
+            s.close()
+        self.nodes = [self.enter_context(Node(n, ports, self.receiver)) for n in NAMES]
+        for node in self.nodes:
+            node.start()
+        envs = [dict(env, COLLWATCH_JOB=JOB, COLLWATCH_SOCKET=node.path)
+                for env, node in zip(plain_ranks(len(NAMES)), self.nodes)]
+        self.ranks = Job(self.nodes[0], JOB, envs)
+        self.callback(self.ranks.close)
+        self.wait_for_leader()
+        return self
+
+    def wait_for_leader(self):
+        """One node leads, has both ranks, and the other one knows whom to ask."""
+        def agreed():
+            seen = [n.job() for n in self.nodes]
+            leaders = [j for j in seen if j and j["led_here"]]
+            return (all(seen) and len(leaders) == 1 and leaders[0]["ranks"] == len(NAMES) and
+                    leaders[0]["collectives"] > 20 and len({j["leader"] for j in seen}) == 1)
+        wait_until(agreed, f"one leads: {[n.status() for n in self.nodes]}", TAKE_OVER_S)
+        return next(n for n in self.nodes if n.job()["led_here"])
+
+    def hang(self, node):
+        """Its rank stops outside of NCCL, and with it its agent: the node must not be upgraded any
+        more. The alert's document."""
+        rank = self.ranks.ranks[self.nodes.index(node)]
+        before = [n.log().count("leads now") for n in self.nodes]
+        stop_outside_nccl(rank)
+        wait_until(lambda: self.receiver.posts, "an alert: " + self.nodes[0].log() +
+                   self.nodes[1].log(), 60)
+        doc = self.receiver.posts[0][1]
+        expect((doc["class"], doc["culprits"][0]["pid"]) == ("never_entered", rank.pid), doc)
+        expect(doc["coverage"]["ranks_seen"] == len(NAMES), doc)
+        # A daemon that ends before it has noted that an alert arrived sends it once more.
+        wait_until(lambda: any(n.is_settled(doc["id"]) for n in self.nodes), "it is noted as sent")
+        # Longer than a leader may be silent has passed since they met.
+        expect([n.log().count("leads now") for n in self.nodes] == before, "a leader given up")
+        return doc
+
+    def tell_once_more_never(self):
+        """Whoever leads in the end finds the hang, and says nothing new."""
+        def found():
+            leader = next((n for n in self.nodes if (n.job() or {}).get("led_here")), None)
+            return (leader and leader.job()["state"] == "hang" and leader.job()["incident"] and
+                    "went out before" in leader.log())
+        wait_until(found, f"it is found again: {[n.log() for n in self.nodes]}", 90)
+        expect(len(self.receiver.posts) == 1, self.receiver.posts)
+
+
+def a_new_daemon_follows_an_old_leader():
+    with Cluster() as c:
+        leader = c.wait_for_leader()
+        other = next(n for n in c.nodes if n is not leader)
+        other.upgrade()
+        expect(c.wait_for_leader() is leader, "the weights are the same in both versions")
+        c.hang(other)
+        leader.upgrade()
+        c.tell_once_more_never()
+
+
+def an_old_daemon_follows_a_new_leader():
+    with Cluster() as c:
+        leader = c.wait_for_leader()
+        other = next(n for n in c.nodes if n is not leader)
+        leader.upgrade()
+        expect(c.wait_for_leader() is leader, "the weights are the same in both versions")
+        before = leader.status()["messages_without_job"]  # while the other one stood in for it
+        doc = c.hang(leader)
+        bundle = leader.bundle(doc["id"])
+        expect(bundle["culprits"] == doc["culprits"], bundle)
+        expect(leader.status()["messages_without_job"] == before, "one that follows asks nothing")
+        other.upgrade()
+        c.wait_for_leader()
+        expect(len(c.receiver.posts) == 1, c.receiver.posts)
+
+
+if __name__ == "__main__":
+    tap.run([a_new_daemon_follows_an_old_leader, an_old_daemon_follows_a_new_leader])
