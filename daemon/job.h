@@ -81,6 +81,7 @@ struct cw_job {
 	int64_t windows_asked_ns;
 	int64_t searched_ns; /* for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;
+	uint64_t pass;     /* its leader's last over the jobs of the route that came to this one */
 	bool is_due;       /* windows came: look at once */
 	bool is_announced; /* its start was logged */
 	bool is_seen;      /* in the pass under way */

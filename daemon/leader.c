@@ -472,6 +472,7 @@ static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now
 	int64_t cost = cpu_ns(l) - start;
 	struct cw_led_route *lr, *tmp;
 
+	l->spent_ns += cost;
 	if (cost < CW_LEADER_CHEAP_LOOK_NS)
 		return;
 	HASH_ITER (hh, l->routes, lr, tmp) {
@@ -493,12 +494,22 @@ static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 	charge(l, lr->route.uid, start, now);
 }
 
+/* What is put off may be gone on with now, as far as its share goes. */
+static bool may_finish(struct cw_leader *l, int64_t now)
+{
+	if (now - l->spent_since_ns >= CW_LEADER_TEXT_EVERY_NS) {
+		l->spent_since_ns = now;
+		l->spent_ns = 0;
+	}
+	return l->half.snap && (!l->half.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
+}
+
 static void finish_look(struct cw_leader *l, int64_t now)
 {
 	uint32_t uid;
 	int64_t start;
 
-	if (!l->half.snap)
+	if (!may_finish(l, now))
 		return;
 	uid = l->half.lr->route.uid;
 	start = cpu_ns(l);
@@ -597,7 +608,7 @@ bool cw_leader_tick(struct cw_leader *l)
 		DL_FOREACH (lr->jobs, job)
 			cw_job_incidents_tick(&job->incidents);
 	}
-	l->has_put_off = l->has_put_off || l->half.snap;
+	l->has_put_off = l->has_put_off || may_finish(l, now);
 	return l->has_put_off;
 }
 

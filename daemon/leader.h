@@ -46,6 +46,13 @@ struct cw_untracked;
  */
 #define CW_LEADER_TURN_MEMBERS 65536u
 /*
+ * The text of an incident's snapshot may take so much CPU time in so much time, together with
+ * looks, a quarter as these: digests of the same moment are to be kept, too. An alert that is due
+ * does not wait for it.
+ */
+#define CW_LEADER_TEXT_NS (CW_LEADER_TEXT_EVERY_NS / CW_LEADER_LOOK_SHARE)
+#define CW_LEADER_TEXT_EVERY_NS (250 * CW_NS_PER_MS)
+/*
  * Ranks that have not come to the making of a communicator for so long are looked for on all nodes,
  * again and again while it lasts: nodes forget what they found after CW_ABSENT_KEEP_NS.
  */

@@ -302,6 +302,22 @@ static uint64_t count_members(const struct look *k)
 	return n;
 }
 
+/*
+ * This turn has looked at enough, or the job is large, and another large one has its snapshot until
+ * it is judged, or the text of it is made.
+ */
+static bool must_wait(struct look *k)
+{
+	struct cw_leader *l = k->l;
+
+	if (l->turn_members >= cw_leader_turn_members(l))
+		l->has_put_off = true;
+	else if (!l->half.snap || count_members(k) <= cw_leader_turn_members(l))
+		return false;
+	k->lr->is_partly_looked_at = true;
+	return true;
+}
+
 /* Takes *snap when the look is so large that judging it must wait for the next turn. */
 static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
 {
@@ -309,7 +325,7 @@ static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **sna
 	uint64_t n = count_members(k);
 
 	l->turn_members += n;
-	if (n <= cw_leader_turn_members(l) || l->half.snap)
+	if (n <= cw_leader_turn_members(l))
 		return false;
 	l->stats.parted++;
 	job->next_ns = 0; /* not known yet */
@@ -382,6 +398,9 @@ static void look_at_component(struct look *k)
 	for (unsigned i = 0; i < k->n_refs; i++)
 		(void)cw_process_set_job(&k->lr->processes, &k->lr->route, &k->refs[i],
 					 job->number); /* forgotten: found again by another rank */
+	if (job->pass == k->lr->pass || must_wait(k))
+		return;
+	job->pass = k->lr->pass;
 	(void)cw_transport_peers(config->transport, &n_peers);
 	build.sees_only_itself = n_peers == 0;
 	build.transport = config->transport;
@@ -432,6 +451,8 @@ void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns
 	n_refs = lr->n_refs;
 	DL_FOREACH (lr->jobs, job)
 		job->is_seen = false;
+	lr->pass += !lr->is_partly_looked_at;
+	lr->is_partly_looked_at = false;
 	for (unsigned i = 0; i < n_refs; i = end) {
 		struct look k = { .l = l, .lr = lr, .refs = &refs[i], .now_ns = now_ns };
 
@@ -440,6 +461,8 @@ void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns
 		k.n_refs = end - i;
 		look_at_component(&k);
 	}
+	if (lr->is_partly_looked_at)
+		lr->next_ns = now_ns;
 	cw_process_sweep(&lr->processes);
 	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
 		/* Ranks that lost their places have not ended. */

@@ -18,8 +18,10 @@ struct cw_led_route {
 	struct cw_rank_ref *refs;
 	unsigned n_refs;
 	uint64_t refs_shape;
-	bool is_led;      /* else only kept, in case its leader is lost */
-	int64_t since_ns; /* when it got its place */
+	bool is_led;              /* else only kept, in case its leader is lost */
+	int64_t since_ns;         /* when it got its place */
+	uint64_t pass;            /* over its jobs; those with this number were looked at */
+	bool is_partly_looked_at; /* others wait for another turn of the loop */
 	int64_t next_ns;
 	int64_t looked_ns;     /* when it was looked at last */
 	int64_t not_before_ns; /* its user has had its share until then */
@@ -56,6 +58,8 @@ struct cw_leader {
 	struct cw_snapshot *spare;
 	struct cw_half_look half;
 	uint64_t turn_members; /* looked at in this turn of the loop */
+	/* CPU time of looks and text since then: beyond CW_LEADER_TEXT_NS no more text is made. */
+	int64_t spent_ns, spent_since_ns;
 	/* How long this daemon was held up so far, and when it went on, on the awake clock. */
 	int64_t held_ns, woke_ns;
 	bool has_put_off;

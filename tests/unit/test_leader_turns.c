@@ -228,3 +228,85 @@ Test(leader_turns, jobs_beyond_the_share_of_a_turn_are_looked_at_in_the_next_one
 	cw_leader_jobs(n->leader, count_seen, &n_seen);
 	cr_expect_eq(n_seen, 3);
 }
+
+/* So many ranks, each alone in a communicator with itself: as many jobs. */
+#define N_SMALL 5
+
+static void tell_of_jobs(struct cluster_node *n)
+{
+	struct cw_msg_member members[N_SMALL];
+	struct cw_msg_rank ranks[N_SMALL];
+	struct cw_message sent = { .type = CW_MSG_DIGEST,
+				   .digest = { .route = 77,
+					       .label = "many",
+					       .uid = 1000,
+					       .node = n->name,
+					       .epoch = 1,
+					       .number = 1,
+					       .policy = "training",
+					       .ranks = ranks,
+					       .n_ranks = N_SMALL } };
+
+	for (unsigned i = 0; i < N_SMALL; i++) {
+		members[i] = (struct cw_msg_member){
+			.comm_id = 700 + i, .nranks = 1, .name = "a", .last_error = ""
+		};
+		ranks[i] = (struct cw_msg_rank){ .rank = 0,
+						 .world_size = 1,
+						 .rank_source = "RANK",
+						 .pid = (int32_t)(5000 + i),
+						 .start_ticks = 5,
+						 .uid = 1000,
+						 .liveness = CW_LIVE_ALIVE,
+						 .flags = CW_RANKF_HAS_RECORD,
+						 .command = "",
+						 .headway_by = "",
+						 .cause = "",
+						 .members = &members[i],
+						 .n_members = 1 };
+	}
+	leader_hear(n, &sent);
+}
+
+/* Each has one membership, which is a turn's share. */
+Test(leader_turns, jobs_of_one_route_are_looked_at_one_a_turn)
+{
+	struct cluster_node *n = run_until_put_off();
+	struct cw_leader_stats last, stats;
+	unsigned n_turns = 0, n_seen = 0;
+	bool has_more;
+
+	tell_of_jobs(n);
+	cw_leader_stats(n->leader, &last);
+	do {
+		has_more = cw_leader_continue(n->leader);
+		cw_leader_stats(n->leader, &stats);
+		cr_expect_leq(stats.looks - last.looks, 1, "in turn %u", n_turns);
+		last = stats;
+	} while (has_more && ++n_turns < MANY_TURNS);
+	cr_expect_lt(n_turns, MANY_TURNS);
+	cw_leader_jobs(n->leader, count_seen, &n_seen);
+	cr_expect_eq(n_seen, N_SMALL + 1);
+}
+
+/* A quarter of the time, as looks take: what comes meanwhile is heard. */
+Test(leader_turns, text_of_a_snapshot_takes_a_quarter_of_the_time)
+{
+	struct cluster_node *n = leading();
+	unsigned pieces = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
+		cluster_run(&c, 0.05);
+	cr_assert(is_writing(n));
+	cluster_run(&c, 0.5);
+	c.look_cost_ns = CW_NS_PER_S / 32; /* half of a quarter of 250 ms */
+	(void)cw_leader_tick(n->leader);
+	while (cw_leader_continue(n->leader) && pieces < MANY_TURNS)
+		pieces++;
+	cr_expect_leq(pieces, 4);
+	cr_expect(is_writing(n), "the rest has to wait for the next quarter of a second");
+	c.look_cost_ns = 0;
+	cluster_run(&c, 10);
+	cr_expect_not(is_writing(n));
+}
