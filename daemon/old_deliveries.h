@@ -36,7 +36,7 @@ struct cw_old_deliveries_config {
 	struct cw_transport *transport;
 	struct cw_store *store; /* what an older version noted */
 	struct cw_alerts *alerts;
-	/* cw_leader_doubts() */
+	/* cw_leader_doubts(); NULL = everybody is believed */
 	bool (*doubts)(const char *from, uint32_t uid, const char *label, void *user);
 	void *user;
 };
