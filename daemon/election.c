@@ -318,6 +318,21 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 	return is_known;
 }
 
+bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job)
+{
+	uint64_t route = cw_job_id_route(job);
+	uint64_t own = cw_election_weight(route, cw_transport_self(m->transport));
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(m->transport, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (cw_election_weight(route, peers[i].name) > own &&
+		    !cw_transport_peer_is_alive(m->transport, &peers[i]))
+			return true;
+	return false;
+}
+
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
 {
 	const struct entry *e = find(m, job);

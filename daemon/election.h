@@ -62,6 +62,12 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
 			   const char *node);
 
+/*
+ * This node leads the job only because it does not reach the one that should: others may reach that
+ * one, and know what it has told people.
+ */
+bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job);
+
 /* Its leader has an open incident of the job. */
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);
 /* Answers that named neither a job nor a digest of this node, so far. */

@@ -408,10 +408,14 @@ static struct cw_incident *find_objected(const struct cw_leader *l,
 	return inc;
 }
 
-/* The node leads the job as far as this one knows, or did while this one was away. */
+/*
+ * The node leads the job as far as this one knows, or did while this one was away; or it may speak
+ * for the one that should lead it.
+ */
 static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
-	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
+	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node) ||
+	       cw_election_is_stand_in(l->config.members, job);
 }
 
 static void take_objection(struct cw_leader *l, const char *from,
