@@ -61,7 +61,7 @@ INCIDENT = {
                      "is_async": bool, "text": str}],
     "fed_tensors": [{"rank": number, "host": str, "pid": number, "text": text,
                      "noticed": (None, TIME)}],
-    "coverage": {"ranks_expected": number, "ranks_seen": number,
+    "coverage": {"ranks_expected": number, "ranks_seen": number, "untracked": number,
                  "last_known": (None, {"ranks": SET, "count": number, "age_s": (int, float)}),
                  "missing": SET, "notes": [text]},
     "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),

@@ -18,7 +18,7 @@ FAILED = []
 INCIDENT = ("schema id job group class detail confidence culprits victims where alternatives coverage "
             "times summary ruled_out chain leader bundle nccl_errors "
             "fed_tensors").split()
-COVERAGE = "ranks_expected ranks_seen last_known missing notes".split()
+COVERAGE = "ranks_expected ranks_seen untracked last_known missing notes".split()
 TIMES = "last_progress stall confirmed".split()
 
 
