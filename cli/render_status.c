@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/render_status.h"
 
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/account.h"
 #include "common/clock.h"
 #include "common/parse.h"
 #include "report/json_util.h"
@@ -112,13 +112,13 @@ static bool has_several_users(const json_t *jobs)
 static void put_user(const struct cw_text *t, const json_t *job)
 {
 	json_int_t uid = cw_json_int(job, "uid", -1);
-	const struct passwd *pw = uid >= 0 && uid < UINT32_MAX ? getpwuid((uid_t)uid) : NULL;
+	char name[CW_ACCOUNT_NAME_MAX];
 
 	if (uid < 0)
 		return;
 	fputs(" of ", t->out);
-	if (pw)
-		cw_text_put(t, CW_TEXT_PLAIN, pw->pw_name);
+	if (uid < UINT32_MAX && cw_account_user((uid_t)uid, name) == 0)
+		cw_text_put(t, CW_TEXT_PLAIN, name);
 	else
 		fprintf(t->out, "uid %" JSON_INTEGER_FORMAT, uid);
 }

@@ -6,12 +6,12 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "common/account.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -410,9 +410,13 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 static gid_t group_named(const char *name)
 {
-	const struct group *g = *name ? getgrnam(name) : NULL;
+	gid_t gid = NO_GROUP;
 
-	return g ? g->gr_gid : NO_GROUP;
+	if (*name && cw_account_group(name, &gid) == -ETIMEDOUT)
+		log_warn("control_group: nobody tells which group %s is: members see no more than "
+			 "others until a restart",
+			 name);
+	return gid;
 }
 
 static int start_listening(struct cw_control_socket *s,

@@ -7,11 +7,11 @@
 #include <event2/http.h>
 #include <event2/listener.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/account.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
@@ -73,11 +73,13 @@ static void on_request(struct evhttp_request *req, void *user)
 
 static int open_socket(struct cw_metrics_output *o, struct cw_err *err)
 {
-	const struct group *g = *o->config.group ? getgrnam(o->config.group) : NULL;
-	gid_t gid = g && geteuid() == 0 ? g->gr_gid : (gid_t)-1;
 	struct evhttp_bound_socket *bound = NULL;
-	int fd = cw_unix_listen(o->config.socket_path, 0660, gid, err);
+	gid_t gid = (gid_t)-1; /* stays it where there is no such group */
+	int fd;
 
+	if (*o->config.group && geteuid() == 0)
+		(void)cw_account_group(o->config.group, &gid);
+	fd = cw_unix_listen(o->config.socket_path, 0660, gid, err);
 	if (fd < 0)
 		return fd;
 	o->socket_path = strdup(o->config.socket_path);
