@@ -359,6 +359,9 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 		return true;
 	}
 	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
+	if (strcmp(ask->verb, "mute") == 0) /* what it is about says the answer, to whom asked */
+		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,
+			   ask->json);
 	for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++)
 		if (strcmp(ask->verb, served[i]) == 0)
 			cw_control_handle(n->config.source, &caller, ask->verb, ask->json, &answer);

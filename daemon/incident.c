@@ -472,15 +472,15 @@ static void note_objector(struct cw_incident *inc, const char *node, const char 
 }
 
 bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
-			bool is_party)
+			unsigned most)
 {
 	if (!cw_incident_is_open(inc))
 		return true;
-	if (is_party) {
+	if (!most) {
 		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
 	} else {
 		note_objector(inc, node, reason);
-		if (inc->put_off >= CW_INCIDENT_MAX_PUT_OFF) {
+		if (inc->put_off >= most) {
 			if (!inc->is_overruling)
 				log_warn("inc=%s: %s objects again (%s): it was put off %u times "
 					 "for that, the alert goes out",

@@ -41,10 +41,13 @@ struct cw_incident;
 /* An alert that was not delivered, or was objected to, is tried again after this long. */
 #define CW_INCIDENT_RETRY_NS (30 * CW_NS_PER_S)
 /*
- * Times that an incident is put off because of nodes that have no part in leading its job: enough
- * for a partition to heal, and 90 s at most that one lost node can keep an alert back.
+ * Times, of 30 s each, that an incident is put off because of nodes that have no part in leading
+ * its job: one lost node keeps an alert back for 90 s at most. Where this node leads only because
+ * it does not reach the one that should, others may know what that one has told people: ten
+ * minutes.
  */
 #define CW_INCIDENT_MAX_PUT_OFF 3u
+#define CW_INCIDENT_MAX_PUT_OFF_APART 20u
 /* Objectors that its documents name. */
 #define CW_INCIDENT_MAX_OBJECTORS 4u
 /* Held up for so long before its alert was out, a leader announces it again: others lead after
@@ -145,12 +148,12 @@ void cw_incident_tick(struct cw_incident *inc);
 /* The job is over. */
 void cw_incident_end(struct cw_incident *inc);
 /*
- * A node objects. is_party: it has a part in leading the job. Of others it is believed
- * CW_INCIDENT_MAX_PUT_OFF times in all; then the alert goes out and names them. False: it was not
- * believed.
+ * A node objects, and is believed until the incident has been put off so many times in all; 0 = for
+ * good, the node has a part in leading the job. Then the alert goes out and names who objected.
+ * False: it was not believed.
  */
 bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
-			bool is_party);
+			unsigned most);
 /* The alert did not reach anybody: it is tried again while the incident lasts. */
 void cw_incident_undelivered(struct cw_incident *inc);
 

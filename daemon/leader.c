@@ -67,6 +67,9 @@ struct cw_leader *cw_leader_free(struct cw_leader *l)
 	return NULL;
 }
 
+/* In an objection; the asker knows it by this. */
+#define ANNOUNCED_FIRST "another node announced it first"
+
 /* ---- routes ---- */
 
 static struct cw_led_route *find_route(const struct cw_leader *l, const struct cw_job_id *job)
@@ -383,7 +386,7 @@ static void take_announcement(struct cw_leader *l, const char *from,
 	else if (r == 0 && leads_better(l, &job, from))
 		reason = "this node leads the job";
 	else if (r == 0 && was_announced_by_another(l, &job, from))
-		reason = "another node announced it first";
+		reason = ANNOUNCED_FIRST;
 	if (!reason)
 		return;
 	msg.incident_objection.reason = reason;
@@ -408,26 +411,36 @@ static struct cw_incident *find_objected(const struct cw_leader *l,
 	return inc;
 }
 
-/*
- * The node leads the job as far as this one knows, or did while this one was away; or it may speak
- * for the one that should lead it.
- */
+/* The node leads the job as far as this one knows, or did while this one was away. */
 static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
-	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node) ||
-	       cw_election_is_stand_in(l->config.members, job);
+	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
+}
+
+/*
+ * How often an objection puts an incident off; 0 = without limit. That another node announced it is
+ * no knowledge of its own: anybody can announce.
+ */
+static unsigned believed_times(const struct cw_leader *l, const char *from,
+			       const struct cw_msg_incident_objection *o)
+{
+	struct cw_job_id job;
+
+	if (!*o->label || cw_job_id_make(o->uid, o->label, &job) < 0)
+		return CW_INCIDENT_MAX_PUT_OFF;
+	if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
+		return 0;
+	return cw_election_is_stand_in(l->config.members, &job) ? CW_INCIDENT_MAX_PUT_OFF_APART
+								: CW_INCIDENT_MAX_PUT_OFF;
 }
 
 static void take_objection(struct cw_leader *l, const char *from,
 			   const struct cw_msg_incident_objection *o)
 {
 	struct cw_incident *inc = find_objected(l, o);
-	struct cw_job_id job;
-	bool may_know =
-		*o->label && cw_job_id_make(o->uid, o->label, &job) == 0 && is_party(l, &job, from);
 
 	l->stats.objections++;
-	if (inc && !cw_incident_object(inc, from, o->reason, may_know))
+	if (inc && !cw_incident_object(inc, from, o->reason, believed_times(l, from, o)))
 		l->stats.overruled++;
 }
 

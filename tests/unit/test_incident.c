@@ -335,7 +335,7 @@ Test(incident, objection_silences_until_asked_again)
 {
 	answers_evidence = false;
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
-	cr_assert(cw_incident_object(inc, "other", "led here", true));
+	cr_assert(cw_incident_object(inc, "other", "led here", 0));
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_OBJECTED);
 	pass(29);
 	cr_assert_eq(alerts, 0);
@@ -347,13 +347,14 @@ Test(incident, objection_silences_until_asked_again)
 Test(incident, a_node_without_a_part_in_the_job_keeps_an_alert_back_three_times)
 {
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
-	for (unsigned i = 0; i < 3 * 120; i++) {                               /* 30 s each */
-		(void)cw_incident_object(inc, "liar", "I know better", false); /* or not */
+	for (unsigned i = 0; i < 3 * 120; i++) { /* 30 s each */
+		(void)cw_incident_object(inc, "liar", "I know better",
+					 CW_INCIDENT_MAX_PUT_OFF); /* or not */
 		pass(0.25);
 		cr_assert_eq(alerts, 0, "%u", i);
 	}
-	cr_assert_not(cw_incident_object(inc, "liar", "I know better", false));
-	cr_assert_not(cw_incident_object(inc, "its friend", "so do I", false));
+	cr_assert_not(cw_incident_object(inc, "liar", "I know better", CW_INCIDENT_MAX_PUT_OFF));
+	cr_assert_not(cw_incident_object(inc, "its friend", "so do I", CW_INCIDENT_MAX_PUT_OFF));
 	pass(5);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(last_objections, 2);
@@ -365,7 +366,7 @@ Test(incident, who_leads_the_job_is_believed)
 {
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	for (unsigned i = 0; i < 1200; i++) {
-		cr_assert(cw_incident_object(inc, "deputy", "led here", true));
+		cr_assert(cw_incident_object(inc, "deputy", "led here", 0));
 		pass(0.25);
 	}
 	cr_assert_eq(alerts, 0);

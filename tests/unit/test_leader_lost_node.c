@@ -98,3 +98,27 @@ Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 	cr_assert_not(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, "another"),
 		      "of a job that it does not lead");
 }
+
+/* It announces before anybody else can: the others then object in its name. */
+Test(leader_lost_node, announcing_first_does_not_silence_an_alert)
+{
+	struct cluster_node *liar = bystander();
+	struct cw_job_id id = job();
+	struct cw_message msg = { .type = CW_MSG_INCIDENT_ANNOUNCE,
+				  .incident_announce = {
+					  .id = "0123456789abcdef0123456789abcdef",
+					  .route = cw_job_id_route(&id),
+					  .job_key = id.key,
+					  .uid = CLUSTER_UID,
+					  .label = CLUSTER_LABEL,
+					  .node = liar->name,
+					  .summary = "mine",
+				  } };
+
+	(void)cw_transport_announce(liar->transport, &msg);
+	cluster_run(&c, 1);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
+	cluster_run(&c, 400);
+	cr_assert_eq(c.n_alerts, 1);
+	cr_assert_eq(c.alerts[0].culprit, 8);
+}
