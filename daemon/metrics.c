@@ -197,6 +197,7 @@ static const struct metric metrics[] = {
 	SAMPLE(control.noise, "reason", "control_noise"),
 	SAMPLE(alerts.webhook.refused, "reason", "alert_queue"),
 	SAMPLE(alerts.unsynced, "reason", "bundle_sync"),
+	SAMPLE(deliveries_lost, "reason", "delivery_not_noted"),
 
 	{ PREFIX "loop_late_seconds", "histogram",
 	  "How late the event loop came to a timer that fires four times a second.",

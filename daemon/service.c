@@ -478,6 +478,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.responder = s->responder,
 		.peer_rate = s->peer_rate,
 		.digests_lost = s->digests_lost,
+		.deliveries_lost = cw_old_deliveries_lost(s->old_deliveries),
 		.messages_without_job = messages_without_job(s),
 	};
 
