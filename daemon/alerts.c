@@ -262,6 +262,20 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return r;
 }
 
+static json_t *io_before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+{
+	const struct cw_alerts *a = user;
+
+	return cw_store_incident(a->config.store, due->uid, due->job, due->id, ret_is_whole);
+}
+
+static int io_amend(void *user, json_t *incident)
+{
+	const struct cw_alerts *a = user;
+
+	return cw_store_amend(a->config.store, incident);
+}
+
 const struct cw_incident_io cw_alerts_io = {
 	.path = io_path,
 	.put = io_put,
@@ -269,6 +283,8 @@ const struct cw_incident_io cw_alerts_io = {
 	.was_sent_here = io_was_sent_here,
 	.withhold = io_withhold,
 	.alert = io_alert,
+	.before = io_before,
+	.amend = io_amend,
 };
 
 /* What is written to disk for a user whose alerts other nodes deliver, by shares. */

@@ -36,7 +36,9 @@ static void forget(struct cw_incident *inc)
 	inc->survey = cw_survey_free(inc->survey);
 	json_decref(inc->doc);
 	json_decref(inc->snapshot);
-	inc->doc = inc->snapshot = NULL;
+	json_decref(inc->times);
+	inc->doc = inc->snapshot = inc->times = NULL;
+	inc->is_kept = inc->was_closed = false;
 	inc->text = cw_snapshot_text_free(inc->text);
 	inc->id[0] = inc->old_id[0] = '\0';
 	inc->withheld = NULL;
@@ -218,8 +220,12 @@ static void tell(struct cw_incident *inc)
 		/* Out of memory: the bundle does not say that nobody was told. */
 		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
 	}
-	cw_incident_write_bundle(inc);
-	log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
+	if (inc->is_kept && !inc->was_closed) {
+		log_info("inc=%s: it goes on", inc->id); /* the journal has it from before */
+	} else {
+		cw_incident_write_bundle(inc);
+		log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
+	}
 	send_alert(inc);
 }
 
@@ -330,6 +336,8 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 		    const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
+	bool needs_stacks = v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH;
+
 	forget(inc);
 	if (cw_incident_make_id(inc, snap, v, &d->key) < 0) {
 		log_err("job=%s: out of memory for an incident's id, trying again",
@@ -337,11 +345,15 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 		return;
 	}
 	inc->confirmed_ns = snap->now_ns;
+	if (cw_incident_go_on(inc, needs_stacks)) {
+		handle(inc, CW_INCIDENT_EV_HANG);
+		return;
+	}
 	cw_incident_remember(inc, snap, v, d);
 	if (!inc->doc)
 		return; /* out of memory, logged: the next look tries again */
 	request_evidence(inc, snap, v);
-	if (v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH)
+	if (needs_stacks)
 		plan_survey(inc, snap);
 	handle(inc, CW_INCIDENT_EV_HANG);
 }

@@ -7,7 +7,9 @@
  * The table of moves is in incident_states.c. When a hang is confirmed, the alert is announced to
  *the other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same time;
  * when both are done, or the evidence's deadline has passed, the bundle is written and the alert
- * goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
+ * goes out: once for an id, whatever happens. What is learnt later changes the bundle only. Its
+ *times are those that were found first, and one that is confirmed again after a restart goes on
+ *with the bundle it has.
  *
  * The id (incident_id.h) is made of what every leader sees alike: user, label, what the verdict is
  * about (communicator and call) and the start of the first member's process; never of culprits or
@@ -98,7 +100,7 @@ struct cw_incident_due {
 
 /* What the outside does for an incident. user is passed as it is. */
 struct cw_incident_io {
-	/* The directory that put() will use for this id. */
+	/* The directory that put() will use for this id. before and amend: both, or NULL. */
 	void (*path)(void *user, const char *id, char *buf, size_t len);
 	int (*put)(void *user, const struct cw_bundle *bundle);
 	bool (*was_sent)(void *user, const struct cw_incident_due *due);
@@ -114,6 +116,14 @@ struct cw_incident_io {
 	 * cw_leader_posted() may report that it failed. <0: try again later.
 	 */
 	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
+	/*
+	 * The incident of the bundle that is there already, because this daemon confirmed it before
+	 * it was started again, or before it took the job for ended; NULL = there is none. New
+	 * reference. *ret_is_whole: the stacks of all ranks are in the bundle, or why not.
+	 */
+	json_t *(*before)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
+	/* Replaces the incident of that bundle and leaves all else in it. 0 or -errno. */
+	int (*amend)(void *user, json_t *incident);
 };
 
 struct cw_incident_config {

@@ -124,6 +124,62 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 		cw_incident_write_bundle(inc);
 }
 
+/* Out of memory: they are as this look sees them. */
+static void keep_first_times(struct cw_incident *inc, json_t *doc)
+{
+	if (!inc->times)
+		inc->times = json_deep_copy(json_object_get(doc, "times"));
+	else
+		(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
+}
+
+/* A hang that went on and stands again in the same place is another one. */
+static bool is_the_same(const json_t *doc)
+{
+	const char *closed_as = json_string_value(json_object_get(doc, "closed_as"));
+
+	return json_is_object(json_object_get(doc, "times")) &&
+	       (!closed_as || strcmp(closed_as, "job_ended") == 0);
+}
+
+static void reopen(struct cw_incident *inc, json_t *doc)
+{
+	inc->was_closed = json_object_get(doc, "closed_as") != NULL;
+	(void)json_object_del(doc, "closed_as"); /* each: or it was not there */
+	(void)json_object_del(doc, "lasted_s");
+	(void)json_object_set_new(json_object_get(doc, "times"), "resolved", json_null());
+}
+
+bool cw_incident_go_on(struct cw_incident *inc, bool needs_stacks)
+{
+	const struct cw_incident_due due = { .id = inc->id,
+					     .job = inc->config.job,
+					     .uid = inc->config.uid };
+	const struct cw_incident_io *io = inc->config.io;
+	bool is_whole = false;
+	json_t *doc = io->before ? io->before(inc->config.io_user, &due, &is_whole) : NULL;
+	int klass = cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
+
+	if (!doc || klass < 0 || !is_the_same(doc)) {
+		json_decref(doc);
+		return false;
+	}
+	reopen(inc, doc);
+	inc->times = json_deep_copy(json_object_get(doc, "times"));
+	if (needs_stacks && !is_whole) {
+		json_decref(doc);
+		return false;
+	}
+	inc->doc = doc;
+	inc->is_kept = true;
+	inc->klass = (uint32_t)klass;
+	/* What was decided then stands, unless it was that nothing is known. */
+	inc->is_proof = true;
+	inc->lacks_call = klass == CW_CLASS_MISMATCH &&
+			  !json_array_size(json_object_get(json_object_get(doc, "where"), "sides"));
+	return true;
+}
+
 void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
@@ -153,8 +209,10 @@ void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *sna
 		(void)cw_snapshot_text_free(text); /* always NULL */
 		return;
 	}
+	keep_first_times(inc, doc);
 	json_decref(inc->doc);
 	inc->doc = doc;
+	inc->is_kept = false;
 	(void)cw_snapshot_text_free(inc->text); /* of the decision before; always NULL */
 	inc->text = text;
 	inc->klass = v->klass;
@@ -164,6 +222,15 @@ void cw_incident_remember(struct cw_incident *inc, const struct cw_snapshot *sna
 		cw_incident_write_on(inc, snap);
 }
 
+static void amend_bundle(struct cw_incident *inc)
+{
+	int r = inc->config.io->amend(inc->config.io_user, inc->doc);
+
+	if (r < 0)
+		log_warn("inc=%s: its bundle cannot be brought up to date: %s, ignoring", inc->id,
+			 strerror(-r));
+}
+
 void cw_incident_write_bundle(struct cw_incident *inc)
 {
 	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
@@ -171,6 +238,10 @@ void cw_incident_write_bundle(struct cw_incident *inc)
 
 	if (!inc->doc)
 		return;
+	if (inc->is_kept) {
+		amend_bundle(inc);
+		return;
+	}
 	bundle.evidence = cw_evidence_array(&inc->evidence);
 	if (inc->survey) {
 		cw_survey_take(inc->survey, &inc->evidence);

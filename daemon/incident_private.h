@@ -36,6 +36,9 @@ struct cw_incident {
 	bool lacks_call;      /* a mismatch, but not of which call */
 	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
 	const char *withheld; /* static; NULL = not */
+	json_t *times;        /* as they were found first; NULL = not yet */
+	bool is_kept;         /* its bundle is there from before: only its incident is changed */
+	bool was_closed;      /* … and said that it is over */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
 	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
@@ -58,6 +61,11 @@ int cw_incident_make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
  */
 struct cw_snapshot_text *cw_incident_snapshot_text(const struct cw_snapshot *snap,
 						   const struct cw_verdict *v);
+/*
+ * Goes on with the bundle that is there from before, if there is one; false: there is none, or it
+ * lacks something, and documents and evidence are to be made anew. Its times hold in any case.
+ */
+bool cw_incident_go_on(struct cw_incident *inc, bool needs_stacks);
 /*
  * Replaces the documents by those of this look; on failure the old ones stay. The snapshot's may
  * have to be gone on with (cw_incident_write_on()).

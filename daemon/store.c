@@ -326,6 +326,46 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	return r;
 }
 
+json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job, const char *id,
+			  bool *ret_is_whole)
+{
+	struct cw_store_entry *e = entry_find(store, id);
+
+	if (!e || !is_of(e, uid, job))
+		return NULL;
+	*ret_is_whole = e->is_held ? cw_store_has_all_stacks(e->bundle.stacks)
+				   : cw_store_dir_has_stacks(store->dir_fd, id);
+	return e->is_held ? json_deep_copy(e->bundle.incident)
+			  : cw_store_dir_incident(store->dir_fd, id);
+}
+
+int cw_store_amend(struct cw_store *store, json_t *incident)
+{
+	const char *id = json_string_value(json_object_get(incident, "id"));
+	const char *job = json_string_value(json_object_get(incident, "job"));
+	json_int_t uid = json_integer_value(json_object_get(incident, "uid"));
+	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
+	struct cw_err err = { 0 };
+	json_t *copy;
+	int r;
+
+	if (!e || !is_of(e, uid, job))
+		return -ENOENT;
+	if (e->is_held) {
+		copy = json_deep_copy(incident);
+		if (!copy)
+			return -ENOMEM;
+		json_decref(e->bundle.incident);
+		e->bundle.incident = copy;
+	} else {
+		r = cw_bundle_amend(store->dir_fd, id, incident, &err);
+		if (r < 0)
+			return r;
+	}
+	describe(e, incident, e->wall_ns);
+	return 0;
+}
+
 unsigned cw_store_retry(struct cw_store *store)
 {
 	struct cw_store_entry *e;

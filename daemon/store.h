@@ -68,6 +68,18 @@ json_t *cw_store_list(struct cw_store *store);
 /* Reads one bundle, from disk or memory; of a snapshot above 4 MiB nothing. -ENOENT. */
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);
 
+/*
+ * The incident of this user's bundle of this job; NULL = there is none. New reference.
+ * *ret_is_whole: no stacks were awaited when it was written last.
+ */
+json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job, const char *id,
+			  bool *ret_is_whole);
+/*
+ * Replaces the incident of a bundle that is there, and leaves all else in it. 0, -ENOENT: there is
+ * none of this user and job, or -errno.
+ */
+int cw_store_amend(struct cw_store *store, json_t *incident);
+
 /* Whose bundle it is, by its label; NULL = there is none of this user. Borrowed until the next put.
  */
 const char *cw_store_job(struct cw_store *store, uint32_t uid, const char *id);

@@ -14,6 +14,8 @@
 
 /* incident.json alone; it lists culprits, not all ranks. */
 #define MAX_INCIDENT_BYTES (16u << 20)
+/* Of a file with more, that it is there has to do: the loop waits meanwhile. */
+#define MAX_STACKS_READ (4u << 20)
 
 /* Calls fn for each file of bundle directory `id`. The directory is flat: no recursion. */
 static int each_file(int dir_fd, const char *id, int (*fn)(int fd, const char *name, void *arg),
@@ -71,18 +73,50 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id)
 	return bytes;
 }
 
-json_t *cw_store_dir_incident(int dir_fd, const char *id)
+/* A descriptor of a regular file, or -1. */
+static int open_file(int dir_fd, const char *id, const char *name, off_t *ret_bytes)
 {
 	_cleanup_(closep) int fd = -1;
 	char path[NAME_MAX + 32];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s/incident.json", id);
+	(void)snprintf(path, sizeof(path), "%s/%s", id, name);
 	fd = openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    st.st_size > (off_t)MAX_INCIDENT_BYTES)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	*ret_bytes = st.st_size;
+	return steal_fd(&fd);
+}
+
+json_t *cw_store_dir_incident(int dir_fd, const char *id)
+{
+	off_t bytes = 0;
+	_cleanup_(closep) int fd = open_file(dir_fd, id, "incident.json", &bytes);
+
+	if (fd < 0 || bytes > (off_t)MAX_INCIDENT_BYTES)
 		return NULL;
 	return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+}
+
+bool cw_store_dir_has_stacks(int dir_fd, const char *id)
+{
+	off_t bytes = 0;
+	_cleanup_(closep) int fd = open_file(dir_fd, id, "stacks.json", &bytes);
+	json_t *stacks;
+	bool has;
+
+	if (fd < 0 || bytes > (off_t)MAX_STACKS_READ)
+		return fd >= 0;
+	stacks = json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+	has = cw_store_has_all_stacks(stacks);
+	json_decref(stacks);
+	return has;
+}
+
+bool cw_store_has_all_stacks(const json_t *stacks)
+{
+	return json_is_object(stacks) &&
+	       json_integer_value(json_object_get(stacks, "awaited")) == 0;
 }
 
 int cw_store_dir_make(const char *path)

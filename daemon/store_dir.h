@@ -7,6 +7,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Makes path 0750 and what is missing above it 0755: only the last holds what others must not read.
@@ -21,3 +22,7 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id);
 
 /* New reference to its incident.json; NULL when that cannot be read. */
 json_t *cw_store_dir_incident(int dir_fd, const char *id);
+/* Its stacks are there, and none were awaited any more when they were written. */
+bool cw_store_dir_has_stacks(int dir_fd, const char *id);
+/* The same of the document; NULL = there is none. */
+bool cw_store_has_all_stacks(const json_t *stacks);

@@ -170,6 +170,24 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	return r;
 }
 
+int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err)
+{
+	static const char beside[] = "." INCIDENT_FILE ".new";
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
+	(void)unlinkat(fd, beside, 0); /* of a writer that was killed; there is one writer */
+	r = write_file(fd, beside, incident, err);
+	if (r == 0 && renameat(fd, beside, fd, INCIDENT_FILE) < 0)
+		r = cw_err_set(err, errno, "cannot rename %s: %s", beside, strerror(errno));
+	if (r < 0)
+		(void)unlinkat(fd, beside, 0);
+	return r;
+}
+
 /* ---- reading ---- */
 
 /* jansson reads until the buffer is not filled */

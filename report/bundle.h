@@ -37,6 +37,12 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
 
+/*
+ * Replaces the incident of the bundle `name` under dirfd, which must be there; nothing else in it
+ * is touched. 0 or -errno.
+ */
+int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err);
+
 /* Makes of the snapshot's text, if it is one, the object. 0 or -errno, then it is as before. */
 int cw_bundle_parse_snapshot(struct cw_bundle *bundle);
 

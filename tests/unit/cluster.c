@@ -197,6 +197,8 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	n->last_put = json_deep_copy(bundle->incident);
 	b = bundle_of(n, json_string_value(json_object_get(bundle->incident, "id")));
 	b->puts++;
+	b->has_stacks = json_is_object(bundle->stacks) &&
+			json_integer_value(json_object_get(bundle->stacks, "awaited")) == 0;
 	json_decref(b->incident);
 	b->incident = json_incref(n->last_put);
 	return 0;
@@ -249,6 +251,27 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
+static json_t *io_before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+{
+	const struct cluster_node *n = user;
+	const struct cluster_bundle *b = cluster_bundle(n->cluster, n->index, due->id);
+
+	*ret_is_whole = b && b->has_stacks;
+	return b ? json_deep_copy(b->incident) : NULL;
+}
+
+static int io_amend(void *user, json_t *incident)
+{
+	struct cluster_node *n = user;
+	struct cluster_bundle *b = bundle_of(n, json_string_value(json_object_get(incident, "id")));
+
+	cr_assert_not_null(b->incident);
+	b->amends++;
+	json_decref(b->incident);
+	b->incident = json_deep_copy(incident);
+	return 0;
+}
+
 static const char *io_withhold(void *user, const struct cw_incident_due *due)
 {
 	return NULL;
@@ -261,6 +284,8 @@ static const struct cw_incident_io io = {
 	.was_sent_here = io_was_sent_here,
 	.withhold = io_withhold,
 	.alert = io_alert,
+	.before = io_before,
+	.amend = io_amend,
 };
 
 /* ---- the network ---- */

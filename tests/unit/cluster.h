@@ -52,8 +52,9 @@ struct cluster_alert {
 /* What a node has on disk of one incident. */
 struct cluster_bundle {
 	char id[CW_INCIDENT_ID_LEN];
-	unsigned puts;
-	json_t *incident; /* of the last put */
+	unsigned puts, amends;
+	json_t *incident; /* of the last of either */
+	bool has_stacks;
 };
 
 struct cluster_node {

@@ -76,8 +76,18 @@ static void expect_closed_once(unsigned node, const json_t *first, double hung_s
 	cr_assert_eq(c.n_alerts, 1);
 }
 
+static void hold_and_kill(unsigned node, double seconds)
+{
+	cluster_freeze(&c, node);
+	cluster_run(&c, seconds);
+	cluster_kill(&c, node);
+	cluster_run(&c, 2);
+	cluster_revive(&c, node);
+}
+
 /* held: whose daemon is held up once the alert is out and all stacks are there. */
-static void expect_one_incident(unsigned held, unsigned culprit, unsigned hold_s)
+static void expect_one_incident_when(void (*befall)(unsigned node, double seconds), unsigned held,
+				     unsigned culprit, unsigned hold_s)
 {
 	unsigned leader = (unsigned)cluster_leader(&c), puts;
 	int64_t since_ns;
@@ -89,12 +99,17 @@ static void expect_one_incident(unsigned held, unsigned culprit, unsigned hold_s
 	cluster_run(&c, 70);
 	puts = cluster_bundle(&c, leader, c.alerts[0].id)->puts;
 	first = json_deep_copy(cluster_bundle(&c, leader, c.alerts[0].id)->incident);
-	hold(held, hold_s);
+	befall(held, hold_s);
 	cluster_run(&c, 400);
 	cr_assert_eq(cluster_leader(&c), (int)leader);
 	expect_kept(leader, puts, first);
 	expect_closed_once(leader, first, (double)(c.now_ns - since_ns) / 1e9);
 	json_decref(first);
+}
+
+static void expect_one_incident(unsigned held, unsigned culprit, unsigned hold_s)
+{
+	expect_one_incident_when(hold, held, culprit, hold_s);
 }
 
 Test(leader_held, one_node_alone_keeps_its_incident)
@@ -148,6 +163,73 @@ Test(leader_held, leader_keeps_the_incident_of_a_job_whose_only_node_is_held)
 		start_on_one_node_led_by_another();
 		expect_one_incident(c.first_node, 4, holds_s[i]);
 	}
+}
+
+/* By a watchdog, while it is held up; its ranks come back from where descriptors are kept. */
+Test(leader_held, killed_daemon_goes_on_with_its_incident)
+{
+	for (unsigned i = 0; i < N_HOLDS; i++)
+		for (unsigned n_nodes = 1; n_nodes <= 3; n_nodes++)
+			for (unsigned culprit = 0; culprit < 9; culprit += 4) {
+				start(n_nodes);
+				expect_one_incident_when(hold_and_kill,
+							 (unsigned)cluster_leader(&c), culprit,
+							 holds_s[i]);
+			}
+}
+
+Test(leader_held, killed_node_that_does_not_lead_changes_nothing)
+{
+	for (unsigned i = 0; i < N_HOLDS; i++) {
+		start(3);
+		expect_one_incident_when(hold_and_kill, ((unsigned)cluster_leader(&c) + 1) % 3, 4,
+					 holds_s[i]);
+	}
+}
+
+/* What was told first stays, also where the stacks had not come and are taken anew. */
+Test(leader_held, killed_daemon_completes_its_bundle)
+{
+	const struct cluster_bundle *b;
+	unsigned puts;
+	json_t *first;
+
+	start(1);
+	c.evidence_mute = true;
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	b = cluster_bundle(&c, 0, c.alerts[0].id);
+	cr_assert_not(b->has_stacks);
+	puts = b->puts;
+	first = json_deep_copy(b->incident);
+	hold_and_kill(0, 15);
+	c.evidence_mute = false;
+	cluster_run(&c, 100);
+	cr_expect_gt(b->puts, puts);
+	cr_expect(b->has_stacks);
+	expect_kept(0, b->puts, first);
+	json_decref(first);
+}
+
+/* It went on and stands again in another call: nothing of the first is that one's. */
+Test(leader_held, second_hang_after_a_restart_is_another_incident)
+{
+	start(1);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cluster_run(&c, 70);
+	hold_and_kill(0, 15);
+	cluster_run(&c, 100);
+	cluster_heal(&c);
+	cluster_run(&c, 20);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 5);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cluster_run(&c, 100);
+	cr_assert_eq(c.n_alerts, 2);
+	cr_assert_eq(c.nodes[0].n_bundles, 2);
+	cr_expect_str_neq(c.alerts[0].id, c.alerts[1].id);
+	cr_expect_str_neq(time_of(c.alerts[0].doc, "confirmed"),
+			  time_of(c.alerts[1].doc, "confirmed"));
 }
 
 static void expect_one_alert(unsigned hold_s)

@@ -290,6 +290,39 @@ Test(store, a_bundle_is_not_replaced_by_another_user_or_job)
 	cw_store_close(store);
 }
 
+Test(store, an_incident_is_amended_and_all_else_stays)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_bundle bundle = { 0 };
+	bool is_whole = true;
+	json_t *incident;
+
+	cr_assert_eq(put_for(1000, store, "ab", 1000, NULL), 0);
+	cr_assert_null(cw_store_incident(store, 1001, "4711", "ab", &is_whole));
+	cr_assert_null(cw_store_incident(store, 1000, "4712", "ab", &is_whole));
+	cr_assert_null(cw_store_incident(store, 1000, "4711", "cd", &is_whole));
+	incident = cw_store_incident(store, 1000, "4711", "ab", &is_whole);
+	cr_assert_not_null(incident);
+	cr_assert_not(is_whole, "it has no stacks");
+	(void)json_object_set_new(incident, "closed_as", json_string("slow"));
+	cr_assert_eq(cw_store_amend(store, incident), 0);
+	(void)json_object_set_new(incident, "uid", json_integer(1001));
+	cr_assert_eq(cw_store_amend(store, incident), -ENOENT);
+	json_decref(incident);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_eq(list_len(store), 1);
+		cr_assert_eq(cw_store_get(store, "ab", &bundle), 0);
+		cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "closed_as")),
+				 "slow");
+		cr_assert_eq(json_array_size(bundle.evidence), 1);
+		cr_assert_not_null(bundle.snapshot);
+		cw_bundle_fini(&bundle);
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
 /* As a version before uids wrote it: the bundle beside it says whose the id is. */
 Test(store, a_sent_id_without_a_uid_counts_for_the_bundle_that_has_it_alone)
 {
