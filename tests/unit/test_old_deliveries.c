@@ -46,6 +46,13 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	return 0;
 }
 
+static bool is_doubted;
+
+static bool doubts(const char *from, uint32_t uid, const char *label, void *user)
+{
+	return is_doubted;
+}
+
 static void open_all(void)
 {
 	static const struct cw_transport_ops ops = { .send = on_send };
@@ -58,7 +65,7 @@ static void open_all(void)
 		.clock = &clock_, .self = "node-a", .names = names, .addresses = names, .n_peers = 2
 	};
 	struct cw_alerts_config a = { .base = base, .clock = &clock_, .state_dir = dir };
-	struct cw_old_deliveries_config o = { .clock = &clock_ };
+	struct cw_old_deliveries_config o = { .clock = &clock_, .doubts = doubts };
 
 	cr_assert_eq(cw_store_open(&s, &store, NULL), 0);
 	a.store = o.store = store;
@@ -156,6 +163,15 @@ Test(old_deliveries, count_for_the_user_that_the_teller_names)
 	close_all();
 	open_all();
 	cr_assert(was_sent(1000, "slurm:1"), "also after a restart");
+}
+
+Test(old_deliveries, settle_nothing_where_the_teller_is_doubted)
+{
+	is_doubted = true;
+	cw_old_deliveries_heard(deliveries, "node-b", ID);
+	cw_old_deliveries_tick(deliveries);
+	answer(0, "[{\"id\":\"" ID "\",\"uid\":1000,\"job\":\"slurm:1\"}]");
+	cr_assert_not(was_sent(1000, "slurm:1"));
 }
 
 /* The attacker's bundle lies under the id of the victim's incident, which was not alerted. */
