@@ -164,8 +164,12 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 	if (!n)
 		return -ENOMEM;
 	old = n->digest ? &n->digest->digest : NULL;
-	if (old &&
-	    (d->epoch < old->epoch || (d->epoch == old->epoch && d->number <= old->number))) {
+	/*
+	 * One start's digests are numbered. Of two starts the last to be heard counts, whatever it
+	 * calls itself: transport has one connection for a name, and nothing comes late from
+	 * another.
+	 */
+	if (old && d->epoch == old->epoch && d->number <= old->number) {
 		r->refused++;
 		return -EEXIST;
 	}

@@ -88,6 +88,14 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	return NULL;
 }
 
+/* 0: unknown. Any other goes before it, and of two such the newest connection. */
+static uint64_t believable_epoch(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	uint64_t now = (uint64_t)cw_clock_wall_ns(c->tcp->config.clock);
+
+	return hello->epoch <= now + CW_TCP_EPOCH_AHEAD_NS ? hello->epoch : 0;
+}
+
 static const char *refuse_peer(const struct cw_conn *c, const struct cw_msg_peer_hello *hello,
 			       uint32_t peer)
 {
@@ -98,7 +106,7 @@ static const char *refuse_peer(const struct cw_conn *c, const struct cw_msg_peer
 	if (c->is_dialed && c->peer != CW_NO_PEER && peer != c->peer)
 		return "another node answers at its address";
 	other = c->tcp->links[peer].conn;
-	if (other && other != c && other->epoch > hello->epoch)
+	if (other && other != c && other->epoch > believable_epoch(c, hello))
 		return "a newer daemon of that name is connected";
 	return NULL;
 }
@@ -114,7 +122,7 @@ static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *he
 {
 	const struct cw_conn *other = c->tcp->links[peer].conn;
 
-	return c->tcp->found && other && other != c && other->epoch == hello->epoch &&
+	return c->tcp->found && other && other != c && other->epoch == believable_epoch(c, hello) &&
 	       cw_found_is_preferred(other, hello->node) && !cw_found_is_preferred(c, hello->node);
 }
 
@@ -134,12 +142,12 @@ static void be_up(struct cw_conn *c, uint32_t peer, const struct cw_msg_peer_hel
 		cw_conn_close(link->conn);
 	}
 	c->peer = peer;
-	c->epoch = hello->epoch;
+	c->epoch = believable_epoch(c, hello);
 	c->is_up = true;
 	link->conn = c;
 	link->is_dialing = false;
 	link->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
-	cw_transport_peer_up(c->tcp->config.transport, peer, hello->epoch);
+	cw_transport_peer_up(c->tcp->config.transport, peer, c->epoch);
 	log_info("peer %s: connected", hello->node);
 }
 

@@ -12,7 +12,8 @@
  *
  * A connection is dropped unless its hello, within 5 s of its opening, names a configured peer, or
  * peers are found instead of configured. Of
- * two connections to one peer the one with the newest epoch stays. What a peer does not read is
+ * two connections to one peer the one with the newest epoch stays; an epoch that lies in the future
+ * tells nothing, and goes before none. What a peer does not read is
  * kept up to a cap; frames beyond it are dropped and counted, never waited for.
  *
  * Loop thread only; nothing blocks.
@@ -43,6 +44,12 @@ struct cw_tcp;
  * that is gone is silent, not unreachable, and nobody is alerted; silence begins after 10 s.
  */
 #define CW_TCP_UNACKED_MS 15000u
+/*
+ * A daemon that starts later than this from now has not: a clock is wrong, or it is a lie that
+ * would keep the owner of a name out for good. Clocks of a cluster that differ by more have other
+ * troubles.
+ */
+#define CW_TCP_EPOCH_AHEAD_NS (3600 * CW_NS_PER_S)
 #define CW_TCP_BACKOFF_MIN_MS 100u
 #define CW_TCP_BACKOFF_MAX_MS 2000u
 

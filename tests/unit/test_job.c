@@ -30,6 +30,8 @@ static const struct cw_clock clock = { .monotonic_ns = now_ns,
 				       .wall_ns = now_ns,
 				       .awake_ns = awake_ns };
 
+static uint64_t epoch = 1; /* of the node that sends */
+
 static int put_sent(struct cw_route *route, const char *node, uint64_t number, uint64_t sent_ns,
 		    struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
 {
@@ -37,7 +39,7 @@ static int put_sent(struct cw_route *route, const char *node, uint64_t number, u
 				  .digest = { .route = 1,
 					      .label = "job",
 					      .node = node,
-					      .epoch = 1,
+					      .epoch = epoch,
 					      .number = number,
 					      .sent_ns = sent_ns,
 					      .policy = "",
@@ -226,6 +228,23 @@ Test(job, older_digests_are_refused_and_deaths_are_urgent)
 	cr_assert_eq(put(&route, "x", 7, &rank, 1, &urgent), 0);
 	cr_assert_not(urgent);
 	cr_assert_eq(route.refused, 2);
+	cw_route_fini(&route);
+}
+
+/* Else whoever says it once keeps the node's own digests out until the job is forgotten. */
+Test(job, an_epoch_in_the_future_keeps_no_digest_out)
+{
+	struct cw_msg_member a = member(10, 2, 0);
+	struct cw_msg_rank rank = rank_of(1, &a, 1);
+	struct cw_route route = { 0 };
+	bool urgent;
+
+	epoch = UINT64_MAX;
+	cr_assert_eq(put(&route, "x", UINT64_MAX, &rank, 1, &urgent), 0);
+	epoch = 200;
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), -EEXIST);
+	cr_assert_eq(put(&route, "x", 2, &rank, 1, &urgent), 0);
 	cw_route_fini(&route);
 }
 

@@ -343,6 +343,28 @@ Test(transport, of_two_connections_the_newest_epoch_stays)
 	(void)close(older);
 }
 
+/* Whoever says it has no proof of it, and the owner of the name could never say a newer one. */
+Test(transport, an_epoch_in_the_future_keeps_nobody_out)
+{
+	int liar, owner, second;
+
+	open_tcp(&b, 20);
+	liar = dial(b.address);
+	write_hello(liar, "a", 1, CW_WIRE_VERSION, UINT64_MAX);
+	run_until(state_of(&b) == CW_PEER_CONNECTED);
+	owner = dial(b.address);
+	write_hello(owner, "a", 1, CW_WIRE_VERSION, 200);
+	run_until(cw_transport_peer(b.transport, "a")->epoch == 200 || turned_away(&b) > 0);
+	cr_assert_eq(turned_away(&b), 0, "the owner of the name was kept out");
+	second = dial(b.address);
+	write_hello(second, "a", 1, CW_WIRE_VERSION, UINT64_MAX - 1);
+	run_until(turned_away(&b) == 1);
+	cr_assert_eq(cw_transport_peer(b.transport, "a")->epoch, 200);
+	(void)close(liar);
+	(void)close(owner);
+	(void)close(second);
+}
+
 Test(transport, peer_that_does_not_read_costs_a_cap_and_a_count)
 {
 	struct cw_message m = digest("b", 1);
