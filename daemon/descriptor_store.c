@@ -173,19 +173,22 @@ void cw_descriptor_store_give_up(const struct cw_kept *kept)
 
 /* ---- being kept ---- */
 
-void cw_descriptor_store_put(struct cw_process *p)
+int cw_descriptor_store_put(struct cw_process *p)
 {
 	int fds[] = { cw_record_fd(p->record), p->pidfd };
 	char name[CW_KEPT_NAME_BYTES];
+	int r;
 
 	name_of(p, name);
 	if (p->kept_ino == p->record_ino && strcmp(name, p->kept_as) == 0)
-		return;
+		return 0;
 	cw_descriptor_store_remove(p); /* first: the new name may be the old one */
-	if (cw_notify_store_fds(name, fds, p->pidfd >= 0 ? 2 : 1) < 0)
-		return; /* tried again */
+	r = cw_notify_store_fds(name, fds, p->pidfd >= 0 ? 2 : 1);
+	if (r < 0)
+		return r;
 	strcpy(p->kept_as, name);
 	p->kept_ino = p->record_ino;
+	return 0;
 }
 
 void cw_descriptor_store_remove(struct cw_process *p)

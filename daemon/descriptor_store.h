@@ -55,9 +55,9 @@ int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept *
 
 /*
  * Has p kept as it is now, instead of how it was kept before. Cheap when nothing changed; a manager
- * that was busy is asked again when this is called again.
+ * that was busy is asked again when this is called again. 0, or -errno: it was not to be had.
  */
-void cw_descriptor_store_put(struct cw_process *p);
+int cw_descriptor_store_put(struct cw_process *p);
 /* p is needed no more. */
 void cw_descriptor_store_remove(struct cw_process *p);
 /* What came under that name is of no use. */

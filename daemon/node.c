@@ -114,7 +114,17 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 static void keep(struct cw_node *node, struct cw_process *p)
 {
 	if (node->config.keeps_descriptors)
-		cw_descriptor_store_put(p);
+		(void)cw_descriptor_store_put(p); /* tried again with all others */
+}
+
+/* Whoever the manager was too busy for; while it still is, it is asked once, not for thousands. */
+static void keep_all(struct cw_node *node)
+{
+	if (!node->config.keeps_descriptors)
+		return;
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (cw_descriptor_store_put(p) < 0)
+			return;
 }
 
 static void expire_dead(struct cw_node *node)
@@ -234,8 +244,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (is_digest_due) {
 		node->digest_ns = now_ns;
 		limit_memory(node);
-		for (struct cw_process *p = node->table; p; p = p->hh.next)
-			keep(node, p); /* whoever the manager was too busy for */
+		keep_all(node);
 		cw_absent_tick(node->absent);
 		cw_untracked_tick(node->untracked, now_ns);
 		digest_round(node, false);
