@@ -136,26 +136,40 @@ int cw_unix_connect(const char *path, int timeout_ms)
 	return steal_fd(&fd);
 }
 
-int cw_unix_peer(int fd, struct cw_peer_cred *ret)
+int cw_unix_peer_ids(int fd, struct cw_peer_cred *ret)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int pidfd = -1;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
 	if (cred.pid <= 0)
 		return -ESRCH; /* of a pid namespace this process cannot see into */
-	len = sizeof(pidfd);
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0)
-		pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0); /* CLOEXEC by definition */
 	*ret = (struct cw_peer_cred){
 		.pid = cred.pid,
 		.uid = cred.uid,
 		.gid = cred.gid,
-		.pidfd = pidfd,
+		.pidfd = -1,
 	};
 	return 0;
+}
+
+void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred)
+{
+	socklen_t len = sizeof(cred->pidfd);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &cred->pidfd, &len) < 0)
+		cred->pidfd =
+			(int)syscall(SYS_pidfd_open, cred->pid, 0); /* CLOEXEC by definition */
+}
+
+int cw_unix_peer(int fd, struct cw_peer_cred *ret)
+{
+	int r = cw_unix_peer_ids(fd, ret);
+
+	if (r == 0)
+		cw_unix_peer_pidfd(fd, ret);
+	return r;
 }
 
 /* Keeps the first descriptor of the message, closes all others. */

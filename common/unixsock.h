@@ -28,6 +28,9 @@ struct cw_peer_cred {
 
 /* Identity of the connected peer from the kernel. The caller closes pidfd. 0 or -errno. */
 int cw_unix_peer(int fd, struct cw_peer_cred *ret);
+/* The same without its pidfd, and the pidfd alone: that costs as much as the connection. */
+int cw_unix_peer_ids(int fd, struct cw_peer_cred *ret);
+void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred);
 
 /*
  * recvmsg() that takes at most one descriptor; further ones are closed. Returns bytes read (0 = end

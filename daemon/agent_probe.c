@@ -31,6 +31,11 @@
 /* A killed child is gone within a millisecond: every wait it can be in is a killable one. */
 #define KILL_WAIT_MS 20
 #define MAX_FRAME_BYTES 512
+/*
+ * Two for each agent, whose registration takes half a millisecond, and CW_PROBE_MAX times as long
+ * in all. Fewer, and a flood of the socket would be let in more often than those who wait.
+ */
+#define PACKETS_PER_TURN 12
 #define MAX_ABANDONED_USERS 32
 /* CLOSE_RANGE_UNSHARE: newer than some headers. */
 #define CLOSE_RANGE_UNSHARE_BIT 2u
@@ -432,7 +437,8 @@ static void on_packet(evutil_socket_t fd, short what, void *arg)
 	struct cw_probe *probe = arg;
 
 	/* Our copy of its end is open: no end of file, only packets. */
-	(void)take_packet(probe);
+	for (unsigned i = 0; i < PACKETS_PER_TURN && take_packet(probe); i++)
+		;
 }
 
 static void on_child(evutil_socket_t fd, short what, void *arg)
@@ -445,8 +451,7 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 			reap(probe);
 		return;
 	}
-	/* What it has sent is there, whether or not it lives, and however late we are: one a turn.
-	 */
+	/* What it has sent is there, whether or not it lives, and however late we are. */
 	if (!probe->was_killed && take_packet(probe))
 		return;
 	if (!has_ended(probe) && !probe->was_killed) {

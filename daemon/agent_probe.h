@@ -51,8 +51,8 @@ struct cw_probe_result {
 	size_t command_len;  /* 0 = not to be had */
 };
 
-/* Once for each agent, by its number in the request, in any order, at most one a turn of the loop
- * while the child lives. */
+/* Once for each agent, by its number in the request, in their order, a few a turn of the loop while
+ * the child lives. */
 typedef void (*cw_probe_fn)(unsigned agent, const struct cw_probe_result *result, void *user);
 /* After the last result. The probe is gone. was_killed: at the deadline. */
 typedef void (*cw_probe_done_fn)(bool was_killed, void *user);

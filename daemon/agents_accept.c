@@ -24,7 +24,7 @@
  * Whoever floods the socket fills its queue, and nobody else gets in until it is emptied: faster
  * than a client can connect. About 10 us each, so that other things get their turn, too.
  */
-#define MAX_ACCEPTS_PER_TURN 1024
+#define MAX_ACCEPTS_PER_TURN 256
 
 /* ---- users ---- */
 
@@ -65,6 +65,13 @@ static void leave_strangers(struct cw_agent_conn *conn)
 	DL_DELETE2(u->stranger_list, conn, prev_stranger, next_stranger);
 }
 
+static void leave_fresh(struct cw_agent_conn *conn)
+{
+	if (conn->is_fresh)
+		DL_DELETE2(conn->agents->fresh, conn, prev_fresh, next_fresh);
+	conn->is_fresh = false;
+}
+
 void cw_agents_heard(struct cw_agent_conn *conn)
 {
 	if (conn->is_silent)
@@ -82,6 +89,7 @@ void cw_agents_forget(struct cw_agent_conn *conn)
 	struct cw_agents *agents = conn->agents;
 	struct cw_agent_user *u = conn->user;
 
+	leave_fresh(conn);
 	cw_agents_heard(conn);
 	leave_strangers(conn);
 	DL_DELETE(agents->conns, conn);
@@ -94,42 +102,40 @@ void cw_agents_forget(struct cw_agent_conn *conn)
 
 /* ---- at the door ---- */
 
-/* True: so it was, without a connection having been made of it. */
-static bool defer_at_the_door(struct cw_agents *agents, int fd)
-{
-	socklen_t cred_len = sizeof(struct ucred);
-	const struct cw_agent_user *u;
-	struct ucred cred;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
-		return false;
-	u = find_user(agents, cred.uid);
-	if (!u || u->connections < agents->config.max_conns_per_uid)
-		return false;
-	agents->stats.deferred++;
-	closep(&fd);
-	return true;
-}
-
+/* Without what it takes to talk: most of a flood ends before that. NULL: it was turned away. */
 static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 {
-	struct event_base *base = agents->config.base;
-	struct cw_agent_conn *conn = calloc(1, sizeof(*conn));
-	int r;
+	const struct cw_agent_user *u;
+	struct cw_agent_conn *conn;
+	struct cw_peer_cred cred;
 
+	if (cw_unix_peer_ids(fd, &cred) < 0) {
+		closep(&fd);
+		return NULL;
+	}
+	u = find_user(agents, cred.uid);
+	conn = u && u->connections >= agents->config.max_conns_per_uid ? NULL
+								       : calloc(1, sizeof(*conn));
 	if (!conn) {
 		closep(&fd);
 		return NULL;
 	}
 	conn->agents = agents;
 	conn->fd = fd;
-	conn->cred.pidfd = -1;
-	r = cw_unix_peer(fd, &conn->cred);
-	if (r < 0) {
-		conn->cred.pidfd = -1;
-		cw_agent_conn_free(conn);
-		return NULL;
-	}
+	conn->cred = cred;
+	return conn;
+}
+
+/* -ENOMEM: it cannot be talked to. */
+static int conn_start(struct cw_agent_conn *conn)
+{
+	const struct cw_agents_config *config = &conn->agents->config;
+	struct timeval deadline = { .tv_sec = config->hello_ms / 1000,
+				    .tv_usec = config->hello_ms % 1000 * 1000 };
+	struct event_base *base = config->base;
+	int fd = conn->fd;
+
+	cw_unix_peer_pidfd(fd, &conn->cred);
 	conn->in = evbuffer_new();
 	conn->out = evbuffer_new();
 	conn->read_event =
@@ -137,11 +143,10 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	conn->write_event = event_new(base, fd, EV_WRITE, cw_agent_conn_on_writable, conn);
 	conn->deadline_event = evtimer_new(base, cw_agent_conn_on_deadline, conn);
 	if (!conn->in || !conn->out || !conn->read_event || !conn->write_event ||
-	    !conn->deadline_event || event_add(conn->read_event, NULL) < 0) {
-		cw_agent_conn_free(conn);
-		return NULL;
-	}
-	return conn;
+	    !conn->deadline_event || event_add(conn->read_event, NULL) < 0 ||
+	    event_add(conn->deadline_event, &deadline) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 /* -ENOMEM: it is in no list. */
@@ -168,6 +173,8 @@ static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 	conn->user = u;
 	u->strangers++;
 	DL_APPEND2(u->stranger_list, conn, prev_stranger, next_stranger);
+	conn->is_fresh = true;
+	DL_APPEND2(agents->fresh, conn, prev_fresh, next_fresh);
 	DL_APPEND(agents->conns, conn);
 	agents->stats.connections++;
 	return 0;
@@ -188,38 +195,29 @@ static void displace_one_for(struct cw_agent_conn *newcomer)
 	cw_agent_conn_defer(youngest, "too many connections, most of them this user's");
 }
 
-static void welcome_stranger(struct cw_agents *agents, int fd)
+static void take_stranger(struct cw_agents *agents, int fd)
 {
-	const struct cw_agents_config *config = &agents->config;
-	struct timeval deadline = { .tv_sec = config->hello_ms / 1000,
-				    .tv_usec = config->hello_ms % 1000 * 1000 };
-	struct cw_agent_conn *conn;
+	struct cw_agent_conn *conn = conn_new(agents, fd);
 
-	if (defer_at_the_door(agents, fd))
-		return;
-	conn = conn_new(agents, fd);
 	if (conn && enter(agents, conn) < 0) {
 		cw_agent_conn_free(conn);
 		conn = NULL;
 	}
 	if (!conn)
 		agents->stats.deferred++;
-	else if (event_add(conn->deadline_event, &deadline) < 0)
-		cw_agent_conn_defer(conn, "out of memory");
-	else if (agents->stats.connections > config->max_conns)
+	else if (agents->stats.connections > agents->config.max_conns)
 		displace_one_for(conn);
 }
 
-void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg)
+static void accept_some(struct cw_agents *agents, int listen_fd)
 {
-	struct cw_agents *agents = arg;
 	for (int i = 0; i < MAX_ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
 			bool is_last = cw_accept_pause_took(agents->pause, fd);
 
-			welcome_stranger(agents, fd);
+			take_stranger(agents, fd);
 			if (is_last)
 				return;
 			continue;
@@ -227,6 +225,19 @@ void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg)
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			cw_accept_pause_failed(agents->pause, errno);
 		return;
+	}
+}
+
+void cw_agents_on_connection(evutil_socket_t listen_fd, short what, void *arg)
+{
+	struct cw_agents *agents = arg;
+	struct cw_agent_conn *conn;
+
+	accept_some(agents, listen_fd);
+	while ((conn = agents->fresh)) {
+		leave_fresh(conn);
+		if (conn_start(conn) < 0)
+			cw_agent_conn_defer(conn, "out of memory");
 	}
 }
 

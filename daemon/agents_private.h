@@ -40,8 +40,10 @@ struct cw_agent_conn {
 	struct cw_agent_user *user;
 	bool is_stranger;                                    /* not admitted yet */
 	struct cw_agent_conn *prev_stranger, *next_stranger; /* of the user's */
-	bool is_silent;                                      /* its hello has not come */
-	UT_hash_handle hh;                                   /* by cred.pid, while it is silent */
+	bool is_fresh;                                       /* of this turn: nothing waits on it */
+	struct cw_agent_conn *prev_fresh, *next_fresh;
+	bool is_silent;    /* its hello has not come */
+	UT_hash_handle hh; /* by cred.pid, while it is silent */
 };
 
 struct cw_agents {
@@ -51,6 +53,7 @@ struct cw_agents {
 	struct cw_agent_conn *conns;
 	struct cw_agent_user *users;  /* of conns */
 	struct cw_agent_conn *silent; /* by process: one of each */
+	struct cw_agent_conn *fresh;
 	struct cw_agents_stats stats;
 };
 
