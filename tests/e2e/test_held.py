@@ -92,7 +92,8 @@ class Told:
         began = self.world.status()["uptime_s"]
         wait_until(lambda: self.world.status()["uptime_s"] >= began + SETTLED_S, "it has looked", 60)
         expect(self.is_known(), self.status())
-        expect(os.stat(self.dir).st_ino == self.inode, "its bundle was written anew")
+        expect(os.stat(self.dir).st_ino == self.inode,
+               "its bundle was written anew: " + self.world.log())
         expect(self.read("incident.json") == self.incident, self.read("incident.json"))
         self.check_told_once()
 
