@@ -149,7 +149,8 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             expect(receiver.count(incident["id"]) == 1, receiver.posts)
             expect(len(receiver.posts) == 2 and ":29500" in receiver.posts[1][1]["job"],
                    receiver.posts)
-            expect(world.scrape()["collwatch_webhook_delivered_total"] == 1, world.scrape())
+            wait_until(lambda: world.scrape()["collwatch_webhook_delivered_total"] == 1,
+                       "the receiver's answer has come")
             world.stop()
             expect(not os.path.exists(world.dir + "/collwatch.prom"), "a stopped daemon's numbers")
             print(f"# receiver away for {DOWN_S:.0f} s: alert {took:.1f} s after the fault, once")
