@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -319,6 +320,7 @@ static pid_t stranger(const struct socket_alone *s, uid_t uid, bool says_hello)
 
 		if (setgid(uid) < 0 || setuid(uid) < 0)
 			_exit(1);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that failed leaves nothing */
 		fd = cw_unix_connect(s->path, 1000);
 		if (fd < 0)
 			_exit(1);
