@@ -154,8 +154,8 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * A rank takes up to four descriptors here (connection, pidfd, record, its directory in /proc); the
- * usual soft limit of 1,024 would be reached by one user's 250.
+ * A rank takes up to six descriptors here (CW_NODE_PROCESS_FDS); the usual soft limit of 1,024 would
+ * be reached by one user's 100.
  */
 static void raise_descriptor_limit(void)
 {

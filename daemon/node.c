@@ -400,6 +400,17 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 
 /* ---- making and unmaking ---- */
 
+uint32_t cw_node_room(uint64_t descriptors, uint32_t wanted)
+{
+	uint64_t room = descriptors > CW_NODE_OTHER_FDS
+				? (descriptors - CW_NODE_OTHER_FDS) / CW_NODE_PROCESS_FDS
+				: 0;
+
+	if (room > wanted)
+		return wanted;
+	return room > 0 ? (uint32_t)room : 1;
+}
+
 static int open_socket(struct cw_node *node, int *ret_fd, struct cw_err *err)
 {
 	const struct cw_node_config *config = &node->config;

@@ -52,6 +52,22 @@ struct cw_node_config {
 	void *user;
 };
 
+/*
+ * So many descriptors a rank process takes: its connection, its record, its pidfd and its
+ * launcher's, its directory in /proc, its memory cgroup's counter.
+ */
+#define CW_NODE_PROCESS_FDS 6u
+/* Kept back for everything else: listeners, peers, children that take evidence, bundles, webhooks.
+ */
+#define CW_NODE_OTHER_FDS 512u
+
+/*
+ * How many of `wanted` rank processes so many descriptors have room for, at least one. Were places
+ * promised that descriptors cannot keep, then who came first would have them all: shares are of
+ * what there is.
+ */
+uint32_t cw_node_room(uint64_t descriptors, uint32_t wanted);
+
 /* 0, or -errno with err set. Starts listening; callbacks come from the event loop. */
 int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Closes connections; agents reconnect to the next daemon. */

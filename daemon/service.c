@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/awake.h"
 #include "common/cleanup.h"
@@ -359,8 +360,25 @@ static bool has_incident(const struct cw_job_id *job, void *user)
 	return s->members && cw_election_has_incident(s->members, job);
 }
 
+/* Fewer than MAX_PROCESSES where there are not descriptors for them. */
+static uint32_t process_places(void)
+{
+	struct rlimit limit;
+	uint32_t places;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return MAX_PROCESSES;
+	places = cw_node_room(limit.rlim_cur, MAX_PROCESSES);
+	if (places < MAX_PROCESSES)
+		log_notice("%llu descriptors are enough for %u rank processes, not for %u: see "
+			   "LimitNOFILE= of the unit",
+			   (unsigned long long)limit.rlim_cur, places, MAX_PROCESSES);
+	return places;
+}
+
 static int open_node(struct cw_service *s, struct cw_err *err)
 {
+	uint32_t places = process_places();
 	struct cw_node_config node = {
 		.base = s->base,
 		.clock = &s->awake.clock,
@@ -370,8 +388,9 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.epoch = (uint64_t)cw_clock_wall_ns(&s->awake.clock),
 		.sample_ms = (uint32_t)(s->config->sample_interval_ns / CW_NS_PER_MS),
 		.digest_ms = 1000,
-		.max_processes = MAX_PROCESSES,
-		.max_processes_per_uid = MAX_PROCESSES_PER_UID,
+		.max_processes = places,
+		.max_processes_per_uid =
+			(uint32_t)((uint64_t)places * MAX_PROCESSES_PER_UID / MAX_PROCESSES),
 		.keeps_descriptors = true,
 		.kernel = s->kernel,
 		.has_incident = has_incident,
