@@ -52,6 +52,14 @@ class Ranks(Job):
 class Nodes(contextlib.ExitStack):
     def __enter__(self):
         super().__enter__()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def start(self):
         self.receiver = Receiver()
         self.callback(self.receiver.close)
         self.receiver.listen()
@@ -67,7 +75,6 @@ class Nodes(contextlib.ExitStack):
             node.start()
         wait_until(lambda: all(p["state"] == "connected" for n in self.nodes
                                for p in n.status()["peers"]), "they meet")
-        return self
 
     def train(self, name):
         """The job, its leader, and the others."""

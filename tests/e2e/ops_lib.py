@@ -121,8 +121,10 @@ class World:
         for path in [AGENT, TRAIN, COLLWATCH, COLLWATCHD]:
             shutil.copy(path, self.dir + "/bin")
         for name in os.listdir(SIM_DIR):
-            if ".so" in name and not os.path.isdir(os.path.join(SIM_DIR, name)):
-                shutil.copy(os.path.join(SIM_DIR, name), self.dir + "/bin")
+            path = os.path.join(SIM_DIR, name)
+            # An aliased library that was not built yet is a link to nowhere.
+            if ".so" in name and os.path.isfile(path):
+                shutil.copy(path, self.dir + "/bin")
         for name in os.listdir(self.dir + "/bin"):
             os.chmod(f"{self.dir}/bin/{name}", 0o755)
 
