@@ -16,7 +16,7 @@
 #include "analysis/arena.h"
 #include "analysis/history.h"
 #include "analysis/snapshot.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 #define ALIGN_NO_SIDE UINT32_MAX
 

@@ -14,7 +14,7 @@
 
 #include "analysis/arena.h"
 #include "analysis/snapshot.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 struct history {
 	bool differs;

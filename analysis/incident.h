@@ -7,7 +7,7 @@
 
 #include "analysis/arena.h"
 #include "analysis/scene.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 /* A verdict under construction; its arrays come from `arena`. */
 struct incident {

@@ -10,7 +10,7 @@
 
 #include "analysis/align.h"
 #include "analysis/arena.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "analysis/waitgraph.h"
 
 /* How much a finding deserves attention, before age decides. */

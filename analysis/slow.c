@@ -8,7 +8,7 @@
 
 #include "analysis/position.h"
 #include "analysis/slow_wait.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 #define LATE_NS (INT64_C(10) * 1000000)
 /* Where nobody with the same clock is on time. */

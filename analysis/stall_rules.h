@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/snapshot.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 /* Ages are counted from the moment the waiting began. */
 struct stall_rule {

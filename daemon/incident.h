@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "analysis/stall.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "common/clock.h"
 #include "daemon/incident_id.h"
 #include "daemon/transport.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "daemon/job_id.h"
 #include "daemon/transport.h"
 

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 #define CW_INCIDENT_ID_LEN 33     /* 32 hex digits */
 #define CW_INCIDENT_OLD_ID_LEN 17 /* 16 hex digits */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/incident_journal.h"
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 const char *cw_incident_message_id(unsigned klass)
 {

@@ -16,7 +16,7 @@
 
 #include "analysis/snapshot.h"
 #include "analysis/stall.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "common/text_set.h"
 #include "daemon/history.h"
 #include "daemon/job_incidents.h"

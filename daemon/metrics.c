@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 #define PREFIX "collwatch_"
 

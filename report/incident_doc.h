@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/snapshot.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 /* In place of a node: decided from recordings. */
 #define CW_LEADER_ANALYZE "collwatch analyze"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/slow_doc.h"
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "common/text.h"
 #include "report/json_util.h"
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "common/err.h"
 #include "common/op.h"
 

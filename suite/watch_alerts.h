@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/stall.h"
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "suite/scenario.h"
 
 struct alert {

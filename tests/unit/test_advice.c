@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "report/incident_doc.h"
 
 static struct advice advice;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 
 static char *read_page(void)
 {

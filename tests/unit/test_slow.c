@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "analysis/verdict.h"
+#include "analysis/verdict_types.h"
 #include "tests/unit/snap_builder.h"
 
 #define RANKS 4u
