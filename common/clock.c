@@ -92,3 +92,12 @@ int64_t cw_wall_parse(const char *text)
 		return -1;
 	return (int64_t)s * CW_NS_PER_S + v[6] * CW_NS_PER_MS;
 }
+
+int64_t cw_clock_cpu_ns(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
+		return 0; /* cannot fail for the calling thread */
+	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
+}

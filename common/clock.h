@@ -52,3 +52,9 @@ static inline int64_t cw_bounded_ns(int64_t ns)
 char *cw_wall_format(int64_t wall_ns, char *buf);
 /* -1 when text is not of that form. */
 int64_t cw_wall_parse(const char *text);
+
+/*
+ * CPU time of this process, for what a piece of work costs: on a node whose cores are all taken we
+ * wait for our turn, and that must not look like work. Any thread; does not block.
+ */
+int64_t cw_clock_cpu_ns(void);

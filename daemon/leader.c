@@ -7,10 +7,10 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "common/clock.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/leader_private.h"
-#include "daemon/sample_pace.h"
 #include "daemon/shares.h"
 #include "daemon/uid_count.h"
 #include "daemon/untracked.h"
@@ -480,7 +480,7 @@ bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message 
 
 static int64_t cpu_ns(const struct cw_leader *l)
 {
-	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : cw_sample_pace_cpu_ns();
+	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : cw_clock_cpu_ns();
 }
 
 /* CPU time spent on a user's jobs since `start` counts against all of that user's. */

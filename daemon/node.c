@@ -15,6 +15,7 @@
 #include <event2/event.h>
 
 #include "analysis/snapshot.h"
+#include "common/clock.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
@@ -90,12 +91,12 @@ void cw_node_sample(struct cw_node *node, struct cw_process *p)
 
 static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 {
-	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cw_sample_pace_cpu_ns();
+	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cw_clock_cpu_ns();
 
 	if (now_ns < p->next_sample_ns)
 		return;
 	cw_node_sample(node, p);
-	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_sample_pace_cpu_ns() - start_ns,
+	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_clock_cpu_ns() - start_ns,
 						   HASH_COUNT(node->table));
 }
 
@@ -215,11 +216,11 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
 {
 	int64_t half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
-	int64_t start_ns = cw_sample_pace_cpu_ns();
+	int64_t start_ns = cw_clock_cpu_ns();
 	struct cw_process *p = node->next_look;
 	unsigned n = HASH_COUNT(node->table);
 
-	while (n-- > 0 && cw_sample_pace_cpu_ns() - start_ns < budget_ns) {
+	while (n-- > 0 && cw_clock_cpu_ns() - start_ns < budget_ns) {
 		if (!p)
 			p = node->table;
 		sample_in_turn(node, p);

@@ -12,15 +12,6 @@
 #define COST_FACTOR 100
 #define COST_SHARE 4
 
-int64_t cw_sample_pace_cpu_ns(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-		return 0; /* cannot fail for the calling thread */
-	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
-}
-
 int64_t cw_sample_pace_next_ns(int64_t now_ns, int64_t cost_ns, unsigned n)
 {
 	int64_t factor = (int64_t)COST_SHARE * n;

@@ -9,11 +9,5 @@
 
 #include <stdint.h>
 
-/*
- * CPU time, not wall time: on a node whose cores are all taken we wait for our turn, and that must
- * not look like a costly record.
- */
-int64_t cw_sample_pace_cpu_ns(void);
-
 /* When to read it again: it took cost_ns just now, and is one of n. */
 int64_t cw_sample_pace_next_ns(int64_t now_ns, int64_t cost_ns, unsigned n);

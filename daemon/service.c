@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/clock.h"
 #include "common/awake.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -25,7 +26,6 @@
 #include "daemon/old_deliveries.h"
 #include "daemon/peer_rate.h"
 #include "daemon/responder.h"
-#include "daemon/sample_pace.h"
 #include "daemon/sd_notify.h"
 #include "daemon/store.h"
 #include "daemon/transport_tcp.h"
@@ -614,7 +614,7 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 
 void cw_service_turned(struct cw_service *s)
 {
-	cw_loop_lag_turn(&s->lag, cw_sample_pace_cpu_ns());
+	cw_loop_lag_turn(&s->lag, cw_clock_cpu_ns());
 }
 
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len)
