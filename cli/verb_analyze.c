@@ -13,6 +13,7 @@
 
 #include "analysis/slow.h"
 #include "analysis/stall_rules.h"
+#include "analysis/verdict.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "import/flight_recorder.h"

@@ -8,7 +8,6 @@
 
 #include "common/log.h"
 #include "daemon/leader_private.h"
-#include "daemon/window.h"
 
 static void take_windows(struct cw_job *job, const char *node, const struct cw_message *reply,
 			 enum cw_window_kind kind)
@@ -99,7 +98,7 @@ static void ask_for_past(struct cw_leader *l, const struct cw_led_route *lr, str
 			 const struct cw_snap_comm *comm, int64_t now)
 {
 	/* What one reply holds, and what the job may keep. */
-	uint32_t max_calls = min_u32(CW_WINDOW_MAX_REPLY_OPS / most_on_a_node(lr, comm->id),
+	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(lr, comm->id),
 				     CW_JOB_MAX_PAST_OPS / (comm->nranks ? comm->nranks : 1));
 	struct cw_msg_window_request request = { .n_comm_ids = 1 };
 	struct cw_history_range range;

@@ -150,13 +150,13 @@ int cw_window_collect(struct cw_process *table, const struct cw_job_id *job,
 	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
 	uint32_t n = count_windows(table, job, request);
 	uint32_t max_windows =
-		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_WINDOW_MAX_REPLY_OPS / MIN_WINDOW_OPS));
+		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_MSG_MAX_REPLY_OPS / MIN_WINDOW_OPS));
 	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
 	struct cw_window_stacks stacks;
 	int r = 0;
 
 	if (max_windows > 0) {
-		max_ops = min_u32(max_ops, CW_WINDOW_MAX_REPLY_OPS / max_windows);
+		max_ops = min_u32(max_ops, CW_MSG_MAX_REPLY_OPS / max_windows);
 		reply.windows = calloc(max_windows, sizeof(*reply.windows));
 		if (!reply.windows)
 			return -ENOMEM;

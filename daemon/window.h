@@ -13,9 +13,6 @@
 #include "daemon/process.h"
 #include "proto/messages.h"
 
-/* An op takes at most ~133 bytes on the wire: this many fill four fifths of a frame. */
-#define CW_WINDOW_MAX_REPLY_OPS 6400u
-
 /*
  * Fills *ret; its arrays are the caller's (cw_window_fini()). Ops per window are cut so that the
  * reply fits one frame: the newest are kept, or, of a range of collectives, the first. 0 or

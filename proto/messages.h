@@ -30,6 +30,8 @@
 #define CW_MSG_MAX_P2P 256u        /* per member */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
+/* An op takes at most ~133 bytes: so many fill four fifths of a frame. */
+#define CW_MSG_MAX_REPLY_OPS 6400u
 #define CW_MSG_MAX_STACKS 1024u /* per reply */
 #define CW_MSG_MAX_TARGETS 4096u
 #define CW_MSG_MAX_NODES 65536u
