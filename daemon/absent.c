@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/facts.h"
 #include "common/log.h"
+#include "common/pidfd.h"
 #include "daemon/absent_scan.h"
 #include "daemon/children.h"
 #include "daemon/digest.h"
@@ -78,7 +79,7 @@ static bool look_at(struct absent_rank *r, int64_t now_ns)
 	struct cw_headway_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
 	struct cw_procstat st;
 
-	if (cw_liveness_has_ended(r->pidfd) || cw_procstat_read(r->proc_fd, &st) < 0 ||
+	if (cw_pidfd_has_ended(r->pidfd) || cw_procstat_read(r->proc_fd, &st) < 0 ||
 	    st.start_ticks != r->found.start_ticks)
 		return false;
 	cw_headway_step(&r->headway, &process, &st, now_ns);

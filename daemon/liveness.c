@@ -2,7 +2,6 @@
 #include "daemon/liveness.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -39,13 +38,6 @@ uint32_t cw_liveness_of_state(char state)
 	default:
 		return CW_LIVE_ALIVE;
 	}
-}
-
-bool cw_liveness_has_ended(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	return pidfd >= 0 && poll(&p, 1, 0) == 1;
 }
 
 struct cw_ending cw_ending_of_status(int status)

@@ -36,9 +36,6 @@ enum cw_liveness_result {
 /* Liveness of a process that has not ended, from its stat state letter. */
 uint32_t cw_liveness_of_state(char state);
 
-/* True when the pidfd says that the process has ended. */
-bool cw_liveness_has_ended(int pidfd);
-
 /*
  * How did it end? was_permitted: cw_procstat.is_permitted of the living process. 0 with *ret set,
  * or CW_LIVENESS_AGAIN.

@@ -15,9 +15,10 @@
 #include <event2/event.h>
 
 #include "analysis/snapshot.h"
-#include "common/clock.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/pidfd.h"
 #include "common/unixsock.h"
 #include "daemon/agent_register.h"
 #include "daemon/node_private.h"
@@ -301,7 +302,7 @@ static int on_registered(struct cw_process *p, void *user)
 	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
 	if (!p->end_event || event_add(p->end_event, NULL) < 0)
 		return -ENOMEM;
-	if (!cw_liveness_has_ended(p->pidfd)) /* one that was kept may have */
+	if (!cw_pidfd_has_ended(p->pidfd)) /* one that was kept may have */
 		cw_process_watch(p, node->config.kernel);
 	cw_node_sample(node, p);
 	/* the first look has no change */

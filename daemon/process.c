@@ -16,6 +16,7 @@
 #include "analysis/snapshot.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/pidfd.h"
 #include "daemon/kernel_events.h"
 #include "daemon/shares.h"
 
@@ -36,7 +37,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	r = cw_procstat_read(p->proc_fd, &st);
 	if (r < 0)
 		return cw_err_set(err, -r, "the daemon cannot read your process in /proc");
-	if (cred->pidfd < 0 || cw_liveness_has_ended(cred->pidfd))
+	if (cred->pidfd < 0 || cw_pidfd_has_ended(cred->pidfd))
 		return cw_err_set(err, ESRCH, "the process has ended");
 	p->key.pid = (uint64_t)cred->pid;
 	p->key.start_ticks = st.start_ticks;
@@ -134,7 +135,7 @@ static int identify_kept(struct cw_process *p, struct cw_kept *kept, struct cw_e
 			       ? 0
 			       : cw_err_set(err, EBADMSG, "it is another process");
 	}
-	if (!cw_liveness_has_ended(kept->pidfd))
+	if (!cw_pidfd_has_ended(kept->pidfd))
 		return r; /* its agent comes back */
 	identify_by_name(p, kept);
 	return 0;
@@ -236,7 +237,7 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 	if (!kernel)
 		return;
 	cw_kernel_events_watch(kernel, cw_process_pid(p));
-	if (cw_liveness_has_ended(p->pidfd)) /* the pid may be another process's already */
+	if (cw_pidfd_has_ended(p->pidfd)) /* the pid may be another process's already */
 		cw_process_watch(p, NULL);
 }
 
@@ -300,7 +301,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 
 void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns)
 {
-	if (p->launcher_pidfd < 0 || !cw_liveness_has_ended(p->launcher_pidfd))
+	if (p->launcher_pidfd < 0 || !cw_pidfd_has_ended(p->launcher_pidfd))
 		return;
 	p->launcher_gone_ns = now_ns;
 	closep(&p->launcher_pidfd);

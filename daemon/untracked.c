@@ -10,8 +10,8 @@
 #include "common/cleanup.h"
 #include "common/htable.h"
 #include "common/log.h"
+#include "common/pidfd.h"
 #include "daemon/job_label.h"
-#include "daemon/liveness.h"
 #include "daemon/shares.h"
 
 /* "UID PID START LABEL", which is unique: the label comes last. */
@@ -270,7 +270,7 @@ void cw_untracked_tick(struct cw_untracked *u, int64_t now_ns)
 
 	HASH_ITER (hh, u->entries, e, next)
 		if (now_ns - e->noted_ns > u->config.keep_ns ||
-		    (e->pidfd >= 0 && cw_liveness_has_ended(e->pidfd)))
+		    (e->pidfd >= 0 && cw_pidfd_has_ended(e->pidfd)))
 			drop(u, e);
 	HASH_ITER (hh, u->users, user, tmp) {
 		if (lines < CW_UNTRACKED_LINES_PER_S && is_worth_a_line(user, now_ns)) {

@@ -10,6 +10,7 @@
 
 #include "analysis/snapshot.h"
 #include "common/clock.h"
+#include "common/pidfd.h"
 
 #define DEADLINE_MS 10000
 
@@ -39,7 +40,7 @@ static void wait_until_ended(const struct child *c)
 	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, DEADLINE_MS), 1);
-	cr_assert(cw_liveness_has_ended(c->pidfd));
+	cr_assert(cw_pidfd_has_ended(c->pidfd));
 }
 
 static void finish(struct child *c)
@@ -66,7 +67,7 @@ Test(liveness, tells_the_signal_of_a_zombie)
 	struct child c = start(-1);
 	struct cw_ending end;
 
-	cr_assert_not(cw_liveness_has_ended(c.pidfd));
+	cr_assert_not(cw_pidfd_has_ended(c.pidfd));
 	kill(c.pid, SIGKILL);
 	wait_until_ended(&c);
 	cr_assert_eq(cw_liveness_end(c.pidfd, c.proc_fd, true, &end), 0);
@@ -95,7 +96,7 @@ Test(liveness, learns_from_the_pidfd_after_somebody_else_reaped)
 	int r;
 
 	cr_assert_eq(waitpid(c.pid, NULL, 0), c.pid);
-	cr_assert(cw_liveness_has_ended(c.pidfd));
+	cr_assert(cw_pidfd_has_ended(c.pidfd));
 	r = cw_liveness_end(c.pidfd, c.proc_fd, true, &end);
 	finish(&c);
 	if (r == CW_LIVENESS_AGAIN)
