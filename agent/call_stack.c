@@ -22,7 +22,7 @@
 #include "agent/own_memory.h"
 #include "agent/python_frames.h"
 #include "agent/record.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 #define PROBES 16
 /* Between two frames: more is a pointer to something else. */

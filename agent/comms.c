@@ -13,7 +13,7 @@
 #include "agent/own_memory.h"
 #include "agent/progress.h"
 #include "agent/python.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 struct cw_comm cw_comms[CW_REC_COMMS];
 uint8_t cw_comm_hints[256];

@@ -12,7 +12,7 @@
 #include "agent/kernels.h"
 #include "agent/log.h"
 #include "agent/record.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 #define SAMPLE_NS 10000000u
 #define SKIP_MAX 8

@@ -5,7 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/progress.h"
-#include "common/op.h"
+#include "model/op.h"
 
 struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
 

@@ -11,7 +11,7 @@
 
 #include "common/job_env.h"
 #include "common/parse.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 static bool comm_id_is_constant;
 static uint64_t job_key;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 /* Fills the labels of a record's header. Once, before the header is valid. */
 void cw_labels_read(struct cw_rec_header *header);
@@ -19,6 +19,6 @@ bool cw_labels_comm_id_is_constant(void);
 /*
  * Hash of the user and the job's label, mixed into communicators' ids where unique ids are the same
  * everywhere. It need not withstand anybody: see cw_comm_id_of(). Not the key by which nodes find a
- * job (common/job_key.h).
+ * job (model/job_key.h).
  */
 uint64_t cw_labels_job_key(void);

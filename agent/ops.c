@@ -16,7 +16,7 @@
 #include "agent/progress.h"
 #include "agent/summary.h"
 #include "agent/thin.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 #define STREAM_PER_THREAD ((cudaStream_t)2) /* cudaStreamPerThread, CU_STREAM_PER_THREAD */
 

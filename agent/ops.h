@@ -22,7 +22,7 @@
 
 #include "agent/nccl_abi.h"
 #include "agent/real.h"
-#include "common/op.h"
+#include "model/op.h"
 
 struct cw_op_desc {
 	uint8_t kind; /* enum cw_op_kind */

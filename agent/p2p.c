@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "agent/comms.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 #define PROBES 16
 

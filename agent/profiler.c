@@ -34,7 +34,7 @@
 #include "agent/ops.h"
 #include "agent/profiler_abi.h"
 #include "agent/python.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 /* A context is the address of the entry's byte: unlike any handle that NCCL gives out. */
 static char contexts[CW_REC_COMMS];

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "agent/python_layout.h"
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 /* A place where a thread is: all but code and instr are of the code object. */
 struct cw_python_place {

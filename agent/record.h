@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flight record of this process as its writer sees it (common/record_layout.h): made once,
+ * The flight record of this process as its writer sees it (record/record_layout.h): made once,
  * never moved or freed. Everything that others read is stored with the helpers below, as atomics of
  * the field's own size.
  */
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 #define CW_STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 #define CW_LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)

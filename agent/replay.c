@@ -15,7 +15,7 @@
 #include "agent/hot.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 #define NCCL_UNHANDLED_CUDA_ERROR 1
 

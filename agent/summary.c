@@ -20,8 +20,8 @@
 #include "agent/record.h"
 #include "agent/summary_budget.h"
 #include "agent/tensor.h"
-#include "common/signature.h"
-#include "common/summary_math.h"
+#include "model/signature.h"
+#include "record/summary_math.h"
 
 #define THREADS 512 /* as in the kernel */
 #define BLOCKS_MAX 128

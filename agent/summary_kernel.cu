@@ -16,8 +16,8 @@
 #endif
 
 #define CW_SUMMARY_FN static __device__ __attribute__((always_inline)) inline
-#include "common/record_layout.h"
-#include "common/summary_math.h"
+#include "record/record_layout.h"
+#include "record/summary_math.h"
 
 #define THREADS 512 /* a power of two */
 #define BLOCKS_MAX 128

@@ -6,8 +6,8 @@
  */
 #include "agent/tensor.h"
 
-#include "common/op.h"
-#include "common/summary_math.h"
+#include "model/op.h"
+#include "record/summary_math.h"
 
 static bool tensor(const void *data, uint64_t count, uint64_t parts, int dtype,
 		   struct cw_tensor *ret)

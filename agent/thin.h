@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 /* What a pair of writes costs a stream. An estimate, until it is measured on a GPU. */
 #define CW_THIN_PAIR_NS 2000u

@@ -13,7 +13,7 @@
 #include "agent/group.h"
 #include "agent/ops.h"
 #include "agent/wrap.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 struct birth_call {
 	struct cw_op_call op;

@@ -24,13 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/alternatives.h"
-#include "analysis/apart.h"
-#include "analysis/certainty.h"
-#include "analysis/incident.h"
-#include "analysis/scene.h"
-#include "analysis/wording.h"
-#include "common/signature.h"
+#include "analysis/culprit/alternatives.h"
+#include "analysis/culprit/apart.h"
+#include "analysis/culprit/certainty.h"
+#include "analysis/culprit/incident.h"
+#include "analysis/culprit/scene.h"
+#include "analysis/wording/wording.h"
+#include "model/signature.h"
 
 static int align_all(struct scene *s)
 {

@@ -4,11 +4,11 @@
  * snapshot gives the same verdict on any machine, live or months later.
  *
  * A verdict says what the snapshot shows *if* the pending ops stay as they are. Whether they have
- * been pending long enough to bother anybody is the business of analysis/stall.h.
+ * been pending long enough to bother anybody is the business of analysis/stall/stall.h.
  */
 #pragma once
 
-#include "analysis/verdict_types.h"
+#include "model/verdict_types.h"
 
 /*
  * Fills *ret with the verdict on snap; the caller owns it and calls cw_verdict_fini(). Loop thread

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * What the kernel side (process_facts.bpf.c) writes down about a watched process, and the daemon
- * reads (daemon/kernel_events.c). Both are built together: there is no version.
+ * reads (daemon/kernel/kernel_events.c). Both are built together: there is no version.
  *
  * Pids are those of the daemon's pid namespace, which is the initial one unless the daemon runs in
  * a container.

@@ -10,10 +10,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "daemon/peer_cert.h"
-#include "daemon/peer_key.h"
-#include "daemon/transport_tls.h"
-#include "daemon/webhook_probe.h"
+#include "cluster/peer_cert.h"
+#include "cluster/peer_key.h"
+#include "cluster/transport_tls.h"
+#include "daemon/alerts/webhook_probe.h"
 #include "report/json_util.h"
 
 /* Bundles of a large job take a few MiB each. */

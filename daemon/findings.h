@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 /*
  * New reference: [{"name","what","fix" or null,"stops": the daemon does not start with it}].

@@ -9,15 +9,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cluster/peer_key.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
+#include "daemon/control/status_doc.h"
 #include "daemon/findings.h"
-#include "daemon/metrics.h"
-#include "daemon/peer_key.h"
-#include "daemon/sd_notify.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/service.h"
-#include "daemon/status_doc.h"
+#include "daemon/system/sd_notify.h"
 
 /* 1: usage or configuration; 2 is taken by the command line's "a hang was found". */
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
@@ -154,8 +154,8 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * A rank takes up to six descriptors here (CW_NODE_PROCESS_FDS); the usual soft limit of 1,024 would
- * be reached by one user's 100.
+ * A rank takes up to six descriptors here (CW_NODE_PROCESS_FDS); the usual soft limit of 1,024
+ * would be reached by one user's 100.
  */
 static void raise_descriptor_limit(void)
 {

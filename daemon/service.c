@@ -7,28 +7,28 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "common/clock.h"
+#include "cluster/election.h"
+#include "cluster/peer_rate.h"
+#include "cluster/transport_tcp.h"
 #include "common/awake.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
-#include "daemon/alerts.h"
-#include "daemon/capture.h"
-#include "daemon/control_socket.h"
-#include "daemon/descriptor_store.h"
-#include "daemon/election.h"
-#include "daemon/incident.h"
-#include "daemon/kernel_events.h"
-#include "daemon/leader.h"
+#include "daemon/alerts/alerts.h"
+#include "daemon/alerts/mutes.h"
+#include "daemon/alerts/old_deliveries.h"
+#include "daemon/control/control_socket.h"
+#include "daemon/evidence/capture.h"
+#include "daemon/evidence/responder.h"
+#include "daemon/kernel/kernel_events.h"
 #include "daemon/loop_lag.h"
-#include "daemon/metrics_output.h"
-#include "daemon/mutes.h"
-#include "daemon/node.h"
-#include "daemon/old_deliveries.h"
-#include "daemon/peer_rate.h"
-#include "daemon/responder.h"
-#include "daemon/sd_notify.h"
-#include "daemon/store.h"
-#include "daemon/transport_tcp.h"
+#include "daemon/metrics/metrics_output.h"
+#include "daemon/node/node.h"
+#include "daemon/process/descriptor_store.h"
+#include "daemon/store/store.h"
+#include "daemon/system/sd_notify.h"
+#include "leader/incident/incident.h"
+#include "leader/leader.h"
 
 /* Four looks at deadlines a second: the shortest promise is 2 s. */
 #define TICK_MS 250
@@ -41,7 +41,7 @@
 #define MAX_CAPTURES 2u
 /*
  * All ranks of a full node, of one user, and room beside them for those an alert waits for and for
- * other users: daemon/shares.h.
+ * other users: identity/shares.h.
  */
 #define MAX_CAPTURES_QUEUED 112u
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "common/err.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 struct event_base;
 struct cw_service;

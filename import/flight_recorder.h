@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/snapshot.h"
 #include "common/err.h"
 #include "import/fr_dump.h"
+#include "model/snapshot.h"
 
 /*
  * A dump with Python's stacks of 2,000 entries is a few MiB, with those of C++ too over a

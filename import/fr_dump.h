@@ -24,9 +24,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/arena.h"
 #include "common/err.h"
 #include "import/value.h"
+#include "model/arena.h"
 
 #define CW_FR_NONE (-1)
 /* Rank numbers are below this, those of a group no more: what a snapshot could hold at most. */

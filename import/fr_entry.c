@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/op.h"
 #include "import/fr_dump.h"
+#include "model/op.h"
 
 /* How far back the members of a coalesced group are looked for. */
 #define MAX_COALESCED 4096u

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#include "analysis/snapshot.h"
 #include "common/err.h"
+#include "model/snapshot.h"
 
 struct cw_fr_export {
 	uint32_t n_dumps;

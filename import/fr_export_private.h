@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "analysis/arena.h"
-#include "analysis/snapshot.h"
+#include "model/arena.h"
+#include "model/snapshot.h"
 
 struct fr_out_place {
 	int32_t label;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 /* Completed calls kept per member: enough to see where two histories part. */
 #define WINDOW_OPS 256u

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/arena.h"
-#include "analysis/snapshot.h"
 #include "import/fr_dump.h"
+#include "model/arena.h"
+#include "model/snapshot.h"
 
 struct fr_place {
 	const struct cw_fr_dump *dump;   /* NULL = no dump describes this member */

@@ -22,12 +22,12 @@
 
 #include "common/cleanup.h"
 #include "common/htable.h"
-#include "common/rankset.h"
-#include "common/record_layout.h"
-#include "common/signature.h"
 #include "import/flight_recorder.h"
 #include "import/fr_member.h"
 #include "import/fr_time.h"
+#include "model/rankset.h"
+#include "model/signature.h"
+#include "record/record_layout.h"
 
 /* Places of communicators cost memory whether or not a dump describes them. */
 #define PLACES_FREE 65536u

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/arena.h"
 #include "common/err.h"
 #include "import/value.h"
+#include "model/arena.h"
 
 /* A dump of 2,000 entries with stacks is a few MiB, and takes about ten times that as values. */
 #define CW_PICKLE_MAX_MEMORY ((size_t)1 << 30)

@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 
 #define MAX_RECORDS 65536u
 /* A communicator costs memory for every member it says it has. */

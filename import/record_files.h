@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-#include "analysis/snapshot.h"
 #include "common/err.h"
+#include "model/snapshot.h"
 
 /* Ops per communicator: its own ring and some of the bulk ring. */
 #define CW_RECORD_FILES_WINDOW 256

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/arena.h"
 #include "common/err.h"
+#include "model/arena.h"
 
 /* A dump of the Flight Recorder is 5 deep. */
 #define CW_VALUE_MAX_HEIGHT 32

@@ -2,8 +2,8 @@
 #include "proto/codec_map.h"
 
 #include "collwatch.pb-c.h"
-#include "common/facts.h"
-#include "common/record_layout.h"
+#include "model/facts.h"
+#include "record/record_layout.h"
 
 #define FIELD_BYTES(type, field) sizeof(((type *)0)->field)
 

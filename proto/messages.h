@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/job_key.h"
-#include "common/op.h"
+#include "model/job_key.h"
+#include "model/op.h"
 
 #ifndef CW_WIRE_VERSION /* a test builds programs of the next one */
 #define CW_WIRE_VERSION 1u
@@ -127,7 +127,7 @@ struct cw_msg_member {
 	int32_t comm_rank, device;
 	uint32_t state; /* enum cw_comm_state */
 	uint64_t coll_entered, coll_returned, coll_reached, coll_completed;
-	uint32_t known; /* CW_KNOWN_*, common/facts.h */
+	uint32_t known; /* CW_KNOWN_*, model/facts.h */
 	uint64_t hash_seq, hash;
 	struct cw_msg_checkpoint *checkpoints; /* newest first */
 	uint32_t n_checkpoints;
@@ -150,9 +150,9 @@ struct cw_msg_rank {
 	uint64_t start_ticks;
 	int32_t device;
 	uint32_t uid;
-	uint32_t liveness; /* enum cw_liveness, common/facts.h */
+	uint32_t liveness; /* enum cw_liveness, model/facts.h */
 	int32_t exit_code, term_signal;
-	uint32_t flags;                                       /* CW_RANKF_*, common/facts.h */
+	uint32_t flags;                                       /* CW_RANKF_*, model/facts.h */
 	int64_t ended_age_ns, headway_age_ns, sampled_age_ns; /* headway: -1 = unknown */
 	uint32_t nccl_version;
 	uint64_t env_hash, dropped;
@@ -168,8 +168,9 @@ struct cw_msg_rank {
 };
 
 /*
- * Messages about a job name it by job_key, uid and label (daemon/job_id.h reads and compares them);
- * of a peer of the version before there is no key, and where it is not said otherwise no label.
+ * Messages about a job name it by job_key, uid and label (identity/job_id.h reads and compares
+ * them); of a peer of the version before there is no key, and where it is not said otherwise no
+ * label.
  */
 struct cw_msg_digest {
 	uint64_t route;

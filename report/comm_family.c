@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/htable.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 /* Members looked at to learn the distance between them. */
 #define MAX_LOOKED_AT 64u

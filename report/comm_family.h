@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "analysis/arena.h"
-#include "analysis/snapshot.h"
+#include "model/arena.h"
+#include "model/snapshot.h"
 
 struct comm_family {
 	uint32_t first; /* index of one of its comms */

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "analysis/snapshot.h"
+#include "model/snapshot.h"
 
 /* Ranks told, the earliest first: what one of them feeds in comes out at all. */
 #define CW_FED_TENSORS_MAX 16u

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/signature.h"
+#include "model/signature.h"
 
 /* Refining goes on while there are not more sets than fit a picture well. */
 #define READABLE_SETS 12u

@@ -6,16 +6,16 @@
  * (report/comm_family.h), for ranks of the same sets; a culprit is a set of its own, but
  * the ranks of a lost node are one.
  *
- * Who waits for whom is the engine's own graph (analysis/waitgraph.h). Pure.
+ * Who waits for whom is the engine's own graph (analysis/waits/waitgraph.h). Pure.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/arena.h"
-#include "analysis/snapshot.h"
-#include "analysis/waitgraph.h"
+#include "analysis/waits/waitgraph.h"
+#include "model/arena.h"
+#include "model/snapshot.h"
 #include "report/comm_family.h"
 
 /* More rows than this nobody reads; also the bits of a mask. */

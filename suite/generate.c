@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/signature.h"
+#include "model/signature.h"
 #include "suite/generate_private.h"
 
 #define MAX_LINES 1000u

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "suite/scenario.h"
+#include "suite/scenario/scenario.h"
 
 /* Bytes that the text of a drawn scenario fits in. */
 #define SUITE_DRAWN_BYTES 8192u

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/rankset.h"
-#include "common/signature.h"
+#include "model/rankset.h"
+#include "model/signature.h"
 
 void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "suite/scenario.h"
+#include "suite/scenario/scenario.h"
 #include "suite/watch.h"
 
 struct score_miss {

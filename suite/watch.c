@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/slow.h"
-#include "analysis/stall.h"
-#include "suite/cluster.h"
+#include "analysis/slow/slow.h"
+#include "analysis/stall/stall.h"
+#include "suite/cluster/cluster.h"
 #include "suite/watch_alerts.h"
 
 #define MS INT64_C(1000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches a scenario's cluster as a leader watches a job (daemon/leader_look.c): a snapshot, a
+ * Watches a scenario's cluster as a leader watches a job (leader/leader_look.c): a snapshot, a
  * verdict and a step of patience each virtual second, windows where they are wanted; until the
  * alert, or the end of the scenario. Where the scenario expects several incidents, or nothing
  * beside the first, or the caller wants it, it is watched on for 90 s after the last alert, past
@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include "analysis/stall.h"
-#include "analysis/verdict_types.h"
-#include "suite/scenario.h"
+#include "analysis/stall/stall.h"
+#include "model/verdict_types.h"
+#include "suite/scenario/scenario.h"
 
 struct outcome {
 	bool is_alert;  /* false: silence */

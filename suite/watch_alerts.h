@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The alerts of a job so far, and whom they concern: as a leader keeps its incidents
- * (daemon/job_incidents.c), while one is open, whatever else befalls its ranks is a consequence.
+ * (leader/job_incidents.c), while one is open, whatever else befalls its ranks is a consequence.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/stall.h"
-#include "analysis/verdict_types.h"
-#include "suite/scenario.h"
+#include "analysis/stall/stall.h"
+#include "model/verdict_types.h"
+#include "suite/scenario/scenario.h"
 
 struct alert {
 	struct cw_verdict_key key;

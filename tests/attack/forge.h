@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/signature.h"
+#include "model/signature.h"
 
 /* Odd a: x -> a * x is a bijection; its inverse by Newton. */
 static inline uint64_t forge_inverse(uint64_t a)

@@ -45,7 +45,7 @@
 #include "agent/graph.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/op.h"
+#include "model/op.h"
 #include "tests/bench/agent_counters.h"
 #include "tests/bench/agent_measure.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "agent/nccl_abi.h"
-#include "common/op.h"
-#include "common/record_layout.h"
+#include "model/op.h"
+#include "record/record_layout.h"
 #include "tests/bench/agent_measure.h"
 
 #define COMMS 4

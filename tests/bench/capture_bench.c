@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/procfs.h"
-#include "daemon/stack.h"
-#include "daemon/stack_take.h"
+#include "daemon/evidence/stack.h"
+#include "daemon/evidence/stack_take.h"
+#include "daemon/kernel/procfs.h"
 
 #define ROUNDS 41
 #define STACK_BYTES (4u << 20)

@@ -27,8 +27,8 @@
 
 #include <bpf/bpf.h>
 
-#include "daemon/kernel_events.h"
-#include "daemon/kernel_threads.h"
+#include "daemon/kernel/kernel_events.h"
+#include "daemon/kernel/kernel_threads.h"
 
 #define ROUNDS 41
 #define PROCESSES 250 /* a round: a quarter of a second's worth */

@@ -28,12 +28,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/facts.h"
+#include "cluster/election.h"
+#include "cluster/transport.h"
 #include "common/log.h"
-#include "common/signature.h"
-#include "daemon/election.h"
-#include "daemon/leader.h"
-#include "daemon/transport.h"
+#include "leader/leader.h"
+#include "model/facts.h"
+#include "model/signature.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "report/bundle.h"

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/op.h"
 #include "common/unixsock.h"
+#include "model/op.h"
 #include "proto/codec.h"
 #include "tests/lib/record_writer.h"
 

@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "analysis/snapshot.h"
 #include "analysis/verdict.h"
-#include "common/record_layout.h"
-#include "common/signature.h"
+#include "model/signature.h"
+#include "model/snapshot.h"
+#include "record/record_layout.h"
 
 #define S INT64_C(1000000000)
 #define NOW (1000 * S)

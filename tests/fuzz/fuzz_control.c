@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cluster/election.h"
+#include "cluster/transport.h"
 #include "common/clock.h"
-#include "daemon/control.h"
-#include "daemon/election.h"
-#include "daemon/leader.h"
-#include "daemon/mutes.h"
-#include "daemon/status_doc.h"
-#include "daemon/transport.h"
+#include "daemon/alerts/mutes.h"
+#include "daemon/control/control.h"
+#include "daemon/control/status_doc.h"
+#include "leader/leader.h"
 #include "tests/fuzz/fuzz.h"
 
 static char dir[] = "/dev/shm/cw-fuzz-control-XXXXXX"; /* what is synced there costs nothing */

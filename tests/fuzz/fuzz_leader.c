@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cluster/election.h"
+#include "cluster/transport.h"
 #include "common/log.h"
-#include "daemon/election.h"
-#include "daemon/leader.h"
-#include "daemon/transport.h"
+#include "leader/leader.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "report/render_text.h"
+#include "report/text/render_text.h"
 #include "tests/fuzz/fuzz.h"
 
 #define N_PEERS 2u

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MAX_OPS 256

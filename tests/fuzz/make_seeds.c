@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/facts.h"
-#include "common/op.h"
+#include "model/facts.h"
+#include "model/op.h"
 #include "proto/codec.h"
 #include "tests/lib/messages.h"
 #include "tests/lib/record_writer.h"

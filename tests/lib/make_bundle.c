@@ -17,9 +17,9 @@
 #include "common/clock.h"
 #include "common/parse.h"
 #include "report/bundle.h"
-#include "report/incident_doc.h"
-#include "report/snapshot_doc.h"
-#include "suite/cluster.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/snapshot_doc.h"
+#include "suite/cluster/cluster.h"
 
 /* 2026-11-21T00:00:00Z: no test may depend on when it runs. */
 #define WALL_NS (INT64_C(1795219200) * CW_NS_PER_S)

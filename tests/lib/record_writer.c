@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/op.h"
-#include "common/signature.h"
+#include "model/op.h"
+#include "model/signature.h"
 
 #define MUST(ok)                                                                                   \
 	do {                                                                                       \

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 struct cw_test_record {
 	int fd; /* of the memfd; the test may not write through it: it is sealed */

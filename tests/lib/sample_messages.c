@@ -2,7 +2,7 @@
 /* Written by hand, field by field: the tables of the codec are checked against these. */
 #include <stddef.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 #include "tests/lib/messages.h"
 
 static const struct cw_op op_pending = {
@@ -142,7 +142,7 @@ static struct cw_msg_window windows[] = {
 static const char *stacks[] = { "model.py:41 in forward\ntrain.py:7 in <module>" };
 static struct cw_msg_evidence_target targets[] = { { .pid = 812, .start_ticks = 99, .what = 7 } };
 
-/* Of uid 1000 and slurm:4711: what daemon/job_label.h says it is. */
+/* Of uid 1000 and slurm:4711: what identity/job_label.h says it is. */
 #define JOB_KEY                                                                                    \
 	{                                                                                          \
 		{                                                                                  \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong, and when: the faults of suite/cluster_fault.c, done to the process itself. */
+/* What goes wrong, and when: the faults of suite/cluster/cluster_fault.c, done to the process
+ * itself. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "suite/fault.h"
+#include "suite/scenario/fault.h"
 #include "tests/programs/scenario_rank.h"
 
 #define S INT64_C(1000000000)

@@ -4,7 +4,8 @@
  *
  * One rank of the N-th labelled scenario of a file (from 0, repeats counted), as a process of its
  * own: an ordinary NCCL program, whose calls are those of the scenario and which goes wrong as it
- * says. What a cluster in memory does in virtual time (suite/cluster_host.c) is done here for real.
+ * says. What a cluster in memory does in virtual time (suite/cluster/cluster_host.c) is done here
+ * for real.
  */
 #include <stdio.h>
 #include <stdlib.h>

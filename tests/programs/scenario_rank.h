@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "suite/scenario.h"
-#include "suite/seat.h"
+#include "suite/cluster/seat.h"
+#include "suite/scenario/scenario.h"
 
 #define N_STREAMS 4u
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/summary.h"
+#include "record/summary.h"
 #include "tests/sim/cuda_sim.h"
 
 #define FATBIN_MAGIC 0xba55ed50u

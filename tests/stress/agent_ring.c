@@ -29,9 +29,9 @@
 #include "agent/comms.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/op.h"
-#include "common/record_reader.h"
-#include "common/signature.h"
+#include "model/op.h"
+#include "model/signature.h"
+#include "record/record_reader.h"
 
 #define WRITERS 4
 #define GROUP 5
@@ -171,7 +171,7 @@ static bool read_at(void *to, size_t len, size_t offset)
 	return pread(cw_record.fd, to, len, (off_t)offset) == (ssize_t)len;
 }
 
-/* As common/record_layout.h tells a reader to do it. */
+/* As record/record_layout.h tells a reader to do it. */
 static void read_ring(size_t offset, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

@@ -17,8 +17,8 @@
 #include "agent/comms.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/op.h"
-#include "common/record_reader.h"
+#include "model/op.h"
+#include "record/record_reader.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 #define LOOK_EVERY 997 /* steps */

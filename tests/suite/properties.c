@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "common/parse.h"
-#include "common/record_layout.h"
-#include "common/signature.h"
-#include "report/incident_doc.h"
+#include "model/signature.h"
+#include "record/record_layout.h"
+#include "report/doc/incident_doc.h"
 #include "suite/generate.h"
 #include "suite/score.h"
 

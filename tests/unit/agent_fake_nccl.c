@@ -7,7 +7,7 @@
 
 #include "agent/comms.h"
 #include "agent/wrap.h"
-#include "common/signature.h"
+#include "model/signature.h"
 
 ncclResult_t answer;
 int ranks = 4, my_rank = 1;

@@ -14,11 +14,11 @@
 #if __has_include("common/awake.h")
 #include "common/awake.h"
 #endif
+#include "cluster/election.h"
+#include "cluster/transport.h"
 #include "common/clock.h"
-#include "common/record_layout.h"
-#include "daemon/election.h"
-#include "daemon/leader.h"
-#include "daemon/transport.h"
+#include "leader/leader.h"
+#include "record/record_layout.h"
 
 #define CLUSTER_MAX_NODES 4u
 #define CLUSTER_MAX_ALERTS 16u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster_job.h"
 
-#include "common/signature.h"
+#include "model/signature.h"
 
 #define COMM_ID UINT64_C(0xc0ffee)
 #define COUNT 1024u

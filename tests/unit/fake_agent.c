@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/record_layout.h"
 #include "common/unixsock.h"
 #include "proto/codec.h"
+#include "record/record_layout.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/sd_notify.h"
+#include "daemon/system/sd_notify.h"
 
 void fake_manager_start(struct fake_manager *m)
 {

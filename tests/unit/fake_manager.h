@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/descriptor_store.h"
+#include "daemon/process/descriptor_store.h"
 
 #define FAKE_MANAGER_MAX 32
 

@@ -20,7 +20,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "daemon/procfs.h"
+#include "daemon/kernel/procfs.h"
 
 #define OTHER_GROUP 12345
 #define FD "TEST_GUARDED_FD"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/procstat.h"
+#include "daemon/kernel/procstat.h"
 
 #define DEADLINE_S 20
 

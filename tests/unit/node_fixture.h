@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/job_id.h"
-#include "daemon/node.h"
+#include "daemon/node/node.h"
+#include "identity/job_id.h"
 #include "tests/unit/fake_agent.h"
 
 #define TEST_SPEED 20

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 #include "tests/lib/record_writer.h"
 
 /* Fresh for each test: valid, without comms. */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 #include "tests/lib/record_writer.h"
 
 extern struct cw_test_record *rec;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 
 static const struct cw_op waiting_op = {
 	.kind = CW_OP_ALL_REDUCE,

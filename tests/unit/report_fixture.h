@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 
-#include "analysis/snapshot.h"
 #include "analysis/verdict.h"
-#include "report/incident_doc.h"
+#include "model/snapshot.h"
+#include "report/doc/incident_doc.h"
 
 #define FIXTURE_RANKS 8u
 #define FIXTURE_CULPRIT 3u

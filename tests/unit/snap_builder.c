@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/rankset.h"
-#include "common/record_layout.h"
-#include "common/signature.h"
+#include "model/rankset.h"
+#include "model/signature.h"
+#include "record/record_layout.h"
 
 #define WINDOW 8
 #define QUIET_NS (20 * SB_S) /* a member that waits for nothing has moved this long ago */

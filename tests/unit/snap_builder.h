@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "analysis/snapshot.h"
 #include "analysis/verdict.h"
+#include "model/snapshot.h"
 
 #define SB_MAX_RANKS 64
 #define SB_MAX_COMMS 24

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/children.h"
-#include "daemon/procfs.h"
-#include "daemon/stack_take.h"
+#include "daemon/evidence/stack_take.h"
+#include "daemon/kernel/procfs.h"
+#include "daemon/system/children.h"
 
 struct board *board;
 int pipe_fds[2];

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/stack.h"
+#include "daemon/evidence/stack.h"
 
 #define NOBODY 65534
 

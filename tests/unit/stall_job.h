@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analysis/stall.h"
+#include "analysis/stall/stall.h"
 #include "tests/unit/snap_builder.h"
 
 struct stall_job {

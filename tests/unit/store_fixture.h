@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store.h"
-#include "daemon/store_clock.h"
+#include "daemon/store/store.h"
+#include "daemon/store/store_clock.h"
 
 #define DAY_NS (INT64_C(86400) * CW_NS_PER_S)
 

@@ -8,11 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/facts.h"
 #include "common/job_env.h"
-#include "daemon/absent.h"
-#include "daemon/absent_scan.h"
-#include "daemon/job_label.h"
+#include "daemon/node/absent.h"
+#include "daemon/node/absent_scan.h"
+#include "identity/job_label.h"
+#include "model/facts.h"
 #include "tests/unit/node_fixture.h"
 
 /* ---- the environment of a process ---- */

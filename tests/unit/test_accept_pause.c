@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/accept_pause.h"
+#include "daemon/system/accept_pause.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

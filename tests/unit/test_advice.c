@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/advice.h"
+#include "report/doc/advice.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "analysis/verdict_types.h"
-#include "report/incident_doc.h"
+#include "model/verdict_types.h"
+#include "report/doc/incident_doc.h"
 
 static struct advice advice;
 

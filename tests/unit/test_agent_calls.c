@@ -5,7 +5,7 @@
 
 #include "agent/comms.h"
 #include "agent/wrap.h"
-#include "common/op.h"
+#include "model/op.h"
 #include "tests/unit/agent_fake_nccl.h"
 
 static ncclWaitSignalDesc_t descs[100];

@@ -9,7 +9,7 @@
 #include "agent/group.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/signature.h"
+#include "model/signature.h"
 #include "tests/unit/agent_fake_nccl.h"
 
 /* ---- communicators ---- */

@@ -8,7 +8,7 @@
 #include "agent/kernels.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/op.h"
+#include "model/op.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 static char context;

@@ -7,7 +7,7 @@
 #include "agent/agent.h"
 #include "agent/graph.h"
 #include "agent/graph_part.h"
-#include "common/op.h"
+#include "model/op.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 static char graph, copy;

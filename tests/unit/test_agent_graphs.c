@@ -12,7 +12,7 @@
 #include "agent/graph.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/signature.h"
+#include "model/signature.h"
 #include "tests/unit/agent_cuda/bare_cuda.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 

@@ -8,8 +8,8 @@
 
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/op.h"
-#include "common/signature.h"
+#include "model/op.h"
+#include "model/signature.h"
 #include "tests/unit/agent_fake_nccl.h"
 
 #define HISTORIES 300

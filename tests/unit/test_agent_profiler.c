@@ -9,7 +9,7 @@
 #include "agent/profiler_abi.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/signature.h"
+#include "model/signature.h"
 #include "tests/unit/agent_fake_nccl.h"
 
 extern const struct cw_nccl_profiler_v4 ncclProfiler_v4;

@@ -9,7 +9,7 @@
 #include "agent/profiler_abi.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
-#include "common/op.h"
+#include "model/op.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 extern const struct cw_nccl_profiler_v5 ncclProfiler_v5;

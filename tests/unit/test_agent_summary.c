@@ -12,7 +12,7 @@
 #include "agent/summary.h"
 #include "agent/tensor.h"
 #include "agent/wrap.h"
-#include "common/op.h"
+#include "model/op.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 
 #define COUNT 64

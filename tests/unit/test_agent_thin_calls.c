@@ -11,8 +11,8 @@
 #include "agent/comms.h"
 #include "agent/thin.h"
 #include "agent/wrap.h"
-#include "common/op.h"
-#include "common/record_reader.h"
+#include "model/op.h"
+#include "record/record_reader.h"
 #include "tests/unit/agent_cuda/fake_cuda.h"
 #include "tests/unit/agent_fake_nccl.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/agent_turns.h"
+#include "daemon/agents/agent_turns.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

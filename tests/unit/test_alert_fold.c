@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many messages whoever is on call gets about one user's jobs. */
-#include "daemon/alert_fold.h"
+#include "daemon/alerts/alert_fold.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/alert_slack.h"
+#include "daemon/alerts/alert_slack.h"
 
 static json_t *incident(const char *job, const char *summary, unsigned n_culprits)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts against a real HTTP server on loopback and a real state directory. */
-#include "daemon/alerts.h"
+#include "daemon/alerts/alerts.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 static char dir[] = "/tmp/cw-alerts-XXXXXX";
 static struct event_base *base;

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "analysis/align.h"
-#include "common/record_layout.h"
+#include "analysis/align/align.h"
+#include "record/record_layout.h"
 #include "tests/unit/snap_builder.h"
 
 static struct sb *b;

@@ -15,8 +15,8 @@
 #include "import/flight_recorder.h"
 #include "import/record_files.h"
 #include "report/bundle.h"
-#include "report/incident_doc.h"
-#include "report/snapshot_doc.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/snapshot_doc.h"
 #include "tests/lib/record_writer.h"
 
 #define RANKS 4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real children looking at real processes; the node, which knows the agents, is played here. */
-#include "daemon/capture.h"
+#include "daemon/evidence/capture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/evidence_brief.h"
-#include "daemon/node.h"
-#include "daemon/procfs.h"
+#include "daemon/kernel/procfs.h"
+#include "daemon/node/node.h"
+#include "leader/incident/evidence_brief.h"
 
 #define TRACEBACK                                                                                  \
 	"Current thread 0x7f (most recent call first):\n"                                          \

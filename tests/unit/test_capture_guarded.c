@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a user is shown of programs of his that are not his to see; the node is played here. */
-#include "daemon/capture.h"
+#include "daemon/evidence/capture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "daemon/node.h"
+#include "daemon/node/node.h"
 #include "tests/unit/guarded_program.h"
 
 static struct event_base *base;

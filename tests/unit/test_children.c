@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/children.h"
+#include "daemon/system/children.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

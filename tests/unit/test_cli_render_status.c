@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/render_status.h"
+#include "cli/verbs/render_status.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 /* Loads text as a configuration file; the file's name is always "conf". */
 static int load(const char *text, struct cw_config **ret, struct cw_err *err)

@@ -14,8 +14,8 @@
 
 #include "cluster.h"
 #include "common/unixsock.h"
-#include "daemon/control.h"
-#include "daemon/control_socket.h"
+#include "daemon/control/control.h"
+#include "daemon/control/control_socket.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 

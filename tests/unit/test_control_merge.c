@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/control_merge.h"
+#include "daemon/control/control_merge.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

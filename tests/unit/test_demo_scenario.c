@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/demo_scenario.h"
+#include "cli/lab/demo_scenario.h"
 
 #include <criterion/criterion.h>
 

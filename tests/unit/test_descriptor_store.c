@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/descriptor_store.h"
+#include "daemon/process/descriptor_store.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/facts.h"
-#include "daemon/process.h"
-#include "daemon/sd_notify.h"
+#include "daemon/process/process.h"
+#include "daemon/system/sd_notify.h"
+#include "model/facts.h"
 #include "tests/unit/fake_manager.h"
 #include "tests/unit/node_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "report/incident_doc.h"
+#include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 #include "report_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/history.h"
+#include "leader/history.h"
 #include "tests/unit/verdict_fixture.h"
 
 TestSuite(history, .init = verdict_setup, .fini = verdict_teardown);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/snapshot.h"
-#include "common/record_layout.h"
-#include "daemon/incident.h"
+#include "leader/incident/incident.h"
+#include "model/snapshot.h"
+#include "record/record_layout.h"
 
 /* One incident on a node without peers, fed with looks made by hand. */
 static int64_t now = 1000 * CW_NS_PER_S;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/incident_doc.h"
+#include "report/doc/incident_doc.h"
 
 #include "report/frames.h"
 

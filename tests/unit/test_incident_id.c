@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether two troubles have one id: never, unless everything that names them is the same. */
-#include "daemon/incident_id.h"
+#include "leader/incident/incident_id.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/incident_journal.h"
+#include "leader/incident/incident_journal.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/verdict_types.h"
+#include "model/verdict_types.h"
 
 static char *read_page(void)
 {

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/incident_private.h"
-#include "report/snapshot_doc.h"
+#include "leader/incident/incident_private.h"
+#include "report/doc/snapshot_doc.h"
 #include "tests/unit/verdict_fixture.h"
 
 TestSuite(incident_part, .init = verdict_setup, .fini = verdict_teardown);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A leader without nodes: what it sends is looked at, and the answers are made by hand. */
-#include "daemon/incident_survey.h"
+#include "leader/incident/incident_survey.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/record_layout.h"
-#include "daemon/incident_evidence.h"
+#include "leader/incident/incident_evidence.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "record/record_layout.h"
 #include "report/json_util.h"
 
 #define MAX_NODES 128u

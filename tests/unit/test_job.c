@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/record_layout.h"
-#include "daemon/job.h"
-#include "daemon/route.h"
-#include "daemon/snapshot_build.h"
+#include "leader/job.h"
+#include "leader/route.h"
+#include "leader/snapshot_build.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "record/record_layout.h"
 
 #define NOW (500 * CW_NS_PER_S)
 

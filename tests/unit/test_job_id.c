@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/job_id.h"
+#include "identity/job_id.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

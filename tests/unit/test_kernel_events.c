@@ -3,7 +3,7 @@
  * The table of deaths, with real processes, signals and kernel: what the node says about each with
  * BPF, and, honestly less, without.
  */
-#include "daemon/kernel_events.h"
+#include "daemon/kernel/kernel_events.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analysis/snapshot.h"
+#include "model/snapshot.h"
 #include "tests/unit/node_fixture.h"
 
 #define OOM_LIMIT (UINT64_C(48) << 20)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was noted, and the sentence it makes. */
-#include "daemon/kernel_facts.h"
+#include "daemon/kernel/kernel_facts.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/snapshot.h"
 #include "common/clock.h"
+#include "model/snapshot.h"
 
 #define PAGE 4096
 #define GIB_PAGES (UINT64_C(1) << 18)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes the programs in the kernel see, under which numbers, and when there are none. */
-#include "daemon/kernel_events.h"
+#include "daemon/kernel/kernel_events.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/kernel_threads.h"
+#include "daemon/kernel/kernel_threads.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/procfacts.h"
-#include "daemon/procfs.h"
-#include "daemon/waits_for.h"
+#include "daemon/evidence/procfacts.h"
+#include "daemon/evidence/waits_for.h"
+#include "daemon/kernel/procfs.h"
 #include "tests/unit/frozen_fs.h"
 
 static struct cw_kernel_threads *kernel;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/job_label.h"
+#include "identity/job_label.h"
 #include "leader_fixture.h"
 
 #define JOBS (CW_LEADER_MAX_JOBS_PER_ROUTE + 3)

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/job_id.h"
+#include "identity/job_id.h"
 #include "leader_fixture.h"
 
 TestSuite(leader_lost_node, .init = leader_setup, .fini = leader_teardown);

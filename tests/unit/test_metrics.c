@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus's text format, version 0.0.4, checked line by line. */
-#include "daemon/metrics.h"
+#include "daemon/metrics/metrics.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/metrics_output.h"
+#include "daemon/metrics/metrics_output.h"
 
 #define MAX_SAMPLES 256
 

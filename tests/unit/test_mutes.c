@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/mutes.h"
+#include "daemon/alerts/mutes.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

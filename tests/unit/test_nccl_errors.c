@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/nccl_errors.h"
+#include "report/doc/nccl_errors.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

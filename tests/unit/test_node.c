@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/node.h"
+#include "daemon/node/node.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analysis/snapshot.h"
 #include "common/clock.h"
-#include "common/record_layout.h"
 #include "common/unixsock.h"
+#include "model/snapshot.h"
+#include "record/record_layout.h"
 #include "tests/unit/node_fixture.h"
 
 #define COMM 0xc0ffeeu

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/digest.h"
+#include "daemon/node/digest.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/snapshot.h"
 #include "common/clock.h"
-#include "daemon/window.h"
+#include "daemon/node/window.h"
+#include "model/snapshot.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "tests/lib/record_writer.h"

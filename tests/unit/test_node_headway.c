@@ -3,7 +3,7 @@
  * Real processes, a made-up clock: the CPU time is burnt for real, then the step is told that two
  * seconds have passed.
  */
-#include "daemon/headway.h"
+#include "daemon/process/headway.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

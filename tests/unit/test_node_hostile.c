@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that lie, flood or fall silent; beside each, a good agent that must not notice. */
-#include "daemon/node.h"
+#include "daemon/node/node.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analysis/snapshot.h"
 #include "common/unixsock.h"
-#include "daemon/agents.h"
+#include "daemon/agents/agents.h"
+#include "model/snapshot.h"
 #include "proto/codec.h"
 #include "tests/unit/node_fixture.h"
 

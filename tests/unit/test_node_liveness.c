@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/liveness.h"
+#include "daemon/kernel/liveness.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analysis/snapshot.h"
 #include "common/clock.h"
 #include "common/pidfd.h"
+#include "model/snapshot.h"
 
 #define DEADLINE_MS 10000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/oom.h"
+#include "daemon/kernel/oom.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/procstat.h"
+#include "daemon/kernel/procstat.h"
 
 #define S CW_NS_PER_S
 

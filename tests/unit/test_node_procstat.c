@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/procstat.h"
+#include "daemon/kernel/procstat.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

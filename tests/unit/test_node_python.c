@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/node.h"
+#include "daemon/node/node.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

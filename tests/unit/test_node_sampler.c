@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/sampler.h"
+#include "daemon/process/sampler.h"
 
 #include <criterion/criterion.h>
 

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/process.h"
-#include "daemon/untracked.h"
+#include "daemon/process/process.h"
+#include "identity/untracked.h"
 #include "tests/unit/node_fixture.h"
 
 #define PLACES 6u

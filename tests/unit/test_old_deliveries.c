@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A peer of an older version says what it has delivered, but not whose it is. */
-#include "daemon/old_deliveries.h"
+#include "daemon/alerts/old_deliveries.h"
 
 #include <criterion/criterion.h>
 #include <event2/event.h>

@@ -6,9 +6,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/election.h"
-#include "daemon/job_label.h"
-#include "daemon/transport.h"
+#include "cluster/election.h"
+#include "cluster/transport.h"
+#include "identity/job_label.h"
 
 #define VICTIM 4242u
 #define ATTACKER 4243u

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/op.h"
+#include "model/op.h"
 
 static struct cw_op op_of(unsigned kind)
 {

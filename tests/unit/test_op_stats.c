@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/fed_tensor.h"
-#include "daemon/op_stats.h"
+#include "daemon/process/fed_tensor.h"
+#include "daemon/process/op_stats.h"
 #include "tests/lib/record_writer.h"
 
 static struct cw_test_record *rec;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/peer_rate.h"
+#include "cluster/peer_rate.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/process_memory.h"
+#include "daemon/process/process_memory.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/procfacts.h"
+#include "daemon/evidence/procfacts.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/evidence_text.h"
-#include "daemon/procfs.h"
+#include "daemon/evidence/evidence_text.h"
+#include "daemon/kernel/procfs.h"
 
 static pid_t target;
 

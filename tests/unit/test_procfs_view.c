@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "daemon/procfs.h"
+#include "daemon/kernel/procfs.h"
 #include "tests/unit/guarded_program.h"
 
 TestSuite(procfs_view, .init = guarded_set_up, .fini = guarded_tear_down, .timeout = 60);

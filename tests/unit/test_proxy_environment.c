@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/proxy_environment.h"
+#include "daemon/alerts/proxy_environment.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/stack_python.h"
+#include "daemon/evidence/stack_python.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

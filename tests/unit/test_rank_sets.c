@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/rankset.h"
+#include "model/rankset.h"
 #include "snap_builder.h"
-#include "suite/cluster.h"
+#include "suite/cluster/cluster.h"
 
 static struct cw_snapshot *snap;
 static struct rank_sets sets;

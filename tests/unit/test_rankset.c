@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "common/rankset.h"
+#include "model/rankset.h"
 
 static void expect_format(const int32_t *ranks, size_t n, const char *expected)
 {

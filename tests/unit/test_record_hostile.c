@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 #include "tests/lib/record_writer.h"
 
 static void record_closep(struct cw_record **r)

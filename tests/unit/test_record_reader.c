@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

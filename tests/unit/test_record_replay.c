@@ -2,7 +2,7 @@
 /* Launches of CUDA graphs as a reader of the record sees them. */
 #include <criterion/criterion.h>
 
-#include "common/record_reader.h"
+#include "record/record_reader.h"
 #include "tests/lib/record_writer.h"
 
 static struct cw_test_record *rec;

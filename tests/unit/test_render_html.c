@@ -2,7 +2,7 @@
 /*
  * The page is also read by an XML parser and drawn by a browser in tests/e2e/test_report_html.py.
  */
-#include "report/render_html.h"
+#include "report/html/render_html.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/html.h"
-#include "report/snapshot_doc.h"
+#include "report/doc/snapshot_doc.h"
+#include "report/html/html.h"
 #include "report_fixture.h"
 #include "tests/lib/markup.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/render_text.h"
+#include "report/text/render_text.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "cluster/resolve.h"
 #include "common/address.h"
-#include "daemon/resolve.h"
 
 struct seen {
 	struct event_base *base;

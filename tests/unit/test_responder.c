@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/responder.h"
+#include "daemon/evidence/responder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/job_id.h"
+#include "identity/job_id.h"
 #include "node_fixture.h"
 
 #define COMM 0xc0ffeeu

@@ -6,10 +6,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/digest_round.h"
-#include "daemon/election.h"
-#include "daemon/process.h"
-#include "daemon/window.h"
+#include "cluster/election.h"
+#include "daemon/node/digest_round.h"
+#include "daemon/node/window.h"
+#include "daemon/process/process.h"
 #include "leader_fixture.h"
 
 #define VICTIM 4242u

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/shares.h"
+#include "identity/shares.h"
 
 #define MAX_PLACES 64u
 #define MAX_USERS 80u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 
-#include "common/signature.h"
+#include "model/signature.h"
 
 Test(signature, differs_in_everything_a_reduction_is_made_of)
 {

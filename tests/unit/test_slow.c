@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who comes late: a job of four ranks that all enter an all_reduce each 200 ms. */
-#include "analysis/slow.h"
+#include "analysis/slow/slow.h"
 
 #include <criterion/criterion.h>
 
-#include "analysis/verdict_types.h"
+#include "model/verdict_types.h"
 #include "tests/unit/snap_builder.h"
 
 #define RANKS 4u

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/slow.h"
+#include "analysis/slow/slow.h"
 #include "tests/unit/snap_builder.h"
 
 #define SIDE 3u

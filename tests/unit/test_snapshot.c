@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analysis/snapshot.h"
+#include "model/snapshot.h"
 
 static struct cw_snapshot *snap;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/snapshot_doc.h"
-#include "report/snapshot_text.h"
+#include "report/doc/snapshot_doc.h"
+#include "report/doc/snapshot_text.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/signature.h"
+#include "model/signature.h"
 #include "report_fixture.h"
 
 /* A fixed sequence: a failing case can be run again. */

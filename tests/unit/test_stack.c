@@ -3,7 +3,7 @@
  * Real processes are looked at: forks of the test itself, which therefore has functions with the
  * names a rank's might have.
  */
-#include "daemon/stack.h"
+#include "daemon/evidence/stack.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/children.h"
-#include "daemon/procfs.h"
-#include "daemon/stack_take.h"
+#include "daemon/evidence/stack_take.h"
+#include "daemon/kernel/procfs.h"
+#include "daemon/system/children.h"
 #include "tests/unit/stack_fixture.h"
 
 TestSuite(stack, .init = stack_fixture_set_up, .fini = stack_fixture_tear_down, .timeout = 120);

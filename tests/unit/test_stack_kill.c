@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/procfs.h"
-#include "daemon/stack_take.h"
+#include "daemon/evidence/stack_take.h"
+#include "daemon/kernel/procfs.h"
 #include "tests/unit/frozen_fs.h"
 #include "tests/unit/stack_fixture.h"
 #include "tests/unit/traced_fixture.h"

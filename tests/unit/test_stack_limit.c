@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/stack_confine.h"
-#include "daemon/stack_take.h"
+#include "daemon/evidence/stack_confine.h"
+#include "daemon/evidence/stack_take.h"
 #include "tests/unit/stack_fixture.h"
 #include "tests/unit/traced_fixture.h"
 

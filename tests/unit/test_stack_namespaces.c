@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/procfs.h"
+#include "daemon/kernel/procfs.h"
 #include "tests/unit/stack_fixture.h"
 
 #define AS_RANK "TEST_STACK_NAMESPACES_FD"

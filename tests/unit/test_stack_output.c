@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read of memory maps, ELF headers and a child's output: all of it hostile. */
-#include "daemon/stack.h"
+#include "daemon/evidence/stack.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/stack_modules.h"
+#include "daemon/evidence/stack_modules.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/stack_tree.h"
+#include "report/stacks/stack_tree.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "report/json_util.h"
-#include "report/render_stack_tree.h"
+#include "report/text/render_stack_tree.h"
 
 static struct cw_stack_tree *tree;
 

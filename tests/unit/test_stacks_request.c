@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/stacks_request.h"
+#include "daemon/control/stacks_request.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

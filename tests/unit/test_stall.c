@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/stall.h"
+#include "analysis/stall/stall.h"
 
 #include <criterion/criterion.h>
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/record_layout.h"
-#include "suite/cluster.h"
+#include "record/record_layout.h"
+#include "suite/cluster/cluster.h"
 #include "suite/watch.h"
 
 #define S INT64_C(1000000000)

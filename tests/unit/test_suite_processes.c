@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which scenarios can be processes; that they are right is shown by tests/suite (suite-processes).
  */
-#include "cli/suite_processes.h"
+#include "cli/lab/suite_processes.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "suite/generate.h"
-#include "suite/scenario.h"
+#include "suite/scenario/scenario.h"
 
 #define HEAD "scenario s\nranks 8 per-node 4\ncomm world all\n"
 #define PROGRAM_LATE "program\ninit late\nend\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "suite/seat.h"
+#include "suite/cluster/seat.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

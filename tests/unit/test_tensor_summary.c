@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/op.h"
-#include "common/summary.h"
+#include "model/op.h"
+#include "record/summary.h"
 
 static struct cw_rec_summary sum_of(const void *data, uint64_t n, unsigned dtype)
 {

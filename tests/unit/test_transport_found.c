@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/transport_found.h"
+#include "cluster/transport_found.h"
 #include "tests/unit/tls_ends.h"
 
 static char key_path[64], other_path[64], under[40];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/uid_count.h"
+#include "identity/uid_count.h"
 
 #include <criterion/criterion.h>
 

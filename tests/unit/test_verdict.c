@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/record_layout.h"
+#include "record/record_layout.h"
 #include "tests/unit/verdict_fixture.h"
 
 TestSuite(verdict, .init = verdict_setup, .fini = verdict_teardown);

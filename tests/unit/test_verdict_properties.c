@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/stall.h"
-#include "common/record_layout.h"
-#include "common/signature.h"
+#include "analysis/stall/stall.h"
+#include "model/signature.h"
+#include "record/record_layout.h"
 #include "tests/unit/snap_builder.h"
 
 #define RANKS 16

@@ -2,8 +2,8 @@
 /* Who waits for whom, by kind of call. */
 #include <criterion/criterion.h>
 
-#include "analysis/stall_rules.h"
-#include "common/record_layout.h"
+#include "analysis/stall/stall_rules.h"
+#include "record/record_layout.h"
 #include "tests/unit/verdict_fixture.h"
 
 TestSuite(verdict_waits, .init = verdict_setup, .fini = verdict_teardown);

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "analysis/waitgraph.h"
-#include "common/record_layout.h"
+#include "analysis/waits/waitgraph.h"
+#include "record/record_layout.h"
 #include "tests/unit/snap_builder.h"
 
 static struct sb *b;

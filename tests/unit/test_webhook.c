@@ -3,7 +3,7 @@
  * Against a real HTTP server on loopback, in the same event loop. Names under .test are resolved by
  * the getaddrinfo() of this file, which libcurl finds before the C library's, too.
  */
-#include "daemon/webhook.h"
+#include "daemon/alerts/webhook.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/transport.h"
+#include "cluster/transport_tcp.h"
 #include "common/clock.h"
-#include "daemon/transport.h"
-#include "daemon/transport_tcp.h"
 
 #define DEADLINE_S 20
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/stack_take.h"
+#include "daemon/evidence/stack_take.h"
 #include "tests/unit/stack_fixture.h"
 
 struct cw_stack_copy *traced_copy(void)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/cuda_abi.h"
-#include "common/summary.h"
+#include "record/summary.h"
 
 struct fake_cuda fake_cuda;
 

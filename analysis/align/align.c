@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two passes over what is known of a comm's ops. The first puts every (coll_seq, signature) into a
+ * hash table keyed by coll_seq and remembers the lowest coll_seq at which two of them disagree; the
+ * second sorts the members into sides at that one.
+ */
+#include "analysis/align/align.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/align/mismatch.h"
+#include "analysis/align/shift.h"
+#include "analysis/align/step.h"
+#include "model/signature.h"
+
+/* More sides than this are not an explanation; the members beyond are left out. */
+#define MAX_SIDES 64
+
+struct align_slot {
+	uint32_t epoch; /* of the comm it was filled for; others are empty */
+	struct step step;
+};
+
+/* ---- first pass: the lowest coll_seq in dispute ---- */
+
+struct dispute {
+	struct align_scratch *scratch;
+	uint64_t seq;         /* lowest proven difference; 0 = none */
+	uint64_t grouped_seq; /* lowest that may be due to grouping alone */
+};
+
+static int scratch_grow(struct align_scratch *s)
+{
+	uint32_t n = s->n_slots ? s->n_slots * 2 : 256;
+	struct align_slot *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_slots; i++) {
+		uint32_t to;
+
+		if (s->slots[i].epoch != s->epoch)
+			continue;
+		to = (uint32_t)cw_hash_mix64(s->slots[i].step.seq) & (n - 1);
+		while (slots[to].epoch)
+			to = (to + 1) & (n - 1);
+		slots[to] = s->slots[i];
+	}
+	free(s->slots);
+	s->slots = slots;
+	s->n_slots = n;
+	return 0;
+}
+
+static uint64_t lower_seq(uint64_t a, uint64_t b)
+{
+	return !a || b < a ? b : a;
+}
+
+static int note_step(void *userdata, uint32_t member, const struct step *step)
+{
+	struct dispute *d = userdata;
+	struct align_scratch *s = d->scratch;
+	uint32_t i;
+
+	(void)member;
+	if (s->used >= s->n_slots / 2 && scratch_grow(s) < 0)
+		return -ENOMEM;
+	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
+	while (s->slots[i].epoch == s->epoch) {
+		if (s->slots[i].step.seq == step->seq) {
+			switch (step_compare(&s->slots[i].step, step)) {
+			case STEP_AGREES:
+				break;
+			case STEP_DIFFERS:
+				d->seq = lower_seq(d->seq, step->seq);
+				break;
+			case STEP_GROUPED_OTHERWISE:
+				d->grouped_seq = lower_seq(d->grouped_seq, step->seq);
+				break;
+			}
+			return 0;
+		}
+		i = (i + 1) & (s->n_slots - 1);
+	}
+	s->slots[i] = (struct align_slot){ .epoch = s->epoch, .step = *step };
+	s->used++;
+	return 0;
+}
+
+static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
+{
+	d->scratch->used = 0;
+	/* A new epoch empties the table without touching it; once in 2^32 comms it is wiped. */
+	if (++d->scratch->epoch == 0) {
+		if (d->scratch->slots)
+			memset(d->scratch->slots, 0,
+			       d->scratch->n_slots * sizeof(*d->scratch->slots));
+		d->scratch->epoch = 1;
+	}
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		int r = 0;
+
+		if (c->members[m].rank != CW_SNAP_NONE)
+			r = step_visit_all(&c->members[m], m, note_step, d);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- second pass: who stands where at that coll_seq ---- */
+
+struct sorting {
+	uint64_t seq;
+	struct step sides[MAX_SIDES];
+	uint32_t first_member[MAX_SIDES];
+	uint32_t n[MAX_SIDES];
+	uint32_t n_sides;
+	uint32_t *side_of; /* per member; ALIGN_NO_SIDE = none */
+};
+
+static int sort_step(void *userdata, uint32_t member, const struct step *step)
+{
+	struct sorting *s = userdata;
+	uint32_t i;
+
+	if (step->seq != s->seq || s->side_of[member] != ALIGN_NO_SIDE)
+		return 0;
+	for (i = 0; i < s->n_sides; i++)
+		if (step_compare(&s->sides[i], step) == STEP_AGREES)
+			break;
+	if (i == MAX_SIDES)
+		return 0;
+	if (i == s->n_sides) {
+		s->sides[i] = *step;
+		s->first_member[i] = member;
+		s->n_sides++;
+	}
+	s->n[i]++;
+	s->side_of[member] = i;
+	return 0;
+}
+
+static int compare_labels(const void *a, const void *b, void *userdata)
+{
+	const struct cw_snapshot *snap = userdata;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int32_t rx = snap->ranks[x].rank, ry = snap->ranks[y].rank;
+
+	if (rx != ry)
+		return rx < ry ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+void align_sort_ranks(const struct cw_snapshot *snap, uint32_t *ranks, uint32_t n)
+{
+	bool sorted = true;
+
+	for (uint32_t i = 1; i < n && sorted; i++)
+		sorted = compare_labels(&ranks[i - 1], &ranks[i], (void *)snap) <= 0;
+	if (!sorted)
+		qsort_r(ranks, n, sizeof(*ranks), compare_labels, (void *)snap);
+}
+
+static bool has_not_entered(const struct cw_snap_member *m, uint64_t seq)
+{
+	return m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) && m->coll_entered < seq;
+}
+
+/* Fills one side with the members for which side_of is `which`, or who have not entered yet. */
+static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+		     const struct sorting *s, uint32_t which, struct arena *a, struct cw_side *ret)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (s->side_of[m] == which &&
+		    (which != ALIGN_NO_SIDE || has_not_entered(&c->members[m], s->seq)))
+			n++;
+	*ret = (struct cw_side){ .ranks = arena_new_array(a, uint32_t, n) };
+	if (!ret->ranks)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks && n; m++)
+		if (s->side_of[m] == which &&
+		    (which != ALIGN_NO_SIDE || has_not_entered(&c->members[m], s->seq)))
+			ret->ranks[ret->n_ranks++] = c->members[m].rank;
+	if (which != ALIGN_NO_SIDE) {
+		ret->has_op = true;
+		ret->op = *s->sides[which].op;
+	}
+	align_sort_ranks(snap, ret->ranks, ret->n_ranks);
+	return 0;
+}
+
+bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
+		       const struct cw_side *y)
+{
+	if (x->n_ranks != y->n_ranks)
+		return x->n_ranks > y->n_ranks;
+	return compare_labels(&x->ranks[0], &y->ranks[0], (void *)snap) < 0;
+}
+
+static const char *name_difference(const struct cw_snap_comm *c, const struct sorting *s,
+				   uint32_t most, uint32_t other)
+{
+	const char *shift = shift_name(&c->members[s->first_member[most]],
+				       &c->members[s->first_member[other]], s->seq);
+
+	return shift ? shift : mismatch_field(s->sides[most].op, s->sides[other].op);
+}
+
+static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+		      const struct sorting *s, struct arena *a, struct alignment *ret)
+{
+	struct cw_side none;
+	uint32_t order[MAX_SIDES];
+	int r;
+
+	ret->sides = arena_new_array(a, struct cw_side, s->n_sides + 1);
+	if (!ret->sides)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_sides; i++) {
+		struct cw_side side;
+		uint32_t at = i;
+
+		r = fill_side(snap, c, s, i, a, &side);
+		if (r < 0)
+			return r;
+		for (; at && align_side_before(snap, &side, &ret->sides[at - 1]); at--) {
+			ret->sides[at] = ret->sides[at - 1];
+			order[at] = order[at - 1];
+		}
+		ret->sides[at] = side;
+		order[at] = i;
+		ret->n_compared += side.n_ranks;
+		ret->from_seq = lower_seq(ret->from_seq, s->sides[i].first_seq);
+	}
+	ret->n_sides = s->n_sides;
+	if (ret->sides[0].n_ranks > ret->sides[1].n_ranks)
+		ret->majority = 0;
+	ret->detail = name_difference(c, s, order[0], order[1]);
+	r = fill_side(snap, c, s, ALIGN_NO_SIDE, a, &none);
+	if (r < 0)
+		return r;
+	if (none.n_ranks)
+		ret->sides[ret->n_sides++] = none;
+	return 0;
+}
+
+static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+			   struct arena *a, struct alignment *ret)
+{
+	struct sorting *s = arena_new(a, struct sorting);
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->seq = ret->seq;
+	s->side_of = arena_new_array(a, uint32_t, c->nranks);
+	if (!s->side_of)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		s->side_of[m] = ALIGN_NO_SIDE;
+		if (c->members[m].rank == CW_SNAP_NONE)
+			continue;
+		r = step_visit_all(&c->members[m], m, sort_step, s);
+		if (r < 0)
+			return r;
+	}
+	if (s->n_sides < 2) {
+		/* Only a grouping that is not transitive can bring us here: nothing to show. */
+		ret->seq = 0;
+		return 0;
+	}
+	return fill_sides(snap, c, s, a, ret);
+}
+
+/* ---- the call itself has left the windows ---- */
+
+static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += sides[i].n_ranks;
+	return sum;
+}
+
+/* Positive: the histories tell who differs from whom. */
+static int take_from_history(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+			     struct alignment *ret)
+{
+	struct cw_side *sides;
+	uint32_t n;
+	int r;
+
+	r = history_sides(snap, comm, &ret->history, a, &sides, &n);
+	if (r < 0)
+		return r;
+	if (n < 2)
+		return 0;
+	ret->seq = ret->history.differ_seq;
+	ret->after_seq = ret->history.agreed_seq;
+	ret->from_seq = ret->after_seq + 1;
+	ret->knows_call = false;
+	ret->is_proof = true;
+	ret->detail = "unknown_call";
+	ret->sides = sides;
+	ret->n_sides = n;
+	ret->n_compared = count_ranks(sides, n);
+	ret->majority = sides[0].n_ranks > sides[1].n_ranks ? 0 : ALIGN_NO_SIDE;
+	return 1;
+}
+
+/*
+ * What windows show to differ first is the first difference only if the histories agreed until
+ * then: windows begin somewhere. Groups of other extent explain differing hashes.
+ */
+static bool began_earlier(const struct dispute *d, const struct history *h)
+{
+	uint64_t first = lower_seq(d->seq, d->grouped_seq ? d->grouped_seq : d->seq);
+
+	return h->differs && (!first || first > h->differ_seq);
+}
+
+int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+	       struct align_scratch *scratch, struct alignment *ret)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	struct dispute d = { .scratch = scratch };
+	int r;
+
+	*ret = (struct alignment){ .detail = "", .majority = ALIGN_NO_SIDE };
+	r = find_dispute(c, &d);
+	if (r < 0)
+		return r;
+	r = history_compare(snap, comm, &scratch->history, &ret->history);
+	if (r < 0)
+		return r;
+	ret->seq = d.seq ? d.seq : d.grouped_seq;
+	ret->is_proof = d.seq != 0;
+	ret->knows_call = true;
+	if (began_earlier(&d, &ret->history))
+		r = take_from_history(snap, comm, a, ret);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return ret->seq ? sort_into_sides(snap, c, a, ret) : 0;
+}
+
+void align_scratch_fini(struct align_scratch *scratch)
+{
+	history_scratch_fini(&scratch->history);
+	free(scratch->slots);
+	*scratch = (struct align_scratch){ 0 };
+}

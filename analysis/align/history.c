@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/align/history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/align/align.h"
+#include "model/signature.h"
+
+struct history_slot {
+	uint32_t epoch;  /* of the comm it was filled for; others are empty */
+	uint32_t member; /* the first that has it */
+	uint64_t seq, hash;
+};
+
+/* All points known of a member: the newest, where it stands still, and its checkpoints. */
+#define MAX_POINTS (CW_SNAP_CHECKPOINTS + 1)
+
+static uint32_t list_points(const struct cw_snap_member *m,
+			    struct cw_snap_checkpoint points[MAX_POINTS])
+{
+	uint32_t n = 0;
+
+	if (m->rank == CW_SNAP_NONE)
+		return 0;
+	if ((m->known & CW_KNOWN_HASH) && m->hash_seq)
+		points[n++] = (struct cw_snap_checkpoint){ m->hash_seq, m->hash };
+	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
+		if ((m->known & CW_KNOWN_ENTERED) && m->checkpoints[i].coll_seq)
+			points[n++] = m->checkpoints[i];
+	return n;
+}
+
+/* ---- do they differ? ---- */
+
+static int grow(struct history_scratch *s)
+{
+	uint32_t n = s->n_slots ? s->n_slots * 2 : 128;
+	struct history_slot *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_slots; i++) {
+		uint32_t to = (uint32_t)cw_hash_mix64(s->slots[i].seq) & (n - 1);
+
+		if (s->slots[i].epoch != s->epoch)
+			continue;
+		while (slots[to].epoch)
+			to = (to + 1) & (n - 1);
+		slots[to] = s->slots[i];
+	}
+	free(s->slots);
+	s->slots = slots;
+	s->n_slots = n;
+	return 0;
+}
+
+/* Two members at the lowest point at which they differ; seq 0 = none do. */
+struct parting {
+	uint64_t seq;
+	uint32_t one, other;
+};
+
+static int note_point(struct history_scratch *s, const struct cw_snap_checkpoint *point,
+		      uint32_t member, struct parting *parting)
+{
+	uint32_t i;
+
+	if (s->used >= s->n_slots / 2 && grow(s) < 0)
+		return -ENOMEM;
+	i = (uint32_t)cw_hash_mix64(point->coll_seq) & (s->n_slots - 1);
+	for (; s->slots[i].epoch == s->epoch; i = (i + 1) & (s->n_slots - 1)) {
+		if (s->slots[i].seq != point->coll_seq)
+			continue;
+		if (s->slots[i].hash != point->hash &&
+		    (!parting->seq || point->coll_seq < parting->seq))
+			*parting = (struct parting){ point->coll_seq, s->slots[i].member, member };
+		return 0;
+	}
+	s->slots[i] = (struct history_slot){
+		.epoch = s->epoch, .member = member, .seq = point->coll_seq, .hash = point->hash
+	};
+	s->used++;
+	return 0;
+}
+
+static void start_over(struct history_scratch *s)
+{
+	s->used = 0;
+	/* A new epoch empties the table without touching it; once in 2^32 comms it is wiped. */
+	if (++s->epoch == 0) {
+		if (s->slots)
+			memset(s->slots, 0, s->n_slots * sizeof(*s->slots));
+		s->epoch = 1;
+	}
+}
+
+/* The last point at which those two agreed. That others did says nothing about them. */
+static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *parting)
+{
+	struct cw_snap_checkpoint a[MAX_POINTS], b[MAX_POINTS];
+	uint32_t n_a = list_points(&c->members[parting->one], a);
+	uint32_t n_b = list_points(&c->members[parting->other], b);
+	uint64_t best = 0;
+
+	for (uint32_t i = 0; i < n_a; i++)
+		for (uint32_t k = 0; k < n_b; k++)
+			if (a[i].coll_seq == b[k].coll_seq && a[i].hash == b[k].hash &&
+			    a[i].coll_seq < parting->seq && a[i].coll_seq > best)
+				best = a[i].coll_seq;
+	return best;
+}
+
+/* What was learnt earlier may lie further back than the points at hand. */
+static void conclude(const struct cw_snap_comm *c, const struct parting *parting,
+		     struct history *ret)
+{
+	if (!parting->seq)
+		return;
+	ret->differs = true;
+	if (c->differ_seq && c->differ_seq <= parting->seq) {
+		ret->differ_seq = c->differ_seq;
+		ret->agreed_seq = c->agreed_seq < c->differ_seq ? c->agreed_seq : 0;
+	} else {
+		ret->differ_seq = parting->seq;
+		ret->agreed_seq = last_agreed(c, parting);
+	}
+}
+
+/* Mostly neighbours do: what one has shown, the other need not show again. */
+static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
+{
+	return a->rank != CW_SNAP_NONE && b->rank != CW_SNAP_NONE && a->known == b->known &&
+	       a->hash_seq == b->hash_seq && a->hash == b->hash &&
+	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+}
+
+int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct history_scratch *scratch,
+		    struct history *ret)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	struct cw_snap_checkpoint points[MAX_POINTS];
+	struct parting parting = { 0 };
+
+	*ret = (struct history){ 0 };
+	start_over(scratch);
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		uint32_t n;
+
+		if (m && shows_the_same(&c->members[m - 1], &c->members[m]))
+			continue;
+		n = list_points(&c->members[m], points);
+		for (uint32_t i = 0; i < n; i++)
+			if (note_point(scratch, &points[i], m, &parting) < 0)
+				return -ENOMEM;
+	}
+	conclude(c, &parting, ret);
+	return 0;
+}
+
+void history_scratch_fini(struct history_scratch *scratch)
+{
+	free(scratch->slots);
+	*scratch = (struct history_scratch){ 0 };
+}
+
+/* ---- who has which? ---- */
+
+struct point {
+	uint64_t seq, hash;
+	uint32_t member;
+};
+
+struct sorting {
+	struct point *points; /* of all members, from the difference on, by seq and hash */
+	uint32_t n_points;
+	bool *has_point;  /* per member */
+	uint32_t *group;  /* per member: another of its group, or itself */
+	uint32_t *n_in;   /* per member that stands for its group: how many */
+	bool *against;    /* per member that stands for its group: differs from the largest */
+	uint32_t largest; /* the member that stands for the largest group */
+};
+
+static int compare_points(const void *x, const void *y)
+{
+	const struct point *a = x, *b = y;
+
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	return a->member < b->member ? -1 : a->member > b->member;
+}
+
+static uint32_t find(uint32_t *group, uint32_t m)
+{
+	while (group[m] != m) {
+		group[m] = group[group[m]];
+		m = group[m];
+	}
+	return m;
+}
+
+static int collect(struct sorting *s, const struct cw_snap_comm *c, uint64_t from, struct arena *a)
+{
+	struct cw_snap_checkpoint known[MAX_POINTS];
+
+	s->points = arena_new_array(a, struct point, (size_t)c->nranks * MAX_POINTS);
+	s->has_point = arena_new_array(a, bool, c->nranks);
+	s->group = arena_new_array(a, uint32_t, c->nranks);
+	s->n_in = arena_new_array(a, uint32_t, c->nranks);
+	s->against = arena_new_array(a, bool, c->nranks);
+	if (!s->points || !s->has_point || !s->group || !s->n_in || !s->against)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		uint32_t n = list_points(&c->members[m], known);
+
+		s->group[m] = m;
+		for (uint32_t i = 0; i < n; i++) {
+			if (known[i].coll_seq < from)
+				continue;
+			s->has_point[m] = true;
+			s->points[s->n_points++] = (struct point){ .seq = known[i].coll_seq,
+								   .hash = known[i].hash,
+								   .member = m };
+		}
+	}
+	qsort(s->points, s->n_points, sizeof(*s->points), compare_points);
+	return 0;
+}
+
+/* Who shares a point has one history. The lower member stands for both: independent of order. */
+static void join_equals(struct sorting *s)
+{
+	for (uint32_t i = 1; i < s->n_points; i++) {
+		const struct point *p = &s->points[i - 1], *q = &s->points[i];
+		uint32_t x, y;
+
+		if (p->seq != q->seq || p->hash != q->hash)
+			continue;
+		x = find(s->group, p->member);
+		y = find(s->group, q->member);
+		if (x < y)
+			s->group[y] = x;
+		else
+			s->group[x] = y;
+	}
+}
+
+static void count_groups(struct sorting *s, uint32_t nranks)
+{
+	s->largest = 0;
+	for (uint32_t m = 0; m < nranks; m++) {
+		uint32_t g = find(s->group, m);
+
+		s->n_in[g] += s->has_point[m];
+		if (s->n_in[g] > s->n_in[s->largest])
+			s->largest = g;
+	}
+}
+
+/* Groups that have another hash than the largest one at the same coll_seq. */
+static uint32_t mark_others(struct sorting *s)
+{
+	uint32_t n = 0, end;
+
+	for (uint32_t i = 0; i < s->n_points; i = end) {
+		bool has_largest = false;
+
+		for (end = i; end < s->n_points && s->points[end].seq == s->points[i].seq; end++)
+			has_largest |= find(s->group, s->points[end].member) == s->largest;
+		for (uint32_t k = i; has_largest && k < end; k++) {
+			uint32_t g = find(s->group, s->points[k].member);
+
+			if (g != s->largest && !s->against[g]) {
+				s->against[g] = true;
+				n++;
+			}
+		}
+	}
+	return n;
+}
+
+static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+		     struct sorting *s, uint32_t group, struct arena *a, struct cw_side *ret)
+{
+	*ret = (struct cw_side){ .ranks = arena_new_array(a, uint32_t, s->n_in[group]) };
+	if (!ret->ranks)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (find(s->group, m) == group)
+			ret->ranks[ret->n_ranks++] = c->members[m].rank;
+	align_sort_ranks(snap, ret->ranks, ret->n_ranks);
+	return 0;
+}
+
+int history_sides(const struct cw_snapshot *snap, uint32_t comm, const struct history *h,
+		  struct arena *a, struct cw_side **ret, uint32_t *ret_n)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	struct sorting s = { 0 };
+	uint32_t n_others, n = 0;
+	struct cw_side *sides;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (collect(&s, c, h->differ_seq, a) < 0)
+		return -ENOMEM;
+	join_equals(&s);
+	count_groups(&s, c->nranks);
+	n_others = mark_others(&s);
+	if (!n_others)
+		return 0;
+	sides = arena_new_array(a, struct cw_side, (size_t)n_others + 1);
+	if (!sides)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		struct cw_side side;
+		uint32_t at = n;
+
+		if (m != s.largest && !s.against[m])
+			continue;
+		if (fill_side(snap, c, &s, m, a, &side) < 0)
+			return -ENOMEM;
+		for (; at && align_side_before(snap, &side, &sides[at - 1]); at--)
+			sides[at] = sides[at - 1];
+		sides[at] = side;
+		n++;
+	}
+	*ret = sides;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the difference of two calls is called. That calls differ, and who makes which, is found by
+ * align.c; that one was left out or added, by shift.c; who is to blame, by culprit.c. Pure.
+ */
+#pragma once
+
+#include "model/snapshot.h"
+
+/*
+ * The first field in which b is not a, in the words of docs/design.md section 10; where NCCL
+ * compares bytes, so does this. "order" where no field differs.
+ */
+const char *mismatch_field(const struct cw_op *a, const struct cw_op *b);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/align/position.h"
+
+#include "record/record_layout.h"
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static bool node_reports(const struct cw_snapshot *snap, uint32_t node)
+{
+	return node >= snap->n_nodes || snap->nodes[node].state != CW_NODE_UNREACHABLE;
+}
+
+static bool has_left(uint32_t state)
+{
+	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED ||
+	       state == CW_COMM_FAILED;
+}
+
+/*
+ * A dead rank's part ends with what its device had completed: whatever it had merely entered is of
+ * no use to the others. Without progress words an op that it had entered may have completed or not.
+ */
+static struct position position_of_dead(const struct cw_snap_member *m)
+{
+	struct position p = { .flags = POS_DEAD };
+
+	if (m->known & CW_KNOWN_ENTERED)
+		p.flags |= POS_SEEN;
+	if (m->known & CW_KNOWN_COMPLETED)
+		p.arrived = m->coll_completed;
+	else
+		p.flags |= POS_SOFT;
+	return p;
+}
+
+static void read_collective(const struct cw_snap_member *m, const struct cw_op *op,
+			    struct position *p)
+{
+	bool returned = op->flags & CW_OPF_RETURNED;
+	bool reached = op->progress == CW_PROGRESS_REACHED ||
+		       ((m->known & CW_KNOWN_REACHED) && m->coll_reached >= op->coll_seq);
+	bool tracked = op->progress != CW_PROGRESS_UNKNOWN || (m->known & CW_KNOWN_REACHED);
+
+	p->op = op;
+	if (reached) {
+		p->flags |= POS_WAITS;
+	} else if (!returned) {
+		/* The host itself sits in the call, connecting to peers that must enter it too. */
+		p->flags |= POS_WAITS;
+	} else if (tracked) {
+		p->flags |= POS_BEHIND;
+	} else {
+		p->flags |= POS_WAITS | POS_SOFT;
+	}
+	if (p->flags & POS_WAITS)
+		p->arrived = max_u64(p->arrived, op->coll_seq);
+}
+
+static void read_pending(const struct cw_snap_member *m, struct position *p)
+{
+	const struct cw_op *op = m->pending;
+
+	/* What waits on the host has no place in the device's order: agents mark it NO_COUNT. */
+	if (cw_op_blocks_host(op->kind)) {
+		if (!(op->flags & (CW_OPF_RETURNED | CW_OPF_QUEUED | CW_OPF_DROPPED))) {
+			p->op = op;
+			p->flags |= POS_WAITS;
+		}
+		return;
+	}
+	if (!position_op_counts(op) || op->progress == CW_PROGRESS_COMPLETED)
+		return;
+	if (position_is_step(op) || position_is_replay(op)) {
+		read_collective(m, op, p);
+	} else if (cw_op_is_p2p(op->kind)) {
+		bool behind = op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED);
+
+		p->op = op;
+		p->flags |= behind ? POS_BEHIND : POS_WAITS;
+		if (op->progress == CW_PROGRESS_UNKNOWN && (op->flags & CW_OPF_RETURNED))
+			p->flags |= POS_SOFT;
+	}
+}
+
+/*
+ * The oldest op known to be pending has not been reached, and those between it and the newest that
+ * is known to have completed had no writes (COLLWATCH_PROGRESS=auto). In which of all these it is
+ * nobody knows; if a member is missing in the pending one, it waits for that member.
+ */
+static void lift_veil(const struct cw_snap_member *m, struct position *p)
+{
+	if ((m->known & CW_KNOWN_COMPLETED) || !(p->flags & POS_BEHIND))
+		return;
+	p->flags |= POS_VEILED;
+	if (!cw_op_is_p2p(p->op->kind))
+		p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
+}
+
+/*
+ * Without progress words nobody says that the newest op has not completed; if a member is missing
+ * in it, it cannot have.
+ */
+static void guess_from_last(const struct cw_snap_member *m, struct position *p)
+{
+	if ((m->known & CW_KNOWN_COMPLETED) || !m->last ||
+	    !(position_is_step(m->last) || position_is_replay(m->last)) ||
+	    !(m->last->flags & CW_OPF_RETURNED))
+		return;
+	p->op = m->last;
+	p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
+	if (m->last->flags & CW_OPF_LEFT_OUT)
+		p->flags |= POS_VEILED;
+}
+
+struct position position_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	struct position p = { 0 };
+	const struct cw_snap_rank *rank;
+
+	if (m->rank >= snap->n_ranks)
+		return p;
+	rank = &snap->ranks[m->rank];
+	if (cw_liveness_is_dead(rank->liveness)) {
+		p = position_of_dead(m);
+	} else if (m->known & CW_KNOWN_ENTERED) {
+		p.flags = POS_SEEN;
+		p.arrived = m->known & CW_KNOWN_REACHED
+				    ? max_u64(m->coll_reached, m->coll_completed)
+				    : m->coll_entered;
+		if (!(m->known & CW_KNOWN_REACHED))
+			p.flags |= POS_SOFT;
+	}
+	if (has_left(m->state))
+		p.flags |= POS_LEFT;
+	if (m->state == CW_COMM_INIT)
+		p.flags |= POS_INIT;
+	if (!node_reports(snap, rank->node)) {
+		p.flags |= POS_STALE;
+		/* What it had reached, it may have taken along: others wait in that. */
+		if (m->known & CW_KNOWN_COMPLETED)
+			p.arrived = m->coll_completed;
+	}
+	if (!(p.flags & POS_SEEN) || (p.flags & (POS_DEAD | POS_LEFT | POS_STALE)))
+		return p;
+	if (p.flags & POS_INIT) {
+		p.flags |= POS_WAITS;
+		p.op = m->pending;
+	} else if (m->pending) {
+		read_pending(m, &p);
+		lift_veil(m, &p);
+	} else {
+		guess_from_last(m, &p);
+	}
+	return p;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/align/step.h"
+
+#include "analysis/align/position.h"
+#include "model/signature.h"
+
+/* Longer groups are not searched for calls that others of another extent lack. */
+#define MAX_SEARCHED 16
+
+static uint64_t signature_of(const struct cw_op *op)
+{
+	return cw_signature(op->kind, op->dtype, op->redop, op->root, op->count, op->bytes);
+}
+
+static struct step lone_step(const struct cw_op *op)
+{
+	uint64_t signature = signature_of(op);
+
+	return (struct step){ .seq = op->coll_seq,
+			      .signature = signature,
+			      .first_seq = op->coll_seq,
+			      .last_seq = op->coll_seq,
+			      .sum = signature,
+			      .op = op,
+			      .all = op,
+			      .n_all = 1 };
+}
+
+/* The op before m->window[i] is not in the window, and may be of the same group. */
+static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
+{
+	if (i == 0)
+		return m->window_lost || m->window[0].op_index > 1;
+	return m->window[i - 1].op_index + 1 < m->window[i].op_index;
+}
+
+/* Window ops [i, end) belong to one group. */
+static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
+		       step_fn fn, void *userdata)
+{
+	struct step group = { .all = &m->window[i], .n_all = end - i };
+	int r;
+
+	if (follows_gap(m, i))
+		return 0;
+	for (uint32_t j = i; j < end; j++) {
+		const struct cw_op *op = &m->window[j];
+
+		if (!position_is_step(op))
+			continue;
+		group.sum += signature_of(op);
+		if (!group.first_seq)
+			group.first_seq = op->coll_seq;
+		group.last_seq = op->coll_seq;
+	}
+	for (uint32_t j = i; j < end; j++) {
+		if (!position_is_step(&m->window[j]))
+			continue;
+		group.op = &m->window[j];
+		group.seq = group.op->coll_seq;
+		group.signature = signature_of(group.op);
+		r = fn(userdata, member, &group);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool same_group(const struct cw_op *a, const struct cw_op *b)
+{
+	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id && a->group_id == b->group_id;
+}
+
+static int visit_lone(const struct cw_op *op, uint32_t member, step_fn fn, void *userdata)
+{
+	struct step step;
+
+	if (!op || !position_is_step(op) || (op->flags & CW_OPF_GROUPED))
+		return 0;
+	step = lone_step(op);
+	return fn(userdata, member, &step);
+}
+
+int step_visit_all(const struct cw_snap_member *m, uint32_t member, step_fn fn, void *userdata)
+{
+	uint32_t end;
+	int r;
+
+	/* Whose calls are not all seen numbers the others wrongly. */
+	if (!(m->known & CW_KNOWN_ENTERED))
+		return 0;
+	for (uint32_t i = 0; i < m->n_window; i = end) {
+		end = i + 1;
+		if (m->window[i].flags & CW_OPF_GROUPED) {
+			while (end < m->n_window && same_group(&m->window[i], &m->window[end]))
+				end++;
+			r = visit_group(m, i, end, member, fn, userdata);
+		} else {
+			r = visit_lone(&m->window[i], member, fn, userdata);
+		}
+		if (r < 0)
+			return r;
+	}
+	r = visit_lone(m->pending, member, fn, userdata);
+	return r < 0 ? r : visit_lone(m->last, member, fn, userdata);
+}
+
+static uint32_t count_of(const struct step *s, uint64_t signature)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_all; i++)
+		n += position_is_step(&s->all[i]) && signature_of(&s->all[i]) == signature;
+	return n;
+}
+
+/*
+ * Both begin at the same coll_seq. Were they the same calls, grouped otherwise, the longer would
+ * have each call of the shorter, and have it as often.
+ */
+static bool lacks_a_call(const struct step *longer, const struct step *shorter)
+{
+	if (shorter->n_all > MAX_SEARCHED)
+		return false;
+	for (uint32_t i = 0; i < shorter->n_all; i++) {
+		const struct cw_op *op = &shorter->all[i];
+		uint64_t signature;
+
+		if (!position_is_step(op))
+			continue;
+		signature = signature_of(op);
+		if (count_of(longer, signature) < count_of(shorter, signature))
+			return true;
+	}
+	return false;
+}
+
+static enum step_agreement compare_extents(const struct step *a, const struct step *b)
+{
+	bool proves;
+
+	if (a->first_seq != b->first_seq)
+		return STEP_GROUPED_OTHERWISE;
+	proves = a->last_seq > b->last_seq ? lacks_a_call(a, b) : lacks_a_call(b, a);
+	return proves ? STEP_DIFFERS : STEP_GROUPED_OTHERWISE;
+}
+
+enum step_agreement step_compare(const struct step *a, const struct step *b)
+{
+	if (a->signature == b->signature)
+		return STEP_AGREES;
+	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
+		return compare_extents(a, b);
+	return a->sum == b->sum ? STEP_AGREES : STEP_DIFFERS;
+}

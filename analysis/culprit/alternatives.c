@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/culprit/alternatives.h"
+
+#include <errno.h>
+
+/* Waits this much younger than the oldest are of the same event. */
+#define SAME_EVENT_NS (INT64_C(1) * 1000000000)
+
+bool alternatives_same_event(const struct cw_snapshot *snap, const struct finding *main,
+			     const struct finding *f)
+{
+	int64_t slack = (snap->now_ns - main->since_ns) / 2;
+
+	return f->since_ns <= main->since_ns + (slack > SAME_EVENT_NS ? slack : SAME_EVENT_NS);
+}
+
+/* A second answer to the same question: not what follows from the first. */
+static bool is_alternative(const struct incident *inc, const struct finding *f)
+{
+	const struct finding *m = inc->main;
+
+	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(inc->s, m, f))
+		return false;
+	if (f->rank != CW_SNAP_NONE && inc->is_culprit[f->rank])
+		return false;
+	/* The gate at which the odd calls meet does not open because of them. */
+	if (m->klass == CW_CLASS_MISMATCH && f->comm == m->comm)
+		return false;
+	return alternatives_same_event(inc->s->snap, m, f);
+}
+
+/*
+ * A few ranks wait for most of the comm. Either most are held up, or the few made a call that
+ * nobody else will ever make: the majority is the scene of the crime, not the criminal.
+ */
+static bool may_be_extra(const struct incident *inc)
+{
+	const struct gate *gate;
+
+	if (inc->main->klass != CW_CLASS_NEVER_ENTERED)
+		return false;
+	gate = &inc->s->g.gates[inc->main->gate];
+	return gate->kind == GATE_COLLECTIVE &&
+	       gate->n_missing_all > inc->s->snap->comms[gate->comm].nranks / 2 &&
+	       inc->v->n_culprits > gate->n_waiters;
+}
+
+static int add_extra(struct incident *inc)
+{
+	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
+	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+
+	alt->klass = CW_CLASS_MISMATCH;
+	alt->culprits =
+		arena_memdup(inc->arena, gate->waiters, gate->n_waiters, sizeof(*gate->waiters));
+	if (!alt->culprits)
+		return -ENOMEM;
+	alt->n_culprits = gate->n_waiters;
+	inc->v->n_alternatives++;
+	return 0;
+}
+
+/* Everybody is inside, and they do not have everything in common that they should. */
+static int add_setup(struct incident *inc)
+{
+	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
+	const struct alignment *al = inc->main->setup;
+
+	alt->klass = CW_CLASS_MISMATCH;
+	alt->culprits = arena_new_array(inc->arena, uint32_t, al->n_compared);
+	if (!alt->culprits)
+		return -ENOMEM;
+	alt->n_culprits = incident_list_minority(al, alt->culprits);
+	inc->v->n_alternatives++;
+	return 0;
+}
+
+int alternatives_list(struct incident *inc)
+{
+	struct cw_verdict *v = inc->v;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < inc->n_related; i++)
+		n += is_alternative(inc, inc->related[i]);
+	/* One more for add_extra() or add_setup(). */
+	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, (size_t)n + 1);
+	if (!v->alternatives)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < inc->n_related; i++) {
+		const struct finding *f = inc->related[i];
+		struct cw_alternative *alt = NULL;
+		uint32_t *ranks;
+
+		if (!is_alternative(inc, f))
+			continue;
+		for (uint32_t k = 0; k < v->n_alternatives; k++)
+			if (v->alternatives[k].klass == f->klass)
+				alt = &v->alternatives[k];
+		if (!alt) {
+			alt = &v->alternatives[v->n_alternatives++];
+			alt->klass = f->klass;
+			alt->culprits = arena_new_array(inc->arena, uint32_t, n);
+			if (!alt->culprits)
+				return -ENOMEM;
+		}
+		ranks = alt->culprits;
+		if (f->rank != CW_SNAP_NONE)
+			ranks[alt->n_culprits++] = f->rank;
+	}
+	if (may_be_extra(inc) && add_extra(inc) < 0)
+		return -ENOMEM;
+	if (inc->main->setup && v->klass != CW_CLASS_MISMATCH && add_setup(inc) < 0)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < v->n_alternatives; k++) {
+		struct cw_alternative *alt = &v->alternatives[k];
+
+		align_sort_ranks(inc->s->snap, alt->culprits, alt->n_culprits);
+		/* The main answer is preferred by its place in the order of classes, no more. */
+		alt->probability = 0.3 / v->n_alternatives;
+	}
+	return 0;
+}

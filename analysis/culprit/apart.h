@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which troubles of one job have nothing to do with each other. Whoever waits for somebody, or is
+ * waited for, belongs with them, whatever the direction; what is left apart then is another
+ * trouble, with victims and culprits of its own. A wait that reaches all ranks (a collective of the
+ * whole job) makes one of all.
+ *
+ * Pure; O(edges of the graph).
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/culprit/scene.h"
+
+struct apart {
+	uint32_t *parent; /* per node of the graph: another of its part, or itself */
+};
+
+/* Returns 0 or -ENOMEM. */
+int apart_init(const struct waitgraph *g, struct arena *a, struct apart *ret);
+
+/* The part the finding is of, as one of its nodes; CW_SNAP_NONE: nobody waits because of it. */
+uint32_t apart_of(const struct apart *p, const struct waitgraph *g, const struct finding *f);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/culprit/certainty.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "analysis/align/position.h"
+#include "analysis/culprit/order.h"
+
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Records that lost ops or were never read may hide what happened. */
+static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
+{
+	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
+}
+
+static uint32_t records_allow(const struct incident *inc)
+{
+	const struct cw_verdict *v = inc->v;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (!has_whole_record(inc->s->snap, v->culprits[i].rank))
+			return CW_CONFIDENCE_LIKELY;
+	for (uint32_t i = 0; i < v->n_chain; i++)
+		if (!has_whole_record(inc->s->snap, v->chain[i].rank))
+			return CW_CONFIDENCE_LIKELY;
+	return CW_CONFIDENCE_CERTAIN;
+}
+
+static uint32_t gate_allows(const struct incident *inc)
+{
+	const struct gate *gate;
+
+	if (inc->main->gate == CW_SNAP_NONE || inc->main->klass == CW_CLASS_MISMATCH)
+		return CW_CONFIDENCE_CERTAIN;
+	gate = &inc->s->g.gates[inc->main->gate];
+	if (gate->n_soft == gate->n_waiters)
+		return CW_CONFIDENCE_POSSIBLE;
+	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+}
+
+/* Members whose calls nobody has seen could turn a majority round. */
+static uint32_t mismatch_allows(const struct incident *inc)
+{
+	const struct alignment *al = scene_sides(inc->s, inc->main);
+	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
+	uint32_t placed = 0;
+
+	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
+	if (inc->main->setup && !al->is_proof)
+		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
+						     : CW_CONFIDENCE_LIKELY;
+	if (!al->is_proof)
+		return CW_CONFIDENCE_POSSIBLE;
+	if (!al->knows_call)
+		return CW_CONFIDENCE_LIKELY;
+	for (uint32_t i = 0; i < al->n_sides; i++)
+		placed += al->sides[i].n_ranks;
+	if (al->majority == ALIGN_NO_SIDE)
+		return placed == nranks ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+	return al->sides[al->majority].n_ranks > nranks / 2 ? CW_CONFIDENCE_CERTAIN
+							    : CW_CONFIDENCE_LIKELY;
+}
+
+/*
+ * A culprit has work on its device that does not get on: why it has not come may lie there, with
+ * somebody its device waits for.
+ */
+static bool is_held_by_device(const struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t i = 0; i < snap->comms[c].nranks; i++) {
+			const struct cw_snap_member *m = &snap->comms[c].members[i];
+
+			if (m->pending && m->rank < snap->n_ranks && inc->is_culprit[m->rank] &&
+			    (position_of(snap, m).flags & POS_BEHIND) &&
+			    snap->now_ns - m->pending->enter_ns >= snap->thresholds.stall_min_ns)
+				return true;
+		}
+	return false;
+}
+
+/* When most members are missing, the few inside may be the ones in the wrong place. */
+static uint32_t majority_allows(const struct incident *inc)
+{
+	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
+
+	if (strcmp(inc->main->detail, "inside_other_call") == 0 || is_held_by_device(inc))
+		return CW_CONFIDENCE_LIKELY;
+	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+}
+
+/* Of what somebody launched together with the call, a part has not been seen. */
+static bool hides_a_launch(const struct cw_snap_comm *c)
+{
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_op *op = c->members[m].pending;
+
+		if (op && (op->flags & CW_OPF_GROUPED) && !c->members[m].window)
+			return true;
+	}
+	return false;
+}
+
+/* Everybody is there, and nobody brought anything but the others did. */
+static uint32_t full_call_allows(const struct incident *inc)
+{
+	const struct cw_snap_comm *c = &inc->s->snap->comms[inc->main->comm];
+
+	return inc->s->g.gates[inc->main->gate].n_waiters == c->nranks && !hides_a_launch(c)
+		       ? CW_CONFIDENCE_CERTAIN
+		       : CW_CONFIDENCE_LIKELY;
+}
+
+static uint32_t class_allows(const struct incident *inc)
+{
+	const struct finding *f = inc->main;
+
+	switch (f->klass) {
+	case CW_CLASS_DEADLOCK:
+		return f->is_proof && order_is_posted(inc->s, inc->s->g.component[f->node])
+			       ? CW_CONFIDENCE_CERTAIN
+			       : CW_CONFIDENCE_LIKELY;
+	case CW_CLASS_PROCESS_DEAD:
+		return f->is_proof ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+	case CW_CLASS_MISMATCH:
+		return mismatch_allows(inc);
+	case CW_CLASS_NEVER_ENTERED:
+		return majority_allows(inc);
+	case CW_CLASS_IN_COLLECTIVE:
+		return full_call_allows(inc);
+	case CW_CLASS_INIT_STUCK:
+		return inc->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
+	case CW_CLASS_UNKNOWN:
+		return CW_CONFIDENCE_POSSIBLE;
+	default:
+		return CW_CONFIDENCE_LIKELY;
+	}
+}
+
+/* Other possible answers, or somebody else they wait for of whom too little is known. */
+static uint32_t company_allows(const struct incident *inc)
+{
+	if (inc->v->n_alternatives)
+		return CW_CONFIDENCE_LIKELY;
+	for (uint32_t i = 0; i < inc->n_related; i++)
+		if (inc->related[i]->klass == CW_CLASS_UNKNOWN && !inc->main->is_proof)
+			return CW_CONFIDENCE_LIKELY;
+	return CW_CONFIDENCE_CERTAIN;
+}
+
+/* A culprit may be held up on its device, in a call of which nobody sees how far it is. */
+static uint32_t veil_allows(const struct incident *inc)
+{
+	if (inc->main->is_proof)
+		return CW_CONFIDENCE_CERTAIN;
+	for (uint32_t i = 0; i < inc->v->n_culprits; i++)
+		if (scene_veil(inc->s, inc->v->culprits[i].rank) != CW_SNAP_NONE)
+			return CW_CONFIDENCE_POSSIBLE;
+	return CW_CONFIDENCE_CERTAIN;
+}
+
+void certainty_judge(struct incident *inc)
+{
+	uint32_t most = company_allows(inc);
+
+	most = lower(most, class_allows(inc));
+	most = lower(most, gate_allows(inc));
+	most = lower(most, veil_allows(inc));
+	inc->v->confidence = lower(most, records_allow(inc));
+}
+
+/* ---- windows ---- */
+
+/* It has not moved since its window was read. */
+static bool has_window(const struct cw_snap_member *m)
+{
+	/* Windows of recordings carry no time: they are all there will be. */
+	if (!m->window_ns)
+		return m->window != NULL;
+	return m->window_ns >= m->progress_ns;
+}
+
+static bool can_be_fetched(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	uint32_t node;
+
+	if (m->rank >= snap->n_ranks || !(m->known & CW_KNOWN_ENTERED))
+		return false;
+	node = snap->ranks[m->rank].node;
+	return node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING;
+}
+
+/* Some member's window could be fetched and has not been. */
+static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+
+		if (can_be_fetched(snap, member) && !has_window(member))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Some member's calls between the last point at which the histories agreed and the first at which
+ * they did not could be fetched and have not been: an earlier window may hold others.
+ */
+static bool lacks_calls(const struct cw_snapshot *snap, uint32_t comm, const struct history *h)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	for (uint32_t i = 0; i < c->nranks; i++) {
+		const struct cw_snap_member *m = &c->members[i];
+		bool has = m->window && !m->window_ns; /* of a recording: there is no more */
+
+		if (!can_be_fetched(snap, m))
+			continue;
+		for (uint32_t k = 0; k < m->n_window && !has; k++)
+			has = m->window[k].coll_seq > h->agreed_seq &&
+			      m->window[k].coll_seq <= h->differ_seq;
+		if (!has)
+			return true;
+	}
+	return false;
+}
+
+/* Whoever waits in a launch of which only some ops are known may wait for anybody. */
+static void want_whole_launches(const struct scene *s, bool *wanted)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+		bool is_old = gate->since_ns && s->snap->now_ns - gate->since_ns >=
+							s->snap->thresholds.window_after_ns;
+
+		if (gate->kind == GATE_P2P && gate->n_unseen && is_old && !wanted[gate->comm])
+			wanted[gate->comm] = lacks_windows(s->snap, gate->comm);
+	}
+}
+
+int certainty_list_wanted(struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	bool *wanted = arena_new_array(&inc->s->arena, bool, snap->n_comms);
+	struct cw_verdict *v = inc->v;
+	uint32_t n = 0;
+
+	if (!wanted)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct alignment *al = &inc->s->alignments[c];
+
+		wanted[c] = al->history.differs && (!al->seq || !al->knows_call) &&
+			    lacks_calls(snap, c, &al->history);
+		v->histories_differ = v->histories_differ || wanted[c];
+	}
+	for (uint32_t i = 0; i < v->n_chain; i++)
+		if (!wanted[v->chain[i].comm])
+			wanted[v->chain[i].comm] = lacks_windows(snap, v->chain[i].comm);
+	want_whole_launches(inc->s, wanted);
+	/* Of a call that is over for everybody, fresh windows tell nothing. */
+	if (v->comm != CW_SNAP_NONE && !wanted[v->comm] && v->waiting_since_ns)
+		wanted[v->comm] = lacks_windows(snap, v->comm);
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		n += wanted[c];
+	v->wanted = arena_new_array(inc->arena, uint32_t, n);
+	if (!v->wanted)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		if (wanted[c])
+			v->wanted[v->n_wanted++] = c;
+	v->wants_windows = n > 0;
+	return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/culprit/comm_setup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+typedef uint64_t (*value_fn)(const struct cw_snapshot *snap, const struct cw_snap_member *m);
+
+static uint64_t size_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	(void)snap;
+	return m->nranks;
+}
+
+static uint64_t version_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	return snap->ranks[m->rank].nccl_version;
+}
+
+static uint64_t environment_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	return snap->ranks[m->rank].env_hash;
+}
+
+struct trait {
+	const char *detail;
+	value_fn value;
+	bool zero_is_unknown;
+	bool is_proof; /* NCCL cannot work like that */
+};
+
+static const struct trait traits[] = {
+	{ "membership", size_of, true, true },
+	{ "version", version_of, true, false },
+	/* 0: none of the variables is set. */
+	{ "environment", environment_of, false, false },
+};
+
+struct valued {
+	uint64_t value;
+	uint32_t rank;
+};
+
+static int compare_values(const void *x, const void *y)
+{
+	const struct valued *a = x, *b = y;
+
+	if (a->value != b->value)
+		return a->value < b->value ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static uint32_t list_values(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
+			    const struct trait *trait, struct valued *v)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+		uint64_t value;
+
+		if (member->rank >= snap->n_ranks ||
+		    !(snap->ranks[member->rank].flags & CW_RANKF_HAS_RECORD))
+			continue;
+		value = trait->value(snap, member);
+		if (value || !trait->zero_is_unknown)
+			v[n++] = (struct valued){ value, member->rank };
+	}
+	qsort(v, n, sizeof(*v), compare_values);
+	return n;
+}
+
+static uint32_t count_distinct(const struct valued *v, uint32_t n)
+{
+	uint32_t distinct = n > 0;
+
+	for (uint32_t i = 1; i < n; i++)
+		distinct += v[i].value != v[i - 1].value;
+	return distinct;
+}
+
+/* Addresses of interfaces and the like: each node, or each rank, has its own. */
+static bool is_meant_to_differ(uint32_t distinct, uint32_t n)
+{
+	return distinct > 2 && 2 * distinct > n;
+}
+
+static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, uint32_t n,
+		      const struct cw_op *op, struct arena *a, struct alignment *ret)
+{
+	uint32_t end;
+
+	for (uint32_t i = 0; i < n; i = end) {
+		struct cw_side side = { .has_op = op != NULL };
+		uint32_t at = ret->n_sides;
+
+		for (end = i; end < n && v[end].value == v[i].value;)
+			end++;
+		side.ranks = arena_new_array(a, uint32_t, end - i);
+		if (!side.ranks)
+			return -ENOMEM;
+		for (uint32_t k = i; k < end; k++)
+			side.ranks[side.n_ranks++] = v[k].rank;
+		if (op)
+			side.op = *op;
+		align_sort_ranks(snap, side.ranks, side.n_ranks);
+		for (; at && align_side_before(snap, &side, &ret->sides[at - 1]); at--)
+			ret->sides[at] = ret->sides[at - 1];
+		ret->sides[at] = side;
+		ret->n_sides++;
+	}
+	ret->n_compared = n;
+	if (ret->sides[0].n_ranks > ret->sides[1].n_ranks)
+		ret->majority = 0;
+	return 0;
+}
+
+int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
+		       struct arena *a, struct alignment *ret)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	struct valued *v = arena_new_array(a, struct valued, c->nranks);
+
+	*ret = (struct alignment){ .detail = "", .majority = ALIGN_NO_SIDE, .knows_call = true };
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < sizeof(traits) / sizeof(*traits); i++) {
+		uint32_t n = list_values(snap, c, &traits[i], v), distinct = count_distinct(v, n);
+
+		if (distinct < 2 || is_meant_to_differ(distinct, n))
+			continue;
+		ret->detail = traits[i].detail;
+		ret->is_proof = traits[i].is_proof;
+		ret->sides = arena_new_array(a, struct cw_side, distinct);
+		return ret->sides ? fill_sides(snap, v, n, op, a, ret) : -ENOMEM;
+	}
+	return 0;
+}

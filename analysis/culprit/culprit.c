@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ends of the waiting, and what is the matter at each.
+ *
+ * Following who waits for whom ends in one of four ways: at a rank that is missing somewhere and
+ * waits nowhere itself; at a gate at which everybody has come and which does not open; at a gate
+ * where the missing members are not visible; or nowhere, because the path is a cycle. To these come
+ * the comms whose members made different calls, whether or not anybody waits because of it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "analysis/align/position.h"
+#include "analysis/culprit/culprit_private.h"
+#include "record/record_layout.h"
+
+/* Within this time several deaths are one event; a second one later does not explain the first. */
+#define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
+/*
+ * Whoever still waits this long after the last death is not being shut down, but left behind: the
+ * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
+ */
+#define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
+/* Ranks that are held up by one other begin to wait within this time of each other. */
+#define SAME_TIME_NS (INT64_C(1) * 1000000000)
+/* After this time every record of a dead rank has been read once more. */
+#define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
+
+uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == rank)
+			return m;
+	return CW_SNAP_NONE;
+}
+
+const struct alignment *scene_sides(const struct scene *s, const struct finding *f)
+{
+	return f->setup ? f->setup : &s->alignments[f->comm];
+}
+
+static bool may_be_ending(const struct scene *s)
+{
+	return s->snap->now_ns - s->last_end_ns < ENDING_LASTS_NS;
+}
+
+bool scene_is_ending(const struct scene *s)
+{
+	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended && may_be_ending(s);
+}
+
+static void count_ended(struct scene *s)
+{
+	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &s->snap->ranks[i];
+
+		if (!cw_liveness_is_dead(r->liveness))
+			continue;
+		s->n_ended++;
+		if (!s->first_end_ns || r->ended_ns < s->first_end_ns)
+			s->first_end_ns = r->ended_ns;
+		if (r->ended_ns > s->last_end_ns)
+			s->last_end_ns = r->ended_ns;
+	}
+}
+
+/* ---- a rank that is missing and waits nowhere ---- */
+
+/* As clear as another one, a collective tells more: a send may be made long before its receive. */
+static bool tells_more(const struct gate *a, const struct gate *b)
+{
+	if (a->n_missing_all != b->n_missing_all)
+		return a->n_missing_all < b->n_missing_all;
+	if ((a->kind == GATE_P2P) != (b->kind == GATE_P2P))
+		return b->kind == GATE_P2P;
+	return a->since_ns < b->since_ns;
+}
+
+/*
+ * The call that shows best what the rank owes: of those that began to wait at about the same time
+ * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
+ * clear: what the verdict is about must not change while the hang lasts.
+ */
+uint32_t culprit_gate_of(const struct scene *s, uint32_t rank)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t best = CW_SNAP_NONE;
+	int64_t oldest_ns = 0;
+
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		int64_t since = g->gates[g->misses[i]].since_ns;
+
+		if (since && (!oldest_ns || since < oldest_ns))
+			oldest_ns = since;
+	}
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		const struct gate *a = &g->gates[g->misses[i]];
+		const struct gate *b = best == CW_SNAP_NONE ? NULL : &g->gates[best];
+
+		if (oldest_ns && (!a->since_ns || a->since_ns > oldest_ns + SAME_TIME_NS))
+			continue;
+		if (!b || tells_more(a, b))
+			best = g->misses[i];
+	}
+	return best;
+}
+
+static const char *how_it_ended(const struct cw_snap_rank *r)
+{
+	if (r->flags & CW_RANKF_OOM_KILLED)
+		return "oom_killed";
+	switch (r->liveness) {
+	case CW_LIVE_EXITED:
+		return "exited";
+	case CW_LIVE_KILLED:
+		return "killed";
+	default:
+		return "gone";
+	}
+}
+
+/* A second death within half a minute may be a shutdown: then time must tell. */
+static bool died_alone(const struct scene *s)
+{
+	return s->n_ended == 1 || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
+}
+
+/* Its record was read after its death, so nothing can have been added to it. */
+static bool record_is_final(const struct scene *s, const struct cw_snap_rank *r)
+{
+	return r->sampled_ns >= r->ended_ns || s->snap->now_ns - r->ended_ns > RECORD_SETTLED_NS;
+}
+
+/* It certainly had not completed what the gate waits for. */
+static bool had_not_completed(const struct scene *s, uint32_t rank, const struct gate *gate)
+{
+	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	const struct cw_snap_member *member;
+
+	if (m == CW_SNAP_NONE)
+		return false;
+	member = &s->snap->comms[gate->comm].members[m];
+	if (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT)
+		return member->known & CW_KNOWN_ENTERED;
+	if (member->known & CW_KNOWN_COMPLETED)
+		return member->coll_completed < gate->seq;
+	return (member->known & CW_KNOWN_ENTERED) && member->coll_entered < gate->seq;
+}
+
+static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	bool was_asked = r->flags & CW_RANKF_SHUTDOWN;
+
+	if ((was_asked && may_be_ending(s)) || scene_is_ending(s))
+		return false;
+	f->klass = CW_CLASS_PROCESS_DEAD;
+	f->detail = how_it_ended(r);
+	f->is_proof = !was_asked && died_alone(s) && record_is_final(s, r) &&
+		      had_not_completed(s, rank, &s->g.gates[f->gate]);
+	return true;
+}
+
+static bool left_comm(const struct scene *s, uint32_t rank, const struct gate *gate,
+		      const char **ret_how)
+{
+	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	uint32_t state =
+		m == CW_SNAP_NONE ? CW_COMM_READY : s->snap->comms[gate->comm].members[m].state;
+
+	*ret_how = state == CW_COMM_DESTROYED ? "destroyed" : "aborted";
+	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED;
+}
+
+static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *gate)
+{
+	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	struct position p;
+
+	if (m == CW_SNAP_NONE)
+		return false;
+	p = position_of(s->snap, &s->snap->comms[gate->comm].members[m]);
+	return (p.flags & POS_BEHIND) && (gate->kind == GATE_P2P || p.op->coll_seq == gate->seq);
+}
+
+/*
+ * Somebody waits for an op of the rank that its device does not come to, on whatever comm: the host
+ * may be outside all the others because it waits for that device.
+ */
+static bool find_behind(const struct scene *s, uint32_t rank, uint32_t *ret_gate)
+{
+	for (uint32_t i = s->g.miss_start[rank]; i < s->g.miss_start[rank + 1]; i++)
+		if (is_behind(s, rank, &s->g.gates[s->g.misses[i]])) {
+			*ret_gate = s->g.misses[i];
+			return true;
+		}
+	return false;
+}
+
+static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	const struct gate *gate = &s->g.gates[f->gate];
+
+	f->klass = CW_CLASS_NEVER_ENTERED;
+	if (gate->kind == GATE_P2P)
+		f->klass = CW_CLASS_P2P_UNMATCHED;
+	else if (gate->kind == GATE_HOST || gate->kind == GATE_INIT)
+		f->klass = CW_CLASS_INIT_STUCK;
+	if (r->liveness == CW_LIVE_STOPPED) {
+		f->detail = "stopped";
+	} else if (r->liveness == CW_LIVE_TRACED) {
+		f->detail = "traced";
+	} else if (left_comm(s, rank, gate, &f->detail)) {
+		;
+	} else if (f->klass == CW_CLASS_INIT_STUCK) {
+		f->detail = culprit_host_detail(gate->op_kind);
+	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate)) {
+		gate = &s->g.gates[f->gate];
+		f->klass = CW_CLASS_DEVICE_STALLED;
+		f->detail = "";
+		f->comm = gate->comm;
+		f->seq = gate->kind == GATE_P2P ? 0 : gate->seq;
+		f->since_ns = gate->since_ns;
+	} else if (r->host_call.kind != CW_OP_NONE) {
+		f->detail = "inside_other_call";
+	} else {
+		f->detail = "outside_nccl";
+	}
+}
+
+/* That would be why the host has not come, or the stream not got there. */
+static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
+{
+	uint32_t veil = scene_veil(s, f->rank);
+
+	return veil != CW_SNAP_NONE && (f->klass == CW_CLASS_DEVICE_STALLED || veil != f->comm);
+}
+
+/*
+ * Others of the comm have completed calls that the rank entered after its node was last heard, and
+ * long after: it is the node's daemon that cannot be reached, its ranks worked on.
+ */
+static bool has_outlived_its_daemon(const struct scene *s, const struct finding *f)
+{
+	const struct cw_snapshot *snap = s->snap;
+	int64_t heard_ns = snap->nodes[snap->ranks[f->rank].node].last_digest_ns;
+	uint32_t place =
+		f->comm < snap->n_comms ? scene_comm_rank(s, f->comm, f->rank) : CW_SNAP_NONE;
+	const struct cw_snap_comm *c;
+	const struct cw_snap_member *own;
+
+	if (place == CW_SNAP_NONE || !heard_ns)
+		return false;
+	c = &snap->comms[f->comm];
+	own = &c->members[place];
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *other = &c->members[m];
+
+		if (other->rank != CW_SNAP_NONE && own->known & CW_KNOWN_ENTERED &&
+		    other->known & CW_KNOWN_COMPLETED &&
+		    other->coll_completed > own->coll_entered &&
+		    other->progress_ns - heard_ns > snap->thresholds.node_silent_ns)
+			return true;
+	}
+	return false;
+}
+
+/* False: it is no culprit after all. */
+static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	uint32_t node_state =
+		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
+	const struct gate *gate;
+
+	f->gate = culprit_gate_of(s, rank);
+	gate = &s->g.gates[f->gate];
+	*f = (struct finding){ .node = rank,
+			       .rank = rank,
+			       .partner = CW_SNAP_NONE,
+			       .gate = f->gate,
+			       .comm = gate->comm,
+			       .seq = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT
+					      ? gate->seq
+					      : 0,
+			       .since_ns = gate->since_ns,
+			       .detail = "" };
+	if (cw_liveness_is_dead(r->liveness))
+		return classify_dead(s, rank, f);
+	if (r->flags & CW_RANKF_SHUTDOWN)
+		return false;
+	switch (node_state) {
+	case CW_NODE_UNREACHABLE:
+		f->klass = CW_CLASS_NODE_UNREACHABLE;
+		if (!has_outlived_its_daemon(s, f))
+			return true;
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "node_silent";
+		return true;
+	case CW_NODE_SILENT:
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "node_silent";
+		return true;
+	case CW_NODE_SAID_GOODBYE:
+		f->klass = CW_CLASS_UNKNOWN;
+		f->detail = "daemon_restarting";
+		return true;
+	default:
+		classify_alive(s, rank, f);
+		if (may_be_held_unseen(s, f)) {
+			f->klass = CW_CLASS_UNKNOWN;
+			f->detail = "left_out";
+		}
+		return true;
+	}
+}
+
+/* ---- comms whose members made different calls ---- */
+
+/* All members are known to be beyond the call: whatever they wait for now, it is not that. */
+static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == CW_SNAP_NONE ||
+		    !(c->members[m].known & CW_KNOWN_COMPLETED) ||
+		    c->members[m].coll_completed < seq)
+			return false;
+	return true;
+}
+
+/*
+ * Seen from the host only, a rank stands in its newest call whenever one looks: it waits there only
+ * if that lasts.
+ */
+static bool is_waited_at(const struct scene *s, const struct gate *gate)
+{
+	return gate->n_soft < gate->n_waiters ||
+	       (gate->since_ns &&
+		s->snap->now_ns - gate->since_ns >= s->snap->thresholds.stall_min_ns);
+}
+
+/* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
+static uint32_t *oldest_gates(struct scene *s)
+{
+	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
+
+	if (!oldest)
+		return NULL;
+	for (uint32_t c = 0; c < s->snap->n_comms; c++)
+		oldest[c] = CW_SNAP_NONE;
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+		uint32_t *o = &oldest[gate->comm];
+
+		if (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT)
+			continue;
+		if (gate->seq < s->alignments[gate->comm].from_seq || !is_waited_at(s, gate))
+			continue;
+		if (*o == CW_SNAP_NONE || gate->since_ns < s->g.gates[*o].since_ns)
+			*o = i;
+	}
+	return oldest;
+}
+
+static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gate,
+			      struct finding *f)
+{
+	const struct alignment *al = &s->alignments[comm];
+
+	*f = (struct finding){ .klass = CW_CLASS_MISMATCH,
+			       .detail = al->detail,
+			       .is_proof = al->is_proof,
+			       .node = CW_SNAP_NONE,
+			       .rank = CW_SNAP_NONE,
+			       .partner = CW_SNAP_NONE,
+			       .gate = gate,
+			       .comm = comm,
+			       .seq = al->seq,
+			       .since_ns = gate == CW_SNAP_NONE ? 0 : s->g.gates[gate].since_ns };
+}
+
+/* ---- all of them ---- */
+
+/*
+ * Its node reports, and has said nothing of this rank for long: a daemon that has just come back
+ * and has not found the rank's record again.
+ */
+static bool is_passed_over(const struct cw_snapshot *snap, const struct cw_snap_rank *r)
+{
+	return snap->nodes[r->node].last_digest_ns - r->sampled_ns >
+	       snap->thresholds.node_silent_ns;
+}
+
+/*
+ * What is not reported any more shows how a rank stood. That it was in a call to which everybody
+ * has come says nothing: it will have left it long ago.
+ */
+static bool is_seen_shut(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	for (uint32_t i = 0; i < gate->n_waiters; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[gate->waiters[i]];
+
+		if (r->node >= snap->n_nodes ||
+		    (snap->nodes[r->node].state == CW_NODE_REPORTING && !is_passed_over(snap, r)))
+			return true;
+	}
+	return false;
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Nothing moves there, as long as somebody waits. */
+static bool is_stuck(const struct scene *s, const struct finding *f)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	if (f->klass == CW_CLASS_UNKNOWN || strcmp(f->detail, "traced") == 0)
+		return false;
+	if (f->rank == CW_SNAP_NONE || f->klass == CW_CLASS_PROCESS_DEAD ||
+	    f->klass == CW_CLASS_NODE_UNREACHABLE)
+		return true;
+	return snap->now_ns - max_ns(snap->ranks[f->rank].headway_ns, f->since_ns) >=
+	       snap->thresholds.no_headway_ns;
+}
+
+static uint32_t tier_of(const struct scene *s, const struct finding *f)
+{
+	const struct cw_snapshot *snap = s->snap;
+	int64_t patience = f->klass == CW_CLASS_IN_COLLECTIVE ? snap->thresholds.in_collective_ns
+							      : snap->thresholds.stall_min_ns;
+	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= patience;
+
+	if (f->is_proof)
+		return f->gate == CW_SNAP_NONE ? TIER_SILENT_PROOF : TIER_PROOF;
+	if (!is_old)
+		return TIER_FRESH;
+	return is_stuck(s, f) ? TIER_STUCK : TIER_OLD;
+}
+
+static void keep(struct scene *s, struct finding *f)
+{
+	f->tier = tier_of(s, f);
+	s->findings[s->n_findings++] = *f;
+}
+
+int culprit_find_all(struct scene *s)
+{
+	const struct waitgraph *g = &s->g;
+	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
+	uint32_t *oldest = oldest_gates(s), *cycles = culprit_oldest_in_cycles(s);
+	struct finding f;
+
+	s->findings = arena_new_array(&s->arena, struct finding, most);
+	if (!s->findings || !oldest || !cycles)
+		return -ENOMEM;
+	count_ended(s);
+	for (uint32_t c = 0; c < s->snap->n_comms; c++)
+		if (s->alignments[c].seq) {
+			if (all_completed(s, c, s->alignments[c].seq))
+				oldest[c] = CW_SNAP_NONE;
+			classify_mismatch(s, c, oldest[c], &f);
+			keep(s, &f);
+		}
+	for (uint32_t k = 0; k < g->n_components; k++)
+		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE) {
+			culprit_classify_cycle(s, cycles[k], &f);
+			keep(s, &f);
+		}
+	for (uint32_t r = 0; r < g->n_ranks; r++)
+		if (waitgraph_is_missing(g, r) && !waitgraph_waits(g, r) && classify_rank(s, r, &f))
+			keep(s, &f);
+	for (uint32_t i = 0; i < g->n_gates; i++)
+		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {
+			culprit_classify_gate(s, i, &f);
+			if (culprit_compare_setup(s, i, &f) < 0)
+				return -ENOMEM;
+			keep(s, &f);
+		}
+	return 0;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/culprit/incident.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "analysis/align/position.h"
+#include "analysis/culprit/alternatives.h"
+#include "analysis/culprit/chain.h"
+#include "analysis/culprit/order.h"
+
+/* Waits this much younger than the oldest are of the same event. */
+#define SAME_EVENT_NS (INT64_C(1) * 1000000000)
+
+static bool is_rank_node(const struct incident *inc, uint32_t node)
+{
+	return node < inc->s->g.n_ranks;
+}
+
+/* ---- victims: everybody upstream ---- */
+
+/* The nodes whose trouble the finding is. */
+static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *ret_n)
+{
+	const struct waitgraph *g = &inc->s->g;
+	const struct finding *f = inc->main;
+	uint32_t n = 0, total = g->n_ranks + g->n_gates;
+	uint32_t *nodes = arena_new_array(&inc->s->arena, uint32_t, total);
+
+	if (!nodes)
+		return -ENOMEM;
+	if (f->klass == CW_CLASS_MISMATCH && !f->setup) {
+		const struct alignment *al = &inc->s->alignments[f->comm];
+
+		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
+			if (g->gates[i].comm == f->comm && g->gates[i].seq >= al->from_seq &&
+			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
+				nodes[n++] = waitgraph_gate_node(g, i);
+	} else if (f->klass == CW_CLASS_DEADLOCK) {
+		for (uint32_t i = 0; i < total; i++)
+			if (g->component[i] == g->component[f->node])
+				nodes[n++] = i;
+	} else if (inc->v->n_culprits && is_rank_node(inc, f->node)) {
+		for (uint32_t i = 0; i < inc->v->n_culprits; i++)
+			nodes[n++] = inc->v->culprits[i].rank;
+	} else {
+		nodes[n++] = f->node;
+	}
+	*ret = nodes;
+	*ret_n = n;
+	return 0;
+}
+
+/* Upstream must have been searched. */
+static int list_victims(struct incident *inc)
+{
+	const struct upstream *up = &inc->s->up;
+	struct cw_verdict *v = inc->v;
+
+	v->victims = arena_new_array(inc->arena, uint32_t, up->n_order);
+	if (!v->victims)
+		return -ENOMEM;
+	v->n_victims = 0;
+	for (uint32_t i = 0; i < up->n_order; i++) {
+		uint32_t node = up->order[i];
+
+		if (is_rank_node(inc, node) && !inc->is_culprit[node] &&
+		    waitgraph_waits(&inc->s->g, node))
+			v->victims[v->n_victims++] = node;
+	}
+	align_sort_ranks(inc->s->snap, v->victims, v->n_victims);
+	return 0;
+}
+
+static int search_upstream(struct incident *inc)
+{
+	uint32_t *nodes, n;
+	int r = starting_nodes(inc, &nodes, &n);
+
+	if (r < 0)
+		return r;
+	upstream_search(&inc->s->g, nodes, n, &inc->s->up);
+	return list_victims(inc);
+}
+
+/* ---- culprits ---- */
+
+static int set_culprits(struct incident *inc, uint32_t *ranks, uint32_t n)
+{
+	struct cw_verdict *v = inc->v;
+
+	v->culprits = arena_new_array(inc->arena, struct cw_culprit, n);
+	if (!v->culprits)
+		return -ENOMEM;
+	align_sort_ranks(inc->s->snap, ranks, n);
+	v->n_culprits = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (!i || ranks[i] != ranks[i - 1])
+			v->culprits[v->n_culprits++].rank = ranks[i];
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		inc->is_culprit[v->culprits[i].rank] = true;
+	return 0;
+}
+
+uint32_t incident_list_minority(const struct alignment *al, uint32_t *ranks)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < al->n_sides; i++) {
+		/* The side of those that have not entered it is to blame for nothing yet. */
+		if ((al->knows_call && !al->sides[i].has_op) || i == al->majority)
+			continue;
+		memcpy(&ranks[n], al->sides[i].ranks, al->sides[i].n_ranks * sizeof(*ranks));
+		n += al->sides[i].n_ranks;
+	}
+	return n;
+}
+
+static int blame_minority(struct incident *inc)
+{
+	const struct alignment *al = scene_sides(inc->s, inc->main);
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, al->n_compared);
+
+	return ranks ? set_culprits(inc, ranks, incident_list_minority(al, ranks)) : -ENOMEM;
+}
+
+/*
+ * The two gates of a cycle that has no more, both of collectives; false = it is another kind.
+ */
+static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint32_t gates[2])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		if (g->component[waitgraph_gate_node(g, i)] != component)
+			continue;
+		if (n == 2 || g->gates[i].kind != GATE_COLLECTIVE)
+			return false;
+		gates[n++] = i;
+	}
+	return n == 2;
+}
+
+/*
+ * In an inversion of order most ranks stand in one call and the odd ones elsewhere. Where no gate
+ * holds more of those who had the choice than every other, the rest of the job says what is usual;
+ * else the cycle itself is all that can be said.
+ */
+static int blame_cycle(struct incident *inc)
+{
+	const struct waitgraph *g = &inc->s->g;
+	uint32_t component = g->component[inc->main->node];
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, g->ranks_in[component]);
+	bool *electors = order_electors(inc->s, component);
+	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], centre = CW_SNAP_NONE;
+	bool tie = false;
+
+	if (!ranks || !electors)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		uint32_t inside = 0;
+
+		if (g->component[waitgraph_gate_node(g, i)] != component)
+			continue;
+		for (uint32_t k = 0; k < g->gates[i].n_waiters; k++)
+			inside += electors[g->gates[i].waiters[k]];
+		tie = inside == most || (tie && inside < most);
+		if (inside > most) {
+			most = inside;
+			best = i;
+		}
+	}
+	if (tie && is_cycle_of_two(g, component, gates)) {
+		best = order_usual_gate(inc->s, component, gates[0], gates[1]);
+		tie = best == CW_SNAP_NONE;
+	}
+	if (tie && order_centre(inc->s, component, &centre) < 0)
+		return -ENOMEM;
+	if (centre != CW_SNAP_NONE)
+		return set_culprits(inc, &centre, 1);
+	for (uint32_t r = 0; r < g->n_ranks; r++) {
+		bool usual = false;
+
+		if (g->component[r] != component)
+			continue;
+		for (uint32_t k = g->wait_start[r]; !tie && k < g->wait_start[r + 1]; k++)
+			usual = usual || g->waits[k] == best;
+		if (!usual)
+			ranks[n++] = r;
+	}
+	return set_culprits(inc, ranks, n);
+}
+
+static int blame_node(struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, snap->n_ranks);
+	uint32_t n = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].node == snap->ranks[inc->main->rank].node)
+			ranks[n++] = i;
+	return set_culprits(inc, ranks, n);
+}
+
+/* Others in the same plight, waited for by some of the same ranks for about as long. */
+static bool is_accomplice(const struct incident *inc, const struct finding *f)
+{
+	const struct finding *m = inc->main;
+	int64_t slack = (inc->s->snap->now_ns - m->since_ns) / 2;
+
+	if (f->klass != m->klass || f->rank == CW_SNAP_NONE)
+		return false;
+	if (slack < SAME_EVENT_NS)
+		slack = SAME_EVENT_NS;
+	return f->since_ns <= m->since_ns + slack;
+}
+
+static int blame_missing(struct incident *inc)
+{
+	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, (size_t)inc->n_related + 2);
+	uint32_t n = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	if (inc->main->rank != CW_SNAP_NONE)
+		ranks[n++] = inc->main->rank;
+	if (n && inc->main->partner != CW_SNAP_NONE)
+		ranks[n++] = inc->main->partner;
+	for (uint32_t i = 0; n && i < inc->n_related; i++)
+		if (is_accomplice(inc, inc->related[i]))
+			ranks[n++] = inc->related[i]->rank;
+	return set_culprits(inc, ranks, n);
+}
+
+static int name_culprits(struct incident *inc)
+{
+	switch (inc->main->klass) {
+	case CW_CLASS_MISMATCH:
+		return blame_minority(inc);
+	case CW_CLASS_DEADLOCK:
+		return blame_cycle(inc);
+	case CW_CLASS_NODE_UNREACHABLE:
+		return blame_node(inc);
+	case CW_CLASS_UNKNOWN:
+		return 0;
+	default:
+		return blame_missing(inc);
+	}
+}
+
+/* ---- what else the victims wait for ---- */
+
+/* Marks what the victims depend on, then picks the findings that lie in there. */
+static int find_related(struct incident *inc)
+{
+	struct scene *s = inc->s;
+	bool *seen;
+	int r;
+
+	inc->related = arena_new_array(&inc->s->arena, const struct finding *, s->n_findings);
+	seen = arena_new_array(&inc->s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
+	if (!inc->related || !seen)
+		return -ENOMEM;
+	r = chain_mark_downstream(s, inc->v->victims, inc->v->n_victims, seen);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+		bool shared = f->node != CW_SNAP_NONE
+				      ? seen[f->node]
+				      : f->gate != CW_SNAP_NONE &&
+						seen[waitgraph_gate_node(&s->g, f->gate)];
+
+		if (f != inc->main && shared)
+			inc->related[inc->n_related++] = f;
+	}
+	return 0;
+}
+
+/* ---- the call in question, and who stands where ---- */
+
+static int copy_side(struct incident *inc, const struct cw_side *from, struct cw_side *ret)
+{
+	*ret = *from;
+	ret->ranks = arena_memdup(inc->arena, from->ranks, from->n_ranks, sizeof(*from->ranks));
+	return ret->ranks ? 0 : -ENOMEM;
+}
+
+static int sides_of_mismatch(struct incident *inc)
+{
+	const struct alignment *al = scene_sides(inc->s, inc->main);
+	struct cw_verdict *v = inc->v;
+
+	v->after_seq = al->after_seq;
+	if (!al->knows_call)
+		return 0; /* who stands where is known, but not at which call */
+	v->sides = arena_new_array(inc->arena, struct cw_side, al->n_sides);
+	if (!v->sides)
+		return -ENOMEM;
+	for (; v->n_sides < al->n_sides; v->n_sides++)
+		if (copy_side(inc, &al->sides[v->n_sides], &v->sides[v->n_sides]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* Everybody missing at the gate, those of the lower gates included. */
+static uint32_t *all_missing(struct incident *inc, const struct gate *gate, uint32_t *ret_n)
+{
+	uint32_t *ranks = arena_new_array(inc->arena, uint32_t, gate->n_missing_all);
+	uint32_t n = 0;
+
+	while (ranks) {
+		memcpy(&ranks[n], gate->missing, gate->n_missing * sizeof(*ranks));
+		n += gate->n_missing;
+		if (gate->lower == CW_SNAP_NONE)
+			break;
+		gate = &inc->s->g.gates[gate->lower];
+	}
+	*ret_n = n;
+	return ranks;
+}
+
+static int sides_of_gate(struct incident *inc)
+{
+	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	struct cw_verdict *v = inc->v;
+	struct cw_side inside = { .has_op = gate->op != NULL,
+				  .ranks = gate->waiters,
+				  .n_ranks = gate->n_waiters };
+	struct cw_side missing = { 0 };
+
+	if (gate->op)
+		inside.op = *gate->op;
+	v->sides = arena_new_array(inc->arena, struct cw_side, 2);
+	if (!v->sides || copy_side(inc, &inside, &v->sides[0]) < 0)
+		return -ENOMEM;
+	v->n_sides = 1;
+	align_sort_ranks(inc->s->snap, v->sides[0].ranks, v->sides[0].n_ranks);
+	if (!gate->n_missing_all)
+		return 0;
+	missing.ranks = all_missing(inc, gate, &missing.n_ranks);
+	if (!missing.ranks)
+		return -ENOMEM;
+	align_sort_ranks(inc->s->snap, missing.ranks, missing.n_ranks);
+	v->sides[v->n_sides++] = missing;
+	return 0;
+}
+
+static void note_times(struct incident *inc)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	struct cw_verdict *v = inc->v;
+
+	v->waiting_since_ns = inc->main->since_ns;
+	if (v->comm == CW_SNAP_NONE)
+		return;
+	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
+		if (snap->comms[v->comm].members[m].progress_ns > v->last_progress_ns)
+			v->last_progress_ns = snap->comms[v->comm].members[m].progress_ns;
+}
+
+int incident_describe(struct incident *inc)
+{
+	const struct finding *f = inc->main;
+	struct cw_verdict *v = inc->v;
+	int r;
+
+	v->klass = f->klass;
+	v->detail = f->detail;
+	v->is_proof = f->is_proof;
+	v->comm = f->comm;
+	v->coll_seq = f->seq;
+	inc->is_culprit = arena_new_array(&inc->s->arena, bool, inc->s->g.n_ranks);
+	if (!inc->is_culprit)
+		return -ENOMEM;
+	/* Whoever is upstream of the first culprit tells who else they wait for. */
+	r = search_upstream(inc);
+	if (r == 0)
+		r = find_related(inc);
+	if (r == 0)
+		r = name_culprits(inc);
+	if (r == 0)
+		r = search_upstream(inc);
+	if (r == 0)
+		r = alternatives_list(inc);
+	if (r == 0)
+		r = f->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(inc) : sides_of_gate(inc);
+	if (r == 0)
+		r = chain_describe(inc);
+	note_times(inc);
+	return r;
+}

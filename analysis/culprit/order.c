@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/culprit/order.h"
+
+#include <errno.h>
+
+enum passed { PASSED_UNKNOWN = 0, PASSED_NO, PASSED_YES };
+
+static bool are_siblings(const struct cw_snap_comm *a, const struct cw_snap_comm *b)
+{
+	return a == b || (a->parent_id && a->parent_id == b->parent_id &&
+			  a->split_ordinal == b->split_ordinal && a->instance == b->instance);
+}
+
+/* Whether a rank has passed the gate, or the one that is its counterpart in the rank's own group.
+ */
+static enum passed has_passed(const struct scene *s, const struct gate *gate, uint32_t rank)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
+
+		if (!are_siblings(comm, &snap->comms[gate->comm]))
+			continue;
+		for (uint32_t m = 0; m < comm->nranks; m++) {
+			const struct cw_snap_member *member = &comm->members[m];
+
+			if (member->rank != rank)
+				continue;
+			if (!(member->known & CW_KNOWN_COMPLETED))
+				return PASSED_UNKNOWN;
+			return member->coll_completed >= gate->seq ? PASSED_YES : PASSED_NO;
+		}
+	}
+	return PASSED_UNKNOWN;
+}
+
+uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b)
+{
+	uint32_t a_first = 0, b_first = 0;
+
+	for (uint32_t r = 0; r < s->g.n_ranks; r++) {
+		enum passed of_a, of_b;
+
+		if (s->g.component[r] == component)
+			continue;
+		of_a = has_passed(s, &s->g.gates[a], r);
+		of_b = has_passed(s, &s->g.gates[b], r);
+		a_first += of_a == PASSED_YES && of_b == PASSED_NO;
+		b_first += of_b == PASSED_YES && of_a == PASSED_NO;
+	}
+	if (a_first == b_first)
+		return CW_SNAP_NONE;
+	return a_first > b_first ? a : b;
+}
+
+/* A send or a receive is the business of two: that the others are elsewhere says nothing. */
+bool *order_electors(struct scene *s, uint32_t component)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t *memberships = arena_new_array(&s->arena, uint32_t, g->n_ranks);
+	bool *is_counted = arena_new_array(&s->arena, bool, s->snap->n_comms);
+	bool *electors = arena_new_array(&s->arena, bool, g->n_ranks);
+	uint32_t n_comms = 0;
+	bool has_p2p = false;
+
+	if (!memberships || !is_counted || !electors)
+		return NULL;
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		const struct cw_snap_comm *c = &s->snap->comms[g->gates[i].comm];
+
+		if (g->component[waitgraph_gate_node(g, i)] != component)
+			continue;
+		has_p2p = has_p2p || g->gates[i].kind == GATE_P2P;
+		if (is_counted[g->gates[i].comm])
+			continue;
+		is_counted[g->gates[i].comm] = true;
+		n_comms++;
+		for (uint32_t m = 0; m < c->nranks; m++)
+			if (c->members[m].rank < g->n_ranks)
+				memberships[c->members[m].rank]++;
+	}
+	for (uint32_t r = 0; r < g->n_ranks; r++)
+		electors[r] =
+			g->component[r] == component || (!has_p2p && memberships[r] == n_comms);
+	return electors;
+}
+
+/* ---- sends and receives in the cycle ---- */
+
+static bool has_counterpart(const struct cw_snap_comm *c, uint32_t me, const struct cw_op *op)
+{
+	uint32_t peer;
+
+	return !cw_op_is_p2p(op->kind) || op->progress == CW_PROGRESS_COMPLETED ||
+	       waitgraph_counterpart(c, me, op, &peer);
+}
+
+static bool gate_is_posted(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest);
+
+	if (me == CW_SNAP_NONE || !gate->op || !has_counterpart(c, me, gate->op))
+		return false;
+	for (uint32_t i = 0; i < c->members[me].n_window; i++) {
+		const struct cw_op *op = &c->members[me].window[i];
+
+		if (waitgraph_same_launch(op, gate->op) && !has_counterpart(c, me, op))
+			return false;
+	}
+	return true;
+}
+
+bool order_is_posted(const struct scene *s, uint32_t component)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (s->g.gates[i].kind == GATE_P2P &&
+		    s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    !gate_is_posted(s, &s->g.gates[i]))
+			return false;
+	return true;
+}
+
+/* ---- the middle of a star ---- */
+
+/* A larger cycle has no middle worth searching for. */
+#define MAX_CENTRE_RANKS 64
+
+struct cycle {
+	const struct waitgraph *g;
+	uint32_t component;
+	uint32_t *nodes;
+	uint32_t n_nodes;
+	bool *is_free; /* per node of the graph */
+};
+
+/* Whoever waits for nobody in the cycle that is not free. */
+static bool may_go(const struct cycle *c, uint32_t node)
+{
+	for (uint32_t i = 0;; i++) {
+		uint32_t next = waitgraph_successor(c->g, node, i);
+
+		if (next == CW_SNAP_NONE)
+			return true;
+		if (c->g->component[next] == c->component && !c->is_free[next])
+			return false;
+	}
+}
+
+/* Does everybody get out once this rank does? */
+static bool frees_all(struct cycle *c, uint32_t rank)
+{
+	uint32_t n_free = 1;
+	bool moved = true;
+
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		c->is_free[c->nodes[i]] = c->nodes[i] == rank;
+	while (moved) {
+		moved = false;
+		for (uint32_t i = 0; i < c->n_nodes; i++) {
+			uint32_t node = c->nodes[i];
+
+			if (c->is_free[node] || !may_go(c, node))
+				continue;
+			c->is_free[node] = moved = true;
+			n_free++;
+		}
+	}
+	return n_free == c->n_nodes;
+}
+
+static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
+{
+	uint32_t total = s->g.n_ranks + s->g.n_gates;
+
+	*c = (struct cycle){ .g = &s->g, .component = component };
+	c->nodes = arena_new_array(&s->arena, uint32_t, total);
+	c->is_free = arena_new_array(&s->arena, bool, total);
+	if (!c->nodes || !c->is_free)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < total; i++)
+		if (s->g.component[i] == component)
+			c->nodes[c->n_nodes++] = i;
+	return 0;
+}
+
+int order_centre(struct scene *s, uint32_t component, uint32_t *ret)
+{
+	struct cycle c;
+	uint32_t found = CW_SNAP_NONE;
+
+	*ret = CW_SNAP_NONE;
+	if (s->g.ranks_in[component] < 3 || s->g.ranks_in[component] > MAX_CENTRE_RANKS)
+		return 0;
+	if (list_cycle(s, component, &c) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c.n_nodes && c.nodes[i] < s->g.n_ranks; i++) {
+		if (!frees_all(&c, c.nodes[i]))
+			continue;
+		if (found != CW_SNAP_NONE)
+			return 0;
+		found = c.nodes[i];
+	}
+	*ret = found;
+	return 0;
+}

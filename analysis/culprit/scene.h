@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine works on between the snapshot and the verdict: the histories of all comms, the
+ * wait-for graph, and the ends of its paths, each with what seems to be the matter there.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/align/align.h"
+#include "analysis/waits/waitgraph.h"
+#include "model/arena.h"
+#include "model/verdict_types.h"
+
+/* How much a finding deserves attention, before age decides. */
+enum finding_tier {
+	TIER_FRESH,        /* waiting, not for long: what every healthy job looks like */
+	TIER_OLD,          /* pending for longer than a stall, but the culprit makes headway */
+	TIER_SILENT_PROOF, /* proven wrong, though nobody waits because of it */
+	TIER_STUCK,        /* pending for longer than a stall, and nothing moves */
+	TIER_PROOF,        /* proven, and somebody waits because of it */
+};
+
+/* The matter at one end of the waiting. */
+struct finding {
+	uint32_t klass;     /* enum cw_class */
+	const char *detail; /* static */
+	bool is_proof;
+	uint32_t tier;    /* enum finding_tier */
+	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
+	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
+	uint32_t partner; /* the other culprit, where two calls do not fit; CW_SNAP_NONE */
+	uint32_t gate;    /* where it is waited for; CW_SNAP_NONE = nobody waits */
+	uint32_t comm;    /* where; CW_SNAP_NONE = nowhere in particular */
+	uint64_t seq;     /* coll_seq, 0 where it has none */
+	int64_t since_ns; /* the oldest wait for it; 0 = unknown */
+	/* What the members of a full call do not have in common; NULL = nothing was found. */
+	const struct alignment *setup;
+};
+
+struct scene {
+	const struct cw_snapshot *snap;
+	struct arena arena;
+	struct waitgraph g;
+	struct upstream up;
+	struct alignment *alignments; /* per comm */
+	struct finding *findings;
+	uint32_t n_findings;
+	uint32_t n_ended; /* ranks that ended, other than in an orderly stop */
+	int64_t first_end_ns, last_end_ns;
+};
+
+/* culprit.c: fills findings. Returns 0 or -ENOMEM. */
+int culprit_find_all(struct scene *s);
+
+/* Position of `rank` in the comm; CW_SNAP_NONE = not a member. O(members). */
+uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank);
+
+/*
+ * a is why b is so. Whoever leaves a call out waits in a later one for those who wait in the first:
+ * a cycle, which the differing call explains.
+ */
+static inline bool scene_explains(const struct scene *s, const struct finding *a,
+				  const struct finding *b)
+{
+	return a->klass == CW_CLASS_MISMATCH && b->klass == CW_CLASS_DEADLOCK &&
+	       a->gate != CW_SNAP_NONE &&
+	       s->g.component[waitgraph_gate_node(&s->g, a->gate)] == s->g.component[b->node];
+}
+
+/*
+ * The comm in which the device of a rank may be held up in a call of which nobody sees how far it
+ * is; CW_SNAP_NONE = none, or the rank itself is stopped, which explains more.
+ */
+static inline uint32_t scene_veil(const struct scene *s, uint32_t rank)
+{
+	uint32_t liveness = s->snap->ranks[rank].liveness;
+
+	return liveness == CW_LIVE_STOPPED || liveness == CW_LIVE_TRACED ? CW_SNAP_NONE
+									 : s->g.veil[rank];
+}
+
+/* Of a mismatch: who stands on which side. */
+const struct alignment *scene_sides(const struct scene *s, const struct finding *f);
+
+/* Enough ranks have ended that the job is being taken down. */
+bool scene_is_ending(const struct scene *s);

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/slow/slow.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/align/position.h"
+#include "analysis/slow/slow_wait.h"
+#include "model/verdict_types.h"
+
+#define LATE_NS (INT64_C(10) * 1000000)
+/* Where nobody with the same clock is on time. */
+#define LATE_BY_CLOCK_NS SLOW_CLOCK_NS
+/* So many collectives say something; more are not needed. */
+#define OPS_MIN 8u
+#define OPS_MAX 64u
+/* Of the collectives in which somebody is late, it is this one in at least so many of a hundred. */
+#define ALWAYS_PERCENT 80u
+/* What costs less of the time is not worth a person's. */
+#define COST_PERCENT 10u
+/* One late, one early: nobody says which of the two is usual. */
+#define MEMBERS_MIN 3u
+
+struct arrival {
+	int64_t at_ns;
+	int64_t next_ns;   /* when it entered its next call; INT64_MAX = it has not */
+	int64_t waited_ns; /* what it had waited for others until then */
+	bool has_come;
+	bool is_held; /* in the call itself: the device's queue was full */
+};
+
+struct lateness {
+	uint32_t n_late;
+	int64_t sum_ns;
+	/*
+	 * How much longer than most it took by itself, without what it waited for others, since
+	 * the members last waited for each other.
+	 */
+	int64_t own_ns;
+};
+
+struct race {
+	const struct cw_snapshot *snap;
+	const struct cw_snap_comm *c;
+	const struct slow_wait *waits;
+	uint32_t comm;
+	struct arrival *arrivals; /* per member */
+	struct arrival *before;   /* per member: of the collective before */
+	bool has_before;
+	struct lateness *late; /* per member */
+	int64_t *sorted;
+	uint32_t n_ops, n_late_ops;
+	int64_t first_ns, last_ns;
+};
+
+static int compare_ns(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The median of the n values in r->sorted. */
+static int64_t median(struct race *r, uint32_t n)
+{
+	qsort(r->sorted, n, sizeof(*r->sorted), compare_ns);
+	return r->sorted[n / 2];
+}
+
+static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t seq)
+{
+	const struct cw_snap_member *m = &r->c->members[member];
+	struct arrival a = { .next_ns = INT64_MAX };
+
+	for (uint32_t i = m->n_window; i-- > 0;) {
+		const struct cw_op *op = &m->window[i];
+
+		if (!position_is_step(op) || op->coll_seq != seq)
+			continue;
+		a.has_come = true;
+		a.at_ns = slow_within_ns(op->enter_ns, SLOW_TIME_MAX_NS);
+		a.is_held = (op->flags & CW_OPF_RETURNED) && op->return_ns >= a.at_ns + LATE_NS;
+		a.waited_ns = slow_wait_before_ns(r->waits, r->comm, member, i);
+		for (uint32_t k = i + 1; k < m->n_window; k++)
+			/* Calls of one group are entered together. */
+			if (!op->group_id || m->window[k].group_id != op->group_id) {
+				a.next_ns = slow_within_ns(m->window[k].enter_ns, SLOW_TIME_MAX_NS);
+				break;
+			}
+		break;
+	}
+	return a;
+}
+
+/* Of the others, most entered nothing more before this instant, and have gone on since. */
+static bool held_up(struct race *r, uint32_t late)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		if (m != late)
+			r->sorted[n++] = r->arrivals[m].next_ns;
+	return median(r, n) >= r->arrivals[late].at_ns && r->sorted[n / 2] != INT64_MAX;
+}
+
+static int64_t own_ns(const struct race *r, uint32_t m)
+{
+	const struct arrival *a = &r->arrivals[m], *b = &r->before[m];
+
+	return slow_within_ns((a->at_ns - b->at_ns) - (a->waited_ns - b->waited_ns),
+			      SLOW_SPAN_MAX_NS);
+}
+
+static void add_own(struct race *r)
+{
+	int64_t usual;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->sorted[m] = own_ns(r, m);
+	usual = median(r, r->c->nranks);
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->late[m].own_ns += own_ns(r, m) - usual;
+}
+
+/* Most entered nothing more until all had come: they begin anew together. */
+static void forget_own(struct race *r)
+{
+	int64_t last = INT64_MIN;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		r->sorted[m] = r->arrivals[m].next_ns;
+		if (r->arrivals[m].at_ns > last)
+			last = r->arrivals[m].at_ns;
+	}
+	if (r->has_before && median(r, r->c->nranks) < last)
+		return;
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->late[m].own_ns = 0;
+}
+
+/*
+ * Late as it may be, a rank is so only as far as it has not itself waited for others. Of the first
+ * collective nobody knows what came before.
+ */
+static int64_t late_by(const struct race *r, uint32_t m, int64_t usual)
+{
+	int64_t by = r->arrivals[m].at_ns - usual, own = r->late[m].own_ns;
+
+	return slow_within_ns(r->has_before && own < by ? own : by, SLOW_SPAN_MAX_NS);
+}
+
+static bool has_punctual_neighbour(const struct race *r, uint32_t late, int64_t usual)
+{
+	uint32_t node = r->snap->ranks[r->c->members[late].rank].node;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		if (r->snap->ranks[r->c->members[m].rank].node == node &&
+		    r->arrivals[m].at_ns - usual < LATE_NS)
+			return true;
+	return false;
+}
+
+static bool is_late(const struct race *r, uint32_t m, int64_t usual)
+{
+	int64_t by = late_by(r, m, usual), in_all = r->arrivals[m].at_ns - usual;
+
+	if (by >= LATE_BY_CLOCK_NS)
+		return true;
+	/* How long it waited for others is known no better than their clocks. */
+	return by >= LATE_NS && 2 * by >= in_all && has_punctual_neighbour(r, m, usual);
+}
+
+static bool meet(struct race *r, uint64_t seq)
+{
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		r->arrivals[m] = arrival_of(r, m, seq);
+		if (!r->arrivals[m].has_come)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Most hosts are as far ahead of their devices as can be, and enter when there is room: when that
+ * is says nothing of who is late.
+ */
+static bool are_held(const struct race *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		n += r->arrivals[m].is_held;
+	return 2 * n > r->c->nranks;
+}
+
+static void compare_arrivals(struct race *r)
+{
+	bool is_late_op = false;
+	int64_t usual;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		r->sorted[m] = r->arrivals[m].at_ns;
+	usual = median(r, r->c->nranks);
+	if (!r->n_ops++ || usual < r->first_ns)
+		r->first_ns = usual;
+	if (usual > r->last_ns)
+		r->last_ns = usual;
+	for (uint32_t m = 0; m < r->c->nranks && !are_held(r); m++) {
+		if (!is_late(r, m, usual) || !held_up(r, m))
+			continue;
+		r->late[m].n_late++;
+		r->late[m].sum_ns += late_by(r, m, usual);
+		is_late_op = true;
+	}
+	r->n_late_ops += is_late_op;
+}
+
+static void run_one(struct race *r, uint64_t seq)
+{
+	struct arrival *swap = r->before;
+
+	if (!meet(r, seq)) {
+		r->has_before = false;
+		return;
+	}
+	if (r->has_before)
+		add_own(r);
+	compare_arrivals(r);
+	forget_own(r);
+	r->has_before = true;
+	r->before = r->arrivals;
+	r->arrivals = swap;
+}
+
+static bool can_run(const struct cw_snap_comm *c)
+{
+	if (c->nranks < MEMBERS_MIN)
+		return false;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == CW_SNAP_NONE || !c->members[m].window)
+			return false;
+	return true;
+}
+
+static bool is_often_late(const struct race *r, uint32_t m)
+{
+	return r->late[m].n_late * 100 >= r->n_late_ops * ALWAYS_PERCENT;
+}
+
+/* Somebody with the same clock is on time. */
+static uint32_t confidence_of(const struct race *r, uint32_t late)
+{
+	uint32_t node = r->snap->ranks[r->c->members[late].rank].node;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		if (r->snap->ranks[r->c->members[m].rank].node == node && !is_often_late(r, m))
+			return CW_CONFIDENCE_LIKELY;
+	return CW_CONFIDENCE_POSSIBLE;
+}
+
+static bool costs_more(const struct cw_snapshot *snap, const struct cw_slow *a,
+		       const struct cw_slow *b)
+{
+	if (a->percent != b->percent)
+		return a->percent > b->percent;
+	return snap->ranks[a->rank].rank < snap->ranks[b->rank].rank;
+}
+
+/* One entry for a rank: that of the comm in which it costs most. */
+static void keep(const struct cw_snapshot *snap, struct cw_slow_list *list, struct cw_slow slow)
+{
+	uint32_t at;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		if (list->v[i].rank != slow.rank)
+			continue;
+		if (list->v[i].percent >= slow.percent)
+			return;
+		memmove(&list->v[i], &list->v[i + 1], (--list->n - i) * sizeof(slow));
+		break;
+	}
+	for (at = list->n; at && costs_more(snap, &slow, &list->v[at - 1]);)
+		at--;
+	if (at == CW_SLOW_MAX)
+		return;
+	if (list->n == CW_SLOW_MAX)
+		list->n--;
+	memmove(&list->v[at + 1], &list->v[at], (list->n++ - at) * sizeof(slow));
+	list->v[at] = slow;
+}
+
+static void judge(const struct race *r, struct cw_slow_list *list)
+{
+	int64_t span_ns = r->last_ns - r->first_ns;
+	uint32_t n_slow = 0;
+
+	if (r->n_late_ops < OPS_MIN || span_ns <= 0)
+		return;
+	for (uint32_t m = 0; m < r->c->nranks; m++)
+		n_slow += is_often_late(r, m);
+	if (2 * n_slow >= r->c->nranks)
+		return;
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		const struct lateness *l = &r->late[m];
+		double share = (double)l->sum_ns * 100 / (double)span_ns;
+		uint32_t percent = share > 100 ? 100 : (uint32_t)share;
+
+		if (!is_often_late(r, m) || percent < COST_PERCENT)
+			continue;
+		keep(r->snap, list,
+		     (struct cw_slow){ .rank = r->c->members[m].rank,
+				       .comm = r->comm,
+				       .confidence = confidence_of(r, m),
+				       .n_ops = r->n_ops,
+				       .n_late = l->n_late,
+				       .late_ns = l->sum_ns / l->n_late,
+				       .percent = percent });
+	}
+}
+
+/* The newest collectives that the first member's window holds. */
+static int run(struct race *r, struct cw_slow_list *list)
+{
+	const struct cw_snap_member *first = &r->c->members[0];
+	uint32_t n = r->c->nranks, left = OPS_MAX, at = first->n_window;
+
+	r->arrivals = calloc(n, sizeof(*r->arrivals));
+	r->before = calloc(n, sizeof(*r->before));
+	r->late = calloc(n, sizeof(*r->late));
+	r->sorted = calloc(n, sizeof(*r->sorted));
+	if (!r->arrivals || !r->before || !r->late || !r->sorted)
+		return -ENOMEM;
+	while (at && left)
+		left -= position_is_step(&first->window[--at]);
+	for (; at < first->n_window; at++)
+		if (position_is_step(&first->window[at]))
+			run_one(r, first->window[at].coll_seq);
+	judge(r, list);
+	return 0;
+}
+
+int cw_slow_find(const struct cw_snapshot *snap, struct cw_slow_list *ret)
+{
+	struct slow_wait waits;
+	int err = slow_wait_init(snap, &waits);
+
+	*ret = (struct cw_slow_list){ 0 };
+	for (uint32_t c = 0; err == 0 && c < snap->n_comms; c++) {
+		struct race r = { .snap = snap, .c = &snap->comms[c], .waits = &waits, .comm = c };
+
+		if (!can_run(r.c))
+			continue;
+		err = run(&r, ret);
+		free(r.arrivals);
+		free(r.before);
+		free(r.late);
+		free(r.sorted);
+	}
+	slow_wait_fini(&waits);
+	return err;
+}

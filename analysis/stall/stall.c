@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Patience. A verdict says where the waiting would end if nothing moved any more; this file decides
+ * how long nothing must have moved before somebody is called. What can never resolve (a proof)
+ * needs no patience but three seconds against a picture taken in motion. Everything else must be
+ * old, must read the same twice, and the rank it comes down to must have shown no sign of work;
+ * what does show signs of work (a checkpoint, an evaluation, a compilation) gets minutes.
+ *
+ * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
+ * Only time in which somebody looked wears patience out. A leader that was held up for five minutes
+ * (cw_snapshot.held_ns) has seen nobody stand still for five minutes; instants that are told remain
+ * what they were.
+ *
+ * An entry lives until its op is pending no more; then, if it was a stall, that is reported once,
+ * and its length is remembered: a job that recovered from a stall of four minutes is given twelve.
+ */
+#include "analysis/stall/stall.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/stall/stall_rules.h"
+#include "model/signature.h"
+
+#define S INT64_C(1000000000)
+/* Twice what is told at once: matters take turns. */
+#define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
+#define WINDOW_EVERY_NS (1 * S)
+/* Windows are asked for once a second, and come with the next turn of a loaded node's loop. */
+#define CALL_AWAITED_NS (1 * S)
+#define LOOK_EVERY_NS (1 * S)
+#define LOOK_SOONEST_NS (S / 10)
+/* Looks may come so much later than they should. */
+#define READ_AGAIN_NS (10 * S)
+/* A proof that nobody waits for is not seen at every look: points to compare come and go. */
+#define SILENT_FOR_NS (30 * S)
+/* A job that once stood still overnight is not given three nights the next time. */
+#define LONGEST_COUNTED_NS (4 * 3600 * S)
+/* Times held up that are remembered one by one; of more, the two oldest count as one. */
+#define MAX_HOLDS 8u
+
+/* A time held up, which ended at or before at_ns. */
+struct hold {
+	int64_t at_ns, ns;
+};
+
+struct entry {
+	struct cw_verdict_key key; /* not set = free */
+	uint64_t comm_id;
+	uint32_t comm_instance;
+	uint32_t op_kind; /* of the op waited in; compared where there is no coll_seq */
+	uint64_t coll_seq, p2p_seq;
+	int64_t since_ns;
+	int64_t seen_ns;      /* last step that was about it */
+	int64_t proof_ns;     /* since when it is a proof, 0 = is none */
+	int64_t reading_ns;   /* since when the evidence reads the same, 0 = not read yet */
+	uint64_t reading;     /* hash of that evidence */
+	int64_t read_ns;      /* last time it was read */
+	int64_t stall_ns;     /* when it became a stall, 0 = has not */
+	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
+	uint32_t confidence;  /* at that time */
+	int64_t windows_ns;   /* last time windows were asked for */
+	/*
+	 * A mismatch that nobody waits for: wrong data stays wrong, so it ends with its comm only.
+	 */
+	bool is_silent;
+	bool is_over;   /* resolved, to be reported */
+	char what[256]; /* of a stall, for people: the verdict as it was seen last */
+	int64_t over_after_ns;
+};
+
+struct cw_stall {
+	struct entry entries[MAX_ENTRIES];
+	int64_t now_ns;
+	int64_t held_ns;              /* of the last snapshot; -1 = there was none */
+	struct hold holds[MAX_HOLDS]; /* ascending */
+	unsigned n_holds;
+	int64_t longest_recovered_ns;
+	int64_t healthy_windows_ns; /* asked for while nobody waits: histories differ */
+	struct cw_stall_decision last[CW_VERDICT_LIST_MAX];
+};
+
+struct cw_stall *cw_stall_new(void)
+{
+	struct cw_stall *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->held_ns = -1;
+	return s;
+}
+
+struct cw_stall *cw_stall_free(struct cw_stall *s)
+{
+	free(s);
+	return NULL;
+}
+
+/* ---- time ---- */
+
+static void note_hold(struct cw_stall *s, const struct cw_snapshot *snap)
+{
+	int64_t ns = s->held_ns < 0 ? 0 : snap->held_ns - s->held_ns;
+
+	s->held_ns = snap->held_ns;
+	if (ns <= 0)
+		return;
+	if (s->n_holds == MAX_HOLDS) {
+		s->holds[1].ns += s->holds[0].ns;
+		memmove(&s->holds[0], &s->holds[1], (MAX_HOLDS - 1) * sizeof(s->holds[0]));
+		s->n_holds--;
+	}
+	s->holds[s->n_holds++] = (struct hold){ .at_ns = snap->now_ns, .ns = ns };
+}
+
+/* The instant, moved so that until now only the time counts in which somebody looked. */
+static int64_t looked_since(const struct cw_stall *s, int64_t since_ns)
+{
+	int64_t ns = since_ns;
+
+	for (unsigned i = s->n_holds; i-- > 0 && s->holds[i].at_ns > since_ns;) {
+		int64_t most = s->holds[i].at_ns - since_ns;
+
+		ns += s->holds[i].ns < most ? s->holds[i].ns : most;
+	}
+	return ns < s->now_ns ? ns : s->now_ns;
+}
+
+/* ---- entries ---- */
+
+static bool is_same_op(const struct entry *e, const struct cw_op *op)
+{
+	if (!op)
+		return false;
+	if (e->coll_seq)
+		return op->coll_seq == e->coll_seq;
+	return op->kind == e->op_kind && op->p2p_seq == e->p2p_seq;
+}
+
+/* Somebody is still in it. */
+static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct entry *e, bool is_healthy)
+{
+	uint32_t comm = cw_snapshot_find_comm(snap, e->comm_id, e->comm_instance);
+
+	if (comm == CW_SNAP_NONE)
+		return false;
+	if (e->is_silent)
+		return e->confirmed_ns ||
+		       snap->now_ns - looked_since(s, e->seen_ns) < SILENT_FOR_NS;
+	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
+		const struct cw_snap_member *m = &snap->comms[comm].members[i];
+
+		if (m->rank == CW_SNAP_NONE)
+			continue;
+		if (is_same_op(e, m->pending))
+			return true;
+		/* Without progress words an op that returned may still be pending. */
+		if (!is_healthy && !(m->known & CW_KNOWN_COMPLETED) && is_same_op(e, m->last))
+			return true;
+	}
+	return false;
+}
+
+static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
+{
+	if (e->is_silent || (!e->stall_ns && !e->confirmed_ns)) {
+		*e = (struct entry){ 0 };
+		return;
+	}
+	e->is_over = true;
+	e->over_after_ns = now_ns - e->since_ns;
+	if (e->over_after_ns > s->longest_recovered_ns)
+		s->longest_recovered_ns = e->over_after_ns < LONGEST_COUNTED_NS
+						  ? e->over_after_ns
+						  : LONGEST_COUNTED_NS;
+}
+
+static bool is_about(const struct entry *e, const struct cw_verdict_key *keys, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (cw_verdict_key_is_same(&keys[i], &e->key))
+			return true;
+	return false;
+}
+
+static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v, const struct cw_verdict_key *keys,
+			   uint32_t n)
+{
+	bool is_healthy = v->klass == CW_CLASS_HEALTHY;
+
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (e->key.is_set && !is_about(e, keys, n) && !e->is_over &&
+		    !is_pending(s, snap, e, is_healthy))
+			close_entry(s, e, snap->now_ns);
+	}
+}
+
+static void report_resolved(struct cw_stall *s, struct cw_stall_decision *ret)
+{
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (!e->is_over)
+			continue;
+		ret->resolved_key = e->key;
+		ret->resolved_after_ns = e->over_after_ns;
+		memcpy(ret->resolved_what, e->what, sizeof(e->what));
+		*e = (struct entry){ 0 };
+		return; /* one a step; the others have time */
+	}
+}
+
+static struct entry *find_entry(struct cw_stall *s, const struct cw_verdict_key *key)
+{
+	for (unsigned i = 0; i < MAX_ENTRIES; i++)
+		if (cw_verdict_key_is_same(&s->entries[i].key, key) && !s->entries[i].is_over)
+			return &s->entries[i];
+	return NULL;
+}
+
+/* A free one, else the one that matters least: no stall, seen longest ago. */
+static struct entry *take_entry(struct cw_stall *s)
+{
+	struct entry *best = &s->entries[0];
+
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (!e->key.is_set)
+			return e;
+		if (!!e->stall_ns != !!best->stall_ns ? !e->stall_ns : e->seen_ns < best->seen_ns)
+			best = e;
+	}
+	return best;
+}
+
+static void open_entry(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		       const struct cw_verdict_key *key)
+{
+	*e = (struct entry){ .key = *key,
+			     .comm_id = snap->comms[v->comm].id,
+			     .comm_instance = snap->comms[v->comm].instance,
+			     .coll_seq = v->coll_seq,
+			     .is_silent = v->is_proof && !v->waiting_since_ns,
+			     .since_ns = v->waiting_since_ns ? v->waiting_since_ns : snap->now_ns };
+	if (v->n_sides && v->sides[0].has_op) {
+		e->op_kind = v->sides[0].op.kind;
+		e->p2p_seq = v->sides[0].op.p2p_seq;
+	}
+}
+
+/* A split that follows a split has the same key; the time tells them apart. */
+static bool is_another(const struct entry *e, const struct cw_verdict *v)
+{
+	return !e->coll_seq && v->waiting_since_ns > e->since_ns + 1 * S;
+}
+
+static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *snap,
+			       const struct cw_verdict *v, const struct cw_verdict_key *key)
+{
+	struct entry *e = find_entry(s, key);
+
+	if (e && is_another(e, v)) {
+		close_entry(s, e, snap->now_ns);
+		e = NULL;
+	}
+	if (!e) {
+		e = take_entry(s);
+		open_entry(e, snap, v, key);
+	}
+	if (v->waiting_since_ns && v->waiting_since_ns < e->since_ns)
+		e->since_ns = v->waiting_since_ns;
+	e->seen_ns = snap->now_ns;
+	return e;
+}
+
+/* ---- one step ---- */
+
+/* Reads the evidence; true once two equal readings lie far enough apart. */
+static bool read_evidence(const struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v)
+{
+	uint64_t reading = stall_evidence_hash(snap, v);
+
+	/* What was not looked at for a while, because another matter was worse, is read anew. */
+	if (!e->reading_ns || e->reading != reading ||
+	    snap->now_ns - e->read_ns > READ_AGAIN_NS + snap->thresholds.confirm_ns) {
+		e->reading = reading;
+		e->reading_ns = snap->now_ns;
+	}
+	e->read_ns = snap->now_ns;
+	return snap->now_ns - looked_since(s, e->reading_ns) >= snap->thresholds.confirm_ns;
+}
+
+static void note_proof(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	if (!v->is_proof)
+		e->proof_ns = 0;
+	else if (!e->proof_ns)
+		e->proof_ns = snap->now_ns;
+}
+
+/*
+ * Proven by the hashes of the calls, while the calls themselves are on their way: for a moment it
+ * is worth more to say which call it was than to say it at once.
+ */
+static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	bool call_awaited = v->klass == CW_CLASS_MISMATCH && v->wants_windows &&
+			    strcmp(v->detail, "unknown_call") == 0;
+
+	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
+}
+
+/* The phase of an entry, and why. */
+static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, struct stall_rule *rule)
+{
+	const struct cw_thresholds *t = &snap->thresholds;
+	int64_t age = snap->now_ns - looked_since(s, e->since_ns);
+	bool confirmed = false;
+
+	*rule = stall_rule_for(snap, v, s->longest_recovered_ns);
+	note_proof(e, snap, v);
+	if (age >= rule->read_after_ns)
+		confirmed = read_evidence(s, e, snap, v);
+	else
+		e->reading_ns = 0;
+	if (age >= rule->stall_ns && v->waiting_since_ns && !e->stall_ns)
+		e->stall_ns = snap->now_ns;
+	if (e->confirmed_ns)
+		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
+	if (e->proof_ns && snap->now_ns - looked_since(s, e->proof_ns) >= proof_patience(snap, v)) {
+		e->confidence = v->confidence;
+		e->confirmed_ns = snap->now_ns;
+		return CW_STALL_HANG;
+	}
+	if (rule->may_alert && confirmed && age >= rule->alert_ns) {
+		e->confidence = v->confidence < rule->confidence ? v->confidence : rule->confidence;
+		e->confirmed_ns = snap->now_ns;
+		return CW_STALL_HANG;
+	}
+	if (e->stall_ns)
+		return CW_STALL_STALLED;
+	return age >= t->window_after_ns || e->proof_ns ? CW_STALL_SUSPECT : CW_STALL_QUIET;
+}
+
+static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v)
+{
+	if (!v->wants_windows || (*last_ns && snap->now_ns - *last_ns < WINDOW_EVERY_NS))
+		return false;
+	*last_ns = snap->now_ns;
+	return true;
+}
+
+static void sooner(int64_t *next_ns, int64_t at_ns, int64_t now_ns)
+{
+	if (at_ns > now_ns && at_ns < *next_ns)
+		*next_ns = at_ns;
+}
+
+static int64_t next_look(const struct cw_stall *s, const struct entry *e,
+			 const struct cw_snapshot *snap, const struct cw_verdict *v,
+			 const struct stall_rule *rule)
+{
+	const struct cw_thresholds *t = &snap->thresholds;
+	int64_t now = snap->now_ns, next = now + LOOK_EVERY_NS;
+	int64_t since = looked_since(s, e->since_ns);
+
+	sooner(&next, since + t->window_after_ns, now);
+	sooner(&next, since + rule->read_after_ns, now);
+	sooner(&next, since + rule->stall_ns, now);
+	sooner(&next, since + rule->alert_ns, now);
+	if (e->reading_ns)
+		sooner(&next, looked_since(s, e->reading_ns) + t->confirm_ns, now);
+	if (e->proof_ns)
+		sooner(&next, looked_since(s, e->proof_ns) + proof_patience(snap, v), now);
+	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
+}
+
+static void say_why(const struct entry *e, const struct cw_snapshot *snap,
+		    const struct cw_verdict *v, const struct stall_rule *rule,
+		    struct cw_stall_decision *ret)
+{
+	const char *name = snap->comms[v->comm].name;
+
+	(void)snprintf(ret->why, sizeof(ret->why),
+		       "%s: pending %" PRId64 " ms on %.32s%s%s; %.48s%s", cw_class_name(v->klass),
+		       (snap->now_ns - e->since_ns) / 1000000, name ? name : "a comm",
+		       e->proof_ns ? ", proof" : "", e->reading_ns ? ", read again" : "",
+		       rule->name, e->confirmed_ns ? ", confirmed" : "");
+}
+
+static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		   const struct cw_verdict_key *key, struct cw_stall_decision *ret)
+{
+	struct entry *e = entry_for(s, snap, v, key);
+	struct stall_rule rule;
+
+	ret->phase = weigh(s, e, snap, v, &rule);
+	if (ret->phase >= CW_STALL_STALLED)
+		(void)snprintf(e->what, sizeof(e->what), "%.255s", v->summary);
+	ret->since_ns = e->since_ns;
+	ret->stall_ns = e->stall_ns;
+	ret->confirmed_ns = e->confirmed_ns;
+	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
+	ret->next_ns = next_look(s, e, snap, v, &rule);
+	if (ret->phase == CW_STALL_QUIET) {
+		/* In a busy job somebody waits for a moment at nearly every look. */
+		if (v->histories_differ)
+			ret->want_windows = wants_windows(&s->healthy_windows_ns, snap, v);
+		return;
+	}
+	ret->key = *key;
+	ret->want_windows = wants_windows(&e->windows_ns, snap, v);
+	say_why(e, snap, v, &rule, ret);
+}
+
+static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_decision *ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		ret[i] = s->last[i];
+		ret[i].resolved_key.is_set = false;
+		ret[i].want_windows = false;
+	}
+}
+
+void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret)
+{
+	struct cw_verdict_key keys[CW_VERDICT_LIST_MAX];
+
+	if (n > CW_VERDICT_LIST_MAX)
+		n = CW_VERDICT_LIST_MAX;
+	if (snap->now_ns < s->now_ns) {
+		repeat_last(s, n, ret);
+		return;
+	}
+	s->now_ns = snap->now_ns;
+	note_hold(s, snap);
+	for (uint32_t i = 0; i < n; i++) {
+		keys[i] = cw_verdict_key(snap, &v[i]);
+		ret[i] = (struct cw_stall_decision){ .next_ns = snap->now_ns + LOOK_EVERY_NS,
+						     .confidence = v[i].confidence };
+	}
+	if (snap->policy == CW_POLICY_OFF) {
+		memset(s->entries, 0, sizeof(s->entries));
+	} else if (n) {
+		close_resolved(s, snap, v, keys, n);
+		for (uint32_t i = 0; i < n; i++)
+			if (keys[i].is_set)
+				decide(s, snap, &v[i], &keys[i], &ret[i]);
+			else
+				ret[i].want_windows =
+					wants_windows(&s->healthy_windows_ns, snap, &v[i]);
+		report_resolved(s, &ret[0]);
+	}
+	memset(s->last, 0, sizeof(s->last));
+	memcpy(s->last, ret, n * sizeof(*ret));
+}
+
+void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		   struct cw_stall_decision *ret)
+{
+	cw_stall_step_all(s, snap, v, 1, ret);
+}

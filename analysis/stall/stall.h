@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stall or hang: proof first, patience second (docs/design.md section 9). Watches the verdicts on
+ * one job over time and says when to look closer, when it is a stall, and when to raise an alert.
+ *
+ * Pure like the rest of analysis/: time comes from snapshot.now_ns. One tracker per job, owned by
+ * whoever drives it; not thread-safe; never blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/verdict.h"
+#include "model/snapshot.h"
+
+struct cw_stall;
+
+enum cw_stall_phase {
+	CW_STALL_QUIET = 0,   /* nothing pending long enough to look at */
+	CW_STALL_SUSPECT = 1, /* look closer: fetch windows, sample the ranks of the chain */
+	CW_STALL_STALLED = 2, /* an op is pending for longer than T; may still resolve */
+	CW_STALL_HANG = 3,    /* confirmed: raise an incident */
+};
+
+struct cw_stall_decision {
+	uint32_t phase;            /* enum cw_stall_phase */
+	struct cw_verdict_key key; /* what it is about; not set when quiet */
+	int64_t since_ns;          /* when the waiting began */
+	int64_t stall_ns;          /* when it became a stall; 0 = not yet */
+	int64_t confirmed_ns;      /* 0 = not yet */
+	int64_t next_ns;           /* look again at this time at the latest */
+	bool want_windows;         /* of verdict.wanted */
+	/* Confidence after patience: may be lower than the verdict's. */
+	uint32_t confidence;
+	/* The stall that was open has resolved: its key and how long it lasted. Not set = none. */
+	struct cw_verdict_key resolved_key;
+	int64_t resolved_after_ns;
+	char resolved_what[256]; /* the verdict on it, as it was seen last */
+	char why[160];           /* for logs: "pending 12 s on tp_group, confirmed twice" */
+};
+
+/* NULL = out of memory. Takes NULL in free; returns NULL. */
+struct cw_stall *cw_stall_new(void);
+struct cw_stall *cw_stall_free(struct cw_stall *s);
+
+/* Snapshots must come with non-decreasing now_ns; an older one is ignored (phase unchanged). */
+void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		   struct cw_stall_decision *ret);
+
+/*
+ * The same for n verdicts on one snapshot (at most CW_VERDICT_LIST_MAX), with a decision on each.
+ * What has resolved is told in the first.
+ */
+void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret);
+
+/*
+ * T of one member of one comm: clamp(factor × median interval, min, max), at least 4 × bytes over
+ * the worst bandwidth; first op and initialisation: first_op + per_rank × nranks.
+ */
+int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_t member);

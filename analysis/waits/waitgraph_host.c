@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls in which the host itself waits until all members have come: making a comm, split, finalize,
+ * window registration. They have no coll_seq, so a member counts as having come when it is in the
+ * same call now or has just left it.
+ */
+#include <errno.h>
+
+#include "analysis/waits/waitgraph_private.h"
+#include "record/record_layout.h"
+
+/*
+ * Shrink and grow are called by some members only, abort and revoke by whoever likes; who else
+ * should come is not known. A group's end waits in the ops of the group.
+ */
+static bool all_members_must_come(unsigned kind)
+{
+	return kind == CW_OP_COMM_SPLIT || kind == CW_OP_COMM_FINALIZE ||
+	       kind == CW_OP_COMM_DESTROY || kind == CW_OP_WINDOW_REGISTER ||
+	       kind == CW_OP_WINDOW_DEREGISTER || kind == CW_OP_DEV_COMM_CREATE;
+}
+
+static bool is_end_of_comm(unsigned kind)
+{
+	return kind == CW_OP_COMM_FINALIZE || kind == CW_OP_COMM_DESTROY;
+}
+
+static bool waits_on_host(const struct position *p, unsigned kind)
+{
+	return (p->flags & POS_WAITS) && !(p->flags & POS_INIT) && p->op && p->op->kind == kind;
+}
+
+static bool has_come(const struct builder *b, uint32_t m, unsigned kind)
+{
+	const struct cw_snap_member *member = &b->c->members[m];
+	const struct position *p = &b->positions[m];
+
+	if (p->flags & POS_DEAD)
+		return is_end_of_comm(kind) && (p->flags & POS_LEFT);
+	if (waits_on_host(p, kind) || (member->last && member->last->kind == kind))
+		return true;
+	return is_end_of_comm(kind) &&
+	       ((p->flags & POS_LEFT) || member->state == CW_COMM_FINALIZING);
+}
+
+static int list_missing(struct builder *b, struct gate *gate)
+{
+	uint32_t n = 0;
+
+	gate->missing = arena_new_array(b->arena, uint32_t, b->c->nranks);
+	if (!gate->missing)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < b->c->nranks; m++)
+		if ((b->positions[m].flags & (POS_SEEN | POS_DEAD)) &&
+		    !has_come(b, m, gate->op_kind))
+			gate->missing[n++] = b->c->members[m].rank;
+	gate->n_missing = gate->n_missing_all = n;
+	gate->n_unseen = b->n_unseen;
+	return 0;
+}
+
+static int add_calls(struct builder *b)
+{
+	uint32_t gate_of[CW_OP__MAX];
+
+	for (unsigned k = 0; k < CW_OP__MAX; k++)
+		gate_of[k] = CW_SNAP_NONE;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct position *p = &b->positions[m];
+		struct gate *gate;
+		unsigned kind;
+
+		if (!p->op || p->op->kind >= CW_OP__MAX || !cw_op_blocks_host(p->op->kind) ||
+		    !waits_on_host(p, p->op->kind))
+			continue;
+		kind = p->op->kind;
+		if (gate_of[kind] == CW_SNAP_NONE) {
+			gate = builder_add_gate(b, GATE_HOST, 0, kind);
+			if (!gate || (all_members_must_come(kind) && list_missing(b, gate) < 0))
+				return -ENOMEM;
+			gate_of[kind] = b->g->n_gates - 1;
+		}
+		builder_note_waiter(b, &b->g->gates[gate_of[kind]], m);
+	}
+	return 0;
+}
+
+/*
+ * In a comm over the whole job whose visible members have the comm ranks that their labels say, a
+ * member nobody has reported as is the rank of that label.
+ */
+static bool is_numbered_like_job(const struct builder *b)
+{
+	uint32_t expected = b->snap->ranks_expected ? b->snap->ranks_expected : b->snap->n_ranks;
+
+	if (b->c->nranks != expected)
+		return false;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		uint32_t rank = b->c->members[m].rank;
+
+		if (rank < b->snap->n_ranks && b->snap->ranks[rank].rank != (int32_t)m)
+			return false;
+	}
+	return true;
+}
+
+/* As many ranks of the job are not in the comm as members are not seen: it is they. */
+static int list_all_others(struct builder *b, struct gate *gate)
+{
+	uint32_t expected = b->snap->ranks_expected, n = 0;
+	bool *inside;
+
+	/* A rank of which nothing is known at all may be the one. */
+	if (expected && expected != b->snap->n_ranks)
+		return 0;
+	inside = arena_new_array(b->arena, bool, b->snap->n_ranks);
+	if (!inside)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < b->c->nranks; m++)
+		if (b->c->members[m].rank < b->snap->n_ranks)
+			inside[b->c->members[m].rank] = true;
+	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
+		n += !inside[i];
+	if (n != gate->n_unseen || gate->n_missing + n > b->c->nranks)
+		return 0;
+	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
+		if (!inside[i])
+			gate->missing[gate->n_missing++] = i;
+	gate->n_missing_all = gate->n_missing;
+	gate->n_unseen = 0;
+	return 0;
+}
+
+/* The members that have not come, as far as they can be named. */
+static int list_absent(struct builder *b, struct gate *gate)
+{
+	bool by_label = is_numbered_like_job(b);
+	uint32_t n = 0;
+
+	gate->missing = arena_new_array(b->arena, uint32_t, b->c->nranks);
+	if (!gate->missing)
+		return -ENOMEM;
+	gate->n_unseen = b->n_unseen;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct position *p = &b->positions[m];
+
+		if ((p->flags & POS_INIT) && (p->flags & (POS_DEAD | POS_STALE))) {
+			gate->missing[n++] = b->c->members[m].rank;
+		} else if (by_label && b->c->members[m].rank == CW_SNAP_NONE &&
+			   m < b->snap->n_ranks && b->by_label[m] != CW_SNAP_NONE) {
+			gate->missing[n++] = b->by_label[m];
+			gate->n_unseen--;
+		}
+	}
+	gate->n_missing = gate->n_missing_all = n;
+	return gate->n_unseen ? list_all_others(b, gate) : 0;
+}
+
+/* In the making of a comm the members that are not there yet are mostly not visible either. */
+static int add_init(struct builder *b)
+{
+	struct gate *gate = NULL;
+
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct position *p = &b->positions[m];
+
+		if (!(p->flags & POS_INIT) || !(p->flags & POS_WAITS))
+			continue;
+		if (!gate) {
+			gate = builder_add_gate(b, GATE_INIT, 0, CW_OP_COMM_INIT);
+			if (!gate)
+				return -ENOMEM;
+		}
+		builder_note_waiter(b, gate, m);
+	}
+	return gate ? list_absent(b, gate) : 0;
+}
+
+int waitgraph_add_host(struct builder *b)
+{
+	int r = add_calls(b);
+
+	return r < 0 ? r : add_init(b);
+}

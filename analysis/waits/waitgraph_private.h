@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that make up the wait-for graph, and nobody else. */
+#pragma once
+
+#include "analysis/align/position.h"
+#include "analysis/waits/waitgraph.h"
+
+/* Fills component, n_components and ranks_in. Returns 0 or -ENOMEM. */
+int waitgraph_find_cycles(struct waitgraph *g, struct arena *a);
+
+/* A member that waits for a collective. */
+struct waiter {
+	uint64_t seq;
+	uint32_t member; /* comm rank */
+};
+
+/* A member that has not come as far as some waiter. */
+struct late {
+	uint64_t arrived;
+	uint32_t member;
+};
+
+/* `rank` waits at `gate`. */
+struct entry {
+	uint32_t rank, gate;
+};
+
+struct builder {
+	const struct cw_snapshot *snap;
+	struct arena *arena;
+	struct waitgraph *g;
+	/* The comm being looked at. */
+	uint32_t comm;
+	const struct cw_snap_comm *c;
+	uint32_t n_unseen;
+	uint32_t n_veiled;
+	/* Scratch, as long as the largest comm has members. */
+	struct position *positions;
+	struct waiter *waiters;
+	struct late *late;
+	struct entry *entries;
+	uint32_t n_entries;
+	uint32_t *by_label; /* rank index by label, for labels below n_ranks; CW_SNAP_NONE = none */
+};
+
+/* A fresh gate at the comm being looked at; NULL = out of memory. Holds until the next call. */
+struct gate *builder_add_gate(struct builder *b, enum gate_kind kind, uint64_t seq,
+			      uint32_t op_kind);
+
+/* The member waits at the gate. Its list of waiters is made when all gates are known. */
+void builder_note_waiter(struct builder *b, struct gate *gate, uint32_t member);
+
+/* The gates of point-to-point ops (waitgraph_p2p.c). Returns 0 or -ENOMEM. */
+int waitgraph_add_p2p(struct builder *b);
+
+/* Init and the calls that block the host until all members came (waitgraph_host.c). */
+int waitgraph_add_host(struct builder *b);

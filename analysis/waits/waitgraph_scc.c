@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks over the wait-for graph: cycles (Tarjan, without recursion) and what lies upstream. */
+#include <errno.h>
+#include <string.h>
+
+#include "analysis/waits/waitgraph.h"
+#include "analysis/waits/waitgraph_private.h"
+
+uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i)
+{
+	const struct gate *gate;
+
+	if (node < g->n_ranks) {
+		uint32_t at = g->wait_start[node] + i;
+
+		return at < g->wait_start[node + 1] ? waitgraph_gate_node(g, g->waits[at])
+						    : CW_SNAP_NONE;
+	}
+	gate = &g->gates[node - g->n_ranks];
+	if (i < gate->n_missing)
+		return gate->missing[i];
+	if (i == gate->n_missing && gate->lower != CW_SNAP_NONE)
+		return waitgraph_gate_node(g, gate->lower);
+	return CW_SNAP_NONE;
+}
+
+struct tarjan {
+	struct waitgraph *g;
+	uint32_t *index;  /* order of discovery, from 1; 0 = not seen yet */
+	uint32_t *low;    /* lowest index known to be reachable */
+	uint32_t *open;   /* nodes seen whose component is not complete */
+	uint32_t *path;   /* nodes being visited */
+	uint32_t *cursor; /* per node: next successor to look at */
+	uint32_t n_open, n_path, next_index;
+};
+
+static void enter_node(struct tarjan *t, uint32_t node)
+{
+	t->index[node] = t->low[node] = ++t->next_index;
+	t->open[t->n_open++] = node;
+	t->path[t->n_path++] = node;
+}
+
+static void close_component(struct tarjan *t, uint32_t node)
+{
+	struct waitgraph *g = t->g;
+	uint32_t member;
+
+	do {
+		member = t->open[--t->n_open];
+		g->component[member] = g->n_components;
+		if (member < g->n_ranks)
+			g->ranks_in[g->n_components]++;
+	} while (member != node);
+	g->n_components++;
+}
+
+static void visit_from(struct tarjan *t, uint32_t start)
+{
+	enter_node(t, start);
+	while (t->n_path) {
+		uint32_t node = t->path[t->n_path - 1];
+		uint32_t next = waitgraph_successor(t->g, node, t->cursor[node]);
+
+		if (next == CW_SNAP_NONE) {
+			if (t->low[node] == t->index[node])
+				close_component(t, node);
+			t->n_path--;
+			if (t->n_path && t->low[node] < t->low[t->path[t->n_path - 1]])
+				t->low[t->path[t->n_path - 1]] = t->low[node];
+			continue;
+		}
+		t->cursor[node]++;
+		if (!t->index[next])
+			enter_node(t, next);
+		else if (t->g->component[next] == CW_SNAP_NONE && t->index[next] < t->low[node])
+			t->low[node] = t->index[next];
+	}
+}
+
+int waitgraph_find_cycles(struct waitgraph *g, struct arena *a)
+{
+	uint32_t n = g->n_ranks + g->n_gates;
+	struct tarjan t = { .g = g };
+
+	g->component = arena_new_array(a, uint32_t, n);
+	g->ranks_in = arena_new_array(a, uint32_t, n);
+	t.index = arena_new_array(a, uint32_t, n);
+	t.low = arena_new_array(a, uint32_t, n);
+	t.open = arena_new_array(a, uint32_t, n);
+	t.path = arena_new_array(a, uint32_t, n);
+	t.cursor = arena_new_array(a, uint32_t, n);
+	if (!g->component || !g->ranks_in || !t.index || !t.low || !t.open || !t.path || !t.cursor)
+		return -ENOMEM;
+	memset(g->component, 0xff, n * sizeof(*g->component));
+	for (uint32_t node = 0; node < n; node++)
+		if (!t.index[node])
+			visit_from(&t, node);
+	return 0;
+}
+
+int upstream_init(const struct waitgraph *g, struct arena *a, struct upstream *ret)
+{
+	uint32_t n = g->n_ranks + g->n_gates;
+
+	*ret = (struct upstream){
+		.order = arena_new_array(a, uint32_t, n),
+		.next = arena_new_array(a, uint32_t, n),
+		.hops = arena_new_array(a, uint32_t, n),
+	};
+	if (!ret->order || !ret->next || !ret->hops)
+		return -ENOMEM;
+	memset(ret->next, 0xff, n * sizeof(*ret->next));
+	memset(ret->hops, 0xff, n * sizeof(*ret->hops));
+	return 0;
+}
+
+static void found(struct upstream *u, uint32_t node, uint32_t next, uint32_t hops)
+{
+	if (u->hops[node] != CW_SNAP_NONE)
+		return;
+	u->hops[node] = hops;
+	u->next[node] = next;
+	u->order[u->n_order++] = node;
+}
+
+void upstream_search(const struct waitgraph *g, const uint32_t *nodes, uint32_t n,
+		     struct upstream *u)
+{
+	for (uint32_t i = 0; i < u->n_order; i++)
+		u->hops[u->order[i]] = u->next[u->order[i]] = CW_SNAP_NONE;
+	u->n_order = 0;
+	for (uint32_t i = 0; i < n; i++)
+		found(u, nodes[i], CW_SNAP_NONE, 0);
+	for (uint32_t i = 0; i < u->n_order; i++) {
+		uint32_t node = u->order[i];
+		uint32_t hops = u->hops[node] + 1;
+
+		if (node < g->n_ranks) {
+			for (uint32_t k = g->miss_start[node]; k < g->miss_start[node + 1]; k++)
+				found(u, waitgraph_gate_node(g, g->misses[k]), node, hops);
+		} else {
+			const struct gate *gate = &g->gates[node - g->n_ranks];
+
+			for (uint32_t k = 0; k < gate->n_waiters; k++)
+				found(u, gate->waiters[k], node, hops);
+			if (gate->upper != CW_SNAP_NONE)
+				found(u, waitgraph_gate_node(g, gate->upper), node, hops);
+		}
+	}
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/wording/phrase.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/rankset.h"
+
+#define MS INT64_C(1000000)
+#define S (1000 * MS)
+
+const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct phrase *p)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+	const char *node = r->node < snap->n_nodes ? snap->nodes[r->node].name : NULL;
+	char label[32] = "a rank without number";
+
+	if (r->rank >= 0)
+		(void)snprintf(label, sizeof(label), "rank %" PRId32, r->rank);
+	if (node && r->pid > 0)
+		(void)snprintf(p->text, sizeof(p->text), "%s (%s, pid %" PRId32 ")", label, node,
+			       r->pid);
+	else if (node)
+		(void)snprintf(p->text, sizeof(p->text), "%s (%s)", label, node);
+	else
+		(void)snprintf(p->text, sizeof(p->text), "%s", label);
+	return p->text;
+}
+
+const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
+			 struct phrase *p)
+{
+	int32_t *labels = calloc(n ? n : 1, sizeof(*labels));
+	char set[160];
+
+	/* Out of memory: their number is still worth saying. */
+	if (!labels || !n) {
+		(void)snprintf(p->text, sizeof(p->text), "%" PRIu32 " ranks", n);
+		free(labels);
+		return p->text;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		labels[i] = snap->ranks[ranks[i]].rank;
+	(void)snprintf(p->text, sizeof(p->text), "rank%s %s", n == 1 ? "" : "s",
+		       cw_rankset_format(labels, n, set, sizeof(set)));
+	free(labels);
+	return p->text;
+}
+
+const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct phrase *p)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	if (c->name && c->name[0])
+		(void)snprintf(p->text, sizeof(p->text), "comm %.64s", c->name);
+	else
+		(void)snprintf(p->text, sizeof(p->text), "comm 0x%016" PRIx64, c->id);
+	return p->text;
+}
+
+const char *phrase_call(const struct cw_op *op, struct phrase *p)
+{
+	uint64_t seq = cw_op_is_p2p(op->kind) ? op->p2p_seq : op->coll_seq;
+	const char *kind = cw_op_kind_name(op->kind);
+
+	if (cw_op_is_p2p(op->kind) && op->peer >= 0)
+		(void)snprintf(p->text, sizeof(p->text), "%s #%" PRIu64 " %s comm rank %" PRId32,
+			       kind, seq, op->kind == CW_OP_SEND ? "to" : "from", op->peer);
+	else if (seq)
+		(void)snprintf(p->text, sizeof(p->text), "%s #%" PRIu64, kind, seq);
+	else
+		(void)snprintf(p->text, sizeof(p->text), "%s", kind);
+	return p->text;
+}
+
+const char *phrase_time(int64_t ns, struct phrase *p)
+{
+	if (ns < 0)
+		ns = 0;
+	if (ns < S)
+		(void)snprintf(p->text, sizeof(p->text), "%" PRId64 " ms", ns / MS);
+	else if (ns < 10 * S)
+		(void)snprintf(p->text, sizeof(p->text), "%.1f s", (double)ns / (double)S);
+	else if (ns < 300 * S)
+		(void)snprintf(p->text, sizeof(p->text), "%" PRId64 " s", ns / S);
+	else if (ns < 3 * 3600 * S)
+		(void)snprintf(p->text, sizeof(p->text), "%" PRId64 " min", ns / (60 * S));
+	else
+		(void)snprintf(p->text, sizeof(p->text), "%" PRId64 " h", ns / (3600 * S));
+	return p->text;
+}
+
+const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct phrase *p)
+{
+	if (then_ns)
+		return phrase_time(snap->now_ns - then_ns, p);
+	(void)snprintf(p->text, sizeof(p->text), "an unknown time");
+	return p->text;
+}
+
+void phrase_say(char *text, size_t len, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text + used, len - used, format, args);
+	va_end(args);
+}
+
+/* ncclGetVersion: 2804 is 2.8.4, 22809 is 2.28.9. */
+static void say_version(uint32_t v, char *text, size_t len)
+{
+	uint32_t unit = v < 10000 ? 1000 : 10000;
+
+	if (!v)
+		phrase_say(text, len, "came with an unknown NCCL");
+	else
+		phrase_say(text, len, "came with NCCL %" PRIu32 ".%" PRIu32 ".%" PRIu32, v / unit,
+			   v % unit / 100, v % 100);
+}
+
+void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank, const char *detail,
+		  char *text, size_t len)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	uint32_t m = 0;
+
+	if (strcmp(detail, "version") == 0) {
+		say_version(snap->ranks[rank].nccl_version, text, len);
+	} else if (strcmp(detail, "environment") == 0) {
+		phrase_say(text, len, "came with other NCCL_* variables than the rest");
+	} else {
+		while (m + 1 < c->nranks && c->members[m].rank != rank)
+			m++;
+		phrase_say(text, len, "made it of %" PRIu32 " ranks", c->members[m].nranks);
+	}
+}

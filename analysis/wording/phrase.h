@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of things in sentences. Each function fills a fixed struct and returns its text. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/snapshot.h"
+
+struct phrase {
+	char text[192];
+};
+
+/* "rank 3 (node-a, pid 812)" */
+const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct phrase *p);
+
+/* "rank 3" or "ranks 0-2,4-7" ("no rank" for none) */
+const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
+			 struct phrase *p);
+
+/* "comm tp_group" or "comm 0x1f2e…" */
+const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct phrase *p);
+
+/* "all_reduce #42" or, for a call without a number, "comm_split" */
+const char *phrase_call(const struct cw_op *op, struct phrase *p);
+
+/* "350 ms", "12 s", "7 min", "3 h" */
+const char *phrase_time(int64_t ns, struct phrase *p);
+
+/* Time since `then_ns`: "12 s", or "an unknown time" for 0. */
+const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct phrase *p);
+
+/*
+ * Appends what a rank brought to the comm that others did not: "came with NCCL 2.21.5", "made it of
+ * 7 ranks", "came with other NCCL_* variables than the rest" (detail: "version", "membership",
+ * "environment").
+ */
+void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank, const char *detail,
+		  char *text, size_t len);
+
+/* Appends to a NUL-terminated text of at most len bytes; what does not fit is cut off. */
+void phrase_say(char *text, size_t len, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

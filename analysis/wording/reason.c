@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a culprit is and what it is doing there, in one sentence. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/culprit/colour.h"
+#include "analysis/wording/phrase.h"
+#include "analysis/wording/wording_private.h"
+
+/* What the kernel said is shorter; what a peer says it said may not be. */
+#define CAUSE_BYTES 160
+/* So many wrong colours are no slip of one rank. */
+#define COLOURS_MAX 8
+
+static const struct cw_snap_member *member_at(const struct incident *inc, uint32_t rank)
+{
+	uint32_t m;
+
+	if (inc->v->comm == CW_SNAP_NONE)
+		return NULL;
+	m = scene_comm_rank(inc->s, inc->v->comm, rank);
+	return m == CW_SNAP_NONE ? NULL : &inc->s->snap->comms[inc->v->comm].members[m];
+}
+
+/* Of the dead, where they were is told. */
+static bool is_dead(const struct incident *inc, uint32_t rank)
+{
+	return cw_liveness_is_dead(inc->s->snap->ranks[rank].liveness);
+}
+
+bool reason_died_inside(const struct incident *inc, uint32_t rank)
+{
+	const struct cw_snap_member *m = member_at(inc, rank);
+
+	return is_dead(inc, rank) && m && m->last && inc->v->coll_seq &&
+	       m->last->coll_seq == inc->v->coll_seq && !(m->last->flags & CW_OPF_RETURNED);
+}
+
+static bool is_behind_on_device(const struct incident *inc, const struct cw_snap_member *m)
+{
+	return inc->v->coll_seq && (m->known & CW_KNOWN_COMPLETED) &&
+	       m->coll_completed < inc->v->coll_seq;
+}
+
+/* "; its last call there, all_reduce #41, returned 12 s ago" */
+static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_member *m = member_at(inc, rank);
+	struct phrase call, time;
+
+	if (!m || !m->last)
+		return;
+	if (m->last->flags & CW_OPF_RETURNED) {
+		phrase_say(buf, len, "; its last call there, %s, returned %s ago",
+			   phrase_call(m->last, &call),
+			   phrase_since(inc->s->snap, m->last->return_ns, &time));
+		/* Else it reads as if it had done what the others wait for. */
+		if (m->last->coll_seq >= inc->v->coll_seq && is_behind_on_device(inc, m))
+			phrase_say(buf, len, ", but its device had only done #%" PRIu64,
+				   m->coll_completed);
+	} else {
+		phrase_say(buf, len, "; it %s inside %s there", is_dead(inc, rank) ? "was" : "is",
+			   phrase_call(m->last, &call));
+	}
+}
+
+static void add_headway(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	const char *by = r->headway_by ? r->headway_by : "";
+	struct phrase time;
+
+	if (!r->headway_ns)
+		return;
+	phrase_say(buf, len, "; last sign of work %s ago%s%.24s%s",
+		   phrase_since(inc->s->snap, r->headway_ns, &time), *by ? " (" : "", by,
+		   *by ? ")" : "");
+}
+
+const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
+{
+	const char *signal = sigabbrev_np(r->term_signal);
+
+	buf[0] = '\0';
+	if (r->cause)
+		(void)snprintf(buf, len, "%s", r->cause); /* what does not fit is not needed */
+	else if (r->flags & CW_RANKF_OOM_KILLED)
+		(void)snprintf(buf, len, "killed for lack of memory");
+	else if (r->liveness == CW_LIVE_KILLED && signal)
+		(void)snprintf(buf, len, "killed by SIG%s", signal);
+	else if (r->liveness == CW_LIVE_KILLED)
+		(void)snprintf(buf, len, "killed by signal %" PRId32, r->term_signal);
+	else if (r->liveness == CW_LIVE_EXITED)
+		(void)snprintf(buf, len, "exited with status %" PRId32, r->exit_code);
+	return buf;
+}
+
+static void say_death(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	bool needs_comma =
+		r->cause || (r->liveness == CW_LIVE_EXITED && !(r->flags & CW_RANKF_OOM_KILLED));
+	char how[CAUSE_BYTES + 2];
+	struct phrase time;
+
+	if (!*reason_of_death(r, how, CAUSE_BYTES + 1))
+		(void)snprintf(how, sizeof(how), "its process has ended");
+	else if (needs_comma)
+		strcat(how, ","); /* there is room for one more */
+	if (r->ended_ns)
+		phrase_say(buf, len, "%s %s ago", how,
+			   phrase_since(inc->s->snap, r->ended_ns, &time));
+	else
+		phrase_say(buf, len, "%s", how);
+	add_last_call(inc, rank, buf, len);
+}
+
+/* The comm it is inside of while others wait elsewhere, as far as the findings know. */
+static void say_other_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct waitgraph *g = &inc->s->g;
+	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	struct phrase call, comm;
+
+	if (waitgraph_waits(g, rank)) {
+		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
+
+		phrase_say(buf, len, "inside %s on %s, where it waits for nobody",
+			   gate->op ? phrase_call(gate->op, &call) : "a call",
+			   phrase_comm(inc->s->snap, gate->comm, &comm));
+	} else {
+		phrase_say(buf, len, "inside %s", phrase_call(&r->host_call, &call));
+	}
+}
+
+static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const char *detail = inc->v->detail, *cause = inc->s->snap->ranks[rank].cause;
+	/* Recordings do not tell. */
+	const char *alive = inc->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
+
+	if (strcmp(detail, "stopped") == 0)
+		phrase_say(buf, len, "%.*s (state T)", CAUSE_BYTES,
+			   cause ? cause : "stopped by a signal");
+	else if (strcmp(detail, "traced") == 0)
+		phrase_say(buf, len, "held by a debugger");
+	else if (strcmp(detail, "inside_other_call") == 0)
+		say_other_call(inc, rank, buf, len);
+	else if (strcmp(detail, "aborted") == 0 || strcmp(detail, "destroyed") == 0)
+		phrase_say(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
+			   detail);
+	else
+		phrase_say(buf, len, "%soutside NCCL", alive);
+	if (inc->s->snap->ranks[rank].flags & CW_RANKF_D_STATE) {
+
+		phrase_say(buf, len, ", in uninterruptible sleep (state D)");
+	}
+	add_last_call(inc, rank, buf, len);
+	add_headway(inc, rank, buf, len);
+}
+
+/* As many are in the group that do not belong there as make other calls in it. */
+static void add_colour(const struct incident *inc, char *buf, size_t len)
+{
+	const struct cw_snapshot *snap = inc->s->snap;
+	uint32_t even, nranks = snap->comms[inc->v->comm].nranks;
+
+	if (inc->v->n_culprits > COLOURS_MAX)
+		return;
+	even = colour_even_size(snap, inc->v->comm);
+	if (even && nranks - even == inc->v->n_culprits)
+		phrase_say(buf, len,
+			   "; the group has %u members, an even split of its parent would give it "
+			   "%u: did it split with the wrong colour?",
+			   nranks, even);
+}
+
+static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_verdict *v = inc->v;
+	char op[96];
+
+	if (inc->main->setup) {
+		phrase_trait(inc->s->snap, v->comm, rank, v->detail, buf, len);
+		return;
+	}
+	if (!inc->s->alignments[inc->main->comm].knows_call) {
+		phrase_say(buf, len, "its history of calls is another one at #%" PRIu64,
+			   v->coll_seq);
+		if (v->after_seq)
+			phrase_say(buf, len, ", and was the same until #%" PRIu64, v->after_seq);
+		return;
+	}
+	for (uint32_t i = 0; i < v->n_sides; i++)
+		for (uint32_t k = 0; v->sides[i].has_op && k < v->sides[i].n_ranks; k++)
+			if (v->sides[i].ranks[k] == rank) {
+				phrase_say(buf, len, "called %s",
+					   cw_op_format(&v->sides[i].op, op, sizeof(op)));
+				add_colour(inc, buf, len);
+				return;
+			}
+}
+
+static void say_pending(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_member *m = member_at(inc, rank);
+	char op[96];
+
+	if (m && m->pending)
+		phrase_say(buf, len, "%sinside %s", is_dead(inc, rank) ? "was " : "",
+			   cw_op_format(m->pending, op, sizeof(op)));
+	else
+		phrase_say(buf, len, "has posted a call of another size");
+}
+
+static void say_wait(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+{
+	const struct waitgraph *g = &inc->s->g;
+	const struct gate *gate;
+	struct phrase call, comm;
+
+	if (!waitgraph_waits(g, rank))
+		return;
+	gate = &g->gates[g->waits[g->wait_start[rank]]];
+	phrase_say(buf, len, "waits in %s on %s, while the others wait for it elsewhere",
+		   gate->op ? phrase_call(gate->op, &call) : "a call",
+		   phrase_comm(inc->s->snap, gate->comm, &comm));
+}
+
+void reason_of_culprit(const struct incident *inc, struct cw_culprit *c)
+{
+	const struct cw_snap_rank *r = &inc->s->snap->ranks[c->rank];
+	const char *node = r->node < inc->s->snap->n_nodes ? inc->s->snap->nodes[r->node].name : "";
+	char *buf = c->reason;
+	size_t len = sizeof(c->reason);
+
+	switch (inc->v->klass) {
+	case CW_CLASS_PROCESS_DEAD:
+		say_death(inc, c->rank, buf, len);
+		break;
+	case CW_CLASS_NODE_UNREACHABLE:
+		phrase_say(buf, len, "its node %.64s has stopped reporting", node ? node : "");
+		break;
+	case CW_CLASS_MISMATCH:
+		say_own_call(inc, c->rank, buf, len);
+		break;
+	case CW_CLASS_P2P_UNMATCHED:
+		if (inc->main->partner != CW_SNAP_NONE)
+			say_pending(inc, c->rank, buf, len);
+		else if (strcmp(inc->v->detail, "not_posted") == 0)
+			say_wait(inc, c->rank, buf, len);
+		else
+			say_alive(inc, c->rank, buf, len);
+		break;
+	case CW_CLASS_DEADLOCK:
+		say_wait(inc, c->rank, buf, len);
+		break;
+	case CW_CLASS_DEVICE_STALLED:
+		phrase_say(buf, len, "enqueued the call, but its stream is stuck in earlier work");
+		add_headway(inc, c->rank, buf, len);
+		break;
+	default:
+		say_alive(inc, c->rank, buf, len);
+		break;
+	}
+}

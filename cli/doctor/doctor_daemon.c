@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon from outside: its sockets, its configuration, and what it says of itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/control.h"
+#include "cli/doctor/doctor.h"
+#include "cli/paths.h"
+#include "common/cleanup.h"
+#include "common/unixsock.h"
+#include "report/json_util.h"
+
+#define TIMEOUT_MS 5000
+#define CONNECT_MS 1000
+#define SYSTEMD_RUNS "/run/systemd/system"
+
+/* How this machine starts the daemon. */
+static void start_command(const struct doctor *d, char *buf, size_t len)
+{
+	char program[PATH_MAX];
+
+	if (access(SYSTEMD_RUNS, F_OK) == 0 && !d->config)
+		(void)snprintf(buf, len, "systemctl restart collwatchd");
+	else
+		(void)snprintf(buf, len, "%s%s%s",
+			       cw_paths_find(CW_PART_DAEMON, program, NULL) == 0 ? program
+										 : "collwatchd",
+			       d->config ? " --config " : "", d->config ? d->config : "");
+}
+
+/* What `collwatchd --findings` writes; NULL when it cannot be had. */
+static json_t *ask_daemon_program(const struct doctor *d)
+{
+	char program[PATH_MAX], text[65536];
+	size_t have = 0;
+	int ends[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (cw_paths_find(CW_PART_DAEMON, program, NULL) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return NULL;
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		(void)dup2(ends[1], STDOUT_FILENO);
+		(void)dup2(null, STDERR_FILENO);
+		execl(program, "collwatchd", "--findings", d->config ? "--config" : NULL, d->config,
+		      (char *)NULL);
+		_exit(0);
+	}
+	(void)close(ends[1]);
+	while (pid > 0 && have < sizeof(text) &&
+	       (n = read(ends[0], text + have, sizeof(text) - have)) > 0)
+		have += (size_t)n;
+	(void)close(ends[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		return NULL;
+	return json_loadb(text, have, 0, NULL);
+}
+
+/* Keys, certificates, space, webhook. True: with what was found no daemon starts. */
+static bool check_configuration(struct doctor *d)
+{
+	json_t *list = ask_daemon_program(d), *entry;
+	bool stops = false;
+	size_t i;
+
+	doctor_checked(d, "configuration");
+	json_array_foreach (list, i, entry) {
+		doctor_find(d, cw_json_str(entry, "name", "configuration"),
+			    cw_json_str(entry, "fix", NULL), "%s", cw_json_str(entry, "what", "?"));
+		stops |= json_is_true(json_object_get(entry, "stops"));
+	}
+	json_decref(list);
+	return stops;
+}
+
+static void find_down(struct doctor *d, const char *why)
+{
+	char fix[2 * PATH_MAX];
+
+	if (check_configuration(d))
+		return;
+	start_command(d, fix, sizeof(fix));
+	doctor_find(d, "daemon-down", fix, "no daemon answers on %s: %s", d->control, why);
+}
+
+static void check_version(struct doctor *d, const json_t *status)
+{
+	const char *version = cw_json_str(status, "version", "?");
+	char fix[2 * PATH_MAX];
+
+	doctor_checked(d, "versions");
+	if (strcmp(version, CW_VERSION) == 0)
+		return;
+	start_command(d, fix, sizeof(fix));
+	doctor_find(d, "version-differs", fix,
+		    "the daemon is of version %s, this command of %s: restart it after an upgrade",
+		    version, CW_VERSION);
+}
+
+static void check_peers(struct doctor *d, const json_t *status)
+{
+	const json_t *entry;
+	size_t i;
+
+	doctor_checked(d, "peers");
+	json_array_foreach (json_object_get(status, "peers"), i, entry) {
+		const char *state = cw_json_str(entry, "state", "?");
+		const char *node = cw_json_str(entry, "node", "?");
+
+		if (strcmp(state, "connected") == 0)
+			continue;
+		if (strncmp(state, "refused: key", 12) == 0)
+			doctor_find(d, "peer-key-differs", NULL,
+				    "%s has another key: copy the key file of one node to all "
+				    "others, then restart their daemons",
+				    node);
+		else
+			doctor_find(d, "peer-unreachable", NULL,
+				    "%s is %s: is its daemon up, and does a firewall let the peer "
+				    "port through?",
+				    node, state);
+	}
+}
+
+static void check_notes(struct doctor *d, const json_t *status)
+{
+	const json_t *entry;
+	size_t i;
+
+	doctor_checked(d, "notes");
+	json_array_foreach (json_object_get(status, "notes"), i, entry) {
+		const char *note = json_string_value(entry);
+
+		if (note && strstr(note, "not seen by BPF"))
+			doctor_find(d, "kernel-events", NULL, "%s", note);
+		else if (note && strstr(note, "cannot be written to disk"))
+			doctor_find(d, "state-not-writable", NULL, "%s", note);
+		else if (note && strstr(note, "mode = shadow"))
+			doctor_find(d, "shadow", NULL,
+				    "%s: set mode = alert and reload the daemon (SIGHUP)", note);
+		else if (note && strstr(note, "of a version this daemon cannot read"))
+			doctor_find(d, "agent-version", NULL,
+				    "%s. Ranks that run keep their agent: they are watched from "
+				    "their next start",
+				    note);
+		else if (note && strncmp(note, "peers_from: ", 12) == 0)
+			doctor_find(d, "peers-not-found", NULL, "%s", note);
+	}
+}
+
+void doctor_check_daemon(struct doctor *d)
+{
+	json_t *status = NULL;
+	struct cw_err err;
+	uint32_t code;
+	int r;
+
+	doctor_checked(d, "daemon");
+	r = cw_control_ask(d->control, "status", NULL, TIMEOUT_MS, &status, &code, &err);
+	if (r == -EACCES) {
+		char fix[PATH_MAX + 32];
+
+		(void)snprintf(fix, sizeof(fix), "chmod 666 %s", d->control);
+		doctor_find(d, "control-socket", fix, "%s", err.text);
+		return;
+	}
+	if (r < 0) {
+		find_down(d, strerror(-r));
+		return;
+	}
+	(void)check_configuration(d);
+	check_version(d, status);
+	check_peers(d, status);
+	check_notes(d, status);
+	json_decref(status);
+}
+
+static bool is_missing_directory(const char *path)
+{
+	char dir[PATH_MAX];
+	char *slash;
+
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return false;
+	*slash = '\0';
+	return access(dir, F_OK) < 0;
+}
+
+void doctor_check_agent_socket(struct doctor *d)
+{
+	int fd = cw_unix_connect(d->agent_socket, CONNECT_MS);
+	char fix[2 * PATH_MAX];
+
+	doctor_checked(d, "agent-socket");
+	if (fd >= 0) {
+		closep(&fd);
+		return;
+	}
+	if (fd == -EACCES) {
+		(void)snprintf(fix, sizeof(fix), "chmod 666 %s", d->agent_socket);
+		doctor_find(d, "agent-socket", fix,
+			    "this user may not connect to %s: its ranks cannot register",
+			    d->agent_socket);
+		return;
+	}
+	if (doctor_is_container() && is_missing_directory(d->agent_socket)) {
+		doctor_find(
+			d, "socket-not-mounted", NULL,
+			"this is a container, and %s is not in it: mount the host's directory "
+			"of that socket here (docker run -v /run/collwatch:/run/collwatch, or a "
+			"hostPath volume)",
+			d->agent_socket);
+		return;
+	}
+	start_command(d, fix, sizeof(fix));
+	doctor_find(d, "agent-socket", fix, "nobody listens on %s: %s", d->agent_socket,
+		    strerror(-fd));
+}

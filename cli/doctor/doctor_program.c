@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs the loader does not load the agent into, or whose NCCL the agent cannot get between. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "cli/doctor/doctor.h"
+#include "cli/paths.h"
+#include "common/cleanup.h"
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#endif
+
+/* Interpreters of interpreters: more is a loop. */
+#define MAX_SCRIPTS 4
+
+/* "#!/usr/bin/env python3" and the like: what really runs. False when it is no script. */
+static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char line[PATH_MAX], *rest = line + 2, *word;
+	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+
+	if (n < 3 || line[0] != '#' || line[1] != '!')
+		return false;
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	rest += strspn(rest, " \t");
+	word = strsep(&rest, " \t");
+	if (rest && strcmp(word + (strlen(word) > 4 ? strlen(word) - 4 : 0), "/env") == 0) {
+		rest += strspn(rest, " \t");
+		word = strsep(&rest, " \t");
+	}
+	return word && *word && cw_paths_find_program(word, interpreter) == 0;
+}
+
+static bool has_file_capabilities(const char *path)
+{
+	return getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+static void check_rights(struct doctor *d, const char *path, const struct stat *st)
+{
+	char fix[PATH_MAX + 64];
+
+	if (st->st_mode & (S_ISUID | S_ISGID)) {
+		(void)snprintf(fix, sizeof(fix), "chmod ug-s '%s'", path);
+		doctor_find(d, "program-setuid", fix,
+			    "%s is set-user-ID or set-group-ID: the loader drops LD_PRELOAD, the "
+			    "agent is not loaded",
+			    path);
+	}
+	if (has_file_capabilities(path)) {
+		(void)snprintf(fix, sizeof(fix), "setcap -r '%s'", path);
+		doctor_find(d, "program-capabilities", fix,
+			    "%s has file capabilities: the loader drops LD_PRELOAD, the agent is "
+			    "not loaded",
+			    path);
+	}
+}
+
+static bool section_has_nccl(Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t n = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+
+	for (size_t i = 0; data && i < n && i < INT32_MAX; i++) {
+		const char *name;
+		GElf_Sym sym;
+
+		if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
+			continue;
+		name = elf_strptr(elf, header->sh_link, sym.st_name);
+		if (name && strcmp(name, "ncclAllReduce") == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_own_nccl(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (gelf_getshdr(section, &header) &&
+		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
+		    section_has_nccl(elf, section, &header))
+			return true;
+	}
+	return false;
+}
+
+/* The loader that the program names; "" = it is linked statically. */
+static void read_loader(Elf *elf, int fd, char loader[256])
+{
+	size_t n = 0;
+
+	loader[0] = '\0';
+	(void)elf_getphdrnum(elf, &n);
+	for (size_t i = 0; i < n && i < INT32_MAX; i++) {
+		GElf_Phdr p;
+		size_t len;
+
+		if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_INTERP)
+			continue;
+		len = p.p_filesz < 255 ? p.p_filesz : 255;
+		if (pread(fd, loader, len, (off_t)p.p_offset) == (ssize_t)len)
+			loader[len] = '\0';
+		return;
+	}
+}
+
+static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
+{
+	char loader[256];
+	GElf_Ehdr header;
+
+	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
+		doctor_find(d, "program-unknown", NULL,
+			    "%s is neither a script nor an ELF program: name what the ranks run",
+			    path);
+		return;
+	}
+	read_loader(elf, fd, loader);
+	if (header.e_machine != OWN_MACHINE)
+		doctor_find(
+			d, "program-machine", NULL,
+			"%s is built for another processor than the agent: install the collwatch "
+			"that is built for the program's",
+			path);
+	else if (!*loader)
+		doctor_find(
+			d, "program-static", NULL,
+			"%s is linked statically: there is no loader that could load the agent; "
+			"link it with -Wl,-Bdynamic against libc and libnccl.so",
+			path);
+	else if (strstr(loader, "ld-musl"))
+		doctor_find(d, "program-musl", NULL,
+			    "%s uses musl (%s): the agent is built for glibc 2.17 and later", path,
+			    loader);
+	if (has_own_nccl(elf))
+		doctor_find(d, "nccl-static", NULL,
+			    "%s holds a copy of NCCL of its own: its calls do not pass the agent; "
+			    "link it against libnccl.so, or, if that NCCL is 2.27 or newer, set "
+			    "NCCL_PROFILER_PLUGIN to the path of libcollwatch.so",
+			    path);
+}
+
+static void check_file(struct doctor *d, const char *path)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char fix[PATH_MAX + 32];
+	struct stat st;
+	Elf *elf;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		(void)snprintf(fix, sizeof(fix), "chmod a+r '%s'", path);
+		doctor_find(d, "program-unreadable", fd < 0 && errno == EACCES ? fix : NULL,
+			    "%s cannot be read: %s", path,
+			    fd < 0 ? strerror(errno) : "it is no file");
+		return;
+	}
+	check_rights(d, path, &st);
+	(void)elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf)
+		check_elf(d, path, elf, fd);
+	(void)elf_end(elf);
+}
+
+void doctor_check_program(struct doctor *d, const char *program)
+{
+	char path[PATH_MAX], next[PATH_MAX];
+
+	doctor_checked(d, "program");
+	if (cw_paths_find_program(program, path) < 0) {
+		doctor_find(d, "program-missing", NULL, "%s: there is no such program", program);
+		return;
+	}
+	for (int i = 0; i < MAX_SCRIPTS && script_interpreter(path, next); i++)
+		(void)snprintf(path, sizeof(path), "%s", next);
+	check_file(d, path);
+}
+
+/* ---- a process ---- */
+
+/* Does a line of /proc/PID/NAME contain this? False also when it cannot be read: *ret_error. */
+static bool proc_contains(int32_t pid, const char *name, const char *needle, int *ret_error)
+{
+	char path[64];
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	f = fopen(path, "re");
+	*ret_error = f ? 0 : errno;
+	while (f && !found && getdelim(&line, &size, *name == 'e' ? '\0' : '\n', f) >= 0)
+		found = strstr(line, needle) != NULL;
+	if (f)
+		(void)fclose(f); /* only read */
+	return found;
+}
+
+void doctor_check_process(struct doctor *d, int32_t pid)
+{
+	char path[64], target[PATH_MAX];
+	int error, ignored;
+	ssize_t n;
+
+	doctor_checked(d, "process");
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0) {
+		doctor_find(d, "process-unreadable", NULL, "process %d cannot be looked at: %s%s",
+			    pid, strerror(errno),
+			    errno == EACCES || errno == EPERM ? "; ask as its user, or as root"
+							      : "; is it still running?");
+		return;
+	}
+	target[n] = '\0';
+	if (!proc_contains(pid, "maps", "libcollwatch.so", &error) && error == 0) {
+		if (proc_contains(pid, "environ", "LD_PRELOAD=", &ignored) &&
+		    proc_contains(pid, "environ", "libcollwatch.so", &ignored))
+			doctor_find(
+				d, "agent-not-loaded", NULL,
+				"process %d has the agent in LD_PRELOAD, but the loader dropped "
+				"it: see what is said of its program",
+				pid);
+		else
+			doctor_find(d, "agent-not-loaded", "collwatch run -- PROGRAM",
+				    "process %d was started without the agent", pid);
+	}
+	doctor_check_mounts(d, pid);
+	check_file(d, path);
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The labelled suite (docs/suite.md): how often is the verdict right, and where is it not? */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/lab/suite_processes.h"
+#include "cli/verb.h"
+#include "common/clock.h"
+#include "common/parse.h"
+#include "suite/cluster/cluster.h"
+#include "suite/generate.h"
+#include "suite/score.h"
+#include "suite/watch.h"
+
+#define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
+#define PROGRESS_TERMINAL_NS (CW_NS_PER_S / 5)
+
+enum {
+	OPT_SCALE = 256,
+	OPT_JSON,
+	OPT_COVERAGE,
+	OPT_ONLY,
+	OPT_VERBOSE,
+	OPT_ENGINE,
+	OPT_GENERATE,
+	OPT_SEED,
+	OPT_PROCESSES,
+	OPT_JOBS,
+	OPT_PRINT,
+	OPT_TRACE,
+	OPT_WATCH_ON,
+	OPT_OUTCOMES,
+};
+
+/* Jobs of eight ranks that run at once on two processors without being late. */
+#define JOBS_DEFAULT 3
+#define JOBS_MAX 64
+
+struct options {
+	const char *path, *only;
+	uint32_t scale;
+	uint64_t generate, seed;
+	unsigned jobs;
+	bool json, coverage, verbose, print, trace, processes, watch_on, outcomes;
+	uint64_t print_index;
+};
+
+struct run {
+	const struct options *opts;
+	struct suite_processes *processes;
+	char file[SUITE_TITLE]; /* and which of its scenarios this is */
+	uint64_t nth;
+	struct score score;
+	struct cw_err err;
+	uint64_t n_unscaled;
+	int64_t told_ns;
+	bool is_terminal, has_line;
+};
+
+static const struct argp_option options[] = {
+	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time through the engine (default)",
+	  0 },
+	{ "processes", OPT_PROCESSES, NULL, 0,
+	  "Run those that can be real processes, and compare with the engine", 0 },
+	{ "jobs", OPT_JOBS, "N", 0, "… so many at once (3)", 0 },
+	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
+	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
+	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
+	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
+	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
+	{ "watch-on", OPT_WATCH_ON, NULL, 0,
+	  "Watch each for 90 s after its last alert, with every verdict, for further ones", 0 },
+	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
+	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
+	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
+	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
+	{ "trace", OPT_TRACE, NULL, 0, "… and a line per look at which somebody waits", 0 },
+	{ 0 },
+};
+
+static uint64_t number(struct argp_state *state, const char *name, const char *text, uint64_t max)
+{
+	uint64_t value;
+
+	if (cw_parse_u64(text, 0, max, &value) < 0)
+		argp_error(state, "--%s %s: not a number up to %" PRIu64, name, text, max);
+	return value;
+}
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct options *opts = state->input;
+
+	switch (key) {
+	case OPT_SCALE:
+		opts->scale = (uint32_t)number(state, "ranks-scale", arg, 1024);
+		return 0;
+	case OPT_GENERATE:
+		opts->generate = number(state, "generate", arg, 100000000);
+		return 0;
+	case OPT_SEED:
+		opts->seed = number(state, "seed", arg, UINT64_MAX);
+		return 0;
+	case OPT_TRACE:
+		opts->trace = opts->verbose = true;
+		return 0;
+	case OPT_WATCH_ON:
+		opts->watch_on = true;
+		return 0;
+	case OPT_OUTCOMES:
+		opts->outcomes = true;
+		return 0;
+	case OPT_PRINT:
+		opts->print = true;
+		opts->print_index = number(state, "print", arg, UINT32_MAX);
+		return 0;
+	case OPT_ONLY:
+		opts->only = arg;
+		return 0;
+	case OPT_COVERAGE:
+		opts->coverage = true;
+		return 0;
+	case OPT_JSON:
+		opts->json = true;
+		return 0;
+	case OPT_VERBOSE:
+		opts->verbose = true;
+		return 0;
+	case OPT_ENGINE:
+		opts->processes = false;
+		return 0;
+	case OPT_PROCESSES:
+		opts->processes = true;
+		return 0;
+	case OPT_JOBS:
+		opts->jobs = (unsigned)number(state, "jobs", arg, JOBS_MAX);
+		if (!opts->jobs)
+			argp_error(state, "--jobs 0 would take for ever");
+		return 0;
+	case ARGP_KEY_ARG:
+		if (opts->path)
+			argp_error(state, "one directory at a time");
+		opts->path = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!opts->path && !opts->generate && !opts->print)
+			argp_usage(state);
+		if (opts->json && opts->outcomes)
+			argp_error(state, "--json and --outcomes are two ways to say it");
+		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage ||
+					opts->watch_on || opts->outcomes))
+			argp_error(state, "--processes runs the scenarios of files as they are");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_opt,
+	.args_doc = "[DIRECTORY|FILE]",
+	.doc = "Run labelled scenarios (*.scn) against the engine and say how often it is right.\v"
+	       "Exit status: 0 all right, 1 error or (--coverage) a pair without scenario, 2 "
+	       "something was missed.",
+};
+
+/* ---- running ---- */
+
+static void tell_progress(struct run *run)
+{
+	int64_t now = cw_clock_now_ns(&cw_clock_system);
+
+	if (!run->told_ns)
+		run->told_ns = now;
+	if (now - run->told_ns < (run->is_terminal ? PROGRESS_TERMINAL_NS : PROGRESS_EVERY_NS))
+		return;
+	run->told_ns = now;
+	fprintf(stderr, "%scollwatch: %" PRIu64 " scenarios, %" PRIu64 " missed%s",
+		run->is_terminal ? "\r" : "", run->score.n, run->score.n_missed,
+		run->is_terminal ? "" : "\n");
+	run->has_line = run->is_terminal;
+}
+
+static void tell_outcome(const struct suite_scenario *s, const struct outcome *o)
+{
+	if (o->is_alert)
+		fprintf(stderr, "%s:%u: %s: %s after %.1f s: %s\n", s->file, s->line, s->name,
+			cw_confidence_name(o->confidence), (double)o->after_ns / CW_NS_PER_S,
+			o->summary);
+	else
+		fprintf(stderr, "%s:%u: %s: silence at %u looks\n", s->file, s->line, s->name,
+			o->looks);
+}
+
+/* One alert as WHERE NAME: SECONDS CLASS DETAIL CONFIDENCE CULPRITS, "-" for what is not there. */
+static void print_alert(const struct suite_scenario *s, const struct outcome *o)
+{
+	printf("%s:%u %s: %.3f %s %s %s ", s->file, s->line, s->name,
+	       (double)o->after_ns / CW_NS_PER_S, cw_class_name(o->klass),
+	       o->detail[0] ? o->detail : "-", cw_confidence_name(o->confidence));
+	for (uint32_t i = 0; i < o->n_culprits; i++)
+		printf("%s%d", i ? "," : "", o->culprits[i]);
+	printf("%s\n", o->n_culprits ? "" : "-");
+}
+
+static void print_outcome(const struct suite_scenario *s, const struct outcome *o)
+{
+	if (!outcome_says(o))
+		printf("%s:%u %s: silence\n", s->file, s->line, s->name);
+	for (; o && outcome_says(o); o = o->also)
+		print_alert(s, o);
+}
+
+/* Which scenario of its file this is. */
+static uint64_t place_in_file(struct run *run, const struct suite_scenario *s)
+{
+	if (strcmp(run->file, s->file) != 0) {
+		(void)snprintf(run->file, sizeof(run->file), "%s", s->file);
+		run->nth = 0;
+	}
+	return run->nth++;
+}
+
+static int on_process_scenario(void *user, const struct suite_scenario *s)
+{
+	struct run *run = user;
+	uint64_t nth = place_in_file(run, s);
+	const char *obstacle;
+
+	if (run->opts->only && !strstr(s->name, run->opts->only))
+		return 0;
+	obstacle = suite_processes_obstacle(s);
+	if (!obstacle)
+		return suite_processes_add(run->processes, s, nth, &run->err);
+	if (run->opts->verbose)
+		fprintf(stderr, "left out %s: %s\n", s->name, obstacle);
+	suite_processes_skip(run->processes);
+	return 0;
+}
+
+static void tell_look(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		      const struct cw_stall_decision *d)
+{
+	const struct run *run = user;
+
+	if (!run->opts->trace || v->klass == CW_CLASS_HEALTHY)
+		return;
+	fprintf(stderr, "  %.2f s, phase %u: %s: %s [%s]\n",
+		(double)(snap->now_ns - CLUSTER_ORIGIN_NS) / CW_NS_PER_S, d->phase,
+		cw_confidence_name(v->confidence), v->summary, d->why);
+}
+
+static int on_scenario(void *user, const struct suite_scenario *s)
+{
+	struct run *run = user;
+	const struct watch_eyes eyes = { .user = run,
+					 .is_watching_on = run->opts->watch_on,
+					 .on_look = tell_look };
+	struct suite_scenario scaled = *s;
+	struct outcome o = { 0 };
+	int r;
+
+	if (run->opts->only && !strstr(s->name, run->opts->only))
+		return 0;
+	if (!suite_scenario_scale(&scaled, run->opts->scale)) {
+		run->n_unscaled++;
+		return 0;
+	}
+	r = watch_with(&scaled, &eyes, &run->err, &o);
+	if (r == -EINVAL && run->opts->scale > 1) {
+		/* So large, its comms cannot be cut, or its groups have too many calls. */
+		run->n_unscaled++;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	if (run->opts->verbose)
+		tell_outcome(&scaled, &o);
+	if (run->opts->outcomes)
+		print_outcome(&scaled, &o);
+	r = score_add(&run->score, &scaled, &o);
+	outcome_fini(&o);
+	tell_progress(run);
+	return r;
+}
+
+/* ---- the document ---- */
+
+static json_t *share(uint64_t k, uint64_t n)
+{
+	return n ? json_real((double)k / (double)n) : json_null();
+}
+
+static json_t *interval(uint64_t k, uint64_t n)
+{
+	double low, high;
+
+	score_interval(k, n, &low, &high);
+	return json_pack("[f, f]", low, high);
+}
+
+static json_t *classes_doc(const struct score *score)
+{
+	json_t *doc = json_object();
+
+	for (unsigned k = 1; k < SCORE_LABELS; k++) {
+		const struct score_class *c = &score->classes[k];
+
+		if (!c->expected && !c->given)
+			continue;
+		json_object_set_new(doc, cw_class_name(k),
+				    json_pack("{s:o, s:o, s:I, s:o, s:o}", "precision",
+					      share(c->given_rightly, c->given), "recall",
+					      share(c->right, c->expected), "n",
+					      (json_int_t)c->expected, "precision_95",
+					      interval(c->given_rightly, c->given), "recall_95",
+					      interval(c->right, c->expected)));
+	}
+	return doc;
+}
+
+static json_t *misses_doc(const struct score *score)
+{
+	json_t *doc = json_array();
+
+	for (size_t i = 0; i < score->n_misses; i++)
+		json_array_append_new(doc, json_pack("{s:s, s:s, s:s}", "scenario",
+						     score->misses[i].scenario, "where",
+						     score->misses[i].where, "reason",
+						     score->misses[i].reason));
+	return doc;
+}
+
+static json_t *confusion_doc(const struct score *score)
+{
+	json_t *doc = json_object();
+
+	for (unsigned i = 0; i < SCORE_LABELS; i++)
+		for (unsigned k = 0; k < SCORE_LABELS; k++) {
+			json_t *row = json_object_get(doc, cw_class_name(i));
+
+			if (!score->confusion[i][k])
+				continue;
+			if (!row) {
+				row = json_object();
+				json_object_set_new(doc, cw_class_name(i), row);
+			}
+			json_object_set_new(row, cw_class_name(k),
+					    json_integer((json_int_t)score->confusion[i][k]));
+		}
+	return doc;
+}
+
+static int print_json(const struct score *score)
+{
+	json_t *doc =
+		json_pack("{s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:o, s:i, s:o}",
+			  "classes", classes_doc(score), "exact_culprits",
+			  share(score->n_exact_culprits, score->n_culprits), "certain", "n",
+			  (json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
+			  "controls", "n", (json_int_t)score->n_controls, "alerts",
+			  (json_int_t)score->n_control_alerts, "n", (json_int_t)score->n, "missed",
+			  (json_int_t)score->n_missed, "confusion", confusion_doc(score),
+			  "uncovered", (int)score_n_uncovered(score), "misses", misses_doc(score));
+	int r;
+
+	if (!doc)
+		return -ENOMEM;
+	r = json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+	json_decref(doc);
+	putchar('\n');
+	return r < 0 ? -EIO : 0;
+}
+
+static int report_processes(const struct run *run)
+{
+	json_t *doc;
+
+	if (!run->opts->json) {
+		suite_processes_print(run->processes, stdout);
+	} else {
+		doc = suite_processes_doc(run->processes);
+		if (!doc)
+			return CW_EXIT_ERROR;
+		json_dumpf(doc, stdout, JSON_INDENT(1));
+		putchar('\n');
+		json_decref(doc);
+	}
+	return suite_processes_differ(run->processes) ? CW_EXIT_HANG : CW_EXIT_OK;
+}
+
+static int run_processes(struct run *run)
+{
+	int r, status = CW_EXIT_ERROR;
+
+	run->processes = suite_processes_new(run->opts->jobs);
+	if (!run->processes) {
+		fprintf(stderr, "collwatch: out of memory\n");
+		return CW_EXIT_ERROR;
+	}
+	r = suite_read_path(run->opts->path, on_process_scenario, run, &run->err);
+	suite_processes_wait(run->processes);
+	if (r < 0)
+		fprintf(stderr, "collwatch: %s\n", run->err.text[0] ? run->err.text : strerror(-r));
+	else
+		status = report_processes(run);
+	run->processes = suite_processes_free(run->processes);
+	return status;
+}
+
+static int print_drawn(const struct options *opts)
+{
+	char text[SUITE_DRAWN_BYTES];
+	size_t n = suite_draw(opts->seed, opts->print_index, text);
+
+	return fwrite(text, 1, n, stdout) == n ? CW_EXIT_OK : CW_EXIT_ERROR;
+}
+
+int cw_verb_suite(int argc, char **argv)
+{
+	struct options opts = { .scale = 1, .seed = 1, .jobs = JOBS_DEFAULT };
+	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
+	int r, status;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (opts.processes)
+		return run_processes(&run);
+	if (opts.print)
+		return print_drawn(&opts);
+	r = opts.path ? suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
+	if (r == 0)
+		r = suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
+	if (run.has_line)
+		fputc('\n', stderr);
+	if (r < 0) {
+		fprintf(stderr, "collwatch: %s\n", run.err.text[0] ? run.err.text : strerror(-r));
+		score_fini(&run.score);
+		return CW_EXIT_ERROR;
+	}
+	if (run.n_unscaled)
+		fprintf(stderr,
+			"collwatch: %" PRIu64 " scenarios cannot be larger and were left out\n",
+			run.n_unscaled);
+	if (opts.json)
+		r = print_json(&run.score);
+	else if (!opts.outcomes)
+		score_print(&run.score, stdout);
+	if (opts.coverage)
+		score_print_coverage(&run.score, opts.json ? stderr : stdout);
+	status = score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
+	if (r < 0 || (opts.coverage && score_n_uncovered(&run.score)))
+		status = CW_EXIT_ERROR;
+	score_fini(&run.score);
+	return status;
+}

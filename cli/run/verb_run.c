@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program always runs: a watchdog that keeps a job from starting does more harm than the hang
+ * it would have found. What is not there is said in one line.
+ *
+ * Without --standalone and --tag-output this process becomes the program; with them it stays beside
+ * it (run_child.c).
+ */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/asan.h"
+#include "cli/paths.h"
+#include "cli/run/run_child.h"
+#include "cli/run/run_standalone.h"
+#include "cli/verb.h"
+#include "common/cleanup.h"
+#include "common/unixsock.h"
+
+#define AGENT_SOCKET "/run/collwatch/agent.sock"
+#define CONNECT_TIMEOUT_MS 500
+
+enum { OPT_SOCKET = 256, OPT_AGENT, OPT_STANDALONE, OPT_TAG };
+
+struct run_args {
+	const char *socket, *agent;
+	bool standalone, tag;
+	char **command;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *args = state->input;
+
+	switch (key) {
+	case OPT_SOCKET:
+		args->socket = arg;
+		return 0;
+	case OPT_STANDALONE:
+		args->standalone = true;
+		return 0;
+	case OPT_TAG:
+		args->tag = true;
+		return 0;
+	case OPT_AGENT:
+		args->agent = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		/* all that follows is the program's */
+		args->command = &state->argv[state->next - 1];
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "what shall be run?");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "socket", OPT_SOCKET, "SOCKET", 0,
+			  "The daemon's agent socket (default: " AGENT_SOCKET ")", 0 },
+			{ "agent", OPT_AGENT, "FILE", 0,
+			  "The agent (default: the one of this installation)", 0 },
+			{ "standalone", OPT_STANDALONE, NULL, 0,
+			  "Start a daemon for this program alone; no root is needed", 0 },
+			{ "tag-output", OPT_TAG, NULL, 0,
+			  "Put host:rank before each line of output", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.args_doc = "[--] PROGRAM [ARGUMENT…]",
+	.doc = "Run a program with the agent loaded into it and all its children.\v"
+	       "The agent does nothing until the program makes its first NCCL call. The program "
+	       "runs "
+	       "also when agent or daemon are missing; one line on standard error tells. "
+	       "/etc/ld.so.preload is not supported: AddressSanitizer needs to be the first "
+	       "library.",
+};
+
+/* [libasan:]existing:agent, in fresh memory */
+static char *preload_list(const char *agent, const char *program)
+{
+	const char *existing = getenv("LD_PRELOAD");
+	char asan[NAME_MAX], *list;
+	int n;
+
+	if (existing && !*existing)
+		existing = NULL;
+	if (!cw_asan_needed(program, asan, sizeof(asan)) || (existing && strstr(existing, asan)))
+		asan[0] = '\0';
+	n = asprintf(&list, "%s%s%s%s%s", asan, *asan ? ":" : "", existing ? existing : "",
+		     existing ? ":" : "", agent);
+	return n < 0 ? NULL : list;
+}
+
+/* Fills agent; says why not in err. The loader splits its list at blanks and colons. */
+static int find_agent(const struct run_args *args, char agent[PATH_MAX], struct cw_err *err)
+{
+	if (!args->agent) {
+		int r = cw_paths_find(CW_PART_AGENT, agent, err);
+
+		if (r < 0)
+			return r;
+	} else if (!realpath(args->agent, agent)) {
+		return cw_err_set(err, errno, "agent %s: %s", args->agent, strerror(errno));
+	}
+	if (access(agent, R_OK) < 0)
+		return cw_err_set(err, errno, "agent %s: %s", agent, strerror(errno));
+	if (strpbrk(agent, " :"))
+		return cw_err_set(err, EINVAL,
+				  "agent %s: a path with blanks or colons cannot be preloaded",
+				  agent);
+	return 0;
+}
+
+static void say_what_is_there(const char *agent, const char *socket)
+{
+	_cleanup_(closep) int fd = cw_unix_connect(socket, CONNECT_TIMEOUT_MS);
+
+	if (fd >= 0)
+		fprintf(stderr, "collwatch: agent %s loaded, daemon reached\n", agent);
+	else
+		fprintf(stderr,
+			"collwatch: agent %s loaded, no daemon on %s (%s); the agent keeps "
+			"looking\n",
+			agent, socket, strerror(-fd));
+}
+
+/* "host:3| ", or "host| " above a launcher that starts the ranks itself. */
+static void make_prefix(char *buf, size_t len)
+{
+	static const char *const names[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+					     "PMIX_RANK" };
+	const char *rank = NULL;
+	char host[HOST_NAME_MAX + 1] = "?";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	for (size_t i = 0; !rank && i < sizeof(names) / sizeof(names[0]); i++)
+		rank = getenv(names[i]);
+	if (rank && *rank)
+		(void)snprintf(buf, len, "%s:%.20s| ", host, rank);
+	else
+		(void)snprintf(buf, len, "%s| ", host);
+}
+
+static void on_second(void *user)
+{
+	run_standalone_tell(user);
+}
+
+static int stay_beside(const struct run_args *args, struct run_standalone *own)
+{
+	char prefix[HOST_NAME_MAX + 32];
+	struct run_child child = {
+		.command = args->command,
+		.on_second = own ? on_second : NULL,
+		.user = own,
+	};
+	int status;
+
+	make_prefix(prefix, sizeof(prefix));
+	if (args->tag)
+		child.prefix = prefix;
+	status = run_child(&child);
+	if (own)
+		run_standalone_stop(own);
+	if (status >= 0)
+		run_end_like(status);
+	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(-status));
+	return CW_EXIT_ERROR;
+}
+
+/* False: the program runs without a daemon of its own. */
+static bool start_own_daemon(struct run_standalone *own)
+{
+	char path[PATH_MAX + 16];
+	struct cw_err err;
+
+	if (run_standalone_start(own, &err) < 0) {
+		fprintf(stderr, "collwatch: %s; running without\n", err.text);
+		if (own->daemon > 0)
+			run_standalone_stop(own);
+		return false;
+	}
+	(void)snprintf(path, sizeof(path), "%s/agent.sock", own->dir);
+	(void)setenv("COLLWATCH_SOCKET", path, 1);
+	(void)snprintf(path, sizeof(path), "%s/control.sock", own->dir);
+	(void)setenv("COLLWATCH_CONTROL_SOCKET", path, 1);
+	return true;
+}
+
+static void load_agent(const struct run_args *args, const char *socket)
+{
+	_cleanup_(freep) char *list = NULL;
+	char agent[PATH_MAX];
+	struct cw_err err;
+
+	if (find_agent(args, agent, &err) < 0) {
+		fprintf(stderr, "collwatch: %s; running without\n", err.text);
+		return;
+	}
+	list = preload_list(agent, args->command[0]);
+	if (!list || setenv("LD_PRELOAD", list, 1) < 0)
+		fputs("collwatch: out of memory; running without agent\n", stderr);
+	else
+		say_what_is_there(agent, socket);
+}
+
+int cw_verb_run(int argc, char **argv)
+{
+	struct run_standalone own = { 0 };
+	struct run_args args = { 0 };
+	const char *socket;
+	bool has_own;
+
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	if (args.socket)
+		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
+	has_own = args.standalone && start_own_daemon(&own);
+	socket = getenv("COLLWATCH_SOCKET");
+	load_agent(&args, socket && *socket ? socket : AGENT_SOCKET);
+	if (has_own || args.tag)
+		return stay_beside(&args, has_own ? &own : NULL);
+	execvp(args.command[0], args.command);
+	fprintf(stderr, "collwatch: cannot run %s: %s\n", args.command[0], strerror(errno));
+	return CW_EXIT_ERROR;
+}

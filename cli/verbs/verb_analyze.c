@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decides from recordings, with no daemon: a bundle (the decision is taken once more, from the
+ * snapshot in it), flight records of processes that are gone, or the Flight Recorder dumps of a
+ * job. Prints what `report` prints, and exits with what was found.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/slow/slow.h"
+#include "analysis/stall/stall_rules.h"
+#include "analysis/verdict.h"
+#include "cli/verb.h"
+#include "common/cleanup.h"
+#include "import/flight_recorder.h"
+#include "import/fr_export.h"
+#include "import/record_files.h"
+#include "report/bundle.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/slow_doc.h"
+#include "report/doc/snapshot_doc.h"
+#include "report/json_util.h"
+#include "report/text.h"
+#include "report/text/render_text.h"
+
+enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
+
+struct analyze_args {
+	const char *flight_recorder; /* directory */
+	const char *export_to;       /* directory for dumps; NULL = none */
+	char **paths;                /* a bundle's directory, or records */
+	uint32_t n_paths;
+	bool json, all_frames;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct analyze_args *args = state->input;
+
+	switch (key) {
+	case OPT_JSON:
+		args->json = true;
+		return 0;
+	case OPT_ALL_FRAMES:
+		args->all_frames = true;
+		return 0;
+	case OPT_FLIGHT_RECORDER:
+		args->flight_recorder = arg;
+		return 0;
+	case OPT_EXPORT:
+		args->export_to = arg;
+		return 0;
+	case ARGP_KEY_ARGS:
+		args->paths = state->argv + state->next;
+		args->n_paths = (uint32_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->n_paths == !args->flight_recorder)
+			argp_error(state, "give a bundle, flight records, or --flight-recorder");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "flight-recorder", OPT_FLIGHT_RECORDER, "DIR", 0,
+			  "Read PyTorch Flight Recorder dumps, one file per rank", 0 },
+			{ "export-flight-recorder", OPT_EXPORT, "DIR", 0,
+			  "Also write what was read as Flight Recorder dumps, for PyTorch's "
+			  "viewers",
+			  0 },
+			{ "json", OPT_JSON, NULL, 0, "Print the verdict as a document", 0 },
+			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
+			  "Show interpreter and libc frames and all threads", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.args_doc = "BUNDLE\nRECORD...\n--flight-recorder DIR",
+	.doc = "Decide from recordings who hangs a job.\v"
+	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say.",
+};
+
+static void free_snapshot(struct cw_snapshot **snap)
+{
+	cw_snapshot_free(*snap);
+}
+
+/* Nobody waits, or not for longer than a healthy job may. */
+static bool is_healthy(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	struct stall_rule rule;
+
+	if (v->klass == CW_CLASS_HEALTHY)
+		return true;
+	if (v->is_proof)
+		return false;
+	rule = stall_rule_for(snap, v, 0);
+	return !v->waiting_since_ns || snap->now_ns - v->waiting_since_ns < rule.stall_ns;
+}
+
+/* Somebody who would have to be asked has left nothing. */
+static bool has_unseen_rank(const struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (!(snap->ranks[i].flags & CW_RANKF_HAS_RECORD))
+			return true;
+	return snap->n_ranks < snap->ranks_expected;
+}
+
+/* As for a leader (docs/design.md section 8): less than half of a job says nothing. */
+static bool sees_too_little(const struct cw_snapshot *snap)
+{
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		seen += !!(snap->ranks[i].flags & CW_RANKF_HAS_RECORD);
+	return 2 * (uint64_t)seen < snap->ranks_expected;
+}
+
+static int out_of_memory(void)
+{
+	fprintf(stderr, "collwatch: out of memory\n");
+	return CW_EXIT_ERROR;
+}
+
+/* The snapshot's instants as wall time; 0 stays "unknown". */
+static int64_t to_wall(const struct cw_snapshot *snap, int64_t at_ns)
+{
+	return at_ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - at_ns) : 0;
+}
+
+static int print_json(const json_t *doc)
+{
+	if (!doc)
+		return out_of_memory();
+	json_dumpf(doc, stdout, JSON_INDENT(1));
+	putchar('\n');
+	return CW_EXIT_OK;
+}
+
+static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_list *slow)
+{
+	json_t *doc = cw_healthy_doc(snap, 0);
+
+	if (doc && json_object_set_new(doc, "slow", cw_slow_doc(snap, slow)) < 0) {
+		json_decref(doc);
+		return NULL;
+	}
+	return doc;
+}
+
+static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
+{
+	const struct cw_text t = { .out = stdout };
+	struct cw_slow_list slow;
+	json_t *doc;
+	int status = CW_EXIT_OK;
+
+	if (cw_slow_find(snap, &slow) < 0)
+		return out_of_memory();
+	doc = healthy_doc(snap, &slow);
+	if (args->json) {
+		status = print_json(doc);
+	} else {
+		printf("nobody waits for anything that cannot come: %u ranks, %u communicators\n",
+		       snap->n_ranks, snap->n_comms);
+		for (uint32_t i = 0; i < snap->n_notes; i++) {
+			fputs("  ", stdout);
+			cw_text_put(&t, CW_TEXT_PLAIN, snap->notes[i]);
+			putchar('\n');
+		}
+		cw_slow_print(stdout, snap, &slow);
+	}
+	json_decref(doc);
+	if (status == CW_EXIT_OK && has_unseen_rank(snap))
+		return CW_EXIT_NO_DATA;
+	return status;
+}
+
+static int report_incident(const struct analyze_args *args, const struct cw_bundle *bundle)
+{
+	struct cw_render_opts opts = {
+		.color = cw_text_wants_color(stdout),
+		.all_frames = args->all_frames,
+	};
+
+	if (args->json)
+		return print_json(bundle->incident);
+	if (cw_render_text(stdout, bundle, &opts) < 0) {
+		fprintf(stderr, "collwatch: the verdict cannot be shown\n");
+		return CW_EXIT_ERROR;
+	}
+	return CW_EXIT_OK;
+}
+
+static json_t *incident_of(const struct cw_snapshot *snap, const struct cw_verdict *v,
+			   const char *id)
+{
+	struct cw_incident_info info = {
+		.id = id,
+		.confidence = v->confidence,
+		.last_progress_wall_ns = to_wall(snap, v->last_progress_ns),
+		.stall_wall_ns = to_wall(snap, v->waiting_since_ns),
+		.confirmed_wall_ns = snap->wall_ns,
+		.leader = CW_LEADER_ANALYZE,
+	};
+
+	return cw_incident_doc(snap, v, &info);
+}
+
+/* Prints the verdict on a snapshot; the evidence belongs to it, or is NULL. */
+static int report(const struct analyze_args *args, const struct cw_snapshot *snap,
+		  const struct cw_verdict *v, json_t *incident, json_t *evidence)
+{
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = {
+		.incident = incident,
+		.snapshot = cw_snapshot_doc(snap),
+		.evidence = evidence ? json_incref(evidence) : NULL,
+	};
+	int status;
+
+	if (!bundle.incident || !bundle.snapshot)
+		return out_of_memory();
+	status = report_incident(args, &bundle);
+	if (status != CW_EXIT_OK)
+		return status;
+	return v->klass == CW_CLASS_UNKNOWN && sees_too_little(snap) ? CW_EXIT_NO_DATA
+								     : CW_EXIT_HANG;
+}
+
+/* On standard error what was written: standard output holds the verdict and nothing else. */
+static int export_dumps(const struct analyze_args *args, const struct cw_snapshot *snap)
+{
+	struct cw_fr_export done;
+	struct cw_err err = { "" };
+
+	if (!args->export_to)
+		return CW_EXIT_OK;
+	if (cw_flight_recorder_write(snap, args->export_to, &done, &err) < 0) {
+		fprintf(stderr, "collwatch: %s: %s\n", args->export_to, err.text);
+		return CW_EXIT_ERROR;
+	}
+	fprintf(stderr, "collwatch: %u Flight Recorder dumps written to %s\n", done.n_dumps,
+		args->export_to);
+	if (done.n_unnumbered)
+		fprintf(stderr, "collwatch: no dump of %u ranks without number or record\n",
+			done.n_unnumbered);
+	if (done.n_unnamed)
+		fprintf(stderr, "collwatch: %u communicators with unknown members are left out\n",
+			done.n_unnamed);
+	return CW_EXIT_OK;
+}
+
+static int analyze_recordings(const struct analyze_args *args, const struct cw_snapshot *snap)
+{
+	_cleanup_(cw_verdict_fini) struct cw_verdict v = { 0 };
+
+	if (export_dumps(args, snap) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
+	if (cw_verdict_compute(snap, &v) < 0)
+		return out_of_memory();
+	if (is_healthy(snap, &v))
+		return report_healthy(args, snap);
+	return report(args, snap, &v, incident_of(snap, &v, "analysis"), NULL);
+}
+
+static int analyze_flight_recorder(const struct analyze_args *args)
+{
+	_cleanup_(free_snapshot) struct cw_snapshot *snap = NULL;
+	struct cw_err err = { "" };
+	int r;
+
+	r = cw_flight_recorder_read(args->flight_recorder, &snap, &err);
+	if (r < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
+	}
+	return analyze_recordings(args, snap);
+}
+
+static int analyze_records(const struct analyze_args *args)
+{
+	_cleanup_(free_snapshot) struct cw_snapshot *snap = NULL;
+	struct cw_err err = { "" };
+
+	if (cw_record_files_read(args->paths, args->n_paths, &snap, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	return analyze_recordings(args, snap);
+}
+
+/* ---- bundles ---- */
+
+/* What was decided: not how it is worded, nor how sure patience made it. */
+static bool is_same_decision(const json_t *a, const json_t *b)
+{
+	static const char *const keys[] = { "class", "detail", "victims", "where" };
+	const json_t *ca = json_object_get(a, "culprits"), *cb = json_object_get(b, "culprits");
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i])))
+			return false;
+	if (json_array_size(ca) != json_array_size(cb))
+		return false;
+	for (size_t i = 0; i < json_array_size(ca); i++)
+		if (!json_equal(json_object_get(json_array_get(ca, i), "rank"),
+				json_object_get(json_array_get(cb, i), "rank")))
+			return false;
+	return true;
+}
+
+/* On standard error: standard output holds the verdict and nothing else. */
+static void compare(const json_t *then, const json_t *now)
+{
+	const struct cw_text t = { .out = stderr };
+
+	if (is_same_decision(then, now)) {
+		fputs("collwatch: the same verdict as in the bundle\n", stderr);
+		return;
+	}
+	fputs("collwatch: NOT the verdict in the bundle, which is: ", stderr);
+	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(then, "summary", "?"));
+	fputc('\n', stderr);
+}
+
+/* The replayed verdict keeps the id and the times of the incident: it is the same event. */
+static int adopt_event(json_t *incident, const json_t *then)
+{
+	static const char *const keys[] = { "id", "times", "leader", "bundle" };
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (json_object_get(then, keys[i]))
+			bad |= json_object_set(incident, keys[i], json_object_get(then, keys[i]));
+	return bad;
+}
+
+/*
+ * The incident that the bundle is about, where the job had several troubles at once; else the worst
+ * of now. *ret_v points into the list. NULL = out of memory.
+ */
+static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
+			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		json_t *incident = incident_of(snap, &list->v[i], "analysis");
+
+		*ret_v = &list->v[i];
+		if (!incident || is_same_decision(bundle->incident, incident))
+			return incident;
+		json_decref(incident);
+	}
+	*ret_v = &list->v[0];
+	return incident_of(snap, &list->v[0], "analysis");
+}
+
+static int replay(const struct analyze_args *args, const struct cw_bundle *bundle,
+		  const struct cw_snapshot *snap)
+{
+	_cleanup_(cw_verdict_list_fini) struct cw_verdict_list list = { .n = 0 };
+	const struct cw_verdict *v;
+	json_t *incident;
+
+	if (export_dumps(args, snap) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
+	if (cw_verdict_compute_all(snap, &list) < 0)
+		return out_of_memory();
+	incident = find_event(bundle, snap, &list, &v);
+	if (!incident || adopt_event(incident, bundle->incident) < 0) {
+		json_decref(incident);
+		return out_of_memory();
+	}
+	compare(bundle->incident, incident);
+	if (v->klass == CW_CLASS_HEALTHY) {
+		json_decref(incident);
+		return report_healthy(args, snap);
+	}
+	return report(args, snap, v, incident, bundle->evidence);
+}
+
+static int analyze_bundle(const struct analyze_args *args)
+{
+	_cleanup_(free_snapshot) struct cw_snapshot *snap = NULL;
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+	struct cw_err err = { "" };
+
+	if (args->n_paths > 1) {
+		fprintf(stderr, "collwatch: one bundle at a time\n");
+		return CW_EXIT_ERROR;
+	}
+	if (cw_bundle_read(args->paths[0], &bundle, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	if (!bundle.snapshot) {
+		fprintf(stderr, "collwatch: %s: no snapshot.json to decide from\n", args->paths[0]);
+		return CW_EXIT_NO_DATA;
+	}
+	if (cw_snapshot_from_doc(bundle.snapshot, &snap, &err) < 0) {
+		fprintf(stderr, "collwatch: %s/snapshot.json: %s\n", args->paths[0], err.text);
+		return CW_EXIT_ERROR;
+	}
+	return replay(args, &bundle, snap);
+}
+
+int cw_verb_analyze(int argc, char **argv)
+{
+	struct analyze_args args = { 0 };
+	struct stat st;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (args.flight_recorder)
+		return analyze_flight_recorder(&args);
+	if (stat(args.paths[0], &st) == 0 && S_ISDIR(st.st_mode))
+		return analyze_bundle(&args);
+	return analyze_records(&args);
+}

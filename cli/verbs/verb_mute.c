@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/ask_options.h"
+#include "cli/control.h"
+#include "cli/verb.h"
+#include "cli/verbs/render_status.h"
+#include "common/clock.h"
+#include "common/parse.h"
+#include "report/text.h"
+
+/* The other nodes of the job have 5 s. */
+#define TIMEOUT_MS 10000
+
+enum { OPT_FOR = 256, OPT_UNMUTE, OPT_UID };
+
+struct mute_args {
+	struct cw_ask_options ask;
+	const char *job;
+	int64_t for_ns; /* 0 = for ever */
+	uint64_t uid;
+	bool unmute, has_uid;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct mute_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
+		return 0;
+	case OPT_FOR:
+		if (cw_parse_duration_ns(arg, &args->for_ns) < 0 || args->for_ns <= 0)
+			argp_error(state, "--for: \"%s\" is no duration like 90s, 30min or 2h",
+				   arg);
+		return 0;
+	case OPT_UNMUTE:
+		args->unmute = true;
+		return 0;
+	case OPT_UID:
+		if (cw_parse_u64(arg, 0, UINT32_MAX, &args->uid) < 0)
+			argp_error(state, "--uid: \"%s\" is no number of a user", arg);
+		args->has_uid = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (args->job)
+			argp_error(state, "one job at a time");
+		args->job = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which job? `collwatch status` shows their names");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "for", OPT_FOR, "DURATION", 0, "For so long: 90s, 30min, 2h, 7d", 0 },
+			{ "unmute", OPT_UNMUTE, NULL, 0, "Alert again from now on", 0 },
+			{ "uid", OPT_UID, "UID", 0,
+			  "The job of this user, where several have one of that name", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.children = cw_ask_children,
+	.args_doc = "JOB",
+	.doc = "Alert nobody about a job, for a while or until --unmute.\v"
+	       "JOB is a name that `collwatch status` shows, or the part of it after the colon. "
+	       "Hangs "
+	       "are still found, and their bundles written; they are not posted, and not when it "
+	       "is "
+	       "over either. Type it on any node of the job: all its nodes that can be reached "
+	       "keep "
+	       "it. The job's owner, root and the control "
+	       "group may. Exit status: 0 done, 1 error, 3 no such job.",
+};
+
+static json_t *request_of(const struct mute_args *args)
+{
+	json_t *request = json_pack("{s:s, s:b}", "job", args->job, "unmute", args->unmute);
+
+	if (request && args->for_ns)
+		(void)json_object_set_new(request, "for_s",
+					  json_real((double)args->for_ns / CW_NS_PER_S));
+	if (request && args->has_uid)
+		(void)json_object_set_new(request, "uid", json_integer((json_int_t)args->uid));
+	return request;
+}
+
+int cw_verb_mute(int argc, char **argv)
+{
+	struct mute_args args = { 0 };
+	json_t *request, *doc = NULL;
+	struct cw_err err;
+	uint32_t code;
+	int r;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	request = request_of(&args);
+	if (!request) {
+		fputs("collwatch: out of memory\n", stderr);
+		return CW_EXIT_ERROR;
+	}
+	r = cw_control_ask(cw_control_path(args.ask.control), "mute", request, TIMEOUT_MS, &doc,
+			   &code, &err);
+	json_decref(request);
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args.ask.json)
+		cw_ask_print(doc);
+	else
+		cw_render_mute(stdout, doc, cw_text_wants_color(stdout));
+	json_decref(doc);
+	return (int)code;
+}

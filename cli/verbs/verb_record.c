@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `record show`: what one rank's flight record holds, of a file or of a live process, whose record
+ * is one of its descriptors. Shows what is there; decides nothing.
+ */
+#include <argp.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/verb.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/parse.h"
+#include "record/record_reader.h"
+#include "report/doc/nccl_errors.h"
+#include "report/json_util.h"
+
+#define MAX_OPS 1024u
+#define MEMFD_NAME "/memfd:" CW_RECORD_NAME
+
+enum { OPT_JSON = 256 };
+
+struct record_args {
+	const char *verb, *what; /* "show"; a file or a process id */
+	bool json;
+	uint64_t ops; /* last ops per communicator */
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct record_args *args = state->input;
+
+	switch (key) {
+	case OPT_JSON:
+		args->json = true;
+		return 0;
+	case 'n':
+		if (cw_parse_u64(arg, 0, MAX_OPS, &args->ops) < 0)
+			argp_error(state, "--ops: 0 to %u", MAX_OPS);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num == 0)
+			args->verb = arg;
+		else if (state->arg_num == 1)
+			args->what = arg;
+		else
+			argp_error(state, "one record at a time");
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->what || strcmp(args->verb, "show") != 0)
+			argp_error(state, "expected: show FILE, or show PID");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "ops", 'n', "N", 0, "Last calls shown per communicator (default: 8)", 0 },
+			{ "json", OPT_JSON, NULL, 0, "Print a document", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.args_doc = "show FILE\nshow PID",
+	.doc = "Show what the flight record of one rank holds.",
+};
+
+/* ---- finding it ---- */
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+static void close_record(struct cw_record **rec)
+{
+	(void)cw_record_close(*rec);
+}
+
+/* The descriptor of a live process that is its record; -ENOENT when it has none. */
+static int open_of_process(const char *pid, struct cw_err *err)
+{
+	_cleanup_(close_dir) DIR *dir = NULL;
+	char path[64], target[PATH_MAX];
+	struct dirent *entry;
+
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
+	while ((entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		int fd;
+
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		if (strncmp(target, MEMFD_NAME, strlen(MEMFD_NAME)) != 0)
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		return fd >= 0 ? fd
+			       : cw_err_set(err, errno, "%s/%s: %s", path, entry->d_name,
+					    strerror(errno));
+	}
+	return cw_err_set(err, ENOENT, "process %s has no flight record", pid);
+}
+
+static int open_record(const char *what, struct cw_record **ret, struct cw_err *err)
+{
+	struct cw_err why = { "" };
+	int fd, r;
+
+	if (strspn(what, "0123456789") == strlen(what))
+		fd = open_of_process(what, err);
+	else
+		fd = open(what, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && err->text[0])
+		return fd;
+	if (fd < 0)
+		return cw_err_set(err, errno, "%s: %s", what, strerror(errno));
+	r = cw_record_open(fd, false, ret, &why);
+	return r < 0 ? cw_err_set(err, -r, "%s: %s", what, why.text[0] ? why.text : strerror(-r))
+		     : 0;
+}
+
+/* ---- words ---- */
+
+static const char *state_name(uint32_t state)
+{
+	static const char *const names[CW_COMM__MAX] = {
+		[CW_COMM_FREE] = "free",           [CW_COMM_INIT] = "init",
+		[CW_COMM_READY] = "ready",         [CW_COMM_FINALIZING] = "finalizing",
+		[CW_COMM_DESTROYED] = "destroyed", [CW_COMM_ABORTED] = "aborted",
+		[CW_COMM_FAILED] = "failed",       [CW_COMM_REVOKED] = "revoked",
+	};
+
+	return state < CW_COMM__MAX ? names[state] : "?";
+}
+
+static const char *progress_name(const struct cw_op *op)
+{
+	static const char *const names[] = { "", "enqueued", "reached", "completed" };
+
+	if (!(op->flags & CW_OPF_RETURNED))
+		return op->flags & CW_OPF_QUEUED ? "queued in a group" : "inside the call";
+	return op->progress ? names[op->progress & 3] : "returned";
+}
+
+static int64_t wall_of(const struct cw_rec_header *h, int64_t at_ns)
+{
+	int64_t since, wall;
+
+	if (!at_ns || __builtin_sub_overflow(at_ns, (int64_t)h->created_ns, &since) ||
+	    __builtin_add_overflow((int64_t)h->created_wall_ns, since, &wall) || wall < 0)
+		return 0;
+	return wall;
+}
+
+/* ---- for people ---- */
+
+/* The frames one below the other. */
+static void show_stack(const struct cw_record *rec, const struct cw_op *op)
+{
+	char stack[CW_RECORD_STACK_BYTES], *at = stack, *frame;
+
+	if (!op->stack || cw_record_stack(rec, op->stack, stack, sizeof(stack)) < 0)
+		return;
+	while ((frame = strsep(&at, "\n")))
+		printf("        %s\n", frame);
+}
+
+static void show_ops(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
+{
+	struct cw_op ops[MAX_OPS];
+	uint64_t lost = 0;
+	size_t n = 0;
+
+	if (!most || cw_record_window(rec, comm, ops, most, &n, &lost) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		char call[160], when[32];
+		int64_t wall_ns = wall_of(cw_record_header(rec), ops[i].enter_ns);
+
+		printf("    %s  %s  (%s)\n", wall_ns ? cw_wall_format(wall_ns, when) : "-",
+		       cw_op_format(&ops[i], call, sizeof(call)), progress_name(&ops[i]));
+		show_stack(rec, &ops[i]);
+	}
+}
+
+static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
+{
+	const struct cw_rec_comm *e = &comm->entry;
+	struct cw_record_state state;
+	char name[CW_NCCL_RESULT_NAME_MAX];
+
+	printf("\n  comm 0x%" PRIx64 "%s%s  rank %d of %u, %s\n", e->comm_id,
+	       e->name[0] ? "  " : "", e->name, e->comm_rank, e->nranks, state_name(e->state));
+	printf("    collectives: %" PRIu64 " entered, %" PRIu64 " returned", e->coll_entered,
+	       e->coll_returned);
+	if (cw_record_state(rec, comm, &state) == 0 && state.completed_known)
+		printf(", %" PRIu64 " completed", state.coll_completed);
+	printf("; %" PRIu64 " sends, %" PRIu64 " receives\n", e->p2p_total[0], e->p2p_total[1]);
+	if (e->flags & CW_REC_COMM_PROFILER)
+		printf("    as NCCL's profiler interface tells it: operators and progress "
+		       "unknown\n");
+	if (e->async_error)
+		printf("    asynchronous error: %s\n",
+		       cw_nccl_result_name(e->async_error, name, sizeof(name)));
+	if (e->last_error[0])
+		printf("    last error: %s\n", e->last_error);
+	show_ops(rec, comm, most);
+}
+
+static int show_text(struct cw_record *rec, uint64_t most)
+{
+	const struct cw_rec_header *h = cw_record_header(rec);
+	const struct cw_record_comm *comms;
+	int64_t beat_ns = wall_of(h, (int64_t)h->beat_ns);
+	uint64_t dropped = 0;
+	char when[32];
+	size_t n;
+
+	comms = cw_record_comms(rec, &n);
+	printf("rank %d of %d%s%s  pid %u%s\n", h->rank_label, h->world_size_label,
+	       h->job_label[0] ? "  job " : "", h->job_label, h->pid,
+	       h->state == 1 ? "" : "  (the agent has stopped recording)");
+	if (h->nccl_version)
+		printf("  NCCL %u.%u.%u", h->nccl_version / 10000, h->nccl_version / 100 % 100,
+		       h->nccl_version % 100);
+	else
+		printf("  NCCL of unknown version");
+	printf(", %" PRIu64 " calls recorded, %zu communicators\n", h->ring_ticket, n);
+	printf("  the agent's last beat: %s\n", beat_ns ? cw_wall_format(beat_ns, when) : "none");
+	for (size_t i = 0; i < CW_REC_DROP__MAX; i++)
+		dropped += h->drops[i];
+	if (dropped)
+		printf("  %" PRIu64 " things found no place in the record\n", dropped);
+	if (h->progress_left_out)
+		printf("  progress writes were left out for %" PRIu64 " calls\n",
+		       h->progress_left_out);
+	for (size_t i = 0; i < n; i++)
+		show_comm(rec, &comms[i], most);
+	return CW_EXIT_OK;
+}
+
+/* ---- JSON ---- */
+
+static json_t *op_doc(const struct cw_record *rec, const struct cw_op *op)
+{
+	const struct cw_rec_header *h = cw_record_header(rec);
+	char stack[CW_RECORD_STACK_BYTES];
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
+	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
+	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(op->redop)));
+	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
+	bad |= json_object_set_new(doc, "root", json_integer(op->root));
+	bad |= json_object_set_new(doc, "peer", json_integer(op->peer));
+	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(op->coll_seq));
+	bad |= json_object_set_new(doc, "p2p_seq", cw_json_u64(op->p2p_seq));
+	bad |= json_object_set_new(doc, "op_index", cw_json_u64(op->op_index));
+	bad |= json_object_set_new(doc, "state", json_string(progress_name(op)));
+	bad |= json_object_set_new(doc, "result", json_integer(op->result));
+	bad |= json_object_set_new(doc, "entered", cw_json_wall(wall_of(h, op->enter_ns)));
+	if (op->stack && cw_record_stack(rec, op->stack, stack, sizeof(stack)) == 0)
+		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *ops_doc(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
+{
+	struct cw_op ops[MAX_OPS];
+	json_t *doc = json_array();
+	uint64_t lost = 0;
+	size_t n = 0;
+	int bad = 0;
+
+	if (most && cw_record_window(rec, comm, ops, most, &n, &lost) < 0)
+		n = 0;
+	for (size_t i = 0; i < n; i++)
+		bad |= json_array_append_new(doc, op_doc(rec, &ops[i]));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *comm_doc(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
+{
+	const struct cw_rec_comm *e = &comm->entry;
+	struct cw_record_state state = { 0 };
+	char name[CW_NCCL_RESULT_NAME_MAX];
+	json_t *doc = json_object();
+	int bad = 0;
+
+	if (cw_record_state(rec, comm, &state) < 0)
+		state.completed_known = false;
+	bad |= json_object_set_new(doc, "id", cw_json_hex(e->comm_id));
+	bad |= json_object_set_new(doc, "name", cw_json_text(e->name));
+	bad |= json_object_set_new(doc, "state", json_string(state_name(e->state)));
+	bad |= json_object_set_new(doc, "comm_rank", json_integer(e->comm_rank));
+	bad |= json_object_set_new(doc, "nranks", json_integer(e->nranks));
+	bad |= json_object_set_new(doc, "entered", cw_json_u64(e->coll_entered));
+	bad |= json_object_set_new(doc, "returned", cw_json_u64(e->coll_returned));
+	bad |= json_object_set_new(doc, "completed",
+				   state.completed_known ? cw_json_u64(state.coll_completed)
+							 : json_null());
+	bad |= json_object_set_new(doc, "sends", cw_json_u64(e->p2p_total[0]));
+	bad |= json_object_set_new(doc, "recvs", cw_json_u64(e->p2p_total[1]));
+	bad |= json_object_set_new(
+		doc, "source",
+		json_string(e->flags & CW_REC_COMM_PROFILER ? "profiler" : "wrappers"));
+	bad |= json_object_set_new(doc, "async_error", json_integer(e->async_error));
+	bad |= json_object_set_new(doc, "async_error_name",
+				   e->async_error ? json_string(cw_nccl_result_name(
+							    e->async_error, name, sizeof(name)))
+						  : json_null());
+	bad |= json_object_set_new(doc, "last_error", cw_json_text(e->last_error));
+	bad |= json_object_set_new(doc, "ops", ops_doc(rec, comm, most));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *record_doc(struct cw_record *rec, uint64_t most)
+{
+	const struct cw_rec_header *h = cw_record_header(rec);
+	json_t *doc = json_object(), *list = json_array();
+	const struct cw_record_comm *comms;
+	int bad = 0;
+	size_t n;
+
+	comms = cw_record_comms(rec, &n);
+	for (size_t i = 0; i < n; i++)
+		bad |= json_array_append_new(list, comm_doc(rec, &comms[i], most));
+	bad |= json_object_set_new(doc, "schema", json_string("collwatch.record/1"));
+	bad |= json_object_set_new(doc, "job", cw_json_text(h->job_label));
+	bad |= json_object_set_new(doc, "rank", json_integer(h->rank_label));
+	bad |= json_object_set_new(doc, "world_size", json_integer(h->world_size_label));
+	bad |= json_object_set_new(doc, "pid", json_integer(h->pid));
+	bad |= json_object_set_new(doc, "nccl_version", json_integer(h->nccl_version));
+	bad |= json_object_set_new(doc, "recording", json_boolean(h->state == 1));
+	bad |= json_object_set_new(doc, "calls", cw_json_u64(h->ring_ticket));
+	bad |= json_object_set_new(doc, "progress_left_out", cw_json_u64(h->progress_left_out));
+	bad |= json_object_set_new(doc, "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)));
+	bad |= json_object_set_new(doc, "comms", list);
+	return cw_json_finish(doc, bad);
+}
+
+static int show_json(struct cw_record *rec, uint64_t most)
+{
+	json_t *doc = record_doc(rec, most);
+
+	if (!doc) {
+		fprintf(stderr, "collwatch: out of memory\n");
+		return CW_EXIT_ERROR;
+	}
+	json_dumpf(doc, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(doc);
+	return CW_EXIT_OK;
+}
+
+int cw_verb_record(int argc, char **argv)
+{
+	_cleanup_(close_record) struct cw_record *rec = NULL;
+	struct record_args args = { .ops = 8 };
+	struct cw_err err = { "" };
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (open_record(args.what, &rec, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	return args.json ? show_json(rec, args.ops) : show_text(rec, args.ops);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/ask_options.h"
+#include "cli/control.h"
+#include "cli/verb.h"
+#include "common/parse.h"
+#include "report/json_util.h"
+#include "report/text.h"
+#include "report/text/render_stack.h"
+#include "report/text/render_stack_tree.h"
+
+/* The leader has 32 s; where it does not answer, the own daemon takes 30 s more. */
+#define TIMEOUT_MS 70000
+#define WIDTH 100
+
+enum { OPT_ALL_FRAMES = 256 };
+
+struct stacks_args {
+	struct cw_ask_options ask;
+	const char *what[2]; /* JOB, RANK */
+	unsigned n_what;
+	bool all_frames;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct stacks_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
+		return 0;
+	case OPT_ALL_FRAMES:
+		args->all_frames = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (args->n_what == 2)
+			argp_error(state, "\"%s\" is too much: one job and one rank", arg);
+		args->what[args->n_what++] = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
+			  "Show interpreter and libc frames and all threads", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.children = cw_ask_children,
+	.args_doc = "[JOB | RANK | JOB RANK]",
+	.doc = "Show where the ranks of a job are, or one of them, right now.\v"
+	       "Without JOB, the only job that you may see. A name of digits is a rank where there "
+	       "is no "
+	       "such job. Exit status: 0 done, 1 no answer, 3 nothing could be seen.",
+};
+
+/* Digits alone may name a job (Slurm) as well: the daemon is asked for that first. */
+static int ask(const struct stacks_args *args, const char *job, const char *rank, json_t **ret,
+	       uint32_t *ret_code, struct cw_err *err)
+{
+	json_t *request = json_object();
+	uint64_t number;
+	int r = 0;
+
+	if (job)
+		r = json_object_set_new(request, "job", json_string(job));
+	if (r == 0 && rank && cw_parse_u64(rank, 0, INT32_MAX, &number) < 0) {
+		json_decref(request);
+		return cw_err_set(err, EINVAL, "\"%s\" is not the number of a rank", rank);
+	}
+	if (r == 0 && rank)
+		r = json_object_set_new(request, "rank", json_integer((json_int_t)number));
+	r = r == 0 ? cw_control_ask(cw_control_path(args->ask.control), "stacks", request,
+				    TIMEOUT_MS, ret, ret_code, err)
+		   : cw_err_set(err, ENOMEM, "out of memory");
+	json_decref(request);
+	return r;
+}
+
+static int ask_for(const struct stacks_args *args, json_t **ret, uint32_t *ret_code,
+		   struct cw_err *err)
+{
+	const char *what = args->what[0];
+	uint64_t number;
+	int r;
+
+	if (args->n_what == 2)
+		return ask(args, what, args->what[1], ret, ret_code, err);
+	r = ask(args, what, NULL, ret, ret_code, err);
+	if (r == -ENODATA && what && cw_parse_u64(what, 0, INT32_MAX, &number) == 0)
+		r = ask(args, NULL, what, ret, ret_code, err);
+	return r;
+}
+
+static void show(const json_t *doc, bool all_frames)
+{
+	struct cw_text t = { .out = stdout, .color = cw_text_wants_color(stdout), .width = WIDTH };
+	const json_t *evidence = json_object_get(doc, "evidence"), *one;
+	const char *note = cw_json_str(doc, "note", "");
+
+	fputs("job ", stdout);
+	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(doc, "job", "?"));
+	putchar('\n');
+	if (*note) {
+		cw_text_put(&t, CW_TEXT_YELLOW, "note: ");
+		cw_text_wrap(&t, 6, 6, note);
+	}
+	/* One rank is shown as it is; of many, what they have in common. */
+	one = json_array_get(evidence, 0);
+	if (cw_json_int(doc, "processes", 0) != 1 || !one) {
+		cw_render_stack_tree(&t, doc, all_frames);
+		return;
+	}
+	fputs("rank ", stdout);
+	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(doc, "ranks", "?"));
+	fputs(" on ", stdout);
+	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(one, "host", "?"));
+	printf(", pid %" JSON_INTEGER_FORMAT "\n", cw_json_int(one, "pid", 0));
+	cw_render_evidence(&t, one, all_frames);
+}
+
+int cw_verb_stacks(int argc, char **argv)
+{
+	struct stacks_args args = { 0 };
+	json_t *doc = NULL;
+	struct cw_err err;
+	uint32_t code = 0;
+	int r;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	r = ask_for(&args, &doc, &code, &err);
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args.ask.json)
+		cw_ask_print(doc);
+	else
+		show(doc, args.all_frames);
+	json_decref(doc);
+	return (int)code;
+}

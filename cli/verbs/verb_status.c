@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/ask_options.h"
+#include "cli/control.h"
+#include "cli/verb.h"
+#include "cli/verbs/render_ops.h"
+#include "cli/verbs/render_status.h"
+#include "report/text.h"
+
+#define TIMEOUT_MS 5000
+#define WATCH_EVERY_S 2
+
+enum { OPT_WATCH = 256, OPT_OPS };
+
+struct status_args {
+	struct cw_ask_options ask;
+	bool watch, ops;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct status_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->ask;
+		return 0;
+	case OPT_OPS:
+		args->ops = true;
+		return 0;
+	case OPT_WATCH:
+		args->watch = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state,
+			   "unexpected argument \"%s\": all jobs are shown; `collwatch stacks "
+			   "JOB` looks at one",
+			   arg);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options =
+		(const struct argp_option[]){
+			{ "ops", OPT_OPS, NULL, 0,
+			  "Show instead what the ops of this node's ranks add up to", 0 },
+			{ "watch", OPT_WATCH, NULL, 0,
+			  "Show it again every two seconds, as much as fits the terminal", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.children = cw_ask_children,
+	.doc = "Show the jobs that this node's daemon watches.\v"
+	       "Exit status: 0 healthy, 1 no answer, 2 a job hangs, 3 not enough data.",
+};
+
+/* What fits; a file gets all of it. */
+static struct winsize terminal_size(bool is_terminal)
+{
+	struct winsize size = { 0 };
+
+	if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		size.ws_row = 0;
+	else if (size.ws_row > 1)
+		size.ws_row--; /* the last line break would scroll */
+	if (size.ws_col < 40)
+		size.ws_col = 100;
+	return size;
+}
+
+/* Written at once, over what was there: no flicker. Ends with Ctrl-C. */
+static int watch(const struct status_args *args)
+{
+	bool is_terminal = isatty(STDOUT_FILENO);
+
+	for (;;) {
+		struct winsize size = terminal_size(is_terminal);
+		json_t *status = NULL;
+		struct cw_err err;
+		uint32_t code;
+		int r = cw_control_ask(cw_control_path(args->ask.control), "status", NULL,
+				       TIMEOUT_MS, &status, &code, &err);
+
+		if (is_terminal)
+			fputs("\033[H\033[J", stdout);
+		if (r < 0)
+			printf("%s\n", err.text); /* it may come back */
+		else
+			cw_render_status_lines(stdout, status, cw_text_wants_color(stdout),
+					       size.ws_row, size.ws_col);
+		json_decref(status);
+		if (fflush(stdout) != 0)
+			return CW_EXIT_ERROR;
+		(void)sleep(WATCH_EVERY_S);
+	}
+}
+
+int cw_verb_status(int argc, char **argv)
+{
+	struct status_args args = { 0 };
+	json_t *status = NULL;
+	struct cw_err err;
+	uint32_t code;
+	int r;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (args.watch && !args.ops)
+		return watch(&args);
+	r = cw_control_ask(cw_control_path(args.ask.control), args.ops ? "ops" : "status", NULL,
+			   TIMEOUT_MS, &status, &code, &err);
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args.ask.json)
+		cw_ask_print(status);
+	else if (args.ops)
+		cw_render_ops(stdout, status, cw_text_wants_color(stdout));
+	else
+		cw_render_status(stdout, status, cw_text_wants_color(stdout));
+	json_decref(status);
+	return (int)code;
+}

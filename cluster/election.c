@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/election.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/htable.h"
+#include "common/log.h"
+#include "identity/shares.h"
+#include "model/signature.h"
+
+struct entry {
+	UT_hash_handle hh;
+	struct cw_job_id job;
+	uint64_t route;        /* the weight */
+	char *leader, *barred; /* names; barred: passed over until barred_until_ns */
+	int64_t barred_until_ns;
+	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
+	int64_t since_ns, published_ns;
+	uint32_t ranks_here, nodes, standing;
+	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* of the last digests, a ring */
+	uint64_t n_numbers;                        /* ever */
+};
+
+struct cw_election {
+	const struct cw_clock *clock;
+	struct cw_transport *transport;
+	struct entry *entries;
+	uint64_t unnamed;
+};
+
+/* Whose weight collides leads a job more or less: nothing is found by it. */
+uint64_t cw_election_weight(uint64_t route, const char *node)
+{
+	uint64_t h = cw_hash_mix64(route);
+
+	for (; *node; node++)
+		h = cw_hash_step(h, (unsigned char)*node);
+	return h;
+}
+
+struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_transport *transport)
+{
+	struct cw_election *m = calloc(1, sizeof(*m));
+
+	if (m) {
+		m->clock = clock;
+		m->transport = transport;
+	}
+	return m;
+}
+
+static void drop(struct cw_election *m, struct entry *e)
+{
+	HASH_DEL(m->entries, e);
+	free(e->leader);
+	free(e->barred);
+	free(e);
+}
+
+struct cw_election *cw_election_free(struct cw_election *m)
+{
+	struct entry *e, *tmp;
+
+	if (!m)
+		return NULL;
+	HASH_ITER (hh, m->entries, e, tmp)
+		drop(m, e);
+	free(m);
+	return NULL;
+}
+
+static struct entry *find(const struct cw_election *m, const struct cw_job_id *job)
+{
+	struct entry *e;
+
+	HASH_FIND_BYHASHVALUE(hh, m->entries, job, sizeof(*job), cw_job_id_bucket(job), e);
+	return e;
+}
+
+static void forget_old(struct cw_election *m, int64_t now)
+{
+	struct entry *e, *tmp;
+
+	HASH_ITER (hh, m->entries, e, tmp)
+		if (now - e->published_ns > CW_ELECTION_FORGET_NS)
+			drop(m, e);
+}
+
+/* False: there is no place for it. */
+static bool make_room(struct cw_election *m, uint32_t uid)
+{
+	_cleanup_(freep) struct cw_share_place *places = NULL;
+	uint32_t n = HASH_COUNT(m->entries);
+	void *displaced = NULL;
+	struct entry *e, *tmp;
+
+	if (n < CW_ELECTION_MAX_ROUTES - CW_ELECTION_MAX_ROUTES / CW_SHARE_RESERVE)
+		return true;
+	places = calloc(n, sizeof(*places));
+	if (!places)
+		return false;
+	n = 0;
+	HASH_ITER (hh, m->entries, e, tmp)
+		places[n++] = (struct cw_share_place){
+			.uid = e->job.uid,
+			.is_pinned = e->standing == CW_STANDING_INCIDENT,
+			.since_ns = e->since_ns,
+			.holder = e,
+		};
+	switch (cw_share_place_for(uid, places, n, CW_ELECTION_MAX_ROUTES, &displaced)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		drop(m, displaced);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* now: awake, as all times of entries but since_ns. */
+static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
+{
+	struct cw_job_id job;
+	struct entry *e;
+
+	if (cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0)
+		return NULL;
+	e = find(m, &job);
+	if (e)
+		return e;
+	forget_old(m, now);
+	if (!make_room(m, d->uid))
+		return NULL;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->job = job;
+	e->route = d->route;
+	e->since_ns = cw_clock_now_ns(m->clock);
+	HASH_ADD_BYHASHVALUE(hh, m->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
+	if (!cw_htable_added(e)) {
+		free(e);
+		return NULL;
+	}
+	return e;
+}
+
+struct candidate {
+	const char *name;
+	uint64_t weight;
+};
+
+static void consider(const struct entry *e, const char *name, struct candidate *best,
+		     struct candidate *second)
+{
+	struct candidate c = { name, cw_election_weight(e->route, name) };
+
+	if (!best->name || c.weight > best->weight) {
+		*second = *best;
+		*best = c;
+	} else if (!second->name || c.weight > second->weight) {
+		*second = c;
+	}
+}
+
+static bool is_barred(const struct entry *e, const char *name, int64_t now)
+{
+	return e->barred && now < e->barred_until_ns && !strcmp(e->barred, name);
+}
+
+/*
+ * Never the barred one while there is another; the own node where there is none. *ret_next: who
+ * leads when the chosen one is lost; NULL = nobody.
+ */
+static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
+			  const char **ret_next)
+{
+	const char *self = cw_transport_self(m->transport);
+	struct candidate best = { 0 }, second = { 0 };
+	const struct cw_peer *peers;
+	unsigned n;
+
+	if (!is_barred(e, self, now))
+		consider(e, self, &best, &second);
+	peers = cw_transport_peers(m->transport, &n);
+	for (unsigned i = 0; i < n; i++) {
+		if (!cw_transport_peer_is_alive(m->transport, &peers[i]))
+			continue;
+		if (is_barred(e, peers[i].name, now))
+			continue;
+		consider(e, peers[i].name, &best, &second);
+	}
+	*ret_next = second.name;
+	return best.name ? best.name : self;
+}
+
+static int elect(struct cw_election *m, struct entry *e, int64_t now, const char **ret_next)
+{
+	bool has_no_place = e->standing == CW_STANDING_NO_PLACE;
+	const char *best;
+	char *copy;
+
+	/* One that is silent altogether is passed over while it is, and no longer. */
+	bool is_mute = e->leader && e->unanswered_ns &&
+		       now - e->unanswered_ns >= CW_LEADER_SILENT_NS &&
+		       cw_transport_is_alive(m->transport, e->leader);
+	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as is known */
+	if (e->leader && (has_no_place || is_mute)) {
+		free(e->barred);
+		e->barred = e->leader;
+		e->leader = NULL;
+		e->barred_until_ns = now + CW_LEADER_BAR_NS;
+	}
+	best = choose(m, e, now, ret_next);
+	if (e->leader && !strcmp(e->leader, best))
+		return 0;
+	copy = strdup(best);
+	if (!copy)
+		return -ENOMEM;
+	/* One that finds no place goes round all nodes, every second. */
+	if (has_no_place)
+		log_debug("job=%s: %s is asked to lead", e->job.label, copy);
+	else if (e->leader || e->barred)
+		log_info("job=%s: %s leads now", e->job.label, copy);
+	free(e->leader);
+	e->leader = copy;
+	e->unanswered_ns = 0;
+	return 0;
+}
+
+/* A leader that is lost takes what it knew of its own ranks with it: the next one has a copy. */
+static void send_copy(struct cw_election *m, const char *to, const struct cw_msg_digest *digest)
+{
+	struct cw_message msg = { .type = CW_MSG_DIGEST_COPY, .digest = *digest };
+	int r = cw_transport_send(m->transport, to, &msg);
+
+	if (r < 0)
+		log_debug("%s gets no copy of a digest: %s", to, strerror(-r));
+}
+
+int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)
+{
+	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
+	int64_t now = cw_clock_awake_ns(m->clock);
+	struct entry *e = find_or_add(m, digest, now);
+	const char *next = NULL;
+
+	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
+	if (!e || elect(m, e, now, &next) < 0) /* no memory for peers: still watch what is here */
+		return cw_transport_send(m->transport, cw_transport_self(m->transport), &msg);
+	e->numbers[e->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
+	e->published_ns = now;
+	e->ranks_here = digest->n_ranks;
+	if (!e->unanswered_ns)
+		e->unanswered_ns = now;
+	if (next)
+		send_copy(m, next, &msg.digest);
+	return cw_transport_send(m->transport, e->leader, &msg);
+}
+
+static bool is_about(const struct entry *e, uint64_t number)
+{
+	for (uint64_t i = 0; i < CW_ELECTION_MAX_NUMBERS && i < e->n_numbers; i++)
+		if (e->numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* By the digest it answers: this node gave that number once, whatever routes are alike. */
+static struct entry *find_answered(const struct cw_election *m, uint64_t number)
+{
+	struct entry *e, *tmp;
+
+	HASH_ITER (hh, m->entries, e, tmp)
+		if (is_about(e, number))
+			return e;
+	return NULL;
+}
+
+void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg)
+{
+	struct cw_job_id job;
+	struct entry *e = NULL;
+	int r = cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job);
+
+	if (r == 0)
+		e = find(m, &job);
+	else if (r == CW_JOB_ID_ABSENT)
+		e = find_answered(m, msg->number);
+	if (r != 0 && !e)
+		m->unnamed++;
+	if (!e || !e->leader || strcmp(e->leader, from) != 0)
+		return;
+	e->unanswered_ns = 0;
+	e->standing = msg->standing;
+	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
+}
+
+/* Whatever state they are in now: who led while this node did not answer may be gone again. */
+bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
+			   const char *node)
+{
+	uint64_t route = cw_job_id_route(job), weight = cw_election_weight(route, node);
+	const struct cw_peer *peers;
+	bool is_known = false;
+	unsigned n;
+
+	peers = cw_transport_peers(m->transport, &n);
+	for (unsigned i = 0; i < n; i++) {
+		is_known |= !strcmp(peers[i].name, node);
+		if (cw_election_weight(route, peers[i].name) > weight)
+			return false;
+	}
+	return is_known;
+}
+
+bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job)
+{
+	uint64_t route = cw_job_id_route(job);
+	uint64_t own = cw_election_weight(route, cw_transport_self(m->transport));
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(m->transport, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (cw_election_weight(route, peers[i].name) > own &&
+		    !cw_transport_peer_is_alive(m->transport, &peers[i]))
+			return true;
+	return false;
+}
+
+bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
+{
+	const struct entry *e = find(m, job);
+
+	return e && e->standing == CW_STANDING_INCIDENT;
+}
+
+uint64_t cw_election_unnamed(const struct cw_election *m)
+{
+	return m->unnamed;
+}
+
+const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job)
+{
+	const struct entry *e = find(m, job);
+
+	return e ? e->leader : NULL;
+}
+
+void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user)
+{
+	int64_t now = cw_clock_awake_ns(m->clock);
+	struct entry *e, *tmp;
+
+	HASH_ITER (hh, m->entries, e, tmp) {
+		struct cw_election_route r = { .job = &e->job,
+					       .label = e->job.label,
+					       .uid = e->job.uid,
+					       .leader = e->leader ? e->leader : "",
+					       .ranks_here = e->ranks_here,
+					       .nodes = e->nodes,
+					       .standing = e->standing,
+					       .since_ns = e->since_ns };
+
+		if (now - e->published_ns < CW_LEADER_SILENT_NS)
+			fn(&r, user);
+	}
+}

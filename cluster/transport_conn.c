@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said on one connection: hello, beats, frames, goodbye. */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <string.h>
+
+#include "cluster/transport_private.h"
+#include "cluster/transport_tls.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+/* ---- output ---- */
+
+static int send_frame(struct cw_conn *c, const uint8_t *frame, size_t len)
+{
+	struct evbuffer *out = bufferevent_get_output(c->bev);
+
+	if (evbuffer_get_length(out) + len > CW_TCP_MAX_OUTPUT)
+		return -ENOBUFS;
+	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
+}
+
+static int send_message(struct cw_conn *c, const struct cw_message *msg)
+{
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+	int r = cw_message_encode(msg, &frame, &len);
+
+	return r < 0 ? r : send_frame(c, frame, len);
+}
+
+int cw_conn_send_hello(struct cw_conn *c)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_PEER_HELLO,
+		.peer_hello = { .node = cw_transport_self(c->tcp->config.transport),
+				.version_min = CW_WIRE_VERSION_MIN,
+				.version_max = CW_WIRE_VERSION,
+				.epoch = c->tcp->config.epoch },
+	};
+
+	return send_message(c, &msg);
+}
+
+static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
+{
+	struct cw_tcp *tcp = impl;
+	struct cw_conn *c = tcp->links[peer].conn;
+
+	return c ? send_frame(c, frame, len) : -ENOTCONN;
+}
+
+const struct cw_transport_ops cw_conn_ops = { .send = on_send };
+
+/* ---- hello ---- */
+
+static uint32_t find_peer(const struct cw_tcp *tcp, const char *name)
+{
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(tcp->config.transport, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(peers[i].name, name))
+			return i;
+	return CW_NO_PEER;
+}
+
+const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer)
+{
+	unsigned n;
+
+	return cw_transport_peers(tcp->config.transport, &n)[peer].name;
+}
+
+/* What can be said without knowing whether it is a peer. NULL = welcome; else why not. */
+static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	if (!strcmp(hello->node, cw_transport_self(c->tcp->config.transport)))
+		return "it has the name of this node";
+	if (hello->version_max < CW_WIRE_VERSION_MIN || hello->version_min > CW_WIRE_VERSION)
+		return "no protocol version in common";
+	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
+		return "its certificate does not name that node";
+	return NULL;
+}
+
+/* 0: unknown. Any other goes before it, and of two such the newest connection. */
+static uint64_t believable_epoch(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	uint64_t now = (uint64_t)cw_clock_wall_ns(c->tcp->config.clock);
+
+	return hello->epoch <= now + CW_TCP_EPOCH_AHEAD_NS ? hello->epoch : 0;
+}
+
+static const char *refuse_peer(const struct cw_conn *c, const struct cw_msg_peer_hello *hello,
+			       uint32_t peer)
+{
+	const struct cw_conn *other;
+
+	if (peer == CW_NO_PEER)
+		return c->tcp->found ? "there are too many peers" : "it is not among the peers";
+	if (c->is_dialed && c->peer != CW_NO_PEER && peer != c->peer)
+		return "another node answers at its address";
+	other = c->tcp->links[peer].conn;
+	if (other && other != c && other->epoch > believable_epoch(c, hello))
+		return "a newer daemon of that name is connected";
+	return NULL;
+}
+
+static bool is_myself(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	return c->tcp->found && hello->epoch == c->tcp->config.epoch &&
+	       !strcmp(hello->node, cw_transport_self(c->tcp->config.transport));
+}
+
+/* Both sides have dialed: the one connection is as good as the other, but both keep the same. */
+static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *hello, uint32_t peer)
+{
+	const struct cw_conn *other = c->tcp->links[peer].conn;
+
+	return c->tcp->found && other && other != c && other->epoch == believable_epoch(c, hello) &&
+	       cw_found_is_preferred(other, hello->node) && !cw_found_is_preferred(c, hello->node);
+}
+
+void cw_conn_log_refusal(const char *name, uint64_t n, const char *why)
+{
+	if ((n & (n - 1)) == 0)
+		log_warn("peer %s refused (%llu refused so far): %s", name, (unsigned long long)n,
+			 why);
+}
+
+static void be_up(struct cw_conn *c, uint32_t peer, const struct cw_msg_peer_hello *hello)
+{
+	struct cw_link *link = &c->tcp->links[peer];
+
+	if (link->conn) {
+		link->conn->is_replaced = true;
+		cw_conn_close(link->conn);
+	}
+	c->peer = peer;
+	c->epoch = believable_epoch(c, hello);
+	c->is_up = true;
+	link->conn = c;
+	link->is_dialing = false;
+	link->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
+	cw_transport_peer_up(c->tcp->config.transport, peer, c->epoch);
+	log_info("peer %s: connected", hello->node);
+}
+
+static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
+{
+	uint32_t peer = find_peer(c->tcp, hello->node);
+	const char *why;
+
+	if (is_myself(c, hello)) {
+		cw_found_identified(c, CW_NO_PEER);
+		c->is_refused = true;
+		return;
+	}
+	why = refuse_stranger(c, hello);
+	if (!why && peer == CW_NO_PEER && c->tcp->found && !c->is_up)
+		peer = cw_found_meet(c->tcp->found, c, hello->node);
+	if (!why)
+		why = refuse_peer(c, hello, peer);
+	if (!why && c->is_up && peer == c->peer)
+		return; /* a beat: receiving it is all it is for */
+	if (why || c->is_up) {
+		why = why ? why : "it changed its name";
+		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused, why);
+		cw_found_refused(c, why);
+		c->is_refused = true;
+		return;
+	}
+	cw_found_identified(c, peer);
+	c->is_refused = is_spare(c, hello, peer);
+	if (!c->is_refused)
+		be_up(c, peer, hello);
+}
+
+/* ---- input ---- */
+
+/* -EPROTO: this connection has no future. */
+static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
+{
+	struct cw_message *msg = NULL;
+	int r;
+
+	if (c->tcp->tls && !c->is_authentic)
+		return -EPROTO; /* nothing can come before the handshake is over */
+	r = cw_message_decode(payload, len, &msg);
+	if (r < 0)
+		return -EPROTO;
+	if (msg->type == CW_MSG_PEER_HELLO)
+		on_hello(c, &msg->peer_hello);
+	else if (msg->type == CW_MSG_PEER_GOODBYE)
+		c->said_goodbye = true;
+	else if (!c->is_up)
+		r = -EPROTO; /* anything before a hello */
+	if (c->is_refused)
+		r = -EPROTO;
+	else if (r == 0 && c->is_up)
+		cw_transport_heard(c->tcp->config.transport, c->peer);
+	if (r < 0 || msg->type == CW_MSG_PEER_HELLO || msg->type == CW_MSG_PEER_GOODBYE) {
+		cw_message_free(msg);
+		return r;
+	}
+	cw_transport_deliver(c->tcp->config.transport, c->peer, msg);
+	return 0;
+}
+
+void cw_conn_on_read(struct bufferevent *bev, void *user)
+{
+	struct cw_conn *c = user;
+	struct evbuffer *in = bufferevent_get_input(bev);
+	const uint8_t *payload;
+	size_t have, len, used;
+	int r = 0;
+
+	/* Several frames may have come at once, and no further call is made for those. */
+	while (r == 0 && (have = evbuffer_get_length(in)) > 0) {
+		uint8_t head[CW_FRAME_HEADER_BYTES];
+		const uint8_t *all;
+
+		if (evbuffer_copyout(in, head, sizeof(head)) < (ev_ssize_t)sizeof(head))
+			return;
+		r = cw_frame_parse(head, sizeof(head), &payload, &len, &used);
+		if (r == CW_FRAME_NEED_MORE) {
+			all = evbuffer_pullup(in, -1);
+			if (!all)
+				break;
+			r = cw_frame_parse(all, have, &payload, &len, &used);
+		}
+		if (r == CW_FRAME_NEED_MORE)
+			return;
+		if (r == 0)
+			r = on_frame(c, payload, len);
+		if (r == 0)
+			(void)evbuffer_drain(in, used); /* cannot fail for what is there */
+	}
+	if (r < 0) {
+		c->tcp->stats.protocol_errors += !c->is_refused;
+		cw_conn_close(c);
+	}
+}
+
+void cw_conn_say_goodbye(struct cw_conn *c)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_PEER_GOODBYE,
+		.peer_goodbye = { .reason = "stopping" },
+	};
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+
+	/* What is queued cannot be flushed now, and a goodbye must not land inside a frame. */
+	if (evbuffer_get_length(bufferevent_get_output(c->bev)) > 0)
+		return;
+	if (cw_message_encode(&msg, &frame, &len) < 0)
+		return;
+	if (c->tcp->tls)
+		cw_tls_write_last(c->bev, frame, len);
+	else
+		(void)send(bufferevent_getfd(c->bev), frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/transport_tcp.h"
+
+#include <errno.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "cluster/peer_uid.h"
+#include "cluster/resolve.h"
+#include "cluster/transport_private.h"
+#include "cluster/transport_tls.h"
+#include "common/log.h"
+#include "daemon/system/accept_pause.h"
+#include "proto/frame.h"
+
+/* ---- how a handshake ends ---- */
+
+static void refuse_key(struct cw_conn *c, const char *why, const char *text)
+{
+	struct cw_tcp *tcp = c->tcp;
+	const struct sockaddr *from = (struct sockaddr *)&c->from;
+	uint32_t peer = c->peer != CW_NO_PEER ? c->peer : cw_dial_peer_at(tcp, from);
+	char address[INET6_ADDRSTRLEN];
+
+	tcp->stats.refused++;
+	cw_found_refused(c, why);
+	if (peer == CW_NO_PEER) {
+		cw_conn_log_refusal(cw_dial_format(from, address, sizeof(address)),
+				    tcp->stats.refused, text);
+		return;
+	}
+	cw_transport_peer_refused(tcp->config.transport, peer, why);
+	cw_conn_log_refusal(cw_conn_peer_name(tcp, peer), ++tcp->links[peer].refused, text);
+}
+
+static void explain_failure(struct cw_conn *c)
+{
+	char text[128];
+
+	switch (cw_tls_why(c->bev, text, sizeof(text))) {
+	case CW_TLS_KEY_DIFFERS:
+		c->tcp->stats.key_differs++;
+		refuse_key(c, "key differs",
+			   "its key differs from the one in this node's peer_key_file");
+		break;
+	case CW_TLS_NO_KEY:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "no key there",
+			   "it speaks without TLS: neither key nor certificate is set there");
+		break;
+	case CW_TLS_CERTIFICATE:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "certificate refused", text);
+		break;
+	case CW_TLS_OTHER:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "TLS failed", text);
+		break;
+	case CW_TLS_LOST:
+		break;
+	}
+}
+
+static void on_event(struct bufferevent *bev, short what, void *user)
+{
+	struct cw_conn *c = user;
+
+	if (what & BEV_EVENT_CONNECTED) {
+		c->is_authentic = c->tcp->tls && cw_tls_is_authentic(bev);
+		if (!c->tcp->tls || c->is_authentic)
+			return;
+		refuse_key(c, "TLS failed", "it did not prove that it belongs to the cluster");
+	} else if (c->tcp->tls && !c->is_up) {
+		explain_failure(c);
+	}
+	cw_conn_close(c);
+}
+
+/* ---- connections ---- */
+
+void cw_conn_close(struct cw_conn *c)
+{
+	struct cw_tcp *tcp = c->tcp;
+	struct cw_link *link = c->peer == CW_NO_PEER ? NULL : &tcp->links[c->peer];
+
+	if (link && link->conn == c) {
+		link->conn = NULL;
+		cw_transport_peer_down(tcp->config.transport, c->peer, c->said_goodbye);
+		if (!c->is_replaced)
+			log_info("peer %s: %s", cw_conn_peer_name(tcp, c->peer),
+				 c->said_goodbye ? "said goodbye" : "connection lost");
+	}
+	if (link && c->is_dialed && !c->candidate)
+		cw_dial_back_off(tcp, link);
+	cw_found_closed(c);
+	DL_DELETE(tcp->conns, c);
+	tcp->stats.connections--;
+	bufferevent_free(c->bev);
+	free(c);
+}
+
+/* fd: -1 = one that will be dialed. */
+static struct cw_conn *conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
+{
+	struct event_base *base = tcp->config.base;
+	struct cw_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->bev = tcp->tls ? cw_tls_bufferevent(tcp->tls, base, fd, fd < 0)
+			  : bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (!c->bev) {
+		free(c);
+		return NULL;
+	}
+	c->tcp = tcp;
+	c->peer = peer;
+	c->is_dialed = fd < 0;
+	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
+	bufferevent_setcb(c->bev, cw_conn_on_read, NULL, on_event, c);
+	/* A peer that sends faster than it is read waits in its own kernel. */
+	bufferevent_setwatermark(c->bev, EV_READ, 0,
+				 2 * (CW_FRAME_MAX_BYTES + CW_FRAME_HEADER_BYTES));
+	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	DL_APPEND(tcp->conns, c);
+	tcp->stats.connections++;
+	return c;
+}
+
+/* Between machines: a host that is gone must not leave a connection behind. Both are a help only.
+ */
+static void tune_socket(const struct cw_tcp *tcp, int fd)
+{
+	const unsigned unacked_ms = CW_TCP_UNACKED_MS;
+	const int yes = 1;
+
+	if (!tcp->tls)
+		return;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+}
+
+/*
+ * From this machine, and opened by root or the daemon's own user: where peers do not authenticate,
+ * other users of the node must not be able to pose as one.
+ */
+static bool is_trusted(int fd, const struct sockaddr *from)
+{
+	uid_t uid;
+
+	return cw_sockaddr_is_loopback(from) && cw_peer_uid(fd, &uid) == 0 &&
+	       (uid == 0 || uid == geteuid());
+}
+
+static bool has_room(const struct cw_tcp *tcp, const struct sockaddr *from)
+{
+	const struct cw_conn *c;
+	unsigned n = 0, n_from = 0;
+
+	DL_FOREACH (tcp->conns, c) {
+		if (c->is_up || c->is_dialed)
+			continue;
+		n++;
+		n_from += cw_dial_is_same_source(from, (const struct sockaddr *)&c->from);
+	}
+	return n < CW_TCP_MAX_STRANGERS && (!tcp->tls || n_from < CW_TCP_MAX_STRANGERS_PER_ADDRESS);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+		      int len, void *user)
+{
+	struct cw_tcp *tcp = user;
+	struct cw_conn *c = NULL;
+	bool is_room = has_room(tcp, from);
+
+	(void)cw_accept_pause_took(tcp->pause, fd);
+	tcp->stats.too_many += !is_room;
+	if (is_room && (tcp->tls || is_trusted(fd, from)))
+		c = conn_new(tcp, fd, CW_NO_PEER);
+	if (!c) {
+		tcp->stats.refused++;
+		(void)evutil_closesocket(fd);
+		return;
+	}
+	memcpy(&c->from, from, cw_sockaddr_len(from));
+	tune_socket(tcp, fd);
+	tcp->stats.accepted++;
+	if (cw_conn_send_hello(c) < 0)
+		cw_conn_close(c);
+}
+
+struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
+			     struct cw_candidate *candidate)
+{
+	struct cw_conn *c = conn_new(tcp, -1, peer);
+
+	if (!c)
+		return NULL;
+	tcp->stats.dialed++;
+	memcpy(&c->from, address, cw_sockaddr_len(address));
+	c->candidate = candidate;
+	cw_found_dialed(c);
+	if (bufferevent_socket_connect(c->bev, address, (int)cw_sockaddr_len(address)) < 0 ||
+	    cw_conn_send_hello(c) < 0) {
+		cw_conn_close(c);
+		return NULL;
+	}
+	tune_socket(tcp, bufferevent_getfd(c->bev));
+	return c;
+}
+
+static void dial(struct cw_tcp *tcp, uint32_t peer)
+{
+	struct cw_link *link = &tcp->links[peer];
+	const struct sockaddr *address = cw_dial_next_address(link);
+
+	if (address)
+		link->is_dialing = cw_conn_dial(tcp, address, peer, NULL) != NULL;
+}
+
+static void drop_the_slow(struct cw_tcp *tcp, int64_t now)
+{
+	struct cw_conn *c, *tmp;
+
+	DL_FOREACH_SAFE (tcp->conns, c, tmp) {
+		if (c->is_up || now - c->opened_ns <= CW_TCP_HELLO_NS)
+			continue;
+		tcp->stats.too_slow++;
+		cw_conn_close(c);
+	}
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+	struct cw_tcp *tcp = user;
+	int64_t now = cw_clock_awake_ns(tcp->config.clock);
+	struct cw_conn *c, *tmp;
+
+	drop_the_slow(tcp, now);
+	if (now >= tcp->beat_ns) {
+		tcp->beat_ns = now + CW_PEER_BEAT_NS;
+		DL_FOREACH_SAFE (tcp->conns, c, tmp)
+			if (c->is_up) /* full: it is not reading, and is noticed */
+				(void)cw_conn_send_hello(c);
+	}
+	cw_dial_look_up(tcp, now);
+	if (tcp->found)
+		cw_found_tick(tcp->found, now);
+	for (uint32_t i = 0; i < tcp->n_links; i++) {
+		struct cw_link *link = &tcp->links[i];
+
+		if (link->is_ours && !link->conn && !link->is_dialing && now >= link->dial_ns)
+			dial(tcp, i);
+	}
+}
+
+/* ---- life ---- */
+
+static struct evconnlistener *listen_on(struct cw_tcp *tcp, const struct cw_address *address)
+{
+	return evconnlistener_new_bind(
+		tcp->config.base, on_accept, tcp,
+		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, 64,
+		(const struct sockaddr *)&address->numeric, (int)address->len);
+}
+
+static int start_listening(struct cw_tcp *tcp, struct cw_err *err)
+{
+	struct sockaddr_in any4 = { .sin_family = AF_INET };
+	struct cw_address address;
+	int r;
+
+	r = cw_address_parse(tcp->config.listen, &address, err);
+	if (r < 0)
+		return r;
+	if (!address.len || (!tcp->tls && !cw_address_is_loopback(&address)))
+		return cw_err_set(err, EACCES,
+				  "listen: '%s' is not a loopback address, and no key "
+				  "is set",
+				  tcp->config.listen);
+	tcp->listener = listen_on(tcp, &address);
+	if (!tcp->listener && errno == EAFNOSUPPORT && cw_address_is_any(&address)) {
+		any4.sin_port = htons(address.port); /* a kernel without IPv6 */
+		memcpy(&address.numeric, &any4, sizeof(any4));
+		address.len = sizeof(any4);
+		tcp->listener = listen_on(tcp, &address);
+	}
+	if (!tcp->listener)
+		return cw_err_set(err, errno, "cannot listen on %s: %m", tcp->config.listen);
+	if (cw_accept_pause_watch(tcp->config.base, CW_LISTENER_PEER, tcp->listener, &tcp->pause) <
+	    0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int start(struct cw_tcp *tcp, struct cw_err *err)
+{
+	const struct timeval period = { .tv_usec = CW_TCP_BACKOFF_MIN_MS * 1000 };
+	int r = 0;
+
+	if (tcp->config.tls.key || tcp->config.tls.cert)
+		r = cw_tls_new(&tcp->config.tls, cw_transport_self(tcp->config.transport),
+			       &tcp->tls, err);
+	if (r >= 0)
+		r = cw_dial_init_links(tcp, err);
+	if (r >= 0 && tcp->config.find_under)
+		r = cw_found_new(tcp, tcp->config.find_under, &tcp->found, err);
+	if (r >= 0)
+		r = start_listening(tcp, err);
+	if (r < 0)
+		return r;
+	tcp->timer = event_new(tcp->config.base, -1, EV_PERSIST, on_timer, tcp);
+	if (!tcp->timer || event_add(tcp->timer, &period) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+int cw_tcp_new(const struct cw_tcp_config *config, struct cw_tcp **ret, struct cw_err *err)
+{
+	struct cw_tcp *tcp = calloc(1, sizeof(*tcp));
+	int r;
+
+	if (!tcp)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	tcp->config = *config;
+	r = start(tcp, err);
+	if (r < 0) {
+		cw_tcp_free(tcp);
+		return r;
+	}
+	cw_transport_set_backend(config->transport, &cw_conn_ops, tcp);
+	on_timer(-1, 0, tcp); /* dial at once */
+	*ret = tcp;
+	return 0;
+}
+
+struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
+{
+	struct cw_conn *c, *tmp;
+
+	if (!tcp)
+		return NULL;
+	cw_transport_set_backend(tcp->config.transport, NULL, NULL);
+	DL_FOREACH_SAFE (tcp->conns, c, tmp) {
+		if (c->is_up)
+			cw_conn_say_goodbye(c);
+		cw_conn_close(c);
+	}
+	cw_resolve_free(tcp->resolve);
+	cw_found_free(tcp->found);
+	cw_accept_pause_free(tcp->pause);
+	if (tcp->listener)
+		evconnlistener_free(tcp->listener);
+	if (tcp->timer)
+		event_free(tcp->timer);
+	cw_tls_free(tcp->tls);
+	free(tcp->links);
+	free(tcp);
+	return NULL;
+}
+
+const char *cw_tcp_note(const struct cw_tcp *tcp, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	return tcp->found ? cw_found_note(tcp->found, buf, len) : buf;
+}
+
+void cw_tcp_stats(const struct cw_tcp *tcp, struct cw_tcp_stats *ret)
+{
+	*ret = tcp->stats;
+}

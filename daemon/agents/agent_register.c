@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/agents/agent_register.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/htable.h"
+#include "common/log.h"
+#include "daemon/agents/agent_probe.h"
+#include "daemon/agents/agent_turns.h"
+
+/* For each agent: long for reading a few thousand lines, short against the agent's patience. */
+#define PROBE_TIMEOUT_MS 1500
+/* Children of one user at once, while others wait: two that hang leave six. */
+#define MAX_PROBES_PER_USER 2
+/* The same while nobody else waits: who comes then finds two. */
+#define MAX_PROBES_ALONE (CW_PROBE_MAX - 2)
+/* Children at once of all users whose children had to be killed before. */
+#define MAX_PROBES_SLOW (CW_PROBE_MAX / 2)
+/*
+ * How often a child may end before it came to an agent, as it does where the machine has no time
+ * for it. Then the agent is asked to come again.
+ */
+#define MAX_ATTEMPTS 4
+/* Children that could not even be killed, until they end: their user is not served meanwhile. */
+#define MAX_ABANDONED_PER_UID 2
+
+struct probe;
+
+struct registration {
+	struct cw_turn turn; /* first: what waits is a turn; or probe is set */
+	struct cw_registrar *registrar;
+	struct cw_agent_conn *conn;
+	size_t frame_len;
+	unsigned attempts;
+	struct cw_process *process; /* once the probe has brought the record */
+	struct probe *probe;        /* NULL = waits for its turn */
+	unsigned agent;             /* its number there */
+	UT_hash_handle hh;          /* by pid, while it waits */
+	pid_t pid;
+	struct registration *prev, *next; /* all */
+};
+
+/* A child at work for some of one user's. */
+struct probe {
+	struct cw_registrar *registrar;
+	struct cw_probe *child;
+	uid_t uid;
+	struct registration *members[CW_PROBE_MAX_AGENTS]; /* NULL = has its result, or has gone */
+	unsigned n;
+	struct probe *prev, *next;
+};
+
+struct cw_registrar {
+	struct cw_registrar_config config;
+	struct registration *open;
+	struct registration *by_pid; /* those that wait: one of each process */
+	struct cw_turns *turns;
+	struct probe *probes;
+	uint64_t total, unreadable, repeated;
+};
+
+/* The connection stands. */
+static void registration_free(struct registration *reg)
+{
+	struct cw_registrar *r = reg->registrar;
+
+	cw_agent_conn_set_registration(reg->conn, NULL);
+	DL_DELETE(r->open, reg);
+	if (reg->turn.user) {
+		cw_turns_leave(r->turns, &reg->turn);
+		HASH_DEL(r->by_pid, reg);
+	}
+	if (reg->probe)
+		reg->probe->members[reg->agent] = NULL;
+	(void)cw_process_free(reg->process); /* always NULL */
+	free(reg);
+}
+
+static void defer(struct registration *reg, const char *reason)
+{
+	struct cw_agent_conn *conn = reg->conn;
+
+	registration_free(reg);
+	cw_agent_conn_defer(conn, reason);
+}
+
+static void refuse(struct registration *reg, const char *reason)
+{
+	struct cw_agent_conn *conn = reg->conn;
+
+	registration_free(reg);
+	cw_agent_conn_refuse(conn, reason);
+}
+
+/*
+ * -ENOMEM: it waits for nothing. Where the process waits already, that is the one that has gone, or
+ * one of very many: its place in the line is kept.
+ */
+static int wait_in_line(struct registration *reg, bool is_first)
+{
+	struct cw_registrar *r = reg->registrar;
+	struct registration *older;
+
+	HASH_FIND(hh, r->by_pid, &reg->pid, sizeof(reg->pid), older);
+	if (older) {
+		HASH_DEL(r->by_pid, older);
+		cw_turns_replace(r->turns, &older->turn, &reg->turn);
+		defer(older, "its process has made another connection");
+	} else if (cw_turns_wait(r->turns, cw_agent_conn_cred(reg->conn)->uid, &reg->turn,
+				 is_first) < 0) {
+		return -ENOMEM;
+	}
+	HASH_ADD(hh, r->by_pid, pid, sizeof(reg->pid), reg);
+	if (cw_htable_added(reg))
+		return 0;
+	cw_turns_leave(r->turns, &reg->turn);
+	return -ENOMEM;
+}
+
+/* The process is known: it has a new connection, and perhaps a new record. */
+static void welcome_back(struct cw_registrar *r, struct registration *reg, struct cw_process *p)
+{
+	if (p->conn)
+		cw_agent_conn_close(p->conn);
+	if (p->record_ino != reg->process->record_ino || p->record_dev != reg->process->record_dev)
+		cw_process_take_record(p, reg->process);
+	p->conn = reg->conn;
+	cw_agent_conn_set_owner(reg->conn, p);
+	cw_agent_conn_admit(reg->conn);
+	r->total++;
+	r->config.on_returned(p, r->config.user);
+}
+
+/* 0, -EDQUOT, or a negative errno for what will pass. */
+static int enter_table(struct cw_registrar *r, struct registration *reg)
+{
+	const struct cw_registrar_config *config = &r->config;
+	struct cw_process *p = reg->process, *displaced;
+	int err = cw_processes_make_room(*config->table, p->uid, &config->places, &displaced);
+
+	if (err == -EDQUOT)
+		config->on_no_place(p, config->user);
+	if (err < 0)
+		return err;
+	if (displaced)
+		config->on_evict(displaced, config->user);
+	HASH_ADD(hh, *config->table, key, sizeof(p->key), p);
+	if (!cw_htable_added(p))
+		return -ENOMEM;
+	if (config->on_registered(p, config->user) < 0) {
+		HASH_DEL(*config->table, p);
+		return -ENOMEM;
+	}
+	reg->process = NULL;
+	p->conn = reg->conn;
+	cw_agent_conn_set_owner(reg->conn, p);
+	cw_agent_conn_admit(reg->conn);
+	r->total++;
+	log_debug("registered pid=%d uid=%u command=%s", (int)cw_process_pid(p), (unsigned)p->uid,
+		  p->command);
+	return 0;
+}
+
+static void complete(struct registration *reg)
+{
+	struct cw_registrar *r = reg->registrar;
+	struct cw_process *known = cw_processes_find(*r->config.table, cw_process_pid(reg->process),
+						     reg->process->key.start_ticks);
+	struct cw_agent_conn *conn = reg->conn;
+	int err = 0;
+
+	if (known && cw_process_is_dead(known))
+		err = -ESRCH;
+	else if (known)
+		welcome_back(r, reg, known);
+	else
+		err = enter_table(r, reg);
+	registration_free(reg);
+	if (err == -EDQUOT)
+		cw_agent_conn_refuse(conn, CW_NO_PLACE);
+	else if (err < 0)
+		cw_agent_conn_defer(conn, strerror(-err));
+}
+
+/* 0, or -errno with err saying to the agent what is wrong with its registration. */
+static int judge(struct registration *reg, const struct cw_probe_result *result, struct cw_err *err)
+{
+	int r;
+
+	if (result->record_fd < 0)
+		return cw_err_set(err, EPERM, "the hello came without a sealed memfd");
+	r = cw_process_new(cw_agent_conn_cred(reg->conn), result->record_fd, &reg->process, err);
+	if (r < 0)
+		return r;
+	if (result->answer == CW_PROBE_NOT_MAPPED)
+		return cw_err_set(err, EPERM,
+				  "the record is not mapped by the process that sent it");
+	if (result->command_len)
+		cw_process_set_command(reg->process, result->command, result->command_len);
+	return 0;
+}
+
+static void count_unreadable(struct registration *reg, const struct cw_err *err)
+{
+	uint64_t n = ++reg->registrar->unreadable;
+
+	/* Agents come back every minute: said ever more rarely. */
+	if ((n & (n - 1)) == 0)
+		log_warn("rank process pid=%d is not watched: its record cannot be read: %s (%llu "
+			 "so far)",
+			 (int)cw_agent_conn_cred(reg->conn)->pid, err->text, (unsigned long long)n);
+}
+
+/* The child did not come to it: because of one before it, or because it had no time. */
+static void try_again(struct registration *reg)
+{
+	reg->registrar->repeated++;
+	reg->turn.is_alone = true;
+	if (++reg->attempts == MAX_ATTEMPTS)
+		defer(reg, "no child found the time to look at it");
+	else if (wait_in_line(reg, true) < 0)
+		defer(reg, "out of memory");
+}
+
+static void on_result(unsigned agent, const struct cw_probe_result *result, void *user)
+{
+	struct probe *probe = user;
+	struct registration *reg = probe->members[agent];
+	struct cw_err err;
+	int bad;
+
+	if (!reg) { /* its connection has gone meanwhile */
+		int fd = result->record_fd;
+
+		closep(&fd);
+		return;
+	}
+	probe->members[agent] = NULL;
+	reg->probe = NULL;
+	if (result->answer == CW_PROBE_NOT_TAKEN) {
+		try_again(reg);
+		return;
+	}
+	if (result->answer == CW_PROBE_LOST) {
+		defer(reg, "its record was lost on the way");
+		return;
+	}
+	bad = judge(reg, result, &err);
+	if (bad == 0) {
+		complete(reg);
+		return;
+	}
+	if (bad == -ENOTSUP)
+		count_unreadable(reg, &err);
+	if (bad == -ENOMEM || bad == -EMFILE || bad == -ENFILE)
+		defer(reg, err.text);
+	else
+		refuse(reg, err.text);
+}
+
+static void start_probes(struct cw_registrar *r);
+
+static void on_done(bool was_killed, void *user)
+{
+	struct probe *probe = user;
+	struct cw_registrar *r = probe->registrar;
+
+	cw_turns_done(r->turns, probe->uid, was_killed);
+	DL_DELETE(r->probes, probe);
+	free(probe);
+	start_probes(r);
+}
+
+/* Those of the turn whose agents are still there; they wait no more. */
+static struct probe *make_probe(struct cw_registrar *r, struct cw_turn **turns, unsigned n)
+{
+	struct probe *probe = calloc(1, sizeof(*probe));
+
+	for (unsigned i = 0; i < n; i++) {
+		struct registration *reg = (struct registration *)turns[i];
+		struct cw_agent_conn *conn = reg->conn;
+
+		HASH_DEL(r->by_pid, reg);
+		if (cw_agent_conn_is_gone(conn)) {
+			registration_free(reg);
+			cw_agent_conn_close(conn);
+		} else if (!probe) {
+			defer(reg, "out of memory");
+		} else {
+			reg->agent = probe->n;
+			reg->probe = probe;
+			probe->members[probe->n++] = reg;
+		}
+	}
+	return probe;
+}
+
+static int start_child(struct probe *probe)
+{
+	struct cw_probe_agent agents[CW_PROBE_MAX_AGENTS];
+	struct cw_probe_request request = {
+		.base = probe->registrar->config.base,
+		.agents = agents,
+		.n = probe->n,
+		.uid = probe->uid,
+		.timeout_ms = PROBE_TIMEOUT_MS,
+		.fn = on_result,
+		.done = on_done,
+		.user = probe,
+	};
+
+	for (unsigned i = 0; i < probe->n; i++)
+		agents[i] = (struct cw_probe_agent){
+			.conn_fd = cw_agent_conn_fd(probe->members[i]->conn),
+			.frame_len = probe->members[i]->frame_len,
+			.pid = probe->members[i]->pid,
+		};
+	return cw_probe_start(&request, &probe->child);
+}
+
+/* Gives the turn back; its members, if any are left, get no look. */
+static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, bool is_refused)
+{
+	cw_turns_done(r->turns, uid, false);
+	for (unsigned i = 0; probe && i < probe->n; i++) {
+		struct registration *reg = probe->members[i];
+
+		reg->probe = NULL;
+		if (is_refused)
+			refuse(reg, "descriptors of this user hang when they are closed");
+		else
+			defer(reg, "no child process to be had");
+	}
+	free(probe);
+}
+
+static void start_probes(struct cw_registrar *r)
+{
+	struct cw_turn *turns[CW_PROBE_MAX_AGENTS];
+	unsigned n;
+
+	while ((n = cw_turns_take(r->turns, turns, CW_PROBE_MAX_AGENTS)) > 0) {
+		uid_t uid = cw_agent_conn_cred(((struct registration *)turns[0])->conn)->uid;
+		bool is_refused = cw_probe_abandoned(uid) >= MAX_ABANDONED_PER_UID;
+		struct probe *probe = make_probe(r, turns, n);
+
+		if (!probe || !probe->n || is_refused) {
+			drop_probe(r, probe, uid, is_refused);
+			continue;
+		}
+		probe->registrar = r;
+		probe->uid = uid;
+		if (start_child(probe) < 0)
+			drop_probe(r, probe, uid, false);
+		else
+			DL_APPEND(r->probes, probe);
+	}
+}
+
+void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
+			const struct cw_msg_agent_hello *hello, size_t frame_len)
+{
+	struct registration *reg;
+
+	if (hello->record_bytes > 2 * CW_RECORD_MAX_BYTES) {
+		cw_agent_conn_refuse(conn, "the record is too large");
+		return;
+	}
+	if (cw_probe_abandoned(cw_agent_conn_cred(conn)->uid) >= MAX_ABANDONED_PER_UID) {
+		cw_agent_conn_refuse(conn, "descriptors of this user hang when they are closed");
+		return;
+	}
+	reg = calloc(1, sizeof(*reg));
+	if (!reg) {
+		cw_agent_conn_defer(conn, "out of memory");
+		return;
+	}
+	reg->registrar = r;
+	reg->conn = conn;
+	reg->pid = cw_agent_conn_cred(conn)->pid;
+	reg->frame_len = frame_len;
+	cw_agent_conn_set_registration(conn, reg);
+	DL_APPEND(r->open, reg);
+	if (wait_in_line(reg, false) < 0)
+		defer(reg, "out of memory");
+	start_probes(r);
+}
+
+bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn)
+{
+	struct registration *reg = cw_agent_conn_registration(conn);
+
+	if (!reg)
+		return false;
+	registration_free(reg);
+	return true;
+}
+
+uint64_t cw_registrar_unreadable(const struct cw_registrar *r)
+{
+	return r->unreadable;
+}
+
+uint32_t cw_registrar_waiting(const struct cw_registrar *r)
+{
+	return cw_turns_waiting(r->turns);
+}
+
+uint64_t cw_registrar_repeated(const struct cw_registrar *r)
+{
+	return r->repeated;
+}
+
+uint64_t cw_registrar_total(const struct cw_registrar *r)
+{
+	return r->total;
+}
+
+int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret)
+{
+	static const struct cw_turns_limits limits = {
+		.places = CW_PROBE_MAX,
+		.per_user = MAX_PROBES_PER_USER,
+		.per_user_alone = MAX_PROBES_ALONE,
+		.slow = MAX_PROBES_SLOW,
+	};
+	struct cw_registrar *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->config = *config;
+	if (cw_turns_new(&limits, &r->turns) < 0) {
+		free(r);
+		return -ENOMEM;
+	}
+	*ret = r;
+	return 0;
+}
+
+struct cw_registrar *cw_registrar_free(struct cw_registrar *r)
+{
+	struct probe *probe, *tmp;
+
+	if (!r)
+		return NULL;
+	DL_FOREACH_SAFE (r->probes, probe, tmp) {
+		DL_DELETE(r->probes, probe);
+		(void)cw_probe_cancel(probe->child); /* always NULL */
+		for (unsigned i = 0; i < probe->n; i++)
+			if (probe->members[i])
+				registration_free(probe->members[i]);
+		free(probe);
+	}
+	while (r->open)
+		registration_free(r->open);
+	r->turns = cw_turns_free(r->turns);
+	free(r);
+	return NULL;
+}

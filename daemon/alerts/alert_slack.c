@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/alerts/alert_slack.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "report/doc/advice.h"
+#include "report/json_util.h"
+
+/*
+ * Slack's limits: header 150 characters, section text 3,000, a field 2,000 and ten of them. All
+ * blocks together are refused somewhere above 13,000 (msg_blocks_too_long, slackapi/bolt-js 2509),
+ * so what is allowed here adds up to far less. Bytes are counted, never fewer than characters.
+ */
+#define MAX_HEADER 150
+#define MAX_SUMMARY 2000
+#define MAX_FIELD 600
+#define MAX_COMMAND 600
+#define MAX_STEP 1200
+#define MAX_TEXT 3000
+/* Incidents of a folded alert that are listed, in a section of MAX_TEXT. */
+#define MAX_LISTED 10u
+/* More than these culprits are counted, not listed: the report has them. */
+#define MAX_CULPRITS 4u
+
+#define ELLIPSIS "…"
+
+struct text {
+	char *buf;
+	size_t len, limit; /* limit: with the end marker and the final NUL */
+	bool is_full;
+};
+
+static size_t utf8_bytes(unsigned char first)
+{
+	return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+static void put_raw(struct text *t, const char *piece, size_t len)
+{
+	if (t->is_full)
+		return;
+	if (t->len + len + sizeof(ELLIPSIS) > t->limit) {
+		memcpy(t->buf + t->len, ELLIPSIS, sizeof(ELLIPSIS));
+		t->len += sizeof(ELLIPSIS) - 1;
+		t->is_full = true;
+		return;
+	}
+	memcpy(t->buf + t->len, piece, len);
+	t->len += len;
+	t->buf[t->len] = '\0';
+}
+
+static void put(struct text *t, const char *piece)
+{
+	put_raw(t, piece, strlen(piece));
+}
+
+/* What has a meaning in mrkdwn: the three that Slack wants escaped, and those that would format. */
+static void put_escaped(struct text *t, const char *value)
+{
+	for (const char *p = value; *p;) {
+		size_t n = utf8_bytes((unsigned char)*p);
+
+		if (*p == '&')
+			put(t, "&amp;");
+		else if (*p == '<')
+			put(t, "&lt;");
+		else if (*p == '>')
+			put(t, "&gt;");
+		else if (*p == '`')
+			put(t, "'");
+		else if ((unsigned char)*p < 0x20)
+			put(t, " ");
+		else
+			put_raw(t, p, strnlen(p, n));
+		p += strnlen(p, n);
+	}
+}
+
+static json_t *text_block(const char *type, const char *text)
+{
+	return json_pack("{s:s, s:s}", "type", type, "text", text);
+}
+
+static json_t *section(const char *text)
+{
+	return json_pack("{s:s, s:o}", "type", "section", "text", text_block("mrkdwn", text));
+}
+
+static json_t *header(const char *before, const char *name)
+{
+	char buf[MAX_HEADER];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+
+	put(&t, before);
+	/* Plain text: nothing is escaped, line breaks are not wanted. */
+	for (const char *p = name; *p;) {
+		size_t n = strnlen(p, utf8_bytes((unsigned char)*p));
+
+		put_raw(&t, (unsigned char)*p < 0x20 ? " " : p, n);
+		p += n;
+	}
+	return json_pack("{s:s, s:o}", "type", "header", "text", text_block("plain_text", buf));
+}
+
+static void put_culprit(struct text *t, const json_t *culprit)
+{
+	char buf[64];
+
+	(void)snprintf(buf, sizeof(buf), "\nrank %" JSON_INTEGER_FORMAT " (",
+		       cw_json_int(culprit, "rank", -1));
+	put(t, buf);
+	put_escaped(t, cw_json_str(culprit, "host", "?"));
+	(void)snprintf(buf, sizeof(buf), ", pid %" JSON_INTEGER_FORMAT ")",
+		       cw_json_int(culprit, "pid", 0));
+	put(t, buf);
+}
+
+static json_t *culprits_field(const json_t *incident)
+{
+	const json_t *culprits = json_object_get(incident, "culprits");
+	size_t n = json_array_size(culprits);
+	char buf[MAX_FIELD], more[64];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+
+	put(&t, n == 1 ? "*Culprit*" : "*Culprits*");
+	for (size_t i = 0; i < n && i < MAX_CULPRITS; i++)
+		put_culprit(&t, json_array_get(culprits, i));
+	if (n > MAX_CULPRITS) {
+		(void)snprintf(more, sizeof(more), "\nand %zu more", n - MAX_CULPRITS);
+		put(&t, more);
+	}
+	if (n == 0)
+		put(&t, "\nnot known");
+	return text_block("mrkdwn", buf);
+}
+
+static json_t *field(const char *title, const char *value, const char *more)
+{
+	char buf[MAX_FIELD];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+
+	put(&t, "*");
+	put(&t, title);
+	put(&t, "*\n");
+	put_escaped(&t, value);
+	if (*more) {
+		put(&t, ", ");
+		put_escaped(&t, more);
+	}
+	return text_block("mrkdwn", buf);
+}
+
+static json_t *fields(const json_t *incident)
+{
+	const json_t *victims = json_object_get(incident, "victims");
+	const json_t *times = json_object_get(incident, "times");
+	const char *since = cw_json_str(times, "last_progress", "not known");
+	const char *detail = cw_json_str(incident, "detail", "");
+	json_int_t n = cw_json_int(victims, "count", 0);
+	char waiting[64], klass[128];
+
+	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
+		       n == 1 ? "" : "s");
+	(void)snprintf(klass, sizeof(klass), "%.60s%s%.60s", cw_json_str(incident, "class", "?"),
+		       *detail ? " / " : "", detail);
+	return json_pack("{s:s, s:[o, o, o, o]}", "type", "section", "fields",
+			 culprits_field(incident),
+			 field("Class", klass, cw_json_str(incident, "confidence", "")),
+			 field("Waiting", waiting, cw_json_str(victims, "ranks", "")),
+			 field("Last progress", since, ""));
+}
+
+static json_t *summary(const json_t *incident)
+{
+	char buf[MAX_SUMMARY];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+
+	put_escaped(&t, cw_json_str(incident, "summary", "?"));
+	return section(buf);
+}
+
+/* Who is woken by it should not have to look up what to do first. */
+static json_t *first_step(const json_t *incident)
+{
+	char buf[MAX_STEP];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+	struct advice advice;
+
+	cw_advice(incident, &advice);
+	put(&t, "*What to do first*\n");
+	put_escaped(&t, advice.n ? advice.steps[0].text : "Read the report.");
+	if (advice.n && *advice.steps[0].command) {
+		put(&t, "\n`");
+		put_escaped(&t, advice.steps[0].command);
+		put(&t, "`");
+	}
+	return section(buf);
+}
+
+/* What to type, and where. */
+static json_t *command(const json_t *incident)
+{
+	char buf[MAX_COMMAND];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+
+	put(&t, "On ");
+	put_escaped(&t, cw_json_str(incident, "leader", "?"));
+	put(&t, ": `");
+	put_escaped(&t, cw_json_str(incident, "command", "collwatch report"));
+	put(&t, "`");
+	return section(buf);
+}
+
+json_t *cw_alert_slack(const json_t *incident)
+{
+	char buf[MAX_TEXT];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+
+	put_escaped(&t, cw_json_str(incident, "job", "?"));
+	put(&t, ": ");
+	put_escaped(&t, cw_json_str(incident, "summary", "?"));
+	return json_pack("{s:s, s:[o, o, o, o, o]}", "text", buf, "blocks",
+			 header("Hang: ", cw_json_str(incident, "job", "?")), summary(incident),
+			 fields(incident), first_step(incident), command(incident));
+}
+
+/* A line for each of the first ones: the report has all of them. */
+static json_t *folded_incidents(const json_t *folded)
+{
+	const json_t *list = json_object_get(folded, "incidents"), *one;
+	json_int_t n = cw_json_int(folded, "count", 0);
+	char buf[MAX_TEXT], more[64];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+	size_t i;
+
+	buf[0] = '\0';
+	json_array_foreach (list, i, one) {
+		if (i == MAX_LISTED)
+			break;
+		put(&t, "• `");
+		put_escaped(&t, cw_json_str(one, "command", "collwatch report"));
+		put(&t, "` ");
+		put_escaped(&t, cw_json_str(one, "job", "?"));
+		put(&t, ": ");
+		put_escaped(&t, cw_json_str(one, "summary", "?"));
+		put(&t, "\n");
+	}
+	if (n > (json_int_t)i) {
+		(void)snprintf(more, sizeof(more), "and %" JSON_INTEGER_FORMAT " more",
+			       n - (json_int_t)i);
+		put(&t, more);
+	}
+	return section(*buf ? buf : "?");
+}
+
+json_t *cw_alert_slack_folded(const json_t *folded)
+{
+	char buf[MAX_TEXT], name[64];
+	struct text t = { .buf = buf, .limit = sizeof(buf) };
+	json_int_t n = cw_json_int(folded, "count", 0);
+
+	buf[0] = '\0';
+	put_escaped(&t, cw_json_str(folded, "summary", "?"));
+	(void)snprintf(name, sizeof(name),
+		       "%" JSON_INTEGER_FORMAT " more hang%s of uid %" JSON_INTEGER_FORMAT, n,
+		       n == 1 ? "" : "s", cw_json_int(folded, "uid", -1));
+	return json_pack("{s:s, s:[o, o, o, o]}", "text", buf, "blocks", header("", name),
+			 summary(folded), folded_incidents(folded), command(folded));
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/alerts/alerts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "daemon/alerts/alert_fold.h"
+#include "daemon/alerts/alert_slack.h"
+#include "daemon/alerts/mutes.h"
+#include "daemon/store/bundle_sync.h"
+#include "daemon/store/sent_ids.h"
+#include "daemon/store/store.h"
+#include "identity/shares.h"
+
+#define WEBHOOK_TIMEOUT_MS 10000u
+#define WEBHOOK_ATTEMPTS 8u
+#define WEBHOOK_PENDING 64u
+
+/* As it stands in the file of ids: it went out in one alert with others. */
+#define FOLDED "folded"
+/* Each is written to disk; a cluster in which more hang at once can do with keys alone. */
+#define LEARN_MAX 16u
+#define LEARN_EVERY_NS (10 * CW_NS_PER_S)
+
+/* One that is due and waits for its bundles to be on disk. */
+struct outgoing {
+	struct outgoing *next, *prev;
+	struct cw_alerts *owner;
+	uint32_t uid;
+	char *id, *text;
+	cw_webhook_fn fn;
+};
+
+struct cw_alerts {
+	struct cw_alerts_config config;
+	struct cw_bundle_sync *sync;
+	struct outgoing *outgoing;
+	struct cw_webhook *webhook; /* NULL = none configured */
+	bool is_shadow, is_slack;
+	struct cw_alert_fold *fold;
+	uint32_t learners[LEARN_MAX]; /* whose was learnt since learn_ns */
+	unsigned learned;
+	int64_t learn_ns;
+	struct cw_webhook_stats past; /* of webhooks that are gone */
+	struct cw_alerts_stats stats;
+};
+
+const char *cw_withheld_name(unsigned why)
+{
+	static const char *const names[CW_WITHHELD__MAX] = {
+		[CW_WITHHELD_SHADOW] = "shadow",
+		[CW_WITHHELD_MUTED] = "muted",
+	};
+
+	return why < CW_WITHHELD__MAX ? names[why] : "?";
+}
+
+static void settle(struct cw_alerts *a, uint32_t uid, const char *id, const char *how)
+{
+	int r = cw_store_mark_sent(a->config.store, uid, id, how);
+
+	if (r < 0)
+		log_warn("inc=%s: cannot be noted as %s: %s; after a restart it may go out again",
+			 id, *how ? how : "sent", strerror(-r));
+}
+
+/* ---- what the incident asks for ---- */
+
+static void io_path(void *user, const char *id, char *buf, size_t len)
+{
+	const struct cw_alerts *a = user;
+
+	(void)snprintf(buf, len, "%s/incidents/%s", a->config.state_dir, id);
+}
+
+static int io_put(void *user, const struct cw_bundle *bundle)
+{
+	struct cw_alerts *a = user;
+	char path[512];
+
+	return cw_store_put(a->config.store, bundle, path, sizeof(path));
+}
+
+/* The word it was settled with, also under its id of before an upgrade; NULL = it is not. */
+static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
+{
+	if (cw_store_was_sent(a->config.store, due->uid, due->id))
+		return cw_store_sent_how(a->config.store, due->uid, due->id);
+	return due->old_id ? cw_store_sent_before(a->config.store, due->uid, due->job, due->old_id)
+			   : NULL;
+}
+
+static bool io_was_sent(void *user, const struct cw_incident_due *due)
+{
+	return settled(user, due) != NULL;
+}
+
+static bool io_was_sent_here(void *user, const struct cw_incident_due *due)
+{
+	const char *how = settled(user, due);
+
+	return how && strcmp(how, CW_STORE_ELSEWHERE) != 0;
+}
+
+/* The word that was decided on before a restart, as the static one of today. */
+static const char *decided_before(const char *how)
+{
+	for (unsigned why = 0; why < CW_WITHHELD__MAX; why++)
+		if (!strcmp(how, cw_withheld_name(why)))
+			return cw_withheld_name(why);
+	return NULL;
+}
+
+static const char *io_withhold(void *user, const struct cw_incident_due *due)
+{
+	struct cw_alerts *a = user;
+	const char *how = settled(a, due);
+	unsigned why = CW_WITHHELD__MAX;
+
+	a->stats.incidents[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
+	if (how)
+		return decided_before(how);
+	if (a->is_shadow)
+		why = CW_WITHHELD_SHADOW;
+	else if (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job))
+		why = CW_WITHHELD_MUTED;
+	if (why == CW_WITHHELD__MAX)
+		return NULL;
+	a->stats.withheld[why]++;
+	settle(a, due->uid, due->id, cw_withheld_name(why));
+	return cw_withheld_name(why);
+}
+
+static void on_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
+{
+	struct cw_alerts *a = user;
+	const char *job = cw_store_job(a->config.store, uid, id);
+	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job ? job : "" };
+
+	if (delivered)
+		settle(a, uid, id, "");
+	else
+		cw_alert_fold_refund(a->fold, uid);
+	if (!delivered)
+		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
+	/*
+	 * A server that is away comes back at any time: begin anew, every minute or so. One that
+	 * refuses will say the same again: that has five minutes.
+	 */
+	if (!delivered && (status == 0 || status >= 500))
+		cw_store_resend_soon(a->config.store);
+	a->config.on_posted(&due, delivered, a->config.user);
+}
+
+static void outgoing_free(struct outgoing *o)
+{
+	free(o->id);
+	free(o->text);
+	free(o);
+}
+
+static void drop_outgoing(struct cw_alerts *a)
+{
+	struct outgoing *o, *tmp;
+
+	DL_FOREACH_SAFE (a->outgoing, o, tmp) {
+		cw_bundle_sync_cancel(a->sync, o);
+		DL_DELETE(a->outgoing, o);
+		outgoing_free(o);
+	}
+}
+
+static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
+{
+	const struct outgoing *o;
+
+	DL_FOREACH (a->outgoing, o)
+		if (o->uid == uid && !strcmp(o->id, id))
+			return true;
+	return cw_webhook_is_pending(a->webhook, uid, id);
+}
+
+/* What the webhook cannot take now fails as if the server had not. */
+static void on_synced(bool is_on_disk, void *user)
+{
+	struct outgoing *o = user;
+	struct cw_alerts *a = o->owner;
+
+	DL_DELETE(a->outgoing, o);
+	if (cw_webhook_post(a->webhook, o->uid, o->id, o->text, o->fn, a) < 0)
+		o->fn(o->uid, o->id, false, 0, a);
+	outgoing_free(o);
+}
+
+/* Of one alert, or of several folded into one: when their bundles are on disk. */
+static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n, json_t *doc,
+		cw_webhook_fn fn)
+{
+	struct outgoing *o = calloc(1, sizeof(*o));
+	json_t *body = !a->is_slack ? json_incref(doc)
+		       : n > 1      ? cw_alert_slack_folded(doc)
+				    : cw_alert_slack(doc);
+	int r = -ENOMEM;
+
+	if (o) {
+		*o = (struct outgoing){ .owner = a, .uid = uid, .fn = fn };
+		o->id = strdup(ids[0]);
+		o->text = json_dumps(body, JSON_COMPACT);
+	}
+	json_decref(body);
+	if (o && o->id && o->text)
+		r = cw_bundle_sync_start(a->sync, ids, n, on_synced, o);
+	if (r < 0) {
+		if (o)
+			outgoing_free(o);
+		return r;
+	}
+	DL_APPEND(a->outgoing, o);
+	return 0;
+}
+
+static unsigned count_outgoing(const struct cw_alerts *a)
+{
+	const struct outgoing *o;
+	unsigned n;
+
+	DL_COUNT(a->outgoing, o, n);
+	return n;
+}
+
+static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
+{
+	struct cw_alerts *a = user;
+	int r;
+
+	if (!a->webhook) { /* the journal has it */
+		settle(a, due->uid, due->id, "");
+		return 0;
+	}
+	if (is_outgoing(a, due->uid, due->id))
+		return 0;
+	if (count_outgoing(a) >= WEBHOOK_PENDING)
+		return -EAGAIN;
+	switch (cw_alert_fold_ask(a->fold, due->uid, due->id, doc,
+				  cw_clock_now_ns(a->config.clock))) {
+	case CW_FOLD_COLLECTED:
+		return 0;
+	case CW_FOLD_FULL:
+		return -EAGAIN;
+	default:
+		break;
+	}
+	r = post(a, due->uid, &due->id, 1, doc, on_posted);
+	if (r < 0)
+		cw_alert_fold_refund(a->fold, due->uid);
+	return r;
+}
+
+static json_t *io_before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+{
+	const struct cw_alerts *a = user;
+
+	return cw_store_incident(a->config.store, due->uid, due->job, due->id, ret_is_whole);
+}
+
+static int io_amend(void *user, json_t *incident)
+{
+	const struct cw_alerts *a = user;
+
+	return cw_store_amend(a->config.store, incident);
+}
+
+const struct cw_incident_io cw_alerts_io = {
+	.path = io_path,
+	.put = io_put,
+	.was_sent = io_was_sent,
+	.was_sent_here = io_was_sent_here,
+	.withhold = io_withhold,
+	.alert = io_alert,
+	.before = io_before,
+	.amend = io_amend,
+};
+
+/* What is written to disk for a user whose alerts other nodes deliver, by shares. */
+static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
+{
+	struct cw_share_place places[LEARN_MAX];
+	void *none;
+
+	if (now - a->learn_ns > LEARN_EVERY_NS) {
+		a->learn_ns = now;
+		a->learned = 0;
+	}
+	for (unsigned i = 0; i < a->learned; i++)
+		places[i] = (struct cw_share_place){ .uid = a->learners[i], .is_pinned = true };
+	if (cw_share_place_for(uid, places, a->learned, LEARN_MAX, &none) != CW_SHARE_ADMIT)
+		return false;
+	a->learners[a->learned++] = uid;
+	return true;
+}
+
+void cw_alerts_learn(struct cw_alerts *a, const char *from,
+		     const struct cw_msg_incident_delivered *d)
+{
+	int64_t now = cw_clock_now_ns(a->config.clock);
+
+	if (!*d->label || !cw_incident_id_is_valid(d->id) ||
+	    cw_store_was_sent(a->config.store, d->uid, d->id))
+		return;
+	cw_alert_fold_charge(a->fold, d->uid, now);
+	if (!may_learn(a, d->uid, now)) {
+		a->stats.unlearned++;
+		return;
+	}
+	log_debug("inc=%s: %s has delivered it", d->id, from);
+	settle(a, d->uid, d->id, CW_STORE_ELSEWHERE);
+}
+
+/* ---- alerts folded into one ---- */
+
+static void on_folded(uint32_t uid, const char *id, bool delivered, long status, void *user)
+{
+	struct cw_alerts *a = user;
+	struct cw_folded folded;
+	int r = 0;
+
+	if (cw_alert_fold_under_way(a->fold, uid, &folded) && delivered) {
+		a->stats.folds += folded.doc != NULL;
+		a->stats.folded += folded.doc ? folded.n : 0;
+		r = cw_store_mark_all_sent(a->config.store, uid, folded.ids, folded.n,
+					   folded.doc ? FOLDED : "");
+		if (r < 0)
+			log_warn("inc=%s and others: cannot be noted as sent: %s; after a restart "
+				 "they may go out again",
+				 id, strerror(-r));
+		/* Others note only so many. */
+		for (size_t i = 0; i < folded.n && i < LEARN_MAX; i++) {
+			const struct cw_incident_due due = { .id = folded.ids[i],
+							     .uid = uid,
+							     .job = folded.jobs[i] };
+
+			a->config.on_posted(&due, true, a->config.user);
+		}
+	} else if (!delivered) {
+		log_warn("inc=%s and others of uid=%u: the webhook did not take the alert (HTTP "
+			 "%ld)",
+			 id, uid, status);
+	}
+	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
+}
+
+static void post_folded(struct cw_alerts *a)
+{
+	int64_t now = cw_clock_now_ns(a->config.clock);
+	struct cw_folded folded;
+
+	while (cw_alert_fold_next(a->fold, now, cw_clock_wall_ns(a->config.clock), &folded)) {
+		if (folded.doc)
+			log_notice("uid=%u: %zu alerts go out as one", folded.uid, folded.n);
+		if (post(a, folded.uid, folded.ids, folded.n, folded.doc ? folded.doc : folded.only,
+			 on_folded) < 0)
+			cw_alert_fold_done(a->fold, folded.uid, false, now);
+	}
+}
+
+/* What the incident itself retries while its job lives; this is for those that are over. */
+static void resend_one(struct cw_alerts *a)
+{
+	json_t *doc = cw_store_next_unsent(a->config.store);
+	const struct cw_incident_due due = {
+		.id = json_string_value(json_object_get(doc, "id")),
+		.uid = (uint32_t)json_integer_value(json_object_get(doc, "uid")),
+		.job = json_string_value(json_object_get(doc, "job")),
+	};
+
+	if (due.id && io_alert(a, &due, doc) < 0)
+		log_info("inc=%s: its alert waits for its turn", due.id);
+	json_decref(doc);
+}
+
+void cw_alerts_resend(struct cw_alerts *a)
+{
+	if (!a->webhook)
+		return;
+	resend_one(a);
+	post_folded(a);
+}
+
+/* ---- configuration ---- */
+
+static int open_webhook(const struct cw_alerts *a, const struct cw_config *c,
+			struct cw_webhook **ret, struct cw_err *err)
+{
+	struct cw_webhook_config config = {
+		.base = a->config.base,
+		.clock = a->config.clock,
+		.url = c->webhook_url,
+		.header_file = *c->webhook_header_file ? c->webhook_header_file : NULL,
+		.timeout_ms = WEBHOOK_TIMEOUT_MS,
+		.max_attempts = WEBHOOK_ATTEMPTS,
+		.max_pending = WEBHOOK_PENDING,
+	};
+
+	*ret = NULL;
+	return *c->webhook_url ? cw_webhook_new(&config, ret, err) : 0;
+}
+
+static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webhook *w)
+{
+	struct cw_webhook_stats of = { 0 };
+
+	if (w)
+		cw_webhook_stats(w, &of);
+	to->attempts += of.attempts;
+	to->delivered += of.delivered;
+	to->failed += of.failed;
+	to->refused += of.refused;
+	to->pending = of.pending;
+}
+
+/* The header file may hold another token under the same name: then it is another webhook. */
+static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
+{
+	return !strcmp(a->webhook_url, b->webhook_url) && !*a->webhook_header_file &&
+	       !*b->webhook_header_file;
+}
+
+static void take_words(struct cw_alerts *a, const struct cw_config *from)
+{
+	a->is_shadow = !strcmp(from->mode, "shadow");
+	a->is_slack = !strcmp(from->webhook_format, "slack");
+	cw_alert_fold_limit(a->fold, (uint32_t)from->alert_burst, from->alert_fold_ns);
+}
+
+int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const struct cw_config *from,
+		     struct cw_err *err)
+{
+	struct cw_webhook *webhook;
+	int r;
+
+	if (!same_webhook(old, from)) {
+		r = open_webhook(a, from, &webhook, err);
+		if (r < 0)
+			return r;
+		drop_outgoing(a);
+		add_webhook_stats(&a->past, a->webhook);
+		cw_webhook_free(a->webhook);
+		cw_alert_fold_clear(a->fold); /* incidents and the spool ask again */
+		a->webhook = webhook;
+		cw_store_resend_soon(a->config.store);
+	}
+	take_words(a, from);
+	return 0;
+}
+
+int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config *from,
+		  struct cw_alerts **ret, struct cw_err *err)
+{
+	struct cw_alerts *a = calloc(1, sizeof(*a));
+	char dir[PATH_MAX];
+	int r;
+
+	if (!a)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	a->config = *config;
+	a->fold = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns);
+	(void)snprintf(dir, sizeof(dir), "%s/incidents", config->state_dir);
+	r = !a->fold || cw_bundle_sync_new(config->base, dir, &a->sync) < 0
+		    ? cw_err_set(err, ENOMEM, "out of memory")
+		    : open_webhook(a, from, &a->webhook, err);
+	if (r < 0) {
+		(void)cw_alerts_free(a); /* always NULL */
+		return r;
+	}
+	take_words(a, from);
+	*ret = a;
+	return 0;
+}
+
+struct cw_alerts *cw_alerts_free(struct cw_alerts *a)
+{
+	if (!a)
+		return NULL;
+	if (a->sync)
+		drop_outgoing(a);
+	(void)cw_bundle_sync_free(a->sync); /* always NULL */
+	cw_webhook_free(a->webhook);
+	(void)cw_alert_fold_free(a->fold); /* always NULL */
+	free(a);
+	return NULL;
+}
+
+bool cw_alerts_is_shadow(const struct cw_alerts *a)
+{
+	return a->is_shadow;
+}
+
+bool cw_alerts_has_webhook(const struct cw_alerts *a)
+{
+	return a->webhook != NULL;
+}
+
+void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret)
+{
+	*ret = a->stats;
+	ret->unsynced = cw_bundle_sync_missed(a->sync);
+	ret->collected = cw_alert_fold_count(a->fold);
+	ret->webhook = a->past;
+	add_webhook_stats(&ret->webhook, a->webhook);
+}

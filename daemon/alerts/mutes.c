@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/alerts/mutes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "identity/shares.h"
+
+#define FILE_NAME "mutes"
+#define TEMP_NAME ".mutes.new"
+/* A label on the wire is no longer. */
+#define MAX_LABEL 1024
+
+struct mute {
+	struct mute *next, *prev;
+	char *node; /* NULL = this one */
+	char *label;
+	uint32_t uid;
+	int64_t until_wall_ns;
+	int64_t heard_ns; /* awake; of others only */
+};
+
+struct cw_mutes {
+	char *dir;
+	int dir_fd;    /* -1 = not to be had yet */
+	bool is_dirty; /* the file lacks something */
+	const struct cw_clock *clock;
+	struct mute *list;
+	uint64_t refused;
+};
+
+static void forget(struct cw_mutes *m, struct mute *mute)
+{
+	DL_DELETE(m->list, mute);
+	free(mute->node);
+	free(mute->label);
+	free(mute);
+}
+
+static void drop_old(struct cw_mutes *m)
+{
+	int64_t wall = cw_clock_wall_ns(m->clock), now = cw_clock_awake_ns(m->clock);
+	struct mute *mute, *tmp;
+
+	DL_FOREACH_SAFE (m->list, mute, tmp)
+		if (mute->until_wall_ns <= wall ||
+		    (mute->node && now - mute->heard_ns > CW_MUTES_HEARD_NS))
+			forget(m, mute);
+}
+
+static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t uid,
+			 const char *label)
+{
+	struct mute *mute;
+
+	DL_FOREACH (m->list, mute)
+		if (mute->uid == uid && !strcmp(mute->label, label) && !mute->node == !node &&
+		    (!node || !strcmp(mute->node, node)))
+			return mute;
+	return NULL;
+}
+
+/* False: there is no place, and nobody to give one. */
+static bool make_room(struct cw_mutes *m, uint32_t uid)
+{
+	static struct cw_share_place places[CW_MUTES_MAX];
+	void *displaced = NULL;
+	struct mute *mute;
+	size_t n = 0;
+
+	DL_FOREACH (m->list, mute) {
+		/* In order of arrival. */
+		places[n] = (struct cw_share_place){ .uid = mute->uid,
+						     .since_ns = (int64_t)n,
+						     .holder = mute };
+		n++;
+	}
+	switch (cw_share_place_for(uid, places, n, CW_MUTES_MAX, &displaced)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		mute = displaced;
+		log_notice("job=%s uid=%u: no longer muted, its place goes to another user",
+			   mute->label, mute->uid);
+		forget(m, mute);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
+	       struct mute **ret)
+{
+	unsigned same = 0;
+	struct mute *mute;
+
+	/* One node takes no place from the others by what it says. */
+	DL_FOREACH (m->list, mute) {
+		if (node)
+			same += mute->node && !strcmp(mute->node, node);
+		else
+			same += !mute->node && mute->uid == uid;
+	}
+	if (same >= CW_MUTES_MAX_PER_UID || !make_room(m, uid)) {
+		m->refused++;
+		return same >= CW_MUTES_MAX_PER_UID ? -EDQUOT : -ENOSPC;
+	}
+	mute = calloc(1, sizeof(*mute));
+	if (mute)
+		mute->label = strdup(label);
+	if (mute && node)
+		mute->node = strdup(node);
+	if (!mute || !mute->label || (node && !mute->node)) {
+		if (mute)
+			free(mute->label);
+		free(mute);
+		return -ENOMEM;
+	}
+	mute->uid = uid;
+	DL_APPEND(m->list, mute);
+	*ret = mute;
+	return 0;
+}
+
+/* ---- the file: "uid until_wall_ns label", the label to the end of the line ---- */
+
+static void load(struct cw_mutes *m, FILE *f)
+{
+	char line[MAX_LABEL + 64];
+	struct mute *mute;
+
+	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
+		int64_t until = 0;
+		uint32_t uid = 0;
+		int at = 0;
+
+		if (lines == CW_MUTES_MAX) {
+			m->refused++;
+			log_err("the state directory's file of mutes has more than %u lines, "
+				"refusing the rest",
+				CW_MUTES_MAX);
+			return;
+		}
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%" SCNu32 " %" SCNd64 " %n", &uid, &until, &at) < 2 || !at ||
+		    !line[at] || find(m, NULL, uid, line + at) ||
+		    add(m, NULL, uid, line + at, &mute) < 0)
+			continue;
+		mute->until_wall_ns = until;
+	}
+}
+
+static int write_all(const struct cw_mutes *m, int fd)
+{
+	const struct mute *mute;
+
+	DL_FOREACH (m->list, mute)
+		if (!mute->node && dprintf(fd, "%" PRIu32 " %" PRId64 " %s\n", mute->uid,
+					   mute->until_wall_ns, mute->label) < 0)
+			return errno > 0 ? -errno : -EIO;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int save(struct cw_mutes *m)
+{
+	_cleanup_(closep) int fd = openat(
+		m->dir_fd, TEMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+	int r = fd < 0 ? -errno : write_all(m, fd);
+
+	if (r == 0 && renameat(m->dir_fd, TEMP_NAME, m->dir_fd, FILE_NAME) < 0)
+		r = -errno;
+	if (r < 0 && fd >= 0)
+		(void)unlinkat(m->dir_fd, TEMP_NAME, 0); /* replaced next time anyway */
+	m->is_dirty = r < 0;
+	return r;
+}
+
+/* What was muted meanwhile stays: it is newer than what lies there. */
+static void attach(struct cw_mutes *m)
+{
+	FILE *f = NULL;
+	int fd;
+
+	m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (m->dir_fd < 0)
+		return; /* the store says why */
+	fd = openat(m->dir_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0)
+		f = fdopen(fd, "re");
+	if (f) {
+		load(m, f);
+		(void)fclose(f); /* only read */
+	} else if (fd >= 0) {
+		(void)close(fd); /* only opened */
+	}
+	drop_old(m);
+}
+
+int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes **ret)
+{
+	struct cw_mutes *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->dir = strdup(dir);
+	if (!m->dir) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->clock = clock;
+	attach(m);
+	*ret = m;
+	return 0;
+}
+
+void cw_mutes_retry(struct cw_mutes *m)
+{
+	if (m->dir_fd < 0)
+		attach(m);
+	if (m->is_dirty && m->dir_fd >= 0)
+		(void)save(m); /* tried again */
+}
+
+struct cw_mutes *cw_mutes_close(struct cw_mutes *m)
+{
+	if (!m)
+		return NULL;
+	while (m->list)
+		forget(m, m->list);
+	closep(&m->dir_fd);
+	free(m->dir);
+	free(m);
+	return NULL;
+}
+
+/* ---- mutes ---- */
+
+int cw_mutes_set(struct cw_mutes *m, uint32_t uid, const char *label, int64_t until_wall_ns)
+{
+	struct mute *mute;
+	int r;
+
+	if (!*label || *label == ' ' || strlen(label) > MAX_LABEL || strchr(label, '\n'))
+		return -EINVAL;
+	drop_old(m);
+	mute = find(m, NULL, uid, label);
+	r = mute ? 0 : add(m, NULL, uid, label, &mute);
+	if (r < 0)
+		return r;
+	mute->until_wall_ns = until_wall_ns;
+	return save(m);
+}
+
+int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label)
+{
+	struct mute *mute, *tmp;
+
+	drop_old(m);
+	if (!find(m, NULL, uid, label))
+		return -ENOENT;
+	/* What others said of it is old now; whoever still has it says so again within a second. */
+	DL_FOREACH_SAFE (m->list, mute, tmp)
+		if (mute->uid == uid && !strcmp(mute->label, label))
+			forget(m, mute);
+	return save(m);
+}
+
+void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
+		    int64_t until_wall_ns)
+{
+	struct mute *mute = m->list ? find(m, node, uid, label) : NULL;
+
+	if (until_wall_ns <= 0) {
+		if (mute)
+			forget(m, mute);
+		return;
+	}
+	if (!mute) {
+		drop_old(m);
+		if (add(m, node, uid, label, &mute) < 0)
+			return; /* too many: this one is alerted */
+		log_notice("job=%s uid=%" PRIu32 ": muted on %s", label, uid, node);
+	}
+	mute->until_wall_ns = until_wall_ns;
+	mute->heard_ns = cw_clock_awake_ns(m->clock);
+}
+
+int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label)
+{
+	const struct mute *mute;
+
+	if (!m->list)
+		return 0;
+	drop_old(m);
+	mute = find(m, NULL, uid, label);
+	return mute ? mute->until_wall_ns : 0;
+}
+
+/* The one that lasts longest. */
+static const struct mute *longest(struct cw_mutes *m, uint32_t uid, const char *label)
+{
+	const struct mute *mute, *best = NULL;
+
+	drop_old(m);
+	DL_FOREACH (m->list, mute)
+		if (mute->uid == uid && !strcmp(mute->label, label) &&
+		    (!best || mute->until_wall_ns > best->until_wall_ns))
+			best = mute;
+	return best;
+}
+
+int64_t cw_mutes_until(struct cw_mutes *m, uint32_t uid, const char *label)
+{
+	const struct mute *mute = longest(m, uid, label);
+
+	return mute ? mute->until_wall_ns : 0;
+}
+
+const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label)
+{
+	const struct mute *mute = longest(m, uid, label);
+
+	return !mute ? NULL : mute->node ? mute->node : "";
+}
+
+uint64_t cw_mutes_refused(const struct cw_mutes *m)
+{
+	return m->refused;
+}
+
+void cw_mutes_each(struct cw_mutes *m, cw_mutes_fn fn, void *user)
+{
+	const struct mute *mute;
+
+	drop_old(m);
+	DL_FOREACH (m->list, mute)
+		if (!mute->node)
+			fn(mute->uid, mute->label, mute->until_wall_ns, user);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/alerts/webhook_curl.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+
+struct cw_curl_loop {
+	struct event_base *base;
+	CURLM *multi;
+	struct event *timer;
+	cw_curl_done_fn fn;
+	void *user;
+};
+
+static void collect(struct cw_curl_loop *loop)
+{
+	CURLMsg *msg;
+	int left;
+
+	while ((msg = curl_multi_info_read(loop->multi, &left))) {
+		/* The message dies with the handle's removal. */
+		CURL *easy = msg->easy_handle;
+		CURLcode result = msg->data.result;
+
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		(void)curl_multi_remove_handle(loop->multi, easy); /* it is ours */
+		loop->fn(easy, result, loop->user);
+	}
+}
+
+static void on_socket_ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_curl_loop *loop = arg;
+	int flags =
+		(what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+	int running;
+
+	(void)curl_multi_socket_action(loop->multi, fd, flags, &running); /* seen per transfer */
+	collect(loop);
+}
+
+static void on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_curl_loop *loop = arg;
+	int running;
+
+	(void)curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	collect(loop);
+}
+
+/* curl: "watch this descriptor". socket_data is our event for it, NULL the first time. */
+static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_data)
+{
+	struct cw_curl_loop *loop = user;
+	struct event *ev = socket_data;
+	short kind = EV_PERSIST;
+
+	if (ev)
+		event_free(ev);
+	ev = NULL;
+	if (what != CURL_POLL_REMOVE) {
+		kind |= what != CURL_POLL_OUT ? EV_READ : 0;
+		kind |= what != CURL_POLL_IN ? EV_WRITE : 0;
+		ev = event_new(loop->base, fd, kind, on_socket_ready, loop);
+		if (!ev || event_add(ev, NULL) < 0) {
+			log_err("webhook: descriptor cannot be watched, waiting for the timeout");
+			if (ev)
+				event_free(ev);
+			ev = NULL;
+		}
+	}
+	(void)curl_multi_assign(loop->multi, fd, ev); /* fails only for sockets curl forgot */
+	return 0;
+}
+
+/* curl: "call me in timeout_ms"; -1 = no more. A direct call from here would recurse. */
+static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
+{
+	struct cw_curl_loop *loop = user;
+	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+
+	if (timeout_ms < 0)
+		return event_del(loop->timer) < 0 ? -1 : 0;
+	return event_add(loop->timer, &tv) < 0 ? -1 : 0;
+}
+
+int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
+		     struct cw_curl_loop **ret)
+{
+	struct cw_curl_loop *loop = calloc(1, sizeof(*loop));
+
+	if (!loop)
+		return -ENOMEM;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
+		free(loop);
+		return -EIO;
+	}
+	loop->base = base;
+	loop->fn = fn;
+	loop->user = user;
+	loop->multi = curl_multi_init();
+	loop->timer = evtimer_new(base, on_timeout, loop);
+	if (!loop->multi || !loop->timer) {
+		cw_curl_loop_free(loop);
+		return -ENOMEM;
+	}
+	(void)curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_watch);
+	(void)curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
+	(void)curl_multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_want_timer);
+	(void)curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
+	*ret = loop;
+	return 0;
+}
+
+struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop)
+{
+	if (!loop)
+		return NULL;
+	if (loop->multi)
+		(void)curl_multi_cleanup(
+			loop->multi); /* calls on_watch(REMOVE) for kept-alive ones */
+	if (loop->timer)
+		event_free(loop->timer);
+	curl_global_cleanup();
+	free(loop);
+	return NULL;
+}
+
+int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy)
+{
+	return curl_multi_add_handle(loop->multi, easy) == CURLM_OK ? 0 : -EIO;
+}
+
+void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy)
+{
+	(void)curl_multi_remove_handle(loop->multi, easy); /* harmless when it is not in */
+}

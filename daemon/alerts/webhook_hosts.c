@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libcurl finds the addresses in its cache, where CURLOPT_RESOLVE puts them; each transfer replaces
+ * what an earlier one put there. A name that is not in the cache, because this file and libcurl
+ * disagree on what has to be looked up, fails in on_own_lookup() instead of blocking.
+ */
+#include "daemon/alerts/webhook_hosts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cluster/resolve.h"
+#include "common/address.h"
+#include "common/cleanup.h"
+#include "common/parse.h"
+#include "daemon/alerts/proxy_environment.h"
+
+/* The server, and a proxy that wants the server's address. */
+#define MAX_HOSTS 2u
+/* libcurl tries them one after the other within the time of one attempt: more are of no use. */
+#define MAX_ADDRESSES 16u
+/* curl's, for a proxy that is named without one. */
+#define PROXY_PORT 1080u
+#define PROXY_PORT_TLS 443u
+
+struct host {
+	char name[CW_ADDRESS_MAX_HOST]; /* as in the URL; without brackets */
+	uint16_t port;
+	int family;                                         /* of a literal address; 0 = a name */
+	char found[MAX_ADDRESSES * (INET6_ADDRSTRLEN + 3)]; /* "10.0.0.1,[fd00::1]" */
+};
+
+struct cw_webhook_hosts {
+	struct event_base *base;
+	char *url, *proxy; /* proxy: as the environment has it; "" = none */
+	char *server;
+	struct host hosts[MAX_HOSTS];
+	unsigned n;
+	struct cw_resolve *resolve;
+	char error[CW_ADDRESS_MAX_HOST + 96];
+	cw_webhook_hosts_fn fn;
+	void *user;
+};
+
+/* ---- which hosts ---- */
+
+static int set_host(struct host *host, const char *name, const char *port, uint16_t port_default)
+{
+	struct in6_addr any;
+	uint64_t number = port_default;
+	size_t len = strlen(name);
+
+	if (*name == '[' && len > 2) {
+		name++;
+		len -= 2;
+	}
+	if (len == 0 || len >= sizeof(host->name))
+		return -EINVAL;
+	if (port && cw_parse_u64(port, 1, UINT16_MAX, &number) < 0)
+		return -EINVAL;
+	memcpy(host->name, name, len);
+	host->name[len] = '\0';
+	host->port = (uint16_t)number;
+	if (inet_pton(AF_INET, host->name, &any) == 1)
+		host->family = AF_INET;
+	else if (inet_pton(AF_INET6, host->name, &any) == 1)
+		host->family = AF_INET6;
+	return 0;
+}
+
+struct url_parts {
+	char *scheme, *host, *port;
+};
+
+static void url_parts_fini(struct url_parts *parts)
+{
+	curl_free(parts->scheme);
+	curl_free(parts->host);
+	curl_free(parts->port);
+}
+
+/* port stays NULL where none is given. */
+static int take_apart(const char *url, unsigned flags, struct url_parts *ret)
+{
+	CURLU *u = curl_url();
+	bool ok;
+
+	if (!u)
+		return -ENOMEM;
+	ok = curl_url_set(u, CURLUPART_URL, url, flags) == CURLUE_OK &&
+	     curl_url_get(u, CURLUPART_SCHEME, &ret->scheme, 0) == CURLUE_OK &&
+	     curl_url_get(u, CURLUPART_HOST, &ret->host, 0) == CURLUE_OK;
+	if (ok)
+		(void)curl_url_get(u, CURLUPART_PORT, &ret->port, 0);
+	curl_url_cleanup(u);
+	return ok ? 0 : -EINVAL;
+}
+
+static bool is_ascii(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text >= 0x80)
+			return false;
+	return true;
+}
+
+/* Does the client look the server's name up for this kind of proxy? */
+static bool wants_address(const char *scheme)
+{
+	return strcasecmp(scheme, "socks4") == 0 || strcasecmp(scheme, "socks5") == 0;
+}
+
+static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
+{
+	struct url_parts p = { NULL, NULL, NULL };
+	bool needs_server;
+	int r = take_apart(h->proxy, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME, &p);
+
+	needs_server = r == 0 && wants_address(p.scheme);
+	/* The server stays the second one, or goes. */
+	h->hosts[1] = h->hosts[0];
+	memset(&h->hosts[0], 0, sizeof(h->hosts[0]));
+	if (r == 0)
+		r = set_host(&h->hosts[0], p.host, p.port,
+			     strcasecmp(p.scheme, "https") == 0 ? PROXY_PORT_TLS : PROXY_PORT);
+	url_parts_fini(&p);
+	h->n = needs_server ? 2 : 1;
+	/* It may hold a password. */
+	return r < 0 ? cw_err_set(err, -r, "the proxy in the environment is malformed") : 0;
+}
+
+static int add_server(struct cw_webhook_hosts *h, struct cw_err *err)
+{
+	struct url_parts u = { NULL, NULL, NULL };
+	int r = take_apart(h->url, 0, &u);
+
+	if (r < 0) {
+		r = cw_err_set(err, -r, "webhook URL is malformed");
+	} else if (strcmp(u.scheme, "http") != 0 && strcmp(u.scheme, "https") != 0) {
+		r = cw_err_set(err, EINVAL, "webhook URL must be http or https, not %s", u.scheme);
+	} else if (!is_ascii(u.host)) {
+		/* libcurl converts it by the locale, and a daemon has none. */
+		r = cw_err_set(err, EINVAL,
+			       "webhook URL: write the host name in its ASCII form (xn--…)");
+	} else if (set_host(&h->hosts[0], u.host, u.port,
+			    strcmp(u.scheme, "https") == 0 ? 443 : 80) < 0) {
+		r = cw_err_set(err, EINVAL, "webhook URL is malformed");
+	} else {
+		h->n = 1;
+		h->server = strdup(u.host);
+		h->proxy = strdup(cw_proxy_for(u.scheme, h->hosts[0].name));
+		if (!h->server || !h->proxy)
+			r = cw_err_set(err, ENOMEM, "out of memory");
+	}
+	url_parts_fini(&u);
+	return r;
+}
+
+int cw_webhook_hosts_new(struct event_base *base, const char *url, struct cw_webhook_hosts **ret,
+			 struct cw_err *err)
+{
+	struct cw_webhook_hosts *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h || !(h->url = strdup(url))) {
+		free(h);
+		return cw_err_set(err, ENOMEM, "out of memory");
+	}
+	h->base = base;
+	r = add_server(h, err);
+	if (r == 0 && *h->proxy)
+		r = add_proxy(h, err);
+	if (r < 0) {
+		cw_webhook_hosts_free(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+struct cw_webhook_hosts *cw_webhook_hosts_free(struct cw_webhook_hosts *h)
+{
+	if (!h)
+		return NULL;
+	cw_resolve_free(h->resolve);
+	free(h->url);
+	free(h->proxy);
+	free(h->server);
+	free(h);
+	return NULL;
+}
+
+const char *cw_webhook_hosts_server(const struct cw_webhook_hosts *h)
+{
+	return h->server;
+}
+
+/* ---- where they are ---- */
+
+static void on_address(uint32_t tag, const struct sockaddr *address, const char *error, void *user)
+{
+	struct cw_webhook_hosts *h = user;
+	struct host *host = &h->hosts[tag];
+	size_t used = strlen(host->found);
+	char text[INET6_ADDRSTRLEN];
+	bool is_v6;
+
+	if (!address) {
+		(void)snprintf(h->error, sizeof(h->error), "%s: %s", host->name, error);
+		return;
+	}
+	is_v6 = address->sa_family == AF_INET6;
+	if (!inet_ntop(address->sa_family,
+		       is_v6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+			     : (const void *)&((const struct sockaddr_in *)address)->sin_addr,
+		       text, sizeof(text)))
+		return;
+	(void)snprintf(host->found + used, sizeof(host->found) - used, is_v6 ? "%s[%s]" : "%s%s",
+		       used ? "," : "", text);
+}
+
+static void on_looked_up(void *user)
+{
+	struct cw_webhook_hosts *h = user;
+
+	h->resolve = cw_resolve_free(h->resolve);
+	for (unsigned i = 0; i < h->n && !*h->error; i++)
+		if (!h->hosts[i].family && !*h->hosts[i].found)
+			(void)snprintf(h->error, sizeof(h->error),
+				       "%s: the name server does not answer", h->hosts[i].name);
+	h->fn(*h->error ? h->error : NULL, h->user);
+}
+
+int cw_webhook_hosts_look_up(struct cw_webhook_hosts *h, int64_t limit_ns, cw_webhook_hosts_fn fn,
+			     void *user)
+{
+	struct cw_resolve_name names[MAX_HOSTS];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < h->n; i++) {
+		struct host *host = &h->hosts[i];
+
+		if (host->family)
+			continue;
+		host->found[0] = '\0';
+		names[n++] = (struct cw_resolve_name){
+			.host = host->name, .port = host->port, .tag = i, .max = MAX_ADDRESSES
+		};
+	}
+	if (n == 0)
+		return 1;
+	h->error[0] = '\0';
+	h->fn = fn;
+	h->user = user;
+	return cw_resolve_start_within(h->base, limit_ns, names, n, on_address, on_looked_up, h,
+				       &h->resolve);
+}
+
+/* ---- a transfer ---- */
+
+static int on_own_lookup(void *state, void *reserved, void *user)
+{
+	return 1; /* it fails */
+}
+
+static bool append(struct curl_slist **list, const char *name, size_t len, const struct host *host)
+{
+	char entry[sizeof(host->name) + sizeof(host->found) + 16];
+	struct curl_slist *longer;
+
+	(void)snprintf(entry, sizeof(entry), "%.*s:%u:%s", (int)len, name, host->port,
+		       host->family ? host->name : host->found);
+	longer = curl_slist_append(*list, entry);
+	if (longer)
+		*list = longer;
+	return longer != NULL;
+}
+
+/* Versions of libcurl differ in whether they look a name up with the dot at its end. */
+static bool append_host(struct curl_slist **list, const struct host *host)
+{
+	size_t len = strlen(host->name);
+
+	if (!append(list, host->name, len, host))
+		return false;
+	return host->name[len - 1] != '.' || append(list, host->name, len - 1, host);
+}
+
+int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
+			   struct curl_slist **ret_addresses)
+{
+	struct curl_slist *list = NULL;
+	bool can_deny = true, ok = true;
+	CURLcode r = CURLE_OK;
+
+	for (unsigned i = 0; i < h->n && ok; i++) {
+		/* An entry cannot have such a key; libcurl asks for leave to use it, however. */
+		if (h->hosts[i].family == AF_INET6)
+			can_deny = false;
+		else
+			ok = append_host(&list, &h->hosts[i]);
+	}
+	r |= curl_easy_setopt(easy, CURLOPT_URL, h->url);
+	r |= curl_easy_setopt(easy, CURLOPT_PROXY, h->proxy);
+	r |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* that was decided */
+	r |= curl_easy_setopt(easy, CURLOPT_RESOLVE, list);
+	if (can_deny)
+		r |= curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_own_lookup);
+	if (!ok || r != CURLE_OK) {
+		curl_slist_free_all(list);
+		return -EIO;
+	}
+	*ret_addresses = list;
+	return 0;
+}

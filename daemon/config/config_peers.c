@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must hold between the keys that are about peers. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "daemon/config/config.h"
+
+static int check_reach(const char *text, const char *path, struct cw_err *err)
+{
+	struct cw_address address;
+	int r = cw_address_parse(text, &address, err);
+
+	if (r < 0 || cw_address_is_loopback(&address))
+		return r;
+	return cw_err_set(err, EINVAL,
+			  "%s: '%s' is not a loopback address: daemons on several machines need "
+			  "a shared key or certificates; `collwatch init-cluster` makes either, "
+			  "peer_key_file or peer_cert_file names it",
+			  path, text);
+}
+
+/* Without authentication nothing is said to, or heard from, other machines. */
+static int check_loopback(const struct cw_config *c, const char *path, struct cw_err *err)
+{
+	int r = 0;
+
+	if (*c->listen)
+		r = check_reach(c->listen, path, err);
+	for (unsigned i = 0; i < c->n_peers && r >= 0; i++)
+		r = check_reach(c->peers[i].address, path, err);
+	return r;
+}
+
+int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err)
+{
+	int n = !!*c->peer_ca_file + !!*c->peer_cert_file + !!*c->peer_private_key_file;
+
+	if (n != 0 && n != 3)
+		return cw_err_set(err, EINVAL,
+				  "%s: peer_ca_file, peer_cert_file and peer_private_key_file go "
+				  "together: give all three or none",
+				  path);
+	if (n && *c->peer_key_file)
+		return cw_err_set(err, EINVAL,
+				  "%s: peers either share peer_key_file or have certificates: give "
+				  "one of the two, the same on every node",
+				  path);
+	if (*c->peers_from && c->n_peers)
+		return cw_err_set(err, EINVAL,
+				  "%s: peers are either listed in peers or found under the name in "
+				  "peers_from: give one of the two",
+				  path);
+	if (*c->peers_from && !n && !*c->peer_key_file)
+		return cw_err_set(err, EINVAL,
+				  "%s: peers_from: whoever answers for that name could join: a "
+				  "shared key or certificates are needed; `collwatch init-cluster` "
+				  "makes either",
+				  path);
+	return n || *c->peer_key_file ? 0 : check_loopback(c, path, err);
+}
+
+bool cw_config_has_peers(const struct cw_config *c)
+{
+	return c->n_peers > 0 || *c->peers_from;
+}
+
+static const char *or_null(const char *path)
+{
+	return *path ? path : NULL;
+}
+
+struct cw_tls_files cw_config_tls_files(const struct cw_config *c)
+{
+	return (struct cw_tls_files){
+		.key = or_null(c->peer_key_file),
+		.ca = or_null(c->peer_ca_file),
+		.cert = or_null(c->peer_cert_file),
+		.private_key = or_null(c->peer_private_key_file),
+	};
+}

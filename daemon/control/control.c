@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "daemon/control/control_mute.h"
+#include "daemon/control/ops_doc.h"
+#include "proto/messages.h"
+
+/* Room for the other fields and the envelope in a message's longest string. */
+#define MAX_JSON (CW_MSG_MAX_STRING - 1024)
+#define MAX_LIST (MAX_JSON - 1024)
+
+enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
+
+static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
+{
+	a->code = code;
+	(void)snprintf(a->error, sizeof(a->error), "%s", text);
+}
+
+/* Takes doc. */
+static void succeed(struct cw_control_answer *a, json_t *doc)
+{
+	a->json = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
+	json_decref(doc);
+	if (!a->json)
+		fail(a, CODE_ERROR, "the daemon is out of memory");
+	else if (strlen(a->json) > MAX_JSON)
+		fail(a, CODE_ERROR, "the answer does not fit a message");
+}
+
+static void do_status(const struct cw_control_source *s, const struct cw_caller *caller,
+		      const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+
+	s->status(&source, s->user);
+	succeed(a, cw_status_doc(&source, caller));
+}
+
+static void do_ops(const struct cw_control_source *s, const struct cw_caller *caller,
+		   const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+
+	s->status(&source, s->user);
+	succeed(a, cw_ops_doc(source.ranks, s->node_name, caller));
+}
+
+/* The uid that the incident was recorded with; one without is for those who see all. */
+static bool may_see_incident(const struct cw_caller *caller, const json_t *incident)
+{
+	const json_t *uid = json_object_get(incident, "uid");
+
+	if (caller->sees_all)
+		return true;
+	return json_is_integer(uid) && json_integer_value(uid) == (json_int_t)caller->uid;
+}
+
+static void keep_first(json_t *array, size_t n)
+{
+	while (json_array_size(array) > n)
+		(void)json_array_remove(array, json_array_size(array) - 1); /* it is there */
+}
+
+static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
+			 const json_t *arguments, struct cw_control_answer *a)
+{
+	json_t *all = cw_store_list(s->store), *seen = json_array(), *entry;
+	json_int_t max = json_integer_value(json_object_get(arguments, "max"));
+	size_t i;
+
+	json_array_foreach (all, i, entry) {
+		json_t *host = json_string(s->node_name);
+
+		if (may_see_incident(caller, entry)) {
+			(void)json_object_set(entry, "host", host);
+			(void)json_array_append(seen, entry); /* out of memory: one less */
+		}
+		json_decref(host);
+	}
+	json_decref(all);
+	if (max > 0)
+		keep_first(seen, (size_t)max);
+	/* Thousands of incidents do not fit a message; the newest come first. */
+	while (json_dumpb(seen, NULL, 0, JSON_COMPACT) > MAX_LIST || json_array_size(seen) > 4096)
+		keep_first(seen, json_array_size(seen) / 2);
+	succeed(a, json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", seen));
+}
+
+/* How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot.
+ */
+enum { REPORT_WHOLE, REPORT_NO_SNAPSHOT, REPORT_NO_STACKS, REPORT__MAX };
+
+static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b, int size)
+{
+	json_t *path = json_object_get(b->incident, "bundle");
+	json_t *none = json_null();
+	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
+
+	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O}", "path", path ? path : none, "host",
+			 s->node_name, "incident", b->incident, "evidence", evidence, "snapshot",
+			 size == REPORT_WHOLE && b->snapshot ? b->snapshot : none, "stacks",
+			 size < REPORT_NO_STACKS && b->stacks ? b->stacks : none);
+}
+
+static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
+		      const json_t *arguments, struct cw_control_answer *a)
+{
+	const char *id = json_string_value(json_object_get(arguments, "id"));
+	struct cw_bundle bundle = { 0 };
+	int r;
+
+	if (!id) {
+		fail(a, CODE_ERROR, "report: the id is missing");
+		return;
+	}
+	r = cw_store_get(s->store, id, &bundle);
+	if (r < 0 || !may_see_incident(caller, bundle.incident)) {
+		/* One answer for both: an id must not tell whether others have an incident. */
+		fail(a, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
+		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");
+		cw_bundle_fini(&bundle);
+		return;
+	}
+	succeed(a, report_doc(s, &bundle, REPORT_WHOLE));
+	for (int size = REPORT_NO_SNAPSHOT; size < REPORT__MAX && a->json && a->code != CODE_OK;
+	     size++) {
+		cw_control_answer_fini(a);
+		succeed(a, report_doc(s, &bundle, size));
+	}
+	cw_bundle_fini(&bundle);
+}
+
+static void do_mute(const struct cw_control_source *s, const struct cw_caller *caller,
+		    const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+	struct cw_mute_answer answer;
+
+	s->status(&source, s->user);
+	cw_control_mute(s->mutes, &source, caller, arguments, &answer);
+	if (answer.code == CODE_OK)
+		succeed(a, answer.doc);
+	else
+		fail(a, answer.code, answer.error);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
+		    const json_t *arguments, struct cw_control_answer *a);
+} verbs[] = {
+	{ "status", do_status }, { "ops", do_ops },   { "incidents", do_incidents },
+	{ "report", do_report }, { "mute", do_mute },
+};
+
+void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,
+		       const char *verb, const char *arguments, struct cw_control_answer *ret)
+{
+	json_error_t error;
+	json_t *args = json_loads(*arguments ? arguments : "{}", JSON_REJECT_DUPLICATES, &error);
+	char text[200];
+
+	*ret = (struct cw_control_answer){ 0 };
+	(void)snprintf(text, sizeof(text), "this daemon does not know '%.64s'", verb);
+	if (!json_is_object(args)) {
+		fail(ret, CODE_ERROR, "the arguments are not a JSON object");
+	} else {
+		fail(ret, CODE_ERROR, text);
+		for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+			if (strcmp(verbs[i].name, verb) != 0)
+				continue;
+			cw_control_answer_fini(ret);
+			verbs[i].run(s, caller, args, ret);
+		}
+	}
+	json_decref(args);
+	if (ret->code == CODE_OK)
+		return;
+	free(ret->json);
+	ret->json = NULL;
+}
+
+void cw_control_answer_fini(struct cw_control_answer *a)
+{
+	free(a->json);
+	*a = (struct cw_control_answer){ 0 };
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verbs of the control socket: status, incidents, report, mute (docs/schemas.md). Pure requests
+ * to replies; the socket is control_socket.c. A caller sees its own jobs; root, the daemon's own
+ * user and the control group see all.
+ *
+ * Loop thread only; reads bundles from local disk.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "daemon/control/status_doc.h"
+#include "daemon/store/store.h"
+
+struct cw_control_source {
+	/* Fills the source for a status document. */
+	void (*status)(struct cw_status_source *ret, void *user);
+	struct cw_store *store;
+	struct cw_mutes *mutes;
+	const char *node_name;
+	void *user;
+};
+
+struct cw_control_answer {
+	uint32_t code; /* exit status for the command line: 0, 1 error, 3 not there */
+	char *json;    /* owned, "" when none */
+	char error[256];
+};
+
+/* Always fills *ret; cw_control_answer_fini() it. */
+void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,
+		       const char *verb, const char *arguments, struct cw_control_answer *ret);
+void cw_control_answer_fini(struct cw_control_answer *a);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/control_merge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As for one node's list: what fits a message, and no more entries than anybody reads. */
+#define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
+#define MAX_INCIDENTS 4096u
+
+enum { CODE_OK = 0, CODE_NO_DATA = 3 };
+
+static json_t *parse(const char *json)
+{
+	return json_loads(json, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* ---- incidents ---- */
+
+/*
+ * True the first time; also where memory is short: twice is better than not at all. An id alone is
+ * nobody's: of older versions two users' incidents may have one.
+ */
+static bool is_new(struct cw_merge *m, const json_t *entry)
+{
+	const char *id = json_string_value(json_object_get(entry, "id"));
+	const json_t *uid = json_object_get(entry, "uid");
+	char key[128];
+
+	if (!id)
+		return false;
+	(void)snprintf(key, sizeof(key), "%lld %.64s",
+		       json_is_integer(uid) ? (long long)json_integer_value(uid) : -1, id);
+	if (json_object_get(m->listed, key))
+		return false;
+	(void)json_object_set_new(m->listed, key, json_true());
+	return true;
+}
+
+static void note_own(struct cw_merge *m)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_object_get(m->doc, "incidents"), i, entry)
+		(void)is_new(m, entry);
+}
+
+/* A job that changed its leader has a bundle on either node: the nearest is listed. */
+static void add_incidents(struct cw_merge *m, const json_t *doc)
+{
+	json_t *list = json_object_get(m->doc, "incidents"), *entry;
+	const json_t *more = json_object_get(doc, "incidents");
+	size_t i;
+
+	json_array_foreach (more, i, entry)
+		if (json_array_size(list) < MAX_INCIDENTS && is_new(m, entry))
+			(void)json_array_append(list, entry); /* out of memory: one less */
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const char *x = json_string_value(json_object_get(*(json_t *const *)a, "time"));
+	const char *y = json_string_value(json_object_get(*(json_t *const *)b, "time"));
+
+	return strcmp(y ? y : "", x ? x : "");
+}
+
+static void sort_incidents(json_t *doc)
+{
+	json_t *list = json_object_get(doc, "incidents"), *sorted = json_array();
+	size_t n = json_array_size(list);
+	json_t **entries = calloc(n + 1, sizeof(json_t *));
+
+	for (size_t i = 0; entries && i < n; i++)
+		entries[i] = json_array_get(list, i);
+	if (entries)
+		qsort(entries, n, sizeof(json_t *), newest_first);
+	for (size_t i = 0; entries && i < n; i++)
+		(void)json_array_append(sorted, entries[i]);
+	while (json_dumpb(sorted, NULL, 0, JSON_COMPACT) > MAX_BYTES)
+		for (size_t keep = json_array_size(sorted) / 2; json_array_size(sorted) > keep;)
+			(void)json_array_remove(sorted, json_array_size(sorted) - 1);
+	if (entries && sorted)
+		(void)json_object_set(doc, "incidents", sorted);
+	json_decref(sorted);
+	free(entries);
+}
+
+/* ---- all verbs ---- */
+
+void cw_merge_begin(struct cw_merge *m, enum cw_merge_verb verb, struct cw_control_answer *local)
+{
+	*m = (struct cw_merge){ .verb = verb, .silent = json_array(), .listed = json_object() };
+	if (!local)
+		return;
+	m->answer = *local;
+	*local = (struct cw_control_answer){ 0 };
+	if (m->answer.json)
+		m->doc = parse(m->answer.json);
+	if (verb == CW_MERGE_INCIDENTS)
+		note_own(m);
+}
+
+static void take_first(struct cw_merge *m, json_t *doc)
+{
+	json_decref(m->doc);
+	m->doc = json_incref(doc);
+	m->answer.code = CODE_OK;
+	m->answer.error[0] = '\0';
+}
+
+/* Where it was not known here it may be there: the first who knows answers for all. */
+static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
+{
+	json_t *nodes;
+
+	switch (m->verb) {
+	case CW_MERGE_INCIDENTS:
+		add_incidents(m, doc);
+		return false;
+	case CW_MERGE_MUTE:
+		if (!m->doc)
+			take_first(m, doc);
+		nodes = json_object_get(m->doc, "nodes");
+		if (!nodes) {
+			nodes = json_array();
+			(void)json_object_set_new(m->doc, "nodes", nodes);
+		}
+		(void)json_array_append_new(nodes, json_string(node));
+		return false;
+	default:
+		take_first(m, doc);
+		return true;
+	}
+}
+
+static void note_silent(struct cw_merge *m, const char *node)
+{
+	if (m->n_silent++ < CW_MERGE_MAX_SILENT)
+		(void)json_array_append_new(m->silent, json_string(node));
+}
+
+bool cw_merge_add(struct cw_merge *m, const char *node, const struct cw_msg_node_reply *reply)
+{
+	bool is_enough = false;
+	json_t *doc;
+
+	if (!reply) {
+		note_silent(m, node);
+		return false;
+	}
+	/* The others have nothing to add to what is known here, or not even that. */
+	if (!*reply->json) {
+		if (reply->code == CODE_NO_DATA)
+			return false;
+		if (m->verb != CW_MERGE_STACKS) {
+			note_silent(m, node);
+		} else if (!m->doc) {
+			m->answer.code = reply->code;
+			(void)snprintf(m->answer.error, sizeof(m->answer.error), "%.60s: %.180s",
+				       node, reply->error);
+		}
+		return false;
+	}
+	doc = parse(reply->json);
+	if (json_is_object(doc))
+		is_enough = add_answer(m, node, doc);
+	else
+		note_silent(m, node);
+	json_decref(doc);
+	if (is_enough)
+		m->answer.code = reply->code;
+	return is_enough;
+}
+
+/* An answer without them would look whole. */
+static void name_silent(struct cw_merge *m)
+{
+	const char *first = json_string_value(json_array_get(m->silent, 0));
+	size_t len = strlen(m->answer.error);
+
+	if (m->doc) {
+		(void)json_object_set(m->doc, "silent", m->silent);
+		(void)json_object_set_new(m->doc, "silent_count",
+					  json_integer((json_int_t)m->n_silent));
+	} else if (m->n_silent && first) {
+		(void)snprintf(m->answer.error + len, sizeof(m->answer.error) - len,
+			       "%s; %.64s%s could not be asked", len ? "" : "not known here", first,
+			       m->n_silent > 1 ? " and others" : "");
+	}
+}
+
+void cw_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
+{
+	if (m->verb == CW_MERGE_INCIDENTS)
+		sort_incidents(m->doc);
+	if (m->verb != CW_MERGE_REPORT || !m->doc)
+		name_silent(m);
+	if (m->doc) {
+		free(m->answer.json);
+		m->answer.json = json_dumps(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(10));
+		if (!m->answer.json) {
+			m->answer.code = 1;
+			(void)snprintf(m->answer.error, sizeof(m->answer.error),
+				       "the daemon is out of memory");
+		}
+	}
+	*ret = m->answer;
+	json_decref(m->doc);
+	json_decref(m->silent);
+	json_decref(m->listed);
+	*m = (struct cw_merge){ 0 };
+}

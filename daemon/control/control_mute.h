@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control verb `mute` (docs/schemas.md): which job is meant, whether the caller may mute it,
+ * and the answer. A job may be muted by its owner, root and the control group.
+ *
+ * Loop thread only; writes the file of mutes.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "daemon/alerts/mutes.h"
+#include "daemon/control/status_doc.h"
+
+struct cw_mute_answer {
+	uint32_t code; /* 0, 1 error, 3 no such job */
+	json_t *doc;   /* new reference on code 0 */
+	char error[256];
+};
+
+void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *status,
+		     const struct cw_caller *caller, const json_t *arguments,
+		     struct cw_mute_answer *ret);
+
+/* {"until": "…" or null for "for ever", "node": "…"} or null: as `mute` and `status` show it. */
+json_t *cw_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label, const char *self);

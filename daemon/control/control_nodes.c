@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/control_nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "cluster/ask_nodes.h"
+#include "common/address.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "daemon/control/control_merge.h"
+
+enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
+
+/* Newest ones of each node: nobody reads more of them, and the lists of many nodes add up. */
+#define MAX_LISTED 256
+
+/* A client of this node that waits. */
+struct question {
+	struct question *next, *prev;
+	struct cw_control_nodes *owner;
+	struct cw_caller caller;
+	cw_stacks_fn fn;
+	void *user;
+	struct cw_merge merge;
+	struct cw_ask_nodes *ask;
+	json_t *arguments; /* of stacks */
+};
+
+/* A node that waits for stacks. */
+struct guest {
+	struct guest *next, *prev;
+	struct cw_control_nodes *owner;
+	char *from;
+	uint64_t id;
+};
+
+struct cw_control_nodes {
+	struct cw_control_nodes_config config;
+	struct question *questions;
+	struct guest *guests;
+	int64_t second_ns; /* in which so many were answered: */
+	unsigned answered;
+};
+
+struct cw_control_nodes *cw_control_nodes_new(const struct cw_control_nodes_config *config)
+{
+	struct cw_control_nodes *n = calloc(1, sizeof(*n));
+
+	if (n)
+		n->config = *config;
+	return n;
+}
+
+static void drop_question(struct question *q)
+{
+	struct cw_control_answer unused;
+
+	DL_DELETE(q->owner->questions, q);
+	cw_ask_nodes_free(q->ask);
+	cw_merge_end(&q->merge, &unused);
+	cw_control_answer_fini(&unused);
+	json_decref(q->arguments);
+	free(q);
+}
+
+static void drop_guest(struct guest *g)
+{
+	DL_DELETE(g->owner->guests, g);
+	cw_stacks_cancel(g->owner->config.stacks, g);
+	free(g->from);
+	free(g);
+}
+
+struct cw_control_nodes *cw_control_nodes_free(struct cw_control_nodes *n)
+{
+	struct question *q, *tmp;
+	struct guest *g, *next;
+
+	if (!n)
+		return NULL;
+	DL_FOREACH_SAFE (n->questions, q, tmp)
+		drop_question(q);
+	DL_FOREACH_SAFE (n->guests, g, next)
+		drop_guest(g);
+	free(n);
+	return NULL;
+}
+
+void cw_control_nodes_cancel(struct cw_control_nodes *n, const void *user)
+{
+	struct question *q, *tmp;
+
+	DL_FOREACH_SAFE (n->questions, q, tmp)
+		if (q->user == user)
+			drop_question(q);
+}
+
+bool cw_control_nodes_is_idle(const struct cw_control_nodes *n)
+{
+	return !n->questions && !n->guests;
+}
+
+/* ---- asking ---- */
+
+static bool on_answer(const char *node, const struct cw_msg_node_reply *reply, void *user)
+{
+	struct question *q = user;
+
+	return cw_merge_add(&q->merge, node, reply);
+}
+
+/* Stacks that nobody else has to give: what this node has, and says of it. */
+static bool is_left_to_us(const struct question *q)
+{
+	return q->merge.verb == CW_MERGE_STACKS && !q->merge.doc && !*q->merge.answer.error;
+}
+
+static void on_done(void *user)
+{
+	struct question *q = user;
+	struct cw_control_answer answer = { 0 };
+	cw_stacks_fn fn = q->fn;
+	void *asker = q->user;
+
+	if (is_left_to_us(q)) {
+		cw_stacks_request(q->owner->config.stacks, &q->caller, q->arguments, fn, asker);
+		drop_question(q);
+		return;
+	}
+	cw_merge_end(&q->merge, &answer);
+	drop_question(q);
+	fn(&answer, asker);
+	cw_control_answer_fini(&answer);
+}
+
+/* Each question costs others work: one at a time for a user. */
+static bool may_ask(const struct cw_control_nodes *n, const struct cw_caller *caller)
+{
+	const struct question *q;
+	unsigned count = 0;
+
+	DL_FOREACH (n->questions, q) {
+		count++;
+		if (q->caller.uid == caller->uid && !caller->sees_all)
+			return false;
+	}
+	return count < CW_ASK_NODES_MAX;
+}
+
+static void note_unreachable(struct question *q)
+{
+	const struct cw_transport *t = q->owner->config.transport;
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(t, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (!cw_transport_is_alive(t, peers[i].name))
+			(void)cw_merge_add(&q->merge, peers[i].name, NULL);
+}
+
+struct plan {
+	enum cw_merge_verb verb;
+	const char *name;
+	json_t *arguments; /* owned */
+	char node[CW_NODE_NAME_MAX];
+	bool is_for_one;
+};
+
+/* The job by its whole name: others may have one whose name is as short. */
+static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
+{
+	json_t *doc = local->json ? json_loads(local->json, 0, NULL) : NULL;
+
+	if (local->code == CODE_OK && doc) {
+		(void)json_object_set(p->arguments, "job", json_object_get(doc, "job"));
+		(void)json_object_set(p->arguments, "uid", json_object_get(doc, "uid"));
+	}
+	json_decref(doc);
+	return local->code == CODE_OK || json_is_true(json_object_get(p->arguments, "unmute"));
+}
+
+static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *caller, struct plan *p)
+{
+	switch (cw_stacks_place(n->config.stacks, caller, p->arguments, p->node, sizeof(p->node))) {
+	case CW_STACKS_HERE:
+		return false;
+	case CW_STACKS_ELSEWHERE:
+		p->is_for_one = true;
+		return cw_transport_is_alive(n->config.transport, p->node);
+	default:
+		return true;
+	}
+}
+
+static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller,
+		      const struct cw_control_answer *local, struct plan *p)
+{
+	static const char *const names[CW_MERGE__MAX] = { "incidents", "report", "mute", "stacks" };
+	unsigned verb = 0;
+
+	while (verb < CW_MERGE__MAX && strcmp(names[verb], p->name) != 0)
+		verb++;
+	p->verb = verb;
+	switch (verb) {
+	case CW_MERGE_INCIDENTS:
+		(void)json_object_set_new(p->arguments, "max", json_integer(MAX_LISTED));
+		return local->code == CODE_OK;
+	case CW_MERGE_REPORT:
+		return local->code == CODE_NO_DATA;
+	case CW_MERGE_MUTE:
+		return plan_mute(p, local);
+	case CW_MERGE_STACKS:
+		return plan_stacks(n, caller, p);
+	default:
+		return false;
+	}
+}
+
+static struct question *start(struct cw_control_nodes *n, const struct cw_caller *caller,
+			      const struct plan *p)
+{
+	_cleanup_(freep) char *json = json_dumps(p->arguments, JSON_COMPACT);
+	struct question *q = calloc(1, sizeof(*q));
+	struct cw_ask_nodes_config ask = {
+		.clock = n->config.clock,
+		.transport = n->config.transport,
+		.node = p->is_for_one ? p->node : NULL,
+		.verb = p->name,
+		.json = json,
+		.uid = caller->uid,
+		.sees_all = caller->sees_all,
+		.within_ms = p->verb == CW_MERGE_STACKS ? CW_CONTROL_NODES_STACKS_MS
+							: CW_CONTROL_NODES_WITHIN_MS,
+		.on_answer = on_answer,
+		.on_done = on_done,
+		.user = q,
+	};
+
+	if (q && json)
+		q->ask = cw_ask_nodes_new(&ask);
+	if (!q || !q->ask) {
+		free(q);
+		return NULL;
+	}
+	q->owner = n;
+	q->caller = *caller;
+	q->arguments = json_incref(p->arguments);
+	return q;
+}
+
+bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *caller,
+			  const char *verb, const char *json, struct cw_control_answer *local,
+			  cw_stacks_fn fn, void *user)
+{
+	struct plan p = { .name = verb, .arguments = json_loads(*json ? json : "{}", 0, NULL) };
+	struct question *q = NULL;
+	unsigned n_peers = 0;
+
+	if (n->config.transport)
+		(void)cw_transport_peers(n->config.transport, &n_peers);
+	if (n_peers && json_is_object(p.arguments) && may_ask(n, caller) &&
+	    make_plan(n, caller, local, &p))
+		q = start(n, caller, &p);
+	json_decref(p.arguments);
+	if (!q)
+		return false;
+	q->fn = fn;
+	q->user = user;
+	cw_merge_begin(&q->merge, p.verb, local);
+	DL_APPEND(n->questions, q);
+	if (!p.is_for_one)
+		note_unreachable(q);
+	return true;
+}
+
+/* ---- answering ---- */
+
+static void reply(struct cw_control_nodes *n, const char *to, uint64_t id,
+		  const struct cw_control_answer *a)
+{
+	struct cw_message msg = { .type = CW_MSG_NODE_REPLY,
+				  .node_reply = { .id = id,
+						  .code = a->code,
+						  .json = a->json ? a->json : "",
+						  .error = a->error } };
+	int r = cw_transport_send(n->config.transport, to, &msg);
+
+	if (r < 0)
+		log_info("an answer for %s cannot be sent: %s", to, strerror(-r));
+}
+
+static void on_stacks(struct cw_control_answer *answer, void *user)
+{
+	struct guest *g = user;
+
+	reply(g->owner, g->from, g->id, answer);
+	drop_guest(g);
+}
+
+/* Only who leads the job: others would have to ask in turn. */
+static void answer_stacks(struct cw_control_nodes *n, const char *from,
+			  const struct cw_caller *caller, const struct cw_msg_node_request *ask)
+{
+	struct cw_control_answer nothing = { .code = CODE_NO_DATA };
+	json_t *arguments = json_loads(*ask->json ? ask->json : "{}", JSON_REJECT_DUPLICATES, NULL);
+	char leader[CW_NODE_NAME_MAX];
+	struct guest *g = NULL;
+
+	if (json_is_object(arguments) && cw_stacks_place(n->config.stacks, caller, arguments,
+							 leader, sizeof(leader)) == CW_STACKS_HERE)
+		g = calloc(1, sizeof(*g));
+	if (g)
+		g->from = strdup(from);
+	if (!g || !g->from) {
+		free(g);
+		reply(n, from, ask->id, &nothing);
+	} else {
+		g->owner = n;
+		g->id = ask->id;
+		DL_APPEND(n->guests, g);
+		cw_stacks_request(n->config.stacks, caller, arguments, on_stacks, g);
+	}
+	json_decref(arguments);
+}
+
+static bool has_time(struct cw_control_nodes *n)
+{
+	int64_t now = cw_clock_now_ns(n->config.clock);
+
+	if (now - n->second_ns >= CW_NS_PER_S) {
+		n->second_ns = now;
+		n->answered = 0;
+	}
+	return n->answered++ < CW_CONTROL_NODES_PER_S;
+}
+
+bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
+			      const struct cw_message *msg)
+{
+	static const char *const served[] = { "incidents", "report", "mute" };
+	const struct cw_msg_node_request *ask = &msg->node_request;
+	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all };
+	struct cw_control_answer answer = { .code = CODE_ERROR,
+					    .error = "it has too many questions to answer" };
+
+	if (msg->type != CW_MSG_NODE_REQUEST)
+		return false;
+	if (!has_time(n)) {
+		reply(n, from, ask->id, &answer);
+		return true;
+	}
+	if (strcmp(ask->verb, "stacks") == 0) {
+		answer_stacks(n, from, &caller, ask);
+		return true;
+	}
+	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
+	if (strcmp(ask->verb, "mute") == 0) /* what it is about says the answer, to whom asked */
+		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,
+			   ask->json);
+	for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++)
+		if (strcmp(ask->verb, served[i]) == 0)
+			cw_control_handle(n->config.source, &caller, ask->verb, ask->json, &answer);
+	reply(n, from, ask->id, &answer);
+	cw_control_answer_fini(&answer);
+	return true;
+}
+
+void cw_control_nodes_tick(struct cw_control_nodes *n)
+{
+	struct question *q, *tmp;
+
+	DL_FOREACH_SAFE (n->questions, q, tmp)
+		cw_ask_nodes_tick(q->ask);
+}

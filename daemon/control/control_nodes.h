@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Control verbs over the whole cluster: what this node cannot answer by itself, or only in part, is
+ * asked of its peers, and theirs is answered here. A node that does not answer is named.
+ *
+ *	incidents  all living peers; one list
+ *	report     where the id is not known here: all living peers, the first that has it
+ *	mute       done here first, then wherever the job is known: it outlives any one of its nodes
+ *	stacks     the job's leader; where nobody here knows the job, all living peers
+ *
+ * Who asks is said by the asker's daemon, which knows it from its kernel and has the cluster's key
+ * or certificate. Answers to others are limited in number; stacks by user, as everybody's.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cluster/transport.h"
+#include "common/clock.h"
+#include "daemon/control/control.h"
+#include "daemon/control/stacks_request.h"
+
+struct cw_control_nodes;
+
+/* Answers for other nodes, in a second; beyond it they are told to come again. */
+#define CW_CONTROL_NODES_PER_S 32u
+/* How long others are waited for; the command line waits a little longer. */
+#define CW_CONTROL_NODES_WITHIN_MS 5000u
+/* Of stacks: the leader's own time and the way. */
+#define CW_CONTROL_NODES_STACKS_MS 32000u
+
+struct cw_control_nodes_config {
+	const struct cw_clock *clock;
+	struct cw_transport *transport; /* NULL = this node is all there is */
+	const struct cw_control_source *source;
+	struct cw_stacks *stacks;
+};
+
+/* All borrowed. NULL = out of memory. */
+struct cw_control_nodes *cw_control_nodes_new(const struct cw_control_nodes_config *config);
+/* Before the stacks. Takes NULL; returns NULL. Nobody is called back any more. */
+struct cw_control_nodes *cw_control_nodes_free(struct cw_control_nodes *n);
+
+/*
+ * local: this node's own answer, taken when this returns true; NULL for stacks. True: the answer
+ * comes later through fn, exactly once, or not at all after cw_control_nodes_cancel(). False: other
+ * nodes have nothing to add.
+ */
+bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *caller,
+			  const char *verb, const char *json, struct cw_control_answer *local,
+			  cw_stacks_fn fn, void *user);
+void cw_control_nodes_cancel(struct cw_control_nodes *n, const void *user);
+
+/* False: none of its messages. */
+bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
+			      const struct cw_message *msg);
+
+/* Call it several times a second while it is not idle. */
+void cw_control_nodes_tick(struct cw_control_nodes *n);
+bool cw_control_nodes_is_idle(const struct cw_control_nodes *n);

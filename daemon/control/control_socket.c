@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/control_socket.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include "common/account.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/unixsock.h"
+#include "daemon/alerts/mutes.h"
+#include "daemon/control/control_nodes.h"
+#include "daemon/system/accept_pause.h"
+#include "identity/shares.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define NO_GROUP ((gid_t)-1)
+#define MAX_GROUPS 256
+/* Stacks of a job take a second or more. */
+#define POLL_MS 100
+
+/* What answering a user has cost: none of its requests is looked at before not_before_ns. */
+struct share {
+	uid_t uid;
+	int64_t not_before_ns;
+};
+
+/* More users at once than places: who asked longest ago is forgotten. */
+#define MAX_SHARES (2 * CW_CONTROL_MAX_CLIENTS)
+
+struct client {
+	struct client *next, *prev;
+	struct cw_control_socket *socket;
+	struct bufferevent *bev;
+	struct event *turn; /* when its user's share allows the next request */
+	struct cw_caller caller;
+	bool awaits; /* stacks, or other nodes */
+};
+
+struct cw_control_socket {
+	struct cw_control_source source;
+	struct event_base *base;
+	struct evconnlistener *listener;
+	struct cw_accept_pause *pause;
+	struct client *clients;
+	struct share shares[MAX_SHARES];
+	struct cw_control_socket_stats stats;
+	gid_t group;
+	struct cw_stacks *stacks;
+	struct cw_control_nodes *nodes;
+	struct event *poll; /* while stacks are being taken, or other nodes asked */
+	char *path;         /* NULL when the descriptor was given */
+};
+
+static void client_close(struct client *c)
+{
+	cw_stacks_cancel(c->socket->stacks, c);
+	cw_control_nodes_cancel(c->socket->nodes, c);
+	DL_DELETE(c->socket->clients, c);
+	c->socket->stats.clients--;
+	if (c->turn)
+		event_free(c->turn);
+	bufferevent_free(c->bev);
+	free(c);
+}
+
+static bool is_in_group(int fd, gid_t primary, gid_t group)
+{
+	gid_t groups[MAX_GROUPS];
+	socklen_t len = sizeof(groups);
+
+	if (group == NO_GROUP)
+		return false;
+	if (primary == group)
+		return true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
+		return false; /* more groups than anybody has: not a member, then */
+	for (size_t i = 0; i < len / sizeof(gid_t); i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+static int identify(const struct cw_control_socket *s, int fd, struct cw_caller *ret)
+{
+	struct cw_peer_cred cred;
+	int r = cw_unix_peer(fd, &cred);
+
+	if (r < 0)
+		return r;
+	closep(&cred.pidfd);
+	ret->uid = cred.uid;
+	ret->sees_all =
+		cred.uid == 0 || cred.uid == geteuid() || is_in_group(fd, cred.gid, s->group);
+	return 0;
+}
+
+/* Replies of this user that lie in this process because nobody reads them. */
+static size_t unread_bytes(const struct client *c)
+{
+	const struct client *other;
+	size_t bytes = 0;
+
+	DL_FOREACH (c->socket->clients, other)
+		if (other->caller.uid == c->caller.uid)
+			bytes += evbuffer_get_length(bufferevent_get_output(other->bev));
+	return bytes;
+}
+
+static int reply(struct client *c, const struct cw_control_answer *answer)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_CONTROL_REPLY,
+		.control_reply = { .code = answer->code,
+				   .json = answer->json ? answer->json : "",
+				   .error = answer->error },
+	};
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+	int r = cw_message_encode(&msg, &frame, &len);
+
+	if (r < 0)
+		return r;
+	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
+}
+
+static void set_timeouts(struct client *c, int seconds)
+{
+	const struct timeval idle = { .tv_sec = seconds };
+
+	(void)bufferevent_set_timeouts(c->bev, &idle, &idle);
+}
+
+static void on_awaited(struct cw_control_answer *answer, void *user)
+{
+	struct client *c = user;
+
+	c->awaits = false;
+	set_timeouts(c, CW_CONTROL_IDLE_S);
+	if (reply(c, answer) < 0)
+		client_close(c);
+}
+
+static void poll_soon(struct cw_control_socket *s)
+{
+	const struct timeval soon = { .tv_usec = POLL_MS * 1000 };
+
+	if (event_add(s->poll, &soon) < 0)
+		log_err("control: no timer, answers wait for the next one");
+}
+
+static void on_poll(evutil_socket_t fd, short what, void *user)
+{
+	struct cw_control_socket *s = user;
+
+	cw_control_nodes_tick(s->nodes);
+	cw_stacks_tick(s->stacks);
+	if (!cw_stacks_is_idle(s->stacks) || !cw_control_nodes_is_idle(s->nodes))
+		poll_soon(s);
+}
+
+/* One at a time for a client, and nothing else meanwhile: answers have no ids. */
+static void await(struct client *c)
+{
+	c->awaits = true;
+	set_timeouts(c, CW_CONTROL_NODES_STACKS_MS / 1000 + CW_STACKS_WITHIN_NS / CW_NS_PER_S +
+				CW_CONTROL_IDLE_S);
+	poll_soon(c->socket);
+}
+
+static int begin_stacks(struct client *c, const char *json)
+{
+	json_t *arguments = json_loads(*json ? json : "{}", JSON_REJECT_DUPLICATES, NULL);
+
+	if (!json_is_object(arguments)) {
+		json_decref(arguments);
+		return -EPROTO;
+	}
+	await(c);
+	if (!cw_control_nodes_ask(c->socket->nodes, &c->caller, "stacks", json, NULL, on_awaited,
+				  c))
+		cw_stacks_request(c->socket->stacks, &c->caller, arguments, on_awaited, c);
+	json_decref(arguments);
+	return 0;
+}
+
+static int answer(struct client *c, const struct cw_msg_control_request *q)
+{
+	struct cw_control_answer a = { 0 };
+	int r = 0;
+
+	cw_control_handle(&c->socket->source, &c->caller, q->verb, q->json, &a);
+	if (cw_control_nodes_ask(c->socket->nodes, &c->caller, q->verb, q->json, &a, on_awaited, c))
+		await(c);
+	else
+		r = reply(c, &a);
+	cw_control_answer_fini(&a);
+	return r;
+}
+
+static int on_frame(struct client *c, const uint8_t *payload, size_t len)
+{
+	struct cw_message *msg = NULL;
+	int r = cw_message_decode(payload, len, &msg);
+
+	if (r < 0)
+		return r;
+	if (unread_bytes(c) > CW_CONTROL_MAX_UNREAD_PER_UID)
+		r = -ENOBUFS;
+	else if (msg->type != CW_MSG_CONTROL_REQUEST || c->awaits)
+		r = -EPROTO;
+	else
+		c->socket->stats.requests++;
+	if (r < 0) {
+		cw_message_free(msg);
+		return r;
+	}
+	if (strcmp(msg->control_request.verb, "stacks") == 0)
+		r = begin_stacks(c, msg->control_request.json);
+	else
+		r = answer(c, &msg->control_request);
+	cw_message_free(msg);
+	return r;
+}
+
+static struct share *share_of(struct cw_control_socket *s, uid_t uid)
+{
+	struct share *oldest = &s->shares[0];
+
+	for (unsigned i = 0; i < MAX_SHARES; i++) {
+		struct share *share = &s->shares[i];
+
+		if (share->not_before_ns && share->uid == uid)
+			return share;
+		if (share->not_before_ns < oldest->not_before_ns)
+			oldest = share;
+	}
+	*oldest = (struct share){ .uid = uid };
+	return oldest;
+}
+
+/* The first whole request, if there is one and it is this user's turn. */
+static int serve_one(struct client *c, int64_t now_ns)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	size_t len, used, have = evbuffer_get_length(in);
+	const uint8_t *all = evbuffer_pullup(in, -1), *payload;
+	struct share *share;
+	int r = all ? cw_frame_parse(all, have, &payload, &len, &used) : -ENOMEM;
+
+	if (r == CW_FRAME_NEED_MORE)
+		return have < CW_CONTROL_MAX_REQUEST ? r : -EMSGSIZE;
+	if (r == 0)
+		r = on_frame(c, payload, len);
+	if (r < 0)
+		return r;
+	(void)evbuffer_drain(in, used); /* cannot fail for what is there */
+	share = share_of(c->socket, c->caller.uid);
+	share->not_before_ns = cw_clock_now_ns(&cw_clock_system);
+	if (!c->caller.sees_all)
+		share->not_before_ns += (CW_CONTROL_SHARE - 1) * (share->not_before_ns - now_ns);
+	return 0;
+}
+
+/* One request a turn of the loop: a client that sends a thousand makes nobody else wait. */
+static void serve(struct client *c)
+{
+	int64_t now = cw_clock_now_ns(&cw_clock_system), wait_ns;
+	struct timeval wait;
+	int r = 0;
+
+	if (evbuffer_get_length(bufferevent_get_input(c->bev)) == 0)
+		return;
+	wait_ns = share_of(c->socket, c->caller.uid)->not_before_ns - now;
+	if (wait_ns <= 0) {
+		r = serve_one(c, now);
+		if (r == CW_FRAME_NEED_MORE)
+			return;
+		wait_ns = 0;
+	}
+	wait = (struct timeval){ .tv_sec = wait_ns / CW_NS_PER_S,
+				 .tv_usec = wait_ns % CW_NS_PER_S / 1000 };
+	if (r == 0 && event_add(c->turn, &wait) == 0)
+		return;
+	c->socket->stats.noise++;
+	client_close(c);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *user)
+{
+	serve(user);
+}
+
+static void on_read(struct bufferevent *bev, void *user)
+{
+	struct client *c = user;
+
+	if (!event_pending(c->turn, EV_TIMEOUT, NULL))
+		serve(c);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *user)
+{
+	client_close(user);
+}
+
+/* Whoever it is sent to is about to lose the connection: it has not asked, or nobody can answer. */
+static void send_no_place(int fd)
+{
+	static const struct cw_message msg = {
+		.type = CW_MSG_CONTROL_REPLY,
+		.control_reply = { .code = 1,
+				   .json = "",
+				   .error = "too many users ask this daemon at once: try again in "
+					    "a few seconds" },
+	};
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+
+	if (cw_message_encode(&msg, &frame, &len) == 0)
+		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL); /* it ends anyway */
+}
+
+/* By the shares of all but root's. False: there is no place. */
+static bool displace_for(struct cw_control_socket *s, uid_t uid)
+{
+	struct cw_share_place places[CW_CONTROL_MAX_CLIENTS];
+	struct client *c, *displaced;
+	void *holder = NULL;
+	size_t n = 0;
+
+	DL_FOREACH (s->clients, c)
+		if (c->caller.uid != 0) {
+			/* Appended as they come: the later, the younger. */
+			places[n] = (struct cw_share_place){ .uid = c->caller.uid,
+							     .since_ns = (int64_t)n,
+							     .holder = c };
+			n++;
+		}
+	switch (cw_share_place_for(uid, places, n, CW_CONTROL_MAX_CLIENTS - CW_CONTROL_MAX_ROOT,
+				   &holder)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		displaced = holder;
+		/* Not in the middle of an answer. */
+		if (evbuffer_get_length(bufferevent_get_output(displaced->bev)) == 0)
+			send_no_place(bufferevent_getfd(displaced->bev));
+		client_close(displaced);
+		s->stats.displaced++;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Root is not held to the share of one user: somebody has to be able to look. */
+static bool make_room(struct cw_control_socket *s, const struct cw_caller *caller)
+{
+	const struct client *c;
+	unsigned own = 0;
+
+	DL_FOREACH (s->clients, c)
+		own += c->caller.uid == caller->uid;
+	if (caller->uid == 0)
+		return s->stats.clients < CW_CONTROL_MAX_CLIENTS;
+	return own < CW_CONTROL_MAX_CLIENTS_PER_UID && displace_for(s, caller->uid);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+		      int len, void *user)
+{
+	struct cw_control_socket *s = user;
+	struct cw_caller caller;
+	struct client *c = NULL;
+
+	(void)cw_accept_pause_took(s->pause, fd);
+	if (identify(s, fd, &caller) == 0 && make_room(s, &caller))
+		c = calloc(1, sizeof(*c));
+	if (c)
+		c->turn = evtimer_new(s->base, on_turn, c);
+	if (!c || !c->turn ||
+	    !(c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE))) {
+		s->stats.refused++;
+		if (c && c->turn)
+			event_free(c->turn);
+		free(c);
+		send_no_place(fd);
+		(void)evutil_closesocket(fd);
+		return;
+	}
+	c->socket = s;
+	c->caller = caller;
+	DL_APPEND(s->clients, c);
+	s->stats.clients++;
+	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, CW_CONTROL_MAX_REQUEST);
+	set_timeouts(c, CW_CONTROL_IDLE_S);
+	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+}
+
+static gid_t group_named(const char *name)
+{
+	gid_t gid = NO_GROUP;
+
+	if (*name && cw_account_group(name, &gid) == -ETIMEDOUT)
+		log_warn("control_group: nobody tells which group %s is: members see no more than "
+			 "others until a restart",
+			 name);
+	return gid;
+}
+
+static int start_listening(struct cw_control_socket *s,
+			   const struct cw_control_socket_config *config, struct cw_err *err)
+{
+	int fd = config->listen_fd;
+
+	if (fd < 0) {
+		fd = cw_unix_listen(config->path, 0666, NO_GROUP, err);
+		if (fd < 0)
+			return fd;
+		s->path = strdup(config->path);
+	}
+	(void)evutil_make_socket_nonblocking(fd);
+	/* 0: it listens already, with a queue that one client does not fill. */
+	s->listener = evconnlistener_new(config->base, on_accept, s,
+					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	if (!s->listener) {
+		(void)close(fd);
+		return cw_err_set(err, ENOMEM, "cannot watch %s", config->path);
+	}
+	if (cw_accept_pause_watch(config->base, CW_LISTENER_CONTROL, s->listener, &s->pause) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+int cw_control_socket_new(const struct cw_control_socket_config *config,
+			  struct cw_control_socket **ret, struct cw_err *err)
+{
+	struct cw_control_socket *s = calloc(1, sizeof(*s));
+	struct cw_control_nodes_config nodes;
+	int r;
+
+	if (!s)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	s->source = config->source;
+	s->base = config->base;
+	s->group = group_named(config->group);
+	s->stacks = cw_stacks_new(&config->stacks);
+	nodes = (struct cw_control_nodes_config){ .clock = config->stacks.clock,
+						  .transport = config->stacks.transport,
+						  .source = &s->source,
+						  .stacks = s->stacks };
+	s->nodes = cw_control_nodes_new(&nodes);
+	s->poll = evtimer_new(config->base, on_poll, s);
+	r = s->stacks && s->nodes && s->poll ? start_listening(s, config, err)
+					     : cw_err_set(err, ENOMEM, "out of memory");
+	if (r < 0) {
+		cw_control_socket_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
+{
+	struct client *c, *tmp;
+
+	if (!s)
+		return NULL;
+	DL_FOREACH_SAFE (s->clients, c, tmp)
+		client_close(c);
+	cw_accept_pause_free(s->pause);
+	if (s->listener)
+		evconnlistener_free(s->listener);
+	if (s->poll)
+		event_free(s->poll);
+	cw_control_nodes_free(s->nodes);
+	cw_stacks_free(s->stacks);
+	if (s->path)
+		(void)unlink(s->path); /* a stale one is replaced at the next start anyway */
+	free(s->path);
+	free(s);
+	return NULL;
+}
+
+bool cw_control_socket_message(struct cw_control_socket *s, const char *from,
+			       const struct cw_message *msg)
+{
+	if (!cw_control_nodes_message(s->nodes, from, msg))
+		return false;
+	if (!cw_control_nodes_is_idle(s->nodes))
+		poll_soon(s);
+	return true;
+}
+
+void cw_control_socket_stats(const struct cw_control_socket *s, struct cw_control_socket_stats *ret)
+{
+	*ret = s->stats;
+	ret->over_quota = cw_stacks_refused(s->stacks);
+	if (s->source.mutes)
+		ret->over_quota += cw_mutes_refused(s->source.mutes);
+}

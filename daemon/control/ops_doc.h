@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collwatch.ops/1: what the ops of this node's ranks add up to, by job; and the tensors that ranks
+ * fed NaN or infinity in, for collwatch.status/1. For one caller. Loop thread only; does not block.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "daemon/control/status_doc.h"
+#include "daemon/node/node.h"
+
+/* Busiest rows first; more are left out and counted. */
+#define CW_OPS_DOC_ROWS 400u
+
+/* New references; NULL = out of memory. node NULL: as of a node without ranks. */
+json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
+		   const struct cw_caller *caller);
+json_t *cw_tensors_doc(const struct cw_node *node, int64_t now_ns, const struct cw_caller *caller);

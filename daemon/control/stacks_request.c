@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/stacks_request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "leader/incident/incident_survey.h"
+#include "model/snapshot.h"
+#include "report/json_util.h"
+
+enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
+
+/* Room for envelope and error text in a message's longest string. */
+#define MAX_JSON (CW_MSG_MAX_STRING - 1024)
+
+/* What nobody's rank is: unknown ones are -1. */
+#define NO_RANK INT32_MIN
+
+struct request {
+	struct request *next, *prev;
+	struct cw_stacks *owner;
+	uid_t uid;
+	cw_stacks_fn fn;
+	void *user;
+	int64_t end_ns;
+	struct cw_survey *survey; /* NULL = the answer is an error */
+	char job[200];            /* its label */
+	char note[160];           /* what is not in the answer; "" = nothing */
+	uint32_t code;
+	char error[256];
+};
+
+struct cw_stacks {
+	struct cw_stacks_config config;
+	struct request *requests;
+	struct {
+		uid_t uid;
+		int64_t at_ns; /* 0 = unused */
+	} users[CW_STACKS_MAX_USERS];
+	uint64_t refused;
+};
+
+struct cw_stacks *cw_stacks_new(const struct cw_stacks_config *config)
+{
+	struct cw_stacks *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->config = *config;
+	return s;
+}
+
+static void drop(struct request *q)
+{
+	DL_DELETE(q->owner->requests, q);
+	cw_survey_free(q->survey);
+	free(q);
+}
+
+struct cw_stacks *cw_stacks_free(struct cw_stacks *s)
+{
+	struct request *q, *tmp;
+
+	if (!s)
+		return NULL;
+	DL_FOREACH_SAFE (s->requests, q, tmp)
+		drop(q);
+	free(s);
+	return NULL;
+}
+
+uint64_t cw_stacks_refused(const struct cw_stacks *s)
+{
+	return s->refused;
+}
+
+void cw_stacks_cancel(struct cw_stacks *s, const void *user)
+{
+	struct request *q, *tmp;
+
+	DL_FOREACH_SAFE (s->requests, q, tmp)
+		if (q->user == user)
+			drop(q);
+}
+
+/* ---- limits ---- */
+
+/* 0, or when the user may come again. Notes that he came. */
+static int64_t wait_ns(struct cw_stacks *s, uid_t uid)
+{
+	int64_t now = cw_clock_now_ns(s->config.clock);
+	unsigned oldest = 0;
+
+	for (unsigned i = 0; i < CW_STACKS_MAX_USERS; i++) {
+		if (s->users[i].at_ns && s->users[i].uid == uid) {
+			if (now - s->users[i].at_ns < CW_STACKS_EVERY_NS)
+				return s->users[i].at_ns + CW_STACKS_EVERY_NS - now;
+			oldest = i;
+			break;
+		}
+		if (s->users[i].at_ns < s->users[oldest].at_ns)
+			oldest = i;
+	}
+	s->users[oldest].uid = uid;
+	s->users[oldest].at_ns = now;
+	return 0;
+}
+
+static bool is_allowed(struct cw_stacks *s, struct request *q)
+{
+	unsigned running = 0;
+	struct request *other;
+	bool has_one = false;
+	int64_t ns;
+
+	DL_FOREACH (s->requests, other) {
+		running += other->survey != NULL;
+		has_one |= other->survey && other->uid == q->uid;
+	}
+	if (has_one)
+		(void)snprintf(q->error, sizeof(q->error),
+			       "stacks are being taken for you: wait for that answer");
+	else if (running >= CW_STACKS_MAX_RUNNING)
+		(void)snprintf(q->error, sizeof(q->error),
+			       "stacks are being taken for %u others: try again", running);
+	else if ((ns = wait_ns(s, q->uid)) > 0)
+		(void)snprintf(q->error, sizeof(q->error),
+			       "stacks were taken just now: try again in %" PRId64 " s",
+			       (ns + CW_NS_PER_S - 1) / CW_NS_PER_S);
+	else
+		return true;
+	q->code = CODE_ERROR;
+	s->refused++;
+	return false;
+}
+
+/* ---- which job ---- */
+
+struct search {
+	struct cw_stacks *s;
+	const struct cw_caller *caller;
+	const char *job; /* NULL = any */
+	bool has_rank;
+	int32_t rank;
+	unsigned n_found;
+	char labels[2][200]; /* of the first two */
+	struct cw_snapshot *snap;
+	struct cw_job_id id;
+	bool is_led_here, is_hang;
+	char leader[64];
+	const struct cw_election_route *part; /* while the processes of this node are listed */
+	uint32_t node;
+};
+
+static bool is_wanted(const struct search *f, const char *label, uint32_t uid)
+{
+	const char *colon = strchr(label, ':');
+
+	if (!cw_caller_may_see(f->caller, uid))
+		return false;
+	return !f->job || strcmp(label, f->job) == 0 || (colon && strcmp(colon + 1, f->job) == 0);
+}
+
+static bool has_rank(const struct cw_snapshot *snap, int32_t rank)
+{
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].rank == rank)
+			return true;
+	return false;
+}
+
+/* Takes snap. */
+static bool note_found(struct search *f, const char *label, struct cw_snapshot *snap)
+{
+	if (f->has_rank && !has_rank(snap, f->rank)) {
+		cw_snapshot_free(snap);
+		return false;
+	}
+	if (f->n_found < 2)
+		(void)snprintf(f->labels[f->n_found], sizeof(f->labels[0]), "%s", label);
+	if (f->n_found++ > 0) {
+		cw_snapshot_free(snap);
+		return false;
+	}
+	f->snap = snap;
+	return true;
+}
+
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct search *f = user;
+	struct cw_snapshot *snap;
+
+	/* The job's windows are read, no more. */
+	if (!is_wanted(f, route->label, route->uid) ||
+	    cw_leader_snapshot(f->s->config.leader, route, (struct cw_job *)job, &snap) < 0)
+		return;
+	if (!note_found(f, route->label, snap))
+		return;
+	f->id = route->job;
+	f->is_led_here = true;
+	f->is_hang = job->view.phase == CW_STALL_HANG;
+}
+
+static void on_process(const struct cw_node_process *p, const char *label, void *user)
+{
+	struct search *f = user;
+	struct cw_snap_rank rank = {
+		.rank = p->rank,
+		.node = f->node,
+		.pid = p->pid,
+		.start_ticks = p->start_ticks,
+		.liveness = p->is_dead ? CW_LIVE_EXITED : CW_LIVE_ALIVE,
+	};
+	uint32_t index;
+
+	if (strcmp(label, f->part->label) == 0 && p->uid == f->part->uid)
+		(void)cw_snapshot_add_rank(f->snap, &rank, &index); /* or one less */
+}
+
+/* A job led elsewhere: this node's part of it. */
+static void on_route(const struct cw_election_route *r, void *user)
+{
+	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
+	struct search *f = user, part = *f;
+
+	if (!is_wanted(f, r->label, r->uid) || strcmp(r->leader, self) == 0)
+		return;
+	part.snap = cw_snapshot_new();
+	part.part = r;
+	if (!part.snap || cw_snapshot_add_node(part.snap, self, &part.node) < 0) {
+		cw_snapshot_free(part.snap);
+		return;
+	}
+	cw_node_each(f->s->config.node, on_process, &part);
+	if (!note_found(f, r->label, part.snap))
+		return;
+	f->id = *r->job;
+	f->is_led_here = false;
+	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
+}
+
+/* False with q's error set. */
+static bool find_job(struct search *f, struct request *q)
+{
+	cw_leader_jobs(f->s->config.leader, on_job, f);
+	cw_election_each(f->s->config.members, on_route, f);
+	if (f->n_found == 1) {
+		(void)snprintf(q->job, sizeof(q->job), "%s", f->labels[0]);
+		return true;
+	}
+	q->code = f->n_found ? CODE_ERROR : CODE_NO_DATA;
+	if (f->n_found)
+		(void)snprintf(q->error, sizeof(q->error),
+			       "which job: %.80s, %.80s or another? `collwatch status` lists them",
+			       f->labels[0], f->labels[1]);
+	else if (f->has_rank)
+		(void)snprintf(q->error, sizeof(q->error),
+			       "no rank %" PRId32 " of %s%.100s that you may see is known here",
+			       f->rank, f->job ? "job " : "a job", f->job ? f->job : "");
+	else
+		(void)snprintf(q->error, sizeof(q->error),
+			       "no job%s%.100s that you may see is known here", f->job ? " " : "",
+			       f->job ? f->job : "");
+	return false;
+}
+
+/* ---- requests ---- */
+
+static void begin(struct request *q, struct search *f)
+{
+	struct cw_survey_config config = {
+		.clock = q->owner->config.clock,
+		.transport = q->owner->config.transport,
+		.job = f->id,
+		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE |
+			(f->is_hang ? CW_EVIDENCE_PYTHON : 0),
+		.has_rank = f->has_rank,
+		.only_rank = f->rank,
+	};
+
+	if (!f->is_led_here)
+		(void)snprintf(
+			q->note, sizeof(q->note),
+			"only native stacks of the ranks of this node: %s leads the job, ask "
+			"there for all",
+			f->leader);
+	else if (!f->is_hang)
+		(void)snprintf(q->note, sizeof(q->note),
+			       "no Python stacks: a running interpreter is not asked, only one in "
+			       "a confirmed hang");
+	q->survey = cw_survey_new(&config, f->snap, NULL);
+	if (!q->survey) {
+		q->code = CODE_ERROR;
+		(void)snprintf(q->error, sizeof(q->error), "the daemon is out of memory");
+		return;
+	}
+	q->end_ns = cw_clock_awake_ns(config.clock) + CW_STACKS_WITHIN_NS;
+	cw_survey_start(q->survey);
+}
+
+static struct search search_for(struct cw_stacks *s, const struct cw_caller *caller,
+				const json_t *arguments)
+{
+	const json_t *rank = json_object_get(arguments, "rank");
+	json_int_t number = json_integer_value(rank);
+
+	return (struct search){
+		.s = s,
+		.caller = caller,
+		.job = json_string_value(json_object_get(arguments, "job")),
+		.has_rank = json_is_integer(rank),
+		.rank = number >= 0 && number <= INT32_MAX ? (int32_t)number : NO_RANK,
+	};
+}
+
+static void on_led_here(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct search *f = user;
+
+	f->is_led_here |= is_wanted(f, route->label, route->uid);
+}
+
+static void on_led_elsewhere(const struct cw_election_route *r, void *user)
+{
+	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
+	struct search *f = user;
+
+	if (!is_wanted(f, r->label, r->uid) || strcmp(r->leader, self) == 0)
+		return;
+	f->n_found++;
+	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
+}
+
+enum cw_stacks_place cw_stacks_place(struct cw_stacks *s, const struct cw_caller *caller,
+				     const json_t *arguments, char *leader, size_t len)
+{
+	struct search f = search_for(s, caller, arguments);
+
+	cw_leader_jobs(s->config.leader, on_led_here, &f);
+	cw_election_each(s->config.members, on_led_elsewhere, &f);
+	if (f.is_led_here || f.n_found > 1)
+		return CW_STACKS_HERE;
+	(void)snprintf(leader, len, "%s", f.leader);
+	return f.n_found ? CW_STACKS_ELSEWHERE : CW_STACKS_UNKNOWN;
+}
+
+void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
+		       cw_stacks_fn fn, void *user)
+{
+	struct request *q = calloc(1, sizeof(*q));
+	struct search f = search_for(s, caller, arguments);
+
+	if (!q)
+		return; /* the asker's deadline tells it */
+	q->owner = s;
+	q->uid = caller->uid;
+	q->fn = fn;
+	q->user = user;
+	if (find_job(&f, q) && is_allowed(s, q))
+		begin(q, &f);
+	cw_snapshot_free(f.snap);
+	DL_APPEND(s->requests, q);
+}
+
+static void make_answer(const struct request *q, struct cw_control_answer *a)
+{
+	json_t *evidence = json_array();
+	json_t *doc = cw_survey_doc(q->survey);
+	int bad = !doc || !evidence;
+
+	bad |= json_object_set_new(doc, "job", cw_json_text(q->job));
+	bad |= json_object_set_new(doc, "note", cw_json_text(q->note));
+	bad |= cw_survey_add_evidence(q->survey, evidence);
+	bad |= json_object_set(doc, "evidence", evidence);
+	json_decref(evidence);
+	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON)
+		(void)json_object_del(doc, "evidence"); /* the trees hold its stacks too */
+	a->code = cw_json_int(doc, "seen", 0) > 0 ? CODE_OK : CODE_NO_DATA;
+	a->json = bad ? NULL : json_dumps(doc, JSON_COMPACT);
+	if (!a->json || strlen(a->json) > MAX_JSON) {
+		a->code = CODE_ERROR;
+		(void)snprintf(a->error, sizeof(a->error), "%s",
+			       a->json ? "the answer does not fit a message: ask for one rank"
+				       : "the daemon is out of memory");
+		free(a->json);
+		a->json = NULL;
+	}
+	json_decref(doc);
+}
+
+static void finish(struct request *q)
+{
+	struct cw_control_answer answer = { .code = q->code };
+	cw_stacks_fn fn = q->fn;
+	void *user = q->user;
+
+	(void)snprintf(answer.error, sizeof(answer.error), "%s", q->error);
+	if (q->survey)
+		make_answer(q, &answer);
+	drop(q);
+	fn(&answer, user);
+	cw_control_answer_fini(&answer);
+}
+
+void cw_stacks_tick(struct cw_stacks *s)
+{
+	struct request *q, *tmp;
+
+	DL_FOREACH_SAFE (s->requests, q, tmp) {
+		if (q->survey) {
+			cw_survey_tick(q->survey);
+			if (cw_clock_awake_ns(s->config.clock) >= q->end_ns)
+				cw_survey_stop(q->survey, "no answer in time");
+			if (!cw_survey_is_complete(q->survey))
+				continue;
+		}
+		finish(q);
+	}
+}
+
+bool cw_stacks_is_idle(const struct cw_stacks *s)
+{
+	return !s->requests;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/status_doc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/stall/stall.h"
+#include "daemon/control/control_mute.h"
+#include "daemon/control/ops_doc.h"
+#include "identity/untracked.h"
+#include "report/json_util.h"
+
+struct collector {
+	const struct cw_status_source *source;
+	const struct cw_caller *caller;
+	json_t *jobs; /* NULL after running out of memory */
+	int64_t now_ns;
+};
+
+static double seconds(int64_t ns)
+{
+	return (double)(ns / CW_NS_PER_MS) / 1000.0;
+}
+
+/* What is said about a job wherever it is led. Out of memory leaves it out. */
+static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
+		       const char *withheld)
+{
+	(void)json_object_set_new(
+		job, "muted",
+		cw_mute_doc(c->source->mutes, uid, label, cw_transport_self(c->source->transport)));
+	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
+}
+
+/* The last stall that went on by itself. Out of memory leaves it out. */
+static void add_slow(const struct collector *c, json_t *job, const struct cw_job_view *view)
+{
+	json_t *slow = json_null();
+
+	if (view->slow_for_ns)
+		slow = json_pack("{s:f, s:f, s:s}", "lasted_s", seconds(view->slow_for_ns), "ago_s",
+				 seconds(c->now_ns - view->slow_until_ns), "summary",
+				 view->slow_what);
+	(void)json_object_set_new(job, "slow", slow);
+}
+
+static void append(struct collector *c, json_t *job)
+{
+	if (c->jobs && (!job || json_array_append_new(c->jobs, job) < 0)) {
+		json_decref(c->jobs);
+		c->jobs = NULL;
+	} else if (!c->jobs) {
+		json_decref(job);
+	}
+}
+
+static const char *state_name(uint32_t phase)
+{
+	static const char *const names[] = {
+		[CW_STALL_QUIET] = "healthy",
+		[CW_STALL_SUSPECT] = "suspect",
+		[CW_STALL_STALLED] = "stalled",
+		[CW_STALL_HANG] = "hang",
+	};
+
+	return phase <= CW_STALL_HANG ? names[phase] : "suspect";
+}
+
+static json_t *node_names(const struct cw_route *route)
+{
+	json_t *names = json_array();
+
+	for (unsigned i = 0; names && i < route->n_nodes; i++)
+		if (json_array_append_new(names, json_string(route->nodes[i].name)) < 0) {
+			json_decref(names);
+			return NULL;
+		}
+	return names;
+}
+
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct collector *c = user;
+	const struct cw_job_view *view = &job->view;
+	const char *id = cw_job_incidents_id(&job->incidents);
+	const struct cw_incident *inc = *id ? cw_job_incidents_find(&job->incidents, id) : NULL;
+	json_t *nodes, *doc;
+
+	if (!cw_caller_may_see(c->caller, route->uid))
+		return;
+	nodes = node_names(route);
+	doc = nodes ? json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:I, s:s, s:f, s:s, s:o, "
+				"s:I, s:f}",
+				"job", route->label, "uid", (json_int_t)route->uid, "leader",
+				cw_transport_self(c->source->transport), "led_here", 1, "ranks",
+				(json_int_t)view->ranks, "ranks_expected",
+				(json_int_t)view->ranks_expected, "nodes", nodes, "comms",
+				(json_int_t)view->comms, "state", state_name(view->phase),
+				"since_s", seconds(c->now_ns - view->since_ns), "summary",
+				view->summary, "incident", *id ? json_string(id) : json_null(),
+				"collectives", (json_int_t)view->collectives, "watched_s",
+				seconds(c->now_ns - job->started_ns))
+		    : NULL;
+	add_alerts(c, doc, route->uid, route->label, inc ? cw_incident_withheld(inc) : NULL);
+	add_slow(c, doc, view);
+	append(c, doc);
+}
+
+/* Why a job is not watched, or not all of it here; false: it is. */
+static bool describe_untracked(const struct collector *c, const struct cw_election_route *route,
+			       bool is_led_here, char *buf, size_t len)
+{
+	const struct cw_status_source *s = c->source;
+	uint32_t here = s->ranks ? cw_untracked_of_job(cw_node_untracked(s->ranks), route->uid,
+						       route->label)
+				 : 0;
+
+	if (route->standing == CW_STANDING_NO_PLACE ||
+	    (is_led_here &&
+	     cw_untracked_of_job(cw_leader_untracked(s->leader), route->uid, route->label)))
+		(void)snprintf(buf, len,
+			       "not watched: %s leads as many jobs as it has places for, and "
+			       "users share them",
+			       route->leader);
+	else if (!route->ranks_here && here)
+		(void)snprintf(buf, len,
+			       "not watched here: this node watches as many rank processes as it "
+			       "has places for, and users share them");
+	else
+		return false;
+	return true;
+}
+
+static void on_route(const struct cw_election_route *route, void *user)
+{
+	struct collector *c = user;
+	bool is_led_here, is_untracked;
+	char summary[256];
+	json_t *doc;
+
+	is_led_here = !strcmp(route->leader, cw_transport_self(c->source->transport));
+	if (!cw_caller_may_see(c->caller, route->uid))
+		return;
+	is_untracked = describe_untracked(c, route, is_led_here, summary, sizeof(summary));
+	if (is_led_here && !is_untracked)
+		return; /* on_job() has it */
+	if (!is_untracked)
+		(void)snprintf(summary, sizeof(summary), "led by %s: ask there", route->leader);
+	doc = json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
+			"job", route->label, "uid", (json_int_t)route->uid, "leader", route->leader,
+			"led_here", is_led_here, "ranks", (json_int_t)route->ranks_here,
+			"ranks_expected", "nodes", "comms", "state",
+			is_untracked ? "untracked" : "led_elsewhere", "since_s",
+			seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
+			"collectives", "watched_s", seconds(c->now_ns - route->since_ns));
+	add_alerts(c, doc, route->uid, route->label, NULL);
+	append(c, doc);
+}
+
+static json_t *peers_doc(const struct cw_transport *t)
+{
+	static const char *const names[CW_PEER__MAX] = { "never_seen", "connected", "lost",
+							 "said_goodbye" };
+	const struct cw_peer *peers;
+	json_t *array = json_array();
+	unsigned n;
+
+	peers = cw_transport_peers(t, &n);
+	for (unsigned i = 0; array && i < n; i++) {
+		const char *state = names[peers[i].state];
+		char refused[64];
+
+		if (peers[i].refused && peers[i].state != CW_PEER_CONNECTED) {
+			(void)snprintf(refused, sizeof(refused), "refused: %s", peers[i].refused);
+			state = refused;
+		}
+		if (peers[i].state == CW_PEER_CONNECTED && !cw_transport_is_alive(t, peers[i].name))
+			state = "silent";
+		if (json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "node", peers[i].name,
+							   "state", state, "dropped",
+							   (json_int_t)peers[i].dropped)) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static json_t *notes_doc(const struct cw_status_source *s)
+{
+	json_t *notes = json_array();
+	struct cw_store_stats store = { 0 };
+	char text[384];
+	unsigned n;
+
+	if (!notes)
+		return NULL;
+	(void)cw_transport_peers(s->transport, &n);
+	if (n == 0)
+		(void)json_array_append_new(notes,
+					    json_string(cw_transport_finds_peers(s->transport)
+								? CW_STATUS_FOUND_NOBODY
+								: CW_STATUS_ALONE));
+	if (*s->peers_note)
+		(void)json_array_append_new(notes, json_string(s->peers_note));
+	if (s->is_shadow)
+		(void)json_array_append_new(notes, json_string(CW_STATUS_SHADOW));
+	if (s->accept.last_ns &&
+	    cw_clock_now_ns(s->clock) - s->accept.last_ns < CW_ACCEPT_SAY_S * CW_NS_PER_S)
+		(void)json_array_append_new(notes, json_string(CW_STATUS_ACCEPT));
+	if (s->no_kernel_events) {
+		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
+		(void)json_array_append_new(notes, json_string(text));
+	}
+	if (s->node.unreadable_total) {
+		(void)snprintf(text, sizeof(text),
+			       "agents of %llu rank processes are of a version this daemon cannot "
+			       "read: those ranks are not watched; update collwatch on this node",
+			       (unsigned long long)s->node.unreadable_total);
+		(void)json_array_append_new(notes, json_string(text));
+	}
+	if (s->store)
+		cw_store_stats(s->store, &store);
+	if (store.error) {
+		(void)snprintf(
+			text, sizeof(text),
+			"the state directory cannot be used (%s): incidents and mutes cannot "
+			"be written to disk, they are kept in memory",
+			strerror(store.error));
+		(void)json_array_append_new(notes, json_string(text));
+	}
+	if (store.waiting) {
+		(void)snprintf(text, sizeof(text),
+			       "%u bundles cannot be written to disk: kept in memory, tried again",
+			       store.waiting);
+		(void)json_array_append_new(notes, json_string(text));
+	}
+	return notes;
+}
+
+/* A sentence for each takes up to a KiB, and a status 1 MiB. Users see their own in any case. */
+#define MAX_UNTRACKED_USERS 64u
+
+struct untracked_doc {
+	const struct cw_caller *caller;
+	const char *what;
+	json_t *array; /* NULL after running out of memory */
+};
+
+static void on_untracked_user(const struct cw_untracked_user *of, void *user)
+{
+	struct untracked_doc *doc = user;
+	json_t *one;
+
+	if (!doc->array || !cw_caller_may_see(doc->caller, of->uid) ||
+	    json_array_size(doc->array) >= MAX_UNTRACKED_USERS)
+		return;
+	one = json_pack("{s:s, s:I, s:I, s:o}", "what", doc->what, "uid", (json_int_t)of->uid,
+			"count", (json_int_t)of->n, "summary", cw_json_text(of->sentence));
+	if (json_array_append_new(doc->array, one) < 0) {
+		json_decref(doc->array);
+		doc->array = NULL;
+	}
+}
+
+/* What has no place, of the users that the caller may see. NULL = out of memory. */
+static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_caller *caller)
+{
+	struct untracked_doc doc = { .caller = caller, .what = "jobs", .array = json_array() };
+
+	cw_untracked_each_user(cw_leader_untracked(s->leader), on_untracked_user, &doc);
+	doc.what = "rank_processes";
+	if (s->ranks)
+		cw_untracked_each_user(cw_node_untracked(s->ranks), on_untracked_user, &doc);
+	return doc.array;
+}
+
+json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller)
+{
+	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
+	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
+	json_t *tensors = cw_tensors_doc(s->ranks, cw_clock_now_ns(s->clock), caller);
+	json_t *untracked = untracked_doc(s, caller);
+
+	c.now_ns = cw_clock_now_ns(s->clock);
+	cw_leader_jobs(s->leader, on_job, &c);
+	cw_election_each(s->members, on_route, &c);
+	if (!c.jobs || !peers || !notes || !tensors || !untracked) {
+		json_decref(c.jobs);
+		json_decref(peers);
+		json_decref(notes);
+		json_decref(tensors);
+		json_decref(untracked);
+		return NULL;
+	}
+	return json_pack("{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
+			 "s:I, s:I}, "
+			 "s:I, s:o, s:o, s:o}",
+			 "schema", "collwatch.status/1", "node", cw_transport_self(s->transport),
+			 "version", CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns),
+			 "peers", peers, "notes", notes, "loop_max_s", seconds(s->loop_max_ns),
+			 "agents", "processes", (json_int_t)s->node.processes, "connected",
+			 (json_int_t)s->node.connected, "dead", (json_int_t)s->node.dead, "refused",
+			 (json_int_t)s->node.refused_total, "deferred",
+			 (json_int_t)s->node.deferred_total, "waiting", (json_int_t)s->node.waiting,
+			 "bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
+			 (json_int_t)s->node.record_errors_total, "messages_without_job",
+			 (json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors,
+			 "untracked", untracked);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collwatch.status/1: what this daemon sees, for one caller. Loop thread only; does not block. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cluster/election.h"
+#include "cluster/transport.h"
+#include "common/clock.h"
+#include "daemon/node/node.h"
+#include "daemon/store/store.h"
+#include "daemon/system/accept_pause.h"
+#include "leader/leader.h"
+
+struct cw_mutes;
+
+/* Who asks, from the kernel: sees_all for root, the daemon's own user and the control group. */
+struct cw_caller {
+	uid_t uid;
+	bool sees_all;
+};
+
+static inline bool cw_caller_may_see(const struct cw_caller *c, uint32_t uid)
+{
+	return c->sees_all || c->uid == uid;
+}
+
+struct cw_status_source {
+	const struct cw_clock *clock;
+	const struct cw_transport *transport;
+	const struct cw_election *members;
+	const struct cw_leader *leader;
+	struct cw_node_stats node;   /* filled by the caller */
+	const struct cw_node *ranks; /* NULL = nothing is known of ops */
+	struct cw_mutes *mutes;      /* NULL = none */
+	bool is_shadow;
+	struct cw_accept_stats accept;
+	int64_t started_ns;
+	int64_t loop_max_ns;           /* daemon/loop_lag.h */
+	uint64_t messages_without_job; /* of peers, refused */
+	struct cw_store *store;        /* NULL = none */
+	char peers_note[320];          /* of cw_tcp_note() */
+	const char *no_kernel_events;  /* why there is no kernel evidence; NULL = there is */
+};
+
+/* New reference; NULL = out of memory. */
+json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller);
+
+/* The sentence for a daemon without peers: at start, in status and in each verdict's coverage. */
+#define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
+#define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are seen"
+/* Before the reason: at start and in status. */
+#define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
+/* While it lasts, and a minute longer. */
+#define CW_STATUS_ACCEPT                                                                           \
+	"descriptors or memory ran out within the last minute: new connections had to wait; see "  \
+	"LimitNOFILE= of the unit and collwatch_open_fds"
+#define CW_STATUS_SHADOW "mode = shadow: nobody is alerted"

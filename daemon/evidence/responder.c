@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/evidence/responder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "identity/job_id.h"
+
+/* Fewer ops than this tell nothing about how ranks came apart. */
+#define MIN_WINDOW_OPS 8u
+
+struct pending {
+	struct pending *next, *prev;
+	struct cw_responder *responder;
+	char *from;
+	uint64_t id;
+	uint32_t remaining;
+};
+
+struct cw_responder {
+	struct cw_responder_config config;
+	struct pending *pending;
+	unsigned n_pending;
+	uint64_t refused, unnamed;
+};
+
+struct cw_responder *cw_responder_new(const struct cw_responder_config *config)
+{
+	struct cw_responder *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->config = *config;
+	return r;
+}
+
+static void drop(struct cw_responder *r, struct pending *p)
+{
+	DL_DELETE(r->pending, p);
+	r->n_pending--;
+	free(p->from);
+	free(p);
+}
+
+struct cw_responder *cw_responder_free(struct cw_responder *r)
+{
+	struct pending *p, *tmp;
+
+	if (!r)
+		return NULL;
+	DL_FOREACH_SAFE (r->pending, p, tmp)
+		drop(r, p);
+	free(r);
+	return NULL;
+}
+
+/* ---- windows ---- */
+
+static void answer_windows(struct cw_responder *r, const char *from,
+			   const struct cw_msg_window_request *asked)
+{
+	struct cw_msg_window_request request = *asked;
+	struct cw_job_id job;
+	int e = cw_job_id_read(&asked->job_key, asked->uid, asked->label, &job);
+
+	if (e != 0) {
+		*(e == CW_JOB_ID_ABSENT ? &r->unnamed : &r->refused) += 1;
+		log_debug("windows of a job that is not named are not for %s", from);
+		return; /* the asker's deadline tells it */
+	}
+	e = -EMSGSIZE;
+
+	/* Too much for one frame: shorter windows of all ranks say more than long ones of some. */
+	for (; e == -EMSGSIZE && request.max_ops >= MIN_WINDOW_OPS; request.max_ops /= 2) {
+		struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
+
+		e = cw_node_windows(r->config.node, &job, &request, &msg.window_reply);
+		if (e < 0)
+			break;
+		msg.window_reply.id = asked->id;
+		msg.window_reply.route = asked->route;
+		e = cw_transport_send(r->config.transport, from, &msg);
+		cw_node_windows_fini(&msg.window_reply);
+	}
+	if (e < 0)
+		log_info("windows for %s cannot be sent: %s, ignoring", from, strerror(-e));
+}
+
+/* ---- evidence ---- */
+
+static void answer_evidence(struct pending *p, const struct cw_msg_evidence_target *target,
+			    const char *json)
+{
+	struct cw_responder *r = p->responder;
+	struct cw_message msg = { .type = CW_MSG_EVIDENCE_REPLY };
+	int e;
+
+	msg.evidence_reply = (struct cw_msg_evidence_reply){
+		.id = p->id,
+		.pid = target->pid,
+		.start_ticks = target->start_ticks,
+		.json = json,
+		.remaining = --p->remaining,
+	};
+	e = cw_transport_send(r->config.transport, p->from, &msg);
+	if (e < 0)
+		log_info("evidence about pid %d cannot be sent to %s: %s", target->pid, p->from,
+			 strerror(-e));
+	if (p->remaining == 0)
+		drop(r, p);
+}
+
+static void on_captured(const struct cw_msg_evidence_target *target, const char *json, void *user)
+{
+	answer_evidence(user, target, json);
+}
+
+/* What could not even be tried is evidence of a kind: say so. */
+static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_target *target,
+			    const char *reason)
+{
+	const char *name = p->responder->config.node_name;
+	_cleanup_(freep) char *text = NULL;
+	char start[32];
+	json_t *doc;
+
+	(void)snprintf(start, sizeof(start), "%" PRIu64, target->start_ticks);
+	doc = json_pack("{s:s, s:s, s:i, s:s, s:i, s:{s:s, s:s}, s:n, s:n}", "schema",
+			"collwatch.evidence/1", "host", name, "pid", (int)target->pid,
+			"start_ticks", start, "rank", -1, "proc", "status", "refused", "reason",
+			reason, "native", "python");
+	text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	json_decref(doc);
+	answer_evidence(p, target, text ? text : "{}");
+}
+
+static void take_evidence_request(struct cw_responder *r, const char *from,
+				  const struct cw_msg_evidence_request *q)
+{
+	uint32_t n = q->n_targets, deadline_ms = q->deadline_ms;
+	struct cw_job_id job;
+	int named = cw_job_id_read(&q->job_key, q->uid, q->label, &job);
+	struct pending *p;
+	int e;
+
+	/* A peer of the version before names processes only, each in full. */
+	if (named != 0 && named != CW_JOB_ID_ABSENT) {
+		r->refused++;
+		return; /* the asker's deadline tells it */
+	}
+	if (n > CW_RESPONDER_MAX_TARGETS) {
+		r->refused += n - CW_RESPONDER_MAX_TARGETS;
+		n = CW_RESPONDER_MAX_TARGETS;
+	}
+	if (n == 0)
+		return;
+	if (r->n_pending >= CW_RESPONDER_MAX_PENDING) {
+		r->refused++;
+		return; /* the asker's deadline tells it */
+	}
+	if (deadline_ms > CW_RESPONDER_MAX_DEADLINE_MS)
+		deadline_ms = CW_RESPONDER_MAX_DEADLINE_MS;
+	p = calloc(1, sizeof(*p));
+	if (!p || !(p->from = strdup(from))) {
+		free(p);
+		return;
+	}
+	p->responder = r;
+	p->id = q->id;
+	p->remaining = n;
+	DL_APPEND(r->pending, p);
+	r->n_pending++;
+	/* Callbacks come later, so p lives until its last target is answered or refused. */
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_msg_evidence_target *t = &q->targets[i];
+
+		if (named == 0 &&
+		    cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, &job)) {
+			r->refused++;
+			refuse_evidence(p, t, "not a process of that job");
+			continue;
+		}
+		e = cw_capture_request(r->config.capture, t, deadline_ms, on_captured, p);
+		if (e < 0)
+			refuse_evidence(p, t,
+					e == -EAGAIN ? "too many captures are waiting"
+						     : strerror(-e));
+	}
+}
+
+bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg)
+{
+	switch (msg->type) {
+	case CW_MSG_WINDOW_REQUEST:
+		answer_windows(r, from, &msg->window_request);
+		return true;
+	case CW_MSG_EVIDENCE_REQUEST:
+		take_evidence_request(r, from, &msg->evidence_request);
+		return true;
+	case CW_MSG_RANK_SEARCH:
+		if (!cw_node_search(r->config.node, &msg->rank_search)) {
+			r->refused++;
+			log_info("job=%s: %s is refused a search for ranks", msg->rank_search.label,
+				 from);
+		}
+		return true;
+	default:
+		return false;
+	}
+}
+
+uint64_t cw_responder_unnamed(const struct cw_responder *r)
+{
+	return r->unnamed;
+}
+
+uint64_t cw_responder_refused(const struct cw_responder *r)
+{
+	return r->refused;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/evidence/stack_confine.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/*
+ * Address space, not memory: the libraries of a training framework are mapped whole, some GiB of
+ * them (libtorch_cuda alone takes 1.5).
+ */
+#define MAX_ADDRESS_SPACE (UINT64_C(16) << 30)
+#define MAX_CPU_S 10
+
+void cw_stack_confine_taker(void)
+{
+	/* Best effort: without any of it the taker still does only what it does. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* A taker that is preempted on a busy node holds the rank's thread meanwhile. */
+	(void)setpriority(PRIO_PROCESS, 0, -20);
+	if (capng_get_caps_process() < 0 ||
+	    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) == 0)
+		return;
+	capng_clear(CAPNG_SELECT_CAPS);
+	(void)capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_PTRACE,
+			    CAP_DAC_READ_SEARCH, -1);
+	(void)capng_apply(CAPNG_SELECT_CAPS); /* more than held is refused: then all are kept */
+}
+
+static int become(uid_t uid, gid_t gid)
+{
+	/* Without the right it stays the daemon's own user, which owns little. */
+	if (capng_get_caps_process() < 0 || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) ||
+	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))
+		return 0;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return 0;
+}
+
+static int drop_capabilities(void)
+{
+	capng_clear(CAPNG_SELECT_CAPS);
+	return capng_apply(CAPNG_SELECT_CAPS) < 0 ? -EPERM : 0;
+}
+
+/* The sanitizers' shadow memory alone is 20 TiB. */
+static int limit_resources(void)
+{
+	struct rlimit cpu = { MAX_CPU_S, MAX_CPU_S }, none = { 0, 0 };
+#ifndef __SANITIZE_ADDRESS__
+	struct rlimit as = { MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE };
+
+	if (setrlimit(RLIMIT_AS, &as) < 0)
+		return -errno;
+#endif
+	if (setrlimit(RLIMIT_CPU, &cpu) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
+	    setrlimit(RLIMIT_FSIZE, &none) < 0) /* pipes are not files */
+		return -errno;
+	return 0;
+}
+
+/* Reading open files, memory, time, ending. The last two lines are the sanitizers'. */
+static const int allowed[] = {
+	SCMP_SYS(read),          SCMP_SYS(pread64),      SCMP_SYS(readv),
+	SCMP_SYS(lseek),         SCMP_SYS(fstat),        SCMP_SYS(newfstatat),
+	SCMP_SYS(statx),         SCMP_SYS(write),        SCMP_SYS(close),
+	SCMP_SYS(dup),           SCMP_SYS(munmap),       SCMP_SYS(mremap),
+	SCMP_SYS(madvise),       SCMP_SYS(brk),          SCMP_SYS(futex),
+	SCMP_SYS(clock_gettime), SCMP_SYS(getrandom),    SCMP_SYS(exit),
+	SCMP_SYS(exit_group),    SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(sched_yield),   SCMP_SYS(getpid),       SCMP_SYS(gettid),
+	SCMP_SYS(sigaltstack),   SCMP_SYS(rt_sigaction), SCMP_SYS(tgkill),
+};
+
+static int add_rules(scmp_filter_ctx ctx)
+{
+	int r;
+
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
+		if (r < 0)
+			return r;
+	}
+	/* Nothing executable is ever mapped. */
+	r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+			     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	/* For reading, and nothing is made. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
+	/* Is the descriptor open, and of which kind: libelf asks. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				     SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				     SCMP_A1(SCMP_CMP_EQ, F_GETFL));
+	return r;
+}
+
+static int filter_syscalls(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r;
+
+	if (!ctx)
+		return -ENOMEM;
+	r = add_rules(ctx);
+	if (r == 0)
+		r = seccomp_load(ctx);
+	seccomp_release(ctx);
+	return r;
+}
+
+int cw_stack_confine_unwinder(uid_t uid, gid_t gid)
+{
+	int r = become(uid, gid);
+
+	if (r == 0)
+		r = drop_capabilities();
+	if (r < 0)
+		return r;
+	/* The parent's death signal is lost with a change of user. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 0) < 0)
+		return -errno;
+	r = limit_resources();
+	return r < 0 ? r : filter_syscalls();
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What could go wrong while a thread is held, and what ends it:
+ *
+ *	the taker crashes or is killed		the kernel detaches, the thread runs on
+ *	copying blocks (the stack lies on a	a timer of the kernel's kills the taker
+ *	userfaultfd or FUSE page)
+ *	the taker is stopped (SIGSTOP), or	the same timer: it sends SIGKILL, which ends what is
+ *	gets no processor			stopped, where SIGALRM would wait for SIGCONT
+ *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
+ *	D state in between)			is cancelled with the attachment
+ *	a signal arrives instead of our stop	it is passed on with PTRACE_DETACH
+ *	it is not its user's to see by now	nothing is copied: it is asked while it is held, and
+ *	(a set-user-ID program was started)	what is held starts no program
+ *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; it is never
+ *interrupted, and goes back to its group stop
+ *
+ * A few system calls return EINTR after any stop, with or without a handler (signal(7)): epoll_wait
+ * and the like. Not every program expects that, so a thread in one of them is not held at all; its
+ * stack is copied as it sleeps, with pc and sp from /proc.
+ */
+#include "daemon/evidence/stack_take.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/evidence/stack_confine.h"
+#include "daemon/kernel/procfs.h"
+#include "daemon/kernel/procstat.h"
+
+#define PAGE 4096u
+/* Held longer than this, a thread is let go whatever is missing. */
+#define HOLD_LIMIT_MS 80u
+/*
+ * A running thread stops at its next interrupt or return to user space: microseconds. On a busy
+ * machine it has to get a processor first, but that is no time for which it is held.
+ */
+#define STOP_LIMIT_MS 250u
+/* While it is waited for, so often it is noted that it is not held yet. */
+#define STOP_LOOK_NS (CW_NS_PER_MS / 2)
+/* A taker that is killed lets go at the end of its death, after its memory. */
+#define DEATH_MS 10u
+#define MAX_TAKERS 4u
+/* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
+#define RED_ZONE 128u
+/* The prefix of the agent's thread names. */
+#define AGENT_THREAD "collwatch"
+
+/* Calls that fail with EINTR after a stop, signal(7). */
+static const long not_restarted[] = {
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#endif
+	SYS_epoll_pwait,
+#ifdef SYS_epoll_pwait2
+	SYS_epoll_pwait2,
+#endif
+	SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_msgrcv, SYS_msgsnd, SYS_io_getevents,
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail */
+	return ts.tv_sec * CW_NS_PER_S + ts.tv_nsec;
+}
+
+int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
+{
+	pid_t tids[CW_STACK_MAX_THREADS];
+	struct cw_stack_copy *copy;
+	unsigned total = 0;
+	int n;
+
+	n = cw_procfs_threads(pid, tids, CW_STACK_MAX_THREADS, &total);
+	if (n < 0)
+		return n;
+	copy = mmap(NULL, sizeof(*copy), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (copy == MAP_FAILED)
+		return -errno;
+	copy->pid = pid;
+	copy->uid = uid;
+	copy->proc_fd = cw_proc_open(pid);
+	copy->n_threads = (uint32_t)n;
+	copy->n_total = total;
+	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
+	for (int i = 0; i < n; i++)
+		copy->threads[i].tid = tids[i];
+	*ret = copy;
+	return 0;
+}
+
+/* Page by page: the copy ends at the first one that is not there, the stack's end. */
+static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+{
+	struct iovec remote[CW_STACK_MAX_BYTES / PAGE + 1];
+	struct iovec local = { buf, CW_STACK_MAX_BYTES };
+	uint64_t at = t->sp > RED_ZONE ? t->sp - RED_ZONE : 0;
+	size_t left = CW_STACK_MAX_BYTES;
+	unsigned n = 0;
+	ssize_t got;
+
+	t->stack_start = at;
+	while (left > 0 && at < UINT64_MAX - PAGE) {
+		size_t len = PAGE - at % PAGE;
+
+		if (len > left)
+			len = left;
+		/* An address of another process: never dereferenced here. */
+		remote[n].iov_base = (void *)(uintptr_t)at;
+		remote[n++].iov_len = len;
+		at += len;
+		left -= len;
+	}
+	/* By the thread: with another program, the process has another memory, and this one is
+	 * gone. */
+	got = process_vm_readv(t->tid, &local, 1, remote, n, 0);
+	t->stack_len = got > 0 ? (uint32_t)got : 0;
+}
+
+static int copy_registers(struct cw_stack_thread *t)
+{
+#if defined(__x86_64__)
+	struct user_regs_struct u;
+#elif defined(__aarch64__)
+	struct user_regs_struct u; /* regs[31], sp, pc, pstate */
+#else
+#error "which registers does this machine have?"
+#endif
+	struct iovec iov = { &u, sizeof(u) };
+
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) < 0)
+		return -errno;
+	if (iov.iov_len != sizeof(u))
+		return -ENOTSUP; /* a 32-bit process */
+#if defined(__x86_64__)
+	const uint64_t regs[] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp,
+				  u.r8,  u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15 };
+
+	memcpy(t->regs, regs, sizeof(regs));
+	t->sp = u.rsp;
+	t->pc = u.rip;
+#else
+	memcpy(t->regs, u.regs, sizeof(u.regs));
+	t->regs[31] = u.sp;
+	t->sp = u.sp;
+	t->pc = u.pc;
+#endif
+	return 0;
+}
+
+/* One thread at a time. */
+struct hold {
+	timer_t killer;
+	int64_t limit_ns;
+	int64_t since_ns; /* it was not held then */
+};
+
+/* At that time this process is killed, whatever state it is in. */
+static int arm_killer(const struct hold *h, int64_t at_ns)
+{
+	struct itimerspec it = { .it_value = { at_ns / CW_NS_PER_S, at_ns % CW_NS_PER_S } };
+
+	return timer_settime(h->killer, TIMER_ABSTIME, &it, NULL) < 0 ? -errno : 0;
+}
+
+static int not_held_at(struct hold *h, int64_t ns)
+{
+	h->since_ns = ns;
+	return arm_killer(h, ns + h->limit_ns);
+}
+
+/*
+ * Waits for the thread's stop. 0 with the signal to hand on when letting go (0 = none), -ETIMEDOUT,
+ * -ESRCH (it ended). The time limit of the hold is counted from the last look that found it
+ * running: when exactly it stopped is not known, least of all to a taker that had no processor
+ * meanwhile.
+ */
+static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
+{
+	const struct timespec look = { 0, STOP_LOOK_NS };
+	int64_t deadline = now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS;
+	sigset_t chld;
+	int status, r;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	for (;;) {
+		int64_t before_ns = now_ns();
+		pid_t pid = waitpid(tid, &status, __WALL | WNOHANG);
+
+		if (pid < 0 || (pid > 0 && !WIFSTOPPED(status)))
+			return -ESRCH;
+		if (pid > 0) {
+			/* With an event it is our stop or a group stop; without, a signal's. */
+			*ret_signal = status >> 16 ? 0 : WSTOPSIG(status);
+			return 0;
+		}
+		if (before_ns >= deadline)
+			return -ETIMEDOUT;
+		r = not_held_at(hold, before_ns);
+		if (r < 0)
+			return r;
+		/* Blocked by cw_stack_take(); waitpid() tells. */
+		(void)sigtimedwait(&chld, NULL, &look);
+	}
+}
+
+static uint8_t seize_failed(int error)
+{
+	if (error == ESRCH)
+		return CW_STACK_GONE;
+	return error == EPERM || error == EACCES ? CW_STACK_NOT_ALLOWED : CW_STACK_FAILED;
+}
+
+static bool may_be_seen(const struct cw_stack_copy *copy, const struct cw_stack_thread *t)
+{
+	return cw_procfs_may_see(copy->proc_fd, t->tid, copy->uid);
+}
+
+static int copy_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+{
+	int r;
+
+	if (!may_be_seen(copy, t))
+		return -EPERM;
+	r = copy_registers(t);
+	if (r == 0)
+		copy_stack(copy, t, buf);
+	return r;
+}
+
+static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf,
+		     struct hold *hold)
+{
+	int sig = 0, r;
+
+	/* Once it is seized, a signal stops it, too. */
+	r = not_held_at(hold, now_ns());
+	if (r < 0)
+		return r;
+	copy->held_ns += hold->limit_ns; /* should this process die over it */
+	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
+		t->error = errno;
+		t->result = seize_failed(errno);
+		copy->held_ns -= hold->limit_ns;
+		return 0;
+	}
+	/* A stopped thread shows itself to its new tracer without being interrupted. */
+	if (t->state != 'T' && ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0)
+		r = -errno;
+	if (r == 0)
+		r = wait_for_stop(t->tid, hold, &sig);
+	if (r == 0)
+		r = copy_held(copy, t, buf);
+	/* Fails when the thread has ended meanwhile, or has not stopped. */
+	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
+	t->held_ns = now_ns() - hold->since_ns;
+	copy->held_ns += t->held_ns - hold->limit_ns;
+	t->error = -r;
+	t->result = r == 0            ? CW_STACK_TAKEN
+		    : r == -ESRCH     ? CW_STACK_GONE
+		    : r == -EPERM     ? CW_STACK_OTHER_USER
+		    : r == -ETIMEDOUT ? CW_STACK_NOT_STOPPED
+				      : CW_STACK_FAILED;
+	return r == -ETIMEDOUT ? r : 0;
+}
+
+static bool is_restarted(int64_t number)
+{
+	for (size_t i = 0; i < sizeof(not_restarted) / sizeof(not_restarted[0]); i++) {
+		if (number == not_restarted[i])
+			return false;
+	}
+	return true;
+}
+
+static int read_syscall(struct cw_stack_copy *copy, pid_t tid, struct cw_procfs_syscall *ret)
+{
+	char text[256];
+	ssize_t n = cw_procfs_read_task(copy->pid, tid, "syscall", text, sizeof(text));
+
+	return n < 0 ? (int)n : cw_procfs_parse_syscall(text, ret);
+}
+
+/* True when the thread sleeps in a call that may not be interrupted: then it was copied as it is.
+ */
+static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
+{
+	struct cw_procfs_syscall before, after;
+
+	if (read_syscall(copy, t->tid, &before) != 0 || is_restarted(before.number))
+		return false;
+	t->sp = before.sp;
+	t->pc = before.pc;
+	copy_stack(copy, t, buf);
+	/* Another sp or pc now: it ran while we copied, and the copy may be torn. */
+	if (!may_be_seen(copy, t)) {
+		t->stack_len = 0;
+		t->result = CW_STACK_OTHER_USER;
+		return true;
+	}
+	if (read_syscall(copy, t->tid, &after) != 0 || after.sp != before.sp ||
+	    after.pc != before.pc) {
+		t->result = CW_STACK_NOT_STOPPED;
+		return true;
+	}
+	t->result = t->stack_len ? CW_STACK_PEEKED : CW_STACK_NOT_ALLOWED;
+	return true;
+}
+
+static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold)
+{
+	struct cw_stack_thread *t = &copy->threads[i];
+	struct cw_procfs_stat st;
+
+	if (cw_procfs_stat(copy->pid, t->tid, &st) < 0) {
+		t->result = CW_STACK_GONE;
+		return 0;
+	}
+	memcpy(t->name, st.name, sizeof(t->name));
+	t->state = st.state;
+	if (st.state == 'D')
+		t->result = CW_STACK_UNINTERRUPTIBLE;
+	else if (st.state == 'Z' || st.state == 'X')
+		t->result = CW_STACK_GONE;
+	else if (st.state == 't')
+		t->result = CW_STACK_TRACED;
+	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
+		t->result = CW_STACK_OURS;
+	else if (!may_be_seen(copy, t)) /* not even held */
+		t->result = CW_STACK_OTHER_USER;
+	else if (!take_asleep(copy, t, copy->stacks[i]))
+		return take_held(copy, t, copy->stacks[i], hold);
+	return 0;
+}
+
+static int take_threads(struct cw_stack_copy *copy, struct hold *hold, int64_t limit_ns)
+{
+	int r = 0;
+
+	while (r == 0 && copy->next < copy->n_threads) {
+		uint32_t i = copy->next++;
+		int64_t left_ns = copy->budget_ns - copy->held_ns;
+
+		if (left_ns < CW_NS_PER_MS) {
+			copy->threads[i].result = CW_STACK_SPENT;
+			continue;
+		}
+		hold->limit_ns = left_ns < limit_ns ? left_ns : limit_ns;
+		/* What is done to a thread that is not held may take longer, not for ever. */
+		r = arm_killer(hold, now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS + hold->limit_ns);
+		if (r == 0)
+			r = take_thread(copy, i, hold);
+	}
+	return r;
+}
+
+int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	struct hold hold = { 0 };
+	sigset_t chld;
+	int r;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &chld, NULL) < 0 ||
+	    timer_create(CLOCK_MONOTONIC, &ev, &hold.killer) < 0)
+		return -errno;
+	r = take_threads(copy, &hold, limit_ms * CW_NS_PER_MS);
+	(void)timer_delete(hold.killer); /* cannot fail */
+	return r;
+}
+
+static int run_taker(struct cw_stack_copy *copy)
+{
+	cw_stack_confine_taker();
+	return cw_stack_take(copy, HOLD_LIMIT_MS) == 0 ? 0 : 1;
+}
+
+int cw_stack_take_all(struct cw_stack_copy *copy)
+{
+	for (unsigned n = 0; n < MAX_TAKERS && copy->next < copy->n_threads; n++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid < 0)
+			return -errno;
+		if (pid == 0)
+			_exit(run_taker(copy));
+		if (waitpid(pid, &status, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns copied stacks into frames, with libdwfl over the copy: no live process is needed. Both the
+ * stacks and the ELF files are hostile; this runs in a confined child
+ * (daemon/evidence/stack_confine.h), and libdw's leaks and limits end with it.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "daemon/evidence/stack_modules.h"
+#include "daemon/evidence/stack_take.h"
+
+#define CW_STACK_MAX_FRAMES 128u
+
+struct cw_unwinder;
+
+/* Borrows both for the unwinder's life. 0 or -errno. */
+int cw_unwinder_new(const struct cw_stack_copy *copy, struct cw_stack_modules *mods,
+		    struct cw_unwinder **ret);
+struct cw_unwinder *cw_unwinder_free(struct cw_unwinder *u);
+
+/*
+ * The frames of copy->threads[i], innermost first, as in docs/schemas.md: at least one, the pc
+ * itself. New reference; NULL = out of memory.
+ */
+json_t *cw_unwinder_frames(struct cw_unwinder *u, uint32_t i);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Alive, stopped, traced or ended, and how it ended. The daemon is not the parent of the ranks, so
+ * wait(2) is not open to it. Sources, best first:
+ *
+ * 1. PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15): the wait status of a process that was
+ *    reaped by its parent, kept as long as somebody holds a pidfd from before the end.
+ * 2. exit_code in /proc/PID/stat while it is a zombie. The kernel writes 0 there for strangers, so
+ *    it counts only where the same file showed hidden fields while the process lived.
+ * 3. Neither: it is gone and the kernel did not say how.
+ *
+ * Whose pidfd is readable has ended. A thread that is still dying or a parent that is slow to reap
+ * can leave us without 1 and 2 for a moment: cw_liveness_end() says CW_LIVENESS_AGAIN, and the
+ * caller asks again for at most CW_LIVENESS_PATIENCE_NS before it settles for 3.
+ *
+ * Any thread; nothing blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/kernel/procstat.h"
+
+#define CW_LIVENESS_PATIENCE_NS INT64_C(1000000000)
+
+struct cw_ending {
+	uint32_t liveness; /* enum cw_liveness: EXITED, KILLED or GONE */
+	int exit_code, term_signal;
+};
+
+enum cw_liveness_result {
+	CW_LIVENESS_AGAIN = 1,
+};
+
+/* Liveness of a process that has not ended, from its stat state letter. */
+uint32_t cw_liveness_of_state(char state);
+
+/*
+ * How did it end? was_permitted: cw_procstat.is_permitted of the living process. 0 with *ret set,
+ * or CW_LIVENESS_AGAIN.
+ */
+int cw_liveness_end(int pidfd, int proc_fd, bool was_permitted, struct cw_ending *ret);
+
+/* Decodes a wait status. */
+struct cw_ending cw_ending_of_status(int status);
+
+/* Ended the way a process ends that was asked to: SIGTERM, SIGINT, or a shell's exit code for
+ * either. */
+bool cw_ending_is_asked(const struct cw_ending *end);
+
+/*
+ * Was the death of one rank part of an orderly stop of its job on this node? Pure.
+ *
+ * Yes when it was asked to end (above); when its launcher had gone within the last 10 s or goes
+ * with it (an older loss is a job that was left running on purpose: nohup, disown); when another
+ * rank of the job on this node was asked to end within 2 s of it (whatever this one made of it:
+ * handlers exit(1), launchers send SIGKILL last); or when nobody of the job is left on this node
+ * and at least two ended within 2 s of each other (a job manager's SIGKILL to the step).
+ *
+ * Two ranks that crash by themselves at the same time, with others alive, are not a shutdown.
+ */
+struct cw_death {
+	struct cw_ending end;
+	int64_t ended_ns;         /* 0 = alive */
+	int64_t launcher_gone_ns; /* 0 = never seen to go */
+};
+bool cw_death_is_shutdown(const struct cw_death *self, const struct cw_death *all, unsigned n);

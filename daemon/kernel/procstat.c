@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/kernel/procstat.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+/* stat lines are ~350 bytes; io 120; a list of children 8 bytes each. */
+#define SMALL_FILE_BYTES 1024
+#define CHILDREN_FILE_BYTES 4096
+#define STATUS_FILE_BYTES 4096
+#define MAX_THREADS_SCANNED 256
+
+static int read_small(int dir_fd, const char *name, char *buf, size_t len)
+{
+	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = read(fd, buf, len - 1);
+	if (n < 0)
+		return -errno;
+	buf[n] = '\0';
+	return 0;
+}
+
+/* Space-separated numbers, from field `first` (3 = the state letter) on. */
+enum stat_field {
+	FIELD_STATE = 3,
+	FIELD_PPID = 4,
+	FIELD_UTIME = 14,
+	FIELD_STIME = 15,
+	FIELD_CUTIME = 16,
+	FIELD_CSTIME = 17,
+	FIELD_THREADS = 20,
+	FIELD_START = 22,
+	FIELD_STARTSTACK = 28,
+	FIELD_EXIT_CODE = 52,
+};
+
+static void take_field(struct cw_procstat *st, unsigned field, const char *text)
+{
+	uint64_t v = strtoull(text, NULL, 10);
+
+	switch (field) {
+	case FIELD_PPID:
+		st->ppid = (pid_t)v;
+		break;
+	case FIELD_UTIME:
+	case FIELD_STIME:
+		st->cpu_ticks += v;
+		break;
+	case FIELD_CUTIME:
+	case FIELD_CSTIME:
+		st->child_cpu_ticks += v;
+		break;
+	case FIELD_THREADS:
+		st->threads = (uint32_t)v;
+		break;
+	case FIELD_START:
+		st->start_ticks = v;
+		break;
+	case FIELD_STARTSTACK:
+		/* 0 for strangers; no living user process has its stack there. */
+		st->is_permitted = v != 0;
+		break;
+	case FIELD_EXIT_CODE:
+		st->exit_code = (int)v;
+		break;
+	default:
+		break;
+	}
+}
+
+int cw_procstat_parse(const char *text, struct cw_procstat *ret)
+{
+	/* The comm is the program's own text and may hold ") R 1": the last ')' ends it. */
+	const char *open = strchr(text, '(');
+	const char *close = strrchr(text, ')');
+	struct cw_procstat st = { 0 };
+	unsigned field = FIELD_STATE;
+	size_t len;
+
+	if (!open || !close || close < open || close[1] != ' ' || !close[2])
+		return -EBADMSG;
+	len = (size_t)(close - open - 1);
+	if (len >= sizeof(st.comm))
+		len = sizeof(st.comm) - 1;
+	memcpy(st.comm, open + 1, len);
+	st.state = close[2];
+	for (const char *p = close + 2; p; p = strchr(p, ' ')) {
+		if (*p == ' ')
+			p++;
+		take_field(&st, field++, p);
+	}
+	if (field <= FIELD_START)
+		return -EBADMSG;
+	*ret = st;
+	return 0;
+}
+
+int cw_proc_open(pid_t pid)
+{
+	char path[32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid); /* cannot be cut: 11 digits */
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? (errno == ENOENT ? -ESRCH : -errno) : fd;
+}
+
+int cw_procstat_read(int proc_fd, struct cw_procstat *ret)
+{
+	char buf[SMALL_FILE_BYTES];
+	int r = read_small(proc_fd, "stat", buf, sizeof(buf));
+
+	return r < 0 ? r : cw_procstat_parse(buf, ret);
+}
+
+int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret)
+{
+	char name[32], buf[SMALL_FILE_BYTES];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "task/%d/stat", (int)tid); /* fits */
+	r = read_small(proc_fd, name, buf, sizeof(buf));
+	return r < 0 ? r : cw_procstat_parse(buf, ret);
+}
+
+int cw_proc_main_cpu_ns(int proc_fd, uint64_t *ret_ns)
+{
+	char buf[SMALL_FILE_BYTES];
+	int r = read_small(proc_fd, "schedstat", buf, sizeof(buf));
+
+	if (r < 0)
+		return r;
+	if (sscanf(buf, "%" SCNu64, ret_ns) != 1)
+		return -EBADMSG;
+	return 0;
+}
+
+int cw_proc_io_bytes(int proc_fd, uint64_t *ret_bytes)
+{
+	uint64_t rchar = 0, wchar = 0, read_bytes = 0, write_bytes = 0, v;
+	char buf[SMALL_FILE_BYTES], key[32], *save = NULL;
+	int r = read_small(proc_fd, "io", buf, sizeof(buf));
+
+	if (r < 0)
+		return r;
+	for (char *line = strtok_r(buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (sscanf(line, "%31[^:]: %" SCNu64, key, &v) != 2)
+			continue;
+		if (!strcmp(key, "rchar"))
+			rchar = v;
+		else if (!strcmp(key, "wchar"))
+			wchar = v;
+		else if (!strcmp(key, "read_bytes"))
+			read_bytes = v;
+		else if (!strcmp(key, "write_bytes"))
+			write_bytes = v;
+	}
+	*ret_bytes =
+		rchar + wchar > read_bytes + write_bytes ? rchar + wchar : read_bytes + write_bytes;
+	return 0;
+}
+
+int cw_proc_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n)
+{
+	int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *dir;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		(void)close(fd); /* read-only */
+		return -ENOMEM;
+	}
+	while (n < max && (entry = readdir(dir))) {
+		long tid = strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0)
+			tids[n++] = (pid_t)tid;
+	}
+	(void)closedir(dir); /* read-only */
+	*ret_n = n;
+	return 0;
+}
+
+static size_t children_of_thread(int proc_fd, pid_t tid, pid_t *pids, size_t max)
+{
+	char name[40], buf[CHILDREN_FILE_BYTES], *end;
+	size_t n = 0;
+
+	(void)snprintf(name, sizeof(name), "task/%d/children", (int)tid); /* fits */
+	if (read_small(proc_fd, name, buf, sizeof(buf)) < 0)
+		return 0; /* the thread ended, or the kernel has no such file */
+	for (char *p = buf; n < max; p = end) {
+		long pid = strtol(p, &end, 10);
+
+		if (end == p)
+			break;
+		if (*end == ' ' && pid > 0) /* a number cut at the end of buf has no blank */
+			pids[n++] = (pid_t)pid;
+	}
+	return n;
+}
+
+int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n)
+{
+	pid_t tids[MAX_THREADS_SCANNED];
+	size_t n_tids, n = 0;
+	int r = cw_proc_threads(proc_fd, tids, MAX_THREADS_SCANNED, &n_tids);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_tids && n < max; i++)
+		n += children_of_thread(proc_fd, tids[i], pids + n, max - n);
+	*ret_n = n;
+	return 0;
+}
+
+int cw_proc_own_tid(int proc_fd, pid_t tid, pid_t *ret)
+{
+	char name[40], buf[STATUS_FILE_BYTES], *line, *end;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "task/%d/status", (int)tid); /* fits */
+	r = read_small(proc_fd, name, buf, sizeof(buf));
+	if (r < 0)
+		return r;
+	/* The name of the thread is in the first line, its newlines escaped. */
+	line = strstr(buf, "\nNSpid:");
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (!end)
+		return -EBADMSG;
+	*end = '\0';
+	*ret = (pid_t)strtol(strrchr(line, '\t') ? strrchr(line, '\t') + 1 : "", NULL, 10);
+	return *ret > 0 ? 0 : -EBADMSG;
+}
+
+int64_t cw_proc_tick_ns(void)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	return CW_NS_PER_S / (hz > 0 ? hz : 100);
+}

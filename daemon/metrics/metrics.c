@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/metrics/metrics.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/verdict_types.h"
+
+#define PREFIX "collwatch_"
+
+const uint32_t cw_lateness_ms[CW_LATENESS_BUCKETS - 1] = { 1, 5, 25, 100, 500, 2000 };
+
+void cw_lateness_add(struct cw_lateness *l, int64_t late_ns)
+{
+	unsigned i = 0;
+
+	if (late_ns < 0)
+		late_ns = 0;
+	while (i < CW_LATENESS_BUCKETS - 1 && late_ns > cw_lateness_ms[i] * CW_NS_PER_MS)
+		i++;
+	l->counts[i]++;
+	l->sum_s += (double)late_ns / CW_NS_PER_S;
+}
+
+/* ---- the table ---- */
+
+enum value_type {
+	VALUE_U64 = 0,
+	VALUE_U32,
+	VALUE_DOUBLE,
+	VALUE_VERSION,      /* the value is 1, the label says which */
+	VALUE_CLASSES,      /* an array, one sample for each class of verdicts */
+	VALUE_KINDS,        /* of an array of struct cw_op_sums, one sample for each kind of op */
+	VALUE_KIND_SECONDS, /* the same, of nanoseconds */
+	VALUE_HISTOGRAM,    /* a struct cw_lateness */
+};
+
+struct metric {
+	const char *name;
+	const char *type; /* counter, gauge, histogram */
+	const char *help; /* NULL = another sample of the metric before it */
+	uint32_t value;   /* enum value_type */
+	size_t offset;
+	const char *label, *label_value; /* NULL = none */
+};
+
+#define AT(field) offsetof(struct cw_metrics, field)
+#define SUM(field) (offsetof(struct cw_metrics, ops) + offsetof(struct cw_op_sums, field))
+#define COUNTER(name, field, help)                                                                 \
+	{                                                                                          \
+		PREFIX name, "counter", help, VALUE_U64, AT(field), NULL, NULL                     \
+	}
+#define GAUGE(name, field, help)                                                                   \
+	{                                                                                          \
+		PREFIX name, "gauge", help, VALUE_U64, AT(field), NULL, NULL                       \
+	}
+#define GAUGE32(name, field, help)                                                                 \
+	{                                                                                          \
+		PREFIX name, "gauge", help, VALUE_U32, AT(field), NULL, NULL                       \
+	}
+#define SAMPLE(field, label, label_value)                                                          \
+	{                                                                                          \
+		NULL, NULL, NULL, VALUE_U64, AT(field), label, label_value                         \
+	}
+#define SAMPLE32(field, label, label_value)                                                        \
+	{                                                                                          \
+		NULL, NULL, NULL, VALUE_U32, AT(field), label, label_value                         \
+	}
+/* Its samples follow. */
+#define FAMILY(name, type, help)                                                                   \
+	{                                                                                          \
+		PREFIX name, type, help, VALUE_U64, SIZE_MAX, NULL, NULL                           \
+	}
+
+static const struct metric metrics[] = {
+	{ PREFIX "build_info", "gauge", "1; the label tells the version.", VALUE_VERSION, 0,
+	  "version", CW_VERSION },
+	{ PREFIX "start_time_seconds", "gauge", "When the daemon started, seconds since 1970.",
+	  VALUE_DOUBLE, AT(start_time_s), NULL, NULL },
+	GAUGE("shadow", is_shadow, "1: mode = shadow, nobody is alerted."),
+
+	FAMILY("processes", "gauge", "Processes on this node whose NCCL calls are read."),
+	SAMPLE32(node.connected, "state", "connected"),
+	SAMPLE(processes_unconnected, "state", "unconnected"),
+	SAMPLE32(node.dead, "state", "dead"),
+	FAMILY("untracked", "gauge", "Not watched, because users share a fixed number of places."),
+	SAMPLE32(node.untracked, "what", "rank_process"),
+	SAMPLE32(leader.untracked, "what", "job"),
+	FAMILY("displaced_total", "counter",
+	       "What gave its place to a user below a fair share, by what it was."),
+	SAMPLE(node.displaced_total, "what", "rank_process"),
+	SAMPLE(leader.displaced, "what", "job"),
+	SAMPLE(control.displaced, "what", "control_client"),
+	COUNTER("registered_total", node.registered_total, "Agents that registered."),
+	GAUGE32("agents_waiting", node.waiting, "Agents that wait to be registered."),
+	COUNTER("agents_repeated_total", node.probes_repeated_total,
+		"Looks at agents begun again, because a child did not come to them."),
+	COUNTER("samples_total", node.samples_total, "Readings of flight records."),
+	COUNTER("digests_total", node.digests_total, "Digests made of this node's ranks."),
+
+	{ PREFIX "ops_total", "counter", "Ops of this node's ranks whose calls returned.",
+	  VALUE_KINDS, SUM(ops), "kind", NULL },
+	{ PREFIX "op_bytes_total", "counter", "Bytes of these, of one rank's part each.",
+	  VALUE_KINDS, SUM(bytes), "kind", NULL },
+	{ PREFIX "op_call_seconds_total", "counter", "Time their calls took on the host.",
+	  VALUE_KIND_SECONDS, SUM(call_ns), "kind", NULL },
+	{ PREFIX "timed_ops_total", "counter", "Ops timed on the device, a sample of them.",
+	  VALUE_KINDS, SUM(timed), "kind", NULL },
+	{ PREFIX "timed_op_bytes_total", "counter", "Bytes of the timed ones.", VALUE_KINDS,
+	  SUM(timed_bytes), "kind", NULL },
+	{ PREFIX "timed_op_seconds_total", "counter", "Time the timed ones took on the device.",
+	  VALUE_KIND_SECONDS, SUM(device_ns), "kind", NULL },
+	COUNTER("bad_tensors_total", node.fed_tensors_total,
+		"Rank processes that fed NaN or infinity into an op, each once."),
+
+	FAMILY("jobs", "gauge", "Jobs that this daemon leads."),
+	SAMPLE(jobs[CW_STALL_QUIET], "state", "healthy"),
+	SAMPLE(jobs[CW_STALL_SUSPECT], "state", "suspect"),
+	SAMPLE(jobs[CW_STALL_STALLED], "state", "stalled"),
+	SAMPLE(jobs[CW_STALL_HANG], "state", "hang"),
+	GAUGE("ranks", ranks, "Ranks seen of the jobs that this daemon leads."),
+	GAUGE("ranks_expected", ranks_expected, "Ranks these jobs should have."),
+	COUNTER("looks_total", leader.looks, "Looks at jobs, each with a verdict."),
+
+	{ PREFIX "incidents_total", "counter", "Confirmed hangs, by class, alerted or not.",
+	  VALUE_CLASSES, AT(alerts.incidents), "class", NULL },
+	FAMILY("alerts_withheld_total", "counter", "Confirmed hangs that nobody was told of."),
+	SAMPLE(alerts.withheld[CW_WITHHELD_SHADOW], "reason", "shadow"),
+	SAMPLE(alerts.withheld[CW_WITHHELD_MUTED], "reason", "muted"),
+	COUNTER("alerts_folded_total", alerts.folded,
+		"Alerts of a user beyond alert_burst that went out in one with others."),
+	COUNTER("alert_folds_total", alerts.folds, "The alerts that told of these."),
+	GAUGE32("alerts_collected", alerts.collected, "Alerts that wait to go out as one."),
+	COUNTER("webhook_attempts_total", alerts.webhook.attempts, "Alerts posted, each try."),
+	COUNTER("webhook_delivered_total", alerts.webhook.delivered, "Alerts the server took."),
+	COUNTER("webhook_failed_total", alerts.webhook.failed,
+		"Alerts given up for now; they are tried again later."),
+	GAUGE32("webhook_pending", alerts.webhook.pending,
+		"Alerts under way, or waiting for their next try."),
+
+	FAMILY("captures_total", "counter", "Evidence taken of processes, by outcome."),
+	SAMPLE(capture.done, "result", "done"),
+	SAMPLE(capture.failed, "result", "failed"),
+	SAMPLE(capture.timed_out, "result", "timed_out"),
+	SAMPLE(capture.abandoned, "result", "abandoned"),
+	SAMPLE(capture.refused, "result", "refused"),
+	GAUGE32("captures_running", capture.running, "Evidence being taken right now."),
+	GAUGE("bundles_in_memory", bundles_in_memory,
+	      "Bundles that could not be written to disk yet."),
+	GAUGE("state_directory_writable", state_writable,
+	      "1: bundles, sent alerts and mutes can be written to disk; 0: they are kept in "
+	      "memory."),
+	COUNTER("bundles_removed_total", bundles_removed,
+		"Bundles removed from disk, for their age or to make room."),
+
+	GAUGE("peers", peers, "Other daemons in the configuration."),
+	GAUGE("peers_connected", peers_connected, "Of these, connected and not silent."),
+	COUNTER("messages_sent_total", transport.sent, "Messages to other daemons and itself."),
+	COUNTER("messages_received_total", transport.received, "Messages taken."),
+
+	FAMILY("accept_pauses_total", "counter",
+	       "How often a listener stopped accepting, because descriptors or memory ran out."),
+	SAMPLE(accept.pauses[CW_LISTENER_AGENT], "listener", "agent"),
+	SAMPLE(accept.pauses[CW_LISTENER_CONTROL], "listener", "control"),
+	SAMPLE(accept.pauses[CW_LISTENER_PEER], "listener", "peer"),
+	SAMPLE(accept.pauses[CW_LISTENER_METRICS], "listener", "metrics"),
+
+	FAMILY("dropped_total", "counter", "What was refused or got lost, by reason."),
+	SAMPLE(node.refused_total, "reason", "agent_refused"),
+	SAMPLE(node.bad_messages_total, "reason", "agent_message"),
+	SAMPLE(node.record_errors_total, "reason", "record"),
+	SAMPLE(node.too_costly_total, "reason", "record_memory"),
+	SAMPLE(node.deferred_total, "reason", "agent_deferred"),
+	SAMPLE(node.no_place_total, "reason", "agent_no_place"),
+	SAMPLE(digests_lost, "reason", "digest_not_sent"),
+	SAMPLE(leader.refused_digests, "reason", "digest_refused"),
+	SAMPLE(leader.refused_jobs, "reason", "job"),
+	SAMPLE(leader.left_out_comms, "reason", "communicator"),
+	SAMPLE(leader.left_out_windows, "reason", "window"),
+	SAMPLE(transport.dropped, "reason", "message_not_sent"),
+	SAMPLE(transport.bad, "reason", "message_bad"),
+	SAMPLE(transport.unknown, "reason", "message_unknown"),
+	SAMPLE(transport.timeouts, "reason", "request_unanswered"),
+	SAMPLE(requests_refused, "reason", "request_refused"),
+	SAMPLE(peer_too_often, "reason", "peer_too_often"),
+	SAMPLE(leader.overruled, "reason", "objection_overruled"),
+	SAMPLE(leader.doubted, "reason", "delivery_doubted"),
+	SAMPLE(messages_without_job, "reason", "message_without_job"),
+	SAMPLE(bundles_lost, "reason", "bundle_lost"),
+	SAMPLE(bundles_refused, "reason", "bundle_refused"),
+	SAMPLE(tcp.refused, "reason", "connection_refused"),
+	SAMPLE(tcp.key_differs, "reason", "peer_key"),
+	SAMPLE(tcp.tls_errors, "reason", "peer_tls"),
+	SAMPLE(control.refused, "reason", "control_refused"),
+	SAMPLE(control.over_quota, "reason", "control_quota"),
+	SAMPLE(control.noise, "reason", "control_noise"),
+	SAMPLE(alerts.webhook.refused, "reason", "alert_queue"),
+	SAMPLE(alerts.unsynced, "reason", "bundle_sync"),
+	SAMPLE(deliveries_lost, "reason", "delivery_not_noted"),
+
+	{ PREFIX "loop_late_seconds", "histogram",
+	  "How late the event loop came to a timer that fires four times a second.",
+	  VALUE_HISTOGRAM, AT(lateness), NULL, NULL },
+	{ PREFIX "loop_held_up_max_seconds", "gauge",
+	  "The longest hold-up of the loop since the start, without time the kernel gave to "
+	  "others.",
+	  VALUE_DOUBLE, AT(held_up_max_s), NULL, NULL },
+	GAUGE("resident_memory_bytes", rss_bytes, "The daemon's resident memory."),
+	{ PREFIX "cpu_seconds_total", "counter", "CPU time of the daemon and its children.",
+	  VALUE_DOUBLE, AT(cpu_s), NULL, NULL },
+	GAUGE("open_fds", fds, "The daemon's open descriptors."),
+};
+
+#define N_METRICS (sizeof(metrics) / sizeof(metrics[0]))
+
+/* ---- text ---- */
+
+static void print_escaped(FILE *out, const char *text, bool is_label)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || (is_label && *text == '"'))
+			fprintf(out, "\\%c", *text);
+		else if (*text == '\n')
+			fputs("\\n", out);
+		else
+			fputc(*text, out);
+	}
+}
+
+static void print_name(FILE *out, const char *name, const char *label, const char *value)
+{
+	fputs(name, out);
+	if (label) {
+		fprintf(out, "{%s=\"", label);
+		print_escaped(out, value, true);
+		fputs("\"}", out);
+	}
+	fputc(' ', out);
+}
+
+static void print_classes(FILE *out, const char *name, const struct metric *row,
+			  const uint64_t *values)
+{
+	for (unsigned i = CW_CLASS_HEALTHY + 1; i < CW_CLASS__MAX; i++) {
+		print_name(out, name, row->label, cw_class_name(i));
+		fprintf(out, "%" PRIu64 "\n", values[i]);
+	}
+}
+
+static const uint8_t kinds[] = {
+	CW_OP_ALL_REDUCE, CW_OP_BROADCAST, CW_OP_REDUCE,  CW_OP_ALL_GATHER, CW_OP_REDUCE_SCATTER,
+	CW_OP_ALL_TO_ALL, CW_OP_GATHER,    CW_OP_SCATTER, CW_OP_SEND,       CW_OP_RECV,
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* at: a field of the first of the sums. */
+static void print_kinds(FILE *out, const char *name, const struct metric *row, const char *at)
+{
+	for (size_t i = 0; i < N_KINDS; i++) {
+		const uint64_t *v =
+			(const void *)(at + (size_t)kinds[i] * sizeof(struct cw_op_sums));
+
+		print_name(out, name, row->label, cw_op_kind_name(kinds[i]));
+		if (row->value == VALUE_KINDS)
+			fprintf(out, "%" PRIu64 "\n", *v);
+		else
+			fprintf(out, "%.6f\n", (double)*v / CW_NS_PER_S);
+	}
+}
+
+static void print_histogram(FILE *out, const char *name, const struct cw_lateness *l)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < CW_LATENESS_BUCKETS; i++) {
+		sum += l->counts[i];
+		if (i + 1 < CW_LATENESS_BUCKETS)
+			fprintf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+				cw_lateness_ms[i] / 1000.0, sum);
+		else
+			fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, sum);
+	}
+	fprintf(out, "%s_sum %.6f\n%s_count %" PRIu64 "\n", name, l->sum_s, name, sum);
+}
+
+static void print_sample(FILE *out, const char *name, const struct metric *row,
+			 const struct cw_metrics *m)
+{
+	const void *at = (const char *)m + row->offset;
+
+	switch (row->value) {
+	case VALUE_CLASSES:
+		print_classes(out, name, row, at);
+		return;
+	case VALUE_KINDS:
+	case VALUE_KIND_SECONDS:
+		print_kinds(out, name, row, at);
+		return;
+	case VALUE_HISTOGRAM:
+		print_histogram(out, name, at);
+		return;
+	default:
+		break;
+	}
+	print_name(out, name, row->label, row->label_value);
+	if (row->value == VALUE_VERSION)
+		fputs("1\n", out);
+	else if (row->value == VALUE_DOUBLE)
+		fprintf(out, "%.3f\n", *(const double *)at);
+	else if (row->value == VALUE_U32)
+		fprintf(out, "%" PRIu32 "\n", *(const uint32_t *)at);
+	else
+		fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)at);
+}
+
+void cw_metrics_print(const struct cw_metrics *m, FILE *out)
+{
+	const char *name = "";
+
+	for (size_t i = 0; i < N_METRICS; i++) {
+		const struct metric *row = &metrics[i];
+
+		if (row->help) {
+			name = row->name;
+			fprintf(out, "# HELP %s ", name);
+			print_escaped(out, row->help, false);
+			fprintf(out, "\n# TYPE %s %s\n", name, row->type);
+		}
+		if (row->offset != SIZE_MAX)
+			print_sample(out, name, row, m);
+	}
+}
+
+static void print_scdoc_text(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		fprintf(out, "%s%c", *text == '_' ? "\\" : "", *text);
+}
+
+static void print_scdoc_classes(FILE *out, const char *label)
+{
+	fprintf(out, " By _%s_: ", label);
+	for (unsigned i = CW_CLASS_HEALTHY + 1; i < CW_CLASS__MAX; i++) {
+		fputs(i == CW_CLASS_HEALTHY + 1 ? "" : ", ", out);
+		print_scdoc_text(out, cw_class_name(i));
+	}
+}
+
+static void print_scdoc_kinds(FILE *out, const char *label)
+{
+	fprintf(out, " By _%s_: ", label);
+	for (size_t i = 0; i < N_KINDS; i++) {
+		fputs(i == 0 ? "" : ", ", out);
+		print_scdoc_text(out, cw_op_kind_name(kinds[i]));
+	}
+}
+
+void cw_metrics_print_scdoc(FILE *out)
+{
+	for (size_t i = 0; i < N_METRICS; i++) {
+		const struct metric *row = &metrics[i];
+
+		if (row->help) {
+			fprintf(out, "%s*", i ? "\n\n" : "");
+			print_scdoc_text(out, row->name);
+			fprintf(out, "* (%s)\n\t", row->type);
+			print_scdoc_text(out, row->help);
+		}
+		if (row->value == VALUE_CLASSES)
+			print_scdoc_classes(out, row->label);
+		if (row->value == VALUE_KINDS || row->value == VALUE_KIND_SECONDS)
+			print_scdoc_kinds(out, row->label);
+		if (!row->label_value || row->value == VALUE_VERSION)
+			continue;
+		/* The label once, then its values. */
+		fputs(row[-1].label_value ? ", " : " By _", out);
+		if (!row[-1].label_value) {
+			print_scdoc_text(out, row->label);
+			fputs("_: ", out);
+		}
+		print_scdoc_text(out, row->label_value);
+	}
+	fputs("\n", out);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's metrics in Prometheus's text format. Names are fixed and listed in one table, which
+ * also makes collwatchd-metrics(7). No label grows with ranks, jobs or users: what is unbounded
+ * belongs into reports.
+ *
+ * Collecting reads counters of the parts; loop thread only, does not block.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cluster/peer_rate.h"
+#include "cluster/transport.h"
+#include "cluster/transport_tcp.h"
+#include "common/clock.h"
+#include "daemon/alerts/alerts.h"
+#include "daemon/control/control_socket.h"
+#include "daemon/evidence/capture.h"
+#include "daemon/evidence/responder.h"
+#include "daemon/node/node.h"
+#include "daemon/store/store.h"
+#include "daemon/system/accept_pause.h"
+#include "leader/leader.h"
+
+/* How late the loop turned, upper bounds in milliseconds; the last one is all. */
+#define CW_LATENESS_BUCKETS 7u
+extern const uint32_t cw_lateness_ms[CW_LATENESS_BUCKETS - 1];
+
+struct cw_lateness {
+	uint64_t counts[CW_LATENESS_BUCKETS]; /* each alone, not summed up */
+	double sum_s;
+};
+
+/* A timer came late_ns after its time; early counts as in time. */
+void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
+
+/* Where the numbers come from; all borrowed. */
+struct cw_metrics_parts {
+	const struct cw_clock *clock;
+	struct cw_node *node;
+	const struct cw_leader *leader;
+	const struct cw_transport *transport;
+	const struct cw_tcp *tcp; /* NULL = no peers */
+	const struct cw_capture *capture;
+	const struct cw_alerts *alerts;
+	const struct cw_control_socket *control;
+	const struct cw_lateness *lateness;
+	int64_t started_ns; /* monotonic */
+	int64_t held_up_max_ns;
+	struct cw_store *store;
+	const struct cw_responder *responder;
+	const struct cw_peer_rate *peer_rate;
+	uint64_t digests_lost, messages_without_job, deliveries_lost;
+};
+
+/* One moment. */
+struct cw_metrics {
+	double start_time_s, cpu_s, held_up_max_s;
+	uint64_t rss_bytes, fds;
+	uint64_t is_shadow;
+	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected;
+	uint64_t processes_unconnected;
+	uint64_t peers, peers_connected;
+	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
+	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
+	uint64_t deliveries_lost;
+	struct cw_node_stats node;
+	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
+	struct cw_leader_stats leader;
+	struct cw_transport_stats transport;
+	struct cw_tcp_stats tcp;
+	struct cw_capture_stats capture;
+	struct cw_alerts_stats alerts;
+	struct cw_control_socket_stats control;
+	struct cw_lateness lateness;
+	struct cw_accept_stats accept;
+};
+
+void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret);
+/* Pure. */
+void cw_metrics_print(const struct cw_metrics *m, FILE *out);
+/* The table as a manual page's section, in scdoc. */
+void cw_metrics_print_scdoc(FILE *out);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers of all parts at one moment. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/metrics/metrics.h"
+
+/* The daemon's own /proc files: short, and never waiting for anybody. */
+static uint64_t rss_bytes(void)
+{
+	unsigned long size = 0, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu %lu", &size, &resident) != 2)
+		resident = 0;
+	(void)fclose(f); /* only read */
+	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	uint64_t n = 0;
+
+	while (dir && (entry = readdir(dir)))
+		n += entry->d_name[0] != '.';
+	if (dir)
+		(void)closedir(dir); /* only read */
+	return n ? n - 1 : 0;        /* without the one that looked */
+}
+
+static double seconds(const struct timeval *tv)
+{
+	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
+}
+
+static double cpu_seconds(void)
+{
+	struct rusage self, children;
+
+	if (getrusage(RUSAGE_SELF, &self) < 0 || getrusage(RUSAGE_CHILDREN, &children) < 0)
+		return 0;
+	return seconds(&self.ru_utime) + seconds(&self.ru_stime) + seconds(&children.ru_utime) +
+	       seconds(&children.ru_stime);
+}
+
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	struct cw_metrics *m = user;
+	uint32_t phase = job->view.phase <= CW_STALL_HANG ? job->view.phase : CW_STALL_SUSPECT;
+
+	m->jobs[phase]++;
+	m->ranks += job->view.ranks;
+	m->ranks_expected += job->view.ranks_expected;
+}
+
+static void count_peers(const struct cw_transport *t, struct cw_metrics *m)
+{
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(t, &n);
+	m->peers = n;
+	for (unsigned i = 0; i < n; i++)
+		m->peers_connected += peers[i].state == CW_PEER_CONNECTED &&
+				      cw_transport_is_alive(t, peers[i].name);
+}
+
+static void count_bundles(struct cw_store *store, struct cw_metrics *m)
+{
+	struct cw_store_stats stats;
+
+	cw_store_stats(store, &stats);
+	m->bundles_in_memory = stats.waiting;
+	m->bundles_lost = stats.lost;
+	m->bundles_removed = stats.removed;
+	m->bundles_refused = stats.refused;
+	m->state_writable = !stats.error;
+}
+
+void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret)
+{
+	int64_t up_ns = cw_clock_now_ns(p->clock) - p->started_ns;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->start_time_s = (double)(cw_clock_wall_ns(p->clock) - up_ns) / CW_NS_PER_S;
+	ret->cpu_s = cpu_seconds();
+	ret->held_up_max_s = (double)p->held_up_max_ns / CW_NS_PER_S;
+	ret->rss_bytes = rss_bytes();
+	ret->fds = count_fds();
+	ret->is_shadow = cw_alerts_is_shadow(p->alerts);
+	count_bundles(p->store, ret);
+	ret->requests_refused = cw_responder_refused(p->responder);
+	for (unsigned k = 0; k < CW_PEER_ASK__MAX; k++)
+		ret->peer_too_often += cw_peer_rate_refused(p->peer_rate, k);
+	ret->digests_lost = p->digests_lost;
+	ret->messages_without_job = p->messages_without_job;
+	ret->lateness = *p->lateness;
+	cw_accept_stats(&ret->accept);
+	cw_leader_jobs(p->leader, on_job, ret);
+	count_peers(p->transport, ret);
+	cw_node_stats(p->node, &ret->node);
+	memcpy(ret->ops, cw_node_op_totals(p->node)->kinds, sizeof(ret->ops));
+	cw_leader_stats(p->leader, &ret->leader);
+	cw_transport_stats(p->transport, &ret->transport);
+	if (p->tcp)
+		cw_tcp_stats(p->tcp, &ret->tcp);
+	cw_capture_stats(p->capture, &ret->capture);
+	cw_alerts_stats(p->alerts, &ret->alerts);
+	ret->deliveries_lost = p->deliveries_lost + ret->alerts.unlearned;
+	cw_control_socket_stats(p->control, &ret->control);
+	if (ret->node.processes > ret->node.connected + ret->node.dead)
+		ret->processes_unconnected =
+			ret->node.processes - ret->node.connected - ret->node.dead;
+}

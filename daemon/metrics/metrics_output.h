@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where metrics go: a UNIX socket that answers HTTP (GET /metrics), and a file for node_exporter's
+ * textfile collector, replaced every 15 s and removed at the end. No TCP: what listens there needs
+ * authentication, which a scraper's proxy or node_exporter has already.
+ *
+ * Loop thread only; writing the file may wait for its disk.
+ */
+#pragma once
+
+#include "common/err.h"
+#include "daemon/metrics/metrics.h"
+
+struct event_base;
+struct cw_metrics_output;
+
+#define CW_METRICS_FILE_EVERY_S 15
+
+struct cw_metrics_output_config {
+	struct event_base *base;
+	const char *socket_path; /* "" = none; 0660 */
+	const char *group;       /* of the socket, if it exists; "" = none */
+	const char *file_path;   /* "" = none */
+	void (*collect)(struct cw_metrics *ret, void *user);
+	void *user;
+};
+
+/* 0, or -errno with err set. */
+int cw_metrics_output_new(const struct cw_metrics_output_config *config,
+			  struct cw_metrics_output **ret, struct cw_err *err);
+/* Takes NULL; returns NULL. Removes socket and file. */
+struct cw_metrics_output *cw_metrics_output_free(struct cw_metrics_output *o);

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/absent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/pidfd.h"
+#include "daemon/kernel/liveness.h"
+#include "daemon/node/absent_scan.h"
+#include "daemon/node/digest.h"
+#include "daemon/process/headway.h"
+#include "daemon/process/process.h"
+#include "daemon/system/children.h"
+#include "identity/shares.h"
+#include "model/facts.h"
+
+/* A process that was found. */
+struct absent_rank {
+	struct cw_absent_found found;
+	char command[CW_PROCESS_COMMAND_BYTES];
+	int pidfd, proc_fd;
+	uint32_t liveness;
+	struct cw_headway headway;
+	bool is_current; /* in the last scan */
+};
+
+struct search {
+	struct cw_absent *owner;
+	struct cw_job_id job; /* label empty = unused */
+	struct cw_absent_query query;
+	int64_t since_ns, asked_ns, scanned_ns;
+	struct cw_child *child; /* NULL = no scan under way */
+	struct absent_rank *ranks[CW_ABSENT_MAX_RANKS];
+	uint32_t n_ranks;
+};
+
+struct cw_absent {
+	struct cw_absent_config config;
+	struct cw_children *children;
+	struct search searches[CW_ABSENT_MAX_SEARCHES];
+};
+
+int cw_absent_new(const struct cw_absent_config *config, struct cw_absent **ret)
+{
+	struct cw_absent *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->config = *config;
+	r = cw_children_new(config->base, &a->children);
+	if (r < 0) {
+		free(a);
+		return r;
+	}
+	*ret = a;
+	return 0;
+}
+
+/* ---- one rank ---- */
+
+static void rank_free(struct absent_rank *r)
+{
+	closep(&r->pidfd);
+	closep(&r->proc_fd);
+	cw_headway_fini(&r->headway);
+	free(r);
+}
+
+/* False when it has ended, or another process has its number. */
+static bool look_at(struct absent_rank *r, int64_t now_ns)
+{
+	struct cw_headway_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
+	struct cw_procstat st;
+
+	if (cw_pidfd_has_ended(r->pidfd) || cw_procstat_read(r->proc_fd, &st) < 0 ||
+	    st.start_ticks != r->found.start_ticks)
+		return false;
+	cw_headway_step(&r->headway, &process, &st, now_ns);
+	r->liveness = cw_liveness_of_state(st.state);
+	return true;
+}
+
+static struct absent_rank *rank_new(const struct cw_absent_found *found, int64_t now_ns)
+{
+	struct absent_rank *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->found = *found;
+	cw_command_text(found->command, found->command_len, r->command);
+	cw_headway_init(&r->headway);
+	r->pidfd = (int)syscall(SYS_pidfd_open, found->pid, 0);
+	r->proc_fd = cw_proc_open(found->pid);
+	if (r->pidfd < 0 || r->proc_fd < 0 || !look_at(r, now_ns)) {
+		rank_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+/* ---- a search ---- */
+
+static void drop_rank(struct search *s, uint32_t i)
+{
+	rank_free(s->ranks[i]);
+	s->ranks[i] = s->ranks[--s->n_ranks];
+}
+
+static void forget(struct search *s)
+{
+	if (s->child)
+		cw_child_cancel(s->child);
+	while (s->n_ranks)
+		drop_rank(s, s->n_ranks - 1);
+	*s = (struct search){ .owner = s->owner };
+}
+
+struct cw_absent *cw_absent_free(struct cw_absent *a)
+{
+	if (!a)
+		return NULL;
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++)
+		forget(&a->searches[i]);
+	cw_children_free(a->children);
+	free(a);
+	return NULL;
+}
+
+/* What a child wrote may be anything: it has read what strangers wrote. */
+static bool is_sound(struct cw_absent_found *f)
+{
+	f->source[sizeof(f->source) - 1] = '\0';
+	return f->rank >= 0 && f->pid > 1 && f->command_len <= sizeof(f->command);
+}
+
+static void take_found(struct search *s, const struct cw_absent_found *found, int64_t now_ns)
+{
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i]->found.pid == found->pid &&
+		    s->ranks[i]->found.start_ticks == found->start_ticks) {
+			s->ranks[i]->is_current = true;
+			return;
+		}
+	if (s->n_ranks == CW_ABSENT_MAX_RANKS)
+		return;
+	s->ranks[s->n_ranks] = rank_new(found, now_ns);
+	if (!s->ranks[s->n_ranks])
+		return; /* it has ended, or the next scan finds it */
+	s->ranks[s->n_ranks++]->is_current = true;
+	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", s->query.label,
+		 found->rank, found->pid);
+}
+
+static void on_scanned(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	struct search *s = user;
+	int64_t now = cw_clock_awake_ns(s->owner->config.clock);
+	struct cw_absent_found found;
+
+	s->child = NULL;
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		s->ranks[i]->is_current = end != CW_CHILD_EXITED; /* not all was seen */
+	for (size_t at = 0; at + sizeof(found) <= len; at += sizeof(found)) {
+		memcpy(&found, output + at, sizeof(found));
+		if (is_sound(&found))
+			take_found(s, &found, now);
+	}
+	for (uint32_t i = s->n_ranks; i-- > 0;)
+		if (!s->ranks[i]->is_current)
+			drop_rank(s, i);
+	if (end != CW_CHILD_EXITED)
+		log_info("job=%s: the search for ranks that never called NCCL did not end well",
+			 s->query.label);
+}
+
+static void scan(struct search *s, int64_t now_ns)
+{
+	struct cw_child_config config = {
+		.main = cw_absent_scan_main,
+		.arg = &s->query,
+		.deadline_ms = CW_ABSENT_SCAN_MS,
+		.max_output = CW_ABSENT_MAX_RANKS * sizeof(struct cw_absent_found),
+		.fn = on_scanned,
+		.user = s,
+	};
+	int r;
+
+	s->scanned_ns = now_ns;
+	r = cw_child_start(s->owner->children, &config, &s->child);
+	if (r < 0)
+		log_info("job=%s: no search for ranks that never called NCCL: %s", s->query.label,
+			 strerror(-r));
+}
+
+/* ---- all of them ---- */
+
+static bool is_used(const struct search *s)
+{
+	return *s->job.label;
+}
+
+/* One to be used, if need be that of a user who has more than a fair share; NULL = none. */
+static struct search *get_unused(struct cw_absent *a, uint32_t uid)
+{
+	struct cw_share_place places[CW_ABSENT_MAX_SEARCHES];
+	struct search *unused = NULL;
+	void *displaced = NULL;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		struct search *s = &a->searches[i];
+
+		if (is_used(s))
+			places[n++] = (struct cw_share_place){ .uid = s->job.uid,
+							       .since_ns = s->since_ns,
+							       .holder = s };
+		else
+			unused = s;
+	}
+	switch (cw_share_place_for(uid, places, n, CW_ABSENT_MAX_SEARCHES, &displaced)) {
+	case CW_SHARE_ADMIT:
+		return unused;
+	case CW_SHARE_DISPLACE:
+		forget(displaced);
+		return displaced;
+	default:
+		return NULL;
+	}
+}
+
+static struct search *find_or_add(struct cw_absent *a, const struct cw_job_id *job)
+{
+	struct search *unused;
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		struct search *s = &a->searches[i];
+
+		if (is_used(s) && cw_job_id_is_equal(&s->job, job))
+			return s;
+	}
+	unused = get_unused(a, job->uid);
+	if (unused) {
+		unused->owner = a;
+		unused->since_ns = cw_clock_now_ns(a->config.clock);
+		unused->job = *job;
+		unused->query.uid = job->uid;
+		memcpy(unused->query.label, job->label, sizeof(job->label));
+		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
+			       a->config.socket_path); /* a name that does not fit matches none */
+	}
+	return unused;
+}
+
+bool cw_absent_search(struct cw_absent *a, const struct cw_msg_rank_search *q)
+{
+	struct cw_job_id job;
+	struct search *s;
+
+	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) != 0)
+		return false;
+	s = find_or_add(a, &job);
+	if (s)
+		s->asked_ns = cw_clock_awake_ns(a->config.clock);
+	return s != NULL;
+}
+
+void cw_absent_tick(struct cw_absent *a)
+{
+	int64_t now = cw_clock_awake_ns(a->config.clock);
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		struct search *s = &a->searches[i];
+
+		if (!is_used(s))
+			continue;
+		if (now - s->asked_ns > CW_ABSENT_KEEP_NS) {
+			forget(s);
+			continue;
+		}
+		for (uint32_t k = s->n_ranks; k-- > 0;)
+			if (!look_at(s->ranks[k], now) ||
+			    cw_processes_find(*a->config.table, s->ranks[k]->found.pid,
+					      s->ranks[k]->found.start_ticks))
+				drop_rank(s, k);
+		if (!s->child && (!s->scanned_ns || now - s->scanned_ns >= CW_ABSENT_SCAN_EVERY_NS))
+			scan(s, now);
+	}
+}
+
+/* ---- what is known ---- */
+
+const struct cw_job_id *cw_absent_job(const struct cw_absent *a, unsigned i)
+{
+	for (unsigned k = 0; k < CW_ABSENT_MAX_SEARCHES; k++)
+		if (a->searches[k].n_ranks && i-- == 0)
+			return &a->searches[k].job;
+	return NULL;
+}
+
+static int fill_rank(const struct search *s, const struct absent_rank *r, int64_t now_ns,
+		     struct arena *arena, struct cw_msg_rank *ret)
+{
+	*ret = (struct cw_msg_rank){
+		.rank = r->found.rank,
+		.world_size = r->found.world_size,
+		.local_rank = r->found.local_rank,
+		.rank_source = arena_strdup(arena, r->found.source),
+		.pid = r->found.pid,
+		.start_ticks = r->found.start_ticks,
+		.device = -1,
+		.uid = s->query.uid,
+		.liveness = r->liveness,
+		.headway_age_ns =
+			r->headway.has_base ? cw_age_ns(now_ns, r->headway.headway_ns) : -1,
+		.headway_by = r->headway.by,
+		.command = arena_strdup(arena, r->command),
+		.cause = "",
+		.fed = "",
+	};
+	if (r->headway.is_d_state)
+		ret->flags |= CW_RANKF_D_STATE;
+	if (r->headway.is_child_busy)
+		ret->flags |= CW_RANKF_BUSY_CHILD;
+	return ret->rank_source && ret->command ? 0 : -ENOMEM;
+}
+
+int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct arena *arena,
+		    struct cw_msg_rank *ret, uint32_t max, uint32_t *ret_n)
+{
+	int64_t now = cw_clock_awake_ns(a->config.clock);
+
+	*ret_n = 0;
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		const struct search *s = &a->searches[i];
+
+		if (!is_used(s) || !cw_job_id_is_equal(&s->job, job))
+			continue;
+		for (uint32_t k = 0; k < s->n_ranks && *ret_n < max; k++)
+			if (fill_rank(s, s->ranks[k], now, arena, &ret[(*ret_n)++]) < 0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+bool cw_absent_find(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
+		    struct cw_node_process *ret)
+{
+	int64_t now = cw_clock_awake_ns(a->config.clock);
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		const struct search *s = &a->searches[i];
+
+		for (uint32_t k = 0; k < s->n_ranks; k++) {
+			const struct absent_rank *r = s->ranks[k];
+
+			if (r->found.pid != pid || r->found.start_ticks != start_ticks)
+				continue;
+			*ret = (struct cw_node_process){
+				.pid = pid,
+				.start_ticks = start_ticks,
+				.uid = s->query.uid,
+				.gid = r->found.gid,
+				.pidfd = r->pidfd,
+				.rank = r->found.rank,
+				.idle_ns = r->headway.has_base
+						   ? cw_age_ns(now, r->headway.cpu_change_ns)
+						   : -1,
+			};
+			return true;
+		}
+	}
+	return false;
+}
+
+bool cw_absent_is_of_another(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,
+			     const struct cw_job_id *job)
+{
+	bool is_of_another = false;
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		const struct search *s = &a->searches[i];
+
+		for (uint32_t k = 0; k < s->n_ranks; k++) {
+			if (s->ranks[k]->found.pid != pid ||
+			    s->ranks[k]->found.start_ticks != start_ticks)
+				continue;
+			if (cw_job_id_is_equal(&s->job, job))
+				return false;
+			is_of_another = true;
+		}
+	}
+	return is_of_another;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/absent_scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/job_env.h"
+#include "common/parse.h"
+#include "daemon/kernel/procfs.h"
+#include "daemon/kernel/procstat.h"
+#include "record/record_layout.h"
+
+/* Environments are a few KiB; the kernel allows 128 KiB for one variable. */
+#define MAX_ENVIRONMENT_BYTES (256u << 10)
+/* Processes of one job on one node, workers included. */
+#define MAX_CANDIDATES 1024u
+#define AGENT_FILE "/libcollwatch.so"
+
+/* ---- environment ---- */
+
+struct block {
+	const char *text;
+	size_t len;
+};
+
+/* Every string of the block ends within it: see cw_absent_env_matches(). */
+static const char *get_from_block(const char *name, const void *user)
+{
+	const struct block *b = user;
+	size_t n = strlen(name);
+
+	for (const char *p = b->text; p < b->text + b->len; p += strlen(p) + 1)
+		if (strncmp(p, name, n) == 0 && p[n] == '=')
+			return p + n + 1;
+	return NULL;
+}
+
+bool cw_absent_env_matches(const char *environment, size_t len, const struct cw_absent_query *query,
+			   struct cw_absent_found *ret)
+{
+	struct block block = { environment, len };
+	struct cw_env env = { .get = get_from_block, .user = &block };
+	char label[CW_JOB_LABEL_BYTES];
+	struct cw_job_env_rank rank;
+	const char *disabled, *socket;
+
+	if (len == 0 || environment[len - 1] != '\0')
+		return false; /* cut, or the process has written over it */
+	cw_job_env_label(&env, label, sizeof(label));
+	cw_job_env_rank(&env, &rank);
+	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
+	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
+	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 ||
+	    (disabled && strcmp(disabled, "1") == 0) ||
+	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
+		return false;
+	ret->rank = rank.rank;
+	ret->world_size = rank.world_size;
+	ret->local_rank = rank.local_rank;
+	(void)snprintf(ret->source, sizeof(ret->source), "%s", rank.source);
+	return true;
+}
+
+static bool read_environment(pid_t pid, char *buf, const struct cw_absent_query *query,
+			     struct cw_absent_found *ret)
+{
+	ssize_t n = cw_procfs_read(pid, "environ", buf, MAX_ENVIRONMENT_BYTES);
+
+	return n > 0 && cw_absent_env_matches(buf, (size_t)n, query, ret);
+}
+
+/* ---- mappings ---- */
+
+void cw_absent_read_map(const char *line, struct cw_absent_candidate *candidate)
+{
+	const char *agent = strstr(line, AGENT_FILE);
+
+	if (strstr(line, "/memfd:" CW_RECORD_NAME))
+		candidate->has_record = true;
+	else if (agent && strchr("\n .", agent[strlen(AGENT_FILE)]))
+		candidate->has_agent = true;
+}
+
+static void read_maps(pid_t pid, struct cw_absent_candidate *candidate)
+{
+	_cleanup_(freep) char *line = NULL;
+	char path[64];
+	size_t size = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return; /* not known to have the agent: it is none of ours */
+	while (getline(&line, &size, f) > 0)
+		cw_absent_read_map(line, candidate);
+	(void)fclose(f);
+}
+
+/* ---- a process ---- */
+
+static bool is_shell(const char *name)
+{
+	static const char *const names[] = { "sh",  "bash", "dash", "ksh",     "zsh",
+					     "csh", "tcsh", "fish", "busybox", "timeout" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Most of a machine's processes are others': the owner of one file tells. */
+static bool is_of(int proc_fd, uid_t uid, gid_t *ret_gid)
+{
+	struct stat st;
+
+	if (fstatat(proc_fd, "status", &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != uid)
+		return false;
+	*ret_gid = st.st_gid;
+	return cw_procfs_may_see(proc_fd, 0, uid);
+}
+
+static bool look_at(pid_t pid, const struct cw_absent_query *query, char *buf,
+		    struct cw_absent_candidate *ret)
+{
+	_cleanup_(closep) int proc_fd = cw_proc_open(pid);
+	struct cw_procstat st;
+	gid_t gid;
+	ssize_t n;
+
+	*ret = (struct cw_absent_candidate){ .found.pid = pid };
+	if (proc_fd < 0 || !is_of(proc_fd, query->uid, &ret->found.gid) ||
+	    !read_environment(pid, buf, query, &ret->found))
+		return false;
+	if (cw_procstat_read(proc_fd, &st) < 0)
+		return false;
+	ret->found.start_ticks = st.start_ticks;
+	ret->ppid = st.ppid;
+	ret->is_shell = is_shell(st.comm);
+	n = cw_procfs_read(pid, "cmdline", ret->found.command, sizeof(ret->found.command));
+	ret->found.command_len = n > 0 ? (uint32_t)n : 0;
+	read_maps(pid, ret);
+	/* All of it was read by its number: it is still that process's, and still his to see. */
+	return is_of(proc_fd, query->uid, &gid);
+}
+
+/* ---- which of them are the ranks ---- */
+
+static bool has_reached_nccl(const struct cw_absent_candidate *v, uint32_t n, int32_t rank)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].found.rank == rank && v[i].has_record)
+			return true;
+	return false;
+}
+
+static bool may_be_rank(const struct cw_absent_candidate *c)
+{
+	return c->has_agent && !c->is_shell;
+}
+
+/* No worker or other child of what may be the rank itself. */
+static bool is_top(const struct cw_absent_candidate *v, uint32_t n,
+		   const struct cw_absent_candidate *c)
+{
+	if (!may_be_rank(c))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].found.pid == c->ppid && v[i].found.rank == c->found.rank &&
+		    may_be_rank(&v[i]))
+			return false;
+	return true;
+}
+
+static bool is_older(const struct cw_absent_found *a, const struct cw_absent_found *b)
+{
+	return a->start_ticks != b->start_ticks ? a->start_ticks < b->start_ticks : a->pid < b->pid;
+}
+
+/* Workers whose parent has gone are on top too: the rank was there before them. */
+static bool is_oldest_top(const struct cw_absent_candidate *v, uint32_t n,
+			  const struct cw_absent_candidate *c)
+{
+	if (!is_top(v, n, c))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].found.rank == c->found.rank && is_older(&v[i].found, &c->found) &&
+		    is_top(v, n, &v[i]))
+			return false;
+	return true;
+}
+
+uint32_t cw_absent_choose(struct cw_absent_candidate *v, uint32_t n)
+{
+	bool is_chosen[MAX_CANDIDATES];
+	uint32_t kept = 0;
+
+	if (n > MAX_CANDIDATES)
+		n = MAX_CANDIDATES;
+	for (uint32_t i = 0; i < n; i++)
+		is_chosen[i] =
+			is_oldest_top(v, n, &v[i]) && !has_reached_nccl(v, n, v[i].found.rank);
+	for (uint32_t i = 0; i < n; i++)
+		if (is_chosen[i])
+			v[kept++] = v[i];
+	return kept;
+}
+
+/* ---- all of /proc ---- */
+
+int cw_absent_scan_main(int out_fd, const void *arg)
+{
+	const struct cw_absent_query *query = arg;
+	struct cw_absent_candidate *v = calloc(MAX_CANDIDATES, sizeof(*v));
+	char *buf = malloc(MAX_ENVIRONMENT_BYTES);
+	DIR *proc = opendir("/proc");
+	uint32_t n = 0;
+	struct dirent *entry;
+
+	if (!v || !buf || !proc)
+		return 1; /* the child ends: nothing is to be freed */
+	while (n < MAX_CANDIDATES && (entry = readdir(proc))) {
+		int64_t pid;
+
+		if (cw_parse_i64(entry->d_name, 1, INT32_MAX, &pid) == 0 &&
+		    look_at((pid_t)pid, query, buf, &v[n]))
+			n++;
+	}
+	n = cw_absent_choose(v, n);
+	for (uint32_t i = 0; i < n && i < CW_ABSENT_MAX_RANKS; i++)
+		if (write(out_fd, &v[i].found, sizeof(v[i].found)) != sizeof(v[i].found))
+			return 1;
+	return 0;
+}

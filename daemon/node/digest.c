@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/digest.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/node/absent.h"
+#include "daemon/node/absent_scan.h"
+#include "model/snapshot.h"
+#include "proto/frame.h"
+
+/* An agent that has not beaten for this long is not running: it beats every second. */
+#define BEAT_LIMIT_NS (5 * CW_NS_PER_S)
+/* A rank whose launcher went this recently is about to follow it. */
+#define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
+
+/*
+ * What parts of a digest take on the wire at most, rounded up (varints of 64 bits take 10 bytes, an
+ * op has 18 fields), and how much of a frame to fill.
+ */
+#define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
+#define RANK_BYTES 1280u
+#define FED_BYTES 256u
+#define OP_BYTES 160u
+#define MEMBER_BYTES (640u + 2 * OP_BYTES)
+#define P2P_PEER_BYTES 48u
+
+struct maker {
+	struct arena *arena;
+	size_t bytes; /* estimate of what is in so far */
+	int64_t now_ns, held_ns;
+};
+
+int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
+{
+	if (then_ns < 0)
+		then_ns = 0;
+	return then_ns < now_ns ? now_ns - then_ns : 0;
+}
+
+void cw_op_to_ages(struct cw_op *op, int64_t now_ns)
+{
+	op->enter_ns = cw_age_ns(now_ns, op->enter_ns);
+	op->return_ns = op->flags & CW_OPF_RETURNED ? cw_age_ns(now_ns, op->return_ns) : 0;
+}
+
+static bool takes(struct maker *m, size_t bytes)
+{
+	if (m->bytes + bytes > FRAME_BUDGET_BYTES)
+		return false;
+	m->bytes += bytes;
+	return true;
+}
+
+static const struct cw_op *copy_op(struct maker *m, const struct cw_op *op)
+{
+	struct cw_op *copy = arena_memdup(m->arena, op, 1, sizeof(*op));
+
+	if (copy) {
+		cw_op_to_ages(copy, m->now_ns);
+		copy->stack = 0; /* of the record; windows bring the texts along */
+	}
+	return copy;
+}
+
+/* ---- a member ---- */
+
+/* A record that cannot be read has none. */
+static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
+			   const struct cw_record_comm *comm)
+{
+	struct cw_rec_checkpoint found[CW_RECORD_CHECKPOINTS];
+	size_t n;
+
+	if (cw_record_checkpoints(record, comm, found, &n) < 0)
+		return 0;
+	out->checkpoints = arena_new_array(m->arena, struct cw_msg_checkpoint, n);
+	if (!out->checkpoints)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		out->checkpoints[out->n_checkpoints++] =
+			(struct cw_msg_checkpoint){ .coll_seq = found[i].coll_seq,
+						    .hash = found[i].hash };
+	return 0;
+}
+
+static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
+		   const struct cw_record_comm *comm)
+{
+	struct cw_rec_p2p_peer peers[CW_MSG_MAX_P2P];
+	size_t n = 0;
+
+	if (comm->entry.p2p_block == 0)
+		return 0;
+	if (cw_record_p2p(record, comm, peers, CW_MSG_MAX_P2P, &n) < 0 ||
+	    !takes(m, n * P2P_PEER_BYTES)) {
+		out->known &= ~(uint32_t)CW_KNOWN_P2P;
+		return 0;
+	}
+	out->p2p = arena_new_array(m->arena, struct cw_msg_p2p_peer, n);
+	if (!out->p2p)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		out->p2p[out->n_p2p++] = (struct cw_msg_p2p_peer){
+			.peer = peers[i].peer_plus_1 - 1,
+			.sends = peers[i].count[0],
+			.recvs = peers[i].count[1],
+			.send_hash = peers[i].hash[0],
+			.recv_hash = peers[i].hash[1],
+		};
+	return 0;
+}
+
+static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_track *t)
+{
+	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
+
+	/* Launches of its graphs are not seen: no number says how far it is. */
+	if (e->flags & CW_REC_COMM_UNCOUNTED)
+		return 0;
+	if (t->state.reached_known)
+		known |= CW_KNOWN_REACHED;
+	if (t->state.completed_known)
+		known |= CW_KNOWN_COMPLETED;
+	if (t->is_hash_stable)
+		known |= CW_KNOWN_HASH;
+	if (e->p2p_dropped == 0)
+		known |= CW_KNOWN_P2P;
+	return known;
+}
+
+static int make_member(struct maker *m, const struct cw_process *p,
+		       const struct cw_record_comm *comm, const struct cw_track *t,
+		       struct cw_msg_member *out)
+{
+	const struct cw_rec_comm *e = &comm->entry;
+	int r;
+
+	*out = (struct cw_msg_member){
+		.comm_id = e->comm_id,
+		.parent_id = e->parent_id,
+		.nccl_hash = e->nccl_hash,
+		.instance = e->instance,
+		.split_ordinal = e->split_ordinal,
+		.split_color = e->split_color,
+		.name = arena_strdup(m->arena, e->name),
+		.nranks = e->nranks,
+		.comm_rank = e->comm_rank,
+		.device = e->device,
+		.state = e->state,
+		/* The track's counters: taken together with its ops. */
+		.coll_entered = t->last.coll_entered,
+		.coll_returned = t->last.coll_returned,
+		.coll_reached = t->last.coll_reached,
+		.coll_completed = t->last.coll_completed,
+		.known = known_of(e, t),
+		.hash_seq = e->coll_returned,
+		.hash = e->hash,
+		.pending_count = t->state.pending_count,
+		.progress_age_ns = cw_age_ns(m->now_ns, t->progress_ns),
+		.interval_ns = cw_track_interval_ns(t),
+		.async_error = e->async_error,
+		.last_result = e->last_result,
+		.last_error = arena_strdup(m->arena, e->last_error),
+		.sends = e->p2p_total[0],
+		.recvs = e->p2p_total[1],
+		.op_index = e->op_index,
+	};
+	if (!out->name || !out->last_error)
+		return -ENOMEM;
+	if (t->state.has_pending && !(out->pending = copy_op(m, &t->state.pending)))
+		return -ENOMEM;
+	if (t->state.has_last && !(out->last = copy_op(m, &t->state.last)))
+		return -ENOMEM;
+	r = add_checkpoints(m, out, p->record, comm);
+	return r < 0 ? r : add_p2p(m, out, p->record, comm);
+}
+
+static int add_members(struct maker *m, const struct cw_process *p, bool want_pending,
+		       struct cw_msg_rank *rank)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(p->record, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct cw_track *t = cw_sampler_find(&p->sampler, &comms[i]);
+		int r;
+
+		if (!t || !t->has_state || t->state.has_pending != want_pending)
+			continue;
+		if (rank->n_members >= CW_MSG_MAX_MEMBERS || !takes(m, MEMBER_BYTES)) {
+			rank->dropped++;
+			continue;
+		}
+		r = make_member(m, p, &comms[i], t, &rank->members[rank->n_members]);
+		if (r < 0)
+			return r;
+		rank->n_members++;
+	}
+	return 0;
+}
+
+/* ---- a rank ---- */
+
+static uint32_t rank_flags(const struct cw_process *p, const struct cw_rec_header *h,
+			   int64_t now_ns)
+{
+	uint32_t flags = 0;
+
+	if (p->sampler.is_ok && h->state == 1)
+		flags |= CW_RANKF_HAS_RECORD;
+	if (h->has & CW_REC_HAS_PYTHON)
+		flags |= CW_RANKF_PYTHON;
+	if (!cw_process_is_dead(p) && h->beat_ns &&
+	    cw_age_ns(now_ns, (int64_t)h->beat_ns) < BEAT_LIMIT_NS)
+		flags |= CW_RANKF_BEATING;
+	if (p->headway.is_d_state)
+		flags |= CW_RANKF_D_STATE;
+	if (p->headway.is_child_busy)
+		flags |= CW_RANKF_BUSY_CHILD;
+	if (p->is_oom_killed)
+		flags |= CW_RANKF_OOM_KILLED;
+	if (!cw_process_is_dead(p) && p->launcher_gone_ns &&
+	    now_ns - p->launcher_gone_ns < LAUNCHER_GONE_NS)
+		flags |= CW_RANKF_SHUTDOWN;
+	return flags;
+}
+
+/* What was lost for good; lost completions and modules are said elsewhere or do not matter. */
+static uint64_t dropped_of(const struct cw_rec_header *h)
+{
+	return h->drops[CW_REC_DROP_COMMS] + h->drops[CW_REC_DROP_OPS] + h->drops[CW_REC_DROP_P2P] +
+	       h->drops[CW_REC_DROP_UNKNOWN_CALLS];
+}
+
+static int64_t record_clock_ns(const struct cw_rec_header *h, uint64_t t)
+{
+	if (h->clock != CW_REC_CLOCK_TSC)
+		return (int64_t)t;
+	if (t < h->tsc_base || h->tsc_shift > 63)
+		return (int64_t)h->tsc_base_ns;
+	return (int64_t)(h->tsc_base_ns +
+			 (uint64_t)(((unsigned __int128)(t - h->tsc_base) * h->tsc_mult) >>
+				    h->tsc_shift));
+}
+
+static int add_host_call(struct maker *m, const struct cw_rec_header *h, struct cw_msg_rank *rank)
+{
+	struct cw_op op = {
+		.kind = (uint8_t)h->host_call_kind,
+		.dtype = CW_DTYPE_NONE,
+		.redop = CW_REDOP_NONE,
+		.root = CW_PEER_NONE,
+		.peer = CW_PEER_NONE,
+		.enter_ns = record_clock_ns(h, h->host_call_enter_ns),
+	};
+
+	if (h->host_call_kind == CW_OP_NONE || h->host_call_kind >= CW_OP__MAX)
+		return 0;
+	rank->host_call_comm_id = h->host_call_comm_id;
+	rank->host_call = copy_op(m, &op);
+	return rank->host_call ? 0 : -ENOMEM;
+}
+
+static int32_t device_of(const struct cw_process *p)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(p->record, &n);
+	for (size_t i = 0; i < n; i++)
+		if (comms[i].entry.device >= 0)
+			return comms[i].entry.device;
+	return -1;
+}
+
+/*
+ * A rank that enters NCCL calls gets on, however little CPU it takes: waiting for a GPU with
+ * blocking synchronisation takes none. Without this its patience would be used up before it ever
+ * stalls.
+ */
+static void add_headway(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+{
+	int64_t age_ns = -1, call_age_ns = cw_age_ns(m->now_ns, p->sampler.host_ns);
+
+	/* Nobody looked while this daemon was held up; the calls are counted all the same. */
+	if (p->headway.headway_ns)
+		age_ns = cw_age_ns(m->now_ns - m->held_ns, p->headway.headway_ns);
+	out->headway_by = p->headway.by;
+	if (p->sampler.host_ns && (age_ns < 0 || call_age_ns < age_ns)) {
+		age_ns = call_age_ns;
+		out->headway_by = "nccl";
+	}
+	out->headway_age_ns = age_ns;
+}
+
+static int add_fed(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+{
+	char text[FED_BYTES];
+
+	out->fed = "";
+	if (!p->fed.seen_ns)
+		return 0;
+	cw_fed_tensor_format(&p->fed, out->rank, text, sizeof(text));
+	out->fed_age_ns = cw_age_ns(m->now_ns, p->fed.seen_ns);
+	(void)takes(m, FED_BYTES); /* told like the rank itself */
+	out->fed = arena_strdup(m->arena, text);
+	return out->fed ? 0 : -ENOMEM;
+}
+
+static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+{
+	const struct cw_rec_header *h = cw_record_header(p->record);
+	bool is_dead = cw_process_is_dead(p);
+	size_t n_comms;
+
+	(void)cw_record_comms(p->record, &n_comms); /* for its number */
+	*out = (struct cw_msg_rank){
+		.rank = h->rank_label,
+		.world_size = h->world_size_label,
+		.local_rank = h->local_rank_label,
+		.rank_source = arena_strdup(m->arena, h->rank_label_source),
+		.pid = (int32_t)p->key.pid,
+		.start_ticks = p->key.start_ticks,
+		.device = device_of(p),
+		.uid = p->uid,
+		.liveness = p->liveness,
+		.exit_code = p->end.exit_code,
+		.term_signal = p->end.term_signal,
+		.flags = rank_flags(p, h, m->now_ns),
+		.ended_age_ns = is_dead ? cw_age_ns(m->now_ns, p->ended_ns) : 0,
+		.sampled_age_ns = is_dead ? 0 : cw_age_ns(m->now_ns, p->sampler.sampled_ns),
+		.nccl_version = h->nccl_version,
+		.env_hash = h->env_hash,
+		.dropped = dropped_of(h),
+		.command = p->command,
+		.cause = p->cause,
+		.members = arena_new_array(m->arena, struct cw_msg_member, n_comms),
+	};
+	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)
+		return -ENOMEM;
+	add_headway(m, p, out);
+	return add_host_call(m, h, out);
+}
+
+/* Deaths are judged together: who went with whom. */
+static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
+			  struct cw_msg_rank *ranks)
+{
+	struct cw_death *deaths = arena_new_array(m->arena, struct cw_death, source->n_processes);
+
+	if (!deaths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < source->n_processes; i++) {
+		const struct cw_process *p = source->processes[i];
+
+		deaths[i] = (struct cw_death){ .end = p->end,
+					       .ended_ns = p->ended_ns,
+					       .launcher_gone_ns = p->launcher_gone_ns };
+	}
+	for (uint32_t i = 0; i < source->n_processes; i++)
+		if (cw_death_is_shutdown(&deaths[i], deaths, source->n_processes))
+			ranks[i].flags |= CW_RANKF_SHUTDOWN;
+	return 0;
+}
+
+/* Ranks that have not called NCCL: they are in no communicator. */
+static int add_absent(struct maker *m, const struct cw_digest_source *source,
+		      struct cw_msg_digest *msg)
+{
+	uint32_t n = 0;
+	int r;
+
+	if (!source->absent)
+		return 0;
+	r = cw_absent_ranks(source->absent, source->job, m->arena, &msg->ranks[msg->n_ranks],
+			    CW_ABSENT_MAX_RANKS, &n);
+	msg->n_ranks += r < 0 ? 0 : n;
+	return r;
+}
+
+static int make_ranks(struct maker *m, const struct cw_digest_source *source,
+		      struct cw_msg_digest *msg)
+{
+	int r = 0;
+
+	msg->ranks = arena_new_array(m->arena, struct cw_msg_rank,
+				     source->n_processes + CW_ABSENT_MAX_RANKS);
+	if (!msg->ranks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < source->n_processes && r == 0; i++) {
+		(void)takes(m, RANK_BYTES); /* ranks are never left out: 4,096 of them fit not */
+		r = make_rank(m, source->processes[i], &msg->ranks[i]);
+	}
+	for (uint32_t i = 0; i < source->n_processes && r == 0; i++)
+		r = add_members(m, source->processes[i], true, &msg->ranks[i]);
+	for (uint32_t i = 0; i < source->n_processes && r == 0; i++)
+		r = add_members(m, source->processes[i], false, &msg->ranks[i]);
+	if (r == 0)
+		r = mark_shutdowns(m, source, msg->ranks);
+	msg->n_ranks = source->n_processes;
+	return r < 0 ? r : add_absent(m, source, msg);
+}
+
+static const char *policy_of(const struct cw_digest_source *source)
+{
+	for (uint32_t i = 0; i < source->n_processes; i++) {
+		const struct cw_rec_header *h = cw_record_header(source->processes[i]->record);
+
+		if (h->job_policy[0])
+			return h->job_policy;
+	}
+	return "";
+}
+
+int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
+{
+	struct maker m = { .arena = &ret->arena,
+			   .now_ns = source->now_ns,
+			   .held_ns = source->held_ns };
+	int r;
+
+	*ret = (struct cw_digest){
+		.msg = {
+			.route = cw_job_id_route(source->job),
+			.job_key = source->job->key,
+			.label = source->job->label,
+			.uid = source->job->uid,
+			.node = source->node,
+			.epoch = source->epoch,
+			.number = source->number,
+			.policy = policy_of(source),
+			.untracked = source->untracked,
+		},
+	};
+	r = make_ranks(&m, source, &ret->msg);
+	if (r < 0)
+		cw_digest_fini(ret);
+	return r;
+}
+
+void cw_digest_fini(struct cw_digest *digest)
+{
+	arena_fini(&digest->arena);
+	*digest = (struct cw_digest){ 0 };
+}

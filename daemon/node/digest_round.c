@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/digest_round.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "daemon/node/absent.h"
+#include "daemon/node/digest.h"
+#include "identity/untracked.h"
+
+/* Those of the job that are not in a digest of this round yet. */
+static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *table,
+			    const struct cw_job_id *job, struct cw_process **v, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (struct cw_process *p = table; p && n < max; p = p->hh.next) {
+		if (!cw_process_is_of(p, job) || p->digest_round == rounds->round)
+			continue;
+		p->digest_round = rounds->round;
+		p->is_urgent = false;
+		v[n++] = p;
+	}
+	return n;
+}
+
+/* Jobs of which no rank is watched here, but some are untracked: so many are told of a round. */
+#define MAX_UNTRACKED_JOBS 256u
+
+static void digest_job(struct cw_digest_rounds *rounds, const struct cw_job_id *job,
+		       struct cw_process **v, uint32_t n, int64_t now_ns)
+{
+	struct cw_digest_source source = {
+		.node = rounds->node,
+		.epoch = rounds->epoch,
+		.number = rounds->number + 1,
+		.processes = v,
+		.n_processes = n,
+		.absent = rounds->absent,
+		.job = job,
+		.now_ns = now_ns,
+		.held_ns = rounds->held_ns,
+	};
+	struct cw_digest digest;
+
+	if (rounds->untracked)
+		source.untracked = cw_untracked_of_job(rounds->untracked, job->uid, job->label);
+	if (cw_digest_make(&source, &digest) < 0) {
+		log_warn("digest of job=%s: out of memory, skipped", job->label);
+		return;
+	}
+	rounds->number++;
+	rounds->on_digest(&digest.msg, rounds->user);
+	cw_digest_fini(&digest);
+}
+
+static bool has_job(struct cw_process *table, const struct cw_job_id *job)
+{
+	for (struct cw_process *p = table; p; p = p->hh.next)
+		if (cw_process_is_of(p, job))
+			return true;
+	return false;
+}
+
+/* Jobs of which nobody has registered here. */
+static void digest_absent(struct cw_digest_rounds *rounds, struct cw_process *table, int64_t now_ns)
+{
+	const struct cw_job_id *job;
+
+	for (unsigned i = 0; rounds->absent && (job = cw_absent_job(rounds->absent, i)); i++)
+		if (!has_job(table, job))
+			digest_job(rounds, job, NULL, 0, now_ns);
+}
+
+struct untracked_jobs {
+	struct cw_process *table;
+	struct cw_job_id v[MAX_UNTRACKED_JOBS];
+	unsigned n;
+};
+
+static void add_untracked_job(const struct cw_untracked_entry *entry, void *user)
+{
+	struct untracked_jobs *jobs = user;
+	struct cw_job_id job;
+
+	if (jobs->n == MAX_UNTRACKED_JOBS || cw_job_id_make(entry->uid, entry->label, &job) < 0)
+		return;
+	for (unsigned i = 0; i < jobs->n; i++)
+		if (cw_job_id_is_equal(&jobs->v[i], &job))
+			return;
+	if (!has_job(jobs->table, &job))
+		jobs->v[jobs->n++] = job;
+}
+
+/* Their leader, which sees ranks of other nodes, says that these are not visible. */
+static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table,
+			     int64_t now_ns)
+{
+	struct untracked_jobs jobs = { .table = table };
+
+	if (rounds->untracked)
+		cw_untracked_each(rounds->untracked, add_untracked_job, &jobs);
+	for (unsigned i = 0; i < jobs.n; i++)
+		digest_job(rounds, &jobs.v[i], NULL, 0, now_ns);
+}
+
+void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
+		     int64_t now_ns)
+{
+	_cleanup_(freep) struct cw_process **v = NULL;
+	uint32_t max = HASH_COUNT(table);
+
+	if (!only_urgent)
+		digest_absent(rounds, table, now_ns);
+	if (!only_urgent)
+		digest_untracked(rounds, table, now_ns);
+	if (max == 0)
+		return;
+	if (max > CW_MSG_MAX_RANKS)
+		max = CW_MSG_MAX_RANKS;
+	v = calloc(max, sizeof(struct cw_process *));
+	if (!v)
+		return; /* the next round tries again */
+	rounds->round++;
+	for (struct cw_process *p = table; p; p = p->hh.next) {
+		struct cw_job_id job;
+
+		if (!cw_process_has_job(p) || p->digest_round == rounds->round ||
+		    (only_urgent && !p->is_urgent))
+			continue;
+		job = cw_process_job_id(p);
+		digest_job(rounds, &job, v, collect_job(rounds, table, &job, v, max), now_ns);
+	}
+}

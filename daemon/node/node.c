@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The node, put together: the agent socket and the registrar fill the table of processes; a tick
+ * samples it four times a second, looks at /proc once a second, and makes digests; the end of a
+ * process comes through its pidfd and makes a digest of its job at once.
+ */
+#include "daemon/node/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/pidfd.h"
+#include "common/unixsock.h"
+#include "daemon/agents/agent_register.h"
+#include "daemon/node/node_private.h"
+#include "daemon/process/process_memory.h"
+#include "daemon/process/restore.h"
+#include "daemon/system/sample_pace.h"
+#include "identity/untracked.h"
+#include "model/snapshot.h"
+
+#define HELLO_MS 5000
+/*
+ * CPU time of a tick for looking at processes, four times a second: thousands of them are looked at
+ * less often than wanted, but the loop answers. Less where digests follow in the same turn, and
+ * while agents wait to be registered: who is not known yet comes before what is known a little
+ * better.
+ */
+#define TICK_NS (40 * CW_NS_PER_MS)
+#define TICK_SHORT_NS (15 * CW_NS_PER_MS)
+/* A process comes back on a new connection before the old one is seen to be closed. */
+#define SPARE_CONNS_PER_UID 8
+#define SPARE_CONNS 64
+/* Agents that were told that there is no place come again every minute. */
+#define UNTRACKED_KEEP_NS (150 * CW_NS_PER_S)
+/* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
+#define END_RETRY_MS 20
+#define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
+
+static bool is_rank(pid_t pid, void *user)
+{
+	const struct cw_node *node = user;
+
+	return cw_processes_has_living(node->table, pid);
+}
+
+/* ---- sampling ---- */
+
+/* Numbers for people: nothing is decided by them. */
+static void count_ops(struct cw_node *node, struct cw_process *p)
+{
+	struct cw_fed_owner owner = { .pid = cw_process_pid(p),
+				      .uid = p->uid,
+				      .rank = cw_record_header(p->record)->rank_label,
+				      .job = p->label };
+
+	cw_op_stats_sample(&p->ops, p->record, cw_node_now(node), &node->op_totals);
+	if (cw_fed_tensor_look(&p->fed, p->record, cw_node_now(node), &owner))
+		node->stats.fed_tensors_total++;
+}
+
+static void find_label(struct cw_process *p)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	if (cw_process_has_job(p))
+		return;
+	comms = cw_record_comms(p->record, &n);
+	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
+		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* or at the next sample */
+}
+
+void cw_node_sample(struct cw_node *node, struct cw_process *p)
+{
+	if (cw_process_is_dead(p))
+		return; /* sampled a last time when it ended; nobody writes any more */
+	node->stats.samples_total++;
+	if (cw_sampler_sample(&p->sampler, p->record, cw_node_now(node)) < 0)
+		node->stats.record_errors_total++;
+	count_ops(node, p);
+	find_label(p);
+}
+
+static void sample_in_turn(struct cw_node *node, struct cw_process *p)
+{
+	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cw_clock_cpu_ns();
+
+	if (now_ns < p->next_sample_ns)
+		return;
+	cw_node_sample(node, p);
+	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_clock_cpu_ns() - start_ns,
+						   HASH_COUNT(node->table));
+}
+
+static void remove_process(struct cw_node *node, struct cw_process *p)
+{
+	if (p->conn)
+		cw_agent_conn_close(p->conn);
+	cw_python_agent_gone(node->python, p);
+	cw_descriptor_store_remove(p);
+	if (node->next_look == p)
+		node->next_look = p->hh.next;
+	HASH_DEL(node->table, p);
+	(void)cw_process_free(p); /* always NULL */
+}
+
+static void keep(struct cw_node *node, struct cw_process *p)
+{
+	if (node->config.keeps_descriptors)
+		(void)cw_descriptor_store_put(p); /* tried again with all others */
+}
+
+/* Whoever the manager was too busy for; while it still is, it is asked once, not for thousands. */
+static void keep_all(struct cw_node *node)
+{
+	if (!node->config.keeps_descriptors)
+		return;
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (cw_descriptor_store_put(p) < 0)
+			return;
+}
+
+static void expire_dead(struct cw_node *node)
+{
+	int64_t now_ns = cw_node_now(node);
+	struct cw_process *p, *tmp;
+
+	HASH_ITER (hh, node->table, p, tmp) {
+		if (cw_process_is_dead(p) && now_ns - p->ended_ns > CW_PROCESS_KEEP_DEAD_NS)
+			remove_process(node, p);
+	}
+}
+
+static struct cw_untracked_item untracked_item(const struct cw_process *p)
+{
+	return (struct cw_untracked_item){ .uid = p->uid,
+					   .label = p->label,
+					   .pid = cw_process_pid(p),
+					   .start_ticks = p->key.start_ticks };
+}
+
+/* It lives on without being watched. Its agent is told, and comes again in a minute. */
+static void stop_watching(struct cw_node *node, struct cw_process *p, const char *reason)
+{
+	const struct cw_untracked_item item = untracked_item(p);
+
+	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), cw_node_now(node));
+	if (p->conn)
+		cw_agent_conn_refuse(p->conn, reason);
+	p->conn = NULL;
+	remove_process(node, p);
+}
+
+static void limit_memory(struct cw_node *node)
+{
+	struct cw_process *p;
+
+	while ((p = cw_processes_greediest(node->table, CW_PROCESSES_MAX_BYTES))) {
+		log_warn("rank process pid=%d uid=%u is not watched: its record takes %zu MiB of "
+			 "memory",
+			 (int)cw_process_pid(p), (unsigned)p->uid, cw_process_memory(p) >> 20);
+		node->stats.too_costly_total++;
+		if (cw_process_is_dead(p))
+			remove_process(node, p);
+		else
+			stop_watching(node, p, "records of this user take too much memory");
+	}
+}
+
+/* ---- digests ---- */
+
+/* Something happened to a process of the same job, or to this one. */
+static bool is_job_urgent(const struct cw_node *node, const struct cw_process *of)
+{
+	struct cw_job_id job = cw_process_job_id(of);
+
+	for (const struct cw_process *p = node->table; p; p = p->hh.next)
+		if (p->is_urgent && (p == of || cw_process_is_of(p, &job)))
+			return true;
+	return false;
+}
+
+static void digest_round(struct cw_node *node, bool only_urgent)
+{
+	int64_t now_ns = cw_node_now(node);
+
+	node->rounds.held_ns = now_ns - cw_clock_awake_ns(node->config.clock);
+	cw_digest_round(&node->rounds, node->table, only_urgent, now_ns);
+}
+
+static void on_urgent(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_node *node = arg;
+
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (is_job_urgent(node, p))
+			cw_node_sample(node, p);
+	digest_round(node, true);
+}
+
+static void hurry(struct cw_node *node, struct cw_process *p)
+{
+	p->is_urgent = true;
+	event_active(node->urgent, EV_TIMEOUT, 0);
+}
+
+/* As many as a tick has time for; the next one goes on behind them. */
+static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
+{
+	int64_t half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	int64_t start_ns = cw_clock_cpu_ns();
+	struct cw_process *p = node->next_look;
+	unsigned n = HASH_COUNT(node->table);
+
+	while (n-- > 0 && cw_clock_cpu_ns() - start_ns < budget_ns) {
+		if (!p)
+			p = node->table;
+		sample_in_turn(node, p);
+		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
+		    cw_process_look(p, is_rank, node, node->config.clock))
+			hurry(node, p);
+		p = p->hh.next;
+	}
+	node->next_look = p;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_node *node = arg;
+	int64_t now_ns = cw_node_now(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	bool is_digest_due =
+		now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns;
+	bool is_short = is_digest_due || cw_registrar_waiting(node->registrar);
+
+	look_at_processes(node, is_short ? TICK_SHORT_NS : TICK_NS, now_ns);
+	expire_dead(node);
+	if (is_digest_due) {
+		node->digest_ns = now_ns;
+		limit_memory(node);
+		keep_all(node);
+		cw_absent_tick(node->absent);
+		cw_untracked_tick(node->untracked, now_ns);
+		digest_round(node, false);
+	}
+}
+
+/* ---- ends ---- */
+
+static void end_process(struct cw_node *node, struct cw_process *p, const struct cw_ending *end)
+{
+	int64_t now_ns = cw_node_now(node);
+
+	p->ops.sampled_ns = 0;   /* count all of them */
+	cw_node_sample(node, p); /* the last words */
+	cw_process_look_at_launcher(p, now_ns);
+	cw_process_end(p, end, now_ns);
+	keep(node, p);
+	log_debug("rank process pid=%d of job=%s ended: code %d signal %d %s",
+		  (int)cw_process_pid(p), p->label, end->exit_code, end->term_signal, p->cause);
+	hurry(node, p);
+}
+
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+	struct timeval retry = { .tv_usec = END_RETRY_MS * 1000 };
+	struct cw_ending end = { .liveness = CW_LIVE_GONE };
+	struct cw_process *p = arg;
+	struct cw_node *node = p->node;
+
+	if (!p->ending_ns)
+		p->ending_ns = cw_node_now(node);
+	if (cw_process_ending(p, &end) == CW_LIVENESS_AGAIN && ++p->end_attempts <= END_ATTEMPTS) {
+		/* The pidfd stays readable: from now on, time alone wakes us. */
+		if (p->end_attempts == 1) {
+			event_free(p->end_event);
+			p->end_event = evtimer_new(node->config.base, on_end, p);
+		}
+		if (p->end_event && event_add(p->end_event, &retry) == 0)
+			return;
+		end.liveness = CW_LIVE_GONE; /* out of memory: settle for less */
+	}
+	end_process(node, p, &end);
+}
+
+/* ---- agents ---- */
+
+static int on_registered(struct cw_process *p, void *user)
+{
+	struct cw_node *node = user;
+	const struct cw_untracked_item item = untracked_item(p);
+
+	p->node = node;
+	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
+	if (!p->end_event || event_add(p->end_event, NULL) < 0)
+		return -ENOMEM;
+	if (!cw_pidfd_has_ended(p->pidfd)) /* one that was kept may have */
+		cw_process_watch(p, node->config.kernel);
+	cw_node_sample(node, p);
+	/* the first look has no change */
+	(void)cw_process_look(p, is_rank, node, node->config.clock);
+	keep(node, p);
+	cw_untracked_forget(node->untracked, &item);
+	return 0;
+}
+
+static void on_returned(struct cw_process *p, void *user)
+{
+	cw_node_sample(user, p);
+	keep(user, p); /* it may have made a new record */
+}
+
+static void on_kept_dead(struct cw_process *p, const struct cw_ending *end, void *user)
+{
+	p->node = user;
+	end_process(user, p, end);
+}
+
+static void on_evict(struct cw_process *p, void *user)
+{
+	struct cw_node *node = user;
+
+	if (cw_process_is_dead(p)) {
+		remove_process(node, p);
+		return;
+	}
+	node->stats.displaced_total++;
+	stop_watching(node, p, CW_NO_PLACE);
+}
+
+static void on_no_place(struct cw_process *p, void *user)
+{
+	struct cw_node *node = user;
+	struct cw_untracked_item item;
+
+	node->stats.no_place_total++;
+	/* Its record is looked at once, for the name of its job. */
+	(void)cw_sampler_sample(&p->sampler, p->record, cw_node_now(node));
+	find_label(p);
+	item = untracked_item(p);
+	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), cw_node_now(node));
+}
+
+static bool has_incident(const struct cw_process *p, void *user)
+{
+	const struct cw_node_config *config = &((const struct cw_node *)user)->config;
+	struct cw_job_id job;
+
+	if (!config->has_incident || !cw_process_has_job(p))
+		return false;
+	job = cw_process_job_id(p);
+	return config->has_incident(&job, config->user);
+}
+
+static struct cw_process_places places_of(struct cw_node *node)
+{
+	return (struct cw_process_places){ .max = node->config.max_processes,
+					   .max_per_uid = node->config.max_processes_per_uid,
+					   .has_incident = has_incident,
+					   .user = node };
+}
+
+static void on_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
+		     size_t frame_len, void *user)
+{
+	struct cw_node *node = user;
+
+	cw_registrar_hello(node->registrar, conn, hello, frame_len);
+}
+
+static void on_message(struct cw_agent_conn *conn, const struct cw_message *msg, void *user)
+{
+	struct cw_process *p = cw_agent_conn_owner(conn);
+	struct cw_node *node = user;
+
+	if (msg->type != CW_MSG_PYTHON_STACKS_REPLY)
+		cw_agent_conn_bad_message(conn);
+	else if (!cw_python_answer(node->python, p, &msg->python_stacks_reply))
+		log_debug("late Python stacks from pid=%d, ignoring", (int)cw_process_pid(p));
+}
+
+static void on_closed(struct cw_agent_conn *conn, void *user)
+{
+	struct cw_process *p = cw_agent_conn_owner(conn);
+	struct cw_node *node = user;
+
+	if (!p) {
+		(void)cw_registrar_forget(node->registrar, conn); /* it may have got no further */
+		return;
+	}
+	p->conn = NULL;
+	cw_python_agent_gone(node->python, p);
+}
+
+/* ---- making and unmaking ---- */
+
+uint32_t cw_node_room(uint64_t descriptors, uint32_t wanted)
+{
+	uint64_t room = descriptors > CW_NODE_OTHER_FDS
+				? (descriptors - CW_NODE_OTHER_FDS) / CW_NODE_PROCESS_FDS
+				: 0;
+
+	if (room > wanted)
+		return wanted;
+	return room > 0 ? (uint32_t)room : 1;
+}
+
+static int open_socket(struct cw_node *node, int *ret_fd, struct cw_err *err)
+{
+	const struct cw_node_config *config = &node->config;
+	int fd = config->listen_fd;
+
+	if (fd >= 0) {
+		int flags = fcntl(fd, F_GETFL);
+
+		if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+			return cw_err_set(err, errno, "agent socket %d: %m", fd);
+		*ret_fd = fd;
+		return 0;
+	}
+	fd = cw_unix_listen(config->socket_path, 0666, (gid_t)-1, err);
+	if (fd < 0)
+		return fd;
+	node->socket_path = strdup(config->socket_path);
+	*ret_fd = fd;
+	return 0;
+}
+
+static int start_agents(struct cw_node *node, struct cw_err *err)
+{
+	struct cw_agents_config agents = {
+		.base = node->config.base,
+		.daemon = "collwatchd " CW_VERSION,
+		.max_conns = node->config.max_processes + SPARE_CONNS,
+		.max_conns_per_uid = node->config.max_processes_per_uid + SPARE_CONNS_PER_UID,
+		.hello_ms = HELLO_MS,
+		.on_hello = on_hello,
+		.on_message = on_message,
+		.on_closed = on_closed,
+		.user = node,
+	};
+	struct cw_registrar_config registrar = {
+		.base = node->config.base,
+		.table = &node->table,
+		.places = places_of(node),
+		.on_registered = on_registered,
+		.on_no_place = on_no_place,
+		.on_evict = on_evict,
+		.on_returned = on_returned,
+		.user = node,
+	};
+	struct cw_absent_config absent = {
+		.base = node->config.base,
+		.clock = node->config.clock,
+		.socket_path = node->config.socket_path,
+		.table = &node->table,
+	};
+	int r;
+
+	static const struct cw_untracked_config untracked = {
+		.one = "rank process",
+		.many = "rank processes",
+		.why = "this node watches as many as it has places and memory for",
+		.keep_ns = UNTRACKED_KEEP_NS,
+	};
+
+	if (cw_registrar_new(&registrar, &node->registrar) < 0 ||
+	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
+	    cw_absent_new(&absent, &node->absent) < 0 ||
+	    !(node->untracked = cw_untracked_new(&untracked)))
+		return cw_err_set(err, ENOMEM, "out of memory");
+	r = open_socket(node, &agents.listen_fd, err);
+	if (r < 0)
+		return r;
+	node->rounds.absent = node->absent;
+	node->rounds.untracked = node->untracked;
+	r = cw_agents_new(&agents, &node->agents);
+	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
+}
+
+static void restore(struct cw_node *node)
+{
+	struct cw_restore_config config = {
+		.table = &node->table,
+		.places = places_of(node),
+		.now_ns = cw_node_now(node),
+		.on_living = on_registered,
+		.on_dead = on_kept_dead,
+		.user = node,
+	};
+
+	node->stats.restored = cw_restore(&config, node->config.kept, node->config.n_kept);
+	node->config.kept = NULL;
+	node->config.n_kept = 0;
+}
+
+static int start_timers(struct cw_node *node)
+{
+	struct timeval period = { .tv_sec = node->config.sample_ms / 1000,
+				  .tv_usec = node->config.sample_ms % 1000 * 1000 };
+
+	node->tick = event_new(node->config.base, -1, EV_PERSIST, on_tick, node);
+	node->urgent = evtimer_new(node->config.base, on_urgent, node);
+	if (!node->tick || !node->urgent || event_add(node->tick, &period) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struct cw_err *err)
+{
+	struct cw_node *node = calloc(1, sizeof(*node));
+	int r;
+
+	if (!node) {
+		cw_kept_free(config->kept, config->n_kept);
+		return cw_err_set(err, ENOMEM, "out of memory");
+	}
+	node->config = *config;
+	node->node_name = strdup(config->node_name);
+	node->rounds = (struct cw_digest_rounds){ .node = node->node_name,
+						  .epoch = config->epoch,
+						  .on_digest = config->on_digest,
+						  .user = config->user };
+	r = node->node_name ? 0 : cw_err_set(err, ENOMEM, "out of memory");
+	if (r == 0 && start_timers(node) < 0)
+		r = cw_err_set(err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = start_agents(node, err);
+	if (r < 0) {
+		(void)cw_node_free(node); /* always NULL */
+		return r;
+	}
+	restore(node);
+	*ret = node;
+	return 0;
+}
+
+struct cw_node *cw_node_free(struct cw_node *node)
+{
+	struct cw_process *p, *tmp;
+
+	if (!node)
+		return NULL;
+	if (node->socket_path)
+		(void)unlink(node->socket_path); /* or somebody removed it */
+	node->registrar = cw_registrar_free(node->registrar);
+	node->agents = cw_agents_free(node->agents);
+	node->python = cw_python_requests_free(node->python);
+	node->absent = cw_absent_free(node->absent);
+	node->untracked = cw_untracked_free(node->untracked);
+	HASH_ITER (hh, node->table, p, tmp) {
+		HASH_DEL(node->table, p);
+		(void)cw_process_free(p); /* always NULL */
+	}
+	if (node->tick)
+		event_free(node->tick);
+	if (node->urgent)
+		event_free(node->urgent);
+	cw_kept_free(node->config.kept, node->config.n_kept);
+	free(node->socket_path);
+	free(node->node_name);
+	free(node);
+	return NULL;
+}

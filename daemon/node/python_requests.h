@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests for Python stacks that wait for an agent's answer. Each ends exactly once: by the
+ * answer, by its deadline, or because the agent went away; never from inside the call that made it.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/node/node.h"
+#include "daemon/process/process.h"
+
+struct event_base;
+struct cw_python_requests;
+
+/* At once, for all processes: captures run two at a time. */
+#define CW_PYTHON_MAX_REQUESTS 64
+
+/* 0 or -ENOMEM. */
+int cw_python_requests_new(struct event_base *base, struct cw_python_requests **ret);
+/* Takes NULL; returns NULL. Open requests end without a callback. */
+struct cw_python_requests *cw_python_requests_free(struct cw_python_requests *reqs);
+
+/* As cw_node_python_stacks(); also -EAGAIN above CW_PYTHON_MAX_REQUESTS. */
+int cw_python_request(struct cw_python_requests *reqs, struct cw_process *p, uint32_t deadline_ms,
+		      cw_node_python_fn fn, void *user, uint64_t *ret_handle);
+void cw_python_cancel(struct cw_python_requests *reqs, uint64_t handle);
+
+/* An answer came from p. False when nobody waits for it (any more). */
+bool cw_python_answer(struct cw_python_requests *reqs, const struct cw_process *p,
+		      const struct cw_msg_python_stacks_reply *reply);
+/* The agent of p is gone: its requests fail at the next turn of the loop. */
+void cw_python_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "daemon/node/digest.h"
+#include "daemon/node/window_stacks.h"
+
+/* Fewer say too little; then rather fewer windows. */
+#define MIN_WINDOW_OPS 8u
+
+static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm_id)
+{
+	for (uint32_t i = 0; i < request->n_comm_ids; i++)
+		if (request->comm_ids[i] == comm_id)
+			return true;
+	return false;
+}
+
+/* Counts, or, with an array, describes the windows that the request asks for. */
+static uint32_t count_windows(struct cw_process *table, const struct cw_job_id *job,
+			      const struct cw_msg_window_request *request)
+{
+	uint32_t n = 0;
+
+	for (struct cw_process *p = table; p; p = p->hh.next) {
+		const struct cw_record_comm *comms;
+		size_t n_comms;
+
+		if (!cw_process_is_of(p, job))
+			continue;
+		comms = cw_record_comms(p->record, &n_comms);
+		for (size_t i = 0; i < n_comms; i++)
+			n += is_wanted(request, comms[i].entry.comm_id);
+	}
+	return n;
+}
+
+static bool same_group(const struct cw_op *a, const struct cw_op *b)
+{
+	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id == b->group_id;
+}
+
+static bool is_asked_for(const struct cw_op *op, const struct cw_msg_window_request *request)
+{
+	return op->coll_seq && op->coll_seq >= request->from_seq && op->coll_seq <= request->to_seq;
+}
+
+/* Moves the collectives asked for, and the rest of their groups, to the front. */
+static size_t select_range(struct cw_op *ops, size_t n, const struct cw_msg_window_request *request,
+			   uint32_t max_ops)
+{
+	size_t kept = 0, end;
+
+	for (size_t i = 0; i < n; i = end) {
+		bool wanted = is_asked_for(&ops[i], request);
+
+		for (end = i + 1; end < n && same_group(&ops[i], &ops[end]); end++)
+			wanted |= is_asked_for(&ops[end], request);
+		if (!wanted)
+			continue;
+		if (kept + (end - i) > max_ops)
+			break; /* half a group cannot be compared */
+		memmove(&ops[kept], &ops[i], (end - i) * sizeof(*ops));
+		kept += end - i;
+	}
+	return kept;
+}
+
+/* Gives back what was allocated for more; on failure nothing is lost. */
+static void shrink(struct cw_op **ops, size_t n)
+{
+	struct cw_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
+
+	if (v)
+		*ops = v;
+}
+
+static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
+		       const struct cw_msg_window_request *request, uint32_t max_ops,
+		       int64_t now_ns, struct cw_window_stacks *stacks, struct cw_msg_window *ret)
+{
+	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
+	_cleanup_(freep) struct cw_op *ops = calloc(max_read, sizeof(*ops));
+	uint64_t lost = 0;
+	size_t n = 0;
+	int r;
+
+	if (!ops)
+		return -ENOMEM;
+	if (cw_record_window(p->record, comm, ops, max_read, &n, &lost) < 0)
+		n = 0; /* an empty window says that it could not be read */
+	if (request->to_seq) {
+		n = select_range(ops, n, request, max_ops);
+		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
+		shrink(&ops, n);
+	}
+	r = cw_window_stacks_of(stacks, p->record, ops, n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		cw_op_to_ages(&ops[i], now_ns);
+	*ret = (struct cw_msg_window){
+		.comm_id = comm->entry.comm_id,
+		.instance = comm->entry.instance,
+		.pid = (int32_t)p->key.pid,
+		.start_ticks = p->key.start_ticks,
+		.comm_rank = comm->entry.comm_rank,
+		.ops = steal_ptr(&ops),
+		.n_ops = (uint32_t)n,
+		.lost = lost,
+	};
+	return 0;
+}
+
+static int read_process(struct cw_process *p, const struct cw_msg_window_request *request,
+			uint32_t max_windows, uint32_t max_ops, int64_t now_ns,
+			struct cw_window_stacks *stacks, struct cw_msg_window_reply *reply)
+{
+	const struct cw_record_comm *comms;
+	size_t n_comms;
+
+	comms = cw_record_comms(p->record, &n_comms);
+	for (size_t i = 0; i < n_comms && reply->n_windows < max_windows; i++) {
+		int r;
+
+		if (!is_wanted(request, comms[i].entry.comm_id))
+			continue;
+		r = read_window(p, &comms[i], request, max_ops, now_ns, stacks,
+				&reply->windows[reply->n_windows]);
+		if (r < 0)
+			return r;
+		reply->n_windows++;
+	}
+	return 0;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+int cw_window_collect(struct cw_process *table, const struct cw_job_id *job,
+		      const struct cw_msg_window_request *request, int64_t now_ns,
+		      struct cw_msg_window_reply *ret)
+{
+	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
+	uint32_t n = count_windows(table, job, request);
+	uint32_t max_windows =
+		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_MSG_MAX_REPLY_OPS / MIN_WINDOW_OPS));
+	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
+	struct cw_window_stacks stacks;
+	int r = 0;
+
+	if (max_windows > 0) {
+		max_ops = min_u32(max_ops, CW_MSG_MAX_REPLY_OPS / max_windows);
+		reply.windows = calloc(max_windows, sizeof(*reply.windows));
+		if (!reply.windows)
+			return -ENOMEM;
+	}
+	if (max_ops == 0)
+		max_ops = 1;
+	cw_window_stacks_init(&stacks);
+	for (struct cw_process *p = table; p && r == 0; p = p->hh.next)
+		if (cw_process_is_of(p, job))
+			r = read_process(p, request, max_windows, max_ops, now_ns, &stacks, &reply);
+	reply.stacks = stacks.texts.texts;
+	reply.n_stacks = stacks.texts.n;
+	if (r < 0) {
+		cw_window_fini(&reply);
+		return r;
+	}
+	*ret = reply;
+	return 0;
+}
+
+void cw_window_fini(struct cw_msg_window_reply *reply)
+{
+	for (uint32_t i = 0; i < reply->n_windows; i++)
+		free(reply->windows[i].ops);
+	free(reply->windows);
+	for (uint32_t i = 0; i < reply->n_stacks; i++)
+		free((char *)(uintptr_t)reply->stacks[i]);
+	free(reply->stacks);
+	*reply = (struct cw_msg_window_reply){ 0 };
+}

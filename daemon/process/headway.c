@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process/headway.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#define WINDOW_NS (2 * CW_NS_PER_S)
+#define MIN_CPU_PERCENT 1
+/* What helper threads use, our own among them, adds up to a tick (10 ms) now and then. */
+#define QUIET_TICKS 1
+#define MIN_IO_BYTES (64u << 10)
+
+/* Bounds of one scan. Ranks have up to a few hundred threads and a few dozen loader workers. */
+#define MAX_THREADS 512
+#define MAX_FAMILY 256
+
+/* Prefixes: the kernel cuts names at 15 bytes, and their owners append numbers. */
+static const struct {
+	const char *prefix, *reason;
+} helper_threads[] = {
+	{ "collwatch", "our own: beats every second" },
+	{ "cuda-EvtHandlr", "CUDA driver: polls for device events" },
+	{ "cuda0", "CUDA driver: per-context workers" },
+	{ "NCCL ", "NCCL with NCCL_SET_THREAD_NAME=1: proxies, services, socket helpers" },
+	{ "pt_nccl_", "PyTorch: NCCL watchdog, heartbeat monitor, GIL check" },
+	{ "pt_watchdog", "PyTorch" },
+	{ "pt_tcpstore", "PyTorch: serves the store to other ranks" },
+	{ "jemalloc_bg_thd", "jemalloc: returns memory" },
+};
+
+bool cw_headway_is_helper(const char *comm)
+{
+	for (size_t i = 0; i < sizeof(helper_threads) / sizeof(helper_threads[0]); i++) {
+		const char *prefix = helper_threads[i].prefix;
+
+		if (!strncmp(comm, prefix, strlen(prefix)))
+			return true;
+	}
+	return false;
+}
+
+void cw_headway_init(struct cw_headway *h)
+{
+	*h = (struct cw_headway){ .by = "" };
+}
+
+static void table_drop(struct cw_headway_table *t)
+{
+	free(t->v);
+	*t = (struct cw_headway_table){ 0 };
+}
+
+void cw_headway_fini(struct cw_headway *h)
+{
+	table_drop(&h->threads);
+	table_drop(&h->family);
+}
+
+/* ---- what one scan adds up ---- */
+
+struct scan {
+	uint64_t ticks, io_bytes; /* since the last scan */
+	bool is_waiting;          /* somebody sleeps uninterruptibly */
+};
+
+static struct cw_headway_cpu *table_find(struct cw_headway_table *t, pid_t id, uint64_t start)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i].id == id && t->v[i].start_ticks == start)
+			return &t->v[i];
+	return NULL;
+}
+
+/* Out of memory: the entry is left out, and its work is not seen. */
+static struct cw_headway_cpu *table_add(struct cw_headway_table *t, pid_t id, uint64_t start)
+{
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? t->cap * 2 : 32;
+		struct cw_headway_cpu *v = realloc(t->v, cap * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		t->v = v;
+		t->cap = cap;
+	}
+	t->v[t->n] = (struct cw_headway_cpu){ .id = id, .start_ticks = start };
+	return &t->v[t->n++];
+}
+
+/* Whoever is new since the last complete scan brings all it has used. NULL: out of memory. */
+static struct cw_headway_cpu *table_update(struct cw_headway_table *t, pid_t id,
+					   const struct cw_procstat *st, uint64_t io_bytes,
+					   struct scan *ret_used)
+{
+	struct cw_headway_cpu *e = table_find(t, id, st->start_ticks);
+	bool is_known = e != NULL;
+
+	*ret_used = (struct scan){ 0 };
+	if (!e)
+		e = table_add(t, id, st->start_ticks);
+	if (!e)
+		return NULL;
+	if ((is_known || t->is_valid) && st->cpu_ticks >= e->cpu_ticks)
+		ret_used->ticks = st->cpu_ticks - e->cpu_ticks;
+	if ((is_known || t->is_valid) && io_bytes >= e->io_bytes)
+		ret_used->io_bytes = io_bytes - e->io_bytes;
+	e->cpu_ticks = st->cpu_ticks;
+	e->io_bytes = io_bytes;
+	e->seen = true;
+	return e;
+}
+
+static void table_end(struct cw_headway_table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (!t->v[i].seen)
+			continue;
+		t->v[n] = t->v[i];
+		t->v[n++].seen = false;
+	}
+	t->n = n;
+	t->is_valid = true;
+}
+
+/* Of a process in a pid namespace of its own, each thread is asked once what it is called there. */
+static pid_t own_tid(const struct cw_headway_process *process, struct cw_headway_cpu *e)
+{
+	if (!process->own_pid || process->own_pid == process->pid)
+		return e->id;
+	if (!e->own_tid && cw_proc_own_tid(process->proc_fd, e->id, &e->own_tid) < 0)
+		e->own_tid = -1;
+	return e->own_tid;
+}
+
+static bool is_waiting(const struct cw_headway *h, const struct cw_headway_process *process,
+		       pid_t own_tid)
+{
+	for (size_t i = 0; i < process->n_waits; i++) {
+		const struct cw_rec_wait *w = &process->waits[i];
+
+		if (w->tid == (uint32_t)own_tid && w->since_ns &&
+		    w->since_ns <= (uint64_t)h->base_ns)
+			return true;
+	}
+	return false;
+}
+
+/* The program's first thread: nobody else started it, but it may wait like any other. */
+static bool is_main_waiting(const struct cw_headway *h, const struct cw_headway_process *process)
+{
+	return is_waiting(h, process, process->own_pid ? process->own_pid : process->pid);
+}
+
+static bool is_idle_whatever_it_uses(const struct cw_headway *h,
+				     const struct cw_headway_process *process,
+				     struct cw_headway_cpu *e)
+{
+	pid_t tid;
+
+	if (e->id == process->pid)
+		return is_main_waiting(h, process);
+	if (!process->n_helpers && !process->n_waits)
+		return false;
+	tid = own_tid(process, e);
+	if (tid <= 0)
+		return false;
+	for (size_t i = 0; i < process->n_helpers; i++)
+		if (process->helpers[i] == (uint32_t)tid)
+			return true;
+	return is_waiting(h, process, tid);
+}
+
+static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_process *process)
+{
+	pid_t tids[MAX_THREADS];
+	struct scan scan = { 0 }, used;
+	size_t n;
+
+	if (cw_proc_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0)
+		return scan;
+	for (size_t i = 0; i < n; i++) {
+		struct cw_headway_cpu *e;
+		struct cw_procstat st;
+
+		if (cw_procstat_read_thread(process->proc_fd, tids[i], &st) < 0 ||
+		    (tids[i] != process->pid && cw_headway_is_helper(st.comm)))
+			continue;
+		e = table_update(&h->threads, tids[i], &st, 0, &used);
+		if (e && used.ticks && is_idle_whatever_it_uses(h, process, e))
+			continue;
+		scan.ticks += used.ticks;
+	}
+	table_end(&h->threads);
+	return scan;
+}
+
+/* Reads one descendant and appends its children to pids. */
+static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t *n,
+			    struct scan *scan)
+{
+	_cleanup_(closep) int fd = cw_proc_open(pid);
+	uint64_t io_bytes = 0;
+	struct cw_procstat st;
+	struct scan used;
+	size_t more = 0;
+
+	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
+		return;
+	if (cw_proc_io_bytes(fd, &io_bytes) < 0)
+		io_bytes = 0; /* not ours to see: CPU and state have to do */
+	if (st.state == 'D')
+		scan->is_waiting = true;
+	if (table_update(&h->family, pid, &st, io_bytes, &used)) {
+		scan->ticks += used.ticks;
+		scan->io_bytes += used.io_bytes;
+	}
+	if (*n < MAX_FAMILY && cw_proc_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
+		*n += more;
+}
+
+static struct scan scan_family(struct cw_headway *h, const struct cw_headway_process *process)
+{
+	pid_t pids[MAX_FAMILY];
+	struct scan scan = { 0 };
+	size_t n = 0;
+
+	if (cw_proc_children(process->proc_fd, pids, MAX_FAMILY, &n) < 0)
+		return scan;
+	for (size_t i = 0; i < n; i++) {
+		if (process->is_rank && process->is_rank(pids[i], process->user))
+			continue;
+		scan_descendant(h, pids[i], pids, &n, &scan);
+	}
+	table_end(&h->family);
+	return scan;
+}
+
+/* ---- the decision ---- */
+
+static void mark(struct cw_headway *h, int64_t now_ns, const char *by)
+{
+	h->headway_ns = now_ns;
+	h->by = by;
+}
+
+/* Ticks that make 1 % of a core over dt, never less than over a whole window. */
+static bool is_work(uint64_t ticks, int64_t dt_ns)
+{
+	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
+	uint64_t need_ns = (uint64_t)window_ns * MIN_CPU_PERCENT / 100;
+
+	return ticks * (uint64_t)cw_proc_tick_ns() >= need_ns;
+}
+
+static bool main_thread_works(struct cw_headway *h, int proc_fd, int64_t dt_ns)
+{
+	uint64_t ns;
+
+	if (cw_proc_main_cpu_ns(proc_fd, &ns) < 0 || ns < h->base_main_ns)
+		return false;
+	return is_work((ns - h->base_main_ns) / (uint64_t)cw_proc_tick_ns(), dt_ns);
+}
+
+/* Cheap evidence, looked at on every step. */
+static const char *quick_look(struct cw_headway *h, const struct cw_headway_process *process,
+			      const struct cw_procstat *st, int64_t dt_ns)
+{
+	uint64_t io_bytes;
+
+	if (h->is_d_state)
+		return "storage";
+	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, process) &&
+	    main_thread_works(h, process->proc_fd, dt_ns))
+		return "cpu";
+	if (h->has_base_io && cw_proc_io_bytes(process->proc_fd, &io_bytes) == 0 &&
+	    io_bytes - h->base_io >= MIN_IO_BYTES)
+		return "io";
+	if (is_work(st->child_cpu_ticks - h->base_child_ticks, dt_ns)) {
+		h->is_child_busy = true;
+		return "child";
+	}
+	return NULL;
+}
+
+static bool has_used_cpu(const struct cw_headway *h, const struct cw_procstat *st)
+{
+	return st->cpu_ticks > h->quiet_ticks + QUIET_TICKS;
+}
+
+/* It is all it has used up to now. */
+static void note_cpu_change(struct cw_headway *h, const struct cw_procstat *st, int64_t now_ns)
+{
+	h->cpu_change_ns = now_ns;
+	h->quiet_ticks = st->cpu_ticks;
+	h->busy_ticks = 0;
+}
+
+/* Of CPU time, helper threads used all but the ticks of the others, which add up. */
+static void note_cpu_of_others(struct cw_headway *h, const struct cw_procstat *st, uint64_t ticks,
+			       int64_t now_ns)
+{
+	h->quiet_ticks = st->cpu_ticks;
+	h->busy_ticks += ticks;
+	if (h->busy_ticks > QUIET_TICKS)
+		note_cpu_change(h, st, now_ns);
+}
+
+/* Costly evidence, at the end of a window in which the process looked quiet. */
+static const char *close_look(struct cw_headway *h, const struct cw_headway_process *process,
+			      const struct cw_procstat *st, int64_t now_ns)
+{
+	int64_t dt_ns = now_ns - h->base_ns;
+	bool had_family = h->family.is_valid;
+	const char *by = NULL;
+	struct scan scan;
+
+	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
+		bool had_threads = h->threads.is_valid;
+
+		scan = scan_threads(h, process);
+		if (had_threads && is_work(scan.ticks, dt_ns))
+			by = "cpu";
+		if (had_threads)
+			note_cpu_of_others(h, st, scan.ticks, now_ns);
+		else
+			note_cpu_change(h, st, now_ns); /* whose it was is not known */
+	} else {
+		table_drop(&h->threads);
+	}
+	scan = scan_family(h, process);
+	h->is_child_busy =
+		scan.is_waiting ||
+		(had_family && (is_work(scan.ticks, dt_ns) || scan.io_bytes >= MIN_IO_BYTES));
+	if (h->is_child_busy && !by)
+		by = "child";
+	return by;
+}
+
+static void start_window(struct cw_headway *h, int proc_fd, const struct cw_procstat *st,
+			 int64_t now_ns)
+{
+	h->has_base = true;
+	h->base_ns = now_ns;
+	h->base_ticks = st->cpu_ticks;
+	h->base_child_ticks = st->child_cpu_ticks;
+	if (cw_proc_main_cpu_ns(proc_fd, &h->base_main_ns) < 0)
+		h->base_main_ns = 0; /* no schedstat: then the scan of all threads decides */
+	h->has_base_io = cw_proc_io_bytes(proc_fd, &h->base_io) == 0;
+}
+
+void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
+		     const struct cw_procstat *st, int64_t now_ns)
+{
+	int64_t dt_ns = now_ns - h->base_ns;
+	const char *by;
+
+	h->is_d_state = st->state == 'D';
+	if (!h->has_base) {
+		note_cpu_change(h, st, now_ns);
+		/* It has just registered or connected again, so it was moving. */
+		h->headway_ns = now_ns;
+		start_window(h, process->proc_fd, st, now_ns);
+		return;
+	}
+	by = quick_look(h, process, st, dt_ns);
+	if (by) {
+		if (has_used_cpu(h, st))
+			note_cpu_change(h, st, now_ns);
+		/* Scans of a quiet window are no base for the next one. */
+		table_drop(&h->threads);
+		table_drop(&h->family);
+		if (strcmp(by, "child") != 0)
+			h->is_child_busy = false;
+	} else if (dt_ns >= WINDOW_NS) {
+		by = close_look(h, process, st, now_ns);
+	} else {
+		return;
+	}
+	if (by)
+		mark(h, now_ns, by);
+	start_window(h, process->proc_fd, st, now_ns);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a process get anywhere outside NCCL (docs/design.md section 9)? It does when, over a window
+ * of two seconds, its own threads or its descendants used CPU, moved bytes, or sat in
+ * uninterruptible sleep (storage). It does not when it only blocks, and the housekeeping that goes
+ * on in every blocked process must not look like work:
+ *
+ *  - Threads known to run on their own clock are left out: those the agent names because they were
+ *    started by NCCL or the driver (agent/helper_threads.h; NCCL's proxy polls the network on a
+ *    whole core, under its maker's name), and some by their name (helper_threads in headway.c). Of
+ *    whom nothing is known, counts, which errs towards patience.
+ *  - A thread that has been inside of a waiting call of the driver since before the window is left
+ *    out, too, the main thread as well: the driver polls (agent/driver_waits.h).
+ *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
+ *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
+ *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
+ *
+ * Calls of NCCL count as well, but they are in the record, not here (daemon/node/digest.c joins
+ * both).
+ *
+ * Facts only: a rank that waits inside an NCCL call may spin, and "makes headway" here. The engine
+ * asks about headway only at the end of the wait chain.
+ *
+ * Cost: two small reads per second for a busy or fully idle process. Threads are listed only when
+ * the process used CPU that is not the main thread's; descendants only when it was quiet itself.
+ *
+ * Loop thread only; no blocking.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/kernel/procstat.h"
+#include "record/record_layout.h"
+
+struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
+	pid_t id;
+	pid_t own_tid; /* of a thread, in its own pid namespace; 0 = could not be had */
+	bool seen;     /* in the scan going on */
+	uint64_t start_ticks;
+	uint64_t cpu_ticks;
+	uint64_t io_bytes;
+};
+
+struct cw_headway_table {
+	struct cw_headway_cpu *v;
+	size_t n, cap;
+	bool is_valid; /* holds a complete scan from the start of the window */
+};
+
+struct cw_headway {
+	int64_t headway_ns; /* last time; never before the first step */
+	const char *by;     /* static: "cpu", "io", "child", "storage"; "" = not since the start */
+	/*
+	 * Last time that threads other than helpers had used more than a tick since the last one.
+	 * Whose it was is found out once in a window: the answer may be that old.
+	 */
+	int64_t cpu_change_ns;
+	bool is_d_state;    /* main thread, at the last step */
+	bool is_child_busy; /* in the last window */
+
+	bool has_base, has_base_io;
+	int64_t base_ns;
+	uint64_t base_ticks, base_main_ns, base_child_ticks, base_io;
+	uint64_t quiet_ticks; /* as of cpu_change_ns, or a scan since that told whose they were */
+	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
+	struct cw_headway_table threads, family;
+};
+
+struct cw_headway_process {
+	int proc_fd;
+	pid_t pid;
+	/* A rank of its own among the descendants: it and what hangs under it is left out. May be
+	 * NULL. */
+	bool (*is_rank)(pid_t pid, void *user);
+	void *user;
+	/* Threads that do no work of the rank's, by their number there; 0 = none. May be NULL. */
+	const uint32_t *helpers;
+	size_t n_helpers;
+	/* Those inside of the driver, which polls: no work either, once it is so for all the
+	 * window. */
+	const struct cw_rec_wait *waits;
+	size_t n_waits;
+	pid_t own_pid; /* pid by which the process knows itself; 0 = pid */
+};
+
+void cw_headway_init(struct cw_headway *h);
+void cw_headway_fini(struct cw_headway *h);
+
+/*
+ * Call about once a second with a fresh stat of the process. now_ns: of the awake clock, as all
+ * times here. While nobody looked nothing stands still, and of work that was done meanwhile, when
+ * is not known: it counts as of now.
+ */
+void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
+		     const struct cw_procstat *st, int64_t now_ns);
+
+/* Whether a thread of that name is known to run whatever the rank does. A name proves nothing: it
+ * is what the program says. */
+bool cw_headway_is_helper(const char *comm);

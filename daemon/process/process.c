@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/pidfd.h"
+#include "daemon/kernel/kernel_events.h"
+#include "identity/shares.h"
+#include "model/snapshot.h"
+
+static void process_freep(struct cw_process **p)
+{
+	(void)cw_process_free(*p); /* always NULL */
+}
+
+/* Who is it? The pidfd guards against the number having been given to somebody else meanwhile. */
+static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_err *err)
+{
+	struct cw_procstat st;
+	int r;
+
+	p->proc_fd = cw_proc_open(cred->pid);
+	if (p->proc_fd < 0)
+		return cw_err_set(err, -p->proc_fd, "the daemon cannot see your process in /proc");
+	r = cw_procstat_read(p->proc_fd, &st);
+	if (r < 0)
+		return cw_err_set(err, -r, "the daemon cannot read your process in /proc");
+	if (cred->pidfd < 0 || cw_pidfd_has_ended(cred->pidfd))
+		return cw_err_set(err, ESRCH, "the process has ended");
+	p->key.pid = (uint64_t)cred->pid;
+	p->key.start_ticks = st.start_ticks;
+	p->uid = cred->uid;
+	p->gid = cred->gid;
+	p->stat_permitted = st.is_permitted;
+	if (st.ppid > 1) /* init does not go; 0 is a parent outside our pid namespace */
+		p->launcher_pidfd = (int)syscall(SYS_pidfd_open, st.ppid, 0);
+	p->liveness = cw_liveness_of_state(st.state);
+	cw_process_set_command(p, st.comm, strlen(st.comm));
+	p->pidfd = steal_fd(&cred->pidfd);
+	cw_oom_open(&p->oom, p->proc_fd);
+	return 0;
+}
+
+static struct cw_process *process_alloc(void)
+{
+	struct cw_process *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->pidfd = p->proc_fd = p->launcher_pidfd = p->oom.fd = -1;
+	cw_headway_init(&p->headway);
+	cw_sampler_init(&p->sampler);
+	return p;
+}
+
+/* Takes record_fd. */
+static int adopt_record(struct cw_process *p, int record_fd, struct cw_err *err)
+{
+	_cleanup_(closep) int fd = record_fd;
+	struct stat st;
+
+	/*
+	 * First of all: it answers without asking a file system. An fstat of a file on a FUSE
+	 * mount waits for whoever serves that mount.
+	 */
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		return cw_err_set(err, EPERM, "the record is not a sealed memfd");
+	if (fstat(fd, &st) < 0)
+		return cw_err_set(err, errno, "the record's descriptor cannot be examined");
+	p->record_dev = st.st_dev;
+	p->record_ino = st.st_ino;
+	return cw_record_open(steal_fd(&fd), true, &p->record, err);
+}
+
+int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
+		   struct cw_err *err)
+{
+	_cleanup_(process_freep) struct cw_process *p = process_alloc();
+	_cleanup_(closep) int fd = record_fd;
+	int r;
+
+	if (!p)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	r = identify(p, cred, err);
+	if (r == 0)
+		r = adopt_record(p, steal_fd(&fd), err);
+	if (r < 0)
+		return r;
+	*ret = steal_ptr(&p);
+	return 0;
+}
+
+/* It has ended: what is known of it is what was kept. */
+static void identify_by_name(struct cw_process *p, struct cw_kept *kept)
+{
+	closep(&p->proc_fd); /* who has its pid now */
+	closep(&p->launcher_pidfd);
+	p->proc_fd = p->launcher_pidfd = -1;
+	p->key.pid = (uint64_t)kept->pid;
+	p->key.start_ticks = kept->start_ticks;
+	p->uid = kept->uid;
+	p->gid = kept->gid;
+	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or kept->end, says more */
+	if (p->pidfd < 0)
+		p->pidfd = steal_fd(&kept->pidfd);
+}
+
+static int identify_kept(struct cw_process *p, struct cw_kept *kept, struct cw_err *err)
+{
+	struct cw_peer_cred cred = { kept->pid, kept->uid, kept->gid, kept->pidfd };
+	int r;
+
+	if (kept->is_dead) {
+		identify_by_name(p, kept);
+		return 0;
+	}
+	if (kept->pidfd < 0)
+		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
+	r = identify(p, &cred, err); /* its last look is at the pidfd */
+	if (r == 0) {
+		kept->pidfd = -1;
+		return p->key.start_ticks == kept->start_ticks
+			       ? 0
+			       : cw_err_set(err, EBADMSG, "it is another process");
+	}
+	if (!cw_pidfd_has_ended(kept->pidfd))
+		return r; /* its agent comes back */
+	identify_by_name(p, kept);
+	return 0;
+}
+
+int cw_process_restore(struct cw_kept *kept, struct cw_process **ret, struct cw_err *err)
+{
+	_cleanup_(process_freep) struct cw_process *p = process_alloc();
+	int r;
+
+	if (!p)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	if (kept->record_fd < 0)
+		return cw_err_set(err, EBADMSG, "no record came");
+	r = adopt_record(p, steal_fd(&kept->record_fd), err);
+	if (r == 0)
+		r = identify_kept(p, kept, err);
+	if (r < 0)
+		return r;
+	strcpy(p->kept_as, kept->name);
+	p->kept_ino = p->record_ino;
+	*ret = steal_ptr(&p);
+	return 0;
+}
+
+struct cw_process *cw_process_free(struct cw_process *p)
+{
+	if (!p)
+		return NULL;
+	if (p->end_event)
+		event_free(p->end_event);
+	closep(&p->pidfd);
+	closep(&p->proc_fd);
+	closep(&p->launcher_pidfd);
+	cw_oom_close(&p->oom);
+	cw_process_watch(p, NULL);
+	(void)cw_record_close(p->record); /* always NULL */
+	cw_headway_fini(&p->headway);
+	cw_sampler_fini(&p->sampler);
+	cw_op_stats_fini(&p->ops);
+	free(p);
+	return NULL;
+}
+
+struct cw_job_id cw_process_job_id(const struct cw_process *p)
+{
+	struct cw_job_id job = { .key = p->job_key, .uid = p->uid };
+
+	(void)snprintf(job.label, sizeof(job.label), "%s", p->label); /* as long as that */
+	return job;
+}
+
+bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job)
+{
+	return cw_process_has_job(p) && cw_job_key_is_equal(&p->job_key, &job->key) &&
+	       p->uid == job->uid && strcmp(p->label, job->label) == 0;
+}
+
+void cw_process_take_record(struct cw_process *p, struct cw_process *from)
+{
+	(void)cw_record_close(p->record); /* always NULL */
+	cw_sampler_fini(&p->sampler);
+	p->record = steal_ptr(&from->record);
+	p->record_dev = from->record_dev;
+	p->record_ino = from->record_ino;
+	p->ops.op_cursor = p->ops.time_cursor = 0; /* what was counted stays */
+	cw_sampler_init(&p->sampler);
+	p->job_key = (struct cw_job_key){ 0 }; /* the new record may carry another label */
+}
+
+void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES])
+{
+	const char *base = raw;
+	size_t n = 0;
+
+	/* The program without its directory, then its arguments. */
+	for (const char *c = raw; c < raw + len && *c; c++)
+		if (*c == '/' && c + 1 < raw + len && c[1])
+			base = c + 1;
+	for (const char *c = base; c < raw + len && n < CW_PROCESS_COMMAND_BYTES - 4; c++)
+		ret[n++] = *c == '\0' ? ' ' : (*c < ' ' || *c > '~') ? '?' : *c;
+	while (n && ret[n - 1] == ' ')
+		n--;
+	ret[n] = '\0';
+	if (n == CW_PROCESS_COMMAND_BYTES - 4)
+		memcpy(ret + n, "...", sizeof("..."));
+}
+
+void cw_process_set_command(struct cw_process *p, const char *raw, size_t len)
+{
+	cw_command_text(raw, len, p->command);
+}
+
+void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
+{
+	if (p->kernel)
+		cw_kernel_events_forget(p->kernel, cw_process_pid(p));
+	p->kernel = kernel;
+	if (!kernel)
+		return;
+	cw_kernel_events_watch(kernel, cw_process_pid(p));
+	if (cw_pidfd_has_ended(p->pidfd)) /* the pid may be another process's already */
+		cw_process_watch(p, NULL);
+}
+
+int cw_process_ending(struct cw_process *p, struct cw_ending *ret)
+{
+	struct cw_facts_process facts;
+
+	if (cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) < 0 ||
+	    cw_kernel_facts_ending(&facts, ret) != 0)
+		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
+	p->has_kernel_end = true;
+	p->is_oom_killed = facts.is_oom_victim && ret->term_signal == SIGKILL;
+	cw_kernel_facts_say(&facts, false, sysconf(_SC_PAGESIZE), p->cause, sizeof(p->cause));
+	return 0;
+}
+
+static void say_stop(struct cw_process *p)
+{
+	struct cw_facts_process facts;
+
+	p->cause[0] = '\0';
+	if (p->liveness == CW_LIVE_STOPPED &&
+	    cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0)
+		cw_kernel_facts_say(&facts, true, sysconf(_SC_PAGESIZE), p->cause,
+				    sizeof(p->cause));
+}
+
+bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
+		     const struct cw_clock *clock)
+{
+	const struct cw_rec_header *header = cw_record_header(p->record);
+	int64_t now_ns = cw_clock_now_ns(clock);
+	struct cw_headway_process hp = {
+		.proc_fd = p->proc_fd,
+		.pid = cw_process_pid(p),
+		.is_rank = is_rank,
+		.user = user,
+		.helpers = header->helper_tids,
+		.n_helpers = CW_REC_HELPERS,
+		.waits = header->waits,
+		.n_waits = CW_REC_WAITS,
+		.own_pid = (pid_t)header->pid,
+	};
+	struct cw_procstat st;
+	uint32_t liveness;
+	bool has_changed;
+
+	p->stat_ns = now_ns;
+	cw_process_look_at_launcher(p, now_ns);
+	cw_oom_look(&p->oom, now_ns);
+	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
+		return false; /* ending: its pidfd says more */
+	cw_headway_step(&p->headway, &hp, &st, cw_clock_awake_ns(clock));
+	liveness = cw_liveness_of_state(st.state);
+	has_changed = liveness != p->liveness;
+	p->liveness = liveness;
+	if (has_changed)
+		say_stop(p);
+	return has_changed;
+}
+
+void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns)
+{
+	if (p->launcher_pidfd < 0 || !cw_pidfd_has_ended(p->launcher_pidfd))
+		return;
+	p->launcher_gone_ns = now_ns;
+	closep(&p->launcher_pidfd);
+	p->launcher_pidfd = -1;
+}
+
+void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t now_ns)
+{
+	p->end = *end;
+	p->liveness = end->liveness;
+	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
+	if (!p->has_kernel_end) {
+		p->cause[0] = '\0'; /* of a stop */
+		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
+				   cw_oom_has_killed(&p->oom, now_ns);
+	}
+	cw_process_watch(p, NULL);
+	cw_oom_close(&p->oom);
+	p->headway.is_d_state = p->headway.is_child_busy = false;
+	if (p->end_event)
+		event_free(p->end_event);
+	p->end_event = NULL;
+	closep(&p->pidfd);
+	closep(&p->proc_fd);
+	p->pidfd = p->proc_fd = -1;
+}
+
+struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks)
+{
+	struct cw_process_key key = { .pid = (uint64_t)pid, .start_ticks = start_ticks };
+	struct cw_process *p;
+
+	HASH_FIND(hh, table, &key, sizeof(key), p);
+	return p;
+}
+
+bool cw_processes_has_living(struct cw_process *table, pid_t pid)
+{
+	for (struct cw_process *p = table; p; p = p->hh.next)
+		if (cw_process_pid(p) == pid && !cw_process_is_dead(p))
+			return true;
+	return false;
+}
+
+static bool is_pinned(const struct cw_process_places *places, const struct cw_process *p)
+{
+	return places->has_incident && places->has_incident(p, places->user);
+}
+
+static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
+					  const struct cw_process_places *places)
+{
+	struct cw_process *oldest = NULL;
+
+	for (struct cw_process *p = table; p; p = p->hh.next)
+		if (p->uid == uid && cw_process_is_dead(p) && !is_pinned(places, p) &&
+		    (!oldest || p->ended_ns < oldest->ended_ns))
+			oldest = p;
+	return oldest;
+}
+
+/* The table is in order of registration. Those that ended first are the youngest of all. */
+static int by_shares(struct cw_process *table, uid_t uid, const struct cw_process_places *places,
+		     void **ret)
+{
+	_cleanup_(freep) struct cw_share_place *taken = calloc(HASH_COUNT(table), sizeof(*taken));
+	size_t n = 0;
+
+	if (!taken)
+		return -ENOMEM;
+	for (struct cw_process *p = table; p; p = p->hh.next, n++)
+		taken[n] = (struct cw_share_place){
+			.uid = p->uid,
+			.is_pinned = is_pinned(places, p),
+			.since_ns = cw_process_is_dead(p) ? INT64_MAX - p->ended_ns : (int64_t)n,
+			.holder = p,
+		};
+	return cw_share_place_for(uid, taken, n, places->max, ret) == CW_SHARE_REFUSE ? -EDQUOT : 0;
+}
+
+int cw_processes_make_room(struct cw_process *table, uid_t uid,
+			   const struct cw_process_places *places, struct cw_process **ret)
+{
+	uint32_t n_own = 0;
+	void *displaced = NULL;
+	int r = 0;
+
+	for (const struct cw_process *p = table; p; p = p->hh.next)
+		n_own += p->uid == uid;
+	*ret = NULL;
+	if (n_own >= places->max_per_uid)
+		r = -EDQUOT;
+	else if (HASH_COUNT(table) >= places->max - places->max / CW_SHARE_RESERVE)
+		r = by_shares(table, uid, places, &displaced);
+	*ret = displaced;
+	if (r == -EDQUOT)
+		*ret = longest_dead_of(table, uid, places);
+	return *ret ? 0 : r;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One rank process on this node, from registration until nobody needs it any more. It outlives its
+ * connection (an agent that reconnects finds it again) and its own end: a dead rank's last ops are
+ * what the others wait for, so its record is kept.
+ *
+ * Identity is what the kernel says: SO_PEERCRED and the start time. Nothing of it comes from a
+ * message or a record.
+ *
+ * Loop thread only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+#include "common/htable.h"
+#include "common/unixsock.h"
+#include "daemon/kernel/kernel_facts.h"
+#include "daemon/kernel/liveness.h"
+#include "daemon/kernel/oom.h"
+#include "daemon/process/descriptor_store.h"
+#include "daemon/process/fed_tensor.h"
+#include "daemon/process/headway.h"
+#include "daemon/process/op_stats.h"
+#include "daemon/process/sampler.h"
+#include "identity/job_id.h"
+#include "record/record_reader.h"
+
+struct cw_agent_conn;
+struct cw_clock;
+struct cw_kernel_events;
+struct cw_node;
+struct event;
+
+/* Dead ranks are kept this long: longer than the patience of any launcher that restarts a job. */
+#define CW_PROCESS_KEEP_DEAD_NS (600 * CW_NS_PER_S)
+
+#define CW_PROCESS_COMMAND_BYTES 128
+
+struct cw_process_key {
+	uint64_t start_ticks;
+	uint64_t pid;
+};
+
+struct cw_process {
+	struct cw_process_key key;
+	uid_t uid;
+	gid_t gid;
+	int pidfd, proc_fd; /* of the living process; -1 after its end is known */
+	bool stat_permitted;
+	int launcher_pidfd; /* of the parent at registration; -1 = none, or it has gone */
+	int64_t launcher_gone_ns;
+	char command[CW_PROCESS_COMMAND_BYTES];
+
+	struct cw_record *record;
+	dev_t record_dev;
+	ino_t record_ino;
+	struct cw_sampler sampler;
+	struct cw_op_stats ops;
+	struct cw_fed_tensor fed;
+	int64_t next_sample_ns; /* machine's clock; later than the next tick when it is costly */
+
+	struct cw_node *node;       /* for event callbacks; borrowed */
+	struct cw_agent_conn *conn; /* NULL = not connected; borrowed */
+	struct event *end_event;    /* pidfd readable, then the retries */
+	unsigned end_attempts;
+
+	char label[CW_JOB_LABEL_BYTES];
+	struct cw_job_key job_key; /* of uid and label; not set = no label yet */
+
+	uint32_t liveness; /* enum cw_liveness */
+	int64_t stat_ns;   /* last look at /proc; 0 = none */
+	int64_t ending_ns; /* pidfd became readable */
+	int64_t ended_ns;  /* how it ended is known (or given up); 0 = alive */
+	struct cw_ending end;
+	bool is_oom_killed;
+	struct cw_oom oom;
+	struct cw_kernel_events *kernel; /* while it lives and is watched; borrowed */
+	bool has_kernel_end;             /* its end is known from there, with cause */
+	char cause[CW_CAUSE_BYTES];      /* of its state, from the kernel; empty = not known */
+	struct cw_headway headway;
+
+	char kept_as[CW_KEPT_NAME_BYTES]; /* by the service manager; empty = not */
+	ino_t kept_ino;
+
+	uint64_t digest_round; /* last round whose digest it was in */
+	bool is_urgent;        /* something happened that must not wait for the next second */
+	UT_hash_handle hh;
+};
+
+/*
+ * Builds a process from the peer's credentials and the record it sent. Takes record_fd and, on
+ * success, cred->pidfd. -ESRCH: the peer has ended; errors of cw_record_open(); err is what the
+ * agent is told.
+ */
+int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
+		   struct cw_err *err);
+/*
+ * The same for a process that the daemon before this one knew. Takes the descriptors on success.
+ * Its record is judged like a stranger's. One that has ended is as one whose end was not seen yet,
+ * or, kept->is_dead, the caller ends it. -EBADMSG: descriptors are missing, or not that process's.
+ */
+int cw_process_restore(struct cw_kept *kept, struct cw_process **ret, struct cw_err *err);
+/* Takes NULL; returns NULL. Must not be in a table. */
+struct cw_process *cw_process_free(struct cw_process *p);
+
+/* Moves record and sampler of `from` into p: the process made a new record. */
+void cw_process_take_record(struct cw_process *p, struct cw_process *from);
+
+/* A command as shown to people: printable ASCII, shortened. raw: NUL-separated arguments. */
+void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES]);
+void cw_process_set_command(struct cw_process *p, const char *raw, size_t len);
+
+static inline bool cw_process_is_dead(const struct cw_process *p)
+{
+	return p->ended_ns != 0;
+}
+
+static inline bool cw_process_has_job(const struct cw_process *p)
+{
+	return cw_job_key_is_set(&p->job_key);
+}
+
+/* Its job; only where it has one. */
+struct cw_job_id cw_process_job_id(const struct cw_process *p);
+bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job);
+
+static inline pid_t cw_process_pid(const struct cw_process *p)
+{
+	return (pid_t)p->key.pid;
+}
+
+/*
+ * Reads state and headway from /proc, and whether the launcher lives. True when its liveness
+ * changed. is_rank and user: as in struct cw_headway_process.
+ */
+bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
+		     const struct cw_clock *clock);
+
+/* Notes when its launcher has gone; also of dead processes. Cheap. */
+void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns);
+
+/* Has its end and stops noted by the kernel. kernel: NULL = no such thing here; outlives p. */
+void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel);
+
+/* How did it end? As cw_liveness_end(), but asks the kernel's notes first. */
+int cw_process_ending(struct cw_process *p, struct cw_ending *ret);
+
+/* Records the end: closes what only a living process needs. */
+void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t now_ns);
+
+/* ---- the table of a node: a uthash keyed by cw_process.key ---- */
+
+struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks);
+/* True when any living process of the table has this pid. */
+bool cw_processes_has_living(struct cw_process *table, pid_t pid);
+/* How many places there are, and whose may not be taken away. */
+struct cw_process_places {
+	uint32_t max, max_per_uid;
+	/* Its job has an open incident: it keeps its place. NULL = none has. */
+	bool (*has_incident)(const struct cw_process *p, void *user);
+	void *user;
+};
+
+/*
+ * The process to give up so that uid may register one more: by the shares of identity/shares.h, of
+ * a user the longest dead first, then the youngest; who is at a limit may replace an own dead one.
+ * *ret NULL = nobody needs to go. -EDQUOT: there is no place. -ENOMEM.
+ */
+int cw_processes_make_room(struct cw_process *table, uid_t uid,
+			   const struct cw_process_places *places, struct cw_process **ret);

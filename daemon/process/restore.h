@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the service manager kept over a restart, back into the table of processes. Loop thread only;
+ * before the first agent is let in.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/process/process.h"
+
+struct cw_restore_config {
+	struct cw_process **table;
+	struct cw_process_places places;
+	int64_t now_ns;
+	/* It is in the table. A negative errno: it is taken out again. */
+	int (*on_living)(struct cw_process *p, void *user);
+	void (*on_dead)(struct cw_process *p, const struct cw_ending *end, void *user);
+	void *user;
+};
+
+/* Takes the list. How many came back; the others are given up. */
+unsigned cw_restore(const struct cw_restore_config *config, struct cw_kept *list, size_t n);

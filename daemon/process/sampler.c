@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cw_sampler_init(struct cw_sampler *s)
+{
+	*s = (struct cw_sampler){ 0 };
+}
+
+void cw_sampler_fini(struct cw_sampler *s)
+{
+	free(s->tracks);
+	*s = (struct cw_sampler){ 0 };
+}
+
+const struct cw_track *cw_sampler_find(const struct cw_sampler *s,
+				       const struct cw_record_comm *comm)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->tracks[i].index == comm->index &&
+		    s->tracks[i].generation == comm->entry.generation)
+			return &s->tracks[i];
+	return NULL;
+}
+
+static struct cw_track *track_of(struct cw_sampler *s, const struct cw_record_comm *comm,
+				 int64_t now_ns)
+{
+	struct cw_track *t = (struct cw_track *)cw_sampler_find(s, comm);
+
+	if (t)
+		return t;
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 8;
+		struct cw_track *v = realloc(s->tracks, cap * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		s->tracks = v;
+		s->cap = cap;
+	}
+	t = &s->tracks[s->n++];
+	if (s->sampled_ns)
+		s->host_ns = now_ns; /* it made a communicator */
+	*t = (struct cw_track){ .index = comm->index,
+				.generation = comm->entry.generation,
+				.progress_ns = now_ns };
+	return t;
+}
+
+static struct cw_track_counters counters_of(const struct cw_rec_comm *e,
+					    const struct cw_record_state *state)
+{
+	return (struct cw_track_counters){
+		.coll_entered = e->coll_entered,
+		.coll_returned = e->coll_returned,
+		.coll_reached = state->coll_reached,
+		.coll_completed = state->coll_completed,
+		.op_index = e->op_index,
+		.op_returned = e->op_returned,
+		.sends = e->p2p_total[0],
+		.recvs = e->p2p_total[1],
+		.hash = e->hash,
+		.state = e->state,
+	};
+}
+
+/*
+ * Whether the state derived from the ops can have changed. While something is pending the device
+ * may complete it without any host counter moving.
+ */
+static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
+{
+	return !t->has_state || t->state.has_pending || t->last.op_index != e->op_index ||
+	       t->last.op_returned != e->op_returned || t->last.coll_returned != e->coll_returned ||
+	       t->last.state != e->state;
+}
+
+/* Completions on the device where visible, else returns of the host calls. */
+static uint64_t done_of(const struct cw_track *t, const struct cw_rec_comm *e)
+{
+	if (e->coll_entered == 0)
+		return e->op_returned; /* point-to-point only */
+	return t->state.completed_known ? t->state.coll_completed : e->coll_returned;
+}
+
+static void update_rhythm(struct cw_track *t, const struct cw_rec_comm *e, int64_t now_ns)
+{
+	uint64_t done = done_of(t, e);
+
+	if (done > t->done) {
+		if (t->done_ns && now_ns > t->done_ns)
+			t->intervals[t->n_intervals++ % CW_SAMPLER_INTERVALS] =
+				(uint64_t)(now_ns - t->done_ns) / (done - t->done);
+		t->done_ns = now_ns;
+	}
+	t->done = done; /* may step back when completion becomes visible late */
+}
+
+static int sample_comm(struct cw_sampler *s, struct cw_record *record,
+		       const struct cw_record_comm *comm, int64_t now_ns)
+{
+	struct cw_track *t = track_of(s, comm, now_ns);
+	struct cw_track_counters counters;
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->seen = true;
+	if (needs_state(t, &comm->entry)) {
+		struct cw_record_state state;
+
+		r = cw_record_state(record, comm, &state);
+		if (r < 0)
+			return r;
+		t->state = state;
+	}
+	counters = counters_of(&comm->entry, &t->state);
+	t->is_hash_stable = t->has_state && counters.coll_returned == t->last.coll_returned &&
+			    counters.hash == t->last.hash;
+	if (t->has_state && memcmp(&counters, &t->last, sizeof(counters)) != 0)
+		t->progress_ns = now_ns;
+	if (t->has_state &&
+	    (counters.op_index != t->last.op_index || counters.op_returned != t->last.op_returned))
+		s->host_ns = now_ns;
+	t->last = counters;
+	t->has_state = true;
+	update_rhythm(t, &comm->entry, now_ns);
+	return 0;
+}
+
+static void forget_unseen(struct cw_sampler *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		if (!s->tracks[i].seen)
+			continue;
+		if (n != i)
+			s->tracks[n] = s->tracks[i];
+		s->tracks[n++].seen = false;
+	}
+	s->n = n;
+}
+
+int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t now_ns)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+	int r;
+
+	s->is_ok = false;
+	r = cw_record_refresh(record);
+	if (r < 0)
+		return r;
+	comms = cw_record_comms(record, &n);
+	for (size_t i = 0; i < n; i++) {
+		int err = sample_comm(s, record, &comms[i], now_ns);
+
+		if (err < 0)
+			r = err; /* the others are still worth having */
+	}
+	forget_unseen(s);
+	s->sampled_ns = now_ns;
+	s->is_ok = r == 0;
+	return r;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint64_t cw_track_interval_ns(const struct cw_track *t)
+{
+	uint32_t n = t->n_intervals < CW_SAMPLER_INTERVALS ? t->n_intervals : CW_SAMPLER_INTERVALS;
+	uint64_t sorted[CW_SAMPLER_INTERVALS];
+
+	if (n == 0)
+		return 0;
+	memcpy(sorted, t->intervals, n * sizeof(sorted[0]));
+	qsort(sorted, n, sizeof(sorted[0]), compare_u64);
+	return sorted[n / 2];
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/store/sent_ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/htable.h"
+#include "common/log.h"
+
+/*
+ * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share
+ * them: sent_ids.h.
+ */
+#define MAX_IDS 4096u
+/* Users whose ids had to make room; of more it is noted that somebody's had. */
+#define MAX_FORGETFUL 256u
+#define ID_MAX 64
+#define HOW_MAX 15
+#define FILE_NAME "sent"
+#define TEMP_NAME ".sent.new"
+/* What a line of it says for "": a word always stands there, so that the uid is the fourth. */
+#define HOW_SENT "sent"
+/* Begins a line that is no id: older versions skip it. */
+#define FORGOTTEN "# forgotten"
+/* Of a file: as many as are ever written. What follows was written by somebody else, and a start
+ * must not take as long as he likes. */
+#define MAX_LINES (MAX_IDS + MAX_FORGETFUL + 1)
+
+/* Zeroed before it is filled: hashed and compared as bytes. */
+struct sent_key {
+	int64_t uid; /* CW_SENT_NO_UID = not said */
+	char id[ID_MAX + 8];
+};
+
+struct sent_id {
+	struct sent_key key;
+	int64_t wall_ns;
+	char how[HOW_MAX + 1];
+	UT_hash_handle hh; /* in order of arrival: the first is the oldest */
+};
+
+struct forgetful {
+	int64_t uid;
+	int64_t wall_ns; /* of the newest id that was forgotten */
+};
+
+struct cw_sent_ids {
+	int dirfd;
+	struct sent_id *table;
+	struct forgetful forgetful[MAX_FORGETFUL];
+	unsigned n_forgetful;
+	int64_t anybody_ns; /* beyond MAX_FORGETFUL */
+	bool is_dirty;
+	uint64_t refused;
+};
+
+bool cw_incident_id_is_valid(const char *id)
+{
+	size_t len = strspn(id, "0123456789abcdef-");
+
+	return len > 0 && len <= ID_MAX && id[len] == '\0' && id[0] != '-';
+}
+
+static void make_key(struct sent_key *key, int64_t uid, const char *id)
+{
+	memset(key, 0, sizeof(*key));
+	key->uid = uid;
+	(void)snprintf(key->id, sizeof(key->id), "%s", id);
+}
+
+static struct sent_id *find(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+{
+	struct sent_id *entry;
+	struct sent_key key;
+
+	make_key(&key, uid, id);
+	HASH_FIND(hh, ids->table, &key, sizeof(key), entry);
+	return entry;
+}
+
+static void forget(struct cw_sent_ids *ids, struct sent_id *entry)
+{
+	HASH_DEL(ids->table, entry);
+	free(entry);
+}
+
+static void note_forgotten(struct cw_sent_ids *ids, int64_t uid, int64_t wall_ns)
+{
+	struct forgetful *oldest = &ids->forgetful[0];
+
+	if (uid == CW_SENT_NO_UID) { /* whoever's it was */
+		if (wall_ns > ids->anybody_ns)
+			ids->anybody_ns = wall_ns;
+		return;
+	}
+	for (unsigned i = 0; i < ids->n_forgetful; i++) {
+		struct forgetful *f = &ids->forgetful[i];
+
+		if (f->uid == uid) {
+			if (wall_ns > f->wall_ns)
+				f->wall_ns = wall_ns;
+			return;
+		}
+		if (f->wall_ns < oldest->wall_ns)
+			oldest = f;
+	}
+	if (ids->n_forgetful < MAX_FORGETFUL) {
+		ids->forgetful[ids->n_forgetful++] = (struct forgetful){ uid, wall_ns };
+		return;
+	}
+	if (oldest->wall_ns > ids->anybody_ns)
+		ids->anybody_ns = oldest->wall_ns;
+	*oldest = (struct forgetful){ uid, wall_ns };
+}
+
+static int by_uid(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The user with most ids; always one above an equal share, as there are too many. */
+static int64_t greediest(const struct cw_sent_ids *ids)
+{
+	static int64_t uids[MAX_IDS + 1];
+	const struct sent_id *e;
+	size_t n = 0, end, most = 0;
+	int64_t found = CW_SENT_NO_UID;
+
+	for (e = ids->table; e && n <= MAX_IDS; e = e->hh.next)
+		uids[n++] = e->key.uid;
+	qsort(uids, n, sizeof(*uids), by_uid);
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i; end < n && uids[end] == uids[i];)
+			end++;
+		if (end - i > most) {
+			most = end - i;
+			found = uids[i];
+		}
+	}
+	return found;
+}
+
+static void make_room(struct cw_sent_ids *ids)
+{
+	int64_t uid = greediest(ids);
+	struct sent_id *e = ids->table;
+
+	while (e->key.uid != uid)
+		e = e->hh.next;
+	note_forgotten(ids, uid, e->wall_ns);
+	forget(ids, e);
+}
+
+static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_t wall_ns,
+		    const char *how)
+{
+	struct sent_id *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return -ENOMEM;
+	make_key(&entry->key, uid, id);
+	entry->wall_ns = wall_ns;
+	(void)snprintf(entry->how, sizeof(entry->how), "%s", how);
+	HASH_ADD(hh, ids->table, key, sizeof(entry->key), entry);
+	if (!cw_htable_added(entry)) {
+		free(entry);
+		return -ENOMEM;
+	}
+	while (HASH_COUNT(ids->table) > MAX_IDS)
+		make_room(ids);
+	return 0;
+}
+
+static void load(struct cw_sent_ids *ids, FILE *f)
+{
+	char line[128], id[ID_MAX + 1], how[HOW_MAX + 1];
+	int64_t wall_ns, uid;
+	uint32_t said;
+	int n;
+
+	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
+		if (lines == MAX_LINES) {
+			ids->refused++;
+			log_err("the state directory's file of sent alerts has more than %u lines, "
+				"refusing the rest",
+				MAX_LINES);
+			return;
+		}
+		if (sscanf(line, FORGOTTEN " %" SCNd64 " %" SCNd64, &uid, &wall_ns) == 2) {
+			note_forgotten(ids, uid, wall_ns);
+			continue;
+		}
+		how[0] = '\0';
+		n = sscanf(line, "%64s %" SCNd64 " %15[a-z_] %" SCNu32, id, &wall_ns, how, &said);
+		uid = n == 4 ? (int64_t)said : CW_SENT_NO_UID;
+		if (n < 2 || !cw_incident_id_is_valid(id) || find(ids, uid, id))
+			continue;
+		if (remember(ids, uid, id, wall_ns, strcmp(how, HOW_SENT) == 0 ? "" : how) < 0)
+			return;
+	}
+}
+
+static int by_time(const struct sent_id *a, const struct sent_id *b)
+{
+	return (a->wall_ns > b->wall_ns) - (a->wall_ns < b->wall_ns);
+}
+
+void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
+{
+	bool has_own = ids->table != NULL;
+	FILE *f;
+	int fd;
+
+	ids->dirfd = dirfd;
+	fd = openat(dirfd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	f = fd < 0 ? NULL : fdopen(fd, "re");
+	if (f) {
+		load(ids, f);
+		(void)fclose(f); /* only read */
+		/* Full, and written by a version that did not say whose it was, or forgot. */
+		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->anybody_ns &&
+		    ids->table->key.uid == CW_SENT_NO_UID)
+			ids->anybody_ns = ids->table->wall_ns;
+	} else if (fd >= 0) {
+		(void)close(fd); /* only opened */
+	}
+	if (!has_own)
+		return;
+	HASH_SORT(ids->table, by_time);
+	ids->is_dirty = true;
+	(void)cw_sent_ids_flush(ids); /* tried again */
+}
+
+int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
+{
+	struct cw_sent_ids *ids = calloc(1, sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	ids->dirfd = -1;
+	if (dirfd >= 0)
+		cw_sent_ids_attach(ids, dirfd);
+	*ret = ids;
+	return 0;
+}
+
+uint64_t cw_sent_ids_refused(const struct cw_sent_ids *ids)
+{
+	return ids->refused;
+}
+
+struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids)
+{
+	if (!ids)
+		return NULL;
+	while (ids->table)
+		forget(ids, ids->table);
+	free(ids);
+	return NULL;
+}
+
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, int64_t uid)
+{
+	for (unsigned i = 0; i < ids->n_forgetful; i++)
+		if (ids->forgetful[i].uid == uid && ids->forgetful[i].wall_ns > ids->anybody_ns)
+			return ids->forgetful[i].wall_ns;
+	return ids->anybody_ns;
+}
+
+bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+{
+	return find(ids, uid, id) != NULL;
+}
+
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+{
+	const struct sent_id *entry = find(ids, uid, id);
+
+	return entry ? entry->how : "";
+}
+
+void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, int64_t since_wall_ns,
+			      cw_sent_ids_fn fn, void *user)
+{
+	const struct sent_id *entry, *next;
+
+	HASH_ITER (hh, ids->table, entry, next) {
+		if (entry->key.uid == CW_SENT_NO_UID && entry->wall_ns >= since_wall_ns &&
+		    !strcmp(entry->how, how))
+			fn(entry->key.id, user);
+	}
+}
+
+static void put_line(FILE *f, const struct sent_id *entry)
+{
+	if (entry->key.uid == CW_SENT_NO_UID) /* as it was read */
+		fprintf(f, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
+			*entry->how ? " " : "", entry->how);
+	else
+		fprintf(f, "%s %" PRId64 " %s %" PRId64 "\n", entry->key.id, entry->wall_ns,
+			*entry->how ? entry->how : HOW_SENT, entry->key.uid);
+}
+
+/* The whole file, in fresh memory; NULL = out of it. */
+static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
+{
+	const struct sent_id *entry;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, ret_len);
+
+	if (!f)
+		return NULL;
+	if (ids->anybody_ns)
+		fprintf(f, FORGOTTEN " %d %" PRId64 "\n", CW_SENT_NO_UID, ids->anybody_ns);
+	for (unsigned i = 0; i < ids->n_forgetful; i++)
+		fprintf(f, FORGOTTEN " %" PRId64 " %" PRId64 "\n", ids->forgetful[i].uid,
+			ids->forgetful[i].wall_ns);
+	for (entry = ids->table; entry; entry = entry->hh.next)
+		put_line(f, entry);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* All or nothing: a torn file would make an alert go out twice. */
+static int write_file(struct cw_sent_ids *ids, int fd)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len = 0, done = 0;
+
+	text = make_text(ids, &len);
+	if (!text)
+		return -ENOMEM;
+	while (done < len) {
+		ssize_t n = write(fd, text + done, len - done);
+
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int cw_sent_ids_flush(struct cw_sent_ids *ids)
+{
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	if (!ids->is_dirty)
+		return 0;
+	fd = openat(ids->dirfd, TEMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    0640);
+	if (fd < 0)
+		return -errno;
+	r = write_file(ids, fd);
+	if (r == 0 && renameat(ids->dirfd, TEMP_NAME, ids->dirfd, FILE_NAME) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)unlinkat(ids->dirfd, TEMP_NAME, 0); /* it is replaced next time anyway */
+		return r;
+	}
+	ids->is_dirty = false;
+	return 0;
+}
+
+int cw_sent_ids_note(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		     const char *how)
+{
+	int r;
+
+	if (!cw_incident_id_is_valid(id) || strlen(how) > HOW_MAX ||
+	    how[strspn(how, "abcdefghijklmnopqrstuvwxyz_")])
+		return -EINVAL;
+	if (find(ids, uid, id))
+		return 0;
+	r = remember(ids, uid, id, wall_ns, how);
+	ids->is_dirty = ids->is_dirty || r == 0;
+	return r;
+}
+
+int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
+		    const char *how)
+{
+	int r = cw_sent_ids_note(ids, uid, id, wall_ns, how);
+
+	return r < 0 ? r : cw_sent_ids_flush(ids);
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index (one struct cw_store_entry per bundle) is kept in memory: listing touches no disk, and
+ * the retention rules (store_room.c) know sizes, ages and owners. It is rebuilt from the
+ * directories when the store opens, so there is no second truth on disk that could disagree with
+ * the bundles.
+ *
+ * A bundle that cannot be written (disk full, read-only, gone) hangs on its entry until
+ * cw_store_retry() succeeds. On ENOSPC bundles on disk are removed first, but only a few per
+ * attempt: somebody else may be the one who fills the disk.
+ */
+#include "daemon/store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/htable.h"
+#include "common/log.h"
+#include "daemon/store/sent_ids.h"
+#include "daemon/store/store_dir.h"
+#include "daemon/store/store_private.h"
+
+/* Removed per attempt to make room on a full disk. */
+#define MAX_EVICT_PER_PUT 8u
+/* Alerts older than this are no news to anybody. */
+#define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
+/* Longer than the webhook's own attempts take. */
+#define RESEND_EVERY_NS (300 * CW_NS_PER_S)
+/* What is read for a question must fit an answer of a MiB, and not hold the loop up. */
+#define MAX_SNAPSHOT_READ (4u << 20)
+
+void cw_store_forget(struct cw_store *store, struct cw_store_entry *e)
+{
+	HASH_DEL(store->table, e);
+	cw_bundle_fini(&e->bundle);
+	free(e->job);
+	free(e->class);
+	free(e->summary);
+	free(e);
+}
+
+static void entryp(struct cw_store_entry **e)
+{
+	if (*e)
+		free(*e);
+}
+
+static struct cw_store_entry *entry_find(struct cw_store *store, const char *id)
+{
+	struct cw_store_entry *e;
+
+	HASH_FIND_STR(store->table, id, e);
+	return e;
+}
+
+static struct cw_store_entry *entry_get(struct cw_store *store, const char *id)
+{
+	_cleanup_(entryp) struct cw_store_entry *e = NULL;
+	struct cw_store_entry *added = entry_find(store, id);
+
+	if (added)
+		return added;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	(void)snprintf(e->id, sizeof(e->id), "%s", id);
+	HASH_ADD_STR(store->table, id, e);
+	if (!cw_htable_added(e))
+		return NULL;
+	return steal_ptr(&e);
+}
+
+static void set_text(char **field, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	char *copy = strdup(text ? text : "");
+
+	if (!copy)
+		return; /* the old text, or none: a list with a gap */
+	free(*field);
+	*field = copy;
+}
+
+/* What `list` shows of a bundle. */
+static void describe(struct cw_store_entry *e, const json_t *incident, int64_t wall_ns)
+{
+	const char *time =
+		json_string_value(json_object_get(json_object_get(incident, "times"), "confirmed"));
+	const json_t *uid = json_object_get(incident, "uid");
+
+	e->wall_ns = wall_ns;
+	e->uid = json_is_integer(uid) ? json_integer_value(uid) : -1;
+	set_text(&e->job, json_object_get(incident, "job"));
+	set_text(&e->class, json_object_get(incident, "class"));
+	set_text(&e->summary, json_object_get(incident, "summary"));
+	if (time)
+		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
+	else
+		(void)cw_wall_format(wall_ns, e->time);
+}
+
+static void load_bundle(struct cw_store *store, const char *id)
+{
+	json_t *incident;
+	struct cw_store_entry *e;
+	struct stat st;
+
+	e = entry_find(store, id);
+	if (e && e->is_held)
+		return; /* put while there was no directory: it is newer */
+	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	incident = cw_store_dir_incident(store->dir_fd, id);
+	e = incident ? entry_get(store, id) : NULL;
+	if (e) {
+		describe(e, incident, st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
+	} else {
+		log_warn("store: bundle %s cannot be read, ignoring", id);
+	}
+	json_decref(incident);
+}
+
+/* ".<id>.new": written beside by a daemon that was killed before the rename. */
+static bool is_leftover(const char *name)
+{
+	char id[80];
+	size_t len = strlen(name);
+
+	if (len <= strlen("..new") || len >= sizeof(id) || name[0] != '.' ||
+	    strcmp(name + len - 4, ".new") != 0)
+		return false;
+	(void)snprintf(id, sizeof(id), "%.*s", (int)(len - strlen("..new")), name + 1);
+	return cw_incident_id_is_valid(id);
+}
+
+static int load_index(struct cw_store *store)
+{
+	int fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *d;
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		(void)close(fd); /* only read */
+		return -ENOMEM;
+	}
+	while ((d = readdir(dir)) && HASH_COUNT(store->table) < CW_STORE_MAX_ENTRIES) {
+		if (cw_incident_id_is_valid(d->d_name))
+			load_bundle(store, d->d_name);
+		else if (is_leftover(d->d_name))
+			(void)cw_store_dir_remove(store->dir_fd, d->d_name); /* next start */
+	}
+	(void)closedir(dir); /* only read */
+	return 0;
+}
+
+static int open_dirs(struct cw_store *store)
+{
+	/* Why it cannot be made says more than that it is not there. */
+	int r = cw_store_dir_make(store->state_dir);
+	_cleanup_(freep) char *real = realpath(store->state_dir, NULL);
+
+	if (!real)
+		return r < 0 ? r : -errno;
+	if ((size_t)snprintf(store->path, sizeof(store->path), "%s/incidents", real) >=
+	    sizeof(store->path))
+		return -ENAMETOOLONG;
+	store->state_fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->state_fd < 0)
+		return -errno;
+	if (mkdirat(store->state_fd, "incidents", 0750) < 0 && errno != EEXIST)
+		return -errno;
+	store->dir_fd = openat(store->state_fd, "incidents",
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return store->dir_fd < 0 ? -errno : 0;
+}
+
+/* Reads what lies there; what was kept in memory meanwhile stays. */
+static int attach(struct cw_store *store)
+{
+	int r = open_dirs(store);
+
+	if (r == 0)
+		r = load_index(store);
+	if (r < 0) {
+		closep(&store->dir_fd);
+		closep(&store->state_fd);
+		store->dir_fd = store->state_fd = -1;
+		return r;
+	}
+	cw_store_clock_open(&store->age_clock, store->state_fd, store->clock);
+	cw_sent_ids_attach(store->sent, store->state_fd);
+	return 0;
+}
+
+static int error_of(const struct cw_store *store)
+{
+	return faccessat(store->dir_fd, ".", W_OK, AT_EACCESS) < 0 ||
+			       faccessat(store->state_fd, ".", W_OK, AT_EACCESS) < 0
+		       ? errno
+		       : 0;
+}
+
+/* Looks whether the directory is there and can be written; says when that changes. */
+static void look_at_dirs(struct cw_store *store)
+{
+	int r = store->dir_fd < 0 ? attach(store) : 0;
+	int error = r < 0 ? -r : error_of(store);
+
+	if (error && error != store->error)
+		log_err("state directory %s: %s: running without it, incidents are kept in memory "
+			"only, and alerts may go out again after a restart",
+			store->state_dir, strerror(error));
+	if (!error && store->error)
+		log_notice("state directory %s: it can be written now and is used",
+			   store->state_dir);
+	store->error = error;
+}
+
+static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
+			const struct cw_bundle *bundle)
+{
+	struct cw_err err = { 0 };
+	int r;
+
+	if (store->dir_fd < 0)
+		return -store->error;
+	r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
+	for (unsigned n = 0; (r == -ENOSPC || r == -EDQUOT) && n < MAX_EVICT_PER_PUT; n++) {
+		if (!cw_store_make_room(store, e))
+			break;
+		r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
+	}
+	if (r < 0)
+		return r;
+	e->bytes = cw_store_dir_bytes(store->dir_fd, e->id);
+	e->is_held = false;
+	return 0;
+}
+
+static uint64_t json_bytes(const json_t *json)
+{
+	if (json_is_string(json)) /* of a document, the text */
+		return json_string_length(json);
+	return json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
+}
+
+/* A copy of its own: the caller goes on changing the documents. */
+static int hold(struct cw_store *store, struct cw_store_entry *e, const struct cw_bundle *bundle)
+{
+	struct cw_bundle copy = {
+		.incident = json_deep_copy(bundle->incident),
+		.snapshot = json_deep_copy(bundle->snapshot),
+		.evidence = json_deep_copy(bundle->evidence),
+		.stacks = json_deep_copy(bundle->stacks),
+	};
+
+	if (!copy.incident || (bundle->snapshot && !copy.snapshot) ||
+	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks)) {
+		cw_bundle_fini(&copy);
+		return -ENOMEM;
+	}
+	cw_bundle_fini(&e->bundle);
+	e->bundle = copy;
+	e->is_held = true;
+	e->bytes = json_bytes(copy.incident) + json_bytes(copy.snapshot) +
+		   json_bytes(copy.evidence) + json_bytes(copy.stacks);
+	return 0;
+}
+
+/* Of the user and the job that the bundle belongs to. */
+static bool is_of(const struct cw_store_entry *e, int64_t uid, const char *job)
+{
+	return e->uid == uid && e->job && !strcmp(e->job, job ? job : "");
+}
+
+int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
+		 size_t path_len)
+{
+	const char *id = json_string_value(json_object_get(bundle->incident, "id"));
+	const char *job = json_string_value(json_object_get(bundle->incident, "job"));
+	const json_t *uid = json_object_get(bundle->incident, "uid");
+	struct cw_store_entry *e;
+	int64_t now;
+	int r, s;
+
+	if (!id || !cw_incident_id_is_valid(id) || !json_is_integer(uid))
+		return -EINVAL;
+	e = entry_find(store, id);
+	if (e && !is_of(e, json_integer_value(uid), job)) {
+		store->refused++;
+		log_err("store: bundle %s is of another user or job, refusing one of uid=%lld", id,
+			(long long)json_integer_value(uid));
+		return -EPERM;
+	}
+	e = entry_get(store, id);
+	if (!e)
+		return -ENOMEM;
+	(void)cw_store_clock_now(&store->age_clock, &now); /* settled or not */
+	describe(e, bundle->incident, now);
+	if (ret_path)
+		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
+	r = write_bundle(store, e, bundle);
+	if (r == 0) {
+		cw_bundle_fini(&e->bundle);
+		cw_store_apply_retention(store, e);
+		return 0;
+	}
+	s = hold(store, e, bundle);
+	if (s < 0) {
+		if (!e->is_held && e->bytes == 0)
+			cw_store_forget(store, e);
+		return s;
+	}
+	cw_store_limit_held(store, e);
+	return r;
+}
+
+json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job, const char *id,
+			  bool *ret_is_whole)
+{
+	struct cw_store_entry *e = entry_find(store, id);
+
+	if (!e || !is_of(e, uid, job))
+		return NULL;
+	*ret_is_whole = e->is_held ? cw_store_has_all_stacks(e->bundle.stacks)
+				   : cw_store_dir_has_stacks(store->dir_fd, id);
+	return e->is_held ? json_deep_copy(e->bundle.incident)
+			  : cw_store_dir_incident(store->dir_fd, id);
+}
+
+int cw_store_amend(struct cw_store *store, json_t *incident)
+{
+	const char *id = json_string_value(json_object_get(incident, "id"));
+	const char *job = json_string_value(json_object_get(incident, "job"));
+	json_int_t uid = json_integer_value(json_object_get(incident, "uid"));
+	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
+	struct cw_err err = { 0 };
+	json_t *copy;
+	int r;
+
+	if (!e || !is_of(e, uid, job))
+		return -ENOENT;
+	if (e->is_held) {
+		copy = json_deep_copy(incident);
+		if (!copy)
+			return -ENOMEM;
+		json_decref(e->bundle.incident);
+		e->bundle.incident = copy;
+	} else {
+		r = cw_bundle_amend(store->dir_fd, id, incident, &err);
+		if (r < 0)
+			return r;
+	}
+	describe(e, incident, e->wall_ns);
+	return 0;
+}
+
+unsigned cw_store_retry(struct cw_store *store)
+{
+	struct cw_store_entry *e;
+
+	look_at_dirs(store);
+	if (store->dir_fd < 0)
+		return cw_store_count_held(store);
+	(void)cw_sent_ids_flush(store->sent); /* tried again on the next call */
+	/* Oldest first; the first failure ends it: the disk has not changed its mind in between. */
+	while ((e = cw_store_oldest(store, true, NULL))) {
+		if (write_bundle(store, e, &e->bundle) < 0)
+			break;
+		cw_bundle_fini(&e->bundle);
+		log_notice("store: bundle %s written after all", e->id);
+		cw_store_apply_retention(store, e);
+	}
+	return cw_store_count_held(store);
+}
+
+static int newest_first(const struct cw_store_entry *a, const struct cw_store_entry *b)
+{
+	return (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns);
+}
+
+json_t *cw_store_list(struct cw_store *store)
+{
+	json_t *list = json_array();
+	struct cw_store_entry *e, *next;
+
+	HASH_SORT(store->table, newest_first);
+	HASH_ITER (hh, store->table, e, next) {
+		/* %+: id after path. A failed append shows as a shorter list, never as a crash. */
+		(void)json_array_append_new(
+			list,
+			json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s++}", "id", e->id, "uid",
+				  (json_int_t)e->uid, "job", e->job ? e->job : "", "class",
+				  e->class ? e->class : "", "time", e->time, "summary",
+				  e->summary ? e->summary : "", "path", store->path, "/", e->id));
+	}
+	return list;
+}
+
+int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
+{
+	char path[PATH_MAX + 80];
+	struct cw_store_entry *e;
+
+	if (!cw_incident_id_is_valid(id))
+		return -ENOENT;
+	e = entry_find(store, id);
+	if (!e)
+		return -ENOENT;
+	if (e->is_held) {
+		if (json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ)
+			(void)cw_bundle_parse_snapshot(&e->bundle); /* else it is left out */
+		ret->incident = json_incref(e->bundle.incident);
+		if (json_is_object(e->bundle.snapshot))
+			ret->snapshot = json_incref(e->bundle.snapshot);
+		ret->evidence = json_incref(e->bundle.evidence);
+		ret->stacks = json_incref(e->bundle.stacks);
+		return 0;
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);
+	return cw_bundle_read_up_to(path, MAX_SNAPSHOT_READ, ret, NULL);
+}
+
+/* An id without a uid is of an older version, and so is the one bundle that has it. */
+static bool is_settled(const struct cw_store *store, const struct cw_store_entry *e)
+{
+	return cw_sent_ids_has(store->sent, e->uid, e->id) ||
+	       cw_sent_ids_has(store->sent, CW_SENT_NO_UID, e->id);
+}
+
+/* Users take turns, so that thousands of one user's do not keep those of others waiting. */
+static bool comes_before(const struct cw_store *store, const struct cw_store_entry *a,
+			 const struct cw_store_entry *b)
+{
+	bool a_is_next = a->uid > store->resent_uid, b_is_next = b->uid > store->resent_uid;
+
+	if (a->uid == b->uid)
+		return a->resent_ns < b->resent_ns;
+	return a_is_next != b_is_next ? a_is_next : a->uid < b->uid;
+}
+
+json_t *cw_store_next_unsent(struct cw_store *store)
+{
+	int64_t now = cw_clock_now_ns(store->clock);
+	struct cw_store_entry *e, *next, *found = NULL;
+	int64_t since;
+
+	(void)cw_store_clock_now(&store->age_clock, &since); /* settled or not */
+	since -= UNSENT_WITHIN_NS;
+	HASH_ITER (hh, store->table, e, next) {
+		/* Ids were forgotten: an alert that went out would look as if it had not. */
+		if (e->wall_ns < since || is_settled(store, e) ||
+		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
+		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
+			continue;
+		if (!found || comes_before(store, e, found))
+			found = e;
+	}
+	if (!found)
+		return NULL;
+	found->resent_ns = now;
+	store->resent_uid = found->uid;
+	return found->is_held ? json_incref(found->bundle.incident)
+			      : cw_store_dir_incident(store->dir_fd, found->id);
+}
+
+void cw_store_resend_soon(struct cw_store *store)
+{
+	struct cw_store_entry *e, *next;
+
+	HASH_ITER (hh, store->table, e, next)
+		e->resent_ns = 0;
+}
+
+const char *cw_store_job(struct cw_store *store, uint32_t uid, const char *id)
+{
+	const struct cw_store_entry *e = entry_find(store, id);
+
+	return e && e->uid == uid ? e->job : NULL;
+}
+
+bool cw_store_was_sent(struct cw_store *store, uint32_t uid, const char *id)
+{
+	return cw_sent_ids_has(store->sent, uid, id);
+}
+
+const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const char *job,
+				 const char *old_id)
+{
+	const struct cw_store_entry *e = entry_find(store, old_id);
+
+	if (cw_sent_ids_has(store->sent, uid, old_id))
+		return cw_sent_ids_how(store->sent, uid, old_id);
+	return e && is_of(e, uid, job) && cw_sent_ids_has(store->sent, CW_SENT_NO_UID, old_id)
+		       ? cw_sent_ids_how(store->sent, CW_SENT_NO_UID, old_id)
+		       : NULL;
+}
+
+void cw_store_each_elsewhere(struct cw_store *store, void (*fn)(const char *id, void *user),
+			     void *user)
+{
+	cw_sent_ids_each_unowned(store->sent, CW_STORE_ELSEWHERE,
+				 cw_clock_wall_ns(store->clock) - UNSENT_WITHIN_NS, fn, user);
+}
+
+const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id)
+{
+	return cw_sent_ids_how(store->sent, uid, id);
+}
+
+int cw_store_mark_sent(struct cw_store *store, uint32_t uid, const char *id, const char *how)
+{
+	return cw_sent_ids_add(store->sent, uid, id, cw_clock_wall_ns(store->clock), how);
+}
+
+int cw_store_mark_all_sent(struct cw_store *store, uint32_t uid, const char *const *ids, size_t n,
+			   const char *how)
+{
+	int64_t now = cw_clock_wall_ns(store->clock);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = cw_sent_ids_note(store->sent, uid, ids[i], now, how);
+	return r < 0 ? r : cw_sent_ids_flush(store->sent);
+}
+
+int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, struct cw_err *err)
+{
+	struct cw_store *store = calloc(1, sizeof(*store));
+
+	if (!store)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	store->state_fd = store->dir_fd = -1;
+	store->max_bytes = config->max_bytes;
+	store->max_age_ns = config->max_age_ns;
+	store->clock = config->clock;
+	store->resent_uid = -1;
+	(void)snprintf(store->state_dir, sizeof(store->state_dir), "%s", config->state_dir);
+	(void)snprintf(store->path, sizeof(store->path), "%.*s/incidents", PATH_MAX - 16,
+		       config->state_dir);
+	cw_store_clock_open(&store->age_clock, -1, config->clock);
+	if (cw_sent_ids_open(-1, &store->sent) < 0) {
+		cw_store_close(store);
+		return cw_err_set(err, ENOMEM, "out of memory");
+	}
+	look_at_dirs(store);
+	cw_store_apply_retention(store, NULL);
+	*ret = store;
+	return 0;
+}
+
+struct cw_store *cw_store_close(struct cw_store *store)
+{
+	if (!store)
+		return NULL;
+	while (store->table)
+		cw_store_forget(store, store->table);
+	store->sent = cw_sent_ids_close(store->sent);
+	closep(&store->dir_fd);
+	closep(&store->state_fd);
+	free(store);
+	return NULL;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/htable.h"
+#include "model/signature.h"
+
+/* Points kept per level of cw_checkpoint_slot(): 128 calls back on the lowest, 65,536 in all. */
+#define KEPT_PER_LEVEL 16
+
+struct point {
+	uint64_t seq, hash; /* seq 0 = none */
+	uint32_t member;    /* who showed it first */
+};
+
+struct key {
+	uint64_t id;
+	uint64_t instance; /* as wide as the id: no padding in a key */
+};
+
+struct cw_history_comm {
+	UT_hash_handle hh;
+	struct key key;
+	struct point points[CW_CHECKPOINT_LEVELS][KEPT_PER_LEVEL];
+	uint64_t agreed_seq, differ_seq;
+	uint64_t asked_to_seq; /* parts of the range asked for in this try; 0 = none */
+	unsigned tries;
+	int64_t asked_ns;
+	bool is_seen; /* in the update going on */
+};
+
+static struct key key_of(const struct cw_snap_comm *comm)
+{
+	return (struct key){ .id = comm->id, .instance = comm->instance };
+}
+
+static struct cw_history_comm *find(const struct cw_history *h, const struct cw_snap_comm *comm)
+{
+	struct key key = key_of(comm);
+	struct cw_history_comm *c;
+
+	HASH_FIND(hh, h->comms, &key, sizeof(key), c);
+	return c;
+}
+
+static struct cw_history_comm *add(struct cw_history *h, const struct cw_snap_comm *comm)
+{
+	struct cw_history_comm *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->key = key_of(comm);
+	HASH_ADD(hh, h->comms, key, sizeof(c->key), c);
+	if (!cw_htable_added(c)) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* The level of a checkpoint as far as its number tells; a long group may lie a little behind. */
+static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
+{
+	uint64_t n = seq / CW_CHECKPOINT_EVERY;
+	unsigned level = 0;
+
+	for (; level + 1 < CW_CHECKPOINT_LEVELS && n && n % 8 == 0; level++)
+		n /= 8;
+	return &c->points[level][n % KEPT_PER_LEVEL];
+}
+
+/* Two members at the lowest point at which they differ; seq 0 = none do. */
+struct parting {
+	uint64_t seq;
+	uint32_t one, other;
+};
+
+/*
+ * A newer point takes the place of an older one; the older one's member is late, and what it shows
+ * cannot be compared any more.
+ */
+static void note(struct cw_history_comm *c, const struct cw_snap_checkpoint *p, uint32_t member,
+		 struct parting *parting)
+{
+	struct point *place = place_of(c, p->coll_seq);
+
+	if (place->seq < p->coll_seq)
+		*place = (struct point){ .seq = p->coll_seq, .hash = p->hash, .member = member };
+	else if (place->seq == p->coll_seq && place->hash != p->hash &&
+		 (!parting->seq || p->coll_seq < parting->seq))
+		*parting = (struct parting){ p->coll_seq, place->member, member };
+}
+
+static bool shows(const struct cw_snap_member *m, const struct cw_snap_checkpoint *p)
+{
+	for (uint32_t i = 0; m->rank != CW_SNAP_NONE && i < CW_SNAP_CHECKPOINTS; i++)
+		if (m->checkpoints[i].coll_seq == p->coll_seq && m->checkpoints[i].hash == p->hash)
+			return true;
+	return false;
+}
+
+static bool has_shown(struct cw_history_comm *c, uint32_t member,
+		      const struct cw_snap_checkpoint *p)
+{
+	const struct point *place = place_of(c, p->coll_seq);
+
+	return place->member == member && place->seq == p->coll_seq && place->hash == p->hash;
+}
+
+/* The last point at which those two agreed. That others did says nothing about them. */
+static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm *comm,
+			    const struct parting *parting)
+{
+	const struct cw_snap_member *other = &comm->members[parting->other];
+	uint64_t best = 0;
+
+	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++) {
+		const struct cw_snap_checkpoint *p = &other->checkpoints[i];
+
+		if (p->coll_seq > best && p->coll_seq < parting->seq &&
+		    (has_shown(c, parting->one, p) || shows(&comm->members[parting->one], p)))
+			best = p->coll_seq;
+	}
+	return best;
+}
+
+/* Mostly neighbours do: what one has shown, the other need not show again. */
+static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
+{
+	return a->rank != CW_SNAP_NONE &&
+	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+}
+
+static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
+{
+	struct parting parting = { 0 };
+
+	for (uint32_t m = 0; m < comm->nranks; m++) {
+		const struct cw_snap_member *member = &comm->members[m];
+
+		if (member->rank == CW_SNAP_NONE || (m && shows_the_same(member - 1, member)))
+			continue;
+		for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
+			if (member->checkpoints[i].coll_seq)
+				note(c, &member->checkpoints[i], m, &parting);
+	}
+	if (!parting.seq)
+		return;
+	c->differ_seq = parting.seq;
+	c->agreed_seq = last_agreed(c, comm, &parting);
+}
+
+static void forget_unseen(struct cw_history *h)
+{
+	struct cw_history_comm *c, *tmp;
+
+	HASH_ITER (hh, h->comms, c, tmp) {
+		if (!c->is_seen) {
+			HASH_DEL(h->comms, c);
+			free(c);
+			continue;
+		}
+		c->is_seen = false;
+	}
+}
+
+int cw_history_update(struct cw_history *h, struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < snap->n_comms; i++) {
+		struct cw_snap_comm *comm = &snap->comms[i];
+		struct cw_history_comm *c = find(h, comm);
+
+		if (!c)
+			c = add(h, comm);
+		if (!c)
+			return -ENOMEM;
+		c->is_seen = true;
+		if (!c->differ_seq)
+			compare(c, comm);
+		comm->agreed_seq = c->agreed_seq;
+		comm->differ_seq = c->differ_seq;
+	}
+	forget_unseen(h);
+	return 0;
+}
+
+bool cw_history_should_ask(struct cw_history *h, const struct cw_snap_comm *comm,
+			   uint32_t max_calls, int64_t now_ns, struct cw_history_range *ret)
+{
+	struct cw_history_comm *c = find(h, comm);
+	uint64_t from;
+
+	if (!c || !c->differ_seq)
+		return false;
+	if (c->asked_to_seq == c->differ_seq) {
+		if (c->tries >= CW_HISTORY_TRIES || now_ns - c->asked_ns < CW_HISTORY_RETRY_NS)
+			return false;
+		c->asked_to_seq = 0;
+	}
+	from = (c->asked_to_seq ? c->asked_to_seq : c->agreed_seq) + 1;
+	c->asked_to_seq = c->differ_seq - from < max_calls ? c->differ_seq : from + max_calls - 1;
+	c->tries += c->asked_to_seq == c->differ_seq;
+	c->asked_ns = now_ns;
+	*ret = (struct cw_history_range){ .comm_id = comm->id,
+					  .from_seq = from,
+					  .to_seq = c->asked_to_seq };
+	return true;
+}
+
+void cw_history_fini(struct cw_history *h)
+{
+	struct cw_history_comm *c, *tmp;
+
+	HASH_ITER (hh, h->comms, c, tmp) {
+		HASH_DEL(h->comms, c);
+		free(c);
+	}
+}

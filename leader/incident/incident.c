@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/incident/incident.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "leader/incident/incident_journal.h"
+#include "leader/incident/incident_private.h"
+
+/* A bundle with the snapshot of a large job takes some MiB: not for each rank that answers. */
+#define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
+
+static void on_evidence(const char *node, const struct cw_message *reply, void *user);
+
+struct cw_incident *cw_incident_new(const struct cw_incident_config *config)
+{
+	struct cw_incident *inc = calloc(1, sizeof(*inc));
+
+	if (!inc)
+		return NULL;
+	inc->config = *config;
+	if (cw_job_id_make(config->uid, config->job, &inc->job) < 0) {
+		free(inc);
+		return NULL;
+	}
+	return inc;
+}
+
+/* Back to where nothing is known; the state is the caller's business. */
+static void forget(struct cw_incident *inc)
+{
+	cw_transport_cancel(inc->config.transport, inc);
+	cw_evidence_fini(&inc->evidence);
+	inc->survey = cw_survey_free(inc->survey);
+	json_decref(inc->doc);
+	json_decref(inc->snapshot);
+	json_decref(inc->times);
+	inc->doc = inc->snapshot = inc->times = NULL;
+	inc->is_kept = inc->was_closed = false;
+	inc->text = cw_snapshot_text_free(inc->text);
+	inc->id[0] = inc->old_id[0] = '\0';
+	inc->withheld = NULL;
+	inc->key = (struct cw_verdict_key){ 0 };
+	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
+	inc->lasted_ns = 0;
+	inc->put_off = inc->n_objectors = 0;
+	inc->is_overruling = false;
+}
+
+struct cw_incident *cw_incident_free(struct cw_incident *inc)
+{
+	if (!inc)
+		return NULL;
+	forget(inc);
+	free(inc);
+	return NULL;
+}
+
+unsigned cw_incident_state(const struct cw_incident *inc)
+{
+	return inc->state;
+}
+
+const char *cw_incident_withheld(const struct cw_incident *inc)
+{
+	return inc->withheld;
+}
+
+const char *cw_incident_id(const struct cw_incident *inc)
+{
+	return inc->id;
+}
+
+const char *cw_incident_old_id(const struct cw_incident *inc)
+{
+	return inc->old_id;
+}
+
+bool cw_incident_is_open(const struct cw_incident *inc)
+{
+	return inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_OBJECTED;
+}
+
+const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc)
+{
+	return &inc->key;
+}
+
+/* ---- what happens on entering a state ---- */
+
+static const char *summary_of(const struct cw_incident *inc)
+{
+	const char *summary = json_string_value(json_object_get(inc->doc, "summary"));
+
+	return summary ? summary : "";
+}
+
+static void log_alert(const struct cw_incident *inc, const char *message_id, int level,
+		      const char *what)
+{
+	char text[1024], id[64], job[256], klass[64], uid[64];
+	const char *fields[] = { id, job, klass, uid, NULL };
+
+	(void)snprintf(text, sizeof(text), "job=%s inc=%s: %s%s (collwatch report %s)",
+		       inc->config.job, inc->id, what, summary_of(inc), inc->id);
+	(void)snprintf(id, sizeof(id), "COLLWATCH_INCIDENT=%s", inc->id);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", inc->config.job);
+	(void)snprintf(klass, sizeof(klass), "COLLWATCH_CLASS=%s", cw_class_name(inc->klass));
+	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%" PRIu32, inc->config.uid);
+	cw_log_event(level, message_id, text, fields);
+}
+
+/* How long this daemon was held up so far. */
+static int64_t held_ns(const struct cw_incident *inc)
+{
+	return cw_clock_now_ns(inc->config.clock) - cw_clock_awake_ns(inc->config.clock);
+}
+
+static void announce(struct cw_incident *inc)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_INCIDENT_ANNOUNCE,
+		.incident_announce = { .id = inc->id,
+				       .route = inc->config.route,
+				       .job_key = inc->job.key,
+				       .uid = inc->job.uid,
+				       .label = inc->job.label,
+				       .node = inc->config.self,
+				       .summary = summary_of(inc) },
+	};
+	int64_t now = cw_clock_awake_ns(inc->config.clock);
+
+	inc->announced_held_ns = held_ns(inc);
+	/* Nobody there who could object: the next tick clears it. */
+	inc->clear_ns = now;
+	if (cw_transport_announce(inc->config.transport, &msg) > 0)
+		inc->clear_ns = now + CW_INCIDENT_OBJECTION_NS;
+}
+
+static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *snap,
+			     const struct cw_verdict *v)
+{
+	cw_transport_cancel(inc->config.transport, inc);
+	(void)cw_evidence_request(&inc->evidence, inc->config.transport, &inc->job, snap, v,
+				  CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
+	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
+			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
+}
+
+/* Those of a refined verdict's culprits that were not asked closely stay in it. */
+static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
+{
+	struct cw_survey_config config = {
+		.clock = inc->config.clock,
+		.transport = inc->config.transport,
+		.job = inc->job,
+		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
+	};
+
+	if (inc->survey)
+		return;
+	inc->survey_written = 0;
+	inc->survey = cw_survey_new(&config, snap, &inc->evidence);
+	if (!inc->survey)
+		log_err("inc=%s: out of memory, stacks of the other ranks are not taken", inc->id);
+}
+
+static struct cw_incident_due due_of(const struct cw_incident *inc)
+{
+	return (struct cw_incident_due){
+		.id = inc->id,
+		.job = inc->config.job,
+		.old_id = inc->old_id,
+		.uid = inc->config.uid,
+		.klass = inc->klass,
+	};
+}
+
+static void send_alert(struct cw_incident *inc)
+{
+	const struct cw_incident_due due = due_of(inc);
+	const struct cw_incident_io *io = inc->config.io;
+
+	inc->retry_ns = 0;
+	if (inc->withheld)
+		return;
+	if (io->was_sent(inc->config.io_user, &due)) {
+		log_info("inc=%s: the alert went out before", inc->id);
+		return;
+	}
+	if (io->alert(inc->config.io_user, &due, inc->doc) < 0)
+		cw_incident_undelivered(inc);
+}
+
+/* Who kept the alert back, for whoever wonders why it came late. */
+static void add_objectors(struct cw_incident *inc)
+{
+	json_t *list = inc->put_off ? json_array() : NULL;
+
+	for (unsigned i = 0; list && i < inc->n_objectors; i++)
+		(void)json_array_append_new(list,
+					    json_pack("{s:s, s:s}", "node", inc->objectors[i].node,
+						      "reason", inc->objectors[i].reason));
+	if (list) /* out of memory: it stands in the journal */
+		(void)json_object_set_new(inc->doc, "objections", list);
+}
+
+/* The alert is due: the bundle is written, the journal told, and people, unless they want none. */
+static void tell(struct cw_incident *inc)
+{
+	const struct cw_incident_due due = due_of(inc);
+	char what[64] = "";
+
+	add_objectors(inc);
+	inc->withheld = inc->config.io->withhold(inc->config.io_user, &due);
+	if (inc->withheld) {
+		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->withheld);
+		/* Out of memory: the bundle does not say that nobody was told. */
+		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
+	}
+	if (inc->is_kept && !inc->was_closed) {
+		log_info("inc=%s: it goes on", inc->id); /* the journal has it from before */
+	} else {
+		cw_incident_write_bundle(inc);
+		log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
+	}
+	send_alert(inc);
+}
+
+static void close_bundle(struct cw_incident *inc, const char *closed_as, const char *reason)
+{
+	json_t *times = json_object_get(inc->doc, "times");
+	char wall[32];
+
+	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
+	/* Out of memory leaves an open end in the bundle, no more. */
+	(void)json_object_set_new(times, "resolved", json_string(wall));
+	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
+	if (inc->lasted_ns)
+		(void)json_object_set_new(inc->doc, "lasted_s",
+					  json_real((double)inc->lasted_ns / CW_NS_PER_S));
+	if (inc->survey)
+		cw_survey_stop(inc->survey, "the hang ended before");
+	cw_incident_write_bundle(inc);
+	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
+}
+
+static void enter(struct cw_incident *inc, unsigned from)
+{
+	switch (inc->state) {
+	case CW_INCIDENT_CONFIRMED:
+		inc->retry_ns = 0;
+		announce(inc);
+		if (!inc->evidence_ns) /* asked again after an objection: it is there already */
+			inc->evidence_ns = inc->clear_ns;
+		break;
+	case CW_INCIDENT_ALERTED:
+		tell(inc);
+		break;
+	case CW_INCIDENT_OBJECTED:
+		inc->clear_ns = 0;
+		inc->retry_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
+		break;
+	case CW_INCIDENT_RESOLVED:
+		close_bundle(inc, "slow", "resolved by itself: ");
+		forget(inc);
+		break;
+	case CW_INCIDENT_ENDED:
+		if (from == CW_INCIDENT_ALERTED)
+			close_bundle(inc, "job_ended", "the job is over: ");
+		forget(inc);
+		break;
+	case CW_INCIDENT_IDLE:
+		forget(inc);
+		break;
+	default:
+		break;
+	}
+}
+
+static void handle(struct cw_incident *inc, unsigned event)
+{
+	unsigned from = inc->state;
+	int next = cw_incident_next(from, event);
+
+	if (next < 0) {
+		log_err("job=%s inc=%s: bug: event %u in state %s, ignoring", inc->config.job,
+			inc->id, event, cw_incident_state_name(from));
+		return;
+	}
+	if ((unsigned)next == from)
+		return;
+	inc->state = (unsigned)next;
+	log_debug("job=%s inc=%s: %s -> %s", inc->config.job, inc->id, cw_incident_state_name(from),
+		  cw_incident_state_name(inc->state));
+	enter(inc, from);
+}
+
+/* ---- looks ---- */
+
+/*
+ * A later look may replace what was decided only when it knows more. A process that died after the
+ * decision is a consequence (somebody kills the hanging job), not the cause.
+ */
+static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v)
+{
+	if (v->klass == CW_CLASS_HEALTHY || v->klass == CW_CLASS_UNKNOWN)
+		return false;
+	for (uint32_t i = 0; v->klass == CW_CLASS_PROCESS_DEAD && i < v->n_culprits; i++)
+		if (snap->ranks[v->culprits[i].rank].ended_ns > inc->confirmed_ns)
+			return false;
+	if (inc->lacks_call && v->klass == CW_CLASS_MISMATCH)
+		return v->n_sides > 0;
+	return inc->klass == CW_CLASS_UNKNOWN || (v->is_proof && !inc->is_proof);
+}
+
+static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
+		   const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	uint32_t old = inc->klass;
+
+	if (!cw_verdict_key_is_same(&d->key, &inc->key) || !knows_more(inc, snap, v))
+		return;
+	cw_incident_remember(inc, snap, v, d);
+	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
+		 cw_class_name(inc->klass));
+	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
+		request_evidence(inc, snap, v);
+	if (inc->state == CW_INCIDENT_ALERTED)
+		cw_incident_write_bundle(inc);
+}
+
+static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
+		    const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	bool needs_stacks = v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH;
+
+	forget(inc);
+	if (cw_incident_make_id(inc, snap, v, &d->key) < 0) {
+		log_err("job=%s: out of memory for an incident's id, trying again",
+			inc->config.job);
+		return;
+	}
+	inc->confirmed_ns = snap->now_ns;
+	if (cw_incident_go_on(inc, needs_stacks)) {
+		handle(inc, CW_INCIDENT_EV_HANG);
+		return;
+	}
+	cw_incident_remember(inc, snap, v, d);
+	if (!inc->doc)
+		return; /* out of memory, logged: the next look tries again */
+	request_evidence(inc, snap, v);
+	if (needs_stacks)
+		plan_survey(inc, snap);
+	handle(inc, CW_INCIDENT_EV_HANG);
+}
+
+/* Not "another key, or quiet": two matters may take turns in being the worst. */
+static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
+{
+	return cw_verdict_key_is_same(&d->resolved_key, &inc->key);
+}
+
+void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	static const uint8_t events[] = {
+		[CW_STALL_QUIET] = CW_INCIDENT_EV_QUIET,
+		[CW_STALL_SUSPECT] = CW_INCIDENT_EV_SUSPECT,
+		[CW_STALL_STALLED] = CW_INCIDENT_EV_STALL,
+		[CW_STALL_HANG] = CW_INCIDENT_EV_HANG,
+	};
+
+	if (cw_incident_is_open(inc)) {
+		if (!is_gone(inc, d)) {
+			refine(inc, snap, v, d);
+			return;
+		}
+		inc->lasted_ns = d->resolved_after_ns;
+		handle(inc, CW_INCIDENT_EV_QUIET);
+		if (d->phase == CW_STALL_QUIET)
+			return;
+	}
+	if (d->phase == CW_STALL_HANG)
+		confirm(inc, snap, v, d);
+	else
+		handle(inc, events[d->phase <= CW_STALL_HANG ? d->phase : CW_STALL_QUIET]);
+}
+
+/* ---- what comes from outside ---- */
+
+static void on_evidence(const char *node, const struct cw_message *reply, void *user)
+{
+	struct cw_incident *inc = user;
+
+	cw_evidence_take(&inc->evidence, node, reply);
+	if (inc->state == CW_INCIDENT_ALERTED)
+		cw_incident_write_bundle(inc); /* too late for the alert, not for the report */
+}
+
+/* The others are looked at once the evidence an alert waits for is there, or will not come. */
+static void survey(struct cw_incident *inc, int64_t now)
+{
+	if (!inc->survey || inc->evidence_ns ||
+	    (inc->state != CW_INCIDENT_PREPARED && inc->state != CW_INCIDENT_ALERTED))
+		return;
+	cw_survey_take(inc->survey, &inc->evidence);
+	cw_survey_start(inc->survey);
+	cw_survey_tick(inc->survey);
+	if (inc->state != CW_INCIDENT_ALERTED ||
+	    cw_survey_answers(inc->survey) == inc->survey_written ||
+	    (now < inc->survey_due_ns && !cw_survey_is_complete(inc->survey)))
+		return;
+	inc->survey_due_ns = now + SURVEY_WRITE_NS;
+	cw_incident_write_bundle(inc);
+}
+
+/*
+ * Who was held up before the alert was out may have been taken for lost, and another node have told
+ * people: the others are asked again.
+ */
+static void ask_again_if_held(struct cw_incident *inc)
+{
+	if (inc->state > CW_INCIDENT_PREPARED ||
+	    held_ns(inc) - inc->announced_held_ns < CW_INCIDENT_HELD_NS)
+		return;
+	if (inc->state == CW_INCIDENT_CLEARED)
+		handle(inc, CW_INCIDENT_EV_HELD); /* which announces it */
+	else
+		announce(inc);
+}
+
+static bool is_due(int64_t *deadline_ns, int64_t now)
+{
+	if (!*deadline_ns || now < *deadline_ns)
+		return false;
+	*deadline_ns = 0;
+	return true;
+}
+
+void cw_incident_tick(struct cw_incident *inc)
+{
+	int64_t now = cw_clock_awake_ns(inc->config.clock);
+
+	if (!cw_incident_is_open(inc))
+		return;
+	ask_again_if_held(inc);
+	if (inc->evidence_ns && cw_evidence_is_complete(&inc->evidence))
+		inc->evidence_ns = now;
+	if (is_due(&inc->evidence_ns, now))
+		handle(inc, CW_INCIDENT_EV_EVIDENCE);
+	if (is_due(&inc->clear_ns, now))
+		handle(inc, CW_INCIDENT_EV_CLEAR);
+	survey(inc, now);
+	if (!is_due(&inc->retry_ns, now))
+		return;
+	if (inc->state == CW_INCIDENT_ALERTED)
+		send_alert(inc);
+	else
+		handle(inc, CW_INCIDENT_EV_RETRY);
+}
+
+void cw_incident_end(struct cw_incident *inc)
+{
+	if (inc->state != CW_INCIDENT_ENDED)
+		handle(inc, CW_INCIDENT_EV_END);
+}
+
+static void note_objector(struct cw_incident *inc, const char *node, const char *reason)
+{
+	struct cw_objector *o = inc->objectors;
+	unsigned i = 0;
+
+	while (i < inc->n_objectors && strcmp(o[i].node, node) != 0)
+		i++;
+	if (i == CW_INCIDENT_MAX_OBJECTORS)
+		return;
+	if (i == inc->n_objectors)
+		(void)snprintf(o[inc->n_objectors++].node, sizeof(o->node), "%s", node);
+	(void)snprintf(o[i].reason, sizeof(o[i].reason), "%s", reason);
+}
+
+bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
+			unsigned most)
+{
+	if (!cw_incident_is_open(inc))
+		return true;
+	if (!most) {
+		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+	} else {
+		note_objector(inc, node, reason);
+		if (inc->put_off >= most) {
+			if (!inc->is_overruling)
+				log_warn("inc=%s: %s objects again (%s): it was put off %u times "
+					 "for that, the alert goes out",
+					 inc->id, node, reason, inc->put_off);
+			inc->is_overruling = true;
+			return false;
+		}
+		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+		/* Several at once put it off once. */
+		inc->put_off +=
+			inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_PREPARED;
+	}
+	handle(inc, CW_INCIDENT_EV_OBJECTION);
+	return true;
+}
+
+void cw_incident_undelivered(struct cw_incident *inc)
+{
+	if (inc->state == CW_INCIDENT_ALERTED)
+		inc->retry_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One incident of one job, from the first suspicion to its end:
+ *
+ *	idle → suspect → stalled → confirmed → (objection period ∥ evidence) → alerted → resolved
+ *
+ * The table of moves is in incident_states.c. When a hang is confirmed, the alert is announced to
+ *the other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same time;
+ * when both are done, or the evidence's deadline has passed, the bundle is written and the alert
+ * goes out: once for an id, whatever happens. What is learnt later changes the bundle only. Its
+ *times are those that were found first, and one that is confirmed again after a restart goes on
+ *with the bundle it has.
+ *
+ * The id (incident_id.h) is made of what every leader sees alike: user, label, what the verdict is
+ * about (communicator and call) and the start of the first member's process; never of culprits or
+ * class.
+ *
+ * Loop thread only; nothing here blocks beyond writing the bundle.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/stall/stall.h"
+#include "cluster/transport.h"
+#include "common/clock.h"
+#include "leader/incident/incident_id.h"
+#include "model/verdict_types.h"
+#include "report/bundle.h"
+
+struct cw_incident;
+
+#define CW_INCIDENT_OBJECTION_NS (2 * CW_NS_PER_S)
+/* The nodes' own deadline, and when the alert goes out without what has not come. */
+#define CW_INCIDENT_EVIDENCE_MS 4000u
+#define CW_INCIDENT_EVIDENCE_NS (4500 * CW_NS_PER_MS)
+/* A proof stands without it: the time for objections, and no more. */
+#define CW_INCIDENT_PROOF_EVIDENCE_NS CW_INCIDENT_OBJECTION_NS
+/* Culprits looked at, plus one representative of those that wait. */
+#define CW_INCIDENT_MAX_CULPRITS 8u
+/* An alert that was not delivered, or was objected to, is tried again after this long. */
+#define CW_INCIDENT_RETRY_NS (30 * CW_NS_PER_S)
+/*
+ * Times, of 30 s each, that an incident is put off because of nodes that have no part in leading
+ * its job: one lost node keeps an alert back for 90 s at most. Where this node leads only because
+ * it does not reach the one that should, others may know what that one has told people: ten
+ * minutes.
+ */
+#define CW_INCIDENT_MAX_PUT_OFF 3u
+#define CW_INCIDENT_MAX_PUT_OFF_APART 20u
+/* Objectors that its documents name. */
+#define CW_INCIDENT_MAX_OBJECTORS 4u
+/* Held up for so long before its alert was out, a leader announces it again: others lead after
+ * CW_LEADER_SILENT_NS, counted from a beat before it was held up. */
+#define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
+
+enum cw_incident_state {
+	CW_INCIDENT_IDLE = 0,
+	CW_INCIDENT_SUSPECT,
+	CW_INCIDENT_STALLED,
+	CW_INCIDENT_CONFIRMED, /* announced; objections and evidence awaited */
+	CW_INCIDENT_CLEARED,   /* nobody objected; evidence awaited */
+	CW_INCIDENT_PREPARED,  /* evidence is there; objections awaited */
+	CW_INCIDENT_ALERTED,
+	CW_INCIDENT_OBJECTED,
+	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: it was slow */
+	CW_INCIDENT_ENDED,    /* the job is over */
+	CW_INCIDENT__MAX,
+};
+
+enum cw_incident_event {
+	CW_INCIDENT_EV_QUIET = 0,
+	CW_INCIDENT_EV_SUSPECT,
+	CW_INCIDENT_EV_STALL,
+	CW_INCIDENT_EV_HANG,
+	CW_INCIDENT_EV_CLEAR, /* the objection period is over */
+	CW_INCIDENT_EV_OBJECTION,
+	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
+	CW_INCIDENT_EV_RETRY,
+	CW_INCIDENT_EV_HELD, /* this daemon was held up, and may have been taken for lost */
+	CW_INCIDENT_EV_END,
+	CW_INCIDENT_EV__MAX,
+};
+
+/* Next state, or -1 for a move that must not happen. Pure; for the machine and its test. */
+int cw_incident_next(unsigned state, unsigned event);
+const char *cw_incident_state_name(unsigned state);
+
+/*
+ * Whose incident, and which: uid and id are its name together, for all who keep anything by it. All
+ * borrowed.
+ */
+struct cw_incident_due {
+	const char *id, *job;
+	const char *old_id; /* as versions before uids made it; NULL = not known */
+	uint32_t uid, klass;
+};
+
+/* What the outside does for an incident. user is passed as it is. */
+struct cw_incident_io {
+	/* The directory that put() will use for this id. before and amend: both, or NULL. */
+	void (*path)(void *user, const char *id, char *buf, size_t len);
+	int (*put)(void *user, const struct cw_bundle *bundle);
+	bool (*was_sent)(void *user, const struct cw_incident_due *due);
+	/* The same, and not by another node that told of it. */
+	bool (*was_sent_here)(void *user, const struct cw_incident_due *due);
+	/*
+	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
+	 * goes into bundle, journal and status. The bundle is written in any case.
+	 */
+	const char *(*withhold)(void *user, const struct cw_incident_due *due);
+	/*
+	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
+	 * cw_leader_posted() may report that it failed. <0: try again later.
+	 */
+	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
+	/*
+	 * The incident of the bundle that is there already, because this daemon confirmed it before
+	 * it was started again, or before it took the job for ended; NULL = there is none. New
+	 * reference. *ret_is_whole: the stacks of all ranks are in the bundle, or why not.
+	 */
+	json_t *(*before)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
+	/* Replaces the incident of that bundle and leaves all else in it. 0 or -errno. */
+	int (*amend)(void *user, json_t *incident);
+};
+
+struct cw_incident_config {
+	const struct cw_clock *clock;
+	struct cw_transport *transport;
+	const struct cw_incident_io *io;
+	void *io_user;
+	uint64_t route;
+	uint32_t uid;
+	const char *job;  /* label; borrowed for the incident's life */
+	const char *self; /* this node */
+	/* Ranks and memberships of which text is made in one turn; 0 = CW_INCIDENT_TURN_PIECES. */
+	uint64_t turn_pieces;
+};
+
+/* NULL = out of memory. */
+struct cw_incident *cw_incident_new(const struct cw_incident_config *config);
+/* Takes NULL; returns NULL. Cancels what is in flight. */
+struct cw_incident *cw_incident_free(struct cw_incident *inc);
+
+/* One look at the job: moves the state and, from confirmation on, keeps the documents current. */
+void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, const struct cw_stall_decision *d);
+/*
+ * The text of a large snapshot is made in several turns of the loop: while this is true, the
+ * snapshot of the last step must stay as it is, and cw_incident_write_on() be called with it.
+ */
+bool cw_incident_is_writing(const struct cw_incident *inc);
+void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *snap);
+/* Deadlines; call it several times a second. */
+void cw_incident_tick(struct cw_incident *inc);
+/* The job is over. */
+void cw_incident_end(struct cw_incident *inc);
+/*
+ * A node objects, and is believed until the incident has been put off so many times in all; 0 = for
+ * good, the node has a part in leading the job. Then the alert goes out and names who objected.
+ * False: it was not believed.
+ */
+bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
+			unsigned most);
+/* The alert did not reach anybody: it is tried again while the incident lasts. */
+void cw_incident_undelivered(struct cw_incident *inc);
+
+/* Confirmed and not over: it is about the verdict with this key. */
+bool cw_incident_is_open(const struct cw_incident *inc);
+const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc);
+unsigned cw_incident_state(const struct cw_incident *inc);
+/* Why nobody was told of it, one word; NULL = they were, or will be. */
+const char *cw_incident_withheld(const struct cw_incident *inc);
+/* "" before confirmation. */
+const char *cw_incident_id(const struct cw_incident *inc);
+/* As older versions make it. */
+const char *cw_incident_old_id(const struct cw_incident *inc);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/incident/incident_evidence.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "identity/job_id.h"
+#include "leader/incident/incident.h"
+
+_Static_assert(CW_EVIDENCE_MAX_TARGETS == CW_INCIDENT_MAX_CULPRITS + 1, "one victim beside them");
+
+void cw_evidence_fini(struct cw_evidence_set *set)
+{
+	for (unsigned i = 0; i < set->n_slots; i++) {
+		free(set->slots[i].node);
+		json_decref(set->slots[i].doc);
+	}
+	*set = (struct cw_evidence_set){ 0 };
+}
+
+static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *snap, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+	struct cw_evidence_slot *slot = &set->slots[set->n_slots];
+
+	if (set->n_slots == CW_EVIDENCE_MAX_TARGETS || cw_liveness_is_dead(r->liveness))
+		return;
+	slot->node = strdup(snap->nodes[r->node].name);
+	if (!slot->node)
+		return; /* one target less is better than none */
+	slot->pid = r->pid;
+	slot->start_ticks = r->start_ticks;
+	set->n_slots++;
+}
+
+static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v)
+{
+	/* The call is over, the ranks went on: where they stand now tells nothing about it. */
+	if (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns)
+		return;
+	for (uint32_t i = 0; i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
+		add_target(set, snap, v->culprits[i].rank);
+	for (uint32_t i = 0; i < v->n_victims; i++) {
+		if (cw_liveness_is_dead(snap->ranks[v->victims[i]].liveness))
+			continue;
+		add_target(set, snap, v->victims[i]);
+		break;
+	}
+}
+
+static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_transport *t,
+			const struct cw_job_id *job, uint32_t deadline_ms, cw_transport_reply_fn fn,
+			void *fn_user)
+{
+	struct cw_msg_evidence_target targets[CW_EVIDENCE_MAX_TARGETS];
+	struct cw_message msg = { .type = CW_MSG_EVIDENCE_REQUEST };
+	const char *node = set->slots[first].node;
+	unsigned n = 0;
+	int r;
+
+	for (unsigned i = first; i < set->n_slots; i++) {
+		struct cw_evidence_slot *slot = &set->slots[i];
+
+		if (strcmp(slot->node, node) != 0)
+			continue;
+		targets[n++] = (struct cw_msg_evidence_target){
+			.pid = slot->pid,
+			.start_ticks = slot->start_ticks,
+			.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
+		};
+		slot->is_awaited = true;
+	}
+	msg.evidence_request.route = cw_job_id_route(job);
+	msg.evidence_request.job_key = job->key;
+	msg.evidence_request.uid = job->uid;
+	msg.evidence_request.label = job->label;
+	msg.evidence_request.deadline_ms = deadline_ms;
+	msg.evidence_request.targets = targets;
+	msg.evidence_request.n_targets = n;
+	r = cw_transport_request(t, node, &msg, deadline_ms + 250, fn, fn_user, NULL);
+	if (r < 0) {
+		log_info("%s cannot be asked for evidence: %s", node, strerror(-r));
+		cw_evidence_take(set, node, NULL);
+	}
+	return r;
+}
+
+int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t,
+			const struct cw_job_id *job, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, uint32_t deadline_ms, cw_transport_reply_fn fn,
+			void *fn_user)
+{
+	int r = 0;
+
+	cw_evidence_fini(set);
+	choose_targets(set, snap, v);
+	for (unsigned i = 0; i < set->n_slots; i++) {
+		bool is_asked = false;
+
+		for (unsigned k = 0; k < i; k++)
+			is_asked |= !strcmp(set->slots[k].node, set->slots[i].node);
+		if (!is_asked && request_from(set, i, t, job, deadline_ms, fn, fn_user) < 0)
+			r = -EIO;
+	}
+	return r;
+}
+
+json_t *cw_evidence_parse(const char *text)
+{
+	json_error_t error;
+	json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+	const char *schema = json_string_value(json_object_get(doc, "schema"));
+
+	if (schema && !strcmp(schema, "collwatch.evidence/1"))
+		return doc;
+	json_decref(doc);
+	return NULL;
+}
+
+void cw_evidence_take(struct cw_evidence_set *set, const char *node, const struct cw_message *reply)
+{
+	for (unsigned i = 0; i < set->n_slots; i++) {
+		struct cw_evidence_slot *slot = &set->slots[i];
+		const struct cw_msg_evidence_reply *e;
+
+		if (strcmp(slot->node, node) != 0)
+			continue;
+		if (!reply) {
+			slot->is_awaited = false;
+			continue;
+		}
+		e = &reply->evidence_reply;
+		if (e->pid != slot->pid || e->start_ticks != slot->start_ticks || slot->doc)
+			continue;
+		slot->doc = cw_evidence_parse(e->json);
+		slot->is_awaited = false;
+	}
+}
+
+bool cw_evidence_is_complete(const struct cw_evidence_set *set)
+{
+	for (unsigned i = 0; i < set->n_slots; i++)
+		if (set->slots[i].is_awaited)
+			return false;
+	return true;
+}
+
+json_t *cw_evidence_array(const struct cw_evidence_set *set)
+{
+	json_t *array = json_array();
+
+	for (unsigned i = 0; array && i < set->n_slots; i++)
+		if (set->slots[i].doc && json_array_append(array, set->slots[i].doc) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}

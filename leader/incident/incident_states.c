@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The moves an incident may make. */
+#include <stddef.h>
+
+#include "leader/incident/incident.h"
+
+#define S(name) CW_INCIDENT_##name
+#define ON(name) (1u << CW_INCIDENT_EV_##name)
+
+struct move {
+	uint32_t from;
+	uint32_t events; /* any of these */
+	uint32_t to;
+};
+
+static const struct move moves[] = {
+	/* Nothing to see. */
+	{ S(IDLE), ON(QUIET), S(IDLE) },
+	/* Something is pending for long: look closer. */
+	{ S(IDLE), ON(SUSPECT), S(SUSPECT) },
+	/* Looks that come rarely may find a stall, or a proof, at once. */
+	{ S(IDLE), ON(STALL), S(STALLED) },
+	{ S(IDLE), ON(HANG), S(CONFIRMED) },
+	{ S(IDLE), ON(END), S(ENDED) },
+
+	{ S(SUSPECT), ON(SUSPECT), S(SUSPECT) },
+	/* It moved after all. */
+	{ S(SUSPECT), ON(QUIET), S(IDLE) },
+	{ S(SUSPECT), ON(STALL), S(STALLED) },
+	/* A proof needs no patience. */
+	{ S(SUSPECT), ON(HANG), S(CONFIRMED) },
+	{ S(SUSPECT), ON(END), S(ENDED) },
+
+	{ S(STALLED), ON(STALL), S(STALLED) },
+	/* Part of it moved: the oldest op that is pending now is younger. */
+	{ S(STALLED), ON(SUSPECT), S(SUSPECT) },
+	/* The stall resolved before anybody was told. */
+	{ S(STALLED), ON(QUIET), S(IDLE) },
+	/* The same evidence twice, or the time of section 9: tell people. */
+	{ S(STALLED), ON(HANG), S(CONFIRMED) },
+	{ S(STALLED), ON(END), S(ENDED) },
+
+	/* Announced: the decision stands until it is quiet, whatever the next look calls it. */
+	{ S(CONFIRMED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CONFIRMED) },
+	/* It resolved within the seconds before the alert: nobody needs to know. */
+	{ S(CONFIRMED), ON(QUIET), S(IDLE) },
+	/* Nobody objected; what is missing is evidence. */
+	{ S(CONFIRMED), ON(CLEAR), S(CLEARED) },
+	/* All evidence is there; the objection period is not over. */
+	{ S(CONFIRMED), ON(EVIDENCE), S(PREPARED) },
+	{ S(CONFIRMED), ON(OBJECTION), S(OBJECTED) },
+	{ S(CONFIRMED), ON(END), S(ENDED) },
+
+	{ S(CLEARED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CLEARED) },
+	{ S(CLEARED), ON(QUIET), S(IDLE) },
+	{ S(CLEARED), ON(EVIDENCE), S(ALERTED) },
+	/* Another node may have told people meanwhile: they are asked anew. */
+	{ S(CLEARED), ON(HELD), S(CONFIRMED) },
+	{ S(CLEARED), ON(OBJECTION), S(OBJECTED) },
+	{ S(CLEARED), ON(END), S(ENDED) },
+
+	{ S(PREPARED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(EVIDENCE), S(PREPARED) },
+	{ S(PREPARED), ON(QUIET), S(IDLE) },
+	{ S(PREPARED), ON(CLEAR), S(ALERTED) },
+	{ S(PREPARED), ON(OBJECTION), S(OBJECTED) },
+	{ S(PREPARED), ON(END), S(ENDED) },
+
+	/* People know. Later looks may refine the bundle; late objections and evidence come too
+	 * late; an alert that did not get through is repeated. */
+	{ S(ALERTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE) | ON(RETRY),
+	  S(ALERTED) },
+	/* Progress resumed: it was slow, not hanging. */
+	{ S(ALERTED), ON(QUIET), S(RESOLVED) },
+	{ S(ALERTED), ON(END), S(ENDED) },
+
+	/* Another node knows better, or has told people already. */
+	{ S(OBJECTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE),
+	  S(OBJECTED) },
+	{ S(OBJECTED), ON(QUIET), S(IDLE) },
+	/* It still hangs: ask again, the objector may be gone. */
+	{ S(OBJECTED), ON(RETRY), S(CONFIRMED) },
+	{ S(OBJECTED), ON(END), S(ENDED) },
+
+	/* Over; the next trouble of this job is another incident. */
+	{ S(RESOLVED), ON(QUIET), S(IDLE) },
+	{ S(RESOLVED), ON(SUSPECT), S(SUSPECT) },
+	{ S(RESOLVED), ON(STALL), S(STALLED) },
+	{ S(RESOLVED), ON(HANG), S(CONFIRMED) },
+	{ S(RESOLVED), ON(END), S(ENDED) },
+};
+
+int cw_incident_next(unsigned state, unsigned event)
+{
+	if (event >= CW_INCIDENT_EV__MAX)
+		return -1;
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
+		if (moves[i].from == state && (moves[i].events & 1u << event))
+			return (int)moves[i].to;
+	return -1;
+}
+
+const char *cw_incident_state_name(unsigned state)
+{
+	static const char *const names[CW_INCIDENT__MAX] = {
+		"idle",     "suspect", "stalled",  "confirmed", "cleared",
+		"prepared", "alerted", "objected", "resolved",  "ended",
+	};
+
+	return state < CW_INCIDENT__MAX ? names[state] : "?";
+}

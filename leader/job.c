@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/address.h"
+#include "common/cleanup.h"
+#include "common/htable.h"
+
+/* ---- components: union-find over ranks, joined by the communicators they name ---- */
+
+struct comm_key {
+	uint64_t id;
+	uint64_t instance; /* as 64 bits: no padding in a hashed key */
+};
+
+struct comm_entry {
+	UT_hash_handle hh;
+	struct comm_key key;
+	uint32_t first; /* rank that named it first */
+};
+
+static uint32_t find_root(uint32_t *parent, uint32_t i)
+{
+	while (parent[i] != i) {
+		parent[i] = parent[parent[i]];
+		i = parent[i];
+	}
+	return i;
+}
+
+static void join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+	a = find_root(parent, a);
+	b = find_root(parent, b);
+	if (a < b)
+		parent[b] = a;
+	else
+		parent[a] = b;
+}
+
+static int name_comm(struct comm_entry **comms, uint32_t *parent, uint64_t id, uint32_t instance,
+		     uint32_t rank)
+{
+	struct comm_key key = { id, instance };
+	struct comm_entry *e;
+
+	HASH_FIND(hh, *comms, &key, sizeof(key), e);
+	if (e) {
+		join(parent, e->first, rank);
+		return 0;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->key = key;
+	e->first = rank;
+	HASH_ADD(hh, *comms, key, sizeof(e->key), e);
+	if (!cw_htable_added(e)) {
+		free(e);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void free_comms(struct comm_entry **comms)
+{
+	struct comm_entry *e, *tmp;
+
+	HASH_ITER (hh, *comms, e, tmp) {
+		HASH_DEL(*comms, e);
+		free(e);
+	}
+}
+
+static int join_all(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
+		    uint32_t *parent)
+{
+	_cleanup_(free_comms) struct comm_entry *comms = NULL;
+	int r = 0;
+
+	for (unsigned i = 0; i < n && r >= 0; i++) {
+		const struct cw_msg_rank *rank = cw_route_rank(route, &refs[i]);
+
+		for (unsigned k = 0; k < rank->n_members && r >= 0; k++)
+			r = name_comm(&comms, parent, rank->members[k].comm_id,
+				      rank->members[k].instance, i);
+		/* Waiting in its first init: not a member of anything yet, but on its way. */
+		if (r >= 0 && rank->host_call && rank->host_call_comm_id)
+			r = name_comm(&comms, parent, rank->host_call_comm_id, 0, i);
+	}
+	return r;
+}
+
+static unsigned count_refs(const struct cw_route *route)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < route->n_nodes; i++)
+		n += route->nodes[i].digest->digest.n_ranks;
+	return n;
+}
+
+static void fill_refs(const struct cw_route *route, struct cw_rank_ref *refs)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < route->n_nodes; i++)
+		for (uint32_t k = 0; k < route->nodes[i].digest->digest.n_ranks; k++)
+			refs[n++] = (struct cw_rank_ref){ .node = i, .rank = k };
+}
+
+/* Ranks that have not got as far as a communicator belong to the only job their label has. */
+static void adopt_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs,
+			     unsigned n, uint32_t *parent)
+{
+	uint32_t only = UINT32_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (cw_route_rank(route, &refs[i])->n_members == 0)
+			continue;
+		if (only != UINT32_MAX && find_root(parent, i) != find_root(parent, only))
+			return;
+		only = i;
+	}
+	for (unsigned i = 0; i < n && only != UINT32_MAX; i++)
+		if (cw_route_rank(route, &refs[i])->n_members == 0)
+			join(parent, i, only);
+}
+
+static int by_component(const void *pa, const void *pb)
+{
+	const struct cw_rank_ref *a = pa, *b = pb;
+
+	if (a->component != b->component)
+		return a->component < b->component ? -1 : 1;
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_refs,
+		      unsigned *ret_n_refs, unsigned *ret_n_components)
+{
+	unsigned n = count_refs(route), n_components = 0;
+	_cleanup_(freep) struct cw_rank_ref *refs = calloc(n + 1, sizeof(*refs));
+	_cleanup_(freep) uint32_t *parent = calloc(n + 1, sizeof(*parent));
+	int r;
+
+	if (!refs || !parent)
+		return -ENOMEM;
+	fill_refs(route, refs);
+	for (uint32_t i = 0; i < n; i++)
+		parent[i] = i;
+	r = join_all(route, refs, n, parent);
+	if (r < 0)
+		return r;
+	adopt_the_unborn(route, refs, n, parent);
+	/* A root is the smallest index of its component, so it is numbered before its members. */
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t root = find_root(parent, i);
+
+		refs[i].component = root == i ? n_components++ : refs[root].component;
+	}
+	qsort(refs, n, sizeof(*refs), by_component);
+	*ret_refs = steal_ptr(&refs);
+	*ret_n_refs = n;
+	*ret_n_components = n_components;
+	return 0;
+}
+
+/* ---- which job a process was in ---- */
+
+/* Hashed and compared as it is: no padding, and zeros behind the name. */
+struct process_key {
+	uint64_t pid, start_ticks;
+	char node[CW_NODE_NAME_MAX];
+};
+
+_Static_assert(sizeof(struct process_key) == 2 * sizeof(uint64_t) + CW_NODE_NAME_MAX,
+	       "padding would be compared");
+
+struct cw_process_entry {
+	UT_hash_handle hh;
+	struct process_key key;
+	uint64_t job;
+	bool is_current;
+};
+
+static struct process_key key_of(const struct cw_route *route, const struct cw_rank_ref *ref)
+{
+	const struct cw_msg_rank *rank = cw_route_rank(route, ref);
+	struct process_key key = { .pid = (uint64_t)rank->pid, .start_ticks = rank->start_ticks };
+
+	(void)snprintf(key.node, sizeof(key.node), "%s", route->nodes[ref->node].name);
+	return key;
+}
+
+static struct cw_process_entry *find_process(const struct cw_process_map *map,
+					     const struct process_key *key)
+{
+	struct cw_process_entry *e;
+
+	HASH_FIND(hh, map->entries, key, sizeof(*key), e);
+	return e;
+}
+
+uint64_t cw_process_job(const struct cw_process_map *map, const struct cw_route *route,
+			const struct cw_rank_ref *ref)
+{
+	struct process_key key = key_of(route, ref);
+	const struct cw_process_entry *e = find_process(map, &key);
+
+	return e ? e->job : 0;
+}
+
+int cw_process_set_job(struct cw_process_map *map, const struct cw_route *route,
+		       const struct cw_rank_ref *ref, uint64_t job)
+{
+	struct process_key key = key_of(route, ref);
+	struct cw_process_entry *e = find_process(map, &key);
+
+	if (!e) {
+		e = calloc(1, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		e->key = key;
+		HASH_ADD(hh, map->entries, key, sizeof(e->key), e);
+		if (!cw_htable_added(e)) {
+			free(e);
+			return -ENOMEM;
+		}
+	}
+	e->job = job;
+	e->is_current = true;
+	return 0;
+}
+
+void cw_process_sweep(struct cw_process_map *map)
+{
+	struct cw_process_entry *e, *tmp;
+
+	HASH_ITER (hh, map->entries, e, tmp) {
+		if (!e->is_current) {
+			HASH_DEL(map->entries, e);
+			free(e);
+			continue;
+		}
+		e->is_current = false;
+	}
+}
+
+void cw_process_map_fini(struct cw_process_map *map)
+{
+	cw_process_sweep(map);
+	cw_process_sweep(map); /* the first one cleared the marks of all that were current */
+}
+
+/* ---- life ---- */
+
+struct cw_job *cw_job_new(uint64_t number, int64_t now_ns)
+{
+	struct cw_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->number = number;
+	job->stacks.max = CW_SNAP_MAX_STACKS;
+	job->stacks.max_bytes = CW_JOB_MAX_STACK_BYTES;
+	job->started_ns = now_ns;
+	job->view.since_ns = now_ns;
+	job->stall = cw_stall_new();
+	return job->stall ? job : cw_job_free(job);
+}
+
+struct cw_job *cw_job_free(struct cw_job *job)
+{
+	struct cw_job_window *w, *tmp;
+
+	if (!job)
+		return NULL;
+	DL_FOREACH_SAFE (job->windows, w, tmp) {
+		free(w->node);
+		free(w->ops);
+		free(w);
+	}
+	cw_text_set_clear(&job->stacks);
+	cw_history_fini(&job->history);
+	cw_stall_free(job->stall);
+	free(job);
+	return NULL;
+}

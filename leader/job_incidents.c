@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/job_incidents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+/* ---- whom it concerns ---- */
+
+/* By what stays the same from snapshot to snapshot: indices need not. */
+static struct cw_job_incident_rank identity(const struct cw_snapshot *snap, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+
+	return (struct cw_job_incident_rank){ .start_ticks = r->start_ticks,
+					      .rank = r->rank,
+					      .pid = r->pid };
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const struct cw_job_incident_rank *x = a, *y = b;
+
+	if (x->start_ticks != y->start_ticks)
+		return x->start_ticks < y->start_ticks ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/*
+ * Out of memory: it seems to concern nobody, and may be told twice. A mismatch that holds nobody up
+ * concerns nobody either: the same ranks may well hang for another reason.
+ */
+static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v)
+{
+	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
+	uint32_t n = 0;
+
+	free(i->ranks);
+	i->ranks = NULL;
+	i->n_ranks = 0;
+	if (is_silent)
+		return;
+	i->ranks = calloc((size_t)v->n_culprits + v->n_victims + 1, sizeof(*i->ranks));
+	if (!i->ranks)
+		return;
+	for (uint32_t k = 0; k < v->n_culprits; k++)
+		i->ranks[n++] = identity(snap, v->culprits[k].rank);
+	for (uint32_t k = 0; k < v->n_victims; k++)
+		i->ranks[n++] = identity(snap, v->victims[k]);
+	qsort(i->ranks, n, sizeof(*i->ranks), compare_ranks);
+	i->n_ranks = n;
+}
+
+static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *snap, uint32_t rank)
+{
+	struct cw_job_incident_rank id = identity(snap, rank);
+
+	return i->n_ranks &&
+	       bsearch(&id, i->ranks, i->n_ranks, sizeof(*i->ranks), compare_ranks) != NULL;
+}
+
+/* Some rank of the verdict is in an open incident. */
+static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		const struct cw_job_incident *one = &all->v[i];
+
+		if (!cw_incident_is_open(one->incident))
+			continue;
+		for (uint32_t k = 0; k < v->n_culprits; k++)
+			if (concerns(one, snap, v->culprits[k].rank))
+				return true;
+		for (uint32_t k = 0; k < v->n_victims; k++)
+			if (concerns(one, snap, v->victims[k]))
+				return true;
+	}
+	return false;
+}
+
+/* ---- which incident a decision is about ---- */
+
+static struct cw_incident *find_open(const struct cw_job_incidents *all,
+				     const struct cw_verdict_key *key)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_open(all->v[i].incident) &&
+		    cw_verdict_key_is_same(cw_incident_key(all->v[i].incident), key))
+			return all->v[i].incident;
+	return NULL;
+}
+
+/* One that is about nothing now; NULL = too many are open, or out of memory. */
+static struct cw_job_incident *find_free(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (!cw_incident_is_open(all->v[i].incident))
+			return &all->v[i];
+	if (all->n == CW_VERDICT_LIST_MAX)
+		return NULL;
+	all->v[all->n].incident = cw_incident_new(&all->config);
+	return all->v[all->n].incident ? &all->v[all->n++] : NULL;
+}
+
+static void close_resolved(struct cw_job_incidents *all, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
+					   .resolved_key = d->resolved_key,
+					   .resolved_after_ns = d->resolved_after_ns };
+	struct cw_incident *inc = find_open(all, &d->resolved_key);
+
+	if (inc)
+		cw_incident_step(inc, snap, v, &quiet);
+}
+
+static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *snap,
+		     const struct cw_verdict *v, const struct cw_stall_decision *d, bool is_worst)
+{
+	struct cw_incident *known = find_open(all, &d->key);
+	struct cw_job_incident *new;
+
+	if (known) {
+		cw_incident_step(known, snap, v, d);
+		return;
+	}
+	/* Only the worst is followed before it is a hang. */
+	if ((!is_worst && d->phase != CW_STALL_HANG) || is_consequence(all, snap, v))
+		return;
+	new = find_free(all);
+	if (!new) {
+		log_debug("job=%s: no room for another incident", all->config.job);
+		return;
+	}
+	if (d->phase == CW_STALL_HANG)
+		note_ranks(new, snap, v);
+	cw_incident_step(new->incident, snap, v, d);
+}
+
+void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapshot *snap,
+			   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+{
+	close_resolved(all, snap, &list->v[0], &d[0]);
+	for (uint32_t i = 0; i < list->n; i++)
+		step_one(all, snap, &list->v[i], &d[i], i == 0);
+}
+
+bool cw_job_incidents_are_writing(const struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_writing(all->v[i].incident))
+			return true;
+	return false;
+}
+
+bool cw_job_incidents_write_on(struct cw_job_incidents *all, const struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		if (!cw_incident_is_writing(all->v[i].incident))
+			continue;
+		cw_incident_write_on(all->v[i].incident, snap);
+		break;
+	}
+	return cw_job_incidents_are_writing(all);
+}
+
+/* ---- all of them ---- */
+
+void cw_job_incidents_tick(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		cw_incident_tick(all->v[i].incident);
+}
+
+void cw_job_incidents_end(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		cw_incident_end(all->v[i].incident);
+}
+
+void cw_job_incidents_undelivered(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		cw_incident_undelivered(all->v[i].incident);
+}
+
+struct cw_incident *cw_job_incidents_find(const struct cw_job_incidents *all, const char *id)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (*id && !strcmp(cw_incident_id(all->v[i].incident), id))
+			return all->v[i].incident;
+	return NULL;
+}
+
+const char *cw_job_incidents_id(const struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_open(all->v[i].incident))
+			return cw_incident_id(all->v[i].incident);
+	return "";
+}
+
+void cw_job_incidents_fini(struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		cw_incident_free(all->v[i].incident);
+		free(all->v[i].ranks);
+	}
+	all->n = 0;
+}

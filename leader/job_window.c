@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The windows a job has fetched: the last ops of suspects, for as long as they are true. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "leader/job.h"
+
+static void drop(struct cw_job *job, struct cw_job_window *w)
+{
+	DL_DELETE(job->windows, w);
+	job->n_window_ops -= w->n_ops;
+	if (w->kind == CW_WINDOW_PAST)
+		job->n_past_ops -= w->n_ops;
+	free(w->node);
+	free(w->ops);
+	free(w);
+}
+
+static bool is_of(const struct cw_job_window *w, uint32_t kind, const char *node, int32_t pid,
+		  uint64_t start_ticks, uint64_t comm_id, uint32_t instance)
+{
+	return w->kind == kind && w->pid == pid && w->start_ticks == start_ticks &&
+	       w->comm_id == comm_id && w->instance == instance && !strcmp(w->node, node);
+}
+
+static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
+{
+	return of_reply && of_reply <= n ? numbers[of_reply - 1] : 0;
+}
+
+/* Numbers of call stacks hold as long as there is a window. */
+static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *reply,
+		       uint32_t **ret_numbers)
+{
+	_cleanup_(freep) uint32_t *numbers = calloc(reply->n_stacks + 1, sizeof(*numbers));
+	int r = numbers ? 0 : -ENOMEM;
+
+	if (!job->windows)
+		cw_text_set_clear(&job->stacks);
+	for (uint32_t i = 0; i < reply->n_stacks && r == 0; i++)
+		r = cw_text_set_add(&job->stacks, reply->stacks[i], &numbers[i]);
+	if (r == 0)
+		*ret_numbers = steal_ptr(&numbers);
+	return r;
+}
+
+/* numbers: of the reply's call stacks in the job's. */
+static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
+	       const uint32_t *numbers, uint32_t n_numbers, enum cw_window_kind kind,
+	       int64_t now_ns)
+{
+	struct cw_job_window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->kind = kind;
+	w->comm_id = from->comm_id;
+	w->instance = from->instance;
+	w->pid = from->pid;
+	w->start_ticks = from->start_ticks;
+	w->lost = from->lost;
+	w->read_ns = now_ns;
+	w->node = strdup(node);
+	w->ops = calloc(from->n_ops ? from->n_ops : 1, sizeof(*w->ops));
+	if (!w->node || !w->ops) {
+		free(w->node);
+		free(w->ops);
+		free(w);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < from->n_ops; i++) {
+		w->ops[i] = from->ops[i];
+		w->ops[i].stack = number(numbers, n_numbers, from->ops[i].stack);
+		w->ops[i].enter_ns = now_ns - from->ops[i].enter_ns;
+		if (from->ops[i].flags & CW_OPF_RETURNED)
+			w->ops[i].return_ns = now_ns - from->ops[i].return_ns;
+	}
+	w->n_ops = from->n_ops;
+	job->n_window_ops += w->n_ops;
+	if (w->kind == CW_WINDOW_PAST)
+		job->n_past_ops += w->n_ops;
+	DL_APPEND(job->windows, w);
+	return 0;
+}
+
+static bool has_room(const struct cw_job *job, enum cw_window_kind kind, uint32_t n)
+{
+	return job->n_window_ops + n <= CW_JOB_MAX_WINDOW_OPS &&
+	       (kind != CW_WINDOW_PAST || job->n_past_ops + n <= CW_JOB_MAX_PAST_OPS);
+}
+
+int cw_job_add_windows(struct cw_job *job, const char *node,
+		       const struct cw_msg_window_reply *reply, enum cw_window_kind kind,
+		       int64_t now_ns)
+{
+	_cleanup_(freep) uint32_t *numbers = NULL;
+	struct cw_job_window *w, *tmp;
+	int r = keep_stacks(job, reply, &numbers);
+
+	for (uint32_t i = 0; i < reply->n_windows && r >= 0; i++) {
+		const struct cw_msg_window *from = &reply->windows[i];
+
+		DL_FOREACH_SAFE (job->windows, w, tmp)
+			if (is_of(w, kind, node, from->pid, from->start_ticks, from->comm_id,
+				  from->instance))
+				drop(job, w);
+		if (has_room(job, kind, from->n_ops))
+			r = add(job, node, from, numbers, reply->n_stacks, kind, now_ns);
+		else if (job->left_out_windows)
+			++*job->left_out_windows;
+	}
+	return r;
+}
+
+static bool is_unmoved(const struct cw_job_window *w, const struct cw_msg_member *m)
+{
+	return w->op_index == m->op_index && w->returned == m->coll_returned &&
+	       w->completed == m->coll_completed;
+}
+
+const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
+					  const struct cw_msg_rank *rank,
+					  const struct cw_msg_member *member,
+					  enum cw_window_kind kind, int64_t now_ns)
+{
+	struct cw_job_window *w;
+
+	DL_FOREACH (job->windows, w) {
+		if (!is_of(w, kind, node, rank->pid, rank->start_ticks, member->comm_id,
+			   member->instance))
+			continue;
+		if (kind == CW_WINDOW_PAST)
+			return w;
+		if (!w->has_marks) {
+			w->has_marks = true;
+			w->op_index = member->op_index;
+			w->returned = member->coll_returned;
+			w->completed = member->coll_completed;
+		}
+		if (is_unmoved(w, member) || now_ns - w->read_ns < CW_JOB_WINDOW_FRESH_NS)
+			return w;
+		drop(job, w);
+		return NULL;
+	}
+	return NULL;
+}

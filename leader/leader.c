@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/leader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "identity/shares.h"
+#include "identity/uid_count.h"
+#include "identity/untracked.h"
+#include "leader/leader_private.h"
+
+struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
+{
+	static const struct cw_untracked_config untracked = {
+		.one = "job",
+		.many = "jobs",
+		.why = "this node leads as many as it has places for",
+		.keep_ns = CW_LEADER_UNTRACKED_KEEP_NS,
+	};
+	struct cw_leader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->config = *config;
+	l->untracked = cw_untracked_new(&untracked);
+	return l->untracked ? l : cw_leader_free(l);
+}
+
+static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+{
+	struct cw_job *job, *tmp;
+
+	DL_FOREACH_SAFE (lr->jobs, job, tmp)
+		cw_leader_end_job(l, lr, job, was_led_here);
+}
+
+static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+{
+	end_jobs(l, lr, was_led_here);
+	HASH_DEL(l->routes, lr);
+	cw_uid_count_remove(&l->held, lr->route.uid);
+	l->stats.routes--;
+	if (!l->stats.routes)
+		l->spare = cw_snapshot_free(l->spare);
+	cw_process_map_fini(&lr->processes);
+	free(lr->refs);
+	cw_route_fini(&lr->route);
+	free(lr);
+}
+
+struct cw_leader *cw_leader_free(struct cw_leader *l)
+{
+	struct cw_led_route *lr, *tmp;
+
+	if (!l)
+		return NULL;
+	HASH_ITER (hh, l->routes, lr, tmp)
+		drop_route(l, lr, false);
+	(void)cw_untracked_free(l->untracked); /* always NULL */
+	free(l);
+	return NULL;
+}
+
+/* In an objection; the asker knows it by this. */
+#define ANNOUNCED_FIRST "another node announced it first"
+
+/* ---- routes ---- */
+
+static struct cw_led_route *find_route(const struct cw_leader *l, const struct cw_job_id *job)
+{
+	struct cw_led_route *lr;
+
+	HASH_FIND_BYHASHVALUE(hh, l->routes, job, sizeof(*job), cw_job_id_bucket(job), lr);
+	return lr;
+}
+
+static bool has_incident(const struct cw_led_route *lr)
+{
+	const struct cw_job *job;
+
+	DL_FOREACH (lr->jobs, job)
+		if (*cw_job_incidents_id(&job->incidents))
+			return true;
+	return false;
+}
+
+static void note_untracked(struct cw_leader *l, uint32_t uid, const char *label)
+{
+	const struct cw_untracked_item item = { .uid = uid, .label = label };
+
+	cw_untracked_note(l->untracked, &item, -1, cw_clock_now_ns(l->config.clock));
+}
+
+static void forget_untracked(struct cw_leader *l, const struct cw_route *route)
+{
+	const struct cw_untracked_item item = { .uid = route->uid, .label = route->label };
+
+	cw_untracked_forget(l->untracked, &item);
+}
+
+/* Copies give way before what is led here, and take the place of other copies only. */
+static struct cw_led_route *find_displaced(const struct cw_leader *l, uint32_t users, bool for_copy)
+{
+	_cleanup_(freep) struct cw_share_place *places = calloc(l->stats.routes, sizeof(*places));
+	struct cw_led_route *lr, *tmp;
+	size_t n = 0;
+
+	if (!places)
+		return NULL;
+	HASH_ITER (hh, l->routes, lr, tmp)
+		places[n++] = (struct cw_share_place){
+			.uid = lr->route.uid,
+			.is_pinned = lr->is_led && (for_copy || has_incident(lr)),
+			.since_ns = lr->is_led ? lr->since_ns : INT64_MAX,
+			.holder = lr,
+		};
+	return cw_share_displaced(places, n, CW_LEADER_MAX_ROUTES, users);
+}
+
+/* False: there is no place for it. */
+static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
+{
+	const struct cw_share_count count = {
+		.capacity = CW_LEADER_MAX_ROUTES,
+		.taken = l->stats.routes,
+		.users = cw_uid_count_users(l->held, uid),
+		.own = cw_uid_count_get(l->held, uid),
+	};
+	enum cw_share_answer answer = cw_share_ask(&count);
+	struct cw_led_route *displaced;
+
+	if (answer != CW_SHARE_DISPLACE)
+		return answer == CW_SHARE_ADMIT;
+	displaced = find_displaced(l, count.users, for_copy);
+	if (!displaced)
+		return false;
+	if (displaced->is_led)
+		note_untracked(l, displaced->route.uid, displaced->route.label);
+	drop_route(l, displaced, false);
+	l->stats.displaced++;
+	return true;
+}
+
+/* A new route has no share of its own. */
+static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
+{
+	struct cw_led_route *lr, *tmp;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		if (lr->route.uid == uid)
+			return lr->not_before_ns;
+	return 0;
+}
+
+static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_digest *d)
+{
+	struct cw_led_route *lr = calloc(1, sizeof(*lr));
+
+	if (!lr || cw_uid_count_add(&l->held, d->uid) < 0) {
+		free(lr);
+		return NULL;
+	}
+	lr->since_ns = cw_clock_now_ns(l->config.clock);
+	lr->not_before_ns = not_before_of(l, d->uid);
+	if (cw_route_init(&lr->route, d) == 0)
+		HASH_ADD_BYHASHVALUE(hh, l->routes, route.job, sizeof(lr->route.job),
+				     cw_job_id_bucket(&lr->route.job), lr);
+	if (!lr->route.label || !cw_htable_added(lr)) {
+		cw_uid_count_remove(&l->held, d->uid);
+		cw_route_fini(&lr->route);
+		free(lr);
+		return NULL;
+	}
+	l->stats.routes++;
+	return lr;
+}
+
+/* ---- messages ---- */
+
+static void send_members(struct cw_leader *l, const char *to, const struct cw_job_id *job,
+			 const struct cw_msg_members *members)
+{
+	struct cw_message msg = { .type = CW_MSG_MEMBERS, .members = *members };
+	int r;
+
+	msg.members.job_key = job->key;
+	msg.members.uid = job->uid;
+	msg.members.label = job->label;
+	msg.members.leader = cw_transport_self(l->config.transport);
+	r = cw_transport_send(l->config.transport, to, &msg);
+	if (r < 0)
+		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
+}
+
+/* route: as `to` calls the job, which may know it by nothing else. */
+static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
+		   uint64_t number, uint64_t route)
+{
+	const char *names[CW_LEADER_MAX_NAMED];
+	uint32_t n_names = lr->route.n_nodes <= CW_LEADER_MAX_NAMED ? lr->route.n_nodes : 0;
+
+	for (uint32_t i = 0; i < n_names; i++)
+		names[i] = lr->route.nodes[i].name;
+	send_members(l, to, &lr->route.job,
+		     &(struct cw_msg_members){ .route = route,
+					       .number = number,
+					       .nodes = names,
+					       .n_nodes = n_names,
+					       .n_nodes_in_all = lr->route.n_nodes,
+					       .standing = has_incident(lr)
+								   ? CW_STANDING_INCIDENT
+								   : CW_STANDING_WATCHED });
+}
+
+/* Its node says so in its status, and tries the node that would lead next. */
+static void refuse_route(struct cw_leader *l, const struct cw_job_id *job,
+			 const struct cw_msg_digest *d, const char *to)
+{
+	l->stats.refused_digests++;
+	note_untracked(l, d->uid, d->label);
+	send_members(l, to, job,
+		     &(struct cw_msg_members){ .route = d->route,
+					       .number = d->number,
+					       .n_nodes_in_all = 1,
+					       .standing = CW_STANDING_NO_PLACE });
+}
+
+static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
+{
+	const struct cw_msg_digest *d = &(*msg)->digest;
+	struct cw_led_route *lr;
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	bool is_copy = (*msg)->type == CW_MSG_DIGEST_COPY, is_urgent = false;
+	uint64_t number = d->number, route = d->route;
+	struct cw_job_id job;
+
+	/* A digest speaks for its sender only, and says of which job. */
+	if (strcmp(d->node, from) != 0 ||
+	    cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0) {
+		l->stats.refused_digests++;
+		return;
+	}
+	lr = find_route(l, &job);
+	if (!lr && d->n_ranks == 0) {
+		/* Nothing to watch, but an answer: else the node would look for another leader. */
+		if (d->untracked && !is_copy)
+			send_members(l, from, &job,
+				     &(struct cw_msg_members){ .route = route, .number = number });
+		return;
+	}
+	if (!lr && !make_room(l, d->uid, is_copy)) {
+		if (is_copy)
+			l->stats.refused_digests++;
+		else
+			refuse_route(l, &job, d, from);
+		return;
+	}
+	if (!lr)
+		lr = add_route(l, d);
+	if (!lr || cw_route_put(&lr->route, from, msg, l->config.clock, &is_urgent) < 0) {
+		l->stats.refused_digests++;
+		return;
+	}
+	if (is_copy)
+		return;
+	if (is_urgent || !lr->is_led)
+		lr->next_ns = now;
+	if (!lr->is_led)
+		forget_untracked(l, &lr->route);
+	lr->is_led = true;
+	answer(l, lr, from, number, route);
+}
+
+/* Of this user: an id alone is nobody's. */
+static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *id)
+{
+	struct cw_led_route *lr, *tmp;
+	struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (lr->route.uid != uid)
+			continue;
+		DL_FOREACH (lr->jobs, job) {
+			struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
+
+			if (inc)
+				return inc;
+		}
+	}
+	return NULL;
+}
+
+static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_announce *a)
+{
+	const struct cw_incident_due due = { .id = a->id, .job = a->label, .uid = a->uid };
+	const struct cw_incident *inc;
+
+	if (!*a->label)
+		return false; /* it is not said whose it is: an id alone is nobody's */
+	inc = find_incident(l, a->uid, a->id);
+	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
+	       l->config.io->was_sent_here(l->config.io_user, &due);
+}
+
+/* Leads the job itself and hears of more nodes than its own. */
+static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job, const char *from)
+{
+	const char *self = cw_transport_self(l->config.transport);
+	const char *leader = cw_election_leader(l->config.members, job);
+	const struct cw_led_route *lr = find_route(l, job);
+
+	if (!leader || strcmp(leader, self) != 0 || !lr || cw_route_n_reporting(&lr->route) < 2)
+		return false;
+	for (unsigned i = 0; i < lr->route.n_nodes; i++)
+		if (!strcmp(lr->route.nodes[i].name, from))
+			return true; /* the announcer reports to this node */
+	return false;
+}
+
+static bool is_led_by(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
+{
+	const char *leader = cw_election_leader(l->config.members, job);
+
+	return leader && !strcmp(leader, node);
+}
+
+/*
+ * Where some links are cut, two nodes may each think they lead. A third that hears both lets the
+ * first one speak, as long as that one is alive. One that this node reported to, and now reports to
+ * the other, leads no more and says nothing: it stood in for a daemon that was held up.
+ */
+static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id *job,
+				     const char *from)
+{
+	int64_t now = cw_clock_awake_ns(l->config.clock);
+	struct cw_announced *mine = &l->announced[l->next_announced];
+
+	for (unsigned i = 0; i < CW_LEADER_MAX_ANNOUNCED; i++) {
+		struct cw_announced *a = &l->announced[i];
+
+		if (!a->at_ns || now - a->at_ns > CW_LEADER_ANNOUNCED_NS ||
+		    !cw_job_id_is_equal(&a->job, job))
+			continue;
+		if (!strcmp(a->node, from)) {
+			a->at_ns = now;
+			return false;
+		}
+		if (a->led_here && is_led_by(l, job, from))
+			a->at_ns = 0;
+		else if (cw_transport_is_alive(l->config.transport, a->node))
+			return true;
+	}
+	l->next_announced = (l->next_announced + 1) % CW_LEADER_MAX_ANNOUNCED;
+	mine->job = *job;
+	mine->at_ns = now;
+	mine->led_here = is_led_by(l, job, from);
+	(void)snprintf(mine->node, sizeof(mine->node), "%s", from);
+	return false;
+}
+
+static void take_announcement(struct cw_leader *l, const char *from,
+			      const struct cw_msg_incident_announce *a)
+{
+	struct cw_message msg = {
+		.type = CW_MSG_INCIDENT_OBJECTION,
+		.incident_objection = { .id = a->id,
+					.node = cw_transport_self(l->config.transport),
+					.uid = a->uid,
+					.label = a->label },
+	};
+	const char *reason = NULL;
+	struct cw_job_id job;
+	int r = cw_job_id_read(&a->job_key, a->uid, a->label, &job);
+
+	l->stats.announcements++;
+	if (r != 0)
+		l->stats.unnamed++;
+	if (has_alerted(l, a))
+		reason = "the alert went out from here";
+	else if (r == 0 && leads_better(l, &job, from))
+		reason = "this node leads the job";
+	else if (r == 0 && was_announced_by_another(l, &job, from))
+		reason = ANNOUNCED_FIRST;
+	if (!reason)
+		return;
+	msg.incident_objection.reason = reason;
+	r = cw_transport_send(l->config.transport, from, &msg);
+	if (r < 0)
+		log_debug("inc=%s: the objection does not reach %s: %s", a->id, from, strerror(-r));
+}
+
+/* An older version's does not say whose, but of ids it has only seen those announced from here. */
+static struct cw_incident *find_objected(const struct cw_leader *l,
+					 const struct cw_msg_incident_objection *o)
+{
+	struct cw_led_route *lr, *tmp;
+	struct cw_incident *inc = NULL;
+
+	if (*o->label)
+		return find_incident(l, o->uid, o->id);
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (!inc)
+			inc = find_incident(l, lr->route.uid, o->id);
+	}
+	return inc;
+}
+
+/* The node leads the job as far as this one knows, or did while this one was away. */
+static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
+{
+	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
+}
+
+/*
+ * How often an objection puts an incident off; 0 = without limit. That another node announced it is
+ * no knowledge of its own: anybody can announce.
+ */
+static unsigned believed_times(const struct cw_leader *l, const char *from,
+			       const struct cw_msg_incident_objection *o)
+{
+	struct cw_job_id job;
+
+	if (!*o->label || cw_job_id_make(o->uid, o->label, &job) < 0)
+		return CW_INCIDENT_MAX_PUT_OFF;
+	if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
+		return 0;
+	return cw_election_is_stand_in(l->config.members, &job) ? CW_INCIDENT_MAX_PUT_OFF_APART
+								: CW_INCIDENT_MAX_PUT_OFF;
+}
+
+static void take_objection(struct cw_leader *l, const char *from,
+			   const struct cw_msg_incident_objection *o)
+{
+	struct cw_incident *inc = find_objected(l, o);
+
+	l->stats.objections++;
+	if (inc && !cw_incident_object(inc, from, o->reason, believed_times(l, from, o)))
+		l->stats.overruled++;
+}
+
+bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label)
+{
+	const struct cw_led_route *lr;
+	struct cw_job_id job;
+
+	if (cw_job_id_make(uid, label, &job) < 0)
+		return false;
+	lr = find_route(l, &job);
+	if (!lr || !lr->is_led || is_party(l, &job, from))
+		return false;
+	l->stats.doubted++;
+	return true;
+}
+
+bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg)
+{
+	switch ((*msg)->type) {
+	case CW_MSG_DIGEST:
+	case CW_MSG_DIGEST_COPY:
+		take_digest(l, from, msg);
+		return true;
+	case CW_MSG_INCIDENT_ANNOUNCE:
+		take_announcement(l, from, &(*msg)->incident_announce);
+		return true;
+	case CW_MSG_INCIDENT_OBJECTION:
+		take_objection(l, from, &(*msg)->incident_objection);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- time ---- */
+
+static int64_t cpu_ns(const struct cw_leader *l)
+{
+	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : cw_clock_cpu_ns();
+}
+
+/* CPU time spent on a user's jobs since `start` counts against all of that user's. */
+static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now)
+{
+	int64_t cost = cpu_ns(l) - start;
+	struct cw_led_route *lr, *tmp;
+
+	l->spent_ns += cost;
+	if (cost < CW_LEADER_CHEAP_LOOK_NS)
+		return;
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		if (lr->route.uid != uid)
+			continue;
+		if (lr->not_before_ns < now)
+			lr->not_before_ns = now;
+		lr->not_before_ns += (CW_LEADER_LOOK_SHARE - 1) * cost;
+	}
+}
+
+static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
+{
+	int64_t start = cpu_ns(l);
+
+	lr->next_ns = now + CW_LEADER_LOOK_NS;
+	lr->looked_ns = now;
+	cw_leader_look(l, lr, now);
+	charge(l, lr->route.uid, start, now);
+}
+
+/* What is put off may be gone on with now, as far as its share goes. */
+static bool may_finish(struct cw_leader *l, int64_t now)
+{
+	if (now - l->spent_since_ns >= CW_LEADER_TEXT_EVERY_NS) {
+		l->spent_since_ns = now;
+		l->spent_ns = 0;
+	}
+	return l->half.snap && (!l->half.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
+}
+
+static void finish_look(struct cw_leader *l, int64_t now)
+{
+	uint32_t uid;
+	int64_t start;
+
+	if (!may_finish(l, now))
+		return;
+	uid = l->half.lr->route.uid;
+	start = cpu_ns(l);
+	cw_leader_finish_look(l);
+	charge(l, uid, start, now);
+}
+
+/* Whose turn has not come for longest comes first. */
+static int by_last_look(const struct cw_led_route *a, const struct cw_led_route *b)
+{
+	return (a->looked_ns > b->looked_ns) - (a->looked_ns < b->looked_ns);
+}
+
+static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
+{
+	const char *leader = cw_election_leader(l->config.members, job);
+
+	return leader && strcmp(leader, cw_transport_self(l->config.transport)) != 0;
+}
+
+/* Its nodes have another leader now: what is known is kept for the day that one is lost. */
+static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
+{
+	if (!lr->is_led || cw_route_is_led_here(&lr->route) ||
+	    cw_route_n_reporting(&lr->route) == 0)
+		return;
+	end_jobs(l, lr, false);
+	lr->is_led = false;
+}
+
+/* Notes when this daemon goes on after it was held up. Returns the time. */
+static int64_t note_time(struct cw_leader *l)
+{
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	int64_t awake = cw_clock_awake_ns(l->config.clock);
+
+	if (now - awake > l->held_ns)
+		l->woke_ns = awake;
+	l->held_ns = now - awake;
+	return now;
+}
+
+/*
+ * After this daemon was held up, what it holds is a picture of before: it waits until the nodes of
+ * the job have told how it is now, or are late with it.
+ */
+static bool is_out_of_date(const struct cw_leader *l, const struct cw_led_route *lr)
+{
+	return l->woke_ns && cw_clock_awake_ns(l->config.clock) - l->woke_ns < CW_ROUTE_GONE_NS &&
+	       cw_route_awaits(&lr->route, l->woke_ns);
+}
+
+/* Of what is due, as much as may be done in one turn. */
+static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
+{
+	struct cw_job *job;
+
+	DL_FOREACH (lr->jobs, job) {
+		if (job->is_due)
+			lr->next_ns = now;
+		job->is_due = false;
+	}
+	if (now < lr->next_ns || now < lr->not_before_ns || is_out_of_date(l, lr))
+		return;
+	if (l->turn_members >= cw_leader_turn_members(l))
+		l->has_put_off = true;
+	else
+		look(l, lr, now);
+}
+
+bool cw_leader_tick(struct cw_leader *l)
+{
+	int64_t now = note_time(l);
+	struct cw_led_route *lr, *tmp;
+	struct cw_job *job;
+
+	l->turn_members = 0;
+	l->has_put_off = false;
+	if (now - l->untracked_ns >= CW_NS_PER_S) {
+		l->untracked_ns = now;
+		cw_untracked_tick(l->untracked, now);
+	}
+	finish_look(l, now);
+	HASH_SRT(hh, l->routes, by_last_look);
+	HASH_ITER (hh, l->routes, lr, tmp) {
+		cw_route_refresh(&lr->route, l->config.transport, l->config.clock,
+				 l->config.thresholds.node_silent_ns);
+		if (lr->route.n_nodes == 0) {
+			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, &lr->route.job));
+			continue;
+		}
+		update_leadership(l, lr);
+		if (!lr->is_led)
+			continue;
+		look_if_due(l, lr, now);
+		DL_FOREACH (lr->jobs, job)
+			cw_job_incidents_tick(&job->incidents);
+	}
+	l->has_put_off = l->has_put_off || may_finish(l, now);
+	return l->has_put_off;
+}
+
+bool cw_leader_continue(struct cw_leader *l)
+{
+	return l->has_put_off && cw_leader_tick(l);
+}
+
+void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds)
+{
+	l->config.thresholds = *thresholds;
+}
+
+void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered)
+{
+	struct cw_incident *inc = find_incident(l, uid, id);
+
+	if (inc && !was_delivered)
+		cw_incident_undelivered(inc);
+}
+
+const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char *id)
+{
+	const struct cw_incident *inc = find_incident(l, uid, id);
+
+	return inc ? cw_incident_old_id(inc) : "";
+}
+
+void cw_leader_retry_alerts(struct cw_leader *l)
+{
+	struct cw_led_route *lr, *tmp;
+	struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		DL_FOREACH (lr->jobs, job)
+			cw_job_incidents_undelivered(&job->incidents);
+}
+
+void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user)
+{
+	struct cw_led_route *lr, *tmp;
+	const struct cw_job *job;
+
+	HASH_ITER (hh, l->routes, lr, tmp)
+		DL_FOREACH (lr->jobs, job)
+			fn(&lr->route, job, user);
+}
+
+void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret)
+{
+	*ret = l->stats;
+	ret->untracked = cw_untracked_count(l->untracked);
+}
+
+const struct cw_untracked *cw_leader_untracked(const struct cw_leader *l)
+{
+	return l->untracked;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of a led route, and one look at each: snapshot, verdict, patience, incident. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "leader/leader_private.h"
+#include "leader/snapshot_build.h"
+
+#define START_NOTICE_NS (5 * CW_NS_PER_S)
+
+/* One job and what it consists of at this look. */
+struct look {
+	struct cw_leader *l;
+	struct cw_led_route *lr;
+	const struct cw_rank_ref *refs;
+	unsigned n_refs;
+	int64_t now_ns;
+};
+
+static void keep_memory(struct cw_leader *l, struct cw_snapshot *snap)
+{
+	cw_snapshot_reset(snap);
+	(void)cw_snapshot_free(l->spare); /* of a look in between; always NULL afterwards */
+	l->spare = snap;
+}
+
+/* ---- start and end ---- */
+
+static void announce_start(const struct look *k, struct cw_job *job)
+{
+	/* Digests of the other nodes come within a second or two: one line, with the right sum. */
+	if (job->is_announced || job->view.comms == 0 ||
+	    (job->view.ranks < job->view.ranks_expected &&
+	     k->now_ns - job->started_ns < START_NOTICE_NS))
+		return;
+	job->is_announced = true;
+	log_notice("job=%s: watching %u of %u ranks, uid=%u", k->lr->route.label, job->view.ranks,
+		   job->view.ranks_expected, k->lr->route.uid);
+}
+
+void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
+		       bool was_led_here)
+{
+	int64_t now = cw_clock_now_ns(l->config.clock);
+
+	if (was_led_here)
+		cw_job_incidents_end(&job->incidents);
+	if (job->is_announced && was_led_here)
+		log_notice("job=%s: ended after %lld s", lr->route.label,
+			   (long long)((now - job->started_ns) / CW_NS_PER_S));
+	cw_job_incidents_fini(&job->incidents);
+	cw_transport_cancel(l->config.transport, job);
+	if (l->half.job == job) {
+		keep_memory(l, l->half.snap);
+		l->half = (struct cw_half_look){ 0 };
+	}
+	DL_DELETE(lr->jobs, job);
+	l->stats.jobs--;
+	cw_job_free(job);
+}
+
+static struct cw_job *new_job(struct look *k)
+{
+	struct cw_leader *l = k->l;
+	struct cw_incident_config config = {
+		.clock = l->config.clock,
+		.transport = l->config.transport,
+		.io = l->config.io,
+		.io_user = l->config.io_user,
+		.route = k->lr->route.id,
+		.uid = k->lr->route.uid,
+		.job = k->lr->route.label,
+		.self = cw_transport_self(l->config.transport),
+		.turn_pieces = l->config.turn_members, /* less than the default in tests only */
+	};
+	struct cw_job *job;
+	unsigned n;
+
+	DL_COUNT(k->lr->jobs, job, n);
+	if (n >= CW_LEADER_MAX_JOBS_PER_ROUTE) {
+		l->stats.refused_jobs++;
+		return NULL;
+	}
+	job = cw_job_new(++l->next_job, k->now_ns);
+	if (!job)
+		return NULL;
+	job->incidents.config = config;
+	job->left_out_windows = &l->stats.left_out_windows;
+	DL_APPEND(k->lr->jobs, job);
+	l->stats.jobs++;
+	return job;
+}
+
+/* The oldest job that one of these processes was in and that nobody else has claimed. */
+static struct cw_job *find_job(const struct look *k)
+{
+	struct cw_job *job, *best = NULL;
+
+	for (unsigned i = 0; i < k->n_refs; i++) {
+		uint64_t number = cw_process_job(&k->lr->processes, &k->lr->route, &k->refs[i]);
+
+		if (!number || (best && number >= best->number))
+			continue;
+		DL_FOREACH (k->lr->jobs, job)
+			if (job->number == number && !job->is_seen)
+				best = job;
+	}
+	return best;
+}
+
+static bool is_all_dead(const struct look *k)
+{
+	for (unsigned i = 0; i < k->n_refs; i++)
+		if (!cw_liveness_is_dead(cw_route_rank(&k->lr->route, &k->refs[i])->liveness))
+			return false;
+	return true;
+}
+
+/* ---- ranks without a record ---- */
+
+/* Somebody is missing of whom there is no record, or nothing at all. */
+static bool lacks_records(const struct cw_snapshot *snap)
+{
+	if (snap->n_ranks < snap->ranks_expected)
+		return true;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (!(snap->ranks[i].flags & CW_RANKF_HAS_RECORD))
+			return true;
+	return false;
+}
+
+/* Any node may have one, also a node that has not sent a digest of this job. */
+static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
+			     const struct cw_verdict *v)
+{
+	struct cw_transport *t = k->l->config.transport;
+	struct cw_message msg = {
+		.type = CW_MSG_RANK_SEARCH,
+		.rank_search = { .route = k->lr->route.id,
+				 .job_key = k->lr->route.job.key,
+				 .label = k->lr->route.label,
+				 .uid = k->lr->route.uid },
+	};
+
+	if (v->klass != CW_CLASS_INIT_STUCK || !v->waiting_since_ns ||
+	    k->now_ns - v->waiting_since_ns < CW_LEADER_SEARCH_AFTER_NS || !lacks_records(snap) ||
+	    (job->searched_ns && k->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
+		return;
+	job->searched_ns = k->now_ns;
+	k->l->stats.searches++;
+	(void)cw_transport_send(t, cw_transport_self(t), &msg); /* else the next time */
+	(void)cw_transport_announce(t, &msg);
+}
+
+/* ---- a look ---- */
+
+static uint64_t count_collectives(const struct cw_snapshot *snap)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < snap->n_comms; i++) {
+		uint64_t most = 0;
+
+		for (uint32_t m = 0; m < snap->comms[i].nranks; m++)
+			if (snap->comms[i].members[m].rank != CW_SNAP_NONE &&
+			    snap->comms[i].members[m].coll_returned > most)
+				most = snap->comms[i].members[m].coll_returned;
+		sum += most;
+	}
+	return sum;
+}
+
+static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	struct cw_job_view *view = &job->view;
+
+	view->ranks = snap->n_ranks;
+	view->ranks_expected = snap->ranks_expected;
+	view->comms = snap->n_comms;
+	view->nodes = snap->n_nodes;
+	view->collectives = count_collectives(snap);
+	if (view->phase != d->phase)
+		view->since_ns = snap->now_ns;
+	view->phase = d->phase;
+	view->klass = v->klass;
+	(void)snprintf(view->summary, sizeof(view->summary), "%s",
+		       d->phase == CW_STALL_QUIET ? "" : v->summary);
+}
+
+static uint32_t ranks_reported(const struct cw_snapshot *snap)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		n += snap->nodes[snap->ranks[i].node].state == CW_NODE_REPORTING;
+	return n;
+}
+
+/*
+ * A leader that has lost most of the job's nodes knows too little to call anything a hang. One that
+ * was cut off before it led knows only its own node and the one that led, from copies: it has lost
+ * most of the ranks, and most of the peers that it should have.
+ */
+static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
+{
+	const struct cw_transport *t = k->l->config.transport;
+	const struct cw_route *route = &k->lr->route;
+	unsigned n_peers;
+
+	(void)cw_transport_peers(t, &n_peers);
+	if (2 * cw_route_n_reporting(route) < route->n_nodes)
+		return true;
+	/* Who has found nobody yet has no idea how many there should be. */
+	return (2 * (cw_transport_n_alive(t) + 1) < n_peers + 1 ||
+		(n_peers == 0 && cw_transport_finds_peers(t))) &&
+	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
+}
+
+/* A stall that went on: nobody is told, but whoever asks for the status. */
+static void note_slow(const struct look *k, struct cw_job *job, const struct cw_stall_decision *d)
+{
+	struct cw_job_view *view = &job->view;
+
+	if (!d->resolved_key.is_set)
+		return;
+	view->slow_for_ns = d->resolved_after_ns;
+	view->slow_until_ns = k->now_ns;
+	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", d->resolved_what);
+	log_info("job=%s: slow, went on after %lld s: %s", k->lr->route.label,
+		 (long long)(d->resolved_after_ns / CW_NS_PER_S), d->resolved_what);
+}
+
+/* The one to show: of those that have come furthest the worst. */
+static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (d[i].phase > d[best].phase)
+			best = i;
+	return best;
+}
+
+static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
+		   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+{
+	uint32_t shown = furthest(d, list->n);
+
+	update_view(job, snap, &list->v[shown], &d[shown]);
+	note_slow(k, job, &d[0]);
+	job->view.is_cut_off = is_cut_off(k, snap);
+	if (job->view.is_cut_off) {
+		(void)snprintf(job->view.summary, sizeof(job->view.summary),
+			       "I am cut off: %u of %u ranks are seen", ranks_reported(snap),
+			       snap->ranks_expected);
+		return;
+	}
+	for (uint32_t i = 0; i < list->n; i++)
+		search_for_ranks(k, job, snap, &list->v[i]);
+	for (uint32_t i = 0; i < list->n; i++)
+		if (d[i].want_windows)
+			cw_leader_request_windows(k->l, k->lr, job, snap, &list->v[i]);
+	cw_job_incidents_step(&job->incidents, snap, list, d);
+}
+
+static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap)
+{
+	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
+	struct cw_verdict_list list;
+	int r;
+
+	r = cw_history_update(&job->history, snap);
+	if (r >= 0)
+		r = cw_verdict_compute_all(snap, &list);
+	if (r < 0) {
+		log_warn("job=%s: no verdict: %s", k->lr->route.label, strerror(-r));
+		return;
+	}
+	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
+	k->l->stats.looks++;
+	act_on(k, job, snap, &list, d);
+	job->next_ns = d[0].next_ns;
+	for (uint32_t i = 1; i < list.n; i++)
+		if (d[i].next_ns < job->next_ns)
+			job->next_ns = d[i].next_ns;
+	announce_start(k, job);
+	cw_verdict_list_fini(&list);
+}
+
+static uint64_t count_members(const struct look *k)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < k->n_refs; i++)
+		n += cw_route_rank(&k->lr->route, &k->refs[i])->n_members;
+	return n;
+}
+
+/*
+ * This turn has looked at enough, or the job is large, and another large one has its snapshot until
+ * it is judged, or the text of it is made.
+ */
+static bool must_wait(struct look *k)
+{
+	struct cw_leader *l = k->l;
+
+	if (l->turn_members >= cw_leader_turn_members(l))
+		l->has_put_off = true;
+	else if (!l->half.snap || count_members(k) <= cw_leader_turn_members(l))
+		return false;
+	k->lr->is_partly_looked_at = true;
+	return true;
+}
+
+/* Takes *snap when the look is so large that judging it must wait for the next turn. */
+static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
+{
+	struct cw_leader *l = k->l;
+	uint64_t n = count_members(k);
+
+	l->turn_members += n;
+	if (n <= cw_leader_turn_members(l))
+		return false;
+	l->stats.parted++;
+	job->next_ns = 0; /* not known yet */
+	l->half = (struct cw_half_look){
+		.snap = steal_ptr(snap), .lr = k->lr, .job = job, .n_members = n
+	};
+	return true;
+}
+
+/* Lets go of the snapshot, unless an incident goes on with it in the next turn. */
+static void end_look(struct cw_leader *l, struct cw_half_look *look)
+{
+	struct cw_job_incidents *incidents = &look->job->incidents;
+
+	if (cw_job_incidents_are_writing(incidents) && !l->half.snap) {
+		l->half = *look;
+		l->half.is_judged = true;
+		return;
+	}
+	while (cw_job_incidents_write_on(incidents, look->snap))
+		;
+	keep_memory(l, look->snap);
+}
+
+void cw_leader_finish_look(struct cw_leader *l)
+{
+	struct cw_half_look half = l->half;
+	struct look k = { .l = l, .lr = half.lr };
+
+	if (!half.snap)
+		return;
+	l->half = (struct cw_half_look){ 0 };
+	if (half.is_judged) {
+		l->turn_members = cw_leader_turn_members(l);
+		(void)cw_job_incidents_write_on(&half.job->incidents, half.snap); /* asked below */
+	} else {
+		k.now_ns = half.snap->now_ns;
+		l->turn_members += half.n_members;
+		look_at(&k, half.job, half.snap);
+		if (half.job->next_ns && half.job->next_ns < half.lr->next_ns)
+			half.lr->next_ns = half.job->next_ns;
+	}
+	end_look(l, &half);
+}
+
+static void look_at_component(struct look *k)
+{
+	const struct cw_leader_config *config = &k->l->config;
+	struct cw_snapshot *snap = NULL;
+	struct cw_build build = {
+		.route = &k->lr->route,
+		.refs = k->refs,
+		.n_refs = k->n_refs,
+		.thresholds = config->thresholds,
+		.now_ns = k->now_ns,
+		.wall_ns = cw_clock_wall_ns(config->clock),
+		.held_ns = k->l->held_ns,
+	};
+	struct cw_job *job = find_job(k);
+	unsigned n_peers;
+	int r;
+
+	if (is_all_dead(k)) /* an earlier attempt; its job, if it was one here, ends now */
+		return;
+	if (!job)
+		job = new_job(k);
+	if (!job)
+		return; /* out of memory or beyond the limit: it is not watched */
+	job->is_seen = true;
+	for (unsigned i = 0; i < k->n_refs; i++)
+		(void)cw_process_set_job(&k->lr->processes, &k->lr->route, &k->refs[i],
+					 job->number); /* forgotten: found again by another rank */
+	if (job->pass == k->lr->pass || must_wait(k))
+		return;
+	job->pass = k->lr->pass;
+	(void)cw_transport_peers(config->transport, &n_peers);
+	build.sees_only_itself = n_peers == 0;
+	build.transport = config->transport;
+	build.job = job;
+	build.spare = &k->l->spare;
+	build.left_out = &k->l->stats.left_out_comms;
+	r = cw_snapshot_build(&build, &snap);
+	if (r < 0) {
+		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
+		return;
+	}
+	if (put_off(k, job, &snap))
+		return;
+	look_at(k, job, snap);
+	end_look(k->l, &(struct cw_half_look){ .snap = snap, .lr = k->lr, .job = job });
+}
+
+/* Communicators are made seldom: mostly the components are those of the last look. */
+static int find_components(struct cw_led_route *lr)
+{
+	struct cw_rank_ref *refs;
+	unsigned n_refs, n_components;
+	int r;
+
+	if (lr->refs && lr->refs_shape == lr->route.shape)
+		return 0;
+	r = cw_job_components(&lr->route, &refs, &n_refs, &n_components);
+	if (r < 0)
+		return r;
+	free(lr->refs);
+	lr->refs = refs;
+	lr->n_refs = n_refs;
+	lr->refs_shape = lr->route.shape;
+	return 0;
+}
+
+void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns)
+{
+	const struct cw_rank_ref *refs;
+	struct cw_job *job, *tmp;
+	unsigned n_refs, end;
+
+	if (find_components(lr) < 0) {
+		log_warn("job=%s: out of memory, not looked at", lr->route.label);
+		return;
+	}
+	refs = lr->refs;
+	n_refs = lr->n_refs;
+	DL_FOREACH (lr->jobs, job)
+		job->is_seen = false;
+	lr->pass += !lr->is_partly_looked_at;
+	lr->is_partly_looked_at = false;
+	for (unsigned i = 0; i < n_refs; i = end) {
+		struct look k = { .l = l, .lr = lr, .refs = &refs[i], .now_ns = now_ns };
+
+		for (end = i; end < n_refs && refs[end].component == refs[i].component;)
+			end++;
+		k.n_refs = end - i;
+		look_at_component(&k);
+	}
+	if (lr->is_partly_looked_at)
+		lr->next_ns = now_ns;
+	cw_process_sweep(&lr->processes);
+	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
+		/* Ranks that lost their places have not ended. */
+		if (!job->is_seen)
+			cw_leader_end_job(l, lr, job, !cw_route_untracked(&lr->route));
+		else if (job->next_ns && job->next_ns < lr->next_ns)
+			lr->next_ns = job->next_ns;
+	}
+}
+
+int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
+		       struct cw_snapshot **ret)
+{
+	const struct cw_led_route *lr =
+		(const void *)((const char *)route - offsetof(struct cw_led_route, route));
+	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
+	struct cw_build build = {
+		.route = route,
+		.thresholds = l->config.thresholds,
+		.now_ns = cw_clock_now_ns(l->config.clock),
+		.wall_ns = cw_clock_wall_ns(l->config.clock),
+		.job = job,
+	};
+	unsigned n_refs, n_components, kept = 0;
+
+	if (cw_job_components(route, &refs, &n_refs, &n_components) < 0)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n_refs; i++)
+		if (cw_process_job(&lr->processes, route, &refs[i]) == job->number)
+			refs[kept++] = refs[i];
+	build.refs = refs;
+	build.n_refs = kept;
+	return kept ? cw_snapshot_build(&build, ret) : -ENOENT;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/route.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "model/signature.h"
+#include "model/snapshot.h"
+#include "proto/codec.h"
+
+int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first)
+{
+	struct cw_job_id job;
+	int e = cw_job_id_read(&first->job_key, first->uid, first->label, &job);
+
+	if (e != 0)
+		return e;
+	*r = (struct cw_route){ .id = first->route, .job = job, .uid = job.uid };
+	r->label = r->job.label;
+	return 0;
+}
+
+static void node_fini(struct cw_route_node *n)
+{
+	free(n->name);
+	cw_message_free(n->digest);
+}
+
+void cw_route_fini(struct cw_route *r)
+{
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		node_fini(&r->nodes[i]);
+	free(r->nodes);
+	*r = (struct cw_route){ 0 };
+}
+
+/* Its index, or where it belongs. */
+static unsigned place_of(const struct cw_route *r, const char *name)
+{
+	unsigned low = 0, high = r->n_nodes;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+
+		if (strcmp(r->nodes[mid].name, name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static struct cw_route_node *find(const struct cw_route *r, const char *name)
+{
+	unsigned i = place_of(r, name);
+
+	return i < r->n_nodes && !strcmp(r->nodes[i].name, name) ? &r->nodes[i] : NULL;
+}
+
+static struct cw_route_node *add(struct cw_route *r, const char *name)
+{
+	unsigned at = place_of(r, name);
+	struct cw_route_node *grown;
+	char *copy;
+
+	copy = strdup(name);
+	grown = copy ? realloc(r->nodes, (r->n_nodes + 1) * sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(copy);
+		return NULL;
+	}
+	r->nodes = grown;
+	memmove(&grown[at + 1], &grown[at], (r->n_nodes - at) * sizeof(*grown));
+	grown[at] = (struct cw_route_node){ .name = copy };
+	r->n_nodes++;
+	return &grown[at];
+}
+
+static unsigned count_dead(const struct cw_message *m)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; m && i < m->digest.n_ranks; i++)
+		n += cw_liveness_is_dead(m->digest.ranks[i].liveness);
+	return n;
+}
+
+/*
+ * What cw_job_components() looks at. Two that differ may have the same, by chance or because ranks
+ * were made for it: then the components of before are used, which are this job's own ranks' alone.
+ */
+static uint64_t shape_of(const struct cw_msg_digest *d)
+{
+	uint64_t h = CW_HASH_INIT;
+
+	for (uint32_t i = 0; i < d->n_ranks; i++) {
+		const struct cw_msg_rank *rank = &d->ranks[i];
+
+		h = cw_hash_step(h, rank->n_members);
+		h = cw_hash_step(h, rank->host_call ? rank->host_call_comm_id : 0);
+		for (uint32_t m = 0; m < rank->n_members; m++) {
+			h = cw_hash_step(h, rank->members[m].comm_id);
+			h = cw_hash_step(h, rank->members[m].instance);
+		}
+	}
+	return h;
+}
+
+/* The number of ranks is compared itself: nobody's arithmetic makes an index point outside. */
+static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct cw_msg_digest *d)
+{
+	uint64_t shape = shape_of(d);
+
+	if (!n->digest || n->shape != shape || n->digest->digest.n_ranks != d->n_ranks)
+		r->shape++;
+	n->shape = shape;
+}
+
+/*
+ * How long it lay unread: more time has passed here since the digest before than there. Never more
+ * than this daemon was held up: a clock that stood still there, or a lie, changes nothing else.
+ */
+static int64_t lateness(const struct cw_route_node *n, const struct cw_msg_digest *d,
+			int64_t now_ns, int64_t held_ns)
+{
+	const struct cw_msg_digest *old = n->digest ? &n->digest->digest : NULL;
+	int64_t late, most = n->late_ns + held_ns - n->held_ns;
+
+	if (!old || d->epoch != old->epoch || !old->sent_ns || d->sent_ns < old->sent_ns)
+		return 0;
+	late = now_ns - n->received_ns - cw_bounded_ns((int64_t)(d->sent_ns - old->sent_ns));
+	if (late > most)
+		late = most;
+	return late > 0 ? late : 0;
+}
+
+/* Dates the digest; before it takes the place of the one before. */
+static void date(struct cw_route_node *n, const struct cw_msg_digest *d,
+		 const struct cw_clock *clock)
+{
+	int64_t now_ns = cw_clock_now_ns(clock), awake_ns = cw_clock_awake_ns(clock);
+
+	n->late_ns = lateness(n, d, now_ns, now_ns - awake_ns);
+	n->held_ns = now_ns - awake_ns;
+	n->received_ns = now_ns - n->late_ns;
+	n->heard_ns = awake_ns;
+}
+
+int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
+		 const struct cw_clock *clock, bool *ret_urgent)
+{
+	const struct cw_msg_digest *d = &(*msg)->digest, *old;
+	struct cw_route_node *n = find(r, node);
+	uint32_t others = r->n_ranks - (n ? n->digest->digest.n_ranks : 0);
+
+	if (others + d->n_ranks > CW_ROUTE_MAX_RANKS || (!n && r->n_nodes >= CW_ROUTE_MAX_NODES)) {
+		r->refused++;
+		return -E2BIG;
+	}
+	if (!n)
+		n = add(r, node);
+	if (!n)
+		return -ENOMEM;
+	old = n->digest ? &n->digest->digest : NULL;
+	/*
+	 * One start's digests are numbered. Of two starts the last to be heard counts, whatever it
+	 * calls itself: transport has one connection for a name, and nothing comes late from
+	 * another.
+	 */
+	if (old && d->epoch == old->epoch && d->number <= old->number) {
+		r->refused++;
+		return -EEXIST;
+	}
+	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
+	r->n_ranks = others + d->n_ranks;
+	note_shape(r, n, d);
+	date(n, d, clock);
+	cw_message_free(n->digest);
+	n->digest = steal_ptr(msg);
+	n->state = CW_NODE_REPORTING;
+	return 0;
+}
+
+static uint32_t node_state(const struct cw_route_node *n, const struct cw_transport *t,
+			   int64_t awake_ns, int64_t silent_ns)
+{
+	int64_t age = awake_ns - n->heard_ns;
+	const struct cw_peer *p;
+
+	if (age < silent_ns)
+		return CW_NODE_REPORTING;
+	p = cw_transport_peer(t, n->name);
+	if (p && p->state == CW_PEER_GOODBYE)
+		return CW_NODE_SAID_GOODBYE;
+	if (p && p->state == CW_PEER_LOST)
+		return CW_NODE_UNREACHABLE;
+	return CW_NODE_SILENT;
+}
+
+static bool has_left(const struct cw_route_node *n, const struct cw_transport *t, int64_t awake_ns)
+{
+	int64_t age = awake_ns - n->heard_ns;
+	const struct cw_peer *p;
+	int64_t since_ns;
+
+	if (age <= CW_ROUTE_GONE_NS)
+		return false; /* nearly all, four times a second: not worth a search for the peer */
+	if (age > CW_ROUTE_FORGET_NS || !strcmp(n->name, cw_transport_self(t)))
+		return true;
+	/*
+	 * It has lived on without a digest. "Until now" would not do: one that froze or lost its
+	 * power may have beaten once after its last digest, and looks well for a while. One that
+	 * was held up beats first when it goes on: it has as long as any other for its digest.
+	 */
+	p = cw_transport_peer(t, n->name);
+	if (!p || p->state != CW_PEER_CONNECTED)
+		return false;
+	since_ns = p->heard_since_ns > n->heard_ns ? p->heard_since_ns : n->heard_ns;
+	return p->heard_ns - since_ns > CW_ROUTE_GONE_NS;
+}
+
+void cw_route_refresh(struct cw_route *r, const struct cw_transport *t,
+		      const struct cw_clock *clock, int64_t silent_ns)
+{
+	int64_t awake_ns = cw_clock_awake_ns(clock);
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < r->n_nodes; i++) {
+		struct cw_route_node *n = &r->nodes[i];
+
+		if (has_left(n, t, awake_ns)) {
+			r->n_ranks -= n->digest->digest.n_ranks;
+			r->shape++;
+			node_fini(n);
+			continue;
+		}
+		n->state = node_state(n, t, awake_ns, silent_ns);
+		r->nodes[kept++] = *n;
+	}
+	r->n_nodes = kept;
+}
+
+bool cw_route_is_led_here(const struct cw_route *r)
+{
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		if (r->nodes[i].state == CW_NODE_REPORTING &&
+		    r->nodes[i].digest->type == CW_MSG_DIGEST)
+			return true;
+	return false;
+}
+
+uint64_t cw_route_untracked(const struct cw_route *r)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		n += r->nodes[i].digest->digest.untracked;
+	return n;
+}
+
+unsigned cw_route_n_reporting(const struct cw_route *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		n += r->nodes[i].state == CW_NODE_REPORTING;
+	return n;
+}
+
+bool cw_route_awaits(const struct cw_route *r, int64_t since_awake_ns)
+{
+	for (unsigned i = 0; i < r->n_nodes; i++)
+		if (r->nodes[i].state == CW_NODE_REPORTING &&
+		    r->nodes[i].heard_ns - r->nodes[i].late_ns < since_awake_ns)
+			return true;
+	return false;
+}

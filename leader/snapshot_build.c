@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/snapshot_build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+
+struct builder {
+	const struct cw_build *in;
+	struct cw_snapshot *snap;
+	uint32_t *node_index; /* of route nodes in the snapshot, +1; 0 = not yet */
+	uint64_t places;      /* of communicators added so far */
+	uint64_t places_max;
+	uint32_t left_out; /* communicators beyond a limit */
+	uint32_t doubles;  /* members whose place was taken */
+};
+
+static void free_snapshot(struct cw_snapshot **snap)
+{
+	cw_snapshot_free(*snap);
+}
+
+static enum cw_policy policy_of(const char *name)
+{
+	if (!strcmp(name, "serving"))
+		return CW_POLICY_SERVING;
+	if (!strcmp(name, "off"))
+		return CW_POLICY_OFF;
+	return CW_POLICY_TRAINING;
+}
+
+/* ages in a message, instants in a snapshot */
+static void date_op(struct cw_op *op, int64_t at_ns)
+{
+	op->enter_ns = at_ns - op->enter_ns;
+	op->return_ns = op->flags & CW_OPF_RETURNED ? at_ns - op->return_ns : 0;
+}
+
+static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
+{
+	const struct cw_route_node *n = &b->in->route->nodes[node];
+	int r;
+
+	if (b->node_index[node]) {
+		*ret_index = b->node_index[node] - 1;
+		return 0;
+	}
+	r = cw_snapshot_add_node(b->snap, n->name, ret_index);
+	if (r < 0)
+		return r;
+	b->node_index[node] = *ret_index + 1;
+	b->snap->nodes[*ret_index].state = n->state;
+	b->snap->nodes[*ret_index].last_digest_ns = n->received_ns;
+	return 0;
+}
+
+/* The number people know: the label, else the place in the largest communicator. */
+static int32_t label_of(const struct cw_msg_rank *rank)
+{
+	uint32_t largest = 0;
+	int32_t label = rank->rank;
+
+	if (label >= 0)
+		return label;
+	for (uint32_t i = 0; i < rank->n_members; i++) {
+		if (rank->members[i].nranks > largest && rank->members[i].comm_rank >= 0) {
+			largest = rank->members[i].nranks;
+			label = rank->members[i].comm_rank;
+		}
+	}
+	return label;
+}
+
+static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
+{
+	const struct cw_msg_rank *m = cw_route_rank(b->in->route, ref);
+	int64_t at_ns = b->in->route->nodes[ref->node].received_ns;
+	struct cw_snap_rank rank = {
+		.rank = label_of(m),
+		.pid = m->pid,
+		.device = m->device,
+		.start_ticks = m->start_ticks,
+		.liveness = m->liveness < CW_LIVE__MAX ? m->liveness : CW_LIVE_UNKNOWN,
+		.flags = m->flags,
+		.exit_code = m->exit_code,
+		.term_signal = m->term_signal,
+		.sampled_ns = at_ns - m->sampled_age_ns,
+		.headway_ns = m->headway_age_ns >= 0 ? at_ns - m->headway_age_ns : 0,
+		.nccl_version = m->nccl_version,
+		.env_hash = m->env_hash,
+		.dropped = m->dropped,
+		/* a message has no NULL */
+		.headway_by = *m->headway_by ? m->headway_by : NULL,
+		.command = *m->command ? m->command : NULL,
+		.cause = *m->cause ? m->cause : NULL,
+		.fed = m->fed && *m->fed ? m->fed : NULL,
+		.host_call_comm_id = m->host_call_comm_id,
+	};
+	uint32_t index;
+	int r;
+
+	if (cw_liveness_is_dead(rank.liveness))
+		rank.ended_ns = at_ns - m->ended_age_ns;
+	if (rank.fed)
+		rank.fed_ns = at_ns - m->fed_age_ns;
+	if (m->host_call) {
+		rank.host_call = *m->host_call;
+		date_op(&rank.host_call, at_ns);
+	}
+	r = add_node(b, ref->node, &rank.node);
+	return r < 0 ? r : cw_snapshot_add_rank(b->snap, &rank, &index);
+}
+
+/* CW_SNAP_NONE in *ret_index: beyond a limit, left out. */
+static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, uint32_t *ret_index)
+{
+	struct cw_snap_comm comm = {
+		.id = m->comm_id,
+		.instance = m->instance,
+		.parent_id = m->parent_id,
+		.nccl_hash = m->nccl_hash,
+		.split_ordinal = m->split_ordinal,
+		.split_color = m->split_color,
+		.nranks = m->nranks,
+		.name = m->name[0] ? m->name : NULL,
+	};
+
+	*ret_index = cw_snapshot_find_comm(b->snap, m->comm_id, m->instance);
+	if (*ret_index != CW_SNAP_NONE && m->nranks <= b->snap->comms[*ret_index].nranks)
+		return 0;
+	if (m->nranks == 0 || m->nranks > CW_BUILD_MAX_NRANKS ||
+	    b->places + m->nranks > b->places_max) {
+		b->left_out++;
+		return 0;
+	}
+	b->places += m->nranks;
+	/* Members that were told different sizes: there is a place for each that is claimed. */
+	if (*ret_index != CW_SNAP_NONE)
+		return cw_snapshot_grow_comm(b->snap, *ret_index, m->nranks);
+	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
+}
+
+static void copy_counters(struct cw_snap_member *to, const struct cw_msg_member *m, int64_t at_ns)
+{
+	to->state = m->state;
+	to->known = m->known;
+	to->pending_count = m->pending_count;
+	to->nranks = m->nranks;
+	to->coll_entered = m->coll_entered;
+	to->coll_returned = m->coll_returned;
+	to->coll_reached = m->coll_reached;
+	to->coll_completed = m->coll_completed;
+	to->op_index = m->op_index;
+	to->hash_seq = m->hash_seq;
+	to->hash = m->hash;
+	to->progress_ns = at_ns - m->progress_age_ns;
+	to->interval_ns = m->interval_ns > INT64_MAX ? 0 : (int64_t)m->interval_ns;
+	to->sends = m->sends;
+	to->recvs = m->recvs;
+	to->async_error = m->async_error;
+	to->last_result = m->last_result;
+	to->last_error = m->last_error[0] ? m->last_error : NULL;
+	for (uint32_t i = 0; i < m->n_checkpoints && i < CW_SNAP_CHECKPOINTS; i++) {
+		to->checkpoints[i].coll_seq = m->checkpoints[i].coll_seq;
+		to->checkpoints[i].hash = m->checkpoints[i].hash;
+	}
+}
+
+static int copy_p2p(struct cw_snap_member *to, const struct cw_msg_member *m)
+{
+	if (m->n_p2p == 0)
+		return 0;
+	to->p2p = calloc(m->n_p2p, sizeof(*to->p2p));
+	if (!to->p2p)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->n_p2p; i++)
+		to->p2p[i] = (struct cw_snap_p2p){ .peer = m->p2p[i].peer,
+						   .sends = m->p2p[i].sends,
+						   .recvs = m->p2p[i].recvs,
+						   .send_hash = m->p2p[i].send_hash,
+						   .recv_hash = m->p2p[i].recv_hash };
+	to->n_p2p = m->n_p2p;
+	return 0;
+}
+
+/* Both windows as one, oldest op first; an op that is in both comes once. */
+static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
+			 const struct cw_job_window *past, const struct cw_job_window *last)
+{
+	_cleanup_(freep) struct cw_op *ops =
+		calloc((size_t)past->n_ops + last->n_ops + 1, sizeof(*ops));
+	uint64_t from = last->n_ops ? last->ops[0].op_index : UINT64_MAX;
+	uint32_t n = 0;
+
+	if (!ops)
+		return -ENOMEM;
+	while (n < past->n_ops && past->ops[n].op_index < from) {
+		ops[n] = past->ops[n];
+		n++;
+	}
+	if (last->n_ops)
+		memcpy(&ops[n], last->ops, last->n_ops * sizeof(*ops));
+	return cw_snapshot_set_window(b->snap, comm, comm_rank, ops, n + last->n_ops,
+				      n ? past->lost : last->lost, last->read_ns);
+}
+
+static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
+			  const struct cw_msg_member *m, uint32_t comm)
+{
+	const char *node = b->in->route->nodes[ref->node].name;
+	const struct cw_msg_rank *rank = cw_route_rank(b->in->route, ref);
+	const struct cw_job_window *past, *last;
+
+	past = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_PAST, b->in->now_ns);
+	last = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_LAST, b->in->now_ns);
+	if (past && last)
+		return attach_joined(b, comm, (uint32_t)m->comm_rank, past, last);
+	if (past)
+		last = past;
+	return last ? cw_snapshot_set_window(b->snap, comm, (uint32_t)m->comm_rank, last->ops,
+					     last->n_ops, last->lost, last->read_ns)
+		    : 0;
+}
+
+static int copy_ops(struct builder *b, uint32_t comm, struct cw_snap_member *to,
+		    const struct cw_msg_member *m, int64_t at_ns)
+{
+	int r = cw_snapshot_copy_pending(b->snap, to, m->pending);
+
+	if (r >= 0)
+		r = cw_snapshot_copy_last(b->snap, comm, (uint32_t)m->comm_rank, m->last);
+	if (r < 0)
+		return r;
+	if (to->pending)
+		date_op(to->pending, at_ns);
+	if (to->last)
+		date_op(to->last, at_ns);
+	return 0;
+}
+
+static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *to,
+		       const struct cw_msg_member *m, int64_t at_ns)
+{
+	_cleanup_(freep) struct cw_snap_p2p *p2p = NULL;
+	int r;
+
+	copy_counters(to, m, at_ns);
+	r = copy_ops(b, comm, to, m, at_ns);
+	if (r >= 0)
+		r = copy_p2p(to, m);
+	p2p = to->p2p;
+	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
+}
+
+static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t rank_index,
+		      const struct cw_msg_member *m)
+{
+	const struct cw_route_node *node = &b->in->route->nodes[ref->node];
+	struct cw_snap_member *member;
+	uint32_t comm;
+	int r;
+
+	r = find_or_add_comm(b, m, &comm);
+	if (r < 0 || comm == CW_SNAP_NONE)
+		return r;
+	/* Not ready: the rank is in the call that makes it, and has no place yet. */
+	if (m->comm_rank < 0 || (uint32_t)m->comm_rank >= b->snap->comms[comm].nranks)
+		return 0;
+	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)m->comm_rank, rank_index, &member);
+	if (r == -EINVAL) {
+		b->doubles++;
+		return 0;
+	}
+	if (r >= 0)
+		r = fill_member(b, comm, member, m, node->received_ns);
+	if (r < 0 || !b->in->job->windows)
+		return r;
+	return attach_windows(b, ref, m, comm);
+}
+
+/* The living first: where two claim one place, the dead one is an earlier attempt. */
+static int add_members(struct builder *b, bool dead)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < b->in->n_refs; i++) {
+		const struct cw_msg_rank *rank = cw_route_rank(b->in->route, &b->in->refs[i]);
+
+		if (cw_liveness_is_dead(rank->liveness) != dead)
+			continue;
+		for (uint32_t k = 0; k < rank->n_members && r >= 0; k++)
+			r = add_member(b, &b->in->refs[i], i, &rank->members[k]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * A communicator costs memory for each rank it says it has, so that bound grows with what was
+ * really reported: one node of a job of 16,384 ranks needs a thousandfold.
+ */
+static void limit_places(struct builder *b)
+{
+	for (unsigned i = 0; i < b->in->n_refs; i++)
+		b->places_max +=
+			1024u * (uint64_t)cw_route_rank(b->in->route, &b->in->refs[i])->n_members;
+	if (b->places_max > CW_BUILD_MAX_PLACES)
+		b->places_max = CW_BUILD_MAX_PLACES;
+}
+
+static int set_identity(struct builder *b)
+{
+	const struct cw_msg_rank *first = cw_route_rank(b->in->route, &b->in->refs[0]);
+	const char *group = first->rank >= 0 ? first->rank_source : "comm rank";
+	uint32_t expected = 0, largest = 0;
+
+	for (unsigned i = 0; i < b->in->n_refs; i++) {
+		const struct cw_msg_rank *rank = cw_route_rank(b->in->route, &b->in->refs[i]);
+
+		if (rank->rank >= 0 && rank->world_size > 0 &&
+		    (uint32_t)rank->world_size > expected)
+			expected = (uint32_t)rank->world_size;
+	}
+	for (uint32_t i = 0; i < b->snap->n_comms; i++)
+		if (b->snap->comms[i].nranks > largest)
+			largest = b->snap->comms[i].nranks;
+	b->snap->ranks_expected = expected ? expected : largest;
+	return cw_snapshot_set_job(b->snap, b->in->route->label, group);
+}
+
+static bool has_reported(const struct cw_route *route, const char *node)
+{
+	for (unsigned i = 0; i < route->n_nodes; i++)
+		if (!strcmp(route->nodes[i].name, node))
+			return true;
+	return false;
+}
+
+/* Ranks are missing, and so are daemons that might see them: the likely reason. */
+static int note_unheard(struct builder *b)
+{
+	const struct cw_transport *t = b->in->transport;
+	const struct cw_peer *peers;
+	const char *first = NULL;
+	unsigned n_peers, n = 0;
+	char text[160];
+
+	if (!t || b->snap->n_ranks >= b->snap->ranks_expected)
+		return 0;
+	peers = cw_transport_peers(t, &n_peers);
+	for (unsigned i = 0; i < n_peers; i++) {
+		if (cw_transport_is_alive(t, peers[i].name) ||
+		    has_reported(b->in->route, peers[i].name))
+			continue;
+		if (n++ == 0)
+			first = peers[i].name;
+	}
+	if (n == 0)
+		return 0;
+	(void)snprintf(text, sizeof(text), "no daemon answers on %.64s%s: ranks there are not seen",
+		       first, n > 1 ? " and other nodes" : "");
+	return cw_snapshot_add_note(b->snap, text);
+}
+
+/* Ranks that are there, but nobody reads what they do: their node has no place for them. */
+static int note_untracked(struct builder *b)
+{
+	const struct cw_route *route = b->in->route;
+	char text[192];
+	int r = 0;
+
+	for (unsigned i = 0; i < route->n_nodes && r >= 0; i++) {
+		uint32_t n = route->nodes[i].digest->digest.untracked;
+
+		if (!n)
+			continue;
+		(void)snprintf(text, sizeof(text),
+			       "%u rank process%s of this job on %.64s %s not visible: all places "
+			       "for processes there are taken",
+			       n, n == 1 ? "" : "es", route->nodes[i].name, n == 1 ? "is" : "are");
+		r = cw_snapshot_add_note(b->snap, text);
+	}
+	return r;
+}
+
+static int add_notes(struct builder *b)
+{
+	char text[160];
+	int r = 0;
+
+	if (b->in->sees_only_itself)
+		r = cw_snapshot_add_note(
+			b->snap,
+			b->in->transport && cw_transport_finds_peers(b->in->transport)
+				? "no peer has been found yet: only the ranks of this node are "
+				  "seen"
+				: "no peers are configured: only the ranks of this node are "
+				  "seen");
+	if (r >= 0)
+		r = note_unheard(b);
+	if (r >= 0)
+		r = note_untracked(b);
+	for (uint32_t i = 0; i < b->snap->n_nodes && r >= 0; i++) {
+		if (b->snap->nodes[i].state == CW_NODE_REPORTING)
+			continue;
+		(void)snprintf(text, sizeof(text), "%s does not report: last heard %lld s ago",
+			       b->snap->nodes[i].name,
+			       (long long)((b->in->now_ns - b->snap->nodes[i].last_digest_ns) /
+					   CW_NS_PER_S));
+		r = cw_snapshot_add_note(b->snap, text);
+	}
+	if (b->left_out && r >= 0) {
+		(void)snprintf(text, sizeof(text), "%u communicators are beyond a limit: left out",
+			       b->left_out);
+		r = cw_snapshot_add_note(b->snap, text);
+	}
+	if (b->doubles && r >= 0) {
+		(void)snprintf(text, sizeof(text),
+			       "%u processes claim a communicator's rank that another one has",
+			       b->doubles);
+		r = cw_snapshot_add_note(b->snap, text);
+	}
+	return r;
+}
+
+/* Under the same numbers. */
+static int add_stacks(struct builder *b)
+{
+	const struct cw_text_set *stacks = &b->in->job->stacks;
+	uint32_t number;
+	int r = 0;
+
+	for (uint32_t i = 0; i < stacks->n && r >= 0; i++)
+		r = cw_snapshot_add_stack(b->snap, stacks->texts[i], &number);
+	return r;
+}
+
+static int fill(struct builder *b)
+{
+	int r = add_stacks(b);
+
+	for (unsigned i = 0; i < b->in->n_refs && r >= 0; i++)
+		r = add_rank(b, &b->in->refs[i]);
+	limit_places(b);
+	if (r >= 0)
+		r = add_members(b, false);
+	if (r >= 0)
+		r = add_members(b, true);
+	cw_snapshot_clear_unclaimed(b->snap);
+	if (r >= 0)
+		r = set_identity(b); /* last: it needs the communicators */
+	return r < 0 ? r : add_notes(b);
+}
+
+int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
+{
+	_cleanup_(free_snapshot) struct cw_snapshot *snap =
+		in->spare && *in->spare ? steal_ptr(in->spare) : cw_snapshot_new();
+	_cleanup_(freep) uint32_t *node_index = calloc(in->route->n_nodes + 1, sizeof(uint32_t));
+	struct builder b = { .in = in, .snap = snap, .node_index = node_index };
+	int r;
+
+	if (!snap || !node_index)
+		return -ENOMEM;
+	snap->now_ns = in->now_ns;
+	snap->wall_ns = in->wall_ns;
+	snap->held_ns = in->held_ns;
+	snap->thresholds = in->thresholds;
+	snap->untracked = (uint32_t)cw_route_untracked(in->route);
+	snap->policy = policy_of(in->route->nodes[in->refs[0].node].digest->digest.policy);
+	r = fill(&b);
+	if (in->left_out)
+		*in->left_out += b.left_out;
+	if (r < 0)
+		return r;
+	*ret = steal_ptr(&snap);
+	return 0;
+}

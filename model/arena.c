@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/arena.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Small jobs stay small; large ones soon take few chunks. */
+#define FIRST_CHUNK_BYTES ((size_t)16 << 10)
+#define LARGEST_CHUNK_BYTES ((size_t)4 << 20)
+#define ALIGNMENT _Alignof(max_align_t)
+
+/* Resets that a spare chunk survives without being used. */
+#define SPARE_ROUNDS 8u
+
+struct arena_chunk {
+	struct arena_chunk *next;
+	unsigned unused_rounds;
+	bool is_dirty;
+	size_t bytes; /* of data */
+	_Alignas(max_align_t) unsigned char data[];
+};
+
+/* The one of an earlier round that fits best, without waste. */
+static struct arena_chunk *take_spare(struct arena *a, size_t bytes)
+{
+	struct arena_chunk **link, **best = NULL, *c;
+
+	for (link = &a->spare; *link; link = &(*link)->next)
+		if ((*link)->bytes >= bytes && (*link)->bytes / 2 <= bytes &&
+		    (!best || (*link)->bytes < (*best)->bytes))
+			best = link;
+	if (!best)
+		return NULL;
+	c = *best;
+	*best = c->next;
+	c->next = NULL;
+	c->unused_rounds = 0;
+	c->is_dirty = true;
+	return c;
+}
+
+/* What is wanted has changed: as much is given back as is taken. */
+static void drop_spares(struct arena *a, size_t bytes)
+{
+	size_t dropped = 0;
+
+	while (a->spare && dropped < bytes) {
+		struct arena_chunk *c = a->spare;
+
+		a->spare = c->next;
+		dropped += c->bytes;
+		free(c);
+	}
+}
+
+static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
+{
+	struct arena_chunk *c = take_spare(a, bytes);
+
+	if (c)
+		return c;
+	if (bytes > SIZE_MAX - sizeof(*c))
+		return NULL;
+	drop_spares(a, bytes);
+	/* calloc: fresh pages come zeroed from the kernel, at no cost for what is never touched. */
+	c = calloc(1, sizeof(*c) + bytes);
+	if (c)
+		c->bytes = bytes;
+	return c;
+}
+
+/* A large block gets a chunk of its own, behind the newest, whose free rest stays in use. */
+static void *alloc_apart(struct arena *a, size_t bytes, bool *ret_is_dirty)
+{
+	struct arena_chunk *c = chunk_new(a, bytes);
+
+	if (!c)
+		return NULL;
+	*ret_is_dirty = c->is_dirty;
+	if (a->chunks) {
+		c->next = a->chunks->next;
+		a->chunks->next = c;
+	} else {
+		a->chunks = c;
+	}
+	return c->data;
+}
+
+static int add_chunk(struct arena *a)
+{
+	size_t bytes = a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES;
+	struct arena_chunk *c = chunk_new(a, bytes);
+
+	if (!c)
+		return -1;
+	c->next = a->chunks;
+	a->chunks = c;
+	a->free_bytes = c->bytes;
+	if (bytes < LARGEST_CHUNK_BYTES)
+		a->chunk_bytes = bytes * 2;
+	else
+		a->chunk_bytes = bytes;
+	return 0;
+}
+
+static void *alloc(struct arena *a, size_t n, size_t size, bool *ret_is_dirty)
+{
+	struct arena_chunk *c;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 2)
+		return NULL;
+	if (!bytes)
+		bytes = 1;
+	bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+	if (bytes > a->free_bytes) {
+		if (bytes > (a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES) / 4)
+			return alloc_apart(a, bytes, ret_is_dirty);
+		if (add_chunk(a) < 0)
+			return NULL;
+	}
+	c = a->chunks;
+	a->free_bytes -= bytes;
+	*ret_is_dirty = c->is_dirty;
+	return c->data + (c->bytes - a->free_bytes - bytes);
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size)
+{
+	bool is_dirty;
+	void *p = alloc(a, n, size, &is_dirty);
+
+	if (p && is_dirty)
+		memset(p, 0, n * size); /* piece by piece: while it is in the cache anyway */
+	return p;
+}
+
+void *arena_array_raw(struct arena *a, size_t n, size_t size)
+{
+	bool is_dirty;
+
+	return alloc(a, n, size, &is_dirty);
+}
+
+void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size)
+{
+	void *to;
+
+	if (!from)
+		return NULL;
+	to = arena_array_raw(a, n, size);
+	if (to && n && size)
+		memcpy(to, from, n * size);
+	return to;
+}
+
+char *arena_strdup(struct arena *a, const char *text)
+{
+	return text ? arena_memdup(a, text, strlen(text) + 1, 1) : NULL;
+}
+
+static void free_chunks(struct arena_chunk *c)
+{
+	struct arena_chunk *next;
+
+	for (; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+}
+
+void arena_reset(struct arena *a)
+{
+	struct arena_chunk **link = &a->spare, *c;
+
+	while ((c = *link)) {
+		if (++c->unused_rounds < SPARE_ROUNDS) {
+			link = &c->next;
+			continue;
+		}
+		*link = c->next;
+		free(c);
+	}
+	*link = a->chunks;
+	a->chunks = NULL;
+	a->free_bytes = a->chunk_bytes = 0;
+}
+
+void arena_fini(struct arena *a)
+{
+	free_chunks(a->chunks);
+	free_chunks(a->spare);
+	*a = (struct arena){ 0 };
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/verdict_types.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/arena.h"
+
+/* As they stand in incidents, bundles and on terminals. */
+static const char *const class_names[CW_CLASS__MAX] = {
+	[CW_CLASS_HEALTHY] = "healthy",
+	[CW_CLASS_PROCESS_DEAD] = "process_dead",
+	[CW_CLASS_NODE_UNREACHABLE] = "node_unreachable",
+	[CW_CLASS_NEVER_ENTERED] = "never_entered",
+	[CW_CLASS_MISMATCH] = "mismatch",
+	[CW_CLASS_DEADLOCK] = "deadlock",
+	[CW_CLASS_P2P_UNMATCHED] = "p2p_unmatched",
+	[CW_CLASS_INIT_STUCK] = "init_stuck",
+	[CW_CLASS_DEVICE_STALLED] = "device_stalled",
+	[CW_CLASS_IN_COLLECTIVE] = "in_collective",
+	[CW_CLASS_SLOW] = "slow",
+	[CW_CLASS_UNKNOWN] = "unknown",
+};
+
+static const char *const confidence_names[] = {
+	[CW_CONFIDENCE_POSSIBLE] = "possible",
+	[CW_CONFIDENCE_LIKELY] = "likely",
+	[CW_CONFIDENCE_CERTAIN] = "certain",
+};
+
+#define N_CONFIDENCES (sizeof(confidence_names) / sizeof(confidence_names[0]))
+
+static int find_name(const char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; name && i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+const char *cw_class_name(unsigned klass)
+{
+	return klass < CW_CLASS__MAX ? class_names[klass] : "unknown";
+}
+
+const char *cw_confidence_name(unsigned confidence)
+{
+	return confidence < N_CONFIDENCES ? confidence_names[confidence] : "possible";
+}
+
+int cw_class_from_name(const char *name)
+{
+	return find_name(class_names, CW_CLASS__MAX, name);
+}
+
+int cw_confidence_from_name(const char *name)
+{
+	return find_name(confidence_names, N_CONFIDENCES, name);
+}
+
+void cw_verdict_list_fini(struct cw_verdict_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		cw_verdict_fini(&list->v[i]);
+	list->n = 0;
+}
+
+void cw_verdict_fini(struct cw_verdict *v)
+{
+	if (v->owner)
+		arena_fini(v->owner);
+	free(v->owner);
+	*v = (struct cw_verdict){ 0 };
+}
+
+/*
+ * Point-to-point and host calls have no coll_seq: the op waited in tells them apart. Its local
+ * numbers (op_index, group) differ between ranks and are left out.
+ */
+struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
+	struct cw_verdict_key key = { 0 };
+	const struct cw_snap_comm *c;
+
+	if (v->klass == CW_CLASS_HEALTHY || v->comm >= snap->n_comms)
+		return key;
+	c = &snap->comms[v->comm];
+	key.is_set = true;
+	key.comm_id = c->id;
+	key.instance = c->instance;
+	key.seq = is_silent && c->differ_seq ? c->differ_seq : v->coll_seq;
+	key.is_waited = v->waiting_since_ns != 0;
+	if (!v->coll_seq && v->n_sides) {
+		key.has_op = true;
+		key.op_kind = v->sides[0].op.kind;
+		key.p2p_seq = v->sides[0].op.p2p_seq;
+	}
+	return key;
+}
+
+bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b)
+{
+	return a->is_set && b->is_set && a->comm_id == b->comm_id && a->instance == b->instance &&
+	       a->seq == b->seq && a->is_waited == b->is_waited && a->has_op == b->has_op &&
+	       a->op_kind == b->op_kind && a->p2p_seq == b->p2p_seq;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine says: a verdict, its names, and what tells it from others. For everybody who
+ * keeps, sends or prints one; who makes one is analysis/verdict.h.
+ *
+ * Pure; any thread; nothing blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/op.h"
+#include "model/snapshot.h"
+
+enum cw_class {
+	CW_CLASS_HEALTHY = 0, /* nobody waits for anything that cannot come */
+	CW_CLASS_PROCESS_DEAD,
+	CW_CLASS_NODE_UNREACHABLE,
+	CW_CLASS_NEVER_ENTERED,
+	CW_CLASS_MISMATCH,
+	CW_CLASS_DEADLOCK,
+	CW_CLASS_P2P_UNMATCHED,
+	CW_CLASS_INIT_STUCK,
+	CW_CLASS_DEVICE_STALLED,
+	CW_CLASS_IN_COLLECTIVE,
+	CW_CLASS_SLOW,
+	CW_CLASS_UNKNOWN, /* somebody waits, the evidence does not say for whom */
+	CW_CLASS__MAX,
+};
+
+enum cw_confidence {
+	CW_CONFIDENCE_POSSIBLE = 0,
+	CW_CONFIDENCE_LIKELY = 1,
+	CW_CONFIDENCE_CERTAIN = 2,
+};
+
+struct cw_culprit {
+	uint32_t rank;    /* index into snapshot.ranks */
+	char reason[256]; /* for people: where it is and what it is doing */
+};
+
+/* Ranks that did the same thing at the call in question. */
+struct cw_side {
+	uint32_t *ranks; /* indices, ascending by label */
+	uint32_t n_ranks;
+	bool has_op; /* false: these ranks have not entered it */
+	struct cw_op op;
+};
+
+/* rank waits, inside op on comm, for waits_for. */
+struct cw_wait {
+	uint32_t rank;
+	uint32_t comm;
+	struct cw_op op;
+	uint32_t waits_for; /* rank index; CW_SNAP_NONE = a member nobody has reported as */
+};
+
+struct cw_alternative {
+	uint32_t klass; /* enum cw_class */
+	uint32_t *culprits;
+	uint32_t n_culprits;
+	double probability;
+	char reason[256];
+};
+
+struct cw_verdict {
+	uint32_t klass;      /* enum cw_class */
+	const char *detail;  /* static: "outside_nccl", "count", "stopped", …; "" = none */
+	uint32_t confidence; /* enum cw_confidence */
+	/*
+	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
+	 * rank others wait for (design section 9, first row).
+	 */
+	bool is_proof;
+	/* True where more evidence would help: windows of `wanted` have not been fetched. */
+	bool wants_windows;
+	/* True where that is so because rolling hashes differ, whether or not anybody waits. */
+	bool histories_differ;
+
+	struct cw_culprit *culprits;
+	uint32_t n_culprits;
+	uint32_t *victims; /* rank indices, ascending by label */
+	uint32_t n_victims;
+
+	uint32_t comm; /* where: index into snapshot.comms; CW_SNAP_NONE = nowhere in particular */
+	uint64_t coll_seq;
+	/* Of a mismatch known by hash alone: it is a call after this one, up to coll_seq; 0 = any.
+	 */
+	uint64_t after_seq;
+	struct cw_side *sides;
+	uint32_t n_sides;
+	struct cw_wait *chain; /* from a victim to the culprit, or the cycle of a deadlock */
+	uint32_t n_chain;
+	struct cw_alternative *alternatives;
+	uint32_t n_alternatives;
+	char **ruled_out; /* sentences */
+	uint32_t n_ruled_out;
+	uint32_t *wanted; /* comm indices whose windows are wanted */
+	uint32_t n_wanted;
+
+	int64_t waiting_since_ns; /* enter time of the oldest op anybody waits in; 0 = none */
+	int64_t last_progress_ns; /* newest movement on the comms concerned; 0 = unknown */
+	char summary[512];        /* one line for people */
+	void *owner;              /* private: the memory of all of the above */
+};
+
+/* Takes a zeroed one too. */
+void cw_verdict_fini(struct cw_verdict *v);
+
+/* More troubles at once than that are one: the job stands still. */
+#define CW_VERDICT_LIST_MAX 8u
+
+/* At least one verdict, which may be "healthy"; the worst first. */
+struct cw_verdict_list {
+	struct cw_verdict v[CW_VERDICT_LIST_MAX];
+	uint32_t n;
+};
+
+void cw_verdict_list_fini(struct cw_verdict_list *list);
+
+/* "never_entered" …, "certain" …; never NULL. From names: -1 when unknown. */
+const char *cw_class_name(unsigned klass);
+const char *cw_confidence_name(unsigned confidence);
+int cw_class_from_name(const char *name);
+int cw_confidence_from_name(const char *name);
+
+/*
+ * What a verdict is about, within its job: never culprits or class, so that it stays the same while
+ * the class is refined. All of it is compared: a program chooses its communicators' ids, and must
+ * not choose what is taken for something else. A mismatch that nobody waits for is told by where
+ * the histories were first seen to differ: that stays so whether or not the call itself is still
+ * known.
+ */
+struct cw_verdict_key {
+	uint64_t comm_id;
+	uint64_t seq;     /* coll_seq, or where the histories were first seen to differ */
+	uint64_t p2p_seq; /* with has_op */
+	uint32_t instance;
+	uint32_t op_kind; /* with has_op */
+	bool is_set;      /* false: about nothing, the verdict is healthy */
+	bool is_waited;
+	bool has_op; /* without a coll_seq: the op waited in tells matters apart */
+};
+
+struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
+/* About the same matter; two that are about nothing are not. */
+bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b);

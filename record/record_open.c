@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A record is written by a process that may be hostile while we read it. So: one pread into own
+ * memory, then check the copy, and never read the same thing twice for two purposes. What was
+ * checked once at opening (sizes, the section table) may not change afterwards; a record that
+ * changes it is refused from then on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/text.h"
+#include "record/record_internal.h"
+
+#define SEALS_NEEDED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+#define MAX_BYTES (2ull * CW_RECORD_MAX_BYTES)
+/* Reading an entry that its writer keeps changing is given up after this many tries. */
+#define SEQLOCK_TRIES 4
+#define CHUNK_BYTES 4096u
+
+static const uint32_t known_entry_bytes[CW_REC_SECTION__MAX] = {
+	[CW_REC_SECTION_COMMS] = sizeof(struct cw_rec_comm),
+	[CW_REC_SECTION_RING] = sizeof(struct cw_rec_op),
+	[CW_REC_SECTION_P2P] = sizeof(struct cw_rec_p2p_block),
+	[CW_REC_SECTION_PROGRESS_INFO] = sizeof(struct cw_rec_progress_info),
+	[CW_REC_SECTION_PROGRESS] = sizeof(struct cw_rec_progress),
+	[CW_REC_SECTION_MODULES] = sizeof(struct cw_rec_module),
+	[CW_REC_SECTION_STACKS] = sizeof(struct cw_rec_stack),
+	[CW_REC_SECTION_REPLAYS] = sizeof(struct cw_rec_replay),
+	[CW_REC_SECTION_SUMMARIES] = sizeof(struct cw_rec_summary),
+	[CW_REC_SECTION_TIMES] = sizeof(struct cw_rec_time),
+	[CW_REC_SECTION_TEMPLATES] = sizeof(struct cw_rec_template),
+	[CW_REC_SECTION_FRAMES] = sizeof(struct cw_rec_frame),
+};
+
+int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset)
+{
+	char *to = buf;
+
+	while (len) {
+		ssize_t n = pread(rec->fd, to, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO; /* shorter than it said */
+		to += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int64_t cw_record_time(const struct cw_record *rec, uint64_t t)
+{
+	const struct cw_rec_header *h = &rec->header;
+	unsigned __int128 ns;
+
+	if (h->clock != CW_REC_CLOCK_TSC || t == 0 || t < h->tsc_base || h->tsc_shift > 63)
+		return t > INT64_MAX ? INT64_MAX : (int64_t)t;
+	ns = h->tsc_base_ns + ((unsigned __int128)(t - h->tsc_base) * h->tsc_mult >> h->tsc_shift);
+	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+/*
+ * FUTURE_WRITE and the size seals mean: nobody but the process that mapped it first writes, and a
+ * pread can never fail for a truncated file. Only tmpfs: a hugetlb memfd passes for a memfd, too.
+ */
+static int check_seals(int fd, struct cw_err *err)
+{
+	struct statfs fs;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return cw_err_set(err, EPERM, "not a memfd of tmpfs");
+	if ((seals & SEALS_NEEDED) != SEALS_NEEDED)
+		return cw_err_set(err, EPERM, "seals are missing (has 0x%x, needs 0x%x)",
+				  (unsigned)seals, (unsigned)SEALS_NEEDED);
+	return 0;
+}
+
+static bool is_readable(const struct cw_rec_header *h)
+{
+	if (h->version > CW_RECORD_VERSION)
+		return h->readable_from && h->readable_from <= CW_RECORD_VERSION;
+	return h->version >= CW_RECORD_VERSION_MIN;
+}
+
+static int check_header(const struct cw_rec_header *h, uint64_t file_bytes, struct cw_err *err)
+{
+	if (h->magic != CW_RECORD_MAGIC)
+		return cw_err_set(err, EBADMSG, "no flight record of this byte order");
+	if (!is_readable(h))
+		return cw_err_set(err, ENOTSUP,
+				  "its version is %u, this program reads %u to %u: both must be of "
+				  "neighbouring releases of collwatch",
+				  h->version, CW_RECORD_VERSION_MIN, CW_RECORD_VERSION);
+	if (h->state == 0)
+		return cw_err_set(err, EBADMSG, "not set up yet");
+	if (h->total_bytes > file_bytes || h->header_bytes < sizeof(*h) ||
+	    h->header_bytes > h->total_bytes)
+		return cw_err_set(err, EBADMSG, "sizes in its header do not fit the file");
+	return 0;
+}
+
+static bool overlaps(const struct cw_rec_section *a, const struct cw_rec_section *b)
+{
+	uint64_t a_end = a->offset + (uint64_t)a->entry_bytes * a->count;
+	uint64_t b_end = b->offset + (uint64_t)b->entry_bytes * b->count;
+
+	return a->offset < b_end && b->offset < a_end;
+}
+
+/* 32 bits times 32 bits fits 64; the sum is checked without adding. */
+static bool lies_inside(const struct cw_rec_section *s, const struct cw_rec_header *h)
+{
+	uint64_t bytes = (uint64_t)s->entry_bytes * s->count;
+
+	return s->offset % 64 == 0 && s->offset >= h->header_bytes && bytes <= h->total_bytes &&
+	       s->offset <= h->total_bytes - bytes;
+}
+
+static int read_sections(struct cw_record *rec, struct cw_err *err)
+{
+	const struct cw_rec_section *table = rec->header.sections;
+
+	for (unsigned i = 0; i < CW_REC_SECTION__MAX; i++) {
+		const struct cw_rec_section *s = &table[i];
+
+		if (s->type == 0)
+			continue;
+		if (!lies_inside(s, &rec->header))
+			return cw_err_set(err, EBADMSG, "section %u lies outside the record", i);
+		for (unsigned j = 0; j < i; j++) {
+			if (table[j].type == 0)
+				continue;
+			if (table[j].type == s->type || overlaps(s, &table[j]))
+				return cw_err_set(err, EBADMSG, "sections %u and %u collide", j, i);
+		}
+		/* of a later version, or older than this reader's struct: not used */
+		if (s->type >= CW_REC_SECTION__MAX || !known_entry_bytes[s->type] ||
+		    s->entry_bytes < known_entry_bytes[s->type])
+			continue;
+		rec->sections[s->type] = (struct cw_record_section){
+			.offset = s->offset,
+			.entry_bytes = s->entry_bytes,
+			.count = s->count,
+		};
+	}
+	return 0;
+}
+
+static int open_checked(struct cw_record *rec, bool require_seals, struct cw_err *err)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(rec->fd, &st) < 0)
+		return cw_err_set(err, errno, "cannot stat it: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return cw_err_set(err, EPERM, "not a regular file");
+	if (require_seals) {
+		r = check_seals(rec->fd, err);
+		if (r < 0)
+			return r;
+	}
+	if ((uint64_t)st.st_size > MAX_BYTES)
+		return cw_err_set(err, EFBIG, "%lld bytes are more than a record has",
+				  (long long)st.st_size);
+	if ((uint64_t)st.st_size < sizeof(rec->header))
+		return cw_err_set(err, EBADMSG, "too short for a record");
+	r = cw_record_pread(rec, &rec->header, sizeof(rec->header), 0);
+	if (r < 0)
+		return cw_err_set(err, -r, "cannot read it: %s", strerror(-r));
+	r = check_header(&rec->header, (uint64_t)st.st_size, err);
+	if (r < 0)
+		return r;
+	r = read_sections(rec, err);
+	if (r < 0)
+		return r;
+	r = cw_record_refresh(rec);
+	return r < 0 ? cw_err_set(err, -r, "its contents are inconsistent") : 0;
+}
+
+int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw_err *err)
+{
+	struct cw_record *rec = calloc(1, sizeof(*rec));
+	int r;
+
+	if (!rec) {
+		(void)close(fd);
+		return cw_err_set(err, ENOMEM, "out of memory");
+	}
+	rec->fd = fd;
+	r = open_checked(rec, require_seals, err);
+	if (r < 0) {
+		cw_record_close(rec);
+		return r;
+	}
+	*ret = rec;
+	return 0;
+}
+
+struct cw_record *cw_record_close(struct cw_record *rec)
+{
+	if (!rec)
+		return NULL;
+	closep(&rec->fd);
+	free(rec->identities);
+	free(rec->comms);
+	free(rec->slots);
+	free(rec->replays);
+	free(rec->templates);
+	free(rec->bulk);
+	free(rec->bulk_last_plus_1);
+	free(rec);
+	return NULL;
+}
+
+int cw_record_fd(const struct cw_record *rec)
+{
+	return rec->fd;
+}
+
+size_t cw_record_memory(const struct cw_record *rec)
+{
+	size_t bytes = sizeof(*rec) + rec->n_identities * CW_RECORD_IDENTITY_BYTES +
+		       rec->n_comms_allocated * sizeof(*rec->comms) +
+		       rec->n_slots * sizeof(*rec->slots) + rec->n_replays * sizeof(*rec->replays);
+
+	if (rec->templates)
+		bytes += rec->templates->count * sizeof(rec->templates->runs[0]);
+
+	if (rec->bulk)
+		bytes += rec->sections[CW_REC_SECTION_RING].count * sizeof(*rec->bulk) +
+			 rec->sections[CW_REC_SECTION_COMMS].count * sizeof(*rec->bulk_last_plus_1);
+	return bytes;
+}
+
+const struct cw_rec_header *cw_record_header(const struct cw_record *rec)
+{
+	return &rec->header;
+}
+
+const struct cw_record_comm *cw_record_comms(const struct cw_record *rec, size_t *ret_n)
+{
+	*ret_n = rec->n_comms;
+	return rec->comms;
+}
+
+void cw_record_make_line(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	cw_text_sanitise_line(text);
+}
+
+static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
+{
+	const struct cw_rec_header *old = &rec->header;
+	int r;
+
+	r = cw_record_pread(rec, h, sizeof(*h), 0);
+	if (r < 0)
+		return r;
+	if (h->magic != old->magic || h->version != old->version || h->state == 0 ||
+	    h->header_bytes != old->header_bytes || h->total_bytes != old->total_bytes ||
+	    memcmp(h->sections, old->sections, sizeof(h->sections)) != 0 ||
+	    h->comms_used > rec->sections[CW_REC_SECTION_COMMS].count)
+		return -EBADMSG;
+	cw_record_make_line(h->job_label, sizeof(h->job_label));
+	cw_record_make_line(h->rank_label_source, sizeof(h->rank_label_source));
+	cw_record_make_line(h->master, sizeof(h->master));
+	cw_record_make_line(h->job_policy, sizeof(h->job_policy));
+	return 0;
+}
+
+/*
+ * The seqlock must be seen even and unchanged around the copy. A pread copies in no promised order,
+ * so the number inside the copy proves nothing: the one before comes from an earlier read (of the
+ * last refresh, if nothing changed since: two preads instead of three), the one behind from its
+ * own.
+ */
+static int read_identity(const struct cw_record *rec, uint32_t index, unsigned char *kept)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_COMMS];
+	uint64_t offset = s->offset + (uint64_t)index * s->entry_bytes;
+	unsigned char copy[CW_RECORD_IDENTITY_BYTES];
+	uint64_t before, after;
+	int r;
+
+	memcpy(&before, kept, sizeof(before));
+	for (int i = 0; i < SEQLOCK_TRIES; i++) {
+		r = cw_record_pread(rec, copy, sizeof(copy), offset);
+		if (r == 0)
+			r = cw_record_pread(rec, &after, sizeof(after), offset);
+		if (r < 0)
+			return r;
+		if (before == after && !(after & 1)) {
+			memcpy(kept, copy, sizeof(copy));
+			memcpy(kept, &after, sizeof(after));
+			return 0;
+		}
+		before = after;
+	}
+	return 0; /* its writer died inside, or is at it: the last stable copy serves */
+}
+
+static int read_identities(struct cw_record *rec, uint32_t used)
+{
+	if (used > rec->n_identities) {
+		unsigned char *v = realloc(rec->identities, used * CW_RECORD_IDENTITY_BYTES);
+
+		if (!v)
+			return -ENOMEM;
+		memset(v + rec->n_identities * CW_RECORD_IDENTITY_BYTES, 0,
+		       (used - rec->n_identities) * CW_RECORD_IDENTITY_BYTES);
+		rec->identities = v;
+		rec->n_identities = used;
+	}
+	for (uint32_t i = 0; i < used; i++) {
+		int r = read_identity(rec, i, rec->identities + i * CW_RECORD_IDENTITY_BYTES);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void check_comm(struct cw_rec_comm *c)
+{
+	if (c->comm_rank < 0 || (uint32_t)c->comm_rank >= c->nranks)
+		c->comm_rank = -1;
+	cw_record_make_line(c->name, sizeof(c->name));
+	cw_record_make_line(c->last_error, sizeof(c->last_error));
+}
+
+static int collect_comms(struct cw_record *rec, uint32_t used)
+{
+	size_t n = 0;
+
+	if (used > rec->n_comms_allocated) {
+		struct cw_record_comm *v = realloc(rec->comms, used * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		rec->comms = v;
+		rec->n_comms_allocated = used;
+	}
+	for (uint32_t i = 0; i < used; i++) {
+		struct cw_record_comm *to = &rec->comms[n];
+
+		memcpy(&to->entry, rec->identities + i * CW_RECORD_IDENTITY_BYTES,
+		       CW_RECORD_IDENTITY_BYTES);
+		if (to->entry.state == CW_COMM_FREE || to->entry.state >= CW_COMM__MAX)
+			continue;
+		to->index = i;
+		check_comm(&to->entry);
+		n++;
+	}
+	rec->n_comms = n;
+	return 0;
+}
+
+static uint64_t full_value(uint64_t base, uint32_t word)
+{
+	return base + (uint32_t)(word - (uint32_t)base);
+}
+
+static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const char *info,
+		       uint32_t info_stride, const char *words, uint32_t words_stride,
+		       bool only_graphs)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct cw_rec_progress_info in;
+		struct cw_rec_progress word;
+		struct cw_record_slot *slot = &rec->slots[first + i];
+
+		memcpy(&in, info + (size_t)i * info_stride, sizeof(in));
+		memcpy(&word, words + (size_t)i * words_stride, sizeof(word));
+		if (only_graphs && !(in.comm_plus_1 & CW_REC_SLOT_OF_GRAPH))
+			continue;
+		*slot = (struct cw_record_slot){
+			.comm_plus_1 = in.comm_plus_1,
+			.comm_generation = in.comm_generation,
+			.reached = full_value(in.base, word.reached),
+			.completed = full_value(in.base, word.completed),
+		};
+		/* Seen between the two writes of the stream, or out of order: the later wins. */
+		if (slot->reached < slot->completed)
+			slot->reached = slot->completed;
+	}
+}
+
+/* only_graphs: the slots of graphs, all others stay as they are. */
+static int read_progress(struct cw_record *rec, uint32_t has, bool only_graphs)
+{
+	const struct cw_record_section *is = &rec->sections[CW_REC_SECTION_PROGRESS_INFO];
+	const struct cw_record_section *ws = &rec->sections[CW_REC_SECTION_PROGRESS];
+	uint32_t count = is->count < ws->count ? is->count : ws->count;
+	uint32_t stride = is->entry_bytes > ws->entry_bytes ? is->entry_bytes : ws->entry_bytes;
+	char info[CHUNK_BYTES], words[CHUNK_BYTES];
+	int r;
+
+	if (!(has & CW_REC_HAS_PROGRESS) || count == 0 || stride > CHUNK_BYTES) {
+		rec->n_slots = 0;
+		return 0;
+	}
+	if (!rec->slots)
+		rec->slots = calloc(count, sizeof(*rec->slots));
+	if (!rec->slots)
+		return -ENOMEM;
+	rec->n_slots = count;
+	for (uint32_t first = 0, n; first < count; first += n) {
+		n = CHUNK_BYTES / stride;
+		if (n > count - first)
+			n = count - first;
+		r = cw_record_pread(rec, info, (size_t)n * is->entry_bytes,
+				    is->offset + (uint64_t)first * is->entry_bytes);
+		if (r == 0)
+			r = cw_record_pread(rec, words, (size_t)n * ws->entry_bytes,
+					    ws->offset + (uint64_t)first * ws->entry_bytes);
+		if (r < 0)
+			return r;
+		join_slots(rec, first, n, info, is->entry_bytes, words, ws->entry_bytes,
+			   only_graphs);
+	}
+	return 0;
+}
+
+int cw_record_refresh(struct cw_record *rec)
+{
+	struct cw_rec_header h;
+	int r;
+
+	r = read_header(rec, &h);
+	if (r < 0)
+		return r;
+	/* Words before counters: an op is counted before the device can get to it. */
+	r = read_progress(rec, h.has, false);
+	if (r == 0)
+		r = cw_record_read_replays(rec, h.has);
+	/* A graph's words after those of its launches: never of a replay that is over. */
+	if (r == 0 && rec->n_replays)
+		r = read_progress(rec, h.has, true);
+	if (r == 0)
+		r = read_identities(rec, h.comms_used);
+	if (r == 0)
+		r = collect_comms(rec, h.comms_used);
+	if (r < 0)
+		return r;
+	rec->header = h;
+	rec->rereads_left = CW_RECORD_REREADS;
+	return 0;
+}

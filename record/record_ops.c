@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "record/record_internal.h"
+
+/* A slot that changes under each of so many pairs of reads is given up: it is being overwritten. */
+#define SLOT_TRIES 3
+
+static bool lies_right(const struct cw_rec_op *op, uint32_t ring_count, uint32_t slot)
+{
+	return op->publish != 0 && (op->publish - 1) % ring_count == slot;
+}
+
+/* One slot that did not hold still; publish 0 when it never does. */
+static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct cw_rec_op *op)
+{
+	struct cw_rec_op again;
+	int r;
+
+	for (int i = 0; i < SLOT_TRIES; i++) {
+		r = cw_record_pread(rec, &again, sizeof(again), offset);
+		if (r < 0)
+			return r;
+		if (memcmp(op, &again, sizeof(again)) == 0)
+			return 0;
+		*op = again;
+	}
+	op->publish = 0;
+	return 0;
+}
+
+static int read_all(const struct cw_record *rec, uint64_t offset, uint32_t stride, uint32_t n,
+		    struct cw_rec_op *ret)
+{
+	int r;
+
+	if (stride == sizeof(*ret))
+		return cw_record_pread(rec, ret, n * sizeof(*ret), offset);
+	for (uint32_t i = 0; i < n; i++) {
+		r = cw_record_pread(rec, &ret[i], sizeof(*ret), offset + (uint64_t)i * stride);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * Everything is read twice, and a slot counts only if both copies are the same and published. The
+ * writer takes publish away before it touches a slot, and a pread copies in no promised order, so
+ * looking at publish inside one copy would prove nothing; two equal copies of the whole slot, the
+ * second begun when the first had ended, do: anything half-written in the first is finished, taken
+ * back or different in the second. It also catches an op that returns in between.
+ */
+int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
+			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret)
+{
+	uint64_t offset = ring_offset + (uint64_t)first * stride;
+	struct cw_rec_op again[CW_RECORD_CHUNK];
+	int r;
+
+	r = read_all(rec, offset, stride, n, ret);
+	if (r == 0)
+		r = read_all(rec, offset, stride, n, again);
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		if (memcmp(&ret[i], &again[i], sizeof(again[i])) != 0) {
+			ret[i] = again[i];
+			r = read_slot_again(rec, offset + (uint64_t)i * stride, &ret[i]);
+		}
+		if (!lies_right(&ret[i], ring_count, first + i))
+			ret[i].publish = 0;
+	}
+	return r;
+}
+
+bool cw_record_op_is_of(const struct cw_record_comm *comm, const struct cw_rec_op *op)
+{
+	return op->publish != 0 && op->comm == comm->index && op->op_index != 0 &&
+	       op->comm_generation == (uint16_t)comm->entry.generation;
+}
+
+static int compare_ops(const void *a, const void *b)
+{
+	const struct cw_rec_op *x = a, *y = b;
+
+	return (x->op_index > y->op_index) - (x->op_index < y->op_index);
+}
+
+static size_t sort_unique(struct cw_rec_op *ops, size_t n)
+{
+	size_t out = 0;
+
+	if (n)
+		qsort(ops, n, sizeof(*ops), compare_ops);
+	for (size_t i = 0; i < n; i++)
+		if (out == 0 || ops[out - 1].op_index != ops[i].op_index)
+			ops[out++] = ops[i];
+	return out;
+}
+
+int cw_record_read_comm_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
+			     struct cw_rec_op *ops, size_t *ret_n)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_COMMS];
+	uint64_t offset = s->offset + (uint64_t)comm->index * s->entry_bytes;
+	size_t n = 0;
+	int r;
+
+	if (comm->index >= s->count)
+		return -EINVAL;
+	r = cw_record_read_slots(rec, offset + CW_RECORD_IDENTITY_BYTES, sizeof(*ops),
+				 CW_REC_COMM_OPS, 0, CW_REC_COMM_OPS, ops);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < CW_REC_COMM_OPS; i++)
+		if (cw_record_op_is_of(comm, &ops[i]))
+			ops[n++] = ops[i];
+	*ret_n = sort_unique(ops, n);
+	return 0;
+}
+
+enum cw_progress cw_record_progress_of(const struct cw_record *rec,
+				       const struct cw_record_comm *comm, uint16_t slot,
+				       uint16_t flags, uint64_t op_index)
+{
+	bool is_left_out = (flags & CW_OPF_LEFT_OUT) && !cw_rec_slot_is_written(slot) &&
+			   slot != CW_REC_NO_SLOT;
+	const struct cw_record_slot *s;
+	uint64_t before = op_index;
+
+	if (flags & (CW_OPF_QUEUED | CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT))
+		return CW_PROGRESS_UNKNOWN;
+	if (is_left_out) {
+		before = op_index - cw_rec_slot_since(slot);
+		slot = cw_rec_slot_of(slot);
+	}
+	if (slot >= rec->n_slots)
+		return CW_PROGRESS_UNKNOWN;
+	s = &rec->slots[slot];
+	/* Of another comm by now, or a word ahead of everything the rank ever entered. */
+	if (s->comm_plus_1 != comm->index + 1 || s->comm_generation != comm->entry.generation ||
+	    s->reached > comm->entry.op_index)
+		return CW_PROGRESS_UNKNOWN;
+	if (op_index <= s->completed)
+		return CW_PROGRESS_COMPLETED;
+	if (!is_left_out)
+		return op_index <= s->reached ? CW_PROGRESS_REACHED : CW_PROGRESS_ENQUEUED;
+	/* The stream came to a later op: it is through with this one. */
+	if (op_index <= s->reached)
+		return CW_PROGRESS_COMPLETED;
+	return before > s->completed ? CW_PROGRESS_ENQUEUED : CW_PROGRESS_UNKNOWN;
+}
+
+static int32_t peer_or_none(const struct cw_rec_op *op, bool wanted)
+{
+	return wanted && op->root_or_peer >= 0 ? op->root_or_peer : CW_PEER_NONE;
+}
+
+static bool kind_has_root(unsigned kind)
+{
+	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
+	       kind == CW_OP_SCATTER;
+}
+
+static bool kind_has_peer(unsigned kind)
+{
+	return cw_op_is_p2p(kind) || (kind >= CW_OP_PUT_SIGNAL && kind <= CW_OP_WAIT_SIGNAL);
+}
+
+void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm *comm,
+		       const struct cw_rec_op *from, struct cw_op *to)
+{
+	bool returned = from->flags & CW_OPF_RETURNED;
+	enum cw_progress progress =
+		cw_record_progress_of(rec, comm, from->progress_slot, from->flags, from->op_index);
+
+	/* "Enqueued" is known only when the call has come back. */
+	if (!returned && progress == CW_PROGRESS_ENQUEUED)
+		progress = CW_PROGRESS_UNKNOWN;
+	*to = (struct cw_op){
+		.kind = from->kind,
+		.dtype = from->dtype,
+		.redop = from->redop,
+		.progress = (uint8_t)progress,
+		.flags = from->flags,
+		.result = returned ? from->result : 0,
+		.root = peer_or_none(from, kind_has_root(from->kind)),
+		.peer = peer_or_none(from, kind_has_peer(from->kind)),
+		.count = from->count,
+		.bytes = from->bytes,
+		.coll_seq = cw_op_is_collective(from->kind) || from->kind == CW_OP_GRAPH_LAUNCH
+				    ? from->seq
+				    : 0,
+		.p2p_seq = cw_op_is_p2p(from->kind) ? from->seq : 0,
+		.op_index = from->op_index,
+		.group_id = from->group_id,
+		.stream = from->stream,
+		.tid = from->tid,
+		.stack = from->stack_id,
+		.enter_ns = cw_record_time(rec, from->enter_ns),
+		.return_ns = returned ? cw_record_time(rec, from->return_ns) : 0,
+	};
+}
+
+bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw_rec_op *ret)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_RING];
+
+	return s->count != 0 &&
+	       cw_record_read_slots(rec, s->offset, s->entry_bytes, s->count,
+				    (uint32_t)(ticket % s->count), 1, ret) == 0 &&
+	       ret->publish == ticket + 1;
+}
+
+/* Appends the comm's ops of the bulk ring that are older than `before`; the order is that of slots.
+ */
+static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
+			  uint64_t before, struct cw_rec_op *ops, size_t *n)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_RING];
+	struct cw_rec_op chunk[CW_RECORD_CHUNK];
+	int r;
+
+	for (uint32_t first = 0, len; first < s->count; first += len) {
+		len = s->count - first < CW_RECORD_CHUNK ? s->count - first : CW_RECORD_CHUNK;
+		r = cw_record_read_slots(rec, s->offset, s->entry_bytes, s->count, first, len,
+					 chunk);
+		if (r < 0)
+			return r;
+		for (uint32_t i = 0; i < len; i++)
+			if (cw_record_op_is_of(comm, &chunk[i]) && chunk[i].op_index < before)
+				ops[(*n)++] = chunk[i];
+	}
+	return 0;
+}
+
+/* The newest max of what the ops stand for: a graph's launch stands for many. */
+static void convert_newest(const struct cw_record *rec, const struct cw_record_comm *comm,
+			   const struct cw_rec_op *found, size_t n, struct cw_op *ops, size_t max,
+			   size_t *ret_n, size_t *ret_first)
+{
+	uint64_t total = 0, skip;
+	size_t first = n, kept = 0;
+
+	while (first > 0 && total < max)
+		total += cw_record_replay_count(rec, comm, &found[--first]);
+	skip = total > max ? total - max : 0;
+	for (size_t i = first; i < n; i++) {
+		kept += cw_record_replay_expand(rec, comm, &found[i], skip, &ops[kept], max - kept);
+		skip = 0;
+	}
+	*ret_n = kept;
+	*ret_first = first;
+}
+
+int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, struct cw_op *ops,
+		     size_t max, size_t *ret_n, uint64_t *ret_lost)
+{
+	size_t capacity = CW_REC_COMM_OPS + rec->sections[CW_REC_SECTION_RING].count;
+	_cleanup_(freep) struct cw_rec_op *found = malloc(capacity * sizeof(*found));
+	size_t n, first;
+	int r;
+
+	if (!found)
+		return -ENOMEM;
+	r = cw_record_read_comm_ring(rec, comm, found, &n);
+	if (r < 0)
+		return r;
+	if (max > n && (n == 0 || found[0].op_index > 1)) {
+		r = read_bulk_ring(rec, comm, n ? found[0].op_index : UINT64_MAX, found, &n);
+		if (r < 0)
+			return r;
+		n = sort_unique(found, n);
+	}
+	convert_newest(rec, comm, found, n, ops, max, ret_n, &first);
+	*ret_lost = n > first ? found[first].op_index - 1 : comm->entry.op_index;
+	return 0;
+}
+
+/* The identity part of the comm's entry, as it lies there now. */
+static int read_entry(const struct cw_record *rec, const struct cw_record_comm *comm,
+		      struct cw_rec_comm *ret)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_COMMS];
+	int r;
+
+	r = cw_record_pread(rec, ret, CW_RECORD_IDENTITY_BYTES,
+			    s->offset + (uint64_t)comm->index * s->entry_bytes);
+	if (r < 0)
+		return r;
+	return ret->generation == comm->entry.generation && ret->comm_id == comm->entry.comm_id
+		       ? 0
+		       : -ESTALE;
+}
+
+/*
+ * The agent clears coll_seq before it changes a hash and sets it afterwards, so a pair of an old
+ * number and a new hash is never in memory; a single read may still make it up, a second one cannot
+ * make up the same.
+ */
+static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_checkpoint *b)
+{
+	return a->coll_seq && a->coll_seq == b->coll_seq && a->hash == b->hash;
+}
+
+static void keep_newest(struct cw_rec_checkpoint two[2], const struct cw_rec_checkpoint *c)
+{
+	if (c->coll_seq > two[0].coll_seq) {
+		two[1] = two[0];
+		two[0] = *c;
+	} else if (c->coll_seq > two[1].coll_seq && c->coll_seq < two[0].coll_seq) {
+		two[1] = *c;
+	}
+}
+
+static void add_once(struct cw_rec_checkpoint *v, size_t *n, const struct cw_rec_checkpoint *c)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (v[i].coll_seq == c->coll_seq)
+			return;
+	if (c->coll_seq)
+		v[(*n)++] = *c;
+}
+
+int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
+			  struct cw_rec_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n)
+{
+	struct cw_rec_comm first, second;
+	size_t n = 0;
+	int r;
+
+	r = read_entry(rec, comm, &first);
+	if (r == 0)
+		r = read_entry(rec, comm, &second);
+	if (r < 0)
+		return r;
+	for (size_t level = 0; level < CW_CHECKPOINT_LEVELS; level++) {
+		struct cw_rec_checkpoint two[2] = { 0 };
+
+		for (size_t i = level * CW_CHECKPOINTS_PER_LEVEL; i < CW_REC_CHECKPOINTS; i++)
+			if (is_whole(&first.checkpoints[i], &second.checkpoints[i]))
+				keep_newest(two, &first.checkpoints[i]);
+		add_once(ret, &n, &two[0]);
+		add_once(ret, &n, &two[1]);
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static bool is_block_of(const struct cw_record_comm *comm, const struct cw_rec_p2p_block *block)
+{
+	return block->comm_plus_1 == comm->index + 1 &&
+	       block->comm_generation == comm->entry.generation;
+}
+
+int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
+		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_P2P];
+	_cleanup_(freep) struct cw_rec_p2p_block *block = NULL;
+	uint64_t offset;
+	size_t n = 0;
+	int r;
+
+	*ret_n = 0;
+	if (comm->entry.p2p_block == 0 || comm->entry.p2p_block > s->count)
+		return 0;
+	block = malloc(sizeof(*block));
+	if (!block)
+		return -ENOMEM;
+	offset = s->offset + (uint64_t)(comm->entry.p2p_block - 1) * s->entry_bytes;
+	r = cw_record_pread(rec, block, sizeof(*block), offset);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < CW_REC_P2P_PEERS && n < max; i++)
+		if (block->peers[i].peer_plus_1 &&
+		    block->peers[i].peer_plus_1 <= comm->entry.nranks)
+			peers[n++] = block->peers[i];
+	/* Whose it was, asked after the copy: it may have been given to another comm meanwhile. */
+	r = cw_record_pread(rec, block, offsetof(struct cw_rec_p2p_block, peers), offset);
+	if (r < 0)
+		return r;
+	if (is_block_of(comm, block))
+		*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads flight records (record/record_layout.h): hostile input, read with pread(2) into own memory
+ * and checked there, never mapped. Knows versions up to CW_RECORD_VERSION and skips what later ones
+ * append.
+ *
+ * Ops are read when asked for; comms, counters and progress words are those of the last refresh, so
+ * refresh before looking. What the words say about an op is then at most one refresh old, and never
+ * ahead of the truth. Times of records with a TSC clock come out in ns of CLOCK_MONOTONIC.
+ *
+ * Not thread-safe. Does not block beyond a pread of memory or a file.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "model/op.h"
+#include "model/signature.h"
+#include "record/record_layout.h"
+
+struct cw_record;
+
+/*
+ * Takes fd (also on failure). require_seals: demand a tmpfs memfd with SHRINK, GROW and
+ * FUTURE_WRITE seals, as the daemon must; false for files. -EPERM unsealed or foreign, -EBADMSG not
+ * a record or inconsistent, -EFBIG, -ENOTSUP version, -ENOMEM; err says more.
+ */
+int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw_err *err);
+struct cw_record *cw_record_close(struct cw_record *rec);
+
+int cw_record_fd(const struct cw_record *rec);
+
+/* Bytes of memory the reader keeps for it: grows with what the record says is in it. */
+size_t cw_record_memory(const struct cw_record *rec);
+
+/*
+ * Reads header and the identity part of all used comm entries anew. 0, or -EBADMSG/-EIO: the
+ * previous contents stay.
+ */
+int cw_record_refresh(struct cw_record *rec);
+
+/* As of the last refresh; strings are NUL-terminated and printable. */
+const struct cw_rec_header *cw_record_header(const struct cw_record *rec);
+
+struct cw_record_comm {
+	uint32_t index;           /* entry in the record */
+	struct cw_rec_comm entry; /* entry.ops is not filled: use the functions below */
+};
+
+/* Comms in use (state != FREE) as of the last refresh; borrowed until the next. */
+const struct cw_record_comm *cw_record_comms(const struct cw_record *rec, size_t *ret_n);
+
+/* A comm's progress, joined from the words of all its slots. */
+struct cw_record_progress {
+	bool known;          /* false: no words, or some op on the comm had no slot */
+	uint64_t reached_op; /* op_index; every counted op up to this one was reached */
+	uint64_t completed_op;
+};
+
+/*
+ * The last ops of a comm, oldest first, from its own ring and, when max is larger, the bulk ring;
+ * with op.progress filled in from the progress words and p2p/collective numbers as in struct cw_op.
+ * Writes at most max ops; *ret_lost = ops of the comm older than the first one returned.
+ */
+int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, struct cw_op *ops,
+		     size_t max, size_t *ret_n, uint64_t *ret_lost);
+
+/*
+ * Counters a digest needs, derived from the comm's last ops and the progress words.
+ */
+struct cw_record_state {
+	/*
+	 * completed_known, reached_known: coll_completed and coll_reached are right; false when an
+	 * op has no progress words, or the record has lost the ops that would tell.
+	 */
+	bool has_pending, has_last, reached_known, completed_known;
+	uint32_t pending_count;
+	struct cw_op pending; /* oldest op not completed; completion unknown: oldest not returned */
+	struct cw_op last;
+	uint64_t coll_reached, coll_completed;
+};
+int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
+		    struct cw_record_state *ret);
+
+/*
+ * Checkpoints of a comm's rolling hash as they are now: of each level of cw_checkpoint_slot() and
+ * those above it the two newest, so that ranks which stand a few calls apart and ranks which stand
+ * thousands apart have some in common. Each pair is one the agent stored, never half of two. 0 or
+ * -errno; -ESTALE: the entry was given to another comm.
+ */
+#define CW_RECORD_CHECKPOINTS (2 * CW_CHECKPOINT_LEVELS)
+int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
+			  struct cw_rec_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n);
+
+/* Per-peer counters of a comm; writes at most max; 0 or -errno. */
+int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
+		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n);
+
+/*
+ * From where an op with this number in op.stack was issued: a line per frame, innermost first,
+ * "model.py:41 in forward" or, outside of Python, "libfoo.so+0x1234"; "…" at the end where there is
+ * more. Not longer than CW_RECORD_STACK_BYTES with its NUL, and printable. 0, or -ENOENT and "".
+ */
+#define CW_RECORD_STACK_BYTES 6144u
+int cw_record_stack(const struct cw_record *rec, uint32_t stack, char *buf, size_t len);
+
+/* A time of the record's clock in ns of CLOCK_MONOTONIC of its host. */
+int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
+
+/* ---- for those who count; record/record_device.c ---- */
+
+/*
+ * Calls fn for the ops of the bulk ring from *cursor on, in its order, and moves it: those that
+ * have returned, up to the first that has not. As of the last refresh; values are a stranger's.
+ * *ret_lost: ops that were overwritten or never returned. 0 or -errno.
+ */
+typedef void (*cw_record_op_fn)(const struct cw_rec_op *op, void *user);
+int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
+			    cw_record_op_fn fn, void *user);
+
+/* The first tensor with NaN or infinity that each device was fed; how many. */
+size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
+
+/*
+ * Calls fn for ops timed on the device whose number is above *cursor, and moves it to the highest
+ * seen: one that ends after a later one is left out. begin_ns <= end_ns <= begin_ns + a day.
+ */
+typedef void (*cw_record_time_fn)(const struct cw_rec_time *t, void *user);
+void cw_record_each_time(const struct cw_record *rec, uint64_t *cursor, cw_record_time_fn fn,
+			 void *user);

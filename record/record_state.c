@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is pending on a comm and how far its collectives have come, from the last ops and the
+ * progress words.
+ *
+ * The comm's own ring shows its last 32 ops. If one of them is known to have completed, so have all
+ * older ones: NCCL runs the ops of one communicator in the order of their launch, on whatever
+ * streams ("Using multiple streams within the same group", NCCL user guide, and one launch order
+ * per communicator). If none has, the answer lies further back, in the bulk ring; if that has lost
+ * it as well, the answer is "unknown". Saying "completed" too early would turn the culprit of a
+ * hang into its victim.
+ */
+#include <errno.h>
+
+#include "record/record_internal.h"
+
+#define NCCL_SUCCESS 0
+#define NCCL_IN_PROGRESS 7
+
+struct tally {
+	const struct cw_record *rec;
+	const struct cw_record_comm *comm;
+	bool has_first; /* oldest pending op */
+	uint64_t first_ticket;
+	uint32_t n_pending, n_unreturned;
+	uint64_t incomplete_seq, unreached_seq; /* lowest of a collective, UINT64_MAX = none */
+	uint64_t complete_seq, reached_seq;     /* highest of a collective, 0 = none */
+	bool is_grounded; /* everything older is known to have completed, or there is nothing */
+	bool is_blind;    /* a collective whose progress is not known, and nothing after it is */
+};
+
+static bool has_failed(uint16_t flags, int16_t result)
+{
+	return (flags & CW_OPF_RETURNED) && result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS;
+}
+
+/* Would the device have to do this op at all? */
+static bool is_launched(uint16_t flags)
+{
+	return !(flags & (CW_OPF_QUEUED | CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT));
+}
+
+static bool is_pending(unsigned kind, uint16_t flags, enum cw_progress progress)
+{
+	if (flags & (CW_OPF_QUEUED | CW_OPF_DROPPED))
+		return false;
+	if (!is_launched(flags) || cw_op_blocks_host(kind) || progress == CW_PROGRESS_UNKNOWN)
+		return !(flags & CW_OPF_RETURNED);
+	return progress != CW_PROGRESS_COMPLETED;
+}
+
+/* Ops must come newest first: then "something after it is known" has been seen already. */
+static void count_collective(struct tally *t, uint64_t seq, enum cw_progress progress)
+{
+	/* Not tracked, but older than an op that completed: it has completed. */
+	if (progress == CW_PROGRESS_UNKNOWN && t->is_grounded)
+		progress = CW_PROGRESS_COMPLETED;
+	switch (progress) {
+	case CW_PROGRESS_UNKNOWN:
+		t->is_blind = true;
+		return;
+	case CW_PROGRESS_COMPLETED:
+		if (seq > t->complete_seq)
+			t->complete_seq = seq;
+		if (seq > t->reached_seq)
+			t->reached_seq = seq;
+		return;
+	case CW_PROGRESS_REACHED:
+		if (seq > t->reached_seq)
+			t->reached_seq = seq;
+		break;
+	case CW_PROGRESS_ENQUEUED:
+		if (seq < t->unreached_seq)
+			t->unreached_seq = seq;
+		break;
+	}
+	if (seq < t->incomplete_seq)
+		t->incomplete_seq = seq;
+}
+
+/*
+ * A launch of a graph stands for count collectives from seq on. Returns whether none of its ops is
+ * left: what else the graph does is no affair of this comm.
+ */
+static bool count_replay(struct tally *t, const struct cw_record_bulk_op *op,
+			 enum cw_progress progress)
+{
+	struct cw_record_replay replay;
+
+	if (progress == CW_PROGRESS_UNKNOWN || progress == CW_PROGRESS_COMPLETED) {
+		count_collective(t, op->seq + op->count - 1, progress);
+		return progress == CW_PROGRESS_COMPLETED;
+	}
+	if (progress == CW_PROGRESS_ENQUEUED) {
+		count_collective(t, op->seq, progress);
+		return false;
+	}
+	cw_record_replay_of(t->rec, t->comm, op->root_or_peer, progress, &replay);
+	if (!replay.is_known || replay.reached_colls > op->count) {
+		t->is_blind = true;
+		return false;
+	}
+	if (replay.reached_colls < op->count)
+		count_collective(t, op->seq + replay.reached_colls, CW_PROGRESS_ENQUEUED);
+	if (replay.reached_colls > replay.completed_colls) {
+		count_collective(t, op->seq + replay.reached_colls - 1, CW_PROGRESS_REACHED);
+		count_collective(t, op->seq + replay.completed_colls, CW_PROGRESS_REACHED);
+	}
+	if (replay.completed_colls)
+		count_collective(t, op->seq + replay.completed_colls - 1, CW_PROGRESS_COMPLETED);
+	return replay.entry->colls == op->count && replay.completed_ops >= replay.entry->ops;
+}
+
+/* Returns whether the op is pending. */
+static bool count_op(struct tally *t, const struct cw_record_bulk_op *op, uint16_t flags)
+{
+	enum cw_progress progress =
+		cw_record_progress_of(t->rec, t->comm, op->progress_slot, flags, op->op_index);
+	bool pending = is_pending(op->kind, flags, progress);
+	uint64_t op_index = op->op_index;
+
+	if (cw_op_is_collective(op->kind) && op->seq && is_launched(flags))
+		count_collective(t, op->seq, progress);
+	if (op->kind == CW_OP_GRAPH_LAUNCH && op->seq && op->count && is_launched(flags))
+		pending = !count_replay(t, op, progress) && pending;
+	if (progress == CW_PROGRESS_COMPLETED || op_index == 1)
+		t->is_grounded = true;
+	if (!(flags & CW_OPF_RETURNED))
+		t->n_unreturned++;
+	if (pending)
+		t->n_pending++;
+	return pending;
+}
+
+static bool on_bulk_op(void *user, uint64_t ticket, const struct cw_record_bulk_op *op)
+{
+	struct tally *t = user;
+
+	if (count_op(t, op, op->flags)) {
+		t->has_first = true;
+		t->first_ticket = ticket;
+	}
+	return !t->is_grounded;
+}
+
+/*
+ * Is there anything to learn from the bulk ring? Not when progress is unknown anyway and all calls
+ * that have not come back are in the comm's own ring: a comm without progress words would have the
+ * whole bulk ring walked at each sample, for nothing.
+ */
+static bool is_more_to_learn(const struct tally *t)
+{
+	const struct cw_rec_comm *e = &t->comm->entry;
+
+	return !t->is_grounded && (!t->is_blind || e->op_index - e->op_returned > t->n_unreturned);
+}
+
+/* Of a graph's launch, the oldest of its ops that has not completed; the launch, if unknown. */
+static void convert_pending(const struct cw_record *rec, const struct cw_record_comm *comm,
+			    const struct cw_rec_op *op, struct cw_op *to)
+{
+	struct cw_record_replay replay;
+
+	cw_record_convert(rec, comm, op, to);
+	if (op->kind != CW_OP_GRAPH_LAUNCH)
+		return;
+	cw_record_replay_of(rec, comm, op->root_or_peer, to->progress, &replay);
+	if (replay.is_known)
+		(void)cw_record_replay_expand(rec, comm, op, replay.completed_ops, to, 1);
+}
+
+static void convert_last(const struct cw_record *rec, const struct cw_record_comm *comm,
+			 const struct cw_rec_op *op, struct cw_op *to)
+{
+	(void)cw_record_replay_expand(rec, comm, op, cw_record_replay_count(rec, comm, op) - 1, to,
+				      1);
+}
+
+/* The ops before `before`, until one that completed. */
+static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t before,
+			       struct cw_record_state *state)
+{
+	struct cw_rec_op op;
+	int r;
+
+	r = cw_record_bulk_walk(rec, t->comm, before, on_bulk_op, t);
+	if (r < 0 || !t->has_first)
+		return r;
+	if (cw_record_bulk_read(rec, t->first_ticket, &op) && cw_record_op_is_of(t->comm, &op)) {
+		convert_pending(rec, t->comm, &op, &state->pending);
+		state->has_pending = true;
+	}
+	return 0;
+}
+
+static uint64_t highest_done(uint64_t lowest_open, uint64_t highest_seen, uint64_t returned)
+{
+	if (lowest_open != UINT64_MAX)
+		return lowest_open - 1;
+	/* No collective among the ops that were looked at: they all lie further back. */
+	return highest_seen ? highest_seen : returned;
+}
+
+static uint64_t at_most(uint64_t v, uint64_t limit)
+{
+	return v < limit ? v : limit;
+}
+
+static void conclude(const struct tally *t, struct cw_record_state *state)
+{
+	const struct cw_rec_comm *e = &t->comm->entry;
+	bool known = t->rec->n_slots > 0 && t->is_grounded && !t->is_blind;
+
+	state->pending_count = t->n_pending;
+	state->completed_known = known;
+	state->reached_known = known;
+	if (!known)
+		return;
+	/* The counters are from the last refresh, the ops from now: never ahead of the former. */
+	state->coll_completed =
+		at_most(highest_done(t->incomplete_seq, t->complete_seq, e->coll_returned),
+			e->coll_entered);
+	state->coll_reached = at_most(
+		highest_done(t->unreached_seq, t->reached_seq, e->coll_returned), e->coll_entered);
+}
+
+int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
+		    struct cw_record_state *ret)
+{
+	struct tally t = {
+		.rec = rec,
+		.comm = comm,
+		.incomplete_seq = UINT64_MAX,
+		.unreached_seq = UINT64_MAX,
+		.is_grounded = comm->entry.op_index == 0,
+	};
+	struct cw_rec_op ops[CW_REC_COMM_OPS];
+	struct cw_record_state state = { 0 };
+	size_t n;
+	int r;
+
+	r = cw_record_read_comm_ring(rec, comm, ops, &n);
+	if (r < 0)
+		return r;
+	if (n) {
+		state.has_last = true;
+		convert_last(rec, comm, &ops[n - 1], &state.last);
+	}
+	for (size_t i = n; i-- > 0;) {
+		/* Failed calls count as dropped: the device never heard of them. */
+		uint16_t flags = has_failed(ops[i].flags, ops[i].result)
+					 ? ops[i].flags | CW_OPF_DROPPED
+					 : ops[i].flags;
+		const struct cw_record_bulk_op op = { .op_index = ops[i].op_index,
+						      .seq = ops[i].seq,
+						      .count = ops[i].count,
+						      .root_or_peer = ops[i].root_or_peer,
+						      .progress_slot = ops[i].progress_slot,
+						      .kind = ops[i].kind };
+
+		if (!count_op(&t, &op, flags))
+			continue;
+		state.has_pending = true;
+		convert_pending(rec, comm, &ops[i], &state.pending);
+	}
+	if (is_more_to_learn(&t)) {
+		r = look_into_bulk_ring(rec, &t, n ? ops[0].op_index : UINT64_MAX, &state);
+		if (r < 0)
+			return r;
+	}
+	conclude(&t, &state);
+	*ret = state;
+	return 0;
+}

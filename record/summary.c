@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/summary.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/op.h"
+
+_Static_assert((int)CW_SUM_INT8 == (int)CW_DTYPE_INT8 && (int)CW_SUM_FP16 == (int)CW_DTYPE_FP16 &&
+		       (int)CW_SUM_BF16 == (int)CW_DTYPE_BF16 &&
+		       (int)CW_SUM_E5M2 == (int)CW_DTYPE_FP8_E5M2 &&
+		       (int)CW_SUM__MAX == (int)CW_DTYPE__MAX,
+	       "the kernel's numbers are those of enum cw_dtype");
+
+void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summary *ret)
+{
+	const char *data = (const char *)(uintptr_t)args->data;
+	unsigned size = cw_sum_bytes(args->dtype);
+	uint64_t chosen = cw_sum_chosen(args), finite;
+	struct cw_summary_sum s = { 0 };
+
+	for (uint64_t i = 0; i < chosen; i++) {
+		uint64_t at = cw_sum_position(args, i), word = 0;
+		unsigned n = cw_sum_in_word(args, at);
+
+		memcpy(&word, data + at * 8, (size_t)n * size);
+		cw_sum_add_word(&s, word, at, args->dtype, n);
+	}
+	finite = s.elements - s.nans - s.infs;
+	ret->elements = s.elements;
+	ret->nans = s.nans;
+	ret->infs = s.infs;
+	ret->zeros = s.zeros;
+	ret->abs_max = s.abs_max;
+	ret->abs_min_nonzero = s.abs_min;
+	ret->mean = finite ? s.total / (double)finite : 0;
+	ret->l2 = sqrt(s.squares);
+	ret->checksum = s.checksum;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void publish(struct cw_rec_summary *to, const struct cw_rec_summary *from)
+{
+	const uint64_t *words = (const uint64_t *)from;
+
+	__atomic_store_n(&to->publish, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned i = 1; i < sizeof(*from) / sizeof(*words); i++)
+		__atomic_store_n(&((uint64_t *)to)[i], words[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&to->publish, from->publish, __ATOMIC_RELEASE);
+}
+
+void cw_summary_run(const struct cw_summary_args *args)
+{
+	struct cw_rec_summary *first = (void *)(uintptr_t)args->first_out;
+	struct cw_rec_summary s = {
+		.publish = args->publish,
+		.op_index = args->op_index,
+		.seq = args->seq,
+		.comm = args->comm,
+		.comm_generation = args->comm_generation,
+		.kind = args->kind,
+		.dtype = args->dtype,
+		.is_output = args->is_output,
+		.offered = args->offered,
+	};
+	uint64_t begin = now_ns(), took;
+
+	cw_summary_compute(args, &s);
+	took = now_ns() - begin;
+	s.device_ns = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
+	if (first && (s.nans || s.infs) && !__atomic_load_n(&first->publish, __ATOMIC_RELAXED))
+		publish(first, &s);
+	publish((void *)(uintptr_t)args->out, &s);
+}

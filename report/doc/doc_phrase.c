@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/doc/doc_phrase.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/rankset.h"
+#include "report/doc/incident_doc.h"
+#include "report/frames.h"
+#include "report/json_util.h"
+
+/* Of a longer chain, its first and last waits: where it begins, and whom it leads to. */
+#define WAITS_FIRST 3u
+#define WAITS_LAST 6u
+#define MAX_ALIKE 1024u
+/* Of a call stack: helpers that all calls go through, and who called them. */
+#define FRAMES_MAX 3u
+
+__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
+{
+	size_t used = strlen(buf);
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(buf + used, len - used, fmt, args);
+	va_end(args);
+}
+
+char *phrase_doc_op(const json_t *op, char *buf, size_t len)
+{
+	const char *dtype = cw_json_str(op, "dtype", "none");
+	const char *redop = cw_json_str(op, "redop", "none");
+	uint64_t count = 0;
+
+	(void)snprintf(buf, len, "%s", cw_json_str(op, "kind", "?"));
+	if (strcmp(dtype, "none") != 0) {
+		(void)cw_json_read_u64(json_object_get(op, "count"), &count); /* stays 0 */
+		add(buf, len, " %s x %llu", dtype, (unsigned long long)count);
+	}
+	if (strcmp(redop, "none") != 0)
+		add(buf, len, " %s", redop);
+	if (json_is_integer(json_object_get(op, "root")))
+		add(buf, len, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
+	if (json_is_integer(json_object_get(op, "peer")))
+		add(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
+		    strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
+		    cw_json_int(op, "peer", 0));
+	return buf;
+}
+
+/* "train.py:41 in step": without the directories. */
+static void add_frame(char *buf, size_t len, const char *frame)
+{
+	const char *in = strstr(frame, " in "), *file = frame;
+
+	for (const char *p = frame; *p && p != in; p++)
+		if (*p == '/')
+			file = p + 1;
+	add(buf, len, "%s%s", *buf ? " ← " : "issued at ", file);
+}
+
+/* Python's frames come after the native ones that they called. */
+char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
+{
+	const json_t *stack = json_object_get(op, "stack"), *frame;
+	const char *innermost = NULL;
+	size_t i, n = 0;
+
+	buf[0] = '\0';
+	json_array_foreach (stack, i, frame) {
+		const char *text = json_string_value(frame);
+		bool is_python = text && strstr(text, " in ");
+
+		if (is_python && !frame_is_library_file(text) && n++ < FRAMES_MAX)
+			add_frame(buf, len, text);
+		if (text && (!innermost || (is_python && !strstr(innermost, " in "))))
+			innermost = text;
+	}
+	if (n == 0 && innermost)
+		add_frame(buf, len, innermost);
+	return buf;
+}
+
+char *phrase_doc_comm(const json_t *at, char *buf, size_t len)
+{
+	const char *name = cw_json_str(at, "comm_name", "");
+
+	if (*name)
+		(void)snprintf(buf, len, "%s", name);
+	else
+		(void)snprintf(buf, len, "communicator %s", cw_json_str(at, "comm", "?"));
+	return buf;
+}
+
+char *phrase_doc_rank(const json_t *who, char *buf, size_t len)
+{
+	json_int_t rank = cw_json_int(who, "rank", -1);
+
+	if (rank >= 0)
+		(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT, rank);
+	else
+		(void)snprintf(buf, len, "a process without rank number");
+	return buf;
+}
+
+bool phrase_is_many(const char *rank_set)
+{
+	return strpbrk(rank_set, ",-");
+}
+
+static bool is_class(const json_t *incident, const char *klass)
+{
+	return strcmp(cw_json_str(incident, "class", ""), klass) == 0;
+}
+
+char *phrase_doc_seq(const json_t *where, char *buf, size_t len)
+{
+	uint64_t seq = 0, after = 0;
+	bool is_between = cw_json_read_u64(json_object_get(where, "after_seq"), &after);
+
+	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &seq); /* stays 0 */
+	*buf = '\0';
+	if (is_between && after)
+		add(buf, len, ", a collective after #%" PRIu64 ", #%" PRIu64 " at the latest",
+		    after, seq);
+	else if (is_between)
+		add(buf, len, ", a collective up to #%" PRIu64, seq);
+	else if (seq)
+		add(buf, len, ", collective #%" PRIu64, seq);
+	return buf;
+}
+
+const char *phrase_doc_flag(const json_t *incident)
+{
+	const json_t *times = json_object_get(incident, "times");
+	const json_t *victims = json_object_get(incident, "victims");
+
+	if (json_is_string(json_object_get(times, "resolved")))
+		return "RESOLVED";
+	return is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0 ? "MISMATCH"
+										       : "HANG";
+}
+
+const char *phrase_doc_absence(const json_t *incident)
+{
+	if (is_class(incident, "process_dead"))
+		return "ended before it was done";
+	if (is_class(incident, "device_stalled"))
+		return "enqueued it, but the device has not got to it";
+	return is_class(incident, "p2p_unmatched") ? "did not post the counterpart"
+						   : "did not enter";
+}
+
+const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
+{
+	if (is_class(incident, "process_dead"))
+		return "no stacks: it had ended";
+	if (is_class(incident, "node_unreachable"))
+		return "no stacks: its node does not answer";
+	return json_array_size(evidence) ? "no stacks: the process was not there to be looked at"
+					 : "no stacks in this bundle";
+}
+
+/* Whom, or what: the last of a chain may wait in a call nobody is missing at. */
+static void add_awaited(const json_t *incident, const json_t *wait, char *buf, size_t len)
+{
+	json_int_t rank = cw_json_int(wait, "waits_for", -1);
+
+	if (rank >= 0)
+		add(buf, len, " for rank %" JSON_INTEGER_FORMAT, rank);
+	else if (is_class(incident, "mismatch"))
+		add(buf, len, ", where the calls differ");
+	else if (is_class(incident, "in_collective"))
+		add(buf, len, ", at which nobody is missing");
+	else if (is_class(incident, "p2p_unmatched"))
+		add(buf, len, ", whose counterpart is of another size");
+	else
+		add(buf, len, " for somebody who cannot be seen");
+}
+
+char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)
+{
+	char text[256];
+
+	(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT " waits in %s",
+		       cw_json_int(wait, "rank", -1),
+		       phrase_doc_op(json_object_get(wait, "op"), text, sizeof(text)));
+	add(buf, len, " on %s", phrase_doc_comm(wait, text, sizeof(text)));
+	add_awaited(incident, wait, buf, len);
+	return buf;
+}
+
+size_t doc_waits_left_out(size_t n, size_t i)
+{
+	return n > WAITS_FIRST + WAITS_LAST + 1 && i == WAITS_FIRST ? n - WAITS_FIRST - WAITS_LAST
+								    : 0;
+}
+
+/* "node-a" and "its node has stopped reporting" are said once of all its ranks. */
+static bool is_alike(const json_t *a, const json_t *b)
+{
+	return strcmp(cw_json_str(a, "host", ""), cw_json_str(b, "host", "")) == 0 &&
+	       strcmp(cw_json_str(a, "reason", ""), cw_json_str(b, "reason", "")) == 0;
+}
+
+size_t doc_culprits_alike(const json_t *culprits, size_t from, const json_t *evidence)
+{
+	const json_t *first = json_array_get(culprits, from);
+	size_t n = 1;
+
+	if (cw_incident_doc_evidence_of(first, evidence))
+		return 1;
+	for (; n < MAX_ALIKE && from + n < json_array_size(culprits); n++) {
+		const json_t *next = json_array_get(culprits, from + n);
+
+		if (!is_alike(first, next) || cw_incident_doc_evidence_of(next, evidence))
+			break;
+	}
+	return n;
+}
+
+char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf, size_t len)
+{
+	int32_t labels[MAX_ALIKE];
+	size_t i;
+
+	for (i = 0; i < n && i < MAX_ALIKE; i++) {
+		json_int_t rank = cw_json_int(json_array_get(culprits, from + i), "rank", -1);
+
+		labels[i] = rank >= 0 && rank <= INT32_MAX ? (int32_t)rank : -1;
+	}
+	(void)snprintf(buf, len, "ranks ");
+	(void)cw_rankset_format(labels, i, buf + strlen(buf), len - strlen(buf));
+	return buf;
+}
+
+bool doc_is_culprit(const json_t *incident, const json_t *evidence)
+{
+	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
+	size_t i;
+
+	json_array_foreach (culprits, i, culprit)
+		if (cw_json_int(culprit, "pid", -1) == cw_json_int(evidence, "pid", -2) &&
+		    strcmp(cw_json_str(culprit, "host", ""), cw_json_str(evidence, "host", "")) ==
+			    0)
+			return true;
+	return false;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/doc/incident_doc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "model/rankset.h"
+#include "report/doc/nccl_errors.h"
+#include "report/fed_tensors.h"
+#include "report/frames.h"
+#include "report/json_util.h"
+
+/* Sides, and waits, with call stacks: a chain may have thousands, and the document is an alert. */
+#define STACKS_MAX 8u
+
+/* The number people know; -1 when there is none or the index points nowhere. */
+static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
+{
+	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
+}
+
+static json_t *label_set(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n)
+{
+	_cleanup_(freep) int32_t *labels = calloc(n ? n : 1, sizeof(*labels));
+	_cleanup_(freep) char *text = NULL;
+
+	if (!labels)
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		labels[i] = label_of(snap, ranks[i]);
+	text = cw_rankset_format_alloc(labels, n);
+	return text ? json_string(text) : NULL;
+}
+
+/* null where the kind of op has no such member */
+static json_t *comm_rank_or_null(int32_t comm_rank)
+{
+	return comm_rank == CW_PEER_NONE ? json_null() : json_integer(comm_rank);
+}
+
+/* has_stack: with its call stack, if that is known. */
+static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op, bool has_stack)
+{
+	const char *stack = has_stack ? cw_snapshot_stack(snap, op) : NULL;
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
+	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
+	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
+	bad |= json_object_set_new(
+		doc, "redop",
+		op->redop == CW_REDOP_NONE ? json_null() : json_string(cw_redop_name(op->redop)));
+	bad |= json_object_set_new(doc, "root", comm_rank_or_null(op->root));
+	bad |= json_object_set_new(doc, "peer", comm_rank_or_null(op->peer));
+	if (stack)
+		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *culprit_doc(const struct cw_snapshot *snap, const struct cw_culprit *culprit)
+{
+	const struct cw_snap_rank *rank = NULL;
+	const char *host = "";
+	json_t *doc = json_object();
+	int bad = 0;
+
+	if (culprit->rank < snap->n_ranks)
+		rank = &snap->ranks[culprit->rank];
+	if (rank && rank->node < snap->n_nodes)
+		host = snap->nodes[rank->node].name;
+	bad |= json_object_set_new(doc, "rank", json_integer(rank ? rank->rank : -1));
+	bad |= json_object_set_new(doc, "host", cw_json_text(host ? host : ""));
+	bad |= json_object_set_new(doc, "pid", json_integer(rank ? rank->pid : 0));
+	bad |= json_object_set_new(doc, "reason", cw_json_text(culprit->reason));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *culprits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		bad |= json_array_append_new(list, culprit_doc(snap, &v->culprits[i]));
+	return cw_json_finish(list, bad);
+}
+
+static json_t *side_doc(const struct cw_snapshot *snap, const struct cw_side *side, bool has_stack)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "ranks", label_set(snap, side->ranks, side->n_ranks));
+	bad |= json_object_set_new(doc, "op",
+				   side->has_op ? op_doc(snap, &side->op, has_stack) : json_null());
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *where_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	const struct cw_snap_comm *comm;
+	json_t *doc, *sides;
+	int bad = 0;
+
+	if (v->comm >= snap->n_comms)
+		return json_null();
+	comm = &snap->comms[v->comm];
+	doc = json_object();
+	sides = json_array();
+	for (uint32_t i = 0; i < v->n_sides; i++)
+		bad |= json_array_append_new(sides, side_doc(snap, &v->sides[i], i < STACKS_MAX));
+	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
+	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(v->coll_seq));
+	if (v->klass == CW_CLASS_MISMATCH && !v->n_sides)
+		bad |= json_object_set_new(doc, "after_seq", cw_json_u64(v->after_seq));
+	bad |= json_object_set_new(doc, "sides", sides);
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wait, bool has_stack)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "rank", json_integer(label_of(snap, wait->rank)));
+	bad |= json_object_set_new(
+		doc, "comm",
+		wait->comm < snap->n_comms ? cw_json_hex(snap->comms[wait->comm].id) : json_null());
+	bad |= json_object_set_new(doc, "comm_name",
+				   wait->comm < snap->n_comms
+					   ? cw_json_text(snap->comms[wait->comm].name)
+					   : json_null());
+	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(wait->op.coll_seq));
+	bad |= json_object_set_new(doc, "op", op_doc(snap, &wait->op, has_stack));
+	bad |= json_object_set_new(doc, "waits_for", json_integer(label_of(snap, wait->waits_for)));
+	return cw_json_finish(doc, bad);
+}
+
+/* The engine has one list; a deadlock's is a cycle, any other leads to the culprit. */
+static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v, bool cycle)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	if (cycle == (v->klass == CW_CLASS_DEADLOCK))
+		for (uint32_t i = 0; i < v->n_chain; i++)
+			bad |= json_array_append_new(list,
+						     wait_doc(snap, &v->chain[i], i < STACKS_MAX));
+	return cw_json_finish(list, bad);
+}
+
+static json_t *alternative_doc(const struct cw_snapshot *snap, const struct cw_alternative *alt)
+{
+	json_t *doc = json_object(), *culprits = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < alt->n_culprits; i++) {
+		struct cw_culprit culprit = { .rank = alt->culprits[i] };
+
+		bad |= json_array_append_new(culprits, culprit_doc(snap, &culprit));
+	}
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(alt->klass)));
+	bad |= json_object_set_new(doc, "culprits", culprits);
+	bad |= json_object_set_new(doc, "probability", json_real(alt->probability));
+	bad |= json_object_set_new(doc, "reason", cw_json_text(alt->reason));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *alternatives_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < v->n_alternatives; i++)
+		bad |= json_array_append_new(list, alternative_doc(snap, &v->alternatives[i]));
+	return cw_json_finish(list, bad);
+}
+
+static json_t *text_list(const char *const *texts, uint32_t n)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bad |= json_array_append_new(list, cw_json_text(texts[i]));
+	return cw_json_finish(list, bad);
+}
+
+/* Of the ranks 0..ranks_expected-1, those nobody has reported as. */
+static json_t *missing_ranks(const struct cw_snapshot *snap)
+{
+	uint32_t n = snap->ranks_expected, n_missing = 0;
+	_cleanup_(freep) bool *seen = NULL;
+	_cleanup_(freep) int32_t *missing = NULL;
+	_cleanup_(freep) char *text = NULL;
+
+	if (n > CW_SNAP_MAX_RANKS)
+		n = CW_SNAP_MAX_RANKS;
+	seen = calloc(n ? n : 1, sizeof(*seen));
+	missing = calloc(n ? n : 1, sizeof(*missing));
+	if (!seen || !missing)
+		return NULL;
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		int32_t label = snap->ranks[i].rank;
+
+		if (label >= 0 && (uint32_t)label < n)
+			seen[label] = true;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (!seen[i])
+			missing[n_missing++] = (int32_t)i;
+	text = cw_rankset_format_alloc(missing, n_missing);
+	return text ? json_string(text) : NULL;
+}
+
+/* Of which only is known how they were: their node does not report now. null: there is none. */
+static json_t *last_known(const struct cw_snapshot *snap)
+{
+	_cleanup_(freep) uint32_t *ranks = calloc((size_t)snap->n_ranks + 1, sizeof(*ranks));
+	int64_t since_ns = snap->now_ns;
+	uint32_t n = 0;
+	json_t *doc;
+	int bad = 0;
+
+	if (!ranks)
+		return NULL;
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_node *node = &snap->nodes[snap->ranks[i].node];
+
+		if (node->state == CW_NODE_REPORTING)
+			continue;
+		ranks[n++] = i;
+		if (node->last_digest_ns < since_ns)
+			since_ns = node->last_digest_ns;
+	}
+	if (!n)
+		return json_null();
+	doc = json_object();
+	bad |= json_object_set_new(doc, "ranks", label_set(snap, ranks, n));
+	bad |= json_object_set_new(doc, "count", json_integer(n));
+	bad |= json_object_set_new(doc, "age_s",
+				   json_real((double)cw_bounded_ns(snap->now_ns - since_ns) / 1e9));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *coverage_doc(const struct cw_snapshot *snap)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "ranks_expected", json_integer(snap->ranks_expected));
+	bad |= json_object_set_new(doc, "ranks_seen", json_integer(snap->n_ranks));
+	bad |= json_object_set_new(doc, "last_known", last_known(snap));
+	bad |= json_object_set_new(doc, "missing", missing_ranks(snap));
+	bad |= json_object_set_new(doc, "untracked", json_integer(snap->untracked));
+	bad |= json_object_set_new(doc, "notes",
+				   text_list((const char *const *)snap->notes, snap->n_notes));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *times_doc(const struct cw_incident_info *info)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "last_progress", cw_json_wall(info->last_progress_wall_ns));
+	bad |= json_object_set_new(doc, "stall", cw_json_wall(info->stall_wall_ns));
+	bad |= json_object_set_new(doc, "confirmed", cw_json_wall(info->confirmed_wall_ns));
+	bad |= json_object_set_new(doc, "resolved", cw_json_wall(info->resolved_wall_ns));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *victims_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "count", json_integer(v->n_victims));
+	bad |= json_object_set_new(doc, "ranks", label_set(snap, v->victims, v->n_victims));
+	return cw_json_finish(doc, bad);
+}
+
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict *v,
+			const struct cw_incident_info *info)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "schema", json_string("collwatch.incident/1"));
+	bad |= json_object_set_new(doc, "id", cw_json_text(or_empty(info->id)));
+	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
+	bad |= json_object_set_new(doc, "group", cw_json_text(or_empty(snap->group)));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(v->klass)));
+	bad |= json_object_set_new(doc, "detail", cw_json_text(or_empty(v->detail)));
+	bad |= json_object_set_new(doc, "confidence",
+				   json_string(cw_confidence_name(info->confidence)));
+	bad |= json_object_set_new(doc, "culprits", culprits_doc(snap, v));
+	bad |= json_object_set_new(doc, "victims", victims_doc(snap, v));
+	bad |= json_object_set_new(doc, "where", where_doc(snap, v));
+	bad |= json_object_set_new(doc, "chain", waits_doc(snap, v, false));
+	bad |= json_object_set_new(doc, "cycle", waits_doc(snap, v, true));
+	bad |= json_object_set_new(doc, "alternatives", alternatives_doc(snap, v));
+	bad |= json_object_set_new(doc, "ruled_out",
+				   text_list((const char *const *)v->ruled_out, v->n_ruled_out));
+	bad |= json_object_set_new(doc, "nccl_errors", cw_nccl_errors_doc(snap));
+	bad |= json_object_set_new(doc, "fed_tensors", cw_fed_tensors_doc(snap));
+	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
+	bad |= json_object_set_new(doc, "times", times_doc(info));
+	bad |= json_object_set_new(doc, "summary", cw_json_text(v->summary));
+	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
+	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));
+	return cw_json_finish(doc, bad);
+}
+
+const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (evidence, i, one)
+		if (cw_json_int(one, "pid", -1) == cw_json_int(culprit, "pid", -2) &&
+		    strcmp(cw_json_str(one, "host", ""), cw_json_str(culprit, "host", "")) == 0)
+			return one;
+	return NULL;
+}
+
+/* Whatever it sits in, that is why it does not move: a signal continues it. */
+static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, const char *who)
+{
+	const json_t *proc = json_object_get(seen, "proc");
+	char summary[1024];
+	int bad;
+
+	if (!proc || strcmp(cw_json_str(proc, "state", ""), "T") != 0 ||
+	    json_object_get(culprit, "stopped"))
+		return 0;
+	bad = json_object_set_new(culprit, "stopped", json_true());
+	snprintf(summary, sizeof(summary), "%s; %s is stopped by a signal (state T)",
+		 cw_json_str(incident, "summary", ""), who);
+	return bad | json_object_set_new(incident, "summary", cw_json_text(summary));
+}
+
+int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
+{
+	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
+	bool is_cycle = json_array_size(json_object_get(incident, "cycle")) > 0;
+	char where[256], who[40], summary[1024], kernel[512];
+	size_t i;
+	int bad = 0;
+
+	json_array_foreach (culprits, i, culprit) {
+		const json_t *seen = cw_incident_doc_evidence_of(culprit, evidence);
+
+		if (seen && *cw_evidence_kernel(seen, kernel, sizeof(kernel)))
+			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
+		/* Of a circle the sentence is not about the culprit alone. */
+		snprintf(who, sizeof(who), "rank %" JSON_INTEGER_FORMAT,
+			 cw_json_int(culprit, "rank", -1));
+		if (seen && json_array_size(culprits) == 1)
+			bad |= note_stopped(incident, culprit, seen, is_cycle ? who : "it");
+		if (!seen || json_object_get(culprit, "sits_in") ||
+		    !*cw_evidence_position(seen, where, sizeof(where)))
+			continue;
+		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
+		if (json_array_size(culprits) > 1)
+			continue;
+		snprintf(summary, sizeof(summary), "%s; %s sits in %s",
+			 cw_json_str(incident, "summary", ""), is_cycle ? who : "it", where);
+		bad |= json_object_set_new(incident, "summary", cw_json_text(summary));
+	}
+	return bad ? -ENOMEM : 0;
+}
+
+/*
+ * Collectives all known members have completed, summed over the comms: the slowest member counts,
+ * for a collective is done only when everybody is. Where completion is not visible, the host's
+ * return is what was seen.
+ */
+static uint64_t collectives_done(const struct cw_snapshot *snap)
+{
+	uint64_t total = 0;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
+		uint64_t least = UINT64_MAX;
+
+		for (uint32_t m = 0; m < comm->nranks; m++) {
+			const struct cw_snap_member *member = &comm->members[m];
+			uint64_t done = 0;
+
+			if (member->rank == CW_SNAP_NONE)
+				continue;
+			if (member->known & CW_KNOWN_COMPLETED)
+				done = member->coll_completed;
+			else if (member->known & CW_KNOWN_RETURNED)
+				done = member->coll_returned;
+			if (done < least)
+				least = done;
+		}
+		if (least != UINT64_MAX)
+			total += least;
+	}
+	return total;
+}
+
+json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)
+{
+	uint64_t collectives = collectives_done(snap);
+	double watched_s = (double)watched_ns / 1e9;
+	char summary[256];
+	json_t *doc = json_object();
+	int bad = 0;
+
+	snprintf(summary, sizeof(summary),
+		 "%u ranks on %u node%s watched for %.0f s, %" PRIu64 " collectives on %u "
+		 "communicators: nobody waits for anything that cannot come",
+		 snap->n_ranks, snap->n_nodes, snap->n_nodes == 1 ? "" : "s", watched_s,
+		 collectives, snap->n_comms);
+	bad |= json_object_set_new(doc, "schema", json_string("collwatch.healthy/1"));
+	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
+	bad |= json_object_set_new(doc, "ranks", json_integer(snap->n_ranks));
+	bad |= json_object_set_new(doc, "nodes", json_integer(snap->n_nodes));
+	bad |= json_object_set_new(doc, "comms", json_integer(snap->n_comms));
+	bad |= json_object_set_new(doc, "watched_s", json_real(watched_s));
+	bad |= json_object_set_new(doc, "collectives", cw_json_u64(collectives));
+	bad |= json_object_set_new(doc, "summary", json_string(summary));
+	return cw_json_finish(doc, bad);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/doc/slow_doc.h"
+
+#include "common/text.h"
+#include "model/verdict_types.h"
+#include "report/json_util.h"
+
+static const char *host_of(const struct cw_snapshot *snap, uint32_t rank)
+{
+	uint32_t node = snap->ranks[rank].node;
+
+	return node < snap->n_nodes && snap->nodes[node].name ? snap->nodes[node].name : "";
+}
+
+static json_t *entry_doc(const struct cw_snapshot *snap, const struct cw_slow *s)
+{
+	const struct cw_snap_comm *c = &snap->comms[s->comm];
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "rank", json_integer(snap->ranks[s->rank].rank));
+	bad |= json_object_set_new(doc, "host", cw_json_text(host_of(snap, s->rank)));
+	bad |= json_object_set_new(doc, "pid", json_integer(snap->ranks[s->rank].pid));
+	bad |= json_object_set_new(doc, "comm", cw_json_hex(c->id));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(c->name ? c->name : ""));
+	bad |= json_object_set_new(doc, "collectives", json_integer(s->n_ops));
+	bad |= json_object_set_new(doc, "waited_for", json_integer(s->n_late));
+	bad |= json_object_set_new(doc, "late_s", json_real((double)s->late_ns / 1e9));
+	bad |= json_object_set_new(doc, "share", json_real(s->percent / 100.0));
+	bad |= json_object_set_new(doc, "confidence",
+				   json_string(cw_confidence_name(s->confidence)));
+	return cw_json_finish(doc, bad);
+}
+
+json_t *cw_slow_doc(const struct cw_snapshot *snap, const struct cw_slow_list *list)
+{
+	json_t *doc = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < list->n; i++)
+		bad |= json_array_append_new(doc, entry_doc(snap, &list->v[i]));
+	return cw_json_finish(doc, bad);
+}
+
+void cw_slow_print(FILE *out, const struct cw_snapshot *snap, const struct cw_slow_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct cw_slow *s = &list->v[i];
+		const struct cw_snap_rank *r = &snap->ranks[s->rank];
+		const char *name = snap->comms[s->comm].name;
+		char line[512];
+
+		(void)snprintf(line, sizeof(line),
+			       "slow: rank %d (%s, pid %d) comes late: in %u of %u collectives on "
+			       "comm %s the others waited for it, %.0f ms on average, %u %% of the "
+			       "time (%s)",
+			       r->rank, host_of(snap, s->rank), r->pid, s->n_late, s->n_ops,
+			       name && *name ? name : "?", (double)s->late_ns / 1e6, s->percent,
+			       cw_confidence_name(s->confidence));
+		cw_text_sanitise_line(line);
+		fprintf(out, "%s\n", line);
+	}
+	if (list->n)
+		fprintf(out, "  nobody hangs; look at its input, storage, clocks and neighbours: "
+			     "nvidia-smi -q -d PERFORMANCE,CLOCK\n");
+}

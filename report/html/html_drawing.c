@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/html/html_drawing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "model/rankset.h"
+#include "report/json_util.h"
+
+/* More culprits than this are not looked for one by one. */
+#define MAX_CULPRITS 4096u
+
+static bool is_process(const struct cw_snapshot *snap, uint32_t rank, const json_t *culprit)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+	const char *node = r->node < snap->n_nodes ? snap->nodes[r->node].name : NULL;
+
+	return r->rank == cw_json_int(culprit, "rank", -1) &&
+	       r->pid == cw_json_int(culprit, "pid", 0) &&
+	       strcmp(node ? node : "", cw_json_str(culprit, "host", "")) == 0;
+}
+
+static uint32_t find_culprits(const json_t *incident, const struct cw_snapshot *snap,
+			      uint32_t *ranks)
+{
+	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
+	uint32_t n = 0;
+	size_t i;
+
+	json_array_foreach (culprits, i, culprit) {
+		if (i == MAX_CULPRITS)
+			break;
+		for (uint32_t r = 0; r < snap->n_ranks; r++) {
+			if (!is_process(snap, r, culprit))
+				continue;
+			ranks[n++] = r;
+			break;
+		}
+	}
+	return n;
+}
+
+/* When the job last got on: what the document says, else since when somebody waits. */
+static int64_t find_since(const struct drawing *d)
+{
+	const char *text = cw_json_str(json_object_get(d->incident, "times"), "last_progress", "");
+	int64_t wall = *text ? cw_wall_parse(text) : -1, since = 0, offset, at;
+
+	if (wall > 0 && d->snap->wall_ns &&
+	    !__builtin_sub_overflow(d->snap->wall_ns, wall, &offset) && offset > 0 &&
+	    !__builtin_sub_overflow(d->snap->now_ns, offset, &at) && at > 0)
+		return at;
+	for (uint32_t i = 0; i < d->sets.graph.n_gates; i++) {
+		int64_t gate = d->sets.graph.gates[i].since_ns;
+
+		if (gate > 0 && gate < d->snap->now_ns && (!since || gate < since))
+			since = gate;
+	}
+	return since ? since : d->snap->now_ns / 2; /* hostile: no overflow whatever it is */
+}
+
+int drawing_init(const json_t *incident, const struct cw_snapshot *snap, struct drawing *ret)
+{
+	_cleanup_(freep) uint32_t *culprits = calloc(MAX_CULPRITS, sizeof(*culprits));
+	int r;
+
+	*ret = (struct drawing){ .incident = incident, .snap = snap };
+	if (!culprits)
+		return -ENOMEM;
+	r = rank_sets_make(snap, culprits, find_culprits(incident, snap, culprits), &ret->sets);
+	if (r == 0)
+		ret->since_ns = find_since(ret);
+	return r;
+}
+
+void drawing_fini(struct drawing *d)
+{
+	rank_sets_fini(&d->sets);
+}
+
+char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char *buf, size_t len)
+{
+	_cleanup_(freep) int32_t *labels = calloc(set->n_ranks, sizeof(*labels));
+	const char *at;
+	char list[28]; /* what a drawing has room for */
+
+	if (labels)
+		for (uint32_t i = 0; i < set->n_ranks; i++)
+			labels[i] = d->snap->ranks[set->ranks[i]].rank;
+	if (labels)
+		(void)cw_rankset_format(labels, set->n_ranks, list, sizeof(list));
+	/* Out of memory, or numbers are not known: how many is still worth saying. */
+	if (!labels || !*list)
+		(void)snprintf(buf, len, "%" PRIu32 " process%s without rank number", set->n_ranks,
+			       set->n_ranks == 1 ? "" : "es");
+	else if (set->n_ranks == 1)
+		(void)snprintf(buf, len, "rank %s", list);
+	else if ((at = strstr(list, "…")))
+		(void)snprintf(buf, len, "%" PRIu32 " ranks: %.*s…", set->n_ranks, (int)(at - list),
+			       list);
+	else
+		(void)snprintf(buf, len, "ranks %s", list);
+	return buf;
+}
+
+const json_t *drawing_culprit(const struct drawing *d, const struct rank_set *set)
+{
+	const json_t *culprits = json_object_get(d->incident, "culprits"), *culprit;
+	size_t i;
+
+	if (!set->is_culprit)
+		return NULL;
+	json_array_foreach (culprits, i, culprit)
+		if (is_process(d->snap, set->ranks[0], culprit))
+			return culprit;
+	return NULL;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The same as the text report says, in the order of urgency: the sentence, who it is and what to do
+ * about it, then why we believe so. Reads like the text; pictures and all frames come on top.
+ *
+ * The bundle is hostile input that is shown in a browser: every string goes through html_put(),
+ * there is no script at all, and the policy in the head forbids the browser to run or fetch
+ * anything should that ever be wrong.
+ */
+#include "report/html/render_html.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/parse.h"
+#include "report/coverage.h"
+#include "report/doc/advice.h"
+#include "report/doc/doc_phrase.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/nccl_errors.h"
+#include "report/doc/snapshot_doc.h"
+#include "report/fed_tensors.h"
+#include "report/frames.h"
+#include "report/html/html.h"
+#include "report/html/html_drawing.h"
+#include "report/html/html_stacks.h"
+#include "report/html/html_style.h"
+#include "report/json_util.h"
+
+#define MAX_CULPRITS 16u
+#define MAX_WITNESSES 8u
+
+static bool is_resolved(const json_t *incident)
+{
+	return json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
+}
+
+static void put_head(FILE *out, const json_t *incident)
+{
+	fputs("<!DOCTYPE html>\n"
+	      "<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
+	      "<meta charset=\"utf-8\"/>\n"
+	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+	      "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\"/>\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+	      "<meta name=\"referrer\" content=\"no-referrer\"/>\n<title>",
+	      out);
+	html_put(out, cw_json_str(incident, "class", ""));
+	fputs(", job ", out);
+	html_put(out, cw_json_str(incident, "job", ""));
+	fputs("</title>\n<style>\n", out);
+	fputs(html_style, out);
+	fputs("</style>\n</head>\n<body>\n", out);
+}
+
+/* ---- the top ---- */
+
+static void put_fact(FILE *out, const char *what, const char *value)
+{
+	if (!*value)
+		return;
+	fprintf(out, "<dt>%s</dt><dd>", what);
+	html_put(out, value);
+	fputs("</dd>\n", out);
+}
+
+static void put_headline(FILE *out, const json_t *incident)
+{
+	const char *victims = cw_json_str(json_object_get(incident, "victims"), "ranks", "");
+	bool resolved = is_resolved(incident);
+	char text[128];
+
+	fprintf(out, "<header>\n<span class=\"flag%s\">%s</span>\n<h1>", resolved ? " over" : "",
+		phrase_doc_flag(incident));
+	html_put_sentence(out, cw_json_str(incident, "summary", ""));
+	fputs("</h1>\n<dl class=\"facts\">\n", out);
+	(void)snprintf(text, sizeof(text), "%s%s%s, %s", cw_json_str(incident, "class", ""),
+		       *cw_json_str(incident, "detail", "") ? " / " : "",
+		       cw_json_str(incident, "detail", ""),
+		       cw_json_str(incident, "confidence", ""));
+	put_fact(out, "class", text);
+	put_fact(out, "job", cw_json_str(incident, "job", ""));
+	put_fact(out, "incident", cw_json_str(incident, "id", ""));
+	put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
+	if (*victims) {
+		fprintf(out, "<dt>who waits</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
+		html_put_ranks(out, victims);
+		fputs("</dd>\n", out);
+	}
+	fputs("</dl>\n</header>\n", out);
+}
+
+static void put_process(FILE *out, const json_t *who)
+{
+	char text[64];
+
+	fputs("<b>", out);
+	html_put(out, phrase_doc_rank(who, text, sizeof(text)));
+	fputs("</b> on ", out);
+	html_put(out, cw_json_str(who, "host", "?"));
+	fprintf(out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+}
+
+/* What is the same for several is said once. */
+static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
+{
+	const json_t *first = json_array_get(culprits, from);
+	char text[128];
+
+	if (n == 1) {
+		put_process(out, first);
+		return;
+	}
+	fputs("<b>", out);
+	html_put(out, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
+	fputs("</b> on ", out);
+	html_put(out, cw_json_str(first, "host", "?"));
+}
+
+static void put_culprit(FILE *out, const struct cw_bundle *b, size_t from, size_t n)
+{
+	const json_t *culprits = json_object_get(b->incident, "culprits");
+	const json_t *culprit = json_array_get(culprits, from);
+	const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
+
+	fputs("<div class=\"who\">\n<h3>", out);
+	put_processes(out, culprits, from, n);
+	fputs("</h3>\n<p>", out);
+	html_put_sentence(out, cw_json_str(culprit, "reason", ""));
+	fputs("</p>\n", out);
+	if (evidence)
+		html_put_evidence(out, evidence);
+	else
+		fprintf(out, "<p class=\"dim\">%s</p>\n",
+			phrase_doc_no_stacks(b->incident, b->evidence));
+	fputs("</div>\n", out);
+}
+
+static void put_culprits(FILE *out, const struct cw_bundle *b)
+{
+	const json_t *culprits = json_object_get(b->incident, "culprits");
+	size_t n = json_array_size(culprits), alike, shown = 0;
+
+	html_section(out, "culprits",
+		     n == 1 ? "Culprit"
+		     : n    ? "Culprits"
+			    : "No culprit can be named");
+	for (size_t i = 0; i < n; i += alike) {
+		if (shown++ == MAX_CULPRITS) {
+			fprintf(out, "<p>… and %zu more.</p>\n", n - i);
+			break;
+		}
+		alike = doc_culprits_alike(culprits, i, b->evidence);
+		put_culprit(out, b, i, alike);
+	}
+	html_section_end(out);
+}
+
+static void put_advice(FILE *out, const json_t *incident)
+{
+	struct advice advice;
+
+	cw_advice(incident, &advice);
+	if (!advice.n)
+		return;
+	html_section(out, "next", "What to do next");
+	fputs("<ol>\n", out);
+	for (unsigned i = 0; i < advice.n; i++) {
+		fputs("<li>", out);
+		html_put(out, advice.steps[i].text);
+		if (*advice.steps[i].command) {
+			fputs("<pre>", out);
+			html_put(out, advice.steps[i].command);
+			fputs("</pre>", out);
+		}
+		fputs("</li>\n", out);
+	}
+	fputs("</ol>\n", out);
+	html_section_end(out);
+}
+
+/* ---- why ---- */
+
+static void put_where(FILE *out, const json_t *incident)
+{
+	const json_t *where = json_object_get(incident, "where");
+	const json_t *sides = json_object_get(where, "sides"), *side;
+	bool differs = strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0;
+	char text[512];
+	size_t i;
+
+	if (!json_is_object(where))
+		return;
+	html_section(out, "where", differs ? "First call that differs" : "Who waits, and for what");
+	fputs("<p>On ", out);
+	html_put(out, phrase_doc_comm(where, text, sizeof(text)));
+	fprintf(out, "%s.</p>\n", phrase_doc_seq(where, text, sizeof(text)));
+	if (json_array_size(sides))
+		fputs("<table class=\"sides\">\n<tr><th>ranks</th><th>call</th></tr>\n", out);
+	json_array_foreach (sides, i, side) {
+		const json_t *op = json_object_get(side, "op");
+
+		fputs("<tr><td>", out);
+		html_put_ranks(out, cw_json_str(side, "ranks", "?"));
+		fputs(json_is_object(op) ? "</td><td>" : "</td><td class=\"bad\">", out);
+		html_put(out, json_is_object(op) ? phrase_doc_op(op, text, sizeof(text))
+						 : phrase_doc_absence(incident));
+		if (*phrase_doc_issued(op, text, sizeof(text))) {
+			fputs("<br>", out);
+			html_put(out, text);
+		}
+		fputs("</td></tr>\n", out);
+	}
+	if (json_array_size(sides))
+		fputs("</table>\n", out);
+	html_section_end(out);
+}
+
+static void put_wait_list(FILE *out, const json_t *incident, const json_t *waits)
+{
+	size_t n = json_array_size(waits);
+	char text[512];
+
+	fputs("<ul>\n", out);
+	for (size_t i = 0; i < n; i++) {
+		size_t left_out = doc_waits_left_out(n, i);
+
+		if (left_out) {
+			fprintf(out, "<li>… %zu more …</li>\n", left_out);
+			i += left_out - 1;
+			continue;
+		}
+		fputs("<li>", out);
+		html_put(out,
+			 phrase_doc_wait(incident, json_array_get(waits, i), text, sizeof(text)));
+		fputs("</li>\n", out);
+	}
+	fputs("</ul>\n", out);
+}
+
+static void put_waits(FILE *out, const json_t *incident, const struct drawing *d)
+{
+	const json_t *cycle = json_object_get(incident, "cycle");
+	const json_t *chain = json_object_get(incident, "chain");
+	bool is_cycle = json_array_size(cycle) > 0;
+
+	/* Where calls differ and hold nobody up, nothing can be drawn either. */
+	if (!is_cycle && !json_array_size(chain))
+		return;
+	html_section(out, "waits", is_cycle ? "Circle of waits" : "Chain of waits");
+	if (d)
+		html_put_waits(out, d);
+	if (json_array_size(is_cycle ? cycle : chain))
+		put_wait_list(out, incident, is_cycle ? cycle : chain);
+	html_section_end(out);
+}
+
+static void put_timeline(FILE *out, const struct drawing *d)
+{
+	if (!d)
+		return;
+	html_section(out, "timeline", "Calls around the hang");
+	html_put_timeline(out, d);
+	html_section_end(out);
+}
+
+/* Those who wait, closely looked at; a line each, their stacks on demand. */
+static void put_witnesses(FILE *out, const struct cw_bundle *b)
+{
+	const json_t *evidence;
+	char where[512];
+	size_t i, n = 0;
+
+	json_array_foreach (b->evidence, i, evidence) {
+		if (doc_is_culprit(b->incident, evidence))
+			continue;
+		if (n++ == MAX_WITNESSES)
+			return;
+		fputs("<details><summary>", out);
+		put_process(out, evidence);
+		if (*cw_evidence_position(evidence, where, sizeof(where))) {
+			fputs(": ", out);
+			html_put(out, where);
+		}
+		fputs("</summary>\n", out);
+		html_put_evidence(out, evidence);
+		fputs("</details>\n", out);
+	}
+}
+
+static void put_stacks(FILE *out, const struct cw_bundle *b)
+{
+	bool has_witness = false;
+	const json_t *evidence;
+	size_t i;
+
+	json_array_foreach (b->evidence, i, evidence)
+		has_witness |= !doc_is_culprit(b->incident, evidence);
+	if (!has_witness && !b->stacks)
+		return;
+	html_section(out, "stacks",
+		     b->stacks ? "Where all ranks were seen" : "Where the others were seen");
+	html_put_stack_tree(out, b->stacks);
+	put_witnesses(out, b);
+	html_section_end(out);
+}
+
+static void put_list(FILE *out, const char *id, const char *title, const json_t *list)
+{
+	if (!json_array_size(list))
+		return;
+	html_section(out, id, title);
+	fputs("<ul>\n", out);
+	html_put_sentences(out, list);
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
+
+static void put_alternatives(FILE *out, const json_t *incident)
+{
+	const json_t *list = json_object_get(incident, "alternatives"), *alt;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	html_section(out, "alternatives", "It could also be");
+	fputs("<ul>\n", out);
+	json_array_foreach (list, i, alt) {
+		fprintf(out, "<li>%.0f %% ",
+			json_number_value(json_object_get(alt, "probability")) * 100);
+		html_put(out, cw_json_str(alt, "class", "?"));
+		fputs(": ", out);
+		html_put(out, cw_json_str(alt, "reason", ""));
+		fputs("</li>\n", out);
+	}
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
+
+/* ---- the end ---- */
+
+static void put_coverage(FILE *out, const json_t *incident, const char *no_pictures)
+{
+	const json_t *coverage = json_object_get(incident, "coverage");
+	const char *missing = cw_json_str(coverage, "missing", "");
+	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	char known[256];
+
+	html_section(out, "coverage", "What was seen, and what was not");
+	fprintf(out, "<div>%" JSON_INTEGER_FORMAT, cw_coverage_seen_now(coverage));
+	if (expected)
+		fprintf(out, " of %" JSON_INTEGER_FORMAT, expected);
+	fputs(" ranks", out);
+	if (cw_coverage_last_known(coverage, known, sizeof(known))) {
+		fputs("; <span class=\"warn\">", out);
+		html_put(out, known);
+		fputs("</span>", out);
+	}
+	if (*missing) {
+		fputs("; <div class=\"warn\">missing: ", out);
+		html_put_ranks(out, missing);
+		fputs("</div>", out);
+	}
+	fputs("</div>\n<ul>\n", out);
+	html_put_sentences(out, json_object_get(coverage, "notes"));
+	if (*no_pictures) {
+		fputs("<li>No pictures: ", out);
+		html_put(out, no_pictures);
+		fputs("</li>\n", out);
+	}
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
+
+static int64_t put_time(FILE *out, const char *label, const char *text, int64_t since)
+{
+	int64_t at = *text ? cw_wall_parse(text) : -1;
+	char buf[64];
+
+	if (!*text)
+		return since;
+	fprintf(out, "<dt>%s</dt><dd>", label);
+	html_put(out, text);
+	if (at >= 0 && since >= 0 && at > since)
+		fprintf(out, " <span class=\"dim\">(%s later)</span>",
+			cw_format_duration(at - since, buf, sizeof(buf)));
+	fputs("</dd>\n", out);
+	return at;
+}
+
+static void put_times(FILE *out, const json_t *incident)
+{
+	const json_t *times = json_object_get(incident, "times");
+	int64_t last;
+
+	html_section(out, "times", "When");
+	fputs("<dl class=\"facts\">\n", out);
+	last = put_time(out, "last progress", cw_json_str(times, "last_progress", ""), -1);
+	last = put_time(out, "stalled", cw_json_str(times, "stall", ""), last);
+	last = put_time(out, "confirmed", cw_json_str(times, "confirmed", ""), last);
+	(void)put_time(out, "resolved", cw_json_str(times, "resolved", ""), last);
+	fputs("</dl>\n", out);
+	html_section_end(out);
+}
+
+static void put_bundle(FILE *out, const json_t *incident)
+{
+	const char *path = cw_json_str(incident, "bundle", "");
+
+	if (!*path)
+		return;
+	fputs("<footer><p class=\"dim\">Kept in ", out);
+	html_put(out, path);
+	fputs(" on ", out);
+	html_put(out, cw_json_str(incident, "leader", "?"));
+	fputs(".</p></footer>\n", out);
+}
+
+static void put_nccl_errors(FILE *out, const json_t *incident)
+{
+	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
+
+	put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
+	json_decref(sentences);
+}
+
+static void put_fed_tensors(FILE *out, const json_t *incident)
+{
+	json_t *sentences = cw_fed_tensor_sentences(incident);
+
+	put_list(out, "fed-tensors", "NaN and infinity fed in, the first of each rank", sentences);
+	json_decref(sentences);
+}
+
+static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
+		     const char *no_pictures)
+{
+	put_head(out, b->incident);
+	put_headline(out, b->incident);
+	put_culprits(out, b);
+	put_advice(out, b->incident);
+	put_where(out, b->incident);
+	put_waits(out, b->incident, d);
+	put_timeline(out, d);
+	put_stacks(out, b);
+	put_nccl_errors(out, b->incident);
+	put_fed_tensors(out, b->incident);
+	put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
+	put_alternatives(out, b->incident);
+	put_coverage(out, b->incident, no_pictures);
+	put_times(out, b->incident);
+	put_bundle(out, b->incident);
+	fputs("</body>\n</html>\n", out);
+}
+
+int cw_render_html(FILE *out, const struct cw_bundle *b)
+{
+	struct cw_err err = { "the bundle has no snapshot" };
+	struct cw_snapshot *snap = NULL;
+	struct drawing d = { 0 };
+	bool has_drawing = false;
+
+	if (!json_is_string(json_object_get(b->incident, "class")) ||
+	    !json_is_string(json_object_get(b->incident, "summary")) ||
+	    !json_is_array(json_object_get(b->incident, "culprits")))
+		return -EBADMSG;
+	if (b->snapshot && cw_snapshot_from_doc(b->snapshot, &snap, &err) == 0) {
+		if (snap->now_ns <= 0 || !snap->n_ranks)
+			(void)cw_err_set(&err, EBADMSG, "the snapshot shows nobody");
+		else if (drawing_init(b->incident, snap, &d) < 0)
+			(void)cw_err_set(&err, ENOMEM, "out of memory");
+		else
+			has_drawing = true;
+	}
+	put_page(out, b, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
+	drawing_fini(&d);
+	(void)cw_snapshot_free(snap);
+	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}

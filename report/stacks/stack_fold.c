@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Leaving out a frame may make brothers of cousins: two branches that differ in the C library only
+ * become one. So the tree is built anew, and sets of ranks are joined.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "model/rankset.h"
+#include "report/json_util.h"
+#include "report/stacks/stack_nodes.h"
+#include "report/stacks/stack_tree.h"
+
+/* As many as a snapshot may hold. */
+#define MAX_RANKS (1u << 20)
+
+struct set {
+	int32_t *list;
+	size_t n;
+};
+
+static void set_fini(struct set *s)
+{
+	free(s->list);
+}
+
+static int read_set(const json_t *node, struct set *ret)
+{
+	int r = cw_rankset_parse(cw_json_str(node, "ranks", ""), MAX_RANKS, &ret->list, &ret->n);
+
+	return r == -ENOMEM ? r : 0; /* what is no set of ranks counts as an empty one */
+}
+
+static uint32_t number(const json_t *node, const char *key)
+{
+	json_int_t n = cw_json_int(node, key, 0);
+
+	return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
+/* Takes out of s what is in other; both ascend. */
+static void subtract(struct set *s, const struct set *other)
+{
+	size_t kept = 0, at = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		while (at < other->n && other->list[at] < s->list[i])
+			at++;
+		if (at == other->n || other->list[at] != s->list[i])
+			s->list[kept++] = s->list[i];
+	}
+	s->n = kept;
+}
+
+static int join(struct cw_stack_node *node, const struct set *ranks, uint32_t n)
+{
+	uint32_t before = node->ranks.n_all;
+	int r = 0;
+
+	for (size_t i = 0; i < ranks->n && r == 0; i++)
+		r = cw_stack_ranks_add(&node->ranks, ranks->list[i]);
+	node->ranks.n_all = before + n;
+	return r;
+}
+
+static struct cw_stack_node *find_or_append(struct cw_stack_node *out, const json_t *from)
+{
+	struct cw_stack_frame f = {
+		.name = cw_json_str(from, "name", ""),
+		.file = cw_json_str(from, "file", ""),
+		.module = cw_json_str(from, "module", ""),
+		.line = cw_json_int(from, "line", 0),
+		.is_folded = json_is_true(json_object_get(from, "fold")),
+	};
+	struct cw_stack_node *node = cw_stack_node_find(out, &f);
+
+	return node ? node : cw_stack_node_append(out, &f);
+}
+
+/* Those stacks of a folded node that end in it. */
+static int add_ends(struct cw_stack_node *out, const json_t *from)
+{
+	const json_t *calls = json_object_get(from, "calls"), *call;
+	_cleanup_(set_fini) struct set ranks = { 0 };
+	uint32_t ends = number(from, "ends");
+	struct cw_stack_node *node;
+	int r = read_set(from, &ranks);
+	size_t i;
+
+	if (r < 0 || ends == 0)
+		return r;
+	json_array_foreach (calls, i, call) {
+		_cleanup_(set_fini) struct set deeper = { 0 };
+
+		r = read_set(call, &deeper);
+		if (r < 0)
+			return r;
+		subtract(&ranks, &deeper);
+	}
+	node = find_or_append(out, from);
+	if (!node)
+		return -ENOMEM;
+	node->n_ends += ends;
+	return join(node, &ranks, ends);
+}
+
+static int fold_into(struct cw_stack_node *out, const json_t *nodes)
+{
+	const json_t *from;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (nodes, i, from) {
+		const json_t *calls = json_object_get(from, "calls");
+		_cleanup_(set_fini) struct set ranks = { 0 };
+		struct cw_stack_node *node;
+
+		if (json_is_true(json_object_get(from, "fold")) && json_array_size(calls)) {
+			r = add_ends(out, from);
+			if (r == 0)
+				r = fold_into(out, calls);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		r = read_set(from, &ranks);
+		node = r == 0 ? find_or_append(out, from) : NULL;
+		r = node ? join(node, &ranks, number(from, "n")) : -ENOMEM;
+		if (r < 0)
+			return r;
+		node->n_ends += number(from, "ends");
+		r = fold_into(node, calls);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+json_t *cw_stack_tree_fold(const json_t *roots)
+{
+	struct cw_stack_node root = { 0 };
+	json_t *folded = fold_into(&root, roots) == 0 ? cw_stack_nodes_doc(&root) : NULL;
+
+	cw_stack_node_fini(&root);
+	return folded;
+}

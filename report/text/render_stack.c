@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * People look for *their* line: Python frames come first, innermost first, and in native stacks the
+ * dozens of frames that only say "here runs an interpreter" or "here a thread began" are folded
+ * into one line. The innermost native frame is never folded: it is what the thread waits in.
+ */
+#include "report/text/render_stack.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "report/frames.h"
+#include "report/json_util.h"
+
+/* Enough to leave a framework's innards; --all-frames shows the rest. */
+#define MAX_PYTHON_FRAMES 10
+#define MAX_NATIVE_FRAMES 12
+#define INDENT 6
+#define NAME_COLUMNS 36
+#define MAX_SYMBOL 200
+#define MAX_PATH_COLUMNS 40
+
+/* A long path's last two components: enough to know the file by. */
+static const char *short_path(const char *path)
+{
+	const char *from = frame_base_name(path);
+
+	if (strlen(path) <= MAX_PATH_COLUMNS || from - path < 2)
+		return path;
+	for (from--; from > path && from[-1] != '/'; from--)
+		;
+	return from;
+}
+
+static void put_location(const struct cw_text *t, const json_t *frame, bool all)
+{
+	const char *path = cw_json_str(frame, "file", "?");
+	const char *shown = all ? path : short_path(path);
+	json_int_t line = cw_json_int(frame, "line", 0);
+
+	fputs(shown == path ? "" : "…/", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, shown);
+	if (line > 0)
+		fprintf(t->out, ":%" JSON_INTEGER_FORMAT, line);
+}
+
+static void pad_after(const struct cw_text *t, const char *name)
+{
+	size_t len = strlen(name);
+
+	fprintf(t->out, "%*s", len < NAME_COLUMNS ? (int)(NAME_COLUMNS - len) : 1, "");
+}
+
+static void put_python_frames(const struct cw_text *t, const json_t *frames, bool all)
+{
+	bool own_seen = false;
+	const json_t *frame;
+	size_t i;
+
+	json_array_foreach (frames, i, frame) {
+		const char *function = cw_json_str(frame, "function", "?");
+		bool own = !own_seen && !frame_is_library_python(frame);
+
+		if (i >= MAX_PYTHON_FRAMES && !all) {
+			fprintf(t->out, "%*s… %zu outer frames\n", INDENT, "",
+				json_array_size(frames) - i);
+			return;
+		}
+		fprintf(t->out, "%*s%s ", INDENT - 2, "", own ? ">" : " ");
+		cw_text_put(t, own ? CW_TEXT_BOLD : CW_TEXT_PLAIN, function);
+		pad_after(t, function);
+		put_location(t, frame, all);
+		fputc('\n', t->out);
+		own_seen |= own;
+	}
+}
+
+static void put_native_frame(const struct cw_text *t, const json_t *frame, bool all)
+{
+	const char *symbol = cw_json_str(frame, "symbol", "");
+	json_int_t offset = cw_json_int(frame, "offset", 0);
+	int len = (int)strcspn(symbol, "@"); /* without its version, "@@GLIBC_2.3.2" */
+	char name[256];
+
+	if (len > MAX_SYMBOL)
+		len = MAX_SYMBOL;
+	if (!len)
+		snprintf(name, sizeof(name), "%s", cw_json_str(frame, "pc", "?"));
+	else if (offset > 0)
+		snprintf(name, sizeof(name), "%.*s+%" JSON_INTEGER_FORMAT, len, symbol, offset);
+	else
+		snprintf(name, sizeof(name), "%.*s", len, symbol);
+	fprintf(t->out, "%*s", INDENT, "");
+	cw_text_put(t, CW_TEXT_PLAIN, name);
+	pad_after(t, name);
+	cw_text_put(t, CW_TEXT_PLAIN, frame_base_name(cw_json_str(frame, "module", "")));
+	if (json_is_string(json_object_get(frame, "file"))) {
+		fputs("  ", t->out);
+		put_location(t, frame, all);
+	}
+	fputc('\n', t->out);
+}
+
+static void put_folded(const struct cw_text *t, size_t interpreter, size_t startup)
+{
+	if (interpreter)
+		fprintf(t->out, "%*s… %zu interpreter frame%s\n", INDENT, "", interpreter,
+			interpreter == 1 ? "" : "s");
+	if (startup)
+		fprintf(t->out, "%*s… %zu frame%s of the start of the thread\n", INDENT, "",
+			startup, startup == 1 ? "" : "s");
+}
+
+static void put_native_frames(const struct cw_text *t, const json_t *frames, bool all)
+{
+	size_t interpreter = 0, startup = 0, shown = 0, i;
+	const json_t *frame;
+
+	json_array_foreach (frames, i, frame) {
+		if (!all && i > 0 && frame_is_startup(frame)) {
+			startup++;
+			continue;
+		}
+		if (!all && i > 0 && frame_is_interpreter(frame)) {
+			interpreter++;
+			continue;
+		}
+		put_folded(t, interpreter, startup);
+		interpreter = startup = 0;
+		if (!all && shown == MAX_NATIVE_FRAMES) {
+			fprintf(t->out, "%*s… %zu more frames\n", INDENT, "",
+				json_array_size(frames) - i);
+			return;
+		}
+		put_native_frame(t, frame, all);
+		shown++;
+	}
+	put_folded(t, interpreter, startup);
+}
+
+static void put_kernel_side(const struct cw_text *t, const json_t *thread)
+{
+	const char *state = cw_json_str(thread, "state", "");
+	const char *syscall = cw_json_str(thread, "syscall", "");
+	const char *wchan = cw_json_str(thread, "wchan", "");
+
+	if (*state) {
+		fputs(", state ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, state);
+	}
+	if (*syscall) {
+		fputs(", in ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, syscall);
+		fputs("()", t->out);
+	}
+	if (*wchan && strcmp(wchan, "0") != 0) {
+		fputs(", waits in ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, wchan);
+	}
+}
+
+static void put_native_thread(const struct cw_text *t, const json_t *evidence, const json_t *thread,
+			      bool all)
+{
+	json_int_t tid = cw_json_int(thread, "tid", 0);
+
+	fprintf(t->out, "    native, thread %" JSON_INTEGER_FORMAT " ", tid);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(thread, "name", ""));
+	put_kernel_side(t, frame_proc_thread(evidence, tid));
+	fputs(":\n", t->out);
+	put_native_frames(t, json_object_get(thread, "frames"), all);
+}
+
+/* Says why a part is not there; true when it is. */
+static bool part_is_there(const struct cw_text *t, const json_t *part, const char *what)
+{
+	const char *status = cw_json_str(part, "status", "");
+	const char *reason = cw_json_str(part, "reason", "");
+
+	if (!json_is_object(part))
+		return false;
+	if (strcmp(status, "ok") == 0)
+		return true;
+	fprintf(t->out, "    %s: ", what);
+	cw_text_put(t, CW_TEXT_YELLOW, status);
+	fputs(*reason ? ": " : "", t->out);
+	cw_text_wrap(t, 12, INDENT, reason);
+	return strcmp(status, "partial") == 0;
+}
+
+static void put_python(const struct cw_text *t, const json_t *evidence, bool all)
+{
+	const json_t *python = json_object_get(evidence, "python");
+	const json_t *threads = json_object_get(python, "threads"), *thread;
+	const json_t *shown = frame_python_thread(evidence);
+	size_t i, n = json_array_size(threads);
+
+	/* A program without an interpreter is nothing to report. */
+	if (strcmp(cw_json_str(python, "status", ""), "absent") == 0)
+		return;
+	if (!part_is_there(t, python, "Python"))
+		return;
+	json_array_foreach (threads, i, thread) {
+		if (!all && thread != shown)
+			continue;
+		fprintf(t->out, "    Python%s, innermost first:\n",
+			n == 1                                             ? ""
+			: json_is_true(json_object_get(thread, "current")) ? ", current thread"
+			: thread == shown                                  ? ", main thread"
+									   : "");
+		put_python_frames(t, json_object_get(thread, "frames"), all);
+	}
+}
+
+static void put_native(const struct cw_text *t, const json_t *evidence, bool all)
+{
+	const json_t *native = json_object_get(evidence, "native");
+	const json_t *threads = json_object_get(native, "threads"), *thread;
+	json_int_t pid = cw_json_int(evidence, "pid", 0);
+	size_t i, hidden = 0;
+
+	if (!part_is_there(t, native, "native stacks"))
+		return;
+	json_array_foreach (threads, i, thread) {
+		if (all || cw_json_int(thread, "tid", -1) == pid)
+			put_native_thread(t, evidence, thread, all);
+		else
+			hidden++;
+	}
+	if (hidden)
+		fprintf(t->out, "    %zu more thread%s (--all-frames)\n", hidden,
+			hidden == 1 ? "" : "s");
+}
+
+static void put_proc(const struct cw_text *t, const json_t *evidence)
+{
+	const json_t *proc = json_object_get(evidence, "proc");
+	const char *command = cw_json_str(proc, "command", "");
+	char kernel[512];
+
+	if (!part_is_there(t, proc, "process facts") || !*command)
+		return;
+	fputs("    command: ", t->out);
+	cw_text_wrap(t, 13, 13, command);
+	if (*cw_evidence_kernel(evidence, kernel, sizeof(kernel))) {
+		fputs("    main thread: ", t->out);
+		cw_text_wrap(t, 17, 13, kernel);
+	}
+}
+
+void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames)
+{
+	put_proc(t, evidence);
+	put_python(t, evidence, all_frames);
+	put_native(t, evidence, all_frames);
+}

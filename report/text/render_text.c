@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report as an on-call engineer reads it at 3 a.m.: first the sentence, then who it is and what
+ * it is doing, then why we believe so, then what to do. Nothing here depends on when or where it is
+ * printed, so a bundle copied elsewhere reads the same.
+ */
+#include "report/text/render_text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/parse.h"
+#include "report/coverage.h"
+#include "report/doc/advice.h"
+#include "report/doc/doc_phrase.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/nccl_errors.h"
+#include "report/fed_tensors.h"
+#include "report/frames.h"
+#include "report/json_util.h"
+#include "report/text.h"
+#include "report/text/render_stack.h"
+#include "report/text/render_stack_tree.h"
+
+#define DEFAULT_WIDTH 100
+#define MAX_CULPRITS 8
+#define MAX_WITNESSES 4
+
+static void put_label(const struct cw_text *t, const char *label)
+{
+	fputs("  ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, label);
+	fprintf(t->out, "%*s", strlen(label) < 16 ? (int)(16 - strlen(label)) : 1, "");
+}
+
+static void put_headline(const struct cw_text *t, const json_t *incident)
+{
+	bool resolved =
+		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
+	const char *flag = phrase_doc_flag(incident);
+
+	cw_text_put(t, resolved ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
+	fputs("  ", t->out);
+	cw_text_wrap(t, (int)strlen(flag) + 2, (int)strlen(flag) + 2,
+		     cw_json_str(incident, "summary", ""));
+	fputc('\n', t->out);
+	put_label(t, "class");
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "class", ""));
+	if (*cw_json_str(incident, "detail", "")) {
+		fputs(" / ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "detail", ""));
+	}
+	fputs(", ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "confidence", ""));
+	fputc('\n', t->out);
+	put_label(t, "job");
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "job", ""));
+	fputc('\n', t->out);
+	put_label(t, "incident");
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "id", ""));
+	fputc('\n', t->out);
+}
+
+/* "rank 3 on node-a, pid 812"; the same for culprits and evidence. */
+static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
+{
+	char text[64];
+
+	cw_text_put(t, style, phrase_doc_rank(who, text, sizeof(text)));
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(who, "host", "?"));
+	fprintf(t->out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+}
+
+/* "ranks 8-15 on node-b": what is the same for all of them is said once. */
+static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
+{
+	const json_t *first = json_array_get(culprits, from);
+	char text[128];
+
+	if (n == 1) {
+		put_process(t, CW_TEXT_RED, first);
+		return;
+	}
+	cw_text_put(t, CW_TEXT_RED, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(first, "host", "?"));
+}
+
+static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, bool all_frames)
+{
+	const json_t *culprits = json_object_get(b->incident, "culprits");
+	size_t n = json_array_size(culprits), alike, shown = 0;
+
+	cw_text_title(t, n == 1 ? "Culprit" : n ? "Culprits" : "Culprit: none can be named");
+	for (size_t i = 0; i < n; i += alike) {
+		const json_t *culprit = json_array_get(culprits, i);
+		const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
+
+		if (shown++ == MAX_CULPRITS) {
+			fprintf(t->out, "  … and %zu more\n", n - i);
+			break;
+		}
+		alike = doc_culprits_alike(culprits, i, b->evidence);
+		fputs("  ", t->out);
+		put_processes(t, culprits, i, alike);
+		fputs("\n    ", t->out);
+		cw_text_wrap(t, 4, 4, cw_json_str(culprit, "reason", ""));
+		if (evidence)
+			cw_render_evidence(t, evidence, all_frames);
+		else
+			fprintf(t->out, "    %s\n", phrase_doc_no_stacks(b->incident, b->evidence));
+	}
+}
+
+static void put_op(const struct cw_text *t, const json_t *op)
+{
+	char text[256];
+
+	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_op(op, text, sizeof(text)));
+}
+
+static void put_issued(const struct cw_text *t, const json_t *op)
+{
+	char text[512];
+
+	if (!*phrase_doc_issued(op, text, sizeof(text)))
+		return;
+	fputs("      ", t->out);
+	cw_text_wrap(t, 6, 8, text);
+}
+
+static void put_comm(const struct cw_text *t, const json_t *at)
+{
+	char text[256];
+
+	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_comm(at, text, sizeof(text)));
+}
+
+static void put_where(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *where = json_object_get(incident, "where");
+	const json_t *sides = json_object_get(where, "sides"), *side;
+	char seq[96];
+	size_t i;
+
+	if (!json_is_object(where))
+		return;
+	cw_text_title(t, strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0
+				 ? "First call that differs"
+				 : "Who waits, and for what");
+	fputs("  on ", t->out);
+	put_comm(t, where);
+	fputs(phrase_doc_seq(where, seq, sizeof(seq)), t->out);
+	fputs(*seq && json_array_size(sides) ? ":\n" : "\n", t->out);
+	json_array_foreach (sides, i, side) {
+		const json_t *op = json_object_get(side, "op");
+		const char *ranks = cw_json_str(side, "ranks", "?");
+
+		fputs(phrase_is_many(ranks) ? "    ranks " : "    rank ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, ranks);
+		if (json_is_object(op)) {
+			fputs(" entered ", t->out);
+			put_op(t, op);
+		} else {
+			fprintf(t->out, " %s", phrase_doc_absence(incident));
+		}
+		fputc('\n', t->out);
+		put_issued(t, op);
+	}
+}
+
+static void put_waits(const struct cw_text *t, const json_t *incident, const char *key,
+		      const char *title)
+{
+	const json_t *waits = json_object_get(incident, key);
+	size_t i, n = json_array_size(waits);
+	char text[512];
+
+	/* A chain of one says no more than the sides above. */
+	if (n < 2)
+		return;
+	cw_text_title(t, title);
+	for (i = 0; i < n; i++) {
+		size_t left_out = doc_waits_left_out(n, i);
+
+		if (left_out) {
+			fprintf(t->out, "  … %zu more …\n", left_out);
+			i += left_out - 1;
+			continue;
+		}
+		fputs("  ", t->out);
+		cw_text_wrap(
+			t, 2, 6,
+			phrase_doc_wait(incident, json_array_get(waits, i), text, sizeof(text)));
+	}
+}
+
+/* Where the others were seen, one line each. */
+static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
+{
+	const json_t *evidence;
+	char where[512];
+	size_t i, n = 0;
+
+	json_array_foreach (b->evidence, i, evidence) {
+		if (doc_is_culprit(b->incident, evidence))
+			continue;
+		if (!*cw_evidence_position(evidence, where, sizeof(where)))
+			continue;
+		if (n++ == MAX_WITNESSES)
+			return;
+		if (n == 1)
+			cw_text_title(t, "Where those who wait were seen");
+		fputs("  ", t->out);
+		put_process(t, CW_TEXT_PLAIN, evidence);
+		fputs(": ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, where);
+		fputc('\n', t->out);
+	}
+}
+
+static void put_sentences(const struct cw_text *t, const json_t *list, const char *title)
+{
+	const json_t *sentence;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	cw_text_title(t, title);
+	json_array_foreach (list, i, sentence) {
+		fputs("  - ", t->out);
+		cw_text_wrap(t, 4, 4,
+			     json_string_value(sentence) ? json_string_value(sentence) : "?");
+	}
+}
+
+static void put_nccl_errors(const struct cw_text *t, const json_t *incident)
+{
+	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
+
+	put_sentences(t, sentences, "What NCCL itself reported");
+	json_decref(sentences);
+}
+
+static void put_fed_tensors(const struct cw_text *t, const json_t *incident)
+{
+	json_t *sentences = cw_fed_tensor_sentences(incident);
+
+	put_sentences(t, sentences, "NaN and infinity fed in, the first of each rank");
+	json_decref(sentences);
+}
+
+static void put_alternatives(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *list = json_object_get(incident, "alternatives"), *alt;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	cw_text_title(t, "It could also be");
+	json_array_foreach (list, i, alt) {
+		fprintf(t->out, "  - %.0f %% ",
+			json_number_value(json_object_get(alt, "probability")) * 100);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(alt, "class", "?"));
+		fputs(": ", t->out);
+		cw_text_wrap(t, 24, 4, cw_json_str(alt, "reason", ""));
+	}
+}
+
+static void put_coverage(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *coverage = json_object_get(incident, "coverage");
+	const char *missing = cw_json_str(coverage, "missing", "");
+	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	char known[256];
+
+	cw_text_title(t, "What was seen");
+	fprintf(t->out, "  %" JSON_INTEGER_FORMAT, cw_coverage_seen_now(coverage));
+	if (expected)
+		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, expected);
+	fputs(" ranks", t->out);
+	if (cw_coverage_last_known(coverage, known, sizeof(known))) {
+		fputs("; ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, known);
+	}
+	if (*missing) {
+		fputs("; missing: ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, missing);
+	}
+	fputc('\n', t->out);
+	put_sentences(t, json_object_get(coverage, "notes"), "What could not be seen");
+}
+
+/* One line; `since` (wall ns, -1 = unknown) gives the distance to the line before. */
+static int64_t put_time(const struct cw_text *t, const char *label, const char *text, int64_t since)
+{
+	int64_t at = *text ? cw_wall_parse(text) : -1;
+	char buf[64];
+
+	if (!*text)
+		return since;
+	put_label(t, label);
+	cw_text_put(t, CW_TEXT_PLAIN, text);
+	if (at >= 0 && since >= 0 && at >= since)
+		fprintf(t->out, "  (%s later)", cw_format_duration(at - since, buf, sizeof(buf)));
+	fputc('\n', t->out);
+	return at;
+}
+
+static void put_times(const struct cw_text *t, const json_t *incident)
+{
+	const json_t *times = json_object_get(incident, "times");
+	int64_t last;
+
+	cw_text_title(t, "When");
+	last = put_time(t, "last progress", cw_json_str(times, "last_progress", ""), -1);
+	last = put_time(t, "stalled", cw_json_str(times, "stall", ""), last);
+	last = put_time(t, "confirmed", cw_json_str(times, "confirmed", ""), last);
+	(void)put_time(t, "resolved", cw_json_str(times, "resolved", ""), last);
+}
+
+static void put_advice(const struct cw_text *t, const json_t *incident)
+{
+	struct advice advice;
+
+	cw_advice(incident, &advice);
+	if (advice.n)
+		cw_text_title(t, "What to do next");
+	for (unsigned i = 0; i < advice.n; i++) {
+		fprintf(t->out, "  %u. ", i + 1);
+		cw_text_wrap(t, 5, 5, advice.steps[i].text);
+		if (!*advice.steps[i].command)
+			continue;
+		/* On a line of its own, however long: it is there to be copied. */
+		fputs("       ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, advice.steps[i].command);
+		fputc('\n', t->out);
+	}
+}
+
+static void put_bundle(const struct cw_text *t, const json_t *incident)
+{
+	const char *path = cw_json_str(incident, "bundle", "");
+
+	if (!*path)
+		return;
+	cw_text_title(t, "Kept in");
+	fputs("  ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, path);
+	fputs(" on ", t->out);
+	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "leader", "?"));
+	fputs("\n  collwatch report ", t->out);
+	cw_text_put_argument(t, path);
+	fputc('\n', t->out);
+}
+
+int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
+{
+	struct cw_text t = {
+		.out = out,
+		.color = opts->color,
+		.width = opts->width > 0 ? opts->width : DEFAULT_WIDTH,
+	};
+	const json_t *incident = bundle->incident;
+
+	if (!json_is_string(json_object_get(incident, "class")) ||
+	    !json_is_string(json_object_get(incident, "summary")) ||
+	    !json_is_array(json_object_get(incident, "culprits")))
+		return -EBADMSG;
+	put_headline(&t, incident);
+	put_culprits(&t, bundle, opts->all_frames);
+	put_where(&t, incident);
+	put_waits(&t, incident, "chain", "Chain of waits");
+	put_waits(&t, incident, "cycle", "Cycle of waits");
+	put_witnesses(&t, bundle);
+	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
+	put_nccl_errors(&t, incident);
+	put_fed_tensors(&t, incident);
+	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
+	put_alternatives(&t, incident);
+	put_coverage(&t, incident);
+	put_times(&t, incident);
+	put_advice(&t, incident);
+	put_bundle(&t, incident);
+	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}

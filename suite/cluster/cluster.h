@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cluster in memory, in virtual time, without processes: ranks run the programs of a scenario,
+ * their devices run what they enqueue with NCCL's semantics (per-comm order, streams that block,
+ * every collective waits for all its members; what differing calls do is docs/design.md section
+ * 12), and an agent's view of each rank is kept, from which snapshots are made as a leader makes
+ * them: ranks are looked at one by one, at different instants, once a second.
+ *
+ * Deterministic: the same scenario and seed give the same snapshots.
+ */
+#pragma once
+
+#include "model/snapshot.h"
+#include "suite/scenario/scenario.h"
+
+struct cluster;
+
+/* When scenarios begin, on the watcher's clock; the times in them count from here. */
+#define CLUSTER_ORIGIN_NS (INT64_C(1000) * 1000000000)
+
+/*
+ * The job begins at start_ns of the watcher's clock. NULL in *ret and -EINVAL with a sentence in
+ * err where the scenario makes no sense (a partition that does not fit, …), -ENOMEM.
+ */
+int cluster_new(const struct suite_scenario *s, int64_t start_ns, struct cw_err *err,
+		struct cluster **ret);
+struct cluster *cluster_free(struct cluster *c);
+
+/* Lets everything happen up to this time. 0 or -ENOMEM; -EINVAL: a program did what it must not. */
+int cluster_run(struct cluster *c, int64_t until_ns);
+
+/* What the leader knows at this moment; *ret is the caller's. 0, -ENOMEM. */
+int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret);
+
+/* The leader asks for the windows of these comms (indices of the snapshot). */
+int cluster_fetch_windows(struct cluster *c, const struct cw_snapshot *snap, const uint32_t *comms,
+			  uint32_t n);
+
+/* All daemons stand still until this time; 0 = they do not. */
+int64_t cluster_daemons_back_ns(const struct cluster *c);
+/* How many times they have begun with an empty memory. */
+uint32_t cluster_daemons_life(const struct cluster *c);
+
+/*
+ * For scenarios that leap: everybody makes calls, nobody is dead, stopped or waits for long, every
+ * fault whose time has come has happened.
+ */
+bool cluster_is_well(const struct cluster *c);
+/* The next fault's time, or SUITE_FOREVER. */
+int64_t cluster_next_fault_ns(const struct cluster *c);
+/*
+ * A stretch of ns (whole seconds) that is left out: everything is where it was, so much later, and
+ * the counters of each comm have gone on as they did before.
+ */
+void cluster_leap(struct cluster *c, int64_t ns);
+
+/* Nobody is alive any more, or nobody has made an NCCL call yet: the leader has nothing to see. */
+bool cluster_is_over(const struct cluster *c);
+/* Fewer than half the nodes report: the leader says only that it is cut off. */
+bool cluster_is_cut_off(const struct cluster *c);
+/* The launcher has started the job anew at this time; 0 = it has not. */
+int64_t cluster_restart_ns(const struct cluster *c);
+/* When the first fault of the scenario happened; 0 = none has. *ret_all: all of them have. */
+int64_t cluster_fault_ns(const struct cluster *c, bool *ret_all);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that make up the virtual cluster, and nobody else. */
+#pragma once
+
+#include "record/record_layout.h"
+#include "suite/cluster/cluster.h"
+
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+
+#define RING 256u /* last ops kept per member; a power of two */
+#define STREAMS 8u
+#define OPEN_MAX 40u  /* items on a rank's device before a launch blocks the host */
+#define GROUP_MAX 96u /* ops in a group */
+#define GRAPH_MAX 64u /* kernels and calls in a graph */
+#define SLOTS 256u    /* collectives of a comm that some members have come to */
+#define HOST_KINDS 3u /* init, split, finalize */
+#define INTERVALS 15u
+#define CALL_NS (10 * INT64_C(1000))
+
+struct rank;
+struct member;
+
+/* One launch on a stream: a kernel, or the ops of one comm that were launched together. */
+struct item {
+	struct item *next;
+	struct rank *rank;
+	struct member *m; /* NULL = a kernel */
+	uint32_t stream;
+	uint64_t first_op; /* op_index; n_ops in a row */
+	uint32_t n_ops, n_open;
+	int64_t ns; /* how long it runs once nobody is missing; SUITE_FOREVER */
+	bool is_reached, is_wedged, is_done;
+};
+
+/* A collective that some members' devices have come to. */
+struct slot {
+	uint64_t seq;
+	uint32_t n_arrived;
+	struct item **items;  /* by comm rank */
+	uint64_t *op_indices; /* likewise */
+};
+
+/* A send or receive whose device has come to it, and whose other half has not been seen. */
+struct half {
+	struct half *next;
+	uint32_t me, peer;
+	uint64_t seq, bytes;
+	bool is_send;
+	struct item *item;
+	uint64_t op_index;
+};
+
+struct comm {
+	uint64_t id;
+	uint32_t family, nranks;
+	struct member *members; /* by comm rank */
+	struct slot slots[SLOTS];
+	struct half *halves;
+	uint32_t inside[HOST_KINDS]; /* members in a call that waits for all */
+	int64_t jam_ns;              /* it takes so much longer; SUITE_FOREVER */
+	char name[SUITE_NAME + 16];
+};
+
+struct peer_count {
+	uint64_t sends, recvs;
+};
+
+struct view_member {
+	struct cw_snap_member m;
+	struct cw_op pending, last;
+	uint64_t done; /* for the rhythm */
+	int64_t done_ns;
+	int64_t intervals[INTERVALS];
+	uint32_t n_intervals;
+};
+
+/* An op, and which call of the rank on its comm it came with: a graph's launch brings many. */
+struct noted {
+	struct cw_op op;
+	uint64_t call;
+};
+
+struct member {
+	struct comm *comm;
+	struct rank *rank;
+	uint32_t comm_rank;
+	uint32_t state; /* enum cw_comm_state */
+	uint64_t entered, returned, reached, completed, op_index;
+	uint64_t first_open; /* oldest op that has not completed */
+	uint64_t hash;
+	struct cw_snap_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
+	uint64_t sends, recvs;
+	struct peer_count *peers; /* by comm rank; NULL = no p2p yet */
+	struct noted *ring;       /* RING; NULL = no op yet */
+	uint64_t calls, launch;   /* what agents count: a graph's launch once; the last one */
+	struct item *in_flight;
+	int64_t moved_ns;
+	struct view_member view;
+	/* The window the leader has. */
+	struct cw_op *window;
+	uint32_t n_window;
+	uint64_t window_lost, mark_op, mark_returned, mark_completed;
+	int64_t window_ns;
+	bool has_marks;
+};
+
+enum host_state {
+	HOST_READY,   /* a wake-up is on its way */
+	HOST_BUSY,    /* until a wake-up, or for ever */
+	HOST_SYNC,    /* until its device is idle */
+	HOST_LAUNCH,  /* in a call, until its device has room */
+	HOST_BARRIER, /* in a call, until all members have come */
+	HOST_ENDED,
+};
+
+struct frame {
+	uint32_t insn;
+	uint64_t left, turn; /* left 0 = for ever */
+};
+
+/* A kernel, or a call, of the graph that is being put together. */
+struct graph_step {
+	int64_t kernel_ns, wedge_ns;
+	struct suite_call call;
+	uint32_t group; /* 0 = by itself */
+	bool is_kernel, is_wedged;
+};
+
+struct view_rank {
+	bool is_seen;
+	uint32_t liveness, flags;
+	int64_t sampled_ns, headway_ns;
+	const char *headway_by;
+	struct cw_op host_call;
+	uint64_t host_call_comm_id;
+};
+
+struct rank {
+	struct cluster *c;
+	uint32_t index, node;
+	const struct suite_program *program;
+	uint32_t pc;
+	struct frame frames[SUITE_MAX_NEST];
+	uint32_t n_frames;
+	uint32_t host;       /* enum host_state */
+	const char *busy_by; /* what headway shows while busy; NULL = nothing */
+	int64_t active_ns;   /* last sign of work */
+	bool is_frozen, missed_wake;
+	uint64_t wake_id; /* wake-ups of another id are void */
+	uint32_t liveness, flags, exit_code, term_signal;
+	int64_t ended_ns;
+	bool is_blind;
+	struct member **members; /* by family; NULL = none */
+	struct item *streams[STREAMS], *tails[STREAMS];
+	uint32_t n_items;
+	/* The group being made, or the call that waits for room. */
+	struct suite_call group[GROUP_MAX];
+	uint32_t n_group;
+	bool in_group, is_wedging;
+	struct graph_step *graph; /* GRAPH_MAX; NULL = no graph yet */
+	uint32_t n_graph, n_graph_groups;
+	uint64_t launch, n_launches; /* of graphs; launch 0 = none at the moment */
+	bool in_graph;
+	struct item *waiting; /* of HOST_LAUNCH, not yet on a stream; NULL: a graph */
+	struct member *barrier_member;
+	uint32_t barrier_kind;
+	struct suite_call barrier_call;
+	struct suite_call held; /* SUITE_SWAP */
+	bool has_held, was_slowed;
+	int64_t slow_ns, slow_until_ns, wedge_ns;
+	uint32_t sync_stream; /* of HOST_SYNC; SUITE_NONE = all */
+	int64_t sample_phase_ns;
+	struct view_rank view;
+};
+
+enum event_kind {
+	EVENT_WAKE,
+	EVENT_ITEM,
+	EVENT_FAULT,
+	EVENT_THAW,
+	EVENT_DIE,
+	EVENT_SAMPLE,
+	EVENT_DAEMONS_BACK,
+};
+
+struct event {
+	int64_t at_ns;
+	uint64_t order;
+	uint32_t kind; /* enum event_kind */
+	struct rank *rank;
+	struct item *item;
+	uint64_t id; /* of a wake-up, a fault, a signal */
+};
+
+struct node {
+	char name[24];
+	uint32_t state;
+	int64_t latency_ns, last_ns;
+	int64_t quiet_from_ns, quiet_until_ns; /* 0 = reports */
+	uint32_t quiet_state;
+};
+
+struct cluster {
+	const struct suite_scenario *s;
+	int64_t start_ns, now_ns;
+	uint64_t random;
+	struct rank *ranks;
+	struct comm *comms;
+	uint32_t n_comms, n_nodes;
+	struct node *nodes;
+	struct event *heap;
+	size_t n_heap, cap_heap;
+	uint64_t next_order;
+	bool *fault_done;                /* by rank × fault */
+	int64_t fault_ns, last_fault_ns; /* first and last time one happened to somebody */
+	uint32_t n_faults_hit;
+	bool fault_hit[SUITE_MAX_FAULTS];
+	int64_t restart_ns;
+	int64_t wall_offset_ns;
+	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
+	int64_t daemons_since_ns; /* what they remember begins here */
+	uint32_t daemons_life;
+	int error;
+};
+
+uint64_t cluster_random(struct cluster *c, uint64_t n);
+
+/* ---- events (cluster.c) ---- */
+void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r, struct item *item,
+		uint64_t id);
+void host_wake_at(struct rank *r, int64_t at_ns);
+/* After times of events were changed. */
+void events_reorder(struct cluster *c);
+
+/* ---- host (cluster_host.c) ---- */
+void host_step(struct rank *r);
+/* The rank's device has room, or is idle. */
+void host_on_device(struct rank *r);
+void host_die(struct rank *r, uint32_t liveness, uint32_t number);
+
+/* ---- calls (cluster_call.c) ---- */
+/* Makes the calls of a group, or a lone one; sets the host's state. */
+void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
+void call_block_host(struct rank *r, const struct suite_call *call);
+/* A launch that waited for room. */
+void call_resume(struct rank *r);
+void call_leave_barrier(struct rank *r);
+
+/* ---- device (cluster_device.c) ---- */
+void device_kernel(struct rank *r, uint32_t stream, int64_t ns);
+void device_enqueue(struct item *item);
+void device_on_item(struct item *item);
+struct cw_op *member_op(struct member *m, uint64_t op_index);
+void member_advance(struct member *m);
+
+/* ---- graphs (cluster_graph.c) ---- */
+void graph_begin(struct rank *r);
+/* While one is being put together. */
+void graph_add_calls(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
+void graph_add_kernel(struct rank *r, int64_t ns);
+/* One launch of all of it; false: the device has no room, to be asked again. */
+bool graph_launch(struct rank *r, uint32_t stream);
+
+/* ---- what ranks have in common (cluster_trait.c) ---- */
+uint32_t trait_version(const struct suite_scenario *s, uint32_t rank);
+uint64_t trait_environment(const struct suite_scenario *s, uint32_t rank);
+/* Members that this one was told its comm has. */
+uint32_t trait_size(const struct member *m);
+bool trait_sizes_differ(const struct comm *comm);
+
+/* ---- faults (cluster_fault.c) ---- */
+enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE };
+/* Before a call of the host; may change it. */
+enum fault_effect fault_before_call(struct rank *r, struct suite_call *call);
+int fault_schedule(struct cluster *c);
+void fault_on_event(struct cluster *c, uint32_t fault);
+void fault_thaw(struct rank *r);
+void fault_daemons_back(struct cluster *c, bool is_new);
+bool fault_is_due(const struct cluster *c, uint32_t fault);
+
+/* ---- the agent's and the leader's view (cluster_view.c) ---- */
+void view_sample(struct rank *r);
+void view_forget(struct cluster *c);
+
+/* ---- points of the history (cluster_checkpoint.c) ---- */
+/* A step was taken from coll_seq `before` to m->returned. */
+void checkpoint_note(struct member *m, uint64_t before);
+/* Those that daemons tell of. */
+void checkpoint_view(const struct member *m, struct cw_snap_checkpoint ret[CW_SNAP_CHECKPOINTS]);
+
+/* ---- windows (cluster_window.c) ---- */
+struct cw_op view_op(struct member *m, uint64_t op_index);
+/* On the leader's clock. */
+void view_to_leader(const struct cluster *c, const struct rank *r, struct cw_op *op);
+/* The leader has a window of it that is true or fresh. */
+bool window_holds(const struct cluster *c, struct member *m);

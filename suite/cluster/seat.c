@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "suite/cluster/seat.h"
+
+static uint32_t family_size(const struct suite_scenario *s, const struct suite_family *f)
+{
+	uint32_t n = 0;
+
+	if (f->is_partition)
+		return f->size ? f->size : s->n_ranks / f->stride;
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		n += suite_set_has(&f->set, i);
+	return n;
+}
+
+uint32_t suite_family_comms(const struct suite_scenario *s, uint32_t family)
+{
+	const struct suite_family *f = &s->families[family];
+	uint32_t size = family_size(s, f);
+	uint64_t block = (uint64_t)size * (f->is_partition ? f->stride : 1);
+
+	if (size == 0 || (f->is_partition && s->n_ranks % block))
+		return 0;
+	return f->is_partition ? s->n_ranks / size : 1;
+}
+
+bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,
+		struct suite_seat *ret)
+{
+	const struct suite_family *f = &s->families[family];
+	uint32_t size = family_size(s, f), block = f->is_partition ? size * f->stride : 0;
+
+	*ret = (struct suite_seat){ .nranks = size };
+	if (f->is_partition) {
+		ret->comm = rank / block * f->stride + rank % f->stride;
+		ret->place = rank % block / f->stride;
+		return true;
+	}
+	for (uint32_t i = 0; i < rank; i++)
+		ret->place += suite_set_has(&f->set, i);
+	return suite_set_has(&f->set, rank);
+}
+
+int64_t suite_peer(const struct suite_call *call, const struct suite_seat *seat)
+{
+	int64_t me = seat->place, n = seat->nranks, peer = -1;
+
+	switch (call->peer_kind) {
+	case SUITE_PEER_NUMBER:
+		peer = call->peer;
+		break;
+	case SUITE_PEER_NEXT:
+		peer = me + 1;
+		break;
+	case SUITE_PEER_PREV:
+		peer = me - 1;
+		break;
+	case SUITE_PEER_RING_NEXT:
+		peer = (me + 1) % n;
+		break;
+	case SUITE_PEER_RING_PREV:
+		peer = (me + n - 1) % n;
+		break;
+	case SUITE_PEER_PAIR:
+		peer = me ^ 1;
+		break;
+	default:
+		break;
+	}
+	return peer < 0 || peer >= n || peer == me ? -1 : peer;
+}

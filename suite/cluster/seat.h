@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a rank sits in a scenario's families of comms: for programs that are one of its ranks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "suite/scenario/scenario.h"
+
+struct suite_seat {
+	uint32_t comm;   /* which of the family's, from 0 */
+	uint32_t place;  /* comm rank */
+	uint32_t nranks; /* members of it */
+};
+
+/* Comms of the family; 0 = the job cannot be cut like that. */
+uint32_t suite_family_comms(const struct suite_scenario *s, uint32_t family);
+
+/* False: the rank is in none of the family's. */
+bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,
+		struct suite_seat *ret);
+
+/* The comm rank that a send or receive of the member at `seat` is for; -1 = nobody: not called. */
+int64_t suite_peer(const struct suite_call *call, const struct suite_seat *seat);

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes wrong, and what must be said about it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "suite/scenario/read_private.h"
+
+static const struct {
+	const char *name;
+	uint8_t action;
+} rank_actions[] = {
+	{ "block", SUITE_BLOCK },      { "spin", SUITE_SPIN },     { "io", SUITE_BUSY_IO },
+	{ "child", SUITE_BUSY_CHILD }, { "exit", SUITE_EXIT_NOW }, { "kill", SUITE_KILL },
+	{ "oom", SUITE_OOM },          { "stop", SUITE_STOP },     { "trace", SUITE_TRACE },
+	{ "skip", SUITE_SKIP },        { "add", SUITE_ADD },       { "change", SUITE_CHANGE },
+	{ "swap", SUITE_SWAP },        { "slow", SUITE_SLOW },     { "stuck", SUITE_STUCK },
+	{ "wedge", SUITE_WEDGE },      { "blind", SUITE_BLIND },
+};
+
+static struct suite_fault *new_fault(struct reader *r)
+{
+	struct suite_fault *f = &r->s->faults[r->s->n_faults];
+
+	if (r->s->n_faults == SUITE_MAX_FAULTS) {
+		(void)read_fail(r, "too many faults", NULL);
+		return NULL;
+	}
+	*f = (struct suite_fault){ .family = SUITE_NONE, .for_ns = SUITE_FOREVER };
+	return f;
+}
+
+static int read_at(struct reader *r, struct suite_fault *f)
+{
+	if (!read_is(r, "at"))
+		return read_fail(r, "when? (at TIME)", NULL);
+	return read_time(r, &f->at_ns);
+}
+
+static int finish_fault(struct reader *r, struct suite_fault *f)
+{
+	if (read_is(r, "for") && read_time(r, &f->for_ns) < 0)
+		return -EINVAL;
+	(void)f;
+	r->s->n_faults++;
+	return read_end(r);
+}
+
+static int read_enum(struct reader *r, int (*from_name)(const char *), uint64_t *ret)
+{
+	const char *w = read_word(r);
+	int v = w ? from_name(w) : -1;
+
+	if (v < 0)
+		return read_fail(r, "not a value of that field:", w);
+	*ret = (uint64_t)v;
+	return 0;
+}
+
+static int collective_from_name(const char *name)
+{
+	int kind = cw_op_kind_from_name(name);
+
+	return kind >= 0 && (cw_op_is_collective((unsigned)kind) || cw_op_is_p2p((unsigned)kind))
+		       ? kind
+		       : -1;
+}
+
+static int read_change(struct reader *r, struct suite_fault *f)
+{
+	static const char *const names[] = { "count", "dtype", "redop", "root",
+					     "kind",  "comm",  "peer" };
+	const char *w = read_word(r);
+	uint32_t family;
+	unsigned i;
+
+	for (i = 0; w && i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(w, names[i]) == 0)
+			break;
+	if (!w || i == sizeof(names) / sizeof(*names))
+		return read_fail(r, "change which field? not", w);
+	f->field = (uint8_t)i;
+	switch (i) {
+	case SUITE_FIELD_DTYPE:
+		return read_enum(r, cw_dtype_from_name, &f->value);
+	case SUITE_FIELD_REDOP:
+		return read_enum(r, cw_redop_from_name, &f->value);
+	case SUITE_FIELD_KIND:
+		return read_enum(r, collective_from_name, &f->value);
+	case SUITE_FIELD_COMM:
+		if (read_family(r, &family) < 0)
+			return -EINVAL;
+		f->value = family;
+		return 0;
+	default:
+		return read_u64(r, UINT64_C(1) << 40, &f->value);
+	}
+}
+
+static int read_action(struct reader *r, struct suite_fault *f)
+{
+	const char *w = read_word(r);
+	uint64_t n;
+	unsigned i;
+
+	for (i = 0; w && i < sizeof(rank_actions) / sizeof(*rank_actions); i++)
+		if (strcmp(w, rank_actions[i].name) == 0)
+			break;
+	if (!w || i == sizeof(rank_actions) / sizeof(*rank_actions))
+		return read_fail(r, "no such fault:", w);
+	f->action = rank_actions[i].action;
+	if (f->action == SUITE_CHANGE)
+		return read_change(r, f);
+	if (f->action == SUITE_SLOW) {
+		int64_t ns;
+
+		if (read_time(r, &ns) < 0)
+			return -EINVAL;
+		f->value = (uint64_t)ns;
+	}
+	f->value = f->action == SUITE_KILL ? SIGKILL : f->value;
+	if ((f->action == SUITE_EXIT_NOW || f->action == SUITE_KILL) && r->at < r->words->n &&
+	    strcmp(r->words->w[r->at], "for") != 0) {
+		if (read_u64(r, 255, &n) < 0)
+			return -EINVAL;
+		f->value = n;
+	}
+	return 0;
+}
+
+static int kind_of_call(const char *w)
+{
+	int kind = collective_from_name(w);
+
+	return kind > 0 ? kind : read_host_kind(w);
+}
+
+/* fault RANKS at TIME [on COMM [KIND]] ACTION [for TIME] */
+int read_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+	int kind;
+
+	if (!f || read_set(r, &f->set) < 0 || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "on")) {
+		if (read_family(r, &f->family) < 0)
+			return -EINVAL;
+		kind = r->at < r->words->n ? kind_of_call(r->words->w[r->at]) : -1;
+		if (kind > 0) {
+			f->op_kind = (uint8_t)kind;
+			r->at++;
+		}
+	}
+	if (read_action(r, f) < 0)
+		return -EINVAL;
+	return finish_fault(r, f);
+}
+
+/* node NODES at TIME lost|silent|goodbye [for TIME] */
+int read_node_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+
+	if (!f || read_set(r, &f->set) < 0 || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "lost"))
+		f->action = SUITE_NODE_LOST;
+	else if (read_is(r, "silent"))
+		f->action = SUITE_NODE_SILENT;
+	else if (read_is(r, "goodbye"))
+		f->action = SUITE_NODE_GOODBYE;
+	else
+		return read_fail(r, "a node is lost, silent, or says goodbye", NULL);
+	return finish_fault(r, f);
+}
+
+/* job at TIME cancel|restart */
+int read_job_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+
+	if (!f || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "cancel"))
+		f->action = SUITE_CANCEL;
+	else if (read_is(r, "restart"))
+		f->action = SUITE_RESTART;
+	else
+		return read_fail(r, "a job is told to cancel or to restart", NULL);
+	return finish_fault(r, f);
+}
+
+/* daemons at TIME restart|stop for TIME */
+int read_daemons_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+
+	if (!f || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "restart"))
+		f->action = SUITE_DAEMONS_RESTART;
+	else if (read_is(r, "stop"))
+		f->action = SUITE_DAEMONS_STOP;
+	else
+		return read_fail(r, "daemons restart or stop", NULL);
+	if (finish_fault(r, f) < 0)
+		return -EINVAL;
+	return f->for_ns == SUITE_FOREVER ? read_fail(r, "for how long?", NULL) : 0;
+}
+
+/* clock at TIME forward|back TIME */
+int read_clock_fault(struct reader *r)
+{
+	struct suite_fault *f = new_fault(r);
+	int64_t by, sign = 1;
+
+	if (!f || read_at(r, f) < 0)
+		return -EINVAL;
+	if (read_is(r, "back"))
+		sign = -1;
+	else if (!read_is(r, "forward"))
+		return read_fail(r, "a clock is set forward or back", NULL);
+	if (read_time(r, &by) < 0)
+		return -EINVAL;
+	f->action = SUITE_CLOCK;
+	f->value = (uint64_t)(sign * by);
+	return finish_fault(r, f);
+}
+
+static bool is_set_next(const struct reader *r)
+{
+	const char *w;
+
+	if (r->at >= r->words->n)
+		return false;
+	w = r->words->w[r->at];
+	return (*w >= '0' && *w <= '9') || !strcmp(w, "all") || !strcmp(w, "odd") ||
+	       !strcmp(w, "even") || !strcmp(w, "every") || !strcmp(w, "not");
+}
+
+static int read_answer(struct reader *r, uint32_t incident)
+{
+	struct suite_answer *a = &r->s->answers[r->s->n_answers];
+	const char *w = read_word(r);
+	int klass = w ? cw_class_from_name(w) : -1;
+
+	if (r->s->n_answers == SUITE_MAX_ANSWERS)
+		return read_fail(r, "too many answers", NULL);
+	if (klass <= 0)
+		return read_fail(r, "not a class:", w);
+	*a = (struct suite_answer){ .klass = (uint8_t)klass, .incident = (uint8_t)incident };
+	if (!is_set_next(r) && r->at < r->words->n && strcmp(r->words->w[r->at], "or") != 0 &&
+	    strcmp(r->words->w[r->at], "nobody") != 0) {
+		w = read_word(r);
+		if (strlen(w) >= sizeof(a->detail))
+			return read_fail(r, "too long:", w);
+		(void)snprintf(a->detail, sizeof(a->detail), "%s", w);
+	}
+	if (read_is(r, "nobody")) {
+		a->has_culprits = a->is_nobody = true;
+	} else if (is_set_next(r)) {
+		a->has_culprits = true;
+		if (read_set(r, &a->culprits) < 0)
+			return -EINVAL;
+	}
+	r->s->n_answers++;
+	return 0;
+}
+
+/* expect slow nobody: healthy, and looked at for who comes late. */
+static int read_nobody_slow(struct reader *r)
+{
+	r->s->nobody_is_slow = true;
+	r->s->n_answers = 0;
+	return read_end(r);
+}
+
+/* expect silence; expect CLASS [DETAIL] [RANKS|nobody] [or …] */
+int read_expect(struct reader *r)
+{
+	r->has_expect = true;
+	if (read_is(r, "silence"))
+		return r->s->n_answers ? read_fail(r, "silence, or something?", NULL) : read_end(r);
+	if (suite_n_incidents(r->s) > 1)
+		return read_fail(r, "what is expected stands before what is also", NULL);
+	do {
+		if (read_answer(r, 0) < 0)
+			return -EINVAL;
+		if (r->s->answers[0].klass == CW_CLASS_SLOW && r->s->answers[0].is_nobody)
+			return read_nobody_slow(r);
+	} while (read_is(r, "or"));
+	return read_end(r);
+}
+
+/* also nothing; also CLASS [DETAIL] [RANKS|nobody] [or …] */
+int read_also(struct reader *r)
+{
+	uint32_t nth = suite_n_incidents(r->s);
+
+	if (!nth || r->s->is_alone || r->s->answers[0].klass == CW_CLASS_SLOW)
+		return read_fail(r, "also, beside what?", NULL);
+	if (nth == 1 && read_is(r, "nothing")) {
+		r->s->is_alone = true;
+		return read_end(r);
+	}
+	do {
+		if (read_answer(r, nth) < 0)
+			return -EINVAL;
+		if (r->s->answers[r->s->n_answers - 1].klass == CW_CLASS_SLOW)
+			return read_fail(r, "who comes late is asked of jobs that get on", NULL);
+	} while (read_is(r, "or"));
+	return read_end(r);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that read a scenario, and nobody else. */
+#pragma once
+
+#include "suite/scenario/scenario.h"
+#include "suite/scenario/words.h"
+
+struct reader {
+	const char *file;
+	suite_scenario_fn fn;
+	void *user;
+	struct cw_err *err;
+	struct suite_scenario *s; /* being read; NULL between scenarios */
+	struct suite_program *program;
+	uint32_t open[SUITE_MAX_NEST]; /* blocks of the program, outermost first */
+	uint32_t n_open;
+	bool has_layout, has_ranks, has_expect;
+	/* The line at hand. */
+	const struct words *words;
+	uint32_t at;
+};
+
+/* Returns -EINVAL, with "file:line: what "word"" in err; word may be NULL. */
+int read_fail(const struct reader *r, const char *what, const char *word);
+
+/* The next word, or NULL at the end of the line. */
+const char *read_word(struct reader *r);
+/* Takes the next word if it is this one. */
+bool read_is(struct reader *r, const char *word);
+/* Fails where words are left over. */
+int read_end(struct reader *r);
+
+int read_u64(struct reader *r, uint64_t max, uint64_t *ret);
+int read_time(struct reader *r, int64_t *ret_ns);
+int read_set(struct reader *r, struct suite_set *ret);
+int read_family(struct reader *r, uint32_t *ret);
+
+/* A call, from the word after its kind on. */
+int read_call(struct reader *r, unsigned kind, struct suite_call *ret);
+/* A line of a program. */
+int read_insn(struct reader *r);
+void read_free_program(struct suite_program *p);
+
+/* Lines "fault …" and "expect …", from their second word on. */
+int read_fault(struct reader *r);
+int read_node_fault(struct reader *r);
+int read_job_fault(struct reader *r);
+int read_daemons_fault(struct reader *r);
+int read_clock_fault(struct reader *r);
+int read_expect(struct reader *r);
+int read_also(struct reader *r);
+
+/* Lines "nccl …", "environment …" and "told …", from their second word on. */
+int read_version(struct reader *r);
+int read_environment(struct reader *r);
+int read_told(struct reader *r);
+
+/* init, split, finalize; -1 = none of them. */
+int read_host_kind(const char *w);
