@@ -48,7 +48,7 @@
 #include "model/op.h"
 #include "tests/bench/agent_counters.h"
 #include "tests/bench/agent_measure.h"
-#include "tests/unit/agent_cuda/fake_cuda.h"
+#include "tests/support/agent_cuda/fake_cuda.h"
 
 #define COMMS 4
 #define GROUP_OPS 8

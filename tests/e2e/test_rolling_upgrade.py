@@ -4,7 +4,7 @@
 one alert, also when the other daemon is replaced while the job hangs. Prints TAP.
 
 CW_OLD_BUILD is a build directory of the older commit; without it nothing is tested here (the same in
-memory: tests/unit/test_upgrade.c):
+memory: tests/unit/leader/test_upgrade.c):
 
   git worktree add /tmp/old COMMIT && meson setup /tmp/old/build /tmp/old
   ninja -C /tmp/old/build daemon/collwatchd

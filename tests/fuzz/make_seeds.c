@@ -14,8 +14,8 @@
 #include "model/facts.h"
 #include "model/op.h"
 #include "proto/codec.h"
-#include "tests/lib/messages.h"
-#include "tests/lib/record_writer.h"
+#include "tests/support/messages.h"
+#include "tests/support/record_writer.h"
 
 static bool write_file(const char *dir, const char *area, const char *name, const void *data,
 		       size_t len)

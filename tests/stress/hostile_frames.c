@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "proto/codec.h"
-#include "tests/lib/messages.h"
-#include "tests/lib/record_writer.h"
 #include "tests/stress/hostile.h"
+#include "tests/support/messages.h"
+#include "tests/support/record_writer.h"
 
 #define LORIS_CONNECTIONS 256
 #define FLOOD_CONNECTIONS 3000

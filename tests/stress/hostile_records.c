@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "tests/lib/record_writer.h"
 #include "tests/stress/hostile.h"
+#include "tests/support/record_writer.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 #define MANY_FDS 64u

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Written by hand, field by field: the tables of the codec are checked against these. */
+#include <stddef.h>
+
+#include "record/record_layout.h"
+#include "tests/support/messages.h"
+
+static const struct cw_op op_pending = {
+	.kind = CW_OP_ALL_REDUCE,
+	.dtype = CW_DTYPE_BF16,
+	.redop = CW_REDOP_PREMULSUM,
+	.progress = CW_PROGRESS_REACHED,
+	.flags = CW_OPF_RETURNED | CW_OPF_GROUPED,
+	.result = -3,
+	.root = CW_PEER_NONE,
+	.peer = CW_PEER_NONE,
+	.count = 1048576,
+	.bytes = 2097152,
+	.coll_seq = 40213,
+	.p2p_seq = 7,
+	.op_index = 80001,
+	.group_id = 9,
+	.stream = 0x55aa55aa55aa55aa,
+	.tid = 4711,
+	.enter_ns = 61000000001,
+	.return_ns = 60999999000,
+};
+
+static const struct cw_op op_last = {
+	.kind = CW_OP_SEND,
+	.dtype = CW_DTYPE_INT64,
+	.redop = CW_REDOP_NONE,
+	.progress = CW_PROGRESS_ENQUEUED,
+	.flags = CW_OPF_IN_PLACE,
+	.result = 7,
+	.root = 2,
+	.peer = 5,
+	.count = 10,
+	.bytes = 80,
+	.coll_seq = 3,
+	.p2p_seq = 4,
+	.op_index = 80002,
+	.group_id = 10,
+	.stream = 1,
+	.tid = 4712,
+	.enter_ns = -1,
+	.return_ns = INT64_MIN,
+};
+
+static struct cw_msg_checkpoint checkpoints[] = { { 40192, 0x0123456789abcdef }, { 40128, 1 } };
+
+static struct cw_msg_p2p_peer p2p[] = {
+	{ .peer = 5, .sends = 40, .recvs = 41, .send_hash = 0xfedcba9876543210, .recv_hash = 2 },
+};
+
+static struct cw_msg_member members[] = {
+	{
+		.comm_id = 0xc0117a7c00000001,
+		.parent_id = 0xc0117a7c00000002,
+		.nccl_hash = 0xc0117a7c00000003,
+		.instance = 1,
+		.split_ordinal = 2,
+		.split_color = -4,
+		.name = "tp_group",
+		.nranks = 8,
+		.comm_rank = 3,
+		.device = 2,
+		.state = CW_COMM_READY,
+		.coll_entered = 40213,
+		.coll_returned = 40212,
+		.coll_reached = 40211,
+		.coll_completed = 40210,
+		.known = 63,
+		.hash_seq = 40209,
+		.hash = 0x1122334455667788,
+		.checkpoints = checkpoints,
+		.n_checkpoints = 2,
+		.pending = &op_pending,
+		.last = &op_last,
+		.pending_count = 12,
+		.progress_age_ns = 61000000002,
+		.interval_ns = 250000000,
+		.async_error = -6,
+		.last_result = -7,
+		.last_error = "remote process exited",
+		.sends = 44,
+		.recvs = 45,
+		.op_index = 80003,
+		.p2p = p2p,
+		.n_p2p = 1,
+	},
+	{ .comm_id = 5, .name = "", .last_error = "" },
+};
+
+static struct cw_msg_rank ranks[] = {
+	{
+		.rank = 17,
+		.world_size = 64,
+		.local_rank = 1,
+		.rank_source = "RANK",
+		.pid = 812,
+		.start_ticks = 0x0102030405060708,
+		.device = 1,
+		.uid = 1000,
+		.liveness = 5,
+		.exit_code = -2,
+		.term_signal = 9,
+		.flags = 0x41,
+		.ended_age_ns = 5000000001,
+		.headway_age_ns = -1,
+		.sampled_age_ns = 20000001,
+		.nccl_version = 22809,
+		.env_hash = 0x2233445566778899,
+		.dropped = 3,
+		.command = "python train.py",
+		.cause = "killed by SIGKILL sent by pid 7 (python3, uid 0)",
+		.fed = "rank 17 fed 1 NaN and 0 Inf among 256 fp32 into all_reduce #3 on dp",
+		.fed_age_ns = 14000000001,
+		.headway_by = "cpu",
+		.host_call = &op_last,
+		.host_call_comm_id = 0xc0117a7c00000004,
+		.members = members,
+		.n_members = 2,
+	},
+};
+
+static const char *nodes[] = { "node-a", "node-b" };
+static uint64_t comm_ids[] = { 0xc0117a7c00000001, 1 };
+static struct cw_op window_ops[2];
+static struct cw_msg_window windows[] = {
+	{
+		.comm_id = 0xc0117a7c00000001,
+		.instance = 1,
+		.pid = 812,
+		.start_ticks = 99,
+		.comm_rank = 3,
+		.ops = window_ops,
+		.n_ops = 2,
+		.lost = 40000,
+	},
+};
+static const char *stacks[] = { "model.py:41 in forward\ntrain.py:7 in <module>" };
+static struct cw_msg_evidence_target targets[] = { { .pid = 812, .start_ticks = 99, .what = 7 } };
+
+/* Of uid 1000 and slurm:4711: what identity/job_label.h says it is. */
+#define JOB_KEY                                                                                    \
+	{                                                                                          \
+		{                                                                                  \
+			0x54, 0x09, 0x72, 0xbc, 0xcf, 0x17, 0xd3, 0xd1, 0x77, 0x3b, 0x75, 0x08,    \
+				0xc4, 0x6c, 0x79, 0x58                                             \
+		}                                                                                  \
+	}
+
+static const struct cw_message samples[CW_MSG__MAX] = {
+	[CW_MSG_AGENT_HELLO] = { .agent_hello = { .version_min = 1,
+						  .version_max = 2,
+						  .record_bytes = 2097152 } },
+	[CW_MSG_AGENT_WELCOME] = { .agent_welcome = { .version = 1, .daemon = "0.1.0" } },
+	[CW_MSG_AGENT_REFUSED] = { .agent_refused = { .reason = "no seals" } },
+	[CW_MSG_PYTHON_STACKS_REQUEST] = { .python_stacks_request = { .id = 77 } },
+	[CW_MSG_PYTHON_STACKS_REPLY] = { .python_stacks_reply = { .id = 77,
+								  .status = CW_PYTHON_FAILED,
+								  .text = "File \"a.py\"\n" } },
+	[CW_MSG_PEER_HELLO] = { .peer_hello = { .node = "node-a",
+						.version_min = 1,
+						.version_max = 2,
+						.epoch = 1795247613123000000 } },
+	[CW_MSG_PEER_GOODBYE] = { .peer_goodbye = { .reason = "restart" } },
+	[CW_MSG_DIGEST] = { .digest = { .route = 0xabcdef0123456789,
+					.job_key = JOB_KEY,
+					.label = "slurm:4711",
+					.uid = 1000,
+					.node = "node-b",
+					.epoch = 1795247613123000000,
+					.number = 321,
+					.policy = "training",
+					.ranks = ranks,
+					.n_ranks = 1 } },
+	[CW_MSG_DIGEST_COPY] = { .digest = { .route = 0xabcdef0123456789,
+					     .job_key = JOB_KEY,
+					     .label = "slurm:4711",
+					     .uid = 1000,
+					     .node = "node-b",
+					     .epoch = 1795247613123000000,
+					     .number = 322,
+					     .muted_until_ns = 1795251213123000000,
+					     .sent_ns = 86400123456789,
+					     .policy = "training",
+					     .ranks = ranks,
+					     .n_ranks = 1 } },
+	[CW_MSG_RANK_SEARCH] = { .rank_search = { .route = 0xabcdef0123456789,
+						  .job_key = JOB_KEY,
+						  .label = "slurm:4711",
+						  .uid = 1000 } },
+	[CW_MSG_MEMBERS] = { .members = { .route = 0xabcdef0123456789,
+					  .job_key = JOB_KEY,
+					  .uid = 1000,
+					  .label = "slurm:4711",
+					  .number = 321,
+					  .leader = "node-a",
+					  .nodes = nodes,
+					  .n_nodes = 2 } },
+	[CW_MSG_WINDOW_REQUEST] = { .window_request = { .id = 5,
+							.route = 0xabcdef0123456789,
+							.job_key = JOB_KEY,
+							.uid = 1000,
+							.label = "slurm:4711",
+							.comm_ids = comm_ids,
+							.n_comm_ids = 2,
+							.max_ops = 256,
+							.from_seq = 65,
+							.to_seq = 128 } },
+	[CW_MSG_WINDOW_REPLY] = { .window_reply = { .id = 5,
+						    .route = 0xabcdef0123456789,
+						    .windows = windows,
+						    .n_windows = 1,
+						    .stacks = stacks,
+						    .n_stacks = 1 } },
+	[CW_MSG_EVIDENCE_REQUEST] = { .evidence_request = { .id = 6,
+							    .route = 0xabcdef0123456789,
+							    .job_key = JOB_KEY,
+							    .uid = 1000,
+							    .label = "slurm:4711",
+							    .deadline_ms = 5000,
+							    .targets = targets,
+							    .n_targets = 1 } },
+	[CW_MSG_EVIDENCE_REPLY] = { .evidence_reply = { .id = 6,
+							.pid = 812,
+							.start_ticks = 99,
+							.json = "{\"schema\":1}",
+							.remaining = 4 } },
+	[CW_MSG_INCIDENT_ANNOUNCE] = { .incident_announce = { .id = "i-1",
+							      .route = 0xabcdef0123456789,
+							      .job_key = JOB_KEY,
+							      .node = "node-a",
+							      .summary = "rank 17 hangs",
+							      .uid = 1000,
+							      .label = "slurm:4711" } },
+	[CW_MSG_INCIDENT_OBJECTION] = { .incident_objection = { .id = "i-1",
+								.node = "node-b",
+								.reason = "I lead",
+								.uid = 1000,
+								.label = "slurm:4711" } },
+	[CW_MSG_INCIDENT_DELIVERED] = { .incident_delivered = { .id = "4c7a1be0d92f3a10",
+								.uid = 1000,
+								.label = "slurm:4711" } },
+	[CW_MSG_NODE_REQUEST] = { .node_request = { .id = 7,
+						    .verb = "report",
+						    .json = "{\"id\":\"4c7a1be0d92f3a10\"}",
+						    .uid = 1000,
+						    .sees_all = 1 } },
+	[CW_MSG_NODE_REPLY] = { .node_reply = { .id = 7,
+						.code = 3,
+						.json = "{}",
+						.error = "no incident with this id here" } },
+	[CW_MSG_CONTROL_REQUEST] = { .control_request = { .verb = "status", .json = "{}" } },
+	[CW_MSG_CONTROL_REPLY] = { .control_reply = { .code = 2,
+						      .json = "{\"jobs\":[]}",
+						      .error = "nobody home" } },
+};
+
+const struct cw_message *cw_sample_message(unsigned type)
+{
+	static struct cw_message msg;
+
+	if (type == CW_MSG_NONE || type >= CW_MSG__MAX)
+		return NULL;
+	window_ops[0] = op_pending;
+	window_ops[1] = op_last;
+	window_ops[1].stack = 1;
+	msg = samples[type];
+	msg.type = type;
+	return &msg;
+}

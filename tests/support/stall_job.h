@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job whose state is drawn up anew for each instant of a fake clock, and the tracker of stalls
+ * that looks at it: a test says what the job does, lets time pass and reads what was decided.
+ */
+#pragma once
+
+#include "analysis/stall/stall.h"
+#include "tests/support/snap_builder.h"
+
+struct stall_job {
+	struct cw_stall *tracker;
+	struct cw_thresholds t;
+	uint32_t policy;
+	uint32_t n_ranks;
+	int64_t now_ns;
+	/* What it is doing. */
+	uint64_t done;            /* collectives completed by all */
+	int64_t fault_ns;         /* everybody but the culprit has waited since then; 0 = nobody */
+	uint32_t culprit;         /* SB_MAX_RANKS = all are inside */
+	int64_t headway_until_ns; /* the culprit's last sign of work */
+	uint32_t liveness;        /* the culprit's */
+	int64_t ended_ns;
+	uint32_t known;
+	uint32_t culprit_node_state;
+	uint64_t wrong_count; /* the culprit's count; 0 = the usual one */
+	uint32_t n_movers;    /* ranks that get on with another comm all the time */
+	/* What came of the last look. */
+	struct cw_stall_decision d;
+	uint32_t klass; /* of the verdict */
+};
+
+/* Fresh for each test: eight ranks, nobody waits, rank 3 is the one to be at fault. */
+extern struct stall_job j;
+
+void stall_job_setup(void);
+void stall_job_teardown(void);
+
+/* From now on everybody waits for the culprit, which has worked until now. */
+void stall_job_fault(void);
+
+/* One look at the job as it is now. */
+void stall_job_step(void);
+/* Steps once a second until the phase is reached; returns how long that took, or -1. */
+int64_t stall_job_run_until(uint32_t phase, int64_t limit_ns);
+
+/*
+ * The same for a job with more to it: its draft, to be changed, with times relative to SB_NOW; and
+ * one look at the snapshot made of it. Takes both; thresholds and policy are the snapshot's.
+ */
+struct sb *stall_job_draft(void);
+void stall_job_look(struct sb *b, struct cw_snapshot *snap);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/verdict_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct sb *b;
+struct cw_snapshot *snap;
+struct cw_verdict v;
+
+void verdict_setup(void)
+{
+	b = sb_new(8, 2);
+}
+
+void verdict_teardown(void)
+{
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	sb_free(b);
+}
+
+void judge(void)
+{
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	v = sb_verdict(b, &snap);
+}
+
+void expect(unsigned klass, const char *detail, const char *culprits, const char *victims)
+{
+	judge();
+	cr_expect_eq(v.klass, klass, "class %s (%s), not %s: %s", cw_class_name(v.klass), v.detail,
+		     cw_class_name(klass), v.summary);
+	cr_expect_str_eq(v.detail, detail, "%s: %s", v.detail, v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), culprits, "culprits %s: %s", sb_culprits(snap, &v),
+			 v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), victims, "victims %s: %s", sb_victims(snap, &v),
+			 v.summary);
+	if (getenv("SHOW")) {
+		fprintf(stderr, "# %s/%s %s: %s\n", cw_class_name(v.klass), v.detail,
+			cw_confidence_name(v.confidence), v.summary);
+		for (uint32_t i = 0; i < v.n_culprits; i++)
+			fprintf(stderr, "#   %s\n", v.culprits[i].reason);
+		for (uint32_t i = 0; i < v.n_ruled_out; i++)
+			fprintf(stderr, "#   not: %s\n", v.ruled_out[i]);
+	}
+}

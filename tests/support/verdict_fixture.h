@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One snapshot under construction and the verdict on it, for the tests of the engine. */
+#pragma once
+
+#include "tests/support/snap_builder.h"
+
+/* Fresh for each test: eight ranks on two nodes. */
+extern struct sb *b;
+extern struct cw_snapshot *snap;
+extern struct cw_verdict v;
+
+void verdict_setup(void);
+void verdict_teardown(void);
+
+/* Makes the snapshot and the verdict on it. */
+void judge(void);
+
+/* The same, and says what must come out; culprits and victims as rank sets. */
+void expect(unsigned klass, const char *detail, const char *culprits, const char *victims);

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/stall/stall.h"
+
+#include <criterion/criterion.h>
+
+#include "tests/support/stall_job.h"
+
+#define MS (SB_S / 1000)
+
+TestSuite(stall, .init = stall_job_setup, .fini = stall_job_teardown);
+
+Test(stall, is_quiet_when_nobody_waits)
+{
+	cr_expect_eq(stall_job_run_until(CW_STALL_SUSPECT, 60 * SB_S), -1);
+	cr_expect_not(j.d.key.is_set);
+}
+
+Test(stall, alerts_on_a_rank_without_headway_within_13_seconds)
+{
+	int64_t after;
+
+	stall_job_fault();
+	after = stall_job_run_until(CW_STALL_HANG, 60 * SB_S);
+	cr_expect_geq(after, 10 * SB_S);
+	cr_expect_leq(after, 13 * SB_S, "alert after %ld ms", (long)(after / MS));
+	cr_expect(j.d.key.is_set);
+	cr_expect_eq(j.d.since_ns, j.fault_ns - 1); /* the draft's shortest wait is 1 ns */
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(stall, counts_idleness_from_when_somebody_waits)
+{
+	/* Twenty minutes of sleep that nobody minded: it is late, not stuck. */
+	j.t.no_headway_ns = 60 * SB_S;
+	stall_job_fault();
+	j.headway_until_ns = j.fault_ns - 1200 * SB_S;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 55 * SB_S), -1);
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 10 * SB_S), -1);
+}
+
+Test(stall, passes_through_suspect_and_stalled)
+{
+	int64_t suspect, stalled;
+
+	j.t.no_headway_ns = 60 * SB_S;
+	stall_job_fault();
+	suspect = stall_job_run_until(CW_STALL_SUSPECT, 60 * SB_S);
+	cr_expect_eq(suspect, 1 * SB_S);
+	stalled = stall_job_run_until(CW_STALL_STALLED, 60 * SB_S);
+	cr_expect_eq(suspect + stalled, 10 * SB_S);
+	cr_expect_neq(j.d.stall_ns, 0);
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 50 * SB_S);
+}
+
+Test(stall, asks_for_windows_once_a_second_at_most)
+{
+	unsigned asked = 0;
+
+	stall_job_fault();
+	for (unsigned i = 0; i < 30; i++) {
+		stall_job_step();
+		asked += j.d.want_windows;
+		if (j.now_ns - j.fault_ns < SB_S)
+			cr_expect(!j.d.want_windows, "too early");
+		j.now_ns += 100 * MS;
+	}
+	cr_expect_eq(asked, 2, "asked %u times in 2 s", asked);
+}
+
+Test(stall, gives_a_checkpoint_290_seconds)
+{
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 290 * SB_S), -1);
+	cr_expect_eq(j.d.phase, CW_STALL_STALLED);
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 20 * SB_S), -1);
+}
+
+Test(stall, waits_three_times_the_longest_stall_the_job_recovered_from)
+{
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 200 * SB_S), -1);
+	j.done = 50;
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 590 * SB_S), -1);
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 30 * SB_S), -1);
+}
+
+Test(stall, reports_a_resolved_stall_once)
+{
+	struct cw_verdict_key key;
+
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_neq(stall_job_run_until(CW_STALL_STALLED, 60 * SB_S), -1);
+	key = j.d.key;
+	j.now_ns += SB_S;
+	j.fault_ns = 0;
+	j.done = 42;
+	stall_job_step();
+	cr_expect_eq(j.d.phase, CW_STALL_QUIET);
+	cr_expect(cw_verdict_key_is_same(&j.d.resolved_key, &key));
+	cr_expect_eq(j.d.resolved_after_ns, 11 * SB_S + 1);
+	j.now_ns += SB_S;
+	stall_job_step();
+	cr_expect_not(j.d.resolved_key.is_set);
+}
+
+Test(stall, keeps_a_hang_until_it_resolves)
+{
+	stall_job_fault();
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), -1);
+	j.headway_until_ns = INT64_MAX;
+	j.now_ns += SB_S;
+	stall_job_step();
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	j.done = 42;
+	j.fault_ns = 0;
+	j.now_ns += SB_S;
+	stall_job_step();
+	cr_expect_eq(j.d.phase, CW_STALL_QUIET);
+	cr_expect(j.d.resolved_key.is_set);
+}
+
+Test(stall, alerts_on_a_death_after_three_seconds)
+{
+	stall_job_fault();
+	j.liveness = CW_LIVE_KILLED;
+	j.ended_ns = j.now_ns;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 3 * SB_S);
+}
+
+Test(stall, never_alerts_on_a_rank_under_a_debugger)
+{
+	stall_job_fault();
+	j.liveness = CW_LIVE_TRACED;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3600 * SB_S), -1);
+	cr_expect_eq(j.d.phase, CW_STALL_STALLED);
+}
+
+Test(stall, alerts_on_unchanged_progress_inside_a_collective)
+{
+	stall_job_fault();
+	j.culprit = SB_MAX_RANKS;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 15 * SB_S);
+	cr_expect_eq(j.klass, CW_CLASS_IN_COLLECTIVE);
+}
+
+Test(stall, is_at_most_possible_without_progress_words)
+{
+	stall_job_fault();
+	j.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_HASH;
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), -1);
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(stall, does_nothing_when_off)
+{
+	j.policy = CW_POLICY_OFF;
+	stall_job_fault();
+	j.wrong_count = 7;
+	cr_expect_eq(stall_job_run_until(CW_STALL_SUSPECT, 600 * SB_S), -1);
+}
+
+Test(stall, waits_for_a_daemon_that_restarts)
+{
+	stall_job_fault();
+	j.culprit_node_state = CW_NODE_SAID_GOODBYE;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3600 * SB_S), -1);
+}
+
+Test(stall, alerts_on_a_node_that_cannot_be_reached)
+{
+	stall_job_fault();
+	j.culprit_node_state = CW_NODE_UNREACHABLE;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 2 * SB_S);
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+Test(stall, ignores_a_clock_that_goes_back)
+{
+	stall_job_fault();
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), -1);
+	j.now_ns -= 5 * SB_S;
+	stall_job_step();
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+}
+
+Test(stall, says_when_to_look_again)
+{
+	stall_job_fault();
+	for (unsigned i = 0; i < 40; i++) {
+		stall_job_step();
+		cr_expect_gt(j.d.next_ns, j.now_ns);
+		cr_expect_leq(j.d.next_ns, j.now_ns + SB_S);
+		j.now_ns = j.d.next_ns;
+	}
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+}
+
+/* Deterministic, so that a failure can be repeated. */
+static uint64_t random_below(uint64_t *state, uint64_t n)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (*state >> 33) % n;
+}
+
+Test(stall, raises_nothing_in_a_healthy_day)
+{
+	/* Steps of 0.1 to 5 s, a checkpoint of 40 to 240 s now and then; sampled once a second. */
+	int64_t end = j.now_ns + 86400 * SB_S, arrive = 0;
+	uint64_t seed = 7, looks = 0;
+
+	j.headway_until_ns = INT64_MAX;
+	while (j.now_ns < end) {
+		if (j.now_ns >= arrive) {
+			j.done++;
+			j.culprit = (uint32_t)random_below(&seed, 8);
+			j.fault_ns = j.now_ns;
+			arrive = j.now_ns + 100 * MS + (int64_t)random_below(&seed, 4900) * MS;
+			if (random_below(&seed, 500) == 0)
+				arrive += (40 + (int64_t)random_below(&seed, 200)) * SB_S;
+		}
+		stall_job_step();
+		looks++;
+		cr_assert_neq(j.d.phase, CW_STALL_HANG, "alert after %ld s: %s",
+			      (long)((j.now_ns - SB_NOW) / SB_S), j.d.why);
+		j.now_ns += SB_S;
+	}
+	cr_expect_geq(looks, 86400);
+}
+
+Test(stall, leaves_a_call_alone_whose_waiters_get_on_elsewhere)
+{
+	/* A receive on a stream of its own, posted an hour before its send. */
+	j.n_ranks = 2;
+	j.culprit = 1;
+	j.n_movers = 2;
+	stall_job_fault();
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3600 * SB_S), -1);
+	cr_expect_eq(j.d.phase, CW_STALL_STALLED);
+	j.n_movers = 0;
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 5 * SB_S), -1, "now they are held up");
+}
+
+Test(stall, does_not_mind_that_some_others_get_on)
+{
+	j.n_movers = 2;
+	stall_job_fault();
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 13 * SB_S), -1);
+}
+
+Test(stall, does_not_take_an_old_reading_for_a_confirmation)
+{
+	/* Three seconds of it, half a minute of something worse elsewhere, and it again. */
+	j.t.no_headway_ns = 12 * SB_S;
+	stall_job_fault();
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 11 * SB_S), -1);
+	j.now_ns += 30 * SB_S;
+	stall_job_step();
+	cr_expect_neq(j.d.phase, CW_STALL_HANG, "nobody has looked at it for half a minute");
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 4 * SB_S), -1);
+}
+
+static int64_t limit_with(uint64_t done, int64_t interval_ns, uint64_t bytes)
+{
+	struct sb *b = sb_new(8, 1);
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, done);
+	struct cw_snapshot *snap;
+	int64_t limit;
+
+	c->usual.bytes = bytes;
+	sb_all_wait_but(c, 3, SB_S);
+	snap = sb_snapshot(b);
+	snap->thresholds = j.t;
+	snap->comms[0].members[0].interval_ns = interval_ns;
+	limit = cw_stall_limit_ns(snap, 0, 0);
+	(void)cw_snapshot_free(snap);
+	sb_free(b);
+	return limit;
+}
+
+Test(stall, derives_its_limit_from_the_rhythm_of_the_comm)
+{
+	cr_expect_eq(limit_with(41, 0, 4096), 10 * SB_S);
+	cr_expect_eq(limit_with(41, SB_S / 10, 4096), 10 * SB_S);
+	cr_expect_eq(limit_with(41, 6 * SB_S, 4096), 30 * SB_S);
+	cr_expect_eq(limit_with(41, INT64_MAX, 4096), 120 * SB_S);
+	/* The first op of a comm connects everybody with everybody. */
+	cr_expect_eq(limit_with(0, 0, 4096), 120 * SB_S + 8 * 20 * MS);
+	j.t.bytes_per_s = 1000;
+	cr_expect_eq(limit_with(41, 0, 50000), 200 * SB_S);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls and histories that contradict each other: how long a proof has to stand. */
+#include <criterion/criterion.h>
+
+#include "tests/support/stall_job.h"
+
+TestSuite(stall_proofs, .init = stall_job_setup, .fini = stall_job_teardown);
+
+Test(stall_proofs, alerts_on_a_proof_after_three_seconds)
+{
+	stall_job_fault();
+	j.wrong_count = 7;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 3 * SB_S);
+	cr_expect_eq(j.klass, CW_CLASS_MISMATCH);
+}
+
+Test(stall_proofs, alerts_only_on_proofs_when_serving)
+{
+	j.policy = CW_POLICY_SERVING;
+	stall_job_fault();
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3600 * SB_S), -1);
+	j.wrong_count = 7;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 3 * SB_S);
+}
+
+Test(stall_proofs, wants_windows_of_differing_histories_at_once)
+{
+	struct cw_snapshot *snap;
+	struct sb *b;
+
+	stall_job_fault();
+	b = stall_job_draft();
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < j.n_ranks; m++) {
+		snap->comms[0].members[m].known |= CW_KNOWN_HASH;
+		snap->comms[0].members[m].checkpoints[0] =
+			(struct cw_snap_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
+	}
+	stall_job_look(b, snap);
+	cr_expect_eq(j.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT, "phase %u", j.d.phase);
+	cr_expect(j.d.want_windows);
+}
+
+/* Rank 5 has another history; with its call known or not, to be seen at this look or not. */
+static void look_at_histories(uint64_t seq, bool can_compare, bool knows_call)
+{
+	struct cw_snapshot *snap;
+	struct sb *b = stall_job_draft();
+
+	if (knows_call) {
+		for (uint32_t m = 0; m < j.n_ranks; m++)
+			b->comms[0]->members[m].has_window = true;
+		sb_odd(b->comms[0], 5, j.done - 2)->redop = CW_REDOP_MAX;
+	}
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < j.n_ranks; m++) {
+		snap->comms[0].members[m].known &= ~(unsigned)CW_KNOWN_HASH;
+		snap->comms[0].members[m].checkpoints[0] =
+			(struct cw_snap_checkpoint){ .coll_seq = can_compare ? seq : seq + m,
+						     .hash = m == 5 ? 1 : 2 };
+	}
+	snap->comms[0].agreed_seq = j.done - 8;
+	snap->comms[0].differ_seq = j.done;
+	stall_job_look(b, snap);
+}
+
+Test(stall_proofs, alerts_3_s_after_histories_were_first_seen_to_differ)
+{
+	struct cw_verdict_key key;
+
+	look_at_histories(64, true, false);
+	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT);
+	key = j.d.key;
+	/* Points to compare are not there at every look. */
+	j.now_ns += SB_S;
+	look_at_histories(128, false, false);
+	cr_expect_eq(j.klass, CW_CLASS_HEALTHY);
+	j.now_ns += SB_S;
+	look_at_histories(192, true, true);
+	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT);
+	cr_expect(cw_verdict_key_is_same(&j.d.key, &key), "the call is named: another matter");
+	j.now_ns += SB_S;
+	look_at_histories(256, true, true);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	cr_expect(cw_verdict_key_is_same(&j.d.key, &key));
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(stall_proofs, waits_a_moment_for_the_call_that_differs)
+{
+	for (unsigned i = 0; i <= 3; i++) {
+		look_at_histories(64, true, false);
+		cr_assert_neq(j.d.phase, CW_STALL_HANG, "after %u s", i);
+		j.now_ns += SB_S;
+	}
+	look_at_histories(64, true, false);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+}
+
+Test(stall_proofs, wrong_data_does_not_resolve)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		look_at_histories(64, true, false);
+		j.now_ns += SB_S;
+	}
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	for (unsigned i = 0; i < 200; i++) {
+		look_at_histories(128, false, false);
+		cr_assert_not(j.d.resolved_key.is_set);
+		j.now_ns += SB_S;
+	}
+}
+
+/* Two calls that one rank puts into a group and the others do not. */
+static void look_at_grouping(void)
+{
+	struct cw_snapshot *snap;
+	struct sb *b = stall_job_draft();
+
+	for (uint32_t m = 0; m < j.n_ranks; m++)
+		b->comms[0]->members[m].has_window = true;
+	sb_odd(b->comms[0], 5, j.done - 1)->count = 5;
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < j.n_ranks; m++)
+		snap->comms[0].members[m].known &= ~(unsigned)CW_KNOWN_HASH;
+	for (uint32_t i = 0; i < snap->comms[0].members[5].n_window; i++) {
+		struct cw_op *op = &snap->comms[0].members[5].window[i];
+
+		if (op->coll_seq >= j.done - 1) {
+			op->flags |= CW_OPF_GROUPED;
+			op->group_id = 9;
+		}
+	}
+	stall_job_look(b, snap);
+}
+
+Test(stall_proofs, another_grouping_that_nobody_waits_for_never_alerts)
+{
+	for (unsigned i = 0; i < 600; i++) {
+		look_at_grouping();
+		cr_assert_eq(j.klass, CW_CLASS_MISMATCH);
+		cr_assert_neq(j.d.phase, CW_STALL_HANG, "after %u s", i);
+		j.now_ns += SB_S;
+	}
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of a comm that do not have everything in common that they should. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "record/record_layout.h"
+#include "tests/support/verdict_fixture.h"
+
+TestSuite(verdict_comm_setup, .init = verdict_setup, .fini = verdict_teardown);
+
+static void set_versions(uint32_t odd, uint32_t version)
+{
+	for (uint32_t i = 0; i < 8; i++)
+		b->ranks[i].nccl_version = i == odd ? version : 22809;
+}
+
+/* Everybody is inside a collective that does not end. */
+static void full_call(uint64_t done)
+{
+	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, done), SB_MAX_RANKS, 40 * SB_S);
+}
+
+/* Everybody is in the making of the comm. */
+static void full_init(void)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 300 * SB_S);
+	}
+}
+
+static bool has_ruled_out(const char *what)
+{
+	for (uint32_t i = 0; i < v.n_ruled_out; i++)
+		if (strstr(v.ruled_out[i], what))
+			return true;
+	return false;
+}
+
+Test(verdict_comm_setup, another_version_explains_a_first_call_that_does_not_end)
+{
+	full_call(0);
+	set_versions(5, 22105);
+	expect(CW_CLASS_MISMATCH, "version", "5", "0-4,6-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_expect(!v.is_proof);
+	cr_expect_not_null(strstr(v.summary,
+				  "rank 5 came with NCCL 2.21.5, ranks 0-4,6-7 came with "
+				  "NCCL 2.28.9"),
+			   "%s", v.summary);
+	cr_expect_not_null(strstr(v.culprits[0].reason, "2.21.5"), "%s", v.culprits[0].reason);
+}
+
+/* It has worked so far with the same versions. */
+Test(verdict_comm_setup, another_version_is_an_alternative_in_a_later_call)
+{
+	full_call(41);
+	set_versions(5, 22105);
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_assert_eq(v.n_alternatives, 1);
+	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_MISMATCH);
+	cr_assert_eq(v.alternatives[0].n_culprits, 1);
+	cr_expect_eq(v.alternatives[0].culprits[0], 5);
+	cr_expect_not_null(strstr(v.alternatives[0].reason, "2.21.5"), "%s",
+			   v.alternatives[0].reason);
+}
+
+Test(verdict_comm_setup, same_version_and_environment_are_ruled_out)
+{
+	full_call(41);
+	set_versions(8, 0);
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_expect_eq(v.n_alternatives, 0);
+	cr_expect(has_ruled_out("all members came with NCCL 2.28.9"));
+}
+
+Test(verdict_comm_setup, other_environment_explains_an_init_that_does_not_end)
+{
+	full_init();
+	b->ranks[2].env_hash = 77;
+	expect(CW_CLASS_MISMATCH, "environment", "2", "0-1,3-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_expect_not_null(strstr(v.summary, "other NCCL_* variables"), "%s", v.summary);
+}
+
+Test(verdict_comm_setup, environments_without_a_majority_are_possible)
+{
+	full_call(0);
+	for (uint32_t i = 0; i < 4; i++)
+		b->ranks[i].env_hash = 77;
+	expect(CW_CLASS_MISMATCH, "environment", "0-7", "");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict_comm_setup, environments_that_all_differ_are_meant_to)
+{
+	full_call(0);
+	set_versions(8, 0);
+	for (uint32_t i = 0; i < 8; i++)
+		b->ranks[i].env_hash = 100 + i;
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_expect(!has_ruled_out("NCCL_*"));
+}
+
+Test(verdict_comm_setup, explains_nothing_where_somebody_is_missing)
+{
+	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 0), 3, 40 * SB_S);
+	set_versions(5, 22105);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+}
+
+Test(verdict_comm_setup, is_no_trouble_of_a_job_that_runs)
+{
+	(void)sb_comm(b, "world", 0, 8, 1, 41);
+	set_versions(5, 22105);
+	b->ranks[2].env_hash = 77;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
+{
+	full_init();
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < 8; m++)
+		snap->comms[0].members[m].nranks = m == 6 ? 7 : 8;
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_str_eq(v.detail, "membership");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_expect_str_eq(sb_culprits(snap, &v), "6");
+	cr_expect_not_null(strstr(v.summary, "rank 6 made it of 7 ranks, ranks 0-5,7 made it of 8"),
+			   "%s", v.summary);
+}

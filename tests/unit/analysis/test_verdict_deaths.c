@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ended processes: whom others wait for, and what is only the end of a job. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/verdict_fixture.h"
+
+TestSuite(verdict_deaths, .init = verdict_setup, .fini = verdict_teardown);
+
+Test(verdict_deaths, leaves_a_rank_alone_that_died_after_its_part)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 41);
+	struct sb_comm *low = sb_comm(b, "low", 0, 4, 1, 9);
+
+	(void)world;
+	sb_all_wait_but(low, 2, 12 * SB_S);
+	b->ranks[6].liveness = CW_LIVE_EXITED;
+	b->ranks[6].ended_ns = SB_NOW - 20 * SB_S;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "2", "0-1,3");
+}
+
+Test(verdict_deaths, blames_an_exit_others_wait_for)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+}
+
+/* The host runs ahead of its device: that it had called #43 does not mean that #42 was done. */
+Test(verdict_deaths, says_how_far_the_device_of_a_dead_rank_was)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	c->members[5].entered = c->members[5].returned = 43;
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.culprits[0].reason, "but its device had only done #41"), "%s",
+			   v.culprits[0].reason);
+}
+
+/* It cannot be there any more. */
+Test(verdict_deaths, says_that_a_dead_rank_was_inside_the_call)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 4 * SB_S);
+	c->members[5].returned = 41;
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 9;
+	b->ranks[5].ended_ns = SB_NOW - 3 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect_not_null(strstr(v.culprits[0].reason, "it was inside all_reduce #42 there"), "%s",
+			   v.culprits[0].reason);
+	cr_expect_not_null(strstr(v.summary, "was killed by SIGKILL inside all_reduce #42 on comm"),
+			   "%s", v.summary);
+	cr_expect_null(strstr(v.summary, " is inside"), "%s", v.summary);
+}
+
+Test(verdict_deaths, takes_an_orderly_stop_for_no_incident)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 15;
+	b->ranks[5].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict_deaths, takes_the_end_of_most_ranks_for_the_end_of_the_job)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		if (m < 3) {
+			sb_waits(c, m, 4 * SB_S);
+			continue;
+		}
+		b->ranks[m].liveness = CW_LIVE_EXITED;
+		b->ranks[m].exit_code = 1;
+		b->ranks[m].ended_ns = SB_NOW - SB_S;
+	}
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+/* One rank was terminated, nobody else was, and the others wait for it for ever. */
+Test(verdict_deaths, believes_in_an_orderly_stop_for_two_minutes)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 130 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 15;
+	b->ranks[5].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].ended_ns = SB_NOW - 130 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect(!v.is_proof);
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* The processes of a whole node were killed; those of the other one hang. */
+Test(verdict_deaths, names_the_dead_when_the_other_half_is_left_behind)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 130 * SB_S);
+	for (uint32_t m = 4; m < 8; m++) {
+		b->ranks[m].liveness = CW_LIVE_KILLED;
+		b->ranks[m].term_signal = 9;
+		b->ranks[m].ended_ns = SB_NOW - 130 * SB_S;
+	}
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
+	cr_expect(!v.is_proof);
+}
+
+Test(verdict_deaths, gives_two_deaths_at_once_time_to_become_a_shutdown)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 2 && m != 5)
+			sb_waits(c, m, 4 * SB_S);
+	b->ranks[2].liveness = b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[2].flags |= CW_RANKF_OOM_KILLED;
+	b->ranks[5].flags |= CW_RANKF_OOM_KILLED;
+	b->ranks[2].ended_ns = b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "oom_killed", "2,5", "0-1,3-4,6-7");
+	cr_expect(!v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}

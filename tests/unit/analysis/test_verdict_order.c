@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wait cycles: whose order is the odd one. */
+#include <criterion/criterion.h>
+
+#include "tests/support/verdict_fixture.h"
+
+TestSuite(verdict_order, .init = verdict_setup, .fini = verdict_teardown);
+
+static void expect_proof(unsigned klass, const char *detail, const char *culprits,
+			 const char *victims)
+{
+	expect(klass, detail, culprits, victims);
+	cr_expect(v.is_proof);
+}
+
+/* Pairs, then all ranks: rank 3 goes to all first, and its partner waits in the pair. */
+static void pairs_and_world(uint64_t parent_id)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 10);
+	struct sb_comm *dp = NULL;
+
+	for (uint32_t first = 0; first < 4; first++) {
+		dp = sb_comm(b, "dp", first, 2, 4, first == 3 ? 10 : 11);
+		dp->parent_id = parent_id;
+		dp->split_ordinal = 2;
+	}
+	sb_waits(dp, 1, 5 * SB_S);
+	for (uint32_t r = 0; r < 7; r++)
+		sb_waits(world, r, 5 * SB_S);
+}
+
+Test(verdict_order, asks_the_other_groups_which_order_is_usual)
+{
+	pairs_and_world(77);
+	expect_proof(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
+}
+
+Test(verdict_order, blames_both_where_no_other_group_is_known_to_be_of_the_kind)
+{
+	pairs_and_world(0);
+	expect_proof(CW_CLASS_DEADLOCK, "order", "3,7", "0-2,4-6");
+}
+
+/* Four pass something on around a ring, then all of them meet; rank 2 has received nothing. */
+static void ring_with_a_hole(void)
+{
+	struct sb_comm *ring = sb_comm(b, "ring", 0, 4, 1, 0);
+	struct sb_comm *world = sb_comm(b, "world", 0, 4, 1, 10);
+	struct cw_op *send = sb_call(ring, 1, CW_OP_SEND, 5 * SB_S);
+
+	send->peer = 2;
+	send->p2p_seq = 5;
+	send->progress = CW_PROGRESS_REACHED;
+	send->flags = CW_OPF_RETURNED;
+	sb_all_wait_but(world, 1, 5 * SB_S);
+	for (uint32_t m = 0; m < 4; m++) {
+		ring->members[m].sends = 5;
+		ring->members[m].recvs = m == 2 ? 4 : 5;
+	}
+}
+
+Test(verdict_order, names_the_peer_that_went_on_without_its_receive)
+{
+	ring_with_a_hole();
+	expect_proof(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "0-1,3");
+}
+
+Test(verdict_order, takes_a_missing_receive_in_an_uneven_pattern_for_a_cycle)
+{
+	ring_with_a_hole();
+	b->comms[0]->members[3].sends = 1;
+	expect_proof(CW_CLASS_DEADLOCK, "order", "1-2", "0,3");
+	/* The receive may never come: then it was not the order that was wrong. */
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* Two wait for rank 2 in sends, and it for them in a collective that is theirs, too. */
+Test(verdict_order, names_the_one_rank_that_all_others_of_a_cycle_wait_for)
+{
+	struct sb_comm *c = sb_comm(b, "tp", 0, 4, 1, 10);
+
+	for (uint32_t m = 1; m < 4; m += 2) {
+		struct cw_op *send = sb_call(c, m, CW_OP_SEND, 5 * SB_S);
+
+		send->peer = 2;
+		send->p2p_seq = 5;
+		send->progress = CW_PROGRESS_REACHED;
+		send->flags = CW_OPF_RETURNED;
+	}
+	sb_waits(c, 2, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "2", "1,3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+Test(verdict_order, knows_no_middle_of_a_ring)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 4, 1, 10);
+
+	for (uint32_t m = 0; m < 4; m++) {
+		struct cw_op *send = sb_call(c, m, CW_OP_SEND, 5 * SB_S);
+
+		send->peer = (int32_t)(m + 1) % 4;
+		send->p2p_seq = 5;
+		send->progress = CW_PROGRESS_REACHED;
+		send->flags = CW_OPF_RETURNED;
+	}
+	expect(CW_CLASS_DEADLOCK, "order", "0-3", "");
+}

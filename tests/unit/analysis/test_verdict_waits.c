@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits for whom, by kind of call. */
+#include <criterion/criterion.h>
+
+#include "analysis/stall/stall_rules.h"
+#include "record/record_layout.h"
+#include "tests/support/verdict_fixture.h"
+
+TestSuite(verdict_waits, .init = verdict_setup, .fini = verdict_teardown);
+
+/* ---- inside ---- */
+
+Test(verdict_waits, blames_a_stopped_rank_inside_the_collective)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	b->ranks[6].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "6", "0-5,7");
+}
+
+Test(verdict_waits, does_not_say_in_collective_without_progress_words)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+		c->members[m].returned = 41;
+	}
+	expect(CW_CLASS_UNKNOWN, "progress_unknown", "", "0-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict_waits, is_at_most_possible_when_completion_is_unknown)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+Test(verdict_waits, sees_a_device_that_never_got_there)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	c->members[3].entered = c->members[3].returned = 42;
+	expect(CW_CLASS_DEVICE_STALLED, "", "3", "0-2,4-7");
+}
+
+Test(verdict_waits, lowers_its_confidence_when_records_lost_ops)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].dropped = 1;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* ---- rooted ops ---- */
+
+Test(verdict_waits, waits_for_the_root_of_a_broadcast_only)
+{
+	/* 0-3 wait for root 5; 6 and 7 have not come either, but nobody needs them yet. */
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	c->usual.kind = CW_OP_BROADCAST;
+	c->usual.root = 5;
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "5", "0-3");
+}
+
+Test(verdict_waits, lets_the_root_of_a_reduce_wait_for_all)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	c->usual.kind = CW_OP_REDUCE;
+	c->usual.root = 0;
+	for (uint32_t m = 1; m < 7; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached =
+			c->members[m].completed = 42;
+	sb_waits(c, 0, 12 * SB_S);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "7", "0");
+}
+
+/* ---- cycles ---- */
+
+Test(verdict_waits, finds_two_comms_used_in_opposite_order)
+{
+	/* 0 stands in a and owes b; 1 stands in b and owes a. */
+	struct sb_comm *a = sb_comm(b, "a", 0, 2, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 2, 1, 10);
+
+	sb_waits(a, 0, 5 * SB_S);
+	sb_waits(c, 1, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "0-1", "");
+	cr_expect(v.is_proof);
+	cr_assert_eq(v.n_chain, 2);
+	cr_expect_eq(v.chain[0].rank, 0);
+	cr_expect_eq(v.chain[0].waits_for, 1);
+	cr_expect_eq(v.chain[1].waits_for, 0);
+}
+
+Test(verdict_waits, blames_the_rank_whose_order_differs_among_broadcasts)
+{
+	struct sb_comm *a = sb_comm(b, "a", 0, 8, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 8, 1, 10);
+
+	/* Only the root and the odd one are in the cycle: where the others wait shows the order. */
+	a->usual.kind = c->usual.kind = CW_OP_BROADCAST;
+	a->usual.redop = c->usual.redop = CW_REDOP_NONE;
+	a->usual.root = c->usual.root = 0;
+	sb_all_wait_but(a, 3, 5 * SB_S);
+	sb_waits(c, 3, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "3", "0-2,4-7");
+}
+
+Test(verdict_waits, blames_the_rank_whose_order_differs)
+{
+	struct sb_comm *a = sb_comm(b, "a", 0, 8, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 8, 1, 10);
+
+	sb_all_wait_but(a, 6, 5 * SB_S);
+	sb_waits(c, 6, 5 * SB_S);
+	expect(CW_CLASS_DEADLOCK, "order", "6", "0-5,7");
+}
+
+Test(verdict_waits, takes_no_cycle_for_proven_that_was_never_seen_at_once)
+{
+	/* Rank 0 was looked at before rank 1 began to wait. */
+	struct sb_comm *a = sb_comm(b, "a", 0, 2, 1, 10);
+	struct sb_comm *c = sb_comm(b, "b", 0, 2, 1, 10);
+
+	sb_waits(a, 0, 5 * SB_S);
+	sb_waits(c, 1, SB_S / 2);
+	b->ranks[0].sampled_ns = SB_NOW - SB_S;
+	expect(CW_CLASS_DEADLOCK, "order", "0-1", "");
+	cr_expect(!v.is_proof);
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* ---- point to point ---- */
+
+static void p2p(struct sb_comm *c, uint32_t member, unsigned kind, uint32_t peer, uint64_t seq)
+{
+	struct cw_op *op = sb_call(c, member, kind, 12 * SB_S);
+	struct sb_member *m = &c->members[member];
+
+	op->peer = (int32_t)peer;
+	op->p2p_seq = seq;
+	op->progress = CW_PROGRESS_REACHED;
+	op->flags = CW_OPF_RETURNED;
+	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = peer,
+						   .sends = kind == CW_OP_SEND ? seq : 0,
+						   .recvs = kind == CW_OP_RECV ? seq : 0 };
+}
+
+Test(verdict_waits, names_the_peer_that_posted_no_receive)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "2", "1");
+}
+
+Test(verdict_waits, finds_a_send_and_a_receive_of_different_sizes)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	c->members[1].call.bytes = 4096;
+	c->members[2].call.bytes = 8192;
+	expect(CW_CLASS_P2P_UNMATCHED, "size", "1-2", "");
+	cr_expect(v.is_proof);
+}
+
+Test(verdict_waits, follows_a_pipeline_to_its_silent_stage)
+{
+	/* 3 waits for 2, which waits for 1, which waits for 0. */
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	for (uint32_t m = 1; m < 4; m++)
+		p2p(c, m, CW_OP_RECV, m - 1, 5);
+	expect(CW_CLASS_P2P_UNMATCHED, "outside_nccl", "0", "1-3");
+	cr_expect_eq(v.n_chain, 3);
+}
+
+Test(verdict_waits, finds_a_ring_of_receives)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 4, 1, 0);
+
+	for (uint32_t m = 0; m < 4; m++)
+		p2p(c, m, CW_OP_RECV, (m + 3) % 4, 1);
+	expect(CW_CLASS_DEADLOCK, "order", "0-3", "");
+	cr_expect_eq(v.n_chain, 4);
+}
+
+/*
+ * Rank 0 is missing on tp, where 1 waits. In a group on pp 2 sends to 3, which has got it, and
+ * receives from 1, which has not come to that. 3 waits for 2 on dp.
+ */
+static struct sb_comm *chain_through_a_group(uint64_t newest)
+{
+	struct sb_comm *tp = sb_comm(b, "tp", 0, 2, 1, 30);
+	struct sb_comm *dp = sb_comm(b, "dp", 2, 2, 1, 30);
+	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
+	struct sb_member *m = &pp->members[2];
+
+	sb_waits(tp, 1, 12 * SB_S);
+	sb_waits(dp, 1, 12 * SB_S);
+	p2p(pp, 2, CW_OP_SEND, 3, 5);
+	pp->members[3].p2p[pp->members[3].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .recvs = 5 };
+	m->call.flags |= CW_OPF_GROUPED;
+	m->call.group_id = 7;
+	m->newest = m->call;
+	m->newest.kind = CW_OP_RECV;
+	m->newest.peer = 1;
+	m->newest.op_index = newest;
+	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	return pp;
+}
+
+Test(verdict_waits, looks_at_all_ops_of_a_group)
+{
+	struct sb_comm *pp = chain_through_a_group(2);
+
+	cr_assert_eq(pp->members[2].call.op_index, 1);
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "1-3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict_waits, blames_nobody_for_a_group_it_knows_in_part)
+{
+	struct sb_comm *pp = chain_through_a_group(3);
+
+	/* Of what is known, all has come: that leaves the op that is not at hand. */
+	pp->members[2].newest.peer = 3;
+	pp->members[3].p2p[0].sends = 5;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "1");
+	cr_assert(v.wants_windows);
+	cr_expect_eq(snap->comms[v.wanted[v.n_wanted - 1]].nranks, 4);
+}
+
+/* ---- init ---- */
+
+Test(verdict_waits, says_who_is_missing_in_init)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	c->members[3].rank = CW_SNAP_NONE;
+	expect(CW_CLASS_INIT_STUCK, "init", "3", "0-2,4-7");
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict_waits, says_that_all_are_inside_init)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	expect(CW_CLASS_INIT_STUCK, "init", "", "0-7");
+}
+
+Test(verdict_waits, names_the_rank_that_did_not_join_a_split)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 4);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 2)
+			(void)sb_call(c, m, CW_OP_COMM_SPLIT, 130 * SB_S);
+	expect(CW_CLASS_INIT_STUCK, "split", "2", "0-1,3-7");
+}
+
+/* ---- sends and receives behind or beside others ---- */
+
+static void judge_again(void)
+{
+	cw_verdict_fini(&v);
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+}
+
+Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 3, 1, 0);
+
+	/* 1 waits for 0, has posted its send to 2 behind that, and nobody has fetched a window. */
+	p2p(c, 1, CW_OP_RECV, 0, 5);
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .sends = 5 };
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	judge();
+	snap->comms[0].members[2].pending->enter_ns -= SB_S; /* it has waited longer */
+	snap->comms[0].members[1].pending_count = 2;
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", v.summary);
+	/* A send of long ago is behind nothing. */
+	snap->comms[0].members[1].pending_count = 1;
+	judge_again();
+	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", v.summary);
+}
+
+Test(verdict_waits, finds_different_sizes_within_a_group)
+{
+	struct cw_op group[2], sent = { .kind = CW_OP_SEND,
+					.peer = 1,
+					.p2p_seq = 5,
+					.op_index = 9,
+					.bytes = 4096,
+					.progress = CW_PROGRESS_COMPLETED };
+	struct sb_comm *c = sb_comm(b, "ring", 0, 3, 1, 0);
+	struct cw_op *op;
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	op = &c->members[1].call;
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	group[0] = group[1] = *op;
+	group[1].kind = CW_OP_RECV;
+	group[1].peer = 0;
+	group[1].op_index++;
+	group[1].bytes = 8192;
+	c->members[1].p2p[0] = (struct cw_snap_p2p){ .peer = 0, .recvs = 5 };
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .sends = 5 };
+	c->members[0].p2p[c->members[0].n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .sends = 5 };
+	c->members[2].p2p[c->members[2].n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	judge();
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 0, &sent, 1, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_str_eq(v.detail, "size");
+	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
+}
+
+Test(verdict_waits, finds_the_stuck_device_behind_a_host_that_waits_for_it)
+{
+	struct sb_comm *side = sb_comm(b, "side", 0, 8, 1, 20);
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	/* 3 has not entered the call on world, because its device does not come to that on side. */
+	sb_all_wait_but(c, 3, 30 * SB_S);
+	sb_waits(side, 2, 20 * SB_S);
+	side->members[3].entered = side->members[3].returned = 21;
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", v.summary);
+	cr_expect_str_eq(snap->comms[v.comm].name, "side");
+}
+
+Test(verdict_waits, takes_a_lost_node_for_missing_in_what_it_had_reached)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 40 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
+}
+
+/* A partition: the ranks of the other side were at work for long after their daemon was lost. */
+Test(verdict_waits, does_not_blame_a_node_whose_ranks_outlived_its_daemon)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 2, 12 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 20;
+	judge();
+	snap->nodes[1].last_digest_ns = SB_NOW - 70 * SB_S;
+	for (uint32_t m = 0; m < 4; m++)
+		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
+	snap->ranks[2].headway_ns = SB_NOW - 12 * SB_S;
+	snap->thresholds.no_headway_ns = 5 * SB_S;
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_NEVER_ENTERED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "2", "%s", v.summary);
+}
+
+Test(verdict_waits, blames_a_lost_node_whose_ranks_did_nothing_since)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 12 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 40;
+	judge();
+	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
+	for (uint32_t m = 0; m < 4; m++)
+		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "4-7", "%s", v.summary);
+}
+
+/* Both are missing at one call, for as long: neither age nor patience tells them apart. */
+Test(verdict_waits, blames_the_stopped_rank_it_sees_not_the_node_it_does_not)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 7 * SB_S);
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 20;
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2");
+	cr_assert_eq(v.n_alternatives, 1);
+	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_NODE_UNREACHABLE);
+	cr_expect_eq(v.alternatives[0].n_culprits, 4);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* Its wait is a moment younger than that for the node, and its patience longer. */
+Test(verdict_waits, blames_the_stopped_rank_though_the_node_was_waited_for_first)
+{
+	struct sb_comm *tp = sb_comm(b, "tp", 2, 2, 1, 41);
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 30 * SB_S);
+	c->members[2].entered = c->members[2].returned = c->members[2].reached = 41;
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached = 41;
+	sb_waits(tp, 0, 29 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2");
+	cr_assert_eq(v.n_alternatives, 1);
+	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_NODE_UNREACHABLE);
+}
+
+/* It was stopped long after the node was lost, where somebody came later: another matter. */
+Test(verdict_waits, blames_the_lost_node_where_a_rank_is_stopped_much_later)
+{
+	struct sb_comm *even = sb_comm(b, "even", 0, 4, 2, 41);
+	struct sb_comm *pair = sb_comm(b, "pair", 2, 2, 1, 41);
+
+	sb_waits(even, 0, 60 * SB_S);
+	sb_waits(pair, 0, 12 * SB_S);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+}
+
+/* The alert on a node needs no patience of its own: what is within reach is looked at first. */
+Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 4 * SB_S);
+	for (uint32_t m = 4; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = c->members[m].reached = 41;
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	b->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
+	judge();
+	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
+	cr_assert_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_not(stall_rule_for(snap, &v, 0).may_alert);
+	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
+	cr_expect(stall_rule_for(snap, &v, 0).may_alert);
+	/* Nor is it waited for for ever. */
+	snap->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
+	snap->now_ns += 6 * SB_S;
+	cr_expect(stall_rule_for(snap, &v, 0).may_alert);
+}

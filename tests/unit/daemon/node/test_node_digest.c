@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/digest.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/node/window.h"
+#include "model/snapshot.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+#include "tests/support/record_writer.h"
+
+#define NOW_NS (1000 * CW_NS_PER_S)
+
+/* A registered process without its agent: what a digest is made of. */
+struct fake {
+	struct cw_test_record *writer;
+	struct cw_process process;
+};
+
+static void fake_start(struct fake *f, int rank)
+{
+	*f = (struct fake){ .writer = cw_test_record_new() };
+	f->writer->header->rank_label = rank;
+	f->writer->now_ns = NOW_NS - 5 * CW_NS_PER_S;
+	f->process.key.pid = (uint64_t)(100 + rank);
+	f->process.key.start_ticks = 1;
+	f->process.liveness = CW_LIVE_ALIVE;
+	cw_headway_init(&f->process.headway);
+	cw_sampler_init(&f->process.sampler);
+}
+
+static void fake_sample(struct fake *f)
+{
+	struct cw_process *p = &f->process;
+	const struct cw_record_comm *comms;
+	struct cw_err err;
+	size_t n;
+
+	if (!p->record)
+		cr_assert_eq(cw_record_open(cw_test_record_dup(f->writer), true, &p->record, &err),
+			     0);
+	cr_assert_eq(cw_sampler_sample(&p->sampler, p->record, NOW_NS - CW_NS_PER_S), 0);
+	comms = cw_record_comms(p->record, &n);
+	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
+		cr_assert_eq(cw_job_key_make(p->uid, p->label, &p->job_key), 0);
+}
+
+static void fake_stop(struct fake *f)
+{
+	cw_headway_fini(&f->process.headway);
+	cw_sampler_fini(&f->process.sampler);
+	cw_record_close(f->process.record);
+	cw_test_record_free(f->writer);
+}
+
+/* As many stacks as there can be, as long as their parts can be. */
+static void fill_stacks(struct cw_test_record *rec, unsigned rank)
+{
+	rec->header->has |= CW_REC_HAS_STACKS;
+	for (unsigned i = 0; i < CW_REC_FRAMES; i++) {
+		struct cw_rec_frame *f = &rec->frames[i];
+
+		f->publish = 1;
+		f->line = 1000000 * (rank + 1) + i;
+		memset(f->file, 'f', sizeof(f->file) - 1);
+		memset(f->function, 'g', sizeof(f->function) - 1);
+	}
+	for (unsigned i = 0; i < CW_REC_STACKS; i++) {
+		rec->stacks[i].publish = 1;
+		rec->stacks[i].n_python = CW_REC_STACK_PYTHON;
+		for (unsigned k = 0; k < CW_REC_STACK_PYTHON; k++)
+			rec->stacks[i].python[k] = (uint16_t)(i + k + 1);
+	}
+}
+
+static void make(struct fake *fakes, uint32_t n, struct cw_digest *ret)
+{
+	struct cw_process **v = calloc(n, sizeof(struct cw_process *));
+	struct cw_job_id job = cw_process_job_id(&fakes[0].process);
+	struct cw_digest_source source = { .node = "node-a",
+					   .job = &job,
+					   .epoch = 7,
+					   .number = 3,
+					   .processes = v,
+					   .n_processes = n,
+					   .now_ns = NOW_NS };
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = &fakes[i].process;
+	cr_assert_eq(cw_digest_make(&source, ret), 0);
+	free(v);
+}
+
+Test(digest, gives_ages_not_instants)
+{
+	struct cw_digest digest;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, 0x11, 8, 0);
+	(void)cw_test_record_collective(f.writer, comm, CW_OP_ALL_REDUCE, 1000);
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.ranks[0].sampled_age_ns, CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[0].members[0].progress_age_ns, CW_NS_PER_S);
+	cr_assert_gt(digest.msg.ranks[0].members[0].pending->enter_ns, 4 * CW_NS_PER_S);
+	cr_assert_leq(digest.msg.ranks[0].members[0].pending->enter_ns, 5 * CW_NS_PER_S);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
+{
+	struct cw_digest digest;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		fake_start(&f[i], i);
+		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
+		fake_sample(&f[i]);
+	}
+	f[1].process.fed = (struct cw_fed_tensor){ .seen_ns = NOW_NS - 14 * CW_NS_PER_S,
+						   .comm_name = "dp",
+						   .numbers = { .kind = CW_OP_ALL_REDUCE,
+								.dtype = CW_DTYPE_FP32,
+								.seq = 812,
+								.elements = 4096,
+								.nans = 3 } };
+	f[1].process.liveness = CW_LIVE_KILLED;
+	make(f, 2, &digest);
+	cr_expect_str_eq(digest.msg.ranks[0].fed, "");
+	cr_expect_str_eq(digest.msg.ranks[1].fed,
+			 "rank 1 fed 3 NaN and 0 Inf among 4096 fp32 into all_reduce #812 on dp");
+	cr_expect_eq(digest.msg.ranks[1].fed_age_ns, 14 * CW_NS_PER_S);
+	cw_digest_fini(&digest);
+	fake_stop(&f[0]);
+	fake_stop(&f[1]);
+}
+
+Test(digest, believes_no_impossible_time)
+{
+	struct cw_op op = { .enter_ns = INT64_MAX, .return_ns = -5, .flags = CW_OPF_RETURNED };
+
+	cw_op_to_ages(&op, NOW_NS);
+	cr_assert_eq(op.enter_ns, 0, "in the future");
+	cr_assert_eq(op.return_ns, NOW_NS, "before the machine started");
+}
+
+Test(digest, carries_near_and_far_checkpoints)
+{
+	static const uint64_t expected[] = { 5000, 4992, 4928, 4608, 4096 };
+	const struct cw_msg_member *m;
+	struct cw_digest digest;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, 0x11, 8, 0);
+	for (uint64_t seq = 1; seq <= 5003; seq++) {
+		int slot = cw_checkpoint_slot(seq - 1, seq);
+
+		if (slot >= 0)
+			f.writer->comms[comm].checkpoints[slot] =
+				(struct cw_rec_checkpoint){ .coll_seq = seq, .hash = 7 * seq };
+	}
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	m = &digest.msg.ranks[0].members[0];
+	cr_assert_eq(m->n_checkpoints, 5, "%u", m->n_checkpoints);
+	for (unsigned i = 0; i < 5; i++) {
+		cr_expect_eq(m->checkpoints[i].coll_seq, expected[i]);
+		cr_expect_eq(m->checkpoints[i].hash, 7 * expected[i]);
+	}
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+Test(digest, tells_of_a_blocking_call_outside_any_comm)
+{
+	struct cw_digest digest;
+	struct fake f;
+
+	fake_start(&f, 0);
+	f.writer->header->host_call_kind = CW_OP_COMM_INIT;
+	f.writer->header->host_call_enter_ns = NOW_NS - 9 * CW_NS_PER_S;
+	f.writer->header->host_call_comm_id = 0x77;
+	f.writer->header->job_label[0] = '\0';
+	fake_sample(&f);
+	cr_assert_str_eq(f.process.label, "comm:0x0000000000000077");
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.ranks[0].host_call->kind, CW_OP_COMM_INIT);
+	cr_assert_eq(digest.msg.ranks[0].host_call->enter_ns, 9 * CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[0].host_call_comm_id, 0x77);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+Test(digest, flags_the_dead_and_whoever_went_in_a_shutdown)
+{
+	struct cw_digest digest;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		fake_start(&f[i], i);
+		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
+		fake_sample(&f[i]);
+	}
+	f[1].process.liveness = f[1].process.end.liveness = CW_LIVE_KILLED;
+	f[1].process.end.term_signal = 9;
+	f[1].process.ended_ns = NOW_NS - 30 * CW_NS_PER_S;
+	make(f, 2, &digest);
+	cr_assert_eq(digest.msg.ranks[1].ended_age_ns, 30 * CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[1].term_signal, 9);
+	cr_assert_eq(digest.msg.ranks[1].sampled_age_ns, 0, "its record is final");
+	cr_assert_eq(digest.msg.ranks[1].n_members, 1, "what it was part of");
+	cr_assert_not(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
+	cw_digest_fini(&digest);
+	f[1].process.end.term_signal = 15;
+	make(f, 2, &digest);
+	cr_assert(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
+	cr_assert_not(digest.msg.ranks[0].flags & CW_RANKF_SHUTDOWN);
+	cw_digest_fini(&digest);
+	fake_stop(&f[0]);
+	fake_stop(&f[1]);
+}
+
+#define MANY_RANKS 24
+
+/* More than a frame holds: 24 ranks with 96 comms each, all text full, all numbers large. */
+static void make_large(struct fake *f, int rank)
+{
+	fake_start(f, rank);
+	for (int i = 0; i < CW_REC_COMMS; i++) {
+		int comm = cw_test_record_comm(f->writer, UINT64_MAX - (uint64_t)i, 1u << 30, rank);
+		struct cw_rec_comm *c = &f->writer->comms[comm];
+
+		memset(c->name, 'n', sizeof(c->name) - 1);
+		memset(c->last_error, 'e', sizeof(c->last_error) - 1);
+		c->parent_id = c->nccl_hash = UINT64_MAX;
+		c->split_color = c->async_error = c->last_result = INT32_MIN;
+		/* One in eight waits. */
+		if (i % 8 == 0)
+			(void)cw_test_record_collective(f->writer, comm, CW_OP_ALL_REDUCE,
+							UINT64_MAX / 8);
+	}
+	fake_sample(f);
+}
+
+Test(digest, fits_a_frame_and_keeps_what_is_pending)
+{
+	struct fake *f = calloc(MANY_RANKS, sizeof(*f));
+	unsigned pending = 0, members = 0, dropped = 0;
+	struct cw_message msg = { .type = CW_MSG_DIGEST };
+	struct cw_digest digest;
+	uint8_t *bytes;
+	size_t len;
+
+	for (int i = 0; i < MANY_RANKS; i++)
+		make_large(&f[i], i);
+	make(f, MANY_RANKS, &digest);
+	for (uint32_t i = 0; i < digest.msg.n_ranks; i++) {
+		members += digest.msg.ranks[i].n_members;
+		dropped += (unsigned)digest.msg.ranks[i].dropped;
+		for (uint32_t j = 0; j < digest.msg.ranks[i].n_members; j++)
+			pending += digest.msg.ranks[i].members[j].pending != NULL;
+	}
+	cr_assert_eq(pending, MANY_RANKS * CW_REC_COMMS / 8);
+	cr_assert_eq(members + dropped, MANY_RANKS * CW_REC_COMMS);
+	cr_assert_gt(dropped, 0, "the test is too small");
+	msg.digest = digest.msg;
+	cr_assert_eq(cw_message_encode(&msg, &bytes, &len), 0);
+	cr_assert_leq(len, CW_FRAME_MAX_BYTES);
+	free(bytes);
+	cw_digest_fini(&digest);
+	for (int i = 0; i < MANY_RANKS; i++)
+		fake_stop(&f[i]);
+	free(f);
+}
+
+Test(digest, windows_fit_a_frame)
+{
+	enum { N = 40 };
+	uint64_t id = 0x11;
+	struct cw_job_id job;
+	struct cw_msg_window_request request = { .comm_ids = &id,
+						 .n_comm_ids = 1,
+						 .max_ops = 100000 };
+	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
+	struct fake *f = calloc(N, sizeof(*f));
+	struct cw_process *table = NULL;
+	uint8_t *bytes;
+	size_t len;
+
+	for (int i = 0; i < N; i++) {
+		struct cw_process *p = &f[i].process;
+		int comm;
+
+		fake_start(&f[i], i);
+		comm = cw_test_record_comm(f[i].writer, id, N, i);
+		fill_stacks(f[i].writer, (unsigned)i);
+		for (unsigned j = 0; j < 1000; j++) {
+			struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE,
+						.count = UINT64_MAX / 8,
+						.bytes = UINT64_MAX,
+						.stack_id = j % CW_REC_STACKS + 1 };
+
+			(void)cw_test_record_enter(f[i].writer, comm, &op);
+		}
+		fake_sample(&f[i]);
+		HASH_ADD(hh, table, key, sizeof(p->key), p);
+	}
+	job = cw_process_job_id(&f[0].process);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &msg.window_reply), 0);
+	cr_assert_eq(msg.window_reply.n_windows, N);
+	cr_assert_geq(msg.window_reply.windows[0].n_ops, 100);
+	cr_assert_eq(
+		msg.window_reply.windows[0].ops[msg.window_reply.windows[0].n_ops - 1].op_index,
+		1000, "the newest are kept");
+	cr_assert_eq(msg.window_reply.windows[0].lost, 1000 - msg.window_reply.windows[0].n_ops);
+	cr_assert_geq(msg.window_reply.n_stacks, 20, "as many call stacks as there is room for");
+	cr_assert_eq(cw_message_encode(&msg, &bytes, &len), 0);
+	cr_assert_leq(len, CW_FRAME_MAX_BYTES);
+	free(bytes);
+	cw_window_fini(&msg.window_reply);
+	HASH_CLEAR(hh, table);
+	for (int i = 0; i < N; i++)
+		fake_stop(&f[i]);
+	free(f);
+}
+
+Test(digest, label_comes_from_environment_then_master_then_comm)
+{
+	struct cw_record_comm comms[2] = { { .entry = { .comm_id = 0x1, .parent_id = 0x9 } },
+					   { .entry = { .comm_id = 0x2 } } };
+	struct cw_rec_header header = { .job_label = "slurm:4711", .master = "host:29500" };
+	char label[CW_JOB_LABEL_BYTES];
+
+	cr_assert(cw_job_label(&header, comms, 2, label));
+	cr_assert_str_eq(label, "slurm:4711");
+	header.job_label[0] = '\0';
+	cr_assert(cw_job_label(&header, comms, 2, label));
+	cr_assert_str_eq(label, "master:host:29500");
+	header.master[0] = '\0';
+	cr_assert(cw_job_label(&header, comms, 2, label));
+	cr_assert_str_eq(label, "comm:0x0000000000000002", "children have other ids on each side");
+	cr_assert_not(cw_job_label(&header, comms, 1, label));
+	cr_assert_neq(cw_job_route("a", 1), cw_job_route("a", 2), "users are apart");
+	cr_assert_neq(cw_job_route("a", 1), cw_job_route("b", 1));
+	cr_assert_eq(cw_job_route("a", 1), cw_job_route("a", 1));
+}
+
+/* Two processes that issue calls from the same lines, which their records number differently. */
+Test(window, brings_each_call_stack_once)
+{
+	static const uint32_t numbers[2] = { 7, 90 };
+	uint64_t id = 0x11;
+	struct cw_job_id job;
+	struct cw_msg_window_request request = { .comm_ids = &id, .n_comm_ids = 1, .max_ops = 8 };
+	struct cw_msg_window_reply reply;
+	struct cw_process *table = NULL;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct cw_process *p = &f[i].process;
+		int comm;
+
+		fake_start(&f[i], i);
+		fill_stacks(f[i].writer, 0);
+		f[i].writer->stacks[numbers[i] - 1] = f[i].writer->stacks[0];
+		comm = cw_test_record_comm(f[i].writer, id, 2, i);
+		for (unsigned k = 0; k < 4; k++) {
+			struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE, .count = 1 };
+
+			op.stack_id = k == 0 ? 0 : k == 1 ? numbers[i] : k == 2 ? 3 : UINT32_MAX;
+			(void)cw_test_record_enter(f[i].writer, comm, &op);
+		}
+		fake_sample(&f[i]);
+		HASH_ADD(hh, table, key, sizeof(p->key), p);
+	}
+	job = cw_process_job_id(&f[0].process);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
+	cr_assert_eq(reply.n_windows, 2);
+	cr_expect_eq(reply.n_stacks, 2);
+	for (int i = 0; i < 2; i++) {
+		static const uint32_t wanted[] = { 0, 1, 2, 0 };
+
+		cr_assert_eq(reply.windows[i].n_ops, 4);
+		for (unsigned k = 0; k < 4; k++)
+			cr_expect_eq(reply.windows[i].ops[k].stack, wanted[k], "%d %u", i, k);
+	}
+	cw_window_fini(&reply);
+	HASH_CLEAR(hh, table);
+	for (int i = 0; i < 2; i++)
+		fake_stop(&f[i]);
+}
+
+Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
+{
+	uint64_t id = 0x11;
+	struct cw_job_id job;
+	struct cw_msg_window_request request = {
+		.comm_ids = &id, .n_comm_ids = 1, .max_ops = 100, .from_seq = 40, .to_seq = 60
+	};
+	struct cw_msg_window_reply reply;
+	const struct cw_msg_window *w = NULL;
+	struct cw_process *table = NULL;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, id, 8, 0);
+	for (unsigned i = 1; i <= 300; i++) {
+		bool in_group = i >= 59 && i <= 62;
+		struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE,
+					.count = i,
+					.group_id = in_group ? 7 : 0,
+					.flags = in_group ? CW_OPF_GROUPED : 0 };
+		uint64_t index = cw_test_record_enter(f.writer, comm, &op);
+
+		cw_test_record_return(f.writer, comm, index, 0);
+	}
+	fake_sample(&f);
+	HASH_ADD(hh, table, key, sizeof(f.process.key), &f.process);
+	job = cw_process_job_id(&f.process);
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
+	cr_assert_eq(reply.n_windows, 1);
+	w = &reply.windows[0];
+	cr_expect_eq(w->n_ops, 62 - 40 + 1, "%u", w->n_ops);
+	cr_expect_eq(w->ops[0].coll_seq, 40);
+	cr_expect_eq(w->ops[w->n_ops - 1].coll_seq, 62);
+	cr_expect_eq(w->lost, 39);
+	cw_window_fini(&reply);
+	/* No half groups. */
+	request.max_ops = 21;
+	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
+	cr_expect_eq(reply.windows[0].n_ops, 19, "%u", reply.windows[0].n_ops);
+	cw_window_fini(&reply);
+	HASH_CLEAR(hh, table);
+	fake_stop(&f);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ops add up to, and what was fed that is no number. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/process/fed_tensor.h"
+#include "daemon/process/op_stats.h"
+#include "tests/support/record_writer.h"
+
+static struct cw_test_record *rec;
+static struct cw_record *reader;
+static struct cw_op_stats stats;
+static struct cw_op_totals totals;
+static int comm;
+static int64_t now_ns = 1;
+
+static void set_up(void)
+{
+	rec = cw_test_record_new();
+	comm = cw_test_record_comm(rec, 0x77, 4, 2);
+	(void)snprintf(rec->comms[comm].name, sizeof(rec->comms[comm].name), "dp");
+	cr_assert_eq(cw_record_open(cw_test_record_dup(rec), true, &reader, NULL), 0);
+}
+
+static void tear_down(void)
+{
+	cw_op_stats_fini(&stats);
+	cw_record_close(reader);
+	cw_test_record_free(rec);
+}
+
+TestSuite(op_stats, .init = set_up, .fini = tear_down);
+
+/* A call that takes call_ns. */
+static void op(unsigned kind, uint64_t count, int64_t call_ns)
+{
+	uint64_t index = cw_test_record_collective(rec, comm, kind, count);
+
+	rec->now_ns += call_ns;
+	cw_test_record_return(rec, comm, index, 0);
+}
+
+static void sample(void)
+{
+	now_ns += CW_NS_PER_S;
+	cr_assert_eq(cw_record_refresh(reader), 0);
+	cw_op_stats_sample(&stats, reader, now_ns, &totals);
+}
+
+static const struct cw_op_row *row(unsigned kind, unsigned size_class)
+{
+	for (size_t i = 0; i < stats.n_rows; i++)
+		if (stats.rows[i].kind == kind && stats.rows[i].size_class == size_class)
+			return &stats.rows[i];
+	return NULL;
+}
+
+Test(op_stats, sizes_have_classes)
+{
+	cr_assert_eq(cw_op_size_class(0), 0);
+	cr_assert_eq(cw_op_size_class(4096), 0);
+	cr_assert_eq(cw_op_size_class(4097), 1);
+	cr_assert_eq(cw_op_size_class(65536), 1);
+	cr_assert_eq(cw_op_size_class(1 << 20), 2);
+	cr_assert_eq(cw_op_size_class(256ull << 20), 4);
+	cr_assert_eq(cw_op_size_class((256ull << 20) + 1), 5);
+	cr_assert_eq(cw_op_size_class(UINT64_MAX), 5);
+}
+
+Test(op_stats, each_op_counts_once_by_kind_comm_and_size)
+{
+	op(CW_OP_ALL_REDUCE, 100, 5000);
+	op(CW_OP_ALL_REDUCE, 200, 7000);
+	op(CW_OP_ALL_REDUCE, 100000, 1000);
+	op(CW_OP_ALL_GATHER, 10, 1000);
+	sample();
+	sample();
+	cr_assert_eq(stats.n_rows, 3);
+	cr_assert_not_null(row(CW_OP_ALL_REDUCE, 0));
+	cr_assert_eq(row(CW_OP_ALL_REDUCE, 0)->sums.ops, 2);
+	cr_assert_eq(row(CW_OP_ALL_REDUCE, 0)->sums.bytes, 1200);
+	cr_assert_geq(row(CW_OP_ALL_REDUCE, 0)->sums.call_ns, 12000);
+	cr_assert_str_eq(row(CW_OP_ALL_REDUCE, 0)->comm_name, "dp");
+	cr_assert_eq(row(CW_OP_ALL_REDUCE, 0)->nranks, 4);
+	cr_assert_eq(row(CW_OP_ALL_REDUCE, 2)->sums.bytes, 400000);
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].ops, 3);
+	cr_assert_eq(totals.kinds[CW_OP_ALL_GATHER].ops, 1);
+	op(CW_OP_ALL_GATHER, 10, 1000);
+	sample();
+	cr_assert_eq(totals.kinds[CW_OP_ALL_GATHER].ops, 2);
+	cr_assert_eq(stats.lost, 0);
+}
+
+Test(op_stats, op_that_has_not_returned_is_waited_for)
+{
+	uint64_t index = cw_test_record_collective(rec, comm, CW_OP_ALL_REDUCE, 8);
+
+	sample();
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].ops, 0);
+	cw_test_record_return(rec, comm, index, 0);
+	sample();
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].ops, 1);
+}
+
+Test(op_stats, op_that_never_returns_does_not_hold_the_rest_up_for_ever)
+{
+	(void)cw_test_record_collective(rec, comm, CW_OP_ALL_REDUCE, 8);
+	for (unsigned i = 0; i < 5000; i++)
+		op(CW_OP_REDUCE, 8, 100);
+	sample();
+	cr_assert_eq(stats.lost, 1);
+	cr_assert_eq(totals.kinds[CW_OP_REDUCE].ops, 5000);
+}
+
+Test(op_stats, ops_that_were_overwritten_are_said_to_be_lost)
+{
+	for (unsigned i = 0; i < CW_REC_RING_OPS + 100; i++)
+		op(CW_OP_BROADCAST, 8, 100);
+	sample();
+	cr_assert_eq(stats.lost, 100);
+	cr_assert_eq(totals.kinds[CW_OP_BROADCAST].ops, CW_REC_RING_OPS);
+}
+
+Test(op_stats, rows_are_bounded)
+{
+	for (unsigned i = 0; i < 90; i++) {
+		comm = cw_test_record_comm(rec, 0x1000 + i, 4, 2);
+		op(CW_OP_ALL_REDUCE, 8, 100);
+	}
+	sample();
+	cr_assert_eq(stats.n_rows, CW_OP_STATS_ROWS);
+	cr_assert_eq(stats.rows[CW_OP_STATS_ROWS - 1].comm_id, 0);
+	cr_assert_eq(stats.rows[CW_OP_STATS_ROWS - 1].sums.ops, 90 - (CW_OP_STATS_ROWS - 1));
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].ops, 90);
+}
+
+Test(op_stats, at_most_once_a_second)
+{
+	sample();
+	op(CW_OP_ALL_REDUCE, 8, 100);
+	now_ns -= CW_NS_PER_S / 2;
+	sample();
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].ops, 0);
+}
+
+static void time_entry(unsigned i, uint64_t publish, uint64_t begin_ns, uint64_t end_ns)
+{
+	rec->header->has |= CW_REC_HAS_DEVICE_TIME;
+	rec->times[i] = (struct cw_rec_time){
+		.publish = publish,
+		.op_index = publish,
+		.bytes = 1000,
+		.begin_ns = begin_ns,
+		.end_ns = end_ns,
+		.comm = (uint32_t)comm,
+		.comm_generation = rec->comms[comm].generation,
+		.kind = CW_OP_ALL_REDUCE,
+	};
+}
+
+Test(op_stats, times_of_the_device_count_when_both_are_there)
+{
+	time_entry(1, 1, 5000, 5400);
+	time_entry(2, 2, 9000, 9600);
+	time_entry(3, 3, 9000, 0);
+	time_entry(4, 0, 1, 2);
+	sample();
+	sample();
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].timed, 2);
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].device_ns, 1000);
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].device_max_ns, 600);
+	cr_assert_eq(row(CW_OP_ALL_REDUCE, 0)->sums.timed_bytes, 2000);
+	time_entry(3, 3, 9000, 9100);
+	sample();
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].timed, 3);
+}
+
+Test(op_stats, times_that_make_no_sense_do_not_count)
+{
+	time_entry(1, 1, 5000, 4000);
+	time_entry(2, 2, 1, UINT64_MAX);
+	time_entry(3, 3, 5000, 6000);
+	rec->times[3].kind = 250;
+	sample();
+	for (unsigned i = 0; i < CW_OP__MAX; i++)
+		cr_assert_eq(totals.kinds[i].timed, 0);
+}
+
+Test(op_stats, first_tensor_that_is_no_number_is_found_once)
+{
+	static const struct cw_fed_owner owner = { .pid = 12, .rank = 3, .job = "name:x" };
+	struct cw_fed_tensor fed = { 0 };
+	char text[256];
+
+	cr_assert_not(cw_fed_tensor_look(&fed, reader, 5, &owner));
+	rec->header->has |= CW_REC_HAS_SUMMARIES;
+	rec->summaries[1] = (struct cw_rec_summary){
+		.publish = 9,
+		.op_index = 40,
+		.seq = 39,
+		.comm = (uint32_t)comm,
+		.comm_generation = rec->comms[comm].generation,
+		.kind = CW_OP_ALL_REDUCE,
+		.dtype = CW_DTYPE_BF16,
+		.elements = 256,
+		.nans = 12,
+		.l2 = NAN,
+	};
+	cr_assert_eq(cw_record_refresh(reader), 0);
+	cr_assert(cw_fed_tensor_look(&fed, reader, 5, &owner));
+	cr_assert_eq(fed.seen_ns, 5);
+	cr_assert_eq(fed.comm_id, 0x77);
+	cr_assert_eq(fed.numbers.l2, 0, "what comes from a stranger and is no number");
+	cw_fed_tensor_format(&fed, 3, text, sizeof(text));
+	cr_assert_str_eq(text, "rank 3 fed 12 NaN and 0 Inf among 256 bf16 into all_reduce #39 "
+			       "on dp");
+	cr_assert_not(cw_fed_tensor_look(&fed, reader, 6, &owner));
+	cr_assert_eq(fed.seen_ns, 5);
+}

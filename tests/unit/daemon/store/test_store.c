@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/support/store_fixture.h"
+
+TestSuite(store, .init = store_setup, .fini = store_teardown);
+
+Test(store, gives_back_what_was_put_also_after_a_restart)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char path[PATH_MAX], expected[PATH_MAX];
+	struct cw_bundle bundle = { 0 };
+	struct stat st;
+
+	cr_assert_eq(put(store, "aa11", 10, path), 0);
+	(void)snprintf(expected, sizeof(expected), "%s/lib/state/incidents/aa11", root);
+	cr_assert_str_eq(path, expected);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode & 0777, 0750);
+	for (int round = 0; round < 2; round++) {
+		json_t *list = cw_store_list(store);
+		json_t *first = json_array_get(list, 0);
+
+		cr_assert_eq(json_array_size(list), 1);
+		cr_assert_str_eq(json_string_value(json_object_get(first, "job")), "4711");
+		cr_assert_str_eq(json_string_value(json_object_get(first, "time")),
+				 "2026-11-21T07:53:33.123Z");
+		cr_assert_str_eq(json_string_value(json_object_get(first, "path")), expected);
+		json_decref(list);
+		cr_assert_eq(cw_store_get(store, "aa11", &bundle), 0);
+		cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "class")),
+				 "never_entered");
+		cr_assert_eq(json_array_size(bundle.evidence), 1);
+		cw_bundle_fini(&bundle);
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
+Test(store, lists_newest_first_and_replaces_a_bundle_of_the_same_id)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	json_t *list;
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	list = cw_store_list(store);
+	cr_assert_eq(json_array_size(list), 2);
+	cr_assert_str_eq(listed_id(list, 0), "a1");
+	cr_assert_str_eq(listed_id(list, 1), "a2");
+	json_decref(list);
+	cw_store_close(store);
+}
+
+Test(store, refuses_ids_that_name_other_files)
+{
+	static const char *const bad[] = { "",
+					   ".",
+					   "..",
+					   "../aa",
+					   "aa/bb",
+					   "AB",
+					   "-a",
+					   "a\n",
+					   "a b",
+					   "aa.new",
+					   "g",
+					   "/",
+					   "00000000000000000000000000000000000000000"
+					   "000000000000000000000000" };
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_bundle bundle = { 0 };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_eq(put(store, bad[i], 1, NULL), -EINVAL, "put \"%s\"", bad[i]);
+		cr_assert_eq(cw_store_get(store, bad[i], &bundle), -ENOENT, "get \"%s\"", bad[i]);
+		cr_assert_eq(cw_store_mark_sent(store, 1000, bad[i], ""), -EINVAL, "sent \"%s\"",
+			     bad[i]);
+	}
+	cr_assert_eq(list_len(store), 0);
+	cw_store_close(store);
+}
+
+Test(store, removes_the_oldest_when_over_its_bytes)
+{
+	struct cw_store *store = open_store(30000, 30 * DAY_NS);
+	struct cw_store_stats stats;
+	char path[PATH_MAX];
+
+	cr_assert_eq(put(store, "a1", 12000, path), 0);
+	cr_assert_eq(put(store, "a2", 12000, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_eq(put(store, "a3", 12000, NULL), 0);
+	cr_assert_not(is_listed(store, "a1"));
+	cr_assert(is_listed(store, "a2"));
+	cr_assert(is_listed(store, "a3"));
+	cr_assert_eq(access(path, F_OK), -1);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.removed, 1);
+	cw_store_close(store);
+}
+
+Test(store, room_is_made_by_whoever_takes_the_most_of_it)
+{
+	struct cw_store *store = open_store(100000, 30 * DAY_NS);
+	char id[16];
+
+	cr_assert_eq(put_for(1001, store, "a1", 10000, NULL), 0);
+	for (unsigned i = 0; i < 30; i++) {
+		(void)snprintf(id, sizeof(id), "b%02x", i);
+		cr_assert_eq(put_for(1000, store, id, 10000, NULL), 0);
+	}
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_not(is_listed(store, "b14"));
+	cr_assert(is_listed(store, "b1d"));
+	/* After a restart as well. */
+	cw_store_close(store);
+	store = open_store(30000, 30 * DAY_NS);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_eq(list_len(store), 2);
+	cw_store_close(store);
+}
+
+Test(store, keeps_a_bundle_that_is_larger_than_all_the_room)
+{
+	struct cw_store *store = open_store(1000, 30 * DAY_NS);
+
+	cr_assert_eq(put(store, "a1", 5000, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	cw_store_close(store);
+}
+
+Test(store, removes_what_is_older_than_the_limit)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	now_ns += 31 * DAY_NS;
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert_not(is_listed(store, "a1"));
+	cr_assert(is_listed(store, "a2"));
+	cw_store_close(store);
+}
+
+Test(store, a_clock_set_a_month_ahead_makes_nothing_older)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	now_ns += DAY_NS; /* long enough for the clock to be believed */
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	wall_step_ns = 31 * DAY_NS;
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	cw_store_close(store);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	now_ns += DAY_NS;
+	cr_assert_eq(put(store, "a3", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"), "nor after a restart");
+	cw_store_close(store);
+}
+
+/* Files carry the wall clock's time: there, fake time must be near it. */
+Test(store, a_machine_that_comes_up_with_a_wrong_clock_has_an_hour_to_put_it_right)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char path[PATH_MAX];
+
+	now_ns = cw_clock_wall_ns(&cw_clock_system);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cw_store_close(store);
+	(void)snprintf(path, sizeof(path), "%s/lib/state/clock", root);
+	(void)unlink(path); /* another boot */
+	wall_step_ns = 31 * DAY_NS;
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	wall_step_ns = 0;
+	now_ns += 2 * CW_STORE_CLOCK_SETTLES_NS;
+	cr_assert_eq(put(store, "a3", 10, NULL), 0);
+	cr_assert(is_listed(store, "a1"));
+	now_ns += 31 * DAY_NS;
+	cr_assert_eq(put(store, "a4", 10, NULL), 0);
+	cr_assert_not(is_listed(store, "a1"), "in the end it is old");
+	cw_store_close(store);
+}
+
+Test(store, clears_what_a_killed_writer_left_and_ignores_foreign_files)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[512];
+
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "cd %s/lib/state/incidents && mkdir .ab12.new cc .keep abc && "
+		       "echo half >.ab12.new/incident.json && echo '{' >abc/incident.json",
+		       root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(list_len(store), 0);
+	(void)snprintf(command, sizeof(command),
+		       "cd %s/lib/state/incidents && test ! -e .ab12.new && test -d .keep && "
+		       "test -d abc",
+		       root);
+	cr_assert_eq(system(command), 0);
+	cw_store_close(store);
+}
+
+static void expect_unsent(struct cw_store *store, const char *id)
+{
+	json_t *doc = cw_store_next_unsent(store);
+	const char *found = json_string_value(json_object_get(doc, "id"));
+
+	cr_assert_str_eq(found ? found : "none", id);
+	json_decref(doc);
+}
+
+Test(store, remembers_sent_ids_across_restarts)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[256];
+
+	cr_assert_not(cw_store_was_sent(store, 1000, "ab-12"));
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "ab-12", ""), 0);
+	cr_assert(cw_store_was_sent(store, 1000, "ab-12"));
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "printf 'garbage\\n../x 1\\nff 12 sent 1000\\n' >>%s/lib/state/sent", root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert(cw_store_was_sent(store, 1000, "ab-12"));
+	cr_assert(cw_store_was_sent(store, 1000, "ff"));
+	cr_assert_not(cw_store_was_sent(store, 1000, "../x"));
+	cw_store_close(store);
+}
+
+Test(store, a_sent_id_says_nothing_about_another_user)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_eq(cw_store_mark_sent(store, 1001, "ab", "muted"), 0);
+		cr_assert(cw_store_was_sent(store, 1001, "ab"));
+		cr_assert_str_eq(cw_store_sent_how(store, 1001, "ab"), "muted");
+		cr_assert_not(cw_store_was_sent(store, 1000, "ab"));
+		cr_assert_null(cw_store_sent_before(store, 1000, "4711", "ab"));
+		cr_assert_str_eq(cw_store_sent_how(store, 1000, "ab"), "");
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "ab", ""), 0);
+	cr_assert(cw_store_was_sent(store, 1000, "ab"));
+	cr_assert_str_eq(cw_store_sent_how(store, 1001, "ab"), "muted");
+	cw_store_close(store);
+}
+
+Test(store, a_bundle_is_not_replaced_by_another_user_or_job)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_store_stats stats;
+	struct cw_bundle bundle = { 0 };
+
+	cr_assert_eq(put_for(1000, store, "ab", 10, NULL), 0);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_eq(put_for(1001, store, "ab", 10, NULL), -EPERM);
+		cr_assert_eq(put_job(1000, "4712", store, "ab"), -EPERM);
+		cw_store_stats(store, &stats);
+		cr_assert_eq(stats.refused, 2);
+		cr_assert_eq(stats.waiting, 0, "nor is it kept in memory");
+		cr_assert_eq(cw_store_get(store, "ab", &bundle), 0);
+		cr_assert_eq(json_integer_value(json_object_get(bundle.incident, "uid")), 1000);
+		cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "job")),
+				 "4711");
+		cw_bundle_fini(&bundle);
+		cr_assert_null(cw_store_job(store, 1001, "ab"));
+		cr_assert_str_eq(cw_store_job(store, 1000, "ab"), "4711");
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cr_assert_eq(put_for(1000, store, "ab", 20, NULL), 0);
+	cw_store_close(store);
+}
+
+Test(store, an_incident_is_amended_and_all_else_stays)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_bundle bundle = { 0 };
+	bool is_whole = true;
+	json_t *incident;
+
+	cr_assert_eq(put_for(1000, store, "ab", 1000, NULL), 0);
+	cr_assert_null(cw_store_incident(store, 1001, "4711", "ab", &is_whole));
+	cr_assert_null(cw_store_incident(store, 1000, "4712", "ab", &is_whole));
+	cr_assert_null(cw_store_incident(store, 1000, "4711", "cd", &is_whole));
+	incident = cw_store_incident(store, 1000, "4711", "ab", &is_whole);
+	cr_assert_not_null(incident);
+	cr_assert_not(is_whole, "it has no stacks");
+	(void)json_object_set_new(incident, "closed_as", json_string("slow"));
+	cr_assert_eq(cw_store_amend(store, incident), 0);
+	(void)json_object_set_new(incident, "uid", json_integer(1001));
+	cr_assert_eq(cw_store_amend(store, incident), -ENOENT);
+	json_decref(incident);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_eq(list_len(store), 1);
+		cr_assert_eq(cw_store_get(store, "ab", &bundle), 0);
+		cr_assert_str_eq(json_string_value(json_object_get(bundle.incident, "closed_as")),
+				 "slow");
+		cr_assert_eq(json_array_size(bundle.evidence), 1);
+		cr_assert_not_null(bundle.snapshot);
+		cw_bundle_fini(&bundle);
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
+/* As a version before uids wrote it: the bundle beside it says whose the id is. */
+Test(store, a_sent_id_without_a_uid_counts_for_the_bundle_that_has_it_alone)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[256];
+
+	cr_assert_eq(put_for(1000, store, "ab", 10, NULL), 0);
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "printf 'ab 12\\ncd 12 elsewhere\\n' >%s/lib/state/sent", root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert_str_eq(cw_store_sent_before(store, 1000, "4711", "ab"), "");
+		cr_assert_null(cw_store_sent_before(store, 1001, "4711", "ab"));
+		cr_assert_null(cw_store_sent_before(store, 1000, "4712", "ab"));
+		cr_assert_null(cw_store_sent_before(store, 1000, "4711", "cd"), "no bundle");
+		cr_assert_not(cw_store_was_sent(store, 1000, "ab"));
+		expect_unsent(store, "none");
+		cr_assert_eq(cw_store_mark_sent(store, 1000, "ef", ""), 0); /* writes the file */
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
+Test(store, gives_out_unsent_alerts_in_turn_until_they_are_sent_or_stale)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), 0);
+	expect_unsent(store, "a2");
+	expect_unsent(store, "none"); /* not again at once */
+	cw_store_close(store);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	expect_unsent(store, "a2");
+	now_ns += 600 * CW_NS_PER_S;
+	cr_assert_eq(put(store, "a3", 10, NULL), 0);
+	expect_unsent(store, "a3"); /* never tried before */
+	expect_unsent(store, "a2");
+	expect_unsent(store, "none");
+	now_ns += 365 * DAY_NS; /* also after the files' real times */
+	expect_unsent(store, "none");
+	cw_store_close(store);
+}
+
+Test(store, resends_nothing_when_it_has_forgotten_what_was_sent)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char command[256];
+
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "for i in $(seq 4096); do printf '%%x %lld\\n' $i; done >%s/lib/state/sent",
+		       (long long)now_ns, root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, "aa00aa00aa", 10, NULL), 0);
+	expect_unsent(store, "none");
+	now_ns += DAY_NS + 600 * CW_NS_PER_S; /* the forgotten ones are stale by now */
+	cr_assert_eq(put(store, "aa00aa00ab", 10, NULL), 0);
+	expect_unsent(store, "aa00aa00ab");
+	cw_store_close(store);
+}
+
+/* A file lies where its directory should be made. */
+Test(store, runs_without_its_directory_and_uses_it_once_it_can)
+{
+	char blocker[PATH_MAX], path[PATH_MAX];
+	struct cw_store_stats stats;
+	struct cw_store *store;
+	FILE *f;
+
+	(void)snprintf(blocker, sizeof(blocker), "%s/lib", root);
+	f = fopen(blocker, "w");
+	cr_assert(f && fclose(f) == 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.error, ENOTDIR);
+	cr_assert_eq(put(store, "a1", 10, path), -ENOTDIR);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert_lt(cw_store_mark_sent(store, 1000, "a1", ""), 0);
+	cr_assert(cw_store_was_sent(store, 1000, "a1"));
+	cr_assert_eq(cw_store_retry(store), 1);
+	cr_assert_eq(unlink(blocker), 0);
+	cr_assert_eq(cw_store_retry(store), 0);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.error, 0);
+	cr_assert_eq(put(store, "a2", 10, path), 0);
+	cr_assert_eq(access(path, F_OK), 0);
+	cw_store_close(store);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert(is_listed(store, "a1"));
+	cr_assert(cw_store_was_sent(store, 1000, "a1"));
+	cw_store_close(store);
+}
+
+/* What was there before the directory went away is not lost, nor what came meanwhile. */
+Test(store, joins_what_it_finds_with_what_it_kept)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char dir[PATH_MAX], away[PATH_MAX];
+	FILE *f;
+
+	(void)snprintf(dir, sizeof(dir), "%s/lib", root);
+	(void)snprintf(away, sizeof(away), "%s/away", root);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), 0);
+	cw_store_close(store);
+	cr_assert_eq(rename(dir, away), 0);
+	f = fopen(dir, "w");
+	cr_assert(f && fclose(f) == 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_not(cw_store_was_sent(store, 1000, "a1"));
+	cr_assert_lt(put(store, "a2", 10, NULL), 0);
+	cr_assert_lt(cw_store_mark_sent(store, 1000, "a2", "muted"), 0);
+	cr_assert(unlink(dir) == 0 && rename(away, dir) == 0);
+	cr_assert_eq(cw_store_retry(store), 0);
+	for (unsigned restart = 0; restart < 2; restart++) {
+		cr_assert(is_listed(store, "a1") && is_listed(store, "a2"));
+		cr_assert(cw_store_was_sent(store, 1000, "a1"));
+		cr_assert_str_eq(cw_store_sent_how(store, 1000, "a2"), "muted");
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
+Test(store, reads_no_more_lines_of_sent_alerts_than_are_ever_written)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_store_stats stats;
+	char command[256];
+
+	cw_store_close(store);
+	(void)snprintf(command, sizeof(command),
+		       "for i in $(seq 20000); do printf '%%x 1\\n' $i; done >%s/lib/state/sent",
+		       root);
+	cr_assert_eq(system(command), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cw_store_stats(store, &stats);
+	cr_assert_eq(stats.refused, 1);
+	cw_store_close(store);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/system/children.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/frozen_fs.h"
+
+static struct event_base *base;
+static struct cw_children *pool;
+
+static struct {
+	unsigned calls;
+	enum cw_child_end end;
+	char output[4096];
+	size_t len;
+} result;
+
+static void set_up(void)
+{
+	base = event_base_new();
+	cr_assert_eq(cw_children_new(base, &pool), 0);
+}
+
+static void tear_down(void)
+{
+	cw_children_free(pool);
+	event_base_free(base);
+}
+
+TestSuite(children, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static void on_done(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	result.calls++;
+	result.end = end;
+	result.len = len;
+	memcpy(result.output, output, len < sizeof(result.output) ? len : sizeof(result.output));
+	event_base_loopbreak(base);
+}
+
+static struct cw_child *start(cw_child_main_fn main, const void *arg, uint32_t deadline_ms)
+{
+	struct cw_child_config config = { .main = main,
+					  .arg = arg,
+					  .deadline_ms = deadline_ms,
+					  .max_output = 1000,
+					  .fn = on_done };
+	struct cw_child *child = NULL;
+
+	cr_assert_eq(cw_child_start(pool, &config, &child), 0);
+	cr_assert_eq(result.calls, 0);
+	return child;
+}
+
+static void on_too_late(evutil_socket_t fd, short what, void *arg)
+{
+	cr_assert_fail("nothing within 20 s");
+}
+
+static void wait_for_result(void)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct timeval tv = { 20, 0 };
+
+	evtimer_add(deadline, &tv);
+	while (result.calls == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(deadline);
+	cr_assert_eq(result.calls, 1);
+}
+
+static int say(int out_fd, const void *arg)
+{
+	return write(out_fd, arg, strlen(arg)) == (ssize_t)strlen(arg) ? 0 : 1;
+}
+
+Test(children, brings_back_what_the_child_wrote)
+{
+	char text[] = "hello";
+
+	start(say, text, 20000);
+	memset(text, 'x', 5); /* the child has its own copy */
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_eq(result.len, 5);
+	cr_assert_arr_eq(result.output, "hello", 5);
+}
+
+static int crash(int out_fd, const void *arg)
+{
+	(void)!write(out_fd, "some", 4);
+	raise(SIGKILL);
+	return 0;
+}
+
+Test(children, keeps_the_output_of_one_that_crashes)
+{
+	start(crash, NULL, 20000);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_CRASHED);
+	cr_assert_arr_eq(result.output, "some", 4);
+}
+
+static int hang(int out_fd, const void *arg)
+{
+	(void)!write(out_fd, "a", 1);
+	for (;;)
+		pause();
+	return 0;
+}
+
+Test(children, kills_one_that_hangs)
+{
+	start(hang, NULL, 100);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_TIMED_OUT);
+	cr_assert_eq(result.len, 1);
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
+	cr_assert_eq(errno, ECHILD);
+}
+
+static int talk(int out_fd, const void *arg)
+{
+	while (write(out_fd, "0123456789", 10) > 0)
+		;
+	return 0;
+}
+
+Test(children, kills_one_that_does_not_stop_talking)
+{
+	start(talk, NULL, 20000);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_OVERFLOW);
+	cr_assert_eq(result.len, 1000);
+}
+
+static int list_descriptors(int out_fd, const void *arg)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *d;
+
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] != '.' && atoi(d->d_name) != dirfd(dir))
+			dprintf(out_fd, "%s ", d->d_name);
+	}
+	return 0;
+}
+
+Test(children, has_no_descriptors_but_its_own)
+{
+	int secret = open("/dev/null", O_RDONLY); /* not even CLOEXEC */
+
+	cr_assert_geq(fcntl(secret, F_DUPFD, 200), 200);
+	start(list_descriptors, NULL, 20000);
+	wait_for_result();
+	cr_assert_eq(result.len, 8, "%.*s", (int)result.len, result.output);
+	cr_assert_arr_eq(result.output, "0 1 2 3 ", 8);
+}
+
+/* The grandchild holds the pipe and would keep everybody waiting. */
+static int leave_a_grandchild(int out_fd, const void *arg)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		hang(*(const int *)arg, NULL);
+	return 0;
+}
+
+Test(children, does_not_wait_for_what_a_child_leaves_behind_and_ends_it)
+{
+	int status;
+
+	/* Orphans come to us: so the grandchild's end is seen. */
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	start(leave_a_grandchild, &(int){ 1 }, 20000);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_gt(waitpid(-1, &status, 0), 0);
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+Test(children, reports_nothing_once_cancelled)
+{
+	siginfo_t info;
+
+	cw_child_cancel(start(hang, NULL, 20000));
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(errno, ECHILD);
+	cr_assert_eq(result.calls, 0);
+}
+
+Test(children, dies_with_the_pool)
+{
+	start(hang, NULL, 20000);
+	pool = cw_children_free(pool);
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
+	cr_assert_eq(errno, ECHILD);
+	cr_assert_eq(result.calls, 0);
+}
+
+static int write_file(int out_fd, const void *arg)
+{
+	int fd = open(arg, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	return write(fd, "x", 1) == 1 ? 0 : 1;
+}
+
+Test(children, abandons_one_that_does_not_die_and_reaps_it_later)
+{
+	struct frozen_fs fs = { 0 };
+
+	if (!frozen_fs_mount(&fs))
+		cr_skip_test("needs root, a loop device and mkfs.ext4");
+	cr_assert(frozen_fs_freeze(&fs));
+	start(write_file, fs.file, 100);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_ABANDONED);
+	cr_assert_eq(cw_children_abandoned(pool), 1);
+	/* Another one is not held up. */
+	result.calls = 0;
+	start(say, "next", 20000);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	frozen_fs_thaw(&fs);
+	while (cw_children_abandoned(pool) > 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(result.calls, 1);
+}

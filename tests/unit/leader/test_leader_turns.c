@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at more memberships than a leader takes in one turn of the loop. */
+#include <criterion/criterion.h>
+
+#include "tests/support/cluster_job.h"
+#include "tests/support/leader_fixture.h"
+
+#define MANY_TURNS 16
+
+/* A cluster whose leaders look at one membership a turn: any look at a job is parted. */
+static void setup(void)
+{
+	leader_setup();
+	c.turn_members = 1;
+	for (unsigned i = 0; i < 3; i++)
+		cluster_restart(&c, i);
+	cluster_run(&c, 5);
+}
+
+TestSuite(leader_turns, .init = setup, .fini = leader_teardown);
+
+static struct cluster_node *leading(void)
+{
+	int leader = cluster_leader(&c);
+
+	cr_assert_geq(leader, 0);
+	return &c.nodes[leader];
+}
+
+static uint64_t n_parted(const struct cluster_node *n)
+{
+	struct cw_leader_stats stats;
+
+	cw_leader_stats(n->leader, &stats);
+	return stats.parted;
+}
+
+/* Until the leader has made a snapshot that it has not judged. */
+static struct cluster_node *run_until_put_off(void)
+{
+	struct cluster_node *n = leading();
+	uint64_t before = n_parted(n);
+
+	for (unsigned i = 0; i < 100 && n_parted(n) == before; i++)
+		cluster_run(&c, 0.05);
+	cr_assert_gt(n_parted(n), before);
+	return n;
+}
+
+static const struct cluster_alert *alert_of(struct cluster *cluster, enum cluster_fault fault)
+{
+	cluster_fault(cluster, fault, 4);
+	cr_assert(cluster_run_until_alert(cluster, 30));
+	return &cluster->alerts[0];
+}
+
+static const char *text(const struct cluster_alert *a, const char *key)
+{
+	return json_string_value(json_object_get(a->doc, key));
+}
+
+static void expect_same_alert(enum cluster_fault fault)
+{
+	const struct cluster_alert *parted, *whole;
+	struct cluster other;
+	int64_t since_ns;
+
+	cluster_init(&other, 3, 9);
+	cluster_run(&other, 5);
+	(void)run_until_put_off();
+	parted = alert_of(&c, fault);
+	whole = alert_of(&other, fault);
+	cr_expect_str_eq(parted->klass, whole->klass);
+	cr_expect_eq(parted->culprit, whole->culprit);
+	cr_expect_str_eq(text(parted, "detail"), text(whole, "detail"));
+	cr_expect_str_eq(text(parted, "confidence"), text(whole, "confidence"));
+	since_ns = parted->at_ns - c.fault_ns - (whole->at_ns - other.fault_ns);
+	cr_expect_lt(since_ns, 2 * CW_NS_PER_S);
+	cluster_run(&c, 60);
+	cr_expect_eq(c.n_alerts, 1);
+	cluster_fini(&other);
+}
+
+Test(leader_turns, rank_that_never_entered_is_told_as_in_one_turn)
+{
+	expect_same_alert(FAULT_NEVER_ENTERED);
+}
+
+Test(leader_turns, mismatch_is_told_as_in_one_turn)
+{
+	expect_same_alert(FAULT_MISMATCH);
+}
+
+Test(leader_turns, wrong_operator_is_told_as_in_one_turn)
+{
+	expect_same_alert(FAULT_WRONG_REDOP);
+}
+
+Test(leader_turns, killed_rank_is_told_as_in_one_turn)
+{
+	expect_same_alert(FAULT_KILLED);
+}
+
+static bool is_writing(const struct cluster_node *n)
+{
+	return cw_job_incidents_are_writing(&cluster_job(&c, n->index)->incidents);
+}
+
+Test(leader_turns, snapshot_of_an_incident_is_written_a_piece_a_turn)
+{
+	struct cluster_node *n = leading();
+	unsigned turns = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
+		cluster_run(&c, 0.05);
+	cr_assert(is_writing(n));
+	cr_assert_eq(n->puts, 0);
+	for (; turns < 100 && is_writing(n); turns++)
+		cluster_run(&c, 0.05);
+	cr_expect_geq(turns, 9, "nine ranks and as many memberships, not in %u turns", turns);
+	cr_expect_not(is_writing(n));
+	cr_assert(cluster_run_until_alert(&c, 30)); /* its bundle has the snapshot: cluster.c */
+}
+
+Test(leader_turns, leader_may_be_freed_while_it_writes)
+{
+	struct cluster_node *n = leading();
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
+		cluster_run(&c, 0.05);
+	cr_assert(is_writing(n));
+	n->leader = cw_leader_free(n->leader);
+}
+
+Test(leader_turns, healthy_job_stays_healthy)
+{
+	cluster_run(&c, 60);
+	cr_expect_eq(c.n_alerts, 0);
+	cr_expect_eq(cluster_job(&c, (unsigned)cluster_leader(&c))->view.ranks, 9);
+}
+
+/* Three ranks a node. */
+static unsigned rank_on(const struct cluster_node *n)
+{
+	return 3 * n->index;
+}
+
+Test(leader_turns, digest_that_comes_between_the_turns_counts_from_the_next_look_on)
+{
+	struct cluster_node *n = run_until_put_off();
+	const struct cw_job *job = cluster_job(&c, n->index);
+
+	cluster_fault(&c, FAULT_KILLED, rank_on(n));
+	cluster_job_publish(n);
+	cw_transport_run(n->transport);
+	cr_assert(cw_leader_continue(n->leader), "the death is another reason to look");
+	cr_expect_eq(job->view.klass, CW_CLASS_HEALTHY);
+	for (unsigned i = 0; i < MANY_TURNS && cw_leader_continue(n->leader); i++)
+		;
+	cr_expect_eq(job->view.klass, CW_CLASS_PROCESS_DEAD);
+}
+
+Test(leader_turns, leader_may_be_freed_between_the_turns)
+{
+	struct cluster_node *n = run_until_put_off();
+
+	n->leader = cw_leader_free(n->leader);
+}
+
+/* One rank that is alone in two communicators. */
+static void tell_of_job(struct cluster_node *n, uint64_t route)
+{
+	struct cw_msg_member members[2] = {
+		{ .comm_id = route, .nranks = 1, .name = "a", .last_error = "" },
+		{ .comm_id = route + 1, .nranks = 1, .name = "b", .last_error = "" },
+	};
+	struct cw_msg_rank rank = { .rank = 0,
+				    .world_size = 1,
+				    .rank_source = "RANK",
+				    .pid = 4000,
+				    .start_ticks = route,
+				    .uid = 1000,
+				    .liveness = CW_LIVE_ALIVE,
+				    .flags = CW_RANKF_HAS_RECORD,
+				    .command = "",
+				    .headway_by = "",
+				    .cause = "",
+				    .members = members,
+				    .n_members = 2 };
+	char label[16];
+	struct cw_message sent = { .type = CW_MSG_DIGEST,
+				   .digest = { .route = route,
+					       .label = label,
+					       .uid = 1000,
+					       .node = n->name,
+					       .epoch = 1,
+					       .number = 1,
+					       .policy = "training",
+					       .ranks = &rank,
+					       .n_ranks = 1 } };
+
+	(void)snprintf(label, sizeof(label), "small-%u", (unsigned)route);
+	leader_hear(n, &sent);
+}
+
+static void count_seen(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	*(unsigned *)user += job->view.ranks > 0;
+}
+
+Test(leader_turns, jobs_beyond_the_share_of_a_turn_are_looked_at_in_the_next_ones)
+{
+	struct cluster_node *n = run_until_put_off();
+	struct cw_leader_stats before, after;
+	unsigned n_turns = 0, n_seen = 0;
+
+	for (uint64_t route = 100; route < 300; route += 100)
+		tell_of_job(n, route);
+	cw_leader_stats(n->leader, &before);
+	while (cw_leader_continue(n->leader) && n_turns < MANY_TURNS)
+		n_turns++;
+	cw_leader_stats(n->leader, &after);
+	cr_expect_geq(n_turns, 2);
+	cr_expect_lt(n_turns, MANY_TURNS);
+	cr_expect_eq(after.looks - before.looks, 3);
+	cw_leader_jobs(n->leader, count_seen, &n_seen);
+	cr_expect_eq(n_seen, 3);
+}
+
+/* So many ranks, each alone in a communicator with itself: as many jobs. */
+#define N_SMALL 5
+
+static void tell_of_jobs(struct cluster_node *n)
+{
+	struct cw_msg_member members[N_SMALL];
+	struct cw_msg_rank ranks[N_SMALL];
+	struct cw_message sent = { .type = CW_MSG_DIGEST,
+				   .digest = { .route = 77,
+					       .label = "many",
+					       .uid = 1000,
+					       .node = n->name,
+					       .epoch = 1,
+					       .number = 1,
+					       .policy = "training",
+					       .ranks = ranks,
+					       .n_ranks = N_SMALL } };
+
+	for (unsigned i = 0; i < N_SMALL; i++) {
+		members[i] = (struct cw_msg_member){
+			.comm_id = 700 + i, .nranks = 1, .name = "a", .last_error = ""
+		};
+		ranks[i] = (struct cw_msg_rank){ .rank = 0,
+						 .world_size = 1,
+						 .rank_source = "RANK",
+						 .pid = (int32_t)(5000 + i),
+						 .start_ticks = 5,
+						 .uid = 1000,
+						 .liveness = CW_LIVE_ALIVE,
+						 .flags = CW_RANKF_HAS_RECORD,
+						 .command = "",
+						 .headway_by = "",
+						 .cause = "",
+						 .members = &members[i],
+						 .n_members = 1 };
+	}
+	leader_hear(n, &sent);
+}
+
+/* Each has one membership, which is a turn's share. */
+Test(leader_turns, jobs_of_one_route_are_looked_at_one_a_turn)
+{
+	struct cluster_node *n = run_until_put_off();
+	struct cw_leader_stats last, stats;
+	unsigned n_turns = 0, n_seen = 0;
+	bool has_more;
+
+	tell_of_jobs(n);
+	cw_leader_stats(n->leader, &last);
+	do {
+		has_more = cw_leader_continue(n->leader);
+		cw_leader_stats(n->leader, &stats);
+		cr_expect_leq(stats.looks - last.looks, 1, "in turn %u", n_turns);
+		last = stats;
+	} while (has_more && ++n_turns < MANY_TURNS);
+	cr_expect_lt(n_turns, MANY_TURNS);
+	cw_leader_jobs(n->leader, count_seen, &n_seen);
+	cr_expect_eq(n_seen, N_SMALL + 1);
+}
+
+/* A quarter of the time, as looks take: what comes meanwhile is heard. */
+Test(leader_turns, text_of_a_snapshot_takes_a_quarter_of_the_time)
+{
+	struct cluster_node *n = leading();
+	unsigned pieces = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
+		cluster_run(&c, 0.05);
+	cr_assert(is_writing(n));
+	cluster_run(&c, 0.5);
+	c.look_cost_ns = CW_NS_PER_S / 32; /* half of a quarter of 250 ms */
+	(void)cw_leader_tick(n->leader);
+	while (cw_leader_continue(n->leader) && pieces < MANY_TURNS)
+		pieces++;
+	cr_expect_leq(pieces, 4);
+	cr_expect(is_writing(n), "the rest has to wait for the next quarter of a second");
+	c.look_cost_ns = 0;
+	cluster_run(&c, 10);
+	cr_expect_not(is_writing(n));
+}

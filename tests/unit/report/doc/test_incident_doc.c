@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/doc/incident_doc.h"
+
+#include "report/frames.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/report_fixture.h"
+
+static const char *text_at(const json_t *doc, const char *key)
+{
+	const char *text = json_string_value(json_object_get(doc, key));
+
+	cr_assert_not_null(text, "no text at \"%s\"", key);
+	return text;
+}
+
+static json_t *incident(void)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	free(v.victims);
+	cw_snapshot_free(snap);
+	cr_assert_not_null(doc);
+	return doc;
+}
+
+Test(incident_doc, names_ranks_as_people_do)
+{
+	json_t *doc = incident();
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	const json_t *victims = json_object_get(doc, "victims");
+
+	cr_assert_str_eq(text_at(doc, "schema"), "collwatch.incident/1");
+	cr_assert_str_eq(text_at(doc, "class"), "never_entered");
+	cr_assert_str_eq(text_at(doc, "detail"), "outside_nccl");
+	cr_assert_str_eq(text_at(doc, "confidence"), "certain");
+	cr_assert_eq(json_integer_value(json_object_get(culprit, "rank")), 3);
+	cr_assert_eq(json_integer_value(json_object_get(culprit, "pid")), 803);
+	cr_assert_str_eq(text_at(culprit, "host"), "node-a");
+	cr_assert_eq(json_integer_value(json_object_get(victims, "count")), 7);
+	cr_assert_str_eq(text_at(victims, "ranks"), "0-2,4-7");
+	json_decref(doc);
+}
+
+Test(incident_doc, says_where_and_who_stands_on_which_side)
+{
+	json_t *doc = incident();
+	const json_t *where = json_object_get(doc, "where");
+	const json_t *sides = json_object_get(where, "sides");
+	const json_t *op = json_object_get(json_array_get(sides, 0), "op");
+
+	cr_assert_str_eq(text_at(where, "comm"), "0xfeedface12345678");
+	cr_assert_str_eq(text_at(where, "comm_name"), "tp_group");
+	cr_assert_eq(json_integer_value(json_object_get(where, "coll_seq")), 42);
+	cr_assert_str_eq(text_at(op, "kind"), "all_reduce");
+	cr_assert_str_eq(text_at(op, "dtype"), "bf16");
+	cr_assert_eq(json_integer_value(json_object_get(op, "count")), 1048576);
+	cr_assert_str_eq(text_at(op, "redop"), "sum");
+	cr_assert(json_is_null(json_object_get(op, "root")));
+	cr_assert(json_is_null(json_object_get(op, "peer")));
+	cr_assert_str_eq(text_at(json_array_get(sides, 1), "ranks"), "3");
+	cr_assert(json_is_null(json_object_get(json_array_get(sides, 1), "op")));
+	json_decref(doc);
+}
+
+Test(incident_doc, says_from_where_a_call_was_issued)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *doc, *stack, *first, *second;
+	struct cw_verdict v;
+
+	fixture_verdict(&v);
+	cr_assert_eq(cw_snapshot_add_stack(snap, "libtorch.so+0x1\n/x/train.py:7 in step",
+					   &v.sides[0].op.stack),
+		     0);
+	v.sides[1].has_op = true;
+	v.sides[1].op.stack = 2; /* nobody's */
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_not_null(doc);
+	v.sides[0].op.stack = 0;
+	v.sides[1] = (struct cw_side){ .ranks = v.sides[1].ranks, .n_ranks = 1 };
+	cr_assert_eq(json_unpack(doc, "{s:{s:[{s:o}, {s:o}]}}", "where", "sides", "op", &first,
+				 "op", &second),
+		     0);
+	stack = json_object_get(first, "stack");
+	cr_expect_eq(json_array_size(stack), 2);
+	cr_expect_str_eq(json_string_value(json_array_get(stack, 1)), "/x/train.py:7 in step");
+	cr_expect_null(json_object_get(second, "stack"));
+	json_decref(doc);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, says_where_the_culprit_sits_once)
+{
+	json_t *doc = incident();
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	json_t *evidence = json_pack(
+		"[{s:s,s:i},{s:s,s:i,s:{s:[{s:b,s:[{s:s,s:s,s:i},{s:s,s:s,s:i}]}]}}]", "host",
+		"node-b", "pid", 803, "host", "node-a", "pid", 803, "python", "threads", "current",
+		1, "frames", "file", "/usr/lib/python3.11/queue.py", "function", "get", "line", 171,
+		"file", "/home/u/train.py", "function", "next_batch", "line", 88);
+
+	cr_assert_not_null(evidence);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_assert_str_eq(text_at(culprit, "sits_in"), "next_batch (train.py:88)");
+	cr_assert_not_null(
+		strstr(text_at(doc, "summary"), "; it sits in next_batch (train.py:88)"));
+	cr_assert_null(strstr(strstr(text_at(doc, "summary"), "sits in") + 1, "sits in"));
+	json_decref(evidence);
+	json_decref(doc);
+}
+
+Test(incident_doc, says_that_a_culprit_is_stopped_once_and_whatever_it_sits_in)
+{
+	json_t *doc = incident();
+	json_t *evidence = json_pack("[{s:s,s:i,s:{s:s}}]", "host", "node-a", "pid", 803, "proc",
+				     "state", "T");
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	const char *said;
+
+	cr_assert_not_null(evidence);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	said = strstr(text_at(doc, "summary"), "; it is stopped by a signal (state T)");
+	cr_assert_not_null(said, "%s", text_at(doc, "summary"));
+	cr_assert_null(strstr(said + strlen("; it is stopped"), "is stopped"));
+	cr_assert(json_is_true(json_object_get(culprit, "stopped")));
+	json_decref(evidence);
+	json_decref(doc);
+}
+
+Test(incident_doc, native_frames_tell_the_caller_of_the_c_library)
+{
+	json_t *doc = incident();
+	json_t *evidence =
+		json_pack("[{s:s,s:i,s:{s:[{s:i,s:[{s:s,s:s},{s:s,s:s,s:s,s:i}]}]}}]", "host",
+			  "node-a", "pid", 803, "native", "threads", "tid", 803, "frames", "symbol",
+			  "read", "module", "/usr/lib/libc.so.6", "symbol", "data_loader_next",
+			  "module", "/opt/train", "file", "train.c", "line", 12);
+
+	cr_assert_not_null(evidence);
+	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_assert_not_null(
+		strstr(text_at(doc, "summary"), "; it sits in data_loader_next (train.c:12)"));
+	json_decref(evidence);
+	json_decref(doc);
+}
+
+Test(incident_doc, states_what_was_not_seen)
+{
+	json_t *doc = incident();
+	const json_t *coverage = json_object_get(doc, "coverage");
+
+	cr_assert_eq(json_integer_value(json_object_get(coverage, "ranks_expected")), 10);
+	cr_assert_eq(json_integer_value(json_object_get(coverage, "ranks_seen")), 8);
+	cr_assert_str_eq(text_at(coverage, "missing"), "8-9");
+	cr_assert_eq(json_array_size(json_object_get(coverage, "notes")), 1);
+	json_decref(doc);
+}
+
+Test(incident_doc, a_chain_is_not_a_cycle)
+{
+	json_t *doc = incident();
+	const json_t *chain = json_object_get(doc, "chain");
+
+	cr_assert_eq(json_array_size(chain), 2);
+	cr_assert_eq(json_array_size(json_object_get(doc, "cycle")), 0);
+	cr_assert_eq(json_integer_value(json_object_get(json_array_get(chain, 1), "waits_for")), 3);
+	json_decref(doc);
+}
+
+Test(incident_doc, unknown_times_are_null)
+{
+	json_t *doc = incident();
+	const json_t *times = json_object_get(doc, "times");
+
+	cr_assert(json_is_string(json_object_get(times, "confirmed")));
+	cr_assert(json_is_null(json_object_get(times, "resolved")));
+	json_decref(doc);
+}
+
+Test(incident_doc, survives_indices_that_point_nowhere_and_text_that_is_not_utf8)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	v.culprits[0].rank = 77;
+	v.chain[0].waits_for = CW_SNAP_NONE;
+	v.chain[1].comm = CW_SNAP_NONE;
+	v.comm = CW_SNAP_NONE;
+	strcpy(v.summary, "caf\xe9");
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_not_null(doc);
+	cr_assert(json_is_null(json_object_get(doc, "where")));
+	cr_assert_str_eq(text_at(doc, "summary"), "caf?");
+	json_decref(doc);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, healthy_counts_what_everybody_completed)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *doc;
+
+	snap->comms[0].members[6].coll_completed = 40;
+	doc = cw_healthy_doc(snap, INT64_C(20500000000));
+	cr_assert_str_eq(text_at(doc, "schema"), "collwatch.healthy/1");
+	cr_assert_eq(json_integer_value(json_object_get(doc, "ranks")), 8);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "nodes")), 2);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "collectives")), 40);
+	cr_assert_float_eq(json_real_value(json_object_get(doc, "watched_s")), 20.5, 1e-6);
+	json_decref(doc);
+	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, tells_the_kernels_word_on_a_culprit)
+{
+	static const char text[] =
+		"[{\"schema\":\"collwatch.evidence/1\",\"host\":\"node-a\",\"pid\":803,\"proc\":{"
+		"\"threads\":[{\"tid\":803,\"state\":\"D\",\"syscall\":\"fsync\",\"off_cpu_s\":41."
+		"2,\"kernel_stack\":["
+		"\"folio_wait_bit\",\"ext4_sync_file\"],\"waits_for\":{\"fd\":5,\"path\":"
+		"\"/ckpt/last.pt\",\"device\":\"8:1\",\"fs\":\"ext4\",\"source\":\"/dev/"
+		"sda1\"}}]}}]";
+	struct cw_snapshot *snap = fixture_snapshot();
+	json_t *evidence = json_loads(text, 0, NULL), *doc;
+	struct cw_verdict v;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_assert_str_eq(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(doc, "culprits"), 0), "kernel")),
+		"sleeps uninterruptibly (state D) in fsync(); has not run for 41 s; in the kernel "
+		"in folio_wait_bit ← ext4_sync_file; waits for ext4 on device 8:1 (/dev/sda1): "
+		"/ckpt/last.pt");
+	json_decref(doc);
+	json_decref(evidence);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, tells_of_a_stuck_culprit_what_is_known_without_bpf)
+{
+	static const char text[] =
+		"{\"pid\":803,\"proc\":{\"threads\":[{\"tid\":803,\"state\":\"D\",\"syscall\":"
+		"\"write\",\"wchan\":\"percpu_rwsem_wait\",\"off_cpu_s\":null,"
+		"\"kernel_stack\":null,\"waits_for\":null}]}}";
+	json_t *evidence = json_loads(text, 0, NULL);
+	json_t *thread =
+		json_array_get(json_object_get(json_object_get(evidence, "proc"), "threads"), 0);
+	char buf[256];
+
+	cr_assert_str_eq(cw_evidence_kernel(evidence, buf, sizeof(buf)),
+			 "sleeps uninterruptibly (state D) in write(); in the kernel in "
+			 "percpu_rwsem_wait");
+	cr_assert_eq(json_object_set_new(thread, "state", json_string("S")), 0);
+	cr_assert_str_eq(cw_evidence_kernel(evidence, buf, sizeof(buf)), "");
+	cr_assert_str_eq(cw_evidence_kernel(NULL, buf, sizeof(buf)), "");
+	json_decref(evidence);
+}
