@@ -114,13 +114,22 @@ def no_descriptors():
         d = s.daemon
         d.start()
         s.train("was-there", hanging(150))
-        used = len(os.listdir(f"/proc/{d.process.pid}/fd"))
         before = resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (used, before[1]))
+
+        def takes_the_rest():
+            # What it holds has gaps, and some of it for a moment only: until it says so.
+            held = {int(fd) for fd in os.listdir(f"/proc/{d.process.pid}/fd")}
+            free = next(n for n in range(len(held) + 1) if n not in held)
+            resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (free, before[1]))
+        takes_the_rest()
         late = s.train("comes-late", [*TRAINING, "--steps", "0"], waits=False)
         wait_until(lambda: late.steps() > 20, "the late job trains")
-        # Nobody can ask the daemon now; its log tells.
-        wait_until(lambda: "accept" in d.read_log(), "it has run out of descriptors", 30)
+
+        def has_run_out():
+            takes_the_rest()
+            # Nobody can ask the daemon now; its log tells.
+            return "accept" in d.read_log()
+        wait_until(has_run_out, "it has run out of descriptors", 30)
         wait_until(lambda: "never entered" in d.read_log(), "the journal has the alert", ALERT_S)
         resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, before)
         diagnosed(s, "was-there")
