@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of processes (pidfd_open(2), SO_PEERPIDFD): they never come to mean another process. */
+/* Descriptors of processes (pidfd_open(2), SO_PEERPIDFD): they never come to mean another process.
+ */
 #pragma once
 
 #include <stdbool.h>
