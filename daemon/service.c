@@ -34,9 +34,8 @@
 #define TICK_MS 250
 /* Held-back bundles are tried again this often. */
 #define STORE_RETRY_NS (5 * CW_NS_PER_S)
-/* Processes registered on one node: far above what GPUs fit into it. */
+/* Processes registered on one node, half of them of one user: far above what GPUs fit into it. */
 #define MAX_PROCESSES 4096u
-#define MAX_PROCESSES_PER_UID 2048u
 /* design section 11: at most two captures at once on a node. */
 #define MAX_CAPTURES 2u
 /*
@@ -389,8 +388,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.sample_ms = (uint32_t)(s->config->sample_interval_ns / CW_NS_PER_MS),
 		.digest_ms = 1000,
 		.max_processes = places,
-		.max_processes_per_uid =
-			(uint32_t)((uint64_t)places * MAX_PROCESSES_PER_UID / MAX_PROCESSES),
+		.max_processes_per_uid = (places + 1) / 2,
 		.keeps_descriptors = true,
 		.kernel = s->kernel,
 		.has_incident = has_incident,

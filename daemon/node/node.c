@@ -404,9 +404,8 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 
 uint32_t cw_node_room(uint64_t descriptors, uint32_t wanted)
 {
-	uint64_t room = descriptors > CW_NODE_OTHER_FDS
-				? (descriptors - CW_NODE_OTHER_FDS) / CW_NODE_PROCESS_FDS
-				: 0;
+	uint64_t others = descriptors / 4 < CW_NODE_OTHER_FDS ? descriptors / 4 : CW_NODE_OTHER_FDS;
+	uint64_t room = (descriptors - others) / CW_NODE_PROCESS_FDS;
 
 	if (room > wanted)
 		return wanted;

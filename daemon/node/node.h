@@ -58,7 +58,7 @@ struct cw_node_config {
  * launcher's, its directory in /proc, its memory cgroup's counter.
  */
 #define CW_NODE_PROCESS_FDS 6u
-/* Kept back for everything else: listeners, peers, children that take evidence, bundles, webhooks.
+/* Kept back for listeners, peers, children that take evidence, bundles: a quarter, at most these.
  */
 #define CW_NODE_OTHER_FDS 512u
 

@@ -31,6 +31,7 @@ DESCRIPTORS = 64
 # Who connects beyond them.
 WAITING = scaled(400, SCALE)
 PROCESSES = 2 * DESCRIPTORS
+FIRST_UID = 22000
 PR_SET_PDEATHSIG = 1
 
 
@@ -62,11 +63,15 @@ def connect(address, number):
 
 
 class Process:
-    """One that connects and waits: a process has one connection to the agent socket."""
+    """One that connects and waits: a process has one connection to the agent socket, and a user has
+    no more than a part of them, so each is another user's."""
 
-    def __init__(self, address):
+    def __init__(self, address, uid):
         self.pid = os.fork()
         if self.pid == 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             held = connect(address, 0)
             while held or True:
@@ -107,7 +112,7 @@ def storm(listener, address_of):
                 if listener != "agent":
                     held.append(connect(address, len(held)))
                 elif len(held) < PROCESSES:
-                    held.append(Process(address))
+                    held.append(Process(address, FIRST_UID + len(held)))
                 return open_descriptors(pid)
 
             try:

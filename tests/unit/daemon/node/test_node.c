@@ -59,8 +59,8 @@ Test(node, has_no_more_places_than_descriptors)
 {
 	cr_assert_eq(cw_node_room(65536, 4096), 4096);
 	cr_assert_eq(cw_node_room(20000, 4096), (20000 - CW_NODE_OTHER_FDS) / CW_NODE_PROCESS_FDS);
-	cr_assert_eq(cw_node_room(1024, 4096), (1024 - CW_NODE_OTHER_FDS) / CW_NODE_PROCESS_FDS);
-	cr_assert_eq(cw_node_room(64, 4096), 1);
+	cr_assert_eq(cw_node_room(1024, 4096), (1024 - 256) / CW_NODE_PROCESS_FDS);
+	cr_assert_eq(cw_node_room(4, 4096), 1);
 	cr_assert_eq(cw_node_room(UINT64_MAX, 4096), 4096);
 }
 
