@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/hot.h"
 #include "agent/log.h"
 #include "agent/modules.h"
 #include "agent/own_memory.h"
 #include "agent/python_frames.h"
 #include "agent/record.h"
+#include "agent/state.h"
 #include "model/signature.h"
 
 #define PROBES 16

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
+#include "agent/state.h"
 
 struct cw_clock_rate {
 	uint64_t ticks, ns; /* where both clocks met */

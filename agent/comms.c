@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/call_stack.h"
 #include "agent/graph.h"
 #include "agent/labels.h"
@@ -13,6 +12,7 @@
 #include "agent/own_memory.h"
 #include "agent/progress.h"
 #include "agent/python.h"
+#include "agent/state.h"
 #include "model/signature.h"
 
 struct cw_comm cw_comms[CW_REC_COMMS];

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
 #include "agent/nccl_abi.h"
 #include "agent/real.h"
 #include "agent/record.h"
+#include "agent/state.h"
 
 #define CW_COMM_STREAMS 8
 

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/cuda_abi.h"
 #include "agent/driver_waits.h"
 #include "agent/graph.h"
+#include "agent/state.h"
 
 #define CUDA_ERROR_NOT_SUPPORTED 801
 #define PER_THREAD_DEFAULT_STREAM 2 /* CU_GET_PROC_ADDRESS_… */

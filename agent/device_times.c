@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/cuda_driver.h"
 #include "agent/kernels.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "agent/state.h"
 #include "model/signature.h"
 
 #define SAMPLE_NS 10000000u

@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "agent/agent.h"
 #include "agent/cuda_hooks.h"
 #include "agent/real.h"
+#include "agent/state.h"
 
 /* Read by the stub; hidden. */
 _Atomic(cw_dlsym_fn) cw_next_dlsym;

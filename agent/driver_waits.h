@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
+#include "agent/state.h"
 
 /* Any thread, lock-free. Return: a place, or -1 where all are taken: then nothing is noted. */
 int cw_driver_wait_enter(void);

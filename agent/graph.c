@@ -4,13 +4,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/cuda_abi.h"
 #include "agent/graph_part.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
 #include "agent/record.h"
+#include "agent/state.h"
 
 static uintptr_t foreign_graphs[16]; /* somebody captures into them: the last ones */
 static unsigned foreign_count;

@@ -3,8 +3,8 @@
 
 #include <sched.h>
 
-#include "agent/agent.h"
 #include "agent/progress.h"
+#include "agent/state.h"
 #include "model/op.h"
 
 struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/graph.h"
 #include "agent/hot.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
+#include "agent/state.h"
 
 static struct cw_group pool[CW_GROUPS];
 

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/modules.h"
 #include "agent/own_memory.h"
 #include "agent/real.h"
 #include "agent/record.h"
+#include "agent/state.h"
 
 /* Ranks have up to a few hundred threads. What is longer is not a list any more. */
 #define MAX_WALK 4096u

@@ -11,10 +11,10 @@
 
 #include <stdint.h>
 
-#include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/graph.h"
 #include "agent/record.h"
+#include "agent/state.h"
 
 /* Same section: same pages, and next to each other. */
 #define CW_HOT __attribute__((section("cw_hot"), hot))

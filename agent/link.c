@@ -16,7 +16,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/clock.h"
 #include "agent/descriptors.h"
 #include "agent/helper_threads.h"
@@ -25,6 +24,7 @@
 #include "agent/python.h"
 #include "agent/record.h"
 #include "agent/save.h"
+#include "agent/state.h"
 #include "agent/wire.h"
 #include "common/job_env.h"
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/buildid.h"
 #include "agent/record.h"
+#include "agent/state.h"
 #include "common/parse.h"
 
 static struct {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
+#include "agent/state.h"
 
 /* cw_module_of() for an address outside of the module of the thread's last call. */
 void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offset);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "agent/agent.h"
 #include "agent/call_stack.h"
 #include "agent/clock.h"
 #include "agent/comms.h"
@@ -14,6 +13,7 @@
 #include "agent/modules.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
+#include "agent/state.h"
 #include "agent/summary.h"
 #include "agent/thin.h"
 #include "model/signature.h"

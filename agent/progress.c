@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/cuda_driver.h"
 #include "agent/device_times.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "agent/state.h"
 #include "agent/summary.h"
 #include "agent/thin.h"
 

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/descriptors.h"
 #include "agent/driver_waits.h"
 #include "agent/helper_threads.h"
@@ -25,6 +24,7 @@
 #include "agent/log.h"
 #include "agent/real.h"
 #include "agent/record.h"
+#include "agent/state.h"
 #include "common/parse.h"
 
 #define DUMP_WAIT_NS 3000000000u

@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/log.h"
 #include "agent/real.h"
+#include "agent/state.h"
 #include "common/parse.h"
 
 /* Frames of Python functions that call each other lie side by side: a read brings several. */

@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/log.h"
+#include "agent/state.h"
 
 enum {
 #define F(ret, name, since, how, params, args) IDX_##name,

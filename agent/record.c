@@ -11,10 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/call_stack.h"
 #include "agent/file_size.h"
 #include "agent/log.h"
+#include "agent/state.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */

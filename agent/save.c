@@ -16,10 +16,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/file_size.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "agent/state.h"
 
 #define EVERY_NS 1000000000u
 #define AT_EXIT_WAIT_NS UINT64_C(2000000000) /* for the helper thread's own writing */

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/clock.h"
 #include "agent/comms.h"
 #include "agent/cuda_driver.h"
 #include "agent/kernels.h"
 #include "agent/log.h"
 #include "agent/record.h"
+#include "agent/state.h"
 #include "agent/summary_budget.h"
 #include "agent/tensor.h"
 #include "model/signature.h"

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/record.h"
+#include "agent/state.h"
 
 CW_HOT_DATA bool cw_thin_is_on;
 

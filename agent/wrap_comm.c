@@ -2,9 +2,9 @@
 /* State and end of a communicator, and the collective host calls on one that exists. */
 #include <errno.h>
 
-#include "agent/agent.h"
 #include "agent/comms.h"
 #include "agent/ops.h"
+#include "agent/state.h"
 #include "agent/wrap.h"
 
 static void enter(struct cw_op_call *op, ncclComm_t comm, unsigned kind, const void *caller)

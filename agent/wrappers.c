@@ -3,10 +3,10 @@
  * Entry points made from the table: the exported ncclX for set 0, and for the other sets a static
  * twin of each, which only dlsym hands out. Both do nothing but name their set and their caller.
  */
-#include "agent/agent.h"
 #include "agent/call_stack.h"
 #include "agent/hot.h"
 #include "agent/real.h"
+#include "agent/state.h"
 #include "agent/wrap.h"
 
 #define CW_UNPACK(...) __VA_ARGS__
