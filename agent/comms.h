@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "agent/nccl_abi.h"
-#include "agent/real.h"
+#include "agent/nccl_set.h"
 #include "agent/record.h"
 #include "agent/state.h"
 

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "agent/log.h"
-#include "agent/real.h"
+#include "agent/next_dlsym.h"
 #include "agent/record.h"
 
 struct cw_cuda cw_cuda;

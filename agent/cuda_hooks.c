@@ -8,6 +8,7 @@
 #include "agent/cuda_abi.h"
 #include "agent/driver_waits.h"
 #include "agent/graph.h"
+#include "agent/real.h"
 #include "agent/state.h"
 
 #define CUDA_ERROR_NOT_SUPPORTED 801

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "agent/real.h"
+#include "agent/next_dlsym.h"
 
 /*
  * X(exported name, name for cuGetProcAddress, first CUDA version it is returned for, first it is no

@@ -3,48 +3,16 @@
  * The C half of the exported dlsym (dlsym_stub.S is the other): decides what a look-up of an
  * "nccl…", "cuG…" or "cuS…" name gets. Every other name never comes here: the stub jumps to the
  * next dlsym with the caller's return address in place, on which RTLD_NEXT and RTLD_DEFAULT depend.
- *
- * The next dlsym is found with dlvsym, which no hook of ours touches. It may be another preloaded
- * library's hook: that one gets its turn as if we were not there.
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "agent/cuda_hooks.h"
+#include "agent/next_dlsym.h"
 #include "agent/real.h"
 #include "agent/state.h"
 
-/* Read by the stub; hidden. */
-_Atomic(cw_dlsym_fn) cw_next_dlsym;
-
-void *cw_dlsym_bootstrap(void);
 void *cw_dlsym_nccl(void *handle, const char *name);
-
-static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };
-
-cw_dlsym_fn cw_next_dlsym_get(void)
-{
-	cw_dlsym_fn next = atomic_load_explicit(&cw_next_dlsym, memory_order_relaxed);
-
-	if (__builtin_expect(!next, 0))
-		next = (cw_dlsym_fn)cw_dlsym_bootstrap();
-	return next;
-}
-
-/* Also called by the stub when dlsym is used before our constructor. */
-void *cw_dlsym_bootstrap(void)
-{
-	int saved_errno = errno;
-	void *p = NULL;
-
-	for (unsigned i = 0; i < sizeof(versions) / sizeof(versions[0]) && !p; i++)
-		p = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-	(void)dlerror();
-	atomic_store_explicit(&cw_next_dlsym, (cw_dlsym_fn)p, memory_order_relaxed);
-	errno = saved_errno;
-	return p;
-}
 
 /*
  * NULL: let the next dlsym answer. CW_ABSENT: the symbol must look absent, dlerror is set.

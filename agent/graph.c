@@ -7,6 +7,7 @@
 #include "agent/comms.h"
 #include "agent/cuda_abi.h"
 #include "agent/graph_part.h"
+#include "agent/next_dlsym.h"
 #include "agent/p2p.h"
 #include "agent/progress.h"
 #include "agent/record.h"

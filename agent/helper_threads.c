@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "agent/modules.h"
+#include "agent/next_dlsym.h"
 #include "agent/own_memory.h"
-#include "agent/real.h"
 #include "agent/record.h"
 #include "agent/state.h"
 

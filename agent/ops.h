@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "agent/nccl_abi.h"
-#include "agent/real.h"
+#include "agent/nccl_set.h"
 #include "model/op.h"
 
 struct cw_op_desc {

@@ -31,6 +31,7 @@
 #include "agent/group.h"
 #include "agent/labels.h"
 #include "agent/log.h"
+#include "agent/next_dlsym.h"
 #include "agent/ops.h"
 #include "agent/profiler_abi.h"
 #include "agent/python.h"

@@ -22,7 +22,7 @@
 #include "agent/helper_threads.h"
 #include "agent/link.h"
 #include "agent/log.h"
-#include "agent/real.h"
+#include "agent/next_dlsym.h"
 #include "agent/record.h"
 #include "agent/state.h"
 #include "common/parse.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/log.h"
-#include "agent/real.h"
+#include "agent/next_dlsym.h"
 #include "agent/state.h"
 #include "common/parse.h"
 

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "agent/log.h"
+#include "agent/next_dlsym.h"
 #include "agent/state.h"
 
 enum {

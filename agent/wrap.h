@@ -5,9 +5,7 @@
  */
 #pragma once
 
-#include "agent/nccl_abi.h"
-#include "agent/nccl_functions.h"
-#include "agent/real.h"
+#include "agent/nccl_set.h"
 
 #define CW_WITH(...) (const struct cw_real *real, const void *caller, __VA_ARGS__)
 

@@ -43,6 +43,7 @@
 #include "agent/agent.h"
 #include "agent/clock.h"
 #include "agent/graph.h"
+#include "agent/real.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "model/op.h"

@@ -10,6 +10,7 @@
 #include "agent/cuda_driver.h"
 #include "agent/cuda_hooks.h"
 #include "agent/graph.h"
+#include "agent/next_dlsym.h"
 #include "agent/record.h"
 #include "agent/wrap.h"
 #include "model/signature.h"

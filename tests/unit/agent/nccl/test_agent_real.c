@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/next_dlsym.h"
 #include "agent/real.h"
 
 /* What a look-up that waits for ever must run into. */
