@@ -3,11 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,74 +13,11 @@
 #include "agent/log.h"
 #include "agent/state.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
-#endif
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
 
-#define FD_FLOOR 1000
-#define FD_ROOM 16 /* more than the agent ever has */
-
 CW_HOT_DATA struct cw_record cw_record = { .fd = -1 };
-
-/*
- * Programs count on the lowest numbers: where the limit is low, as high as it goes. One that closes
- * all descriptors in just this moment has the number again for a file of its own, which stays open.
- */
-int cw_fd_move_up(int fd)
-{
-	struct cw_fd_identity id = { 0 };
-	struct rlimit limit;
-	int floor = FD_FLOOR, high;
-
-	if (cw_fd_identify(fd, &id) < 0)
-		return -EBADF;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < FD_FLOOR + FD_ROOM)
-		floor = (int)limit.rlim_cur - FD_ROOM;
-	if (floor <= fd)
-		return fd;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, floor);
-	if (high < 0)
-		return fd;
-	if (cw_fd_is(fd, &id))
-		(void)close(fd);
-	if (cw_fd_is(high, &id))
-		return high;
-	(void)close(high);
-	return -EBADF;
-}
-
-int cw_memfd(const char *name)
-{
-	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	long fd = syscall(SYS_memfd_create, name, flags | MFD_NOEXEC_SEAL);
-
-	if (fd < 0 && errno == EINVAL)
-		fd = syscall(SYS_memfd_create, name, flags);
-	return fd < 0 ? -errno : cw_fd_move_up((int)fd);
-}
-
-/* The system call itself: fstat@GLIBC_2.33 would be the newest symbol of the library. */
-int cw_fd_identify(int fd, struct cw_fd_identity *ret_id)
-{
-	struct stat st;
-
-	if (syscall(SYS_fstat, fd, &st) < 0)
-		return -errno;
-	ret_id->dev = st.st_dev;
-	ret_id->ino = st.st_ino;
-	return 0;
-}
-
-bool cw_fd_is(int fd, const struct cw_fd_identity *id)
-{
-	struct cw_fd_identity now = { 0 };
-
-	return fd >= 0 && cw_fd_identify(fd, &now) == 0 && now.dev == id->dev && now.ino == id->ino;
-}
 
 static uint64_t align_up(uint64_t n, uint64_t to)
 {

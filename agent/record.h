@@ -7,25 +7,14 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "agent/descriptors.h"
 #include "record/record_layout.h"
 
 #define CW_STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 #define CW_LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-
-/* What a descriptor stands for: tells whether a number still is what it was. */
-struct cw_fd_identity {
-	dev_t dev;
-	ino_t ino;
-};
-
-/* Return: 0 or -errno. */
-int cw_fd_identify(int fd, struct cw_fd_identity *ret_id);
-
-/* True when fd is open and still the same object. */
-bool cw_fd_is(int fd, const struct cw_fd_identity *id);
 
 struct cw_record {
 	struct cw_rec_header *header;
@@ -61,12 +50,3 @@ static inline void cw_record_drop(enum cw_rec_drop what)
 {
 	(void)__atomic_fetch_add(&cw_record.header->drops[what], 1, __ATOMIC_RELAXED);
 }
-
-/*
- * Moves fd to a number >= 1000 where the limit allows, out of the way of programs that count
- * descriptors. Takes fd. Return: a descriptor with CLOEXEC.
- */
-int cw_fd_move_up(int fd);
-
-/* A memfd that may be sealed, as little executable as the kernel knows; -errno. */
-int cw_memfd(const char *name);
