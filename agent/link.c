@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,10 +23,10 @@
 #include "agent/record.h"
 #include "agent/save.h"
 #include "agent/state.h"
+#include "agent/thread.h"
 #include "agent/wire.h"
 #include "common/job_env.h"
 
-#define STACK_BYTES (256u * 1024)
 #define BEAT_MS 1000
 #define RETRY_MS 1000     /* a daemon that restarts has every agent back within 2 s */
 #define FULL_RETRY_MS 200 /* the daemon's queue is full: that passes as fast as it reads */
@@ -293,30 +291,6 @@ static void *run(void *arg)
 		step();
 	}
 	return NULL;
-}
-
-int cw_thread_start(void *(*fn)(void *), void *arg)
-{
-	sigset_t all, old;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r;
-
-	(void)sigfillset(&all);
-	if (pthread_attr_init(&attr) != 0)
-		return -ENOMEM;
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&thread, &attr, fn, arg);
-	if (r == EINVAL) {
-		/* Large thread-local data of the application does not fit: the default will. */
-		(void)pthread_attr_setstacksize(&attr, 8u << 20);
-		r = pthread_create(&thread, &attr, fn, arg);
-	}
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
-	return -r;
 }
 
 void cw_link_start(void)

@@ -11,9 +11,3 @@
 /* Starts the thread; without it the record is complete all the same. Once, from cw_agent_start().
  */
 void cw_link_start(void);
-
-/*
- * Starts one of the agent's threads: detached, small stack, every signal blocked. Return: 0 or
- * -errno.
- */
-int cw_thread_start(void *(*run)(void *), void *arg);

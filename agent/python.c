@@ -20,11 +20,11 @@
 #include "agent/descriptors.h"
 #include "agent/driver_waits.h"
 #include "agent/helper_threads.h"
-#include "agent/link.h"
 #include "agent/log.h"
 #include "agent/next_dlsym.h"
 #include "agent/record.h"
 #include "agent/state.h"
+#include "agent/thread.h"
 #include "common/parse.h"
 
 #define DUMP_WAIT_NS 3000000000u
