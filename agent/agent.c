@@ -52,7 +52,7 @@ static void arm(void)
 		cw_log("no fork protection on this kernel: not recording");
 		return;
 	}
-	r = cw_record_create();
+	r = cw_record_create(cw_call_stacks_wanted());
 	if (r < 0) {
 		cw_log("no flight record: %s", strerror(-r));
 		(void)munmap(page, (size_t)sysconf(_SC_PAGESIZE));

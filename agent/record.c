@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/call_stack.h"
 #include "agent/file_size.h"
 #include "agent/log.h"
 #include "agent/state.h"
@@ -125,11 +124,11 @@ static void fill_header(const struct plan *plan)
 	memcpy(h->sections, plan->sections, sizeof(h->sections));
 }
 
-int cw_record_create(void)
+int cw_record_create(bool with_stacks)
 {
 	struct plan plan;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct offsets o = lay_out(&plan, page, cw_call_stacks_wanted());
+	struct offsets o = lay_out(&plan, page, with_stacks);
 	struct cw_fd_identity id;
 	void *map = NULL;
 	char *base;

@@ -40,10 +40,11 @@ struct cw_record {
 extern struct cw_record cw_record;
 
 /*
- * Makes the memfd, maps and seals it, writes the header's fixed part; state stays 0.
- * Blocking: page faults only. Return: 0, or -errno with nothing left behind.
+ * Makes the memfd, maps and seals it, writes the header's fixed part; state stays 0. with_stacks:
+ * room for call stacks, where pages are not too large for that. Blocking: page faults only. Return:
+ * 0, or -errno with nothing left behind.
  */
-int cw_record_create(void);
+int cw_record_create(bool with_stacks);
 
 /* Counts a loss. Any thread, lock-free. */
 static inline void cw_record_drop(enum cw_rec_drop what)

@@ -17,7 +17,7 @@
 static void setup(void)
 {
 	cr_assert_eq(setenv("COLLWATCH_CALL_STACKS", "on", 1), 0);
-	cr_assert_eq(cw_record_create(), 0);
+	cr_assert_eq(cw_record_create(cw_call_stacks_wanted()), 0);
 	cw_call_stacks_start();
 	cr_assert(cw_call_stacks_is_on);
 	cr_assert_leq(cw_record.total_bytes, CW_RECORD_MAX_BYTES);

@@ -26,7 +26,7 @@ static int up[2], down[2];
 
 static void setup(void)
 {
-	cr_assert_eq(cw_record_create(), 0);
+	cr_assert_eq(cw_record_create(false), 0);
 	cr_assert_eq(pipe(up), 0);
 	cr_assert_eq(pipe(down), 0);
 	cw_helper_threads_start();
