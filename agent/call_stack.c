@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/hot.h"
 #include "agent/log.h"
 #include "agent/modules.h"
 #include "agent/own_memory.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/ops.h"
+#include "agent/op_call.h"
 
 extern bool cw_times_is_on;
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/ops.h"
+#include "agent/op_call.h"
 
 extern bool cw_summary_is_on;
 

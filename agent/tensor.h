@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/ops.h"
+#include "agent/op_call.h"
 
 struct cw_tensor {
 	const void *data;
