@@ -10,10 +10,16 @@
 #include <unistd.h>
 
 #include "agent/call_stack.h"
+#include "agent/clock.h"
+#include "agent/features.h"
+#include "agent/graph.h"
 #include "agent/helper_threads.h"
 #include "agent/labels.h"
 #include "agent/link.h"
 #include "agent/log.h"
+#include "agent/modules.h"
+#include "agent/progress.h"
+#include "agent/python.h"
 #include "agent/record.h"
 #include "agent/save.h"
 
@@ -22,6 +28,17 @@
 #endif
 
 enum { START_NOT_YET, START_OVER }; /* negative: the process of which a thread is at it */
+
+static const struct cw_feature features[] = {
+	{ .beat = cw_clock_step },
+	{ .beat = cw_modules_resolve },
+	{ .start = cw_helper_threads_start, .beat = cw_helper_threads_step },
+	{ .start = cw_save_start, .beat = cw_save_step },
+	{ .comm_ready = cw_graph_comm_ready },
+	{ .comm_ready = cw_progress_comm_ready, .comm_forget = cw_progress_comm_forget },
+	{ .armed = cw_python_arm },
+	{ .start = cw_call_stacks_start, .armed = cw_call_stacks_arm },
+};
 
 static atomic_int start_state;
 
@@ -61,9 +78,8 @@ static void arm(void)
 	cw_labels_read(cw_record.header);
 	CW_STORE(cw_record.header->created_ns, cw_now_ns());
 	cw_log_start();
-	cw_save_start();
-	cw_call_stacks_start();
-	cw_helper_threads_start();
+	cw_features_set(features, sizeof(features) / sizeof(features[0]));
+	cw_features_start();
 	__atomic_store_n(&cw_record.header->state, 1, __ATOMIC_RELEASE);
 	*page = 1;
 	__atomic_store_n(&cw_armed, page, __ATOMIC_RELEASE);

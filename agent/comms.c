@@ -5,13 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/call_stack.h"
-#include "agent/graph.h"
+#include "agent/features.h"
 #include "agent/labels.h"
 #include "agent/log.h"
 #include "agent/own_memory.h"
-#include "agent/progress.h"
-#include "agent/python.h"
 #include "agent/state.h"
 #include "model/signature.h"
 
@@ -137,7 +134,7 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 
 	write_begin(rc);
 	free_p2p(c);
-	cw_progress_forget(c);
+	cw_features_comm_forget(c);
 	memset((char *)rc + sizeof(rc->seqlock), 0, sizeof(*rc) - sizeof(rc->seqlock));
 	rc->seqlock = seqlock | 1;
 	rc->comm_id = birth->comm_id;
@@ -245,10 +242,8 @@ void cw_comm_ready(int c)
 	CW_STORE(rc->state, CW_COMM_READY);
 	write_end(rc);
 	unlock();
-	cw_graph_ready();
-	cw_progress_comm_ready(c, device);
-	cw_python_arm();
-	cw_call_stacks_arm();
+	cw_features_comm_ready(c);
+	cw_features_armed();
 }
 
 void cw_comm_defer(int c, ncclComm_t *where, int parent)

@@ -86,8 +86,8 @@ int cw_comm_reserve(const struct cw_comm_birth *birth);
 void cw_comm_bind(int c, ncclComm_t comm);
 
 /*
- * Settles a communicator that NCCL reported ready: asks NCCL for ranks and device, sets up device
- * progress, state READY. Not before NCCL said ncclSuccess. Any thread; calls NCCL and CUDA.
+ * Settles a communicator that NCCL reported ready: asks NCCL for ranks and device, state READY, and
+ * tells the features. Not before NCCL said ncclSuccess. Any thread; calls NCCL and CUDA.
  */
 void cw_comm_ready(int c);
 

@@ -22,7 +22,7 @@ CW_HOT_DATA cw_is_capturing_fn cw_graph_is_capturing;
 static CUresult (*capture_info)(cudaStream_t stream, CUstreamCaptureStatus *status, uint64_t *id,
 				void **graph, const void **deps, size_t *num_deps);
 
-void cw_graph_ready(void)
+void cw_graph_comm_ready(int c)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();
 	int saved_errno = errno;

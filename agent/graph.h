@@ -24,8 +24,8 @@
 #define CW_GRAPH_COMMS 12   /* communicators in one executable graph */
 #define CW_GRAPH_EXECS 1024 /* living executable graphs with NCCL ops, a power of two */
 
-/* Finds the driver's functions. When a communicator is made; takes the loader's lock. */
-void cw_graph_ready(void);
+/* A communicator became ready: finds the driver's functions. Takes the loader's lock. */
+void cw_graph_comm_ready(int c);
 
 /* The program's captures are seen by the agent: its other calls about graphs are, too. */
 void cw_graph_capture_seen(void);

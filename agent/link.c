@@ -14,14 +14,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/descriptors.h"
-#include "agent/helper_threads.h"
+#include "agent/features.h"
 #include "agent/log.h"
-#include "agent/modules.h"
 #include "agent/python.h"
 #include "agent/record.h"
-#include "agent/save.h"
 #include "agent/state.h"
 #include "agent/thread.h"
 #include "agent/wire.h"
@@ -284,10 +281,7 @@ static void *run(void *arg)
 	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
 	while (cw_agent_is_armed()) {
 		beat();
-		cw_clock_step();
-		cw_modules_resolve();
-		cw_helper_threads_step();
-		cw_save_step();
+		cw_features_beat();
 		step();
 	}
 	return NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The helper thread "collwatch": beats once a second, keeps a connection to the node's daemon,
- * hands it the record, answers its requests. The job never waits for it, and it never waits for the
- * daemon: a daemon that is absent, stopped or not reading costs a failed connect a second.
+ * The helper thread "collwatch": beats once a second, and the features with it, keeps a connection
+ * to the node's daemon, hands it the record, answers its requests. The job never waits for it, and
+ * it never waits for the daemon: a daemon that is absent, stopped or not reading costs a failed
+ * connect a second.
  *
  * It never calls CUDA, NCCL or the loader, and holds no lock anybody else takes.
  */

@@ -25,8 +25,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/call_stack.h"
 #include "agent/comms.h"
+#include "agent/features.h"
 #include "agent/graph_part.h"
 #include "agent/group.h"
 #include "agent/labels.h"
@@ -34,7 +34,6 @@
 #include "agent/next_dlsym.h"
 #include "agent/ops.h"
 #include "agent/profiler_abi.h"
-#include "agent/python.h"
 #include "model/signature.h"
 
 /* A context is the address of the entry's byte: unlike any handle that NCCL gives out. */
@@ -137,8 +136,7 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	cw_comm_set_state(c, CW_COMM_READY, false);
 	CW_STORE(any_open, true);
 	*context = &contexts[c];
-	cw_python_arm();
-	cw_call_stacks_arm();
+	cw_features_armed();
 }
 
 /* Always succeeds: an error would be printed into the user's log. */

@@ -87,7 +87,7 @@ static bool are_pages_registered(void)
 	return is_registered;
 }
 
-void cw_progress_comm_ready(int c, int device)
+void cw_progress_comm_ready(int c)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 	int saved_errno = errno;
@@ -99,7 +99,7 @@ void cw_progress_comm_ready(int c, int device)
 	 * ours to rely on. */
 	if (!is_wanted() || !cw_cuda_ready() || (rc->flags & CW_REC_COMM_NONBLOCKING))
 		goto lost;
-	ctx = cw_cuda_context_of(device);
+	ctx = cw_cuda_context_of((int)CW_LOAD(rc->device));
 	if (!ctx || !cw_cuda_push(ctx, &pushed))
 		goto lost;
 	if (are_pages_registered() &&
@@ -121,7 +121,7 @@ lost:
 	errno = saved_errno;
 }
 
-void cw_progress_forget(int c)
+void cw_progress_comm_forget(int c)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 

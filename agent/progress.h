@@ -20,13 +20,13 @@
 
 /*
  * A communicator became ready: finds the driver's functions, which are in the process by now, makes
- * sure that the progress pages are registered and notes the communicator's context. device: CUDA
- * ordinal, -1 = the current context's. Calls CUDA.
+ * sure that the progress pages are registered and notes the communicator's context: its device's,
+ * or the current one where that is not known. Calls CUDA.
  */
-void cw_progress_comm_ready(int c, int device);
+void cw_progress_comm_ready(int c);
 
 /* The entry is about to be used for another communicator. Under the registry's lock. */
-void cw_progress_forget(int c);
+void cw_progress_comm_forget(int c);
 
 struct cw_progress_at {
 	uint16_t slot; /* CW_REC_NO_SLOT = unknown */
