@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An entry is written under a lock, held for as long as it takes to change the tables; its identity
+ * fields under the entry's sequence lock too, for readers in other processes. Once all entries were
+ * used, that of the communicator that ended longest ago is used again. A handle leads to its entry
+ * by a hint, or by looking at all of them.
+ */
 #include "agent/comms.h"
 
 #include <sched.h>

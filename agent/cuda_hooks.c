@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All wrappers are made from the table of hooks and have one shape: six registers in, the driver's
+ * function called with the same six, its result passed on. What to note before or after the call is
+ * the do_…() of the row. The driver's function is remembered when somebody looks it up, and looked
+ * up by us only for a program that is linked with the driver.
+ */
 #include "agent/cuda_hooks.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a stream's capture to the part of a graph: which capture an op goes into is asked of the
+ * driver, op by op, because a program may begin, join and end captures anywhere. What cannot be
+ * followed makes the communicator uncounted.
+ */
 #include "agent/graph.h"
 
 #include <dlfcn.h>

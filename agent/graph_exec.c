@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executable graphs: an open-addressed table from the driver's handle to parts. Changes are made
+ * under the lock, launches search without it; an entry whose graph ended stays as a mark, so that
+ * no search stops too early.
+ */
 #include "agent/comms.h"
 #include "agent/graph.h"
 #include "agent/graph_part.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs of equal ops are taken from one pool for all parts and go back to it as a list. A part is
+ * taken again only when nobody can launch it any more and the device is done with it.
+ */
 #include "agent/graph_part.h"
 
 #include <sched.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A group keeps sums, not ops. When it is launched and when it ends, its ops are found in the rings
+ * again, by the group's number from the first ticket it can have; those that were overwritten
+ * meanwhile have nothing to be told any more.
+ */
 #include "agent/group.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's own kernels (agent/summary_kernel.cu) in the contexts of this process. Loaded when a
+ * The agent's own kernels (summary_kernel.cu) in the contexts of this process. Loaded when a
  * communicator becomes ready, never later: loading behind a kernel of NCCL that waits for its peers
  * can block for good.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loop around poll(): beat, connect or wait for the daemon, answer. The program may close the
+ * socket's number and get it for a file of its own, so the socket is looked at before it is used.
+ */
 #include "agent/link.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An address outside of all known files leaves its mark for the helper thread, which looks one up a
+ * second; the ops until then have no call site. Files are never removed from the table: an address
+ * in a file that was unloaded may stand in the record for long.
+ */
 #include "agent/modules.h"
 
 #include <fcntl.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a call costs is in here. The path of a single collective that succeeds is one run of code;
+ * what is rare stands out of line. An op is put together in registers, and written as words to its
+ * communicator's ring and to the bulk ring.
+ */
 #include "agent/ops.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Beside each peer's counters in the record lie pending ones in a table of the agent's own. A group
+ * links those it touched, per communicator, so that its end settles them without looking at others.
+ */
 #include "agent/p2p.h"
 
 #include <stddef.h>

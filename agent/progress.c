@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slot is a pair of words for one communicator on one stream. The communicator's entry caches the
+ * slots of its streams; on a miss all slots are searched, then a free one is claimed. Those of
+ * streams are handed out in turn, those of CUDA graphs from the back.
+ */
 #include "agent/progress.h"
 
 #include <errno.h>

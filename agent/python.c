@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Armed by a pending call, with the GIL: faulthandler is registered for a free signal, and a thread
+ * started, the only one that does not block it. When asked, this thread sends the signal to itself;
+ * the handler walks all threads' frames without the GIL and writes text into a memfd. The walker
+ * reads what running code changes, so nothing is asked for before the process has held still.
+ */
 #include "agent/python.h"
 
 #include <dlfcn.h>

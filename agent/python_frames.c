@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of Python functions that call each other lie side by side, the innermost last: one read of
+ * some kilobytes brings many of them, and one system call their code objects.
+ */
 #include "agent/python_frames.h"
 
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 /*
  * Where the calling thread is in Python, without the interpreter's lock: its own frames cannot
  * change while it is inside of a call, whoever holds the lock. They are found with the offsets of
- * the version (agent/python_layout.h), which are used only after the interpreter itself, asked once
+ * the version (python_layout.h), which are used only after the interpreter itself, asked once
  * through its API for a stack, has said the same. Everything is read in the way that fails instead
  * of faulting, so neither a wrong offset nor an interpreter that is being taken down can do harm.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One memfd, laid out once: the header, which lists the sections, then these. Sealed after it is
+ * mapped: nobody but this mapping can ever write it, and nobody can shrink it under a reader.
+ */
 #include "agent/record.h"
 
 #include <errno.h>
