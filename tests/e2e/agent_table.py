@@ -147,7 +147,7 @@ def environment_is_in_its_table():
     table_names = re.findall(r"^\*(COLLWATCH_\w+)\*", said, re.M)
     read = set()
     for folder in "agent", "cli", "common":
-        for source in glob.glob(os.path.join(SOURCE, folder, "*.c")):
+        for source in glob.glob(os.path.join(SOURCE, folder, "**", "*.c"), recursive=True):
             read |= set(re.findall(r'(?:getenv|env|cw_env_get)\((?:env, )?"(COLLWATCH_\w+)"',
                                    open(source).read()))
     check(read == set(table_names), "read and not in common/environment.c, or the other way: %r" %
