@@ -9,19 +9,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/call_stack.h"
-#include "agent/clock.h"
-#include "agent/features.h"
-#include "agent/graph.h"
-#include "agent/helper_threads.h"
-#include "agent/labels.h"
-#include "agent/link.h"
-#include "agent/log.h"
-#include "agent/modules.h"
-#include "agent/progress.h"
-#include "agent/python.h"
-#include "agent/record.h"
-#include "agent/save.h"
+#include "agent/base/features.h"
+#include "agent/base/log.h"
+#include "agent/cuda/progress.h"
+#include "agent/link/link.h"
+#include "agent/ops/graph.h"
+#include "agent/python/call_stack.h"
+#include "agent/python/python.h"
+#include "agent/record/clock.h"
+#include "agent/record/helper_threads.h"
+#include "agent/record/labels.h"
+#include "agent/record/modules.h"
+#include "agent/record/record.h"
+#include "agent/record/save.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

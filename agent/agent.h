@@ -4,14 +4,14 @@
  *
  * Dormant from load until the first NCCL call that matters (one that makes a communicator): no
  * descriptor, no thread, no mapping. Armed: the flight record exists. What every call asks of that
- * is in agent/state.h.
+ * is in agent/base/state.h.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/state.h"
+#include "agent/base/state.h"
 
 /*
  * Brings the agent up; true when it is armed afterwards. Any thread; the first caller makes the

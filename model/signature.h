@@ -46,15 +46,15 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  * "own job", all values of both chains come from ranks of one user's job, and nothing else reads
  * the result:
  *
- *  - the history of a communicator and its points of comparison (cw_hash_commit(); agent/ops.c,
- *    agent/p2p.c, suite/cluster/cluster_call.c): own job. Ranks that want to hide a difference from
- * their own user can write what they like into their records anyway;
- *  - ids of communicators (agent/comms.c, agent/labels.c, agent/profiler.c,
- * agent/wrap_comm_create.c; import/fr_snapshot.c of a recording): own job. Communicators are joined
- * among the ranks of one uid and label only;
- *  - call stacks of a rank (agent/call_stack.c): the rank's own record;
- *  - samples of tensors and times (agent/summary.c, agent/device_times.c), drawing scenarios
- *    (suite/): numbers that look random, compared with nothing;
+ *  - the history of a communicator and its points of comparison (cw_hash_commit(); agent/ops/ops.c,
+ *    agent/ops/p2p.c, suite/cluster/cluster_call.c): own job. Ranks that want to hide a
+ *    difference from their own user can write what they like into their records anyway;
+ *  - ids of communicators (agent/record/comms.c, agent/record/labels.c, agent/hooks/profiler.c,
+ *    agent/hooks/wrap_comm_create.c; import/fr_snapshot.c of a recording): own job.
+ *    Communicators are joined among the ranks of one uid and label only;
+ *  - call stacks of a rank (agent/python/call_stack.c): the rank's own record;
+ *  - samples of tensors and times (agent/cuda/summary.c, agent/cuda/device_times.c), drawing
+ *    scenarios (suite/): numbers that look random, compared with nothing;
  *  - where a table is searched first (analysis/align/align.c, history.c, snapshot.c): what is found
  * there is compared in full;
  *  - whether evidence reads the same twice (analysis/stall/stall_rules.c): own job, and time passes

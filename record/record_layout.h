@@ -324,8 +324,8 @@ enum { /* cw_rec_comm.flags */
        CW_REC_COMM_SCALABLE = 1 << 1,
        CW_REC_COMM_PROGRESS_LOST = 1 << 2, /* some op on it has no progress slot */
        /*
-	* Its calls came through NCCL's profiler interface (agent/profiler.c says what that does
-	* not carry); comm_id then comes from NCCL's own hash.
+	* Its calls came through NCCL's profiler interface (agent/hooks/profiler.c says what that
+	* does not carry); comm_id then comes from NCCL's own hash.
 	*/
        CW_REC_COMM_PROFILER = 1 << 3,
        /*

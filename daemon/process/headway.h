@@ -6,11 +6,11 @@
  * on in every blocked process must not look like work:
  *
  *  - Threads known to run on their own clock are left out: those the agent names because they were
- *    started by NCCL or the driver (agent/helper_threads.h; NCCL's proxy polls the network on a
- *    whole core, under its maker's name), and some by their name (helper_threads in headway.c). Of
- *    whom nothing is known, counts, which errs towards patience.
+ *    started by NCCL or the driver (agent/record/helper_threads.h; NCCL's proxy polls the
+ *    network on a whole core, under its maker's name), and some by their name (helper_threads in
+ *    headway.c). Of whom nothing is known, counts, which errs towards patience.
  *  - A thread that has been inside of a waiting call of the driver since before the window is left
- *    out, too, the main thread as well: the driver polls (agent/driver_waits.h).
+ *    out, too, the main thread as well: the driver polls (agent/cuda/driver_waits.h).
  *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.

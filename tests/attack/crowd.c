@@ -30,7 +30,7 @@
 #include "proto/frame.h"
 #include "tests/support/record_writer.h"
 
-/* As agent/link.c. */
+/* As agent/link/link.c. */
 #define RETRY_MS 1000
 #define REFUSED_RETRY_MS 60000
 #define ANSWER_MS 10000

@@ -41,11 +41,11 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/clock.h"
-#include "agent/graph.h"
-#include "agent/real.h"
-#include "agent/record.h"
-#include "agent/wrap.h"
+#include "agent/hooks/real.h"
+#include "agent/hooks/wrap.h"
+#include "agent/ops/graph.h"
+#include "agent/record/clock.h"
+#include "agent/record/record.h"
 #include "model/op.h"
 #include "tests/bench/agent_counters.h"
 #include "tests/bench/agent_measure.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/nccl_abi.h"
+#include "agent/base/nccl_abi.h"
 #include "model/op.h"
 #include "record/record_layout.h"
 #include "tests/bench/agent_measure.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A libnccl.so.2 that does nothing, with both names of each function, as NCCL has them. */
-#include "agent/nccl_abi.h"
+#include "agent/base/nccl_abi.h"
 
 #define BOTH_NAMES(name, params)                                                                   \
 	ncclResult_t name params __attribute__((weak, alias("p" #name)));                          \

@@ -14,7 +14,7 @@ PROGRAM, COLLWATCH = os.environ["CW_PROGRAM"], os.environ["CW_COLLWATCH"]
 STEPS, BURST = 40, 300  # of agent_program
 STEP = BURST + 1
 LEFT_OUT = 1 << 8
-# agent/thin.h
+# agent/cuda/thin.h
 PAIRS_PER_S, IN_HAND_S, FIRST_OPS = 1500, 1, 64
 
 

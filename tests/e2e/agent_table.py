@@ -55,7 +55,7 @@ def is_small():
         stripped = os.path.join(at, "stripped.so")
         run("strip", "-o", stripped, AGENT)
         size = os.path.getsize(stripped)
-    kernels = [os.path.join(os.path.dirname(AGENT), "summary_kernel." + end)
+    kernels = [os.path.join(os.path.dirname(AGENT), "cuda/summary_kernel." + end)
                for end in ("fatbin", "ptx")]
     kernel = sum(os.path.getsize(k) for k in kernels if os.path.exists(k))
     print("# %d bytes stripped, %d of them kernels" % (size, kernel))
@@ -89,7 +89,7 @@ def exports_only_what_it_means_to():
 
 
 def driver_hooks():
-    with open(os.path.join(SOURCE, "agent", "cuda_hooks.h")) as f:
+    with open(os.path.join(SOURCE, "agent/hooks/cuda_hooks.h")) as f:
         return set(re.findall(r"^\tX\((cu\w+),", f.read(), re.M))
 
 
@@ -117,7 +117,7 @@ def signature(result, parameters):
 
 
 def table():
-    text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
+    text = open(os.path.join(SOURCE, "agent/base/nccl_functions.h")).read()
     rows = {}
     for m in re.finditer(r"^\tF\(([^,]+), (nccl\w+), (\d+), \w+, \(([^)]*)\)", text, re.M):
         rows[m[2]] = (*signature(m[1], m[4]), int(m[3]))
@@ -128,7 +128,7 @@ def table():
 
 
 def newest():
-    text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
+    text = open(os.path.join(SOURCE, "agent/base/nccl_functions.h")).read()
     return int(re.search(r"define CW_NCCL_NEWEST (\d+)", text)[1])
 
 

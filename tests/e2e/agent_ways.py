@@ -416,7 +416,7 @@ def real_libraries_answer_as_ever():
             [os.path.join(folder, f) for folder, _, files in os.walk(place) for f in files
              if f == "libnccl.so.2"]
     check(libraries, "no libnccl.so.2 where NCCL_LIBS says")
-    text = open(os.path.join(SOURCE, "agent/nccl_functions.h")).read()
+    text = open(os.path.join(SOURCE, "agent/base/nccl_functions.h")).read()
     names = re.findall(r"^\tF0?\(.*?, (nccl\w+), \d", text, re.M)
     check(len(names) > 90, "names")
     for library in libraries:

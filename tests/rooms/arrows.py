@@ -18,7 +18,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 OUTSIDE = ("build", "docs", "tests", "tools", "systemd", ".git", ".ci")
 # Rooms are large enough to be needed, and small enough to be known.
 MAX_FILES = 30
-LARGER = {"agent": 90}
 
 
 def sources(root):
@@ -94,8 +93,8 @@ def problems(root, allowed):
     for circle in circles(arrows):
         yield "a circle: " + " -> ".join(circle)
     for room, n in sorted(sizes.items()):
-        if n > LARGER.get(room, MAX_FILES):
-            yield f"{room} has {n} files, more than {LARGER.get(room, MAX_FILES)}"
+        if n > MAX_FILES:
+            yield f"{room} has {n} files, more than {MAX_FILES}"
     yield from intruders
 
 

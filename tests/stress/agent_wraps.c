@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/comms.h"
-#include "agent/record.h"
-#include "agent/wrap.h"
+#include "agent/hooks/wrap.h"
+#include "agent/record/comms.h"
+#include "agent/record/record.h"
 #include "model/op.h"
 #include "record/record_reader.h"
 #include "tests/support/agent_cuda/fake_cuda.h"

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/comms.h"
-#include "agent/wrap.h"
+#include "agent/hooks/wrap.h"
+#include "agent/record/comms.h"
 #include "model/signature.h"
 
 ncclResult_t answer;

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/nccl_abi.h"
-#include "agent/real.h"
-#include "agent/record.h"
+#include "agent/base/nccl_abi.h"
+#include "agent/hooks/real.h"
+#include "agent/record/record.h"
 
 /* How the fake behaves from now on. */
 extern ncclResult_t answer;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/cuda_abi.h"
+#include "agent/base/cuda_abi.h"
 #include "record/summary.h"
 
 struct fake_cuda fake_cuda;

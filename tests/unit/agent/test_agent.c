@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/comms.h"
-#include "agent/group.h"
-#include "agent/record.h"
-#include "agent/wrap.h"
+#include "agent/hooks/wrap.h"
+#include "agent/ops/group.h"
+#include "agent/record/comms.h"
+#include "agent/record/record.h"
 #include "model/signature.h"
 #include "tests/support/agent_fake_nccl.h"
 

@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "agent/agent.h"
-#include "agent/kernels.h"
-#include "agent/record.h"
-#include "agent/wrap.h"
+#include "agent/cuda/kernels.h"
+#include "agent/hooks/wrap.h"
+#include "agent/record/record.h"
 #include "model/op.h"
 #include "tests/support/agent_cuda/fake_cuda.h"
 

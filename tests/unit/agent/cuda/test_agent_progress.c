@@ -5,10 +5,10 @@
 #include <time.h>
 
 #include "agent/agent.h"
-#include "agent/comms.h"
-#include "agent/profiler_abi.h"
-#include "agent/record.h"
-#include "agent/wrap.h"
+#include "agent/hooks/profiler_abi.h"
+#include "agent/hooks/wrap.h"
+#include "agent/record/comms.h"
+#include "agent/record/record.h"
 #include "model/op.h"
 #include "tests/support/agent_cuda/fake_cuda.h"
 

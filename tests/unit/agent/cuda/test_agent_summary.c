@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/comms.h"
-#include "agent/kernels.h"
-#include "agent/record.h"
-#include "agent/summary.h"
-#include "agent/tensor.h"
-#include "agent/wrap.h"
+#include "agent/cuda/kernels.h"
+#include "agent/cuda/summary.h"
+#include "agent/cuda/tensor.h"
+#include "agent/hooks/wrap.h"
+#include "agent/record/comms.h"
+#include "agent/record/record.h"
 #include "model/op.h"
 #include "tests/support/agent_cuda/fake_cuda.h"
 

@@ -2,7 +2,7 @@
 /* What the governor of summaries lets through, in virtual time. */
 #include <criterion/criterion.h>
 
-#include "agent/summary_budget.h"
+#include "agent/cuda/summary_budget.h"
 
 #define MS 1000000ull
 #define LAUNCH_NS 4000u /* as in summary_budget.c */

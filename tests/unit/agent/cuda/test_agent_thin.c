@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "agent/thin.h"
+#include "agent/cuda/thin.h"
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
-#include "agent/comms.h"
-#include "agent/thin.h"
-#include "agent/wrap.h"
+#include "agent/cuda/thin.h"
+#include "agent/hooks/wrap.h"
+#include "agent/record/clock.h"
+#include "agent/record/comms.h"
 #include "model/op.h"
 #include "record/record_reader.h"
 #include "tests/support/agent_cuda/fake_cuda.h"

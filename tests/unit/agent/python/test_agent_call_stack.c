@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/call_stack.h"
-#include "agent/modules.h"
-#include "agent/own_memory.h"
-#include "agent/python_code.h"
-#include "agent/record.h"
+#include "agent/python/call_stack.h"
+#include "agent/python/python_code.h"
+#include "agent/record/modules.h"
+#include "agent/record/own_memory.h"
+#include "agent/record/record.h"
 
 static void setup(void)
 {

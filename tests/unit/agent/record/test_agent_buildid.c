@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/buildid.h"
+#include "agent/record/buildid.h"
 
 static uint8_t id[CW_BUILD_ID_MAX];
 

@@ -2,7 +2,7 @@
 /* When the time stamp counter tells an op's time. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
 
-#include "agent/clock.h"
+#include "agent/record/clock.h"
 
 #define S UINT64_C(1000000000)
 

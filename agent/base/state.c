@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/base/state.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
+
+static const unsigned char never;
+/* The first of its section, as the first file that is linked: all of it on one page. */
+__attribute__((aligned(4096))) CW_HOT_DATA const volatile unsigned char *cw_armed = &never;
+
+uint32_t cw_tid_ask(void)
+{
+	cw_tls.tid = (uint32_t)syscall(SYS_gettid);
+	return cw_tls.tid;
+}
+
+bool cw_agent_is_disabled(void)
+{
+	static atomic_int answer; /* 0 = not asked, 1 = no, 2 = yes */
+	int known = atomic_load_explicit(&answer, memory_order_relaxed);
+	const char *value;
+
+	if (!known) {
+		value = getenv("COLLWATCH_DISABLE");
+		known = value && strcmp(value, "1") == 0 ? 2 : 1;
+		atomic_store_explicit(&answer, known, memory_order_relaxed);
+	}
+	return known == 2;
+}

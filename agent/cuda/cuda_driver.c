@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cuda/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include "agent/base/log.h"
+#include "agent/base/next_dlsym.h"
+#include "agent/record/record.h"
+
+struct cw_cuda cw_cuda;
+
+static bool is_complete;
+
+static void find_driver(void)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+	bool complete = true;
+	int version = 0;
+	void *handle;
+
+	if (!next)
+		return;
+	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY); /* kept: the pointers need it */
+	if (!handle) {
+		(void)dlerror();
+		return;
+	}
+#define X(member, name, required, params)                                                          \
+	cw_cuda.member = (CUresult(*) params)next(handle, name);                                   \
+	if (required && !cw_cuda.member)                                                           \
+		complete = false;
+	CW_CUDA_FUNCTIONS(X)
+#undef X
+	(void)dlerror();
+	if (cw_cuda.driver_version && cw_cuda.driver_version(&version) == CUDA_SUCCESS)
+		CW_STORE(cw_record.header->cuda_driver_version, (uint32_t)version);
+	if (!complete)
+		cw_log("the CUDA driver is too old for device progress");
+	is_complete = complete;
+}
+
+/*
+ * Not at the agent's start: a program whose first call into CUDA is NCCL's has no driver loaded
+ * before that. One thread looks, others that come meanwhile wait: dlopen(RTLD_NOLOAD) is short.
+ */
+bool cw_cuda_ready(void)
+{
+	static int state; /* 0 = not looked, 1 = looking, 2 = looked */
+	int expected = 0;
+
+	if (__atomic_compare_exchange_n(&state, &expected, 1, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
+		find_driver();
+		__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+	}
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
+		(void)sched_yield();
+	return is_complete;
+}
+
+CUcontext cw_cuda_context_of(int ordinal)
+{
+	CUcontext ctx = NULL;
+	CUdevice device, current;
+
+	if (cw_cuda.ctx_get_current(&ctx) != CUDA_SUCCESS)
+		return NULL;
+	if (ordinal < 0 || !cw_cuda.device_get ||
+	    cw_cuda.device_get(&device, ordinal) != CUDA_SUCCESS)
+		return ctx;
+	if (ctx && cw_cuda.ctx_get_device(&current) == CUDA_SUCCESS && current == device)
+		return ctx;
+	if (!cw_cuda.primary_retain || !cw_cuda.primary_release ||
+	    cw_cuda.primary_retain(&ctx, device) != CUDA_SUCCESS)
+		return NULL;
+	(void)cw_cuda.primary_release(device); /* NCCL's own reference keeps it */
+	return ctx;
+}
+
+bool cw_cuda_push(CUcontext ctx, bool *ret_pushed)
+{
+	CUcontext current = NULL;
+
+	*ret_pushed = false;
+	if (cw_cuda.ctx_get_current(&current) != CUDA_SUCCESS)
+		return false;
+	if (current == ctx)
+		return true;
+	if (cw_cuda.ctx_push(ctx) != CUDA_SUCCESS)
+		return false;
+	*ret_pushed = true;
+	return true;
+}
+
+void cw_cuda_pop(bool pushed)
+{
+	CUcontext ignored;
+
+	if (pushed)
+		(void)cw_cuda.ctx_pop(&ignored);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cuda/kernels.h"
+
+#include "agent/base/log.h"
+#include "agent/cuda/cuda_driver.h"
+#include "agent/record/record.h"
+
+static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
+static uint32_t used;
+
+struct cw_kernels *cw_kernels_of(const void *context)
+{
+	uint32_t n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n && i < CW_REC_SUMMARY_FIRSTS; i++) {
+		struct cw_kernels *k = &table[i];
+
+		if (__atomic_load_n(&k->is_ready, __ATOMIC_ACQUIRE) && k->context == context)
+			return k;
+	}
+	return NULL;
+}
+
+static bool has_functions(void)
+{
+	return cw_kernel_image_bytes && cw_cuda.module_load && cw_cuda.module_function &&
+	       cw_cuda.launch && cw_cuda.address_range && cw_cuda.stream_is_capturing &&
+	       cw_cuda.exchange_capture_mode;
+}
+
+/* Asking for a function loads it, also where the driver loads lazily. */
+static bool load(struct cw_kernels *k)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUmodule module;
+	CUresult r;
+
+	(void)cw_cuda.exchange_capture_mode(&mode);
+	r = cw_cuda.module_load(&module, cw_kernel_image);
+	if (r == CUDA_SUCCESS)
+		r = cw_cuda.module_function(&k->summary, module, "cw_summary");
+	if (r == CUDA_SUCCESS)
+		r = cw_cuda.module_function(&k->stamp, module, "cw_stamp");
+	(void)cw_cuda.exchange_capture_mode(&mode);
+	if (r != CUDA_SUCCESS)
+		cw_log("the driver does not take the kernels for tensor summaries: error %d", r);
+	return r == CUDA_SUCCESS;
+}
+
+void cw_kernels_load(CUcontext context, uint64_t pages)
+{
+	struct cw_kernels *k;
+	uint32_t i;
+
+	if (!has_functions() || cw_kernels_of(context))
+		return;
+	i = __atomic_fetch_add(&used, 1, __ATOMIC_ACQ_REL);
+	if (i >= CW_REC_SUMMARY_FIRSTS) {
+		__atomic_store_n(&used, CW_REC_SUMMARY_FIRSTS, __ATOMIC_RELEASE);
+		return;
+	}
+	k = &table[i];
+	k->context = context;
+	k->pages = pages;
+	k->ordinal = i;
+	if (load(k))
+		__atomic_store_n(&k->is_ready, 1, __ATOMIC_RELEASE);
+}
+
+bool cw_kernels_may_launch(CUstream stream)
+{
+	CUstreamCaptureStatus status;
+
+	return cw_cuda.stream_is_capturing(stream, &status) == CUDA_SUCCESS &&
+	       status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uint32_t threads,
+		       CUstream stream, void *param)
+{
+	void *params[] = { param };
+
+	if (cw_cuda.launch(fn, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL) ==
+	    CUDA_SUCCESS)
+		return true;
+	__atomic_store_n(&k->is_ready, 0, __ATOMIC_RELEASE);
+	return false;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An entry of the ring is given to a launch only when the one before it has published there: until
+ * then a kernel may be waiting in a stream that stands still, and would write into it later. So
+ * there are never more launches under way than entries, and a process that hangs keeps what it has.
+ */
+#include "agent/cuda/summary.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/log.h"
+#include "agent/base/state.h"
+#include "agent/cuda/cuda_driver.h"
+#include "agent/cuda/kernels.h"
+#include "agent/cuda/summary_budget.h"
+#include "agent/cuda/tensor.h"
+#include "agent/record/clock.h"
+#include "agent/record/comms.h"
+#include "agent/record/record.h"
+#include "model/signature.h"
+#include "record/summary_math.h"
+
+#define THREADS 512 /* as in the kernel */
+#define BLOCKS_MAX 128
+#define WORDS_PER_THREAD 4 /* fewer are not worth a thread */
+#define CHUNK_WORDS 512    /* 4 KiB: what is left out between them costs no bandwidth */
+#define RANGES_MAX 8
+#define PROBES 8 /* entries that are looked at for one that is free */
+
+enum policy { POLICY_OFF, POLICY_SAMPLED, POLICY_FULL };
+
+struct launched {
+	uint64_t publish; /* 0 = never */
+	uint64_t bytes, cost_ns;
+};
+
+CW_HOT_DATA bool cw_summary_is_on;
+
+static enum policy policy;
+static struct cw_summary_budget budget;
+static struct launched ring[CW_REC_SUMMARY_RING];
+static uint64_t next_number;
+static unsigned char is_busy; /* another thread is deciding: this op is left out */
+
+static enum policy read_policy(bool says_what_is_wrong)
+{
+	const char *value = getenv("COLLWATCH_SUMMARY");
+
+	if (!value || strcmp(value, "off") == 0)
+		return POLICY_OFF;
+	if (strcmp(value, "full") == 0)
+		return POLICY_FULL;
+	if (strcmp(value, "sampled") == 0)
+		return POLICY_SAMPLED;
+	if (says_what_is_wrong)
+		cw_log("COLLWATCH_SUMMARY=%.32s: not off, sampled or full: no summaries", value);
+	return POLICY_OFF;
+}
+
+void cw_summary_comm_ready(void *context, uint64_t pages)
+{
+	static unsigned char asked;
+	bool is_first = !__atomic_test_and_set(&asked, __ATOMIC_ACQ_REL);
+	enum policy wanted_policy = read_policy(is_first);
+
+	/* Another thread may come here first and be the second: both find the same. */
+	__atomic_store_n(&policy, wanted_policy, __ATOMIC_RELAXED);
+	if (is_first) {
+		cw_summary_budget_init(&budget, cw_now_ns());
+		if (wanted_policy != POLICY_OFF && !cw_kernel_image_bytes)
+			cw_log("built without kernels: no tensor summaries");
+	}
+	if (wanted_policy == POLICY_OFF)
+		return;
+	cw_kernels_load(context, pages);
+	if (!cw_kernels_of(context))
+		return;
+	(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_SUMMARIES, __ATOMIC_RELAXED);
+	__atomic_store_n(&cw_summary_is_on, true, __ATOMIC_RELEASE);
+}
+
+/*
+ * How much of the tensor surely is memory of the device: a kernel that reads anything else ends the
+ * whole context, where NCCL may only have refused the call. Neighbouring allocations are one range
+ * to the program.
+ */
+static uint64_t readable(const struct cw_tensor *t)
+{
+	uint64_t bytes = t->elements * t->element_bytes, at = (uint64_t)(uintptr_t)t->data;
+	uint64_t end = at + bytes, good = at;
+
+	if (end < at || at % t->element_bytes)
+		return 0;
+	for (unsigned i = 0; i < RANGES_MAX && good < end; i++) {
+		CUdeviceptr base = 0;
+		size_t size = 0;
+
+		if (cw_cuda.address_range(&base, &size, good) != CUDA_SUCCESS || base > good ||
+		    base + size <= good)
+			break;
+		good = base + size;
+	}
+	return (good < end ? good - at : bytes) / t->element_bytes;
+}
+
+static bool is_free(uint64_t number)
+{
+	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
+	const struct cw_rec_summary *s =
+		&cw_record.summaries[CW_REC_SUMMARY_FIRSTS + number % CW_REC_SUMMARY_RING];
+
+	if (!l->publish)
+		return true;
+	if (__atomic_load_n(&s->publish, __ATOMIC_ACQUIRE) != l->publish)
+		return false;
+	cw_summary_budget_settle(&budget, l->bytes, l->cost_ns, CW_LOAD(s->device_ns));
+	return true;
+}
+
+/*
+ * An entry whose last launch has ended, or none. One that waits in a stream which stands still is
+ * passed over: the other streams' are not to wait with it.
+ */
+static struct launched *free_entry(uint64_t *ret_number)
+{
+	for (unsigned n = 0; n < PROBES; n++) {
+		next_number++;
+		if (!is_free(next_number))
+			continue;
+		*ret_number = next_number;
+		return &ring[next_number % CW_REC_SUMMARY_RING];
+	}
+	return NULL;
+}
+
+/* Two ranks draw alike for one op. */
+static uint64_t draw_of(const struct cw_op_call *call, bool is_output)
+{
+	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+	uint64_t number = call->seq ? call->seq : call->op_index;
+
+	return cw_hash_mix64(CW_LOAD(rc->comm_id) ^ (number * 2 + is_output));
+}
+
+/* Bytes to look at; 0 = none. */
+static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_output,
+		       uint64_t *ret_cost_ns)
+{
+	*ret_cost_ns = 0;
+	if (policy == POLICY_FULL)
+		return bytes;
+	return cw_summary_budget_take(&budget, cw_op_ns(), bytes, draw_of(call, is_output),
+				      ret_cost_ns);
+}
+
+static bool choose(const struct cw_op_call *call, struct cw_tensor *tensor, bool is_output,
+		   struct cw_summary_args *args)
+{
+	uint64_t bytes, granted, number, cost_ns;
+	struct launched *entry;
+
+	args->offered = tensor->elements;
+	args->elements = readable(tensor);
+	bytes = args->elements * tensor->element_bytes;
+	granted = wanted(call, bytes, is_output, &cost_ns);
+	if (!granted)
+		return false;
+	entry = free_entry(&number);
+	if (!entry) {
+		cw_record_drop(CW_REC_DROP_SUMMARIES);
+		return false;
+	}
+	*entry = (struct launched){ .publish = number, .bytes = granted, .cost_ns = cost_ns };
+	args->publish = number;
+	args->slot = number % CW_REC_SUMMARY_RING;
+	args->chunk_words = CHUNK_WORDS;
+	args->stride_words = CHUNK_WORDS * ((bytes + granted - 1) / granted);
+	return true;
+}
+
+static uint32_t blocks_for(const struct cw_summary_args *args)
+{
+	uint64_t words = cw_sum_chosen(args);
+	uint64_t blocks = words / (THREADS * WORDS_PER_THREAD) + 1;
+
+	return blocks < BLOCKS_MAX ? (uint32_t)blocks : BLOCKS_MAX;
+}
+
+static uint64_t entry_address(const struct cw_kernels *k, uint32_t index)
+{
+	return k->pages + (uint64_t)((const char *)&cw_record.summaries[index] -
+				     (const char *)cw_record.device_pages);
+}
+
+static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *desc,
+		       struct cw_kernels *k, struct cw_tensor *tensor, bool is_output)
+{
+	struct cw_summary_args args = {
+		.data = (uint64_t)(uintptr_t)tensor->data,
+		.op_index = call->op_index,
+		.seq = call->seq,
+		.comm = (uint32_t)call->comm,
+		.comm_generation = cw_record.comms[call->comm].generation,
+		.kind = desc->kind,
+		.dtype = (uint8_t)desc->dtype,
+		.is_output = is_output,
+	};
+	bool chosen;
+
+	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
+		return 0;
+	chosen = choose(call, tensor, is_output, &args);
+	__atomic_clear(&is_busy, __ATOMIC_RELEASE);
+	if (!chosen)
+		return 0;
+	args.out = entry_address(k, CW_REC_SUMMARY_FIRSTS + args.slot);
+	if (!is_output)
+		args.first_out = entry_address(k, k->ordinal);
+	/* On an error the entry stays taken: whether the kernel runs is not known. */
+	if (!cw_kernels_launch(k, k->summary, blocks_for(&args), THREADS, desc->stream, &args))
+		return 0;
+	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;
+}
+
+uint32_t cw_summary_take(const struct cw_op_call *call, const struct cw_op_desc *desc,
+			 bool is_output)
+{
+	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	void *context = __atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE);
+	struct cw_kernels *k = context ? cw_kernels_of(context) : NULL;
+	int saved_errno = errno;
+	struct cw_tensor tensor;
+	uint32_t entry = 0;
+	bool pushed;
+
+	if (!k || (call->flags & (CW_OPF_NO_COUNT | CW_OPF_CAPTURED)) ||
+	    !(is_output ? cw_tensor_output : cw_tensor_input)(desc, CW_LOAD(rc->nranks),
+							      CW_LOAD(rc->comm_rank), &tensor))
+		goto out;
+	if (!cw_cuda_push(context, &pushed))
+		goto out;
+	if (cw_kernels_may_launch(desc->stream))
+		entry = launch(call, desc, k, &tensor, is_output);
+	cw_cuda_pop(pushed);
+out:
+	errno = saved_errno;
+	return entry;
+}

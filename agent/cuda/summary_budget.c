@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cuda/summary_budget.h"
+
+/* Between the end of what is before it and its own first instruction, and behind its last one. */
+#define LAUNCH_NS 4000u
+/* Half a terabyte a second: what a GPU of ten years ago reads. Measured times correct it. */
+#define START_NS_PER_MIB 2000u
+#define MIN_NS_PER_MIB 100u
+#define MAX_NS_PER_MIB (1u << 24)
+/* What may be saved up: four seconds' worth, so that a long pause pays for no storm. */
+#define CREDIT_MAX_NS (4000000000ll / 1000000 * CW_SUMMARY_SHARE_PPM)
+/* Looking at less than this of a tensor says too little for a launch. */
+#define MIN_BYTES (64u << 10)
+#define MIN_SHARE 64
+/* With credit for less than PLENTY of its like, one op in so many is looked at, for ops in a fixed
+ * rhythm would otherwise always find it spent by the same other ones. */
+#define PLENTY 8
+#define ONE_IN 4
+
+void cw_summary_budget_init(struct cw_summary_budget *b, uint64_t now_ns)
+{
+	*b = (struct cw_summary_budget){ .last_ns = now_ns, .ns_per_mib = START_NS_PER_MIB };
+}
+
+static uint64_t cost_of(const struct cw_summary_budget *b, uint64_t bytes)
+{
+	return LAUNCH_NS + (uint64_t)((unsigned __int128)bytes * b->ns_per_mib >> 20);
+}
+
+static void earn(struct cw_summary_budget *b, uint64_t now_ns)
+{
+	uint64_t passed = now_ns > b->last_ns ? now_ns - b->last_ns : 0;
+
+	if (passed > 1000000000u)
+		passed = 1000000000u;
+	if (passed * CW_SUMMARY_SHARE_PPM < 1000000u)
+		return; /* not a whole nanosecond yet */
+	b->last_ns = now_ns;
+	b->credit_ns += (int64_t)(passed * CW_SUMMARY_SHARE_PPM / 1000000);
+	if (b->credit_ns > CREDIT_MAX_NS)
+		b->credit_ns = CREDIT_MAX_NS;
+}
+
+uint64_t cw_summary_budget_take(struct cw_summary_budget *b, uint64_t now_ns, uint64_t bytes,
+				uint64_t draw, uint64_t *ret_cost_ns)
+{
+	uint64_t cost, most;
+
+	earn(b, now_ns);
+	if (bytes == 0 || b->credit_ns < 2 * (int64_t)LAUNCH_NS)
+		return 0;
+	cost = cost_of(b, bytes);
+	if ((uint64_t)b->credit_ns < PLENTY * cost && draw % ONE_IN != 0)
+		return 0;
+	if (cost > (uint64_t)b->credit_ns) {
+		most = (((uint64_t)b->credit_ns - LAUNCH_NS) << 20) / b->ns_per_mib;
+		if (most < MIN_BYTES || most < bytes / MIN_SHARE)
+			return 0;
+		bytes = most < bytes ? most : bytes;
+		cost = cost_of(b, bytes);
+	}
+	b->credit_ns -= (int64_t)cost;
+	*ret_cost_ns = cost;
+	return bytes;
+}
+
+void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint64_t cost_ns,
+			      uint64_t device_ns)
+{
+	uint64_t measured;
+
+	b->credit_ns -= (int64_t)(device_ns + LAUNCH_NS) - (int64_t)cost_ns;
+	/* A launch that stood behind others' kernels is no reason to be blind for minutes. */
+	if (b->credit_ns < -CREDIT_MAX_NS)
+		b->credit_ns = -CREDIT_MAX_NS;
+	if (bytes < MIN_BYTES)
+		return; /* that was mostly the launch */
+	measured = (uint64_t)(((unsigned __int128)device_ns << 20) / bytes);
+	if (measured < MIN_NS_PER_MIB)
+		measured = MIN_NS_PER_MIB;
+	if (measured > MAX_NS_PER_MIB)
+		measured = MAX_NS_PER_MIB;
+	b->ns_per_mib += (uint64_t)(((int64_t)measured - (int64_t)b->ns_per_mib) / 8);
+}

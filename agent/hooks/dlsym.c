@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C half of the exported dlsym (dlsym_stub.S is the other): decides what a look-up of an
+ * "nccl…", "cuG…" or "cuS…" name gets. Every other name never comes here: the stub jumps to the
+ * next dlsym with the caller's return address in place, on which RTLD_NEXT and RTLD_DEFAULT depend.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "agent/base/next_dlsym.h"
+#include "agent/base/state.h"
+#include "agent/hooks/cuda_hooks.h"
+#include "agent/hooks/real.h"
+
+void *cw_dlsym_nccl(void *handle, const char *name);
+
+/*
+ * NULL: let the next dlsym answer. CW_ABSENT: the symbol must look absent, dlerror is set.
+ *
+ * RTLD_NEXT is a wrapper looking behind itself, or an application for which the plain search
+ * order, with us in it, is right: left alone.
+ */
+static void *nccl_symbol(void *handle, const char *name)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+	int index, set;
+	void *found;
+
+	if (!next || handle == RTLD_NEXT)
+		return NULL;
+	index = cw_real_index(name);
+	if (index < 0)
+		return NULL;
+	if (handle == RTLD_DEFAULT) {
+		/* We are in the global scope ourselves: it is only a question of existence. */
+		if (cw_real_member(cw_real_linked(), (unsigned)index))
+			return NULL;
+		(void)next(RTLD_NEXT, name);
+		return CW_ABSENT;
+	}
+	found = next(handle, name);
+	if (!found)
+		return NULL;
+	if (found == cw_wrapper(0, (unsigned)index)) {
+		if (cw_real_member(cw_real_linked(), (unsigned)index))
+			return found;
+		(void)next(RTLD_NEXT, name);
+		return CW_ABSENT;
+	}
+	if (cw_agent_is_disabled())
+		return NULL;
+	set = cw_real_set_of(handle, (unsigned)index, found);
+	(void)dlerror();
+	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);
+}
+
+/* The driver's functions for CUDA graphs: the same answers. */
+static void *cuda_symbol(void *handle, const char *name)
+{
+	cw_dlsym_fn next = cw_next_dlsym_get();
+	void *p = next ? cw_cuda_symbol(next, handle, name) : NULL;
+
+	if (p == CW_ABSENT)
+		(void)next(RTLD_NEXT, name);
+	return p;
+}
+
+void *cw_dlsym_nccl(void *handle, const char *name)
+{
+	int saved_errno = errno;
+	void *p = *name == 'n' ? nccl_symbol(handle, name) : cuda_symbol(handle, name);
+
+	errno = saved_errno;
+	return p;
+}

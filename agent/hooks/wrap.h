@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prototypes of what a wrapper does, one per row of the table: cw_impl_<name>(set, caller, the
+ * function's own parameters). wrappers.c makes the entry points of every set from the same rows.
+ */
+#pragma once
+
+#include "agent/base/nccl_set.h"
+
+#define CW_WITH(...) (const struct cw_real *real, const void *caller, __VA_ARGS__)
+
+#define F(ret, name, since, how, params, args) ret cw_impl_##name CW_WITH params;
+#define F0(ret, name, since, how)                                                                  \
+	ret cw_impl_##name(const struct cw_real *real, const void *caller);
+CW_NCCL_FUNCTIONS(F, F0)
+#undef F
+#undef F0

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State and end of a communicator, and the collective host calls on one that exists. */
+#include <errno.h>
+
+#include "agent/base/state.h"
+#include "agent/hooks/wrap.h"
+#include "agent/ops/ops.h"
+#include "agent/record/comms.h"
+
+static void enter(struct cw_op_call *op, ncclComm_t comm, unsigned kind, const void *caller)
+{
+	int saved_errno = errno;
+	int c = cw_comm_find(comm);
+
+	if (c < 0)
+		c = cw_comm_settle_deferred(-1, comm);
+	if (c < 0)
+		cw_record_drop(CW_REC_DROP_OPS);
+	cw_hostop_enter(op, c, kind, 0, caller);
+	errno = saved_errno;
+}
+
+static void leave(struct cw_op_call *op, ncclResult_t r)
+{
+	int saved_errno = errno;
+
+	cw_hostop_leave(op, r);
+	cw_leave();
+	errno = saved_errno;
+}
+
+ncclResult_t cw_impl_ncclCommFinalize(const struct cw_real *real, const void *caller,
+				      ncclComm_t comm)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommFinalize)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclCommFinalize(comm);
+	enter(&op, comm, CW_OP_COMM_FINALIZE, caller);
+	r = real->ncclCommFinalize(comm);
+	if (op.comm >= 0 && (r == ncclSuccess || r == ncclInProgress))
+		cw_comm_set_state(op.comm, CW_COMM_FINALIZING, false);
+	leave(&op, r);
+	return r;
+}
+
+/*
+ * The handle is forgotten before NCCL frees it: another thread's new communicator may get the same
+ * address. Until the call returns the entry says FINALIZING: "stuck in destroy" is a state.
+ */
+ncclResult_t cw_impl_ncclCommDestroy(const struct cw_real *real, const void *caller,
+				     ncclComm_t comm)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommDestroy)
+		return ncclInvalidUsage;
+	if (!comm || !cw_enter(real, caller))
+		return real->ncclCommDestroy(comm);
+	enter(&op, comm, CW_OP_COMM_DESTROY, caller);
+	if (op.comm >= 0)
+		cw_comm_set_state(op.comm, CW_COMM_FINALIZING, true);
+	r = real->ncclCommDestroy(comm);
+	leave(&op, r);
+	if (op.comm >= 0)
+		cw_comm_set_state(op.comm, CW_COMM_DESTROYED, false);
+	return r;
+}
+
+/* Aborted from the moment it was asked for: the others will not see this rank again. */
+ncclResult_t cw_impl_ncclCommAbort(const struct cw_real *real, const void *caller, ncclComm_t comm)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommAbort)
+		return ncclInvalidUsage;
+	if (!comm || !cw_enter(real, caller))
+		return real->ncclCommAbort(comm);
+	enter(&op, comm, CW_OP_COMM_ABORT, caller);
+	if (op.comm >= 0)
+		cw_comm_set_state(op.comm, CW_COMM_ABORTED, true);
+	r = real->ncclCommAbort(comm);
+	leave(&op, r);
+	return r;
+}
+
+ncclResult_t cw_impl_ncclCommRevoke(const struct cw_real *real, const void *caller, ncclComm_t comm,
+				    int revokeFlags)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommRevoke)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclCommRevoke(comm, revokeFlags);
+	enter(&op, comm, CW_OP_COMM_REVOKE, caller);
+	r = real->ncclCommRevoke(comm, revokeFlags);
+	if (op.comm >= 0 && r == ncclSuccess)
+		cw_comm_set_state(op.comm, CW_COMM_REVOKED, false);
+	leave(&op, r);
+	return r;
+}
+
+/* Polled by watchdogs: only what changes is noted. Never causes CUDA work for a blocking comm. */
+static void note_async(ncclComm_t comm, ncclResult_t state)
+{
+	int c = cw_comm_find(comm);
+	struct cw_rec_comm *rc;
+
+	if (c < 0)
+		return;
+	rc = &cw_record.comms[c];
+	if (state == ncclSuccess) {
+		if (CW_LOAD(rc->state) == CW_COMM_INIT)
+			cw_comm_ready(c);
+		if (CW_LOAD(cw_comms[c].made))
+			(void)cw_comm_settle_deferred(c, NULL);
+	} else if (state != ncclInProgress && CW_LOAD(rc->async_error) != state) {
+		CW_STORE(rc->async_error, state);
+		cw_comm_note_error(c);
+	}
+}
+
+ncclResult_t cw_impl_ncclCommGetAsyncError(const struct cw_real *real, const void *caller,
+					   ncclComm_t comm, ncclResult_t *asyncError)
+{
+	int saved_errno;
+	ncclResult_t r;
+
+	if (!real->ncclCommGetAsyncError)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclCommGetAsyncError(comm, asyncError);
+	r = real->ncclCommGetAsyncError(comm, asyncError);
+	saved_errno = errno;
+	if (r == ncclSuccess && asyncError)
+		note_async(comm, *asyncError);
+	cw_leave();
+	errno = saved_errno;
+	return r;
+}
+
+ncclResult_t cw_impl_ncclCommWindowRegister(const struct cw_real *real, const void *caller,
+					    ncclComm_t comm, void *buff, size_t size,
+					    ncclWindow_t *win, int winFlags)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommWindowRegister)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclCommWindowRegister(comm, buff, size, win, winFlags);
+	enter(&op, comm, CW_OP_WINDOW_REGISTER, caller);
+	r = real->ncclCommWindowRegister(comm, buff, size, win, winFlags);
+	leave(&op, r);
+	return r;
+}
+
+ncclResult_t cw_impl_ncclCommWindowDeregister(const struct cw_real *real, const void *caller,
+					      ncclComm_t comm, ncclWindow_t win)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommWindowDeregister)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclCommWindowDeregister(comm, win);
+	enter(&op, comm, CW_OP_WINDOW_DEREGISTER, caller);
+	r = real->ncclCommWindowDeregister(comm, win);
+	leave(&op, r);
+	return r;
+}
+
+ncclResult_t cw_impl_ncclDevCommCreate(const struct cw_real *real, const void *caller,
+				       ncclComm_t comm, const ncclDevCommRequirements_t *reqs,
+				       ncclDevComm_t *outDevComm)
+{
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclDevCommCreate)
+		return ncclInvalidUsage;
+	if (!cw_enter(real, caller))
+		return real->ncclDevCommCreate(comm, reqs, outDevComm);
+	enter(&op, comm, CW_OP_DEV_COMM_CREATE, caller);
+	r = real->ncclDevCommCreate(comm, reqs, outDevComm);
+	leave(&op, r);
+	return r;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that make a communicator. Each blocks until other ranks arrive, so the entry of the flight
+ * record exists, in state INIT and keyed by the communicator's id, before NCCL is called: "stuck in
+ * init" is then a visible state. The handle comes later: with the call, with the end of the group,
+ * or, for non-blocking communicators, when NCCL reports success.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/hooks/wrap.h"
+#include "agent/ops/group.h"
+#include "agent/ops/ops.h"
+#include "agent/record/comms.h"
+#include "model/signature.h"
+
+struct birth_call {
+	struct cw_op_call op;
+	ncclComm_t *where;
+};
+
+static bool begin(const struct cw_real *real, const void *caller)
+{
+	return cw_agent_live() && cw_enter(real, caller);
+}
+
+static void enter(struct birth_call *call, const struct cw_comm_birth *birth, unsigned kind,
+		  ncclComm_t *where, const void *caller)
+{
+	int saved_errno = errno;
+
+	call->where = where;
+	cw_hostop_enter(&call->op, cw_comm_reserve(birth), kind, birth->comm_id, caller);
+	errno = saved_errno;
+}
+
+/* NCCL promises a handle in *where only after success; init stores it earlier, a split does not. */
+static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	bool ok = r == ncclSuccess || r == ncclInProgress;
+
+	if (!ok) {
+		cw_comm_set_state(c, CW_COMM_FAILED, true);
+		return;
+	}
+	/* NCCL_COMM_BLOCKING=0 does it without a config. */
+	if (r == ncclInProgress)
+		(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_NONBLOCKING,
+					__ATOMIC_RELAXED);
+	if (is_init || (!group && r == ncclSuccess))
+		cw_comm_bind(c, *where);
+	/* NCCL writes to *where again only if it has not yet: by then it may be gone. */
+	if (group)
+		cw_group_made(group, c, CW_LOAD(cw_comms[c].handle) ? NULL : where);
+	else if (r == ncclSuccess)
+		cw_comm_ready(c);
+	else if (!is_init)
+		cw_comm_defer(c, where, cw_comms[c].parent);
+}
+
+static void leave(struct birth_call *call, ncclResult_t r, bool is_init)
+{
+	int saved_errno = errno;
+
+	if (call->op.comm >= 0)
+		settle(call->op.comm, call->where, r, is_init);
+	cw_hostop_leave(&call->op, r);
+	cw_leave();
+	errno = saved_errno;
+}
+
+ncclResult_t cw_impl_ncclCommInitRank(const struct cw_real *real, const void *caller,
+				      ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
+{
+	struct birth_call call;
+	ncclResult_t r;
+
+	if (!real->ncclCommInitRank)
+		return ncclInvalidUsage;
+	if (!begin(real, caller))
+		return real->ncclCommInitRank(comm, nranks, commId, rank);
+	enter(&call,
+	      &(struct cw_comm_birth){ .real = real,
+				       .comm_id = cw_comm_id_of(&commId, 1),
+				       .parent = -1,
+				       .nranks = nranks,
+				       .rank = rank },
+	      CW_OP_COMM_INIT, comm, caller);
+	r = real->ncclCommInitRank(comm, nranks, commId, rank);
+	leave(&call, r, true);
+	return r;
+}
+
+ncclResult_t cw_impl_ncclCommInitRankConfig(const struct cw_real *real, const void *caller,
+					    ncclComm_t *comm, int nranks, ncclUniqueId commId,
+					    int rank, ncclConfig_t *config)
+{
+	struct birth_call call;
+	ncclResult_t r;
+
+	if (!real->ncclCommInitRankConfig)
+		return ncclInvalidUsage;
+	if (!begin(real, caller))
+		return real->ncclCommInitRankConfig(comm, nranks, commId, rank, config);
+	enter(&call,
+	      &(struct cw_comm_birth){ .real = real,
+				       .comm_id = cw_comm_id_of(&commId, 1),
+				       .parent = -1,
+				       .nranks = nranks,
+				       .rank = rank,
+				       .config = config },
+	      CW_OP_COMM_INIT, comm, caller);
+	r = real->ncclCommInitRankConfig(comm, nranks, commId, rank, config);
+	leave(&call, r, true);
+	return r;
+}
+
+ncclResult_t cw_impl_ncclCommInitRankScalable(const struct cw_real *real, const void *caller,
+					      ncclComm_t *newcomm, int nranks, int myrank, int nId,
+					      ncclUniqueId *commIds, ncclConfig_t *config)
+{
+	struct birth_call call;
+	ncclResult_t r;
+
+	if (!real->ncclCommInitRankScalable)
+		return ncclInvalidUsage;
+	if (!commIds || nId < 1 || !begin(real, caller))
+		return real->ncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds,
+						      config);
+	enter(&call,
+	      &(struct cw_comm_birth){ .real = real,
+				       .comm_id = cw_comm_id_of(commIds, nId),
+				       .parent = -1,
+				       .nranks = nranks,
+				       .rank = myrank,
+				       .flags = CW_REC_COMM_SCALABLE,
+				       .config = config },
+	      CW_OP_COMM_INIT, newcomm, caller);
+	r = real->ncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config);
+	leave(&call, r, true);
+	return r;
+}
+
+/*
+ * All ranks are in this process, so any id they share will do: NCCL's own is not shown to us. As
+ * cw_comm_id_of(), it need not withstand anybody.
+ */
+static uint64_t local_id(void)
+{
+	static uint64_t count;
+	uint64_t n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	const struct cw_rec_header *h = cw_record.header;
+
+	return cw_hash_step(cw_hash_step(cw_hash_step(CW_HASH_INIT, h->pid), h->created_wall_ns),
+			    n) |
+	       1;
+}
+
+ncclResult_t cw_impl_ncclCommInitAll(const struct cw_real *real, const void *caller,
+				     ncclComm_t *comm, int ndev, const int *devlist)
+{
+	struct birth_call calls[CW_REC_COMMS];
+	ncclResult_t r;
+	uint64_t id;
+
+	if (!real->ncclCommInitAll)
+		return ncclInvalidUsage;
+	if (ndev < 1 || ndev > CW_REC_COMMS || !comm || !begin(real, caller))
+		return real->ncclCommInitAll(comm, ndev, devlist);
+	id = local_id();
+	for (int i = 0; i < ndev; i++)
+		enter(&calls[i],
+		      &(struct cw_comm_birth){ .real = real,
+					       .comm_id = id,
+					       .parent = -1,
+					       .nranks = ndev,
+					       .rank = i },
+		      CW_OP_COMM_INIT, &comm[i], caller);
+	r = real->ncclCommInitAll(comm, ndev, devlist);
+	for (int i = 0; i < ndev; i++)
+		leave(&calls[i], r, true);
+	return r;
+}
+
+/* Describes a child; false when the parent is not known. */
+static bool child(struct cw_comm_birth *birth, const struct cw_real *real, ncclComm_t comm,
+		  int color, ncclConfig_t *config)
+{
+	int parent = cw_comm_find(comm);
+
+	if (parent < 0)
+		parent = cw_comm_settle_deferred(-1, comm);
+	if (parent < 0) {
+		cw_record_drop(CW_REC_DROP_COMMS);
+		return false;
+	}
+	*birth = (struct cw_comm_birth){
+		.real = real,
+		.parent = parent,
+		.parent_id = cw_record.comms[parent].comm_id,
+		.rank = -1,
+		.ordinal = __atomic_add_fetch(&cw_comms[parent].made, 1, __ATOMIC_RELAXED),
+		.color = color,
+		.config = config,
+		/* A child shares its parent's blocking mode unless told otherwise. */
+		.flags = config ? 0 : cw_record.comms[parent].flags & CW_REC_COMM_NONBLOCKING,
+	};
+	birth->comm_id = cw_comm_child_id(parent, birth->ordinal, color);
+	return true;
+}
+
+/*
+ * The call itself is an op of the parent, which every member must make; the child appears as an
+ * entry of its own. With NOCOLOR there is no child.
+ */
+static void enter_child(struct cw_op_call *op, struct birth_call *call,
+			const struct cw_comm_birth *birth, unsigned kind, ncclComm_t *newcomm,
+			const void *caller)
+{
+	int saved_errno = errno;
+	bool has_child = birth->color != NCCL_SPLIT_NOCOLOR;
+
+	call->where = newcomm;
+	call->op.comm = has_child ? cw_comm_reserve(birth) : -1;
+	cw_hostop_enter(op, birth->parent, kind, 0, caller);
+	errno = saved_errno;
+}
+
+static void leave_child(struct cw_op_call *op, struct birth_call *call, ncclResult_t r)
+{
+	int saved_errno = errno;
+
+	if (call->op.comm >= 0)
+		settle(call->op.comm, call->where, r, false);
+	cw_hostop_leave(op, r);
+	cw_leave();
+	errno = saved_errno;
+}
+
+ncclResult_t cw_impl_ncclCommSplit(const struct cw_real *real, const void *caller, ncclComm_t comm,
+				   int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
+{
+	struct cw_comm_birth birth;
+	struct birth_call call;
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommSplit)
+		return ncclInvalidUsage;
+	if (!begin(real, caller))
+		return real->ncclCommSplit(comm, color, key, newcomm, config);
+	if (!child(&birth, real, comm, color, config)) {
+		cw_leave();
+		return real->ncclCommSplit(comm, color, key, newcomm, config);
+	}
+	enter_child(&op, &call, &birth, CW_OP_COMM_SPLIT, newcomm, caller);
+	r = real->ncclCommSplit(comm, color, key, newcomm, config);
+	leave_child(&op, &call, r);
+	return r;
+}
+
+/* The color of a shrink's child: a number no split can have (colors are >= 0 or NOCOLOR). */
+#define SHRINK_COLOR (-2)
+
+ncclResult_t cw_impl_ncclCommShrink(const struct cw_real *real, const void *caller, ncclComm_t comm,
+				    int *excludeRanksList, int excludeRanksCount,
+				    ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
+{
+	struct cw_comm_birth birth;
+	struct birth_call call;
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommShrink)
+		return ncclInvalidUsage;
+	if (!begin(real, caller))
+		return real->ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm,
+					    config, shrinkFlags);
+	if (!child(&birth, real, comm, SHRINK_COLOR, config)) {
+		cw_leave();
+		return real->ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm,
+					    config, shrinkFlags);
+	}
+	enter_child(&op, &call, &birth, CW_OP_COMM_SHRINK, newcomm, caller);
+	r = real->ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config,
+				 shrinkFlags);
+	leave_child(&op, &call, r);
+	return r;
+}
+
+#define GROW_COLOR (-3)
+
+/* A rank that joins has no parent: it knows the unique id and its place. */
+static ncclResult_t join(const struct cw_real *real, const void *caller, int nRanks,
+			 const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+			 ncclConfig_t *config)
+{
+	struct birth_call call;
+	ncclResult_t r;
+
+	enter(&call,
+	      &(struct cw_comm_birth){ .real = real,
+				       .comm_id = cw_comm_id_of(uniqueId, 1),
+				       .parent = -1,
+				       .nranks = nRanks,
+				       .rank = rank,
+				       .config = config },
+	      CW_OP_COMM_GROW, newcomm, caller);
+	r = real->ncclCommGrow(NULL, nRanks, uniqueId, rank, newcomm, config);
+	leave(&call, r, false);
+	return r;
+}
+
+/*
+ * Members of the parent and ranks that join share nothing an outsider sees: of the members only one
+ * passes the unique id. The grown communicator therefore has two ids, one for those who were there
+ * and one for those who came.
+ */
+ncclResult_t cw_impl_ncclCommGrow(const struct cw_real *real, const void *caller, ncclComm_t comm,
+				  int nRanks, const ncclUniqueId *uniqueId, int rank,
+				  ncclComm_t *newcomm, ncclConfig_t *config)
+{
+	struct cw_comm_birth birth;
+	struct birth_call call;
+	struct cw_op_call op;
+	ncclResult_t r;
+
+	if (!real->ncclCommGrow)
+		return ncclInvalidUsage;
+	if ((!comm && !uniqueId) || !newcomm || !begin(real, caller))
+		return real->ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config);
+	if (!comm)
+		return join(real, caller, nRanks, uniqueId, rank, newcomm, config);
+	if (!child(&birth, real, comm, GROW_COLOR, config)) {
+		cw_leave();
+		return real->ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config);
+	}
+	birth.nranks = nRanks;
+	enter_child(&op, &call, &birth, CW_OP_COMM_GROW, newcomm, caller);
+	r = real->ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config);
+	leave_child(&op, &call, r);
+	return r;
+}

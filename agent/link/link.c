@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loop around poll(): beat, connect or wait for the daemon, answer. The program may close the
+ * socket's number and get it for a file of its own, so the socket is looked at before it is used.
+ */
+#include "agent/link/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/base/descriptors.h"
+#include "agent/base/features.h"
+#include "agent/base/log.h"
+#include "agent/base/state.h"
+#include "agent/base/thread.h"
+#include "agent/link/wire.h"
+#include "agent/python/python.h"
+#include "agent/record/record.h"
+#include "common/job_env.h"
+
+#define BEAT_MS 1000
+#define RETRY_MS 1000     /* a daemon that restarts has every agent back within 2 s */
+#define FULL_RETRY_MS 200 /* the daemon's queue is full: that passes as fast as it reads */
+/*
+ * After a refusal, and twice as long after each further one: what the daemon refuses may have
+ * passed a moment later, and what will not pass need not be asked for often. Another daemon may be
+ * there by then.
+ */
+#define REFUSED_RETRY_MS 2000
+#define REFUSED_RETRY_MAX_MS 60000
+/*
+ * A daemon that takes a connection and says nothing: it may have thousands to register, and who
+ * leaves the line waits longer. A daemon that ends is noticed at once.
+ */
+#define ANSWER_MS 30000
+#define SEND_MS 5000 /* a reply nobody reads */
+
+enum link_state { LINK_DOWN, LINK_HELLO, LINK_UP };
+
+/* The helper thread's alone. */
+static struct {
+	struct sockaddr_un addr;
+	socklen_t addr_len;
+	enum link_state state;
+	int fd;
+	struct cw_fd_identity id; /* an application may close fd and reuse the number */
+	uint64_t deadline_ms;     /* next connect, or end of patience */
+	uint8_t in[CW_WIRE_MAX_IN];
+	size_t in_len;
+	uint32_t random;
+	uint32_t refused_ms; /* to wait after the next refusal */
+} lk = { .fd = -1, .refused_ms = REFUSED_RETRY_MS };
+
+static uint8_t out[CW_PYTHON_TEXT_MAX + CW_WIRE_OVERHEAD];
+
+static uint64_t now_ms(void)
+{
+	return cw_now_ns() / 1000000u;
+}
+
+/* 0..range-1; xorshift, seeded with pid and time: only spreads retries. */
+static uint32_t jitter(uint32_t range)
+{
+	lk.random ^= lk.random << 13;
+	lk.random ^= lk.random >> 17;
+	lk.random ^= lk.random << 5;
+	return lk.random % range;
+}
+
+static bool owns_fd(void)
+{
+	return cw_fd_is(lk.fd, &lk.id);
+}
+
+static void drop(uint64_t retry_ms)
+{
+	if (owns_fd())
+		(void)close(lk.fd);
+	lk.fd = -1;
+	lk.state = LINK_DOWN;
+	lk.in_len = 0;
+	lk.deadline_ms = now_ms() + retry_ms;
+}
+
+/* At most every second, and not all ranks of a node at once. */
+static void retry_soon(void)
+{
+	drop(RETRY_MS + jitter(RETRY_MS / 2));
+}
+
+/* A quarter more or less, so that ranks that were refused together do not come back together. */
+static void retry_after_refusal(void)
+{
+	drop(lk.refused_ms * 3 / 4 + jitter(lk.refused_ms / 2));
+	lk.refused_ms =
+		lk.refused_ms < REFUSED_RETRY_MAX_MS / 2 ? 2 * lk.refused_ms : REFUSED_RETRY_MAX_MS;
+}
+
+/* The record travels with the first byte. Small enough for any socket buffer: all or nothing. */
+static bool send_hello(void)
+{
+	uint8_t buf[64];
+	size_t len = cw_wire_hello(buf, sizeof(buf), cw_record.total_bytes);
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { buf, len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int record = cw_fd_reach(cw_record.fd, &cw_record.id, O_RDONLY);
+	ssize_t sent;
+
+	if (record < 0) /* closed by the application: the daemon finds the mapping by itself */
+		return false;
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &record, sizeof(record));
+	sent = sendmsg(lk.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	cw_fd_let_go(record);
+	return sent == (ssize_t)len;
+}
+
+static void try_connect(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || cw_fd_identify(fd, &lk.id) < 0) {
+		retry_soon();
+		return;
+	}
+	/* From here on owns_fd() guards against an application that closes what it did not open. */
+	lk.fd = cw_fd_move_up(fd);
+	errno = 0;
+	if (!owns_fd() || connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0) {
+		/* EAGAIN: the daemon's queue is full. It is not waited for. */
+		if (errno == EAGAIN)
+			drop(FULL_RETRY_MS + jitter(FULL_RETRY_MS));
+		else
+			retry_soon();
+		return;
+	}
+	if (!send_hello()) {
+		retry_soon();
+		return;
+	}
+	lk.state = LINK_HELLO;
+	lk.deadline_ms = now_ms() + ANSWER_MS;
+}
+
+static void beat(void)
+{
+	struct cw_rec_header *h = cw_record.header;
+
+	CW_STORE(h->ops_total, CW_LOAD(h->ring_ticket));
+	CW_STORE(h->beat_ns, cw_now_ns());
+}
+
+/* Writes everything or gives up after SEND_MS; beats meanwhile. */
+static bool send_all(const uint8_t *buf, size_t len)
+{
+	uint64_t until = now_ms() + SEND_MS;
+
+	while (len > 0) {
+		struct pollfd p = { .fd = lk.fd, .events = POLLOUT };
+		ssize_t n = send(lk.fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0) {
+			buf += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return false;
+		if (now_ms() >= until)
+			return false;
+		(void)poll(&p, 1, BEAT_MS / 2);
+		beat();
+	}
+	return true;
+}
+
+static void answer_python(uint64_t id)
+{
+	const char *text = "";
+	enum cw_python_status status = cw_python_stacks(&text, beat);
+	size_t len = cw_wire_python_stacks(out, sizeof(out), id, status, text);
+
+	if (!len)
+		len = cw_wire_python_stacks(out, sizeof(out), id, CW_PYTHON_FAILED, "");
+	if (!owns_fd() || !send_all(out, len))
+		retry_soon();
+}
+
+static void on_message(const struct cw_wire_in *in)
+{
+	switch (in->kind) {
+	case CW_WIRE_WELCOME:
+		if (lk.state == LINK_HELLO)
+			cw_log("registered with the daemon");
+		lk.state = LINK_UP;
+		lk.refused_ms = REFUSED_RETRY_MS;
+		break;
+	case CW_WIRE_REFUSED:
+		cw_log("refused by the daemon: %s", in->reason);
+		retry_after_refusal();
+		break;
+	case CW_WIRE_PYTHON_STACKS:
+		if (lk.state == LINK_UP)
+			answer_python(in->id);
+		break;
+	case CW_WIRE_OTHER:
+		break;
+	}
+}
+
+static void on_readable(void)
+{
+	ssize_t n = recv(lk.fd, lk.in + lk.in_len, sizeof(lk.in) - lk.in_len, MSG_DONTWAIT);
+	struct cw_wire_in in;
+	int used = 0;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		retry_soon();
+		return;
+	}
+	lk.in_len += (size_t)n;
+	while (lk.state != LINK_DOWN && (used = cw_wire_parse(lk.in, lk.in_len, &in)) > 0) {
+		lk.in_len -= (size_t)used;
+		memmove(lk.in, lk.in + used, lk.in_len);
+		on_message(&in);
+	}
+	if (used < 0)
+		retry_soon();
+}
+
+static void step(void)
+{
+	struct pollfd p = { .fd = -1, .events = POLLIN };
+	uint64_t now = now_ms();
+	int wait_ms = BEAT_MS;
+
+	if (lk.state == LINK_DOWN && now >= lk.deadline_ms) {
+		try_connect();
+		now = now_ms();
+	} else if (lk.state == LINK_HELLO && now >= lk.deadline_ms) {
+		retry_soon();
+	}
+	if (lk.state != LINK_DOWN && !owns_fd())
+		retry_soon(); /* the application closed it */
+	if (lk.state == LINK_DOWN && lk.deadline_ms - now < (uint64_t)wait_ms)
+		wait_ms = lk.deadline_ms > now ? (int)(lk.deadline_ms - now) : 0;
+	p.fd = lk.fd; /* negative: poll ignores it */
+	if (poll(&p, 1, wait_ms) > 0) {
+		if (owns_fd())
+			on_readable();
+		else
+			retry_soon();
+	}
+}
+
+/* arg: NULL where the thread must stay in the program's descriptor table. */
+static void *run(void *arg)
+{
+	if (arg)
+		cw_fd_leave_table();
+	(void)prctl(PR_SET_NAME, "collwatch");
+	lk.random = (uint32_t)cw_now_ns() | 1;
+	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
+	while (cw_agent_is_armed()) {
+		beat();
+		cw_features_beat();
+		step();
+	}
+	return NULL;
+}
+
+void cw_link_start(void)
+{
+	const char *path = getenv("COLLWATCH_SOCKET");
+	size_t len;
+	int r;
+
+	if (!path || !path[0])
+		path = CW_DEFAULT_AGENT_SOCKET;
+	len = strlen(path);
+	lk.addr.sun_family = AF_UNIX;
+	if (len < sizeof(lk.addr.sun_path)) {
+		memcpy(lk.addr.sun_path, path, len + 1);
+		lk.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+	} else {
+		cw_log("COLLWATCH_SOCKET is too long");
+	}
+	r = cw_thread_start(run, cw_fd_can_leave_table(cw_record.fd, &cw_record.id) ? &lk : NULL);
+	if (r < 0)
+		cw_log("no helper thread: %s", strerror(-r));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts: what one CUDA graph holds of one communicator, as a chain of runs of equal ops in the
+ * record (struct cw_rec_replay, struct cw_rec_template), and what the agent keeps beside it. A part
+ * lives as long as its graph or an executable graph made of it does, and until its last launch is
+ * over: the device writes its progress words until then.
+ *
+ * All functions but the inline ones and cw_graph_is_idle(): with the lock held.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/base/nccl_abi.h"
+#include "agent/record/record.h"
+
+struct cw_graph_part {
+	uintptr_t graph; /* 0 = destroyed */
+	uint64_t capture_id;
+	uint32_t generation; /* of the entry when it is not used */
+	uint32_t execs;
+	uint32_t last_plus_1; /* newest run */
+	uint16_t slot;        /* its pair of progress words, CW_REC_NO_SLOT = none */
+	bool is_used;
+	/* The last launch; its own progress slot, CW_REC_NO_SLOT = none. */
+	uint16_t launch_slot;
+	uint64_t launch_op; /* 0 = never launched */
+	cudaStream_t launch_stream;
+};
+
+extern struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
+
+/* Spins, for as long as it takes to change tables; never held across a call into CUDA. */
+void cw_graph_lock(void);
+void cw_graph_unlock(void);
+
+static inline struct cw_rec_replay *cw_graph_replay_of(const struct cw_graph_part *part)
+{
+	return &cw_record.replays[part - cw_graph_parts];
+}
+
+static inline int cw_graph_comm_of(const struct cw_graph_part *part)
+{
+	return (int)CW_LOAD(cw_graph_replay_of(part)->comm_plus_1) - 1;
+}
+
+/* The communicator's numbers are worth nothing from now on. */
+static inline void cw_graph_uncounted(int c)
+{
+	(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_UNCOUNTED, __ATOMIC_RELAXED);
+}
+
+/* NULL when all are in use. */
+struct cw_graph_part *cw_graph_part_new(void *graph, uint64_t capture_id, int c);
+
+/* The graph is gone; what was made of it may still be launched. */
+static inline void cw_graph_part_left(struct cw_graph_part *part)
+{
+	part->graph = 0;
+	CW_STORE(cw_graph_replay_of(part)->graph, (uint64_t)0);
+}
+
+/* The part of a graph that still has its handle; NULL. */
+struct cw_graph_part *cw_graph_part_find(const void *graph, int c);
+
+/* Adds op->repeat ops; false when there is no room for them. */
+bool cw_graph_part_append(struct cw_graph_part *part, const struct cw_rec_template *op);
+
+/* Removes the newest ops. */
+void cw_graph_part_take_back(struct cw_graph_part *part, uint32_t count);
+
+/* True when the part's last launch is known to be over on the device, or there was none. */
+bool cw_graph_is_idle(const struct cw_graph_part *part, int c);

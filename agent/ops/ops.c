@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a call costs is in here. The path of a single collective that succeeds is one run of code;
+ * what is rare stands out of line. An op is put together in registers, and written as words to its
+ * communicator's ring and to the bulk ring.
+ */
+#include "agent/ops/ops.h"
+
+#include <errno.h>
+
+#include "agent/base/state.h"
+#include "agent/cuda/device_times.h"
+#include "agent/cuda/progress.h"
+#include "agent/cuda/summary.h"
+#include "agent/cuda/thin.h"
+#include "agent/ops/graph.h"
+#include "agent/ops/group.h"
+#include "agent/ops/hot.h"
+#include "agent/ops/p2p.h"
+#include "agent/python/call_stack.h"
+#include "agent/record/clock.h"
+#include "agent/record/comms.h"
+#include "agent/record/modules.h"
+#include "model/signature.h"
+
+#define STREAM_PER_THREAD ((cudaStream_t)2) /* cudaStreamPerThread, CU_STREAM_PER_THREAD */
+
+/* Bytes of each dtype as powers of two, two bits each: a table would be one more line to miss. */
+#define DTYPE_SHIFTS                                                                               \
+	(2u << 2 * CW_DTYPE_INT32 | 2u << 2 * CW_DTYPE_UINT32 | 3u << 2 * CW_DTYPE_INT64 |         \
+	 3u << 2 * CW_DTYPE_UINT64 | 1u << 2 * CW_DTYPE_FP16 | 2u << 2 * CW_DTYPE_FP32 |           \
+	 3u << 2 * CW_DTYPE_FP64 | 1u << 2 * CW_DTYPE_BF16)
+_Static_assert(CW_DTYPE__MAX <= 16, "two bits each");
+
+static inline bool enter(const struct cw_real *real, const void *caller)
+{
+	if (cw_tls.depth)
+		return false;
+	if (cw_unlikely(!cw_agent_is_armed()))
+		return false;
+	if (cw_unlikely(cw_real_is_inside(real, caller)))
+		return false;
+	cw_tls.depth = 1;
+	return true;
+}
+
+bool cw_enter(const struct cw_real *real, const void *caller)
+{
+	return enter(real, caller);
+}
+
+void cw_leave(void)
+{
+	cw_tls.depth = 0;
+}
+
+CW_HOT void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[c];
+	uint64_t old = CW_LOAD(rc->coll_returned);
+	uint64_t hash = cw_hash_commit(CW_LOAD(rc->hash), signature_sum);
+	struct cw_rec_checkpoint *cp;
+	int slot;
+
+	if (!colls)
+		return;
+	CW_STORE(rc->hash, hash);
+	CW_STORE(rc->coll_returned, old + colls);
+	slot = cw_checkpoint_slot(old, old + colls);
+	if (slot < 0)
+		return;
+	cp = &rc->checkpoints[slot];
+	__atomic_store_n(&cp->coll_seq, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	CW_STORE(cp->hash, hash);
+	__atomic_store_n(&cp->coll_seq, old + colls, __ATOMIC_RELEASE);
+	__atomic_store_n(&rc->checkpoint_ticket, rc->checkpoint_ticket + 1, __ATOMIC_RELEASE);
+}
+
+CW_HOT void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t return_ns,
+			  int result, unsigned flags_set, unsigned flags_clear)
+{
+	cw_record_finish(cw_record.comms[c].ops, CW_REC_COMM_OPS, comm_ticket, return_ns, result,
+			 flags_set, flags_clear);
+	cw_record_finish(cw_record.ring, CW_REC_RING_OPS, ring_ticket, return_ns, result, flags_set,
+			 flags_clear);
+}
+
+/* Reserves the op's place in its communicator: all ops go there, so it is also its number. */
+static inline void number(struct cw_op_call *call)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+	call->comm_ticket = __atomic_fetch_add(&rc->ring_ticket, 1, __ATOMIC_RELAXED);
+	call->op_index = call->comm_ticket + 1;
+}
+
+static inline uint64_t bytes_of(const struct cw_op_desc *desc)
+{
+	unsigned dtype = (unsigned)desc->dtype;
+
+	return dtype < CW_DTYPE__MAX ? desc->count << (DTYPE_SHIFTS >> 2 * dtype & 3) : 0;
+}
+
+/* coll_seq and signature; a communicator of one rank or an empty call never reaches a peer. */
+static inline void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
+				     struct cw_group *group)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+	if (desc->count == 0 || CW_LOAD(cw_comms[call->comm].nranks) == 1) {
+		call->flags |= CW_OPF_NO_COUNT;
+		return;
+	}
+	call->seq = CW_LOAD(rc->coll_returned) + 1;
+	if (group)
+		call->seq += cw_group_comm(group, call->comm)->colls;
+	else
+		CW_STORE(rc->coll_entered, call->seq);
+	call->signature = cw_signature(desc->kind, (unsigned)desc->dtype, cw_op_redop(desc->redop),
+				       desc->root_or_peer, desc->count, call->bytes);
+}
+
+static __attribute__((noinline)) void
+number_p2p(struct cw_op_call *call, const struct cw_op_desc *desc, const struct cw_group *group)
+{
+	call->peer_index = cw_p2p_place(call->comm, desc->root_or_peer);
+	if (call->peer_index == CW_P2P_NO_PLACE) {
+		struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+
+		(void)__atomic_fetch_add(&rc->p2p_dropped, 1, __ATOMIC_RELAXED);
+		cw_record_drop(CW_REC_DROP_P2P);
+		return;
+	}
+	call->seq = cw_p2p_next(call->comm, call->peer_index, cw_p2p_direction(desc->kind), group);
+}
+
+static inline int find_comm(ncclComm_t comm)
+{
+	int c = cw_comm_find(comm);
+
+	if (cw_unlikely(c < 0))
+		c = cw_comm_settle_deferred(-1, comm);
+	if (cw_unlikely(c < 0))
+		cw_record_drop(CW_REC_DROP_OPS);
+	return c;
+}
+
+/* Where the stream stands: an empty collective never reaches the device. */
+static inline void place_progress(struct cw_op_call *call, const struct cw_op_desc *desc,
+				  struct cw_group *group, bool is_captured)
+{
+	struct cw_progress_at at = { .slot = CW_REC_NO_SLOT, .is_captured = is_captured };
+
+	if (call->flags & CW_OPF_NO_COUNT)
+		return;
+	if (__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
+		at = cw_progress_at(call->comm, call->stream, call->op_index);
+	if (at.is_captured) {
+		call->flags |= CW_OPF_CAPTURED;
+		cw_graph_op(call, desc, group);
+		return;
+	}
+	call->slot = at.slot;
+	if (at.slot != CW_REC_NO_SLOT && group &&
+	    !cw_group_pair(group, call->comm, at.slot, call->stream, call->op_index)) {
+		call->slot = CW_REC_NO_SLOT;
+		cw_record_drop(CW_REC_DROP_PROGRESS);
+	}
+}
+
+/*
+ * Where not every op's writes can be paid for. Only of what nobody leaves before all have entered
+ * it: that somebody is missing is then enough to know that it has not completed. Not on the
+ * per-thread default stream, whose handle stands for several: there a later op says nothing.
+ */
+static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const void *caller)
+{
+	unsigned since;
+
+	if (!cw_rec_slot_is_written(call->slot) || !call->seq || call->stream == STREAM_PER_THREAD)
+		return;
+	switch (call->kind) {
+	case CW_OP_ALL_REDUCE:
+	case CW_OP_ALL_GATHER:
+	case CW_OP_REDUCE_SCATTER:
+	case CW_OP_ALL_TO_ALL:
+		break;
+	default:
+		return;
+	}
+	since = cw_thin_leave_out(cw_thin_of(call->slot),
+				  cw_thin_spot(call->kind, call->desc->count, caller),
+				  call->op_index, call->enter_ns);
+	if (!since)
+		return;
+	call->slot = cw_rec_slot_left_out(call->slot, since);
+	call->flags |= CW_OPF_LEFT_OUT;
+	(void)__atomic_fetch_add(&cw_record.header->progress_left_out, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * The op as the words of struct cw_rec_op: put together in registers, because small stores that are
+ * loaded again as words would be waited for. Little-endian, as CW_RECORD_MAGIC says.
+ */
+static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
+			 const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
+{
+	uint32_t generation = CW_LOAD(cw_comms[call->comm].generation);
+	uint32_t call_offset;
+	uint16_t module;
+
+	cw_module_of(caller, &module, &call_offset);
+	words[1] = call->op_index;
+	words[2] = call->seq;
+	words[3] = call->enter_ns;
+	words[4] = 0; /* return_ns */
+	words[5] = desc->count;
+	words[6] = call->bytes;
+	words[7] = (uintptr_t)desc->send;
+	words[8] = (uintptr_t)desc->recv;
+	words[9] = (uintptr_t)desc->stream;
+	words[10] = desc->kind | (desc->dtype & 0xffu) << 8 |
+		    (uint32_t)cw_op_redop(desc->redop) << 16 |
+		    (uint64_t)(uint32_t)desc->root_or_peer << 32;
+	words[11] = group_id | (uint64_t)cw_tid() << 32;
+	words[12] = (uint16_t)call->comm | (uint64_t)call->flags << 32 | (uint64_t)call->slot << 48;
+	words[13] = module | (generation & 0xffff) << 16 | (uint64_t)call_offset << 32;
+	words[14] = (uint64_t)call->summary_id << 32; /* and stack_id, see put() */
+	words[15] = 0;                                /* replay, device_ns */
+}
+
+/* Writes the op into both rings. The fields of the call are filled in. */
+static inline __attribute__((always_inline)) void
+put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	uint64_t words[CW_OP_WORDS];
+
+	spell(words, call, desc, group_id, caller);
+	if (cw_unlikely(cw_call_stacks_is_on))
+		words[14] |= cw_call_stack_take(caller);
+	call->ring_ticket = __atomic_fetch_add(&cw_record.header->ring_ticket, 1, __ATOMIC_RELAXED);
+	cw_tls.next_slot = (uint32_t)call->ring_ticket + 1;
+	cw_tls.next_comm_slot = (uint32_t)call->comm_ticket + 1;
+	CW_STORE(rc->op_index, call->op_index);
+	CW_STORE(rc->last_enter_ns, call->enter_ns);
+	cw_record_put(rc->ops, CW_REC_COMM_OPS, call->comm_ticket, words);
+	cw_record_put(cw_record.ring, CW_REC_RING_OPS, call->ring_ticket, words);
+}
+
+/* Field by field: GCC clears a whole one with "rep stos", which takes longer than the rest. */
+static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
+{
+	call->comm = find_comm(desc->comm);
+	call->kind = desc->kind;
+	call->slot = CW_REC_NO_SLOT;
+	call->flags = 0;
+	call->part_plus_1 = 0;
+	call->summary_id = 0;
+	call->peer_index = CW_P2P_NO_PLACE;
+	call->ring_ticket = call->comm_ticket = 0;
+	call->enter_ns = 0;
+	call->op_index = 0;
+	call->seq = 0;
+	call->signature = 0;
+	call->bytes = bytes_of(desc);
+	call->stream = desc->stream;
+	call->time_entry = 0;
+	call->desc = desc;
+}
+
+/* Without progress nobody else finds out; where NCCL calls us, nothing of CUDA is called. */
+static inline bool is_asked_first(const struct cw_op_call *call)
+{
+	const struct cw_comm *c = &cw_comms[call->comm];
+
+	return !__atomic_load_n(&c->context, __ATOMIC_ACQUIRE) && c->real;
+}
+
+CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
+			const struct cw_op_desc *desc)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	bool is_captured;
+
+	if (!enter(real, caller))
+		return false;
+	begin(call, desc);
+	if (call->comm < 0)
+		return true;
+	/* Before the first locked instruction, which would let nothing behind it begin. */
+	is_captured = is_asked_first(call) && cw_graph_is_captured(call->stream);
+	number(call);
+	if (cw_unlikely(group)) {
+		call->flags = CW_OPF_GROUPED | CW_OPF_QUEUED;
+		(void)cw_group_comm(group, call->comm);
+	}
+	if (cw_op_is_collective(desc->kind))
+		number_collective(call, desc, group);
+	else if (cw_op_is_p2p(desc->kind))
+		number_p2p(call, desc, group);
+	place_progress(call, desc, group, is_captured);
+	if (desc->send && desc->send == desc->recv)
+		call->flags |= CW_OPF_IN_PLACE;
+	call->enter_ns = cw_op_ns();
+	if (cw_unlikely(cw_summary_is_on))
+		call->summary_id = cw_summary_take(call, desc, false);
+	if (cw_unlikely(cw_thin_is_on) && !group)
+		leave_out(call, caller);
+	put(call, desc, group ? (uint32_t)group->id : 0, caller);
+	if (!group && cw_rec_slot_is_written(call->slot))
+		(void)cw_progress_reached(call->comm, call->slot, call->stream, call->op_index);
+	if (cw_unlikely(cw_times_is_on))
+		call->time_entry = cw_times_begin(call, cw_op_ns());
+	return true;
+}
+
+/* A grouped call came back: it is queued. Its return is the group's. */
+static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, struct cw_group *group,
+						    ncclResult_t result)
+{
+	struct cw_group_comm *gc = cw_group_comm(group, call->comm);
+
+	cw_graph_op_done(call, gc, result == ncclSuccess || result == ncclInProgress);
+	if (result != ncclSuccess && result != ncclInProgress) {
+		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_op_ns(), result,
+			      CW_OPF_RETURNED | CW_OPF_DROPPED, CW_OPF_QUEUED);
+		return;
+	}
+	if (call->peer_index != CW_P2P_NO_PLACE) {
+		cw_p2p_count(call->comm, call->peer_index, cw_p2p_direction(call->kind),
+			     call->bytes, group);
+	} else if (call->seq) {
+		gc->colls++;
+		gc->signature_sum += call->signature;
+	}
+}
+
+/* It was left out: what is written for later ops will tell. */
+static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t result,
+				    uint64_t now)
+{
+	if (cw_likely(!(call->flags & CW_OPF_LEFT_OUT)))
+		return false;
+	cw_thin_return(cw_thin_of(cw_rec_slot_of(call->slot)), now);
+	return result == ncclSuccess;
+}
+
+static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
+{
+	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	bool ok = result == ncclSuccess || result == ncclInProgress;
+	unsigned flags = CW_OPF_RETURNED;
+	uint64_t now = cw_op_ns();
+	bool tracked = cw_rec_slot_is_written(call->slot);
+
+	/* The rate may have changed in between: by less than a call takes, as a rule. */
+	now = now < call->enter_ns ? call->enter_ns : now;
+	if (cw_unlikely(call->time_entry))
+		cw_times_end(call, call->time_entry, result == ncclSuccess);
+	if (cw_unlikely(call->part_plus_1))
+		cw_graph_op_done(call, NULL, ok);
+	if (ok && tracked)
+		tracked =
+			result == ncclSuccess &&
+			cw_progress_completed(call->comm, call->slot, call->stream, call->op_index);
+	if (!tracked && !is_told_by_later(call, result, now))
+		flags |= CW_FINISH_UNTRACK;
+	if (cw_unlikely(cw_summary_is_on) && result == ncclSuccess)
+		(void)cw_summary_take(call, call->desc, true);
+	if (result == ncclInProgress)
+		flags |= CW_OPF_IN_PROGRESS;
+	if (!ok)
+		flags |= CW_OPF_DROPPED;
+	cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, now, result, flags, 0);
+	if (!ok) {
+		if (call->seq && cw_op_is_collective(call->kind))
+			CW_STORE(rc->coll_entered, CW_LOAD(rc->coll_returned));
+		cw_comm_failed(call->comm, result);
+	} else if (call->peer_index != CW_P2P_NO_PLACE) {
+		cw_p2p_count(call->comm, call->peer_index, cw_p2p_direction(call->kind),
+			     call->bytes, NULL);
+	} else if (call->seq) {
+		cw_ops_commit(call->comm, 1, call->signature);
+	}
+	CW_STORE(rc->op_returned, CW_LOAD(rc->op_returned) + 1);
+	CW_STORE(rc->last_return_ns, now);
+}
+
+CW_HOT void cw_op_leave(struct cw_op_call *call, ncclResult_t result)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+
+	if (call->comm >= 0) {
+		if (group)
+			leave_grouped(call, group, result);
+		else
+			leave_single(call, result);
+	}
+	cw_tls.depth = 0;
+}
+
+/* ---- calls that block the host ---- */
+
+void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new_comm_id,
+		     const void *caller)
+{
+	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
+	struct cw_rec_header *h = cw_record.header;
+	const struct cw_op_desc desc = {
+		.kind = (uint8_t)kind,
+		.dtype = CW_DTYPE_NONE,
+		.redop = CW_REDOP_NONE,
+		.root_or_peer = CW_PEER_NONE,
+	};
+
+	*call = (struct cw_op_call){
+		.comm = c,
+		.kind = (uint8_t)kind,
+		.slot = CW_REC_NO_SLOT,
+		.flags = CW_OPF_NO_COUNT,
+		.enter_ns = cw_op_ns(),
+	};
+	if (new_comm_id) {
+		CW_STORE(h->host_call_comm_id, new_comm_id);
+		CW_STORE(h->host_call_enter_ns, call->enter_ns);
+		CW_STORE(h->host_call_kind, (uint64_t)kind);
+	}
+	if (c < 0)
+		return;
+	number(call);
+	if (group) {
+		call->flags |= CW_OPF_GROUPED | CW_OPF_QUEUED;
+		(void)cw_group_comm(group, c);
+	}
+	put(call, &desc, group ? (uint32_t)group->id : 0, caller);
+}
+
+void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result)
+{
+	bool ok = result == ncclSuccess || result == ncclInProgress;
+	unsigned flags = CW_OPF_RETURNED | (ok ? 0 : CW_OPF_DROPPED) |
+			 (result == ncclInProgress ? CW_OPF_IN_PROGRESS : 0);
+	uint64_t now = cw_op_ns();
+	struct cw_rec_comm *rc;
+
+	CW_STORE(cw_record.header->host_call_kind, (uint64_t)0);
+	if (call->comm < 0)
+		return;
+	rc = &cw_record.comms[call->comm];
+	/* Queued in a group: it returns with the group. */
+	if ((call->flags & CW_OPF_QUEUED) && ok)
+		return;
+	cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, now, result, flags,
+		      CW_OPF_QUEUED);
+	if (!ok)
+		cw_comm_failed(call->comm, result);
+	CW_STORE(rc->op_returned, CW_LOAD(rc->op_returned) + 1);
+	CW_STORE(rc->last_return_ns, now);
+}

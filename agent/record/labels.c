@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/record/labels.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/job_env.h"
+#include "common/parse.h"
+#include "model/signature.h"
+
+static bool comm_id_is_constant;
+static uint64_t job_key;
+
+static const char *own_variable(const char *name, const void *user)
+{
+	return getenv(name);
+}
+
+static const struct cw_env own = { .get = own_variable };
+
+static const char *env(const char *name)
+{
+	return cw_env_get(&own, name);
+}
+
+/*
+ * Variables that must be the same on every rank, because each rank derives algorithm, protocol or
+ * chunking from its own copy. Left out on purpose: addresses and devices (SOCKET_IFNAME, IB_HCA,
+ * HOSTID, COMM_ID, TOPO_FILE differ between healthy nodes) and everything that only prints.
+ */
+static const char *const relevant[] = { /* sorted */
+					"NCCL_ALGO",
+					"NCCL_BUFFSIZE",
+					"NCCL_CGA_CLUSTER_SIZE",
+					"NCCL_COLLNET_ENABLE",
+					"NCCL_CROSS_NIC",
+					"NCCL_CTA_POLICY",
+					"NCCL_GRAPH_MIXING_SUPPORT",
+					"NCCL_LAUNCH_ORDER_IMPLICIT",
+					"NCCL_LL128_BUFFSIZE",
+					"NCCL_LL128_NTHREADS",
+					"NCCL_LL_BUFFSIZE",
+					"NCCL_MAX_CTAS",
+					"NCCL_MAX_NCHANNELS",
+					"NCCL_MAX_NRINGS",
+					"NCCL_MAX_P2P_NCHANNELS",
+					"NCCL_MIN_CTAS",
+					"NCCL_MIN_NCHANNELS",
+					"NCCL_MIN_NRINGS",
+					"NCCL_MIN_P2P_NCHANNELS",
+					"NCCL_MNNVL_ENABLE",
+					"NCCL_NCHANNELS_PER_NET_PEER",
+					"NCCL_NTHREADS",
+					"NCCL_NVLS_CHUNKSIZE",
+					"NCCL_NVLS_ENABLE",
+					"NCCL_NVLS_NCHANNELS",
+					"NCCL_P2P_LL_THRESHOLD",
+					"NCCL_P2P_NET_CHUNKSIZE",
+					"NCCL_P2P_NVL_CHUNKSIZE",
+					"NCCL_P2P_PCI_CHUNKSIZE",
+					"NCCL_PROTO",
+					"NCCL_PXN_C2C",
+					"NCCL_PXN_DISABLE",
+					"NCCL_SHRINK_SHARE",
+					"NCCL_THREAD_THRESHOLDS",
+					"NCCL_TREE_THRESHOLD",
+					NULL
+};
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	while (*text) {
+		uint64_t word = 0;
+
+		for (unsigned i = 0; i < sizeof(word) && *text; i++)
+			word |= (uint64_t)(unsigned char)*text++ << (8 * i);
+		h = cw_hash_step(h, word);
+	}
+	return cw_hash_step(h, 0);
+}
+
+static uint64_t env_hash(void)
+{
+	uint64_t h = CW_HASH_INIT;
+
+	for (unsigned i = 0; relevant[i]; i++) {
+		const char *value = env(relevant[i]);
+
+		if (value)
+			h = hash_text(hash_text(h, relevant[i]), value);
+	}
+	return h == CW_HASH_INIT ? 0 : h;
+}
+
+/* Field 22 of /proc/self/stat; the command in field 2 may hold spaces and brackets. */
+static uint64_t start_ticks(void)
+{
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	char buf[1024];
+	const char *p;
+	uint64_t ticks;
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, buf, sizeof(buf) - 1);
+	(void)close(fd);
+	if (n <= 0)
+		return 0;
+	buf[n] = '\0';
+	p = strrchr(buf, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return 0;
+	p++;
+	return cw_parse_digits(&p, 10, &ticks) < 0 ? 0 : ticks;
+}
+
+static uint64_t wall_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void cw_labels_read(struct cw_rec_header *h)
+{
+	struct cw_job_env_rank rank;
+	const char *master = env("MASTER_ADDR"), *policy = env("COLLWATCH_POLICY");
+
+	cw_job_env_rank(&own, &rank);
+	h->rank_label = rank.rank;
+	h->world_size_label = rank.world_size;
+	h->local_rank_label = rank.local_rank;
+	(void)snprintf(h->rank_label_source, sizeof(h->rank_label_source), "%s", rank.source);
+	cw_job_env_label(&own, h->job_label, sizeof(h->job_label));
+	if (master)
+		(void)snprintf(h->master, sizeof(h->master), "%s:%s", master,
+			       env("MASTER_PORT") ? env("MASTER_PORT") : "");
+	if (policy)
+		(void)snprintf(h->job_policy, sizeof(h->job_policy), "%s", policy);
+	h->env_hash = env_hash();
+	h->process_start_ticks = start_ticks();
+	h->created_wall_ns = wall_ns();
+	comm_id_is_constant = env("NCCL_COMM_ID") != NULL;
+	job_key = hash_text(cw_hash_mix64(getuid()), h->job_label);
+}
+
+bool cw_labels_comm_id_is_constant(void)
+{
+	return comm_id_is_constant;
+}
+
+uint64_t cw_labels_job_key(void)
+{
+	return job_key;
+}

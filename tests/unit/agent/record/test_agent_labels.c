@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment of a rank is taken for. Every test runs in a process of its own. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/record/comms.h"
+#include "agent/record/labels.h"
+
+static struct cw_rec_header h;
+
+static void read_with(const char *const *env)
+{
+	memset(&h, 0, sizeof(h));
+	(void)clearenv();
+	for (; env[0]; env += 2)
+		(void)setenv(env[0], env[1], 1);
+	cw_labels_read(&h);
+}
+
+Test(agent_labels, takes_the_rank_from_the_first_launcher_that_names_one)
+{
+	read_with((const char *[]){ "PMIX_RANK", "9", "SLURM_PROCID", "5", NULL });
+	cr_assert_eq(h.rank_label, 5);
+	cr_assert_str_eq(h.rank_label_source, "SLURM_PROCID");
+	read_with((const char *[]){ "RANK", "x7", "OMPI_COMM_WORLD_RANK", "2", NULL });
+	cr_assert_eq(h.rank_label, 2, "a number only");
+	read_with((const char *[]){ "RANK", " 4", NULL });
+	cr_assert_eq(h.rank_label, 4, "spaces before it are not");
+	read_with((const char *[]){ NULL });
+	cr_assert_eq(h.rank_label, -1);
+	cr_assert_eq(h.world_size_label, -1);
+	cr_assert_str_eq(h.rank_label_source, "");
+}
+
+Test(agent_labels, names_the_job_as_its_scheduler_does)
+{
+	static const struct {
+		const char *env[12];
+		const char *label;
+	} cases[] = {
+		{ { "COLLWATCH_JOB", "mine", "SLURM_JOB_ID", "1" }, "name:mine" },
+		{ { "SLURM_JOB_ID", "4711", "SLURM_STEP_ID", "3" }, "slurm:4711.3" },
+		{ { "SLURM_JOB_ID", "4713", "SLURM_ARRAY_JOB_ID", "4711", "SLURM_ARRAY_TASK_ID",
+		    "2" },
+		  "slurm:4711_2.0" },
+		{ { "PBS_JOBID", "12.host" }, "pbs:12.host" },
+		{ { "LSB_JOBID", "12" }, "lsf:12" },
+		{ { "TORCHELASTIC_RUN_ID", "abc", "TORCHELASTIC_RESTART_COUNT", "2" },
+		  "torchelastic:abc#2" },
+		{ { "TORCHELASTIC_RUN_ID", "none", "MASTER_ADDR", "h", "MASTER_PORT", "29500" },
+		  "master:h:29500" },
+		{ { "PMIX_NAMESPACE", "ns" }, "pmix:ns" },
+		{ { "HOME", "/" }, "" },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		read_with(cases[i].env);
+		cr_assert_str_eq(h.job_label, cases[i].label);
+	}
+}
+
+Test(agent_labels, cuts_what_is_too_long)
+{
+	char longer[4096];
+
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	read_with((const char *[]){ "COLLWATCH_JOB", longer, "MASTER_ADDR", longer,
+				    "COLLWATCH_POLICY", longer, NULL });
+	cr_assert_eq(strlen(h.job_label), sizeof(h.job_label) - 1);
+	cr_assert_eq(strlen(h.job_policy), sizeof(h.job_policy) - 1);
+}
+
+Test(agent_labels, hashes_what_must_agree_and_not_what_may_differ)
+{
+	uint64_t ring;
+
+	read_with((const char *[]){ NULL });
+	cr_assert_eq(h.env_hash, 0);
+	read_with((const char *[]){ "NCCL_DEBUG", "INFO", "NCCL_SOCKET_IFNAME", "eth0",
+				    "NCCL_HOSTID", "7", NULL });
+	cr_assert_eq(h.env_hash, 0, "may differ between healthy ranks");
+	read_with((const char *[]){ "NCCL_ALGO", "Ring", NULL });
+	ring = h.env_hash;
+	cr_assert_neq(ring, 0);
+	read_with((const char *[]){ "NCCL_ALGO", "Tree", NULL });
+	cr_assert_neq(h.env_hash, ring);
+	read_with((const char *[]){ "NCCL_PROTO", "Ring", NULL });
+	cr_assert_neq(h.env_hash, ring);
+}
+
+Test(agent_labels, tells_jobs_with_a_constant_unique_id_apart)
+{
+	ncclUniqueId id = { { 1 } };
+	uint64_t plain, first;
+
+	read_with((const char *[]){ "COLLWATCH_JOB", "a", NULL });
+	plain = cw_comm_id_of(&id, 1);
+	read_with((const char *[]){ "COLLWATCH_JOB", "b", NULL });
+	cr_assert_eq(cw_comm_id_of(&id, 1), plain, "a real unique id says it all");
+	read_with((const char *[]){ "COLLWATCH_JOB", "a", "NCCL_COMM_ID", "1.2.3.4:5", NULL });
+	first = cw_comm_id_of(&id, 1);
+	read_with((const char *[]){ "COLLWATCH_JOB", "b", "NCCL_COMM_ID", "1.2.3.4:5", NULL });
+	cr_assert_neq(cw_comm_id_of(&id, 1), first);
+}
+
+Test(agent_labels, knows_when_the_process_started)
+{
+	read_with((const char *[]){ NULL });
+	cr_assert_gt(h.process_start_ticks, 0);
+	cr_assert_gt(h.created_wall_ns, 0);
+}
