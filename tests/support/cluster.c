@@ -20,9 +20,58 @@
 struct cluster_frame {
 	struct cluster_frame *next, *prev;
 	unsigned from;
+	int64_t due_ns;
 	size_t len;
 	uint8_t bytes[];
 };
+
+/* ---- who looks on ---- */
+
+static void observe_message(const struct cluster_node *n, bool is_out, const char *peer,
+			    const struct cw_message *msg, const uint8_t *frame, size_t len)
+{
+	const struct cluster_observer *o = n->cluster->observer;
+
+	if (o && o->on_message)
+		o->on_message(o->user, n, is_out, peer, msg, frame, len);
+}
+
+static void observe_frame(const struct cluster_node *n, bool is_out, const char *peer,
+			  const uint8_t *frame, size_t len)
+{
+	struct cw_message *m = NULL;
+
+	if (!n->cluster->observer)
+		return;
+	cr_assert_eq(
+		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &m),
+		0);
+	observe_message(n, is_out, peer, m, frame, len);
+	cw_message_free(m);
+}
+
+static void observe_event(struct cluster *c, unsigned node, const char *what)
+{
+	const struct cluster_observer *o = c->observer;
+
+	if (o && o->on_event)
+		o->on_event(o->user, &c->nodes[node], what);
+}
+
+static void observe_link(struct cluster *c, const char *what, unsigned a, unsigned b)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "%s %s", what, c->nodes[b].name);
+	observe_event(c, a, text);
+}
+
+void cluster_answer(struct cluster_node *n, const char *to, const struct cw_message *msg)
+{
+	if (!strcmp(to, n->name))
+		observe_message(n, false, to, msg, NULL, 0);
+	(void)cw_transport_send(n->transport, to, msg);
+}
 
 /* ---- what nodes answer ---- */
 
@@ -45,7 +94,7 @@ static void answer_evidence(struct cluster_node *n, const char *from,
 					    .remaining = q->n_targets - i - 1 },
 		};
 
-		(void)cw_transport_send(n->transport, from, &msg);
+		cluster_answer(n, from, &msg);
 	}
 }
 
@@ -148,6 +197,8 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 {
 	struct cluster_node *n = user;
 
+	if (!strcmp(from, n->name))
+		observe_message(n, false, from, *msg, NULL, 0);
 	if (n->is_old)
 		know_by_route(*msg);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
@@ -193,6 +244,8 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	cr_assert(json_is_string(bundle->snapshot));
 	cr_assert(json_is_array(bundle->evidence));
 	n->puts++;
+	if (n->cluster->observer && n->cluster->observer->on_put)
+		n->cluster->observer->on_put(n->cluster->observer->user, n, bundle);
 	json_decref(n->last_put);
 	n->last_put = json_deep_copy(bundle->incident);
 	b = bundle_of(n, json_string_value(json_object_get(bundle->incident, "id")));
@@ -231,6 +284,8 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 		.incident_delivered = { .id = due->id, .uid = due->uid, .label = due->job }
 	};
 
+	if (c->observer && c->observer->on_alert)
+		c->observer->on_alert(c->observer->user, n, due, doc, c->alerts_fail ? -EAGAIN : 0);
 	if (c->alerts_fail) {
 		c->n_refused_alerts++;
 		return -EAGAIN;
@@ -266,6 +321,8 @@ static int io_amend(void *user, json_t *incident)
 	struct cluster_bundle *b = bundle_of(n, json_string_value(json_object_get(incident, "id")));
 
 	cr_assert_not_null(b->incident);
+	if (n->cluster->observer && n->cluster->observer->on_amend)
+		n->cluster->observer->on_amend(n->cluster->observer->user, n, incident);
 	b->amends++;
 	json_decref(b->incident);
 	b->incident = json_deep_copy(incident);
@@ -274,7 +331,9 @@ static int io_amend(void *user, json_t *incident)
 
 static const char *io_withhold(void *user, const struct cw_incident_due *due)
 {
-	return NULL;
+	const struct cluster_node *n = user;
+
+	return n->cluster->withhold;
 }
 
 static const struct cw_incident_io io = {
@@ -305,11 +364,52 @@ static bool can_talk(const struct cluster *c, unsigned a, unsigned b)
 	return !c->nodes[a].is_dead && !c->nodes[b].is_dead && !c->cut[a][b];
 }
 
+static void put_in_inbox(struct cluster_node *to, unsigned from, const uint8_t *frame, size_t len,
+			 int64_t due_ns)
+{
+	struct cluster_frame *f = malloc(sizeof(*f) + len);
+
+	cr_assert_not_null(f);
+	f->from = from;
+	f->due_ns = due_ns;
+	f->len = len;
+	memcpy(f->bytes, frame, len);
+	DL_APPEND(to->inbox, f);
+}
+
+static bool is_digest(const uint8_t *frame, size_t len)
+{
+	struct cw_message *m = NULL;
+	bool is;
+
+	cr_assert_eq(
+		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &m),
+		0);
+	is = m->type == CW_MSG_DIGEST || m->type == CW_MSG_DIGEST_COPY;
+	cw_message_free(m);
+	return is;
+}
+
+/* Some digests come late, some twice; all else goes straight through. */
+static void carry(struct cluster_node *n, struct cluster_node *to, const uint8_t *frame, size_t len)
+{
+	struct cluster_link *link = &n->cluster->link;
+	int64_t due_ns = 0;
+
+	if ((link->late_every || link->twice_every) && is_digest(frame, len)) {
+		link->n++;
+		if (link->late_every && link->n % link->late_every == 0)
+			due_ns = n->cluster->now_ns + link->late_ns;
+		if (link->twice_every && link->n % link->twice_every == 0)
+			put_in_inbox(to, n->index, frame, len, due_ns);
+	}
+	put_in_inbox(to, n->index, frame, len, due_ns);
+}
+
 static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 {
 	struct cluster_node *n = impl, *to = &n->cluster->nodes[index_of_peer(n, peer)];
 	_cleanup_(freep) uint8_t *old = NULL;
-	struct cluster_frame *f;
 
 	if (!can_talk(n->cluster, n->index, to->index))
 		return -ENOTCONN;
@@ -317,12 +417,8 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 		make_old(frame, len, &old, &len);
 		frame = old;
 	}
-	f = malloc(sizeof(*f) + len);
-	cr_assert_not_null(f);
-	f->from = n->index;
-	f->len = len;
-	memcpy(f->bytes, frame, len);
-	DL_APPEND(to->inbox, f);
+	observe_frame(n, true, to->name, frame, len);
+	carry(n, to, frame, len);
 	return 0;
 }
 
@@ -337,10 +433,16 @@ static void deliver(struct cluster_node *n)
 	n->inbox = NULL;
 	DL_FOREACH_SAFE (batch, f, tmp) {
 		DL_DELETE(batch, f);
-		if (!n->is_dead)
+		if (!n->is_dead && f->due_ns > n->cluster->now_ns) {
+			DL_APPEND(n->inbox, f);
+			continue;
+		}
+		if (!n->is_dead) {
+			observe_frame(n, false, n->cluster->nodes[f->from].name, f->bytes, f->len);
 			cw_transport_receive(n->transport, peer_of_index(n, f->from),
 					     f->bytes + CW_FRAME_HEADER_BYTES,
 					     f->len - CW_FRAME_HEADER_BYTES);
+		}
 		free(f);
 	}
 }
@@ -410,22 +512,20 @@ static void start_leader(struct cluster_node *n)
 
 static void start_node(struct cluster *c, unsigned index)
 {
-	static const char *const all[] = { "node-a", "node-b", "node-c", "node-d" };
 	struct cluster_node *n = &c->nodes[index];
 	const char *names[CLUSTER_MAX_NODES];
 	struct cw_transport_config config = {
-		.self = all[index], .names = names, .on_message = on_message, .user = n
+		.self = n->name, .names = names, .on_message = on_message, .user = n
 	};
 
 	for (unsigned i = 0; i < c->n_nodes; i++)
 		if (i != index)
-			names[config.n_peers++] = all[i];
+			names[config.n_peers++] = c->nodes[i].name;
 	n->cluster = c;
 	n->index = index;
 	start_clock(n);
 	config.clock = n->clock;
 	n->epoch = (uint64_t)wall_ns(c);
-	(void)snprintf(n->name, sizeof(n->name), "%s", all[index]);
 	n->transport = cw_transport_new(&config);
 	cr_assert_not_null(n->transport);
 	cw_transport_set_backend(n->transport, &ops, n);
@@ -443,13 +543,29 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 	*c = (struct cluster){ .n_nodes = n_nodes,
 			       .n_ranks = n_ranks,
 			       .now_ns = 1000 * CW_NS_PER_S,
+			       .uid = CLUSTER_UID,
 			       .step_every_ns = STEP_NS,
 			       .ops_recorded = 8192 };
 	c->step_ns = c->now_ns;
 	c->seq = 100;
 	c->clock = (struct cw_clock){ .monotonic_ns = now_ns, .wall_ns = wall_ns, .user = c };
 	for (unsigned i = 0; i < n_nodes; i++)
+		(void)snprintf(c->nodes[i].name, sizeof(c->nodes[i].name), "node-%c", 'a' + (int)i);
+	for (unsigned i = 0; i < n_nodes; i++)
 		start_node(c, i);
+}
+
+void cluster_add_guest(struct cluster *c, struct cluster *guest, uint32_t uid)
+{
+	*guest = (struct cluster){ .n_nodes = c->n_nodes,
+				   .n_ranks = c->n_ranks,
+				   .now_ns = c->now_ns,
+				   .step_ns = c->now_ns,
+				   .step_every_ns = STEP_NS,
+				   .ops_recorded = 8192,
+				   .seq = 500,
+				   .uid = uid };
+	c->guest = guest;
 }
 
 void cluster_fini(struct cluster *c)
@@ -475,11 +591,16 @@ static void tick(struct cluster *c)
 {
 	c->now_ns += TICK_NS;
 	cluster_job_train(c);
+	if (c->guest) {
+		c->guest->now_ns = c->now_ns;
+		cluster_job_train(c->guest);
+	}
 	for (unsigned i = 0; i < c->n_nodes; i++) {
 		struct cluster_node *n = &c->nodes[i];
 
 		if (n->is_dead || n->is_frozen)
 			continue;
+		c->running = n;
 		beat(n);
 		/* Nodes publish at different moments of the second, as real ones do. */
 		if ((c->now_ns / TICK_NS + 7 * i) % 20 == 0)
@@ -491,6 +612,7 @@ static void tick(struct cluster *c)
 		else
 			(void)cw_leader_continue(n->leader);
 	}
+	c->running = NULL;
 }
 
 void cluster_run(struct cluster *c, double seconds)
@@ -518,6 +640,7 @@ static void part(struct cluster *c, unsigned a, unsigned b)
 
 void cluster_kill(struct cluster *c, unsigned node)
 {
+	observe_event(c, node, "killed");
 	c->nodes[node].is_dead = true;
 	c->nodes[node].is_frozen = false;
 	deliver(&c->nodes[node]); /* to nobody */
@@ -533,6 +656,7 @@ void cluster_revive(struct cluster *c, unsigned node)
 	cw_leader_free(n->leader);
 	cw_election_free(n->members);
 	cw_transport_free(n->transport);
+	observe_event(c, node, "started");
 	n->is_dead = false;
 	n->digests = 0;
 	start_node(c, node);
@@ -556,11 +680,13 @@ void cluster_upgrade(struct cluster *c, unsigned node)
 
 void cluster_freeze(struct cluster *c, unsigned node)
 {
+	observe_event(c, node, "stopped");
 	c->nodes[node].is_frozen = true;
 }
 
 void cluster_thaw(struct cluster *c, unsigned node)
 {
+	observe_event(c, node, "continued");
 	c->nodes[node].is_frozen = false;
 	for (unsigned i = 0; i < c->n_nodes; i++)
 		if (i != node && can_talk(c, i, node) && !c->nodes[i].is_frozen)
@@ -570,15 +696,31 @@ void cluster_thaw(struct cluster *c, unsigned node)
 
 void cluster_cut(struct cluster *c, unsigned a, unsigned b)
 {
+	observe_link(c, "cut off from", a, b);
 	c->cut[a][b] = c->cut[b][a] = true;
 	part(c, a, b);
 	part(c, b, a);
+}
+
+static void meet(struct cluster *c, unsigned a, unsigned b)
+{
+	cw_transport_peer_up(c->nodes[a].transport, peer_of_index(&c->nodes[a], b),
+			     c->nodes[b].epoch);
+}
+
+void cluster_join(struct cluster *c, unsigned a, unsigned b)
+{
+	observe_link(c, "joined with", a, b);
+	c->cut[a][b] = c->cut[b][a] = false;
+	meet(c, a, b);
+	meet(c, b, a);
 }
 
 void cluster_restart(struct cluster *c, unsigned node)
 {
 	struct cluster_node *n = &c->nodes[node];
 
+	observe_event(c, node, "started its leader anew");
 	cw_leader_free(n->leader);
 	start_leader(n);
 }

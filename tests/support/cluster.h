@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster in memory, with virtual time: up to four daemons' leading halves (members, leader,
+ * A cluster in memory, with virtual time: up to sixteen daemons' leading halves (members, leader,
  * incidents) joined by queues instead of sockets, and a job of eight or so ranks that trains, hangs
- * or dies as told. Links can be cut, daemons killed or frozen. Everything happens inside
- * cluster_run(); nothing waits.
+ * or dies as told. Links can be cut or slow, daemons killed or frozen. Everything happens inside
+ * cluster_run(); nothing waits. An observer sees what goes in and out of the daemons.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 #include "leader/leader.h"
 #include "record/record_layout.h"
 
-#define CLUSTER_MAX_NODES 4u
+#define CLUSTER_MAX_NODES 16u
 #define CLUSTER_MAX_ALERTS 16u
 #define CLUSTER_MAX_RANKS 64u
 #define CLUSTER_MAX_BUNDLES 8u
@@ -84,6 +84,29 @@ struct cluster_node {
 	unsigned unnamed_windows; /* requests for them that did not say of which job */
 };
 
+/* What it does to digests on their way to other nodes; of each n-th one, 0 = of none. */
+struct cluster_link {
+	unsigned late_every, twice_every;
+	int64_t late_ns; /* later ones overtake it */
+	unsigned n;
+};
+
+/* Sees effects when they happen. All borrowed; each may be NULL. */
+struct cluster_observer {
+	/* Comes to n, or leaves it for another node. frame: the whole of it; NULL = from n itself
+	 */
+	void (*on_message)(void *user, const struct cluster_node *n, bool is_out, const char *peer,
+			   const struct cw_message *msg, const uint8_t *frame, size_t len);
+	void (*on_put)(void *user, const struct cluster_node *n, const struct cw_bundle *bundle);
+	void (*on_amend)(void *user, const struct cluster_node *n, const json_t *incident);
+	/* r: what the one that delivers says. */
+	void (*on_alert)(void *user, const struct cluster_node *n,
+			 const struct cw_incident_due *due, const json_t *doc, int r);
+	/* What is done to a node from outside: killed, started, … */
+	void (*on_event)(void *user, const struct cluster_node *n, const char *what);
+	void *user;
+};
+
 struct cluster {
 	int64_t now_ns;
 	struct cw_clock clock;
@@ -91,8 +114,13 @@ struct cluster {
 	unsigned first_node, n_rank_nodes; /* which have ranks; n_rank_nodes 0 = all */
 	struct cluster_node nodes[CLUSTER_MAX_NODES];
 	bool cut[CLUSTER_MAX_NODES][CLUSTER_MAX_NODES];
+	struct cluster_link link;
+	const struct cluster_observer *observer; /* NULL = none */
+	const struct cluster_node *running;      /* whose turn it is; NULL = nobody's */
 	/* the job */
-	uint64_t seq; /* collectives completed by all */
+	uint32_t uid;
+	struct cluster *guest; /* another user's job on the same nodes; see cluster_add_guest() */
+	uint64_t seq;          /* collectives completed by all */
 	int64_t step_ns, fault_ns;
 	int64_t step_every_ns;
 	uint64_t fault_seq;    /* the wrong call, of a fault that holds up nobody; 0 = none */
@@ -107,6 +135,7 @@ struct cluster {
 	bool is_gone;                 /* the job has ended */
 	bool alerts_fail;             /* nobody takes them */
 	bool evidence_mute;           /* nodes do not answer evidence requests */
+	const char *withhold;         /* why alerts are withheld; NULL = they are not */
 	/* what came out, over the life of all leaders; as a store on disk would */
 	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
 	unsigned n_alerts, n_refused_alerts;
@@ -114,6 +143,11 @@ struct cluster {
 
 void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks);
 void cluster_fini(struct cluster *c);
+/*
+ * The job of this user, of the same label, runs on the nodes of c as well: guest is borrowed, and
+ * of it only cluster_fault() and cluster_heal() are used.
+ */
+void cluster_add_guest(struct cluster *c, struct cluster *guest, uint32_t uid);
 void cluster_run(struct cluster *c, double seconds);
 /* Runs until an alert is out, at most this long. False: none came. */
 bool cluster_run_until_alert(struct cluster *c, double seconds);
@@ -130,6 +164,8 @@ void cluster_freeze(struct cluster *c, unsigned node);
 /* It goes on. */
 void cluster_thaw(struct cluster *c, unsigned node);
 void cluster_cut(struct cluster *c, unsigned a, unsigned b);
+/* They are connected again. */
+void cluster_join(struct cluster *c, unsigned a, unsigned b);
 /* The leading half starts anew, as after a restart; what was sent is still known. */
 void cluster_restart(struct cluster *c, unsigned node);
 
@@ -139,5 +175,7 @@ const char *cluster_elected(const struct cluster *c, unsigned node);
 int cluster_leader(const struct cluster *c);
 /* What the node has on disk of an incident; NULL = nothing. */
 const struct cluster_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id);
+/* The node answers one that asked it, itself or another. */
+void cluster_answer(struct cluster_node *n, const char *to, const struct cw_message *msg);
 /* The one job a node leads; NULL = none. */
 const struct cw_job *cluster_job(const struct cluster *c, unsigned node);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster_job.h"
 
+#include "identity/job_label.h"
 #include "model/signature.h"
 
 #define COMM_ID UINT64_C(0xc0ffee)
@@ -12,6 +13,16 @@ static unsigned node_of(const struct cluster *c, unsigned rank)
 	unsigned n = c->n_rank_nodes ? c->n_rank_nodes : c->n_nodes;
 
 	return (c->first_node + rank * n / c->n_ranks) % c->n_nodes;
+}
+
+static int32_t pid_of(const struct cluster *c, unsigned rank)
+{
+	return (int32_t)(1000 + rank + (c->uid - CLUSTER_UID));
+}
+
+static uint64_t comm_of(const struct cluster *c)
+{
+	return COMM_ID + 2 * (c->uid - CLUSTER_UID);
 }
 
 static bool is_stuck(const struct cluster *c)
@@ -91,7 +102,7 @@ static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_
 			      .peer = CW_PEER_NONE,
 			      .enter_ns = c->now_ns - c->fault_ns };
 	*m = (struct cw_msg_member){
-		.comm_id = COMM_ID + 1,
+		.comm_id = comm_of(c) + 1,
 		.name = "world",
 		.nranks = c->n_ranks,
 		.comm_rank = (int32_t)rank,
@@ -114,7 +125,7 @@ static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_me
 		return;
 	}
 	*m = (struct cw_msg_member){
-		.comm_id = COMM_ID,
+		.comm_id = comm_of(c),
 		.name = "world",
 		.nranks = c->n_ranks,
 		.comm_rank = (int32_t)rank,
@@ -152,9 +163,9 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		.world_size = (int32_t)c->n_ranks,
 		.local_rank = -1,
 		.rank_source = "RANK",
-		.pid = (int32_t)(1000 + rank),
+		.pid = pid_of(c, rank),
 		.start_ticks = 77 + rank,
-		.uid = CLUSTER_UID,
+		.uid = c->uid,
 		.liveness = is_dead ? CW_LIVE_KILLED : CW_LIVE_ALIVE,
 		.term_signal = is_dead ? 9 : 0,
 		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
@@ -174,31 +185,33 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 }
 
 /* Nobody knows of a rank without a record unless asked to look for it. */
-static bool is_seen(const struct cluster_node *n, unsigned rank)
+static bool is_seen(const struct cluster_node *n, const struct cluster *c, unsigned rank)
 {
-	const struct cluster *c = n->cluster;
-
 	return node_of(c, rank) == n->index &&
 	       (c->fault != FAULT_NEVER_CALLED || rank != c->culprit || n->searches);
 }
 
-void cluster_job_publish(struct cluster_node *n)
+static uint64_t route_of(const struct cluster *c)
 {
-	struct cluster *c = n->cluster;
+	return c->uid == CLUSTER_UID ? CLUSTER_ROUTE : cw_job_route(CLUSTER_LABEL, c->uid);
+}
+
+static void publish(struct cluster_node *n, const struct cluster *c)
+{
 	struct cw_msg_member members[64];
 	struct cw_msg_rank ranks[64];
 	struct cw_op ops[64];
 	struct cw_msg_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
-	struct cw_msg_digest d = { .route = CLUSTER_ROUTE,
+	struct cw_msg_digest d = { .route = route_of(c),
 				   .label = CLUSTER_LABEL,
-				   .uid = CLUSTER_UID,
+				   .uid = c->uid,
 				   .node = n->name,
 				   .epoch = n->epoch,
 				   .policy = "training",
 				   .ranks = ranks };
 
 	for (unsigned r = 0; r < c->n_ranks && !c->is_gone; r++) {
-		if (!is_seen(n, r))
+		if (!is_seen(n, c, r))
 			continue;
 		fill_member(c, r, &members[d.n_ranks], &ops[d.n_ranks], checkpoints[d.n_ranks]);
 		fill_rank(c, r, &ranks[d.n_ranks], &members[d.n_ranks]);
@@ -210,10 +223,18 @@ void cluster_job_publish(struct cluster_node *n)
 	(void)cw_election_publish(n->members, &d);
 }
 
+void cluster_job_publish(struct cluster_node *n)
+{
+	publish(n, n->cluster);
+	if (n->cluster->guest)
+		publish(n, n->cluster->guest);
+}
+
 void cluster_job_answer_windows(struct cluster_node *n, const char *from,
 				const struct cw_msg_window_request *q)
 {
-	struct cluster *c = n->cluster;
+	const struct cluster *guest = n->cluster->guest;
+	const struct cluster *c = guest && guest->uid == q->uid ? guest : n->cluster;
 	struct cw_msg_window windows[64];
 	static struct cw_op ops[64][MAX_WINDOW];
 	uint64_t oldest = c->seq > c->ops_recorded ? c->seq - c->ops_recorded + 1 : 1;
@@ -234,8 +255,8 @@ void cluster_job_answer_windows(struct cluster_node *n, const char *from,
 			ops[n_windows][k++] = make_op(c, r, seq, false);
 		if (has_entered(c, r))
 			ops[n_windows][k++] = make_op(c, r, c->seq + 1, true);
-		windows[n_windows] = (struct cw_msg_window){ .comm_id = COMM_ID,
-							     .pid = (int32_t)(1000 + r),
+		windows[n_windows] = (struct cw_msg_window){ .comm_id = comm_of(c),
+							     .pid = pid_of(c, r),
 							     .start_ticks = 77 + r,
 							     .comm_rank = (int32_t)r,
 							     .ops = ops[n_windows],
@@ -243,7 +264,7 @@ void cluster_job_answer_windows(struct cluster_node *n, const char *from,
 		n_windows++;
 	}
 	msg.window_reply.n_windows = n_windows;
-	(void)cw_transport_send(n->transport, from, &msg);
+	cluster_answer(n, from, &msg);
 }
 
 /* What an agent does with each collective that returns. */

@@ -7,7 +7,7 @@
 
 #include "cluster.h"
 
-/* The node's digest, with those of its ranks that it sees; none when it sees none. */
+/* The node's digests, with those of its ranks that it sees; none when it sees none. */
 void cluster_job_publish(struct cluster_node *n);
 /* Sends the node's windows to the one that asks; q is borrowed. */
 void cluster_job_answer_windows(struct cluster_node *n, const char *from,

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemons of a cluster in memory do, as text: a line for each message that comes or goes,
+ * each bundle written, each alert, and each line of the log at info and above. Two builds that do
+ * the same make the same bytes: no pointers, no pids of the machine, no time but the cluster's.
+ *
+ *	16.050 node-b > node-a evidence_reply id=… pid=1005 more=0 #5b0c27a1f00d
+ *	16.100 node-a < node-b evidence_reply #5b0c27a1f00d
+ *
+ * A message that came (<) says what it says where it left (>); one of a node to itself only comes.
+ * The #… of a message is a hash of all its bytes. Of documents, facts=#… is one of all but the
+ * sentences, words=#… one of these: a sentence that is worded anew changes no fact.
+ *
+ * Beats are joined to one line, with their number and a hash of all of their lines: messages that
+ * say on their way what the one of their kind before them said there, and digests and answers to
+ * them where they come. is_full: they are not joined.
+ *
+ * Its program is linked with --wrap=cw_log and --wrap=cw_log_event. One at a time; one thread.
+ */
+#pragma once
+
+#include "cluster.h"
+
+struct effect_trace;
+
+/* Looks at c, which is borrowed, until effect_trace_end(). */
+struct effect_trace *effect_trace_new(struct cluster *c, bool is_full);
+/* The text; free(). */
+char *effect_trace_end(struct effect_trace *t);
