@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the includes between rooms against tests/rooms/arrows. Fails on an arrow that is not there, one
-that nobody uses any more, a circle, a room that is not listed, and an include from outside a room of
-a header that is the room's own (*_private.h). Prints TAP.
+"""Holds what rooms use of each other against tests/rooms/arrows. Fails on an arrow that is not there, one
+that nobody uses any more, a circle, a room that is not listed or too large, and an include from outside
+a room of a header that is the room's own (*_private.h). An arrow is an include, however it is written,
+and with --object a symbol: a function that is declared anew instead of included is used all the same,
+and a library that links may have it by way of another. Prints TAP.
 
-usage: arrows.py [--root DIRECTORY] [--print]    --print: the arrows as they are, for that file
+usage: arrows.py [--root DIRECTORY] [--nm NM] [--object ROOM=FILE]…
+       arrows.py --print …             the arrows as they are, for that file
+       arrows.py --self-test --cc CC…  builds walls with a hole in a directory of its own, and looks
 """
 
 import argparse
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 # No rooms: everything there may use anything.
 OUTSIDE = ("build", "docs", "tests", "tools", "systemd", ".git", ".ci")
 # Rooms are large enough to be needed, and small enough to be known.
@@ -31,21 +37,63 @@ def sources(root):
                         if f.endswith((".c", ".h", ".cu")))
 
 
+def has_sources(directory):
+    return os.path.isdir(directory) and any(f.endswith((".c", ".h")) for f in os.listdir(directory))
+
+
+def included(root, path, quoted, angled):
+    """What an include means, from the root; "" = nothing of ours. As a compiler looks for it: beside the
+    file first, and then from the root. What the build generates stands in no tree: its room does."""
+    name = quoted or angled
+    if quoted:
+        beside = os.path.relpath(os.path.join(os.path.dirname(path), name), root)
+        if os.path.exists(os.path.join(root, beside)):
+            return beside
+    other = os.path.dirname(name)
+    is_ours = other and not other.startswith((".", "/")) and has_sources(os.path.join(root, other))
+    return name if is_ours else ""
+
+
 def look(root):
-    """{room: {other room: [file that includes it]}}, {room: number of files}, private includes"""
+    """{room: {other room: [who uses it]}}, {room: number of files}, private includes"""
     arrows, sizes, intruders = {}, {}, []
     for room, path in sources(root):
         sizes[room] = sizes.get(room, 0) + 1
         mine = arrows.setdefault(room, {})
+        name = os.path.relpath(path, root)
         with open(path, encoding="utf-8") as f:
-            for header in INCLUDE.findall(f.read()):
-                other = os.path.dirname(header)
-                if not other or other == room or not os.path.exists(os.path.join(root, header)):
-                    continue
-                mine.setdefault(other, []).append(os.path.relpath(path, root))
-                if header.endswith("_private.h"):
-                    intruders.append(f"{os.path.relpath(path, root)} includes {header}")
+            headers = [included(root, path, *each) for each in INCLUDE.findall(f.read())]
+        for header in headers:
+            other = os.path.dirname(header)
+            if not header or other == room:
+                continue
+            mine.setdefault(other, []).append(name)
+            if header.endswith("_private.h"):
+                intruders.append(f"{name} includes {header}")
     return arrows, sizes, intruders
+
+
+def symbols(nm, objects):
+    """{room: (defined, wanted)} of [(room, object file or archive)]"""
+    found = {}
+    for room, path in objects:
+        defined, wanted = found.setdefault(room, (set(), set()))
+        listing = subprocess.run([nm, "-P", "-g", path], check=True, capture_output=True, text=True)
+        for words in map(str.split, listing.stdout.splitlines()):
+            if len(words) >= 2 and len(words[1]) == 1 and words[1] not in "wv":
+                (wanted if words[1] == "U" else defined).add(words[0])
+    return found
+
+
+def linked(nm, objects):
+    """{room: {other room: [symbol]}}: what the includes do not show"""
+    found, arrows = symbols(nm, objects), {}
+    for room, (defined, wanted) in found.items():
+        for symbol in sorted(wanted - defined):
+            owners = [other for other in sorted(found) if symbol in found[other][0]]
+            if len(owners) == 1:  # a room that has its own version of it is the agent's business
+                arrows.setdefault(room, {}).setdefault(owners[0], []).append(symbol)
+    return arrows
 
 
 def read_allowed(path):
@@ -78,7 +126,8 @@ def circles(arrows):
         yield from walk(room)
 
 
-def problems(root, allowed):
+def problems(root, allowed, used=None):
+    """used: by symbols, as linked() says; None = nobody looked, and what is not used is not known"""
     arrows, sizes, intruders = look(root)
     for room in sorted(arrows):
         if room not in allowed:
@@ -86,8 +135,14 @@ def problems(root, allowed):
             continue
         for other in sorted(set(arrows[room]) - allowed[room]):
             yield f"{room} -> {other} is not allowed: {', '.join(arrows[room][other])}"
-        for other in sorted(allowed[room] - set(arrows[room])):
+        in_use = allowed[room] if used is None else set(arrows[room]) | set(used.get(room, ()))
+        for other in sorted(allowed[room] - in_use):
             yield f"{room} -> {other} is allowed, and nobody uses it any more"
+    for room, others in sorted((used or {}).items()):
+        for other in sorted(set(others) - allowed.get(room, set())):
+            yield f"{room} -> {other} is not allowed: {room} uses {', '.join(others[other])}"
+        for other in others:
+            arrows.setdefault(room, {}).setdefault(other, [])
     for room in sorted(set(allowed) - set(arrows)):
         yield f"{room} stands in tests/rooms/arrows and is not there"
     for circle in circles(arrows):
@@ -98,20 +153,117 @@ def problems(root, allowed):
     yield from intruders
 
 
+# ---- whether the walls hold ----
+
+HOUSE = {
+    "tests/rooms/arrows": "common:\nmodel: common\nleader: model\n",
+    "common/text.h": "int text(void);\n",
+    "common/text.c": '#include "common/text.h"\nint text(void) { return 1; }\n',
+    "model/op.h": "int op(void);\n",
+    "model/op.c": '#include "common/text.h"\n#include "model/op.h"\nint op(void) { return text(); }\n',
+    "leader/leader.c": '#include <stdio.h>\n#include "model/op.h"\nint leader(void) { return op(); }\n',
+    "docs/example.c": '#include "leader/leader.h"\n',
+}
+# What is done to it, and what must be said; "" is only done to the objects.
+HOLES = [
+    ("the house as it is", {}, []),
+    ("an include that is not allowed", {"leader/look.c": '#include "common/text.h"\n'},
+     ["leader -> common is not allowed: leader/look.c"]),
+    ("the same from beside", {"leader/look.c": '  # include "../common/text.h"\n'},
+     ["leader -> common is not allowed: leader/look.c"]),
+    ("the same in angle brackets", {"leader/look.c": "#include <common/text.h>\n"},
+     ["leader -> common is not allowed: leader/look.c"]),
+    ("a room in a room, by its short name",
+     {"leader/incident/id.h": "", "leader/look.c": '#include "incident/id.h"\n',
+      "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "leader/incident:\n"},
+     ["leader -> leader/incident is not allowed: leader/look.c"]),
+    ("a generated header", {"leader/look.c": '#include "common/made.h"\n'},
+     ["leader -> common is not allowed: leader/look.c"]),
+    ("what belongs to tests", {"tests/rooms/fake.h": "", "leader/look.c": '#include "tests/rooms/fake.h"\n'},
+     ["leader -> tests/rooms is not allowed: leader/look.c"]),
+    ("a symbol that no header was asked for",
+     {"leader/leader.c": '#include "model/op.h"\nint text(void);\n'
+                         'int leader(void) { return op() + text(); }\n'},
+     ["leader -> common is not allowed: leader uses text"]),
+    ("a circle of symbols",
+     {"common/text.c": "int leader(void);\nint text(void) { return leader(); }\n"},
+     ["common -> leader is not allowed: common uses leader",
+      "a circle: common -> leader -> model -> common"]),
+    ("a circle that is allowed",
+     {"common/log.c": '#include "leader/leader.h"\n',
+      "tests/rooms/arrows": "common: leader\nmodel: common\nleader: model\n"},
+     ["a circle: common -> leader -> model -> common"]),
+    ("an arrow that nobody uses", {"leader/leader.c": "int leader(void) { return 0; }\n"},
+     ["leader -> model is allowed, and nobody uses it any more"]),
+    ("a room that is not listed", {"cellar/wine.c": ""}, ["cellar: no such room in tests/rooms/arrows"]),
+    ("a room that is gone",
+     {"tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "cellar:\n"},
+     ["cellar stands in tests/rooms/arrows and is not there"]),
+    ("a room that is too large", {f"leader/part{i}.c": "" for i in range(MAX_FILES)},
+     [f"leader has {MAX_FILES + 1} files, more than {MAX_FILES}"]),
+    ("a header of its own", {"model/op_private.h": "", "leader/look.c": '#include "model/op_private.h"\n'},
+     ["leader/look.c includes model/op_private.h"]),
+]
+
+
+def build(root, cc):
+    """[(room, object file)] of what compiles: what names headers that are not there is only looked at"""
+    objects = []
+    for i, (room, path) in enumerate(sources(root)):
+        made = os.path.join(root, f"build-{i}.o")
+        done = path.endswith(".c") and subprocess.run(
+            [*cc, "-c", "-I", root, "-o", made, path], check=False, capture_output=True)
+        if done and done.returncode == 0:
+            objects.append((room, made))
+    return objects
+
+
+def said_of(changes, nm, cc):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in {**HOUSE, **changes}.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="ascii") as f:
+                f.write(text)
+        used = linked(nm, build(root, cc))
+        if not changes and used != {"model": {"common": ["text"]}, "leader": {"model": ["op"]}}:
+            return [f"the house's own symbols are not seen: {used}"]
+        return list(problems(root, read_allowed(os.path.join(root, "tests/rooms/arrows")), used))
+
+
+def self_test(nm, cc):
+    status = 0
+    print(f"1..{len(HOLES)}")
+    for i, (name, changes, wanted) in enumerate(HOLES, 1):
+        said = said_of(changes, nm, cc)
+        if said != wanted:
+            status = 1
+            print(f"# wanted {wanted}, said {said}")
+        print(("ok" if said == wanted else "not ok") + f" {i} - {name}")
+    return status
+
+
 def options():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ", 1)[1])
     parser.add_argument("--root", default=os.path.dirname(os.path.dirname(HERE)))
     parser.add_argument("--print", action="store_true")
+    parser.add_argument("--nm", default="nm")
+    parser.add_argument("--object", action="append", default=[])
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--cc", nargs="+", default=["cc"])
     return parser.parse_args()
 
 
 def main():
     arg = options()
+    if arg.self_test:
+        return self_test(arg.nm, arg.cc)
+    used = linked(arg.nm, [each.split("=", 1) for each in arg.object]) if arg.object else None
     if arg.print:
         for room, others in sorted(look(arg.root)[0].items()):
-            print(f"{room}: {' '.join(sorted(others))}".rstrip())
+            print(f"{room}: {' '.join(sorted({*others, *(used or {}).get(room, ())}))}".rstrip())
         return 0
-    found = list(problems(arg.root, read_allowed(os.path.join(arg.root, "tests/rooms/arrows"))))
+    allowed = read_allowed(os.path.join(arg.root, "tests/rooms/arrows"))
+    found = list(problems(arg.root, allowed, used))
     print("1..1")
     for problem in found:
         print(f"# {problem}")
