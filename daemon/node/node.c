@@ -2,7 +2,8 @@
 /*
  * The node, put together: the agent socket and the registrar fill the table of processes; a tick
  * samples it four times a second, looks at /proc once a second, and makes digests; the end of a
- * process comes through its pidfd and makes a digest of its job at once.
+ * process comes through its pidfd and makes a digest of its job at once. What others ask about the
+ * table is answered from what was sampled last; only windows are read from the records anew.
  */
 #include "daemon/node/node.h"
 
@@ -20,7 +21,13 @@
 #include "common/pidfd.h"
 #include "common/unixsock.h"
 #include "daemon/agents/agent_register.h"
-#include "daemon/node/node_private.h"
+#include "daemon/agents/agents.h"
+#include "daemon/node/absent.h"
+#include "daemon/node/digest.h"
+#include "daemon/node/digest_round.h"
+#include "daemon/node/python_requests.h"
+#include "daemon/node/window.h"
+#include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
 #include "daemon/process/restore.h"
 #include "daemon/system/sample_pace.h"
@@ -45,6 +52,29 @@
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
 
+struct cw_node {
+	struct cw_node_config config;
+	char *socket_path; /* to be removed; NULL = not ours */
+	char *node_name;
+	struct cw_agents *agents;
+	struct cw_registrar *registrar;
+	struct cw_python_requests *python;
+	struct cw_process *table;
+	struct cw_process *next_look; /* where the tick goes on; NULL = at the head */
+	struct event *tick, *urgent;
+	struct cw_digest_rounds rounds;
+	struct cw_absent *absent;
+	struct cw_untracked *untracked;
+	int64_t digest_ns; /* last full round */
+	struct cw_node_stats stats;
+	struct cw_op_totals op_totals;
+};
+
+static int64_t now_of(const struct cw_node *node)
+{
+	return cw_clock_now_ns(node->config.clock);
+}
+
 static bool is_rank(pid_t pid, void *user)
 {
 	const struct cw_node *node = user;
@@ -62,8 +92,8 @@ static void count_ops(struct cw_node *node, struct cw_process *p)
 				      .rank = cw_record_header(p->record)->rank_label,
 				      .job = p->label };
 
-	cw_op_stats_sample(&p->ops, p->record, cw_node_now(node), &node->op_totals);
-	if (cw_fed_tensor_look(&p->fed, p->record, cw_node_now(node), &owner))
+	cw_op_stats_sample(&p->ops, p->record, now_of(node), &node->op_totals);
+	if (cw_fed_tensor_look(&p->fed, p->record, now_of(node), &owner))
 		node->stats.fed_tensors_total++;
 }
 
@@ -79,12 +109,12 @@ static void find_label(struct cw_process *p)
 		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* or at the next sample */
 }
 
-void cw_node_sample(struct cw_node *node, struct cw_process *p)
+static void sample(struct cw_node *node, struct cw_process *p)
 {
 	if (cw_process_is_dead(p))
 		return; /* sampled a last time when it ended; nobody writes any more */
 	node->stats.samples_total++;
-	if (cw_sampler_sample(&p->sampler, p->record, cw_node_now(node)) < 0)
+	if (cw_sampler_sample(&p->sampler, p->record, now_of(node)) < 0)
 		node->stats.record_errors_total++;
 	count_ops(node, p);
 	find_label(p);
@@ -96,7 +126,7 @@ static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 
 	if (now_ns < p->next_sample_ns)
 		return;
-	cw_node_sample(node, p);
+	sample(node, p);
 	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_clock_cpu_ns() - start_ns,
 						   HASH_COUNT(node->table));
 }
@@ -131,7 +161,7 @@ static void keep_all(struct cw_node *node)
 
 static void expire_dead(struct cw_node *node)
 {
-	int64_t now_ns = cw_node_now(node);
+	int64_t now_ns = now_of(node);
 	struct cw_process *p, *tmp;
 
 	HASH_ITER (hh, node->table, p, tmp) {
@@ -153,7 +183,7 @@ static void stop_watching(struct cw_node *node, struct cw_process *p, const char
 {
 	const struct cw_untracked_item item = untracked_item(p);
 
-	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), cw_node_now(node));
+	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
 	if (p->conn)
 		cw_agent_conn_refuse(p->conn, reason);
 	p->conn = NULL;
@@ -191,7 +221,7 @@ static bool is_job_urgent(const struct cw_node *node, const struct cw_process *o
 
 static void digest_round(struct cw_node *node, bool only_urgent)
 {
-	int64_t now_ns = cw_node_now(node);
+	int64_t now_ns = now_of(node);
 
 	node->rounds.held_ns = now_ns - cw_clock_awake_ns(node->config.clock);
 	cw_digest_round(&node->rounds, node->table, only_urgent, now_ns);
@@ -203,7 +233,7 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (is_job_urgent(node, p))
-			cw_node_sample(node, p);
+			sample(node, p);
 	digest_round(node, true);
 }
 
@@ -236,7 +266,7 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_node *node = arg;
-	int64_t now_ns = cw_node_now(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
+	int64_t now_ns = now_of(node), half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
 	bool is_digest_due =
 		now_ns - node->digest_ns >= node->config.digest_ms * CW_NS_PER_MS - half_ns;
 	bool is_short = is_digest_due || cw_registrar_waiting(node->registrar);
@@ -257,10 +287,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 static void end_process(struct cw_node *node, struct cw_process *p, const struct cw_ending *end)
 {
-	int64_t now_ns = cw_node_now(node);
+	int64_t now_ns = now_of(node);
 
-	p->ops.sampled_ns = 0;   /* count all of them */
-	cw_node_sample(node, p); /* the last words */
+	p->ops.sampled_ns = 0; /* count all of them */
+	sample(node, p);       /* the last words */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
@@ -277,7 +307,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	struct cw_node *node = p->node;
 
 	if (!p->ending_ns)
-		p->ending_ns = cw_node_now(node);
+		p->ending_ns = now_of(node);
 	if (cw_process_ending(p, &end) == CW_LIVENESS_AGAIN && ++p->end_attempts <= END_ATTEMPTS) {
 		/* The pidfd stays readable: from now on, time alone wakes us. */
 		if (p->end_attempts == 1) {
@@ -304,7 +334,7 @@ static int on_registered(struct cw_process *p, void *user)
 		return -ENOMEM;
 	if (!cw_pidfd_has_ended(p->pidfd)) /* one that was kept may have */
 		cw_process_watch(p, node->config.kernel);
-	cw_node_sample(node, p);
+	sample(node, p);
 	/* the first look has no change */
 	(void)cw_process_look(p, is_rank, node, node->config.clock);
 	keep(node, p);
@@ -314,7 +344,7 @@ static int on_registered(struct cw_process *p, void *user)
 
 static void on_returned(struct cw_process *p, void *user)
 {
-	cw_node_sample(user, p);
+	sample(user, p);
 	keep(user, p); /* it may have made a new record */
 }
 
@@ -343,10 +373,10 @@ static void on_no_place(struct cw_process *p, void *user)
 
 	node->stats.no_place_total++;
 	/* Its record is looked at once, for the name of its job. */
-	(void)cw_sampler_sample(&p->sampler, p->record, cw_node_now(node));
+	(void)cw_sampler_sample(&p->sampler, p->record, now_of(node));
 	find_label(p);
 	item = untracked_item(p);
-	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), cw_node_now(node));
+	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
 }
 
 static bool has_incident(const struct cw_process *p, void *user)
@@ -398,6 +428,133 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 	}
 	p->conn = NULL;
 	cw_python_agent_gone(node->python, p);
+}
+
+/* ---- what others ask ---- */
+
+int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
+		    const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
+{
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (cw_process_is_of(p, job))
+			sample(node, p); /* the newest ops, and comms made since the last tick */
+	return cw_window_collect(node->table, job, request, now_of(node), ret);
+}
+
+void cw_node_windows_fini(struct cw_msg_window_reply *reply)
+{
+	cw_window_fini(reply);
+}
+
+bool cw_node_search(struct cw_node *node, const struct cw_msg_rank_search *q)
+{
+	return cw_absent_search(node->absent, q);
+}
+
+static struct cw_node_process describe(const struct cw_node *node, const struct cw_process *p)
+{
+	const struct cw_rec_header *header = cw_record_header(p->record);
+
+	return (struct cw_node_process){
+		.pid = cw_process_pid(p),
+		.start_ticks = p->key.start_ticks,
+		.uid = p->uid,
+		.gid = p->gid,
+		.pidfd = p->pidfd,
+		.rank = header->rank_label,
+		.is_dead = cw_process_is_dead(p),
+		.has_python = header->has & CW_REC_HAS_PYTHON,
+		.idle_ns = p->headway.has_base ? cw_age_ns(cw_clock_awake_ns(node->config.clock),
+							   p->headway.cpu_change_ns)
+					       : -1,
+	};
+}
+
+bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+		  struct cw_node_process *ret)
+{
+	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+
+	if (!p)
+		return cw_absent_find(node->absent, pid, start_ticks, ret);
+	*ret = describe(node, p);
+	return true;
+}
+
+bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
+			   const struct cw_job_id *job)
+{
+	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+
+	if (!p)
+		return cw_absent_is_of_another(node->absent, pid, start_ticks, job);
+	return !cw_process_is_of(p, job);
+}
+
+void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user)
+{
+	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
+		struct cw_node_process process = describe(node, p);
+
+		fn(&process, p->label, user);
+	}
+}
+
+void cw_node_each_ops(const struct cw_node *node, cw_node_ops_fn fn, void *user)
+{
+	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
+		struct cw_node_process process = describe(node, p);
+
+		fn(&process, p->label, &p->ops, &p->fed, user);
+	}
+}
+
+const struct cw_op_totals *cw_node_op_totals(const struct cw_node *node)
+{
+	return &node->op_totals;
+}
+
+int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
+			  uint32_t deadline_ms, cw_node_python_fn fn, void *user,
+			  uint64_t *ret_handle)
+{
+	struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
+
+	if (!p || cw_process_is_dead(p))
+		return -ENOENT;
+	return cw_python_request(node->python, p, deadline_ms, fn, user, ret_handle);
+}
+
+void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
+{
+	cw_python_cancel(node->python, handle);
+}
+
+const struct cw_untracked *cw_node_untracked(const struct cw_node *node)
+{
+	return node->untracked;
+}
+
+void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
+{
+	struct cw_agents_stats agents;
+
+	*ret = node->stats;
+	cw_agents_stats(node->agents, &agents);
+	ret->digests_total = node->rounds.number;
+	ret->registered_total = cw_registrar_total(node->registrar);
+	ret->refused_total = agents.refused;
+	ret->deferred_total = agents.deferred;
+	ret->waiting = cw_registrar_waiting(node->registrar);
+	ret->probes_repeated_total = cw_registrar_repeated(node->registrar);
+	ret->unreadable_total = cw_registrar_unreadable(node->registrar);
+	ret->bad_messages_total = agents.bad_messages;
+	ret->untracked = cw_untracked_count(node->untracked);
+	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
+		ret->processes++;
+		ret->connected += p->conn != NULL;
+		ret->dead += cw_process_is_dead(p);
+	}
 }
 
 /* ---- making and unmaking ---- */
@@ -490,7 +647,7 @@ static void restore(struct cw_node *node)
 	struct cw_restore_config config = {
 		.table = &node->table,
 		.places = places_of(node),
-		.now_ns = cw_node_now(node),
+		.now_ns = now_of(node),
 		.on_living = on_registered,
 		.on_dead = on_kept_dead,
 		.user = node,
