@@ -14,9 +14,9 @@
 #include "daemon/alerts/alert_slack.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/store/bundle_sync.h"
-#include "daemon/store/sent_ids.h"
 #include "daemon/store/store.h"
 #include "identity/shares.h"
+#include "leader/incident/incident_id.h"
 
 #define WEBHOOK_TIMEOUT_MS 10000u
 #define WEBHOOK_ATTEMPTS 8u

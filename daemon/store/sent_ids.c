@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/htable.h"
 #include "common/log.h"
+#include "leader/incident/incident_id.h"
 
 /*
  * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share
@@ -21,7 +22,6 @@
 #define MAX_IDS 4096u
 /* Users whose ids had to make room; of more it is noted that somebody's had. */
 #define MAX_FORGETFUL 256u
-#define ID_MAX 64
 #define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
@@ -36,7 +36,7 @@
 /* Zeroed before it is filled: hashed and compared as bytes. */
 struct sent_key {
 	int64_t uid; /* CW_SENT_NO_UID = not said */
-	char id[ID_MAX + 8];
+	char id[CW_INCIDENT_ID_MAX + 8];
 };
 
 struct sent_id {
@@ -60,13 +60,6 @@ struct cw_sent_ids {
 	bool is_dirty;
 	uint64_t refused;
 };
-
-bool cw_incident_id_is_valid(const char *id)
-{
-	size_t len = strspn(id, "0123456789abcdef-");
-
-	return len > 0 && len <= ID_MAX && id[len] == '\0' && id[0] != '-';
-}
 
 static void make_key(struct sent_key *key, int64_t uid, const char *id)
 {
@@ -182,7 +175,7 @@ static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_
 
 static void load(struct cw_sent_ids *ids, FILE *f)
 {
-	char line[128], id[ID_MAX + 1], how[HOW_MAX + 1];
+	char line[128], id[CW_INCIDENT_ID_MAX + 1], how[HOW_MAX + 1];
 	int64_t wall_ns, uid;
 	uint32_t said;
 	int n;

@@ -65,6 +65,3 @@ int cw_sent_ids_note(struct cw_sent_ids *ids, uint32_t uid, const char *id, int6
 
 /* 0 when the file holds everything. */
 int cw_sent_ids_flush(struct cw_sent_ids *ids);
-
-/* An incident id: 1 to 64 of [0-9a-f-], not starting with '-'. Nothing that names another file. */
-bool cw_incident_id_is_valid(const char *id);

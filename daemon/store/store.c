@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The index (one struct cw_store_entry per bundle) is kept in memory: listing touches no disk, and
- * the retention rules (store_room.c) know sizes, ages and owners. It is rebuilt from the
+ * the retention rules (store_retention.h) know sizes, ages and owners. It is rebuilt from the
  * directories when the store opens, so there is no second truth on disk that could disagree with
  * the bundles.
  *
@@ -24,9 +24,15 @@
 #include "common/htable.h"
 #include "common/log.h"
 #include "daemon/store/sent_ids.h"
+#include "daemon/store/store_clock.h"
 #include "daemon/store/store_dir.h"
-#include "daemon/store/store_private.h"
+#include "daemon/store/store_retention.h"
 
+/* Entries in the index; beyond it they are removed from disk. At 1 GiB this is 64 KiB a bundle. */
+#define MAX_ENTRIES 16384u
+/* Bounds of what is kept in memory while the disk refuses: some hangs of a large job. */
+#define MAX_HELD 16u
+#define MAX_HELD_BYTES (64u << 20)
 /* Removed per attempt to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
 /* Alerts older than this are no news to anybody. */
@@ -36,7 +42,25 @@
 /* What is read for a question must fit an answer of a MiB, and not hold the loop up. */
 #define MAX_SNAPSHOT_READ (4u << 20)
 
-void cw_store_forget(struct cw_store *store, struct cw_store_entry *e)
+struct cw_store {
+	char path[PATH_MAX]; /* of the directory "incidents" */
+	char state_dir[PATH_MAX];
+	int state_fd, dir_fd; /* -1 = not to be had yet */
+	int error;            /* why nothing can be written, as errno; 0 = it can */
+	uint64_t max_bytes;
+	int64_t max_age_ns;
+	const struct cw_clock *clock;
+	struct cw_store_clock age_clock;
+	struct cw_store_entry *table;
+	struct cw_sent_ids *sent;
+	int64_t resent_uid;              /* whose was given out as unsent last */
+	uint64_t lost, removed, refused; /* as in struct cw_store_stats */
+};
+
+/* ---- the index ---- */
+
+/* From the index and from memory; what lies on disk stays. */
+static void forget(struct cw_store *store, struct cw_store_entry *e)
 {
 	HASH_DEL(store->table, e);
 	cw_bundle_fini(&e->bundle);
@@ -154,7 +178,7 @@ static int load_index(struct cw_store *store)
 		(void)close(fd); /* only read */
 		return -ENOMEM;
 	}
-	while ((d = readdir(dir)) && HASH_COUNT(store->table) < CW_STORE_MAX_ENTRIES) {
+	while ((d = readdir(dir)) && HASH_COUNT(store->table) < MAX_ENTRIES) {
 		if (cw_incident_id_is_valid(d->d_name))
 			load_bundle(store, d->d_name);
 		else if (is_leftover(d->d_name))
@@ -163,6 +187,8 @@ static int load_index(struct cw_store *store)
 	(void)closedir(dir); /* only read */
 	return 0;
 }
+
+/* ---- the directories ---- */
 
 static int open_dirs(struct cw_store *store)
 {
@@ -227,6 +253,78 @@ static void look_at_dirs(struct cw_store *store)
 	store->error = error;
 }
 
+/* ---- what has to go ---- */
+
+static bool evict(struct cw_store *store, struct cw_store_entry *e)
+{
+	int r;
+
+	if (!e)
+		return false;
+	r = cw_store_dir_remove(store->dir_fd, e->id);
+	if (r < 0) {
+		log_warn("store: bundle %s cannot be removed: %s", e->id, strerror(-r));
+		return false;
+	}
+	log_info("store: bundle %s of job=%s removed", e->id, e->job ? e->job : "");
+	store->removed++;
+	forget(store, e);
+	return true;
+}
+
+/* Removes one bundle from disk. False: none is left that could be removed. */
+static bool make_room(struct cw_store *store, const struct cw_store_entry *except)
+{
+	return evict(store,
+		     cw_store_retention_displaced(&store->table, CW_STORE_BY_BYTES, false, except));
+}
+
+/* By age, then by number, then by bytes; never the one just written. */
+static void apply_retention(struct cw_store *store, const struct cw_store_entry *newest)
+{
+	struct cw_store_entry *e;
+	int64_t now;
+	bool may_age = cw_store_clock_now(&store->age_clock, &now);
+
+	while (may_age && (e = cw_store_retention_oldest(store->table, false, newest)) &&
+	       e->wall_ns < now - store->max_age_ns)
+		if (!evict(store, e))
+			return;
+	while (HASH_COUNT(store->table) > MAX_ENTRIES)
+		if (!evict(store, cw_store_retention_displaced(&store->table, CW_STORE_BY_NUMBER,
+							       false, newest)))
+			return;
+	while (cw_store_retention_bytes(store->table, false) > store->max_bytes)
+		if (!make_room(store, newest))
+			return;
+}
+
+static unsigned count_held(const struct cw_store *store)
+{
+	return cw_store_retention_number(store->table, true);
+}
+
+/* Drops what is too much to be held in memory, never `newest`. */
+static void limit_held(struct cw_store *store, const struct cw_store_entry *newest)
+{
+	while (count_held(store) > MAX_HELD ||
+	       cw_store_retention_bytes(store->table, true) > MAX_HELD_BYTES) {
+		enum cw_store_measure measure =
+			count_held(store) > MAX_HELD ? CW_STORE_BY_NUMBER : CW_STORE_BY_BYTES;
+		struct cw_store_entry *e =
+			cw_store_retention_displaced(&store->table, measure, true, newest);
+
+		if (!e)
+			return;
+		store->lost++;
+		log_err("store: bundle %s of job=%s is lost: disk refuses, memory is full (%llu)",
+			e->id, e->job ? e->job : "", (unsigned long long)store->lost);
+		forget(store, e);
+	}
+}
+
+/* ---- bundles ---- */
+
 static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
 			const struct cw_bundle *bundle)
 {
@@ -237,7 +335,7 @@ static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
 		return -store->error;
 	r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
 	for (unsigned n = 0; (r == -ENOSPC || r == -EDQUOT) && n < MAX_EVICT_PER_PUT; n++) {
-		if (!cw_store_make_room(store, e))
+		if (!make_room(store, e))
 			break;
 		r = cw_bundle_write(store->dir_fd, e->id, bundle, &err);
 	}
@@ -313,16 +411,16 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	r = write_bundle(store, e, bundle);
 	if (r == 0) {
 		cw_bundle_fini(&e->bundle);
-		cw_store_apply_retention(store, e);
+		apply_retention(store, e);
 		return 0;
 	}
 	s = hold(store, e, bundle);
 	if (s < 0) {
 		if (!e->is_held && e->bytes == 0)
-			cw_store_forget(store, e);
+			forget(store, e);
 		return s;
 	}
-	cw_store_limit_held(store, e);
+	limit_held(store, e);
 	return r;
 }
 
@@ -372,17 +470,27 @@ unsigned cw_store_retry(struct cw_store *store)
 
 	look_at_dirs(store);
 	if (store->dir_fd < 0)
-		return cw_store_count_held(store);
+		return count_held(store);
 	(void)cw_sent_ids_flush(store->sent); /* tried again on the next call */
 	/* Oldest first; the first failure ends it: the disk has not changed its mind in between. */
-	while ((e = cw_store_oldest(store, true, NULL))) {
+	while ((e = cw_store_retention_oldest(store->table, true, NULL))) {
 		if (write_bundle(store, e, &e->bundle) < 0)
 			break;
 		cw_bundle_fini(&e->bundle);
 		log_notice("store: bundle %s written after all", e->id);
-		cw_store_apply_retention(store, e);
+		apply_retention(store, e);
 	}
-	return cw_store_count_held(store);
+	return count_held(store);
+}
+
+void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
+{
+	*ret = (struct cw_store_stats){ .waiting = count_held(store),
+					.lost = store->lost,
+					.removed = store->removed,
+					.refused =
+						store->refused + cw_sent_ids_refused(store->sent),
+					.error = store->error };
 }
 
 static int newest_first(const struct cw_store_entry *a, const struct cw_store_entry *b)
@@ -555,7 +663,7 @@ int cw_store_open(const struct cw_store_config *config, struct cw_store **ret, s
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
 	look_at_dirs(store);
-	cw_store_apply_retention(store, NULL);
+	apply_retention(store, NULL);
 	*ret = store;
 	return 0;
 }
@@ -565,7 +673,7 @@ struct cw_store *cw_store_close(struct cw_store *store)
 	if (!store)
 		return NULL;
 	while (store->table)
-		cw_store_forget(store, store->table);
+		forget(store, store->table);
 	store->sent = cw_sent_ids_close(store->sent);
 	closep(&store->dir_fd);
 	closep(&store->state_fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the store does to bundle directories besides reading and writing bundles. dir_fd is the
- * directory "incidents"; id is a valid incident id (daemon/store/sent_ids.h). Symbolic links are
- * never followed.
+ * directory "incidents"; id is a valid incident id (leader/incident/incident_id.h). Symbolic links
+ * are never followed.
  */
 #pragma once
 

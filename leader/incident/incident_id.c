@@ -78,6 +78,13 @@ void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INC
 	(void)snprintf(ret, CW_INCIDENT_OLD_ID_LEN, "%016" PRIx64, h);
 }
 
+bool cw_incident_id_is_valid(const char *id)
+{
+	size_t len = strspn(id, "0123456789abcdef-");
+
+	return len > 0 && len <= CW_INCIDENT_ID_MAX && id[len] == '\0' && id[0] != '-';
+}
+
 bool cw_incident_id_is_old(const char *id)
 {
 	return strlen(id) == CW_INCIDENT_OLD_ID_LEN - 1 &&

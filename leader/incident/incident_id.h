@@ -21,6 +21,7 @@
 
 #define CW_INCIDENT_ID_LEN 33     /* 32 hex digits */
 #define CW_INCIDENT_OLD_ID_LEN 17 /* 16 hex digits */
+#define CW_INCIDENT_ID_MAX 64     /* of any version, without the NUL */
 
 struct cw_incident_matter {
 	uint32_t uid;
@@ -38,5 +39,7 @@ int cw_incident_id_make(const struct cw_incident_matter *m, char ret[CW_INCIDENT
  * with (cw_store_sent_before()).
  */
 void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INCIDENT_OLD_ID_LEN]);
+/* An incident id: 1 to 64 of [0-9a-f-], not starting with '-'. Nothing that names another file. */
+bool cw_incident_id_is_valid(const char *id);
 /* By its length. */
 bool cw_incident_id_is_old(const char *id);
