@@ -22,8 +22,6 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-struct cw_process_entry;
-
 /* Ops of all windows of a job: 256 suspects with 1,024 ops each. */
 #define CW_JOB_MAX_WINDOW_OPS (1u << 18)
 /* … and of those that stay as long as the job: the others must find room, too. */
@@ -100,18 +98,6 @@ int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_ref
 struct cw_job *cw_job_new(uint64_t number, int64_t now_ns);
 /* Takes NULL; returns NULL. The incidents must be gone. */
 struct cw_job *cw_job_free(struct cw_job *job);
-
-/* Remembers which job a process was in, so that a component finds its job again. */
-struct cw_process_map {
-	struct cw_process_entry *entries;
-};
-uint64_t cw_process_job(const struct cw_process_map *map, const struct cw_route *route,
-			const struct cw_rank_ref *ref); /* job number; 0 = none */
-int cw_process_set_job(struct cw_process_map *map, const struct cw_route *route,
-		       const struct cw_rank_ref *ref, uint64_t job);
-/* Forgets what was not set since the last call. */
-void cw_process_sweep(struct cw_process_map *map);
-void cw_process_map_fini(struct cw_process_map *map);
 
 /* Copies the windows of a reply, replacing older ones; beyond the limit they are left out. */
 int cw_job_add_windows(struct cw_job *job, const char *node,

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may have a place, what the nodes say to each other, and whose turn it is; what a look at a
+ * job does is in job_look.c.
+ *
+ * A digest makes or renews a route; its sender is answered, and asks the next node when there is no
+ * place. Copies lie still until the node that led is lost. Of two nodes that both think they lead,
+ * a third lets the first one speak. CPU time of looks is charged to the user whose jobs they are.
+ */
 #include "leader/leader.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +22,34 @@
 #include "identity/shares.h"
 #include "identity/uid_count.h"
 #include "identity/untracked.h"
-#include "leader/leader_private.h"
+#include "leader/job_look.h"
+#include "leader/snapshot_build.h"
+
+/* In an objection; the asker knows it by this. */
+#define ANNOUNCED_FIRST "another node announced it first"
+
+/* Who announced an incident of which job; remembered for CW_LEADER_ANNOUNCED_NS. */
+struct cw_announced {
+	struct cw_job_id job;
+	int64_t at_ns; /* awake; 0 = unused */
+	char node[64];
+	bool led_here; /* this node reported to it then */
+};
+
+struct cw_leader {
+	struct cw_leader_config config;
+	struct cw_led_route *routes;
+	struct cw_uid_count *held; /* routes of each user */
+	struct cw_untracked *untracked;
+	int64_t untracked_ns; /* when that was gone through last */
+	struct cw_job_looks looks;
+	/* CPU time of looks and text since then: beyond CW_LEADER_TEXT_NS no more text is made. */
+	int64_t spent_ns, spent_since_ns;
+	int64_t woke_ns; /* when this daemon went on after it was held up, on the awake clock */
+	struct cw_announced announced[CW_LEADER_MAX_ANNOUNCED];
+	unsigned next_announced;
+	struct cw_leader_stats stats;
+};
 
 struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
 {
@@ -28,6 +64,8 @@ struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
 	if (!l)
 		return NULL;
 	l->config = *config;
+	l->looks.config = &l->config;
+	l->looks.stats = &l->stats;
 	l->untracked = cw_untracked_new(&untracked);
 	return l->untracked ? l : cw_leader_free(l);
 }
@@ -37,7 +75,7 @@ static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_
 	struct cw_job *job, *tmp;
 
 	DL_FOREACH_SAFE (lr->jobs, job, tmp)
-		cw_leader_end_job(l, lr, job, was_led_here);
+		cw_job_look_end(&l->looks, lr, job, was_led_here);
 }
 
 static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
@@ -47,7 +85,7 @@ static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_le
 	cw_uid_count_remove(&l->held, lr->route.uid);
 	l->stats.routes--;
 	if (!l->stats.routes)
-		l->spare = cw_snapshot_free(l->spare);
+		l->looks.spare = cw_snapshot_free(l->looks.spare);
 	cw_process_map_fini(&lr->processes);
 	free(lr->refs);
 	cw_route_fini(&lr->route);
@@ -66,9 +104,6 @@ struct cw_leader *cw_leader_free(struct cw_leader *l)
 	free(l);
 	return NULL;
 }
-
-/* In an objection; the asker knows it by this. */
-#define ANNOUNCED_FIRST "another node announced it first"
 
 /* ---- routes ---- */
 
@@ -507,7 +542,7 @@ static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 
 	lr->next_ns = now + CW_LEADER_LOOK_NS;
 	lr->looked_ns = now;
-	cw_leader_look(l, lr, now);
+	cw_job_look(&l->looks, lr, now);
 	charge(l, lr->route.uid, start, now);
 }
 
@@ -518,7 +553,7 @@ static bool may_finish(struct cw_leader *l, int64_t now)
 		l->spent_since_ns = now;
 		l->spent_ns = 0;
 	}
-	return l->half.snap && (!l->half.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
+	return l->looks.half.snap && (!l->looks.half.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
 }
 
 static void finish_look(struct cw_leader *l, int64_t now)
@@ -528,9 +563,9 @@ static void finish_look(struct cw_leader *l, int64_t now)
 
 	if (!may_finish(l, now))
 		return;
-	uid = l->half.lr->route.uid;
+	uid = l->looks.half.lr->route.uid;
 	start = cpu_ns(l);
-	cw_leader_finish_look(l);
+	cw_job_look_finish(&l->looks);
 	charge(l, uid, start, now);
 }
 
@@ -563,9 +598,9 @@ static int64_t note_time(struct cw_leader *l)
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	int64_t awake = cw_clock_awake_ns(l->config.clock);
 
-	if (now - awake > l->held_ns)
+	if (now - awake > l->looks.held_ns)
 		l->woke_ns = awake;
-	l->held_ns = now - awake;
+	l->looks.held_ns = now - awake;
 	return now;
 }
 
@@ -591,8 +626,8 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 	}
 	if (now < lr->next_ns || now < lr->not_before_ns || is_out_of_date(l, lr))
 		return;
-	if (l->turn_members >= cw_leader_turn_members(l))
-		l->has_put_off = true;
+	if (l->looks.turn_members >= cw_job_look_turn_members(&l->looks))
+		l->looks.has_put_off = true;
 	else
 		look(l, lr, now);
 }
@@ -603,8 +638,8 @@ bool cw_leader_tick(struct cw_leader *l)
 	struct cw_led_route *lr, *tmp;
 	struct cw_job *job;
 
-	l->turn_members = 0;
-	l->has_put_off = false;
+	l->looks.turn_members = 0;
+	l->looks.has_put_off = false;
 	if (now - l->untracked_ns >= CW_NS_PER_S) {
 		l->untracked_ns = now;
 		cw_untracked_tick(l->untracked, now);
@@ -625,13 +660,13 @@ bool cw_leader_tick(struct cw_leader *l)
 		DL_FOREACH (lr->jobs, job)
 			cw_job_incidents_tick(&job->incidents);
 	}
-	l->has_put_off = l->has_put_off || may_finish(l, now);
-	return l->has_put_off;
+	l->looks.has_put_off = l->looks.has_put_off || may_finish(l, now);
+	return l->looks.has_put_off;
 }
 
 bool cw_leader_continue(struct cw_leader *l)
 {
-	return l->has_put_off && cw_leader_tick(l);
+	return l->looks.has_put_off && cw_leader_tick(l);
 }
 
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds)
@@ -672,6 +707,31 @@ void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user)
 	HASH_ITER (hh, l->routes, lr, tmp)
 		DL_FOREACH (lr->jobs, job)
 			fn(&lr->route, job, user);
+}
+
+int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
+		       struct cw_snapshot **ret)
+{
+	const struct cw_led_route *lr =
+		(const void *)((const char *)route - offsetof(struct cw_led_route, route));
+	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
+	struct cw_build build = {
+		.route = route,
+		.thresholds = l->config.thresholds,
+		.now_ns = cw_clock_now_ns(l->config.clock),
+		.wall_ns = cw_clock_wall_ns(l->config.clock),
+		.job = job,
+	};
+	unsigned n_refs, n_components, kept = 0;
+
+	if (cw_job_components(route, &refs, &n_refs, &n_components) < 0)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n_refs; i++)
+		if (cw_process_map_job(&lr->processes, route, &refs[i]) == job->number)
+			refs[kept++] = refs[i];
+	build.refs = refs;
+	build.n_refs = kept;
+	return kept ? cw_snapshot_build(&build, ret) : -ENOENT;
 }
 
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret)

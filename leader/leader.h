@@ -58,16 +58,6 @@ struct cw_untracked;
  */
 #define CW_LEADER_SEARCH_AFTER_NS (10 * CW_NS_PER_S)
 #define CW_LEADER_SEARCH_EVERY_NS (10 * CW_NS_PER_S)
-/* Windows of a job are fetched at most this often, … */
-#define CW_LEADER_WINDOWS_EVERY_NS CW_NS_PER_S
-#define CW_LEADER_WINDOWS_MS 2000u
-/* … for at most this many communicators at once. */
-#define CW_LEADER_MAX_WANTED 64u
-/* Ops per window: enough to find the first difference where few ranks are looked at. */
-#define CW_LEADER_WINDOW_OPS_SMALL 256u
-#define CW_LEADER_WINDOW_OPS 64u
-/* Ops per window of where histories parted; more are fetched one part after the other. */
-#define CW_LEADER_PAST_OPS 2048u
 /* Announcements of others that are remembered, and for how long: see take_announcement(). */
 #define CW_LEADER_MAX_ANNOUNCED 64u
 #define CW_LEADER_ANNOUNCED_NS (600 * CW_NS_PER_S)

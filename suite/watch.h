@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches a scenario's cluster as a leader watches a job (leader/leader_look.c): a snapshot, a
+ * Watches a scenario's cluster as a leader watches a job (leader/job_look.c): a snapshot, a
  * verdict and a step of patience each virtual second, windows where they are wanted; until the
  * alert, or the end of the scenario. Where the scenario expects several incidents, or nothing
  * beside the first, or the caller wants it, it is watched on for 90 s after the last alert, past

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs of a led route, and one look at each: snapshot, verdict, patience, incident. */
-#include <errno.h>
-#include <stddef.h>
+#include "leader/job_look.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "leader/leader_private.h"
 #include "leader/snapshot_build.h"
+#include "leader/window_fetch.h"
 
 #define START_NOTICE_NS (5 * CW_NS_PER_S)
 
 /* One job and what it consists of at this look. */
 struct look {
-	struct cw_leader *l;
+	struct cw_job_looks *l;
 	struct cw_led_route *lr;
 	const struct cw_rank_ref *refs;
 	unsigned n_refs;
 	int64_t now_ns;
 };
 
-static void keep_memory(struct cw_leader *l, struct cw_snapshot *snap)
+static void keep_memory(struct cw_job_looks *l, struct cw_snapshot *snap)
 {
 	cw_snapshot_reset(snap);
 	(void)cw_snapshot_free(l->spare); /* of a look in between; always NULL afterwards */
@@ -43,10 +43,10 @@ static void announce_start(const struct look *k, struct cw_job *job)
 		   job->view.ranks_expected, k->lr->route.uid);
 }
 
-void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
-		       bool was_led_here)
+void cw_job_look_end(struct cw_job_looks *l, struct cw_led_route *lr, struct cw_job *job,
+		     bool was_led_here)
 {
-	int64_t now = cw_clock_now_ns(l->config.clock);
+	int64_t now = cw_clock_now_ns(l->config->clock);
 
 	if (was_led_here)
 		cw_job_incidents_end(&job->incidents);
@@ -54,45 +54,45 @@ void cw_leader_end_job(struct cw_leader *l, struct cw_led_route *lr, struct cw_j
 		log_notice("job=%s: ended after %lld s", lr->route.label,
 			   (long long)((now - job->started_ns) / CW_NS_PER_S));
 	cw_job_incidents_fini(&job->incidents);
-	cw_transport_cancel(l->config.transport, job);
+	cw_transport_cancel(l->config->transport, job);
 	if (l->half.job == job) {
 		keep_memory(l, l->half.snap);
 		l->half = (struct cw_half_look){ 0 };
 	}
 	DL_DELETE(lr->jobs, job);
-	l->stats.jobs--;
+	l->stats->jobs--;
 	cw_job_free(job);
 }
 
 static struct cw_job *new_job(struct look *k)
 {
-	struct cw_leader *l = k->l;
+	struct cw_job_looks *l = k->l;
 	struct cw_incident_config config = {
-		.clock = l->config.clock,
-		.transport = l->config.transport,
-		.io = l->config.io,
-		.io_user = l->config.io_user,
+		.clock = l->config->clock,
+		.transport = l->config->transport,
+		.io = l->config->io,
+		.io_user = l->config->io_user,
 		.route = k->lr->route.id,
 		.uid = k->lr->route.uid,
 		.job = k->lr->route.label,
-		.self = cw_transport_self(l->config.transport),
-		.turn_pieces = l->config.turn_members, /* less than the default in tests only */
+		.self = cw_transport_self(l->config->transport),
+		.turn_pieces = l->config->turn_members, /* less than the default in tests only */
 	};
 	struct cw_job *job;
 	unsigned n;
 
 	DL_COUNT(k->lr->jobs, job, n);
 	if (n >= CW_LEADER_MAX_JOBS_PER_ROUTE) {
-		l->stats.refused_jobs++;
+		l->stats->refused_jobs++;
 		return NULL;
 	}
 	job = cw_job_new(++l->next_job, k->now_ns);
 	if (!job)
 		return NULL;
 	job->incidents.config = config;
-	job->left_out_windows = &l->stats.left_out_windows;
+	job->left_out_windows = &l->stats->left_out_windows;
 	DL_APPEND(k->lr->jobs, job);
-	l->stats.jobs++;
+	l->stats->jobs++;
 	return job;
 }
 
@@ -102,7 +102,7 @@ static struct cw_job *find_job(const struct look *k)
 	struct cw_job *job, *best = NULL;
 
 	for (unsigned i = 0; i < k->n_refs; i++) {
-		uint64_t number = cw_process_job(&k->lr->processes, &k->lr->route, &k->refs[i]);
+		uint64_t number = cw_process_map_job(&k->lr->processes, &k->lr->route, &k->refs[i]);
 
 		if (!number || (best && number >= best->number))
 			continue;
@@ -138,7 +138,7 @@ static bool lacks_records(const struct cw_snapshot *snap)
 static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
 			     const struct cw_verdict *v)
 {
-	struct cw_transport *t = k->l->config.transport;
+	struct cw_transport *t = k->l->config->transport;
 	struct cw_message msg = {
 		.type = CW_MSG_RANK_SEARCH,
 		.rank_search = { .route = k->lr->route.id,
@@ -152,7 +152,7 @@ static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw
 	    (job->searched_ns && k->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
 		return;
 	job->searched_ns = k->now_ns;
-	k->l->stats.searches++;
+	k->l->stats->searches++;
 	(void)cw_transport_send(t, cw_transport_self(t), &msg); /* else the next time */
 	(void)cw_transport_announce(t, &msg);
 }
@@ -209,7 +209,7 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
  */
 static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 {
-	const struct cw_transport *t = k->l->config.transport;
+	const struct cw_transport *t = k->l->config->transport;
 	const struct cw_route *route = &k->lr->route;
 	unsigned n_peers;
 
@@ -265,7 +265,8 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 		search_for_ranks(k, job, snap, &list->v[i]);
 	for (uint32_t i = 0; i < list->n; i++)
 		if (d[i].want_windows)
-			cw_leader_request_windows(k->l, k->lr, job, snap, &list->v[i]);
+			k->l->stats->window_requests += cw_window_fetch(
+				k->l->config->transport, &k->lr->route, job, snap, &list->v[i]);
 	cw_job_incidents_step(&job->incidents, snap, list, d);
 }
 
@@ -283,7 +284,7 @@ static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap
 		return;
 	}
 	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
-	k->l->stats.looks++;
+	k->l->stats->looks++;
 	act_on(k, job, snap, &list, d);
 	job->next_ns = d[0].next_ns;
 	for (uint32_t i = 1; i < list.n; i++)
@@ -308,11 +309,11 @@ static uint64_t count_members(const struct look *k)
  */
 static bool must_wait(struct look *k)
 {
-	struct cw_leader *l = k->l;
+	struct cw_job_looks *l = k->l;
 
-	if (l->turn_members >= cw_leader_turn_members(l))
+	if (l->turn_members >= cw_job_look_turn_members(l))
 		l->has_put_off = true;
-	else if (!l->half.snap || count_members(k) <= cw_leader_turn_members(l))
+	else if (!l->half.snap || count_members(k) <= cw_job_look_turn_members(l))
 		return false;
 	k->lr->is_partly_looked_at = true;
 	return true;
@@ -321,13 +322,13 @@ static bool must_wait(struct look *k)
 /* Takes *snap when the look is so large that judging it must wait for the next turn. */
 static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
 {
-	struct cw_leader *l = k->l;
+	struct cw_job_looks *l = k->l;
 	uint64_t n = count_members(k);
 
 	l->turn_members += n;
-	if (n <= cw_leader_turn_members(l))
+	if (n <= cw_job_look_turn_members(l))
 		return false;
-	l->stats.parted++;
+	l->stats->parted++;
 	job->next_ns = 0; /* not known yet */
 	l->half = (struct cw_half_look){
 		.snap = steal_ptr(snap), .lr = k->lr, .job = job, .n_members = n
@@ -336,7 +337,7 @@ static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **sna
 }
 
 /* Lets go of the snapshot, unless an incident goes on with it in the next turn. */
-static void end_look(struct cw_leader *l, struct cw_half_look *look)
+static void end_look(struct cw_job_looks *l, struct cw_half_look *look)
 {
 	struct cw_job_incidents *incidents = &look->job->incidents;
 
@@ -350,7 +351,7 @@ static void end_look(struct cw_leader *l, struct cw_half_look *look)
 	keep_memory(l, look->snap);
 }
 
-void cw_leader_finish_look(struct cw_leader *l)
+void cw_job_look_finish(struct cw_job_looks *l)
 {
 	struct cw_half_look half = l->half;
 	struct look k = { .l = l, .lr = half.lr };
@@ -359,7 +360,7 @@ void cw_leader_finish_look(struct cw_leader *l)
 		return;
 	l->half = (struct cw_half_look){ 0 };
 	if (half.is_judged) {
-		l->turn_members = cw_leader_turn_members(l);
+		l->turn_members = cw_job_look_turn_members(l);
 		(void)cw_job_incidents_write_on(&half.job->incidents, half.snap); /* asked below */
 	} else {
 		k.now_ns = half.snap->now_ns;
@@ -373,7 +374,7 @@ void cw_leader_finish_look(struct cw_leader *l)
 
 static void look_at_component(struct look *k)
 {
-	const struct cw_leader_config *config = &k->l->config;
+	const struct cw_leader_config *config = k->l->config;
 	struct cw_snapshot *snap = NULL;
 	struct cw_build build = {
 		.route = &k->lr->route,
@@ -396,8 +397,9 @@ static void look_at_component(struct look *k)
 		return; /* out of memory or beyond the limit: it is not watched */
 	job->is_seen = true;
 	for (unsigned i = 0; i < k->n_refs; i++)
-		(void)cw_process_set_job(&k->lr->processes, &k->lr->route, &k->refs[i],
-					 job->number); /* forgotten: found again by another rank */
+		(void)cw_process_map_set_job(
+			&k->lr->processes, &k->lr->route, &k->refs[i],
+			job->number); /* forgotten: found again by another rank */
 	if (job->pass == k->lr->pass || must_wait(k))
 		return;
 	job->pass = k->lr->pass;
@@ -406,7 +408,7 @@ static void look_at_component(struct look *k)
 	build.transport = config->transport;
 	build.job = job;
 	build.spare = &k->l->spare;
-	build.left_out = &k->l->stats.left_out_comms;
+	build.left_out = &k->l->stats->left_out_comms;
 	r = cw_snapshot_build(&build, &snap);
 	if (r < 0) {
 		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
@@ -437,7 +439,7 @@ static int find_components(struct cw_led_route *lr)
 	return 0;
 }
 
-void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns)
+void cw_job_look(struct cw_job_looks *l, struct cw_led_route *lr, int64_t now_ns)
 {
 	const struct cw_rank_ref *refs;
 	struct cw_job *job, *tmp;
@@ -463,37 +465,12 @@ void cw_leader_look(struct cw_leader *l, struct cw_led_route *lr, int64_t now_ns
 	}
 	if (lr->is_partly_looked_at)
 		lr->next_ns = now_ns;
-	cw_process_sweep(&lr->processes);
+	cw_process_map_sweep(&lr->processes);
 	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
 		/* Ranks that lost their places have not ended. */
 		if (!job->is_seen)
-			cw_leader_end_job(l, lr, job, !cw_route_untracked(&lr->route));
+			cw_job_look_end(l, lr, job, !cw_route_untracked(&lr->route));
 		else if (job->next_ns && job->next_ns < lr->next_ns)
 			lr->next_ns = job->next_ns;
 	}
-}
-
-int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
-		       struct cw_snapshot **ret)
-{
-	const struct cw_led_route *lr =
-		(const void *)((const char *)route - offsetof(struct cw_led_route, route));
-	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
-	struct cw_build build = {
-		.route = route,
-		.thresholds = l->config.thresholds,
-		.now_ns = cw_clock_now_ns(l->config.clock),
-		.wall_ns = cw_clock_wall_ns(l->config.clock),
-		.job = job,
-	};
-	unsigned n_refs, n_components, kept = 0;
-
-	if (cw_job_components(route, &refs, &n_refs, &n_components) < 0)
-		return -ENOMEM;
-	for (unsigned i = 0; i < n_refs; i++)
-		if (cw_process_job(&lr->processes, route, &refs[i]) == job->number)
-			refs[kept++] = refs[i];
-	build.refs = refs;
-	build.n_refs = kept;
-	return kept ? cw_snapshot_build(&build, ret) : -ENOENT;
 }

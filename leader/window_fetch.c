@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Fetching windows. Two kinds: the last ops of a communicator, to see what its members do now; and,
- * where rolling hashes say that their calls have differed, the ops between the last checkpoint at
- * which they agreed and the first at which they did not, wherever those lie in the records by now.
- */
+#include "leader/window_fetch.h"
+
 #include <string.h>
 
 #include "common/log.h"
-#include "leader/leader_private.h"
 
 static void take_windows(struct cw_job *job, const char *node, const struct cw_message *reply,
 			 enum cw_window_kind kind)
@@ -47,28 +43,30 @@ static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids,
 	return false;
 }
 
-static void ask_nodes(struct cw_leader *l, const struct cw_led_route *lr, struct cw_job *job,
-		      struct cw_msg_window_request *request, cw_transport_reply_fn on_reply)
+static unsigned ask_nodes(struct cw_transport *t, const struct cw_route *route, struct cw_job *job,
+			  struct cw_msg_window_request *request, cw_transport_reply_fn on_reply)
 {
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
+	unsigned n_asked = 0;
 
-	request->job_key = lr->route.job.key;
-	request->uid = lr->route.uid;
-	request->label = lr->route.label;
+	request->job_key = route->job.key;
+	request->uid = route->uid;
+	request->label = route->label;
 	msg.window_request = *request;
-	for (unsigned i = 0; i < lr->route.n_nodes; i++) {
-		const struct cw_route_node *node = &lr->route.nodes[i];
+	for (unsigned i = 0; i < route->n_nodes; i++) {
+		const struct cw_route_node *node = &route->nodes[i];
 
 		if (node->state != CW_NODE_REPORTING ||
 		    !has_member_of(node, request->comm_ids, request->n_comm_ids))
 			continue;
 		msg.window_request.route = node->digest->digest.route; /* as it calls the job */
-		if (cw_transport_request(l->config.transport, node->name, &msg,
-					 CW_LEADER_WINDOWS_MS, on_reply, job, NULL) == 0) {
+		if (cw_transport_request(t, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply, job,
+					 NULL) == 0) {
 			job->windows_awaited++;
-			l->stats.window_requests++;
+			n_asked++;
 		}
 	}
+	return n_asked;
 }
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -77,12 +75,12 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 }
 
 /* The most members of the communicator that one node has. */
-static uint32_t most_on_a_node(const struct cw_led_route *lr, uint64_t id)
+static uint32_t most_on_a_node(const struct cw_route *route, uint64_t id)
 {
 	uint32_t most = 1;
 
-	for (unsigned i = 0; i < lr->route.n_nodes; i++) {
-		const struct cw_msg_digest *d = &lr->route.nodes[i].digest->digest;
+	for (unsigned i = 0; i < route->n_nodes; i++) {
+		const struct cw_msg_digest *d = &route->nodes[i].digest->digest;
 		uint32_t n = 0;
 
 		for (uint32_t r = 0; r < d->n_ranks; r++)
@@ -94,23 +92,23 @@ static uint32_t most_on_a_node(const struct cw_led_route *lr, uint64_t id)
 	return most;
 }
 
-static void ask_for_past(struct cw_leader *l, const struct cw_led_route *lr, struct cw_job *job,
-			 const struct cw_snap_comm *comm, int64_t now)
+static unsigned ask_for_past(struct cw_transport *t, const struct cw_route *route,
+			     struct cw_job *job, const struct cw_snap_comm *comm, int64_t now)
 {
 	/* What one reply holds, and what the job may keep. */
-	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(lr, comm->id),
+	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(route, comm->id),
 				     CW_JOB_MAX_PAST_OPS / (comm->nranks ? comm->nranks : 1));
 	struct cw_msg_window_request request = { .n_comm_ids = 1 };
 	struct cw_history_range range;
 
-	max_calls = max_calls ? min_u32(max_calls, CW_LEADER_PAST_OPS) : 1;
+	max_calls = max_calls ? min_u32(max_calls, CW_WINDOW_FETCH_PAST_OPS) : 1;
 	if (!cw_history_should_ask(&job->history, comm, max_calls, now, &range))
-		return;
+		return 0;
 	request.comm_ids = &range.comm_id;
 	request.max_ops = max_calls;
 	request.from_seq = range.from_seq;
 	request.to_seq = range.to_seq;
-	ask_nodes(l, lr, job, &request, on_past_windows);
+	return ask_nodes(t, route, job, &request, on_past_windows);
 }
 
 /* Somebody waits there now; else only what happened long ago is of interest. */
@@ -124,27 +122,29 @@ static bool is_waited_on(const struct cw_verdict *v, uint32_t comm)
 	return v->comm == comm;
 }
 
-void cw_leader_request_windows(struct cw_leader *l, struct cw_led_route *lr, struct cw_job *job,
-			       const struct cw_snapshot *snap, const struct cw_verdict *v)
+unsigned cw_window_fetch(struct cw_transport *t, const struct cw_route *route, struct cw_job *job,
+			 const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	int64_t now = snap->now_ns;
-	uint64_t ids[CW_LEADER_MAX_WANTED];
+	uint64_t ids[CW_WINDOW_FETCH_MAX_COMMS];
 	struct cw_msg_window_request request = {
 		.comm_ids = ids,
-		.max_ops = snap->n_ranks <= 64 ? CW_LEADER_WINDOW_OPS_SMALL : CW_LEADER_WINDOW_OPS,
+		.max_ops = snap->n_ranks <= 64 ? CW_WINDOW_FETCH_OPS_SMALL : CW_WINDOW_FETCH_OPS,
 	};
+	unsigned n_asked = 0;
 
 	if (job->windows_awaited ||
-	    (job->windows_asked_ns && now - job->windows_asked_ns < CW_LEADER_WINDOWS_EVERY_NS))
-		return;
-	for (uint32_t i = 0; i < v->n_wanted && i < CW_LEADER_MAX_WANTED; i++) {
+	    (job->windows_asked_ns && now - job->windows_asked_ns < CW_WINDOW_FETCH_EVERY_NS))
+		return 0;
+	for (uint32_t i = 0; i < v->n_wanted && i < CW_WINDOW_FETCH_MAX_COMMS; i++) {
 		const struct cw_snap_comm *comm = &snap->comms[v->wanted[i]];
 
 		job->windows_asked_ns = now;
-		ask_for_past(l, lr, job, comm, now);
+		n_asked += ask_for_past(t, route, job, comm, now);
 		if (!comm->differ_seq || is_waited_on(v, v->wanted[i]))
 			ids[request.n_comm_ids++] = comm->id;
 	}
 	if (request.n_comm_ids)
-		ask_nodes(l, lr, job, &request, on_last_windows);
+		n_asked += ask_nodes(t, route, job, &request, on_last_windows);
+	return n_asked;
 }
