@@ -1,16 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events move an incident through the states of incident_state.h; what has to be done is done on
+ * entering one. Looks bring verdicts, the transport evidence and objections, ticks the deadlines.
+ *
+ * Its documents are made by the look that confirms it, and replaced only by one that knows more.
+ * The bundle is written when people are told, and again whenever more is known: more stacks, a
+ * snapshot whose text is whole now, an end.
+ */
 #include "leader/incident/incident.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/log.h"
+#include "identity/job_id.h"
+#include "leader/incident/incident_evidence.h"
 #include "leader/incident/incident_journal.h"
-#include "leader/incident/incident_private.h"
+#include "leader/incident/incident_part.h"
+#include "leader/incident/incident_survey.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/snapshot_text.h"
 
 /* A bundle with the snapshot of a large job takes some MiB: not for each rank that answers. */
 #define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
+
+/* Of ranks and memberships, so many are made text in one turn of the loop: 7 us each. */
+#define TURN_PIECES 2048u
+
+struct cw_objector {
+	char node[CW_NODE_NAME_MAX + 1];
+	char reason[96];
+};
+
+struct cw_incident {
+	struct cw_incident_config config;
+	struct cw_job_id job;
+	uint32_t state;
+	struct cw_verdict_key key; /* of the verdict it is about */
+	char id[CW_INCIDENT_ID_LEN];
+	char old_id[CW_INCIDENT_OLD_ID_LEN];
+	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
+	struct cw_snapshot_text *text; /* of a snapshot that is not yet whole; else NULL */
+	uint32_t klass;
+	bool is_proof;
+	bool lacks_call;      /* a mismatch, but not of which call */
+	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
+	const char *withheld; /* static; NULL = not */
+	json_t *times;        /* as they were found first; NULL = not yet */
+	bool is_kept;         /* its bundle is there from before: only its incident is changed */
+	bool was_closed;      /* … and said that it is over */
+	int64_t confirmed_ns;
+	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
+	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
+	unsigned put_off; /* times, because of nodes that have no part in leading the job */
+	bool is_overruling;
+	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
+	unsigned n_objectors;
+	struct cw_evidence_set evidence;
+	struct cw_survey *survey; /* NULL = none, or out of memory */
+	uint32_t survey_written;  /* answers that the bundle holds */
+	int64_t survey_due_ns;    /* awake; not written before */
+};
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
 
@@ -86,6 +139,238 @@ bool cw_incident_is_open(const struct cw_incident *inc)
 const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc)
 {
 	return &inc->key;
+}
+
+/* ---- its documents and its bundle ---- */
+
+static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
+{
+	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
+}
+
+/* Start of the first member's process: tells two runs with one constant unique id apart. */
+static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	const struct cw_snap_comm *comm;
+
+	if (v->comm == CW_SNAP_NONE)
+		return 0;
+	comm = &snap->comms[v->comm];
+	for (uint32_t i = 0; i < comm->nranks; i++)
+		if (comm->members[i].rank != CW_SNAP_NONE)
+			return snap->ranks[comm->members[i].rank].start_ticks;
+	return 0;
+}
+
+/* The ids and key of what this verdict is about. 0 or -ENOMEM. */
+static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+		   const struct cw_verdict *v, const struct cw_verdict_key *key)
+{
+	const struct cw_incident_matter matter = {
+		.uid = inc->config.uid,
+		.job = inc->config.job,
+		.key = *key,
+		.start_ticks = start_of(snap, v),
+	};
+	int r = cw_incident_id_make(&matter, inc->id);
+
+	if (r < 0)
+		return r;
+	cw_incident_id_make_old(&matter, inc->old_id);
+	inc->key = *key;
+	return 0;
+}
+
+static int add_own_fields(const struct cw_incident *inc, json_t *doc)
+{
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
+	if (json_object_set_new(doc, "command", json_string(command)) < 0)
+		return -1;
+	if (inc->withheld && json_object_set_new(doc, "withheld", json_string(inc->withheld)) < 0)
+		return -1;
+	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
+}
+
+static void amend_bundle(struct cw_incident *inc)
+{
+	int r = inc->config.io->amend(inc->config.io_user, inc->doc);
+
+	if (r < 0)
+		log_warn("inc=%s: its bundle cannot be brought up to date: %s, ignoring", inc->id,
+			 strerror(-r));
+}
+
+/* With all evidence there is by now; without documents it does nothing. */
+static void write_bundle(struct cw_incident *inc)
+{
+	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
+	int r;
+
+	if (!inc->doc)
+		return;
+	if (inc->is_kept) {
+		amend_bundle(inc);
+		return;
+	}
+	bundle.evidence = cw_evidence_array(&inc->evidence);
+	if (inc->survey) {
+		cw_survey_take(inc->survey, &inc->evidence);
+		bundle.stacks = cw_survey_doc(inc->survey);
+		inc->survey_written = cw_survey_answers(inc->survey);
+		if (bundle.evidence) /* out of memory: the tree has them */
+			(void)cw_survey_add_evidence(inc->survey, bundle.evidence);
+	}
+	(void)cw_incident_doc_add_positions(inc->doc,
+					    bundle.evidence); /* without them, less is said */
+	r = inc->config.io->put(inc->config.io_user, &bundle);
+	if (r < 0)
+		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
+			 strerror(-r));
+	json_decref(bundle.evidence);
+	json_decref(bundle.stacks);
+}
+
+static uint64_t turn_pieces(const struct cw_incident *inc)
+{
+	return inc->config.turn_pieces ? inc->config.turn_pieces : TURN_PIECES;
+}
+
+bool cw_incident_is_writing(const struct cw_incident *inc)
+{
+	return inc->text != NULL;
+}
+
+void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *snap)
+{
+	json_t *text = NULL;
+	int r;
+
+	if (!inc->text)
+		return;
+	r = cw_snapshot_text_step(inc->text, snap, turn_pieces(inc));
+	if (r == 0)
+		return;
+	if (r > 0)
+		text = cw_snapshot_text_take(inc->text);
+	inc->text = cw_snapshot_text_free(inc->text);
+	if (!text) {
+		log_err("inc=%s: out of memory for its snapshot: its bundle has an older one or "
+			"none",
+			inc->id);
+		return;
+	}
+	json_decref(inc->snapshot);
+	inc->snapshot = text;
+	if (inc->state == CW_INCIDENT_ALERTED)
+		write_bundle(inc);
+}
+
+/* Out of memory: they are as this look sees them. */
+static void keep_first_times(struct cw_incident *inc, json_t *doc)
+{
+	if (!inc->times)
+		inc->times = json_deep_copy(json_object_get(doc, "times"));
+	else
+		(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
+}
+
+/* A hang that went on and stands again in the same place is another one. */
+static bool is_the_same(const json_t *doc)
+{
+	const char *closed_as = json_string_value(json_object_get(doc, "closed_as"));
+
+	return json_is_object(json_object_get(doc, "times")) &&
+	       (!closed_as || strcmp(closed_as, "job_ended") == 0);
+}
+
+static void reopen(struct cw_incident *inc, json_t *doc)
+{
+	inc->was_closed = json_object_get(doc, "closed_as") != NULL;
+	(void)json_object_del(doc, "closed_as"); /* each: or it was not there */
+	(void)json_object_del(doc, "lasted_s");
+	(void)json_object_set_new(json_object_get(doc, "times"), "resolved", json_null());
+}
+
+/*
+ * Goes on with the bundle that is there from before, if there is one; false: there is none, or it
+ * lacks something, and documents and evidence are to be made anew. Its times hold in any case.
+ */
+static bool go_on(struct cw_incident *inc, bool needs_stacks)
+{
+	const struct cw_incident_due due = { .id = inc->id,
+					     .job = inc->config.job,
+					     .uid = inc->config.uid };
+	const struct cw_incident_io *io = inc->config.io;
+	bool is_whole = false;
+	json_t *doc = io->before ? io->before(inc->config.io_user, &due, &is_whole) : NULL;
+	int klass = cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
+
+	if (!doc || klass < 0 || !is_the_same(doc)) {
+		json_decref(doc);
+		return false;
+	}
+	reopen(inc, doc);
+	inc->times = json_deep_copy(json_object_get(doc, "times"));
+	if (needs_stacks && !is_whole) {
+		json_decref(doc);
+		return false;
+	}
+	inc->doc = doc;
+	inc->is_kept = true;
+	inc->klass = (uint32_t)klass;
+	/* What was decided then stands, unless it was that nothing is known. */
+	inc->is_proof = true;
+	inc->lacks_call = klass == CW_CLASS_MISMATCH &&
+			  !json_array_size(json_object_get(json_object_get(doc, "where"), "sides"));
+	return true;
+}
+
+/*
+ * Replaces the documents by those of this look; on failure the old ones stay. The snapshot's may
+ * have to be gone on with (cw_incident_write_on()).
+ */
+static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
+		     const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	char path[512] = "";
+	/* A proof may come before the stall: then the trouble began with the waiting. */
+	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
+	struct cw_incident_info info = {
+		.id = inc->id,
+		/* Patience was about what was known then; a proof found since needs none. */
+		.confidence = v->is_proof ? v->confidence : d->confidence,
+		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
+		.stall_wall_ns = wall_of(
+			snap, stall_ns > v->last_progress_ns ? stall_ns : v->last_progress_ns),
+		.confirmed_wall_ns = wall_of(snap, d->confirmed_ns),
+		.leader = inc->config.self,
+		.bundle = path,
+	};
+	struct cw_snapshot_text *text;
+	json_t *doc;
+
+	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
+	doc = cw_incident_doc(snap, v, &info);
+	text = cw_incident_part_new(snap, v);
+	if (!doc || !text || add_own_fields(inc, doc) < 0) {
+		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
+		json_decref(doc);
+		(void)cw_snapshot_text_free(text); /* always NULL */
+		return;
+	}
+	keep_first_times(inc, doc);
+	json_decref(inc->doc);
+	inc->doc = doc;
+	inc->is_kept = false;
+	(void)cw_snapshot_text_free(inc->text); /* of the decision before; always NULL */
+	inc->text = text;
+	inc->klass = v->klass;
+	inc->is_proof = v->is_proof;
+	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
+	if (cw_snapshot_text_left(text) <= turn_pieces(inc))
+		cw_incident_write_on(inc, snap);
 }
 
 /* ---- what happens on entering a state ---- */
@@ -223,7 +508,7 @@ static void tell(struct cw_incident *inc)
 	if (inc->is_kept && !inc->was_closed) {
 		log_info("inc=%s: it goes on", inc->id); /* the journal has it from before */
 	} else {
-		cw_incident_write_bundle(inc);
+		write_bundle(inc);
 		log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
 	}
 	send_alert(inc);
@@ -243,7 +528,7 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 					  json_real((double)inc->lasted_ns / CW_NS_PER_S));
 	if (inc->survey)
 		cw_survey_stop(inc->survey, "the hang ended before");
-	cw_incident_write_bundle(inc);
+	write_bundle(inc);
 	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
 }
 
@@ -283,7 +568,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 static void handle(struct cw_incident *inc, unsigned event)
 {
 	unsigned from = inc->state;
-	int next = cw_incident_next(from, event);
+	int next = cw_incident_state_next(from, event);
 
 	if (next < 0) {
 		log_err("job=%s inc=%s: bug: event %u in state %s, ignoring", inc->config.job,
@@ -324,13 +609,13 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 	if (!cw_verdict_key_is_same(&d->key, &inc->key) || !knows_more(inc, snap, v))
 		return;
-	cw_incident_remember(inc, snap, v, d);
+	remember(inc, snap, v, d);
 	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
 		 cw_class_name(inc->klass));
 	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
 		request_evidence(inc, snap, v);
 	if (inc->state == CW_INCIDENT_ALERTED)
-		cw_incident_write_bundle(inc);
+		write_bundle(inc);
 }
 
 static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
@@ -339,17 +624,17 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 	bool needs_stacks = v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH;
 
 	forget(inc);
-	if (cw_incident_make_id(inc, snap, v, &d->key) < 0) {
+	if (make_id(inc, snap, v, &d->key) < 0) {
 		log_err("job=%s: out of memory for an incident's id, trying again",
 			inc->config.job);
 		return;
 	}
 	inc->confirmed_ns = snap->now_ns;
-	if (cw_incident_go_on(inc, needs_stacks)) {
+	if (go_on(inc, needs_stacks)) {
 		handle(inc, CW_INCIDENT_EV_HANG);
 		return;
 	}
-	cw_incident_remember(inc, snap, v, d);
+	remember(inc, snap, v, d);
 	if (!inc->doc)
 		return; /* out of memory, logged: the next look tries again */
 	request_evidence(inc, snap, v);
@@ -398,7 +683,7 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 
 	cw_evidence_take(&inc->evidence, node, reply);
 	if (inc->state == CW_INCIDENT_ALERTED)
-		cw_incident_write_bundle(inc); /* too late for the alert, not for the report */
+		write_bundle(inc); /* too late for the alert, not for the report */
 }
 
 /* The others are looked at once the evidence an alert waits for is there, or will not come. */
@@ -415,7 +700,7 @@ static void survey(struct cw_incident *inc, int64_t now)
 	    (now < inc->survey_due_ns && !cw_survey_is_complete(inc->survey)))
 		return;
 	inc->survey_due_ns = now + SURVEY_WRITE_NS;
-	cw_incident_write_bundle(inc);
+	write_bundle(inc);
 }
 
 /*

@@ -4,12 +4,12 @@
  *
  *	idle → suspect → stalled → confirmed → (objection period ∥ evidence) → alerted → resolved
  *
- * The table of moves is in incident_states.c. When a hang is confirmed, the alert is announced to
- *the other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same time;
- * when both are done, or the evidence's deadline has passed, the bundle is written and the alert
- * goes out: once for an id, whatever happens. What is learnt later changes the bundle only. Its
- *times are those that were found first, and one that is confirmed again after a restart goes on
- *with the bundle it has.
+ * The table of moves is in incident_state.c. When a hang is confirmed, the alert is announced to
+ * the other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same
+ *time; when both are done, or the evidence's deadline has passed, the bundle is written and the
+ *alert goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
+ *Its times are those that were found first, and one that is confirmed again after a restart goes on
+ * with the bundle it has.
  *
  * The id (incident_id.h) is made of what every leader sees alike: user, label, what the verdict is
  * about (communicator and call) and the start of the first member's process; never of culprits or
@@ -27,6 +27,7 @@
 #include "cluster/transport.h"
 #include "common/clock.h"
 #include "leader/incident/incident_id.h"
+#include "leader/incident/incident_state.h"
 #include "model/verdict_types.h"
 #include "report/bundle.h"
 
@@ -55,38 +56,6 @@ struct cw_incident;
 /* Held up for so long before its alert was out, a leader announces it again: others lead after
  * CW_LEADER_SILENT_NS, counted from a beat before it was held up. */
 #define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
-
-enum cw_incident_state {
-	CW_INCIDENT_IDLE = 0,
-	CW_INCIDENT_SUSPECT,
-	CW_INCIDENT_STALLED,
-	CW_INCIDENT_CONFIRMED, /* announced; objections and evidence awaited */
-	CW_INCIDENT_CLEARED,   /* nobody objected; evidence awaited */
-	CW_INCIDENT_PREPARED,  /* evidence is there; objections awaited */
-	CW_INCIDENT_ALERTED,
-	CW_INCIDENT_OBJECTED,
-	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: it was slow */
-	CW_INCIDENT_ENDED,    /* the job is over */
-	CW_INCIDENT__MAX,
-};
-
-enum cw_incident_event {
-	CW_INCIDENT_EV_QUIET = 0,
-	CW_INCIDENT_EV_SUSPECT,
-	CW_INCIDENT_EV_STALL,
-	CW_INCIDENT_EV_HANG,
-	CW_INCIDENT_EV_CLEAR, /* the objection period is over */
-	CW_INCIDENT_EV_OBJECTION,
-	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
-	CW_INCIDENT_EV_RETRY,
-	CW_INCIDENT_EV_HELD, /* this daemon was held up, and may have been taken for lost */
-	CW_INCIDENT_EV_END,
-	CW_INCIDENT_EV__MAX,
-};
-
-/* Next state, or -1 for a move that must not happen. Pure; for the machine and its test. */
-int cw_incident_next(unsigned state, unsigned event);
-const char *cw_incident_state_name(unsigned state);
 
 /*
  * Whose incident, and which: uid and id are its name together, for all who keep anything by it. All
@@ -135,7 +104,7 @@ struct cw_incident_config {
 	uint32_t uid;
 	const char *job;  /* label; borrowed for the incident's life */
 	const char *self; /* this node */
-	/* Ranks and memberships of which text is made in one turn; 0 = CW_INCIDENT_TURN_PIECES. */
+	/* Ranks and memberships of which text is made in one turn; 0 = the default, 2,048. */
 	uint64_t turn_pieces;
 };
 

@@ -199,7 +199,7 @@ Test(incident, every_move_leads_to_a_state_and_the_end_is_final)
 
 	for (unsigned s = 0; s < CW_INCIDENT__MAX; s++) {
 		for (unsigned e = 0; e < CW_INCIDENT_EV__MAX; e++) {
-			int next = cw_incident_next(s, e);
+			int next = cw_incident_state_next(s, e);
 
 			cr_assert_lt(next, CW_INCIDENT__MAX);
 			moves += next >= 0;
@@ -207,12 +207,13 @@ Test(incident, every_move_leads_to_a_state_and_the_end_is_final)
 				cr_assert_eq(next, -1);
 		}
 		if (s != CW_INCIDENT_ENDED) /* a job may end at any time */
-			cr_assert_eq(cw_incident_next(s, CW_INCIDENT_EV_END), CW_INCIDENT_ENDED);
+			cr_assert_eq(cw_incident_state_next(s, CW_INCIDENT_EV_END),
+				     CW_INCIDENT_ENDED);
 	}
 	cr_assert_gt(moves, 40);
-	cr_assert_eq(cw_incident_next(CW_INCIDENT_IDLE, CW_INCIDENT_EV_CLEAR), -1);
-	cr_assert_eq(cw_incident_next(CW_INCIDENT__MAX, 0), -1);
-	cr_assert_eq(cw_incident_next(0, CW_INCIDENT_EV__MAX), -1);
+	cr_assert_eq(cw_incident_state_next(CW_INCIDENT_IDLE, CW_INCIDENT_EV_CLEAR), -1);
+	cr_assert_eq(cw_incident_state_next(CW_INCIDENT__MAX, 0), -1);
+	cr_assert_eq(cw_incident_state_next(0, CW_INCIDENT_EV__MAX), -1);
 }
 
 Test(incident, only_the_moves_through_announcement_and_evidence_reach_the_alert)
@@ -220,7 +221,7 @@ Test(incident, only_the_moves_through_announcement_and_evidence_reach_the_alert)
 	for (unsigned s = 0; s < CW_INCIDENT__MAX; s++)
 		for (unsigned e = 0; e < CW_INCIDENT_EV__MAX; e++)
 			if (s != CW_INCIDENT_ALERTED &&
-			    cw_incident_next(s, e) == CW_INCIDENT_ALERTED)
+			    cw_incident_state_next(s, e) == CW_INCIDENT_ALERTED)
 				cr_assert((s == CW_INCIDENT_CLEARED &&
 					   e == CW_INCIDENT_EV_EVIDENCE) ||
 					  (s == CW_INCIDENT_PREPARED && e == CW_INCIDENT_EV_CLEAR));

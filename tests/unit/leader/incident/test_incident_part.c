@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "leader/incident/incident_private.h"
+#include "leader/incident/incident_part.h"
 #include "report/doc/snapshot_doc.h"
 #include "tests/support/verdict_fixture.h"
 
@@ -29,7 +29,7 @@ static void draft_hang(void)
 
 static struct cw_snapshot *part_of(void)
 {
-	struct cw_snapshot_text *writer = cw_incident_snapshot_text(snap, &v);
+	struct cw_snapshot_text *writer = cw_incident_part_new(snap, &v);
 	json_t *text, *doc;
 	struct cw_snapshot *part;
 
@@ -73,8 +73,8 @@ Test(incident_part, what_the_verdict_is_about_is_kept_and_gives_the_same_verdict
 	struct cw_verdict again;
 
 	draft_hang();
-	kept = add_comm(1000, CW_INCIDENT_MAX_MEMBERS / 2);
-	left_out = add_comm(1001, CW_INCIDENT_MAX_MEMBERS / 2);
+	kept = add_comm(1000, CW_INCIDENT_PART_MAX_MEMBERS / 2);
+	left_out = add_comm(1001, CW_INCIDENT_PART_MAX_MEMBERS / 2);
 	part = part_of();
 	cr_expect_eq(part->n_comms, 3);
 	cr_expect_neq(cw_snapshot_find_comm(part, snap->comms[kept].id, 0), CW_SNAP_NONE);
@@ -93,7 +93,7 @@ Test(incident_part, communicator_of_the_verdict_is_kept_however_large)
 	struct cw_snapshot *part;
 
 	draft_hang();
-	v.comm = add_comm(1000, CW_INCIDENT_MAX_MEMBERS + 1);
+	v.comm = add_comm(1000, CW_INCIDENT_PART_MAX_MEMBERS + 1);
 	v.n_chain = 0;
 	part = part_of();
 	cr_assert_eq(part->n_comms, 1);

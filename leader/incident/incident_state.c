@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moves an incident may make. */
-#include <stddef.h>
+#include "leader/incident/incident_state.h"
 
-#include "leader/incident/incident.h"
+#include <stddef.h>
+#include <stdint.h>
 
 #define S(name) CW_INCIDENT_##name
 #define ON(name) (1u << CW_INCIDENT_EV_##name)
@@ -89,7 +89,7 @@ static const struct move moves[] = {
 	{ S(RESOLVED), ON(END), S(ENDED) },
 };
 
-int cw_incident_next(unsigned state, unsigned event)
+int cw_incident_state_next(unsigned state, unsigned event)
 {
 	if (event >= CW_INCIDENT_EV__MAX)
 		return -1;

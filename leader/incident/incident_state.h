@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The states of an incident and the moves it may make, as one table. What happens on entering a
+ * state is in incident.c. Pure; any thread.
+ */
+#pragma once
+
+enum cw_incident_state {
+	CW_INCIDENT_IDLE = 0,
+	CW_INCIDENT_SUSPECT,
+	CW_INCIDENT_STALLED,
+	CW_INCIDENT_CONFIRMED, /* announced; objections and evidence awaited */
+	CW_INCIDENT_CLEARED,   /* nobody objected; evidence awaited */
+	CW_INCIDENT_PREPARED,  /* evidence is there; objections awaited */
+	CW_INCIDENT_ALERTED,
+	CW_INCIDENT_OBJECTED,
+	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: it was slow */
+	CW_INCIDENT_ENDED,    /* the job is over */
+	CW_INCIDENT__MAX,
+};
+
+enum cw_incident_event {
+	CW_INCIDENT_EV_QUIET = 0,
+	CW_INCIDENT_EV_SUSPECT,
+	CW_INCIDENT_EV_STALL,
+	CW_INCIDENT_EV_HANG,
+	CW_INCIDENT_EV_CLEAR, /* the objection period is over */
+	CW_INCIDENT_EV_OBJECTION,
+	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
+	CW_INCIDENT_EV_RETRY,
+	CW_INCIDENT_EV_HELD, /* this daemon was held up, and may have been taken for lost */
+	CW_INCIDENT_EV_END,
+	CW_INCIDENT_EV__MAX,
+};
+
+/* Next state, or -1 for a move that must not happen. */
+int cw_incident_state_next(unsigned state, unsigned event);
+const char *cw_incident_state_name(unsigned state);
