@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages by name of node. What goes to another node is encoded and handed to the backend at once;
+ * what goes to this one is encoded, queued, and decoded in the next turn, so that a node hears from
+ * itself what the others hear. Requests wait here for their replies: each ends with one, with its
+ * deadline, or with its node.
+ */
 #include "cluster/transport.h"
 
 #include <errno.h>
@@ -6,7 +12,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "cluster/transport_local.h"
 #include "common/cleanup.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -22,6 +27,18 @@ struct request {
 	void *user;
 };
 
+/* The way from a daemon to itself: a bounded queue of encoded frames. */
+struct local_frame {
+	struct local_frame *next, *prev;
+	size_t len;
+	uint8_t *frame; /* with its header */
+};
+
+struct local_queue {
+	struct local_frame *frames;
+	size_t bytes;
+};
+
 struct cw_transport {
 	const struct cw_clock *clock;
 	char *self;
@@ -33,12 +50,59 @@ struct cw_transport {
 	void *user;
 	const struct cw_transport_ops *ops;
 	void *impl;
-	struct cw_local_queue local;
+	struct local_queue local;
 	struct request *requests;
 	unsigned n_requests;
 	uint64_t next_id;
 	struct cw_transport_stats stats;
 };
+
+/* ---- to itself ---- */
+
+/* Takes the frame on success. -ENOBUFS above CW_TRANSPORT_MAX_LOCAL_BYTES, -ENOMEM. */
+static int local_push(struct local_queue *q, uint8_t *frame, size_t len)
+{
+	struct local_frame *f;
+
+	if (q->bytes + len > CW_TRANSPORT_MAX_LOCAL_BYTES)
+		return -ENOBUFS;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->frame = frame;
+	f->len = len;
+	q->bytes += len;
+	DL_APPEND(q->frames, f);
+	return 0;
+}
+
+/* Oldest frame, NULL = empty. */
+static struct local_frame *local_pop(struct local_queue *q)
+{
+	struct local_frame *f = q->frames;
+
+	if (!f)
+		return NULL;
+	DL_DELETE(q->frames, f);
+	q->bytes -= f->len;
+	return f;
+}
+
+static void local_frame_free(struct local_frame *f)
+{
+	free(f->frame);
+	free(f);
+}
+
+static void local_fini(struct local_queue *q)
+{
+	struct local_frame *f;
+
+	while ((f = local_pop(q)))
+		local_frame_free(f);
+}
+
+/* ---- making and unmaking ---- */
 
 static void request_free(struct request *q)
 {
@@ -88,7 +152,7 @@ struct cw_transport *cw_transport_free(struct cw_transport *t)
 		DL_DELETE(t->requests, q);
 		request_free(q);
 	}
-	cw_local_fini(&t->local);
+	local_fini(&t->local);
 	for (unsigned i = 0; i < t->n_peers; i++) {
 		free((char *)t->peers[i].name);
 		free((char *)t->peers[i].address);
@@ -205,7 +269,7 @@ static int send_local(struct cw_transport *t, const struct cw_message *msg)
 	r = cw_message_encode(msg, &frame, &len);
 	if (r < 0)
 		return r;
-	r = cw_local_push(&t->local, frame, len);
+	r = local_push(&t->local, frame, len);
 	if (r < 0) {
 		t->stats.dropped++;
 		free(frame);
@@ -459,7 +523,7 @@ static bool expire_one(struct cw_transport *t, int64_t now)
 
 void cw_transport_run(struct cw_transport *t)
 {
-	struct cw_local_frame *f, *batch = t->local.frames;
+	struct local_frame *f, *batch = t->local.frames;
 	int64_t now = cw_clock_awake_ns(t->clock);
 
 	/* What handlers send to the own node meanwhile waits for the next turn. */
@@ -469,7 +533,7 @@ void cw_transport_run(struct cw_transport *t)
 		DL_DELETE(batch, f);
 		receive(t, t->self, f->frame + CW_FRAME_HEADER_BYTES,
 			f->len - CW_FRAME_HEADER_BYTES);
-		cw_local_frame_free(f);
+		local_frame_free(f);
 	}
 	while (expire_one(t, now))
 		;

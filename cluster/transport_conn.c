@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said on one connection: hello, beats, frames, goodbye. */
+#include "cluster/transport_conn.h"
+
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
-#include "cluster/transport_private.h"
+#include "cluster/transport_found.h"
 #include "cluster/transport_tls.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -212,7 +218,7 @@ static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 	return 0;
 }
 
-void cw_conn_on_read(struct bufferevent *bev, void *user)
+static void on_read(struct bufferevent *bev, void *user)
 {
 	struct cw_conn *c = user;
 	struct evbuffer *in = bufferevent_get_input(bev);
@@ -245,6 +251,154 @@ void cw_conn_on_read(struct bufferevent *bev, void *user)
 		c->tcp->stats.protocol_errors += !c->is_refused;
 		cw_conn_close(c);
 	}
+}
+
+/* ---- how a handshake ends ---- */
+
+static void refuse_key(struct cw_conn *c, const char *why, const char *text)
+{
+	struct cw_tcp *tcp = c->tcp;
+	const struct sockaddr *from = (struct sockaddr *)&c->from;
+	uint32_t peer = c->peer != CW_NO_PEER ? c->peer : cw_link_at(tcp, from);
+	char address[INET6_ADDRSTRLEN];
+
+	tcp->stats.refused++;
+	cw_found_refused(c, why);
+	if (peer == CW_NO_PEER) {
+		cw_conn_log_refusal(cw_link_format(from, address, sizeof(address)),
+				    tcp->stats.refused, text);
+		return;
+	}
+	cw_transport_peer_refused(tcp->config.transport, peer, why);
+	cw_conn_log_refusal(cw_conn_peer_name(tcp, peer), ++tcp->links[peer].refused, text);
+}
+
+static void explain_failure(struct cw_conn *c)
+{
+	char text[128];
+
+	switch (cw_tls_why(c->bev, text, sizeof(text))) {
+	case CW_TLS_KEY_DIFFERS:
+		c->tcp->stats.key_differs++;
+		refuse_key(c, "key differs",
+			   "its key differs from the one in this node's peer_key_file");
+		break;
+	case CW_TLS_NO_KEY:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "no key there",
+			   "it speaks without TLS: neither key nor certificate is set there");
+		break;
+	case CW_TLS_CERTIFICATE:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "certificate refused", text);
+		break;
+	case CW_TLS_OTHER:
+		c->tcp->stats.tls_errors++;
+		refuse_key(c, "TLS failed", text);
+		break;
+	case CW_TLS_LOST:
+		break;
+	}
+}
+
+static void on_event(struct bufferevent *bev, short what, void *user)
+{
+	struct cw_conn *c = user;
+
+	if (what & BEV_EVENT_CONNECTED) {
+		c->is_authentic = c->tcp->tls && cw_tls_is_authentic(bev);
+		if (!c->tcp->tls || c->is_authentic)
+			return;
+		refuse_key(c, "TLS failed", "it did not prove that it belongs to the cluster");
+	} else if (c->tcp->tls && !c->is_up) {
+		explain_failure(c);
+	}
+	cw_conn_close(c);
+}
+
+/* ---- life ---- */
+
+void cw_conn_close(struct cw_conn *c)
+{
+	struct cw_tcp *tcp = c->tcp;
+	struct cw_link *link = c->peer == CW_NO_PEER ? NULL : &tcp->links[c->peer];
+
+	if (link && link->conn == c) {
+		link->conn = NULL;
+		cw_transport_peer_down(tcp->config.transport, c->peer, c->said_goodbye);
+		if (!c->is_replaced)
+			log_info("peer %s: %s", cw_conn_peer_name(tcp, c->peer),
+				 c->said_goodbye ? "said goodbye" : "connection lost");
+	}
+	if (link && c->is_dialed && !c->candidate)
+		cw_link_back_off(tcp, link);
+	cw_found_closed(c);
+	DL_DELETE(tcp->conns, c);
+	tcp->stats.connections--;
+	bufferevent_free(c->bev);
+	free(c);
+}
+
+/* Between machines: a host that is gone must not leave a connection behind. Both are a help only.
+ */
+static void tune_socket(const struct cw_tcp *tcp, int fd)
+{
+	const unsigned unacked_ms = CW_TCP_UNACKED_MS;
+	const int yes = 1;
+
+	if (!tcp->tls)
+		return;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+}
+
+struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
+{
+	struct event_base *base = tcp->config.base;
+	struct cw_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->bev = tcp->tls ? cw_tls_bufferevent(tcp->tls, base, fd, fd < 0)
+			  : bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (!c->bev) {
+		free(c);
+		return NULL;
+	}
+	c->tcp = tcp;
+	c->peer = peer;
+	c->is_dialed = fd < 0;
+	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
+	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
+	/* A peer that sends faster than it is read waits in its own kernel. */
+	bufferevent_setwatermark(c->bev, EV_READ, 0,
+				 2 * (CW_FRAME_MAX_BYTES + CW_FRAME_HEADER_BYTES));
+	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	if (fd >= 0)
+		tune_socket(tcp, fd);
+	DL_APPEND(tcp->conns, c);
+	tcp->stats.connections++;
+	return c;
+}
+
+struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
+			     struct cw_candidate *candidate)
+{
+	struct cw_conn *c = cw_conn_new(tcp, -1, peer);
+
+	if (!c)
+		return NULL;
+	tcp->stats.dialed++;
+	memcpy(&c->from, address, cw_sockaddr_len(address));
+	c->candidate = candidate;
+	cw_found_dialed(c);
+	if (bufferevent_socket_connect(c->bev, address, (int)cw_sockaddr_len(address)) < 0 ||
+	    cw_conn_send_hello(c) < 0) {
+		cw_conn_close(c);
+		return NULL;
+	}
+	tune_socket(tcp, bufferevent_getfd(c->bev));
+	return c;
 }
 
 void cw_conn_say_goodbye(struct cw_conn *c)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cluster/resolve.h"
-#include "cluster/transport_private.h"
+#include "cluster/transport_conn.h"
 #include "common/htable.h"
 #include "common/log.h"
 
@@ -333,7 +333,7 @@ const char *cw_found_note(const struct cw_found *f, char *buf, size_t len)
 	if (n)
 		(void)snprintf(buf, len, "peers_from: %u of %u addresses of %.100s not met; %s: %s",
 			       n, HASH_COUNT(f->candidates), f->text,
-			       cw_dial_format((const struct sockaddr *)&worst->address, address,
+			       cw_link_format((const struct sockaddr *)&worst->address, address,
 					      sizeof(address)),
 			       worst->refused ? worst->refused : "no daemon answers");
 	return buf;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One listener and one timer. A stranger gets a connection while there is room for strangers, and
+ * loses it when no hello comes (transport_conn.h). The timer beats on the connections that are up,
+ * has names looked up, and dials the peers that this side has to dial (transport_link.h); those
+ * that nobody listed are found by transport_found.h.
+ */
 #include "cluster/transport_tcp.h"
 
 #include <errno.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,138 +18,13 @@
 
 #include "cluster/peer_uid.h"
 #include "cluster/resolve.h"
-#include "cluster/transport_private.h"
+#include "cluster/transport_conn.h"
+#include "cluster/transport_found.h"
 #include "cluster/transport_tls.h"
 #include "common/log.h"
 #include "daemon/system/accept_pause.h"
-#include "proto/frame.h"
 
-/* ---- how a handshake ends ---- */
-
-static void refuse_key(struct cw_conn *c, const char *why, const char *text)
-{
-	struct cw_tcp *tcp = c->tcp;
-	const struct sockaddr *from = (struct sockaddr *)&c->from;
-	uint32_t peer = c->peer != CW_NO_PEER ? c->peer : cw_dial_peer_at(tcp, from);
-	char address[INET6_ADDRSTRLEN];
-
-	tcp->stats.refused++;
-	cw_found_refused(c, why);
-	if (peer == CW_NO_PEER) {
-		cw_conn_log_refusal(cw_dial_format(from, address, sizeof(address)),
-				    tcp->stats.refused, text);
-		return;
-	}
-	cw_transport_peer_refused(tcp->config.transport, peer, why);
-	cw_conn_log_refusal(cw_conn_peer_name(tcp, peer), ++tcp->links[peer].refused, text);
-}
-
-static void explain_failure(struct cw_conn *c)
-{
-	char text[128];
-
-	switch (cw_tls_why(c->bev, text, sizeof(text))) {
-	case CW_TLS_KEY_DIFFERS:
-		c->tcp->stats.key_differs++;
-		refuse_key(c, "key differs",
-			   "its key differs from the one in this node's peer_key_file");
-		break;
-	case CW_TLS_NO_KEY:
-		c->tcp->stats.tls_errors++;
-		refuse_key(c, "no key there",
-			   "it speaks without TLS: neither key nor certificate is set there");
-		break;
-	case CW_TLS_CERTIFICATE:
-		c->tcp->stats.tls_errors++;
-		refuse_key(c, "certificate refused", text);
-		break;
-	case CW_TLS_OTHER:
-		c->tcp->stats.tls_errors++;
-		refuse_key(c, "TLS failed", text);
-		break;
-	case CW_TLS_LOST:
-		break;
-	}
-}
-
-static void on_event(struct bufferevent *bev, short what, void *user)
-{
-	struct cw_conn *c = user;
-
-	if (what & BEV_EVENT_CONNECTED) {
-		c->is_authentic = c->tcp->tls && cw_tls_is_authentic(bev);
-		if (!c->tcp->tls || c->is_authentic)
-			return;
-		refuse_key(c, "TLS failed", "it did not prove that it belongs to the cluster");
-	} else if (c->tcp->tls && !c->is_up) {
-		explain_failure(c);
-	}
-	cw_conn_close(c);
-}
-
-/* ---- connections ---- */
-
-void cw_conn_close(struct cw_conn *c)
-{
-	struct cw_tcp *tcp = c->tcp;
-	struct cw_link *link = c->peer == CW_NO_PEER ? NULL : &tcp->links[c->peer];
-
-	if (link && link->conn == c) {
-		link->conn = NULL;
-		cw_transport_peer_down(tcp->config.transport, c->peer, c->said_goodbye);
-		if (!c->is_replaced)
-			log_info("peer %s: %s", cw_conn_peer_name(tcp, c->peer),
-				 c->said_goodbye ? "said goodbye" : "connection lost");
-	}
-	if (link && c->is_dialed && !c->candidate)
-		cw_dial_back_off(tcp, link);
-	cw_found_closed(c);
-	DL_DELETE(tcp->conns, c);
-	tcp->stats.connections--;
-	bufferevent_free(c->bev);
-	free(c);
-}
-
-/* fd: -1 = one that will be dialed. */
-static struct cw_conn *conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
-{
-	struct event_base *base = tcp->config.base;
-	struct cw_conn *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->bev = tcp->tls ? cw_tls_bufferevent(tcp->tls, base, fd, fd < 0)
-			  : bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (!c->bev) {
-		free(c);
-		return NULL;
-	}
-	c->tcp = tcp;
-	c->peer = peer;
-	c->is_dialed = fd < 0;
-	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
-	bufferevent_setcb(c->bev, cw_conn_on_read, NULL, on_event, c);
-	/* A peer that sends faster than it is read waits in its own kernel. */
-	bufferevent_setwatermark(c->bev, EV_READ, 0,
-				 2 * (CW_FRAME_MAX_BYTES + CW_FRAME_HEADER_BYTES));
-	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
-	DL_APPEND(tcp->conns, c);
-	tcp->stats.connections++;
-	return c;
-}
-
-/* Between machines: a host that is gone must not leave a connection behind. Both are a help only.
- */
-static void tune_socket(const struct cw_tcp *tcp, int fd)
-{
-	const unsigned unacked_ms = CW_TCP_UNACKED_MS;
-	const int yes = 1;
-
-	if (!tcp->tls)
-		return;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-}
+/* ---- who comes ---- */
 
 /*
  * From this machine, and opened by root or the daemon's own user: where peers do not authenticate,
@@ -168,7 +47,7 @@ static bool has_room(const struct cw_tcp *tcp, const struct sockaddr *from)
 		if (c->is_up || c->is_dialed)
 			continue;
 		n++;
-		n_from += cw_dial_is_same_source(from, (const struct sockaddr *)&c->from);
+		n_from += cw_link_is_same_source(from, (const struct sockaddr *)&c->from);
 	}
 	return n < CW_TCP_MAX_STRANGERS && (!tcp->tls || n_from < CW_TCP_MAX_STRANGERS_PER_ADDRESS);
 }
@@ -183,43 +62,24 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	(void)cw_accept_pause_took(tcp->pause, fd);
 	tcp->stats.too_many += !is_room;
 	if (is_room && (tcp->tls || is_trusted(fd, from)))
-		c = conn_new(tcp, fd, CW_NO_PEER);
+		c = cw_conn_new(tcp, fd, CW_NO_PEER);
 	if (!c) {
 		tcp->stats.refused++;
 		(void)evutil_closesocket(fd);
 		return;
 	}
 	memcpy(&c->from, from, cw_sockaddr_len(from));
-	tune_socket(tcp, fd);
 	tcp->stats.accepted++;
 	if (cw_conn_send_hello(c) < 0)
 		cw_conn_close(c);
 }
 
-struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
-			     struct cw_candidate *candidate)
-{
-	struct cw_conn *c = conn_new(tcp, -1, peer);
-
-	if (!c)
-		return NULL;
-	tcp->stats.dialed++;
-	memcpy(&c->from, address, cw_sockaddr_len(address));
-	c->candidate = candidate;
-	cw_found_dialed(c);
-	if (bufferevent_socket_connect(c->bev, address, (int)cw_sockaddr_len(address)) < 0 ||
-	    cw_conn_send_hello(c) < 0) {
-		cw_conn_close(c);
-		return NULL;
-	}
-	tune_socket(tcp, bufferevent_getfd(c->bev));
-	return c;
-}
+/* ---- time ---- */
 
 static void dial(struct cw_tcp *tcp, uint32_t peer)
 {
 	struct cw_link *link = &tcp->links[peer];
-	const struct sockaddr *address = cw_dial_next_address(link);
+	const struct sockaddr *address = cw_link_next_address(link);
 
 	if (address)
 		link->is_dialing = cw_conn_dial(tcp, address, peer, NULL) != NULL;
@@ -250,7 +110,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 			if (c->is_up) /* full: it is not reading, and is noticed */
 				(void)cw_conn_send_hello(c);
 	}
-	cw_dial_look_up(tcp, now);
+	cw_link_look_up_all(tcp, now);
 	if (tcp->found)
 		cw_found_tick(tcp->found, now);
 	for (uint32_t i = 0; i < tcp->n_links; i++) {
@@ -309,7 +169,7 @@ static int start(struct cw_tcp *tcp, struct cw_err *err)
 		r = cw_tls_new(&tcp->config.tls, cw_transport_self(tcp->config.transport),
 			       &tcp->tls, err);
 	if (r >= 0)
-		r = cw_dial_init_links(tcp, err);
+		r = cw_link_init_all(tcp, err);
 	if (r >= 0 && tcp->config.find_under)
 		r = cw_found_new(tcp, tcp->config.find_under, &tcp->found, err);
 	if (r >= 0)

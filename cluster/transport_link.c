@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the peers are: addresses from the configuration, names looked up, when to try again. */
+#include "cluster/transport_link.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,11 +9,11 @@
 #include <string.h>
 
 #include "cluster/resolve.h"
-#include "cluster/transport_private.h"
+#include "cluster/transport_conn.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
-int cw_dial_init_links(struct cw_tcp *tcp, struct cw_err *err)
+int cw_link_init_all(struct cw_tcp *tcp, struct cw_err *err)
 {
 	const char *self = cw_transport_self(tcp->config.transport);
 	const struct cw_peer *peers;
@@ -43,14 +44,14 @@ int cw_dial_init_links(struct cw_tcp *tcp, struct cw_err *err)
 	return 0;
 }
 
-const struct sockaddr *cw_dial_next_address(struct cw_link *link)
+const struct sockaddr *cw_link_next_address(struct cw_link *link)
 {
 	if (!link->n_addresses)
 		return NULL;
 	return (struct sockaddr *)&link->addresses[link->next_address++ % link->n_addresses];
 }
 
-void cw_dial_back_off(struct cw_tcp *tcp, struct cw_link *link)
+void cw_link_back_off(struct cw_tcp *tcp, struct cw_link *link)
 {
 	link->is_dialing = false;
 	link->dial_ns = cw_clock_awake_ns(tcp->config.clock) + link->backoff_ms * CW_NS_PER_MS;
@@ -96,7 +97,7 @@ static void on_round_done(void *user)
 	tcp->resolve_ns = cw_clock_awake_ns(tcp->config.clock) + CW_TCP_LOOK_UP_NS;
 }
 
-void cw_dial_look_up(struct cw_tcp *tcp, int64_t now_ns)
+void cw_link_look_up_all(struct cw_tcp *tcp, int64_t now_ns)
 {
 	_cleanup_(freep) struct cw_resolve_name *names = NULL;
 	unsigned n = 0;
@@ -152,12 +153,12 @@ static bool has_same_prefix(const struct sockaddr *a, const struct sockaddr *b, 
 	return len_a == len_b && !memcmp(bytes_a, bytes_b, len_a < max_bytes ? len_a : max_bytes);
 }
 
-bool cw_dial_is_same_source(const struct sockaddr *a, const struct sockaddr *b)
+bool cw_link_is_same_source(const struct sockaddr *a, const struct sockaddr *b)
 {
 	return has_same_prefix(a, b, 8);
 }
 
-uint32_t cw_dial_peer_at(const struct cw_tcp *tcp, const struct sockaddr *address)
+uint32_t cw_link_at(const struct cw_tcp *tcp, const struct sockaddr *address)
 {
 	uint32_t found = CW_NO_PEER;
 
@@ -176,7 +177,7 @@ uint32_t cw_dial_peer_at(const struct cw_tcp *tcp, const struct sockaddr *addres
 	return found;
 }
 
-const char *cw_dial_format(const struct sockaddr *address, char *buf, size_t len)
+const char *cw_link_format(const struct sockaddr *address, char *buf, size_t len)
 {
 	size_t n = 0;
 	const uint8_t *bytes = cw_sockaddr_len(address) ? bytes_of(address, &n) : NULL;
