@@ -14,8 +14,8 @@
 #include "common/log.h"
 #include "daemon/config/config.h"
 #include "daemon/control/status_doc.h"
-#include "daemon/findings.h"
 #include "daemon/metrics/metrics.h"
+#include "daemon/self_check.h"
 #include "daemon/service.h"
 #include "daemon/system/sd_notify.h"
 
@@ -229,7 +229,7 @@ static int check_files(const struct cw_config *config)
 
 static int print_findings(const struct cw_config *config, const struct cw_err *err)
 {
-	json_t *list = cw_findings(config, err);
+	json_t *list = cw_self_check(config, err);
 	int r = list ? json_dumpf(list, stdout, JSON_COMPACT) : -1;
 
 	json_decref(list);

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "daemon/evidence/blocked_on.h"
 #include "daemon/evidence/evidence_text.h"
-#include "daemon/evidence/waits_for.h"
 #include "daemon/kernel/kernel_threads.h"
 #include "daemon/kernel/procfs.h"
 
@@ -129,7 +129,7 @@ static json_t *thread_facts(struct subject *s, pid_t tid)
 		cpu_seconds(&st), "off_cpu_s",
 		off_cpu_ns < 0 ? json_null() : json_real((double)(off_cpu_ns / 1000000) / 1e3),
 		"kernel_stack", or_null(stack), "waits_for",
-		st.state == 'D' ? or_null(cw_waits_for(pid, tid)) : json_null());
+		st.state == 'D' ? or_null(cw_blocked_on(pid, tid)) : json_null());
 }
 
 static json_t *threads_facts(struct subject *s, unsigned *ret_total)

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/evidence/blocked_on.h"
 #include "daemon/evidence/procfacts.h"
-#include "daemon/evidence/waits_for.h"
 #include "daemon/kernel/procfs.h"
 #include "tests/support/frozen_fs.h"
 
@@ -232,12 +232,12 @@ Test(kernel_threads, finds_a_mount_by_its_number)
 		"37 35 98:1 / /odd rw\n";
 	json_t *doc = json_object();
 
-	cr_assert_eq(cw_waits_for_mount(mounts, 36, doc), 0);
+	cr_assert_eq(cw_blocked_on_mount(mounts, 36, doc), 0);
 	cr_assert_str_eq(json_string_value(json_object_get(doc, "device")), "98:0");
 	cr_assert_str_eq(json_string_value(json_object_get(doc, "fs")), "nfs4");
 	cr_assert_str_eq(json_string_value(json_object_get(doc, "source")), "server:/export");
-	cr_assert_eq(cw_waits_for_mount(mounts, 37, doc), -ENOENT);
-	cr_assert_eq(cw_waits_for_mount(mounts, 3, doc), -ENOENT);
-	cr_assert_eq(cw_waits_for_mount("", 3, doc), -ENOENT);
+	cr_assert_eq(cw_blocked_on_mount(mounts, 37, doc), -ENOENT);
+	cr_assert_eq(cw_blocked_on_mount(mounts, 3, doc), -ENOENT);
+	cr_assert_eq(cw_blocked_on_mount("", 3, doc), -ENOENT);
 	json_decref(doc);
 }

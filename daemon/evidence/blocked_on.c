@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/evidence/waits_for.h"
+#include "daemon/evidence/blocked_on.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -45,7 +45,7 @@ static int descriptor_of_call(pid_t pid, pid_t tid)
 	return -1;
 }
 
-int cw_waits_for_mount(const char *mountinfo, int mount_id, json_t *doc)
+int cw_blocked_on_mount(const char *mountinfo, int mount_id, json_t *doc)
 {
 	const char *line = mountinfo;
 	char device[24], fs[64], source[256];
@@ -84,10 +84,10 @@ static void add_mount(pid_t pid, int fd, json_t *doc)
 	at = strstr(text, "mnt_id:");
 	if (at && sscanf(at, "mnt_id: %d", &id) == 1 &&
 	    cw_procfs_read(pid, "mountinfo", mounts, MAX_MOUNTINFO) > 0)
-		(void)cw_waits_for_mount(mounts, id, doc); /* a pipe's or socket's is not in it */
+		(void)cw_blocked_on_mount(mounts, id, doc); /* a pipe's or socket's is not in it */
 }
 
-json_t *cw_waits_for(pid_t pid, pid_t tid)
+json_t *cw_blocked_on(pid_t pid, pid_t tid)
 {
 	int fd = descriptor_of_call(pid, tid);
 	char link[64], path[PATH_MAX];

@@ -15,4 +15,4 @@
  * New reference: [{"name","what","fix" or null,"stops": the daemon does not start with it}].
  * config NULL: it could not be read, err says why. NULL = out of memory.
  */
-json_t *cw_findings(const struct cw_config *config, const struct cw_err *err);
+json_t *cw_self_check(const struct cw_config *config, const struct cw_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/findings.h"
+#include "daemon/self_check.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -165,7 +165,7 @@ static void check_webhook(json_t *list, const struct cw_config *c)
 	}
 }
 
-json_t *cw_findings(const struct cw_config *config, const struct cw_err *err)
+json_t *cw_self_check(const struct cw_config *config, const struct cw_err *err)
 {
 	const struct finding bad = { .name = "configuration", .stops = true };
 	json_t *list = json_array();
