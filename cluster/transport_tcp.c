@@ -154,8 +154,8 @@ static int start_listening(struct cw_tcp *tcp, struct cw_err *err)
 	}
 	if (!tcp->listener)
 		return cw_err_set(err, errno, "cannot listen on %s: %m", tcp->config.listen);
-	if (cw_accept_pause_watch(tcp->config.base, CW_LISTENER_PEER, tcp->listener, &tcp->pause) <
-	    0)
+	if (cw_accept_pause_watch(tcp->config.base, tcp->config.clock, CW_LISTENER_PEER,
+				  tcp->listener, &tcp->pause) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }

@@ -243,7 +243,7 @@ static int run(struct daemon *d, struct cw_config *config)
 	struct cw_err err = { "" };
 	int r;
 
-	r = cw_service_new(d->base, config, &d->service, &err);
+	r = cw_service_new(d->base, &cw_clock_system, config, &d->service, &err);
 	if (r < 0) {
 		log_err("%s", err.text);
 		cw_config_free(config);

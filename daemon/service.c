@@ -402,7 +402,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.max_running = MAX_CAPTURES,
 		.max_queued = MAX_CAPTURES_QUEUED,
 	};
-	int r = cw_descriptor_store_take(&node.kept, &node.n_kept);
+	int r = cw_descriptor_store_take(&s->awake.clock, &node.kept, &node.n_kept);
 
 	r = r < 0 ? cw_err_set(err, -r, "out of memory") : cw_node_new(&node, &s->node, err);
 	if (r < 0)
@@ -458,6 +458,7 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_control_socket_config config = {
 		.base = s->base,
+		.clock = &s->awake.clock,
 		.path = s->config->control_socket,
 		.group = s->config->control_group,
 		.listen_fd = cw_notify_listen_fd("control"),
@@ -506,6 +507,7 @@ static int open_metrics(struct cw_service *s, struct cw_err *err)
 {
 	const struct cw_metrics_output_config config = {
 		.base = s->base,
+		.clock = &s->awake.clock,
 		.socket_path = s->config->metrics_socket,
 		.group = s->config->control_group,
 		.file_path = s->config->metrics_textfile,
@@ -528,8 +530,8 @@ static int start_timers(struct cw_service *s, struct cw_err *err)
 	return 0;
 }
 
-int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_service **ret,
-		   struct cw_err *err)
+int cw_service_new(struct event_base *base, const struct cw_clock *clock, struct cw_config *config,
+		   struct cw_service **ret, struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
 		open_store, open_mutes,  open_alerts,  open_transport, open_kernel_events,
@@ -542,7 +544,7 @@ int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_
 		return cw_err_set(err, ENOMEM, "out of memory");
 	s->base = base;
 	s->config = config;
-	cw_awake_init(&s->awake, &cw_clock_system);
+	cw_awake_init(&s->awake, clock);
 	s->started_ns = cw_clock_now_ns(&s->awake.clock);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
 		r = steps[i](s, err);

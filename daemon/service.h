@@ -11,12 +11,16 @@
 #include "common/err.h"
 #include "daemon/config/config.h"
 
+struct cw_clock;
 struct event_base;
 struct cw_service;
 
-/* Takes the config on success. 0, or -errno with err set. */
-int cw_service_new(struct event_base *base, struct cw_config *config, struct cw_service **ret,
-		   struct cw_err *err);
+/*
+ * clock: the machine's, or a test's; borrowed for life. Takes the config on success. 0, or -errno
+ * with err set.
+ */
+int cw_service_new(struct event_base *base, const struct cw_clock *clock, struct cw_config *config,
+		   struct cw_service **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Says goodbye to the peers. */
 struct cw_service *cw_service_free(struct cw_service *s);
 

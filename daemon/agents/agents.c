@@ -648,8 +648,8 @@ int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 	agents->listen_event = event_new(config->base, config->listen_fd, EV_READ | EV_PERSIST,
 					 on_connection, agents);
 	if (!agents->listen_event || event_add(agents->listen_event, NULL) < 0 ||
-	    cw_accept_pause_new(config->base, CW_LISTENER_AGENT, on_pause, agents, &agents->pause) <
-		    0) {
+	    cw_accept_pause_new(config->base, config->clock, CW_LISTENER_AGENT, on_pause, agents,
+				&agents->pause) < 0) {
 		(void)cw_agents_free(agents); /* always NULL */
 		return -ENOMEM;
 	}

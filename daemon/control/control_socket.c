@@ -49,6 +49,7 @@ struct client {
 struct cw_control_socket {
 	struct cw_control_source source;
 	struct event_base *base;
+	const struct cw_clock *clock;
 	struct evconnlistener *listener;
 	struct cw_accept_pause *pause;
 	struct client *clients;
@@ -265,7 +266,7 @@ static int serve_one(struct client *c, int64_t now_ns)
 		return r;
 	(void)evbuffer_drain(in, used); /* cannot fail for what is there */
 	share = share_of(c->socket, c->caller.uid);
-	share->not_before_ns = cw_clock_now_ns(&cw_clock_system);
+	share->not_before_ns = cw_clock_now_ns(c->socket->clock);
 	if (!c->caller.sees_all)
 		share->not_before_ns += (CW_CONTROL_SHARE - 1) * (share->not_before_ns - now_ns);
 	return 0;
@@ -274,7 +275,7 @@ static int serve_one(struct client *c, int64_t now_ns)
 /* One request a turn of the loop: a client that sends a thousand makes nobody else wait. */
 static void serve(struct client *c)
 {
-	int64_t now = cw_clock_now_ns(&cw_clock_system), wait_ns;
+	int64_t now = cw_clock_now_ns(c->socket->clock), wait_ns;
 	struct timeval wait;
 	int r = 0;
 
@@ -438,7 +439,8 @@ static int start_listening(struct cw_control_socket *s,
 		(void)close(fd);
 		return cw_err_set(err, ENOMEM, "cannot watch %s", config->path);
 	}
-	if (cw_accept_pause_watch(config->base, CW_LISTENER_CONTROL, s->listener, &s->pause) < 0)
+	if (cw_accept_pause_watch(config->base, config->clock, CW_LISTENER_CONTROL, s->listener,
+				  &s->pause) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
@@ -454,9 +456,10 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 		return cw_err_set(err, ENOMEM, "out of memory");
 	s->source = config->source;
 	s->base = config->base;
+	s->clock = config->clock;
 	s->group = group_named(config->group);
 	s->stacks = cw_stacks_new(&config->stacks);
-	nodes = (struct cw_control_nodes_config){ .clock = config->stacks.clock,
+	nodes = (struct cw_control_nodes_config){ .clock = config->clock,
 						  .transport = config->stacks.transport,
 						  .source = &s->source,
 						  .stacks = s->stacks };

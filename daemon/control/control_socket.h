@@ -38,6 +38,7 @@ struct cw_control_socket;
 
 struct cw_control_socket_config {
 	struct event_base *base;
+	const struct cw_clock *clock;
 	const char *path;
 	const char *group; /* its members see all jobs; "" = none */
 	int listen_fd;     /* from socket activation; -1 = listen on path */

@@ -90,7 +90,7 @@ static int open_socket(struct cw_metrics_output *o, struct cw_err *err)
 		(void)close(fd);
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
-	if (cw_accept_pause_watch(o->config.base, CW_LISTENER_METRICS,
+	if (cw_accept_pause_watch(o->config.base, o->config.clock, CW_LISTENER_METRICS,
 				  evhttp_bound_socket_get_listener(bound), &o->pause) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	evhttp_set_allowed_methods(o->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);

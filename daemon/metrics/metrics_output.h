@@ -18,6 +18,7 @@ struct cw_metrics_output;
 
 struct cw_metrics_output_config {
 	struct event_base *base;
+	const struct cw_clock *clock;
 	const char *socket_path; /* "" = none; 0660 */
 	const char *group;       /* of the socket, if it exists; "" = none */
 	const char *file_path;   /* "" = none */

@@ -122,7 +122,7 @@ static void sample(struct cw_node *node, struct cw_process *p)
 
 static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 {
-	int64_t now_ns = cw_clock_now_ns(&cw_clock_system), start_ns = cw_clock_cpu_ns();
+	int64_t now_ns = now_of(node), start_ns = cw_clock_cpu_ns();
 
 	if (now_ns < p->next_sample_ns)
 		return;
@@ -136,7 +136,7 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 	if (p->conn)
 		cw_agent_conn_close(p->conn);
 	cw_python_agent_gone(node->python, p);
-	cw_descriptor_store_remove(p);
+	cw_descriptor_store_remove(p, node->config.clock);
 	if (node->next_look == p)
 		node->next_look = p->hh.next;
 	HASH_DEL(node->table, p);
@@ -146,7 +146,8 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 static void keep(struct cw_node *node, struct cw_process *p)
 {
 	if (node->config.keeps_descriptors)
-		(void)cw_descriptor_store_put(p); /* tried again with all others */
+		(void)cw_descriptor_store_put(p,
+					      node->config.clock); /* tried again with all others */
 }
 
 /* Whoever the manager was too busy for; while it still is, it is asked once, not for thousands. */
@@ -155,7 +156,7 @@ static void keep_all(struct cw_node *node)
 	if (!node->config.keeps_descriptors)
 		return;
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (cw_descriptor_store_put(p) < 0)
+		if (cw_descriptor_store_put(p, node->config.clock) < 0)
 			return;
 }
 
@@ -594,6 +595,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 {
 	struct cw_agents_config agents = {
 		.base = node->config.base,
+		.clock = node->config.clock,
 		.daemon = "collwatchd " CW_VERSION,
 		.max_conns = node->config.max_processes + SPARE_CONNS,
 		.max_conns_per_uid = node->config.max_processes_per_uid + SPARE_CONNS_PER_UID,
@@ -647,7 +649,7 @@ static void restore(struct cw_node *node)
 	struct cw_restore_config config = {
 		.table = &node->table,
 		.places = places_of(node),
-		.now_ns = now_of(node),
+		.clock = node->config.clock,
 		.on_living = on_registered,
 		.on_dead = on_kept_dead,
 		.user = node,

@@ -135,7 +135,8 @@ static bool put_into(struct cw_kept *to, int fd)
 	return true;
 }
 
-int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept **ret, size_t *ret_n)
+int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
+		  struct cw_kept **ret, size_t *ret_n)
 {
 	struct cw_kept *list = calloc(n_passed + 1, sizeof(*list));
 	size_t n = 0;
@@ -146,7 +147,8 @@ int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept *
 		if (!to || !put_into(to, passed[i].fd))
 			(void)close(passed[i].fd); /* nobody's */
 		if (list && !to)
-			(void)cw_notify_remove_fds(passed[i].name); /* or at the next start */
+			(void)cw_notify_remove_fds(clock,
+						   passed[i].name); /* or at the next start */
 		free(passed[i].name);
 	}
 	free(passed);
@@ -157,23 +159,23 @@ int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept *
 	return 0;
 }
 
-int cw_descriptor_store_take(struct cw_kept **ret, size_t *ret_n)
+int cw_descriptor_store_take(const struct cw_clock *clock, struct cw_kept **ret, size_t *ret_n)
 {
 	struct cw_passed_fd *passed;
 	size_t n;
 	int r = cw_notify_passed_fds(PREFIX, &passed, &n);
 
-	return r < 0 ? r : cw_kept_group(passed, n, ret, ret_n);
+	return r < 0 ? r : cw_kept_group(passed, n, clock, ret, ret_n);
 }
 
-void cw_descriptor_store_give_up(const struct cw_kept *kept)
+void cw_descriptor_store_give_up(const struct cw_kept *kept, const struct cw_clock *clock)
 {
-	(void)cw_notify_remove_fds(kept->name); /* or at the next start */
+	(void)cw_notify_remove_fds(clock, kept->name); /* or at the next start */
 }
 
 /* ---- being kept ---- */
 
-int cw_descriptor_store_put(struct cw_process *p)
+int cw_descriptor_store_put(struct cw_process *p, const struct cw_clock *clock)
 {
 	int fds[] = { cw_record_fd(p->record), p->pidfd };
 	char name[CW_KEPT_NAME_BYTES];
@@ -182,8 +184,8 @@ int cw_descriptor_store_put(struct cw_process *p)
 	name_of(p, name);
 	if (p->kept_ino == p->record_ino && strcmp(name, p->kept_as) == 0)
 		return 0;
-	cw_descriptor_store_remove(p); /* first: the new name may be the old one */
-	r = cw_notify_store_fds(name, fds, p->pidfd >= 0 ? 2 : 1);
+	cw_descriptor_store_remove(p, clock); /* first: the new name may be the old one */
+	r = cw_notify_store_fds(clock, name, fds, p->pidfd >= 0 ? 2 : 1);
 	if (r < 0)
 		return r;
 	strcpy(p->kept_as, name);
@@ -191,10 +193,10 @@ int cw_descriptor_store_put(struct cw_process *p)
 	return 0;
 }
 
-void cw_descriptor_store_remove(struct cw_process *p)
+void cw_descriptor_store_remove(struct cw_process *p, const struct cw_clock *clock)
 {
 	/* What it cannot be told to forget it passes at the next start, where it is judged anew. */
 	if (p->kept_as[0])
-		(void)cw_notify_remove_fds(p->kept_as);
+		(void)cw_notify_remove_fds(clock, p->kept_as);
 	p->kept_as[0] = '\0';
 }

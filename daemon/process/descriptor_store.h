@@ -21,6 +21,7 @@
 
 #include "daemon/kernel/liveness.h"
 
+struct cw_clock;
 struct cw_passed_fd;
 struct cw_process;
 
@@ -48,17 +49,17 @@ void cw_kept_free(struct cw_kept *list, size_t n);
  * Takes what the service manager passed at start; once. What is not of these kinds is closed, and
  * given up where its name says nothing. 0 or -ENOMEM; cw_kept_free().
  */
-int cw_descriptor_store_take(struct cw_kept **ret, size_t *ret_n);
+int cw_descriptor_store_take(const struct cw_clock *clock, struct cw_kept **ret, size_t *ret_n);
 /* The same from a list, which it takes with all that is in it. */
-int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, struct cw_kept **ret,
-		  size_t *ret_n);
+int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
+		  struct cw_kept **ret, size_t *ret_n);
 
 /*
  * Has p kept as it is now, instead of how it was kept before. Cheap when nothing changed; a manager
  * that was busy is asked again when this is called again. 0, or -errno: it was not to be had.
  */
-int cw_descriptor_store_put(struct cw_process *p);
+int cw_descriptor_store_put(struct cw_process *p, const struct cw_clock *clock);
 /* p is needed no more. */
-void cw_descriptor_store_remove(struct cw_process *p);
+void cw_descriptor_store_remove(struct cw_process *p, const struct cw_clock *clock);
 /* What came under that name is of no use. */
-void cw_descriptor_store_give_up(const struct cw_kept *kept);
+void cw_descriptor_store_give_up(const struct cw_kept *kept, const struct cw_clock *clock);

@@ -23,12 +23,13 @@ static int enter_table(const struct cw_restore_config *config, struct cw_process
 static int restore_one(const struct cw_restore_config *config, struct cw_kept *kept,
 		       struct cw_err *err)
 {
+	int64_t now_ns = cw_clock_now_ns(config->clock);
 	struct cw_process *p;
 	int r;
 
 	/* A clock that is behind is not that of this boot. */
-	if (kept->is_dead && (kept->ended_ns > config->now_ns ||
-			      config->now_ns - kept->ended_ns > CW_PROCESS_KEEP_DEAD_NS))
+	if (kept->is_dead &&
+	    (kept->ended_ns > now_ns || now_ns - kept->ended_ns > CW_PROCESS_KEEP_DEAD_NS))
 		return cw_err_set(err, ETIME, "it ended too long ago");
 	r = cw_process_restore(kept, &p, err);
 	if (r < 0)
@@ -64,7 +65,7 @@ unsigned cw_restore(const struct cw_restore_config *config, struct cw_kept *list
 		}
 		log_debug("rank process pid=%d uid=%u was kept over the restart in vain: %s",
 			  (int)list[i].pid, (unsigned)list[i].uid, err.text);
-		cw_descriptor_store_give_up(&list[i]);
+		cw_descriptor_store_give_up(&list[i], config->clock);
 	}
 	cw_kept_free(list, n);
 	if (n)

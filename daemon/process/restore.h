@@ -13,7 +13,7 @@
 struct cw_restore_config {
 	struct cw_process **table;
 	struct cw_process_places places;
-	int64_t now_ns;
+	const struct cw_clock *clock;
 	/* It is in the table. A negative errno: it is taken out again. */
 	int (*on_living)(struct cw_process *p, void *user);
 	void (*on_dead)(struct cw_process *p, const struct cw_ending *end, void *user);

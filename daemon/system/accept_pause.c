@@ -18,6 +18,7 @@ struct cw_accept_pause {
 	struct evconnlistener *listener; /* NULL = fn does it */
 	cw_accept_switch_fn fn;
 	void *user;
+	const struct cw_clock *clock;
 	struct event *timer;
 	enum cw_listener which;
 	bool is_paused;
@@ -81,7 +82,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 	struct cw_accept_pause *p = user;
 
 	if (!has_descriptor(p->which)) {
-		stats.last_ns = cw_clock_now_ns(&cw_clock_system);
+		stats.last_ns = cw_clock_now_ns(p->clock);
 		wait_a_little(p);
 		return;
 	}
@@ -104,7 +105,7 @@ static const char *name_of(enum cw_listener which)
 /* One line for all listeners: what one lacks, the others lack. */
 static void say(const struct cw_accept_pause *p, int error)
 {
-	int64_t now = cw_clock_now_ns(&cw_clock_system);
+	int64_t now = cw_clock_now_ns(p->clock);
 
 	unsaid++;
 	if (now < say_ns)
@@ -122,7 +123,7 @@ void cw_accept_pause_failed(struct cw_accept_pause *p, int error)
 		return;
 	p->is_paused = true;
 	stats.pauses[p->which]++;
-	stats.last_ns = cw_clock_now_ns(&cw_clock_system);
+	stats.last_ns = cw_clock_now_ns(p->clock);
 	say(p, error);
 	turn(p, false);
 	wait_a_little(p);
@@ -145,14 +146,16 @@ static void on_error(struct evconnlistener *listener, void *user)
 			cw_accept_pause_failed(p, error);
 }
 
-int cw_accept_pause_new(struct event_base *base, enum cw_listener which, cw_accept_switch_fn fn,
-			void *user, struct cw_accept_pause **ret)
+int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
+			enum cw_listener which, cw_accept_switch_fn fn, void *user,
+			struct cw_accept_pause **ret)
 {
 	struct cw_accept_pause *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
 	p->which = which;
+	p->clock = clock;
 	p->fn = fn;
 	p->user = user;
 	p->timer = evtimer_new(base, on_timer, p);
@@ -169,10 +172,11 @@ int cw_accept_pause_new(struct event_base *base, enum cw_listener which, cw_acce
 	return 0;
 }
 
-int cw_accept_pause_watch(struct event_base *base, enum cw_listener which,
-			  struct evconnlistener *listener, struct cw_accept_pause **ret)
+int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
+			  enum cw_listener which, struct evconnlistener *listener,
+			  struct cw_accept_pause **ret)
 {
-	int r = cw_accept_pause_new(base, which, NULL, NULL, ret);
+	int r = cw_accept_pause_new(base, clock, which, NULL, NULL, ret);
 
 	if (r < 0)
 		return r;

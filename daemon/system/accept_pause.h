@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct cw_accept_pause;
+struct cw_clock;
 struct event_base;
 struct evconnlistener;
 
@@ -39,11 +40,13 @@ enum cw_listener {
 typedef void (*cw_accept_switch_fn)(bool on, void *user);
 
 /* 0 or -ENOMEM. */
-int cw_accept_pause_new(struct event_base *base, enum cw_listener which, cw_accept_switch_fn fn,
-			void *user, struct cw_accept_pause **ret);
+int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
+			enum cw_listener which, cw_accept_switch_fn fn, void *user,
+			struct cw_accept_pause **ret);
 /* The same for one of libevent's, which it borrows; takes its error callback. */
-int cw_accept_pause_watch(struct event_base *base, enum cw_listener which,
-			  struct evconnlistener *listener, struct cw_accept_pause **ret);
+int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
+			  enum cw_listener which, struct evconnlistener *listener,
+			  struct cw_accept_pause **ret);
 /* Before its listener is freed. Takes NULL; returns NULL. */
 struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p);
 
@@ -54,6 +57,6 @@ bool cw_accept_pause_took(struct cw_accept_pause *p, int fd);
 
 struct cw_accept_stats {
 	uint64_t pauses[CW_LISTENER__MAX];
-	int64_t last_ns; /* cw_clock_system; 0 = never */
+	int64_t last_ns; /* by the clock of the listener that paused; 0 = never */
 };
 void cw_accept_stats(struct cw_accept_stats *ret);

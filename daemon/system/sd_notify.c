@@ -118,11 +118,11 @@ static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
  * many a minute as the manager itself asks for. These here come once per rank, a thousand at a
  * time.
  */
-static int send_in_time(const struct msghdr *msg)
+static int send_in_time(const struct msghdr *msg, const struct cw_clock *clock)
 {
 	const struct timeval limit = { .tv_usec = SEND_LIMIT_MS * 1000 };
 	static int64_t silent_until_ns;
-	int64_t now_ns = cw_clock_now_ns(&cw_clock_system);
+	int64_t now_ns = cw_clock_now_ns(clock);
 	_cleanup_(closep) int fd = -1;
 	int r = 0;
 
@@ -137,7 +137,7 @@ static int send_in_time(const struct msghdr *msg)
 	return r;
 }
 
-static int send_to_manager(char *text, const int *fds, unsigned n)
+static int send_to_manager(const struct cw_clock *clock, char *text, const int *fds, unsigned n)
 {
 	union {
 		char space[CMSG_SPACE(MAX_FDS * sizeof(int))];
@@ -161,22 +161,22 @@ static int send_to_manager(char *text, const int *fds, unsigned n)
 		c->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
 	}
-	return send_in_time(&msg);
+	return send_in_time(&msg, clock);
 }
 
-int cw_notify_store_fds(const char *name, const int *fds, unsigned n)
+int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const int *fds, unsigned n)
 {
 	char text[256];
 
 	/* FDPOLL=0: a pidfd hangs up when its process is reaped, and then it is wanted most. */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
-	return send_to_manager(text, fds, n);
+	return send_to_manager(clock, text, fds, n);
 }
 
-int cw_notify_remove_fds(const char *name)
+int cw_notify_remove_fds(const struct cw_clock *clock, const char *name)
 {
 	char text[256];
 
 	(void)snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return send_to_manager(text, NULL, 0);
+	return send_to_manager(clock, text, NULL, 0);
 }

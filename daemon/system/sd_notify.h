@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cw_clock;
+
 void cw_notify_ready(const char *status);
 /* Between reading a new configuration and being ready again. */
 void cw_notify_reloading(int64_t monotonic_ns);
@@ -34,6 +36,6 @@ int cw_notify_passed_fds(const char *prefix, struct cw_passed_fd **ret, size_t *
  * most for a manager that is busy; after that nothing of this kind is sent for 10 s. 0 (also where
  * there is none), or -errno.
  */
-int cw_notify_store_fds(const char *name, const int *fds, unsigned n);
+int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const int *fds, unsigned n);
 /* It forgets all it keeps under that name. Waits likewise. */
-int cw_notify_remove_fds(const char *name);
+int cw_notify_remove_fds(const struct cw_clock *clock, const char *name);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "daemon/service.h"
 
 static char dir[] = "/tmp/cw-service-XXXXXX";
@@ -66,7 +67,8 @@ Test(service, sockets_appear_with_their_modes_and_go_again)
 	struct cw_err err = { "" };
 	char status[128];
 
-	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
+		     err.text);
 	cr_assert_eq(mode_of("agent.sock"), 0666);
 	cr_assert_eq(mode_of("control.sock"), 0666);
 	cr_assert_eq(mode_of("state"), 0750);
@@ -83,8 +85,9 @@ Test(service, second_daemon_on_the_same_sockets_refuses_to_start)
 	struct cw_config *c = config_with("");
 	struct cw_err err = { "" };
 
-	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
-	cr_assert_lt(cw_service_new(base, c, &second, &err), 0);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
+		     err.text);
+	cr_assert_lt(cw_service_new(base, &cw_clock_system, c, &second, &err), 0);
 	cr_assert_not_null(strstr(err.text, dir), "%s", err.text);
 	cr_assert_null(second);
 	cw_config_free(c);
@@ -99,7 +102,8 @@ Test(service, reload_takes_over_what_it_may_and_names_what_it_may_not)
 	const char *restart = NULL;
 	struct cw_err err = { "" };
 
-	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
+		     err.text);
 	cr_assert_eq(cw_service_reload(s,
 				       config_with("no_headway_after = 5s\n"
 						   "webhook_url = \"http://127.0.0.1:9/\"\n"),
@@ -122,7 +126,8 @@ Test(service, reload_that_fails_changes_nothing)
 	const char *restart = NULL;
 	struct cw_err err = { "" };
 
-	cr_assert_eq(cw_service_new(base, config_with(""), &s, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
+		     err.text);
 	cr_assert_lt(cw_service_reload(s, bad, &restart, &err), 0);
 	cr_assert_neq(err.text[0], '\0');
 	cw_config_free(bad);

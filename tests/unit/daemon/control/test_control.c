@@ -235,9 +235,11 @@ Test(control, socket_answers_frames_and_drops_noise)
 {
 	struct event_base *base = event_base_new();
 	struct cw_control_socket *s = NULL;
-	struct cw_control_socket_config config = {
-		.base = base, .group = "", .listen_fd = -1, .source = source
-	};
+	struct cw_control_socket_config config = { .base = base,
+						   .clock = &cw_clock_system,
+						   .group = "",
+						   .listen_fd = -1,
+						   .source = source };
 	static uint8_t buf[1 << 16];
 	struct cw_message *msg = NULL;
 	struct stat st;
@@ -276,9 +278,12 @@ Test(control, socket_answers_frames_and_drops_noise)
 
 static struct cw_control_socket *open_socket(struct event_base *base, char path[128])
 {
-	struct cw_control_socket_config config = {
-		.base = base, .path = path, .group = "", .listen_fd = -1, .source = source
-	};
+	struct cw_control_socket_config config = { .base = base,
+						   .clock = &cw_clock_system,
+						   .path = path,
+						   .group = "",
+						   .listen_fd = -1,
+						   .source = source };
 	struct cw_control_socket *s = NULL;
 
 	(void)snprintf(path, 128, "%s/control.sock", dir);

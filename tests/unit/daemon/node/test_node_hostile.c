@@ -227,6 +227,7 @@ static void socket_start(struct socket_alone *s, struct cw_agents_config config)
 	cr_assert_eq(chmod(s->dir, 0755), 0);
 	snprintf(s->path, sizeof(s->path), "%s/s", s->dir);
 	config.base = s->base;
+	config.clock = &cw_clock_system;
 	config.daemon = "test";
 	config.on_message = no_message;
 	config.on_closed = no_close;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/unixsock.h"
 
 #define LIMIT 64
@@ -51,7 +52,9 @@ static void set_up(void)
 	cr_assert_geq(fd, 0);
 	listener = evconnlistener_new(base, on_accept, NULL, LEV_OPT_CLOSE_ON_FREE, 0, fd);
 	cr_assert_not_null(listener);
-	cr_assert_eq(cw_accept_pause_watch(base, CW_LISTENER_CONTROL, listener, &waiting), 0);
+	cr_assert_eq(cw_accept_pause_watch(base, &cw_clock_system, CW_LISTENER_CONTROL, listener,
+					   &waiting),
+		     0);
 	allow(LIMIT);
 }
 
