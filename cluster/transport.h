@@ -3,7 +3,7 @@
  * How daemons talk, behind one narrow interface: send a message to a node, ask one and wait for the
  * answer with a deadline, tell all. A message to the own node takes the same way through the codec
  * and a queue, so a cluster of one exercises the same code and nobody is called
- * back from inside a send. Frames to other nodes go to a backend: transport_tcp.c, or the tests'
+ * back from inside a send. Frames to other nodes go to a backend: tcp.c, or the tests'
  * cluster in memory.
  *
  * Loop thread only; nothing blocks.

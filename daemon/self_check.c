@@ -12,7 +12,7 @@
 
 #include "cluster/peer_cert.h"
 #include "cluster/peer_key.h"
-#include "cluster/transport_tls.h"
+#include "cluster/tls.h"
 #include "daemon/alerts/webhook_probe.h"
 #include "report/json_util.h"
 

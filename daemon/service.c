@@ -9,7 +9,7 @@
 
 #include "cluster/election.h"
 #include "cluster/peer_rate.h"
-#include "cluster/transport_tcp.h"
+#include "cluster/tcp.h"
 #include "common/awake.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -255,7 +255,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 	if (s->tcp)
 		(void)cw_tcp_note(s->tcp, ret->peers_note, sizeof(ret->peers_note));
 	cw_node_stats(s->node, &ret->node);
-	cw_accept_stats(&ret->accept);
+	cw_accept_pause_stats(&ret->accept);
 }
 
 /* ---- putting it together ---- */

@@ -100,9 +100,8 @@ struct cw_job *cw_job_new(uint64_t number, int64_t now_ns);
 struct cw_job *cw_job_free(struct cw_job *job);
 
 /* Copies the windows of a reply, replacing older ones; beyond the limit they are left out. */
-int cw_job_add_windows(struct cw_job *job, const char *node,
-		       const struct cw_msg_window_reply *reply, enum cw_window_kind kind,
-		       int64_t now_ns);
+int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_window_reply *reply,
+		      enum cw_window_kind kind, int64_t now_ns);
 /* The window of this member, if it still says something about it. */
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 					  const struct cw_msg_rank *rank,

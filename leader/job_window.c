@@ -92,9 +92,8 @@ static bool has_room(const struct cw_job *job, enum cw_window_kind kind, uint32_
 	       (kind != CW_WINDOW_PAST || job->n_past_ops + n <= CW_JOB_MAX_PAST_OPS);
 }
 
-int cw_job_add_windows(struct cw_job *job, const char *node,
-		       const struct cw_msg_window_reply *reply, enum cw_window_kind kind,
-		       int64_t now_ns)
+int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_window_reply *reply,
+		      enum cw_window_kind kind, int64_t now_ns)
 {
 	_cleanup_(freep) uint32_t *numbers = NULL;
 	struct cw_job_window *w, *tmp;

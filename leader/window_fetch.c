@@ -16,7 +16,7 @@ static void take_windows(struct cw_job *job, const char *node, const struct cw_m
 	 * Ages count from the asking: a reply that took long was read at an unknown moment within,
 	 * and an op must not look younger than it is. Out of memory: decided without them.
 	 */
-	if (cw_job_add_windows(job, node, &reply->window_reply, kind, job->windows_asked_ns) < 0)
+	if (cw_job_window_add(job, node, &reply->window_reply, kind, job->windows_asked_ns) < 0)
 		log_warn("out of memory for windows of %s, ignoring", node);
 	job->is_due = true;
 }

@@ -60,7 +60,7 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *  - whether evidence reads the same twice (analysis/stall/stall_rules.c): own job, and time passes
  *    between the two readings in any case;
  *  - whether components must be found anew (leader/route.c): own job, which keeps its old ones;
- *  - of which ranks stacks are taken closely (leader/incident/incident_survey.c), ranks and
+ *  - of which ranks stacks are taken closely (leader/incident/survey.c), ranks and
  * communicators that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its
  * own report;
  *  - the weight of a node in an election (cluster/election.c): decides who leads; nothing is found

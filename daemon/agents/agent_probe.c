@@ -44,7 +44,7 @@
  */
 #define LOW_FD 3
 
-struct cw_probe {
+struct cw_agent_probe {
 	pid_t child;
 	uid_t uid;
 	int pidfd, pair_fd; /* our end of the pair */
@@ -58,8 +58,8 @@ struct cw_probe {
 	struct timeval timeout;
 	struct event *event;      /* the child's end, and the deadline */
 	struct event *pair_event; /* results */
-	cw_probe_fn fn;           /* NULL = cancelled or abandoned */
-	cw_probe_done_fn done;
+	cw_agent_probe_fn fn;     /* NULL = cancelled or abandoned */
+	cw_agent_probe_done_fn done;
 	void *user;
 };
 
@@ -130,7 +130,7 @@ static bool line_is_record(const char *line, dev_t dev, ino_t ino)
 	       parse_number(&p, 10) == (uint64_t)ino;
 }
 
-static enum cw_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
+static enum cw_agent_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 {
 	char buf[8192];
 	size_t have = 0, total = 0;
@@ -250,7 +250,7 @@ static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, ui
 	}
 	if (!send_packet(out_fd, &packet, PACKET_RECORD, record_fd))
 		return false;
-	proc_fd = cw_proc_open(pid);
+	proc_fd = cw_procstat_open(pid);
 	fd = proc_fd < 0 ? -1 : openat(proc_fd, "cmdline", O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? 0 : read(fd, packet.command, sizeof(packet.command));
 	packet.len = n > 0 ? (uint32_t)n : 0;
@@ -282,7 +282,7 @@ static void run_child(const struct order *order, int out_fd)
 
 /* ---- in the daemon ---- */
 
-unsigned cw_probe_abandoned(uid_t uid)
+unsigned cw_agent_probe_abandoned(uid_t uid)
 {
 	for (size_t i = 0; i < MAX_ABANDONED_USERS; i++)
 		if (abandoned[i].n && abandoned[i].uid == uid)
@@ -308,7 +308,7 @@ static void count_abandoned(uid_t uid, int change)
 		abandoned[place].n += (unsigned)change;
 }
 
-static void probe_free(struct cw_probe *probe)
+static void probe_free(struct cw_agent_probe *probe)
 {
 	if (probe->is_abandoned)
 		count_abandoned(probe->uid, -1);
@@ -326,26 +326,26 @@ static void probe_free(struct cw_probe *probe)
 }
 
 /* Through the pidfd: nobody else's process, even if somebody reaped ours. */
-static void kill_child(const struct cw_probe *probe)
+static void kill_child(const struct cw_agent_probe *probe)
 {
 	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
 }
 
-static bool has_ended(const struct cw_probe *probe)
+static bool has_ended(const struct cw_agent_probe *probe)
 {
 	struct pollfd ended = { .fd = probe->pidfd, .events = POLLIN };
 
 	return poll(&ended, 1, 0) == 1;
 }
 
-static void reap(struct cw_probe *probe)
+static void reap(struct cw_agent_probe *probe)
 {
 	(void)waitpid(probe->child, NULL, WNOHANG); /* or somebody else has reaped it */
 	probe_free(probe);
 }
 
 /* It goes on as nobody's: its place is free, and its event reaps it when it ends. */
-static void abandon(struct cw_probe *probe)
+static void abandon(struct cw_agent_probe *probe)
 {
 	probe->fn = NULL;
 	probe->is_abandoned = true;
@@ -358,7 +358,7 @@ static void abandon(struct cw_probe *probe)
 }
 
 /* Hands out the result of the agent whose turn it is. */
-static void deliver(struct cw_probe *probe, struct cw_probe_result *result)
+static void deliver(struct cw_agent_probe *probe, struct cw_agent_probe_result *result)
 {
 	unsigned agent = probe->next++;
 
@@ -367,9 +367,9 @@ static void deliver(struct cw_probe *probe, struct cw_probe_result *result)
 }
 
 /* A packet, if there is one, of the agent whose turn it is. False: there is none. */
-static bool take_packet(struct cw_probe *probe)
+static bool take_packet(struct cw_agent_probe *probe)
 {
-	struct cw_probe_result result = { .record_fd = -1 };
+	struct cw_agent_probe_result result = { .record_fd = -1 };
 	_cleanup_(closep) int fd = -1;
 	struct packet packet;
 
@@ -386,7 +386,7 @@ static bool take_packet(struct cw_probe *probe)
 		probe->agents[probe->next].record_fd = steal_fd(&fd);
 		return true;
 	case PACKET_REPORT:
-		result.answer = (enum cw_probe_answer)packet.answer;
+		result.answer = (enum cw_agent_probe_answer)packet.answer;
 		if (probe->agents[probe->next].record_fd < 0)
 			result.answer = CW_PROBE_LOST; /* no descriptor to be had here */
 		result.command = packet.command;
@@ -400,7 +400,7 @@ static bool take_packet(struct cw_probe *probe)
 }
 
 /* Whether its hello still waits in the connection. */
-static bool is_untouched(const struct cw_probe *probe, unsigned agent)
+static bool is_untouched(const struct cw_agent_probe *probe, unsigned agent)
 {
 	char frame[MAX_FRAME_BYTES];
 
@@ -409,14 +409,14 @@ static bool is_untouched(const struct cw_probe *probe, unsigned agent)
 }
 
 /* The child does no more, and what it sent has been taken: what becomes of the others. */
-static void finish(struct cw_probe *probe)
+static void finish(struct cw_agent_probe *probe)
 {
-	cw_probe_done_fn done = probe->done;
+	cw_agent_probe_done_fn done = probe->done;
 	bool was_killed = probe->was_killed;
 	void *user = probe->user;
 
 	while (probe->next < probe->n) {
-		struct cw_probe_result result = { .record_fd = -1 };
+		struct cw_agent_probe_result result = { .record_fd = -1 };
 
 		if (probe->agents[probe->next].record_fd >= 0)
 			result.answer = CW_PROBE_UNKNOWN;
@@ -434,7 +434,7 @@ static void finish(struct cw_probe *probe)
 
 static void on_packet(evutil_socket_t fd, short what, void *arg)
 {
-	struct cw_probe *probe = arg;
+	struct cw_agent_probe *probe = arg;
 
 	/* Our copy of its end is open: no end of file, only packets. */
 	for (unsigned i = 0; i < PACKETS_PER_TURN && take_packet(probe); i++)
@@ -444,7 +444,7 @@ static void on_packet(evutil_socket_t fd, short what, void *arg)
 static void on_child(evutil_socket_t fd, short what, void *arg)
 {
 	struct timeval kill_wait = { .tv_usec = KILL_WAIT_MS * 1000 };
-	struct cw_probe *probe = arg;
+	struct cw_agent_probe *probe = arg;
 
 	if (!probe->fn) { /* abandoned or cancelled, and now it has ended */
 		if (has_ended(probe))
@@ -491,7 +491,7 @@ static int settle(unsigned place, int fd)
 	return dup3(fd, places[place].fd, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-static int send_connections(int fd, const struct cw_probe_request *request)
+static int send_connections(int fd, const struct cw_agent_probe_request *request)
 {
 	union {
 		struct cmsghdr align;
@@ -512,7 +512,7 @@ static int send_connections(int fd, const struct cw_probe_request *request)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
 }
 
-static int start_child(struct cw_probe *probe, const struct cw_probe_request *request)
+static int start_child(struct cw_agent_probe *probe, const struct cw_agent_probe_request *request)
 {
 	_cleanup_(closep) int child_end = -1;
 	struct order order = { .n = request->n };
@@ -544,7 +544,7 @@ static int start_child(struct cw_probe *probe, const struct cw_probe_request *re
 	return probe->pidfd < 0 ? -errno : 0;
 }
 
-static int watch_child(struct cw_probe *probe, struct event_base *base)
+static int watch_child(struct cw_agent_probe *probe, struct event_base *base)
 {
 	probe->event = event_new(base, probe->pidfd, EV_READ, on_child, probe);
 	probe->pair_event = event_new(base, probe->pair_fd, EV_READ | EV_PERSIST, on_packet, probe);
@@ -554,9 +554,9 @@ static int watch_child(struct cw_probe *probe, struct event_base *base)
 	return 0;
 }
 
-int cw_probe_start(const struct cw_probe_request *request, struct cw_probe **ret)
+int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw_agent_probe **ret)
 {
-	struct cw_probe *probe;
+	struct cw_agent_probe *probe;
 	unsigned place;
 	int r = find_place(&place);
 
@@ -593,7 +593,7 @@ int cw_probe_start(const struct cw_probe_request *request, struct cw_probe **ret
 	return 0;
 }
 
-struct cw_probe *cw_probe_cancel(struct cw_probe *probe)
+struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe)
 {
 	struct pollfd ended = { .fd = -1, .events = POLLIN };
 

@@ -29,14 +29,14 @@
 #include <sys/types.h>
 
 struct event_base;
-struct cw_probe;
+struct cw_agent_probe;
 
 /* Children at once. */
 #define CW_PROBE_MAX 8u
 /* Agents for one child: all ranks of a large node's job. */
 #define CW_PROBE_MAX_AGENTS 32u
 
-enum cw_probe_answer {
+enum cw_agent_probe_answer {
 	CW_PROBE_UNKNOWN = 0,
 	CW_PROBE_MAPPED,
 	CW_PROBE_NOT_MAPPED,
@@ -44,8 +44,8 @@ enum cw_probe_answer {
 	CW_PROBE_LOST,      /* the descriptor was taken, and did not come here */
 };
 
-struct cw_probe_result {
-	enum cw_probe_answer answer;
+struct cw_agent_probe_result {
+	enum cw_agent_probe_answer answer;
 	int record_fd;       /* a memfd, the callback's to close; -1 = none came */
 	const char *command; /* NUL-separated arguments; borrowed */
 	size_t command_len;  /* 0 = not to be had */
@@ -53,31 +53,32 @@ struct cw_probe_result {
 
 /* Once for each agent, by its number in the request, in their order, a few a turn of the loop while
  * the child lives. */
-typedef void (*cw_probe_fn)(unsigned agent, const struct cw_probe_result *result, void *user);
+typedef void (*cw_agent_probe_fn)(unsigned agent, const struct cw_agent_probe_result *result,
+				  void *user);
 /* After the last result. The probe is gone. was_killed: at the deadline. */
-typedef void (*cw_probe_done_fn)(bool was_killed, void *user);
+typedef void (*cw_agent_probe_done_fn)(bool was_killed, void *user);
 
-struct cw_probe_agent {
+struct cw_agent_probe_agent {
 	int conn_fd;      /* borrowed until its result: the child has its own */
 	size_t frame_len; /* bytes of the hello, at most 512 */
 	pid_t pid;
 };
 
-struct cw_probe_request {
+struct cw_agent_probe_request {
 	struct event_base *base;
-	const struct cw_probe_agent *agents; /* borrowed for the call */
-	unsigned n;                          /* at most CW_PROBE_MAX_AGENTS */
+	const struct cw_agent_probe_agent *agents; /* borrowed for the call */
+	unsigned n;                                /* at most CW_PROBE_MAX_AGENTS */
 	uid_t uid;
 	unsigned timeout_ms; /* for each agent */
-	cw_probe_fn fn;
-	cw_probe_done_fn done;
+	cw_agent_probe_fn fn;
+	cw_agent_probe_done_fn done;
 	void *user;
 };
 
 /* 0, or -errno (-EAGAIN: no process to be had, or CW_PROBE_MAX are at work): no callback comes. */
-int cw_probe_start(const struct cw_probe_request *request, struct cw_probe **ret);
+int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw_agent_probe **ret);
 /* No callback comes any more; the child is killed and reaped. Takes NULL; returns NULL. */
-struct cw_probe *cw_probe_cancel(struct cw_probe *probe);
+struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe);
 
 /* Abandoned children of this process that looked at agents of uid and have not ended. */
-unsigned cw_probe_abandoned(uid_t uid);
+unsigned cw_agent_probe_abandoned(uid_t uid);

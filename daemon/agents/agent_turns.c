@@ -8,34 +8,34 @@
 
 #include "common/htable.h"
 
-struct cw_turns_user {
+struct cw_agent_turns_user {
 	UT_hash_handle hh;
 	uid_t uid;
 	struct cw_turn *line;
 	unsigned taken; /* places */
 	bool is_slow;
-	struct cw_turns_user *prev, *next; /* in the ring, while its line is not empty */
+	struct cw_agent_turns_user *prev, *next; /* in the ring, while its line is not empty */
 };
 
-struct cw_turns {
-	struct cw_turns_limits limits;
-	struct cw_turns_user *users;
-	struct cw_turns_user *ring; /* its head is next */
+struct cw_agent_turns {
+	struct cw_agent_turns_limits limits;
+	struct cw_agent_turns_user *users;
+	struct cw_agent_turns_user *ring; /* its head is next */
 	unsigned n_ring, taken, taken_by_slow;
 	uint32_t waiting;
 };
 
-static struct cw_turns_user *find(struct cw_turns *turns, uid_t uid)
+static struct cw_agent_turns_user *find(struct cw_agent_turns *turns, uid_t uid)
 {
-	struct cw_turns_user *u;
+	struct cw_agent_turns_user *u;
 
 	HASH_FIND(hh, turns->users, &uid, sizeof(uid), u);
 	return u;
 }
 
-static struct cw_turns_user *find_or_add(struct cw_turns *turns, uid_t uid)
+static struct cw_agent_turns_user *find_or_add(struct cw_agent_turns *turns, uid_t uid)
 {
-	struct cw_turns_user *u = find(turns, uid);
+	struct cw_agent_turns_user *u = find(turns, uid);
 
 	if (u)
 		return u;
@@ -51,7 +51,7 @@ static struct cw_turns_user *find_or_add(struct cw_turns *turns, uid_t uid)
 	return u;
 }
 
-static void forget_if_idle(struct cw_turns *turns, struct cw_turns_user *u)
+static void forget_if_idle(struct cw_agent_turns *turns, struct cw_agent_turns_user *u)
 {
 	if (u->line || u->taken)
 		return;
@@ -59,22 +59,22 @@ static void forget_if_idle(struct cw_turns *turns, struct cw_turns_user *u)
 	free(u);
 }
 
-static void enter_ring(struct cw_turns *turns, struct cw_turns_user *u)
+static void enter_ring(struct cw_agent_turns *turns, struct cw_agent_turns_user *u)
 {
 	DL_APPEND(turns->ring, u);
 	turns->n_ring++;
 }
 
-static void leave_ring(struct cw_turns *turns, struct cw_turns_user *u)
+static void leave_ring(struct cw_agent_turns *turns, struct cw_agent_turns_user *u)
 {
 	DL_DELETE(turns->ring, u);
 	turns->n_ring--;
 }
 
 /* The user may be gone after it. */
-static void leave_line(struct cw_turns *turns, struct cw_turn *turn)
+static void leave_line(struct cw_agent_turns *turns, struct cw_turn *turn)
 {
-	struct cw_turns_user *u = turn->user;
+	struct cw_agent_turns_user *u = turn->user;
 
 	DL_DELETE(u->line, turn);
 	turn->user = NULL;
@@ -83,9 +83,10 @@ static void leave_line(struct cw_turns *turns, struct cw_turn *turn)
 		leave_ring(turns, u);
 }
 
-int cw_turns_wait(struct cw_turns *turns, uid_t uid, struct cw_turn *turn, bool is_first)
+int cw_agent_turns_wait(struct cw_agent_turns *turns, uid_t uid, struct cw_turn *turn,
+			bool is_first)
 {
-	struct cw_turns_user *u = find_or_add(turns, uid);
+	struct cw_agent_turns_user *u = find_or_add(turns, uid);
 
 	if (!u)
 		return -ENOMEM;
@@ -100,34 +101,35 @@ int cw_turns_wait(struct cw_turns *turns, uid_t uid, struct cw_turn *turn, bool 
 	return 0;
 }
 
-void cw_turns_replace(struct cw_turns *turns, struct cw_turn *old_turn, struct cw_turn *new_turn)
+void cw_agent_turns_replace(struct cw_agent_turns *turns, struct cw_turn *old_turn,
+			    struct cw_turn *new_turn)
 {
-	struct cw_turns_user *u = old_turn->user;
+	struct cw_agent_turns_user *u = old_turn->user;
 
 	DL_REPLACE_ELEM(u->line, old_turn, new_turn);
 	new_turn->user = u;
 	old_turn->user = NULL;
 }
 
-void cw_turns_leave(struct cw_turns *turns, struct cw_turn *turn)
+void cw_agent_turns_leave(struct cw_agent_turns *turns, struct cw_turn *turn)
 {
-	struct cw_turns_user *u = turn->user;
+	struct cw_agent_turns_user *u = turn->user;
 
 	leave_line(turns, turn);
 	forget_if_idle(turns, u);
 }
 
-static bool has_place(const struct cw_turns *turns, const struct cw_turns_user *u)
+static bool has_place(const struct cw_agent_turns *turns, const struct cw_agent_turns_user *u)
 {
-	const struct cw_turns_limits *l = &turns->limits;
+	const struct cw_agent_turns_limits *l = &turns->limits;
 
 	if (turns->taken >= l->places || (u->is_slow && turns->taken_by_slow >= l->slow))
 		return false;
 	return u->taken < (turns->n_ring > 1 ? l->per_user : l->per_user_alone);
 }
 
-static unsigned take_from(struct cw_turns *turns, struct cw_turns_user *u, struct cw_turn **ret,
-			  unsigned max)
+static unsigned take_from(struct cw_agent_turns *turns, struct cw_agent_turns_user *u,
+			  struct cw_turn **ret, unsigned max)
 {
 	unsigned n = 0;
 
@@ -146,9 +148,9 @@ static unsigned take_from(struct cw_turns *turns, struct cw_turns_user *u, struc
 	return n;
 }
 
-unsigned cw_turns_take(struct cw_turns *turns, struct cw_turn **ret, unsigned max)
+unsigned cw_agent_turns_take(struct cw_agent_turns *turns, struct cw_turn **ret, unsigned max)
 {
-	struct cw_turns_user *u;
+	struct cw_agent_turns_user *u;
 
 	/* Whoever has no place yet goes before those who have. */
 	DL_FOREACH (turns->ring, u)
@@ -160,9 +162,9 @@ unsigned cw_turns_take(struct cw_turns *turns, struct cw_turn **ret, unsigned ma
 	return 0;
 }
 
-void cw_turns_done(struct cw_turns *turns, uid_t uid, bool was_slow)
+void cw_agent_turns_done(struct cw_agent_turns *turns, uid_t uid, bool was_slow)
 {
-	struct cw_turns_user *u = find(turns, uid);
+	struct cw_agent_turns_user *u = find(turns, uid);
 
 	if (!u || !u->taken)
 		return;
@@ -177,14 +179,14 @@ void cw_turns_done(struct cw_turns *turns, uid_t uid, bool was_slow)
 	forget_if_idle(turns, u);
 }
 
-uint32_t cw_turns_waiting(const struct cw_turns *turns)
+uint32_t cw_agent_turns_waiting(const struct cw_agent_turns *turns)
 {
 	return turns->waiting;
 }
 
-int cw_turns_new(const struct cw_turns_limits *limits, struct cw_turns **ret)
+int cw_agent_turns_new(const struct cw_agent_turns_limits *limits, struct cw_agent_turns **ret)
 {
-	struct cw_turns *turns = calloc(1, sizeof(*turns));
+	struct cw_agent_turns *turns = calloc(1, sizeof(*turns));
 
 	if (!turns)
 		return -ENOMEM;
@@ -193,9 +195,9 @@ int cw_turns_new(const struct cw_turns_limits *limits, struct cw_turns **ret)
 	return 0;
 }
 
-struct cw_turns *cw_turns_free(struct cw_turns *turns)
+struct cw_agent_turns *cw_agent_turns_free(struct cw_agent_turns *turns)
 {
-	struct cw_turns_user *u, *tmp;
+	struct cw_agent_turns_user *u, *tmp;
 
 	if (!turns)
 		return NULL;

@@ -17,17 +17,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct cw_turns;
-struct cw_turns_user;
+struct cw_agent_turns;
+struct cw_agent_turns_user;
 
 /* Part of what waits. */
 struct cw_turn {
 	struct cw_turn *prev, *next;
-	struct cw_turns_user *user; /* NULL = does not wait */
-	bool is_alone;              /* shares its turn with nobody */
+	struct cw_agent_turns_user *user; /* NULL = does not wait */
+	bool is_alone;                    /* shares its turn with nobody */
 };
 
-struct cw_turns_limits {
+struct cw_agent_turns_limits {
 	unsigned places;         /* turns at once */
 	unsigned per_user;       /* of one user while others wait */
 	unsigned per_user_alone; /* of one user while nobody else does; leaves room for newcomers */
@@ -35,24 +35,26 @@ struct cw_turns_limits {
 };
 
 /* 0 or -ENOMEM. */
-int cw_turns_new(const struct cw_turns_limits *limits, struct cw_turns **ret);
+int cw_agent_turns_new(const struct cw_agent_turns_limits *limits, struct cw_agent_turns **ret);
 /* Takes NULL; returns NULL. What waits is forgotten. */
-struct cw_turns *cw_turns_free(struct cw_turns *turns);
+struct cw_agent_turns *cw_agent_turns_free(struct cw_agent_turns *turns);
 
 /* Puts it at the end of uid's line, or, is_first, at the head. 0 or -ENOMEM. */
-int cw_turns_wait(struct cw_turns *turns, uid_t uid, struct cw_turn *turn, bool is_first);
+int cw_agent_turns_wait(struct cw_agent_turns *turns, uid_t uid, struct cw_turn *turn,
+			bool is_first);
 /* new_turn takes the place of old_turn in its line; the latter waits no more. */
-void cw_turns_replace(struct cw_turns *turns, struct cw_turn *old_turn, struct cw_turn *new_turn);
+void cw_agent_turns_replace(struct cw_agent_turns *turns, struct cw_turn *old_turn,
+			    struct cw_turn *new_turn);
 /* It waits no more. */
-void cw_turns_leave(struct cw_turns *turns, struct cw_turn *turn);
+void cw_agent_turns_leave(struct cw_agent_turns *turns, struct cw_turn *turn);
 
 /*
  * The next user's first ones, at most max, which wait no more: it takes a place until
- * cw_turns_done(). Number of them; 0 = nobody waits, or who does has no place.
+ * cw_agent_turns_done(). Number of them; 0 = nobody waits, or who does has no place.
  */
-unsigned cw_turns_take(struct cw_turns *turns, struct cw_turn **ret, unsigned max);
+unsigned cw_agent_turns_take(struct cw_agent_turns *turns, struct cw_turn **ret, unsigned max);
 /* A turn of uid is over; was_slow: it took too long. */
-void cw_turns_done(struct cw_turns *turns, uid_t uid, bool was_slow);
+void cw_agent_turns_done(struct cw_agent_turns *turns, uid_t uid, bool was_slow);
 
 /* How many wait. */
-uint32_t cw_turns_waiting(const struct cw_turns *turns);
+uint32_t cw_agent_turns_waiting(const struct cw_agent_turns *turns);

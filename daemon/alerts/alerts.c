@@ -51,7 +51,7 @@ struct cw_alerts {
 	struct cw_alerts_stats stats;
 };
 
-const char *cw_withheld_name(unsigned why)
+const char *cw_alerts_withheld_name(unsigned why)
 {
 	static const char *const names[CW_WITHHELD__MAX] = {
 		[CW_WITHHELD_SHADOW] = "shadow",
@@ -112,8 +112,8 @@ static bool io_was_sent_here(void *user, const struct cw_incident_due *due)
 static const char *decided_before(const char *how)
 {
 	for (unsigned why = 0; why < CW_WITHHELD__MAX; why++)
-		if (!strcmp(how, cw_withheld_name(why)))
-			return cw_withheld_name(why);
+		if (!strcmp(how, cw_alerts_withheld_name(why)))
+			return cw_alerts_withheld_name(why);
 	return NULL;
 }
 
@@ -133,8 +133,8 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	if (why == CW_WITHHELD__MAX)
 		return NULL;
 	a->stats.withheld[why]++;
-	settle(a, due->uid, due->id, cw_withheld_name(why));
-	return cw_withheld_name(why);
+	settle(a, due->uid, due->id, cw_alerts_withheld_name(why));
+	return cw_alerts_withheld_name(why);
 }
 
 static void on_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)

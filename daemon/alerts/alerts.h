@@ -44,7 +44,7 @@ enum cw_withheld {
 };
 
 /* As it stands in bundles, status and metrics: "shadow". */
-const char *cw_withheld_name(unsigned why);
+const char *cw_alerts_withheld_name(unsigned why);
 
 /* What happened to alerts since the start. */
 struct cw_alerts_stats {

@@ -23,7 +23,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "daemon/alerts/webhook_curl.h"
+#include "daemon/alerts/curl_loop.h"
 #include "daemon/alerts/webhook_hosts.h"
 #include "identity/shares.h"
 

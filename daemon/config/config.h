@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cluster/transport_tls.h"
+#include "cluster/tls.h"
 #include "common/address.h"
 #include "common/err.h"
 

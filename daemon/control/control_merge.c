@@ -90,7 +90,8 @@ static void sort_incidents(json_t *doc)
 
 /* ---- all verbs ---- */
 
-void cw_merge_begin(struct cw_merge *m, enum cw_merge_verb verb, struct cw_control_answer *local)
+void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
+			    struct cw_control_answer *local)
 {
 	*m = (struct cw_merge){ .verb = verb, .silent = json_array(), .listed = json_object() };
 	if (!local)
@@ -142,7 +143,8 @@ static void note_silent(struct cw_merge *m, const char *node)
 		(void)json_array_append_new(m->silent, json_string(node));
 }
 
-bool cw_merge_add(struct cw_merge *m, const char *node, const struct cw_msg_node_reply *reply)
+bool cw_control_merge_add(struct cw_merge *m, const char *node,
+			  const struct cw_msg_node_reply *reply)
 {
 	bool is_enough = false;
 	json_t *doc;
@@ -192,7 +194,7 @@ static void name_silent(struct cw_merge *m)
 	}
 }
 
-void cw_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
+void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 {
 	if (m->verb == CW_MERGE_INCIDENTS)
 		sort_incidents(m->doc);

@@ -29,8 +29,10 @@ struct cw_merge {
 };
 
 /* Takes the content of local, this node's own answer; it may be NULL. */
-void cw_merge_begin(struct cw_merge *m, enum cw_merge_verb verb, struct cw_control_answer *local);
+void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
+			    struct cw_control_answer *local);
 /* A node's answer; NULL = it gave none. Returns true when there is no need of more. */
-bool cw_merge_add(struct cw_merge *m, const char *node, const struct cw_msg_node_reply *reply);
+bool cw_control_merge_add(struct cw_merge *m, const char *node,
+			  const struct cw_msg_node_reply *reply);
 /* What they all say; cw_control_answer_fini() it. Nothing is left in m. */
-void cw_merge_end(struct cw_merge *m, struct cw_control_answer *ret);
+void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret);

@@ -61,7 +61,8 @@ static void refuse(struct cw_mute_answer *a, uint32_t code, const char *text)
 	(void)snprintf(a->error, sizeof(a->error), "%s", text);
 }
 
-json_t *cw_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label, const char *self)
+json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label,
+			    const char *self)
 {
 	const char *where = mutes ? cw_mutes_where(mutes, uid, label) : NULL;
 	int64_t until = where ? cw_mutes_until(mutes, uid, label) : 0;
@@ -148,7 +149,8 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		explain(ret, mutes, &s, -r);
 		return;
 	}
-	mute = cw_mute_doc(mutes, s.found_uid, s.found, cw_transport_self(status->transport));
+	mute = cw_control_mute_doc(mutes, s.found_uid, s.found,
+				   cw_transport_self(status->transport));
 	ret->doc = json_pack("{s:s, s:s, s:I, s:o}", "schema", "collwatch.mute/1", "job", s.found,
 			     "uid", (json_int_t)s.found_uid, "muted", mute);
 	if (!ret->doc)

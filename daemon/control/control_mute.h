@@ -23,4 +23,5 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		     struct cw_mute_answer *ret);
 
 /* {"until": "…" or null for "for ever", "node": "…"} or null: as `mute` and `status` show it. */
-json_t *cw_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label, const char *self);
+json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label,
+			    const char *self);

@@ -61,7 +61,7 @@ static void drop_question(struct question *q)
 
 	DL_DELETE(q->owner->questions, q);
 	cw_ask_nodes_free(q->ask);
-	cw_merge_end(&q->merge, &unused);
+	cw_control_merge_end(&q->merge, &unused);
 	cw_control_answer_fini(&unused);
 	json_decref(q->arguments);
 	free(q);
@@ -70,7 +70,7 @@ static void drop_question(struct question *q)
 static void drop_guest(struct guest *g)
 {
 	DL_DELETE(g->owner->guests, g);
-	cw_stacks_cancel(g->owner->config.stacks, g);
+	cw_stacks_request_cancel(g->owner->config.stacks, g);
 	free(g->from);
 	free(g);
 }
@@ -110,7 +110,7 @@ static bool on_answer(const char *node, const struct cw_msg_node_reply *reply, v
 {
 	struct question *q = user;
 
-	return cw_merge_add(&q->merge, node, reply);
+	return cw_control_merge_add(&q->merge, node, reply);
 }
 
 /* Stacks that nobody else has to give: what this node has, and says of it. */
@@ -131,7 +131,7 @@ static void on_done(void *user)
 		drop_question(q);
 		return;
 	}
-	cw_merge_end(&q->merge, &answer);
+	cw_control_merge_end(&q->merge, &answer);
 	drop_question(q);
 	fn(&answer, asker);
 	cw_control_answer_fini(&answer);
@@ -160,7 +160,7 @@ static void note_unreachable(struct question *q)
 	peers = cw_transport_peers(t, &n);
 	for (unsigned i = 0; i < n; i++)
 		if (!cw_transport_is_alive(t, peers[i].name))
-			(void)cw_merge_add(&q->merge, peers[i].name, NULL);
+			(void)cw_control_merge_add(&q->merge, peers[i].name, NULL);
 }
 
 struct plan {
@@ -186,7 +186,8 @@ static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
 
 static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *caller, struct plan *p)
 {
-	switch (cw_stacks_place(n->config.stacks, caller, p->arguments, p->node, sizeof(p->node))) {
+	switch (cw_stacks_request_place(n->config.stacks, caller, p->arguments, p->node,
+					sizeof(p->node))) {
 	case CW_STACKS_HERE:
 		return false;
 	case CW_STACKS_ELSEWHERE:
@@ -271,7 +272,7 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 		return false;
 	q->fn = fn;
 	q->user = user;
-	cw_merge_begin(&q->merge, p.verb, local);
+	cw_control_merge_begin(&q->merge, p.verb, local);
 	DL_APPEND(n->questions, q);
 	if (!p.is_for_one)
 		note_unreachable(q);
@@ -311,8 +312,9 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	char leader[CW_NODE_NAME_MAX];
 	struct guest *g = NULL;
 
-	if (json_is_object(arguments) && cw_stacks_place(n->config.stacks, caller, arguments,
-							 leader, sizeof(leader)) == CW_STACKS_HERE)
+	if (json_is_object(arguments) &&
+	    cw_stacks_request_place(n->config.stacks, caller, arguments, leader, sizeof(leader)) ==
+		    CW_STACKS_HERE)
 		g = calloc(1, sizeof(*g));
 	if (g)
 		g->from = strdup(from);

@@ -64,7 +64,7 @@ struct cw_control_socket {
 
 static void client_close(struct client *c)
 {
-	cw_stacks_cancel(c->socket->stacks, c);
+	cw_stacks_request_cancel(c->socket->stacks, c);
 	cw_control_nodes_cancel(c->socket->nodes, c);
 	DL_DELETE(c->socket->clients, c);
 	c->socket->stats.clients--;
@@ -164,8 +164,8 @@ static void on_poll(evutil_socket_t fd, short what, void *user)
 	struct cw_control_socket *s = user;
 
 	cw_control_nodes_tick(s->nodes);
-	cw_stacks_tick(s->stacks);
-	if (!cw_stacks_is_idle(s->stacks) || !cw_control_nodes_is_idle(s->nodes))
+	cw_stacks_request_tick(s->stacks);
+	if (!cw_stacks_request_is_idle(s->stacks) || !cw_control_nodes_is_idle(s->nodes))
 		poll_soon(s);
 }
 
@@ -458,7 +458,7 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 	s->base = config->base;
 	s->clock = config->clock;
 	s->group = group_named(config->group);
-	s->stacks = cw_stacks_new(&config->stacks);
+	s->stacks = cw_stacks_request_new(&config->stacks);
 	nodes = (struct cw_control_nodes_config){ .clock = config->clock,
 						  .transport = config->stacks.transport,
 						  .source = &s->source,
@@ -489,7 +489,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 	if (s->poll)
 		event_free(s->poll);
 	cw_control_nodes_free(s->nodes);
-	cw_stacks_free(s->stacks);
+	cw_stacks_request_free(s->stacks);
 	if (s->path)
 		(void)unlink(s->path); /* a stale one is replaced at the next start anyway */
 	free(s->path);
@@ -510,7 +510,7 @@ bool cw_control_socket_message(struct cw_control_socket *s, const char *from,
 void cw_control_socket_stats(const struct cw_control_socket *s, struct cw_control_socket_stats *ret)
 {
 	*ret = s->stats;
-	ret->over_quota = cw_stacks_refused(s->stacks);
+	ret->over_quota = cw_stacks_request_refused(s->stacks);
 	if (s->source.mutes)
 		ret->over_quota += cw_mutes_refused(s->source.mutes);
 }

@@ -139,7 +139,7 @@ static json_t *row_doc(const struct joined *j)
 		"job", j->job, "uid", (json_int_t)j->uid, "kind",
 		j->row.comm_id ? cw_op_kind_name(j->row.kind) : "others", "comm", comm, "comm_name",
 		j->row.comm_name, "nranks", (json_int_t)j->row.nranks, "size",
-		j->row.comm_id ? cw_op_size_name(j->row.size_class) : "any", "processes",
+		j->row.comm_id ? cw_op_stats_size_name(j->row.size_class) : "any", "processes",
 		(json_int_t)j->processes, "ops", (json_int_t)s->ops, "bytes", (json_int_t)s->bytes,
 		"call_us", mean_us(s->call_ns, s->ops), "timed", (json_int_t)s->timed, "device_us",
 		mean_us(s->device_ns, s->timed), "device_max_us",
@@ -198,7 +198,8 @@ static void on_tensor(const struct cw_node_process *p, const char *label,
 			  (double)(cw_age_ns(c->now_ns, fed->seen_ns) / CW_NS_PER_MS) / 1000.0));
 }
 
-json_t *cw_tensors_doc(const struct cw_node *node, int64_t now_ns, const struct cw_caller *caller)
+json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
+			   const struct cw_caller *caller)
 {
 	struct collector c = { .caller = caller, .tensors = json_array(), .now_ns = now_ns };
 

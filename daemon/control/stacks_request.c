@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "leader/incident/incident_survey.h"
+#include "leader/incident/survey.h"
 #include "model/snapshot.h"
 #include "report/json_util.h"
 
@@ -44,7 +44,7 @@ struct cw_stacks {
 	uint64_t refused;
 };
 
-struct cw_stacks *cw_stacks_new(const struct cw_stacks_config *config)
+struct cw_stacks *cw_stacks_request_new(const struct cw_stacks_config *config)
 {
 	struct cw_stacks *s = calloc(1, sizeof(*s));
 
@@ -60,7 +60,7 @@ static void drop(struct request *q)
 	free(q);
 }
 
-struct cw_stacks *cw_stacks_free(struct cw_stacks *s)
+struct cw_stacks *cw_stacks_request_free(struct cw_stacks *s)
 {
 	struct request *q, *tmp;
 
@@ -72,12 +72,12 @@ struct cw_stacks *cw_stacks_free(struct cw_stacks *s)
 	return NULL;
 }
 
-uint64_t cw_stacks_refused(const struct cw_stacks *s)
+uint64_t cw_stacks_request_refused(const struct cw_stacks *s)
 {
 	return s->refused;
 }
 
-void cw_stacks_cancel(struct cw_stacks *s, const void *user)
+void cw_stacks_request_cancel(struct cw_stacks *s, const void *user)
 {
 	struct request *q, *tmp;
 
@@ -335,8 +335,10 @@ static void on_led_elsewhere(const struct cw_election_route *r, void *user)
 	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
 }
 
-enum cw_stacks_place cw_stacks_place(struct cw_stacks *s, const struct cw_caller *caller,
-				     const json_t *arguments, char *leader, size_t len)
+enum cw_stacks_request_place cw_stacks_request_place(struct cw_stacks *s,
+						     const struct cw_caller *caller,
+						     const json_t *arguments, char *leader,
+						     size_t len)
 {
 	struct search f = search_for(s, caller, arguments);
 
@@ -406,7 +408,7 @@ static void finish(struct request *q)
 	cw_control_answer_fini(&answer);
 }
 
-void cw_stacks_tick(struct cw_stacks *s)
+void cw_stacks_request_tick(struct cw_stacks *s)
 {
 	struct request *q, *tmp;
 
@@ -422,7 +424,7 @@ void cw_stacks_tick(struct cw_stacks *s)
 	}
 }
 
-bool cw_stacks_is_idle(const struct cw_stacks *s)
+bool cw_stacks_request_is_idle(const struct cw_stacks *s)
 {
 	return !s->requests;
 }

@@ -36,12 +36,12 @@ struct cw_stacks_config {
 };
 
 /* All borrowed. NULL = out of memory. */
-struct cw_stacks *cw_stacks_new(const struct cw_stacks_config *config);
+struct cw_stacks *cw_stacks_request_new(const struct cw_stacks_config *config);
 /* Takes NULL; returns NULL. Nobody is called back any more. */
-struct cw_stacks *cw_stacks_free(struct cw_stacks *s);
+struct cw_stacks *cw_stacks_request_free(struct cw_stacks *s);
 
 /* Requests beyond a limit so far. */
-uint64_t cw_stacks_refused(const struct cw_stacks *s);
+uint64_t cw_stacks_request_refused(const struct cw_stacks *s);
 
 /* Takes the answer's content. */
 typedef void (*cw_stacks_fn)(struct cw_control_answer *answer, void *user);
@@ -49,21 +49,23 @@ typedef void (*cw_stacks_fn)(struct cw_control_answer *answer, void *user);
 /*
  * arguments: {"job": label or the part of it after the colon, "rank": number}, either may be
  * missing. The callback comes exactly once, never from inside this call, or not at all after
- * cw_stacks_cancel(). user must not be in use by another request.
+ * cw_stacks_request_cancel(). user must not be in use by another request.
  */
 void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
 		       cw_stacks_fn fn, void *user);
 /* Where the job that is meant is led. */
-enum cw_stacks_place {
+enum cw_stacks_request_place {
 	CW_STACKS_HERE = 0, /* or several are meant, which is for cw_stacks_request() to say */
 	CW_STACKS_ELSEWHERE,
 	CW_STACKS_UNKNOWN,
 };
 /* leader is filled for CW_STACKS_ELSEWHERE. */
-enum cw_stacks_place cw_stacks_place(struct cw_stacks *s, const struct cw_caller *caller,
-				     const json_t *arguments, char *leader, size_t len);
-void cw_stacks_cancel(struct cw_stacks *s, const void *user);
+enum cw_stacks_request_place cw_stacks_request_place(struct cw_stacks *s,
+						     const struct cw_caller *caller,
+						     const json_t *arguments, char *leader,
+						     size_t len);
+void cw_stacks_request_cancel(struct cw_stacks *s, const void *user);
 
 /* Gives answers that are ready. Call it several times a second while there are requests. */
-void cw_stacks_tick(struct cw_stacks *s);
-bool cw_stacks_is_idle(const struct cw_stacks *s);
+void cw_stacks_request_tick(struct cw_stacks *s);
+bool cw_stacks_request_is_idle(const struct cw_stacks *s);

@@ -26,9 +26,9 @@ static double seconds(int64_t ns)
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
 		       const char *withheld)
 {
-	(void)json_object_set_new(
-		job, "muted",
-		cw_mute_doc(c->source->mutes, uid, label, cw_transport_self(c->source->transport)));
+	(void)json_object_set_new(job, "muted",
+				  cw_control_mute_doc(c->source->mutes, uid, label,
+						      cw_transport_self(c->source->transport)));
 	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
 }
 
@@ -279,7 +279,7 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 {
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
 	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
-	json_t *tensors = cw_tensors_doc(s->ranks, cw_clock_now_ns(s->clock), caller);
+	json_t *tensors = cw_ops_doc_tensors(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *untracked = untracked_doc(s, caller);
 
 	c.now_ns = cw_clock_now_ns(s->clock);

@@ -37,7 +37,7 @@ struct cw_status_source {
 	const struct cw_node *ranks; /* NULL = nothing is known of ops */
 	struct cw_mutes *mutes;      /* NULL = none */
 	bool is_shadow;
-	struct cw_accept_stats accept;
+	struct cw_accept_pause_stats accept;
 	int64_t started_ns;
 	int64_t loop_max_ns;           /* daemon/loop_lag.h */
 	uint64_t messages_without_job; /* of peers, refused */

@@ -178,7 +178,7 @@ static void finish(struct cw_capture_job *job)
 	json_t *doc = make_document(job);
 
 	if (doc && is_brief(job))
-		cw_evidence_shorten(doc);
+		cw_evidence_brief(doc);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON_BYTES)
 		(void)json_object_set_new(doc, "native",
 					  cw_evidence_part("failed", "too large to send"));
@@ -313,7 +313,7 @@ static void on_python(uint32_t status, const char *text, void *user)
 	struct cw_capture_job *job = user;
 
 	job->is_asking_python = false;
-	job->python = cw_python_part(status, text);
+	job->python = cw_stack_python_part(status, text);
 	part_done(job);
 }
 
@@ -370,7 +370,7 @@ static void on_native_done(enum cw_child_end end, const char *output, size_t len
 
 	job->child = NULL;
 	count_end(job->owner, end);
-	job->native = cw_stack_read_output(output, len, end == CW_CHILD_EXITED);
+	job->native = cw_stack_output_read(output, len, end == CW_CHILD_EXITED);
 	part_done(job);
 }
 

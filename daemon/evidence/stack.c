@@ -11,7 +11,7 @@
 #include "daemon/evidence/stack_confine.h"
 #include "daemon/evidence/stack_modules.h"
 #include "daemon/evidence/stack_take.h"
-#include "daemon/evidence/stack_unwind.h"
+#include "daemon/evidence/unwinder.h"
 #include "daemon/kernel/procfs.h"
 
 /* Kept free of threads for the last line. */
@@ -243,7 +243,7 @@ int cw_stack_child(int out_fd, const struct cw_stack_target *target)
 	if (r == -EPERM)
 		return write_not_visible(&w, 0);
 	if (r == 0)
-		r = cw_stack_copy_new(target->pid, target->uid, &copy);
+		r = cw_stack_take_copy(target->pid, target->uid, &copy);
 	if (r == 0)
 		r = cw_stack_take_all(copy);
 	if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Native stacks of one process: takes (daemon/evidence/stack_take.h), lets go, confines itself and
- * unwinds from the copy (daemon/evidence/stack_unwind.h). The work of one capture child, and the
+ * unwinds from the copy (daemon/evidence/unwinder.h). The work of one capture child, and the
  * reading of what it wrote, which is not trusted.
  */
 #pragma once
@@ -32,4 +32,4 @@ int cw_stack_child(int out_fd, const struct cw_stack_target *target);
  * The native part of collwatch.evidence/1 from what the child wrote; is_whole: it ended by itself.
  * Lines that do not have the expected shape are dropped. New reference; NULL = out of memory. Pure.
  */
-json_t *cw_stack_read_output(const char *output, size_t len, bool is_whole);
+json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole);

@@ -37,7 +37,8 @@ static size_t find_in_notes(const uint8_t *notes, size_t len, uint8_t *id)
 	return 0;
 }
 
-size_t cw_elf_build_id(cw_elf_read_fn read, void *user, bool is_memory, uint8_t id[CW_BUILD_ID_MAX])
+size_t cw_stack_build_id(cw_elf_read_fn read, void *user, bool is_memory,
+			 uint8_t id[CW_BUILD_ID_MAX])
 {
 	Elf64_Phdr phdrs[MAX_PHDRS];
 	uint8_t notes[MAX_NOTES];

@@ -206,9 +206,9 @@ static bool has_same_build_id(pid_t pid, const struct cw_stack_module *m, int fd
 {
 	uint8_t of_file[CW_BUILD_ID_MAX], of_memory[CW_BUILD_ID_MAX];
 	struct remote remote = { pid, m->start };
-	size_t n = cw_elf_build_id(read_fd, &fd, false, of_file);
+	size_t n = cw_stack_build_id(read_fd, &fd, false, of_file);
 
-	return n > 0 && n == cw_elf_build_id(read_remote, &remote, true, of_memory) &&
+	return n > 0 && n == cw_stack_build_id(read_remote, &remote, true, of_memory) &&
 	       memcmp(of_file, of_memory, n) == 0;
 }
 

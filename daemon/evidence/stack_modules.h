@@ -52,5 +52,5 @@ void cw_stack_modules_open(pid_t pid, struct cw_stack_modules *mods);
  * memory image; 0 or -errno, all of len). Returns its length, 0 = none or not an ELF file. Pure.
  */
 typedef int (*cw_elf_read_fn)(void *user, uint64_t offset, void *buf, size_t len);
-size_t cw_elf_build_id(cw_elf_read_fn read, void *user, bool is_memory,
-		       uint8_t id[CW_BUILD_ID_MAX]);
+size_t cw_stack_build_id(cw_elf_read_fn read, void *user, bool is_memory,
+			 uint8_t id[CW_BUILD_ID_MAX]);

@@ -9,7 +9,7 @@
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/stack.h"
 #include "daemon/evidence/stack_take.h"
-#include "daemon/evidence/stack_unwind.h"
+#include "daemon/evidence/unwinder.h"
 
 #define MAX_TEXT_BYTES 256u
 
@@ -68,7 +68,7 @@ static json_t *part(const char *status, json_t *reason, double held_ms, json_t *
 			 "threads", threads);
 }
 
-json_t *cw_stack_read_output(const char *output, size_t len, bool is_whole)
+json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole)
 {
 	json_t *threads = json_array(), *end = NULL, *result;
 	const char *newline;

@@ -79,7 +79,7 @@ static int64_t now_ns(void)
 	return ts.tv_sec * CW_NS_PER_S + ts.tv_nsec;
 }
 
-int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
+int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 {
 	pid_t tids[CW_STACK_MAX_THREADS];
 	struct cw_stack_copy *copy;
@@ -95,7 +95,7 @@ int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 		return -errno;
 	copy->pid = pid;
 	copy->uid = uid;
-	copy->proc_fd = cw_proc_open(pid);
+	copy->proc_fd = cw_procstat_open(pid);
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
 	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;

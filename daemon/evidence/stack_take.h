@@ -70,7 +70,7 @@ struct cw_stack_copy {
  * Maps a copy (shared, anonymous, pages on demand) and lists the threads. 0 or -errno. Released
  * with the process that called it.
  */
-int cw_stack_copy_new(pid_t pid, uid_t uid, struct cw_stack_copy **ret);
+int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret);
 
 /*
  * Forks takers until all threads are dealt with, at most a few when they die or give up half way.

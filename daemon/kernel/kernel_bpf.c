@@ -28,7 +28,7 @@ static int on_libbpf(enum libbpf_print_level level, const char *format, va_list 
 	return n;
 }
 
-const char *cw_bpf_reason(int r)
+const char *cw_kernel_bpf_reason(int r)
 {
 	switch (-r) {
 	case EPERM:
@@ -54,7 +54,7 @@ static int own_pid_ns(uint32_t *ret)
 	return 0;
 }
 
-int cw_bpf_prepare(uint32_t *ret_pid_ns, struct cw_err *err)
+int cw_kernel_bpf_prepare(uint32_t *ret_pid_ns, struct cw_err *err)
 {
 	int r;
 

@@ -23,7 +23,7 @@ struct cw_kernel_events {
 static int load(struct cw_kernel_events *k, struct cw_err *err)
 {
 	uint32_t ns = 0;
-	int r = cw_bpf_prepare(&ns, err);
+	int r = cw_kernel_bpf_prepare(&ns, err);
 
 	if (r < 0)
 		return r;
@@ -33,10 +33,10 @@ static int load(struct cw_kernel_events *k, struct cw_err *err)
 	k->skeleton->rodata->own_pid_ns = ns;
 	r = process_facts__load(k->skeleton);
 	if (r < 0)
-		return cw_err_set(err, -r, "%s", cw_bpf_reason(r));
+		return cw_err_set(err, -r, "%s", cw_kernel_bpf_reason(r));
 	r = process_facts__attach(k->skeleton);
 	if (r < 0)
-		return cw_err_set(err, -r, "%s", cw_bpf_reason(r));
+		return cw_err_set(err, -r, "%s", cw_kernel_bpf_reason(r));
 	k->map_fd = bpf_map__fd(k->skeleton->maps.processes);
 	return 0;
 }

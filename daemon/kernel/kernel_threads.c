@@ -21,7 +21,7 @@ struct cw_kernel_threads {
 static int load(struct cw_kernel_threads *k, struct cw_err *err)
 {
 	uint32_t ns = 0;
-	int r = cw_bpf_prepare(&ns, err);
+	int r = cw_kernel_bpf_prepare(&ns, err);
 
 	if (r < 0)
 		return r;
@@ -30,7 +30,7 @@ static int load(struct cw_kernel_threads *k, struct cw_err *err)
 		return cw_err_set(err, errno, "BPF programs: %s", strerror(errno));
 	k->skeleton->rodata->own_pid_ns = ns;
 	r = thread_facts__load(k->skeleton);
-	return r < 0 ? cw_err_set(err, -r, "%s", cw_bpf_reason(r)) : 0;
+	return r < 0 ? cw_err_set(err, -r, "%s", cw_kernel_bpf_reason(r)) : 0;
 }
 
 int cw_kernel_threads_new(struct cw_kernel_threads **ret, struct cw_err *err)

@@ -108,7 +108,7 @@ int cw_procstat_parse(const char *text, struct cw_procstat *ret)
 	return 0;
 }
 
-int cw_proc_open(pid_t pid)
+int cw_procstat_open(pid_t pid)
 {
 	char path[32];
 	int fd;
@@ -136,7 +136,7 @@ int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret)
 	return r < 0 ? r : cw_procstat_parse(buf, ret);
 }
 
-int cw_proc_main_cpu_ns(int proc_fd, uint64_t *ret_ns)
+int cw_procstat_main_cpu_ns(int proc_fd, uint64_t *ret_ns)
 {
 	char buf[SMALL_FILE_BYTES];
 	int r = read_small(proc_fd, "schedstat", buf, sizeof(buf));
@@ -148,7 +148,7 @@ int cw_proc_main_cpu_ns(int proc_fd, uint64_t *ret_ns)
 	return 0;
 }
 
-int cw_proc_io_bytes(int proc_fd, uint64_t *ret_bytes)
+int cw_procstat_io_bytes(int proc_fd, uint64_t *ret_bytes)
 {
 	uint64_t rchar = 0, wchar = 0, read_bytes = 0, write_bytes = 0, v;
 	char buf[SMALL_FILE_BYTES], key[32], *save = NULL;
@@ -173,7 +173,7 @@ int cw_proc_io_bytes(int proc_fd, uint64_t *ret_bytes)
 	return 0;
 }
 
-int cw_proc_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n)
+int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n)
 {
 	int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
@@ -217,11 +217,11 @@ static size_t children_of_thread(int proc_fd, pid_t tid, pid_t *pids, size_t max
 	return n;
 }
 
-int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n)
+int cw_procstat_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n)
 {
 	pid_t tids[MAX_THREADS_SCANNED];
 	size_t n_tids, n = 0;
-	int r = cw_proc_threads(proc_fd, tids, MAX_THREADS_SCANNED, &n_tids);
+	int r = cw_procstat_threads(proc_fd, tids, MAX_THREADS_SCANNED, &n_tids);
 
 	if (r < 0)
 		return r;
@@ -231,7 +231,7 @@ int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n)
 	return 0;
 }
 
-int cw_proc_own_tid(int proc_fd, pid_t tid, pid_t *ret)
+int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret)
 {
 	char name[40], buf[STATUS_FILE_BYTES], *line, *end;
 	int r;
@@ -250,7 +250,7 @@ int cw_proc_own_tid(int proc_fd, pid_t tid, pid_t *ret)
 	return *ret > 0 ? 0 : -EBADMSG;
 }
 
-int64_t cw_proc_tick_ns(void)
+int64_t cw_procstat_tick_ns(void)
 {
 	long hz = sysconf(_SC_CLK_TCK);
 

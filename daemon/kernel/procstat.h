@@ -31,35 +31,35 @@ struct cw_procstat {
 int cw_procstat_parse(const char *text, struct cw_procstat *ret);
 
 /* Opens /proc/PID. Returns the descriptor (CLOEXEC) or -errno. */
-int cw_proc_open(pid_t pid);
+int cw_procstat_open(pid_t pid);
 
 /* 0, -ESRCH when the process is gone and reaped, or another -errno. */
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
 
 /* CPU time of the main thread alone, in ns. 0 or -errno (-ENOENT: kernel without schedstat). */
-int cw_proc_main_cpu_ns(int proc_fd, uint64_t *ret_ns);
+int cw_procstat_main_cpu_ns(int proc_fd, uint64_t *ret_ns);
 
 /*
  * Bytes the process moved: the larger of what its calls asked for and what went to storage (page
  * faults on a mapped file appear only in the latter). 0 or -errno (-EACCES: not ours to see).
  */
-int cw_proc_io_bytes(int proc_fd, uint64_t *ret_bytes);
+int cw_procstat_io_bytes(int proc_fd, uint64_t *ret_bytes);
 
 /* Thread ids, at most max. 0 or -errno. */
-int cw_proc_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n);
+int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n);
 
 /*
  * Children of all threads (kernels with CONFIG_PROC_CHILDREN, else none), at most max; looks at no
  * more than 256 threads. 0 or -errno.
  */
-int cw_proc_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n);
+int cw_procstat_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n);
 
 /*
  * The number a thread has in its own pid namespace, the innermost. From "status", which locks no
  * memory, but formats a page of text: ask once a thread. 0 or -errno.
  */
-int cw_proc_own_tid(int proc_fd, pid_t tid, pid_t *ret);
+int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret);
 
 /* ns per tick of the fields above. */
-int64_t cw_proc_tick_ns(void);
+int64_t cw_procstat_tick_ns(void);

@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 #include "cluster/peer_rate.h"
+#include "cluster/tcp.h"
 #include "cluster/transport.h"
-#include "cluster/transport_tcp.h"
 #include "common/clock.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/control/control_socket.h"
@@ -75,7 +75,7 @@ struct cw_metrics {
 	struct cw_alerts_stats alerts;
 	struct cw_control_socket_stats control;
 	struct cw_lateness lateness;
-	struct cw_accept_stats accept;
+	struct cw_accept_pause_stats accept;
 };
 
 void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret);

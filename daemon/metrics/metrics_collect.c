@@ -102,7 +102,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	ret->digests_lost = p->digests_lost;
 	ret->messages_without_job = p->messages_without_job;
 	ret->lateness = *p->lateness;
-	cw_accept_stats(&ret->accept);
+	cw_accept_pause_stats(&ret->accept);
 	cw_leader_jobs(p->leader, on_job, ret);
 	count_peers(p->transport, ret);
 	cw_node_stats(p->node, &ret->node);

@@ -97,7 +97,7 @@ static struct absent_rank *rank_new(const struct cw_absent_found *found, int64_t
 	cw_command_text(found->command, found->command_len, r->command);
 	cw_headway_init(&r->headway);
 	r->pidfd = (int)syscall(SYS_pidfd_open, found->pid, 0);
-	r->proc_fd = cw_proc_open(found->pid);
+	r->proc_fd = cw_procstat_open(found->pid);
 	if (r->pidfd < 0 || r->proc_fd < 0 || !look_at(r, now_ns)) {
 		rank_free(r);
 		return NULL;

@@ -30,7 +30,7 @@ struct block {
 	size_t len;
 };
 
-/* Every string of the block ends within it: see cw_absent_env_matches(). */
+/* Every string of the block ends within it: see cw_absent_scan_env_matches(). */
 static const char *get_from_block(const char *name, const void *user)
 {
 	const struct block *b = user;
@@ -42,8 +42,8 @@ static const char *get_from_block(const char *name, const void *user)
 	return NULL;
 }
 
-bool cw_absent_env_matches(const char *environment, size_t len, const struct cw_absent_query *query,
-			   struct cw_absent_found *ret)
+bool cw_absent_scan_env_matches(const char *environment, size_t len,
+				const struct cw_absent_query *query, struct cw_absent_found *ret)
 {
 	struct block block = { environment, len };
 	struct cw_env env = { .get = get_from_block, .user = &block };
@@ -73,12 +73,12 @@ static bool read_environment(pid_t pid, char *buf, const struct cw_absent_query 
 {
 	ssize_t n = cw_procfs_read(pid, "environ", buf, MAX_ENVIRONMENT_BYTES);
 
-	return n > 0 && cw_absent_env_matches(buf, (size_t)n, query, ret);
+	return n > 0 && cw_absent_scan_env_matches(buf, (size_t)n, query, ret);
 }
 
 /* ---- mappings ---- */
 
-void cw_absent_read_map(const char *line, struct cw_absent_candidate *candidate)
+void cw_absent_scan_read_map(const char *line, struct cw_absent_candidate *candidate)
 {
 	const char *agent = strstr(line, AGENT_FILE);
 
@@ -100,7 +100,7 @@ static void read_maps(pid_t pid, struct cw_absent_candidate *candidate)
 	if (!f)
 		return; /* not known to have the agent: it is none of ours */
 	while (getline(&line, &size, f) > 0)
-		cw_absent_read_map(line, candidate);
+		cw_absent_scan_read_map(line, candidate);
 	(void)fclose(f);
 }
 
@@ -131,7 +131,7 @@ static bool is_of(int proc_fd, uid_t uid, gid_t *ret_gid)
 static bool look_at(pid_t pid, const struct cw_absent_query *query, char *buf,
 		    struct cw_absent_candidate *ret)
 {
-	_cleanup_(closep) int proc_fd = cw_proc_open(pid);
+	_cleanup_(closep) int proc_fd = cw_procstat_open(pid);
 	struct cw_procstat st;
 	gid_t gid;
 	ssize_t n;
@@ -198,7 +198,7 @@ static bool is_oldest_top(const struct cw_absent_candidate *v, uint32_t n,
 	return true;
 }
 
-uint32_t cw_absent_choose(struct cw_absent_candidate *v, uint32_t n)
+uint32_t cw_absent_scan_choose(struct cw_absent_candidate *v, uint32_t n)
 {
 	bool is_chosen[MAX_CANDIDATES];
 	uint32_t kept = 0;
@@ -234,7 +234,7 @@ int cw_absent_scan_main(int out_fd, const void *arg)
 		    look_at((pid_t)pid, query, buf, &v[n]))
 			n++;
 	}
-	n = cw_absent_choose(v, n);
+	n = cw_absent_scan_choose(v, n);
 	for (uint32_t i = 0; i < n && i < CW_ABSENT_MAX_RANKS; i++)
 		if (write(out_fd, &v[i].found, sizeof(v[i].found)) != sizeof(v[i].found))
 			return 1;

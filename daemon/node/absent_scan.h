@@ -58,9 +58,9 @@ int cw_absent_scan_main(int out_fd, const void *query);
 /*
  * Does this environment (NUL-separated) belong to a rank of the job? Fills rank, sizes and source.
  */
-bool cw_absent_env_matches(const char *environment, size_t len, const struct cw_absent_query *query,
-			   struct cw_absent_found *ret);
+bool cw_absent_scan_env_matches(const char *environment, size_t len,
+				const struct cw_absent_query *query, struct cw_absent_found *ret);
 /* What one line of maps tells. */
-void cw_absent_read_map(const char *line, struct cw_absent_candidate *candidate);
+void cw_absent_scan_read_map(const char *line, struct cw_absent_candidate *candidate);
 /* Moves the ranks among v[0..n) to the front; returns how many there are. */
-uint32_t cw_absent_choose(struct cw_absent_candidate *v, uint32_t n);
+uint32_t cw_absent_scan_choose(struct cw_absent_candidate *v, uint32_t n);

@@ -20,8 +20,8 @@
 #include "common/log.h"
 #include "common/pidfd.h"
 #include "common/unixsock.h"
-#include "daemon/agents/agent_register.h"
 #include "daemon/agents/agents.h"
+#include "daemon/agents/registrar.h"
 #include "daemon/node/absent.h"
 #include "daemon/node/digest.h"
 #include "daemon/node/digest_round.h"
@@ -135,7 +135,7 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 {
 	if (p->conn)
 		cw_agent_conn_close(p->conn);
-	cw_python_agent_gone(node->python, p);
+	cw_python_requests_agent_gone(node->python, p);
 	cw_descriptor_store_remove(p, node->config.clock);
 	if (node->next_look == p)
 		node->next_look = p->hh.next;
@@ -414,7 +414,7 @@ static void on_message(struct cw_agent_conn *conn, const struct cw_message *msg,
 
 	if (msg->type != CW_MSG_PYTHON_STACKS_REPLY)
 		cw_agent_conn_bad_message(conn);
-	else if (!cw_python_answer(node->python, p, &msg->python_stacks_reply))
+	else if (!cw_python_requests_answer(node->python, p, &msg->python_stacks_reply))
 		log_debug("late Python stacks from pid=%d, ignoring", (int)cw_process_pid(p));
 }
 
@@ -428,7 +428,7 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 		return;
 	}
 	p->conn = NULL;
-	cw_python_agent_gone(node->python, p);
+	cw_python_requests_agent_gone(node->python, p);
 }
 
 /* ---- what others ask ---- */
@@ -523,12 +523,12 @@ int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 
 	if (!p || cw_process_is_dead(p))
 		return -ENOENT;
-	return cw_python_request(node->python, p, deadline_ms, fn, user, ret_handle);
+	return cw_python_requests_ask(node->python, p, deadline_ms, fn, user, ret_handle);
 }
 
 void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
 {
-	cw_python_cancel(node->python, handle);
+	cw_python_requests_cancel(node->python, handle);
 }
 
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node)

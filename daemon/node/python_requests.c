@@ -89,8 +89,9 @@ static int ask(const struct cw_process *p, uint64_t id)
 	return cw_agent_conn_send(p->conn, &msg);
 }
 
-int cw_python_request(struct cw_python_requests *reqs, struct cw_process *p, uint32_t deadline_ms,
-		      cw_node_python_fn fn, void *user, uint64_t *ret_handle)
+int cw_python_requests_ask(struct cw_python_requests *reqs, struct cw_process *p,
+			   uint32_t deadline_ms, cw_node_python_fn fn, void *user,
+			   uint64_t *ret_handle)
 {
 	struct timeval deadline = { .tv_sec = deadline_ms / 1000,
 				    .tv_usec = deadline_ms % 1000 * 1000 };
@@ -121,7 +122,7 @@ int cw_python_request(struct cw_python_requests *reqs, struct cw_process *p, uin
 	return 0;
 }
 
-void cw_python_cancel(struct cw_python_requests *reqs, uint64_t handle)
+void cw_python_requests_cancel(struct cw_python_requests *reqs, uint64_t handle)
 {
 	struct request *req = request_find(reqs, handle);
 
@@ -129,8 +130,8 @@ void cw_python_cancel(struct cw_python_requests *reqs, uint64_t handle)
 		request_free(req);
 }
 
-bool cw_python_answer(struct cw_python_requests *reqs, const struct cw_process *p,
-		      const struct cw_msg_python_stacks_reply *reply)
+bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_process *p,
+			       const struct cw_msg_python_stacks_reply *reply)
 {
 	struct request *req = request_find(reqs, reply->id);
 
@@ -142,7 +143,7 @@ bool cw_python_answer(struct cw_python_requests *reqs, const struct cw_process *
 	return true;
 }
 
-void cw_python_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p)
+void cw_python_requests_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p)
 {
 	struct request *req;
 

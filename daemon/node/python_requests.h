@@ -24,12 +24,13 @@ int cw_python_requests_new(struct event_base *base, struct cw_python_requests **
 struct cw_python_requests *cw_python_requests_free(struct cw_python_requests *reqs);
 
 /* As cw_node_python_stacks(); also -EAGAIN above CW_PYTHON_MAX_REQUESTS. */
-int cw_python_request(struct cw_python_requests *reqs, struct cw_process *p, uint32_t deadline_ms,
-		      cw_node_python_fn fn, void *user, uint64_t *ret_handle);
-void cw_python_cancel(struct cw_python_requests *reqs, uint64_t handle);
+int cw_python_requests_ask(struct cw_python_requests *reqs, struct cw_process *p,
+			   uint32_t deadline_ms, cw_node_python_fn fn, void *user,
+			   uint64_t *ret_handle);
+void cw_python_requests_cancel(struct cw_python_requests *reqs, uint64_t handle);
 
 /* An answer came from p. False when nobody waits for it (any more). */
-bool cw_python_answer(struct cw_python_requests *reqs, const struct cw_process *p,
-		      const struct cw_msg_python_stacks_reply *reply);
+bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_process *p,
+			       const struct cw_msg_python_stacks_reply *reply);
 /* The agent of p is gone: its requests fail at the next turn of the loop. */
-void cw_python_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p);
+void cw_python_requests_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p);

@@ -132,7 +132,7 @@ static pid_t own_tid(const struct cw_headway_process *process, struct cw_headway
 {
 	if (!process->own_pid || process->own_pid == process->pid)
 		return e->id;
-	if (!e->own_tid && cw_proc_own_tid(process->proc_fd, e->id, &e->own_tid) < 0)
+	if (!e->own_tid && cw_procstat_own_tid(process->proc_fd, e->id, &e->own_tid) < 0)
 		e->own_tid = -1;
 	return e->own_tid;
 }
@@ -181,7 +181,7 @@ static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_pr
 	struct scan scan = { 0 }, used;
 	size_t n;
 
-	if (cw_proc_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0)
+	if (cw_procstat_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0)
 		return scan;
 	for (size_t i = 0; i < n; i++) {
 		struct cw_headway_cpu *e;
@@ -203,7 +203,7 @@ static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_pr
 static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t *n,
 			    struct scan *scan)
 {
-	_cleanup_(closep) int fd = cw_proc_open(pid);
+	_cleanup_(closep) int fd = cw_procstat_open(pid);
 	uint64_t io_bytes = 0;
 	struct cw_procstat st;
 	struct scan used;
@@ -211,7 +211,7 @@ static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t
 
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
 		return;
-	if (cw_proc_io_bytes(fd, &io_bytes) < 0)
+	if (cw_procstat_io_bytes(fd, &io_bytes) < 0)
 		io_bytes = 0; /* not ours to see: CPU and state have to do */
 	if (st.state == 'D')
 		scan->is_waiting = true;
@@ -219,7 +219,7 @@ static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t
 		scan->ticks += used.ticks;
 		scan->io_bytes += used.io_bytes;
 	}
-	if (*n < MAX_FAMILY && cw_proc_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
+	if (*n < MAX_FAMILY && cw_procstat_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
 		*n += more;
 }
 
@@ -229,7 +229,7 @@ static struct scan scan_family(struct cw_headway *h, const struct cw_headway_pro
 	struct scan scan = { 0 };
 	size_t n = 0;
 
-	if (cw_proc_children(process->proc_fd, pids, MAX_FAMILY, &n) < 0)
+	if (cw_procstat_children(process->proc_fd, pids, MAX_FAMILY, &n) < 0)
 		return scan;
 	for (size_t i = 0; i < n; i++) {
 		if (process->is_rank && process->is_rank(pids[i], process->user))
@@ -254,16 +254,16 @@ static bool is_work(uint64_t ticks, int64_t dt_ns)
 	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
 	uint64_t need_ns = (uint64_t)window_ns * MIN_CPU_PERCENT / 100;
 
-	return ticks * (uint64_t)cw_proc_tick_ns() >= need_ns;
+	return ticks * (uint64_t)cw_procstat_tick_ns() >= need_ns;
 }
 
 static bool main_thread_works(struct cw_headway *h, int proc_fd, int64_t dt_ns)
 {
 	uint64_t ns;
 
-	if (cw_proc_main_cpu_ns(proc_fd, &ns) < 0 || ns < h->base_main_ns)
+	if (cw_procstat_main_cpu_ns(proc_fd, &ns) < 0 || ns < h->base_main_ns)
 		return false;
-	return is_work((ns - h->base_main_ns) / (uint64_t)cw_proc_tick_ns(), dt_ns);
+	return is_work((ns - h->base_main_ns) / (uint64_t)cw_procstat_tick_ns(), dt_ns);
 }
 
 /* Cheap evidence, looked at on every step. */
@@ -277,7 +277,7 @@ static const char *quick_look(struct cw_headway *h, const struct cw_headway_proc
 	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, process) &&
 	    main_thread_works(h, process->proc_fd, dt_ns))
 		return "cpu";
-	if (h->has_base_io && cw_proc_io_bytes(process->proc_fd, &io_bytes) == 0 &&
+	if (h->has_base_io && cw_procstat_io_bytes(process->proc_fd, &io_bytes) == 0 &&
 	    io_bytes - h->base_io >= MIN_IO_BYTES)
 		return "io";
 	if (is_work(st->child_cpu_ticks - h->base_child_ticks, dt_ns)) {
@@ -348,9 +348,9 @@ static void start_window(struct cw_headway *h, int proc_fd, const struct cw_proc
 	h->base_ns = now_ns;
 	h->base_ticks = st->cpu_ticks;
 	h->base_child_ticks = st->child_cpu_ticks;
-	if (cw_proc_main_cpu_ns(proc_fd, &h->base_main_ns) < 0)
+	if (cw_procstat_main_cpu_ns(proc_fd, &h->base_main_ns) < 0)
 		h->base_main_ns = 0; /* no schedstat: then the scan of all threads decides */
-	h->has_base_io = cw_proc_io_bytes(proc_fd, &h->base_io) == 0;
+	h->has_base_io = cw_procstat_io_bytes(proc_fd, &h->base_io) == 0;
 }
 
 void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,

@@ -15,7 +15,7 @@ struct sampling {
 	const struct cw_record_comm *last;
 };
 
-unsigned cw_op_size_class(uint64_t bytes)
+unsigned cw_op_stats_size_class(uint64_t bytes)
 {
 	unsigned c = 0;
 
@@ -24,7 +24,7 @@ unsigned cw_op_size_class(uint64_t bytes)
 	return c;
 }
 
-const char *cw_op_size_name(unsigned size_class)
+const char *cw_op_stats_size_name(unsigned size_class)
 {
 	static const char *const names[CW_OP_SIZES] = { "<= 4 KiB",  "<= 64 KiB",  "<= 1 MiB",
 							"<= 16 MiB", "<= 256 MiB", "> 256 MiB" };
@@ -103,7 +103,7 @@ static void on_op(const struct cw_rec_op *op, void *user)
 	if (took < 0)
 		took = 0;
 	add_op(&s->totals->kinds[op->kind], op, (uint64_t)took);
-	row = row_of(s->stats, comm, op->kind, cw_op_size_class(op->bytes));
+	row = row_of(s->stats, comm, op->kind, cw_op_stats_size_class(op->bytes));
 	if (row)
 		add_op(&row->sums, op, (uint64_t)took);
 }
@@ -128,7 +128,7 @@ static void on_time(const struct cw_rec_time *t, void *user)
 	if (!comm || !is_counted(t->kind))
 		return;
 	add_time(&s->totals->kinds[t->kind], t);
-	row = row_of(s->stats, comm, t->kind, cw_op_size_class(t->bytes));
+	row = row_of(s->stats, comm, t->kind, cw_op_stats_size_class(t->bytes));
 	if (row)
 		add_time(&row->sums, t);
 }

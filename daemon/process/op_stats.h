@@ -19,9 +19,9 @@
 
 /* Bytes of one rank's part: up to 4 KiB, 64 KiB, 1 MiB, 16 MiB, 256 MiB, more. */
 enum { CW_OP_SIZES = 6 };
-unsigned cw_op_size_class(uint64_t bytes);
+unsigned cw_op_stats_size_class(uint64_t bytes);
 /* "<= 4 KiB", …, "> 256 MiB" */
-const char *cw_op_size_name(unsigned size_class);
+const char *cw_op_stats_size_name(unsigned size_class);
 
 struct cw_op_sums {
 	uint64_t ops, bytes, call_ns;

@@ -31,7 +31,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	struct cw_procstat st;
 	int r;
 
-	p->proc_fd = cw_proc_open(cred->pid);
+	p->proc_fd = cw_procstat_open(cred->pid);
 	if (p->proc_fd < 0)
 		return cw_err_set(err, -p->proc_fd, "the daemon cannot see your process in /proc");
 	r = cw_procstat_read(p->proc_fd, &st);

@@ -176,7 +176,7 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-uint64_t cw_track_interval_ns(const struct cw_track *t)
+uint64_t cw_sampler_interval_ns(const struct cw_track *t)
 {
 	uint32_t n = t->n_intervals < CW_SAMPLER_INTERVALS ? t->n_intervals : CW_SAMPLER_INTERVALS;
 	uint64_t sorted[CW_SAMPLER_INTERVALS];

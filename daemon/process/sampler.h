@@ -63,4 +63,4 @@ const struct cw_track *cw_sampler_find(const struct cw_sampler *s,
 				       const struct cw_record_comm *comm);
 
 /* Median interval between completions in ns; 0 = not known yet. */
-uint64_t cw_track_interval_ns(const struct cw_track *t);
+uint64_t cw_sampler_interval_ns(const struct cw_track *t);

@@ -431,7 +431,7 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
 
 	if (!e || !is_of(e, uid, job))
 		return NULL;
-	*ret_is_whole = e->is_held ? cw_store_has_all_stacks(e->bundle.stacks)
+	*ret_is_whole = e->is_held ? cw_store_dir_has_all_stacks(e->bundle.stacks)
 				   : cw_store_dir_has_stacks(store->dir_fd, id);
 	return e->is_held ? json_deep_copy(e->bundle.incident)
 			  : cw_store_dir_incident(store->dir_fd, id);

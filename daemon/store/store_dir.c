@@ -108,12 +108,12 @@ bool cw_store_dir_has_stacks(int dir_fd, const char *id)
 	if (fd < 0 || bytes > (off_t)MAX_STACKS_READ)
 		return fd >= 0;
 	stacks = json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
-	has = cw_store_has_all_stacks(stacks);
+	has = cw_store_dir_has_all_stacks(stacks);
 	json_decref(stacks);
 	return has;
 }
 
-bool cw_store_has_all_stacks(const json_t *stacks)
+bool cw_store_dir_has_all_stacks(const json_t *stacks)
 {
 	return json_is_object(stacks) &&
 	       json_integer_value(json_object_get(stacks, "awaited")) == 0;

@@ -25,4 +25,4 @@ json_t *cw_store_dir_incident(int dir_fd, const char *id);
 /* Its stacks are there, and none were awaited any more when they were written. */
 bool cw_store_dir_has_stacks(int dir_fd, const char *id);
 /* The same of the document; NULL = there is none. */
-bool cw_store_has_all_stacks(const json_t *stacks);
+bool cw_store_dir_has_all_stacks(const json_t *stacks);

@@ -26,7 +26,7 @@ struct cw_accept_pause {
 
 /* libevent's error callback says which listener, and has no room for more. */
 static struct cw_accept_pause *all;
-static struct cw_accept_stats stats;
+static struct cw_accept_pause_stats stats;
 static uint64_t unsaid;
 static int64_t say_ns; /* not before */
 
@@ -199,7 +199,7 @@ struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p)
 	return NULL;
 }
 
-void cw_accept_stats(struct cw_accept_stats *ret)
+void cw_accept_pause_stats(struct cw_accept_pause_stats *ret)
 {
 	*ret = stats;
 }

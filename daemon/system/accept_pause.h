@@ -55,8 +55,8 @@ void cw_accept_pause_failed(struct cw_accept_pause *p, int error);
 /* accept() returned fd, which stays the caller's. True: it was the last for now, and p pauses. */
 bool cw_accept_pause_took(struct cw_accept_pause *p, int fd);
 
-struct cw_accept_stats {
+struct cw_accept_pause_stats {
 	uint64_t pauses[CW_LISTENER__MAX];
 	int64_t last_ns; /* by the clock of the listener that paused; 0 = never */
 };
-void cw_accept_stats(struct cw_accept_stats *ret);
+void cw_accept_pause_stats(struct cw_accept_pause_stats *ret);

@@ -75,7 +75,7 @@ static void shorten_python(json_t *python, const json_t *kept)
 	}
 }
 
-void cw_evidence_shorten(json_t *doc)
+void cw_evidence_brief(json_t *doc)
 {
 	json_int_t pid = cw_json_int(doc, "pid", 0);
 

@@ -11,4 +11,4 @@
  * Keeps the Python thread that says most, and of native threads and facts about threads the main
  * one and up to three that are inside an NCCL call.
  */
-void cw_evidence_shorten(json_t *doc);
+void cw_evidence_brief(json_t *doc);

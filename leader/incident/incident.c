@@ -17,10 +17,10 @@
 #include "common/address.h"
 #include "common/log.h"
 #include "identity/job_id.h"
-#include "leader/incident/incident_evidence.h"
+#include "leader/incident/evidence_set.h"
 #include "leader/incident/incident_journal.h"
 #include "leader/incident/incident_part.h"
-#include "leader/incident/incident_survey.h"
+#include "leader/incident/survey.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_text.h"
 
@@ -85,7 +85,7 @@ struct cw_incident *cw_incident_new(const struct cw_incident_config *config)
 static void forget(struct cw_incident *inc)
 {
 	cw_transport_cancel(inc->config.transport, inc);
-	cw_evidence_fini(&inc->evidence);
+	cw_evidence_set_fini(&inc->evidence);
 	inc->survey = cw_survey_free(inc->survey);
 	json_decref(inc->doc);
 	json_decref(inc->snapshot);
@@ -214,7 +214,7 @@ static void write_bundle(struct cw_incident *inc)
 		amend_bundle(inc);
 		return;
 	}
-	bundle.evidence = cw_evidence_array(&inc->evidence);
+	bundle.evidence = cw_evidence_set_array(&inc->evidence);
 	if (inc->survey) {
 		cw_survey_take(inc->survey, &inc->evidence);
 		bundle.stacks = cw_survey_doc(inc->survey);
@@ -428,8 +428,8 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 			     const struct cw_verdict *v)
 {
 	cw_transport_cancel(inc->config.transport, inc);
-	(void)cw_evidence_request(&inc->evidence, inc->config.transport, &inc->job, snap, v,
-				  CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
+	(void)cw_evidence_set_request(&inc->evidence, inc->config.transport, &inc->job, snap, v,
+				      CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
 	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
@@ -509,7 +509,7 @@ static void tell(struct cw_incident *inc)
 		log_info("inc=%s: it goes on", inc->id); /* the journal has it from before */
 	} else {
 		write_bundle(inc);
-		log_alert(inc, cw_incident_message_id(inc->klass), CW_LOG_WARN, what);
+		log_alert(inc, cw_incident_journal_id(inc->klass), CW_LOG_WARN, what);
 	}
 	send_alert(inc);
 }
@@ -681,7 +681,7 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 {
 	struct cw_incident *inc = user;
 
-	cw_evidence_take(&inc->evidence, node, reply);
+	cw_evidence_set_take(&inc->evidence, node, reply);
 	if (inc->state == CW_INCIDENT_ALERTED)
 		write_bundle(inc); /* too late for the alert, not for the report */
 }
@@ -733,7 +733,7 @@ void cw_incident_tick(struct cw_incident *inc)
 	if (!cw_incident_is_open(inc))
 		return;
 	ask_again_if_held(inc);
-	if (inc->evidence_ns && cw_evidence_is_complete(&inc->evidence))
+	if (inc->evidence_ns && cw_evidence_set_is_complete(&inc->evidence))
 		inc->evidence_ns = now;
 	if (is_due(&inc->evidence_ns, now))
 		handle(inc, CW_INCIDENT_EV_EVIDENCE);

@@ -3,7 +3,7 @@
 
 #include "model/verdict_types.h"
 
-const char *cw_incident_message_id(unsigned klass)
+const char *cw_incident_journal_id(unsigned klass)
 {
 	static const char *const ids[CW_CLASS__MAX] = {
 		[CW_CLASS_PROCESS_DEAD] = "11880e379ace4525ac7bf896176ebc15",

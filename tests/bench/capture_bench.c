@@ -214,7 +214,7 @@ static int64_t held_ns(pid_t target, unsigned *ret_taken)
 	int64_t held;
 
 	*ret_taken = 0;
-	if (cw_stack_copy_new(target, getuid(), &copy) < 0 || cw_stack_take_all(copy) < 0)
+	if (cw_stack_take_copy(target, getuid(), &copy) < 0 || cw_stack_take_all(copy) < 0)
 		fail("taking stacks");
 	for (uint32_t i = 0; i < copy->n_threads; i++)
 		*ret_taken += copy->threads[i].result == CW_STACK_TAKEN;

@@ -48,7 +48,7 @@ struct agent agent_start(struct node_fixture *f, const struct agent_options *opt
 	a.to = in[1];
 	a.from = out[0];
 	cr_assert_eq(fcntl(a.from, F_SETFL, O_NONBLOCK), 0);
-	proc_fd = cw_proc_open(a.pid);
+	proc_fd = cw_procstat_open(a.pid);
 	cr_assert_eq(cw_procstat_read(proc_fd, &st), 0);
 	a.start_ticks = st.start_ticks;
 	close(proc_fd);

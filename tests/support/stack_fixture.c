@@ -199,7 +199,7 @@ static void on_looked(enum cw_child_end end, const char *output, size_t len, voi
 	struct look *look = user;
 
 	look->end = end;
-	look->native = cw_stack_read_output(output, len, end == CW_CHILD_EXITED);
+	look->native = cw_stack_output_read(output, len, end == CW_CHILD_EXITED);
 	look->is_done = true;
 	event_base_loopbreak(look->base);
 }

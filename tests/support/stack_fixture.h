@@ -48,7 +48,7 @@ void finish_reader(void);
 
 struct cw_stack_target target_of(pid_t pid, uid_t uid);
 /*
- * What cw_stack_read_output() makes of a child's output; main: what the child does. Looks again
+ * What cw_stack_output_read() makes of a child's output; main: what the child does. Looks again
  * where the machine was too busy to hold a thread for as short as it has to be.
  */
 json_t *look_at(const struct cw_stack_target *t);

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/tcp.h"
 #include "cluster/transport.h"
-#include "cluster/transport_tcp.h"
 #include "common/clock.h"
 
 #define DEADLINE_S 20

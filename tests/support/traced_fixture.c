@@ -16,7 +16,7 @@ struct cw_stack_copy *traced_copy(void)
 {
 	struct cw_stack_copy *copy = NULL;
 
-	cr_assert_eq(cw_stack_copy_new(target, 0, &copy), 0);
+	cr_assert_eq(cw_stack_take_copy(target, 0, &copy), 0);
 	copy->budget_ns = 20 * CW_NS_PER_S;
 	return copy;
 }

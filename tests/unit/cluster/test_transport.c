@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cluster/tcp.h"
 #include "cluster/transport.h"
-#include "cluster/transport_tcp.h"
 #include "proto/codec.h"
 
 #define DEADLINE_S 20

@@ -352,7 +352,7 @@ Test(job, window_counts_while_its_member_stands_still)
 	struct cw_job *job = cw_job_new(1, NOW);
 	int64_t later = NOW + CW_JOB_WINDOW_FRESH_NS + 1;
 
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	cr_assert_null(cw_job_window(job, "y", &rank, &m, CW_WINDOW_LAST, NOW));
 	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, NOW));
 	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, later));
@@ -360,7 +360,7 @@ Test(job, window_counts_while_its_member_stands_still)
 	cr_assert_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, later));
 	cr_assert_eq(job->n_window_ops, 0);
 	for (unsigned i = 0; i < 3; i++) /* replaced, not piled up */
-		cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+		cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	cr_assert_eq(job->n_window_ops, 2);
 	cw_job_free(job);
 }
@@ -388,7 +388,7 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 
 	m.pending = &pending;
 	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	snap = build(&route, job);
 	got = &snap->comms[0].members[0];
 	cr_assert_eq(got->n_window, 2);
@@ -399,7 +399,7 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 
 	reply.stacks = second;
 	reply.n_stacks = 3;
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	snap = build(&route, job);
 	got = &snap->comms[0].members[0];
 	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[0]), "train.py:9 in step");
@@ -421,12 +421,12 @@ Test(job, window_of_where_histories_parted_stays)
 	struct cw_job *job = cw_job_new(1, NOW);
 	int64_t later = NOW + 100 * CW_JOB_WINDOW_FRESH_NS;
 
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_PAST, NOW), 0);
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_PAST, NOW), 0);
 	cr_assert_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_LAST, NOW));
 	m.coll_returned += 10000;
 	cr_assert_not_null(cw_job_window(job, "x", &rank, &m, CW_WINDOW_PAST, later));
 	/* The other kind comes and goes beside it. */
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	cr_assert_eq(job->n_window_ops, 2);
 	cr_assert_eq(job->n_past_ops, 1);
 	cw_job_free(job);
@@ -447,7 +447,7 @@ Test(job, windows_beyond_the_limit_are_left_out_and_counted)
 						     .ops = many,
 						     .n_ops = CW_JOB_MAX_WINDOW_OPS / 2 };
 	job->left_out_windows = &left_out;
-	cr_assert_eq(cw_job_add_windows(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
 	cr_expect_eq(left_out, 1);
 	cr_expect_eq(job->n_window_ops, CW_JOB_MAX_WINDOW_OPS);
 	cw_job_free(job);

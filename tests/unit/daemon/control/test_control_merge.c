@@ -15,7 +15,7 @@ static void begin(enum cw_merge_verb verb, uint32_t code, const char *json, cons
 	struct cw_control_answer local = { .code = code, .json = json ? strdup(json) : NULL };
 
 	(void)snprintf(local.error, sizeof(local.error), "%s", error);
-	cw_merge_begin(&m, verb, &local);
+	cw_control_merge_begin(&m, verb, &local);
 	cr_assert_null(local.json, "taken");
 }
 
@@ -23,12 +23,12 @@ static bool add(const char *node, uint32_t code, const char *json)
 {
 	struct cw_msg_node_reply reply = { .code = code, .json = json, .error = "no" };
 
-	return cw_merge_add(&m, node, &reply);
+	return cw_control_merge_add(&m, node, &reply);
 }
 
 static void end(void)
 {
-	cw_merge_end(&m, &answer);
+	cw_control_merge_end(&m, &answer);
 	doc = answer.json ? json_loads(answer.json, 0, NULL) : NULL;
 }
 
@@ -53,7 +53,7 @@ Test(control_merge, lists_become_one_newest_first_each_incident_once)
 	cr_assert_not(add("b", 0,
 			  "{\"incidents\":[{\"id\":\"c\",\"time\":\"2026-01-03\"},"
 			  "{\"id\":\"a\",\"time\":\"2026-01-02\",\"host\":\"b\"}]}"));
-	cr_assert_not(cw_merge_add(&m, "silent-one", NULL));
+	cr_assert_not(cw_control_merge_add(&m, "silent-one", NULL));
 	end();
 	cr_assert_eq(answer.code, 0);
 	cr_assert_eq(json_array_size(json_object_get(doc, "incidents")), 2);
@@ -151,7 +151,7 @@ Test(control_merge, who_could_not_be_asked_is_named_where_nobody_has_it)
 {
 	begin(CW_MERGE_REPORT, 3, NULL, "no incident with this id here");
 	cr_assert_not(add("b", 3, ""));
-	cr_assert_not(cw_merge_add(&m, "c", NULL));
+	cr_assert_not(cw_control_merge_add(&m, "c", NULL));
 	end();
 	cr_assert_eq(answer.code, 3);
 	cr_assert_null(answer.json);
@@ -170,7 +170,7 @@ Test(control_merge, a_mute_names_where_else_it_holds)
 
 Test(control_merge, a_refusal_of_the_leader_is_passed_on)
 {
-	cw_merge_begin(&m, CW_MERGE_STACKS, NULL);
+	cw_control_merge_begin(&m, CW_MERGE_STACKS, NULL);
 	cr_assert_not(add("b", 1, ""));
 	end();
 	cr_assert_eq(answer.code, 1);

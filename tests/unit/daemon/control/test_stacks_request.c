@@ -36,12 +36,12 @@ static void set_up(void)
 		.leader = c.nodes[leader].leader,
 		.members = c.nodes[leader].members,
 	};
-	stacks = cw_stacks_new(&config);
+	stacks = cw_stacks_request_new(&config);
 }
 
 static void tear_down(void)
 {
-	cw_stacks_free(stacks);
+	cw_stacks_request_free(stacks);
 	cluster_fini(&c);
 	json_decref(got.doc);
 }
@@ -69,7 +69,7 @@ static void pass(double seconds)
 {
 	for (double t = 0; t < seconds; t += 0.25) {
 		cluster_run(&c, 0.25);
-		cw_stacks_tick(stacks);
+		cw_stacks_request_tick(stacks);
 	}
 }
 
@@ -82,7 +82,7 @@ static void ask(const struct cw_caller *caller, const char *arguments)
 	cr_assert_eq(got.n, before, "not from inside the call");
 	pass(3);
 	cr_assert_eq(got.n, before + 1);
-	cr_assert(cw_stacks_is_idle(stacks));
+	cr_assert(cw_stacks_request_is_idle(stacks));
 }
 
 Test(stacks_request, all_ranks_of_all_nodes_are_in_the_answer)
@@ -142,7 +142,7 @@ Test(stacks_request, a_user_gets_one_answer_at_a_time_and_one_in_two_seconds)
 
 	begin(&owner, "{}", &first);
 	begin(&owner, "{}", &second);
-	cw_stacks_tick(stacks);
+	cw_stacks_request_tick(stacks);
 	cr_assert_eq(got.n, 1);
 	cr_assert_eq(got.code, 1);
 	pass(1);
@@ -152,7 +152,7 @@ Test(stacks_request, a_user_gets_one_answer_at_a_time_and_one_in_two_seconds)
 	begin(&root, "{}", &first); /* another user */
 	pass(1);
 	cr_assert_eq(got.n, 4);
-	cr_assert_eq(cw_stacks_refused(stacks), 2);
+	cr_assert_eq(cw_stacks_request_refused(stacks), 2);
 	ask(&owner, "{}");
 	cr_assert_eq(got.code, 0);
 }
@@ -173,12 +173,12 @@ Test(stacks_request, the_answer_comes_with_what_there_is_when_nodes_are_silent)
 Test(stacks_request, nobody_is_called_back_who_has_gone)
 {
 	begin(&root, "{}", &got);
-	cw_stacks_cancel(stacks, &got);
-	cr_assert(cw_stacks_is_idle(stacks));
+	cw_stacks_request_cancel(stacks, &got);
+	cr_assert(cw_stacks_request_is_idle(stacks));
 	pass(3);
 	cr_assert_eq(got.n, 0);
 	begin(&owner, "{}", &got); /* and it leaves with the daemon */
-	stacks = cw_stacks_free(stacks);
+	stacks = cw_stacks_request_free(stacks);
 	cluster_run(&c, 3);
 	cr_assert_eq(got.n, 0);
 }

@@ -370,7 +370,7 @@ Test(capture, keeps_of_many_threads_those_that_say_where_the_rank_is)
 		"\"python\":{\"threads\":[{\"id\":\"0x1\"},{\"id\":\"0x2\"}]}}";
 
 	got.doc = json_loads(text, 0, NULL);
-	cw_evidence_shorten(got.doc);
+	cw_evidence_brief(got.doc);
 	cr_assert_eq(count_threads("native"), 2);
 	cr_assert_eq(count_threads("proc"), 2);
 	cr_assert_eq(count_threads("python"), 1);
@@ -380,7 +380,7 @@ Test(capture, keeps_of_many_threads_those_that_say_where_the_rank_is)
 				json_object_get(json_object_get(got.doc, "python"), "threads"), 0),
 			"id")),
 		"0x2");
-	cw_evidence_shorten(NULL); /* of any shape */
+	cw_evidence_brief(NULL); /* of any shape */
 }
 
 Test(capture, calls_nobody_back_after_its_end)

@@ -25,7 +25,7 @@ Test(stack_output, passes_on_nothing_unexpected_from_the_child)
 		"\"symbol\":\"f\",\"offset\":\"x\",\"line\":1.5},7]}\n"
 		"{\"tid\":\"x\",\"frames\":\"none\"}\n"
 		"{\"end\":true,\"status\":\"fine\",\"reason\":3,\"held_ms\":-1}\n{\"tid\":9}\n";
-	json_t *native = cw_stack_read_output(output, sizeof(output) - 1, true);
+	json_t *native = cw_stack_output_read(output, sizeof(output) - 1, true);
 	const json_t *threads = json_object_get(native, "threads");
 	const json_t *first = json_array_get(threads, 0);
 	const json_t *frame = json_array_get(json_object_get(first, "frames"), 0);
@@ -44,12 +44,12 @@ Test(stack_output, passes_on_nothing_unexpected_from_the_child)
 Test(stack_output, keeps_what_a_child_wrote_before_it_was_cut_short)
 {
 	static const char output[] = "{\"tid\":1,\"name\":\"a\",\"frames\":[]}\n{\"tid\":2,\"na";
-	json_t *native = cw_stack_read_output(output, sizeof(output) - 1, false);
+	json_t *native = cw_stack_output_read(output, sizeof(output) - 1, false);
 
 	cr_assert_str_eq(text_of(native, "status"), "partial");
 	cr_assert_eq(json_array_size(json_object_get(native, "threads")), 1);
 	json_decref(native);
-	native = cw_stack_read_output("", 0, false);
+	native = cw_stack_output_read("", 0, false);
 	cr_assert_str_eq(text_of(native, "status"), "failed");
 	json_decref(native);
 }
@@ -130,13 +130,13 @@ Test(stack_output, finds_the_build_id_in_file_and_memory)
 	struct image i = make_image();
 	uint8_t id[CW_BUILD_ID_MAX];
 
-	cr_assert_eq(cw_elf_build_id(read_image, &i, false, id), 8);
+	cr_assert_eq(cw_stack_build_id(read_image, &i, false, id), 8);
 	cr_assert_arr_eq(id, "\1\2\3\4\5\6\7\10", 8);
 	memset(id, 0, sizeof(id));
-	cr_assert_eq(cw_elf_build_id(read_image, &i, true, id), 8);
+	cr_assert_eq(cw_stack_build_id(read_image, &i, true, id), 8);
 	cr_assert_arr_eq(id, "\1\2\3\4\5\6\7\10", 8);
 	i.bytes[0] = 0;
-	cr_assert_eq(cw_elf_build_id(read_image, &i, false, id), 0);
+	cr_assert_eq(cw_stack_build_id(read_image, &i, false, id), 0);
 }
 
 Test(stack_output, survives_every_changed_byte_of_an_elf_header)
@@ -150,9 +150,10 @@ Test(stack_output, survives_every_changed_byte_of_an_elf_header)
 			struct image bad = good;
 
 			bad.bytes[at] = values[v];
-			cr_assert_leq(cw_elf_build_id(read_image, &bad, false, id),
+			cr_assert_leq(cw_stack_build_id(read_image, &bad, false, id),
 				      CW_BUILD_ID_MAX);
-			cr_assert_leq(cw_elf_build_id(read_image, &bad, true, id), CW_BUILD_ID_MAX);
+			cr_assert_leq(cw_stack_build_id(read_image, &bad, true, id),
+				      CW_BUILD_ID_MAX);
 		}
 	}
 }

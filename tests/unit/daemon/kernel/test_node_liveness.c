@@ -30,7 +30,7 @@ static struct child start(int exit_code)
 		_exit(exit_code);
 	}
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	c.proc_fd = cw_proc_open(c.pid);
+	c.proc_fd = cw_procstat_open(c.pid);
 	cr_assert_geq(c.pidfd, 0);
 	return c;
 }

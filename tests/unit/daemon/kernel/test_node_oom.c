@@ -57,7 +57,7 @@ Test(oom, claims_nothing_about_what_it_cannot_read)
 
 Test(oom, opens_the_group_of_this_process_or_says_that_it_cannot)
 {
-	int proc_fd = cw_proc_open(getpid());
+	int proc_fd = cw_procstat_open(getpid());
 	struct cw_oom oom;
 
 	cw_oom_open(&oom, proc_fd);

@@ -52,7 +52,7 @@ Test(procstat, refuses_what_is_no_stat_line)
 
 Test(procstat, reads_this_process)
 {
-	int fd = cw_proc_open(getpid());
+	int fd = cw_procstat_open(getpid());
 	struct cw_procstat st;
 	uint64_t value;
 	pid_t tids[8];
@@ -63,13 +63,13 @@ Test(procstat, reads_this_process)
 	cr_assert_eq(st.ppid, getppid());
 	cr_assert_eq(st.state, 'R');
 	cr_assert(st.is_permitted);
-	cr_assert_eq(cw_proc_threads(fd, tids, 8, &n), 0);
+	cr_assert_eq(cw_procstat_threads(fd, tids, 8, &n), 0);
 	cr_assert_eq(n, st.threads);
 	cr_assert_eq(tids[0], getpid());
 	cr_assert_eq(cw_procstat_read_thread(fd, tids[0], &st), 0);
-	cr_assert_eq(cw_proc_main_cpu_ns(fd, &value), 0);
+	cr_assert_eq(cw_procstat_main_cpu_ns(fd, &value), 0);
 	cr_assert_gt(value, 0);
-	cr_assert_eq(cw_proc_io_bytes(fd, &value), 0);
+	cr_assert_eq(cw_procstat_io_bytes(fd, &value), 0);
 	close(fd);
 }
 
@@ -87,15 +87,15 @@ Test(procstat, finds_children_and_notices_the_dead)
 		close(pipe_fds[1]);
 		_exit(read(pipe_fds[0], &c, 1) == 0 ? 0 : 1);
 	}
-	fd = cw_proc_open(getpid());
-	child_fd = cw_proc_open(child);
-	cr_assert_eq(cw_proc_children(fd, pids, 4, &n), 0);
+	fd = cw_procstat_open(getpid());
+	child_fd = cw_procstat_open(child);
+	cr_assert_eq(cw_procstat_children(fd, pids, 4, &n), 0);
 	cr_assert_eq(n, 1);
 	cr_assert_eq(pids[0], child);
 	close(pipe_fds[1]);
 	cr_assert_eq(waitpid(child, NULL, 0), child);
 	cr_assert_eq(cw_procstat_read(child_fd, &st), -ESRCH);
-	cr_assert_eq(cw_proc_open(child), -ESRCH);
+	cr_assert_eq(cw_procstat_open(child), -ESRCH);
 	close(fd);
 	close(child_fd);
 }

@@ -23,7 +23,7 @@ static bool matches(const char *environment, size_t len, const char *label)
 	struct cw_absent_found found = { 0 };
 
 	(void)snprintf(query.label, sizeof(query.label), "%s", label);
-	if (!cw_absent_env_matches(environment, len, &query, &found))
+	if (!cw_absent_scan_env_matches(environment, len, &query, &found))
 		return false;
 	cr_assert_eq(found.rank, 5);
 	cr_assert_eq(found.world_size, 8);
@@ -65,15 +65,17 @@ Test(absent, mappings_tell_agent_and_record)
 {
 	struct cw_absent_candidate c = { 0 };
 
-	cw_absent_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.so.debug-notes\n", &c);
-	cw_absent_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.some\n", &c);
+	cw_absent_scan_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.so.debug-notes\n",
+				&c);
+	cw_absent_scan_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.some\n", &c);
 	cr_assert_not(c.has_record);
 	c.has_agent = false;
-	cw_absent_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.some\n", &c);
+	cw_absent_scan_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.some\n", &c);
 	cr_assert_not(c.has_agent);
-	cw_absent_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.so\n", &c);
+	cw_absent_scan_read_map("7f00-7f01 r-xp 0 08:01 7   /opt/libcollwatch.so\n", &c);
 	cr_assert(c.has_agent && !c.has_record);
-	cw_absent_read_map("7f00-7f01 rw-s 0 00:01 9   /memfd:collwatch-record (deleted)\n", &c);
+	cw_absent_scan_read_map("7f00-7f01 rw-s 0 00:01 9   /memfd:collwatch-record (deleted)\n",
+				&c);
 	cr_assert(c.has_record);
 }
 
@@ -94,7 +96,7 @@ Test(absent, rank_is_the_topmost_process_that_is_no_shell)
 					   process(1, 12, 11), process(2, 20, 1) };
 
 	v[1].is_shell = true;
-	cr_assert_eq(cw_absent_choose(v, 4), 2);
+	cr_assert_eq(cw_absent_scan_choose(v, 4), 2);
 	cr_assert_eq(v[0].found.pid, 12, "not its worker, not its shell");
 	cr_assert_eq(v[1].found.pid, 20);
 }
@@ -103,7 +105,7 @@ Test(absent, of_several_on_top_the_oldest_is_the_rank)
 {
 	struct cw_absent_candidate v[] = { process(1, 15, 1), process(1, 12, 1) };
 
-	cr_assert_eq(cw_absent_choose(v, 2), 1);
+	cr_assert_eq(cw_absent_scan_choose(v, 2), 1);
 	cr_assert_eq(v[0].found.pid, 12);
 }
 
@@ -114,7 +116,7 @@ Test(absent, rank_with_a_record_or_without_an_agent_is_not_absent)
 
 	v[1].has_record = true;
 	v[2].has_agent = false;
-	cr_assert_eq(cw_absent_choose(v, 3), 0);
+	cr_assert_eq(cw_absent_scan_choose(v, 3), 0);
 }
 
 /* ---- on a node ---- */

@@ -193,7 +193,7 @@ static struct rank start(void)
 	close(out[1]);
 	rank.to = in[1];
 	rank.from = out[0];
-	rank.proc_fd = cw_proc_open(rank.pid);
+	rank.proc_fd = cw_procstat_open(rank.pid);
 	cr_assert_geq(rank.proc_fd, 0);
 	wait_answer(&rank);
 	cw_headway_init(&rank.headway);
@@ -288,7 +288,7 @@ Test(headway, leaves_out_descendants_that_are_ranks_of_their_own)
 	pid_t children[1];
 	size_t n;
 
-	cr_assert_eq(cw_proc_children(rank.proc_fd, children, 1, &n), 0);
+	cr_assert_eq(cw_procstat_children(rank.proc_fd, children, 1, &n), 0);
 	cr_assert_eq(n, 1);
 	command(&rank, 'k');
 	cr_assert_not(step(&rank, children));
@@ -316,7 +316,7 @@ static pid_t thread_of(const struct rank *rank)
 	pid_t tids[8];
 	size_t n;
 
-	cr_assert_eq(cw_proc_threads(rank->proc_fd, tids, 8, &n), 0);
+	cr_assert_eq(cw_procstat_threads(rank->proc_fd, tids, 8, &n), 0);
 	cr_assert_eq(n, 3);
 	return tids[2];
 }
@@ -449,8 +449,8 @@ Test(headway, asks_a_thread_for_its_number_in_its_own_namespace)
 	children = fopen(line, "re");
 	cr_assert(children && fscanf(children, "%d", &inner) == 1);
 	fclose(children);
-	fd = cw_proc_open(inner);
-	cr_assert_eq(cw_proc_own_tid(fd, inner, &own), 0);
+	fd = cw_procstat_open(inner);
+	cr_assert_eq(cw_procstat_own_tid(fd, inner, &own), 0);
 	cr_expect_eq(own, 1, "the first there, not %d", (int)own);
 	close(fd);
 	close(in[1]);

@@ -95,7 +95,7 @@ Test(sampler, rhythm_is_the_median_of_intervals)
 	struct setup s;
 
 	start(&s);
-	cr_assert_eq(cw_track_interval_ns(sample(&s)), 0);
+	cr_assert_eq(cw_sampler_interval_ns(sample(&s)), 0);
 	/* Two ops per second, and once a pause of five seconds. */
 	for (int i = 0; i < 9; i++) {
 		complete(&s, enter(&s));
@@ -104,7 +104,7 @@ Test(sampler, rhythm_is_the_median_of_intervals)
 		for (int j = 0; i == 4 && j < 18; j++)
 			(void)sample(&s);
 	}
-	cr_assert_eq(cw_track_interval_ns(sample(&s)), CW_NS_PER_S / 2);
+	cr_assert_eq(cw_sampler_interval_ns(sample(&s)), CW_NS_PER_S / 2);
 	stop(&s);
 }
 
@@ -118,7 +118,7 @@ Test(sampler, rhythm_of_ops_faster_than_the_sampling)
 			complete(&s, enter(&s));
 		(void)sample(&s);
 	}
-	cr_assert_eq(cw_track_interval_ns(sample(&s)), STEP_NS / 10);
+	cr_assert_eq(cw_sampler_interval_ns(sample(&s)), STEP_NS / 10);
 	stop(&s);
 }
 
@@ -145,10 +145,10 @@ Test(sampler, reused_entry_is_another_communicator)
 	complete(&s, enter(&s));
 	for (int i = 0; i < 5; i++)
 		complete(&s, enter(&s)), (void)sample(&s);
-	cr_assert_neq(cw_track_interval_ns(sample(&s)), 0);
+	cr_assert_neq(cw_sampler_interval_ns(sample(&s)), 0);
 	cw_test_record_reuse_comm(s.writer, s.comm, 0x22);
 	t = sample(&s);
-	cr_assert_eq(cw_track_interval_ns(t), 0);
+	cr_assert_eq(cw_sampler_interval_ns(t), 0);
 	cr_assert_eq(t->progress_ns, s.now_ns);
 	stop(&s);
 }

@@ -60,14 +60,14 @@ static const struct cw_op_row *row(unsigned kind, unsigned size_class)
 
 Test(op_stats, sizes_have_classes)
 {
-	cr_assert_eq(cw_op_size_class(0), 0);
-	cr_assert_eq(cw_op_size_class(4096), 0);
-	cr_assert_eq(cw_op_size_class(4097), 1);
-	cr_assert_eq(cw_op_size_class(65536), 1);
-	cr_assert_eq(cw_op_size_class(1 << 20), 2);
-	cr_assert_eq(cw_op_size_class(256ull << 20), 4);
-	cr_assert_eq(cw_op_size_class((256ull << 20) + 1), 5);
-	cr_assert_eq(cw_op_size_class(UINT64_MAX), 5);
+	cr_assert_eq(cw_op_stats_size_class(0), 0);
+	cr_assert_eq(cw_op_stats_size_class(4096), 0);
+	cr_assert_eq(cw_op_stats_size_class(4097), 1);
+	cr_assert_eq(cw_op_stats_size_class(65536), 1);
+	cr_assert_eq(cw_op_stats_size_class(1 << 20), 2);
+	cr_assert_eq(cw_op_stats_size_class(256ull << 20), 4);
+	cr_assert_eq(cw_op_stats_size_class((256ull << 20) + 1), 5);
+	cr_assert_eq(cw_op_stats_size_class(UINT64_MAX), 5);
 }
 
 Test(op_stats, each_op_counts_once_by_kind_comm_and_size)

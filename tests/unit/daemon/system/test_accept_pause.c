@@ -105,15 +105,15 @@ static void turn_until_accepted(unsigned n)
 
 static uint64_t pauses(void)
 {
-	struct cw_accept_stats stats;
+	struct cw_accept_pause_stats stats;
 
-	cw_accept_stats(&stats);
+	cw_accept_pause_stats(&stats);
 	return stats.pauses[CW_LISTENER_CONTROL];
 }
 
 Test(accept_pause, listener_without_descriptors_waits_instead_of_spinning)
 {
-	struct cw_accept_stats stats;
+	struct cw_accept_pause_stats stats;
 
 	connect_one();
 	take_descriptors_below(LIMIT); /* all */
@@ -121,7 +121,7 @@ Test(accept_pause, listener_without_descriptors_waits_instead_of_spinning)
 		event_base_loop(base, EVLOOP_ONCE);
 	cr_assert_eq(accepted, 0);
 	cr_assert_eq(pauses(), 1, "it was ready once, all other turns are of the timer");
-	cw_accept_stats(&stats);
+	cw_accept_pause_stats(&stats);
 	cr_assert_neq(stats.last_ns, 0);
 	cr_assert_eq(stats.pauses[CW_LISTENER_PEER], 0);
 	/* As soon as there are some. */

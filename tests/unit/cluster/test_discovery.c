@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cluster/transport_found.h"
+#include "cluster/discovery.h"
 #include "tests/support/tls_ends.h"
 
 static char key_path[64], other_path[64], under[40];
@@ -118,9 +118,9 @@ Test(found, who_is_gone_is_lost_first_and_forgotten_after_ten_minutes_of_answers
 			       */
 		skipped_ns += 60 * CW_NS_PER_S;
 		(void)event_base_loop(base, EVLOOP_ONCE);
-		cr_assert_lt(skipped_ns - lost_ns, 10 * CW_FOUND_FORGET_NS);
+		cr_assert_lt(skipped_ns - lost_ns, 10 * CW_DISCOVERY_FORGET_NS);
 	}
-	cr_assert_gt(skipped_ns - lost_ns, CW_FOUND_FORGET_NS);
+	cr_assert_gt(skipped_ns - lost_ns, CW_DISCOVERY_FORGET_NS);
 	open_found(&b, "b", 3, &key_files, under);
 	run_until(is_connected_to(&a, "b"));
 }

@@ -3,7 +3,7 @@
  * One request per node; while it is open, the node's captures go on two at a time. When it ends,
  * the next node is asked, so that neither the network nor this daemon gets everything at once.
  */
-#include "leader/incident/incident_survey.h"
+#include "leader/incident/survey.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "leader/incident/incident_evidence.h"
+#include "leader/incident/evidence_set.h"
 #include "model/signature.h"
 #include "report/stacks/stack_tree.h"
 
@@ -307,7 +307,7 @@ static void on_reply(const char *name, const struct cw_message *reply, void *use
 	json_t *doc;
 
 	if (e) {
-		doc = cw_evidence_parse(e->json);
+		doc = cw_evidence_set_parse(e->json);
 		take(s, name, e->pid, e->start_ticks, doc, false);
 		json_decref(doc);
 		if (e->remaining > 0)

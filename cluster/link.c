@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/transport_link.h"
+#include "cluster/link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/conn.h"
 #include "cluster/resolve.h"
-#include "cluster/transport_conn.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/alerts/webhook_curl.h"
+#include "daemon/alerts/curl_loop.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/transport_conn.h"
+#include "cluster/conn.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "cluster/transport_found.h"
-#include "cluster/transport_tls.h"
+#include "cluster/discovery.h"
+#include "cluster/tls.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "proto/codec.h"
@@ -108,7 +108,7 @@ static const char *refuse_peer(const struct cw_conn *c, const struct cw_msg_peer
 	const struct cw_conn *other;
 
 	if (peer == CW_NO_PEER)
-		return c->tcp->found ? "there are too many peers" : "it is not among the peers";
+		return c->tcp->discovery ? "there are too many peers" : "it is not among the peers";
 	if (c->is_dialed && c->peer != CW_NO_PEER && peer != c->peer)
 		return "another node answers at its address";
 	other = c->tcp->links[peer].conn;
@@ -119,7 +119,7 @@ static const char *refuse_peer(const struct cw_conn *c, const struct cw_msg_peer
 
 static bool is_myself(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
-	return c->tcp->found && hello->epoch == c->tcp->config.epoch &&
+	return c->tcp->discovery && hello->epoch == c->tcp->config.epoch &&
 	       !strcmp(hello->node, cw_transport_self(c->tcp->config.transport));
 }
 
@@ -128,8 +128,10 @@ static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *he
 {
 	const struct cw_conn *other = c->tcp->links[peer].conn;
 
-	return c->tcp->found && other && other != c && other->epoch == believable_epoch(c, hello) &&
-	       cw_found_is_preferred(other, hello->node) && !cw_found_is_preferred(c, hello->node);
+	return c->tcp->discovery && other && other != c &&
+	       other->epoch == believable_epoch(c, hello) &&
+	       cw_discovery_is_preferred(other, hello->node) &&
+	       !cw_discovery_is_preferred(c, hello->node);
 }
 
 void cw_conn_log_refusal(const char *name, uint64_t n, const char *why)
@@ -163,13 +165,13 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 	const char *why;
 
 	if (is_myself(c, hello)) {
-		cw_found_identified(c, CW_NO_PEER);
+		cw_discovery_identified(c, CW_NO_PEER);
 		c->is_refused = true;
 		return;
 	}
 	why = refuse_stranger(c, hello);
-	if (!why && peer == CW_NO_PEER && c->tcp->found && !c->is_up)
-		peer = cw_found_meet(c->tcp->found, c, hello->node);
+	if (!why && peer == CW_NO_PEER && c->tcp->discovery && !c->is_up)
+		peer = cw_discovery_add_peer(c->tcp->discovery, c, hello->node);
 	if (!why)
 		why = refuse_peer(c, hello, peer);
 	if (!why && c->is_up && peer == c->peer)
@@ -177,11 +179,11 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 	if (why || c->is_up) {
 		why = why ? why : "it changed its name";
 		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused, why);
-		cw_found_refused(c, why);
+		cw_discovery_refused(c, why);
 		c->is_refused = true;
 		return;
 	}
-	cw_found_identified(c, peer);
+	cw_discovery_identified(c, peer);
 	c->is_refused = is_spare(c, hello, peer);
 	if (!c->is_refused)
 		be_up(c, peer, hello);
@@ -263,7 +265,7 @@ static void refuse_key(struct cw_conn *c, const char *why, const char *text)
 	char address[INET6_ADDRSTRLEN];
 
 	tcp->stats.refused++;
-	cw_found_refused(c, why);
+	cw_discovery_refused(c, why);
 	if (peer == CW_NO_PEER) {
 		cw_conn_log_refusal(cw_link_format(from, address, sizeof(address)),
 				    tcp->stats.refused, text);
@@ -332,7 +334,7 @@ void cw_conn_close(struct cw_conn *c)
 	}
 	if (link && c->is_dialed && !c->candidate)
 		cw_link_back_off(tcp, link);
-	cw_found_closed(c);
+	cw_discovery_closed(c);
 	DL_DELETE(tcp->conns, c);
 	tcp->stats.connections--;
 	bufferevent_free(c->bev);
@@ -391,7 +393,7 @@ struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address,
 	tcp->stats.dialed++;
 	memcpy(&c->from, address, cw_sockaddr_len(address));
 	c->candidate = candidate;
-	cw_found_dialed(c);
+	cw_discovery_dialed(c);
 	if (bufferevent_socket_connect(c->bev, address, (int)cw_sockaddr_len(address)) < 0 ||
 	    cw_conn_send_hello(c) < 0) {
 		cw_conn_close(c);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A leader without nodes: what it sends is looked at, and the answers are made by hand. */
-#include "leader/incident/incident_survey.h"
+#include "leader/incident/survey.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "leader/incident/incident_evidence.h"
+#include "leader/incident/evidence_set.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "record/record_layout.h"
@@ -157,12 +157,12 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-	cw_evidence_fini(&taken);
+	cw_evidence_set_fini(&taken);
 	cw_transport_free(transport);
 	cw_snapshot_free(snap);
 }
 
-TestSuite(incident_survey, .init = set_up, .fini = tear_down);
+TestSuite(survey, .init = set_up, .fini = tear_down);
 
 static void take_elsewhere(uint32_t rank, const char *json)
 {
@@ -183,7 +183,7 @@ static const char *why_of(const json_t *doc, size_t i, const char **ret_ranks)
 	return cw_json_str(l, "why", "");
 }
 
-Test(incident_survey, asks_every_living_rank_once_and_merges_the_answers)
+Test(survey, asks_every_living_rank_once_and_merges_the_answers)
 {
 	struct cw_survey *s;
 	json_t *doc;
@@ -215,7 +215,7 @@ Test(incident_survey, asks_every_living_rank_once_and_merges_the_answers)
 	cw_survey_free(s);
 }
 
-Test(incident_survey, looks_closely_at_one_rank_of_each_state)
+Test(survey, looks_closely_at_one_rank_of_each_state)
 {
 	struct cw_op other = { .kind = CW_OP_BROADCAST, .coll_seq = 9 };
 	unsigned close_looks = 0;
@@ -246,7 +246,7 @@ Test(incident_survey, looks_closely_at_one_rank_of_each_state)
 	cw_survey_free(s);
 }
 
-Test(incident_survey, asks_64_nodes_at_a_time)
+Test(survey, asks_64_nodes_at_a_time)
 {
 	struct cw_survey *s;
 
@@ -271,7 +271,7 @@ Test(incident_survey, asks_64_nodes_at_a_time)
 	cw_survey_free(s);
 }
 
-Test(incident_survey, says_who_is_beyond_its_limits)
+Test(survey, says_who_is_beyond_its_limits)
 {
 	const char *ranks;
 	struct cw_survey *s;
@@ -291,7 +291,7 @@ Test(incident_survey, says_who_is_beyond_its_limits)
 	cw_survey_free(s);
 }
 
-Test(incident_survey, looks_at_4096_ranks_and_no_more)
+Test(survey, looks_at_4096_ranks_and_no_more)
 {
 	struct cw_survey *s;
 	const char *ranks;
@@ -313,7 +313,7 @@ Test(incident_survey, looks_at_4096_ranks_and_no_more)
 	cw_survey_free(s);
 }
 
-Test(incident_survey, does_without_a_node_that_is_gone_and_one_that_is_silent)
+Test(survey, does_without_a_node_that_is_gone_and_one_that_is_silent)
 {
 	const char *ranks;
 	struct cw_survey *s;
@@ -340,7 +340,7 @@ Test(incident_survey, does_without_a_node_that_is_gone_and_one_that_is_silent)
 	cw_survey_free(s);
 }
 
-Test(incident_survey, ends_when_it_is_told_to_or_its_time_is_over)
+Test(survey, ends_when_it_is_told_to_or_its_time_is_over)
 {
 	struct cw_survey *s;
 	json_t *doc;

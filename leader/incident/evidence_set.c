@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "leader/incident/incident_evidence.h"
+#include "leader/incident/evidence_set.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 _Static_assert(CW_EVIDENCE_MAX_TARGETS == CW_INCIDENT_MAX_CULPRITS + 1, "one victim beside them");
 
-void cw_evidence_fini(struct cw_evidence_set *set)
+void cw_evidence_set_fini(struct cw_evidence_set *set)
 {
 	for (unsigned i = 0; i < set->n_slots; i++) {
 		free(set->slots[i].node);
@@ -83,19 +83,19 @@ static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_t
 	r = cw_transport_request(t, node, &msg, deadline_ms + 250, fn, fn_user, NULL);
 	if (r < 0) {
 		log_info("%s cannot be asked for evidence: %s", node, strerror(-r));
-		cw_evidence_take(set, node, NULL);
+		cw_evidence_set_take(set, node, NULL);
 	}
 	return r;
 }
 
-int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t,
-			const struct cw_job_id *job, const struct cw_snapshot *snap,
-			const struct cw_verdict *v, uint32_t deadline_ms, cw_transport_reply_fn fn,
-			void *fn_user)
+int cw_evidence_set_request(struct cw_evidence_set *set, struct cw_transport *t,
+			    const struct cw_job_id *job, const struct cw_snapshot *snap,
+			    const struct cw_verdict *v, uint32_t deadline_ms,
+			    cw_transport_reply_fn fn, void *fn_user)
 {
 	int r = 0;
 
-	cw_evidence_fini(set);
+	cw_evidence_set_fini(set);
 	choose_targets(set, snap, v);
 	for (unsigned i = 0; i < set->n_slots; i++) {
 		bool is_asked = false;
@@ -108,7 +108,7 @@ int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t,
 	return r;
 }
 
-json_t *cw_evidence_parse(const char *text)
+json_t *cw_evidence_set_parse(const char *text)
 {
 	json_error_t error;
 	json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, &error);
@@ -120,7 +120,8 @@ json_t *cw_evidence_parse(const char *text)
 	return NULL;
 }
 
-void cw_evidence_take(struct cw_evidence_set *set, const char *node, const struct cw_message *reply)
+void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,
+			  const struct cw_message *reply)
 {
 	for (unsigned i = 0; i < set->n_slots; i++) {
 		struct cw_evidence_slot *slot = &set->slots[i];
@@ -135,12 +136,12 @@ void cw_evidence_take(struct cw_evidence_set *set, const char *node, const struc
 		e = &reply->evidence_reply;
 		if (e->pid != slot->pid || e->start_ticks != slot->start_ticks || slot->doc)
 			continue;
-		slot->doc = cw_evidence_parse(e->json);
+		slot->doc = cw_evidence_set_parse(e->json);
 		slot->is_awaited = false;
 	}
 }
 
-bool cw_evidence_is_complete(const struct cw_evidence_set *set)
+bool cw_evidence_set_is_complete(const struct cw_evidence_set *set)
 {
 	for (unsigned i = 0; i < set->n_slots; i++)
 		if (set->slots[i].is_awaited)
@@ -148,7 +149,7 @@ bool cw_evidence_is_complete(const struct cw_evidence_set *set)
 	return true;
 }
 
-json_t *cw_evidence_array(const struct cw_evidence_set *set)
+json_t *cw_evidence_set_array(const struct cw_evidence_set *set)
 {
 	json_t *array = json_array();
 

@@ -6,7 +6,7 @@
  * still connected is noticed.
  *
  * With a key or certificates, every connection is TLS 1.3 and both sides prove that they belong to
- * the cluster (transport_tls.h); peers may be anywhere, and be given as host names, which a child
+ * the cluster (tls.h); peers may be anywhere, and be given as host names, which a child
  * process looks up (resolve.h). Without a key, only loopback is listened on, dialed and accepted
  * from, and there only sockets of root or of the daemon's own user.
  *
@@ -22,8 +22,8 @@
 
 #include <stdint.h>
 
+#include "cluster/tls.h"
 #include "cluster/transport.h"
-#include "cluster/transport_tls.h"
 #include "common/clock.h"
 #include "common/err.h"
 
@@ -59,8 +59,8 @@ struct cw_tcp_config {
 	struct cw_transport *transport; /* becomes its backend */
 	uint64_t epoch;                 /* of this daemon's start, wall ns */
 	const char *listen;             /* "127.0.0.1:7411" */
-	const char *find_under;  /* "host:port"; NULL = peers are listed (transport_found.h) */
-	struct cw_tls_files tls; /* all NULL = none: loopback only */
+	const char *find_under;         /* "host:port"; NULL = peers are listed (discovery.h) */
+	struct cw_tls_files tls;        /* all NULL = none: loopback only */
 };
 
 /* 0, or -errno with err set. */

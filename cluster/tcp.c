@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One listener and one timer. A stranger gets a connection while there is room for strangers, and
- * loses it when no hello comes (transport_conn.h). The timer beats on the connections that are up,
- * has names looked up, and dials the peers that this side has to dial (transport_link.h); those
- * that nobody listed are found by transport_found.h.
+ * loses it when no hello comes (conn.h). The timer beats on the connections that are up,
+ * has names looked up, and dials the peers that this side has to dial (link.h); those
+ * that nobody listed are found by discovery.h.
  */
-#include "cluster/transport_tcp.h"
+#include "cluster/tcp.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -16,11 +16,11 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "cluster/conn.h"
+#include "cluster/discovery.h"
 #include "cluster/peer_uid.h"
 #include "cluster/resolve.h"
-#include "cluster/transport_conn.h"
-#include "cluster/transport_found.h"
-#include "cluster/transport_tls.h"
+#include "cluster/tls.h"
 #include "common/log.h"
 #include "daemon/system/accept_pause.h"
 
@@ -111,8 +111,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 				(void)cw_conn_send_hello(c);
 	}
 	cw_link_look_up_all(tcp, now);
-	if (tcp->found)
-		cw_found_tick(tcp->found, now);
+	if (tcp->discovery)
+		cw_discovery_tick(tcp->discovery, now);
 	for (uint32_t i = 0; i < tcp->n_links; i++) {
 		struct cw_link *link = &tcp->links[i];
 
@@ -171,7 +171,7 @@ static int start(struct cw_tcp *tcp, struct cw_err *err)
 	if (r >= 0)
 		r = cw_link_init_all(tcp, err);
 	if (r >= 0 && tcp->config.find_under)
-		r = cw_found_new(tcp, tcp->config.find_under, &tcp->found, err);
+		r = cw_discovery_new(tcp, tcp->config.find_under, &tcp->discovery, err);
 	if (r >= 0)
 		r = start_listening(tcp, err);
 	if (r < 0)
@@ -214,7 +214,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 		cw_conn_close(c);
 	}
 	cw_resolve_free(tcp->resolve);
-	cw_found_free(tcp->found);
+	cw_discovery_free(tcp->discovery);
 	cw_accept_pause_free(tcp->pause);
 	if (tcp->listener)
 		evconnlistener_free(tcp->listener);
@@ -229,7 +229,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 const char *cw_tcp_note(const struct cw_tcp *tcp, char *buf, size_t len)
 {
 	buf[0] = '\0';
-	return tcp->found ? cw_found_note(tcp->found, buf, len) : buf;
+	return tcp->discovery ? cw_discovery_note(tcp->discovery, buf, len) : buf;
 }
 
 void cw_tcp_stats(const struct cw_tcp *tcp, struct cw_tcp_stats *ret)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/evidence/stack_unwind.h"
+#include "daemon/evidence/unwinder.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>

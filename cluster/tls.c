@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/transport_tls.h"
+#include "cluster/tls.h"
 
 #include <errno.h>
 #include <event2/bufferevent.h>

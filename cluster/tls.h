@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS 1.3 between daemons: how a connection of transport_tcp.c is made once a key is configured.
+ * TLS 1.3 between daemons: how a connection of tcp.c is made once a key is configured.
  * Either both sides prove that they hold the cluster's key (external PSK, identity "collwatch"), or
  * both show a certificate of the cluster's authority (peer_cert.h), which also says which node it
  * is. The key exchange is ephemeral in both cases; no tickets, no resumption, no early data. All of

@@ -3,7 +3,7 @@
  * The link to one peer: where it is, whether this side dials, when to try again. Addresses come
  * from the configuration; host names are looked up by a child, round after round.
  *
- * Part of transport_tcp.c; loop thread only, nothing blocks.
+ * Part of tcp.c; loop thread only, nothing blocks.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct cw_link { /* one per peer */
 	unsigned n_found;     /* in the round of look-ups in progress */
 	struct cw_conn *conn; /* the one that is up */
 	bool is_ours;         /* this side dials */
-	bool is_found;        /* by transport_found.c, which dials */
+	bool is_found;        /* by discovery.c, which dials */
 	bool is_dialing;
 	uint32_t backoff_ms;
 	int64_t dial_ns; /* next try */

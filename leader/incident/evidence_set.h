@@ -30,19 +30,19 @@ struct cw_evidence_set {
 };
 
 /* Drops all documents; requests in flight are cancelled by the owner. */
-void cw_evidence_fini(struct cw_evidence_set *set);
+void cw_evidence_set_fini(struct cw_evidence_set *set);
 
 /* Chooses targets and sends one request to each of their nodes; callbacks get fn_user. */
-int cw_evidence_request(struct cw_evidence_set *set, struct cw_transport *t,
-			const struct cw_job_id *job, const struct cw_snapshot *snap,
-			const struct cw_verdict *v, uint32_t deadline_ms, cw_transport_reply_fn fn,
-			void *fn_user);
+int cw_evidence_set_request(struct cw_evidence_set *set, struct cw_transport *t,
+			    const struct cw_job_id *job, const struct cw_snapshot *snap,
+			    const struct cw_verdict *v, uint32_t deadline_ms,
+			    cw_transport_reply_fn fn, void *fn_user);
 
 /* Takes in one reply (NULL: nothing more comes from the node). */
-void cw_evidence_take(struct cw_evidence_set *set, const char *node,
-		      const struct cw_message *reply);
+void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,
+			  const struct cw_message *reply);
 /* A collwatch.evidence/1; NULL = it is none. New reference. */
-json_t *cw_evidence_parse(const char *text);
-bool cw_evidence_is_complete(const struct cw_evidence_set *set);
+json_t *cw_evidence_set_parse(const char *text);
+bool cw_evidence_set_is_complete(const struct cw_evidence_set *set);
 /* New reference to an array, culprits first. NULL = out of memory. */
-json_t *cw_evidence_array(const struct cw_evidence_set *set);
+json_t *cw_evidence_set_array(const struct cw_evidence_set *set);

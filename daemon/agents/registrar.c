@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/agents/agent_register.h"
+#include "daemon/agents/registrar.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ struct registration {
 /* A child at work for some of one user's. */
 struct probe {
 	struct cw_registrar *registrar;
-	struct cw_probe *child;
+	struct cw_agent_probe *child;
 	uid_t uid;
 	struct registration *members[CW_PROBE_MAX_AGENTS]; /* NULL = has its result, or has gone */
 	unsigned n;
@@ -60,7 +60,7 @@ struct cw_registrar {
 	struct cw_registrar_config config;
 	struct registration *open;
 	struct registration *by_pid; /* those that wait: one of each process */
-	struct cw_turns *turns;
+	struct cw_agent_turns *turns;
 	struct probe *probes;
 	uint64_t total, unreadable, repeated;
 };
@@ -73,7 +73,7 @@ static void registration_free(struct registration *reg)
 	cw_agent_conn_set_registration(reg->conn, NULL);
 	DL_DELETE(r->open, reg);
 	if (reg->turn.user) {
-		cw_turns_leave(r->turns, &reg->turn);
+		cw_agent_turns_leave(r->turns, &reg->turn);
 		HASH_DEL(r->by_pid, reg);
 	}
 	if (reg->probe)
@@ -110,16 +110,16 @@ static int wait_in_line(struct registration *reg, bool is_first)
 	HASH_FIND(hh, r->by_pid, &reg->pid, sizeof(reg->pid), older);
 	if (older) {
 		HASH_DEL(r->by_pid, older);
-		cw_turns_replace(r->turns, &older->turn, &reg->turn);
+		cw_agent_turns_replace(r->turns, &older->turn, &reg->turn);
 		defer(older, "its process has made another connection");
-	} else if (cw_turns_wait(r->turns, cw_agent_conn_cred(reg->conn)->uid, &reg->turn,
-				 is_first) < 0) {
+	} else if (cw_agent_turns_wait(r->turns, cw_agent_conn_cred(reg->conn)->uid, &reg->turn,
+				       is_first) < 0) {
 		return -ENOMEM;
 	}
 	HASH_ADD(hh, r->by_pid, pid, sizeof(reg->pid), reg);
 	if (cw_htable_added(reg))
 		return 0;
-	cw_turns_leave(r->turns, &reg->turn);
+	cw_agent_turns_leave(r->turns, &reg->turn);
 	return -ENOMEM;
 }
 
@@ -189,7 +189,8 @@ static void complete(struct registration *reg)
 }
 
 /* 0, or -errno with err saying to the agent what is wrong with its registration. */
-static int judge(struct registration *reg, const struct cw_probe_result *result, struct cw_err *err)
+static int judge(struct registration *reg, const struct cw_agent_probe_result *result,
+		 struct cw_err *err)
 {
 	int r;
 
@@ -228,7 +229,7 @@ static void try_again(struct registration *reg)
 		defer(reg, "out of memory");
 }
 
-static void on_result(unsigned agent, const struct cw_probe_result *result, void *user)
+static void on_result(unsigned agent, const struct cw_agent_probe_result *result, void *user)
 {
 	struct probe *probe = user;
 	struct registration *reg = probe->members[agent];
@@ -271,7 +272,7 @@ static void on_done(bool was_killed, void *user)
 	struct probe *probe = user;
 	struct cw_registrar *r = probe->registrar;
 
-	cw_turns_done(r->turns, probe->uid, was_killed);
+	cw_agent_turns_done(r->turns, probe->uid, was_killed);
 	DL_DELETE(r->probes, probe);
 	free(probe);
 	start_probes(r);
@@ -303,8 +304,8 @@ static struct probe *make_probe(struct cw_registrar *r, struct cw_turn **turns, 
 
 static int start_child(struct probe *probe)
 {
-	struct cw_probe_agent agents[CW_PROBE_MAX_AGENTS];
-	struct cw_probe_request request = {
+	struct cw_agent_probe_agent agents[CW_PROBE_MAX_AGENTS];
+	struct cw_agent_probe_request request = {
 		.base = probe->registrar->config.base,
 		.agents = agents,
 		.n = probe->n,
@@ -316,18 +317,18 @@ static int start_child(struct probe *probe)
 	};
 
 	for (unsigned i = 0; i < probe->n; i++)
-		agents[i] = (struct cw_probe_agent){
+		agents[i] = (struct cw_agent_probe_agent){
 			.conn_fd = cw_agent_conn_fd(probe->members[i]->conn),
 			.frame_len = probe->members[i]->frame_len,
 			.pid = probe->members[i]->pid,
 		};
-	return cw_probe_start(&request, &probe->child);
+	return cw_agent_probe_start(&request, &probe->child);
 }
 
 /* Gives the turn back; its members, if any are left, get no look. */
 static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, bool is_refused)
 {
-	cw_turns_done(r->turns, uid, false);
+	cw_agent_turns_done(r->turns, uid, false);
 	for (unsigned i = 0; probe && i < probe->n; i++) {
 		struct registration *reg = probe->members[i];
 
@@ -345,9 +346,9 @@ static void start_probes(struct cw_registrar *r)
 	struct cw_turn *turns[CW_PROBE_MAX_AGENTS];
 	unsigned n;
 
-	while ((n = cw_turns_take(r->turns, turns, CW_PROBE_MAX_AGENTS)) > 0) {
+	while ((n = cw_agent_turns_take(r->turns, turns, CW_PROBE_MAX_AGENTS)) > 0) {
 		uid_t uid = cw_agent_conn_cred(((struct registration *)turns[0])->conn)->uid;
-		bool is_refused = cw_probe_abandoned(uid) >= MAX_ABANDONED_PER_UID;
+		bool is_refused = cw_agent_probe_abandoned(uid) >= MAX_ABANDONED_PER_UID;
 		struct probe *probe = make_probe(r, turns, n);
 
 		if (!probe || !probe->n || is_refused) {
@@ -372,7 +373,7 @@ void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 		cw_agent_conn_refuse(conn, "the record is too large");
 		return;
 	}
-	if (cw_probe_abandoned(cw_agent_conn_cred(conn)->uid) >= MAX_ABANDONED_PER_UID) {
+	if (cw_agent_probe_abandoned(cw_agent_conn_cred(conn)->uid) >= MAX_ABANDONED_PER_UID) {
 		cw_agent_conn_refuse(conn, "descriptors of this user hang when they are closed");
 		return;
 	}
@@ -409,7 +410,7 @@ uint64_t cw_registrar_unreadable(const struct cw_registrar *r)
 
 uint32_t cw_registrar_waiting(const struct cw_registrar *r)
 {
-	return cw_turns_waiting(r->turns);
+	return cw_agent_turns_waiting(r->turns);
 }
 
 uint64_t cw_registrar_repeated(const struct cw_registrar *r)
@@ -424,7 +425,7 @@ uint64_t cw_registrar_total(const struct cw_registrar *r)
 
 int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret)
 {
-	static const struct cw_turns_limits limits = {
+	static const struct cw_agent_turns_limits limits = {
 		.places = CW_PROBE_MAX,
 		.per_user = MAX_PROBES_PER_USER,
 		.per_user_alone = MAX_PROBES_ALONE,
@@ -435,7 +436,7 @@ int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registr
 	if (!r)
 		return -ENOMEM;
 	r->config = *config;
-	if (cw_turns_new(&limits, &r->turns) < 0) {
+	if (cw_agent_turns_new(&limits, &r->turns) < 0) {
 		free(r);
 		return -ENOMEM;
 	}
@@ -451,7 +452,7 @@ struct cw_registrar *cw_registrar_free(struct cw_registrar *r)
 		return NULL;
 	DL_FOREACH_SAFE (r->probes, probe, tmp) {
 		DL_DELETE(r->probes, probe);
-		(void)cw_probe_cancel(probe->child); /* always NULL */
+		(void)cw_agent_probe_cancel(probe->child); /* always NULL */
 		for (unsigned i = 0; i < probe->n; i++)
 			if (probe->members[i])
 				registration_free(probe->members[i]);
@@ -459,7 +460,7 @@ struct cw_registrar *cw_registrar_free(struct cw_registrar *r)
 	}
 	while (r->open)
 		registration_free(r->open);
-	r->turns = cw_turns_free(r->turns);
+	r->turns = cw_agent_turns_free(r->turns);
 	free(r);
 	return NULL;
 }

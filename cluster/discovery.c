@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/transport_found.h"
+#include "cluster/discovery.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/conn.h"
 #include "cluster/resolve.h"
-#include "cluster/transport_conn.h"
 #include "common/htable.h"
 #include "common/log.h"
 
@@ -26,7 +26,7 @@ struct cw_candidate {
 	const char *refused; /* static; NULL = it did not answer */
 };
 
-struct cw_found {
+struct cw_discovery {
 	struct cw_tcp *tcp;
 	char text[sizeof(((struct cw_address *)NULL)->host) + 8];
 	struct cw_address name;
@@ -42,7 +42,7 @@ struct cw_found {
 	uint64_t too_many;
 };
 
-static int64_t now_of(const struct cw_found *f)
+static int64_t now_of(const struct cw_discovery *f)
 {
 	return cw_clock_awake_ns(f->tcp->config.clock);
 }
@@ -63,15 +63,16 @@ static void make_key(const struct sockaddr *address, uint8_t key[16])
 	}
 }
 
-static void add_candidate(struct cw_found *f, const struct sockaddr *address, const uint8_t key[16])
+static void add_candidate(struct cw_discovery *f, const struct sockaddr *address,
+			  const uint8_t key[16])
 {
 	struct cw_candidate *k;
 
-	if (HASH_COUNT(f->candidates) >= CW_FOUND_MAX_ADDRESSES) {
+	if (HASH_COUNT(f->candidates) >= CW_DISCOVERY_MAX_ADDRESSES) {
 		if (f->too_many++ == 0)
 			log_warn("peers_from: %s has more than %u addresses: the others are not "
 				 "dialed",
-				 f->text, CW_FOUND_MAX_ADDRESSES);
+				 f->text, CW_DISCOVERY_MAX_ADDRESSES);
 		return;
 	}
 	k = calloc(1, sizeof(*k));
@@ -89,7 +90,7 @@ static void add_candidate(struct cw_found *f, const struct sockaddr *address, co
 
 static void on_address(uint32_t tag, const struct sockaddr *address, const char *error, void *user)
 {
-	struct cw_found *f = user;
+	struct cw_discovery *f = user;
 	struct cw_candidate *k;
 	uint8_t key[16];
 
@@ -107,13 +108,13 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 }
 
 /* When a cluster starts, daemons come before their names. */
-static int64_t wait_ns(struct cw_found *f)
+static int64_t wait_ns(struct cw_discovery *f)
 {
 	unsigned n = f->alone < 4 ? f->alone : 4;
 
 	if (cw_transport_n_alive(f->tcp->config.transport)) {
 		f->alone = 0;
-		return CW_FOUND_LOOK_UP_NS;
+		return CW_DISCOVERY_LOOK_UP_NS;
 	}
 	f->alone++;
 	return CW_NS_PER_S << n;
@@ -121,7 +122,7 @@ static int64_t wait_ns(struct cw_found *f)
 
 static void on_round_done(void *user)
 {
-	struct cw_found *f = user;
+	struct cw_discovery *f = user;
 	uint64_t n;
 
 	f->resolve = cw_resolve_free(f->resolve);
@@ -137,11 +138,11 @@ static void on_round_done(void *user)
 			 f->text, f->error, (unsigned long long)n);
 }
 
-static void look_up(struct cw_found *f, int64_t now_ns)
+static void look_up(struct cw_discovery *f, int64_t now_ns)
 {
 	const struct cw_resolve_name name = { .host = f->name.host,
 					      .port = f->name.port,
-					      .max = CW_FOUND_MAX_ADDRESSES };
+					      .max = CW_DISCOVERY_MAX_ADDRESSES };
 	int r;
 
 	if (f->resolve || now_ns < f->next_ns)
@@ -159,17 +160,17 @@ static void look_up(struct cw_found *f, int64_t now_ns)
 
 /* ---- dialing ---- */
 
-static bool is_connected(const struct cw_found *f, const struct cw_candidate *k)
+static bool is_connected(const struct cw_discovery *f, const struct cw_candidate *k)
 {
 	return k->peer != CW_NO_PEER && f->tcp->links[k->peer].conn;
 }
 
-static void dial_all(struct cw_found *f, int64_t now_ns)
+static void dial_all(struct cw_discovery *f, int64_t now_ns)
 {
 	struct cw_candidate *k, *tmp;
 
 	HASH_ITER (hh, f->candidates, k, tmp) {
-		if (f->n_dialing >= CW_FOUND_MAX_DIALS)
+		if (f->n_dialing >= CW_DISCOVERY_MAX_DIALS)
 			return; /* who is due stays due */
 		if (k->conn || k->is_self || now_ns < k->dial_ns || is_connected(f, k))
 			continue;
@@ -177,17 +178,17 @@ static void dial_all(struct cw_found *f, int64_t now_ns)
 	}
 }
 
-void cw_found_dialed(struct cw_conn *c)
+void cw_discovery_dialed(struct cw_conn *c)
 {
 	if (!c->candidate)
 		return;
 	c->candidate->conn = c;
-	c->tcp->found->n_dialing++;
+	c->tcp->discovery->n_dialing++;
 }
 
-void cw_found_closed(struct cw_conn *c)
+void cw_discovery_closed(struct cw_conn *c)
 {
-	struct cw_found *f = c->tcp->found;
+	struct cw_discovery *f = c->tcp->discovery;
 	struct cw_candidate *k = c->candidate;
 	uint32_t max_ms;
 
@@ -196,21 +197,21 @@ void cw_found_closed(struct cw_conn *c)
 	f->n_dialing -= !c->is_identified;
 	k->conn = NULL;
 	k->failures += !c->is_identified;
-	max_ms = k->peer == CW_NO_PEER ? CW_FOUND_BACKOFF_MAX_MS : CW_TCP_BACKOFF_MAX_MS;
+	max_ms = k->peer == CW_NO_PEER ? CW_DISCOVERY_BACKOFF_MAX_MS : CW_TCP_BACKOFF_MAX_MS;
 	k->dial_ns = now_of(f) + k->backoff_ms * CW_NS_PER_MS;
 	k->backoff_ms = 2 * k->backoff_ms > max_ms ? max_ms : 2 * k->backoff_ms;
 }
 
 /* ---- who is there ---- */
 
-void cw_found_identified(struct cw_conn *c, uint32_t peer)
+void cw_discovery_identified(struct cw_conn *c, uint32_t peer)
 {
 	struct cw_candidate *k = c->candidate;
 
 	if (!k || c->is_identified)
 		return;
 	c->is_identified = true;
-	c->tcp->found->n_dialing--;
+	c->tcp->discovery->n_dialing--;
 	k->peer = peer;
 	k->is_self = peer == CW_NO_PEER;
 	k->failures = 0;
@@ -218,13 +219,13 @@ void cw_found_identified(struct cw_conn *c, uint32_t peer)
 	k->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
 }
 
-void cw_found_refused(struct cw_conn *c, const char *why)
+void cw_discovery_refused(struct cw_conn *c, const char *why)
 {
 	if (c->candidate)
 		c->candidate->refused = why;
 }
 
-uint32_t cw_found_meet(struct cw_found *f, const struct cw_conn *c, const char *name)
+uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, const char *name)
 {
 	struct cw_tcp *tcp = f->tcp;
 	struct cw_link *link;
@@ -240,7 +241,7 @@ uint32_t cw_found_meet(struct cw_found *f, const struct cw_conn *c, const char *
 	return peer;
 }
 
-bool cw_found_is_preferred(const struct cw_conn *c, const char *name)
+bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name)
 {
 	return c->is_dialed == (strcmp(cw_transport_self(c->tcp->config.transport), name) < 0);
 }
@@ -248,12 +249,12 @@ bool cw_found_is_preferred(const struct cw_conn *c, const char *name)
 /* ---- forgetting ---- */
 
 /* Missing from the answers, not merely for want of an answer. */
-static bool is_stale(const struct cw_found *f, int64_t since_ns)
+static bool is_stale(const struct cw_discovery *f, int64_t since_ns)
 {
-	return f->answered_ns - since_ns > CW_FOUND_FORGET_NS;
+	return f->answered_ns - since_ns > CW_DISCOVERY_FORGET_NS;
 }
 
-static void forget_candidates(struct cw_found *f)
+static void forget_candidates(struct cw_discovery *f)
 {
 	struct cw_candidate *k, *tmp;
 
@@ -265,7 +266,7 @@ static void forget_candidates(struct cw_found *f)
 	}
 }
 
-static bool is_wanted(const struct cw_found *f, uint32_t peer)
+static bool is_wanted(const struct cw_discovery *f, uint32_t peer)
 {
 	const struct cw_link *link = &f->tcp->links[peer];
 	unsigned n;
@@ -280,7 +281,7 @@ static bool is_wanted(const struct cw_found *f, uint32_t peer)
 }
 
 /* The last one takes its place, wherever it is named. */
-static void remove_peer(struct cw_found *f, uint32_t peer)
+static void remove_peer(struct cw_discovery *f, uint32_t peer)
 {
 	struct cw_tcp *tcp = f->tcp;
 	uint32_t last = tcp->n_links - 1;
@@ -299,7 +300,7 @@ static void remove_peer(struct cw_found *f, uint32_t peer)
 			k->peer = peer;
 }
 
-void cw_found_tick(struct cw_found *f, int64_t now_ns)
+void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns)
 {
 	look_up(f, now_ns);
 	forget_candidates(f);
@@ -311,7 +312,7 @@ void cw_found_tick(struct cw_found *f, int64_t now_ns)
 
 /* ---- for people ---- */
 
-const char *cw_found_note(const struct cw_found *f, char *buf, size_t len)
+const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t len)
 {
 	char address[INET6_ADDRSTRLEN];
 	const struct cw_candidate *worst = NULL;
@@ -341,9 +342,10 @@ const char *cw_found_note(const struct cw_found *f, char *buf, size_t len)
 
 /* ---- life ---- */
 
-int cw_found_new(struct cw_tcp *tcp, const char *name, struct cw_found **ret, struct cw_err *err)
+int cw_discovery_new(struct cw_tcp *tcp, const char *name, struct cw_discovery **ret,
+		     struct cw_err *err)
 {
-	struct cw_found *f;
+	struct cw_discovery *f;
 	int r;
 
 	if (!tcp->tls)
@@ -362,7 +364,7 @@ int cw_found_new(struct cw_tcp *tcp, const char *name, struct cw_found **ret, st
 	return 0;
 }
 
-struct cw_found *cw_found_free(struct cw_found *f)
+struct cw_discovery *cw_discovery_free(struct cw_discovery *f)
 {
 	struct cw_candidate *k, *tmp;
 

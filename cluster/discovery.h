@@ -14,7 +14,7 @@
  * Both sides may dial each other before they know who they are. Of two connections between the
  * same two daemons the one stays that was dialed by the name that sorts first, on both sides.
  *
- * Part of transport_tcp.c; loop thread only, nothing blocks: a child does the look-up.
+ * Part of tcp.c; loop thread only, nothing blocks: a child does the look-up.
  */
 #pragma once
 
@@ -26,39 +26,40 @@
 #include "common/err.h"
 
 struct cw_conn;
-struct cw_found;
+struct cw_discovery;
 struct cw_tcp;
 
 /* Like the usual time to live of a record of a service. */
-#define CW_FOUND_LOOK_UP_NS (30 * CW_NS_PER_S)
-#define CW_FOUND_FORGET_NS (600 * CW_NS_PER_S)
+#define CW_DISCOVERY_LOOK_UP_NS (30 * CW_NS_PER_S)
+#define CW_DISCOVERY_FORGET_NS (600 * CW_NS_PER_S)
 /* Addresses of the name that are kept. */
-#define CW_FOUND_MAX_ADDRESSES 4096u
+#define CW_DISCOVERY_MAX_ADDRESSES 4096u
 /* Dialed at once, of those that are not connected yet. */
-#define CW_FOUND_MAX_DIALS 64u
+#define CW_DISCOVERY_MAX_DIALS 64u
 /* Where nobody is known to be, it is tried ever more rarely. */
-#define CW_FOUND_BACKOFF_MAX_MS 10000u
+#define CW_DISCOVERY_BACKOFF_MAX_MS 10000u
 
 /* name: "host:port". 0, -EINVAL, -EACCES (no key), -ENOMEM, with err set. */
-int cw_found_new(struct cw_tcp *tcp, const char *name, struct cw_found **ret, struct cw_err *err);
+int cw_discovery_new(struct cw_tcp *tcp, const char *name, struct cw_discovery **ret,
+		     struct cw_err *err);
 /* When no connection is left. Takes NULL; returns NULL. */
-struct cw_found *cw_found_free(struct cw_found *f);
+struct cw_discovery *cw_discovery_free(struct cw_discovery *f);
 
 /* Looks up, dials and forgets, as far as it is time. */
-void cw_found_tick(struct cw_found *f, int64_t now_ns);
+void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns);
 
 /* Somebody unknown said hello, and may: its index, or CW_NO_PEER when there is no room. */
-uint32_t cw_found_meet(struct cw_found *f, const struct cw_conn *c, const char *name);
+uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, const char *name);
 /* A connection that this file asked for begins; others are ignored here and below. */
-void cw_found_dialed(struct cw_conn *c);
+void cw_discovery_dialed(struct cw_conn *c);
 /* The connection's other end is the peer; CW_NO_PEER: this daemon itself. */
-void cw_found_identified(struct cw_conn *c, uint32_t peer);
+void cw_discovery_identified(struct cw_conn *c, uint32_t peer);
 /* Of two connections to this peer, this is the one to keep. */
-bool cw_found_is_preferred(const struct cw_conn *c, const char *name);
+bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name);
 /* Why it was refused: a static text. */
-void cw_found_refused(struct cw_conn *c, const char *why);
+void cw_discovery_refused(struct cw_conn *c, const char *why);
 /* It is being closed. */
-void cw_found_closed(struct cw_conn *c);
+void cw_discovery_closed(struct cw_conn *c);
 
 /* What people should know; "" = all is well. Returns buf. */
-const char *cw_found_note(const struct cw_found *f, char *buf, size_t len);
+const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t len);

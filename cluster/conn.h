@@ -4,7 +4,7 @@
  * frames, goodbye. With TLS or without differs only in how its bufferevent is made and how its
  * failure is explained.
  *
- * Part of transport_tcp.c; loop thread only, nothing blocks.
+ * Part of tcp.c; loop thread only, nothing blocks.
  */
 #pragma once
 
@@ -12,14 +12,14 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "cluster/link.h"
+#include "cluster/tcp.h"
 #include "cluster/transport.h"
-#include "cluster/transport_link.h"
-#include "cluster/transport_tcp.h"
 
 struct bufferevent;
 struct cw_accept_pause;
 struct cw_candidate;
-struct cw_found;
+struct cw_discovery;
 struct cw_resolve;
 struct cw_tls;
 struct event;
@@ -37,7 +37,7 @@ struct cw_conn {
 	uint64_t epoch;    /* of the other side */
 	int64_t opened_ns;
 	struct sockaddr_storage from;   /* the other side */
-	struct cw_candidate *candidate; /* dialed by transport_found.c */
+	struct cw_candidate *candidate; /* dialed by discovery.c */
 	bool is_identified;             /* it said who it is */
 	bool is_replaced;               /* by another one to the same peer */
 };
@@ -54,9 +54,9 @@ struct cw_tcp {
 	unsigned n_links;
 	int64_t beat_ns;
 	struct cw_resolve *resolve;
-	int64_t resolve_ns;     /* next round of look-ups */
-	uint32_t resolve_next;  /* link it begins with */
-	struct cw_found *found; /* NULL = peers are listed */
+	int64_t resolve_ns;             /* next round of look-ups */
+	uint32_t resolve_next;          /* link it begins with */
+	struct cw_discovery *discovery; /* NULL = peers are listed */
 	struct cw_tcp_stats stats;
 };
 
