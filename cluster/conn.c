@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both sides say hello first, and nothing but hello and goodbye is listened to before: who it is,
+ * is decided then, by key or certificate first and by name after it. A hello that comes again is a
+ * beat. Frames are taken out of the input as long as whole ones lie there, because libevent calls
+ * once for all that has come.
+ */
 #include "cluster/conn.h"
 
 #include <errno.h>

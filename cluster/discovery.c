@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An address of the name is a candidate until somebody says hello there; then it knows its peer,
+ * which has a place among the links like one that is listed. Candidates that fail wait ever longer.
+ * Peers and candidates are forgotten by the age of the last good answer they were in, so a resolver
+ * that fails forgets nobody.
+ */
 #include "cluster/discovery.h"
 
 #include <errno.h>

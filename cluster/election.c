@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An entry for each job with ranks here. Each digest elects anew: the living node with the highest
+ * weight leads, the next one gets a copy. A leader that is alive and does not answer, or has no
+ * place, is barred for a while, and the next by weight is tried; one that is silent altogether is
+ * passed over as long as it is. Answers are matched by the number of the digest.
+ */
 #include "cluster/election.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Of each peer: the addresses it may have, in turn, and when to dial next. Names are looked up in
+ * rounds of one child, which begin with the link after the one that was answered last: one name
+ * that takes all the time does not starve the others.
+ */
 #include "cluster/link.h"
 
 #include <arpa/inet.h>

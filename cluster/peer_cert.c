@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that would make a handshake fail later is tried now: files and their modes, dates,
+ * whether key and certificate belong together, whether the authority signed it, whether it names
+ * this node. Each failure says which file and what to do.
+ */
 #include "cluster/peer_cert.h"
 
 #include <errno.h>

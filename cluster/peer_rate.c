@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bucket for each peer and kind, filled as time passes up to a burst. Peers beyond the table's
+ * size share one entry, so nobody gets more by coming under many names.
+ */
 #include "cluster/peer_rate.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child writes one record for each address into a pipe, each smaller than PIPE_BUF, so a read
+ * gets whole ones. At its deadline it is killed and waited for briefly; one that does not die is
+ * left in a table of few places, and while that is full no further child is made.
+ */
 #include "cluster/resolve.h"
 
 #include <cap-ng.h>

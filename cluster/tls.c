@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two contexts, one that dials and one that accepts. With a key, both take the one PSK of the
+ * cluster from a callback and trust no authority; "resumed" is then OpenSSL's word for a session
+ * that came from the key, and the proof. With certificates both verify the other's. What fails is
+ * sorted into the few reasons that people can do something about.
+ */
 #include "cluster/tls.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One function for each thing that the configuration names. Each looks as the daemon would and adds
+ * findings with a fixed name, and the command that mends it where there is one.
+ */
 #include "daemon/self_check.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts are opened in the order in which they need each other and closed in the opposite one; each
+ * gets callbacks into this file and knows no other part. Messages of peers are handed out by type,
+ * after the limits of what a peer may ask. One tick drives all deadlines; what nodes send to
+ * themselves is delivered from a timer that is due at once.
+ */
 #include "daemon/service.h"
 
 #include <errno.h>

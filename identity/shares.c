@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sorting places by user puts the candidates of each user first and the youngest of them at the
+ * head; one pass then counts users and finds who holds most.
+ */
 #include "identity/shares.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One entry for each process or job without a place, found by a text of all that names it, and one
+ * for each user of what the log has said. A sentence is said when a user's number has doubled, or
+ * after a while; entries go when their process has ended or nobody has named them for keep_ns.
+ */
 #include "identity/untracked.h"
 
 #include <inttypes.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Of each communicator some checkpoints of each level are kept: the lowest level reaches 128 calls
+ * back, the highest 65,536. One that a member shows is compared with the one kept of the same call.
+ * Another hash: those two parted between the last checkpoint at which they agreed and this one, and
+ * of all such ranges the lowest is kept. It is asked for in parts, each a few times.
+ */
 #include "leader/history.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A decision finds its incident by the key of its verdict. Whom an incident concerns is remembered
+ * by node, pid and start, because indices change from snapshot to snapshot; a verdict about any
+ * rank of an open incident is a consequence and raises nothing. Before it is a hang, only the worst
+ * trouble is followed.
+ */
 #include "leader/job_incidents.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each component of the route's ranks finds the job that one of its processes was in before, or
+ * begins one. Its digests become a snapshot, that a list of verdicts, these with the job's patience
+ * a decision for each, and decisions move incidents. Work is counted in memberships: what a turn of
+ * the loop has no room for is left for the next, and says so.
+ */
 #include "leader/job_look.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two generations by mark: a look sets the job of each process it sees, and the sweep after it
+ * drops what was not set since the last one.
+ */
 #include "leader/process_map.h"
 
 #include <errno.h>

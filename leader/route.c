@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes lie sorted by name, each with its newest digest as it came. A digest that was read late,
+ * because this daemon was held up, is dated back by what its sender's clock says has passed, and by
+ * no more than the daemon was held up. `shape` counts changes of ranks and memberships, so that
+ * what was computed from them is computed again only then.
+ */
 #include "leader/route.h"
 
 #include <errno.h>

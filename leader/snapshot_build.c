@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks first; then the limit of places, which grows with what was really reported; then members,
+ * the living before the dead, because of two that claim one place the dead one is of an earlier
+ * attempt; then the job's identity and notes about whatever is not in it. Each kind of thing has
+ * one function that copies it and turns its ages into instants.
+ */
 #include "leader/snapshot_build.h"
 
 #include <errno.h>

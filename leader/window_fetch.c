@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A window costs the nodes reads of records and the leader memory, so only communicators that the
+ * verdict wants are asked for, on nodes that have members of them, and while no reply is awaited.
+ */
 #include "leader/window_fetch.h"
 
 #include <string.h>

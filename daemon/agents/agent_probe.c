@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child gets its connections through a socket pair and is made by a bare clone that shares the
+ * table of descriptors, leaves it at once, and calls nothing that is not async-signal-safe. It
+ * answers in packets, one for each agent in order, so what it had not come to when it was killed is
+ * known to be untouched.
+ */
 #include "daemon/agents/agent_probe.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ring of users whose line is not empty; its head is next. A user who was served goes to the end
+ * of the ring. Users without a child at work go before those with one.
+ */
 #include "daemon/agents/agent_turns.h"
 
 #include <errno.h>

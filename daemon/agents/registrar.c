@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A registration waits in its user's line, or is a member of a probe, or has been judged. Whatever
+ * happens to it ends in one of three ways: into the table with a welcome, a refusal that says why,
+ * or a deferral without a word.
+ */
 #include "daemon/agents/registrar.h"
 
 #include <errno.h>

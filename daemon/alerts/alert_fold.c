@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bucket of alerts for each user. An alert that finds it empty is collected with a brief of its
+ * document; those under way are the first n of the collected, so what comes meanwhile waits for the
+ * next one.
+ */
 #include "daemon/alerts/alert_fold.h"
 
 #include <inttypes.h>

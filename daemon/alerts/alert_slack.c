@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each block is made within a limit of bytes of its own, cut at a character with an ellipsis, so
+ * the sum stays below what Slack refuses whatever a label holds.
+ */
 #include "daemon/alerts/alert_slack.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of an alert: withheld, or not; sent before, or not; folded, or alone; its bundles synced,
+ * then posted. The word it was settled with is written beside its id, and everything here asks that
+ * file first. What was neither posted nor settled is found in the store and tried again.
+ */
 #include "daemon/alerts/alerts.h"
 
 #include <errno.h>

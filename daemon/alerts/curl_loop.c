@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * curl says which descriptors and which timeout it waits for; each becomes a libevent event that
+ * hands the news back to curl. Transfers that are over are collected after each such call, never
+ * from inside of curl's own callbacks.
+ */
 #include "daemon/alerts/curl_loop.h"
 
 #include <errno.h>

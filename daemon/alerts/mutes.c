@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Own mutes lie in the file, those that digests of other nodes tell of in memory for as long as
+ * they are told. The longest one of a job counts. The file is written anew as a whole and renamed,
+ * at each change or, where that fails, later.
+ */
 #include "daemon/alerts/mutes.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first answer with content is the document; lists of incidents are joined and sorted by time,
+ * everything else is as the first who knows says it. Nodes that did not answer are named in the
+ * result.
+ */
 #include "daemon/control/control_merge.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A verb has a plan: whether others are asked at all once this node has answered, whom, and with
+ * which arguments. Their answers are merged as they come (control_merge.h), and the asker gets one.
+ * The other half answers such questions of other nodes, so many a second.
+ */
 #include "daemon/control/control_nodes.h"
 
 #include <errno.h>

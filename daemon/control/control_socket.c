@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request at a time for a client, one request a turn of the loop for everybody; after an answer
+ * its user waits in proportion to what it took. What takes longer (stacks, other nodes) is polled,
+ * and the client has no other answer meanwhile. Places are shared by user; root has some of its
+ * own.
+ */
 #include "daemon/control/control_socket.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request finds its job, takes a snapshot of who is in it, and hands that to a survey
+ * (leader/incident/survey.h); polling it until it is complete or the time is over is all that is
+ * left. A job that another node leads is answered with the ranks of this node.
+ */
 #include "daemon/control/stacks_request.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Facts are read by pid and counted only if the process is at the end still the one it was at the
+ * beginning, and still its user's to see: else nothing of them is told but the status.
+ */
 #include "daemon/evidence/procfacts.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request for evidence lives until the last of its targets was answered or refused; each has a
+ * reply of its own. Windows that do not fit a frame are asked for again at half the length.
+ */
 #include "daemon/evidence/responder.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order is the protection: take all stacks, let the process go, read its memory map and open
+ * its files, ask once more whether all of that was the same process, then give up every right, and
+ * only then parse what strangers wrote. Results are lines of JSON, so what was written before a
+ * crash or the deadline counts.
+ */
 #include "daemon/evidence/stack.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The unwinder keeps no capability, becomes the process's user, and may call only what reading open
+ * files and using memory takes; address space, CPU time and output have limits.
+ */
 #include "daemon/evidence/stack_confine.h"
 
 #include <cap-ng.h>

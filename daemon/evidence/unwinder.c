@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libdwfl is given one thread at a time, with registers and stack memory out of the copy and
+ * modules whose files are open already. A frame whose stack pointer does not grow ends the walk:
+ * loops and forged stacks end there too.
+ */
 #include "daemon/evidence/unwinder.h"
 
 #include <elfutils/libdwfl.h>

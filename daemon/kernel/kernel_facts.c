@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OOM killer's choice explains a SIGKILL before any sender does; the sender of a signal is
+ * named only if that signal is what ended the process; a request to end is blamed only where the
+ * exit followed soon.
+ */
 #include "daemon/kernel/kernel_facts.h"
 
 #include <inttypes.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row of the table for each sample: name, type, help, and the offset of its value in struct
+ * cw_metrics. The text for Prometheus and the manual page are both made from it.
+ */
 #include "daemon/metrics/metrics.h"
 
 #include <inttypes.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A search for each job that some leader asks about, kept while it asks. Its scans run in a child,
+ * one at a time; what the child found is checked again here, by pidfd and start, before it counts.
+ * A rank that registers after all leaves the search.
+ */
 #include "daemon/node/absent.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The owner of one file rules out most processes, the environment nearly all others. What is read
+ * of the rest by their numbers counts only if each number is still that process's, and still the
+ * user's to see. Of those that share a rank, the oldest that has no parent among them is chosen.
+ */
 #include "daemon/node/absent_scan.h"
 
 #include <dirent.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks are made one by one into the arena, and each part is counted before it goes in: members
+ * with something pending in a first pass, quiet ones in a second, as long as the frame has room.
+ * Instants become ages at one moment for all of them.
+ */
 #include "daemon/node/digest.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table is walked once for each job in it: the first process not yet in a digest names the job,
+ * and all of that job go along. Then come jobs of which only searches, or only untracked processes,
+ * know.
+ */
 #include "daemon/node/digest_round.h"
 
 #include <stdlib.h>

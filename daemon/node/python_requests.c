@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request is found by its id, which the answer repeats; the process is compared too, because ids
+ * can be guessed. Its timer ends what nothing else does.
+ */
 #include "daemon/node/python_requests.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows are counted before they are read, so that what one reply may hold is divided among them.
+ * A window that cannot be read comes back empty: that says more than none.
+ */
 #include "daemon/node/window.h"
 
 #include <errno.h>

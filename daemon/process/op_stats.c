@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops that are over are added to rows by communicator, kind and size, a fixed number of them: the
+ * last one takes all that find no row of their own.
+ */
 #include "daemon/process/op_stats.h"
 
 #include <stdlib.h>

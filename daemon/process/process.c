@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making one, from an agent's credentials or from what was kept over a restart; looking at it;
+ * noting its end; and who gives a place to whom in the table of all.
+ */
 #include "daemon/process/process.h"
 
 #include <errno.h>

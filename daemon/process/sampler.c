@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A track follows one entry of the record, by index and generation. The state that has to be worked
+ * out from the ops is read again only when a counter says it may have changed, or while something
+ * is pending. Its rhythm is the median of the last intervals between completions.
+ */
 #include "daemon/process/sampler.h"
 
 #include <errno.h>

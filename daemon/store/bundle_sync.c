@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A child for each item, two at once, the rest in a queue, and one deadline for all of it: whatever
+ * the disk does, each item is called back by then. A child that cannot be killed means that this
+ * disk hangs, and then nothing is waited for.
+ */
 #include "daemon/store/bundle_sync.h"
 
 #include <dirent.h>

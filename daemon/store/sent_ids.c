@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table in order of arrival, keyed by uid and id together, and the whole file is written beside
+ * and renamed at each flush. Where ids have to go, the user with most loses the oldest, and a line
+ * remembers until when that user's are incomplete.
+ */
 #include "daemon/store/sent_ids.h"
 
 #include <errno.h>

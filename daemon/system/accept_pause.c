@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accept() returns the lowest free number, so the number itself tells how many are left. A pause
+ * ends by a timer that tries such a number first. Listeners are in one list, because libevent's
+ * error callback says no more than which one it was.
+ */
 #include "daemon/system/accept_pause.h"
 
 #include <errno.h>

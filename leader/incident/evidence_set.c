@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One slot for each target. Targets of one node go into one request; replies come one by one and
+ * find their slot by node, pid and start. A node that gives no answer is only no longer awaited.
+ */
 #include "leader/incident/evidence_set.h"
 
 #include <errno.h>
