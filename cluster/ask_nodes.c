@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/ask_nodes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,20 +39,23 @@ static int list_nodes(struct cw_ask_nodes *a)
 	return r;
 }
 
-struct cw_ask_nodes *cw_ask_nodes_new(const struct cw_ask_nodes_config *config)
+int cw_ask_nodes_new(const struct cw_ask_nodes_config *config, struct cw_ask_nodes **ret)
 {
 	struct cw_ask_nodes *a = calloc(1, sizeof(*a));
 
 	if (!a)
-		return NULL;
+		return -ENOMEM;
 	a->config = *config;
 	a->verb = strdup(config->verb);
 	a->json = strdup(config->json);
 	a->end_ns = cw_clock_awake_ns(config->clock) + config->within_ms * CW_NS_PER_MS;
-	if (!a->verb || !a->json || list_nodes(a) < 0)
-		return cw_ask_nodes_free(a);
+	if (!a->verb || !a->json || list_nodes(a) < 0) {
+		(void)cw_ask_nodes_free(a); /* always NULL */
+		return -ENOMEM;
+	}
 	a->config.node = NULL; /* was borrowed */
-	return a;
+	*ret = a;
+	return 0;
 }
 
 struct cw_ask_nodes *cw_ask_nodes_free(struct cw_ask_nodes *a)

@@ -41,8 +41,8 @@ struct cw_ask_nodes_config {
 	void *user;
 };
 
-/* Copies what it needs; nothing is sent before cw_ask_nodes_tick(). NULL = out of memory. */
-struct cw_ask_nodes *cw_ask_nodes_new(const struct cw_ask_nodes_config *config);
+/* Copies what it needs; nothing is sent before cw_ask_nodes_tick(). 0 or -ENOMEM. */
+int cw_ask_nodes_new(const struct cw_ask_nodes_config *config, struct cw_ask_nodes **ret);
 /* Takes NULL; returns NULL. Nobody is called back any more. */
 struct cw_ask_nodes *cw_ask_nodes_free(struct cw_ask_nodes *a);
 /* Call it several times a second. May call on_done. */

@@ -47,15 +47,17 @@ uint64_t cw_election_weight(uint64_t route, const char *node)
 	return h;
 }
 
-struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_transport *transport)
+int cw_election_new(const struct cw_clock *clock, struct cw_transport *transport,
+		    struct cw_election **ret)
 {
 	struct cw_election *m = calloc(1, sizeof(*m));
 
-	if (m) {
-		m->clock = clock;
-		m->transport = transport;
-	}
-	return m;
+	if (!m)
+		return -ENOMEM;
+	m->clock = clock;
+	m->transport = transport;
+	*ret = m;
+	return 0;
 }
 
 static void drop(struct cw_election *m, struct entry *e)

@@ -42,8 +42,9 @@ struct cw_election;
 /* Weight of a node for a route: the highest living one leads. Pure. */
 uint64_t cw_election_weight(uint64_t route, const char *node);
 
-/* Both borrowed. NULL = out of memory. */
-struct cw_election *cw_election_new(const struct cw_clock *clock, struct cw_transport *transport);
+/* Both borrowed. 0 or -ENOMEM. */
+int cw_election_new(const struct cw_clock *clock, struct cw_transport *transport,
+		    struct cw_election **ret);
 /* Takes NULL; returns NULL. */
 struct cw_election *cw_election_free(struct cw_election *m);
 

@@ -5,6 +5,7 @@
  */
 #include "cluster/peer_rate.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +49,16 @@ static void fill(struct peer *p, int64_t now)
 		p->of[k] = (struct bucket){ .left = limits[k].burst, .at_ns = now };
 }
 
-struct cw_peer_rate *cw_peer_rate_new(const struct cw_clock *clock)
+int cw_peer_rate_new(const struct cw_clock *clock, struct cw_peer_rate **ret)
 {
 	struct cw_peer_rate *r = calloc(1, sizeof(*r));
 
-	if (r) {
-		r->clock = clock;
-		fill(&r->others, cw_clock_now_ns(clock));
-	}
-	return r;
+	if (!r)
+		return -ENOMEM;
+	r->clock = clock;
+	fill(&r->others, cw_clock_now_ns(clock));
+	*ret = r;
+	return 0;
 }
 
 struct cw_peer_rate *cw_peer_rate_free(struct cw_peer_rate *r)

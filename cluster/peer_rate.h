@@ -34,8 +34,8 @@ enum cw_peer_ask {
 
 struct cw_peer_rate;
 
-/* The clock is borrowed. NULL = out of memory. */
-struct cw_peer_rate *cw_peer_rate_new(const struct cw_clock *clock);
+/* The clock is borrowed. 0 or -ENOMEM. */
+int cw_peer_rate_new(const struct cw_clock *clock, struct cw_peer_rate **ret);
 /* Takes NULL; returns NULL. */
 struct cw_peer_rate *cw_peer_rate_free(struct cw_peer_rate *r);
 

@@ -110,12 +110,12 @@ static void request_free(struct request *q)
 	free(q);
 }
 
-struct cw_transport *cw_transport_new(const struct cw_transport_config *config)
+int cw_transport_new(const struct cw_transport_config *config, struct cw_transport **ret)
 {
 	struct cw_transport *t = calloc(1, sizeof(*t));
 
 	if (!t)
-		return NULL;
+		return -ENOMEM;
 	t->clock = config->clock;
 	t->on_message = config->on_message;
 	t->on_wake = config->on_wake;
@@ -127,8 +127,10 @@ struct cw_transport *cw_transport_new(const struct cw_transport_config *config)
 	/* Never moved: others hold pointers into it. */
 	t->peers = calloc(t->finds_peers ? CW_TRANSPORT_MAX_PEERS : config->n_peers + 1,
 			  sizeof(*t->peers));
-	if (!t->self || !t->peers)
-		return cw_transport_free(t);
+	if (!t->self || !t->peers) {
+		(void)cw_transport_free(t); /* always NULL */
+		return -ENOMEM;
+	}
 	for (unsigned i = 0; i < config->n_peers; i++, t->n_peers++) {
 		struct cw_peer *p = &t->peers[i];
 
@@ -136,10 +138,12 @@ struct cw_transport *cw_transport_new(const struct cw_transport_config *config)
 		p->address = strdup(config->addresses ? config->addresses[i] : "");
 		if (!p->name || !p->address) {
 			t->n_peers++;
-			return cw_transport_free(t);
+			(void)cw_transport_free(t); /* always NULL */
+			return -ENOMEM;
 		}
 	}
-	return t;
+	*ret = t;
+	return 0;
 }
 
 struct cw_transport *cw_transport_free(struct cw_transport *t)

@@ -77,8 +77,8 @@ struct cw_transport_config {
 	void *user;
 };
 
-/* Copies the strings. NULL = out of memory. */
-struct cw_transport *cw_transport_new(const struct cw_transport_config *config);
+/* Copies the strings. 0 or -ENOMEM. */
+int cw_transport_new(const struct cw_transport_config *config, struct cw_transport **ret);
 /* Takes NULL; returns NULL. Requests in flight get no callback any more. */
 struct cw_transport *cw_transport_free(struct cw_transport *t);
 /* ops borrowed until replaced; NULL = no backend. */

@@ -344,8 +344,7 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 		names[i] = c->peers[i].name;
 		addresses[i] = c->peers[i].address;
 	}
-	s->transport = names && addresses ? cw_transport_new(&config) : NULL;
-	if (!s->transport)
+	if (!names || !addresses || cw_transport_new(&config, &s->transport) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	tcp.transport = s->transport;
 	return cw_config_has_peers(c) ? cw_tcp_new(&tcp, &s->tcp, err) : 0;
@@ -449,15 +448,15 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.node_name = s->config->node_name,
 	};
 
-	s->old_deliveries = cw_old_deliveries_new(&old_deliveries);
-	s->members = cw_election_new(&s->awake.clock, s->transport);
+	if (cw_old_deliveries_new(&old_deliveries, &s->old_deliveries) < 0 ||
+	    cw_election_new(&s->awake.clock, s->transport, &s->members) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	leader.members = s->members;
-	s->leader = s->members ? cw_leader_new(&leader) : NULL;
-	s->responder = cw_responder_new(&responder);
-	s->peer_rate = cw_peer_rate_new(&s->awake.clock);
-	return s->leader && s->responder && s->peer_rate && s->old_deliveries
-		       ? 0
-		       : cw_err_set(err, ENOMEM, "out of memory");
+	if (cw_leader_new(&leader, &s->leader) < 0 ||
+	    cw_responder_new(&responder, &s->responder) < 0 ||
+	    cw_peer_rate_new(&s->awake.clock, &s->peer_rate) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 static int open_control(struct cw_service *s, struct cw_err *err)

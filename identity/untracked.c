@@ -6,6 +6,7 @@
  */
 #include "identity/untracked.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,13 +50,15 @@ struct cw_untracked {
 	struct user *users;
 };
 
-struct cw_untracked *cw_untracked_new(const struct cw_untracked_config *config)
+int cw_untracked_new(const struct cw_untracked_config *config, struct cw_untracked **ret)
 {
 	struct cw_untracked *u = calloc(1, sizeof(*u));
 
-	if (u)
-		u->config = *config;
-	return u;
+	if (!u)
+		return -ENOMEM;
+	u->config = *config;
+	*ret = u;
+	return 0;
 }
 
 static struct user *user_of(const struct cw_untracked *u, uint32_t uid)

@@ -30,8 +30,8 @@ struct cw_untracked_config {
 	int64_t keep_ns;        /* forgotten this long after it was noted last */
 };
 
-/* NULL = out of memory. */
-struct cw_untracked *cw_untracked_new(const struct cw_untracked_config *config);
+/* 0 or -ENOMEM. */
+int cw_untracked_new(const struct cw_untracked_config *config, struct cw_untracked **ret);
 /* Takes NULL; returns NULL. */
 struct cw_untracked *cw_untracked_free(struct cw_untracked *u);
 

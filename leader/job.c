@@ -176,19 +176,24 @@ int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_ref
 
 /* ---- life ---- */
 
-struct cw_job *cw_job_new(uint64_t number, int64_t now_ns)
+int cw_job_new(uint64_t number, int64_t now_ns, struct cw_job **ret)
 {
 	struct cw_job *job = calloc(1, sizeof(*job));
 
 	if (!job)
-		return NULL;
+		return -ENOMEM;
 	job->number = number;
 	job->stacks.max = CW_SNAP_MAX_STACKS;
 	job->stacks.max_bytes = CW_JOB_MAX_STACK_BYTES;
 	job->started_ns = now_ns;
 	job->view.since_ns = now_ns;
 	job->stall = cw_stall_new();
-	return job->stall ? job : cw_job_free(job);
+	if (!job->stall) {
+		(void)cw_job_free(job); /* always NULL */
+		return -ENOMEM;
+	}
+	*ret = job;
+	return 0;
 }
 
 struct cw_job *cw_job_free(struct cw_job *job)

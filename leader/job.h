@@ -94,8 +94,8 @@ struct cw_job {
 int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components);
 
-/* NULL = out of memory. */
-struct cw_job *cw_job_new(uint64_t number, int64_t now_ns);
+/* 0 or -ENOMEM. */
+int cw_job_new(uint64_t number, int64_t now_ns, struct cw_job **ret);
 /* Takes NULL; returns NULL. The incidents must be gone. */
 struct cw_job *cw_job_free(struct cw_job *job);
 

@@ -108,8 +108,9 @@ static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 			return &all->v[i];
 	if (all->n == CW_VERDICT_LIST_MAX)
 		return NULL;
-	all->v[all->n].incident = cw_incident_new(&all->config);
-	return all->v[all->n].incident ? &all->v[all->n++] : NULL;
+	if (cw_incident_new(&all->config, &all->v[all->n].incident) < 0)
+		return NULL;
+	return &all->v[all->n++];
 }
 
 static void close_resolved(struct cw_job_incidents *all, const struct cw_snapshot *snap,

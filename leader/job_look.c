@@ -92,8 +92,7 @@ static struct cw_job *new_job(struct look *k)
 		l->stats->refused_jobs++;
 		return NULL;
 	}
-	job = cw_job_new(++l->next_job, k->now_ns);
-	if (!job)
+	if (cw_job_new(++l->next_job, k->now_ns, &job) < 0)
 		return NULL;
 	job->incidents.config = config;
 	job->left_out_windows = &l->stats->left_out_windows;

@@ -51,7 +51,7 @@ struct cw_leader {
 	struct cw_leader_stats stats;
 };
 
-struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
+int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret)
 {
 	static const struct cw_untracked_config untracked = {
 		.one = "job",
@@ -62,12 +62,16 @@ struct cw_leader *cw_leader_new(const struct cw_leader_config *config)
 	struct cw_leader *l = calloc(1, sizeof(*l));
 
 	if (!l)
-		return NULL;
+		return -ENOMEM;
 	l->config = *config;
 	l->looks.config = &l->config;
 	l->looks.stats = &l->stats;
-	l->untracked = cw_untracked_new(&untracked);
-	return l->untracked ? l : cw_leader_free(l);
+	if (cw_untracked_new(&untracked, &l->untracked) < 0) {
+		(void)cw_leader_free(l); /* always NULL */
+		return -ENOMEM;
+	}
+	*ret = l;
+	return 0;
 }
 
 static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)

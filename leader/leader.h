@@ -74,8 +74,8 @@ struct cw_leader_config {
 	uint32_t turn_members; /* 0 = CW_LEADER_TURN_MEMBERS */
 };
 
-/* All borrowed. NULL = out of memory. */
-struct cw_leader *cw_leader_new(const struct cw_leader_config *config);
+/* All borrowed. 0 or -ENOMEM. */
+int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret);
 /* Takes NULL; returns NULL. Open incidents stay open in their bundles. */
 struct cw_leader *cw_leader_free(struct cw_leader *l);
 

@@ -6,6 +6,7 @@
  */
 #include "daemon/alerts/alert_fold.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,13 +43,15 @@ struct cw_alert_fold {
 	uint32_t n;
 };
 
-struct cw_alert_fold *cw_alert_fold_new(uint32_t burst, int64_t every_ns)
+int cw_alert_fold_new(uint32_t burst, int64_t every_ns, struct cw_alert_fold **ret)
 {
 	struct cw_alert_fold *f = calloc(1, sizeof(*f));
 
-	if (f)
-		cw_alert_fold_limit(f, burst, every_ns);
-	return f;
+	if (!f)
+		return -ENOMEM;
+	cw_alert_fold_limit(f, burst, every_ns);
+	*ret = f;
+	return 0;
 }
 
 void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_ns)

@@ -29,8 +29,8 @@ struct cw_alert_fold;
 /* Of a folded alert, incidents that are listed with what happened; the others are counted. */
 #define CW_FOLD_LISTED 50u
 
-/* NULL = out of memory. */
-struct cw_alert_fold *cw_alert_fold_new(uint32_t burst, int64_t every_ns);
+/* 0 or -ENOMEM. */
+int cw_alert_fold_new(uint32_t burst, int64_t every_ns, struct cw_alert_fold **ret);
 /* Takes NULL; returns NULL. */
 struct cw_alert_fold *cw_alert_fold_free(struct cw_alert_fold *f);
 void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_ns);

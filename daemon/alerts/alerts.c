@@ -474,9 +474,9 @@ int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config 
 	if (!a)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	a->config = *config;
-	a->fold = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns);
 	(void)snprintf(dir, sizeof(dir), "%s/incidents", config->state_dir);
-	r = !a->fold || cw_bundle_sync_new(config->base, dir, &a->sync) < 0
+	r = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns, &a->fold) < 0 ||
+			    cw_bundle_sync_new(config->base, dir, &a->sync) < 0
 		    ? cw_err_set(err, ENOMEM, "out of memory")
 		    : open_webhook(a, from, &a->webhook, err);
 	if (r < 0) {

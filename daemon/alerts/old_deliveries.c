@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/alerts/old_deliveries.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,16 +52,18 @@ static void on_noted(const char *id, void *user)
 	add(user, "", id);
 }
 
-struct cw_old_deliveries *cw_old_deliveries_new(const struct cw_old_deliveries_config *config)
+int cw_old_deliveries_new(const struct cw_old_deliveries_config *config,
+			  struct cw_old_deliveries **ret)
 {
 	struct cw_old_deliveries *o = calloc(1, sizeof(*o));
 
 	if (!o)
-		return NULL;
+		return -ENOMEM;
 	o->config = *config;
 	o->started_ns = cw_clock_now_ns(config->clock);
 	cw_store_each_elsewhere(config->store, on_noted, o);
-	return o;
+	*ret = o;
+	return 0;
 }
 
 struct cw_old_deliveries *cw_old_deliveries_free(struct cw_old_deliveries *o)

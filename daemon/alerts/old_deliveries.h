@@ -41,8 +41,9 @@ struct cw_old_deliveries_config {
 	void *user;
 };
 
-/* All borrowed. NULL = out of memory. */
-struct cw_old_deliveries *cw_old_deliveries_new(const struct cw_old_deliveries_config *config);
+/* All borrowed. 0 or -ENOMEM. */
+int cw_old_deliveries_new(const struct cw_old_deliveries_config *config,
+			  struct cw_old_deliveries **ret);
 /* Before the transport. Takes NULL; returns NULL. */
 struct cw_old_deliveries *cw_old_deliveries_free(struct cw_old_deliveries *o);
 

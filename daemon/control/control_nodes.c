@@ -51,13 +51,16 @@ struct cw_control_nodes {
 	unsigned answered;
 };
 
-struct cw_control_nodes *cw_control_nodes_new(const struct cw_control_nodes_config *config)
+int cw_control_nodes_new(const struct cw_control_nodes_config *config,
+			 struct cw_control_nodes **ret)
 {
 	struct cw_control_nodes *n = calloc(1, sizeof(*n));
 
-	if (n)
-		n->config = *config;
-	return n;
+	if (!n)
+		return -ENOMEM;
+	n->config = *config;
+	*ret = n;
+	return 0;
 }
 
 static void drop_question(struct question *q)
@@ -247,9 +250,7 @@ static struct question *start(struct cw_control_nodes *n, const struct cw_caller
 		.user = q,
 	};
 
-	if (q && json)
-		q->ask = cw_ask_nodes_new(&ask);
-	if (!q || !q->ask) {
+	if (!q || !json || cw_ask_nodes_new(&ask, &q->ask) < 0) {
 		free(q);
 		return NULL;
 	}

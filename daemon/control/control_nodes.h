@@ -38,8 +38,9 @@ struct cw_control_nodes_config {
 	struct cw_stacks *stacks;
 };
 
-/* All borrowed. NULL = out of memory. */
-struct cw_control_nodes *cw_control_nodes_new(const struct cw_control_nodes_config *config);
+/* All borrowed. 0 or -ENOMEM. */
+int cw_control_nodes_new(const struct cw_control_nodes_config *config,
+			 struct cw_control_nodes **ret);
 /* Before the stacks. Takes NULL; returns NULL. Nobody is called back any more. */
 struct cw_control_nodes *cw_control_nodes_free(struct cw_control_nodes *n);
 

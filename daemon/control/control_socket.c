@@ -464,15 +464,16 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 	s->base = config->base;
 	s->clock = config->clock;
 	s->group = group_named(config->group);
-	s->stacks = cw_stacks_request_new(&config->stacks);
+	r = cw_stacks_request_new(&config->stacks, &s->stacks);
 	nodes = (struct cw_control_nodes_config){ .clock = config->clock,
 						  .transport = config->stacks.transport,
 						  .source = &s->source,
 						  .stacks = s->stacks };
-	s->nodes = cw_control_nodes_new(&nodes);
+	if (r == 0)
+		r = cw_control_nodes_new(&nodes, &s->nodes);
 	s->poll = evtimer_new(config->base, on_poll, s);
-	r = s->stacks && s->nodes && s->poll ? start_listening(s, config, err)
-					     : cw_err_set(err, ENOMEM, "out of memory");
+	r = r == 0 && s->poll ? start_listening(s, config, err)
+			      : cw_err_set(err, ENOMEM, "out of memory");
 	if (r < 0) {
 		cw_control_socket_free(s);
 		return r;

@@ -49,13 +49,15 @@ struct cw_stacks {
 	uint64_t refused;
 };
 
-struct cw_stacks *cw_stacks_request_new(const struct cw_stacks_config *config)
+int cw_stacks_request_new(const struct cw_stacks_config *config, struct cw_stacks **ret)
 {
 	struct cw_stacks *s = calloc(1, sizeof(*s));
 
-	if (s)
-		s->config = *config;
-	return s;
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	*ret = s;
+	return 0;
 }
 
 static void drop(struct request *q)
@@ -297,8 +299,7 @@ static void begin(struct request *q, struct search *f)
 		(void)snprintf(q->note, sizeof(q->note),
 			       "no Python stacks: a running interpreter is not asked, only one in "
 			       "a confirmed hang");
-	q->survey = cw_survey_new(&config, f->snap, NULL);
-	if (!q->survey) {
+	if (cw_survey_new(&config, f->snap, NULL, &q->survey) < 0) {
 		q->code = CODE_ERROR;
 		(void)snprintf(q->error, sizeof(q->error), "the daemon is out of memory");
 		return;

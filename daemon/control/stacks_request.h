@@ -35,8 +35,8 @@ struct cw_stacks_config {
 	struct cw_node *node;
 };
 
-/* All borrowed. NULL = out of memory. */
-struct cw_stacks *cw_stacks_request_new(const struct cw_stacks_config *config);
+/* All borrowed. 0 or -ENOMEM. */
+int cw_stacks_request_new(const struct cw_stacks_config *config, struct cw_stacks **ret);
 /* Takes NULL; returns NULL. Nobody is called back any more. */
 struct cw_stacks *cw_stacks_request_free(struct cw_stacks *s);
 

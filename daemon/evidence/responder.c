@@ -34,13 +34,15 @@ struct cw_responder {
 	uint64_t refused, unnamed;
 };
 
-struct cw_responder *cw_responder_new(const struct cw_responder_config *config)
+int cw_responder_new(const struct cw_responder_config *config, struct cw_responder **ret)
 {
 	struct cw_responder *r = calloc(1, sizeof(*r));
 
-	if (r)
-		r->config = *config;
-	return r;
+	if (!r)
+		return -ENOMEM;
+	r->config = *config;
+	*ret = r;
+	return 0;
 }
 
 static void drop(struct cw_responder *r, struct pending *p)

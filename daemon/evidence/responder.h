@@ -25,8 +25,8 @@ struct cw_responder_config {
 	const char *node_name;
 };
 
-/* All borrowed. NULL = out of memory. */
-struct cw_responder *cw_responder_new(const struct cw_responder_config *config);
+/* All borrowed. 0 or -ENOMEM. */
+int cw_responder_new(const struct cw_responder_config *config, struct cw_responder **ret);
 /* Takes NULL; returns NULL. The captures must be stopped before (cw_capture_free()). */
 struct cw_responder *cw_responder_free(struct cw_responder *r);
 /* True when the message was a request. */

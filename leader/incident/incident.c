@@ -9,6 +9,7 @@
  */
 #include "leader/incident/incident.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,18 +68,19 @@ struct cw_incident {
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
 
-struct cw_incident *cw_incident_new(const struct cw_incident_config *config)
+int cw_incident_new(const struct cw_incident_config *config, struct cw_incident **ret)
 {
 	struct cw_incident *inc = calloc(1, sizeof(*inc));
 
 	if (!inc)
-		return NULL;
+		return -ENOMEM;
 	inc->config = *config;
 	if (cw_job_id_make(config->uid, config->job, &inc->job) < 0) {
 		free(inc);
-		return NULL;
+		return -ENOMEM;
 	}
-	return inc;
+	*ret = inc;
+	return 0;
 }
 
 /* Back to where nothing is known; the state is the caller's business. */
@@ -353,7 +355,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
 	doc = cw_incident_doc(snap, v, &info);
-	text = cw_incident_part_new(snap, v);
+	text = cw_incident_part_text(snap, v);
 	if (!doc || !text || add_own_fields(inc, doc) < 0) {
 		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
 		json_decref(doc);
@@ -447,8 +449,7 @@ static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 	if (inc->survey)
 		return;
 	inc->survey_written = 0;
-	inc->survey = cw_survey_new(&config, snap, &inc->evidence);
-	if (!inc->survey)
+	if (cw_survey_new(&config, snap, &inc->evidence, &inc->survey) < 0)
 		log_err("inc=%s: out of memory, stacks of the other ranks are not taken", inc->id);
 }
 

@@ -108,8 +108,8 @@ struct cw_incident_config {
 	uint64_t turn_pieces;
 };
 
-/* NULL = out of memory. */
-struct cw_incident *cw_incident_new(const struct cw_incident_config *config);
+/* 0 or -ENOMEM. */
+int cw_incident_new(const struct cw_incident_config *config, struct cw_incident **ret);
 /* Takes NULL; returns NULL. Cancels what is in flight. */
 struct cw_incident *cw_incident_free(struct cw_incident *inc);
 

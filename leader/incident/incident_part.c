@@ -20,8 +20,8 @@ static void take_comm(const struct cw_snapshot *snap, uint32_t comm, bool must, 
 	*room -= n < *room ? n : *room;
 }
 
-struct cw_snapshot_text *cw_incident_part_new(const struct cw_snapshot *snap,
-					      const struct cw_verdict *v)
+struct cw_snapshot_text *cw_incident_part_text(const struct cw_snapshot *snap,
+					       const struct cw_verdict *v)
 {
 	_cleanup_(freep) bool *is_in = calloc((size_t)snap->n_comms + 1, sizeof(*is_in));
 	uint64_t room = CW_INCIDENT_PART_MAX_MEMBERS;

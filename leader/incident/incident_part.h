@@ -16,5 +16,5 @@
 #define CW_INCIDENT_PART_MAX_MEMBERS 8192u
 
 /* Begins with the part's text. NULL = out of memory. */
-struct cw_snapshot_text *cw_incident_part_new(const struct cw_snapshot *snap,
-					      const struct cw_verdict *v);
+struct cw_snapshot_text *cw_incident_part_text(const struct cw_snapshot *snap,
+					       const struct cw_verdict *v);

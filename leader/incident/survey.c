@@ -233,15 +233,20 @@ static int plan(struct cw_survey *s, const struct cw_snapshot *snap,
 	return r < 0 ? r : keep_to_limits(s);
 }
 
-struct cw_survey *cw_survey_new(const struct cw_survey_config *config,
-				const struct cw_snapshot *snap, const struct cw_evidence_set *taken)
+int cw_survey_new(const struct cw_survey_config *config, const struct cw_snapshot *snap,
+		  const struct cw_evidence_set *taken, struct cw_survey **ret)
 {
 	struct cw_survey *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		return NULL;
+		return -ENOMEM;
 	s->config = *config;
-	return plan(s, snap, taken) < 0 ? cw_survey_free(s) : s;
+	if (plan(s, snap, taken) < 0) {
+		(void)cw_survey_free(s); /* always NULL */
+		return -ENOMEM;
+	}
+	*ret = s;
+	return 0;
 }
 
 /* ---- answers ---- */

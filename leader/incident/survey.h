@@ -45,11 +45,10 @@ struct cw_survey_config {
 
 /*
  * Plans whom to ask; those of `taken` (may be NULL) are asked by somebody else. Borrows the
- * transport, copies what it needs of the others. NULL = out of memory.
+ * transport, copies what it needs of the others. 0 or -ENOMEM.
  */
-struct cw_survey *cw_survey_new(const struct cw_survey_config *config,
-				const struct cw_snapshot *snap,
-				const struct cw_evidence_set *taken);
+int cw_survey_new(const struct cw_survey_config *config, const struct cw_snapshot *snap,
+		  const struct cw_evidence_set *taken, struct cw_survey **ret);
 /* Takes NULL; returns NULL. Cancels what is in flight. */
 struct cw_survey *cw_survey_free(struct cw_survey *s);
 

@@ -293,16 +293,15 @@ static void start(struct bench *b, struct cw_clock *clock)
 	}
 	transport.names = transport.addresses = names;
 	transport.n_peers = b->n_nodes;
-	b->transport = cw_transport_new(&transport);
-	if (!b->transport)
+	if (cw_transport_new(&transport, &b->transport) < 0)
 		abort();
 	free(names);
 	cw_transport_set_backend(b->transport, &ops, b);
-	b->members = cw_election_new(clock, b->transport);
+	if (cw_election_new(clock, b->transport, &b->members) < 0)
+		abort();
 	leader.transport = b->transport;
 	leader.members = b->members;
-	b->leader = cw_leader_new(&leader);
-	if (!b->members || !b->leader)
+	if (cw_leader_new(&leader, &b->leader) < 0)
 		abort();
 	for (unsigned i = 0; i < b->n_nodes; i++)
 		cw_transport_peer_up(b->transport, i, 1);

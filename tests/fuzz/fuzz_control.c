@@ -85,13 +85,11 @@ static void start(void)
 
 	d.store = open_store();
 	FUZZ_CHECK(cw_mutes_open(dir, &cw_clock_system, &d.mutes) == 0);
-	d.transport = cw_transport_new(&transport);
-	FUZZ_CHECK(d.transport);
-	d.members = cw_election_new(&cw_clock_system, d.transport);
+	FUZZ_CHECK(cw_transport_new(&transport, &d.transport) == 0);
+	FUZZ_CHECK(cw_election_new(&cw_clock_system, d.transport, &d.members) == 0);
 	leader.transport = d.transport;
 	leader.members = d.members;
-	d.leader = cw_leader_new(&leader);
-	FUZZ_CHECK(d.members && d.leader);
+	FUZZ_CHECK(cw_leader_new(&leader, &d.leader) == 0);
 	(void)atexit(stop);
 }
 

@@ -199,16 +199,14 @@ static void start(struct world *w, struct cw_clock *clock)
 	};
 
 	leader.thresholds.no_headway_ns = 5 * CW_NS_PER_S;
-	w->transport = cw_transport_new(&transport);
-	FUZZ_CHECK(w->transport);
+	FUZZ_CHECK(cw_transport_new(&transport, &w->transport) == 0);
 	cw_transport_set_backend(w->transport, &ops, w);
 	for (unsigned p = 0; p < N_PEERS; p++)
 		cw_transport_peer_up(w->transport, p, 1);
-	w->members = cw_election_new(clock, w->transport);
+	FUZZ_CHECK(cw_election_new(clock, w->transport, &w->members) == 0);
 	leader.transport = w->transport;
 	leader.members = w->members;
-	w->leader = cw_leader_new(&leader);
-	FUZZ_CHECK(w->members && w->leader);
+	FUZZ_CHECK(cw_leader_new(&leader, &w->leader) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -506,8 +506,7 @@ static void start_leader(struct cluster_node *n)
 	};
 
 	config.thresholds.no_headway_ns = 5 * CW_NS_PER_S;
-	n->leader = cw_leader_new(&config);
-	cr_assert_not_null(n->leader);
+	cr_assert_eq(cw_leader_new(&config, &n->leader), 0);
 }
 
 static void start_node(struct cluster *c, unsigned index)
@@ -526,13 +525,11 @@ static void start_node(struct cluster *c, unsigned index)
 	start_clock(n);
 	config.clock = n->clock;
 	n->epoch = (uint64_t)wall_ns(c);
-	n->transport = cw_transport_new(&config);
-	cr_assert_not_null(n->transport);
+	cr_assert_eq(cw_transport_new(&config, &n->transport), 0);
 	cw_transport_set_backend(n->transport, &ops, n);
 	for (unsigned i = 0; i < config.n_peers; i++)
 		cw_transport_peer_up(n->transport, i, 1);
-	n->members = cw_election_new(n->clock, n->transport);
-	cr_assert_not_null(n->members);
+	cr_assert_eq(cw_election_new(n->clock, n->transport, &n->members), 0);
 	start_leader(n);
 }
 

@@ -61,8 +61,7 @@ void make_transport(struct end *e, const char *self, const char *peer, const cha
 					      .user = e };
 
 	cw_transport_free(e->transport);
-	e->transport = cw_transport_new(&config);
-	cr_assert_not_null(e->transport);
+	cr_assert_eq(cw_transport_new(&config, &e->transport), 0);
 }
 
 void make_finder(struct end *e, const char *self)
@@ -74,8 +73,7 @@ void make_finder(struct end *e, const char *self)
 					      .user = e };
 
 	cw_transport_free(e->transport);
-	e->transport = cw_transport_new(&config);
-	cr_assert_not_null(e->transport);
+	cr_assert_eq(cw_transport_new(&config, &e->transport), 0);
 }
 
 int try_tcp(struct end *e, const struct cw_tls_files *files, struct cw_err *err)

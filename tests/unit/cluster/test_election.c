@@ -124,10 +124,12 @@ Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 					      .n_peers = 1,
 					      .on_message = count_digests,
 					      .user = &at_self };
-	struct cw_transport *t = cw_transport_new(&config);
-	struct cw_election *m = cw_election_new(&clock, t);
 	struct cw_msg_digest d = { .label = "job", .node = "self", .policy = "" };
+	struct cw_transport *t;
+	struct cw_election *m;
 
+	cr_assert_eq(cw_transport_new(&config, &t), 0);
+	cr_assert_eq(cw_election_new(&clock, t, &m), 0);
 	while (cw_election_weight(d.route, "peer") <= cw_election_weight(d.route, "self"))
 		d.route++;
 	cw_transport_set_backend(t, &ops, &at_peer);

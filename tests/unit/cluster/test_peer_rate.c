@@ -22,10 +22,18 @@ static unsigned ask(struct cw_peer_rate *r, const char *peer, enum cw_peer_ask k
 	return admitted;
 }
 
+static struct cw_peer_rate *new_rate(void)
+{
+	struct cw_peer_rate *rate;
+
+	cr_assert_eq(cw_peer_rate_new(&clock, &rate), 0);
+	return rate;
+}
+
 /* 147,000 requests for evidence in 14 s were seen from one node. */
 Test(peer_rate, one_peer_gets_no_more_than_its_share)
 {
-	struct cw_peer_rate *r = cw_peer_rate_new(&clock);
+	struct cw_peer_rate *r = new_rate();
 	unsigned admitted = 0;
 
 	now_ns = CW_NS_PER_S;
@@ -44,7 +52,7 @@ Test(peer_rate, one_peer_gets_no_more_than_its_share)
 /* A survey of a node with 64 ranks, of eight incidents, beside windows of a hundred jobs. */
 Test(peer_rate, no_leader_reaches_it)
 {
-	struct cw_peer_rate *r = cw_peer_rate_new(&clock);
+	struct cw_peer_rate *r = new_rate();
 
 	for (unsigned s = 0; s < 600; s++) {
 		now_ns += 25 * CW_NS_PER_S / 10;
@@ -56,7 +64,7 @@ Test(peer_rate, no_leader_reaches_it)
 
 Test(peer_rate, peers_without_number_share_one_place)
 {
-	struct cw_peer_rate *r = cw_peer_rate_new(&clock);
+	struct cw_peer_rate *r = new_rate();
 	unsigned admitted = 0;
 	char name[32];
 

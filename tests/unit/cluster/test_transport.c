@@ -82,8 +82,7 @@ static void make_transport(struct end *e, const char *self, const char *peer, co
 					      .on_message = on_message,
 					      .user = e };
 
-	e->transport = cw_transport_new(&config);
-	cr_assert_not_null(e->transport);
+	cr_assert_eq(cw_transport_new(&config, &e->transport), 0);
 }
 
 static void open_tcp(struct end *e, uint64_t epoch)

@@ -248,11 +248,19 @@ Test(job, an_epoch_in_the_future_keeps_no_digest_out)
 	cw_route_fini(&route);
 }
 
+static struct cw_job *new_job(void)
+{
+	struct cw_job *job;
+
+	cr_assert_eq(cw_job_new(1, NOW, &job), 0);
+	return job;
+}
+
 Test(job, communicator_that_claims_to_be_huge_is_left_out_and_said)
 {
 	struct cw_msg_member a[2] = { member(10, UINT32_MAX, 0), member(11, 4, 2) };
 	struct cw_msg_rank rank = rank_of(1, a, 2);
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_route route = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
@@ -272,7 +280,7 @@ Test(job, many_communicators_cannot_together_be_huge_either)
 {
 	struct cw_msg_member many[64];
 	struct cw_msg_rank rank = rank_of(1, many, 64);
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_route route = { 0 };
 	struct cw_snapshot *snap;
 	uint64_t places = 0;
@@ -294,7 +302,7 @@ Test(job, the_living_get_a_place_that_the_dead_claim_too)
 {
 	struct cw_msg_member a = member(10, 2, 0), b = member(10, 2, 0);
 	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, &b, 1) };
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_route route = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
@@ -319,7 +327,7 @@ Test(job, ages_become_instants_and_missing_labels_the_largest_comms_rank)
 			    .enter_ns = 7 * CW_NS_PER_S };
 	struct cw_msg_member a[2] = { member(10, 2, 1), member(11, 4, 3) };
 	struct cw_msg_rank rank = rank_of(1, a, 2);
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_route route = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
@@ -349,7 +357,7 @@ Test(job, window_counts_while_its_member_stands_still)
 	struct cw_msg_window_reply reply = { .windows = &w, .n_windows = 1 };
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	int64_t later = NOW + CW_JOB_WINDOW_FRESH_NS + 1;
 
 	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
@@ -379,7 +387,7 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 	};
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_op pending = { .op_index = 4, .coll_seq = 4 };
 	struct cw_route route = { 0 };
 	const struct cw_snap_member *got;
@@ -418,7 +426,7 @@ Test(job, window_of_where_histories_parted_stays)
 	struct cw_msg_window_reply reply = { .windows = &w, .n_windows = 1 };
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	int64_t later = NOW + 100 * CW_JOB_WINDOW_FRESH_NS;
 
 	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_PAST, NOW), 0);
@@ -438,7 +446,7 @@ Test(job, windows_beyond_the_limit_are_left_out_and_counted)
 	static struct cw_op many[CW_JOB_MAX_WINDOW_OPS / 2];
 	struct cw_msg_window windows[3] = { 0 };
 	struct cw_msg_window_reply reply = { .windows = windows, .n_windows = 3 };
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	uint64_t left_out = 0;
 
 	for (uint32_t i = 0; i < 3; i++)
@@ -458,7 +466,7 @@ Test(job, communicator_is_as_large_as_its_largest_member_says)
 	struct cw_msg_member small = member(10, 2, 0), large = member(10, 3, 2);
 	struct cw_msg_rank ranks[] = { rank_of(1, &small, 1), rank_of(2, &large, 1) };
 	struct cw_route route = { 0 };
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_snapshot *snap;
 	bool urgent;
 
@@ -481,7 +489,7 @@ Test(job, version_environment_and_nan_of_a_rank_reach_the_snapshot)
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
 	struct cw_route route = { 0 };
-	struct cw_job *job = cw_job_new(1, NOW);
+	struct cw_job *job = new_job();
 	struct cw_snapshot *snap;
 	bool urgent;
 

@@ -15,7 +15,7 @@ static int64_t now_ns;
 
 static void setup(void)
 {
-	fold = cw_alert_fold_new(BURST, EVERY_NS);
+	cr_assert_eq(cw_alert_fold_new(BURST, EVERY_NS, &fold), 0);
 	now_ns = CW_NS_PER_S;
 	cr_assert_not_null(fold);
 }

@@ -71,11 +71,11 @@ static void open_all(void)
 	a.store = o.store = store;
 	cr_assert_eq(cw_alerts_new(&a, config, &alerts, NULL), 0);
 	o.alerts = alerts;
-	o.transport = transport = cw_transport_new(&t);
+	cr_assert_eq(cw_transport_new(&t, &transport), 0);
+	o.transport = transport;
 	cw_transport_set_backend(transport, &ops, NULL);
 	cw_transport_peer_up(transport, 0, 1);
-	deliveries = cw_old_deliveries_new(&o);
-	cr_assert_not_null(deliveries);
+	cr_assert_eq(cw_old_deliveries_new(&o, &deliveries), 0);
 }
 
 static void close_all(void)

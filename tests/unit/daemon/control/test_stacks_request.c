@@ -36,7 +36,7 @@ static void set_up(void)
 		.leader = c.nodes[leader].leader,
 		.members = c.nodes[leader].members,
 	};
-	stacks = cw_stacks_request_new(&config);
+	cr_assert_eq(cw_stacks_request_new(&config, &stacks), 0);
 }
 
 static void tear_down(void)

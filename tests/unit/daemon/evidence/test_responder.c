@@ -61,10 +61,10 @@ static void set_up(void)
 	agent = agent_register(&f, &options, 'W');
 	agent_do(&f, &agent, 'o');
 	fixture_next_digest(&f);
-	transport = cw_transport_new(&config);
+	cr_assert_eq(cw_transport_new(&config, &transport), 0);
 	r.transport = transport;
 	r.node = f.node;
-	responder = cw_responder_new(&r);
+	cr_assert_eq(cw_responder_new(&r, &responder), 0);
 	cr_assert(transport && responder);
 }
 

@@ -43,8 +43,8 @@ Test(one_route, node_publishes_two_jobs)
 	struct cw_transport_config config = { .clock = &cw_clock_system,
 					      .self = "node",
 					      .on_message = on_message };
-	struct cw_transport *t = cw_transport_new(&config);
-	struct cw_election *m = cw_election_new(&cw_clock_system, t);
+	struct cw_transport *t;
+	struct cw_election *m;
 	struct cw_msg_rank rank[2] = { { .rank_source = "", .command = "", .headway_by = "" },
 				       { .rank_source = "", .command = "", .headway_by = "" } };
 	struct cw_msg_digest d = { .route = cw_job_route(LABEL_OF_ATTACKER, ATTACKER),
@@ -57,6 +57,8 @@ Test(one_route, node_publishes_two_jobs)
 				   .n_ranks = 1 };
 	uint32_t ranks[2] = { 0 };
 
+	cr_assert_eq(cw_transport_new(&config, &t), 0);
+	cr_assert_eq(cw_election_new(&cw_clock_system, t, &m), 0);
 	cr_assert_eq(cw_election_publish(m, &d), 0);
 	d.label = LABEL_OF_VICTIM;
 	d.uid = VICTIM;

@@ -128,9 +128,9 @@ static void setup(void)
 	};
 
 	clock_ = (struct cw_clock){ .monotonic_ns = fake_now, .wall_ns = fake_now };
-	transport = cw_transport_new(&t);
+	cr_assert_eq(cw_transport_new(&t, &transport), 0);
 	config.transport = transport;
-	inc = cw_incident_new(&config);
+	cr_assert_eq(cw_incident_new(&config, &inc), 0);
 	make_snapshot();
 	answers_evidence = true;
 }

@@ -29,7 +29,7 @@ static void draft_hang(void)
 
 static struct cw_snapshot *part_of(void)
 {
-	struct cw_snapshot_text *writer = cw_incident_part_new(snap, &v);
+	struct cw_snapshot_text *writer = cw_incident_part_text(snap, &v);
 	json_t *text, *doc;
 	struct cw_snapshot *part;
 

@@ -115,7 +115,7 @@ static void make_job(unsigned n_nodes, unsigned per_node)
 		(void)snprintf(names[i], sizeof(names[i]), "node-%u", i);
 		name_list[i] = names[i];
 	}
-	transport = cw_transport_new(&t);
+	cr_assert_eq(cw_transport_new(&t, &transport), 0);
 	cw_transport_set_backend(transport, &ops, NULL);
 	snap = cw_snapshot_new();
 	for (unsigned i = 0; i < n_nodes; i++) {
@@ -144,9 +144,9 @@ static struct cw_survey *make_survey(void)
 	struct cw_survey_config config = { .clock = &clock_,
 					   .transport = transport,
 					   .what = CW_EVIDENCE_NATIVE };
-	struct cw_survey *s = cw_survey_new(&config, snap, &taken);
+	struct cw_survey *s;
 
-	cr_assert_not_null(s);
+	cr_assert_eq(cw_survey_new(&config, snap, &taken, &s), 0);
 	return s;
 }
 
