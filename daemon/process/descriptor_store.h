@@ -10,7 +10,7 @@
  * CLOCK_MONOTONIC). The 1 is the version of the name: others are not ours and are given up.
  *
  * Without a service manager nothing of this does anything. Loop thread only; waits for a manager
- * that does not read as notify.h says.
+ * that does not read as sd_notify.h says.
  */
 #pragma once
 

@@ -52,9 +52,9 @@ static struct {
 	struct cw_leader *leader;
 } d;
 
-static void on_message(struct cw_transport *t, const char *from, struct cw_message *msg, void *user)
+static void on_message(const char *from, struct cw_message **msg, void *user)
 {
-	cw_message_free(msg);
+	/* Not taken: the transport frees it. */
 }
 
 static void stop(void)
