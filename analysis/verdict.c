@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/culprit/alternatives.h"
 #include "analysis/culprit/apart.h"
@@ -87,7 +86,7 @@ static bool is_worth_telling(const struct telling *t, const struct finding *f)
 static bool is_seen_stopped(const struct finding *f)
 {
 	return f->rank != CW_SNAP_NONE && f->klass != CW_CLASS_IN_COLLECTIVE &&
-	       strcmp(f->detail, "stopped") == 0;
+	       f->detail == CW_DETAIL_STOPPED;
 }
 
 /*
@@ -180,7 +179,6 @@ static int describe(struct telling *t, const struct finding *f, struct arena *a,
 static int tell(struct telling *t, const struct finding *f)
 {
 	struct cw_verdict v = { .klass = CW_CLASS_HEALTHY,
-				.detail = "",
 				.confidence = CW_CONFIDENCE_CERTAIN,
 				.comm = CW_SNAP_NONE };
 	int r;

@@ -233,7 +233,7 @@ static int class_of(const struct cw_snapshot *snap, uint32_t *ret_class, bool *r
 	if (cw_verdict_compute(snap, &v) < 0)
 		return -ENOMEM;
 	*ret_class = v.klass;
-	*ret_all_in = v.klass == CW_CLASS_UNKNOWN && strcmp(v.detail, "progress_unknown") == 0;
+	*ret_all_in = v.klass == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
 	cw_verdict_fini(&v);
 	return 0;
 }

@@ -22,6 +22,45 @@ static const char *const class_names[CW_CLASS__MAX] = {
 	[CW_CLASS_UNKNOWN] = "unknown",
 };
 
+static const char *const detail_names[CW_DETAIL__MAX] = {
+	[CW_DETAIL_NONE] = "",
+	[CW_DETAIL_OOM_KILLED] = "oom_killed",
+	[CW_DETAIL_EXITED] = "exited",
+	[CW_DETAIL_KILLED] = "killed",
+	[CW_DETAIL_GONE] = "gone",
+	[CW_DETAIL_STOPPED] = "stopped",
+	[CW_DETAIL_TRACED] = "traced",
+	[CW_DETAIL_ABORTED] = "aborted",
+	[CW_DETAIL_DESTROYED] = "destroyed",
+	[CW_DETAIL_INSIDE_OTHER_CALL] = "inside_other_call",
+	[CW_DETAIL_OUTSIDE_NCCL] = "outside_nccl",
+	[CW_DETAIL_NOT_VISIBLE] = "not_visible",
+	[CW_DETAIL_LEFT_OUT] = "left_out",
+	[CW_DETAIL_PROGRESS_UNKNOWN] = "progress_unknown",
+	[CW_DETAIL_NODE_SILENT] = "node_silent",
+	[CW_DETAIL_DAEMON_RESTARTING] = "daemon_restarting",
+	[CW_DETAIL_INIT] = "init",
+	[CW_DETAIL_SPLIT] = "split",
+	[CW_DETAIL_SHRINK] = "shrink",
+	[CW_DETAIL_GROW] = "grow",
+	[CW_DETAIL_FINALIZE] = "finalize",
+	[CW_DETAIL_HOST_CALL] = "host_call",
+	[CW_DETAIL_NOT_POSTED] = "not_posted",
+	[CW_DETAIL_SIZE] = "size",
+	[CW_DETAIL_KIND] = "kind",
+	[CW_DETAIL_COUNT] = "count",
+	[CW_DETAIL_DTYPE] = "dtype",
+	[CW_DETAIL_REDOP] = "redop",
+	[CW_DETAIL_ROOT] = "root",
+	[CW_DETAIL_MISSING] = "missing",
+	[CW_DETAIL_EXTRA] = "extra",
+	[CW_DETAIL_ORDER] = "order",
+	[CW_DETAIL_UNKNOWN_CALL] = "unknown_call",
+	[CW_DETAIL_MEMBERSHIP] = "membership",
+	[CW_DETAIL_VERSION] = "version",
+	[CW_DETAIL_ENVIRONMENT] = "environment",
+};
+
 static const char *const confidence_names[] = {
 	[CW_CONFIDENCE_POSSIBLE] = "possible",
 	[CW_CONFIDENCE_LIKELY] = "likely",
@@ -43,6 +82,11 @@ const char *cw_class_name(unsigned klass)
 	return klass < CW_CLASS__MAX ? class_names[klass] : "unknown";
 }
 
+const char *cw_detail_name(unsigned detail)
+{
+	return detail < CW_DETAIL__MAX ? detail_names[detail] : "";
+}
+
 const char *cw_confidence_name(unsigned confidence)
 {
 	return confidence < N_CONFIDENCES ? confidence_names[confidence] : "possible";
@@ -51,6 +95,11 @@ const char *cw_confidence_name(unsigned confidence)
 int cw_class_from_name(const char *name)
 {
 	return find_name(class_names, CW_CLASS__MAX, name);
+}
+
+int cw_detail_from_name(const char *name)
+{
+	return find_name(detail_names, CW_DETAIL__MAX, name);
 }
 
 int cw_confidence_from_name(const char *name)

@@ -29,6 +29,54 @@ enum cw_class {
 	CW_CLASS__MAX,
 };
 
+/* What makes one case of a class another; incidents carry it by name. */
+enum cw_detail {
+	CW_DETAIL_NONE = 0,
+	/* How a process ended. */
+	CW_DETAIL_OOM_KILLED,
+	CW_DETAIL_EXITED,
+	CW_DETAIL_KILLED,
+	CW_DETAIL_GONE,
+	/* What a rank does that has not come. */
+	CW_DETAIL_STOPPED,
+	CW_DETAIL_TRACED,
+	CW_DETAIL_ABORTED,
+	CW_DETAIL_DESTROYED,
+	CW_DETAIL_INSIDE_OTHER_CALL,
+	CW_DETAIL_OUTSIDE_NCCL,
+	/* Why it is not known who is to blame. */
+	CW_DETAIL_NOT_VISIBLE,
+	CW_DETAIL_LEFT_OUT,
+	CW_DETAIL_PROGRESS_UNKNOWN,
+	CW_DETAIL_NODE_SILENT,
+	CW_DETAIL_DAEMON_RESTARTING,
+	/* Of a call that blocks the host: which. */
+	CW_DETAIL_INIT,
+	CW_DETAIL_SPLIT,
+	CW_DETAIL_SHRINK,
+	CW_DETAIL_GROW,
+	CW_DETAIL_FINALIZE,
+	CW_DETAIL_HOST_CALL,
+	/* Of a send or receive. */
+	CW_DETAIL_NOT_POSTED,
+	CW_DETAIL_SIZE,
+	/* Of calls that differ: the first field in which they do, or how their order does. */
+	CW_DETAIL_KIND,
+	CW_DETAIL_COUNT,
+	CW_DETAIL_DTYPE,
+	CW_DETAIL_REDOP,
+	CW_DETAIL_ROOT,
+	CW_DETAIL_MISSING,
+	CW_DETAIL_EXTRA,
+	CW_DETAIL_ORDER,
+	CW_DETAIL_UNKNOWN_CALL,
+	/* Of members of a new communicator: what they do not have in common. */
+	CW_DETAIL_MEMBERSHIP,
+	CW_DETAIL_VERSION,
+	CW_DETAIL_ENVIRONMENT,
+	CW_DETAIL__MAX,
+};
+
 enum cw_confidence {
 	CW_CONFIDENCE_POSSIBLE = 0,
 	CW_CONFIDENCE_LIKELY = 1,
@@ -65,8 +113,8 @@ struct cw_alternative {
 };
 
 struct cw_verdict {
-	uint32_t klass;      /* enum cw_class */
-	const char *detail;  /* static: "outside_nccl", "count", "stopped", …; "" = none */
+	uint32_t klass; /* enum cw_class */
+	enum cw_detail detail;
 	uint32_t confidence; /* enum cw_confidence */
 	/*
 	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
@@ -119,10 +167,15 @@ struct cw_verdict_list {
 
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
-/* "never_entered" …, "certain" …; never NULL. From names: -1 when unknown. */
+/*
+ * "never_entered" …, "outside_nccl" … ("" = none), "certain" …; never NULL. From names: -1 when
+ * unknown, as those of a newer version's incidents may be.
+ */
 const char *cw_class_name(unsigned klass);
+const char *cw_detail_name(unsigned detail);
 const char *cw_confidence_name(unsigned confidence);
 int cw_class_from_name(const char *name);
+int cw_detail_from_name(const char *name);
 int cw_confidence_from_name(const char *name);
 
 /*

@@ -29,8 +29,7 @@ void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 
 static bool is_class_right(const struct suite_answer *a, const struct outcome *o)
 {
-	return outcome_says(o) && o->klass == a->klass &&
-	       (!a->detail[0] || !strcmp(a->detail, o->detail));
+	return outcome_says(o) && o->klass == a->klass && (!a->detail || a->detail == o->detail);
 }
 
 static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
@@ -188,9 +187,9 @@ static int judge(struct score *score, const struct suite_scenario *s, const stru
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
 	if (!match)
 		return add_miss(score, s, "%s/%s %s (%s), not %s/%s %s: %s",
-				cw_class_name(o->klass), o->detail, got,
+				cw_class_name(o->klass), cw_detail_name(o->detail), got,
 				cw_confidence_name(o->confidence), cw_class_name(first->klass),
-				first->detail, want, o->summary);
+				cw_detail_name(first->detail), want, o->summary);
 	if (!are_culprits_right(s, match, o))
 		return add_miss(score, s, "%s of %s (%s), not of %s: %s", cw_class_name(o->klass),
 				got, cw_confidence_name(o->confidence), want, o->summary);

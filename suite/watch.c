@@ -81,7 +81,7 @@ static int note_alert(struct watch *w, const struct cw_snapshot *snap, const str
 	o->after_ns = w->now_ns - (w->fault_ns ? w->fault_ns : w->start_ns);
 	o->klass = v->klass;
 	o->confidence = d->confidence;
-	(void)snprintf(o->detail, sizeof(o->detail), "%s", v->detail);
+	o->detail = v->detail;
 	(void)snprintf(o->summary, sizeof(o->summary), "%s", v->summary);
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		o->culprits[o->n_culprits++] = snap->ranks[v->culprits[i].rank].rank;

@@ -16,7 +16,7 @@ struct outcome {
 	bool is_alert;  /* false: silence */
 	bool is_slow;   /* silence, and somebody is late at the end */
 	uint32_t klass; /* enum cw_class, of either */
-	char detail[SUITE_NAME];
+	enum cw_detail detail;
 	uint32_t confidence;
 	int32_t *culprits; /* labels, ascending; owned */
 	uint32_t n_culprits;

@@ -203,11 +203,11 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 	return compare_labels(&x->ranks[0], &y->ranks[0], (void *)snap) < 0;
 }
 
-static const char *name_difference(const struct cw_snap_comm *c, const struct sorting *s,
-				   uint32_t most, uint32_t other)
+static enum cw_detail name_difference(const struct cw_snap_comm *c, const struct sorting *s,
+				      uint32_t most, uint32_t other)
 {
-	const char *shift = shift_name(&c->members[s->first_member[most]],
-				       &c->members[s->first_member[other]], s->seq);
+	enum cw_detail shift = shift_name(&c->members[s->first_member[most]],
+					  &c->members[s->first_member[other]], s->seq);
 
 	return shift ? shift : mismatch_field(s->sides[most].op, s->sides[other].op);
 }
@@ -307,7 +307,7 @@ static int take_from_history(const struct cw_snapshot *snap, uint32_t comm, stru
 	ret->from_seq = ret->after_seq + 1;
 	ret->knows_call = false;
 	ret->is_proof = true;
-	ret->detail = "unknown_call";
+	ret->detail = CW_DETAIL_UNKNOWN_CALL;
 	ret->sides = sides;
 	ret->n_sides = n;
 	ret->n_compared = count_ranks(sides, n);
@@ -333,7 +333,7 @@ int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
 	struct dispute d = { .scratch = scratch };
 	int r;
 
-	*ret = (struct alignment){ .detail = "", .majority = ALIGN_NO_SIDE };
+	*ret = (struct alignment){ .majority = ALIGN_NO_SIDE };
 	r = find_dispute(c, &d);
 	if (r < 0)
 		return r;

@@ -33,8 +33,8 @@ struct alignment {
 	 * sides have no op, and a different grouping of the same calls would look the same.
 	 */
 	bool knows_call;
-	const char *detail; /* "kind", "count", …, "extra", "missing", "unknown_call"; static */
-	bool is_proof;      /* false: seen inside groups whose full extent is not known */
+	enum cw_detail detail; /* how they differ */
+	bool is_proof;         /* false: seen inside groups whose full extent is not known */
 	struct cw_side *sides; /* largest first; ranks ascending by label */
 	uint32_t n_sides;
 	uint32_t majority;   /* index of the side that is larger than any other, or ALIGN_NO_SIDE */

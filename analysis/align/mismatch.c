@@ -3,20 +3,20 @@
 
 #include "model/signature.h"
 
-const char *mismatch_field(const struct cw_op *a, const struct cw_op *b)
+enum cw_detail mismatch_field(const struct cw_op *a, const struct cw_op *b)
 {
 	if (a->kind != b->kind)
-		return "kind";
+		return CW_DETAIL_KIND;
 	if (cw_signature_is_bytewise(a->kind)) {
 		if (a->bytes != b->bytes)
-			return a->count == b->count ? "dtype" : "count";
+			return a->count == b->count ? CW_DETAIL_DTYPE : CW_DETAIL_COUNT;
 	} else {
 		if (a->count != b->count)
-			return "count";
+			return CW_DETAIL_COUNT;
 		if (a->dtype != b->dtype)
-			return "dtype";
+			return CW_DETAIL_DTYPE;
 		if (a->redop != b->redop)
-			return "redop";
+			return CW_DETAIL_REDOP;
 	}
-	return a->root != b->root ? "root" : "order";
+	return a->root != b->root ? CW_DETAIL_ROOT : CW_DETAIL_ORDER;
 }

@@ -6,9 +6,10 @@
 #pragma once
 
 #include "model/snapshot.h"
+#include "model/verdict_types.h"
 
 /*
  * The first field in which b is not a, in the words of docs/design.md section 10; where NCCL
- * compares bytes, so does this. "order" where no field differs.
+ * compares bytes, so does this. CW_DETAIL_ORDER where no field differs.
  */
-const char *mismatch_field(const struct cw_op *a, const struct cw_op *b);
+enum cw_detail mismatch_field(const struct cw_op *a, const struct cw_op *b);

@@ -64,27 +64,27 @@ static bool predict_next(const struct cw_snap_member *usual, uint64_t seq, uint6
 	return false;
 }
 
-const char *shift_name(const struct cw_snap_member *usual, const struct cw_snap_member *odd,
-		       uint64_t seq)
+enum cw_detail shift_name(const struct cw_snap_member *usual, const struct cw_snap_member *odd,
+			  uint64_t seq)
 {
 	struct run a, b;
 
 	read_run(usual, seq, &a);
 	read_run(odd, seq, &b);
 	if (!a.n || !b.n)
-		return NULL;
+		return CW_DETAIL_NONE;
 	/* The others stand in the disputed call and have not shown what comes after it. */
 	if (a.n == 1 && predict_next(usual, seq, &a.sig[1]))
 		a.n = 2;
 	/* One wrong call in its right place: what follows agrees, or has not been seen. */
 	if (a.n == 1 || runs_match(&a, 1, &b, 1))
-		return NULL;
+		return CW_DETAIL_NONE;
 	if (a.n >= 2 && b.n >= 2 && a.sig[0] == b.sig[1] && a.sig[1] == b.sig[0] &&
 	    (runs_match(&a, 2, &b, 2) || (a.n == 2 && b.n == 2)))
-		return "order";
+		return CW_DETAIL_ORDER;
 	if (runs_match(&a, 1, &b, 0))
-		return "missing";
+		return CW_DETAIL_MISSING;
 	if (runs_match(&a, 0, &b, 1))
-		return "extra";
-	return NULL;
+		return CW_DETAIL_EXTRA;
+	return CW_DETAIL_NONE;
 }

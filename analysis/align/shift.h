@@ -10,11 +10,12 @@
 #include <stdint.h>
 
 #include "model/snapshot.h"
+#include "model/verdict_types.h"
 
 /*
  * How the calls of `odd` differ from those of `usual` from coll_seq `seq` on, where they first
- * differ: "missing" (odd skipped one), "extra" (odd added one), "order" (odd swapped two), or NULL
- * when the windows do not say so.
+ * differ: CW_DETAIL_MISSING (odd skipped one), _EXTRA (odd added one), _ORDER (odd swapped two), or
+ * _NONE when the windows do not say so.
  */
-const char *shift_name(const struct cw_snap_member *usual, const struct cw_snap_member *odd,
-		       uint64_t seq);
+enum cw_detail shift_name(const struct cw_snap_member *usual, const struct cw_snap_member *odd,
+			  uint64_t seq);

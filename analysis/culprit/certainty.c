@@ -2,7 +2,6 @@
 #include "analysis/culprit/certainty.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/order.h"
@@ -92,7 +91,7 @@ static uint32_t majority_allows(const struct incident *inc)
 	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
 	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
 
-	if (strcmp(inc->main->detail, "inside_other_call") == 0 || is_held_by_device(inc))
+	if (inc->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(inc))
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }

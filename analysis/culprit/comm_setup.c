@@ -23,17 +23,17 @@ static uint64_t environment_of(const struct cw_snapshot *snap, const struct cw_s
 }
 
 struct trait {
-	const char *detail;
+	enum cw_detail detail;
 	value_fn value;
 	bool zero_is_unknown;
 	bool is_proof; /* NCCL cannot work like that */
 };
 
 static const struct trait traits[] = {
-	{ "membership", size_of, true, true },
-	{ "version", version_of, true, false },
+	{ CW_DETAIL_MEMBERSHIP, size_of, true, true },
+	{ CW_DETAIL_VERSION, version_of, true, false },
 	/* 0: none of the variables is set. */
-	{ "environment", environment_of, false, false },
+	{ CW_DETAIL_ENVIRONMENT, environment_of, false, false },
 };
 
 struct valued {
@@ -121,7 +121,7 @@ int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const stru
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct valued *v = arena_new_array(a, struct valued, c->nranks);
 
-	*ret = (struct alignment){ .detail = "", .majority = ALIGN_NO_SIDE, .knows_call = true };
+	*ret = (struct alignment){ .majority = ALIGN_NO_SIDE, .knows_call = true };
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < sizeof(traits) / sizeof(*traits); i++) {

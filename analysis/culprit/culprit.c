@@ -8,7 +8,6 @@
  * the comms whose members made different calls, whether or not anybody waits because of it.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/culprit_private.h"
@@ -107,17 +106,17 @@ uint32_t culprit_gate_of(const struct scene *s, uint32_t rank)
 	return best;
 }
 
-static const char *how_it_ended(const struct cw_snap_rank *r)
+static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 {
 	if (r->flags & CW_RANKF_OOM_KILLED)
-		return "oom_killed";
+		return CW_DETAIL_OOM_KILLED;
 	switch (r->liveness) {
 	case CW_LIVE_EXITED:
-		return "exited";
+		return CW_DETAIL_EXITED;
 	case CW_LIVE_KILLED:
-		return "killed";
+		return CW_DETAIL_KILLED;
 	default:
-		return "gone";
+		return CW_DETAIL_GONE;
 	}
 }
 
@@ -164,13 +163,13 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 }
 
 static bool left_comm(const struct scene *s, uint32_t rank, const struct gate *gate,
-		      const char **ret_how)
+		      enum cw_detail *ret_how)
 {
 	uint32_t m = scene_comm_rank(s, gate->comm, rank);
 	uint32_t state =
 		m == CW_SNAP_NONE ? CW_COMM_READY : s->snap->comms[gate->comm].members[m].state;
 
-	*ret_how = state == CW_COMM_DESTROYED ? "destroyed" : "aborted";
+	*ret_how = state == CW_COMM_DESTROYED ? CW_DETAIL_DESTROYED : CW_DETAIL_ABORTED;
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED;
 }
 
@@ -210,9 +209,9 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	else if (gate->kind == GATE_HOST || gate->kind == GATE_INIT)
 		f->klass = CW_CLASS_INIT_STUCK;
 	if (r->liveness == CW_LIVE_STOPPED) {
-		f->detail = "stopped";
+		f->detail = CW_DETAIL_STOPPED;
 	} else if (r->liveness == CW_LIVE_TRACED) {
-		f->detail = "traced";
+		f->detail = CW_DETAIL_TRACED;
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
 	} else if (f->klass == CW_CLASS_INIT_STUCK) {
@@ -220,14 +219,14 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate)) {
 		gate = &s->g.gates[f->gate];
 		f->klass = CW_CLASS_DEVICE_STALLED;
-		f->detail = "";
+		f->detail = CW_DETAIL_NONE;
 		f->comm = gate->comm;
 		f->seq = gate->kind == GATE_P2P ? 0 : gate->seq;
 		f->since_ns = gate->since_ns;
 	} else if (r->host_call.kind != CW_OP_NONE) {
-		f->detail = "inside_other_call";
+		f->detail = CW_DETAIL_INSIDE_OTHER_CALL;
 	} else {
-		f->detail = "outside_nccl";
+		f->detail = CW_DETAIL_OUTSIDE_NCCL;
 	}
 }
 
@@ -286,8 +285,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 			       .seq = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT
 					      ? gate->seq
 					      : 0,
-			       .since_ns = gate->since_ns,
-			       .detail = "" };
+			       .since_ns = gate->since_ns };
 	if (cw_liveness_is_dead(r->liveness))
 		return classify_dead(s, rank, f);
 	if (r->flags & CW_RANKF_SHUTDOWN)
@@ -298,21 +296,21 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		if (!has_outlived_its_daemon(s, f))
 			return true;
 		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "node_silent";
+		f->detail = CW_DETAIL_NODE_SILENT;
 		return true;
 	case CW_NODE_SILENT:
 		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "node_silent";
+		f->detail = CW_DETAIL_NODE_SILENT;
 		return true;
 	case CW_NODE_SAID_GOODBYE:
 		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "daemon_restarting";
+		f->detail = CW_DETAIL_DAEMON_RESTARTING;
 		return true;
 	default:
 		classify_alive(s, rank, f);
 		if (may_be_held_unseen(s, f)) {
 			f->klass = CW_CLASS_UNKNOWN;
-			f->detail = "left_out";
+			f->detail = CW_DETAIL_LEFT_OUT;
 		}
 		return true;
 	}
@@ -424,7 +422,7 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
 
-	if (f->klass == CW_CLASS_UNKNOWN || strcmp(f->detail, "traced") == 0)
+	if (f->klass == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED)
 		return false;
 	if (f->rank == CW_SNAP_NONE || f->klass == CW_CLASS_PROCESS_DEAD ||
 	    f->klass == CW_CLASS_NODE_UNREACHABLE)

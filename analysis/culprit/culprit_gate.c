@@ -9,22 +9,22 @@
 /* Uncertainty of times that come from different hosts. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
 
-const char *culprit_host_detail(uint32_t op_kind)
+enum cw_detail culprit_host_detail(uint32_t op_kind)
 {
 	switch (op_kind) {
 	case CW_OP_COMM_INIT:
-		return "init";
+		return CW_DETAIL_INIT;
 	case CW_OP_COMM_SPLIT:
-		return "split";
+		return CW_DETAIL_SPLIT;
 	case CW_OP_COMM_SHRINK:
-		return "shrink";
+		return CW_DETAIL_SHRINK;
 	case CW_OP_COMM_GROW:
-		return "grow";
+		return CW_DETAIL_GROW;
 	case CW_OP_COMM_FINALIZE:
 	case CW_OP_COMM_DESTROY:
-		return "finalize";
+		return CW_DETAIL_FINALIZE;
 	default:
-		return "host_call";
+		return CW_DETAIL_HOST_CALL;
 	}
 }
 
@@ -47,11 +47,11 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 	if (gate->n_soft || (gate->n_veiled && gate->kind != GATE_P2P)) {
 		/* Who says that all of them got there? Nobody: the class needs progress words. */
 		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "progress_unknown";
+		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;
 	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
 		/* It waits for nobody in there, and others wait for it elsewhere. */
 		f->klass = CW_CLASS_NEVER_ENTERED;
-		f->detail = "inside_other_call";
+		f->detail = CW_DETAIL_INSIDE_OTHER_CALL;
 		f->rank = only;
 		f->gate = culprit_gate_of(s, only);
 		f->comm = s->g.gates[f->gate].comm;
@@ -61,7 +61,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		f->klass = CW_CLASS_IN_COLLECTIVE;
 		f->rank = stopped_member(s, gate);
 		if (f->rank != CW_SNAP_NONE)
-			f->detail = "stopped";
+			f->detail = CW_DETAIL_STOPPED;
 	}
 }
 
@@ -111,18 +111,17 @@ void culprit_classify_gate(const struct scene *s, uint32_t g, struct finding *f)
 			       .gate = g,
 			       .comm = gate->comm,
 			       .seq = collective ? gate->seq : 0,
-			       .since_ns = gate->since_ns,
-			       .detail = "" };
+			       .since_ns = gate->since_ns };
 	if (gate->kind == GATE_HOST || gate->kind == GATE_INIT) {
 		f->klass =
 			gate->op_kind == CW_OP_GROUP_END ? CW_CLASS_UNKNOWN : CW_CLASS_INIT_STUCK;
 		f->detail = culprit_host_detail(gate->op_kind);
 	} else if (gate->n_unseen) {
 		f->klass = CW_CLASS_UNKNOWN;
-		f->detail = "not_visible";
+		f->detail = CW_DETAIL_NOT_VISIBLE;
 	} else if (gate->kind == GATE_P2P && sizes_differ(s, gate, &f->partner)) {
 		f->klass = CW_CLASS_P2P_UNMATCHED;
-		f->detail = "size";
+		f->detail = CW_DETAIL_SIZE;
 		f->is_proof = true;
 		f->rank = gate->oldest;
 	} else {
@@ -134,7 +133,7 @@ static bool is_unexplained(const struct finding *f)
 {
 	return f->rank == CW_SNAP_NONE &&
 	       (f->klass == CW_CLASS_IN_COLLECTIVE || f->klass == CW_CLASS_INIT_STUCK ||
-		(f->klass == CW_CLASS_UNKNOWN && strcmp(f->detail, "progress_unknown") == 0));
+		(f->klass == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN));
 }
 
 int culprit_compare_setup(struct scene *s, uint32_t g, struct finding *f)
@@ -149,7 +148,7 @@ int culprit_compare_setup(struct scene *s, uint32_t g, struct finding *f)
 	if (!al || comm_setup_compare(s->snap, gate->comm, gate->op, &s->arena, al) < 0)
 		return -ENOMEM;
 	/* Sizes that differ hang the making of a comm, and cannot get past it. */
-	if (!*al->detail || (al->is_proof && gate->kind != GATE_INIT))
+	if (!al->detail || (al->is_proof && gate->kind != GATE_INIT))
 		return 0;
 	al->seq = f->seq;
 	f->setup = al;
@@ -272,7 +271,7 @@ static void classify_left_out(const struct scene *s, uint32_t g, struct finding 
 	const struct gate *gate = &s->g.gates[g];
 
 	f->klass = CW_CLASS_P2P_UNMATCHED;
-	f->detail = "not_posted";
+	f->detail = CW_DETAIL_NOT_POSTED;
 	f->node = f->rank = gate->missing[0];
 	f->gate = g;
 	f->comm = gate->comm;
@@ -286,7 +285,7 @@ void culprit_classify_cycle(const struct scene *s, uint32_t oldest, struct findi
 	const struct gate *gate = &s->g.gates[oldest];
 
 	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
-			       .detail = "order",
+			       .detail = CW_DETAIL_ORDER,
 			       .node = waitgraph_gate_node(&s->g, oldest),
 			       .rank = CW_SNAP_NONE,
 			       .partner = CW_SNAP_NONE,

@@ -7,8 +7,8 @@
 /* The gate by which to describe what a missing rank owes. */
 uint32_t culprit_gate_of(const struct scene *s, uint32_t rank);
 
-/* What a host-blocking call is called in verdicts: "init", "split", … */
-const char *culprit_host_detail(uint32_t op_kind);
+/* What a host-blocking call is called in verdicts: CW_DETAIL_INIT, _SPLIT, … */
+enum cw_detail culprit_host_detail(uint32_t op_kind);
 
 /* A gate at which nobody visible is missing. */
 void culprit_classify_gate(const struct scene *s, uint32_t gate, struct finding *f);

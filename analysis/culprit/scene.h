@@ -24,8 +24,8 @@ enum finding_tier {
 
 /* The matter at one end of the waiting. */
 struct finding {
-	uint32_t klass;     /* enum cw_class */
-	const char *detail; /* static */
+	uint32_t klass; /* enum cw_class */
+	enum cw_detail detail;
 	bool is_proof;
 	uint32_t tier;    /* enum finding_tier */
 	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */

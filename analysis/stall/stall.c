@@ -312,7 +312,7 @@ static void note_proof(struct entry *e, const struct cw_snapshot *snap, const st
 static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	bool call_awaited = v->klass == CW_CLASS_MISMATCH && v->wants_windows &&
-			    strcmp(v->detail, "unknown_call") == 0;
+			    v->detail == CW_DETAIL_UNKNOWN_CALL;
 
 	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
 }

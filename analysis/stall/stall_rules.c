@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/stall/stall_rules.h"
 
-#include <string.h>
-
 #include "analysis/stall/stall.h"
 #include "model/signature.h"
 #include "record/record_layout.h"
@@ -159,10 +157,10 @@ static void patience_with_unknown(const struct cw_snapshot *snap, const struct c
 	const struct cw_thresholds *t = &snap->thresholds;
 
 	rule->confidence = CW_CONFIDENCE_POSSIBLE;
-	if (strcmp(v->detail, "progress_unknown") == 0) {
+	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN) {
 		rule->name = "progress unknown";
 		rule->alert_ns = max_ns(rule->alert_ns, t->in_collective_ns);
-	} else if (strcmp(v->detail, "daemon_restarting") == 0) {
+	} else if (v->detail == CW_DETAIL_DAEMON_RESTARTING) {
 		/* It said goodbye: it comes back, or its node becomes unreachable. */
 		rule->name = "a daemon restarts";
 		rule->may_alert = false;

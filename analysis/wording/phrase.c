@@ -123,15 +123,15 @@ static void say_version(uint32_t v, char *text, size_t len)
 			   v % unit / 100, v % 100);
 }
 
-void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank, const char *detail,
-		  char *text, size_t len)
+void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
+		  enum cw_detail detail, char *text, size_t len)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	uint32_t m = 0;
 
-	if (strcmp(detail, "version") == 0) {
+	if (detail == CW_DETAIL_VERSION) {
 		say_version(snap->ranks[rank].nccl_version, text, len);
-	} else if (strcmp(detail, "environment") == 0) {
+	} else if (detail == CW_DETAIL_ENVIRONMENT) {
 		phrase_say(text, len, "came with other NCCL_* variables than the rest");
 	} else {
 		while (m + 1 < c->nranks && c->members[m].rank != rank)

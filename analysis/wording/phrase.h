@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/snapshot.h"
+#include "model/verdict_types.h"
 
 struct phrase {
 	char text[192];
@@ -32,11 +33,11 @@ const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct
 
 /*
  * Appends what a rank brought to the comm that others did not: "came with NCCL 2.21.5", "made it of
- * 7 ranks", "came with other NCCL_* variables than the rest" (detail: "version", "membership",
- * "environment").
+ * 7 ranks", "came with other NCCL_* variables than the rest" (detail:
+ * CW_DETAIL_VERSION, _MEMBERSHIP, _ENVIRONMENT).
  */
-void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank, const char *detail,
-		  char *text, size_t len);
+void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
+		  enum cw_detail detail, char *text, size_t len);
 
 /* Appends to a NUL-terminated text of at most len bytes; what does not fit is cut off. */
 void phrase_say(char *text, size_t len, const char *format, ...)

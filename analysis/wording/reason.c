@@ -136,20 +136,21 @@ static void say_other_call(const struct incident *inc, uint32_t rank, char *buf,
 
 static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size_t len)
 {
-	const char *detail = inc->v->detail, *cause = inc->s->snap->ranks[rank].cause;
+	enum cw_detail detail = inc->v->detail;
+	const char *cause = inc->s->snap->ranks[rank].cause;
 	/* Recordings do not tell. */
 	const char *alive = inc->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
 
-	if (strcmp(detail, "stopped") == 0)
+	if (detail == CW_DETAIL_STOPPED)
 		phrase_say(buf, len, "%.*s (state T)", CAUSE_BYTES,
 			   cause ? cause : "stopped by a signal");
-	else if (strcmp(detail, "traced") == 0)
+	else if (detail == CW_DETAIL_TRACED)
 		phrase_say(buf, len, "held by a debugger");
-	else if (strcmp(detail, "inside_other_call") == 0)
+	else if (detail == CW_DETAIL_INSIDE_OTHER_CALL)
 		say_other_call(inc, rank, buf, len);
-	else if (strcmp(detail, "aborted") == 0 || strcmp(detail, "destroyed") == 0)
+	else if (detail == CW_DETAIL_ABORTED || detail == CW_DETAIL_DESTROYED)
 		phrase_say(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
-			   detail);
+			   cw_detail_name(detail));
 	else
 		phrase_say(buf, len, "%soutside NCCL", alive);
 	if (inc->s->snap->ranks[rank].flags & CW_RANKF_D_STATE) {
@@ -248,7 +249,7 @@ void reason_of_culprit(const struct incident *inc, struct cw_culprit *c)
 	case CW_CLASS_P2P_UNMATCHED:
 		if (inc->main->partner != CW_SNAP_NONE)
 			say_pending(inc, c->rank, buf, len);
-		else if (strcmp(inc->v->detail, "not_posted") == 0)
+		else if (inc->v->detail == CW_DETAIL_NOT_POSTED)
 			say_wait(inc, c->rank, buf, len);
 		else
 			say_alive(inc, c->rank, buf, len);

@@ -81,7 +81,7 @@ static int rule_out_setup(struct incident *inc)
 		    r->env_hash != first->env_hash)
 			return 0;
 	}
-	phrase_trait(snap, inc->v->comm, c->members[0].rank, "version", what.text,
+	phrase_trait(snap, inc->v->comm, c->members[0].rank, CW_DETAIL_VERSION, what.text,
 		     sizeof(what.text));
 	return rule_out(inc,
 			"no mixed versions: all members %s, and with the same "

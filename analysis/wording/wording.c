@@ -97,7 +97,7 @@ static void sum_up_setup(const struct incident *inc, const struct words *w)
 	phrase_say(text, len, "%s ", phrase_ranks(snap, odd->ranks, odd->n_ranks, &ranks));
 	phrase_trait(snap, v->comm, odd->ranks[0], v->detail, text, len);
 	(void)phrase_ranks(snap, usual->ranks, usual->n_ranks, &ranks);
-	if (strcmp(v->detail, "environment") == 0) {
+	if (v->detail == CW_DETAIL_ENVIRONMENT) {
 		phrase_say(text, len, ", %s", ranks.text);
 	} else {
 		phrase_say(text, len, ", %s ", ranks.text);
@@ -126,19 +126,19 @@ static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 		phrase_say(inc->v->summary, sizeof(inc->v->summary),
 			   "members of %s made different calls as #%" PRIu64
 			   " (%s differs): %s against %s",
-			   w->comm.text, v->coll_seq, v->detail,
+			   w->comm.text, v->coll_seq, cw_detail_name(v->detail),
 			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
 			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)));
 		return;
 	}
 	(void)phrase_ranks(inc->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, &most);
-	if (strcmp(v->detail, "missing") == 0)
+	if (v->detail == CW_DETAIL_MISSING)
 		phrase_say(inc->v->summary, sizeof(inc->v->summary),
 			   "%s skipped %s on %s, which %s called; it went on with %s%s",
 			   w->who.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
 			   w->comm.text, most.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)),
 			   w->waiting);
-	else if (strcmp(v->detail, "extra") == 0)
+	else if (v->detail == CW_DETAIL_EXTRA)
 		phrase_say(inc->v->summary, sizeof(inc->v->summary),
 			   "%s made an extra call, %s on %s, where %s called %s%s", w->who.text,
 			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->comm.text, most.text,
@@ -147,7 +147,8 @@ static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 		phrase_say(inc->v->summary, sizeof(inc->v->summary),
 			   "%s called %s on %s where %s called %s (%s differs)", w->who.text,
 			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->comm.text, most.text,
-			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)), v->detail);
+			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
+			   cw_detail_name(v->detail));
 }
 
 static void sum_up_cycle(const struct incident *inc)
@@ -196,18 +197,18 @@ static void sum_up_unknown(const struct incident *inc, const struct words *w)
 	struct cw_verdict *v = inc->v;
 	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
 
-	if (strcmp(v->detail, "not_visible") == 0)
+	if (v->detail == CW_DETAIL_NOT_VISIBLE)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s waited in %s on %s for %s; %" PRIu32
 			   " member%s of it cannot be seen and may be missing",
 			   w->victims.text, w->call.text, w->comm.text, w->since.text,
 			   gate->n_unseen, gate->n_unseen == 1 ? "" : "s");
-	else if (strcmp(v->detail, "progress_unknown") == 0)
+	else if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "all members of %s have entered %s and %s not returned for %s; how far "
 			   "their devices are is not known",
 			   w->comm.text, w->call.text, w->victims.text, w->since.text);
-	else if (strcmp(v->detail, "left_out") == 0)
+	else if (v->detail == CW_DETAIL_LEFT_OUT)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s waited in %s on %s for %s; whether who has not come is held up in a "
 			   "call before is not known: it got no progress writes",

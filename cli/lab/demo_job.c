@@ -344,8 +344,8 @@ void demo_job_on_ended(struct demo *demo)
 
 	for (int i = 0; i < demo->opts.run.ranks; i++) {
 		const struct demo_proc *proc = &demo->ranks[i].proc;
-		bool is_fault = i == demo->opts.run.culprit && s->expected_class &&
-				strcmp(s->expected_class, "process_dead") == 0 &&
+		bool is_fault = i == demo->opts.run.culprit &&
+				s->expected_class == CW_CLASS_PROCESS_DEAD &&
 				WIFSIGNALED(proc->wait_status);
 
 		if (!proc->has_ended || had_to_end(demo, i))

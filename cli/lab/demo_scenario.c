@@ -6,8 +6,8 @@
 #include "report/json_util.h"
 
 #define HANG(class, detail, ranks, within_s)                                                       \
-	.expected_class = (class), .expected_detail = (detail), .min_ranks = (ranks),              \
-	.alert_within_s = (within_s)
+	.expected_class = CW_CLASS_##class, .expected_detail = CW_DETAIL_##detail,                 \
+	.min_ranks = (ranks), .alert_within_s = (within_s)
 
 #define WORKLOAD(name, summary)                                                                    \
 	{                                                                                          \
@@ -19,56 +19,54 @@ static const struct demo_scenario scenarios[] = {
 	{ "never-entered",
 	  "a rank blocks in its data loader, the others wait in the next collective",
 	  "block-in-data-loader", "blocks in its data loader",
-	  HANG("never_entered", "outside_nccl", 2, 15), .program = DEMO_EITHER },
+	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 2, 15), .program = DEMO_EITHER },
 	{ "wrong-op", "a rank calls all_gather where the others call all_reduce", "wrong-op",
-	  "calls another collective", HANG("mismatch", "kind", 3, 8), .program = DEMO_PYTHON },
+	  "calls another collective", HANG(MISMATCH, KIND, 3, 8), .program = DEMO_PYTHON },
 	{ "wrong-count", "a rank calls a collective with another count than the others",
-	  "wrong-count", "calls a collective with a wrong count", HANG("mismatch", "count", 3, 8),
+	  "wrong-count", "calls a collective with a wrong count", HANG(MISMATCH, COUNT, 3, 8),
 	  .program = DEMO_C },
 	{ "wrong-dtype", "a rank broadcasts with another data type than the others", "wrong-dtype",
-	  "calls a collective with a wrong data type", HANG("mismatch", "dtype", 3, 8),
+	  "calls a collective with a wrong data type", HANG(MISMATCH, DTYPE, 3, 8),
 	  .program = DEMO_PYTHON },
 	{ "wrong-root", "a rank broadcasts from another root than the others", "wrong-root",
-	  "calls broadcast with a wrong root", HANG("mismatch", "root", 3, 8),
-	  .program = DEMO_PYTHON },
+	  "calls broadcast with a wrong root", HANG(MISMATCH, ROOT, 3, 8), .program = DEMO_PYTHON },
 	{ "wrong-redop", "a rank reduces with another operator; all finish, with wrong data",
-	  "wrong-redop", "reduces with another operator", HANG("mismatch", "redop", 3, 8),
+	  "wrong-redop", "reduces with another operator", HANG(MISMATCH, REDOP, 3, 8),
 	  .program = DEMO_PYTHON },
 	{ "skipped-op", "a rank leaves out a collective", "skip-op", "leaves out a collective",
-	  HANG("mismatch", "missing", 3, 25), .program = DEMO_PYTHON },
+	  HANG(MISMATCH, MISSING, 3, 25), .program = DEMO_PYTHON },
 	{ "extra-op", "a rank calls a collective once more than the others", "extra-op",
-	  "calls a collective twice", HANG("mismatch", "extra", 3, 25), .program = DEMO_PYTHON },
+	  "calls a collective twice", HANG(MISMATCH, EXTRA, 3, 25), .program = DEMO_PYTHON },
 	{ "p2p-unmatched", "a rank does not post the receive for what another sends it",
-	  "skip-recv", "leaves out a receive", HANG("p2p_unmatched", "not_posted", 3, 25),
+	  "skip-recv", "leaves out a receive", HANG(P2P_UNMATCHED, NOT_POSTED, 3, 25),
 	  .options = { "--ring" }, .program = DEMO_PYTHON },
 	{ "two-comm-deadlock", "a rank uses two communicators in the opposite order", "swap-comms",
-	  "uses two communicators in the opposite order", HANG("deadlock", "order", 2, 25),
+	  "uses two communicators in the opposite order", HANG(DEADLOCK, ORDER, 2, 25),
 	  .blame = DEMO_BLAME_CYCLE, .program = DEMO_PYTHON },
 	{ "chain", "a rank is missing in one communicator, the others wait behind it in three",
 	  "block-in-data-loader", "blocks in its data loader",
-	  HANG("never_entered", "outside_nccl", 8, 25), .min_nodes = 2, .is_in_pairs = true,
+	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 8, 25), .min_nodes = 2, .is_in_pairs = true,
 	  .options = { "--ring" }, .program = DEMO_PYTHON },
 	{ "killed-rank", "a rank is killed (SIGKILL), the others wait for it", "kill-self",
-	  "is killed by SIGKILL", HANG("process_dead", "killed", 2, 8), .program = DEMO_C },
+	  "is killed by SIGKILL", HANG(PROCESS_DEAD, KILLED, 2, 8), .program = DEMO_C },
 	{ "oom-killed", "a rank uses more memory than its control group may (root only)",
 	  "eat-memory", "uses up the memory of its control group",
-	  HANG("process_dead", "oom_killed", 2, 8), .memory_mb = 256, .program = DEMO_PYTHON },
+	  HANG(PROCESS_DEAD, OOM_KILLED, 2, 8), .memory_mb = 256, .program = DEMO_PYTHON },
 	{ "stopped-rank", "a rank is stopped (SIGSTOP) before its next call", "stop-self",
-	  "is stopped by SIGSTOP", HANG("never_entered", "stopped", 2, 25),
-	  .program = DEMO_PYTHON },
+	  "is stopped by SIGSTOP", HANG(NEVER_ENTERED, STOPPED, 2, 25), .program = DEMO_PYTHON },
 	{ "gil-held", "an extension of a rank's Python holds the interpreter lock for ever",
 	  "hold-gil", "blocks in an extension that holds the interpreter lock",
-	  HANG("never_entered", "outside_nccl", 2, 25), .program = DEMO_PYTHON },
+	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 2, 25), .program = DEMO_PYTHON },
 	{ "stuck-init", "a rank never calls NCCL, the others wait for it in its initialisation",
-	  "never-init", "does not get as far as NCCL", HANG("init_stuck", NULL, 3, 45),
+	  "never-init", "does not get as far as NCCL", HANG(INIT_STUCK, NONE, 3, 45),
 	  .program = DEMO_PYTHON },
 	{ "busy-device", "a rank's stream is blocked by earlier work", "block-stream",
-	  "blocks its stream", HANG("device_stalled", NULL, 2, 25), .program = DEMO_PYTHON },
+	  "blocks its stream", HANG(DEVICE_STALLED, NONE, 2, 25), .program = DEMO_PYTHON },
 	{ "dead-node", "a whole node is lost, with its daemon and its ranks", NULL,
-	  "and all of its node are gone", HANG("node_unreachable", NULL, 4, 25), .min_nodes = 2,
+	  "and all of its node are gone", HANG(NODE_UNREACHABLE, NONE, 4, 25), .min_nodes = 2,
 	  .event = DEMO_EVENT_NODE_LOSS, .blame = DEMO_BLAME_NODE, .program = DEMO_EITHER },
 	{ "network-stall", "the network between two ranks carries nothing any more", NULL,
-	  "cannot reach the next rank any more", HANG("in_collective", NULL, 3, 30), .min_nodes = 2,
+	  "cannot reach the next rank any more", HANG(IN_COLLECTIVE, NONE, 3, 30), .min_nodes = 2,
 	  .event = DEMO_EVENT_NETWORK_STALL, .blame = DEMO_BLAME_NOBODY, .program = DEMO_EITHER },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
@@ -163,8 +161,8 @@ bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 {
 	if (!s->expected_class)
 		return strcmp(cw_json_str(doc, "schema", ""), "collwatch.healthy/1") == 0;
-	return strcmp(cw_json_str(doc, "class", ""), s->expected_class) == 0 &&
+	return cw_class_from_name(cw_json_str(doc, "class", "")) == (int)s->expected_class &&
 	       (!s->expected_detail ||
-		strcmp(cw_json_str(doc, "detail", ""), s->expected_detail) == 0) &&
+		cw_detail_from_name(cw_json_str(doc, "detail", "")) == (int)s->expected_detail) &&
 	       culprits_are_right(s, json_object_get(doc, "culprits"), c);
 }

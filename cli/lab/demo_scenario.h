@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "model/verdict_types.h"
+
 enum demo_program {
 	DEMO_C,      /* the C program; both know the fault */
 	DEMO_EITHER, /* the Python program shows more, the C program will do */
@@ -34,11 +36,12 @@ enum demo_event {
 
 struct demo_scenario {
 	const char *name;
-	const char *summary;         /* for --list */
-	const char *fault;           /* --fault of the training program; NULL = none */
-	const char *happens;         /* "rank 3 …" */
-	const char *expected_class;  /* of the incident; NULL = nothing must be reported */
-	const char *expected_detail; /* NULL = any */
+	const char *summary; /* for --list */
+	const char *fault;   /* --fault of the training program; NULL = none */
+	const char *happens; /* "rank 3 …" */
+	/* Of the incident; CW_CLASS_HEALTHY = nothing must be reported. */
+	enum cw_class expected_class;
+	enum cw_detail expected_detail; /* CW_DETAIL_NONE = any */
 	enum demo_program program;
 	enum demo_blame blame;
 	enum demo_event event;

@@ -183,6 +183,7 @@ static int outcome_of(const struct demo *demo, struct outcome *ret)
 	int64_t fault_ns = demo->fault_ns ? demo->fault_ns : demo->watching_ns;
 	struct outcome o = { .is_alert = demo->outcome == DEMO_ALERT };
 	size_t n = json_array_size(culprits);
+	int detail = cw_detail_from_name(cw_json_str(demo->incident, "detail", ""));
 
 	*ret = o;
 	if (!o.is_alert)
@@ -194,7 +195,7 @@ static int outcome_of(const struct demo *demo, struct outcome *ret)
 	o.confidence =
 		(uint32_t)cw_confidence_from_name(cw_json_str(demo->incident, "confidence", ""));
 	o.after_ns = demo->alert_ns - fault_ns;
-	(void)snprintf(o.detail, sizeof(o.detail), "%s", cw_json_str(demo->incident, "detail", ""));
+	o.detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
 	(void)snprintf(o.summary, sizeof(o.summary), "%s%s",
 		       demo->opts.scenario->fault && !demo->fault_ns ? "before its fault: " : "",
 		       cw_json_str(demo->incident, "summary", ""));
@@ -223,7 +224,7 @@ static int run_processes(const struct suite_scenario *s, uint64_t nth, struct ou
 		.name = s->name,
 		.fault = s->n_faults ? "scenario" : NULL,
 		.happens = "goes wrong",
-		.expected_class = s->n_answers ? cw_class_name(s->answers[0].klass) : NULL,
+		.expected_class = s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY,
 		.program = DEMO_SUITE,
 		.options = { s->file, number },
 	};

@@ -299,15 +299,15 @@ static void say_verdict(const struct demo *demo, bool is_right)
 		demo_say(demo, "%s: nothing was to be reported", is_right ? "right" : "WRONG");
 	else if (s->blame == DEMO_BLAME_NOBODY)
 		demo_say(demo, "%s: it had to be %s, and no rank to blame",
-			 is_right ? "right" : "WRONG", s->expected_class);
+			 is_right ? "right" : "WRONG", cw_class_name(s->expected_class));
 	else if (s->blame == DEMO_BLAME_NODE)
 		demo_say(demo, "%s: it had to be %s, all ranks of %s", is_right ? "right" : "WRONG",
-			 s->expected_class,
+			 cw_class_name(s->expected_class),
 			 demo->nodes[demo_case_node(&demo->opts.run, demo->opts.run.culprit)].name);
 	else
 		demo_say(demo, "%s: it had to be %s%s%s, rank %d", is_right ? "right" : "WRONG",
-			 s->expected_class, s->expected_detail ? "/" : "",
-			 s->expected_detail ? s->expected_detail : "", demo->opts.run.culprit);
+			 cw_class_name(s->expected_class), s->expected_detail ? "/" : "",
+			 cw_detail_name(s->expected_detail), demo->opts.run.culprit);
 }
 
 static int conclude_alert(struct demo *demo)

@@ -25,10 +25,14 @@ enum when { ALWAYS, NAMED, NOT_NAMED, SEEN, NOT_SEEN };
 
 /*
  * In commands: {host}, {pid} and {rank} of the first culprit, {job}, {bundle} where the incident
- * is. No class: what holds a rank up is the same whatever the others wait in.
+ * is. Any class: what holds a rank up is the same whatever the others wait in.
  */
+#define ANY_CLASS CW_CLASS_HEALTHY /* needs no advice of its own */
+#define ANY_DETAIL CW_DETAIL_NONE
 struct row {
-	const char *klass, *detail, *text, *command;
+	enum cw_class klass;
+	enum cw_detail detail;
+	const char *text, *command;
 	uint8_t when; /* enum when */
 };
 
@@ -55,204 +59,205 @@ struct row {
 	"NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"
 
 static const struct row rows[] = {
-	{ "process_dead", "oom_killed",
+	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_OOM_KILLED,
 	  "The kernel killed it for lack of memory. Look at what else ran there, and at the limit "
 	  "of "
 	  "its control group; it will happen again with the same batch and limit.",
 	  "ssh {host} \"journalctl -k | grep -i -A20 'out of memory'\"" },
-	{ "process_dead", "killed",
+	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
 	  "A signal ended it: who sent it is said above where the kernel told. SIGSEGV, SIGBUS and "
 	  "SIGABRT are its own; for SIGKILL nobody admits to, look for a job manager or a memory "
 	  "limit.",
 	  KERNEL_LOG_COMMAND },
-	{ "process_dead", "killed", "Of a signal of its own a core may tell where it crashed.",
+	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
+	  "Of a signal of its own a core may tell where it crashed.",
 	  "ssh {host} coredumpctl info {pid}" },
-	{ "process_dead", "exited",
+	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_EXITED,
 	  "It ended by itself: its own log, last lines, says why. An exception on one rank that "
 	  "the others do not see looks like this; with status 0 it left its loop before the "
 	  "others did (uneven data, an early stop).",
 	  NULL },
-	{ "process_dead", NULL, RESTART_TEXT, NULL },
+	{ CW_CLASS_PROCESS_DEAD, ANY_DETAIL, RESTART_TEXT, NULL },
 
-	{ "node_unreachable", NULL,
+	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL,
 	  "See whether the machine is up: power, network, kernel log on its console. Its ranks "
 	  "cannot "
 	  "be waited for.",
 	  "ping -c 3 {host}" },
-	{ "node_unreachable", NULL, DRAIN_TEXT, DRAIN_COMMAND },
-	{ "node_unreachable", NULL, RESTART_TEXT, NULL },
+	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, DRAIN_TEXT, DRAIN_COMMAND },
+	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, RESTART_TEXT, NULL },
 
-	{ NULL, "stopped",
+	{ ANY_CLASS, CW_DETAIL_STOPPED,
 	  "It is stopped by a signal (state T) and does nothing until it is continued. If nobody "
 	  "stopped "
 	  "it on purpose, continue it: the job goes on.",
 	  "ssh {host} kill -CONT {pid}" },
-	{ NULL, "traced",
+	{ ANY_CLASS, CW_DETAIL_TRACED,
 	  "A debugger holds it. Detach the debugger, or let it continue: the job goes on.",
 	  "ssh {host} grep TracerPid /proc/{pid}/status" },
-	{ NULL, "outside_nccl",
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "Look where it sits, above: that line blocks the job, not the collective. If it can be "
 	  "unblocked (storage, data, a lock, a service it asks), the job goes on.",
 	  ALL_FRAMES_COMMAND, SEEN },
-	{ NULL, "outside_nccl", STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
-	{ NULL, "outside_nccl",
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "If it sits in storage, look at the file system and the kernel log of its machine.",
 	  KERNEL_LOG_COMMAND },
-	{ NULL, "inside_other_call",
+	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL,
 	  "It is inside another call, which waits for nobody: look at the line above. A host call "
 	  "that "
 	  "does not return points at the machine or at NCCL.",
 	  ALL_FRAMES_COMMAND, SEEN },
-	{ NULL, "inside_other_call", STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
-	{ NULL, "aborted",
+	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ ANY_CLASS, CW_DETAIL_ABORTED,
 	  "It has given the communicator up, and the others have not been told: its own log says "
 	  "why. "
 	  "All ranks have to abort, or none.",
 	  NULL },
-	{ NULL, "destroyed",
+	{ ANY_CLASS, CW_DETAIL_DESTROYED,
 	  "It has destroyed a communicator the others still use: look for what makes one rank "
 	  "leave its "
 	  "loop earlier (uneven data, an early stop).",
 	  NULL },
-	{ "never_entered", NULL, WAIT_OR_RESTART_TEXT, NULL },
+	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
 
-	{ "mismatch", "count",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_COUNT,
 	  "Two ranks disagree on how much to send: look for what sizes depend on (the last batch, "
 	  "padding, uneven shards, a parameter only one rank has).",
 	  NULL },
-	{ "mismatch", "dtype",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_DTYPE,
 	  "Two ranks disagree on the data type: look for mixed precision that is on for one of "
 	  "them, or "
 	  "a checkpoint loaded in another type. Where nobody hangs for it, results since then are "
 	  "wrong.",
 	  NULL },
-	{ "mismatch", "redop",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_REDOP,
 	  "Two ranks reduce with different operators. Nobody has to hang for that: results since "
 	  "then "
 	  "are wrong, so go back to a checkpoint from before it.",
 	  NULL },
-	{ "mismatch", "root",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_ROOT,
 	  "Two ranks disagree on the root: look for a root computed from a rank inside the group "
 	  "instead "
 	  "of one all agree on.",
 	  NULL },
-	{ "mismatch", "kind",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_KIND,
 	  "Two ranks make different calls at the same place: look for a branch that depends on the "
 	  "rank "
 	  "or on data only one rank has.",
 	  NULL },
-	{ "mismatch", "missing",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_MISSING,
 	  "One rank left a call out: look for a branch, an early return or an exception that was "
 	  "caught "
 	  "on that rank only.",
 	  NULL },
-	{ "mismatch", "extra",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_EXTRA,
 	  "One rank made a call more: look for a retry, or logging and evaluation code that runs "
 	  "on that "
 	  "rank only.",
 	  NULL },
-	{ "mismatch", "order",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_ORDER,
 	  "The same calls in another order: look for iteration over a set or dictionary, or for "
 	  "calls "
 	  "made from several threads.",
 	  NULL },
-	{ "mismatch", "version",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_VERSION,
 	  "The ranks do not run the same NCCL: look at images and library paths of the machines "
 	  "named "
 	  "above.",
 	  "ssh {host} \"grep -o '[^ ]*libnccl[^ ]*' /proc/{pid}/maps | sort -u\"" },
-	{ "mismatch", "environment",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_ENVIRONMENT,
 	  "The ranks do not run with the same NCCL variables: compare them, and /etc/nccl.conf.",
 	  "ssh {host} \"tr '\\\\0' '\\\\n' < /proc/{pid}/environ | grep ^NCCL_\"" },
-	{ "mismatch", "membership",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_MEMBERSHIP,
 	  "The ranks do not agree on who is a member: look at how the groups are made (colours and "
 	  "ranks "
 	  "of the split).",
 	  NULL },
-	{ "mismatch", "unknown_call",
+	{ CW_CLASS_MISMATCH, CW_DETAIL_UNKNOWN_CALL,
 	  "Only where their histories parted is known, above. While nobody hangs for it, results "
 	  "since then may be wrong: go back to a checkpoint from before it.",
 	  NULL },
-	{ "mismatch", NULL, CALLS_TEXT, CALLS_COMMAND },
+	{ CW_CLASS_MISMATCH, ANY_DETAIL, CALLS_TEXT, CALLS_COMMAND },
 
-	{ "deadlock", NULL,
+	{ CW_CLASS_DEADLOCK, ANY_DETAIL,
 	  "Compare the calls of the circle: some rank makes two of them in the other order, or two "
 	  "ranks both send first. Give all ranks one order; put sends and receives that cross into "
 	  "one ncclGroupStart/End; do not let communicators that share a device be in use at once.",
 	  NULL },
-	{ "deadlock", NULL,
+	{ CW_CLASS_DEADLOCK, ANY_DETAIL,
 	  "As a work-around NCCL can order launches on a device as the host made them, which helps "
 	  "where "
 	  "all hosts agree on the order (2.26 and newer).",
 	  "NCCL_LAUNCH_ORDER_IMPLICIT=1" },
-	{ "deadlock", NULL, RESTART_TEXT, NULL },
+	{ CW_CLASS_DEADLOCK, ANY_DETAIL, RESTART_TEXT, NULL },
 
-	{ "p2p_unmatched", "size",
+	{ CW_CLASS_P2P_UNMATCHED, CW_DETAIL_SIZE,
 	  "Send and receive do not agree on the size: look for shapes that one side learns earlier "
 	  "than "
 	  "the other.",
 	  NULL },
-	{ "p2p_unmatched", "not_posted",
+	{ CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
 	  "One side never posted its half: look at its schedule (an uneven number of "
 	  "micro-batches, a "
 	  "stage that stops early).",
 	  NULL },
-	{ "p2p_unmatched", "not_posted",
+	{ CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
 	  "Where two ranks both send first, put the calls into one ncclGroupStart/End "
 	  "(batch_isend_irecv).",
 	  NULL },
-	{ "p2p_unmatched", NULL, WAIT_OR_RESTART_TEXT, NULL },
+	{ CW_CLASS_P2P_UNMATCHED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
 
-	{ "init_stuck", NULL,
+	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Look at what holds it up before it calls NCCL: imports, data, a file or a service on "
 	  "its machine. Its stacks, if they are not above:",
 	  STACKS_COMMAND, NAMED },
-	{ "init_stuck", NULL, WAIT_OR_RESTART_TEXT, NULL, NAMED },
-	{ "init_stuck", NULL,
+	{ CW_CLASS_INIT_STUCK, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, NAMED },
+	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Look at the ranks that have not come: not started, ended before, or stuck ahead of it.",
 	  "collwatch stacks {job}", NOT_NAMED },
-	{ "init_stuck", NULL,
+	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "If all have come, they do not reach each other: check the interface NCCL chose, "
 	  "firewalls and name resolution.",
 	  "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET   # then "
 	  "NCCL_SOCKET_IFNAME=…",
 	  NOT_NAMED },
 
-	{ "device_stalled", NULL,
+	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "Earlier work on its device does not end. Look for Xid errors, and whether its GPU "
 	  "answers.",
 	  "ssh {host} 'journalctl -k | grep -i xid; nvidia-smi'" },
-	{ "device_stalled", NULL, "If there is an Xid, or nvidia-smi hangs, it is the machine.",
-	  DRAIN_COMMAND },
-	{ "device_stalled", NULL,
+	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
+	  "If there is an Xid, or nvidia-smi hangs, it is the machine.", DRAIN_COMMAND },
+	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "If the GPU is well, a kernel of the program does not end: its stack above shows what "
 	  "was "
 	  "launched last.",
 	  "CUDA_LAUNCH_BLOCKING=1   # for one run: the call that hangs is the one to look at" },
 
-	{ "in_collective", NULL,
+	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "All are inside the call, so it is the network, a GPU or NCCL, not the program. Look at "
 	  "link "
 	  "errors and Xid on the machines of the communicator.",
 	  "journalctl -k | grep -iE 'xid|mlx5|link is down|nvlink'; nvidia-smi nvlink -e" },
-	{ "in_collective", NULL,
+	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "NCCL 2.24 and newer knows which ranks it cannot hear; ask it on any machine of the job.",
 	  "ncclras -v" },
-	{ "in_collective", NULL,
+	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "If it comes back after a restart, take one transport away at a time to find the one to "
 	  "blame; "
 	  "do not leave these set.",
 	  "NCCL_NVLS_ENABLE=0   # then NCCL_P2P_DISABLE=1, NCCL_IB_DISABLE=1" },
-	{ "in_collective", NULL, "If one machine keeps turning up, drain it.", NULL },
+	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL, "If one machine keeps turning up, drain it.", NULL },
 
-	{ "slow", NULL,
+	{ CW_CLASS_SLOW, ANY_DETAIL,
 	  "It moves, but late: look at the storage, clocks and neighbours of the outlier.",
 	  "ssh {host} nvidia-smi -q -d PERFORMANCE,CLOCK" },
-	{ "unknown", NULL,
+	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "What is seen does not say who it is. What could not be seen is listed in this report: "
 	  "start with those ranks and nodes.",
 	  "collwatch status" },
-	{ "unknown", NULL,
+	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "Look at the stacks of the ranks that wait, and of those that are missing.",
 	  "collwatch stacks {job}" },
 };
@@ -329,9 +334,11 @@ static bool is_seen(const json_t *incident)
 
 static bool applies(const struct row *row, const json_t *incident)
 {
-	if (row->klass && strcmp(row->klass, cw_json_str(incident, "class", "")) != 0)
+	if (row->klass != ANY_CLASS &&
+	    cw_class_from_name(cw_json_str(incident, "class", "")) != (int)row->klass)
 		return false;
-	if (row->detail && strcmp(row->detail, cw_json_str(incident, "detail", "")) != 0)
+	if (row->detail != ANY_DETAIL &&
+	    cw_detail_from_name(cw_json_str(incident, "detail", "")) != (int)row->detail)
 		return false;
 	switch (row->when) {
 	case NAMED:

@@ -303,7 +303,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
 	bad |= json_object_set_new(doc, "group", cw_json_text(or_empty(snap->group)));
 	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(v->klass)));
-	bad |= json_object_set_new(doc, "detail", cw_json_text(or_empty(v->detail)));
+	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(v->detail)));
 	bad |= json_object_set_new(doc, "confidence",
 				   json_string(cw_confidence_name(info->confidence)));
 	bad |= json_object_set_new(doc, "culprits", culprits_doc(snap, v));

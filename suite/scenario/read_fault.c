@@ -244,7 +244,7 @@ static int read_answer(struct reader *r, uint32_t incident)
 {
 	struct suite_answer *a = &r->s->answers[r->s->n_answers];
 	const char *w = read_word(r);
-	int klass = w ? cw_class_from_name(w) : -1;
+	int klass = w ? cw_class_from_name(w) : -1, detail;
 
 	if (r->s->n_answers == SUITE_MAX_ANSWERS)
 		return read_fail(r, "too many answers", NULL);
@@ -254,9 +254,10 @@ static int read_answer(struct reader *r, uint32_t incident)
 	if (!is_set_next(r) && r->at < r->words->n && strcmp(r->words->w[r->at], "or") != 0 &&
 	    strcmp(r->words->w[r->at], "nobody") != 0) {
 		w = read_word(r);
-		if (strlen(w) >= sizeof(a->detail))
-			return read_fail(r, "too long:", w);
-		(void)snprintf(a->detail, sizeof(a->detail), "%s", w);
+		detail = cw_detail_from_name(w);
+		if (detail <= 0)
+			return read_fail(r, "not a detail:", w);
+		a->detail = (uint8_t)detail;
 	}
 	if (read_is(r, "nobody")) {
 		a->has_culprits = a->is_nobody = true;

@@ -276,7 +276,7 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 	if (view->has_company && is_less_sure(base, &o))
 		t->n_less_sure++;
 	else if (o.is_alert != base->is_alert ||
-		 (o.is_alert && (o.klass != base->klass || strcmp(o.detail, base->detail) != 0 ||
+		 (o.is_alert && (o.klass != base->klass || o.detail != base->detail ||
 				 o.confidence != base->confidence || o.after_ns != base->after_ns ||
 				 !same_culprits(base, &o, view->label))))
 		fail(t, s, property, base, &o);

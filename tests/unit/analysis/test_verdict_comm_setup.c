@@ -128,7 +128,7 @@ Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
 		snap->comms[0].members[m].nranks = m == 6 ? 7 : 8;
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
-	cr_expect_str_eq(v.detail, "membership");
+	cr_expect_eq(v.detail, CW_DETAIL_MEMBERSHIP);
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");

@@ -78,7 +78,7 @@ Test(verdict_replay, uncounted_replays_blame_nobody)
 
 	c->members[3].known = 0;
 	judge_draft(CW_CLASS_UNKNOWN, "", "0-2,4-7");
-	cr_expect_str_eq(v.detail, "not_visible");
+	cr_expect_eq(v.detail, CW_DETAIL_NOT_VISIBLE);
 }
 
 Test(verdict_replay, template_of_a_graph_waits_for_nobody)

@@ -342,7 +342,7 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 0, &sent, 1, 0, SB_NOW), 0);
 	judge_again();
 	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
-	cr_expect_str_eq(v.detail, "size");
+	cr_expect_eq(v.detail, CW_DETAIL_SIZE);
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
 }
 

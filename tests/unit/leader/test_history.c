@@ -41,7 +41,7 @@ Test(history, mismatch_is_told_without_knowing_the_call)
 	}
 	judge_draft();
 	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
-	cr_expect_str_eq(v.detail, "unknown_call");
+	cr_expect_eq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");
@@ -122,7 +122,7 @@ Test(history, windows_that_begin_too_late_do_not_name_the_call)
 	}
 	judge_draft();
 	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
-	cr_expect_str_eq(v.detail, "unknown_call");
+	cr_expect_eq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect_str_eq(sb_culprits(snap, &v), "2");
 }
 
@@ -153,10 +153,10 @@ Test(history, another_grouping_explains_another_hash)
 	}
 	judge_draft();
 	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
-	cr_expect_str_neq(v.detail, "unknown_call");
+	cr_expect_neq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(!v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE, "%s %s: %s",
-		     cw_confidence_name(v.confidence), v.detail, v.summary);
+		     cw_confidence_name(v.confidence), cw_detail_name(v.detail), v.summary);
 }
 
 /* ---- what a leader remembers ---- */

@@ -148,7 +148,6 @@ static uint32_t victim = 0;
 static struct cw_verdict verdict(uint32_t klass)
 {
 	struct cw_verdict v = { .klass = klass,
-				.detail = "",
 				.confidence = CW_CONFIDENCE_LIKELY,
 				.culprits = &culprit,
 				.n_culprits = 1,
