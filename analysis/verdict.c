@@ -13,7 +13,7 @@
  * 4. Which end matters? Proof before patience, stuck before slow, old before young. In a healthy
  *    job there are ends too: a straggler is one for some milliseconds.
  * 5. Who is concerned? Everybody upstream of the end is a victim. Other ends that the same victims
- *    wait for are accomplices, if of the same class, else other possible answers (incident.c).
+ *    wait for are accomplices, if of the same class, else other possible answers (diagnosis.c).
  * 6. How sure is that (certainty.c), and how would one say it (wording.c)?
  * 7. Is that all? Ends in which nobody concerned so far has a part are another trouble (apart.c),
  *    with a verdict of its own.
@@ -26,7 +26,7 @@
 #include "analysis/culprit/alternatives.h"
 #include "analysis/culprit/apart.h"
 #include "analysis/culprit/certainty.h"
-#include "analysis/culprit/incident.h"
+#include "analysis/culprit/diagnosis.h"
 #include "analysis/culprit/scene.h"
 #include "analysis/wording/wording.h"
 #include "model/signature.h"
@@ -162,17 +162,17 @@ static void blame(struct telling *t, const struct cw_verdict *v)
 static int describe(struct telling *t, const struct finding *f, struct arena *a,
 		    struct cw_verdict *v)
 {
-	struct incident inc = { .s = &t->s, .arena = a, .v = v, .main = f };
+	struct diagnosis diag = { .s = &t->s, .arena = a, .v = v, .main = f };
 	int r;
 
 	if (f) {
-		r = incident_describe(&inc);
+		r = diagnosis_describe(&diag);
 		if (r < 0)
 			return r;
-		certainty_judge(&inc);
+		certainty_judge(&diag);
 	}
-	r = certainty_list_wanted(&inc);
-	return r < 0 ? r : wording_of_verdict(&inc);
+	r = certainty_list_wanted(&diag);
+	return r < 0 ? r : wording_of_verdict(&diag);
 }
 
 /* Appends the verdict on f (NULL: all is well), unless its culprits have been named. */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/align/call_step.h"
 #include "analysis/align/mismatch.h"
-#include "analysis/align/shift.h"
-#include "analysis/align/step.h"
+#include "analysis/align/skipped_call.h"
 #include "model/signature.h"
 
 /* More sides than this are not an explanation; the members beyond are left out. */
@@ -20,7 +20,7 @@
 
 struct align_slot {
 	uint32_t epoch; /* of the comm it was filled for; others are empty */
-	struct step step;
+	struct call_step step;
 };
 
 /* ---- first pass: the lowest coll_seq in dispute ---- */
@@ -59,7 +59,7 @@ static uint64_t lower_seq(uint64_t a, uint64_t b)
 	return !a || b < a ? b : a;
 }
 
-static int note_step(void *userdata, uint32_t member, const struct step *step)
+static int note_step(void *userdata, uint32_t member, const struct call_step *step)
 {
 	struct dispute *d = userdata;
 	struct align_scratch *s = d->scratch;
@@ -71,13 +71,13 @@ static int note_step(void *userdata, uint32_t member, const struct step *step)
 	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
 	while (s->slots[i].epoch == s->epoch) {
 		if (s->slots[i].step.seq == step->seq) {
-			switch (step_compare(&s->slots[i].step, step)) {
-			case STEP_AGREES:
+			switch (call_step_compare(&s->slots[i].step, step)) {
+			case CALL_STEP_AGREES:
 				break;
-			case STEP_DIFFERS:
+			case CALL_STEP_DIFFERS:
 				d->seq = lower_seq(d->seq, step->seq);
 				break;
-			case STEP_GROUPED_OTHERWISE:
+			case CALL_STEP_GROUPED_OTHERWISE:
 				d->grouped_seq = lower_seq(d->grouped_seq, step->seq);
 				break;
 			}
@@ -104,7 +104,7 @@ static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
 		int r = 0;
 
 		if (c->members[m].rank != CW_SNAP_NONE)
-			r = step_visit_all(&c->members[m], m, note_step, d);
+			r = call_step_visit_all(&c->members[m], m, note_step, d);
 		if (r < 0)
 			return r;
 	}
@@ -115,14 +115,14 @@ static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
 
 struct sorting {
 	uint64_t seq;
-	struct step sides[MAX_SIDES];
+	struct call_step sides[MAX_SIDES];
 	uint32_t first_member[MAX_SIDES];
 	uint32_t n[MAX_SIDES];
 	uint32_t n_sides;
 	uint32_t *side_of; /* per member; ALIGN_NO_SIDE = none */
 };
 
-static int sort_step(void *userdata, uint32_t member, const struct step *step)
+static int sort_step(void *userdata, uint32_t member, const struct call_step *step)
 {
 	struct sorting *s = userdata;
 	uint32_t i;
@@ -130,7 +130,7 @@ static int sort_step(void *userdata, uint32_t member, const struct step *step)
 	if (step->seq != s->seq || s->side_of[member] != ALIGN_NO_SIDE)
 		return 0;
 	for (i = 0; i < s->n_sides; i++)
-		if (step_compare(&s->sides[i], step) == STEP_AGREES)
+		if (call_step_compare(&s->sides[i], step) == CALL_STEP_AGREES)
 			break;
 	if (i == MAX_SIDES)
 		return 0;
@@ -206,10 +206,10 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 static enum cw_detail name_difference(const struct cw_snap_comm *c, const struct sorting *s,
 				      uint32_t most, uint32_t other)
 {
-	enum cw_detail shift = shift_name(&c->members[s->first_member[most]],
-					  &c->members[s->first_member[other]], s->seq);
+	enum cw_detail skipped = skipped_call_name(&c->members[s->first_member[most]],
+						   &c->members[s->first_member[other]], s->seq);
 
-	return shift ? shift : mismatch_field(s->sides[most].op, s->sides[other].op);
+	return skipped ? skipped : mismatch_field(s->sides[most].op, s->sides[other].op);
 }
 
 static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
@@ -266,7 +266,7 @@ static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_
 		s->side_of[m] = ALIGN_NO_SIDE;
 		if (c->members[m].rank == CW_SNAP_NONE)
 			continue;
-		r = step_visit_all(&c->members[m], m, sort_step, s);
+		r = call_step_visit_all(&c->members[m], m, sort_step, s);
 		if (r < 0)
 			return r;
 	}
@@ -290,20 +290,20 @@ static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
 }
 
 /* Positive: the histories tell who differs from whom. */
-static int take_from_history(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
-			     struct alignment *ret)
+static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+			    struct alignment *ret)
 {
 	struct cw_side *sides;
 	uint32_t n;
 	int r;
 
-	r = history_sides(snap, comm, &ret->history, a, &sides, &n);
+	r = call_hashes_sides(snap, comm, &ret->hashes, a, &sides, &n);
 	if (r < 0)
 		return r;
 	if (n < 2)
 		return 0;
-	ret->seq = ret->history.differ_seq;
-	ret->after_seq = ret->history.agreed_seq;
+	ret->seq = ret->hashes.differ_seq;
+	ret->after_seq = ret->hashes.agreed_seq;
 	ret->from_seq = ret->after_seq + 1;
 	ret->knows_call = false;
 	ret->is_proof = true;
@@ -319,7 +319,7 @@ static int take_from_history(const struct cw_snapshot *snap, uint32_t comm, stru
  * What windows show to differ first is the first difference only if the histories agreed until
  * then: windows begin somewhere. Groups of other extent explain differing hashes.
  */
-static bool began_earlier(const struct dispute *d, const struct history *h)
+static bool began_earlier(const struct dispute *d, const struct call_hashes *h)
 {
 	uint64_t first = lower_seq(d->seq, d->grouped_seq ? d->grouped_seq : d->seq);
 
@@ -337,14 +337,14 @@ int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
 	r = find_dispute(c, &d);
 	if (r < 0)
 		return r;
-	r = history_compare(snap, comm, &scratch->history, &ret->history);
+	r = call_hashes_compare(snap, comm, &scratch->hashes, &ret->hashes);
 	if (r < 0)
 		return r;
 	ret->seq = d.seq ? d.seq : d.grouped_seq;
 	ret->is_proof = d.seq != 0;
 	ret->knows_call = true;
-	if (began_earlier(&d, &ret->history))
-		r = take_from_history(snap, comm, a, ret);
+	if (began_earlier(&d, &ret->hashes))
+		r = take_from_hashes(snap, comm, a, ret);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return ret->seq ? sort_into_sides(snap, c, a, ret) : 0;
@@ -352,7 +352,7 @@ int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
 
 void align_scratch_fini(struct align_scratch *scratch)
 {
-	history_scratch_fini(&scratch->history);
+	call_hashes_scratch_fini(&scratch->hashes);
 	free(scratch->slots);
 	*scratch = (struct align_scratch){ 0 };
 }

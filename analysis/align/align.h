@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/align/history.h"
+#include "analysis/align/call_hashes.h"
 #include "model/arena.h"
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
@@ -39,12 +39,12 @@ struct alignment {
 	uint32_t n_sides;
 	uint32_t majority;   /* index of the side that is larger than any other, or ALIGN_NO_SIDE */
 	uint32_t n_compared; /* members on any side */
-	struct history history;
+	struct call_hashes hashes;
 };
 
 /* Scratch memory, reused from comm to comm. Zero it before the first use. */
 struct align_scratch {
-	struct history_scratch history;
+	struct call_hashes_scratch hashes;
 	struct align_slot *slots;
 	uint32_t n_slots; /* power of two */
 	uint32_t used;

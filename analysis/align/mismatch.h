@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the difference of two calls is called. That calls differ, and who makes which, is found by
- * align.c; that one was left out or added, by shift.c; who is to blame, by culprit.c. Pure.
+ * align.c; that one was left out or added, by skipped_call.c; who is to blame, by culprit.c. Pure.
  */
 #pragma once
 

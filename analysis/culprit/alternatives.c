@@ -15,83 +15,83 @@ bool alternatives_same_event(const struct cw_snapshot *snap, const struct findin
 }
 
 /* A second answer to the same question: not what follows from the first. */
-static bool is_alternative(const struct incident *inc, const struct finding *f)
+static bool is_alternative(const struct diagnosis *diag, const struct finding *f)
 {
-	const struct finding *m = inc->main;
+	const struct finding *m = diag->main;
 
-	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(inc->s, m, f))
+	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(diag->s, m, f))
 		return false;
-	if (f->rank != CW_SNAP_NONE && inc->is_culprit[f->rank])
+	if (f->rank != CW_SNAP_NONE && diag->is_culprit[f->rank])
 		return false;
 	/* The gate at which the odd calls meet does not open because of them. */
 	if (m->klass == CW_CLASS_MISMATCH && f->comm == m->comm)
 		return false;
-	return alternatives_same_event(inc->s->snap, m, f);
+	return alternatives_same_event(diag->s->snap, m, f);
 }
 
 /*
  * A few ranks wait for most of the comm. Either most are held up, or the few made a call that
  * nobody else will ever make: the majority is the scene of the crime, not the criminal.
  */
-static bool may_be_extra(const struct incident *inc)
+static bool may_be_extra(const struct diagnosis *diag)
 {
 	const struct gate *gate;
 
-	if (inc->main->klass != CW_CLASS_NEVER_ENTERED)
+	if (diag->main->klass != CW_CLASS_NEVER_ENTERED)
 		return false;
-	gate = &inc->s->g.gates[inc->main->gate];
+	gate = &diag->s->g.gates[diag->main->gate];
 	return gate->kind == GATE_COLLECTIVE &&
-	       gate->n_missing_all > inc->s->snap->comms[gate->comm].nranks / 2 &&
-	       inc->v->n_culprits > gate->n_waiters;
+	       gate->n_missing_all > diag->s->snap->comms[gate->comm].nranks / 2 &&
+	       diag->v->n_culprits > gate->n_waiters;
 }
 
-static int add_extra(struct incident *inc)
+static int add_extra(struct diagnosis *diag)
 {
-	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	struct cw_alternative *alt = &diag->v->alternatives[diag->v->n_alternatives];
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
 	alt->klass = CW_CLASS_MISMATCH;
 	alt->culprits =
-		arena_memdup(inc->arena, gate->waiters, gate->n_waiters, sizeof(*gate->waiters));
+		arena_memdup(diag->arena, gate->waiters, gate->n_waiters, sizeof(*gate->waiters));
 	if (!alt->culprits)
 		return -ENOMEM;
 	alt->n_culprits = gate->n_waiters;
-	inc->v->n_alternatives++;
+	diag->v->n_alternatives++;
 	return 0;
 }
 
 /* Everybody is inside, and they do not have everything in common that they should. */
-static int add_setup(struct incident *inc)
+static int add_setup(struct diagnosis *diag)
 {
-	struct cw_alternative *alt = &inc->v->alternatives[inc->v->n_alternatives];
-	const struct alignment *al = inc->main->setup;
+	struct cw_alternative *alt = &diag->v->alternatives[diag->v->n_alternatives];
+	const struct alignment *al = diag->main->setup;
 
 	alt->klass = CW_CLASS_MISMATCH;
-	alt->culprits = arena_new_array(inc->arena, uint32_t, al->n_compared);
+	alt->culprits = arena_new_array(diag->arena, uint32_t, al->n_compared);
 	if (!alt->culprits)
 		return -ENOMEM;
-	alt->n_culprits = incident_list_minority(al, alt->culprits);
-	inc->v->n_alternatives++;
+	alt->n_culprits = diagnosis_list_minority(al, alt->culprits);
+	diag->v->n_alternatives++;
 	return 0;
 }
 
-int alternatives_list(struct incident *inc)
+int alternatives_list(struct diagnosis *diag)
 {
-	struct cw_verdict *v = inc->v;
+	struct cw_verdict *v = diag->v;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < inc->n_related; i++)
-		n += is_alternative(inc, inc->related[i]);
+	for (uint32_t i = 0; i < diag->n_related; i++)
+		n += is_alternative(diag, diag->related[i]);
 	/* One more for add_extra() or add_setup(). */
-	v->alternatives = arena_new_array(inc->arena, struct cw_alternative, (size_t)n + 1);
+	v->alternatives = arena_new_array(diag->arena, struct cw_alternative, (size_t)n + 1);
 	if (!v->alternatives)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < inc->n_related; i++) {
-		const struct finding *f = inc->related[i];
+	for (uint32_t i = 0; i < diag->n_related; i++) {
+		const struct finding *f = diag->related[i];
 		struct cw_alternative *alt = NULL;
 		uint32_t *ranks;
 
-		if (!is_alternative(inc, f))
+		if (!is_alternative(diag, f))
 			continue;
 		for (uint32_t k = 0; k < v->n_alternatives; k++)
 			if (v->alternatives[k].klass == f->klass)
@@ -99,7 +99,7 @@ int alternatives_list(struct incident *inc)
 		if (!alt) {
 			alt = &v->alternatives[v->n_alternatives++];
 			alt->klass = f->klass;
-			alt->culprits = arena_new_array(inc->arena, uint32_t, n);
+			alt->culprits = arena_new_array(diag->arena, uint32_t, n);
 			if (!alt->culprits)
 				return -ENOMEM;
 		}
@@ -107,14 +107,14 @@ int alternatives_list(struct incident *inc)
 		if (f->rank != CW_SNAP_NONE)
 			ranks[alt->n_culprits++] = f->rank;
 	}
-	if (may_be_extra(inc) && add_extra(inc) < 0)
+	if (may_be_extra(diag) && add_extra(diag) < 0)
 		return -ENOMEM;
-	if (inc->main->setup && v->klass != CW_CLASS_MISMATCH && add_setup(inc) < 0)
+	if (diag->main->setup && v->klass != CW_CLASS_MISMATCH && add_setup(diag) < 0)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < v->n_alternatives; k++) {
 		struct cw_alternative *alt = &v->alternatives[k];
 
-		align_sort_ranks(inc->s->snap, alt->culprits, alt->n_culprits);
+		align_sort_ranks(diag->s->snap, alt->culprits, alt->n_culprits);
 		/* The main answer is preferred by its place in the order of classes, no more. */
 		alt->probability = 0.3 / v->n_alternatives;
 	}

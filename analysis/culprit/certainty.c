@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "analysis/align/position.h"
-#include "analysis/culprit/order.h"
+#include "analysis/culprit/call_order.h"
 
 static uint32_t lower(uint32_t a, uint32_t b)
 {
@@ -17,40 +17,40 @@ static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
 }
 
-static uint32_t records_allow(const struct incident *inc)
+static uint32_t records_allow(const struct diagnosis *diag)
 {
-	const struct cw_verdict *v = inc->v;
+	const struct cw_verdict *v = diag->v;
 
 	for (uint32_t i = 0; i < v->n_culprits; i++)
-		if (!has_whole_record(inc->s->snap, v->culprits[i].rank))
+		if (!has_whole_record(diag->s->snap, v->culprits[i].rank))
 			return CW_CONFIDENCE_LIKELY;
 	for (uint32_t i = 0; i < v->n_chain; i++)
-		if (!has_whole_record(inc->s->snap, v->chain[i].rank))
+		if (!has_whole_record(diag->s->snap, v->chain[i].rank))
 			return CW_CONFIDENCE_LIKELY;
 	return CW_CONFIDENCE_CERTAIN;
 }
 
-static uint32_t gate_allows(const struct incident *inc)
+static uint32_t gate_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate;
 
-	if (inc->main->gate == CW_SNAP_NONE || inc->main->klass == CW_CLASS_MISMATCH)
+	if (diag->main->gate == CW_SNAP_NONE || diag->main->klass == CW_CLASS_MISMATCH)
 		return CW_CONFIDENCE_CERTAIN;
-	gate = &inc->s->g.gates[inc->main->gate];
+	gate = &diag->s->g.gates[diag->main->gate];
 	if (gate->n_soft == gate->n_waiters)
 		return CW_CONFIDENCE_POSSIBLE;
 	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 
 /* Members whose calls nobody has seen could turn a majority round. */
-static uint32_t mismatch_allows(const struct incident *inc)
+static uint32_t mismatch_allows(const struct diagnosis *diag)
 {
-	const struct alignment *al = scene_sides(inc->s, inc->main);
-	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
+	const struct alignment *al = scene_sides(diag->s, diag->main);
+	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 	uint32_t placed = 0;
 
 	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
-	if (inc->main->setup && !al->is_proof)
+	if (diag->main->setup && !al->is_proof)
 		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
 						     : CW_CONFIDENCE_LIKELY;
 	if (!al->is_proof)
@@ -69,15 +69,15 @@ static uint32_t mismatch_allows(const struct incident *inc)
  * A culprit has work on its device that does not get on: why it has not come may lie there, with
  * somebody its device waits for.
  */
-static bool is_held_by_device(const struct incident *inc)
+static bool is_held_by_device(const struct diagnosis *diag)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
+	const struct cw_snapshot *snap = diag->s->snap;
 
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		for (uint32_t i = 0; i < snap->comms[c].nranks; i++) {
 			const struct cw_snap_member *m = &snap->comms[c].members[i];
 
-			if (m->pending && m->rank < snap->n_ranks && inc->is_culprit[m->rank] &&
+			if (m->pending && m->rank < snap->n_ranks && diag->is_culprit[m->rank] &&
 			    (position_of(snap, m).flags & POS_BEHIND) &&
 			    snap->now_ns - m->pending->enter_ns >= snap->thresholds.stall_min_ns)
 				return true;
@@ -86,12 +86,12 @@ static bool is_held_by_device(const struct incident *inc)
 }
 
 /* When most members are missing, the few inside may be the ones in the wrong place. */
-static uint32_t majority_allows(const struct incident *inc)
+static uint32_t majority_allows(const struct diagnosis *diag)
 {
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
-	uint32_t nranks = inc->s->snap->comms[inc->main->comm].nranks;
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
-	if (inc->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(inc))
+	if (diag->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(diag))
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
@@ -109,34 +109,34 @@ static bool hides_a_launch(const struct cw_snap_comm *c)
 }
 
 /* Everybody is there, and nobody brought anything but the others did. */
-static uint32_t full_call_allows(const struct incident *inc)
+static uint32_t full_call_allows(const struct diagnosis *diag)
 {
-	const struct cw_snap_comm *c = &inc->s->snap->comms[inc->main->comm];
+	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
 
-	return inc->s->g.gates[inc->main->gate].n_waiters == c->nranks && !hides_a_launch(c)
+	return diag->s->g.gates[diag->main->gate].n_waiters == c->nranks && !hides_a_launch(c)
 		       ? CW_CONFIDENCE_CERTAIN
 		       : CW_CONFIDENCE_LIKELY;
 }
 
-static uint32_t class_allows(const struct incident *inc)
+static uint32_t class_allows(const struct diagnosis *diag)
 {
-	const struct finding *f = inc->main;
+	const struct finding *f = diag->main;
 
 	switch (f->klass) {
 	case CW_CLASS_DEADLOCK:
-		return f->is_proof && order_is_posted(inc->s, inc->s->g.component[f->node])
+		return f->is_proof && call_order_is_posted(diag->s, diag->s->g.component[f->node])
 			       ? CW_CONFIDENCE_CERTAIN
 			       : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_PROCESS_DEAD:
 		return f->is_proof ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_MISMATCH:
-		return mismatch_allows(inc);
+		return mismatch_allows(diag);
 	case CW_CLASS_NEVER_ENTERED:
-		return majority_allows(inc);
+		return majority_allows(diag);
 	case CW_CLASS_IN_COLLECTIVE:
-		return full_call_allows(inc);
+		return full_call_allows(diag);
 	case CW_CLASS_INIT_STUCK:
-		return inc->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
+		return diag->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
 	case CW_CLASS_UNKNOWN:
 		return CW_CONFIDENCE_POSSIBLE;
 	default:
@@ -145,35 +145,35 @@ static uint32_t class_allows(const struct incident *inc)
 }
 
 /* Other possible answers, or somebody else they wait for of whom too little is known. */
-static uint32_t company_allows(const struct incident *inc)
+static uint32_t company_allows(const struct diagnosis *diag)
 {
-	if (inc->v->n_alternatives)
+	if (diag->v->n_alternatives)
 		return CW_CONFIDENCE_LIKELY;
-	for (uint32_t i = 0; i < inc->n_related; i++)
-		if (inc->related[i]->klass == CW_CLASS_UNKNOWN && !inc->main->is_proof)
+	for (uint32_t i = 0; i < diag->n_related; i++)
+		if (diag->related[i]->klass == CW_CLASS_UNKNOWN && !diag->main->is_proof)
 			return CW_CONFIDENCE_LIKELY;
 	return CW_CONFIDENCE_CERTAIN;
 }
 
 /* A culprit may be held up on its device, in a call of which nobody sees how far it is. */
-static uint32_t veil_allows(const struct incident *inc)
+static uint32_t veil_allows(const struct diagnosis *diag)
 {
-	if (inc->main->is_proof)
+	if (diag->main->is_proof)
 		return CW_CONFIDENCE_CERTAIN;
-	for (uint32_t i = 0; i < inc->v->n_culprits; i++)
-		if (scene_veil(inc->s, inc->v->culprits[i].rank) != CW_SNAP_NONE)
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+		if (scene_veil(diag->s, diag->v->culprits[i].rank) != CW_SNAP_NONE)
 			return CW_CONFIDENCE_POSSIBLE;
 	return CW_CONFIDENCE_CERTAIN;
 }
 
-void certainty_judge(struct incident *inc)
+void certainty_judge(struct diagnosis *diag)
 {
-	uint32_t most = company_allows(inc);
+	uint32_t most = company_allows(diag);
 
-	most = lower(most, class_allows(inc));
-	most = lower(most, gate_allows(inc));
-	most = lower(most, veil_allows(inc));
-	inc->v->confidence = lower(most, records_allow(inc));
+	most = lower(most, class_allows(diag));
+	most = lower(most, gate_allows(diag));
+	most = lower(most, veil_allows(diag));
+	diag->v->confidence = lower(most, records_allow(diag));
 }
 
 /* ---- windows ---- */
@@ -215,7 +215,7 @@ static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
  * Some member's calls between the last point at which the histories agreed and the first at which
  * they did not could be fetched and have not been: an earlier window may hold others.
  */
-static bool lacks_calls(const struct cw_snapshot *snap, uint32_t comm, const struct history *h)
+static bool lacks_calls(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
@@ -247,32 +247,32 @@ static void want_whole_launches(const struct scene *s, bool *wanted)
 	}
 }
 
-int certainty_list_wanted(struct incident *inc)
+int certainty_list_wanted(struct diagnosis *diag)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
-	bool *wanted = arena_new_array(&inc->s->arena, bool, snap->n_comms);
-	struct cw_verdict *v = inc->v;
+	const struct cw_snapshot *snap = diag->s->snap;
+	bool *wanted = arena_new_array(&diag->s->arena, bool, snap->n_comms);
+	struct cw_verdict *v = diag->v;
 	uint32_t n = 0;
 
 	if (!wanted)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++) {
-		const struct alignment *al = &inc->s->alignments[c];
+		const struct alignment *al = &diag->s->alignments[c];
 
-		wanted[c] = al->history.differs && (!al->seq || !al->knows_call) &&
-			    lacks_calls(snap, c, &al->history);
+		wanted[c] = al->hashes.differs && (!al->seq || !al->knows_call) &&
+			    lacks_calls(snap, c, &al->hashes);
 		v->histories_differ = v->histories_differ || wanted[c];
 	}
 	for (uint32_t i = 0; i < v->n_chain; i++)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] = lacks_windows(snap, v->chain[i].comm);
-	want_whole_launches(inc->s, wanted);
+	want_whole_launches(diag->s, wanted);
 	/* Of a call that is over for everybody, fresh windows tell nothing. */
 	if (v->comm != CW_SNAP_NONE && !wanted[v->comm] && v->waiting_since_ns)
 		wanted[v->comm] = lacks_windows(snap, v->comm);
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];
-	v->wanted = arena_new_array(inc->arena, uint32_t, n);
+	v->wanted = arena_new_array(diag->arena, uint32_t, n);
 	if (!v->wanted)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++)

@@ -2,14 +2,14 @@
 /* How sure the verdict is, and what would make it surer. */
 #pragma once
 
-#include "analysis/culprit/incident.h"
+#include "analysis/culprit/diagnosis.h"
 
 /* Sets v->confidence from what could be seen. The rest of the verdict must be filled. */
-void certainty_judge(struct incident *inc);
+void certainty_judge(struct diagnosis *diag);
 
 /*
  * Sets v->wants_windows and v->wanted: comms of the wait chain, and comms whose rolling hashes
- * differ, as far as windows could be fetched and have not been. inc->main may be NULL (healthy).
+ * differ, as far as windows could be fetched and have not been. diag->main may be NULL (healthy).
  * Returns 0 or -ENOMEM.
  */
-int certainty_list_wanted(struct incident *inc);
+int certainty_list_wanted(struct diagnosis *diag);

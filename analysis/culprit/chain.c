@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "analysis/culprit/incident.h"
+#include "analysis/culprit/diagnosis.h"
 
 /* A longer chain explains nothing more: the waits next to the culprit are kept. */
 #define MAX_CHAIN 16
@@ -71,10 +71,10 @@ static uint32_t step(const struct scene *s, uint32_t rank, struct cw_wait *ret)
 	return node;
 }
 
-static int follow(struct incident *inc, uint32_t start)
+static int follow(struct diagnosis *diag, uint32_t start)
 {
-	struct cw_verdict *v = inc->v;
-	const struct scene *s = inc->s;
+	struct cw_verdict *v = diag->v;
+	const struct scene *s = diag->s;
 	struct cw_wait wait;
 	uint32_t n = 0, at = start;
 
@@ -84,7 +84,7 @@ static int follow(struct incident *inc, uint32_t start)
 		if (at == CW_SNAP_NONE)
 			break;
 	}
-	v->chain = arena_new_array(inc->arena, struct cw_wait, n < MAX_CHAIN ? n : MAX_CHAIN);
+	v->chain = arena_new_array(diag->arena, struct cw_wait, n < MAX_CHAIN ? n : MAX_CHAIN);
 	if (!v->chain)
 		return -ENOMEM;
 	for (at = start; n; n--) {
@@ -103,11 +103,11 @@ static bool lower_label(const struct scene *s, uint32_t a, uint32_t b)
 }
 
 /* Once around: search upstream of one rank of the cycle, then walk from what it waits for. */
-static int go_around(struct incident *inc)
+static int go_around(struct diagnosis *diag)
 {
-	struct scene *s = inc->s;
+	struct scene *s = diag->s;
 	const struct waitgraph *g = &s->g;
-	uint32_t component = g->component[inc->main->node];
+	uint32_t component = g->component[diag->main->node];
 	uint32_t first = CW_SNAP_NONE, best = CW_SNAP_NONE, via = CW_SNAP_NONE;
 	struct cw_wait *rest;
 	uint32_t n_rest;
@@ -137,37 +137,37 @@ static int go_around(struct incident *inc)
 	}
 	if (best == CW_SNAP_NONE)
 		return 0;
-	r = follow(inc, best);
+	r = follow(diag, best);
 	if (r < 0)
 		return r;
-	rest = inc->v->chain;
-	n_rest = inc->v->n_chain;
-	inc->v->chain = arena_new_array(inc->arena, struct cw_wait, (size_t)n_rest + 1);
-	if (!inc->v->chain)
+	rest = diag->v->chain;
+	n_rest = diag->v->n_chain;
+	diag->v->chain = arena_new_array(diag->arena, struct cw_wait, (size_t)n_rest + 1);
+	if (!diag->v->chain)
 		return -ENOMEM;
-	inc->v->chain[0] = (struct cw_wait){ .rank = first,
-					     .comm = g->gates[via].comm,
-					     .op = op_at(s, &g->gates[via], first),
-					     .waits_for = best };
+	diag->v->chain[0] = (struct cw_wait){ .rank = first,
+					      .comm = g->gates[via].comm,
+					      .op = op_at(s, &g->gates[via], first),
+					      .waits_for = best };
 	for (uint32_t i = 0; i < n_rest; i++)
-		inc->v->chain[i + 1] = rest[i];
-	inc->v->n_chain = n_rest + 1;
+		diag->v->chain[i + 1] = rest[i];
+	diag->v->n_chain = n_rest + 1;
 	return 0;
 }
 
-int chain_describe(struct incident *inc)
+int chain_describe(struct diagnosis *diag)
 {
-	const struct upstream *up = &inc->s->up;
+	const struct upstream *up = &diag->s->up;
 	uint32_t furthest = CW_SNAP_NONE;
 
-	if (inc->main->klass == CW_CLASS_DEADLOCK)
-		return go_around(inc);
-	for (uint32_t i = 0; i < inc->v->n_victims; i++) {
-		uint32_t rank = inc->v->victims[i];
+	if (diag->main->klass == CW_CLASS_DEADLOCK)
+		return go_around(diag);
+	for (uint32_t i = 0; i < diag->v->n_victims; i++) {
+		uint32_t rank = diag->v->victims[i];
 
 		/* Victims come by label: the lowest of the furthest wins. */
 		if (furthest == CW_SNAP_NONE || up->hops[rank] > up->hops[furthest])
 			furthest = rank;
 	}
-	return furthest == CW_SNAP_NONE ? 0 : follow(inc, furthest);
+	return furthest == CW_SNAP_NONE ? 0 : follow(diag, furthest);
 }

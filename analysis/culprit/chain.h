@@ -7,7 +7,7 @@
 
 #include "analysis/culprit/scene.h"
 
-struct incident;
+struct diagnosis;
 
 /*
  * Sets seen[node] for everything the ranks wait for, directly or not. Returns 0 or -ENOMEM.
@@ -16,6 +16,6 @@ int chain_mark_downstream(struct scene *s, const uint32_t *ranks, uint32_t n, bo
 
 /*
  * Fills v->chain: from the victim furthest away to the culprit, or once around the cycle of a
- * deadlock. The incident's upstream search must have been done. Returns 0 or -ENOMEM.
+ * deadlock. The diagnosis' upstream search must have been done. Returns 0 or -ENOMEM.
  */
-int chain_describe(struct incident *inc);
+int chain_describe(struct diagnosis *diag);

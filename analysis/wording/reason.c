@@ -13,40 +13,40 @@
 /* So many wrong colours are no slip of one rank. */
 #define COLOURS_MAX 8
 
-static const struct cw_snap_member *member_at(const struct incident *inc, uint32_t rank)
+static const struct cw_snap_member *member_at(const struct diagnosis *diag, uint32_t rank)
 {
 	uint32_t m;
 
-	if (inc->v->comm == CW_SNAP_NONE)
+	if (diag->v->comm == CW_SNAP_NONE)
 		return NULL;
-	m = scene_comm_rank(inc->s, inc->v->comm, rank);
-	return m == CW_SNAP_NONE ? NULL : &inc->s->snap->comms[inc->v->comm].members[m];
+	m = scene_comm_rank(diag->s, diag->v->comm, rank);
+	return m == CW_SNAP_NONE ? NULL : &diag->s->snap->comms[diag->v->comm].members[m];
 }
 
 /* Of the dead, where they were is told. */
-static bool is_dead(const struct incident *inc, uint32_t rank)
+static bool is_dead(const struct diagnosis *diag, uint32_t rank)
 {
-	return cw_liveness_is_dead(inc->s->snap->ranks[rank].liveness);
+	return cw_liveness_is_dead(diag->s->snap->ranks[rank].liveness);
 }
 
-bool reason_died_inside(const struct incident *inc, uint32_t rank)
+bool reason_died_inside(const struct diagnosis *diag, uint32_t rank)
 {
-	const struct cw_snap_member *m = member_at(inc, rank);
+	const struct cw_snap_member *m = member_at(diag, rank);
 
-	return is_dead(inc, rank) && m && m->last && inc->v->coll_seq &&
-	       m->last->coll_seq == inc->v->coll_seq && !(m->last->flags & CW_OPF_RETURNED);
+	return is_dead(diag, rank) && m && m->last && diag->v->coll_seq &&
+	       m->last->coll_seq == diag->v->coll_seq && !(m->last->flags & CW_OPF_RETURNED);
 }
 
-static bool is_behind_on_device(const struct incident *inc, const struct cw_snap_member *m)
+static bool is_behind_on_device(const struct diagnosis *diag, const struct cw_snap_member *m)
 {
-	return inc->v->coll_seq && (m->known & CW_KNOWN_COMPLETED) &&
-	       m->coll_completed < inc->v->coll_seq;
+	return diag->v->coll_seq && (m->known & CW_KNOWN_COMPLETED) &&
+	       m->coll_completed < diag->v->coll_seq;
 }
 
 /* "; its last call there, all_reduce #41, returned 12 s ago" */
-static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct cw_snap_member *m = member_at(inc, rank);
+	const struct cw_snap_member *m = member_at(diag, rank);
 	struct phrase call, time;
 
 	if (!m || !m->last)
@@ -54,27 +54,27 @@ static void add_last_call(const struct incident *inc, uint32_t rank, char *buf, 
 	if (m->last->flags & CW_OPF_RETURNED) {
 		phrase_say(buf, len, "; its last call there, %s, returned %s ago",
 			   phrase_call(m->last, &call),
-			   phrase_since(inc->s->snap, m->last->return_ns, &time));
+			   phrase_since(diag->s->snap, m->last->return_ns, &time));
 		/* Else it reads as if it had done what the others wait for. */
-		if (m->last->coll_seq >= inc->v->coll_seq && is_behind_on_device(inc, m))
+		if (m->last->coll_seq >= diag->v->coll_seq && is_behind_on_device(diag, m))
 			phrase_say(buf, len, ", but its device had only done #%" PRIu64,
 				   m->coll_completed);
 	} else {
-		phrase_say(buf, len, "; it %s inside %s there", is_dead(inc, rank) ? "was" : "is",
+		phrase_say(buf, len, "; it %s inside %s there", is_dead(diag, rank) ? "was" : "is",
 			   phrase_call(m->last, &call));
 	}
 }
 
-static void add_headway(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 	const char *by = r->headway_by ? r->headway_by : "";
 	struct phrase time;
 
 	if (!r->headway_ns)
 		return;
 	phrase_say(buf, len, "; last sign of work %s ago%s%.24s%s",
-		   phrase_since(inc->s->snap, r->headway_ns, &time), *by ? " (" : "", by,
+		   phrase_since(diag->s->snap, r->headway_ns, &time), *by ? " (" : "", by,
 		   *by ? ")" : "");
 }
 
@@ -96,9 +96,9 @@ const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
 	return buf;
 }
 
-static void say_death(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void say_death(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 	bool needs_comma =
 		r->cause || (r->liveness == CW_LIVE_EXITED && !(r->flags & CW_RANKF_OOM_KILLED));
 	char how[CAUSE_BYTES + 2];
@@ -110,17 +110,17 @@ static void say_death(const struct incident *inc, uint32_t rank, char *buf, size
 		strcat(how, ","); /* there is room for one more */
 	if (r->ended_ns)
 		phrase_say(buf, len, "%s %s ago", how,
-			   phrase_since(inc->s->snap, r->ended_ns, &time));
+			   phrase_since(diag->s->snap, r->ended_ns, &time));
 	else
 		phrase_say(buf, len, "%s", how);
-	add_last_call(inc, rank, buf, len);
+	add_last_call(diag, rank, buf, len);
 }
 
 /* The comm it is inside of while others wait elsewhere, as far as the findings know. */
-static void say_other_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct waitgraph *g = &inc->s->g;
-	const struct cw_snap_rank *r = &inc->s->snap->ranks[rank];
+	const struct waitgraph *g = &diag->s->g;
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 	struct phrase call, comm;
 
 	if (waitgraph_waits(g, rank)) {
@@ -128,18 +128,18 @@ static void say_other_call(const struct incident *inc, uint32_t rank, char *buf,
 
 		phrase_say(buf, len, "inside %s on %s, where it waits for nobody",
 			   gate->op ? phrase_call(gate->op, &call) : "a call",
-			   phrase_comm(inc->s->snap, gate->comm, &comm));
+			   phrase_comm(diag->s->snap, gate->comm, &comm));
 	} else {
 		phrase_say(buf, len, "inside %s", phrase_call(&r->host_call, &call));
 	}
 }
 
-static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	enum cw_detail detail = inc->v->detail;
-	const char *cause = inc->s->snap->ranks[rank].cause;
+	enum cw_detail detail = diag->v->detail;
+	const char *cause = diag->s->snap->ranks[rank].cause;
 	/* Recordings do not tell. */
-	const char *alive = inc->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
+	const char *alive = diag->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
 
 	if (detail == CW_DETAIL_STOPPED)
 		phrase_say(buf, len, "%.*s (state T)", CAUSE_BYTES,
@@ -147,46 +147,46 @@ static void say_alive(const struct incident *inc, uint32_t rank, char *buf, size
 	else if (detail == CW_DETAIL_TRACED)
 		phrase_say(buf, len, "held by a debugger");
 	else if (detail == CW_DETAIL_INSIDE_OTHER_CALL)
-		say_other_call(inc, rank, buf, len);
+		say_other_call(diag, rank, buf, len);
 	else if (detail == CW_DETAIL_ABORTED || detail == CW_DETAIL_DESTROYED)
 		phrase_say(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
 			   cw_detail_name(detail));
 	else
 		phrase_say(buf, len, "%soutside NCCL", alive);
-	if (inc->s->snap->ranks[rank].flags & CW_RANKF_D_STATE) {
+	if (diag->s->snap->ranks[rank].flags & CW_RANKF_D_STATE) {
 
 		phrase_say(buf, len, ", in uninterruptible sleep (state D)");
 	}
-	add_last_call(inc, rank, buf, len);
-	add_headway(inc, rank, buf, len);
+	add_last_call(diag, rank, buf, len);
+	add_headway(diag, rank, buf, len);
 }
 
 /* As many are in the group that do not belong there as make other calls in it. */
-static void add_colour(const struct incident *inc, char *buf, size_t len)
+static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
-	uint32_t even, nranks = snap->comms[inc->v->comm].nranks;
+	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t even, nranks = snap->comms[diag->v->comm].nranks;
 
-	if (inc->v->n_culprits > COLOURS_MAX)
+	if (diag->v->n_culprits > COLOURS_MAX)
 		return;
-	even = colour_even_size(snap, inc->v->comm);
-	if (even && nranks - even == inc->v->n_culprits)
+	even = colour_even_size(snap, diag->v->comm);
+	if (even && nranks - even == diag->v->n_culprits)
 		phrase_say(buf, len,
 			   "; the group has %u members, an even split of its parent would give it "
 			   "%u: did it split with the wrong colour?",
 			   nranks, even);
 }
 
-static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void say_own_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct cw_verdict *v = inc->v;
+	const struct cw_verdict *v = diag->v;
 	char op[96];
 
-	if (inc->main->setup) {
-		phrase_trait(inc->s->snap, v->comm, rank, v->detail, buf, len);
+	if (diag->main->setup) {
+		phrase_trait(diag->s->snap, v->comm, rank, v->detail, buf, len);
 		return;
 	}
-	if (!inc->s->alignments[inc->main->comm].knows_call) {
+	if (!diag->s->alignments[diag->main->comm].knows_call) {
 		phrase_say(buf, len, "its history of calls is another one at #%" PRIu64,
 			   v->coll_seq);
 		if (v->after_seq)
@@ -198,26 +198,26 @@ static void say_own_call(const struct incident *inc, uint32_t rank, char *buf, s
 			if (v->sides[i].ranks[k] == rank) {
 				phrase_say(buf, len, "called %s",
 					   cw_op_format(&v->sides[i].op, op, sizeof(op)));
-				add_colour(inc, buf, len);
+				add_colour(diag, buf, len);
 				return;
 			}
 }
 
-static void say_pending(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void say_pending(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct cw_snap_member *m = member_at(inc, rank);
+	const struct cw_snap_member *m = member_at(diag, rank);
 	char op[96];
 
 	if (m && m->pending)
-		phrase_say(buf, len, "%sinside %s", is_dead(inc, rank) ? "was " : "",
+		phrase_say(buf, len, "%sinside %s", is_dead(diag, rank) ? "was " : "",
 			   cw_op_format(m->pending, op, sizeof(op)));
 	else
 		phrase_say(buf, len, "has posted a call of another size");
 }
 
-static void say_wait(const struct incident *inc, uint32_t rank, char *buf, size_t len)
+static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const struct waitgraph *g = &inc->s->g;
+	const struct waitgraph *g = &diag->s->g;
 	const struct gate *gate;
 	struct phrase call, comm;
 
@@ -226,43 +226,44 @@ static void say_wait(const struct incident *inc, uint32_t rank, char *buf, size_
 	gate = &g->gates[g->waits[g->wait_start[rank]]];
 	phrase_say(buf, len, "waits in %s on %s, while the others wait for it elsewhere",
 		   gate->op ? phrase_call(gate->op, &call) : "a call",
-		   phrase_comm(inc->s->snap, gate->comm, &comm));
+		   phrase_comm(diag->s->snap, gate->comm, &comm));
 }
 
-void reason_of_culprit(const struct incident *inc, struct cw_culprit *c)
+void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 {
-	const struct cw_snap_rank *r = &inc->s->snap->ranks[c->rank];
-	const char *node = r->node < inc->s->snap->n_nodes ? inc->s->snap->nodes[r->node].name : "";
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[c->rank];
+	const char *node =
+		r->node < diag->s->snap->n_nodes ? diag->s->snap->nodes[r->node].name : "";
 	char *buf = c->reason;
 	size_t len = sizeof(c->reason);
 
-	switch (inc->v->klass) {
+	switch (diag->v->klass) {
 	case CW_CLASS_PROCESS_DEAD:
-		say_death(inc, c->rank, buf, len);
+		say_death(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
 		phrase_say(buf, len, "its node %.64s has stopped reporting", node ? node : "");
 		break;
 	case CW_CLASS_MISMATCH:
-		say_own_call(inc, c->rank, buf, len);
+		say_own_call(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
-		if (inc->main->partner != CW_SNAP_NONE)
-			say_pending(inc, c->rank, buf, len);
-		else if (inc->v->detail == CW_DETAIL_NOT_POSTED)
-			say_wait(inc, c->rank, buf, len);
+		if (diag->main->partner != CW_SNAP_NONE)
+			say_pending(diag, c->rank, buf, len);
+		else if (diag->v->detail == CW_DETAIL_NOT_POSTED)
+			say_wait(diag, c->rank, buf, len);
 		else
-			say_alive(inc, c->rank, buf, len);
+			say_alive(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_DEADLOCK:
-		say_wait(inc, c->rank, buf, len);
+		say_wait(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
 		phrase_say(buf, len, "enqueued the call, but its stream is stuck in earlier work");
-		add_headway(inc, c->rank, buf, len);
+		add_headway(diag, c->rank, buf, len);
 		break;
 	default:
-		say_alive(inc, c->rank, buf, len);
+		say_alive(diag, c->rank, buf, len);
 		break;
 	}
 }

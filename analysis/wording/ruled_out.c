@@ -9,10 +9,10 @@
 #include "analysis/wording/phrase.h"
 #include "analysis/wording/wording_private.h"
 
-static int rule_out(struct incident *inc, const char *format, ...)
+static int rule_out(struct diagnosis *diag, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int rule_out(struct incident *inc, const char *format, ...)
+static int rule_out(struct diagnosis *diag, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -20,10 +20,10 @@ static int rule_out(struct incident *inc, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	inc->v->ruled_out[inc->v->n_ruled_out] = arena_strdup(inc->arena, text);
-	if (!inc->v->ruled_out[inc->v->n_ruled_out])
+	diag->v->ruled_out[diag->v->n_ruled_out] = arena_strdup(diag->arena, text);
+	if (!diag->v->ruled_out[diag->v->n_ruled_out])
 		return -ENOMEM;
-	inc->v->n_ruled_out++;
+	diag->v->n_ruled_out++;
 	return 0;
 }
 
@@ -39,10 +39,10 @@ static bool knows_call(const struct cw_snap_member *m, uint64_t seq)
 	return false;
 }
 
-static int rule_out_mismatch(struct incident *inc)
+static int rule_out_mismatch(struct diagnosis *diag)
 {
-	const struct cw_snap_comm *c = &inc->s->snap->comms[inc->v->comm];
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, c->nranks);
+	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->v->comm];
+	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, c->nranks);
 	struct phrase who, comm;
 	uint32_t n = 0;
 
@@ -50,25 +50,25 @@ static int rule_out_mismatch(struct incident *inc)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank != CW_SNAP_NONE &&
-		    knows_call(&c->members[m], inc->v->coll_seq))
+		    knows_call(&c->members[m], diag->v->coll_seq))
 			ranks[n++] = c->members[m].rank;
-	if (n < 2 || inc->s->alignments[inc->v->comm].seq)
+	if (n < 2 || diag->s->alignments[diag->v->comm].seq)
 		return 0;
-	return rule_out(inc, "no mismatch: %s made the same call as #%" PRIu64 " on %s",
-			phrase_ranks(inc->s->snap, ranks, n, &who), inc->v->coll_seq,
-			phrase_comm(inc->s->snap, inc->v->comm, &comm));
+	return rule_out(diag, "no mismatch: %s made the same call as #%" PRIu64 " on %s",
+			phrase_ranks(diag->s->snap, ranks, n, &who), diag->v->coll_seq,
+			phrase_comm(diag->s->snap, diag->v->comm, &comm));
 }
 
 /* Where nobody can be blamed for a call that does not end, people ask for this first. */
-static int rule_out_setup(struct incident *inc)
+static int rule_out_setup(struct diagnosis *diag)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
-	const struct cw_snap_comm *c = &snap->comms[inc->v->comm];
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct cw_snap_comm *c = &snap->comms[diag->v->comm];
 	const struct cw_snap_rank *first = NULL;
 	struct phrase what = { "" };
 
-	if (inc->main->setup || inc->v->n_culprits ||
-	    (inc->v->klass != CW_CLASS_IN_COLLECTIVE && inc->v->klass != CW_CLASS_INIT_STUCK))
+	if (diag->main->setup || diag->v->n_culprits ||
+	    (diag->v->klass != CW_CLASS_IN_COLLECTIVE && diag->v->klass != CW_CLASS_INIT_STUCK))
 		return 0;
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		const struct cw_snap_rank *r;
@@ -81,22 +81,22 @@ static int rule_out_setup(struct incident *inc)
 		    r->env_hash != first->env_hash)
 			return 0;
 	}
-	phrase_trait(snap, inc->v->comm, c->members[0].rank, CW_DETAIL_VERSION, what.text,
+	phrase_trait(snap, diag->v->comm, c->members[0].rank, CW_DETAIL_VERSION, what.text,
 		     sizeof(what.text));
-	return rule_out(inc,
+	return rule_out(diag,
 			"no mixed versions: all members %s, and with the same "
 			"NCCL_* variables",
 			what.text);
 }
 
-int ruled_out_list(struct incident *inc)
+int ruled_out_list(struct diagnosis *diag)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
+	const struct cw_snapshot *snap = diag->s->snap;
 	uint32_t dead = 0, seen = 0, cycles = 0, silent = 0;
 	int r = 0;
 
-	inc->v->ruled_out = arena_new_array(inc->arena, char *, 5);
-	if (!inc->v->ruled_out)
+	diag->v->ruled_out = arena_new_array(diag->arena, char *, 5);
+	if (!diag->v->ruled_out)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
 		const struct cw_snap_rank *rank = &snap->ranks[i];
@@ -108,21 +108,21 @@ int ruled_out_list(struct incident *inc)
 		seen++;
 		dead += rank->liveness == CW_LIVE_UNKNOWN || cw_liveness_is_dead(rank->liveness);
 	}
-	for (uint32_t i = 0; i < inc->s->g.n_components; i++)
-		cycles += inc->s->g.ranks_in[i] > 1;
+	for (uint32_t i = 0; i < diag->s->g.n_components; i++)
+		cycles += diag->s->g.ranks_in[i] > 1;
 	for (uint32_t i = 0; i < snap->n_nodes; i++)
 		silent += snap->nodes[i].state != CW_NODE_REPORTING;
-	if (inc->v->klass != CW_CLASS_MISMATCH && inc->v->coll_seq)
-		r = rule_out_mismatch(inc);
-	if (r == 0 && inc->v->comm != CW_SNAP_NONE)
-		r = rule_out_setup(inc);
+	if (diag->v->klass != CW_CLASS_MISMATCH && diag->v->coll_seq)
+		r = rule_out_mismatch(diag);
+	if (r == 0 && diag->v->comm != CW_SNAP_NONE)
+		r = rule_out_setup(diag);
 	if (r == 0 && !dead && seen)
-		r = rule_out(inc, "no death: all %" PRIu32 " processes that are seen are alive",
+		r = rule_out(diag, "no death: all %" PRIu32 " processes that are seen are alive",
 			     seen);
 	if (r == 0 && !cycles)
-		r = rule_out(inc, "no deadlock: nobody waits in a circle");
+		r = rule_out(diag, "no deadlock: nobody waits in a circle");
 	if (r == 0 && !silent && snap->n_nodes)
-		r = rule_out(inc,
+		r = rule_out(diag,
 			     snap->n_nodes == 1 ? "no lost node: the only one reports"
 						: "no lost node: all %" PRIu32 " report",
 			     snap->n_nodes);

@@ -15,16 +15,16 @@ struct words {
 	char waiting[448]; /* "; ranks 0-2 have waited in it for 12 s" */
 };
 
-static void find_words(const struct incident *inc, struct words *w)
+static void find_words(const struct diagnosis *diag, struct words *w)
 {
-	const struct cw_verdict *v = inc->v;
-	const struct cw_snapshot *snap = inc->s->snap;
+	const struct cw_verdict *v = diag->v;
+	const struct cw_snapshot *snap = diag->s->snap;
 	bool elsewhere = v->n_victims && v->n_sides && v->n_victims > v->sides[0].n_ranks;
 
 	if (v->n_culprits == 1) {
 		(void)phrase_rank(snap, v->culprits[0].rank, &w->who);
 	} else {
-		uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, v->n_culprits);
+		uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
 
 		for (uint32_t i = 0; ranks && i < v->n_culprits; i++)
 			ranks[i] = v->culprits[i].rank;
@@ -35,9 +35,9 @@ static void find_words(const struct incident *inc, struct words *w)
 		(void)phrase_call(&v->sides[0].op, &w->call);
 	else
 		phrase_say(w->call.text, sizeof(w->call.text), "%s",
-			   inc->main->gate == CW_SNAP_NONE
+			   diag->main->gate == CW_SNAP_NONE
 				   ? "a call"
-				   : cw_op_kind_name(inc->s->g.gates[inc->main->gate].op_kind));
+				   : cw_op_kind_name(diag->s->g.gates[diag->main->gate].op_kind));
 	(void)phrase_comm(snap, v->comm, &w->comm);
 	(void)phrase_since(snap, v->waiting_since_ns, &w->since);
 	w->waiting[0] = '\0';
@@ -61,15 +61,15 @@ static const char *say_between(const struct cw_verdict *v, struct phrase *p)
 }
 
 /* The call has left all windows; who differs from whom has not. */
-static void sum_up_histories(const struct incident *inc, const struct words *w)
+static void sum_up_histories(const struct diagnosis *diag, const struct words *w)
 {
-	const struct alignment *al = &inc->s->alignments[inc->main->comm];
-	struct cw_verdict *v = inc->v;
+	const struct alignment *al = &diag->s->alignments[diag->main->comm];
+	struct cw_verdict *v = diag->v;
 	struct phrase where, most, other;
 
 	(void)say_between(v, &where);
-	(void)phrase_ranks(inc->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, &most);
-	(void)phrase_ranks(inc->s->snap, al->sides[1].ranks, al->sides[1].n_ranks, &other);
+	(void)phrase_ranks(diag->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, &most);
+	(void)phrase_ranks(diag->s->snap, al->sides[1].ranks, al->sides[1].n_ranks, &other);
 	if (al->majority != ALIGN_NO_SIDE)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s made another call than %s on %s, %s; which one is not recorded any "
@@ -84,12 +84,12 @@ static void sum_up_histories(const struct incident *inc, const struct words *w)
 }
 
 /* "rank 3 came with NCCL 2.21.5, ranks 0-2 came with NCCL 2.28.9; …" */
-static void sum_up_setup(const struct incident *inc, const struct words *w)
+static void sum_up_setup(const struct diagnosis *diag, const struct words *w)
 {
-	const struct alignment *al = inc->main->setup;
+	const struct alignment *al = diag->main->setup;
 	const struct cw_side *usual = &al->sides[0], *odd = &al->sides[1];
-	const struct cw_snapshot *snap = inc->s->snap;
-	struct cw_verdict *v = inc->v;
+	const struct cw_snapshot *snap = diag->s->snap;
+	struct cw_verdict *v = diag->v;
 	char *text = v->summary;
 	size_t len = sizeof(v->summary);
 	struct phrase ranks;
@@ -107,23 +107,23 @@ static void sum_up_setup(const struct incident *inc, const struct words *w)
 		   w->since.text);
 }
 
-static void sum_up_mismatch(const struct incident *inc, const struct words *w)
+static void sum_up_mismatch(const struct diagnosis *diag, const struct words *w)
 {
-	const struct cw_verdict *v = inc->v;
-	const struct alignment *al = scene_sides(inc->s, inc->main);
+	const struct cw_verdict *v = diag->v;
+	const struct alignment *al = scene_sides(diag->s, diag->main);
 	char usual[96], odd[96];
 	struct phrase most;
 
-	if (inc->main->setup) {
-		sum_up_setup(inc, w);
+	if (diag->main->setup) {
+		sum_up_setup(diag, w);
 		return;
 	}
 	if (!al->knows_call) {
-		sum_up_histories(inc, w);
+		sum_up_histories(diag, w);
 		return;
 	}
 	if (al->majority == ALIGN_NO_SIDE) {
-		phrase_say(inc->v->summary, sizeof(inc->v->summary),
+		phrase_say(diag->v->summary, sizeof(diag->v->summary),
 			   "members of %s made different calls as #%" PRIu64
 			   " (%s differs): %s against %s",
 			   w->comm.text, v->coll_seq, cw_detail_name(v->detail),
@@ -131,29 +131,29 @@ static void sum_up_mismatch(const struct incident *inc, const struct words *w)
 			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)));
 		return;
 	}
-	(void)phrase_ranks(inc->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, &most);
+	(void)phrase_ranks(diag->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, &most);
 	if (v->detail == CW_DETAIL_MISSING)
-		phrase_say(inc->v->summary, sizeof(inc->v->summary),
+		phrase_say(diag->v->summary, sizeof(diag->v->summary),
 			   "%s skipped %s on %s, which %s called; it went on with %s%s",
 			   w->who.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
 			   w->comm.text, most.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)),
 			   w->waiting);
 	else if (v->detail == CW_DETAIL_EXTRA)
-		phrase_say(inc->v->summary, sizeof(inc->v->summary),
+		phrase_say(diag->v->summary, sizeof(diag->v->summary),
 			   "%s made an extra call, %s on %s, where %s called %s%s", w->who.text,
 			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->comm.text, most.text,
 			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)), w->waiting);
 	else
-		phrase_say(inc->v->summary, sizeof(inc->v->summary),
+		phrase_say(diag->v->summary, sizeof(diag->v->summary),
 			   "%s called %s on %s where %s called %s (%s differs)", w->who.text,
 			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->comm.text, most.text,
 			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
 			   cw_detail_name(v->detail));
 }
 
-static void sum_up_cycle(const struct incident *inc)
+static void sum_up_cycle(const struct diagnosis *diag)
 {
-	struct cw_verdict *v = inc->v;
+	struct cw_verdict *v = diag->v;
 
 	phrase_say(v->summary, sizeof(v->summary), "deadlock: ");
 	for (uint32_t i = 0; i < v->n_chain; i++) {
@@ -168,34 +168,34 @@ static void sum_up_cycle(const struct incident *inc)
 			return;
 		}
 		phrase_say(v->summary, sizeof(v->summary), "%s waits in %s on %s",
-			   i ? ", which" : phrase_ranks(inc->s->snap, &rank, 1, &who),
+			   i ? ", which" : phrase_ranks(diag->s->snap, &rank, 1, &who),
 			   phrase_call(&v->chain[i].op, &call),
-			   phrase_comm(inc->s->snap, v->chain[i].comm, &comm));
+			   phrase_comm(diag->s->snap, v->chain[i].comm, &comm));
 		phrase_say(v->summary, sizeof(v->summary), " for %s",
-			   phrase_ranks(inc->s->snap, &next, 1, &who));
+			   phrase_ranks(diag->s->snap, &next, 1, &who));
 	}
 }
 
-static void sum_up_full_call(const struct incident *inc, const struct words *w)
+static void sum_up_full_call(const struct diagnosis *diag, const struct words *w)
 {
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
-	struct cw_verdict *v = inc->v;
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	struct cw_verdict *v = diag->v;
 	struct phrase inside;
 
 	phrase_say(v->summary, sizeof(v->summary),
 		   "%s %s inside %s on %s, nobody is missing, and it has not completed for %s: "
 		   "network, GPU or NCCL",
-		   phrase_ranks(inc->s->snap, gate->waiters, gate->n_waiters, &inside),
+		   phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside),
 		   gate->n_waiters == 1 ? "is" : "are", w->call.text, w->comm.text, w->since.text);
 	if (v->n_victims + v->n_culprits > gate->n_waiters)
 		phrase_say(v->summary, sizeof(v->summary), "; %" PRIu32 " more wait behind it",
 			   v->n_victims + v->n_culprits - gate->n_waiters);
 }
 
-static void sum_up_unknown(const struct incident *inc, const struct words *w)
+static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 {
-	struct cw_verdict *v = inc->v;
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	struct cw_verdict *v = diag->v;
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
 	if (v->detail == CW_DETAIL_NOT_VISIBLE)
 		phrase_say(v->summary, sizeof(v->summary),
@@ -220,10 +220,10 @@ static void sum_up_unknown(const struct incident *inc, const struct words *w)
 			   w->victims.text, w->call.text, w->comm.text, w->since.text);
 }
 
-static void sum_up_init(const struct incident *inc, const struct words *w)
+static void sum_up_init(const struct diagnosis *diag, const struct words *w)
 {
-	struct cw_verdict *v = inc->v;
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
+	struct cw_verdict *v = diag->v;
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
 	if (v->n_culprits)
 		phrase_say(v->summary, sizeof(v->summary), "%s has not come to %s of %s%s",
@@ -232,7 +232,7 @@ static void sum_up_init(const struct incident *inc, const struct words *w)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%" PRIu32 " of %" PRIu32
 			   " members have not been seen at %s of %s; %s waited in it for %s",
-			   gate->n_unseen, inc->s->snap->comms[v->comm].nranks, w->call.text,
+			   gate->n_unseen, diag->s->snap->comms[v->comm].nranks, w->call.text,
 			   w->comm.text, w->victims.text, w->since.text);
 	else
 		phrase_say(v->summary, sizeof(v->summary),
@@ -241,13 +241,13 @@ static void sum_up_init(const struct incident *inc, const struct words *w)
 }
 
 /* "was killed by SIGKILL sent by …", as far as it is known; else "ended". */
-static const char *how_they_ended(const struct incident *inc, char *buf, size_t len)
+static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r;
 
-	if (inc->v->n_culprits != 1)
+	if (diag->v->n_culprits != 1)
 		return "ended";
-	r = &inc->s->snap->ranks[inc->v->culprits[0].rank];
+	r = &diag->s->snap->ranks[diag->v->culprits[0].rank];
 	*buf = '\0';
 	if (r->liveness == CW_LIVE_KILLED)
 		phrase_say(buf, len, "was ");
@@ -255,21 +255,21 @@ static const char *how_they_ended(const struct incident *inc, char *buf, size_t 
 }
 
 /* Where: before the call the others wait in, or inside it. */
-static const char *where_they_ended(const struct incident *inc)
+static const char *where_they_ended(const struct diagnosis *diag)
 {
-	for (uint32_t i = 0; i < inc->v->n_culprits; i++)
-		if (!reason_died_inside(inc, inc->v->culprits[i].rank))
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+		if (!reason_died_inside(diag, diag->v->culprits[i].rank))
 			return "before";
 	return "inside";
 }
 
 /* "node-1 with ranks 4-7", or "the nodes of ranks 4-11" */
-static const char *say_nodes(const struct incident *inc, struct phrase *p)
+static const char *say_nodes(const struct diagnosis *diag, struct phrase *p)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
-	const struct cw_verdict *v = inc->v;
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct cw_verdict *v = diag->v;
 	uint32_t node = v->n_culprits ? snap->ranks[v->culprits[0].rank].node : CW_SNAP_NONE;
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, v->n_culprits);
+	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
 	struct phrase who;
 
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
@@ -288,36 +288,36 @@ static const char *say_nodes(const struct incident *inc, struct phrase *p)
 	return p->text;
 }
 
-static void sum_up(const struct incident *inc)
+static void sum_up(const struct diagnosis *diag)
 {
-	struct cw_verdict *v = inc->v;
+	struct cw_verdict *v = diag->v;
 	struct words w = { 0 };
 	struct phrase nodes;
 	char how[192];
 
-	find_words(inc, &w);
+	find_words(diag, &w);
 	switch (v->klass) {
 	case CW_CLASS_PROCESS_DEAD:
 		phrase_say(v->summary, sizeof(v->summary), "%s %s %s %s on %s%s", w.who.text,
-			   how_they_ended(inc, how, sizeof(how)), where_they_ended(inc),
+			   how_they_ended(diag, how, sizeof(how)), where_they_ended(diag),
 			   w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
 		phrase_say(v->summary, sizeof(v->summary), "%s stopped reporting before %s on %s%s",
-			   say_nodes(inc, &nodes), w.call.text, w.comm.text, w.waiting);
+			   say_nodes(diag, &nodes), w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_NEVER_ENTERED:
 		phrase_say(v->summary, sizeof(v->summary), "%s never entered %s on %s%s",
 			   w.who.text, w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_MISMATCH:
-		sum_up_mismatch(inc, &w);
+		sum_up_mismatch(diag, &w);
 		break;
 	case CW_CLASS_DEADLOCK:
-		sum_up_cycle(inc);
+		sum_up_cycle(diag);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
-		if (inc->main->partner != CW_SNAP_NONE) {
+		if (diag->main->partner != CW_SNAP_NONE) {
 			phrase_say(v->summary, sizeof(v->summary),
 				   "%s exchange different sizes in %s on %s%s", w.who.text,
 				   w.call.text, w.comm.text, w.waiting);
@@ -328,7 +328,7 @@ static void sum_up(const struct incident *inc)
 			   w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_INIT_STUCK:
-		sum_up_init(inc, &w);
+		sum_up_init(diag, &w);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
 		phrase_say(v->summary, sizeof(v->summary),
@@ -336,48 +336,48 @@ static void sum_up(const struct incident *inc)
 			   w.who.text, w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
-		sum_up_full_call(inc, &w);
+		sum_up_full_call(diag, &w);
 		break;
 	default:
-		sum_up_unknown(inc, &w);
+		sum_up_unknown(diag, &w);
 		break;
 	}
 }
 
-static void wording_of_alternative(const struct incident *inc, struct cw_alternative *alt)
+static void wording_of_alternative(const struct diagnosis *diag, struct cw_alternative *alt)
 {
 	struct phrase who;
 
-	if (alt->klass == CW_CLASS_MISMATCH && inc->main->setup) {
+	if (alt->klass == CW_CLASS_MISMATCH && diag->main->setup) {
 		phrase_say(alt->reason, sizeof(alt->reason), "%s ",
-			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
-		phrase_trait(inc->s->snap, inc->v->comm, alt->culprits[0], inc->main->setup->detail,
-			     alt->reason, sizeof(alt->reason));
-	} else if (alt->klass == CW_CLASS_MISMATCH && inc->v->klass == CW_CLASS_NEVER_ENTERED)
+			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
+		phrase_trait(diag->s->snap, diag->v->comm, alt->culprits[0],
+			     diag->main->setup->detail, alt->reason, sizeof(alt->reason));
+	} else if (alt->klass == CW_CLASS_MISMATCH && diag->v->klass == CW_CLASS_NEVER_ENTERED)
 		phrase_say(alt->reason, sizeof(alt->reason),
 			   "%s may have made a call that the others were never to make",
-			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
+			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 	else if (alt->n_culprits)
 		phrase_say(alt->reason, sizeof(alt->reason), "some of the victims also wait for %s",
-			   phrase_ranks(inc->s->snap, alt->culprits, alt->n_culprits, &who));
+			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 	else
 		phrase_say(alt->reason, sizeof(alt->reason),
 			   "some of the victims also wait in a call in which nobody is missing");
 }
 
-int wording_of_verdict(struct incident *inc)
+int wording_of_verdict(struct diagnosis *diag)
 {
-	struct cw_verdict *v = inc->v;
+	struct cw_verdict *v = diag->v;
 
-	if (!inc->main) {
+	if (!diag->main) {
 		phrase_say(v->summary, sizeof(v->summary),
 			   "nobody waits for anything that cannot come");
 		return 0;
 	}
 	for (uint32_t i = 0; i < v->n_culprits; i++)
-		reason_of_culprit(inc, &v->culprits[i]);
+		reason_of_culprit(diag, &v->culprits[i]);
 	for (uint32_t i = 0; i < v->n_alternatives; i++)
-		wording_of_alternative(inc, &v->alternatives[i]);
-	sum_up(inc);
-	return ruled_out_list(inc);
+		wording_of_alternative(diag, &v->alternatives[i]);
+	sum_up(diag);
+	return ruled_out_list(diag);
 }

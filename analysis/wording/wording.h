@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analysis/culprit/incident.h"
+#include "analysis/culprit/diagnosis.h"
 
-/* inc->main is NULL for a healthy snapshot. Returns 0 or -ENOMEM. */
-int wording_of_verdict(struct incident *inc);
+/* diag->main is NULL for a healthy snapshot. Returns 0 or -ENOMEM. */
+int wording_of_verdict(struct diagnosis *diag);

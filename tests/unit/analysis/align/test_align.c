@@ -9,7 +9,7 @@
 static struct sb *b;
 static struct sb_comm *c;
 static struct cw_snapshot *snap;
-static struct arena arena;
+static struct cw_arena arena;
 static struct alignment al;
 
 static void setup(void)
@@ -22,7 +22,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	arena_fini(&arena);
+	cw_arena_fini(&arena);
 	snap = cw_snapshot_free(snap);
 	sb_free(b);
 }
@@ -43,7 +43,7 @@ Test(align, finds_equal_histories_equal)
 {
 	align();
 	cr_expect_eq(al.seq, 0);
-	cr_expect(!al.history.differs);
+	cr_expect(!al.hashes.differs);
 }
 
 Test(align, compares_ranks_that_are_not_equally_far)
@@ -52,7 +52,7 @@ Test(align, compares_ranks_that_are_not_equally_far)
 	c->members[1].reached = c->members[1].completed = 15;
 	align();
 	cr_expect_eq(al.seq, 0);
-	cr_expect(!al.history.differs);
+	cr_expect(!al.hashes.differs);
 }
 
 Test(align, reports_the_first_difference_only)
@@ -100,8 +100,8 @@ Test(align, sees_differing_histories_without_windows)
 		c->members[m].has_window = false;
 	sb_odd(c, 2, 17)->count = 1;
 	align();
-	cr_expect(al.history.differs);
-	cr_expect_eq(al.history.differ_seq, 20);
+	cr_expect(al.hashes.differs);
+	cr_expect_eq(al.hashes.differ_seq, 20);
 }
 
 /* Launches of a graph that nobody sees: its other calls have too low a number each. */
@@ -118,7 +118,7 @@ Test(align, compares_nothing_of_a_member_whose_calls_are_not_all_seen)
 	odd->known = 0;
 	align();
 	cr_expect_eq(al.seq, 0, "differs at %lu", (unsigned long)al.seq);
-	cr_expect(!al.history.differs);
+	cr_expect(!al.hashes.differs);
 }
 
 Test(align, compares_checkpoints_both_have)
@@ -134,19 +134,19 @@ Test(align, compares_checkpoints_both_have)
 		members[m].checkpoints[1] = (struct cw_snap_checkpoint){ 128, 6 };
 	}
 	align();
-	cr_expect(!al.history.differs);
+	cr_expect(!al.hashes.differs);
 	members[3].checkpoints[0].hash = 8;
 	align();
-	cr_expect(al.history.differs);
-	cr_expect_eq(al.history.differ_seq, 192);
-	cr_expect_eq(al.history.agreed_seq, 128);
+	cr_expect(al.hashes.differs);
+	cr_expect_eq(al.hashes.differ_seq, 192);
+	cr_expect_eq(al.hashes.agreed_seq, 128);
 	/* Only the newest hash needs to stand still. */
 	members[3].known &= ~(unsigned)CW_KNOWN_HASH;
 	align();
-	cr_expect(al.history.differs);
+	cr_expect(al.hashes.differs);
 	members[3].checkpoints[0] = (struct cw_snap_checkpoint){ 0 };
 	align();
-	cr_expect(!al.history.differs);
+	cr_expect(!al.hashes.differs);
 }
 
 /* Ops 18 and 19 of the member form a group, in this order of counts. */

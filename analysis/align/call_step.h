@@ -15,7 +15,7 @@
 
 #include "model/snapshot.h"
 
-struct step {
+struct call_step {
 	uint64_t seq;
 	uint64_t signature;           /* of the op alone */
 	uint64_t first_seq, last_seq; /* of its group; both `seq` when not grouped */
@@ -25,19 +25,20 @@ struct step {
 	uint32_t n_all;
 };
 
-typedef int (*step_fn)(void *userdata, uint32_t member, const struct step *step);
+typedef int (*call_step_fn)(void *userdata, uint32_t member, const struct call_step *step);
 
 /*
  * Calls fn for every step known of the member, once per op; some may come twice. Returns 0, or the
  * first negative value fn returned.
  */
-int step_visit_all(const struct cw_snap_member *m, uint32_t member, step_fn fn, void *userdata);
+int call_step_visit_all(const struct cw_snap_member *m, uint32_t member, call_step_fn fn,
+			void *userdata);
 
-enum step_agreement {
-	STEP_AGREES,
-	STEP_DIFFERS,           /* these were different calls, for certain */
-	STEP_GROUPED_OTHERWISE, /* different, which grouping alone may explain */
+enum call_step_agreement {
+	CALL_STEP_AGREES,
+	CALL_STEP_DIFFERS,           /* these were different calls, for certain */
+	CALL_STEP_GROUPED_OTHERWISE, /* different, which grouping alone may explain */
 };
 
 /* Of two members' steps with the same seq. */
-enum step_agreement step_compare(const struct step *a, const struct step *b);
+enum call_step_agreement call_step_compare(const struct call_step *a, const struct call_step *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/culprit/order.h"
+#include "analysis/culprit/call_order.h"
 
 #include <errno.h>
 
@@ -35,7 +35,7 @@ static enum passed has_passed(const struct scene *s, const struct gate *gate, ui
 	return PASSED_UNKNOWN;
 }
 
-uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b)
+uint32_t call_order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b)
 {
 	uint32_t a_first = 0, b_first = 0;
 
@@ -55,7 +55,7 @@ uint32_t order_usual_gate(const struct scene *s, uint32_t component, uint32_t a,
 }
 
 /* A send or a receive is the business of two: that the others are elsewhere says nothing. */
-bool *order_electors(struct scene *s, uint32_t component)
+bool *call_order_electors(struct scene *s, uint32_t component)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t *memberships = arena_new_array(&s->arena, uint32_t, g->n_ranks);
@@ -112,7 +112,7 @@ static bool gate_is_posted(const struct scene *s, const struct gate *gate)
 	return true;
 }
 
-bool order_is_posted(const struct scene *s, uint32_t component)
+bool call_order_is_posted(const struct scene *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.gates[i].kind == GATE_P2P &&
@@ -185,7 +185,7 @@ static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
 	return 0;
 }
 
-int order_centre(struct scene *s, uint32_t component, uint32_t *ret)
+int call_order_centre(struct scene *s, uint32_t component, uint32_t *ret)
 {
 	struct cycle c;
 	uint32_t found = CW_SNAP_NONE;

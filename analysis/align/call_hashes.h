@@ -16,23 +16,23 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-struct history {
+struct call_hashes {
 	bool differs;
 	uint64_t agreed_seq; /* with differs: the calls were the same up to here; 0 = not known */
 	uint64_t differ_seq; /* … and no longer here */
 };
 
 /* Scratch memory, reused from comm to comm. Zero it before the first use. */
-struct history_scratch {
-	struct history_slot *slots;
+struct call_hashes_scratch {
+	struct call_hashes_slot *slots;
 	uint32_t n_slots; /* power of two */
 	uint32_t used;
 	uint32_t epoch;
 };
 
 /* Do the members' histories differ? O(points). Returns 0 or -ENOMEM. */
-int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct history_scratch *scratch,
-		    struct history *ret);
+int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,
+			struct call_hashes_scratch *scratch, struct call_hashes *ret);
 
 /*
  * Sorts the members of a comm whose histories differ into sides of one history each, from the
@@ -40,7 +40,7 @@ int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct histor
  * that cannot be compared with the largest side are on none. Fewer than two sides: *ret_n = 0.
  * Returns 0 or -ENOMEM.
  */
-int history_sides(const struct cw_snapshot *snap, uint32_t comm, const struct history *h,
-		  struct arena *a, struct cw_side **ret, uint32_t *ret_n);
+int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h,
+		      struct arena *a, struct cw_side **ret, uint32_t *ret_n);
 
-void history_scratch_fini(struct history_scratch *scratch);
+void call_hashes_scratch_fini(struct call_hashes_scratch *scratch);

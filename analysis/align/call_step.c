@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/align/step.h"
+#include "analysis/align/call_step.h"
 
 #include "analysis/align/position.h"
 #include "model/signature.h"
@@ -12,18 +12,18 @@ static uint64_t signature_of(const struct cw_op *op)
 	return cw_signature(op->kind, op->dtype, op->redop, op->root, op->count, op->bytes);
 }
 
-static struct step lone_step(const struct cw_op *op)
+static struct call_step lone_step(const struct cw_op *op)
 {
 	uint64_t signature = signature_of(op);
 
-	return (struct step){ .seq = op->coll_seq,
-			      .signature = signature,
-			      .first_seq = op->coll_seq,
-			      .last_seq = op->coll_seq,
-			      .sum = signature,
-			      .op = op,
-			      .all = op,
-			      .n_all = 1 };
+	return (struct call_step){ .seq = op->coll_seq,
+				   .signature = signature,
+				   .first_seq = op->coll_seq,
+				   .last_seq = op->coll_seq,
+				   .sum = signature,
+				   .op = op,
+				   .all = op,
+				   .n_all = 1 };
 }
 
 /* The op before m->window[i] is not in the window, and may be of the same group. */
@@ -36,9 +36,9 @@ static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
 
 /* Window ops [i, end) belong to one group. */
 static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
-		       step_fn fn, void *userdata)
+		       call_step_fn fn, void *userdata)
 {
-	struct step group = { .all = &m->window[i], .n_all = end - i };
+	struct call_step group = { .all = &m->window[i], .n_all = end - i };
 	int r;
 
 	if (follows_gap(m, i))
@@ -71,9 +71,9 @@ static bool same_group(const struct cw_op *a, const struct cw_op *b)
 	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id && a->group_id == b->group_id;
 }
 
-static int visit_lone(const struct cw_op *op, uint32_t member, step_fn fn, void *userdata)
+static int visit_lone(const struct cw_op *op, uint32_t member, call_step_fn fn, void *userdata)
 {
-	struct step step;
+	struct call_step step;
 
 	if (!op || !position_is_step(op) || (op->flags & CW_OPF_GROUPED))
 		return 0;
@@ -81,7 +81,8 @@ static int visit_lone(const struct cw_op *op, uint32_t member, step_fn fn, void 
 	return fn(userdata, member, &step);
 }
 
-int step_visit_all(const struct cw_snap_member *m, uint32_t member, step_fn fn, void *userdata)
+int call_step_visit_all(const struct cw_snap_member *m, uint32_t member, call_step_fn fn,
+			void *userdata)
 {
 	uint32_t end;
 	int r;
@@ -105,7 +106,7 @@ int step_visit_all(const struct cw_snap_member *m, uint32_t member, step_fn fn, 
 	return r < 0 ? r : visit_lone(m->last, member, fn, userdata);
 }
 
-static uint32_t count_of(const struct step *s, uint64_t signature)
+static uint32_t count_of(const struct call_step *s, uint64_t signature)
 {
 	uint32_t n = 0;
 
@@ -118,7 +119,7 @@ static uint32_t count_of(const struct step *s, uint64_t signature)
  * Both begin at the same coll_seq. Were they the same calls, grouped otherwise, the longer would
  * have each call of the shorter, and have it as often.
  */
-static bool lacks_a_call(const struct step *longer, const struct step *shorter)
+static bool lacks_a_call(const struct call_step *longer, const struct call_step *shorter)
 {
 	if (shorter->n_all > MAX_SEARCHED)
 		return false;
@@ -135,21 +136,22 @@ static bool lacks_a_call(const struct step *longer, const struct step *shorter)
 	return false;
 }
 
-static enum step_agreement compare_extents(const struct step *a, const struct step *b)
+static enum call_step_agreement compare_extents(const struct call_step *a,
+						const struct call_step *b)
 {
 	bool proves;
 
 	if (a->first_seq != b->first_seq)
-		return STEP_GROUPED_OTHERWISE;
+		return CALL_STEP_GROUPED_OTHERWISE;
 	proves = a->last_seq > b->last_seq ? lacks_a_call(a, b) : lacks_a_call(b, a);
-	return proves ? STEP_DIFFERS : STEP_GROUPED_OTHERWISE;
+	return proves ? CALL_STEP_DIFFERS : CALL_STEP_GROUPED_OTHERWISE;
 }
 
-enum step_agreement step_compare(const struct step *a, const struct step *b)
+enum call_step_agreement call_step_compare(const struct call_step *a, const struct call_step *b)
 {
 	if (a->signature == b->signature)
-		return STEP_AGREES;
+		return CALL_STEP_AGREES;
 	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
 		return compare_extents(a, b);
-	return a->sum == b->sum ? STEP_AGREES : STEP_DIFFERS;
+	return a->sum == b->sum ? CALL_STEP_AGREES : CALL_STEP_DIFFERS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/align/shift.h"
+#include "analysis/align/skipped_call.h"
 
 #include <stddef.h>
 
@@ -64,8 +64,8 @@ static bool predict_next(const struct cw_snap_member *usual, uint64_t seq, uint6
 	return false;
 }
 
-enum cw_detail shift_name(const struct cw_snap_member *usual, const struct cw_snap_member *odd,
-			  uint64_t seq)
+enum cw_detail skipped_call_name(const struct cw_snap_member *usual,
+				 const struct cw_snap_member *odd, uint64_t seq)
 {
 	struct run a, b;
 

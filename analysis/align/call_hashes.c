@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/align/history.h"
+#include "analysis/align/call_hashes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "analysis/align/align.h"
 #include "model/signature.h"
 
-struct history_slot {
+struct call_hashes_slot {
 	uint32_t epoch;  /* of the comm it was filled for; others are empty */
 	uint32_t member; /* the first that has it */
 	uint64_t seq, hash;
@@ -34,10 +34,10 @@ static uint32_t list_points(const struct cw_snap_member *m,
 
 /* ---- do they differ? ---- */
 
-static int grow(struct history_scratch *s)
+static int grow(struct call_hashes_scratch *s)
 {
 	uint32_t n = s->n_slots ? s->n_slots * 2 : 128;
-	struct history_slot *slots = calloc(n, sizeof(*slots));
+	struct call_hashes_slot *slots = calloc(n, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
@@ -62,7 +62,7 @@ struct parting {
 	uint32_t one, other;
 };
 
-static int note_point(struct history_scratch *s, const struct cw_snap_checkpoint *point,
+static int note_point(struct call_hashes_scratch *s, const struct cw_snap_checkpoint *point,
 		      uint32_t member, struct parting *parting)
 {
 	uint32_t i;
@@ -78,14 +78,14 @@ static int note_point(struct history_scratch *s, const struct cw_snap_checkpoint
 			*parting = (struct parting){ point->coll_seq, s->slots[i].member, member };
 		return 0;
 	}
-	s->slots[i] = (struct history_slot){
+	s->slots[i] = (struct call_hashes_slot){
 		.epoch = s->epoch, .member = member, .seq = point->coll_seq, .hash = point->hash
 	};
 	s->used++;
 	return 0;
 }
 
-static void start_over(struct history_scratch *s)
+static void start_over(struct call_hashes_scratch *s)
 {
 	s->used = 0;
 	/* A new epoch empties the table without touching it; once in 2^32 comms it is wiped. */
@@ -114,7 +114,7 @@ static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *
 
 /* What was learnt earlier may lie further back than the points at hand. */
 static void conclude(const struct cw_snap_comm *c, const struct parting *parting,
-		     struct history *ret)
+		     struct call_hashes *ret)
 {
 	if (!parting->seq)
 		return;
@@ -136,14 +136,14 @@ static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_
 	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
 }
 
-int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct history_scratch *scratch,
-		    struct history *ret)
+int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,
+			struct call_hashes_scratch *scratch, struct call_hashes *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct cw_snap_checkpoint points[MAX_POINTS];
 	struct parting parting = { 0 };
 
-	*ret = (struct history){ 0 };
+	*ret = (struct call_hashes){ 0 };
 	start_over(scratch);
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		uint32_t n;
@@ -159,10 +159,10 @@ int history_compare(const struct cw_snapshot *snap, uint32_t comm, struct histor
 	return 0;
 }
 
-void history_scratch_fini(struct history_scratch *scratch)
+void call_hashes_scratch_fini(struct call_hashes_scratch *scratch)
 {
 	free(scratch->slots);
-	*scratch = (struct history_scratch){ 0 };
+	*scratch = (struct call_hashes_scratch){ 0 };
 }
 
 /* ---- who has which? ---- */
@@ -295,8 +295,8 @@ static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *
 	return 0;
 }
 
-int history_sides(const struct cw_snapshot *snap, uint32_t comm, const struct history *h,
-		  struct arena *a, struct cw_side **ret, uint32_t *ret_n)
+int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h,
+		      struct arena *a, struct cw_side **ret, uint32_t *ret_n)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct sorting s = { 0 };

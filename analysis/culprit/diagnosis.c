@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/culprit/incident.h"
+#include "analysis/culprit/diagnosis.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/alternatives.h"
+#include "analysis/culprit/call_order.h"
 #include "analysis/culprit/chain.h"
-#include "analysis/culprit/order.h"
 
 /* Waits this much younger than the oldest are of the same event. */
 #define SAME_EVENT_NS (INT64_C(1) * 1000000000)
 
-static bool is_rank_node(const struct incident *inc, uint32_t node)
+static bool is_rank_node(const struct diagnosis *diag, uint32_t node)
 {
-	return node < inc->s->g.n_ranks;
+	return node < diag->s->g.n_ranks;
 }
 
 /* ---- victims: everybody upstream ---- */
 
 /* The nodes whose trouble the finding is. */
-static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *ret_n)
+static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t *ret_n)
 {
-	const struct waitgraph *g = &inc->s->g;
-	const struct finding *f = inc->main;
+	const struct waitgraph *g = &diag->s->g;
+	const struct finding *f = diag->main;
 	uint32_t n = 0, total = g->n_ranks + g->n_gates;
-	uint32_t *nodes = arena_new_array(&inc->s->arena, uint32_t, total);
+	uint32_t *nodes = arena_new_array(&diag->s->arena, uint32_t, total);
 
 	if (!nodes)
 		return -ENOMEM;
 	if (f->klass == CW_CLASS_MISMATCH && !f->setup) {
-		const struct alignment *al = &inc->s->alignments[f->comm];
+		const struct alignment *al = &diag->s->alignments[f->comm];
 
 		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
 			if (g->gates[i].comm == f->comm && g->gates[i].seq >= al->from_seq &&
@@ -40,9 +40,9 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 		for (uint32_t i = 0; i < total; i++)
 			if (g->component[i] == g->component[f->node])
 				nodes[n++] = i;
-	} else if (inc->v->n_culprits && is_rank_node(inc, f->node)) {
-		for (uint32_t i = 0; i < inc->v->n_culprits; i++)
-			nodes[n++] = inc->v->culprits[i].rank;
+	} else if (diag->v->n_culprits && is_rank_node(diag, f->node)) {
+		for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+			nodes[n++] = diag->v->culprits[i].rank;
 	} else {
 		nodes[n++] = f->node;
 	}
@@ -52,57 +52,57 @@ static int starting_nodes(const struct incident *inc, uint32_t **ret, uint32_t *
 }
 
 /* Upstream must have been searched. */
-static int list_victims(struct incident *inc)
+static int list_victims(struct diagnosis *diag)
 {
-	const struct upstream *up = &inc->s->up;
-	struct cw_verdict *v = inc->v;
+	const struct upstream *up = &diag->s->up;
+	struct cw_verdict *v = diag->v;
 
-	v->victims = arena_new_array(inc->arena, uint32_t, up->n_order);
+	v->victims = arena_new_array(diag->arena, uint32_t, up->n_order);
 	if (!v->victims)
 		return -ENOMEM;
 	v->n_victims = 0;
 	for (uint32_t i = 0; i < up->n_order; i++) {
 		uint32_t node = up->order[i];
 
-		if (is_rank_node(inc, node) && !inc->is_culprit[node] &&
-		    waitgraph_waits(&inc->s->g, node))
+		if (is_rank_node(diag, node) && !diag->is_culprit[node] &&
+		    waitgraph_waits(&diag->s->g, node))
 			v->victims[v->n_victims++] = node;
 	}
-	align_sort_ranks(inc->s->snap, v->victims, v->n_victims);
+	align_sort_ranks(diag->s->snap, v->victims, v->n_victims);
 	return 0;
 }
 
-static int search_upstream(struct incident *inc)
+static int search_upstream(struct diagnosis *diag)
 {
 	uint32_t *nodes, n;
-	int r = starting_nodes(inc, &nodes, &n);
+	int r = starting_nodes(diag, &nodes, &n);
 
 	if (r < 0)
 		return r;
-	upstream_search(&inc->s->g, nodes, n, &inc->s->up);
-	return list_victims(inc);
+	upstream_search(&diag->s->g, nodes, n, &diag->s->up);
+	return list_victims(diag);
 }
 
 /* ---- culprits ---- */
 
-static int set_culprits(struct incident *inc, uint32_t *ranks, uint32_t n)
+static int set_culprits(struct diagnosis *diag, uint32_t *ranks, uint32_t n)
 {
-	struct cw_verdict *v = inc->v;
+	struct cw_verdict *v = diag->v;
 
-	v->culprits = arena_new_array(inc->arena, struct cw_culprit, n);
+	v->culprits = arena_new_array(diag->arena, struct cw_culprit, n);
 	if (!v->culprits)
 		return -ENOMEM;
-	align_sort_ranks(inc->s->snap, ranks, n);
+	align_sort_ranks(diag->s->snap, ranks, n);
 	v->n_culprits = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (!i || ranks[i] != ranks[i - 1])
 			v->culprits[v->n_culprits++].rank = ranks[i];
 	for (uint32_t i = 0; i < v->n_culprits; i++)
-		inc->is_culprit[v->culprits[i].rank] = true;
+		diag->is_culprit[v->culprits[i].rank] = true;
 	return 0;
 }
 
-uint32_t incident_list_minority(const struct alignment *al, uint32_t *ranks)
+uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks)
 {
 	uint32_t n = 0;
 
@@ -116,12 +116,12 @@ uint32_t incident_list_minority(const struct alignment *al, uint32_t *ranks)
 	return n;
 }
 
-static int blame_minority(struct incident *inc)
+static int blame_minority(struct diagnosis *diag)
 {
-	const struct alignment *al = scene_sides(inc->s, inc->main);
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, al->n_compared);
+	const struct alignment *al = scene_sides(diag->s, diag->main);
+	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, al->n_compared);
 
-	return ranks ? set_culprits(inc, ranks, incident_list_minority(al, ranks)) : -ENOMEM;
+	return ranks ? set_culprits(diag, ranks, diagnosis_list_minority(al, ranks)) : -ENOMEM;
 }
 
 /*
@@ -146,12 +146,12 @@ static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint3
  * holds more of those who had the choice than every other, the rest of the job says what is usual;
  * else the cycle itself is all that can be said.
  */
-static int blame_cycle(struct incident *inc)
+static int blame_cycle(struct diagnosis *diag)
 {
-	const struct waitgraph *g = &inc->s->g;
-	uint32_t component = g->component[inc->main->node];
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, g->ranks_in[component]);
-	bool *electors = order_electors(inc->s, component);
+	const struct waitgraph *g = &diag->s->g;
+	uint32_t component = g->component[diag->main->node];
+	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, g->ranks_in[component]);
+	bool *electors = call_order_electors(diag->s, component);
 	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], centre = CW_SNAP_NONE;
 	bool tie = false;
 
@@ -171,13 +171,13 @@ static int blame_cycle(struct incident *inc)
 		}
 	}
 	if (tie && is_cycle_of_two(g, component, gates)) {
-		best = order_usual_gate(inc->s, component, gates[0], gates[1]);
+		best = call_order_usual_gate(diag->s, component, gates[0], gates[1]);
 		tie = best == CW_SNAP_NONE;
 	}
-	if (tie && order_centre(inc->s, component, &centre) < 0)
+	if (tie && call_order_centre(diag->s, component, &centre) < 0)
 		return -ENOMEM;
 	if (centre != CW_SNAP_NONE)
-		return set_culprits(inc, &centre, 1);
+		return set_culprits(diag, &centre, 1);
 	for (uint32_t r = 0; r < g->n_ranks; r++) {
 		bool usual = false;
 
@@ -188,28 +188,28 @@ static int blame_cycle(struct incident *inc)
 		if (!usual)
 			ranks[n++] = r;
 	}
-	return set_culprits(inc, ranks, n);
+	return set_culprits(diag, ranks, n);
 }
 
-static int blame_node(struct incident *inc)
+static int blame_node(struct diagnosis *diag)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, snap->n_ranks);
+	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, snap->n_ranks);
 	uint32_t n = 0;
 
 	if (!ranks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		if (snap->ranks[i].node == snap->ranks[inc->main->rank].node)
+		if (snap->ranks[i].node == snap->ranks[diag->main->rank].node)
 			ranks[n++] = i;
-	return set_culprits(inc, ranks, n);
+	return set_culprits(diag, ranks, n);
 }
 
 /* Others in the same plight, waited for by some of the same ranks for about as long. */
-static bool is_accomplice(const struct incident *inc, const struct finding *f)
+static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 {
-	const struct finding *m = inc->main;
-	int64_t slack = (inc->s->snap->now_ns - m->since_ns) / 2;
+	const struct finding *m = diag->main;
+	int64_t slack = (diag->s->snap->now_ns - m->since_ns) / 2;
 
 	if (f->klass != m->klass || f->rank == CW_SNAP_NONE)
 		return false;
@@ -218,53 +218,53 @@ static bool is_accomplice(const struct incident *inc, const struct finding *f)
 	return f->since_ns <= m->since_ns + slack;
 }
 
-static int blame_missing(struct incident *inc)
+static int blame_missing(struct diagnosis *diag)
 {
-	uint32_t *ranks = arena_new_array(&inc->s->arena, uint32_t, (size_t)inc->n_related + 2);
+	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, (size_t)diag->n_related + 2);
 	uint32_t n = 0;
 
 	if (!ranks)
 		return -ENOMEM;
-	if (inc->main->rank != CW_SNAP_NONE)
-		ranks[n++] = inc->main->rank;
-	if (n && inc->main->partner != CW_SNAP_NONE)
-		ranks[n++] = inc->main->partner;
-	for (uint32_t i = 0; n && i < inc->n_related; i++)
-		if (is_accomplice(inc, inc->related[i]))
-			ranks[n++] = inc->related[i]->rank;
-	return set_culprits(inc, ranks, n);
+	if (diag->main->rank != CW_SNAP_NONE)
+		ranks[n++] = diag->main->rank;
+	if (n && diag->main->partner != CW_SNAP_NONE)
+		ranks[n++] = diag->main->partner;
+	for (uint32_t i = 0; n && i < diag->n_related; i++)
+		if (is_accomplice(diag, diag->related[i]))
+			ranks[n++] = diag->related[i]->rank;
+	return set_culprits(diag, ranks, n);
 }
 
-static int name_culprits(struct incident *inc)
+static int name_culprits(struct diagnosis *diag)
 {
-	switch (inc->main->klass) {
+	switch (diag->main->klass) {
 	case CW_CLASS_MISMATCH:
-		return blame_minority(inc);
+		return blame_minority(diag);
 	case CW_CLASS_DEADLOCK:
-		return blame_cycle(inc);
+		return blame_cycle(diag);
 	case CW_CLASS_NODE_UNREACHABLE:
-		return blame_node(inc);
+		return blame_node(diag);
 	case CW_CLASS_UNKNOWN:
 		return 0;
 	default:
-		return blame_missing(inc);
+		return blame_missing(diag);
 	}
 }
 
 /* ---- what else the victims wait for ---- */
 
 /* Marks what the victims depend on, then picks the findings that lie in there. */
-static int find_related(struct incident *inc)
+static int find_related(struct diagnosis *diag)
 {
-	struct scene *s = inc->s;
+	struct scene *s = diag->s;
 	bool *seen;
 	int r;
 
-	inc->related = arena_new_array(&inc->s->arena, const struct finding *, s->n_findings);
-	seen = arena_new_array(&inc->s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
-	if (!inc->related || !seen)
+	diag->related = arena_new_array(&diag->s->arena, const struct finding *, s->n_findings);
+	seen = arena_new_array(&diag->s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
+	if (!diag->related || !seen)
 		return -ENOMEM;
-	r = chain_mark_downstream(s, inc->v->victims, inc->v->n_victims, seen);
+	r = chain_mark_downstream(s, diag->v->victims, diag->v->n_victims, seen);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < s->n_findings; i++) {
@@ -274,42 +274,42 @@ static int find_related(struct incident *inc)
 				      : f->gate != CW_SNAP_NONE &&
 						seen[waitgraph_gate_node(&s->g, f->gate)];
 
-		if (f != inc->main && shared)
-			inc->related[inc->n_related++] = f;
+		if (f != diag->main && shared)
+			diag->related[diag->n_related++] = f;
 	}
 	return 0;
 }
 
 /* ---- the call in question, and who stands where ---- */
 
-static int copy_side(struct incident *inc, const struct cw_side *from, struct cw_side *ret)
+static int copy_side(struct diagnosis *diag, const struct cw_side *from, struct cw_side *ret)
 {
 	*ret = *from;
-	ret->ranks = arena_memdup(inc->arena, from->ranks, from->n_ranks, sizeof(*from->ranks));
+	ret->ranks = arena_memdup(diag->arena, from->ranks, from->n_ranks, sizeof(*from->ranks));
 	return ret->ranks ? 0 : -ENOMEM;
 }
 
-static int sides_of_mismatch(struct incident *inc)
+static int sides_of_mismatch(struct diagnosis *diag)
 {
-	const struct alignment *al = scene_sides(inc->s, inc->main);
-	struct cw_verdict *v = inc->v;
+	const struct alignment *al = scene_sides(diag->s, diag->main);
+	struct cw_verdict *v = diag->v;
 
 	v->after_seq = al->after_seq;
 	if (!al->knows_call)
 		return 0; /* who stands where is known, but not at which call */
-	v->sides = arena_new_array(inc->arena, struct cw_side, al->n_sides);
+	v->sides = arena_new_array(diag->arena, struct cw_side, al->n_sides);
 	if (!v->sides)
 		return -ENOMEM;
 	for (; v->n_sides < al->n_sides; v->n_sides++)
-		if (copy_side(inc, &al->sides[v->n_sides], &v->sides[v->n_sides]) < 0)
+		if (copy_side(diag, &al->sides[v->n_sides], &v->sides[v->n_sides]) < 0)
 			return -ENOMEM;
 	return 0;
 }
 
 /* Everybody missing at the gate, those of the lower gates included. */
-static uint32_t *all_missing(struct incident *inc, const struct gate *gate, uint32_t *ret_n)
+static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, uint32_t *ret_n)
 {
-	uint32_t *ranks = arena_new_array(inc->arena, uint32_t, gate->n_missing_all);
+	uint32_t *ranks = arena_new_array(diag->arena, uint32_t, gate->n_missing_all);
 	uint32_t n = 0;
 
 	while (ranks) {
@@ -317,16 +317,16 @@ static uint32_t *all_missing(struct incident *inc, const struct gate *gate, uint
 		n += gate->n_missing;
 		if (gate->lower == CW_SNAP_NONE)
 			break;
-		gate = &inc->s->g.gates[gate->lower];
+		gate = &diag->s->g.gates[gate->lower];
 	}
 	*ret_n = n;
 	return ranks;
 }
 
-static int sides_of_gate(struct incident *inc)
+static int sides_of_gate(struct diagnosis *diag)
 {
-	const struct gate *gate = &inc->s->g.gates[inc->main->gate];
-	struct cw_verdict *v = inc->v;
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	struct cw_verdict *v = diag->v;
 	struct cw_side inside = { .has_op = gate->op != NULL,
 				  .ranks = gate->waiters,
 				  .n_ranks = gate->n_waiters };
@@ -334,27 +334,27 @@ static int sides_of_gate(struct incident *inc)
 
 	if (gate->op)
 		inside.op = *gate->op;
-	v->sides = arena_new_array(inc->arena, struct cw_side, 2);
-	if (!v->sides || copy_side(inc, &inside, &v->sides[0]) < 0)
+	v->sides = arena_new_array(diag->arena, struct cw_side, 2);
+	if (!v->sides || copy_side(diag, &inside, &v->sides[0]) < 0)
 		return -ENOMEM;
 	v->n_sides = 1;
-	align_sort_ranks(inc->s->snap, v->sides[0].ranks, v->sides[0].n_ranks);
+	align_sort_ranks(diag->s->snap, v->sides[0].ranks, v->sides[0].n_ranks);
 	if (!gate->n_missing_all)
 		return 0;
-	missing.ranks = all_missing(inc, gate, &missing.n_ranks);
+	missing.ranks = all_missing(diag, gate, &missing.n_ranks);
 	if (!missing.ranks)
 		return -ENOMEM;
-	align_sort_ranks(inc->s->snap, missing.ranks, missing.n_ranks);
+	align_sort_ranks(diag->s->snap, missing.ranks, missing.n_ranks);
 	v->sides[v->n_sides++] = missing;
 	return 0;
 }
 
-static void note_times(struct incident *inc)
+static void note_times(struct diagnosis *diag)
 {
-	const struct cw_snapshot *snap = inc->s->snap;
-	struct cw_verdict *v = inc->v;
+	const struct cw_snapshot *snap = diag->s->snap;
+	struct cw_verdict *v = diag->v;
 
-	v->waiting_since_ns = inc->main->since_ns;
+	v->waiting_since_ns = diag->main->since_ns;
 	if (v->comm == CW_SNAP_NONE)
 		return;
 	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
@@ -362,10 +362,10 @@ static void note_times(struct incident *inc)
 			v->last_progress_ns = snap->comms[v->comm].members[m].progress_ns;
 }
 
-int incident_describe(struct incident *inc)
+int diagnosis_describe(struct diagnosis *diag)
 {
-	const struct finding *f = inc->main;
-	struct cw_verdict *v = inc->v;
+	const struct finding *f = diag->main;
+	struct cw_verdict *v = diag->v;
 	int r;
 
 	v->klass = f->klass;
@@ -373,23 +373,23 @@ int incident_describe(struct incident *inc)
 	v->is_proof = f->is_proof;
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
-	inc->is_culprit = arena_new_array(&inc->s->arena, bool, inc->s->g.n_ranks);
-	if (!inc->is_culprit)
+	diag->is_culprit = arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
+	if (!diag->is_culprit)
 		return -ENOMEM;
 	/* Whoever is upstream of the first culprit tells who else they wait for. */
-	r = search_upstream(inc);
+	r = search_upstream(diag);
 	if (r == 0)
-		r = find_related(inc);
+		r = find_related(diag);
 	if (r == 0)
-		r = name_culprits(inc);
+		r = name_culprits(diag);
 	if (r == 0)
-		r = search_upstream(inc);
+		r = search_upstream(diag);
 	if (r == 0)
-		r = alternatives_list(inc);
+		r = alternatives_list(diag);
 	if (r == 0)
-		r = f->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(inc) : sides_of_gate(inc);
+		r = f->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(diag) : sides_of_gate(diag);
 	if (r == 0)
-		r = chain_describe(inc);
-	note_times(inc);
+		r = chain_describe(diag);
+	note_times(diag);
 	return r;
 }

@@ -17,5 +17,5 @@
  * differ: CW_DETAIL_MISSING (odd skipped one), _EXTRA (odd added one), _ORDER (odd swapped two), or
  * _NONE when the windows do not say so.
  */
-enum cw_detail shift_name(const struct cw_snap_member *usual, const struct cw_snap_member *odd,
-			  uint64_t seq);
+enum cw_detail skipped_call_name(const struct cw_snap_member *usual,
+				 const struct cw_snap_member *odd, uint64_t seq);

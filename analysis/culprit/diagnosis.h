@@ -10,7 +10,7 @@
 #include "model/verdict_types.h"
 
 /* A verdict under construction; its arrays come from `arena`. */
-struct incident {
+struct diagnosis {
 	struct scene *s;
 	const struct finding *main;
 	struct arena *arena;
@@ -21,11 +21,11 @@ struct incident {
 	bool *is_culprit; /* per rank */
 };
 
-/* Fills everything of inc->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */
-int incident_describe(struct incident *inc);
+/* Fills everything of diag->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */
+int diagnosis_describe(struct diagnosis *diag);
 
 /*
  * The ranks of the minority's sides, of all sides where none is larger than every other; `ranks`
  * has room for al->n_compared. Returns how many.
  */
-uint32_t incident_list_minority(const struct alignment *al, uint32_t *ranks);
+uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks);
