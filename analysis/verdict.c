@@ -26,6 +26,7 @@
 #include "analysis/culprit/alternatives.h"
 #include "analysis/culprit/apart.h"
 #include "analysis/culprit/certainty.h"
+#include "analysis/culprit/culprit.h"
 #include "analysis/culprit/diagnosis.h"
 #include "analysis/culprit/scene.h"
 #include "analysis/wording/wording.h"

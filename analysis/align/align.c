@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "analysis/align/call_step.h"
-#include "analysis/align/mismatch.h"
 #include "analysis/align/skipped_call.h"
 #include "model/signature.h"
 
@@ -203,13 +202,35 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 	return compare_labels(&x->ranks[0], &y->ranks[0], (void *)snap) < 0;
 }
 
+/*
+ * The first field in which b is not a, in the words of docs/design.md section 10; where NCCL
+ * compares bytes, so does this. The order, where no field differs.
+ */
+static enum cw_detail differing_field(const struct cw_op *a, const struct cw_op *b)
+{
+	if (a->kind != b->kind)
+		return CW_DETAIL_KIND;
+	if (cw_signature_is_bytewise(a->kind)) {
+		if (a->bytes != b->bytes)
+			return a->count == b->count ? CW_DETAIL_DTYPE : CW_DETAIL_COUNT;
+	} else {
+		if (a->count != b->count)
+			return CW_DETAIL_COUNT;
+		if (a->dtype != b->dtype)
+			return CW_DETAIL_DTYPE;
+		if (a->redop != b->redop)
+			return CW_DETAIL_REDOP;
+	}
+	return a->root != b->root ? CW_DETAIL_ROOT : CW_DETAIL_ORDER;
+}
+
 static enum cw_detail name_difference(const struct cw_snap_comm *c, const struct sorting *s,
 				      uint32_t most, uint32_t other)
 {
 	enum cw_detail skipped = skipped_call_name(&c->members[s->first_member[most]],
 						   &c->members[s->first_member[other]], s->seq);
 
-	return skipped ? skipped : mismatch_field(s->sides[most].op, s->sides[other].op);
+	return skipped ? skipped : differing_field(s->sides[most].op, s->sides[other].op);
 }
 
 static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,

@@ -7,48 +7,19 @@
  * where the missing members are not visible; or nowhere, because the path is a cycle. To these come
  * the comms whose members made different calls, whether or not anybody waits because of it.
  */
+#include "analysis/culprit/culprit.h"
+
 #include <errno.h>
 
 #include "analysis/align/position.h"
-#include "analysis/culprit/culprit_private.h"
+#include "analysis/culprit/shut_gate.h"
+#include "analysis/culprit/wait_cycle.h"
 #include "record/record_layout.h"
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
-/*
- * Whoever still waits this long after the last death is not being shut down, but left behind: the
- * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
- */
-#define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
-/* Ranks that are held up by one other begin to wait within this time of each other. */
-#define SAME_TIME_NS (INT64_C(1) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
-
-uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
-{
-	const struct cw_snap_comm *c = &s->snap->comms[comm];
-
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (c->members[m].rank == rank)
-			return m;
-	return CW_SNAP_NONE;
-}
-
-const struct alignment *scene_sides(const struct scene *s, const struct finding *f)
-{
-	return f->setup ? f->setup : &s->alignments[f->comm];
-}
-
-static bool may_be_ending(const struct scene *s)
-{
-	return s->snap->now_ns - s->last_end_ns < ENDING_LASTS_NS;
-}
-
-bool scene_is_ending(const struct scene *s)
-{
-	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended && may_be_ending(s);
-}
 
 static void count_ended(struct scene *s)
 {
@@ -66,45 +37,6 @@ static void count_ended(struct scene *s)
 }
 
 /* ---- a rank that is missing and waits nowhere ---- */
-
-/* As clear as another one, a collective tells more: a send may be made long before its receive. */
-static bool tells_more(const struct gate *a, const struct gate *b)
-{
-	if (a->n_missing_all != b->n_missing_all)
-		return a->n_missing_all < b->n_missing_all;
-	if ((a->kind == GATE_P2P) != (b->kind == GATE_P2P))
-		return b->kind == GATE_P2P;
-	return a->since_ns < b->since_ns;
-}
-
-/*
- * The call that shows best what the rank owes: of those that began to wait at about the same time
- * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
- * clear: what the verdict is about must not change while the hang lasts.
- */
-uint32_t culprit_gate_of(const struct scene *s, uint32_t rank)
-{
-	const struct waitgraph *g = &s->g;
-	uint32_t best = CW_SNAP_NONE;
-	int64_t oldest_ns = 0;
-
-	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
-		int64_t since = g->gates[g->misses[i]].since_ns;
-
-		if (since && (!oldest_ns || since < oldest_ns))
-			oldest_ns = since;
-	}
-	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
-		const struct gate *a = &g->gates[g->misses[i]];
-		const struct gate *b = best == CW_SNAP_NONE ? NULL : &g->gates[best];
-
-		if (oldest_ns && (!a->since_ns || a->since_ns > oldest_ns + SAME_TIME_NS))
-			continue;
-		if (!b || tells_more(a, b))
-			best = g->misses[i];
-	}
-	return best;
-}
 
 static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 {
@@ -153,7 +85,7 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	bool was_asked = r->flags & CW_RANKF_SHUTDOWN;
 
-	if ((was_asked && may_be_ending(s)) || scene_is_ending(s))
+	if ((was_asked && scene_may_be_ending(s)) || scene_is_ending(s))
 		return false;
 	f->klass = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
@@ -215,7 +147,7 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
 	} else if (f->klass == CW_CLASS_INIT_STUCK) {
-		f->detail = culprit_host_detail(gate->op_kind);
+		f->detail = shut_gate_host_detail(gate->op_kind);
 	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate)) {
 		gate = &s->g.gates[f->gate];
 		f->klass = CW_CLASS_DEVICE_STALLED;
@@ -275,7 +207,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
 	const struct gate *gate;
 
-	f->gate = culprit_gate_of(s, rank);
+	f->gate = scene_gate_of(s, rank);
 	gate = &s->g.gates[f->gate];
 	*f = (struct finding){ .node = rank,
 			       .rank = rank,
@@ -455,7 +387,7 @@ int culprit_find_all(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
 	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
-	uint32_t *oldest = oldest_gates(s), *cycles = culprit_oldest_in_cycles(s);
+	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_oldest(s);
 	struct finding f;
 
 	s->findings = arena_new_array(&s->arena, struct finding, most);
@@ -471,7 +403,7 @@ int culprit_find_all(struct scene *s)
 		}
 	for (uint32_t k = 0; k < g->n_components; k++)
 		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE) {
-			culprit_classify_cycle(s, cycles[k], &f);
+			wait_cycle_classify(s, cycles[k], &f);
 			keep(s, &f);
 		}
 	for (uint32_t r = 0; r < g->n_ranks; r++)
@@ -479,8 +411,8 @@ int culprit_find_all(struct scene *s)
 			keep(s, &f);
 	for (uint32_t i = 0; i < g->n_gates; i++)
 		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {
-			culprit_classify_gate(s, i, &f);
-			if (culprit_compare_setup(s, i, &f) < 0)
+			shut_gate_classify(s, i, &f);
+			if (shut_gate_compare_setup(s, i, &f) < 0)
 				return -ENOMEM;
 			keep(s, &f);
 		}

@@ -51,9 +51,6 @@ struct scene {
 	int64_t first_end_ns, last_end_ns;
 };
 
-/* culprit.c: fills findings. Returns 0 or -ENOMEM. */
-int culprit_find_all(struct scene *s);
-
 /* Position of `rank` in the comm; CW_SNAP_NONE = not a member. O(members). */
 uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank);
 
@@ -86,3 +83,9 @@ const struct alignment *scene_sides(const struct scene *s, const struct finding 
 
 /* Enough ranks have ended that the job is being taken down. */
 bool scene_is_ending(const struct scene *s);
+
+/* The last end is not long ago: whoever still waits may be on its way out. */
+bool scene_may_be_ending(const struct scene *s);
+
+/* The gate by which to describe what a missing rank owes. */
+uint32_t scene_gate_of(const struct scene *s, uint32_t rank);

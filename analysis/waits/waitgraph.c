@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/waits/waitgraph_private.h"
+#include "analysis/waits/waitgraph_builder.h"
+#include "analysis/waits/waitgraph_scc.h"
 
 struct gate *builder_add_gate(struct builder *b, enum gate_kind kind, uint64_t seq,
 			      uint32_t op_kind)

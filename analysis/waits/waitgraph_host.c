@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "analysis/waits/waitgraph_private.h"
+#include "analysis/waits/waitgraph_builder.h"
 #include "record/record_layout.h"
 
 /*

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analysis/waits/waitgraph_private.h"
+#include "analysis/waits/waitgraph_builder.h"
 
 enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
 

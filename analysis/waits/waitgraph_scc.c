@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks over the wait-for graph: cycles (Tarjan, without recursion) and what lies upstream. */
+#include "analysis/waits/waitgraph_scc.h"
+
 #include <errno.h>
 #include <string.h>
-
-#include "analysis/waits/waitgraph.h"
-#include "analysis/waits/waitgraph_private.h"
 
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a culprit is and what it is doing there, in one sentence. */
+#include "analysis/wording/reason.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/culprit/colour.h"
 #include "analysis/wording/phrase.h"
-#include "analysis/wording/wording_private.h"
 
 /* What the kernel said is shorter; what a peer says it said may not be. */
 #define CAUSE_BYTES 160
@@ -161,6 +160,36 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 	add_headway(diag, rank, buf, len);
 }
 
+/*
+ * How many members the comm would have if its parent had been split evenly, where it has more; 0 =
+ * it has not, it is no child, or not all groups of that split are known. NCCL takes any colour: a
+ * rank that gives the wrong one is in another group than its program believes, and that group and
+ * the one it should be in are of other sizes. Uneven splits are legal, so this proves nothing;
+ * beside calls that differ it tells where to look.
+ */
+static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	uint64_t members = 0, groups = 0, parent = 0;
+
+	if (!c->parent_id || !c->split_ordinal)
+		return 0;
+	for (uint32_t i = 0; i < snap->n_comms; i++) {
+		const struct cw_snap_comm *o = &snap->comms[i];
+
+		if (o->id == c->parent_id && !parent)
+			parent = o->nranks;
+		if (o->parent_id != c->parent_id || o->split_ordinal != c->split_ordinal ||
+		    o->instance != c->instance)
+			continue;
+		members += o->nranks;
+		groups++;
+	}
+	if (members != parent || members % groups || c->nranks <= members / groups)
+		return 0;
+	return (uint32_t)(members / groups);
+}
+
 /* As many are in the group that do not belong there as make other calls in it. */
 static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 {
@@ -169,7 +198,7 @@ static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 
 	if (diag->v->n_culprits > COLOURS_MAX)
 		return;
-	even = colour_even_size(snap, diag->v->comm);
+	even = evenly_split_size(snap, diag->v->comm);
 	if (even && nranks - even == diag->v->n_culprits)
 		phrase_say(buf, len,
 			   "; the group has %u members, an even split of its parent would give it "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verdict is not, and by what evidence. */
+#include "analysis/wording/ruled_out.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -7,7 +8,6 @@
 
 #include "analysis/align/position.h"
 #include "analysis/wording/phrase.h"
-#include "analysis/wording/wording_private.h"
 
 static int rule_out(struct diagnosis *diag, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

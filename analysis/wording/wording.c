@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "analysis/wording/phrase.h"
-#include "analysis/wording/wording_private.h"
+#include "analysis/wording/reason.h"
+#include "analysis/wording/ruled_out.h"
 
 /* ---- the one line ---- */
 

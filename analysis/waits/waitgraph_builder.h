@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that make up the wait-for graph, and nobody else. */
+/*
+ * The graph while it is being built, comm by comm: waitgraph.c sets it up and makes the gates of
+ * collectives, waitgraph_p2p.c and waitgraph_host.c add theirs. Pure.
+ */
 #pragma once
 
 #include "analysis/align/position.h"
 #include "analysis/waits/waitgraph.h"
-
-/* Fills component, n_components and ranks_in. Returns 0 or -ENOMEM. */
-int waitgraph_find_cycles(struct waitgraph *g, struct arena *a);
 
 /* A member that waits for a collective. */
 struct waiter {

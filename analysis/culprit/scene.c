@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several parts of the engine ask of a scene. */
+#include "analysis/culprit/scene.h"
+
+/*
+ * Whoever still waits this long after the last death is not being shut down, but left behind: the
+ * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
+ */
+#define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
+/* Ranks that are held up by one other begin to wait within this time of each other. */
+#define SAME_TIME_NS (INT64_C(1) * 1000000000)
+
+uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == rank)
+			return m;
+	return CW_SNAP_NONE;
+}
+
+const struct alignment *scene_sides(const struct scene *s, const struct finding *f)
+{
+	return f->setup ? f->setup : &s->alignments[f->comm];
+}
+
+bool scene_may_be_ending(const struct scene *s)
+{
+	return s->snap->now_ns - s->last_end_ns < ENDING_LASTS_NS;
+}
+
+bool scene_is_ending(const struct scene *s)
+{
+	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended &&
+	       scene_may_be_ending(s);
+}
+
+/* As clear as another one, a collective tells more: a send may be made long before its receive. */
+static bool tells_more(const struct gate *a, const struct gate *b)
+{
+	if (a->n_missing_all != b->n_missing_all)
+		return a->n_missing_all < b->n_missing_all;
+	if ((a->kind == GATE_P2P) != (b->kind == GATE_P2P))
+		return b->kind == GATE_P2P;
+	return a->since_ns < b->since_ns;
+}
+
+/*
+ * The call that shows best what the rank owes: of those that began to wait at about the same time
+ * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
+ * clear: what the verdict is about must not change while the hang lasts.
+ */
+uint32_t scene_gate_of(const struct scene *s, uint32_t rank)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t best = CW_SNAP_NONE;
+	int64_t oldest_ns = 0;
+
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		int64_t since = g->gates[g->misses[i]].since_ns;
+
+		if (since && (!oldest_ns || since < oldest_ns))
+			oldest_ns = since;
+	}
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		const struct gate *a = &g->gates[g->misses[i]];
+		const struct gate *b = best == CW_SNAP_NONE ? NULL : &g->gates[best];
+
+		if (oldest_ns && (!a->since_ns || a->since_ns > oldest_ns + SAME_TIME_NS))
+			continue;
+		if (!b || tells_more(a, b))
+			best = g->misses[i];
+	}
+	return best;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/culprit/wait_cycle.h"
+
+#include <string.h>
+
+/* Uncertainty of times that come from different hosts. */
+#define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
+
+/*
+ * Snapshots are not taken everywhere at once. A cycle is real if there was an instant at which all
+ * its ranks were waiting: each since it last moved, each still when it was looked at.
+ */
+static bool waited_at_once(const struct scene *s, uint32_t component)
+{
+	const struct cw_snapshot *snap = s->snap;
+	int64_t latest_start = INT64_MIN, earliest_look = INT64_MAX;
+
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] != component)
+			continue;
+		if (gate->n_soft)
+			return false;
+		for (uint32_t m = 0; m < snap->comms[gate->comm].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[gate->comm].members[m];
+			int64_t look;
+
+			if (member->rank >= snap->n_ranks ||
+			    s->g.component[member->rank] != component)
+				continue;
+			look = snap->ranks[member->rank].sampled_ns;
+			if (look && look < earliest_look)
+				earliest_look = look;
+			if (member->progress_ns > latest_start)
+				latest_start = member->progress_ns;
+			if (member->pending && member->pending->enter_ns > latest_start)
+				latest_start = member->pending->enter_ns;
+		}
+	}
+	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
+}
+
+static bool is_older(const struct gate *a, const struct gate *b)
+{
+	return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
+}
+
+uint32_t *wait_cycle_oldest(struct scene *s)
+{
+	const struct waitgraph *g = &s->g;
+	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, g->n_components);
+
+	if (!oldest)
+		return NULL;
+	memset(oldest, 0xff, g->n_components * sizeof(*oldest));
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		uint32_t *o = &oldest[g->component[waitgraph_gate_node(g, i)]];
+
+		if (*o == CW_SNAP_NONE || is_older(&g->gates[i], &g->gates[*o]))
+			*o = i;
+	}
+	return oldest;
+}
+
+/* Whether all members of the comm but that one have posted as many sends and receives, it fewer. */
+static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
+{
+	const struct cw_snap_member *mine = &c->members[odd], *usual = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+
+		if (member->rank == CW_SNAP_NONE || !(member->known & CW_KNOWN_P2P))
+			return false;
+		if (m == odd)
+			continue;
+		if (usual && (usual->sends != member->sends || usual->recvs != member->recvs))
+			return false;
+		usual = member;
+		n++;
+	}
+	return n > 1 && mine->sends + mine->recvs < usual->sends + usual->recvs;
+}
+
+/*
+ * A rank that leaves out its half of a send or receive goes on to the next collective, and waits
+ * there for the very rank that waits for the other half: a cycle, as if the order were wrong. In a
+ * comm in which everybody posts the same number, the one that has posted fewer is to blame.
+ */
+static uint32_t gate_left_out(const struct scene *s, uint32_t component)
+{
+	uint32_t found = CW_SNAP_NONE, m;
+
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		if (s->g.gates[i].kind != GATE_P2P ||
+		    s->g.component[waitgraph_gate_node(&s->g, i)] != component)
+			continue;
+		if (found != CW_SNAP_NONE)
+			return CW_SNAP_NONE;
+		found = i;
+	}
+	if (found == CW_SNAP_NONE || s->g.gates[found].n_missing != 1)
+		return CW_SNAP_NONE;
+	m = scene_comm_rank(s, s->g.gates[found].comm, s->g.gates[found].missing[0]);
+	return m != CW_SNAP_NONE && has_posted_fewer(&s->snap->comms[s->g.gates[found].comm], m)
+		       ? found
+		       : CW_SNAP_NONE;
+}
+
+static void classify_left_out(const struct scene *s, uint32_t g, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[g];
+
+	f->klass = CW_CLASS_P2P_UNMATCHED;
+	f->detail = CW_DETAIL_NOT_POSTED;
+	f->node = f->rank = gate->missing[0];
+	f->gate = g;
+	f->comm = gate->comm;
+	f->seq = 0;
+	f->since_ns = gate->since_ns;
+}
+
+void wait_cycle_classify(const struct scene *s, uint32_t oldest, struct finding *f)
+{
+	uint32_t left_out;
+	const struct gate *gate = &s->g.gates[oldest];
+
+	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
+			       .detail = CW_DETAIL_ORDER,
+			       .node = waitgraph_gate_node(&s->g, oldest),
+			       .rank = CW_SNAP_NONE,
+			       .partner = CW_SNAP_NONE,
+			       .gate = oldest,
+			       .comm = gate->comm,
+			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
+			       .since_ns = gate->since_ns };
+	f->is_proof = waited_at_once(s, s->g.component[f->node]);
+	left_out = gate_left_out(s, s->g.component[f->node]);
+	if (left_out != CW_SNAP_NONE)
+		classify_left_out(s, left_out, f);
+}

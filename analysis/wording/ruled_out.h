@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which other explanations the evidence excludes, one sentence each. Pure. */
+#pragma once
+
+#include "analysis/culprit/diagnosis.h"
+
+/* Fills v->ruled_out. Returns 0 or -ENOMEM. */
+int ruled_out_list(struct diagnosis *diag);
