@@ -23,7 +23,7 @@
 
 #include "common/cleanup.h"
 #include "import/fr_dump.h"
-#include "import/fr_export_private.h"
+#include "import/fr_export_doc.h"
 
 /* Peers of one rank that are told apart; the record has room for 256. */
 #define MAX_PAIRS 1024u

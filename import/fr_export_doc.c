@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank's calls in the words of PyTorch's Flight Recorder (import/fr_export.c says what is
- * needed). */
+/* What the analyser needs of a dump is said in import/fr_export.c. */
+#include "import/fr_export_doc.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 #include "import/fr_dump.h"
-#include "import/fr_export_private.h"
 #include "import/pickle_write.h"
 
 #define VERSION "2.10"

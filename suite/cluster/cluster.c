@@ -10,7 +10,7 @@
 #include "common/cleanup.h"
 #include "model/facts.h"
 #include "model/signature.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 #define SAMPLE_EVERY_NS S
 

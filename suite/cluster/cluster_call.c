@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/signature.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 static void fail(struct cluster *c, int error)
 {

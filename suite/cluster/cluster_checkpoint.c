@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points of a member's rolling hash, kept as agents and told as daemons do (record_ops.c). */
 #include "model/signature.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 void checkpoint_note(struct member *m, uint64_t before)
 {

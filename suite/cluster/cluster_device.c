@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "model/signature.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 #define LATENCY_NS (30 * INT64_C(1000))
 #define BYTES_PER_NS 50

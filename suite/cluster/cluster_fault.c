@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "model/facts.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 #include "suite/scenario/fault.h"
 
 #define CANCEL_SPREAD_MS 400

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 void graph_begin(struct rank *r)
 {

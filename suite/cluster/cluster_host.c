@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "model/facts.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 /* A loop without anything that takes time must not stop the clock. */
 #define STATEMENTS_AT_ONCE 10000u

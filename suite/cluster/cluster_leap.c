@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "model/signature.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 /* A rank whose comms have all been still for longer does not step. */
 #define STEPPING_NS (20 * S)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks came with: the library, its variables, and what they were told of a comm. */
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 #define USUAL_VERSION 22809u
 #define USUAL_ENVIRONMENT 42u

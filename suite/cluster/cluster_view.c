@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "model/facts.h"
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 #define NODE_SILENT_NS (10 * S)
 #define TOGETHER_NS (2 * S)

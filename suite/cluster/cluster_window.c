@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "suite/cluster/cluster_private.h"
+#include "suite/cluster/cluster_state.h"
 
 #define WINDOW_FRESH_NS (5 * S)
 /* Jobs of this many ranks are asked for all that is kept, larger ones for so many ops. */

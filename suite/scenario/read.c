@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "suite/scenario/read_private.h"
+#include "suite/scenario/reader.h"
 
 #define MAX_FILE_BYTES (4u << 20)
 #define MAX_RUN_NS (INT64_C(14) * 86400 * 1000000000)

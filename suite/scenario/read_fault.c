@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "suite/scenario/read_private.h"
+#include "suite/scenario/reader.h"
 
 static const struct {
 	const char *name;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "suite/scenario/read_private.h"
+#include "suite/scenario/reader.h"
 
 /* A device op of this length is not an op any more. */
 #define MAX_COUNT (UINT64_C(1) << 40)

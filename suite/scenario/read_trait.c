@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "suite/scenario/read_private.h"
+#include "suite/scenario/reader.h"
 
 static struct suite_trait *new_trait(struct reader *r, uint8_t kind)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/parse.h"
-#include "suite/scenario/read_private.h"
+#include "suite/scenario/reader.h"
 
 int read_fail(const struct reader *r, const char *what, const char *word)
 {

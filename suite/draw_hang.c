@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "suite/generate_private.h"
+#include "suite/draw.h"
 
 static void never_entered(struct draw *d)
 {

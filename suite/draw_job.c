@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "suite/generate_private.h"
+#include "suite/draw.h"
 
 static bool is_flat(const struct draw *d)
 {

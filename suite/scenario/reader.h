@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that read a scenario, and nobody else. */
+/*
+ * A scenario while it is read, line by line and word by word: read.c takes the lines, each read_*.c
+ * one sort of them. Not thread-safe.
+ */
 #pragma once
 
 #include "suite/scenario/scenario.h"

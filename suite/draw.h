@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that draw scenarios, and nobody else. */
+/*
+ * A scenario while it is drawn: what was drawn so far, and its text. Each draw_*.c draws one sort.
+ * Not thread-safe; the same state draws the same.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +30,7 @@ void draw_put(struct draw *d, const char *fmt, ...) __attribute__((format(printf
 
 #define DRAW_ONE(d, array) ((array)[draw_pick(d, 0, sizeof(array) / sizeof(*(array)) - 1)])
 
-/* ---- jobs (generate_job.c) ---- */
+/* ---- jobs (draw_job.c) ---- */
 
 /* Layout, sizes, culprit and time; before anything else. */
 void draw_sizes(struct draw *d);
@@ -42,19 +45,19 @@ void draw_step(struct draw *d);
 void draw_fault(struct draw *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- one scenario each, to its last line but one ---- */
-/* generate_hang.c; nth: which class. */
+/* draw_hang.c; nth: which class. */
 #define DRAW_HANGS 11u
 void draw_hang(struct draw *d, uint32_t nth);
-/* generate_slow.c */
+/* draw_slow.c */
 void draw_slow(struct draw *d);
 void draw_nobody_slow(struct draw *d);
-/* generate_several.c; the second healthy */
+/* draw_several.c; the second healthy */
 void draw_several(struct draw *d);
 void draw_late_apart(struct draw *d);
-/* generate_setup.c */
+/* draw_setup.c */
 void draw_differs_in_setup(struct draw *d);
 void draw_all_in_making(struct draw *d);
 /* A line: something differs, and that is no trouble. */
 void draw_difference(struct draw *d);
-/* generate_control.c */
+/* draw_control.c */
 void draw_control(struct draw *d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that make up the virtual cluster, and nobody else. */
+/* All that a virtual cluster is made of: ranks, devices, comms, and what happens next. */
 #pragma once
 
 #include "record/record_layout.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between fr_export.c, which chooses what goes into the dumps, and fr_export_doc.c, which words it.
+/*
+ * A rank's calls in the words of PyTorch's Flight Recorder: fr_export.c chooses what goes into the
+ * dumps, this words it. Not thread-safe.
  */
 #pragma once
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "suite/draw.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "model/signature.h"
+
+static const char *const kinds[] = { "all_reduce",     "broadcast",  "reduce", "all_gather",
+				     "reduce_scatter", "all_to_all", "gather", "scatter" };
+
+uint32_t draw_pick(struct draw *d, uint32_t low, uint32_t high)
+{
+	d->state += UINT64_C(0x9e3779b97f4a7c15);
+	return low + (uint32_t)(cw_hash_mix64(d->state) % (high - low + 1));
+}
+
+bool draw_chance(struct draw *d, uint32_t percent)
+{
+	return draw_pick(d, 0, 99) < percent;
+}
+
+const char *draw_kind(struct draw *d)
+{
+	return DRAW_ONE(d, kinds);
+}
+
+static void put_list(struct draw *d, const char *fmt, va_list ap)
+{
+	int n = vsnprintf(&d->text[d->n], SUITE_DRAWN_BYTES - d->n, fmt, ap);
+
+	if (n > 0 && d->n + (size_t)n < SUITE_DRAWN_BYTES)
+		d->n += (size_t)n;
+}
+
+void draw_put(struct draw *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put_list(d, fmt, ap);
+	va_end(ap);
+}
+
+void draw_fault(struct draw *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	draw_put(d, "fault %u at %us on main %s ", d->culprit, d->at_s, d->kind);
+	va_start(ap, fmt);
+	put_list(d, fmt, ap);
+	va_end(ap);
+	draw_put(d, "\n");
+}
