@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages to bytes and back. Not thread-safe per message; no blocking; allocates, with a bound
- * (CW_CODEC_MAX_ARENA) that a hostile sender cannot exceed.
+ * (CW_CODEC_MAX_MEMORY) that a hostile sender cannot exceed.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "proto/messages.h"
 
-#define CW_CODEC_MAX_ARENA (64u << 20)
+#define CW_CODEC_MAX_MEMORY (64u << 20)
 
 /*
  * Encodes msg with its frame header into a fresh buffer (*ret_buf, free()). -EMSGSIZE when it does

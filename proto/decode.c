@@ -5,8 +5,9 @@
  * digests a second and keeps all of them, and the detour cost it half of its time and two thirds of
  * its memory.
  *
- * A decoded message and everything it points to lie in one arena. Recursion is as deep as the
- * nesting of the tables (five), never as deep as the input says: no message contains itself.
+ * A decoded message and everything it points to lie in memory of the message's own. Recursion is as
+ * deep as the nesting of the tables (five), never as deep as the input says: no message contains
+ * itself.
  *
  * What protobuf lets a sender do and ours never does: a field that comes twice counts once, the
  * last one (parts of messages are not merged); fields may come in any order; repeated numbers may
@@ -20,15 +21,15 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "proto/arena.h"
 #include "proto/codec.h"
 #include "proto/codec_map.h"
+#include "proto/message_memory.h"
 
 /* Every member of the union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define VERSION_FIELD 1u
 /* The bytes of a digest take three to five times their room as structs. */
-#define ARENA_FACTOR 3
+#define MEMORY_FACTOR 3
 #define VARINT_MAX_BYTES 10
 
 enum wire_type { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
@@ -45,9 +46,9 @@ struct part {
 	struct cursor bytes; /* of WIRE_BYTES */
 };
 
-static void arena_freep(struct cw_arena **arena)
+static void memory_freep(struct cw_message_memory **memory)
 {
-	cw_arena_free(*arena);
+	cw_message_memory_free(*memory);
 }
 
 /* ---- bytes ---- */
@@ -198,16 +199,16 @@ static int decode_int(const struct cw_field *f, ProtobufCType type, const struct
 
 /* ---- text, structs and lists ---- */
 
-static int decode_struct(struct cw_arena *arena, const struct cw_map *map, struct cursor from,
-			 char *c);
+static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
+			 struct cursor from, char *c);
 
 /* A failed allocation: because of the cap or of the machine. */
-static int alloc_error(const struct cw_arena *arena)
+static int alloc_error(const struct cw_message_memory *memory)
 {
-	return arena->is_exceeded ? -EBADMSG : -ENOMEM;
+	return memory->is_exceeded ? -EBADMSG : -ENOMEM;
 }
 
-static int decode_text(struct cw_arena *arena, const struct part *p, const char **ret)
+static int decode_text(struct cw_message_memory *memory, const struct part *p, const char **ret)
 {
 	size_t len = (size_t)(p->bytes.end - p->bytes.at);
 	char *text;
@@ -217,9 +218,9 @@ static int decode_text(struct cw_arena *arena, const struct part *p, const char 
 	*ret = "";
 	if (len == 0)
 		return 0;
-	text = cw_arena_alloc(arena, len + 1);
+	text = cw_message_memory_alloc(memory, len + 1);
 	if (!text)
-		return alloc_error(arena);
+		return alloc_error(memory);
 	memcpy(text, p->bytes.at, len);
 	cw_text_sanitise(text);
 	*ret = text;
@@ -251,19 +252,19 @@ static void set_defaults(const struct cw_map *map, char *c, size_t n)
 	}
 }
 
-static int decode_message(struct cw_arena *arena, const struct cw_field *f, const struct part *p,
-			  char **place)
+static int decode_message(struct cw_message_memory *memory, const struct cw_field *f,
+			  const struct part *p, char **place)
 {
 	if (p->type != WIRE_BYTES)
 		return -EBADMSG;
 	if (*place) /* once more: in its place, or two bytes of input would cost a whole struct */
 		memset(*place, 0, f->sub->c_bytes);
 	else
-		*place = cw_arena_alloc(arena, f->sub->c_bytes);
+		*place = cw_message_memory_alloc(memory, f->sub->c_bytes);
 	if (!*place)
-		return alloc_error(arena);
+		return alloc_error(memory);
 	set_defaults(f->sub, *place, 1);
-	return decode_struct(arena, f->sub, p->bytes, *place);
+	return decode_struct(memory, f->sub, p->bytes, *place);
 }
 
 static size_t n_elements(const struct cw_field *f, const struct part *p)
@@ -313,8 +314,8 @@ static int decode_u64s(const struct part *p, uint64_t *to, uint32_t *n)
 }
 
 /* Room for all elements is made when the first one comes. */
-static int decode_element(struct cw_arena *arena, const struct cw_field *f, const struct part *p,
-			  struct cursor rest, char *c)
+static int decode_element(struct cw_message_memory *memory, const struct cw_field *f,
+			  const struct part *p, struct cursor rest, char *c)
 {
 	char **elements = (char **)(c + f->c_offset);
 	uint32_t *n = (uint32_t *)(c + f->c_n_offset);
@@ -327,25 +328,25 @@ static int decode_element(struct cw_arena *arena, const struct cw_field *f, cons
 	if (!*elements) {
 		if (!count_elements(f, p, rest, &total) || total > f->max)
 			return -EBADMSG;
-		*elements = cw_arena_calloc(arena, total, element_bytes(f));
+		*elements = cw_message_memory_calloc(memory, total, element_bytes(f));
 		if (!*elements)
-			return alloc_error(arena);
+			return alloc_error(memory);
 		if (f->kind == CW_FIELD_LIST)
 			set_defaults(f->sub, *elements, total);
 	}
 	if (f->kind == CW_FIELD_U64S)
 		return decode_u64s(p, (uint64_t *)*elements, n);
 	if (f->kind == CW_FIELD_STRINGS)
-		return decode_text(arena, p, (const char **)*elements + (*n)++);
+		return decode_text(memory, p, (const char **)*elements + (*n)++);
 	if (p->type != WIRE_BYTES)
 		return -EBADMSG;
-	return decode_struct(arena, f->sub, p->bytes, *elements + (*n)++ * f->sub->c_bytes);
+	return decode_struct(memory, f->sub, p->bytes, *elements + (*n)++ * f->sub->c_bytes);
 }
 
 /* ---- a struct ---- */
 
-static int decode_field(struct cw_arena *arena, const struct cw_field *f, ProtobufCType type,
-			const struct part *p, struct cursor rest, char *c)
+static int decode_field(struct cw_message_memory *memory, const struct cw_field *f,
+			ProtobufCType type, const struct part *p, struct cursor rest, char *c)
 {
 	switch (f->kind) {
 	case CW_FIELD_UINT:
@@ -353,13 +354,13 @@ static int decode_field(struct cw_arena *arena, const struct cw_field *f, Protob
 	case CW_FIELD_INT:
 		return decode_int(f, type, p, c);
 	case CW_FIELD_STRING:
-		return decode_text(arena, p, (const char **)(c + f->c_offset));
+		return decode_text(memory, p, (const char **)(c + f->c_offset));
 	case CW_FIELD_JOB_KEY:
 		return decode_job_key(p, (struct cw_job_key *)(c + f->c_offset));
 	case CW_FIELD_MESSAGE:
-		return decode_message(arena, f, p, (char **)(c + f->c_offset));
+		return decode_message(memory, f, p, (char **)(c + f->c_offset));
 	default:
-		return decode_element(arena, f, p, rest, c);
+		return decode_element(memory, f, p, rest, c);
 	}
 }
 
@@ -375,8 +376,8 @@ static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n
 }
 
 /* c: set to its defaults. */
-static int decode_struct(struct cw_arena *arena, const struct cw_map *map, struct cursor from,
-			 char *c)
+static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
+			 struct cursor from, char *c)
 {
 	const ProtobufCFieldDescriptor *pb_fields = map->pb->fields;
 	const struct cw_field *fields = map->fields;
@@ -391,7 +392,7 @@ static int decode_struct(struct cw_arena *arena, const struct cw_map *map, struc
 			return -EBADMSG;
 		i = find_field(pb_fields, n, p.number);
 		if (i < n) /* else of a later version */
-			r = decode_field(arena, &fields[i], pb_fields[i].type, &p, from, c);
+			r = decode_field(memory, &fields[i], pb_fields[i].type, &p, from, c);
 	}
 	return r;
 }
@@ -431,25 +432,26 @@ static int read_envelope(struct cursor from, struct cw_message *msg, struct curs
 
 int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg)
 {
-	_cleanup_(arena_freep) struct cw_arena *arena = NULL;
+	_cleanup_(memory_freep) struct cw_message_memory *memory = NULL;
 	struct cursor body = { 0 };
 	struct cw_message *msg;
 	int r;
 
-	arena = cw_arena_new(CW_CODEC_MAX_ARENA, sizeof(*msg) + len * ARENA_FACTOR);
-	if (!arena)
+	memory = cw_message_memory_new(CW_CODEC_MAX_MEMORY, sizeof(*msg) + len * MEMORY_FACTOR);
+	if (!memory)
 		return -ENOMEM;
-	msg = cw_arena_alloc(arena, sizeof(*msg));
+	msg = cw_message_memory_alloc(memory, sizeof(*msg));
 	if (!msg)
-		return alloc_error(arena);
+		return alloc_error(memory);
 	r = read_envelope((struct cursor){ payload, payload + len }, msg, &body);
 	if (r == 0 && msg->type != CW_MSG_NONE) {
 		set_defaults(cw_bodies[msg->type].map, (char *)msg + BODY_OFFSET, 1);
-		r = decode_struct(arena, cw_bodies[msg->type].map, body, (char *)msg + BODY_OFFSET);
+		r = decode_struct(memory, cw_bodies[msg->type].map, body,
+				  (char *)msg + BODY_OFFSET);
 	}
 	if (r < 0)
 		return r;
-	msg->arena = steal_ptr(&arena);
+	msg->memory = steal_ptr(&memory);
 	*ret_msg = msg;
 	return 0;
 }
@@ -457,6 +459,6 @@ int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **re
 struct cw_message *cw_message_free(struct cw_message *msg)
 {
 	if (msg)
-		cw_arena_free(msg->arena);
+		cw_message_memory_free(msg->memory);
 	return NULL;
 }

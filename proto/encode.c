@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encoding: a walk over the tables of codec_map.c, from struct cw_message to the generated structs
- * (in an arena), which protobuf-c turns into bytes. decode.c goes the other way. Both enforce the
- * limits of proto/messages.h, so that nobody sends what no receiver takes.
+ * (in memory of its own), which protobuf-c turns into bytes. decode.c goes the other way. Both
+ * enforce the limits of proto/messages.h, so that nobody sends what no receiver takes.
  */
 #include "proto/codec.h"
 
@@ -12,23 +12,23 @@
 
 #include "collwatch.pb-c.h"
 #include "common/cleanup.h"
-#include "proto/arena.h"
 #include "proto/codec_map.h"
 #include "proto/frame.h"
+#include "proto/message_memory.h"
 
 /* Every member of either union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define PB_BODY_OFFSET offsetof(Collwatch__Envelope, agent_hello)
 
-static void arena_freep(struct cw_arena **arena)
+static void memory_freep(struct cw_message_memory **memory)
 {
-	cw_arena_free(*arena);
+	cw_message_memory_free(*memory);
 }
 
 /* A failed allocation: because of the cap (the caller's code for "too big") or of the machine. */
-static int alloc_error(const struct cw_arena *arena, int too_big)
+static int alloc_error(const struct cw_message_memory *memory, int too_big)
 {
-	return arena->is_exceeded ? too_big : -ENOMEM;
+	return memory->is_exceeded ? too_big : -ENOMEM;
 }
 
 static uint64_t load_uint(const void *p, size_t bytes)
@@ -78,7 +78,7 @@ static void store(void *p, size_t bytes, uint64_t v)
 
 /* ---- encoding ---- */
 
-static int encode_struct(struct cw_arena *arena, const struct cw_map *map, const void *c,
+static int encode_struct(struct cw_message_memory *memory, const struct cw_map *map, const void *c,
 			 ProtobufCMessage **ret);
 
 static int encode_string(const struct cw_field *f, const char *text, char **ret)
@@ -102,15 +102,15 @@ static int encode_job_key(const struct cw_job_key *key, ProtobufCBinaryData *ret
 	return 0;
 }
 
-static int encode_strings(struct cw_arena *arena, const struct cw_field *f, const char **texts,
-			  size_t n, char ***ret)
+static int encode_strings(struct cw_message_memory *memory, const struct cw_field *f,
+			  const char **texts, size_t n, char ***ret)
 {
 	static const struct cw_field element = { .flags = CW_FIELD_REQUIRED };
-	char **list = cw_arena_calloc(arena, n, sizeof(*list));
+	char **list = cw_message_memory_calloc(memory, n, sizeof(*list));
 	int r;
 
 	if (!list)
-		return alloc_error(arena, -EMSGSIZE);
+		return alloc_error(memory, -EMSGSIZE);
 	for (size_t i = 0; i < n; i++) {
 		r = encode_string(&element, texts[i], &list[i]);
 		if (r < 0)
@@ -120,16 +120,16 @@ static int encode_strings(struct cw_arena *arena, const struct cw_field *f, cons
 	return 0;
 }
 
-static int encode_list(struct cw_arena *arena, const struct cw_field *f, const char *elements,
-		       size_t n, ProtobufCMessage ***ret)
+static int encode_list(struct cw_message_memory *memory, const struct cw_field *f,
+		       const char *elements, size_t n, ProtobufCMessage ***ret)
 {
-	ProtobufCMessage **list = cw_arena_calloc(arena, n, sizeof(*list));
+	ProtobufCMessage **list = cw_message_memory_calloc(memory, n, sizeof(*list));
 	int r;
 
 	if (!list)
-		return alloc_error(arena, -EMSGSIZE);
+		return alloc_error(memory, -EMSGSIZE);
 	for (size_t i = 0; i < n; i++) {
-		r = encode_struct(arena, f->sub, elements + i * f->sub->c_bytes, &list[i]);
+		r = encode_struct(memory, f->sub, elements + i * f->sub->c_bytes, &list[i]);
 		if (r < 0)
 			return r;
 	}
@@ -137,7 +137,8 @@ static int encode_list(struct cw_arena *arena, const struct cw_field *f, const c
 	return 0;
 }
 
-static int encode_array(struct cw_arena *arena, const struct cw_field *f, const char *c, char *pb)
+static int encode_array(struct cw_message_memory *memory, const struct cw_field *f, const char *c,
+			char *pb)
 {
 	size_t n = *(const uint32_t *)(c + f->c_n_offset);
 	void *elements = *(void *const *)(c + f->c_offset);
@@ -151,14 +152,15 @@ static int encode_array(struct cw_arena *arena, const struct cw_field *f, const 
 		return -EINVAL;
 	*(size_t *)(pb + f->pb_n_offset) = n;
 	if (f->kind == CW_FIELD_STRINGS)
-		return encode_strings(arena, f, elements, n, to);
+		return encode_strings(memory, f, elements, n, to);
 	if (f->kind == CW_FIELD_LIST)
-		return encode_list(arena, f, elements, n, to);
+		return encode_list(memory, f, elements, n, to);
 	*(void **)to = elements; /* numbers: same representation, borrowed */
 	return 0;
 }
 
-static int encode_field(struct cw_arena *arena, const struct cw_field *f, const char *c, char *pb)
+static int encode_field(struct cw_message_memory *memory, const struct cw_field *f, const char *c,
+			char *pb)
 {
 	const void *from = c + f->c_offset;
 	void *to = pb + f->pb_offset;
@@ -177,23 +179,23 @@ static int encode_field(struct cw_arena *arena, const struct cw_field *f, const 
 		return encode_job_key(from, to);
 	case CW_FIELD_MESSAGE:
 		sub = *(const void *const *)from;
-		return sub ? encode_struct(arena, f->sub, sub, to) : 0;
+		return sub ? encode_struct(memory, f->sub, sub, to) : 0;
 	default:
-		return encode_array(arena, f, c, pb);
+		return encode_array(memory, f, c, pb);
 	}
 }
 
-static int encode_struct(struct cw_arena *arena, const struct cw_map *map, const void *c,
+static int encode_struct(struct cw_message_memory *memory, const struct cw_map *map, const void *c,
 			 ProtobufCMessage **ret)
 {
-	ProtobufCMessage *pb = cw_arena_alloc(arena, map->pb->sizeof_message);
+	ProtobufCMessage *pb = cw_message_memory_alloc(memory, map->pb->sizeof_message);
 	int r;
 
 	if (!pb)
-		return alloc_error(arena, -EMSGSIZE);
+		return alloc_error(memory, -EMSGSIZE);
 	map->pb->message_init(pb);
 	for (size_t i = 0; i < map->n_fields; i++) {
-		r = encode_field(arena, &map->fields[i], c, (char *)pb);
+		r = encode_field(memory, &map->fields[i], c, (char *)pb);
 		if (r < 0)
 			return r;
 	}
@@ -220,18 +222,18 @@ static int pack(const Collwatch__Envelope *envelope, uint8_t **ret_buf, size_t *
 
 int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *ret_len)
 {
-	_cleanup_(arena_freep) struct cw_arena *arena = NULL;
+	_cleanup_(memory_freep) struct cw_message_memory *memory = NULL;
 	Collwatch__Envelope envelope = COLLWATCH__ENVELOPE__INIT;
 	int r;
 
 	if (msg->type == CW_MSG_NONE || msg->type >= CW_MSG__MAX)
 		return -EINVAL;
-	arena = cw_arena_new(CW_CODEC_MAX_ARENA, 0);
-	if (!arena)
+	memory = cw_message_memory_new(CW_CODEC_MAX_MEMORY, 0);
+	if (!memory)
 		return -ENOMEM;
 	envelope.version = CW_WIRE_VERSION;
 	envelope.body_case = (Collwatch__Envelope__BodyCase)cw_bodies[msg->type].number;
-	r = encode_struct(arena, cw_bodies[msg->type].map, (const char *)msg + BODY_OFFSET,
+	r = encode_struct(memory, cw_bodies[msg->type].map, (const char *)msg + BODY_OFFSET,
 			  (ProtobufCMessage **)((char *)&envelope + PB_BODY_OFFSET));
 	if (r < 0)
 		return r;

@@ -5,9 +5,9 @@
  * bytes and back. Nothing outside proto/ sees generated names.
  *
  * Ownership: a message being sent borrows what it points to. A decoded message (struct cw_message)
- * owns all of it in one arena and is released by cw_message_free(). Strings of decoded messages are
- * never NULL, are NUL-terminated valid UTF-8 without control characters other than \t and \n.
- * Ages are ns before the moment the message's facts were sampled; a decoded one is bounded
+ * owns all of it in memory of its own and is released by cw_message_free(). Strings of decoded
+ * messages are never NULL, are NUL-terminated valid UTF-8 without control characters other than \t
+ * and \n. Ages are ns before the moment the message's facts were sampled; a decoded one is bounded
  * (cw_bounded_ns()).
  */
 #pragma once
@@ -351,5 +351,5 @@ struct cw_message {
 		struct cw_msg_control_request control_request;
 		struct cw_msg_control_reply control_reply;
 	};
-	void *arena; /* private to the codec; NULL in a message being sent */
+	void *memory; /* private to the codec; NULL in a message being sent */
 };

@@ -11,9 +11,9 @@
 
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 
-static void *must_alloc(struct cw_arena *arena, size_t n, size_t bytes)
+static void *must_alloc(struct cw_message_memory *memory, size_t n, size_t bytes)
 {
-	void *p = cw_arena_calloc(arena, n, bytes);
+	void *p = cw_message_memory_calloc(memory, n, bytes);
 
 	if (!p)
 		abort();
@@ -38,20 +38,22 @@ static uint64_t random_number(unsigned *seed)
 	}
 }
 
-static const char *random_text(struct cw_arena *arena, unsigned *seed)
+static const char *random_text(struct cw_message_memory *memory, unsigned *seed)
 {
 	static const char *const pieces[] = { "a", "node-", "é", "漢", "\t", "\n", "{}", "😀" };
 	size_t n = (size_t)rand_r(seed) % 12;
-	char *text = must_alloc(arena, n + 1, 4);
+	char *text = must_alloc(memory, n + 1, 4);
 
 	while (n--)
 		strcat(text, pieces[(size_t)rand_r(seed) % (sizeof(pieces) / sizeof(pieces[0]))]);
 	return text;
 }
 
-static void fill_struct(struct cw_arena *arena, const struct cw_map *map, char *c, unsigned *seed);
+static void fill_struct(struct cw_message_memory *memory, const struct cw_map *map, char *c,
+			unsigned *seed);
 
-static void fill_array(struct cw_arena *arena, const struct cw_field *f, char *c, unsigned *seed)
+static void fill_array(struct cw_message_memory *memory, const struct cw_field *f, char *c,
+		       unsigned *seed)
 {
 	uint32_t n = (uint32_t)rand_r(seed) % 4;
 	void **to = (void **)(c + f->c_offset);
@@ -60,24 +62,25 @@ static void fill_array(struct cw_arena *arena, const struct cw_field *f, char *c
 	if (n == 0)
 		return;
 	if (f->kind == CW_FIELD_LIST) {
-		char *list = *to = must_alloc(arena, n, f->sub->c_bytes);
+		char *list = *to = must_alloc(memory, n, f->sub->c_bytes);
 
 		for (uint32_t i = 0; i < n; i++)
-			fill_struct(arena, f->sub, list + i * f->sub->c_bytes, seed);
+			fill_struct(memory, f->sub, list + i * f->sub->c_bytes, seed);
 	} else if (f->kind == CW_FIELD_STRINGS) {
-		const char **list = *to = must_alloc(arena, n, sizeof(*list));
+		const char **list = *to = must_alloc(memory, n, sizeof(*list));
 
 		for (uint32_t i = 0; i < n; i++)
-			list[i] = random_text(arena, seed);
+			list[i] = random_text(memory, seed);
 	} else {
-		uint64_t *list = *to = must_alloc(arena, n, sizeof(*list));
+		uint64_t *list = *to = must_alloc(memory, n, sizeof(*list));
 
 		for (uint32_t i = 0; i < n; i++)
 			list[i] = random_number(seed);
 	}
 }
 
-static void fill_field(struct cw_arena *arena, const struct cw_field *f, char *c, unsigned *seed)
+static void fill_field(struct cw_message_memory *memory, const struct cw_field *f, char *c,
+		       unsigned *seed)
 {
 	char *to = c + f->c_offset;
 	uint64_t v = random_number(seed);
@@ -90,7 +93,7 @@ static void fill_field(struct cw_arena *arena, const struct cw_field *f, char *c
 		memcpy(to, &v, f->c_bytes); /* little-endian: the low bytes */
 		break;
 	case CW_FIELD_STRING:
-		*(const char **)to = random_text(arena, seed);
+		*(const char **)to = random_text(memory, seed);
 		break;
 	case CW_FIELD_JOB_KEY:
 		for (unsigned i = 0; i < CW_JOB_KEY_BYTES; i++)
@@ -99,26 +102,28 @@ static void fill_field(struct cw_arena *arena, const struct cw_field *f, char *c
 	case CW_FIELD_MESSAGE:
 		if (rand_r(seed) % 3 == 0)
 			break;
-		*(void **)to = must_alloc(arena, 1, f->sub->c_bytes);
-		fill_struct(arena, f->sub, *(char **)to, seed);
+		*(void **)to = must_alloc(memory, 1, f->sub->c_bytes);
+		fill_struct(memory, f->sub, *(char **)to, seed);
 		break;
 	default:
-		fill_array(arena, f, c, seed);
+		fill_array(memory, f, c, seed);
 	}
 }
 
-static void fill_struct(struct cw_arena *arena, const struct cw_map *map, char *c, unsigned *seed)
+static void fill_struct(struct cw_message_memory *memory, const struct cw_map *map, char *c,
+			unsigned *seed)
 {
 	for (size_t i = 0; i < map->n_fields; i++)
-		fill_field(arena, &map->fields[i], c, seed);
+		fill_field(memory, &map->fields[i], c, seed);
 }
 
-struct cw_message *cw_random_message(struct cw_arena *arena, unsigned type, unsigned *seed)
+struct cw_message *cw_random_message(struct cw_message_memory *memory, unsigned type,
+				     unsigned *seed)
 {
-	struct cw_message *msg = must_alloc(arena, 1, sizeof(*msg));
+	struct cw_message *msg = must_alloc(memory, 1, sizeof(*msg));
 
 	msg->type = type;
-	fill_struct(arena, cw_bodies[type].map, (char *)msg + BODY_OFFSET, seed);
+	fill_struct(memory, cw_bodies[type].map, (char *)msg + BODY_OFFSET, seed);
 	return msg;
 }
 

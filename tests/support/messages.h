@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "proto/arena.h"
+#include "proto/message_memory.h"
 #include "proto/messages.h"
 
 /*
@@ -13,8 +13,9 @@
  */
 const struct cw_message *cw_sample_message(unsigned type);
 
-/* A random valid message that lies in the arena; reproducible from *seed, which it advances. */
-struct cw_message *cw_random_message(struct cw_arena *arena, unsigned type, unsigned *seed);
+/* A random valid message that lies in the memory; reproducible from *seed, which it advances. */
+struct cw_message *cw_random_message(struct cw_message_memory *memory, unsigned type,
+				     unsigned *seed);
 
 /* Same type and the same in every field; the sender's version does not count. */
 bool cw_message_is_equal(const struct cw_message *a, const struct cw_message *b);

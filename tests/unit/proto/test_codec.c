@@ -18,9 +18,9 @@ static void message_freep(struct cw_message **msg)
 	cw_message_free(*msg);
 }
 
-static void arena_freep(struct cw_arena **arena)
+static void memory_freep(struct cw_message_memory **memory)
 {
-	cw_arena_free(*arena);
+	cw_message_memory_free(*memory);
 }
 
 static int decode_frame(const uint8_t *buf, size_t len, struct cw_message **ret)
@@ -59,9 +59,10 @@ Test(codec, random_messages_survive_a_round_trip)
 
 	for (int round = 0; round < 100; round++) {
 		for (unsigned type = 1; type < CW_MSG__MAX; type++) {
-			_cleanup_(arena_freep) struct cw_arena *arena = cw_arena_new(1 << 24, 0);
+			_cleanup_(memory_freep) struct cw_message_memory *memory =
+				cw_message_memory_new(1 << 24, 0);
 
-			expect_round_trip(cw_random_message(arena, type, &seed));
+			expect_round_trip(cw_random_message(memory, type, &seed));
 		}
 	}
 }
@@ -433,7 +434,7 @@ static int decode_empty_elements(size_t n, size_t *ret_bytes)
 		buf[at++] = 0;
 	}
 	r = cw_message_decode(buf, at, &msg);
-	*ret_bytes = msg ? ((struct cw_arena *)msg->arena)->used_bytes : 0;
+	*ret_bytes = msg ? ((struct cw_message_memory *)msg->memory)->used_bytes : 0;
 	cw_message_free(msg);
 	free(buf);
 	return r;
@@ -444,7 +445,7 @@ Test(codec, memory_is_bounded_whatever_a_frame_says)
 	size_t bytes;
 
 	cr_expect_eq(decode_empty_elements(CW_MSG_MAX_RANKS, &bytes), 0);
-	cr_expect_leq(bytes, CW_CODEC_MAX_ARENA);
+	cr_expect_leq(bytes, CW_CODEC_MAX_MEMORY);
 	cr_expect_eq(decode_empty_elements(CW_MSG_MAX_RANKS + 1, &bytes), -EBADMSG);
 	cr_expect_eq(decode_empty_elements(500000, &bytes), -EBADMSG);
 }

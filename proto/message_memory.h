@@ -8,21 +8,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct cw_arena_block;
+struct cw_message_memory_block;
 
-struct cw_arena {
-	struct cw_arena_block *blocks; /* newest first */
+struct cw_message_memory {
+	struct cw_message_memory_block *blocks; /* newest first */
 	size_t used_bytes, max_bytes;
 	bool is_exceeded;      /* a request failed because of max_bytes */
 	bool is_out_of_memory; /* a request failed because of malloc() */
 };
 
-/* Makes an empty arena; first_bytes is a hint for the first block. NULL = out of memory. */
-struct cw_arena *cw_arena_new(size_t max_bytes, size_t first_bytes);
+/* Makes an empty one; first_bytes is a hint for the first block. NULL = out of memory. */
+struct cw_message_memory *cw_message_memory_new(size_t max_bytes, size_t first_bytes);
 /* Takes NULL; returns NULL. */
-struct cw_arena *cw_arena_free(struct cw_arena *arena);
+struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memory);
 
 /* Zeroed, aligned for any type; NULL = out of memory or cap reached (is_exceeded). */
-void *cw_arena_alloc(struct cw_arena *arena, size_t bytes);
+void *cw_message_memory_alloc(struct cw_message_memory *memory, size_t bytes);
 /* The same for n elements, safe against overflow. */
-void *cw_arena_calloc(struct cw_arena *arena, size_t n, size_t bytes);
+void *cw_message_memory_calloc(struct cw_message_memory *memory, size_t n, size_t bytes);
