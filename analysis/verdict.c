@@ -37,7 +37,7 @@ static int align_all(struct scene *s)
 	struct align_scratch scratch = { 0 };
 	int r = 0;
 
-	s->alignments = arena_new_array(&s->arena, struct alignment, s->snap->n_comms);
+	s->alignments = cw_arena_new_array(&s->arena, struct alignment, s->snap->n_comms);
 	if (!s->alignments)
 		return -ENOMEM;
 	for (uint32_t c = 0; r == 0 && c < s->snap->n_comms; c++)
@@ -160,7 +160,7 @@ static void blame(struct telling *t, const struct cw_verdict *v)
 		t->is_blamed[v->culprits[i].rank] = true;
 }
 
-static int describe(struct telling *t, const struct finding *f, struct arena *a,
+static int describe(struct telling *t, const struct finding *f, struct cw_arena *a,
 		    struct cw_verdict *v)
 {
 	struct diagnosis diag = { .s = &t->s, .arena = a, .v = v, .main = f };
@@ -184,7 +184,7 @@ static int tell(struct telling *t, const struct finding *f)
 				.comm = CW_SNAP_NONE };
 	int r;
 
-	v.owner = calloc(1, sizeof(struct arena));
+	v.owner = calloc(1, sizeof(struct cw_arena));
 	if (!v.owner)
 		return -ENOMEM;
 	r = describe(t, f, v.owner, &v);
@@ -202,7 +202,7 @@ static int look_around(struct scene *s)
 	int r = align_all(s);
 
 	if (r == 0)
-		r = waitgraph_build(s->snap, &s->arena, &s->g);
+		r = cw_waitgraph_build(s->snap, &s->arena, &s->g);
 	if (r == 0)
 		r = upstream_init(&s->g, &s->arena, &s->up);
 	return r == 0 ? culprit_find_all(s) : r;
@@ -218,9 +218,9 @@ static int investigate(struct telling *t, uint32_t most)
 		r = apart_init(&s->g, &s->arena, &t->apart);
 	if (r < 0)
 		return r;
-	t->is_part_told = arena_new_array(&s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
-	t->is_finding_told = arena_new_array(&s->arena, bool, s->n_findings);
-	t->is_blamed = arena_new_array(&s->arena, bool, s->snap->n_ranks);
+	t->is_part_told = cw_arena_new_array(&s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
+	t->is_finding_told = cw_arena_new_array(&s->arena, bool, s->n_findings);
+	t->is_blamed = cw_arena_new_array(&s->arena, bool, s->snap->n_ranks);
 	if (!t->is_part_told || !t->is_finding_told || !t->is_blamed)
 		return -ENOMEM;
 	/* Findings that turn out to be told already count, too: the cost stays linear. */
@@ -243,7 +243,7 @@ static int compute(const struct cw_snapshot *snap, uint32_t most, struct cw_verd
 	int r;
 
 	r = investigate(&t, most);
-	arena_fini(&t.s.arena);
+	cw_arena_fini(&t.s.arena);
 	if (r < 0)
 		cw_verdict_list_fini(&list);
 	else

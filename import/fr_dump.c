@@ -45,7 +45,7 @@ static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *val
 {
 	char text[MAX_NAME];
 
-	return arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
+	return cw_arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
 }
 
 /* "[0, 1, 2]", or a list of integers. Anything else: not recorded. */
@@ -57,7 +57,7 @@ static int read_ranks(struct cw_fr_dump *dump, const struct cw_value *value, str
 
 	if (!most || most > CW_FR_MAX_RANKS)
 		return 0;
-	g->ranks = arena_new_array(&dump->arena, int32_t, most);
+	g->ranks = cw_arena_new_array(&dump->arena, int32_t, most);
 	if (!g->ranks)
 		return -ENOMEM;
 	if (value->type != CW_VALUE_STR) {
@@ -108,7 +108,7 @@ static int read_group(struct reader *r, const struct cw_value *key, const struct
 
 static int sort_groups(struct reader *r)
 {
-	r->by_name = arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups);
+	r->by_name = cw_arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups);
 	if (!r->by_name)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < r->dump->n_groups; i++)
@@ -132,7 +132,7 @@ static int read_groups(struct reader *r)
 		return cw_err_set(r->err, E2BIG, "%u process groups", n);
 	if (most > n + MAX_GROUPS)
 		most = n + MAX_GROUPS;
-	r->dump->groups = arena_new_array(&r->dump->arena, struct cw_fr_group, most);
+	r->dump->groups = cw_arena_new_array(&r->dump->arena, struct cw_fr_group, most);
 	if (!r->dump->groups)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
@@ -272,7 +272,7 @@ static int read_entries(struct reader *r)
 	if (n > MAX_ENTRIES)
 		return cw_err_set(r->err, E2BIG, "%u entries", n);
 	dump->has_entries = entries && entries->type == CW_VALUE_LIST;
-	dump->ops = arena_new_array(&dump->arena, struct cw_fr_op, n);
+	dump->ops = cw_arena_new_array(&dump->arena, struct cw_fr_op, n);
 	if (!dump->ops)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
@@ -340,7 +340,7 @@ static void read_rank(struct reader *r)
 /* A stable counting sort. */
 static int sort_ops(struct cw_fr_dump *dump)
 {
-	struct cw_fr_op *sorted = arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops);
+	struct cw_fr_op *sorted = cw_arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops);
 	uint32_t at = 0;
 
 	if (!sorted)
@@ -408,7 +408,7 @@ static size_t json_memory(const uint8_t *data, size_t size)
 	return cost;
 }
 
-static int read_json(struct reader *r, const void *data, size_t size, struct arena *values)
+static int read_json(struct reader *r, const void *data, size_t size, struct cw_arena *values)
 {
 	struct cw_value *root;
 	json_error_t error;
@@ -439,7 +439,7 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 {
 	struct cw_fr_dump dump = { 0 };
 	struct reader r = { .dump = &dump, .err = err };
-	struct arena values = { 0 };
+	struct cw_arena values = { 0 };
 	const uint8_t *first = data;
 	size_t blank = 0;
 	int e;
@@ -456,11 +456,11 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 		if (e == 0)
 			e = interpret(&r);
 	}
-	arena_fini(&values);
+	cw_arena_fini(&values);
 	if (e == -ENOMEM)
 		(void)cw_err_set(err, ENOMEM, "out of memory");
 	if (e < 0) {
-		arena_fini(&dump.arena);
+		cw_arena_fini(&dump.arena);
 		return e;
 	}
 	*ret = dump;
@@ -469,6 +469,6 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 
 void cw_fr_dump_fini(struct cw_fr_dump *dump)
 {
-	arena_fini(&dump->arena);
+	cw_arena_fini(&dump->arena);
 	*dump = (struct cw_fr_dump){ 0 };
 }

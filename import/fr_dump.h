@@ -81,7 +81,7 @@ struct cw_fr_dump {
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
 	char unknown_op[48], unknown_backend[24]; /* the first ones */
 	int64_t newest_ns;                        /* of all times; 0 = none */
-	struct arena arena;                       /* owner of all of the above */
+	struct cw_arena arena;                    /* owner of all of the above */
 };
 
 /*

@@ -121,7 +121,7 @@ static int note_pair(struct fr_out *x, struct fr_out_pairs *pairs, const struct 
 		return 0;
 	if (!pair && pairs->n == pairs->room) {
 		uint32_t room = pairs->room ? pairs->room * 2 : 4;
-		struct fr_out_pair *list = arena_new_array(&x->arena, struct fr_out_pair, room);
+		struct fr_out_pair *list = cw_arena_new_array(&x->arena, struct fr_out_pair, room);
 
 		if (!list)
 			return -ENOMEM;
@@ -142,7 +142,7 @@ static int note_pair(struct fr_out *x, struct fr_out_pairs *pairs, const struct 
 
 static int note_pairs(struct fr_out *x, struct fr_out_comm *c)
 {
-	c->pairs = arena_new_array(&x->arena, struct fr_out_pairs, c->snap->nranks);
+	c->pairs = cw_arena_new_array(&x->arena, struct fr_out_pairs, c->snap->nranks);
 	if (!c->pairs)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->snap->nranks; i++) {
@@ -187,8 +187,8 @@ static int make_comm(struct fr_out *x, const struct cw_snap_comm *snap, struct f
 	c->snap = snap;
 	(void)snprintf(c->name, sizeof(c->name), "0x%016" PRIx64 "%s%.0" PRIu32, snap->id,
 		       snap->instance ? "." : "", snap->instance);
-	c->sorted = arena_new_array(&x->arena, struct fr_out_place, snap->nranks);
-	c->place_of = arena_new_array(&x->arena, uint32_t, snap->nranks);
+	c->sorted = cw_arena_new_array(&x->arena, struct fr_out_place, snap->nranks);
+	c->place_of = cw_arena_new_array(&x->arena, uint32_t, snap->nranks);
 	if (!c->sorted || !c->place_of)
 		return -ENOMEM;
 	r = name_members(x, c);
@@ -213,8 +213,8 @@ static int collect(struct fr_out *x)
 	uint32_t *fill;
 	int r = 0;
 
-	x->comms = arena_new_array(&x->arena, struct fr_out_comm, snap->n_comms);
-	x->start = arena_new_array(&x->arena, uint32_t, (size_t)snap->n_ranks + 2);
+	x->comms = cw_arena_new_array(&x->arena, struct fr_out_comm, snap->n_comms);
+	x->start = cw_arena_new_array(&x->arena, uint32_t, (size_t)snap->n_ranks + 2);
 	if (!x->comms || !x->start)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms && r == 0; c++) {
@@ -225,7 +225,8 @@ static int collect(struct fr_out *x)
 	}
 	for (uint32_t i = 2; i < snap->n_ranks + 2; i++)
 		x->start[i] += x->start[i - 1];
-	x->members = arena_new_array(&x->arena, struct fr_out_member, x->start[snap->n_ranks + 1]);
+	x->members =
+		cw_arena_new_array(&x->arena, struct fr_out_member, x->start[snap->n_ranks + 1]);
 	if (r < 0 || !x->members)
 		return r < 0 ? r : -ENOMEM;
 	fill = x->start + 1; /* ends as the starts, one place further */
@@ -420,6 +421,6 @@ int cw_flight_recorder_write(const struct cw_snapshot *snap, const char *dir,
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", dir, strerror(errno));
 	r = write_all(&x, fd, ret, err);
-	arena_fini(&x.arena);
+	cw_arena_fini(&x.arena);
 	return r;
 }

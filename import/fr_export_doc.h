@@ -56,7 +56,7 @@ struct fr_out {
 	struct fr_out_comm *comms;
 	struct fr_out_member *members; /* by rank */
 	uint32_t *start; /* of rank r: members[start[r]] … members[start[r + 1] - 1] */
-	struct arena arena;
+	struct cw_arena arena;
 };
 
 struct fr_out_dump {

@@ -73,14 +73,14 @@ static bool has_all_p2p(const struct fr_place *place)
 	return highest || ops[0].coll_seq == 1 || ops[place->group->n_ops - 1].p2p_seq == 0;
 }
 
-int fr_comm_prepare(struct fr_comm *comm, struct arena *arena)
+int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 {
 	size_t n = 0;
 
 	for (uint32_t p = 0; p < comm->n_ranks; p++)
 		if (comm->places[p].dump)
 			n += comm->places[p].group->n_ops;
-	comm->calls = arena_new_array(arena, const struct cw_fr_op *, n);
+	comm->calls = cw_arena_new_array(arena, const struct cw_fr_op *, n);
 	if (!comm->calls)
 		return -ENOMEM;
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
@@ -216,15 +216,15 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 
 /* ---- a member ---- */
 
-static int make_room(const struct fr_comm *comm, const struct fr_place *place, struct arena *arena,
-		     struct cw_snap_member *m)
+static int make_room(const struct fr_comm *comm, const struct fr_place *place,
+		     struct cw_arena *arena, struct cw_snap_member *m)
 {
 	uint32_t n = place->group->n_ops, n_p2p = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		n_p2p += is_numbered_p2p(comm, &place->dump->ops[place->group->first_op + i]);
-	m->window = arena_new_array(arena, struct cw_op, n);
-	m->p2p = arena_new_array(arena, struct cw_snap_p2p, n_p2p);
+	m->window = cw_arena_new_array(arena, struct cw_op, n);
+	m->p2p = cw_arena_new_array(arena, struct cw_snap_p2p, n_p2p);
 	return m->window && m->p2p ? 0 : -ENOMEM;
 }
 
@@ -339,7 +339,7 @@ static void choose_ops(struct cw_snap_member *m)
 		m->window = NULL;
 }
 
-int fr_member_make(struct fr_comm *comm, uint32_t at, struct arena *arena,
+int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 		   struct cw_snap_member *ret)
 {
 	const struct fr_place *place = &comm->places[at];

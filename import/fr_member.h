@@ -33,11 +33,11 @@ struct fr_comm {
 };
 
 /* 0 or -ENOMEM. */
-int fr_comm_prepare(struct fr_comm *comm, struct arena *arena);
+int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena);
 
 /*
  * Member `place`, all but ret->rank; what it points to lies in arena. After fr_comm_prepare(). 0 or
  * -ENOMEM.
  */
-int fr_member_make(struct fr_comm *comm, uint32_t place, struct arena *arena,
+int fr_member_make(struct fr_comm *comm, uint32_t place, struct cw_arena *arena,
 		   struct cw_snap_member *ret);

@@ -43,7 +43,7 @@ struct comm_entry {
 struct merger {
 	struct cw_fr_set *set;
 	struct cw_snapshot *snap;
-	struct arena arena;
+	struct cw_arena arena;
 	int32_t *ranks; /* all that are mentioned, ascending */
 	uint32_t n_ranks;
 	struct comm_entry *comms; /* hash table, in order of appearance */
@@ -161,7 +161,7 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 		m->n_too_many++;
 		return NULL;
 	}
-	e = arena_new(&m->arena, struct comm_entry);
+	e = cw_arena_new(&m->arena, struct comm_entry);
 	if (!e)
 		return NULL;
 	e->id = id;
@@ -169,7 +169,7 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 	e->comm.desc = g->desc;
 	e->comm.ranks = g->ranks;
 	e->comm.n_ranks = g->n_ranks;
-	e->comm.places = arena_new_array(&m->arena, struct fr_place, g->n_ranks);
+	e->comm.places = cw_arena_new_array(&m->arena, struct fr_place, g->n_ranks);
 	if (!e->comm.places)
 		return NULL;
 	HASH_ADD(hh, m->comms, id, sizeof(id), e);
@@ -480,7 +480,7 @@ int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **re
 		r = merge(&m);
 	return_ranks(set);
 	HASH_CLEAR(hh, m.comms);
-	arena_fini(&m.arena);
+	cw_arena_fini(&m.arena);
 	free(m.ranks);
 	if (r < 0) {
 		(void)cw_snapshot_free(m.snap);

@@ -83,8 +83,8 @@ static int step(struct machine *m)
 	return r < 0 ? r : op->run(m, &arg);
 }
 
-int cw_pickle_read(const void *data, size_t size, struct arena *arena, const struct cw_value **ret,
-		   struct cw_err *err)
+int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
+		   const struct cw_value **ret, struct cw_err *err)
 {
 	struct machine m = { .data = data, .size = size, .arena = arena, .err = err };
 	int r = 0;

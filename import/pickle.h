@@ -29,5 +29,5 @@
  * pickle is cut short, -EBADMSG not a pickle or inconsistent, -E2BIG beyond a limit, -ENOMEM; err
  * names the instruction and its offset.
  */
-int cw_pickle_read(const void *data, size_t size, struct arena *arena, const struct cw_value **ret,
-		   struct cw_err *err);
+int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
+		   const struct cw_value **ret, struct cw_err *err);

@@ -26,7 +26,7 @@ struct machine {
 	size_t size, at;
 	size_t op_at; /* offset of the opcode being run */
 	const char *op_name;
-	struct arena *arena;
+	struct cw_arena *arena;
 	size_t spent; /* bytes of memory */
 	struct cw_err *err;
 	struct cw_value **stack;

@@ -25,7 +25,7 @@ int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_
 	m->spent += n * sizeof(*bigger);
 	if (check_memory(m) < 0)
 		return -E2BIG;
-	bigger = arena_new_array(m->arena, struct cw_value *, n);
+	bigger = cw_arena_new_array(m->arena, struct cw_value *, n);
 	if (!bigger)
 		return -ENOMEM;
 	if (*room)
@@ -57,7 +57,7 @@ int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value 
 	r = check_memory(m);
 	if (r < 0)
 		return r;
-	v = arena_new(m->arena, struct cw_value);
+	v = cw_arena_new(m->arena, struct cw_value);
 	if (!v)
 		return -ENOMEM;
 	v->type = (uint8_t)type;

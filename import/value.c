@@ -72,14 +72,14 @@ char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len)
 	return buf;
 }
 
-static int grow(struct arena *arena, struct cw_value *v, size_t *spent)
+static int grow(struct cw_arena *arena, struct cw_value *v, size_t *spent)
 {
 	uint32_t room = v->room ? v->room * 2 : 4;
 	struct cw_value **items;
 
 	if (v->room > UINT32_MAX / 4)
 		return -E2BIG;
-	items = arena_new_array(arena, struct cw_value *, room);
+	items = cw_arena_new_array(arena, struct cw_value *, room);
 	if (!items)
 		return -ENOMEM;
 	*spent += room * sizeof(*items);
@@ -90,7 +90,8 @@ static int grow(struct arena *arena, struct cw_value *v, size_t *spent)
 	return 0;
 }
 
-int cw_value_append(struct arena *arena, struct cw_value *to, struct cw_value *item, size_t *spent)
+int cw_value_append(struct cw_arena *arena, struct cw_value *to, struct cw_value *item,
+		    size_t *spent)
 {
 	int r = 0;
 

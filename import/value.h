@@ -69,7 +69,8 @@ char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len);
  * Appends item to a list, tuple or dict that is not held. -E2BIG too high or too many items,
  * -ELOOP `to` is held or is item itself, -ENOMEM. The bytes taken are added to *spent.
  */
-int cw_value_append(struct arena *arena, struct cw_value *to, struct cw_value *item, size_t *spent);
+int cw_value_append(struct cw_arena *arena, struct cw_value *to, struct cw_value *item,
+		    size_t *spent);
 
 /* Strings are borrowed from doc. -E2BIG deeper than the limit, -ENOMEM. */
-int cw_value_from_json(const json_t *doc, struct arena *arena, struct cw_value **ret);
+int cw_value_from_json(const json_t *doc, struct cw_arena *arena, struct cw_value **ret);

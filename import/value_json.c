@@ -4,9 +4,10 @@
 
 #include "import/value.h"
 
-static int convert(const json_t *doc, struct arena *arena, unsigned depth, struct cw_value **ret);
+static int convert(const json_t *doc, struct cw_arena *arena, unsigned depth,
+		   struct cw_value **ret);
 
-static int convert_array(const json_t *doc, struct arena *arena, unsigned depth,
+static int convert_array(const json_t *doc, struct cw_arena *arena, unsigned depth,
 			 struct cw_value *to)
 {
 	struct cw_value *item;
@@ -25,7 +26,7 @@ static int convert_array(const json_t *doc, struct arena *arena, unsigned depth,
 	return 0;
 }
 
-static int convert_object(const json_t *doc, struct arena *arena, unsigned depth,
+static int convert_object(const json_t *doc, struct cw_arena *arena, unsigned depth,
 			  struct cw_value *to)
 {
 	struct cw_value *key, *item;
@@ -37,7 +38,7 @@ static int convert_object(const json_t *doc, struct arena *arena, unsigned depth
 	to->type = CW_VALUE_DICT;
 	/* the macro takes no pointer to const; nothing is changed */
 	json_object_foreach ((json_t *)doc, name, entry) {
-		key = arena_new(arena, struct cw_value);
+		key = cw_arena_new(arena, struct cw_value);
 		if (!key)
 			return -ENOMEM;
 		key->type = CW_VALUE_STR;
@@ -54,9 +55,9 @@ static int convert_object(const json_t *doc, struct arena *arena, unsigned depth
 	return 0;
 }
 
-static int convert(const json_t *doc, struct arena *arena, unsigned depth, struct cw_value **ret)
+static int convert(const json_t *doc, struct cw_arena *arena, unsigned depth, struct cw_value **ret)
 {
-	struct cw_value *v = arena_new(arena, struct cw_value);
+	struct cw_value *v = cw_arena_new(arena, struct cw_value);
 	int r = 0;
 
 	if (!v)
@@ -95,7 +96,7 @@ static int convert(const json_t *doc, struct arena *arena, unsigned depth, struc
 	return r;
 }
 
-int cw_value_from_json(const json_t *doc, struct arena *arena, struct cw_value **ret)
+int cw_value_from_json(const json_t *doc, struct cw_arena *arena, struct cw_value **ret)
 {
 	return convert(doc, arena, 0, ret);
 }

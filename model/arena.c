@@ -13,8 +13,8 @@
 /* Resets that a spare chunk survives without being used. */
 #define SPARE_ROUNDS 8u
 
-struct arena_chunk {
-	struct arena_chunk *next;
+struct cw_arena_chunk {
+	struct cw_arena_chunk *next;
 	unsigned unused_rounds;
 	bool is_dirty;
 	size_t bytes; /* of data */
@@ -22,9 +22,9 @@ struct arena_chunk {
 };
 
 /* The one of an earlier round that fits best, without waste. */
-static struct arena_chunk *take_spare(struct arena *a, size_t bytes)
+static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 {
-	struct arena_chunk **link, **best = NULL, *c;
+	struct cw_arena_chunk **link, **best = NULL, *c;
 
 	for (link = &a->spare; *link; link = &(*link)->next)
 		if ((*link)->bytes >= bytes && (*link)->bytes / 2 <= bytes &&
@@ -41,12 +41,12 @@ static struct arena_chunk *take_spare(struct arena *a, size_t bytes)
 }
 
 /* What is wanted has changed: as much is given back as is taken. */
-static void drop_spares(struct arena *a, size_t bytes)
+static void drop_spares(struct cw_arena *a, size_t bytes)
 {
 	size_t dropped = 0;
 
 	while (a->spare && dropped < bytes) {
-		struct arena_chunk *c = a->spare;
+		struct cw_arena_chunk *c = a->spare;
 
 		a->spare = c->next;
 		dropped += c->bytes;
@@ -54,9 +54,9 @@ static void drop_spares(struct arena *a, size_t bytes)
 	}
 }
 
-static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
+static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
 {
-	struct arena_chunk *c = take_spare(a, bytes);
+	struct cw_arena_chunk *c = take_spare(a, bytes);
 
 	if (c)
 		return c;
@@ -71,9 +71,9 @@ static struct arena_chunk *chunk_new(struct arena *a, size_t bytes)
 }
 
 /* A large block gets a chunk of its own, behind the newest, whose free rest stays in use. */
-static void *alloc_apart(struct arena *a, size_t bytes, bool *ret_is_dirty)
+static void *alloc_apart(struct cw_arena *a, size_t bytes, bool *ret_is_dirty)
 {
-	struct arena_chunk *c = chunk_new(a, bytes);
+	struct cw_arena_chunk *c = chunk_new(a, bytes);
 
 	if (!c)
 		return NULL;
@@ -87,10 +87,10 @@ static void *alloc_apart(struct arena *a, size_t bytes, bool *ret_is_dirty)
 	return c->data;
 }
 
-static int add_chunk(struct arena *a)
+static int add_chunk(struct cw_arena *a)
 {
 	size_t bytes = a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES;
-	struct arena_chunk *c = chunk_new(a, bytes);
+	struct cw_arena_chunk *c = chunk_new(a, bytes);
 
 	if (!c)
 		return -1;
@@ -104,9 +104,9 @@ static int add_chunk(struct arena *a)
 	return 0;
 }
 
-static void *alloc(struct arena *a, size_t n, size_t size, bool *ret_is_dirty)
+static void *alloc(struct cw_arena *a, size_t n, size_t size, bool *ret_is_dirty)
 {
-	struct arena_chunk *c;
+	struct cw_arena_chunk *c;
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 2)
@@ -126,7 +126,7 @@ static void *alloc(struct arena *a, size_t n, size_t size, bool *ret_is_dirty)
 	return c->data + (c->bytes - a->free_bytes - bytes);
 }
 
-void *arena_array(struct arena *a, size_t n, size_t size)
+void *cw_arena_array(struct cw_arena *a, size_t n, size_t size)
 {
 	bool is_dirty;
 	void *p = alloc(a, n, size, &is_dirty);
@@ -136,33 +136,33 @@ void *arena_array(struct arena *a, size_t n, size_t size)
 	return p;
 }
 
-void *arena_array_raw(struct arena *a, size_t n, size_t size)
+void *cw_arena_array_raw(struct cw_arena *a, size_t n, size_t size)
 {
 	bool is_dirty;
 
 	return alloc(a, n, size, &is_dirty);
 }
 
-void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size)
+void *cw_arena_memdup(struct cw_arena *a, const void *from, size_t n, size_t size)
 {
 	void *to;
 
 	if (!from)
 		return NULL;
-	to = arena_array_raw(a, n, size);
+	to = cw_arena_array_raw(a, n, size);
 	if (to && n && size)
 		memcpy(to, from, n * size);
 	return to;
 }
 
-char *arena_strdup(struct arena *a, const char *text)
+char *cw_arena_strdup(struct cw_arena *a, const char *text)
 {
-	return text ? arena_memdup(a, text, strlen(text) + 1, 1) : NULL;
+	return text ? cw_arena_memdup(a, text, strlen(text) + 1, 1) : NULL;
 }
 
-static void free_chunks(struct arena_chunk *c)
+static void free_chunks(struct cw_arena_chunk *c)
 {
-	struct arena_chunk *next;
+	struct cw_arena_chunk *next;
 
 	for (; c; c = next) {
 		next = c->next;
@@ -170,9 +170,9 @@ static void free_chunks(struct arena_chunk *c)
 	}
 }
 
-void arena_reset(struct arena *a)
+void cw_arena_reset(struct cw_arena *a)
 {
-	struct arena_chunk **link = &a->spare, *c;
+	struct cw_arena_chunk **link = &a->spare, *c;
 
 	while ((c = *link)) {
 		if (++c->unused_rounds < SPARE_ROUNDS) {
@@ -187,9 +187,9 @@ void arena_reset(struct arena *a)
 	a->free_bytes = a->chunk_bytes = 0;
 }
 
-void arena_fini(struct arena *a)
+void cw_arena_fini(struct cw_arena *a)
 {
 	free_chunks(a->chunks);
 	free_chunks(a->spare);
-	*a = (struct arena){ 0 };
+	*a = (struct cw_arena){ 0 };
 }

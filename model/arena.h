@@ -11,33 +11,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct arena_chunk;
+struct cw_arena_chunk;
 
-struct arena {
-	struct arena_chunk *chunks; /* newest first */
-	struct arena_chunk *spare;  /* of earlier rounds; see arena_reset() */
-	size_t free_bytes;          /* left in the newest */
-	size_t chunk_bytes;         /* of the next chunk */
+struct cw_arena {
+	struct cw_arena_chunk *chunks; /* newest first */
+	struct cw_arena_chunk *spare;  /* of earlier rounds; see cw_arena_reset() */
+	size_t free_bytes;             /* left in the newest */
+	size_t chunk_bytes;            /* of the next chunk */
 };
 
 /* NULL = out of memory, or n * size overflows. n = 0 gives a pointer that may not be followed. */
-void *arena_array(struct arena *a, size_t n, size_t size);
+void *cw_arena_array(struct cw_arena *a, size_t n, size_t size);
 /* The same, not zeroed: for what is written as a whole. */
-void *arena_array_raw(struct arena *a, size_t n, size_t size);
+void *cw_arena_array_raw(struct cw_arena *a, size_t n, size_t size);
 
 /* Copies of `text` or of n * size bytes; NULL in gives NULL out. */
-char *arena_strdup(struct arena *a, const char *text);
-void *arena_memdup(struct arena *a, const void *from, size_t n, size_t size);
+char *cw_arena_strdup(struct cw_arena *a, const char *text);
+void *cw_arena_memdup(struct cw_arena *a, const void *from, size_t n, size_t size);
 
 /*
  * Empties the arena and keeps its memory for the next round, which mostly needs as much: pages that
  * go to the kernel and come back cost more than what is done with them. What several rounds did not
  * need is freed.
  */
-void arena_reset(struct arena *a);
+void cw_arena_reset(struct cw_arena *a);
 
 /* Takes a zeroed arena too; leaves it zeroed. */
-void arena_fini(struct arena *a);
+void cw_arena_fini(struct cw_arena *a);
 
-#define arena_new(a, type) ((type *)arena_array((a), 1, sizeof(type)))
-#define arena_new_array(a, type, n) ((type *)arena_array((a), (n), sizeof(type)))
+#define cw_arena_new(a, type) ((type *)cw_arena_array((a), 1, sizeof(type)))
+#define cw_arena_new_array(a, type, n) ((type *)cw_arena_array((a), (n), sizeof(type)))

@@ -21,7 +21,7 @@
 #define MAX_P2P_PEERS (1u << 16)
 
 struct cw_snap_store {
-	struct arena arena;
+	struct cw_arena arena;
 	size_t cap_nodes, cap_ranks, cap_comms, cap_notes;
 	uint64_t n_members;
 	/* (id, instance) → index + 1 into comms; open addressing, a power of two, half full. */
@@ -67,7 +67,7 @@ struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap)
 {
 	if (!snap)
 		return NULL;
-	arena_fini(&snap->store->arena);
+	cw_arena_fini(&snap->store->arena);
 	free(snap->store->comm_slots);
 	free(snap->store);
 	free(snap->nodes);
@@ -82,7 +82,7 @@ void cw_snapshot_reset(struct cw_snapshot *snap)
 {
 	struct cw_snap_store *st = snap->store;
 
-	arena_reset(&st->arena);
+	cw_arena_reset(&st->arena);
 	st->n_members = 0;
 	if (st->n_comm_slots)
 		memset(st->comm_slots, 0, st->n_comm_slots * sizeof(*st->comm_slots));
@@ -113,7 +113,7 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
 /* A copy in the arena. NULL in, NULL out; false = out of memory. */
 static bool copy_text(struct cw_snapshot *snap, const char *text, const char **ret)
 {
-	*ret = arena_strdup(&snap->store->arena, text);
+	*ret = cw_arena_strdup(&snap->store->arena, text);
 	return *ret || !text;
 }
 
@@ -157,7 +157,7 @@ int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *
 		return 0;
 	if (!snap->stacks)
 		snap->stacks =
-			arena_new_array(&snap->store->arena, const char *, CW_SNAP_MAX_STACKS);
+			cw_arena_new_array(&snap->store->arena, const char *, CW_SNAP_MAX_STACKS);
 	if (!snap->stacks || !copy_text(snap, text, &snap->stacks[snap->n_stacks]))
 		return -ENOMEM;
 	*ret_number = ++snap->n_stacks;
@@ -263,7 +263,7 @@ int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm
 	if (!comms)
 		return -ENOMEM;
 	snap->comms = comms;
-	copy.members = arena_array_raw(&st->arena, comm->nranks, sizeof(struct cw_snap_member));
+	copy.members = cw_arena_array_raw(&st->arena, comm->nranks, sizeof(struct cw_snap_member));
 	copy.last_ops = NULL;
 	copy.n_claimed = 0;
 	if (!copy.members || !copy_text(snap, comm->name, &copy.name))
@@ -313,7 +313,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 	/* The old members stay in the arena: they count, too. */
 	if (st->n_members + nranks > CW_SNAP_MAX_MEMBERS)
 		return -E2BIG;
-	members = arena_new_array(&st->arena, struct cw_snap_member, nranks);
+	members = cw_arena_new_array(&st->arena, struct cw_snap_member, nranks);
 	if (!members)
 		return -ENOMEM;
 	memcpy(members, c->members, c->nranks * sizeof(*members));
@@ -373,7 +373,7 @@ int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t c
 int cw_snapshot_copy_pending(struct cw_snapshot *snap, struct cw_snap_member *m,
 			     const struct cw_op *op)
 {
-	m->pending = arena_memdup(&snap->store->arena, op, 1, sizeof(*op));
+	m->pending = cw_arena_memdup(&snap->store->arena, op, 1, sizeof(*op));
 	return m->pending || !op ? 0 : -ENOMEM;
 }
 
@@ -387,7 +387,7 @@ int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	if (!op)
 		return 0;
 	if (!c->last_ops)
-		c->last_ops = arena_array_raw(&snap->store->arena, c->nranks, sizeof(*op));
+		c->last_ops = cw_arena_array_raw(&snap->store->arena, c->nranks, sizeof(*op));
 	if (!c->last_ops)
 		return -ENOMEM;
 	m->last = &c->last_ops[comm_rank];
@@ -396,9 +396,9 @@ int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 }
 
 /* A copy of a part; NULL stays NULL. *ok becomes false when out of memory. */
-static void *own(struct arena *a, const void *part, size_t n, size_t size, bool *ok)
+static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bool *ok)
 {
-	void *copy = arena_memdup(a, part, n, size);
+	void *copy = cw_arena_memdup(a, part, n, size);
 
 	*ok = *ok && (copy || !part);
 	return copy;
@@ -406,7 +406,7 @@ static void *own(struct arena *a, const void *part, size_t n, size_t size, bool 
 
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *m)
 {
-	struct arena *a = &snap->store->arena;
+	struct cw_arena *a = &snap->store->arena;
 	bool ok = true;
 
 	if (m->n_window > MAX_WINDOW_OPS || m->n_p2p > MAX_P2P_PEERS)
@@ -468,7 +468,7 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	if (n_ops > MAX_WINDOW_OPS)
 		return -E2BIG;
 	if (!m->window || n_ops > m->n_window) {
-		struct cw_op *copy = arena_new_array(&snap->store->arena, struct cw_op, n_ops);
+		struct cw_op *copy = cw_arena_new_array(&snap->store->arena, struct cw_op, n_ops);
 
 		if (!copy)
 			return -ENOMEM;

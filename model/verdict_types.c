@@ -117,7 +117,7 @@ void cw_verdict_list_fini(struct cw_verdict_list *list)
 void cw_verdict_fini(struct cw_verdict *v)
 {
 	if (v->owner)
-		arena_fini(v->owner);
+		cw_arena_fini(v->owner);
 	free(v->owner);
 	*v = (struct cw_verdict){ 0 };
 }

@@ -77,15 +77,15 @@ static void name_family(const struct cw_snap_comm *comm, struct comm_family *f)
 		(void)snprintf(f->name, sizeof(f->name), "communicator 0x%016" PRIx64, comm->id);
 }
 
-int comm_families_find(const struct cw_snapshot *snap, struct arena *arena,
+int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		       struct comm_families *ret)
 {
 	struct entry *table = NULL, *e;
 	int r = 0;
 
 	*ret = (struct comm_families){
-		.of = arena_new_array(arena, uint32_t, snap->n_comms),
-		.families = arena_new_array(arena, struct comm_family, snap->n_comms),
+		.of = cw_arena_new_array(arena, uint32_t, snap->n_comms),
+		.families = cw_arena_new_array(arena, struct comm_family, snap->n_comms),
 	};
 	if (!ret->of || !ret->families)
 		return -ENOMEM;
@@ -94,7 +94,7 @@ int comm_families_find(const struct cw_snapshot *snap, struct arena *arena,
 
 		HASH_FIND(hh, table, &key, sizeof(key), e);
 		if (!e) {
-			e = arena_new(arena, struct entry);
+			e = cw_arena_new(arena, struct entry);
 			if (!e) {
 				r = -ENOMEM;
 				break;

@@ -24,5 +24,5 @@ struct comm_families {
 };
 
 /* In the caller's arena; O(comms). 0 or -ENOMEM. */
-int comm_families_find(const struct cw_snapshot *snap, struct arena *arena,
+int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		       struct comm_families *ret);

@@ -72,7 +72,7 @@ bool frame_is_folded_native(const json_t *frame)
 	       frame_is_startup(frame) || frame_is_interpreter(frame);
 }
 
-const json_t *frame_python_thread(const json_t *evidence)
+const json_t *cw_frame_python_thread(const json_t *evidence)
 {
 	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
 	size_t i, n = json_array_size(threads);
@@ -147,7 +147,7 @@ static bool describe(const json_t *frames, const char *name_key, bool (*is_folde
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
 {
 	buf[0] = '\0';
-	if (!describe(json_object_get(frame_python_thread(evidence), "frames"), "function",
+	if (!describe(json_object_get(cw_frame_python_thread(evidence), "frames"), "function",
 		      frame_is_library_python, buf, len))
 		(void)describe(native_frames(evidence), "symbol", frame_is_folded_native, buf, len);
 	return buf;

@@ -29,7 +29,7 @@ bool frame_is_library_python(const json_t *frame);
  * The Python thread that says most: the one that holds the interpreter, else the main thread, which
  * is the last (CPython lists the newest first). NULL = none. Borrowed.
  */
-const json_t *frame_python_thread(const json_t *evidence);
+const json_t *cw_frame_python_thread(const json_t *evidence);
 
 /* The "proc" facts about the main thread, and about any; NULL = none. Borrowed. */
 const json_t *frame_proc_main(const json_t *evidence);

@@ -303,14 +303,14 @@ static int refine(struct maker *m, uint64_t *before)
 
 static int make(struct maker *m)
 {
-	struct arena *arena = &m->out->arena;
-	uint64_t *before = arena_new_array(arena, uint64_t, m->snap->n_ranks);
+	struct cw_arena *arena = &m->out->arena;
+	uint64_t *before = cw_arena_new_array(arena, uint64_t, m->snap->n_ranks);
 	int r;
 
-	m->color = arena_new_array(arena, uint64_t, m->snap->n_ranks);
-	m->mask = arena_new_array(arena, uint64_t, m->out->graph.n_gates);
-	m->by_color = arena_new_array(arena, uint32_t, m->snap->n_ranks);
-	m->out->set_of = arena_new_array(arena, uint32_t, m->snap->n_ranks);
+	m->color = cw_arena_new_array(arena, uint64_t, m->snap->n_ranks);
+	m->mask = cw_arena_new_array(arena, uint64_t, m->out->graph.n_gates);
+	m->by_color = cw_arena_new_array(arena, uint32_t, m->snap->n_ranks);
+	m->out->set_of = cw_arena_new_array(arena, uint32_t, m->snap->n_ranks);
 	if (!before || !m->color || !m->mask || !m->by_color || !m->out->set_of)
 		return -ENOMEM;
 	r = color_ranks(m);
@@ -334,7 +334,7 @@ int rank_sets_make(const struct cw_snapshot *snap, const uint32_t *culprits, uin
 	int r;
 
 	*ret = (struct rank_sets){ 0 };
-	m.is_culprit = arena_new_array(&ret->arena, bool, snap->n_ranks);
+	m.is_culprit = cw_arena_new_array(&ret->arena, bool, snap->n_ranks);
 	if (!m.is_culprit)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
@@ -345,12 +345,12 @@ int rank_sets_make(const struct cw_snapshot *snap, const uint32_t *culprits, uin
 	}
 	r = comm_families_find(snap, &ret->arena, &ret->comms);
 	if (r == 0)
-		r = waitgraph_build(snap, &ret->arena, &ret->graph);
+		r = cw_waitgraph_build(snap, &ret->arena, &ret->graph);
 	return r < 0 ? r : make(&m);
 }
 
 void rank_sets_fini(struct rank_sets *sets)
 {
-	arena_fini(&sets->arena);
+	cw_arena_fini(&sets->arena);
 	*sets = (struct rank_sets){ 0 };
 }

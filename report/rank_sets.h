@@ -35,7 +35,7 @@ struct rank_set {
 };
 
 struct rank_sets {
-	struct arena arena; /* owner of all */
+	struct cw_arena arena; /* owner of all */
 	struct waitgraph graph;
 	struct rank_set sets[RANK_SETS_MAX]; /* culprits first, then by hops, then by size */
 	uint32_t n_sets;

@@ -8,7 +8,7 @@
 
 #define MAX_LINES 1000u
 
-size_t suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
+size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 {
 	struct draw d = { .state = cw_hash_mix64(seed) ^ cw_hash_mix64(index + 1), .text = ret };
 
@@ -21,17 +21,18 @@ size_t suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 	return d.n;
 }
 
-int suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user, struct cw_err *err)
+int cw_suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
+		      struct cw_err *err)
 {
 	char text[SUITE_DRAWN_BYTES], file[64];
 	int r = 0;
 
 	for (uint64_t i = 0; i < n && r == 0; i++) {
-		size_t len = suite_draw(seed, i, text);
+		size_t len = cw_suite_draw(seed, i, text);
 
 		(void)snprintf(file, sizeof(file), "seed-%llu-%llu", (unsigned long long)seed,
 			       (unsigned long long)i);
-		r = suite_read_text(text, len, file, MAX_LINES, fn, user, err);
+		r = cw_suite_read_text(text, len, file, MAX_LINES, fn, user, err);
 	}
 	return r;
 }

@@ -11,10 +11,11 @@
 #define SUITE_DRAWN_BYTES 8192u
 
 /* The text of the index-th scenario of a seed, from 0; its length is returned. */
-size_t suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES]);
+size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES]);
 
 /*
  * Hands n scenarios to fn. The i-th of a seed is the same whatever n is. Returns as
- * suite_read_text().
+ * cw_suite_read_text().
  */
-int suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user, struct cw_err *err);
+int cw_suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
+		      struct cw_err *err);

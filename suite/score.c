@@ -10,7 +10,7 @@
 #include "model/rankset.h"
 #include "model/signature.h"
 
-void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
+void cw_score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 {
 	double z = 1.96, nn = (double)n, p, middle, half;
 
@@ -29,7 +29,7 @@ void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 
 static bool is_class_right(const struct suite_answer *a, const struct outcome *o)
 {
-	return outcome_says(o) && o->klass == a->klass && (!a->detail || a->detail == o->detail);
+	return cw_outcome_says(o) && o->klass == a->klass && (!a->detail || a->detail == o->detail);
 }
 
 static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
@@ -42,10 +42,10 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	if (a->is_nobody)
 		return o->n_culprits == 0;
 	for (uint32_t i = 0; i < o->n_culprits; i++)
-		if (o->culprits[i] < 0 || !suite_set_has(&a->culprits, (uint32_t)o->culprits[i]))
+		if (o->culprits[i] < 0 || !cw_suite_set_has(&a->culprits, (uint32_t)o->culprits[i]))
 			return false;
 	for (uint32_t i = 0; i < s->n_ranks; i++)
-		n += suite_set_has(&a->culprits, i);
+		n += cw_suite_set_has(&a->culprits, i);
 	return n == o->n_culprits;
 }
 
@@ -79,11 +79,11 @@ static const struct suite_answer *matching(const struct suite_scenario *s, uint3
 	return best;
 }
 
-bool score_is_right(const struct suite_scenario *s, const struct outcome *o)
+bool cw_score_is_right(const struct suite_scenario *s, const struct outcome *o)
 {
 	const struct suite_answer *match = matching(s, ANY_INCIDENT, o);
 
-	return s->n_answers ? match && are_culprits_right(s, match, o) : !outcome_says(o);
+	return s->n_answers ? match && are_culprits_right(s, match, o) : !cw_outcome_says(o);
 }
 
 /* ---- misses ---- */
@@ -122,7 +122,7 @@ static int add_miss(struct score *score, const struct suite_scenario *s, const c
 	return m->scenario && m->where && m->reason ? 0 : -ENOMEM;
 }
 
-void score_fini(struct score *score)
+void cw_score_fini(struct score *score)
 {
 	for (size_t i = 0; i < score->n_misses; i++) {
 		free(score->misses[i].scenario);
@@ -147,7 +147,7 @@ static const char *expected_culprits(const struct suite_scenario *s, const struc
 		return buf;
 	}
 	for (uint32_t i = 0; i < s->n_ranks; i++)
-		if (suite_set_has(&a->culprits, i))
+		if (cw_suite_set_has(&a->culprits, i))
 			ranks[n++] = (int32_t)i;
 	(void)cw_rankset_format(ranks, n, buf, len);
 	free(ranks);
@@ -258,7 +258,7 @@ static int note_place(struct score *score, const struct suite_scenario *s)
 	return 0;
 }
 
-void score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls)
+void cw_score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls)
 {
 	*ret_hangs = *ret_controls = 0;
 	for (size_t i = 0; i < score->n_places; i++)
@@ -330,7 +330,7 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 	int r = 0;
 
 	for (const struct outcome *o = first; o && n < CW_VERDICT_LIST_MAX; o = o->also)
-		if (outcome_says(o))
+		if (cw_outcome_says(o))
 			said[n++] = o;
 	share_out(s, said, n, of);
 	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++) {
@@ -344,9 +344,9 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 	return r;
 }
 
-int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
-	const struct outcome *said = outcome_says(o) ? o : NULL;
+	const struct outcome *said = cw_outcome_says(o) ? o : NULL;
 	int r;
 
 	score->n++;

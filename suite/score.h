@@ -46,26 +46,26 @@ struct score {
 #define SCORE_KEPT_MISSES 1000u
 
 /* Counts one outcome. 0 or -ENOMEM. */
-int score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o);
-void score_fini(struct score *score);
+int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o);
+void cw_score_fini(struct score *score);
 
 /* Silence where silence is expected, else an answer that is allowed, culprits included. */
-bool score_is_right(const struct suite_scenario *s, const struct outcome *o);
+bool cw_score_is_right(const struct suite_scenario *s, const struct outcome *o);
 
 /* Bounds of a share k of n with 95 % confidence (Wilson). n = 0: 0 and 1. */
-void score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
+void cw_score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
 /* Wrong by any measure: a miss, a false alarm, a scenario whose fault never happened. */
-static inline bool score_is_perfect(const struct score *score)
+static inline bool cw_score_is_perfect(const struct score *score)
 {
 	return score->n_missed == 0;
 }
 
 /* What people read: matrix, table per class, misses. */
-void score_print(const struct score *score, FILE *out);
+void cw_score_print(const struct score *score, FILE *out);
 /* Pairs of class × op kind, class × layout, op kind × layout that no scenario has. */
-void score_print_coverage(const struct score *score, FILE *out);
+void cw_score_print_coverage(const struct score *score, FILE *out);
 /* How many scenarios were written, whatever number of layouts or kinds each is repeated over. */
-void score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls);
+void cw_score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls);
 /* How many valid pairs are missing. */
-uint32_t score_n_uncovered(const struct score *score);
+uint32_t cw_score_n_uncovered(const struct score *score);

@@ -26,7 +26,7 @@ static void print_share(uint64_t k, uint64_t n, FILE *out)
 {
 	double low, high;
 
-	score_interval(k, n, &low, &high);
+	cw_score_interval(k, n, &low, &high);
 	if (n)
 		(void)fprintf(out, "  %.4f [%.4f, %.4f]", (double)k / (double)n, low, high);
 	else
@@ -48,7 +48,7 @@ static void print_classes(const struct score *score, FILE *out)
 	}
 }
 
-void score_print(const struct score *score, FILE *out)
+void cw_score_print(const struct score *score, FILE *out)
 {
 	print_matrix(score, out);
 	print_classes(score, out);
@@ -130,17 +130,17 @@ static uint32_t walk(const struct score *score, FILE *out)
 	return n;
 }
 
-uint32_t score_n_uncovered(const struct score *score)
+uint32_t cw_score_n_uncovered(const struct score *score)
 {
 	return walk(score, NULL);
 }
 
-void score_print_coverage(const struct score *score, FILE *out)
+void cw_score_print_coverage(const struct score *score, FILE *out)
 {
 	uint32_t n = walk(score, out);
 	uint64_t hangs, controls;
 
-	score_count_written(score, &hangs, &controls);
+	cw_score_count_written(score, &hangs, &controls);
 	(void)fprintf(out, "written: %" PRIu64 " hangs, %" PRIu64 " controls\n", hangs, controls);
 	(void)fprintf(out,
 		      "coverage: %u pairs of class x op, class x layout, op x layout missing\n", n);

@@ -33,7 +33,7 @@ struct watch {
 	struct outcome *out;
 };
 
-void outcome_fini(struct outcome *o)
+void cw_outcome_fini(struct outcome *o)
 {
 	struct outcome *next;
 
@@ -342,15 +342,15 @@ static int look_for_slow(struct watch *w)
 	return r;
 }
 
-int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
+int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
 	static const struct watch_eyes plain = { 0 };
 
-	return watch_with(s, &plain, err, ret);
+	return cw_watch_with(s, &plain, err, ret);
 }
 
-int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
-	       struct outcome *ret)
+int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
+		  struct outcome *ret)
 {
 	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
 	struct watch w = { .s = s,
@@ -366,7 +366,7 @@ int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, st
 	w.stall = cw_stall_free(w.stall);
 	alerts_fini(&w.alerts);
 	if (r < 0) {
-		outcome_fini(&out);
+		cw_outcome_fini(&out);
 		return r;
 	}
 	*ret = out;

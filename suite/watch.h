@@ -29,7 +29,7 @@ struct outcome {
 	struct outcome *also;
 };
 
-static inline bool outcome_says(const struct outcome *o)
+static inline bool cw_outcome_says(const struct outcome *o)
 {
 	return o->is_alert || o->is_slow;
 }
@@ -46,7 +46,7 @@ struct watch_eyes {
 };
 
 /* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */
-int watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
-int watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
-	       struct outcome *ret);
-void outcome_fini(struct outcome *o);
+int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
+int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
+		  struct outcome *ret);
+void cw_outcome_fini(struct outcome *o);

@@ -171,7 +171,8 @@ static bool has_not_entered(const struct cw_snap_member *m, uint64_t seq)
 
 /* Fills one side with the members for which side_of is `which`, or who have not entered yet. */
 static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-		     const struct sorting *s, uint32_t which, struct arena *a, struct cw_side *ret)
+		     const struct sorting *s, uint32_t which, struct cw_arena *a,
+		     struct cw_side *ret)
 {
 	uint32_t n = 0;
 
@@ -179,7 +180,7 @@ static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *
 		if (s->side_of[m] == which &&
 		    (which != ALIGN_NO_SIDE || has_not_entered(&c->members[m], s->seq)))
 			n++;
-	*ret = (struct cw_side){ .ranks = arena_new_array(a, uint32_t, n) };
+	*ret = (struct cw_side){ .ranks = cw_arena_new_array(a, uint32_t, n) };
 	if (!ret->ranks)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < c->nranks && n; m++)
@@ -234,13 +235,13 @@ static enum cw_detail name_difference(const struct cw_snap_comm *c, const struct
 }
 
 static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-		      const struct sorting *s, struct arena *a, struct alignment *ret)
+		      const struct sorting *s, struct cw_arena *a, struct alignment *ret)
 {
 	struct cw_side none;
 	uint32_t order[MAX_SIDES];
 	int r;
 
-	ret->sides = arena_new_array(a, struct cw_side, s->n_sides + 1);
+	ret->sides = cw_arena_new_array(a, struct cw_side, s->n_sides + 1);
 	if (!ret->sides)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->n_sides; i++) {
@@ -272,15 +273,15 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 }
 
 static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-			   struct arena *a, struct alignment *ret)
+			   struct cw_arena *a, struct alignment *ret)
 {
-	struct sorting *s = arena_new(a, struct sorting);
+	struct sorting *s = cw_arena_new(a, struct sorting);
 	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->seq = ret->seq;
-	s->side_of = arena_new_array(a, uint32_t, c->nranks);
+	s->side_of = cw_arena_new_array(a, uint32_t, c->nranks);
 	if (!s->side_of)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < c->nranks; m++) {
@@ -311,7 +312,7 @@ static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
 }
 
 /* Positive: the histories tell who differs from whom. */
-static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 			    struct alignment *ret)
 {
 	struct cw_side *sides;
@@ -347,7 +348,7 @@ static bool began_earlier(const struct dispute *d, const struct call_hashes *h)
 	return h->differs && (!first || first > h->differ_seq);
 }
 
-int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 	       struct align_scratch *scratch, struct alignment *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];

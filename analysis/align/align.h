@@ -55,7 +55,7 @@ struct align_scratch {
  * Compares what is known of comm `comm`; sides are allocated in `a`. O(members + ops known).
  * Returns 0 or -ENOMEM.
  */
-int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct arena *a,
+int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 	       struct align_scratch *scratch, struct alignment *ret);
 
 void align_scratch_fini(struct align_scratch *scratch);

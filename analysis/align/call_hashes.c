@@ -202,15 +202,16 @@ static uint32_t find(uint32_t *group, uint32_t m)
 	return m;
 }
 
-static int collect(struct sorting *s, const struct cw_snap_comm *c, uint64_t from, struct arena *a)
+static int collect(struct sorting *s, const struct cw_snap_comm *c, uint64_t from,
+		   struct cw_arena *a)
 {
 	struct cw_snap_checkpoint known[MAX_POINTS];
 
-	s->points = arena_new_array(a, struct point, (size_t)c->nranks * MAX_POINTS);
-	s->has_point = arena_new_array(a, bool, c->nranks);
-	s->group = arena_new_array(a, uint32_t, c->nranks);
-	s->n_in = arena_new_array(a, uint32_t, c->nranks);
-	s->against = arena_new_array(a, bool, c->nranks);
+	s->points = cw_arena_new_array(a, struct point, (size_t)c->nranks * MAX_POINTS);
+	s->has_point = cw_arena_new_array(a, bool, c->nranks);
+	s->group = cw_arena_new_array(a, uint32_t, c->nranks);
+	s->n_in = cw_arena_new_array(a, uint32_t, c->nranks);
+	s->against = cw_arena_new_array(a, bool, c->nranks);
 	if (!s->points || !s->has_point || !s->group || !s->n_in || !s->against)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < c->nranks; m++) {
@@ -283,9 +284,9 @@ static uint32_t mark_others(struct sorting *s)
 }
 
 static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-		     struct sorting *s, uint32_t group, struct arena *a, struct cw_side *ret)
+		     struct sorting *s, uint32_t group, struct cw_arena *a, struct cw_side *ret)
 {
-	*ret = (struct cw_side){ .ranks = arena_new_array(a, uint32_t, s->n_in[group]) };
+	*ret = (struct cw_side){ .ranks = cw_arena_new_array(a, uint32_t, s->n_in[group]) };
 	if (!ret->ranks)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < c->nranks; m++)
@@ -296,7 +297,7 @@ static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *
 }
 
 int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h,
-		      struct arena *a, struct cw_side **ret, uint32_t *ret_n)
+		      struct cw_arena *a, struct cw_side **ret, uint32_t *ret_n)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct sorting s = { 0 };
@@ -312,7 +313,7 @@ int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struc
 	n_others = mark_others(&s);
 	if (!n_others)
 		return 0;
-	sides = arena_new_array(a, struct cw_side, (size_t)n_others + 1);
+	sides = cw_arena_new_array(a, struct cw_side, (size_t)n_others + 1);
 	if (!sides)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < c->nranks; m++) {

@@ -41,6 +41,6 @@ int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,
  * Returns 0 or -ENOMEM.
  */
 int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h,
-		      struct arena *a, struct cw_side **ret, uint32_t *ret_n);
+		      struct cw_arena *a, struct cw_side **ret, uint32_t *ret_n);
 
 void call_hashes_scratch_fini(struct call_hashes_scratch *scratch);

@@ -51,8 +51,8 @@ static int add_extra(struct diagnosis *diag)
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
 	alt->klass = CW_CLASS_MISMATCH;
-	alt->culprits =
-		arena_memdup(diag->arena, gate->waiters, gate->n_waiters, sizeof(*gate->waiters));
+	alt->culprits = cw_arena_memdup(diag->arena, gate->waiters, gate->n_waiters,
+					sizeof(*gate->waiters));
 	if (!alt->culprits)
 		return -ENOMEM;
 	alt->n_culprits = gate->n_waiters;
@@ -67,7 +67,7 @@ static int add_setup(struct diagnosis *diag)
 	const struct alignment *al = diag->main->setup;
 
 	alt->klass = CW_CLASS_MISMATCH;
-	alt->culprits = arena_new_array(diag->arena, uint32_t, al->n_compared);
+	alt->culprits = cw_arena_new_array(diag->arena, uint32_t, al->n_compared);
 	if (!alt->culprits)
 		return -ENOMEM;
 	alt->n_culprits = diagnosis_list_minority(al, alt->culprits);
@@ -83,7 +83,7 @@ int alternatives_list(struct diagnosis *diag)
 	for (uint32_t i = 0; i < diag->n_related; i++)
 		n += is_alternative(diag, diag->related[i]);
 	/* One more for add_extra() or add_setup(). */
-	v->alternatives = arena_new_array(diag->arena, struct cw_alternative, (size_t)n + 1);
+	v->alternatives = cw_arena_new_array(diag->arena, struct cw_alternative, (size_t)n + 1);
 	if (!v->alternatives)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < diag->n_related; i++) {
@@ -99,7 +99,7 @@ int alternatives_list(struct diagnosis *diag)
 		if (!alt) {
 			alt = &v->alternatives[v->n_alternatives++];
 			alt->klass = f->klass;
-			alt->culprits = arena_new_array(diag->arena, uint32_t, n);
+			alt->culprits = cw_arena_new_array(diag->arena, uint32_t, n);
 			if (!alt->culprits)
 				return -ENOMEM;
 		}

@@ -22,11 +22,11 @@ static void join(struct apart *p, uint32_t x, uint32_t y)
 		p->parent[x] = y;
 }
 
-int apart_init(const struct waitgraph *g, struct arena *a, struct apart *ret)
+int apart_init(const struct waitgraph *g, struct cw_arena *a, struct apart *ret)
 {
 	uint32_t n = g->n_ranks + g->n_gates;
 
-	ret->parent = arena_new_array(a, uint32_t, n);
+	ret->parent = cw_arena_new_array(a, uint32_t, n);
 	if (!ret->parent)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)

@@ -18,7 +18,7 @@ struct apart {
 };
 
 /* Returns 0 or -ENOMEM. */
-int apart_init(const struct waitgraph *g, struct arena *a, struct apart *ret);
+int apart_init(const struct waitgraph *g, struct cw_arena *a, struct apart *ret);
 
 /* The part the finding is of, as one of its nodes; CW_SNAP_NONE: nobody waits because of it. */
 uint32_t apart_of(const struct apart *p, const struct waitgraph *g, const struct finding *f);

@@ -58,9 +58,9 @@ uint32_t call_order_usual_gate(const struct scene *s, uint32_t component, uint32
 bool *call_order_electors(struct scene *s, uint32_t component)
 {
 	const struct waitgraph *g = &s->g;
-	uint32_t *memberships = arena_new_array(&s->arena, uint32_t, g->n_ranks);
-	bool *is_counted = arena_new_array(&s->arena, bool, s->snap->n_comms);
-	bool *electors = arena_new_array(&s->arena, bool, g->n_ranks);
+	uint32_t *memberships = cw_arena_new_array(&s->arena, uint32_t, g->n_ranks);
+	bool *is_counted = cw_arena_new_array(&s->arena, bool, s->snap->n_comms);
+	bool *electors = cw_arena_new_array(&s->arena, bool, g->n_ranks);
 	uint32_t n_comms = 0;
 	bool has_p2p = false;
 
@@ -175,8 +175,8 @@ static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
 	uint32_t total = s->g.n_ranks + s->g.n_gates;
 
 	*c = (struct cycle){ .g = &s->g, .component = component };
-	c->nodes = arena_new_array(&s->arena, uint32_t, total);
-	c->is_free = arena_new_array(&s->arena, bool, total);
+	c->nodes = cw_arena_new_array(&s->arena, uint32_t, total);
+	c->is_free = cw_arena_new_array(&s->arena, bool, total);
 	if (!c->nodes || !c->is_free)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < total; i++)

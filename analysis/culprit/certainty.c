@@ -250,7 +250,7 @@ static void want_whole_launches(const struct scene *s, bool *wanted)
 int certainty_list_wanted(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
-	bool *wanted = arena_new_array(&diag->s->arena, bool, snap->n_comms);
+	bool *wanted = cw_arena_new_array(&diag->s->arena, bool, snap->n_comms);
 	struct cw_verdict *v = diag->v;
 	uint32_t n = 0;
 
@@ -272,7 +272,7 @@ int certainty_list_wanted(struct diagnosis *diag)
 		wanted[v->comm] = lacks_windows(snap, v->comm);
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];
-	v->wanted = arena_new_array(diag->arena, uint32_t, n);
+	v->wanted = cw_arena_new_array(diag->arena, uint32_t, n);
 	if (!v->wanted)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++)

@@ -11,7 +11,7 @@
 int chain_mark_downstream(struct scene *s, const uint32_t *ranks, uint32_t n, bool *seen)
 {
 	const struct waitgraph *g = &s->g;
-	uint32_t *queue = arena_new_array(&s->arena, uint32_t, (size_t)g->n_ranks + g->n_gates);
+	uint32_t *queue = cw_arena_new_array(&s->arena, uint32_t, (size_t)g->n_ranks + g->n_gates);
 	uint32_t n_queue = 0;
 
 	if (!queue)
@@ -84,7 +84,7 @@ static int follow(struct diagnosis *diag, uint32_t start)
 		if (at == CW_SNAP_NONE)
 			break;
 	}
-	v->chain = arena_new_array(diag->arena, struct cw_wait, n < MAX_CHAIN ? n : MAX_CHAIN);
+	v->chain = cw_arena_new_array(diag->arena, struct cw_wait, n < MAX_CHAIN ? n : MAX_CHAIN);
 	if (!v->chain)
 		return -ENOMEM;
 	for (at = start; n; n--) {
@@ -142,7 +142,7 @@ static int go_around(struct diagnosis *diag)
 		return r;
 	rest = diag->v->chain;
 	n_rest = diag->v->n_chain;
-	diag->v->chain = arena_new_array(diag->arena, struct cw_wait, (size_t)n_rest + 1);
+	diag->v->chain = cw_arena_new_array(diag->arena, struct cw_wait, (size_t)n_rest + 1);
 	if (!diag->v->chain)
 		return -ENOMEM;
 	diag->v->chain[0] = (struct cw_wait){ .rank = first,

@@ -86,7 +86,7 @@ static bool is_meant_to_differ(uint32_t distinct, uint32_t n)
 }
 
 static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, uint32_t n,
-		      const struct cw_op *op, struct arena *a, struct alignment *ret)
+		      const struct cw_op *op, struct cw_arena *a, struct alignment *ret)
 {
 	uint32_t end;
 
@@ -96,7 +96,7 @@ static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, ui
 
 		for (end = i; end < n && v[end].value == v[i].value;)
 			end++;
-		side.ranks = arena_new_array(a, uint32_t, end - i);
+		side.ranks = cw_arena_new_array(a, uint32_t, end - i);
 		if (!side.ranks)
 			return -ENOMEM;
 		for (uint32_t k = i; k < end; k++)
@@ -116,10 +116,10 @@ static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, ui
 }
 
 int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
-		       struct arena *a, struct alignment *ret)
+		       struct cw_arena *a, struct alignment *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
-	struct valued *v = arena_new_array(a, struct valued, c->nranks);
+	struct valued *v = cw_arena_new_array(a, struct valued, c->nranks);
 
 	*ret = (struct alignment){ .majority = ALIGN_NO_SIDE, .knows_call = true };
 	if (!v)
@@ -131,7 +131,7 @@ int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const stru
 			continue;
 		ret->detail = traits[i].detail;
 		ret->is_proof = traits[i].is_proof;
-		ret->sides = arena_new_array(a, struct cw_side, distinct);
+		ret->sides = cw_arena_new_array(a, struct cw_side, distinct);
 		return ret->sides ? fill_sides(snap, v, n, op, a, ret) : -ENOMEM;
 	}
 	return 0;

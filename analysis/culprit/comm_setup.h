@@ -18,4 +18,4 @@
  * or -ENOMEM.
  */
 int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
-		       struct arena *a, struct alignment *ret);
+		       struct cw_arena *a, struct alignment *ret);

@@ -277,7 +277,7 @@ static bool is_waited_at(const struct scene *s, const struct gate *gate)
 /* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
 static uint32_t *oldest_gates(struct scene *s)
 {
-	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
+	uint32_t *oldest = cw_arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
 
 	if (!oldest)
 		return NULL;
@@ -390,7 +390,7 @@ int culprit_find_all(struct scene *s)
 	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_oldest(s);
 	struct finding f;
 
-	s->findings = arena_new_array(&s->arena, struct finding, most);
+	s->findings = cw_arena_new_array(&s->arena, struct finding, most);
 	if (!s->findings || !oldest || !cycles)
 		return -ENOMEM;
 	count_ended(s);

@@ -25,7 +25,7 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 	const struct waitgraph *g = &diag->s->g;
 	const struct finding *f = diag->main;
 	uint32_t n = 0, total = g->n_ranks + g->n_gates;
-	uint32_t *nodes = arena_new_array(&diag->s->arena, uint32_t, total);
+	uint32_t *nodes = cw_arena_new_array(&diag->s->arena, uint32_t, total);
 
 	if (!nodes)
 		return -ENOMEM;
@@ -57,7 +57,7 @@ static int list_victims(struct diagnosis *diag)
 	const struct upstream *up = &diag->s->up;
 	struct cw_verdict *v = diag->v;
 
-	v->victims = arena_new_array(diag->arena, uint32_t, up->n_order);
+	v->victims = cw_arena_new_array(diag->arena, uint32_t, up->n_order);
 	if (!v->victims)
 		return -ENOMEM;
 	v->n_victims = 0;
@@ -89,7 +89,7 @@ static int set_culprits(struct diagnosis *diag, uint32_t *ranks, uint32_t n)
 {
 	struct cw_verdict *v = diag->v;
 
-	v->culprits = arena_new_array(diag->arena, struct cw_culprit, n);
+	v->culprits = cw_arena_new_array(diag->arena, struct cw_culprit, n);
 	if (!v->culprits)
 		return -ENOMEM;
 	align_sort_ranks(diag->s->snap, ranks, n);
@@ -119,7 +119,7 @@ uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks)
 static int blame_minority(struct diagnosis *diag)
 {
 	const struct alignment *al = scene_sides(diag->s, diag->main);
-	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, al->n_compared);
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, al->n_compared);
 
 	return ranks ? set_culprits(diag, ranks, diagnosis_list_minority(al, ranks)) : -ENOMEM;
 }
@@ -150,7 +150,7 @@ static int blame_cycle(struct diagnosis *diag)
 {
 	const struct waitgraph *g = &diag->s->g;
 	uint32_t component = g->component[diag->main->node];
-	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, g->ranks_in[component]);
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, g->ranks_in[component]);
 	bool *electors = call_order_electors(diag->s, component);
 	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], centre = CW_SNAP_NONE;
 	bool tie = false;
@@ -194,7 +194,7 @@ static int blame_cycle(struct diagnosis *diag)
 static int blame_node(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
-	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, snap->n_ranks);
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, snap->n_ranks);
 	uint32_t n = 0;
 
 	if (!ranks)
@@ -220,7 +220,8 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 
 static int blame_missing(struct diagnosis *diag)
 {
-	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, (size_t)diag->n_related + 2);
+	uint32_t *ranks =
+		cw_arena_new_array(&diag->s->arena, uint32_t, (size_t)diag->n_related + 2);
 	uint32_t n = 0;
 
 	if (!ranks)
@@ -260,8 +261,8 @@ static int find_related(struct diagnosis *diag)
 	bool *seen;
 	int r;
 
-	diag->related = arena_new_array(&diag->s->arena, const struct finding *, s->n_findings);
-	seen = arena_new_array(&diag->s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
+	diag->related = cw_arena_new_array(&diag->s->arena, const struct finding *, s->n_findings);
+	seen = cw_arena_new_array(&diag->s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
 	if (!diag->related || !seen)
 		return -ENOMEM;
 	r = chain_mark_downstream(s, diag->v->victims, diag->v->n_victims, seen);
@@ -285,7 +286,7 @@ static int find_related(struct diagnosis *diag)
 static int copy_side(struct diagnosis *diag, const struct cw_side *from, struct cw_side *ret)
 {
 	*ret = *from;
-	ret->ranks = arena_memdup(diag->arena, from->ranks, from->n_ranks, sizeof(*from->ranks));
+	ret->ranks = cw_arena_memdup(diag->arena, from->ranks, from->n_ranks, sizeof(*from->ranks));
 	return ret->ranks ? 0 : -ENOMEM;
 }
 
@@ -297,7 +298,7 @@ static int sides_of_mismatch(struct diagnosis *diag)
 	v->after_seq = al->after_seq;
 	if (!al->knows_call)
 		return 0; /* who stands where is known, but not at which call */
-	v->sides = arena_new_array(diag->arena, struct cw_side, al->n_sides);
+	v->sides = cw_arena_new_array(diag->arena, struct cw_side, al->n_sides);
 	if (!v->sides)
 		return -ENOMEM;
 	for (; v->n_sides < al->n_sides; v->n_sides++)
@@ -309,7 +310,7 @@ static int sides_of_mismatch(struct diagnosis *diag)
 /* Everybody missing at the gate, those of the lower gates included. */
 static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, uint32_t *ret_n)
 {
-	uint32_t *ranks = arena_new_array(diag->arena, uint32_t, gate->n_missing_all);
+	uint32_t *ranks = cw_arena_new_array(diag->arena, uint32_t, gate->n_missing_all);
 	uint32_t n = 0;
 
 	while (ranks) {
@@ -334,7 +335,7 @@ static int sides_of_gate(struct diagnosis *diag)
 
 	if (gate->op)
 		inside.op = *gate->op;
-	v->sides = arena_new_array(diag->arena, struct cw_side, 2);
+	v->sides = cw_arena_new_array(diag->arena, struct cw_side, 2);
 	if (!v->sides || copy_side(diag, &inside, &v->sides[0]) < 0)
 		return -ENOMEM;
 	v->n_sides = 1;
@@ -373,7 +374,7 @@ int diagnosis_describe(struct diagnosis *diag)
 	v->is_proof = f->is_proof;
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
-	diag->is_culprit = arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
+	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
 	if (!diag->is_culprit)
 		return -ENOMEM;
 	/* Whoever is upstream of the first culprit tells who else they wait for. */

@@ -13,7 +13,7 @@
 struct diagnosis {
 	struct scene *s;
 	const struct finding *main;
-	struct arena *arena;
+	struct cw_arena *arena;
 	struct cw_verdict *v;
 	/* Other findings whose victims are partly the same; the main one is not among them. */
 	const struct finding **related;

@@ -41,7 +41,7 @@ struct finding {
 
 struct scene {
 	const struct cw_snapshot *snap;
-	struct arena arena;
+	struct cw_arena arena;
 	struct waitgraph g;
 	struct upstream up;
 	struct alignment *alignments; /* per comm */

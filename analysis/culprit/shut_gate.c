@@ -138,7 +138,7 @@ int shut_gate_compare_setup(struct scene *s, uint32_t g, struct finding *f)
 
 	if (!is_unexplained(f) || (gate->kind != GATE_INIT && gate->kind != GATE_COLLECTIVE))
 		return 0;
-	al = arena_new(&s->arena, struct alignment);
+	al = cw_arena_new(&s->arena, struct alignment);
 	if (!al || comm_setup_compare(s->snap, gate->comm, gate->op, &s->arena, al) < 0)
 		return -ENOMEM;
 	/* Sizes that differ hang the making of a comm, and cannot get past it. */

@@ -49,7 +49,7 @@ static bool is_older(const struct gate *a, const struct gate *b)
 uint32_t *wait_cycle_oldest(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
-	uint32_t *oldest = arena_new_array(&s->arena, uint32_t, g->n_components);
+	uint32_t *oldest = cw_arena_new_array(&s->arena, uint32_t, g->n_components);
 
 	if (!oldest)
 		return NULL;

@@ -325,7 +325,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 	int64_t age = snap->now_ns - looked_since(s, e->since_ns);
 	bool confirmed = false;
 
-	*rule = stall_rule_for(snap, v, s->longest_recovered_ns);
+	*rule = cw_stall_rule_for(snap, v, s->longest_recovered_ns);
 	note_proof(e, snap, v);
 	if (age >= rule->read_after_ns)
 		confirmed = read_evidence(s, e, snap, v);

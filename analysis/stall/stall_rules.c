@@ -207,8 +207,8 @@ static void patience_with_node(const struct cw_snapshot *snap, const struct cw_v
 			  others_were_looked_at(snap, v);
 }
 
-struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw_verdict *v,
-				 int64_t longest_recovered_ns)
+struct stall_rule cw_stall_rule_for(const struct cw_snapshot *snap, const struct cw_verdict *v,
+				    int64_t longest_recovered_ns)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
 	int64_t limit = limit_of(snap, v);

@@ -21,8 +21,8 @@ struct stall_rule {
 	uint32_t confidence; /* at most, enum cw_confidence */
 };
 
-struct stall_rule stall_rule_for(const struct cw_snapshot *snap, const struct cw_verdict *v,
-				 int64_t longest_recovered_ns);
+struct stall_rule cw_stall_rule_for(const struct cw_snapshot *snap, const struct cw_verdict *v,
+				    int64_t longest_recovered_ns);
 
 /*
  * Hash of what must not have moved between two readings: class, culprits, the call in question and

@@ -16,7 +16,7 @@ struct gate *builder_add_gate(struct builder *b, enum gate_kind kind, uint64_t s
 
 	if (g->n_gates == g->cap_gates) {
 		uint32_t cap = g->cap_gates ? g->cap_gates * 2 : 64;
-		struct gate *more = arena_new_array(b->arena, struct gate, cap);
+		struct gate *more = cw_arena_new_array(b->arena, struct gate, cap);
 
 		if (!more)
 			return NULL;
@@ -161,7 +161,7 @@ static uint32_t waits_for_root(const struct builder *b, const struct waiter *w)
 
 static uint32_t *copy_ranks(struct builder *b, const struct late *late, uint32_t n)
 {
-	uint32_t *ranks = arena_new_array(b->arena, uint32_t, n);
+	uint32_t *ranks = cw_arena_new_array(b->arena, uint32_t, n);
 
 	for (uint32_t i = 0; ranks && i < n; i++)
 		ranks[i] = b->c->members[late[i].member].rank;
@@ -313,7 +313,7 @@ static int fill_waiters(struct builder *b)
 	struct waitgraph *g = b->g;
 
 	for (uint32_t i = 0; i < g->n_gates; i++) {
-		g->gates[i].waiters = arena_new_array(b->arena, uint32_t, g->gates[i].n_waiters);
+		g->gates[i].waiters = cw_arena_new_array(b->arena, uint32_t, g->gates[i].n_waiters);
 		if (!g->gates[i].waiters)
 			return -ENOMEM;
 		g->gates[i].n_waiters = 0;
@@ -335,10 +335,10 @@ static uint32_t list_of(const struct gate *gate, enum gate_list which, const uin
 }
 
 /* The gates that list each rank: rank r's are list[start[r]] … list[start[r + 1] - 1]. */
-static int invert(const struct waitgraph *g, struct arena *a, enum gate_list which,
+static int invert(const struct waitgraph *g, struct cw_arena *a, enum gate_list which,
 		  uint32_t **ret_start, uint32_t **ret_list)
 {
-	uint32_t *start = arena_new_array(a, uint32_t, (size_t)g->n_ranks + 2);
+	uint32_t *start = cw_arena_new_array(a, uint32_t, (size_t)g->n_ranks + 2);
 	const uint32_t *ranks;
 	uint32_t *list, n;
 
@@ -352,7 +352,7 @@ static int invert(const struct waitgraph *g, struct arena *a, enum gate_list whi
 	}
 	for (uint32_t r = 2; r < g->n_ranks + 2; r++)
 		start[r] += start[r - 1];
-	list = arena_new_array(a, uint32_t, start[g->n_ranks + 1]);
+	list = cw_arena_new_array(a, uint32_t, start[g->n_ranks + 1]);
 	if (!list)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < g->n_gates; i++) {
@@ -375,13 +375,13 @@ static int builder_init(struct builder *b)
 		if (b->snap->comms[c].nranks > largest)
 			largest = b->snap->comms[c].nranks;
 	}
-	b->positions = arena_new_array(b->arena, struct position, largest);
-	b->waiters = arena_new_array(b->arena, struct waiter, largest);
-	b->late = arena_new_array(b->arena, struct late, largest);
+	b->positions = cw_arena_new_array(b->arena, struct position, largest);
+	b->waiters = cw_arena_new_array(b->arena, struct waiter, largest);
+	b->late = cw_arena_new_array(b->arena, struct late, largest);
 	/* A member waits at one gate at most. */
-	b->entries = arena_new_array(b->arena, struct entry, members);
-	b->by_label = arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
-	b->g->veil = arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
+	b->entries = cw_arena_new_array(b->arena, struct entry, members);
+	b->by_label = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
+	b->g->veil = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label || !b->g->veil)
 		return -ENOMEM;
 	memset(b->g->veil, 0xff, b->snap->n_ranks * sizeof(*b->g->veil));
@@ -393,7 +393,7 @@ static int builder_init(struct builder *b)
 	return 0;
 }
 
-int waitgraph_build(const struct cw_snapshot *snap, struct arena *a, struct waitgraph *ret)
+int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struct waitgraph *ret)
 {
 	struct builder b = { .snap = snap, .arena = a, .g = ret };
 	int r;

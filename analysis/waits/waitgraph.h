@@ -87,7 +87,7 @@ static inline bool waitgraph_is_missing(const struct waitgraph *g, uint32_t rank
 }
 
 /* Builds the graph in `a`. Returns 0 or -ENOMEM. */
-int waitgraph_build(const struct cw_snapshot *snap, struct arena *a, struct waitgraph *ret);
+int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struct waitgraph *ret);
 
 /* The i-th node that `node` waits for; CW_SNAP_NONE past the last. */
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i);
@@ -111,7 +111,7 @@ struct upstream {
 };
 
 /* Makes the arrays, in `a`; they can be used for many searches. Returns 0 or -ENOMEM. */
-int upstream_init(const struct waitgraph *g, struct arena *a, struct upstream *ret);
+int upstream_init(const struct waitgraph *g, struct cw_arena *a, struct upstream *ret);
 
 /* Searches from n nodes; O(nodes found and their edges): the arrays are cleaned up piecemeal. */
 void upstream_search(const struct waitgraph *g, const uint32_t *nodes, uint32_t n,

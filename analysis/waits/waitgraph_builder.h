@@ -27,7 +27,7 @@ struct entry {
 
 struct builder {
 	const struct cw_snapshot *snap;
-	struct arena *arena;
+	struct cw_arena *arena;
 	struct waitgraph *g;
 	/* The comm being looked at. */
 	uint32_t comm;

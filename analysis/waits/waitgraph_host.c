@@ -47,7 +47,7 @@ static int list_missing(struct builder *b, struct gate *gate)
 {
 	uint32_t n = 0;
 
-	gate->missing = arena_new_array(b->arena, uint32_t, b->c->nranks);
+	gate->missing = cw_arena_new_array(b->arena, uint32_t, b->c->nranks);
 	if (!gate->missing)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < b->c->nranks; m++)
@@ -113,7 +113,7 @@ static int list_all_others(struct builder *b, struct gate *gate)
 	/* A rank of which nothing is known at all may be the one. */
 	if (expected && expected != b->snap->n_ranks)
 		return 0;
-	inside = arena_new_array(b->arena, bool, b->snap->n_ranks);
+	inside = cw_arena_new_array(b->arena, bool, b->snap->n_ranks);
 	if (!inside)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < b->c->nranks; m++)
@@ -137,7 +137,7 @@ static int list_absent(struct builder *b, struct gate *gate)
 	bool by_label = is_numbered_like_job(b);
 	uint32_t n = 0;
 
-	gate->missing = arena_new_array(b->arena, uint32_t, b->c->nranks);
+	gate->missing = cw_arena_new_array(b->arena, uint32_t, b->c->nranks);
 	if (!gate->missing)
 		return -ENOMEM;
 	gate->n_unseen = b->n_unseen;

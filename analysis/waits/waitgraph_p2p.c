@@ -222,7 +222,7 @@ static int add_gate(struct builder *b, uint32_t me)
 
 	if (!gate)
 		return -ENOMEM;
-	gate->missing = arena_new_array(b->arena, uint32_t, (size_t)m->n_window + 2);
+	gate->missing = cw_arena_new_array(b->arena, uint32_t, (size_t)m->n_window + 2);
 	if (!gate->missing)
 		return -ENOMEM;
 	note_launch(b, gate, me, pending);

@@ -77,18 +77,18 @@ static void visit_from(struct tarjan *t, uint32_t start)
 	}
 }
 
-int waitgraph_find_cycles(struct waitgraph *g, struct arena *a)
+int waitgraph_find_cycles(struct waitgraph *g, struct cw_arena *a)
 {
 	uint32_t n = g->n_ranks + g->n_gates;
 	struct tarjan t = { .g = g };
 
-	g->component = arena_new_array(a, uint32_t, n);
-	g->ranks_in = arena_new_array(a, uint32_t, n);
-	t.index = arena_new_array(a, uint32_t, n);
-	t.low = arena_new_array(a, uint32_t, n);
-	t.open = arena_new_array(a, uint32_t, n);
-	t.path = arena_new_array(a, uint32_t, n);
-	t.cursor = arena_new_array(a, uint32_t, n);
+	g->component = cw_arena_new_array(a, uint32_t, n);
+	g->ranks_in = cw_arena_new_array(a, uint32_t, n);
+	t.index = cw_arena_new_array(a, uint32_t, n);
+	t.low = cw_arena_new_array(a, uint32_t, n);
+	t.open = cw_arena_new_array(a, uint32_t, n);
+	t.path = cw_arena_new_array(a, uint32_t, n);
+	t.cursor = cw_arena_new_array(a, uint32_t, n);
 	if (!g->component || !g->ranks_in || !t.index || !t.low || !t.open || !t.path || !t.cursor)
 		return -ENOMEM;
 	memset(g->component, 0xff, n * sizeof(*g->component));
@@ -98,14 +98,14 @@ int waitgraph_find_cycles(struct waitgraph *g, struct arena *a)
 	return 0;
 }
 
-int upstream_init(const struct waitgraph *g, struct arena *a, struct upstream *ret)
+int upstream_init(const struct waitgraph *g, struct cw_arena *a, struct upstream *ret)
 {
 	uint32_t n = g->n_ranks + g->n_gates;
 
 	*ret = (struct upstream){
-		.order = arena_new_array(a, uint32_t, n),
-		.next = arena_new_array(a, uint32_t, n),
-		.hops = arena_new_array(a, uint32_t, n),
+		.order = cw_arena_new_array(a, uint32_t, n),
+		.next = cw_arena_new_array(a, uint32_t, n),
+		.hops = cw_arena_new_array(a, uint32_t, n),
 	};
 	if (!ret->order || !ret->next || !ret->hops)
 		return -ENOMEM;

@@ -5,4 +5,4 @@
 #include "analysis/waits/waitgraph.h"
 
 /* Fills component, n_components and ranks_in. Returns 0 or -ENOMEM. */
-int waitgraph_find_cycles(struct waitgraph *g, struct arena *a);
+int waitgraph_find_cycles(struct waitgraph *g, struct cw_arena *a);

@@ -20,7 +20,7 @@ static int rule_out(struct diagnosis *diag, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	diag->v->ruled_out[diag->v->n_ruled_out] = arena_strdup(diag->arena, text);
+	diag->v->ruled_out[diag->v->n_ruled_out] = cw_arena_strdup(diag->arena, text);
 	if (!diag->v->ruled_out[diag->v->n_ruled_out])
 		return -ENOMEM;
 	diag->v->n_ruled_out++;
@@ -42,7 +42,7 @@ static bool knows_call(const struct cw_snap_member *m, uint64_t seq)
 static int rule_out_mismatch(struct diagnosis *diag)
 {
 	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->v->comm];
-	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, c->nranks);
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, c->nranks);
 	struct phrase who, comm;
 	uint32_t n = 0;
 
@@ -95,7 +95,7 @@ int ruled_out_list(struct diagnosis *diag)
 	uint32_t dead = 0, seen = 0, cycles = 0, silent = 0;
 	int r = 0;
 
-	diag->v->ruled_out = arena_new_array(diag->arena, char *, 5);
+	diag->v->ruled_out = cw_arena_new_array(diag->arena, char *, 5);
 	if (!diag->v->ruled_out)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {

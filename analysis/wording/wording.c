@@ -25,7 +25,7 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 	if (v->n_culprits == 1) {
 		(void)phrase_rank(snap, v->culprits[0].rank, &w->who);
 	} else {
-		uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
+		uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
 
 		for (uint32_t i = 0; ranks && i < v->n_culprits; i++)
 			ranks[i] = v->culprits[i].rank;
@@ -270,7 +270,7 @@ static const char *say_nodes(const struct diagnosis *diag, struct phrase *p)
 	const struct cw_snapshot *snap = diag->s->snap;
 	const struct cw_verdict *v = diag->v;
 	uint32_t node = v->n_culprits ? snap->ranks[v->culprits[0].rank].node : CW_SNAP_NONE;
-	uint32_t *ranks = arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
 	struct phrase who;
 
 	for (uint32_t i = 0; i < v->n_culprits; i++) {

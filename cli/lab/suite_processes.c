@@ -144,7 +144,7 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 	if (suite_n_incidents(s) > 1 || s->is_alone)
 		return "more than one alert to wait for";
 	for (uint32_t f = 0; f < s->n_families; f++)
-		if (!suite_family_comms(s, f))
+		if (!cw_suite_family_comms(s, f))
 			return "ranks that cannot be cut like that";
 	for (uint32_t i = 0; i < s->n_faults && !obstacle; i++)
 		obstacle = obstacle_of_fault(&s->faults[i]);
@@ -210,7 +210,7 @@ static int outcome_of(const struct demo *demo, struct outcome *ret)
 static int first_culprit(const struct suite_scenario *s)
 {
 	for (uint32_t i = 0; s->n_faults && i < s->n_ranks; i++)
-		if (suite_set_has(&s->faults[0].set, i))
+		if (cw_suite_set_has(&s->faults[0].set, i))
 			return (int)i;
 	return 0;
 }
@@ -265,11 +265,11 @@ static void compare(const struct suite_scenario *s, const struct outcome *engine
 	ret->agrees = strcmp(ret->engine, ret->processes) == 0;
 	ret->is_alert = processes->is_alert;
 	ret->after_s = (double)processes->after_ns / CW_NS_PER_S;
-	if (score_add(&score, s, processes) == 0)
-		ret->is_right = score_is_perfect(&score);
+	if (cw_score_add(&score, s, processes) == 0)
+		ret->is_right = cw_score_is_perfect(&score);
 	if (!ret->agrees)
 		(void)snprintf(ret->why, sizeof(ret->why), "%s", processes->summary);
-	score_fini(&score);
+	cw_score_fini(&score);
 }
 
 __attribute__((noreturn)) static void be_child(const struct suite_scenario *s, uint64_t nth, int fd)
@@ -280,12 +280,12 @@ __attribute__((noreturn)) static void be_child(const struct suite_scenario *s, u
 	ssize_t n;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* else it ends by itself, later */
-	if (watch(s, &err, &engine) < 0)
+	if (cw_watch(s, &err, &engine) < 0)
 		(void)snprintf(result.why, sizeof(result.why), "%s", err.text);
 	else if (run_processes(s, nth, &processes, result.why, sizeof(result.why)) == 0)
 		compare(s, &engine, &processes, &result);
-	outcome_fini(&engine);
-	outcome_fini(&processes);
+	cw_outcome_fini(&engine);
+	cw_outcome_fini(&processes);
 	n = write(fd, &result, sizeof(result));
 	_exit(n == sizeof(result) ? 0 : 1);
 }

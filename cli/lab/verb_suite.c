@@ -212,9 +212,9 @@ static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 
 static void print_outcome(const struct suite_scenario *s, const struct outcome *o)
 {
-	if (!outcome_says(o))
+	if (!cw_outcome_says(o))
 		printf("%s:%u %s: silence\n", s->file, s->line, s->name);
-	for (; o && outcome_says(o); o = o->also)
+	for (; o && cw_outcome_says(o); o = o->also)
 		print_alert(s, o);
 }
 
@@ -269,11 +269,11 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 
 	if (run->opts->only && !strstr(s->name, run->opts->only))
 		return 0;
-	if (!suite_scenario_scale(&scaled, run->opts->scale)) {
+	if (!cw_suite_scenario_scale(&scaled, run->opts->scale)) {
 		run->n_unscaled++;
 		return 0;
 	}
-	r = watch_with(&scaled, &eyes, &run->err, &o);
+	r = cw_watch_with(&scaled, &eyes, &run->err, &o);
 	if (r == -EINVAL && run->opts->scale > 1) {
 		/* So large, its comms cannot be cut, or its groups have too many calls. */
 		run->n_unscaled++;
@@ -285,8 +285,8 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		tell_outcome(&scaled, &o);
 	if (run->opts->outcomes)
 		print_outcome(&scaled, &o);
-	r = score_add(&run->score, &scaled, &o);
-	outcome_fini(&o);
+	r = cw_score_add(&run->score, &scaled, &o);
+	cw_outcome_fini(&o);
 	tell_progress(run);
 	return r;
 }
@@ -302,7 +302,7 @@ static json_t *interval(uint64_t k, uint64_t n)
 {
 	double low, high;
 
-	score_interval(k, n, &low, &high);
+	cw_score_interval(k, n, &low, &high);
 	return json_pack("[f, f]", low, high);
 }
 
@@ -360,15 +360,15 @@ static json_t *confusion_doc(const struct score *score)
 
 static int print_json(const struct score *score)
 {
-	json_t *doc =
-		json_pack("{s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:o, s:i, s:o}",
-			  "classes", classes_doc(score), "exact_culprits",
-			  share(score->n_exact_culprits, score->n_culprits), "certain", "n",
-			  (json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
-			  "controls", "n", (json_int_t)score->n_controls, "alerts",
-			  (json_int_t)score->n_control_alerts, "n", (json_int_t)score->n, "missed",
-			  (json_int_t)score->n_missed, "confusion", confusion_doc(score),
-			  "uncovered", (int)score_n_uncovered(score), "misses", misses_doc(score));
+	json_t *doc = json_pack(
+		"{s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:o, s:i, s:o}", "classes",
+		classes_doc(score), "exact_culprits",
+		share(score->n_exact_culprits, score->n_culprits), "certain", "n",
+		(json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
+		"controls", "n", (json_int_t)score->n_controls, "alerts",
+		(json_int_t)score->n_control_alerts, "n", (json_int_t)score->n, "missed",
+		(json_int_t)score->n_missed, "confusion", confusion_doc(score), "uncovered",
+		(int)cw_score_n_uncovered(score), "misses", misses_doc(score));
 	int r;
 
 	if (!doc)
@@ -405,7 +405,7 @@ static int run_processes(struct run *run)
 		fprintf(stderr, "collwatch: out of memory\n");
 		return CW_EXIT_ERROR;
 	}
-	r = suite_read_path(run->opts->path, on_process_scenario, run, &run->err);
+	r = cw_suite_read_path(run->opts->path, on_process_scenario, run, &run->err);
 	suite_processes_wait(run->processes);
 	if (r < 0)
 		fprintf(stderr, "collwatch: %s\n", run->err.text[0] ? run->err.text : strerror(-r));
@@ -418,7 +418,7 @@ static int run_processes(struct run *run)
 static int print_drawn(const struct options *opts)
 {
 	char text[SUITE_DRAWN_BYTES];
-	size_t n = suite_draw(opts->seed, opts->print_index, text);
+	size_t n = cw_suite_draw(opts->seed, opts->print_index, text);
 
 	return fwrite(text, 1, n, stdout) == n ? CW_EXIT_OK : CW_EXIT_ERROR;
 }
@@ -434,14 +434,14 @@ int cw_verb_suite(int argc, char **argv)
 		return run_processes(&run);
 	if (opts.print)
 		return print_drawn(&opts);
-	r = opts.path ? suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
+	r = opts.path ? cw_suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
 	if (r == 0)
-		r = suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
+		r = cw_suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
 	if (run.has_line)
 		fputc('\n', stderr);
 	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", run.err.text[0] ? run.err.text : strerror(-r));
-		score_fini(&run.score);
+		cw_score_fini(&run.score);
 		return CW_EXIT_ERROR;
 	}
 	if (run.n_unscaled)
@@ -451,12 +451,12 @@ int cw_verb_suite(int argc, char **argv)
 	if (opts.json)
 		r = print_json(&run.score);
 	else if (!opts.outcomes)
-		score_print(&run.score, stdout);
+		cw_score_print(&run.score, stdout);
 	if (opts.coverage)
-		score_print_coverage(&run.score, opts.json ? stderr : stdout);
-	status = score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
-	if (r < 0 || (opts.coverage && score_n_uncovered(&run.score)))
+		cw_score_print_coverage(&run.score, opts.json ? stderr : stdout);
+	status = cw_score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
+	if (r < 0 || (opts.coverage && cw_score_n_uncovered(&run.score)))
 		status = CW_EXIT_ERROR;
-	score_fini(&run.score);
+	cw_score_fini(&run.score);
 	return status;
 }

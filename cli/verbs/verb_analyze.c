@@ -101,7 +101,7 @@ static bool is_healthy(const struct cw_snapshot *snap, const struct cw_verdict *
 		return true;
 	if (v->is_proof)
 		return false;
-	rule = stall_rule_for(snap, v, 0);
+	rule = cw_stall_rule_for(snap, v, 0);
 	return !v->waiting_since_ns || snap->now_ns - v->waiting_since_ns < rule.stall_ns;
 }
 

@@ -310,13 +310,13 @@ const struct cw_job_id *cw_absent_job(const struct cw_absent *a, unsigned i)
 }
 
 static int fill_rank(const struct search *s, const struct absent_rank *r, int64_t now_ns,
-		     struct arena *arena, struct cw_msg_rank *ret)
+		     struct cw_arena *arena, struct cw_msg_rank *ret)
 {
 	*ret = (struct cw_msg_rank){
 		.rank = r->found.rank,
 		.world_size = r->found.world_size,
 		.local_rank = r->found.local_rank,
-		.rank_source = arena_strdup(arena, r->found.source),
+		.rank_source = cw_arena_strdup(arena, r->found.source),
 		.pid = r->found.pid,
 		.start_ticks = r->found.start_ticks,
 		.device = -1,
@@ -325,7 +325,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 		.headway_age_ns =
 			r->headway.has_base ? cw_age_ns(now_ns, r->headway.headway_ns) : -1,
 		.headway_by = r->headway.by,
-		.command = arena_strdup(arena, r->command),
+		.command = cw_arena_strdup(arena, r->command),
 		.cause = "",
 		.fed = "",
 	};
@@ -336,7 +336,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 	return ret->rank_source && ret->command ? 0 : -ENOMEM;
 }
 
-int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct arena *arena,
+int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct cw_arena *arena,
 		    struct cw_msg_rank *ret, uint32_t max, uint32_t *ret_n)
 {
 	int64_t now = cw_clock_awake_ns(a->config.clock);

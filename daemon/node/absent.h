@@ -50,7 +50,7 @@ void cw_absent_tick(struct cw_absent *a);
 /* The i-th job with ranks that were found; NULL beyond the last. Borrowed until the next tick. */
 const struct cw_job_id *cw_absent_job(const struct cw_absent *a, unsigned i);
 /* Its ranks, in the arena, for a digest. 0 or -ENOMEM. */
-int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct arena *arena,
+int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct cw_arena *arena,
 		    struct cw_msg_rank *ret, uint32_t max, uint32_t *ret_n);
 /* For evidence; as cw_node_find() and cw_node_is_of_another(). */
 bool cw_absent_find(const struct cw_absent *a, pid_t pid, uint64_t start_ticks,

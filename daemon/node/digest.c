@@ -32,7 +32,7 @@
 #define P2P_PEER_BYTES 48u
 
 struct maker {
-	struct arena *arena;
+	struct cw_arena *arena;
 	size_t bytes; /* estimate of what is in so far */
 	int64_t now_ns, held_ns;
 };
@@ -60,7 +60,7 @@ static bool takes(struct maker *m, size_t bytes)
 
 static const struct cw_op *copy_op(struct maker *m, const struct cw_op *op)
 {
-	struct cw_op *copy = arena_memdup(m->arena, op, 1, sizeof(*op));
+	struct cw_op *copy = cw_arena_memdup(m->arena, op, 1, sizeof(*op));
 
 	if (copy) {
 		cw_op_to_ages(copy, m->now_ns);
@@ -80,7 +80,7 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
 
 	if (cw_record_checkpoints(record, comm, found, &n) < 0)
 		return 0;
-	out->checkpoints = arena_new_array(m->arena, struct cw_msg_checkpoint, n);
+	out->checkpoints = cw_arena_new_array(m->arena, struct cw_msg_checkpoint, n);
 	if (!out->checkpoints)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
@@ -103,7 +103,7 @@ static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record 
 		out->known &= ~(uint32_t)CW_KNOWN_P2P;
 		return 0;
 	}
-	out->p2p = arena_new_array(m->arena, struct cw_msg_p2p_peer, n);
+	out->p2p = cw_arena_new_array(m->arena, struct cw_msg_p2p_peer, n);
 	if (!out->p2p)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
@@ -149,7 +149,7 @@ static int make_member(struct maker *m, const struct cw_process *p,
 		.instance = e->instance,
 		.split_ordinal = e->split_ordinal,
 		.split_color = e->split_color,
-		.name = arena_strdup(m->arena, e->name),
+		.name = cw_arena_strdup(m->arena, e->name),
 		.nranks = e->nranks,
 		.comm_rank = e->comm_rank,
 		.device = e->device,
@@ -167,7 +167,7 @@ static int make_member(struct maker *m, const struct cw_process *p,
 		.interval_ns = cw_sampler_interval_ns(t),
 		.async_error = e->async_error,
 		.last_result = e->last_result,
-		.last_error = arena_strdup(m->arena, e->last_error),
+		.last_error = cw_arena_strdup(m->arena, e->last_error),
 		.sends = e->p2p_total[0],
 		.recvs = e->p2p_total[1],
 		.op_index = e->op_index,
@@ -311,7 +311,7 @@ static int add_fed(struct maker *m, const struct cw_process *p, struct cw_msg_ra
 	cw_fed_tensor_format(&p->fed, out->rank, text, sizeof(text));
 	out->fed_age_ns = cw_age_ns(m->now_ns, p->fed.seen_ns);
 	(void)takes(m, FED_BYTES); /* told like the rank itself */
-	out->fed = arena_strdup(m->arena, text);
+	out->fed = cw_arena_strdup(m->arena, text);
 	return out->fed ? 0 : -ENOMEM;
 }
 
@@ -326,7 +326,7 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.rank = h->rank_label,
 		.world_size = h->world_size_label,
 		.local_rank = h->local_rank_label,
-		.rank_source = arena_strdup(m->arena, h->rank_label_source),
+		.rank_source = cw_arena_strdup(m->arena, h->rank_label_source),
 		.pid = (int32_t)p->key.pid,
 		.start_ticks = p->key.start_ticks,
 		.device = device_of(p),
@@ -342,7 +342,7 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.dropped = dropped_of(h),
 		.command = p->command,
 		.cause = p->cause,
-		.members = arena_new_array(m->arena, struct cw_msg_member, n_comms),
+		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
 	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)
 		return -ENOMEM;
@@ -354,7 +354,8 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
 			  struct cw_msg_rank *ranks)
 {
-	struct cw_death *deaths = arena_new_array(m->arena, struct cw_death, source->n_processes);
+	struct cw_death *deaths =
+		cw_arena_new_array(m->arena, struct cw_death, source->n_processes);
 
 	if (!deaths)
 		return -ENOMEM;
@@ -391,8 +392,8 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 {
 	int r = 0;
 
-	msg->ranks = arena_new_array(m->arena, struct cw_msg_rank,
-				     source->n_processes + CW_ABSENT_MAX_RANKS);
+	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank,
+					source->n_processes + CW_ABSENT_MAX_RANKS);
 	if (!msg->ranks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < source->n_processes && r == 0; i++) {
@@ -448,6 +449,6 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 
 void cw_digest_fini(struct cw_digest *digest)
 {
-	arena_fini(&digest->arena);
+	cw_arena_fini(&digest->arena);
 	*digest = (struct cw_digest){ 0 };
 }

@@ -26,7 +26,7 @@ struct cw_absent;
 
 struct cw_digest {
 	struct cw_msg_digest msg;
-	struct arena arena;
+	struct cw_arena arena;
 };
 
 struct cw_digest_source {

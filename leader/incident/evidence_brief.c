@@ -79,7 +79,7 @@ void cw_evidence_brief(json_t *doc)
 {
 	json_int_t pid = cw_json_int(doc, "pid", 0);
 
-	shorten_python(json_object_get(doc, "python"), frame_python_thread(doc));
+	shorten_python(json_object_get(doc, "python"), cw_frame_python_thread(doc));
 	shorten_native(json_object_get(doc, "native"), pid);
 	shorten_proc(json_object_get(doc, "proc"), json_object_get(doc, "native"), pid);
 }

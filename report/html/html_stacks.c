@@ -111,7 +111,7 @@ static bool part_is_there(FILE *out, const json_t *part, const char *what)
 static void put_python(FILE *out, const json_t *evidence)
 {
 	const json_t *python = json_object_get(evidence, "python");
-	const json_t *main_thread = frame_python_thread(evidence), *thread;
+	const json_t *main_thread = cw_frame_python_thread(evidence), *thread;
 	const json_t *threads = json_object_get(python, "threads");
 	size_t i;
 

@@ -127,7 +127,7 @@ static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thre
 static int add_python(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 		      unsigned *stacks)
 {
-	const json_t *frames = json_object_get(frame_python_thread(evidence), "frames");
+	const json_t *frames = json_object_get(cw_frame_python_thread(evidence), "frames");
 
 	if (json_array_size(frames) == 0)
 		return 0;

@@ -193,7 +193,7 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 {
 	const json_t *python = json_object_get(evidence, "python");
 	const json_t *threads = json_object_get(python, "threads"), *thread;
-	const json_t *shown = frame_python_thread(evidence);
+	const json_t *shown = cw_frame_python_thread(evidence);
 	size_t i, n = json_array_size(threads);
 
 	/* A program without an interpreter is nothing to report. */

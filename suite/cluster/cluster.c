@@ -150,7 +150,7 @@ static uint32_t family_size(const struct suite_scenario *s, const struct suite_f
 	if (f->is_partition)
 		return f->size ? f->size : s->n_ranks / f->stride;
 	for (uint32_t i = 0; i < s->n_ranks; i++)
-		n += suite_set_has(&f->set, i);
+		n += cw_suite_set_has(&f->set, i);
 	return n;
 }
 
@@ -169,7 +169,7 @@ static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank,
 		return true;
 	}
 	*ret_comm = 0;
-	if (!suite_set_has(&f->set, rank))
+	if (!cw_suite_set_has(&f->set, rank))
 		return false;
 	*ret_place = (*seated)++;
 	return true;
@@ -271,7 +271,7 @@ static int make_ranks(struct cluster *c, const uint32_t *first)
 		r->liveness = CW_LIVE_ALIVE;
 		r->active_ns = c->now_ns;
 		for (uint32_t p = 0; p < s->n_programs && !r->program; p++)
-			if (suite_set_has(&s->programs[p].set, i))
+			if (cw_suite_set_has(&s->programs[p].set, i))
 				r->program = &s->programs[p];
 		if (join_comms(c, r, first, seated) < 0)
 			return -ENOMEM;

@@ -115,7 +115,7 @@ static void quiet_nodes(struct cluster *c, const struct suite_fault *f)
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		struct node *n = &c->nodes[i];
 
-		if (!suite_set_has(&f->set, i))
+		if (!cw_suite_set_has(&f->set, i))
 			continue;
 		n->quiet_from_ns = c->now_ns;
 		n->quiet_until_ns =
@@ -184,7 +184,7 @@ void fault_on_event(struct cluster *c, uint32_t fault)
 		return;
 	}
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
-		if (suite_set_has(&f->set, i))
+		if (cw_suite_set_has(&f->set, i))
 			hit_rank(&c->ranks[i], f);
 }
 
@@ -262,7 +262,7 @@ enum fault_effect fault_before_call(struct rank *r, struct suite_call *call)
 
 		if (f->action == SUITE_BLIND || !is_for_ranks(f) || is_from_outside(f) ||
 		    c->now_ns - CLUSTER_ORIGIN_NS < f->at_ns || *done_of(c, r->index, i) ||
-		    !suite_set_has(&f->set, r->index) || !suite_fault_is_for(f, call))
+		    !cw_suite_set_has(&f->set, r->index) || !suite_fault_is_for(f, call))
 			continue;
 		*done_of(c, r->index, i) = true;
 		note_hit(c, i);

@@ -235,7 +235,7 @@ static void do_statement(struct rank *r)
 		r->pc = innermost_turn(r) % insn->n == insn->n - 1 ? r->pc + 1 : insn->other + 1;
 		return;
 	case SUITE_ONLY:
-		r->pc = suite_set_has(&insn->set, r->index) ? r->pc + 1 : insn->other + 1;
+		r->pc = cw_suite_set_has(&insn->set, r->index) ? r->pc + 1 : insn->other + 1;
 		return;
 	case SUITE_GROUP:
 		r->in_group = true;

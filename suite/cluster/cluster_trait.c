@@ -13,7 +13,7 @@ static const struct suite_trait *find(const struct suite_scenario *s, uint32_t k
 		const struct suite_trait *t = &s->traits[i];
 
 		if (t->kind == kind && (kind != SUITE_SIZE || t->family == family) &&
-		    suite_set_has(&t->set, rank))
+		    cw_suite_set_has(&t->set, rank))
 			return t;
 	}
 	return NULL;

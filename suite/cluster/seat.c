@@ -8,11 +8,11 @@ static uint32_t family_size(const struct suite_scenario *s, const struct suite_f
 	if (f->is_partition)
 		return f->size ? f->size : s->n_ranks / f->stride;
 	for (uint32_t i = 0; i < s->n_ranks; i++)
-		n += suite_set_has(&f->set, i);
+		n += cw_suite_set_has(&f->set, i);
 	return n;
 }
 
-uint32_t suite_family_comms(const struct suite_scenario *s, uint32_t family)
+uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family)
 {
 	const struct suite_family *f = &s->families[family];
 	uint32_t size = family_size(s, f);
@@ -36,8 +36,8 @@ bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,
 		return true;
 	}
 	for (uint32_t i = 0; i < rank; i++)
-		ret->place += suite_set_has(&f->set, i);
-	return suite_set_has(&f->set, rank);
+		ret->place += cw_suite_set_has(&f->set, i);
+	return cw_suite_set_has(&f->set, rank);
 }
 
 int64_t suite_peer(const struct suite_call *call, const struct suite_seat *seat)

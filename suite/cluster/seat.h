@@ -14,7 +14,7 @@ struct suite_seat {
 };
 
 /* Comms of the family; 0 = the job cannot be cut like that. */
-uint32_t suite_family_comms(const struct suite_scenario *s, uint32_t family);
+uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family);
 
 /* False: the rank is in none of the family's. */
 bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,

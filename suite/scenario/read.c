@@ -25,7 +25,7 @@ const char *suite_layout_name(unsigned layout)
 	return layout < SUITE_LAYOUT__MAX ? layout_names[layout] : "?";
 }
 
-bool suite_set_has(const struct suite_set *set, uint32_t rank)
+bool cw_suite_set_has(const struct suite_set *set, uint32_t rank)
 {
 	bool in = set->n == 0;
 
@@ -39,12 +39,12 @@ bool suite_set_has(const struct suite_set *set, uint32_t rank)
 static bool has_program(const struct suite_scenario *s, uint32_t rank)
 {
 	for (uint32_t i = 0; i < s->n_programs; i++)
-		if (suite_set_has(&s->programs[i].set, rank))
+		if (cw_suite_set_has(&s->programs[i].set, rank))
 			return true;
 	return false;
 }
 
-bool suite_scenario_scale(struct suite_scenario *s, uint32_t k)
+bool cw_suite_scenario_scale(struct suite_scenario *s, uint32_t k)
 {
 	if (k == 1)
 		return true;
@@ -287,8 +287,8 @@ static int on_line(void *user, const struct words *words)
 	return read_fail(r, "only scenarios can stand here, not", w);
 }
 
-int suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
-		    suite_scenario_fn fn, void *user, struct cw_err *err)
+int cw_suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
+		       suite_scenario_fn fn, void *user, struct cw_err *err)
 {
 	struct reader r = { .file = file, .fn = fn, .user = user, .err = err };
 	int res = words_read(text, len, file, max_lines, on_line, &r, err);
@@ -324,7 +324,7 @@ static int read_file(const char *path, suite_scenario_fn fn, void *user, struct 
 			break;
 		len += (size_t)n;
 	}
-	return suite_read_text(text, len, path, SUITE_MAX_LINES, fn, user, err);
+	return cw_suite_read_text(text, len, path, SUITE_MAX_LINES, fn, user, err);
 }
 
 static int is_scenario_file(const struct dirent *d)
@@ -334,7 +334,7 @@ static int is_scenario_file(const struct dirent *d)
 	return n > 4 && strcmp(d->d_name + n - 4, ".scn") == 0;
 }
 
-int suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct cw_err *err)
+int cw_suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct cw_err *err)
 {
 	struct dirent **entries;
 	struct stat st;

@@ -4,7 +4,8 @@
  * docs/suite.md describes the text it is read from.
  *
  * Plain data with fixed limits, so that a hostile file can cost no more than the limits say. Sets
- * of ranks are kept as written, not resolved, so that a job can be scaled (suite_scenario_scale()).
+ * of ranks are kept as written, not resolved, so that a job can be scaled
+ * (cw_suite_scenario_scale()).
  */
 #pragma once
 
@@ -232,17 +233,17 @@ typedef int (*suite_scenario_fn)(void *user, const struct suite_scenario *s);
  * max_lines lines, counted after expansion. 0, -EINVAL with "file:line: what is wrong" in err,
  * -E2BIG past a limit, -ENOMEM, or what fn returned.
  */
-int suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
-		    suite_scenario_fn fn, void *user, struct cw_err *err);
+int cw_suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
+		       suite_scenario_fn fn, void *user, struct cw_err *err);
 
 /* The same for a file, or for all *.scn of a directory, by name. */
-int suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct cw_err *err);
+int cw_suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct cw_err *err);
 
-bool suite_set_has(const struct suite_set *set, uint32_t rank);
+bool cw_suite_set_has(const struct suite_set *set, uint32_t rank);
 
 /* The whole job times k; false and untouched where it is too large, or ranks would have no program.
  */
-bool suite_scenario_scale(struct suite_scenario *s, uint32_t k);
+bool cw_suite_scenario_scale(struct suite_scenario *s, uint32_t k);
 
 /* "dp", "tp_dp", … */
 const char *suite_layout_name(unsigned layout);

@@ -28,7 +28,7 @@ static void look_at(const struct cw_value *v, unsigned depth, unsigned *left)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct cw_value *value = NULL;
-	struct arena arena = { 0 };
+	struct cw_arena arena = { 0 };
 	struct cw_err err = { "" };
 	unsigned left = 10000;
 	int r = cw_pickle_read(data, size, &arena, &value, &err);
@@ -39,6 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(r == -EPERM || r == -ENODATA || r == -EBADMSG || r == -E2BIG);
 		FUZZ_CHECK(err.text[0]);
 	}
-	arena_fini(&arena);
+	cw_arena_fini(&arena);
 	return 0;
 }

@@ -10,7 +10,7 @@ static void check_set(const struct suite_set *set)
 {
 	FUZZ_CHECK(set->n <= SUITE_MAX_RANGES);
 	FUZZ_CHECK(set->step == 0 || set->phase < set->step);
-	(void)suite_set_has(set, 0);
+	(void)cw_suite_set_has(set, 0);
 }
 
 static void check_program(const struct suite_scenario *s, const struct suite_program *p)
@@ -95,7 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cw_err err = { "" };
 	unsigned n = 0;
 
-	if (suite_read_text((const char *)data, size, "fuzz", MAX_LINES, on_scenario, &n, &err) < 0)
+	if (cw_suite_read_text((const char *)data, size, "fuzz", MAX_LINES, on_scenario, &n, &err) <
+	    0)
 		FUZZ_CHECK(err.text[0] != '\0');
 	return 0;
 }

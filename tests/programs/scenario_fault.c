@@ -90,7 +90,7 @@ void faults_schedule(const struct rank *r)
 	for (uint32_t i = 0; i < r->s->n_faults; i++) {
 		const struct suite_fault *f = &r->s->faults[i];
 
-		if (!is_from_outside(f) || !suite_set_has(&f->set, r->index))
+		if (!is_from_outside(f) || !cw_suite_set_has(&f->set, r->index))
 			continue;
 		later[i] = (struct later){ r, f };
 		if (pthread_create(&thread, NULL, wait_and_hit, &later[i]) != 0)
@@ -144,7 +144,7 @@ static bool is_due(const struct rank *r, uint32_t fault, const struct suite_call
 	const struct suite_fault *f = &r->s->faults[fault];
 
 	return !is_from_outside(f) && rank_now_ns(r) >= f->at_ns && !r->done[fault] &&
-	       suite_set_has(&f->set, r->index) && suite_fault_is_for(f, call);
+	       cw_suite_set_has(&f->set, r->index) && suite_fault_is_for(f, call);
 }
 
 bool faults_are_due(const struct rank *r, const struct suite_call *call)

@@ -144,7 +144,7 @@ static uint32_t first_id(const struct suite_scenario *s, uint32_t family)
 	uint32_t n = 0;
 
 	for (uint32_t f = 0; f < family; f++)
-		n += s->families[f].made == SUITE_BY_SPLIT ? 0 : suite_family_comms(s, f);
+		n += s->families[f].made == SUITE_BY_SPLIT ? 0 : cw_suite_family_comms(s, f);
 	return n;
 }
 

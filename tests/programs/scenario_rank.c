@@ -163,7 +163,7 @@ static void do_statement(struct interpreter *in)
 		in->pc = innermost_turn(in) % insn->n == insn->n - 1 ? in->pc + 1 : insn->other + 1;
 		return;
 	case SUITE_ONLY:
-		in->pc = suite_set_has(&insn->set, in->r->index) ? in->pc + 1 : insn->other + 1;
+		in->pc = cw_suite_set_has(&insn->set, in->r->index) ? in->pc + 1 : insn->other + 1;
 		return;
 	case SUITE_GRAPH:
 		begin_graph(in);
@@ -202,7 +202,7 @@ static void do_statement(struct interpreter *in)
 static const struct suite_program *program_of(const struct suite_scenario *s, uint32_t rank)
 {
 	for (uint32_t i = 0; i < s->n_programs; i++)
-		if (suite_set_has(&s->programs[i].set, rank))
+		if (cw_suite_set_has(&s->programs[i].set, rank))
 			return &s->programs[i];
 	return NULL;
 }
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 	    cw_parse_u64(rank, 0, SUITE_MAX_RANKS, &index) < 0)
 		die("usage: RANK=… scenario_rank FILE N");
 	wanted.index = (uint32_t)index;
-	if (suite_read_path(argv[1], run, &wanted, &err) < 0)
+	if (cw_suite_read_path(argv[1], run, &wanted, &err) < 0)
 		die("%s", err.text);
 	if (!wanted.is_found)
 		die("%s has no scenario %s", argv[1], argv[2]);

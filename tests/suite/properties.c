@@ -269,7 +269,7 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 {
 	const struct watch_eyes eyes = { .user = view, .change = change };
 	struct outcome o = { 0 };
-	int r = watch_with(s, &eyes, &t->err, &o);
+	int r = cw_watch_with(s, &eyes, &t->err, &o);
 
 	if (r < 0)
 		return r;
@@ -280,7 +280,7 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 				 o.confidence != base->confidence || o.after_ns != base->after_ns ||
 				 !same_culprits(base, &o, view->label))))
 		fail(t, s, property, base, &o);
-	outcome_fini(&o);
+	cw_outcome_fini(&o);
 	return 0;
 }
 
@@ -311,18 +311,18 @@ static int check_hidden(struct tally *t, const struct suite_scenario *s, const s
 					 .change = change,
 					 .on_look = note_coverage };
 	struct outcome o = { 0 };
-	int r = watch_with(s, &eyes, &t->err, &o);
+	int r = cw_watch_with(s, &eyes, &t->err, &o);
 
 	if (r < 0)
 		return r;
-	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !score_is_right(s, &o))
+	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !cw_score_is_right(s, &o))
 		fail(t, s, "one rank is not seen, and the verdict is certain and wrong", base, &o);
 	if (o.is_alert && base->is_alert && o.klass == base->klass &&
 	    o.confidence > base->confidence)
 		fail(t, s, "one rank is not seen, and the verdict is surer", base, &o);
 	if (o.is_alert && !is_named(view.missing, hidden))
 		fail(t, s, "one rank is not seen, and the coverage does not name it", base, &o);
-	outcome_fini(&o);
+	cw_outcome_fini(&o);
 	return 0;
 }
 
@@ -351,7 +351,7 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 	struct view company = { .n = s->n_ranks, .hidden = -1, .has_company = true };
 	struct outcome base = { 0 };
 	int64_t culprit = below(t, s->n_ranks);
-	int r = watch(s, &t->err, &base);
+	int r = cw_watch(s, &t->err, &base);
 
 	t->n++;
 	if (base.n_culprits)
@@ -364,7 +364,7 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		r = check_hidden(t, s, &base, culprit);
 	if (r == 0)
 		r = check_hidden(t, s, &base, below(t, s->n_ranks));
-	outcome_fini(&base);
+	cw_outcome_fini(&base);
 	return r;
 }
 
@@ -379,7 +379,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	t.state = seed;
-	if (suite_generate(n, seed, on_scenario, &t, &t.err) < 0) {
+	if (cw_suite_generate(n, seed, on_scenario, &t, &t.err) < 0) {
 		fprintf(stderr, "suite-properties: %s\n",
 			t.err.text[0] ? t.err.text : "out of memory");
 		return 2;

@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	job.dir = argv[3];
-	if (suite_read_path(argv[1], on_scenario, &job, &err) < 0) {
+	if (cw_suite_read_path(argv[1], on_scenario, &job, &err) < 0) {
 		fprintf(stderr, "make_bundle: %s\n", err.text);
 		return 1;
 	}

@@ -469,11 +469,11 @@ Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 	judge();
 	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
 	cr_assert_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
-	cr_expect_not(stall_rule_for(snap, &v, 0).may_alert);
+	cr_expect_not(cw_stall_rule_for(snap, &v, 0).may_alert);
 	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
-	cr_expect(stall_rule_for(snap, &v, 0).may_alert);
+	cr_expect(cw_stall_rule_for(snap, &v, 0).may_alert);
 	/* Nor is it waited for for ever. */
 	snap->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
 	snap->now_ns += 6 * SB_S;
-	cr_expect(stall_rule_for(snap, &v, 0).may_alert);
+	cr_expect(cw_stall_rule_for(snap, &v, 0).may_alert);
 }

@@ -82,7 +82,7 @@ static struct cw_snapshot *run(const char *program, const char *fault)
 	char text[2048];
 
 	(void)snprintf(text, sizeof(text), HEAD "%s%s\nexpect silence\nend\n", program, fault);
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, look, &snap, &err), 0, "%s",
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, look, &snap, &err), 0, "%s",
 		     err.text);
 	return snap;
 }

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct arena arena;
+static struct cw_arena arena;
 static const struct cw_value *value;
 static struct cw_err err;
 
 static int read_bytes(const void *data, size_t size)
 {
-	arena_fini(&arena);
+	cw_arena_fini(&arena);
 	value = NULL;
 	err.text[0] = '\0';
 	return cw_pickle_read(data, size, &arena, &value, &err);
@@ -23,7 +23,7 @@ static int read_bytes(const void *data, size_t size)
 
 static void fini(void)
 {
-	arena_fini(&arena);
+	cw_arena_fini(&arena);
 }
 
 TestSuite(pickle, .fini = fini);

@@ -172,7 +172,7 @@ Test(rank_sets, a_thousand_ranks_are_four_sets)
 	uint32_t culprit = CW_SNAP_NONE, total = 0;
 	struct cw_err err = { "" };
 
-	cr_assert_eq(suite_read_text(big, strlen(big), "big", 1000, look, NULL, &err), 0, "%s",
+	cr_assert_eq(cw_suite_read_text(big, strlen(big), "big", 1000, look, NULL, &err), 0, "%s",
 		     err.text);
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
 		if (snap->ranks[i].rank == 517)

@@ -23,12 +23,12 @@ static void add(uint32_t want, uint32_t want_rank, uint32_t got, int32_t got_ran
 		s.answers[0].culprits.n = 1;
 		s.answers[0].culprits.ranges[0] = (struct suite_range){ want_rank, want_rank };
 	}
-	cr_assert_eq(score_add(&score, &s, &o), 0);
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 }
 
 static void fini(void)
 {
-	score_fini(&score);
+	cw_score_fini(&score);
 }
 
 TestSuite(suite_score, .fini = fini);
@@ -37,7 +37,7 @@ Test(suite_score, counts_what_is_right)
 {
 	add(CW_CLASS_MISMATCH, 3, CW_CLASS_MISMATCH, 3, CW_CONFIDENCE_CERTAIN);
 	add(CW_CLASS_HEALTHY, 0, CW_CLASS_HEALTHY, 0, CW_CONFIDENCE_CERTAIN);
-	cr_expect(score_is_perfect(&score));
+	cr_expect(cw_score_is_perfect(&score));
 	cr_expect_eq(score.n_certain, 1);
 	cr_expect_eq(score.n_certain_wrong, 0);
 	cr_expect_eq(score.n_controls, 1);
@@ -47,7 +47,7 @@ Test(suite_score, counts_what_is_right)
 Test(suite_score, a_wrong_rank_is_a_miss_and_a_wrong_certainty)
 {
 	add(CW_CLASS_MISMATCH, 3, CW_CLASS_MISMATCH, 4, CW_CONFIDENCE_CERTAIN);
-	cr_expect(!score_is_perfect(&score));
+	cr_expect(!cw_score_is_perfect(&score));
 	cr_expect_eq(score.classes[CW_CLASS_MISMATCH].right, 1);
 	cr_expect_eq(score.n_exact_culprits, 0);
 	cr_expect_eq(score.n_culprits, 1);
@@ -93,7 +93,7 @@ static void add_two(const struct outcome *o)
 		s.answers[i].culprits.n = 1;
 		s.answers[i].culprits.ranges[0] = (struct suite_range){ i + 1, i + 1 };
 	}
-	cr_assert_eq(score_add(&score, &s, o), 0);
+	cr_assert_eq(cw_score_add(&score, &s, o), 0);
 }
 
 static struct outcome alert(uint32_t klass, int32_t *rank, struct outcome *also)
@@ -113,7 +113,7 @@ Test(suite_score, several_incidents_are_right_in_any_order)
 	struct outcome first = alert(CW_CLASS_DEADLOCK, &two, &last);
 
 	add_two(&first);
-	cr_expect(score_is_perfect(&score));
+	cr_expect(cw_score_is_perfect(&score));
 	cr_expect_eq(score.n, 1);
 	cr_expect_eq(score.classes[CW_CLASS_MISMATCH].right, 1);
 	cr_expect_eq(score.classes[CW_CLASS_DEADLOCK].right, 1);
@@ -153,10 +153,10 @@ Test(suite_score, intervals_are_wilsons)
 {
 	double low, high;
 
-	score_interval(8, 10, &low, &high);
+	cw_score_interval(8, 10, &low, &high);
 	cr_expect(low > 0.4901 && low < 0.4903, "%f", low);
 	cr_expect(high > 0.9432 && high < 0.9434, "%f", high);
-	score_interval(10, 10, &low, &high);
+	cw_score_interval(10, 10, &low, &high);
 	cr_expect(low > 0.7224 && low < 0.7226, "%f", low);
 	cr_expect_eq(high, 1);
 }
@@ -169,11 +169,11 @@ Test(suite_score, counts_what_was_written_not_what_it_is_repeated_over)
 
 	for (s.line = 1; s.line <= 40; s.line++)
 		for (unsigned i = 0; i < 3; i++)
-			cr_assert_eq(score_add(&score, &s, &o), 0);
+			cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	s.n_answers = 1;
 	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_UNKNOWN };
-	cr_assert_eq(score_add(&score, &s, &o), 0);
-	score_count_written(&score, &hangs, &controls);
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cw_score_count_written(&score, &hangs, &controls);
 	cr_expect_eq(hangs, 1);
 	cr_expect_eq(controls, 40);
 }

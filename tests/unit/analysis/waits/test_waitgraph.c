@@ -8,7 +8,7 @@
 
 static struct sb *b;
 static struct cw_snapshot *snap;
-static struct arena arena;
+static struct cw_arena arena;
 static struct waitgraph g;
 
 static void setup(void)
@@ -18,7 +18,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	arena_fini(&arena);
+	cw_arena_fini(&arena);
 	snap = cw_snapshot_free(snap);
 	sb_free(b);
 }
@@ -28,7 +28,7 @@ TestSuite(waitgraph, .init = setup, .fini = teardown);
 static void build(void)
 {
 	snap = sb_snapshot(b);
-	cr_assert_eq(waitgraph_build(snap, &arena, &g), 0);
+	cr_assert_eq(cw_waitgraph_build(snap, &arena, &g), 0);
 }
 
 Test(waitgraph, has_no_gates_when_nobody_waits)
@@ -163,7 +163,7 @@ Test(waitgraph, agrees_with_brute_force_on_random_comms)
 					cr_assert_eq(g.component[i] == g.component[l],
 						     reach[i][l] && reach[l][i],
 						     "round %u, ranks %u and %u", round, i, l);
-		arena_fini(&arena);
+		cw_arena_fini(&arena);
 		snap = cw_snapshot_free(snap);
 		sb_clear_comms(b);
 	}

@@ -24,8 +24,8 @@ static const char *obstacle_of(const char *head, const char *program, const char
 
 	(void)snprintf(text, sizeof(text), "scenario s\n%s%s%s\n%send\n", head, program, fault,
 		       strstr(fault, "expect") ? "" : "expect silence\n");
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 100, on_scenario, &obstacle, &err), 0,
-		     "%s", err.text);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 100, on_scenario, &obstacle, &err),
+		     0, "%s", err.text);
 	return obstacle;
 }
 

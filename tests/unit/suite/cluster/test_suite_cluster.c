@@ -37,7 +37,7 @@ static const struct cw_snap_member *run(const char *seconds, const char *fault)
 	(void)snprintf(text, sizeof(text), HEAD LOOP "%s\nexpect silence\nend\n", fault);
 	at = seconds;
 	snap = cw_snapshot_free(snap);
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, look, NULL, &err), 0, "%s",
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, look, NULL, &err), 0, "%s",
 		     err.text);
 	cr_assert_eq(snap->n_comms, 1);
 	return snap->comms[0].members;
@@ -157,8 +157,8 @@ static int watch_it(void *user, const struct suite_scenario *s)
 	struct cw_err err;
 
 	(void)user;
-	outcome_fini(&watched);
-	cr_assert_eq(watch(s, &err, &watched), 0, "%s", err.text);
+	cw_outcome_fini(&watched);
+	cr_assert_eq(cw_watch(s, &err, &watched), 0, "%s", err.text);
 	return 0;
 }
 
@@ -186,8 +186,8 @@ static void watch_text(const char *head, const char *rest)
 	struct cw_err err;
 
 	(void)snprintf(text, sizeof(text), "%s%s", head, rest);
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, watch_it, NULL, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, watch_it, NULL, &err), 0,
+		     "%s", err.text);
 }
 
 Test(suite_cluster, new_daemons_remember_nothing_and_old_ones_everything)
@@ -228,7 +228,7 @@ Test(suite_cluster, a_leap_leaves_out_what_is_well_and_nothing_else)
 	cr_expect_lt(watched.after_ns, 70 * S);
 	watch_text(LONG, "fault 2 at 30h on world add\nexpect mismatch 2\nend\n");
 	cr_expect_eq(watched.klass, CW_CLASS_MISMATCH, "%s", watched.summary);
-	outcome_fini(&watched);
+	cw_outcome_fini(&watched);
 }
 
 Test(suite_cluster, numbers_go_on_during_a_leap_alike_for_all)
@@ -236,7 +236,7 @@ Test(suite_cluster, numbers_go_on_during_a_leap_alike_for_all)
 	static const char text[] = LONG "expect silence\nend\n";
 	struct cw_err err;
 
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, leap_it, NULL, &err), 0);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, leap_it, NULL, &err), 0);
 	cr_expect_gt(snap->comms[0].members[0].coll_completed, 3000000u);
 	for (unsigned i = 1; i < 4; i++)
 		cr_expect_leq(snap->comms[0].members[i].coll_completed -

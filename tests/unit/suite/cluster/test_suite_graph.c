@@ -43,8 +43,8 @@ static const struct cw_snap_member *run(int64_t seconds, const char *text)
 {
 	struct cw_err err;
 
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, look, &seconds, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, look, &seconds, &err), 0,
+		     "%s", err.text);
 	return snap->comms[0].members;
 }
 
@@ -53,21 +53,21 @@ static int listen_to(void *user, const struct suite_scenario *s)
 	struct cw_err err;
 
 	(void)user;
-	return watch(s, &err, &said);
+	return cw_watch(s, &err, &said);
 }
 
 static void hear(const char *text)
 {
 	struct cw_err err = { "" };
 
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 1000, listen_to, NULL, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, listen_to, NULL, &err), 0,
+		     "%s", err.text);
 }
 
 static void fini(void)
 {
 	snap = cw_snapshot_free(snap);
-	outcome_fini(&said);
+	cw_outcome_fini(&said);
 }
 
 TestSuite(suite_graph, .fini = fini);

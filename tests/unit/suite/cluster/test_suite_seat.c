@@ -12,10 +12,10 @@ static struct suite_seat seat;
 
 static void look(const struct suite_scenario *s)
 {
-	cr_expect_eq(suite_family_comms(s, 0), 4);
-	cr_expect_eq(suite_family_comms(s, 1), 3);
-	cr_expect_eq(suite_family_comms(s, 2), 1);
-	cr_expect_eq(suite_family_comms(s, 3), 0, "12 ranks in fives");
+	cr_expect_eq(cw_suite_family_comms(s, 0), 4);
+	cr_expect_eq(cw_suite_family_comms(s, 1), 3);
+	cr_expect_eq(cw_suite_family_comms(s, 2), 1);
+	cr_expect_eq(cw_suite_family_comms(s, 3), 0, "12 ranks in fives");
 
 	cr_assert(suite_seat(s, 0, 7, &seat));
 	cr_expect(seat.comm == 2 && seat.place == 1 && seat.nranks == 3);
@@ -38,8 +38,8 @@ Test(suite_seat, ranks_sit_where_families_put_them)
 	struct cw_err err = { "" };
 	int n = 0;
 
-	cr_assert_eq(suite_read_text(text, strlen(text), "t", 100, on_scenario, &n, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 100, on_scenario, &n, &err), 0,
+		     "%s", err.text);
 	cr_assert_eq(n, 1);
 }
 

@@ -28,7 +28,7 @@ static int read_lines(const char *text, uint64_t max_lines)
 {
 	n_got = 0;
 	err.text[0] = 0;
-	return suite_read_text(text, strlen(text), "f.scn", max_lines, keep, NULL, &err);
+	return cw_suite_read_text(text, strlen(text), "f.scn", max_lines, keep, NULL, &err);
 }
 
 static void expect_error(const char *text, const char *where, const char *what)
@@ -78,8 +78,8 @@ Test(suite_read, sets_of_ranks)
 				1000),
 		     0, "%s", err.text);
 	for (uint32_t r = 0; r < 8; r++) {
-		cr_expect_eq(suite_set_has(&got[0].faults[0].set, r), r >= 3 && r < 6, "%u", r);
-		cr_expect_eq(suite_set_has(&got[0].faults[1].set, r), r == 1 || r == 5, "%u", r);
+		cr_expect_eq(cw_suite_set_has(&got[0].faults[0].set, r), r >= 3 && r < 6, "%u", r);
+		cr_expect_eq(cw_suite_set_has(&got[0].faults[1].set, r), r == 1 || r == 5, "%u", r);
 	}
 }
 
@@ -110,7 +110,7 @@ Test(suite_read, what_ranks_came_with)
 	cr_assert_eq(got[0].n_traits, 4);
 	cr_expect_eq(got[0].traits[0].kind, SUITE_VERSION);
 	cr_expect_eq(got[0].traits[0].value, 22105);
-	cr_expect(suite_set_has(&got[0].traits[0].set, 5));
+	cr_expect(cw_suite_set_has(&got[0].traits[0].set, 5));
 	cr_expect_eq(got[0].traits[1].value, 7);
 	cr_expect_eq(got[0].traits[2].value, SUITE_OWN);
 	cr_expect_eq(got[0].traits[3].value, 9);
@@ -180,11 +180,11 @@ Test(suite_read, jobs_grow_unless_ranks_would_have_no_program)
 					     "expect silence\nend\n",
 				1000),
 		     0, "%s", err.text);
-	cr_expect(suite_scenario_scale(&got[0], 16));
+	cr_expect(cw_suite_scenario_scale(&got[0], 16));
 	cr_expect_eq(got[0].n_ranks, 128);
-	cr_expect(!suite_scenario_scale(&got[0], 65536));
-	cr_expect(suite_scenario_scale(&got[1], 2), "a pair stays a pair");
-	cr_expect(!suite_scenario_scale(&got[2], 2));
+	cr_expect(!cw_suite_scenario_scale(&got[0], 65536));
+	cr_expect(cw_suite_scenario_scale(&got[1], 2), "a pair stays a pair");
+	cr_expect(!cw_suite_scenario_scale(&got[2], 2));
 }
 
 Test(suite_read, drawn_scenarios_are_the_same_for_the_same_seed)
@@ -192,13 +192,13 @@ Test(suite_read, drawn_scenarios_are_the_same_for_the_same_seed)
 	struct suite_scenario first;
 
 	n_got = 0;
-	cr_assert_eq(suite_generate(5, 7, keep, NULL, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_suite_generate(5, 7, keep, NULL, &err), 0, "%s", err.text);
 	first = got[4];
 	n_got = 0;
-	cr_assert_eq(suite_generate(8, 7, keep, NULL, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_suite_generate(8, 7, keep, NULL, &err), 0, "%s", err.text);
 	cr_expect_str_eq(got[4].name, first.name);
 	cr_expect_eq(got[4].seed, first.seed);
 	n_got = 0;
-	cr_assert_eq(suite_generate(5, 8, keep, NULL, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_suite_generate(5, 8, keep, NULL, &err), 0, "%s", err.text);
 	cr_expect_neq(got[4].seed, first.seed);
 }
