@@ -226,7 +226,7 @@ static int add_directory(struct cw_fr_set *set, const char *path, struct cw_err 
 	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }
 
-static int class_of(const struct cw_snapshot *snap, uint32_t *ret_class, bool *ret_all_in)
+static int class_of(const struct cw_snapshot *snap, enum cw_class *ret_class, bool *ret_all_in)
 {
 	struct cw_verdict v;
 
@@ -241,7 +241,7 @@ static int class_of(const struct cw_snapshot *snap, uint32_t *ret_class, bool *r
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 {
 	struct cw_snapshot *plain, *ordered;
-	uint32_t klass;
+	enum cw_class klass;
 	bool all_in;
 	int r = cw_fr_snapshot(set, false, &plain);
 

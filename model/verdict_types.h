@@ -105,7 +105,7 @@ struct cw_wait {
 };
 
 struct cw_alternative {
-	uint32_t klass; /* enum cw_class */
+	enum cw_class klass;
 	uint32_t *culprits;
 	uint32_t n_culprits;
 	double probability;
@@ -113,9 +113,9 @@ struct cw_alternative {
 };
 
 struct cw_verdict {
-	uint32_t klass; /* enum cw_class */
+	enum cw_class klass;
 	enum cw_detail detail;
-	uint32_t confidence; /* enum cw_confidence */
+	enum cw_confidence confidence;
 	/*
 	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
 	 * rank others wait for (design section 9, first row).

@@ -13,11 +13,11 @@
 #include "suite/scenario/scenario.h"
 
 struct outcome {
-	bool is_alert;  /* false: silence */
-	bool is_slow;   /* silence, and somebody is late at the end */
-	uint32_t klass; /* enum cw_class, of either */
+	bool is_alert;       /* false: silence */
+	bool is_slow;        /* silence, and somebody is late at the end */
+	enum cw_class klass; /* of either */
 	enum cw_detail detail;
-	uint32_t confidence;
+	enum cw_confidence confidence;
 	int32_t *culprits; /* labels, ascending; owned */
 	uint32_t n_culprits;
 	int64_t after_ns; /* from the first fault (or the start) to the alert */

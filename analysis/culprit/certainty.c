@@ -6,7 +6,7 @@
 #include "analysis/align/position.h"
 #include "analysis/culprit/call_order.h"
 
-static uint32_t lower(uint32_t a, uint32_t b)
+static enum cw_confidence lower(enum cw_confidence a, enum cw_confidence b)
 {
 	return a < b ? a : b;
 }
@@ -17,7 +17,7 @@ static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
 }
 
-static uint32_t records_allow(const struct diagnosis *diag)
+static enum cw_confidence records_allow(const struct diagnosis *diag)
 {
 	const struct cw_verdict *v = diag->v;
 
@@ -30,7 +30,7 @@ static uint32_t records_allow(const struct diagnosis *diag)
 	return CW_CONFIDENCE_CERTAIN;
 }
 
-static uint32_t gate_allows(const struct diagnosis *diag)
+static enum cw_confidence gate_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate;
 
@@ -43,7 +43,7 @@ static uint32_t gate_allows(const struct diagnosis *diag)
 }
 
 /* Members whose calls nobody has seen could turn a majority round. */
-static uint32_t mismatch_allows(const struct diagnosis *diag)
+static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 {
 	const struct alignment *al = scene_sides(diag->s, diag->main);
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
@@ -86,7 +86,7 @@ static bool is_held_by_device(const struct diagnosis *diag)
 }
 
 /* When most members are missing, the few inside may be the ones in the wrong place. */
-static uint32_t majority_allows(const struct diagnosis *diag)
+static enum cw_confidence majority_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
@@ -109,7 +109,7 @@ static bool hides_a_launch(const struct cw_snap_comm *c)
 }
 
 /* Everybody is there, and nobody brought anything but the others did. */
-static uint32_t full_call_allows(const struct diagnosis *diag)
+static enum cw_confidence full_call_allows(const struct diagnosis *diag)
 {
 	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
 
@@ -118,7 +118,7 @@ static uint32_t full_call_allows(const struct diagnosis *diag)
 		       : CW_CONFIDENCE_LIKELY;
 }
 
-static uint32_t class_allows(const struct diagnosis *diag)
+static enum cw_confidence class_allows(const struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
 
@@ -145,7 +145,7 @@ static uint32_t class_allows(const struct diagnosis *diag)
 }
 
 /* Other possible answers, or somebody else they wait for of whom too little is known. */
-static uint32_t company_allows(const struct diagnosis *diag)
+static enum cw_confidence company_allows(const struct diagnosis *diag)
 {
 	if (diag->v->n_alternatives)
 		return CW_CONFIDENCE_LIKELY;
@@ -156,7 +156,7 @@ static uint32_t company_allows(const struct diagnosis *diag)
 }
 
 /* A culprit may be held up on its device, in a call of which nobody sees how far it is. */
-static uint32_t veil_allows(const struct diagnosis *diag)
+static enum cw_confidence veil_allows(const struct diagnosis *diag)
 {
 	if (diag->main->is_proof)
 		return CW_CONFIDENCE_CERTAIN;
@@ -168,7 +168,7 @@ static uint32_t veil_allows(const struct diagnosis *diag)
 
 void certainty_judge(struct diagnosis *diag)
 {
-	uint32_t most = company_allows(diag);
+	enum cw_confidence most = company_allows(diag);
 
 	most = lower(most, class_allows(diag));
 	most = lower(most, gate_allows(diag));

@@ -24,10 +24,10 @@ enum finding_tier {
 
 /* The matter at one end of the waiting. */
 struct finding {
-	uint32_t klass; /* enum cw_class */
+	enum cw_class klass;
 	enum cw_detail detail;
 	bool is_proof;
-	uint32_t tier;    /* enum finding_tier */
+	enum finding_tier tier;
 	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
 	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
 	uint32_t partner; /* the other culprit, where two calls do not fit; CW_SNAP_NONE */

@@ -24,7 +24,7 @@ enum cw_stall_phase {
 };
 
 struct cw_stall_decision {
-	uint32_t phase;            /* enum cw_stall_phase */
+	enum cw_stall_phase phase;
 	struct cw_verdict_key key; /* what it is about; not set when quiet */
 	int64_t since_ns;          /* when the waiting began */
 	int64_t stall_ns;          /* when it became a stall; 0 = not yet */
@@ -32,7 +32,7 @@ struct cw_stall_decision {
 	int64_t next_ns;           /* look again at this time at the latest */
 	bool want_windows;         /* of verdict.wanted */
 	/* Confidence after patience: may be lower than the verdict's. */
-	uint32_t confidence;
+	enum cw_confidence confidence;
 	/* The stall that was open has resolved: its key and how long it lasted. Not set = none. */
 	struct cw_verdict_key resolved_key;
 	int64_t resolved_after_ns;

@@ -18,7 +18,7 @@ struct stall_rule {
 	int64_t stall_ns;      /* T: a stall from here on */
 	int64_t alert_ns;      /* a hang from here on, once confirmed */
 	bool may_alert;
-	uint32_t confidence; /* at most, enum cw_confidence */
+	enum cw_confidence confidence; /* at most */
 };
 
 struct stall_rule cw_stall_rule_for(const struct cw_snapshot *snap, const struct cw_verdict *v,

@@ -35,7 +35,7 @@ enum gate_kind {
 
 struct gate {
 	uint32_t comm;
-	uint32_t kind;     /* enum gate_kind */
+	enum gate_kind kind;
 	uint64_t seq;      /* coll_seq of a collective, p2p_seq, else 0 */
 	uint32_t op_kind;  /* enum cw_op_kind of the call */
 	uint32_t n_unseen; /* members that are not visible: they may be missing */

@@ -16,7 +16,7 @@
 
 struct cw_incident_info {
 	const char *id;
-	uint32_t confidence; /* enum cw_confidence: after patience, may be below the verdict's */
+	enum cw_confidence confidence; /* after patience, may be below the verdict's */
 	/* Wall time, ns; 0 = unknown (null in the document). */
 	int64_t last_progress_wall_ns, stall_wall_ns, confirmed_wall_ns, resolved_wall_ns;
 	const char *leader; /* node that decided */

@@ -143,7 +143,7 @@ struct rank {
 	uint32_t pc;
 	struct frame frames[SUITE_MAX_NEST];
 	uint32_t n_frames;
-	uint32_t host;       /* enum host_state */
+	enum host_state host;
 	const char *busy_by; /* what headway shows while busy; NULL = nothing */
 	int64_t active_ns;   /* last sign of work */
 	bool is_frozen, missed_wake;
@@ -187,7 +187,7 @@ enum event_kind {
 struct event {
 	int64_t at_ns;
 	uint64_t order;
-	uint32_t kind; /* enum event_kind */
+	enum event_kind kind;
 	struct rank *rank;
 	struct item *item;
 	uint64_t id; /* of a wake-up, a fault, a signal */

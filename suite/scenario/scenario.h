@@ -61,7 +61,7 @@ struct suite_family {
 	struct suite_set set; /* of a lone comm */
 	uint32_t size,
 		stride; /* of a partition; size 0 = as many as there are (n_ranks / stride) */
-	uint32_t made;  /* enum suite_made */
+	enum suite_made made;
 };
 
 enum suite_peer {
