@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups first, since entries refer to them by name; then entries, each as an op of its group;
+ * then pg_status, whose ids are matched with groups by the order both were made in where no entry
+ * says it. At last ops are sorted by group, each group's in the order they were made.
+ */
 #include "import/fr_dump.h"
 
 #include <errno.h>

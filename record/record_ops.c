@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops, out of rings that their writer goes on writing. Nothing is locked: what is read twice the
+ * same, and published, is whole (cw_record_read_slots()). A comm has a small ring in its own
+ * entry, for its newest ops; the large ring is shared by all comms, and older ops are looked for
+ * there.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bundle is written beside its place and renamed into it, so that no reader meets half of one; a
+ * later change writes one document anew the same way. A bundle that is read may be anybody's:
+ * sizes are limited before a file is parsed, and types are checked after.
+ */
 #include "report/bundle.h"
 
 #include <dirent.h>

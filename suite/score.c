@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An outcome is right if it is one of the answers of an incident: its class, its detail where one
+ * is given, its culprits where they are given. Each incident gets the alert that fits it best; what
+ * is left on either side was missed, or said too much. A class's figures come with their 95 %
+ * interval (Wilson).
+ */
 #include "suite/score.h"
 
 #include <errno.h>

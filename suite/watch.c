@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop of a leader with a clock of its own: advance the cluster by a second, take a snapshot,
+ * ask for the verdicts, let patience decide, note what alerts. In scenarios that leap, stretches in
+ * which all is well are left out.
+ */
 #include "suite/watch.h"
 
 #include <errno.h>

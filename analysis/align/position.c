@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a member's counters and its pending op. What has no progress writes is seen on the host only
+ * (POS_SOFT); what has returned and was not reached is behind earlier work of its stream
+ * (POS_BEHIND). Of the dead only what their device had completed counts.
+ */
 #include "analysis/align/position.h"
 
 #include "record/record_layout.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signatures that follow the disputed call, of one member of each side, are laid over each
+ * other: shifted by one they agree where a call was left out or added, crosswise where two were
+ * swapped. Where the usual side has not gone on, what comes next is taken from the last time it
+ * made the same two calls: training loops repeat themselves.
+ */
 #include "analysis/align/skipped_call.h"
 
 #include <stddef.h>

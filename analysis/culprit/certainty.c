@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each sort of doubt names the most that it allows, and the least of these is the confidence. What
+ * could make it surer are windows: of the comms on the chain, of launches known in part, and of
+ * comms whose histories differ while the calls themselves are not at hand.
+ */
 #include "analysis/culprit/certainty.h"
 
 #include <errno.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In this order, since each step needs the one before: who waits upstream of the finding
+ * (victims), what else these wait for (related findings), who is to blame, then the victims again
+ * without the culprits; other answers, the sides of the call in question, and a chain of waits to
+ * show it by.
+ *
+ * Whom the class blames is one function each: blame_*.
+ */
 #include "analysis/culprit/diagnosis.h"
 
 #include <errno.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A race per comm over the newest collectives of its windows. In each, the median arrival is what
+ * is usual, and a member is late by how much it comes after that, but by no more than it took by
+ * itself: what it waited for others in between (slow_wait.h) is not its own. It counts only if
+ * most others entered nothing more before it came. Who is late in nearly all collectives in which
+ * anybody is, and costs enough of the time, is slow; a half or more of the members are never.
+ */
 #include "analysis/slow/slow.h"
 
 #include <errno.h>

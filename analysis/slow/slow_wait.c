@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All entries of all windows, sorted twice: by meeting, to know when the last of each had come;
+ * then by rank and time, to add up how long each host cannot have gone on before that. A host may
+ * run ahead: meetings that were complete only after its next call it did not wait for.
+ */
 #include "analysis/slow/slow_wait.h"
 
 #include <errno.h>

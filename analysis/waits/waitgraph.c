@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Comm by comm: position.h says where each member stands, and the members that wait give the
+ * gates. Waiters are sorted by coll_seq and latecomers by how far they have come, so one pass over
+ * both gives every gate only the latecomers that the gate below has not. Then the lists are turned
+ * round, from rank to gates, and cycles are looked for.
+ *
+ * A member of which it is only guessed that it waits makes no gate where nobody is certainly
+ * missing. What stands in collectives is here, the rest in waitgraph_p2p.c and waitgraph_host.c.
+ */
 #include "analysis/waits/waitgraph.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens to a job from outside: each event is a function in one table, and comes either some
+ * seconds after the work has begun or, where it must meet a hang, after the fault.
+ */
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>

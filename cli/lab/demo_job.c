@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ranks as a launcher would start them, each a process that says on its standard output which
+ * step it is at. The fault is given to the program as options, and counts as happened when the
+ * culprit says so or dies of it; the time to the alert is counted from there.
+ */
 #include "cli/lab/demo.h"
 
 #include <errno.h>

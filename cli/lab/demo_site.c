@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The demo's site: a private directory, one daemon for each node with a configuration of its own,
+ * the key they share, and a socket on which each says that it is ready. Planned first, so that all
+ * know all ports; started then. A daemon that ends is an error unless the scenario ends it.
+ */
 #include "cli/lab/demo.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verb: settles the options, runs the demo, and says whether the verdict is the scenario's.
+ * Its exit status is that answer. What was reported is printed from the bundle that the daemon
+ * wrote, not from what the demo knows.
+ */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>

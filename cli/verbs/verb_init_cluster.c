@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes what the daemons of a new cluster need, into a directory and nowhere else: their key, or
+ * an authority and a certificate for each, and the lines of configuration that name the others.
+ * What was asked for is checked before the first file is written; no file is overwritten.
+ */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each stack of a rank's evidence is turned outermost first and walked down the tree of its kind
+ * and thread, making nodes where there are none; the rank is noted at each. What the limits cut is
+ * counted. A rank of which no stack can be read is left out with the reason.
+ */
 #include "report/stacks/stack_tree.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text is kept as lines. A block (repeat, define) is found by its end, and its lines are given
+ * out once for each value or use, with the variables of the moment replaced; blocks nest, so this
+ * recurses to a limit. Only lines that say something themselves reach the caller.
+ */
 #include "suite/scenario/words.h"
 
 #include <errno.h>
