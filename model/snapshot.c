@@ -20,6 +20,25 @@
 #define MAX_WINDOW_OPS (1u << 16)
 #define MAX_P2P_PEERS (1u << 16)
 
+struct cw_thresholds cw_thresholds_default(void)
+{
+	return (struct cw_thresholds){
+		.stall_min_ns = 10 * CW_NS_PER_S,
+		.stall_max_ns = 120 * CW_NS_PER_S,
+		.stall_factor = 5,
+		.first_op_ns = 120 * CW_NS_PER_S,
+		.first_op_per_rank_ns = 20 * CW_NS_PER_S / 1000,
+		.proof_ns = 3 * CW_NS_PER_S,
+		.confirm_ns = 2 * CW_NS_PER_S,
+		.window_after_ns = 1 * CW_NS_PER_S,
+		.no_headway_ns = 60 * CW_NS_PER_S,
+		.headway_alert_ns = 300 * CW_NS_PER_S,
+		.in_collective_ns = 15 * CW_NS_PER_S,
+		.node_silent_ns = 10 * CW_NS_PER_S,
+		.bytes_per_s = 0,
+	};
+}
+
 struct cw_snap_store {
 	struct cw_arena arena;
 	size_t cap_nodes, cap_ranks, cap_comms, cap_notes;
