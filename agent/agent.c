@@ -15,7 +15,7 @@
 #include "agent/link/link.h"
 #include "agent/ops/graph.h"
 #include "agent/python/call_stack.h"
-#include "agent/python/python.h"
+#include "agent/python/python_stacks.h"
 #include "agent/record/clock.h"
 #include "agent/record/helper_threads.h"
 #include "agent/record/labels.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/peer_key.h"
+#include "cluster/peer_key_file.h"
 #include "cluster/secret_heap.h"
 #include "common/cleanup.h"
 #include "common/log.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "cluster/peer_cert.h"
-#include "cluster/peer_key.h"
+#include "cluster/peer_key_file.h"
 #include "common/cleanup.h"
 
 /* Its hash is the one that goes with an external key of no stated hash (RFC 8446, 4.2.11). */

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cluster/peer_key.h"
+#include "cluster/peer_key_file.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/config/config.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cluster/peer_cert.h"
-#include "cluster/peer_key.h"
+#include "cluster/peer_key_file.h"
 #include "cluster/tls.h"
 #include "daemon/alerts/webhook_probe.h"
 #include "report/json_util.h"

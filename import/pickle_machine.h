@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine that pickle.c drives and pickle_ops.c has the instructions of. */
+/* The machine that pickle.c drives and pickle_opcodes.c has the instructions of. */
 #pragma once
 
 #include <stdbool.h>

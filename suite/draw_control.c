@@ -2,7 +2,7 @@
 /* Healthy jobs that look ill in some way, and sick ones that nobody wants to hear about. */
 #include <string.h>
 
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 /* ---- one thing out of the ordinary ---- */
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 static void never_entered(struct draw *d)
 {

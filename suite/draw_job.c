@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 static bool is_flat(const struct draw *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks have not in common: versions, variables, what they were told of a comm. */
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 static uint32_t other_minor(struct draw *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups that never meet, and a trouble in each of some. */
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 #define GROUPS_MAX 5u
 

@@ -2,7 +2,7 @@
 /* Jobs that get on, and in which somebody comes late to every call, or nobody does. */
 #include <stdio.h>
 
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 struct step {
 	uint32_t work_ms, compute_ms;

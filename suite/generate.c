@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "model/signature.h"
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 #define MAX_LINES 1000u
 

@@ -24,7 +24,7 @@
 #include "agent/base/state.h"
 #include "agent/base/thread.h"
 #include "agent/link/wire.h"
-#include "agent/python/python.h"
+#include "agent/python/python_stacks.h"
 #include "agent/record/record.h"
 #include "common/job_env.h"
 

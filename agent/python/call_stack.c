@@ -17,7 +17,7 @@
 
 #include "agent/base/log.h"
 #include "agent/base/state.h"
-#include "agent/python/python_frames.h"
+#include "agent/python/call_stack_python.h"
 #include "agent/record/modules.h"
 #include "agent/record/own_memory.h"
 #include "agent/record/record.h"

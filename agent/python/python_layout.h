@@ -3,7 +3,7 @@
  * Where CPython keeps the frames of a thread: offsets in bytes, by minor version, the same on all
  * 64-bit machines. A version that is not in the table has no layout: nothing is guessed. What a
  * layout says is compared with the interpreter's own words before it is used
- * (agent/python/python_frames.c).
+ * (agent/python/call_stack_python.c).
  */
 #pragma once
 

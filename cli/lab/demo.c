@@ -65,7 +65,7 @@ static bool is_undecided(struct demo *demo)
 	if (demo_job_ends(demo))
 		return false;
 	json_decref(demo->status);
-	demo->status = demo_site_job_status(demo);
+	demo->status = demo_nodes_job_status(demo);
 	return demo->n_extended < MAX_EXTENDED &&
 	       strcmp(cw_json_str(demo->status, "state", ""), "suspect") == 0;
 }
@@ -128,7 +128,7 @@ static void on_child(evutil_socket_t signo, short what, void *user)
 
 	if (!demo_proc_reap(procs, all_procs(demo, procs)))
 		return;
-	demo_site_on_ended(demo);
+	demo_nodes_on_ended(demo);
 	demo_job_on_ended(demo);
 }
 
@@ -158,7 +158,7 @@ static int prepare(struct demo *demo, struct cw_err *err)
 	}
 	if (!demo->deadline)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	r = demo_site_plan(demo, err);
+	r = demo_nodes_plan(demo, err);
 	if (r < 0)
 		return r;
 	return demo_webhook_new(demo->base, demo->net ? demo_net_take_alert_socket(demo->net) : -1,
@@ -168,7 +168,7 @@ static int prepare(struct demo *demo, struct cw_err *err)
 void demo_run(struct demo *demo)
 {
 	demo->master_port_fd = -1;
-	if (prepare(demo, &demo->err) < 0 || demo_site_start(demo, &demo->err) < 0) {
+	if (prepare(demo, &demo->err) < 0 || demo_nodes_start(demo, &demo->err) < 0) {
 		demo->outcome = DEMO_FAILED;
 		return;
 	}
@@ -235,7 +235,7 @@ void demo_stop(struct demo *demo)
 	demo_freeze_remove(demo->freeze); /* who sleeps there cannot end before */
 	demo_proc_kill_all_children();
 	demo_cgroup_remove(demo);
-	demo_site_fini(demo);
+	demo_nodes_fini(demo);
 	for (int i = 0; i < demo->opts.run.ranks; i++)
 		demo_proc_fini(&demo->ranks[i].proc);
 	demo->webhook = demo_webhook_free(demo->webhook);

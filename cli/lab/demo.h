@@ -6,7 +6,7 @@
  *
  *	verb_demo.c      options; what is printed at the end
  *	demo.c           the course of events
- *	demo_site.c      directory, daemons
+ *	demo_nodes.c      directory, daemons
  *	demo_net.c       nodes as network namespaces
  *	demo_job.c       the ranks
  *	demo_event.c     what happens to them from outside
@@ -120,18 +120,18 @@ void demo_say(const struct demo *demo, const char *fmt, ...) __attribute__((form
 /* The one deadline: `what` is missed if it does not come within seconds. */
 void demo_expect(struct demo *demo, int seconds, const char *what);
 
-/* ---- demo_site.c ---- */
+/* ---- demo_nodes.c ---- */
 
 /* Names the nodes and gives them addresses, in a network of their own where one can be had. */
-int demo_site_plan(struct demo *demo, struct cw_err *err);
-int demo_site_start(struct demo *demo, struct cw_err *err);
+int demo_nodes_plan(struct demo *demo, struct cw_err *err);
+int demo_nodes_start(struct demo *demo, struct cw_err *err);
 /* After children have ended: had the daemons to? Starts those anew that restart. */
-void demo_site_on_ended(struct demo *demo);
-void demo_site_fini(struct demo *demo);
+void demo_nodes_on_ended(struct demo *demo);
+void demo_nodes_fini(struct demo *demo);
 /* A loopback port nobody else gets while *ret_fd is open and SO_REUSEADDR users may bind. */
 int demo_free_port(int *ret_port, int *ret_fd);
 /* The job as the daemon that leads it sees it (new reference), or NULL. */
-json_t *demo_site_job_status(struct demo *demo);
+json_t *demo_nodes_job_status(struct demo *demo);
 
 /* ---- demo_cgroup.c ---- */
 

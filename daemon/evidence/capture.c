@@ -25,8 +25,8 @@
 #include "common/log.h"
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/procfacts.h"
+#include "daemon/evidence/python_text.h"
 #include "daemon/evidence/stack.h"
-#include "daemon/evidence/stack_python.h"
 #include "daemon/kernel/kernel_threads.h"
 #include "daemon/node/node.h"
 #include "daemon/system/children.h"
@@ -313,7 +313,7 @@ static void on_python(uint32_t status, const char *text, void *user)
 	struct cw_capture_job *job = user;
 
 	job->is_asking_python = false;
-	job->python = cw_stack_python_part(status, text);
+	job->python = cw_python_text_part(status, text);
 	part_done(job);
 }
 

@@ -30,7 +30,7 @@
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
 #include "daemon/process/restore.h"
-#include "daemon/system/sample_pace.h"
+#include "daemon/system/sample_throttle.h"
 #include "identity/untracked.h"
 #include "model/snapshot.h"
 
@@ -127,8 +127,8 @@ static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 	if (now_ns < p->next_sample_ns)
 		return;
 	sample(node, p);
-	p->next_sample_ns = cw_sample_pace_next_ns(now_ns, cw_clock_cpu_ns() - start_ns,
-						   HASH_COUNT(node->table));
+	p->next_sample_ns = cw_sample_throttle_next_ns(now_ns, cw_clock_cpu_ns() - start_ns,
+						       HASH_COUNT(node->table));
 }
 
 static void remove_process(struct cw_node *node, struct cw_process *p)

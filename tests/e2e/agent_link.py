@@ -79,13 +79,22 @@ def comes_back_within_two_seconds():
         finish(p)
 
 
+def has_record(pid):
+    for n in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if "collwatch-record" in os.readlink(f"/proc/{pid}/fd/{n}"):
+                return True
+        except FileNotFoundError:
+            continue  # the program has closed it since
+    return False
+
+
 def late_daemon_gets_the_history():
     with Daemon() as d:
         d.stop()
         os.unlink(d.path)
         p = waiting_program(d)
-        wait_until(lambda: any("collwatch-record" in os.readlink("/proc/%d/fd/%s" % (p.pid, n))
-                               for n in os.listdir("/proc/%d/fd" % p.pid)), "a record")
+        wait_until(lambda: has_record(p.pid), "a record")
         d.listen()
         r = d.accept().welcome().record()
         wait_until(lambda: r.ops_total > 0, "ops")

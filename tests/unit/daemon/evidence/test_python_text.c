@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/evidence/stack_python.h"
+#include "daemon/evidence/python_text.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const char *text_of(const json_t *object, const char *key)
 
 static json_t *parse(const char *text, bool *cut)
 {
-	json_t *threads = cw_stack_python_parse(text, strlen(text), cut);
+	json_t *threads = cw_python_text_parse(text, strlen(text), cut);
 
 	cr_assert_not_null(threads);
 	return threads;
@@ -120,7 +120,7 @@ Test(python_text, is_bounded)
 					       f, f);
 	}
 	cr_assert_lt(len, max);
-	threads = cw_stack_python_parse(text, len, &cut);
+	threads = cw_python_text_parse(text, len, &cut);
 	cr_assert(cut);
 	cr_assert_leq(json_array_size(threads), CW_PYTHON_MAX_THREADS);
 	cr_assert_gt(json_array_size(threads), 1);
@@ -146,17 +146,17 @@ Test(python_text, survives_every_mutilation)
 		char *copy = malloc(n ? n : 1); /* of exactly that size, for the sanitizer */
 
 		memcpy(copy, text, n);
-		json_decref(cw_stack_python_parse(copy, n, &cut));
+		json_decref(cw_python_text_parse(copy, n, &cut));
 		for (size_t b = 0; n && b < sizeof(bytes) - 1; b++) {
 			copy[n - 1] = bytes[b];
-			json_decref(cw_stack_python_parse(copy, n, &cut));
+			json_decref(cw_python_text_parse(copy, n, &cut));
 		}
 		for (size_t b = 0; b < sizeof(bytes) - 1; b++) {
 			char whole[sizeof(text)];
 
 			memcpy(whole, text, sizeof(text));
 			whole[n < sizeof(text) - 1 ? n : 0] = bytes[b];
-			json_decref(cw_stack_python_parse(whole, sizeof(text) - 1, &cut));
+			json_decref(cw_python_text_parse(whole, sizeof(text) - 1, &cut));
 		}
 		free(copy);
 	}
@@ -186,7 +186,7 @@ Test(python_text, is_read_as_the_interpreter_at_hand_writes_it)
 	f = popen(command, "re");
 	n = fread(text, 1, sizeof(text), f);
 	cr_assert_eq(pclose(f), 0);
-	threads = cw_stack_python_parse(text, n, &cut);
+	threads = cw_python_text_parse(text, n, &cut);
 	cr_assert_eq(json_array_size(threads), 2, "%.*s", (int)n, text);
 	cr_assert_not(cut);
 	cr_assert(json_is_true(json_object_get(json_array_get(threads, 1), "current")));
@@ -211,7 +211,7 @@ Test(python_text, makes_a_part_of_every_answer)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		json_t *part = cw_stack_python_part(cases[i].status, cases[i].text);
+		json_t *part = cw_python_text_part(cases[i].status, cases[i].text);
 
 		cr_assert_str_eq(text_of(part, "status"), cases[i].part, "case %zu", i);
 		cr_assert(json_is_array(json_object_get(part, "threads")));

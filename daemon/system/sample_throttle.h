@@ -10,4 +10,4 @@
 #include <stdint.h>
 
 /* When to read it again: it took cost_ns just now, and is one of n. */
-int64_t cw_sample_pace_next_ns(int64_t now_ns, int64_t cost_ns, unsigned n);
+int64_t cw_sample_throttle_next_ns(int64_t now_ns, int64_t cost_ns, unsigned n);

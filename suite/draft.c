@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "suite/draw.h"
+#include "suite/draft.h"
 
 #include <stdarg.h>
 #include <stdio.h>

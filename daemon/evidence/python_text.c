@@ -11,7 +11,7 @@
  * Threads names in brackets came with 3.14. File and function names are escaped to ASCII by the
  * writer and cut after 500 characters ("..."); a missing one is ???, an unknown line too.
  */
-#include "daemon/evidence/stack_python.h"
+#include "daemon/evidence/python_text.h"
 
 #include <string.h>
 
@@ -183,7 +183,7 @@ static void parse_line(struct parser *p, struct line l)
 		p->is_cut = true;
 }
 
-json_t *cw_stack_python_parse(const char *text, size_t len, bool *ret_cut)
+json_t *cw_python_text_parse(const char *text, size_t len, bool *ret_cut)
 {
 	struct parser p = { .threads = json_array() };
 
@@ -203,7 +203,7 @@ json_t *cw_stack_python_parse(const char *text, size_t len, bool *ret_cut)
 	return p.threads;
 }
 
-json_t *cw_stack_python_part(uint32_t status, const char *text)
+json_t *cw_python_text_part(uint32_t status, const char *text)
 {
 	bool is_cut = false;
 	json_t *threads;
@@ -216,7 +216,7 @@ json_t *cw_stack_python_part(uint32_t status, const char *text)
 	if (status != CW_PYTHON_OK)
 		return cw_evidence_part("failed",
 					*text ? text : "the agent did not answer in time");
-	threads = cw_stack_python_parse(text, strlen(text), &is_cut);
+	threads = cw_python_text_parse(text, strlen(text), &is_cut);
 	if (!threads || json_array_size(threads) == 0) {
 		json_decref(threads);
 		return cw_evidence_part("failed", "the answer holds no traceback");

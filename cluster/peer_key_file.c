@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/peer_key.h"
+#include "cluster/peer_key_file.h"
 
 #include <ctype.h>
 #include <errno.h>

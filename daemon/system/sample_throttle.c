@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/system/sample_pace.h"
+#include "daemon/system/sample_throttle.h"
 
 #include <time.h>
 
@@ -12,7 +12,7 @@
 #define COST_FACTOR 100
 #define COST_SHARE 4
 
-int64_t cw_sample_pace_next_ns(int64_t now_ns, int64_t cost_ns, unsigned n)
+int64_t cw_sample_throttle_next_ns(int64_t now_ns, int64_t cost_ns, unsigned n)
 {
 	int64_t factor = (int64_t)COST_SHARE * n;
 

@@ -205,7 +205,7 @@ static void make_net(struct demo *demo)
 		demo_say(demo, "%d nodes, all on loopback: %s", n, why.text);
 }
 
-int demo_site_plan(struct demo *demo, struct cw_err *err)
+int demo_nodes_plan(struct demo *demo, struct cw_err *err)
 {
 	int r;
 
@@ -244,7 +244,7 @@ static int make_key(const struct demo *demo, struct cw_err *err)
 	return n == (ssize_t)len ? 0 : cw_err_set(err, EIO, "cannot write %s", path);
 }
 
-int demo_site_start(struct demo *demo, struct cw_err *err)
+int demo_nodes_start(struct demo *demo, struct cw_err *err)
 {
 	int r = make_directory(demo, err);
 
@@ -273,7 +273,7 @@ static bool had_to_end(const struct demo_node *node)
 	       (node->is_restarting && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-void demo_site_on_ended(struct demo *demo)
+void demo_nodes_on_ended(struct demo *demo)
 {
 	char how[128];
 
@@ -297,7 +297,7 @@ void demo_site_on_ended(struct demo *demo)
 	}
 }
 
-void demo_site_fini(struct demo *demo)
+void demo_nodes_fini(struct demo *demo)
 {
 	for (int i = 0; i < demo->opts.run.nodes; i++) {
 		struct demo_node *node = &demo->nodes[i];
@@ -325,7 +325,7 @@ static json_t *led_job(const json_t *status)
 	return NULL;
 }
 
-json_t *demo_site_job_status(struct demo *demo)
+json_t *demo_nodes_job_status(struct demo *demo)
 {
 	json_t *job = NULL;
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cluster/peer_key.h"
+#include "cluster/peer_key_file.h"
 
 #define HEX16 "00112233445566778899aAbBcCdDeEfF"
 

@@ -3,7 +3,7 @@
  * Frames of Python functions that call each other lie side by side, the innermost last: one read of
  * some kilobytes brings many of them, and one system call their code objects.
  */
-#include "agent/python/python_frames.h"
+#include "agent/python/call_stack_python.h"
 
 #include <dlfcn.h>
 #include <errno.h>

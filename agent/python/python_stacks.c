@@ -5,7 +5,7 @@
  * the handler walks all threads' frames without the GIL and writes text into a memfd. The walker
  * reads what running code changes, so nothing is asked for before the process has held still.
  */
-#include "agent/python/python.h"
+#include "agent/python/python_stacks.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -23,10 +23,10 @@
  * New reference (an empty array when there is no traceback); NULL = out of memory. *ret_cut: some
  * of the text was left out, here or by faulthandler.
  */
-json_t *cw_stack_python_parse(const char *text, size_t len, bool *ret_cut);
+json_t *cw_python_text_parse(const char *text, size_t len, bool *ret_cut);
 
 /*
  * The whole python part from an agent's answer; status: enum cw_python_status (proto/messages.h).
  * New reference; NULL = out of memory.
  */
-json_t *cw_stack_python_part(uint32_t status, const char *text);
+json_t *cw_python_text_part(uint32_t status, const char *text);
