@@ -72,20 +72,21 @@ def told(document):
     return set().union(*(ranks_of(e) for e in document["nccl_errors"]))
 
 
-def diagnosed(name, strike, survivors, told_at_all):
-    """The incident of a job to which that was done, as reported; the survivors live on, some of
-    them are told by NCCL."""
+def diagnosed(name, strike, survivors, hear):
+    """The incident of a job to which that was done, as reported, once it has what NCCL told those who
+    hear of it; the survivors live on."""
     with RealDaemon() as daemon:
         daemon.start()
         job = train(daemon, name)
         try:
             wait_for_job(daemon, job, RANKS)
             strike(daemon, job)
-            wait_until(lambda: all(record_of(job.ranks[r]) for r in told_at_all), "they are told",
+            wait_until(lambda: all(record_of(job.ranks[r]) for r in hear), "they are told",
                        ALERT_S)
             wait_until(lambda: daemon.incident_of(name), name + " is diagnosed", ALERT_S)
-            wait_until(lambda: daemon.incident_of(name)["nccl_errors"], "it has the errors",
-                       ALERT_S)
+            # The alert does not wait for those who hear of it last.
+            wait_until(lambda: told(daemon.incident_of(name)) >= hear,
+                       f"ranks {sorted(hear)} tell their errors", ALERT_S)
             records = {r: record_of(job.ranks[r]) for r in survivors}
             check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
             return check_reports(daemon, daemon.incident_of(name)["id"], records)
@@ -94,7 +95,7 @@ def diagnosed(name, strike, survivors, told_at_all):
 
 
 def a_death_is_told_with_what_the_others_heard_of_it():
-    document = diagnosed("killed", lambda _, job: job.ranks[VICTIM].kill(), range(VICTIM), [0])
+    document = diagnosed("killed", lambda _, job: job.ranks[VICTIM].kill(), range(VICTIM), {0})
     check(document["class"] == "process_dead", str(document))
     check([c["rank"] for c in document["culprits"]] == [VICTIM], str(document))
     check(told(document) and told(document) <= set(range(VICTIM)), str(document))
@@ -108,7 +109,7 @@ def stall(daemon, _):
 
 
 def an_error_is_told_although_nobody_died():
-    document = diagnosed("cut-off", stall, range(RANKS), [0])
+    document = diagnosed("cut-off", stall, range(RANKS), set(range(RANKS)))
     check(document["class"] == "in_collective", str(document))
     check(told(document) == set(range(RANKS)), str(document))
 
