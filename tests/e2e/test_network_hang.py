@@ -18,6 +18,7 @@ from tap import Failure
 RANKS = 4
 STILL_NS = 8 * 10**9  # a hang is confirmed later than that
 POLLED_S = 0.2  # of CPU time: far more than any other thread beside the main one takes
+MAIN_POLLED_S = 1
 
 
 def expect(condition, message):
@@ -37,6 +38,11 @@ def bundle_of(demo, **environment):
     expect(result.is_right, result.explain())
     (bundle,) = glob.glob(keep + "/*")
     return bundle
+
+
+def polls(thread, polled_s):
+    """Where everybody wants a core it gets hardly any of one, but it never sleeps."""
+    return thread["state"] == "R" or thread["cpu_s"] > polled_s
 
 
 def check_polling(bundle, does_poll):
@@ -67,14 +73,14 @@ def check_headway(bundle):
 def a_thread_of_nccl_that_polls_is_no_sign_of_life(demo):
     bundle = bundle_of(demo, SIM_NCCL_PROXY="1")
     check_polling(bundle, lambda t, main: t is not main and t["name"] == main["name"] and
-                  t["cpu_s"] > POLLED_S)
+                  polls(t, POLLED_S))
     check_python(bundle)
     check_headway(bundle)
 
 
 def a_main_thread_that_polls_in_the_driver_is_no_sign_of_life(demo):
     bundle = bundle_of(demo, SIM_CUDA_POLL="1")
-    check_polling(bundle, lambda t, main: t is main and t["cpu_s"] > 1)
+    check_polling(bundle, lambda t, main: t is main and polls(t, MAIN_POLLED_S))
     check_python(bundle)
     check_headway(bundle)
 
