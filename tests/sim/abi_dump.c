@@ -4,6 +4,7 @@
  * with our headers and, where NVIDIA's are installed, once with those: the outputs must be equal.
  */
 #include <cuda.h>
+#include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -36,6 +37,59 @@ static void dump_cuda_results(void)
 	VALUE(CUDA_ERROR_NOT_PERMITTED);
 	VALUE(CUDA_ERROR_NOT_SUPPORTED);
 	VALUE(CUDA_ERROR_UNKNOWN);
+}
+
+static void dump_runtime(void)
+{
+	VALUE(cudaErrorInvalidValue);
+	VALUE(cudaErrorMemoryAllocation);
+	VALUE(cudaErrorInitializationError);
+	VALUE(cudaErrorInvalidDeviceFunction);
+	VALUE(cudaErrorNoDevice);
+	VALUE(cudaErrorInvalidDevice);
+	VALUE(cudaErrorPeerAccessUnsupported);
+	VALUE(cudaErrorSymbolNotFound);
+	VALUE(cudaErrorNotReady);
+	VALUE(cudaErrorNotSupported);
+	VALUE(cudaErrorUnknown);
+	VALUE(cudaMemcpyDefault);
+	VALUE(cudaMemoryTypeUnregistered);
+	VALUE(cudaMemoryTypeHost);
+	VALUE(cudaMemoryTypeDevice);
+	VALUE(cudaDriverEntryPointSymbolNotFound);
+	SIZE(struct cudaDeviceProp);
+	FIELD(struct cudaDeviceProp, totalGlobalMem);
+	FIELD(struct cudaDeviceProp, warpSize);
+	FIELD(struct cudaDeviceProp, major);
+	FIELD(struct cudaDeviceProp, minor);
+	FIELD(struct cudaDeviceProp, multiProcessorCount);
+	FIELD(struct cudaDeviceProp, canMapHostMemory);
+	SIZE(struct cudaPointerAttributes);
+	FIELD(struct cudaPointerAttributes, device);
+	FIELD(struct cudaPointerAttributes, hostPointer);
+	SIZE(struct cudaFuncAttributes);
+	FIELD(struct cudaFuncAttributes, maxThreadsPerBlock);
+	FIELD(struct cudaFuncAttributes, maxDynamicSharedSizeBytes);
+	SIZE(cudaLaunchConfig_t);
+	FIELD(cudaLaunchConfig_t, stream);
+	SIZE(cudaIpcMemHandle_t);
+}
+
+static void dump_launches(void)
+{
+	SIZE(CUlaunchConfig);
+	FIELD(CUlaunchConfig, sharedMemBytes);
+	FIELD(CUlaunchConfig, hStream);
+	FIELD(CUlaunchConfig, numAttrs);
+	SIZE(CUmemPoolProps);
+	VALUE((size_t)CU_LAUNCH_PARAM_END);
+	VALUE((size_t)CU_LAUNCH_PARAM_BUFFER_POINTER);
+	VALUE((size_t)CU_LAUNCH_PARAM_BUFFER_SIZE);
+	VALUE(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+	VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+	VALUE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+	VALUE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 }
 
 static void dump_cuda_attributes(void)
@@ -316,6 +370,8 @@ int main(void)
 	dump_cuda_results();
 	dump_cuda_attributes();
 	dump_cuda_flags();
+	dump_launches();
+	dump_runtime();
 	dump_cuda_sizes();
 	dump_context_symbols();
 	dump_memory_symbols();

@@ -100,6 +100,33 @@ CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
+{
+	unsigned int domain, bus, slot;
+	CUresult r = check_device(0, dev);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!id || sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (domain != 0 || slot != 0 || bus == 0 || bus > (unsigned int)sim_device_count())
+		return CUDA_ERROR_INVALID_DEVICE;
+	*dev = (CUdevice)bus - 1;
+	return CUDA_SUCCESS;
+}
+
+/* Memory of a device is memory of one process: there is no way to another's. */
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
+{
+	CUresult r = check_device(dev, can);
+
+	if (r == CUDA_SUCCESS)
+		r = check_device(peer, can);
+	if (r == CUDA_SUCCESS)
+		*can = 0;
+	return r;
+}
+
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attrib, CUdevice dev)
 {
 	static const struct {
@@ -107,6 +134,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attrib, CUdevice de
 		int value;
 	} table[] = {
 		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024 },
+		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10 },
+		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10 },
+		{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
 		{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
 		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132 },
 		{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },

@@ -335,3 +335,80 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib, CUdevicep
 	}
 	return CUDA_SUCCESS;
 }
+
+/* ---- memory in the order of a stream ---- */
+
+/* Pools keep nothing: they are names to allocate by. */
+struct CUmemPoolHandle_st {
+	CUdevice dev;
+};
+
+CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *props)
+{
+	CUresult r = sim_enter();
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!ret_pool || !props)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (props->location_id < 0 || props->location_id >= sim_device_count())
+		return CUDA_ERROR_INVALID_DEVICE;
+	*ret_pool = malloc(sizeof(**ret_pool));
+	if (!*ret_pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*ret_pool)->dev = props->location_id;
+	return CUDA_SUCCESS;
+}
+
+/* What was allocated from it stays until it is freed, as there. */
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	free(pool);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attr, void *value)
+{
+	return pool && value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Memory that is there earlier than the stream's turn does no harm. */
+CUresult cuMemAllocAsync(CUdeviceptr *ret_ptr, size_t size, CUstream stream)
+{
+	return cuMemAlloc(ret_ptr, size);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_ptr, size_t size, CUmemoryPool pool,
+				 CUstream stream)
+{
+	return pool ? cuMemAlloc(ret_ptr, size) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static void free_in_stream(void *ptr)
+{
+	bool is_known;
+
+	pthread_mutex_lock(&sim_lock);
+	is_known = range_remove(RANGE_DEVICE, (uintptr_t)ptr);
+	pthread_mutex_unlock(&sim_lock);
+	if (is_known)
+		free(ptr);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
+{
+	struct range *g;
+	bool is_start;
+
+	if (!ptr)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim_lock);
+	g = find_containing((uintptr_t)ptr, 1);
+	is_start = g && g->kind == RANGE_DEVICE && g->start == (uintptr_t)ptr;
+	pthread_mutex_unlock(&sim_lock);
+	if (!is_start)
+		return CUDA_ERROR_INVALID_VALUE;
+	return cuLaunchHostFunc(stream, free_in_stream, (void *)(uintptr_t)ptr);
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of the simulated device: it cannot run code of a GPU, so it knows some kernels by name
- * and does on the CPU what they do. An image that has begun like one is taken for one.
+ * and does on the CPU what they do. An image that has begun like one is taken for one; an image of
+ * host functions (host_image.h) brings kernels of its own.
  *
  * A kernel that touches memory it must not ends a real context for good; here it ends the process.
  */
@@ -12,17 +13,21 @@
 
 #include "record/summary.h"
 #include "tests/sim/cuda_sim.h"
+#include "tests/sim/host_image.h"
 
 #define FATBIN_MAGIC 0xba55ed50u
-
-struct CUmod_st {
-	struct CUctx_st *ctx;
-};
 
 struct CUfunc_st {
 	const char *name;
 	size_t param_bytes;
 	void (*run)(const void *param);
+	const struct sim_host_kernel *host; /* instead of run: a kernel of the program's own */
+};
+
+struct CUmod_st {
+	struct CUctx_st *ctx;
+	size_t count;
+	struct CUfunc_st functions[]; /* those of a host image */
 };
 
 static void must_be_visible(CUdeviceptr address, size_t bytes, const char *kernel)
@@ -65,30 +70,55 @@ static void run_stamp(const void *param)
 }
 
 static struct CUfunc_st functions[] = {
-	{ "cw_summary", sizeof(struct cw_summary_args), run_summary },
-	{ "cw_stamp", sizeof(uint64_t), run_stamp },
+	{ "cw_summary", sizeof(struct cw_summary_args), run_summary, NULL },
+	{ "cw_stamp", sizeof(uint64_t), run_stamp, NULL },
 };
+
+static const struct sim_host_image *host_image(const void *image)
+{
+	const struct sim_host_image *h = image;
+	uint32_t magic;
+
+	memcpy(&magic, image, sizeof(magic));
+	return magic == SIM_HOST_IMAGE_MAGIC ? h : NULL;
+}
+
+static bool image_is_valid(const void *image)
+{
+	static const char ptx[] = "//";
+	uint32_t magic;
+
+	if (memcmp(image, ptx, sizeof(ptx) - 1) == 0)
+		return true;
+	memcpy(&magic, image, sizeof(magic));
+	return magic == FATBIN_MAGIC || magic == SIM_HOST_IMAGE_MAGIC;
+}
 
 CUresult cuModuleLoadData(CUmodule *ret_module, const void *image)
 {
-	static const char ptx[] = "//";
+	const struct sim_host_image *host;
 	struct CUctx_st *ctx;
+	struct CUmod_st *m;
 	CUresult r = sim_enter_ctx(&ctx);
-	uint32_t magic;
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret_module || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (memcmp(image, ptx, sizeof(ptx) - 1) != 0) {
-		memcpy(&magic, image, sizeof(magic));
-		if (magic != FATBIN_MAGIC)
-			return CUDA_ERROR_INVALID_IMAGE;
-	}
-	*ret_module = malloc(sizeof(**ret_module));
-	if (!*ret_module)
+	if (!image_is_valid(image))
+		return CUDA_ERROR_INVALID_IMAGE;
+	host = host_image(image);
+	m = calloc(1, sizeof(*m) + (host ? host->count : 0) * sizeof(m->functions[0]));
+	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	(*ret_module)->ctx = ctx;
+	m->ctx = ctx;
+	m->count = host ? host->count : 0;
+	for (size_t i = 0; i < m->count; i++) {
+		m->functions[i].name = host->kernels[i].name;
+		m->functions[i].param_bytes = host->kernels[i].param_bytes;
+		m->functions[i].host = &host->kernels[i];
+	}
+	*ret_module = m;
 	return CUDA_SUCCESS;
 }
 
@@ -111,6 +141,12 @@ CUresult cuModuleGetFunction(CUfunction *ret_fn, CUmodule module, const char *na
 		return r;
 	if (!ret_fn || !module || !name)
 		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < module->count; i++) {
+		if (strcmp(module->functions[i].name, name) == 0) {
+			*ret_fn = &module->functions[i];
+			return CUDA_SUCCESS;
+		}
+	}
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		if (strcmp(functions[i].name, name) == 0) {
 			*ret_fn = &functions[i];
@@ -122,15 +158,80 @@ CUresult cuModuleGetFunction(CUfunction *ret_fn, CUmodule module, const char *na
 
 struct launch {
 	const struct CUfunc_st *fn;
+	unsigned int blocks;
 	char param[];
 };
+
+struct block {
+	const struct launch *launch;
+	unsigned int index;
+	pthread_t thread;
+};
+
+static void *run_block(void *arg)
+{
+	const struct block *b = arg;
+	const struct launch *l = b->launch;
+
+	l->fn->host->run(l->param, b->index, l->blocks);
+	return NULL;
+}
+
+/* The blocks wait for other processes' kernels, not for each other's end: all run at once. */
+static void run_blocks(const struct launch *l)
+{
+	struct block blocks[SIM_HOST_BLOCKS_MAX];
+
+	for (unsigned int i = 0; i < l->blocks; i++) {
+		blocks[i] = (struct block){ .launch = l, .index = i };
+		if (i > 0 && pthread_create(&blocks[i].thread, NULL, run_block, &blocks[i]) != 0) {
+			fprintf(stderr, "simulated device: no thread for block %u of kernel %s\n",
+				i, l->fn->name);
+			abort();
+		}
+		if (i > 0)
+			pthread_setname_np(blocks[i].thread, "cuda-block");
+	}
+	run_block(&blocks[0]);
+	for (unsigned int i = 1; i < l->blocks; i++)
+		pthread_join(blocks[i].thread, NULL);
+}
 
 static void run_launch(void *arg)
 {
 	struct launch *l = arg;
 
-	l->fn->run(l->param);
+	if (l->fn->host)
+		run_blocks(l);
+	else
+		l->fn->run(l->param);
 	free(l);
+}
+
+/* The parameter, given by its address or as a buffer with its size. */
+static CUresult take_param(const struct CUfunc_st *fn, void **params, void **extra, void *ret_param)
+{
+	const void *buffer = NULL;
+	size_t size = 0;
+
+	if (params && !extra) {
+		memcpy(ret_param, params[0], fn->param_bytes);
+		return CUDA_SUCCESS;
+	}
+	if (params || !extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			buffer = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			size = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!buffer || size > fn->param_bytes || (!fn->host && size != fn->param_bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(ret_param, buffer, size);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigned int gz,
@@ -140,16 +241,28 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 	struct launch *l;
 	CUresult r;
 
-	if (!fn || !params || extra || !gx || !gy || !gz || !bx || !by || !bz ||
-	    (uint64_t)bx * by * bz > 1024)
+	if (!fn || !gx || !gy || !gz || !bx || !by || !bz || (uint64_t)bx * by * bz > 1024)
 		return CUDA_ERROR_INVALID_VALUE;
-	l = malloc(sizeof(*l) + fn->param_bytes);
+	if (fn->host && (uint64_t)gx * gy * gz > SIM_HOST_BLOCKS_MAX)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	l = calloc(1, sizeof(*l) + fn->param_bytes);
 	if (!l)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	l->fn = fn;
-	memcpy(l->param, params[0], fn->param_bytes); /* as the real one: taken at the launch */
-	r = cuLaunchHostFunc(stream, run_launch, l);
+	l->blocks = gx * gy * gz;
+	r = take_param(fn, params, extra, l->param); /* as the real one: taken at the launch */
+	if (r == CUDA_SUCCESS)
+		r = cuLaunchHostFunc(stream, run_launch, l);
 	if (r != CUDA_SUCCESS)
 		free(l);
 	return r;
+}
+
+/* Attributes ask for how blocks are placed, of which there is nothing here. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction fn, void **params, void **extra)
+{
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	return cuLaunchKernel(fn, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+			      c->blockDimZ, c->sharedMemBytes, c->hStream, params, extra);
 }

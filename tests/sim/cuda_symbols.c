@@ -18,6 +18,7 @@
 	X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                                     \
 	X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")                              \
 	X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                                    \
+	X(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported")                      \
 	X(CUDA_ERROR_OPERATING_SYSTEM, "OS call failed or operation not supported")                \
 	X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                                    \
 	X(CUDA_ERROR_NOT_FOUND, "named symbol not found")                                          \
@@ -113,6 +114,8 @@ static const struct symbol symbols[] = {
 	SYM(cuDeviceTotalMem, 3020),
 	SYM(cuDeviceGetAttribute, 2000),
 	SYM(cuDeviceGetPCIBusId, 2000),
+	SYM(cuDeviceGetByPCIBusId, 4010),
+	SYM(cuDeviceCanAccessPeer, 4000),
 	SYM(cuDevicePrimaryCtxRetain, 7000),
 	SYM(cuDevicePrimaryCtxRelease, 11000),
 	SYM(cuDevicePrimaryCtxSetFlags, 11000),
@@ -160,6 +163,7 @@ static const struct symbol symbols[] = {
 	SYM(cuStreamWriteValue64, 11070),
 	SYM(cuLaunchHostFunc, 10000),
 	SYM(cuLaunchKernel, 4000),
+	SYM(cuLaunchKernelEx, 11060),
 	SYM(cuModuleLoadData, 2000),
 	SYM(cuModuleUnload, 2000),
 	SYM(cuModuleGetFunction, 2000),
@@ -171,6 +175,12 @@ static const struct symbol symbols[] = {
 	SYM(cuEventElapsedTime, 12080),
 	SYM(cuMemAlloc, 3020),
 	SYM(cuMemFree, 3020),
+	SYM(cuMemAllocAsync, 11020),
+	SYM(cuMemAllocFromPoolAsync, 11020),
+	SYM(cuMemFreeAsync, 11020),
+	SYM(cuMemPoolCreate, 11020),
+	SYM(cuMemPoolDestroy, 11020),
+	SYM(cuMemPoolSetAttribute, 11020),
 	SYM(cuMemGetInfo, 3020),
 	SYM(cuMemGetAddressRange, 3020),
 	SYM(cuPointerGetAttribute, 2000),
