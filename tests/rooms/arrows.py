@@ -21,7 +21,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 # No rooms: everything there may use anything.
-OUTSIDE = ("build", "docs", "tests", "tools", "systemd", ".git", ".ci")
+OUTSIDE = ("build", "docs", "lab", "tests", "tools", "systemd", ".git", ".ci")
 # Rooms are large enough to be needed, and small enough to be known.
 MAX_FILES = 30
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the CUDA runtime of the laboratory, libcudart.so.13. As NVIDIA's, it opens the driver
+ * at its first call, asks cuGetProcAddress for every function, keeps a device per thread and makes
+ * the primary context current when one is needed. Any thread may call everything.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#define RUNTIME_VERSION 13000
+
+#define DRIVER_FUNCTIONS(X)                                                                        \
+	X(cuInit)                                                                                  \
+	X(cuDriverGetVersion)                                                                      \
+	X(cuGetErrorString)                                                                        \
+	X(cuGetErrorName)                                                                          \
+	X(cuDeviceGetCount)                                                                        \
+	X(cuDeviceGetName)                                                                         \
+	X(cuDeviceGetAttribute)                                                                    \
+	X(cuDeviceGetPCIBusId)                                                                     \
+	X(cuDeviceGetByPCIBusId)                                                                   \
+	X(cuDeviceCanAccessPeer)                                                                   \
+	X(cuDeviceTotalMem)                                                                        \
+	X(cuDevicePrimaryCtxRetain)                                                                \
+	X(cuCtxGetCurrent)                                                                         \
+	X(cuCtxSetCurrent)                                                                         \
+	X(cuCtxGetDevice)                                                                          \
+	X(cuCtxSynchronize)                                                                        \
+	X(cuMemAlloc)                                                                              \
+	X(cuMemFree)                                                                               \
+	X(cuMemHostAlloc)                                                                          \
+	X(cuMemFreeHost)                                                                           \
+	X(cuMemHostRegister)                                                                       \
+	X(cuMemHostUnregister)                                                                     \
+	X(cuMemHostGetDevicePointer)                                                               \
+	X(cuMemGetInfo)                                                                            \
+	X(cuMemcpy)                                                                                \
+	X(cuMemcpyAsync)                                                                           \
+	X(cuMemsetD8)                                                                              \
+	X(cuMemsetD8Async)                                                                         \
+	X(cuMemAllocAsync)                                                                         \
+	X(cuMemAllocFromPoolAsync)                                                                 \
+	X(cuMemFreeAsync)                                                                          \
+	X(cuMemPoolCreate)                                                                         \
+	X(cuMemPoolDestroy)                                                                        \
+	X(cuMemPoolSetAttribute)                                                                   \
+	X(cuPointerGetAttribute)                                                                   \
+	X(cuStreamCreateWithPriority)                                                              \
+	X(cuStreamDestroy)                                                                         \
+	X(cuStreamSynchronize)                                                                     \
+	X(cuStreamQuery)                                                                           \
+	X(cuStreamWaitEvent)                                                                       \
+	X(cuStreamGetId)                                                                           \
+	X(cuStreamGetFlags)                                                                        \
+	X(cuStreamGetPriority)                                                                     \
+	X(cuStreamIsCapturing)                                                                     \
+	X(cuStreamGetCaptureInfo)                                                                  \
+	X(cuStreamBeginCapture)                                                                    \
+	X(cuStreamEndCapture)                                                                      \
+	X(cuThreadExchangeStreamCaptureMode)                                                       \
+	X(cuGraphInstantiateWithFlags)                                                             \
+	X(cuGraphLaunch)                                                                           \
+	X(cuGraphExecDestroy)                                                                      \
+	X(cuGraphDestroy)                                                                          \
+	X(cuEventCreate)                                                                           \
+	X(cuEventDestroy)                                                                          \
+	X(cuEventRecord)                                                                           \
+	X(cuEventQuery)                                                                            \
+	X(cuEventSynchronize)                                                                      \
+	X(cuEventElapsedTime)                                                                      \
+	X(cuLaunchHostFunc)                                                                        \
+	X(cuLaunchKernel)                                                                          \
+	X(cuLaunchKernelEx)                                                                        \
+	X(cuModuleLoadData)                                                                        \
+	X(cuModuleGetFunction)
+
+struct driver {
+	CUresult (*cuGetProcAddress_v2)(const char *symbol, void **fn, int version,
+					cuuint64_t flags, CUdriverProcAddressQueryResult *status);
+#define FIELD(name) __typeof__(name) *p_##name;
+	DRIVER_FUNCTIONS(FIELD)
+#undef FIELD
+};
+
+extern struct driver rt_driver;
+
+/* Opens the driver and initialises it. CUDA_SUCCESS or why it cannot. Once; then at no cost. */
+CUresult rt_open(void);
+/* The same, and a context is current: the caller's, or the primary one of the thread's device. */
+CUresult rt_enter(void);
+/* Keeps an error for cudaGetLastError() and returns it. The driver's numbers are the runtime's. */
+cudaError_t rt_result(CUresult result);
+/* Says on stderr, once for each name, that the function is not there. */
+cudaError_t rt_unsupported(const char *name);
+
+/* A driver function after rt_enter(), or after rt_open(). The name goes in as it is written. */
+#define RT_CALL(name, ...)                                                                         \
+	({                                                                                         \
+		CUresult r_ = rt_enter();                                                          \
+		rt_result(r_ == CUDA_SUCCESS ? rt_driver.p_##name(__VA_ARGS__) : r_);              \
+	})
+#define RT_CALL_OPEN(name, ...)                                                                    \
+	({                                                                                         \
+		CUresult r_ = rt_open();                                                           \
+		rt_result(r_ == CUDA_SUCCESS ? rt_driver.p_##name(__VA_ARGS__) : r_);              \
+	})
