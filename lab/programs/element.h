@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers as bytes of NCCL's data types. Pure; exact numbers only, no rounding. */
+#pragma once
+
+#include <nccl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct element_type {
+	const char *name;
+	ncclDataType_t dtype;
+	size_t size;
+	bool is_float;
+	bool has_sign;
+};
+
+#define ELEMENT_TYPES 12
+
+extern const struct element_type element_types[ELEMENT_TYPES];
+
+/* Writes element @i. @v must be a number that the type has. */
+void element_put(void *data, size_t i, const struct element_type *t, double v);

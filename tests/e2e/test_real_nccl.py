@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's own NCCL on the simulated device: every collective, data type and operator gives the
+right result, over shared memory and over sockets, and the same bits with the agent preloaded.
+Skipped where the source of NCCL cannot be had. Prints TAP.
+
+Arguments: lab/real-nccl, the build directory, the sweep program."""
+import os
+import re
+import subprocess
+import sys
+
+import tap
+
+TOOL, BUILD, SWEEP = sys.argv[1:4]
+AGENT = os.environ["CW_AGENT"]
+RUN_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 3000
+OFFLINE = 3
+# A part of a slice, and more than a chunk of the small buffer below.
+SIZES = ["7", "20000"]
+SMALL_BUFFER = {"NCCL_BUFFSIZE": "65536"}
+# 3 reductions and 7 moves with 12 types, 6 operators; split, abort, end.
+LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 3
+
+state = {}
+
+
+def tool(*args, env=None, timeout=RUN_TIMEOUT_S):
+    return subprocess.run([TOOL, *args], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=timeout,
+                          env=dict(os.environ, **(env or {})), check=False)
+
+
+def build_real_nccl():
+    p = tool("build", "--build", BUILD, "--jobs", "2", timeout=BUILD_TIMEOUT_S)
+    if p.returncode == OFFLINE:
+        said = [line for line in p.stdout.splitlines() if line.startswith("real-nccl: ")]
+        state["absent"] = said[-1] if said else "no source"
+        raise tap.Skip(state["absent"])
+    if p.returncode != 0:
+        raise tap.Failure(p.stdout[-3000:])
+    state["is_built"] = True
+
+
+def sweep(ranks, net, preload=None, env=None):
+    """The lines of all ranks, sorted."""
+    if "is_built" not in state:
+        raise tap.Skip(state.get("absent", "it could not be built"))
+    extra = ["--preload", preload] if preload else []
+    p = tool("run", "--build", BUILD, "--ranks", str(ranks), "--net", net, "--timeout",
+             str(RUN_TIMEOUT_S - 20), *extra, "--", SWEEP, *SIZES, env=env)
+    lines = sorted(line for line in p.stdout.splitlines() if re.match(r"rank \d+ \w+", line))
+    if p.returncode != 0:
+        raise tap.Failure("%d: %s" % (p.returncode, p.stdout[-3000:]))
+    results = [line for line in lines if " NCCL " not in line]
+    if len(results) != ranks * LINES_PER_RANK:
+        raise tap.Failure("%d results: %s" % (len(results), p.stdout[-2000:]))
+    return lines
+
+
+def computes_right(ranks, net):
+    state[ranks, net] = sweep(ranks, net)
+    with_agent = sweep(ranks, net, AGENT)
+    if with_agent != state[ranks, net]:
+        different = set(with_agent) ^ set(state[ranks, net])
+        raise tap.Failure("different with the agent: " + ", ".join(sorted(different)[:6]))
+
+
+def two_ranks_compute_right_over_shared_memory():
+    computes_right(2, "shm")
+
+
+def two_ranks_compute_right_over_sockets():
+    computes_right(2, "socket")
+
+
+def four_ranks_compute_right_over_shared_memory():
+    computes_right(4, "shm")
+
+
+def four_ranks_compute_right_over_sockets():
+    computes_right(4, "socket")
+
+
+def small_buffers_go_round():
+    """Data that are many times the buffer: each slot is used again and again."""
+    for net in "shm", "socket":
+        sweep(2, net, env=SMALL_BUFFER)
+
+
+tap.run([build_real_nccl, two_ranks_compute_right_over_shared_memory,
+         two_ranks_compute_right_over_sockets, four_ranks_compute_right_over_shared_memory,
+         four_ranks_compute_right_over_sockets, small_buffers_go_round])
