@@ -122,10 +122,11 @@ class RealDaemon:
 class Training:
     """Ranks of train_loop, each with its output in files. daemon: one, or one for each of the nodes
     that the ranks are dealt out to. program, preload and libraries: other copies than the build's.
+    variables: of a rank, by its number.
     """
 
     def __init__(self, directory, name, ranks, arguments, daemon=None, program=None, preload=None,
-                 libraries=None, **popen):
+                 libraries=None, variables=lambda rank: {}, **popen):
         self.dir = tempfile.mkdtemp(prefix=name + "-", dir=directory)
         if "user" in popen:
             os.chown(self.dir, popen["user"], popen["group"])
@@ -135,7 +136,7 @@ class Training:
             at = daemon[rank * len(daemon) // ranks] if isinstance(daemon, list) else daemon
             env = environment(at, preload=(preload or AGENT) if daemon else None,
                               RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank),
-                              COLLWATCH_JOB=name)
+                              COLLWATCH_JOB=name, **variables(rank))
             if libraries:
                 env["LD_LIBRARY_PATH"] = libraries
             with open(self.path(rank, "out"), "wb") as out, open(self.path(rank, "err"), "wb") as e:

@@ -11,6 +11,13 @@ import subprocess
 import sys
 
 import tap
+from agent_lib import check, wait_until
+from fault_lib import RealDaemon, Training
+
+sys.path.insert(0, os.path.join(os.environ["CW_SOURCE"], "lab"))
+sys.dont_write_bytecode = True
+import nccl_place  # noqa: E402 pylint: disable=wrong-import-position
+import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
 
 TOOL, BUILD, SWEEP = sys.argv[1:4]
 AGENT = os.environ["CW_AGENT"]
@@ -89,6 +96,52 @@ def small_buffers_go_round():
         sweep(2, net, env=SMALL_BUFFER)
 
 
+# What train_loop can do, and what is right then.
+FAULTS = {"block-in-data-loader": "never_entered", "wrong-count": "mismatch",
+          "kill-self": "process_dead"}
+CULPRIT, ALERT_S = 2, 120
+
+
+def go_wrong(net, fault):
+    """The first incident of a job whose rank CULPRIT does that."""
+    job = nccl_run.job_environment(nccl_place.default_cache(), BUILD, nccl_place.DEFAULT_VERSION,
+                                   4, net)
+    ours = {k: v for k, v in job.items() if k.startswith("NCCL_")}
+
+    def variables(rank):
+        return {**ours, **({"NCCL_HOSTID": f"lab-node-{rank}"} if net == "socket" else {})}
+
+    with RealDaemon() as daemon:
+        daemon.start()
+        ranks = Training(daemon.dir, fault, 4, [
+            "--steps", "0", "--step-ms", "20", "--elements", "256", "--tp", "2", "--fault", fault,
+            "--fault-rank", str(CULPRIT), "--fault-step", "30"], daemon,
+            libraries=job["LD_LIBRARY_PATH"], variables=variables)
+        try:
+            wait_until(lambda: daemon.incident_of(fault), "an incident", ALERT_S)
+            return daemon.incident_of(fault)
+        finally:
+            ranks.kill()
+
+
+def hangs_are_told(net):
+    if "is_built" not in state:
+        raise tap.Skip(state.get("absent", "it could not be built"))
+    for fault, verdict in FAULTS.items():
+        incident = go_wrong(net, fault)
+        check(incident["class"] == verdict, f"{fault}: {incident['summary']}")
+        check([c["rank"] for c in incident["culprits"]] == [CULPRIT], incident["summary"])
+
+
+def hangs_over_shared_memory_are_told():
+    hangs_are_told("shm")
+
+
+def hangs_over_sockets_are_told():
+    hangs_are_told("socket")
+
+
 tap.run([build_real_nccl, two_ranks_compute_right_over_shared_memory,
          two_ranks_compute_right_over_sockets, four_ranks_compute_right_over_shared_memory,
-         four_ranks_compute_right_over_sockets, small_buffers_go_round])
+         four_ranks_compute_right_over_sockets, small_buffers_go_round,
+         hangs_over_shared_memory_are_told, hangs_over_sockets_are_told])
