@@ -204,8 +204,7 @@ const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char
 
 bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *p)
 {
-	return p->state == CW_PEER_CONNECTED &&
-	       cw_clock_awake_ns(t->clock) - p->heard_ns < CW_PEER_SILENT_NS;
+	return cw_peer_is_alive(p, cw_clock_awake_ns(t->clock));
 }
 
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name)

@@ -15,14 +15,13 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "model/peer.h"
 #include "proto/messages.h"
 
 struct cw_transport;
 
 /* More daemons in one cluster are a mistake, or a lie. */
 #define CW_TRANSPORT_MAX_PEERS 4096u
-/* A peer that beats less often than this is silent, whatever its connection looks like. */
-#define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
 /* Beats are sent this often: several fit into the silence limit. */
 #define CW_PEER_BEAT_NS (2 * CW_NS_PER_S)
 /* Two beats missed: its daemon was held up, and what it does next it does late. */
@@ -31,27 +30,6 @@ struct cw_transport;
 #define CW_TRANSPORT_MAX_REQUESTS 1024u
 /* Own-node frames waiting for the next turn of the loop. */
 #define CW_TRANSPORT_MAX_LOCAL_BYTES (64u << 20)
-
-enum cw_peer_state {
-	CW_PEER_NEVER = 0, /* not connected since this daemon started */
-	CW_PEER_CONNECTED = 1,
-	CW_PEER_LOST = 2,    /* was connected; its end went away without a word */
-	CW_PEER_GOODBYE = 3, /* stopped in order: wait for it */
-	CW_PEER__MAX,
-};
-
-struct cw_peer {
-	const char *name;
-	const char *address;
-	uint32_t state; /* enum cw_peer_state */
-	uint64_t epoch;
-	int64_t heard_ns; /* last frame, on the awake clock; 0 = never */
-	/* Since when it has been heard without a gap of CW_PEER_GAP_NS. */
-	int64_t heard_since_ns;
-	uint64_t dropped; /* frames not sent: output cap, or not connected */
-	/* Why it is not let in, or does not let us in: a few words; NULL = not refused. Static. */
-	const char *refused;
-};
 
 /* Sends one whole frame (header included; borrowed). 0, -ENOTCONN, -ENOBUFS (counted by caller). */
 struct cw_transport_ops {

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cluster/election.h"
 #include "cluster/peer_rate.h"
 #include "cluster/tcp.h"
 #include "common/awake.h"
@@ -27,12 +26,14 @@
 #include "daemon/evidence/capture.h"
 #include "daemon/evidence/responder.h"
 #include "daemon/kernel/kernel_events.h"
+#include "daemon/leader_driver.h"
 #include "daemon/loop_lag.h"
 #include "daemon/metrics/metrics_output.h"
 #include "daemon/node/node.h"
 #include "daemon/process/descriptor_store.h"
 #include "daemon/store/store.h"
 #include "daemon/system/sd_notify.h"
+#include "leader/election.h"
 #include "leader/incident/incident.h"
 #include "leader/leader.h"
 
@@ -58,6 +59,7 @@ struct cw_service {
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
 	struct cw_election *members;
+	struct cw_leader_driver driver; /* of leader and members */
 	struct cw_leader *leader;
 	struct cw_node *node;
 	struct cw_kernel_events *kernel; /* NULL = not to be had: kernel_err */
@@ -428,9 +430,9 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_leader_config leader = {
 		.clock = &s->awake.clock,
-		.transport = s->transport,
-		.io = &cw_alerts_io,
-		.io_user = s->alerts,
+		.self = s->config->node_name,
+		.finds_peers = *s->config->peers_from,
+		.effects = &s->driver.effects,
 		.thresholds = thresholds_of(s->config),
 	};
 	struct cw_old_deliveries_config old_deliveries = {
@@ -448,8 +450,10 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.node_name = s->config->node_name,
 	};
 
+	cw_leader_driver_init(&s->driver, s->transport, s->alerts);
 	if (cw_old_deliveries_new(&old_deliveries, &s->old_deliveries) < 0 ||
-	    cw_election_new(&s->awake.clock, s->transport, &s->members) < 0)
+	    cw_election_new(&s->awake.clock, s->config->node_name, &s->driver.effects,
+			    &s->members) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	leader.members = s->members;
 	if (cw_leader_new(&leader, &s->leader) < 0 ||
@@ -474,6 +478,7 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 			    .user = s },
 		.stacks = { .clock = &s->awake.clock,
 			    .transport = s->transport,
+			    .effects = &s->driver.effects,
 			    .leader = s->leader,
 			    .members = s->members,
 			    .node = s->node },

@@ -60,7 +60,7 @@ void cw_job_look_end(struct cw_job_looks *l, struct cw_led_route *lr, struct cw_
 		log_notice("job=%s: ended after %lld s", lr->route.label,
 			   (long long)((now - job->started_ns) / CW_NS_PER_S));
 	cw_job_incidents_fini(&job->incidents);
-	cw_transport_cancel(l->config->transport, job);
+	l->config->effects->forget(l->config->effects->user, job);
 	if (l->half.job == job) {
 		keep_memory(l, l->half.snap);
 		l->half = (struct cw_half_look){ 0 };
@@ -75,13 +75,11 @@ static struct cw_job *new_job(struct look *k)
 	struct cw_job_looks *l = k->l;
 	struct cw_incident_config config = {
 		.clock = l->config->clock,
-		.transport = l->config->transport,
-		.io = l->config->io,
-		.io_user = l->config->io_user,
+		.effects = l->config->effects,
 		.route = k->lr->route.id,
 		.uid = k->lr->route.uid,
 		.job = k->lr->route.label,
-		.self = cw_transport_self(l->config->transport),
+		.self = l->config->self,
 		.turn_pieces = l->config->turn_members, /* less than the default in tests only */
 	};
 	struct cw_job *job;
@@ -143,7 +141,8 @@ static bool lacks_records(const struct cw_snapshot *snap)
 static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
 			     const struct cw_verdict *v)
 {
-	struct cw_transport *t = k->l->config->transport;
+	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_effects *e = config->effects;
 	struct cw_message msg = {
 		.type = CW_MSG_RANK_SEARCH,
 		.rank_search = { .route = k->lr->route.id,
@@ -158,8 +157,8 @@ static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw
 		return;
 	job->searched_ns = k->now_ns;
 	k->l->stats->searches++;
-	(void)cw_transport_send(t, cw_transport_self(t), &msg); /* else the next time */
-	(void)cw_transport_announce(t, &msg);
+	(void)e->send(e->user, config->self, &msg); /* else the next time */
+	(void)e->announce(e->user, &msg);
 }
 
 /* ---- a look ---- */
@@ -214,16 +213,18 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
  */
 static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 {
-	const struct cw_transport *t = k->l->config->transport;
+	const struct cw_leader_config *config = k->l->config;
 	const struct cw_route *route = &k->lr->route;
-	unsigned n_peers;
+	int64_t awake_ns = cw_clock_awake_ns(config->clock);
+	unsigned n_peers, n_alive = 0;
+	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
 
-	(void)cw_transport_peers(t, &n_peers);
+	for (unsigned i = 0; i < n_peers; i++)
+		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
 	if (2 * cw_route_n_reporting(route) < route->n_nodes)
 		return true;
 	/* Who has found nobody yet has no idea how many there should be. */
-	return (2 * (cw_transport_n_alive(t) + 1) < n_peers + 1 ||
-		(n_peers == 0 && cw_transport_finds_peers(t))) &&
+	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 
@@ -271,7 +272,7 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	for (uint32_t i = 0; i < list->n; i++)
 		if (d[i].want_windows)
 			k->l->stats->window_requests += cw_window_fetch(
-				k->l->config->transport, &k->lr->route, job, snap, &list->v[i]);
+				k->l->config->effects, &k->lr->route, job, snap, &list->v[i]);
 	cw_job_incidents_step(&job->incidents, snap, list, d);
 }
 
@@ -391,7 +392,6 @@ static void look_at_component(struct look *k)
 		.held_ns = k->l->held_ns,
 	};
 	struct cw_job *job = find_job(k);
-	unsigned n_peers;
 	int r;
 
 	if (is_all_dead(k)) /* an earlier attempt; its job, if it was one here, ends now */
@@ -408,9 +408,10 @@ static void look_at_component(struct look *k)
 	if (job->pass == k->lr->pass || must_wait(k))
 		return;
 	job->pass = k->lr->pass;
-	(void)cw_transport_peers(config->transport, &n_peers);
-	build.sees_only_itself = n_peers == 0;
-	build.transport = config->transport;
+	build.peers = config->effects->peers(config->effects->user, &build.n_peers);
+	build.sees_only_itself = build.n_peers == 0;
+	build.finds_peers = config->finds_peers;
+	build.awake_ns = cw_clock_awake_ns(config->clock);
 	build.job = job;
 	build.spare = &k->l->spare;
 	build.left_out = &k->l->stats->left_out_comms;

@@ -231,8 +231,8 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 	msg.members.job_key = job->key;
 	msg.members.uid = job->uid;
 	msg.members.label = job->label;
-	msg.members.leader = cw_transport_self(l->config.transport);
-	r = cw_transport_send(l->config.transport, to, &msg);
+	msg.members.leader = l->config.self;
+	r = l->config.effects->send(l->config.effects->user, to, &msg);
 	if (r < 0)
 		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
 }
@@ -344,13 +344,13 @@ static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_
 		return false; /* it is not said whose it is: an id alone is nobody's */
 	inc = find_incident(l, a->uid, a->id);
 	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
-	       l->config.io->was_sent_here(l->config.io_user, &due);
+	       l->config.effects->was_sent_here(l->config.effects->user, &due);
 }
 
 /* Leads the job itself and hears of more nodes than its own. */
 static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job, const char *from)
 {
-	const char *self = cw_transport_self(l->config.transport);
+	const char *self = l->config.self;
 	const char *leader = cw_election_leader(l->config.members, job);
 	const struct cw_led_route *lr = find_route(l, job);
 
@@ -392,7 +392,7 @@ static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id
 		}
 		if (a->led_here && is_led_by(l, job, from))
 			a->at_ns = 0;
-		else if (cw_transport_is_alive(l->config.transport, a->node))
+		else if (cw_election_is_alive(l->config.members, a->node))
 			return true;
 	}
 	l->next_announced = (l->next_announced + 1) % CW_LEADER_MAX_ANNOUNCED;
@@ -409,7 +409,7 @@ static void take_announcement(struct cw_leader *l, const char *from,
 	struct cw_message msg = {
 		.type = CW_MSG_INCIDENT_OBJECTION,
 		.incident_objection = { .id = a->id,
-					.node = cw_transport_self(l->config.transport),
+					.node = l->config.self,
 					.uid = a->uid,
 					.label = a->label },
 	};
@@ -429,7 +429,7 @@ static void take_announcement(struct cw_leader *l, const char *from,
 	if (!reason)
 		return;
 	msg.incident_objection.reason = reason;
-	r = cw_transport_send(l->config.transport, from, &msg);
+	r = l->config.effects->send(l->config.effects->user, from, &msg);
 	if (r < 0)
 		log_debug("inc=%s: the objection does not reach %s: %s", a->id, from, strerror(-r));
 }
@@ -583,7 +583,7 @@ static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *
 {
 	const char *leader = cw_election_leader(l->config.members, job);
 
-	return leader && strcmp(leader, cw_transport_self(l->config.transport)) != 0;
+	return leader && strcmp(leader, l->config.self) != 0;
 }
 
 /* Its nodes have another leader now: what is known is kept for the day that one is lost. */
@@ -651,7 +651,7 @@ bool cw_leader_tick(struct cw_leader *l)
 	finish_look(l, now);
 	HASH_SRT(hh, l->routes, by_last_look);
 	HASH_ITER (hh, l->routes, lr, tmp) {
-		cw_route_refresh(&lr->route, l->config.transport, l->config.clock,
+		cw_route_refresh(&lr->route, l->config.effects, l->config.self, l->config.clock,
 				 l->config.thresholds.node_silent_ns);
 		if (lr->route.n_nodes == 0) {
 			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, &lr->route.job));

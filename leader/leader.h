@@ -6,16 +6,16 @@
  * their nodes come to it because their leader is lost. A leader that hears less than half of the
  * nodes it once knew for a route says only that it is cut off.
  *
- * Loop thread only; never blocks beyond what cw_incident_io does.
+ * Loop thread only; never blocks beyond what its effects do.
  */
 #pragma once
 
 #include <stdint.h>
 
-#include "cluster/election.h"
-#include "cluster/transport.h"
 #include "common/clock.h"
+#include "leader/election.h"
 #include "leader/incident/incident.h"
+#include "leader/incident/leader_effects.h"
 #include "leader/job.h"
 #include "model/snapshot.h"
 
@@ -64,10 +64,10 @@ struct cw_untracked;
 
 struct cw_leader_config {
 	const struct cw_clock *clock;
-	struct cw_transport *transport;
+	const char *self; /* this node */
+	bool finds_peers; /* further ones come and go, so that none may mean none yet */
+	const struct cw_leader_effects *effects;
 	struct cw_election *members;
-	const struct cw_incident_io *io;
-	void *io_user;
 	struct cw_thresholds thresholds;
 	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = the calling thread's */
 	void *cpu_user;

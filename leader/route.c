@@ -189,7 +189,7 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 	return 0;
 }
 
-static uint32_t node_state(const struct cw_route_node *n, const struct cw_transport *t,
+static uint32_t node_state(const struct cw_route_node *n, const struct cw_leader_effects *e,
 			   int64_t awake_ns, int64_t silent_ns)
 {
 	int64_t age = awake_ns - n->heard_ns;
@@ -197,7 +197,7 @@ static uint32_t node_state(const struct cw_route_node *n, const struct cw_transp
 
 	if (age < silent_ns)
 		return CW_NODE_REPORTING;
-	p = cw_transport_peer(t, n->name);
+	p = cw_leader_effects_peer(e, n->name);
 	if (p && p->state == CW_PEER_GOODBYE)
 		return CW_NODE_SAID_GOODBYE;
 	if (p && p->state == CW_PEER_LOST)
@@ -205,7 +205,8 @@ static uint32_t node_state(const struct cw_route_node *n, const struct cw_transp
 	return CW_NODE_SILENT;
 }
 
-static bool has_left(const struct cw_route_node *n, const struct cw_transport *t, int64_t awake_ns)
+static bool has_left(const struct cw_route_node *n, const struct cw_leader_effects *e,
+		     const char *self, int64_t awake_ns)
 {
 	int64_t age = awake_ns - n->heard_ns;
 	const struct cw_peer *p;
@@ -213,21 +214,21 @@ static bool has_left(const struct cw_route_node *n, const struct cw_transport *t
 
 	if (age <= CW_ROUTE_GONE_NS)
 		return false; /* nearly all, four times a second: not worth a search for the peer */
-	if (age > CW_ROUTE_FORGET_NS || !strcmp(n->name, cw_transport_self(t)))
+	if (age > CW_ROUTE_FORGET_NS || !strcmp(n->name, self))
 		return true;
 	/*
 	 * It has lived on without a digest. "Until now" would not do: one that froze or lost its
 	 * power may have beaten once after its last digest, and looks well for a while. One that
 	 * was held up beats first when it goes on: it has as long as any other for its digest.
 	 */
-	p = cw_transport_peer(t, n->name);
+	p = cw_leader_effects_peer(e, n->name);
 	if (!p || p->state != CW_PEER_CONNECTED)
 		return false;
 	since_ns = p->heard_since_ns > n->heard_ns ? p->heard_since_ns : n->heard_ns;
 	return p->heard_ns - since_ns > CW_ROUTE_GONE_NS;
 }
 
-void cw_route_refresh(struct cw_route *r, const struct cw_transport *t,
+void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, const char *self,
 		      const struct cw_clock *clock, int64_t silent_ns)
 {
 	int64_t awake_ns = cw_clock_awake_ns(clock);
@@ -236,13 +237,13 @@ void cw_route_refresh(struct cw_route *r, const struct cw_transport *t,
 	for (unsigned i = 0; i < r->n_nodes; i++) {
 		struct cw_route_node *n = &r->nodes[i];
 
-		if (has_left(n, t, awake_ns)) {
+		if (has_left(n, e, self, awake_ns)) {
 			r->n_ranks -= n->digest->digest.n_ranks;
 			r->shape++;
 			node_fini(n);
 			continue;
 		}
-		n->state = node_state(n, t, awake_ns, silent_ns);
+		n->state = node_state(n, e, awake_ns, silent_ns);
 		r->nodes[kept++] = *n;
 	}
 	r->n_nodes = kept;

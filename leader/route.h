@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "identity/job_id.h"
+#include "leader/incident/leader_effects.h"
 #include "proto/messages.h"
 
 /* Nodes of one route, and ranks of all of them that are looked at (design: 65,536). */
@@ -79,8 +79,8 @@ void cw_route_fini(struct cw_route *r);
 int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 		 const struct cw_clock *clock, bool *ret_urgent);
 
-/* Brings the nodes' states up to date and drops those that have left. */
-void cw_route_refresh(struct cw_route *r, const struct cw_transport *t,
+/* Brings the nodes' states up to date and drops those that have left. self: this node. */
+void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, const char *self,
 		      const struct cw_clock *clock, int64_t silent_ns);
 /* Some node that reports was not heard since then, on the awake clock. */
 bool cw_route_awaits(const struct cw_route *r, int64_t since_awake_ns);

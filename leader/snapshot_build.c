@@ -349,17 +349,15 @@ static bool has_reported(const struct cw_route *route, const char *node)
 /* Ranks are missing, and so are daemons that might see them: the likely reason. */
 static int note_unheard(struct builder *b)
 {
-	const struct cw_transport *t = b->in->transport;
-	const struct cw_peer *peers;
+	const struct cw_peer *peers = b->in->peers;
 	const char *first = NULL;
-	unsigned n_peers, n = 0;
+	unsigned n = 0;
 	char text[160];
 
-	if (!t || b->snap->n_ranks >= b->snap->ranks_expected)
+	if (b->snap->n_ranks >= b->snap->ranks_expected)
 		return 0;
-	peers = cw_transport_peers(t, &n_peers);
-	for (unsigned i = 0; i < n_peers; i++) {
-		if (cw_transport_is_alive(t, peers[i].name) ||
+	for (unsigned i = 0; i < b->in->n_peers; i++) {
+		if (cw_peer_is_alive(&peers[i], b->in->awake_ns) ||
 		    has_reported(b->in->route, peers[i].name))
 			continue;
 		if (n++ == 0)
@@ -401,7 +399,7 @@ static int add_notes(struct builder *b)
 	if (b->in->sees_only_itself)
 		r = cw_snapshot_add_note(
 			b->snap,
-			b->in->transport && cw_transport_finds_peers(b->in->transport)
+			b->in->finds_peers
 				? "no peer has been found yet: only the ranks of this node are "
 				  "seen"
 				: "no peers are configured: only the ranks of this node are "

@@ -26,12 +26,15 @@ struct cw_build {
 	struct cw_job *job; /* its windows */
 	struct cw_thresholds thresholds;
 	int64_t now_ns, wall_ns, held_ns;
-	bool sees_only_itself; /* no peers are configured */
 	/* Memory of an earlier one, taken if there is one; NULL = none to be taken. */
 	struct cw_snapshot **spare;
-	uint64_t *left_out; /* counts communicators beyond a limit; NULL = nobody does */
-	/* For nodes that never reported: where ranks are missing, they may be there. NULL = none */
-	const struct cw_transport *transport;
+	uint64_t *left_out;    /* counts communicators beyond a limit; NULL = nobody does */
+	bool sees_only_itself; /* there are no peers … */
+	bool finds_peers;      /* … yet: they come and go */
+	/* Of those that never reported: where ranks are missing, they may be there. */
+	const struct cw_peer *peers;
+	unsigned n_peers;
+	int64_t awake_ns;
 };
 
 /* 0, -ENOMEM or -E2BIG. */

@@ -47,8 +47,9 @@ static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids,
 	return false;
 }
 
-static unsigned ask_nodes(struct cw_transport *t, const struct cw_route *route, struct cw_job *job,
-			  struct cw_msg_window_request *request, cw_transport_reply_fn on_reply)
+static unsigned ask_nodes(const struct cw_leader_effects *e, const struct cw_route *route,
+			  struct cw_job *job, struct cw_msg_window_request *request,
+			  cw_leader_answer_fn on_reply)
 {
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
 	unsigned n_asked = 0;
@@ -64,8 +65,7 @@ static unsigned ask_nodes(struct cw_transport *t, const struct cw_route *route, 
 		    !has_member_of(node, request->comm_ids, request->n_comm_ids))
 			continue;
 		msg.window_request.route = node->digest->digest.route; /* as it calls the job */
-		if (cw_transport_request(t, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply, job,
-					 NULL) == 0) {
+		if (e->ask(e->user, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply, job) == 0) {
 			job->windows_awaited++;
 			n_asked++;
 		}
@@ -96,7 +96,7 @@ static uint32_t most_on_a_node(const struct cw_route *route, uint64_t id)
 	return most;
 }
 
-static unsigned ask_for_past(struct cw_transport *t, const struct cw_route *route,
+static unsigned ask_for_past(const struct cw_leader_effects *e, const struct cw_route *route,
 			     struct cw_job *job, const struct cw_snap_comm *comm, int64_t now)
 {
 	/* What one reply holds, and what the job may keep. */
@@ -112,7 +112,7 @@ static unsigned ask_for_past(struct cw_transport *t, const struct cw_route *rout
 	request.max_ops = max_calls;
 	request.from_seq = range.from_seq;
 	request.to_seq = range.to_seq;
-	return ask_nodes(t, route, job, &request, on_past_windows);
+	return ask_nodes(e, route, job, &request, on_past_windows);
 }
 
 /* Somebody waits there now; else only what happened long ago is of interest. */
@@ -126,8 +126,9 @@ static bool is_waited_on(const struct cw_verdict *v, uint32_t comm)
 	return v->comm == comm;
 }
 
-unsigned cw_window_fetch(struct cw_transport *t, const struct cw_route *route, struct cw_job *job,
-			 const struct cw_snapshot *snap, const struct cw_verdict *v)
+unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_route *route,
+			 struct cw_job *job, const struct cw_snapshot *snap,
+			 const struct cw_verdict *v)
 {
 	int64_t now = snap->now_ns;
 	uint64_t ids[CW_WINDOW_FETCH_MAX_COMMS];
@@ -144,11 +145,11 @@ unsigned cw_window_fetch(struct cw_transport *t, const struct cw_route *route, s
 		const struct cw_snap_comm *comm = &snap->comms[v->wanted[i]];
 
 		job->windows_asked_ns = now;
-		n_asked += ask_for_past(t, route, job, comm, now);
+		n_asked += ask_for_past(e, route, job, comm, now);
 		if (!comm->differ_seq || is_waited_on(v, v->wanted[i]))
 			ids[request.n_comm_ids++] = comm->id;
 	}
 	if (request.n_comm_ids)
-		n_asked += ask_nodes(t, route, job, &request, on_last_windows);
+		n_asked += ask_nodes(e, route, job, &request, on_last_windows);
 	return n_asked;
 }

@@ -5,11 +5,11 @@
  * have differed, the ops between the last checkpoint at which they agreed and the first at which
  * they did not, wherever those lie in the records by now.
  *
- * Loop thread only; replies come through the transport, into the job (leader/job.h).
+ * Loop thread only; answers come into the job (leader/job.h).
  */
 #pragma once
 
-#include "cluster/transport.h"
+#include "leader/incident/leader_effects.h"
 #include "leader/job.h"
 
 /* Windows of a job are fetched at most this often, … */
@@ -25,7 +25,8 @@
 
 /*
  * At most once a second for a job; v is about snap. The job must cancel its requests by its address
- * before it goes (cw_transport_cancel()). Returns how many nodes were asked.
+ * before it goes (cw_leader_effects.forget). Returns how many nodes were asked.
  */
-unsigned cw_window_fetch(struct cw_transport *t, const struct cw_route *route, struct cw_job *job,
-			 const struct cw_snapshot *snap, const struct cw_verdict *v);
+unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_route *route,
+			 struct cw_job *job, const struct cw_snapshot *snap,
+			 const struct cw_verdict *v);

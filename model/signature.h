@@ -63,7 +63,7 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *  - of which ranks stacks are taken closely (leader/incident/survey.c), ranks and
  * communicators that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its
  * own report;
- *  - the weight of a node in an election (cluster/election.c): decides who leads; nothing is found
+ *  - the weight of a node in an election (leader/election.c): decides who leads; nothing is found
  *    by it. That a label can be made to be led by a node of choice gives nobody another's job;
  *  - the names that older versions have for jobs and incidents (identity/job_label.c,
  *    leader/incident/incident_id.c): these can be forged, which is why they name nothing here. What

@@ -77,16 +77,13 @@ static void settle(struct cw_alerts *a, uint32_t uid, const char *id, const char
 
 /* ---- what the incident asks for ---- */
 
-static void io_path(void *user, const char *id, char *buf, size_t len)
+void cw_alerts_path(const struct cw_alerts *a, const char *id, char *buf, size_t len)
 {
-	const struct cw_alerts *a = user;
-
 	(void)snprintf(buf, len, "%s/incidents/%s", a->config.state_dir, id);
 }
 
-static int io_put(void *user, const struct cw_bundle *bundle)
+int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 {
-	struct cw_alerts *a = user;
 	char path[512];
 
 	return cw_store_put(a->config.store, bundle, path, sizeof(path));
@@ -101,14 +98,14 @@ static const char *settled(const struct cw_alerts *a, const struct cw_incident_d
 			   : NULL;
 }
 
-static bool io_was_sent(void *user, const struct cw_incident_due *due)
+bool cw_alerts_was_sent(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	return settled(user, due) != NULL;
+	return settled(a, due) != NULL;
 }
 
-static bool io_was_sent_here(void *user, const struct cw_incident_due *due)
+bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	const char *how = settled(user, due);
+	const char *how = settled(a, due);
 
 	return how && strcmp(how, CW_STORE_ELSEWHERE) != 0;
 }
@@ -122,9 +119,8 @@ static const char *decided_before(const char *how)
 	return NULL;
 }
 
-static const char *io_withhold(void *user, const struct cw_incident_due *due)
+const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	struct cw_alerts *a = user;
 	const char *how = settled(a, due);
 	unsigned why = CW_WITHHELD__MAX;
 
@@ -239,9 +235,8 @@ static unsigned count_outgoing(const struct cw_alerts *a)
 	return n;
 }
 
-static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
+int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc)
 {
-	struct cw_alerts *a = user;
 	int r;
 
 	if (!a->webhook) { /* the journal has it */
@@ -267,30 +262,16 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return r;
 }
 
-static json_t *io_before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+json_t *cw_alerts_before(const struct cw_alerts *a, const struct cw_incident_due *due,
+			 bool *ret_is_whole)
 {
-	const struct cw_alerts *a = user;
-
 	return cw_store_incident(a->config.store, due->uid, due->job, due->id, ret_is_whole);
 }
 
-static int io_amend(void *user, json_t *incident)
+int cw_alerts_amend(struct cw_alerts *a, json_t *incident)
 {
-	const struct cw_alerts *a = user;
-
 	return cw_store_amend(a->config.store, incident);
 }
-
-const struct cw_incident_io cw_alerts_io = {
-	.path = io_path,
-	.put = io_put,
-	.was_sent = io_was_sent,
-	.was_sent_here = io_was_sent_here,
-	.withhold = io_withhold,
-	.alert = io_alert,
-	.before = io_before,
-	.amend = io_amend,
-};
 
 /* What is written to disk for a user whose alerts other nodes deliver, by shares. */
 static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
@@ -384,7 +365,7 @@ static void resend_one(struct cw_alerts *a)
 		.job = json_string_value(json_object_get(doc, "job")),
 	};
 
-	if (due.id && io_alert(a, &due, doc) < 0)
+	if (due.id && cw_alerts_send(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
 }

@@ -16,7 +16,9 @@
 #include "common/err.h"
 #include "daemon/alerts/webhook.h"
 #include "daemon/config/config.h"
-#include "leader/incident/incident.h"
+#include "leader/incident/leader_effects.h"
+#include "model/verdict_types.h"
+#include "proto/messages.h"
 
 struct event_base;
 struct cw_alerts;
@@ -71,8 +73,16 @@ struct cw_alerts *cw_alerts_free(struct cw_alerts *a);
 int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const struct cw_config *from,
 		     struct cw_err *err);
 
-/* For struct cw_leader_config; its user is the struct cw_alerts. */
-extern const struct cw_incident_io cw_alerts_io;
+/* What an incident asks for: struct cw_leader_effects says what each of them is. */
+void cw_alerts_path(const struct cw_alerts *a, const char *id, char *buf, size_t len);
+int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle);
+json_t *cw_alerts_before(const struct cw_alerts *a, const struct cw_incident_due *due,
+			 bool *ret_is_whole);
+int cw_alerts_amend(struct cw_alerts *a, json_t *incident);
+bool cw_alerts_was_sent(const struct cw_alerts *a, const struct cw_incident_due *due);
+bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident_due *due);
+const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due *due);
+int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc);
 
 /*
  * Another node has delivered this alert: should this one lead the job some day, it tells nobody

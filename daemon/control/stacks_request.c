@@ -281,7 +281,7 @@ static void begin(struct request *q, struct search *f)
 {
 	struct cw_survey_config config = {
 		.clock = q->owner->config.clock,
-		.transport = q->owner->config.transport,
+		.effects = q->owner->config.effects,
 		.job = f->id,
 		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE |
 			(f->is_hang ? CW_EVIDENCE_PYTHON : 0),

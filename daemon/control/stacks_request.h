@@ -30,6 +30,7 @@ struct cw_stacks;
 struct cw_stacks_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
+	const struct cw_leader_effects *effects; /* by which a survey asks */
 	struct cw_leader *leader;
 	struct cw_election *members;
 	struct cw_node *node;

@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cluster/election.h"
 #include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/node/node.h"
 #include "daemon/store/store.h"
 #include "daemon/system/accept_pause.h"
+#include "leader/election.h"
 #include "leader/leader.h"
 
 struct cw_mutes;

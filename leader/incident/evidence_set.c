@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident.h"
+#include "proto/messages.h"
 
 _Static_assert(CW_EVIDENCE_MAX_TARGETS == CW_INCIDENT_MAX_CULPRITS + 1, "one victim beside them");
 
@@ -55,9 +56,9 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 	}
 }
 
-static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_transport *t,
-			const struct cw_job_id *job, uint32_t deadline_ms, cw_transport_reply_fn fn,
-			void *fn_user)
+static int request_from(struct cw_evidence_set *set, unsigned first,
+			const struct cw_leader_effects *e, const struct cw_job_id *job,
+			uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
 {
 	struct cw_msg_evidence_target targets[CW_EVIDENCE_MAX_TARGETS];
 	struct cw_message msg = { .type = CW_MSG_EVIDENCE_REQUEST };
@@ -84,7 +85,7 @@ static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_t
 	msg.evidence_request.deadline_ms = deadline_ms;
 	msg.evidence_request.targets = targets;
 	msg.evidence_request.n_targets = n;
-	r = cw_transport_request(t, node, &msg, deadline_ms + 250, fn, fn_user, NULL);
+	r = e->ask(e->user, node, &msg, deadline_ms + 250, fn, fn_user);
 	if (r < 0) {
 		log_info("%s cannot be asked for evidence: %s", node, strerror(-r));
 		cw_evidence_set_take(set, node, NULL);
@@ -92,10 +93,10 @@ static int request_from(struct cw_evidence_set *set, unsigned first, struct cw_t
 	return r;
 }
 
-int cw_evidence_set_request(struct cw_evidence_set *set, struct cw_transport *t,
+int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *e,
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
 			    const struct cw_verdict *v, uint32_t deadline_ms,
-			    cw_transport_reply_fn fn, void *fn_user)
+			    cw_leader_answer_fn fn, void *fn_user)
 {
 	int r = 0;
 
@@ -106,7 +107,7 @@ int cw_evidence_set_request(struct cw_evidence_set *set, struct cw_transport *t,
 
 		for (unsigned k = 0; k < i; k++)
 			is_asked |= !strcmp(set->slots[k].node, set->slots[i].node);
-		if (!is_asked && request_from(set, i, t, job, deadline_ms, fn, fn_user) < 0)
+		if (!is_asked && request_from(set, i, e, job, deadline_ms, fn, fn_user) < 0)
 			r = -EIO;
 	}
 	return r;

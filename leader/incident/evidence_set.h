@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/transport.h"
 #include "identity/job_id.h"
+#include "leader/incident/leader_effects.h"
 #include "model/verdict_types.h"
 
 #define CW_EVIDENCE_MAX_TARGETS 9u
@@ -33,10 +33,10 @@ struct cw_evidence_set {
 void cw_evidence_set_fini(struct cw_evidence_set *set);
 
 /* Chooses targets and sends one request to each of their nodes; callbacks get fn_user. */
-int cw_evidence_set_request(struct cw_evidence_set *set, struct cw_transport *t,
+int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *e,
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
 			    const struct cw_verdict *v, uint32_t deadline_ms,
-			    cw_transport_reply_fn fn, void *fn_user);
+			    cw_leader_answer_fn fn, void *fn_user);
 
 /* Takes in one reply (NULL: nothing more comes from the node). */
 void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events move an incident through the states of incident_state.h; what has to be done is done on
- * entering one. Looks bring verdicts, the transport evidence and objections, ticks the deadlines.
+ * entering one. Looks bring verdicts, messages evidence and objections, ticks the deadlines.
  *
  * Its documents are made by the look that confirms it, and replaced only by one that knows more.
  * The bundle is written when people are told, and again whenever more is known: more stacks, a
@@ -22,6 +22,7 @@
 #include "leader/incident/incident_journal.h"
 #include "leader/incident/incident_part.h"
 #include "leader/incident/survey.h"
+#include "proto/messages.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_text.h"
 
@@ -86,7 +87,7 @@ int cw_incident_new(const struct cw_incident_config *config, struct cw_incident 
 /* Back to where nothing is known; the state is the caller's business. */
 static void forget(struct cw_incident *inc)
 {
-	cw_transport_cancel(inc->config.transport, inc);
+	inc->config.effects->forget(inc->config.effects->user, inc);
 	cw_evidence_set_fini(&inc->evidence);
 	inc->survey = cw_survey_free(inc->survey);
 	json_decref(inc->doc);
@@ -197,7 +198,7 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 
 static void amend_bundle(struct cw_incident *inc)
 {
-	int r = inc->config.io->amend(inc->config.io_user, inc->doc);
+	int r = inc->config.effects->amend(inc->config.effects->user, inc->doc);
 
 	if (r < 0)
 		log_warn("inc=%s: its bundle cannot be brought up to date: %s, ignoring", inc->id,
@@ -226,7 +227,7 @@ static void write_bundle(struct cw_incident *inc)
 	}
 	(void)cw_incident_doc_add_positions(inc->doc,
 					    bundle.evidence); /* without them, less is said */
-	r = inc->config.io->put(inc->config.io_user, &bundle);
+	r = inc->config.effects->put(inc->config.effects->user, &bundle);
 	if (r < 0)
 		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
 			 strerror(-r));
@@ -304,9 +305,9 @@ static bool go_on(struct cw_incident *inc, bool needs_stacks)
 	const struct cw_incident_due due = { .id = inc->id,
 					     .job = inc->config.job,
 					     .uid = inc->config.uid };
-	const struct cw_incident_io *io = inc->config.io;
+	const struct cw_leader_effects *e = inc->config.effects;
 	bool is_whole = false;
-	json_t *doc = io->before ? io->before(inc->config.io_user, &due, &is_whole) : NULL;
+	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
 	int klass = cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
 
 	if (!doc || klass < 0 || !is_the_same(doc)) {
@@ -353,7 +354,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	struct cw_snapshot_text *text;
 	json_t *doc;
 
-	inc->config.io->path(inc->config.io_user, inc->id, path, sizeof(path));
+	inc->config.effects->path(inc->config.effects->user, inc->id, path, sizeof(path));
 	doc = cw_incident_doc(snap, v, &info);
 	text = cw_incident_part_text(snap, v);
 	if (!doc || !text || add_own_fields(inc, doc) < 0) {
@@ -422,15 +423,15 @@ static void announce(struct cw_incident *inc)
 	inc->announced_held_ns = held_ns(inc);
 	/* Nobody there who could object: the next tick clears it. */
 	inc->clear_ns = now;
-	if (cw_transport_announce(inc->config.transport, &msg) > 0)
+	if (inc->config.effects->announce(inc->config.effects->user, &msg) > 0)
 		inc->clear_ns = now + CW_INCIDENT_OBJECTION_NS;
 }
 
 static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *snap,
 			     const struct cw_verdict *v)
 {
-	cw_transport_cancel(inc->config.transport, inc);
-	(void)cw_evidence_set_request(&inc->evidence, inc->config.transport, &inc->job, snap, v,
+	inc->config.effects->forget(inc->config.effects->user, inc);
+	(void)cw_evidence_set_request(&inc->evidence, inc->config.effects, &inc->job, snap, v,
 				      CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
 	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
@@ -441,7 +442,7 @@ static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 {
 	struct cw_survey_config config = {
 		.clock = inc->config.clock,
-		.transport = inc->config.transport,
+		.effects = inc->config.effects,
 		.job = inc->job,
 		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
 	};
@@ -467,16 +468,16 @@ static struct cw_incident_due due_of(const struct cw_incident *inc)
 static void send_alert(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
-	const struct cw_incident_io *io = inc->config.io;
+	const struct cw_leader_effects *e = inc->config.effects;
 
 	inc->retry_ns = 0;
 	if (inc->withheld)
 		return;
-	if (io->was_sent(inc->config.io_user, &due)) {
+	if (e->was_sent(e->user, &due)) {
 		log_info("inc=%s: the alert went out before", inc->id);
 		return;
 	}
-	if (io->alert(inc->config.io_user, &due, inc->doc) < 0)
+	if (e->alert(e->user, &due, inc->doc) < 0)
 		cw_incident_undelivered(inc);
 }
 
@@ -500,7 +501,7 @@ static void tell(struct cw_incident *inc)
 	char what[64] = "";
 
 	add_objectors(inc);
-	inc->withheld = inc->config.io->withhold(inc->config.io_user, &due);
+	inc->withheld = inc->config.effects->withhold(inc->config.effects->user, &due);
 	if (inc->withheld) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->withheld);
 		/* Out of memory: the bundle does not say that nobody was told. */

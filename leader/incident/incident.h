@@ -24,10 +24,10 @@
 #include <stdint.h>
 
 #include "analysis/stall/stall.h"
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "leader/incident/incident_id.h"
 #include "leader/incident/incident_state.h"
+#include "leader/incident/leader_effects.h"
 #include "model/verdict_types.h"
 #include "report/bundle.h"
 
@@ -57,49 +57,9 @@ struct cw_incident;
  * CW_LEADER_SILENT_NS, counted from a beat before it was held up. */
 #define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
 
-/*
- * Whose incident, and which: uid and id are its name together, for all who keep anything by it. All
- * borrowed.
- */
-struct cw_incident_due {
-	const char *id, *job;
-	const char *old_id; /* as versions before uids made it; NULL = not known */
-	uint32_t uid, klass;
-};
-
-/* What the outside does for an incident. user is passed as it is. */
-struct cw_incident_io {
-	/* The directory that put() will use for this id. before and amend: both, or NULL. */
-	void (*path)(void *user, const char *id, char *buf, size_t len);
-	int (*put)(void *user, const struct cw_bundle *bundle);
-	bool (*was_sent)(void *user, const struct cw_incident_due *due);
-	/* The same, and not by another node that told of it. */
-	bool (*was_sent_here)(void *user, const struct cw_incident_due *due);
-	/*
-	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
-	 * goes into bundle, journal and status. The bundle is written in any case.
-	 */
-	const char *(*withhold)(void *user, const struct cw_incident_due *due);
-	/*
-	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
-	 * cw_leader_posted() may report that it failed. <0: try again later.
-	 */
-	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
-	/*
-	 * The incident of the bundle that is there already, because this daemon confirmed it before
-	 * it was started again, or before it took the job for ended; NULL = there is none. New
-	 * reference. *ret_is_whole: the stacks of all ranks are in the bundle, or why not.
-	 */
-	json_t *(*before)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
-	/* Replaces the incident of that bundle and leaves all else in it. 0 or -errno. */
-	int (*amend)(void *user, json_t *incident);
-};
-
 struct cw_incident_config {
 	const struct cw_clock *clock;
-	struct cw_transport *transport;
-	const struct cw_incident_io *io;
-	void *io_user;
+	const struct cw_leader_effects *effects; /* borrowed */
 	uint64_t route;
 	uint32_t uid;
 	const char *job;  /* label; borrowed for the incident's life */

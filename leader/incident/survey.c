@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "leader/incident/evidence_set.h"
 #include "model/signature.h"
+#include "proto/messages.h"
 #include "report/stacks/stack_tree.h"
 
 #define BEYOND_ALL "beyond the limit of 4096 in all"
@@ -52,7 +53,7 @@ struct cw_survey *cw_survey_free(struct cw_survey *s)
 {
 	if (!s)
 		return NULL;
-	cw_transport_cancel(s->config.transport, s);
+	s->config.effects->forget(s->config.effects->user, s);
 	for (uint32_t i = 0; i < s->n_nodes; i++)
 		free(s->nodes[i].name);
 	free(s->nodes);
@@ -352,8 +353,8 @@ static int ask(struct cw_survey *s, uint32_t node)
 	msg.evidence_request.deadline_ms = CW_SURVEY_NODE_MS;
 	msg.evidence_request.targets = targets;
 	msg.evidence_request.n_targets = n;
-	return cw_transport_request(s->config.transport, s->nodes[node].name, &msg,
-				    CW_SURVEY_NODE_MS + 250, on_reply, s, NULL);
+	return s->config.effects->ask(s->config.effects->user, s->nodes[node].name, &msg,
+				      CW_SURVEY_NODE_MS + 250, on_reply, s);
 }
 
 static void ask_more(struct cw_survey *s)
@@ -397,7 +398,7 @@ void cw_survey_tick(struct cw_survey *s)
 
 void cw_survey_stop(struct cw_survey *s, const char *why)
 {
-	cw_transport_cancel(s->config.transport, s);
+	s->config.effects->forget(s->config.effects->user, s);
 	s->next_node = s->n_nodes;
 	s->n_asked = 0;
 	for (uint32_t i = 0; i < s->n_members; i++)

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "identity/job_id.h"
+#include "leader/incident/leader_effects.h"
 #include "model/snapshot.h"
 
 struct cw_evidence_set;
@@ -36,7 +36,7 @@ struct cw_survey;
 
 struct cw_survey_config {
 	const struct cw_clock *clock;
-	struct cw_transport *transport;
+	const struct cw_leader_effects *effects; /* send, ask, forget, peers */
 	struct cw_job_id job;
 	uint32_t what; /* CW_EVIDENCE_* */
 	bool has_rank; /* one rank is looked at, closely, and nobody else */
@@ -45,7 +45,7 @@ struct cw_survey_config {
 
 /*
  * Plans whom to ask; those of `taken` (may be NULL) are asked by somebody else. Borrows the
- * transport, copies what it needs of the others. 0 or -ENOMEM.
+ * effects, copies what it needs of the others. 0 or -ENOMEM.
  */
 int cw_survey_new(const struct cw_survey_config *config, const struct cw_snapshot *snap,
 		  const struct cw_evidence_set *taken, struct cw_survey **ret);

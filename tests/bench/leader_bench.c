@@ -28,9 +28,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cluster/election.h"
 #include "cluster/transport.h"
 #include "common/log.h"
+#include "leader/election.h"
 #include "leader/leader.h"
 #include "model/facts.h"
 #include "model/signature.h"
@@ -49,6 +49,7 @@ struct bench {
 	unsigned n_nodes, per_node, n_comms, seconds;
 	int64_t now_ns;
 	char (*names)[16];
+	struct cw_leader_effects effects;
 	struct cw_transport *transport;
 	struct cw_election *members;
 	struct cw_leader *leader;
@@ -262,7 +263,39 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
-static const struct cw_incident_io io = {
+static int io_send(void *user, const char *node, const struct cw_message *msg)
+{
+	return cw_transport_send(((struct bench *)user)->transport, node, msg);
+}
+
+static unsigned io_announce(void *user, const struct cw_message *msg)
+{
+	return cw_transport_announce(((struct bench *)user)->transport, msg);
+}
+
+static int io_ask(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
+		  cw_leader_answer_fn fn, void *asker)
+{
+	return cw_transport_request(((struct bench *)user)->transport, node, msg, deadline_ms, fn,
+				    asker, NULL);
+}
+
+static void io_forget(void *user, const void *asker)
+{
+	cw_transport_cancel(((struct bench *)user)->transport, asker);
+}
+
+static const struct cw_peer *io_peers(void *user, unsigned *ret_n)
+{
+	return cw_transport_peers(((struct bench *)user)->transport, ret_n);
+}
+
+static const struct cw_leader_effects effects = {
+	.send = io_send,
+	.announce = io_announce,
+	.ask = io_ask,
+	.forget = io_forget,
+	.peers = io_peers,
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
@@ -279,8 +312,8 @@ static void start(struct bench *b, struct cw_clock *clock)
 	};
 	struct cw_leader_config leader = {
 		.clock = clock,
-		.io = &io,
-		.io_user = b,
+		.self = "leader",
+		.effects = &b->effects,
 		.thresholds = cw_thresholds_default(),
 	};
 
@@ -297,9 +330,10 @@ static void start(struct bench *b, struct cw_clock *clock)
 		abort();
 	free(names);
 	cw_transport_set_backend(b->transport, &ops, b);
-	if (cw_election_new(clock, b->transport, &b->members) < 0)
+	b->effects = effects;
+	b->effects.user = b;
+	if (cw_election_new(clock, "leader", &b->effects, &b->members) < 0)
 		abort();
-	leader.transport = b->transport;
 	leader.members = b->members;
 	if (cw_leader_new(&leader, &b->leader) < 0)
 		abort();

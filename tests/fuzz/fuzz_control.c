@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/election.h"
 #include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/control/control.h"
 #include "daemon/control/status_doc.h"
+#include "leader/election.h"
 #include "leader/leader.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -78,16 +78,18 @@ static void start(void)
 		.self = "fuzz",
 		.on_message = on_message,
 	};
+	static const struct cw_leader_effects none; /* it hears of no job */
 	struct cw_leader_config leader = {
 		.clock = &cw_clock_system,
+		.self = "fuzz",
+		.effects = &none,
 		.thresholds = cw_thresholds_default(),
 	};
 
 	d.store = open_store();
 	FUZZ_CHECK(cw_mutes_open(dir, &cw_clock_system, &d.mutes) == 0);
 	FUZZ_CHECK(cw_transport_new(&transport, &d.transport) == 0);
-	FUZZ_CHECK(cw_election_new(&cw_clock_system, d.transport, &d.members) == 0);
-	leader.transport = d.transport;
+	FUZZ_CHECK(cw_election_new(&cw_clock_system, "fuzz", &none, &d.members) == 0);
 	leader.members = d.members;
 	FUZZ_CHECK(cw_leader_new(&leader, &d.leader) == 0);
 	(void)atexit(stop);

@@ -8,14 +8,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cluster/election.h"
 #include "cluster/transport.h"
 #include "common/log.h"
+#include "leader/election.h"
 #include "leader/leader.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "report/text/render_text.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/transport_effects.h"
 
 #define N_PEERS 2u
 #define MAX_STEPS 64u
@@ -86,7 +87,7 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
-static const struct cw_incident_io io = {
+static struct cw_leader_effects effects = {
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
@@ -191,8 +192,8 @@ static void start(struct world *w, struct cw_clock *clock)
 	};
 	struct cw_leader_config leader = {
 		.clock = clock,
-		.io = &io,
-		.io_user = w,
+		.self = "a",
+		.effects = &effects,
 		.thresholds = cw_thresholds_default(),
 		.cpu_ns = no_cpu_ns,
 		.turn_members = 4, /* larger looks are parted: messages come in between */
@@ -203,8 +204,8 @@ static void start(struct world *w, struct cw_clock *clock)
 	cw_transport_set_backend(w->transport, &ops, w);
 	for (unsigned p = 0; p < N_PEERS; p++)
 		cw_transport_peer_up(w->transport, p, 1);
-	FUZZ_CHECK(cw_election_new(clock, w->transport, &w->members) == 0);
-	leader.transport = w->transport;
+	transport_effects_init(&effects, w->transport);
+	FUZZ_CHECK(cw_election_new(clock, "a", &effects, &w->members) == 0);
 	leader.members = w->members;
 	FUZZ_CHECK(cw_leader_new(&leader, &w->leader) == 0);
 }

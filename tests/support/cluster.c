@@ -336,7 +336,39 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	return n->cluster->withhold;
 }
 
-static const struct cw_incident_io io = {
+static int io_send(void *user, const char *node, const struct cw_message *msg)
+{
+	return cw_transport_send(((struct cluster_node *)user)->transport, node, msg);
+}
+
+static unsigned io_announce(void *user, const struct cw_message *msg)
+{
+	return cw_transport_announce(((struct cluster_node *)user)->transport, msg);
+}
+
+static int io_ask(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
+		  cw_leader_answer_fn fn, void *asker)
+{
+	return cw_transport_request(((struct cluster_node *)user)->transport, node, msg,
+				    deadline_ms, fn, asker, NULL);
+}
+
+static void io_forget(void *user, const void *asker)
+{
+	cw_transport_cancel(((struct cluster_node *)user)->transport, asker);
+}
+
+static const struct cw_peer *io_peers(void *user, unsigned *ret_n)
+{
+	return cw_transport_peers(((struct cluster_node *)user)->transport, ret_n);
+}
+
+static const struct cw_leader_effects effects = {
+	.send = io_send,
+	.announce = io_announce,
+	.ask = io_ask,
+	.forget = io_forget,
+	.peers = io_peers,
 	.path = io_path,
 	.put = io_put,
 	.was_sent = io_was_sent,
@@ -495,10 +527,9 @@ static void start_leader(struct cluster_node *n)
 {
 	struct cw_leader_config config = {
 		.clock = n->clock,
-		.transport = n->transport,
+		.self = n->name,
+		.effects = &n->effects,
 		.members = n->members,
-		.io = &io,
-		.io_user = n,
 		.thresholds = cw_thresholds_default(),
 		.cpu_ns = on_cpu,
 		.cpu_user = n->cluster,
@@ -525,11 +556,13 @@ static void start_node(struct cluster *c, unsigned index)
 	start_clock(n);
 	config.clock = n->clock;
 	n->epoch = (uint64_t)wall_ns(c);
+	n->effects = effects;
+	n->effects.user = n;
 	cr_assert_eq(cw_transport_new(&config, &n->transport), 0);
 	cw_transport_set_backend(n->transport, &ops, n);
 	for (unsigned i = 0; i < config.n_peers; i++)
 		cw_transport_peer_up(n->transport, i, 1);
-	cr_assert_eq(cw_election_new(n->clock, n->transport, &n->members), 0);
+	cr_assert_eq(cw_election_new(n->clock, n->name, &n->effects, &n->members), 0);
 	start_leader(n);
 }
 

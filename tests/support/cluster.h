@@ -14,9 +14,9 @@
 #if __has_include("common/awake.h")
 #include "common/awake.h"
 #endif
-#include "cluster/election.h"
 #include "cluster/transport.h"
 #include "common/clock.h"
+#include "leader/election.h"
 #include "leader/leader.h"
 #include "record/record_layout.h"
 
@@ -66,6 +66,7 @@ struct cluster_node {
 	unsigned index;
 	char name[16];
 	bool is_dead, is_frozen;
+	struct cw_leader_effects effects; /* of members and leader */
 	struct cw_transport *transport;
 	struct cw_election *members;
 	struct cw_leader *leader;

@@ -6,10 +6,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cluster/election.h"
 #include "daemon/node/digest_round.h"
 #include "daemon/node/window.h"
 #include "daemon/process/process.h"
+#include "leader/election.h"
 #include "tests/support/leader_fixture.h"
 
 #define VICTIM 4242u

@@ -135,7 +135,7 @@ static const char *withhold(const char *id)
 		.id = id, .job = "name:j", .uid = 7, .klass = CW_CLASS_MISMATCH
 	};
 
-	return cw_alerts_io.withhold(alerts, &due);
+	return cw_alerts_withhold(alerts, &due);
 }
 
 static void put_bundle(const char *id)
@@ -145,7 +145,7 @@ static void put_bundle(const char *id)
 				      "id", id, "summary", "rank 3 sleeps", "uid", 7),
 	};
 
-	cr_assert_eq(cw_alerts_io.put(alerts, &b), 0);
+	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
 	cw_bundle_fini(&b);
 }
 
@@ -235,9 +235,9 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	learn(7, "b1", "");  /* nobody's: it is not said whose */
 	close_all();
 	open_all("alert", "generic");
-	cr_assert(cw_alerts_io.was_sent(alerts, &a1));
-	cr_assert_not(cw_alerts_io.was_sent_here(alerts, &a1), "another leader may speak");
-	cr_assert_not(cw_alerts_io.was_sent(alerts, &b1));
+	cr_assert(cw_alerts_was_sent(alerts, &a1));
+	cr_assert_not(cw_alerts_was_sent_here(alerts, &a1), "another leader may speak");
+	cr_assert_not(cw_alerts_was_sent(alerts, &b1));
 	cr_assert_null(withhold("a1"), "its bundle does not say that nobody was told");
 	put_bundle("a1");
 	cw_alerts_resend(alerts);
@@ -247,7 +247,7 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	wait_for_posts(1);
 	cr_assert_eq(requests, 1);
 	cr_assert_not_null(strstr(last_body, "b1"));
-	cr_assert(cw_alerts_io.was_sent_here(alerts, &b1));
+	cr_assert(cw_alerts_was_sent_here(alerts, &b1));
 	/* Each costs a write to disk: who tells of thousands is not listened to. */
 	for (unsigned i = 0; i < 1000; i++) {
 		(void)snprintf(id, sizeof(id), "c%x", i);
@@ -289,8 +289,8 @@ static int alert_of(uint32_t uid, unsigned number)
 	b.incident = json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "schema", "collwatch.incident/1",
 			       "id", id, "summary", "rank 3 sleeps", "job", due.job, "uid",
 			       (int)uid, "leader", "node-a");
-	cr_assert_eq(cw_alerts_io.put(alerts, &b), 0);
-	r = cw_alerts_io.alert(alerts, &due, b.incident);
+	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
+	r = cw_alerts_send(alerts, &due, b.incident);
 	cw_bundle_fini(&b);
 	return r;
 }

@@ -143,7 +143,7 @@ static bool was_sent(uint32_t uid, const char *job)
 		.id = "00112233445566778899aabbccddeeff", .uid = uid, .job = job, .old_id = ID
 	};
 
-	return cw_alerts_io.was_sent(alerts, &due);
+	return cw_alerts_was_sent(alerts, &due);
 }
 
 Test(old_deliveries, count_for_the_user_that_the_teller_names)

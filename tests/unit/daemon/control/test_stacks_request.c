@@ -33,6 +33,7 @@ static void set_up(void)
 	config = (struct cw_stacks_config){
 		.clock = &c.clock,
 		.transport = c.nodes[leader].transport,
+		.effects = &c.nodes[leader].effects,
 		.leader = c.nodes[leader].leader,
 		.members = c.nodes[leader].members,
 	};

@@ -6,21 +6,26 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cluster/election.h"
-#include "cluster/transport.h"
 #include "identity/job_label.h"
+#include "leader/election.h"
 
 #define VICTIM 4242u
 #define ATTACKER 4243u
 #define LABEL_OF_VICTIM "name:llama-70b-pretrain"
 #define LABEL_OF_ATTACKER "name:VwCoIZYcquNrjKFsDu7gbE"
 
-static void on_message(const char *from, struct cw_message **msg, void *user)
+static int send_nothing(void *user, const char *node, const struct cw_message *msg)
 {
-	(void)from;
-	(void)msg;
-	(void)user;
+	return 0;
 }
+
+static const struct cw_peer *no_peers(void *user, unsigned *ret_n)
+{
+	*ret_n = 0;
+	return NULL;
+}
+
+static const struct cw_leader_effects effects = { .send = send_nothing, .peers = no_peers };
 
 Test(one_route, the_labels_were_found)
 {
@@ -40,10 +45,6 @@ static void note(const struct cw_election_route *r, void *user)
 
 Test(one_route, node_publishes_two_jobs)
 {
-	struct cw_transport_config config = { .clock = &cw_clock_system,
-					      .self = "node",
-					      .on_message = on_message };
-	struct cw_transport *t;
 	struct cw_election *m;
 	struct cw_msg_rank rank[2] = { { .rank_source = "", .command = "", .headway_by = "" },
 				       { .rank_source = "", .command = "", .headway_by = "" } };
@@ -57,8 +58,7 @@ Test(one_route, node_publishes_two_jobs)
 				   .n_ranks = 1 };
 	uint32_t ranks[2] = { 0 };
 
-	cr_assert_eq(cw_transport_new(&config, &t), 0);
-	cr_assert_eq(cw_election_new(&cw_clock_system, t, &m), 0);
+	cr_assert_eq(cw_election_new(&cw_clock_system, "node", &effects, &m), 0);
 	cr_assert_eq(cw_election_publish(m, &d), 0);
 	d.label = LABEL_OF_VICTIM;
 	d.uid = VICTIM;
@@ -69,5 +69,4 @@ Test(one_route, node_publishes_two_jobs)
 	cr_expect_eq(ranks[0], 2, "the victim's job is not known");
 	cr_expect_eq(ranks[1], 1, "the attacker's job is not known as it was");
 	cw_election_free(m);
-	cw_transport_free(t);
 }

@@ -7,6 +7,7 @@
 #include "leader/incident/incident.h"
 #include "model/snapshot.h"
 #include "record/record_layout.h"
+#include "tests/support/transport_effects.h"
 
 /* One incident on a node without peers, fed with looks made by hand. */
 static int64_t now = 1000 * CW_NS_PER_S;
@@ -118,18 +119,21 @@ static void make_snapshot(void)
 static void setup(void)
 {
 	struct cw_transport_config t = { .clock = &clock_, .self = "n", .on_message = on_message };
-	static const struct cw_incident_io io = { .path = io_path,
-						  .put = io_put,
-						  .was_sent = io_was_sent,
-						  .withhold = io_withhold,
-						  .alert = io_alert };
-	struct cw_incident_config config = {
-		.clock = &clock_, .io = &io, .route = 1, .uid = 7, .job = "job", .self = "n"
-	};
+	static struct cw_leader_effects effects = { .path = io_path,
+						    .put = io_put,
+						    .was_sent = io_was_sent,
+						    .withhold = io_withhold,
+						    .alert = io_alert };
+	struct cw_incident_config config = { .clock = &clock_,
+					     .effects = &effects,
+					     .route = 1,
+					     .uid = 7,
+					     .job = "job",
+					     .self = "n" };
 
 	clock_ = (struct cw_clock){ .monotonic_ns = fake_now, .wall_ns = fake_now };
 	cr_assert_eq(cw_transport_new(&t, &transport), 0);
-	config.transport = transport;
+	transport_effects_init(&effects, transport);
 	cr_assert_eq(cw_incident_new(&config, &inc), 0);
 	make_snapshot();
 	answers_evidence = true;

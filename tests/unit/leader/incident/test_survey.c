@@ -12,12 +12,14 @@
 #include "proto/frame.h"
 #include "record/record_layout.h"
 #include "report/json_util.h"
+#include "tests/support/transport_effects.h"
 
 #define MAX_NODES 128u
 
 static int64_t now = 1000 * CW_NS_PER_S;
 static struct cw_clock clock_;
 static struct cw_transport *transport;
+static struct cw_leader_effects effects;
 static struct cw_snapshot *snap;
 static struct cw_evidence_set taken;
 static char names[MAX_NODES][16];
@@ -117,6 +119,7 @@ static void make_job(unsigned n_nodes, unsigned per_node)
 	}
 	cr_assert_eq(cw_transport_new(&t, &transport), 0);
 	cw_transport_set_backend(transport, &ops, NULL);
+	transport_effects_init(&effects, transport);
 	snap = cw_snapshot_new();
 	for (unsigned i = 0; i < n_nodes; i++) {
 		cw_transport_peer_up(transport, i, 1);
@@ -142,7 +145,7 @@ static void make_job(unsigned n_nodes, unsigned per_node)
 static struct cw_survey *make_survey(void)
 {
 	struct cw_survey_config config = { .clock = &clock_,
-					   .transport = transport,
+					   .effects = &effects,
 					   .what = CW_EVIDENCE_NATIVE };
 	struct cw_survey *s;
 

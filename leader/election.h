@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "identity/job_id.h"
+#include "leader/incident/leader_effects.h"
 #include "proto/messages.h"
 
 struct cw_election;
@@ -42,14 +42,14 @@ struct cw_election;
 /* Weight of a node for a route: the highest living one leads. Pure. */
 uint64_t cw_election_weight(uint64_t route, const char *node);
 
-/* Both borrowed. 0 or -ENOMEM. */
-int cw_election_new(const struct cw_clock *clock, struct cw_transport *transport,
-		    struct cw_election **ret);
+/* self: this node. Of the effects only send and peers. All borrowed. 0 or -ENOMEM. */
+int cw_election_new(const struct cw_clock *clock, const char *self,
+		    const struct cw_leader_effects *effects, struct cw_election **ret);
 /* Takes NULL; returns NULL. */
 struct cw_election *cw_election_free(struct cw_election *m);
 
 /*
- * Sends the digest to its leader, and a copy to who leads next. Errors as cw_transport_send() to
+ * Sends the digest to its leader, and a copy to who leads next. Errors as of sending to
  * the leader.
  */
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest);
@@ -68,6 +68,9 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
  * one, and know what it has told people.
  */
 bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job);
+
+/* The node is heard of; the own one always. */
+bool cw_election_is_alive(const struct cw_election *m, const char *node);
 
 /* Its leader has an open incident of the job. */
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/support/cluster.h"
+#include "tests/support/transport_effects.h"
 
 TestSuite(members);
 
@@ -125,11 +126,13 @@ Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 					      .on_message = count_digests,
 					      .user = &at_self };
 	struct cw_msg_digest d = { .label = "job", .node = "self", .policy = "" };
+	struct cw_leader_effects effects = { 0 };
 	struct cw_transport *t;
 	struct cw_election *m;
 
 	cr_assert_eq(cw_transport_new(&config, &t), 0);
-	cr_assert_eq(cw_election_new(&clock, t, &m), 0);
+	transport_effects_init(&effects, t);
+	cr_assert_eq(cw_election_new(&clock, "self", &effects, &m), 0);
 	while (cw_election_weight(d.route, "peer") <= cw_election_weight(d.route, "self"))
 		d.route++;
 	cw_transport_set_backend(t, &ops, &at_peer);

@@ -5,7 +5,7 @@
  * place, is barred for a while, and the next by weight is tried; one that is silent altogether is
  * passed over as long as it is. Answers are matched by the number of the digest.
  */
-#include "cluster/election.h"
+#include "leader/election.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ struct entry {
 
 struct cw_election {
 	const struct cw_clock *clock;
-	struct cw_transport *transport;
+	const char *self;
+	const struct cw_leader_effects *effects;
 	struct entry *entries;
 	uint64_t unnamed;
 };
@@ -47,15 +48,16 @@ uint64_t cw_election_weight(uint64_t route, const char *node)
 	return h;
 }
 
-int cw_election_new(const struct cw_clock *clock, struct cw_transport *transport,
-		    struct cw_election **ret)
+int cw_election_new(const struct cw_clock *clock, const char *self,
+		    const struct cw_leader_effects *effects, struct cw_election **ret)
 {
 	struct cw_election *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
 	m->clock = clock;
-	m->transport = transport;
+	m->self = self;
+	m->effects = effects;
 	*ret = m;
 	return 0;
 }
@@ -187,16 +189,16 @@ static bool is_barred(const struct entry *e, const char *name, int64_t now)
 static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
 			  const char **ret_next)
 {
-	const char *self = cw_transport_self(m->transport);
+	const char *self = m->self;
 	struct candidate best = { 0 }, second = { 0 };
 	const struct cw_peer *peers;
 	unsigned n;
 
 	if (!is_barred(e, self, now))
 		consider(e, self, &best, &second);
-	peers = cw_transport_peers(m->transport, &n);
+	peers = m->effects->peers(m->effects->user, &n);
 	for (unsigned i = 0; i < n; i++) {
-		if (!cw_transport_peer_is_alive(m->transport, &peers[i]))
+		if (!cw_peer_is_alive(&peers[i], now))
 			continue;
 		if (is_barred(e, peers[i].name, now))
 			continue;
@@ -204,6 +206,16 @@ static const char *choose(const struct cw_election *m, const struct entry *e, in
 	}
 	*ret_next = second.name;
 	return best.name ? best.name : self;
+}
+
+bool cw_election_is_alive(const struct cw_election *m, const char *node)
+{
+	const struct cw_peer *p;
+
+	if (!strcmp(node, m->self))
+		return true;
+	p = cw_leader_effects_peer(m->effects, node);
+	return p && cw_peer_is_alive(p, cw_clock_awake_ns(m->clock));
 }
 
 static int elect(struct cw_election *m, struct entry *e, int64_t now, const char **ret_next)
@@ -215,7 +227,7 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	/* One that is silent altogether is passed over while it is, and no longer. */
 	bool is_mute = e->leader && e->unanswered_ns &&
 		       now - e->unanswered_ns >= CW_LEADER_SILENT_NS &&
-		       cw_transport_is_alive(m->transport, e->leader);
+		       cw_election_is_alive(m, e->leader);
 	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as is known */
 	if (e->leader && (has_no_place || is_mute)) {
 		free(e->barred);
@@ -240,11 +252,16 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	return 0;
 }
 
+static int send_to(const struct cw_election *m, const char *node, const struct cw_message *msg)
+{
+	return m->effects->send(m->effects->user, node, msg);
+}
+
 /* A leader that is lost takes what it knew of its own ranks with it: the next one has a copy. */
 static void send_copy(struct cw_election *m, const char *to, const struct cw_msg_digest *digest)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST_COPY, .digest = *digest };
-	int r = cw_transport_send(m->transport, to, &msg);
+	int r = send_to(m, to, &msg);
 
 	if (r < 0)
 		log_debug("%s gets no copy of a digest: %s", to, strerror(-r));
@@ -259,7 +276,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 
 	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
 	if (!e || elect(m, e, now, &next) < 0) /* no memory for peers: still watch what is here */
-		return cw_transport_send(m->transport, cw_transport_self(m->transport), &msg);
+		return send_to(m, m->self, &msg);
 	e->numbers[e->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
 	e->published_ns = now;
 	e->ranks_here = digest->n_ranks;
@@ -267,7 +284,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 		e->unanswered_ns = now;
 	if (next)
 		send_copy(m, next, &msg.digest);
-	return cw_transport_send(m->transport, e->leader, &msg);
+	return send_to(m, e->leader, &msg);
 }
 
 static bool is_about(const struct entry *e, uint64_t number)
@@ -317,7 +334,7 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 	bool is_known = false;
 	unsigned n;
 
-	peers = cw_transport_peers(m->transport, &n);
+	peers = m->effects->peers(m->effects->user, &n);
 	for (unsigned i = 0; i < n; i++) {
 		is_known |= !strcmp(peers[i].name, node);
 		if (cw_election_weight(route, peers[i].name) > weight)
@@ -329,14 +346,15 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job)
 {
 	uint64_t route = cw_job_id_route(job);
-	uint64_t own = cw_election_weight(route, cw_transport_self(m->transport));
+	uint64_t own = cw_election_weight(route, m->self);
+	int64_t now = cw_clock_awake_ns(m->clock);
 	const struct cw_peer *peers;
 	unsigned n;
 
-	peers = cw_transport_peers(m->transport, &n);
+	peers = m->effects->peers(m->effects->user, &n);
 	for (unsigned i = 0; i < n; i++)
 		if (cw_election_weight(route, peers[i].name) > own &&
-		    !cw_transport_peer_is_alive(m->transport, &peers[i]))
+		    !cw_peer_is_alive(&peers[i], now))
 			return true;
 	return false;
 }

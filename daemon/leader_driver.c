@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/leader_driver.h"
+
+#include "cluster/transport.h"
+#include "daemon/alerts/alerts.h"
+
+/* ---- other nodes ---- */
+
+static int send_message(void *user, const char *node, const struct cw_message *msg)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_transport_send(d->transport, node, msg);
+}
+
+static unsigned announce(void *user, const struct cw_message *msg)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_transport_announce(d->transport, msg);
+}
+
+static int ask(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
+	       cw_leader_answer_fn fn, void *asker)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_transport_request(d->transport, node, msg, deadline_ms, fn, asker, NULL);
+}
+
+static void forget(void *user, const void *asker)
+{
+	const struct cw_leader_driver *d = user;
+
+	cw_transport_cancel(d->transport, asker);
+}
+
+static const struct cw_peer *peers(void *user, unsigned *ret_n)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_transport_peers(d->transport, ret_n);
+}
+
+/* ---- bundles and alerts ---- */
+
+static void path(void *user, const char *id, char *buf, size_t len)
+{
+	const struct cw_leader_driver *d = user;
+
+	cw_alerts_path(d->alerts, id, buf, len);
+}
+
+static int put(void *user, const struct cw_bundle *bundle)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_put(d->alerts, bundle);
+}
+
+static json_t *before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_before(d->alerts, due, ret_is_whole);
+}
+
+static int amend(void *user, json_t *incident)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_amend(d->alerts, incident);
+}
+
+static bool was_sent(void *user, const struct cw_incident_due *due)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_was_sent(d->alerts, due);
+}
+
+static bool was_sent_here(void *user, const struct cw_incident_due *due)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_was_sent_here(d->alerts, due);
+}
+
+static const char *withhold(void *user, const struct cw_incident_due *due)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_withhold(d->alerts, due);
+}
+
+static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_send(d->alerts, due, doc);
+}
+
+void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *transport,
+			   struct cw_alerts *alerts)
+{
+	*d = (struct cw_leader_driver){
+		.transport = transport,
+		.alerts = alerts,
+		.effects = {
+			.user = d,
+			.send = send_message,
+			.announce = announce,
+			.ask = ask,
+			.forget = forget,
+			.peers = peers,
+			.path = path,
+			.put = put,
+			.before = before,
+			.amend = amend,
+			.was_sent = was_sent,
+			.was_sent_here = was_sent_here,
+			.withhold = withhold,
+			.alert = alert,
+		},
+	};
+}

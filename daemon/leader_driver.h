@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The leader's effects in the daemon: messages go to the transport, bundles and alerts to their
+ * room. Loop thread only.
+ */
+#pragma once
+
+#include "leader/incident/leader_effects.h"
+
+struct cw_alerts;
+struct cw_transport;
+
+struct cw_leader_driver {
+	struct cw_transport *transport;
+	struct cw_alerts *alerts;
+	struct cw_leader_effects effects;
+};
+
+/* Both borrowed. Must not be moved afterwards. */
+void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *transport,
+			   struct cw_alerts *alerts);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/incident/leader_effects.h"
+
+#include <string.h>
+
+const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name)
+{
+	unsigned n;
+	const struct cw_peer *peers = e->peers(e->user, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(peers[i].name, name))
+			return &peers[i];
+	return NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All that a leader does to the world, and all that it asks it: one table, which whoever drives it
+ * fills in. What goes in is messages (cw_leader_message(), cw_election_answer()), answers to what
+ * it has asked, time (cw_leader_tick() and its clock), and what became of its alerts
+ * (cw_leader_posted()). So the same leader runs in the daemon and in a cluster in memory.
+ *
+ * Nothing here calls the leader back from inside. Loop thread only; nothing blocks beyond writing
+ * a bundle.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/peer.h"
+
+struct cw_bundle;
+struct cw_message;
+
+/*
+ * Whose incident, and which: uid and id are its name together, for all who keep anything by it. All
+ * borrowed.
+ */
+struct cw_incident_due {
+	const char *id, *job;
+	const char *old_id; /* as versions before uids made it; NULL = not known */
+	uint32_t uid, klass;
+};
+
+/*
+ * An answer to what was asked. reply: borrowed; NULL = the deadline passed or the node went away,
+ * and nothing more comes. A window or node request has one reply, an evidence request one for each
+ * target.
+ */
+typedef void (*cw_leader_answer_fn)(const char *node, const struct cw_message *reply, void *asker);
+
+/* user: passed to each. */
+struct cw_leader_effects {
+	void *user;
+
+	/* ---- other nodes, and the own one by the same way ---- */
+
+	/* msg is borrowed. 0; -errno: it does not go out. */
+	int (*send)(void *user, const char *node, const struct cw_message *msg);
+	/* To every living peer. Returns to how many it went. */
+	unsigned (*announce)(void *user, const struct cw_message *msg);
+	/*
+	 * Sends a window or evidence request under an id that the driver gives it, in msg. 0, and
+	 * the answers come as calls of fn; -EAGAIN: too many are open, try later; other -errno:
+	 * none.
+	 */
+	int (*ask)(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
+		   cw_leader_answer_fn fn, void *asker);
+	/* No answers for this asker any more. */
+	void (*forget)(void *user, const void *asker);
+	/* Without the own node; *ret_n 0 = none. Borrowed until the leader returns. */
+	const struct cw_peer *(*peers)(void *user, unsigned *ret_n);
+
+	/* ---- bundles ---- */
+
+	/* The directory that put() will use for this id. before and amend: both, or NULL. */
+	void (*path)(void *user, const char *id, char *buf, size_t len);
+	int (*put)(void *user, const struct cw_bundle *bundle);
+	/*
+	 * The incident of the bundle that is there already, because this daemon confirmed it before
+	 * it was started again, or before it took the job for ended; NULL = there is none. New
+	 * reference. *ret_is_whole: the stacks of all ranks are in the bundle, or why not.
+	 */
+	json_t *(*before)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
+	/* Replaces the incident of that bundle and leaves all else in it. 0 or -errno. */
+	int (*amend)(void *user, json_t *incident);
+
+	/* ---- alerts ---- */
+
+	bool (*was_sent)(void *user, const struct cw_incident_due *due);
+	/* The same, and not by another node that told of it. */
+	bool (*was_sent_here)(void *user, const struct cw_incident_due *due);
+	/*
+	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
+	 * goes into bundle, journal and status. The bundle is written in any case.
+	 */
+	const char *(*withhold)(void *user, const struct cw_incident_due *due);
+	/*
+	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
+	 * cw_leader_posted() may report that it failed. <0: try again later.
+	 */
+	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
+};
+
+/* The peer of this name; NULL = there is none. */
+const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name);

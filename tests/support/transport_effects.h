@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The half of a leader's effects that goes to other nodes, by a transport of the test's own: user
+ * is the transport.
+ */
+#pragma once
+
+#include "cluster/transport.h"
+#include "leader/incident/leader_effects.h"
+
+static inline int transport_effects_send(void *user, const char *node, const struct cw_message *msg)
+{
+	return cw_transport_send(user, node, msg);
+}
+
+static inline unsigned transport_effects_announce(void *user, const struct cw_message *msg)
+{
+	return cw_transport_announce(user, msg);
+}
+
+static inline int transport_effects_ask(void *user, const char *node, struct cw_message *msg,
+					uint32_t deadline_ms, cw_leader_answer_fn fn, void *asker)
+{
+	return cw_transport_request(user, node, msg, deadline_ms, fn, asker, NULL);
+}
+
+static inline void transport_effects_forget(void *user, const void *asker)
+{
+	cw_transport_cancel(user, asker);
+}
+
+static inline const struct cw_peer *transport_effects_peers(void *user, unsigned *ret_n)
+{
+	return cw_transport_peers(user, ret_n);
+}
+
+/* The other half is the caller's, and its functions get the transport, too. */
+static inline void transport_effects_init(struct cw_leader_effects *e, struct cw_transport *t)
+{
+	e->user = t;
+	e->send = transport_effects_send;
+	e->announce = transport_effects_announce;
+	e->ask = transport_effects_ask;
+	e->forget = transport_effects_forget;
+	e->peers = transport_effects_peers;
+}
