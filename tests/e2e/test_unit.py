@@ -89,6 +89,15 @@ def installs_the_listed_files_only():
 
 
 @test
+def leaves_no_core_dump():
+    """One would hold what jobs of all users show, and the webhook's headers."""
+    for path in unit_files():
+        if path.endswith("/collwatchd.service"):
+            with open(image() + path, encoding="utf-8") as f:
+                expect("\nLimitCORE=0\n" in f.read(), path)
+
+
+@test
 def keeps_the_simulated_device_from_the_loader():
     directories = {os.path.dirname(path) for path in files() if re.search(r"\.so\b", path)}
     expect(len(directories) == 2, directories)
