@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -11,10 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+
+/* As daemon/system/children.h: the name service's code is not ours, nor is what it waits for. */
+#define KILL_WAIT_MS 500
+#define OUT_FD 3
 
 /* What the child writes, whole: it is smaller than PIPE_BUF. */
 struct answer {
@@ -44,6 +50,22 @@ static void find_user(uid_t uid, struct answer *ret)
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", pw->pw_name);
 }
 
+/* The name service's modules get nothing of the asker's but its memory and its user. */
+static int let_go(int out_fd)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	if (out_fd != OUT_FD && dup2(out_fd, OUT_FD) < 0)
+		return -1;
+	/* Linux before 5.9 has no such call: there they stay open, and names are known. */
+	if (syscall(SYS_close_range, OUT_FD + 1, ~0U, 0) < 0 && errno != ENOSYS)
+		return -1;
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* kernels before 4.3 */
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);                   /* never fails */
+	return (int)syscall(SYS_capset, &header, none);
+}
+
 /* group: NULL = the user's name is wanted. */
 static _Noreturn void run_child(int out_fd, const char *group, uid_t uid)
 {
@@ -51,11 +73,25 @@ static _Noreturn void run_child(int out_fd, const char *group, uid_t uid)
 
 	memset(&answer, 0, sizeof(answer)); /* its padding is written, too */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (let_go(out_fd) < 0)
+		_exit(1);
 	if (group)
 		find_group(group, &answer);
 	else
 		find_user(uid, &answer);
-	_exit(write(out_fd, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
+	_exit(write(OUT_FD, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
+}
+
+static void end(pid_t child)
+{
+	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
+
+	(void)kill(child, SIGKILL);
+	if (p.fd >= 0)
+		(void)poll(&p, 1, KILL_WAIT_MS);
+	closep(&p.fd);
+	/* One that hangs in the kernel does not die: it is left to init. */
+	(void)waitpid(child, NULL, WNOHANG);
 }
 
 static int ask(const char *group, uid_t uid, struct answer *ret)
@@ -82,9 +118,7 @@ static int ask(const char *group, uid_t uid, struct answer *ret)
 		came = read(in_fd, ret, sizeof(*ret)) == sizeof(*ret);
 	else
 		is_silent = true;
-	(void)kill(child, SIGKILL);
-	/* One that hangs in the kernel does not die: it is left to init. */
-	(void)waitpid(child, NULL, came ? 0 : WNOHANG);
+	end(child);
 	if (is_silent)
 		return -ETIMEDOUT;
 	return came && ret->is_known ? 0 : -ENOENT;
