@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/account.h"
 #include "common/cleanup.h"
@@ -113,7 +114,10 @@ static int write_file(struct cw_metrics_output *o)
 	text = text_of(o, &len);
 	if (!text)
 		return -ENOMEM;
-	fd = open(o->temp_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	/* Of a daemon that was killed, or put there by somebody: never written through. */
+	if (unlink(o->temp_path) < 0 && errno != ENOENT)
+		return -errno;
+	fd = open(o->temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
 		return -errno;
 	while (done < len) {

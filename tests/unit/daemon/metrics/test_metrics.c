@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <ctype.h>
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -177,4 +178,40 @@ Test(metrics, manual_page_names_every_metric)
 	free(text);
 	free(page);
 	free(plain);
+}
+
+static void collect_nothing(struct cw_metrics *ret, void *user)
+{
+	*ret = (struct cw_metrics){ 0 };
+}
+
+/* Where others may write the directory, they can put a name in the way. */
+Test(metrics, the_file_is_a_new_one_whatever_lies_in_its_way)
+{
+	char dir[] = "/tmp/cw-metrics-XXXXXX", path[64], beside[64], mine[64], line[32] = "";
+	struct event_base *base = event_base_new();
+	struct cw_metrics_output_config config = {
+		.base = base, .socket_path = "", .file_path = path, .collect = collect_nothing
+	};
+	struct cw_metrics_output *o = NULL;
+	FILE *f;
+
+	cr_assert_not_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/collwatch.prom", dir);
+	(void)snprintf(beside, sizeof(beside), "%s/collwatch.prom.new", dir);
+	(void)snprintf(mine, sizeof(mine), "%s/mine", dir);
+	f = fopen(mine, "w");
+	cr_assert(f && fputs("precious", f) >= 0 && fclose(f) == 0);
+	cr_assert_eq(link(mine, beside), 0);
+	cr_assert_eq(cw_metrics_output_new(&config, &o, NULL), 0);
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
+	f = fopen(mine, "r");
+	cr_assert(f && fgets(line, sizeof(line), f) && fclose(f) == 0);
+	cr_assert_str_eq(line, "precious");
+	cr_assert_eq(access(path, R_OK), 0, "it is written all the same");
+	cw_metrics_output_free(o);
+	(void)unlink(path);
+	(void)unlink(mine);
+	cr_assert_eq(rmdir(dir), 0, "nothing is left beside it");
+	event_base_free(base);
 }
