@@ -218,11 +218,8 @@ Test(leader_loss, two_leaders_behind_a_cut_link_alert_once)
 	cluster_run(&c, 90);
 	cr_assert_eq(cluster_leader(&c), -2, "two lead");
 	cr_assert_eq(c.n_alerts, 1);
-	/* The third has no part in leading it: it is not believed for ever, and is named. */
-	cluster_run(&c, 120);
-	cr_assert_leq(c.n_alerts, 2);
-	if (c.n_alerts == 2) {
-		cr_expect_str_eq(c.alerts[1].id, c.alerts[0].id);
-		cr_expect_eq(json_array_size(json_object_get(c.alerts[1].doc, "objections")), 1);
-	}
+	/* The second stands in for a leader it does not reach: the third is believed ten minutes.
+	 */
+	cluster_run(&c, 450);
+	cr_assert_eq(c.n_alerts, 1);
 }
