@@ -159,7 +159,7 @@ CUresult cuModuleGetFunction(CUfunction *ret_fn, CUmodule module, const char *na
 struct launch {
 	const struct CUfunc_st *fn;
 	unsigned int blocks;
-	char param[];
+	_Alignas(16) char param[]; /* as the kernel of the program lays it out */
 };
 
 struct block {
