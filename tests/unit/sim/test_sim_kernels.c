@@ -15,6 +15,8 @@ struct params {
 	uint32_t addend;
 };
 
+static CUmodule module;
+
 static void setup(void)
 {
 	CUcontext ctx;
@@ -24,7 +26,13 @@ static void setup(void)
 	cr_assert_eq(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
 }
 
-TestSuite(sim_kernels, .init = setup, .timeout = 60);
+static void teardown(void)
+{
+	if (module)
+		cr_assert_eq(cuModuleUnload(module), CUDA_SUCCESS);
+}
+
+TestSuite(sim_kernels, .init = setup, .fini = teardown, .timeout = 60);
 
 /* Ends only if all blocks run at the same time. */
 static void meet(const void *param, unsigned int block, unsigned int blocks)
@@ -44,7 +52,6 @@ static CUfunction load_meet(void)
 	};
 	static const struct sim_host_image image = { SIM_HOST_IMAGE_MAGIC, 2, kernels };
 	CUfunction fn = NULL;
-	CUmodule module;
 
 	cr_assert_eq(cuModuleLoadData(&module, &image), CUDA_SUCCESS);
 	cr_assert_eq(cuModuleGetFunction(&fn, module, "missing"), CUDA_ERROR_NOT_FOUND);
