@@ -100,18 +100,24 @@ _Static_assert(offsetof(struct cw_rec_op, comm) % 8 == 0 &&
  * Puts an op, as words, into the slot that its ticket names in a ring of count slots, a power of
  * two; words[0] is ignored. ticket comes from an atomic add on the ring's counter. Any thread,
  * lock-free.
+ *
+ * A thread can be put off the CPU in the middle until the others have gone once round the ring, and
+ * then stores into their op. It sees that when it is done, and leaves the slot empty. To keep it
+ * away altogether would take a locked instruction for every op, which waits for the slot's memory.
  */
 static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				 const uint64_t words[CW_OP_WORDS])
 {
 	uint64_t *to = (uint64_t *)&ring[ticket & (count - 1)];
+	bool is_passed;
 
 	__atomic_store_n(&to[0], 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 #pragma GCC unroll 16
 	for (unsigned i = 1; i < CW_OP_WORDS; i++)
 		__atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
-	__atomic_store_n(&to[0], ticket + 1, __ATOMIC_RELEASE);
+	is_passed = __atomic_load_n(&to[0], __ATOMIC_RELAXED) != 0;
+	__atomic_store_n(&to[0], cw_unlikely(is_passed) ? 0 : ticket + 1, __ATOMIC_RELEASE);
 }
 
 /* A flag for cw_record_finish() beside CW_OPF_*: the op's completion will stay unknown. */
@@ -120,7 +126,8 @@ static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_
 /*
  * Completes an op in a ring unless it was overwritten: flags_set are added, flags_clear removed,
  * and with return_ns != 0 the time and result stored. Time first, then result and flags in one
- * store: RETURNED is never seen with an old result.
+ * store: RETURNED is never seen with an old result. If the slot goes to another op meanwhile, that
+ * one may have got our words: it is taken out.
  */
 static inline void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				    uint64_t return_ns, int result, unsigned flags_set,
@@ -148,4 +155,6 @@ static inline void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint
 		CW_STORE(op->return_ns, return_ns);
 	}
 	__atomic_store_n(&((uint64_t *)op)[CW_OP_STATUS_WORD], status.word, __ATOMIC_RELEASE);
+	if (cw_unlikely(__atomic_load_n(&op->publish, __ATOMIC_RELAXED) != ticket + 1))
+		__atomic_store_n(&op->publish, 0, __ATOMIC_RELEASE);
 }
