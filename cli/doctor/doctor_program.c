@@ -14,6 +14,8 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/paths.h"
+#include "cli/program.h"
+#include "cli/test_load.h"
 #include "common/cleanup.h"
 
 #if defined(__x86_64__)
@@ -21,29 +23,6 @@
 #elif defined(__aarch64__)
 #define OWN_MACHINE EM_AARCH64
 #endif
-
-/* Interpreters of interpreters: more is a loop. */
-#define MAX_SCRIPTS 4
-
-/* "#!/usr/bin/env python3" and the like: what really runs. False when it is no script. */
-static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
-{
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	char line[PATH_MAX], *rest = line + 2, *word;
-	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
-
-	if (n < 3 || line[0] != '#' || line[1] != '!')
-		return false;
-	line[n] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	rest += strspn(rest, " \t");
-	word = strsep(&rest, " \t");
-	if (rest && strcmp(word + (strlen(word) > 4 ? strlen(word) - 4 : 0), "/env") == 0) {
-		rest += strspn(rest, " \t");
-		word = strsep(&rest, " \t");
-	}
-	return word && *word && cw_paths_find_program(word, interpreter) == 0;
-}
 
 static bool has_file_capabilities(const char *path)
 {
@@ -103,29 +82,9 @@ static bool has_own_nccl(Elf *elf)
 	return false;
 }
 
-/* The loader that the program names; "" = it is linked statically. */
-static void read_loader(Elf *elf, int fd, char loader[256])
-{
-	size_t n = 0;
-
-	loader[0] = '\0';
-	(void)elf_getphdrnum(elf, &n);
-	for (size_t i = 0; i < n && i < INT32_MAX; i++) {
-		GElf_Phdr p;
-		size_t len;
-
-		if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_INTERP)
-			continue;
-		len = p.p_filesz < 255 ? p.p_filesz : 255;
-		if (pread(fd, loader, len, (off_t)p.p_offset) == (ssize_t)len)
-			loader[len] = '\0';
-		return;
-	}
-}
-
 static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 {
-	char loader[256];
+	char loader[CW_LOADER_LEN];
 	GElf_Ehdr header;
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
@@ -134,7 +93,7 @@ static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 			    path);
 		return;
 	}
-	read_loader(elf, fd, loader);
+	cw_program_loader(elf, fd, loader);
 	if (header.e_machine != OWN_MACHINE)
 		doctor_find(
 			d, "program-machine", NULL,
@@ -181,18 +140,46 @@ static void check_file(struct doctor *d, const char *path)
 	(void)elf_end(elf);
 }
 
+/*
+ * A program's loader is run, with the program's libraries mapped: of other people's programs root
+ * keeps away.
+ */
+static bool is_harmless(const char *path)
+{
+	struct stat st;
+
+	return geteuid() != 0 ||
+	       (stat(path, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)));
+}
+
+static void check_load(struct doctor *d, const char *program, const char *path)
+{
+	char agent[PATH_MAX], loader[CW_LOADER_LEN], why[CW_TEST_LOAD_WHY];
+	struct cw_err err;
+
+	cw_program_loader_of(path, loader);
+	if (!*loader || strstr(loader, "ld-musl") || !is_harmless(path) ||
+	    cw_paths_find(CW_PART_AGENT, agent, &err) < 0)
+		return;
+	doctor_checked(d, "agent-load");
+	if (cw_test_load(program, agent, agent, why) < 0)
+		doctor_find(d, "agent-not-loadable", NULL,
+			    "the agent %s cannot be loaded into %s: %s; install the collwatch "
+			    "that is built for the program's C library",
+			    agent, path, why);
+}
+
 void doctor_check_program(struct doctor *d, const char *program)
 {
-	char path[PATH_MAX], next[PATH_MAX];
+	char path[PATH_MAX];
 
 	doctor_checked(d, "program");
-	if (cw_paths_find_program(program, path) < 0) {
+	if (cw_program_resolve(program, path) < 0) {
 		doctor_find(d, "program-missing", NULL, "%s: there is no such program", program);
 		return;
 	}
-	for (int i = 0; i < MAX_SCRIPTS && script_interpreter(path, next); i++)
-		(void)snprintf(path, sizeof(path), "%s", next);
 	check_file(d, path);
+	check_load(d, program, path);
 }
 
 /* ---- a process ---- */

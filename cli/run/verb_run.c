@@ -19,6 +19,7 @@
 #include "cli/paths.h"
 #include "cli/run/run_child.h"
 #include "cli/run/run_standalone.h"
+#include "cli/test_load.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/unixsock.h"
@@ -203,7 +204,7 @@ static bool start_own_daemon(struct run_standalone *own)
 static void load_agent(const struct run_args *args, const char *socket)
 {
 	_cleanup_(freep) char *list = NULL;
-	char agent[PATH_MAX];
+	char agent[PATH_MAX], why[CW_TEST_LOAD_WHY];
 	struct cw_err err;
 
 	if (find_agent(args, agent, &err) < 0) {
@@ -211,7 +212,11 @@ static void load_agent(const struct run_args *args, const char *socket)
 		return;
 	}
 	list = preload_list(agent, args->command[0]);
-	if (!list || setenv("LD_PRELOAD", list, 1) < 0)
+	if (list && cw_test_load(args->command[0], list, agent, why) < 0)
+		fprintf(stderr,
+			"collwatch: agent %s cannot be loaded into %s: %s; running without\n",
+			agent, args->command[0], why);
+	else if (!list || setenv("LD_PRELOAD", list, 1) < 0)
 		fputs("collwatch: out of memory; running without agent\n", stderr);
 	else
 		say_what_is_there(agent, socket);

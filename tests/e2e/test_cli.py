@@ -123,6 +123,78 @@ def run_puts_the_address_sanitizer_first_where_it_is_needed():
         assert done.stdout.index("libasan.so") < done.stdout.index("libcollwatch.so"), done.stdout
 
 
+SEVEN = '#include <stdio.h>\nint main(void) { puts("ran"); return 7; }\n'
+
+
+def build(directory, name, text, *options, cc=("gcc",)):
+    with open(f"{directory}/{name}.c", "w", encoding="ascii") as f:
+        f.write(text)
+    subprocess.run([*cc, "-o", f"{directory}/{name}", f"{directory}/{name}.c", *options], check=True)
+    return f"{directory}/{name}"
+
+
+@test
+def run_keeps_the_agent_from_a_program_that_it_would_end():
+    """musl's loader, which knows half of the C library's symbols."""
+    if not shutil.which("musl-gcc"):
+        raise Skip("no musl-gcc")
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        program = build(tmp, "seven", SEVEN, cc=("musl-gcc",))
+        killed = subprocess.run([program], env={"LD_PRELOAD": os.environ["CW_AGENT"]}, check=False,
+                                stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        assert killed.returncode == 127, killed
+        done = run("run", "--", program)
+        expect(done, 7, "ran\n", f"cannot be loaded into {program}: its loader says: Error relocating")
+        assert done.stderr.count("\n") == 1, done.stderr
+        script = build_script(tmp, program)
+        expect(run("run", "--", script), 7, "ran\n", f"cannot be loaded into {script}: ")
+
+
+def build_script(directory, interpreter):
+    with open(directory + "/script", "w", encoding="ascii") as f:
+        f.write(f"#!{interpreter}\n")
+    os.chmod(directory + "/script", 0o755)
+    return directory + "/script"
+
+
+def newer_agent(directory):
+    """A library that needs a version of a symbol that is not there: as of a newer C library."""
+    for version in "old", "new":
+        with open(f"{directory}/{version}.map", "w", encoding="ascii") as f:
+            f.write("NEEDED_1 {" + (" global: needed; };" if version == "old" else
+                                    "};\nNEEDED_2 { global: needed; } NEEDED_1;"))
+    needed = "int needed(void) { return 0; }\n"
+    shared = ("-shared", "-fPIC", "-Wl,-soname,libneeded.so")
+    library = build(directory, "libneeded.so", needed, *shared,
+                    f"-Wl,--version-script={directory}/new.map")
+    agent = build(directory, "agent.so", "int needed(void);\nint use(void) { return needed(); }\n",
+                  "-shared", "-fPIC", library, f"-Wl,-rpath,{directory}")
+    build(directory, "libneeded.so", needed, *shared,
+          f"-Wl,--version-script={directory}/old.map")
+    return agent
+
+
+@test
+def run_keeps_an_agent_out_that_needs_a_newer_library():
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        program, agent = build(tmp, "seven", SEVEN), newer_agent(tmp)
+        killed = subprocess.run([program], env={"LD_PRELOAD": agent}, check=False,
+                                stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        assert killed.returncode == 1, killed
+        expect(run("run", "--agent", agent, "--", program), 7, "ran\n",
+               "version `NEEDED_2' not found (required by " + agent)
+        expect(run("run", "--agent", agent, "--tag-output", "--", program), 7, "ran\n",
+               "running without")
+
+
+@test
+def run_loads_the_agent_beside_a_library_that_complains():
+    """What fails without the agent as well is not the agent's fault."""
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        expect(run("run", "--", build(tmp, "seven", SEVEN), LD_PRELOAD="/nowhere/other.so"), 7,
+               "ran\n", "libcollwatch.so loaded")
+
+
 @test
 def run_of_nothing_and_of_what_is_not_there_fails():
     expect(run("run"), 1, err="what shall be run?")

@@ -60,6 +60,17 @@ class Healthy(World):
         return self
 
 
+def old_loader(directory):
+    """Says what glibc's says of a library that needs a newer one."""
+    path = directory + "/ld-old.so"
+    with open(path, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] && exit 0\n"
+                "echo \"$2: libc.so.6: version \\`GLIBC_2.28' not found (required by $LD_PRELOAD)\"\n"
+                "exit 1\n")
+    os.chmod(path, 0o755)
+    return path
+
+
 def every_finding_of_the_manual_is_provoked_here():
     with open(os.environ["CW_SOURCE"] + "/docs/collwatch.1.scd", encoding="utf-8") as f:
         manual = f.read()
@@ -314,6 +325,13 @@ def programs_that_the_agent_cannot_be_in_are_named():
         only(doctor(world, "--", exe), "program-static")
         build(plain, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
         only(doctor(world, "--", exe), "program-musl")
+        build(plain, f"-Wl,--dynamic-linker={old_loader(world.dir)}")
+        found = only(doctor(world, "--", exe), "agent-not-loadable")
+        expect("version `GLIBC_2.28' not found" in found["agent-not-loadable"][0], found)
+        if os.geteuid() == 0:  # and does not run the loader of a program of somebody else's
+            os.chown(exe, 4321, 4321)
+            only(doctor(world, "--", exe))
+        os.unlink(exe)
         build(plain)
         script = world.dir + "/script"
         with open(script, "w", encoding="ascii") as f:
