@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "suite/network/driver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/bundle.h"
+
+/* ---- other nodes ---- */
+
+static int send_message(void *user, const char *node, const struct cw_message *msg)
+{
+	return cw_transport_send(((struct network_node *)user)->transport, node, msg);
+}
+
+static unsigned announce(void *user, const struct cw_message *msg)
+{
+	return cw_transport_announce(((struct network_node *)user)->transport, msg);
+}
+
+static int ask(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
+	       cw_leader_answer_fn fn, void *asker)
+{
+	return cw_transport_request(((struct network_node *)user)->transport, node, msg,
+				    deadline_ms, fn, asker, NULL);
+}
+
+static void forget(void *user, const void *asker)
+{
+	cw_transport_cancel(((struct network_node *)user)->transport, asker);
+}
+
+static const struct cw_peer *peers(void *user, unsigned *ret_n)
+{
+	return cw_transport_peers(((struct network_node *)user)->transport, ret_n);
+}
+
+/* ---- bundles ---- */
+
+static void path(void *user, const char *id, char *buf, size_t len)
+{
+	(void)snprintf(buf, len, "/state/incidents/%s", id);
+}
+
+static int put(void *user, const struct cw_bundle *bundle)
+{
+	struct network_node *n = user;
+	const struct network_observer *o = n->network->observer;
+
+	if (o && o->on_put)
+		o->on_put(o->user, n, bundle);
+	return network_shelf_put(&n->shelf, bundle);
+}
+
+static json_t *before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+{
+	const struct network_node *n = user;
+	const struct network_bundle *b = network_shelf_find(&n->shelf, due->id);
+
+	*ret_is_whole = b && b->has_stacks;
+	return b ? json_deep_copy(b->incident) : NULL;
+}
+
+static int amend(void *user, json_t *incident)
+{
+	struct network_node *n = user;
+	const struct network_observer *o = n->network->observer;
+
+	if (o && o->on_amend)
+		o->on_amend(o->user, n, incident);
+	return network_shelf_amend(&n->shelf, incident);
+}
+
+/* ---- alerts ---- */
+
+static bool was_sent_here(void *user, const struct cw_incident_due *due)
+{
+	const struct network_node *n = user;
+	const struct network *net = n->network;
+
+	for (unsigned i = 0; i < net->n_alerts; i++)
+		if (net->alerts[i].node == n->index && net->alerts[i].uid == due->uid &&
+		    !strcmp(net->alerts[i].id, due->id))
+			return true;
+	return false;
+}
+
+static bool was_sent(void *user, const struct cw_incident_due *due)
+{
+	return was_sent_here(user, due) ||
+	       network_shelf_was_told(&((struct network_node *)user)->shelf, due->id);
+}
+
+static const char *withhold(void *user, const struct cw_incident_due *due)
+{
+	struct network_node *n = user;
+	const struct network_config *c = &n->network->config;
+
+	return c->ranks && c->ranks->withhold ? c->ranks->withhold(c->user, n, due) : NULL;
+}
+
+static int add_alert(struct network_node *n, const struct cw_incident_due *due, const json_t *doc)
+{
+	struct network *net = n->network;
+	struct network_alert *a;
+
+	if (net->n_alerts == net->cap_alerts) {
+		unsigned cap = net->cap_alerts ? net->cap_alerts * 2 : 4;
+
+		a = realloc(net->alerts, cap * sizeof(*a));
+		if (!a)
+			return -ENOMEM;
+		net->alerts = a;
+		net->cap_alerts = cap;
+	}
+	a = &net->alerts[net->n_alerts];
+	*a = (struct network_alert){
+		.node = n->index, .at_ns = net->now_ns, .uid = due->uid, .doc = json_deep_copy(doc)
+	};
+	if (!a->doc)
+		return -ENOMEM;
+	(void)snprintf(a->id, sizeof(a->id), "%s", due->id);
+	net->n_alerts++;
+	return 0;
+}
+
+static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
+{
+	struct network_node *n = user;
+	struct network *net = n->network;
+	const struct network_config *c = &net->config;
+	const struct cw_message delivered = {
+		.type = CW_MSG_INCIDENT_DELIVERED,
+		.incident_delivered = { .id = due->id, .uid = due->uid, .label = due->job }
+	};
+	int r = c->ranks && c->ranks->alert ? c->ranks->alert(c->user, n, due, doc) : 0;
+
+	if (net->observer && net->observer->on_alert)
+		net->observer->on_alert(net->observer->user, n, due, doc, r);
+	if (r < 0) {
+		net->n_refused_alerts++;
+		return r;
+	}
+	r = add_alert(n, due, doc);
+	if (r < 0)
+		return r;
+	(void)cw_transport_announce(n->transport, &delivered);
+	return 0;
+}
+
+struct cw_leader_effects network_driver_effects(struct network_node *n)
+{
+	return (struct cw_leader_effects){
+		.user = n,
+		.send = send_message,
+		.announce = announce,
+		.ask = ask,
+		.forget = forget,
+		.peers = peers,
+		.path = path,
+		.put = put,
+		.before = before,
+		.amend = amend,
+		.was_sent = was_sent,
+		.was_sent_here = was_sent_here,
+		.withhold = withhold,
+		.alert = alert,
+	};
+}
