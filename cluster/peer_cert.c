@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/peer_key_file.h"
+#include "cluster/secret_file.h"
 #include "cluster/secret_heap.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -56,7 +56,7 @@ static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err
 		*ret = cw_err_set(err, errno, "%s: %m", path);
 		return NULL;
 	}
-	*ret = is_secret ? cw_peer_key_check_file(fd, path, err) : 0;
+	*ret = is_secret ? cw_secret_file_check(fd, path, CW_SECRET_FILE_KEY, err) : 0;
 	if (*ret < 0)
 		return NULL;
 	f = fdopen(fd, "r");

@@ -5,47 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/secret_file.h"
 #include "common/cleanup.h"
 
 #define MAX_FILE_BYTES 512u
-
-/* systemd may grant its user access by an ACL, whose mask shows as the group's bits. */
-static bool is_credential(const char *path)
-{
-	const char *dir = secure_getenv("CREDENTIALS_DIRECTORY");
-	size_t len = dir ? strlen(dir) : 0;
-
-	return len && !strncmp(path, dir, len) && path[len] == '/' && !strstr(path, "/../");
-}
-
-int cw_peer_key_check_file(int fd, const char *path, struct cw_err *err)
-{
-	mode_t closed = is_credential(path) ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return cw_err_set(err, errno, "%s: %m", path);
-	if (!S_ISREG(st.st_mode))
-		return cw_err_set(err, EINVAL, "%s: not a regular file", path);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return cw_err_set(err, EACCES,
-				  "%s belongs to user %u: a key must belong to root or to the "
-				  "daemon's user (%u)",
-				  path, st.st_uid, geteuid());
-	if (st.st_mode & closed)
-		return cw_err_set(err, EACCES,
-				  "%s has mode %04o, so others than its owner can get at the key: "
-				  "chmod 600 it, and make a new key if somebody may have read it",
-				  path, st.st_mode & 07777);
-	return 0;
-}
 
 static int digit(char c)
 {
@@ -100,7 +68,7 @@ int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *
 
 	if (fd < 0)
 		return cw_err_set(err, errno, "%s: %m", path);
-	r = cw_peer_key_check_file(fd, path, err);
+	r = cw_secret_file_check(fd, path, CW_SECRET_FILE_KEY, err);
 	if (r < 0)
 		return r;
 	n = read(fd, text, sizeof(text));

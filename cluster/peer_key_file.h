@@ -21,13 +21,7 @@ struct cw_peer_key {
 	uint8_t bytes[CW_PEER_KEY_MAX_BYTES];
 };
 
-/*
- * The file must belong to root or to the daemon's user and be closed to group and others; below
- * $CREDENTIALS_DIRECTORY, which systemd guards itself, the group may read. -EACCES, -EINVAL or
- * the errno of reading, with err set.
- */
+/* As cw_secret_file_check(), or the errno of reading, with err set. */
 int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *err);
-/* The same for other secrets: is this open file closed to strangers? */
-int cw_peer_key_check_file(int fd, const char *path, struct cw_err *err);
 /* Wipes it. Takes NULL; returns NULL. */
 struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);

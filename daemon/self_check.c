@@ -16,6 +16,7 @@
 
 #include "cluster/peer_cert.h"
 #include "cluster/peer_key_file.h"
+#include "cluster/secret_file.h"
 #include "cluster/tls.h"
 #include "daemon/alerts/webhook_probe.h"
 #include "report/json_util.h"
@@ -62,7 +63,8 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 			    key, path);
 		return false;
 	}
-	if (st.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) {
+	/* The group may read a credential, which the daemon alone can tell from other files. */
+	if (cw_secret_file_is_open(CW_SECRET_FILE_KEY, st.st_mode & ~S_IRGRP)) {
 		(void)snprintf(fix, sizeof(fix), "chmod 600 '%s'", path);
 		f = (struct finding){ .name = "key-permissions", .fix = fix, .stops = true };
 		add(list, &f,
@@ -138,17 +140,38 @@ static void check_space(json_t *list, const struct cw_config *c)
 
 /* ---- the webhook ---- */
 
+static void check_header_file(json_t *list, const char *path)
+{
+	struct finding f = { .name = "webhook-header", .stops = true };
+	char fix[PATH_MAX + 32];
+	struct stat st;
+
+	if (stat(path, &st) < 0) {
+		if (errno != EACCES || geteuid() == 0) /* who may not look does not know */
+			add(list, &f,
+			    "webhook_header_file: %s: %m: the daemon does not start without it",
+			    path);
+		return;
+	}
+	if (!cw_secret_file_is_open(CW_SECRET_FILE_HEADER, st.st_mode))
+		return;
+	(void)snprintf(fix, sizeof(fix), "chmod 640 '%s'", path);
+	f.fix = fix;
+	add(list, &f,
+	    "%s has mode %04o: strangers can get at the webhook's headers. Make a new "
+	    "token if somebody may have read it",
+	    path, st.st_mode & 07777);
+}
+
 static void check_webhook(json_t *list, const struct cw_config *c)
 {
-	struct finding f = { .name = "webhook-header" };
+	struct finding f = { 0 };
 	struct cw_err err = { "" };
 
 	if (!*c->webhook_url)
 		return;
-	if (*c->webhook_header_file && access(c->webhook_header_file, R_OK) < 0 &&
-	    (errno != EACCES || geteuid() == 0))
-		add(list, &f, "webhook_header_file: %s: %m: the daemon does not start without it",
-		    c->webhook_header_file);
+	if (*c->webhook_header_file)
+		check_header_file(list, c->webhook_header_file);
 	switch (cw_webhook_probe(c->webhook_url, &err)) {
 	case CW_WEBHOOK_PROBE_OK:
 		return;

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/secret_file.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/alerts/curl_loop.h"
@@ -383,21 +383,23 @@ static bool is_header(const char *line)
 	return true;
 }
 
-static int read_file(const char *path, char *buf, size_t len)
+static int read_file(const char *path, char *buf, size_t len, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	ssize_t n;
+	ssize_t n = -1;
+	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if ((size_t)st.st_size >= len)
-		return -EFBIG;
-	n = read(fd, buf, len - 1);
+	if (fd < 0)
+		return cw_err_set(err, errno, "webhook_header_file %s: %m", path);
+	r = cw_secret_file_check(fd, path, CW_SECRET_FILE_HEADER, err);
+	if (r < 0)
+		return r;
+	n = read(fd, buf, len);
 	if (n < 0)
-		return -errno;
+		return cw_err_set(err, errno, "webhook_header_file %s: %m", path);
+	if ((size_t)n == len)
+		return cw_err_set(err, EFBIG, "webhook_header_file %s: larger than %zu KiB", path,
+				  len >> 10);
 	buf[n] = '\0';
 	return 0;
 }
@@ -411,9 +413,9 @@ static int load_headers(struct cw_webhook *w, const char *path, struct cw_err *e
 
 	if (!text)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	r = read_file(path, text, MAX_HEADER_FILE);
+	r = read_file(path, text, MAX_HEADER_FILE, err);
 	if (r < 0)
-		return cw_err_set(err, -r, "webhook header file %s: %s", path, strerror(-r));
+		return r;
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
 		line = trim(line);

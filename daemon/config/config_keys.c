@@ -56,7 +56,9 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "webhook_url", CW_CONFIG_URL, KEY(webhook_url), "", "", NULL, NULL, NULL, true,
 	  "Alerts are posted here as JSON. Empty: they go to the journal only." },
 	{ "webhook_header_file", CW_CONFIG_PATH, KEY(webhook_header_file), "", "", NULL, NULL, NULL,
-	  true, "File with further HTTP headers, one a line, for example a token." },
+	  true,
+	  "File with further HTTP headers, one a line, for example a token. It belongs to root or "
+	  "to the daemon's user, mode 0600, or 0640 with root's or the daemon's group." },
 	{ "webhook_format", CW_CONFIG_CHOICE, KEY(webhook_format), "", "generic", NULL, NULL,
 	  "generic|slack", true,
 	  "generic: the collwatch.incident/1 document. slack: a message for Slack's incoming "

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -497,6 +498,59 @@ Test(webhook, refuses_bad_configuration_without_repeating_secrets)
 	config.header_file = "/dev/zero";
 	cr_assert_eq(cw_webhook_new(&config, &w, NULL), -EINVAL);
 	cr_assert_null(w);
+}
+
+/* 0 or why not. */
+static int try_header_file(const char *path, struct cw_err *err)
+{
+	struct cw_webhook_config config = { .base = base,
+					    .url = "http://127.0.0.1/",
+					    .header_file = path,
+					    .timeout_ms = 1,
+					    .max_attempts = 1,
+					    .max_pending = 1 };
+	struct cw_webhook *w = NULL;
+	int r;
+
+	*err = (struct cw_err){ 0 };
+	r = cw_webhook_new(&config, &w, err);
+	cw_webhook_free(w);
+	return r;
+}
+
+Test(webhook, refuses_a_header_file_that_strangers_can_get_at)
+{
+	static const mode_t refused[] = { 0604, 0644, 0602, 0620, 0660, 0610 };
+	static const mode_t taken[] = { 0600, 0400, 0640, 0440 };
+	char dir[] = "/tmp/collwatch-webhook-XXXXXX", path[64], want[64];
+	struct cw_err err;
+
+	cr_assert_not_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/headers", dir);
+	write_file(path, "Authorization: Bearer s3cret\n");
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		cr_assert_eq(chmod(path, refused[i]), 0);
+		cr_assert_eq(try_header_file(path, &err), -EACCES, "%o", refused[i]);
+		cr_assert_not_null(strstr(err.text, "chmod 640"), "%s", err.text);
+		cr_assert_null(strstr(err.text, "s3cret"), "%s", err.text);
+	}
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		cr_assert_eq(chmod(path, taken[i]), 0);
+		cr_assert_eq(try_header_file(path, &err), 0, "%o: %s", taken[i], err.text);
+	}
+	if (geteuid() == 0) {
+		cr_assert_eq(chown(path, (uid_t)-1, 4321), 0);
+		cr_assert_eq(try_header_file(path, &err), -EACCES);
+		(void)snprintf(want, sizeof(want), "chgrp %u", getegid());
+		cr_assert_not_null(strstr(err.text, want), "%s", err.text);
+		cr_assert_eq(chmod(path, 0600), 0);
+		cr_assert_eq(try_header_file(path, &err), 0, "%s", err.text);
+		cr_assert_eq(chown(path, 4321, (gid_t)-1), 0);
+		cr_assert_eq(try_header_file(path, &err), -EACCES);
+		cr_assert_not_null(strstr(err.text, "belongs to user 4321"), "%s", err.text);
+	}
+	unlink(path);
+	rmdir(dir);
 }
 
 /* ---- names ---- */
