@@ -25,6 +25,7 @@ static const struct limit {
 	[CW_PEER_ASK_SEARCH] = { "searches for ranks", 256, CW_NS_PER_S / 32 },
 	[CW_PEER_ASK_MUTE] = { "mutes", 64, 60 * CW_NS_PER_S },
 	[CW_PEER_ASK_ANNOUNCE] = { "announcements", 256, CW_NS_PER_S / 4 },
+	[CW_PEER_ASK_QUESTION] = { "answers for users", 32, CW_NS_PER_S / 8 },
 };
 
 struct peer {

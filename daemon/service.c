@@ -147,9 +147,8 @@ static bool is_too_often(struct cw_service *s, const char *from, const struct cw
 		kind = CW_PEER_ASK_ANNOUNCE;
 		break;
 	case CW_MSG_NODE_REQUEST:
-		if (strcmp(msg->node_request.verb, "mute") != 0)
-			return false; /* limited where it is answered */
-		kind = CW_PEER_ASK_MUTE;
+		kind = strcmp(msg->node_request.verb, "mute") ? CW_PEER_ASK_QUESTION
+							      : CW_PEER_ASK_MUTE;
 		break;
 	default:
 		return false;
@@ -456,6 +455,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 			    &s->members) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	leader.members = s->members;
+	responder.members = s->members;
 	if (cw_leader_new(&leader, &s->leader) < 0 ||
 	    cw_responder_new(&responder, &s->responder) < 0 ||
 	    cw_peer_rate_new(&s->awake.clock, &s->peer_rate) < 0)

@@ -359,6 +359,17 @@ bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id
 	return false;
 }
 
+bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
+			  const char *node)
+{
+	const struct entry *e = find(m, job);
+
+	if (!e || !e->leader)
+		return false;
+	return !strcmp(e->leader, node) ||
+	       cw_election_weight(e->route, node) > cw_election_weight(e->route, e->leader);
+}
+
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
 {
 	const struct entry *e = find(m, job);

@@ -69,6 +69,13 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
  */
 bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job);
 
+/*
+ * The node leads a job that this one has ranks of, as far as this one knows, or would lead it
+ * before the one that does: it may not have been noticed yet that it is back, or gone.
+ */
+bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
+			  const char *node);
+
 /* The node is heard of; the own one always. */
 bool cw_election_is_alive(const struct cw_election *m, const char *node);
 

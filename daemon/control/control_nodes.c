@@ -309,6 +309,17 @@ static void on_stacks(struct cw_control_answer *answer, void *user)
 	drop_guest(g);
 }
 
+/* Of the four that are taken at once, of all users, one peer leaves some to the others. */
+static bool has_place(const struct cw_control_nodes *n, const char *from)
+{
+	const struct guest *g;
+	unsigned count = 0;
+
+	DL_FOREACH (n->guests, g)
+		count += !strcmp(g->from, from);
+	return count < CW_STACKS_MAX_RUNNING / 2;
+}
+
 /* Only who leads the job: others would have to ask in turn. */
 static void answer_stacks(struct cw_control_nodes *n, const char *from,
 			  const struct cw_caller *caller, const struct cw_msg_node_request *ask)
@@ -318,7 +329,7 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	char leader[CW_NODE_NAME_MAX];
 	struct guest *g = NULL;
 
-	if (json_is_object(arguments) &&
+	if (json_is_object(arguments) && has_place(n, from) &&
 	    cw_stacks_request_place(n->config.stacks, caller, arguments, leader, sizeof(leader)) ==
 		    CW_STACKS_HERE)
 		g = calloc(1, sizeof(*g));

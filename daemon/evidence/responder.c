@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "identity/job_id.h"
+#include "identity/shares.h"
 
 /* Fewer ops than this tell nothing about how ranks came apart. */
 #define MIN_WINDOW_OPS 8u
@@ -67,6 +68,13 @@ struct cw_responder *cw_responder_free(struct cw_responder *r)
 
 /* ---- windows ---- */
 
+/* This node asks itself where it leads, and for the people on it. */
+static bool may_ask(const struct cw_responder *r, const char *from, const struct cw_job_id *job)
+{
+	return !strcmp(from, r->config.node_name) ||
+	       cw_election_may_lead(r->config.members, job, from);
+}
+
 static void answer_windows(struct cw_responder *r, const char *from,
 			   const struct cw_msg_window_request *asked)
 {
@@ -78,6 +86,10 @@ static void answer_windows(struct cw_responder *r, const char *from,
 		*(e == CW_JOB_ID_ABSENT ? &r->unnamed : &r->refused) += 1;
 		log_debug("windows of a job that is not named are not for %s", from);
 		return; /* the asker's deadline tells it */
+	}
+	if (!may_ask(r, from, &job)) {
+		r->refused++;
+		return;
 	}
 	e = -EMSGSIZE;
 
@@ -145,6 +157,40 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 	answer_evidence(p, target, text ? text : "{}");
 }
 
+/* Peers share the places, so that one alone leaves some to the others. */
+static bool has_place(const struct cw_responder *r, const char *from)
+{
+	struct cw_share_count count = { .capacity = CW_RESPONDER_MAX_PENDING,
+					.taken = r->n_pending,
+					.users = 1 };
+	const struct pending *p, *q;
+
+	DL_FOREACH (r->pending, p) {
+		bool is_new = strcmp(p->from, from) != 0;
+
+		count.own += !is_new;
+		for (q = r->pending; q != p && is_new; q = q->next)
+			is_new = strcmp(q->from, p->from) != 0;
+		count.users += is_new;
+	}
+	return cw_share_ask(&count) == CW_SHARE_ADMIT;
+}
+
+/* Why nothing of this process is for the asker; NULL = it is. job: as was said; NULL = it was not.
+ */
+static const char *refusal(const struct cw_responder *r, const char *from,
+			   const struct cw_job_id *job, const struct cw_msg_evidence_target *t)
+{
+	struct cw_job_id own;
+
+	if (job && cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, job))
+		return "not a process of that job";
+	/* A peer of an older version names processes only: then it has to lead their job. */
+	if (!job && cw_node_job(r->config.node, t->pid, t->start_ticks, &own))
+		job = &own;
+	return job && may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
+}
+
 static void take_evidence_request(struct cw_responder *r, const char *from,
 				  const struct cw_msg_evidence_request *q)
 {
@@ -165,7 +211,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	}
 	if (n == 0)
 		return;
-	if (r->n_pending >= CW_RESPONDER_MAX_PENDING) {
+	if (!has_place(r, from)) {
 		r->refused++;
 		return; /* the asker's deadline tells it */
 	}
@@ -185,10 +231,11 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	for (uint32_t i = 0; i < n; i++) {
 		const struct cw_msg_evidence_target *t = &q->targets[i];
 
-		if (named == 0 &&
-		    cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, &job)) {
+		const char *why_not = refusal(r, from, named == 0 ? &job : NULL, t);
+
+		if (why_not) {
 			r->refused++;
-			refuse_evidence(p, t, "not a process of that job");
+			refuse_evidence(p, t, why_not);
 			continue;
 		}
 		e = cw_capture_request(r->config.capture, t, deadline_ms, on_captured, p);

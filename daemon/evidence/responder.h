@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers what leaders ask of this node: windows of its ranks' records, evidence about a rank.
+ * Answers what leaders ask of this node: windows of its ranks' records, evidence about a rank. Who
+ * does not lead a job, as far as this node knows, gets nothing of its ranks.
+ *
  * Loop thread only; nothing blocks.
  */
 #pragma once
@@ -10,16 +12,21 @@
 #include "cluster/transport.h"
 #include "daemon/evidence/capture.h"
 #include "daemon/node/node.h"
+#include "leader/election.h"
 
 struct cw_responder;
 
-/* Evidence requests being answered; each holds some targets. More are refused. */
+/*
+ * Evidence requests being answered; each holds some targets. More are refused; the last eighth is
+ * for peers below a fair share (identity/shares.h).
+ */
 #define CW_RESPONDER_MAX_PENDING 64u
 #define CW_RESPONDER_MAX_TARGETS 64u
 #define CW_RESPONDER_MAX_DEADLINE_MS 30000u
 
 struct cw_responder_config {
 	struct cw_transport *transport;
+	struct cw_election *members;
 	struct cw_node *node;
 	struct cw_capture *capture;
 	const char *node_name;

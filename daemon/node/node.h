@@ -107,6 +107,10 @@ bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
 			   const struct cw_job_id *job);
 
+/* The job of a registered process. False: it is none, or has no job yet. */
+bool cw_node_job(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
+		 struct cw_job_id *ret);
+
 /* All registered processes, with their job's label ("" = none yet); borrowed until it returns. */
 typedef void (*cw_node_process_fn)(const struct cw_node_process *p, const char *label, void *user);
 void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user);

@@ -79,3 +79,20 @@ Test(peer_rate, peers_without_number_share_one_place)
 	cr_assert_eq(admitted, 64);
 	cw_peer_rate_free(r);
 }
+
+/* 32 a second are answered of all nodes together. */
+Test(peer_rate, one_peer_does_not_use_up_the_answers_for_users)
+{
+	struct cw_peer_rate *r = new_rate();
+	unsigned admitted = 0;
+
+	now_ns = CW_NS_PER_S;
+	cr_assert_leq(ask(r, "lost", CW_PEER_ASK_QUESTION, 1000), 32);
+	for (unsigned s = 0; s < 60; s++) {
+		now_ns += CW_NS_PER_S;
+		admitted += ask(r, "lost", CW_PEER_ASK_QUESTION, 1000);
+	}
+	cr_assert_leq(admitted, 60 * 8);
+	cr_assert_eq(ask(r, "well", CW_PEER_ASK_QUESTION, 32), 32);
+	cw_peer_rate_free(r);
+}
