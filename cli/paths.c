@@ -26,6 +26,7 @@ static const struct part parts[CW_PART__MAX] = {
 	[CW_PART_SCENARIO] = { "the program of the suite's ranks",
 			       { "../tests/programs/scenario_rank" },
 			       CW_DEMO_DIR "/scenario_rank" },
+	[CW_PART_LAB] = { "the laboratory", { "collwatch-lab" }, CW_LAB_PATH },
 };
 
 /* Directory of this executable, without the last slash. */

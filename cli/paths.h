@@ -16,6 +16,7 @@ enum cw_part {
 	CW_PART_TRAIN_C,  /* the demo's training loop */
 	CW_PART_TRAIN_PY, /* the same in Python */
 	CW_PART_SCENARIO, /* a rank of a labelled scenario */
+	CW_PART_LAB,      /* collwatch-lab */
 	CW_PART__MAX,
 };
 

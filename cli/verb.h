@@ -20,6 +20,6 @@ int cw_verb_report(int argc, char **argv);
 int cw_verb_analyze(int argc, char **argv);
 int cw_verb_record(int argc, char **argv);
 int cw_verb_init_cluster(int argc, char **argv);
-int cw_verb_demo(int argc, char **argv);
 int cw_verb_doctor(int argc, char **argv);
-int cw_verb_suite(int argc, char **argv);
+/* demo and suite: becomes collwatch-lab, or says what to install. */
+int cw_verb_lab(int argc, char **argv);

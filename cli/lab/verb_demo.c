@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/lab/demo.h"
+#include "cli/lab/verb_lab.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

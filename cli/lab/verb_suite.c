@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/lab/suite_processes.h"
+#include "cli/lab/verb_lab.h"
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/parse.h"

@@ -325,8 +325,21 @@ def usage_errors_are_errors():
     expect(run("status", "--no-such-option"), 1, "")
     expect(run("--version"), 0, "collwatch ")
     expect(run("--help"), 0, "Usage")
-    for verb in ("run", "status", "report", "init-cluster", "demo"):
+    for verb in ("run", "status", "report", "init-cluster"):
         expect(run(verb, "--help"), 0, f"Usage: collwatch {verb}")
+
+
+@test
+def demo_and_suite_are_the_laboratorys():
+    for verb in ("demo", "suite"):
+        expect(run(verb, "--help"), 0, f"Usage: collwatch-lab {verb}")
+    expect(run("demo", "--no-such-option"), 1, err="--no-such-option")
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        alone = tmp + "/collwatch"
+        shutil.copy(COLLWATCH, alone)
+        done = subprocess.run([alone, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=60, check=False)
+        expect(done, 1, err="install the package collwatch-lab")
 
 
 if __name__ == "__main__":

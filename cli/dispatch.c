@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/dispatch.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/verb.h"
+
+static void print_usage(const struct cw_command *command, FILE *out)
+{
+	fprintf(out, "Usage: %s VERB [OPTION…]\n\n%s\n\n", command->name, command->about);
+	for (size_t i = 0; i < command->count; i++)
+		fprintf(out, "  %-13s %s\n", command->verbs[i].name, command->verbs[i].summary);
+	fprintf(out,
+		"\n`%s VERB --help` tells more.\n"
+		"Exit status: 0 healthy or done, 1 usage or I/O error, 2 a hang was found, 3 not "
+		"enough data.\n",
+		command->name);
+}
+
+/* Results are of no use to anybody when they could not be written. */
+static int finish(const struct cw_command *command, int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "%s: cannot write to standard output: %s\n", command->name,
+		strerror(errno));
+	return CW_EXIT_ERROR;
+}
+
+static const struct cw_verb *find_verb(const struct cw_command *command, const char *name)
+{
+	for (size_t i = 0; i < command->count; i++)
+		if (strcmp(name, command->verbs[i].name) == 0)
+			return &command->verbs[i];
+	return NULL;
+}
+
+int cw_dispatch(const struct cw_command *command, int argc, char **argv)
+{
+	const struct cw_verb *verb;
+	char name[64];
+
+	argp_err_exit_status = CW_EXIT_ERROR;
+	if (argc < 2) {
+		print_usage(command, stderr);
+		return CW_EXIT_ERROR;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		print_usage(command, stdout);
+		return finish(command, CW_EXIT_OK);
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		puts(command->version);
+		return finish(command, CW_EXIT_OK);
+	}
+	verb = find_verb(command, argv[1]);
+	if (verb) {
+		(void)snprintf(name, sizeof(name), "%s %s", command->name, verb->name);
+		argv[1] = name;
+		return finish(command, verb->run(argc - 1, argv + 1));
+	}
+	fprintf(stderr, "%s: there is no verb \"%s\"\n\n", command->name, argv[1]);
+	print_usage(command, stderr);
+	return CW_EXIT_ERROR;
+}
