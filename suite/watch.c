@@ -51,6 +51,26 @@ void cw_outcome_fini(struct outcome *o)
 	*o = (struct outcome){ 0 };
 }
 
+int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap)
+{
+	struct cw_slow_list list;
+	int r = cw_slow_find(snap, &list);
+
+	if (r < 0 || !list.n)
+		return r;
+	o->culprits = calloc(list.n, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	o->is_slow = true;
+	o->klass = CW_CLASS_SLOW;
+	o->confidence = list.v[0].confidence;
+	for (uint32_t i = 0; i < list.n; i++)
+		o->culprits[o->n_culprits++] = snap->ranks[list.v[i].rank].rank;
+	(void)snprintf(o->summary, sizeof(o->summary), "rank %d comes late",
+		       snap->ranks[list.v[0].rank].rank);
+	return 0;
+}
+
 /* More than the first alert matters. */
 static bool watches_on(const struct watch *w)
 {
@@ -285,16 +305,6 @@ static int run(struct watch *w, struct cw_err *err)
 
 /* ---- who comes late, asked where the scenario expects somebody to ---- */
 
-static bool expects_slow(const struct suite_scenario *s)
-{
-	if (s->nobody_is_slow)
-		return true;
-	for (uint32_t i = 0; i < s->n_answers; i++)
-		if (s->answers[i].klass == CW_CLASS_SLOW)
-			return true;
-	return false;
-}
-
 static int fetch_all_windows(struct watch *w, const struct cw_snapshot *snap)
 {
 	uint32_t *comms = calloc(snap->n_comms + 1, sizeof(*comms));
@@ -309,27 +319,6 @@ static int fetch_all_windows(struct watch *w, const struct cw_snapshot *snap)
 	return r;
 }
 
-static int note_slow(struct watch *w, const struct cw_snapshot *snap)
-{
-	struct outcome *o = w->out;
-	struct cw_slow_list list;
-	int r = cw_slow_find(snap, &list);
-
-	if (r < 0 || !list.n)
-		return r;
-	o->culprits = calloc(list.n, sizeof(*o->culprits));
-	if (!o->culprits)
-		return -ENOMEM;
-	o->is_slow = true;
-	o->klass = CW_CLASS_SLOW;
-	o->confidence = list.v[0].confidence;
-	for (uint32_t i = 0; i < list.n; i++)
-		o->culprits[o->n_culprits++] = snap->ranks[list.v[i].rank].rank;
-	(void)snprintf(o->summary, sizeof(o->summary), "rank %d comes late",
-		       snap->ranks[list.v[0].rank].rank);
-	return 0;
-}
-
 static int look_for_slow(struct watch *w)
 {
 	struct cw_snapshot *snap = NULL;
@@ -342,7 +331,7 @@ static int look_for_slow(struct watch *w)
 	if (r == 0)
 		r = cluster_snapshot(w->cluster, &snap);
 	if (r == 0)
-		r = note_slow(w, snap);
+		r = cw_outcome_note_slow(w->out, snap);
 	(void)cw_snapshot_free(snap);
 	return r;
 }
@@ -365,7 +354,7 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 			   .out = &out };
 	int r = run(&w, err);
 
-	if (r == 0 && !out.is_alert && expects_slow(s))
+	if (r == 0 && !out.is_alert && cw_suite_expects_slow(s))
 		r = look_for_slow(&w);
 	w.cluster = cluster_free(w.cluster);
 	w.stall = cw_stall_free(w.stall);

@@ -50,3 +50,16 @@ int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome 
 int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
 		  struct outcome *ret);
 void cw_outcome_fini(struct outcome *o);
+/* Who comes late in a snapshot with all windows, if anybody does. 0 or -ENOMEM. */
+int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap);
+
+/* The scenario wants to know. */
+static inline bool cw_suite_expects_slow(const struct suite_scenario *s)
+{
+	if (s->nobody_is_slow)
+		return true;
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].klass == CW_CLASS_SLOW)
+			return true;
+	return false;
+}

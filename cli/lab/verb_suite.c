@@ -13,11 +13,13 @@
 #include "cli/lab/verb_lab.h"
 #include "cli/verb.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/parse.h"
 #include "suite/cluster/cluster.h"
 #include "suite/generate.h"
 #include "suite/score.h"
 #include "suite/watch.h"
+#include "suite/watch_leader.h"
 
 #define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
 #define PROGRESS_TERMINAL_NS (CW_NS_PER_S / 5)
@@ -37,6 +39,14 @@ enum {
 	OPT_TRACE,
 	OPT_WATCH_ON,
 	OPT_OUTCOMES,
+	OPT_PIPELINE,
+};
+
+/* What stands between ranks and alerts. */
+enum pipeline {
+	PIPELINE_DIRECT, /* snapshots of the cluster go to the engine */
+	PIPELINE_LEADER, /* digests of daemons go to leaders */
+	PIPELINE_BOTH,   /* … and where their outcomes differ is told */
 };
 
 /* Jobs of eight ranks that run at once on two processors without being late. */
@@ -50,6 +60,7 @@ struct options {
 	unsigned jobs;
 	bool json, coverage, verbose, print, trace, processes, watch_on, outcomes;
 	uint64_t print_index;
+	enum pipeline pipeline;
 };
 
 struct run {
@@ -59,7 +70,7 @@ struct run {
 	uint64_t nth;
 	struct score score;
 	struct cw_err err;
-	uint64_t n_unscaled;
+	uint64_t n_unscaled, n_differ;
 	int64_t told_ns;
 	bool is_terminal, has_line;
 };
@@ -75,6 +86,10 @@ static const struct argp_option options[] = {
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
 	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
+	{ "pipeline", OPT_PIPELINE, "WHICH", 0,
+	  "direct: the engine alone (default); leader: digests, leaders, incidents; both: and say "
+	  "where they differ",
+	  0 },
 	{ "watch-on", OPT_WATCH_ON, NULL, 0,
 	  "Watch each for 90 s after its last alert, with every verdict, for further ones", 0 },
 	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
@@ -92,6 +107,17 @@ static uint64_t number(struct argp_state *state, const char *name, const char *t
 	if (cw_parse_u64(text, 0, max, &value) < 0)
 		argp_error(state, "--%s %s: not a number up to %" PRIu64, name, text, max);
 	return value;
+}
+
+static enum pipeline pipeline_of(struct argp_state *state, const char *name)
+{
+	static const char *const names[] = { "direct", "leader", "both" };
+
+	for (unsigned i = 0; i < 3; i++)
+		if (!strcmp(name, names[i]))
+			return (enum pipeline)i;
+	argp_error(state, "--pipeline %s: direct, leader or both", name);
+	return PIPELINE_DIRECT;
 }
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -135,6 +161,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_ENGINE:
 		opts->processes = false;
+		return 0;
+	case OPT_PIPELINE:
+		opts->pipeline = pipeline_of(state, arg);
 		return 0;
 	case OPT_PROCESSES:
 		opts->processes = true;
@@ -258,12 +287,57 @@ static void tell_look(void *user, const struct cw_snapshot *snap, const struct c
 		cw_confidence_name(v->confidence), v->summary, d->why);
 }
 
+static int watch(struct run *run, const struct suite_scenario *s, enum pipeline pipeline,
+		 struct outcome *ret)
+{
+	const struct watch_eyes eyes = { .user = run,
+					 .is_watching_on = run->opts->watch_on ||
+							   run->opts->pipeline == PIPELINE_BOTH,
+					 .on_look = tell_look };
+
+	if (pipeline == PIPELINE_LEADER)
+		return cw_watch_leader(s, &run->err, ret);
+	return cw_watch_with(s, &eyes, &run->err, ret);
+}
+
+static bool is_same_alert(const struct outcome *a, const struct outcome *b)
+{
+	if (cw_outcome_says(a) != cw_outcome_says(b) || a->is_slow != b->is_slow ||
+	    a->klass != b->klass || a->detail != b->detail || a->confidence != b->confidence ||
+	    a->n_culprits != b->n_culprits)
+		return false;
+	return !a->n_culprits ||
+	       !memcmp(a->culprits, b->culprits, a->n_culprits * sizeof(*a->culprits));
+}
+
+static bool is_same_outcome(const struct outcome *a, const struct outcome *b)
+{
+	for (; a && b; a = a->also, b = b->also)
+		if (!is_same_alert(a, b))
+			return false;
+	return !a && !b;
+}
+
+/* As the engine alone would have it; and a word where leaders have it otherwise. */
+static int compare(struct run *run, const struct suite_scenario *s, const struct outcome *leader)
+{
+	struct outcome direct = { 0 };
+	int r = watch(run, s, PIPELINE_DIRECT, &direct);
+
+	if (r == 0 && !is_same_outcome(&direct, leader)) {
+		run->n_differ++;
+		printf("-- %s: directly, then by leaders\n", s->name);
+		print_outcome(s, &direct);
+		print_outcome(s, leader);
+	}
+	cw_outcome_fini(&direct);
+	return r;
+}
+
 static int on_scenario(void *user, const struct suite_scenario *s)
 {
 	struct run *run = user;
-	const struct watch_eyes eyes = { .user = run,
-					 .is_watching_on = run->opts->watch_on,
-					 .on_look = tell_look };
+	enum pipeline pipeline = run->opts->pipeline;
 	struct suite_scenario scaled = *s;
 	struct outcome o = { 0 };
 	int r;
@@ -274,7 +348,9 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		run->n_unscaled++;
 		return 0;
 	}
-	r = cw_watch_with(&scaled, &eyes, &run->err, &o);
+	r = watch(run, &scaled, pipeline == PIPELINE_DIRECT ? pipeline : PIPELINE_LEADER, &o);
+	if (r == 0 && pipeline == PIPELINE_BOTH)
+		r = compare(run, &scaled, &o);
 	if (r == -EINVAL && run->opts->scale > 1) {
 		/* So large, its comms cannot be cut, or its groups have too many calls. */
 		run->n_unscaled++;
@@ -435,6 +511,7 @@ int cw_verb_suite(int argc, char **argv)
 		return run_processes(&run);
 	if (opts.print)
 		return print_drawn(&opts);
+	cw_log_set_level(CW_LOG_ERR); /* what leaders log is told by the tables */
 	r = opts.path ? cw_suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
 	if (r == 0)
 		r = cw_suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
@@ -455,6 +532,8 @@ int cw_verb_suite(int argc, char **argv)
 		cw_score_print(&run.score, stdout);
 	if (opts.coverage)
 		cw_score_print_coverage(&run.score, opts.json ? stderr : stdout);
+	if (opts.pipeline == PIPELINE_BOTH)
+		printf("outcomes that differ: %" PRIu64 "\n", run.n_differ);
 	status = cw_score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
 	if (r < 0 || (opts.coverage && cw_score_n_uncovered(&run.score)))
 		status = CW_EXIT_ERROR;

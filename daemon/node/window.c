@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "daemon/node/digest.h"
 #include "daemon/node/window_stacks.h"
+#include "model/op_range.h"
 
 /* Fewer say too little; then rather fewer windows. */
 #define MIN_WINDOW_OPS 8u
@@ -43,37 +44,6 @@ static uint32_t count_windows(struct cw_process *table, const struct cw_job_id *
 	return n;
 }
 
-static bool same_group(const struct cw_op *a, const struct cw_op *b)
-{
-	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id == b->group_id;
-}
-
-static bool is_asked_for(const struct cw_op *op, const struct cw_msg_window_request *request)
-{
-	return op->coll_seq && op->coll_seq >= request->from_seq && op->coll_seq <= request->to_seq;
-}
-
-/* Moves the collectives asked for, and the rest of their groups, to the front. */
-static size_t select_range(struct cw_op *ops, size_t n, const struct cw_msg_window_request *request,
-			   uint32_t max_ops)
-{
-	size_t kept = 0, end;
-
-	for (size_t i = 0; i < n; i = end) {
-		bool wanted = is_asked_for(&ops[i], request);
-
-		for (end = i + 1; end < n && same_group(&ops[i], &ops[end]); end++)
-			wanted |= is_asked_for(&ops[end], request);
-		if (!wanted)
-			continue;
-		if (kept + (end - i) > max_ops)
-			break; /* half a group cannot be compared */
-		memmove(&ops[kept], &ops[i], (end - i) * sizeof(*ops));
-		kept += end - i;
-	}
-	return kept;
-}
-
 /* Gives back what was allocated for more; on failure nothing is lost. */
 static void shrink(struct cw_op **ops, size_t n)
 {
@@ -98,7 +68,7 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 	if (cw_record_window(p->record, comm, ops, max_read, &n, &lost) < 0)
 		n = 0; /* an empty window says that it could not be read */
 	if (request->to_seq) {
-		n = select_range(ops, n, request, max_ops);
+		n = cw_op_range_select(ops, n, request->from_seq, request->to_seq, max_ops);
 		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
 		shrink(&ops, n);
 	}

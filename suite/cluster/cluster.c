@@ -90,13 +90,16 @@ void host_wake_at(struct rank *r, int64_t at_ns)
 	cluster_at(r->c, at_ns, EVENT_WAKE, r, NULL, ++r->wake_id);
 }
 
+bool node_is_quiet(const struct cluster *c, const struct node *n)
+{
+	return n->quiet_from_ns && c->now_ns >= n->quiet_from_ns && c->now_ns < n->quiet_until_ns;
+}
+
 static void sample(struct rank *r)
 {
-	const struct node *n = &r->c->nodes[r->node];
-	bool quiet = n->quiet_from_ns && r->c->now_ns >= n->quiet_from_ns &&
-		     r->c->now_ns < n->quiet_until_ns;
-
-	if (!quiet)
+	if (r->c->is_told)
+		return;
+	if (!node_is_quiet(r->c, &r->c->nodes[r->node]))
 		view_sample(r);
 	cluster_at(r->c, r->c->now_ns + SAMPLE_EVERY_NS, EVENT_SAMPLE, r, NULL, 0);
 }

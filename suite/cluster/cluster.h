@@ -10,13 +10,17 @@
  */
 #pragma once
 
+#include "model/arena.h"
 #include "model/snapshot.h"
+#include "proto/messages.h"
 #include "suite/scenario/scenario.h"
 
 struct cluster;
 
 /* When scenarios begin, on the watcher's clock; the times in them count from here. */
 #define CLUSTER_ORIGIN_NS (INT64_C(1000) * 1000000000)
+/* Whose processes they are. */
+#define CLUSTER_UID 1000u
 
 /*
  * The job begins at start_ns of the watcher's clock. NULL in *ret and -EINVAL with a sentence in
@@ -31,6 +35,33 @@ int cluster_run(struct cluster *c, int64_t until_ns);
 
 /* What the leader knows at this moment; *ret is the caller's. 0, -ENOMEM. */
 int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret);
+
+/* ---- what the daemon of a node tells (cluster_tell.c) ---- */
+
+enum cluster_daemon {
+	CLUSTER_DAEMON_RUNS = 0,
+	CLUSTER_DAEMON_HELD,    /* stopped: it goes on with what it knew */
+	CLUSTER_DAEMON_KILLED,  /* to be started again */
+	CLUSTER_DAEMON_GOODBYE, /* likewise, and it has said so */
+	CLUSTER_DAEMON_LOST,    /* with its machine */
+};
+
+uint32_t cluster_n_nodes(const struct cluster *c);
+enum cluster_daemon cluster_daemon(const struct cluster *c, uint32_t node);
+/* By how much wall clocks were set forward. */
+int64_t cluster_wall_ahead_ns(const struct cluster *c);
+/* How many ranks of the node have ended. */
+uint32_t cluster_n_ended(const struct cluster *c, uint32_t node);
+/*
+ * Reads the node's ranks at this instant and makes of them what a digest says, ages included
+ * (daemon/node/digest.c). From the first call on ranks are read by these calls only. *ret lies in
+ * the arena and is good until the next call. 0 or -ENOMEM.
+ */
+int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struct cw_msg_rank **ret,
+		 uint32_t *ret_n);
+/* The windows that the request asks the node for (daemon/node/window.c). 0 or -ENOMEM. */
+int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
+		    struct cw_arena *arena, struct cw_msg_window **ret, uint32_t *ret_n);
 
 /* The leader asks for the windows of these comms (indices of the snapshot). */
 int cluster_fetch_windows(struct cluster *c, const struct cw_snapshot *snap, const uint32_t *comms,

@@ -140,6 +140,7 @@ static void stop_daemons(struct cluster *c, const struct suite_fault *f)
 		c->nodes[i].quiet_state = CW_NODE_SILENT;
 	}
 	c->daemons_back_ns = c->now_ns + f->for_ns;
+	c->are_daemons_new = f->action == SUITE_DAEMONS_RESTART;
 	cluster_at(c, c->daemons_back_ns, EVENT_DAEMONS_BACK, NULL, NULL,
 		   f->action == SUITE_DAEMONS_RESTART);
 }

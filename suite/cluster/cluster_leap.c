@@ -48,7 +48,7 @@ bool cluster_is_well(const struct cluster *c)
 		if (fault_is_due(c, i))
 			return false;
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (c->nodes[i].state != CW_NODE_REPORTING)
+		if (c->nodes[i].state != CW_NODE_REPORTING || node_is_quiet(c, &c->nodes[i]))
 			return false;
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
 		if (!is_stepping(&c->ranks[i]))

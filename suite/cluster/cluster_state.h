@@ -221,10 +221,15 @@ struct cluster {
 	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
 	int64_t daemons_since_ns; /* what they remember begins here */
 	uint32_t daemons_life;
+	bool are_daemons_new; /* when they are back, they remember nothing */
+	bool is_told;         /* by cluster_tell(): nobody else looks at ranks */
 	int error;
 };
 
 uint64_t cluster_random(struct cluster *c, uint64_t n);
+
+/* Its daemon says nothing at the moment. */
+bool node_is_quiet(const struct cluster *c, const struct node *n);
 
 /* ---- events (cluster.c) ---- */
 void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r, struct item *item,
@@ -281,6 +286,8 @@ bool fault_is_due(const struct cluster *c, uint32_t fault);
 
 /* ---- the agent's and the leader's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
+/* It went in order, by the launcher or with its job. */
+bool view_is_shutdown(const struct cluster *c, const struct rank *r);
 void view_forget(struct cluster *c);
 
 /* ---- points of the history (cluster_checkpoint.c) ---- */

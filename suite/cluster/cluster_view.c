@@ -212,7 +212,7 @@ static bool is_asked(const struct rank *r)
 }
 
 /* As cw_death_is_shutdown() of the daemon, among the ranks of one node. */
-static bool is_shutdown(const struct cluster *c, const struct rank *r)
+bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 {
 	uint32_t together = 0, alive = 0;
 
@@ -265,7 +265,7 @@ static int add_rank(struct cluster *c, struct rank *r, struct cw_snapshot *snap)
 		.device = (int32_t)(r->index % c->s->per_node),
 		.start_ticks = (uint64_t)(c->start_ns / MS) + 7,
 		.liveness = v->liveness,
-		.flags = v->flags | (dead && is_shutdown(c, r) ? CW_RANKF_SHUTDOWN : 0),
+		.flags = v->flags | (dead && view_is_shutdown(c, r) ? CW_RANKF_SHUTDOWN : 0),
 		.exit_code = dead ? (int32_t)r->exit_code : 0,
 		.term_signal = dead ? (int32_t)r->term_signal : 0,
 		.ended_ns = dead ? r->ended_ns + late : 0,

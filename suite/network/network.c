@@ -483,6 +483,14 @@ static void meet(struct network *net, unsigned a, unsigned b)
 		cw_transport_peer_up(n->transport, peer_of_index(n, b), net->nodes[b].epoch);
 }
 
+/* All others notice that the connection to the node is gone. */
+static void part_all(struct network *net, unsigned node, bool said_goodbye)
+{
+	for (unsigned i = 0; i < net->config.n_nodes; i++)
+		if (i != node)
+			part(net, i, node, said_goodbye);
+}
+
 void network_kill(struct network *net, unsigned node, enum network_end how)
 {
 	static const char *const what[] = { "killed", "stopped in order", "lost" };
@@ -491,9 +499,18 @@ void network_kill(struct network *net, unsigned node, enum network_end how)
 	observe_event(net, node, what[how]);
 	n->life = NETWORK_DEAD;
 	drop_inbox(n);
-	for (unsigned i = 0; i < net->config.n_nodes && how != NETWORK_LOST; i++)
-		if (i != node)
-			part(net, i, node, how == NETWORK_GOODBYE);
+	n->lost_ns = how == NETWORK_LOST ? net->now_ns : 0;
+	if (how != NETWORK_LOST)
+		part_all(net, node, how == NETWORK_GOODBYE);
+}
+
+/* Its kernel does not answer any more. */
+static void note_loss(struct network *net, struct network_node *n)
+{
+	if (!n->lost_ns || net->now_ns - n->lost_ns < NETWORK_UNANSWERED_NS)
+		return;
+	n->lost_ns = 0;
+	part_all(net, n->index, false);
 }
 
 void network_start(struct network *net, unsigned node)
@@ -507,6 +524,7 @@ void network_start(struct network *net, unsigned node)
 	end_daemon(n);
 	drop_inbox(n);
 	n->life = NETWORK_RUNS;
+	n->lost_ns = 0;
 	r = start_daemon(n);
 	if (r < 0) {
 		n->life = NETWORK_DEAD;
@@ -717,6 +735,7 @@ static void tick(struct network *net)
 	for (unsigned i = 0; i < net->config.n_nodes; i++) {
 		struct network_node *n = &net->nodes[i];
 
+		note_loss(net, n);
 		if (n->life != NETWORK_RUNS || n->is_speaker)
 			continue;
 		net->running = n;

@@ -30,6 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/tcp.h"
 #include "cluster/transport.h"
 #include "common/awake.h"
 #include "common/clock.h"
@@ -41,6 +42,8 @@
 #define NETWORK_MAX_NODES 8192u
 #define NETWORK_TICK_NS (50 * CW_NS_PER_MS)
 #define NETWORK_DIGEST_EVERY_NS CW_NS_PER_S
+/* After so long without an answer a connection breaks: cluster/tcp.h. */
+#define NETWORK_UNANSWERED_NS (CW_TCP_UNACKED_MS * CW_NS_PER_MS)
 #define NETWORK_LEADER_EVERY_NS (250 * CW_NS_PER_MS)
 #define NETWORK_NAME 24
 
@@ -113,7 +116,7 @@ enum network_life {
 enum network_end {
 	NETWORK_KILLED,  /* its connections break */
 	NETWORK_GOODBYE, /* it says that it will be back */
-	NETWORK_LOST,    /* nobody is told: the machine has gone */
+	NETWORK_LOST, /* the machine has gone: they break when nothing was answered for a while */
 };
 
 enum network_link {
@@ -162,6 +165,7 @@ struct network_node {
 	struct cw_awake awake;
 	struct network_frame *inbox;
 	int64_t beat_ns;
+	int64_t lost_ns;       /* when its machine went, until all know; 0 = it did not */
 	unsigned digest_phase; /* in ticks */
 };
 

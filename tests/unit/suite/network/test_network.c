@@ -242,6 +242,25 @@ Test(network, the_next_one_leads_where_the_leader_ends)
 	}
 }
 
+Test(network, a_lost_machine_is_noticed_when_nothing_was_answered)
+{
+	struct world w;
+	const struct cw_peer *p;
+	unsigned n;
+
+	begin(&w, 2);
+	run(&w, 20);
+	p = cw_transport_peers(w.net->nodes[0].transport, &n);
+	network_kill(w.net, 1, NETWORK_LOST);
+	run(&w, 10);
+	cr_assert_eq(p[0].state, CW_PEER_CONNECTED);
+	run(&w, 6);
+	cr_assert_eq(p[0].state, CW_PEER_LOST);
+	network_start(w.net, 1);
+	cr_assert_eq(p[0].state, CW_PEER_CONNECTED);
+	end(&w);
+}
+
 Test(network, a_restarted_leader_does_not_tell_again)
 {
 	struct world w;

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The network's time is the cluster's, less what was leapt over. In each step of it the cluster
+ * goes on first; then daemons are held, ended and started as its faults say, and where a rank has
+ * ended, its node's digest does not wait for the next second.
+ */
+#include "suite/watch_leader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/slow/slow.h"
+#include "identity/job_id.h"
+#include "model/arena.h"
+#include "report/json_util.h"
+#include "suite/cluster/cluster.h"
+#include "suite/network/network.h"
+
+#define S INT64_C(1000000000)
+#define LOOK_EVERY_NS (1 * S)
+/* How long is listened after an alert for another one. */
+#define SETTLE_NS (90 * S)
+/* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
+#define SHOWN_NS (40 * S)
+/* A job is started anew once; whoever ended before is told of for ten minutes. */
+#define MAX_ATTEMPTS 2u
+
+struct node_state {
+	enum cluster_daemon daemon;
+	uint32_t n_ended; /* ranks, as of the last digest */
+};
+
+struct watch_leader {
+	const struct suite_scenario *s;
+	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
+	unsigned n_attempts;
+	struct network *net;
+	struct node_state *nodes;
+	struct cw_job_id job;
+	struct cw_arena arena; /* of what is told at the moment */
+	int64_t leapt_ns, fault_ns;
+	int64_t well_ns;  /* since when all is well */
+	int64_t alert_ns; /* the last */
+	unsigned n_alerts;
+	struct outcome *out;
+	struct cw_err *err;
+	int error;
+};
+
+static struct cluster *living(const struct watch_leader *w)
+{
+	return w->attempts[w->n_attempts - 1];
+}
+
+/* On the cluster's clock. */
+static int64_t now_ns(const struct watch_leader *w)
+{
+	return w->net->now_ns + w->leapt_ns;
+}
+
+static void note_error(struct watch_leader *w, int r)
+{
+	if (!w->error)
+		w->error = r;
+}
+
+/* ---- what the nodes say ---- */
+
+static const char *policy_of(const struct suite_scenario *s)
+{
+	switch (s->policy) {
+	case CW_POLICY_SERVING:
+		return "serving";
+	case CW_POLICY_OFF:
+		return "off";
+	default:
+		return "training";
+	}
+}
+
+/* Those of all attempts. */
+static int tell_ranks(struct watch_leader *w, unsigned node, struct cw_msg_digest *d)
+{
+	struct cw_msg_rank *of[MAX_ATTEMPTS];
+	uint32_t n[MAX_ATTEMPTS] = { 0 };
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++) {
+		r = cluster_tell(w->attempts[i], node, &w->arena, &of[i], &n[i]);
+		d->n_ranks += n[i];
+	}
+	if (r < 0)
+		return r;
+	d->ranks = cw_arena_new_array(&w->arena, struct cw_msg_rank, d->n_ranks);
+	if (!d->ranks)
+		return -ENOMEM;
+	for (unsigned i = 0, k = 0; i < w->n_attempts; i++)
+		for (uint32_t j = 0; j < n[i]; j++)
+			d->ranks[k++] = of[i][j];
+	return 0;
+}
+
+static void publish(void *user, struct network_node *n)
+{
+	struct watch_leader *w = user;
+	struct cw_msg_digest d = { .route = cw_job_id_route(&w->job),
+				   .job_key = w->job.key,
+				   .label = w->job.label,
+				   .uid = w->job.uid,
+				   .policy = policy_of(w->s) };
+
+	if (n->index >= cluster_n_nodes(living(w)))
+		return;
+	cw_arena_reset(&w->arena);
+	w->nodes[n->index].n_ended = cluster_n_ended(living(w), n->index);
+	if (tell_ranks(w, n->index, &d) < 0) {
+		note_error(w, -ENOMEM);
+		return;
+	}
+	if (d.n_ranks)
+		(void)network_publish(n, &d); /* nobody to send it to: the next one is */
+}
+
+static void answer_windows(void *user, struct network_node *n, const char *from,
+			   const struct cw_msg_window_request *q)
+{
+	struct watch_leader *w = user;
+	struct cw_message reply = { .type = CW_MSG_WINDOW_REPLY,
+				    .window_reply = { .id = q->id, .route = q->route } };
+
+	cw_arena_reset(&w->arena);
+	if (cluster_windows(living(w), n->index, q, &w->arena, &reply.window_reply.windows,
+			    &reply.window_reply.n_windows) < 0)
+		note_error(w, -ENOMEM);
+	else
+		network_answer(n, from, &reply);
+}
+
+/* ---- what happens to them ---- */
+
+static void end_daemon(struct watch_leader *w, unsigned node, enum cluster_daemon how)
+{
+	switch (how) {
+	case CLUSTER_DAEMON_HELD:
+		network_hold(w->net, node);
+		break;
+	case CLUSTER_DAEMON_KILLED:
+		network_kill(w->net, node, NETWORK_KILLED);
+		break;
+	case CLUSTER_DAEMON_GOODBYE:
+		network_kill(w->net, node, NETWORK_GOODBYE);
+		break;
+	default:
+		network_kill(w->net, node, NETWORK_LOST);
+		break;
+	}
+}
+
+static void mind_daemons(struct watch_leader *w)
+{
+	for (unsigned i = 0; i < w->net->config.n_nodes; i++) {
+		struct network_node *n = &w->net->nodes[i];
+		enum cluster_daemon is = w->nodes[i].daemon, will = cluster_daemon(living(w), i);
+
+		n->time.wall_ahead_ns = cluster_wall_ahead_ns(living(w));
+		if (will == CLUSTER_DAEMON_RUNS && n->life == NETWORK_RUNS &&
+		    cluster_n_ended(living(w), i) != w->nodes[i].n_ended)
+			publish(w, n);
+		if (is == will)
+			continue;
+		w->nodes[i].daemon = will;
+		if (will != CLUSTER_DAEMON_RUNS)
+			end_daemon(w, i, will);
+		else if (is == CLUSTER_DAEMON_HELD)
+			network_go_on(w->net, i);
+		else
+			network_start(w->net, i);
+	}
+}
+
+/* The launcher starts the job anew: new processes, new comms, watched by the same daemons. */
+static int start_again(struct watch_leader *w)
+{
+	int64_t at_ns = cluster_restart_ns(living(w));
+
+	if (!at_ns || at_ns > now_ns(w) || w->n_attempts == MAX_ATTEMPTS)
+		return 0;
+	w->n_attempts++;
+	return cluster_new(w->s, at_ns, w->err, &w->attempts[w->n_attempts - 1]);
+}
+
+static void advance(void *user, int64_t network_ns)
+{
+	struct watch_leader *w = user;
+	int r = 0;
+
+	if (w->error)
+		return;
+	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++)
+		r = cluster_run(w->attempts[i], now_ns(w));
+	if (r == -EINVAL)
+		r = cw_err_set(w->err, EINVAL, "%s:%u: a group or program is too large", w->s->file,
+			       w->s->line);
+	if (r == 0)
+		r = start_again(w);
+	if (r < 0) {
+		if (!living(w))
+			w->n_attempts--;
+		note_error(w, r);
+		return;
+	}
+	mind_daemons(w);
+}
+
+static const struct network_ranks ranks = { .advance = advance,
+					    .publish = publish,
+					    .windows = answer_windows };
+
+/* ---- alerts ---- */
+
+static int compare_labels(const void *a, const void *b)
+{
+	const int32_t *la = a, *lb = b;
+
+	return (*la > *lb) - (*la < *lb);
+}
+
+static int read_alert(const json_t *doc, struct outcome *o)
+{
+	const json_t *culprits = json_object_get(doc, "culprits");
+	size_t n = json_array_size(culprits);
+	int klass = cw_class_from_name(cw_json_str(doc, "class", ""));
+	int detail = cw_detail_from_name(cw_json_str(doc, "detail", ""));
+	int confidence = cw_confidence_from_name(cw_json_str(doc, "confidence", ""));
+
+	o->is_alert = true;
+	o->klass = klass < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)klass;
+	o->detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
+	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
+	(void)snprintf(o->summary, sizeof(o->summary), "%s", cw_json_str(doc, "summary", ""));
+	o->culprits = calloc(n + 1, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		o->culprits[o->n_culprits++] =
+			(int32_t)cw_json_int(json_array_get(culprits, i), "rank", -1);
+	qsort(o->culprits, n, sizeof(*o->culprits), compare_labels);
+	return 0;
+}
+
+/* Where the next alert is noted; NULL = no memory. */
+static struct outcome *next_outcome(struct outcome *o)
+{
+	if (!o->is_alert)
+		return o;
+	while (o->also)
+		o = o->also;
+	o->also = calloc(1, sizeof(*o->also));
+	return o->also;
+}
+
+static int note_alerts(struct watch_leader *w)
+{
+	for (; w->n_alerts < w->net->n_alerts; w->n_alerts++) {
+		const struct network_alert *a = &w->net->alerts[w->n_alerts];
+		struct outcome *o = next_outcome(w->out);
+
+		if (!o || read_alert(a->doc, o) < 0)
+			return -ENOMEM;
+		w->alert_ns = a->at_ns + w->leapt_ns;
+		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+static void note_faults(struct watch_leader *w)
+{
+	bool all;
+	int64_t ns = cluster_fault_ns(living(w), &all);
+
+	if (!w->fault_ns)
+		w->fault_ns = ns;
+	if (all)
+		w->out->is_fault_missing = false;
+}
+
+/* ---- who comes late, asked where the scenario expects somebody to ---- */
+
+struct led {
+	const struct cw_route *route;
+	struct cw_job *job;
+};
+
+/* The one that is alive: of an earlier attempt nobody is. */
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	*(struct led *)user = (struct led){ route, (struct cw_job *)job };
+}
+
+static int leader_snapshot(const struct watch_leader *w, struct cw_snapshot **ret)
+{
+	int leader = network_leader(w->net);
+	struct led led = { 0 };
+
+	if (leader < 0)
+		return -ENOENT;
+	cw_leader_jobs(w->net->nodes[leader].leader, on_job, &led);
+	return cw_leader_snapshot(w->net->nodes[leader].leader, led.route, led.job, ret);
+}
+
+static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *window)
+{
+	uint32_t comm = cw_snapshot_find_comm(snap, window->comm_id, window->instance);
+
+	if (comm == CW_SNAP_NONE)
+		return 0;
+	for (uint32_t i = 0; i < window->n_ops; i++) {
+		struct cw_op *op = &window->ops[i];
+
+		op->enter_ns = snap->now_ns - op->enter_ns;
+		op->return_ns = op->flags & CW_OPF_RETURNED ? snap->now_ns - op->return_ns : 0;
+	}
+	return cw_snapshot_set_window(snap, comm, (uint32_t)window->comm_rank, window->ops,
+				      window->n_ops, window->lost, snap->now_ns);
+}
+
+/* All of them, as who looks at a record of the job has them. */
+static int add_windows(struct watch_leader *w, struct cw_snapshot *snap)
+{
+	struct cw_msg_window_request q = { .max_ops = CW_MSG_MAX_WINDOW_OPS };
+	int r = 0;
+
+	cw_arena_reset(&w->arena);
+	q.comm_ids = cw_arena_new_array(&w->arena, uint64_t, snap->n_comms);
+	if (!q.comm_ids)
+		return -ENOMEM;
+	for (; q.n_comm_ids < snap->n_comms; q.n_comm_ids++)
+		q.comm_ids[q.n_comm_ids] = snap->comms[q.n_comm_ids].id;
+	for (unsigned i = 0; r == 0 && i < w->net->config.n_nodes; i++) {
+		struct cw_msg_window *windows;
+		uint32_t n = 0;
+
+		r = cluster_windows(living(w), i, &q, &w->arena, &windows, &n);
+		for (uint32_t k = 0; r == 0 && k < n; k++)
+			r = add_window(snap, &windows[k]);
+	}
+	return r;
+}
+
+static int look_for_slow(struct watch_leader *w)
+{
+	struct cw_snapshot *snap = NULL;
+	int r = leader_snapshot(w, &snap);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = add_windows(w, snap);
+	if (r == 0)
+		r = cw_outcome_note_slow(w->out, snap);
+	(void)cw_snapshot_free(snap);
+	return r;
+}
+
+/* ---- all of it ---- */
+
+/* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
+static void leap(struct watch_leader *w)
+{
+	int64_t until = cluster_next_fault_ns(living(w));
+	int64_t end = CLUSTER_ORIGIN_NS + w->s->run_ns;
+
+	if (!cluster_is_well(living(w)))
+		w->well_ns = now_ns(w);
+	until = (until < end ? until : end) - SHOWN_NS;
+	if (now_ns(w) - w->well_ns < SHOWN_NS || until - now_ns(w) < SHOWN_NS)
+		return;
+	until = (until - now_ns(w)) / S * S;
+	cluster_leap(living(w), until);
+	w->out->leapt_ns += until;
+	w->leapt_ns += until;
+	w->well_ns = now_ns(w);
+}
+
+static bool is_over(const struct watch_leader *w)
+{
+	bool is_settled = now_ns(w) - w->alert_ns >= SETTLE_NS;
+
+	if (w->n_alerts && !is_settled)
+		return false;
+	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s)) ||
+	       now_ns(w) - CLUSTER_ORIGIN_NS >= w->s->run_ns;
+}
+
+static int run(struct watch_leader *w)
+{
+	int r = 0;
+
+	w->well_ns = CLUSTER_ORIGIN_NS;
+	while (r == 0 && !is_over(w)) {
+		r = network_run(w->net, LOOK_EVERY_NS);
+		if (r == 0)
+			r = w->error;
+		if (r < 0)
+			break;
+		note_faults(w);
+		r = note_alerts(w);
+		w->out->looks++;
+		if (w->s->is_leaping)
+			leap(w);
+	}
+	return r;
+}
+
+static int begin(struct watch_leader *w)
+{
+	struct cw_thresholds thresholds = cw_thresholds_default();
+	struct network_config config = {
+		.start_ns = CLUSTER_ORIGIN_NS, .thresholds = &thresholds, .ranks = &ranks, .user = w
+	};
+	int r = cluster_new(w->s, CLUSTER_ORIGIN_NS, w->err, &w->attempts[0]);
+
+	if (r < 0)
+		return r;
+	w->n_attempts = 1;
+	config.n_nodes = cluster_n_nodes(w->attempts[0]);
+	/* As the daemon has it: the time for objections is within that of a proof. */
+	if (config.n_nodes > 1)
+		thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
+	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));
+	if (!w->nodes)
+		return -ENOMEM;
+	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
+	return r < 0 ? r : network_new(&config, &w->net);
+}
+
+int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
+{
+	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
+	struct watch_leader w = { .s = s, .out = &out, .err = err };
+	int r = begin(&w);
+
+	if (r == 0)
+		r = run(&w);
+	if (r == 0 && !out.is_alert && cw_suite_expects_slow(s))
+		r = look_for_slow(&w);
+	w.net = network_free(w.net);
+	for (unsigned i = 0; i < w.n_attempts; i++)
+		w.attempts[i] = cluster_free(w.attempts[i]);
+	cw_arena_fini(&w.arena);
+	free(w.nodes);
+	if (r < 0) {
+		cw_outcome_fini(&out);
+		return r;
+	}
+	*ret = out;
+	return 0;
+}

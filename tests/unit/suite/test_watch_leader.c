@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scenarios watched through digests and leaders. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "suite/watch_leader.h"
+
+#define HEAD "scenario s\nranks 8 per-node 2\ncomm world all\nrun 120s\n"
+#define LOOP "program\nloop\nwork 20ms\nall_reduce world 64\nbroadcast world 32\nsync\nend\nend\n"
+
+static struct outcome said;
+
+static int watch(void *user, const struct suite_scenario *s)
+{
+	struct cw_err err = { "" };
+
+	cw_outcome_fini(&said);
+	cr_assert_eq(cw_watch_leader(s, &err, &said), 0, "%s", err.text);
+	return 0;
+}
+
+static void run_text(const char *text)
+{
+	struct cw_err err = { "" };
+
+	cw_log_set_level(CW_LOG_ERR);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, watch, NULL, &err), 0, "%s",
+		     err.text);
+}
+
+static void run(const char *fault, const char *expect)
+{
+	char text[2048];
+
+	(void)snprintf(text, sizeof(text), HEAD LOOP "%s\nexpect %s\nend\n", fault, expect);
+	run_text(text);
+}
+
+static void fini(void)
+{
+	cw_outcome_fini(&said);
+}
+
+TestSuite(watch_leader, .fini = fini);
+
+static void is_told(enum cw_class klass, int32_t first, uint32_t n)
+{
+	cr_assert(said.is_alert);
+	cr_expect_eq(said.klass, klass, "%s", said.summary);
+	cr_assert_eq(said.n_culprits, n, "%s", said.summary);
+	for (uint32_t i = 0; i < n; i++)
+		cr_expect_eq(said.culprits[i], first + (int32_t)i);
+	cr_expect_null(said.also, "also said: %s", said.also->summary);
+}
+
+Test(watch_leader, a_healthy_job_is_not_told_of)
+{
+	run("", "silence");
+	cr_assert_not(said.is_alert);
+}
+
+Test(watch_leader, a_rank_that_stays_outside_is_told_of_once)
+{
+	run("fault 3 at 20s on world block", "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+}
+
+Test(watch_leader, a_death_is_told_of_within_seconds)
+{
+	run("fault 5 at 20s kill 11", "process_dead 5");
+	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
+	cr_expect_lt(said.after_ns, INT64_C(10000000000));
+}
+
+Test(watch_leader, whichever_machine_is_lost_its_ranks_are_told)
+{
+	char fault[64];
+
+	/* One of the four leads the job. */
+	for (int node = 0; node < 4; node++) {
+		(void)snprintf(fault, sizeof(fault), "node %d at 20s lost", node);
+		run(fault, "node_unreachable");
+		is_told(CW_CLASS_NODE_UNREACHABLE, 2 * node, 2);
+	}
+}
+
+Test(watch_leader, a_daemon_that_restarts_or_says_nothing_for_a_while_is_no_trouble)
+{
+	run("node 1 at 20s goodbye for 20s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run("node all at 20s silent for 30s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run("daemons at 20s restart for 10s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run("daemons at 20s stop for 60s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+}
+
+Test(watch_leader, a_job_that_was_started_anew_is_watched_as_another)
+{
+	run("job at 20s restart", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+}
+
+Test(watch_leader, a_wrong_operator_is_found_in_the_windows_of_all_nodes)
+{
+	run("fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
+	is_told(CW_CLASS_MISMATCH, 6, 1);
+}
+
+Test(watch_leader, who_comes_late_is_asked_at_the_end)
+{
+	run("fault 2 at 10s slow 100ms", "slow 2");
+	cr_assert(said.is_slow);
+	cr_assert_eq(said.n_culprits, 1);
+	cr_expect_eq(said.culprits[0], 2);
+}
+
+Test(watch_leader, a_stretch_in_which_all_is_well_is_left_out)
+{
+	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nleap\n" LOOP
+		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	cr_expect_gt(said.leapt_ns, INT64_C(40) * 3600 * 1000000000);
+}
