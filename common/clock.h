@@ -48,6 +48,14 @@ static inline int64_t cw_bounded_ns(int64_t ns)
 	return ns < -CW_BOUND_NS ? -CW_BOUND_NS : ns;
 }
 
+/* now - then, never negative, for instants that come from somebody else's memory. */
+static inline int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
+{
+	if (then_ns < 0)
+		then_ns = 0;
+	return then_ns < now_ns ? now_ns - then_ns : 0;
+}
+
 /* "2026-11-21T07:53:33.123Z" into buf[32]; returns buf. */
 char *cw_wall_format(int64_t wall_ns, char *buf);
 /* -1 when text is not of that form. */

@@ -177,7 +177,7 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 /* Counts sends and receives per peer, and so numbers the op. */
 static uint64_t count_p2p(struct cw_snap_member *m, const struct cw_fr_op *op)
 {
-	struct cw_snap_p2p *e = NULL;
+	struct cw_p2p_peer *e = NULL;
 
 	for (uint32_t i = 0; i < m->n_p2p && !e; i++)
 		if (m->p2p[i].peer == (uint32_t)op->peer)
@@ -224,7 +224,7 @@ static int make_room(const struct fr_comm *comm, const struct fr_place *place,
 	for (uint32_t i = 0; i < n; i++)
 		n_p2p += is_numbered_p2p(comm, &place->dump->ops[place->group->first_op + i]);
 	m->window = cw_arena_new_array(arena, struct cw_op, n);
-	m->p2p = cw_arena_new_array(arena, struct cw_snap_p2p, n_p2p);
+	m->p2p = cw_arena_new_array(arena, struct cw_p2p_peer, n_p2p);
 	return m->window && m->p2p ? 0 : -ENOMEM;
 }
 

@@ -51,63 +51,36 @@ static int64_t to_wall(const struct cw_rec_header *h, int64_t at_ns)
 	return __builtin_add_overflow(at_ns, offset, &wall) || wall < 0 ? 0 : wall;
 }
 
-static void op_to_wall(const struct cw_rec_header *h, struct cw_op *op)
+static struct cw_op at_wall(const struct cw_rec_header *h, const struct cw_record_op *op)
 {
-	op->enter_ns = to_wall(h, op->enter_ns);
-	op->return_ns = to_wall(h, op->return_ns);
+	return (struct cw_op){ .op_facts = op->op_facts,
+			       .enter_ns = to_wall(h, op->enter_mono_ns),
+			       .return_ns = to_wall(h, op->return_mono_ns) };
 }
 
 /* ---- members ---- */
 
-static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_state *state)
-{
-	/* The newest hash may not belong to the newest number, if it ended in between. */
-	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
-
-	/* Launches of its graphs are not seen: no number says how far it is. */
-	if (e->flags & CW_REC_COMM_UNCOUNTED)
-		return 0;
-
-	if (state->reached_known)
-		known |= CW_KNOWN_REACHED;
-	if (state->completed_known)
-		known |= CW_KNOWN_COMPLETED;
-	if (e->p2p_dropped == 0)
-		known |= CW_KNOWN_P2P;
-	return known;
-}
-
 static void copy_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
 			     struct cw_snap_member *m)
 {
-	struct cw_rec_checkpoint found[CW_RECORD_CHECKPOINTS];
+	struct cw_checkpoint found[CW_RECORD_CHECKPOINTS];
 	size_t n;
 
 	if (cw_record_checkpoints(rec, comm, found, &n) < 0)
 		return;
 	for (size_t i = 0; i < n && i < CW_SNAP_CHECKPOINTS; i++)
-		m->checkpoints[i] = (struct cw_snap_checkpoint){ .coll_seq = found[i].coll_seq,
-								 .hash = found[i].hash };
+		m->checkpoints[i] = found[i];
 }
 
 static uint32_t copy_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
-			 struct cw_snap_p2p *to, struct cw_snap_member *m)
+			 struct cw_p2p_peer *to, struct cw_snap_member *m)
 {
-	struct cw_rec_p2p_peer peers[CW_REC_P2P_PEERS];
 	size_t n = 0;
 
-	if (!comm->entry.p2p_block)
-		return 0;
-	if (cw_record_p2p(rec, comm, peers, CW_REC_P2P_PEERS, &n) < 0) {
+	if (comm->entry.p2p_block && cw_record_p2p(rec, comm, to, CW_REC_P2P_PEERS, &n) < 0) {
 		m->known &= ~(uint32_t)CW_KNOWN_P2P;
 		return 0;
 	}
-	for (size_t i = 0; i < n; i++)
-		to[i] = (struct cw_snap_p2p){ .peer = peers[i].peer_plus_1 - 1,
-					      .sends = peers[i].count[0],
-					      .recvs = peers[i].count[1],
-					      .send_hash = peers[i].hash[0],
-					      .recv_hash = peers[i].hash[1] };
 	return (uint32_t)n;
 }
 
@@ -116,34 +89,12 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-static void copy_counters(const struct cw_rec_comm *e, const struct cw_record_state *state,
-			  struct cw_snap_member *m)
+static int find_or_add_comm(struct loader *l, const struct cw_record_comm *from, uint32_t *ret)
 {
-	m->state = e->state;
-	m->known = known_of(e, state);
-	m->pending_count = state->pending_count;
-	m->nranks = e->nranks;
-	m->coll_entered = e->coll_entered;
-	m->coll_returned = e->coll_returned;
-	m->coll_reached = state->coll_reached;
-	m->coll_completed = state->coll_completed;
-	m->op_index = e->op_index;
-	m->sends = e->p2p_total[0];
-	m->recvs = e->p2p_total[1];
-	m->async_error = e->async_error;
-	m->last_result = e->last_result;
-	m->last_error = e->last_error[0] ? e->last_error : NULL;
-}
-
-static int find_or_add_comm(struct loader *l, const struct cw_rec_comm *e, uint32_t *ret)
-{
+	const struct cw_rec_comm *e = &from->entry;
 	struct cw_snap_comm comm = {
+		.comm_facts = cw_record_comm_facts(from),
 		.id = e->comm_id,
-		.parent_id = e->parent_id,
-		.nccl_hash = e->nccl_hash,
-		.instance = e->instance,
-		.split_ordinal = e->split_ordinal,
-		.split_color = e->split_color,
 		.nranks = e->nranks,
 		.name = e->name[0] ? e->name : NULL,
 	};
@@ -181,9 +132,10 @@ static int add_member(struct loader *l, struct cw_record *rec, const struct cw_r
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
 	const struct cw_rec_comm *e = &comm->entry;
-	struct cw_op window[CW_RECORD_FILES_WINDOW];
-	struct cw_snap_p2p p2p[CW_REC_P2P_PEERS];
-	struct cw_snap_member m = { .rank = rank, .window = window, .p2p = p2p };
+	struct cw_record_op read[CW_RECORD_FILES_WINDOW];
+	struct cw_op window[CW_RECORD_FILES_WINDOW], pending, last;
+	struct cw_p2p_peer p2p[CW_REC_P2P_PEERS];
+	struct cw_snap_member m = { .window = window, .p2p = p2p };
 	struct cw_record_state state;
 	uint32_t index;
 	size_t n = 0;
@@ -192,31 +144,33 @@ static int add_member(struct loader *l, struct cw_record *rec, const struct cw_r
 	l->places_max += PLACES_PER_MEMBER;
 	if (e->comm_rank < 0 || e->nranks == 0 || (uint32_t)e->comm_rank >= e->nranks ||
 	    cw_record_state(rec, comm, &state) < 0 ||
-	    cw_record_window(rec, comm, window, CW_RECORD_FILES_WINDOW, &n, &m.window_lost) < 0)
+	    cw_record_window(rec, comm, read, CW_RECORD_FILES_WINDOW, &n, &m.window_lost) < 0)
 		return 0;
-	r = find_or_add_comm(l, e, &index);
+	r = find_or_add_comm(l, comm, &index);
 	if (r < 0 || index == CW_SNAP_NONE)
 		return r;
-	copy_counters(e, &state, &m);
+	m.rank = rank;
+	m.member_facts = cw_record_member_facts(comm, &state);
+	m.last_error = e->last_error[0] ? e->last_error : NULL;
 	copy_checkpoints(rec, comm, &m);
 	m.n_p2p = copy_p2p(rec, comm, p2p, &m);
 	m.n_window = (uint32_t)n;
 	for (size_t i = 0; i < n; i++) {
-		op_to_wall(h, &window[i]);
+		window[i] = at_wall(h, &read[i]);
 		m.progress_ns =
 			later(m.progress_ns, later(window[i].enter_ns, window[i].return_ns));
 	}
+	pending = at_wall(h, &state.pending);
+	last = at_wall(h, &state.last);
 	r = number_stacks(l, rec, window, n);
 	if (r == 0)
-		r = number_stacks(l, rec, &state.pending, 1);
+		r = number_stacks(l, rec, &pending, 1);
 	if (r == 0)
-		r = number_stacks(l, rec, &state.last, 1);
+		r = number_stacks(l, rec, &last, 1);
 	if (r < 0)
 		return r;
-	op_to_wall(h, &state.pending);
-	op_to_wall(h, &state.last);
-	m.pending = state.has_pending ? &state.pending : NULL;
-	m.last = state.has_last ? &state.last : NULL;
+	m.pending = state.has_pending ? &pending : NULL;
+	m.last = state.has_last ? &last : NULL;
 	r = cw_snapshot_set_member(l->snap, index, (uint32_t)e->comm_rank, &m);
 	l->n_doubles += r == -EINVAL;
 	return r == -EINVAL ? 0 : r;
@@ -255,11 +209,12 @@ static int64_t end_of(struct cw_record *rec)
 	comms = cw_record_comms(rec, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct cw_record_state state;
+		struct cw_op last;
 
 		if (cw_record_state(rec, &comms[i], &state) < 0 || !state.has_last)
 			continue;
-		op_to_wall(h, &state.last);
-		end_ns = later(end_ns, later(state.last.enter_ns, state.last.return_ns));
+		last = at_wall(h, &state.last);
+		end_ns = later(end_ns, later(last.enter_ns, last.return_ns));
 	}
 	return end_ns;
 }
@@ -298,22 +253,17 @@ static int add_rank(struct loader *l, struct cw_record *rec, uint32_t node)
 		.sampled_ns = end_of(rec),
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
-		.dropped = h->drops[CW_REC_DROP_COMMS] + h->drops[CW_REC_DROP_OPS] +
-			   h->drops[CW_REC_DROP_P2P] + h->drops[CW_REC_DROP_UNKNOWN_CALLS],
+		.dropped = cw_record_dropped(h),
 	};
 	const struct cw_record_comm *comms;
+	struct cw_record_op call;
 	uint32_t index;
 	size_t n;
 	int r;
 
-	if (h->host_call_kind > CW_OP_NONE && h->host_call_kind < CW_OP__MAX) {
-		rank.host_call =
-			(struct cw_op){ .kind = (uint8_t)h->host_call_kind,
-					.dtype = CW_DTYPE_NONE,
-					.redop = CW_REDOP_NONE,
-					.root = CW_PEER_NONE,
-					.peer = CW_PEER_NONE,
-					.enter_ns = to_wall(h, (int64_t)h->host_call_enter_ns) };
+	call = cw_record_host_call(rec);
+	if (call.kind != CW_OP_NONE) {
+		rank.host_call = at_wall(h, &call);
 		rank.host_call_comm_id = h->host_call_comm_id;
 	}
 	note_end(l, &rank);

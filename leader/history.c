@@ -88,7 +88,7 @@ struct parting {
  * A newer point takes the place of an older one; the older one's member is late, and what it shows
  * cannot be compared any more.
  */
-static void note(struct cw_history_comm *c, const struct cw_snap_checkpoint *p, uint32_t member,
+static void note(struct cw_history_comm *c, const struct cw_checkpoint *p, uint32_t member,
 		 struct parting *parting)
 {
 	struct point *place = place_of(c, p->coll_seq);
@@ -100,7 +100,7 @@ static void note(struct cw_history_comm *c, const struct cw_snap_checkpoint *p, 
 		*parting = (struct parting){ p->coll_seq, place->member, member };
 }
 
-static bool shows(const struct cw_snap_member *m, const struct cw_snap_checkpoint *p)
+static bool shows(const struct cw_snap_member *m, const struct cw_checkpoint *p)
 {
 	for (uint32_t i = 0; m->rank != CW_SNAP_NONE && i < CW_SNAP_CHECKPOINTS; i++)
 		if (m->checkpoints[i].coll_seq == p->coll_seq && m->checkpoints[i].hash == p->hash)
@@ -108,8 +108,7 @@ static bool shows(const struct cw_snap_member *m, const struct cw_snap_checkpoin
 	return false;
 }
 
-static bool has_shown(struct cw_history_comm *c, uint32_t member,
-		      const struct cw_snap_checkpoint *p)
+static bool has_shown(struct cw_history_comm *c, uint32_t member, const struct cw_checkpoint *p)
 {
 	const struct point *place = place_of(c, p->coll_seq);
 
@@ -124,7 +123,7 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 	uint64_t best = 0;
 
 	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++) {
-		const struct cw_snap_checkpoint *p = &other->checkpoints[i];
+		const struct cw_checkpoint *p = &other->checkpoints[i];
 
 		if (p->coll_seq > best && p->coll_seq < parting->seq &&
 		    (has_shown(c, parting->one, p) || shows(&comm->members[parting->one], p)))

@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "leader/job.h"
+#include "proto/ages.h"
 
 static void drop(struct cw_job *job, struct cw_job_window *w)
 {
@@ -72,11 +73,8 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < from->n_ops; i++) {
-		w->ops[i] = from->ops[i];
+		w->ops[i] = cw_ages_to_op(&from->ops[i], now_ns);
 		w->ops[i].stack = number(numbers, n_numbers, from->ops[i].stack);
-		w->ops[i].enter_ns = now_ns - from->ops[i].enter_ns;
-		if (from->ops[i].flags & CW_OPF_RETURNED)
-			w->ops[i].return_ns = now_ns - from->ops[i].return_ns;
 	}
 	w->n_ops = from->n_ops;
 	job->n_window_ops += w->n_ops;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "proto/ages.h"
 
 struct builder {
 	const struct cw_build *in;
@@ -36,13 +37,6 @@ static enum cw_policy policy_of(const char *name)
 	if (!strcmp(name, "off"))
 		return CW_POLICY_OFF;
 	return CW_POLICY_TRAINING;
-}
-
-/* ages in a message, instants in a snapshot */
-static void date_op(struct cw_op *op, int64_t at_ns)
-{
-	op->enter_ns = at_ns - op->enter_ns;
-	op->return_ns = op->flags & CW_OPF_RETURNED ? at_ns - op->return_ns : 0;
 }
 
 static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
@@ -82,40 +76,16 @@ static int32_t label_of(const struct cw_msg_rank *rank)
 
 static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 {
-	const struct cw_msg_rank *m = cw_route_rank(b->in->route, ref);
+	const struct cw_msg_rank *from = cw_route_rank(b->in->route, ref);
 	int64_t at_ns = b->in->route->nodes[ref->node].received_ns;
-	struct cw_snap_rank rank = {
-		.rank = label_of(m),
-		.pid = m->pid,
-		.device = m->device,
-		.start_ticks = m->start_ticks,
-		.liveness = m->liveness < CW_LIVE__MAX ? m->liveness : CW_LIVE_UNKNOWN,
-		.flags = m->flags,
-		.exit_code = m->exit_code,
-		.term_signal = m->term_signal,
-		.sampled_ns = at_ns - m->sampled_age_ns,
-		.headway_ns = m->headway_age_ns >= 0 ? at_ns - m->headway_age_ns : 0,
-		.nccl_version = m->nccl_version,
-		.env_hash = m->env_hash,
-		.dropped = m->dropped,
-		/* a message has no NULL */
-		.headway_by = *m->headway_by ? m->headway_by : NULL,
-		.command = *m->command ? m->command : NULL,
-		.cause = *m->cause ? m->cause : NULL,
-		.fed = m->fed && *m->fed ? m->fed : NULL,
-		.host_call_comm_id = m->host_call_comm_id,
-	};
+	struct cw_snap_rank rank = { .rank_facts = from->rank_facts }, *to = &rank;
 	uint32_t index;
 	int r;
 
-	if (cw_liveness_is_dead(rank.liveness))
-		rank.ended_ns = at_ns - m->ended_age_ns;
-	if (rank.fed)
-		rank.fed_ns = at_ns - m->fed_age_ns;
-	if (m->host_call) {
-		rank.host_call = *m->host_call;
-		date_op(&rank.host_call, at_ns);
-	}
+	CW_RANK_FACTS(CW_FROM_AGES)
+	rank.rank = label_of(from);
+	if (from->host_call)
+		rank.host_call = cw_ages_to_op(from->host_call, at_ns);
 	r = add_node(b, ref->node, &rank.node);
 	return r < 0 ? r : cw_snapshot_add_rank(b->snap, &rank, &index);
 }
@@ -124,12 +94,8 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, uint32_t *ret_index)
 {
 	struct cw_snap_comm comm = {
+		.comm_facts = m->comm_facts,
 		.id = m->comm_id,
-		.instance = m->instance,
-		.parent_id = m->parent_id,
-		.nccl_hash = m->nccl_hash,
-		.split_ordinal = m->split_ordinal,
-		.split_color = m->split_color,
 		.nranks = m->nranks,
 		.name = m->name[0] ? m->name : NULL,
 	};
@@ -149,47 +115,18 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
 }
 
-static void copy_counters(struct cw_snap_member *to, const struct cw_msg_member *m, int64_t at_ns)
+/* The p2p counters are borrowed. */
+static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *from, int64_t at_ns)
 {
-	to->state = m->state;
-	to->known = m->known;
-	to->pending_count = m->pending_count;
-	to->nranks = m->nranks;
-	to->coll_entered = m->coll_entered;
-	to->coll_returned = m->coll_returned;
-	to->coll_reached = m->coll_reached;
-	to->coll_completed = m->coll_completed;
-	to->op_index = m->op_index;
-	to->hash_seq = m->hash_seq;
-	to->hash = m->hash;
-	to->progress_ns = at_ns - m->progress_age_ns;
-	to->interval_ns = m->interval_ns > INT64_MAX ? 0 : (int64_t)m->interval_ns;
-	to->sends = m->sends;
-	to->recvs = m->recvs;
-	to->async_error = m->async_error;
-	to->last_result = m->last_result;
-	to->last_error = m->last_error[0] ? m->last_error : NULL;
-	for (uint32_t i = 0; i < m->n_checkpoints && i < CW_SNAP_CHECKPOINTS; i++) {
-		to->checkpoints[i].coll_seq = m->checkpoints[i].coll_seq;
-		to->checkpoints[i].hash = m->checkpoints[i].hash;
-	}
-}
+	uint32_t n = from->n_checkpoints < CW_SNAP_CHECKPOINTS ? from->n_checkpoints
+							       : CW_SNAP_CHECKPOINTS;
 
-static int copy_p2p(struct cw_snap_member *to, const struct cw_msg_member *m)
-{
-	if (m->n_p2p == 0)
-		return 0;
-	to->p2p = calloc(m->n_p2p, sizeof(*to->p2p));
-	if (!to->p2p)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < m->n_p2p; i++)
-		to->p2p[i] = (struct cw_snap_p2p){ .peer = m->p2p[i].peer,
-						   .sends = m->p2p[i].sends,
-						   .recvs = m->p2p[i].recvs,
-						   .send_hash = m->p2p[i].send_hash,
-						   .recv_hash = m->p2p[i].recv_hash };
-	to->n_p2p = m->n_p2p;
-	return 0;
+	to->member_facts = from->member_facts;
+	CW_MEMBER_FACTS(CW_FROM_AGES)
+	if (n)
+		memcpy(to->checkpoints, from->checkpoints, n * sizeof(*to->checkpoints));
+	to->p2p = from->n_p2p ? from->p2p : NULL;
+	to->n_p2p = from->n_p2p;
 }
 
 /* Both windows as one, oldest op first; an op that is in both comes once. */
@@ -234,30 +171,27 @@ static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
 static int copy_ops(struct builder *b, uint32_t comm, struct cw_snap_member *to,
 		    const struct cw_msg_member *m, int64_t at_ns)
 {
-	int r = cw_snapshot_copy_pending(b->snap, to, m->pending);
+	struct cw_op op;
+	int r = 0;
 
-	if (r >= 0)
-		r = cw_snapshot_copy_last(b->snap, comm, (uint32_t)m->comm_rank, m->last);
-	if (r < 0)
-		return r;
-	if (to->pending)
-		date_op(to->pending, at_ns);
-	if (to->last)
-		date_op(to->last, at_ns);
-	return 0;
+	if (m->pending) {
+		op = cw_ages_to_op(m->pending, at_ns);
+		r = cw_snapshot_copy_pending(b->snap, to, &op);
+	}
+	if (m->last && r >= 0) {
+		op = cw_ages_to_op(m->last, at_ns);
+		r = cw_snapshot_copy_last(b->snap, comm, (uint32_t)m->comm_rank, &op);
+	}
+	return r;
 }
 
 static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *to,
 		       const struct cw_msg_member *m, int64_t at_ns)
 {
-	_cleanup_(freep) struct cw_snap_p2p *p2p = NULL;
 	int r;
 
-	copy_counters(to, m, at_ns);
+	copy_facts(to, m, at_ns);
 	r = copy_ops(b, comm, to, m, at_ns);
-	if (r >= 0)
-		r = copy_p2p(to, m);
-	p2p = to->p2p;
 	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
 }
 

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/fact_list.h"
+
 enum cw_op_kind {
 	CW_OP_NONE = 0,
 
@@ -105,34 +107,10 @@ enum {
 
 #define CW_PEER_NONE (-1)
 
+/* Instants are on the timeline of what holds it: of a record's reader, of a snapshot. */
 struct cw_op {
-	uint8_t kind;      /* enum cw_op_kind */
-	uint8_t dtype;     /* enum cw_dtype */
-	uint8_t redop;     /* enum cw_redop */
-	uint8_t progress;  /* enum cw_progress */
-	uint16_t flags;    /* CW_OPF_* */
-	int16_t result;    /* ncclResult_t, valid with CW_OPF_RETURNED */
-	int32_t root;      /* CW_PEER_NONE when the kind has none */
-	int32_t peer;      /* comm rank of the counterpart of send/recv, else CW_PEER_NONE */
-	uint64_t count;    /* elements, as passed to NCCL */
-	uint64_t bytes;    /* of one rank's contribution; 0 where it has no meaning */
-	uint64_t coll_seq; /* from 1; 0 = not counted */
-	uint64_t p2p_seq;  /* from 1, per peer and direction; 0 = not p2p */
-	uint64_t op_index; /* from 1, per rank and comm; local order only */
-	uint64_t group_id; /* 0 = not grouped; local to the rank */
-	uint64_t stream;   /* the handle as a number; local to the process */
-	uint32_t tid;      /* host thread, as gettid() */
-	/*
-	 * From where it was issued: index + 1 into the call stacks of the container (a record, a
-	 * reply, a snapshot); 0 = not known.
-	 */
-	uint32_t stack;
-	/*
-	 * In the timeline of the container: a record's clock (CLOCK_MONOTONIC of the rank's host),
-	 * or, in a snapshot, the leader's. return_ns is 0 without CW_OPF_RETURNED.
-	 */
-	int64_t enter_ns;
-	int64_t return_ns;
+	CW_SAME_FACTS(op_facts, CW_OP_FACTS);
+	CW_OP_FACTS(CW_KEPT_FIELD)
 };
 
 /* "all_reduce", "send", "comm_init", …; never NULL ("op-N" for numbers not known here). Any thread.

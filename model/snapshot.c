@@ -56,17 +56,6 @@ static void sanitise_ops(struct cw_op *ops, uint32_t n)
 	}
 }
 
-static void sanitise_member(struct cw_snap_member *m)
-{
-	sanitise_ops(m->pending, 1);
-	sanitise_ops(m->last, 1);
-	sanitise_ops(m->window, m->n_window);
-	m->window_ns = cw_bounded_ns(m->window_ns);
-	m->progress_ns = cw_bounded_ns(m->progress_ns);
-	/* An interval, not a point in time. */
-	m->interval_ns = m->interval_ns < 0 ? 0 : cw_bounded_ns(m->interval_ns);
-}
-
 struct cw_snapshot *cw_snapshot_new(void)
 {
 	struct cw_snapshot *snap = calloc(1, sizeof(*snap));
@@ -135,6 +124,21 @@ static bool copy_text(struct cw_snapshot *snap, const char *text, const char **r
 	*ret = cw_arena_strdup(&snap->store->arena, text);
 	return *ret || !text;
 }
+
+/*
+ * CW_RANK_FACTS(OWN) and the like copy the texts of *to and bound its times; bool ok becomes false
+ * when out of memory.
+ */
+/* clang-format off */
+#define OWN(kind, type, name, ...) OWN_##kind(name)
+#define OWN_SAME(name)
+#define OWN_TEXT(name) ok = copy_text(snap, to->name, &to->name) && ok;
+#define OWN_TIME(name) to->name##_ns = cw_bounded_ns(to->name##_ns);
+#define OWN_SPAN(name) to->name = to->name < 0 ? 0 : cw_bounded_ns(to->name);
+#define OWN_SENT(name)
+#define OWN_KEPT(name)
+#define OWN_PART(name)
+/* clang-format on */
 
 int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group)
 {
@@ -209,8 +213,9 @@ int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *r
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
 			 uint32_t *ret_index)
 {
-	struct cw_snap_rank copy = *rank;
+	struct cw_snap_rank copy = *rank, *to = &copy;
 	struct cw_snap_rank *ranks;
+	bool ok = true;
 
 	if (snap->n_ranks >= CW_SNAP_MAX_RANKS)
 		return -E2BIG;
@@ -218,14 +223,9 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
 	if (!ranks)
 		return -ENOMEM;
 	snap->ranks = ranks;
-	if (!copy_text(snap, rank->headway_by, &copy.headway_by) ||
-	    !copy_text(snap, rank->command, &copy.command) ||
-	    !copy_text(snap, rank->cause, &copy.cause) || !copy_text(snap, rank->fed, &copy.fed))
+	CW_RANK_FACTS(OWN)
+	if (!ok)
 		return -ENOMEM;
-	copy.ended_ns = cw_bounded_ns(copy.ended_ns);
-	copy.sampled_ns = cw_bounded_ns(copy.sampled_ns);
-	copy.headway_ns = cw_bounded_ns(copy.headway_ns);
-	copy.fed_ns = cw_bounded_ns(copy.fed_ns);
 	sanitise_ops(&copy.host_call, 1);
 	ranks[snap->n_ranks] = copy;
 	*ret_index = snap->n_ranks++;
@@ -371,7 +371,7 @@ static struct cw_snap_member *find_member(struct cw_snapshot *snap, uint32_t com
 
 static int compare_peers(const void *a, const void *b)
 {
-	const struct cw_snap_p2p *x = a, *y = b;
+	const struct cw_p2p_peer *x = a, *y = b;
 
 	return x->peer < y->peer ? -1 : x->peer > y->peer;
 }
@@ -423,25 +423,29 @@ static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bo
 	return copy;
 }
 
-int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *m)
+int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *to)
 {
 	struct cw_arena *a = &snap->store->arena;
 	bool ok = true;
 
-	if (m->n_window > MAX_WINDOW_OPS || m->n_p2p > MAX_P2P_PEERS)
+	if (to->n_window > MAX_WINDOW_OPS || to->n_p2p > MAX_P2P_PEERS)
 		return -E2BIG;
-	if (!m->window)
-		m->n_window = 0;
-	if (!m->p2p)
-		m->n_p2p = 0;
-	m->window = own(a, m->window, m->n_window, sizeof(*m->window), &ok);
-	m->p2p = own(a, m->p2p, m->n_p2p, sizeof(*m->p2p), &ok);
-	if (!copy_text(snap, m->last_error, &m->last_error) || !ok)
+	if (!to->window)
+		to->n_window = 0;
+	if (!to->p2p)
+		to->n_p2p = 0;
+	to->window = own(a, to->window, to->n_window, sizeof(*to->window), &ok);
+	to->p2p = own(a, to->p2p, to->n_p2p, sizeof(*to->p2p), &ok);
+	CW_MEMBER_FACTS(OWN)
+	if (!ok)
 		return -ENOMEM;
-	sanitise_member(m);
+	sanitise_ops(to->pending, 1);
+	sanitise_ops(to->last, 1);
+	sanitise_ops(to->window, to->n_window);
+	to->window_ns = cw_bounded_ns(to->window_ns);
 	/* Sorted by peer, so that the engine finds a counterpart by bisection. */
-	if (m->n_p2p > 1)
-		qsort(m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peers);
+	if (to->n_p2p > 1)
+		qsort(to->p2p, to->n_p2p, sizeof(*to->p2p), compare_peers);
 	return 0;
 }
 

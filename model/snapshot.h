@@ -11,6 +11,9 @@
  * Absence is explicit: a counter without its CW_KNOWN_ bit, a window that is NULL, a member without
  * a rank say "not visible", and the engine must treat them so (never as zero).
  *
+ * What is known of ranks, communicators and members is listed in model/fact_list.h; its texts are
+ * owned and may be NULL.
+ *
  * Ownership: one arena-like owner. cw_snapshot_new() makes an empty one, the cw_snapshot_add_*
  * functions grow it, cw_snapshot_free() frees all. Pointers into the arrays are invalidated by the
  * next add of the same array. Not thread-safe; no blocking; the only failure is -ENOMEM or a limit
@@ -47,92 +50,32 @@ struct cw_snap_node {
 };
 
 struct cw_snap_rank {
-	int32_t rank; /* label; -1 = unknown */
-	uint32_t node;
-	int32_t pid;
-	int32_t device; /* -1 = unknown */
-	uint64_t start_ticks;
-	uint32_t liveness; /* enum cw_liveness */
-	uint32_t flags;    /* CW_RANKF_* */
-	int32_t exit_code;
-	int32_t term_signal;
-	int64_t ended_ns;   /* 0 = alive or unknown */
-	int64_t sampled_ns; /* when these facts were read */
-	int64_t headway_ns; /* last time the process made headway (design section 9); 0 = unknown */
-	uint32_t nccl_version;
-	uint64_t env_hash;
-	uint64_t dropped;       /* of its record: >0 lowers confidence */
-	const char *headway_by; /* what moved last: "cpu", "io", "child", …; owned, may be NULL */
-	const char *command;    /* owned, may be NULL */
-	const char *cause;      /* of its death or stop, from the kernel; owned, may be NULL */
-	const char *fed;        /* the first NaN or infinity into an op; owned, may be NULL */
-	int64_t fed_ns;         /* when its daemon noticed that */
-	/* Host-blocking call in progress outside any known comm; kind CW_OP_NONE = none. */
-	struct cw_op host_call;
-	uint64_t host_call_comm_id;
+	CW_SAME_FACTS(rank_facts, CW_RANK_FACTS);
+	CW_RANK_FACTS(CW_KEPT_FIELD)
+	struct cw_op host_call; /* kind CW_OP_NONE = none */
 };
 
 /* Two of each level of cw_checkpoint_slot(). */
 #define CW_SNAP_CHECKPOINTS 8
 
-struct cw_snap_checkpoint {
-	uint64_t coll_seq; /* 0 = unused */
-	uint64_t hash;
-};
-
-struct cw_snap_p2p {
-	uint32_t peer; /* comm rank */
-	uint64_t sends, recvs;
-	uint64_t send_hash, recv_hash;
-};
-
 /* One rank's view of one comm. Index in the comm's members = comm rank. */
 struct cw_snap_member {
-	uint32_t rank;  /* index into ranks; CW_SNAP_NONE = nobody has reported as this member */
-	uint32_t state; /* enum cw_comm_state (record/record_layout.h) */
-	uint32_t known; /* CW_KNOWN_* */
-	uint32_t pending_count;
-	uint32_t nranks;         /* of the comm, as this rank was told; 0 = unknown */
-	uint64_t coll_entered;   /* highest coll_seq whose call was entered */
-	uint64_t coll_returned;  /* … returned to the host */
-	uint64_t coll_reached;   /* … its stream got to */
-	uint64_t coll_completed; /* … completed on the device */
-	uint64_t op_index;       /* ops entered */
-	uint64_t hash_seq, hash; /* rolling hash after coll_seq hash_seq */
-	struct cw_snap_checkpoint checkpoints[CW_SNAP_CHECKPOINTS]; /* newest first */
-	struct cw_op *pending; /* oldest op that has not completed (or, unknown, not returned);
-				* owned, NULL = none */
-	struct cw_op *last;    /* newest op entered; owned, NULL = none */
-	struct cw_op *window;  /* last ops, oldest first, maybe with some from further back before
-				* them; owned; NULL = not fetched */
+	CW_SAME_FACTS(member_facts, CW_MEMBER_FACTS);
+	CW_MEMBER_FACTS(CW_KEPT_FIELD)
+	struct cw_checkpoint checkpoints[CW_SNAP_CHECKPOINTS]; /* newest first */
+	struct cw_op *pending;                                 /* owned, NULL = none */
+	struct cw_op *last;                                    /* owned, NULL = none */
+	struct cw_op *window; /* last ops, oldest first, maybe with some from further back before
+			       * them; owned; NULL = not fetched */
 	uint32_t n_window;
 	uint32_t n_p2p;
-	struct cw_snap_p2p *p2p; /* owned */
-	uint64_t window_lost;    /* ops before window[0] that the record no longer holds */
-	int64_t window_ns;       /* when the window was read; 0 = not fetched */
-	int64_t progress_ns;     /* last time a counter of this member moved */
-	int64_t interval_ns;     /* median between completions, 0 = unknown */
-	uint64_t sends, recvs;
-	int32_t async_error, last_result;
-	const char *last_error; /* owned, may be NULL */
+	struct cw_p2p_peer *p2p; /* owned */
 };
 
 struct cw_snap_comm {
-	uint64_t id;
-	uint64_t parent_id;
-	uint64_t nccl_hash;
-	uint32_t instance;
-	uint32_t split_ordinal;
-	int32_t split_color;
-	uint32_t nranks; /* members has this many entries */
-	/*
-	 * What was learnt earlier by comparing rolling hashes, which may lie further back than the
-	 * checkpoints at hand: the members' calls were the same up to agreed_seq (0 = not known),
-	 * and no longer at differ_seq (0 = no difference was seen).
-	 */
-	uint64_t agreed_seq, differ_seq;
-	const char *name;               /* owned, may be NULL */
-	struct cw_snap_member *members; /* owned */
+	CW_SAME_FACTS(comm_facts, CW_COMM_FACTS);
+	CW_COMM_FACTS(CW_KEPT_FIELD)
+	struct cw_snap_member *members; /* owned; nranks of them */
 	/* Private: where the members' `last` are, side by side, because all are read in turn. */
 	struct cw_op *last_ops;
 	uint32_t n_claimed; /* private: members with a rank */

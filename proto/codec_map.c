@@ -8,11 +8,11 @@
 #define FIELD_BYTES(type, field) sizeof(((type *)0)->field)
 
 /* Each file-local table below is introduced by the two types it joins. */
-#define NUMBER_(kind_, field_, pb_field_, flags_, max_)                                            \
+#define NUMBER_(kind_, field_, flags_, max_)                                                       \
 	{                                                                                          \
 		.kind = kind_, .flags = flags_, .max = max_, .c_bytes = FIELD_BYTES(C, field_),    \
-		.pb_bytes = FIELD_BYTES(PB, pb_field_), .c_offset = offsetof(C, field_),           \
-		.pb_offset = offsetof(PB, pb_field_),                                              \
+		.pb_bytes = FIELD_BYTES(PB, field_), .c_offset = offsetof(C, field_),              \
+		.pb_offset = offsetof(PB, field_),                                                 \
 	}
 #define POINTER_(kind_, field_, flags_, sub_)                                                      \
 	{                                                                                          \
@@ -26,11 +26,9 @@
 		.max = max_, .sub = sub_,                                                          \
 	}
 
-#define UINT(field) NUMBER_(CW_FIELD_UINT, field, field, 0, 0)
-#define INT(field) NUMBER_(CW_FIELD_INT, field, field, 0, 0)
-#define AGE(field) NUMBER_(CW_FIELD_INT, field, field, CW_FIELD_AGE, 0)
-#define AGE_AS(field, pb_field) NUMBER_(CW_FIELD_INT, field, pb_field, CW_FIELD_AGE, 0)
-#define ENUM(field, max_) NUMBER_(CW_FIELD_UINT, field, field, CW_FIELD_KNOWN_ONLY, max_)
+#define UINT(field) NUMBER_(CW_FIELD_UINT, field, 0, 0)
+#define INT(field) NUMBER_(CW_FIELD_INT, field, 0, 0)
+#define AGE(field) NUMBER_(CW_FIELD_INT, field, CW_FIELD_AGE, 0)
 #define STRING(field) POINTER_(CW_FIELD_STRING, field, 0, NULL)
 #define REQUIRED(field) POINTER_(CW_FIELD_STRING, field, CW_FIELD_REQUIRED, NULL)
 #define JOB_KEY(field) POINTER_(CW_FIELD_JOB_KEY, field, 0, NULL)
@@ -122,121 +120,61 @@ MAP(peer_goodbye, C, collwatch__peer_goodbye__descriptor);
 #undef C
 #undef PB
 
-#define C struct cw_op
+/*
+ * Facts: a row's number is its place, whatever the order of the rows (model/fact_list.h), so their
+ * messages have numbers without a gap. Types are those of the .proto.
+ */
+/* clang-format off */
+#define FACT(kind, type, name, number, wire, json, limit, ...) FACT_##kind(name, number, wire, limit)
+#define FACT_SAME(name, number, wire, limit) [number - 1] = FACT_OF_##wire(name, limit),
+#define FACT_TEXT(name, number, wire, limit) [number - 1] = FACT_OF_##wire(name, limit),
+#define FACT_TIME(name, number, wire, limit) [number - 1] = AGE(name##_age_ns),
+#define FACT_SPAN(name, number, wire, limit) [number - 1] = FACT_OF_##wire(name, limit),
+#define FACT_SENT(name, number, wire, limit) [number - 1] = FACT_OF_##wire(name, limit),
+#define FACT_KEPT(name, number, wire, limit)
+#define FACT_PART(name, number, wire, limit) [number - 1] = FACT_OF_##wire(name, limit),
+#define FACT_OF_uint32(name, limit) NUMBER_(CW_FIELD_UINT, name, (limit) ? CW_FIELD_KNOWN_ONLY : 0, limit)
+#define FACT_OF_uint64(name, limit) UINT(name)
+#define FACT_OF_fixed64(name, limit) UINT(name)
+#define FACT_OF_sint32(name, limit) INT(name)
+#define FACT_OF_string(name, limit) STRING(name)
+#define FACT_OF_Op(name, limit) MESSAGE(name, &op_map)
+#define FACT_OF_Checkpoint(name, limit) LIST(name, limit, &checkpoint_map)
+#define FACT_OF_P2pPeer(name, limit) LIST(name, limit, &p2p_peer_map)
+#define FACT_OF_Member(name, limit) LIST(name, limit, &member_map)
+/* clang-format on */
+
+#define C struct cw_msg_op
 #define PB Collwatch__Op
-static const struct cw_field op_fields[] = {
-	UINT(kind),
-	UINT(dtype),
-	UINT(redop),
-	ENUM(progress, CW_PROGRESS_COMPLETED),
-	UINT(flags),
-	INT(result),
-	INT(root),
-	INT(peer),
-	UINT(count),
-	UINT(bytes),
-	UINT(coll_seq),
-	UINT(p2p_seq),
-	UINT(op_index),
-	UINT(group_id),
-	UINT(stream),
-	UINT(tid),
-	AGE_AS(enter_ns, enter_age_ns),
-	AGE_AS(return_ns, return_age_ns),
-	UINT(stack),
-};
+static const struct cw_field op_fields[] = { CW_OP_FACTS(FACT) };
 MAP(op, C, collwatch__op__descriptor);
 #undef C
 #undef PB
 
-#define C struct cw_msg_checkpoint
+#define C struct cw_checkpoint
 #define PB Collwatch__Checkpoint
-static const struct cw_field checkpoint_fields[] = {
-	UINT(coll_seq),
-	UINT(hash),
-};
+static const struct cw_field checkpoint_fields[] = { CW_CHECKPOINT_FACTS(FACT) };
 MAP(checkpoint, C, collwatch__checkpoint__descriptor);
 #undef C
 #undef PB
 
-#define C struct cw_msg_p2p_peer
+#define C struct cw_p2p_peer
 #define PB Collwatch__P2pPeer
-static const struct cw_field p2p_peer_fields[] = {
-	UINT(peer), UINT(sends), UINT(recvs), UINT(send_hash), UINT(recv_hash),
-};
+static const struct cw_field p2p_peer_fields[] = { CW_P2P_FACTS(FACT) };
 MAP(p2p_peer, C, collwatch__p2p_peer__descriptor);
 #undef C
 #undef PB
 
 #define C struct cw_msg_member
 #define PB Collwatch__Member
-static const struct cw_field member_fields[] = {
-	UINT(comm_id),
-	UINT(instance),
-	UINT(parent_id),
-	UINT(split_ordinal),
-	INT(split_color),
-	STRING(name),
-	UINT(nranks),
-	INT(comm_rank),
-	INT(device),
-	ENUM(state, CW_COMM__MAX - 1),
-	UINT(coll_entered),
-	UINT(coll_returned),
-	UINT(coll_reached),
-	UINT(coll_completed),
-	UINT(known),
-	UINT(hash_seq),
-	UINT(hash),
-	LIST(checkpoints, CW_MSG_MAX_CHECKPOINTS, &checkpoint_map),
-	MESSAGE(pending, &op_map),
-	UINT(pending_count),
-	AGE(progress_age_ns),
-	UINT(interval_ns),
-	INT(async_error),
-	INT(last_result),
-	STRING(last_error),
-	UINT(sends),
-	UINT(recvs),
-	LIST(p2p, CW_MSG_MAX_P2P, &p2p_peer_map),
-	UINT(op_index),
-	MESSAGE(last, &op_map),
-	UINT(nccl_hash),
-};
+static const struct cw_field member_fields[] = { CW_COMM_FACTS(FACT) CW_MEMBER_FACTS(FACT) };
 MAP(member, C, collwatch__member__descriptor);
 #undef C
 #undef PB
 
 #define C struct cw_msg_rank
 #define PB Collwatch__Rank
-static const struct cw_field rank_fields[] = {
-	INT(rank),
-	INT(world_size),
-	INT(local_rank),
-	STRING(rank_source),
-	INT(pid),
-	UINT(start_ticks),
-	INT(device),
-	UINT(uid),
-	ENUM(liveness, CW_LIVE__MAX - 1),
-	INT(exit_code),
-	INT(term_signal),
-	UINT(flags),
-	AGE(ended_age_ns),
-	AGE(headway_age_ns),
-	AGE(sampled_age_ns),
-	UINT(nccl_version),
-	UINT(env_hash),
-	UINT(dropped),
-	STRING(command),
-	MESSAGE(host_call, &op_map),
-	LIST(members, CW_MSG_MAX_MEMBERS, &member_map),
-	UINT(host_call_comm_id),
-	STRING(headway_by),
-	STRING(cause),
-	STRING(fed),
-	AGE(fed_age_ns),
-};
+static const struct cw_field rank_fields[] = { CW_RANK_FACTS(FACT) };
 MAP(rank, C, collwatch__rank__descriptor);
 #undef C
 #undef PB

@@ -105,66 +105,33 @@ struct cw_msg_peer_goodbye {
 	const char *reason;
 };
 
-/*
- * Inside messages, the enter_ns and return_ns of a struct cw_op are *ages* (see top), not instants.
- */
+/* What is known of ops, ranks and communicators: model/fact_list.h. */
 
-struct cw_msg_checkpoint {
-	uint64_t coll_seq, hash;
+struct cw_msg_op {
+	CW_SAME_FACTS(op_facts, CW_OP_FACTS);
+	CW_OP_FACTS(CW_SENT_FIELD)
 };
 
-struct cw_msg_p2p_peer {
-	uint32_t peer;
-	uint64_t sends, recvs, send_hash, recv_hash;
-};
-
+/* One rank's view of one communicator. */
 struct cw_msg_member {
-	uint64_t comm_id, parent_id, nccl_hash;
-	uint32_t instance, split_ordinal;
-	int32_t split_color;
-	const char *name;
-	uint32_t nranks;
-	int32_t comm_rank, device;
-	uint32_t state; /* enum cw_comm_state */
-	uint64_t coll_entered, coll_returned, coll_reached, coll_completed;
-	uint32_t known; /* CW_KNOWN_*, model/facts.h */
-	uint64_t hash_seq, hash;
-	struct cw_msg_checkpoint *checkpoints; /* newest first */
+	CW_SAME_FACTS(comm_facts, CW_COMM_FACTS);
+	CW_COMM_FACTS(CW_SENT_FIELD)
+	CW_SAME_FACTS(member_facts, CW_MEMBER_FACTS);
+	CW_MEMBER_FACTS(CW_SENT_FIELD)
+	struct cw_checkpoint *checkpoints; /* newest first */
 	uint32_t n_checkpoints;
-	const struct cw_op *pending; /* NULL = none */
-	const struct cw_op *last;    /* NULL = none */
-	uint32_t pending_count;
-	int64_t progress_age_ns;
-	uint64_t interval_ns;
-	int32_t async_error, last_result;
-	const char *last_error;
-	uint64_t sends, recvs, op_index;
-	struct cw_msg_p2p_peer *p2p;
+	const struct cw_msg_op *pending; /* NULL = none */
+	const struct cw_msg_op *last;    /* NULL = none */
+	struct cw_p2p_peer *p2p;
 	uint32_t n_p2p;
 };
 
 struct cw_msg_rank {
-	int32_t rank, world_size, local_rank;
-	const char *rank_source;
-	int32_t pid;
-	uint64_t start_ticks;
-	int32_t device;
-	uint32_t uid;
-	uint32_t liveness; /* enum cw_liveness, model/facts.h */
-	int32_t exit_code, term_signal;
-	uint32_t flags;                                       /* CW_RANKF_*, model/facts.h */
-	int64_t ended_age_ns, headway_age_ns, sampled_age_ns; /* headway: -1 = unknown */
-	uint32_t nccl_version;
-	uint64_t env_hash, dropped;
-	const char *command;
-	const char *headway_by;
-	const struct cw_op *host_call; /* NULL = none */
-	uint64_t host_call_comm_id;
+	CW_SAME_FACTS(rank_facts, CW_RANK_FACTS);
+	CW_RANK_FACTS(CW_SENT_FIELD)
+	const struct cw_msg_op *host_call; /* NULL = none */
 	struct cw_msg_member *members;
 	uint32_t n_members;
-	const char *cause;
-	const char *fed;
-	int64_t fed_age_ns;
 };
 
 /*
@@ -231,7 +198,7 @@ struct cw_msg_window {
 	int32_t pid;
 	uint64_t start_ticks;
 	int32_t comm_rank;
-	struct cw_op *ops; /* oldest first */
+	struct cw_msg_op *ops; /* oldest first */
 	uint32_t n_ops;
 	uint64_t lost;
 };

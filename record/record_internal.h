@@ -112,7 +112,7 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 				       uint16_t flags, uint64_t op_index);
 
 void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm *comm,
-		       const struct cw_rec_op *from, struct cw_op *to);
+		       const struct cw_rec_op *from, struct cw_record_op *to);
 
 /* The op with this ticket of the bulk ring; false = overwritten or unreadable. */
 bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw_rec_op *ret);
@@ -146,8 +146,8 @@ void cw_record_replay_of(const struct cw_record *rec, const struct cw_record_com
  * and with their own signature, coll_seq and progress. Returns how many.
  */
 size_t cw_record_replay_expand(const struct cw_record *rec, const struct cw_record_comm *comm,
-			       const struct cw_rec_op *launch, uint64_t first, struct cw_op *ops,
-			       size_t max);
+			       const struct cw_rec_op *launch, uint64_t first,
+			       struct cw_record_op *ops, size_t max);
 
 /* How many those are; at least 1. */
 uint64_t cw_record_replay_count(const struct cw_record *rec, const struct cw_record_comm *comm,

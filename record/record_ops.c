@@ -176,7 +176,7 @@ static bool kind_has_peer(unsigned kind)
 }
 
 void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm *comm,
-		       const struct cw_rec_op *from, struct cw_op *to)
+		       const struct cw_rec_op *from, struct cw_record_op *to)
 {
 	bool returned = from->flags & CW_OPF_RETURNED;
 	enum cw_progress progress =
@@ -185,7 +185,7 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 	/* "Enqueued" is known only when the call has come back. */
 	if (!returned && progress == CW_PROGRESS_ENQUEUED)
 		progress = CW_PROGRESS_UNKNOWN;
-	*to = (struct cw_op){
+	*to = (struct cw_record_op){
 		.kind = from->kind,
 		.dtype = from->dtype,
 		.redop = from->redop,
@@ -205,8 +205,8 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 		.stream = from->stream,
 		.tid = from->tid,
 		.stack = from->stack_id,
-		.enter_ns = cw_record_time(rec, from->enter_ns),
-		.return_ns = returned ? cw_record_time(rec, from->return_ns) : 0,
+		.enter_mono_ns = cw_record_time(rec, from->enter_ns),
+		.return_mono_ns = returned ? cw_record_time(rec, from->return_ns) : 0,
 	};
 }
 
@@ -244,8 +244,8 @@ static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_co
 
 /* The newest max of what the ops stand for: a graph's launch stands for many. */
 static void convert_newest(const struct cw_record *rec, const struct cw_record_comm *comm,
-			   const struct cw_rec_op *found, size_t n, struct cw_op *ops, size_t max,
-			   size_t *ret_n, size_t *ret_first)
+			   const struct cw_rec_op *found, size_t n, struct cw_record_op *ops,
+			   size_t max, size_t *ret_n, size_t *ret_first)
 {
 	uint64_t total = 0, skip;
 	size_t first = n, kept = 0;
@@ -261,8 +261,8 @@ static void convert_newest(const struct cw_record *rec, const struct cw_record_c
 	*ret_first = first;
 }
 
-int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, struct cw_op *ops,
-		     size_t max, size_t *ret_n, uint64_t *ret_lost)
+int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
+		     struct cw_record_op *ops, size_t max, size_t *ret_n, uint64_t *ret_lost)
 {
 	size_t capacity = CW_REC_COMM_OPS + rec->sections[CW_REC_SECTION_RING].count;
 	_cleanup_(freep) struct cw_rec_op *found = malloc(capacity * sizeof(*found));
@@ -311,7 +311,7 @@ static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_chec
 	return a->coll_seq && a->coll_seq == b->coll_seq && a->hash == b->hash;
 }
 
-static void keep_newest(struct cw_rec_checkpoint two[2], const struct cw_rec_checkpoint *c)
+static void keep_newest(struct cw_checkpoint two[2], const struct cw_checkpoint *c)
 {
 	if (c->coll_seq > two[0].coll_seq) {
 		two[1] = two[0];
@@ -321,7 +321,7 @@ static void keep_newest(struct cw_rec_checkpoint two[2], const struct cw_rec_che
 	}
 }
 
-static void add_once(struct cw_rec_checkpoint *v, size_t *n, const struct cw_rec_checkpoint *c)
+static void add_once(struct cw_checkpoint *v, size_t *n, const struct cw_checkpoint *c)
 {
 	for (size_t i = 0; i < *n; i++)
 		if (v[i].coll_seq == c->coll_seq)
@@ -331,7 +331,7 @@ static void add_once(struct cw_rec_checkpoint *v, size_t *n, const struct cw_rec
 }
 
 int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
-			  struct cw_rec_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n)
+			  struct cw_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n)
 {
 	struct cw_rec_comm first, second;
 	size_t n = 0;
@@ -343,11 +343,14 @@ int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_co
 	if (r < 0)
 		return r;
 	for (size_t level = 0; level < CW_CHECKPOINT_LEVELS; level++) {
-		struct cw_rec_checkpoint two[2] = { 0 };
+		struct cw_checkpoint two[2] = { 0 };
 
-		for (size_t i = level * CW_CHECKPOINTS_PER_LEVEL; i < CW_REC_CHECKPOINTS; i++)
-			if (is_whole(&first.checkpoints[i], &second.checkpoints[i]))
-				keep_newest(two, &first.checkpoints[i]);
+		for (size_t i = level * CW_CHECKPOINTS_PER_LEVEL; i < CW_REC_CHECKPOINTS; i++) {
+			const struct cw_rec_checkpoint *c = &first.checkpoints[i];
+
+			if (is_whole(c, &second.checkpoints[i]))
+				keep_newest(two, &(struct cw_checkpoint){ c->coll_seq, c->hash });
+		}
 		add_once(ret, &n, &two[0]);
 		add_once(ret, &n, &two[1]);
 	}
@@ -362,7 +365,7 @@ static bool is_block_of(const struct cw_record_comm *comm, const struct cw_rec_p
 }
 
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
-		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n)
+		  struct cw_p2p_peer *peers, size_t max, size_t *ret_n)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_P2P];
 	_cleanup_(freep) struct cw_rec_p2p_block *block = NULL;
@@ -383,7 +386,11 @@ int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 	for (size_t i = 0; i < CW_REC_P2P_PEERS && n < max; i++)
 		if (block->peers[i].peer_plus_1 &&
 		    block->peers[i].peer_plus_1 <= comm->entry.nranks)
-			peers[n++] = block->peers[i];
+			peers[n++] = (struct cw_p2p_peer){ .peer = block->peers[i].peer_plus_1 - 1,
+							   .sends = block->peers[i].count[0],
+							   .recvs = block->peers[i].count[1],
+							   .send_hash = block->peers[i].hash[0],
+							   .recv_hash = block->peers[i].hash[1] };
 	/* Whose it was, asked after the copy: it may have been given to another comm meanwhile. */
 	r = cw_record_pread(rec, block, offsetof(struct cw_rec_p2p_block, peers), offset);
 	if (r < 0)

@@ -17,11 +17,18 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "model/facts.h"
 #include "model/op.h"
 #include "model/signature.h"
 #include "record/record_layout.h"
 
 struct cw_record;
+
+/* An op as a record has it: on the clock of the rank's host, and with the record's call stacks. */
+struct cw_record_op {
+	CW_SAME_FACTS(op_facts, CW_OP_FACTS);
+	int64_t enter_mono_ns, return_mono_ns; /* the latter 0 without CW_OPF_RETURNED */
+};
 
 /*
  * Takes fd (also on failure). require_seals: demand a tmpfs memfd with SHRINK, GROW and
@@ -65,8 +72,8 @@ struct cw_record_progress {
  * with op.progress filled in from the progress words and p2p/collective numbers as in struct cw_op.
  * Writes at most max ops; *ret_lost = ops of the comm older than the first one returned.
  */
-int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm, struct cw_op *ops,
-		     size_t max, size_t *ret_n, uint64_t *ret_lost);
+int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
+		     struct cw_record_op *ops, size_t max, size_t *ret_n, uint64_t *ret_lost);
 
 /*
  * Counters a digest needs, derived from the comm's last ops and the progress words.
@@ -78,12 +85,22 @@ struct cw_record_state {
 	 */
 	bool has_pending, has_last, reached_known, completed_known;
 	uint32_t pending_count;
-	struct cw_op pending; /* oldest op not completed; completion unknown: oldest not returned */
-	struct cw_op last;
+	struct cw_record_op
+		pending; /* oldest op not completed; completion unknown: oldest not returned */
+	struct cw_record_op last;
 	uint64_t coll_reached, coll_completed;
 };
 int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		    struct cw_record_state *ret);
+
+/* What the entry and its state say of the member, but for the hash, which may move meanwhile. */
+struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
+					      const struct cw_record_state *state);
+struct cw_comm_facts cw_record_comm_facts(const struct cw_record_comm *comm);
+/* What was lost for good; lost completions and modules are said elsewhere or do not matter. */
+uint64_t cw_record_dropped(const struct cw_rec_header *h);
+/* The host-blocking call in progress outside any known comm; its kind CW_OP_NONE = none. */
+struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 
 /*
  * Checkpoints of a comm's rolling hash as they are now: of each level of cw_checkpoint_slot() and
@@ -93,11 +110,11 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
  */
 #define CW_RECORD_CHECKPOINTS (2 * CW_CHECKPOINT_LEVELS)
 int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
-			  struct cw_rec_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n);
+			  struct cw_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n);
 
 /* Per-peer counters of a comm; writes at most max; 0 or -errno. */
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
-		  struct cw_rec_p2p_peer *peers, size_t max, size_t *ret_n);
+		  struct cw_p2p_peer *peers, size_t max, size_t *ret_n);
 
 /*
  * From where an op with this number in op.stack was issued: a line per frame, innermost first,

@@ -178,12 +178,12 @@ void cw_record_replay_of(const struct cw_record *rec, const struct cw_record_com
 
 struct expansion {
 	const struct cw_record_replay *replay;
-	const struct cw_op *launch;
+	const struct cw_record_op *launch;
 	uint64_t first_seq;
-	uint64_t from, to; /* ops wanted, to exclusive */
-	uint64_t colls;    /* before the run at hand */
-	uint64_t groups;   /* ended before it */
-	struct cw_op *ops; /* of `from` */
+	uint64_t from, to;        /* ops wanted, to exclusive */
+	uint64_t colls;           /* before the run at hand */
+	uint64_t groups;          /* ended before it */
+	struct cw_record_op *ops; /* of `from` */
 };
 
 static uint8_t progress_at(const struct expansion *e, uint64_t at)
@@ -199,7 +199,7 @@ static uint8_t progress_at(const struct expansion *e, uint64_t at)
 }
 
 static void fill(struct expansion *e, uint64_t at, uint64_t in_run,
-		 const struct cw_rec_template *run, struct cw_op *to)
+		 const struct cw_rec_template *run, struct cw_record_op *to)
 {
 	bool is_p2p = cw_op_is_p2p(run->kind);
 	bool is_coll = cw_op_is_collective(run->kind);
@@ -249,12 +249,12 @@ uint64_t cw_record_replay_count(const struct cw_record *rec, const struct cw_rec
 }
 
 size_t cw_record_replay_expand(const struct cw_record *rec, const struct cw_record_comm *comm,
-			       const struct cw_rec_op *launch, uint64_t first, struct cw_op *ops,
-			       size_t max)
+			       const struct cw_rec_op *launch, uint64_t first,
+			       struct cw_record_op *ops, size_t max)
 {
 	uint64_t n = cw_record_replay_count(rec, comm, launch);
 	struct cw_record_replay replay;
-	struct cw_op whole;
+	struct cw_record_op whole;
 	struct expansion e = { .replay = &replay, .launch = &whole, .from = first, .ops = ops };
 
 	if (max == 0 || first >= n)

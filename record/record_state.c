@@ -157,7 +157,7 @@ static bool is_more_to_learn(const struct tally *t)
 
 /* Of a graph's launch, the oldest of its ops that has not completed; the launch, if unknown. */
 static void convert_pending(const struct cw_record *rec, const struct cw_record_comm *comm,
-			    const struct cw_rec_op *op, struct cw_op *to)
+			    const struct cw_rec_op *op, struct cw_record_op *to)
 {
 	struct cw_record_replay replay;
 
@@ -170,7 +170,7 @@ static void convert_pending(const struct cw_record *rec, const struct cw_record_
 }
 
 static void convert_last(const struct cw_record *rec, const struct cw_record_comm *comm,
-			 const struct cw_rec_op *op, struct cw_op *to)
+			 const struct cw_rec_op *op, struct cw_record_op *to)
 {
 	(void)cw_record_replay_expand(rec, comm, op, cw_record_replay_count(rec, comm, op) - 1, to,
 				      1);

@@ -13,6 +13,7 @@
 #include "analysis/slow/slow.h"
 #include "identity/job_id.h"
 #include "model/arena.h"
+#include "proto/ages.h"
 #include "report/json_util.h"
 #include "suite/cluster/cluster.h"
 #include "suite/network/network.h"
@@ -309,20 +310,21 @@ static int leader_snapshot(const struct watch_leader *w, struct cw_snapshot **re
 	return cw_leader_snapshot(w->net->nodes[leader].leader, led.route, led.job, ret);
 }
 
-static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *window)
+static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *window,
+		      struct cw_arena *arena)
 {
 	uint32_t comm = cw_snapshot_find_comm(snap, window->comm_id, window->instance);
+	struct cw_op *ops;
 
 	if (comm == CW_SNAP_NONE)
 		return 0;
-	for (uint32_t i = 0; i < window->n_ops; i++) {
-		struct cw_op *op = &window->ops[i];
-
-		op->enter_ns = snap->now_ns - op->enter_ns;
-		op->return_ns = op->flags & CW_OPF_RETURNED ? snap->now_ns - op->return_ns : 0;
-	}
-	return cw_snapshot_set_window(snap, comm, (uint32_t)window->comm_rank, window->ops,
-				      window->n_ops, window->lost, snap->now_ns);
+	ops = cw_arena_new_array(arena, struct cw_op, window->n_ops);
+	if (!ops)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < window->n_ops; i++)
+		ops[i] = cw_ages_to_op(&window->ops[i], snap->now_ns);
+	return cw_snapshot_set_window(snap, comm, (uint32_t)window->comm_rank, ops, window->n_ops,
+				      window->lost, snap->now_ns);
 }
 
 /* All of them, as who looks at a record of the job has them. */
@@ -343,7 +345,7 @@ static int add_windows(struct watch_leader *w, struct cw_snapshot *snap)
 
 		r = cluster_windows(living(w), i, &q, &w->arena, &windows, &n);
 		for (uint32_t k = 0; r == 0 && k < n; k++)
-			r = add_window(snap, &windows[k]);
+			r = add_window(snap, &windows[k], &w->arena);
 	}
 	return r;
 }

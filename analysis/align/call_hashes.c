@@ -23,15 +23,14 @@ struct call_hashes_slot {
 /* All points known of a member: the newest, where it stands still, and its checkpoints. */
 #define MAX_POINTS (CW_SNAP_CHECKPOINTS + 1)
 
-static uint32_t list_points(const struct cw_snap_member *m,
-			    struct cw_snap_checkpoint points[MAX_POINTS])
+static uint32_t list_points(const struct cw_snap_member *m, struct cw_checkpoint points[MAX_POINTS])
 {
 	uint32_t n = 0;
 
 	if (m->rank == CW_SNAP_NONE)
 		return 0;
 	if ((m->known & CW_KNOWN_HASH) && m->hash_seq)
-		points[n++] = (struct cw_snap_checkpoint){ m->hash_seq, m->hash };
+		points[n++] = (struct cw_checkpoint){ m->hash_seq, m->hash };
 	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
 		if ((m->known & CW_KNOWN_ENTERED) && m->checkpoints[i].coll_seq)
 			points[n++] = m->checkpoints[i];
@@ -68,7 +67,7 @@ struct parting {
 	uint32_t one, other;
 };
 
-static int note_point(struct call_hashes_scratch *s, const struct cw_snap_checkpoint *point,
+static int note_point(struct call_hashes_scratch *s, const struct cw_checkpoint *point,
 		      uint32_t member, struct parting *parting)
 {
 	uint32_t i;
@@ -105,7 +104,7 @@ static void start_over(struct call_hashes_scratch *s)
 /* The last point at which those two agreed. That others did says nothing about them. */
 static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *parting)
 {
-	struct cw_snap_checkpoint a[MAX_POINTS], b[MAX_POINTS];
+	struct cw_checkpoint a[MAX_POINTS], b[MAX_POINTS];
 	uint32_t n_a = list_points(&c->members[parting->one], a);
 	uint32_t n_b = list_points(&c->members[parting->other], b);
 	uint64_t best = 0;
@@ -146,7 +145,7 @@ int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,
 			struct call_hashes_scratch *scratch, struct call_hashes *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
-	struct cw_snap_checkpoint points[MAX_POINTS];
+	struct cw_checkpoint points[MAX_POINTS];
 	struct parting parting = { 0 };
 
 	*ret = (struct call_hashes){ 0 };
@@ -211,7 +210,7 @@ static uint32_t find(uint32_t *group, uint32_t m)
 static int collect(struct sorting *s, const struct cw_snap_comm *c, uint64_t from,
 		   struct cw_arena *a)
 {
-	struct cw_snap_checkpoint known[MAX_POINTS];
+	struct cw_checkpoint known[MAX_POINTS];
 
 	s->points = cw_arena_new_array(a, struct point, (size_t)c->nranks * MAX_POINTS);
 	s->has_point = cw_arena_new_array(a, bool, c->nranks);

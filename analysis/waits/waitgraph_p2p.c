@@ -18,12 +18,12 @@ enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
 static int compare_peer(const void *key, const void *entry)
 {
 	uint32_t peer = *(const uint32_t *)key;
-	const struct cw_snap_p2p *e = entry;
+	const struct cw_p2p_peer *e = entry;
 
 	return peer < e->peer ? -1 : peer > e->peer;
 }
 
-static const struct cw_snap_p2p *find_peer(const struct cw_snap_member *m, uint32_t peer)
+static const struct cw_p2p_peer *find_peer(const struct cw_snap_member *m, uint32_t peer)
 {
 	return m->n_p2p ? bsearch(&peer, m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peer) : NULL;
 }
@@ -74,7 +74,7 @@ static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind,
 			  uint64_t n)
 {
 	const struct cw_snap_member *m = &b->c->members[peer];
-	const struct cw_snap_p2p *e = find_peer(m, me);
+	const struct cw_p2p_peer *e = find_peer(m, me);
 	uint64_t count = !e ? 0 : kind == CW_OP_SEND ? e->sends : e->recvs;
 
 	return (b->positions[peer].flags & POS_WAITS) && m->pending && n <= count &&
@@ -109,7 +109,7 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 {
 	const struct cw_snap_member *m = &b->c->members[peer];
 	unsigned other = kind == CW_OP_SEND ? CW_OP_RECV : CW_OP_SEND;
-	const struct cw_snap_p2p *e;
+	const struct cw_p2p_peer *e;
 	uint64_t count;
 
 	if (!(b->positions[peer].flags & (POS_SEEN | POS_DEAD)))

@@ -147,7 +147,7 @@ static const char *state_name(uint32_t state)
 	return state < CW_COMM__MAX ? names[state] : "?";
 }
 
-static const char *progress_name(const struct cw_op *op)
+static const char *progress_name(const struct cw_record_op *op)
 {
 	static const char *const names[] = { "", "enqueued", "reached", "completed" };
 
@@ -169,7 +169,7 @@ static int64_t wall_of(const struct cw_rec_header *h, int64_t at_ns)
 /* ---- for people ---- */
 
 /* The frames one below the other. */
-static void show_stack(const struct cw_record *rec, const struct cw_op *op)
+static void show_stack(const struct cw_record *rec, const struct cw_record_op *op)
 {
 	char stack[CW_RECORD_STACK_BYTES], *at = stack, *frame;
 
@@ -181,18 +181,19 @@ static void show_stack(const struct cw_record *rec, const struct cw_op *op)
 
 static void show_ops(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
 {
-	struct cw_op ops[MAX_OPS];
+	struct cw_record_op ops[MAX_OPS];
 	uint64_t lost = 0;
 	size_t n = 0;
 
 	if (!most || cw_record_window(rec, comm, ops, most, &n, &lost) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
+		struct cw_op op = { .op_facts = ops[i].op_facts };
 		char call[160], when[32];
-		int64_t wall_ns = wall_of(cw_record_header(rec), ops[i].enter_ns);
+		int64_t wall_ns = wall_of(cw_record_header(rec), ops[i].enter_mono_ns);
 
 		printf("    %s  %s  (%s)\n", wall_ns ? cw_wall_format(wall_ns, when) : "-",
-		       cw_op_format(&ops[i], call, sizeof(call)), progress_name(&ops[i]));
+		       cw_op_format(&op, call, sizeof(call)), progress_name(&ops[i]));
 		show_stack(rec, &ops[i]);
 	}
 }
@@ -255,7 +256,7 @@ static int show_text(struct cw_record *rec, uint64_t most)
 
 /* ---- JSON ---- */
 
-static json_t *op_doc(const struct cw_record *rec, const struct cw_op *op)
+static json_t *op_doc(const struct cw_record *rec, const struct cw_record_op *op)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
 	char stack[CW_RECORD_STACK_BYTES];
@@ -273,7 +274,7 @@ static json_t *op_doc(const struct cw_record *rec, const struct cw_op *op)
 	bad |= json_object_set_new(doc, "op_index", cw_json_u64(op->op_index));
 	bad |= json_object_set_new(doc, "state", json_string(progress_name(op)));
 	bad |= json_object_set_new(doc, "result", json_integer(op->result));
-	bad |= json_object_set_new(doc, "entered", cw_json_wall(wall_of(h, op->enter_ns)));
+	bad |= json_object_set_new(doc, "entered", cw_json_wall(wall_of(h, op->enter_mono_ns)));
 	if (op->stack && cw_record_stack(rec, op->stack, stack, sizeof(stack)) == 0)
 		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
 	return cw_json_finish(doc, bad);
@@ -281,7 +282,7 @@ static json_t *op_doc(const struct cw_record *rec, const struct cw_op *op)
 
 static json_t *ops_doc(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t most)
 {
-	struct cw_op ops[MAX_OPS];
+	struct cw_record_op ops[MAX_OPS];
 	json_t *doc = json_array();
 	uint64_t lost = 0;
 	size_t n = 0;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/node/digest.h"
+#include "common/clock.h"
 #include "identity/job_label.h"
 
 /* Rows of all jobs together before the rest is left out: 2,048 processes with 64 each would take

@@ -18,7 +18,6 @@
 #include "common/pidfd.h"
 #include "daemon/kernel/liveness.h"
 #include "daemon/node/absent_scan.h"
-#include "daemon/node/digest.h"
 #include "daemon/process/headway.h"
 #include "daemon/process/process.h"
 #include "daemon/system/children.h"

@@ -13,6 +13,7 @@
 #include "daemon/node/absent.h"
 #include "daemon/node/absent_scan.h"
 #include "model/snapshot.h"
+#include "proto/ages.h"
 #include "proto/frame.h"
 
 /* An agent that has not beaten for this long is not running: it beats every second. */
@@ -37,19 +38,6 @@ struct maker {
 	int64_t now_ns, held_ns;
 };
 
-int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
-{
-	if (then_ns < 0)
-		then_ns = 0;
-	return then_ns < now_ns ? now_ns - then_ns : 0;
-}
-
-void cw_op_to_ages(struct cw_op *op, int64_t now_ns)
-{
-	op->enter_ns = cw_age_ns(now_ns, op->enter_ns);
-	op->return_ns = op->flags & CW_OPF_RETURNED ? cw_age_ns(now_ns, op->return_ns) : 0;
-}
-
 static bool takes(struct maker *m, size_t bytes)
 {
 	if (m->bytes + bytes > FRAME_BUDGET_BYTES)
@@ -58,15 +46,12 @@ static bool takes(struct maker *m, size_t bytes)
 	return true;
 }
 
-static const struct cw_op *copy_op(struct maker *m, const struct cw_op *op)
+static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_record_op *op)
 {
-	struct cw_op *copy = cw_arena_memdup(m->arena, op, 1, sizeof(*op));
+	struct cw_msg_op copy = cw_ages_of_op(op, m->now_ns);
 
-	if (copy) {
-		cw_op_to_ages(copy, m->now_ns);
-		copy->stack = 0; /* of the record; windows bring the texts along */
-	}
-	return copy;
+	copy.stack = 0; /* of the record; windows bring the texts along */
+	return cw_arena_memdup(m->arena, &copy, 1, sizeof(copy));
 }
 
 /* ---- a member ---- */
@@ -75,25 +60,20 @@ static const struct cw_op *copy_op(struct maker *m, const struct cw_op *op)
 static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
 			   const struct cw_record_comm *comm)
 {
-	struct cw_rec_checkpoint found[CW_RECORD_CHECKPOINTS];
+	struct cw_checkpoint found[CW_RECORD_CHECKPOINTS];
 	size_t n;
 
 	if (cw_record_checkpoints(record, comm, found, &n) < 0)
 		return 0;
-	out->checkpoints = cw_arena_new_array(m->arena, struct cw_msg_checkpoint, n);
-	if (!out->checkpoints)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		out->checkpoints[out->n_checkpoints++] =
-			(struct cw_msg_checkpoint){ .coll_seq = found[i].coll_seq,
-						    .hash = found[i].hash };
-	return 0;
+	out->checkpoints = cw_arena_memdup(m->arena, found, n, sizeof(*found));
+	out->n_checkpoints = (uint32_t)n;
+	return out->checkpoints ? 0 : -ENOMEM;
 }
 
 static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
 		   const struct cw_record_comm *comm)
 {
-	struct cw_rec_p2p_peer peers[CW_MSG_MAX_P2P];
+	struct cw_p2p_peer peers[CW_MSG_MAX_P2P];
 	size_t n = 0;
 
 	if (comm->entry.p2p_block == 0)
@@ -103,36 +83,9 @@ static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record 
 		out->known &= ~(uint32_t)CW_KNOWN_P2P;
 		return 0;
 	}
-	out->p2p = cw_arena_new_array(m->arena, struct cw_msg_p2p_peer, n);
-	if (!out->p2p)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		out->p2p[out->n_p2p++] = (struct cw_msg_p2p_peer){
-			.peer = peers[i].peer_plus_1 - 1,
-			.sends = peers[i].count[0],
-			.recvs = peers[i].count[1],
-			.send_hash = peers[i].hash[0],
-			.recv_hash = peers[i].hash[1],
-		};
-	return 0;
-}
-
-static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_track *t)
-{
-	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
-
-	/* Launches of its graphs are not seen: no number says how far it is. */
-	if (e->flags & CW_REC_COMM_UNCOUNTED)
-		return 0;
-	if (t->state.reached_known)
-		known |= CW_KNOWN_REACHED;
-	if (t->state.completed_known)
-		known |= CW_KNOWN_COMPLETED;
-	if (t->is_hash_stable)
-		known |= CW_KNOWN_HASH;
-	if (e->p2p_dropped == 0)
-		known |= CW_KNOWN_P2P;
-	return known;
+	out->p2p = cw_arena_memdup(m->arena, peers, n, sizeof(*peers));
+	out->n_p2p = (uint32_t)n;
+	return out->p2p ? 0 : -ENOMEM;
 }
 
 static int make_member(struct maker *m, const struct cw_process *p,
@@ -143,35 +96,25 @@ static int make_member(struct maker *m, const struct cw_process *p,
 	int r;
 
 	*out = (struct cw_msg_member){
+		.comm_facts = cw_record_comm_facts(comm),
+		.member_facts = cw_record_member_facts(comm, &t->state),
 		.comm_id = e->comm_id,
-		.parent_id = e->parent_id,
-		.nccl_hash = e->nccl_hash,
-		.instance = e->instance,
-		.split_ordinal = e->split_ordinal,
-		.split_color = e->split_color,
 		.name = cw_arena_strdup(m->arena, e->name),
-		.nranks = e->nranks,
 		.comm_rank = e->comm_rank,
 		.device = e->device,
-		.state = e->state,
-		/* The track's counters: taken together with its ops. */
-		.coll_entered = t->last.coll_entered,
-		.coll_returned = t->last.coll_returned,
-		.coll_reached = t->last.coll_reached,
-		.coll_completed = t->last.coll_completed,
-		.known = known_of(e, t),
-		.hash_seq = e->coll_returned,
-		.hash = e->hash,
-		.pending_count = t->state.pending_count,
 		.progress_age_ns = cw_age_ns(m->now_ns, t->progress_ns),
 		.interval_ns = cw_sampler_interval_ns(t),
-		.async_error = e->async_error,
-		.last_result = e->last_result,
 		.last_error = cw_arena_strdup(m->arena, e->last_error),
-		.sends = e->p2p_total[0],
-		.recvs = e->p2p_total[1],
-		.op_index = e->op_index,
 	};
+	/* The track's counters: taken together with its ops. */
+	out->coll_entered = t->last.coll_entered;
+	out->coll_returned = t->last.coll_returned;
+	out->coll_reached = t->last.coll_reached;
+	out->coll_completed = t->last.coll_completed;
+	out->hash_seq = e->coll_returned;
+	out->hash = e->hash;
+	if (t->is_hash_stable && !(e->flags & CW_REC_COMM_UNCOUNTED))
+		out->known |= CW_KNOWN_HASH;
 	if (!out->name || !out->last_error)
 		return -ENOMEM;
 	if (t->state.has_pending && !(out->pending = copy_op(m, &t->state.pending)))
@@ -233,38 +176,13 @@ static uint32_t rank_flags(const struct cw_process *p, const struct cw_rec_heade
 	return flags;
 }
 
-/* What was lost for good; lost completions and modules are said elsewhere or do not matter. */
-static uint64_t dropped_of(const struct cw_rec_header *h)
+static int add_host_call(struct maker *m, const struct cw_record *record, struct cw_msg_rank *rank)
 {
-	return h->drops[CW_REC_DROP_COMMS] + h->drops[CW_REC_DROP_OPS] + h->drops[CW_REC_DROP_P2P] +
-	       h->drops[CW_REC_DROP_UNKNOWN_CALLS];
-}
+	struct cw_record_op op = cw_record_host_call(record);
 
-static int64_t record_clock_ns(const struct cw_rec_header *h, uint64_t t)
-{
-	if (h->clock != CW_REC_CLOCK_TSC)
-		return (int64_t)t;
-	if (t < h->tsc_base || h->tsc_shift > 63)
-		return (int64_t)h->tsc_base_ns;
-	return (int64_t)(h->tsc_base_ns +
-			 (uint64_t)(((unsigned __int128)(t - h->tsc_base) * h->tsc_mult) >>
-				    h->tsc_shift));
-}
-
-static int add_host_call(struct maker *m, const struct cw_rec_header *h, struct cw_msg_rank *rank)
-{
-	struct cw_op op = {
-		.kind = (uint8_t)h->host_call_kind,
-		.dtype = CW_DTYPE_NONE,
-		.redop = CW_REDOP_NONE,
-		.root = CW_PEER_NONE,
-		.peer = CW_PEER_NONE,
-		.enter_ns = record_clock_ns(h, h->host_call_enter_ns),
-	};
-
-	if (h->host_call_kind == CW_OP_NONE || h->host_call_kind >= CW_OP__MAX)
+	if (op.kind == CW_OP_NONE)
 		return 0;
-	rank->host_call_comm_id = h->host_call_comm_id;
+	rank->host_call_comm_id = cw_record_header(record)->host_call_comm_id;
 	rank->host_call = copy_op(m, &op);
 	return rank->host_call ? 0 : -ENOMEM;
 }
@@ -339,7 +257,7 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.sampled_age_ns = is_dead ? 0 : cw_age_ns(m->now_ns, p->sampler.sampled_ns),
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
-		.dropped = dropped_of(h),
+		.dropped = cw_record_dropped(h),
 		.command = p->command,
 		.cause = p->cause,
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
@@ -347,7 +265,7 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)
 		return -ENOMEM;
 	add_headway(m, p, out);
-	return add_host_call(m, h, out);
+	return add_host_call(m, p->record, out);
 }
 
 /* Deaths are judged together: who went with whom. */

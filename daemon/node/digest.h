@@ -44,9 +44,3 @@ struct cw_digest_source {
 /* 0 or -ENOMEM (then nothing is to be released). */
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret);
 void cw_digest_fini(struct cw_digest *digest);
-
-/* now - then, never negative, for instants that come from somebody else's memory. */
-int64_t cw_age_ns(int64_t now_ns, int64_t then_ns);
-
-/* Turns the instants of an op read from a record into ages. */
-void cw_op_to_ages(struct cw_op *op, int64_t now_ns);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "daemon/node/digest.h"
 #include "daemon/node/window_stacks.h"
-#include "model/op_range.h"
+#include "proto/ages.h"
+#include "proto/op_range.h"
 
 /* Fewer say too little; then rather fewer windows. */
 #define MIN_WINDOW_OPS 8u
@@ -45,9 +45,9 @@ static uint32_t count_windows(struct cw_process *table, const struct cw_job_id *
 }
 
 /* Gives back what was allocated for more; on failure nothing is lost. */
-static void shrink(struct cw_op **ops, size_t n)
+static void shrink(struct cw_msg_op **ops, size_t n)
 {
-	struct cw_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
+	struct cw_msg_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
 
 	if (v)
 		*ops = v;
@@ -58,15 +58,21 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 		       int64_t now_ns, struct cw_window_stacks *stacks, struct cw_msg_window *ret)
 {
 	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
-	_cleanup_(freep) struct cw_op *ops = calloc(max_read, sizeof(*ops));
+	_cleanup_(freep) struct cw_record_op *read = calloc(max_read, sizeof(*read));
+	_cleanup_(freep) struct cw_msg_op *ops = NULL;
 	uint64_t lost = 0;
 	size_t n = 0;
 	int r;
 
+	if (!read)
+		return -ENOMEM;
+	if (cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0)
+		n = 0; /* an empty window says that it could not be read */
+	ops = calloc(n ? n : 1, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
-	if (cw_record_window(p->record, comm, ops, max_read, &n, &lost) < 0)
-		n = 0; /* an empty window says that it could not be read */
+	for (size_t i = 0; i < n; i++)
+		ops[i] = cw_ages_of_op(&read[i], now_ns);
 	if (request->to_seq) {
 		n = cw_op_range_select(ops, n, request->from_seq, request->to_seq, max_ops);
 		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
@@ -75,8 +81,6 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 	r = cw_window_stacks_of(stacks, p->record, ops, n);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
-		cw_op_to_ages(&ops[i], now_ns);
 	*ret = (struct cw_msg_window){
 		.comm_id = comm->entry.comm_id,
 		.instance = comm->entry.instance,

@@ -35,7 +35,7 @@ static int number_of(struct cw_window_stacks *s, uint32_t of_record, uint32_t *r
 }
 
 int cw_window_stacks_of(struct cw_window_stacks *s, const struct cw_record *record,
-			struct cw_op *ops, size_t n)
+			struct cw_msg_op *ops, size_t n)
 {
 	if (s->record != record) {
 		s->record = record;

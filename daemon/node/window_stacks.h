@@ -26,4 +26,4 @@ void cw_window_stacks_init(struct cw_window_stacks *stacks);
 
 /* Gives the ops of a record the numbers of the texts; 0 where there is no more room. 0, -ENOMEM. */
 int cw_window_stacks_of(struct cw_window_stacks *stacks, const struct cw_record *record,
-			struct cw_op *ops, size_t n);
+			struct cw_msg_op *ops, size_t n);

@@ -32,87 +32,47 @@
 #member, CW_FIELD_##type, offsetof(struct kind, member)                            \
 	}
 
-static const struct cw_field op_fields[] = {
-	F(cw_op, U8, kind),      F(cw_op, U8, dtype),
-	F(cw_op, U8, redop),     F(cw_op, U8, progress),
-	F(cw_op, U16, flags),    F(cw_op, I16, result),
-	F(cw_op, I32, root),     F(cw_op, I32, peer),
-	F(cw_op, U64, count),    F(cw_op, U64, bytes),
-	F(cw_op, U64, coll_seq), F(cw_op, U64, p2p_seq),
-	F(cw_op, U64, op_index), F(cw_op, U64, group_id),
-	F(cw_op, ID, stream),    F(cw_op, U32, tid),
-	F(cw_op, I64, enter_ns), F(cw_op, I64, return_ns),
-	F(cw_op, U32, stack),    { NULL },
-};
+/* The facts of STRUCT (model/fact_list.h), under the names that they have there. */
+/* clang-format off */
+#define FACT(kind, type, name, number, wire, json, ...) FACT_##kind(name, json)
+#define FACT_SAME(name, json) FACT_F(STRUCT, json, name)
+#define FACT_TEXT(name, json) FACT_F(STRUCT, json, name)
+#define FACT_TIME(name, json) FACT_F(STRUCT, json, name##_ns)
+#define FACT_SPAN(name, json) FACT_F(STRUCT, json, name)
+#define FACT_SENT(name, json)
+#define FACT_KEPT(name, json) FACT_F(STRUCT, json, name)
+#define FACT_PART(name, json)
+#define FACT_F(kind, json, name) F(kind, json, name),
+/* clang-format on */
+
+#define STRUCT cw_op
+static const struct cw_field op_fields[] = { CW_OP_FACTS(FACT){ NULL } };
+#undef STRUCT
+
+#define STRUCT cw_snap_rank
+static const struct cw_field rank_fields[] = { CW_RANK_FACTS(FACT){ NULL } };
+#undef STRUCT
+
+#define STRUCT cw_checkpoint
+static const struct cw_field checkpoint_fields[] = { CW_CHECKPOINT_FACTS(FACT){ NULL } };
+#undef STRUCT
+
+#define STRUCT cw_p2p_peer
+static const struct cw_field p2p_fields[] = { CW_P2P_FACTS(FACT){ NULL } };
+#undef STRUCT
+
+#define STRUCT cw_snap_member
+static const struct cw_field member_fields[] = { CW_MEMBER_FACTS(FACT){ NULL } };
+#undef STRUCT
+
+#define STRUCT cw_snap_comm
+static const struct cw_field comm_fields[] = { CW_COMM_FACTS(FACT){ NULL } };
+#undef STRUCT
 
 static const struct cw_field node_fields[] = {
 	F(cw_snap_node, TEXT, name),
 	F(cw_snap_node, U32, state),
 	F(cw_snap_node, I64, last_digest_ns),
-	{ NULL },
-};
-
-static const struct cw_field rank_fields[] = {
-	F(cw_snap_rank, I32, rank),
-	F(cw_snap_rank, U32, node),
-	F(cw_snap_rank, I32, pid),
-	F(cw_snap_rank, I32, device),
-	F(cw_snap_rank, U64, start_ticks),
-	F(cw_snap_rank, U32, liveness),
-	F(cw_snap_rank, U32, flags),
-	F(cw_snap_rank, I32, exit_code),
-	F(cw_snap_rank, I32, term_signal),
-	F(cw_snap_rank, I64, ended_ns),
-	F(cw_snap_rank, I64, sampled_ns),
-	F(cw_snap_rank, I64, headway_ns),
-	F(cw_snap_rank, U32, nccl_version),
-	F(cw_snap_rank, ID, env_hash),
-	F(cw_snap_rank, U64, dropped),
-	F(cw_snap_rank, TEXT, headway_by),
-	F(cw_snap_rank, TEXT, command),
-	F(cw_snap_rank, TEXT, cause),
-	F(cw_snap_rank, TEXT, fed),
-	F(cw_snap_rank, I64, fed_ns),
-	F(cw_snap_rank, ID, host_call_comm_id),
-	{ NULL },
-};
-
-static const struct cw_field checkpoint_fields[] = {
-	F(cw_snap_checkpoint, U64, coll_seq),
-	F(cw_snap_checkpoint, ID, hash),
-	{ NULL },
-};
-
-static const struct cw_field p2p_fields[] = {
-	F(cw_snap_p2p, U32, peer),     F(cw_snap_p2p, U64, sends),    F(cw_snap_p2p, U64, recvs),
-	F(cw_snap_p2p, ID, send_hash), F(cw_snap_p2p, ID, recv_hash), { NULL },
-};
-
-static const struct cw_field member_fields[] = {
-	F(cw_snap_member, U32, rank),           F(cw_snap_member, U32, state),
-	F(cw_snap_member, U32, known),          F(cw_snap_member, U32, pending_count),
-	F(cw_snap_member, U32, nranks),         F(cw_snap_member, U64, coll_entered),
-	F(cw_snap_member, U64, coll_returned),  F(cw_snap_member, U64, coll_reached),
-	F(cw_snap_member, U64, coll_completed), F(cw_snap_member, U64, op_index),
-	F(cw_snap_member, U64, hash_seq),       F(cw_snap_member, ID, hash),
-	F(cw_snap_member, U64, window_lost),    F(cw_snap_member, I64, window_ns),
-	F(cw_snap_member, I64, progress_ns),    F(cw_snap_member, I64, interval_ns),
-	F(cw_snap_member, U64, sends),          F(cw_snap_member, U64, recvs),
-	F(cw_snap_member, I32, async_error),    F(cw_snap_member, I32, last_result),
-	F(cw_snap_member, TEXT, last_error),    { NULL },
-};
-
-static const struct cw_field comm_fields[] = {
-	F(cw_snap_comm, ID, id),
-	F(cw_snap_comm, ID, parent_id),
-	F(cw_snap_comm, ID, nccl_hash),
-	F(cw_snap_comm, U32, instance),
-	F(cw_snap_comm, U32, split_ordinal),
-	F(cw_snap_comm, I32, split_color),
-	F(cw_snap_comm, U32, nranks),
-	F(cw_snap_comm, U64, agreed_seq),
-	F(cw_snap_comm, U64, differ_seq),
-	F(cw_snap_comm, TEXT, name),
 	{ NULL },
 };
 

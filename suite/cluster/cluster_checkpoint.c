@@ -9,10 +9,10 @@ void checkpoint_note(struct member *m, uint64_t before)
 
 	if (slot >= 0)
 		m->checkpoints[slot] =
-			(struct cw_snap_checkpoint){ .coll_seq = m->returned, .hash = m->hash };
+			(struct cw_checkpoint){ .coll_seq = m->returned, .hash = m->hash };
 }
 
-static void keep_newest(struct cw_snap_checkpoint two[2], const struct cw_snap_checkpoint *c)
+static void keep_newest(struct cw_checkpoint two[2], const struct cw_checkpoint *c)
 {
 	if (c->coll_seq > two[0].coll_seq) {
 		two[1] = two[0];
@@ -22,7 +22,7 @@ static void keep_newest(struct cw_snap_checkpoint two[2], const struct cw_snap_c
 	}
 }
 
-static void add_once(struct cw_snap_checkpoint *v, uint32_t *n, const struct cw_snap_checkpoint *c)
+static void add_once(struct cw_checkpoint *v, uint32_t *n, const struct cw_checkpoint *c)
 {
 	for (uint32_t i = 0; i < *n; i++)
 		if (v[i].coll_seq == c->coll_seq)
@@ -32,12 +32,12 @@ static void add_once(struct cw_snap_checkpoint *v, uint32_t *n, const struct cw_
 }
 
 /* Of each level and those above it the newest two. */
-void checkpoint_view(const struct member *m, struct cw_snap_checkpoint ret[CW_SNAP_CHECKPOINTS])
+void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS])
 {
 	uint32_t n = 0;
 
 	for (uint32_t level = 0; level < CW_CHECKPOINT_LEVELS; level++) {
-		struct cw_snap_checkpoint two[2] = { 0 };
+		struct cw_checkpoint two[2] = { 0 };
 
 		for (uint32_t i = level * CW_CHECKPOINTS_PER_LEVEL; i < CW_REC_CHECKPOINTS; i++)
 			keep_newest(two, &m->checkpoints[i]);

@@ -89,7 +89,7 @@ struct member {
 	uint64_t entered, returned, reached, completed, op_index;
 	uint64_t first_open; /* oldest op that has not completed */
 	uint64_t hash;
-	struct cw_snap_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
+	struct cw_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
 	struct peer_count *peers; /* by comm rank; NULL = no p2p yet */
 	struct noted *ring;       /* RING; NULL = no op yet */
@@ -294,7 +294,7 @@ void view_forget(struct cluster *c);
 /* A step was taken from coll_seq `before` to m->returned. */
 void checkpoint_note(struct member *m, uint64_t before);
 /* Those that daemons tell of. */
-void checkpoint_view(const struct member *m, struct cw_snap_checkpoint ret[CW_SNAP_CHECKPOINTS]);
+void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS]);
 
 /* ---- windows (cluster_window.c) ---- */
 struct cw_op view_op(struct member *m, uint64_t op_index);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/facts.h"
-#include "model/op_range.h"
+#include "proto/op_range.h"
 #include "suite/cluster/cluster_state.h"
 
 uint32_t cluster_n_nodes(const struct cluster *c)
@@ -66,20 +66,21 @@ static int64_t age_ns(const struct cluster *c, int64_t then_ns)
 	return then_ns < c->now_ns ? c->now_ns - then_ns : 0;
 }
 
-static void op_to_ages(const struct cluster *c, struct cw_op *op)
+static struct cw_msg_op ages_of_op(const struct cluster *c, const struct cw_op *op)
 {
-	op->enter_ns = age_ns(c, op->enter_ns);
-	op->return_ns = op->flags & CW_OPF_RETURNED ? age_ns(c, op->return_ns) : 0;
+	return (struct cw_msg_op){ .op_facts = op->op_facts,
+				   .enter_age_ns = age_ns(c, op->enter_ns),
+				   .return_age_ns = op->flags & CW_OPF_RETURNED
+							    ? age_ns(c, op->return_ns)
+							    : 0 };
 }
 
-static const struct cw_op *tell_op(const struct cluster *c, struct cw_arena *arena,
-				   const struct cw_op *op)
+static const struct cw_msg_op *tell_op(const struct cluster *c, struct cw_arena *arena,
+				       const struct cw_op *op)
 {
-	struct cw_op *copy = cw_arena_memdup(arena, op, 1, sizeof(*op));
+	struct cw_msg_op told = ages_of_op(c, op);
 
-	if (copy)
-		op_to_ages(c, copy);
-	return copy;
+	return cw_arena_memdup(arena, &told, 1, sizeof(told));
 }
 
 /* ---- a member ---- */
@@ -87,13 +88,13 @@ static const struct cw_op *tell_op(const struct cluster *c, struct cw_arena *are
 static int tell_checkpoints(const struct cw_snap_member *v, struct cw_arena *arena,
 			    struct cw_msg_member *out)
 {
-	out->checkpoints = cw_arena_new_array(arena, struct cw_msg_checkpoint, CW_SNAP_CHECKPOINTS);
+	out->checkpoints = cw_arena_memdup(arena, v->checkpoints, CW_SNAP_CHECKPOINTS,
+					   sizeof(*v->checkpoints));
 	if (!out->checkpoints)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS && v->checkpoints[i].coll_seq; i++)
-		out->checkpoints[out->n_checkpoints++] =
-			(struct cw_msg_checkpoint){ .coll_seq = v->checkpoints[i].coll_seq,
-						    .hash = v->checkpoints[i].hash };
+	while (out->n_checkpoints < CW_SNAP_CHECKPOINTS &&
+	       out->checkpoints[out->n_checkpoints].coll_seq)
+		out->n_checkpoints++;
 	return 0;
 }
 
@@ -104,14 +105,9 @@ static int tell_p2p(const struct cw_snap_member *v, struct cw_arena *arena,
 
 	if (!n)
 		return 0;
-	out->p2p = cw_arena_new_array(arena, struct cw_msg_p2p_peer, n);
-	if (!out->p2p)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		out->p2p[out->n_p2p++] = (struct cw_msg_p2p_peer){ .peer = v->p2p[i].peer,
-								   .sends = v->p2p[i].sends,
-								   .recvs = v->p2p[i].recvs };
-	return 0;
+	out->p2p = cw_arena_memdup(arena, v->p2p, n, sizeof(*v->p2p));
+	out->n_p2p = n;
+	return out->p2p ? 0 : -ENOMEM;
 }
 
 static int tell_member(const struct cluster *c, const struct member *m, struct cw_arena *arena,
@@ -121,27 +117,15 @@ static int tell_member(const struct cluster *c, const struct member *m, struct c
 	int r;
 
 	*out = (struct cw_msg_member){
+		.member_facts = v->member_facts,
 		.comm_id = m->comm->id,
 		.nccl_hash = m->comm->id >> 1,
 		.name = m->comm->name,
-		.nranks = v->nranks,
 		.comm_rank = (int32_t)m->comm_rank,
 		.device = (int32_t)(m->rank->index % c->s->per_node),
-		.state = v->state,
-		.coll_entered = v->coll_entered,
-		.coll_returned = v->coll_returned,
-		.coll_reached = v->coll_reached,
-		.coll_completed = v->coll_completed,
-		.known = v->known,
-		.hash_seq = v->hash_seq,
-		.hash = v->hash,
-		.pending_count = v->pending_count,
 		.progress_age_ns = age_ns(c, v->progress_ns),
 		.interval_ns = (uint64_t)v->interval_ns,
 		.last_error = "",
-		.sends = v->sends,
-		.recvs = v->recvs,
-		.op_index = v->op_index,
 	};
 	if (v->pending && !(out->pending = tell_op(c, arena, v->pending)))
 		return -ENOMEM;
@@ -242,12 +226,15 @@ static int read_window(const struct cluster *c, struct member *m,
 {
 	uint64_t most = q->to_seq || max > RING ? RING : max;
 	uint64_t n = m->op_index < most ? m->op_index : most;
-	struct cw_op *ops = cw_arena_array_raw(arena, n, sizeof(*ops));
+	struct cw_msg_op *ops = cw_arena_array_raw(arena, n, sizeof(*ops));
 
 	if (!ops)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < n; i++)
-		ops[i] = view_op(m, m->op_index - n + 1 + i);
+	for (uint64_t i = 0; i < n; i++) {
+		struct cw_op op = view_op(m, m->op_index - n + 1 + i);
+
+		ops[i] = ages_of_op(c, &op);
+	}
 	*out = (struct cw_msg_window){ .comm_id = m->comm->id,
 				       .pid = (int32_t)(1000 + m->rank->index),
 				       .start_ticks = (uint64_t)(c->start_ns / MS) + 7,
@@ -259,8 +246,6 @@ static int read_window(const struct cluster *c, struct member *m,
 		out->lost = n ? ops[0].op_index - 1 : m->op_index;
 	}
 	out->n_ops = (uint32_t)n;
-	for (uint64_t i = 0; i < n; i++)
-		op_to_ages(c, &ops[i]);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static int sample_p2p(struct member *m)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->comm->nranks; i++)
 		if (m->peers[i].sends || m->peers[i].recvs)
-			v->p2p[v->n_p2p++] = (struct cw_snap_p2p){ .peer = i,
+			v->p2p[v->n_p2p++] = (struct cw_p2p_peer){ .peer = i,
 								   .sends = m->peers[i].sends,
 								   .recvs = m->peers[i].recvs };
 	return 0;
@@ -106,7 +106,7 @@ static int sample_member(struct member *m)
 	struct view_member *v = &m->view;
 	struct rank *r = m->rank;
 	bool blind = r->c->s->has_no_progress;
-	struct cw_snap_p2p *p2p = v->m.p2p;
+	struct cw_p2p_peer *p2p = v->m.p2p;
 
 	update_rhythm(v, m, r->c->now_ns);
 	v->m = (struct cw_snap_member){

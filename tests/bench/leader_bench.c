@@ -78,26 +78,26 @@ static int64_t now_ns(void *user)
 
 /* ---- what is said ---- */
 
-static struct cw_op last_op(uint64_t seq)
+static struct cw_msg_op last_op(uint64_t seq)
 {
-	return (struct cw_op){ .kind = 1,
-			       .dtype = 9,
-			       .root = CW_PEER_NONE,
-			       .peer = CW_PEER_NONE,
-			       .progress = CW_PROGRESS_COMPLETED,
-			       .flags = CW_OPF_RETURNED,
-			       .count = 1 << 20,
-			       .bytes = 1 << 21,
-			       .coll_seq = seq,
-			       .op_index = seq,
-			       .enter_ns = STEP_NS,
-			       .return_ns = STEP_NS };
+	return (struct cw_msg_op){ .kind = 1,
+				   .dtype = 9,
+				   .root = CW_PEER_NONE,
+				   .peer = CW_PEER_NONE,
+				   .progress = CW_PROGRESS_COMPLETED,
+				   .flags = CW_OPF_RETURNED,
+				   .count = 1 << 20,
+				   .bytes = 1 << 21,
+				   .coll_seq = seq,
+				   .op_index = seq,
+				   .enter_age_ns = STEP_NS,
+				   .return_age_ns = STEP_NS };
 }
 
 /* As every member of a communicator has them: newest first. */
-static struct cw_msg_checkpoint *checkpoints_at(uint64_t seq)
+static struct cw_checkpoint *checkpoints_at(uint64_t seq)
 {
-	static struct cw_msg_checkpoint list[N_CHECKPOINTS];
+	static struct cw_checkpoint list[N_CHECKPOINTS];
 
 	for (unsigned i = 0; i < N_CHECKPOINTS; i++) {
 		list[i].coll_seq = (seq / 128 - i) * 128;
@@ -112,10 +112,10 @@ static int64_t hung_for_ns(const struct bench *b)
 }
 
 /* Everybody has entered the next one, but for the first rank. */
-static void wait_for_rank_0(const struct bench *b, unsigned node, unsigned local, struct cw_op *op,
-			    struct cw_msg_member *m)
+static void wait_for_rank_0(const struct bench *b, unsigned node, unsigned local,
+			    struct cw_msg_op *op, struct cw_msg_member *m)
 {
-	op->enter_ns = op->return_ns = hung_for_ns(b);
+	op->enter_age_ns = op->return_age_ns = hung_for_ns(b);
 	if (node == 0 && local == 0)
 		return;
 	op->coll_seq++;
@@ -130,7 +130,7 @@ static void wait_for_rank_0(const struct bench *b, unsigned node, unsigned local
 }
 
 static void fill_member(const struct bench *b, unsigned node, unsigned local, unsigned comm,
-			struct cw_op *op, struct cw_msg_member *m)
+			struct cw_msg_op *op, struct cw_msg_member *m)
 {
 	uint64_t seq = b->hang_seq ? b->hang_seq : (uint64_t)(b->now_ns / STEP_NS);
 
@@ -172,7 +172,7 @@ static void fill_member(const struct bench *b, unsigned node, unsigned local, un
 static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **ret, size_t *ret_len)
 {
 	static struct cw_msg_member members[MAX_RANKS_A_NODE][MAX_COMMS];
-	static struct cw_op ops[MAX_RANKS_A_NODE][MAX_COMMS];
+	static struct cw_msg_op ops[MAX_RANKS_A_NODE][MAX_COMMS];
 	static struct cw_msg_rank ranks[MAX_RANKS_A_NODE];
 	struct cw_message msg = { .type = CW_MSG_DIGEST,
 				  .digest = { .route = 1,

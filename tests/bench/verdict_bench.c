@@ -90,7 +90,7 @@ static int set_member(struct bench *b, uint32_t comm, uint32_t member, uint32_t 
 	};
 
 	for (unsigned k = 0; k < CW_SNAP_CHECKPOINTS; k++)
-		m.checkpoints[k] = (struct cw_snap_checkpoint){ 960 - 64 * k, cw_hash_mix64(k) };
+		m.checkpoints[k] = (struct cw_checkpoint){ 960 - 64 * k, cw_hash_mix64(k) };
 	if (b->scenario == WRONG_COUNT && rank == b->culprit && comm == 0)
 		last.count--;
 	if (rank < SUSPECTS) {

@@ -31,7 +31,7 @@ static void check_stack(const struct cw_record *rec, uint32_t number)
 	FUZZ_CHECK(!strstr(text, "\n\n") && text[0] != '\n');
 }
 
-static void check_window(const struct cw_record *rec, const struct cw_op *ops, size_t n,
+static void check_window(const struct cw_record *rec, const struct cw_record_op *ops, size_t n,
 			 uint64_t lost)
 {
 	FUZZ_CHECK(n <= MAX_OPS);
@@ -58,8 +58,8 @@ static void read_everything(struct cw_record *rec)
 {
 	struct cw_rec_summary bad[CW_REC_SUMMARY_FIRSTS];
 	uint64_t cursor = 0;
-	static struct cw_op ops[MAX_OPS];
-	struct cw_rec_p2p_peer peers[CW_REC_P2P_PEERS];
+	static struct cw_record_op ops[MAX_OPS];
+	struct cw_p2p_peer peers[CW_REC_P2P_PEERS];
 	const struct cw_record_comm *comms;
 	struct cw_record_state state;
 	size_t n_comms, n;

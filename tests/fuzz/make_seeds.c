@@ -165,9 +165,9 @@ static bool say(struct script *s, unsigned who, unsigned seconds, const struct c
 	return true;
 }
 
-static struct cw_op op_of(unsigned who, enum hang hang, int64_t age_ns, uint64_t seq)
+static struct cw_msg_op op_of(unsigned who, enum hang hang, int64_t age_ns, uint64_t seq)
 {
-	return (struct cw_op){
+	return (struct cw_msg_op){
 		.kind = CW_OP_ALL_REDUCE,
 		.dtype = 7,
 		.root = CW_PEER_NONE,
@@ -177,8 +177,8 @@ static struct cw_op op_of(unsigned who, enum hang hang, int64_t age_ns, uint64_t
 		.count = hang == HANG_COUNT && who ? 8 : 16,
 		.coll_seq = seq,
 		.op_index = seq,
-		.enter_ns = age_ns,
-		.return_ns = age_ns,
+		.enter_age_ns = age_ns,
+		.return_age_ns = age_ns,
 	};
 }
 
@@ -186,7 +186,7 @@ static bool say_digest(struct script *s, unsigned who, enum hang hang, uint64_t 
 		       int64_t age_ns, unsigned seconds)
 {
 	bool is_in = who == 0 || hang == HANG_COUNT, is_dead = who && hang == HANG_KILLED;
-	struct cw_op op = op_of(who, hang, age_ns, 40 + is_in);
+	struct cw_msg_op op = op_of(who, hang, age_ns, 40 + is_in);
 	struct cw_msg_member member = {
 		.comm_id = 7,
 		.name = "world",
@@ -241,8 +241,8 @@ static bool say_digest(struct script *s, unsigned who, enum hang hang, uint64_t 
 
 static bool say_windows(struct script *s, unsigned who, enum hang hang, int64_t age_ns)
 {
-	struct cw_op ops[2] = { op_of(who, HANG_NEVER_ENTERED, age_ns + 100000000, 40),
-				op_of(who, hang, age_ns, 41) };
+	struct cw_msg_op ops[2] = { op_of(who, HANG_NEVER_ENTERED, age_ns + 100000000, 40),
+				    op_of(who, hang, age_ns, 41) };
 	struct cw_msg_window window = { .comm_id = 7,
 					.pid = (int32_t)(100 + who),
 					.start_ticks = 5,

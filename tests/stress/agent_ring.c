@@ -232,7 +232,7 @@ static bool goes_back(const struct cw_rec_comm *last, const struct cw_rec_comm *
 
 static void check_checkpoints(struct watch *w, const struct cw_record_comm *comm)
 {
-	struct cw_rec_checkpoint pairs[CW_RECORD_CHECKPOINTS];
+	struct cw_checkpoint pairs[CW_RECORD_CHECKPOINTS];
 	size_t n = 0;
 
 	if (cw_record_checkpoints(w->rec, comm, pairs, &n) < 0)
@@ -245,7 +245,7 @@ static void check_checkpoints(struct watch *w, const struct cw_record_comm *comm
 			atomic_fetch_add(&torn, known->hash != pairs[i].hash);
 			atomic_fetch_add(&pairs_seen, 1);
 		}
-		*known = pairs[i];
+		*known = (struct cw_rec_checkpoint){ pairs[i].coll_seq, pairs[i].hash };
 	}
 }
 

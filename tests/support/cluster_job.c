@@ -44,12 +44,13 @@ static bool has_entered(const struct cluster *c, unsigned rank)
 }
 
 /* Ages, as in a message. */
-static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq, bool is_pending)
+static struct cw_msg_op make_op(const struct cluster *c, unsigned rank, uint64_t seq,
+				bool is_pending)
 {
 	int64_t age = is_pending
 			      ? c->now_ns - c->fault_ns
 			      : c->now_ns - c->step_ns + (int64_t)(c->seq - seq) * c->step_every_ns;
-	struct cw_op op = {
+	struct cw_msg_op op = {
 		.kind = CW_OP_ALL_REDUCE,
 		.dtype = CW_DTYPE_FP32,
 		.redop = CW_REDOP_SUM,
@@ -61,8 +62,8 @@ static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq
 		.bytes = COUNT * 4,
 		.coll_seq = seq,
 		.op_index = seq,
-		.enter_ns = age,
-		.return_ns = age,
+		.enter_age_ns = age,
+		.return_age_ns = age,
 	};
 
 	if (is_pending && rank == c->culprit && c->fault == FAULT_MISMATCH) {
@@ -76,7 +77,7 @@ static struct cw_op make_op(const struct cluster *c, unsigned rank, uint64_t seq
 
 /* The newest, as a node chooses them; which exactly is not the leader's business. */
 static void copy_checkpoints(const struct cluster *c, unsigned rank,
-			     struct cw_msg_checkpoint ret[CW_SNAP_CHECKPOINTS])
+			     struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS])
 {
 	const struct cw_rec_checkpoint *all = c->checkpoints[history_of(c, rank)];
 	unsigned n = 0;
@@ -87,20 +88,20 @@ static void copy_checkpoints(const struct cluster *c, unsigned rank,
 			const struct cw_rec_checkpoint *p = &all[level * CW_CHECKPOINTS_PER_LEVEL +
 								 at % CW_CHECKPOINTS_PER_LEVEL];
 
-			ret[n++] = (struct cw_msg_checkpoint){ p->coll_seq, p->hash };
+			ret[n++] = (struct cw_checkpoint){ p->coll_seq, p->hash };
 		}
 }
 
 /* Inside the making of the communicator. */
 static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
-			  struct cw_op *op)
+			  struct cw_msg_op *op)
 {
-	*op = (struct cw_op){ .kind = CW_OP_COMM_INIT,
-			      .dtype = CW_DTYPE_NONE,
-			      .redop = CW_REDOP_NONE,
-			      .root = CW_PEER_NONE,
-			      .peer = CW_PEER_NONE,
-			      .enter_ns = c->now_ns - c->fault_ns };
+	*op = (struct cw_msg_op){ .kind = CW_OP_COMM_INIT,
+				  .dtype = CW_DTYPE_NONE,
+				  .redop = CW_REDOP_NONE,
+				  .root = CW_PEER_NONE,
+				  .peer = CW_PEER_NONE,
+				  .enter_age_ns = c->now_ns - c->fault_ns };
 	*m = (struct cw_msg_member){
 		.comm_id = comm_of(c) + 1,
 		.name = "world",
@@ -116,7 +117,7 @@ static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_
 }
 
 static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
-			struct cw_op *op, struct cw_msg_checkpoint *checkpoints)
+			struct cw_msg_op *op, struct cw_checkpoint *checkpoints)
 {
 	bool entered = has_entered(c, rank);
 
@@ -200,8 +201,8 @@ static void publish(struct cluster_node *n, const struct cluster *c)
 {
 	struct cw_msg_member members[64];
 	struct cw_msg_rank ranks[64];
-	struct cw_op ops[64];
-	struct cw_msg_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
+	struct cw_msg_op ops[64];
+	struct cw_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
 	struct cw_msg_digest d = { .route = route_of(c),
 				   .label = CLUSTER_LABEL,
 				   .uid = c->uid,
@@ -236,7 +237,7 @@ void cluster_job_answer_windows(struct cluster_node *n, const char *from,
 	const struct cluster *guest = n->cluster->guest;
 	const struct cluster *c = guest && guest->uid == q->uid ? guest : n->cluster;
 	struct cw_msg_window windows[64];
-	static struct cw_op ops[64][MAX_WINDOW];
+	static struct cw_msg_op ops[64][MAX_WINDOW];
 	uint64_t oldest = c->seq > c->ops_recorded ? c->seq - c->ops_recorded + 1 : 1;
 	uint64_t first = q->to_seq ? q->from_seq : c->seq > 3 ? c->seq - 2 : 1;
 	uint64_t last = q->to_seq ? q->to_seq : c->seq;
@@ -268,7 +269,7 @@ void cluster_job_answer_windows(struct cluster_node *n, const char *from,
 }
 
 /* What an agent does with each collective that returns. */
-static void commit(struct cluster *c, unsigned history, const struct cw_op *op)
+static void commit(struct cluster *c, unsigned history, const struct cw_msg_op *op)
 {
 	int slot = cw_checkpoint_slot(op->coll_seq - 1, op->coll_seq);
 
@@ -284,7 +285,7 @@ static void commit(struct cluster *c, unsigned history, const struct cw_op *op)
 void cluster_job_train(struct cluster *c)
 {
 	while (!is_stuck(c) && c->now_ns - c->step_ns >= c->step_every_ns) {
-		struct cw_op usual, odd;
+		struct cw_msg_op usual, odd;
 
 		c->step_ns += c->step_every_ns;
 		c->seq++;

@@ -30,7 +30,7 @@ struct seen_rank {
 	struct cw_msg_rank rank;
 	char command[64], cause[160];
 	struct cw_msg_member member; /* the first */
-	struct cw_op pending;
+	struct cw_msg_op pending;
 	bool has_pending;
 };
 

@@ -60,7 +60,7 @@ static void add_rank(struct cw_snapshot *snap, uint32_t label)
 static void set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t label)
 {
 	struct cw_op op = waiting_op;
-	struct cw_snap_p2p p2p = { .peer = 1, .sends = 3, .recvs = 4, .send_hash = 5 };
+	struct cw_p2p_peer p2p = { .peer = 1, .sends = 3, .recvs = 4, .send_hash = 5 };
 	struct cw_snap_member member = {
 		.rank = label,
 		.state = CW_COMM_READY,

@@ -27,7 +27,7 @@ struct sb_member {
 	struct cw_op
 		call; /* a p2p or host call in progress, instead of a collective; kind 0 = no */
 	struct cw_op newest; /* the last one of call's group; kind 0 = no group */
-	struct cw_snap_p2p p2p[SB_MAX_RANKS];
+	struct cw_p2p_peer p2p[SB_MAX_RANKS];
 	uint32_t n_p2p;
 	uint64_t sends, recvs; /* all it has ever posted */
 };

@@ -91,7 +91,7 @@ static void make_histories_differ(uint32_t comm, uint32_t odd)
 		struct cw_snap_member *member = &snap->comms[comm].members[m];
 
 		member->known &= ~(unsigned)CW_KNOWN_HASH;
-		member->checkpoints[0] = (struct cw_snap_checkpoint){ 32, m == odd ? 1 : 2 };
+		member->checkpoints[0] = (struct cw_checkpoint){ 32, m == odd ? 1 : 2 };
 	}
 }
 

@@ -154,13 +154,13 @@ Test(verdict_left_out, does_not_blame_a_receive_that_may_stand_behind_an_op_unse
 	op->peer = 0;
 	op->p2p_seq = 5;
 	op->progress = CW_PROGRESS_REACHED;
-	c->members[1].p2p[0] = (struct cw_snap_p2p){ .peer = 0, .sends = 5 };
+	c->members[1].p2p[0] = (struct cw_p2p_peer){ .peer = 0, .sends = 5 };
 	op = sb_call(c, 0, CW_OP_RECV, 20 * SB_S);
 	op->peer = 1;
 	op->p2p_seq = 5;
 	op->progress = CW_PROGRESS_ENQUEUED;
 	op->flags |= CW_OPF_RETURNED;
-	c->members[0].p2p[0] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	c->members[0].p2p[0] = (struct cw_p2p_peer){ .peer = 1, .recvs = 5 };
 	for (uint32_t m = 0; m < 2; m++) {
 		c->members[m].n_p2p = 1;
 		c->members[m].known |= CW_KNOWN_P2P;

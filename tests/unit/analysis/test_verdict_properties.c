@@ -385,7 +385,7 @@ static struct cw_op some_op(void)
 static void set_random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t m)
 {
 	struct cw_op pending = some_op(), last = some_op(), window[6];
-	struct cw_snap_p2p peers[3];
+	struct cw_p2p_peer peers[3];
 	struct cw_snap_member member = { .rank = random_below(snap->n_ranks),
 					 .state =
 						 random_below(4) ? CW_COMM_READY : random_below(10),
@@ -407,7 +407,7 @@ static void set_random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t 
 	for (unsigned i = 0; i < 6; i++)
 		window[i] = some_op();
 	for (unsigned i = 0; i < 3; i++)
-		peers[i] = (struct cw_snap_p2p){ .peer = (uint32_t)some_number(),
+		peers[i] = (struct cw_p2p_peer){ .peer = (uint32_t)some_number(),
 						 .sends = some_number(),
 						 .recvs = some_number() };
 	if (random_below(8))

@@ -156,7 +156,7 @@ static void p2p(struct sb_comm *c, uint32_t member, unsigned kind, uint32_t peer
 	op->p2p_seq = seq;
 	op->progress = CW_PROGRESS_REACHED;
 	op->flags = CW_OPF_RETURNED;
-	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = peer,
+	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = peer,
 						   .sends = kind == CW_OP_SEND ? seq : 0,
 						   .recvs = kind == CW_OP_RECV ? seq : 0 };
 }
@@ -216,14 +216,14 @@ static struct sb_comm *chain_through_a_group(uint64_t newest)
 	sb_waits(tp, 1, 12 * SB_S);
 	sb_waits(dp, 1, 12 * SB_S);
 	p2p(pp, 2, CW_OP_SEND, 3, 5);
-	pp->members[3].p2p[pp->members[3].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .recvs = 5 };
+	pp->members[3].p2p[pp->members[3].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .recvs = 5 };
 	m->call.flags |= CW_OPF_GROUPED;
 	m->call.group_id = 7;
 	m->newest = m->call;
 	m->newest.kind = CW_OP_RECV;
 	m->newest.peer = 1;
 	m->newest.op_index = newest;
-	m->p2p[m->n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = 1, .recvs = 5 };
 	return pp;
 }
 
@@ -298,7 +298,7 @@ Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
 
 	/* 1 waits for 0, has posted its send to 2 behind that, and nobody has fetched a window. */
 	p2p(c, 1, CW_OP_RECV, 0, 5);
-	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .sends = 5 };
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 5 };
 	p2p(c, 2, CW_OP_RECV, 1, 5);
 	judge();
 	snap->comms[0].members[2].pending->enter_ns -= SB_S; /* it has waited longer */
@@ -333,10 +333,10 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	group[1].peer = 0;
 	group[1].op_index++;
 	group[1].bytes = 8192;
-	c->members[1].p2p[0] = (struct cw_snap_p2p){ .peer = 0, .recvs = 5 };
-	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_snap_p2p){ .peer = 2, .sends = 5 };
-	c->members[0].p2p[c->members[0].n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .sends = 5 };
-	c->members[2].p2p[c->members[2].n_p2p++] = (struct cw_snap_p2p){ .peer = 1, .recvs = 5 };
+	c->members[1].p2p[0] = (struct cw_p2p_peer){ .peer = 0, .recvs = 5 };
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 5 };
+	c->members[0].p2p[c->members[0].n_p2p++] = (struct cw_p2p_peer){ .peer = 1, .sends = 5 };
+	c->members[2].p2p[c->members[2].n_p2p++] = (struct cw_p2p_peer){ .peer = 1, .recvs = 5 };
 	judge();
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 0, &sent, 1, 0, SB_NOW), 0);

@@ -23,7 +23,7 @@ static struct cw_snap_member *draft(uint64_t done)
 
 static void set(struct cw_snap_member *m, unsigned i, uint64_t seq, uint64_t hash)
 {
-	m->checkpoints[i] = (struct cw_snap_checkpoint){ seq, hash };
+	m->checkpoints[i] = (struct cw_checkpoint){ seq, hash };
 }
 
 static void judge_draft(void)

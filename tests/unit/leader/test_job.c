@@ -319,12 +319,12 @@ Test(job, the_living_get_a_place_that_the_dead_claim_too)
 
 Test(job, ages_become_instants_and_missing_labels_the_largest_comms_rank)
 {
-	struct cw_op op = { .kind = CW_OP_ALL_REDUCE,
-			    .root = CW_PEER_NONE,
-			    .peer = CW_PEER_NONE,
-			    .coll_seq = 6,
-			    .op_index = 6,
-			    .enter_ns = 7 * CW_NS_PER_S };
+	struct cw_msg_op op = { .kind = CW_OP_ALL_REDUCE,
+				.root = CW_PEER_NONE,
+				.peer = CW_PEER_NONE,
+				.coll_seq = 6,
+				.op_index = 6,
+				.enter_age_ns = 7 * CW_NS_PER_S };
 	struct cw_msg_member a[2] = { member(10, 2, 1), member(11, 4, 3) };
 	struct cw_msg_rank rank = rank_of(1, a, 2);
 	struct cw_job *job = new_job();
@@ -350,7 +350,7 @@ Test(job, ages_become_instants_and_missing_labels_the_largest_comms_rank)
 
 Test(job, window_counts_while_its_member_stands_still)
 {
-	struct cw_op ops[2] = { { .coll_seq = 4 }, { .coll_seq = 5 } };
+	struct cw_msg_op ops[2] = { { .coll_seq = 4 }, { .coll_seq = 5 } };
 	struct cw_msg_window w = {
 		.comm_id = 10, .pid = 1, .start_ticks = 1, .ops = ops, .n_ops = 2
 	};
@@ -375,8 +375,8 @@ Test(job, window_counts_while_its_member_stands_still)
 
 Test(job, call_stacks_of_windows_become_the_snapshots)
 {
-	struct cw_op ops[2] = { { .coll_seq = 4, .op_index = 4, .stack = 2 },
-				{ .coll_seq = 5, .op_index = 5, .stack = 3 } };
+	struct cw_msg_op ops[2] = { { .coll_seq = 4, .op_index = 4, .stack = 2 },
+				    { .coll_seq = 5, .op_index = 5, .stack = 3 } };
 	struct cw_msg_window w = {
 		.comm_id = 10, .pid = 1, .start_ticks = 1, .ops = ops, .n_ops = 2
 	};
@@ -388,7 +388,7 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
 	struct cw_job *job = new_job();
-	struct cw_op pending = { .op_index = 4, .coll_seq = 4 };
+	struct cw_msg_op pending = { .op_index = 4, .coll_seq = 4 };
 	struct cw_route route = { 0 };
 	const struct cw_snap_member *got;
 	struct cw_snapshot *snap;
@@ -419,7 +419,9 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 
 Test(job, window_of_where_histories_parted_stays)
 {
-	struct cw_op ops[] = { { .kind = CW_OP_ALL_REDUCE, .coll_seq = 65, .enter_ns = 5 } };
+	struct cw_msg_op ops[] = {
+		{ .kind = CW_OP_ALL_REDUCE, .coll_seq = 65, .enter_age_ns = 5 }
+	};
 	struct cw_msg_window w = {
 		.comm_id = 10, .pid = 1, .start_ticks = 1, .ops = ops, .n_ops = 1
 	};
@@ -443,7 +445,7 @@ Test(job, window_of_where_histories_parted_stays)
 /* Two ranks make one communicator, of two and of three members: the one of three is there, too. */
 Test(job, windows_beyond_the_limit_are_left_out_and_counted)
 {
-	static struct cw_op many[CW_JOB_MAX_WINDOW_OPS / 2];
+	static struct cw_msg_op many[CW_JOB_MAX_WINDOW_OPS / 2];
 	struct cw_msg_window windows[3] = { 0 };
 	struct cw_msg_window_reply reply = { .windows = windows, .n_windows = 3 };
 	struct cw_job *job = new_job();

@@ -100,7 +100,7 @@ Test(snapshot, refuses_members_that_do_not_fit)
 Test(snapshot, copies_the_ops_of_a_member)
 {
 	struct cw_op ops[2] = { { .coll_seq = 1 }, { .coll_seq = 2 } };
-	struct cw_snap_p2p peers[2] = { { .peer = 9 }, { .peer = 4 } };
+	struct cw_p2p_peer peers[2] = { { .peer = 9 }, { .peer = 4 } };
 	struct cw_snap_member m = { .rank = add_rank(0),
 				    .pending = &ops[1],
 				    .last = &ops[1],

@@ -272,7 +272,7 @@ Test(codec, decodes_fields_into_their_places)
 	m = &msg->digest.ranks[0].members[0];
 	cr_expect_eq(m->split_color, -4);
 	cr_expect_eq(m->pending->coll_seq, 40213u);
-	cr_expect_eq(m->pending->enter_ns, 61000000001);
+	cr_expect_eq(m->pending->enter_age_ns, 61000000001);
 	cr_expect_eq(m->pending->result, -3);
 	cr_expect_eq(m->checkpoints[1].coll_seq, 40128u);
 	cr_expect_null(m[1].pending);
@@ -311,7 +311,7 @@ Test(codec, unknown_fields_and_versions_of_known_messages_are_read)
 
 Test(codec, numbers_that_do_not_fit_are_refused_and_later_enum_values_unknown)
 {
-	struct cw_op op = { .kind = CW_OP_ALL_REDUCE };
+	struct cw_msg_op op = { .kind = CW_OP_ALL_REDUCE };
 	struct cw_msg_window w = { .ops = &op, .n_ops = 1 };
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
 				  .window_reply = { .windows = &w, .n_windows = 1 } };

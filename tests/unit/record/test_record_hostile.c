@@ -68,13 +68,13 @@ static void prepare(struct cw_test_record *rec)
 		rec->ring[i] = op;
 }
 
-static size_t check_window(const struct cw_op *ops, size_t n)
+static size_t check_window(const struct cw_record_op *ops, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t v = ops[i].op_index;
 
 		cr_assert_eq(ops[i].coll_seq, v * 3);
-		cr_assert_eq(ops[i].enter_ns, (int64_t)(v * 5));
+		cr_assert_eq(ops[i].enter_mono_ns, (int64_t)(v * 5));
 		cr_assert_eq(ops[i].count, v * 7);
 		cr_assert_eq(ops[i].bytes, v * 11);
 		cr_assert_eq(ops[i].stream, v * 13);
@@ -87,7 +87,7 @@ Test(record_hostile, no_op_is_ever_seen_half_written, .timeout = 60)
 {
 	struct cw_test_record *rec = cw_test_record_new();
 	_cleanup_(record_closep) struct cw_record *r = NULL;
-	static struct cw_op ops[256];
+	static struct cw_record_op ops[256];
 	size_t n, seen = 0, n_comms;
 	uint64_t lost;
 	pthread_t writer;
@@ -131,8 +131,8 @@ static void read_everything(struct cw_record *r)
 {
 	struct cw_rec_summary bad[CW_REC_SUMMARY_FIRSTS];
 	uint64_t cursor = 0, counted = 0;
-	static struct cw_op ops[CW_REC_RING_OPS];
-	struct cw_rec_p2p_peer peers[CW_REC_P2P_PEERS];
+	static struct cw_record_op ops[CW_REC_RING_OPS];
+	struct cw_p2p_peer peers[CW_REC_P2P_PEERS];
 	const struct cw_record_comm *comms;
 	struct cw_record_state state;
 	size_t n_comms, n;

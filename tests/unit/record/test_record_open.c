@@ -175,7 +175,7 @@ Test(record_open, reads_a_record_of_version_1)
 	struct cw_record *r = NULL;
 	struct cw_record_state state;
 	const struct cw_record_comm *comms;
-	struct cw_op ops[64];
+	struct cw_record_op ops[64];
 	struct cw_err err;
 	uint64_t lost;
 	size_t n;
@@ -218,7 +218,7 @@ Test(record_open, reads_what_it_knows_of_a_newer_version_that_permits_it)
 Test(record_open, skips_what_later_versions_append)
 {
 	_cleanup_(record_closep) struct cw_record *r = NULL;
-	struct cw_op ops[8];
+	struct cw_record_op ops[8];
 	uint64_t lost;
 	size_t n;
 

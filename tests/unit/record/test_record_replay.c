@@ -215,7 +215,7 @@ Test(record_replay, an_entry_of_another_graph_says_nothing)
 
 Test(record_replay, windows_show_the_ops_of_launches)
 {
-	struct cw_op ops[32];
+	struct cw_record_op ops[32];
 	uint64_t lost;
 	size_t n;
 
@@ -241,7 +241,7 @@ Test(record_replay, windows_show_the_ops_of_launches)
 /* A chain that leads in circles or nowhere is a launch of unknown contents, and ends. */
 Test(record_replay, hostile_templates_are_not_believed)
 {
-	struct cw_op ops[32];
+	struct cw_record_op ops[32];
 	uint64_t lost;
 	size_t n;
 

@@ -65,7 +65,7 @@ Test(record_stack, of_an_op_is_in_its_window)
 	_cleanup_(record_closep) struct cw_record *r = NULL;
 	int c = cw_test_record_comm(rec, 1, 8, 3);
 	struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE, .stack_id = 1 };
-	struct cw_op ops[4];
+	struct cw_record_op ops[4];
 	uint64_t lost;
 	size_t n;
 

@@ -114,7 +114,7 @@ Test(align, compares_nothing_of_a_member_whose_calls_are_not_all_seen)
 	odd = &snap->comms[0].members[2];
 	for (uint32_t m = 0; m < 5; m++)
 		snap->comms[0].members[m].checkpoints[0] =
-			(struct cw_snap_checkpoint){ .coll_seq = 16, .hash = 4711 + (m == 2) };
+			(struct cw_checkpoint){ .coll_seq = 16, .hash = 4711 + (m == 2) };
 	odd->known = 0;
 	align();
 	cr_expect_eq(al.seq, 0, "differs at %lu", (unsigned long)al.seq);
@@ -130,8 +130,8 @@ Test(align, compares_checkpoints_both_have)
 	for (uint32_t m = 0; m < 5; m++) {
 		members[m].hash_seq = 200 + m;
 		members[m].hash = m;
-		members[m].checkpoints[0] = (struct cw_snap_checkpoint){ 192, 7 };
-		members[m].checkpoints[1] = (struct cw_snap_checkpoint){ 128, 6 };
+		members[m].checkpoints[0] = (struct cw_checkpoint){ 192, 7 };
+		members[m].checkpoints[1] = (struct cw_checkpoint){ 128, 6 };
 	}
 	align();
 	cr_expect(!al.hashes.differs);
@@ -144,7 +144,7 @@ Test(align, compares_checkpoints_both_have)
 	members[3].known &= ~(unsigned)CW_KNOWN_HASH;
 	align();
 	cr_expect(al.hashes.differs);
-	members[3].checkpoints[0] = (struct cw_snap_checkpoint){ 0 };
+	members[3].checkpoints[0] = (struct cw_checkpoint){ 0 };
 	align();
 	cr_expect(!al.hashes.differs);
 }

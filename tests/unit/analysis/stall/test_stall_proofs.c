@@ -34,7 +34,7 @@ Test(stall_proofs, wants_windows_of_differing_histories_at_once)
 	for (uint32_t m = 0; m < j.n_ranks; m++) {
 		snap->comms[0].members[m].known |= CW_KNOWN_HASH;
 		snap->comms[0].members[m].checkpoints[0] =
-			(struct cw_snap_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
+			(struct cw_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
 	}
 	stall_job_look(b, snap);
 	cr_expect_eq(j.klass, CW_CLASS_MISMATCH);
@@ -57,8 +57,8 @@ static void look_at_histories(uint64_t seq, bool can_compare, bool knows_call)
 	for (uint32_t m = 0; m < j.n_ranks; m++) {
 		snap->comms[0].members[m].known &= ~(unsigned)CW_KNOWN_HASH;
 		snap->comms[0].members[m].checkpoints[0] =
-			(struct cw_snap_checkpoint){ .coll_seq = can_compare ? seq : seq + m,
-						     .hash = m == 5 ? 1 : 2 };
+			(struct cw_checkpoint){ .coll_seq = can_compare ? seq : seq + m,
+						.hash = m == 5 ? 1 : 2 };
 	}
 	snap->comms[0].agreed_seq = j.done - 8;
 	snap->comms[0].differ_seq = j.done;

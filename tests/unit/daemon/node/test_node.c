@@ -103,7 +103,7 @@ static bool pending_is_3_s_old(struct node_fixture *f, void *arg)
 {
 	const struct seen_rank *seen = fixture_seen(f, arg);
 
-	return seen && seen->has_pending && seen->pending.enter_ns > 3 * CW_NS_PER_S;
+	return seen && seen->has_pending && seen->pending.enter_age_ns > 3 * CW_NS_PER_S;
 }
 
 Test(node, digest_follows_the_ops)
@@ -124,7 +124,7 @@ Test(node, digest_follows_the_ops)
 	cr_assert_not(seen->member.known & CW_KNOWN_COMPLETED, "no progress words");
 	/* Nothing has moved since it was entered. */
 	cr_assert_gt(seen->member.progress_age_ns, 2 * CW_NS_PER_S);
-	cr_assert_leq(seen->member.progress_age_ns, seen->pending.enter_ns);
+	cr_assert_leq(seen->member.progress_age_ns, seen->pending.enter_age_ns);
 	agent_do(&f, &a, 'r');
 	fixture_next_digest(&f);
 	seen = fixture_seen(&f, &a);
@@ -433,7 +433,7 @@ Test(node, windows_of_the_communicators_asked_for)
 	cr_assert_eq(reply.windows[0].n_ops, 2);
 	cr_assert_eq(reply.windows[0].lost, 2);
 	cr_assert_eq(reply.windows[0].ops[1].coll_seq, 4);
-	cr_assert_geq(reply.windows[0].ops[0].enter_ns, reply.windows[0].ops[1].enter_ns,
+	cr_assert_geq(reply.windows[0].ops[0].enter_age_ns, reply.windows[0].ops[1].enter_age_ns,
 		      "ages: the older op first");
 	cw_node_windows_fini(&reply);
 	f.job.uid++; /* somebody else's job, of the same key */

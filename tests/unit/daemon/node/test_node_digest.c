@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "daemon/node/window.h"
 #include "model/snapshot.h"
+#include "proto/ages.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "tests/support/record_writer.h"
@@ -108,8 +109,8 @@ Test(digest, gives_ages_not_instants)
 	make(&f, 1, &digest);
 	cr_assert_eq(digest.msg.ranks[0].sampled_age_ns, CW_NS_PER_S);
 	cr_assert_eq(digest.msg.ranks[0].members[0].progress_age_ns, CW_NS_PER_S);
-	cr_assert_gt(digest.msg.ranks[0].members[0].pending->enter_ns, 4 * CW_NS_PER_S);
-	cr_assert_leq(digest.msg.ranks[0].members[0].pending->enter_ns, 5 * CW_NS_PER_S);
+	cr_assert_gt(digest.msg.ranks[0].members[0].pending->enter_age_ns, 4 * CW_NS_PER_S);
+	cr_assert_leq(digest.msg.ranks[0].members[0].pending->enter_age_ns, 5 * CW_NS_PER_S);
 	cw_digest_fini(&digest);
 	fake_stop(&f);
 }
@@ -144,11 +145,13 @@ Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
 
 Test(digest, believes_no_impossible_time)
 {
-	struct cw_op op = { .enter_ns = INT64_MAX, .return_ns = -5, .flags = CW_OPF_RETURNED };
+	struct cw_record_op op = { .enter_mono_ns = INT64_MAX,
+				   .return_mono_ns = -5,
+				   .flags = CW_OPF_RETURNED };
+	struct cw_msg_op said = cw_ages_of_op(&op, NOW_NS);
 
-	cw_op_to_ages(&op, NOW_NS);
-	cr_assert_eq(op.enter_ns, 0, "in the future");
-	cr_assert_eq(op.return_ns, NOW_NS, "before the machine started");
+	cr_assert_eq(said.enter_age_ns, 0, "in the future");
+	cr_assert_eq(said.return_age_ns, NOW_NS, "before the machine started");
 }
 
 Test(digest, carries_near_and_far_checkpoints)
@@ -194,7 +197,7 @@ Test(digest, tells_of_a_blocking_call_outside_any_comm)
 	cr_assert_str_eq(f.process.label, "comm:0x0000000000000077");
 	make(&f, 1, &digest);
 	cr_assert_eq(digest.msg.ranks[0].host_call->kind, CW_OP_COMM_INIT);
-	cr_assert_eq(digest.msg.ranks[0].host_call->enter_ns, 9 * CW_NS_PER_S);
+	cr_assert_eq(digest.msg.ranks[0].host_call->enter_age_ns, 9 * CW_NS_PER_S);
 	cr_assert_eq(digest.msg.ranks[0].host_call_comm_id, 0x77);
 	cw_digest_fini(&digest);
 	fake_stop(&f);

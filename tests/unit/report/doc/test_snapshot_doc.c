@@ -84,7 +84,7 @@ static void random_op(struct cw_op *op)
 static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank)
 {
 	struct cw_op ops[4], pending, last;
-	struct cw_snap_p2p p2p[3];
+	struct cw_p2p_peer p2p[3];
 	struct cw_snap_member m;
 
 	fill(&m, sizeof(m));

@@ -29,25 +29,25 @@ static uint64_t seq_at(const struct job *j)
 }
 
 static void fill_rank(const struct job *j, unsigned rank, struct cw_msg_rank *r,
-		      struct cw_msg_member *m, struct cw_op *op)
+		      struct cw_msg_member *m, struct cw_msg_op *op)
 {
 	bool waits = j->stuck_ns && rank != j->n_ranks - 1;
 	int64_t age_ns = j->stuck_ns ? j->now_ns - j->stuck_ns : 0;
 	uint64_t seq = seq_at(j);
 
-	*op = (struct cw_op){ .kind = CW_OP_ALL_REDUCE,
-			      .dtype = CW_DTYPE_FP32,
-			      .redop = CW_REDOP_SUM,
-			      .progress = waits ? CW_PROGRESS_REACHED : CW_PROGRESS_COMPLETED,
-			      .flags = CW_OPF_RETURNED,
-			      .root = CW_PEER_NONE,
-			      .peer = CW_PEER_NONE,
-			      .count = 1024,
-			      .bytes = 4096,
-			      .coll_seq = seq + waits,
-			      .op_index = seq + waits,
-			      .enter_ns = age_ns,
-			      .return_ns = age_ns };
+	*op = (struct cw_msg_op){ .kind = CW_OP_ALL_REDUCE,
+				  .dtype = CW_DTYPE_FP32,
+				  .redop = CW_REDOP_SUM,
+				  .progress = waits ? CW_PROGRESS_REACHED : CW_PROGRESS_COMPLETED,
+				  .flags = CW_OPF_RETURNED,
+				  .root = CW_PEER_NONE,
+				  .peer = CW_PEER_NONE,
+				  .count = 1024,
+				  .bytes = 4096,
+				  .coll_seq = seq + waits,
+				  .op_index = seq + waits,
+				  .enter_age_ns = age_ns,
+				  .return_age_ns = age_ns };
 	*m = (struct cw_msg_member){ .comm_id = 77,
 				     .name = "world",
 				     .nranks = j->n_ranks,
@@ -87,7 +87,7 @@ static void fill_digest(const struct job *j, unsigned node, struct cw_msg_digest
 {
 	static struct cw_msg_member members[2];
 	static struct cw_msg_rank ranks[2];
-	static struct cw_op ops[2];
+	static struct cw_msg_op ops[2];
 
 	*d = (struct cw_msg_digest){
 		.route = 7, .label = LABEL, .uid = UID, .policy = "training", .ranks = ranks

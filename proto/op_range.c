@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/op_range.h"
+#include "proto/op_range.h"
 
 #include <string.h>
 
-static bool is_same_group(const struct cw_op *a, const struct cw_op *b)
+static bool is_same_group(const struct cw_msg_op *a, const struct cw_msg_op *b)
 {
 	return (a->flags & b->flags & CW_OPF_GROUPED) && a->group_id == b->group_id;
 }
 
-static bool is_within(const struct cw_op *op, uint64_t from_seq, uint64_t to_seq)
+static bool is_within(const struct cw_msg_op *op, uint64_t from_seq, uint64_t to_seq)
 {
 	return op->coll_seq && op->coll_seq >= from_seq && op->coll_seq <= to_seq;
 }
 
-size_t cw_op_range_select(struct cw_op *ops, size_t n, uint64_t from_seq, uint64_t to_seq,
+size_t cw_op_range_select(struct cw_msg_op *ops, size_t n, uint64_t from_seq, uint64_t to_seq,
 			  size_t max)
 {
 	size_t kept = 0, end;

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The facts about ops, ranks, communicators and their members, each once. From these rows come the
+ * fields of the structs of messages (proto/messages.h) and of snapshots (model/snapshot.h), how one
+ * becomes the other (leader/snapshot_build.c), the codec's tables (proto/codec_map.c), the JSON of
+ * snapshots (report/doc/snapshot_doc.c) and the tables of docs/schemas.md. proto/collwatch.proto
+ * stands by itself: tests/unit/proto/test_fact_list.c compares it with the rows.
+ *
+ * X(kind, type, name, number, wire, json, limit, unit, since, meaning)
+ *
+ * kind, where the fact is:
+ *   SAME  in messages and in snapshots, under this name
+ *   TEXT  likewise; what is not known is "" in a message, NULL in a snapshot
+ *   TIME  name_age_ns in a message, an age at its sampling; name_ns in a snapshot, on its timeline
+ *   SPAN  an unsigned duration in a message, a signed one in a snapshot
+ *   SENT  in messages only
+ *   KEPT  in snapshots only
+ *   PART  a message inside the message; the structs have pointers or arrays for it
+ * number, wire: of the field in the message, and its type there; 0 and none where it is in none.
+ * json: its form in a snapshot's document (report/fields.h), where its key is its name there. The
+ * order of the rows is that of the document.
+ * limit: of an enum its largest number, more is "of a later version" and read as 0; of PARTs how
+ * many, where they may be several; of a TIME in a message `from` when it is known; else 0.
+ * since: the version of collwatch that brought it.
+ *
+ * A communicator has no message to itself: what is known of it travels with each member.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* clang-format off */
+#define CW_OP_FACTS(X) \
+	X(SAME, uint8_t, kind, 1, uint32, U8, 0, "", "0.1.0", "enum cw_op_kind") \
+	X(SAME, uint8_t, dtype, 2, uint32, U8, 0, "", "0.1.0", "enum cw_dtype") \
+	X(SAME, uint8_t, redop, 3, uint32, U8, 0, "", "0.1.0", "enum cw_redop") \
+	X(SAME, uint8_t, progress, 4, uint32, U8, CW_PROGRESS_COMPLETED, "", "0.1.0", "enum cw_progress") \
+	X(SAME, uint16_t, flags, 5, uint32, U16, 0, "", "0.1.0", "CW_OPF_*") \
+	X(SAME, int16_t, result, 6, sint32, I16, 0, "", "0.1.0", "ncclResult_t, valid with CW_OPF_RETURNED") \
+	X(SAME, int32_t, root, 7, sint32, I32, 0, "comm rank", "0.1.0", "-1 when the kind has none") \
+	X(SAME, int32_t, peer, 8, sint32, I32, 0, "comm rank", "0.1.0", "counterpart of a send or receive, else -1") \
+	X(SAME, uint64_t, count, 9, uint64, U64, 0, "elements", "0.1.0", "as passed to NCCL") \
+	X(SAME, uint64_t, bytes, 10, uint64, U64, 0, "bytes", "0.1.0", "of one rank's contribution; 0 where it has no meaning") \
+	X(SAME, uint64_t, coll_seq, 11, uint64, U64, 0, "", "0.1.0", "from 1; 0 = not counted") \
+	X(SAME, uint64_t, p2p_seq, 12, uint64, U64, 0, "", "0.1.0", "from 1, per peer and direction; 0 = no send or receive") \
+	X(SAME, uint64_t, op_index, 13, uint64, U64, 0, "", "0.1.0", "from 1, per rank and comm; local order only") \
+	X(SAME, uint64_t, group_id, 14, uint64, U64, 0, "", "0.1.0", "0 = not grouped; local to the rank") \
+	X(SAME, uint64_t, stream, 15, uint64, ID, 0, "", "0.1.0", "the handle as a number; local to the process") \
+	X(SAME, uint32_t, tid, 16, uint32, U32, 0, "", "0.1.0", "host thread, as gettid()") \
+	X(TIME, int64_t, enter, 17, sint64, I64, true, "ns", "0.1.0", "when the call was entered") \
+	X(TIME, int64_t, return, 18, sint64, I64, from->flags & CW_OPF_RETURNED, "ns", "0.1.0", "when it came back; 0 without CW_OPF_RETURNED") \
+	X(SAME, uint32_t, stack, 19, uint32, U32, 0, "", "0.1.0", "from where it was issued: index + 1 into the call stacks of what holds it; 0 = not known")
+
+#define CW_CHECKPOINT_FACTS(X) \
+	X(SAME, uint64_t, coll_seq, 1, uint64, U64, 0, "", "0.1.0", "0 = unused") \
+	X(SAME, uint64_t, hash, 2, fixed64, ID, 0, "", "0.1.0", "rolling hash after it")
+
+#define CW_P2P_FACTS(X) \
+	X(SAME, uint32_t, peer, 1, uint32, U32, 0, "comm rank", "0.1.0", "the other one") \
+	X(SAME, uint64_t, sends, 2, uint64, U64, 0, "ops", "0.1.0", "sends to it") \
+	X(SAME, uint64_t, recvs, 3, uint64, U64, 0, "ops", "0.1.0", "receives from it") \
+	X(SAME, uint64_t, send_hash, 4, fixed64, ID, 0, "", "0.1.0", "rolling hash over the bytes of the sends") \
+	X(SAME, uint64_t, recv_hash, 5, fixed64, ID, 0, "", "0.1.0", "likewise of the receives")
+
+#define CW_COMM_FACTS(X) \
+	X(KEPT, uint64_t, id, 0, none, ID, 0, "", "0.1.0", "comm_id of its members") \
+	X(SAME, uint64_t, parent_id, 3, fixed64, ID, 0, "", "0.1.0", "comm it was split from; 0 = none") \
+	X(SAME, uint64_t, nccl_hash, 31, fixed64, ID, 0, "", "0.1.0", "NCCL's own hash where known; a label, not an identity") \
+	X(SAME, uint32_t, instance, 2, uint32, U32, 0, "", "0.1.0", "tells comms of the same id apart") \
+	X(SAME, uint32_t, split_ordinal, 4, uint32, U32, 0, "", "0.1.0", "which of the parent's comm-making calls made it, from 1; 0 = none") \
+	X(SAME, int32_t, split_color, 5, sint32, I32, 0, "", "0.1.0", "as passed to that call") \
+	X(KEPT, uint32_t, nranks, 0, none, U32, 0, "ranks", "0.1.0", "the largest that a member was told; so many places it has") \
+	X(KEPT, uint64_t, agreed_seq, 0, none, U64, 0, "coll_seq", "0.1.0", "the members' calls were the same up to it, by hashes compared earlier; 0 = not known") \
+	X(KEPT, uint64_t, differ_seq, 0, none, U64, 0, "coll_seq", "0.1.0", "and no longer at this one; 0 = no difference was seen") \
+	X(TEXT, const char *, name, 6, string, TEXT, 0, "", "0.1.0", "ncclConfig_t.commName")
+
+#define CW_MEMBER_FACTS(X) \
+	X(KEPT, uint32_t, rank, 0, none, U32, 0, "", "0.1.0", "index into ranks; CW_SNAP_NONE = nobody has reported as this member") \
+	X(SENT, uint64_t, comm_id, 1, fixed64, none, 0, "", "0.1.0", "which communicator") \
+	X(SENT, int32_t, comm_rank, 8, sint32, none, 0, "comm rank", "0.1.0", "its place there; -1 = it has none yet") \
+	X(SENT, int32_t, device, 9, sint32, none, 0, "", "0.1.0", "CUDA ordinal; -1 = unknown") \
+	X(SAME, uint32_t, state, 10, uint32, U32, CW_COMM__MAX - 1, "", "0.1.0", "enum cw_comm_state (record/record_layout.h)") \
+	X(SAME, uint32_t, known, 15, uint32, U32, 0, "", "0.1.0", "CW_KNOWN_*: which of the counters are known") \
+	X(SAME, uint32_t, pending_count, 20, uint32, U32, 0, "ops", "0.1.0", "that have not completed") \
+	X(SAME, uint32_t, nranks, 7, uint32, U32, 0, "ranks", "0.1.0", "of the comm, as this rank was told; 0 = unknown") \
+	X(SAME, uint64_t, coll_entered, 11, uint64, U64, 0, "coll_seq", "0.1.0", "highest whose call was entered") \
+	X(SAME, uint64_t, coll_returned, 12, uint64, U64, 0, "coll_seq", "0.1.0", "highest that returned to the host") \
+	X(SAME, uint64_t, coll_reached, 13, uint64, U64, 0, "coll_seq", "0.1.0", "highest that its stream got to") \
+	X(SAME, uint64_t, coll_completed, 14, uint64, U64, 0, "coll_seq", "0.1.0", "highest that completed on the device") \
+	X(SAME, uint64_t, op_index, 29, uint64, U64, 0, "ops", "0.1.0", "entered") \
+	X(SAME, uint64_t, hash_seq, 16, uint64, U64, 0, "coll_seq", "0.1.0", "that the hash belongs to") \
+	X(SAME, uint64_t, hash, 17, fixed64, ID, 0, "", "0.1.0", "rolling hash after hash_seq") \
+	X(KEPT, uint64_t, window_lost, 0, none, U64, 0, "ops", "0.1.0", "before window[0] that the record no longer holds") \
+	X(KEPT, int64_t, window_ns, 0, none, I64, 0, "ns", "0.1.0", "when the window was read; 0 = not fetched") \
+	X(TIME, int64_t, progress, 21, sint64, I64, true, "ns", "0.1.0", "when a counter of this member last moved") \
+	X(SPAN, int64_t, interval_ns, 22, uint64, I64, 0, "ns", "0.1.0", "median between completions; 0 = unknown") \
+	X(SAME, uint64_t, sends, 26, uint64, U64, 0, "ops", "0.1.0", "sends entered") \
+	X(SAME, uint64_t, recvs, 27, uint64, U64, 0, "ops", "0.1.0", "receives entered") \
+	X(SAME, int32_t, async_error, 23, sint32, I32, 0, "ncclResult_t", "0.1.0", "last of ncclCommGetAsyncError; 0 = none") \
+	X(SAME, int32_t, last_result, 24, sint32, I32, 0, "ncclResult_t", "0.1.0", "last of a call that failed; 0 = none") \
+	X(TEXT, const char *, last_error, 25, string, TEXT, 0, "", "0.1.0", "NCCL's text for the last failure") \
+	X(PART, , checkpoints, 18, Checkpoint, none, CW_MSG_MAX_CHECKPOINTS, "", "0.1.0", "of the rolling hash, newest first") \
+	X(PART, , pending, 19, Op, none, 0, "", "0.1.0", "oldest op that has not completed, or, unknown, not returned") \
+	X(PART, , p2p, 28, P2pPeer, none, CW_MSG_MAX_P2P, "", "0.1.0", "sends and receives per peer") \
+	X(PART, , last, 30, Op, none, 0, "", "0.1.0", "newest op entered")
+
+#define CW_RANK_FACTS(X) \
+	X(SAME, int32_t, rank, 1, sint32, I32, 0, "", "0.1.0", "label; -1 = unknown") \
+	X(SENT, int32_t, world_size, 2, sint32, none, 0, "ranks", "0.1.0", "from the environment; -1 = none") \
+	X(SENT, int32_t, local_rank, 3, sint32, none, 0, "", "0.1.0", "from the environment; -1 = none") \
+	X(SENT, const char *, rank_source, 4, string, none, 0, "", "0.1.0", "the variable that rank comes from") \
+	X(KEPT, uint32_t, node, 0, none, U32, 0, "", "0.1.0", "index into nodes") \
+	X(SAME, int32_t, pid, 5, sint32, I32, 0, "", "0.1.0", "of the process, as its daemon sees it") \
+	X(SAME, int32_t, device, 7, sint32, I32, 0, "", "0.1.0", "CUDA ordinal; -1 = unknown") \
+	X(SAME, uint64_t, start_ticks, 6, fixed64, U64, 0, "ticks", "0.1.0", "field 22 of /proc/PID/stat: with pid, which process") \
+	X(SENT, uint32_t, uid, 8, uint32, none, 0, "", "0.1.0", "of the process") \
+	X(SAME, uint32_t, liveness, 9, uint32, U32, CW_LIVE__MAX - 1, "", "0.1.0", "enum cw_liveness") \
+	X(SAME, uint32_t, flags, 12, uint32, U32, 0, "", "0.1.0", "CW_RANKF_*") \
+	X(SAME, int32_t, exit_code, 10, sint32, I32, 0, "", "0.1.0", "of an exited one") \
+	X(SAME, int32_t, term_signal, 11, sint32, I32, 0, "", "0.1.0", "of a killed one") \
+	X(TIME, int64_t, ended, 13, sint64, I64, cw_liveness_is_dead(from->liveness), "ns", "0.1.0", "when it ended; 0 = alive or unknown") \
+	X(TIME, int64_t, sampled, 15, sint64, I64, true, "ns", "0.1.0", "when these facts were read") \
+	X(TIME, int64_t, headway, 14, sint64, I64, from->headway_age_ns >= 0, "ns", "0.1.0", "when the process last made headway; 0 (an age of -1) = unknown") \
+	X(SAME, uint32_t, nccl_version, 16, uint32, U32, 0, "", "0.1.0", "as ncclGetVersion; 0 = unknown") \
+	X(SAME, uint64_t, env_hash, 17, fixed64, ID, 0, "", "0.1.0", "over the NCCL_* variables that matter; 0 = none set") \
+	X(SAME, uint64_t, dropped, 18, uint64, U64, 0, "", "0.1.0", "what its record had no place for; more than 0 lowers confidence") \
+	X(TEXT, const char *, headway_by, 23, string, TEXT, 0, "", "0.1.0", "what moved last: cpu, io, child, …") \
+	X(TEXT, const char *, command, 19, string, TEXT, 0, "", "0.1.0", "its command line") \
+	X(TEXT, const char *, cause, 24, string, TEXT, 0, "", "0.1.0", "of its death or stop, in the kernel's words, to follow \"was\"") \
+	X(TEXT, const char *, fed, 25, string, TEXT, 0, "", "0.1.0", "the first NaN or infinity it fed into an op, for people") \
+	X(TIME, int64_t, fed, 26, sint64, I64, from->fed && *from->fed, "ns", "0.1.0", "when its daemon noticed that") \
+	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm that host_call is about") \
+	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
+	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")
+/* clang-format on */
+
+/*
+ * The fields of structs. CW_SAME_FACTS() are those that messages and snapshots both have: each a
+ * field as any, and all of them as one, to be copied at once. The other two are those of messages,
+ * and of snapshots, besides.
+ */
+/* clang-format off */
+#define CW_SAME_FACTS(together, FACTS) \
+	union { \
+		struct { \
+			FACTS(CW_SAME_FIELD) \
+		}; \
+		struct cw_##together together; \
+	}
+#define CW_SAME_FIELD(kind, type, name, ...) CW_SAME_FIELD_##kind(type, name)
+#define CW_SAME_FIELD_SAME(type, name) type name;
+#define CW_SAME_FIELD_TEXT(type, name)
+#define CW_SAME_FIELD_TIME(type, name)
+#define CW_SAME_FIELD_SPAN(type, name)
+#define CW_SAME_FIELD_SENT(type, name)
+#define CW_SAME_FIELD_KEPT(type, name)
+#define CW_SAME_FIELD_PART(type, name)
+
+#define CW_SENT_FIELD(kind, type, name, ...) CW_SENT_FIELD_##kind(type, name)
+#define CW_SENT_FIELD_SAME(type, name)
+#define CW_SENT_FIELD_TEXT(type, name) type name;
+#define CW_SENT_FIELD_TIME(type, name) type name##_age_ns;
+#define CW_SENT_FIELD_SPAN(type, name) u##type name;
+#define CW_SENT_FIELD_SENT(type, name) type name;
+#define CW_SENT_FIELD_KEPT(type, name)
+#define CW_SENT_FIELD_PART(type, name)
+
+#define CW_KEPT_FIELD(kind, type, name, ...) CW_KEPT_FIELD_##kind(type, name)
+#define CW_KEPT_FIELD_SAME(type, name)
+#define CW_KEPT_FIELD_TEXT(type, name) type name;
+#define CW_KEPT_FIELD_TIME(type, name) type name##_ns;
+#define CW_KEPT_FIELD_SPAN(type, name) type name;
+#define CW_KEPT_FIELD_SENT(type, name)
+#define CW_KEPT_FIELD_KEPT(type, name) type name;
+#define CW_KEPT_FIELD_PART(type, name)
+/* clang-format on */
+
+struct cw_op_facts {
+	CW_OP_FACTS(CW_SAME_FIELD)
+};
+
+struct cw_comm_facts {
+	CW_COMM_FACTS(CW_SAME_FIELD)
+};
+
+struct cw_member_facts {
+	CW_MEMBER_FACTS(CW_SAME_FIELD)
+};
+
+struct cw_rank_facts {
+	CW_RANK_FACTS(CW_SAME_FIELD)
+};
+
+/* These two are the same everywhere but in a flight record. */
+struct cw_checkpoint {
+	CW_CHECKPOINT_FACTS(CW_SAME_FIELD)
+};
+
+struct cw_p2p_peer {
+	CW_P2P_FACTS(CW_SAME_FIELD)
+};

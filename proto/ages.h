@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages carry ages, everybody else has instants: here one becomes the other, by the rows of
+ * model/fact_list.h. An age counts back from when a message's facts were sampled, which for who
+ * gets it is when the message came.
+ */
+#pragma once
+
+#include "model/op.h"
+#include "proto/messages.h"
+#include "record/record_reader.h"
+
+/* now_ns: of the clock that the record has, CLOCK_MONOTONIC. */
+struct cw_msg_op cw_ages_of_op(const struct cw_record_op *op, int64_t now_ns);
+/* On the clock of at_ns. */
+struct cw_op cw_ages_to_op(const struct cw_msg_op *op, int64_t at_ns);
+
+/*
+ * CW_RANK_FACTS(CW_FROM_AGES) and the like fill struct cw_snap_… *to from struct cw_msg_… *from,
+ * whose ages count back from at_ns: all but what is alike in both (one assignment) and PARTs.
+ */
+/* clang-format off */
+#define CW_FROM_AGES(kind, type, name, number, wire, json, known, ...) CW_FROM_AGES_##kind(name, known)
+#define CW_FROM_AGES_SAME(name, known)
+#define CW_FROM_AGES_TEXT(name, known) to->name = from->name && *from->name ? from->name : NULL;
+#define CW_FROM_AGES_TIME(name, known) to->name##_ns = (known) ? at_ns - from->name##_age_ns : 0;
+#define CW_FROM_AGES_SPAN(name, known) to->name = from->name > INT64_MAX ? 0 : (int64_t)from->name;
+#define CW_FROM_AGES_SENT(name, known)
+#define CW_FROM_AGES_KEPT(name, known)
+#define CW_FROM_AGES_PART(name, known)
+/* clang-format on */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a record says about its rank, in the words of model/fact_list.h. */
+#include "record/record_reader.h"
+
+static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_state *state)
+{
+	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
+
+	/* Launches of its graphs are not seen: no number says how far it is. */
+	if (e->flags & CW_REC_COMM_UNCOUNTED)
+		return 0;
+	if (state->reached_known)
+		known |= CW_KNOWN_REACHED;
+	if (state->completed_known)
+		known |= CW_KNOWN_COMPLETED;
+	if (e->p2p_dropped == 0)
+		known |= CW_KNOWN_P2P;
+	return known;
+}
+
+struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
+					      const struct cw_record_state *state)
+{
+	const struct cw_rec_comm *e = &comm->entry;
+
+	return (struct cw_member_facts){
+		.state = e->state,
+		.known = known_of(e, state),
+		.pending_count = state->pending_count,
+		.nranks = e->nranks,
+		.coll_entered = e->coll_entered,
+		.coll_returned = e->coll_returned,
+		.coll_reached = state->coll_reached,
+		.coll_completed = state->coll_completed,
+		.op_index = e->op_index,
+		.sends = e->p2p_total[0],
+		.recvs = e->p2p_total[1],
+		.async_error = e->async_error,
+		.last_result = e->last_result,
+	};
+}
+
+struct cw_comm_facts cw_record_comm_facts(const struct cw_record_comm *comm)
+{
+	return (struct cw_comm_facts){
+		.parent_id = comm->entry.parent_id,
+		.nccl_hash = comm->entry.nccl_hash,
+		.instance = comm->entry.instance,
+		.split_ordinal = comm->entry.split_ordinal,
+		.split_color = comm->entry.split_color,
+	};
+}
+
+uint64_t cw_record_dropped(const struct cw_rec_header *h)
+{
+	return h->drops[CW_REC_DROP_COMMS] + h->drops[CW_REC_DROP_OPS] + h->drops[CW_REC_DROP_P2P] +
+	       h->drops[CW_REC_DROP_UNKNOWN_CALLS];
+}
+
+struct cw_record_op cw_record_host_call(const struct cw_record *rec)
+{
+	const struct cw_rec_header *h = cw_record_header(rec);
+	bool is_any = h->host_call_kind > CW_OP_NONE && h->host_call_kind < CW_OP__MAX;
+
+	return (struct cw_record_op){
+		.kind = is_any ? (uint8_t)h->host_call_kind : CW_OP_NONE,
+		.dtype = CW_DTYPE_NONE,
+		.redop = CW_REDOP_NONE,
+		.root = CW_PEER_NONE,
+		.peer = CW_PEER_NONE,
+		.enter_mono_ns = cw_record_time(rec, h->host_call_enter_ns),
+	};
+}
