@@ -50,20 +50,25 @@ static int64_t clock_ns(void)
 	return t.tv_sec * S + t.tv_nsec;
 }
 
-static struct cw_op make_op(uint64_t seq, bool is_pending)
+/* In its place, not by value: this is most of what loading takes besides the pages. */
+static void make_op(uint64_t seq, bool is_pending, struct cw_op *ret)
 {
-	return (struct cw_op){ .kind = CW_OP_ALL_REDUCE,
-			       .dtype = CW_DTYPE_BF16,
-			       .redop = CW_REDOP_SUM,
-			       .progress = is_pending ? CW_PROGRESS_REACHED : CW_PROGRESS_COMPLETED,
-			       .flags = CW_OPF_RETURNED,
-			       .root = CW_PEER_NONE,
-			       .peer = CW_PEER_NONE,
-			       .count = 1 << 20,
-			       .bytes = 2 << 20,
-			       .coll_seq = seq,
-			       .op_index = seq,
-			       .enter_ns = NOW - (is_pending ? 12 * S : 13 * S) };
+	static const struct cw_op usual = { .kind = CW_OP_ALL_REDUCE,
+					    .dtype = CW_DTYPE_BF16,
+					    .redop = CW_REDOP_SUM,
+					    .progress = CW_PROGRESS_COMPLETED,
+					    .flags = CW_OPF_RETURNED,
+					    .root = CW_PEER_NONE,
+					    .peer = CW_PEER_NONE,
+					    .count = 1 << 20,
+					    .bytes = 2 << 20 };
+
+	*ret = usual;
+	if (is_pending)
+		ret->progress = CW_PROGRESS_REACHED;
+	ret->coll_seq = seq;
+	ret->op_index = seq;
+	ret->enter_ns = NOW - (is_pending ? 12 * S : 13 * S);
 }
 
 static int set_member(struct bench *b, uint32_t comm, uint32_t member, uint32_t rank)
@@ -71,7 +76,7 @@ static int set_member(struct bench *b, uint32_t comm, uint32_t member, uint32_t 
 	bool waits = b->scenario != HEALTHY && b->snap->comms[comm].nranks == b->n_ranks &&
 		     (rank != b->culprit || b->scenario == WRONG_COUNT);
 	uint64_t entered = DONE + waits;
-	struct cw_op last = make_op(entered, waits), window[WINDOW];
+	struct cw_op last, window[WINDOW];
 	struct cw_snap_member m = {
 		.rank = rank,
 		.state = CW_COMM_READY,
@@ -89,13 +94,14 @@ static int set_member(struct bench *b, uint32_t comm, uint32_t member, uint32_t 
 		.progress_ns = NOW - 12 * S,
 	};
 
+	make_op(entered, waits, &last);
 	for (unsigned k = 0; k < CW_SNAP_CHECKPOINTS; k++)
 		m.checkpoints[k] = (struct cw_checkpoint){ 960 - 64 * k, cw_hash_mix64(k) };
 	if (b->scenario == WRONG_COUNT && rank == b->culprit && comm == 0)
 		last.count--;
 	if (rank < SUSPECTS) {
 		for (uint32_t i = 0; i < WINDOW; i++)
-			window[i] = make_op(entered + 1 + i - WINDOW, waits && i == WINDOW - 1);
+			make_op(entered + 1 + i - WINDOW, waits && i == WINDOW - 1, &window[i]);
 		window[WINDOW - 1] = last;
 		m.window = window;
 		m.n_window = WINDOW;
