@@ -26,7 +26,8 @@ const struct cw_variable cw_environment[] = {
 	  "microseconds a call." },
 	{ "COLLWATCH_PYTHON_STACKS", "=*off*", "The agent does not take Python stacks." },
 	{ "COLLWATCH_LOG", "=_FILE_",
-	  "The agent appends what it does, and why it does not, to _FILE_." },
+	  "The agent appends what it does, and why it does not, to _FILE_: a plain file of the same "
+	  "user's, no link to one, or /dev/stderr. To anything else it writes nothing." },
 	{ "COLLWATCH_RECORD", "=_DIRECTORY_",
 	  "The agent writes a copy of its record to _DIRECTORY_/_HOST_-_PID_.record, an absolute "
 	  "path on a local disk: once a second and when the process ends by itself. For *record "

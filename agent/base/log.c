@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +43,38 @@ void cw_log_start(void)
 	(void)log_path();
 }
 
+/*
+ * The directory may be one that others write, /tmp above all: they could leave a link there to a
+ * file of this user's, or a file of their own. The system call itself: fstat@GLIBC_2.33 would be
+ * the newest symbol of the library.
+ */
+static bool is_plain_and_own(int fd)
+{
+	struct stat st;
+
+	return syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       st.st_uid == geteuid();
+}
+
+/*
+ * Opened each time: a descriptor kept would be closed or reused by the application. A FIFO that
+ * nobody reads, or a terminal that was stopped, must not hold it up. -1 = nowhere.
+ */
+static int open_log(const char *path)
+{
+	/* A link itself, and wherever it leads it was the program's before. */
+	bool is_stderr = !strcmp(path, "/dev/stderr");
+	int fd = open(path,
+		      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+			      (is_stderr ? 0 : O_NOFOLLOW),
+		      0644);
+
+	if (fd < 0 || is_stderr || is_plain_and_own(fd))
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
 void cw_log(const char *fmt, ...)
 {
 	int saved_errno = errno;
@@ -62,11 +95,7 @@ void cw_log(const char *fmt, ...)
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
 	line[n++] = '\n';
-	/*
-	 * Opened each time: a descriptor kept would be closed or reused by the application. A FIFO
-	 * that nobody reads, or that is full, and a terminal that was stopped lose the line.
-	 */
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	fd = open_log(path);
 	if (fd >= 0) {
 		(void)cw_write(fd, line, (size_t)n); /* diagnostics only */
 		(void)close(fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Diagnostics of the agent: silent unless COLLWATCH_LOG names a file, to which lines are appended.
- * Never stdout or stderr: those belong to the job.
+ * Diagnostics of the agent: silent unless COLLWATCH_LOG names a file, to which lines are appended:
+ * a plain file of the user's, no link. Never stdout; stderr only where it names /dev/stderr.
  */
 #pragma once
 

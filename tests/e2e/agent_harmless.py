@@ -232,6 +232,36 @@ def a_pipe_as_log_holds_nobody_up():
                     os.close(fd)
 
 
+def log_writes_into_nobody_elses_file():
+    """Links are what another user leaves in a directory that both may write."""
+    with Daemon() as d:
+        path, other = d.dir + "/log", d.dir + "/other"
+        for lay in os.symlink, os.link:
+            with open(other, "w", encoding="ascii") as f:
+                f.write("mine\n")
+            lay(other, path)
+            same_output("seccomp", COLLWATCH_LOG=path)
+            check(open(other).read() == "mine\n", "%s leads to a file that grew" % lay.__name__)
+            os.unlink(path)
+        os.unlink(other)
+        os.symlink(other, path)
+        same_output("seccomp", COLLWATCH_LOG=path)
+        check(not os.path.exists(other), "a link that leads nowhere makes no file")
+        os.unlink(path)
+        if os.geteuid() == 0:
+            with open(path, "w", encoding="ascii"):
+                os.chown(path, 65534, 65534)
+            same_output("seccomp", COLLWATCH_LOG=path)
+            check(os.path.getsize(path) == 0, "another user's file grew")
+
+
+def log_can_be_stderr():
+    with Daemon() as d:
+        p = subprocess.run([PROGRAM, "seccomp"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           env=environment(d, COLLWATCH_LOG="/dev/stderr"), timeout=60)
+        check(p.returncode == 0 and b"no flight record" in p.stderr, repr(p))
+
+
 def other_preloads_keep_their_place():
     code = "import os; print(os.getppid() > 1000000)"
     for preload in (AGENT + ":" + SECOND, SECOND + ":" + AGENT, AGENT + ":" + SECOND_HOOK,
@@ -248,4 +278,5 @@ if __name__ == "__main__":
           has_few_descriptors, may_not_make_memfds, may_write_no_large_files,
           keeps_signals_locale_and_errno, every_call_answers_as_ever,
           a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
-          a_pipe_as_log_holds_nobody_up, other_preloads_keep_their_place])
+          a_pipe_as_log_holds_nobody_up, log_writes_into_nobody_elses_file, log_can_be_stderr,
+          other_preloads_keep_their_place])
