@@ -168,20 +168,26 @@ static bool is_within_limit(int level, const char *fmt)
 	return true;
 }
 
-void cw_log(int level, const char *fmt, ...)
+void cw_log_v(int level, const char *fmt, va_list ap)
 {
 	int saved_errno = errno; /* for %m, and so that logging never changes it */
 	char text[LINE_MAX_BYTES];
-	va_list ap;
 
 	if (level > max_level || (level < CW_LOG_DEBUG && !is_within_limit(level, fmt)))
 		return;
 	errno = saved_errno;
-	va_start(ap, fmt);
 	if (vsnprintf(text, sizeof(text), fmt, ap) >= 0)
 		write_line(level, text, stderr_is_journal());
-	va_end(ap);
 	errno = saved_errno;
+}
+
+void cw_log(int level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	cw_log_v(level, fmt, ap);
+	va_end(ap);
 }
 
 static struct iovec iov_of(char *text)

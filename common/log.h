@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdarg.h>
+
 #include "common/clock.h"
 
 /*
@@ -32,6 +34,8 @@ void cw_log_set_clock(const struct cw_clock *clock);
 int cw_log_level_from_name(const char *name); /* -1 = unknown */
 
 void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* fmt is the caller's own: by its address lines of one call are counted. */
+void cw_log_v(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 #define log_err(...) cw_log(CW_LOG_ERR, __VA_ARGS__)
 #define log_warn(...) cw_log(CW_LOG_WARN, __VA_ARGS__)

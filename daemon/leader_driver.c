@@ -100,6 +100,19 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return cw_alerts_send(d->alerts, due, doc);
 }
 
+/* ---- the log ---- */
+
+static void log_line(void *user, int level, const char *fmt, va_list ap)
+{
+	cw_log_v(level, fmt, ap);
+}
+
+static void log_event(void *user, int level, const char *message_id, const char *text,
+		      const char *const *fields)
+{
+	cw_log_event(level, message_id, text, fields);
+}
+
 void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *transport,
 			   struct cw_alerts *alerts)
 {
@@ -121,6 +134,8 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 			.was_sent_here = was_sent_here,
 			.withhold = withhold,
 			.alert = alert,
+			.log = log_line,
+			.event = log_event,
 		},
 	};
 }

@@ -425,6 +425,11 @@ static bool doubts(const char *from, uint32_t uid, const char *label, void *user
 	return cw_leader_doubts(s->leader, from, uid, label);
 }
 
+static int64_t cpu_ns(void *user)
+{
+	return cw_clock_cpu_ns();
+}
+
 static int open_leader(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_leader_config leader = {
@@ -433,6 +438,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.finds_peers = *s->config->peers_from,
 		.effects = &s->driver.effects,
 		.thresholds = thresholds_of(s->config),
+		.cpu_ns = cpu_ns,
 	};
 	struct cw_old_deliveries_config old_deliveries = {
 		.clock = &s->awake.clock,

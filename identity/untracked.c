@@ -261,10 +261,12 @@ static void say(struct cw_untracked *u, struct user *user, int64_t now_ns)
 
 	if (user->n) {
 		make_sentence(u, user, sentence, sizeof(sentence));
-		log_warn("%s", sentence);
+		u->config.log(u->config.user, CW_LOG_WARN, sentence);
 	} else {
-		log_notice("all %s of uid %" PRIu32 " are watched again, or have ended",
-			   u->config.many, user->uid);
+		(void)snprintf(sentence, sizeof(sentence),
+			       "all %s of uid %" PRIu32 " are watched again, or have ended",
+			       u->config.many, user->uid);
+		u->config.log(u->config.user, CW_LOG_NOTICE, sentence);
 	}
 	user->said_n = user->n;
 	user->said_ns = now_ns;

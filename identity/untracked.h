@@ -6,7 +6,7 @@
  * that this node leads.
  *
  * A table is bounded itself, by the same shares (identity/shares.h); what it cannot hold is
- * counted. Loop thread only; pure but for looking whether processes still live, and for the log.
+ * counted. Loop thread only; pure but for looking whether processes still live.
  */
 #pragma once
 
@@ -28,6 +28,9 @@ struct cw_untracked_config {
 	const char *one, *many; /* what it is: "rank process", "rank processes" */
 	const char *why;        /* as a sentence's second half; all three borrowed for life */
 	int64_t keep_ns;        /* forgotten this long after it was noted last */
+	/* Writes a line into the log; level is an enum cw_log_level. */
+	void (*log)(void *user, int level, const char *line);
+	void *user;
 };
 
 /* 0 or -ENOMEM. */

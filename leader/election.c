@@ -13,7 +13,6 @@
 
 #include "common/cleanup.h"
 #include "common/htable.h"
-#include "common/log.h"
 #include "identity/shares.h"
 #include "model/signature.h"
 
@@ -243,9 +242,10 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 		return -ENOMEM;
 	/* One that finds no place goes round all nodes, every second. */
 	if (has_no_place)
-		log_debug("job=%s: %s is asked to lead", e->job.label, copy);
+		leader_log(m->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead", e->job.label,
+			   copy);
 	else if (e->leader || e->barred)
-		log_info("job=%s: %s leads now", e->job.label, copy);
+		leader_log(m->effects, CW_LOG_INFO, "job=%s: %s leads now", e->job.label, copy);
 	free(e->leader);
 	e->leader = copy;
 	e->unanswered_ns = 0;
@@ -264,7 +264,8 @@ static void send_copy(struct cw_election *m, const char *to, const struct cw_msg
 	int r = send_to(m, to, &msg);
 
 	if (r < 0)
-		log_debug("%s gets no copy of a digest: %s", to, strerror(-r));
+		leader_log(m->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", to,
+			   strerror(-r));
 }
 
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)

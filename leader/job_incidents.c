@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-
 /* ---- whom it concerns ---- */
 
 /* By what stays the same from snapshot to snapshot: indices need not. */
@@ -140,7 +138,8 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 		return;
 	new = find_free(all);
 	if (!new) {
-		log_debug("job=%s: no room for another incident", all->config.job);
+		leader_log(all->config.effects, CW_LOG_DEBUG,
+			   "job=%s: no room for another incident", all->config.job);
 		return;
 	}
 	if (d->phase == CW_STALL_HANG)

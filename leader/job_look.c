@@ -13,7 +13,6 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
-#include "common/log.h"
 #include "leader/snapshot_build.h"
 #include "leader/window_fetch.h"
 
@@ -45,8 +44,8 @@ static void announce_start(const struct look *k, struct cw_job *job)
 	     k->now_ns - job->started_ns < START_NOTICE_NS))
 		return;
 	job->is_announced = true;
-	log_notice("job=%s: watching %u of %u ranks, uid=%u", k->lr->route.label, job->view.ranks,
-		   job->view.ranks_expected, k->lr->route.uid);
+	leader_log(k->l->config->effects, CW_LOG_NOTICE, "job=%s: watching %u of %u ranks, uid=%u",
+		   k->lr->route.label, job->view.ranks, job->view.ranks_expected, k->lr->route.uid);
 }
 
 void cw_job_look_end(struct cw_job_looks *l, struct cw_led_route *lr, struct cw_job *job,
@@ -57,8 +56,8 @@ void cw_job_look_end(struct cw_job_looks *l, struct cw_led_route *lr, struct cw_
 	if (was_led_here)
 		cw_job_incidents_end(&job->incidents);
 	if (job->is_announced && was_led_here)
-		log_notice("job=%s: ended after %lld s", lr->route.label,
-			   (long long)((now - job->started_ns) / CW_NS_PER_S));
+		leader_log(l->config->effects, CW_LOG_NOTICE, "job=%s: ended after %lld s",
+			   lr->route.label, (long long)((now - job->started_ns) / CW_NS_PER_S));
 	cw_job_incidents_fini(&job->incidents);
 	l->config->effects->forget(l->config->effects->user, job);
 	if (l->half.job == job) {
@@ -238,8 +237,9 @@ static void note_slow(const struct look *k, struct cw_job *job, const struct cw_
 	view->slow_for_ns = d->resolved_after_ns;
 	view->slow_until_ns = k->now_ns;
 	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", d->resolved_what);
-	log_info("job=%s: slow, went on after %lld s: %s", k->lr->route.label,
-		 (long long)(d->resolved_after_ns / CW_NS_PER_S), d->resolved_what);
+	leader_log(k->l->config->effects, CW_LOG_INFO, "job=%s: slow, went on after %lld s: %s",
+		   k->lr->route.label, (long long)(d->resolved_after_ns / CW_NS_PER_S),
+		   d->resolved_what);
 }
 
 /* The one to show: of those that have come furthest the worst. */
@@ -286,7 +286,8 @@ static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap
 	if (r >= 0)
 		r = cw_verdict_compute_all(snap, &list);
 	if (r < 0) {
-		log_warn("job=%s: no verdict: %s", k->lr->route.label, strerror(-r));
+		leader_log(k->l->config->effects, CW_LOG_WARN, "job=%s: no verdict: %s",
+			   k->lr->route.label, strerror(-r));
 		return;
 	}
 	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
@@ -417,7 +418,8 @@ static void look_at_component(struct look *k)
 	build.left_out = &k->l->stats->left_out_comms;
 	r = cw_snapshot_build(&build, &snap);
 	if (r < 0) {
-		log_warn("job=%s: no snapshot: %s", k->lr->route.label, strerror(-r));
+		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot: %s",
+			   k->lr->route.label, strerror(-r));
 		return;
 	}
 	if (put_off(k, job, &snap))
@@ -452,7 +454,8 @@ void cw_job_look(struct cw_job_looks *l, struct cw_led_route *lr, int64_t now_ns
 	unsigned n_refs, end;
 
 	if (find_components(lr) < 0) {
-		log_warn("job=%s: out of memory, not looked at", lr->route.label);
+		leader_log(l->config->effects, CW_LOG_WARN, "job=%s: out of memory, not looked at",
+			   lr->route.label);
 		return;
 	}
 	refs = lr->refs;

@@ -18,7 +18,6 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/log.h"
 #include "identity/shares.h"
 #include "identity/uid_count.h"
 #include "identity/untracked.h"
@@ -51,15 +50,22 @@ struct cw_leader {
 	struct cw_leader_stats stats;
 };
 
+static void log_untracked(void *user, int level, const char *line)
+{
+	leader_log(((struct cw_leader *)user)->config.effects, level, "%s", line);
+}
+
 int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret)
 {
-	static const struct cw_untracked_config untracked = {
+	struct cw_leader *l = calloc(1, sizeof(*l));
+	struct cw_untracked_config untracked = {
 		.one = "job",
 		.many = "jobs",
 		.why = "this node leads as many as it has places for",
 		.keep_ns = CW_LEADER_UNTRACKED_KEEP_NS,
+		.log = log_untracked,
+		.user = l,
 	};
-	struct cw_leader *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
@@ -234,7 +240,8 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 	msg.members.leader = l->config.self;
 	r = l->config.effects->send(l->config.effects->user, to, &msg);
 	if (r < 0)
-		log_debug("%s gets no answer to its digest: %s", to, strerror(-r));
+		leader_log(l->config.effects, CW_LOG_DEBUG, "%s gets no answer to its digest: %s",
+			   to, strerror(-r));
 }
 
 /* route: as `to` calls the job, which may know it by nothing else. */
@@ -431,7 +438,9 @@ static void take_announcement(struct cw_leader *l, const char *from,
 	msg.incident_objection.reason = reason;
 	r = l->config.effects->send(l->config.effects->user, from, &msg);
 	if (r < 0)
-		log_debug("inc=%s: the objection does not reach %s: %s", a->id, from, strerror(-r));
+		leader_log(l->config.effects, CW_LOG_DEBUG,
+			   "inc=%s: the objection does not reach %s: %s", a->id, from,
+			   strerror(-r));
 }
 
 /* An older version's does not say whose, but of ids it has only seen those announced from here. */
@@ -519,7 +528,7 @@ bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message 
 
 static int64_t cpu_ns(const struct cw_leader *l)
 {
-	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : cw_clock_cpu_ns();
+	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : 0;
 }
 
 /* CPU time spent on a user's jobs since `start` counts against all of that user's. */

@@ -69,7 +69,7 @@ struct cw_leader_config {
 	const struct cw_leader_effects *effects;
 	struct cw_election *members;
 	struct cw_thresholds thresholds;
-	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = the calling thread's */
+	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = looks take none */
 	void *cpu_user;
 	uint32_t turn_members; /* 0 = CW_LEADER_TURN_MEMBERS */
 };

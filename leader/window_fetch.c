@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "common/log.h"
-
 static void take_windows(struct cw_job *job, const char *node, const struct cw_message *reply,
 			 enum cw_window_kind kind)
 {
@@ -21,7 +19,8 @@ static void take_windows(struct cw_job *job, const char *node, const struct cw_m
 	 * and an op must not look younger than it is. Out of memory: decided without them.
 	 */
 	if (cw_job_window_add(job, node, &reply->window_reply, kind, job->windows_asked_ns) < 0)
-		log_warn("out of memory for windows of %s, ignoring", node);
+		leader_log(job->incidents.config.effects, CW_LOG_WARN,
+			   "out of memory for windows of %s, ignoring", node);
 	job->is_due = true;
 }
 

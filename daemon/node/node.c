@@ -598,6 +598,11 @@ static int open_socket(struct cw_node *node, int *ret_fd, struct cw_err *err)
 	return 0;
 }
 
+static void log_untracked(void *user, int level, const char *line)
+{
+	cw_log(level, "%s", line);
+}
+
 static int start_agents(struct cw_node *node, struct cw_err *err)
 {
 	struct cw_agents_config agents = {
@@ -635,6 +640,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.many = "rank processes",
 		.why = "this node watches as many as it has places and memory for",
 		.keep_ns = UNTRACKED_KEEP_NS,
+		.log = log_untracked,
 	};
 
 	if (cw_registrar_new(&registrar, &node->registrar) < 0 ||

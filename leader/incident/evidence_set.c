@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident.h"
 #include "proto/messages.h"
@@ -87,7 +86,8 @@ static int request_from(struct cw_evidence_set *set, unsigned first,
 	msg.evidence_request.n_targets = n;
 	r = e->ask(e->user, node, &msg, deadline_ms + 250, fn, fn_user);
 	if (r < 0) {
-		log_info("%s cannot be asked for evidence: %s", node, strerror(-r));
+		leader_log(e, CW_LOG_INFO, "%s cannot be asked for evidence: %s", node,
+			   strerror(-r));
 		cw_evidence_set_take(set, node, NULL);
 	}
 	return r;

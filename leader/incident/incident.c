@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "common/address.h"
-#include "common/log.h"
 #include "identity/job_id.h"
 #include "leader/incident/evidence_set.h"
 #include "leader/incident/incident_journal.h"
@@ -201,8 +200,9 @@ static void amend_bundle(struct cw_incident *inc)
 	int r = inc->config.effects->amend(inc->config.effects->user, inc->doc);
 
 	if (r < 0)
-		log_warn("inc=%s: its bundle cannot be brought up to date: %s, ignoring", inc->id,
-			 strerror(-r));
+		leader_log(inc->config.effects, CW_LOG_WARN,
+			   "inc=%s: its bundle cannot be brought up to date: %s, ignoring", inc->id,
+			   strerror(-r));
 }
 
 /* With all evidence there is by now; without documents it does nothing. */
@@ -229,8 +229,9 @@ static void write_bundle(struct cw_incident *inc)
 					    bundle.evidence); /* without them, less is said */
 	r = inc->config.effects->put(inc->config.effects->user, &bundle);
 	if (r < 0)
-		log_warn("inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
-			 strerror(-r));
+		leader_log(inc->config.effects, CW_LOG_WARN,
+			   "inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
+			   strerror(-r));
 	json_decref(bundle.evidence);
 	json_decref(bundle.stacks);
 }
@@ -259,9 +260,10 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 		text = cw_snapshot_text_take(inc->text);
 	inc->text = cw_snapshot_text_free(inc->text);
 	if (!text) {
-		log_err("inc=%s: out of memory for its snapshot: its bundle has an older one or "
-			"none",
-			inc->id);
+		leader_log(inc->config.effects, CW_LOG_ERR,
+			   "inc=%s: out of memory for its snapshot: its bundle has an older one or "
+			   "none",
+			   inc->id);
 		return;
 	}
 	json_decref(inc->snapshot);
@@ -358,7 +360,9 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	doc = cw_incident_doc(snap, v, &info);
 	text = cw_incident_part_text(snap, v);
 	if (!doc || !text || add_own_fields(inc, doc) < 0) {
-		log_err("inc=%s: out of memory for its documents, keeping the older ones", inc->id);
+		leader_log(inc->config.effects, CW_LOG_ERR,
+			   "inc=%s: out of memory for its documents, keeping the older ones",
+			   inc->id);
 		json_decref(doc);
 		(void)cw_snapshot_text_free(text); /* always NULL */
 		return;
@@ -390,14 +394,17 @@ static void log_alert(const struct cw_incident *inc, const char *message_id, int
 {
 	char text[1024], id[64], job[256], klass[64], uid[64];
 	const char *fields[] = { id, job, klass, uid, NULL };
+	const struct cw_leader_effects *e = inc->config.effects;
 
+	if (!e->event)
+		return;
 	(void)snprintf(text, sizeof(text), "job=%s inc=%s: %s%s (collwatch report %s)",
 		       inc->config.job, inc->id, what, summary_of(inc), inc->id);
 	(void)snprintf(id, sizeof(id), "COLLWATCH_INCIDENT=%s", inc->id);
 	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", inc->config.job);
 	(void)snprintf(klass, sizeof(klass), "COLLWATCH_CLASS=%s", cw_class_name(inc->klass));
 	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%" PRIu32, inc->config.uid);
-	cw_log_event(level, message_id, text, fields);
+	e->event(e->user, level, message_id, text, fields);
 }
 
 /* How long this daemon was held up so far. */
@@ -451,7 +458,9 @@ static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 		return;
 	inc->survey_written = 0;
 	if (cw_survey_new(&config, snap, &inc->evidence, &inc->survey) < 0)
-		log_err("inc=%s: out of memory, stacks of the other ranks are not taken", inc->id);
+		leader_log(inc->config.effects, CW_LOG_ERR,
+			   "inc=%s: out of memory, stacks of the other ranks are not taken",
+			   inc->id);
 }
 
 static struct cw_incident_due due_of(const struct cw_incident *inc)
@@ -474,7 +483,8 @@ static void send_alert(struct cw_incident *inc)
 	if (inc->withheld)
 		return;
 	if (e->was_sent(e->user, &due)) {
-		log_info("inc=%s: the alert went out before", inc->id);
+		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: the alert went out before",
+			   inc->id);
 		return;
 	}
 	if (e->alert(e->user, &due, inc->doc) < 0)
@@ -508,7 +518,8 @@ static void tell(struct cw_incident *inc)
 		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
 	}
 	if (inc->is_kept && !inc->was_closed) {
-		log_info("inc=%s: it goes on", inc->id); /* the journal has it from before */
+		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: it goes on",
+			   inc->id); /* the journal has it from before */
 	} else {
 		write_bundle(inc);
 		log_alert(inc, cw_incident_journal_id(inc->klass), CW_LOG_WARN, what);
@@ -573,15 +584,16 @@ static void handle(struct cw_incident *inc, unsigned event)
 	int next = cw_incident_state_next(from, event);
 
 	if (next < 0) {
-		log_err("job=%s inc=%s: bug: event %u in state %s, ignoring", inc->config.job,
-			inc->id, event, cw_incident_state_name(from));
+		leader_log(inc->config.effects, CW_LOG_ERR,
+			   "job=%s inc=%s: bug: event %u in state %s, ignoring", inc->config.job,
+			   inc->id, event, cw_incident_state_name(from));
 		return;
 	}
 	if ((unsigned)next == from)
 		return;
 	inc->state = (unsigned)next;
-	log_debug("job=%s inc=%s: %s -> %s", inc->config.job, inc->id, cw_incident_state_name(from),
-		  cw_incident_state_name(inc->state));
+	leader_log(inc->config.effects, CW_LOG_DEBUG, "job=%s inc=%s: %s -> %s", inc->config.job,
+		   inc->id, cw_incident_state_name(from), cw_incident_state_name(inc->state));
 	enter(inc, from);
 }
 
@@ -612,8 +624,8 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 	if (!cw_verdict_key_is_same(&d->key, &inc->key) || !knows_more(inc, snap, v))
 		return;
 	remember(inc, snap, v, d);
-	log_info("inc=%s: refined from %s to %s", inc->id, cw_class_name(old),
-		 cw_class_name(inc->klass));
+	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: refined from %s to %s", inc->id,
+		   cw_class_name(old), cw_class_name(inc->klass));
 	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
 		request_evidence(inc, snap, v);
 	if (inc->state == CW_INCIDENT_ALERTED)
@@ -627,8 +639,9 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 	forget(inc);
 	if (make_id(inc, snap, v, &d->key) < 0) {
-		log_err("job=%s: out of memory for an incident's id, trying again",
-			inc->config.job);
+		leader_log(inc->config.effects, CW_LOG_ERR,
+			   "job=%s: out of memory for an incident's id, trying again",
+			   inc->config.job);
 		return;
 	}
 	inc->confirmed_ns = snap->now_ns;
@@ -776,18 +789,21 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 	if (!cw_incident_is_open(inc))
 		return true;
 	if (!most) {
-		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
+			   node, reason);
 	} else {
 		note_objector(inc, node, reason);
 		if (inc->put_off >= most) {
 			if (!inc->is_overruling)
-				log_warn("inc=%s: %s objects again (%s): it was put off %u times "
-					 "for that, the alert goes out",
-					 inc->id, node, reason, inc->put_off);
+				leader_log(inc->config.effects, CW_LOG_WARN,
+					   "inc=%s: %s objects again (%s): it was put off %u times "
+					   "for that, the alert goes out",
+					   inc->id, node, reason, inc->put_off);
 			inc->is_overruling = true;
 			return false;
 		}
-		log_info("inc=%s: %s objects: %s", inc->id, node, reason);
+		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
+			   node, reason);
 		/* Several at once put it off once. */
 		inc->put_off +=
 			inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_PREPARED;

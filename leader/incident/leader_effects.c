@@ -3,6 +3,17 @@
 
 #include <string.h>
 
+void leader_log(const struct cw_leader_effects *e, int level, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!e->log)
+		return;
+	va_start(ap, fmt);
+	e->log(e->user, level, fmt, ap);
+	va_end(ap);
+}
+
 const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name)
 {
 	unsigned n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that a leader does to the world, and all that it asks it: one table, which whoever drives it
- * fills in. What goes in is messages (cw_leader_message(), cw_election_answer()), answers to what
+ * All that a leader does to the world, and all that it asks it: one table, which its driver fills
+ * in. What goes in is messages (cw_leader_message(), cw_election_answer()), answers to what
  * it has asked, time (cw_leader_tick() and its clock), and what became of its alerts
  * (cw_leader_posted()). So the same leader runs in the daemon and in a cluster in memory.
  *
@@ -11,10 +11,12 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/log.h"
 #include "model/peer.h"
 
 struct cw_bundle;
@@ -88,7 +90,19 @@ struct cw_leader_effects {
 	 * cw_leader_posted() may report that it failed. <0: try again later.
 	 */
 	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
+
+	/* ---- the log; NULL = none ---- */
+
+	/* A line, as cw_log_v(): level is an enum cw_log_level, fmt lives for ever. */
+	void (*log)(void *user, int level, const char *fmt, va_list ap)
+		__attribute__((format(printf, 3, 0)));
+	/* What becomes of an incident, as cw_log_event(). */
+	void (*event)(void *user, int level, const char *message_id, const char *text,
+		      const char *const *fields);
 };
+
+void leader_log(const struct cw_leader_effects *e, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The peer of this name; NULL = there is none. */
 const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name);

@@ -150,6 +150,19 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
+/* ---- the log ---- */
+
+static void log_line(void *user, int level, const char *fmt, va_list ap)
+{
+	cw_log_v(level, fmt, ap);
+}
+
+static void log_event(void *user, int level, const char *message_id, const char *text,
+		      const char *const *fields)
+{
+	cw_log_event(level, message_id, text, fields);
+}
+
 struct cw_leader_effects network_driver_effects(struct network_node *n)
 {
 	return (struct cw_leader_effects){
@@ -167,5 +180,7 @@ struct cw_leader_effects network_driver_effects(struct network_node *n)
 		.was_sent_here = was_sent_here,
 		.withhold = withhold,
 		.alert = alert,
+		.log = log_line,
+		.event = log_event,
 	};
 }

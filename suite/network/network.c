@@ -390,11 +390,6 @@ static int64_t machine_wall_ns(void *user)
 	return WALL_NS + machine_ns(user) + n->time.wall_ahead_ns;
 }
 
-static int64_t no_cpu_ns(void *user)
-{
-	return 0;
-}
-
 static int start_leader(struct network_node *n)
 {
 	const struct network_config *c = &n->network->config;
@@ -404,7 +399,7 @@ static int start_leader(struct network_node *n)
 		.effects = &n->effects,
 		.members = n->election,
 		.thresholds = c->thresholds ? *c->thresholds : cw_thresholds_default(),
-		.cpu_ns = c->cpu_ns ? c->cpu_ns : no_cpu_ns,
+		.cpu_ns = c->cpu_ns,
 		.cpu_user = c->user,
 		.turn_members = n->network->turn_members,
 	};

@@ -304,6 +304,11 @@ static const struct cw_leader_effects effects = {
 	.alert = io_alert,
 };
 
+static int64_t looks_cpu_ns(void *user)
+{
+	return cw_clock_cpu_ns();
+}
+
 static void start(struct bench *b, struct cw_clock *clock)
 {
 	const char **names = calloc(b->n_nodes, sizeof(*names));
@@ -315,6 +320,7 @@ static void start(struct bench *b, struct cw_clock *clock)
 		.self = "leader",
 		.effects = &b->effects,
 		.thresholds = cw_thresholds_default(),
+		.cpu_ns = looks_cpu_ns,
 	};
 
 	b->names = calloc(b->n_nodes, sizeof(*b->names));

@@ -44,11 +44,6 @@ static int64_t wall_ns(void *user)
 	return ((struct world *)user)->now_ns + INT64_C(1700000000) * CW_NS_PER_S;
 }
 
-static int64_t no_cpu_ns(void *user)
-{
-	return 0;
-}
-
 /* ---- what the leader hands out ---- */
 
 static void io_path(void *user, const char *id, char *buf, size_t len)
@@ -87,6 +82,13 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
+static void io_log(void *user, int level, const char *fmt, va_list ap)
+{
+	char line[1024];
+
+	FUZZ_CHECK(vsnprintf(line, sizeof(line), fmt, ap) >= 0);
+}
+
 static struct cw_leader_effects effects = {
 	.path = io_path,
 	.put = io_put,
@@ -94,6 +96,7 @@ static struct cw_leader_effects effects = {
 	.was_sent_here = io_was_sent,
 	.withhold = io_withhold,
 	.alert = io_alert,
+	.log = io_log,
 };
 
 /* ---- the network ---- */
@@ -195,7 +198,6 @@ static void start(struct world *w, struct cw_clock *clock)
 		.self = "a",
 		.effects = &effects,
 		.thresholds = cw_thresholds_default(),
-		.cpu_ns = no_cpu_ns,
 		.turn_members = 4, /* larger looks are parted: messages come in between */
 	};
 

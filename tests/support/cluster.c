@@ -363,6 +363,17 @@ static const struct cw_peer *io_peers(void *user, unsigned *ret_n)
 	return cw_transport_peers(((struct cluster_node *)user)->transport, ret_n);
 }
 
+static void log_line(void *user, int level, const char *fmt, va_list ap)
+{
+	cw_log_v(level, fmt, ap);
+}
+
+static void log_event(void *user, int level, const char *message_id, const char *text,
+		      const char *const *fields)
+{
+	cw_log_event(level, message_id, text, fields);
+}
+
 static const struct cw_leader_effects effects = {
 	.send = io_send,
 	.announce = io_announce,
@@ -377,6 +388,8 @@ static const struct cw_leader_effects effects = {
 	.alert = io_alert,
 	.before = io_before,
 	.amend = io_amend,
+	.log = log_line,
+	.event = log_event,
 };
 
 /* ---- the network ---- */

@@ -479,6 +479,7 @@ static void on_event(void *user, const struct cluster_node *n, const char *what)
 /* ---- the log ---- */
 
 void __wrap_cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void __wrap_cw_log_v(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 void __wrap_cw_log_event(int level, const char *message_id, const char *text,
 			 const char *const *fields);
 
@@ -491,15 +492,21 @@ static void log_line(int level, const char *text)
 		     text);
 }
 
-void __wrap_cw_log(int level, const char *fmt, ...)
+void __wrap_cw_log_v(int level, const char *fmt, va_list ap)
 {
 	char text[TEXT_MAX];
+
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	log_line(level, text);
+}
+
+void __wrap_cw_log(int level, const char *fmt, ...)
+{
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
+	__wrap_cw_log_v(level, fmt, args);
 	va_end(args);
-	log_line(level, text);
 }
 
 void __wrap_cw_log_event(int level, const char *message_id, const char *text,

@@ -15,7 +15,7 @@
  * say on their way what the one of their kind before them said there, and digests and answers to
  * them where they come. is_full: they are not joined.
  *
- * Its program is linked with --wrap=cw_log and --wrap=cw_log_event. One at a time; one thread.
+ * Its program is linked with --wrap=cw_log, =cw_log_v and =cw_log_event. One at a time; one thread.
  */
 #pragma once
 
