@@ -66,6 +66,12 @@ bool waitgraph_same_launch(const struct cw_op *a, const struct cw_op *b)
 					      a->group_id && a->group_id == b->group_id);
 }
 
+/* The peer waits in a later one of the same: these come in order. */
+static bool is_past(const struct cw_op *pending, unsigned kind, uint32_t me, uint64_t n)
+{
+	return pending->kind == kind && pending->peer == (int32_t)me && pending->p2p_seq > n;
+}
+
 /*
  * The counterpart was posted and is not at hand. If it is among the ops posted since the one the
  * peer waits in, it is most likely behind that, else it would have been met.
@@ -78,7 +84,17 @@ static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind,
 	uint64_t count = !e ? 0 : kind == CW_OP_SEND ? e->sends : e->recvs;
 
 	return (b->positions[peer].flags & POS_WAITS) && m->pending && n <= count &&
-	       count - n + 1 < m->pending_count;
+	       count - n + 1 < m->pending_count && !is_past(m->pending, kind, me, n);
+}
+
+/*
+ * The window was read before the counters: these say that the device is past the op, whatever that
+ * says of it.
+ */
+static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
+{
+	return (m->known & CW_KNOWN_COMPLETED) && m->pending &&
+	       op->op_index < m->pending->op_index && !waitgraph_same_launch(m->pending, op);
 }
 
 /* The peer has posted the counterpart; has its device come to it? */
@@ -92,7 +108,8 @@ static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned 
 		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
 	if (!op)
 		return may_be_behind(b, peer, kind, me, n) ? BEHIND : THERE;
-	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED)
+	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED ||
+	    has_passed(m, op))
 		return THERE;
 	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
 		return MISSING;

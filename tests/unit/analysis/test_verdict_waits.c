@@ -313,6 +313,46 @@ Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
 	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", v.summary);
 }
 
+Test(verdict_waits, believes_newer_counters_before_an_older_window)
+{
+	struct cw_op sent = { .kind = CW_OP_SEND,
+			      .peer = 2,
+			      .p2p_seq = 5,
+			      .op_index = 1,
+			      .flags = CW_OPF_RETURNED,
+			      .progress = CW_PROGRESS_ENQUEUED };
+	struct sb_comm *c = sb_comm(b, "pp", 0, 3, 1, 1);
+
+	/* When 1's window was read its send to 2 had not begun; now 1 is in the call behind it. */
+	p2p(c, 1, CW_OP_RECV, 0, 5);
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 5 };
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	judge();
+	cr_assert_gt(snap->comms[0].members[1].pending->op_index, sent.op_index);
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, &sent, 1, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", v.summary);
+	/* Behind the call it is in, it stands in the way. */
+	sent.op_index = snap->comms[0].members[1].pending->op_index + 1;
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, &sent, 1, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", v.summary);
+}
+
+Test(verdict_waits, knows_that_sends_to_one_peer_come_in_order)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 2, 1, 0);
+
+	/* 0 was seen for the last time in its receive of the send before the one that 1 is in. */
+	p2p(c, 0, CW_OP_RECV, 1, 5);
+	p2p(c, 1, CW_OP_SEND, 0, 6);
+	judge();
+	snap->comms[0].members[1].pending_count = 3;
+	judge_again();
+	cr_expect_neq(v.klass, CW_CLASS_DEADLOCK, "%s", v.summary);
+}
+
 Test(verdict_waits, finds_different_sizes_within_a_group)
 {
 	struct cw_op group[2], sent = { .kind = CW_OP_SEND,
