@@ -67,7 +67,16 @@ static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *
 	       bsearch(&id, i->ranks, i->n_ranks, sizeof(*i->ranks), compare_ranks) != NULL;
 }
 
-/* Some rank of the verdict is in an open incident. */
+/*
+ * Nobody can tell whether it is the same rank that two communicators miss: they have only those in
+ * common that cannot be seen.
+ */
+static bool is_about_unseen(const struct cw_verdict *v)
+{
+	return v->klass == CW_CLASS_UNKNOWN && v->detail == CW_DETAIL_NOT_VISIBLE;
+}
+
+/* Some rank of the verdict is in an open incident, or may be one that it is about. */
 static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v)
 {
@@ -76,6 +85,8 @@ static bool is_consequence(const struct cw_job_incidents *all, const struct cw_s
 
 		if (!cw_incident_is_open(one->incident))
 			continue;
+		if (one->is_about_unseen && is_about_unseen(v))
+			return true;
 		for (uint32_t k = 0; k < v->n_culprits; k++)
 			if (concerns(one, snap, v->culprits[k].rank))
 				return true;
@@ -142,8 +153,10 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 			   "job=%s: no room for another incident", all->config.job);
 		return;
 	}
-	if (d->phase == CW_STALL_HANG)
+	if (d->phase == CW_STALL_HANG) {
+		new->is_about_unseen = is_about_unseen(v);
 		note_ranks(new, snap, v);
+	}
 	cw_incident_step(new->incident, snap, v, d);
 }
 

@@ -5,7 +5,8 @@
  * alert, and a job that lives on with wrong data can still hang.
  *
  * While an incident is open, whatever else is learnt about the ranks it concerns is a consequence:
- * somebody kills the hanging job, a watchdog aborts. That raises nothing.
+ * somebody kills the hanging job, a watchdog aborts. That raises nothing. A rank that cannot be
+ * seen is missed in all of its communicators: that is one incident.
  *
  * Loop thread only; owned by the job.
  */
@@ -25,6 +26,7 @@ struct cw_job_incident {
 	/* Culprits and victims when it was confirmed, sorted; free(). */
 	struct cw_job_incident_rank *ranks;
 	uint32_t n_ranks;
+	bool is_about_unseen; /* ranks that somebody waits for and nobody can see */
 };
 
 struct cw_job_incidents {

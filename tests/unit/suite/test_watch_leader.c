@@ -110,6 +110,15 @@ Test(watch_leader, a_wrong_operator_is_found_in_the_windows_of_all_nodes)
 	is_told(CW_CLASS_MISMATCH, 6, 1);
 }
 
+Test(watch_leader, who_cannot_be_seen_is_one_trouble_however_many_wait)
+{
+	run_text("scenario s\nranks 8 per-node 2\ncomms row size 4\ncomms col size 2 stride 4\n"
+		 "run 400s\nprogram\nloop\nwork 20ms\nall_reduce row 64\nall_reduce col 32\n"
+		 "sync\nend\nend\nfault 1 at 0s blind\nfault 1 at 20s on row block\n"
+		 "expect unknown not_visible nobody\nend\n");
+	is_told(CW_CLASS_UNKNOWN, 0, 0);
+}
+
 Test(watch_leader, who_comes_late_is_asked_at_the_end)
 {
 	run("fault 2 at 10s slow 100ms", "slow 2");
