@@ -3,10 +3,10 @@
  * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--young]
  * [--hang] [--json]`.
  *
- * One job over all nodes, healthy. In virtual time every node sends its digest once a second, as a
- * frame, and the leader ticks four times a second; measured is the CPU time of decoding, keeping
- * and looking, and the peak memory of this process. The work of the sockets and of TLS is not in
- * it.
+ * One job over all nodes, healthy, in a network in memory (suite/network/network.h) of which one
+ * more node leads and the others only speak: each sends its digest once a virtual second, as a
+ * frame. Measured is the CPU time of the leader's turns: decoding, keeping and looking, and the
+ * peak memory of this process. The work of the sockets and of TLS is not in it.
  *
  * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls.
  * --hang: a rank stops making calls before what is measured begins. Its bundle is written to a
@@ -28,17 +28,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cluster/transport.h"
 #include "common/log.h"
-#include "leader/election.h"
-#include "leader/leader.h"
 #include "model/facts.h"
 #include "model/signature.h"
 #include "proto/codec.h"
-#include "proto/frame.h"
 #include "report/bundle.h"
+#include "suite/network/network.h"
 
-#define TICKS 4
+/* So short that a turn has few messages, as those of a loop of events. */
+#define TICK_NS CW_NS_PER_MS
+#define TICKS (CW_NS_PER_S / TICK_NS)
 #define BUNDLE "bundle"
 #define STEP_NS (100 * CW_NS_PER_MS)
 #define MAX_RANKS_A_NODE 64
@@ -48,14 +47,15 @@
 struct bench {
 	unsigned n_nodes, per_node, n_comms, seconds;
 	int64_t now_ns;
-	char (*names)[16];
-	struct cw_leader_effects effects;
-	struct cw_transport *transport;
-	struct cw_election *members;
-	struct cw_leader *leader;
-	uint64_t digest_bytes;
+	struct network *net;
+	uint64_t ticks;
+	int64_t turn_ns;         /* the CPU time at which it began */
+	int64_t spent_ns;        /* by turns */
+	int64_t quarter_ns;      /* by those of this quarter of a second */
 	int64_t longest_turn_ns; /* so long the loop is held up */
-	unsigned alerts, puts;
+	int64_t longest_quarter_ns;
+	size_t digest_bytes;
+	unsigned puts;
 	uint64_t put_bytes; /* of the last snapshot */
 	int bundles_fd;
 	bool has_checkpoints;
@@ -69,11 +69,6 @@ static int64_t cpu_ns(void)
 
 	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
-}
-
-static int64_t now_ns(void *user)
-{
-	return ((struct bench *)user)->now_ns;
 }
 
 /* ---- what is said ---- */
@@ -169,7 +164,16 @@ static void fill_member(const struct bench *b, unsigned node, unsigned local, un
 		wait_for_rank_0(b, node, local, op, m);
 }
 
-static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **ret, size_t *ret_len)
+static void measure(struct bench *b, const struct cw_message *msg)
+{
+	uint8_t *frame;
+
+	if (cw_message_encode(msg, &frame, &b->digest_bytes) < 0)
+		abort();
+	free(frame);
+}
+
+static void speak(struct bench *b, unsigned node)
 {
 	static struct cw_msg_member members[MAX_RANKS_A_NODE][MAX_COMMS];
 	static struct cw_msg_op ops[MAX_RANKS_A_NODE][MAX_COMMS];
@@ -178,9 +182,9 @@ static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **re
 				  .digest = { .route = 1,
 					      .label = "job",
 					      .uid = 1000,
-					      .node = b->names[node],
+					      .node = b->net->nodes[node + 1].name,
 					      .epoch = 1,
-					      .number = number,
+					      .number = b->ticks / TICKS + 1,
 					      .policy = "training",
 					      .ranks = ranks,
 					      .n_ranks = b->per_node } };
@@ -206,180 +210,86 @@ static void encode(struct bench *b, unsigned node, uint64_t number, uint8_t **re
 			.n_members = b->n_comms,
 		};
 	}
-	if (cw_message_encode(&msg, ret, ret_len) < 0)
+	if (!b->digest_bytes)
+		measure(b, &msg);
+	if (network_say(b->net, node + 1, 0, &msg) < 0)
 		abort();
+}
+
+/* Each node once a second, evenly. */
+static void advance(void *user, int64_t now_ns)
+{
+	struct bench *b = user;
+	uint64_t at = b->ticks % TICKS;
+
+	b->now_ns = now_ns;
+	for (uint64_t i = at * b->n_nodes / TICKS; i < (at + 1) * b->n_nodes / TICKS; i++)
+		speak(b, (unsigned)i);
+	b->ticks++;
 }
 
 /* ---- the leader ---- */
 
-static void on_message(const char *from, struct cw_message **msg, void *user)
-{
-	struct bench *b = user;
-
-	if ((*msg)->type == CW_MSG_MEMBERS)
-		cw_election_answer(b->members, from, &(*msg)->members);
-	else
-		(void)cw_leader_message(b->leader, from, msg);
-}
-
-static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
-{
-	return 0;
-}
-
-static const struct cw_transport_ops ops = { .send = on_send };
-
-static void io_path(void *user, const char *id, char *buf, size_t len)
-{
-	(void)snprintf(buf, len, "/nowhere");
-}
-
-static int io_put(void *user, const struct cw_bundle *bundle)
+static void on_put(void *user, const struct network_node *n, const struct cw_bundle *bundle)
 {
 	struct bench *b = user;
 	struct cw_err err = { "" };
-	int r = cw_bundle_write(b->bundles_fd, BUNDLE, bundle, &err);
 
-	if (r < 0)
+	if (cw_bundle_write(b->bundles_fd, BUNDLE, bundle, &err) < 0)
 		(void)fprintf(stderr, "leader-bench: %s\n", err.text);
 	b->puts++;
 	b->put_bytes = bundle->snapshot ? json_string_length(bundle->snapshot) : 0;
-	return r;
 }
 
-static bool io_was_sent(void *user, const struct cw_incident_due *due)
+static void on_turn(void *user, const struct network_node *n, bool is_end)
 {
-	return false;
-}
+	struct bench *b = user;
+	int64_t turn;
 
-static const char *io_withhold(void *user, const struct cw_incident_due *due)
-{
-	return NULL;
+	if (!is_end) {
+		b->turn_ns = cpu_ns();
+		return;
+	}
+	turn = cpu_ns() - b->turn_ns;
+	b->spent_ns += turn;
+	if (b->ticks % (TICKS / 4) == 0)
+		b->quarter_ns = 0;
+	b->quarter_ns += turn;
+	if (b->quarter_ns > b->longest_quarter_ns)
+		b->longest_quarter_ns = b->quarter_ns;
+	if (turn > b->longest_turn_ns)
+		b->longest_turn_ns = turn;
 }
-
-static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
-{
-	((struct bench *)user)->alerts++;
-	return 0;
-}
-
-static int io_send(void *user, const char *node, const struct cw_message *msg)
-{
-	return cw_transport_send(((struct bench *)user)->transport, node, msg);
-}
-
-static unsigned io_announce(void *user, const struct cw_message *msg)
-{
-	return cw_transport_announce(((struct bench *)user)->transport, msg);
-}
-
-static int io_ask(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
-		  cw_leader_answer_fn fn, void *asker)
-{
-	return cw_transport_request(((struct bench *)user)->transport, node, msg, deadline_ms, fn,
-				    asker, NULL);
-}
-
-static void io_forget(void *user, const void *asker)
-{
-	cw_transport_cancel(((struct bench *)user)->transport, asker);
-}
-
-static const struct cw_peer *io_peers(void *user, unsigned *ret_n)
-{
-	return cw_transport_peers(((struct bench *)user)->transport, ret_n);
-}
-
-static const struct cw_leader_effects effects = {
-	.send = io_send,
-	.announce = io_announce,
-	.ask = io_ask,
-	.forget = io_forget,
-	.peers = io_peers,
-	.path = io_path,
-	.put = io_put,
-	.was_sent = io_was_sent,
-	.was_sent_here = io_was_sent,
-	.withhold = io_withhold,
-	.alert = io_alert,
-};
 
 static int64_t looks_cpu_ns(void *user)
 {
 	return cw_clock_cpu_ns();
 }
 
-static void start(struct bench *b, struct cw_clock *clock)
+static void start(struct bench *b)
 {
-	const char **names = calloc(b->n_nodes, sizeof(*names));
-	struct cw_transport_config transport = {
-		.clock = clock, .self = "leader", .on_message = on_message, .user = b
-	};
-	struct cw_leader_config leader = {
-		.clock = clock,
-		.self = "leader",
-		.effects = &b->effects,
-		.thresholds = cw_thresholds_default(),
+	static const struct network_ranks ranks = { .advance = advance };
+	static struct network_observer observer = { .on_put = on_put, .on_turn = on_turn };
+	struct network_config config = {
+		.n_nodes = b->n_nodes + 1,
+		.n_leading = 1,
+		.tick_ns = TICK_NS,
 		.cpu_ns = looks_cpu_ns,
+		.ranks = &ranks,
+		.user = b,
+		.observer = &observer,
 	};
 
-	b->names = calloc(b->n_nodes, sizeof(*b->names));
-	if (!names || !b->names)
+	observer.user = b;
+	if (network_new(&config, &b->net) < 0)
 		abort();
-	for (unsigned i = 0; i < b->n_nodes; i++) {
-		(void)snprintf(b->names[i], sizeof(b->names[i]), "node-%u", i);
-		names[i] = b->names[i];
-	}
-	transport.names = transport.addresses = names;
-	transport.n_peers = b->n_nodes;
-	if (cw_transport_new(&transport, &b->transport) < 0)
-		abort();
-	free(names);
-	cw_transport_set_backend(b->transport, &ops, b);
-	b->effects = effects;
-	b->effects.user = b;
-	if (cw_election_new(clock, "leader", &b->effects, &b->members) < 0)
-		abort();
-	leader.members = b->members;
-	if (cw_leader_new(&leader, &b->leader) < 0)
-		abort();
-	for (unsigned i = 0; i < b->n_nodes; i++)
-		cw_transport_peer_up(b->transport, i, 1);
 }
 
-/* A quarter of a second: a quarter of the nodes speak, then a tick. Returns its CPU time. */
-static int64_t quarter(struct bench *b, unsigned number)
+static void run_for(struct bench *b, unsigned seconds)
 {
-	int64_t sum = 0, start, turn;
-	bool has_more;
-
-	b->now_ns += CW_NS_PER_S / TICKS;
-	for (unsigned i = number % TICKS; i < b->n_nodes; i += TICKS) {
-		uint8_t *frame;
-		size_t len;
-
-		encode(b, i, number / TICKS + 1, &frame, &len);
-		b->digest_bytes = len;
-		start = cpu_ns();
-		cw_transport_heard(b->transport, i);
-		cw_transport_receive(b->transport, i, frame + CW_FRAME_HEADER_BYTES,
-				     len - CW_FRAME_HEADER_BYTES);
-		sum += cpu_ns() - start;
-		free(frame);
-	}
-	start = cpu_ns();
-	cw_transport_run(b->transport);
-	has_more = cw_leader_tick(b->leader);
-	for (;;) {
-		turn = cpu_ns() - start;
-		sum += turn;
-		if (turn > b->longest_turn_ns)
-			b->longest_turn_ns = turn;
-		if (!has_more)
-			return sum;
-		start = cpu_ns();
-		has_more = cw_leader_continue(b->leader);
-	}
+	b->spent_ns = b->quarter_ns = b->longest_turn_ns = b->longest_quarter_ns = 0;
+	if (network_run(b->net, seconds * CW_NS_PER_S) < 0)
+		abort();
 }
 
 struct seen {
@@ -405,27 +315,26 @@ static void remove_bundles(const char *dir)
 
 /* A rank that stops is certain and old enough by then, whatever the thresholds. */
 #define HANG_MIN_S 60
+/* Before anything is measured. */
+#define WARM_S 3
 
-static bool is_real(const struct bench *b, const struct seen *seen, int64_t cpu)
+static bool is_real(const struct bench *b, const struct seen *seen)
 {
 	bool must_alert = b->hangs && b->seconds >= HANG_MIN_S;
 
-	if (seen->jobs == 1 && seen->ranks == b->n_nodes * b->per_node && cpu > 0 &&
-	    (b->hangs || !b->alerts) && (!must_alert || (b->alerts && b->puts)))
+	if (seen->jobs == 1 && seen->ranks == b->n_nodes * b->per_node && b->spent_ns > 0 &&
+	    (b->hangs || !b->net->n_alerts) && (!must_alert || (b->net->n_alerts && b->puts)))
 		return true;
 	(void)fprintf(stderr,
 		      "leader-bench: %u jobs, %u ranks of %u, %u alerts, %u bundles: not what was "
 		      "to be measured\n",
-		      seen->jobs, seen->ranks, b->n_nodes * b->per_node, b->alerts, b->puts);
+		      seen->jobs, seen->ranks, b->n_nodes * b->per_node, b->net->n_alerts, b->puts);
 	return false;
 }
 
 static bool run(struct bench *b, bool json)
 {
 	char dir[] = "/tmp/leader-bench-XXXXXX";
-	const unsigned warm_s = 3;
-	struct cw_clock clock = { .monotonic_ns = now_ns, .wall_ns = now_ns, .user = b };
-	int64_t sum = 0, longest = 0;
 	struct seen seen = { 0 };
 	struct rusage usage;
 	bool ok;
@@ -433,39 +342,29 @@ static bool run(struct bench *b, bool json)
 	b->bundles_fd = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (b->bundles_fd < 0)
 		abort();
-	start(b, &clock);
-	for (unsigned i = 0; i < (warm_s + b->seconds) * TICKS; i++) {
-		int64_t cost = quarter(b, i);
-
-		if (i == warm_s * TICKS && b->hangs)
-			b->hang_seq = (uint64_t)(b->now_ns / STEP_NS);
-		if (i < warm_s * TICKS) {
-			b->longest_turn_ns = 0;
-			continue;
-		}
-		sum += cost;
-		longest = cost > longest ? cost : longest;
-	}
-	cw_leader_jobs(b->leader, on_job, &seen);
+	start(b);
+	run_for(b, WARM_S);
+	if (b->hangs)
+		b->hang_seq = (uint64_t)(b->now_ns / STEP_NS);
+	run_for(b, b->seconds);
+	cw_leader_jobs(b->net->nodes[0].leader, on_job, &seen);
 	(void)getrusage(RUSAGE_SELF, &usage);
 	if (b->puts)
 		(void)fprintf(stderr, "bundle written %u times, its snapshot has %" PRIu64 " KiB\n",
 			      b->puts, b->put_bytes >> 10);
 	printf(json ? "{\"nodes\":%u,\"ranks\":%u,\"jobs\":%u,\"comms\":%u,\"digest_bytes\":"
-		      "%" PRIu64 ",\"cpu_percent\":%.1f,\"longest_quarter_ms\":%.1f,"
+		      "%zu,\"cpu_percent\":%.1f,\"longest_quarter_ms\":%.1f,"
 		      "\"longest_turn_ms\":%.1f,\"rss_mib\":%ld,"
 		      "\"alerts\":%u}\n"
-		    : "%u nodes, %u ranks in %u job, %u communicators a rank, %" PRIu64
-		      " bytes a digest: %.1f %% of a core, %.1f ms in the costliest quarter of a "
+		    : "%u nodes, %u ranks in %u job, %u communicators a rank, %zu bytes a "
+		      "digest: %.1f %% of a core, %.1f ms in the costliest quarter of a "
 		      "second, %.1f ms in the longest turn of the loop, %ld MiB, %u alerts\n",
 	       b->n_nodes, seen.ranks, seen.jobs, b->n_comms, b->digest_bytes,
-	       100.0 * (double)sum / (double)CW_NS_PER_S / b->seconds, (double)longest / 1e6,
-	       (double)b->longest_turn_ns / 1e6, usage.ru_maxrss >> 10, b->alerts);
-	ok = is_real(b, &seen, sum);
-	cw_leader_free(b->leader);
-	cw_election_free(b->members);
-	cw_transport_free(b->transport);
-	free(b->names);
+	       100.0 * (double)b->spent_ns / (double)CW_NS_PER_S / b->seconds,
+	       (double)b->longest_quarter_ns / 1e6, (double)b->longest_turn_ns / 1e6,
+	       usage.ru_maxrss >> 10, b->net->n_alerts);
+	ok = is_real(b, &seen);
+	b->net = network_free(b->net);
 	(void)close(b->bundles_fd);
 	remove_bundles(dir);
 	return ok;
@@ -491,7 +390,6 @@ int main(int argc, char **argv)
 	bool json = false;
 	int c;
 
-	b.now_ns = 1000 * CW_NS_PER_S; /* 10,000 calls */
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		unsigned *numbers[256] = { ['n'] = &b.n_nodes,
 					   ['r'] = &b.per_node,
