@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster in memory, with virtual time: up to sixteen daemons' leading halves (members, leader,
- * incidents) joined by queues instead of sockets, and a job of eight or so ranks that trains, hangs
- * or dies as told. Links can be cut or slow, daemons killed or frozen. Everything happens inside
- * cluster_run(); nothing waits. An observer sees what goes in and out of the daemons.
+ * A network of up to sixteen daemons in memory (suite/network/network.h), and a job of eight or so
+ * ranks on them that trains, hangs or dies as told. Everything happens inside cluster_run().
  */
 #pragma once
 
@@ -11,19 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#if __has_include("common/awake.h")
-#include "common/awake.h"
-#endif
-#include "cluster/transport.h"
-#include "common/clock.h"
-#include "leader/election.h"
-#include "leader/leader.h"
 #include "record/record_layout.h"
+#include "suite/network/network.h"
 
 #define CLUSTER_MAX_NODES 16u
 #define CLUSTER_MAX_ALERTS 16u
 #define CLUSTER_MAX_RANKS 64u
-#define CLUSTER_MAX_BUNDLES 8u
 #define CLUSTER_ROUTE UINT64_C(0x7e57)
 #define CLUSTER_LABEL "job-1"
 #define CLUSTER_UID 1000u
@@ -38,8 +29,6 @@ enum cluster_fault {
 	FAULT_NODE_LOST, /* no rank of the node that is the culprit enters: cluster_kill() it too */
 };
 
-struct cluster_frame;
-
 struct cluster_alert {
 	unsigned node; /* who sent it */
 	int64_t at_ns;
@@ -49,75 +38,13 @@ struct cluster_alert {
 	json_t *doc;
 };
 
-/* What a node has on disk of one incident. */
-struct cluster_bundle {
-	char id[CW_INCIDENT_ID_LEN];
-	unsigned puts, amends;
-	json_t *incident; /* of the last of either */
-	bool has_stacks;
-};
-
-struct cluster_node {
-	struct cluster *cluster;
-#ifdef CW_AWAKE_STEP_NS
-	struct cw_awake awake;
-#endif
-	const struct cw_clock *clock;
-	unsigned index;
-	char name[16];
-	bool is_dead, is_frozen;
-	struct cw_leader_effects effects; /* of members and leader */
-	struct cw_transport *transport;
-	struct cw_election *members;
-	struct cw_leader *leader;
-	struct cluster_frame *inbox;
-	uint64_t epoch, digests;
-	int64_t beat_ns;
-	unsigned puts;
-	json_t *last_put; /* incident document of the last bundle */
-	struct cluster_bundle bundles[CLUSTER_MAX_BUNDLES]; /* outlive the daemon */
-	unsigned n_bundles;
-	char told[CLUSTER_MAX_ALERTS][CW_INCIDENT_ID_LEN]; /* by others: the alert is out */
-	unsigned n_told;
-	unsigned evidence_asked, briefly_asked; /* ranks */
-	unsigned searches;                      /* for ranks without a record */
-	bool is_old;              /* of the version before: it says no job but by its route */
-	unsigned unnamed_windows; /* requests for them that did not say of which job */
-};
-
-/* What it does to digests on their way to other nodes; of each n-th one, 0 = of none. */
-struct cluster_link {
-	unsigned late_every, twice_every;
-	int64_t late_ns; /* later ones overtake it */
-	unsigned n;
-};
-
-/* Sees effects when they happen. All borrowed; each may be NULL. */
-struct cluster_observer {
-	/* Comes to n, or leaves it for another node. frame: the whole of it; NULL = from n itself
-	 */
-	void (*on_message)(void *user, const struct cluster_node *n, bool is_out, const char *peer,
-			   const struct cw_message *msg, const uint8_t *frame, size_t len);
-	void (*on_put)(void *user, const struct cluster_node *n, const struct cw_bundle *bundle);
-	void (*on_amend)(void *user, const struct cluster_node *n, const json_t *incident);
-	/* r: what the one that delivers says. */
-	void (*on_alert)(void *user, const struct cluster_node *n,
-			 const struct cw_incident_due *due, const json_t *doc, int r);
-	/* What is done to a node from outside: killed, started, … */
-	void (*on_event)(void *user, const struct cluster_node *n, const char *what);
-	void *user;
-};
-
 struct cluster {
+	struct network *net;
+	struct network_node *nodes; /* the network's */
+	struct network_ranks ranks;
 	int64_t now_ns;
-	struct cw_clock clock;
 	unsigned n_nodes, n_ranks;
 	unsigned first_node, n_rank_nodes; /* which have ranks; n_rank_nodes 0 = all */
-	struct cluster_node nodes[CLUSTER_MAX_NODES];
-	bool cut[CLUSTER_MAX_NODES][CLUSTER_MAX_NODES];
-	struct cluster_link link;
-	const struct cluster_observer *observer; /* NULL = none */
-	const struct cluster_node *running;      /* whose turn it is; NULL = nobody's */
 	/* the job */
 	uint32_t uid;
 	struct cluster *guest; /* another user's job on the same nodes; see cluster_add_guest() */
@@ -139,7 +66,7 @@ struct cluster {
 	const char *withhold;         /* why alerts are withheld; NULL = they are not */
 	/* what came out, over the life of all leaders; as a store on disk would */
 	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
-	unsigned n_alerts, n_refused_alerts;
+	unsigned n_alerts;
 };
 
 void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks);
@@ -175,8 +102,6 @@ const char *cluster_elected(const struct cluster *c, unsigned node);
 /* Who leads the job by its own account; -1 = nobody, -2 = more than one. */
 int cluster_leader(const struct cluster *c);
 /* What the node has on disk of an incident; NULL = nothing. */
-const struct cluster_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id);
-/* The node answers one that asked it, itself or another. */
-void cluster_answer(struct cluster_node *n, const char *to, const struct cw_message *msg);
+const struct network_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id);
 /* The one job a node leads; NULL = none. */
 const struct cw_job *cluster_job(const struct cluster *c, unsigned node);

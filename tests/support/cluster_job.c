@@ -186,7 +186,7 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 }
 
 /* Nobody knows of a rank without a record unless asked to look for it. */
-static bool is_seen(const struct cluster_node *n, const struct cluster *c, unsigned rank)
+static bool is_seen(const struct network_node *n, const struct cluster *c, unsigned rank)
 {
 	return node_of(c, rank) == n->index &&
 	       (c->fault != FAULT_NEVER_CALLED || rank != c->culprit || n->searches);
@@ -197,7 +197,7 @@ static uint64_t route_of(const struct cluster *c)
 	return c->uid == CLUSTER_UID ? CLUSTER_ROUTE : cw_job_route(CLUSTER_LABEL, c->uid);
 }
 
-static void publish(struct cluster_node *n, const struct cluster *c)
+static void publish(struct network_node *n, const struct cluster *c)
 {
 	struct cw_msg_member members[64];
 	struct cw_msg_rank ranks[64];
@@ -206,8 +206,6 @@ static void publish(struct cluster_node *n, const struct cluster *c)
 	struct cw_msg_digest d = { .route = route_of(c),
 				   .label = CLUSTER_LABEL,
 				   .uid = c->uid,
-				   .node = n->name,
-				   .epoch = n->epoch,
 				   .policy = "training",
 				   .ranks = ranks };
 
@@ -220,22 +218,21 @@ static void publish(struct cluster_node *n, const struct cluster *c)
 	}
 	if (d.n_ranks == 0)
 		return;
-	d.number = ++n->digests;
-	(void)cw_election_publish(n->members, &d);
+	(void)network_publish(n, &d);
 }
 
-void cluster_job_publish(struct cluster_node *n)
+void cluster_job_publish(struct cluster *c, struct network_node *n)
 {
-	publish(n, n->cluster);
-	if (n->cluster->guest)
-		publish(n, n->cluster->guest);
+	publish(n, c);
+	if (c->guest)
+		publish(n, c->guest);
 }
 
-void cluster_job_answer_windows(struct cluster_node *n, const char *from,
+void cluster_job_answer_windows(struct cluster *host, struct network_node *n, const char *from,
 				const struct cw_msg_window_request *q)
 {
-	const struct cluster *guest = n->cluster->guest;
-	const struct cluster *c = guest && guest->uid == q->uid ? guest : n->cluster;
+	const struct cluster *guest = host->guest;
+	const struct cluster *c = guest && guest->uid == q->uid ? guest : host;
 	struct cw_msg_window windows[64];
 	static struct cw_msg_op ops[64][MAX_WINDOW];
 	uint64_t oldest = c->seq > c->ops_recorded ? c->seq - c->ops_recorded + 1 : 1;
@@ -265,7 +262,7 @@ void cluster_job_answer_windows(struct cluster_node *n, const char *from,
 		n_windows++;
 	}
 	msg.window_reply.n_windows = n_windows;
-	cluster_answer(n, from, &msg);
+	network_answer(n, from, &msg);
 }
 
 /* What an agent does with each collective that returns. */

@@ -31,7 +31,7 @@ struct beats {
 
 struct effect_trace {
 	struct cluster *c;
-	struct cluster_observer observer;
+	struct network_observer observer;
 	int64_t start_ns;
 	bool is_full;
 	FILE *out;
@@ -323,7 +323,7 @@ static void say_shortly(const struct cw_message *m, struct said *ret)
 	ret->count[0] = '\0';
 }
 
-static void on_message(void *user, const struct cluster_node *n, bool is_out, const char *peer,
+static void on_message(void *user, const struct network_node *n, bool is_out, const char *peer,
 		       const struct cw_message *m, const uint8_t *frame, size_t len)
 {
 	static struct said said;
@@ -442,7 +442,7 @@ static void say_snapshot(char *text, const json_t *snapshot)
 	json_decref(doc);
 }
 
-static void on_put(void *user, const struct cluster_node *n, const struct cw_bundle *bundle)
+static void on_put(void *user, const struct network_node *n, const struct cw_bundle *bundle)
 {
 	char text[TEXT_MAX] = "";
 
@@ -453,7 +453,7 @@ static void on_put(void *user, const struct cluster_node *n, const struct cw_bun
 	line(user, n->name, "store %s", text);
 }
 
-static void on_amend(void *user, const struct cluster_node *n, const json_t *incident)
+static void on_amend(void *user, const struct network_node *n, const json_t *incident)
 {
 	char text[TEXT_MAX] = "";
 
@@ -461,7 +461,7 @@ static void on_amend(void *user, const struct cluster_node *n, const json_t *inc
 	line(user, n->name, "amend %s", text);
 }
 
-static void on_alert(void *user, const struct cluster_node *n, const struct cw_incident_due *due,
+static void on_alert(void *user, const struct network_node *n, const struct cw_incident_due *due,
 		     const json_t *doc, int r)
 {
 	char text[TEXT_MAX] = "";
@@ -471,7 +471,7 @@ static void on_alert(void *user, const struct cluster_node *n, const struct cw_i
 	     text, r < 0 ? ": refused" : "");
 }
 
-static void on_event(void *user, const struct cluster_node *n, const char *what)
+static void on_event(void *user, const struct network_node *n, const char *what)
 {
 	line(user, n->name, "is %s", what);
 }
@@ -488,8 +488,8 @@ static void log_line(int level, const char *text)
 	const struct effect_trace *t = current;
 
 	if (t && level <= CW_LOG_INFO)
-		line(current, t->c->running ? t->c->running->name : "-", "log <%d> %s", level,
-		     text);
+		line(current, t->c->net->running ? t->c->net->running->name : "-", "log <%d> %s",
+		     level, text);
 }
 
 void __wrap_cw_log_v(int level, const char *fmt, va_list ap)
@@ -534,13 +534,13 @@ struct effect_trace *effect_trace_new(struct cluster *c, bool is_full)
 	t->beats.hash = NO_HASH;
 	t->out = open_memstream(&t->text, &t->len);
 	cr_assert_not_null(t->out);
-	t->observer = (struct cluster_observer){ .on_message = on_message,
+	t->observer = (struct network_observer){ .on_message = on_message,
 						 .on_put = on_put,
 						 .on_amend = on_amend,
 						 .on_alert = on_alert,
 						 .on_event = on_event,
 						 .user = t };
-	c->observer = &t->observer;
+	c->net->observer = &t->observer;
 	current = t;
 	return t;
 }
@@ -550,7 +550,7 @@ char *effect_trace_end(struct effect_trace *t)
 	char *text;
 
 	flush_beats(t);
-	t->c->observer = NULL;
+	t->c->net->observer = NULL;
 	current = NULL;
 	(void)fclose(t->out);
 	text = t->text;

@@ -21,7 +21,7 @@ void leader_teardown(void)
 	cluster_fini(&c);
 }
 
-void leader_hear(struct cluster_node *n, const struct cw_message *sent)
+void leader_hear(struct network_node *n, const struct cw_message *sent)
 {
 	struct cw_message *msg;
 	uint8_t *bytes;

@@ -11,7 +11,7 @@ void leader_setup(void);
 void leader_teardown(void);
 
 /* The leader on that node gets the message, as if its own node had sent it. */
-void leader_hear(struct cluster_node *n, const struct cw_message *sent);
+void leader_hear(struct network_node *n, const struct cw_message *sent);
 
 /* From the fault of c to its alert. */
 double leader_alert_delay_s(const struct cluster_alert *a);

@@ -379,10 +379,10 @@ STORY(sixteen_nodes, 16, 32)
 
 /* ---- the way between them ---- */
 
-static void hang_over_a_bad_way(struct cluster_link link)
+static void hang_over_a_bad_way(struct network_digests link)
 {
 	cluster_run(&c, 5);
-	c.link = link;
+	c.net->digest_faults = link;
 	cluster_run(&c, 10);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
 	cluster_run(&c, 60);
@@ -390,17 +390,18 @@ static void hang_over_a_bad_way(struct cluster_link link)
 
 STORY(digests_late, 3, 9)
 {
-	hang_over_a_bad_way((struct cluster_link){ .late_every = 1, .late_ns = 3 * CW_NS_PER_S });
+	hang_over_a_bad_way(
+		(struct network_digests){ .late_every = 1, .late_ns = 3 * CW_NS_PER_S });
 }
 
 STORY(digests_twice, 3, 9)
 {
-	hang_over_a_bad_way((struct cluster_link){ .twice_every = 2 });
+	hang_over_a_bad_way((struct network_digests){ .twice_every = 2 });
 }
 
 STORY(digests_out_of_order, 3, 9)
 {
-	hang_over_a_bad_way((struct cluster_link){
+	hang_over_a_bad_way((struct network_digests){
 		.late_every = 3, .twice_every = 4, .late_ns = 2500 * CW_NS_PER_MS });
 }
 

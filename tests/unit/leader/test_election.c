@@ -43,7 +43,7 @@ Test(election, followers_learn_how_many_nodes_the_job_has)
 	cluster_run(&c, 5);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_str_eq(cluster_elected(&c, i), c.nodes[cluster_leader(&c)].name);
-	cr_assert_null(leader_of(c.nodes[0].members, CLUSTER_LABEL, CLUSTER_UID + 1));
+	cr_assert_null(leader_of(c.nodes[0].election, CLUSTER_LABEL, CLUSTER_UID + 1));
 	cluster_fini(&c);
 }
 
@@ -65,7 +65,7 @@ Test(election, the_number_of_nodes_is_taken_where_no_names_come_along)
 
 	cluster_init(&c, 1, 2);
 	cluster_run(&c, 2);
-	members = c.nodes[0].members;
+	members = c.nodes[0].election;
 	cw_election_each(members, note_nodes, &nodes);
 	cr_expect_eq(nodes, 1, "of its own leader: %u", nodes);
 	cw_election_answer(members, c.nodes[0].name, &many);

@@ -22,7 +22,7 @@ Test(leader, healthy_training_raises_nothing)
 	cluster_run(&c, 120);
 	cr_assert_eq(c.n_alerts, 0);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_eq(c.nodes[i].puts, 0);
+		cr_assert_eq(c.nodes[i].shelf.puts, 0);
 }
 
 Test(leader, rank_that_never_enters_is_named_once_within_15_s)
@@ -229,19 +229,21 @@ Test(leader, stall_that_went_on_is_kept_as_slow)
 
 Test(leader, hang_that_resolves_after_the_alert_closes_as_slow)
 {
-	const struct cluster_node *n;
+	const struct network_node *n;
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 20));
 	n = &c.nodes[c.alerts[0].node];
-	cr_assert_null(json_object_get(n->last_put, "closed_as"));
+	cr_assert_null(json_object_get(n->shelf.last_put, "closed_as"));
 	cluster_heal(&c);
 	cluster_run(&c, 10);
-	cr_assert_str_eq(json_string_value(json_object_get(n->last_put, "closed_as")), "slow");
-	cr_assert_geq(json_real_value(json_object_get(n->last_put, "lasted_s")), 10);
-	cr_assert(
-		json_is_string(json_object_get(json_object_get(n->last_put, "times"), "resolved")));
-	cr_assert_str_eq(json_string_value(json_object_get(n->last_put, "id")), c.alerts[0].id);
+	cr_assert_str_eq(json_string_value(json_object_get(n->shelf.last_put, "closed_as")),
+			 "slow");
+	cr_assert_geq(json_real_value(json_object_get(n->shelf.last_put, "lasted_s")), 10);
+	cr_assert(json_is_string(
+		json_object_get(json_object_get(n->shelf.last_put, "times"), "resolved")));
+	cr_assert_str_eq(json_string_value(json_object_get(n->shelf.last_put, "id")),
+			 c.alerts[0].id);
 	cr_assert_eq(c.n_alerts, 1);
 }
 
@@ -267,7 +269,7 @@ Test(leader, restarted_leader_does_not_alert_again)
 	cr_assert_eq(c.n_alerts, 1);
 	/* It did find the same incident again: the bundle is written under the same id. */
 	cr_assert_str_eq(
-		json_string_value(json_object_get(c.nodes[c.alerts[0].node].last_put, "id")),
+		json_string_value(json_object_get(c.nodes[c.alerts[0].node].shelf.last_put, "id")),
 		c.alerts[0].id);
 }
 
@@ -276,7 +278,7 @@ Test(leader, undelivered_alert_is_tried_again)
 	c.alerts_fail = true;
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cluster_run(&c, 20);
-	cr_assert_eq(c.n_refused_alerts, 1);
+	cr_assert_eq(c.net->n_refused_alerts, 1);
 	c.alerts_fail = false;
 	cr_assert(cluster_run_until_alert(&c, 40));
 	cluster_run(&c, 120);
@@ -292,8 +294,9 @@ Test(leader, end_of_the_job_ends_what_is_watched)
 	c.is_gone = true;
 	cluster_run(&c, 10);
 	cr_assert_null(cluster_job(&c, leader));
-	cr_assert_str_eq(json_string_value(json_object_get(c.nodes[leader].last_put, "closed_as")),
-			 "job_ended");
+	cr_assert_str_eq(
+		json_string_value(json_object_get(c.nodes[leader].shelf.last_put, "closed_as")),
+		"job_ended");
 	cr_assert_eq(c.n_alerts, 1);
 }
 

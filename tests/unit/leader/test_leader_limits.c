@@ -17,7 +17,7 @@ static uint64_t digest_number;
 
 TestSuite(leader_limits, .init = leader_setup, .fini = leader_teardown);
 
-static struct cluster_node *leading(void)
+static struct network_node *leading(void)
 {
 	int leader = cluster_leader(&c);
 
@@ -25,7 +25,7 @@ static struct cluster_node *leading(void)
 	return &c.nodes[leader];
 }
 
-static struct cw_leader_stats stats_of(const struct cluster_node *n)
+static struct cw_leader_stats stats_of(const struct network_node *n)
 {
 	struct cw_leader_stats stats;
 
@@ -34,7 +34,7 @@ static struct cw_leader_stats stats_of(const struct cluster_node *n)
 }
 
 /* Another user's ranks, each alone in a communicator of so many ranks. */
-static void tell(struct cluster_node *n, uint32_t n_ranks, uint32_t nranks)
+static void tell(struct network_node *n, uint32_t n_ranks, uint32_t nranks)
 {
 	static struct cw_msg_member members[JOBS];
 	static struct cw_msg_rank ranks[JOBS];
@@ -71,7 +71,7 @@ static void tell(struct cluster_node *n, uint32_t n_ranks, uint32_t nranks)
 
 Test(leader_limits, jobs_of_a_route_beyond_the_limit_are_counted)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	tell(n, JOBS, 1);
 	cr_expect_eq(stats_of(n).refused_jobs, 3);
@@ -80,7 +80,7 @@ Test(leader_limits, jobs_of_a_route_beyond_the_limit_are_counted)
 
 Test(leader_limits, communicators_that_claim_to_be_huge_are_counted)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	tell(n, 2, UINT32_MAX);
 	cr_expect_eq(stats_of(n).left_out_comms, 2);
@@ -89,7 +89,7 @@ Test(leader_limits, communicators_that_claim_to_be_huge_are_counted)
 
 Test(leader_limits, nothing_is_counted_of_an_ordinary_job)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 30));
@@ -104,7 +104,7 @@ Test(leader_limits, nothing_is_counted_of_an_ordinary_job)
 #define JOBS_EACH (CW_LEADER_MAX_ROUTES / USERS)
 
 /* A job of one rank, of which only its label, its user and its number matter. */
-static void tell_of_job(struct cluster_node *n, uint32_t uid, unsigned number)
+static void tell_of_job(struct network_node *n, uint32_t uid, unsigned number)
 {
 	struct cw_msg_member member = {
 		.comm_id = 1 + uid, .nranks = 1, .name = "", .last_error = ""
@@ -151,7 +151,7 @@ static void count_led(const struct cw_route *route, const struct cw_job *job, vo
 	led->n += route->uid == led->uid && (!led->label || !strcmp(route->label, led->label));
 }
 
-static unsigned n_led(const struct cluster_node *n, uint32_t uid, const char *label)
+static unsigned n_led(const struct network_node *n, uint32_t uid, const char *label)
 {
 	struct led led = { .uid = uid, .label = label };
 
@@ -159,7 +159,7 @@ static unsigned n_led(const struct cluster_node *n, uint32_t uid, const char *la
 	return led.n;
 }
 
-static void fill_with_users(struct cluster_node *n)
+static void fill_with_users(struct network_node *n)
 {
 	for (uint32_t uid = 1; uid <= USERS; uid++)
 		for (unsigned i = 0; i < JOBS_EACH; i++)
@@ -169,7 +169,7 @@ static void fill_with_users(struct cluster_node *n)
 
 Test(leader_limits, four_users_of_256_jobs_leave_a_place_for_a_fifth)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	fill_with_users(n);
 	tell_of_job(n, 3000, 0);
@@ -180,7 +180,7 @@ Test(leader_limits, four_users_of_256_jobs_leave_a_place_for_a_fifth)
 
 Test(leader_limits, a_late_user_gets_a_fair_share)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	fill_with_users(n);
 	for (unsigned i = 0; i < JOBS_EACH; i++)
@@ -194,7 +194,7 @@ Test(leader_limits, a_late_user_gets_a_fair_share)
 
 Test(leader_limits, a_hang_that_is_told_keeps_its_place)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 30));

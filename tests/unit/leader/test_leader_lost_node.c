@@ -25,9 +25,9 @@ static struct cw_job_id job(void)
 }
 
 /* Neither the leader nor who would be. */
-static struct cluster_node *bystander(void)
+static struct network_node *bystander(void)
 {
-	const struct cw_election *m = c.nodes[led_by()].members;
+	const struct cw_election *m = c.nodes[led_by()].election;
 	struct cw_job_id id = job();
 
 	for (unsigned i = 0; i < c.n_nodes; i++)
@@ -37,7 +37,7 @@ static struct cluster_node *bystander(void)
 	return NULL;
 }
 
-static struct cluster_node *deputy(void)
+static struct network_node *deputy(void)
 {
 	for (unsigned i = 0; i < c.n_nodes; i++)
 		if (i != led_by() && &c.nodes[i] != bystander())
@@ -46,9 +46,9 @@ static struct cluster_node *deputy(void)
 	return NULL;
 }
 
-static void object(struct cluster_node *from)
+static void object(struct network_node *from)
 {
-	struct cluster_node *to = &c.nodes[led_by()];
+	struct network_node *to = &c.nodes[led_by()];
 	const struct cw_job *led = cluster_job(&c, to->index);
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_OBJECTION,
 				  .incident_objection = {
@@ -63,7 +63,7 @@ static void object(struct cluster_node *from)
 		(void)cw_transport_send(from->transport, to->name, &msg);
 }
 
-static void object_for(struct cluster_node *from, unsigned seconds)
+static void object_for(struct network_node *from, unsigned seconds)
 {
 	for (unsigned i = 0; i < 10 * seconds; i++) {
 		object(from);
@@ -90,7 +90,7 @@ Test(leader_lost_node, the_deputy_is_believed)
 
 Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 {
-	struct cluster_node *leader = &c.nodes[led_by()];
+	struct network_node *leader = &c.nodes[led_by()];
 
 	cr_assert(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL));
 	cr_assert(cw_leader_doubts(leader->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL));
@@ -102,7 +102,7 @@ Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 /* It announces before anybody else can: the others then object in its name. */
 Test(leader_lost_node, announcing_first_does_not_silence_an_alert)
 {
-	struct cluster_node *liar = bystander();
+	struct network_node *liar = bystander();
 	struct cw_job_id id = job();
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_ANNOUNCE,
 				  .incident_announce = {

@@ -19,7 +19,7 @@ static void setup(void)
 
 TestSuite(leader_turns, .init = setup, .fini = leader_teardown);
 
-static struct cluster_node *leading(void)
+static struct network_node *leading(void)
 {
 	int leader = cluster_leader(&c);
 
@@ -27,7 +27,7 @@ static struct cluster_node *leading(void)
 	return &c.nodes[leader];
 }
 
-static uint64_t n_parted(const struct cluster_node *n)
+static uint64_t n_parted(const struct network_node *n)
 {
 	struct cw_leader_stats stats;
 
@@ -36,9 +36,9 @@ static uint64_t n_parted(const struct cluster_node *n)
 }
 
 /* Until the leader has made a snapshot that it has not judged. */
-static struct cluster_node *run_until_put_off(void)
+static struct network_node *run_until_put_off(void)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 	uint64_t before = n_parted(n);
 
 	for (unsigned i = 0; i < 100 && n_parted(n) == before; i++)
@@ -101,21 +101,21 @@ Test(leader_turns, killed_rank_is_told_as_in_one_turn)
 	expect_same_alert(FAULT_KILLED);
 }
 
-static bool is_writing(const struct cluster_node *n)
+static bool is_writing(const struct network_node *n)
 {
 	return cw_job_incidents_are_writing(&cluster_job(&c, n->index)->incidents);
 }
 
 Test(leader_turns, snapshot_of_an_incident_is_written_a_piece_a_turn)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 	unsigned turns = 0;
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
 		cluster_run(&c, 0.05);
 	cr_assert(is_writing(n));
-	cr_assert_eq(n->puts, 0);
+	cr_assert_eq(n->shelf.puts, 0);
 	for (; turns < 100 && is_writing(n); turns++)
 		cluster_run(&c, 0.05);
 	cr_expect_geq(turns, 9, "nine ranks and as many memberships, not in %u turns", turns);
@@ -125,7 +125,7 @@ Test(leader_turns, snapshot_of_an_incident_is_written_a_piece_a_turn)
 
 Test(leader_turns, leader_may_be_freed_while_it_writes)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	for (unsigned i = 0; i < 600 && !is_writing(n); i++)
@@ -142,18 +142,18 @@ Test(leader_turns, healthy_job_stays_healthy)
 }
 
 /* Three ranks a node. */
-static unsigned rank_on(const struct cluster_node *n)
+static unsigned rank_on(const struct network_node *n)
 {
 	return 3 * n->index;
 }
 
 Test(leader_turns, digest_that_comes_between_the_turns_counts_from_the_next_look_on)
 {
-	struct cluster_node *n = run_until_put_off();
+	struct network_node *n = run_until_put_off();
 	const struct cw_job *job = cluster_job(&c, n->index);
 
 	cluster_fault(&c, FAULT_KILLED, rank_on(n));
-	cluster_job_publish(n);
+	cluster_job_publish(&c, n);
 	cw_transport_run(n->transport);
 	cr_assert(cw_leader_continue(n->leader), "the death is another reason to look");
 	cr_expect_eq(job->view.klass, CW_CLASS_HEALTHY);
@@ -164,13 +164,13 @@ Test(leader_turns, digest_that_comes_between_the_turns_counts_from_the_next_look
 
 Test(leader_turns, leader_may_be_freed_between_the_turns)
 {
-	struct cluster_node *n = run_until_put_off();
+	struct network_node *n = run_until_put_off();
 
 	n->leader = cw_leader_free(n->leader);
 }
 
 /* One rank that is alone in two communicators. */
-static void tell_of_job(struct cluster_node *n, uint64_t route)
+static void tell_of_job(struct network_node *n, uint64_t route)
 {
 	struct cw_msg_member members[2] = {
 		{ .comm_id = route, .nranks = 1, .name = "a", .last_error = "" },
@@ -212,7 +212,7 @@ static void count_seen(const struct cw_route *route, const struct cw_job *job, v
 
 Test(leader_turns, jobs_beyond_the_share_of_a_turn_are_looked_at_in_the_next_ones)
 {
-	struct cluster_node *n = run_until_put_off();
+	struct network_node *n = run_until_put_off();
 	struct cw_leader_stats before, after;
 	unsigned n_turns = 0, n_seen = 0;
 
@@ -232,7 +232,7 @@ Test(leader_turns, jobs_beyond_the_share_of_a_turn_are_looked_at_in_the_next_one
 /* So many ranks, each alone in a communicator with itself: as many jobs. */
 #define N_SMALL 5
 
-static void tell_of_jobs(struct cluster_node *n)
+static void tell_of_jobs(struct network_node *n)
 {
 	struct cw_msg_member members[N_SMALL];
 	struct cw_msg_rank ranks[N_SMALL];
@@ -271,7 +271,7 @@ static void tell_of_jobs(struct cluster_node *n)
 /* Each has one membership, which is a turn's share. */
 Test(leader_turns, jobs_of_one_route_are_looked_at_one_a_turn)
 {
-	struct cluster_node *n = run_until_put_off();
+	struct network_node *n = run_until_put_off();
 	struct cw_leader_stats last, stats;
 	unsigned n_turns = 0, n_seen = 0;
 	bool has_more;
@@ -292,7 +292,7 @@ Test(leader_turns, jobs_of_one_route_are_looked_at_one_a_turn)
 /* A quarter of the time, as looks take: what comes meanwhile is heard. */
 Test(leader_turns, text_of_a_snapshot_takes_a_quarter_of_the_time)
 {
-	struct cluster_node *n = leading();
+	struct network_node *n = leading();
 	unsigned pieces = 0;
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);

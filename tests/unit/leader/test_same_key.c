@@ -48,7 +48,7 @@ Test(same_key, it_is_the_same)
 }
 
 /* One rank of a job of one. */
-static struct cw_message digest_of(struct cluster_node *n, uint32_t uid, const char *label,
+static struct cw_message digest_of(struct network_node *n, uint32_t uid, const char *label,
 				   struct cw_msg_rank *rank)
 {
 	*rank = (struct cw_msg_rank){ .world_size = 1,
@@ -84,7 +84,7 @@ static void count_jobs(const struct cw_route *route, const struct cw_job *job, v
 
 Test(same_key, leader_keeps_two_jobs)
 {
-	struct cluster_node *n = &c.nodes[0];
+	struct network_node *n = &c.nodes[0];
 	struct cw_msg_rank a, b;
 	struct cw_message victim = digest_of(n, VICTIM, LABEL_OF_VICTIM, &a),
 			  attacker = digest_of(n, ATTACKER, LABEL_OF_ATTACKER, &b);
@@ -109,7 +109,7 @@ static void note_nodes(const struct cw_election_route *r, void *user)
 
 Test(same_key, answers_come_to_the_job_they_are_about)
 {
-	struct cw_election *m = c.nodes[0].members;
+	struct cw_election *m = c.nodes[0].election;
 	struct cw_msg_rank a, b;
 	struct cw_message victim = digest_of(&c.nodes[0], VICTIM, LABEL_OF_VICTIM, &a),
 			  attacker = digest_of(&c.nodes[0], ATTACKER, LABEL_OF_ATTACKER, &b);

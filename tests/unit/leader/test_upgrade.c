@@ -41,7 +41,7 @@ static uint64_t unnamed(void)
 
 	for (unsigned i = 0; i < NODES; i++) {
 		cw_leader_stats(c.nodes[i].leader, &stats);
-		n += stats.unnamed + cw_election_unnamed(c.nodes[i].members) +
+		n += stats.unnamed + cw_election_unnamed(c.nodes[i].election) +
 		     c.nodes[i].unnamed_windows;
 	}
 	return n;

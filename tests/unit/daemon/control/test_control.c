@@ -30,9 +30,9 @@ static void on_status(struct cw_status_source *ret, void *user)
 {
 	unsigned leader = cluster_leader(&c) < 0 ? 0 : (unsigned)cluster_leader(&c);
 
-	*ret = (struct cw_status_source){ .clock = &c.clock,
+	*ret = (struct cw_status_source){ .clock = c.nodes[0].clock,
 					  .transport = c.nodes[leader].transport,
-					  .members = c.nodes[leader].members,
+					  .members = c.nodes[leader].election,
 					  .leader = c.nodes[leader].leader };
 }
 

@@ -31,11 +31,11 @@ static void set_up(void)
 	cluster_run(&c, 5);
 	leader = cluster_leader(&c);
 	config = (struct cw_stacks_config){
-		.clock = &c.clock,
+		.clock = c.nodes[0].clock,
 		.transport = c.nodes[leader].transport,
 		.effects = &c.nodes[leader].effects,
 		.leader = c.nodes[leader].leader,
-		.members = c.nodes[leader].members,
+		.members = c.nodes[leader].election,
 	};
 	cr_assert_eq(cw_stacks_request_new(&config, &stacks), 0);
 }
