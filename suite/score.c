@@ -38,12 +38,30 @@ static bool is_class_right(const struct suite_answer *a, const struct outcome *o
 	return cw_outcome_says(o) && o->klass == a->klass && (!a->detail || a->detail == o->detail);
 }
 
+/* Some rank that a fault keeps from finishing a collective. */
+static bool names_a_wedged(const struct suite_scenario *s, const struct outcome *o)
+{
+	for (uint32_t f = 0; f < s->n_faults; f++)
+		for (uint32_t i = 0; s->faults[f].action == SUITE_WEDGE && i < o->n_culprits; i++)
+			if (o->culprits[i] >= 0 &&
+			    cw_suite_set_has(&s->faults[f].set, (uint32_t)o->culprits[i]))
+				return true;
+	return false;
+}
+
 static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
 			       const struct outcome *o)
 {
 	uint32_t n = 0;
 
 	if (!a->has_culprits)
+		return true;
+	/*
+	 * Where members complete one by one, whoever did not finish may be named: one who is the
+	 * reason among them, and never as certain.
+	 */
+	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
+	    o->confidence != CW_CONFIDENCE_CERTAIN && names_a_wedged(s, o))
 		return true;
 	if (a->is_nobody)
 		return o->n_culprits == 0;
@@ -362,6 +380,13 @@ int cw_score_add(struct score *score, const struct suite_scenario *s, const stru
 	score->n_hangs += s->n_answers > 0;
 	score->n_controls += s->n_answers == 0;
 	score->n_control_alerts += !s->n_answers && o->is_alert;
+	/*
+	 * Where members complete one by one, buffers may take what a fault would have held up: then
+	 * it held up nobody, which the cluster knows, and there is nothing to be said.
+	 */
+	if (suite_n_incidents(s) == 1 && !said && o->is_well && !o->is_fault_missing &&
+	    s->completion == SUITE_NCCL && s->answers[0].klass != CW_CLASS_SLOW)
+		return count_one(score, s, NULL, NULL);
 	if (suite_n_incidents(s))
 		return count_incidents(score, s, o);
 	r = count_one(score, s, said, NULL);

@@ -356,6 +356,7 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 
 	if (r == 0 && !out.is_alert && cw_suite_expects_slow(s))
 		r = look_for_slow(&w);
+	out.is_well = r == 0 && !out.is_alert && w.cluster && cluster_is_well(w.cluster);
 	w.cluster = cluster_free(w.cluster);
 	w.stall = cw_stall_free(w.stall);
 	alerts_fini(&w.alerts);

@@ -15,6 +15,7 @@
 struct outcome {
 	bool is_alert;       /* false: silence */
 	bool is_slow;        /* silence, and somebody is late at the end */
+	bool is_well;        /* silence, and at the end everybody gets on */
 	enum cw_class klass; /* of either */
 	enum cw_detail detail;
 	enum cw_confidence confidence;

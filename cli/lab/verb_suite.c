@@ -40,6 +40,7 @@ enum {
 	OPT_WATCH_ON,
 	OPT_OUTCOMES,
 	OPT_PIPELINE,
+	OPT_COMPLETION,
 };
 
 /* What stands between ranks and alerts. */
@@ -58,6 +59,7 @@ struct options {
 	uint32_t scale;
 	uint64_t generate, seed;
 	unsigned jobs;
+	int completion; /* enum suite_completion; -1 = as each scenario says */
 	bool json, coverage, verbose, print, trace, processes, watch_on, outcomes;
 	uint64_t print_index;
 	enum pipeline pipeline;
@@ -89,6 +91,10 @@ static const struct argp_option options[] = {
 	{ "pipeline", OPT_PIPELINE, "WHICH", 0,
 	  "direct: the engine alone (default); leader: digests, leaders, incidents; both: and say "
 	  "where they differ",
+	  0 },
+	{ "completion", OPT_COMPLETION, "HOW", 0,
+	  "Collectives end for all at once (barrier), or for each member as NCCL's do (nccl); "
+	  "without it as each scenario says, else barrier",
 	  0 },
 	{ "watch-on", OPT_WATCH_ON, NULL, 0,
 	  "Watch each for 90 s after its last alert, with every verdict, for further ones", 0 },
@@ -142,6 +148,14 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_OUTCOMES:
 		opts->outcomes = true;
+		return 0;
+	case OPT_COMPLETION:
+		if (strcmp(arg, "barrier") == 0)
+			opts->completion = SUITE_BARRIER;
+		else if (strcmp(arg, "nccl") == 0)
+			opts->completion = SUITE_NCCL;
+		else
+			argp_error(state, "--completion %s: barrier or nccl?", arg);
 		return 0;
 	case OPT_PRINT:
 		opts->print = true;
@@ -344,6 +358,8 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 
 	if (run->opts->only && !strstr(s->name, run->opts->only))
 		return 0;
+	if (run->opts->completion >= 0)
+		scaled.completion = (uint8_t)run->opts->completion;
 	if (!cw_suite_scenario_scale(&scaled, run->opts->scale)) {
 		run->n_unscaled++;
 		return 0;
@@ -502,7 +518,7 @@ static int print_drawn(const struct options *opts)
 
 int cw_verb_suite(int argc, char **argv)
 {
-	struct options opts = { .scale = 1, .seed = 1, .jobs = JOBS_DEFAULT };
+	struct options opts = { .completion = -1, .scale = 1, .seed = 1, .jobs = JOBS_DEFAULT };
 	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
 	int r, status;
 

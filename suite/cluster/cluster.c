@@ -351,10 +351,12 @@ static void free_comm(struct comm *comm)
 	for (uint32_t i = 0; comm->members && i < comm->nranks; i++) {
 		free(comm->members[i].ring);
 		free(comm->members[i].peers);
+		free(comm->members[i].pairs);
 		free(comm->members[i].window);
 		free(comm->members[i].view.m.p2p);
 	}
 	free(comm->members);
+	flow_free(comm->flow);
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		free(comm->slots[i].items);
 		free(comm->slots[i].op_indices);

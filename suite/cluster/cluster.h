@@ -2,9 +2,9 @@
 /*
  * A cluster in memory, in virtual time, without processes: ranks run the programs of a scenario,
  * their devices run what they enqueue with NCCL's semantics (per-comm order, streams that block,
- * every collective waits for all its members; what differing calls do is docs/design.md section
- * 12), and an agent's view of each rank is kept, from which snapshots are made as a leader makes
- * them: ranks are looked at one by one, at different instants, once a second.
+ * every collective waits for all its members, or ends as its data move: docs/suite.md), and an
+ * agent's view of each rank is kept, from which snapshots are made as a leader makes them: ranks
+ * are looked at one by one, at different instants, once a second.
  *
  * Deterministic: the same scenario and seed give the same snapshots.
  */

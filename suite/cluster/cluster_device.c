@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices: streams are queues; an op at the head of its stream is reached, and completes when the
- * members it needs have reached it too.
+ * members it needs have reached it too: all of them at once here, or as its data move (cluster_flow.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int64_t duration_of(const struct item *item)
 	return ns + LATENCY_NS;
 }
 
-static void op_is_ready(struct item *item)
+void device_part_done(struct item *item)
 {
 	if (--item->n_open == 0)
 		cluster_at(item->rank->c, item->rank->c->now_ns + duration_of(item), EVENT_ITEM,
@@ -90,7 +90,7 @@ static void settle(struct comm *comm, struct slot *slot)
 	}
 	for (uint32_t m = 0; m < comm->nranks; m++)
 		if (size_of(op_in_slot(comm, slot, m)) == least)
-			op_is_ready(slot->items[m]);
+			device_part_done(slot->items[m]);
 }
 
 static void arrive(struct item *item, uint64_t op_index, uint64_t seq)
@@ -139,9 +139,9 @@ static void match(struct half *h, struct item *item, const struct cw_op *op)
 	uint64_t sent = is_send ? op->bytes : h->bytes, wanted = is_send ? h->bytes : op->bytes;
 
 	if (is_send || sent >= wanted)
-		op_is_ready(item);
+		device_part_done(item);
 	if (h->is_send || sent >= wanted)
-		op_is_ready(h->item);
+		device_part_done(h->item);
 }
 
 static void arrive_p2p(struct item *item, const struct cw_op *op)
@@ -192,6 +192,10 @@ static void reach_ops(struct item *item)
 		op->progress = CW_PROGRESS_REACHED;
 		if (op->coll_seq > m->reached)
 			m->reached = op->coll_seq;
+	}
+	if (item->rank->c->s->completion == SUITE_NCCL) {
+		flow_begin(item);
+		return;
 	}
 	for (uint32_t i = 0; i < item->n_ops; i++) {
 		struct cw_op *op = member_op(m, item->first_op + i);

@@ -140,6 +140,7 @@ static void leap_member(struct member *m, const struct leap *l)
 		m->first_open += l->by;
 	further(&m->calls, l);
 	further(&m->op_index, l);
+	further(&m->flow_op, l);
 	later(&m->moved_ns, l);
 	leap_view(&m->view, l);
 	free(m->window);
@@ -156,7 +157,8 @@ static void leap_slots(struct comm *comm, const struct leap *l)
 			further(&slot->op_indices[m], l);
 	}
 	for (struct half *h = comm->halves; h; h = h->next) {
-		h->seq += l->by;
+		/* Of data that flow, the devices' own numbers count: they go on as they were. */
+		h->seq += comm->flow ? 0 : l->by;
 		h->op_index += l->by;
 	}
 }

@@ -20,6 +20,7 @@
 
 struct rank;
 struct member;
+struct flow;
 
 /* One launch on a stream: a kernel, or the ops of one comm that were launched together. */
 struct item {
@@ -47,7 +48,7 @@ struct half {
 	uint32_t me, peer;
 	uint64_t seq, bytes;
 	bool is_send;
-	struct item *item;
+	struct item *item; /* NULL = a send that the peer's buffer took */
 	uint64_t op_index;
 };
 
@@ -57,6 +58,7 @@ struct comm {
 	struct member *members; /* by comm rank */
 	struct slot slots[SLOTS];
 	struct half *halves;
+	struct flow *flow;           /* with SUITE_NCCL; NULL = no data yet */
 	uint32_t inside[HOST_KINDS]; /* members in a call that waits for all */
 	int64_t jam_ns;              /* it takes so much longer; SUITE_FOREVER */
 	char name[SUITE_NAME + 16];
@@ -95,6 +97,12 @@ struct member {
 	struct noted *ring;       /* RING; NULL = no op yet */
 	uint64_t calls, launch;   /* what agents count: a graph's launch once; the last one */
 	struct item *in_flight;
+	/* With SUITE_NCCL: the collective whose data move, and how far. */
+	uint64_t flow_op; /* op_index; 0 = none */
+	uint64_t flow_at, flow_down_at, flow_stop;
+	/* What its device has come to, by comm rank, by hand or inside a collective; NULL =
+	 * nothing. */
+	struct peer_count *pairs;
 	int64_t moved_ns;
 	struct view_member view;
 	/* The window the leader has. */
@@ -256,8 +264,15 @@ void call_leave_barrier(struct rank *r);
 void device_kernel(struct rank *r, uint32_t stream, int64_t ns);
 void device_enqueue(struct item *item);
 void device_on_item(struct item *item);
+/* A part of the item is done: all ops of it complete when all parts are. */
+void device_part_done(struct item *item);
 struct cw_op *member_op(struct member *m, uint64_t op_index);
 void member_advance(struct member *m);
+
+/* ---- data between members (cluster_flow.c) ---- */
+/* The device has come to the item, whose ops are reached. */
+void flow_begin(struct item *item);
+void flow_free(struct flow *f);
 
 /* ---- graphs (cluster_graph.c) ---- */
 void graph_begin(struct rank *r);

@@ -186,6 +186,17 @@ static int read_policy(struct reader *r)
 	return read_end(r);
 }
 
+static int read_completion(struct reader *r)
+{
+	if (read_is(r, "barrier"))
+		r->s->completion = SUITE_BARRIER;
+	else if (read_is(r, "nccl"))
+		r->s->completion = SUITE_NCCL;
+	else
+		return read_fail(r, "as a barrier does, or as nccl?", NULL);
+	return read_end(r);
+}
+
 static int begin_program(struct reader *r)
 {
 	struct suite_program *p = &r->s->programs[r->s->n_programs];
@@ -230,6 +241,8 @@ static int read_head(struct reader *r, const char *w)
 		return read_comm(r, w[4] == 's');
 	if (strcmp(w, "policy") == 0)
 		return read_policy(r);
+	if (strcmp(w, "completion") == 0)
+		return read_completion(r);
 	if (strcmp(w, "run") == 0)
 		return read_run(r);
 	if (strcmp(w, "seed") == 0)

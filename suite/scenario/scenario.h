@@ -31,6 +31,12 @@
 #define SUITE_NONE UINT32_MAX
 #define SUITE_FOREVER INT64_MAX
 
+/* When a member's part of a collective ends. */
+enum suite_completion {
+	SUITE_BARRIER = 0, /* once all members have come, for all at once */
+	SUITE_NCCL,        /* as NCCL's device code does it: suite/cluster/cluster_flow.c */
+};
+
 enum suite_layout {
 	SUITE_OTHER = 0,
 	SUITE_DP,
@@ -206,6 +212,7 @@ struct suite_scenario {
 	uint32_t policy;      /* enum cw_policy */
 	bool has_no_progress; /* no progress words */
 	bool is_leaping;      /* stretches in which all is well are shown in part, then left out */
+	uint8_t completion;   /* enum suite_completion */
 	int64_t run_ns;       /* how long it is watched */
 	uint32_t seed;        /* of the instants at which ranks are looked at */
 	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
