@@ -59,6 +59,7 @@ static const char *const detail_names[CW_DETAIL__MAX] = {
 	[CW_DETAIL_MEMBERSHIP] = "membership",
 	[CW_DETAIL_VERSION] = "version",
 	[CW_DETAIL_ENVIRONMENT] = "environment",
+	[CW_DETAIL_UNFINISHED] = "unfinished",
 };
 
 static const char *const confidence_names[] = {

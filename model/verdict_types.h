@@ -74,6 +74,8 @@ enum cw_detail {
 	CW_DETAIL_MEMBERSHIP,
 	CW_DETAIL_VERSION,
 	CW_DETAIL_ENVIRONMENT,
+	/* in_collective */
+	CW_DETAIL_UNFINISHED, /* others have completed it, these have not */
 	CW_DETAIL__MAX,
 };
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-enum passed { PASSED_UNKNOWN = 0, PASSED_NO, PASSED_YES };
+#include "analysis/align/position.h"
 
 static bool are_siblings(const struct cw_snap_comm *a, const struct cw_snap_comm *b)
 {
@@ -11,12 +11,44 @@ static bool are_siblings(const struct cw_snap_comm *a, const struct cw_snap_comm
 			  a->split_ordinal == b->split_ordinal && a->instance == b->instance);
 }
 
-/* Whether a rank has passed the gate, or the one that is its counterpart in the rank's own group.
- */
-static enum passed has_passed(const struct scene *s, const struct gate *gate, uint32_t rank)
+/* The member has not made that call. */
+#define NOT_YET INT64_MAX
+
+static int64_t time_of(const struct cw_op *op, uint64_t seq)
+{
+	return op && position_is_step(op) && op->coll_seq == seq ? op->enter_ns : 0;
+}
+
+/* When the member made the call, NOT_YET, or 0 where that is not known. */
+static int64_t when_made(const struct cw_snap_member *m, uint64_t seq)
+{
+	int64_t ns = time_of(m->pending, seq);
+
+	if (!(m->known & CW_KNOWN_ENTERED))
+		return 0;
+	if (m->coll_entered < seq)
+		return NOT_YET;
+	for (uint32_t i = m->n_window; !ns && i-- > 0;)
+		ns = time_of(&m->window[i], seq);
+	return ns ? ns : time_of(m->last, seq);
+}
+
+static enum call_order order_of(int64_t a_ns, int64_t b_ns)
+{
+	if (!a_ns || !b_ns || a_ns == b_ns)
+		return CALL_ORDER_UNKNOWN;
+	return a_ns < b_ns ? CALL_ORDER_A : CALL_ORDER_B;
+}
+
+/* Per rank, when it made the gate's call, in this comm or in one that is its counterpart. */
+static int note_times(struct scene *s, const struct gate *gate, int64_t **ret_ns, bool **ret_own)
 {
 	const struct cw_snapshot *snap = s->snap;
+	int64_t *ns = cw_arena_new_array(&s->arena, int64_t, snap->n_ranks);
+	bool *own = cw_arena_new_array(&s->arena, bool, snap->n_ranks);
 
+	if (!ns || !own)
+		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++) {
 		const struct cw_snap_comm *comm = &snap->comms[c];
 
@@ -25,33 +57,50 @@ static enum passed has_passed(const struct scene *s, const struct gate *gate, ui
 		for (uint32_t m = 0; m < comm->nranks; m++) {
 			const struct cw_snap_member *member = &comm->members[m];
 
-			if (member->rank != rank)
+			if (member->rank >= snap->n_ranks)
 				continue;
-			if (!(member->known & CW_KNOWN_COMPLETED))
-				return PASSED_UNKNOWN;
-			return member->coll_completed >= gate->seq ? PASSED_YES : PASSED_NO;
+			ns[member->rank] = when_made(member, gate->seq);
+			own[member->rank] = own[member->rank] || c == gate->comm;
 		}
 	}
-	return PASSED_UNKNOWN;
+	*ret_ns = ns;
+	*ret_own = own;
+	return 0;
 }
 
-uint32_t call_order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b)
+int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vote *ret)
 {
-	uint32_t a_first = 0, b_first = 0;
+	int64_t *a_ns, *b_ns;
+	bool *of_a, *of_b;
 
-	for (uint32_t r = 0; r < s->g.n_ranks; r++) {
-		enum passed of_a, of_b;
-
-		if (s->g.component[r] == component)
-			continue;
-		of_a = has_passed(s, &s->g.gates[a], r);
-		of_b = has_passed(s, &s->g.gates[b], r);
-		a_first += of_a == PASSED_YES && of_b == PASSED_NO;
-		b_first += of_b == PASSED_YES && of_a == PASSED_NO;
+	*ret = (struct call_order_vote){
+		.of = cw_arena_new_array(&s->arena, enum call_order, s->snap->n_ranks),
+		.is_member = cw_arena_new_array(&s->arena, bool, s->snap->n_ranks),
+	};
+	if (!ret->of || !ret->is_member || note_times(s, &s->g.gates[a], &a_ns, &of_a) < 0 ||
+	    note_times(s, &s->g.gates[b], &b_ns, &of_b) < 0)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < s->snap->n_ranks; r++) {
+		ret->of[r] = order_of(a_ns[r], b_ns[r]);
+		ret->n[ret->of[r]] += ret->of[r] != CALL_ORDER_UNKNOWN;
+		/* Of a cycle over two groups, only those in both had the choice. */
+		ret->is_member[r] = of_a[r] || of_b[r];
+		ret->unseen += of_a[r] && of_b[r] && ret->of[r] == CALL_ORDER_UNKNOWN;
 	}
-	if (a_first == b_first)
-		return CW_SNAP_NONE;
-	return a_first > b_first ? a : b;
+	return 0;
+}
+
+bool call_order_is_rooted(const struct scene *s, uint32_t component)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		uint32_t kind = s->g.gates[i].op_kind;
+
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    (kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
+		     kind == CW_OP_SCATTER))
+			return true;
+	}
+	return false;
 }
 
 /* A send or a receive is the business of two: that the others are elsewhere says nothing. */

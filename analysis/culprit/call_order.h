@@ -13,11 +13,29 @@
 
 #include "analysis/culprit/scene.h"
 
+enum call_order {
+	CALL_ORDER_UNKNOWN = 0,
+	CALL_ORDER_A, /* the first gate's call came first */
+	CALL_ORDER_B,
+};
+
+struct call_order_vote {
+	enum call_order *of; /* per rank */
+	bool *is_member;     /* per rank: of one of the two comms themselves */
+	uint32_t n[3];       /* ranks by enum call_order */
+	uint32_t unseen;     /* members of both whose order is not known */
+};
+
 /*
- * Of two gates of collectives, the one most ranks outside of `component` pass first; CW_SNAP_NONE =
- * they do not say.
+ * In which order ranks made two gates' calls: the ranks of these two comms, and of those that are
+ * their counterparts elsewhere. By the times of the calls, never by how far a rank has come:
+ * whoever has done with a call may have left it before others entered. In the scene's arena. 0 or
+ * -ENOMEM.
  */
-uint32_t call_order_usual_gate(const struct scene *s, uint32_t component, uint32_t a, uint32_t b);
+int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vote *ret);
+
+/* Calls of which members get out one by one are in the cycle. */
+bool call_order_is_rooted(const struct scene *s, uint32_t component);
 
 /*
  * Per rank: had it the choice of order that went wrong in this cycle? All ranks of the cycle, and

@@ -130,8 +130,8 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 	switch (f->klass) {
 	case CW_CLASS_DEADLOCK:
 		return f->is_proof && call_order_is_posted(diag->s, diag->s->g.component[f->node])
-			       ? CW_CONFIDENCE_CERTAIN
-			       : CW_CONFIDENCE_LIKELY;
+			       ? diag->order_allows
+			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
 	case CW_CLASS_PROCESS_DEAD:
 		return f->is_proof ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_MISMATCH:
@@ -139,6 +139,9 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 	case CW_CLASS_NEVER_ENTERED:
 		return majority_allows(diag);
 	case CW_CLASS_IN_COLLECTIVE:
+		if (f->detail == CW_DETAIL_UNFINISHED)
+			return diag->v->n_culprits > 1 ? CW_CONFIDENCE_POSSIBLE
+						       : CW_CONFIDENCE_LIKELY;
 		return full_call_allows(diag);
 	case CW_CLASS_INIT_STUCK:
 		return diag->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;

@@ -113,7 +113,10 @@ static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *g
 	if (m == CW_SNAP_NONE)
 		return false;
 	p = position_of(s->snap, &s->snap->comms[gate->comm].members[m]);
-	return (p.flags & POS_BEHIND) && (gate->kind == GATE_P2P || p.op->coll_seq == gate->seq);
+	/* An op before it holds it up as well, which others may have completed without this rank.
+	 */
+	return (p.flags & POS_BEHIND) &&
+	       (gate->kind == GATE_P2P || (p.op->coll_seq && p.op->coll_seq <= gate->seq));
 }
 
 /*
@@ -128,6 +131,30 @@ static bool find_behind(const struct scene *s, uint32_t rank, uint32_t *ret_gate
 			return true;
 		}
 	return false;
+}
+
+/*
+ * Its device has long not come to some op of the rank, in whatever comm: others may have completed
+ * that one without it (the root of a broadcast does), and wait for it behind.
+ */
+static bool is_held_by_device(const struct scene *s, uint32_t rank)
+{
+	const struct cw_op *op = s->g.behind[rank];
+
+	return op && op->enter_ns &&
+	       s->snap->now_ns - op->enter_ns >= s->snap->thresholds.stall_min_ns;
+}
+
+static void note_held(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[f->gate];
+	uint32_t comm = s->g.behind_comm[rank];
+
+	if (!s->g.behind[rank] ||
+	    (comm == gate->comm && gate->op && s->g.behind[rank]->coll_seq == gate->seq))
+		return;
+	f->held = s->g.behind[rank];
+	f->held_comm = comm;
 }
 
 static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
@@ -148,8 +175,10 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 		;
 	} else if (f->klass == CW_CLASS_INIT_STUCK) {
 		f->detail = shut_gate_host_detail(gate->op_kind);
-	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate)) {
+	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate) ||
+		   is_held_by_device(s, rank)) {
 		gate = &s->g.gates[f->gate];
+		note_held(s, rank, f);
 		f->klass = CW_CLASS_DEVICE_STALLED;
 		f->detail = CW_DETAIL_NONE;
 		f->comm = gate->comm;
@@ -402,7 +431,7 @@ int culprit_find_all(struct scene *s)
 			keep(s, &f);
 		}
 	for (uint32_t k = 0; k < g->n_components; k++)
-		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE) {
+		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE && wait_cycle_is_closed(s, k)) {
 			wait_cycle_classify(s, cycles[k], &f);
 			keep(s, &f);
 		}

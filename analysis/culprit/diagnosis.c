@@ -133,26 +133,65 @@ static int blame_minority(struct diagnosis *diag)
 }
 
 /*
- * The two gates of a cycle that has no more, both of collectives; false = it is another kind.
+ * The two comms of a cycle of collectives, each by the earliest of its calls in it; false = it is
+ * another kind.
  */
 static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint32_t gates[2])
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_gates; i++) {
+		uint32_t k = 0;
+
 		if (g->component[waitgraph_gate_node(g, i)] != component)
 			continue;
-		if (n == 2 || g->gates[i].kind != GATE_COLLECTIVE)
+		if (g->gates[i].kind != GATE_COLLECTIVE && g->gates[i].kind != GATE_ROOT)
 			return false;
-		gates[n++] = i;
+		while (k < n && g->gates[gates[k]].comm != g->gates[i].comm)
+			k++;
+		if (k == 2)
+			return false;
+		if (k == n)
+			gates[n++] = i;
+		else if (g->gates[i].seq < g->gates[gates[k]].seq)
+			gates[k] = i;
 	}
 	return n == 2;
 }
 
+/* By the order in which ranks made the two calls: those whose order is not the usual one. */
+static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *ret_done)
+{
+	const struct waitgraph *g = &diag->s->g;
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, g->n_ranks);
+	struct call_order_vote vote;
+	uint32_t n = 0;
+
+	if (!ranks || call_order_ask(diag->s, gates[0], gates[1], &vote) < 0)
+		return -ENOMEM;
+	*ret_done = vote.n[CALL_ORDER_A] + vote.n[CALL_ORDER_B] > 0;
+	if (!*ret_done)
+		return 0;
+	diag->order_allows = vote.unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
+	if (vote.n[CALL_ORDER_A] == vote.n[CALL_ORDER_B])
+		diag->order_allows = CW_CONFIDENCE_POSSIBLE;
+	for (uint32_t r = 0; r < g->n_ranks; r++) {
+		enum call_order usual =
+			vote.n[CALL_ORDER_A] > vote.n[CALL_ORDER_B] ? CALL_ORDER_A : CALL_ORDER_B;
+		bool tie = vote.n[CALL_ORDER_A] == vote.n[CALL_ORDER_B];
+
+		if (vote.is_member[r] && vote.of[r] != CALL_ORDER_UNKNOWN &&
+		    (tie || vote.of[r] != usual))
+			ranks[n++] = r;
+	}
+	*ret_done = n > 0;
+	return n ? set_culprits(diag, ranks, n) : 0;
+}
+
 /*
- * In an inversion of order most ranks stand in one call and the odd ones elsewhere. Where no gate
- * holds more of those who had the choice than every other, the rest of the job says what is usual;
- * else the cycle itself is all that can be said.
+ * Where the order of calls does not tell, the odd ones are those that do not stand where most do of
+ * those who had the choice: so it is in an inversion of order in which nobody gets out early. Else
+ * the cycle itself is all that can be said.
  */
 static int blame_cycle(struct diagnosis *diag)
 {
@@ -161,10 +200,14 @@ static int blame_cycle(struct diagnosis *diag)
 	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, g->ranks_in[component]);
 	bool *electors = call_order_electors(diag->s, component);
 	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], centre = CW_SNAP_NONE;
-	bool tie = false;
+	bool tie = false, done = false;
 
 	if (!ranks || !electors)
 		return -ENOMEM;
+	if (is_cycle_of_two(g, component, gates) && (blame_order(diag, gates, &done) < 0 || done))
+		return done ? 0 : -ENOMEM;
+	diag->order_allows = call_order_is_rooted(diag->s, component) ? CW_CONFIDENCE_POSSIBLE
+								      : CW_CONFIDENCE_CERTAIN;
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		uint32_t inside = 0;
 
@@ -177,10 +220,6 @@ static int blame_cycle(struct diagnosis *diag)
 			most = inside;
 			best = i;
 		}
-	}
-	if (tie && is_cycle_of_two(g, component, gates)) {
-		best = call_order_usual_gate(diag->s, component, gates[0], gates[1]);
-		tie = best == CW_SNAP_NONE;
 	}
 	if (tie && call_order_centre(diag->s, component, &centre) < 0)
 		return -ENOMEM;
@@ -226,6 +265,35 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 	return f->since_ns <= m->since_ns + slack;
 }
 
+/* Data come to the root last, or do not need it: that it alone is left says nothing of it. */
+static bool is_natural_end(const struct diagnosis *diag, const struct gate *gate)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t m = scene_comm_rank(diag->s, gate->comm, gate->waiters[0]);
+
+	return m == CW_SNAP_NONE || m >= snap->comms[gate->comm].nranks || !gate->op ||
+	       gate->op->root == (int32_t)m;
+}
+
+/*
+ * Whoever did not finish what others completed. Where data pass through the members one by one, all
+ * behind the one that is stuck are left: several are named only of other kinds.
+ */
+static int blame_unfinished(struct diagnosis *diag)
+{
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	bool is_rooted = gate->op_kind == CW_OP_BROADCAST || gate->op_kind == CW_OP_REDUCE ||
+			 gate->op_kind == CW_OP_GATHER || gate->op_kind == CW_OP_SCATTER;
+	uint32_t *ranks = cw_arena_memdup(&diag->s->arena, gate->waiters, gate->n_waiters,
+					  sizeof(*gate->waiters));
+
+	if (!ranks)
+		return -ENOMEM;
+	if (is_rooted && (gate->n_waiters != 1 || is_natural_end(diag, gate)))
+		return 0;
+	return set_culprits(diag, ranks, gate->n_waiters);
+}
+
 static int blame_missing(struct diagnosis *diag)
 {
 	uint32_t *ranks =
@@ -255,6 +323,10 @@ static int name_culprits(struct diagnosis *diag)
 		return blame_node(diag);
 	case CW_CLASS_UNKNOWN:
 		return 0;
+	case CW_CLASS_IN_COLLECTIVE:
+		if (diag->main->detail == CW_DETAIL_UNFINISHED)
+			return blame_unfinished(diag);
+		return blame_missing(diag);
 	default:
 		return blame_missing(diag);
 	}

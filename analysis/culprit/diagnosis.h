@@ -19,6 +19,8 @@ struct diagnosis {
 	const struct finding **related;
 	uint32_t n_related;
 	bool *is_culprit; /* per rank */
+	/* Of a deadlock: how sure it is whose order is the odd one. */
+	enum cw_confidence order_allows;
 };
 
 /* Fills everything of diag->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */

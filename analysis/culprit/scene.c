@@ -20,6 +20,20 @@ uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
 	return CW_SNAP_NONE;
 }
 
+uint32_t scene_n_completed(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t n = 0;
+
+	if ((gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT) || !gate->seq)
+		return 0;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		n += c->members[m].rank != CW_SNAP_NONE &&
+		     (c->members[m].known & CW_KNOWN_COMPLETED) &&
+		     c->members[m].coll_completed >= gate->seq;
+	return n;
+}
+
 const struct alignment *scene_sides(const struct scene *s, const struct finding *f)
 {
 	return f->setup ? f->setup : &s->alignments[f->comm];

@@ -35,6 +35,9 @@ struct finding {
 	uint32_t comm;    /* where; CW_SNAP_NONE = nowhere in particular */
 	uint64_t seq;     /* coll_seq, 0 where it has none */
 	int64_t since_ns; /* the oldest wait for it; 0 = unknown */
+	/* Of device_stalled: what it does not come to, where that is not the call waited in. */
+	const struct cw_op *held;
+	uint32_t held_comm;
 	/* What the members of a full call do not have in common; NULL = nothing was found. */
 	const struct alignment *setup;
 };
@@ -80,6 +83,9 @@ static inline uint32_t scene_veil(const struct scene *s, uint32_t rank)
 
 /* Of a mismatch: who stands on which side. */
 const struct alignment *scene_sides(const struct scene *s, const struct finding *f);
+
+/* Members of the gate's comm that have completed the collective others are still inside of. */
+uint32_t scene_n_completed(const struct scene *s, const struct gate *gate);
 
 /* Enough ranks have ended that the job is being taken down. */
 bool scene_is_ending(const struct scene *s);

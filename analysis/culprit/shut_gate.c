@@ -42,6 +42,14 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		/* Who says that all of them got there? Nobody: the class needs progress words. */
 		f->klass = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;
+	} else if (scene_n_completed(s, gate)) {
+		/* They did not finish; whether one of them is why, is another question. */
+		f->klass = CW_CLASS_IN_COLLECTIVE;
+		f->detail = CW_DETAIL_UNFINISHED;
+		if (stopped_member(s, gate) != CW_SNAP_NONE) {
+			f->rank = stopped_member(s, gate);
+			f->detail = CW_DETAIL_STOPPED;
+		}
 	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
 		/* It waits for nobody in there, and others wait for it elsewhere. */
 		f->klass = CW_CLASS_NEVER_ENTERED;

@@ -63,6 +63,31 @@ uint32_t *wait_cycle_oldest(struct scene *s)
 	return oldest;
 }
 
+static bool waits_for_some(unsigned kind)
+{
+	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
+	       kind == CW_OP_SCATTER;
+}
+
+/* Somebody who has not come to the gate, or to one below it, is not of the cycle. */
+static bool misses_others(const struct scene *s, uint32_t gate, uint32_t component)
+{
+	for (; gate != CW_SNAP_NONE; gate = s->g.gates[gate].lower)
+		for (uint32_t i = 0; i < s->g.gates[gate].n_missing; i++)
+			if (s->g.component[s->g.gates[gate].missing[i]] != component)
+				return true;
+	return false;
+}
+
+bool wait_cycle_is_closed(const struct scene *s, uint32_t component)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    waits_for_some(s->g.gates[i].op_kind) && misses_others(s, i, component))
+			return false;
+	return true;
+}
+
 /* Whether all members of the comm but that one have posted as many sends and receives, it fewer. */
 static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
 {

@@ -147,23 +147,38 @@ static uint32_t collect_late(struct builder *b, uint64_t seq)
 	return n;
 }
 
-/* The root the member waits for, or the comm's size when it waits for everybody. */
+/* What goes from one pair of members to the next by itself: nobody else is passed through. */
+static bool is_pairwise(unsigned kind)
+{
+	return kind == CW_OP_SCATTER || kind == CW_OP_GATHER;
+}
+
+/*
+ * The root the member waits for, or the comm's size when it may wait for anybody who has not come.
+ * A reduce passes through all members before its root: whoever stands in it without the root may
+ * still wait for those before it.
+ */
 static uint32_t waits_for_root(const struct builder *b, const struct waiter *w)
 {
 	const struct cw_op *op = b->positions[w->member].op;
-	const struct position *root;
+	const struct cw_snap_member *root;
+	const struct position *p;
 
-	if (op->kind != CW_OP_BROADCAST && op->kind != CW_OP_SCATTER && op->kind != CW_OP_REDUCE &&
-	    op->kind != CW_OP_GATHER)
+	if (op->kind != CW_OP_BROADCAST && !is_pairwise(op->kind))
 		return b->c->nranks;
 	if (op->root < 0 || (uint32_t)op->root >= b->c->nranks || (uint32_t)op->root == w->member)
 		return b->c->nranks;
 	/*
 	 * Once the root has come, what is left to wait for are the members the data passes through
-	 * on its way (NCCL runs these along a ring): any of those that have not come.
+	 * on its way (NCCL runs a broadcast along a ring, and a root's sends in batches): any of
+	 * those that have not come. Where the root has done with all its sends, they are there.
 	 */
-	root = &b->positions[op->root];
-	if ((root->flags & (POS_SEEN | POS_DEAD)) && root->arrived >= w->seq)
+	p = &b->positions[op->root];
+	root = &b->c->members[op->root];
+	if (is_pairwise(op->kind) && (p->flags & POS_SEEN) && (root->known & CW_KNOWN_COMPLETED) &&
+	    root->coll_completed >= w->seq)
+		return (uint32_t)op->root;
+	if ((p->flags & (POS_SEEN | POS_DEAD)) && p->arrived >= w->seq)
 		return b->c->nranks;
 	return (uint32_t)op->root;
 }
@@ -188,6 +203,8 @@ static int add_root_gate(struct builder *b, const struct waiter *w, uint32_t roo
 		gate->n_unseen = 1;
 		return 0;
 	}
+	if (b->positions[root].arrived >= w->seq)
+		return 0;
 	gate->missing = copy_ranks(b, &one, 1);
 	gate->n_missing = gate->n_missing_all = 1;
 	return gate->missing ? 0 : -ENOMEM;
@@ -287,6 +304,22 @@ static void note_veiled(struct builder *b)
 	}
 }
 
+/* What of the member's is enqueued, and its device has not come to; the oldest of all comms. */
+static void note_behind(struct builder *b, uint32_t member)
+{
+	const struct position *p = &b->positions[member];
+	uint32_t rank = b->c->members[member].rank;
+	const struct cw_op **oldest;
+
+	if (!(p->flags & POS_BEHIND) || (p->flags & POS_GUESSED) || rank >= b->g->n_ranks)
+		return;
+	oldest = &b->g->behind[rank];
+	if (*oldest && (!p->op->enter_ns || (*oldest)->enter_ns <= p->op->enter_ns))
+		return;
+	*oldest = p->op;
+	b->g->behind_comm[rank] = b->comm;
+}
+
 /* ---- the whole ---- */
 
 static int add_comm(struct builder *b, uint32_t comm)
@@ -303,6 +336,7 @@ static int add_comm(struct builder *b, uint32_t comm)
 		b->positions[m] = position_of(b->snap, &b->c->members[m]);
 		if (!(b->positions[m].flags & (POS_SEEN | POS_DEAD)))
 			b->n_unseen++;
+		note_behind(b, m);
 		anybody_waits = anybody_waits || (b->positions[m].flags & POS_WAITS);
 		anybody_veiled = anybody_veiled || (b->positions[m].flags & POS_VEILED);
 	}
@@ -391,7 +425,10 @@ static int builder_init(struct builder *b)
 	b->entries = cw_arena_new_array(b->arena, struct entry, members);
 	b->by_label = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	b->g->veil = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
-	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label || !b->g->veil)
+	b->g->behind = cw_arena_new_array(b->arena, const struct cw_op *, b->snap->n_ranks);
+	b->g->behind_comm = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
+	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label ||
+	    !b->g->veil || !b->g->behind || !b->g->behind_comm)
 		return -ENOMEM;
 	memset(b->g->veil, 0xff, b->snap->n_ranks * sizeof(*b->g->veil));
 	memset(b->by_label, 0xff, b->snap->n_ranks * sizeof(*b->by_label));

@@ -27,7 +27,7 @@
 
 enum gate_kind {
 	GATE_COLLECTIVE, /* for all members of the comm */
-	GATE_ROOT,       /* for the root alone */
+	GATE_ROOT,       /* for the root alone: nothing comes, or goes, without it */
 	GATE_P2P,        /* for the counterparts of sends and receives */
 	GATE_HOST,       /* in a host-blocking call (split, finalize, …), for all members */
 	GATE_INIT,       /* in the making of the comm, for all members */
@@ -68,6 +68,12 @@ struct waitgraph {
 	 * nobody is known to have completed; CW_SNAP_NONE = in none.
 	 */
 	uint32_t *veil;
+	/*
+	 * Per rank: its oldest op, of all comms, that is enqueued and that its device has not come
+	 * to, and the comm; NULL = none is known.
+	 */
+	const struct cw_op **behind;
+	uint32_t *behind_comm;
 };
 
 /* The graph's nodes are numbered ranks first. */

@@ -258,6 +258,17 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, siz
 		   phrase_comm(diag->s->snap, gate->comm, &comm));
 }
 
+/* That is all that is known: it may as well wait for data of another that did not finish. */
+static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_member *m = member_at(diag, rank);
+	struct phrase call;
+
+	phrase_say(buf, len, "did not finish %s, which others have completed",
+		   m && m->pending ? phrase_call(m->pending, &call) : "the call");
+	add_headway(diag, rank, buf, len);
+}
+
 void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[c->rank];
@@ -286,6 +297,12 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 		break;
 	case CW_CLASS_DEADLOCK:
 		say_wait(diag, c->rank, buf, len);
+		break;
+	case CW_CLASS_IN_COLLECTIVE:
+		if (diag->v->detail == CW_DETAIL_UNFINISHED)
+			say_unfinished(diag, c->rank, buf, len);
+		else
+			say_alive(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
 		phrase_say(buf, len, "enqueued the call, but its stream is stuck in earlier work");

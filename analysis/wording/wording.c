@@ -181,13 +181,24 @@ static void sum_up_full_call(const struct diagnosis *diag, const struct words *w
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	struct cw_verdict *v = diag->v;
+	uint32_t n_completed = scene_n_completed(diag->s, gate);
 	struct phrase inside;
 
-	phrase_say(v->summary, sizeof(v->summary),
-		   "%s %s inside %s on %s, nobody is missing, and it has not completed for %s: "
-		   "network, GPU or NCCL",
-		   phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside),
-		   gate->n_waiters == 1 ? "is" : "are", w->call.text, w->comm.text, w->since.text);
+	(void)phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside);
+	if (n_completed)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s %s been inside %s on %s for %s, which %" PRIu32 " of its %" PRIu32
+			   " members have completed; nobody is missing: network, GPU or NCCL",
+			   inside.text, gate->n_waiters == 1 ? "has" : "have", w->call.text,
+			   w->comm.text, w->since.text, n_completed,
+			   diag->s->snap->comms[v->comm].nranks);
+	else
+		phrase_say(
+			v->summary, sizeof(v->summary),
+			"%s %s inside %s on %s, nobody is missing, and it has not completed for %s: "
+			"network, GPU or NCCL",
+			inside.text, gate->n_waiters == 1 ? "is" : "are", w->call.text,
+			w->comm.text, w->since.text);
 	if (v->n_victims + v->n_culprits > gate->n_waiters)
 		phrase_say(v->summary, sizeof(v->summary), "; %" PRIu32 " more wait behind it",
 			   v->n_victims + v->n_culprits - gate->n_waiters);
@@ -204,6 +215,11 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 			   " member%s of it cannot be seen and may be missing",
 			   w->victims.text, w->call.text, w->comm.text, w->since.text,
 			   gate->n_unseen, gate->n_unseen == 1 ? "" : "s");
+	else if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && scene_n_completed(diag->s, gate))
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s entered %s on %s %s ago, which others have completed; how far their "
+			   "devices are is not known",
+			   w->victims.text, w->call.text, w->comm.text, w->since.text);
 	else if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "all members of %s have entered %s and %s not returned for %s; how far "
@@ -289,6 +305,23 @@ static const char *say_nodes(const struct diagnosis *diag, struct phrase *p)
 	return p->text;
 }
 
+/* What the device does not come to is not the call that the others wait in. */
+static void sum_up_held(const struct diagnosis *diag, const struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+	struct phrase call, comm;
+
+	phrase_say(v->summary, sizeof(v->summary),
+		   "%s enqueued %s on %s, but its device is stuck in earlier work", w->who.text,
+		   phrase_call(diag->main->held, &call),
+		   phrase_comm(diag->s->snap, diag->main->held_comm, &comm));
+	if (v->n_victims)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "; %s %s waited in %s on %s, or behind it, for %s", w->victims.text,
+			   v->n_victims == 1 ? "has" : "have", w->call.text, w->comm.text,
+			   w->since.text);
+}
+
 static void sum_up(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
@@ -332,6 +365,10 @@ static void sum_up(const struct diagnosis *diag)
 		sum_up_init(diag, &w);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
+		if (diag->main->held) {
+			sum_up_held(diag, &w);
+			break;
+		}
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s enqueued %s on %s, but its device is stuck in earlier work%s",
 			   w.who.text, w.call.text, w.comm.text, w.waiting);

@@ -64,6 +64,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 
 	if (!make_room(m, cw_op_is_p2p(call->kind)))
 		return NULL;
+	r->call_ns = r->c->now_ns > r->call_ns ? r->c->now_ns : r->call_ns + 1;
 	op = member_op(m, ++m->op_index);
 	note_place(r, m);
 	*op = (struct cw_op){
@@ -80,7 +81,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 		.group_id = group,
 		.stream = 0x1000 + call->stream,
 		.tid = 100 + r->index,
-		.enter_ns = r->c->now_ns,
+		.enter_ns = r->call_ns,
 	};
 	m->moved_ns = r->c->now_ns;
 	if (cw_op_blocks_host(call->kind)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices: streams are queues; an op at the head of its stream is reached, and completes when the
- * members it needs have reached it too: all of them at once here, or as its data move (cluster_flow.c).
+ * members it needs have reached it too: all of them at once here, or as its data move
+ * (cluster_flow.c).
  */
 #include <errno.h>
 #include <stdlib.h>

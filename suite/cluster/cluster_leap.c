@@ -201,6 +201,7 @@ void cluster_leap(struct cluster *c, int64_t ns)
 		struct rank *r = &c->ranks[i];
 
 		later(&r->active_ns, &l);
+		later(&r->call_ns, &l);
 		later(&r->view.sampled_ns, &l);
 		later(&r->view.headway_ns, &l);
 		later(&r->view.host_call.enter_ns, &l);

@@ -155,6 +155,7 @@ struct rank {
 	const char *busy_by; /* what headway shows while busy; NULL = nothing */
 	int64_t active_ns;   /* last sign of work */
 	bool is_frozen, missed_wake;
+	int64_t call_ns;  /* of its last call: no two are made at one instant */
 	uint64_t wake_id; /* wake-ups of another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
 	int64_t ended_ns;

@@ -171,7 +171,7 @@ Test(verdict, sees_a_debugger)
 	expect(CW_CLASS_NEVER_ENTERED, "traced", "3", "0-2,4-7");
 }
 
-Test(verdict, sees_a_rank_inside_another_call_that_waits_for_nobody)
+Test(verdict, sees_a_rank_that_did_not_finish_what_others_completed)
 {
 	/* Rank 3 alone is still inside the pair's op, which rank 2 has completed. */
 	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 41);
@@ -181,9 +181,11 @@ Test(verdict, sees_a_rank_inside_another_call_that_waits_for_nobody)
 	pair->members[0].entered = pair->members[0].returned = 8;
 	pair->members[0].reached = pair->members[0].completed = 8;
 	sb_waits(pair, 1, 13 * SB_S);
-	expect(CW_CLASS_NEVER_ENTERED, "inside_other_call", "3", "0-2,4-7");
-	cr_expect_eq(v.comm, 0);
-	cr_expect_eq(v.coll_seq, 42);
+	expect(CW_CLASS_IN_COLLECTIVE, "unfinished", "3", "0-2,4-7");
+	cr_expect_eq(v.comm, 1);
+	cr_expect_eq(v.coll_seq, 8);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_expect_not_null(strstr(v.summary, "1 of its 2 members"), "%s", v.summary);
 }
 
 Test(verdict, sees_a_rank_that_makes_a_communicator_instead)
@@ -316,7 +318,7 @@ Test(verdict, does_not_believe_old_waits_of_a_rank_its_daemon_has_not_found_agai
 		c->members[m].entered = c->members[m].returned = c->members[m].reached =
 			c->members[m].completed = 900;
 	sb_waits(c, 7, 30 * SB_S);
-	expect(CW_CLASS_IN_COLLECTIVE, "", "", "7");
+	expect(CW_CLASS_IN_COLLECTIVE, "unfinished", "7", "");
 	snap->nodes[1].last_digest_ns = SB_NOW;
 	snap->ranks[7].sampled_ns = SB_NOW - 20 * SB_S;
 	cr_assert_eq(cw_verdict_compute(snap, &again), 0);
@@ -369,7 +371,7 @@ Test(verdict, keeps_its_key_while_the_class_is_refined)
 	sb_odd(c, 6, 42)->count = 1000;
 	c->members[6].completed = 42;
 	sb_waits(c, 6, 2 * SB_S);
-	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	expect(CW_CLASS_IN_COLLECTIVE, "unfinished", "0-5,7", "6");
 	cr_expect(v.wants_windows);
 	before = cw_verdict_key(snap, &v);
 	cw_verdict_fini(&v);
