@@ -292,6 +292,7 @@ static int read_entries(struct reader *r)
 		if (cw_value_int(cw_value_get(entries->items[i], "pg_id"), &id) && id >= 0)
 			g->id = id;
 		op->group = (uint32_t)(g - dump->groups);
+		op->order = i;
 		note_time(dump, op->created_ns);
 		note_time(dump, op->completed_ns);
 		dump->n_ops++;

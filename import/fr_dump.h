@@ -53,6 +53,7 @@ struct cw_fr_op {
 	uint64_t coll_seq, p2p_seq;
 	int64_t created_ns, completed_ns; /* wall time; 0 = unknown */
 	int64_t timeout_ns;
+	uint32_t order; /* of its entry among those of the dump, whatever the group */
 };
 
 struct cw_fr_group {

@@ -43,6 +43,9 @@ static const struct op_name op_names[] = {
 	{ "scatter", CW_OP_SCATTER, SIZES_OUTPUT },
 	{ "send", CW_OP_SEND, SIZES_INPUT },
 	{ "recv", CW_OP_RECV, SIZES_OUTPUT },
+	{ "recvAnySource", CW_OP_RECV, SIZES_OUTPUT },
+	{ "recv_any_source", CW_OP_RECV, SIZES_OUTPUT },
+	{ "recv_anysource", CW_OP_RECV, SIZES_OUTPUT },
 };
 
 static const char *const backends[] = { "nccl", "gloo", "xccl", "hccl", "ucc", "mpi" };

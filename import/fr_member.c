@@ -21,6 +21,12 @@ static bool is_collective(const struct cw_fr_op *op)
  * Sends and receives are numbered from the first one ever, if all are there, and else among those
  * that have not completed.
  */
+/* A receive that takes what comes from whoever sends first, and has got nothing. */
+static bool is_for_anybody(const struct cw_fr_op *op)
+{
+	return op->kind == CW_OP_RECV && op->peer == CW_FR_NONE && op->state != CW_FR_COMPLETED;
+}
+
 static bool is_numbered_p2p(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	return cw_op_is_p2p(op->kind) && op->peer >= 0 && (uint32_t)op->peer < comm->n_ranks &&
@@ -161,6 +167,10 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	if (op->flags & CW_FR_NO_SHAPE) {
 		const struct cw_fr_op *best = best_call(comm, op);
 
+		/* Its kind counts, whatever its sizes: that another one was called is known. */
+		if (op->kind != CW_OP_NONE && op->kind != best->kind &&
+		    !(op->flags & CW_FR_COALESCED))
+			return out;
 		/* What is not known must not differ. */
 		out.kind = best->kind;
 		out.dtype = best->dtype;
@@ -261,6 +271,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 				lowest_pending = op->coll_seq;
 		} else if (is_numbered_p2p(comm, op)) {
 			out = make_p2p(comm, m, place->dump, op);
+		} else if (is_for_anybody(op)) {
+			out = make_op(place->dump, op);
 		} else {
 			continue;
 		}

@@ -44,7 +44,8 @@ struct merger {
 	struct cw_fr_set *set;
 	struct cw_snapshot *snap;
 	struct cw_arena arena;
-	int32_t *ranks; /* all that are mentioned, ascending */
+	int32_t *ranks;   /* all that are mentioned, ascending */
+	uint32_t *silent; /* … their indices in the snapshot, of those without a dump */
 	uint32_t n_ranks;
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
@@ -105,6 +106,44 @@ static uint32_t rank_index(const struct merger *m, int32_t rank)
 	return low < m->set->n_sources && m->set->sources[low].rank == rank ? low : CW_SNAP_NONE;
 }
 
+/*
+ * A rank of which there is no dump is known by name alone. Whoever holds the interpreter lock, or
+ * has stopped its watchdog, writes none (pytorch/pytorch#196968): it is one of those to ask for.
+ */
+static int add_silent_ranks(struct merger *m, uint32_t node)
+{
+	uint32_t index = m->set->n_sources;
+	int r = 0;
+
+	m->silent = cw_arena_new_array(&m->arena, uint32_t, m->n_ranks);
+	if (!m->silent)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->n_ranks && r == 0; i++) {
+		struct cw_snap_rank rank = { .rank = m->ranks[i], .node = node, .device = -1 };
+
+		if (rank_index(m, m->ranks[i]) == CW_SNAP_NONE)
+			r = cw_snapshot_add_rank(m->snap, &rank, &index);
+		m->silent[i] = index;
+	}
+	return r;
+}
+
+/* Its index in the snapshot, where it has left no dump. */
+static uint32_t silent_index(const struct merger *m, int32_t rank)
+{
+	uint32_t low = 0, high = m->n_ranks;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (m->ranks[mid] < rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return m->silent[low];
+}
+
 static int add_ranks(struct merger *m)
 {
 	uint32_t node, index;
@@ -124,7 +163,7 @@ static int add_ranks(struct merger *m)
 
 		r = cw_snapshot_add_rank(m->snap, &rank, &index);
 	}
-	return r;
+	return r < 0 ? r : add_silent_ranks(m, node);
 }
 
 /* ---- communicators ---- */
@@ -228,6 +267,14 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	return true;
 }
 
+/* By their times; of one time, or where one is not known, in the order they were recorded. */
+static bool was_made_before(const struct cw_fr_op *a, const struct cw_fr_op *b)
+{
+	if (a->created_ns && b->created_ns && a->created_ns != b->created_ns)
+		return a->created_ns < b->created_ns;
+	return a->order < b->order;
+}
+
 /* The group of the call that the rank made first of those that have not completed. */
 static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
 {
@@ -235,7 +282,7 @@ static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
 
 	for (uint32_t i = 0; i < dump->n_ops; i++)
 		if (dump->ops[i].state != CW_FR_COMPLETED &&
-		    (!front || dump->ops[i].created_ns < front->created_ns))
+		    (!front || was_made_before(&dump->ops[i], front)))
 			front = &dump->ops[i];
 	return front ? &dump->groups[front->group] : NULL;
 }
@@ -311,8 +358,14 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 		struct cw_snap_member member;
 		uint32_t rank = rank_index(m, e->comm.ranks[i]);
 
-		if (rank == CW_SNAP_NONE)
+		if (rank == CW_SNAP_NONE) {
+			member = (struct cw_snap_member){
+				.rank = silent_index(m, e->comm.ranks[i]),
+				.state = CW_COMM_READY,
+			};
+			r = cw_snapshot_set_member(m->snap, index, i, &member);
 			continue;
+		}
 		r = fr_member_make(&e->comm, i, &m->arena, &member);
 		member.rank = rank;
 		if (r == 0)

@@ -447,6 +447,8 @@ int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct o
 		r = run(&w);
 	if (r == 0 && !out.is_alert && cw_suite_expects_slow(s))
 		r = look_for_slow(&w);
+	out.is_well = r == 0 && !out.is_alert && w.n_attempts &&
+		      cluster_is_well(w.attempts[w.n_attempts - 1]);
 	w.net = network_free(w.net);
 	for (unsigned i = 0; i < w.n_attempts; i++)
 		w.attempts[i] = cluster_free(w.attempts[i]);

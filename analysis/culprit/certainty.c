@@ -44,6 +44,9 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 	gate = &diag->s->g.gates[diag->main->gate];
 	if (gate->n_soft == gate->n_waiters)
 		return CW_CONFIDENCE_POSSIBLE;
+	/* Nobody says that anybody has waited for long. */
+	if (!gate->since_ns && !diag->main->is_proof)
+		return CW_CONFIDENCE_LIKELY;
 	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 

@@ -312,6 +312,31 @@ static int blame_missing(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+/*
+ * In recordings, members that left none, though others did: they are those to be asked for. Of a
+ * living job nobody is blamed for not being seen.
+ */
+static int blame_silent(struct diagnosis *diag)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	const struct cw_snap_comm *c = &snap->comms[gate->comm];
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, c->nranks);
+	uint32_t n = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+
+		if (member->rank < snap->n_ranks && !member->known &&
+		    snap->ranks[member->rank].liveness == CW_LIVE_UNKNOWN &&
+		    !(snap->ranks[member->rank].flags & CW_RANKF_HAS_RECORD))
+			ranks[n++] = member->rank;
+	}
+	return set_culprits(diag, ranks, n);
+}
+
 static int name_culprits(struct diagnosis *diag)
 {
 	switch (diag->main->klass) {
@@ -322,7 +347,7 @@ static int name_culprits(struct diagnosis *diag)
 	case CW_CLASS_NODE_UNREACHABLE:
 		return blame_node(diag);
 	case CW_CLASS_UNKNOWN:
-		return 0;
+		return diag->main->detail == CW_DETAIL_NOT_VISIBLE ? blame_silent(diag) : 0;
 	case CW_CLASS_IN_COLLECTIVE:
 		if (diag->main->detail == CW_DETAIL_UNFINISHED)
 			return blame_unfinished(diag);

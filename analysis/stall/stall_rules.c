@@ -59,15 +59,24 @@ int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_
 /* T of whoever waits for the culprit directly. */
 static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	uint32_t rank;
+	uint32_t first = CW_SNAP_NONE, waiter = CW_SNAP_NONE;
 
 	if (!v->n_sides || !v->sides[0].n_ranks || v->comm >= snap->n_comms)
 		return snap->thresholds.stall_max_ns;
-	rank = v->sides[0].ranks[0];
-	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
-		if (snap->comms[v->comm].members[m].rank == rank)
-			return cw_stall_limit_ns(snap, v->comm, m);
-	return snap->thresholds.stall_max_ns;
+	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++) {
+		const struct cw_snap_member *member = &snap->comms[v->comm].members[m];
+
+		if (member->rank == v->sides[0].ranks[0])
+			first = m;
+		if (v->coll_seq && member->pending && waiter == CW_SNAP_NONE &&
+		    member->pending->coll_seq == v->coll_seq)
+			waiter = m;
+	}
+	/* That one may be through already: whoever is still in the call tells more. */
+	if (waiter != CW_SNAP_NONE)
+		first = waiter;
+	return first == CW_SNAP_NONE ? snap->thresholds.stall_max_ns
+				     : cw_stall_limit_ns(snap, v->comm, first);
 }
 
 /* ---- headway ---- */

@@ -295,6 +295,9 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 		else
 			say_alive(diag, c->rank, buf, len);
 		break;
+	case CW_CLASS_UNKNOWN:
+		phrase_say(buf, len, "left no recording, and others wait in a call of its group");
+		break;
 	case CW_CLASS_DEADLOCK:
 		say_wait(diag, c->rank, buf, len);
 		break;

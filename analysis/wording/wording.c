@@ -209,7 +209,12 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
-	if (v->detail == CW_DETAIL_NOT_VISIBLE)
+	if (v->detail == CW_DETAIL_NOT_VISIBLE && v->n_culprits)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s waited in %s on %s for %s; %s left no recording: dead, or kept from "
+			   "writing one, as by a held interpreter lock",
+			   w->victims.text, w->call.text, w->comm.text, w->since.text, w->who.text);
+	else if (v->detail == CW_DETAIL_NOT_VISIBLE)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s waited in %s on %s for %s; %" PRIu32
 			   " member%s of it cannot be seen and may be missing",

@@ -84,7 +84,8 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "BUNDLE\nRECORD...\n--flight-recorder DIR",
 	.doc = "Decide from recordings who hangs a job.\v"
-	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say.",
+	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say. With "
+	       "--flight-recorder, 0 only where no call is left open.",
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -92,8 +93,12 @@ static void free_snapshot(struct cw_snapshot **snap)
 	cw_snapshot_free(*snap);
 }
 
-/* Nobody waits, or not for longer than a healthy job may. */
-static bool is_healthy(const struct cw_snapshot *snap, const struct cw_verdict *v)
+/*
+ * Nobody waits, or not for longer than a healthy job may. How long somebody has waited, records
+ * tell; dumps need not, and what is not known is not short.
+ */
+static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v)
 {
 	struct stall_rule rule;
 
@@ -101,8 +106,21 @@ static bool is_healthy(const struct cw_snapshot *snap, const struct cw_verdict *
 		return true;
 	if (v->is_proof)
 		return false;
+	if (!v->waiting_since_ns)
+		return !args->flight_recorder;
 	rule = cw_stall_rule_for(snap, v, 0);
-	return !v->waiting_since_ns || snap->now_ns - v->waiting_since_ns < rule.stall_ns;
+	return snap->now_ns - v->waiting_since_ns < rule.stall_ns;
+}
+
+/* Calls that had not completed when the recordings were made. */
+static uint32_t n_pending(const struct cw_snapshot *snap)
+{
+	uint32_t n = 0;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++)
+			n += snap->comms[c].members[m].pending != NULL;
+	return n;
 }
 
 /* Somebody who would have to be asked has left nothing. */
@@ -156,21 +174,41 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 	return doc;
 }
 
+/* What is said of dumps in which calls have not completed, and nobody is seen to be the reason. */
+static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
+{
+	(void)snprintf(text, len,
+		       "%u calls had not completed, and nobody is seen to hold them up: %u ranks, "
+		       "%u communicators",
+		       n_pending(snap), snap->n_ranks, snap->n_comms);
+}
+
 static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	const struct cw_text t = { .out = stdout };
+	bool is_open = args->flight_recorder && n_pending(snap);
 	struct cw_slow_list slow;
-	json_t *doc;
 	int status = CW_EXIT_OK;
+	char open_text[160];
+	json_t *doc;
 
 	if (cw_slow_find(snap, &slow) < 0)
 		return out_of_memory();
 	doc = healthy_doc(snap, &slow);
+	say_nothing_known(snap, open_text, sizeof(open_text));
+	if (doc && is_open && json_object_set_new(doc, "summary", json_string(open_text)) < 0) {
+		json_decref(doc);
+		return out_of_memory();
+	}
 	if (args->json) {
 		status = print_json(doc);
 	} else {
-		printf("nobody waits for anything that cannot come: %u ranks, %u communicators\n",
-		       snap->n_ranks, snap->n_comms);
+		if (is_open)
+			printf("%s\n", open_text);
+		else
+			printf("nobody waits for anything that cannot come: %u ranks, %u "
+			       "communicators\n",
+			       snap->n_ranks, snap->n_comms);
 		for (uint32_t i = 0; i < snap->n_notes; i++) {
 			fputs("  ", stdout);
 			cw_text_put(&t, CW_TEXT_PLAIN, snap->notes[i]);
@@ -179,7 +217,7 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 		cw_slow_print(stdout, snap, &slow);
 	}
 	json_decref(doc);
-	if (status == CW_EXIT_OK && has_unseen_rank(snap))
+	if (status == CW_EXIT_OK && (is_open || has_unseen_rank(snap)))
 		return CW_EXIT_NO_DATA;
 	return status;
 }
@@ -266,7 +304,7 @@ static int analyze_recordings(const struct analyze_args *args, const struct cw_s
 		return CW_EXIT_ERROR;
 	if (cw_verdict_compute(snap, &v) < 0)
 		return out_of_memory();
-	if (is_healthy(snap, &v))
+	if (is_healthy(args, snap, &v))
 		return report_healthy(args, snap);
 	return report(args, snap, &v, incident_of(snap, &v, "analysis"), NULL);
 }

@@ -193,6 +193,22 @@ static json_t *text_list(const char *const *texts, uint32_t n)
 	return cw_json_finish(list, bad);
 }
 
+/* In recordings: others tell of it, and it has left none itself. */
+static bool is_known_by_name_only(const struct cw_snap_rank *r)
+{
+	return r->liveness == CW_LIVE_UNKNOWN && !(r->flags & CW_RANKF_HAS_RECORD) &&
+	       !r->sampled_ns;
+}
+
+static uint32_t ranks_seen(const struct cw_snapshot *snap)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		n += !is_known_by_name_only(&snap->ranks[i]);
+	return n;
+}
+
 /* Of the ranks 0..ranks_expected-1, those nobody has reported as. */
 static json_t *missing_ranks(const struct cw_snapshot *snap)
 {
@@ -210,7 +226,7 @@ static json_t *missing_ranks(const struct cw_snapshot *snap)
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
 		int32_t label = snap->ranks[i].rank;
 
-		if (label >= 0 && (uint32_t)label < n)
+		if (label >= 0 && (uint32_t)label < n && !is_known_by_name_only(&snap->ranks[i]))
 			seen[label] = true;
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -256,7 +272,7 @@ static json_t *coverage_doc(const struct cw_snapshot *snap)
 	int bad = 0;
 
 	bad |= json_object_set_new(doc, "ranks_expected", json_integer(snap->ranks_expected));
-	bad |= json_object_set_new(doc, "ranks_seen", json_integer(snap->n_ranks));
+	bad |= json_object_set_new(doc, "ranks_seen", json_integer(ranks_seen(snap)));
 	bad |= json_object_set_new(doc, "last_known", last_known(snap));
 	bad |= json_object_set_new(doc, "missing", missing_ranks(snap));
 	bad |= json_object_set_new(doc, "untracked", json_integer(snap->untracked));

@@ -81,7 +81,8 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 		.group_id = group,
 		.stream = 0x1000 + call->stream,
 		.tid = 100 + r->index,
-		.enter_ns = r->call_ns,
+		/* All calls of a graph's launch are one. */
+		.enter_ns = r->launch ? r->c->now_ns : r->call_ns,
 	};
 	m->moved_ns = r->c->now_ns;
 	if (cw_op_blocks_host(call->kind)) {

@@ -91,6 +91,41 @@ end
 """
 
 
+def dump(*calls):
+    """What a rank's recorder holds of calls (number, state) that took no times."""
+    return {"version": "2.9", "pg_config": {"0": {"desc": "default_pg", "ranks": [0, 1, 2]}},
+            "entries": [{"process_group": ["0", "default_pg"],
+                         "profiling_name": "nccl:all_reduce", "collective_seq_id": number,
+                         "state": state, "input_sizes": [[8]], "input_dtypes": ["Float"],
+                         "output_sizes": [[8]], "output_dtypes": ["Float"]}
+                        for number, state in calls]}
+
+
+def status_of_dumps(collwatch, *dumps):
+    """Exit status of `analyze` on dumps of ranks 0, 1, …; None: that rank left none."""
+    with tempfile.TemporaryDirectory() as tmp:
+        for rank, content in enumerate(dumps):
+            if content is None:
+                continue
+            with open(os.path.join(tmp, f"nccl_trace_rank_{rank}.json"), "w",
+                      encoding="utf-8") as file:
+                json.dump(content, file)
+        return subprocess.run([collwatch, "analyze", "--flight-recorder", tmp], check=False,
+                              stdout=subprocess.DEVNULL).returncode
+
+
+def check_dumps(collwatch):
+    inside, done = dump((8, "started")), dump((7, "completed"))
+    for dumps, status, why in (
+            ((inside, inside, done), 2, "a wait of unknown age is a wait"),
+            ((inside, inside, None), 2, "whoever left no dump is asked for"),
+            ((inside, None, None), 3, "one of three says nothing"),
+            ((done, done, done), 0, "nobody waits"),
+            ((done, done, None), 3, "nobody waits, as far as can be seen")):
+        got = status_of_dumps(collwatch, *dumps)
+        check(got == status, f"{why}: status {got}, not {status}")
+
+
 def main():
     schemas, collwatch, bench, dumps = sys.argv[1:]
     with open(schemas, encoding="utf-8") as file:
@@ -119,6 +154,7 @@ def main():
     got = output_of(collwatch, "analyze", "--flight-recorder", f"{dumps}/all_well", "--json")
     healthy = re.search(r"`(\{\"schema\":\"collwatch.healthy/1\".*?\})`", text, re.S)
     check(set(json.loads(healthy.group(1))) | {"slow"} == set(got), "nothing wrong, in all fields")
+    check_dumps(collwatch)
     return 1 if FAILED else 0
 
 
