@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What test_booted.py runs inside: installs collwatch as a package would, starts the unit, hangs a
-job under it, upgrades it in the middle of another, removes it. Prints TAP.
+"""What test_booted.py runs inside: installs collwatch, starts the unit, hangs a job under it, upgrades
+it in the middle of another, removes it. Prints TAP.
 
-usage: booted_inside.py IMAGE NEXT-COLLWATCHD
+usage: booted_inside.py IMAGE NEXT
+
+IMAGE is a tree as "meson install" makes it, and NEXT a later daemon; or both are directories of Debian
+packages, of this version and of the next.
 """
 
 import json
@@ -82,15 +85,86 @@ def journal():
     return call("journalctl", "--no-pager", "-u", UNIT, "-o", "cat")
 
 
-def installed():
-    """All files of the image, as paths from the root."""
-    for directory, _, files in os.walk(IMAGE):
-        for name in files:
-            yield os.path.join("/", os.path.relpath(os.path.join(directory, name), IMAGE))
+class Tree:
+    """Files that somebody copies."""
+    left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", STATE}
+
+    @staticmethod
+    def files():
+        """All of them, as paths from the root."""
+        for directory, _, files in os.walk(IMAGE):
+            for name in files:
+                yield os.path.join("/", os.path.relpath(os.path.join(directory, name), IMAGE))
+
+    @staticmethod
+    def install():
+        shutil.copytree(IMAGE, "/", symlinks=True, dirs_exist_ok=True)
+        call("systemd-sysusers")
+        call("systemd-tmpfiles", "--create")
+        call("systemctl", "daemon-reload")
+        call("systemctl", "enable", "--now", UNIT)
+
+    @staticmethod
+    def replace(program):
+        """As a package manager does: the running one keeps its file."""
+        shutil.copy(program, World.daemon + ".new")
+        os.rename(World.daemon + ".new", World.daemon)
+
+    def upgrade(self):
+        shutil.copy(World.daemon, "/tmp/older")
+        self.replace(NEXT)
+        return subprocess.Popen(["systemctl", "restart", UNIT])
+
+    def downgrade(self):
+        self.replace("/tmp/older")
+        call("systemctl", "restart", UNIT)
+
+    def remove(self):
+        call("systemctl", "disable", "--now", UNIT)
+        for path in self.files():
+            os.unlink(path)
+        call("systemctl", "daemon-reload")
+
+
+class Packages:
+    """What dpkg installs."""
+    left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf"}  # the site's: written by hand
+
+    @staticmethod
+    def names(directory=IMAGE):
+        return [f"{directory}/{name}" for name in sorted(os.listdir(directory))]
+
+    @staticmethod
+    def files():
+        for name in "agent", "cli", "daemon", "lab":
+            for path in call("dpkg", "-L", "collwatch-" + name).splitlines():
+                if not os.path.isdir(path) or os.path.islink(path):
+                    yield path
+
+    def install(self):
+        os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+        call("apt-get", "install", "-y", "--no-download", *self.names())
+
+    def upgrade(self):
+        return subprocess.Popen(["dpkg", "-i", *self.names(NEXT)], stdout=subprocess.DEVNULL)
+
+    def downgrade(self):
+        call("dpkg", "-i", "--force-downgrade", *self.names())
+
+    @staticmethod
+    def remove():
+        names = ["collwatch-" + name for name in ("agent", "cli", "daemon", "lab")]
+        call("apt-get", "remove", "-y", *names)
+        expect(os.listdir(STATE + "/incidents"), "removed, not purged: incidents are kept")
+        call("apt-get", "purge", "-y", *names)
+        expect("collwatch" not in open("/etc/passwd", encoding="ascii").read(), "a user is left")
+
+
+WAY = Tree() if os.path.isdir(IMAGE + "/usr") else Packages()
 
 
 def find_installed(end):
-    return next(path for path in installed() if path.endswith(end))
+    return next(path for path in WAY.files() if path.endswith(end))
 
 
 def ours():
@@ -169,19 +243,14 @@ class Job:
 @test
 def installs_and_starts():
     World.before = ours()
-    shutil.copytree(IMAGE, "/", symlinks=True, dirs_exist_ok=True)
-    World.collwatch = find_installed("/bin/collwatch")
-    World.daemon = find_installed("/sbin/collwatchd")
     os.makedirs("/etc/collwatch", exist_ok=True)
     with open("/etc/collwatch/collwatchd.conf", "w", encoding="ascii") as f:
         f.write(CONFIG)
-    call("systemd-sysusers")
-    call("systemd-tmpfiles", "--create")
     os.makedirs(os.path.dirname(TEXTFILE), exist_ok=True)
-    shutil.chown(os.path.dirname(TEXTFILE), group="collwatch")
-    os.chmod(os.path.dirname(TEXTFILE), 0o775)
-    call("systemctl", "daemon-reload")
-    call("systemctl", "enable", "--now", UNIT)
+    os.chmod(os.path.dirname(TEXTFILE), 0o777)
+    WAY.install()
+    World.collwatch = find_installed("/bin/collwatch")
+    World.daemon = find_installed("/sbin/collwatchd")
     for unit in UNITS:
         expect(call("systemctl", "is-active", unit).strip() == "active", unit)
         expect(call("systemctl", "is-enabled", unit).strip() == "enabled", unit)
@@ -260,29 +329,22 @@ def drop_in(text):
     call("systemctl", "daemon-reload")
 
 
-def replace_daemon(program):
-    """As a package manager does: the running one keeps its file."""
-    shutil.copy(program, World.daemon + ".new")
-    os.rename(World.daemon + ".new", World.daemon)
-
-
 @test
 def is_upgraded_in_mid_job():
     job, dies = Job("goes-on"), Job("dies")
     wait_until(job.is_training, "a job that trains")
     wait_until(dies.is_training, "another")
     old = version()
-    shutil.copy(World.daemon, "/tmp/older")
-    replace_daemon(NEXT)
     steps = [job.steps(rank) for rank in range(3)]
     # A daemon that starts only when it is let: who dies meanwhile dies unseen.
     drop_in(GATED)
     with open(GATE, "x", encoding="ascii"):
-        call("systemctl", "restart", "--no-block", UNIT)
+        upgrade = WAY.upgrade()
         wait_until(lambda: show("SubState") == "start-pre", "the old daemon has gone")
         dies.ranks[1].kill()
         dies.ranks[1].wait()
         os.unlink(GATE)
+    expect(upgrade.wait(60) == 0, "upgrades")
     wait_until(lambda: show("ActiveState") == "active", "the new daemon")
     drop_in(None)
     expect(version() == old + "+next", f"{version()} after {old}")
@@ -311,9 +373,8 @@ def knows_the_last_ops_of_a_rank_that_died_while_no_daemon_was_there():
 def goes_back_to_the_older_version_in_mid_job():
     job = Job("goes-back")
     wait_until(job.is_training, "a job that trains")
-    replace_daemon("/tmp/older")
     drop_in(IMPATIENT)  # for the next test
-    call("systemctl", "restart", UNIT)
+    WAY.downgrade()
     expect("+" not in version(), version())
     kept = re.findall(r"(\d+) of (\d+) rank processes kept over the restart", journal())[-1]
     expect(kept[0] == kept[1] != "0", journal())
@@ -352,14 +413,11 @@ def stays_stopped_when_it_is_stopped():
 
 @test
 def leaves_only_what_the_manual_says_when_it_is_removed():
-    call("systemctl", "disable", "--now", UNIT)
-    for path in installed():
-        os.unlink(path)
-    call("systemctl", "daemon-reload")
-    left = sorted(ours() - World.before)
-    expect(left == ["/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", STATE],
-           left)
-    expect(os.listdir(STATE + "/incidents"), "incidents outlive the package")
+    expect(os.listdir(STATE + "/incidents"), "there are incidents")
+    WAY.remove()
+    expect(ours() - World.before == WAY.left, ours() - World.before)
+    expect(STATE not in WAY.left or os.listdir(STATE + "/incidents"),
+           "incidents outlive the package")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The unit under a real service manager: boots systemd in a container over a throw-away copy of this
 machine's root (or, with --root, of another: one made by mmdebstrap), and runs booted_inside.py in
-it. Prints TAP.
+it. With --packages, what Debian packages in DIRECTORY install, and in NEXT-DIRECTORY later ones
+(tests/packages/run makes them). Prints TAP.
 
 Needs root, systemd-nspawn and overlayfs, else says so. Nothing of the machine changes: what the
 container writes lies in memory and goes with it.
 
 usage: test_booted.py [--root DIRECTORY] BUILD-DIRECTORY NEXT-COLLWATCHD
+       test_booted.py [--root DIRECTORY] --packages DIRECTORY NEXT-DIRECTORY
 """
 
 import argparse
@@ -99,8 +101,12 @@ def install(build, image):
 
 def boot(root, results, arguments):
     image = results + "/image"
-    install(os.path.abspath(arguments.build), image)
-    shutil.copy(arguments.next_daemon, results + "/next")
+    if arguments.packages:
+        shutil.copytree(arguments.build, image)
+        shutil.copytree(arguments.next_daemon, results + "/next")
+    else:
+        install(os.path.abspath(arguments.build), image)
+        shutil.copy(arguments.next_daemon, results + "/next")
     for name in "booted_inside.py", "tap.py":
         shutil.copy(os.path.join(HERE, name), results)
     root.write("/etc/systemd/system/cw-booted.service", UNIT.format(
@@ -139,6 +145,7 @@ def show(path, prefix=""):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", default="/")
+    parser.add_argument("--packages", action="store_true")
     parser.add_argument("build")
     parser.add_argument("next_daemon")
     arguments = parser.parse_args()
