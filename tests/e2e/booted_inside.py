@@ -59,9 +59,9 @@ def expect(condition, what):
         raise AssertionError(what)
 
 
-def call(*command, check=True):
+def call(*command, check=True, timeout=60):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=60, check=False)
+                          timeout=timeout, check=False)
     expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
     return done.stdout
 
@@ -143,20 +143,20 @@ class Packages:
 
     def install(self):
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
-        call("apt-get", "install", "-y", "--no-download", *self.names())
+        call("apt-get", "install", "-y", *self.names(), timeout=240)
 
     def upgrade(self):
         return subprocess.Popen(["dpkg", "-i", *self.names(NEXT)], stdout=subprocess.DEVNULL)
 
     def downgrade(self):
-        call("dpkg", "-i", "--force-downgrade", *self.names())
+        call("dpkg", "-i", "--force-downgrade", *self.names(), timeout=240)
 
     @staticmethod
     def remove():
         names = ["collwatch-" + name for name in ("agent", "cli", "daemon", "lab")]
-        call("apt-get", "remove", "-y", *names)
+        call("apt-get", "remove", "-y", *names, timeout=240)
         expect(os.listdir(STATE + "/incidents"), "removed, not purged: incidents are kept")
-        call("apt-get", "purge", "-y", *names)
+        call("dpkg", "--purge", *names, timeout=240)
         expect("collwatch" not in open("/etc/passwd", encoding="ascii").read(), "a user is left")
 
 
@@ -344,7 +344,7 @@ def is_upgraded_in_mid_job():
         dies.ranks[1].kill()
         dies.ranks[1].wait()
         os.unlink(GATE)
-    expect(upgrade.wait(60) == 0, "upgrades")
+    expect(upgrade.wait(240) == 0, "upgrades")
     wait_until(lambda: show("ActiveState") == "active", "the new daemon")
     drop_in(None)
     expect(version() == old + "+next", f"{version()} after {old}")

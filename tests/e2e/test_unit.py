@@ -24,11 +24,13 @@ OTHER = 23777  # a user that is nobody else's
 # What `meson install` installs, wherever the directories of the system are. Links are not listed.
 INSTALLED = """
 bin/collwatch
+bin/collwatch-lab
 sbin/collwatchd
 lib/collwatch/libcollwatch.so
 libexec/collwatch/programs/*
 libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
+share/collwatch/slurm/task-prolog
 share/doc/collwatch/examples/collwatchd.conf
 share/man/man[1578]/collwatch*
 systemd/system/collwatchd-control.socket
