@@ -321,6 +321,7 @@ static int count_surplus(struct score *score, const struct suite_scenario *s,
 {
 	int r = count_one(score, s, o, NULL);
 
+	score->n_false_alerts += o->is_alert;
 	return r < 0 ? r : add_miss(score, s, "also said: %s", o->summary);
 }
 
@@ -389,6 +390,8 @@ int cw_score_add(struct score *score, const struct suite_scenario *s, const stru
 		return count_one(score, s, NULL, NULL);
 	if (suite_n_incidents(s))
 		return count_incidents(score, s, o);
+	for (const struct outcome *also = o; also; also = also->also)
+		score->n_false_alerts += also->is_alert;
 	r = count_one(score, s, said, NULL);
 	return r < 0 ? r : judge_control(score, s, o);
 }

@@ -29,6 +29,7 @@ struct score {
 	struct score_class classes[SCORE_LABELS];
 	uint64_t confusion[SCORE_LABELS][SCORE_LABELS]; /* expected × given */
 	uint64_t n, n_hangs, n_controls, n_control_alerts;
+	uint64_t n_false_alerts; /* beyond those expected, of hangs and controls */
 	uint64_t n_culprits, n_exact_culprits;
 	uint64_t n_certain, n_certain_wrong;
 	uint64_t n_missed;

@@ -59,6 +59,7 @@ void cw_score_print(const struct score *score, FILE *out)
 		      score->n_certain_wrong);
 	(void)fprintf(out, "controls: %" PRIu64 ", alerts on them: %" PRIu64 "\n",
 		      score->n_controls, score->n_control_alerts);
+	(void)fprintf(out, "alerts beyond those expected: %" PRIu64 "\n", score->n_false_alerts);
 	(void)fprintf(out, "scenarios: %" PRIu64 ", missed: %" PRIu64 "\n", score->n,
 		      score->n_missed);
 	for (size_t i = 0; i < score->n_misses; i++)

@@ -63,6 +63,7 @@ struct options {
 	bool json, coverage, verbose, print, trace, processes, watch_on, outcomes;
 	uint64_t print_index;
 	enum pipeline pipeline;
+	bool has_pipeline;
 };
 
 struct run {
@@ -89,7 +90,7 @@ static const struct argp_option options[] = {
 	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
 	{ "pipeline", OPT_PIPELINE, "WHICH", 0,
-	  "direct: the engine alone (default); leader: digests, leaders, incidents; both: and say "
+	  "leader: digests, leaders, incidents (default); direct: the engine alone; both: and say "
 	  "where they differ",
 	  0 },
 	{ "completion", OPT_COMPLETION, "HOW", 0,
@@ -115,15 +116,28 @@ static uint64_t number(struct argp_state *state, const char *name, const char *t
 	return value;
 }
 
+static const char *const pipelines[] = { "direct", "leader", "both" };
+
 static enum pipeline pipeline_of(struct argp_state *state, const char *name)
 {
-	static const char *const names[] = { "direct", "leader", "both" };
-
 	for (unsigned i = 0; i < 3; i++)
-		if (!strcmp(name, names[i]))
+		if (!strcmp(name, pipelines[i]))
 			return (enum pipeline)i;
 	argp_error(state, "--pipeline %s: direct, leader or both", name);
 	return PIPELINE_DIRECT;
+}
+
+/* Each look is seen by who looks himself. */
+static void choose_pipeline(struct argp_state *state, struct options *opts)
+{
+	bool looks = opts->trace || opts->watch_on;
+
+	if (!opts->has_pipeline)
+		opts->pipeline = looks ? PIPELINE_DIRECT : PIPELINE_LEADER;
+	else if (looks && opts->pipeline != PIPELINE_DIRECT)
+		argp_error(state, "--trace and --watch-on go with --pipeline direct only");
+	if (opts->pipeline == PIPELINE_BOTH && (opts->json || opts->outcomes))
+		argp_error(state, "--pipeline both prints what differs, and the tables");
 }
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -178,6 +192,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PIPELINE:
 		opts->pipeline = pipeline_of(state, arg);
+		opts->has_pipeline = true;
 		return 0;
 	case OPT_PROCESSES:
 		opts->processes = true;
@@ -197,6 +212,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_usage(state);
 		if (opts->json && opts->outcomes)
 			argp_error(state, "--json and --outcomes are two ways to say it");
+		choose_pipeline(state, opts);
 		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage ||
 					opts->watch_on || opts->outcomes))
 			argp_error(state, "--processes runs the scenarios of files as they are");
@@ -431,35 +447,34 @@ static json_t *misses_doc(const struct score *score)
 	return doc;
 }
 
+/* A row of each class, whether or not it was expected. */
 static json_t *confusion_doc(const struct score *score)
 {
 	json_t *doc = json_object();
 
-	for (unsigned i = 0; i < SCORE_LABELS; i++)
-		for (unsigned k = 0; k < SCORE_LABELS; k++) {
-			json_t *row = json_object_get(doc, cw_class_name(i));
+	for (unsigned i = 0; i < SCORE_LABELS; i++) {
+		json_t *row = json_object();
 
-			if (!score->confusion[i][k])
-				continue;
-			if (!row) {
-				row = json_object();
-				json_object_set_new(doc, cw_class_name(i), row);
-			}
-			json_object_set_new(row, cw_class_name(k),
-					    json_integer((json_int_t)score->confusion[i][k]));
-		}
+		for (unsigned k = 0; k < SCORE_LABELS; k++)
+			if (score->confusion[i][k])
+				json_object_set_new(
+					row, cw_class_name(k),
+					json_integer((json_int_t)score->confusion[i][k]));
+		json_object_set_new(doc, cw_class_name(i), row);
+	}
 	return doc;
 }
 
-static int print_json(const struct score *score)
+static int print_json(const struct score *score, enum pipeline pipeline)
 {
 	json_t *doc = json_pack(
-		"{s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:o, s:i, s:o}", "classes",
-		classes_doc(score), "exact_culprits",
+		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:o, s:i, s:o}",
+		"pipeline", pipelines[pipeline], "classes", classes_doc(score), "exact_culprits",
 		share(score->n_exact_culprits, score->n_culprits), "certain", "n",
 		(json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
 		"controls", "n", (json_int_t)score->n_controls, "alerts",
-		(json_int_t)score->n_control_alerts, "n", (json_int_t)score->n, "missed",
+		(json_int_t)score->n_control_alerts, "false_alerts",
+		(json_int_t)score->n_false_alerts, "n", (json_int_t)score->n, "missed",
 		(json_int_t)score->n_missed, "confusion", confusion_doc(score), "uncovered",
 		(int)cw_score_n_uncovered(score), "misses", misses_doc(score));
 	int r;
@@ -543,7 +558,7 @@ int cw_verb_suite(int argc, char **argv)
 			"collwatch: %" PRIu64 " scenarios cannot be larger and were left out\n",
 			run.n_unscaled);
 	if (opts.json)
-		r = print_json(&run.score);
+		r = print_json(&run.score, opts.pipeline);
 	else if (!opts.outcomes)
 		cw_score_print(&run.score, stdout);
 	if (opts.coverage)
