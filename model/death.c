@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/death.h"
+
+#include <signal.h>
+
+#include "common/clock.h"
+#include "model/facts.h"
+
+#define TOGETHER_NS (2 * CW_NS_PER_S)
+#define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
+
+bool cw_ending_is_asked(const struct cw_ending *end)
+{
+	int sig = 0;
+
+	if (end->liveness == CW_LIVE_KILLED)
+		sig = end->term_signal;
+	else if (end->liveness == CW_LIVE_EXITED && end->exit_code > 128)
+		sig = end->exit_code - 128;
+	return sig == SIGTERM || sig == SIGINT;
+}
+
+static int64_t distance_ns(int64_t a, int64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+bool cw_death_is_shutdown(const struct cw_death *self, const struct cw_death *all, unsigned n)
+{
+	unsigned together = 0, alive = 0;
+
+	if (!self->ended_ns)
+		return false;
+	if (cw_ending_is_asked(&self->end))
+		return true;
+	if (self->launcher_gone_ns &&
+	    distance_ns(self->launcher_gone_ns, self->ended_ns) <= LAUNCHER_GONE_NS)
+		return true;
+	for (unsigned i = 0; i < n; i++) {
+		alive += !all[i].ended_ns;
+		if (!all[i].ended_ns || distance_ns(all[i].ended_ns, self->ended_ns) > TOGETHER_NS)
+			continue;
+		if (cw_ending_is_asked(&all[i].end))
+			return true;
+		together++;
+	}
+	return together >= 2 && !alive;
+}
