@@ -6,18 +6,21 @@
  */
 #include "daemon/node/digest_round.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/node/absent.h"
-#include "daemon/node/digest.h"
+#include "daemon/node/absent_scan.h"
+#include "digest/digest.h"
 #include "identity/untracked.h"
 
 /* Those of the job that are not in a digest of this round yet. */
 static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *table,
-			    const struct cw_job_id *job, struct cw_process **v, uint32_t max)
+			    const struct cw_job_id *job, struct cw_digest_rank *v, uint32_t max,
+			    int64_t now_ns)
 {
 	uint32_t n = 0;
 
@@ -26,7 +29,7 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 			continue;
 		p->digest_round = rounds->round;
 		p->is_urgent = false;
-		v[n++] = p;
+		v[n++] = cw_process_facts(p, now_ns, rounds->held_ns);
 	}
 	return n;
 }
@@ -34,25 +37,39 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 /* Jobs of which no rank is watched here, but some are untracked: so many are told of a round. */
 #define MAX_UNTRACKED_JOBS 256u
 
-static void digest_job(struct cw_digest_rounds *rounds, const struct cw_job_id *job,
-		       struct cw_process **v, uint32_t n, int64_t now_ns)
+/* Those that never called NCCL; in the arena. */
+static int collect_absent(struct cw_digest_rounds *rounds, struct cw_arena *arena,
+			  struct cw_digest_source *source)
 {
+	struct cw_msg_rank *v;
+
+	if (!rounds->absent)
+		return 0;
+	v = cw_arena_new_array(arena, struct cw_msg_rank, CW_ABSENT_MAX_RANKS);
+	source->absent = v;
+	return v ? cw_absent_ranks(rounds->absent, source->job, arena, v, CW_ABSENT_MAX_RANKS,
+				   &source->n_absent)
+		 : -ENOMEM;
+}
+
+static void digest_job(struct cw_digest_rounds *rounds, const struct cw_job_id *job,
+		       const struct cw_digest_rank *v, uint32_t n)
+{
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
 	struct cw_digest_source source = {
 		.node = rounds->node,
 		.epoch = rounds->epoch,
 		.number = rounds->number + 1,
-		.processes = v,
-		.n_processes = n,
-		.absent = rounds->absent,
+		.ranks = v,
+		.n_ranks = n,
 		.job = job,
-		.now_ns = now_ns,
-		.held_ns = rounds->held_ns,
+		.is_sent = true,
 	};
 	struct cw_digest digest;
 
 	if (rounds->untracked)
 		source.untracked = cw_untracked_of_job(rounds->untracked, job->uid, job->label);
-	if (cw_digest_make(&source, &digest) < 0) {
+	if (collect_absent(rounds, &arena, &source) < 0 || cw_digest_make(&source, &digest) < 0) {
 		log_warn("digest of job=%s: out of memory, skipped", job->label);
 		return;
 	}
@@ -70,13 +87,13 @@ static bool has_job(struct cw_process *table, const struct cw_job_id *job)
 }
 
 /* Jobs of which nobody has registered here. */
-static void digest_absent(struct cw_digest_rounds *rounds, struct cw_process *table, int64_t now_ns)
+static void digest_absent(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	const struct cw_job_id *job;
 
 	for (unsigned i = 0; rounds->absent && (job = cw_absent_job(rounds->absent, i)); i++)
 		if (!has_job(table, job))
-			digest_job(rounds, job, NULL, 0, now_ns);
+			digest_job(rounds, job, NULL, 0);
 }
 
 struct untracked_jobs {
@@ -100,32 +117,31 @@ static void add_untracked_job(const struct cw_untracked_entry *entry, void *user
 }
 
 /* Their leader, which sees ranks of other nodes, says that these are not visible. */
-static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table,
-			     int64_t now_ns)
+static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	struct untracked_jobs jobs = { .table = table };
 
 	if (rounds->untracked)
 		cw_untracked_each(rounds->untracked, add_untracked_job, &jobs);
 	for (unsigned i = 0; i < jobs.n; i++)
-		digest_job(rounds, &jobs.v[i], NULL, 0, now_ns);
+		digest_job(rounds, &jobs.v[i], NULL, 0);
 }
 
 void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
 		     int64_t now_ns)
 {
-	_cleanup_(freep) struct cw_process **v = NULL;
+	_cleanup_(freep) struct cw_digest_rank *v = NULL;
 	uint32_t max = HASH_COUNT(table);
 
 	if (!only_urgent)
-		digest_absent(rounds, table, now_ns);
+		digest_absent(rounds, table);
 	if (!only_urgent)
-		digest_untracked(rounds, table, now_ns);
+		digest_untracked(rounds, table);
 	if (max == 0)
 		return;
 	if (max > CW_MSG_MAX_RANKS)
 		max = CW_MSG_MAX_RANKS;
-	v = calloc(max, sizeof(struct cw_process *));
+	v = calloc(max, sizeof(*v));
 	if (!v)
 		return; /* the next round tries again */
 	rounds->round++;
@@ -136,6 +152,6 @@ void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, 
 		    (only_urgent && !p->is_urgent))
 			continue;
 		job = cw_process_job_id(p);
-		digest_job(rounds, &job, v, collect_job(rounds, table, &job, v, max), now_ns);
+		digest_job(rounds, &job, v, collect_job(rounds, table, &job, v, max, now_ns));
 	}
 }

@@ -20,7 +20,7 @@ struct cw_digest_rounds {
 	const struct cw_untracked *untracked; /* borrowed; NULL = none */
 	uint64_t round;                       /* rounds begun */
 	uint64_t number;                      /* digests ever made */
-	int64_t held_ns;                      /* see digest.h */
+	int64_t held_ns; /* now_ns less the daemon's awake clock: how long it was held up */
 };
 
 /* Processes without a label yet are left out. The callback must not change the table. */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,18 +24,18 @@
 #include "daemon/agents/agents.h"
 #include "daemon/agents/registrar.h"
 #include "daemon/node/absent.h"
-#include "daemon/node/digest.h"
 #include "daemon/node/digest_round.h"
 #include "daemon/node/python_requests.h"
-#include "daemon/node/window.h"
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
 #include "daemon/process/restore.h"
 #include "daemon/system/sample_throttle.h"
+#include "digest/window.h"
 #include "identity/untracked.h"
 #include "model/snapshot.h"
 
 #define HELLO_MS 5000
+#define MESSAGE_ID_FED_TENSOR "8e3dfc1a6b6f4a0c9d1f7b0e54a6c2d7"
 /*
  * CPU time of a tick for looking at processes, four times a second: thousands of them are looked at
  * less often than wanted, but the loop answers. Less where digests follow in the same turn, and
@@ -75,6 +76,12 @@ static int64_t now_of(const struct cw_node *node)
 	return cw_clock_now_ns(node->config.clock);
 }
 
+/* How long this daemon was held up so far. */
+static int64_t held_of(const struct cw_node *node, int64_t now_ns)
+{
+	return now_ns - cw_clock_awake_ns(node->config.clock);
+}
+
 static bool is_rank(pid_t pid, void *user)
 {
 	const struct cw_node *node = user;
@@ -84,17 +91,29 @@ static bool is_rank(pid_t pid, void *user)
 
 /* ---- sampling ---- */
 
+static void say_fed(const struct cw_process *p)
+{
+	int32_t number = cw_record_header(p->record)->rank_label;
+	char what[256], text[512], job[192], rank[48], pid[32];
+	const char *fields[] = { job, rank, pid, NULL };
+
+	cw_fed_tensor_format(&p->fed, number, what, sizeof(what));
+	(void)snprintf(text, sizeof(text), "job=%s pid=%d: %s, the first there", p->label,
+		       (int)cw_process_pid(p), what);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", p->label);
+	(void)snprintf(rank, sizeof(rank), "COLLWATCH_RANK=%d", (int)number);
+	(void)snprintf(pid, sizeof(pid), "COLLWATCH_PID=%d", (int)cw_process_pid(p));
+	cw_log_event(CW_LOG_WARN, MESSAGE_ID_FED_TENSOR, text, fields);
+}
+
 /* Numbers for people: nothing is decided by them. */
 static void count_ops(struct cw_node *node, struct cw_process *p)
 {
-	struct cw_fed_owner owner = { .pid = cw_process_pid(p),
-				      .uid = p->uid,
-				      .rank = cw_record_header(p->record)->rank_label,
-				      .job = p->label };
-
 	cw_op_stats_sample(&p->ops, p->record, now_of(node), &node->op_totals);
-	if (cw_fed_tensor_look(&p->fed, p->record, now_of(node), &owner))
-		node->stats.fed_tensors_total++;
+	if (!cw_fed_tensor_look(&p->fed, p->record, now_of(node)))
+		return;
+	node->stats.fed_tensors_total++;
+	say_fed(p);
 }
 
 static void find_label(struct cw_process *p)
@@ -224,7 +243,7 @@ static void digest_round(struct cw_node *node, bool only_urgent)
 {
 	int64_t now_ns = now_of(node);
 
-	node->rounds.held_ns = now_ns - cw_clock_awake_ns(node->config.clock);
+	node->rounds.held_ns = held_of(node, now_ns);
 	cw_digest_round(&node->rounds, node->table, only_urgent, now_ns);
 }
 
@@ -436,10 +455,21 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 		    const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
 {
+	_cleanup_(freep) struct cw_digest_rank *ranks =
+		calloc(HASH_COUNT(node->table) + 1, sizeof(*ranks));
+	int64_t now_ns;
+	uint32_t n = 0;
+
+	if (!ranks)
+		return -ENOMEM;
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (cw_process_is_of(p, job))
 			sample(node, p); /* the newest ops, and comms made since the last tick */
-	return cw_window_collect(node->table, job, request, now_of(node), ret);
+	now_ns = now_of(node);
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (cw_process_is_of(p, job))
+			ranks[n++] = cw_process_facts(p, now_ns, held_of(node, now_ns));
+	return cw_window_collect(ranks, n, request, ret);
 }
 
 void cw_node_windows_fini(struct cw_msg_window_reply *reply)

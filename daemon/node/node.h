@@ -18,8 +18,8 @@
 
 #include "common/clock.h"
 #include "common/err.h"
-#include "daemon/process/fed_tensor.h"
 #include "daemon/process/op_stats.h"
+#include "digest/fed_tensor.h"
 #include "proto/messages.h"
 
 struct cw_job_id;

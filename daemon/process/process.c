@@ -198,6 +198,31 @@ bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job)
 	       p->uid == job->uid && strcmp(p->label, job->label) == 0;
 }
 
+struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_ns, int64_t held_ns)
+{
+	return (struct cw_digest_rank){
+		.record = p->record,
+		.sampler = &p->sampler,
+		.fed = &p->fed,
+		.now_ns = now_ns,
+		.pid = (int32_t)p->key.pid,
+		.start_ticks = p->key.start_ticks,
+		.uid = p->uid,
+		.liveness = p->liveness,
+		.death = { .end = p->end,
+			   .ended_ns = p->ended_ns,
+			   .launcher_gone_ns = p->launcher_gone_ns },
+		.is_oom_killed = p->is_oom_killed,
+		.is_d_state = p->headway.is_d_state,
+		.is_child_busy = p->headway.is_child_busy,
+		/* of the awake clock, as all times there */
+		.headway_ns = p->headway.headway_ns ? p->headway.headway_ns + held_ns : 0,
+		.headway_by = p->headway.by,
+		.command = p->command,
+		.cause = p->cause,
+	};
+}
+
 void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 {
 	(void)cw_record_close(p->record); /* always NULL */

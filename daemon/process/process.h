@@ -23,10 +23,9 @@
 #include "daemon/kernel/liveness.h"
 #include "daemon/kernel/oom.h"
 #include "daemon/process/descriptor_store.h"
-#include "daemon/process/fed_tensor.h"
 #include "daemon/process/headway.h"
 #include "daemon/process/op_stats.h"
-#include "daemon/process/sampler.h"
+#include "digest/rank.h"
 #include "identity/job_id.h"
 #include "record/record_reader.h"
 
@@ -128,6 +127,12 @@ static inline bool cw_process_has_job(const struct cw_process *p)
 /* Its job; only where it has one. */
 struct cw_job_id cw_process_job_id(const struct cw_process *p);
 bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job);
+
+/*
+ * What is known of it, for digests and windows; borrowed while nothing changes. held_ns: how long
+ * this daemon was held up so far, now_ns less its awake clock; nobody looked meanwhile.
+ */
+struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_ns, int64_t held_ns);
 
 static inline pid_t cw_process_pid(const struct cw_process *p)
 {

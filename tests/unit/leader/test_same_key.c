@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon/node/digest_round.h"
-#include "daemon/node/window.h"
 #include "daemon/process/process.h"
 #include "leader/election.h"
 #include "tests/support/leader_fixture.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops add up to, and what was fed that is no number. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/process/fed_tensor.h"
 #include "daemon/process/op_stats.h"
 #include "tests/support/record_writer.h"
 
@@ -187,36 +185,4 @@ Test(op_stats, times_that_make_no_sense_do_not_count)
 	sample();
 	for (unsigned i = 0; i < CW_OP__MAX; i++)
 		cr_assert_eq(totals.kinds[i].timed, 0);
-}
-
-Test(op_stats, first_tensor_that_is_no_number_is_found_once)
-{
-	static const struct cw_fed_owner owner = { .pid = 12, .rank = 3, .job = "name:x" };
-	struct cw_fed_tensor fed = { 0 };
-	char text[256];
-
-	cr_assert_not(cw_fed_tensor_look(&fed, reader, 5, &owner));
-	rec->header->has |= CW_REC_HAS_SUMMARIES;
-	rec->summaries[1] = (struct cw_rec_summary){
-		.publish = 9,
-		.op_index = 40,
-		.seq = 39,
-		.comm = (uint32_t)comm,
-		.comm_generation = rec->comms[comm].generation,
-		.kind = CW_OP_ALL_REDUCE,
-		.dtype = CW_DTYPE_BF16,
-		.elements = 256,
-		.nans = 12,
-		.l2 = NAN,
-	};
-	cr_assert_eq(cw_record_refresh(reader), 0);
-	cr_assert(cw_fed_tensor_look(&fed, reader, 5, &owner));
-	cr_assert_eq(fed.seen_ns, 5);
-	cr_assert_eq(fed.comm_id, 0x77);
-	cr_assert_eq(fed.numbers.l2, 0, "what comes from a stranger and is no number");
-	cw_fed_tensor_format(&fed, 3, text, sizeof(text));
-	cr_assert_str_eq(text, "rank 3 fed 12 NaN and 0 Inf among 256 bf16 into all_reduce #39 "
-			       "on dp");
-	cr_assert_not(cw_fed_tensor_look(&fed, reader, 6, &owner));
-	cr_assert_eq(fed.seen_ns, 5);
 }

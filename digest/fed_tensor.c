@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/process/fed_tensor.h"
+#include "digest/fed_tensor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "model/op.h"
 
 void cw_fed_tensor_format(const struct cw_fed_tensor *fed, int32_t rank, char *buf, size_t len)
@@ -26,20 +25,6 @@ void cw_fed_tensor_format(const struct cw_fed_tensor *fed, int32_t rank, char *b
 		       cw_op_kind_name(n->kind), n->seq, comm);
 }
 
-static void say(const struct cw_fed_tensor *fed, const struct cw_fed_owner *owner)
-{
-	char what[256], text[512], job[192], rank[48], pid[32];
-	const char *fields[] = { job, rank, pid, NULL };
-
-	cw_fed_tensor_format(fed, owner->rank, what, sizeof(what));
-	(void)snprintf(text, sizeof(text), "job=%s pid=%d: %s, the first there", owner->job,
-		       (int)owner->pid, what);
-	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", owner->job);
-	(void)snprintf(rank, sizeof(rank), "COLLWATCH_RANK=%d", (int)owner->rank);
-	(void)snprintf(pid, sizeof(pid), "COLLWATCH_PID=%d", (int)owner->pid);
-	cw_log_event(CW_LOG_WARN, CW_MESSAGE_ID_FED_TENSOR, text, fields);
-}
-
 /* Of several devices the one whose op was the first on its communicator; comms are not ordered. */
 static const struct cw_rec_summary *earliest(const struct cw_rec_summary *v, size_t n)
 {
@@ -51,8 +36,7 @@ static const struct cw_rec_summary *earliest(const struct cw_rec_summary *v, siz
 	return best;
 }
 
-bool cw_fed_tensor_look(struct cw_fed_tensor *fed, const struct cw_record *record, int64_t now_ns,
-			const struct cw_fed_owner *owner)
+bool cw_fed_tensor_look(struct cw_fed_tensor *fed, const struct cw_record *record, int64_t now_ns)
 {
 	struct cw_rec_summary v[CW_REC_SUMMARY_FIRSTS];
 	const struct cw_record_comm *comms;
@@ -73,6 +57,5 @@ bool cw_fed_tensor_look(struct cw_fed_tensor *fed, const struct cw_record *recor
 		fed->comm_id = comms[i].entry.comm_id;
 		memcpy(fed->comm_name, comms[i].entry.name, sizeof(fed->comm_name));
 	}
-	say(fed, owner);
 	return true;
 }

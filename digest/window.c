@@ -3,14 +3,14 @@
  * Windows are counted before they are read, so that what one reply may hold is divided among them.
  * A window that cannot be read comes back empty: that says more than none.
  */
-#include "daemon/node/window.h"
+#include "digest/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "daemon/node/window_stacks.h"
+#include "digest/window_stacks.h"
 #include "proto/ages.h"
 #include "proto/op_range.h"
 
@@ -25,21 +25,18 @@ static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm
 	return false;
 }
 
-/* Counts, or, with an array, describes the windows that the request asks for. */
-static uint32_t count_windows(struct cw_process *table, const struct cw_job_id *job,
+static uint32_t count_windows(const struct cw_digest_rank *ranks, uint32_t n_ranks,
 			      const struct cw_msg_window_request *request)
 {
 	uint32_t n = 0;
 
-	for (struct cw_process *p = table; p; p = p->hh.next) {
+	for (uint32_t i = 0; i < n_ranks; i++) {
 		const struct cw_record_comm *comms;
 		size_t n_comms;
 
-		if (!cw_process_is_of(p, job))
-			continue;
-		comms = cw_record_comms(p->record, &n_comms);
-		for (size_t i = 0; i < n_comms; i++)
-			n += is_wanted(request, comms[i].entry.comm_id);
+		comms = cw_record_comms(ranks[i].record, &n_comms);
+		for (size_t k = 0; k < n_comms; k++)
+			n += is_wanted(request, comms[k].entry.comm_id);
 	}
 	return n;
 }
@@ -53,9 +50,9 @@ static void shrink(struct cw_msg_op **ops, size_t n)
 		*ops = v;
 }
 
-static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
+static int read_window(const struct cw_digest_rank *p, const struct cw_record_comm *comm,
 		       const struct cw_msg_window_request *request, uint32_t max_ops,
-		       int64_t now_ns, struct cw_window_stacks *stacks, struct cw_msg_window *ret)
+		       struct cw_window_stacks *stacks, struct cw_msg_window *ret)
 {
 	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
 	_cleanup_(freep) struct cw_record_op *read = calloc(max_read, sizeof(*read));
@@ -72,7 +69,7 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 	if (!ops)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		ops[i] = cw_ages_of_op(&read[i], now_ns);
+		ops[i] = cw_ages_of_op(&read[i], p->now_ns);
 	if (request->to_seq) {
 		n = cw_op_range_select(ops, n, request->from_seq, request->to_seq, max_ops);
 		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
@@ -84,8 +81,8 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 	*ret = (struct cw_msg_window){
 		.comm_id = comm->entry.comm_id,
 		.instance = comm->entry.instance,
-		.pid = (int32_t)p->key.pid,
-		.start_ticks = p->key.start_ticks,
+		.pid = p->pid,
+		.start_ticks = p->start_ticks,
 		.comm_rank = comm->entry.comm_rank,
 		.ops = steal_ptr(&ops),
 		.n_ops = (uint32_t)n,
@@ -94,9 +91,9 @@ static int read_window(struct cw_process *p, const struct cw_record_comm *comm,
 	return 0;
 }
 
-static int read_process(struct cw_process *p, const struct cw_msg_window_request *request,
-			uint32_t max_windows, uint32_t max_ops, int64_t now_ns,
-			struct cw_window_stacks *stacks, struct cw_msg_window_reply *reply)
+static int read_rank(const struct cw_digest_rank *p, const struct cw_msg_window_request *request,
+		     uint32_t max_windows, uint32_t max_ops, struct cw_window_stacks *stacks,
+		     struct cw_msg_window_reply *reply)
 {
 	const struct cw_record_comm *comms;
 	size_t n_comms;
@@ -107,7 +104,7 @@ static int read_process(struct cw_process *p, const struct cw_msg_window_request
 
 		if (!is_wanted(request, comms[i].entry.comm_id))
 			continue;
-		r = read_window(p, &comms[i], request, max_ops, now_ns, stacks,
+		r = read_window(p, &comms[i], request, max_ops, stacks,
 				&reply->windows[reply->n_windows]);
 		if (r < 0)
 			return r;
@@ -121,12 +118,11 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-int cw_window_collect(struct cw_process *table, const struct cw_job_id *job,
-		      const struct cw_msg_window_request *request, int64_t now_ns,
-		      struct cw_msg_window_reply *ret)
+int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
+		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
 {
 	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
-	uint32_t n = count_windows(table, job, request);
+	uint32_t n = count_windows(ranks, n_ranks, request);
 	uint32_t max_windows =
 		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_MSG_MAX_REPLY_OPS / MIN_WINDOW_OPS));
 	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
@@ -142,9 +138,8 @@ int cw_window_collect(struct cw_process *table, const struct cw_job_id *job,
 	if (max_ops == 0)
 		max_ops = 1;
 	cw_window_stacks_init(&stacks);
-	for (struct cw_process *p = table; p && r == 0; p = p->hh.next)
-		if (cw_process_is_of(p, job))
-			r = read_process(p, request, max_windows, max_ops, now_ns, &stacks, &reply);
+	for (uint32_t i = 0; i < n_ranks && r == 0; i++)
+		r = read_rank(&ranks[i], request, max_windows, max_ops, &stacks, &reply);
 	reply.stacks = stacks.texts.texts;
 	reply.n_stacks = stacks.texts.n;
 	if (r < 0) {

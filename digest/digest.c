@@ -4,14 +4,12 @@
  * with something pending in a first pass, quiet ones in a second, as long as the frame has room.
  * Instants become ages at one moment for all of them.
  */
-#include "daemon/node/digest.h"
+#include "digest/digest.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/node/absent.h"
-#include "daemon/node/absent_scan.h"
 #include "model/snapshot.h"
 #include "proto/ages.h"
 #include "proto/frame.h"
@@ -34,21 +32,21 @@
 
 struct maker {
 	struct cw_arena *arena;
-	size_t bytes; /* estimate of what is in so far */
-	int64_t now_ns, held_ns;
+	size_t bytes, max_bytes; /* estimate of what is in so far; what may be */
 };
 
 static bool takes(struct maker *m, size_t bytes)
 {
-	if (m->bytes + bytes > FRAME_BUDGET_BYTES)
+	if (m->bytes + bytes > m->max_bytes)
 		return false;
 	m->bytes += bytes;
 	return true;
 }
 
-static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_record_op *op)
+static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_digest_rank *p,
+				       const struct cw_record_op *op)
 {
-	struct cw_msg_op copy = cw_ages_of_op(op, m->now_ns);
+	struct cw_msg_op copy = cw_ages_of_op(op, p->now_ns);
 
 	copy.stack = 0; /* of the record; windows bring the texts along */
 	return cw_arena_memdup(m->arena, &copy, 1, sizeof(copy));
@@ -88,7 +86,7 @@ static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record 
 	return out->p2p ? 0 : -ENOMEM;
 }
 
-static int make_member(struct maker *m, const struct cw_process *p,
+static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		       const struct cw_record_comm *comm, const struct cw_track *t,
 		       struct cw_msg_member *out)
 {
@@ -102,7 +100,7 @@ static int make_member(struct maker *m, const struct cw_process *p,
 		.name = cw_arena_strdup(m->arena, e->name),
 		.comm_rank = e->comm_rank,
 		.device = e->device,
-		.progress_age_ns = cw_age_ns(m->now_ns, t->progress_ns),
+		.progress_age_ns = cw_age_ns(p->now_ns, t->progress_ns),
 		.interval_ns = cw_sampler_interval_ns(t),
 		.last_error = cw_arena_strdup(m->arena, e->last_error),
 	};
@@ -117,15 +115,15 @@ static int make_member(struct maker *m, const struct cw_process *p,
 		out->known |= CW_KNOWN_HASH;
 	if (!out->name || !out->last_error)
 		return -ENOMEM;
-	if (t->state.has_pending && !(out->pending = copy_op(m, &t->state.pending)))
+	if (t->state.has_pending && !(out->pending = copy_op(m, p, &t->state.pending)))
 		return -ENOMEM;
-	if (t->state.has_last && !(out->last = copy_op(m, &t->state.last)))
+	if (t->state.has_last && !(out->last = copy_op(m, p, &t->state.last)))
 		return -ENOMEM;
 	r = add_checkpoints(m, out, p->record, comm);
 	return r < 0 ? r : add_p2p(m, out, p->record, comm);
 }
 
-static int add_members(struct maker *m, const struct cw_process *p, bool want_pending,
+static int add_members(struct maker *m, const struct cw_digest_rank *p, bool want_pending,
 		       struct cw_msg_rank *rank)
 {
 	const struct cw_record_comm *comms;
@@ -133,7 +131,7 @@ static int add_members(struct maker *m, const struct cw_process *p, bool want_pe
 
 	comms = cw_record_comms(p->record, &n);
 	for (size_t i = 0; i < n; i++) {
-		const struct cw_track *t = cw_sampler_find(&p->sampler, &comms[i]);
+		const struct cw_track *t = cw_sampler_find(p->sampler, &comms[i]);
 		int r;
 
 		if (!t || !t->has_state || t->state.has_pending != want_pending)
@@ -152,42 +150,41 @@ static int add_members(struct maker *m, const struct cw_process *p, bool want_pe
 
 /* ---- a rank ---- */
 
-static uint32_t rank_flags(const struct cw_process *p, const struct cw_rec_header *h,
-			   int64_t now_ns)
+static uint32_t rank_flags(const struct cw_digest_rank *p, const struct cw_rec_header *h)
 {
+	bool is_dead = cw_digest_rank_is_dead(p);
 	uint32_t flags = 0;
 
-	if (p->sampler.is_ok && h->state == 1)
+	if (p->sampler->is_ok && h->state == 1)
 		flags |= CW_RANKF_HAS_RECORD;
 	if (h->has & CW_REC_HAS_PYTHON)
 		flags |= CW_RANKF_PYTHON;
-	if (!cw_process_is_dead(p) && h->beat_ns &&
-	    cw_age_ns(now_ns, (int64_t)h->beat_ns) < BEAT_LIMIT_NS)
+	if (!is_dead && h->beat_ns && cw_age_ns(p->now_ns, (int64_t)h->beat_ns) < BEAT_LIMIT_NS)
 		flags |= CW_RANKF_BEATING;
-	if (p->headway.is_d_state)
+	if (p->is_d_state)
 		flags |= CW_RANKF_D_STATE;
-	if (p->headway.is_child_busy)
+	if (p->is_child_busy)
 		flags |= CW_RANKF_BUSY_CHILD;
 	if (p->is_oom_killed)
 		flags |= CW_RANKF_OOM_KILLED;
-	if (!cw_process_is_dead(p) && p->launcher_gone_ns &&
-	    now_ns - p->launcher_gone_ns < LAUNCHER_GONE_NS)
+	if (!is_dead && p->death.launcher_gone_ns &&
+	    p->now_ns - p->death.launcher_gone_ns < LAUNCHER_GONE_NS)
 		flags |= CW_RANKF_SHUTDOWN;
 	return flags;
 }
 
-static int add_host_call(struct maker *m, const struct cw_record *record, struct cw_msg_rank *rank)
+static int add_host_call(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *rank)
 {
-	struct cw_record_op op = cw_record_host_call(record);
+	struct cw_record_op op = cw_record_host_call(p->record);
 
 	if (op.kind == CW_OP_NONE)
 		return 0;
-	rank->host_call_comm_id = cw_record_header(record)->host_call_comm_id;
-	rank->host_call = copy_op(m, &op);
+	rank->host_call_comm_id = cw_record_header(p->record)->host_call_comm_id;
+	rank->host_call = copy_op(m, p, &op);
 	return rank->host_call ? 0 : -ENOMEM;
 }
 
-static int32_t device_of(const struct cw_process *p)
+static int32_t device_of(const struct cw_digest_rank *p)
 {
 	const struct cw_record_comm *comms;
 	size_t n;
@@ -204,39 +201,38 @@ static int32_t device_of(const struct cw_process *p)
  * blocking synchronisation takes none. Without this its patience would be used up before it ever
  * stalls.
  */
-static void add_headway(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+static void add_headway(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
-	int64_t age_ns = -1, call_age_ns = cw_age_ns(m->now_ns, p->sampler.host_ns);
+	int64_t age_ns = -1, call_age_ns = cw_age_ns(p->now_ns, p->sampler->host_ns);
 
-	/* Nobody looked while this daemon was held up; the calls are counted all the same. */
-	if (p->headway.headway_ns)
-		age_ns = cw_age_ns(m->now_ns - m->held_ns, p->headway.headway_ns);
-	out->headway_by = p->headway.by;
-	if (p->sampler.host_ns && (age_ns < 0 || call_age_ns < age_ns)) {
+	if (p->headway_ns)
+		age_ns = cw_age_ns(p->now_ns, p->headway_ns);
+	out->headway_by = p->headway_by ? p->headway_by : "";
+	if (p->sampler->host_ns && (age_ns < 0 || call_age_ns < age_ns)) {
 		age_ns = call_age_ns;
 		out->headway_by = "nccl";
 	}
 	out->headway_age_ns = age_ns;
 }
 
-static int add_fed(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+static int add_fed(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	char text[FED_BYTES];
 
 	out->fed = "";
-	if (!p->fed.seen_ns)
+	if (!p->fed || !p->fed->seen_ns)
 		return 0;
-	cw_fed_tensor_format(&p->fed, out->rank, text, sizeof(text));
-	out->fed_age_ns = cw_age_ns(m->now_ns, p->fed.seen_ns);
+	cw_fed_tensor_format(p->fed, out->rank, text, sizeof(text));
+	out->fed_age_ns = cw_age_ns(p->now_ns, p->fed->seen_ns);
 	(void)takes(m, FED_BYTES); /* told like the rank itself */
 	out->fed = cw_arena_strdup(m->arena, text);
 	return out->fed ? 0 : -ENOMEM;
 }
 
-static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_rank *out)
+static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
-	bool is_dead = cw_process_is_dead(p);
+	bool is_dead = cw_digest_rank_is_dead(p);
 	size_t n_comms;
 
 	(void)cw_record_comms(p->record, &n_comms); /* for its number */
@@ -245,93 +241,76 @@ static int make_rank(struct maker *m, const struct cw_process *p, struct cw_msg_
 		.world_size = h->world_size_label,
 		.local_rank = h->local_rank_label,
 		.rank_source = cw_arena_strdup(m->arena, h->rank_label_source),
-		.pid = (int32_t)p->key.pid,
-		.start_ticks = p->key.start_ticks,
+		.pid = p->pid,
+		.start_ticks = p->start_ticks,
 		.device = device_of(p),
 		.uid = p->uid,
 		.liveness = p->liveness,
-		.exit_code = p->end.exit_code,
-		.term_signal = p->end.term_signal,
-		.flags = rank_flags(p, h, m->now_ns),
-		.ended_age_ns = is_dead ? cw_age_ns(m->now_ns, p->ended_ns) : 0,
-		.sampled_age_ns = is_dead ? 0 : cw_age_ns(m->now_ns, p->sampler.sampled_ns),
+		.exit_code = p->death.end.exit_code,
+		.term_signal = p->death.end.term_signal,
+		.flags = rank_flags(p, h),
+		.ended_age_ns = is_dead ? cw_age_ns(p->now_ns, p->death.ended_ns) : 0,
+		.sampled_age_ns = is_dead ? 0 : cw_age_ns(p->now_ns, p->sampler->sampled_ns),
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
 		.dropped = cw_record_dropped(h),
-		.command = p->command,
-		.cause = p->cause,
+		.command = p->command ? p->command : "",
+		.cause = p->cause ? p->cause : "",
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
 	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)
 		return -ENOMEM;
-	add_headway(m, p, out);
-	return add_host_call(m, p->record, out);
+	add_headway(p, out);
+	return add_host_call(m, p, out);
 }
 
 /* Deaths are judged together: who went with whom. */
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
 			  struct cw_msg_rank *ranks)
 {
-	struct cw_death *deaths =
-		cw_arena_new_array(m->arena, struct cw_death, source->n_processes);
+	struct cw_death *deaths = cw_arena_new_array(m->arena, struct cw_death, source->n_ranks);
 
 	if (!deaths)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < source->n_processes; i++) {
-		const struct cw_process *p = source->processes[i];
-
-		deaths[i] = (struct cw_death){ .end = p->end,
-					       .ended_ns = p->ended_ns,
-					       .launcher_gone_ns = p->launcher_gone_ns };
-	}
-	for (uint32_t i = 0; i < source->n_processes; i++)
-		if (cw_death_is_shutdown(&deaths[i], deaths, source->n_processes))
+	for (uint32_t i = 0; i < source->n_ranks; i++)
+		deaths[i] = source->ranks[i].death;
+	for (uint32_t i = 0; i < source->n_ranks; i++)
+		if (cw_death_is_shutdown(&deaths[i], deaths, source->n_ranks))
 			ranks[i].flags |= CW_RANKF_SHUTDOWN;
 	return 0;
-}
-
-/* Ranks that have not called NCCL: they are in no communicator. */
-static int add_absent(struct maker *m, const struct cw_digest_source *source,
-		      struct cw_msg_digest *msg)
-{
-	uint32_t n = 0;
-	int r;
-
-	if (!source->absent)
-		return 0;
-	r = cw_absent_ranks(source->absent, source->job, m->arena, &msg->ranks[msg->n_ranks],
-			    CW_ABSENT_MAX_RANKS, &n);
-	msg->n_ranks += r < 0 ? 0 : n;
-	return r;
 }
 
 static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 		      struct cw_msg_digest *msg)
 {
+	const struct cw_digest_rank *v = source->ranks;
+	uint32_t n = source->n_ranks;
 	int r = 0;
 
-	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank,
-					source->n_processes + CW_ABSENT_MAX_RANKS);
+	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank, n + source->n_absent);
 	if (!msg->ranks)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < source->n_processes && r == 0; i++) {
+	for (uint32_t i = 0; i < n && r == 0; i++) {
 		(void)takes(m, RANK_BYTES); /* ranks are never left out: 4,096 of them fit not */
-		r = make_rank(m, source->processes[i], &msg->ranks[i]);
+		r = make_rank(m, &v[i], &msg->ranks[i]);
 	}
-	for (uint32_t i = 0; i < source->n_processes && r == 0; i++)
-		r = add_members(m, source->processes[i], true, &msg->ranks[i]);
-	for (uint32_t i = 0; i < source->n_processes && r == 0; i++)
-		r = add_members(m, source->processes[i], false, &msg->ranks[i]);
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = add_members(m, &v[i], true, &msg->ranks[i]);
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = add_members(m, &v[i], false, &msg->ranks[i]);
 	if (r == 0)
 		r = mark_shutdowns(m, source, msg->ranks);
-	msg->n_ranks = source->n_processes;
-	return r < 0 ? r : add_absent(m, source, msg);
+	/* Ranks that have not called NCCL: they are in no communicator. */
+	for (uint32_t i = 0; i < source->n_absent; i++)
+		msg->ranks[n + i] = source->absent[i];
+	msg->n_ranks = n + source->n_absent;
+	return r;
 }
 
 static const char *policy_of(const struct cw_digest_source *source)
 {
-	for (uint32_t i = 0; i < source->n_processes; i++) {
-		const struct cw_rec_header *h = cw_record_header(source->processes[i]->record);
+	for (uint32_t i = 0; i < source->n_ranks; i++) {
+		const struct cw_rec_header *h = cw_record_header(source->ranks[i].record);
 
 		if (h->job_policy[0])
 			return h->job_policy;
@@ -342,8 +321,7 @@ static const char *policy_of(const struct cw_digest_source *source)
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
 	struct maker m = { .arena = &ret->arena,
-			   .now_ns = source->now_ns,
-			   .held_ns = source->held_ns };
+			   .max_bytes = source->is_sent ? FRAME_BUDGET_BYTES : SIZE_MAX / 2 };
 	int r;
 
 	*ret = (struct cw_digest){

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Windows on demand: the last ops of given communicators, or those from one coll_seq to another, of
- * every local process of a job. Asked
- * for when something looks stuck, so it may cost more than a sample, but never more than one frame.
+ * every process of a job on a node. Asked for when something looks stuck, so it may cost more than
+ * a sample, but never more than one frame.
  *
- * Loop thread only.
+ * Pure but for reading records.
  */
 #pragma once
 
 #include <stdint.h>
 
-#include "daemon/process/process.h"
+#include "digest/rank.h"
 #include "proto/messages.h"
 
 /*
@@ -18,7 +18,6 @@
  * reply fits one frame: the newest are kept, or, of a range of collectives, the first. 0 or
  * -ENOMEM.
  */
-int cw_window_collect(struct cw_process *table, const struct cw_job_id *job,
-		      const struct cw_msg_window_request *request, int64_t now_ns,
-		      struct cw_msg_window_reply *ret);
+int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
+		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
 void cw_window_fini(struct cw_msg_window_reply *reply);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/node/digest.h"
+#include "digest/digest.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/node/window.h"
+#include "digest/window.h"
 #include "model/snapshot.h"
 #include "proto/ages.h"
 #include "proto/codec.h"
@@ -16,10 +16,14 @@
 
 #define NOW_NS (1000 * CW_NS_PER_S)
 
-/* A registered process without its agent: what a digest is made of. */
+/* A process without its agent: what a digest is made of. */
 struct fake {
 	struct cw_test_record *writer;
-	struct cw_process process;
+	struct cw_record *record;
+	struct cw_sampler sampler;
+	struct cw_fed_tensor fed;
+	struct cw_digest_rank rank;
+	char label[CW_JOB_LABEL_BYTES];
 };
 
 static void fake_start(struct fake *f, int rank)
@@ -27,35 +31,54 @@ static void fake_start(struct fake *f, int rank)
 	*f = (struct fake){ .writer = cw_test_record_new() };
 	f->writer->header->rank_label = rank;
 	f->writer->now_ns = NOW_NS - 5 * CW_NS_PER_S;
-	f->process.key.pid = (uint64_t)(100 + rank);
-	f->process.key.start_ticks = 1;
-	f->process.liveness = CW_LIVE_ALIVE;
-	cw_headway_init(&f->process.headway);
-	cw_sampler_init(&f->process.sampler);
+	f->rank = (struct cw_digest_rank){
+		.now_ns = NOW_NS, .pid = 100 + rank, .start_ticks = 1, .liveness = CW_LIVE_ALIVE
+	};
+	cw_sampler_init(&f->sampler);
 }
 
 static void fake_sample(struct fake *f)
 {
-	struct cw_process *p = &f->process;
 	const struct cw_record_comm *comms;
 	struct cw_err err;
 	size_t n;
 
-	if (!p->record)
-		cr_assert_eq(cw_record_open(cw_test_record_dup(f->writer), true, &p->record, &err),
+	if (!f->record)
+		cr_assert_eq(cw_record_open(cw_test_record_dup(f->writer), true, &f->record, &err),
 			     0);
-	cr_assert_eq(cw_sampler_sample(&p->sampler, p->record, NOW_NS - CW_NS_PER_S), 0);
-	comms = cw_record_comms(p->record, &n);
-	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		cr_assert_eq(cw_job_key_make(p->uid, p->label, &p->job_key), 0);
+	cr_assert_eq(cw_sampler_sample(&f->sampler, f->record, NOW_NS - CW_NS_PER_S), 0);
+	comms = cw_record_comms(f->record, &n);
+	(void)cw_job_label(cw_record_header(f->record), comms, n, f->label);
 }
 
 static void fake_stop(struct fake *f)
 {
-	cw_headway_fini(&f->process.headway);
-	cw_sampler_fini(&f->process.sampler);
-	cw_record_close(f->process.record);
+	cw_sampler_fini(&f->sampler);
+	cw_record_close(f->record);
 	cw_test_record_free(f->writer);
+}
+
+/* As they are now; free(). */
+static struct cw_digest_rank *ranks_of(struct fake *fakes, uint32_t n)
+{
+	struct cw_digest_rank *v = calloc(n, sizeof(*v));
+
+	for (uint32_t i = 0; i < n; i++) {
+		v[i] = fakes[i].rank;
+		v[i].record = fakes[i].record;
+		v[i].sampler = &fakes[i].sampler;
+		v[i].fed = &fakes[i].fed;
+	}
+	return v;
+}
+
+static void collect(struct fake *fakes, uint32_t n, const struct cw_msg_window_request *request,
+		    struct cw_msg_window_reply *ret)
+{
+	struct cw_digest_rank *v = ranks_of(fakes, n);
+
+	cr_assert_eq(cw_window_collect(v, n, request, ret), 0);
+	free(v);
 }
 
 /* As many stacks as there can be, as long as their parts can be. */
@@ -80,18 +103,17 @@ static void fill_stacks(struct cw_test_record *rec, unsigned rank)
 
 static void make(struct fake *fakes, uint32_t n, struct cw_digest *ret)
 {
-	struct cw_process **v = calloc(n, sizeof(struct cw_process *));
-	struct cw_job_id job = cw_process_job_id(&fakes[0].process);
+	struct cw_digest_rank *v = ranks_of(fakes, n);
+	struct cw_job_id job;
 	struct cw_digest_source source = { .node = "node-a",
 					   .job = &job,
 					   .epoch = 7,
 					   .number = 3,
-					   .processes = v,
-					   .n_processes = n,
-					   .now_ns = NOW_NS };
+					   .ranks = v,
+					   .n_ranks = n,
+					   .is_sent = true };
 
-	for (uint32_t i = 0; i < n; i++)
-		v[i] = &fakes[i].process;
+	cr_assert_eq(cw_job_id_make(0, fakes[0].label, &job), 0);
 	cr_assert_eq(cw_digest_make(&source, ret), 0);
 	free(v);
 }
@@ -125,14 +147,14 @@ Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
 		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
 		fake_sample(&f[i]);
 	}
-	f[1].process.fed = (struct cw_fed_tensor){ .seen_ns = NOW_NS - 14 * CW_NS_PER_S,
-						   .comm_name = "dp",
-						   .numbers = { .kind = CW_OP_ALL_REDUCE,
-								.dtype = CW_DTYPE_FP32,
-								.seq = 812,
-								.elements = 4096,
-								.nans = 3 } };
-	f[1].process.liveness = CW_LIVE_KILLED;
+	f[1].fed = (struct cw_fed_tensor){ .seen_ns = NOW_NS - 14 * CW_NS_PER_S,
+					   .comm_name = "dp",
+					   .numbers = { .kind = CW_OP_ALL_REDUCE,
+							.dtype = CW_DTYPE_FP32,
+							.seq = 812,
+							.elements = 4096,
+							.nans = 3 } };
+	f[1].rank.liveness = CW_LIVE_KILLED;
 	make(f, 2, &digest);
 	cr_expect_str_eq(digest.msg.ranks[0].fed, "");
 	cr_expect_str_eq(digest.msg.ranks[1].fed,
@@ -194,7 +216,7 @@ Test(digest, tells_of_a_blocking_call_outside_any_comm)
 	f.writer->header->host_call_comm_id = 0x77;
 	f.writer->header->job_label[0] = '\0';
 	fake_sample(&f);
-	cr_assert_str_eq(f.process.label, "comm:0x0000000000000077");
+	cr_assert_str_eq(f.label, "comm:0x0000000000000077");
 	make(&f, 1, &digest);
 	cr_assert_eq(digest.msg.ranks[0].host_call->kind, CW_OP_COMM_INIT);
 	cr_assert_eq(digest.msg.ranks[0].host_call->enter_age_ns, 9 * CW_NS_PER_S);
@@ -213,9 +235,9 @@ Test(digest, flags_the_dead_and_whoever_went_in_a_shutdown)
 		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
 		fake_sample(&f[i]);
 	}
-	f[1].process.liveness = f[1].process.end.liveness = CW_LIVE_KILLED;
-	f[1].process.end.term_signal = 9;
-	f[1].process.ended_ns = NOW_NS - 30 * CW_NS_PER_S;
+	f[1].rank.liveness = f[1].rank.death.end.liveness = CW_LIVE_KILLED;
+	f[1].rank.death.end.term_signal = 9;
+	f[1].rank.death.ended_ns = NOW_NS - 30 * CW_NS_PER_S;
 	make(f, 2, &digest);
 	cr_assert_eq(digest.msg.ranks[1].ended_age_ns, 30 * CW_NS_PER_S);
 	cr_assert_eq(digest.msg.ranks[1].term_signal, 9);
@@ -223,7 +245,7 @@ Test(digest, flags_the_dead_and_whoever_went_in_a_shutdown)
 	cr_assert_eq(digest.msg.ranks[1].n_members, 1, "what it was part of");
 	cr_assert_not(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
 	cw_digest_fini(&digest);
-	f[1].process.end.term_signal = 15;
+	f[1].rank.death.end.term_signal = 15;
 	make(f, 2, &digest);
 	cr_assert(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
 	cr_assert_not(digest.msg.ranks[0].flags & CW_RANKF_SHUTDOWN);
@@ -289,18 +311,15 @@ Test(digest, windows_fit_a_frame)
 {
 	enum { N = 40 };
 	uint64_t id = 0x11;
-	struct cw_job_id job;
 	struct cw_msg_window_request request = { .comm_ids = &id,
 						 .n_comm_ids = 1,
 						 .max_ops = 100000 };
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
 	struct fake *f = calloc(N, sizeof(*f));
-	struct cw_process *table = NULL;
 	uint8_t *bytes;
 	size_t len;
 
 	for (int i = 0; i < N; i++) {
-		struct cw_process *p = &f[i].process;
 		int comm;
 
 		fake_start(&f[i], i);
@@ -315,10 +334,8 @@ Test(digest, windows_fit_a_frame)
 			(void)cw_test_record_enter(f[i].writer, comm, &op);
 		}
 		fake_sample(&f[i]);
-		HASH_ADD(hh, table, key, sizeof(p->key), p);
 	}
-	job = cw_process_job_id(&f[0].process);
-	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &msg.window_reply), 0);
+	collect(f, N, &request, &msg.window_reply);
 	cr_assert_eq(msg.window_reply.n_windows, N);
 	cr_assert_geq(msg.window_reply.windows[0].n_ops, 100);
 	cr_assert_eq(
@@ -330,7 +347,6 @@ Test(digest, windows_fit_a_frame)
 	cr_assert_leq(len, CW_FRAME_MAX_BYTES);
 	free(bytes);
 	cw_window_fini(&msg.window_reply);
-	HASH_CLEAR(hh, table);
 	for (int i = 0; i < N; i++)
 		fake_stop(&f[i]);
 	free(f);
@@ -362,14 +378,11 @@ Test(window, brings_each_call_stack_once)
 {
 	static const uint32_t numbers[2] = { 7, 90 };
 	uint64_t id = 0x11;
-	struct cw_job_id job;
 	struct cw_msg_window_request request = { .comm_ids = &id, .n_comm_ids = 1, .max_ops = 8 };
 	struct cw_msg_window_reply reply;
-	struct cw_process *table = NULL;
 	struct fake f[2];
 
 	for (int i = 0; i < 2; i++) {
-		struct cw_process *p = &f[i].process;
 		int comm;
 
 		fake_start(&f[i], i);
@@ -383,10 +396,8 @@ Test(window, brings_each_call_stack_once)
 			(void)cw_test_record_enter(f[i].writer, comm, &op);
 		}
 		fake_sample(&f[i]);
-		HASH_ADD(hh, table, key, sizeof(p->key), p);
 	}
-	job = cw_process_job_id(&f[0].process);
-	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
+	collect(f, 2, &request, &reply);
 	cr_assert_eq(reply.n_windows, 2);
 	cr_expect_eq(reply.n_stacks, 2);
 	for (int i = 0; i < 2; i++) {
@@ -397,7 +408,6 @@ Test(window, brings_each_call_stack_once)
 			cr_expect_eq(reply.windows[i].ops[k].stack, wanted[k], "%d %u", i, k);
 	}
 	cw_window_fini(&reply);
-	HASH_CLEAR(hh, table);
 	for (int i = 0; i < 2; i++)
 		fake_stop(&f[i]);
 }
@@ -405,13 +415,11 @@ Test(window, brings_each_call_stack_once)
 Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 {
 	uint64_t id = 0x11;
-	struct cw_job_id job;
 	struct cw_msg_window_request request = {
 		.comm_ids = &id, .n_comm_ids = 1, .max_ops = 100, .from_seq = 40, .to_seq = 60
 	};
 	struct cw_msg_window_reply reply;
 	const struct cw_msg_window *w = NULL;
-	struct cw_process *table = NULL;
 	struct fake f;
 	int comm;
 
@@ -428,9 +436,7 @@ Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 		cw_test_record_return(f.writer, comm, index, 0);
 	}
 	fake_sample(&f);
-	HASH_ADD(hh, table, key, sizeof(f.process.key), &f.process);
-	job = cw_process_job_id(&f.process);
-	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
+	collect(&f, 1, &request, &reply);
 	cr_assert_eq(reply.n_windows, 1);
 	w = &reply.windows[0];
 	cr_expect_eq(w->n_ops, 62 - 40 + 1, "%u", w->n_ops);
@@ -440,9 +446,8 @@ Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 	cw_window_fini(&reply);
 	/* No half groups. */
 	request.max_ops = 21;
-	cr_assert_eq(cw_window_collect(table, &job, &request, NOW_NS, &reply), 0);
+	collect(&f, 1, &request, &reply);
 	cr_expect_eq(reply.windows[0].n_ops, 19, "%u", reply.windows[0].n_ops);
 	cw_window_fini(&reply);
-	HASH_CLEAR(hh, table);
 	fake_stop(&f);
 }

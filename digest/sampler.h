@@ -4,7 +4,7 @@
  * last moved, and how long its ops usually take. Four times a second, so that an op of 1 ms and one
  * of 10 min both leave a usable rhythm.
  *
- * Loop thread only; reads memory through pread, never blocks.
+ * Pure but for reading the record; time comes with each sample.
  */
 #pragma once
 
@@ -57,6 +57,13 @@ void cw_sampler_fini(struct cw_sampler *s);
 
 /* Refreshes the record and all tracks. 0, or -errno: everything stays as it was. */
 int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t now_ns);
+
+/*
+ * Once, a record that nobody watched while it was written: a counter moved when its newest op was
+ * entered or came back, and the sample is as old as the record, of when its agent last beat or its
+ * newest call. Returns as cw_sampler_sample().
+ */
+int cw_sampler_read_past(struct cw_sampler *s, struct cw_record *record);
 
 /* The track of a comm of the record's last refresh, or NULL. */
 const struct cw_track *cw_sampler_find(const struct cw_sampler *s,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/node/window_stacks.h"
+#include "digest/window_stacks.h"
 
 #include <string.h>
 

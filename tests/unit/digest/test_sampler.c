@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/process/sampler.h"
+#include "digest/sampler.h"
 
 #include <criterion/criterion.h>
 
@@ -167,5 +167,28 @@ Test(sampler, record_that_turns_bad_keeps_the_last_good_sample)
 	cr_assert_not(s.sampler.is_ok);
 	cr_assert_eq(s.sampler.sampled_ns, good_ns);
 	cr_assert(s.sampler.tracks[0].state.has_pending);
+	stop(&s);
+}
+
+Test(sampler, record_that_nobody_watched_tells_when_it_moved)
+{
+	struct cw_sampler past;
+	struct setup s;
+
+	start(&s);
+	cw_sampler_init(&past);
+	s.writer->header->beat_ns = 700 * CW_NS_PER_S;
+	s.writer->now_ns = 500 * CW_NS_PER_S;
+	complete(&s, enter(&s));
+	cr_assert_eq(cw_sampler_read_past(&past, s.record), 0);
+	cr_assert_eq(past.n, 1);
+	cr_assert_geq(past.tracks[0].progress_ns, 500 * CW_NS_PER_S);
+	cr_assert_lt(past.tracks[0].progress_ns, 501 * CW_NS_PER_S);
+	cr_assert_eq(past.sampled_ns, 700 * CW_NS_PER_S, "the agent's last beat");
+	cr_assert_not(past.tracks[0].is_hash_stable, "a pair that was seen once");
+	s.writer->header->beat_ns = 0;
+	cr_assert_eq(cw_sampler_read_past(&past, s.record), 0);
+	cr_assert_eq(past.sampled_ns, past.tracks[0].progress_ns, "or its newest call");
+	cw_sampler_fini(&past);
 	stop(&s);
 }

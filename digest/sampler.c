@@ -4,7 +4,7 @@
  * out from the ops is read again only when a counter says it may have changed, or while something
  * is pending. Its rhythm is the median of the last intervals between completions.
  */
-#include "daemon/process/sampler.h"
+#include "digest/sampler.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -171,6 +171,29 @@ int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t no
 	forget_unseen(s);
 	s->sampled_ns = now_ns;
 	s->is_ok = r == 0;
+	return r;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+int cw_sampler_read_past(struct cw_sampler *s, struct cw_record *record)
+{
+	uint64_t beat_ns;
+	int r = cw_sampler_sample(s, record, 0);
+
+	beat_ns = cw_record_header(record)->beat_ns;
+	s->sampled_ns = beat_ns < INT64_MAX ? (int64_t)beat_ns : 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct cw_track *t = &s->tracks[i];
+
+		if (t->state.has_last)
+			t->progress_ns =
+				later(t->state.last.enter_mono_ns, t->state.last.return_mono_ns);
+		s->sampled_ns = later(s->sampled_ns, t->progress_ns);
+	}
 	return r;
 }
 

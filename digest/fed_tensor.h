@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first tensor with NaN or infinity that a process fed into an op (docs/design.md section 6):
+ * noticed when its record is sampled, kept for digests, for `status` and for evidence. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/record_reader.h"
+
+struct cw_fed_tensor {
+	int64_t seen_ns; /* 0 = none yet */
+	uint64_t comm_id;
+	char comm_name[32];
+	struct cw_rec_summary numbers; /* a stranger's */
+};
+
+/* After a refresh of the record. True when there is one that was not there before. */
+bool cw_fed_tensor_look(struct cw_fed_tensor *fed, const struct cw_record *record, int64_t now_ns);
+
+/* "rank 3 fed 12 NaN and 0 Inf among 256 fp32 into all_reduce #41 on dp" */
+void cw_fed_tensor_format(const struct cw_fed_tensor *fed, int32_t rank, char *buf, size_t len);

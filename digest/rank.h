@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One process of a job as its node knows it: its flight record, what was learnt by sampling that,
+ * and facts about the process that no record has. Whoever fills it in says how late it is; nothing
+ * here reads a clock, and records are read only as they were refreshed.
+ *
+ * Plain data, all borrowed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "digest/fed_tensor.h"
+#include "digest/sampler.h"
+#include "model/death.h"
+#include "record/record_reader.h"
+
+struct cw_digest_rank {
+	struct cw_record *record;
+	const struct cw_sampler *sampler;
+	const struct cw_fed_tensor *fed; /* NULL = nobody looked */
+	/*
+	 * The moment of the digest, by the clock that all times here and in the record are on. It
+	 * is one moment for all ranks, and on another number for a record of another host.
+	 */
+	int64_t now_ns;
+
+	int32_t pid;
+	uint64_t start_ticks;
+	uint32_t uid;
+	uint32_t liveness;     /* enum cw_liveness */
+	struct cw_death death; /* ended_ns 0 = it lives, or that is not known */
+	bool is_oom_killed;
+	bool is_d_state, is_child_busy;
+	int64_t headway_ns;     /* 0 = not known */
+	const char *headway_by; /* NULL = "" */
+	const char *command, *cause;
+};
+
+static inline bool cw_digest_rank_is_dead(const struct cw_digest_rank *p)
+{
+	return p->death.ended_ns != 0;
+}
