@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files are opened one after the other, never all at once, in three passes: when the last of them
+ * ends, which is the moment all ages count from; each as a rank of one digest, out of which a
+ * leader's code makes the snapshot; and each again for its windows, of all communicators.
+ */
 #include "import/record_files.h"
 
 #include <errno.h>
@@ -10,289 +15,274 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "record/record_reader.h"
+#include "digest/digest.h"
+#include "digest/window.h"
+#include "leader/route.h"
+#include "leader/snapshot_build.h"
+#include "proto/ages.h"
 
-#define MAX_RECORDS 65536u
-/* A communicator costs memory for every member it says it has. */
+#define NODE "records"
+/* Of a job that no record has a name for. */
+#define NAMELESS "records"
+#define MAX_RECORDS CW_ROUTE_MAX_RANKS
+/* One record of a job of so many ranks is worth reading. */
 #define PLACES_FREE 65536u
-#define PLACES_PER_MEMBER 1024u
 /* Agents beat several times a second: records that end this far apart do not show one instant. */
 #define APART_NS (10 * CW_NS_PER_S)
 
 struct loader {
-	struct cw_snapshot *snap;
-	uint64_t places, places_max;
-	uint32_t n_too_large, n_doubles;
-	int64_t earliest_end_ns; /* wall */
-	int32_t earliest_rank;
+	char *const *paths;
+	uint32_t n;
 	struct cw_err *err;
+
+	int64_t now_ns; /* wall */
+	int64_t earliest_end_ns;
+	uint32_t earliest; /* whose */
+	char label[CW_JOB_LABEL_BYTES];
+
+	struct cw_digest *digests; /* n, of one rank each */
+	struct cw_msg_rank *ranks; /* of all of them */
+	struct cw_snapshot *snap;
 };
 
-static void close_record(struct cw_record **rec)
+/* A file while it is open. */
+struct file {
+	struct cw_record *record;
+	struct cw_sampler sampler;
+	struct cw_fed_tensor fed;
+	int64_t ahead_ns; /* of its record's clock: wall time less that */
+	int64_t end_ns;   /* wall; 0 = not known */
+};
+
+static void file_fini(struct file *f)
 {
-	(void)cw_record_close(*rec);
+	f->record = cw_record_close(f->record);
+	cw_sampler_fini(&f->sampler);
 }
 
-static void free_snapshot(struct cw_snapshot **snap)
+/* ---- one file ---- */
+
+static void date(struct file *f)
 {
-	(void)cw_snapshot_free(*snap);
+	const struct cw_rec_header *h = cw_record_header(f->record);
+	int64_t mono_ns = cw_record_time(f->record, h->created_ns);
+	int64_t end_ns = cw_bounded_ns(f->sampler.sampled_ns);
+
+	if (h->created_wall_ns < INT64_MAX)
+		f->ahead_ns = cw_bounded_ns((int64_t)h->created_wall_ns) - cw_bounded_ns(mono_ns);
+	f->ahead_ns = cw_bounded_ns(f->ahead_ns);
+	if (end_ns && end_ns + f->ahead_ns > 0)
+		f->end_ns = end_ns + f->ahead_ns;
 }
 
-/* ---- time ---- */
-
-/* The record's monotonic time as wall time; 0 stays "unknown". */
-static int64_t to_wall(const struct cw_rec_header *h, int64_t at_ns)
+static int file_open(struct loader *l, uint32_t i, struct file *ret)
 {
-	int64_t offset, wall;
-
-	if (!at_ns ||
-	    __builtin_sub_overflow((int64_t)h->created_wall_ns, (int64_t)h->created_ns, &offset))
-		return 0;
-	return __builtin_add_overflow(at_ns, offset, &wall) || wall < 0 ? 0 : wall;
-}
-
-static struct cw_op at_wall(const struct cw_rec_header *h, const struct cw_record_op *op)
-{
-	return (struct cw_op){ .op_facts = op->op_facts,
-			       .enter_ns = to_wall(h, op->enter_mono_ns),
-			       .return_ns = to_wall(h, op->return_mono_ns) };
-}
-
-/* ---- members ---- */
-
-static void copy_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
-			     struct cw_snap_member *m)
-{
-	struct cw_checkpoint found[CW_RECORD_CHECKPOINTS];
-	size_t n;
-
-	if (cw_record_checkpoints(rec, comm, found, &n) < 0)
-		return;
-	for (size_t i = 0; i < n && i < CW_SNAP_CHECKPOINTS; i++)
-		m->checkpoints[i] = found[i];
-}
-
-static uint32_t copy_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
-			 struct cw_p2p_peer *to, struct cw_snap_member *m)
-{
-	size_t n = 0;
-
-	if (comm->entry.p2p_block && cw_record_p2p(rec, comm, to, CW_REC_P2P_PEERS, &n) < 0) {
-		m->known &= ~(uint32_t)CW_KNOWN_P2P;
-		return 0;
-	}
-	return (uint32_t)n;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int find_or_add_comm(struct loader *l, const struct cw_record_comm *from, uint32_t *ret)
-{
-	const struct cw_rec_comm *e = &from->entry;
-	struct cw_snap_comm comm = {
-		.comm_facts = cw_record_comm_facts(from),
-		.id = e->comm_id,
-		.nranks = e->nranks,
-		.name = e->name[0] ? e->name : NULL,
-	};
-
-	*ret = cw_snapshot_find_comm(l->snap, e->comm_id, e->instance);
-	if (*ret != CW_SNAP_NONE)
-		return 0;
-	if (l->places + e->nranks > l->places_max) {
-		l->n_too_large++;
-		return 0;
-	}
-	l->places += e->nranks;
-	return cw_snapshot_add_comm(l->snap, &comm, ret);
-}
-
-/* From the record's numbers of call stacks to the snapshot's. */
-static int number_stacks(struct loader *l, const struct cw_record *rec, struct cw_op *ops, size_t n)
-{
-	char text[CW_RECORD_STACK_BYTES];
-	int r = 0;
-
-	for (size_t i = 0; i < n && r == 0; i++) {
-		bool is_known =
-			ops[i].stack && cw_record_stack(rec, ops[i].stack, text, sizeof(text)) == 0;
-
-		ops[i].stack = 0;
-		if (is_known)
-			r = cw_snapshot_add_stack(l->snap, text, &ops[i].stack);
-	}
-	return r;
-}
-
-static int add_member(struct loader *l, struct cw_record *rec, const struct cw_record_comm *comm,
-		      uint32_t rank)
-{
-	const struct cw_rec_header *h = cw_record_header(rec);
-	const struct cw_rec_comm *e = &comm->entry;
-	struct cw_record_op read[CW_RECORD_FILES_WINDOW];
-	struct cw_op window[CW_RECORD_FILES_WINDOW], pending, last;
-	struct cw_p2p_peer p2p[CW_REC_P2P_PEERS];
-	struct cw_snap_member m = { .window = window, .p2p = p2p };
-	struct cw_record_state state;
-	uint32_t index;
-	size_t n = 0;
-	int r;
-
-	l->places_max += PLACES_PER_MEMBER;
-	if (e->comm_rank < 0 || e->nranks == 0 || (uint32_t)e->comm_rank >= e->nranks ||
-	    cw_record_state(rec, comm, &state) < 0 ||
-	    cw_record_window(rec, comm, read, CW_RECORD_FILES_WINDOW, &n, &m.window_lost) < 0)
-		return 0;
-	r = find_or_add_comm(l, comm, &index);
-	if (r < 0 || index == CW_SNAP_NONE)
-		return r;
-	m.rank = rank;
-	m.member_facts = cw_record_member_facts(comm, &state);
-	m.last_error = e->last_error[0] ? e->last_error : NULL;
-	copy_checkpoints(rec, comm, &m);
-	m.n_p2p = copy_p2p(rec, comm, p2p, &m);
-	m.n_window = (uint32_t)n;
-	for (size_t i = 0; i < n; i++) {
-		window[i] = at_wall(h, &read[i]);
-		m.progress_ns =
-			later(m.progress_ns, later(window[i].enter_ns, window[i].return_ns));
-	}
-	pending = at_wall(h, &state.pending);
-	last = at_wall(h, &state.last);
-	r = number_stacks(l, rec, window, n);
-	if (r == 0)
-		r = number_stacks(l, rec, &pending, 1);
-	if (r == 0)
-		r = number_stacks(l, rec, &last, 1);
-	if (r < 0)
-		return r;
-	m.pending = state.has_pending ? &pending : NULL;
-	m.last = state.has_last ? &last : NULL;
-	r = cw_snapshot_set_member(l->snap, index, (uint32_t)e->comm_rank, &m);
-	l->n_doubles += r == -EINVAL;
-	return r == -EINVAL ? 0 : r;
-}
-
-/* ---- ranks ---- */
-
-/* The number people know: the label, else the place in the largest communicator. */
-static int32_t label_of(struct cw_record *rec)
-{
-	const struct cw_record_comm *comms;
-	int32_t label = cw_record_header(rec)->rank_label;
-	uint32_t largest = 0;
-	size_t n;
-
-	if (label >= 0)
-		return label;
-	comms = cw_record_comms(rec, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (comms[i].entry.nranks > largest && comms[i].entry.comm_rank >= 0) {
-			largest = comms[i].entry.nranks;
-			label = comms[i].entry.comm_rank;
-		}
-	}
-	return label;
-}
-
-/* When it was last known to run: the agent's last beat, or the newest call. */
-static int64_t end_of(struct cw_record *rec)
-{
-	const struct cw_rec_header *h = cw_record_header(rec);
-	const struct cw_record_comm *comms;
-	int64_t end_ns = to_wall(h, (int64_t)h->beat_ns);
-	size_t n;
-
-	comms = cw_record_comms(rec, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct cw_record_state state;
-		struct cw_op last;
-
-		if (cw_record_state(rec, &comms[i], &state) < 0 || !state.has_last)
-			continue;
-		last = at_wall(h, &state.last);
-		end_ns = later(end_ns, later(last.enter_ns, last.return_ns));
-	}
-	return end_ns;
-}
-
-static int set_identity(struct loader *l, const struct cw_rec_header *h)
-{
-	if (h->world_size_label > 0 && (uint32_t)h->world_size_label > l->snap->ranks_expected)
-		l->snap->ranks_expected = (uint32_t)h->world_size_label;
-	if (l->snap->job)
-		return 0;
-	return cw_snapshot_set_job(l->snap, h->job_label,
-				   h->rank_label >= 0 ? h->rank_label_source : "comm rank");
-}
-
-static void note_end(struct loader *l, const struct cw_snap_rank *rank)
-{
-	if (!rank->sampled_ns)
-		return;
-	if (!l->earliest_end_ns || rank->sampled_ns < l->earliest_end_ns) {
-		l->earliest_end_ns = rank->sampled_ns;
-		l->earliest_rank = rank->rank;
-	}
-	l->snap->now_ns = later(l->snap->now_ns, rank->sampled_ns);
-}
-
-static int add_rank(struct loader *l, struct cw_record *rec, uint32_t node)
-{
-	const struct cw_rec_header *h = cw_record_header(rec);
-	struct cw_snap_rank rank = {
-		.rank = label_of(rec),
-		.node = node,
-		.pid = (int32_t)h->pid,
-		.device = -1,
-		.start_ticks = h->process_start_ticks,
-		.flags = CW_RANKF_HAS_RECORD,
-		.sampled_ns = end_of(rec),
-		.nccl_version = h->nccl_version,
-		.env_hash = h->env_hash,
-		.dropped = cw_record_dropped(h),
-	};
-	const struct cw_record_comm *comms;
-	struct cw_record_op call;
-	uint32_t index;
-	size_t n;
-	int r;
-
-	call = cw_record_host_call(rec);
-	if (call.kind != CW_OP_NONE) {
-		rank.host_call = at_wall(h, &call);
-		rank.host_call_comm_id = h->host_call_comm_id;
-	}
-	note_end(l, &rank);
-	r = set_identity(l, h);
-	if (r == 0)
-		r = cw_snapshot_add_rank(l->snap, &rank, &index);
-	comms = cw_record_comms(rec, &n);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = add_member(l, rec, &comms[i], index);
-	return r;
-}
-
-static int add_file(struct loader *l, const char *path, uint32_t node)
-{
-	_cleanup_(close_record) struct cw_record *rec = NULL;
+	const char *path = l->paths[i];
 	struct cw_err why = { "" };
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
 
+	*ret = (struct file){ 0 };
+	cw_sampler_init(&ret->sampler);
 	if (fd < 0)
 		return cw_err_set(l->err, errno, "%s: %s", path, strerror(errno));
-	r = cw_record_open(fd, false, &rec, &why);
+	r = cw_record_open(fd, false, &ret->record, &why);
 	if (r < 0)
 		return cw_err_set(l->err, -r, "%s: %s", path,
 				  why.text[0] ? why.text : strerror(-r));
-	r = add_rank(l, rec, node);
-	return r < 0 ? cw_err_set(l->err, -r, "%s: %s", path, strerror(-r)) : 0;
+	/* What could not be read of it is not in its tracks. */
+	if (cw_sampler_read_past(&ret->sampler, ret->record) == -ENOMEM)
+		return cw_err_set(l->err, ENOMEM, "%s: out of memory", path);
+	date(ret);
+	(void)cw_fed_tensor_look(&ret->fed, ret->record, ret->sampler.sampled_ns);
+	return 0;
+}
+
+/* How the process is, or how it ended, no record says. */
+static struct cw_digest_rank file_rank(const struct loader *l, const struct file *f)
+{
+	const struct cw_rec_header *h = cw_record_header(f->record);
+
+	return (struct cw_digest_rank){
+		.record = f->record,
+		.sampler = &f->sampler,
+		.fed = &f->fed,
+		.now_ns = cw_bounded_ns(l->now_ns) - f->ahead_ns,
+		.pid = (int32_t)h->pid,
+		.start_ticks = h->process_start_ticks,
+	};
+}
+
+/* ---- the passes ---- */
+
+static int each_file(struct loader *l, int (*fn)(struct loader *l, uint32_t i, struct file *f))
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < l->n && r == 0; i++) {
+		_cleanup_(file_fini) struct file f = { 0 };
+
+		r = file_open(l, i, &f);
+		if (r < 0)
+			return r;
+		r = fn(l, i, &f);
+		if (r < 0)
+			(void)cw_err_set(l->err, -r, "%s: %s", l->paths[i], strerror(-r));
+	}
+	return r;
+}
+
+static int note_end(struct loader *l, uint32_t i, struct file *f)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(f->record, &n);
+	if (!l->label[0])
+		(void)cw_job_label(cw_record_header(f->record), comms, n, l->label); /* or not */
+	if (!f->end_ns)
+		return 0;
+	if (!l->earliest_end_ns || f->end_ns < l->earliest_end_ns) {
+		l->earliest_end_ns = f->end_ns;
+		l->earliest = i;
+	}
+	if (f->end_ns > l->now_ns)
+		l->now_ns = f->end_ns;
+	return 0;
+}
+
+static int make_digest(struct loader *l, uint32_t i, struct file *f)
+{
+	struct cw_digest_rank rank = file_rank(l, f);
+	struct cw_job_id job = { .uid = 0 };
+	struct cw_digest_source source = {
+		.node = NODE, .job = &job, .ranks = &rank, .n_ranks = 1
+	};
+	int r = cw_digest_make(&source, &l->digests[i]);
+
+	if (r < 0)
+		return r;
+	l->ranks[i] = l->digests[i].msg.ranks[0];
+	return 0;
+}
+
+static bool is_first_of(const struct cw_record_comm *comms, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (comms[k].entry.comm_id == comms[i].entry.comm_id)
+			return false;
+	return true;
+}
+
+static int set_window(struct loader *l, uint32_t rank, const struct cw_msg_window_reply *reply,
+		      const struct cw_msg_window *w)
+{
+	_cleanup_(freep) struct cw_op *ops = calloc(w->n_ops + 1, sizeof(*ops));
+	uint32_t comm = cw_snapshot_find_comm(l->snap, w->comm_id, w->instance);
+	int r = 0;
+
+	if (!ops)
+		return -ENOMEM;
+	if (comm == CW_SNAP_NONE || w->comm_rank < 0 ||
+	    (uint32_t)w->comm_rank >= l->snap->comms[comm].nranks ||
+	    l->snap->comms[comm].members[w->comm_rank].rank != rank)
+		return 0; /* left out, or another one's place */
+	for (uint32_t i = 0; i < w->n_ops && r == 0; i++) {
+		uint32_t stack = w->ops[i].stack;
+
+		ops[i] = cw_ages_to_op(&w->ops[i], l->now_ns);
+		ops[i].stack = 0;
+		if (stack && stack <= reply->n_stacks)
+			r = cw_snapshot_add_stack(l->snap, reply->stacks[stack - 1], &ops[i].stack);
+	}
+	return r < 0 ? r
+		     : cw_snapshot_set_window(l->snap, comm, (uint32_t)w->comm_rank, ops, w->n_ops,
+					      w->lost, l->now_ns);
+}
+
+static int add_windows(struct loader *l, uint32_t i, struct file *f)
+{
+	struct cw_digest_rank rank = file_rank(l, f);
+	const struct cw_record_comm *comms;
+	size_t n;
+	int r = 0;
+
+	comms = cw_record_comms(f->record, &n);
+	for (size_t k = 0; k < n && r == 0; k++) {
+		uint64_t id = comms[k].entry.comm_id;
+		struct cw_msg_window_request request = { .comm_ids = &id,
+							 .n_comm_ids = 1,
+							 .max_ops = CW_RECORD_FILES_WINDOW };
+		_cleanup_(cw_window_fini) struct cw_msg_window_reply reply = { 0 };
+
+		if (!is_first_of(comms, k))
+			continue;
+		r = cw_window_collect(&rank, 1, &request, &reply);
+		for (uint32_t w = 0; w < reply.n_windows && r == 0; w++)
+			r = set_window(l, i, &reply, &reply.windows[w]);
+	}
+	return r;
 }
 
 /* ---- the whole ---- */
+
+static int64_t now_of(void *user)
+{
+	return ((const struct loader *)user)->now_ns;
+}
+
+static const char *policy_of(const struct loader *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->digests[i].msg.policy[0])
+			return l->digests[i].msg.policy;
+	return "";
+}
+
+/* As a leader to which the only node has just sent its digest. */
+static int build_snapshot(struct loader *l)
+{
+	const struct cw_clock clock = { .monotonic_ns = now_of, .wall_ns = now_of, .user = l };
+	_cleanup_(freep) struct cw_rank_ref *refs = calloc(l->n, sizeof(*refs));
+	_cleanup_(cw_route_fini) struct cw_route route = { 0 };
+	struct cw_job_id job = { 0 };
+	struct cw_message msg = { .type = CW_MSG_DIGEST };
+	struct cw_message *put = &msg;
+	struct cw_build build = {
+		.route = &route,
+		.refs = refs,
+		.n_refs = l->n,
+		.thresholds = cw_thresholds_default(),
+		.now_ns = l->now_ns,
+		.wall_ns = l->now_ns,
+		.places_free = PLACES_FREE,
+	};
+	bool is_urgent;
+	int r;
+
+	if (!refs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < l->n; i++)
+		refs[i].rank = i;
+	r = cw_job_id_make(0, l->label[0] ? l->label : NAMELESS, &job);
+	if (r < 0)
+		return r;
+	msg.digest = (struct cw_msg_digest){ .route = cw_job_id_route(&job),
+					     .job_key = job.key,
+					     .label = job.label,
+					     .node = NODE,
+					     .policy = policy_of(l),
+					     .ranks = l->ranks,
+					     .n_ranks = l->n };
+	r = cw_route_init(&route, &msg.digest);
+	if (r == 0)
+		r = cw_route_put(&route, NODE, &put, &clock, &is_urgent);
+	if (r == 0)
+		r = cw_snapshot_build(&build, &l->snap);
+	/* Nobody reports, so nobody left a rank out: each record ends when it does. */
+	if (r == 0)
+		l->snap->nodes[0].last_digest_ns = 0;
+	return r;
+}
 
 __attribute__((format(printf, 2, 3))) static int note(struct loader *l, const char *fmt, ...)
 {
@@ -310,43 +300,49 @@ static int add_notes(struct loader *l)
 	int r = note(l, "from flight records in files: no stacks, and how processes ended is not "
 			"known");
 
-	if (r == 0 && l->earliest_end_ns && l->snap->now_ns - l->earliest_end_ns > APART_NS)
+	if (r == 0 && l->earliest_end_ns && l->now_ns - l->earliest_end_ns > APART_NS)
 		r = note(l, "the record of rank %d ends %lld s before the last one",
-			 l->earliest_rank,
-			 (long long)((l->snap->now_ns - l->earliest_end_ns) / CW_NS_PER_S));
-	if (r == 0 && l->n_doubles)
-		r = note(l, "%u records claim a communicator's rank that another one has",
-			 l->n_doubles);
-	if (r == 0 && l->n_too_large)
-		r = note(l, "%u communicators are beyond a limit: left out", l->n_too_large);
+			 l->snap->ranks[l->earliest].rank,
+			 (long long)((l->now_ns - l->earliest_end_ns) / CW_NS_PER_S));
 	return r;
+}
+
+static int load(struct loader *l)
+{
+	int r;
+
+	l->digests = calloc(l->n, sizeof(*l->digests));
+	l->ranks = calloc(l->n, sizeof(*l->ranks));
+	if (!l->digests || !l->ranks)
+		return -ENOMEM;
+	r = each_file(l, note_end);
+	if (r == 0)
+		r = each_file(l, make_digest);
+	if (r == 0)
+		r = build_snapshot(l);
+	if (r == 0)
+		r = each_file(l, add_windows);
+	return r < 0 ? r : add_notes(l);
 }
 
 int cw_record_files_read(char *const *paths, uint32_t n, struct cw_snapshot **ret,
 			 struct cw_err *err)
 {
-	_cleanup_(free_snapshot) struct cw_snapshot *snap = cw_snapshot_new();
-	struct loader l = { .snap = snap, .places_max = PLACES_FREE, .err = err };
-	uint32_t node;
+	struct loader l = { .paths = paths, .n = n, .err = err };
 	int r;
 
-	if (n > MAX_RECORDS)
-		return cw_err_set(err, E2BIG, "%u records", n);
-	if (!snap || cw_snapshot_add_node(snap, "records", &node) < 0)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	snap->thresholds = cw_thresholds_default();
-	for (uint32_t i = 0; i < n; i++) {
-		r = add_file(&l, paths[i], node);
-		if (r < 0)
-			return r;
+	err->text[0] = '\0';
+	if (n == 0 || n > MAX_RECORDS)
+		return cw_err_set(err, n ? E2BIG : EINVAL, "%u records", n);
+	r = load(&l);
+	for (uint32_t i = 0; l.digests && i < n; i++)
+		cw_digest_fini(&l.digests[i]);
+	free(l.digests);
+	free(l.ranks);
+	if (r < 0) {
+		(void)cw_snapshot_free(l.snap);
+		return err->text[0] ? r : cw_err_set(err, -r, "%s", strerror(-r));
 	}
-	snap->wall_ns = snap->now_ns;
-	for (uint32_t c = 0; c < snap->n_comms; c++)
-		if (snap->comms[c].nranks > snap->ranks_expected)
-			snap->ranks_expected = snap->comms[c].nranks;
-	r = add_notes(&l);
-	if (r < 0)
-		return cw_err_set(err, -r, "%s", strerror(-r));
-	*ret = steal_ptr(&snap);
+	*ret = l.snap;
 	return 0;
 }

@@ -3,6 +3,10 @@
  * Flight records of processes that are gone, copied to files (cp /proc/PID/fd/N FILE), as one
  * snapshot for the engine: one file per rank of one job.
  *
+ * They become a digest and this a snapshot by what a daemon and a job's leader run (digest/,
+ * leader/snapshot_build.h): the same records give the same verdict. What only a daemon could know
+ * of the processes is unknown.
+ *
  * A record ends when its process did or when it was copied; all are taken as they stood then. Wall
  * time is the common timeline, for records may come from several hosts. Reading files blocks.
  */

@@ -216,7 +216,7 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	}
 	if (r >= 0)
 		r = fill_member(b, comm, member, m, node->received_ns);
-	if (r < 0 || !b->in->job->windows)
+	if (r < 0 || !b->in->job || !b->in->job->windows)
 		return r;
 	return attach_windows(b, ref, m, comm);
 }
@@ -245,6 +245,7 @@ static int add_members(struct builder *b, bool dead)
  */
 static void limit_places(struct builder *b)
 {
+	b->places_max = b->in->places_free;
 	for (unsigned i = 0; i < b->in->n_refs; i++)
 		b->places_max +=
 			1024u * (uint64_t)cw_route_rank(b->in->route, &b->in->refs[i])->n_members;
@@ -368,11 +369,11 @@ static int add_notes(struct builder *b)
 /* Under the same numbers. */
 static int add_stacks(struct builder *b)
 {
-	const struct cw_text_set *stacks = &b->in->job->stacks;
+	const struct cw_text_set *stacks = b->in->job ? &b->in->job->stacks : NULL;
 	uint32_t number;
 	int r = 0;
 
-	for (uint32_t i = 0; i < stacks->n && r >= 0; i++)
+	for (uint32_t i = 0; stacks && i < stacks->n && r >= 0; i++)
 		r = cw_snapshot_add_stack(b->snap, stacks->texts[i], &number);
 	return r;
 }

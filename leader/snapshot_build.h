@@ -23,11 +23,12 @@ struct cw_build {
 	const struct cw_route *route;
 	const struct cw_rank_ref *refs; /* of this job */
 	unsigned n_refs;
-	struct cw_job *job; /* its windows */
+	struct cw_job *job; /* its windows; NULL = none are attached */
 	struct cw_thresholds thresholds;
 	int64_t now_ns, wall_ns, held_ns;
 	/* Memory of an earlier one, taken if there is one; NULL = none to be taken. */
 	struct cw_snapshot **spare;
+	uint64_t places_free;  /* that nobody needs to have reported for */
 	uint64_t *left_out;    /* counts communicators beyond a limit; NULL = nobody does */
 	bool sees_only_itself; /* there are no peers … */
 	bool finds_peers;      /* … yet: they come and go */
