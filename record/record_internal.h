@@ -52,6 +52,8 @@ struct cw_record_bulk_op {
 
 struct cw_record {
 	int fd;
+	const void *memory; /* instead; NULL = the file */
+	size_t memory_bytes;
 	struct cw_rec_header header;
 	struct cw_record_section sections[CW_REC_SECTION__MAX];
 

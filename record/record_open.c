@@ -43,6 +43,12 @@ int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t
 {
 	char *to = buf;
 
+	if (rec->memory) {
+		if (offset > rec->memory_bytes || len > rec->memory_bytes - offset)
+			return -EIO;
+		memcpy(buf, (const char *)rec->memory + offset, len);
+		return 0;
+	}
 	while (len) {
 		ssize_t n = pread(rec->fd, to, len, (off_t)offset);
 
@@ -158,7 +164,8 @@ static int read_sections(struct cw_record *rec, struct cw_err *err)
 	return 0;
 }
 
-static int open_checked(struct cw_record *rec, bool require_seals, struct cw_err *err)
+static int check_file(struct cw_record *rec, bool require_seals, uint64_t *ret_bytes,
+		      struct cw_err *err)
 {
 	struct stat st;
 	int r;
@@ -172,15 +179,23 @@ static int open_checked(struct cw_record *rec, bool require_seals, struct cw_err
 		if (r < 0)
 			return r;
 	}
-	if ((uint64_t)st.st_size > MAX_BYTES)
-		return cw_err_set(err, EFBIG, "%lld bytes are more than a record has",
-				  (long long)st.st_size);
-	if ((uint64_t)st.st_size < sizeof(rec->header))
+	*ret_bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int check_contents(struct cw_record *rec, uint64_t bytes, struct cw_err *err)
+{
+	int r;
+
+	if (bytes > MAX_BYTES)
+		return cw_err_set(err, EFBIG, "%llu bytes are more than a record has",
+				  (unsigned long long)bytes);
+	if (bytes < sizeof(rec->header))
 		return cw_err_set(err, EBADMSG, "too short for a record");
 	r = cw_record_pread(rec, &rec->header, sizeof(rec->header), 0);
 	if (r < 0)
 		return cw_err_set(err, -r, "cannot read it: %s", strerror(-r));
-	r = check_header(&rec->header, (uint64_t)st.st_size, err);
+	r = check_header(&rec->header, bytes, err);
 	if (r < 0)
 		return r;
 	r = read_sections(rec, err);
@@ -193,6 +208,7 @@ static int open_checked(struct cw_record *rec, bool require_seals, struct cw_err
 int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw_err *err)
 {
 	struct cw_record *rec = calloc(1, sizeof(*rec));
+	uint64_t bytes = 0;
 	int r;
 
 	if (!rec) {
@@ -200,7 +216,29 @@ int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
 	rec->fd = fd;
-	r = open_checked(rec, require_seals, err);
+	r = check_file(rec, require_seals, &bytes, err);
+	if (r == 0)
+		r = check_contents(rec, bytes, err);
+	if (r < 0) {
+		cw_record_close(rec);
+		return r;
+	}
+	*ret = rec;
+	return 0;
+}
+
+int cw_record_open_memory(const void *memory, size_t bytes, struct cw_record **ret,
+			  struct cw_err *err)
+{
+	struct cw_record *rec = calloc(1, sizeof(*rec));
+	int r;
+
+	if (!rec)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	rec->fd = -1;
+	rec->memory = memory;
+	rec->memory_bytes = bytes;
+	r = check_contents(rec, bytes, err);
 	if (r < 0) {
 		cw_record_close(rec);
 		return r;

@@ -36,8 +36,15 @@ struct cw_record_op {
  * a record or inconsistent, -EFBIG, -ENOTSUP version, -ENOMEM; err says more.
  */
 int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw_err *err);
+/*
+ * The same for a record in memory, whose writer is in this process: borrowed until it is closed. It
+ * is read as a file is, and what it says is believed as little.
+ */
+int cw_record_open_memory(const void *memory, size_t bytes, struct cw_record **ret,
+			  struct cw_err *err);
 struct cw_record *cw_record_close(struct cw_record *rec);
 
+/* -1 = of a record in memory */
 int cw_record_fd(const struct cw_record *rec);
 
 /* Bytes of memory the reader keeps for it: grows with what the record says is in it. */

@@ -256,3 +256,27 @@ Test(record_open, ignores_a_section_with_entries_too_small)
 	cw_record_comms(r, &n);
 	cr_expect_eq(n, 0u);
 }
+
+Test(record_open, reads_memory_as_it_reads_a_file)
+{
+	_cleanup_(record_closep) struct cw_record *r = NULL;
+	size_t n;
+
+	cw_test_record_comm(rec, 0x11, 8, 3);
+	cr_assert_eq(cw_record_open_memory(rec->header, rec->bytes, &r, NULL), 0);
+	cr_assert_eq(cw_record_fd(r), -1);
+	cr_assert_eq(cw_record_comms(r, &n)->entry.comm_id, 0x11);
+	cw_test_record_comm(rec, 0x12, 8, 3);
+	cr_assert_eq(cw_record_refresh(r), 0);
+	(void)cw_record_comms(r, &n);
+	cr_assert_eq(n, 2);
+}
+
+Test(record_open, refuses_memory_that_is_less_than_it_says)
+{
+	struct cw_record *r = NULL;
+
+	cr_expect_eq(cw_record_open_memory(rec->header, 100, &r, NULL), -EBADMSG);
+	cr_expect_eq(cw_record_open_memory(rec->header, rec->bytes - 1, &r, NULL), -EBADMSG);
+	cr_expect_null(r);
+}
