@@ -13,7 +13,7 @@
 #define PROBES 16
 
 /* Private twin of the record's blocks. */
-static struct cw_p2p_pending pending[CW_REC_P2P_BLOCKS][CW_REC_P2P_PEERS];
+struct cw_p2p_pending cw_p2p_pending[CW_REC_P2P_BLOCKS][CW_REC_P2P_PEERS];
 
 static struct cw_rec_p2p_peer *peer_at(int c, uint32_t place)
 {
@@ -26,7 +26,7 @@ static struct cw_p2p_pending *pending_at(int c, uint32_t place)
 {
 	uint32_t block = CW_LOAD(cw_record.comms[c].p2p_block);
 
-	return block ? &pending[block - 1][place] : NULL;
+	return block ? &cw_p2p_pending[block - 1][place] : NULL;
 }
 
 /* With up to 256 ranks the place is the peer itself; beyond that, whoever comes first. */

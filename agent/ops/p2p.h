@@ -11,6 +11,9 @@
 
 #define CW_P2P_NO_PLACE UINT32_MAX
 
+/* What open groups have queued, beside the record's counters. */
+extern struct cw_p2p_pending cw_p2p_pending[CW_REC_P2P_BLOCKS][CW_REC_P2P_PEERS];
+
 /* 0 = sends, 1 = receives: index of the pairs in the record. */
 static inline unsigned cw_p2p_direction(unsigned kind)
 {

@@ -128,6 +128,43 @@ static void fill_header(const struct plan *plan)
 	memcpy(h->sections, plan->sections, sizeof(h->sections));
 }
 
+/* Memory that is laid out like that, and zero. */
+static void take(void *memory, const struct plan *plan, const struct offsets *o)
+{
+	char *base = memory;
+
+	cw_record = (struct cw_record){
+		.header = memory,
+		.comms = (void *)(base + o->comms),
+		.ring = (void *)(base + o->ring),
+		.p2p = (void *)(base + o->p2p),
+		.progress_info = (void *)(base + o->info),
+		.progress = (void *)(base + o->progress),
+		.modules = (void *)(base + o->modules),
+		.summaries = (void *)(base + o->summaries),
+		.times = (void *)(base + o->times),
+		.device_pages = base + o->progress,
+		.device_bytes = o->comms - o->progress,
+		.replays = (void *)(base + o->replays),
+		.templates = (void *)(base + o->templates),
+		.stacks = o->stacks ? (void *)(base + o->stacks) : NULL,
+		.frames = o->frames ? (void *)(base + o->frames) : NULL,
+		.total_bytes = plan->end,
+		.fd = -1,
+	};
+	fill_header(plan);
+}
+
+size_t cw_record_take(void *memory, size_t bytes)
+{
+	struct plan plan;
+	struct offsets o = lay_out(&plan, (uint64_t)sysconf(_SC_PAGESIZE), false);
+
+	if (plan.end <= bytes)
+		take(memory, &plan, &o);
+	return plan.end;
+}
+
 int cw_record_create(bool with_stacks)
 {
 	struct plan plan;
@@ -135,7 +172,6 @@ int cw_record_create(bool with_stacks)
 	struct offsets o = lay_out(&plan, page, with_stacks);
 	struct cw_fd_identity id;
 	void *map = NULL;
-	char *base;
 	int fd, r;
 
 	if (plan.end > CW_RECORD_MAX_BYTES && o.stacks) {
@@ -157,27 +193,8 @@ int cw_record_create(bool with_stacks)
 		(void)close(fd);
 		return r;
 	}
-	base = map;
-	cw_record = (struct cw_record){
-		.header = map,
-		.comms = (void *)(base + o.comms),
-		.ring = (void *)(base + o.ring),
-		.p2p = (void *)(base + o.p2p),
-		.progress_info = (void *)(base + o.info),
-		.progress = (void *)(base + o.progress),
-		.modules = (void *)(base + o.modules),
-		.summaries = (void *)(base + o.summaries),
-		.times = (void *)(base + o.times),
-		.device_pages = base + o.progress,
-		.device_bytes = o.comms - o.progress,
-		.replays = (void *)(base + o.replays),
-		.templates = (void *)(base + o.templates),
-		.stacks = o.stacks ? (void *)(base + o.stacks) : NULL,
-		.frames = o.frames ? (void *)(base + o.frames) : NULL,
-		.total_bytes = plan.end,
-		.fd = fd,
-		.id = id,
-	};
-	fill_header(&plan);
+	take(map, &plan, &o);
+	cw_record.fd = fd;
+	cw_record.id = id;
 	return 0;
 }
