@@ -7,6 +7,8 @@
 #include "suite/draft.h"
 
 #define MAX_LINES 1000u
+/* One of so many goes through flight records; it is drawn like any other. */
+#define RECORDED_OF 8u
 
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 {
@@ -17,6 +19,8 @@ size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 		draw_control(&d);
 	else
 		draw_hang(&d, (uint32_t)(index / 2 % DRAW_HANGS));
+	if (cw_hash_mix64(index) % RECORDED_OF == 0)
+		draw_put(&d, "recorded\n");
 	draw_put(&d, "end\n");
 	return d.n;
 }

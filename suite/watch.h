@@ -24,6 +24,7 @@ struct outcome {
 	int64_t after_ns; /* from the first fault (or the start) to the alert */
 	char summary[512];
 	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
+	bool is_recorded;      /* what was told of ops came out of flight records */
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
 	/* The alert after this one, where more than the first are waited for; owned. */

@@ -180,6 +180,14 @@ static void mind_daemons(struct watch_leader *w)
 	}
 }
 
+static int start_job(struct watch_leader *w, int64_t at_ns)
+{
+	struct cluster **job = &w->attempts[w->n_attempts - 1];
+	int r = cluster_new(w->s, at_ns, w->err, job);
+
+	return r < 0 ? r : cluster_record(*job, &w->out->is_recorded);
+}
+
 /* The launcher starts the job anew: new processes, new comms, watched by the same daemons. */
 static int start_again(struct watch_leader *w)
 {
@@ -188,7 +196,7 @@ static int start_again(struct watch_leader *w)
 	if (!at_ns || at_ns > now_ns(w) || w->n_attempts == MAX_ATTEMPTS)
 		return 0;
 	w->n_attempts++;
-	return cluster_new(w->s, at_ns, w->err, &w->attempts[w->n_attempts - 1]);
+	return start_job(w, at_ns);
 }
 
 static void advance(void *user, int64_t network_ns)
@@ -421,11 +429,12 @@ static int begin(struct watch_leader *w)
 	struct network_config config = {
 		.start_ns = CLUSTER_ORIGIN_NS, .thresholds = &thresholds, .ranks = &ranks, .user = w
 	};
-	int r = cluster_new(w->s, CLUSTER_ORIGIN_NS, w->err, &w->attempts[0]);
+	int r;
 
+	w->n_attempts = 1;
+	r = start_job(w, CLUSTER_ORIGIN_NS);
 	if (r < 0)
 		return r;
-	w->n_attempts = 1;
 	config.n_nodes = cluster_n_nodes(w->attempts[0]);
 	/* As the daemon has it: the time for objections is within that of a proof. */
 	if (config.n_nodes > 1)

@@ -123,6 +123,9 @@ static void happen(struct cluster *c, const struct event *e)
 	case EVENT_DAEMONS_BACK:
 		fault_daemons_back(c, e->id);
 		break;
+	case EVENT_READ:
+		record_on_read(e->rank);
+		break;
 	case EVENT_DIE:
 		host_die(e->rank, CW_LIVE_KILLED, (uint32_t)e->id);
 		break;
@@ -386,6 +389,7 @@ struct cluster *cluster_free(struct cluster *c)
 {
 	if (!c)
 		return NULL;
+	record_end(c);
 	for (uint32_t i = 0; c->ranks && i < c->s->n_ranks; i++)
 		free_rank(&c->ranks[i]);
 	for (uint32_t i = 0; c->comms && i < c->n_comms; i++)

@@ -59,6 +59,12 @@ uint32_t cluster_n_ended(const struct cluster *c, uint32_t node);
  */
 int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struct cw_msg_rank **ret,
 		 uint32_t *ret_n);
+/*
+ * Where the scenario is recorded: from now on, before anything has happened, ranks' calls go into
+ * flight records by the agent's own code, and what nodes tell is read out of them. *ret: whether it
+ * is so; not with CUDA graphs, many ranks, or leaps. 0 or -ENOMEM.
+ */
+int cluster_record(struct cluster *c, bool *ret);
 /* The windows that the request asks the node for (daemon/node/window.c). 0 or -ENOMEM. */
 int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
 		    struct cw_arena *arena, struct cw_msg_window **ret, uint32_t *ret_n);

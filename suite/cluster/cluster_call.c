@@ -96,6 +96,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	} else {
 		op->coll_seq = ++m->entered;
 	}
+	record_op(m, op);
 	member_advance(m);
 	return op;
 }
@@ -180,6 +181,7 @@ void call_resume(struct rank *r)
 	r->waiting = NULL;
 	if (item)
 		launch(r, item);
+	record_return(r);
 }
 
 /* The comm rank a send or receive is for; -1 = nobody: not called. */
@@ -264,12 +266,17 @@ void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool 
 	uint64_t group = is_group ? r->c->next_order + 1 : 0;
 	uint32_t done = 0;
 
+	if (is_group)
+		record_group(r);
 	for (uint32_t i = 0; i < n; i++) {
 		if (done & (1u << calls[i].family))
 			continue;
 		done |= 1u << calls[i].family;
 		make_comm_calls(r, calls, n, calls[i].family, group);
 	}
+	record_launch(r);
+	if (r->host != HOST_LAUNCH)
+		record_return(r);
 }
 
 /* ---- calls that wait for all members ---- */
@@ -325,6 +332,7 @@ void call_block_host(struct rank *r, const struct suite_call *call)
 	if (kind == 2)
 		m->state = CW_COMM_FINALIZING;
 	(void)note_op(r, m, call, CW_PEER_NONE, 0);
+	record_block(m, call->kind);
 	r->host = HOST_BARRIER;
 	r->barrier_member = m;
 	r->barrier_kind = kind;
@@ -347,8 +355,11 @@ void call_leave_barrier(struct rank *r)
 		m->state = CW_COMM_READY;
 	if (r->barrier_kind == 2)
 		m->state = CW_COMM_DESTROYED;
+	record_unblock(m, r->barrier_call.kind);
 	child = r->barrier_kind == 1 ? member_of(r, r->barrier_call.child) : NULL;
-	if (child)
+	if (child) {
 		child->state = CW_COMM_READY;
+		record_ready(child);
+	}
 	r->barrier_member = NULL;
 }

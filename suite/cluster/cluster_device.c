@@ -208,6 +208,7 @@ static void reach_ops(struct item *item)
 		else
 			arrive(item, op->op_index, op->coll_seq);
 	}
+	record_device(m, item->first_op + item->n_ops - 1, 0);
 }
 
 /* A comm's ops run in the order of their launches, whatever their streams. */
@@ -271,6 +272,7 @@ static void complete_ops(struct item *item)
 		if (op->coll_seq > m->completed)
 			m->completed = op->coll_seq;
 	}
+	record_device(m, 0, item->first_op + item->n_ops - 1);
 	member_advance(m);
 }
 

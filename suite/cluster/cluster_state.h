@@ -18,9 +18,11 @@
 #define INTERVALS 15u
 #define CALL_NS (10 * INT64_C(1000))
 
-struct rank;
+struct drawn;
 struct member;
+struct rank;
 struct flow;
+struct record_told;
 
 /* One launch on a stream: a kernel, or the ops of one comm that were launched together. */
 struct item {
@@ -103,6 +105,7 @@ struct member {
 	/* What its device has come to, by comm rank, by hand or inside a collective; NULL =
 	 * nothing. */
 	struct peer_count *pairs;
+	int entry; /* in its rank's flight record */
 	int64_t moved_ns;
 	struct view_member view;
 	/* The window the leader has. */
@@ -180,6 +183,7 @@ struct rank {
 	int64_t slow_ns, slow_until_ns, wedge_ns;
 	uint32_t sync_stream; /* of HOST_SYNC; SUITE_NONE = all */
 	int64_t sample_phase_ns;
+	struct drawn *drawn; /* its flight record; NULL = none is written */
 	struct view_rank view;
 };
 
@@ -191,6 +195,7 @@ enum event_kind {
 	EVENT_DIE,
 	EVENT_SAMPLE,
 	EVENT_DAEMONS_BACK,
+	EVENT_READ,
 };
 
 struct event {
@@ -230,8 +235,9 @@ struct cluster {
 	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
 	int64_t daemons_since_ns; /* what they remember begins here */
 	uint32_t daemons_life;
-	bool are_daemons_new; /* when they are back, they remember nothing */
-	bool is_told;         /* by cluster_tell(): nobody else looks at ranks */
+	bool are_daemons_new;     /* when they are back, they remember nothing */
+	bool is_told;             /* by cluster_tell(): nobody else looks at ranks */
+	struct record_told *told; /* by node; NULL = without flight records */
 	int error;
 };
 
@@ -318,3 +324,25 @@ struct cw_op view_op(struct member *m, uint64_t op_index);
 void view_to_leader(const struct cluster *c, const struct rank *r, struct cw_op *op);
 /* The leader has a window of it that is true or fresh. */
 bool window_holds(const struct cluster *c, struct member *m);
+
+/* ---- flight records (cluster_record.c); nothing where a rank has none ---- */
+void record_end(struct cluster *c);
+/* It is there without a call of its own. */
+void record_ready(struct member *m);
+/* A group begins; its ops, or a lone one; all are entered; the call has come back. */
+void record_group(struct rank *r);
+void record_op(struct member *m, const struct cw_op *op);
+void record_launch(struct rank *r);
+void record_return(struct rank *r);
+/* A call that waits for all members. */
+void record_block(struct member *m, unsigned kind);
+void record_unblock(struct member *m, unsigned kind);
+/* The member's device has come to this op, and completed all up to that one. */
+void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op);
+/* Its daemon reads it, and will again. */
+void record_on_read(struct rank *r);
+void record_forget(struct rank *r);
+/* As cluster_tell() and cluster_windows(), after the node's ranks were looked at. */
+int record_tell(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint32_t *ret_n);
+int record_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
+		   struct cw_msg_window **ret, uint32_t *ret_n);

@@ -194,6 +194,11 @@ int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struc
 	struct cw_msg_rank *ranks = cw_arena_new_array(arena, struct cw_msg_rank, end - first);
 
 	c->is_told = true;
+	if (c->told) {
+		for (uint32_t i = first; i < end; i++)
+			view_sample(&c->ranks[i]);
+		return record_tell(c, node, ret, ret_n);
+	}
 	if (!ranks)
 		return -ENOMEM;
 	for (uint32_t i = first; i < end; i++) {
@@ -255,6 +260,8 @@ int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window
 	uint32_t first = first_rank(c, node), end = end_rank(c, node), n = 0, most, k = 0;
 	struct cw_msg_window *windows;
 
+	if (c->told)
+		return record_windows(c, node, q, ret, ret_n);
 	for (uint32_t i = first; i < end; i++)
 		for (uint32_t f = 0; f < c->s->n_families && !c->ranks[i].is_blind; f++)
 			n += is_wanted(q, c->ranks[i].members[f]);

@@ -189,6 +189,7 @@ void view_forget(struct cluster *c)
 		struct rank *r = &c->ranks[i];
 
 		r->view.is_seen = false;
+		record_forget(r);
 		for (uint32_t f = 0; f < c->s->n_families; f++) {
 			struct view_member *v = r->members[f] ? &r->members[f]->view : NULL;
 

@@ -273,6 +273,10 @@ static int read_head(struct reader *r, const char *w)
 		r->s->has_no_progress = true;
 		return read_end(r);
 	}
+	if (strcmp(w, "recorded") == 0) {
+		r->s->is_recorded = true;
+		return read_end(r);
+	}
 	if (strcmp(w, "leap") == 0) {
 		r->s->is_leaping = true;
 		return read_end(r);

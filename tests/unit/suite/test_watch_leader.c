@@ -134,3 +134,68 @@ Test(watch_leader, a_stretch_in_which_all_is_well_is_left_out)
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
 	cr_expect_gt(said.leapt_ns, INT64_C(40) * 3600 * 1000000000);
 }
+
+/* ---- through flight records ---- */
+
+static void run_recorded(const char *job, const char *fault, const char *expect)
+{
+	char text[2048];
+
+	(void)snprintf(text, sizeof(text), "%srecorded\n%s\n%s\nexpect %s\nend\n", HEAD, job, fault,
+		       expect);
+	run_text(text);
+	cr_assert(said.is_recorded);
+}
+
+Test(watch_leader, what_agents_record_of_a_healthy_job_is_no_trouble)
+{
+	run_recorded(LOOP, "", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run_recorded(LOOP, "daemons at 20s restart for 10s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run_recorded(LOOP, "job at 20s restart", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+}
+
+Test(watch_leader, what_agents_record_tells_of_a_hang)
+{
+	run_recorded(LOOP, "fault 3 at 20s on world block", "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	run_recorded(LOOP, "fault 5 at 20s kill 11", "process_dead 5");
+	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
+	run_recorded(LOOP, "fault 4 at 20s stop", "never_entered 4");
+	is_told(CW_CLASS_NEVER_ENTERED, 4, 1);
+}
+
+Test(watch_leader, what_agents_record_is_found_in_windows)
+{
+	run_recorded(LOOP, "fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
+	is_told(CW_CLASS_MISMATCH, 6, 1);
+	run_recorded(LOOP, "fault 2 at 20s on world broadcast change count 99", "mismatch 2");
+	is_told(CW_CLASS_MISMATCH, 2, 1);
+}
+
+/* Groups of sends and receives, and so many launches that hosts wait for room. */
+#define PIPELINE                                                                                          \
+	"comms pair size 2 by split\nprogram\ninit world\nsplit world into pair\nloop\nwork 5ms\ngroup\n" \
+	"send pair 32 to pair\nrecv pair 32 from pair\nend\nall_reduce world 64\nend\nend\n"
+
+Test(watch_leader, what_agents_record_of_groups_counts_for_each_rank)
+{
+	run_text("scenario s\nranks 8 per-node 2\nrecorded\ncomm world all by init\n" PIPELINE
+		 "expect silence\nend\n");
+	cr_assert(said.is_recorded);
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run_text(
+		"scenario s\nranks 8 per-node 2\nrecorded\nrun 90s\ncomm world all by init\n" PIPELINE
+		"fault 1 at 20s on pair skip\nexpect unknown\nend\n");
+	cr_assert(said.is_alert);
+}
+
+Test(watch_leader, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
+{
+	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nleap\nrecorded\n" LOOP
+		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
+	cr_assert_not(said.is_recorded);
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+}
