@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -86,12 +87,22 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
  * Roots of this process that have begun to answer. Whoever joined through one waits until it has
  * closed its descriptors: left to the scheduler, the numbers a program gets after its init would
  * differ from run to run, and a program that closes all descriptors would have a new file closed.
+ * Then it waits for the threads themselves: the program may close this library next, with the code
+ * that they would go on with.
  */
+struct root {
+	struct sim_listener *listener;
+	pthread_t thread;
+	bool is_done;
+	struct root *next;
+};
+
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned answering;
-} roots = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
+	struct root *all; /* not joined yet */
+} roots = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL };
 
 /* The child has none of its parent's threads. */
 static void forget_roots(void)
@@ -99,6 +110,7 @@ static void forget_roots(void)
 	pthread_mutex_init(&roots.lock, NULL);
 	pthread_cond_init(&roots.changed, NULL);
 	roots.answering = 0;
+	roots.all = NULL; /* lost with the threads, a few bytes */
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -106,25 +118,71 @@ __attribute__((constructor)) static void watch_forks(void)
 	(void)pthread_atfork(NULL, NULL, forget_roots); /* only fails for want of memory */
 }
 
-static void count_answering(unsigned change)
+static void begin_answering(void)
 {
 	pthread_mutex_lock(&roots.lock);
-	roots.answering += change;
+	roots.answering++;
+	pthread_mutex_unlock(&roots.lock);
+}
+
+static void end_answering(struct root *root)
+{
+	pthread_mutex_lock(&roots.lock);
+	roots.answering--;
+	root->is_done = true;
 	pthread_cond_broadcast(&roots.changed);
 	pthread_mutex_unlock(&roots.lock);
 }
 
+/* Takes those that are done off the list. With the lock held. */
+static struct root *take_done(void)
+{
+	struct root *done = NULL;
+
+	for (struct root **at = &roots.all; *at;) {
+		struct root *root = *at;
+
+		if (!root->is_done) {
+			at = &root->next;
+			continue;
+		}
+		*at = root->next;
+		root->next = done;
+		done = root;
+	}
+	return done;
+}
+
+static void join_done(bool is_awaited)
+{
+	struct root *done, *next;
+
+	pthread_mutex_lock(&roots.lock);
+	while (is_awaited && roots.answering > 0)
+		pthread_cond_wait(&roots.changed, &roots.lock);
+	done = take_done();
+	pthread_mutex_unlock(&roots.lock);
+	for (; done; done = next) {
+		next = done->next;
+		pthread_join(done->thread, NULL);
+		free(done);
+	}
+}
+
 static void wait_for_roots(void)
 {
-	pthread_mutex_lock(&roots.lock);
-	while (roots.answering > 0)
-		pthread_cond_wait(&roots.changed, &roots.lock);
-	pthread_mutex_unlock(&roots.lock);
+	join_done(true);
+}
+
+__attribute__((destructor)) static void before_the_code_goes(void)
+{
+	join_done(false);
 }
 
 static void *root_main(void *arg)
 {
-	struct sim_listener *l = arg;
+	struct root *root = arg;
+	struct sim_listener *l = root->listener;
 	struct roster r = { 0 };
 	struct sim_hello h;
 	int result = 0;
@@ -144,29 +202,37 @@ static void *root_main(void *arg)
 		else
 			close(fd);
 	}
-	count_answering(1);
+	begin_answering();
 	if (r.fds)
 		roster_reply(&r, result, -1);
 	roster_fini(&r);
 	sim_listener_close(l);
 	free(l);
-	count_answering(-1u);
+	end_answering(root);
 	return NULL;
 }
 
 static int start_root(struct sim_listener *l)
 {
-	pthread_t thread;
+	struct root *root = calloc(1, sizeof(*root));
 	sigset_t all, old;
 	int r;
 
+	if (!root)
+		return -ENOMEM;
+	root->listener = l;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	r = pthread_create(&thread, NULL, root_main, l);
+	pthread_mutex_lock(&roots.lock);
+	r = pthread_create(&root->thread, NULL, root_main, root);
 	if (r == 0) {
-		pthread_setname_np(thread, "NCCL BootstrapR");
-		pthread_detach(thread);
+		pthread_setname_np(root->thread, "NCCL BootstrapR");
+		root->next = roots.all;
+		roots.all = root;
+	} else {
+		free(root);
 	}
+	pthread_mutex_unlock(&roots.lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -r;
 }
