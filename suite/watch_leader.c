@@ -47,6 +47,7 @@ struct watch_leader {
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
+	struct cw_thresholds thresholds; /* daemons that start again read them anew */
 };
 
 static struct cluster *living(const struct watch_leader *w)
@@ -425,12 +426,15 @@ static int run(struct watch_leader *w)
 
 static int begin(struct watch_leader *w)
 {
-	struct cw_thresholds thresholds = cw_thresholds_default();
 	struct network_config config = {
-		.start_ns = CLUSTER_ORIGIN_NS, .thresholds = &thresholds, .ranks = &ranks, .user = w
+		.start_ns = CLUSTER_ORIGIN_NS,
+		.thresholds = &w->thresholds,
+		.ranks = &ranks,
+		.user = w,
 	};
 	int r;
 
+	w->thresholds = cw_thresholds_default();
 	w->n_attempts = 1;
 	r = start_job(w, CLUSTER_ORIGIN_NS);
 	if (r < 0)
@@ -438,7 +442,7 @@ static int begin(struct watch_leader *w)
 	config.n_nodes = cluster_n_nodes(w->attempts[0]);
 	/* As the daemon has it: the time for objections is within that of a proof. */
 	if (config.n_nodes > 1)
-		thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
+		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));
 	if (!w->nodes)
 		return -ENOMEM;

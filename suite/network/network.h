@@ -190,7 +190,7 @@ struct network_config {
 	int64_t start_ns;                 /* virtual time begins here; 0 = at 1,000 s */
 	int64_t latency_ns;               /* of every message to another node */
 	const struct network_time *times; /* of each node; NULL = virtual time */
-	const struct cw_thresholds *thresholds;  /* NULL = the default */
+	const struct cw_thresholds *thresholds;  /* borrowed; NULL = the default */
 	uint32_t turn_members;                   /* see leader/leader.h; 0 = its default */
 	int64_t (*cpu_ns)(void *user);           /* likewise; NULL = looks take no time */
 	const struct network_ranks *ranks;       /* borrowed; NULL = nobody has any */
