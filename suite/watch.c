@@ -77,8 +77,7 @@ static bool watches_on(const struct watch *w)
 	return suite_n_incidents(w->s) > 1 || w->s->is_alone || w->eyes->is_watching_on;
 }
 
-/* Where the next alert is noted; NULL = no memory. */
-static struct outcome *next_outcome(struct outcome *o)
+struct outcome *outcome_next(struct outcome *o)
 {
 	if (!o->is_alert)
 		return o;
@@ -95,7 +94,7 @@ static int note_alert(struct watch *w, const struct cw_snapshot *snap, const str
 
 	if (!alerts_is_new(&w->alerts, snap, v, d))
 		return 0;
-	o = next_outcome(w->out);
+	o = outcome_next(w->out);
 	if (!o || alerts_add(&w->alerts, w->s, snap, v, d) < 0)
 		return -ENOMEM;
 	o->culprits = calloc(v->n_culprits + 1, sizeof(*o->culprits));

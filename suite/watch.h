@@ -31,6 +31,9 @@ struct outcome {
 	struct outcome *also;
 };
 
+/* Where the next alert is noted: it, or a new one behind those there are. NULL = no memory. */
+struct outcome *outcome_next(struct outcome *o);
+
 static inline bool cw_outcome_says(const struct outcome *o)
 {
 	return o->is_alert || o->is_slow;

@@ -259,22 +259,11 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	return 0;
 }
 
-/* Where the next alert is noted; NULL = no memory. */
-static struct outcome *next_outcome(struct outcome *o)
-{
-	if (!o->is_alert)
-		return o;
-	while (o->also)
-		o = o->also;
-	o->also = calloc(1, sizeof(*o->also));
-	return o->also;
-}
-
 static int note_alerts(struct watch_leader *w)
 {
 	for (; w->n_alerts < w->net->n_alerts; w->n_alerts++) {
 		const struct network_alert *a = &w->net->alerts[w->n_alerts];
-		struct outcome *o = next_outcome(w->out);
+		struct outcome *o = outcome_next(w->out);
 
 		if (!o || read_alert(a->doc, o) < 0)
 			return -ENOMEM;
