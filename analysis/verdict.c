@@ -53,6 +53,13 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 		return a->tier > b->tier;
 	if (scene_explains(s, a, b) || scene_explains(s, b, a))
 		return scene_explains(s, a, b);
+	/* Where all have come nothing is seen to be wrong; of whom nothing is seen, anything may
+	 * be.
+	 */
+	if (a->klass == CW_CLASS_UNKNOWN && b->klass == CW_CLASS_UNKNOWN &&
+	    a->detail != b->detail &&
+	    (a->detail == CW_DETAIL_PROGRESS_UNKNOWN || b->detail == CW_DETAIL_PROGRESS_UNKNOWN))
+		return b->detail == CW_DETAIL_PROGRESS_UNKNOWN;
 	/* 0 means unknown, and may be anything. */
 	if (a->since_ns != b->since_ns)
 		return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
@@ -199,8 +206,10 @@ static int tell(struct telling *t, const struct finding *f)
 
 static int look_around(struct scene *s)
 {
-	int r = align_all(s);
+	int r = scene_init_places(s);
 
+	if (r == 0)
+		r = align_all(s);
 	if (r == 0)
 		r = cw_waitgraph_build(s->snap, &s->arena, &s->g);
 	if (r == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: a snapshot goes in, a verdict comes out (docs/design.md section 10). Pure: the same
+ * The engine: a snapshot goes in, a verdict comes out (docs/design/verdict.md). Pure: the same
  * snapshot gives the same verdict on any machine, live or months later.
  *
  * A verdict says what the snapshot shows *if* the pending ops stay as they are. Whether they have

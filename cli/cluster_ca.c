@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/openssl_compat.h"
 
 #define CA_CERT "ca.crt"
 #define CA_KEY "ca.key"

@@ -27,6 +27,7 @@ static const struct part parts[CW_PART__MAX] = {
 			       { "../tests/programs/scenario_rank" },
 			       CW_DEMO_DIR "/scenario_rank" },
 	[CW_PART_LAB] = { "the laboratory", { "collwatch-lab" }, CW_LAB_PATH },
+	[CW_PART_TORCH] = { "real PyTorch", { "../../lab/real-torch" }, NULL },
 };
 
 /* Directory of this executable, without the last slash. */
@@ -57,6 +58,10 @@ int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err)
 				return 0;
 		}
 	}
+	if (!p->installed)
+		return cw_err_set(err, ENOENT,
+				  "%s is part of the source tree only: %s/%s is not there", p->what,
+				  dir, p->from_exe[0]);
 	if (realpath(p->installed, path))
 		return 0;
 	return cw_err_set(err, ENOENT, "%s is missing: neither %s/%s nor %s is there", p->what, dir,

@@ -17,6 +17,7 @@ enum cw_part {
 	CW_PART_TRAIN_PY, /* the same in Python */
 	CW_PART_SCENARIO, /* a rank of a labelled scenario */
 	CW_PART_LAB,      /* collwatch-lab */
+	CW_PART_TORCH,    /* lab/real-torch of the source tree; never installed */
 	CW_PART__MAX,
 };
 

@@ -2,7 +2,7 @@
 /* What main() calls: one function per verb, each with its own argp parser. */
 #pragma once
 
-/* Exit status of the command: docs/design.md section 11. */
+/* Exit status of the command: docs/design/control.md#exit-codes. */
 enum cw_exit {
 	CW_EXIT_OK = 0,      /* healthy, or done */
 	CW_EXIT_ERROR = 1,   /* usage or I/O error */

@@ -19,6 +19,7 @@
 #include "cluster/secret_heap.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/openssl_compat.h"
 
 /* Said at every start from then on. */
 #define WARN_DAYS 30

@@ -16,13 +16,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/address.h"
 #include "common/cleanup.h"
+#include "common/close_from.h"
 
 /* Of one host: it has two families, and perhaps two ways in. */
 #define MAX_ADDRESSES 4u
@@ -92,12 +92,15 @@ static _Noreturn void run_child(int fd, const struct cw_resolve_name *names, uns
 	static const int to_default[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD };
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Without capabilities it is any process of its user's; its memory is a copy of this one.
+	 */
+	(void)prctl(PR_SET_DUMPABLE, 0);
 	for (size_t i = 0; i < sizeof(to_default) / sizeof(to_default[0]); i++)
 		(void)signal(to_default[i], SIG_DFL);
 	/* Not to hold the daemon's sockets open when it has gone. */
 	if (dup2(fd, 3) < 0)
 		_exit(1);
-	(void)close_range(4, ~0u, 0);
+	(void)cw_close_from(4); /* without /proc it holds them for as long as a name takes */
 	/* Nothing it does needs one; without libcap-ng's help it would go on with them. */
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_apply(CAPNG_SELECT_CAPS);
@@ -140,7 +143,7 @@ static void end_child(struct cw_resolve *r)
 	if (r->child <= 0)
 		return;
 	(void)kill(r->child, SIGKILL);
-	p.fd = pidfd_open(r->child, 0);
+	p.fd = (int)syscall(SYS_pidfd_open, r->child, 0);
 	/* Without a descriptor for it: looked at again later, as one that does not die. */
 	if (p.fd >= 0)
 		(void)poll(&p, 1, KILL_WAIT_MS);

@@ -19,6 +19,7 @@
 #include "cluster/peer_cert.h"
 #include "cluster/peer_key_file.h"
 #include "common/cleanup.h"
+#include "common/openssl_compat.h"
 
 /* Its hash is the one that goes with an external key of no stated hash (RFC 8446, 4.2.11). */
 #define SUITE "TLS_AES_128_GCM_SHA256"

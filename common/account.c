@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/close_from.h"
 
 /* As daemon/system/children.h: the name service's code is not ours, nor is what it waits for. */
 #define KILL_WAIT_MS 500
@@ -58,8 +59,7 @@ static int let_go(int out_fd)
 
 	if (out_fd != OUT_FD && dup2(out_fd, OUT_FD) < 0)
 		return -1;
-	/* Linux before 5.9 has no such call: there they stay open, and names are known. */
-	if (syscall(SYS_close_range, OUT_FD + 1, ~0U, 0) < 0 && errno != ENOSYS)
+	if (cw_close_from(OUT_FD + 1) < 0)
 		return -1;
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* kernels before 4.3 */
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);                   /* never fails */
@@ -73,6 +73,9 @@ static _Noreturn void run_child(int out_fd, const char *group, uid_t uid)
 
 	memset(&answer, 0, sizeof(answer)); /* its padding is written, too */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Without capabilities it is any process of its user's; its memory is a copy of this one.
+	 */
+	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (let_go(out_fd) < 0)
 		_exit(1);
 	if (group)

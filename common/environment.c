@@ -10,6 +10,10 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_POLICY", "=*training*|*serving*|*off*",
 	  "Whether the job's hangs alert somebody: yes (*training*, the default); no, they are "
 	  "only noted (*serving*); and *off*: none is looked for." },
+	{ "COLLWATCH_JOB_TIMEOUT", "=_TIME_",
+	  "After how long in one call the job's own watchdog ends it, as in *30min*: what "
+	  "*init_process_group()* was given as _timeout_. A rank that works is not paged for then. "
+	  "Without it 10 minutes are assumed where PyTorch makes the calls." },
 	{ "COLLWATCH_DISABLE", "=1", "The agent does nothing at all." },
 	{ "COLLWATCH_PROGRESS", "=*auto*|*off*|*timed*",
 	  "*auto*: the agent leaves out what the device writes before and after some of the calls "

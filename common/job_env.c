@@ -73,6 +73,20 @@ void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 							      : "");
 }
 
+const char *cw_job_env_shown(const char *label)
+{
+	static const char *const rules[] = { "name:", "slurm:", "pbs:",    "lsf:", "torchelastic:",
+					     "pmix:", "ompi:",  "master:", "comm:" };
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		size_t n = strlen(rules[i]);
+
+		if (strncmp(label, rules[i], n) == 0 && label[n])
+			return label + n;
+	}
+	return label;
+}
+
 void cw_job_env_rank(const struct cw_env *env, struct cw_job_env_rank *ret)
 {
 	ret->source = "";

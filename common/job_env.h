@@ -26,6 +26,13 @@ const char *cw_env_get(const struct cw_env *env, const char *name);
 /* "slurm:4711.0", "name:…", …; empty when nothing says it. Cut at len - 1 bytes. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
 
+/*
+ * A label as people know their job: "4711.0" of "slurm:4711.0", what COLLWATCH_JOB says of
+ * "name:…". The commands that take a job take this, too. Borrowed from label; no rule made it, then
+ * all of it.
+ */
+const char *cw_job_env_shown(const char *label);
+
 struct cw_job_env_rank {
 	int32_t rank, world_size, local_rank; /* -1 = nothing says it */
 	const char *source;                   /* name of the variable that says the rank; "" */

@@ -10,12 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <systemd/sd-journal.h>
 #include <unistd.h>
 
 /* The journal cuts at 48 KiB; a line for people that is longer than this helps nobody. */
 #define LINE_MAX_BYTES 4096
-/* MESSAGE, PRIORITY, MESSAGE_ID and what callers add; more are dropped. */
+/* MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and what callers add; more are dropped. */
 #define FIELDS_MAX 32
 
 /* Calls, known by their format; far more than there are. Further ones have no limit. */
@@ -30,6 +29,7 @@ struct site {
 
 static int max_level = CW_LOG_NOTICE;
 static const struct cw_clock *log_clock = &cw_clock_system;
+static cw_log_journal_fn journal_fn;
 static struct site sites[SITES_MAX];
 
 void cw_log_set_level(int level)
@@ -40,6 +40,11 @@ void cw_log_set_level(int level)
 void cw_log_set_clock(const struct cw_clock *clock)
 {
 	log_clock = clock;
+}
+
+void cw_log_set_journal(cw_log_journal_fn fn)
+{
+	journal_fn = fn;
 }
 
 int cw_log_level_from_name(const char *name)
@@ -199,21 +204,23 @@ static struct iovec iov_of(char *text)
 static bool send_to_journal(int level, const char *message_id, const char *text,
 			    const char *const *fields)
 {
-	char message[LINE_MAX_BYTES], priority[16], id[64];
+	char message[LINE_MAX_BYTES], priority[16], name[64], id[64];
 	struct iovec iov[FIELDS_MAX];
-	int n = 0;
+	unsigned n = 0;
 
 	(void)snprintf(message, sizeof(message), "MESSAGE=%s", text);
 	(void)snprintf(priority, sizeof(priority), "PRIORITY=%d", level);
 	iov[n++] = iov_of(message);
 	iov[n++] = iov_of(priority);
+	(void)snprintf(name, sizeof(name), "SYSLOG_IDENTIFIER=%s", program_invocation_short_name);
+	iov[n++] = iov_of(name);
 	if (message_id) {
 		(void)snprintf(id, sizeof(id), "MESSAGE_ID=%s", message_id);
 		iov[n++] = iov_of(id);
 	}
 	for (; fields && *fields && n < FIELDS_MAX; fields++)
 		iov[n++] = iov_of((char *)(uintptr_t)*fields); /* iovec is not const-correct */
-	return sd_journal_sendv(iov, n) >= 0;
+	return journal_fn(iov, n) == 0;
 }
 
 void cw_log_event(int level, const char *message_id, const char *text, const char *const *fields)
@@ -221,7 +228,8 @@ void cw_log_event(int level, const char *message_id, const char *text, const cha
 	int saved_errno = errno;
 	bool journal = stderr_is_journal();
 
-	if (level <= max_level && !(journal && send_to_journal(level, message_id, text, fields)))
+	if (level <= max_level &&
+	    !(journal && journal_fn && send_to_journal(level, message_id, text, fields)))
 		write_line(level, text, journal);
 	errno = saved_errno;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <sys/uio.h>
 
 #include "common/clock.h"
 
@@ -31,6 +32,10 @@ enum cw_log_level {
 void cw_log_set_level(int level);
 /* For tests; the default is cw_clock_system. */
 void cw_log_set_clock(const struct cw_clock *clock);
+/* Takes an event of n fields, "NAME=value" each; 0, or -errno: it becomes a plain line. */
+typedef int (*cw_log_journal_fn)(const struct iovec *fields, unsigned n);
+/* The default is none. */
+void cw_log_set_journal(cw_log_journal_fn fn);
 int cw_log_level_from_name(const char *name); /* -1 = unknown */
 
 void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -45,6 +50,7 @@ void cw_log_v(int level, const char *fmt, va_list ap) __attribute__((format(prin
 
 /*
  * Sent to the journal with fields when stderr is connected to it ("KEY=value" strings, NULL ends
- * the list), else as a plain line. message_id: 32 hex digits fixed per kind of event, or NULL.
+ * the list) and there is a way to it, else as a plain line. message_id: 32 hex digits fixed per
+ * kind of event, or NULL.
  */
 void cw_log_event(int level, const char *message_id, const char *text, const char *const *fields);

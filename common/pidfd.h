@@ -3,7 +3,13 @@
  */
 #pragma once
 
+#include <poll.h>
 #include <stdbool.h>
 
 /* True when the process has ended, reaped or not; false for -1. Does not block. */
-bool cw_pidfd_has_ended(int pidfd);
+static inline bool cw_pidfd_has_ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return pidfd >= 0 && poll(&p, 1, 0) == 1;
+}

@@ -100,9 +100,39 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return cw_alerts_send(d->alerts, due, doc);
 }
 
+static void muted(void *user, const char *node, uint32_t uid, const char *job,
+		  uint64_t until_wall_ns)
+{
+	const struct cw_leader_driver *d = user;
+
+	cw_alerts_muted(d->alerts, node, uid, job, until_wall_ns);
+}
+
+static bool wants_notices(void *user)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_wants_notices(d->alerts);
+}
+
+static void notice(void *user, const struct cw_incident_due *due, const json_t *doc)
+{
+	const struct cw_leader_driver *d = user;
+
+	cw_alerts_note(d->alerts, due, doc);
+}
+
+static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_alerts_bury(d->alerts, due, doc, may_tell);
+}
+
 /* ---- the log ---- */
 
-static void log_line(void *user, int level, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void log_line(void *user, int level, const char *fmt,
+							   va_list ap)
 {
 	cw_log_v(level, fmt, ap);
 }
@@ -134,6 +164,10 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 			.was_sent_here = was_sent_here,
 			.withhold = withhold,
 			.alert = alert,
+			.muted = muted,
+			.wants_notices = wants_notices,
+			.notice = notice,
+			.bury = bury,
 			.log = log_line,
 			.event = log_event,
 		},

@@ -17,6 +17,7 @@
 #include "daemon/metrics/metrics.h"
 #include "daemon/self_check.h"
 #include "daemon/service.h"
+#include "daemon/system/journal.h"
 #include "daemon/system/sd_notify.h"
 
 /* 1: usage or configuration; 2 is taken by the command line's "a hang was found". */
@@ -271,6 +272,7 @@ int main(int argc, char **argv)
 	int r;
 
 	argp_err_exit_status = EXIT_CONFIG;
+	cw_log_set_journal(cw_journal_send);
 	if (argp_parse(&argp, argc, argv, 0, NULL, NULL) != 0)
 		return EXIT_CONFIG;
 	if (arg_help_config) {

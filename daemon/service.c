@@ -43,7 +43,7 @@
 #define STORE_RETRY_NS (5 * CW_NS_PER_S)
 /* Processes registered on one node, half of them of one user: far above what GPUs fit into it. */
 #define MAX_PROCESSES 4096u
-/* design section 11: at most two captures at once on a node. */
+/* docs/design/evidence.md#native-stacks: at most two captures at once on a node. */
 #define MAX_CAPTURES 2u
 /*
  * All ranks of a full node, of one user, and room beside them for those an alert waits for and for
@@ -117,15 +117,6 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 
 /* ---- messages ---- */
 
-/* What people typed on another node of a job that this one leads: a node that has ranks of it. */
-static void hear_mute(struct cw_service *s, const char *from, const struct cw_msg_digest *d)
-{
-	if (!strcmp(from, d->node) && d->n_ranks)
-		cw_mutes_heard(s->mutes, from, d->uid, d->label,
-			       d->muted_until_ns > INT64_MAX ? CW_MUTE_FOR_EVER
-							     : (int64_t)d->muted_until_ns);
-}
-
 /* What costs this node work is limited for each other one. */
 static bool is_too_often(struct cw_service *s, const char *from, const struct cw_message *msg)
 {
@@ -162,8 +153,6 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 
 	if (is_too_often(s, from, *msg))
 		return; /* the asker's deadline tells it */
-	if ((*msg)->type == CW_MSG_DIGEST && strcmp(from, s->config->node_name) != 0)
-		hear_mute(s, from, &(*msg)->digest);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
 		hear_delivered(s, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
@@ -210,6 +199,20 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 			 (unsigned long long)s->digests_lost);
 }
 
+/* Here, or by the job's leader: which of its incidents that one has open is not said. */
+static bool is_open_somewhere(uint32_t uid, const char *label, const char *id, void *user)
+{
+	const struct cw_service *s = user;
+	const char *leader;
+	struct cw_job_id job;
+
+	if (cw_leader_has_open(s->leader, uid, id) || cw_job_id_make(uid, label, &job) < 0)
+		return true;
+	leader = cw_election_leader(s->members, &job);
+	return leader && strcmp(leader, s->config->node_name) != 0 &&
+	       cw_election_has_incident(s->members, &job);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *user)
 {
 	struct cw_service *s = user;
@@ -227,6 +230,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
 	(void)cw_store_retry(s->store); /* status and metrics tell what remains */
+	(void)cw_store_close_unseen(s->store, is_open_somewhere, s); /* logged there */
 	cw_mutes_retry(s->mutes);
 	cw_alerts_resend(s->alerts);
 }
@@ -513,6 +517,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.peer_rate = s->peer_rate,
 		.digests_lost = s->digests_lost,
 		.deliveries_lost = cw_old_deliveries_lost(s->old_deliveries),
+		.mutes_doubted = cw_mutes_doubts(s->mutes),
 		.messages_without_job = messages_without_job(s),
 	};
 

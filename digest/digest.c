@@ -165,6 +165,10 @@ static uint32_t rank_flags(const struct cw_digest_rank *p, const struct cw_rec_h
 		flags |= CW_RANKF_D_STATE;
 	if (p->is_child_busy)
 		flags |= CW_RANKF_BUSY_CHILD;
+	if (p->is_frozen)
+		flags |= CW_RANKF_FROZEN;
+	if (h->is_timeout_assumed && cw_record_job_timeout_ns(h))
+		flags |= CW_RANKF_TIMEOUT_ASSUMED;
 	if (p->is_oom_killed)
 		flags |= CW_RANKF_OOM_KILLED;
 	if (!is_dead && p->death.launcher_gone_ns &&
@@ -254,8 +258,13 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
 		.dropped = cw_record_dropped(h),
+		.host_wait = p->host_wait,
+		.job_timeout_ns = (uint64_t)cw_record_job_timeout_ns(h),
+		.net_retry_ns = (uint64_t)cw_record_net_retry_ns(h),
 		.command = p->command ? p->command : "",
 		.cause = p->cause ? p->cause : "",
+		.end_by = is_dead ? p->end_by : 0,
+		.end_sender = is_dead ? p->end_sender : 0,
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
 	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first tensor with NaN or infinity that a process fed into an op (docs/design.md section 6):
- * noticed when its record is sampled, kept for digests, for `status` and for evidence. Pure.
+ * The first tensor with NaN or infinity that a process fed into an op
+ * (docs/design/summaries.md#first-nan-or-infinity): noticed when its record is sampled, kept for
+ * digests, for `status` and for evidence. Pure.
  */
 #pragma once
 

@@ -33,9 +33,13 @@ struct cw_digest_rank {
 	struct cw_death death; /* ended_ns 0 = it lives, or that is not known */
 	bool is_oom_killed;
 	bool is_d_state, is_child_busy;
+	bool is_frozen;
+	uint32_t host_wait;     /* enum cw_host_wait */
 	int64_t headway_ns;     /* 0 = not known */
 	const char *headway_by; /* NULL = "" */
 	const char *command, *cause;
+	uint32_t end_by;    /* enum cw_end_by */
+	int32_t end_sender; /* a pid; 0 = none known */
 };
 
 static inline bool cw_digest_rank_is_dead(const struct cw_digest_rank *p)

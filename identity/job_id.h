@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which job: whose it is and what it is called (docs/design.md section 8). Everything that matches
- * a process, a digest or a message with a job compares the whole of this; the key alone is never
- * enough, and a table is only searched by it.
+ * Which job: whose it is and what it is called (docs/design/leader.md#what-a-job-is). Everything
+ * that matches a process, a digest or a message with a job compares the whole of this; the key
+ * alone is never enough, and a table is only searched by it.
  *
  * A job id is one piece of memory without padding, label filled up with zeros, so that memcmp() and
  * uthash compare all of it: HASH_FIND_BYHASHVALUE() with cw_job_id_bucket().

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The label that all ranks of a job share, and two hashes of it and of the uid: the key by which
- * nodes find the job, and the older route (docs/design.md section 8).
+ * nodes find the job, and the older route (docs/design/leader.md#what-a-job-is).
  *
  * Within one user's processes a label names, it does not decide: jobs are connected components of
  * communicators, joined by the leader. What matters here is that ranks that talk to each other get

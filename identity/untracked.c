@@ -15,6 +15,7 @@
 
 #include "common/cleanup.h"
 #include "common/htable.h"
+#include "common/job_env.h"
 #include "common/log.h"
 #include "common/pidfd.h"
 #include "identity/job_label.h"
@@ -229,7 +230,8 @@ static size_t put_jobs(const struct cw_untracked *u, uint32_t uid, char *buf, si
 		if (n == MAX_NAMED)
 			return at + (size_t)snprintf(buf + at, len - at, " and others");
 		named[n++] = e->label;
-		at += (size_t)snprintf(buf + at, len - at, "%s%s", n > 1 ? ", " : "", e->label);
+		at += (size_t)snprintf(buf + at, len - at, "%s%s", n > 1 ? ", " : "",
+				       cw_job_env_shown(e->label));
 	}
 	return at;
 }

@@ -240,14 +240,14 @@ static int class_of(const struct cw_snapshot *snap, enum cw_class *ret_class, bo
 
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 {
-	struct cw_snapshot *plain, *ordered;
+	struct cw_snapshot *plain, *ordered, *best;
 	enum cw_class klass;
 	bool all_in;
 	int r = cw_fr_snapshot(set, false, &plain);
 
 	if (r < 0)
 		return r;
-	*ret = plain;
+	best = plain;
 	r = class_of(plain, &klass, &all_in);
 	if (r == 0 && all_in) {
 		r = cw_fr_snapshot(set, true, &ordered);
@@ -256,14 +256,17 @@ int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 		else
 			ordered = NULL;
 		if (r == 0 && klass == CW_CLASS_DEADLOCK) {
-			*ret = ordered;
+			best = ordered;
 			ordered = plain;
 		}
 		(void)cw_snapshot_free(ordered);
 	}
-	if (r < 0)
+	if (r < 0) {
 		(void)cw_snapshot_free(plain);
-	return r;
+		return r;
+	}
+	*ret = best;
+	return 0;
 }
 
 int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err)

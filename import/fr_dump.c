@@ -26,6 +26,7 @@ struct reader {
 	const struct cw_value *root;
 	struct cw_fr_group **by_name; /* sorted */
 	uint32_t n_config;            /* of them, from pg_config */
+	bool is_json;
 	struct cw_err *err;
 };
 
@@ -135,6 +136,7 @@ static int read_groups(struct reader *r)
 
 	if (n > MAX_GROUPS)
 		return cw_err_set(r->err, E2BIG, "%u process groups", n);
+	r->dump->has_config = config && config->type == CW_VALUE_DICT;
 	if (most > n + MAX_GROUPS)
 		most = n + MAX_GROUPS;
 	r->dump->groups = cw_arena_new_array(&r->dump->arena, struct cw_fr_group, most);
@@ -214,24 +216,43 @@ static bool is_number(const char *text)
 /*
  * PyTorch numbers groups in the order they are made: names (decimal unless the user chose one)
  * and ids both grow. So the i-th name belongs to the i-th id, if there are as many of both and what
- * the entries say does not contradict it.
+ * the entries say does not contradict it. The first, of all ranks, has no status until it is used.
  */
 static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 {
 	struct cw_fr_dump *dump = r->dump;
+	struct cw_fr_group **groups = r->by_name;
 
-	if (n != r->n_config || n != dump->n_groups)
+	if (!n || r->n_config != dump->n_groups)
+		return;
+	for (uint32_t i = 0; i < r->n_config; i++)
+		if (!is_number(groups[i]->name))
+			return;
+	qsort(groups, r->n_config, sizeof(*groups), compare_created);
+	qsort(ids, n, sizeof(*ids), compare_ids);
+	if (r->n_config == n + 1 && strcmp(groups[0]->name, "0") == 0 && ids[0] > 0)
+		groups++;
+	else if (r->n_config != n)
 		return;
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_number(r->by_name[i]->name))
-			return;
-	qsort(r->by_name, n, sizeof(*r->by_name), compare_created);
-	qsort(ids, n, sizeof(*ids), compare_ids);
-	for (uint32_t i = 0; i < n; i++)
-		if (r->by_name[i]->id != CW_FR_NONE && r->by_name[i]->id != ids[i])
+		if (groups[i]->id != CW_FR_NONE && groups[i]->id != ids[i])
 			return;
 	for (uint32_t i = 0; i < n; i++)
-		r->by_name[i]->id = ids[i];
+		groups[i]->id = ids[i];
+}
+
+/* Status is kept of each group from its first call on: has this one, which lists none, a status? */
+static void note_unused(struct cw_fr_dump *dump, uint32_t n_status)
+{
+	uint32_t n_known = 0;
+
+	for (uint32_t g = 0; g < dump->n_groups; g++)
+		n_known += dump->groups[g].has_status;
+	for (uint32_t g = 0; n_known == n_status && g < dump->n_groups; g++)
+		if (!dump->groups[g].has_status) {
+			dump->groups[g].has_status = true;
+			dump->groups[g].last_enqueued = dump->groups[g].last_completed = -1;
+		}
 }
 
 static int read_status(struct reader *r)
@@ -257,7 +278,30 @@ static int read_status(struct reader *r)
 		snprintf(key, sizeof(key), "%lld", (long long)dump->groups[g].id);
 		take_status(&dump->groups[g], cw_value_get(status, key));
 	}
+	if (status && status->type == CW_VALUE_DICT)
+		note_unused(dump, most);
 	return 0;
+}
+
+/*
+ * JSON has no list of entries where it would be empty, as that of active ones is of a rank that
+ * waits nowhere. A dump that was asked for without entries looks the same: then something may be
+ * open, and numbers tell.
+ */
+static bool has_empty_list(const struct reader *r)
+{
+	const struct cw_value *status = cw_value_get(r->root, "pg_status");
+
+	if (!r->is_json || r->dump->has_entries || !status || status->type != CW_VALUE_DICT)
+		return false;
+	for (uint32_t i = 0; i < status->n / 2; i++) {
+		struct cw_fr_group g = { .has_status = false };
+
+		take_status(&g, status->items[2 * i + 1]);
+		if (!g.has_status || g.last_enqueued != g.last_completed)
+			return false;
+	}
+	return true;
 }
 
 /* ---- the whole ---- */
@@ -291,8 +335,14 @@ static int read_entries(struct reader *r)
 		}
 		if (cw_value_int(cw_value_get(entries->items[i], "pg_id"), &id) && id >= 0)
 			g->id = id;
+		if (i == 0 && cw_value_int(cw_value_get(entries->items[0], "record_id"), &id))
+			dump->is_cut = id > 0;
+		dump->has_completed = dump->has_completed || op->state == CW_FR_COMPLETED;
 		op->group = (uint32_t)(g - dump->groups);
 		op->order = i;
+		g->has_p2p = g->has_p2p || op->flags & CW_FR_P2P || op->p2p_seq;
+		if (op->coll_seq > g->highest_coll)
+			g->highest_coll = op->coll_seq;
 		note_time(dump, op->created_ns);
 		note_time(dump, op->completed_ns);
 		dump->n_ops++;
@@ -382,8 +432,10 @@ static int interpret(struct reader *r)
 		e = read_status(r);
 	if (e < 0)
 		return e;
-	cw_fr_settle_coalesced(r->dump);
-	e = sort_ops(r->dump);
+	r->dump->has_entries = r->dump->has_entries || has_empty_list(r);
+	e = cw_fr_settle_coalesced(r->dump);
+	if (e == 0)
+		e = sort_ops(r->dump);
 	if (e < 0)
 		return e;
 	for (uint32_t g = 0; g < r->dump->n_groups; g++)
@@ -435,6 +487,7 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 		e = cw_err_set(r->err, E2BIG, "JSON: nested too deeply");
 	if (e == 0) {
 		r->root = root;
+		r->is_json = true;
 		e = interpret(r);
 	}
 	json_decref(doc);

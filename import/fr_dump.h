@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One dump of PyTorch's Flight Recorder, dump versions 2.3 to 2.10, as far as collwatch has a use
+ * One dump of PyTorch's Flight Recorder, dump versions 2.2 to 2.10, as far as collwatch has a use
  * for it: the process groups a rank belongs to and the calls it made on them. A dump is read whole
  * into this form, so that its values need not be kept.
  *
@@ -40,6 +40,8 @@ enum { /* flags of an op */
        CW_FR_NO_SHAPE = 1 << 2,  /* name or sizes are not known: compare with nothing */
        CW_FR_TIMED_OUT = 1 << 3, /* retired without having completed */
        CW_FR_GROUP_END = 1 << 4, /* the entry that ends a coalesced group; gone after reading */
+       CW_FR_ODD_DTYPE = 1 << 5, /* one that is not known here: compare with its like only */
+       CW_FR_ORPHAN = 1 << 6,    /* of a coalesced group whose end is not there; as above */
 };
 
 struct cw_fr_op {
@@ -65,6 +67,8 @@ struct cw_fr_group {
 	bool has_config;
 	bool has_borrowed_ranks;  /* ranks are somebody else's, for the time of a merge */
 	uint32_t first_op, n_ops; /* its ops in the dump's, in the order they were recorded */
+	uint64_t highest_coll;    /* coll_seq of its entries */
+	bool has_p2p;             /* entries tell of some */
 	bool has_status;
 	int64_t last_enqueued, last_completed; /* of either kind of number; -1 = none */
 };
@@ -74,7 +78,10 @@ struct cw_fr_dump {
 	uint32_t major, minor;
 	uint32_t nccl_version; /* as ncclGetVersion(); 0 = unknown */
 	bool has_entries;
-	bool is_timed; /* some entry has a start time: "scheduled" means something */
+	bool has_config;    /* it lists the groups it has used */
+	bool is_cut;        /* its buffer has lost entries: the first may be the rest of a launch */
+	bool has_completed; /* it lists some: not those that are active alone */
+	bool is_timed;      /* some entry has a start time: "scheduled" means something */
 	struct cw_fr_group *groups;
 	uint32_t n_groups;
 	struct cw_fr_op *ops; /* by group, each group's in the order they were recorded */
@@ -100,6 +107,6 @@ const char *cw_fr_dtype_name(unsigned dtype);
 bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op);
 /*
  * fr_entry.c: gives coalesced groups the state of their last entry, and makes one op of each group
- * of collectives. Needs ops and pg_status.
+ * of collectives. Needs ops and pg_status. 0 or -ENOMEM.
  */
-void cw_fr_settle_coalesced(struct cw_fr_dump *dump);
+int cw_fr_settle_coalesced(struct cw_fr_dump *dump);

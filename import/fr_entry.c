@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries: the names PyTorch gives its calls, their sizes, and calls that were made as one. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "import/fr_dump.h"
 #include "model/op.h"
+#include "model/signature.h"
 
 /* How far back the members of a coalesced group are looked for. */
 #define MAX_COALESCED 4096u
 
 /* Which list of sizes tells what one rank contributes. */
-enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER };
+enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER, SIZES_NONE };
 
 struct op_name {
 	const char *name;
@@ -21,13 +23,16 @@ struct op_name {
 
 /*
  * profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so they are for
- * people only.
+ * people only. SIZES_NONE: there are none. Names are those of ProcessGroupNCCL.cpp and
+ * ProcessGroupGloo.cpp, and those with _single and _v of torchcomms' backends.
  */
 static const struct op_name op_names[] = {
 	{ "all_reduce", CW_OP_ALL_REDUCE, SIZES_INPUT },
 	{ "all_reduce_barrier", CW_OP_ALL_REDUCE, SIZES_INPUT },
 	{ "all_reduce_sparse", CW_OP_ALL_REDUCE, SIZES_DIFFER },
+	{ "sparse_all_reduce", CW_OP_ALL_REDUCE, SIZES_DIFFER },
 	{ "allreduce_coalesced", CW_OP_ALL_REDUCE, SIZES_INPUT },
+	{ "barrier", CW_OP_ALL_REDUCE, SIZES_NONE },
 	{ "broadcast", CW_OP_BROADCAST, SIZES_INPUT },
 	{ "_broadcast_oop", CW_OP_BROADCAST, SIZES_OUTPUT },
 	{ "reduce", CW_OP_REDUCE, SIZES_INPUT },
@@ -35,10 +40,16 @@ static const struct op_name op_names[] = {
 	{ "all_gather", CW_OP_ALL_GATHER, SIZES_INPUT },
 	{ "_all_gather_base", CW_OP_ALL_GATHER, SIZES_INPUT },
 	{ "all_gather_into_tensor_coalesced", CW_OP_ALL_GATHER, SIZES_INPUT },
+	{ "all_gather_single", CW_OP_ALL_GATHER, SIZES_INPUT },
+	{ "all_gather_v", CW_OP_ALL_GATHER, SIZES_DIFFER },
 	{ "reduce_scatter", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
 	{ "_reduce_scatter_base", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
 	{ "reduce_scatter_tensor_coalesced", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
+	{ "reduce_scatter_single", CW_OP_REDUCE_SCATTER, SIZES_OUTPUT },
+	{ "reduce_scatter_v", CW_OP_REDUCE_SCATTER, SIZES_DIFFER },
 	{ "all_to_all", CW_OP_ALL_TO_ALL, SIZES_DIFFER },
+	{ "all_to_all_single", CW_OP_ALL_TO_ALL, SIZES_DIFFER },
+	{ "all_to_all_v_single", CW_OP_ALL_TO_ALL, SIZES_DIFFER },
 	{ "gather", CW_OP_GATHER, SIZES_INPUT },
 	{ "scatter", CW_OP_SCATTER, SIZES_OUTPUT },
 	{ "send", CW_OP_SEND, SIZES_INPUT },
@@ -48,7 +59,8 @@ static const struct op_name op_names[] = {
 	{ "recv_anysource", CW_OP_RECV, SIZES_OUTPUT },
 };
 
-static const char *const backends[] = { "nccl", "gloo", "xccl", "hccl", "ucc", "mpi" };
+static const char *const backends[] = { "nccl", "nccl2", "ncclx", "rccl", "rcclx",
+					"gloo", "xccl",  "hccl",  "ucc",  "mpi" };
 
 struct dtype_name {
 	const char *name; /* c10::toString(ScalarType) */
@@ -196,17 +208,31 @@ const char *cw_fr_dtype_name(unsigned dtype)
 static void read_sizes(const struct cw_value *entry, enum sizes_of which, struct cw_fr_op *op)
 {
 	bool output = which == SIZES_OUTPUT;
-	const struct dtype_name *dtype;
+	const struct cw_value *dtypes =
+		cw_value_get(entry, output ? "output_dtypes" : "input_dtypes");
+	const struct dtype_name *dtype = find_dtype(dtypes);
 
-	dtype = find_dtype(cw_value_get(entry, output ? "output_dtypes" : "input_dtypes"));
-	if (!dtype || !count_elements(cw_value_get(entry, output ? "output_sizes" : "input_sizes"),
-				      &op->count)) {
+	if (which == SIZES_NONE)
+		return;
+	if (!cw_value_count(dtypes) ||
+	    !count_elements(cw_value_get(entry, output ? "output_sizes" : "input_sizes"),
+			    &op->count)) {
 		op->flags |= CW_FR_NO_SHAPE;
 		return;
 	}
-	op->dtype = dtype->dtype;
-	if (which == SIZES_DIFFER)
+	if (!dtype)
+		op->flags |= CW_FR_ODD_DTYPE;
+	else
+		op->dtype = dtype->dtype;
+	if (which == SIZES_DIFFER) {
+		if (!cw_signature_is_bytewise(op->kind))
+			op->count = 0;
 		return;
+	}
+	if (!dtype) {
+		op->bytes = op->count; /* to be compared with others of that dtype */
+		return;
+	}
 	if (__builtin_mul_overflow(op->count, dtype->per_element, &op->count) ||
 	    __builtin_mul_overflow(op->count, cw_dtype_bytes(op->dtype), &op->bytes))
 		op->flags |= CW_FR_NO_SHAPE;
@@ -284,7 +310,7 @@ static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 	    __builtin_add_overflow(first->count, member->count, &first->count) ||
 	    __builtin_add_overflow(first->bytes, member->bytes, &first->bytes))
 		first->flags |= CW_FR_NO_SHAPE;
-	first->flags |= member->flags & CW_FR_NO_SHAPE;
+	first->flags |= member->flags & (CW_FR_NO_SHAPE | CW_FR_ODD_DTYPE);
 	member->group = UINT32_MAX;
 }
 
@@ -307,6 +333,9 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 			add_to(op, first);
 		first = op;
 	}
+	/* Of members that the buffer has lost, sizes are not known. */
+	if (first && first->order == 0 && dump->is_cut && dump->has_completed)
+		first->flags |= CW_FR_NO_SHAPE;
 	/* Alone, an end of collectives is all that is known of them; one of p2p says nothing. */
 	if (first || (last->flags & CW_FR_P2P))
 		last->group = UINT32_MAX;
@@ -314,33 +343,87 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 
 /*
  * Dumps of active entries only leave out the last entry of a coalesced group that has completed,
- * but list its members, which have no state of their own. A number of pg_status above the current
- * collective's can only count point-to-point calls.
+ * but list its members, which have no state of their own: more than one of a number, and no end.
  */
-static void settle_orphan(struct cw_fr_dump *dump, struct cw_fr_op *op)
+static int mark_orphans(struct cw_fr_dump *dump)
+{
+	uint32_t *last = cw_arena_new_array(&dump->arena, uint32_t, dump->n_groups);
+
+	if (!last)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		struct cw_fr_op *op = &dump->ops[i], *before;
+
+		if (op->group == UINT32_MAX)
+			continue;
+		before = last[op->group] ? &dump->ops[last[op->group] - 1] : NULL;
+		last[op->group] = i + 1;
+		if (!before || !is_same_launch(before, op) ||
+		    (before->flags | op->flags) & CW_FR_COALESCED)
+			continue;
+		before->flags |= CW_FR_ORPHAN;
+		op->flags |= CW_FR_ORPHAN;
+	}
+	return 0;
+}
+
+/*
+ * Of a send or receive that was alone in its group, pg_status tells: a number above those of the
+ * collectives can only count point-to-point calls.
+ */
+static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *op)
 {
 	const struct cw_fr_group *g = &dump->groups[op->group];
 
-	if (!(op->flags & CW_FR_P2P) || op->state != CW_FR_SCHEDULED || !g->has_status)
-		return;
-	if (g->last_completed > (int64_t)op->coll_seq && g->last_completed >= (int64_t)op->p2p_seq)
-		op->state = CW_FR_COMPLETED;
+	if (op->flags & CW_FR_ORPHAN)
+		return true;
+	if (!g->has_status)
+		return false;
+	if (!(op->flags & CW_FR_P2P)) /* the rest of a launch, and none ever was p2p */
+		return dump->is_cut && op->order == 0 && !g->has_p2p &&
+		       g->last_completed >= (int64_t)op->coll_seq;
+	return g->last_completed > (int64_t)g->highest_coll &&
+	       g->last_completed >= (int64_t)op->p2p_seq;
 }
 
-void cw_fr_settle_coalesced(struct cw_fr_dump *dump)
+/* Of orphaned collectives of one number, the first stands for all. */
+static bool is_repeated(const struct cw_fr_dump *dump, uint32_t n, const struct cw_fr_op *op)
+{
+	if (!(op->flags & CW_FR_ORPHAN) || op->flags & CW_FR_P2P)
+		return false;
+	for (uint32_t back = 0; n-- > 0 && back < MAX_COALESCED; back++)
+		if (dump->ops[n].group == op->group)
+			return is_same_launch(&dump->ops[n], op);
+	return false;
+}
+
+static void settle_orphan(struct cw_fr_dump *dump, struct cw_fr_op *op)
+{
+	if (op->state == CW_FR_SCHEDULED && has_completed(dump, op))
+		op->state = CW_FR_COMPLETED;
+	if (op->flags & CW_FR_ORPHAN)
+		op->flags |= CW_FR_COALESCED | CW_FR_NO_SHAPE;
+}
+
+int cw_fr_settle_coalesced(struct cw_fr_dump *dump)
 {
 	uint32_t n = 0;
+	int r;
 
 	for (uint32_t i = 0; i < dump->n_ops; i++)
 		if (dump->ops[i].flags & CW_FR_GROUP_END)
 			settle(dump, i);
+	r = mark_orphans(dump);
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < dump->n_ops; i++) {
 		struct cw_fr_op *op = &dump->ops[i];
 
-		if (op->group == UINT32_MAX)
+		if (op->group == UINT32_MAX || is_repeated(dump, n, op))
 			continue;
 		settle_orphan(dump, op);
 		dump->ops[n++] = *op;
 	}
 	dump->n_ops = n;
+	return 0;
 }

@@ -21,10 +21,10 @@ static bool is_collective(const struct cw_fr_op *op)
  * Sends and receives are numbered from the first one ever, if all are there, and else among those
  * that have not completed.
  */
-/* A receive that takes what comes from whoever sends first, and has got nothing. */
+/* A receive that takes what comes from whoever sends first, or a call whose name has no peer. */
 static bool is_for_anybody(const struct cw_fr_op *op)
 {
-	return op->kind == CW_OP_RECV && op->peer == CW_FR_NONE && op->state != CW_FR_COMPLETED;
+	return cw_op_is_p2p(op->kind) && op->peer == CW_FR_NONE && op->state != CW_FR_COMPLETED;
 }
 
 static bool is_numbered_p2p(const struct fr_comm *comm, const struct cw_fr_op *op)
@@ -35,12 +35,18 @@ static bool is_numbered_p2p(const struct fr_comm *comm, const struct cw_fr_op *o
 
 /* ---- what the members' calls tell together ---- */
 
+static int vagueness(const struct cw_fr_op *op)
+{
+	if (op->kind == CW_OP_NONE)
+		return 3;
+	return op->flags & CW_FR_NO_SHAPE ? 2 : !!(op->flags & CW_FR_ODD_DTYPE);
+}
+
 /* By number; of one number first what is known best. */
 static int compare_calls(const void *a, const void *b)
 {
 	const struct cw_fr_op *const *oa = a, *const *ob = b;
-	int va = (*oa)->kind == CW_OP_NONE ? 2 : !!((*oa)->flags & CW_FR_NO_SHAPE);
-	int vb = (*ob)->kind == CW_OP_NONE ? 2 : !!((*ob)->flags & CW_FR_NO_SHAPE);
+	int va = vagueness(*oa), vb = vagueness(*ob);
 
 	if ((*oa)->coll_seq != (*ob)->coll_seq)
 		return (*oa)->coll_seq > (*ob)->coll_seq ? 1 : -1;
@@ -61,9 +67,12 @@ static void look_at_call(struct fr_comm *comm, const struct cw_fr_op *op)
 /* The member's calls on the group are there from the first one. */
 static bool has_all_p2p(const struct fr_place *place)
 {
-	const struct cw_fr_op *ops = &place->dump->ops[place->group->first_op];
+	const struct cw_fr_op *ops;
 	uint64_t highest = 0;
 
+	if (!place->group)
+		return true;
+	ops = &place->dump->ops[place->group->first_op];
 	if (place->dump->n_bad_entries)
 		return false;
 	if (!place->group->n_ops)
@@ -84,7 +93,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	size_t n = 0;
 
 	for (uint32_t p = 0; p < comm->n_ranks; p++)
-		if (comm->places[p].dump)
+		if (comm->places[p].group)
 			n += comm->places[p].group->n_ops;
 	comm->calls = cw_arena_new_array(arena, const struct cw_fr_op *, n);
 	if (!comm->calls)
@@ -92,12 +101,13 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
 		const struct fr_place *place = &comm->places[p];
 
-		for (uint32_t i = 0; place->dump && i < place->group->n_ops; i++) {
+		for (uint32_t i = 0; place->group && i < place->group->n_ops; i++) {
 			const struct cw_fr_op *op = &place->dump->ops[place->group->first_op + i];
 
 			if (is_collective(op))
 				look_at_call(comm, op);
-			else
+			/* It may have been made, and not be listed any more. */
+			if (!is_collective(op) || op->p2p_seq)
 				comm->has_p2p = true;
 			if (op->coll_seq > comm->highest)
 				comm->highest = op->coll_seq;
@@ -138,8 +148,7 @@ static uint8_t progress_of(const struct cw_fr_dump *dump, const struct cw_fr_op 
 	case CW_FR_STARTED:
 		return CW_PROGRESS_REACHED;
 	default:
-		return dump->is_timed && !(op->flags & CW_FR_COALESCED) ? CW_PROGRESS_ENQUEUED
-									: CW_PROGRESS_UNKNOWN;
+		return dump->is_timed ? CW_PROGRESS_ENQUEUED : CW_PROGRESS_UNKNOWN;
 	}
 }
 
@@ -164,8 +173,11 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	struct cw_op out = make_op(dump, op);
 
 	out.coll_seq = op->coll_seq;
-	if (op->flags & CW_FR_NO_SHAPE) {
+	if (op->flags & (CW_FR_NO_SHAPE | CW_FR_ODD_DTYPE)) {
 		const struct cw_fr_op *best = best_call(comm, op);
+
+		if (!(op->flags & CW_FR_NO_SHAPE) && best->flags & CW_FR_ODD_DTYPE)
+			return out; /* all that is known of this call is known of this member's */
 
 		/* Its kind counts, whatever its sizes: that another one was called is known. */
 		if (op->kind != CW_OP_NONE && op->kind != best->kind &&
@@ -220,6 +232,9 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 	if (op->flags & CW_FR_COALESCED) {
 		out.flags |= CW_OPF_GROUPED;
 		out.group_id = op->p2p_seq;
+		/* Of a batch that is open, this half may be done, and its other half not listed. */
+		if (!comm->is_p2p_whole && out.progress == CW_PROGRESS_REACHED)
+			out.progress = CW_PROGRESS_UNKNOWN;
 	}
 	return out;
 }
@@ -229,7 +244,7 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 static int make_room(const struct fr_comm *comm, const struct fr_place *place,
 		     struct cw_arena *arena, struct cw_snap_member *m)
 {
-	uint32_t n = place->group->n_ops, n_p2p = 0;
+	uint32_t n = place->group ? place->group->n_ops : 0, n_p2p = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		n_p2p += is_numbered_p2p(comm, &place->dump->ops[place->group->first_op + i]);
@@ -244,6 +259,33 @@ static void note_progress(struct cw_snap_member *m, const struct cw_fr_op *op)
 		m->progress_ns = op->created_ns;
 	if (op->completed_ns > m->progress_ns)
 		m->progress_ns = op->completed_ns;
+}
+
+static void forget_progress(struct cw_snap_member *m)
+{
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (m->window[i].progress == CW_PROGRESS_ENQUEUED)
+			m->window[i].progress = CW_PROGRESS_UNKNOWN;
+}
+
+/*
+ * What has completed of the calls before the oldest listed that has not, the buffer may not hold
+ * any more: then it says nothing of them, and pg_status tells, where it counts collectives alone.
+ */
+static uint64_t completed_before(const struct fr_comm *comm, const struct fr_place *place,
+				 uint64_t lowest_pending)
+{
+	const struct cw_fr_group *g = place->group;
+	const struct cw_fr_op *ops = &place->dump->ops[g->first_op];
+	bool is_counted = g->has_status && !comm->has_p2p && g->last_enqueued > 0 &&
+			  (uint64_t)g->last_enqueued >= lowest_pending;
+
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		if (is_collective(&ops[i]) && ops[i].coll_seq == lowest_pending - 1)
+			return lowest_pending - 1;
+	if (is_counted && g->last_completed < (int64_t)lowest_pending - 1)
+		return g->last_completed > 0 ? (uint64_t)g->last_completed : 0;
+	return lowest_pending - 1;
 }
 
 /* Counters and window from the member's own calls. */
@@ -279,11 +321,15 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 		out.op_index = ++m->op_index;
 		m->window[m->n_window++] = out;
 	}
-	m->coll_completed = lowest_pending ? lowest_pending - 1 : m->coll_entered;
+	m->coll_completed =
+		lowest_pending ? completed_before(comm, place, lowest_pending) : m->coll_entered;
+	/* One before the oldest listed has not completed either: whether it is in there? */
+	if (lowest_pending > m->coll_completed + 1)
+		forget_progress(m);
 	if (m->coll_reached < m->coll_completed)
 		m->coll_reached = m->coll_completed;
 	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED;
-	if (place->dump->is_timed)
+	if (place->dump->is_timed && lowest_pending <= m->coll_completed + 1)
 		m->known |= CW_KNOWN_REACHED;
 }
 
@@ -298,12 +344,15 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 			   struct cw_snap_member *m)
 {
 	const struct cw_fr_group *g = place->group;
-	uint64_t enqueued = g->has_status && g->last_enqueued > 0 ? (uint64_t)g->last_enqueued : 0;
+	bool has_status = g && g->has_status;
+	uint64_t enqueued = has_status && g->last_enqueued > 0 ? (uint64_t)g->last_enqueued : 0;
 
 	/* Nobody waits in a collective: any number will do, but sends and receives are known. */
 	if (!comm->lowest_pending)
 		m->coll_entered = comm->highest;
-	else if (g->has_status && !comm->has_p2p && enqueued <= comm->highest + STATUS_AHEAD)
+	else if (!g || (has_status && g->last_enqueued < 0))
+		m->coll_entered = 0;
+	else if (has_status && !comm->has_p2p && enqueued <= comm->highest + STATUS_AHEAD)
 		m->coll_entered = enqueued;
 	else if (all_take_part(comm->pending_kind))
 		m->coll_entered = comm->lowest_pending - 1;
@@ -365,7 +414,7 @@ int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 	if (r < 0)
 		return r;
 	m.known = CW_KNOWN_P2P;
-	if (place->group->n_ops)
+	if (place->group && place->group->n_ops)
 		read_calls(comm, place, &m);
 	else
 		infer_position(comm, place, &m);

@@ -11,7 +11,7 @@
 
 struct fr_place {
 	const struct cw_fr_dump *dump;   /* NULL = no dump describes this member */
-	const struct cw_fr_group *group; /* of that dump */
+	const struct cw_fr_group *group; /* of that dump; NULL = it has never used it */
 	bool is_behind; /* its pending calls are taken to be behind one on another group */
 };
 

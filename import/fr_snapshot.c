@@ -308,6 +308,22 @@ static int place_group(struct merger *m, const struct cw_fr_source *src, struct 
 	return 0;
 }
 
+/*
+ * PyTorch lists a group once it is used, and gives it the same name on all ranks. Whoever has left
+ * a dump in which it is not has made no call on it.
+ */
+static void place_unused(const struct merger *m, struct comm_entry *e)
+{
+	for (uint32_t i = 0; i < e->comm.n_ranks; i++) {
+		uint32_t s = rank_index(m, e->comm.ranks[i]);
+
+		const struct cw_fr_dump *dump = s == CW_SNAP_NONE ? NULL : &m->set->sources[s].dump;
+
+		if (!e->comm.places[i].dump && dump && dump->has_config && !dump->n_bad_entries)
+			e->comm.places[i].dump = dump;
+	}
+}
+
 static int collect_comms(struct merger *m)
 {
 	int r = 0;
@@ -340,6 +356,28 @@ static int collect_comms(struct merger *m)
 	return r;
 }
 
+/* torch calls groups without a number by a hash of their ranks: 40 digits that nobody reads. */
+#define HASH_DIGITS 40
+#define SHOWN_DIGITS 8
+
+static bool is_hash(const char *name)
+{
+	return strlen(name) == HASH_DIGITS && strspn(name, "0123456789abcdef") == HASH_DIGITS;
+}
+
+/* What people called the group, with torch's own name behind it; "undefined" is torch's word for
+ * none. */
+static void say_label(const struct fr_comm *c, char *buf, size_t len)
+{
+	int digits = is_hash(c->name) ? SHOWN_DIGITS : (int)strlen(c->name);
+
+	if (!c->desc[0] || strcmp(c->desc, "undefined") == 0)
+		(void)snprintf(buf, len, "%s%.*s", is_hash(c->name) ? "group " : "", digits,
+			       c->name);
+	else
+		(void)snprintf(buf, len, "%s (%.*s)", c->desc, digits, c->name);
+}
+
 static int add_comm(struct merger *m, struct comm_entry *e)
 {
 	char label[2 * 64 + 4];
@@ -347,9 +385,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 	uint32_t index;
 	int r;
 
-	(void)snprintf(label, sizeof(label), e->comm.desc[0] ? "%s (%s)" : "%s%s",
-		       e->comm.desc[0] ? e->comm.desc : e->comm.name,
-		       e->comm.desc[0] ? e->comm.name : "");
+	say_label(&e->comm, label, sizeof(label));
 	r = cw_snapshot_add_comm(m->snap, &comm, &index);
 	if (r == 0)
 		r = fr_comm_prepare(&e->comm, &m->arena);
@@ -501,6 +537,17 @@ static int drop_doubles(struct merger *m)
 	return r;
 }
 
+/* Times are taken on all ranks or on none: one that has come to no call may show none. */
+static void note_timing(struct cw_fr_set *set)
+{
+	bool is_timed = false;
+
+	for (uint32_t s = 0; s < set->n_sources; s++)
+		is_timed = is_timed || set->sources[s].dump.is_timed;
+	for (uint32_t s = 0; s < set->n_sources; s++)
+		set->sources[s].dump.is_timed = is_timed;
+}
+
 static int merge(struct merger *m)
 {
 	int r = drop_doubles(m);
@@ -509,10 +556,13 @@ static int merge(struct merger *m)
 		r = collect_ranks(m);
 	if (r < 0)
 		return r;
+	note_timing(m->set);
 	m->is_time_guessed = fr_find_now(m->set, m->snap);
 	r = add_ranks(m);
 	if (r == 0)
 		r = collect_comms(m);
+	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
+		place_unused(m, e);
 	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
 		r = add_comm(m, e);
 	if (r == 0)

@@ -6,6 +6,7 @@ same headers. The library needs a libcudart.so.13 when it runs; here that is the
 lab/cudart. Everything is made in the cache, by ninja, so an interrupted build goes on.
 """
 
+import fcntl
 import glob
 import os
 import re
@@ -171,7 +172,23 @@ def link_headers(gen, out):
     shutil.copy(os.path.join(gen, 'nccl.h'), os.path.join(out, 'include', 'nccl.h'))
 
 
+def lock(cache):
+    """One build at a time in a cache; the next one finds what this one made. Held until the end."""
+    os.makedirs(cache, exist_ok=True)
+    fd = os.open(os.path.join(cache, 'lock'), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
 def main(args):
+    held = lock(args.cache)
+    try:
+        return build(args)
+    finally:
+        os.close(held)
+
+
+def build(args):
     needs(os.environ.get('CXX') or 'g++', 'ninja')
     device = device_dirs(args.build)
     tree = nccl_source.get(args.cache, args.source, args.offline, say)

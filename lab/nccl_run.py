@@ -109,10 +109,8 @@ def wait(processes, timeout):
     return [p.returncode for p in processes]
 
 
-def main(args):
-    if args.ranks < 1:
-        raise Failure('--ranks must be 1 or more')
-    job = job_environment(args.cache, args.build, args.version, args.ranks, args.net)
+def run_ranks(job, args):
+    """Starts the program once per rank and waits for all."""
     processes = []
     try:
         for rank in range(args.ranks):
@@ -130,5 +128,12 @@ def main(args):
     for rank, status in enumerate(statuses):
         if status:
             what = signal.Signals(-status).name if status < 0 else 'status %d' % status
-            print('real-nccl: rank %d ended with %s' % (rank, what), file=sys.stderr)
+            print('rank %d ended with %s' % (rank, what), file=sys.stderr)
     return 1 if any(statuses) else 0
+
+
+def main(args):
+    if args.ranks < 1:
+        raise Failure('--ranks must be 1 or more')
+    job = job_environment(args.cache, args.build, args.version, args.ranks, args.net)
+    return run_ranks(job, args)

@@ -25,6 +25,8 @@ struct entry {
 	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
 	int64_t since_ns, published_ns;
 	uint32_t ranks_here, nodes, standing;
+	char **names; /* of the nodes that have ranks of it, as the leader said last */
+	uint32_t n_names;
 	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* of the last digests, a ring */
 	uint64_t n_numbers;                        /* ever */
 };
@@ -61,9 +63,19 @@ int cw_election_new(const struct cw_clock *clock, const char *self,
 	return 0;
 }
 
+static void forget_names(struct entry *e)
+{
+	for (uint32_t i = 0; i < e->n_names; i++)
+		free(e->names[i]);
+	free(e->names);
+	e->names = NULL;
+	e->n_names = 0;
+}
+
 static void drop(struct cw_election *m, struct entry *e)
 {
 	HASH_DEL(m->entries, e);
+	forget_names(e);
 	free(e->leader);
 	free(e->barred);
 	free(e);
@@ -307,6 +319,30 @@ static struct entry *find_answered(const struct cw_election *m, uint64_t number)
 	return NULL;
 }
 
+static bool is_told(const struct entry *e, const struct cw_msg_members *msg)
+{
+	if (e->n_names != msg->n_nodes)
+		return false;
+	for (uint32_t i = 0; i < e->n_names; i++)
+		if (strcmp(e->names[i], msg->nodes[i]) != 0)
+			return false;
+	return true;
+}
+
+/* Out of memory: fewer nodes are believed. */
+static void note_names(struct entry *e, const struct cw_msg_members *msg)
+{
+	if (is_told(e, msg))
+		return; /* as in nearly all answers */
+	forget_names(e);
+	if (msg->n_nodes == 0 || msg->n_nodes > CW_ELECTION_MAX_NAMES)
+		return;
+	e->names = calloc(msg->n_nodes, sizeof(*e->names));
+	while (e->names && e->n_names < msg->n_nodes &&
+	       (e->names[e->n_names] = strdup(msg->nodes[e->n_names])))
+		e->n_names++;
+}
+
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg)
 {
 	struct cw_job_id job;
@@ -324,6 +360,7 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 	e->unanswered_ns = 0;
 	e->standing = msg->standing;
 	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
+	note_names(e, msg);
 }
 
 /* Whatever state they are in now: who led while this node did not answer may be gone again. */
@@ -369,6 +406,26 @@ bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *j
 		return false;
 	return !strcmp(e->leader, node) ||
 	       cw_election_weight(e->route, node) > cw_election_weight(e->route, e->leader);
+}
+
+bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
+			  const char *node)
+{
+	const struct entry *e = find(m, job);
+
+	for (uint32_t i = 0; e && i < e->n_names; i++)
+		if (!strcmp(e->names[i], node))
+			return true;
+	return e && e->leader && !strcmp(e->leader, node);
+}
+
+bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
+			      const char *node)
+{
+	uint64_t route = cw_job_id_route(job);
+
+	return cw_leader_effects_peer(m->effects, node) &&
+	       cw_election_weight(route, node) > cw_election_weight(route, m->self);
 }
 
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)

@@ -36,6 +36,8 @@ struct cw_election;
  * few that could not wait.
  */
 #define CW_ELECTION_MAX_NUMBERS 16u
+/* A leader names no more nodes of a job than this, nor are more remembered. */
+#define CW_ELECTION_MAX_NAMES 16u
 /* Jobs without a digest for this long are forgotten. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
@@ -75,6 +77,18 @@ bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id
  */
 bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
 			  const char *node);
+
+/*
+ * The node leads the job, or its leader has named it as one that has ranks of it: what people type
+ * there about the job is meant. False where this node has no ranks of the job, and of a node that
+ * does not lead where there are too many to be named.
+ */
+bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
+			  const char *node);
+
+/* A peer that leads the job rather than this node, when both are alive. */
+bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
+			      const char *node);
 
 /* The node is heard of; the own one always. */
 bool cw_election_is_alive(const struct cw_election *m, const char *node);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job: a connected component of communicators among the ranks of one route (docs/design.md
- * section 8). Labels only help to find the leader; who shares a communicator belongs together,
- * because only members know its unique id.
+ * A job: a connected component of communicators among the ranks of one route
+ * (docs/design/leader.md#what-a-job-is). Labels only help to find the leader; who shares a
+ * communicator belongs together, because only members know its unique id.
  *
  * Components are computed afresh from each set of digests; a job is what stays the same between
  * them: it owns the patience (stall tracker), the incidents and the fetched windows.
@@ -16,6 +16,7 @@
 
 #include "analysis/stall/stall.h"
 #include "common/text_set.h"
+#include "leader/epitaph.h"
 #include "leader/history.h"
 #include "leader/job_incidents.h"
 #include "leader/route.h"
@@ -57,7 +58,9 @@ struct cw_job_window {
 struct cw_job_view {
 	uint32_t ranks, ranks_expected, comms, nodes, phase, klass;
 	uint64_t collectives;
-	int64_t since_ns; /* when `phase` began */
+	int64_t since_ns;       /* when `phase` began */
+	int64_t job_timeout_ns; /* of its own watchdog; 0 = none is known */
+	bool is_timeout_assumed;
 	bool is_cut_off;
 	char summary[512];
 	/* The last stall that went on by itself; slow_for_ns 0 = there was none. */
@@ -74,6 +77,7 @@ struct cw_job {
 	uint32_t n_window_ops, n_past_ops; /* of all windows, and of those of CW_WINDOW_PAST */
 	struct cw_text_set stacks;         /* from where their ops were issued */
 	struct cw_history history;
+	struct cw_epitaph_memory memory;
 	uint64_t *left_out_windows; /* counts them; NULL = nobody does */
 	unsigned windows_awaited;   /* requests in flight */
 	int64_t windows_asked_ns;

@@ -76,14 +76,18 @@ static bool is_about_unseen(const struct cw_verdict *v)
 	return v->klass == CW_CLASS_UNKNOWN && v->detail == CW_DETAIL_NOT_VISIBLE;
 }
 
-/* Some rank of the verdict is in an open incident, or may be one that it is about. */
+/*
+ * Some rank of the verdict is in an open incident, or may be one that it is about. Of a notice only
+ * further notices are consequences: nobody has been told.
+ */
 static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
-			   const struct cw_verdict *v)
+			   const struct cw_verdict *v, bool is_page)
 {
 	for (uint32_t i = 0; i < all->n; i++) {
 		const struct cw_job_incident *one = &all->v[i];
 
-		if (!cw_incident_is_open(one->incident))
+		if (!cw_incident_is_open(one->incident) ||
+		    (is_page && cw_incident_is_noted(one->incident)))
 			continue;
 		if (one->is_about_unseen && is_about_unseen(v))
 			return true;
@@ -99,13 +103,13 @@ static bool is_consequence(const struct cw_job_incidents *all, const struct cw_s
 
 /* ---- which incident a decision is about ---- */
 
-static struct cw_incident *find_open(const struct cw_job_incidents *all,
-				     const struct cw_verdict_key *key)
+static struct cw_job_incident *find_open(struct cw_job_incidents *all,
+					 const struct cw_verdict_key *key)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (cw_incident_is_open(all->v[i].incident) &&
 		    cw_verdict_key_is_same(cw_incident_key(all->v[i].incident), key))
-			return all->v[i].incident;
+			return &all->v[i];
 	return NULL;
 }
 
@@ -128,24 +132,40 @@ static void close_resolved(struct cw_job_incidents *all, const struct cw_snapsho
 	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
 					   .resolved_key = d->resolved_key,
 					   .resolved_after_ns = d->resolved_after_ns };
-	struct cw_incident *inc = find_open(all, &d->resolved_key);
+	struct cw_job_incident *one = find_open(all, &d->resolved_key);
 
-	if (inc)
-		cw_incident_step(inc, snap, v, &quiet);
+	if (one)
+		cw_incident_step(one->incident, snap, v, &quiet);
+}
+
+static void step_known(struct cw_job_incidents *all, struct cw_job_incident *one,
+		       const struct cw_snapshot *snap, const struct cw_verdict *v,
+		       const struct cw_stall_decision *d)
+{
+	bool is_page = d->phase == CW_STALL_HANG;
+
+	if (cw_incident_is_noted(one->incident) && is_page) {
+		/* People know of what it comes from. */
+		if (is_consequence(all, snap, v, is_page))
+			return;
+		one->is_about_unseen = is_about_unseen(v);
+		note_ranks(one, snap, v);
+	}
+	cw_incident_step(one->incident, snap, v, d);
 }
 
 static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d, bool is_worst)
 {
-	struct cw_incident *known = find_open(all, &d->key);
-	struct cw_job_incident *new;
+	struct cw_job_incident *known = find_open(all, &d->key), *new;
+	bool is_page = d->phase == CW_STALL_HANG, is_told = is_page || d->is_noticed;
 
 	if (known) {
-		cw_incident_step(known, snap, v, d);
+		step_known(all, known, snap, v, d);
 		return;
 	}
-	/* Only the worst is followed before it is a hang. */
-	if ((!is_worst && d->phase != CW_STALL_HANG) || is_consequence(all, snap, v))
+	/* Only the worst is followed before it is told of. */
+	if ((!is_worst && !is_told) || is_consequence(all, snap, v, is_page))
 		return;
 	new = find_free(all);
 	if (!new) {
@@ -153,7 +173,7 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 			   "job=%s: no room for another incident", all->config.job);
 		return;
 	}
-	if (d->phase == CW_STALL_HANG) {
+	if (is_told) {
 		new->is_about_unseen = is_about_unseen(v);
 		note_ranks(new, snap, v);
 	}
@@ -221,6 +241,23 @@ const char *cw_job_incidents_id(const struct cw_job_incidents *all)
 		if (cw_incident_is_open(all->v[i].incident))
 			return cw_incident_id(all->v[i].incident);
 	return "";
+}
+
+const char *cw_job_incidents_alerted_id(const struct cw_job_incidents *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_state(all->v[i].incident) == CW_INCIDENT_ALERTED)
+			return cw_incident_id(all->v[i].incident);
+	return "";
+}
+
+bool cw_job_incidents_has_told(const struct cw_job_incidents *all, const struct cw_verdict_key *key)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_state(all->v[i].incident) == CW_INCIDENT_ALERTED &&
+		    cw_verdict_key_is_same(cw_incident_key(all->v[i].incident), key))
+			return true;
+	return false;
 }
 
 void cw_job_incidents_fini(struct cw_job_incidents *all)

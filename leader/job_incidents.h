@@ -4,9 +4,9 @@
  * with each other (cw_verdict_compute_all()) get one each, with its own id, evidence, bundle and
  * alert, and a job that lives on with wrong data can still hang.
  *
- * While an incident is open, whatever else is learnt about the ranks it concerns is a consequence:
- * somebody kills the hanging job, a watchdog aborts. That raises nothing. A rank that cannot be
- * seen is missed in all of its communicators: that is one incident.
+ * While an incident is open of which people were told, whatever else is learnt about the ranks it
+ * concerns is a consequence: somebody kills the hanging job, a watchdog aborts. That raises
+ * nothing. A rank that cannot be seen is missed in all of its communicators: that is one incident.
  *
  * Loop thread only; owned by the job.
  */
@@ -51,6 +51,11 @@ void cw_job_incidents_end(struct cw_job_incidents *all);
 void cw_job_incidents_undelivered(struct cw_job_incidents *all);
 /* NULL = not one of this job. */
 struct cw_incident *cw_job_incidents_find(const struct cw_job_incidents *all, const char *id);
+/* Id of the oldest whose alert went out and that is open, or "". */
+const char *cw_job_incidents_alerted_id(const struct cw_job_incidents *all);
+/* Whether an alert about this matter went out, and is open. */
+bool cw_job_incidents_has_told(const struct cw_job_incidents *all,
+			       const struct cw_verdict_key *key);
 /* Id of the oldest that is open, or "". */
 const char *cw_job_incidents_id(const struct cw_job_incidents *all);
 void cw_job_incidents_fini(struct cw_job_incidents *all);

@@ -188,6 +188,7 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	view->comms = snap->n_comms;
 	view->nodes = snap->n_nodes;
 	view->collectives = count_collectives(snap);
+	view->job_timeout_ns = cw_snapshot_job_timeout_ns(snap, &view->is_timeout_assumed);
 	if (view->phase != d->phase)
 		view->since_ns = snap->now_ns;
 	view->phase = d->phase;
@@ -263,8 +264,8 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	job->view.is_cut_off = is_cut_off(k, snap);
 	if (job->view.is_cut_off) {
 		(void)snprintf(job->view.summary, sizeof(job->view.summary),
-			       "I am cut off: %u of %u ranks are seen", ranks_reported(snap),
-			       snap->ranks_expected);
+			       "this leader is partitioned: only %u of %u ranks are visible",
+			       ranks_reported(snap), snap->ranks_expected);
 		return;
 	}
 	for (uint32_t i = 0; i < list->n; i++)
@@ -290,6 +291,7 @@ static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap
 			   k->lr->route.label, strerror(-r));
 		return;
 	}
+	cw_epitaph_remember(&job->memory, snap, &list);
 	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
 	k->l->stats->looks++;
 	act_on(k, job, snap, &list, d);
@@ -379,10 +381,11 @@ void cw_job_look_finish(struct cw_job_looks *l)
 	end_look(l, &half);
 }
 
-static void look_at_component(struct look *k)
+/* ---- the dead ---- */
+
+static int build_snapshot(struct look *k, struct cw_job *job, struct cw_snapshot **ret)
 {
 	const struct cw_leader_config *config = k->l->config;
-	struct cw_snapshot *snap = NULL;
 	struct cw_build build = {
 		.route = &k->lr->route,
 		.refs = k->refs,
@@ -391,9 +394,91 @@ static void look_at_component(struct look *k)
 		.now_ns = k->now_ns,
 		.wall_ns = cw_clock_wall_ns(config->clock),
 		.held_ns = k->l->held_ns,
+		.finds_peers = config->finds_peers,
+		.awake_ns = cw_clock_awake_ns(config->clock),
+		.job = job,
+		.spare = &k->l->spare,
+		.left_out = &k->l->stats->left_out_comms,
 	};
+
+	build.peers = config->effects->peers(config->effects->user, &build.n_peers);
+	build.sees_only_itself = build.n_peers == 0;
+	return cw_snapshot_build(&build, ret);
+}
+
+/* The job that these processes were in, if it is still there. */
+static struct cw_job *last_job(const struct look *k)
+{
+	struct cw_job *job;
+
+	for (unsigned i = 0; i < k->n_refs; i++) {
+		uint64_t number = cw_process_map_job(&k->lr->processes, &k->lr->route, &k->refs[i]);
+
+		DL_FOREACH (k->lr->jobs, job)
+			if (number && job->number == number)
+				return job;
+	}
+	return NULL;
+}
+
+/* Which of its troubles people were told of. */
+static uint32_t told_of(const struct cw_job *job, const struct cw_snapshot *snap,
+			const struct cw_verdict_list *list)
+{
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; job && i < list->n; i++) {
+		const struct cw_verdict_key key = cw_verdict_key(snap, &list->v[i]);
+
+		if (cw_job_incidents_has_told(&job->incidents, &key))
+			told |= 1u << i;
+	}
+	return told;
+}
+
+/* Its ranks are dead, or nobody hears of them: what is said of that is made of what is known. */
+static void look_back(struct look *k)
+{
+	const struct cw_leader_config *config = k->l->config;
+	struct cw_verdict_list list = { 0 };
+	struct cw_epitaph_scene scene = { .route = &k->lr->route,
+					  .refs = k->refs,
+					  .self = config->self,
+					  .uid = k->lr->route.uid };
+	struct cw_snapshot *snap = NULL;
+	struct cw_job *job;
+
+	if (!cw_epitaph_is_due(&k->lr->epitaphs, &k->lr->route, k->refs, k->n_refs, k->now_ns))
+		return;
+	job = last_job(k);
+	if (build_snapshot(k, job, &snap) < 0) {
+		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot of its end",
+			   k->lr->route.label);
+		return;
+	}
+	scene.snap = snap;
+	scene.memory = job ? &job->memory : NULL;
+	scene.incident = job ? cw_job_incidents_alerted_id(&job->incidents) : "";
+	if ((!job || cw_history_update(&job->history, snap) >= 0) &&
+	    cw_verdict_compute_all(snap, &list) >= 0) {
+		scene.list = &list;
+		scene.told = told_of(job, snap, &list);
+	}
+	cw_epitaph_look(&k->lr->epitaphs, config->effects, &scene);
+	if (scene.list)
+		cw_verdict_list_fini(&list);
+	keep_memory(k->l, snap);
+}
+
+static void look_at_component(struct look *k)
+{
+	const struct cw_leader_config *config = k->l->config;
+	struct cw_snapshot *snap = NULL;
 	struct cw_job *job = find_job(k);
 	int r;
+
+	if (cw_epitaph_is_over(&k->lr->route, k->refs, k->n_refs))
+		look_back(k);
 
 	if (is_all_dead(k)) /* an earlier attempt; its job, if it was one here, ends now */
 		return;
@@ -409,14 +494,7 @@ static void look_at_component(struct look *k)
 	if (job->pass == k->lr->pass || must_wait(k))
 		return;
 	job->pass = k->lr->pass;
-	build.peers = config->effects->peers(config->effects->user, &build.n_peers);
-	build.sees_only_itself = build.n_peers == 0;
-	build.finds_peers = config->finds_peers;
-	build.awake_ns = cw_clock_awake_ns(config->clock);
-	build.job = job;
-	build.spare = &k->l->spare;
-	build.left_out = &k->l->stats->left_out_comms;
-	r = cw_snapshot_build(&build, &snap);
+	r = build_snapshot(k, job, &snap);
 	if (r < 0) {
 		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot: %s",
 			   k->lr->route.label, strerror(-r));
@@ -475,11 +553,16 @@ void cw_job_look(struct cw_job_looks *l, struct cw_led_route *lr, int64_t now_ns
 	if (lr->is_partly_looked_at)
 		lr->next_ns = now_ns;
 	cw_process_map_sweep(&lr->processes);
+	if (!lr->is_partly_looked_at)
+		cw_epitaph_sweep(&lr->epitaphs);
 	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
-		/* Ranks that lost their places have not ended. */
+		/* Ranks that lost their places, or are out of reach, have not ended. */
 		if (!job->is_seen)
-			cw_job_look_end(l, lr, job, !cw_route_untracked(&lr->route));
+			cw_job_look_end(l, lr, job,
+					!cw_route_untracked(&lr->route) &&
+						!lr->route.has_forgotten);
 		else if (job->next_ns && job->next_ns < lr->next_ns)
 			lr->next_ns = job->next_ns;
 	}
+	lr->route.has_forgotten = false;
 }

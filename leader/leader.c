@@ -84,6 +84,7 @@ static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_
 {
 	struct cw_job *job, *tmp;
 
+	cw_epitaph_fini(&lr->epitaphs, l->config.effects, was_led_here);
 	DL_FOREACH_SAFE (lr->jobs, job, tmp)
 		cw_job_look_end(&l->looks, lr, job, was_led_here);
 }
@@ -277,6 +278,18 @@ static void refuse_route(struct cw_leader *l, const struct cw_job_id *job,
 					       .standing = CW_STANDING_NO_PLACE });
 }
 
+/*
+ * What people typed on another node. Of a digest that was refused it is not heard: its sender shows
+ * up nowhere as a node of the job, and would silence it unseen.
+ */
+static void tell_muted(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
+{
+	const struct cw_leader_effects *e = l->config.effects;
+
+	if (e->muted && d->n_ranks && strcmp(from, l->config.self) != 0)
+		e->muted(e->user, from, d->uid, d->label, d->muted_until_ns);
+}
+
 static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
 {
 	const struct cw_msg_digest *d = &(*msg)->digest;
@@ -320,6 +333,7 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	if (!lr->is_led)
 		forget_untracked(l, &lr->route);
 	lr->is_led = true;
+	tell_muted(l, from, d); /* the route has the message now, and keeps it */
 	answer(l, lr, from, number, route);
 }
 
@@ -492,18 +506,37 @@ static void take_objection(struct cw_leader *l, const char *from,
 		l->stats.overruled++;
 }
 
+bool cw_leader_has_open(const struct cw_leader *l, uint32_t uid, const char *id)
+{
+	const struct cw_incident *inc = find_incident(l, uid, id);
+
+	return inc && cw_incident_is_open(inc);
+}
+
+bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
+{
+	const struct cw_led_route *lr = find_route(l, job);
+
+	return (lr && cw_route_has_ranks_of(&lr->route, node)) ||
+	       cw_election_has_part(l->config.members, job, node);
+}
+
 bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label)
 {
 	const struct cw_led_route *lr;
 	struct cw_job_id job;
+	bool is_believed;
 
 	if (cw_job_id_make(uid, label, &job) < 0)
 		return false;
 	lr = find_route(l, &job);
-	if (!lr || !lr->is_led || is_party(l, &job, from))
-		return false;
-	l->stats.doubted++;
-	return true;
+	if (lr && lr->is_led)
+		is_believed = is_party(l, &job, from);
+	else
+		is_believed = cw_leader_has_part(l, &job, from) ||
+			      cw_election_leads_before(l->config.members, &job, from);
+	l->stats.doubted += !is_believed;
+	return !is_believed;
 }
 
 bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg)
@@ -645,6 +678,24 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 		look(l, lr, now);
 }
 
+/*
+ * Nobody has ranks of it any more. Those of a node that is out of reach may wait on: then its jobs
+ * have not ended, and whoever hears of it again goes on with its incidents.
+ */
+static void end_route(struct cw_leader *l, struct cw_led_route *lr)
+{
+	bool was_led_here = lr->is_led && !is_led_elsewhere(l, &lr->route.job);
+
+	if (was_led_here && cw_route_is_lost(&lr->route)) {
+		leader_log(l->config.effects, CW_LOG_NOTICE,
+			   "job=%s: not heard of for %lld s, no longer watched", lr->route.label,
+			   (long long)(CW_ROUTE_FORGET_NS / CW_NS_PER_S));
+		cw_epitaph_fini(&lr->epitaphs, l->config.effects, true);
+		was_led_here = false;
+	}
+	drop_route(l, lr, was_led_here);
+}
+
 bool cw_leader_tick(struct cw_leader *l)
 {
 	int64_t now = note_time(l);
@@ -663,7 +714,7 @@ bool cw_leader_tick(struct cw_leader *l)
 		cw_route_refresh(&lr->route, l->config.effects, l->config.self, l->config.clock,
 				 l->config.thresholds.node_silent_ns);
 		if (lr->route.n_nodes == 0) {
-			drop_route(l, lr, lr->is_led && !is_led_elsewhere(l, &lr->route.job));
+			end_route(l, lr);
 			continue;
 		}
 		update_leadership(l, lr);

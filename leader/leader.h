@@ -31,7 +31,7 @@ struct cw_untracked;
 #define CW_LEADER_UNTRACKED_KEEP_NS (10 * CW_NS_PER_S)
 #define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
 /* An answer to a digest names the nodes up to so many: all names to all nodes are a square. */
-#define CW_LEADER_MAX_NAMED 16u
+#define CW_LEADER_MAX_NAMED CW_ELECTION_MAX_NAMES
 #define CW_LEADER_LOOK_NS CW_NS_PER_S
 /*
  * Looks at the jobs of one user take at most 1/4 of a core: then a user with a thousand
@@ -89,9 +89,17 @@ bool cw_leader_tick(struct cw_leader *l);
 /* Goes on with what was put off, if anything was. Returns the same. */
 bool cw_leader_continue(struct cw_leader *l);
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
+/* An incident of this user that this node has open now. */
+bool cw_leader_has_open(const struct cw_leader *l, uint32_t uid, const char *id);
 /*
- * A node tells that it has delivered an alert of this job. True, and counted: this node leads the
- * job, and that one has no part in it, so nothing is settled by its word; it may object.
+ * The node has ranks of the job or leads it, as far as this node knows: from its digests, or from
+ * what the job's leader says.
+ */
+bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, const char *node);
+/*
+ * A node tells that it has delivered an alert of this job. True, and counted: nothing is settled by
+ * its word. Where this node leads the job, because that one would not lead it in its place (it may
+ * object); elsewhere, because it neither has ranks of it nor would lead it before this node.
  */
 bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label);
 /* The alert of this id was delivered, or could not be. */
@@ -123,7 +131,7 @@ struct cw_leader_stats {
 	uint64_t displaced; /* routes that gave their place to another user's */
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
 	uint64_t overruled; /* objections of nodes that had objected often enough */
-	uint64_t doubted;   /* deliveries told of by nodes that have no part in leading the job */
+	uint64_t doubted;   /* deliveries told of by nodes that can have no part in it */
 	uint64_t unnamed;   /* announcements that did not say of which job */
 	uint32_t routes, jobs;
 	uint32_t untracked; /* routes that have no place now */

@@ -18,6 +18,7 @@ struct cw_led_route {
 	struct cw_route route; /* in the table by its job */
 	struct cw_process_map processes;
 	struct cw_job *jobs;
+	struct cw_epitaphs epitaphs; /* of those that ended */
 	/* Its ranks by component, as of a shape of the route; NULL = none yet. */
 	struct cw_rank_ref *refs;
 	unsigned n_refs;

@@ -152,6 +152,35 @@ static void date(struct cw_route_node *n, const struct cw_msg_digest *d,
 	n->held_ns = now_ns - awake_ns;
 	n->received_ns = now_ns - n->late_ns;
 	n->heard_ns = awake_ns;
+	if (n->digest && n->digest->digest.epoch != d->epoch)
+		n->n_ahead = 0; /* another daemon, maybe another boot */
+	if (d->sent_ns)
+		n->ahead_ns[n->n_ahead++ % CW_ROUTE_CLOCKS] =
+			n->received_ns - cw_bounded_ns((int64_t)d->sent_ns);
+}
+
+void cw_route_node_clock(const struct cw_route_node *n, int64_t *ret_late_ns,
+			 int64_t *ret_spread_ns)
+{
+	unsigned have = n->n_ahead < CW_ROUTE_CLOCKS ? (unsigned)n->n_ahead : CW_ROUTE_CLOCKS;
+	int64_t least = INT64_MAX, second = INT64_MAX;
+
+	*ret_late_ns = 0;
+	*ret_spread_ns = -1;
+	if (have < 3)
+		return;
+	for (unsigned i = 0; i < have; i++) {
+		int64_t ahead = n->ahead_ns[i];
+
+		if (ahead < least) {
+			second = least;
+			least = ahead;
+		} else if (ahead < second) {
+			second = ahead;
+		}
+	}
+	*ret_late_ns = n->ahead_ns[(n->n_ahead - 1) % CW_ROUTE_CLOCKS] - least;
+	*ret_spread_ns = second - least;
 }
 
 int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
@@ -228,6 +257,18 @@ static bool has_left(const struct cw_route_node *n, const struct cw_leader_effec
 	return p->heard_ns - since_ns > CW_ROUTE_GONE_NS;
 }
 
+static void note_leaving(struct cw_route *r, const struct cw_route_node *n, const char *self,
+			 int64_t awake_ns)
+{
+	if (awake_ns - n->heard_ns <= CW_ROUTE_FORGET_NS || !strcmp(n->name, self)) {
+		r->left_ns = awake_ns;
+		return;
+	}
+	r->has_forgotten = true;
+	if (n->heard_ns > r->forgotten_ns)
+		r->forgotten_ns = n->heard_ns;
+}
+
 void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, const char *self,
 		      const struct cw_clock *clock, int64_t silent_ns)
 {
@@ -238,6 +279,7 @@ void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, con
 		struct cw_route_node *n = &r->nodes[i];
 
 		if (has_left(n, e, self, awake_ns)) {
+			note_leaving(r, n, self, awake_ns);
 			r->n_ranks -= n->digest->digest.n_ranks;
 			r->shape++;
 			node_fini(n);
@@ -247,6 +289,13 @@ void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, con
 		r->nodes[kept++] = *n;
 	}
 	r->n_nodes = kept;
+}
+
+bool cw_route_has_ranks_of(const struct cw_route *r, const char *node)
+{
+	const struct cw_route_node *n = find(r, node);
+
+	return n && n->digest->digest.n_ranks > 0;
 }
 
 bool cw_route_is_led_here(const struct cw_route *r)

@@ -18,7 +18,8 @@
 #include "leader/incident/leader_effects.h"
 #include "proto/messages.h"
 
-/* Nodes of one route, and ranks of all of them that are looked at (design: 65,536). */
+/* Nodes of one route, and ranks of all of them that are looked at (docs/design/budgets.md: 65,536).
+ */
 #define CW_ROUTE_MAX_NODES 8192u
 #define CW_ROUTE_MAX_RANKS 65536u
 /* A node that is well but has sent no digest for this long has no ranks of the route any more. */
@@ -29,6 +30,9 @@
  */
 #define CW_ROUTE_FORGET_NS (600 * CW_NS_PER_S)
 
+/* Digests that tell how a node's clock goes; a second or so each. */
+#define CW_ROUTE_CLOCKS 8u
+
 struct cw_route_node {
 	char *name;
 	uint32_t state;      /* enum cw_node_state */
@@ -37,6 +41,12 @@ struct cw_route_node {
 	/* Of the time before received_ns, how long the digest may have lain unread; and how long
 	 * this daemon had been held up in all when it was read. */
 	int64_t late_ns, held_ns;
+	/*
+	 * How far this daemon's clock was ahead of the sender's when its last digests came: their
+	 * way here is in it, so the least of them is the nearest to the truth.
+	 */
+	int64_t ahead_ns[CW_ROUTE_CLOCKS];
+	uint64_t n_ahead;
 	struct cw_message *digest; /* owned; a copy when another node is told first */
 	uint64_t shape;            /* of the digest: its ranks and their communicators */
 };
@@ -54,6 +64,12 @@ struct cw_route {
 	 */
 	uint64_t shape;
 	uint64_t refused; /* digests beyond a limit, or not newer */
+	/*
+	 * Of the nodes that have left, on the awake clock; 0 = none. When the last one went that
+	 * lived on without ranks of the job; when the last one was heard of that was forgotten.
+	 */
+	int64_t left_ns, forgotten_ns;
+	bool has_forgotten; /* a node, since somebody cleared this */
 };
 
 /* One rank of the route: nodes[node].digest->digest.ranks[rank]. */
@@ -79,13 +95,31 @@ void cw_route_fini(struct cw_route *r);
 int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 		 const struct cw_clock *clock, bool *ret_urgent);
 
+/*
+ * The last that was known of the job is a node that is out of reach: whether it is over, nobody
+ * knows.
+ */
+static inline bool cw_route_is_lost(const struct cw_route *r)
+{
+	return r->forgotten_ns > r->left_ns;
+}
+
 /* Brings the nodes' states up to date and drops those that have left. self: this node. */
 void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, const char *self,
 		      const struct cw_clock *clock, int64_t silent_ns);
 /* Some node that reports was not heard since then, on the awake clock. */
 bool cw_route_awaits(const struct cw_route *r, int64_t since_awake_ns);
+/* By its last digest, or a copy of it. */
+bool cw_route_has_ranks_of(const struct cw_route *r, const char *node);
 /* Whether a node that reports takes this one for the leader; the others send copies. */
 bool cw_route_is_led_here(const struct cw_route *r);
+/*
+ * Instants in the node's digest, as instants here, are late by *ret_late_ns: so much longer than
+ * others was this digest under way. *ret_spread_ns: how far the two quickest are apart, which tells
+ * how well that is known; -1 = too few have come.
+ */
+void cw_route_node_clock(const struct cw_route_node *n, int64_t *ret_late_ns,
+			 int64_t *ret_spread_ns);
 /* Rank processes that their nodes have no place for. */
 uint64_t cw_route_untracked(const struct cw_route *r);
 /* How many nodes report right now. */

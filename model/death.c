@@ -2,12 +2,31 @@
 #include "model/death.h"
 
 #include <signal.h>
+#include <stddef.h>
 
 #include "common/clock.h"
 #include "model/facts.h"
 
 #define TOGETHER_NS (2 * CW_NS_PER_S)
 #define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
+
+static const char *const signals[] = {
+	[SIGHUP] = "HUP",   [SIGINT] = "INT",       [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+	[SIGTRAP] = "TRAP", [SIGABRT] = "ABRT",     [SIGBUS] = "BUS",   [SIGFPE] = "FPE",
+	[SIGKILL] = "KILL", [SIGUSR1] = "USR1",     [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+	[SIGPIPE] = "PIPE", [SIGALRM] = "ALRM",     [SIGTERM] = "TERM", [SIGSTKFLT] = "STKFLT",
+	[SIGCHLD] = "CHLD", [SIGCONT] = "CONT",     [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP",
+	[SIGTTIN] = "TTIN", [SIGTTOU] = "TTOU",     [SIGURG] = "URG",   [SIGXCPU] = "XCPU",
+	[SIGXFSZ] = "XFSZ", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH",
+	[SIGPOLL] = "POLL", [SIGPWR] = "PWR",       [SIGSYS] = "SYS",
+};
+
+const char *cw_signal_name(int sig)
+{
+	if (sig < 0 || (size_t)sig >= sizeof(signals) / sizeof(signals[0]))
+		return NULL;
+	return signals[sig];
+}
 
 bool cw_ending_is_asked(const struct cw_ending *end)
 {

@@ -10,6 +10,10 @@ struct cw_ending {
 	int exit_code, term_signal;
 };
 
+/* "KILL" of SIGKILL, as sigabbrev_np(3) of glibc 2.32 has it; NULL = no such, or one of real time.
+ */
+const char *cw_signal_name(int sig);
+
 /* Ended the way a process ends that was asked to: SIGTERM, SIGINT, or a shell's exit code for
  * either. */
 bool cw_ending_is_asked(const struct cw_ending *end);

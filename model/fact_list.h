@@ -127,8 +127,13 @@
 	X(TEXT, const char *, headway_by, 23, string, TEXT, 0, "", "0.1.0", "what moved last: cpu, io, child, …") \
 	X(TEXT, const char *, command, 19, string, TEXT, 0, "", "0.1.0", "its command line") \
 	X(TEXT, const char *, cause, 24, string, TEXT, 0, "", "0.1.0", "of its death or stop, in the kernel's words, to follow \"was\"") \
+	X(SAME, uint32_t, end_by, 27, uint32, U32, CW_END_BY__MAX - 1, "", "0.1.0", "of a dead one: enum cw_end_by") \
+	X(SAME, int32_t, end_sender, 28, sint32, I32, 0, "", "0.1.0", "of a dead one: pid, as its daemon sees it, of whoever sent it the signal; 0 = none known") \
 	X(TEXT, const char *, fed, 25, string, TEXT, 0, "", "0.1.0", "the first NaN or infinity it fed into an op, for people") \
 	X(TIME, int64_t, fed, 26, sint64, I64, from->fed && *from->fed, "ns", "0.1.0", "when its daemon noticed that") \
+	X(SAME, uint32_t, host_wait, 29, uint32, U32, CW_HOST_WAIT__MAX - 1, "", "0.1.0", "in what its first thread sleeps: enum cw_host_wait") \
+	X(SPAN, int64_t, job_timeout_ns, 30, uint64, I64, 0, "ns", "0.1.0", "the job's own watchdog ends it when a call takes so long; 0 = none is known") \
+	X(SPAN, int64_t, net_retry_ns, 31, uint64, I64, 0, "ns", "0.1.0", "how long its network tries by itself before it gives up; 0 = unknown") \
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm that host_call is about") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")

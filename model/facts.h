@@ -24,16 +24,56 @@ static inline bool cw_liveness_is_dead(unsigned l)
 	return l == CW_LIVE_EXITED || l == CW_LIVE_KILLED || l == CW_LIVE_GONE;
 }
 
+/* Whose doing an end was: who sent the signal that killed, or that asked to end before an exit. */
+enum cw_end_by {
+	CW_END_BY_UNKNOWN = 0, /* there is no kernel's word */
+	CW_END_BY_NOBODY = 1,  /* it exited, and no signal asked it to */
+	CW_END_BY_ITSELF = 2,  /* a signal that it sent itself */
+	CW_END_BY_PROCESS = 3, /* a signal of another process, which has a pid here */
+	CW_END_BY_OUTSIDE = 4, /* a signal from outside of the daemon's pid namespace */
+	CW_END_BY_KERNEL = 5,  /* a fault, or the OOM killer */
+	CW_END_BY_PARENT = 6,  /* its parent or session leader ended */
+	CW_END_BY_INIT = 7,    /* pid 1 of its container ended */
+	CW_END_BY__MAX,
+};
+
 enum {                               /* flags of a rank */
        CW_RANKF_HAS_RECORD = 1 << 0, /* a flight record was read: counters can be trusted */
        CW_RANKF_SHUTDOWN =
 	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
        CW_RANKF_OOM_KILLED = 1 << 2,
-       CW_RANKF_PYTHON = 1 << 3,     /* Python stacks are armed */
-       CW_RANKF_D_STATE = 1 << 4,    /* its main thread is in uninterruptible sleep */
-       CW_RANKF_BUSY_CHILD = 1 << 5, /* a descendant makes headway */
-       CW_RANKF_BEATING = 1 << 6,    /* the agent's thread beats */
+       CW_RANKF_PYTHON = 1 << 3,          /* Python stacks are armed */
+       CW_RANKF_D_STATE = 1 << 4,         /* its main thread is in uninterruptible sleep */
+       CW_RANKF_BUSY_CHILD = 1 << 5,      /* a descendant makes headway */
+       CW_RANKF_BEATING = 1 << 6,         /* the agent's thread beats */
+       CW_RANKF_FROZEN = 1 << 7,          /* its cgroup is */
+       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* job_timeout_ns is PyTorch's default, set by nobody */
 };
+
+/*
+ * In what the thread sleeps that must make the next call. What is open may end at any time by
+ * somebody's will; what is closed ends by nobody's but a thread's of the same process.
+ */
+enum cw_host_wait {
+	CW_HOST_WAIT_UNKNOWN = 0,
+	CW_HOST_WAIT_LOCK,    /* closed: a lock that another thread holds */
+	CW_HOST_WAIT_GIL,     /* closed: Python's interpreter lock */
+	CW_HOST_WAIT_QUEUE,   /* open: a queue, a condition, or a time */
+	CW_HOST_WAIT_SOCKET,  /* open */
+	CW_HOST_WAIT_TTY,     /* open: a person */
+	CW_HOST_WAIT_STORAGE, /* uninterruptibly, and no byte moves */
+	CW_HOST_WAIT__MAX,
+};
+
+static inline bool cw_host_wait_is_closed(unsigned w)
+{
+	return w == CW_HOST_WAIT_LOCK || w == CW_HOST_WAIT_GIL;
+}
+
+static inline bool cw_host_wait_is_open(unsigned w)
+{
+	return w == CW_HOST_WAIT_QUEUE || w == CW_HOST_WAIT_SOCKET || w == CW_HOST_WAIT_TTY;
+}
 
 enum { /* which counters of a member are known */
        CW_KNOWN_ENTERED = 1 << 0,

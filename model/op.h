@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One NCCL call ("op") in the vocabulary of docs/design.md section 3, as every part after the
+ * One NCCL call ("op") in the vocabulary of docs/design/vocabulary.md, as every part after the
  * flight record speaks of it: the record reader produces it, messages carry it, the engine reasons
  * about it, reports print it. The numbers of the enums are written into flight records, messages
  * and bundles: append only.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signature of a collective and the rolling hash over a communicator's history (docs/design.md
- * section 4). The agent computes it on the hot path, the tests and the engine recompute it, so it
- * is one piece of inline code.
+ * The signature of a collective and the rolling hash over a communicator's history
+ * (docs/design/record.md#signature). The agent computes it on the hot path, the tests and the
+ * engine recompute it, so it is one piece of inline code.
  *
  * What belongs in: kind, redop, root, and either (dtype, count) or, where NCCL itself moves bytes
  * (all_gather, broadcast, all-to-all, gather, scatter), the number of bytes alone. A false
@@ -57,7 +57,7 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *    scenarios (suite/): numbers that look random, compared with nothing;
  *  - where a table is searched first (analysis/align/align.c, history.c, snapshot.c): what is found
  * there is compared in full;
- *  - whether evidence reads the same twice (analysis/stall/stall_rules.c): own job, and time passes
+ *  - whether evidence reads the same twice (analysis/stall/patience.c): own job, and time passes
  *    between the two readings in any case;
  *  - whether components must be found anew (leader/route.c): own job, which keeps its old ones;
  *  - of which ranks stacks are taken closely (leader/incident/survey.c), ranks and

@@ -112,7 +112,9 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
 
 	if (n < *cap)
 		return array;
-	more = reallocarray(array, want, size);
+	if (want > SIZE_MAX / size)
+		return NULL;
+	more = realloc(array, want * size);
 	if (more)
 		*cap = want;
 	return more;
@@ -190,6 +192,20 @@ int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *
 const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op)
 {
 	return op->stack && op->stack <= snap->n_stacks ? snap->stacks[op->stack - 1] : NULL;
+}
+
+int64_t cw_snapshot_job_timeout_ns(const struct cw_snapshot *snap, bool *ret_assumed)
+{
+	const struct cw_snap_rank *of = NULL;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (r->job_timeout_ns > 0 && (!of || r->job_timeout_ns < of->job_timeout_ns))
+			of = r;
+	}
+	*ret_assumed = of && (of->flags & CW_RANKF_TIMEOUT_ASSUMED);
+	return of ? of->job_timeout_ns : 0;
 }
 
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index)

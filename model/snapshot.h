@@ -81,7 +81,7 @@ struct cw_snap_comm {
 	uint32_t n_claimed; /* private: members with a rank */
 };
 
-/* Defaults are those of docs/design.md section 9: cw_thresholds_default(). All in ns. */
+/* Defaults are those of docs/design/hang.md#patience: cw_thresholds_default(). All in ns. */
 struct cw_thresholds {
 	int64_t stall_min_ns, stall_max_ns; /* clamp of T */
 	uint32_t stall_factor;              /* T = factor × median interval */
@@ -182,6 +182,12 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 
 /* From where an op was issued; NULL = not known. */
 const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op);
+
+/*
+ * The time-out of the job's own watchdog, the smallest of its ranks'; 0 = none is known.
+ * *ret_assumed: nobody has set it.
+ */
+int64_t cw_snapshot_job_timeout_ns(const struct cw_snapshot *snap, bool *ret_assumed);
 
 /* Look-up by (id, instance); CW_SNAP_NONE = not there. O(1). */
 uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance);

@@ -70,6 +70,22 @@ static const char *const confidence_names[] = {
 
 #define N_CONFIDENCES (sizeof(confidence_names) / sizeof(confidence_names[0]))
 
+static const char *const hang_names[] = {
+	[CW_HANG_NONE] = "none",
+	[CW_HANG_POSSIBLE] = "possible",
+	[CW_HANG_LIKELY] = "likely",
+	[CW_HANG_PROVEN] = "proven",
+};
+
+#define N_HANGS (sizeof(hang_names) / sizeof(hang_names[0]))
+
+static const char *const severity_names[] = {
+	[CW_SEVERITY_NOTICE] = "notice",
+	[CW_SEVERITY_PAGE] = "page",
+};
+
+#define N_SEVERITIES (sizeof(severity_names) / sizeof(severity_names[0]))
+
 static int find_name(const char *const *names, size_t n, const char *name)
 {
 	for (size_t i = 0; name && i < n; i++)
@@ -93,6 +109,16 @@ const char *cw_confidence_name(unsigned confidence)
 	return confidence < N_CONFIDENCES ? confidence_names[confidence] : "possible";
 }
 
+const char *cw_hang_name(unsigned hang)
+{
+	return hang < N_HANGS ? hang_names[hang] : "possible";
+}
+
+const char *cw_severity_name(unsigned severity)
+{
+	return severity < N_SEVERITIES ? severity_names[severity] : "page";
+}
+
 int cw_class_from_name(const char *name)
 {
 	return find_name(class_names, CW_CLASS__MAX, name);
@@ -106,6 +132,16 @@ int cw_detail_from_name(const char *name)
 int cw_confidence_from_name(const char *name)
 {
 	return find_name(confidence_names, N_CONFIDENCES, name);
+}
+
+int cw_hang_from_name(const char *name)
+{
+	return find_name(hang_names, N_HANGS, name);
+}
+
+int cw_severity_from_name(const char *name)
+{
+	return find_name(severity_names, N_SEVERITIES, name);
 }
 
 void cw_verdict_list_fini(struct cw_verdict_list *list)
@@ -139,7 +175,7 @@ struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struc
 	key.is_set = true;
 	key.comm_id = c->id;
 	key.instance = c->instance;
-	key.seq = is_silent && c->differ_seq ? c->differ_seq : v->coll_seq;
+	key.seq = is_silent ? 0 : v->coll_seq;
 	key.is_waited = v->waiting_since_ns != 0;
 	if (!v->coll_seq && v->n_sides) {
 		key.has_op = true;

@@ -85,6 +85,23 @@ enum cw_confidence {
 	CW_CONFIDENCE_CERTAIN = 2,
 };
 
+/*
+ * Is it a hang? Another question than who is waited for, which a verdict's confidence is about: a
+ * rank 0 that evaluates is certainly waited for, and no hang.
+ */
+enum cw_hang {
+	CW_HANG_NONE = 0, /* nobody is held up for good: calls that differ and went through */
+	CW_HANG_POSSIBLE,
+	CW_HANG_LIKELY,
+	CW_HANG_PROVEN, /* waiting longer cannot change it */
+};
+
+/* What is done about it. */
+enum cw_severity {
+	CW_SEVERITY_NOTICE = 0, /* journal, status, metrics, bundle */
+	CW_SEVERITY_PAGE,       /* and people */
+};
+
 struct cw_culprit {
 	uint32_t rank;    /* index into snapshot.ranks */
 	char reason[256]; /* for people: where it is and what it is doing */
@@ -120,7 +137,7 @@ struct cw_verdict {
 	enum cw_confidence confidence;
 	/*
 	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
-	 * rank others wait for (design section 9, first row).
+	 * rank others wait for (docs/design/hang.md#patience, first row).
 	 */
 	bool is_proof;
 	/* True where more evidence would help: windows of `wanted` have not been fetched. */
@@ -170,26 +187,30 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * "never_entered" …, "outside_nccl" … ("" = none), "certain" …; never NULL. From names: -1 when
- * unknown, as those of a newer version's incidents may be.
+ * "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "proven" …, "page" …; never NULL.
+ * From names: -1 when unknown, as those of a newer version's incidents may be.
  */
 const char *cw_class_name(unsigned klass);
 const char *cw_detail_name(unsigned detail);
 const char *cw_confidence_name(unsigned confidence);
+const char *cw_hang_name(unsigned hang);
+const char *cw_severity_name(unsigned severity);
 int cw_class_from_name(const char *name);
 int cw_detail_from_name(const char *name);
 int cw_confidence_from_name(const char *name);
+int cw_hang_from_name(const char *name);
+int cw_severity_from_name(const char *name);
 
 /*
  * What a verdict is about, within its job: never culprits or class, so that it stays the same while
  * the class is refined. All of it is compared: a program chooses its communicators' ids, and must
- * not choose what is taken for something else. A mismatch that nobody waits for is told by where
- * the histories were first seen to differ: that stays so whether or not the call itself is still
- * known.
+ * not choose what is taken for something else. A mismatch that nobody waits for is told by its
+ * communicator alone: from its first difference on the histories differ for good, and a leader that
+ * takes over sees that later than the one before.
  */
 struct cw_verdict_key {
 	uint64_t comm_id;
-	uint64_t seq;     /* coll_seq, or where the histories were first seen to differ */
+	uint64_t seq;     /* coll_seq; 0 = of what nobody waits for */
 	uint64_t p2p_seq; /* with has_op */
 	uint32_t instance;
 	uint32_t op_kind; /* with has_op */

@@ -57,6 +57,20 @@ uint64_t cw_record_dropped(const struct cw_rec_header *h)
 	       h->drops[CW_REC_DROP_UNKNOWN_CALLS];
 }
 
+/* Nobody waits longer than a month, and 4.096 us x 2^31 x 8 are 20 hours. */
+#define MAX_JOB_TIMEOUT_NS (UINT64_C(30) * 86400 * 1000000000)
+#define MAX_NET_RETRY_NS (UINT64_C(86400) * 1000000000)
+
+int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h)
+{
+	return h->job_timeout_ns <= MAX_JOB_TIMEOUT_NS ? (int64_t)h->job_timeout_ns : 0;
+}
+
+int64_t cw_record_net_retry_ns(const struct cw_rec_header *h)
+{
+	return h->net_retry_ns <= MAX_NET_RETRY_NS ? (int64_t)h->net_retry_ns : 0;
+}
+
 struct cw_record_op cw_record_host_call(const struct cw_record *rec)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);

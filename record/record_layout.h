@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 4.
+ * daemon with pread(2) and by the CLI from a file. Version 5.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (record/record_reader.h).
@@ -29,7 +29,7 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 4u
+#define CW_RECORD_VERSION 5u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -37,7 +37,7 @@
 #define CW_RECORD_READABLE_FROM 2u
 #define CW_RECORD_NAME "collwatch-record" /* name of the memfd */
 
-/* Promise of docs/design.md section 13; the reader refuses anything larger than twice that. */
+/* Promise of docs/design/budgets.md#budgets; the reader refuses anything larger than twice that. */
 #define CW_RECORD_MAX_BYTES (2u << 20)
 
 /* Capacity of this agent's records. A reader takes the counts from the section table. */
@@ -187,7 +187,15 @@ struct cw_rec_header {
 	uint32_t helpers_left_out; /* how many more there are */
 	uint32_t reserved1;
 	struct cw_rec_wait waits[CW_REC_WAITS];
-	uint8_t reserved[2168];
+	/* The job's own watchdog ends it when a call takes so long; 0 = none is known. Version 5.
+	 */
+	uint64_t job_timeout_ns;
+	/* What its network tries by itself before it gives up; 0 = not set. Version 5. */
+	uint64_t net_retry_ns;
+	/* Nobody set job_timeout_ns: it is what PyTorch does where nobody does. Version 5. */
+	uint32_t is_timeout_assumed;
+	uint32_t reserved2;
+	uint8_t reserved[2144];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 
@@ -471,7 +479,7 @@ enum {                                     /* cw_rec_template.flags */
 };
 
 /*
- * 128 bytes: numbers of one tensor (docs/design.md section 6), written by the device alone: first
+ * 128 bytes: numbers of one tensor (docs/design/summaries.md), written by the device alone: first
  * publish = 0, then the rest, then publish, each after a fence that the host sees.
  */
 struct cw_rec_summary {
@@ -485,7 +493,8 @@ struct cw_rec_summary {
 	uint64_t elements;  /* looked at */
 	uint64_t offered;   /* elements of the tensor */
 	uint64_t nans, infs, zeros;
-	double abs_max, abs_min_nonzero, mean, l2; /* of the finite ones; 0 = there are none */
+	/* Of the finite ones; 0 = there are none. mean, l2: NaN = out of a double's range. */
+	double abs_max, abs_min_nonzero, mean, l2;
 	uint64_t checksum;
 	uint64_t reserved;
 };

@@ -106,6 +106,9 @@ struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
 struct cw_comm_facts cw_record_comm_facts(const struct cw_record_comm *comm);
 /* What was lost for good; lost completions and modules are said elsewhere or do not matter. */
 uint64_t cw_record_dropped(const struct cw_rec_header *h);
+/* 0 = none is known, or the record says what cannot be. */
+int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h);
+int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
 /* The host-blocking call in progress outside any known comm; its kind CW_OP_NONE = none. */
 struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 

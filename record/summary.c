@@ -13,29 +13,47 @@ _Static_assert((int)CW_SUM_INT8 == (int)CW_DTYPE_INT8 && (int)CW_SUM_FP16 == (in
 		       (int)CW_SUM__MAX == (int)CW_DTYPE__MAX,
 	       "the kernel's numbers are those of enum cw_dtype");
 
-void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summary *ret)
+/*
+ * One sum over all words would lose digits with their number: equal numbers are rounded alike. The
+ * kernel has a sum for each thread; here a block of words has one.
+ */
+#define BLOCK_WORDS 65536u
+
+static struct cw_summary_sum sum_up(const struct cw_summary_args *args, uint64_t from, uint64_t to)
 {
 	const char *data = (const char *)(uintptr_t)args->data;
 	unsigned size = cw_sum_bytes(args->dtype);
-	uint64_t chosen = cw_sum_chosen(args), finite;
 	struct cw_summary_sum s = { 0 };
 
-	for (uint64_t i = 0; i < chosen; i++) {
+	for (uint64_t i = from; i < to; i++) {
 		uint64_t at = cw_sum_position(args, i), word = 0;
 		unsigned n = cw_sum_in_word(args, at);
 
 		memcpy(&word, data + at * 8, (size_t)n * size);
 		cw_sum_add_word(&s, word, at, args->dtype, n);
 	}
-	finite = s.elements - s.nans - s.infs;
+	return s;
+}
+
+void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summary *ret)
+{
+	uint64_t chosen = cw_sum_chosen(args);
+	struct cw_summary_sum s = { 0 };
+
+	for (uint64_t i = 0; i < chosen; i += BLOCK_WORDS) {
+		uint64_t n = chosen - i < BLOCK_WORDS ? chosen - i : BLOCK_WORDS;
+		struct cw_summary_sum block = sum_up(args, i, i + n);
+
+		cw_sum_join(&s, &block);
+	}
 	ret->elements = s.elements;
 	ret->nans = s.nans;
 	ret->infs = s.infs;
 	ret->zeros = s.zeros;
 	ret->abs_max = s.abs_max;
 	ret->abs_min_nonzero = s.abs_min;
-	ret->mean = finite ? s.total / (double)finite : 0;
-	ret->l2 = sqrt(s.squares);
+	ret->mean = cw_sum_mean(&s);
+	ret->l2 = sqrt(cw_sum_squares(&s));
 	ret->checksum = s.checksum;
 }
 

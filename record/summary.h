@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of one tensor (docs/design.md section 6), computed by the CPU: the reference for the
+ * Numbers of one tensor (docs/design/summaries.md), computed by the CPU: the reference for the
  * kernel, and what the simulated device runs in its place.
  */
 #pragma once

@@ -7,7 +7,8 @@
  * A buffer is read as little-endian 64-bit words from its beginning, the last one filled up with
  * zeros. The checksum is the sum of mixed words, each mixed with its position: the same in whatever
  * order the words are added. Sums of doubles are not: mean and L2 norm of two runs may differ in
- * the last digits (1e-12 relative, times the square root of the number of elements).
+ * the last digits (1e-12 times the square root of the number of elements, of the mean of the
+ * absolute values and of the norm).
  */
 #pragma once
 
@@ -255,6 +256,31 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 		to->abs_min = from->abs_min;
 	to->total += from->total;
 	to->squares += from->squares;
+}
+
+/* Below it squares lose digits, and then all of them: 2^-500. */
+#define CW_SUM_SQUARES_FROM 0x1p-500
+
+/* NaN for what has left the range of a double. */
+CW_SUMMARY_FN double cw_sum_in_range(double v)
+{
+	return v - v == 0 ? v : cw_sum_double(UINT64_C(0x7ff8000000000000));
+}
+
+/* Of the finite numbers. Only fp64 has any whose sum no double holds: the mean is then NaN. */
+CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
+{
+	uint64_t finite = s->elements - s->nans - s->infs;
+
+	return finite ? cw_sum_in_range(s->total / (double)finite) : 0;
+}
+
+/* The square of the L2 norm; NaN, with fp64 alone, where that is too large or too small. */
+CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s)
+{
+	if (s->abs_max != 0 && s->abs_max < CW_SUM_SQUARES_FROM)
+		return cw_sum_double(UINT64_C(0x7ff8000000000000));
+	return cw_sum_in_range(s->squares);
 }
 
 /* Words of the buffer, the last one perhaps not full. */

@@ -23,6 +23,7 @@
 #define SNAPSHOT_FILE "snapshot.json"
 #define EVIDENCE_FILE "evidence.json"
 #define STACKS_FILE "stacks.json"
+#define EPITAPH_FILE "epitaph.json"
 
 void cw_bundle_fini(struct cw_bundle *bundle)
 {
@@ -30,6 +31,7 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 	json_decref(bundle->snapshot);
 	json_decref(bundle->evidence);
 	json_decref(bundle->stacks);
+	json_decref(bundle->epitaph);
 	*bundle = (struct cw_bundle){ 0 };
 }
 
@@ -130,14 +132,26 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
-	r = write_file(fd, INCIDENT_FILE, bundle->incident, err);
+	r = bundle->incident ? write_file(fd, INCIDENT_FILE, bundle->incident, err) : 0;
 	if (r == 0 && bundle->snapshot)
 		r = write_file(fd, SNAPSHOT_FILE, bundle->snapshot, err);
 	if (r == 0 && bundle->evidence)
 		r = write_file(fd, EVIDENCE_FILE, bundle->evidence, err);
 	if (r == 0 && bundle->stacks)
 		r = write_file(fd, STACKS_FILE, bundle->stacks, err);
+	if (r == 0 && bundle->epitaph)
+		r = write_file(fd, EPITAPH_FILE, bundle->epitaph, err);
 	return r;
+}
+
+/* What a job died of is not lost because more is learnt about what it hung in. */
+static void keep_epitaph(int dirfd, const char *name, const char *beside)
+{
+	char from[NAME_MAX + 32], to[NAME_MAX + 32];
+
+	(void)snprintf(from, sizeof(from), "%s/" EPITAPH_FILE, name);
+	(void)snprintf(to, sizeof(to), "%s/" EPITAPH_FILE, beside);
+	(void)linkat(dirfd, from, dirfd, to, 0); /* there is none, mostly */
 }
 
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
@@ -168,6 +182,8 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	if (mkdirat(dirfd, beside, 0750) < 0)
 		return cw_err_set(err, errno, "cannot create %s: %s", beside, strerror(errno));
 	r = write_files(dirfd, beside, bundle, err);
+	if (r == 0 && !bundle->epitaph)
+		keep_epitaph(dirfd, name, beside);
 	if (r == 0)
 		r = move_into_place(dirfd, beside, name, err);
 	if (r < 0)
@@ -175,22 +191,39 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	return r;
 }
 
-int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err)
+static int replace(int dirfd, const char *name, const char *file, const json_t *doc,
+		   struct cw_err *err)
 {
-	static const char beside[] = "." INCIDENT_FILE ".new";
 	_cleanup_(closep) int fd = -1;
+	char beside[64];
 	int r;
 
+	(void)snprintf(beside, sizeof(beside), ".%s.new", file);
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
 	(void)unlinkat(fd, beside, 0); /* of a writer that was killed; there is one writer */
-	r = write_file(fd, beside, incident, err);
-	if (r == 0 && renameat(fd, beside, fd, INCIDENT_FILE) < 0)
+	r = write_file(fd, beside, doc, err);
+	if (r == 0 && renameat(fd, beside, fd, file) < 0)
 		r = cw_err_set(err, errno, "cannot rename %s: %s", beside, strerror(errno));
 	if (r < 0)
 		(void)unlinkat(fd, beside, 0);
 	return r;
+}
+
+int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err)
+{
+	return replace(dirfd, name, INCIDENT_FILE, incident, err);
+}
+
+int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw_err *err)
+{
+	return replace(dirfd, name, EPITAPH_FILE, epitaph, err);
+}
+
+json_t *cw_bundle_head(const struct cw_bundle *bundle)
+{
+	return bundle->incident ? bundle->incident : bundle->epitaph;
 }
 
 /* ---- reading ---- */
@@ -260,8 +293,11 @@ int cw_bundle_parse_snapshot(struct cw_bundle *bundle)
 
 static int check_types(const struct cw_bundle *b, struct cw_err *err)
 {
-	if (strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
+	if (b->incident &&
+	    strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
 		return cw_err_set(err, EBADMSG, INCIDENT_FILE " is not a collwatch.incident/1");
+	if (b->epitaph && strcmp(cw_json_str(b->epitaph, "schema", ""), "collwatch.epitaph/1") != 0)
+		return cw_err_set(err, EBADMSG, EPITAPH_FILE " is not a collwatch.epitaph/1");
 	if (b->snapshot && !json_is_object(b->snapshot))
 		return cw_err_set(err, EBADMSG, SNAPSHOT_FILE " is not an object");
 	if (b->evidence && !json_is_array(b->evidence))
@@ -286,7 +322,12 @@ int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	r = read_file(fd, INCIDENT_FILE, &bundle.incident, err);
+	r = is_larger(fd, EPITAPH_FILE, CW_BUNDLE_MAX_EPITAPH)
+		    ? cw_err_set(err, E2BIG, EPITAPH_FILE " is larger than 1 MiB")
+		    : read_optional(fd, EPITAPH_FILE, &bundle.epitaph, err);
+	if (r == 0)
+		r = bundle.epitaph ? read_optional(fd, INCIDENT_FILE, &bundle.incident, err)
+				   : read_file(fd, INCIDENT_FILE, &bundle.incident, err);
 	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, max_snapshot))
 		r = read_optional(fd, SNAPSHOT_FILE, &bundle.snapshot, err);
 	if (r == 0)

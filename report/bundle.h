@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bundle: all that is kept of an incident, as a directory that can be read on another machine
- * with no daemon running (docs/design.md section 11):
+ * with no daemon running (docs/design/incident.md#bundle):
  *
  *	incident.json   collwatch.incident/1, what was decided
  *	snapshot.json   collwatch.snapshot/1, exactly what it was decided from, thresholds included
  *	evidence.json   array of collwatch.evidence/1, one per rank looked at closely
  *	stacks.json     collwatch.stacks/1, the stacks of all ranks merged
+ *	epitaph.json    collwatch.epitaph/1, what the job died of, when it did
+ *
+ * A job that failed before anybody was alerted leaves the last alone.
  *
  * Files 0640, directory 0750. Reading treats the files as hostile: size limits, strict JSON.
  */
@@ -19,12 +22,15 @@
 
 #define CW_BUNDLE_MAX_FILE (256u << 20)
 #define CW_BUNDLE_NO_LIMIT SIZE_MAX
+/* Of an epitaph: it lists what is bounded. */
+#define CW_BUNDLE_MAX_EPITAPH (1u << 20)
 
 struct cw_bundle {
-	json_t *incident; /* object, never NULL in a valid bundle */
+	json_t *incident; /* object; NULL in a valid bundle where there is an epitaph */
 	json_t *snapshot; /* object, or to be written only its text as a string; or NULL */
 	json_t *evidence; /* array or NULL */
 	json_t *stacks;   /* object or NULL */
+	json_t *epitaph;  /* object or NULL */
 };
 
 /* Drops the references. Takes a zeroed bundle. */
@@ -32,7 +38,8 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 
 /*
  * Writes the bundle as directory `name` under the directory dirfd, replacing an older one of that
- * name atomically enough that a reader finds either (write beside, rename). 0 or -errno.
+ * name atomically enough that a reader finds either (write beside, rename). The older one's epitaph
+ * stays, where this one has none. 0 or -errno.
  */
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
@@ -43,10 +50,16 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
  */
 int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err);
 
+/* Adds or replaces the epitaph in the same way. 0 or -errno. */
+int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw_err *err);
+
+/* Its incident, or where there is none its epitaph: id, job, uid, class and summary are in both. */
+json_t *cw_bundle_head(const struct cw_bundle *bundle);
+
 /* Makes of the snapshot's text, if it is one, the object. 0 or -errno, then it is as before. */
 int cw_bundle_parse_snapshot(struct cw_bundle *bundle);
 
-/* Reads the bundle directory at path. Only the incident must be there. */
+/* Reads the bundle directory at path. Only the incident or the epitaph must be there. */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
 /* The same without the snapshot where its file is larger than max_snapshot bytes. */
 int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,

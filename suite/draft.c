@@ -25,7 +25,8 @@ const char *draw_kind(struct draw *d)
 	return DRAW_ONE(d, kinds);
 }
 
-static void put_list(struct draw *d, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void put_list(struct draw *d, const char *fmt,
+							   va_list ap)
 {
 	int n = vsnprintf(&d->text[d->n], SUITE_DRAWN_BYTES - d->n, fmt, ap);
 

@@ -20,6 +20,7 @@ struct draw {
 	const char *kind; /* of the call on `main` that goes wrong, if one does */
 	bool is_noisy;    /* something harmless comes first */
 	bool is_graph;    /* part of the step is a CUDA graph */
+	bool loses_node;  /* what is known of it is with whoever leads */
 };
 
 /* low to high, both included. */
@@ -61,3 +62,5 @@ void draw_all_in_making(struct draw *d);
 void draw_difference(struct draw *d);
 /* draw_control.c */
 void draw_control(struct draw *d);
+/* draw_cluster.c; lines beside whatever else the scenario has, where there are several nodes. */
+void draw_cluster(struct draw *d);

@@ -6,32 +6,51 @@
 
 #include "suite/draft.h"
 
+/* Others may wait for what it broadcasts: idle, it could have nothing to do. */
+static bool may_be_source(const struct draw *d)
+{
+	return !strcmp(d->kind, "broadcast") || !strcmp(d->kind, "scatter") ||
+	       d->culprit % d->main_size < 2;
+}
+
 static void never_entered(struct draw *d)
 {
-	static const char *const at_once[] = { "block", "block", "block", "stop" };
+	static const char *const idle[] = { "block",         "block",        "block in socket",
+					    "block in lock", "block in gil", "stop" };
 	static const char *const busy[] = { "spin", "io", "child" };
 	bool is_busy = draw_chance(d, 25);
+	const char *how;
 
 	if (draw_chance(d, 12)) {
 		draw_several(d);
 		return;
 	}
-	draw_job(d, "stays outside", is_busy ? 420 : 150);
-	draw_fault(d, "%s", is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, at_once));
+	draw_job(d, "stays outside", is_busy ? 760 : 400);
+	how = is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, idle);
+	if (!is_busy && may_be_source(d))
+		how = "block in lock";
+	draw_fault(d, "%s", how);
 	/* Its neighbours in a pipeline or ring may be the first to wait for it. */
-	draw_put(d, "expect never_entered %u or p2p_unmatched %u\n", d->culprit, d->culprit);
+	if (is_busy)
+		draw_put(d, "expect notice never_entered %u or notice p2p_unmatched %u\n",
+			 d->culprit, d->culprit);
+	else
+		draw_put(d, "expect never_entered %u or p2p_unmatched %u\n", d->culprit,
+			 d->culprit);
 }
 
 static void process_dead(struct draw *d)
 {
 	static const char *const ends[] = { "kill 9", "kill 11", "kill 6", "oom",
 					    "exit 1", "exit 0",  "exit 77" };
+	const char *how;
 
-	draw_job(d, "dies", 60);
+	how = DRAW_ONE(d, ends);
+	draw_job(d, "dies", strcmp(how, "exit 0") ? 60 : 130);
 	if (draw_chance(d, 50))
-		draw_fault(d, "%s", DRAW_ONE(d, ends));
+		draw_fault(d, "%s", how);
 	else
-		draw_put(d, "fault %u at %us %s\n", d->culprit, d->at_s, DRAW_ONE(d, ends));
+		draw_put(d, "fault %u at %us %s\n", d->culprit, d->at_s, how);
 	draw_put(d, "expect process_dead %u\n", d->culprit);
 }
 
@@ -39,6 +58,7 @@ static void node_unreachable(struct draw *d)
 {
 	uint32_t node = d->culprit / d->per_node, last = (node + 1) * d->per_node;
 
+	d->loses_node = true;
 	draw_job(d, "node lost", 60);
 	draw_put(d, "node %u at %us lost\nexpect node_unreachable %u-%u\n", node, d->at_s,
 		 node * d->per_node, (last < d->n_ranks ? last : d->n_ranks) - 1);
@@ -117,7 +137,7 @@ static void put_pipeline(struct draw *d)
 	d->n_ranks = 4 * draw_pick(d, 1, 5);
 	d->culprit = 4 * draw_pick(d, 0, d->n_ranks / 4 - 1) + draw_pick(d, 1, 2);
 	d->per_node = draw_chance(d, 50) ? 4 : 2;
-	draw_head(d, "pipeline", 150);
+	draw_head(d, "pipeline", 400);
 	draw_put(d,
 		 "comms pipe size 4\ncomm main all\nprogram\nloop\nrecv pipe 4096 from prev\n"
 		 "compute %ums\nsend pipe 4096 to next\nrecv pipe 512 from next\ncompute %ums\n"
@@ -127,7 +147,7 @@ static void put_pipeline(struct draw *d)
 
 static void put_ring(struct draw *d)
 {
-	draw_head(d, "ring", 150);
+	draw_head(d, "ring", 400);
 	draw_put(d,
 		 "comm pipe all\ncomm main all\nprogram\nloop\nwork %ums\ngroup\n"
 		 "send pipe 512 to ring-next\nrecv pipe 512 from ring-prev\nend\n%s main 64\n"
@@ -149,7 +169,8 @@ static void p2p_unmatched(struct draw *d)
 		draw_put(d, "expect p2p_unmatched size\n");
 		return;
 	}
-	draw_put(d, "fault %u at %us on pipe %s block\n", d->culprit, d->at_s, half);
+	draw_put(d, "fault %u at %us on pipe %s block%s\n", d->culprit, d->at_s, half,
+		 may_be_source(d) ? " in lock" : "");
 	/* Its neighbours wait for it there, those further away in the collective. */
 	draw_put(d, "expect p2p_unmatched %u or never_entered %u\n", d->culprit, d->culprit);
 }
@@ -158,19 +179,21 @@ static void init_stuck(struct draw *d)
 {
 	static const char *const calls[] = { "init late", "split main into half", "finalize main" };
 	static const char *const outside[] = { "sleep 10h", "io 10h", "work 10h" };
+	const char *how = DRAW_ONE(d, outside);
 
 	if (draw_chance(d, 15)) {
 		draw_all_in_making(d);
 		return;
 	}
 	d->n_ranks += d->n_ranks % 2;
-	draw_head(d, "making comms", 420);
+	draw_head(d, "making comms", 800);
 	draw_put(d, "comm main all\ncomm late all by init\ncomms half size %u by split\nprogram\n",
 		 d->n_ranks / 2);
 	draw_put(d, "loop %u\nwork %ums\n%s main\nsync\nend\nonly %u\n%s\nend\n%s\n",
-		 draw_pick(d, 10, 200), draw_pick(d, 10, 60), d->kind, d->culprit,
-		 DRAW_ONE(d, outside), DRAW_ONE(d, calls));
-	draw_put(d, "loop\nsleep 1s\nend\nend\nexpect init_stuck %u\n", d->culprit);
+		 draw_pick(d, 10, 200), draw_pick(d, 10, 60), d->kind, d->culprit, how,
+		 DRAW_ONE(d, calls));
+	draw_put(d, "loop\nsleep 1s\nend\nend\nexpect %sinit_stuck %u\n",
+		 how == outside[0] ? "" : "notice ", d->culprit);
 }
 
 static void device_stalled(struct draw *d)
@@ -191,7 +214,7 @@ static void unknown(struct draw *d)
 {
 	draw_job(d, "cannot be seen", 420);
 	draw_fault(d, "block");
-	draw_put(d, "fault %u at 0s blind\nexpect unknown nobody\n", d->culprit);
+	draw_put(d, "fault %u at 0s blind\nexpect notice unknown nobody\n", d->culprit);
 }
 
 void draw_hang(struct draw *d, uint32_t nth)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that get on, and in which somebody comes late to every call, or nobody does. */
 #include <stdio.h>
+#include <string.h>
 
 #include "suite/draft.h"
 
@@ -22,6 +23,13 @@ static struct step draw_own_step(struct draw *d)
 			      .has_pipe = d->layout == SUITE_3D && draw_chance(d, 60) };
 }
 
+/* Buffers take what comes late: who is, holds up nobody else, or the root alone. */
+static bool has_root(const struct draw *d)
+{
+	return !strcmp(d->kind, "broadcast") || !strcmp(d->kind, "reduce") ||
+	       !strcmp(d->kind, "gather") || !strcmp(d->kind, "scatter");
+}
+
 /* extra: what stands before the call, at the head of the step. */
 static void put_program(struct draw *d, const struct step *s, const char *extra)
 {
@@ -34,6 +42,9 @@ static void put_program(struct draw *d, const struct step *s, const char *extra)
 	if (s->has_pipe)
 		draw_put(d, "send pipe 512 to next\n");
 	draw_put(d, "sync\n");
+	/* So all wait for all in each step, whichever rules collectives end by. */
+	if (has_root(d))
+		draw_put(d, "all_reduce meeting 16\nsync\n");
 	if (s->has_outer)
 		draw_put(d, "all_reduce outer %u\nsync\n", 1u << draw_pick(d, 4, 14));
 	draw_put(d, "end\nend\n");
@@ -44,6 +55,9 @@ static void begin(struct draw *d, const char *what, uint32_t run_s)
 	d->is_noisy = false;
 	draw_head(d, what, run_s);
 	draw_comms(d);
+	/* Of the members of main; its windows are not for these calls. */
+	if (has_root(d))
+		draw_put(d, "comms meeting size %u\n", d->main_size);
 }
 
 /* Long enough to matter: half of what a step takes without it. */

@@ -9,6 +9,8 @@
 #define MAX_LINES 1000u
 /* One of so many goes through flight records; it is drawn like any other. */
 #define RECORDED_OF 8u
+/* … and one of so many has something happen to its daemons. */
+#define CLUSTER_OF 6u
 
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 {
@@ -21,6 +23,8 @@ size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 		draw_hang(&d, (uint32_t)(index / 2 % DRAW_HANGS));
 	if (cw_hash_mix64(index) % RECORDED_OF == 0)
 		draw_put(&d, "recorded\n");
+	if (cw_hash_mix64(index) % CLUSTER_OF == 1)
+		draw_cluster(&d);
 	draw_put(&d, "end\n");
 	return d.n;
 }

@@ -35,7 +35,9 @@ void cw_score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high
 
 static bool is_class_right(const struct suite_answer *a, const struct outcome *o)
 {
-	return cw_outcome_says(o) && o->klass == a->klass && (!a->detail || a->detail == o->detail);
+	bool says = a->is_notice ? o->is_notice : cw_outcome_says(o);
+
+	return says && o->klass == a->klass && (!a->detail || a->detail == o->detail);
 }
 
 /* Some rank that a fault keeps from finishing a collective. */
@@ -103,11 +105,29 @@ static const struct suite_answer *matching(const struct suite_scenario *s, uint3
 	return best;
 }
 
+/* A notice that is an answer to the first incident, culprits and all; NULL = there is none. */
+static const struct outcome *right_notice(const struct suite_scenario *s, const struct outcome *o)
+{
+	for (const struct outcome *n = o->notices; n; n = n->also) {
+		const struct suite_answer *match = matching(s, 0, n);
+
+		if (match && are_culprits_right(s, match, n))
+			return n;
+	}
+	return NULL;
+}
+
 bool cw_score_is_right(const struct suite_scenario *s, const struct outcome *o)
 {
 	const struct suite_answer *match = matching(s, ANY_INCIDENT, o);
 
-	return s->n_answers ? match && are_culprits_right(s, match, o) : !cw_outcome_says(o);
+	if (match && are_culprits_right(s, match, o))
+		return true;
+	if (cw_outcome_says(o))
+		return false;
+	return suite_is_control(s) ? !suite_expects_notice(s) || s->may_be_silent ||
+					     s->has_no_notices || right_notice(s, o)
+				   : right_notice(s, o) != NULL;
 }
 
 /* ---- misses ---- */
@@ -253,7 +273,7 @@ static uint64_t place_id(const struct suite_scenario *s)
 
 static int note_place(struct score *score, const struct suite_scenario *s)
 {
-	struct score_place place = { .id = place_id(s), .is_control = s->n_answers == 0 };
+	struct score_place place = { .id = place_id(s), .is_control = suite_is_control(s) };
 	size_t low = 0, high = score->n_places;
 
 	while (low < high) {
@@ -315,6 +335,15 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 	return first && o ? judge(score, s, o, first, match) : 0;
 }
 
+/* It was expected, but nobody hung: the job went on without help. */
+static int count_went_on(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	score->n_went_on++;
+	score->n_false_alerts++;
+	return add_miss(score, s, "a page, and it went on: %s", o->summary);
+}
+
 /* What was said too much. */
 static int count_surplus(struct score *score, const struct suite_scenario *s,
 			 const struct outcome *o)
@@ -347,6 +376,29 @@ static void share_out(const struct suite_scenario *s, const struct outcome **sai
 			}
 }
 
+/* Nobody may be paged, but those who look are told. */
+static int judge_notice(struct score *score, const struct suite_scenario *s,
+			const struct outcome *o)
+{
+	const struct suite_answer *first = &s->answers[0];
+	const struct outcome *n = o->notices;
+	char want[96], got[96];
+
+	if (o->is_fault_missing)
+		return add_miss(score, s, FAULT_MISSING);
+	if (s->may_be_silent || s->has_no_notices || right_notice(s, o))
+		return 0;
+	(void)expected_culprits(s, first, want, sizeof(want));
+	if (!n)
+		return add_miss(score, s, "silence, not a notice of %s %s",
+				cw_class_name(first->klass), want);
+	(void)cw_rankset_format(n->culprits, n->n_culprits, got, sizeof(got));
+	return add_miss(score, s, "a notice of %s/%s %s, not of %s/%s %s: %s",
+			cw_class_name(n->klass), cw_detail_name(n->detail), got,
+			cw_class_name(first->klass), cw_detail_name(first->detail), want,
+			n->summary);
+}
+
 static int count_incidents(struct score *score, const struct suite_scenario *s,
 			   const struct outcome *first)
 {
@@ -358,11 +410,16 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 		if (cw_outcome_says(o))
 			said[n++] = o;
 	share_out(s, said, n, of);
+	if (!of[0])
+		of[0] = right_notice(s, first);
 	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++) {
 		r = count_one(score, s, of[i], first_answer(s, i));
 		if (r == 0 && !of[i])
 			r = judge_silence(score, s, first, first_answer(s, i));
 	}
+	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++)
+		if (of[i] && of[i]->went_on)
+			r = count_went_on(score, s, of[i]);
 	for (uint32_t k = 0; r == 0 && k < n; k++)
 		if (said[k])
 			r = count_surplus(score, s, said[k]);
@@ -372,26 +429,37 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	const struct outcome *said = cw_outcome_says(o) ? o : NULL;
+	bool is_control;
 	int r;
 
+	/* Nothing was said that is an answer, and nothing need be. */
+	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
 	score->n++;
+	score->n_healthy_waits += o->n_healthy_waits;
+	for (const struct outcome *also = said; also; also = also->also)
+		score->n_pages += also->is_alert;
+	for (const struct outcome *n = o->notices; n; n = n->also)
+		score->n_notices++;
 	note_coverage(score, s, s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY);
 	if (note_place(score, s) < 0)
 		return -ENOMEM;
-	score->n_hangs += s->n_answers > 0;
-	score->n_controls += s->n_answers == 0;
-	score->n_control_alerts += !s->n_answers && o->is_alert;
+	score->n_hangs += !is_control;
+	score->n_controls += is_control;
+	score->n_control_alerts += is_control && o->is_alert;
 	/*
 	 * Where members complete one by one, buffers may take what a fault would have held up: then
 	 * it held up nobody, which the cluster knows, and there is nothing to be said.
 	 */
-	if (suite_n_incidents(s) == 1 && !said && o->is_well && !o->is_fault_missing &&
-	    s->completion == SUITE_NCCL && s->answers[0].klass != CW_CLASS_SLOW)
+	if (!is_control && suite_n_incidents(s) == 1 && !said && o->is_well &&
+	    !o->is_fault_missing && s->completion == SUITE_NCCL &&
+	    s->answers[0].klass != CW_CLASS_SLOW)
 		return count_one(score, s, NULL, NULL);
-	if (suite_n_incidents(s))
+	if (!is_control)
 		return count_incidents(score, s, o);
 	for (const struct outcome *also = o; also; also = also->also)
 		score->n_false_alerts += also->is_alert;
 	r = count_one(score, s, said, NULL);
+	if (r == 0 && s->n_answers && !said)
+		return judge_notice(score, s, o);
 	return r < 0 ? r : judge_control(score, s, o);
 }

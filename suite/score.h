@@ -29,7 +29,10 @@ struct score {
 	struct score_class classes[SCORE_LABELS];
 	uint64_t confusion[SCORE_LABELS][SCORE_LABELS]; /* expected × given */
 	uint64_t n, n_hangs, n_controls, n_control_alerts;
-	uint64_t n_false_alerts; /* beyond those expected, of hangs and controls */
+	/* Beyond those expected, of hangs and controls, and those after which all went on. */
+	uint64_t n_false_alerts;
+	uint64_t n_went_on, n_healthy_waits;
+	uint64_t n_pages, n_notices;
 	uint64_t n_culprits, n_exact_culprits;
 	uint64_t n_certain, n_certain_wrong;
 	uint64_t n_missed;

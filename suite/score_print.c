@@ -60,6 +60,17 @@ void cw_score_print(const struct score *score, FILE *out)
 	(void)fprintf(out, "controls: %" PRIu64 ", alerts on them: %" PRIu64 "\n",
 		      score->n_controls, score->n_control_alerts);
 	(void)fprintf(out, "alerts beyond those expected: %" PRIu64 "\n", score->n_false_alerts);
+	(void)fprintf(out, "pages after which the job went on: %" PRIu64 "\n", score->n_went_on);
+	(void)fprintf(out, "healthy waits longer than 60 s: %" PRIu64 ", false pages",
+		      score->n_healthy_waits);
+	if (score->n_healthy_waits)
+		(void)fprintf(out, " for 1,000 of them: %.2f\n",
+			      1000.0 * (double)score->n_false_alerts /
+				      (double)score->n_healthy_waits);
+	else
+		(void)fprintf(out, ": %" PRIu64 "\n", score->n_false_alerts);
+	(void)fprintf(out, "pages: %" PRIu64 ", notices: %" PRIu64 "\n", score->n_pages,
+		      score->n_notices);
 	(void)fprintf(out, "scenarios: %" PRIu64 ", missed: %" PRIu64 "\n", score->n,
 		      score->n_missed);
 	for (size_t i = 0; i < score->n_misses; i++)

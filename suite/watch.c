@@ -32,21 +32,28 @@ struct watch {
 	int64_t now_ns, start_ns, windows_ns, fault_ns;
 	int64_t well_ns;  /* since when all is well */
 	int64_t alert_ns; /* the last */
-	struct alerts alerts;
+	bool is_stalled;  /* as of the last look */
+	struct alerts alerts, notices;
 	uint32_t daemons_life;
 	const struct watch_eyes *eyes;
 	struct outcome *out;
 };
 
-void cw_outcome_fini(struct outcome *o)
+static void free_outcomes(struct outcome *o)
 {
 	struct outcome *next;
 
-	for (struct outcome *also = o->also; also; also = next) {
-		next = also->also;
-		free(also->culprits);
-		free(also);
+	for (; o; o = next) {
+		next = o->also;
+		free(o->culprits);
+		free(o);
 	}
+}
+
+void cw_outcome_fini(struct outcome *o)
+{
+	free_outcomes(o->also);
+	free_outcomes(o->notices);
 	free(o->culprits);
 	*o = (struct outcome){ 0 };
 }
@@ -87,6 +94,35 @@ struct outcome *outcome_next(struct outcome *o)
 	return o->also;
 }
 
+struct outcome *outcome_next_notice(struct outcome *o)
+{
+	struct outcome **last = &o->notices;
+
+	while (*last)
+		last = &(*last)->also;
+	*last = calloc(1, sizeof(**last));
+	if (*last)
+		(*last)->is_notice = true;
+	return *last;
+}
+
+/* What was said, in the place that was made for it. */
+static int say(const struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
+	       const struct cw_stall_decision *d, struct outcome *o)
+{
+	o->culprits = calloc(v->n_culprits + 1, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	o->after_ns = w->now_ns - (w->fault_ns ? w->fault_ns : w->start_ns);
+	o->klass = v->klass;
+	o->confidence = d->confidence;
+	o->detail = v->detail;
+	(void)snprintf(o->summary, sizeof(o->summary), "%s", v->summary);
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		o->culprits[o->n_culprits++] = snap->ranks[v->culprits[i].rank].rank;
+	return 0;
+}
+
 static int note_alert(struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
 		      const struct cw_stall_decision *d)
 {
@@ -97,19 +133,23 @@ static int note_alert(struct watch *w, const struct cw_snapshot *snap, const str
 	o = outcome_next(w->out);
 	if (!o || alerts_add(&w->alerts, w->s, snap, v, d) < 0)
 		return -ENOMEM;
-	o->culprits = calloc(v->n_culprits + 1, sizeof(*o->culprits));
-	if (!o->culprits)
-		return -ENOMEM;
 	w->alert_ns = w->now_ns;
 	o->is_alert = true;
-	o->after_ns = w->now_ns - (w->fault_ns ? w->fault_ns : w->start_ns);
-	o->klass = v->klass;
-	o->confidence = d->confidence;
-	o->detail = v->detail;
-	(void)snprintf(o->summary, sizeof(o->summary), "%s", v->summary);
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		o->culprits[o->n_culprits++] = snap->ranks[v->culprits[i].rank].rank;
-	return 0;
+	return say(w, snap, v, d, o);
+}
+
+static int note_notice(struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
+		       const struct cw_stall_decision *d)
+{
+	struct outcome *o;
+
+	if (w->s->has_no_notices || !alerts_is_new(&w->notices, snap, v, d) ||
+	    !alerts_is_new(&w->alerts, snap, v, d))
+		return 0;
+	o = outcome_next_notice(w->out);
+	if (!o || alerts_add(&w->notices, w->s, snap, v, d) < 0)
+		return -ENOMEM;
+	return say(w, snap, v, d, o);
 }
 
 static int compute(const struct watch *w, const struct cw_snapshot *snap,
@@ -173,16 +213,24 @@ static int look(struct watch *w, int64_t *ret_next)
 	}
 	cw_stall_step_all(w->stall, snap, list.v, list.n, d);
 	w->out->looks++;
+	w->is_stalled = false;
 	alerts_close(&w->alerts, &d[0].resolved_key);
+	alerts_close(&w->notices, &d[0].resolved_key);
 	for (uint32_t i = 0; r == 0 && i < list.n; i++) {
 		if (w->eyes->on_look)
 			w->eyes->on_look(w->eyes->user, snap, &list.v[i], &d[i]);
-		if (d[i].phase >= CW_STALL_STALLED)
+		if (d[i].phase >= CW_STALL_STALLED) {
 			w->well_ns = w->now_ns;
+			w->is_stalled = true;
+		}
 		if (d[i].next_ns > w->now_ns && d[i].next_ns < *ret_next)
 			*ret_next = d[i].next_ns;
-		if (d[i].phase == CW_STALL_HANG && !cluster_is_cut_off(w->cluster))
+		if (cluster_is_cut_off(w->cluster))
+			continue;
+		if (d[i].phase == CW_STALL_HANG)
 			r = note_alert(w, snap, &list.v[i], &d[i]);
+		else if (d[i].is_noticed)
+			r = note_notice(w, snap, &list.v[i], &d[i]);
 	}
 	if (r == 0 && !cluster_is_cut_off(w->cluster))
 		r = fetch_windows(w, snap, &list, d, ret_next);
@@ -270,7 +318,12 @@ static bool is_over(const struct watch *w)
 	bool is_settling =
 		w->eyes->is_watching_on && w->alerts.n > 0 && w->now_ns - w->alert_ns < SETTLE_NS;
 
-	return w->now_ns - w->start_ns >= w->s->run_ns && !is_settling;
+	if (w->now_ns - w->start_ns < w->s->run_ns)
+		return false;
+	if (cw_suite_waits_for_page(w->s) && !w->alerts.n && w->is_stalled &&
+	    w->now_ns - w->start_ns < w->s->run_ns + WATCH_UNTIL_PAGE_NS)
+		return false;
+	return !is_settling;
 }
 
 static int run(struct watch *w, struct cw_err *err)
@@ -359,6 +412,7 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 	w.cluster = cluster_free(w.cluster);
 	w.stall = cw_stall_free(w.stall);
 	alerts_fini(&w.alerts);
+	alerts_fini(&w.notices);
 	if (r < 0) {
 		cw_outcome_fini(&out);
 		return r;

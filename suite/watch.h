@@ -12,10 +12,15 @@
 #include "model/verdict_types.h"
 #include "suite/scenario/scenario.h"
 
+struct json_t;
+
+/* What it points to is handed between processes by cli/lab/suite_workers.c, line by line. */
 struct outcome {
-	bool is_alert;       /* false: silence */
+	bool is_alert;       /* a page; false: silence */
+	bool is_notice;      /* one of `notices` */
 	bool is_slow;        /* silence, and somebody is late at the end */
 	bool is_well;        /* silence, and at the end everybody gets on */
+	bool went_on;        /* a page, and those who waited got on afterwards (leaders only) */
 	enum cw_class klass; /* of either */
 	enum cw_detail detail;
 	enum cw_confidence confidence;
@@ -27,12 +32,18 @@ struct outcome {
 	bool is_recorded;      /* what was told of ops came out of flight records */
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
+	/* Of the first: waits of more than 60 s that came to an end by themselves (leaders only) */
+	uint32_t n_healthy_waits;
 	/* The alert after this one, where more than the first are waited for; owned. */
 	struct outcome *also;
+	/* Of the first: the notices, one for each incident that had one first; owned. */
+	struct outcome *notices;
 };
 
 /* Where the next alert is noted: it, or a new one behind those there are. NULL = no memory. */
 struct outcome *outcome_next(struct outcome *o);
+/* The same for the next notice. */
+struct outcome *outcome_next_notice(struct outcome *o);
 
 static inline bool cw_outcome_says(const struct outcome *o)
 {
@@ -45,6 +56,12 @@ struct watch_eyes {
 	bool is_watching_on; /* whatever the scenario expects */
 	/* May put another snapshot in place of *snap (freeing it). 0 or -ENOMEM. NULL: as it is. */
 	int (*change)(void *user, struct cw_snapshot **snap);
+	/*
+	 * Told of each page and notice of a leader when it is told to people, and of what was so
+	 * then (cluster_truth.c). All borrowed; NULL: nobody.
+	 */
+	void (*on_incident)(void *user, const struct suite_scenario *s, const struct json_t *doc,
+			    const struct json_t *truth);
 	/* Told of each look; NULL: nobody. */
 	void (*on_look)(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
 			const struct cw_stall_decision *d);
@@ -57,6 +74,18 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 void cw_outcome_fini(struct outcome *o);
 /* Who comes late in a snapshot with all windows, if anybody does. 0 or -ENOMEM. */
 int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap);
+
+/*
+ * How much longer than its run a scenario is watched that expects a page, where members complete
+ * all at once and its run ends while somebody waits: scenarios of before there were notices end
+ * shortly after what was the only time.
+ */
+#define WATCH_UNTIL_PAGE_NS (INT64_C(9000) * 1000000000)
+
+static inline bool cw_suite_waits_for_page(const struct suite_scenario *s)
+{
+	return s->completion == SUITE_BARRIER && !suite_is_control(s);
+}
 
 /* The scenario wants to know. */
 static inline bool cw_suite_expects_slow(const struct suite_scenario *s)

@@ -13,10 +13,12 @@
 #include "analysis/slow/slow.h"
 #include "identity/job_id.h"
 #include "model/arena.h"
+#include "model/rankset.h"
 #include "proto/ages.h"
 #include "report/json_util.h"
 #include "suite/cluster/cluster.h"
 #include "suite/network/network.h"
+#include "suite/watch_faults.h"
 
 #define S INT64_C(1000000000)
 #define LOOK_EVERY_NS (1 * S)
@@ -24,6 +26,10 @@
 #define SETTLE_NS (90 * S)
 /* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
 #define SHOWN_NS (40 * S)
+/* Who still gets on so long before the end, after a page, did not hang. */
+#define STILL_MOVES_NS (30 * S)
+/* A wait that people would look at. */
+#define LONG_WAIT_NS (60 * S)
 /* A job is started anew once; whoever ended before is told of for ten minutes. */
 #define MAX_ATTEMPTS 2u
 
@@ -32,18 +38,32 @@ struct node_state {
 	uint32_t n_ended; /* ranks, as of the last digest */
 };
 
+/* Who waited when a page was told. */
+struct waiters {
+	struct outcome *page;
+	int32_t *ranks;
+	size_t n;
+	unsigned attempt;
+};
+
 struct watch_leader {
 	const struct suite_scenario *s;
+	const struct watch_eyes *eyes;
 	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
 	unsigned n_attempts;
 	struct network *net;
 	struct node_state *nodes;
+	struct network_time *times;
+	struct watch_faults faults;
 	struct cw_job_id job;
 	struct cw_arena arena; /* of what is told at the moment */
 	int64_t leapt_ns, fault_ns;
 	int64_t well_ns;  /* since when all is well */
 	int64_t alert_ns; /* the last */
-	unsigned n_alerts;
+	unsigned n_alerts, n_notices;
+	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
+	bool is_long_wait;
+	uint32_t n_ended; /* when the long wait began */
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
@@ -220,12 +240,25 @@ static void advance(void *user, int64_t network_ns)
 		note_error(w, r);
 		return;
 	}
+	watch_faults_run(&w->faults, living(w), now_ns(w) - CLUSTER_ORIGIN_NS);
 	mind_daemons(w);
+}
+
+static bool job_of_route(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label)
+{
+	const struct watch_leader *w = user;
+
+	if (route != cw_job_id_route(&w->job))
+		return false;
+	*ret_uid = w->job.uid;
+	*ret_label = w->job.label;
+	return true;
 }
 
 static const struct network_ranks ranks = { .advance = advance,
 					    .publish = publish,
-					    .windows = answer_windows };
+					    .windows = answer_windows,
+					    .job_of_route = job_of_route };
 
 /* ---- alerts ---- */
 
@@ -244,7 +277,6 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	int detail = cw_detail_from_name(cw_json_str(doc, "detail", ""));
 	int confidence = cw_confidence_from_name(cw_json_str(doc, "confidence", ""));
 
-	o->is_alert = true;
 	o->klass = klass < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)klass;
 	o->detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
 	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
@@ -259,18 +291,107 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	return 0;
 }
 
+/* Whoever waits for the page's matter is asked at the end whether it went on. */
+static int note_waiters(struct watch_leader *w, const json_t *doc, struct outcome *page)
+{
+	const char *victims = cw_json_str(json_object_get(doc, "victims"), "ranks", "");
+	struct waiters *waiters = &w->waiters[w->n_alerts];
+
+	if (w->n_alerts >= CW_VERDICT_LIST_MAX)
+		return 0;
+	*waiters = (struct waiters){ .page = page, .attempt = w->n_attempts };
+	return cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n) == -ENOMEM
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int show(const struct watch_leader *w, const json_t *doc)
+{
+	json_t *truth;
+
+	if (!w->eyes->on_incident)
+		return 0;
+	truth = cluster_truth(living(w));
+	if (!truth)
+		return -ENOMEM;
+	w->eyes->on_incident(w->eyes->user, w->s, doc, truth);
+	json_decref(truth);
+	return 0;
+}
+
 static int note_alerts(struct watch_leader *w)
 {
 	for (; w->n_alerts < w->net->n_alerts; w->n_alerts++) {
 		const struct network_alert *a = &w->net->alerts[w->n_alerts];
 		struct outcome *o = outcome_next(w->out);
 
-		if (!o || read_alert(a->doc, o) < 0)
+		if (!o || read_alert(a->doc, o) < 0 || note_waiters(w, a->doc, o) < 0 ||
+		    show(w, a->doc) < 0)
 			return -ENOMEM;
+		o->is_alert = true;
 		w->alert_ns = a->at_ns + w->leapt_ns;
 		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
 	}
 	return 0;
+}
+
+static int note_notices(struct watch_leader *w)
+{
+	for (; w->n_notices < w->net->n_notices; w->n_notices++) {
+		const struct network_alert *a = &w->net->notices[w->n_notices];
+		struct outcome *o = outcome_next_notice(w->out);
+
+		if (!o || read_alert(a->doc, o) < 0 || show(w, a->doc) < 0)
+			return -ENOMEM;
+		o->after_ns = a->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+/*
+ * Calls that differ are wrong data however the job goes on; whoever has ended, or was started anew
+ * since, did not get on.
+ */
+static void note_went_on(const struct watch_leader *w, const struct waiters *waiters)
+{
+	uint32_t n_alive = 0;
+
+	if (!waiters->n || waiters->page->klass == CW_CLASS_MISMATCH ||
+	    waiters->attempt != w->n_attempts)
+		return;
+	for (size_t i = 0; i < waiters->n; i++) {
+		int32_t rank = waiters->ranks[i];
+		int64_t ns = rank < 0 || (uint32_t)rank >= w->s->n_ranks
+				     ? 0
+				     : cluster_moved_ns(living(w), (uint32_t)rank);
+
+		if (ns && now_ns(w) - ns > STILL_MOVES_NS)
+			return;
+		n_alive += ns != 0;
+	}
+	waiters->page->went_on = n_alive > 0;
+}
+
+static uint32_t n_ended(const struct watch_leader *w)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < w->net->config.n_nodes; i++)
+		n += cluster_n_ended(living(w), i);
+	return n;
+}
+
+/* A wait is long from its sixtieth second until nobody waits for so long. */
+static void note_long_wait(struct watch_leader *w)
+{
+	int64_t since_ns = cluster_waiting_since_ns(living(w));
+	bool is_long = since_ns != SUITE_FOREVER && now_ns(w) - since_ns > LONG_WAIT_NS;
+
+	if (is_long && !w->is_long_wait)
+		w->n_ended = n_ended(w);
+	if (!is_long && w->is_long_wait && n_ended(w) == w->n_ended)
+		w->out->n_healthy_waits++;
+	w->is_long_wait = is_long;
 }
 
 static void note_faults(struct watch_leader *w)
@@ -280,7 +401,7 @@ static void note_faults(struct watch_leader *w)
 
 	if (!w->fault_ns)
 		w->fault_ns = ns;
-	if (all)
+	if (all && watch_faults_have_begun(&w->faults))
 		w->out->is_fault_missing = false;
 }
 
@@ -383,14 +504,28 @@ static void leap(struct watch_leader *w)
 	w->well_ns = now_ns(w);
 }
 
+/* Somebody waits for longer than usual: it may still become a page. */
+static bool is_stalled(const struct watch_leader *w)
+{
+	int leader = network_leader(w->net);
+	const struct cw_job *job = leader < 0 ? NULL : network_job(w->net, (unsigned)leader);
+
+	return job && job->view.phase >= CW_STALL_STALLED;
+}
+
 static bool is_over(const struct watch_leader *w)
 {
 	bool is_settled = now_ns(w) - w->alert_ns >= SETTLE_NS;
+	int64_t watched_ns = now_ns(w) - CLUSTER_ORIGIN_NS;
+
+	if (watched_ns >= w->s->run_ns && cw_suite_waits_for_page(w->s) && !w->n_alerts &&
+	    watched_ns < w->s->run_ns + WATCH_UNTIL_PAGE_NS && is_stalled(w))
+		return false;
 
 	if (w->n_alerts && !is_settled)
 		return false;
 	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s)) ||
-	       now_ns(w) - CLUSTER_ORIGIN_NS >= w->s->run_ns;
+	       watched_ns >= w->s->run_ns;
 }
 
 static int run(struct watch_leader *w)
@@ -405,7 +540,10 @@ static int run(struct watch_leader *w)
 		if (r < 0)
 			break;
 		note_faults(w);
-		r = note_alerts(w);
+		note_long_wait(w);
+		r = note_notices(w);
+		if (r == 0)
+			r = note_alerts(w);
 		w->out->looks++;
 		if (w->s->is_leaping)
 			leap(w);
@@ -418,6 +556,7 @@ static int begin(struct watch_leader *w)
 	struct network_config config = {
 		.start_ns = CLUSTER_ORIGIN_NS,
 		.thresholds = &w->thresholds,
+		.has_no_notices = w->s->has_no_notices,
 		.ranks = &ranks,
 		.user = w,
 	};
@@ -433,16 +572,29 @@ static int begin(struct watch_leader *w)
 	if (config.n_nodes > 1)
 		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));
-	if (!w->nodes)
+	w->times = calloc(config.n_nodes, sizeof(*w->times));
+	if (!w->nodes || !w->times)
 		return -ENOMEM;
+	watch_faults_machines(w->s, config.n_nodes, w->times);
+	config.times = w->times;
 	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
-	return r < 0 ? r : network_new(&config, &w->net);
+	if (r == 0)
+		r = network_new(&config, &w->net);
+	if (r == 0)
+		watch_faults_init(&w->faults, w->s, w->net);
+	return r;
 }
 
 int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
+	return cw_watch_leader_with(s, &(struct watch_eyes){ 0 }, err, ret);
+}
+
+int cw_watch_leader_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
+			 struct cw_err *err, struct outcome *ret)
+{
 	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
-	struct watch_leader w = { .s = s, .out = &out, .err = err };
+	struct watch_leader w = { .s = s, .eyes = eyes, .out = &out, .err = err };
 	int r = begin(&w);
 
 	if (r == 0)
@@ -451,11 +603,17 @@ int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct o
 		r = look_for_slow(&w);
 	out.is_well = r == 0 && !out.is_alert && w.n_attempts &&
 		      cluster_is_well(w.attempts[w.n_attempts - 1]);
+	for (unsigned i = 0; i < CW_VERDICT_LIST_MAX; i++) {
+		if (r == 0)
+			note_went_on(&w, &w.waiters[i]);
+		free(w.waiters[i].ranks);
+	}
 	w.net = network_free(w.net);
 	for (unsigned i = 0; i < w.n_attempts; i++)
 		w.attempts[i] = cluster_free(w.attempts[i]);
 	cw_arena_fini(&w.arena);
 	free(w.nodes);
+	free(w.times);
 	if (r < 0) {
 		cw_outcome_fini(&out);
 		return r;

@@ -11,3 +11,6 @@
 
 /* As cw_watch(). */
 int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
+/* Of the eyes, on_incident() and user count. */
+int cw_watch_leader_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
+			 struct cw_err *err, struct outcome *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device progress: the GPU itself writes, in stream order, how far a stream has come on a
- * communicator (docs/design.md section 5). Before an op its number goes to the slot's "reached"
+ * communicator (docs/design/progress.md). Before an op its number goes to the slot's "reached"
  * word, after it to "completed", with cuStreamWriteValue32 on the caller's stream, from the
  * caller's thread. Nothing here waits, polls or synchronises, and no thread of the agent ever calls
  * CUDA.

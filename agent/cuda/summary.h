@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor summaries (docs/design.md section 6): before an op a kernel on the caller's stream adds up
+ * Tensor summaries (docs/design/summaries.md): before an op a kernel on the caller's stream adds up
  * what the rank feeds in, after it what came out, and writes that into the flight record. Nothing
  * waits for it, and no dependency between streams is added.
  *

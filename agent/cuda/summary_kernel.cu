@@ -8,97 +8,19 @@
  * one writes the result into host memory and publishes it. Blocks of one launch share a scratch
  * area; the host gives no area to a second launch before the first has published.
  */
-#if defined(__clang__)
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
-#define __launch_bounds__(n) __attribute__((launch_bounds(n)))
+#ifndef CW_KERNEL_MACHINE
+#define CW_KERNEL_MACHINE "agent/cuda/kernel_machine.h"
 #endif
+#include CW_KERNEL_MACHINE
 
+#ifndef CW_SUMMARY_FN
 #define CW_SUMMARY_FN static __device__ __attribute__((always_inline)) inline
+#endif
 #include "record/record_layout.h"
 #include "record/summary_math.h"
 
 #define THREADS 512 /* a power of two */
 #define BLOCKS_MAX 128
-#define WARP 32
-
-/* "memory": what is read after one of these is not taken from before it. */
-#define READ_REGISTER(name)                                                                        \
-	static __device__ inline uint32_t name##_get(void)                                         \
-	{                                                                                          \
-		uint32_t v;                                                                        \
-		asm volatile("mov.u32 %0, %%" #name ".x;" : "=r"(v));                              \
-		return v;                                                                          \
-	}
-READ_REGISTER(tid)
-READ_REGISTER(ctaid)
-READ_REGISTER(nctaid)
-
-static __device__ inline uint64_t device_clock(void)
-{
-	uint64_t v;
-
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)::"memory");
-	return v;
-}
-
-static __device__ inline void wait_for_block(void)
-{
-	asm volatile("bar.sync 0;" ::: "memory");
-}
-
-static __device__ inline void fence_device(void)
-{
-	asm volatile("membar.gl;" ::: "memory");
-}
-
-static __device__ inline void fence_system(void)
-{
-	asm volatile("membar.sys;" ::: "memory");
-}
-
-/* *p = *p >= limit ? 0 : *p + 1; what it was */
-static __device__ inline uint32_t count_up(uint32_t *p, uint32_t limit)
-{
-	uint32_t old;
-
-	asm volatile("atom.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(limit) : "memory");
-	return old;
-}
-
-static __device__ inline uint32_t exchange(uint32_t *p, uint32_t value)
-{
-	uint32_t old;
-
-	asm volatile("atom.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
-	return old;
-}
-
-static __device__ inline double square_root(double v)
-{
-	double r;
-
-	asm("sqrt.rn.f64 %0, %1;" : "=d"(r) : "d"(v));
-	return r;
-}
-
-/* The tensor does not change while the op before which we run has not begun. */
-static __device__ inline uint64_t load64(uint64_t address)
-{
-	uint64_t v;
-
-	asm("ld.global.nc.u64 %0, [%1];" : "=l"(v) : "l"(address));
-	return v;
-}
-
-static __device__ inline uint64_t load8(uint64_t address)
-{
-	uint32_t v;
-
-	asm("ld.global.nc.u8 %0, [%1];" : "=r"(v) : "l"(address));
-	return v;
-}
 
 struct partial {
 	struct cw_summary_sum sum;
@@ -203,7 +125,6 @@ static __device__ inline void write_out(uint64_t address, const struct cw_rec_su
 static __device__ inline void conclude(const struct cw_summary_args *args,
 				       const struct cw_summary_sum *sum, uint64_t begin_ns)
 {
-	uint64_t finite = sum->elements - sum->nans - sum->infs;
 	uint64_t took = device_clock() - begin_ns;
 	struct cw_rec_summary s = {};
 
@@ -223,8 +144,8 @@ static __device__ inline void conclude(const struct cw_summary_args *args,
 	s.zeros = sum->zeros;
 	s.abs_max = sum->abs_max;
 	s.abs_min_nonzero = sum->abs_min;
-	s.mean = finite ? sum->total / (double)finite : 0;
-	s.l2 = square_root(sum->squares);
+	s.mean = cw_sum_mean(sum);
+	s.l2 = square_root(cw_sum_squares(sum));
 	s.checksum = sum->checksum;
 	if (args->first_out && (s.nans || s.infs) && !exchange(&has_first, 1))
 		write_out(args->first_out, &s);
@@ -245,7 +166,7 @@ static __device__ inline void join_block(struct cw_summary_sum *shared,
 	}
 }
 
-extern "C" __global__ __launch_bounds__(THREADS) void cw_summary(struct cw_summary_args args)
+KERNEL __launch_bounds__(THREADS) void cw_summary(struct cw_summary_args args)
 {
 	static __shared__ struct cw_summary_sum shared[THREADS];
 	static __shared__ uint32_t is_last;
@@ -291,7 +212,7 @@ extern "C" __global__ __launch_bounds__(THREADS) void cw_summary(struct cw_summa
 }
 
 /* One thread: when the stream came here. */
-extern "C" __global__ void cw_stamp(uint64_t where)
+KERNEL void cw_stamp(uint64_t where)
 {
 	*(volatile uint64_t *)where = device_clock();
 	fence_system();

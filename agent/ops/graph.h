@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL ops in CUDA graphs (docs/design.md section 5). An op that is issued while its stream is
- * being captured runs when the graph is launched, as often as it is launched: it becomes part of a
- * template, and only launches move the numbers of its communicator.
+ * NCCL ops in CUDA graphs (docs/design/progress.md#cuda-graphs). An op that is issued while its
+ * stream is being captured runs when the graph is launched, as often as it is launched: it becomes
+ * part of a template, and only launches move the numbers of its communicator.
  *
  * A template is kept per graph and communicator, a "part", in the record's replay table. Executable
  * graphs lead to parts; clones and children of graphs have parts of their own. Whatever cannot be

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From where ops are issued (docs/design.md section 4): the record's table of distinct call stacks.
- * Off unless COLLWATCH_CALL_STACKS=on.
+ * From where ops are issued (docs/design/record.md#call-stacks): the record's table of distinct
+ * call stacks. Off unless COLLWATCH_CALL_STACKS=on.
  */
 #pragma once
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/base/log.h"
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "model/signature.h"
@@ -130,6 +131,40 @@ static uint64_t wall_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* ---- how long the job and its network wait by themselves ---- */
+
+static uint64_t job_timeout_ns(void)
+{
+	const char *text = env("COLLWATCH_JOB_TIMEOUT");
+	int64_t ns = 0;
+
+	if (text && cw_parse_duration_ns(text, &ns) < 0)
+		cw_log("COLLWATCH_JOB_TIMEOUT is no time like 30min, ignoring it");
+	return (uint64_t)ns;
+}
+
+/*
+ * As ibv_modify_qp(3) takes them: 5 bits, 3 bits, and a timeout of 0 waits for ever, of which
+ * nothing follows. The defaults are those of NCCL's src/transport/net_ib.cc, 2.14 and later.
+ */
+#define IB_TIMEOUT_DEFAULT 20u
+#define IB_TIMEOUT_MAX 31u
+#define IB_RETRY_DEFAULT 7u
+#define IB_RETRY_MAX 7u
+#define IB_TIMEOUT_UNIT_NS 4096u
+
+static uint64_t net_retry_ns(void)
+{
+	const char *timeout = env("NCCL_IB_TIMEOUT"), *retry = env("NCCL_IB_RETRY_CNT");
+	uint64_t shift = IB_TIMEOUT_DEFAULT, retries = IB_RETRY_DEFAULT;
+
+	if ((!timeout && !retry) ||
+	    (timeout && cw_parse_u64(timeout, 1, IB_TIMEOUT_MAX, &shift) < 0) ||
+	    (retry && cw_parse_u64(retry, 0, IB_RETRY_MAX, &retries) < 0))
+		return 0;
+	return ((uint64_t)IB_TIMEOUT_UNIT_NS << shift) * (retries + 1);
+}
+
 void cw_labels_read(struct cw_rec_header *h)
 {
 	struct cw_job_env_rank rank;
@@ -147,6 +182,8 @@ void cw_labels_read(struct cw_rec_header *h)
 	if (policy)
 		(void)snprintf(h->job_policy, sizeof(h->job_policy), "%s", policy);
 	h->env_hash = env_hash();
+	h->job_timeout_ns = job_timeout_ns();
+	h->net_retry_ns = net_retry_ns();
 	h->process_start_ticks = start_ticks();
 	h->created_wall_ns = wall_ns();
 	comm_id_is_constant = env("NCCL_COMM_ID") != NULL;

@@ -16,6 +16,10 @@
 #include "agent/record/record.h"
 #include "common/parse.h"
 
+/* PyTorch's own, where nobody gives init_process_group() another: its watchdog ends the job then.
+ */
+#define TORCH_TIMEOUT_NS (UINT64_C(600) * 1000000000)
+
 static struct {
 	uintptr_t start, end; /* of the whole file, load bias first */
 } ranges[CW_REC_MODULES];
@@ -71,12 +75,25 @@ static bool parse(const char *line, struct mapping *m)
 	return true;
 }
 
+/* It is PyTorch's process group that calls NCCL, and nobody has said how long a call may take. */
+static void assume_timeout(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (cw_record.header->job_timeout_ns ||
+	    strncmp(slash ? slash + 1 : path, "libtorch_cuda", strlen("libtorch_cuda")) != 0)
+		return;
+	CW_STORE(cw_record.header->is_timeout_assumed, 1);
+	CW_STORE(cw_record.header->job_timeout_ns, TORCH_TIMEOUT_NS);
+}
+
 static void add(uintptr_t start, uintptr_t end, const char *path)
 {
 	struct cw_rec_module *m;
 	uint32_t i = range_count;
 	size_t len = strlen(path);
 
+	assume_timeout(path);
 	if (i == CW_REC_MODULES) {
 		cw_record_drop(CW_REC_DROP_MODULES);
 		return;

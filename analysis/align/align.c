@@ -204,7 +204,7 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 }
 
 /*
- * The first field in which b is not a, in the words of docs/design.md section 10; where NCCL
+ * The first field in which b is not a, in the words of docs/design/verdict.md#classes; where NCCL
  * compares bytes, so does this. The order, where no field differs.
  */
 static enum cw_detail differing_field(const struct cw_op *a, const struct cw_op *b)

@@ -120,6 +120,18 @@ static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 		p->flags |= POS_VEILED;
 }
 
+/* A comm's calls run one after the other: it is not beyond the oldest that has not completed. */
+static uint64_t furthest_entered(const struct cw_snap_member *m)
+{
+	const struct cw_op *op = m->pending;
+
+	if ((m->known & CW_KNOWN_COMPLETED) && op && position_is_step(op) &&
+	    op->progress != CW_PROGRESS_COMPLETED && op->coll_seq > m->coll_completed &&
+	    op->coll_seq < m->coll_entered)
+		return op->coll_seq;
+	return m->coll_entered;
+}
+
 struct position position_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
 {
 	struct position p = { 0 };
@@ -134,7 +146,7 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 		p.flags = POS_SEEN;
 		p.arrived = m->known & CW_KNOWN_REACHED
 				    ? max_u64(m->coll_reached, m->coll_completed)
-				    : m->coll_entered;
+				    : furthest_entered(m);
 		if (!(m->known & CW_KNOWN_REACHED))
 			p.flags |= POS_SOFT;
 	}

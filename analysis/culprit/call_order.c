@@ -171,10 +171,10 @@ bool call_order_is_posted(const struct scene *s, uint32_t component)
 	return true;
 }
 
-/* ---- the middle of a star ---- */
+/* ---- those on whom all of it hangs ---- */
 
-/* A larger cycle has no middle worth searching for. */
-#define MAX_CENTRE_RANKS 64
+/* In a larger cycle they are not searched for. */
+#define MAX_PIVOT_RANKS 64
 
 struct cycle {
 	const struct waitgraph *g;
@@ -234,23 +234,21 @@ static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
 	return 0;
 }
 
-int call_order_centre(struct scene *s, uint32_t component, uint32_t *ret)
+int call_order_pivots(struct scene *s, uint32_t component, uint32_t **ret, uint32_t *ret_n)
 {
 	struct cycle c;
-	uint32_t found = CW_SNAP_NONE;
+	uint32_t *pivots;
 
-	*ret = CW_SNAP_NONE;
-	if (s->g.ranks_in[component] < 3 || s->g.ranks_in[component] > MAX_CENTRE_RANKS)
+	*ret = NULL;
+	*ret_n = 0;
+	if (s->g.ranks_in[component] < 3 || s->g.ranks_in[component] > MAX_PIVOT_RANKS)
 		return 0;
-	if (list_cycle(s, component, &c) < 0)
+	pivots = cw_arena_new_array(&s->arena, uint32_t, s->g.ranks_in[component]);
+	if (!pivots || list_cycle(s, component, &c) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < c.n_nodes && c.nodes[i] < s->g.n_ranks; i++) {
-		if (!frees_all(&c, c.nodes[i]))
-			continue;
-		if (found != CW_SNAP_NONE)
-			return 0;
-		found = c.nodes[i];
-	}
-	*ret = found;
+	*ret = pivots;
+	for (uint32_t i = 0; i < c.n_nodes && c.nodes[i] < s->g.n_ranks; i++)
+		if (frees_all(&c, c.nodes[i]))
+			pivots[(*ret_n)++] = c.nodes[i];
 	return 0;
 }

@@ -52,8 +52,8 @@ bool *call_order_electors(struct scene *s, uint32_t component);
 bool call_order_is_posted(const struct scene *s, uint32_t component);
 
 /*
- * The one rank without which nobody in the cycle would wait: all the others wait for it, or for
- * each other because of it. CW_SNAP_NONE in a ring, where that is true of everybody, and where the
- * cycle is large. Returns 0 or -ENOMEM.
+ * The ranks without any one of which nobody in the cycle would wait: all the others wait for it, or
+ * for each other because of it. One in a star, everybody in a ring; others only stand in between.
+ * None is found where the cycle is large. In the scene's arena. Returns 0 or -ENOMEM.
  */
-int call_order_centre(struct scene *s, uint32_t component, uint32_t *ret);
+int call_order_pivots(struct scene *s, uint32_t component, uint32_t **ret, uint32_t *ret_n);

@@ -55,7 +55,6 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 {
 	const struct alignment *al = scene_sides(diag->s, diag->main);
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
-	uint32_t placed = 0;
 
 	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
 	if (diag->main->setup && !al->is_proof)
@@ -65,10 +64,9 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 		return CW_CONFIDENCE_POSSIBLE;
 	if (!al->knows_call)
 		return CW_CONFIDENCE_LIKELY;
-	for (uint32_t i = 0; i < al->n_sides; i++)
-		placed += al->sides[i].n_ranks;
+	/* That they differ is proven; which of two sides of one size is wrong, nothing says. */
 	if (al->majority == ALIGN_NO_SIDE)
-		return placed == nranks ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+		return CW_CONFIDENCE_POSSIBLE;
 	return al->sides[al->majority].n_ranks > nranks / 2 ? CW_CONFIDENCE_CERTAIN
 							    : CW_CONFIDENCE_LIKELY;
 }

@@ -303,6 +303,37 @@ static bool is_waited_at(const struct scene *s, const struct gate *gate)
 		s->snap->now_ns - gate->since_ns >= s->snap->thresholds.stall_min_ns);
 }
 
+/* Its call of this number, alone; NULL = it is not at hand, or was made in a group. */
+static const struct cw_op *lone_call(const struct cw_snap_member *m, uint64_t seq)
+{
+	const struct cw_op *ops[] = { m->pending, m->last };
+
+	for (unsigned i = 0; i < 2 && m->rank != CW_SNAP_NONE; i++)
+		if (ops[i] && position_is_step(ops[i]) && ops[i]->coll_seq == seq &&
+		    !(ops[i]->flags & CW_OPF_GROUPED))
+			return ops[i];
+	return NULL;
+}
+
+/*
+ * Those who have come there made calls of different kinds. After a call that one of them left out,
+ * the next few may still go through, each taking the data of another.
+ */
+static bool differs_there(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	const struct cw_op *first = NULL;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_op *op = lone_call(&c->members[m], gate->seq);
+
+		if (op && first && (op->kind != first->kind || op->root != first->root))
+			return true;
+		first = op ? op : first;
+	}
+	return false;
+}
+
 /* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
 static uint32_t *oldest_gates(struct scene *s)
 {
@@ -425,7 +456,9 @@ int culprit_find_all(struct scene *s)
 	count_ended(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
 		if (s->alignments[c].seq) {
-			if (all_completed(s, c, s->alignments[c].seq))
+			if (oldest[c] != CW_SNAP_NONE &&
+			    all_completed(s, c, s->alignments[c].seq) &&
+			    !differs_there(s, &g->gates[oldest[c]]))
 				oldest[c] = CW_SNAP_NONE;
 			classify_mismatch(s, c, oldest[c], &f);
 			keep(s, &f);

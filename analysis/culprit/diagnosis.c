@@ -16,6 +16,7 @@
 #include "analysis/culprit/alternatives.h"
 #include "analysis/culprit/call_order.h"
 #include "analysis/culprit/chain.h"
+#include "analysis/culprit/shut_gate.h"
 
 /* Waits this much younger than the oldest are of the same event. */
 #define SAME_EVENT_NS (INT64_C(1) * 1000000000)
@@ -199,7 +200,7 @@ static int blame_cycle(struct diagnosis *diag)
 	uint32_t component = g->component[diag->main->node];
 	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, g->ranks_in[component]);
 	bool *electors = call_order_electors(diag->s, component);
-	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], centre = CW_SNAP_NONE;
+	uint32_t best = CW_SNAP_NONE, most = 0, n = 0, gates[2], *pivots, n_pivots = 0;
 	bool tie = false, done = false;
 
 	if (!ranks || !electors)
@@ -221,10 +222,13 @@ static int blame_cycle(struct diagnosis *diag)
 			best = i;
 		}
 	}
-	if (tie && call_order_centre(diag->s, component, &centre) < 0)
+	if (tie && call_order_pivots(diag->s, component, &pivots, &n_pivots) < 0)
 		return -ENOMEM;
-	if (centre != CW_SNAP_NONE)
-		return set_culprits(diag, &centre, 1);
+	/* Some only stand in between; which of several others it was is not told by that. */
+	if (n_pivots > 1 && n_pivots < g->ranks_in[component])
+		diag->order_allows = CW_CONFIDENCE_POSSIBLE;
+	if (n_pivots)
+		return set_culprits(diag, pivots, n_pivots);
 	for (uint32_t r = 0; r < g->n_ranks; r++) {
 		bool usual = false;
 
@@ -276,6 +280,41 @@ static bool is_natural_end(const struct diagnosis *diag, const struct gate *gate
 }
 
 /*
+ * Of several, those that did not finish another comm's call either: the neighbours that starve
+ * beside one are others in each comm. *n is how many are left; all of them where none is in two.
+ */
+static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *n)
+{
+	struct scene *s = diag->s;
+	uint32_t *seen = cw_arena_new_array(&s->arena, uint32_t, s->snap->n_ranks);
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+		const struct gate *gate;
+		uint32_t common = 0;
+
+		if (*n < 2 || f->klass != CW_CLASS_IN_COLLECTIVE ||
+		    f->detail != CW_DETAIL_UNFINISHED || f->comm == diag->main->comm)
+			continue;
+		gate = &s->g.gates[f->gate];
+		for (uint32_t k = 0; k < gate->n_waiters; k++)
+			seen[gate->waiters[k]] = i + 1;
+		for (uint32_t k = 0; k < *n; k++)
+			if (seen[ranks[k]] == i + 1) {
+				uint32_t rank = ranks[k];
+
+				ranks[k] = ranks[common];
+				ranks[common++] = rank;
+			}
+		if (common)
+			*n = common;
+	}
+	return 0;
+}
+
+/*
  * Whoever did not finish what others completed. Where data pass through the members one by one, all
  * behind the one that is stuck are left: several are named only of other kinds.
  */
@@ -286,22 +325,31 @@ static int blame_unfinished(struct diagnosis *diag)
 			 gate->op_kind == CW_OP_GATHER || gate->op_kind == CW_OP_SCATTER;
 	uint32_t *ranks = cw_arena_memdup(&diag->s->arena, gate->waiters, gate->n_waiters,
 					  sizeof(*gate->waiters));
+	uint32_t n;
 
 	if (!ranks)
 		return -ENOMEM;
 	if (is_rooted && (gate->n_waiters != 1 || is_natural_end(diag, gate)))
 		return 0;
-	return set_culprits(diag, ranks, gate->n_waiters);
+	n = gate->n_waiters;
+	if (keep_common(diag, ranks, &n) < 0)
+		return -ENOMEM;
+	return set_culprits(diag, ranks, n);
 }
 
 static int blame_missing(struct diagnosis *diag)
 {
 	uint32_t *ranks =
 		cw_arena_new_array(&diag->s->arena, uint32_t, (size_t)diag->n_related + 2);
-	uint32_t n = 0;
+	uint32_t n = 0, common;
 
 	if (!ranks)
 		return -ENOMEM;
+	if (diag->main->klass == CW_CLASS_P2P_UNMATCHED && diag->main->detail == CW_DETAIL_SIZE) {
+		common = shut_gate_common_party(diag->s, diag->main->comm);
+		if (common != CW_SNAP_NONE)
+			return set_culprits(diag, &common, 1);
+	}
 	if (diag->main->rank != CW_SNAP_NONE)
 		ranks[n++] = diag->main->rank;
 	if (n && diag->main->partner != CW_SNAP_NONE)
@@ -312,28 +360,43 @@ static int blame_missing(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+static bool is_silent(const struct cw_snapshot *snap, uint32_t rank)
+{
+	return rank < snap->n_ranks && snap->ranks[rank].liveness == CW_LIVE_UNKNOWN &&
+	       !(snap->ranks[rank].flags & CW_RANKF_HAS_RECORD);
+}
+
+static void mark_silent(const struct cw_snapshot *snap, const struct cw_snap_comm *c, bool *wanted)
+{
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (is_silent(snap, c->members[m].rank) && !c->members[m].known)
+			wanted[c->members[m].rank] = true;
+}
+
 /*
- * In recordings, members that left none, though others did: they are those to be asked for. Of a
- * living job nobody is blamed for not being seen.
+ * In recordings, members that left none, though others did, of all groups in which somebody waits:
+ * they are those to be asked for. Of a living job nobody is blamed for not being seen, nor are most
+ * of a job for one that is.
  */
 static int blame_silent(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
-	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
-	const struct cw_snap_comm *c = &snap->comms[gate->comm];
-	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, c->nranks);
-	uint32_t n = 0;
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, snap->n_ranks);
+	bool *wanted = cw_arena_new_array(&diag->s->arena, bool, snap->n_ranks);
+	uint32_t n = 0, n_silent = 0;
 
-	if (!ranks)
+	if (!ranks || !wanted)
 		return -ENOMEM;
-	for (uint32_t m = 0; m < c->nranks; m++) {
-		const struct cw_snap_member *member = &c->members[m];
-
-		if (member->rank < snap->n_ranks && !member->known &&
-		    snap->ranks[member->rank].liveness == CW_LIVE_UNKNOWN &&
-		    !(snap->ranks[member->rank].flags & CW_RANKF_HAS_RECORD))
-			ranks[n++] = member->rank;
-	}
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		n_silent += is_silent(snap, i);
+	if (2 * (uint64_t)n_silent > snap->n_ranks)
+		return 0;
+	for (uint32_t i = 0; i < diag->s->g.n_gates; i++)
+		if (diag->s->g.gates[i].n_unseen)
+			mark_silent(snap, &snap->comms[diag->s->g.gates[i].comm], wanted);
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (wanted[i])
+			ranks[n++] = i;
 	return set_culprits(diag, ranks, n);
 }
 

@@ -2,6 +2,9 @@
 /* What several parts of the engine ask of a scene. */
 #include "analysis/culprit/scene.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 /*
  * Whoever still waits this long after the last death is not being shut down, but left behind: the
  * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
@@ -10,14 +13,68 @@
 /* Ranks that are held up by one other begin to wait within this time of each other. */
 #define SAME_TIME_NS (INT64_C(1) * 1000000000)
 
+/* Of fewer members, looking at each is as quick. */
+#define PLACES_MIN_MEMBERS 32
+
+int scene_init_places(struct scene *s)
+{
+	s->places = cw_arena_new(&s->arena, struct scene_places);
+	if (!s->places)
+		return -ENOMEM;
+	s->places->arena = &s->arena;
+	s->places->of_comm = cw_arena_new_array(&s->arena, uint64_t *, s->snap->n_comms);
+	return s->places->of_comm ? 0 : -ENOMEM;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* NULL = out of memory. */
+static const uint64_t *places_of(const struct scene *s, uint32_t comm)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	uint64_t *places = s->places->of_comm[comm];
+	bool is_sorted = true;
+
+	if (places)
+		return places;
+	places = cw_arena_array_raw(s->places->arena, c->nranks, sizeof(*places));
+	if (!places)
+		return NULL;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		places[m] = (uint64_t)c->members[m].rank << 32 | m;
+		is_sorted = is_sorted && (!m || places[m - 1] < places[m]);
+	}
+	if (!is_sorted) /* mostly the ranks of a comm are in order */
+		qsort(places, c->nranks, sizeof(*places), compare_places);
+	s->places->of_comm[comm] = places;
+	return places;
+}
+
+/* Everyone of thousands who wait may be asked for. */
 uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	const uint64_t *places = c->nranks < PLACES_MIN_MEMBERS ? NULL : places_of(s, comm);
+	uint32_t low = 0, high = c->nranks;
 
-	for (uint32_t m = 0; m < c->nranks; m++)
+	for (uint32_t m = 0; !places && m < c->nranks; m++)
 		if (c->members[m].rank == rank)
 			return m;
-	return CW_SNAP_NONE;
+	while (places && low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (places[middle] < (uint64_t)rank << 32)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return places && low < c->nranks && places[low] >> 32 == rank ? (uint32_t)places[low]
+								      : CW_SNAP_NONE;
 }
 
 uint32_t scene_n_completed(const struct scene *s, const struct gate *gate)
@@ -87,4 +144,27 @@ uint32_t scene_gate_of(const struct scene *s, uint32_t rank)
 			best = g->misses[i];
 	}
 	return best;
+}
+
+static bool is_unfinished_with(const struct cw_op *op, const struct cw_op *pending, uint32_t peer)
+{
+	return op && cw_op_is_p2p(op->kind) && op->peer == (int32_t)peer &&
+	       op->progress != CW_PROGRESS_COMPLETED && waitgraph_same_launch(op, pending);
+}
+
+const struct cw_op *scene_call_with(const struct scene *s, uint32_t comm,
+				    const struct cw_side *side, uint32_t rank)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	uint32_t me = scene_comm_rank(s, comm, side->ranks[0]);
+	uint32_t peer = scene_comm_rank(s, comm, rank);
+	const struct cw_snap_member *m;
+
+	if (me == CW_SNAP_NONE || peer == CW_SNAP_NONE || side->op.peer == (int32_t)peer)
+		return &side->op;
+	m = &c->members[me];
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (is_unfinished_with(&m->window[i], &side->op, peer))
+			return &m->window[i];
+	return is_unfinished_with(m->last, &side->op, peer) ? m->last : NULL;
 }

@@ -42,19 +42,29 @@ struct finding {
 	const struct alignment *setup;
 };
 
+/* Where the ranks of a comm stand in it, found when first asked for. */
+struct scene_places {
+	struct cw_arena *arena; /* the scene's */
+	uint64_t **of_comm;     /* per comm: rank << 32 | place, ascending; NULL = not made */
+};
+
 struct scene {
 	const struct cw_snapshot *snap;
 	struct cw_arena arena;
 	struct waitgraph g;
 	struct upstream up;
 	struct alignment *alignments; /* per comm */
+	struct scene_places *places;
 	struct finding *findings;
 	uint32_t n_findings;
 	uint32_t n_ended; /* ranks that ended, other than in an orderly stop */
 	int64_t first_end_ns, last_end_ns;
 };
 
-/* Position of `rank` in the comm; CW_SNAP_NONE = not a member. O(members). */
+/* Before any question; the scene must stay where it is. 0 or -ENOMEM. */
+int scene_init_places(struct scene *s);
+
+/* Position of `rank` in the comm, the first of several; CW_SNAP_NONE = not a member. */
 uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank);
 
 /*
@@ -95,3 +105,11 @@ bool scene_may_be_ending(const struct scene *s);
 
 /* The gate by which to describe what a missing rank owes. */
 uint32_t scene_gate_of(const struct scene *s, uint32_t rank);
+
+/*
+ * The send or receive with that rank which the side's only rank waits in. A group waits for the
+ * counterparts of all its calls, and is known by the oldest of them: what is missing may be that of
+ * another one. NULL: that one is not at hand.
+ */
+const struct cw_op *scene_call_with(const struct scene *s, uint32_t comm,
+				    const struct cw_side *side, uint32_t rank);

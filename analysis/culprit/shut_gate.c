@@ -33,12 +33,72 @@ static uint32_t stopped_member(const struct scene *s, const struct gate *gate)
 	return CW_SNAP_NONE;
 }
 
+/*
+ * What a member has completed for which all are needed, the devices of all had got to: those of
+ * whom it is known that they have not completed it are inside, whether or not that was seen.
+ */
+static bool is_seen_unfinished(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+
+	if (gate->kind != GATE_COLLECTIVE || !scene_n_completed(s, gate))
+		return false;
+	for (uint32_t i = 0; i < gate->n_waiters; i++) {
+		uint32_t m = scene_comm_rank(s, gate->comm, gate->waiters[i]);
+
+		if (m == CW_SNAP_NONE || !(c->members[m].known & CW_KNOWN_COMPLETED))
+			return false;
+	}
+	return true;
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of a send or receive: the later of the two halves, or what is known of its peer's device. */
+static int64_t pair_moved_ns(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest), peer;
+	const struct cw_op *other;
+
+	if (me == CW_SNAP_NONE || !gate->op)
+		return 0;
+	other = waitgraph_counterpart(c, me, gate->op, &peer);
+	if (other)
+		return other->enter_ns;
+	if (gate->op->peer < 0 || (uint32_t)gate->op->peer >= c->nranks)
+		return 0;
+	return c->members[gate->op->peer].n_window ? 0 : c->members[gate->op->peer].progress_ns;
+}
+
+/*
+ * Everybody is inside, or was. Until the last one came, what was waited for was that one; and while
+ * members get out one by one, the call moves. The wait of those that are inside is counted from
+ * there: a rank that was late for an hour does not make a transfer of two seconds a hang.
+ */
+static int64_t moved_ns(const struct scene *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	int64_t last = gate->since_ns;
+
+	if (gate->kind == GATE_P2P)
+		return max_ns(last, pair_moved_ns(s, gate));
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank != CW_SNAP_NONE)
+			last = max_ns(last, c->members[m].progress_ns);
+	return last;
+}
+
 static void classify_full_collective(const struct scene *s, const struct gate *gate,
 				     struct finding *f)
 {
 	uint32_t only = gate->n_waiters == 1 ? gate->waiters[0] : CW_SNAP_NONE;
 
-	if (gate->n_soft || (gate->n_veiled && gate->kind != GATE_P2P)) {
+	if ((gate->n_soft && !is_seen_unfinished(s, gate)) ||
+	    (gate->n_veiled && gate->kind != GATE_P2P)) {
 		/* Who says that all of them got there? Nobody: the class needs progress words. */
 		f->klass = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;
@@ -46,6 +106,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		/* They did not finish; whether one of them is why, is another question. */
 		f->klass = CW_CLASS_IN_COLLECTIVE;
 		f->detail = CW_DETAIL_UNFINISHED;
+		f->since_ns = moved_ns(s, gate);
 		if (stopped_member(s, gate) != CW_SNAP_NONE) {
 			f->rank = stopped_member(s, gate);
 			f->detail = CW_DETAIL_STOPPED;
@@ -61,6 +122,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		f->since_ns = s->g.gates[f->gate].since_ns;
 	} else {
 		f->klass = CW_CLASS_IN_COLLECTIVE;
+		f->since_ns = moved_ns(s, gate);
 		f->rank = stopped_member(s, gate);
 		if (f->rank != CW_SNAP_NONE)
 			f->detail = CW_DETAIL_STOPPED;
@@ -81,25 +143,66 @@ static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct
 
 /*
  * Both halves are there and are not of one size: that stays so however long they wait. Of a group,
- * any of its sends and receives may be the one.
+ * any of its sends and receives may be the one. *at is 0 at first; false when there is no further
+ * one.
  */
-static bool sizes_differ(const struct scene *s, const struct gate *gate, uint32_t *ret_partner)
+static bool next_difference(const struct scene *s, const struct gate *gate, uint32_t *at,
+			    uint32_t *ret_partner)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
 	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest);
+	const struct cw_op *op;
 
 	if (me == CW_SNAP_NONE || !gate->op)
 		return false;
-	if (size_differs(c, me, gate->op, ret_partner))
+	if (!(*at)++ && size_differs(c, me, gate->op, ret_partner))
 		return true;
-	for (uint32_t i = 0; i < c->members[me].n_window; i++) {
-		const struct cw_op *op = &c->members[me].window[i];
-
+	while (*at <= c->members[me].n_window) {
+		op = &c->members[me].window[(*at)++ - 1];
 		if (cw_op_is_p2p(op->kind) && op->progress != CW_PROGRESS_COMPLETED &&
 		    waitgraph_same_launch(op, gate->op) && size_differs(c, me, op, ret_partner))
 			return true;
 	}
 	return false;
+}
+
+/* Those that are in all of the pairs seen so far. */
+struct parties {
+	uint32_t first[2]; /* the first pair */
+	bool is_common[2];
+	bool has_more; /* another pair than that */
+};
+
+static void note_pair(struct parties *p, uint32_t a, uint32_t b)
+{
+	bool is_first = p->first[0] == CW_SNAP_NONE;
+
+	if (is_first)
+		*p = (struct parties){ .first = { a, b }, .is_common = { true, true } };
+	for (unsigned i = 0; i < 2; i++) {
+		if (p->first[i] != a && p->first[i] != b) {
+			p->is_common[i] = false;
+			p->has_more = true;
+		}
+	}
+}
+
+uint32_t shut_gate_common_party(const struct scene *s, uint32_t comm)
+{
+	struct parties p = { .first = { CW_SNAP_NONE, CW_SNAP_NONE } };
+	uint32_t partner;
+
+	for (uint32_t g = 0; g < s->g.n_gates; g++) {
+		const struct gate *gate = &s->g.gates[g];
+
+		if (gate->kind != GATE_P2P || gate->comm != comm)
+			continue;
+		for (uint32_t at = 0; next_difference(s, gate, &at, &partner);)
+			note_pair(&p, gate->oldest, partner);
+	}
+	if (!p.has_more || p.is_common[0] == p.is_common[1])
+		return CW_SNAP_NONE;
+	return p.first[p.is_common[0] ? 0 : 1];
 }
 
 void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
@@ -121,7 +224,8 @@ void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
 	} else if (gate->n_unseen) {
 		f->klass = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_NOT_VISIBLE;
-	} else if (gate->kind == GATE_P2P && sizes_differ(s, gate, &f->partner)) {
+	} else if (gate->kind == GATE_P2P &&
+		   next_difference(s, gate, &(uint32_t){ 0 }, &f->partner)) {
 		f->klass = CW_CLASS_P2P_UNMATCHED;
 		f->detail = CW_DETAIL_SIZE;
 		f->is_proof = true;

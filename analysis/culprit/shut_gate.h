@@ -14,6 +14,12 @@ enum cw_detail shut_gate_host_detail(uint32_t op_kind);
 void shut_gate_classify(const struct scene *s, uint32_t gate, struct finding *f);
 
 /*
+ * The one rank that is in every pair of the comm's members whose sizes differ, where there are
+ * several such pairs: all others agree with each other. Else CW_SNAP_NONE.
+ */
+uint32_t shut_gate_common_party(const struct scene *s, uint32_t comm);
+
+/*
  * Looks for what the members of such a gate do not have in common, where nobody is to blame so far.
  * In the comm's first call that explains it; later it is worth mentioning. Returns 0 or -ENOMEM.
  */

@@ -4,15 +4,19 @@
  * how long nothing must have moved before somebody is called. What can never resolve (a proof)
  * needs no patience but three seconds against a picture taken in motion. Everything else must be
  * old, must read the same twice, and the rank it comes down to must have shown no sign of work;
- * what does show signs of work (a checkpoint, an evaluation, a compilation) gets minutes.
+ * what does show signs of work (a checkpoint, an evaluation, a compilation) gets an hour.
  *
  * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
  * Only time in which somebody looked wears patience out. A leader that was held up for five minutes
  * (cw_snapshot.held_ns) has seen nobody stand still for five minutes; instants that are told remain
  * what they were.
  *
+ * How long, says the table in patience.c: first for those who look (a notice), then for those who
+ * sleep (a hang, from which on a decision stands).
+ *
  * An entry lives until its op is pending no more; then, if it was a stall, that is reported once,
- * and its length is remembered: a job that recovered from a stall of four minutes is given twelve.
+ * and its length is remembered: a job that recovered from a stall of half an hour there is given an
+ * hour and a half.
  */
 #include "analysis/stall/stall.h"
 
@@ -21,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/stall/stall_rules.h"
+#include "analysis/stall/patience.h"
 #include "model/signature.h"
 
 #define S INT64_C(1000000000)
@@ -36,8 +40,6 @@
 #define READ_AGAIN_NS (10 * S)
 /* A proof that nobody waits for is not seen at every look: points to compare come and go. */
 #define SILENT_FOR_NS (30 * S)
-/* A job that once stood still overnight is not given three nights the next time. */
-#define LONGEST_COUNTED_NS (4 * 3600 * S)
 /* Times held up that are remembered one by one; of more, the two oldest count as one. */
 #define MAX_HOLDS 8u
 
@@ -59,6 +61,7 @@ struct entry {
 	uint64_t reading;     /* hash of that evidence */
 	int64_t read_ns;      /* last time it was read */
 	int64_t stall_ns;     /* when it became a stall, 0 = has not */
+	int64_t noticed_ns;   /* when it was told of, 0 = was not */
 	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
 	uint32_t confidence;  /* at that time */
 	int64_t windows_ns;   /* last time windows were asked for */
@@ -66,7 +69,9 @@ struct entry {
 	 * A mismatch that nobody waits for: wrong data stays wrong, so it ends with its comm only.
 	 */
 	bool is_silent;
-	bool is_over;   /* resolved, to be reported */
+	bool is_over; /* resolved, to be reported */
+	bool is_held; /* somebody held who was waited for: no habit of the job's */
+	struct wait_site site;
 	char what[256]; /* of a stall, for people: the verdict as it was seen last */
 	int64_t over_after_ns;
 };
@@ -77,7 +82,7 @@ struct cw_stall {
 	int64_t held_ns;              /* of the last snapshot; -1 = there was none */
 	struct hold holds[MAX_HOLDS]; /* ascending */
 	unsigned n_holds;
-	int64_t longest_recovered_ns;
+	struct wait_sites sites;
 	int64_t healthy_windows_ns; /* asked for while nobody waits: histories differ */
 	struct cw_stall_decision last[CW_VERDICT_LIST_MAX];
 };
@@ -163,7 +168,8 @@ static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 	return false;
 }
 
-static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
+/* is_learnt: it ended because it went on, not because its communicator is gone. */
+static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns, bool is_learnt)
 {
 	if (e->is_silent || (!e->stall_ns && !e->confirmed_ns)) {
 		*e = (struct entry){ 0 };
@@ -171,10 +177,8 @@ static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns)
 	}
 	e->is_over = true;
 	e->over_after_ns = now_ns - e->since_ns;
-	if (e->over_after_ns > s->longest_recovered_ns)
-		s->longest_recovered_ns = e->over_after_ns < LONGEST_COUNTED_NS
-						  ? e->over_after_ns
-						  : LONGEST_COUNTED_NS;
+	if (is_learnt && !e->is_held)
+		wait_sites_learn(&s->sites, &e->site, e->over_after_ns, now_ns);
 }
 
 static bool is_about(const struct entry *e, const struct cw_verdict_key *keys, uint32_t n)
@@ -196,7 +200,9 @@ static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
 
 		if (e->key.is_set && !is_about(e, keys, n) && !e->is_over &&
 		    !is_pending(s, snap, e, is_healthy))
-			close_entry(s, e, snap->now_ns);
+			close_entry(s, e, snap->now_ns,
+				    cw_snapshot_find_comm(snap, e->comm_id, e->comm_instance) !=
+					    CW_SNAP_NONE);
 	}
 }
 
@@ -266,7 +272,7 @@ static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *sna
 	struct entry *e = find_entry(s, key);
 
 	if (e && is_another(e, v)) {
-		close_entry(s, e, snap->now_ns);
+		close_entry(s, e, snap->now_ns, true);
 		e = NULL;
 	}
 	if (!e) {
@@ -297,9 +303,9 @@ static bool read_evidence(const struct cw_stall *s, struct entry *e, const struc
 	return snap->now_ns - looked_since(s, e->reading_ns) >= snap->thresholds.confirm_ns;
 }
 
-static void note_proof(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v)
+static void note_proof(struct entry *e, const struct cw_snapshot *snap, bool is_proof)
 {
-	if (!v->is_proof)
+	if (!is_proof)
 		e->proof_ns = 0;
 	else if (!e->proof_ns)
 		e->proof_ns = snap->now_ns;
@@ -317,37 +323,66 @@ static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_ve
 	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
 }
 
+/* How long nothing has happened, of the time in which somebody looked. */
+static int64_t age_of(const struct cw_stall *s, const struct entry *e, const struct patience *p)
+{
+	return s->now_ns - looked_since(s, p->since_ns > e->since_ns ? p->since_ns : e->since_ns);
+}
+
+static bool is_proof(const struct cw_verdict *v, const struct patience *p)
+{
+	return v->is_proof && !p->is_no_proof;
+}
+
+static void confirm(struct entry *e, const struct cw_snapshot *snap, enum cw_confidence confidence)
+{
+	e->confidence = confidence;
+	e->confirmed_ns = snap->now_ns;
+}
+
+static void notice(struct cw_stall *s, struct entry *e, const struct patience *p)
+{
+	e->noticed_ns = s->now_ns;
+	if (!e->stall_ns)
+		e->stall_ns = s->now_ns;
+	if (p->is_source)
+		wait_sites_note(&s->sites, &e->site, s->now_ns);
+}
+
 /* The phase of an entry, and why. */
 static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
-		      const struct cw_verdict *v, struct stall_rule *rule)
+		      const struct cw_verdict *v, struct patience *p)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
-	int64_t age = snap->now_ns - looked_since(s, e->since_ns);
+	int64_t waited = snap->now_ns - looked_since(s, e->since_ns), age;
 	bool confirmed = false;
 
-	*rule = cw_stall_rule_for(snap, v, s->longest_recovered_ns);
-	note_proof(e, snap, v);
-	if (age >= rule->read_after_ns)
+	*p = cw_patience(snap, v, &s->sites);
+	e->site = wait_site_of(snap, v);
+	e->is_held |= p->is_held;
+	age = age_of(s, e, p);
+	note_proof(e, snap, is_proof(v, p));
+	if (age >= p->read_after_ns)
 		confirmed = read_evidence(s, e, snap, v);
 	else
 		e->reading_ns = 0;
-	if (age >= rule->stall_ns && v->waiting_since_ns && !e->stall_ns)
+	if (waited >= p->stall_ns && v->waiting_since_ns && !e->stall_ns)
 		e->stall_ns = snap->now_ns;
 	if (e->confirmed_ns)
 		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
 	if (e->proof_ns && snap->now_ns - looked_since(s, e->proof_ns) >= proof_patience(snap, v)) {
-		e->confidence = v->confidence;
-		e->confirmed_ns = snap->now_ns;
+		confirm(e, snap, v->confidence);
 		return CW_STALL_HANG;
 	}
-	if (rule->may_alert && confirmed && age >= rule->alert_ns) {
-		e->confidence = v->confidence < rule->confidence ? v->confidence : rule->confidence;
-		e->confirmed_ns = snap->now_ns;
+	if (p->may_page && confirmed && age >= p->page_ns) {
+		confirm(e, snap, v->confidence < p->confidence ? v->confidence : p->confidence);
 		return CW_STALL_HANG;
 	}
+	if (!e->noticed_ns && !e->proof_ns && confirmed && age >= p->notice_ns)
+		notice(s, e, p);
 	if (e->stall_ns)
 		return CW_STALL_STALLED;
-	return age >= t->window_after_ns || e->proof_ns ? CW_STALL_SUSPECT : CW_STALL_QUIET;
+	return waited >= t->window_after_ns || e->proof_ns ? CW_STALL_SUSPECT : CW_STALL_QUIET;
 }
 
 static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
@@ -359,33 +394,34 @@ static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
 	return true;
 }
 
-static void sooner(int64_t *next_ns, int64_t at_ns, int64_t now_ns)
+static void sooner(int64_t *next_ns, int64_t since_ns, int64_t after_ns, int64_t now_ns)
 {
-	if (at_ns > now_ns && at_ns < *next_ns)
-		*next_ns = at_ns;
+	if (after_ns > now_ns - since_ns && after_ns - (now_ns - since_ns) < *next_ns - now_ns)
+		*next_ns = since_ns + after_ns;
 }
 
 static int64_t next_look(const struct cw_stall *s, const struct entry *e,
 			 const struct cw_snapshot *snap, const struct cw_verdict *v,
-			 const struct stall_rule *rule)
+			 const struct patience *p)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
 	int64_t now = snap->now_ns, next = now + LOOK_EVERY_NS;
-	int64_t since = looked_since(s, e->since_ns);
+	int64_t waiting = looked_since(s, e->since_ns), quiet = now - age_of(s, e, p);
 
-	sooner(&next, since + t->window_after_ns, now);
-	sooner(&next, since + rule->read_after_ns, now);
-	sooner(&next, since + rule->stall_ns, now);
-	sooner(&next, since + rule->alert_ns, now);
+	sooner(&next, waiting, t->window_after_ns, now);
+	sooner(&next, waiting, p->stall_ns, now);
+	sooner(&next, quiet, p->read_after_ns, now);
+	sooner(&next, quiet, p->notice_ns, now);
+	sooner(&next, quiet, p->page_ns, now);
 	if (e->reading_ns)
-		sooner(&next, looked_since(s, e->reading_ns) + t->confirm_ns, now);
+		sooner(&next, looked_since(s, e->reading_ns), t->confirm_ns, now);
 	if (e->proof_ns)
-		sooner(&next, looked_since(s, e->proof_ns) + proof_patience(snap, v), now);
+		sooner(&next, looked_since(s, e->proof_ns), proof_patience(snap, v), now);
 	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
 }
 
 static void say_why(const struct entry *e, const struct cw_snapshot *snap,
-		    const struct cw_verdict *v, const struct stall_rule *rule,
+		    const struct cw_verdict *v, const struct patience *p,
 		    struct cw_stall_decision *ret)
 {
 	const char *name = snap->comms[v->comm].name;
@@ -393,24 +429,48 @@ static void say_why(const struct entry *e, const struct cw_snapshot *snap,
 	(void)snprintf(ret->why, sizeof(ret->why),
 		       "%s: pending %" PRId64 " ms on %.32s%s%s; %.48s%s", cw_class_name(v->klass),
 		       (snap->now_ns - e->since_ns) / 1000000, name ? name : "a comm",
-		       e->proof_ns ? ", proof" : "", e->reading_ns ? ", read again" : "",
-		       rule->name, e->confirmed_ns ? ", confirmed" : "");
+		       e->proof_ns ? ", proof" : "", e->reading_ns ? ", read again" : "", p->name,
+		       e->confirmed_ns ? ", confirmed" : "");
+}
+
+/* p: of the same verdict; is_page: its time has come. */
+static enum cw_hang hang_of(const struct cw_verdict *v, const struct patience *p, bool is_page)
+{
+	if (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns)
+		return CW_HANG_NONE;
+	if (is_proof(v, p))
+		return CW_HANG_PROVEN;
+	return is_page ? p->hang_at_page : p->hang;
+}
+
+enum cw_severity cw_stall_severity(const struct cw_snapshot *snap, const struct cw_verdict *v,
+				   enum cw_hang *ret_hang)
+{
+	struct patience p = cw_patience(snap, v, NULL);
+	bool is_page = is_proof(v, &p) ||
+		       (p.may_page && p.since_ns && snap->now_ns - p.since_ns >= p.page_ns);
+
+	*ret_hang = hang_of(v, &p, is_page);
+	return is_page ? CW_SEVERITY_PAGE : CW_SEVERITY_NOTICE;
 }
 
 static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const struct cw_verdict *v,
 		   const struct cw_verdict_key *key, struct cw_stall_decision *ret)
 {
 	struct entry *e = entry_for(s, snap, v, key);
-	struct stall_rule rule;
+	struct patience p;
 
-	ret->phase = weigh(s, e, snap, v, &rule);
+	ret->phase = weigh(s, e, snap, v, &p);
 	if (ret->phase >= CW_STALL_STALLED)
 		(void)snprintf(e->what, sizeof(e->what), "%.255s", v->summary);
 	ret->since_ns = e->since_ns;
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;
 	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
-	ret->next_ns = next_look(s, e, snap, v, &rule);
+	ret->noticed_ns = e->noticed_ns;
+	ret->is_noticed = e->noticed_ns != 0;
+	ret->hang = hang_of(v, &p, e->confirmed_ns != 0);
+	ret->next_ns = next_look(s, e, snap, v, &p);
 	if (ret->phase == CW_STALL_QUIET) {
 		/* In a busy job somebody waits for a moment at nearly every look. */
 		if (v->histories_differ)
@@ -419,7 +479,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	}
 	ret->key = *key;
 	ret->want_windows = wants_windows(&e->windows_ns, snap, v);
-	say_why(e, snap, v, &rule, ret);
+	say_why(e, snap, v, &p, ret);
 }
 
 static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_decision *ret)

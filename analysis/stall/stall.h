@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stall or hang: proof first, patience second (docs/design.md section 9). Watches the verdicts on
- * one job over time and says when to look closer, when it is a stall, and when to raise an alert.
+ * Stall or hang: proof first, patience second (docs/design/hang.md#patience). Watches the verdicts
+ * on one job over time and says when to look closer, when it is a stall, and when to raise an
+ * alert.
  *
  * Pure like the rest of analysis/: time comes from snapshot.now_ns. One tracker per job, owned by
  * whoever drives it; not thread-safe; never blocks.
@@ -31,6 +32,11 @@ struct cw_stall_decision {
 	int64_t confirmed_ns;      /* 0 = not yet */
 	int64_t next_ns;           /* look again at this time at the latest */
 	bool want_windows;         /* of verdict.wanted */
+	/* A stall that is told of already, but not to people who sleep: see enum cw_severity. */
+	bool is_noticed;
+	int64_t noticed_ns; /* 0 = not yet */
+	/* With a stall or more. What it says of a page was known when it was confirmed. */
+	enum cw_hang hang;
 	/* Confidence after patience: may be lower than the verdict's. */
 	enum cw_confidence confidence;
 	/* The stall that was open has resolved: its key and how long it lasted. Not set = none. */
@@ -54,6 +60,10 @@ void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const str
  */
 void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret);
+
+/* What it is by this one snapshot alone: as if it had read the same for long enough. */
+enum cw_severity cw_stall_severity(const struct cw_snapshot *snap, const struct cw_verdict *v,
+				   enum cw_hang *ret_hang);
 
 /*
  * T of one member of one comm: clamp(factor × median interval, min, max), at least 4 × bytes over

@@ -147,7 +147,7 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 	uint32_t peer = (uint32_t)op->peer;
 
 	/* Whoever sends first would do: that nobody has is all that is known. */
-	if (op->kind == CW_OP_RECV && op->peer == CW_PEER_NONE)
+	if (op->peer == CW_PEER_NONE)
 		gate->n_unseen++;
 	if (op->peer < 0 || peer >= b->c->nranks || peer == me)
 		return;

@@ -54,17 +54,43 @@ const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct ph
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
+	/* PyTorch's groups may be called by number alone: "on 4" would say nothing. */
 	if (c->name && c->name[0])
-		(void)snprintf(p->text, sizeof(p->text), "comm %.64s", c->name);
+		(void)snprintf(p->text, sizeof(p->text), "%s%.64s",
+			       c->name[strspn(c->name, "0123456789")] ? "" : "comm ", c->name);
 	else
 		(void)snprintf(p->text, sizeof(p->text), "comm 0x%016" PRIx64, c->id);
 	return p->text;
 }
 
+const char *phrase_kind(unsigned kind)
+{
+	switch (kind) {
+	case CW_OP_COMM_INIT:
+		return "ncclCommInitRank";
+	case CW_OP_COMM_SPLIT:
+		return "ncclCommSplit";
+	case CW_OP_COMM_SHRINK:
+		return "ncclCommShrink";
+	case CW_OP_COMM_GROW:
+		return "ncclCommGrow";
+	case CW_OP_COMM_FINALIZE:
+		return "ncclCommFinalize";
+	case CW_OP_COMM_DESTROY:
+		return "ncclCommDestroy";
+	case CW_OP_WINDOW_REGISTER:
+		return "ncclCommWindowRegister";
+	case CW_OP_GROUP_END:
+		return "ncclGroupEnd";
+	default:
+		return cw_op_kind_name(kind);
+	}
+}
+
 const char *phrase_call(const struct cw_op *op, struct phrase *p)
 {
 	uint64_t seq = cw_op_is_p2p(op->kind) ? op->p2p_seq : op->coll_seq;
-	const char *kind = cw_op_kind_name(op->kind);
+	const char *kind = phrase_kind(op->kind);
 
 	if (cw_op_is_p2p(op->kind) && op->peer >= 0)
 		(void)snprintf(p->text, sizeof(p->text), "%s #%" PRIu64 " %s comm rank %" PRId32,
@@ -117,9 +143,9 @@ static void say_version(uint32_t v, char *text, size_t len)
 	uint32_t unit = v < 10000 ? 1000 : 10000;
 
 	if (!v)
-		phrase_say(text, len, "came with an unknown NCCL");
+		phrase_say(text, len, "loaded an unknown NCCL");
 	else
-		phrase_say(text, len, "came with NCCL %" PRIu32 ".%" PRIu32 ".%" PRIu32, v / unit,
+		phrase_say(text, len, "loaded NCCL %" PRIu32 ".%" PRIu32 ".%" PRIu32, v / unit,
 			   v % unit / 100, v % 100);
 }
 
@@ -132,10 +158,10 @@ void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
 	if (detail == CW_DETAIL_VERSION) {
 		say_version(snap->ranks[rank].nccl_version, text, len);
 	} else if (detail == CW_DETAIL_ENVIRONMENT) {
-		phrase_say(text, len, "came with other NCCL_* variables than the rest");
+		phrase_say(text, len, "started with other NCCL_* variables than the rest");
 	} else {
 		while (m + 1 < c->nranks && c->members[m].rank != rank)
 			m++;
-		phrase_say(text, len, "made it of %" PRIu32 " ranks", c->members[m].nranks);
+		phrase_say(text, len, "made it with %" PRIu32 " ranks", c->members[m].nranks);
 	}
 }

@@ -19,10 +19,13 @@ const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct ph
 const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
 			 struct phrase *p);
 
-/* "comm tp_group" or "comm 0x1f2e…" */
+/* "tp_group", "comm 4" of a name that is a number, or "comm 0x1f2e…" */
 const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct phrase *p);
 
-/* "all_reduce #42" or, for a call without a number, "comm_split" */
+/* "all_reduce"; of calls that make communicators, NCCL's function: "ncclCommSplit". Static. */
+const char *phrase_kind(unsigned kind);
+
+/* "all_reduce #42" or, for a call without a number, "ncclCommSplit" */
 const char *phrase_call(const struct cw_op *op, struct phrase *p);
 
 /* "350 ms", "12 s", "7 min", "3 h" */
@@ -32,8 +35,8 @@ const char *phrase_time(int64_t ns, struct phrase *p);
 const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct phrase *p);
 
 /*
- * Appends what a rank brought to the comm that others did not: "came with NCCL 2.21.5", "made it of
- * 7 ranks", "came with other NCCL_* variables than the rest" (detail:
+ * Appends what a rank brought to the comm that others did not: "loaded NCCL 2.21.5", "made it with
+ * 7 ranks", "started with other NCCL_* variables than the rest" (detail:
  * CW_DETAIL_VERSION, _MEMBERSHIP, _ENVIRONMENT).
  */
 void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/wording/phrase.h"
+#include "model/death.h"
 
 /* What the kernel said is shorter; what a peer says it said may not be. */
 #define CAUSE_BYTES 160
@@ -34,6 +35,14 @@ bool reason_died_inside(const struct diagnosis *diag, uint32_t rank)
 
 	return is_dead(diag, rank) && m && m->last && diag->v->coll_seq &&
 	       m->last->coll_seq == diag->v->coll_seq && !(m->last->flags & CW_OPF_RETURNED);
+}
+
+bool reason_has_entered(const struct diagnosis *diag, uint32_t rank)
+{
+	const struct cw_snap_member *m = member_at(diag, rank);
+
+	return m && diag->v->coll_seq && (m->known & CW_KNOWN_ENTERED) &&
+	       m->coll_entered >= diag->v->coll_seq;
 }
 
 static bool is_behind_on_device(const struct diagnosis *diag, const struct cw_snap_member *m)
@@ -72,20 +81,28 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 
 	if (!r->headway_ns)
 		return;
-	phrase_say(buf, len, "; last sign of work %s ago%s%.24s%s",
-		   phrase_since(diag->s->snap, r->headway_ns, &time), *by ? " (" : "", by,
-		   *by ? ")" : "");
+	(void)phrase_since(diag->s->snap, r->headway_ns, &time);
+	if (strcmp(by, "cpu") == 0)
+		phrase_say(buf, len, "; last used CPU %s ago", time.text);
+	else if (strcmp(by, "io") == 0)
+		phrase_say(buf, len, "; last did I/O %s ago", time.text);
+	else if (strcmp(by, "child") == 0)
+		phrase_say(buf, len, "; a child of it last worked %s ago", time.text);
+	else if (strcmp(by, "nccl") == 0)
+		phrase_say(buf, len, "; last called NCCL %s ago", time.text);
+	else
+		phrase_say(buf, len, "; last worked %s ago", time.text);
 }
 
 const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
 {
-	const char *signal = sigabbrev_np(r->term_signal);
+	const char *signal = cw_signal_name(r->term_signal);
 
 	buf[0] = '\0';
 	if (r->cause)
 		(void)snprintf(buf, len, "%s", r->cause); /* what does not fit is not needed */
 	else if (r->flags & CW_RANKF_OOM_KILLED)
-		(void)snprintf(buf, len, "killed for lack of memory");
+		(void)snprintf(buf, len, "OOM-killed");
 	else if (r->liveness == CW_LIVE_KILLED && signal)
 		(void)snprintf(buf, len, "killed by SIG%s", signal);
 	else if (r->liveness == CW_LIVE_KILLED)
@@ -125,7 +142,7 @@ static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *bu
 	if (waitgraph_waits(g, rank)) {
 		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
 
-		phrase_say(buf, len, "inside %s on %s, where it waits for nobody",
+		phrase_say(buf, len, "inside %s on %s, which waits for no other rank",
 			   gate->op ? phrase_call(gate->op, &call) : "a call",
 			   phrase_comm(diag->s->snap, gate->comm, &comm));
 	} else {
@@ -133,18 +150,28 @@ static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *bu
 	}
 }
 
+const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+{
+	const char *cause = diag->s->snap->ranks[rank].cause;
+
+	buf[0] = '\0';
+	if (diag->v->detail == CW_DETAIL_STOPPED)
+		(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
+			       cause ? cause : "stopped by a signal");
+	else if (diag->v->detail == CW_DETAIL_TRACED)
+		(void)snprintf(buf, len, "held by a debugger");
+	return buf;
+}
+
 static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	enum cw_detail detail = diag->v->detail;
-	const char *cause = diag->s->snap->ranks[rank].cause;
+	char halt[CAUSE_BYTES + 1];
 	/* Recordings do not tell. */
 	const char *alive = diag->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
 
-	if (detail == CW_DETAIL_STOPPED)
-		phrase_say(buf, len, "%.*s (state T)", CAUSE_BYTES,
-			   cause ? cause : "stopped by a signal");
-	else if (detail == CW_DETAIL_TRACED)
-		phrase_say(buf, len, "held by a debugger");
+	if (*reason_of_halt(diag, rank, halt, sizeof(halt)))
+		phrase_say(buf, len, "%s", halt);
 	else if (detail == CW_DETAIL_INSIDE_OTHER_CALL)
 		say_other_call(diag, rank, buf, len);
 	else if (detail == CW_DETAIL_ABORTED || detail == CW_DETAIL_DESTROYED)
@@ -152,10 +179,8 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 			   cw_detail_name(detail));
 	else
 		phrase_say(buf, len, "%soutside NCCL", alive);
-	if (diag->s->snap->ranks[rank].flags & CW_RANKF_D_STATE) {
-
+	if (diag->s->snap->ranks[rank].flags & CW_RANKF_D_STATE)
 		phrase_say(buf, len, ", in uninterruptible sleep (state D)");
-	}
 	add_last_call(diag, rank, buf, len);
 	add_headway(diag, rank, buf, len);
 }
@@ -202,7 +227,7 @@ static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 	if (even && nranks - even == diag->v->n_culprits)
 		phrase_say(buf, len,
 			   "; the group has %u members, an even split of its parent would give it "
-			   "%u: did it split with the wrong colour?",
+			   "%u: check the colour it passed to the split",
 			   nranks, even);
 }
 
@@ -216,10 +241,10 @@ static void say_own_call(const struct diagnosis *diag, uint32_t rank, char *buf,
 		return;
 	}
 	if (!diag->s->alignments[diag->main->comm].knows_call) {
-		phrase_say(buf, len, "its history of calls is another one at #%" PRIu64,
+		phrase_say(buf, len, "its calls differ from those of the others at #%" PRIu64,
 			   v->coll_seq);
 		if (v->after_seq)
-			phrase_say(buf, len, ", and was the same until #%" PRIu64, v->after_seq);
+			phrase_say(buf, len, " and were the same until #%" PRIu64, v->after_seq);
 		return;
 	}
 	for (uint32_t i = 0; i < v->n_sides; i++)
@@ -253,7 +278,7 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, siz
 	if (!waitgraph_waits(g, rank))
 		return;
 	gate = &g->gates[g->waits[g->wait_start[rank]]];
-	phrase_say(buf, len, "waits in %s on %s, while the others wait for it elsewhere",
+	phrase_say(buf, len, "waits in %s on %s while the others wait for it elsewhere",
 		   gate->op ? phrase_call(gate->op, &call) : "a call",
 		   phrase_comm(diag->s->snap, gate->comm, &comm));
 }

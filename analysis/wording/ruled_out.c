@@ -84,7 +84,7 @@ static int rule_out_setup(struct diagnosis *diag)
 	phrase_trait(snap, diag->v->comm, c->members[0].rank, CW_DETAIL_VERSION, what.text,
 		     sizeof(what.text));
 	return rule_out(diag,
-			"no mixed versions: all members %s, and with the same "
+			"no mixed versions: all members %s and have the same "
 			"NCCL_* variables",
 			what.text);
 }
@@ -117,14 +117,14 @@ int ruled_out_list(struct diagnosis *diag)
 	if (r == 0 && diag->v->comm != CW_SNAP_NONE)
 		r = rule_out_setup(diag);
 	if (r == 0 && !dead && seen)
-		r = rule_out(diag, "no death: all %" PRIu32 " processes that are seen are alive",
+		r = rule_out(diag, "no dead process: all %" PRIu32 " visible processes are alive",
 			     seen);
 	if (r == 0 && !cycles)
-		r = rule_out(diag, "no deadlock: nobody waits in a circle");
+		r = rule_out(diag, "no deadlock: there is no cycle of waits");
 	if (r == 0 && !silent && snap->n_nodes)
 		r = rule_out(diag,
-			     snap->n_nodes == 1 ? "no lost node: the only one reports"
-						: "no lost node: all %" PRIu32 " report",
+			     snap->n_nodes == 1 ? "no lost node: the only node reports"
+						: "no lost node: all %" PRIu32 " nodes report",
 			     snap->n_nodes);
 	return r;
 }

@@ -9,18 +9,105 @@
 #include "analysis/wording/reason.h"
 #include "analysis/wording/ruled_out.h"
 
-/* ---- the one line ---- */
+/* ---- what an alert says: sentences, the first of which names the culprit ---- */
+
+/* Nodes that the summary lists; of more, the number. */
+#define NODES_LISTED 3u
 
 struct words {
 	struct phrase who, victims, call, comm, since;
-	char waiting[448]; /* "; ranks 0-2 have waited in it for 12 s" */
+	const char *they;  /* the culprits, once they are named */
+	char waiting[448]; /* ". Ranks 0-2 have been waiting for it for 12 s.", or "." */
 };
+
+static uint32_t job_size(const struct cw_snapshot *snap)
+{
+	return snap->n_ranks > snap->ranks_expected ? snap->n_ranks : snap->ranks_expected;
+}
+
+/* "the other 7 ranks" where with those named that is all there are, else "ranks 0-2" */
+static void say_others(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
+		       uint32_t n_named, uint32_t n_all, struct phrase *p)
+{
+	p->text[0] = '\0';
+	if (!n_named || n + n_named != n_all)
+		(void)phrase_ranks(snap, ranks, n, p);
+	else if (n == 1)
+		phrase_say(p->text, sizeof(p->text), "the other rank");
+	else
+		phrase_say(p->text, sizeof(p->text), "the other %" PRIu32 " ranks", n);
+}
+
+/* A sentence of its own begins with a capital. */
+static void say_sentence(char *text, size_t len, const char *sentence)
+{
+	size_t at = strlen(text);
+
+	phrase_say(text, len, "%s", sentence);
+	if (text[at] >= 'a' && text[at] <= 'z')
+		text[at] = (char)(text[at] - 'a' + 'A');
+}
+
+/* "have been waiting for 12 s", "has been waiting in it for 12 s" */
+static const char *say_waiting(const struct cw_verdict *v, const struct words *w, const char *what,
+			       struct phrase *p)
+{
+	p->text[0] = '\0';
+	if (v->waiting_since_ns)
+		phrase_say(p->text, sizeof(p->text), "%s been waiting%s for %s",
+			   v->n_victims == 1 ? "has" : "have", what, w->since.text);
+	else
+		phrase_say(p->text, sizeof(p->text), "%s waiting%s",
+			   v->n_victims == 1 ? "is" : "are", what);
+	return p->text;
+}
+
+/* Each of them waits in the call itself, not in another one behind it. */
+static bool all_wait_in(const struct diagnosis *diag)
+{
+	const struct gate *gate;
+	uint32_t n = 0;
+
+	if (diag->main->gate == CW_SNAP_NONE)
+		return false;
+	gate = &diag->s->g.gates[diag->main->gate];
+	/* All of these are among the victims, where they are not to blame. */
+	for (uint32_t i = 0; i < gate->n_waiters; i++)
+		n += !diag->is_culprit[gate->waiters[i]];
+	return n >= diag->v->n_victims;
+}
+
+/* " in all_reduce #133 on world", and " or behind it" where some wait elsewhere for those. */
+static void say_where(const struct diagnosis *diag, const struct words *w, char *text, size_t len)
+{
+	phrase_say(text, len, " in %s on %s%s", w->call.text, w->comm.text,
+		   all_wait_in(diag) ? "" : " or behind it");
+}
+
+/* Ends the first sentence, and tells for whom others wait, and since when. */
+static void find_waiting(const struct diagnosis *diag, struct words *w, const char *what)
+{
+	const struct cw_verdict *v = diag->v;
+	struct phrase others, since;
+	char sentence[400] = "";
+
+	w->waiting[0] = '\0';
+	if (!v->n_victims) {
+		phrase_say(w->waiting, sizeof(w->waiting), ".");
+		return;
+	}
+	say_others(diag->s->snap, v->victims, v->n_victims, v->n_culprits, job_size(diag->s->snap),
+		   &others);
+	phrase_say(sentence, sizeof(sentence), "%s %s.", others.text,
+		   say_waiting(v, w, what, &since));
+	phrase_say(w->waiting, sizeof(w->waiting), ". ");
+	say_sentence(w->waiting, sizeof(w->waiting), sentence);
+}
 
 static void find_words(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_verdict *v = diag->v;
 	const struct cw_snapshot *snap = diag->s->snap;
-	bool elsewhere = v->n_victims && v->n_sides && v->n_victims > v->sides[0].n_ranks;
 
 	if (v->n_culprits == 1) {
 		(void)phrase_rank(snap, v->culprits[0].rank, &w->who);
@@ -31,21 +118,19 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 			ranks[i] = v->culprits[i].rank;
 		(void)phrase_ranks(snap, ranks, ranks ? v->n_culprits : 0, &w->who);
 	}
+	w->they = v->n_culprits == 1 ? "it" : "they";
 	(void)phrase_ranks(snap, v->victims, v->n_victims, &w->victims);
+	w->call.text[0] = '\0';
 	if (v->n_sides && v->sides[0].has_op)
 		(void)phrase_call(&v->sides[0].op, &w->call);
 	else
 		phrase_say(w->call.text, sizeof(w->call.text), "%s",
 			   diag->main->gate == CW_SNAP_NONE
 				   ? "a call"
-				   : cw_op_kind_name(diag->s->g.gates[diag->main->gate].op_kind));
+				   : phrase_kind(diag->s->g.gates[diag->main->gate].op_kind));
 	(void)phrase_comm(snap, v->comm, &w->comm);
 	(void)phrase_since(snap, v->waiting_since_ns, &w->since);
-	w->waiting[0] = '\0';
-	if (v->n_victims)
-		phrase_say(w->waiting, sizeof(w->waiting), "; %s %s waited %s for %s",
-			   w->victims.text, v->n_victims == 1 ? "has" : "have",
-			   elsewhere ? "there or behind it" : "in it", w->since.text);
+	find_waiting(diag, w, v->n_culprits == 1 ? " for it" : v->n_culprits ? " for them" : "");
 }
 
 /* "between collective #128 and #192", or as far as that is known */
@@ -62,29 +147,32 @@ static const char *say_between(const struct cw_verdict *v, struct phrase *p)
 }
 
 /* The call has left all windows; who differs from whom has not. */
-static void sum_up_histories(const struct diagnosis *diag, const struct words *w)
+static void sum_up_histories(const struct diagnosis *diag, struct words *w)
 {
 	const struct alignment *al = &diag->s->alignments[diag->main->comm];
 	struct cw_verdict *v = diag->v;
 	struct phrase where, most, other;
 
 	(void)say_between(v, &where);
+	find_waiting(diag, w, "");
+	if (al->majority != ALIGN_NO_SIDE) {
+		say_others(diag->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, v->n_culprits,
+			   diag->s->snap->comms[v->comm].nranks, &most);
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s made another call than %s on %s, %s; the call itself is no longer "
+			   "recorded%s",
+			   w->who.text, most.text, w->comm.text, where.text, w->waiting);
+		return;
+	}
 	(void)phrase_ranks(diag->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, &most);
 	(void)phrase_ranks(diag->s->snap, al->sides[1].ranks, al->sides[1].n_ranks, &other);
-	if (al->majority != ALIGN_NO_SIDE)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s made another call than %s on %s, %s; which one is not recorded any "
-			   "more%s",
-			   w->who.text, most.text, w->comm.text, where.text, w->waiting);
-	else
-		phrase_say(
-			v->summary, sizeof(v->summary),
-			"%s and %s made different calls on %s, %s; which one is not recorded any "
-			"more%s",
-			most.text, other.text, w->comm.text, where.text, w->waiting);
+	phrase_say(v->summary, sizeof(v->summary),
+		   "%s and %s made different calls on %s, %s; the calls themselves are no longer "
+		   "recorded%s",
+		   most.text, other.text, w->comm.text, where.text, w->waiting);
 }
 
-/* "rank 3 came with NCCL 2.21.5, ranks 0-2 came with NCCL 2.28.9; …" */
+/* "rank 3 loaded NCCL 2.21.5, ranks 0-2 loaded NCCL 2.28.9; …" */
 static void sum_up_setup(const struct diagnosis *diag, const struct words *w)
 {
 	const struct alignment *al = diag->main->setup;
@@ -104,16 +192,61 @@ static void sum_up_setup(const struct diagnosis *diag, const struct words *w)
 		phrase_say(text, len, ", %s ", ranks.text);
 		phrase_trait(snap, v->comm, usual->ranks[0], v->detail, text, len);
 	}
-	phrase_say(text, len, "; %s of %s has not ended for %s", w->call.text, w->comm.text,
+	phrase_say(text, len, "; %s of %s has not finished for %s.", w->call.text, w->comm.text,
 		   w->since.text);
 }
 
-static void sum_up_mismatch(const struct diagnosis *diag, const struct words *w)
+/* The one argument that differs: "count 512"; false where it reads the same on both sides. */
+static bool say_argument(enum cw_detail detail, const struct cw_op *op, struct phrase *p)
+{
+	p->text[0] = '\0';
+	if (detail == CW_DETAIL_COUNT)
+		phrase_say(p->text, sizeof(p->text), "count %" PRIu64, op->count);
+	else if (detail == CW_DETAIL_DTYPE)
+		phrase_say(p->text, sizeof(p->text), "type %s", cw_dtype_name(op->dtype));
+	else if (detail == CW_DETAIL_REDOP)
+		phrase_say(p->text, sizeof(p->text), "operator %s", cw_redop_name(op->redop));
+	else if (detail == CW_DETAIL_ROOT)
+		phrase_say(p->text, sizeof(p->text), "root %" PRId32, op->root);
+	else
+		return false;
+	return true;
+}
+
+static void sum_up_sides(const struct diagnosis *diag, const struct words *w,
+			 const struct phrase *most)
+{
+	struct cw_verdict *v = diag->v;
+	const struct cw_op *odd = &v->sides[1].op, *usual = &v->sides[0].op;
+	struct phrase theirs, its;
+	char text[96];
+
+	if (v->detail == CW_DETAIL_KIND && odd->kind != usual->kind) {
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s called %s as #%" PRIu64 " on %s; %s called %s.", w->who.text,
+			   phrase_kind(odd->kind), v->coll_seq, w->comm.text, most->text,
+			   phrase_kind(usual->kind));
+	} else if (odd->kind == usual->kind && say_argument(v->detail, odd, &its) &&
+		   say_argument(v->detail, usual, &theirs) && strcmp(its.text, theirs.text) != 0) {
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s called %s #%" PRIu64 " on %s with %s; %s called it with %s.",
+			   w->who.text, phrase_kind(odd->kind), v->coll_seq, w->comm.text, its.text,
+			   most->text, theirs.text);
+	} else {
+		phrase_say(v->summary, sizeof(v->summary), "%s called %s on %s", w->who.text,
+			   cw_op_format(odd, text, sizeof(text)), w->comm.text);
+		phrase_say(v->summary, sizeof(v->summary), "; %s called %s (%s differs).",
+			   most->text, cw_op_format(usual, text, sizeof(text)),
+			   cw_detail_name(v->detail));
+	}
+}
+
+static void sum_up_mismatch(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_verdict *v = diag->v;
 	const struct alignment *al = scene_sides(diag->s, diag->main);
 	char usual[96], odd[96];
-	struct phrase most;
+	struct phrase most, other;
 
 	if (diag->main->setup) {
 		sum_up_setup(diag, w);
@@ -123,33 +256,34 @@ static void sum_up_mismatch(const struct diagnosis *diag, const struct words *w)
 		sum_up_histories(diag, w);
 		return;
 	}
+	find_waiting(diag, w, "");
 	if (al->majority == ALIGN_NO_SIDE) {
-		phrase_say(diag->v->summary, sizeof(diag->v->summary),
-			   "members of %s made different calls as #%" PRIu64
-			   " (%s differs): %s against %s",
-			   w->comm.text, v->coll_seq, cw_detail_name(v->detail),
-			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
-			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)));
+		phrase_say(
+			diag->v->summary, sizeof(diag->v->summary),
+			"the ranks of %s disagree on call #%" PRIu64 ": %s called %s, %s called "
+			"%s (%s differs).",
+			w->comm.text, v->coll_seq,
+			phrase_ranks(diag->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, &most),
+			cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
+			phrase_ranks(diag->s->snap, v->sides[1].ranks, v->sides[1].n_ranks, &other),
+			cw_op_format(&v->sides[1].op, odd, sizeof(odd)), cw_detail_name(v->detail));
 		return;
 	}
-	(void)phrase_ranks(diag->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, &most);
+	say_others(diag->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, v->n_culprits,
+		   diag->s->snap->comms[v->comm].nranks, &most);
 	if (v->detail == CW_DETAIL_MISSING)
 		phrase_say(diag->v->summary, sizeof(diag->v->summary),
-			   "%s skipped %s on %s, which %s called; it went on with %s%s",
+			   "%s skipped %s on %s, which %s called, and went on with %s%s",
 			   w->who.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
 			   w->comm.text, most.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)),
 			   w->waiting);
 	else if (v->detail == CW_DETAIL_EXTRA)
 		phrase_say(diag->v->summary, sizeof(diag->v->summary),
-			   "%s made an extra call, %s on %s, where %s called %s%s", w->who.text,
-			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->comm.text, most.text,
+			   "%s made an extra call on %s: %s, where %s called %s%s", w->who.text,
+			   w->comm.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)), most.text,
 			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)), w->waiting);
 	else
-		phrase_say(diag->v->summary, sizeof(diag->v->summary),
-			   "%s called %s on %s where %s called %s (%s differs)", w->who.text,
-			   cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->comm.text, most.text,
-			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
-			   cw_detail_name(v->detail));
+		sum_up_sides(diag, w, &most);
 }
 
 static void sum_up_cycle(const struct diagnosis *diag)
@@ -165,7 +299,7 @@ static void sum_up_cycle(const struct diagnosis *diag)
 		/* Past four the circle is told by its numbers. */
 		if (i == 4) {
 			phrase_say(v->summary, sizeof(v->summary),
-				   ", and so on round %" PRIu32 " ranks", v->n_chain);
+				   ", and so on around a cycle of %" PRIu32 " ranks.", v->n_chain);
 			return;
 		}
 		phrase_say(v->summary, sizeof(v->summary), "%s waits in %s on %s",
@@ -175,6 +309,45 @@ static void sum_up_cycle(const struct diagnosis *diag)
 		phrase_say(v->summary, sizeof(v->summary), " for %s",
 			   phrase_ranks(diag->s->snap, &next, 1, &who));
 	}
+	phrase_say(v->summary, sizeof(v->summary), ".");
+}
+
+/* " on node-a (ranks 1,3) and node-b (ranks 5,7)", or " on 12 nodes" */
+static void add_nodes(const struct diagnosis *diag, const struct gate *gate, char *text, size_t len)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, gate->n_waiters);
+	uint32_t nodes[NODES_LISTED + 1], n_nodes = 0;
+
+	if (!ranks)
+		return;
+	for (uint32_t i = 0; i < gate->n_waiters && n_nodes <= NODES_LISTED; i++) {
+		uint32_t node = snap->ranks[gate->waiters[i]].node, k = 0;
+
+		if (node >= snap->n_nodes)
+			return;
+		while (k < n_nodes && nodes[k] != node)
+			k++;
+		if (k == n_nodes)
+			nodes[n_nodes++] = node;
+	}
+	if (n_nodes > NODES_LISTED) {
+		phrase_say(text, len, " on their nodes");
+		return;
+	}
+	for (uint32_t k = 0; k < n_nodes; k++) {
+		struct phrase who;
+		uint32_t n = 0;
+
+		for (uint32_t i = 0; i < gate->n_waiters; i++)
+			if (snap->ranks[gate->waiters[i]].node == nodes[k])
+				ranks[n++] = gate->waiters[i];
+		phrase_say(text, len, "%s%.64s (%s)",
+			   k == 0             ? " on "
+			   : k + 1 == n_nodes ? " and "
+					      : ", ",
+			   snap->nodes[nodes[k]].name, phrase_ranks(snap, ranks, n, &who));
+	}
 }
 
 static void sum_up_full_call(const struct diagnosis *diag, const struct words *w)
@@ -182,84 +355,104 @@ static void sum_up_full_call(const struct diagnosis *diag, const struct words *w
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	struct cw_verdict *v = diag->v;
 	uint32_t n_completed = scene_n_completed(diag->s, gate);
+	uint32_t nranks = diag->s->snap->comms[v->comm].nranks;
 	struct phrase inside;
 
 	(void)phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside);
 	if (n_completed)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s %s been inside %s on %s for %s, which %" PRIu32 " of its %" PRIu32
-			   " members have completed; nobody is missing: network, GPU or NCCL",
+			   " members have completed.",
 			   inside.text, gate->n_waiters == 1 ? "has" : "have", w->call.text,
-			   w->comm.text, w->since.text, n_completed,
-			   diag->s->snap->comms[v->comm].nranks);
+			   w->comm.text, w->since.text, n_completed, nranks);
+	else if (gate->n_waiters == nranks && nranks > 1)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "all %" PRIu32 " ranks of %s entered %s and none has finished for %s.",
+			   nranks, w->comm.text, w->call.text, w->since.text);
 	else
 		phrase_say(
 			v->summary, sizeof(v->summary),
-			"%s %s inside %s on %s, nobody is missing, and it has not completed for %s: "
-			"network, GPU or NCCL",
-			inside.text, gate->n_waiters == 1 ? "is" : "are", w->call.text,
-			w->comm.text, w->since.text);
+			"%s entered %s on %s, nobody is missing, and it has not finished for %s.",
+			inside.text, w->call.text, w->comm.text, w->since.text);
+	phrase_say(v->summary, sizeof(v->summary),
+		   " Not the program: check network, GPUs and NCCL");
+	add_nodes(diag, gate, v->summary, sizeof(v->summary));
+	phrase_say(v->summary, sizeof(v->summary), ".");
 	if (v->n_victims + v->n_culprits > gate->n_waiters)
-		phrase_say(v->summary, sizeof(v->summary), "; %" PRIu32 " more wait behind it",
-			   v->n_victims + v->n_culprits - gate->n_waiters);
+		phrase_say(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind it.",
+			   v->n_victims + v->n_culprits - gate->n_waiters,
+			   v->n_victims + v->n_culprits - gate->n_waiters == 1 ? "rank waits"
+									       : "ranks wait");
 }
 
 static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	char where[256] = "";
+	struct phrase since;
 
+	say_where(diag, w, where, sizeof(where));
+	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && scene_n_completed(diag->s, gate)) {
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s entered %s on %s %s ago, and others have completed it; the progress "
+			   "of their devices is not known.",
+			   w->victims.text, w->call.text, w->comm.text, w->since.text);
+		return;
+	}
+	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN) {
+		phrase_say(
+			v->summary, sizeof(v->summary),
+			"all ranks of %s entered %s, and %s %s not returned for %s; the progress "
+			"of their devices is not known.",
+			w->comm.text, w->call.text, w->victims.text,
+			v->n_victims == 1 ? "has" : "have", w->since.text);
+		return;
+	}
+	phrase_say(v->summary, sizeof(v->summary), "%s %s", w->victims.text,
+		   say_waiting(v, w, where, &since));
 	if (v->detail == CW_DETAIL_NOT_VISIBLE && v->n_culprits)
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%s waited in %s on %s for %s; %s left no recording: dead, or kept from "
-			   "writing one, as by a held interpreter lock",
-			   w->victims.text, w->call.text, w->comm.text, w->since.text, w->who.text);
+			   "; %s left no recording: dead, or unable to write one (a held "
+			   "interpreter lock, for example).",
+			   w->who.text);
 	else if (v->detail == CW_DETAIL_NOT_VISIBLE)
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%s waited in %s on %s for %s; %" PRIu32
-			   " member%s of it cannot be seen and may be missing",
-			   w->victims.text, w->call.text, w->comm.text, w->since.text,
-			   gate->n_unseen, gate->n_unseen == 1 ? "" : "s");
-	else if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && scene_n_completed(diag->s, gate))
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s entered %s on %s %s ago, which others have completed; how far their "
-			   "devices are is not known",
-			   w->victims.text, w->call.text, w->comm.text, w->since.text);
-	else if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "all members of %s have entered %s and %s not returned for %s; how far "
-			   "their devices are is not known",
-			   w->comm.text, w->call.text, w->victims.text, w->since.text);
+			   "; %" PRIu32 " of its ranks %s not visible and may be missing.",
+			   gate->n_unseen, gate->n_unseen == 1 ? "is" : "are");
 	else if (v->detail == CW_DETAIL_LEFT_OUT)
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%s waited in %s on %s for %s; whether who has not come is held up in a "
-			   "call before is not known: it got no progress writes",
-			   w->victims.text, w->call.text, w->comm.text, w->since.text);
+			   "; the missing rank may be stuck in an earlier call whose device "
+			   "progress was not recorded.");
 	else
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%s waited in %s on %s for %s; the node of the rank they wait for does "
-			   "not report",
-			   w->victims.text, w->call.text, w->comm.text, w->since.text);
+			   "; the node of the rank they wait for does not report.");
 }
 
-static void sum_up_init(const struct diagnosis *diag, const struct words *w)
+static void sum_up_init(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	struct phrase since;
 
-	if (v->n_culprits)
-		phrase_say(v->summary, sizeof(v->summary), "%s has not come to %s of %s%s",
-			   w->who.text, w->call.text, w->comm.text, w->waiting);
-	else if (gate->n_unseen)
+	if (v->n_culprits) {
+		find_waiting(diag, w, all_wait_in(diag) ? " in it" : " in it or behind it");
+		phrase_say(v->summary, sizeof(v->summary), "%s %s not called %s for %s%s",
+			   w->who.text, v->n_culprits == 1 ? "has" : "have", w->call.text,
+			   w->comm.text, w->waiting);
+	} else if (gate->n_unseen) {
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%" PRIu32 " of %" PRIu32
-			   " members have not been seen at %s of %s; %s waited in it for %s",
-			   gate->n_unseen, diag->s->snap->comms[v->comm].nranks, w->call.text,
-			   w->comm.text, w->victims.text, w->since.text);
-	else
+			   "%" PRIu32 " of the %" PRIu32
+			   " ranks of %s %s not been seen in %s; %s %s.",
+			   gate->n_unseen, diag->s->snap->comms[v->comm].nranks, w->comm.text,
+			   gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
+			   say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it",
+				       &since));
+	} else {
 		phrase_say(v->summary, sizeof(v->summary),
-			   "all members are inside %s of %s, which has not ended for %s",
-			   w->call.text, w->comm.text, w->since.text);
+			   "all ranks of %s are inside %s, which has not finished for %s.",
+			   w->comm.text, w->call.text, w->since.text);
+	}
 }
 
 /* "was killed by SIGKILL sent by …", as far as it is known; else "ended". */
@@ -271,28 +464,70 @@ static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_
 		return "ended";
 	r = &diag->s->snap->ranks[diag->v->culprits[0].rank];
 	*buf = '\0';
-	if (r->liveness == CW_LIVE_KILLED)
-		phrase_say(buf, len, "was ");
-	return *reason_of_death(r, buf + strlen(buf), len - strlen(buf)) ? buf : "ended";
+	if (!*reason_of_death(r, buf, len))
+		return "ended";
+	/* "killed itself" and "exited" have a subject. */
+	if (r->liveness == CW_LIVE_KILLED && strncmp(buf, "killed itself", 13) != 0) {
+		memmove(buf + 4, buf, len - 4);
+		memcpy(buf, "was ", 4);
+		buf[len - 1] = '\0';
+	}
+	return buf;
 }
 
 /* Where: before the call the others wait in, or inside it. */
-static const char *where_they_ended(const struct diagnosis *diag)
+static bool ended_inside(const struct diagnosis *diag)
 {
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
 		if (!reason_died_inside(diag, diag->v->culprits[i].rank))
-			return "before";
-	return "inside";
+			return false;
+	return true;
 }
 
-/* "node-1 with ranks 4-7", or "the nodes of ranks 4-11" */
-static const char *say_nodes(const struct diagnosis *diag, struct phrase *p)
+/* Some made the call, which came back before their devices had done it. */
+static bool has_entered_any(const struct diagnosis *diag)
+{
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+		if (reason_has_entered(diag, diag->v->culprits[i].rank))
+			return true;
+	return false;
+}
+
+/* " before it could enter": what that is depends on the call, and on how far they came. */
+static const char *what_they_could_not(const struct diagnosis *diag)
+{
+	const struct cw_verdict *v = diag->v;
+
+	if (v->n_sides && v->sides[0].has_op && cw_op_is_p2p(v->sides[0].op.kind))
+		return "post the counterpart of";
+	return has_entered_any(diag) ? "finish" : "enter";
+}
+
+static void sum_up_dead(const struct diagnosis *diag, const struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+	char how[192];
+
+	phrase_say(v->summary, sizeof(v->summary), "%s %s ", w->who.text,
+		   how_they_ended(diag, how, sizeof(how)));
+	if (ended_inside(diag))
+		phrase_say(v->summary, sizeof(v->summary), "inside ");
+	else
+		phrase_say(v->summary, sizeof(v->summary), "before %s could %s ", w->they,
+			   what_they_could_not(diag));
+	phrase_say(v->summary, sizeof(v->summary), "%s on %s%s", w->call.text, w->comm.text,
+		   w->waiting);
+}
+
+/* "node-1 (ranks 4-7) has not been heard from for 18 s", or "the nodes of ranks 4-11 have not …" */
+static void sum_up_nodes(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
-	const struct cw_verdict *v = diag->v;
+	struct cw_verdict *v = diag->v;
 	uint32_t node = v->n_culprits ? snap->ranks[v->culprits[0].rank].node : CW_SNAP_NONE;
 	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
-	struct phrase who;
+	struct phrase who, silent;
+	char where[256] = "";
 
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		if (snap->ranks[v->culprits[i].rank].node != node)
@@ -301,53 +536,113 @@ static const char *say_nodes(const struct diagnosis *diag, struct phrase *p)
 			ranks[i] = v->culprits[i].rank;
 	}
 	(void)phrase_ranks(snap, ranks, ranks ? v->n_culprits : 0, &who);
-	p->text[0] = '\0';
-	if (node < snap->n_nodes)
-		phrase_say(p->text, sizeof(p->text), "%.64s with %s", snap->nodes[node].name,
-			   who.text);
+	if (node < snap->n_nodes && snap->nodes[node].last_digest_ns)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%.64s (%s) has not been heard from for %s", snap->nodes[node].name,
+			   who.text, phrase_since(snap, snap->nodes[node].last_digest_ns, &silent));
+	else if (node < snap->n_nodes)
+		phrase_say(v->summary, sizeof(v->summary), "%.64s (%s) has stopped reporting",
+			   snap->nodes[node].name, who.text);
 	else
-		phrase_say(p->text, sizeof(p->text), "the nodes of %s", who.text);
-	return p->text;
+		phrase_say(v->summary, sizeof(v->summary), "the nodes of %s have stopped reporting",
+			   who.text);
+	say_where(diag, w, where, sizeof(where));
+	find_waiting(diag, w, where);
+	phrase_say(v->summary, sizeof(v->summary), "%s", w->waiting);
 }
 
 /* What the device does not come to is not the call that the others wait in. */
-static void sum_up_held(const struct diagnosis *diag, const struct words *w)
+static void sum_up_held(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	struct phrase call, comm;
+	char where[256] = "";
 
+	say_where(diag, w, where, sizeof(where));
+	find_waiting(diag, w, where);
 	phrase_say(v->summary, sizeof(v->summary),
-		   "%s enqueued %s on %s, but its device is stuck in earlier work", w->who.text,
+		   "%s enqueued %s on %s, but %s device is stuck in earlier work%s", w->who.text,
 		   phrase_call(diag->main->held, &call),
-		   phrase_comm(diag->s->snap, diag->main->held_comm, &comm));
-	if (v->n_victims)
+		   phrase_comm(diag->s->snap, diag->main->held_comm, &comm),
+		   v->n_culprits == 1 ? "its" : "their", w->waiting);
+}
+
+/* "rank 2 has been sending to rank 3 on pp (#31) for 2 s, but rank 3 never posted the recv." */
+static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct cw_op *op;
+	const struct waitgraph *g = &diag->s->g;
+	struct cw_verdict *v = diag->v;
+	const struct cw_side *side = v->n_sides ? &v->sides[0] : NULL;
+	struct phrase one, it, call, comm;
+	bool sends;
+
+	if (!side || !side->has_op || side->n_ranks != 1 || v->n_culprits != 1 ||
+	    !cw_op_is_p2p(side->op.kind) || !v->waiting_since_ns) {
 		phrase_say(v->summary, sizeof(v->summary),
-			   "; %s %s waited in %s on %s, or behind it, for %s", w->victims.text,
-			   v->n_victims == 1 ? "has" : "have", w->call.text, w->comm.text,
-			   w->since.text);
+			   "%s never posted the counterpart of %s on %s%s", w->who.text,
+			   w->call.text, w->comm.text, w->waiting);
+		return;
+	}
+	op = scene_call_with(diag->s, diag->v->comm, side, v->culprits[0].rank);
+	if (!op) {
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s never posted the counterpart of a call on %s%s", w->who.text,
+			   w->comm.text, w->waiting);
+		return;
+	}
+	sends = op->kind == CW_OP_SEND;
+	(void)phrase_ranks(snap, &v->culprits[0].rank, 1, &it);
+	phrase_say(v->summary, sizeof(v->summary),
+		   "%s has been %s %s on %s (#%" PRIu64
+		   ") for %s, but %s never posted the matching "
+		   "%s",
+		   phrase_ranks(snap, side->ranks, 1, &one),
+		   sends ? "sending to" : "receiving from", w->who.text, w->comm.text, op->p2p_seq,
+		   w->since.text, it.text, sends ? "recv" : "send");
+	if (waitgraph_waits(g, v->culprits[0].rank)) {
+		const struct gate *gate = &g->gates[g->waits[g->wait_start[v->culprits[0].rank]]];
+
+		if (gate->op)
+			phrase_say(v->summary, sizeof(v->summary), "; it is already in %s on %s",
+				   phrase_call(gate->op, &call),
+				   phrase_comm(snap, gate->comm, &comm));
+	}
+	phrase_say(v->summary, sizeof(v->summary), ".");
+	if (v->n_victims > 1)
+		phrase_say(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind them.",
+			   v->n_victims - 1, v->n_victims == 2 ? "rank waits" : "ranks wait");
+}
+
+/* What holds a rank up is worth more than that it is missing. */
+static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+	char how[192];
+
+	phrase_say(v->summary, sizeof(v->summary), "%s ", w->who.text);
+	if (v->n_culprits == 1 && *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how)))
+		phrase_say(v->summary, sizeof(v->summary), "is %s and ", how);
+	phrase_say(v->summary, sizeof(v->summary), "never reached %s on %s%s", w->call.text,
+		   w->comm.text, w->waiting);
 }
 
 static void sum_up(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
 	struct words w = { 0 };
-	struct phrase nodes;
-	char how[192];
 
 	find_words(diag, &w);
 	switch (v->klass) {
 	case CW_CLASS_PROCESS_DEAD:
-		phrase_say(v->summary, sizeof(v->summary), "%s %s %s %s on %s%s", w.who.text,
-			   how_they_ended(diag, how, sizeof(how)), where_they_ended(diag),
-			   w.call.text, w.comm.text, w.waiting);
+		sum_up_dead(diag, &w);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
-		phrase_say(v->summary, sizeof(v->summary), "%s stopped reporting before %s on %s%s",
-			   say_nodes(diag, &nodes), w.call.text, w.comm.text, w.waiting);
+		sum_up_nodes(diag, &w);
 		break;
 	case CW_CLASS_NEVER_ENTERED:
-		phrase_say(v->summary, sizeof(v->summary), "%s never entered %s on %s%s",
-			   w.who.text, w.call.text, w.comm.text, w.waiting);
+		sum_up_absent(diag, &w);
 		break;
 	case CW_CLASS_MISMATCH:
 		sum_up_mismatch(diag, &w);
@@ -356,15 +651,20 @@ static void sum_up(const struct diagnosis *diag)
 		sum_up_cycle(diag);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
-		if (diag->main->partner != CW_SNAP_NONE) {
-			phrase_say(v->summary, sizeof(v->summary),
-				   "%s exchange different sizes in %s on %s%s", w.who.text,
-				   w.call.text, w.comm.text, w.waiting);
+		if (diag->main->partner == CW_SNAP_NONE) {
+			sum_up_unposted(diag, &w);
 			break;
 		}
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s has not posted the counterpart of %s on %s%s", w.who.text,
-			   w.call.text, w.comm.text, w.waiting);
+		find_waiting(diag, &w, "");
+		if (v->n_culprits == 1) {
+			phrase_say(v->summary, sizeof(v->summary),
+				   "%s disagrees with several ranks on the size of what they "
+				   "exchange on %s%s",
+				   w.who.text, w.comm.text, w.waiting);
+			break;
+		}
+		phrase_say(v->summary, sizeof(v->summary), "%s disagree on the size of %s on %s%s",
+			   w.who.text, w.call.text, w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_INIT_STUCK:
 		sum_up_init(diag, &w);
@@ -375,8 +675,9 @@ static void sum_up(const struct diagnosis *diag)
 			break;
 		}
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%s enqueued %s on %s, but its device is stuck in earlier work%s",
-			   w.who.text, w.call.text, w.comm.text, w.waiting);
+			   "%s enqueued %s on %s, but %s device is stuck in earlier work%s",
+			   w.who.text, w.call.text, w.comm.text,
+			   v->n_culprits == 1 ? "its" : "their", w.waiting);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
 		sum_up_full_call(diag, &w);
@@ -398,14 +699,15 @@ static void wording_of_alternative(const struct diagnosis *diag, struct cw_alter
 			     diag->main->setup->detail, alt->reason, sizeof(alt->reason));
 	} else if (alt->klass == CW_CLASS_MISMATCH && diag->v->klass == CW_CLASS_NEVER_ENTERED)
 		phrase_say(alt->reason, sizeof(alt->reason),
-			   "%s may have made a call that the others were never to make",
+			   "%s may have made a call that no other rank makes",
 			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 	else if (alt->n_culprits)
-		phrase_say(alt->reason, sizeof(alt->reason), "some of the victims also wait for %s",
+		phrase_say(alt->reason, sizeof(alt->reason),
+			   "some of the waiting ranks also wait for %s",
 			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 	else
 		phrase_say(alt->reason, sizeof(alt->reason),
-			   "some of the victims also wait in a call in which nobody is missing");
+			   "some of the waiting ranks wait in a call that all its members entered");
 }
 
 int wording_of_verdict(struct diagnosis *diag)
@@ -414,7 +716,7 @@ int wording_of_verdict(struct diagnosis *diag)
 
 	if (!diag->main) {
 		phrase_say(v->summary, sizeof(v->summary),
-			   "nobody waits for anything that cannot come");
+			   "no rank is blocked on a call that cannot complete");
 		return 0;
 	}
 	for (uint32_t i = 0; i < v->n_culprits; i++)

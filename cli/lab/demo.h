@@ -42,6 +42,7 @@ struct demo_options {
 	int timeout_s;    /* until the alert, from the fault */
 	const char *keep; /* directory the bundle is copied to; NULL = not kept */
 	bool json, check, all_frames, is_quiet, no_namespaces, has_call_stacks;
+	bool is_torch; /* real PyTorch instead, in a program of its own */
 };
 
 struct demo_node {

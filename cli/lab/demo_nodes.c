@@ -83,7 +83,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 				demo->nodes[i].address, demo->nodes[i].port);
 		fputs("}\n", out);
 	}
-	/* docs/design.md section 9: what the demo sets shorter than a site would */
+	/* docs/design/hang.md#patience: what the demo sets shorter than a site would */
 	fputs("no_headway_after = \"5s\"\nfirst_op_after = \"30s\"\nlog_level = \"info\"\n", out);
 }
 

@@ -18,7 +18,7 @@ enum demo_program {
 enum demo_blame {
 	DEMO_BLAME_CULPRIT, /* the rank that goes wrong, nobody else */
 	DEMO_BLAME_NOBODY,  /* what is seen does not say who */
-	DEMO_BLAME_CYCLE,   /* of a cycle of two both, else the rank that goes wrong */
+	DEMO_BLAME_CYCLE,   /* of a communicator of two both, else the rank that goes wrong */
 	DEMO_BLAME_NODE,    /* all ranks of the culprit's node */
 };
 

@@ -141,6 +141,8 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 		return "another policy, or no progress";
 	if (s->n_traits)
 		return "another NCCL, or what ranks are told";
+	if (suite_expects_notice(s) || s->may_be_silent || s->job_timeout_ns)
+		return "a notice, or a watchdog of its own";
 	if (suite_n_incidents(s) > 1 || s->is_alone)
 		return "more than one alert to wait for";
 	for (uint32_t f = 0; f < s->n_families; f++)

@@ -16,6 +16,7 @@
 
 #include "cli/lab/demo.h"
 #include "cli/lab/verb_lab.h"
+#include "cli/paths.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -40,6 +41,7 @@ enum {
 	OPT_ALL_FRAMES,
 	OPT_NO_NAMESPACES,
 	OPT_CALL_STACKS,
+	OPT_TORCH,
 };
 
 static const struct argp_option options[] = {
@@ -59,6 +61,10 @@ static const struct argp_option options[] = {
 	{ "json", OPT_JSON, NULL, 0,
 	  "Print one collwatch.incident/1 or collwatch.healthy/1 and nothing else", 0 },
 	{ "all-frames", OPT_ALL_FRAMES, NULL, 0, "Show interpreter and libc frames too", 0 },
+	{ "torch", OPT_TORCH, NULL, 0,
+	  "A job of real PyTorch under torchrun instead; from the source tree only, and after "
+	  "asking for what it downloads",
+	  0 },
 	{ "list", OPT_LIST, NULL, 0, "List the scenarios", 0 },
 	{ "check", OPT_CHECK, NULL, 0,
 	  "Exit 0 when the verdict is the one the scenario must get, else 1", 0 },
@@ -77,6 +83,8 @@ static int number(struct argp_state *state, const char *name, const char *text, 
 /* Once all is known: defaults that depend on others, and what does not fit together. */
 static void settle(struct argp_state *state, struct demo_options *opts)
 {
+	if (opts->is_torch && opts->scenario)
+		argp_error(state, "--torch has one scenario, its own");
 	if (!opts->scenario)
 		opts->scenario = demo_scenario_default();
 	if (!opts->run.nodes)
@@ -133,6 +141,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_CALL_STACKS:
 		opts->has_call_stacks = true;
+		return 0;
+	case OPT_TORCH:
+		opts->is_torch = true;
 		return 0;
 	case OPT_CHECK:
 		opts->check = true;
@@ -401,6 +412,25 @@ static int conclude(struct demo *demo)
 	}
 }
 
+/* Becomes the laboratory's program for real PyTorch; returns if it cannot. */
+static int become_torch(bool check)
+{
+	char program[PATH_MAX], self[PATH_MAX];
+	struct cw_err err;
+
+	if (cw_paths_find(CW_PART_TORCH, program, &err) < 0 ||
+	    cw_paths_find(CW_PART_LAB, self, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	/* The build directory is two above: cli/collwatch-lab. */
+	for (int i = 0; i < 2; i++)
+		*strrchr(self, '/') = '\0';
+	(void)execl(program, program, "demo", "--build", self, check ? "--check" : NULL, NULL);
+	fprintf(stderr, "collwatch: cannot run %s: %s\n", program, strerror(errno));
+	return CW_EXIT_ERROR;
+}
+
 int cw_verb_demo(int argc, char **argv)
 {
 	struct demo *demo = calloc(1, sizeof(*demo));
@@ -416,6 +446,11 @@ int cw_verb_demo(int argc, char **argv)
 		.timeout_s = 90,
 	};
 	argp_parse(&argp, argc, argv, 0, NULL, &demo->opts);
+	if (demo->opts.is_torch) {
+		status = become_torch(demo->opts.check);
+		free(demo);
+		return status;
+	}
 	demo_run(demo);
 	status = conclude(demo);
 	signo = demo->signo;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/lab/suite_processes.h"
+#include "cli/lab/suite_workers.h"
 #include "cli/lab/verb_lab.h"
 #include "cli/verb.h"
 #include "common/clock.h"
@@ -41,6 +42,8 @@ enum {
 	OPT_OUTCOMES,
 	OPT_PIPELINE,
 	OPT_COMPLETION,
+	OPT_NO_NOTICES,
+	OPT_INCIDENTS,
 };
 
 /* What stands between ranks and alerts. */
@@ -51,16 +54,17 @@ enum pipeline {
 };
 
 /* Jobs of eight ranks that run at once on two processors without being late. */
-#define JOBS_DEFAULT 3
-#define JOBS_MAX 64
+#define PROCESSES_DEFAULT 3
+#define JOBS_MAX SUITE_WORKERS_MAX
 
 struct options {
 	const char *path, *only;
 	uint32_t scale;
 	uint64_t generate, seed;
-	unsigned jobs;
+	unsigned jobs;  /* 0 = as is usual */
 	int completion; /* enum suite_completion; -1 = as each scenario says */
-	bool json, coverage, verbose, print, trace, processes, watch_on, outcomes;
+	bool no_notices, json, coverage, verbose, print, trace, processes, watch_on, outcomes;
+	bool incidents;
 	uint64_t print_index;
 	enum pipeline pipeline;
 	bool has_pipeline;
@@ -69,6 +73,7 @@ struct options {
 struct run {
 	const struct options *opts;
 	struct suite_processes *processes;
+	struct suite_workers workers;
 	char file[SUITE_TITLE]; /* and which of its scenarios this is */
 	uint64_t nth;
 	struct score score;
@@ -83,7 +88,7 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "processes", OPT_PROCESSES, NULL, 0,
 	  "Run those that can be real processes, and compare with the engine", 0 },
-	{ "jobs", OPT_JOBS, "N", 0, "… so many at once (3)", 0 },
+	{ "jobs", OPT_JOBS, "N", 0, "So many at once (1; 3 with --processes)", 0 },
 	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
@@ -97,9 +102,14 @@ static const struct argp_option options[] = {
 	  "Collectives end for all at once (barrier), or for each member as NCCL's do (nccl); "
 	  "without it as each scenario says, else barrier",
 	  0 },
+	{ "no-notices", OPT_NO_NOTICES, NULL, 0, "As with notices = false: pages only", 0 },
 	{ "watch-on", OPT_WATCH_ON, NULL, 0,
 	  "Watch each for 90 s after its last alert, with every verdict, for further ones", 0 },
 	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
+	{ "incidents", OPT_INCIDENTS, NULL, 0,
+	  "A line of JSON per page and notice instead of the tables: the document, and what was so "
+	  "in the cluster when it was told",
+	  0 },
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
@@ -136,6 +146,8 @@ static void choose_pipeline(struct argp_state *state, struct options *opts)
 		opts->pipeline = looks ? PIPELINE_DIRECT : PIPELINE_LEADER;
 	else if (looks && opts->pipeline != PIPELINE_DIRECT)
 		argp_error(state, "--trace and --watch-on go with --pipeline direct only");
+	if (opts->incidents && opts->pipeline != PIPELINE_LEADER)
+		argp_error(state, "--incidents are those of leaders");
 	if (opts->pipeline == PIPELINE_BOTH && (opts->json || opts->outcomes))
 		argp_error(state, "--pipeline both prints what differs, and the tables");
 }
@@ -160,8 +172,14 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_WATCH_ON:
 		opts->watch_on = true;
 		return 0;
+	case OPT_NO_NOTICES:
+		opts->no_notices = true;
+		return 0;
 	case OPT_OUTCOMES:
 		opts->outcomes = true;
+		return 0;
+	case OPT_INCIDENTS:
+		opts->incidents = true;
 		return 0;
 	case OPT_COMPLETION:
 		if (strcmp(arg, "barrier") == 0)
@@ -210,8 +228,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!opts->path && !opts->generate && !opts->print)
 			argp_usage(state);
-		if (opts->json && opts->outcomes)
-			argp_error(state, "--json and --outcomes are two ways to say it");
+		if (opts->trace && opts->jobs > 1)
+			argp_error(state, "--trace goes with one at a time");
+		if (opts->json + opts->outcomes + opts->incidents > 1)
+			argp_error(state, "--json, --outcomes and --incidents exclude each other");
+		if (opts->incidents && opts->jobs > 1)
+			argp_error(state, "--incidents goes with one at a time");
 		choose_pipeline(state, opts);
 		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage ||
 					opts->watch_on || opts->outcomes))
@@ -259,12 +281,16 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 			o->looks);
 }
 
-/* One alert as WHERE NAME: SECONDS CLASS DETAIL CONFIDENCE CULPRITS, "-" for what is not there. */
+/*
+ * One alert as WHERE NAME: SECONDS CLASS DETAIL CONFIDENCE CULPRITS, "-" for what is not there; of
+ * a notice "notice" before the class.
+ */
 static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 {
-	printf("%s:%u %s: %.3f %s %s %s ", s->file, s->line, s->name,
-	       (double)o->after_ns / CW_NS_PER_S, cw_class_name(o->klass),
-	       o->detail ? cw_detail_name(o->detail) : "-", cw_confidence_name(o->confidence));
+	printf("%s:%u %s: %.3f %s%s %s %s ", s->file, s->line, s->name,
+	       (double)o->after_ns / CW_NS_PER_S, o->is_notice ? "notice " : "",
+	       cw_class_name(o->klass), o->detail ? cw_detail_name(o->detail) : "-",
+	       cw_confidence_name(o->confidence));
 	for (uint32_t i = 0; i < o->n_culprits; i++)
 		printf("%s%d", i ? "," : "", o->culprits[i]);
 	printf("%s\n", o->n_culprits ? "" : "-");
@@ -272,6 +298,8 @@ static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 
 static void print_outcome(const struct suite_scenario *s, const struct outcome *o)
 {
+	for (const struct outcome *n = o->notices; n; n = n->also)
+		print_alert(s, n);
 	if (!cw_outcome_says(o))
 		printf("%s:%u %s: silence\n", s->file, s->line, s->name);
 	for (; o && cw_outcome_says(o); o = o->also)
@@ -317,17 +345,43 @@ static void tell_look(void *user, const struct cw_snapshot *snap, const struct c
 		cw_confidence_name(v->confidence), v->summary, d->why);
 }
 
+/* One line: a reader in another process takes it from there. */
+static void print_incident(void *user, const struct suite_scenario *s, const json_t *doc,
+			   const json_t *truth)
+{
+	json_t *line = json_pack("{s:s, s:i, s:s, s:O, s:O}", "file", s->file, "line", (int)s->line,
+				 "name", s->name, "incident", doc, "truth", truth);
+
+	(void)user;
+	if (line)
+		(void)json_dumpf(line, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(line);
+}
+
 static int watch(struct run *run, const struct suite_scenario *s, enum pipeline pipeline,
 		 struct outcome *ret)
 {
-	const struct watch_eyes eyes = { .user = run,
-					 .is_watching_on = run->opts->watch_on ||
-							   run->opts->pipeline == PIPELINE_BOTH,
-					 .on_look = tell_look };
+	const struct watch_eyes eyes = {
+		.user = run,
+		.is_watching_on = run->opts->watch_on || run->opts->pipeline == PIPELINE_BOTH,
+		.on_incident = run->opts->incidents ? print_incident : NULL,
+		.on_look = tell_look
+	};
 
 	if (pipeline == PIPELINE_LEADER)
-		return cw_watch_leader(s, &run->err, ret);
+		return cw_watch_leader_with(s, &eyes, &run->err, ret);
 	return cw_watch_with(s, &eyes, &run->err, ret);
+}
+
+/* By whoever runs it. */
+static int obtain(struct run *run, const struct suite_scenario *s, struct outcome *ret)
+{
+	enum pipeline pipeline = run->opts->pipeline;
+
+	if (run->workers.n && !suite_workers_is_one(&run->workers))
+		return suite_workers_get(&run->workers, &run->err, ret);
+	return watch(run, s, pipeline == PIPELINE_DIRECT ? pipeline : PIPELINE_LEADER, ret);
 }
 
 static bool is_same_alert(const struct outcome *a, const struct outcome *b)
@@ -367,7 +421,6 @@ static int compare(struct run *run, const struct suite_scenario *s, const struct
 static int on_scenario(void *user, const struct suite_scenario *s)
 {
 	struct run *run = user;
-	enum pipeline pipeline = run->opts->pipeline;
 	struct suite_scenario scaled = *s;
 	struct outcome o = { 0 };
 	int r;
@@ -376,12 +429,20 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		return 0;
 	if (run->opts->completion >= 0)
 		scaled.completion = (uint8_t)run->opts->completion;
+	scaled.has_no_notices |= run->opts->no_notices;
 	if (!cw_suite_scenario_scale(&scaled, run->opts->scale)) {
 		run->n_unscaled++;
 		return 0;
 	}
-	r = watch(run, &scaled, pipeline == PIPELINE_DIRECT ? pipeline : PIPELINE_LEADER, &o);
-	if (r == 0 && pipeline == PIPELINE_BOTH)
+	if (!suite_workers_take(&run->workers))
+		return 0;
+	r = obtain(run, &scaled, &o);
+	if (suite_workers_is_one(&run->workers)) {
+		r = suite_workers_put(&run->workers, r, &run->err, &o);
+		cw_outcome_fini(&o);
+		return r;
+	}
+	if (r == 0 && run->opts->pipeline == PIPELINE_BOTH)
 		r = compare(run, &scaled, &o);
 	if (r == -EINVAL && run->opts->scale > 1) {
 		/* So large, its comms cannot be cut, or its groups have too many calls. */
@@ -468,13 +529,17 @@ static json_t *confusion_doc(const struct score *score)
 static int print_json(const struct score *score, enum pipeline pipeline)
 {
 	json_t *doc = json_pack(
-		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:o, s:i, s:o}",
+		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, "
+		"s:o}",
 		"pipeline", pipelines[pipeline], "classes", classes_doc(score), "exact_culprits",
 		share(score->n_exact_culprits, score->n_culprits), "certain", "n",
 		(json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
 		"controls", "n", (json_int_t)score->n_controls, "alerts",
 		(json_int_t)score->n_control_alerts, "false_alerts",
-		(json_int_t)score->n_false_alerts, "n", (json_int_t)score->n, "missed",
+		(json_int_t)score->n_false_alerts, "pages", (json_int_t)score->n_pages, "notices",
+		(json_int_t)score->n_notices, "false_pages", (json_int_t)score->n_false_alerts,
+		"went_on", (json_int_t)score->n_went_on, "healthy_waits",
+		(json_int_t)score->n_healthy_waits, "n", (json_int_t)score->n, "missed",
 		(json_int_t)score->n_missed, "confusion", confusion_doc(score), "uncovered",
 		(int)cw_score_n_uncovered(score), "misses", misses_doc(score));
 	int r;
@@ -508,7 +573,7 @@ static int run_processes(struct run *run)
 {
 	int r, status = CW_EXIT_ERROR;
 
-	run->processes = suite_processes_new(run->opts->jobs);
+	run->processes = suite_processes_new(run->opts->jobs ? run->opts->jobs : PROCESSES_DEFAULT);
 	if (!run->processes) {
 		fprintf(stderr, "collwatch: out of memory\n");
 		return CW_EXIT_ERROR;
@@ -533,7 +598,7 @@ static int print_drawn(const struct options *opts)
 
 int cw_verb_suite(int argc, char **argv)
 {
-	struct options opts = { .completion = -1, .scale = 1, .seed = 1, .jobs = JOBS_DEFAULT };
+	struct options opts = { .completion = -1, .scale = 1, .seed = 1 };
 	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
 	int r, status;
 
@@ -543,9 +608,12 @@ int cw_verb_suite(int argc, char **argv)
 	if (opts.print)
 		return print_drawn(&opts);
 	cw_log_set_level(CW_LOG_ERR); /* what leaders log is told by the tables */
-	r = opts.path ? cw_suite_read_path(opts.path, on_scenario, &run, &run.err) : 0;
+	r = opts.jobs > 1 ? suite_workers_start(&run.workers, opts.jobs) : 0;
+	if (r == 0 && opts.path)
+		r = cw_suite_read_path(opts.path, on_scenario, &run, &run.err);
 	if (r == 0)
 		r = cw_suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
+	suite_workers_end(&run.workers);
 	if (run.has_line)
 		fputc('\n', stderr);
 	if (r < 0) {
@@ -559,7 +627,7 @@ int cw_verb_suite(int argc, char **argv)
 			run.n_unscaled);
 	if (opts.json)
 		r = print_json(&run.score, opts.pipeline);
-	else if (!opts.outcomes)
+	else if (!opts.outcomes && !opts.incidents)
 		cw_score_print(&run.score, stdout);
 	if (opts.coverage)
 		cw_score_print_coverage(&run.score, opts.json ? stderr : stdout);

@@ -134,7 +134,8 @@ static void tell_one(const char *path)
 	struct cw_bundle bundle = { 0 };
 
 	if (cw_bundle_read(path, &bundle, NULL) == 0) {
-		const char *summary = cw_json_str(bundle.incident, "summary", "a hang was found");
+		const char *summary =
+			cw_json_str(cw_bundle_head(&bundle), "summary", "a hang was found");
 
 		fprintf(stderr, "collwatch: %s\ncollwatch: more: collwatch report %s\n", summary,
 			path);

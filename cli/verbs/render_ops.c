@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 #include "report/text.h"
 
@@ -65,7 +66,7 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 		if (i == 0 || strcmp(job, cw_json_str(row, "job", "")) != 0) {
 			job = cw_json_str(row, "job", "");
 			fputs(i ? "\n" : "", out);
-			cw_text_put(&t, CW_TEXT_BOLD, *job ? job : "(no job yet)");
+			cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(row, "(no job yet)"));
 			fprintf(out, "\n  %-14s %-18s %-10s %9s %10s %9s %9s %7s\n", "kind", "comm",
 				"size", "ops", "bytes", "call us", "device us", "GB/s");
 		}

@@ -7,6 +7,7 @@
 #include "common/account.h"
 #include "common/clock.h"
 #include "common/parse.h"
+#include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 #include "report/text.h"
 
@@ -128,11 +129,13 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 	const char *state = cw_json_str(job, "state", "?");
 	const char *incident = cw_json_str(job, "incident", "");
 	const char *summary = cw_json_str(job, "summary", "");
+	char words[64];
 
 	fputs("  ", t->out);
-	cw_text_put(t, style_of(state), state);
-	fprintf(t->out, "%*s", strlen(state) < 10 ? (int)(10 - strlen(state)) : 1, "");
-	cw_text_put(t, CW_TEXT_BOLD, cw_json_str(job, "job", "?"));
+	(void)cw_doc_words(state, words, sizeof(words));
+	cw_text_put(t, style_of(state), words);
+	fprintf(t->out, "%*s", strlen(words) < 10 ? (int)(10 - strlen(words)) : 1, "");
+	cw_text_put(t, CW_TEXT_BOLD, cw_doc_job(job, "?"));
 	if (with_user)
 		put_user(t, job);
 	fputs("  ", t->out);
@@ -169,7 +172,7 @@ static void put_tensors(const struct cw_text *t, const json_t *tensors, bool wit
 		fputs("  ", t->out);
 		cw_text_put(t, CW_TEXT_YELLOW, "tensor");
 		fputs("    ", t->out);
-		cw_text_put(t, CW_TEXT_BOLD, cw_json_str(entry, "job", "?"));
+		cw_text_put(t, CW_TEXT_BOLD, cw_doc_job(entry, "?"));
 		if (with_user)
 			put_user(t, entry);
 		fputs("  ", t->out);
@@ -185,6 +188,7 @@ static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {
 	const json_t *entry;
 	size_t i, well = 0, shown = 0;
+	char words[64];
 
 	json_array_foreach (peers, i, entry)
 		well += strcmp(cw_json_str(entry, "state", "?"), "connected") == 0;
@@ -198,7 +202,7 @@ static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 		fputs("  peer ", t->out);
 		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "node", "?"));
 		fputs(": ", t->out);
-		cw_text_put(t, CW_TEXT_PLAIN, state);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_doc_words(state, words, sizeof(words)));
 		fputc('\n', t->out);
 	}
 	if (json_array_size(peers) > MAX_PEERS)
@@ -333,6 +337,7 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 {
 	struct cw_text t = { .out = out, .color = color, .width = WIDTH };
 	const json_t *list = json_object_get(incidents, "incidents"), *entry;
+	char words[64];
 	size_t i;
 
 	if (!json_array_size(list))
@@ -342,9 +347,14 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "time", "?"));
 		fputs("  ", out);
-		cw_text_put(&t, CW_TEXT_YELLOW, cw_json_str(entry, "class", "?"));
+		cw_text_put(&t, CW_TEXT_YELLOW,
+			    cw_doc_words(cw_json_str(entry, "class", "?"), words, sizeof(words)));
+		if (json_is_true(json_object_get(entry, "epitaph")))
+			fputs(" (epitaph)", out);
 		fputs("  ", out);
-		cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(entry, "job", "?"));
+		cw_text_put(&t, CW_TEXT_PLAIN, cw_doc_job(entry, "?"));
+		if (strcmp(cw_json_str(entry, "closed_as", ""), "unseen") == 0)
+			fputs("  (unseen: when it ended is not known)", out);
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}
@@ -358,7 +368,7 @@ void cw_render_mute(FILE *out, const json_t *mute, bool color)
 	const char *until = cw_json_str(muted, "until", NULL);
 	size_t i;
 
-	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(mute, "job", "?"));
+	cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(mute, "?"));
 	if (!json_is_object(muted)) {
 		fputs(": alerts go out\n", out);
 		show_silent(&t, mute, "a mute kept there holds again when the node is back");

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "analysis/slow/slow.h"
-#include "analysis/stall/stall_rules.h"
+#include "analysis/stall/patience.h"
+#include "analysis/stall/stall.h"
 #include "analysis/verdict.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
@@ -100,7 +101,7 @@ static void free_snapshot(struct cw_snapshot **snap)
 static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
 {
-	struct stall_rule rule;
+	struct patience p;
 
 	if (v->klass == CW_CLASS_HEALTHY)
 		return true;
@@ -108,8 +109,8 @@ static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot
 		return false;
 	if (!v->waiting_since_ns)
 		return !args->flight_recorder;
-	rule = cw_stall_rule_for(snap, v, 0);
-	return snap->now_ns - v->waiting_since_ns < rule.stall_ns;
+	p = cw_patience(snap, v, NULL);
+	return snap->now_ns - v->waiting_since_ns < p.stall_ns;
 }
 
 /* Calls that had not completed when the recordings were made. */
@@ -132,7 +133,7 @@ static bool has_unseen_rank(const struct cw_snapshot *snap)
 	return snap->n_ranks < snap->ranks_expected;
 }
 
-/* As for a leader (docs/design.md section 8): less than half of a job says nothing. */
+/* As for a leader (docs/design/leader.md#partition): less than half of a job says nothing. */
 static bool sees_too_little(const struct cw_snapshot *snap)
 {
 	uint32_t seen = 0;
@@ -206,9 +207,10 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 		if (is_open)
 			printf("%s\n", open_text);
 		else
-			printf("nobody waits for anything that cannot come: %u ranks, %u "
-			       "communicators\n",
-			       snap->n_ranks, snap->n_comms);
+			printf("no rank is blocked on a call that cannot complete: %u rank%s, %u "
+			       "communicator%s\n",
+			       snap->n_ranks, snap->n_ranks == 1 ? "" : "s", snap->n_comms,
+			       snap->n_comms == 1 ? "" : "s");
 		for (uint32_t i = 0; i < snap->n_notes; i++) {
 			fputs("  ", stdout);
 			cw_text_put(&t, CW_TEXT_PLAIN, snap->notes[i]);
@@ -250,6 +252,7 @@ static json_t *incident_of(const struct cw_snapshot *snap, const struct cw_verdi
 		.leader = CW_LEADER_ANALYZE,
 	};
 
+	info.severity = cw_stall_severity(snap, v, &info.hang);
 	return cw_incident_doc(snap, v, &info);
 }
 

@@ -17,6 +17,7 @@
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/job_env.h"
 #include "common/parse.h"
 #include "record/record_reader.h"
 #include "report/doc/nccl_errors.h"
@@ -233,7 +234,7 @@ static int show_text(struct cw_record *rec, uint64_t most)
 
 	comms = cw_record_comms(rec, &n);
 	printf("rank %d of %d%s%s  pid %u%s\n", h->rank_label, h->world_size_label,
-	       h->job_label[0] ? "  job " : "", h->job_label, h->pid,
+	       h->job_label[0] ? "  job " : "", cw_job_env_shown(h->job_label), h->pid,
 	       h->state == 1 ? "" : "  (the agent has stopped recording)");
 	if (h->nccl_version)
 		printf("  NCCL %u.%u.%u", h->nccl_version / 10000, h->nccl_version / 100 % 100,

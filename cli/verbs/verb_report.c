@@ -121,7 +121,10 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 	json_decref(request);
 	if (r < 0)
 		return r;
-	ret->incident = json_incref(json_object_get(reply, "incident"));
+	if (json_is_object(json_object_get(reply, "incident")))
+		ret->incident = json_incref(json_object_get(reply, "incident"));
+	if (json_is_object(json_object_get(reply, "epitaph")))
+		ret->epitaph = json_incref(json_object_get(reply, "epitaph"));
 	if (json_is_array(json_object_get(reply, "evidence")))
 		ret->evidence = json_incref(json_object_get(reply, "evidence"));
 	if (json_is_object(json_object_get(reply, "snapshot")))
@@ -192,8 +195,17 @@ static int show(const struct report_args *args)
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	if (args->ask.json) {
-		cw_ask_print(bundle.incident);
+		if (bundle.incident && bundle.epitaph) /* out of memory: without */
+			(void)json_object_set(bundle.incident, "epitaph", bundle.epitaph);
+		cw_ask_print(cw_bundle_head(&bundle));
 		return CW_EXIT_OK;
+	}
+	if (args->html && !bundle.incident) {
+		fprintf(stderr,
+			"collwatch: %s: nobody was alerted: what the job died of has no page, show "
+			"it without --html\n",
+			args->what);
+		return CW_EXIT_ERROR;
 	}
 	if (args->html)
 		return show_page(args, &bundle);

@@ -9,6 +9,7 @@
 #include "cli/control.h"
 #include "cli/verb.h"
 #include "common/parse.h"
+#include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 #include "report/text.h"
 #include "report/text/render_stack.h"
@@ -109,7 +110,7 @@ static void show(const json_t *doc, bool all_frames)
 	const char *note = cw_json_str(doc, "note", "");
 
 	fputs("job ", stdout);
-	cw_text_put(&t, CW_TEXT_BOLD, cw_json_str(doc, "job", "?"));
+	cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(doc, "?"));
 	putchar('\n');
 	if (*note) {
 		cw_text_put(&t, CW_TEXT_YELLOW, "note: ");

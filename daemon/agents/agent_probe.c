@@ -26,6 +26,7 @@
 #include <event2/event.h>
 
 #include "common/cleanup.h"
+#include "common/close_from.h"
 #include "common/unixsock.h"
 #include "daemon/kernel/procstat.h"
 #include "record/record_layout.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/htable.h"
+#include "common/job_env.h"
 #include "common/parse.h"
 #include "identity/shares.h"
 #include "report/json_util.h"
@@ -280,7 +281,7 @@ static void make_sentence(const struct cw_alert_fold *f, const struct user *u,
 			      cw_format_duration(f->every_ns, every, sizeof(every)));
 	for (unsigned i = 0; i < n_jobs && i < MAX_NAMED && at < len; i++)
 		at += (size_t)snprintf(buf + at, len - at, "%s%.160s (%" JSON_INTEGER_FORMAT ")",
-				       i ? ", " : "job ", jobs[i].job, jobs[i].n);
+				       i ? ", " : "job ", cw_job_env_shown(jobs[i].job), jobs[i].n);
 	if (n_jobs > MAX_NAMED && at < len)
 		(void)snprintf(buf + at, len - at, " and other jobs");
 }

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/verdict_types.h"
 #include "report/doc/advice.h"
+#include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 
 /*
@@ -161,14 +163,12 @@ static json_t *fields(const json_t *incident)
 	const json_t *victims = json_object_get(incident, "victims");
 	const json_t *times = json_object_get(incident, "times");
 	const char *since = cw_json_str(times, "last_progress", "not known");
-	const char *detail = cw_json_str(incident, "detail", "");
 	json_int_t n = cw_json_int(victims, "count", 0);
 	char waiting[64], klass[128];
 
 	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
 		       n == 1 ? "" : "s");
-	(void)snprintf(klass, sizeof(klass), "%.60s%s%.60s", cw_json_str(incident, "class", "?"),
-		       *detail ? " / " : "", detail);
+	(void)cw_doc_class(incident, klass, sizeof(klass));
 	return json_pack("{s:s, s:[o, o, o, o]}", "type", "section", "fields",
 			 culprits_field(incident),
 			 field("Class", klass, cw_json_str(incident, "confidence", "")),
@@ -217,17 +217,43 @@ static json_t *command(const json_t *incident)
 	return section(buf);
 }
 
-json_t *cw_alert_slack(const json_t *incident)
+static void put_job_and_summary(struct text *t, const json_t *doc)
+{
+	put_escaped(t, cw_doc_job(doc, "?"));
+	put(t, ": ");
+	put_escaped(t, cw_json_str(doc, "summary", "?"));
+}
+
+static bool is_notice(const json_t *doc)
+{
+	return !strcmp(cw_json_str(doc, "severity", ""), cw_severity_name(CW_SEVERITY_NOTICE));
+}
+
+/* The text is what a notification shows. Takes blocks. */
+static json_t *message(const json_t *doc, json_t *blocks)
 {
 	char buf[MAX_TEXT];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
-	put_escaped(&t, cw_json_str(incident, "job", "?"));
-	put(&t, ": ");
-	put_escaped(&t, cw_json_str(incident, "summary", "?"));
-	return json_pack("{s:s, s:[o, o, o, o, o]}", "text", buf, "blocks",
-			 header("Hang: ", cw_json_str(incident, "job", "?")), summary(incident),
-			 fields(incident), first_step(incident), command(incident));
+	put(&t, is_notice(doc) ? "Notice: " : "");
+	put_job_and_summary(&t, doc);
+	return json_pack("{s:s, s:o}", "text", buf, "blocks", blocks);
+}
+
+json_t *cw_alert_slack(const json_t *incident)
+{
+	const char *what = is_notice(incident) ? "Notice, nobody is called: " : "Hang: ";
+
+	return message(incident,
+		       json_pack("[o, o, o, o, o]", header(what, cw_doc_job(incident, "?")),
+				 summary(incident), fields(incident), first_step(incident),
+				 command(incident)));
+}
+
+json_t *cw_alert_slack_epitaph(const json_t *epitaph)
+{
+	return message(epitaph, json_pack("[o, o, o]", header("Failed: ", cw_doc_job(epitaph, "?")),
+					  summary(epitaph), command(epitaph)));
 }
 
 /* A line for each of the first ones: the report has all of them. */
@@ -246,9 +272,7 @@ static json_t *folded_incidents(const json_t *folded)
 		put(&t, "• `");
 		put_escaped(&t, cw_json_str(one, "command", "collwatch report"));
 		put(&t, "` ");
-		put_escaped(&t, cw_json_str(one, "job", "?"));
-		put(&t, ": ");
-		put_escaped(&t, cw_json_str(one, "summary", "?"));
+		put_job_and_summary(&t, one);
 		put(&t, "\n");
 	}
 	if (n > (json_int_t)i) {

@@ -22,6 +22,7 @@
 #include "daemon/store/store.h"
 #include "identity/shares.h"
 #include "leader/incident/incident_id.h"
+#include "report/json_util.h"
 
 #define WEBHOOK_TIMEOUT_MS 10000u
 #define WEBHOOK_ATTEMPTS 8u
@@ -38,6 +39,7 @@ struct outgoing {
 	struct outgoing *next, *prev;
 	struct cw_alerts *owner;
 	uint32_t uid;
+	bool is_notice;
 	char *id, *text;
 	cw_webhook_fn fn;
 };
@@ -47,7 +49,8 @@ struct cw_alerts {
 	struct cw_bundle_sync *sync;
 	struct outgoing *outgoing;
 	struct cw_webhook *webhook; /* NULL = none configured */
-	bool is_shadow, is_slack;
+	struct cw_webhook *notices; /* likewise, of notices */
+	bool is_shadow, is_slack, wants_notices, tells_epitaphs;
 	struct cw_alert_fold *fold;
 	uint32_t learners[LEARN_MAX]; /* whose was learnt since learn_ns */
 	unsigned learned;
@@ -138,6 +141,20 @@ const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due
 	return cw_alerts_withheld_name(why);
 }
 
+void cw_alerts_muted(struct cw_alerts *a, const char *node, uint32_t uid, const char *label,
+		     uint64_t until_wall_ns)
+{
+	if (a->config.mutes)
+		cw_mutes_heard(a->config.mutes, node, uid, label,
+			       until_wall_ns > INT64_MAX ? CW_MUTE_FOR_EVER
+							 : (int64_t)until_wall_ns);
+}
+
+bool cw_alerts_wants_notices(const struct cw_alerts *a)
+{
+	return a->wants_notices;
+}
+
 static void on_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
 {
 	struct cw_alerts *a = user;
@@ -166,11 +183,13 @@ static void outgoing_free(struct outgoing *o)
 	free(o);
 }
 
-static void drop_outgoing(struct cw_alerts *a)
+static void drop_outgoing(struct cw_alerts *a, bool is_notice)
 {
 	struct outgoing *o, *tmp;
 
 	DL_FOREACH_SAFE (a->outgoing, o, tmp) {
+		if (o->is_notice != is_notice)
+			continue;
 		cw_bundle_sync_cancel(a->sync, o);
 		DL_DELETE(a->outgoing, o);
 		outgoing_free(o);
@@ -182,7 +201,7 @@ static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
 	const struct outgoing *o;
 
 	DL_FOREACH (a->outgoing, o)
-		if (o->uid == uid && !strcmp(o->id, id))
+		if (!o->is_notice && o->uid == uid && !strcmp(o->id, id))
 			return true;
 	return cw_webhook_is_pending(a->webhook, uid, id);
 }
@@ -192,11 +211,29 @@ static void on_synced(bool is_on_disk, void *user)
 {
 	struct outgoing *o = user;
 	struct cw_alerts *a = o->owner;
+	struct cw_webhook *to = o->is_notice ? a->notices : a->webhook;
+	char key[128];
 
+	/* A receiver of both must not take the alert for the notice that it already has. */
+	(void)snprintf(key, sizeof(key), "%s%s", o->id, o->is_notice ? "-notice" : "");
 	DL_DELETE(a->outgoing, o);
-	if (cw_webhook_post(a->webhook, o->uid, o->id, o->text, o->fn, a) < 0)
+	if (cw_webhook_post(to, o->uid, o->is_notice ? key : o->id, o->text, o->fn, a) < 0)
 		o->fn(o->uid, o->id, false, 0, a);
 	outgoing_free(o);
+}
+
+static json_t *slack_body(const json_t *doc, size_t n)
+{
+	if (n > 1)
+		return cw_alert_slack_folded(doc);
+	return strcmp(cw_json_str(doc, "schema", ""), "collwatch.epitaph/1") == 0
+		       ? cw_alert_slack_epitaph(doc)
+		       : cw_alert_slack(doc);
+}
+
+static bool is_notice(const json_t *doc)
+{
+	return !strcmp(cw_json_str(doc, "severity", ""), cw_severity_name(CW_SEVERITY_NOTICE));
 }
 
 /* Of one alert, or of several folded into one: when their bundles are on disk. */
@@ -204,13 +241,13 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 		cw_webhook_fn fn)
 {
 	struct outgoing *o = calloc(1, sizeof(*o));
-	json_t *body = !a->is_slack ? json_incref(doc)
-		       : n > 1      ? cw_alert_slack_folded(doc)
-				    : cw_alert_slack(doc);
+	json_t *body = a->is_slack ? slack_body(doc, n) : json_incref(doc);
 	int r = -ENOMEM;
 
 	if (o) {
-		*o = (struct outgoing){ .owner = a, .uid = uid, .fn = fn };
+		*o = (struct outgoing){
+			.owner = a, .uid = uid, .is_notice = is_notice(doc), .fn = fn
+		};
 		o->id = strdup(ids[0]);
 		o->text = json_dumps(body, JSON_COMPACT);
 	}
@@ -259,6 +296,64 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	r = post(a, due->uid, &due->id, 1, doc, on_posted);
 	if (r < 0)
 		cw_alert_fold_refund(a->fold, due->uid);
+	return r;
+}
+
+/* The daemons of other nodes are told as of an alert: none of them posts it again. */
+static void on_epitaph_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
+{
+	struct cw_alerts *a = user;
+	const char *job = cw_store_job(a->config.store, uid, id);
+	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job ? job : "" };
+
+	if (!delivered) {
+		log_warn("inc=%s: the webhook did not take the epitaph (HTTP %ld)", id, status);
+		return;
+	}
+	settle(a, uid, id, "");
+	a->config.on_posted(&due, true, a->config.user);
+}
+
+static bool wants_epitaph(const struct cw_alerts *a, const struct cw_incident_due *due)
+{
+	return a->webhook && a->tells_epitaphs && !a->is_shadow &&
+	       !(a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)) &&
+	       !settled(a, due) && count_outgoing(a) < WEBHOOK_PENDING;
+}
+
+static void on_notice_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
+{
+	(void)uid;
+	(void)user;
+	if (!delivered)
+		log_warn("inc=%s: the webhook did not take the notice (HTTP %ld)", id, status);
+}
+
+void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
+{
+	json_t *copy;
+
+	a->stats.notices[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
+	if (!a->notices || a->is_shadow || count_outgoing(a) >= WEBHOOK_PENDING ||
+	    (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)))
+		return;
+	copy = json_copy((json_t *)doc);
+	if (!copy || post(a, due->uid, &due->id, 1, copy, on_notice_posted) < 0)
+		log_warn("inc=%s: out of memory, the notice is not posted", due->id);
+	json_decref(copy);
+}
+
+int cw_alerts_bury(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
+		   bool may_tell)
+{
+	int r = cw_store_bury(a->config.store, doc);
+
+	if (r == -EEXIST)
+		return r;
+	a->stats.epitaphs++;
+	if (may_tell && wants_epitaph(a, due) &&
+	    post(a, due->uid, &due->id, 1, doc, on_epitaph_posted) < 0)
+		log_warn("inc=%s: out of memory, its epitaph is not posted", due->id);
 	return r;
 }
 
@@ -365,7 +460,8 @@ static void resend_one(struct cw_alerts *a)
 		.job = json_string_value(json_object_get(doc, "job")),
 	};
 
-	if (due.id && cw_alerts_send(a, &due, doc) < 0)
+	/* What was noted and never became worse was never meant for the webhook. */
+	if (due.id && !is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
 }
@@ -380,21 +476,22 @@ void cw_alerts_resend(struct cw_alerts *a)
 
 /* ---- configuration ---- */
 
-static int open_webhook(const struct cw_alerts *a, const struct cw_config *c,
+/* header_file: "" = none */
+static int open_webhook(const struct cw_alerts *a, const char *url, const char *header_file,
 			struct cw_webhook **ret, struct cw_err *err)
 {
 	struct cw_webhook_config config = {
 		.base = a->config.base,
 		.clock = a->config.clock,
-		.url = c->webhook_url,
-		.header_file = *c->webhook_header_file ? c->webhook_header_file : NULL,
+		.url = url,
+		.header_file = *header_file ? header_file : NULL,
 		.timeout_ms = WEBHOOK_TIMEOUT_MS,
 		.max_attempts = WEBHOOK_ATTEMPTS,
 		.max_pending = WEBHOOK_PENDING,
 	};
 
 	*ret = NULL;
-	return *c->webhook_url ? cw_webhook_new(&config, ret, err) : 0;
+	return *url ? cw_webhook_new(&config, ret, err) : 0;
 }
 
 static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webhook *w)
@@ -421,20 +518,34 @@ static void take_words(struct cw_alerts *a, const struct cw_config *from)
 {
 	a->is_shadow = !strcmp(from->mode, "shadow");
 	a->is_slack = !strcmp(from->webhook_format, "slack");
+	a->wants_notices = strcmp(from->notices, "false") != 0;
+	a->tells_epitaphs = !strcmp(from->webhook_epitaphs, "true");
 	cw_alert_fold_limit(a->fold, (uint32_t)from->alert_burst, from->alert_fold_ns);
 }
 
 int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const struct cw_config *from,
 		     struct cw_err *err)
 {
-	struct cw_webhook *webhook;
-	int r;
+	bool is_same = same_webhook(old, from);
+	bool is_same_notices = !strcmp(old->notice_webhook_url, from->notice_webhook_url);
+	struct cw_webhook *webhook = NULL, *notices = NULL;
+	int r = 0;
 
-	if (!same_webhook(old, from)) {
-		r = open_webhook(a, from, &webhook, err);
-		if (r < 0)
-			return r;
-		drop_outgoing(a);
+	if (!is_same)
+		r = open_webhook(a, from->webhook_url, from->webhook_header_file, &webhook, err);
+	if (r == 0 && !is_same_notices)
+		r = open_webhook(a, from->notice_webhook_url, "", &notices, err);
+	if (r < 0) {
+		cw_webhook_free(webhook);
+		return r;
+	}
+	if (!is_same_notices) {
+		drop_outgoing(a, true);
+		cw_webhook_free(a->notices);
+		a->notices = notices;
+	}
+	if (!is_same) {
+		drop_outgoing(a, false);
 		add_webhook_stats(&a->past, a->webhook);
 		cw_webhook_free(a->webhook);
 		cw_alert_fold_clear(a->fold); /* incidents and the spool ask again */
@@ -459,7 +570,10 @@ int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config 
 	r = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns, &a->fold) < 0 ||
 			    cw_bundle_sync_new(config->base, dir, &a->sync) < 0
 		    ? cw_err_set(err, ENOMEM, "out of memory")
-		    : open_webhook(a, from, &a->webhook, err);
+		    : open_webhook(a, from->webhook_url, from->webhook_header_file, &a->webhook,
+				   err);
+	if (r == 0)
+		r = open_webhook(a, from->notice_webhook_url, "", &a->notices, err);
 	if (r < 0) {
 		(void)cw_alerts_free(a); /* always NULL */
 		return r;
@@ -473,10 +587,13 @@ struct cw_alerts *cw_alerts_free(struct cw_alerts *a)
 {
 	if (!a)
 		return NULL;
-	if (a->sync)
-		drop_outgoing(a);
+	if (a->sync) {
+		drop_outgoing(a, false);
+		drop_outgoing(a, true);
+	}
 	(void)cw_bundle_sync_free(a->sync); /* always NULL */
 	cw_webhook_free(a->webhook);
+	cw_webhook_free(a->notices);
 	(void)cw_alert_fold_free(a->fold); /* always NULL */
 	free(a);
 	return NULL;

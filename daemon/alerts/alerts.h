@@ -52,7 +52,9 @@ const char *cw_alerts_withheld_name(unsigned why);
 struct cw_alerts_stats {
 	struct cw_webhook_stats webhook;
 	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
+	uint64_t notices[CW_CLASS__MAX];   /* told of to those who look */
 	uint64_t withheld[CW_WITHHELD__MAX];
+	uint64_t epitaphs;  /* jobs that failed and left one */
 	uint64_t unsynced;  /* went out before their bundle was on disk */
 	uint64_t unlearned; /* cw_alerts_learn() beyond its limit */
 	uint64_t folded;    /* alerts that went out in one with others */
@@ -82,7 +84,17 @@ int cw_alerts_amend(struct cw_alerts *a, json_t *incident);
 bool cw_alerts_was_sent(const struct cw_alerts *a, const struct cw_incident_due *due);
 bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident_due *due);
 const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due *due);
+void cw_alerts_muted(struct cw_alerts *a, const char *node, uint32_t uid, const char *label,
+		     uint64_t until_wall_ns);
+bool cw_alerts_wants_notices(const struct cw_alerts *a);
+/* The journal has it. With notice_webhook_url, and unless jobs are muted, it is posted there, as
+ * long as it is accepted at once: its bundle is no spool for notices. */
+void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc);
 int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc);
+/* With webhook_epitaphs, and unless jobs are muted, it is posted, too, as long as it is accepted
+ * at once: no epitaph is worth a spool. */
+int cw_alerts_bury(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
+		   bool may_tell);
 
 /*
  * Another node has delivered this alert: should this one lead the job some day, it tells nobody

@@ -3,6 +3,8 @@
  * curl says which descriptors and which timeout it waits for; each becomes a libevent event that
  * hands the news back to curl. Transfers that are over are collected after each such call, never
  * from inside of curl's own callbacks.
+ *
+ * All of curl's memory is secret: its buffers hold whole requests, with the URL and the headers.
  */
 #include "daemon/alerts/curl_loop.h"
 
@@ -10,6 +12,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
+#include "cluster/secret.h"
 #include "common/log.h"
 
 struct cw_curl_loop {
@@ -100,7 +103,8 @@ int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
 
 	if (!loop)
 		return -ENOMEM;
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
+	if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, cw_secret_malloc, cw_secret_free,
+				 cw_secret_realloc, cw_secret_strdup, cw_secret_calloc) != 0) {
 		free(loop);
 		return -EIO;
 	}

@@ -39,7 +39,7 @@ struct cw_mutes {
 	bool is_dirty; /* the file lacks something */
 	const struct cw_clock *clock;
 	struct mute *list;
-	uint64_t refused;
+	uint64_t refused, doubted;
 };
 
 static void forget(struct cw_mutes *m, struct mute *mute)
@@ -335,6 +335,18 @@ const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label)
 	const struct mute *mute = longest(m, uid, label);
 
 	return !mute ? NULL : mute->node ? mute->node : "";
+}
+
+void cw_mutes_doubted(struct cw_mutes *m, const char *node, uint32_t uid, const char *label)
+{
+	m->doubted++;
+	log_warn("job=%s uid=%" PRIu32 ": %s wants it muted and has no ranks of it, ignoring",
+		 label, uid, node);
+}
+
+uint64_t cw_mutes_doubts(const struct cw_mutes *m)
+{
+	return m->doubted;
 }
 
 uint64_t cw_mutes_refused(const struct cw_mutes *m)

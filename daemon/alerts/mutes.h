@@ -50,6 +50,10 @@ int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label);
 void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
 		    int64_t until_wall_ns);
 
+/* Another node wanted a job muted that it has nothing to do with: counted and logged. */
+void cw_mutes_doubted(struct cw_mutes *m, const char *node, uint32_t uid, const char *label);
+uint64_t cw_mutes_doubts(const struct cw_mutes *m);
+
 /* Wall time; 0 = not muted. own: by this node itself, else by anybody. */
 int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label);
 int64_t cw_mutes_until(struct cw_mutes *m, uint32_t uid, const char *label);

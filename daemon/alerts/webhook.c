@@ -6,7 +6,8 @@
  * child at most. Else alerts do not wait for each other; curl limits nothing, but max_pending does.
  *
  * The URL may hold a secret (chat services put their token into the path), so no message ever
- * carries more of it than the host.
+ * carries more of it than the host. It and the headers lie in memory that children do not see
+ * (cluster/secret.h), libcurl's copies too; HTTP/1.1, because libnghttp2 would keep its own.
  */
 #include "daemon/alerts/webhook.h"
 
@@ -20,6 +21,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "cluster/secret.h"
 #include "cluster/secret_file.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -55,7 +57,7 @@ struct cw_webhook {
 	struct cw_curl_loop *loop;
 	struct cw_webhook_hosts *hosts;
 	const char *host;           /* the server's name, of hosts */
-	struct curl_slist *headers; /* of the header file */
+	struct curl_slist *headers; /* of the header file; curl's memory, as all its lists */
 	bool is_looking_up;
 	struct alert *alerts;
 	struct cw_webhook_stats stats;
@@ -218,9 +220,10 @@ static int set_options(struct alert *a)
 	CURLcode r = CURLE_OK;
 
 	/* curl_easy_setopt() fails for lack of memory or of a compiled-in feature. */
-	r |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+	r |= cw_webhook_only_http(e);
 	r |= curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	r |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	r |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	r |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, timeout_ms);
 	r |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
 	r |= curl_easy_setopt(e, CURLOPT_USERAGENT, "collwatch/" CW_VERSION);
@@ -404,9 +407,14 @@ static int read_file(const char *path, char *buf, size_t len, struct cw_err *err
 	return 0;
 }
 
+static void secret_freep(char **p)
+{
+	cw_secret_free(*p);
+}
+
 static int load_headers(struct cw_webhook *w, const char *path, struct cw_err *err)
 {
-	_cleanup_(freep) char *text = malloc(MAX_HEADER_FILE);
+	_cleanup_(secret_freep) char *text = cw_secret_malloc(MAX_HEADER_FILE);
 	char *rest = text, *line;
 	unsigned number = 0;
 	int r;

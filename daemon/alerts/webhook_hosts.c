@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "cluster/resolve.h"
+#include "cluster/secret.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
@@ -37,7 +38,7 @@ struct host {
 
 struct cw_webhook_hosts {
 	struct event_base *base;
-	char *url, *proxy; /* proxy: as the environment has it; "" = none */
+	char *url, *proxy; /* both secret; proxy: as the environment has it, "" = none */
 	char *server;
 	struct host hosts[MAX_HOSTS];
 	unsigned n;
@@ -153,7 +154,7 @@ static int add_server(struct cw_webhook_hosts *h, struct cw_err *err)
 	} else {
 		h->n = 1;
 		h->server = strdup(u.host);
-		h->proxy = strdup(cw_proxy_for(u.scheme, h->hosts[0].name));
+		h->proxy = cw_secret_strdup(cw_proxy_for(u.scheme, h->hosts[0].name));
 		if (!h->server || !h->proxy)
 			r = cw_err_set(err, ENOMEM, "out of memory");
 	}
@@ -167,7 +168,7 @@ int cw_webhook_hosts_new(struct event_base *base, const char *url, struct cw_web
 	struct cw_webhook_hosts *h = calloc(1, sizeof(*h));
 	int r;
 
-	if (!h || !(h->url = strdup(url))) {
+	if (!h || !(h->url = cw_secret_strdup(url))) {
 		free(h);
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
@@ -188,8 +189,8 @@ struct cw_webhook_hosts *cw_webhook_hosts_free(struct cw_webhook_hosts *h)
 	if (!h)
 		return NULL;
 	cw_resolve_free(h->resolve);
-	free(h->url);
-	free(h->proxy);
+	cw_secret_free(h->url);
+	cw_secret_free(h->proxy);
 	free(h->server);
 	free(h);
 	return NULL;

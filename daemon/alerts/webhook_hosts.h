@@ -46,3 +46,13 @@ int cw_webhook_hosts_look_up(struct cw_webhook_hosts *h, int64_t limit_ns, cw_we
  */
 int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 			   struct curl_slist **ret_addresses);
+
+/* No other protocols, whatever the URL says. libcurl before 7.85 has them as bits. */
+static inline CURLcode cw_webhook_only_http(CURL *easy)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+	return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}

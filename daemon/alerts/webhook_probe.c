@@ -63,7 +63,7 @@ static enum cw_webhook_probe shake_hands(const struct cw_webhook_hosts *hosts, s
 	if (e) {
 		/* As daemon/alerts/webhook.c does it, but for the request itself. */
 		failed |= cw_webhook_hosts_apply(hosts, e, &addresses);
-		failed |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+		failed |= cw_webhook_only_http(e);
 		failed |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
 		failed |= curl_easy_setopt(e, CURLOPT_CONNECT_ONLY, 1L);
 		failed |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)CW_WEBHOOK_PROBE_MS);

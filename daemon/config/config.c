@@ -3,25 +3,33 @@
 
 #include <confuse.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cluster/secret.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/parse.h"
 
 #define MAX_FILE_BYTES (1u << 20)
+/* All values as text; "${NAME}" may make them longer than the file is. */
+#define MAX_VALUES_BYTES (MAX_FILE_BYTES * 2)
 
 /*
  * libconfuse hands no user pointer to its error function, and its lexer is one per process anyway:
- * this is where the first error of the parse in progress goes. Set only inside cw_config_load().
+ * this is where the first error of the parse in progress goes. Set only inside parse().
  */
 static struct cw_err *parse_err;
 static const char *parse_path;
 
-static void on_parse_error(cfg_t *cfg, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void on_parse_error(cfg_t *cfg, const char *fmt,
+								 va_list ap)
 {
 	char text[400];
 
@@ -159,6 +167,26 @@ static int set_string(char **field, const char *text)
 	return 0;
 }
 
+static int set_secret(char **field, const char *text)
+{
+	char *copy = cw_secret_strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	cw_secret_free(*field);
+	*field = copy;
+	return 0;
+}
+
+void cw_config_free_string(const struct cw_config_key *key, char **field)
+{
+	if (key->type == CW_CONFIG_URL)
+		cw_secret_free(*field);
+	else
+		free(*field);
+	*field = NULL;
+}
+
 static int set_value(struct cw_config *c, const struct cw_config_key *key, const char *text,
 		     struct cw_err *err)
 {
@@ -179,7 +207,10 @@ static int set_value(struct cw_config *c, const struct cw_config_key *key, const
 		return 0;
 	default:
 		r = check_string(key, text, err);
-		return r < 0 ? r : set_string(field, text);
+		if (r < 0)
+			return r;
+		return key->type == CW_CONFIG_URL ? set_secret(field, text)
+						  : set_string(field, text);
 	}
 }
 
@@ -278,7 +309,7 @@ static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 	} else {
 		r = set_value(&scratch, key, text, &err);
 		if (!cw_config_key_is_number(key))
-			free(*(char **)((char *)&scratch + key->offset));
+			cw_config_free_string(key, (char **)((char *)&scratch + key->offset));
 	}
 	if (r < 0)
 		cfg_error(cfg, "%s", err.text);
@@ -357,7 +388,29 @@ static int read_file(const char *path, cfg_t *cfg, struct cw_err *err)
 	return r == CFG_SUCCESS ? 0 : -EINVAL;
 }
 
-static int take_values(struct cw_config *c, cfg_t *cfg, struct cw_err *err)
+/* ---- what the parser hands over: the texts of all values, in the order of the keys ---- */
+
+struct values {
+	struct cw_err err;
+	int r;
+	bool is_done;
+	size_t len;
+	/* Each ends with '\0'; a list ends with an empty one, and has none. */
+	char text[MAX_VALUES_BYTES];
+};
+
+static int put_text(struct values *v, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+
+	if (bytes > sizeof(v->text) - v->len)
+		return cw_err_set(&v->err, EINVAL, "its values are too large");
+	memcpy(v->text + v->len, text, bytes);
+	v->len += bytes;
+	return 0;
+}
+
+static int put_values(struct values *v, cfg_t *cfg)
 {
 	int r = 0;
 
@@ -365,11 +418,33 @@ static int take_values(struct cw_config *c, cfg_t *cfg, struct cw_err *err)
 		const struct cw_config_key *key = &cw_config_keys[i];
 
 		if (key->type != CW_CONFIG_PEERS) {
-			r = set_value(c, key, cfg_getstr(cfg, key->name), err);
+			r = put_text(v, cfg_getstr(cfg, key->name));
 			continue;
 		}
 		for (unsigned k = 0; k < cfg_size(cfg, key->name) && r >= 0; k++)
-			r = add_peer(c, cfg_getnstr(cfg, key->name, k), err);
+			r = put_text(v, cfg_getnstr(cfg, key->name, k));
+		if (r >= 0)
+			r = put_text(v, "");
+	}
+	return r;
+}
+
+static int take_values(struct cw_config *c, const struct values *v, struct cw_err *err)
+{
+	const char *text = v->text;
+	int r = 0;
+
+	for (unsigned i = 0; i < cw_config_n_keys && r >= 0; i++) {
+		const struct cw_config_key *key = &cw_config_keys[i];
+
+		if (key->type != CW_CONFIG_PEERS) {
+			r = set_value(c, key, text, err);
+			text += strlen(text) + 1;
+			continue;
+		}
+		for (; *text && r >= 0; text += strlen(text) + 1)
+			r = add_peer(c, text, err);
+		text++;
 	}
 	return r;
 }
@@ -431,21 +506,52 @@ static cfg_t *make_parser(void)
 	return cfg_init(opts, CFGF_NONE);
 }
 
-int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
+static void parse(const char *path, struct values *v)
+{
+	_cleanup_(free_cfg) cfg_t *cfg = make_parser();
+
+	v->r = cfg ? 0 : cw_err_set(&v->err, ENOMEM, "out of memory");
+	parse_err = &v->err;
+	parse_path = path;
+	if (path && cfg)
+		v->r = read_file(path, cfg, &v->err);
+	parse_err = NULL;
+	if (v->r >= 0)
+		v->r = put_values(v, cfg);
+	v->is_done = true;
+}
+
+/* Pages of its own, which both see. */
+static void parse_in_child(const char *path, struct values *v)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child < 0) {
+		v->r = cw_err_set(&v->err, errno, "%s: no process to read it: %m", path);
+		return;
+	}
+	if (child == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+			parse(path, v);
+		_exit(0);
+	}
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (!v->is_done)
+		v->r = cw_err_set(&v->err, EINVAL, "%s: reading it crashes", path);
+}
+
+static int make_config(const char *path, const struct values *v, struct cw_config **ret,
+		       struct cw_err *err)
 {
 	_cleanup_(free_config) struct cw_config *c = calloc(1, sizeof(*c));
-	_cleanup_(free_cfg) cfg_t *cfg = make_parser();
-	struct cw_err own = { "" };
-	int r;
+	struct cw_err own = v->err;
+	int r = v->r;
 
-	if (!c || !cfg)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	parse_err = &own;
-	parse_path = path;
-	r = path ? read_file(path, cfg, &own) : 0;
-	parse_err = NULL;
+	if (!c)
+		r = cw_err_set(&own, ENOMEM, "out of memory");
 	if (r >= 0)
-		r = take_values(c, cfg, &own);
+		r = take_values(c, v, &own);
 	if (r >= 0)
 		r = finish(c, path ? path : "defaults", &own);
 	if (r < 0) {
@@ -457,6 +563,33 @@ int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
 	return 0;
 }
 
+static int load(const char *path, bool in_child, struct cw_config **ret, struct cw_err *err)
+{
+	int kind = in_child ? MAP_SHARED : MAP_PRIVATE, r;
+	struct values *v =
+		mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+
+	if (v == MAP_FAILED)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	if (in_child)
+		parse_in_child(path, v);
+	else
+		parse(path, v);
+	r = make_config(path, v, ret, err);
+	(void)munmap(v, sizeof(*v));
+	return r;
+}
+
+int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
+{
+	return load(path, path != NULL, ret, err);
+}
+
+int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err)
+{
+	return load(path, false, ret, err);
+}
+
 struct cw_config *cw_config_free(struct cw_config *c)
 {
 	if (!c)
@@ -464,7 +597,8 @@ struct cw_config *cw_config_free(struct cw_config *c)
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
 		if (!cw_config_key_is_number(&cw_config_keys[i]) &&
 		    cw_config_keys[i].type != CW_CONFIG_PEERS)
-			free(*(char **)((char *)c + cw_config_keys[i].offset));
+			cw_config_free_string(&cw_config_keys[i],
+					      (char **)((char *)c + cw_config_keys[i].offset));
 	for (unsigned i = 0; i < c->n_peers; i++) {
 		free(c->peers[i].name);
 		free(c->peers[i].address);

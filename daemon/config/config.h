@@ -37,12 +37,15 @@ struct cw_config {
 	char *listen;        /* "" = no peers */
 	char *peer_key_file; /* "" = none */
 	char *peer_ca_file, *peer_cert_file, *peer_private_key_file; /* all or none */
-	char *webhook_url;                                           /* "" = none */
+	char *webhook_url;        /* "" = none; in memory that children do not see */
+	char *notice_webhook_url; /* likewise, of notices */
 	char *webhook_header_file;
 	char *webhook_format;   /* "generic" or "slack" */
+	char *webhook_epitaphs; /* "true" or "false" */
 	char *metrics_socket;   /* "" = none */
 	char *metrics_textfile; /* "" = none */
 	char *mode;             /* "alert" or "shadow" */
+	char *notices;          /* "true" or "false" */
 	int64_t alert_burst;    /* of one user, at once */
 	int64_t alert_fold_ns;
 	int64_t log_level; /* enum cw_log_level */
@@ -89,9 +92,14 @@ extern const unsigned cw_config_n_keys;
 
 /*
  * Reads path (NULL: defaults only) into a fresh configuration. -EINVAL with "file:line: …" in err,
- * -ENOENT, or another -errno of reading.
+ * -ENOENT, or another -errno of reading. A child reads the file: what its parser leaves behind in
+ * memory, parts of webhook_url too, ends with it. Waits for that child.
  */
 int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err);
+/* The same without a child: where memory holds no secrets, or nobody inherits it. */
+int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err);
+/* For the strings among the values. */
+void cw_config_free_string(const struct cw_config_key *key, char **field);
 /* Part of loading: keys about peers that do not go together. 0 or -EINVAL. */
 int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err);
 /* Whether there are, or may be, other daemons. */

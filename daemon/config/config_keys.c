@@ -55,6 +55,12 @@ const struct cw_config_key cw_config_keys[] = {
 	  "Its private key (PEM, EC or Ed25519), closed to all but root and the daemon's user." },
 	{ "webhook_url", CW_CONFIG_URL, KEY(webhook_url), "", "", NULL, NULL, NULL, true,
 	  "Alerts are posted here as JSON. Empty: they go to the journal only." },
+	{ "notice_webhook_url", CW_CONFIG_URL, KEY(notice_webhook_url), "", "", NULL, NULL, NULL,
+	  true,
+	  "Notices are posted here, in the same format, and none of the headers of "
+	  "webhook_header_file with them: a channel that wakes nobody. Each is posted once and not "
+	  "kept for later; what becomes a hang is posted to webhook_url. Empty: they are posted "
+	  "nowhere." },
 	{ "webhook_header_file", CW_CONFIG_PATH, KEY(webhook_header_file), "", "", NULL, NULL, NULL,
 	  true,
 	  "File with further HTTP headers, one a line, for example a token. It belongs to root or "
@@ -63,6 +69,10 @@ const struct cw_config_key cw_config_keys[] = {
 	  "generic|slack", true,
 	  "generic: the collwatch.incident/1 document. slack: a message for Slack's incoming "
 	  "webhooks and those that understand the same." },
+	{ "webhook_epitaphs", CW_CONFIG_CHOICE, KEY(webhook_epitaphs), "", "false", NULL, NULL,
+	  "true|false", true,
+	  "true: what a failed job died of (collwatch.epitaph/1) is posted, too, unless an alert of "
+	  "that job went out before it. false: it stands in reports and the journal only." },
 	{ "alert_burst", CW_CONFIG_COUNT, KEY(alert_burst), "", "5", "1", "1000", NULL, true,
 	  "So many alerts of one user's jobs go out at once, and one more for each alert_fold that "
 	  "has passed. Beyond that they are collected, and one alert tells how many there were, of "
@@ -71,8 +81,13 @@ const struct cw_config_key cw_config_keys[] = {
 	  NULL, true,
 	  "How long they are collected, and the longest that an alert waits for that." },
 	{ "mode", CW_CONFIG_CHOICE, KEY(mode), "", "alert", NULL, NULL, "alert|shadow", true,
-	  "shadow: all is done but telling people. Bundles are written; status and journal say "
+	  "shadow: detect and record incidents, but send no alerts. Status and journal say "
 	  "\"would have alerted\"; nothing is posted, not later either." },
+	{ "notices", CW_CONFIG_CHOICE, KEY(notices), "", "true", NULL, NULL, "true|false", true,
+	  "A stall of which it is not known whether it is a hang stands in the journal, in status, "
+	  "in metrics and among the reports before anybody is called for it: a notice. It is never "
+	  "posted to webhook_url, but to notice_webhook_url. false: there are none; alerts come as "
+	  "they would." },
 	{ "metrics_socket", CW_CONFIG_PATH, KEY(metrics_socket), "", "", NULL, NULL, NULL, false,
 	  "UNIX socket that answers Prometheus's GET /metrics, for root and control_group." },
 	{ "metrics_textfile", CW_CONFIG_PATH, KEY(metrics_textfile), "", "", NULL, NULL, NULL,

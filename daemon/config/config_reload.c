@@ -54,7 +54,7 @@ void cw_config_take_reloadable(struct cw_config *to, struct cw_config *from)
 		if (cw_config_key_is_number(key)) {
 			*(int64_t *)ft = *(const int64_t *)ff;
 		} else {
-			free(*(char **)ft);
+			cw_config_free_string(&cw_config_keys[i], (char **)ft);
 			*(char **)ft = steal_ptr((char **)ff);
 		}
 	}

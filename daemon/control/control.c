@@ -102,10 +102,12 @@ static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b
 	json_t *none = json_null();
 	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
 
-	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O}", "path", path ? path : none, "host",
-			 s->node_name, "incident", b->incident, "evidence", evidence, "snapshot",
+	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O, s:O}", "path", path ? path : none, "host",
+			 s->node_name, "incident", b->incident ? b->incident : none, "evidence",
+			 evidence, "snapshot",
 			 size == REPORT_WHOLE && b->snapshot ? b->snapshot : none, "stacks",
-			 size < REPORT_NO_STACKS && b->stacks ? b->stacks : none);
+			 size < REPORT_NO_STACKS && b->stacks ? b->stacks : none, "epitaph",
+			 b->epitaph ? b->epitaph : none);
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -120,7 +122,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 		return;
 	}
 	r = cw_store_get(s->store, id, &bundle);
-	if (r < 0 || !may_see_incident(caller, bundle.incident)) {
+	if (r < 0 || !may_see_incident(caller, cw_bundle_head(&bundle))) {
 		/* One answer for both: an id must not tell whether others have an incident. */
 		fail(a, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
 		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");

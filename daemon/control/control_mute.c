@@ -76,6 +76,21 @@ json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *la
 			 "node", *where ? where : self);
 }
 
+/*
+ * Another node may silence jobs that concern it. A mute taken back silences nothing, and may be of
+ * a job that has ended.
+ */
+static bool is_believed(const struct cw_status_source *status, const struct search *s,
+			const json_t *arguments)
+{
+	struct cw_job_id job;
+
+	if (!s->caller->node || json_is_true(json_object_get(arguments, "unmute")))
+		return true;
+	return cw_job_id_make(s->found_uid, s->found, &job) == 0 &&
+	       cw_leader_has_part(status->leader, &job, s->caller->node);
+}
+
 static int apply(struct cw_mutes *m, const struct search *s, const json_t *arguments,
 		 const struct cw_clock *clock)
 {
@@ -142,6 +157,11 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 	if (!*s.found) {
 		refuse(ret, CODE_NO_DATA,
 		       "no such job here: `collwatch status` shows those of this node");
+		return;
+	}
+	if (!is_believed(status, &s, arguments)) {
+		cw_mutes_doubted(mutes, s.caller->node, s.found_uid, s.found);
+		refuse(ret, CODE_NO_DATA, "your node has no ranks of this job, as far as is known");
 		return;
 	}
 	r = apply(mutes, &s, arguments, status->clock);

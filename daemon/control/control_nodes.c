@@ -363,7 +363,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 {
 	static const char *const served[] = { "incidents", "report", "mute" };
 	const struct cw_msg_node_request *ask = &msg->node_request;
-	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all };
+	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all, .node = from };
 	struct cw_control_answer answer = { .code = CODE_ERROR,
 					    .error = "it has too many questions to answer" };
 

@@ -5,7 +5,9 @@
  *
  *	incidents  all living peers; one list
  *	report     where the id is not known here: all living peers, the first that has it
- *	mute       done here first, then wherever the job is known: it outlives any one of its nodes
+ *	mute       done here first, then wherever the job is known: it outlives any one of its
+ *	           nodes; others mute only where this node is known to have ranks of the job or
+ *	           to lead it
  *	stacks     the job's leader; where nobody here knows the job, all living peers
  *
  * Who asks is said by the asker's daemon, which knows it from its kernel and has the cluster's key

@@ -3,7 +3,7 @@
  * `collwatch stacks`: the stacks of a job, or of one rank, because somebody wants to see them now.
  * Of a job led here all nodes are asked; of another one, the ranks of this node. Python is asked
  * only while a hang is confirmed: the walk through a running interpreter is not safe
- * (docs/design.md section 11).
+ * (docs/design/evidence.md#on-demand).
  *
  * A user sees his own jobs, and gets one answer at a time and one in CW_STACKS_EVERY_NS.
  *

@@ -24,12 +24,17 @@ static double seconds(int64_t ns)
 
 /* What is said about a job wherever it is led. Out of memory leaves it out. */
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
-		       const char *withheld)
+		       const struct cw_incident *inc)
 {
+	const char *withheld = inc ? cw_incident_withheld(inc) : NULL;
+
 	(void)json_object_set_new(job, "muted",
 				  cw_control_mute_doc(c->source->mutes, uid, label,
 						      cw_transport_self(c->source->transport)));
 	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
+	(void)json_object_set_new(job, "severity",
+				  inc ? json_string(cw_severity_name(cw_incident_severity(inc)))
+				      : json_null());
 }
 
 /* The last stall that went on by itself. Out of memory leaves it out. */
@@ -42,6 +47,17 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 				 seconds(c->now_ns - view->slow_until_ns), "summary",
 				 view->slow_what);
 	(void)json_object_set_new(job, "slow", slow);
+}
+
+/* When the job's own watchdog ends it. Out of memory leaves it out. */
+static void add_timeout(json_t *job, const struct cw_job_view *view)
+{
+	json_t *timeout = json_null();
+
+	if (view->job_timeout_ns)
+		timeout = json_pack("{s:f, s:b}", "seconds", seconds(view->job_timeout_ns),
+				    "assumed", view->is_timeout_assumed);
+	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
 static void append(struct collector *c, json_t *job)
@@ -101,8 +117,9 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 				"collectives", (json_int_t)view->collectives, "watched_s",
 				seconds(c->now_ns - job->started_ns))
 		    : NULL;
-	add_alerts(c, doc, route->uid, route->label, inc ? cw_incident_withheld(inc) : NULL);
+	add_alerts(c, doc, route->uid, route->label, inc);
 	add_slow(c, doc, view);
+	add_timeout(doc, view);
 	append(c, doc);
 }
 

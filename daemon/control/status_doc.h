@@ -21,6 +21,7 @@ struct cw_mutes;
 struct cw_caller {
 	uid_t uid;
 	bool sees_all;
+	const char *node; /* that asks for them, as its connection says; NULL = this one */
 };
 
 static inline bool cw_caller_may_see(const struct cw_caller *c, uint32_t uid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evidence about one rank on this node, while it is still stuck: /proc facts, native stacks,
- * Python stacks (docs/design.md section 11). Everything that can be slow or dangerous runs in a
+ * Python stacks (docs/design/evidence.md). Everything that can be slow or dangerous runs in a
  * forked child with a deadline; at most two captures run at once, the rest queue.
  *
  * Loop thread only; nothing here blocks.

@@ -43,7 +43,11 @@ void cw_stack_confine_taker(void)
 
 static int become(uid_t uid, gid_t gid)
 {
-	/* Without the right it stays the daemon's own user, which owns little. */
+	/*
+	 * Without the right it stays the daemon's own user, and can open what that one may read:
+	 * the files of keys, the webhook's headers, other users' bundles. A program that takes it
+	 * over could put them into its answer, which its user sees (docs/security.md).
+	 */
 	if (capng_get_caps_process() < 0 || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) ||
 	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))
 		return 0;

@@ -13,7 +13,7 @@
  *	it is not its user's to see by now	nothing is copied: it is asked while it is held, and
  *	(a set-user-ID program was started)	what is held starts no program
  *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; it is never
- *interrupted, and goes back to its group stop
+ * interrupted, and goes back to its group stop
  *
  * A few system calls return EINTR after any stop, with or without a handler (signal(7)): epoll_wait
  * and the like. Not every program expects that, so a thread in one of them is not held at all; its

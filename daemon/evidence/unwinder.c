@@ -205,6 +205,17 @@ struct walk {
 	Dwarf_Word last_sp;
 };
 
+#ifndef CW_HAVE_DWFL_FRAME_REG
+/* elfutils before 0.188: loops end at CW_STACK_MAX_FRAMES alone. */
+static int dwfl_frame_reg(Dwfl_Frame *state, unsigned regno, Dwarf_Word *ret)
+{
+	(void)state;
+	(void)regno;
+	(void)ret;
+	return -1;
+}
+#endif
+
 static int on_frame(Dwfl_Frame *state, void *arg)
 {
 	struct walk *w = arg;

@@ -15,7 +15,8 @@
 /* Inode of the initial pid namespace (PROC_PID_INIT_INO). */
 #define INIT_PID_NS 0xEFFFFFFCu
 
-static int on_libbpf(enum libbpf_print_level level, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static int on_libbpf(enum libbpf_print_level level,
+							   const char *format, va_list ap)
 {
 	char text[256];
 	int n = vsnprintf(text, sizeof(text), format, ap);

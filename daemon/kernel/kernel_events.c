@@ -72,8 +72,7 @@ void cw_kernel_events_watch(struct cw_kernel_events *k, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	if (k && bpf_map_update_elem(k->map_fd, &key, &none, BPF_ANY) < 0)
-		log_debug("pid=%d will end without the kernel's word: %s", (int)pid,
-			  strerror(errno));
+		log_debug("pid=%d: no BPF exit facts: %s", (int)pid, strerror(errno));
 }
 
 void cw_kernel_events_forget(struct cw_kernel_events *k, pid_t pid)

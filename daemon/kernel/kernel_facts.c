@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "model/death.h"
 #include "model/snapshot.h"
 
 /* A request to end that is older than this is not why it exited. */
@@ -39,7 +40,7 @@ int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_endin
 
 static void add_signal_name(char *buf, size_t len, int sig)
 {
-	const char *name = sigabbrev_np(sig);
+	const char *name = cw_signal_name(sig);
 
 	if (name)
 		add(buf, len, "SIG%s", name);
@@ -47,22 +48,23 @@ static void add_signal_name(char *buf, size_t len, int sig)
 		add(buf, len, "signal %d", sig);
 }
 
-/* " sent by pid 4242 (python3, uid 1000)"; a name is whatever the process calls itself. */
+/* "python3 (pid 4242, uid 1000)"; a name is whatever the process calls itself. */
 static void add_process(char *buf, size_t len, const struct cw_facts_signal *s)
 {
-	char name[CW_FACTS_COMM_BYTES + 1] = "";
+	char name[CW_FACTS_COMM_BYTES + 1] = "", user[24] = "root";
 
 	for (size_t i = 0; i < sizeof(s->sender_comm) && s->sender_comm[i]; i++) {
 		char c = s->sender_comm[i];
 
 		name[i] = c < ' ' || c > '~' ? '?' : c;
 	}
+	if (s->sender_uid)
+		(void)snprintf(user, sizeof(user), "uid %" PRIu32, s->sender_uid);
 	if (s->sender_pid)
-		add(buf, len, "pid %" PRIu32 " (%s, uid %" PRIu32 ")", s->sender_pid, name,
-		    s->sender_uid);
+		add(buf, len, "%s (pid %" PRIu32 ", %s)", *name ? name : "a process", s->sender_pid,
+		    user);
 	else
-		add(buf, len, "a process outside the daemon's container (%s, uid %" PRIu32 ")",
-		    name, s->sender_uid);
+		add(buf, len, "a process outside the daemon's container (%s, %s)", name, user);
 }
 
 static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
@@ -79,11 +81,47 @@ static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
 	} else if (s->flags & CW_FACTS_BY_KERNEL) {
 		add(buf, len, " from the kernel");
 	} else if (s->flags & CW_FACTS_BY_SELF) {
-		add(buf, len, " it sent itself");
+		add(buf, len, " sent by its own pid");
 	} else {
 		add(buf, len, " sent by ");
 		add_process(buf, len, s);
 	}
+}
+
+static enum cw_end_by sender_kind(const struct cw_facts_signal *s, int32_t *ret_sender)
+{
+	bool by_self = s->flags & CW_FACTS_BY_SELF;
+
+	if (s->flags & CW_FACTS_SENDER_IS_INIT)
+		return CW_END_BY_INIT;
+	if ((s->flags & CW_FACTS_SENDER_EXITS) && !by_self)
+		return CW_END_BY_PARENT;
+	if (s->flags & CW_FACTS_BY_KERNEL)
+		return CW_END_BY_KERNEL;
+	if (by_self)
+		return CW_END_BY_ITSELF;
+	*ret_sender = (int32_t)s->sender_pid;
+	return s->sender_pid ? CW_END_BY_PROCESS : CW_END_BY_OUTSIDE;
+}
+
+static bool was_asked(const struct cw_facts_process *f)
+{
+	return f->asked.sig && f->ended_ns - f->asked.at_ns < ASKED_NS;
+}
+
+enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender)
+{
+	struct cw_ending end = cw_ending_of_status(facts->status);
+
+	*ret_sender = 0;
+	if (!facts->ended_ns)
+		return CW_END_BY_UNKNOWN;
+	if (end.liveness != CW_LIVE_KILLED)
+		return was_asked(facts) ? sender_kind(&facts->asked, ret_sender) : CW_END_BY_NOBODY;
+	if (facts->is_oom_victim && end.term_signal == SIGKILL)
+		return CW_END_BY_KERNEL;
+	return facts->fatal.sig == end.term_signal ? sender_kind(&facts->fatal, ret_sender)
+						   : CW_END_BY_UNKNOWN;
 }
 
 static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
@@ -96,20 +134,39 @@ static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
 		add(buf, len, "%.2f GiB", mib / 1024);
 }
 
+/* The kernel kills when it could not get the last pages: within a hundredth is at the limit. */
+static bool is_at_limit(const struct cw_facts_process *f)
+{
+	return f->group_limit_pages &&
+	       f->group_usage_pages >= f->group_limit_pages - f->group_limit_pages / 100;
+}
+
 static void say_oom(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)
 {
-	add(buf, len, "killed by the OOM killer");
+	add(buf, len, "OOM-killed");
 	if (f->rss_pages <= 0)
 		return;
-	add(buf, len, ": ");
+	add(buf, len, " (");
+	if (is_at_limit(f)) {
+		add(buf, len, "cgroup limit of ");
+		add_pages(buf, len, f->group_limit_pages, page_bytes);
+		add(buf, len, " reached, ");
+	}
 	add_pages(buf, len, (uint64_t)f->rss_pages, page_bytes);
 	add(buf, len, " resident");
-	if (!f->group_limit_pages)
-		return;
-	add(buf, len, ", its control group at ");
-	add_pages(buf, len, f->group_usage_pages, page_bytes);
-	add(buf, len, " of ");
-	add_pages(buf, len, f->group_limit_pages, page_bytes);
+	if (f->group_limit_pages && !is_at_limit(f)) {
+		add(buf, len, ", its cgroup at ");
+		add_pages(buf, len, f->group_usage_pages, page_bytes);
+		add(buf, len, " of ");
+		add_pages(buf, len, f->group_limit_pages, page_bytes);
+	}
+	add(buf, len, ")");
+}
+
+static bool by_itself(const struct cw_facts_process *f, int sig)
+{
+	return f->fatal.sig == sig && (f->fatal.flags & CW_FACTS_BY_SELF) &&
+	       !(f->fatal.flags & (CW_FACTS_SENDER_IS_INIT | CW_FACTS_BY_KERNEL));
 }
 
 static void say_end(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)
@@ -121,14 +178,16 @@ static void say_end(const struct cw_facts_process *f, int64_t page_bytes, char *
 			say_oom(f, page_bytes, buf, len);
 			return;
 		}
-		add(buf, len, "killed by ");
+		add(buf, len, by_itself(f, end.term_signal) ? "killed itself (" : "killed by ");
 		add_signal_name(buf, len, end.term_signal);
 		if (f->fatal.sig == end.term_signal)
 			add_sender(buf, len, &f->fatal);
+		if (by_itself(f, end.term_signal))
+			add(buf, len, ")");
 		return;
 	}
 	add(buf, len, "exited with status %d", end.exit_code);
-	if (f->asked.sig && f->ended_ns - f->asked.at_ns < ASKED_NS) {
+	if (was_asked(f)) {
 		add(buf, len, " after ");
 		add_signal_name(buf, len, f->asked.sig);
 		add_sender(buf, len, &f->asked);

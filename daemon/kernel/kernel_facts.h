@@ -13,11 +13,15 @@
 
 #include "bpf/process_facts.h"
 #include "daemon/kernel/liveness.h"
+#include "model/facts.h"
 
 #define CW_CAUSE_BYTES 160
 
 /* How it ended; CW_LIVENESS_AGAIN when the kernel has not seen it end. */
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret);
+
+/* Whose doing its end was. *ret_sender: a pid, or 0. */
+enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender);
 
 /*
  * Why the process is in the state it is in, as what follows "rank 4 was": "killed by SIGKILL sent

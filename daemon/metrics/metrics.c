@@ -129,6 +129,8 @@ static const struct metric metrics[] = {
 
 	{ PREFIX "incidents_total", "counter", "Confirmed hangs, by class, alerted or not.",
 	  VALUE_CLASSES, AT(alerts.incidents), "class", NULL },
+	{ PREFIX "notices_total", "counter", "Stalls that were noted before anybody was called.",
+	  VALUE_CLASSES, AT(alerts.notices), "class", NULL },
 	FAMILY("alerts_withheld_total", "counter", "Confirmed hangs that nobody was told of."),
 	SAMPLE(alerts.withheld[CW_WITHHELD_SHADOW], "reason", "shadow"),
 	SAMPLE(alerts.withheld[CW_WITHHELD_MUTED], "reason", "muted"),
@@ -190,6 +192,7 @@ static const struct metric metrics[] = {
 	SAMPLE(peer_too_often, "reason", "peer_too_often"),
 	SAMPLE(leader.overruled, "reason", "objection_overruled"),
 	SAMPLE(leader.doubted, "reason", "delivery_doubted"),
+	SAMPLE(mutes_doubted, "reason", "mute_doubted"),
 	SAMPLE(messages_without_job, "reason", "message_without_job"),
 	SAMPLE(bundles_lost, "reason", "bundle_lost"),
 	SAMPLE(bundles_refused, "reason", "bundle_refused"),

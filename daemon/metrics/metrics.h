@@ -52,7 +52,7 @@ struct cw_metrics_parts {
 	struct cw_store *store;
 	const struct cw_responder *responder;
 	const struct cw_peer_rate *peer_rate;
-	uint64_t digests_lost, messages_without_job, deliveries_lost;
+	uint64_t digests_lost, messages_without_job, deliveries_lost, mutes_doubted;
 };
 
 /* One moment. */
@@ -65,7 +65,7 @@ struct cw_metrics {
 	uint64_t peers, peers_connected;
 	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
 	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
-	uint64_t deliveries_lost;
+	uint64_t deliveries_lost, mutes_doubted;
 	struct cw_node_stats node;
 	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
 	struct cw_leader_stats leader;

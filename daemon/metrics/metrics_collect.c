@@ -114,6 +114,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	cw_capture_stats(p->capture, &ret->capture);
 	cw_alerts_stats(p->alerts, &ret->alerts);
 	ret->deliveries_lost = p->deliveries_lost + ret->alerts.unlearned;
+	ret->mutes_doubted = p->mutes_doubted;
 	cw_control_socket_stats(p->control, &ret->control);
 	if (ret->node.processes > ret->node.connected + ret->node.dead)
 		ret->processes_unconnected =

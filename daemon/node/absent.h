@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks without a record (docs/design.md section 8): when the making of a communicator is stuck and
- * ranks are missing, the job's leader asks all nodes whether such a rank runs there. A node then
- * looks through /proc, in a child, now and again while it is asked; what it finds goes into its
- * digests as ranks that are in no communicator, with the liveness and headway of their processes.
+ * Ranks without a record (docs/design/node.md#ranks-without-a-record): when the making of a
+ * communicator is stuck and ranks are missing, the job's leader asks all nodes whether such a rank
+ * runs there. A node then looks through /proc, in a child, now and again while it is asked; what it
+ * finds goes into its digests as ranks that are in no communicator, with the liveness and headway
+ * of their processes.
  *
  * Loop thread only; nothing blocks.
  */

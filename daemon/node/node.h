@@ -2,8 +2,8 @@
 /*
  * What this daemon knows about the ranks on its own node: the agents that registered, their flight
  * records sampled at 4 Hz, the liveness and headway of their processes. Once a second it makes one
- * digest per job (uid and label; docs/design.md section 8) and hands it to whoever forwards
- * digests; on demand it gives out windows and Python stacks.
+ * digest per job (uid and label; docs/design/node.md#sampling-and-digests) and hands it to whoever
+ * forwards digests; on demand it gives out windows and Python stacks.
  *
  * It does not judge, does not know other nodes, does not write to disk.
  *

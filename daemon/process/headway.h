@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does a process get anywhere outside NCCL (docs/design.md section 9)? It does when, over a window
- * of two seconds, its own threads or its descendants used CPU, moved bytes, or sat in
+ * Does a process get anywhere outside NCCL (docs/design/hang.md#headway)? It does when, over a
+ * window of two seconds, its own threads or its descendants used CPU, moved bytes, or sat in
  * uninterruptible sleep (storage). It does not when it only blocks, and the housekeeping that goes
  * on in every blocked process must not look like work:
  *
@@ -15,7 +15,7 @@
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
  *
- * Calls of NCCL count as well, but they are in the record, not here (daemon/node/digest.c joins
+ * Calls of NCCL count as well, but they are in the record, not here (digest/digest.c joins
  * both).
  *
  * Facts only: a rank that waits inside an NCCL call may spin, and "makes headway" here. The engine

@@ -220,6 +220,8 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.headway_by = p->headway.by,
 		.command = p->command,
 		.cause = p->cause,
+		.end_by = p->end_by,
+		.end_sender = p->end_sender,
 	};
 }
 
@@ -278,6 +280,7 @@ int cw_process_ending(struct cw_process *p, struct cw_ending *ret)
 	    cw_kernel_facts_ending(&facts, ret) != 0)
 		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
 	p->has_kernel_end = true;
+	p->end_by = cw_kernel_facts_end_by(&facts, &p->end_sender);
 	p->is_oom_killed = facts.is_oom_victim && ret->term_signal == SIGKILL;
 	cw_kernel_facts_say(&facts, false, sysconf(_SC_PAGESIZE), p->cause, sizeof(p->cause));
 	return 0;

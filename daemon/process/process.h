@@ -81,6 +81,8 @@ struct cw_process {
 	struct cw_kernel_events *kernel; /* while it lives and is watched; borrowed */
 	bool has_kernel_end;             /* its end is known from there, with cause */
 	char cause[CW_CAUSE_BYTES];      /* of its state, from the kernel; empty = not known */
+	uint32_t end_by;                 /* enum cw_end_by, with has_kernel_end */
+	int32_t end_sender;
 	struct cw_headway headway;
 
 	char kept_as[CW_KEPT_NAME_BYTES]; /* by the service manager; empty = not */

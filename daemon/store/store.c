@@ -35,6 +35,8 @@
 #define MAX_HELD_BYTES (64u << 20)
 /* Removed per attempt to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
+/* Bundles of which it is asked at once whether somebody has them open. */
+#define MAX_LOOK 256u
 /* Alerts older than this are no news to anybody. */
 #define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
 /* Longer than the webhook's own attempts take. */
@@ -53,6 +55,7 @@ struct cw_store {
 	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
+	unsigned looked_at;              /* so many were looked at, whether they are unseen */
 	int64_t resent_uid;              /* whose was given out as unsent last */
 	uint64_t lost, removed, refused; /* as in struct cw_store_stats */
 };
@@ -117,7 +120,11 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 {
 	const char *time =
 		json_string_value(json_object_get(json_object_get(incident, "times"), "confirmed"));
+	const char *closed_as = json_string_value(json_object_get(incident, "closed_as"));
 	const json_t *uid = json_object_get(incident, "uid");
+
+	(void)snprintf(e->closed_as, sizeof(e->closed_as), "%.15s", closed_as ? closed_as : "");
+	e->unseen_ns = 0;
 
 	e->wall_ns = wall_ns;
 	e->uid = json_is_integer(uid) ? json_integer_value(uid) : -1;
@@ -130,9 +137,17 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 		(void)cw_wall_format(wall_ns, e->time);
 }
 
+/* Of a bundle that was described: nobody can open it again, its job is over. */
+static void mark_epitaph(struct cw_store_entry *e, bool is_epitaph)
+{
+	e->is_epitaph = is_epitaph;
+	if (is_epitaph)
+		(void)snprintf(e->closed_as, sizeof(e->closed_as), "job_ended");
+}
+
 static void load_bundle(struct cw_store *store, const char *id)
 {
-	json_t *incident;
+	json_t *incident, *epitaph;
 	struct cw_store_entry *e;
 	struct stat st;
 
@@ -142,14 +157,19 @@ static void load_bundle(struct cw_store *store, const char *id)
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
-	e = incident ? entry_get(store, id) : NULL;
+	epitaph = cw_store_dir_epitaph(store->dir_fd, id);
+	e = incident || epitaph ? entry_get(store, id) : NULL;
 	if (e) {
-		describe(e, incident, st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+		e->has_epitaph = epitaph != NULL;
+		describe(e, incident ? incident : epitaph,
+			 st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+		mark_epitaph(e, !incident);
 		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
 	} else {
 		log_warn("store: bundle %s cannot be read, ignoring", id);
 	}
 	json_decref(incident);
+	json_decref(epitaph);
 }
 
 /* ".<id>.new": written beside by a daemon that was killed before the rename. */
@@ -361,18 +381,22 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		.snapshot = json_deep_copy(bundle->snapshot),
 		.evidence = json_deep_copy(bundle->evidence),
 		.stacks = json_deep_copy(bundle->stacks),
+		.epitaph = json_deep_copy(bundle->epitaph),
 	};
 
-	if (!copy.incident || (bundle->snapshot && !copy.snapshot) ||
-	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks)) {
+	if ((bundle->incident && !copy.incident) || (bundle->snapshot && !copy.snapshot) ||
+	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks) ||
+	    (bundle->epitaph && !copy.epitaph)) {
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
+	if (!copy.epitaph) /* of before */
+		copy.epitaph = json_incref(e->bundle.epitaph);
 	cw_bundle_fini(&e->bundle);
 	e->bundle = copy;
 	e->is_held = true;
 	e->bytes = json_bytes(copy.incident) + json_bytes(copy.snapshot) +
-		   json_bytes(copy.evidence) + json_bytes(copy.stacks);
+		   json_bytes(copy.evidence) + json_bytes(copy.stacks) + json_bytes(copy.epitaph);
 	return 0;
 }
 
@@ -385,9 +409,10 @@ static bool is_of(const struct cw_store_entry *e, int64_t uid, const char *job)
 int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
 		 size_t path_len)
 {
-	const char *id = json_string_value(json_object_get(bundle->incident, "id"));
-	const char *job = json_string_value(json_object_get(bundle->incident, "job"));
-	const json_t *uid = json_object_get(bundle->incident, "uid");
+	const json_t *head = cw_bundle_head(bundle);
+	const char *id = json_string_value(json_object_get(head, "id"));
+	const char *job = json_string_value(json_object_get(head, "job"));
+	const json_t *uid = json_object_get(head, "uid");
 	struct cw_store_entry *e;
 	int64_t now;
 	int r, s;
@@ -405,7 +430,9 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	if (!e)
 		return -ENOMEM;
 	(void)cw_store_clock_now(&store->age_clock, &now); /* settled or not */
-	describe(e, bundle->incident, now);
+	describe(e, head, now);
+	mark_epitaph(e, !bundle->incident);
+	e->has_epitaph = e->has_epitaph || bundle->epitaph;
 	if (ret_path)
 		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
 	r = write_bundle(store, e, bundle);
@@ -464,6 +491,34 @@ int cw_store_amend(struct cw_store *store, json_t *incident)
 	return 0;
 }
 
+int cw_store_bury(struct cw_store *store, json_t *epitaph)
+{
+	const struct cw_bundle alone = { .epitaph = epitaph };
+	const char *id = json_string_value(json_object_get(epitaph, "id"));
+	const char *job = json_string_value(json_object_get(epitaph, "job"));
+	json_int_t uid = json_integer_value(json_object_get(epitaph, "uid"));
+	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
+	int r;
+
+	if (!e || !is_of(e, uid, job)) /* the second is refused there */
+		return cw_store_put(store, &alone, NULL, 0);
+	if (e->has_epitaph)
+		return -EEXIST;
+	if (e->is_held) {
+		e->bundle.epitaph = json_deep_copy(epitaph);
+		if (!e->bundle.epitaph)
+			return -ENOMEM;
+		e->bytes += json_bytes(epitaph);
+	} else {
+		r = cw_bundle_bury(store->dir_fd, id, epitaph, NULL);
+		if (r < 0)
+			return r;
+		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
+	}
+	e->has_epitaph = true;
+	return 0;
+}
+
 unsigned cw_store_retry(struct cw_store *store)
 {
 	struct cw_store_entry *e;
@@ -481,6 +536,66 @@ unsigned cw_store_retry(struct cw_store *store)
 		apply_retention(store, e);
 	}
 	return count_held(store);
+}
+
+static int close_unseen(struct cw_store *store, const struct cw_store_entry *e)
+{
+	bool is_whole;
+	json_t *incident = cw_store_incident(store, (uint32_t)e->uid, e->job, e->id, &is_whole);
+	int r = -ENOMEM;
+
+	if (!incident)
+		return -ENOENT;
+	if (json_object_set_new(incident, "closed_as", json_string("unseen")) == 0)
+		r = cw_store_amend(store, incident);
+	json_decref(incident);
+	return r;
+}
+
+/* False: it is closed, somebody has it open, or that was so a while ago. */
+static bool is_unseen(struct cw_store *store, struct cw_store_entry *e, cw_store_open_fn is_open,
+		      void *user)
+{
+	int64_t now = cw_clock_awake_ns(store->clock);
+
+	if (*e->closed_as || e->uid < 0 || !e->job)
+		return false;
+	if (is_open((uint32_t)e->uid, e->job, e->id, user)) {
+		e->unseen_ns = 0;
+		return false;
+	}
+	if (!e->unseen_ns)
+		e->unseen_ns = now;
+	return now - e->unseen_ns >= CW_STORE_UNSEEN_NS;
+}
+
+bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, void *user)
+{
+	struct cw_store_entry *e, *next;
+	unsigned at = 0, end = store->looked_at + MAX_LOOK;
+	int r;
+
+	HASH_ITER (hh, store->table, e, next) {
+		if (at++ < store->looked_at)
+			continue;
+		if (at > end) {
+			store->looked_at = end;
+			return false;
+		}
+		if (!is_unseen(store, e, is_open, user))
+			continue;
+		r = close_unseen(store, e);
+		if (r < 0) {
+			e->unseen_ns = 0; /* the disk refuses: not again for a while */
+			log_warn("store: bundle %s cannot be closed: %s", e->id, strerror(-r));
+			return false;
+		}
+		log_notice("job=%s inc=%s: nobody has had it open for %lld min, closed as unseen",
+			   e->job, e->id, (long long)(CW_STORE_UNSEEN_NS / CW_NS_PER_S / 60));
+		return true;
+	}
+	store->looked_at = 0;
+	return false;
 }
 
 void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
@@ -506,12 +621,16 @@ json_t *cw_store_list(struct cw_store *store)
 	HASH_SORT(store->table, newest_first);
 	HASH_ITER (hh, store->table, e, next) {
 		/* %+: id after path. A failed append shows as a shorter list, never as a crash. */
-		(void)json_array_append_new(
-			list,
-			json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s++}", "id", e->id, "uid",
-				  (json_int_t)e->uid, "job", e->job ? e->job : "", "class",
-				  e->class ? e->class : "", "time", e->time, "summary",
-				  e->summary ? e->summary : "", "path", store->path, "/", e->id));
+		json_t *line = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s++}", "id", e->id,
+					 "uid", (json_int_t)e->uid, "job", e->job ? e->job : "",
+					 "class", e->class ? e->class : "", "time", e->time,
+					 "summary", e->summary ? e->summary : "", "closed_as",
+					 *e->closed_as ? json_string(e->closed_as) : json_null(),
+					 "path", store->path, "/", e->id);
+
+		if (e->is_epitaph)
+			(void)json_object_set_new(line, "epitaph", json_true()); /* likewise */
+		(void)json_array_append_new(list, line);
 	}
 	return list;
 }
@@ -534,6 +653,7 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 			ret->snapshot = json_incref(e->bundle.snapshot);
 		ret->evidence = json_incref(e->bundle.evidence);
 		ret->stacks = json_incref(e->bundle.stacks);
+		ret->epitaph = json_incref(e->bundle.epitaph);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);
@@ -568,7 +688,7 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	since -= UNSENT_WITHIN_NS;
 	HASH_ITER (hh, store->table, e, next) {
 		/* Ids were forgotten: an alert that went out would look as if it had not. */
-		if (e->wall_ns < since || is_settled(store, e) ||
+		if (e->is_epitaph || e->wall_ns < since || is_settled(store, e) ||
 		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
 			continue;

@@ -60,8 +60,9 @@ struct cw_store_stats {
 void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret);
 
 /*
- * New reference to an array of {"id","uid" (-1 = not said),"job","class","time","summary","path"},
- * newest first.
+ * New reference to an array of {"id","uid" (-1 = not said),"job","class","time","summary",
+ * "closed_as" (null: it is open),"path"}, newest first. What is an epitaph alone has "epitaph":
+ * true.
  */
 json_t *cw_store_list(struct cw_store *store);
 
@@ -79,6 +80,26 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
  * none of this user and job, or -errno.
  */
 int cw_store_amend(struct cw_store *store, json_t *incident);
+
+/*
+ * An open bundle of an incident that nobody has open any more is closed as "unseen" after this: its
+ * leader is another one now, or was started anew, and when the hang ended is not known. Far longer
+ * than a hang takes to be found again.
+ */
+#define CW_STORE_UNSEEN_NS (600 * CW_NS_PER_S)
+/* Whether some node has this user's incident open, as far as is known here. */
+typedef bool (*cw_store_open_fn)(uint32_t uid, const char *job, const char *id, void *user);
+/*
+ * Closes one such bundle, if there is one; call it every few seconds. True: it closed one. Whoever
+ * finds the hang again opens it again.
+ */
+bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, void *user);
+/*
+ * Keeps a job's epitaph, a collwatch.epitaph/1: in the bundle of its id, else as one of its own.
+ * 0, -EEXIST: that has one already; -EINVAL and -EPERM as cw_store_put(), other -errno: it is kept
+ * in memory, as a bundle is.
+ */
+int cw_store_bury(struct cw_store *store, json_t *epitaph);
 
 /* Whose bundle it is, by its label; NULL = there is none of this user. Borrowed until the next put.
  */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "report/bundle.h"
 
 /* incident.json alone; it lists culprits, not all ranks. */
 #define MAX_INCIDENT_BYTES (16u << 20)
@@ -88,14 +89,24 @@ static int open_file(int dir_fd, const char *id, const char *name, off_t *ret_by
 	return steal_fd(&fd);
 }
 
-json_t *cw_store_dir_incident(int dir_fd, const char *id)
+static json_t *load(int dir_fd, const char *id, const char *name, off_t max_bytes)
 {
 	off_t bytes = 0;
-	_cleanup_(closep) int fd = open_file(dir_fd, id, "incident.json", &bytes);
+	_cleanup_(closep) int fd = open_file(dir_fd, id, name, &bytes);
 
-	if (fd < 0 || bytes > (off_t)MAX_INCIDENT_BYTES)
+	if (fd < 0 || bytes > max_bytes)
 		return NULL;
 	return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+}
+
+json_t *cw_store_dir_incident(int dir_fd, const char *id)
+{
+	return load(dir_fd, id, "incident.json", MAX_INCIDENT_BYTES);
+}
+
+json_t *cw_store_dir_epitaph(int dir_fd, const char *id)
+{
+	return load(dir_fd, id, "epitaph.json", CW_BUNDLE_MAX_EPITAPH);
 }
 
 bool cw_store_dir_has_stacks(int dir_fd, const char *id)

@@ -22,6 +22,8 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id);
 
 /* New reference to its incident.json; NULL when that cannot be read. */
 json_t *cw_store_dir_incident(int dir_fd, const char *id);
+/* Likewise its epitaph.json. */
+json_t *cw_store_dir_epitaph(int dir_fd, const char *id);
 /* Its stacks are there, and none were awaited any more when they were written. */
 bool cw_store_dir_has_stacks(int dir_fd, const char *id);
 /* The same of the document; NULL = there is none. */

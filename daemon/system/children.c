@@ -13,13 +13,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/close_from.h"
 #include "common/log.h"
 
 /* SIGKILL takes effect within a scheduling round unless the child sleeps uninterruptibly. */
@@ -113,7 +113,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		kill_for(c, CW_CHILD_TIMED_OUT);
 		return;
 	}
-	log_warn("capture: child %d was killed and does not die, leaving it", (int)c->pid);
+	log_warn("capture: child %d survived SIGKILL, abandoning it", (int)c->pid);
 	c->is_abandoned = true;
 	c->pool->abandoned++;
 	event_freep(&c->on_output);
@@ -186,7 +186,7 @@ static void limit(int resource, rlim_t value)
 static int enter_child(int out_fd, pid_t parent)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
-	int null_fd;
+	int null_fd, r;
 	sigset_t none;
 
 	(void)setpgid(0, 0); /* fails for a session leader, which a fork is not */
@@ -208,8 +208,9 @@ static int enter_child(int out_fd, pid_t parent)
 	if (dup2(null_fd, 2) < 0)
 		return -errno;
 #endif
-	if (close_range(OUT_FD + 1, ~0U, 0) < 0)
-		return -errno;
+	r = cw_close_from(OUT_FD + 1);
+	if (r < 0)
+		return r;
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, 20);
 	return 0;
@@ -254,7 +255,7 @@ static int spawn(struct cw_child *c)
 	if (c->pid == 0)
 		run_child(out_fd, parent, &c->config);
 	(void)setpgid(c->pid, c->pid); /* here as well: whoever comes first */
-	c->pidfd = pidfd_open(c->pid, 0);
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	r = c->pidfd < 0 ? -errno : watch(c);
 	if (r < 0) {
 		kill_child(c);

@@ -2,6 +2,8 @@
 #include "daemon/system/sd_notify.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,91 +11,18 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/parse.h"
 
+/* What sd_listen_fds(3) promises: the first descriptor passed. */
+#define FIRST_PASSED_FD 3
 /* A rank's record and its pidfd. */
 #define MAX_FDS 2u
 #define SEND_LIMIT_MS 50
 #define SILENCE_NS (10 * CW_NS_PER_S)
-
-/* sd_notify() failing means that nobody listens: there is nothing to do about it. */
-
-void cw_notify_ready(const char *status)
-{
-	(void)sd_notifyf(0, "READY=1\nSTATUS=%s", status);
-}
-
-void cw_notify_reloading(int64_t monotonic_ns)
-{
-	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(monotonic_ns / 1000));
-}
-
-void cw_notify_stopping(void)
-{
-	(void)sd_notify(0, "STOPPING=1");
-}
-
-void cw_notify_status(const char *status)
-{
-	(void)sd_notifyf(0, "STATUS=%s", status);
-}
-
-int64_t cw_notify_watchdog_ns(void)
-{
-	uint64_t usec = 0;
-
-	if (sd_watchdog_enabled(0, &usec) <= 0 || usec > INT64_MAX / 1000)
-		return 0;
-	return (int64_t)usec * 1000;
-}
-
-void cw_notify_alive(void)
-{
-	(void)sd_notify(0, "WATCHDOG=1");
-}
-
-int cw_notify_listen_fd(const char *name)
-{
-	char **names = NULL;
-	int n, fd = -1;
-
-	n = sd_listen_fds_with_names(0, &names);
-	for (int i = 0; i < n; i++) {
-		if (fd < 0 && !strcmp(names[i], name) &&
-		    sd_is_socket_unix(SD_LISTEN_FDS_START + i, SOCK_STREAM, 1, NULL, 0) > 0)
-			fd = SD_LISTEN_FDS_START + i;
-		free(names[i]);
-	}
-	free(names);
-	return fd;
-}
-
-int cw_notify_passed_fds(const char *prefix, struct cw_passed_fd **ret, size_t *ret_n)
-{
-	struct cw_passed_fd *list;
-	char **names = NULL;
-	size_t found = 0;
-	int n = sd_listen_fds_with_names(0, &names);
-
-	list = calloc(n > 0 ? (size_t)n : 1, sizeof(*list));
-	for (int i = 0; i < n; i++) {
-		if (list && strncmp(names[i], prefix, strlen(prefix)) == 0)
-			list[found++] = (struct cw_passed_fd){ SD_LISTEN_FDS_START + i, names[i] };
-		else
-			free(names[i]);
-	}
-	free(names);
-	if (!list || n == -ENOMEM) {
-		free(list);
-		return -ENOMEM;
-	}
-	*ret = list;
-	*ret_n = found;
-	return 0;
-}
 
 /* 0, or -errno: where the manager listens. */
 static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
@@ -114,36 +43,38 @@ static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 }
 
 /*
- * sd_notify() waits for ever when the manager does not read. Its few words may do that: they are as
- * many a minute as the manager itself asks for. These here come once per rank, a thousand at a
+ * Without a clock for as long as the manager does not read: a few words may do that, which are as
+ * many a minute as the manager itself asks for. Descriptors come once per rank, a thousand at a
  * time.
  */
-static int send_in_time(const struct msghdr *msg, const struct cw_clock *clock)
+static int send_msg(const struct msghdr *msg, const struct cw_clock *clock)
 {
 	const struct timeval limit = { .tv_usec = SEND_LIMIT_MS * 1000 };
 	static int64_t silent_until_ns;
-	int64_t now_ns = cw_clock_now_ns(clock);
+	int64_t now_ns = clock ? cw_clock_now_ns(clock) : 0;
 	_cleanup_(closep) int fd = -1;
 	int r = 0;
 
-	if (now_ns < silent_until_ns)
+	if (clock && now_ns < silent_until_ns)
 		return -EAGAIN;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+	if (fd < 0 ||
+	    (clock && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0) ||
 	    sendmsg(fd, msg, MSG_NOSIGNAL) < 0)
 		r = -errno;
-	if (r == -EAGAIN)
+	if (clock && r == -EAGAIN)
 		silent_until_ns = now_ns + SILENCE_NS;
 	return r;
 }
 
-static int send_to_manager(const struct cw_clock *clock, char *text, const int *fds, unsigned n)
+static int send_to_manager(const struct cw_clock *clock, const char *text, const int *fds,
+			   unsigned n)
 {
 	union {
 		char space[CMSG_SPACE(MAX_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct iovec iov = { text, strlen(text) };
+	struct iovec iov = { (char *)(uintptr_t)text, strlen(text) }; /* not const-correct */
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct sockaddr_un address;
 	struct cmsghdr *c;
@@ -161,7 +92,152 @@ static int send_to_manager(const struct cw_clock *clock, char *text, const int *
 		c->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
 	}
-	return send_in_time(&msg, clock);
+	return send_msg(&msg, clock);
+}
+
+/* Failing means that nobody listens: there is nothing to do about it. */
+static void say(const char *text)
+{
+	(void)send_to_manager(NULL, text, NULL, 0);
+}
+
+static void say_status(const char *before, const char *status)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text), "%sSTATUS=%s", before, status);
+	say(text);
+}
+
+void cw_notify_ready(const char *status)
+{
+	say_status("READY=1\n", status);
+}
+
+void cw_notify_reloading(int64_t monotonic_ns)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+		       (long long)(monotonic_ns / 1000));
+	say(text);
+}
+
+void cw_notify_stopping(void)
+{
+	say("STOPPING=1");
+}
+
+void cw_notify_status(const char *status)
+{
+	say_status("", status);
+}
+
+/* What the manager put into the environment of this process, and not of one it was inherited from.
+ */
+static bool is_for_us(const char *pid_name)
+{
+	const char *text = getenv(pid_name);
+	uint64_t pid;
+
+	return text && cw_parse_u64(text, 1, INT32_MAX, &pid) == 0 && (pid_t)pid == getpid();
+}
+
+int64_t cw_notify_watchdog_ns(void)
+{
+	const char *text = getenv("WATCHDOG_USEC");
+	uint64_t usec;
+
+	if (!text || cw_parse_u64(text, 1, INT64_MAX / 1000, &usec) < 0)
+		return 0;
+	/* Without a pid it is for everybody. */
+	if (getenv("WATCHDOG_PID") && !is_for_us("WATCHDOG_PID"))
+		return 0;
+	return (int64_t)usec * 1000;
+}
+
+void cw_notify_alive(void)
+{
+	say("WATCHDOG=1");
+}
+
+/* How many were passed, each now CLOEXEC; 0 where there is no manager, or it says nonsense. */
+static unsigned passed(void)
+{
+	const char *text = getenv("LISTEN_FDS");
+	uint64_t n;
+
+	if (!text || !is_for_us("LISTEN_PID") ||
+	    cw_parse_u64(text, 1, INT32_MAX - FIRST_PASSED_FD, &n) < 0)
+		return 0;
+	for (unsigned i = 0; i < n; i++)
+		if (fcntl(FIRST_PASSED_FD + (int)i, F_SETFD, FD_CLOEXEC) < 0)
+			return 0;
+	return (unsigned)n;
+}
+
+/* The next of the names, which colons separate; none has one in it. */
+static const char *next_name(const char **names, size_t *ret_len)
+{
+	const char *name = *names;
+
+	*ret_len = strcspn(name, ":");
+	*names = name + *ret_len + (name[*ret_len] == ':');
+	return name;
+}
+
+static bool is_listening_stream(int fd)
+{
+	int domain, type, listens;
+	socklen_t len = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens;
+}
+
+int cw_notify_listen_fd(const char *name)
+{
+	const char *names = getenv("LISTEN_FDNAMES"), *found;
+	unsigned n = names ? passed() : 0;
+	size_t len;
+
+	for (unsigned i = 0; i < n; i++) {
+		found = next_name(&names, &len);
+		if (len == strlen(name) && strncmp(found, name, len) == 0 &&
+		    is_listening_stream(FIRST_PASSED_FD + (int)i))
+			return FIRST_PASSED_FD + (int)i;
+	}
+	return -1;
+}
+
+int cw_notify_passed_fds(const char *prefix, struct cw_passed_fd **ret, size_t *ret_n)
+{
+	const char *names = getenv("LISTEN_FDNAMES"), *found;
+	unsigned n = names ? passed() : 0;
+	struct cw_passed_fd *list = calloc(n ? n : 1, sizeof(*list));
+	size_t n_found = 0, len;
+
+	for (unsigned i = 0; list && i < n; i++) {
+		found = next_name(&names, &len);
+		if (len < strlen(prefix) || strncmp(found, prefix, strlen(prefix)) != 0)
+			continue;
+		list[n_found].fd = FIRST_PASSED_FD + (int)i;
+		list[n_found].name = strndup(found, len);
+		if (!list[n_found++].name)
+			goto no_memory;
+	}
+	if (!list)
+		return -ENOMEM;
+	*ret = list;
+	*ret_n = n_found;
+	return 0;
+
+no_memory:
+	while (n_found)
+		free(list[--n_found].name);
+	free(list);
+	return -ENOMEM;
 }
 
 int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const int *fds, unsigned n)

@@ -114,6 +114,14 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 	prop->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 	prop->multiProcessorCount = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
 	prop->canMapHostMemory = attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, device);
+	prop->unifiedAddressing = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, device);
+	prop->concurrentKernels = attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, device);
+	prop->pciBusID = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device);
+	/* As a GPU of that capability has them; divided by, and nothing depends on them. */
+	prop->maxThreadsPerMultiProcessor = 2048;
+	prop->regsPerBlock = prop->regsPerMultiprocessor = 65536;
+	prop->sharedMemPerMultiprocessor = 228 << 10;
+	prop->l2CacheSize = 50 << 20;
 	return cudaSuccess;
 }
 
@@ -146,4 +154,20 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 cudaError_t cudaDeviceSetLimit(int limit, size_t value)
 {
 	return rt_result(rt_enter());
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	return RT_CALL(cuCtxGetStreamPriorityRange, least, greatest);
+}
+
+/* Profilers see the host only. */
+cudaError_t cudaProfilerStart(void)
+{
+	return cudaSuccess;
+}
+
+cudaError_t cudaProfilerStop(void)
+{
+	return cudaSuccess;
 }

@@ -95,6 +95,26 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t size, enum cudaMe
 	return RT_CALL(cuMemcpyAsync, device_ptr(dst), device_ptr(src), size, stream);
 }
 
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+				size_t size, cudaStream_t stream)
+{
+	return cudaMemcpyAsync(dst, src, size, cudaMemcpyDefault, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+			      size_t width, size_t height, enum cudaMemcpyKind kind,
+			      cudaStream_t stream)
+{
+	cudaError_t e = cudaSuccess;
+
+	if (width > dst_pitch || width > src_pitch)
+		return rt_result(CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < height && e == cudaSuccess; i++)
+		e = cudaMemcpyAsync((char *)dst + i * dst_pitch, (const char *)src + i * src_pitch,
+				    width, kind, stream);
+	return e;
+}
+
 cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes,
 				 size_t count, void *attrs, size_t *attr_indices, size_t num_attrs,
 				 cudaStream_t stream)

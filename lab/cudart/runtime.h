@@ -29,6 +29,7 @@
 	X(cuCtxSetCurrent)                                                                         \
 	X(cuCtxGetDevice)                                                                          \
 	X(cuCtxSynchronize)                                                                        \
+	X(cuCtxGetStreamPriorityRange)                                                             \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemFree)                                                                               \
 	X(cuMemHostAlloc)                                                                          \
@@ -65,6 +66,7 @@
 	X(cuGraphLaunch)                                                                           \
 	X(cuGraphExecDestroy)                                                                      \
 	X(cuGraphDestroy)                                                                          \
+	X(cuGraphGetNodes)                                                                         \
 	X(cuEventCreate)                                                                           \
 	X(cuEventDestroy)                                                                          \
 	X(cuEventRecord)                                                                           \

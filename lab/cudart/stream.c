@@ -126,6 +126,17 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 	return RT_CALL(cuGraphInstantiateWithFlags, exec, graph, flags);
 }
 
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+					  unsigned long long flags)
+{
+	return cudaGraphInstantiate(exec, graph, flags);
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *num_nodes)
+{
+	return RT_CALL(cuGraphGetNodes, graph, nodes, num_nodes);
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
 	return RT_CALL(cuGraphLaunch, exec, stream);

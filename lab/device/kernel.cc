@@ -6,7 +6,7 @@
  */
 #include "lab/device/kernels.h"
 #include "lab/device/work.h"
-#include "tests/sim/host_image.h"
+#include "tests/sim/cuda/host_image.h"
 
 #include "lab/device/registration.h"
 

@@ -2,7 +2,7 @@
 /* How compiled device code makes itself known to the runtime: names that nvcc's output uses. */
 #pragma once
 
-#include "tests/sim/host_image.h"
+#include "tests/sim/cuda/host_image.h"
 
 extern "C" {
 void **__cudaRegisterFatBinary(void *fatbin);

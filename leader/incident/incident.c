@@ -46,6 +46,7 @@ struct cw_incident {
 	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
 	struct cw_snapshot_text *text; /* of a snapshot that is not yet whole; else NULL */
 	uint32_t klass;
+	enum cw_severity severity; /* of the documents */
 	bool is_proof;
 	bool lacks_call;      /* a mismatch, but not of which call */
 	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
@@ -118,6 +119,11 @@ unsigned cw_incident_state(const struct cw_incident *inc)
 	return inc->state;
 }
 
+enum cw_severity cw_incident_severity(const struct cw_incident *inc)
+{
+	return inc->severity;
+}
+
 const char *cw_incident_withheld(const struct cw_incident *inc)
 {
 	return inc->withheld;
@@ -135,7 +141,12 @@ const char *cw_incident_old_id(const struct cw_incident *inc)
 
 bool cw_incident_is_open(const struct cw_incident *inc)
 {
-	return inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_OBJECTED;
+	return inc->state >= CW_INCIDENT_NOTED && inc->state <= CW_INCIDENT_OBJECTED;
+}
+
+bool cw_incident_is_noted(const struct cw_incident *inc)
+{
+	return inc->state == CW_INCIDENT_NOTED;
 }
 
 const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc)
@@ -268,17 +279,23 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 	}
 	json_decref(inc->snapshot);
 	inc->snapshot = text;
-	if (inc->state == CW_INCIDENT_ALERTED)
+	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
 		write_bundle(inc);
 }
 
-/* Out of memory: they are as this look sees them. */
+/* Out of memory: they are as this look sees them. Of a notice it is not known when it is confirmed.
+ */
 static void keep_first_times(struct cw_incident *inc, json_t *doc)
 {
-	if (!inc->times)
+	json_t *confirmed = json_object_get(json_object_get(doc, "times"), "confirmed");
+
+	if (!inc->times) {
 		inc->times = json_deep_copy(json_object_get(doc, "times"));
-	else
-		(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
+		return;
+	}
+	if (json_is_null(json_object_get(inc->times, "confirmed")))
+		(void)json_object_set(inc->times, "confirmed", confirmed);
+	(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
 }
 
 /* A hang that went on and stands again in the same place is another one. */
@@ -287,7 +304,8 @@ static bool is_the_same(const json_t *doc)
 	const char *closed_as = json_string_value(json_object_get(doc, "closed_as"));
 
 	return json_is_object(json_object_get(doc, "times")) &&
-	       (!closed_as || strcmp(closed_as, "job_ended") == 0);
+	       (!closed_as || strcmp(closed_as, "job_ended") == 0 ||
+		strcmp(closed_as, "unseen") == 0);
 }
 
 static void reopen(struct cw_incident *inc, json_t *doc)
@@ -302,7 +320,7 @@ static void reopen(struct cw_incident *inc, json_t *doc)
  * Goes on with the bundle that is there from before, if there is one; false: there is none, or it
  * lacks something, and documents and evidence are to be made anew. Its times hold in any case.
  */
-static bool go_on(struct cw_incident *inc, bool needs_stacks)
+static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs_stacks)
 {
 	const struct cw_incident_due due = { .id = inc->id,
 					     .job = inc->config.job,
@@ -311,6 +329,8 @@ static bool go_on(struct cw_incident *inc, bool needs_stacks)
 	bool is_whole = false;
 	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
 	int klass = cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
+	bool was_notice = !strcmp(json_string_value(json_object_get(doc, "severity")) ?: "",
+				  cw_severity_name(CW_SEVERITY_NOTICE));
 
 	if (!doc || klass < 0 || !is_the_same(doc)) {
 		json_decref(doc);
@@ -318,11 +338,12 @@ static bool go_on(struct cw_incident *inc, bool needs_stacks)
 	}
 	reopen(inc, doc);
 	inc->times = json_deep_copy(json_object_get(doc, "times"));
-	if (needs_stacks && !is_whole) {
+	if ((needs_stacks && !is_whole) || (was_notice && severity == CW_SEVERITY_PAGE)) {
 		json_decref(doc);
 		return false;
 	}
 	inc->doc = doc;
+	inc->severity = was_notice ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE;
 	inc->is_kept = true;
 	inc->klass = (uint32_t)klass;
 	/* What was decided then stands, unless it was that nothing is known. */
@@ -346,6 +367,8 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		.id = inc->id,
 		/* Patience was about what was known then; a proof found since needs none. */
 		.confidence = v->is_proof ? v->confidence : d->confidence,
+		.hang = d->hang,
+		.severity = inc->severity,
 		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
 		.stall_wall_ns = wall_of(
 			snap, stall_ns > v->last_progress_ns ? stall_ns : v->last_progress_ns),
@@ -527,10 +550,26 @@ static void tell(struct cw_incident *inc)
 	send_alert(inc);
 }
 
+/* Those who look, not those who sleep. Once for an id, as far as is known. */
+static void note(struct cw_incident *inc)
+{
+	const struct cw_incident_due due = due_of(inc);
+	const struct cw_leader_effects *e = inc->config.effects;
+
+	if (inc->is_kept && !inc->was_closed) {
+		leader_log(e, CW_LOG_INFO, "inc=%s: it goes on", inc->id);
+		return;
+	}
+	write_bundle(inc);
+	log_alert(inc, CW_MESSAGE_ID_NOTICE, CW_LOG_NOTICE, "notice: ");
+	if (e->notice)
+		e->notice(e->user, &due, inc->doc);
+}
+
 static void close_bundle(struct cw_incident *inc, const char *closed_as, const char *reason)
 {
 	json_t *times = json_object_get(inc->doc, "times");
-	char wall[32];
+	char wall[32], what[64];
 
 	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
 	/* Out of memory leaves an open end in the bundle, no more. */
@@ -542,12 +581,20 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	if (inc->survey)
 		cw_survey_stop(inc->survey, "the hang ended before");
 	write_bundle(inc);
-	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, reason);
+	if (inc->lasted_ns)
+		(void)snprintf(what, sizeof(what), "%s after %" PRId64 " s: ", reason,
+			       inc->lasted_ns / CW_NS_PER_S);
+	else
+		(void)snprintf(what, sizeof(what), "%s: ", reason);
+	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, what);
 }
 
 static void enter(struct cw_incident *inc, unsigned from)
 {
 	switch (inc->state) {
+	case CW_INCIDENT_NOTED:
+		note(inc);
+		break;
 	case CW_INCIDENT_CONFIRMED:
 		inc->retry_ns = 0;
 		announce(inc);
@@ -562,12 +609,12 @@ static void enter(struct cw_incident *inc, unsigned from)
 		inc->retry_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
 		break;
 	case CW_INCIDENT_RESOLVED:
-		close_bundle(inc, "slow", "resolved by itself: ");
+		close_bundle(inc, "slow", "resolved");
 		forget(inc);
 		break;
 	case CW_INCIDENT_ENDED:
-		if (from == CW_INCIDENT_ALERTED)
-			close_bundle(inc, "job_ended", "the job is over: ");
+		if (from == CW_INCIDENT_ALERTED || from == CW_INCIDENT_NOTED)
+			close_bundle(inc, "job_ended", "the job ended");
 		forget(inc);
 		break;
 	case CW_INCIDENT_IDLE:
@@ -628,15 +675,47 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   cw_class_name(old), cw_class_name(inc->klass));
 	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
 		request_evidence(inc, snap, v);
-	if (inc->state == CW_INCIDENT_ALERTED)
+	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
 		write_bundle(inc);
 }
 
-static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
-		    const struct cw_verdict *v, const struct cw_stall_decision *d)
+static bool needs_stacks(const struct cw_verdict *v)
 {
-	bool needs_stacks = v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH;
+	return v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH;
+}
 
+/* Documents and evidence are made anew, and the alert goes its way; what was first stays. */
+static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
+		   const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	remember(inc, snap, v, d);
+	if (!inc->doc)
+		return; /* out of memory, logged: the next look tries again */
+	request_evidence(inc, snap, v);
+	if (needs_stacks(v) && inc->severity == CW_SEVERITY_PAGE)
+		plan_survey(inc, snap);
+	handle(inc,
+	       inc->severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
+}
+
+/* What was noted is a hang now. */
+static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
+		     const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	bool was_told = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
+
+	inc->confirmed_ns = snap->now_ns;
+	inc->severity = CW_SEVERITY_PAGE;
+	if (was_told) /* before this daemon was started again */
+		handle(inc, CW_INCIDENT_EV_HANG);
+	else
+		decide(inc, snap, v, d);
+}
+
+static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
+		    const struct cw_verdict *v, const struct cw_stall_decision *d,
+		    enum cw_severity severity)
+{
 	forget(inc);
 	if (make_id(inc, snap, v, &d->key) < 0) {
 		leader_log(inc->config.effects, CW_LOG_ERR,
@@ -645,17 +724,19 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 		return;
 	}
 	inc->confirmed_ns = snap->now_ns;
-	if (go_on(inc, needs_stacks)) {
-		handle(inc, CW_INCIDENT_EV_HANG);
-		return;
-	}
-	remember(inc, snap, v, d);
-	if (!inc->doc)
-		return; /* out of memory, logged: the next look tries again */
-	request_evidence(inc, snap, v);
-	if (needs_stacks)
-		plan_survey(inc, snap);
-	handle(inc, CW_INCIDENT_EV_HANG);
+	inc->severity = severity;
+	if (go_on(inc, severity, severity == CW_SEVERITY_PAGE && needs_stacks(v)))
+		handle(inc,
+		       severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
+	else
+		decide(inc, snap, v, d);
+}
+
+static bool wants_notices(const struct cw_incident *inc)
+{
+	const struct cw_leader_effects *e = inc->config.effects;
+
+	return e->wants_notices && e->wants_notices(e->user);
 }
 
 /* Not "another key, or quiet": two matters may take turns in being the worst. */
@@ -676,7 +757,11 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 	if (cw_incident_is_open(inc)) {
 		if (!is_gone(inc, d)) {
-			refine(inc, snap, v, d);
+			if (inc->state == CW_INCIDENT_NOTED && d->phase == CW_STALL_HANG &&
+			    cw_verdict_key_is_same(&d->key, &inc->key))
+				escalate(inc, snap, v, d);
+			else
+				refine(inc, snap, v, d);
 			return;
 		}
 		inc->lasted_ns = d->resolved_after_ns;
@@ -685,7 +770,9 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 			return;
 	}
 	if (d->phase == CW_STALL_HANG)
-		confirm(inc, snap, v, d);
+		confirm(inc, snap, v, d, CW_SEVERITY_PAGE);
+	else if (d->is_noticed && wants_notices(inc))
+		confirm(inc, snap, v, d, CW_SEVERITY_NOTICE);
 	else
 		handle(inc, events[d->phase <= CW_STALL_HANG ? d->phase : CW_STALL_QUIET]);
 }
@@ -697,7 +784,7 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 	struct cw_incident *inc = user;
 
 	cw_evidence_set_take(&inc->evidence, node, reply);
-	if (inc->state == CW_INCIDENT_ALERTED)
+	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
 		write_bundle(inc); /* too late for the alert, not for the report */
 }
 
@@ -724,7 +811,7 @@ static void survey(struct cw_incident *inc, int64_t now)
  */
 static void ask_again_if_held(struct cw_incident *inc)
 {
-	if (inc->state > CW_INCIDENT_PREPARED ||
+	if (inc->state == CW_INCIDENT_NOTED || inc->state > CW_INCIDENT_PREPARED ||
 	    held_ns(inc) - inc->announced_held_ns < CW_INCIDENT_HELD_NS)
 		return;
 	if (inc->state == CW_INCIDENT_CLEARED)
@@ -786,8 +873,8 @@ static void note_objector(struct cw_incident *inc, const char *node, const char 
 bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
 			unsigned most)
 {
-	if (!cw_incident_is_open(inc))
-		return true;
+	if (!cw_incident_is_open(inc) || inc->state == CW_INCIDENT_NOTED)
+		return true; /* nothing was announced */
 	if (!most) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);

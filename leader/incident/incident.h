@@ -2,14 +2,19 @@
 /*
  * One incident of one job, from the first suspicion to its end:
  *
- *	idle → suspect → stalled → confirmed → (objection period ∥ evidence) → alerted → resolved
+ *	idle → suspect → stalled → (noted →) confirmed → (objection period ∥ evidence) → alerted →
+ *	resolved
  *
  * The table of moves is in incident_state.c. When a hang is confirmed, the alert is announced to
  * the other nodes (2 s for an objection; nobody there: none) and evidence is taken at the same
- *time; when both are done, or the evidence's deadline has passed, the bundle is written and the
- *alert goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
- *Its times are those that were found first, and one that is confirmed again after a restart goes on
- * with the bundle it has.
+ * time; when both are done, or the evidence's deadline has passed, the bundle is written and the
+ * alert goes out: once for an id, whatever happens. What is learnt later changes the bundle only.
+ * Its times are those that were found first, and one that is confirmed again after a restart goes
+ * on with the bundle it has.
+ *
+ * A stall that lasts, and of which it is not known whether it is a hang, is noted first: it stands
+ * in the journal and has a bundle with the culprits' stacks, and nobody is woken. It goes on, or
+ * the job ends, or it is confirmed under the same id: one alert in all.
  *
  * The id (incident_id.h) is made of what every leader sees alike: user, label, what the verdict is
  * about (communicator and call) and the start of the first member's process; never of culprits or
@@ -96,10 +101,13 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 /* The alert did not reach anybody: it is tried again while the incident lasts. */
 void cw_incident_undelivered(struct cw_incident *inc);
 
-/* Confirmed and not over: it is about the verdict with this key. */
+/* Noted or confirmed, and not over: it is about the verdict with this key. */
 bool cw_incident_is_open(const struct cw_incident *inc);
+/* Open, and no more than a notice. */
+bool cw_incident_is_noted(const struct cw_incident *inc);
 const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc);
 unsigned cw_incident_state(const struct cw_incident *inc);
+enum cw_severity cw_incident_severity(const struct cw_incident *inc);
 /* Why nobody was told of it, one word; NULL = they were, or will be. */
 const char *cw_incident_withheld(const struct cw_incident *inc);
 /* "" before confirmation. */

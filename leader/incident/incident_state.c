@@ -20,6 +20,7 @@ static const struct move moves[] = {
 	{ S(IDLE), ON(SUSPECT), S(SUSPECT) },
 	/* Looks that come rarely may find a stall, or a proof, at once. */
 	{ S(IDLE), ON(STALL), S(STALLED) },
+	{ S(IDLE), ON(NOTICE), S(NOTED) },
 	{ S(IDLE), ON(HANG), S(CONFIRMED) },
 	{ S(IDLE), ON(END), S(ENDED) },
 
@@ -27,6 +28,7 @@ static const struct move moves[] = {
 	/* It moved after all. */
 	{ S(SUSPECT), ON(QUIET), S(IDLE) },
 	{ S(SUSPECT), ON(STALL), S(STALLED) },
+	{ S(SUSPECT), ON(NOTICE), S(NOTED) },
 	/* A proof needs no patience. */
 	{ S(SUSPECT), ON(HANG), S(CONFIRMED) },
 	{ S(SUSPECT), ON(END), S(ENDED) },
@@ -36,9 +38,19 @@ static const struct move moves[] = {
 	{ S(STALLED), ON(SUSPECT), S(SUSPECT) },
 	/* The stall resolved before anybody was told. */
 	{ S(STALLED), ON(QUIET), S(IDLE) },
-	/* The same evidence twice, or the time of section 9: tell people. */
+	/* The same evidence twice, or the time of docs/design/hang.md#patience: tell people. */
 	{ S(STALLED), ON(HANG), S(CONFIRMED) },
+	/* Long enough for those who are awake to hear of it. */
+	{ S(STALLED), ON(NOTICE), S(NOTED) },
 	{ S(STALLED), ON(END), S(ENDED) },
+
+	/* Stacks that come now are in the bundle. */
+	{ S(NOTED), ON(SUSPECT) | ON(STALL) | ON(NOTICE) | ON(EVIDENCE), S(NOTED) },
+	/* It has become worse: the same incident, and people are told for the first time. */
+	{ S(NOTED), ON(HANG), S(CONFIRMED) },
+	/* It went on, and nobody was woken. */
+	{ S(NOTED), ON(QUIET), S(RESOLVED) },
+	{ S(NOTED), ON(END), S(ENDED) },
 
 	/* Announced: the decision stands until it is quiet, whatever the next look calls it. */
 	{ S(CONFIRMED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CONFIRMED) },
@@ -85,6 +97,7 @@ static const struct move moves[] = {
 	{ S(RESOLVED), ON(QUIET), S(IDLE) },
 	{ S(RESOLVED), ON(SUSPECT), S(SUSPECT) },
 	{ S(RESOLVED), ON(STALL), S(STALLED) },
+	{ S(RESOLVED), ON(NOTICE), S(NOTED) },
 	{ S(RESOLVED), ON(HANG), S(CONFIRMED) },
 	{ S(RESOLVED), ON(END), S(ENDED) },
 };
@@ -102,8 +115,8 @@ int cw_incident_state_next(unsigned state, unsigned event)
 const char *cw_incident_state_name(unsigned state)
 {
 	static const char *const names[CW_INCIDENT__MAX] = {
-		"idle",     "suspect", "stalled",  "confirmed", "cleared",
-		"prepared", "alerted", "objected", "resolved",  "ended",
+		"idle",     "suspect", "stalled",  "noted",    "confirmed", "cleared",
+		"prepared", "alerted", "objected", "resolved", "ended",
 	};
 
 	return state < CW_INCIDENT__MAX ? names[state] : "?";

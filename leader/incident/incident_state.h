@@ -9,6 +9,7 @@ enum cw_incident_state {
 	CW_INCIDENT_IDLE = 0,
 	CW_INCIDENT_SUSPECT,
 	CW_INCIDENT_STALLED,
+	CW_INCIDENT_NOTED,     /* told of, but to nobody who sleeps */
 	CW_INCIDENT_CONFIRMED, /* announced; objections and evidence awaited */
 	CW_INCIDENT_CLEARED,   /* nobody objected; evidence awaited */
 	CW_INCIDENT_PREPARED,  /* evidence is there; objections awaited */
@@ -23,6 +24,7 @@ enum cw_incident_event {
 	CW_INCIDENT_EV_QUIET = 0,
 	CW_INCIDENT_EV_SUSPECT,
 	CW_INCIDENT_EV_STALL,
+	CW_INCIDENT_EV_NOTICE,
 	CW_INCIDENT_EV_HANG,
 	CW_INCIDENT_EV_CLEAR, /* the objection period is over */
 	CW_INCIDENT_EV_OBJECTION,

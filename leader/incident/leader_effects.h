@@ -90,6 +90,28 @@ struct cw_leader_effects {
 	 * cw_leader_posted() may report that it failed. <0: try again later.
 	 */
 	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
+	/*
+	 * Another node, which has ranks of this job by a digest that was taken, says until when
+	 * people there have muted it: wall clock, 0 = they have not. Once a digest, so each second.
+	 * NULL = nobody wants to know.
+	 */
+	void (*muted)(void *user, const char *node, uint32_t uid, const char *job,
+		      uint64_t until_wall_ns);
+
+	/*
+	 * A stall that is told of, but to nobody who sleeps; what becomes of it is told of by the
+	 * same id. NULL, or false: nobody wants such, and there are none.
+	 */
+	bool (*wants_notices)(void *user);
+	void (*notice)(void *user, const struct cw_incident_due *due, const json_t *doc);
+
+	/*
+	 * Keeps the epitaph of a job, doc: collwatch.epitaph/1, beside the bundle with its id if
+	 * there is one. may_tell: whoever wants to be told of epitaphs is; else it concerns an
+	 * alert that went out. 0; -EEXIST: there is one already, which stays; other -errno: it is
+	 * not kept. NULL = nothing is.
+	 */
+	int (*bury)(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell);
 
 	/* ---- the log; NULL = none ---- */
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 
@@ -43,14 +44,14 @@ struct row {
 #define KERNEL_LOG_COMMAND "ssh {host} 'journalctl -k --since -1h | tail -n 200'"
 #define RESTART_TEXT "The job cannot recover by itself: restart it from its last checkpoint."
 #define CALLS_TEXT                                                                                 \
-	"A restart alone does not mend it. To catch it where it is made, run once with every "     \
+	"A restart alone does not fix it. To catch it where it is made, run once with every "      \
 	"call compared beforehand (PyTorch; slow) or logged by NCCL; do not leave it set."
-#define WAIT_OR_RESTART_TEXT                                                                       \
-	"If it does not get on, restart the job from its last checkpoint; nothing is wrong with "  \
+#define WAIT_OR_RESTART_TEXT                                                                        \
+	"If it does not continue, restart the job from its last checkpoint; nothing is wrong with " \
 	"the ranks that wait."
 #define ALL_FRAMES_COMMAND "collwatch report --all-frames {bundle}"
-#define STACKS_TEXT                                                                                \
-	"If its stacks are not above, take them while it still hangs: the line it sits in blocks " \
+#define STACKS_TEXT                                                                                     \
+	"If this report has no stacks of it, take them while it still hangs: the line it is in blocks " \
 	"the job, not the collective."
 #define STACKS_COMMAND                                                                             \
 	"collwatch stacks {job} {rank}   # without collwatch: py-spy dump --pid {pid}"
@@ -65,53 +66,47 @@ static const struct row rows[] = {
 	  "its control group; it will happen again with the same batch and limit.",
 	  "ssh {host} \"journalctl -k | grep -i -A20 'out of memory'\"" },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "A signal ended it: who sent it is said above where the kernel told. SIGSEGV, SIGBUS and "
-	  "SIGABRT are its own; for SIGKILL nobody admits to, look for a job manager or a memory "
-	  "limit.",
+	  "A signal ended it. SIGSEGV, SIGBUS and SIGABRT come from the program itself. If the "
+	  "kernel named no sender of a SIGKILL, look for a job manager or a memory limit.",
 	  KERNEL_LOG_COMMAND },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "Of a signal of its own a core may tell where it crashed.",
-	  "ssh {host} coredumpctl info {pid}" },
+	  "If the program crashed, a core file shows where.", "ssh {host} coredumpctl info {pid}" },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_EXITED,
-	  "It ended by itself: its own log, last lines, says why. An exception on one rank that "
+	  "It ended by itself: read the last lines of its own log. An exception on one rank that "
 	  "the others do not see looks like this; with status 0 it left its loop before the "
 	  "others did (uneven data, an early stop).",
 	  NULL },
 	{ CW_CLASS_PROCESS_DEAD, ANY_DETAIL, RESTART_TEXT, NULL },
 
 	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL,
-	  "See whether the machine is up: power, network, kernel log on its console. Its ranks "
-	  "cannot "
-	  "be waited for.",
+	  "Check whether the machine is up: power, network, kernel log on its console. Its ranks "
+	  "will not come back.",
 	  "ping -c 3 {host}" },
 	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, DRAIN_TEXT, DRAIN_COMMAND },
 	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, RESTART_TEXT, NULL },
 
 	{ ANY_CLASS, CW_DETAIL_STOPPED,
-	  "It is stopped by a signal (state T) and does nothing until it is continued. If nobody "
-	  "stopped "
-	  "it on purpose, continue it: the job goes on.",
+	  "The rank is stopped by a signal and does nothing until it is continued. If nobody "
+	  "stopped it on purpose, continue it: the job goes on.",
 	  "ssh {host} kill -CONT {pid}" },
 	{ ANY_CLASS, CW_DETAIL_TRACED,
 	  "A debugger holds it. Detach the debugger, or let it continue: the job goes on.",
 	  "ssh {host} grep TracerPid /proc/{pid}/status" },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "Look where it sits, above: that line blocks the job, not the collective. If it can be "
+	  "The line it is in blocks the job, not the collective. If it can be "
 	  "unblocked (storage, data, a lock, a service it asks), the job goes on.",
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "If it sits in storage, look at the file system and the kernel log of its machine.",
+	  "If it waits for storage, check the file system and the kernel log of its machine.",
 	  KERNEL_LOG_COMMAND },
 	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL,
-	  "It is inside another call, which waits for nobody: look at the line above. A host call "
-	  "that "
-	  "does not return points at the machine or at NCCL.",
+	  "It is inside another call, which waits for no rank. A host call that does not return "
+	  "points at the machine or at NCCL.",
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
 	{ ANY_CLASS, CW_DETAIL_ABORTED,
-	  "It has given the communicator up, and the others have not been told: its own log says "
-	  "why. "
+	  "It has aborted the communicator without the others: its own log says why. "
 	  "All ranks have to abort, or none.",
 	  NULL },
 	{ ANY_CLASS, CW_DETAIL_DESTROYED,
@@ -181,14 +176,14 @@ static const struct row rows[] = {
 	{ CW_CLASS_MISMATCH, ANY_DETAIL, CALLS_TEXT, CALLS_COMMAND },
 
 	{ CW_CLASS_DEADLOCK, ANY_DETAIL,
-	  "Compare the calls of the circle: some rank makes two of them in the other order, or two "
-	  "ranks both send first. Give all ranks one order; put sends and receives that cross into "
-	  "one ncclGroupStart/End; do not let communicators that share a device be in use at once.",
+	  "Compare the calls of the cycle: a rank makes two of them in another order than the rest, "
+	  "or two ranks both send first. Make the calls in one order on all ranks; put sends and "
+	  "receives that cross into one ncclGroupStart/End; do not use communicators that share a "
+	  "device at the same time.",
 	  NULL },
 	{ CW_CLASS_DEADLOCK, ANY_DETAIL,
-	  "As a work-around NCCL can order launches on a device as the host made them, which helps "
-	  "where "
-	  "all hosts agree on the order (2.26 and newer).",
+	  "Workaround: NCCL 2.26 and newer can launch in the order of the host's calls, which helps "
+	  "where all hosts agree on the order.",
 	  "NCCL_LAUNCH_ORDER_IMPLICIT=1" },
 	{ CW_CLASS_DEADLOCK, ANY_DETAIL, RESTART_TEXT, NULL },
 
@@ -209,15 +204,15 @@ static const struct row rows[] = {
 	{ CW_CLASS_P2P_UNMATCHED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
 
 	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
-	  "Look at what holds it up before it calls NCCL: imports, data, a file or a service on "
-	  "its machine. Its stacks, if they are not above:",
+	  "Find what holds it up before it calls NCCL: imports, data, a file or a service on "
+	  "its machine. Its stacks, if they are not in this report:",
 	  STACKS_COMMAND, NAMED },
 	{ CW_CLASS_INIT_STUCK, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, NAMED },
 	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
-	  "Look at the ranks that have not come: not started, ended before, or stuck ahead of it.",
+	  "Look at the missing ranks: not started, ended before, or stuck on the way.",
 	  "collwatch stacks {job}", NOT_NAMED },
 	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
-	  "If all have come, they do not reach each other: check the interface NCCL chose, "
+	  "If all ranks called it, they do not reach each other: check the interface NCCL chose, "
 	  "firewalls and name resolution.",
 	  "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET   # then "
 	  "NCCL_SOCKET_IFNAME=…",
@@ -230,15 +225,13 @@ static const struct row rows[] = {
 	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "If there is an Xid, or nvidia-smi hangs, it is the machine.", DRAIN_COMMAND },
 	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
-	  "If the GPU is well, a kernel of the program does not end: its stack above shows what "
-	  "was "
-	  "launched last.",
+	  "If the GPU is healthy, a kernel of the program does not end: the stack of the rank shows "
+	  "what was launched last.",
 	  "CUDA_LAUNCH_BLOCKING=1   # for one run: the call that hangs is the one to look at" },
 
 	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
-	  "All are inside the call, so it is the network, a GPU or NCCL, not the program. Look at "
-	  "link "
-	  "errors and Xid on the machines of the communicator.",
+	  "All ranks entered the call, so it is the network, a GPU or NCCL, not the program. Check "
+	  "link errors and Xid on the machines of the communicator.",
 	  "journalctl -k | grep -iE 'xid|mlx5|link is down|nvlink'; nvidia-smi nvlink -e" },
 	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "NCCL 2.24 and newer knows which ranks it cannot hear; ask it on any machine of the job.",
@@ -251,10 +244,10 @@ static const struct row rows[] = {
 	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL, "If one machine keeps turning up, drain it.", NULL },
 
 	{ CW_CLASS_SLOW, ANY_DETAIL,
-	  "It moves, but late: look at the storage, clocks and neighbours of the outlier.",
+	  "It moves, but late: check the storage, clocks and neighbours of the outlier.",
 	  "ssh {host} nvidia-smi -q -d PERFORMANCE,CLOCK" },
 	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
-	  "What is seen does not say who it is. What could not be seen is listed in this report: "
+	  "The evidence does not name a culprit. This report lists what was not visible: "
 	  "start with those ranks and nodes.",
 	  "collwatch status" },
 	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
@@ -281,7 +274,7 @@ static void value_of(const json_t *incident, const char *name, char *buf, size_t
 	    strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) != 0)
 		text = cw_json_str(who, "host", "");
 	else if (strcmp(name, "job") == 0)
-		text = cw_json_str(incident, "job", "");
+		text = cw_doc_job(incident, "");
 	else if (strcmp(name, "bundle") == 0)
 		text = cw_json_str(incident, "bundle", cw_json_str(incident, "id", ""));
 	else if (strcmp(name, "incident") == 0)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/job_env.h"
+#include "common/parse.h"
 #include "model/rankset.h"
 #include "report/doc/incident_doc.h"
 #include "report/frames.h"
@@ -15,6 +17,8 @@
 #define WAITS_FIRST 3u
 #define WAITS_LAST 6u
 #define MAX_ALIKE 1024u
+/* Beyond it a duration in a document is nonsense: a century. */
+#define MAX_LASTED_S 3.2e9
 /* Of a call stack: helpers that all calls go through, and who called them. */
 #define FRAMES_MAX 3u
 
@@ -132,6 +136,11 @@ char *phrase_doc_seq(const json_t *where, char *buf, size_t len)
 	return buf;
 }
 
+bool phrase_doc_is_unseen(const json_t *incident)
+{
+	return strcmp(cw_json_str(incident, "closed_as", ""), "unseen") == 0;
+}
+
 const char *phrase_doc_flag(const json_t *incident)
 {
 	const json_t *times = json_object_get(incident, "times");
@@ -139,8 +148,72 @@ const char *phrase_doc_flag(const json_t *incident)
 
 	if (json_is_string(json_object_get(times, "resolved")))
 		return "RESOLVED";
+	if (phrase_doc_is_unseen(incident))
+		return "UNSEEN";
 	return is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0 ? "MISMATCH"
 										       : "HANG";
+}
+
+/* Names of classes and details are for programs: people read words. */
+static void add_words(char *buf, size_t len, const char *name)
+{
+	char *at = buf + strlen(buf);
+	bool begins = true; /* a word: there is an "oom" in "room", too */
+
+	add(buf, len, "%s", name);
+	for (; *at; at++) {
+		if (*at == '_')
+			*at = ' ';
+		else if (begins && strncmp(at, "nccl", 4) == 0)
+			memcpy(at, "NCCL", 4);
+		else if (begins && strncmp(at, "oom", 3) == 0)
+			memcpy(at, "OOM", 3);
+		begins = *at == ' ';
+	}
+}
+
+char *cw_doc_words(const char *name, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	add_words(buf, len, name);
+	return buf;
+}
+
+char *cw_doc_class(const json_t *incident, char *buf, size_t len)
+{
+	const char *detail = cw_json_str(incident, "detail", "");
+
+	buf[0] = '\0';
+	add_words(buf, len, cw_json_str(incident, "class", "?"));
+	if (*detail) {
+		add(buf, len, ": ");
+		add_words(buf, len, detail);
+	}
+	return buf;
+}
+
+const char *cw_doc_job(const json_t *doc, const char *fallback)
+{
+	const char *label = cw_json_str(doc, "job", "");
+
+	return *label ? cw_job_env_shown(label) : fallback;
+}
+
+char *phrase_doc_summary(const json_t *incident, char *buf, size_t len)
+{
+	double lasted_s = json_number_value(json_object_get(incident, "lasted_s"));
+	bool is_over =
+		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
+	char span[64];
+
+	buf[0] = '\0';
+	if (strcmp(cw_json_str(incident, "closed_as", ""), "job_ended") == 0)
+		add(buf, len, "as the job ended: ");
+	else if (is_over && lasted_s > 0 && lasted_s < MAX_LASTED_S)
+		add(buf, len, "after %s: ",
+		    cw_format_duration((int64_t)(lasted_s * 1e9), span, sizeof(span)));
+	add(buf, len, "%s", cw_json_str(incident, "summary", ""));
+	return buf;
 }
 
 const char *phrase_doc_absence(const json_t *incident)
@@ -148,7 +221,7 @@ const char *phrase_doc_absence(const json_t *incident)
 	if (is_class(incident, "process_dead"))
 		return "ended before it was done";
 	if (is_class(incident, "device_stalled"))
-		return "enqueued it, but the device has not got to it";
+		return "enqueued it, but its device has not come to it";
 	return is_class(incident, "p2p_unmatched") ? "did not post the counterpart"
 						   : "did not enter";
 }
@@ -159,7 +232,7 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
 		return "no stacks: it had ended";
 	if (is_class(incident, "node_unreachable"))
 		return "no stacks: its node does not answer";
-	return json_array_size(evidence) ? "no stacks: the process was not there to be looked at"
+	return json_array_size(evidence) ? "no stacks: the process was gone"
 					 : "no stacks in this bundle";
 }
 
@@ -173,11 +246,11 @@ static void add_awaited(const json_t *incident, const json_t *wait, char *buf, s
 	else if (is_class(incident, "mismatch"))
 		add(buf, len, ", where the calls differ");
 	else if (is_class(incident, "in_collective"))
-		add(buf, len, ", at which nobody is missing");
+		add(buf, len, ", which all its members entered");
 	else if (is_class(incident, "p2p_unmatched"))
-		add(buf, len, ", whose counterpart is of another size");
+		add(buf, len, ", whose counterpart has another size");
 	else
-		add(buf, len, " for somebody who cannot be seen");
+		add(buf, len, " for a rank that is not visible");
 }
 
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)

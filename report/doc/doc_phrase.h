@@ -10,8 +10,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "HANG", "MISMATCH" of one that holds nobody up, "RESOLVED". */
+/* "HANG", "MISMATCH" of one that holds nobody up, "RESOLVED", "UNSEEN". */
 const char *phrase_doc_flag(const json_t *incident);
+/* Nobody had it open any more, and when it ended is not known. */
+bool phrase_doc_is_unseen(const json_t *incident);
+
+/* "outside NCCL" of "outside_nccl": a name that documents have for programs. Returns buf. */
+char *cw_doc_words(const char *name, char *buf, size_t len);
+
+/* "never entered: outside NCCL", for people what class and detail are for programs. Returns buf. */
+char *cw_doc_class(const json_t *incident, char *buf, size_t len);
+
+/* The document's job as people know it, without the rule that named it; fallback where it has none.
+ */
+const char *cw_doc_job(const json_t *doc, const char *fallback);
+
+/* The summary; of an incident that is over, behind "after 17 s: ". Returns buf. */
+char *phrase_doc_summary(const json_t *incident, char *buf, size_t len);
 
 /* "all_reduce bf16 x 1048576 sum"; the number of the call is said by the caller. Returns buf. */
 char *phrase_doc_op(const json_t *op, char *buf, size_t len);

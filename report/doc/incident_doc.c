@@ -293,6 +293,19 @@ static json_t *times_doc(const struct cw_incident_info *info)
 	return cw_json_finish(doc, bad);
 }
 
+/* When the job's own watchdog ends it; left out where that is not known. */
+static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
+{
+	bool is_assumed;
+	int64_t ns = cw_snapshot_job_timeout_ns(snap, &is_assumed);
+
+	if (!ns)
+		return 0;
+	return json_object_set_new(
+		doc, "job_timeout",
+		json_pack("{s:f, s:b}", "seconds", (double)ns / 1e9, "assumed", is_assumed));
+}
+
 static json_t *victims_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	json_t *doc = json_object();
@@ -322,6 +335,8 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(v->detail)));
 	bad |= json_object_set_new(doc, "confidence",
 				   json_string(cw_confidence_name(info->confidence)));
+	bad |= json_object_set_new(doc, "hang", json_string(cw_hang_name(info->hang)));
+	bad |= json_object_set_new(doc, "severity", json_string(cw_severity_name(info->severity)));
 	bad |= json_object_set_new(doc, "culprits", culprits_doc(snap, v));
 	bad |= json_object_set_new(doc, "victims", victims_doc(snap, v));
 	bad |= json_object_set_new(doc, "where", where_doc(snap, v));
@@ -334,6 +349,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "fed_tensors", cw_fed_tensors_doc(snap));
 	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
 	bad |= json_object_set_new(doc, "times", times_doc(info));
+	bad |= add_timeout(doc, snap);
 	bad |= json_object_set_new(doc, "summary", cw_json_text(v->summary));
 	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
 	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));
@@ -352,27 +368,75 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 	return NULL;
 }
 
-/* Whatever it sits in, that is why it does not move: a signal continues it. */
+/* The sentence that follows the others; a summary without its full stop gets one. */
+static int add_sentence(json_t *incident, const char *sentence)
+{
+	const char *before = cw_json_str(incident, "summary", "");
+	size_t len = strlen(before);
+	char summary[1024];
+
+	snprintf(summary, sizeof(summary), "%s%s %s", before,
+		 len && before[len - 1] != '.' ? "." : "", sentence);
+	return json_object_set_new(incident, "summary", cw_json_text(summary));
+}
+
+/* Whatever it is in, that is why it does not move: a signal continues it. */
 static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, const char *who)
 {
 	const json_t *proc = json_object_get(seen, "proc");
-	char summary[1024];
+	char sentence[80];
 	int bad;
 
 	if (!proc || strcmp(cw_json_str(proc, "state", ""), "T") != 0 ||
 	    json_object_get(culprit, "stopped"))
 		return 0;
 	bad = json_object_set_new(culprit, "stopped", json_true());
-	snprintf(summary, sizeof(summary), "%s; %s is stopped by a signal (state T)",
-		 cw_json_str(incident, "summary", ""), who);
-	return bad | json_object_set_new(incident, "summary", cw_json_text(summary));
+	/* The verdict may have known. */
+	if (strstr(cw_json_str(incident, "summary", ""), " is stopped by "))
+		return bad;
+	snprintf(sentence, sizeof(sentence), "%s is stopped by a signal.", who);
+	return bad | add_sentence(incident, sentence);
+}
+
+/* "read_sample (train_loop.py:229)": without its callers. */
+static void innermost(const char *position, char *buf, size_t len)
+{
+	const char *callers = strstr(position, " ← "), *place = strrchr(position, '(');
+
+	if (callers && place && place > callers)
+		snprintf(buf, len, "%.*s %s", (int)(callers - position), position, place);
+	else
+		snprintf(buf, len, "%.*s",
+			 callers ? (int)(callers - position) : (int)strlen(position), position);
+}
+
+/*
+ * Where the culprit is. Who never came to a call is stuck there: that belongs into the sentence
+ * that says so.
+ */
+static int note_position(json_t *incident, const char *where, const char *who)
+{
+	const char *before = cw_json_str(incident, "summary", ""), *at;
+	char place[256], summary[1024];
+
+	at = strcmp(cw_json_str(incident, "class", ""), "never_entered") == 0
+		     ? strstr(before, " never reached ")
+		     : NULL;
+	/* "is stopped by SIGSTOP and never reached": that is why, wherever it is. */
+	if (!at || (at - before >= 4 && strncmp(at - 4, " and", 4) == 0)) {
+		snprintf(summary, sizeof(summary), "%s is in %s.", who, where);
+		return add_sentence(incident, summary);
+	}
+	innermost(where, place, sizeof(place));
+	snprintf(summary, sizeof(summary), "%.*s is stuck in %s and%s", (int)(at - before), before,
+		 place, at);
+	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
-	bool is_cycle = json_array_size(json_object_get(incident, "cycle")) > 0;
-	char where[256], who[40], summary[1024], kernel[512];
+	char where[256], who[40], kernel[512];
 	size_t i;
 	int bad = 0;
 
@@ -381,20 +445,17 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 
 		if (seen && *cw_evidence_kernel(seen, kernel, sizeof(kernel)))
 			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
-		/* Of a circle the sentence is not about the culprit alone. */
-		snprintf(who, sizeof(who), "rank %" JSON_INTEGER_FORMAT,
+		snprintf(who, sizeof(who), "Rank %" JSON_INTEGER_FORMAT,
 			 cw_json_int(culprit, "rank", -1));
 		if (seen && json_array_size(culprits) == 1)
-			bad |= note_stopped(incident, culprit, seen, is_cycle ? who : "it");
+			bad |= note_stopped(incident, culprit, seen, who);
 		if (!seen || json_object_get(culprit, "sits_in") ||
 		    !*cw_evidence_position(seen, where, sizeof(where)))
 			continue;
 		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
 		if (json_array_size(culprits) > 1)
 			continue;
-		snprintf(summary, sizeof(summary), "%s; %s sits in %s",
-			 cw_json_str(incident, "summary", ""), is_cycle ? who : "it", where);
-		bad |= json_object_set_new(incident, "summary", cw_json_text(summary));
+		bad |= note_position(incident, where, who);
 	}
 	return bad ? -ENOMEM : 0;
 }
@@ -440,10 +501,11 @@ json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)
 	int bad = 0;
 
 	snprintf(summary, sizeof(summary),
-		 "%u ranks on %u node%s watched for %.0f s, %" PRIu64 " collectives on %u "
-		 "communicators: nobody waits for anything that cannot come",
-		 snap->n_ranks, snap->n_nodes, snap->n_nodes == 1 ? "" : "s", watched_s,
-		 collectives, snap->n_comms);
+		 "%u rank%s on %u node%s watched for %.0f s, %" PRIu64 " collectives on %u "
+		 "communicator%s: no rank is blocked on a call that cannot complete",
+		 snap->n_ranks, snap->n_ranks == 1 ? "" : "s", snap->n_nodes,
+		 snap->n_nodes == 1 ? "" : "s", watched_s, collectives, snap->n_comms,
+		 snap->n_comms == 1 ? "" : "s");
 	bad |= json_object_set_new(doc, "schema", json_string("collwatch.healthy/1"));
 	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
 	bad |= json_object_set_new(doc, "ranks", json_integer(snap->n_ranks));

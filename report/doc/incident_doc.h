@@ -17,6 +17,8 @@
 struct cw_incident_info {
 	const char *id;
 	enum cw_confidence confidence; /* after patience, may be below the verdict's */
+	enum cw_hang hang;
+	enum cw_severity severity;
 	/* Wall time, ns; 0 = unknown (null in the document). */
 	int64_t last_progress_wall_ns, stall_wall_ns, confirmed_wall_ns, resolved_wall_ns;
 	const char *leader; /* node that decided */

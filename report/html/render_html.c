@@ -40,6 +40,8 @@ static bool is_resolved(const json_t *incident)
 
 static void put_head(FILE *out, const json_t *incident)
 {
+	char class[128];
+
 	fputs("<!DOCTYPE html>\n"
 	      "<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
 	      "<meta charset=\"utf-8\"/>\n"
@@ -48,9 +50,9 @@ static void put_head(FILE *out, const json_t *incident)
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
 	      "<meta name=\"referrer\" content=\"no-referrer\"/>\n<title>",
 	      out);
-	html_put(out, cw_json_str(incident, "class", ""));
+	html_put(out, cw_doc_class(incident, class, sizeof(class)));
 	fputs(", job ", out);
-	html_put(out, cw_json_str(incident, "job", ""));
+	html_put(out, cw_doc_job(incident, ""));
 	fputs("</title>\n<style>\n", out);
 	fputs(html_style, out);
 	fputs("</style>\n</head>\n<body>\n", out);
@@ -71,22 +73,20 @@ static void put_headline(FILE *out, const json_t *incident)
 {
 	const char *victims = cw_json_str(json_object_get(incident, "victims"), "ranks", "");
 	bool resolved = is_resolved(incident);
-	char text[128];
+	char text[1280], class[128];
 
 	fprintf(out, "<header>\n<span class=\"flag%s\">%s</span>\n<h1>", resolved ? " over" : "",
 		phrase_doc_flag(incident));
-	html_put_sentence(out, cw_json_str(incident, "summary", ""));
+	html_put_sentence(out, phrase_doc_summary(incident, text, sizeof(text)));
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
-	(void)snprintf(text, sizeof(text), "%s%s%s, %s", cw_json_str(incident, "class", ""),
-		       *cw_json_str(incident, "detail", "") ? " / " : "",
-		       cw_json_str(incident, "detail", ""),
+	(void)snprintf(text, sizeof(text), "%s, %s", cw_doc_class(incident, class, sizeof(class)),
 		       cw_json_str(incident, "confidence", ""));
 	put_fact(out, "class", text);
-	put_fact(out, "job", cw_json_str(incident, "job", ""));
+	put_fact(out, "job", cw_doc_job(incident, ""));
 	put_fact(out, "incident", cw_json_str(incident, "id", ""));
 	put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
 	if (*victims) {
-		fprintf(out, "<dt>who waits</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
+		fprintf(out, "<dt>waiting</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
 		html_put_ranks(out, victims);
 		fputs("</dd>\n", out);
 	}
@@ -194,7 +194,7 @@ static void put_where(FILE *out, const json_t *incident)
 
 	if (!json_is_object(where))
 		return;
-	html_section(out, "where", differs ? "First call that differs" : "Who waits, and for what");
+	html_section(out, "where", differs ? "First call that differs" : "Who waits for what");
 	fputs("<p>On ", out);
 	html_put(out, phrase_doc_comm(where, text, sizeof(text)));
 	fprintf(out, "%s.</p>\n", phrase_doc_seq(where, text, sizeof(text)));
@@ -322,6 +322,7 @@ static void put_list(FILE *out, const char *id, const char *title, const json_t 
 static void put_alternatives(FILE *out, const json_t *incident)
 {
 	const json_t *list = json_object_get(incident, "alternatives"), *alt;
+	char class[128];
 	size_t i;
 
 	if (!json_array_size(list))
@@ -331,7 +332,7 @@ static void put_alternatives(FILE *out, const json_t *incident)
 	json_array_foreach (list, i, alt) {
 		fprintf(out, "<li>%.0f %% ",
 			json_number_value(json_object_get(alt, "probability")) * 100);
-		html_put(out, cw_json_str(alt, "class", "?"));
+		html_put(out, cw_doc_class(alt, class, sizeof(class)));
 		fputs(": ", out);
 		html_put(out, cw_json_str(alt, "reason", ""));
 		fputs("</li>\n", out);
@@ -412,7 +413,7 @@ static void put_bundle(FILE *out, const json_t *incident)
 
 	if (!*path)
 		return;
-	fputs("<footer><p class=\"dim\">Kept in ", out);
+	fputs("<footer><p class=\"dim\">Bundle: ", out);
 	html_put(out, path);
 	fputs(" on ", out);
 	html_put(out, cw_json_str(incident, "leader", "?"));

@@ -20,12 +20,14 @@
 #include "report/frames.h"
 #include "report/json_util.h"
 #include "report/text.h"
+#include "report/text/render_epitaph.h"
 #include "report/text/render_stack.h"
 #include "report/text/render_stack_tree.h"
 
 #define DEFAULT_WIDTH 100
 #define MAX_CULPRITS 8
 #define MAX_WITNESSES 4
+#define SUMMARY_BYTES 1280
 
 static void put_label(const struct cw_text *t, const char *label)
 {
@@ -39,23 +41,20 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	bool resolved =
 		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
 	const char *flag = phrase_doc_flag(incident);
+	char text[SUMMARY_BYTES];
 
 	cw_text_put(t, resolved ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
 	fputs("  ", t->out);
 	cw_text_wrap(t, (int)strlen(flag) + 2, (int)strlen(flag) + 2,
-		     cw_json_str(incident, "summary", ""));
+		     phrase_doc_summary(incident, text, sizeof(text)));
 	fputc('\n', t->out);
 	put_label(t, "class");
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "class", ""));
-	if (*cw_json_str(incident, "detail", "")) {
-		fputs(" / ", t->out);
-		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "detail", ""));
-	}
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_class(incident, text, sizeof(text)));
 	fputs(", ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "confidence", ""));
 	fputc('\n', t->out);
 	put_label(t, "job");
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "job", ""));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_job(incident, ""));
 	fputc('\n', t->out);
 	put_label(t, "incident");
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "id", ""));
@@ -149,7 +148,7 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 		return;
 	cw_text_title(t, strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0
 				 ? "First call that differs"
-				 : "Who waits, and for what");
+				 : "Who waits for what");
 	fputs("  on ", t->out);
 	put_comm(t, where);
 	fputs(phrase_doc_seq(where, seq, sizeof(seq)), t->out);
@@ -212,7 +211,7 @@ static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 		if (n++ == MAX_WITNESSES)
 			return;
 		if (n == 1)
-			cw_text_title(t, "Where those who wait were seen");
+			cw_text_title(t, "Where waiting ranks were seen");
 		fputs("  ", t->out);
 		put_process(t, CW_TEXT_PLAIN, evidence);
 		fputs(": ", t->out);
@@ -248,13 +247,14 @@ static void put_fed_tensors(const struct cw_text *t, const json_t *incident)
 {
 	json_t *sentences = cw_fed_tensor_sentences(incident);
 
-	put_sentences(t, sentences, "NaN and infinity fed in, the first of each rank");
+	put_sentences(t, sentences, "First NaN or infinity that a rank fed in");
 	json_decref(sentences);
 }
 
 static void put_alternatives(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *list = json_object_get(incident, "alternatives"), *alt;
+	char class[128];
 	size_t i;
 
 	if (!json_array_size(list))
@@ -263,7 +263,7 @@ static void put_alternatives(const struct cw_text *t, const json_t *incident)
 	json_array_foreach (list, i, alt) {
 		fprintf(t->out, "  - %.0f %% ",
 			json_number_value(json_object_get(alt, "probability")) * 100);
-		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(alt, "class", "?"));
+		cw_text_put(t, CW_TEXT_PLAIN, cw_doc_class(alt, class, sizeof(class)));
 		fputs(": ", t->out);
 		cw_text_wrap(t, 24, 4, cw_json_str(alt, "reason", ""));
 	}
@@ -309,6 +309,21 @@ static int64_t put_time(const struct cw_text *t, const char *label, const char *
 	return at;
 }
 
+static void put_timeout(const struct cw_text *t, const json_t *timeout)
+{
+	double seconds = json_number_value(json_object_get(timeout, "seconds"));
+	char buf[64];
+
+	if (!(seconds > 0 && seconds < 1e9))
+		return;
+	put_label(t, "time-out");
+	fprintf(t->out, "the job's own watchdog ends it after %s in one call",
+		cw_format_duration((int64_t)(seconds * CW_NS_PER_S), buf, sizeof(buf)));
+	if (json_is_true(json_object_get(timeout, "assumed")))
+		fputs(" (PyTorch's default, assumed)", t->out);
+	fputc('\n', t->out);
+}
+
 static void put_times(const struct cw_text *t, const json_t *incident)
 {
 	const json_t *times = json_object_get(incident, "times");
@@ -319,6 +334,11 @@ static void put_times(const struct cw_text *t, const json_t *incident)
 	last = put_time(t, "stalled", cw_json_str(times, "stall", ""), last);
 	last = put_time(t, "confirmed", cw_json_str(times, "confirmed", ""), last);
 	(void)put_time(t, "resolved", cw_json_str(times, "resolved", ""), last);
+	if (phrase_doc_is_unseen(incident)) {
+		put_label(t, "ended");
+		fputs("when is not known: its leader changed or was restarted\n", t->out);
+	}
+	put_timeout(t, json_object_get(incident, "job_timeout"));
 }
 
 static void put_advice(const struct cw_text *t, const json_t *incident)
@@ -346,7 +366,7 @@ static void put_bundle(const struct cw_text *t, const json_t *incident)
 
 	if (!*path)
 		return;
-	cw_text_title(t, "Kept in");
+	cw_text_title(t, "Bundle");
 	fputs("  ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN, path);
 	fputs(" on ", t->out);
@@ -365,6 +385,10 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	};
 	const json_t *incident = bundle->incident;
 
+	if (!incident && json_is_string(json_object_get(bundle->epitaph, "summary"))) {
+		cw_render_epitaph(&t, bundle->epitaph, true);
+		return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+	}
 	if (!json_is_string(json_object_get(incident, "class")) ||
 	    !json_is_string(json_object_get(incident, "summary")) ||
 	    !json_is_array(json_object_get(incident, "culprits")))
@@ -382,6 +406,8 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	put_alternatives(&t, incident);
 	put_coverage(&t, incident);
 	put_times(&t, incident);
+	if (bundle->epitaph)
+		cw_render_epitaph(&t, bundle->epitaph, false);
 	put_advice(&t, incident);
 	put_bundle(&t, incident);
 	return fflush(out) != 0 || ferror(out) ? -EIO : 0;

@@ -123,6 +123,9 @@ static void happen(struct cluster *c, const struct event *e)
 	case EVENT_DAEMONS_BACK:
 		fault_daemons_back(c, e->id);
 		break;
+	case EVENT_DAEMON_ANEW:
+		fault_daemon_anew(c, (uint32_t)e->id);
+		break;
 	case EVENT_READ:
 		record_on_read(e->rank);
 		break;

@@ -16,6 +16,7 @@
 #include "suite/scenario/scenario.h"
 
 struct cluster;
+struct json_t;
 
 /* When scenarios begin, on the watcher's clock; the times in them count from here. */
 #define CLUSTER_ORIGIN_NS (INT64_C(1000) * 1000000000)
@@ -48,13 +49,18 @@ enum cluster_daemon {
 
 uint32_t cluster_n_nodes(const struct cluster *c);
 enum cluster_daemon cluster_daemon(const struct cluster *c, uint32_t node);
+/*
+ * From now on, for so long (SUITE_FOREVER), this is how the node's daemon is. One that was killed
+ * or said goodbye has an empty memory when it begins again.
+ */
+void cluster_quieten(struct cluster *c, uint32_t node, enum cluster_daemon daemon, int64_t for_ns);
 /* By how much wall clocks were set forward. */
 int64_t cluster_wall_ahead_ns(const struct cluster *c);
 /* How many ranks of the node have ended. */
 uint32_t cluster_n_ended(const struct cluster *c, uint32_t node);
 /*
  * Reads the node's ranks at this instant and makes of them what a digest says, ages included
- * (daemon/node/digest.c). From the first call on ranks are read by these calls only. *ret lies in
+ * (digest/digest.c). From the first call on ranks are read by these calls only. *ret lies in
  * the arena and is good until the next call. 0 or -ENOMEM.
  */
 int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struct cw_msg_rank **ret,
@@ -65,7 +71,7 @@ int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struc
  * is so; not with CUDA graphs, many ranks, or leaps. 0 or -ENOMEM.
  */
 int cluster_record(struct cluster *c, bool *ret);
-/* The windows that the request asks the node for (daemon/node/window.c). 0 or -ENOMEM. */
+/* The windows that the request asks the node for (digest/window.c). 0 or -ENOMEM. */
 int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
 		    struct cw_arena *arena, struct cw_msg_window **ret, uint32_t *ret_n);
 
@@ -99,3 +105,13 @@ bool cluster_is_cut_off(const struct cluster *c);
 int64_t cluster_restart_ns(const struct cluster *c);
 /* When the first fault of the scenario happened; 0 = none has. *ret_all: all of them have. */
 int64_t cluster_fault_ns(const struct cluster *c, bool *ret_all);
+/* When the rank's calls, or what its device has done of them, last moved; 0 = it has ended. */
+int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank);
+/* Since when the longest wait inside a call lasts, of those who live; SUITE_FOREVER = nobody waits.
+ */
+int64_t cluster_waiting_since_ns(const struct cluster *c);
+/*
+ * All that is so at this moment, for those who check what is said of it (cluster_truth.c); the
+ * caller's. NULL: out of memory.
+ */
+struct json_t *cluster_truth(const struct cluster *c);

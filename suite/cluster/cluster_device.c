@@ -194,6 +194,7 @@ static void reach_ops(struct item *item)
 		if (op->coll_seq > m->reached)
 			m->reached = op->coll_seq;
 	}
+	record_device(m, item->first_op + item->n_ops - 1, 0);
 	if (item->rank->c->s->completion == SUITE_NCCL) {
 		flow_begin(item);
 		return;
@@ -208,7 +209,6 @@ static void reach_ops(struct item *item)
 		else
 			arrive(item, op->op_index, op->coll_seq);
 	}
-	record_device(m, item->first_op + item->n_ops - 1, 0);
 }
 
 /* A comm's ops run in the order of their launches, whatever their streams. */

@@ -22,6 +22,9 @@ static void note_hit(struct cluster *c, uint32_t fault)
 		c->fault_hit[fault] = true;
 		c->n_faults_hit++;
 	}
+	/* Nobody waits because of it. */
+	if (suite_fault_is_between_daemons(&c->s->faults[fault]))
+		return;
 	if (!c->fault_ns)
 		c->fault_ns = c->now_ns;
 	c->last_fault_ns = c->now_ns;
@@ -110,19 +113,50 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 	}
 }
 
+static uint32_t state_of(enum cluster_daemon daemon)
+{
+	switch (daemon) {
+	case CLUSTER_DAEMON_LOST:
+		return CW_NODE_UNREACHABLE;
+	case CLUSTER_DAEMON_GOODBYE:
+		return CW_NODE_SAID_GOODBYE;
+	default:
+		return CW_NODE_SILENT;
+	}
+}
+
+void cluster_quieten(struct cluster *c, uint32_t node, enum cluster_daemon daemon, int64_t for_ns)
+{
+	struct node *n = &c->nodes[node];
+
+	n->quiet_from_ns = c->now_ns;
+	n->quiet_until_ns = for_ns == SUITE_FOREVER ? SUITE_FOREVER : c->now_ns + for_ns;
+	n->quiet_state = state_of(daemon);
+	n->daemon = daemon;
+	if (for_ns != SUITE_FOREVER &&
+	    (daemon == CLUSTER_DAEMON_KILLED || (daemon == CLUSTER_DAEMON_GOODBYE && c->is_told)))
+		cluster_at(c, n->quiet_until_ns, EVENT_DAEMON_ANEW, NULL, NULL, node);
+}
+
+void fault_daemon_anew(struct cluster *c, uint32_t node)
+{
+	if (node_is_quiet(c, &c->nodes[node]))
+		return;
+	c->nodes[node].since_ns = c->now_ns;
+	view_forget_node(c, node);
+}
+
 static void quiet_nodes(struct cluster *c, const struct suite_fault *f)
 {
-	for (uint32_t i = 0; i < c->n_nodes; i++) {
-		struct node *n = &c->nodes[i];
+	enum cluster_daemon daemon = f->action == SUITE_NODE_LOST     ? CLUSTER_DAEMON_LOST
+				     : f->action == SUITE_NODE_SILENT ? CLUSTER_DAEMON_HELD
+				     : f->action == SUITE_NODE_KILLED ? CLUSTER_DAEMON_KILLED
+								      : CLUSTER_DAEMON_GOODBYE;
 
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		if (!cw_suite_set_has(&f->set, i))
 			continue;
-		n->quiet_from_ns = c->now_ns;
-		n->quiet_until_ns =
-			f->for_ns == SUITE_FOREVER ? SUITE_FOREVER : c->now_ns + f->for_ns;
-		n->quiet_state = f->action == SUITE_NODE_LOST     ? CW_NODE_UNREACHABLE
-				 : f->action == SUITE_NODE_SILENT ? CW_NODE_SILENT
-								  : CW_NODE_SAID_GOODBYE;
+		cluster_quieten(c, i, daemon, f->for_ns);
 		if (f->action != SUITE_NODE_LOST)
 			continue;
 		/* The machine is gone, and the processes on it. */
@@ -180,6 +214,8 @@ void fault_on_event(struct cluster *c, uint32_t fault)
 		stop_daemons(c, f);
 		return;
 	}
+	if (suite_fault_is_between_daemons(f))
+		return; /* the network's: suite/watch_faults.c */
 	if (!is_for_ranks(f)) {
 		quiet_nodes(c, f);
 		return;
@@ -204,6 +240,7 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 {
 	switch (f->action) {
 	case SUITE_BLOCK:
+		r->wait = f->wait;
 		return wait_a_while(r, f, NULL);
 	case SUITE_SPIN:
 		return wait_a_while(r, f, "cpu");

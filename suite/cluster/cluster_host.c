@@ -198,6 +198,7 @@ static void do_work(struct rank *r, const struct suite_insn *insn)
 					  [SUITE_SLEEP] = NULL };
 
 	r->pc++;
+	r->wait = insn->n;
 	be_busy(r, about(r, insn->ns), by[insn->kind]);
 }
 

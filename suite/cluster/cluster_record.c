@@ -70,6 +70,7 @@ static int make_recorder(struct rank *r)
 		.job_label = "suite",
 		.nccl_version = trait_version(c->s, r->index),
 		.env_hash = trait_environment(c->s, r->index),
+		.job_timeout_ns = c->s->job_timeout_ns,
 		.has_progress = !c->s->has_no_progress,
 		.now_ns = c->now_ns,
 		.wall_ns = WALL_NS + c->now_ns,
@@ -288,9 +289,13 @@ static struct cw_digest_rank facts_of(struct rank *r)
 		.is_oom_killed = v->flags & CW_RANKF_OOM_KILLED,
 		.is_d_state = v->flags & CW_RANKF_D_STATE,
 		.is_child_busy = v->flags & CW_RANKF_BUSY_CHILD,
+		.host_wait = v->host_wait,
 		.headway_ns = v->headway_ns,
 		.headway_by = v->headway_by,
 		.command = "train.py",
+		.end_by = is_dead ? view_end_by(r) : 0,
+		.end_sender =
+			is_dead && view_end_by(r) == CW_END_BY_PROCESS ? CLUSTER_LAUNCHER_PID : 0,
 	};
 }
 

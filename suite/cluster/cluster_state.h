@@ -143,6 +143,7 @@ struct view_rank {
 	uint32_t liveness, flags;
 	int64_t sampled_ns, headway_ns;
 	const char *headway_by;
+	uint32_t host_wait;
 	struct cw_op host_call;
 	uint64_t host_call_comm_id;
 };
@@ -156,6 +157,7 @@ struct rank {
 	uint32_t n_frames;
 	enum host_state host;
 	const char *busy_by; /* what headway shows while busy; NULL = nothing */
+	uint32_t wait;       /* with nothing: enum cw_host_wait */
 	int64_t active_ns;   /* last sign of work */
 	bool is_frozen, missed_wake;
 	int64_t call_ns;  /* of its last call: no two are made at one instant */
@@ -195,6 +197,7 @@ enum event_kind {
 	EVENT_DIE,
 	EVENT_SAMPLE,
 	EVENT_DAEMONS_BACK,
+	EVENT_DAEMON_ANEW, /* of one node */
 	EVENT_READ,
 };
 
@@ -213,6 +216,8 @@ struct node {
 	int64_t latency_ns, last_ns;
 	int64_t quiet_from_ns, quiet_until_ns; /* 0 = reports */
 	uint32_t quiet_state;
+	enum cluster_daemon daemon; /* while it is quiet */
+	int64_t since_ns;           /* what its daemon remembers begins here */
 };
 
 struct cluster {
@@ -304,13 +309,21 @@ int fault_schedule(struct cluster *c);
 void fault_on_event(struct cluster *c, uint32_t fault);
 void fault_thaw(struct rank *r);
 void fault_daemons_back(struct cluster *c, bool is_new);
+/* The daemon of the node begins again, if it is not to be quiet for longer. */
+void fault_daemon_anew(struct cluster *c, uint32_t node);
 bool fault_is_due(const struct cluster *c, uint32_t fault);
 
 /* ---- the agent's and the leader's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
 /* It went in order, by the launcher or with its job. */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r);
+/* Whose doing its end was, as the kernel of its node has it: enum cw_end_by. */
+uint32_t view_end_by(const struct rank *r);
+/* The launcher on each node: who sends signals. */
+#define CLUSTER_LAUNCHER_PID 900
 void view_forget(struct cluster *c);
+/* The ranks of one node. */
+void view_forget_node(struct cluster *c, uint32_t node);
 
 /* ---- points of the history (cluster_checkpoint.c) ---- */
 /* A step was taken from coll_seq `before` to m->returned. */

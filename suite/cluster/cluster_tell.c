@@ -28,14 +28,7 @@ enum cluster_daemon cluster_daemon(const struct cluster *c, uint32_t node)
 		return c->are_daemons_new ? CLUSTER_DAEMON_KILLED : CLUSTER_DAEMON_HELD;
 	if (!node_is_quiet(c, n))
 		return CLUSTER_DAEMON_RUNS;
-	switch (n->quiet_state) {
-	case CW_NODE_UNREACHABLE:
-		return CLUSTER_DAEMON_LOST;
-	case CW_NODE_SAID_GOODBYE:
-		return CLUSTER_DAEMON_GOODBYE;
-	default:
-		return CLUSTER_DAEMON_HELD;
-	}
+	return n->daemon;
 }
 
 static uint32_t first_rank(const struct cluster *c, uint32_t node)
@@ -155,6 +148,9 @@ static int tell_rank(const struct cluster *c, const struct rank *r, struct cw_ar
 		.liveness = v->liveness,
 		.exit_code = dead ? (int32_t)r->exit_code : 0,
 		.term_signal = dead ? (int32_t)r->term_signal : 0,
+		.end_by = dead ? view_end_by(r) : 0,
+		.end_sender =
+			dead && view_end_by(r) == CW_END_BY_PROCESS ? CLUSTER_LAUNCHER_PID : 0,
 		.flags = v->flags | (dead && view_is_shutdown(c, r) ? CW_RANKF_SHUTDOWN : 0),
 		.ended_age_ns = dead ? age_ns(c, r->ended_ns) : 0,
 		.headway_age_ns = age_ns(c, v->headway_ns),
@@ -163,6 +159,8 @@ static int tell_rank(const struct cluster *c, const struct rank *r, struct cw_ar
 		.env_hash = trait_environment(c->s, r->index),
 		.command = "train.py",
 		.headway_by = v->headway_by ? v->headway_by : "",
+		.host_wait = v->host_wait,
+		.job_timeout_ns = (uint64_t)c->s->job_timeout_ns,
 		.cause = "",
 		.fed = "",
 		.members = cw_arena_new_array(arena, struct cw_msg_member, c->s->n_families),

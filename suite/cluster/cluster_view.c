@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of a rank: its agent's counters, read at one instant, as a daemon samples and a
- * leader joins them (daemon/node/digest.c, leader/snapshot_build.c).
+ * leader joins them (digest/digest.c, leader/snapshot_build.c).
  */
 #include <errno.h>
 #include <signal.h>
@@ -32,7 +32,11 @@ static int64_t noticed_ns(const struct rank *r, int64_t ns)
 /* What happened before the daemon began, it saw when it began. */
 static int64_t remembered_ns(const struct rank *r, int64_t ns)
 {
-	return ns > r->c->daemons_since_ns ? ns : r->c->daemons_since_ns;
+	int64_t since_ns = r->c->nodes[r->node].since_ns;
+
+	if (since_ns < r->c->daemons_since_ns)
+		since_ns = r->c->daemons_since_ns;
+	return ns > since_ns ? ns : since_ns;
 }
 
 static int64_t median_interval(const struct view_member *v)
@@ -176,6 +180,9 @@ void view_sample(struct rank *r)
 	v->sampled_ns = r->c->now_ns;
 	v->headway_ns = remembered_ns(r, r->active_ns);
 	v->headway_by = v->headway_ns == r->active_ns ? r->busy_by : NULL;
+	v->host_wait = r->host == HOST_BUSY && !r->busy_by ? r->wait : CW_HOST_WAIT_UNKNOWN;
+	if (v->host_wait == CW_HOST_WAIT_STORAGE)
+		v->flags |= CW_RANKF_D_STATE;
 	if (r->host == HOST_BUSY && r->busy_by && strcmp(r->busy_by, "child") == 0)
 		v->flags |= CW_RANKF_BUSY_CHILD;
 	sample_host_call(r, v);
@@ -183,25 +190,34 @@ void view_sample(struct rank *r)
 		r->c->nodes[r->node].last_ns = r->c->now_ns;
 }
 
+static void forget_rank(struct rank *r)
+{
+	r->view.is_seen = false;
+	record_forget(r);
+	for (uint32_t f = 0; f < r->c->s->n_families; f++) {
+		struct view_member *v = r->members[f] ? &r->members[f]->view : NULL;
+
+		if (!v)
+			continue;
+		v->n_intervals = 0;
+		v->done_ns = 0;
+		v->m.state = CW_COMM_FREE;
+		free(r->members[f]->window);
+		r->members[f]->window = NULL;
+	}
+}
+
 void view_forget(struct cluster *c)
 {
-	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
-		struct rank *r = &c->ranks[i];
+	for (uint32_t i = 0; i < c->s->n_ranks; i++)
+		forget_rank(&c->ranks[i]);
+}
 
-		r->view.is_seen = false;
-		record_forget(r);
-		for (uint32_t f = 0; f < c->s->n_families; f++) {
-			struct view_member *v = r->members[f] ? &r->members[f]->view : NULL;
-
-			if (!v)
-				continue;
-			v->n_intervals = 0;
-			v->done_ns = 0;
-			v->m.state = CW_COMM_FREE;
-			free(r->members[f]->window);
-			r->members[f]->window = NULL;
-		}
-	}
+void view_forget_node(struct cluster *c, uint32_t node)
+{
+	for (uint32_t i = 0; i < c->s->n_ranks; i++)
+		if (c->ranks[i].node == node)
+			forget_rank(&c->ranks[i]);
 }
 
 /* ---- the snapshot ---- */
@@ -234,6 +250,27 @@ bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 		together++;
 	}
 	return together >= 2 && !alive;
+}
+
+uint32_t view_end_by(const struct rank *r)
+{
+	if (r->liveness == CW_LIVE_EXITED)
+		return CW_END_BY_NOBODY;
+	if (r->liveness != CW_LIVE_KILLED)
+		return CW_END_BY_UNKNOWN;
+	if (r->flags & CW_RANKF_OOM_KILLED)
+		return CW_END_BY_KERNEL;
+	switch (r->term_signal) {
+	case SIGABRT:
+		return CW_END_BY_ITSELF;
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+		return CW_END_BY_KERNEL;
+	default:
+		return CW_END_BY_PROCESS;
+	}
 }
 
 static int add_nodes(struct cluster *c, struct cw_snapshot *snap)
@@ -275,6 +312,8 @@ static int add_rank(struct cluster *c, struct rank *r, struct cw_snapshot *snap)
 		.nccl_version = trait_version(c->s, r->index),
 		.env_hash = trait_environment(c->s, r->index),
 		.headway_by = v->headway_by,
+		.host_wait = v->host_wait,
+		.job_timeout_ns = c->s->job_timeout_ns,
 		.command = "train.py",
 		.host_call = v->host_call,
 		.host_call_comm_id = v->host_call_comm_id,

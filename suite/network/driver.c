@@ -101,29 +101,50 @@ static const char *withhold(void *user, const struct cw_incident_due *due)
 	return c->ranks && c->ranks->withhold ? c->ranks->withhold(c->user, n, due) : NULL;
 }
 
-static int add_alert(struct network_node *n, const struct cw_incident_due *due, const json_t *doc)
+static int add(struct network_node *n, const struct cw_incident_due *due, const json_t *doc,
+	       struct network_alert **list, unsigned *len, unsigned *cap)
 {
-	struct network *net = n->network;
 	struct network_alert *a;
 
-	if (net->n_alerts == net->cap_alerts) {
-		unsigned cap = net->cap_alerts ? net->cap_alerts * 2 : 4;
+	if (*len == *cap) {
+		unsigned more = *cap ? *cap * 2 : 4;
 
-		a = realloc(net->alerts, cap * sizeof(*a));
+		a = realloc(*list, more * sizeof(*a));
 		if (!a)
 			return -ENOMEM;
-		net->alerts = a;
-		net->cap_alerts = cap;
+		*list = a;
+		*cap = more;
 	}
-	a = &net->alerts[net->n_alerts];
-	*a = (struct network_alert){
-		.node = n->index, .at_ns = net->now_ns, .uid = due->uid, .doc = json_deep_copy(doc)
-	};
+	a = &(*list)[*len];
+	*a = (struct network_alert){ .node = n->index,
+				     .at_ns = n->network->now_ns,
+				     .uid = due->uid,
+				     .doc = json_deep_copy(doc) };
 	if (!a->doc)
 		return -ENOMEM;
 	(void)snprintf(a->id, sizeof(a->id), "%s", due->id);
-	net->n_alerts++;
+	(*len)++;
 	return 0;
+}
+
+static bool wants_notices(void *user)
+{
+	const struct network_node *n = user;
+
+	return !n->network->config.has_no_notices;
+}
+
+/* A leader that takes over notes what the one before it had noted. */
+static void notice(void *user, const struct cw_incident_due *due, const json_t *doc)
+{
+	struct network_node *n = user;
+	struct network *net = n->network;
+
+	for (unsigned i = 0; i < net->n_notices; i++)
+		if (net->notices[i].uid == due->uid && !strcmp(net->notices[i].id, due->id))
+			return;
+	if (add(n, due, doc, &net->notices, &net->n_notices, &net->cap_notices) < 0)
+		net->error = -ENOMEM;
 }
 
 static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
@@ -143,16 +164,56 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 		net->n_refused_alerts++;
 		return r;
 	}
-	r = add_alert(n, due, doc);
+	r = add(n, due, doc, &net->alerts, &net->n_alerts, &net->cap_alerts);
 	if (r < 0)
 		return r;
 	(void)cw_transport_announce(n->transport, &delivered);
 	return 0;
 }
 
+static bool is_buried(const struct network_node *n, const char *id)
+{
+	const struct network *net = n->network;
+
+	for (unsigned i = 0; i < net->n_epitaphs; i++)
+		if (net->epitaphs[i].node == n->index && !strcmp(net->epitaphs[i].id, id))
+			return true;
+	return false;
+}
+
+static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell)
+{
+	struct network_node *n = user;
+	struct network *net = n->network;
+	struct network_epitaph *e;
+
+	if (is_buried(n, due->id))
+		return -EEXIST;
+	if (net->n_epitaphs == net->cap_epitaphs) {
+		unsigned cap = net->cap_epitaphs ? net->cap_epitaphs * 2 : 4;
+
+		e = realloc(net->epitaphs, cap * sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		net->epitaphs = e;
+		net->cap_epitaphs = cap;
+	}
+	e = &net->epitaphs[net->n_epitaphs];
+	*e = (struct network_epitaph){ .node = n->index,
+				       .at_ns = net->now_ns,
+				       .may_tell = may_tell,
+				       .doc = json_deep_copy(doc) };
+	if (!e->doc)
+		return -ENOMEM;
+	(void)snprintf(e->id, sizeof(e->id), "%s", due->id);
+	net->n_epitaphs++;
+	return 0;
+}
+
 /* ---- the log ---- */
 
-static void log_line(void *user, int level, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void log_line(void *user, int level, const char *fmt,
+							   va_list ap)
 {
 	cw_log_v(level, fmt, ap);
 }
@@ -180,6 +241,9 @@ struct cw_leader_effects network_driver_effects(struct network_node *n)
 		.was_sent_here = was_sent_here,
 		.withhold = withhold,
 		.alert = alert,
+		.wants_notices = wants_notices,
+		.notice = notice,
+		.bury = bury,
 		.log = log_line,
 		.event = log_event,
 	};

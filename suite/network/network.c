@@ -687,6 +687,12 @@ struct network *network_free(struct network *net)
 	for (unsigned i = 0; i < net->n_alerts; i++)
 		json_decref(net->alerts[i].doc);
 	free(net->alerts);
+	for (unsigned i = 0; i < net->n_notices; i++)
+		json_decref(net->notices[i].doc);
+	free(net->notices);
+	for (unsigned i = 0; i < net->n_epitaphs; i++)
+		json_decref(net->epitaphs[i].doc);
+	free(net->epitaphs);
 	free(net->nodes);
 	free(net->links);
 	free(net);

@@ -177,6 +177,15 @@ struct network_alert {
 	json_t *doc; /* collwatch.incident/1; a copy, as it was then */
 };
 
+/* What a leader kept of a job that failed, each in its node's store. */
+struct network_epitaph {
+	unsigned node;
+	int64_t at_ns; /* virtual */
+	char id[CW_INCIDENT_ID_LEN];
+	bool may_tell; /* no alert of the job went out before */
+	json_t *doc;   /* collwatch.epitaph/1; a copy */
+};
+
 struct network_config {
 	unsigned n_nodes;
 	/*
@@ -190,7 +199,8 @@ struct network_config {
 	int64_t start_ns;                 /* virtual time begins here; 0 = at 1,000 s */
 	int64_t latency_ns;               /* of every message to another node */
 	const struct network_time *times; /* of each node; NULL = virtual time */
-	const struct cw_thresholds *thresholds;  /* borrowed; NULL = the default */
+	const struct cw_thresholds *thresholds; /* borrowed; NULL = the default */
+	bool has_no_notices;
 	uint32_t turn_members;                   /* see leader/leader.h; 0 = its default */
 	int64_t (*cpu_ns)(void *user);           /* likewise; NULL = looks take no time */
 	const struct network_ranks *ranks;       /* borrowed; NULL = nobody has any */
@@ -206,6 +216,10 @@ struct network {
 	const struct network_node *running; /* whose turn it is; NULL = nobody's */
 	struct network_alert *alerts;       /* delivered, over the lives of all daemons */
 	unsigned n_alerts, cap_alerts, n_refused_alerts;
+	struct network_alert *notices; /* told of, each id once */
+	unsigned n_notices, cap_notices;
+	struct network_epitaph *epitaphs; /* over the lives of all daemons */
+	unsigned n_epitaphs, cap_epitaphs;
 	/* ---- to be set between runs ---- */
 	struct network_digests digest_faults;
 	uint32_t turn_members;                   /* of leaders started from now on */

@@ -164,6 +164,7 @@ static void fill_header(struct cw_rec_header *h, const struct recorder_config *c
 	h->world_size_label = config->world_size;
 	h->nccl_version = config->nccl_version;
 	h->env_hash = config->env_hash;
+	h->job_timeout_ns = (uint64_t)config->job_timeout_ns;
 	set_label(h->job_label, sizeof(h->job_label), config->job_label);
 	set_label(h->rank_label_source, sizeof(h->rank_label_source), "RANK");
 	if (config->has_progress)

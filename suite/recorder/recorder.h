@@ -27,7 +27,8 @@ struct recorder_config {
 	const char *job_label;
 	uint32_t nccl_version;
 	uint64_t env_hash;
-	bool has_progress; /* devices write how far they are */
+	int64_t job_timeout_ns; /* 0 = none */
+	bool has_progress;      /* devices write how far they are */
 	int64_t now_ns, wall_ns;
 };
 

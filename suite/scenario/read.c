@@ -229,6 +229,15 @@ static int read_run(struct reader *r)
 	return read_end(r);
 }
 
+static int read_job_timeout(struct reader *r)
+{
+	if (read_time(r, &r->s->job_timeout_ns) < 0)
+		return -EINVAL;
+	if (r->s->job_timeout_ns <= 0 || r->s->job_timeout_ns > MAX_RUN_NS)
+		return read_fail(r, "not between 1 s and 14 days", NULL);
+	return read_end(r);
+}
+
 static int read_head(struct reader *r, const char *w)
 {
 	if (strcmp(w, "end") == 0)
@@ -253,6 +262,12 @@ static int read_head(struct reader *r, const char *w)
 		return read_fault(r);
 	if (strcmp(w, "node") == 0)
 		return read_node_fault(r);
+	if (strcmp(w, "leader") == 0)
+		return read_leader_fault(r);
+	if (strcmp(w, "digests") == 0)
+		return read_digests_fault(r);
+	if (strcmp(w, "machine") == 0)
+		return read_machine(r);
 	if (strcmp(w, "job") == 0)
 		return read_job_fault(r);
 	if (strcmp(w, "daemons") == 0)
@@ -271,6 +286,12 @@ static int read_head(struct reader *r, const char *w)
 		return read_told(r);
 	if (strcmp(w, "no-progress") == 0) {
 		r->s->has_no_progress = true;
+		return read_end(r);
+	}
+	if (strcmp(w, "job-timeout") == 0)
+		return read_job_timeout(r);
+	if (strcmp(w, "no-notices") == 0) {
+		r->s->has_no_notices = true;
 		return read_end(r);
 	}
 	if (strcmp(w, "recorded") == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong, and what must be said about it. */
+/* What goes wrong with ranks, and what must be said about it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const struct {
 	{ "wedge", SUITE_WEDGE },      { "blind", SUITE_BLIND },
 };
 
-static struct suite_fault *new_fault(struct reader *r)
+struct suite_fault *read_new_fault(struct reader *r)
 {
 	struct suite_fault *f = &r->s->faults[r->s->n_faults];
 
@@ -31,18 +31,17 @@ static struct suite_fault *new_fault(struct reader *r)
 	return f;
 }
 
-static int read_at(struct reader *r, struct suite_fault *f)
+int read_fault_time(struct reader *r, struct suite_fault *f)
 {
 	if (!read_is(r, "at"))
 		return read_fail(r, "when? (at TIME)", NULL);
 	return read_time(r, &f->at_ns);
 }
 
-static int finish_fault(struct reader *r, struct suite_fault *f)
+int read_fault_end(struct reader *r, struct suite_fault *f)
 {
 	if (read_is(r, "for") && read_time(r, &f->for_ns) < 0)
 		return -EINVAL;
-	(void)f;
 	r->s->n_faults++;
 	return read_end(r);
 }
@@ -119,6 +118,15 @@ static int read_action(struct reader *r, struct suite_fault *f)
 			return -EINVAL;
 		f->value = (uint64_t)ns;
 	}
+	if (f->action == SUITE_BLOCK || f->action == SUITE_BUSY_IO) {
+		uint32_t wait;
+		bool moves;
+
+		if (read_wait(r, f->action == SUITE_BUSY_IO, &wait, &moves) < 0)
+			return -EINVAL;
+		f->action = moves ? SUITE_BUSY_IO : SUITE_BLOCK;
+		f->wait = (uint8_t)wait;
+	}
 	f->value = f->action == SUITE_KILL ? SIGKILL : f->value;
 	if ((f->action == SUITE_EXIT_NOW || f->action == SUITE_KILL) && r->at < r->words->n &&
 	    strcmp(r->words->w[r->at], "for") != 0) {
@@ -139,10 +147,10 @@ static int kind_of_call(const char *w)
 /* fault RANKS at TIME [on COMM [KIND]] ACTION [for TIME] */
 int read_fault(struct reader *r)
 {
-	struct suite_fault *f = new_fault(r);
+	struct suite_fault *f = read_new_fault(r);
 	int kind;
 
-	if (!f || read_set(r, &f->set) < 0 || read_at(r, f) < 0)
+	if (!f || read_set(r, &f->set) < 0 || read_fault_time(r, f) < 0)
 		return -EINVAL;
 	if (read_is(r, "on")) {
 		if (read_family(r, &f->family) < 0)
@@ -155,78 +163,7 @@ int read_fault(struct reader *r)
 	}
 	if (read_action(r, f) < 0)
 		return -EINVAL;
-	return finish_fault(r, f);
-}
-
-/* node NODES at TIME lost|silent|goodbye [for TIME] */
-int read_node_fault(struct reader *r)
-{
-	struct suite_fault *f = new_fault(r);
-
-	if (!f || read_set(r, &f->set) < 0 || read_at(r, f) < 0)
-		return -EINVAL;
-	if (read_is(r, "lost"))
-		f->action = SUITE_NODE_LOST;
-	else if (read_is(r, "silent"))
-		f->action = SUITE_NODE_SILENT;
-	else if (read_is(r, "goodbye"))
-		f->action = SUITE_NODE_GOODBYE;
-	else
-		return read_fail(r, "a node is lost, silent, or says goodbye", NULL);
-	return finish_fault(r, f);
-}
-
-/* job at TIME cancel|restart */
-int read_job_fault(struct reader *r)
-{
-	struct suite_fault *f = new_fault(r);
-
-	if (!f || read_at(r, f) < 0)
-		return -EINVAL;
-	if (read_is(r, "cancel"))
-		f->action = SUITE_CANCEL;
-	else if (read_is(r, "restart"))
-		f->action = SUITE_RESTART;
-	else
-		return read_fail(r, "a job is told to cancel or to restart", NULL);
-	return finish_fault(r, f);
-}
-
-/* daemons at TIME restart|stop for TIME */
-int read_daemons_fault(struct reader *r)
-{
-	struct suite_fault *f = new_fault(r);
-
-	if (!f || read_at(r, f) < 0)
-		return -EINVAL;
-	if (read_is(r, "restart"))
-		f->action = SUITE_DAEMONS_RESTART;
-	else if (read_is(r, "stop"))
-		f->action = SUITE_DAEMONS_STOP;
-	else
-		return read_fail(r, "daemons restart or stop", NULL);
-	if (finish_fault(r, f) < 0)
-		return -EINVAL;
-	return f->for_ns == SUITE_FOREVER ? read_fail(r, "for how long?", NULL) : 0;
-}
-
-/* clock at TIME forward|back TIME */
-int read_clock_fault(struct reader *r)
-{
-	struct suite_fault *f = new_fault(r);
-	int64_t by, sign = 1;
-
-	if (!f || read_at(r, f) < 0)
-		return -EINVAL;
-	if (read_is(r, "back"))
-		sign = -1;
-	else if (!read_is(r, "forward"))
-		return read_fail(r, "a clock is set forward or back", NULL);
-	if (read_time(r, &by) < 0)
-		return -EINVAL;
-	f->action = SUITE_CLOCK;
-	f->value = (uint64_t)(sign * by);
-	return finish_fault(r, f);
+	return read_fault_end(r, f);
 }
 
 static bool is_set_next(const struct reader *r)
@@ -243,6 +180,7 @@ static bool is_set_next(const struct reader *r)
 static int read_answer(struct reader *r, uint32_t incident)
 {
 	struct suite_answer *a = &r->s->answers[r->s->n_answers];
+	bool is_notice = read_is(r, "notice");
 	const char *w = read_word(r);
 	int klass = w ? cw_class_from_name(w) : -1, detail;
 
@@ -250,7 +188,11 @@ static int read_answer(struct reader *r, uint32_t incident)
 		return read_fail(r, "too many answers", NULL);
 	if (klass <= 0)
 		return read_fail(r, "not a class:", w);
-	*a = (struct suite_answer){ .klass = (uint8_t)klass, .incident = (uint8_t)incident };
+	if (is_notice && (klass == CW_CLASS_SLOW || incident))
+		return read_fail(r, "no notice is expected of", w);
+	*a = (struct suite_answer){ .klass = (uint8_t)klass,
+				    .incident = (uint8_t)incident,
+				    .is_notice = is_notice };
 	if (!is_set_next(r) && r->at < r->words->n && strcmp(r->words->w[r->at], "or") != 0 &&
 	    strcmp(r->words->w[r->at], "nobody") != 0) {
 		w = read_word(r);
@@ -278,12 +220,17 @@ static int read_nobody_slow(struct reader *r)
 	return read_end(r);
 }
 
-/* expect silence; expect CLASS [DETAIL] [RANKS|nobody] [or …] */
+/* expect silence [or …]; expect [notice] CLASS [DETAIL] [RANKS|nobody] [or …] */
 int read_expect(struct reader *r)
 {
 	r->has_expect = true;
-	if (read_is(r, "silence"))
-		return r->s->n_answers ? read_fail(r, "silence, or something?", NULL) : read_end(r);
+	if (read_is(r, "silence")) {
+		if (r->s->n_answers)
+			return read_fail(r, "silence, or something?", NULL);
+		if (!read_is(r, "or"))
+			return read_end(r);
+		r->s->may_be_silent = true;
+	}
 	if (suite_n_incidents(r->s) > 1)
 		return read_fail(r, "what is expected stands before what is also", NULL);
 	do {
@@ -300,7 +247,8 @@ int read_also(struct reader *r)
 {
 	uint32_t nth = suite_n_incidents(r->s);
 
-	if (!nth || r->s->is_alone || r->s->answers[0].klass == CW_CLASS_SLOW)
+	if (!nth || r->s->is_alone || r->s->answers[0].klass == CW_CLASS_SLOW ||
+	    r->s->may_be_silent || suite_expects_notice(r->s))
 		return read_fail(r, "also, beside what?", NULL);
 	if (nth == 1 && read_is(r, "nothing")) {
 		r->s->is_alone = true;

@@ -210,6 +210,13 @@ static int read_work(struct reader *r, const char *w, struct suite_insn *insn)
 		if (insn->kind == SUITE_EXIT && r->at < r->words->n && read_u64(r, 255, &n) < 0)
 			return -EINVAL;
 		insn->n = (uint32_t)n;
+		if (insn->kind == SUITE_SLEEP || insn->kind == SUITE_IO) {
+			bool moves;
+
+			if (read_wait(r, insn->kind == SUITE_IO, &insn->n, &moves) < 0)
+				return -EINVAL;
+			insn->kind = moves ? SUITE_IO : SUITE_SLEEP;
+		}
 		return 0;
 	}
 	return read_fail(r, "no such statement:", w);

@@ -120,6 +120,36 @@ int read_set(struct reader *r, struct suite_set *ret)
 	return 0;
 }
 
+int read_wait(struct reader *r, bool is_io, uint32_t *ret_wait, bool *ret_moves)
+{
+	static const struct {
+		const char *name;
+		uint32_t wait;
+	} table[] = {
+		{ "lock", CW_HOST_WAIT_LOCK },       { "gil", CW_HOST_WAIT_GIL },
+		{ "queue", CW_HOST_WAIT_QUEUE },     { "socket", CW_HOST_WAIT_SOCKET },
+		{ "tty", CW_HOST_WAIT_TTY },         { "sync", CW_HOST_WAIT_UNKNOWN },
+		{ "storage", CW_HOST_WAIT_STORAGE },
+	};
+
+	*ret_moves = is_io;
+	*ret_wait = is_io ? CW_HOST_WAIT_STORAGE : CW_HOST_WAIT_QUEUE;
+	if (!read_is(r, "in"))
+		return 0;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		if (!read_is(r, table[i].name))
+			continue;
+		*ret_wait = table[i].wait;
+		*ret_moves = false;
+		if (table[i].wait != CW_HOST_WAIT_STORAGE || read_is(r, "still"))
+			return 0;
+		*ret_moves = true;
+		return read_is(r, "moving") ? 0 : read_fail(r, "still or moving storage?", NULL);
+	}
+	return read_fail(r, "a host sleeps in lock, gil, queue, socket, tty, sync or storage",
+			 NULL);
+}
+
 int read_family(struct reader *r, uint32_t *ret)
 {
 	const char *w = read_word(r);

@@ -44,12 +44,24 @@ int read_call(struct reader *r, unsigned kind, struct suite_call *ret);
 int read_insn(struct reader *r);
 void read_free_program(struct suite_program *p);
 
-/* Lines "fault …" and "expect …", from their second word on. */
-int read_fault(struct reader *r);
+/* A new fault of the scenario, that counts from read_fault_end() on; NULL: there are too many. */
+struct suite_fault *read_new_fault(struct reader *r);
+/* at TIME */
+int read_fault_time(struct reader *r, struct suite_fault *f);
+/* [for TIME], and the end of the line. */
+int read_fault_end(struct reader *r, struct suite_fault *f);
+
+/* Lines that begin with such a word, from their second word on (read_cluster.c). */
 int read_node_fault(struct reader *r);
+int read_leader_fault(struct reader *r);
+int read_digests_fault(struct reader *r);
+int read_machine(struct reader *r);
 int read_job_fault(struct reader *r);
 int read_daemons_fault(struct reader *r);
 int read_clock_fault(struct reader *r);
+
+/* Lines "fault …" and "expect …", from their second word on. */
+int read_fault(struct reader *r);
 int read_expect(struct reader *r);
 int read_also(struct reader *r);
 
@@ -57,6 +69,13 @@ int read_also(struct reader *r);
 int read_version(struct reader *r);
 int read_environment(struct reader *r);
 int read_told(struct reader *r);
+
+/*
+ * [in lock|gil|queue|socket|tty|sync|storage still|storage moving]: what a host that does nothing
+ * sleeps in, an enum cw_host_wait; without it a queue, or of `io` moving storage. *ret_moves: bytes
+ * move, which is work.
+ */
+int read_wait(struct reader *r, bool is_io, uint32_t *ret_wait, bool *ret_moves);
 
 /* init, split, finalize; -1 = none of them. */
 int read_host_kind(const char *w);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "model/facts.h"
 #include "model/op.h"
 #include "model/verdict_types.h"
 
@@ -26,6 +27,7 @@
 #define SUITE_MAX_RANGES 16u
 #define SUITE_MAX_NEST 8u
 #define SUITE_MAX_TRAITS 12u
+#define SUITE_MAX_MACHINES 8u
 #define SUITE_NAME 24u
 #define SUITE_TITLE 160u
 #define SUITE_NONE UINT32_MAX
@@ -115,7 +117,8 @@ enum suite_insn_kind {
 struct suite_insn {
 	uint8_t kind;   /* enum suite_insn_kind */
 	uint32_t other; /* of a block: its end, and the other way round */
-	uint32_t n;     /* turns, exit code, stream (SUITE_NONE: all) */
+	/* Turns, exit code, stream (SUITE_NONE: all); of SUITE_SLEEP: enum cw_host_wait. */
+	uint32_t n;
 	int64_t ns;
 	union {
 		struct suite_call call;
@@ -150,12 +153,35 @@ enum suite_action {
 	SUITE_NODE_LOST,
 	SUITE_NODE_SILENT,
 	SUITE_NODE_GOODBYE,
+	SUITE_NODE_KILLED,     /* its daemon, which begins again afterwards */
 	SUITE_DAEMONS_RESTART, /* all of them, the leader too: what they remembered is gone */
 	SUITE_DAEMONS_STOP,    /* all stand still and go on with what they knew */
 	SUITE_CLOCK,           /* the wall clock is set; value: ns, as int64_t */
 	SUITE_CANCEL,          /* the job gets SIGTERM */
 	SUITE_RESTART,         /* … and is started again */
+	/* Between daemons; nothing happens to ranks. */
+	SUITE_NODE_CUT,     /* connections of these nodes with those in `others` break */
+	SUITE_NODE_STALLED, /* … carry nothing; what was sent arrives afterwards */
+	SUITE_LEADER,       /* befalls the node that leads the job then; value: enum suite_leader */
+	SUITE_DIGESTS,      /* each value-th on its way; field: enum suite_digests */
 	SUITE_ACTION__MAX,
+};
+
+/* What befalls the node that leads. */
+enum suite_leader {
+	SUITE_LEADER_KILLED, /* its daemon, which begins again afterwards */
+	SUITE_LEADER_SILENT, /* its daemon is stopped and goes on afterwards */
+	SUITE_LEADER_CUT,
+	SUITE_LEADER_STALLED,
+	SUITE_LEADER_ANEW, /* it forgets the jobs it leads; its daemon runs on */
+	SUITE_LEADER__MAX,
+};
+
+enum suite_digests {
+	SUITE_DIGESTS_LATE, /* by late_ns: later ones overtake it */
+	SUITE_DIGESTS_LOST,
+	SUITE_DIGESTS_TWICE,
+	SUITE_DIGESTS__MAX,
 };
 
 enum suite_field {
@@ -169,14 +195,33 @@ enum suite_field {
 };
 
 struct suite_fault {
-	struct suite_set set; /* ranks; of nodes for SUITE_NODE_* */
+	struct suite_set set; /* ranks; nodes for SUITE_NODE_* */
 	int64_t at_ns;
 	uint32_t family; /* at the first call on it from at_ns on; SUITE_NONE = on any */
 	uint8_t op_kind; /* … of this kind; CW_OP_NONE = any */
 	uint8_t action;  /* enum suite_action */
 	uint8_t field;   /* enum suite_field */
+	uint8_t wait;    /* of SUITE_BLOCK: enum cw_host_wait */
 	int64_t for_ns;  /* how long; SUITE_FOREVER */
 	uint64_t value;  /* of the field; exit code; signal */
+	int64_t late_ns; /* of SUITE_DIGESTS_LATE */
+	/* Nodes, of SUITE_NODE_CUT and SUITE_NODE_STALLED. */
+	struct suite_set others;
+};
+
+/* What befalls daemons and what they send to each other, and no rank. */
+static inline bool suite_fault_is_between_daemons(const struct suite_fault *f)
+{
+	return f->action >= SUITE_NODE_CUT;
+}
+
+/* How nodes are from the beginning on. The last line that has a node counts for each field. */
+struct suite_machine {
+	struct suite_set set; /* of nodes */
+	bool is_old;          /* its daemon is of the version before */
+	bool has_ahead, has_drift;
+	int64_t ahead_ns;  /* its clocks */
+	int32_t drift_ppm; /* they run so much faster */
 };
 
 /* What ranks came with. The last line that has a rank counts. */
@@ -198,6 +243,7 @@ struct suite_answer {
 	uint8_t klass;     /* enum cw_class */
 	uint8_t incident;  /* which of those expected; answers are in this order */
 	uint8_t detail;    /* enum cw_detail; CW_DETAIL_NONE = any */
+	bool is_notice;    /* a notice is expected, and no page */
 	bool has_culprits; /* false: any */
 	bool is_nobody;    /* culprits: none */
 	struct suite_set culprits;
@@ -218,19 +264,36 @@ struct suite_scenario {
 	uint32_t seed;        /* of the instants at which ranks are looked at */
 	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
 	bool is_alone; /* watched beyond the first alert: nothing else may be said */
+	uint32_t n_machines;
 	struct suite_trait traits[SUITE_MAX_TRAITS];
+	struct suite_machine machines[SUITE_MAX_MACHINES];
 	struct suite_family families[SUITE_MAX_FAMILIES];
 	struct suite_program programs[SUITE_MAX_PROGRAMS];
 	struct suite_fault faults[SUITE_MAX_FAULTS];
 	struct suite_answer answers[SUITE_MAX_ANSWERS]; /* the first of each incident is the
 							 * expected one; 0 = silence */
-	bool nobody_is_slow; /* silence, and nobody comes late at the end */
+	bool nobody_is_slow;    /* silence, and nobody comes late at the end */
+	bool may_be_silent;     /* … or nothing at all: "expect silence or …" */
+	bool has_no_notices;    /* as with notices = false */
+	int64_t job_timeout_ns; /* the job's own watchdog ends it after so long; 0 = it has none */
 };
 
 /* How many are expected; several are watched for beyond the first alert. */
 static inline uint32_t suite_n_incidents(const struct suite_scenario *s)
 {
 	return s->n_answers ? s->answers[s->n_answers - 1].incident + 1u : 0;
+}
+
+/* What is told of an incident before all is a notice: nobody may be paged for it. */
+static inline bool suite_expects_notice(const struct suite_scenario *s)
+{
+	return s->n_answers && s->answers[0].is_notice;
+}
+
+/* Silence is what is expected, or nothing but notices. */
+static inline bool suite_is_control(const struct suite_scenario *s)
+{
+	return !s->n_answers || s->may_be_silent || suite_expects_notice(s);
 }
 
 /* Owned by the reader; holds during the call only. Negative return stops the reading. */

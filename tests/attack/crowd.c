@@ -28,7 +28,7 @@
 #include "model/op.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 /* As agent/link/link.c. */
 #define RETRY_MS 1000

@@ -19,7 +19,7 @@
 #include "common/unixsock.h"
 #include "proto/codec.h"
 #include "tests/attack/forge.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define SEQ 1 /* its first collective */
 #define RANKS 2

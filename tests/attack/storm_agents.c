@@ -38,7 +38,7 @@
 #include "model/op.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define RETRY_MS 1000
 #define FULL_RETRY_MS 200

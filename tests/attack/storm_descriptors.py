@@ -18,7 +18,7 @@ import time
 
 import tap
 from agent_lib import wait_until
-from attack_lib import busy, scale, scaled, unit_settings
+from attack_lib import busy, scale, scaled, time_limit, unit_settings
 from ops_lib import COLLWATCH, World, expect
 
 SCALE = scale()
@@ -133,7 +133,7 @@ def storm(listener, address_of):
             expect(len(lines) <= MAX_LINES, f"{len(lines)} lines, such as {lines[-3:]}")
             expect(share < MAX_CPU, f"{100 * share:.0f} % of a core")
             wait_until(lambda: world.ask("status", check=False).returncode in (0, 2, 3),
-                       "it serves again: " + world.log(), 5)
+                       "it serves again: " + world.log(), time_limit(5, SCALE))
         counted = world.scrape()
         expect(counted[counter] >= 1, f"nothing was counted: {counted}")
         expect(any("had to wait" in note for note in world.status()["notes"]),

@@ -26,7 +26,7 @@ NICE = attack_lib.UNIT_NICE
 # Of each: with their six descriptors they fit into what tests may open.
 CROWD = CONNECTIONS // 2
 FIRST_UID, FLOOD_UID, VICTIM_UID = 24000, 25000, 25900
-BACK_S, VICTIM_S, LOOP_S = 10, 5, 0.1
+BACK_S, VICTIM_S, LOOP_S = (attack_lib.time_limit(s, SCALE) for s in (10, 5, 0.1))
 SLOT = struct.Struct("=4IqQ")  # struct slot of storm_agents.c
 # Nobody computes and nobody waits: no job is in trouble.
 CONFIG = 'first_op_after = "1h"\nno_headway_after = "1h"\n'
@@ -98,7 +98,7 @@ def loop_s(d):
 def all_up(it, n, since, limit, d):
     """Seconds until the last was welcome. Waits for more than the limit: it is said by how much."""
     try:
-        wait_until(lambda: it.up() == n, "all ranks registered", 100)
+        wait_until(lambda: it.up() == n, "all ranks registered", 150)
     except AssertionError:
         raise AssertionError("only %d of %d ranks registered, %d refused, %d deferred; agents: %s" % (
             it.up(), n, it.refused(), it.deferred(),

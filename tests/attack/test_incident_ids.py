@@ -18,7 +18,7 @@ FAULT = ["--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step",
 MASK = (1 << 64) - 1
 INIT = 0x636F6C6C77617463
 # Patience of a hang that is none by proof; the attacker's is proved within 3 s.
-STALL_MIN_S = 20
+STALL_MIN_S, DEADLINE_S = 20, 120
 
 
 def mix(x):
@@ -58,9 +58,9 @@ class Attacked(World):
 
     def where_it_hangs(self, job):
         """What the old id of the victim's hang is made of, before there is an incident of it."""
-        hang = wait_until(lambda: re.search(r"#(\d+) on comm (\w+)",
+        hang = wait_until(lambda: re.search(r"#(\d+) on (\w+)",
                                             (self.job_status("train") or {"summary": ""})["summary"]),
-                          f"a wait in {self.status()}", 60)
+                          f"a wait in {self.status()}")
         rows = json.loads(self.ask("status", "--ops", "--json").stdout)["rows"]
         comm = next(r["comm"] for r in rows if r["comm_name"] == hang.group(2))
         return old_id(VICTIM, self.job_status("train")["job"], int(comm, 16), int(hang.group(1)),
@@ -76,7 +76,7 @@ class Attacked(World):
             yield
         finally:
             process.stdin.close()
-            process.wait(20)
+            process.wait(120)
 
     def bundles(self):
         found = {}
@@ -105,9 +105,9 @@ def an_alert_goes_out_although_its_id_was_taken_before():
     with attacked() as (world, receiver):
         wanted = world.where_it_hangs(world.victim())
         with world.attack(wanted):
-            wait_until(lambda: posted(receiver, ATTACKER), f"the forged hang: {world.log()}", 30)
+            wait_until(lambda: posted(receiver, ATTACKER), f"the forged hang: {world.log()}")
             wait_until(lambda: posted(receiver, VICTIM) or "went out before" in world.log(),
-                       f"the victim's hang: {world.log()}", 3 * STALL_MIN_S)
+                       f"the victim's hang: {world.log()}", DEADLINE_S)
             expect(posted(receiver, VICTIM), f"the victim's alert was held back: {world.log()}")
             keys = [key for key, _ in receiver.posts]
             expect(len(set(keys)) == len(keys), f"one key for two alerts: {keys}")
@@ -117,18 +117,18 @@ def a_bundle_stays_its_owners():
     with attacked() as (world, receiver):
         wanted = world.where_it_hangs(world.victim())
         own = wait_until(lambda: posted(receiver, VICTIM), f"the hang: {world.log()}",
-                         3 * STALL_MIN_S)["id"]
+                         DEADLINE_S)["id"]
         expect(len(own) > 16 or own == wanted, f"the id was {own}, not {wanted}")
         with world.attack(wanted):
             wait_until(lambda: "job=name:mine inc=" in world.log(),  # its bundle is written by then
-                       f"the forged hang: {world.log()}", 30)
+                       f"the forged hang: {world.log()}")
             expect(world.bundle(own)["uid"] == VICTIM, f"{own} became {world.bundle(own)}")
             told = world.ask("report", own, uid=VICTIM, check=False)
             expect(told.returncode == 0 and "train" in told.stdout, f"the victim's report: {told}")
             told = world.ask("report", own, uid=ATTACKER, check=False)
             expect(told.returncode == 3, f"the attacker's report of it: {told}")
             wait_until(lambda: posted(receiver, ATTACKER),
-                       f"an incident of its own for the forged hang: {world.log()}", 30)
+                       f"an incident of its own for the forged hang: {world.log()}")
 
 
 def rename_as_older(world, own, old, uid=VICTIM):
@@ -149,7 +149,7 @@ def alerted_before_an_upgrade(owner):
     with attacked() as (world, receiver):
         old = world.where_it_hangs(world.victim())
         own = wait_until(lambda: posted(receiver, VICTIM), f"the hang: {world.log()}",
-                         3 * STALL_MIN_S)["id"]
+                         DEADLINE_S)["id"]
         expect(len(own) > 16, f"{own} is no hash")
         wait_until(lambda: world.is_settled(own), "the alert is noted")
         world.stop()
@@ -158,7 +158,7 @@ def alerted_before_an_upgrade(owner):
         world.start()
         wait_until(lambda: world.log().count(f"inc={own}: rank 1") > 1 and
                    (world.log().count("went out before") or len(receiver.posts) > before),
-                   f"the hang is found again: {world.log()}", 3 * STALL_MIN_S)
+                   f"the hang is found again: {world.log()}", DEADLINE_S)
         expect(old in world.bundles(), "the older version's bundle is there")
         return len(receiver.posts) > before
 

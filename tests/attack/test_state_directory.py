@@ -77,17 +77,17 @@ def state_that_is_read_only_at_start_is_done_without_and_used_later():
             expect("Read-only file system" in world.log(), world.log())
             expect(world.scrape()["collwatch_state_directory_writable"] == 0, "the metric")
             hang(world)
-            wait_until(lambda: receiver.posts, f"the alert: {world.log()}", 40)
+            wait_until(lambda: receiver.posts, f"the alert: {world.log()}")
             incident = receiver.posts[0][1]["id"]
             expect(world.ask("report", incident).returncode == 0, "a report from memory")
             subprocess.run(["mount", "-o", "remount,rw", world.state], check=True)
             wait_until(lambda: os.path.exists(f"{world.state}/incidents/{incident}"),
-                       f"the bundle is written after all: {world.log()}", 40)
-            wait_until(lambda: NOT_WRITTEN not in notes(world), "the note goes", 20)
+                       f"the bundle is written after all: {world.log()}")
+            wait_until(lambda: NOT_WRITTEN not in notes(world), "the note goes")
             expect(world.scrape()["collwatch_state_directory_writable"] == 1, "the metric")
-            wait_until(lambda: world.is_settled(incident), "that it was sent is noted", 20)
+            wait_until(lambda: world.is_settled(incident), "that it was sent is noted")
             wait_until(lambda: "mute" not in world.ask("mute", "train", "--for", "1h").stderr
-                       and os.path.exists(world.state + "/mutes"), "mutes are written", 20)
+                       and os.path.exists(world.state + "/mutes"), "mutes are written")
         finally:
             for job in world.jobs:
                 job.close()
@@ -124,7 +124,7 @@ def watched(world, **more):
 def a_bundle_is_on_disk_before_its_alert_goes_out():
     with world_with_webhook() as (world, receiver), watched(world) as lines:
         hang(world)
-        wait_until(lambda: receiver.posts, f"the alert: {world.log()}", 40)
+        wait_until(lambda: receiver.posts, f"the alert: {world.log()}")
         key, doc = receiver.posts[0]
         parent = world.state + "/incidents"
         own = f"{parent}/{doc['id']}"
@@ -140,9 +140,9 @@ def a_disk_that_stops_holds_up_neither_the_loop_nor_the_alert():
             watched(world, CW_SYNC_GATE="/nonexistent/gate") as lines:
         hang(world)
         wait_until(lambda: [line for line in lines() if "/incidents/" in line[2]],
-                   f"the bundle is synced: {world.log()}", 40)
+                   f"the bundle is synced: {world.log()}")
         expect(json.loads(world.ask("status", "--json", check=False).stdout), "it answers")
-        wait_until(lambda: receiver.posts, f"the alert: {world.log()}", 20)
+        wait_until(lambda: receiver.posts, f"the alert: {world.log()}")
         samples = world.scrape()
         expect(samples['collwatch_dropped_total{reason="bundle_sync"}'] == 1, samples)
         expect("is not on disk for good" in world.log(), world.log())

@@ -52,7 +52,7 @@ class Scene:
             for uid in users:
                 self.job[uid] = self.world.add(f"of-{uid}",
                                                plain_ranks(2, COLLWATCH_JOB=JOB_OF[uid]), uid=uid)
-                wait_until(self.all_train, f"the job of uid {uid} trains: {self.world.log()}", 30)
+                wait_until(self.all_train, f"the job of uid {uid} trains: {self.world.log()}")
         except BaseException:
             self.__exit__()
             raise
@@ -77,7 +77,7 @@ class Scene:
     def fails(self, uid):
         """A rank dies; returns the document that was posted."""
         self.job[uid].kill(1)
-        wait_until(lambda: self.receiver.posts, f"an alert: {self.world.log()}", 40)
+        wait_until(lambda: self.receiver.posts, f"an alert: {self.world.log()}")
         return self.receiver.posts[0][1]
 
     def __enter__(self):
@@ -98,7 +98,7 @@ def the_labels_have_one_route():
 def a_label_is_found_for_any_job_by_meeting_in_the_middle():
     for bits in (24, 32, 40):
         out = subprocess.run([SEARCH, "--bits", str(bits), "7", "slurm:4711.0", "8"], check=True,
-                             stdout=subprocess.PIPE, text=True, timeout=60).stdout.strip()
+                             stdout=subprocess.PIPE, text=True, timeout=120).stdout.strip()
         expect(out.startswith("name:") and len(out) < 160, out)
         expect(route(7, "slurm:4711.0", bits) == route(8, out, bits), (bits, out))
 

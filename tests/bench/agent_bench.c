@@ -17,12 +17,12 @@
  * cache_misses: in user space, added per call, null with the reason where the machine does not
  * count.
  *
- * Every op that was timed must be in the record, and what one took of a sane order, or the exit
- * status is 1: a wrapper that only forwards is quick, and one that looks NCCL up each time is slow,
- * but neither is what is to be measured. --smoke: little of everything, for that alone. --unready:
- * NCCL's functions look as if nobody had found them yet; exit status 0 when that is noticed. --max:
- * exit status 1 when a recorded call's median is above. Exit status 77 when there is no record, but
- * 1 with --smoke.
+ * Every op that was timed must be in the record, NCCL found before, and what one took of a sane
+ * order, or the exit status is 1: a wrapper that only forwards is quick, and one that looks NCCL up
+ * each time is slow, but neither is what is to be measured. --smoke: little of everything, for that
+ * alone. --unready: NCCL's functions look as if nobody had found them yet; exit status 0 when that
+ * is noticed. --max: exit status 1 when a recorded call's median is above. Exit status 77 when
+ * there is no record, but 1 with --smoke.
  *
  * Progress and summaries are measured in processes of their own, against a driver that does
  * nothing: what the driver itself takes for two writes or launches is not in it. Call stacks, too;
@@ -49,7 +49,7 @@
 #include "model/op.h"
 #include "tests/bench/agent_counters.h"
 #include "tests/bench/agent_measure.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 #define COMMS 4
 #define GROUP_OPS 8
@@ -313,6 +313,8 @@ static void measure_row(struct row *row, struct result (*measured)(void))
 	row->result = measured();
 	row->recorded = recorded() - before;
 	row->is_there = row->result.ops != 0;
+	if (atomic_load(&cw_real_sets[0].state) != CW_REAL_READY)
+		row->lacks = "NCCL's functions at hand: each call looked for them";
 }
 
 static struct result measure_plain(void)
@@ -413,7 +415,9 @@ static void answer(const struct way *way, bool is_brief, int fd)
 	if (way->must_have & CW_REC_HAS_STACKS)
 		wait_for_stack();
 	measure_row(&row, measure_plain);
-	a = (struct answer){ row.result, row.recorded, lack_of(way, row.result.ops) };
+	if (!row.lacks)
+		row.lacks = lack_of(way, row.result.ops);
+	a = (struct answer){ row.result, row.recorded, row.lacks };
 	_exit(write(fd, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
 }
 
@@ -642,7 +646,8 @@ int main(int argc, char **argv)
 	}
 	if (is_unready) {
 		measure_row(&rows[RECORD_ONLY], measure_plain);
-		return is_real(&rows[RECORD_ONLY]) ? 1 : 0;
+		(void)is_real(&rows[RECORD_ONLY]);
+		return rows[RECORD_ONLY].lacks ? 0 : 1;
 	}
 	has_clock = !is_brief && wait_for_clock();
 	measure_rows(is_brief);

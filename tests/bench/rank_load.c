@@ -20,7 +20,7 @@
 #include "common/unixsock.h"
 #include "model/op.h"
 #include "proto/codec.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define TICK_NS (5 * CW_NS_PER_MS)
 

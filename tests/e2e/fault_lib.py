@@ -44,7 +44,7 @@ class RealDaemon:
             os.unlink(path)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             notify.bind(path)
-            notify.settimeout(30)
+            notify.settimeout(120)
             self.process = subprocess.Popen(
                 self.command + [COLLWATCHD, "--config", self.dir + "/conf"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log,
@@ -61,7 +61,7 @@ class RealDaemon:
     def end(self, how=signal.SIGTERM):
         """Returns its exit status."""
         self.send(how)
-        status = self.process.wait(30)
+        status = self.process.wait(120)
         self.process = None
         return status
 
@@ -89,6 +89,9 @@ class RealDaemon:
         jobs = (self.status() or {"jobs": []})["jobs"]
         return next((j for j in jobs if j["job"].endswith(":" + name)), None)
 
+    def notes(self):
+        return (self.status() or {"notes": []})["notes"]
+
     def bundles(self):
         """{id: directory}; they are renamed into place as a whole."""
         top = self.state + "/incidents"
@@ -106,7 +109,9 @@ class RealDaemon:
         return documents
 
     def incident_of(self, name):
-        return next((d for d in self.incidents() if d["job"].endswith(":" + name)), None)
+        """What people were called for; what is only noted is not."""
+        return next((d for d in self.incidents()
+                     if d["job"].endswith(":" + name) and d["severity"] == "page"), None)
 
     def __enter__(self):
         return self
@@ -114,7 +119,7 @@ class RealDaemon:
     def __exit__(self, *_):
         if self.process:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(120)
         self.log.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -122,16 +127,17 @@ class RealDaemon:
 class Training:
     """Ranks of train_loop, each with its output in files. daemon: one, or one for each of the nodes
     that the ranks are dealt out to. program, preload and libraries: other copies than the build's.
-    variables: of a rank, by its number.
+    variables: of a rank, by its number. has_uid_file: ranks meet by a file.
     """
 
     def __init__(self, directory, name, ranks, arguments, daemon=None, program=None, preload=None,
-                 libraries=None, variables=lambda rank: {}, **popen):
+                 libraries=None, variables=lambda rank: {}, has_uid_file=True, **popen):
         self.dir = tempfile.mkdtemp(prefix=name + "-", dir=directory)
         if "user" in popen:
             os.chown(self.dir, popen["user"], popen["group"])
         self.name = name
         self.ranks = []
+        meeting = ["--uid-file", self.dir + "/uid"] if has_uid_file else []
         for rank in range(ranks):
             at = daemon[rank * len(daemon) // ranks] if isinstance(daemon, list) else daemon
             env = environment(at, preload=(preload or AGENT) if daemon else None,
@@ -140,8 +146,8 @@ class Training:
             if libraries:
                 env["LD_LIBRARY_PATH"] = libraries
             with open(self.path(rank, "out"), "wb") as out, open(self.path(rank, "err"), "wb") as e:
-                self.ranks.append(start([program or TRAIN, *arguments, "--uid-file", self.dir + "/uid"], env,
-                                        stdout=out, stderr=e, **popen))
+                self.ranks.append(start([program or TRAIN, *arguments, *meeting], env, stdout=out,
+                                        stderr=e, **popen))
 
     def path(self, rank, what):
         return f"{self.dir}/{rank}.{what}"
@@ -168,13 +174,13 @@ class Training:
             rank.wait()
 
 
-def wait_for_job(daemon, training, ranks, seconds=60):
+def wait_for_job(daemon, training, ranks):
     """Until the daemon sees all ranks of it, and them at work."""
     def is_watched():
         check(training.is_running(), "a rank ended before its time")
         job = daemon.job(training.name)
         return job and job["ranks"] == ranks and job["collectives"] > 0
-    wait_until(is_watched, f"{training.name} is watched", seconds)
+    wait_until(is_watched, f"{training.name} is watched")
 
 
 # nanosleep and clock_nanosleep, on x86-64 and aarch64: where a rank computes, outside NCCL

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/design.md section 11 and docs/schemas.md promise of a collwatch.incident/1 document.
+"""What docs/design/incident.md#document and docs/schemas.md promise of a collwatch.incident/1 document.
 
 A contract is written like the documents it is for: a dictionary has these fields and no others
 (those with a "?" at the end may be missing), a list holds any number of such, a tuple names what is
@@ -16,6 +16,7 @@ def matches(pattern):
     def judge(value):
         return isinstance(value, str) and re.fullmatch(pattern, value) is not None
     judge.__name__ = f"text like {pattern}"
+    judge.pattern = pattern
     return judge
 
 
@@ -49,6 +50,7 @@ WAIT = {"rank": number, "comm": ID, "comm_name": str, "coll_seq": count, "op": O
 INCIDENT = {
     "schema": ("collwatch.incident/1",), "id": text, "job": text, "group": str, "class": CLASSES,
     "detail": matches("[a-z0-9_]*"), "confidence": ("certain", "likely", "possible"),
+    "hang": ("proven", "likely", "possible", "none"), "severity": ("page", "notice"),
     "culprits": [CULPRIT],
     "victims": {"count": number, "ranks": SET},
     "where": {"comm": ID, "comm_name": str, "coll_seq": count, "after_seq?": count,
@@ -66,10 +68,11 @@ INCIDENT = {
                  "missing": SET, "notes": [text]},
     "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
               "resolved": (None, TIME)},
+    "job_timeout?": {"seconds": (int, float), "assumed": bool},
     "summary": text, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],
     "uid?": number, "command?": text, "withheld?": ("shadow", "muted"),
-    "closed_as?": ("slow", "job_ended"), "lasted_s?": (int, float),
+    "closed_as?": ("slow", "job_ended", "unseen"), "lasted_s?": (int, float),
 }
 
 

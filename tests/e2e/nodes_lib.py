@@ -85,9 +85,9 @@ class Nodes(contextlib.ExitStack):
             return next((n for n in self.nodes if n.leads(name) and
                          n.job_status(name)["ranks"] == len(NAMES) and
                          n.job_status(name)["collectives"] > 20), None)
-        led = wait_until(leader, f"{name} is led, and all its ranks are seen", 60)
+        led = wait_until(leader, f"{name} is led, and all its ranks are seen")
         return job, led, [n for n in self.nodes if n is not led]
 
     def take_over(self, name, survivors):
         return wait_until(lambda: next((n for n in survivors if n.leads(name)), None),
-                          "another one leads", 40)
+                          "another one leads")

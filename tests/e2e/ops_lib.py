@@ -155,7 +155,7 @@ class World:
     def stop(self):
         if self.daemon:
             self.daemon.terminate()
-            status = self.daemon.wait(20)
+            status = self.daemon.wait(120)
             self.daemon = None
             expect(status == 0, f"the daemon ended with {status}: {self.log()}")
 
@@ -176,7 +176,7 @@ class World:
     def ask(self, *verb, uid=0, check=True):
         done = subprocess.run([self.program("collwatch"), *verb, "--control", self.control],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+                              stderr=subprocess.PIPE, text=True, timeout=120, check=False,
                               user=uid, group=uid, extra_groups=[])
         expect(not check or done.returncode == 0, f"{verb}: {done}")
         return done
@@ -184,7 +184,7 @@ class World:
     def scrape(self):
         """What the metrics socket says: {sample: value}."""
         with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(20)
+            s.settimeout(120)
             s.connect(self.dir + "/metrics.sock")
             s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             reply = b""
@@ -214,7 +214,7 @@ class World:
             seen = self.status()["jobs"]
             return len(seen) == len(self.jobs) and all(
                 j["collectives"] > 20 and j["ranks"] == j["ranks_expected"] for j in seen)
-        wait_until(train, "all jobs training", 60)
+        wait_until(train, "all jobs training")
 
     def incidents(self, uid=0):
         out = self.ask("report", "--json", uid=uid, check=False).stdout
@@ -223,7 +223,7 @@ class World:
     def wait_for_incident(self, job):
         """By the job's label; returns what `report` lists."""
         return wait_until(lambda: next((i for i in self.incidents() if job in i["job"]), None),
-                          f"an incident of {job}: {self.log()}", 40)
+                          f"an incident of {job}: {self.log()}")
 
     def bundle(self, incident):
         with open(f"{self.state}/incidents/{incident}/incident.json", encoding="utf-8") as f:

@@ -10,9 +10,8 @@ from agent_lib import check, main, wait_until
 from fault_lib import RealDaemon, Training, wait_for_job
 
 TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
-WATCHED_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watched_rank.py")
+WATCHED_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/watched_rank.py")
 RANKS, VICTIM = 4, 3
-ALERT_S = 40
 REMOTE_ERROR = 6
 
 
@@ -81,12 +80,11 @@ def diagnosed(name, strike, survivors, hear):
         try:
             wait_for_job(daemon, job, RANKS)
             strike(daemon, job)
-            wait_until(lambda: all(record_of(job.ranks[r]) for r in hear), "they are told",
-                       ALERT_S)
-            wait_until(lambda: daemon.incident_of(name), name + " is diagnosed", ALERT_S)
+            wait_until(lambda: all(record_of(job.ranks[r]) for r in hear), "they are told")
+            wait_until(lambda: daemon.incident_of(name), name + " is diagnosed")
             # The alert does not wait for those who hear of it last.
             wait_until(lambda: told(daemon.incident_of(name)) >= hear,
-                       f"ranks {sorted(hear)} tell their errors", ALERT_S)
+                       f"ranks {sorted(hear)} tell their errors")
             records = {r: record_of(job.ranks[r]) for r in survivors}
             check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
             return check_reports(daemon, daemon.incident_of(name)["id"], records)

@@ -32,7 +32,7 @@ def test(function):
 
 def call(*command, check=True, **more):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60, check=False, **more)
+                          timeout=120, check=False, **more)
     assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done
 
@@ -44,7 +44,7 @@ def init_cluster(directory, *options, **more):
                 *options, *nodes, **more)
 
 
-def wait_until(predicate, what, seconds=30):
+def wait_until(predicate, what, seconds=120):
     """Polls: the thing waited for happens in another process."""
     end = time.monotonic() + seconds
     while not predicate():
@@ -80,7 +80,7 @@ class Node:
     def stop(self):
         if self.daemon:
             self.daemon.terminate()
-            status = self.daemon.wait(30)
+            status = self.daemon.wait(120)
             self.daemon = None
             assert status == 0, f"{self.name} ended with {status}: {self.read_log()}"
 
@@ -224,11 +224,14 @@ def lead_over_the_link(a, b, job):
             wait_until(lambda name=name: a.job(name), "the job is seen")
             if a.job(name)["leader"] == "node-a":
                 continue
-            wait_until(lambda name=name: b.job(name), "its leader has the digest")
-            assert b.job(name)["led_here"] and b.job(name)["nodes"] == ["node-a"], b.job(name)
+
+            def is_led(name=name):
+                job = b.job(name)
+                return job and job["led_here"] and job["nodes"] == ["node-a"]
+            wait_until(is_led, "its leader has the digest")
             return
         finally:
-            rank.communicate(b"x", timeout=30)
+            rank.communicate(b"x", timeout=120)
     raise AssertionError("20 jobs, and none led by node-b")
 
 

@@ -27,9 +27,6 @@ NODES, RANKS_A_NODE = 4, 2
 RANKS = NODES * RANKS_A_NODE
 PORT, HOOK_PORT = 7411, 7480
 HUB = "10.99.9.100"
-ALERT_S = 3 * 18
-TAKE_OVER_S = 3 * 10
-AGREE_S = TAKE_OVER_S + 30  # whoever was slow to answer once is not elected for so long
 HOUR = 3600
 
 
@@ -46,7 +43,7 @@ ARG = options()
 
 def call(*command, check_it=True):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=60, check=False)
+                          timeout=120, check=False)
     check(done.returncode == 0 or not check_it, f"{command}: {done.stdout}")
     return done.returncode == 0
 
@@ -189,13 +186,12 @@ def agreed(cluster, name):
 def kill_leaders(cluster, rng, name):
     """Whoever leads is killed; somebody else takes over; the killed one comes back."""
     for _ in range(ARG.kills):
-        leader = wait_until(lambda: agreed(cluster, name), "all agree who leads", AGREE_S)
+        leader = wait_until(lambda: agreed(cluster, name), "all agree who leads")
         leader.end(signal.SIGKILL)
-        wait_until(lambda: cluster.leader(name), "another one leads", TAKE_OVER_S)
+        wait_until(lambda: cluster.leader(name), "another one leads")
         rng.choice(cluster.nodes).set_clock_by(rng.choice([-HOUR, HOUR]))
         leader.start()
-        wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all",
-                   TAKE_OVER_S)
+        wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all")
     check(not cluster.alerts(), "the job is well: %r" % cluster.alerts())
 
 
@@ -211,7 +207,7 @@ def check_alert(doc, rank, missing):
 
 def hang_while_cut(cluster, rng, name, training):
     """A node that does not lead is cut off; the job goes on. Then a rank elsewhere is stopped."""
-    leader = wait_until(lambda: agreed(cluster, name), "all agree who leads", AGREE_S)
+    leader = wait_until(lambda: agreed(cluster, name), "all agree who leads")
     lone = rng.choice([n for n in cluster.nodes if n is not leader])
     others = [n for n in cluster.nodes if n is not lone]
     culprit = rng.choice(others).number * RANKS_A_NODE + rng.randrange(RANKS_A_NODE)
@@ -224,13 +220,13 @@ def hang_while_cut(cluster, rng, name, training):
     stop_outside_nccl(training.ranks[culprit])
     wait_until(lambda: not sees_all(leader, name) or
                any(n["state"] != "connected" for n in leader.status()["peers"]),
-               "the leader misses a node", TAKE_OVER_S)
-    wait_until(cluster.alerts, "an alert", ALERT_S)
+               "the leader misses a node")
+    wait_until(cluster.alerts, "an alert")
     check_alert(cluster.alerts()[0], culprit, lone)
     lone.cut(False)
     wait_until(lambda: all(p["state"] == "connected" for p in lone.status()["peers"]),
-               "the parts are one again", 30)
-    wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all", TAKE_OVER_S)
+               "the parts are one again")
+    wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all")
     return culprit
 
 
@@ -243,7 +239,7 @@ def verdicts_stay_right():
         training = Training(cluster.dir, name, RANKS,
                             ["--steps", "0", "--step-ms", "20", "--tp", "2"], cluster.nodes)
         try:
-            wait_until(lambda: sees_all(cluster.leader(name), name), "all are seen", 60)
+            wait_until(lambda: sees_all(cluster.leader(name), name), "all are seen")
             kill_leaders(cluster, rng, name)
             culprit = hang_while_cut(cluster, rng, name, training)
             ids = [a["id"] for a in cluster.alerts()]

@@ -22,7 +22,7 @@ from fault_lib import RealDaemon, Training, wait_for_job
 COLLWATCHD, COLLWATCH = sys.argv[1:3]
 WITH_LAUNCHERS = "--launchers" in sys.argv[3:]
 TRAIN, TRAIN_PY = os.environ["CW_TRAIN_LOOP"], os.environ["CW_TRAIN_LOOP_PY"]
-DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dying_rank.py")
+DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/dying_rank.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_CAPBSET_DROP, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 24, 21, 38, 39
 KILLER_UID = 4321
@@ -149,7 +149,7 @@ class World:
         self.jobs = {}
         try:
             self.jobs = {name: Job(self, name) for name in names}
-            wait_until(self.all_train, "all jobs training", 60)
+            wait_until(self.all_train, "all jobs training")
         except BaseException:
             self.close()
             raise
@@ -183,7 +183,7 @@ class World:
         for job in self.jobs.values():
             job.close()
         self.daemon.terminate()
-        status = self.daemon.wait(20)
+        status = self.daemon.wait(120)
         self.log.close()
         shutil.rmtree(self.dir)
         expect(status == 0, "the daemon ended with %d" % status)
@@ -191,25 +191,27 @@ class World:
 
 KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
 
-# Whom a signal from outside finds: between two calls, or in one.
-WHERE = "(before|inside)"
-KILLED = "(was killed (by SIGKILL|for lack of memory)|ended) " + WHERE
+# What ends a rank, its own thread too, finds it between two calls or in one.
+WHERE = "(before it could (enter|finish)|inside)"
+KILLED = "(was (killed by SIGKILL|OOM-killed)|ended) " + WHERE
 # what the summary says of rank 1, with BPF and without: then how (from Linux 6.15 on), but not who
 SAYS = {
-    "exit-0": ("exited with status 0 before", "(exited with status 0|ended) before"),
-    "exit-1": ("exited with status 1 before", "(exited with status 1|ended) before"),
-    "segfault": ("was killed by SIGSEGV from the kernel before", "(was killed by SIGSEGV|ended) before"),
-    "abort": ("was killed by SIGABRT it sent itself before", "(was killed by SIGABRT|ended) before"),
-    "stranger": (r"was killed by SIGKILL sent by pid {killer} \(python3, uid 4321\) " + WHERE,
+    "exit-0": ("exited with status 0 " + WHERE, "(exited with status 0|ended) " + WHERE),
+    "exit-1": ("exited with status 1 " + WHERE, "(exited with status 1|ended) " + WHERE),
+    "segfault": ("was killed by SIGSEGV from the kernel " + WHERE,
+                 "(was killed by SIGSEGV|ended) " + WHERE),
+    "abort": (r"killed itself \(SIGABRT sent by its own pid\) " + WHERE,
+              "(was killed by SIGABRT|ended) " + WHERE),
+    "stranger": (r"was killed by SIGKILL sent by python3 \(pid {killer}, uid 4321\) " + WHERE,
                  KILLED),
-    "job-manager": (r"was killed by SIGKILL sent by pid {killer} \(slurmstepd, uid 0\) " + WHERE,
+    "job-manager": (r"was killed by SIGKILL sent by slurmstepd \(pid {killer}, root\) " + WHERE,
                     KILLED),
-    "take-memory": (r"was killed by the OOM killer: \d+ MiB resident, its control group at "
-                    r"12[78] MiB of 128 MiB before", KILLED),
-    "parent": (r"was killed by SIGKILL as its parent or session leader ended: pid {killer} "
-               r"\(python3?[0-9.]*, uid 0\) " + WHERE, KILLED),
-    "pid-1": (r"was killed by SIGKILL as pid 1 of its container ended: pid {killer} "
-              r"\(python3?[0-9.]*, uid 0\) " + WHERE, KILLED),
+    "take-memory": (r"was OOM-killed \(cgroup limit of 128 MiB reached, \d+ MiB resident\) " + WHERE,
+                    KILLED),
+    "parent": (r"was killed by SIGKILL as its parent or session leader ended: "
+               r"python3?[0-9.]* \(pid {killer}, root\) " + WHERE, KILLED),
+    "pid-1": (r"was killed by SIGKILL as pid 1 of its container ended: "
+              r"python3?[0-9.]* \(pid {killer}, root\) " + WHERE, KILLED),
 }
 # and the culprit's reason without: how, but not who
 REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",
@@ -229,10 +231,10 @@ def die(world, group):
             group.write("cgroup.procs", job.victim.pid)
         job.tell(name)
     for job in world.jobs.values():
-        job.victim.wait(30)  # as a launcher does: now only the kernel's notes tell
+        job.victim.wait(120)  # as a launcher does: now only the kernel's notes tell
 
 
-def check_table(names, with_bpf, seconds=30):
+def check_table(names, with_bpf):
     if os.geteuid() != 0:
         raise Skip("needs root")
     group = MemoryGroup() if "take-memory" in names else None
@@ -244,8 +246,7 @@ def check_table(names, with_bpf, seconds=30):
                 raise Skip(notes[0])
             expect(with_bpf or len(notes) == 1, "a note says what is not seen: %r" % notes)
             die(world, group)
-            wait_until(lambda: set(world.incidents()) == set(names), "an incident for each",
-                       seconds)
+            wait_until(lambda: set(world.incidents()) == set(names), "an incident for each", 180)
             for name, doc in world.incidents().items():
                 print("# %s, %s BPF: %s" % (name, "with" if with_bpf else "without",
                                             doc["summary"]))
@@ -265,7 +266,8 @@ def check_incident(name, doc, killer, with_bpf):
     expect(re.match(r"rank 1 \(node-a, pid %d\) %s " % (culprit["pid"], says), doc["summary"]),
            what)
     if not with_bpf:
-        expect(culprit["reason"].startswith((REASON.get(name, "killed"), "its process has ended")),
+        expect(culprit["reason"].startswith((REASON.get(name, "killed"), "OOM-killed",
+                                              "its process has ended")),
                what)
 
 
@@ -281,11 +283,11 @@ def table_of_deaths_without_bpf():
 
 
 def deaths_with_the_launcher():
-    check_table(list(LAUNCHERS), True, 180)
+    check_table(list(LAUNCHERS), True)
 
 
 def deaths_with_the_launcher_without_bpf():
-    check_table(list(LAUNCHERS), False, 180)
+    check_table(list(LAUNCHERS), False)
 
 
 def nan_fed_before_is_in_the_report():
@@ -301,7 +303,7 @@ def nan_fed_before_is_in_the_report():
             wait_for_job(daemon, job, 2)
             wait_until(lambda: daemon.status()["tensors"], "its daemon has seen it")
             job.ranks[1].kill()
-            doc = wait_until(lambda: daemon.incident_of("nan"), "the incident", 60)
+            doc = wait_until(lambda: daemon.incident_of("nan"), "the incident")
         finally:
             job.kill()
         fed, = doc["fed_tensors"]
@@ -312,7 +314,40 @@ def nan_fed_before_is_in_the_report():
         expect(re.search(text + r"\d+ on \S+, [\d.]+ m?s before the trouble was confirmed", said), said)
 
 
+def epitaphs(daemon):
+    top = os.path.join(daemon.state, "incidents")
+    found = []
+    for entry in os.listdir(top) if os.path.isdir(top) else []:
+        path = os.path.join(top, entry, "epitaph.json")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                found.append(json.load(f))
+    return found
+
+
+def failed_job_leaves_an_epitaph():
+    """Rank 1 crashes, and whoever started the job ends the other: nobody has to be alerted."""
+    with RealDaemon() as daemon:
+        daemon.start()
+        job = Training(daemon.dir, "cascade", 2, ["--steps", "0", "--step-ms", "20",
+                                                  "--log-every", "0"], daemon)
+        try:
+            wait_for_job(daemon, job, 2)
+            job.ranks[1].send_signal(signal.SIGSEGV)
+            job.ranks[1].wait(120)
+            job.ranks[0].send_signal(signal.SIGTERM)
+            job.ranks[0].wait(120)
+            doc, = wait_until(lambda: epitaphs(daemon), "the epitaph", 180)
+        finally:
+            job.kill()
+        expect(doc["schema"] == "collwatch.epitaph/1" and doc["class"] == "process_dead", str(doc))
+        expect(doc["culprits"] == [1] and len(doc["ends"]) == 2, str(doc))
+        said = " ".join(daemon.ask("report", doc["id"]).split())
+        expect("rank 1 on node-a" in said and "How they ended" in said, said)
+
+
 if __name__ == "__main__":
-    main([table_of_deaths, table_of_deaths_without_bpf, nan_fed_before_is_in_the_report] +
+    main([table_of_deaths, table_of_deaths_without_bpf, nan_fed_before_is_in_the_report,
+          failed_job_leaves_an_epitaph] +
          ([deaths_with_the_launcher, deaths_with_the_launcher_without_bpf] if WITH_LAUNCHERS
           else []))

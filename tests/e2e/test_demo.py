@@ -29,7 +29,7 @@ TESTS = []
 # Each has its own sockets, ports and directory; none needs more than a fraction of a core.
 AT_ONCE = 4
 # An alert may take so many times what is promised: the machine may be loaded. tools/soak measures.
-LENIENCE = 3
+LENIENCE = 10
 
 
 def expect(condition, message):
@@ -184,7 +184,7 @@ def leaves_nothing_behind_when_interrupted(demo):
             wait_for_line(process, line, 120)
             expect(len(demo.processes()) > 2, "where are the demo's processes?")
             process.send_signal(signo)
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
             expect(process.returncode == -signo, f"exit status {process.returncode}")
             left = demo.leftovers()
             expect(not left, f"left behind after {signo.name}: {left}")
@@ -195,7 +195,7 @@ def leaves_nothing_behind_when_interrupted(demo):
 
 def ask_for_stacks(socket, *arguments):
     """With patience: one request in two seconds is answered."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         done = subprocess.run([COLLWATCH, "stacks", "--control", socket, *arguments], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -205,7 +205,7 @@ def ask_for_stacks(socket, *arguments):
 
 
 def wait_for_job(socket, ranks):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         done = subprocess.run([COLLWATCH, "status", "--json", "--control", socket], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -246,8 +246,8 @@ def shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
     wait_for_line(process, "ranks running", 120)
     check_stacks_on_demand(demo)
     process.kill()
-    process.communicate(timeout=30)
-    deadline = time.monotonic() + 10
+    process.communicate(timeout=120)
+    deadline = time.monotonic() + 120
     while demo.processes():
         expect(time.monotonic() < deadline, f"still running: {demo.processes()}")
         time.sleep(0.05)
@@ -348,7 +348,7 @@ def the_link_of_a_lost_node_is_down(demo):
         expect(re.search(r"node-b@\S+ <(?![^>]*\bUP\b)", links), f"not down:\n{links}")
         expect(re.search(r"node-a@\S+ <[^>]*\bUP\b", links), f"the other is down:\n{links}")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     finally:
         process.kill()
         process.communicate()
@@ -359,7 +359,7 @@ def the_link_of_a_lost_node_is_down(demo):
 def nodes_are_on_loopback_when_that_is_asked_for(demo):
     process = demo.start(Draw("killed-rank", 4, 2, 1), "--no-namespaces")
     try:
-        wait_for_line(process, "2 nodes, all on loopback (--no-namespaces)", 60)
+        wait_for_line(process, "2 nodes, all on loopback (--no-namespaces)", 120)
         wait_for_line(process, "ranks running", 120)
         expect(not demo.namespaces("net") and not demo.namespaces("uts"), "namespaces")
         stdout, _ = process.communicate(timeout=120)

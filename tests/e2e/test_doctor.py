@@ -35,7 +35,7 @@ def doctor(world, *words, uid=0, control=None):
     done = subprocess.run([program, "doctor", "--json", "--control",
                            control or world.control, "--socket", world.path, "--config",
                            world.conf, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60, check=False, user=uid,
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False, user=uid,
                           group=uid, extra_groups=[])
     doc = json.loads(done.stdout)
     expect(done.returncode == (2 if doc["findings"] else 0), done)
@@ -50,7 +50,7 @@ def only(found, *names):
 
 
 def apply(fix):
-    subprocess.run(["sh", "-c", fix], check=True, timeout=60)
+    subprocess.run(["sh", "-c", fix], check=True, timeout=120)
 
 
 class Healthy(World):
@@ -258,7 +258,7 @@ def a_process_that_does_not_see_the_socket_is_named():
             subprocess.run(["nsenter", "-t", pid, "-m", "umount", world.path], check=True)
             only(doctor(world, "--pid", pid), "agent-not-loaded")
         finally:
-            p.communicate(timeout=20)
+            p.communicate(timeout=120)
         env["LD_PRELOAD"] = world.dir + "/gone/libcollwatch.so"
         p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
         try:
@@ -267,7 +267,7 @@ def a_process_that_does_not_see_the_socket_is_named():
             shutil.copy(world.program("libcollwatch.so"), world.dir + "/gone")
             only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
         finally:
-            p.communicate(timeout=20)
+            p.communicate(timeout=120)
         expect("still running" in only(doctor(world, "--pid", pid),
                                        "process-unreadable")["process-unreadable"][0], "it has ended")
         world.stop()
@@ -360,14 +360,14 @@ def a_process_without_the_agent_is_named():
             found = only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
             fix = shlex.split(found["agent-not-loaded"][1])
         finally:
-            p.communicate(timeout=20)
+            p.communicate(timeout=120)
         expect(fix[:3] == ["collwatch", "run", "--"], fix)
         p = subprocess.Popen([COLLWATCH, *fix[1:3], "cat"], stdin=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, env=environment(preload=None))
         try:
             wait_until(lambda: not only_of(doctor(world, "--pid", str(p.pid))), "the agent is in")
         finally:
-            p.communicate(timeout=20)
+            p.communicate(timeout=120)
 
 
 def only_of(found):
@@ -460,9 +460,9 @@ def a_full_or_closed_state_directory_is_named():
             world.wait_for_training()
             subprocess.run(["mount", "-o", "remount,ro", world.state], check=True)
             job.kill(1)
-            wait_until(lambda: "state-not-writable" in doctor(world), "named", 40)
+            wait_until(lambda: "state-not-writable" in doctor(world), "named")
             apply(f"mount -o remount,rw {world.state}")
-            wait_until(lambda: not only_of(doctor(world)), "gone", 40)
+            wait_until(lambda: not only_of(doctor(world)), "gone")
         finally:
             world.stop()
             subprocess.run(["umount", world.state], check=True)

@@ -12,14 +12,13 @@ from fault_lib import RealDaemon, Training, wait_for_job
 
 PROGRAM = os.environ["CW_GRAPH_LOOP"]
 RANKS, FAULTY = 4, 2
-ALERT_S = 3 * 18
 
 
 def run(through, directory, daemon=None):
     job = Training(directory, "same-" + through, RANKS, ["--steps", "200"], daemon,
                    program=PROGRAM + through)
     try:
-        return job.wait(60)
+        return job.wait(120)
     finally:
         job.kill()
 
@@ -43,7 +42,7 @@ def diagnosed(through, fault):
         try:
             if fault != "wrong-capture":  # that one hangs at once
                 wait_for_job(daemon, job, RANKS)
-            wait_until(lambda: daemon.incident_of(fault), fault + " is diagnosed", ALERT_S)
+            wait_until(lambda: daemon.incident_of(fault), fault + " is diagnosed")
             doc = daemon.incident_of(fault)
         finally:
             job.kill()

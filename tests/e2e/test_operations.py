@@ -131,11 +131,11 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             before = world.log().count(tried)
             world.start()
             wait_until(lambda: world.log().count(tried) > before, "an attempt of the next daemon")
-            wait_until(lambda: time.monotonic() - down_since > DOWN_S, "the outage", DOWN_S + 20)
+            wait_until(lambda: time.monotonic() - down_since > DOWN_S, "the outage", DOWN_S + 120)
             expect(receiver.posts == [], receiver.posts)
             receiver.listen()
             # the longest wait between attempts after two minutes of them is 64 s
-            wait_until(lambda: receiver.posts, "the alert", 20 + DOWN_S)
+            wait_until(lambda: receiver.posts, "the alert", 120 + DOWN_S)
             took = time.monotonic() - down_since
             wait_until(lambda: world.is_settled(incident["id"]), "noted as sent")
             check_document(receiver, incident)
@@ -145,7 +145,7 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             wait_until(lambda: (world.job_status(":29500") or {}).get("ranks") == 2,
                        "the ranks are back at the daemon")
             torch.kill(0)
-            wait_until(lambda: len(receiver.posts) > 1, "the alert of another job", 60)
+            wait_until(lambda: len(receiver.posts) > 1, "the alert of another job")
             expect(receiver.count(incident["id"]) == 1, receiver.posts)
             expect(len(receiver.posts) == 2 and ":29500" in receiver.posts[1][1]["job"],
                    receiver.posts)
@@ -184,13 +184,13 @@ def slack_is_told_in_its_own_words(world, receiver, uid):
     world.reload(config_of(world, receiver, "alert") + "\nwebhook_format = slack",
                  "configuration reloaded")
     late = world.add("late", plain_ranks(2, COLLWATCH_JOB="late"), uid=uid)
-    wait_until(lambda: (world.job_status("late") or {}).get("collectives", 0) > 20, "it trains", 60)
+    wait_until(lambda: (world.job_status("late") or {}).get("collectives", 0) > 20, "it trains")
     late.kill(1)
     incident = world.wait_for_incident("late")
-    wait_until(lambda: len(receiver.posts) > 1, "the alert for Slack", 60)
+    wait_until(lambda: len(receiver.posts) > 1, "the alert for Slack")
     key, message = receiver.posts[1]
     expect(key == incident["id"] and message["blocks"] and "schema" not in message, message)
-    expect("late" in str(message["blocks"]) and "process_dead" in str(message["blocks"]), message)
+    expect("late" in str(message["blocks"]) and "process dead" in str(message["blocks"]), message)
 
 
 def muted_and_shadowed_jobs_alert_nobody():
@@ -229,7 +229,7 @@ def muted_and_shadowed_jobs_alert_nobody():
             expect("alerts go out" in out, out)
             expect(world.ask("mute", "muted", "--unmute", check=False).returncode == 3, "twice")
             jobs["loud"].kill(1)
-            wait_until(lambda: receiver.posts, "the alert of the third", 60)
+            wait_until(lambda: receiver.posts, "the alert of the third")
             expect([doc["job"].split(":")[-1] for _, doc in receiver.posts] == ["loud"],
                    receiver.posts)
             expect(receiver.posts[0][1].get("withheld") is None, receiver.posts)

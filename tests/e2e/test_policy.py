@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""COLLWATCH_POLICY, from a rank's environment to what a daemon makes of the same faults. One daemon,
-a job for each policy, all at once. Prints TAP."""
+"""COLLWATCH_POLICY and COLLWATCH_JOB_TIMEOUT, from a rank's environment to what a daemon makes of
+the same faults. One daemon, a job for each policy, all at once. Prints TAP."""
 import os
 import tempfile
 
@@ -11,7 +11,6 @@ from fault_lib import PATIENCE, RealDaemon
 
 TRAIN = os.environ["CW_TRAIN_LOOP"]
 RANKS, FAULTY = 2, 1
-ALERT_S = 3 * 18
 TRAINING = ["--step-ms", "20", "--log-every", "0", "--elements", "64", "--steps", "0"]
 SCENES = {  # job: policy, fault
     "waits": ("training", "block-in-data-loader"),
@@ -22,6 +21,9 @@ SCENES = {  # job: policy, fault
 }
 
 
+TIMED = "waits"
+
+
 class Scenes:
     def __init__(self):
         self.daemon = RealDaemon(config=PATIENCE)
@@ -30,6 +32,8 @@ class Scenes:
         for name, (policy, fault) in SCENES.items():
             at = tempfile.mkdtemp(dir=self.daemon.dir)
             more = {"COLLWATCH_POLICY": policy} if policy else {}
+            if name == TIMED:
+                more["COLLWATCH_JOB_TIMEOUT"] = "30min"
             for rank in range(RANKS):
                 env = environment(self.daemon, RANK=str(rank), LOCAL_RANK=str(rank),
                                   WORLD_SIZE=str(RANKS), COLLWATCH_JOB=name, **more)
@@ -39,7 +43,7 @@ class Scenes:
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def found(self, name):
-        return wait_until(lambda: self.daemon.incident_of(name), name + " is found", ALERT_S)
+        return wait_until(lambda: self.daemon.incident_of(name), name + " is found")
 
     def close(self):
         for rank in self.ranks:
@@ -55,21 +59,32 @@ def a_proof_alerts_whoever_trains_or_serves():
 
 def patience_alerts_only_whoever_trains():
     check(scenes.found("waits")["class"] == "never_entered", "the same fault")
-    wait_until(lambda: scenes.daemon.job("waits-served")["state"] == "stalled", "it is noted", ALERT_S)
+    wait_until(lambda: (scenes.daemon.job("waits-served") or {}).get("state") == "stalled",
+               "it is noted")
     check(not scenes.daemon.incident_of("waits-served"), "and nobody is told")
 
 
 def nothing_is_looked_for_where_it_is_off():
     scenes.found("differs")
-    job = scenes.daemon.job("differs-off")
+    job = wait_until(lambda: next((j for j in [scenes.daemon.job("differs-off")]
+                                   if j and j["ranks"] == RANKS), None), "it is watched")
     check((job["state"], job["ranks"], job["incident"]) == ("healthy", RANKS, None), repr(job))
     check(not scenes.daemon.incident_of("differs-off"), "no incident")
+
+
+def what_is_told_says_when_the_job_ends_by_itself():
+    timeout = {"seconds": 1800.0, "assumed": False}
+    check(scenes.found(TIMED)["job_timeout"] == timeout, repr(scenes.found(TIMED)))
+    check(scenes.daemon.job(TIMED)["job_timeout"] == timeout, repr(scenes.daemon.job(TIMED)))
+    check("job_timeout" not in scenes.found("differs"), "nobody said so")
+    check(scenes.daemon.job("differs")["job_timeout"] is None, repr(scenes.daemon.job("differs")))
 
 
 if __name__ == "__main__":
     scenes = Scenes()
     try:
         tap.run([a_proof_alerts_whoever_trains_or_serves, patience_alerts_only_whoever_trains,
-                 nothing_is_looked_for_where_it_is_off])
+                 nothing_is_looked_for_where_it_is_off,
+                 what_is_told_says_when_the_job_ends_by_itself])
     finally:
         scenes.close()

@@ -11,7 +11,6 @@ from fault_lib import PATIENCE, RealDaemon
 
 TRAIN = os.environ["CW_TRAIN_LOOP"]
 RANKS, FAULTY = 2, 1
-ALERT_S = 3 * 18
 TRAINING = ["--step-ms", "20", "--log-every", "0", "--elements", "64", "--steps", "0"]
 SCENES = {  # fault: newest version of the interface, class
     "block-in-data-loader": (5, "never_entered"),
@@ -46,7 +45,7 @@ class Scenes:
 
 def the_verdict_on(fault):
     def look():
-        doc = wait_until(lambda: scenes.daemon.incident_of(fault), fault + " is found", ALERT_S)
+        doc = wait_until(lambda: scenes.daemon.incident_of(fault), fault + " is found")
         check(doc["class"] == SCENES[fault][1], str(doc))
         if doc["class"] == "never_entered":
             check([c["rank"] for c in doc["culprits"]] == [FAULTY], str(doc))

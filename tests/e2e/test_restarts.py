@@ -87,7 +87,7 @@ def strike_all(daemon, rng, training):
 def check_hang(daemon, training):
     """It is diagnosed: the right rank, the right call, and what came before it."""
     steps = ARG.steps + MORE_STEPS
-    wait_until(lambda: daemon.incident_of(training.name), "the hang is diagnosed", 60)
+    wait_until(lambda: daemon.incident_of(training.name), "the hang is diagnosed")
     doc = daemon.incident_of(training.name)
     what = str(doc)
     check(doc["class"] == "never_entered" and doc["confidence"] == "certain", what)
@@ -96,7 +96,7 @@ def check_hang(daemon, training):
     check(doc["where"]["coll_seq"] == steps * len(KINDS) + 1, what)
     check(doc["coverage"]["ranks_seen"] == RANKS and not doc["coverage"]["missing"], what)
     check(len(daemon.incidents()) == 1, "no other alert: %r" % daemon.incidents())
-    wait_until(lambda: doc["id"] in daemon.bundles(), "the bundle", 20)
+    wait_until(lambda: doc["id"] in daemon.bundles(), "the bundle")
     check_history(daemon.bundles()[doc["id"]], steps)
 
 

@@ -23,7 +23,6 @@ from ops_lib import COLLWATCHD, Job, Receiver, World, expect, plain_ranks
 OLD = os.environ.get("CW_OLD_BUILD", "") + "/daemon/collwatchd"
 NAMES = ["node-a", "node-b"]
 JOB = "rolled"
-TAKE_OVER_S = 60
 
 
 class Node(World):
@@ -79,7 +78,7 @@ class Cluster(contextlib.ExitStack):
             leaders = [j for j in seen if j and j["led_here"]]
             return (all(seen) and len(leaders) == 1 and leaders[0]["ranks"] == len(NAMES) and
                     leaders[0]["collectives"] > 20 and len({j["leader"] for j in seen}) == 1)
-        wait_until(agreed, f"one leads: {[n.status() for n in self.nodes]}", TAKE_OVER_S)
+        wait_until(agreed, f"one leads: {[n.status() for n in self.nodes]}")
         return next(n for n in self.nodes if n.job()["led_here"])
 
     def hang(self, node):
@@ -89,7 +88,7 @@ class Cluster(contextlib.ExitStack):
         before = [n.log().count("leads now") for n in self.nodes]
         stop_outside_nccl(rank)
         wait_until(lambda: self.receiver.posts, "an alert: " + self.nodes[0].log() +
-                   self.nodes[1].log(), 60)
+                   self.nodes[1].log())
         doc = self.receiver.posts[0][1]
         expect((doc["class"], doc["culprits"][0]["pid"]) == ("never_entered", rank.pid), doc)
         expect(doc["coverage"]["ranks_seen"] == len(NAMES), doc)
@@ -105,7 +104,7 @@ class Cluster(contextlib.ExitStack):
             leader = next((n for n in self.nodes if (n.job() or {}).get("led_here")), None)
             return (leader and leader.job()["state"] == "hang" and leader.job()["incident"] and
                     "went out before" in leader.log())
-        wait_until(found, f"it is found again: {[n.log() for n in self.nodes]}", 90)
+        wait_until(found, f"it is found again: {[n.log() for n in self.nodes]}")
         expect(len(self.receiver.posts) == 1, self.receiver.posts)
 
 

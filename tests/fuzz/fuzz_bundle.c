@@ -2,7 +2,7 @@
 /*
  * A bundle from anywhere, as `collwatch report DIRECTORY` and `collwatch analyze DIRECTORY` read
  * it. The input is its files one after the other, each ended by a NUL: incident, snapshot,
- * evidence, stacks.
+ * evidence, stacks, epitaph.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "tests/support/markup.h"
 
 static const char *const files[] = { "incident.json", "snapshot.json", "evidence.json",
-				     "stacks.json" };
+				     "stacks.json", "epitaph.json" };
 /* Ranks of a snapshot that is exported too: each is a file. */
 #define MAX_EXPORTED 8u
 /* Of snapshots with more places than this, which take a hundredfold, one in so many is judged. */
@@ -107,7 +107,7 @@ static void show(const struct cw_bundle *bundle)
 		int r = cw_render_text(nowhere, bundle, &opts);
 
 		FUZZ_CHECK(r == 0 || r == -EBADMSG);
-		if (all)
+		if (all && bundle->incident)
 			show_page(bundle, r);
 	}
 }

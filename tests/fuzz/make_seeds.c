@@ -15,7 +15,7 @@
 #include "model/op.h"
 #include "proto/codec.h"
 #include "tests/support/messages.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 static bool write_file(const char *dir, const char *area, const char *name, const void *data,
 		       size_t len)

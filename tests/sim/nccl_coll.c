@@ -227,7 +227,10 @@ static void tell_of_lost_peers(const struct coll *c)
 	if (!getenv("SIM_NCCL_REMOTE_ERRORS"))
 		return;
 	for (int p = 0; p < comm->nranks; p++) {
-		if (!c->wants_input[p] || !comm->coll[p].in_dead ||
+		const struct sim_link *l = &comm->coll[p];
+
+		/* Also one whose part is there, when the wait is for another who lacks ours. */
+		if (!l->in_dead || (!c->wants_input[p] && !l->out_dead) ||
 		    __atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) != ncclSuccess)
 			continue;
 		sim_comm_set_async(

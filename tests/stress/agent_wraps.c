@@ -19,7 +19,7 @@
 #include "agent/record/record.h"
 #include "model/op.h"
 #include "record/record_reader.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 #define LOOK_EVERY 997 /* steps */
 #define GROUP 5

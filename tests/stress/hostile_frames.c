@@ -10,7 +10,7 @@
 #include "proto/codec.h"
 #include "tests/stress/hostile.h"
 #include "tests/support/messages.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define LORIS_CONNECTIONS 256
 #define FLOOD_CONNECTIONS 3000

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "tests/stress/hostile.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 #define MANY_FDS 64u

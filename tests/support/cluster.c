@@ -91,11 +91,13 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 	static const char *const names[CLUSTER_MAX_NODES] = {
 		"node-a", "node-b", "node-c", "node-d", "node-e", "node-f", "node-g", "node-h",
 		"node-i", "node-j", "node-k", "node-l", "node-m", "node-n", "node-o", "node-p",
+		"node-q", "node-r", "node-s", "node-t", "node-u", "node-v", "node-w", "node-x",
 	};
 	static struct cw_thresholds thresholds;
 	struct network_config config = { .n_nodes = n_nodes,
 					 .names = names,
 					 .thresholds = &thresholds,
+					 .has_no_notices = true,
 					 .cpu_ns = on_cpu,
 					 .ranks = &c->ranks,
 					 .user = c };
@@ -103,7 +105,8 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 	cr_assert_leq(n_nodes, CLUSTER_MAX_NODES);
 	cr_assert_leq(n_ranks, CLUSTER_MAX_RANKS);
 	thresholds = cw_thresholds_default();
-	thresholds.no_headway_ns = 5 * CW_NS_PER_S;
+	/* A rank that idles is a hang after four times that. */
+	thresholds.no_headway_ns = 5 * CW_NS_PER_S / 2;
 	*c = (struct cluster){ .n_nodes = n_nodes,
 			       .n_ranks = n_ranks,
 			       .ranks = { .advance = advance,

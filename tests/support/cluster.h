@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of up to sixteen daemons in memory (suite/network/network.h), and a job of eight or so
+ * A network of up to 24 daemons in memory (suite/network/network.h), and a job of eight or so
  * ranks on them that trains, hangs or dies as told. Everything happens inside cluster_run().
  */
 #pragma once
@@ -12,7 +12,7 @@
 #include "record/record_layout.h"
 #include "suite/network/network.h"
 
-#define CLUSTER_MAX_NODES 16u
+#define CLUSTER_MAX_NODES 24u
 #define CLUSTER_MAX_ALERTS 16u
 #define CLUSTER_MAX_RANKS 64u
 #define CLUSTER_ROUTE UINT64_C(0x7e57)
@@ -61,9 +61,11 @@ struct cluster {
 	int64_t cpu_ns, look_cost_ns; /* CPU time used, and what each look takes of it */
 	uint32_t turn_members;        /* of leaders started from now on */
 	bool is_gone;                 /* the job has ended */
-	bool alerts_fail;             /* nobody takes them */
-	bool evidence_mute;           /* nodes do not answer evidence requests */
-	const char *withhold;         /* why alerts are withheld; NULL = they are not */
+	/* Ranks that end, beside the fault: sets what their node tells of it. NULL = none do. */
+	void (*end)(const struct cluster *c, unsigned rank, struct cw_msg_rank *r);
+	bool alerts_fail;     /* nobody takes them */
+	bool evidence_mute;   /* nodes do not answer evidence requests */
+	const char *withhold; /* why alerts are withheld; NULL = they are not */
 	/* what came out, over the life of all leaders; as a store on disk would */
 	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
 	unsigned n_alerts;

@@ -183,6 +183,8 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		r->flags = 0;
 		r->n_members = 0;
 	}
+	if (c->end)
+		c->end(c, rank, r);
 }
 
 /* Nobody knows of a rank without a record unless asked to look for it. */

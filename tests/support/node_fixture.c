@@ -17,12 +17,14 @@
 
 #define DEADLINE_S 20
 
-static int64_t clock_offset_ns;
+static int64_t clock_offset_ns, held_ns; /* 0 = it runs */
 
 static int64_t fast_ns(void *user)
 {
 	struct timespec t;
 
+	if (held_ns)
+		return held_ns;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (t.tv_sec * CW_NS_PER_S + t.tv_nsec) * TEST_SPEED + clock_offset_ns;
 }
@@ -171,6 +173,18 @@ void fixture_stop(struct node_fixture *f)
 void fixture_skip_ns(int64_t ns)
 {
 	clock_offset_ns += ns;
+}
+
+void fixture_hold_clock(bool is_held)
+{
+	int64_t now = fast_ns(NULL);
+
+	if (!is_held && held_ns) {
+		held_ns = 0;
+		clock_offset_ns += now - fast_ns(NULL);
+	} else if (is_held) {
+		held_ns = now;
+	}
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node under test and processes that play agents (tests/support/fake_agent.h), each a fork.
+ * A node under test and processes that play agents (tests/support/agent/fake_agent.h), each a fork.
  *
  * Time runs TEST_SPEED times faster for the node than for the machine, so that its seconds pass in
  * tens of ms; nobody sleeps: the loop runs until what is waited for has happened.
@@ -14,11 +14,11 @@
 
 #include "daemon/node/node.h"
 #include "identity/job_id.h"
-#include "tests/support/fake_agent.h"
+#include "tests/support/agent/fake_agent.h"
 
 #define TEST_SPEED 20
 
-/* What it is told, and what it answers: tests/support/fake_agent.h. */
+/* What it is told, and what it answers: tests/support/agent/fake_agent.h. */
 struct agent {
 	pid_t pid;
 	uint64_t start_ticks;
@@ -61,6 +61,9 @@ void fixture_restart(struct node_fixture *f);
 
 /* Moves the node's clock forward. */
 void fixture_skip_ns(int64_t ns);
+
+/* Stops the node's clock, and lets it go on from there. */
+void fixture_hold_clock(bool is_held);
 
 /* Runs the loop until done(f, arg); fails the test after 20 s. */
 void fixture_run_until(struct node_fixture *f, bool (*done)(struct node_fixture *f, void *arg),

@@ -160,9 +160,8 @@ void fixture_verdict(struct cw_verdict *ret)
 		.ruled_out = (char **)ruled_out,
 		.n_ruled_out = 1,
 	};
-	snprintf(
-		ret->summary, sizeof(ret->summary),
-		"job name:4711: rank 3 (node-a, pid 803) never entered all_reduce #42 on tp_group");
+	snprintf(ret->summary, sizeof(ret->summary),
+		 "rank 3 (node-a, pid 803) never reached all_reduce #42 on tp_group.");
 }
 
 static const char culprit_evidence[] =

@@ -44,6 +44,9 @@ struct sb *stall_job_draft(void)
 		struct cw_snap_rank *r = &b->ranks[j.culprit];
 
 		r->liveness = j.liveness;
+		r->host_wait = j.host_wait;
+		r->flags |= j.flags;
+		r->job_timeout_ns = j.job_timeout_ns;
 		if (j.headway_until_ns && j.headway_until_ns < j.now_ns)
 			r->headway_ns = SB_NOW - (j.now_ns - j.headway_until_ns);
 		if (j.ended_ns)

@@ -20,6 +20,9 @@ struct stall_job {
 	uint32_t culprit;         /* SB_MAX_RANKS = all are inside */
 	int64_t headway_until_ns; /* the culprit's last sign of work */
 	uint32_t liveness;        /* the culprit's */
+	uint32_t host_wait;       /* likewise: enum cw_host_wait */
+	uint32_t flags;           /* and more of its CW_RANKF_* */
+	int64_t job_timeout_ns;
 	int64_t ended_ns;
 	uint32_t known;
 	uint32_t culprit_node_state;

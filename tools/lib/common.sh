@@ -48,16 +48,33 @@ ensure_packages() {
 	fi
 	# An old package list names files that are gone: refresh it once.
 	# shellcheck disable=SC2086
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >&2 ||
-		{ apt-get update -q >&2 &&
-			DEBIAN_FRONTEND=noninteractive \
-				apt-get install -y -q --no-install-recommends $missing >&2; } ||
+	install_packages $missing ||
+		{ apt-get update -q >&2 && install_packages $missing; } ||
 		die "apt-get could not install them"
 }
 
+# Waits for another one that installs something.
+install_packages() {
+	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q \
+		--no-install-recommends "$@" >&2
+}
+
 # build DIRECTORY MESON-OPTION…: configures when it is new, builds (only $targets, if set); quiet
-# unless it fails.
+# unless it fails. Two at once in one directory would write each other's files: the second waits.
 build() {
+	mkdir -p "$1"
+	build_in_turn "$@" 9<"$1"
+}
+
+build_in_turn() {
+	if command -v flock >/dev/null && ! flock -n 9; then
+		printf 'waiting for another build in %s\n' "${1#"$root"/}" >&2
+		flock 9
+	fi
+	build_alone "$@" 9<&-
+}
+
+build_alone() {
 	dir=$1
 	shift
 	log=$(mktemp)

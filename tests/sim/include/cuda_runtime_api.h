@@ -17,6 +17,7 @@ typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUfunc_st *cudaFunction_t;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 typedef struct CUuserObject_st *cudaUserObject_t;
+typedef struct CUkern_st *cudaKernel_t;
 typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
 typedef void (*cudaHostFn_t)(void *user_data);
 
@@ -133,7 +134,26 @@ typedef struct cudaDeviceProp {
 	int multiProcessorCount;
 	int integrated;
 	int canMapHostMemory;
-	char unnamed[612];
+	char textures[156];
+	size_t surfaceAlignment;
+	int concurrentKernels;
+	int ECCEnabled;
+	int pciBusID;
+	int pciDeviceID;
+	int pciDomainID;
+	int tccDriver;
+	int asyncEngineCount;
+	int unifiedAddressing;
+	int memoryBusWidth;
+	int l2CacheSize;
+	int persistingL2CacheMaxSize;
+	int maxThreadsPerMultiProcessor;
+	int streamPrioritiesSupported;
+	int globalL1CacheSupported;
+	int localL1CacheSupported;
+	size_t sharedMemPerMultiprocessor;
+	int regsPerMultiprocessor;
+	char unnamed[372];
 } cudaDeviceProp;
 
 typedef struct cudaIpcMemHandle_st {
@@ -161,6 +181,9 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags);
 cudaError_t cudaDeviceDisablePeerAccess(int peer);
 cudaError_t cudaDeviceSetLimit(int limit, size_t value);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
 cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
 				    enum cudaDriverEntryPointQueryResult *status);
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **fn, unsigned int version,
@@ -183,6 +206,11 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t size, enum cudaMe
 cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes,
 				 size_t count, void *attrs, size_t *attr_indices, size_t num_attrs,
 				 cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+				size_t size, cudaStream_t stream);
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+			      size_t width, size_t height, enum cudaMemcpyKind kind,
+			      cudaStream_t stream);
 cudaError_t cudaMemset(void *dst, int value, size_t size);
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t size, cudaStream_t stream);
 cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream);
@@ -225,6 +253,13 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *sy
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t *fn, const void *symbol);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *symbol);
 cudaError_t cudaFuncSetAttribute(const void *symbol, int attr, int value);
+/* A kernel's handle is its symbol. */
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *symbol);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+			       size_t shared_bytes, cudaStream_t stream);
+unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
+					 cudaStream_t stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 
 /* What compiled device code calls from its constructors. */
 void **__cudaRegisterFatBinary(void *fatbin);
@@ -233,6 +268,9 @@ void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *symbol, char *device_name, const char *name,
 			    int thread_limit, void *tid, void *bid, void *bdim, void *gdim,
 			    int *warp_size);
+void __cudaRegisterVar(void **handle, char *symbol, char *device_address, const char *name, int ext,
+		       size_t size, int is_constant, int is_global);
+char __cudaInitModule(void **handle);
 
 /* Capture and graphs. */
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
@@ -259,6 +297,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 /* As of CUDA 12. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
 				 unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+					  unsigned long long flags);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *num_nodes);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);

@@ -10,7 +10,7 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 #include "model/signature.h"
-#include "tests/support/agent_fake_nccl.h"
+#include "tests/support/agent/agent_fake_nccl.h"
 
 /* ---- numbers ---- */
 

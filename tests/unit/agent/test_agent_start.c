@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "tests/support/agent_fake_nccl.h"
+#include "tests/support/agent/agent_fake_nccl.h"
 
 /* More than one bounded wait, far less than one for each of the calls. */
-#define CALLS 30
-#define PATIENCE_NS UINT64_C(10000000000)
+#define CALLS 300
+#define PATIENCE_NS UINT64_C(120000000000)
 
 static void (*meanwhile)(void);
 

@@ -46,9 +46,8 @@ Test(verdict_comm_setup, another_version_explains_a_first_call_that_does_not_end
 	expect(CW_CLASS_MISMATCH, "version", "5", "0-4,6-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(!v.is_proof);
-	cr_expect_not_null(strstr(v.summary,
-				  "rank 5 came with NCCL 2.21.5, ranks 0-4,6-7 came with "
-				  "NCCL 2.28.9"),
+	cr_expect_not_null(strstr(v.summary, "rank 5 loaded NCCL 2.21.5, ranks 0-4,6-7 loaded "
+					     "NCCL 2.28.9"),
 			   "%s", v.summary);
 	cr_expect_not_null(strstr(v.culprits[0].reason, "2.21.5"), "%s", v.culprits[0].reason);
 }
@@ -74,7 +73,7 @@ Test(verdict_comm_setup, same_version_and_environment_are_ruled_out)
 	set_versions(8, 0);
 	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
 	cr_expect_eq(v.n_alternatives, 0);
-	cr_expect(has_ruled_out("all members came with NCCL 2.28.9"));
+	cr_expect(has_ruled_out("all members loaded NCCL 2.28.9"));
 }
 
 Test(verdict_comm_setup, other_environment_explains_an_init_that_does_not_end)
@@ -132,6 +131,7 @@ Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");
-	cr_expect_not_null(strstr(v.summary, "rank 6 made it of 7 ranks, ranks 0-5,7 made it of 8"),
-			   "%s", v.summary);
+	cr_expect_not_null(
+		strstr(v.summary, "rank 6 made it with 7 ranks, ranks 0-5,7 made it with 8"), "%s",
+		v.summary);
 }

@@ -309,8 +309,9 @@ Test(verdict_properties, healthy_company_changes_nothing)
 		cr_expect_eq(c.n_culprits, a.n_culprits);
 		cr_expect_eq(c.n_victims, a.n_victims);
 		cr_expect_eq(c.confidence, a.confidence);
-		cr_expect_str_eq(c.summary, a.summary, "case %lu: %s | %s", (unsigned long)i,
-				 a.summary, c.summary);
+		/* With company, who waits is no longer all the others there are. */
+		cr_expect(strncmp(c.summary, a.summary, strcspn(a.summary, ".")) == 0,
+			  "case %lu: %s | %s", (unsigned long)i, a.summary, c.summary);
 	}
 }
 

@@ -2,7 +2,7 @@
 /* Who waits for whom, by kind of call. */
 #include <criterion/criterion.h>
 
-#include "analysis/stall/stall_rules.h"
+#include "analysis/stall/patience.h"
 #include "record/record_layout.h"
 #include "tests/support/verdict_fixture.h"
 
@@ -386,6 +386,47 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
 }
 
+/* 1 sends to 0 and to 2; to whom it sends what they do not expect. */
+static void exchange(struct sb_comm *c, uint64_t to_0, uint64_t to_2)
+{
+	struct cw_op group[2];
+	struct cw_op *op;
+
+	p2p(c, 1, CW_OP_SEND, 0, 5);
+	p2p(c, 0, CW_OP_RECV, 1, 5);
+	p2p(c, 2, CW_OP_RECV, 1, 5);
+	c->members[0].call.bytes = c->members[2].call.bytes = 8192;
+	op = &c->members[1].call;
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	op->bytes = to_0;
+	group[0] = group[1] = *op;
+	group[1].peer = 2;
+	group[1].op_index++;
+	group[1].bytes = to_2;
+	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 5 };
+	judge();
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_eq(v.detail, CW_DETAIL_SIZE, "%s", v.summary);
+}
+
+Test(verdict_waits, names_the_one_whose_sizes_fit_nobody)
+{
+	exchange(sb_comm(b, "experts", 0, 3, 1, 0), 4096, 4096);
+	cr_expect_str_eq(sb_culprits(snap, &v), "1", "%s", v.summary);
+	cr_expect_not_null(strstr(v.summary, "disagrees with several ranks on the size of what "
+					     "they exchange on experts"),
+			   "%s", v.summary);
+}
+
+Test(verdict_waits, names_both_where_one_size_does_not_fit)
+{
+	exchange(sb_comm(b, "experts", 0, 3, 1, 0), 8192, 4096);
+	cr_expect_str_eq(sb_culprits(snap, &v), "1-2", "%s", v.summary);
+}
+
 Test(verdict_waits, finds_the_stuck_device_behind_a_host_that_waits_for_it)
 {
 	struct sb_comm *side = sb_comm(b, "side", 0, 8, 1, 20);
@@ -509,11 +550,11 @@ Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 	judge();
 	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
 	cr_assert_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
-	cr_expect_not(cw_stall_rule_for(snap, &v, 0).may_alert);
+	cr_expect_not(cw_patience(snap, &v, NULL).may_page);
 	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
-	cr_expect(cw_stall_rule_for(snap, &v, 0).may_alert);
+	cr_expect(cw_patience(snap, &v, NULL).may_page);
 	/* Nor is it waited for for ever. */
 	snap->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
 	snap->now_ns += 6 * SB_S;
-	cr_expect(cw_stall_rule_for(snap, &v, 0).may_alert);
+	cr_expect(cw_patience(snap, &v, NULL).may_page);
 }

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/openssl_compat.h"
 #include "proto/codec.h"
 #include "tests/support/tls_ends.h"
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 static struct seen {
 	unsigned n_fds;
 	uint32_t capabilities;
+	int dumpable;
 } * seen;
 
 static unsigned count_fds(void)
@@ -38,6 +40,7 @@ struct group *getgrnam(const char *name)
 	struct __user_cap_data_struct data[2] = { { 0 } };
 
 	seen->n_fds = count_fds();
+	seen->dumpable = prctl(PR_GET_DUMPABLE);
 	(void)syscall(SYS_capget, &header, data);
 	seen->capabilities = data[0].effective | data[0].permitted | data[0].inheritable |
 			     data[1].effective | data[1].permitted;
@@ -66,6 +69,7 @@ Test(account, who_is_asked_has_neither_descriptors_nor_capabilities_of_the_asker
 	cr_assert_eq(gid, 4711);
 	cr_assert_leq(seen->n_fds, 4, "%u", seen->n_fds);
 	cr_assert_eq(seen->capabilities, 0, "%x", seen->capabilities);
+	cr_assert_eq(seen->dumpable, 0, "others of its user may look into it");
 }
 
 Test(account, one_that_hangs_is_ended_and_reaped)

@@ -117,6 +117,38 @@ Test(log, events_are_plain_lines_without_a_journal, .init = capture_stderr)
 	cr_expect_str_eq(captured(), "");
 }
 
+static char sent[512];
+
+static int keep_sent(const struct iovec *fields, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		snprintf(sent + strlen(sent), sizeof(sent) - strlen(sent), "%.*s\n",
+			 (int)fields[i].iov_len, (const char *)fields[i].iov_base);
+	return 0;
+}
+
+static int take_nothing(const struct iovec *fields, unsigned n)
+{
+	return -ENOENT;
+}
+
+Test(log, sends_events_to_the_journal_with_their_fields, .init = capture_stderr)
+{
+	static const char *const fields[] = { "COLLWATCH_JOB=x", NULL };
+	static char name[] = "test_log";
+
+	claim_journal();
+	program_invocation_short_name = name; /* criterion's is its own */
+	cw_log_set_journal(keep_sent);
+	cw_log_event(CW_LOG_ERR, "0123456789abcdef0123456789abcdef", "rank 3 hangs", fields);
+	cr_expect_str_eq(sent, "MESSAGE=rank 3 hangs\nPRIORITY=3\nSYSLOG_IDENTIFIER=test_log\n"
+			       "MESSAGE_ID=0123456789abcdef0123456789abcdef\nCOLLWATCH_JOB=x\n");
+	cr_expect_str_eq(captured(), "");
+	cw_log_set_journal(take_nothing);
+	cw_log_event(CW_LOG_ERR, NULL, "rank 4 hangs", fields);
+	cr_expect_str_eq(captured(), "<3>rank 4 hangs\n");
+}
+
 Test(log, level_names)
 {
 	cr_expect_eq(cw_log_level_from_name("err"), CW_LOG_ERR);

@@ -12,7 +12,7 @@
 #include "proto/ages.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define NOW_NS (1000 * CW_NS_PER_S)
 
@@ -163,6 +163,37 @@ Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
 	cw_digest_fini(&digest);
 	fake_stop(&f[0]);
 	fake_stop(&f[1]);
+}
+
+Test(digest, says_when_the_jobs_own_watchdog_and_its_network_give_up)
+{
+	struct cw_digest digest;
+	struct fake f[3];
+
+	for (int i = 0; i < 3; i++) {
+		fake_start(&f[i], i);
+		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
+	}
+	f[0].writer->header->job_timeout_ns = 1800 * CW_NS_PER_S;
+	f[0].writer->header->net_retry_ns = 34 * CW_NS_PER_S;
+	f[1].writer->header->job_timeout_ns = 600 * CW_NS_PER_S;
+	f[1].writer->header->is_timeout_assumed = 1;
+	f[2].writer->header->job_timeout_ns = f[2].writer->header->net_retry_ns = UINT64_MAX - 7;
+	f[2].writer->header->is_timeout_assumed = 1;
+	for (int i = 0; i < 3; i++)
+		fake_sample(&f[i]);
+	make(f, 3, &digest);
+	cr_expect_eq(digest.msg.ranks[0].job_timeout_ns, 1800 * CW_NS_PER_S);
+	cr_expect_eq(digest.msg.ranks[0].net_retry_ns, 34 * CW_NS_PER_S);
+	cr_expect_eq(digest.msg.ranks[0].flags & CW_RANKF_TIMEOUT_ASSUMED, 0);
+	cr_expect_eq(digest.msg.ranks[1].job_timeout_ns, 600 * CW_NS_PER_S);
+	cr_expect_neq(digest.msg.ranks[1].flags & CW_RANKF_TIMEOUT_ASSUMED, 0);
+	cr_expect_eq(digest.msg.ranks[2].job_timeout_ns, 0, "584 years");
+	cr_expect_eq(digest.msg.ranks[2].net_retry_ns, 0);
+	cr_expect_eq(digest.msg.ranks[2].flags & CW_RANKF_TIMEOUT_ASSUMED, 0);
+	cw_digest_fini(&digest);
+	for (int i = 0; i < 3; i++)
+		fake_stop(&f[i]);
 }
 
 Test(digest, believes_no_impossible_time)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 Test(fed_tensor, first_that_is_no_number_is_found_once)
 {

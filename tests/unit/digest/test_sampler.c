@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "common/clock.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define STEP_NS (250 * CW_NS_PER_MS)
 

@@ -399,6 +399,33 @@ Test(flight_recorder, members_that_are_not_listed_can_be_found_again)
 		cr_assert_null(set.sources[i].dump.groups[0].ranks);
 }
 
+#define HASH "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+
+static void expect_label(const char *name, const char *desc, const char *label)
+{
+	char dump[512];
+	int n = snprintf(
+		dump, sizeof(dump),
+		"{\"version\":\"2.9\",\"pg_config\":{\"%s\":{\"desc\":\"%s\",\"ranks\":[0,1]}},"
+		"\"entries\":[{\"process_group\":[\"%s\",\"%s\"],\"profiling_name\":"
+		"\"nccl:all_reduce\",\"collective_seq_id\":7,\"state\":\"started\"}]}",
+		name, desc, name, desc);
+
+	cr_assert_eq(cw_fr_set_add(&set, "rank_0.json", dump, (size_t)n, 0), 0);
+	judge();
+	cr_expect_str_eq(snap->comms[0].name, label);
+	fini();
+}
+
+Test(flight_recorder, calls_groups_as_people_do)
+{
+	expect_label("4", "mesh_tp", "mesh_tp (4)");
+	expect_label(HASH, "mesh_tp", "mesh_tp (0a1b2c3d)");
+	expect_label(HASH, "undefined", "group 0a1b2c3d");
+	expect_label(HASH, "", "group 0a1b2c3d");
+	expect_label("4", "undefined", "4");
+}
+
 #define AT(time)                                                                                   \
 	"{\"process_group\":[\"4\",\"\"],\"profiling_name\":\"nccl:all_reduce\","                  \
 	"\"collective_seq_id\":7,\"timeout_ms\":9223372036854775807,\"time_created_ns\":" time "}"
@@ -455,7 +482,8 @@ Test(flight_recorder, a_wait_of_unknown_age_is_a_wait)
 	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
 	cr_assert_eq(verdict.waiting_since_ns, 0);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
-	cr_assert_not_null(strstr(verdict.summary, "an unknown time"), "%s", verdict.summary);
+	cr_assert_not_null(strstr(verdict.summary, ". The other 2 ranks are waiting for it."), "%s",
+			   verdict.summary);
 }
 
 /* Without times the order in which entries were recorded is the order of the calls. */
@@ -500,4 +528,110 @@ Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
 	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 	cr_assert_eq(verdict.n_culprits, 0);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+/* ---- what dumps leave out ---- */
+
+/* Dumps of active entries only list members of a launch that has completed, and not its end. */
+Test(flight_recorder, members_of_a_launch_without_its_end_have_completed)
+{
+	for (int rank = 0; rank < 2; rank++)
+		add_rank(rank, "\"[0, 1]\"",
+			 ENTRY("_all_gather_base", "3", "0", "scheduled", "false") "," ENTRY(
+				 "_all_gather_base", "3", "0", "scheduled",
+				 "false") "," ENTRY("all_reduce", "4", "0", "scheduled", "false"));
+	judge();
+	cr_assert_eq(snap->comms[0].members[0].coll_completed, 3);
+	cr_assert_eq(snap->comms[0].members[0].pending->coll_seq, 4);
+}
+
+Test(flight_recorder, who_has_never_used_a_group_is_not_in_its_calls)
+{
+	add_rank(0, "\"[0, 1]\"", ENTRY("broadcast", "1", "0", "scheduled", "false"));
+	add_text("r1.json", "{\"version\":\"2.9\",\"pg_config\":{},\"entries\":[]}");
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+	fini();
+
+	/* Without the list of groups it may have done with the call. */
+	add_rank(0, "\"[0, 1]\"", ENTRY("broadcast", "1", "0", "scheduled", "false"));
+	add_text("r1.json", "{\"version\":\"2.9\",\"entries\":[]}");
+	judge();
+	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+}
+
+/* Where others have completed it, all had come to it. */
+Test(flight_recorder, who_has_not_completed_what_others_have_did_not_finish)
+{
+	add_rank(0, "[0,1,2]", ENTRY("all_reduce", "5", "0", "scheduled", "false"));
+	add_rank(1, "[0,1,2]",
+		 ENTRY("all_reduce", "4", "0", "scheduled",
+		       "false") "," ENTRY("all_reduce", "5", "0", "scheduled", "false"));
+	add_rank(2, "[0,1,2]", ENTRY("all_reduce", "5", "0", "scheduled", "false"));
+	judge();
+	assert_culprit(CW_CLASS_IN_COLLECTIVE, "unfinished", 1);
+	cr_assert_eq(verdict.coll_seq, 4);
+	cr_assert_leq(verdict.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* The buffer has lost the oldest call that is open: pg_status says that it is. */
+Test(flight_recorder, an_open_call_that_the_buffer_lost_is_not_complete)
+{
+	add_text("r0.json",
+		 "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1]}},"
+		 "\"pg_status\":{\"2\":{\"last_enqueued_collective\":9,"
+		 "\"last_completed_collective\":4}},\"entries\":[" ENTRY(
+			 "all_reduce", "8", "0", "scheduled",
+			 "false") "," ENTRY("all_reduce", "9", "0", "scheduled", "false") "]}");
+	add_rank(1, "[0,1]", ENTRY("all_reduce", "4", "0", "completed", "false"));
+	judge();
+	cr_assert_eq(snap->comms[0].members[0].coll_completed, 4);
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+}
+
+Test(flight_recorder, json_without_a_list_is_an_empty_one_where_nothing_is_open)
+{
+	static const char dump[] = "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0]}},"
+				   "\"pg_status\":{\"0\":{\"last_enqueued_collective\":\"3\","
+				   "\"last_completed_collective\":\"%c\"}}}";
+	char text[256];
+
+	snprintf(text, sizeof(text), dump, '3');
+	add_text("r0.json", text);
+	cr_assert(set.sources[0].dump.has_entries);
+	snprintf(text, sizeof(text), dump, '2');
+	add_text("r1.json", text);
+	cr_assert_not(set.sources[1].dump.has_entries);
+}
+
+Test(flight_recorder, sides_of_one_size_are_a_tie)
+{
+	add_rank(0, "[0,1]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	add_rank(1, "[0,1]", ENTRY("broadcast", "1", "0", "scheduled", "false"));
+	judge();
+	cr_assert_eq(verdict.klass, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 2);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+}
+
+#define ODD_DTYPE(name, coll, size)                                                                \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:" name                         \
+	"\",\"collective_seq_id\":" coll ",\"state\":\"scheduled\",\"is_p2p\":false,"              \
+	"\"input_sizes\":[[" size "]],\"input_dtypes\":[\"Float4_e2m1fn_x2\"]}"
+
+/* Of one dtype, sizes can be compared whatever it is; with another, only the kind can. */
+Test(flight_recorder, an_unknown_dtype_is_compared_with_its_like)
+{
+	add_rank(0, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "8"));
+	add_rank(1, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "9"));
+	add_rank(2, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "8"));
+	judge();
+	assert_culprit(CW_CLASS_MISMATCH, "count", 1);
+	fini();
+
+	add_rank(0, "[0,1,2]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	add_rank(1, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "9"));
+	add_rank(2, "[0,1,2]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	judge();
+	cr_assert_neq(verdict.klass, CW_CLASS_MISMATCH, "%s", verdict.summary);
 }

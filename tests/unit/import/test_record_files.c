@@ -20,7 +20,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "report/doc/incident_doc.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define RANKS 4
 #define NODE "records"

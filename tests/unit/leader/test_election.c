@@ -55,7 +55,10 @@ static void note_nodes(const struct cw_election_route *route, void *user)
 /* Names of nodes go out only where they are few; their number always. */
 Test(election, the_number_of_nodes_is_taken_where_no_names_come_along)
 {
-	struct cw_msg_members few = { .label = CLUSTER_LABEL, .uid = CLUSTER_UID, .n_nodes = 2 };
+	const char *names[] = { "node-0", "node-1" };
+	struct cw_msg_members few = {
+		.label = CLUSTER_LABEL, .uid = CLUSTER_UID, .nodes = names, .n_nodes = 2
+	};
 	struct cw_msg_members many = { .label = CLUSTER_LABEL,
 				       .uid = CLUSTER_UID,
 				       .n_nodes_in_all = 2048 };

@@ -254,7 +254,8 @@ Test(leader, second_hang_of_a_job_is_another_incident)
 	cluster_heal(&c);
 	cluster_run(&c, 30);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 5);
-	cr_assert(cluster_run_until_alert(&c, 30));
+	/* It got over that once: three times as long. */
+	cr_assert(cluster_run_until_alert(&c, 120));
 	cr_assert_eq(c.n_alerts, 2);
 	cr_assert_str_neq(c.alerts[0].id, c.alerts[1].id);
 	cr_assert_eq(c.alerts[1].culprit, 5);
@@ -271,6 +272,29 @@ Test(leader, restarted_leader_does_not_alert_again)
 	cr_assert_str_eq(
 		json_string_value(json_object_get(c.nodes[c.alerts[0].node].shelf.last_put, "id")),
 		c.alerts[0].id);
+}
+
+/* Its leader was away for long, and the bundle was closed for that. */
+Test(leader, an_unseen_incident_that_is_found_again_is_open_again)
+{
+	const struct network_bundle *bundle;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cluster_run(&c, 20);
+	bundle = cluster_bundle(&c, c.alerts[0].node, c.alerts[0].id);
+	cr_assert_not_null(bundle);
+	(void)json_object_set_new(bundle->incident, "closed_as", json_string("unseen"));
+	cluster_restart(&c, c.alerts[0].node);
+	cluster_run(&c, 120);
+	bundle = cluster_bundle(&c, c.alerts[0].node, c.alerts[0].id);
+	cr_assert_not_null(bundle);
+	cr_assert_null(json_object_get(bundle->incident, "closed_as"));
+	cr_assert(
+		cw_leader_has_open(c.nodes[c.alerts[0].node].leader, CLUSTER_UID, c.alerts[0].id));
+	cr_assert_not(cw_leader_has_open(c.nodes[c.alerts[0].node].leader, CLUSTER_UID + 1,
+					 c.alerts[0].id));
+	cr_assert_eq(c.n_alerts, 1);
 }
 
 Test(leader, undelivered_alert_is_tried_again)

@@ -169,7 +169,7 @@ Test(leader_loss, leader_without_most_nodes_is_cut_off_and_silent)
 	cluster_fault(&c, FAULT_NEVER_ENTERED, rank_away_from(first));
 	cluster_run(&c, 40);
 	cr_assert(cluster_job(&c, first)->view.is_cut_off);
-	cr_assert_not_null(strstr(cluster_job(&c, first)->view.summary, "cut off"));
+	cr_assert_not_null(strstr(cluster_job(&c, first)->view.summary, "partitioned"));
 	/* The other two have a leader of their own, who sees most and may speak. */
 	for (unsigned i = 0; i < c.n_alerts; i++)
 		cr_assert_neq(c.alerts[i].node, first);
@@ -222,4 +222,163 @@ Test(leader_loss, two_leaders_behind_a_cut_link_alert_once)
 	 */
 	cluster_run(&c, 450);
 	cr_assert_eq(c.n_alerts, 1);
+}
+
+/* Longer than a lost node is remembered. */
+#define FORGOTTEN_S ((double)CW_ROUTE_FORGET_NS / 1e9 + 100)
+
+static unsigned not_leading(void)
+{
+	return cluster_leader(&c) == 0 ? 1 : 0;
+}
+
+static void expect_all_again(const char *how)
+{
+	int leader = cluster_leader(&c);
+
+	cr_assert_geq(leader, 0, "%s: %d", how, leader);
+	cr_assert_not_null(cluster_job(&c, (unsigned)leader), "%s", how);
+	cr_expect_eq(cluster_job(&c, (unsigned)leader)->view.ranks, 9, "%s: %u ranks", how,
+		     cluster_job(&c, (unsigned)leader)->view.ranks);
+}
+
+Test(leader_loss, node_that_was_forgotten_is_seen_when_it_comes_back)
+{
+	unsigned other = not_leading();
+	unsigned leader = (unsigned)cluster_leader(&c);
+
+	cluster_kill(&c, other);
+	cluster_run(&c, FORGOTTEN_S);
+	cr_expect_eq(cluster_job(&c, leader)->view.ranks, 6);
+	cluster_revive(&c, other);
+	cluster_run(&c, 60);
+	expect_all_again("killed");
+
+	cluster_freeze(&c, other);
+	cluster_run(&c, FORGOTTEN_S);
+	cr_expect_eq(cluster_job(&c, leader)->view.ranks, 6);
+	cluster_thaw(&c, other);
+	cluster_run(&c, 60);
+	expect_all_again("held");
+
+	cluster_cut(&c, other, leader);
+	cluster_run(&c, FORGOTTEN_S);
+	cluster_join(&c, other, leader);
+	cluster_run(&c, 60);
+	expect_all_again("cut off from the leader");
+
+	for (unsigned i = 0; i < c.n_nodes; i++)
+		if (i != other)
+			cluster_cut(&c, other, i);
+	cluster_run(&c, FORGOTTEN_S);
+	for (unsigned i = 0; i < c.n_nodes; i++)
+		if (i != other)
+			cluster_join(&c, other, i);
+	cluster_run(&c, 60);
+	expect_all_again("cut off from all");
+
+	cluster_freeze(&c, leader);
+	cluster_run(&c, FORGOTTEN_S);
+	cluster_thaw(&c, leader);
+	cluster_run(&c, 60);
+	expect_all_again("the leader held");
+	cr_expect_eq(cluster_leader(&c), leader);
+	cr_expect_eq(c.n_alerts, 0);
+}
+
+/* What people were told of is still so, as long as nobody shows that it is not. */
+Test(leader_loss, hang_of_a_node_that_was_forgotten_stays_one_incident)
+{
+	unsigned other = not_leading(), leader = (unsigned)cluster_leader(&c);
+	const struct cw_job *job;
+
+	lose_node(other);
+	for (unsigned i = 0; i < 16; i++) {
+		cluster_run(&c, FORGOTTEN_S / 8);
+		job = cluster_job(&c, leader);
+		cr_assert_eq(c.n_alerts, 1, "%u: %u alerts", i, c.n_alerts);
+		cr_expect_str_eq(cw_job_incidents_id(&job->incidents), c.alerts[0].id, "%u", i);
+		cr_expect_eq(job->view.phase, CW_STALL_HANG, "%u: %s", i, job->view.summary);
+	}
+	cluster_revive(&c, other);
+	cluster_run(&c, 120);
+	cr_assert_eq(c.n_alerts, 1, "%u", c.n_alerts);
+	expect_all_again("hang");
+	job = cluster_job(&c, leader);
+	cr_expect_str_eq(cw_job_incidents_id(&job->incidents), c.alerts[0].id);
+}
+
+/* Nothing else keeps the job in the leader's memory. */
+Test(leader_loss, job_of_one_node_that_was_forgotten_is_watched_when_it_comes_back)
+{
+	unsigned leader = (unsigned)cluster_leader(&c), other = not_leading();
+	const struct cw_job *job;
+
+	c.first_node = other;
+	c.n_rank_nodes = 1;
+	cluster_run(&c, 30);
+	cr_assert_eq(cluster_leader(&c), leader);
+	for (unsigned i = 0; i < c.n_nodes; i++)
+		if (i != other)
+			cluster_cut(&c, other, i);
+	cluster_run(&c, FORGOTTEN_S);
+	cr_expect_null(cluster_job(&c, leader));
+	cr_expect_eq(cluster_leader(&c), other, "its own node leads meanwhile");
+	for (unsigned i = 0; i < c.n_nodes; i++)
+		if (i != other)
+			cluster_join(&c, other, i);
+	cluster_run(&c, 60);
+	cr_expect_eq(cluster_leader(&c), leader);
+	job = cluster_job(&c, leader);
+	cr_assert_not_null(job);
+	cr_expect_eq(job->view.ranks, 9);
+	cr_expect_eq(c.n_alerts, 0);
+}
+
+static const char *closed_as(unsigned node, const char *id)
+{
+	const struct network_bundle *b = cluster_bundle(&c, node, id);
+
+	cr_assert_not_null(b);
+	return json_string_value(json_object_get(b->incident, "closed_as"));
+}
+
+/* It hangs on, out of sight: nobody has seen it end. */
+Test(leader_loss, incident_of_a_node_that_was_forgotten_is_not_said_to_be_over)
+{
+	unsigned leader = (unsigned)cluster_leader(&c), other = not_leading();
+	char id[CW_INCIDENT_ID_LEN];
+
+	c.first_node = other;
+	c.n_rank_nodes = 1;
+	cluster_run(&c, 30);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	cr_assert_eq(c.alerts[0].node, leader);
+	(void)snprintf(id, sizeof(id), "%s", c.alerts[0].id);
+	cluster_freeze(&c, other);
+	cluster_run(&c, FORGOTTEN_S);
+	cr_expect_null(cluster_job(&c, leader));
+	cr_expect_null(closed_as(leader, id), "%s", closed_as(leader, id));
+	cluster_thaw(&c, other);
+	cluster_run(&c, 60);
+	cr_assert_not_null(cluster_job(&c, leader));
+	cr_expect_str_eq(cw_job_incidents_id(&cluster_job(&c, leader)->incidents), id);
+	cr_expect_eq(c.n_alerts, 1);
+}
+
+/* The daemon is there and has no ranks any more: they have ended. */
+Test(leader_loss, incident_of_a_node_whose_ranks_are_gone_is_over)
+{
+	unsigned leader = (unsigned)cluster_leader(&c), other = not_leading();
+
+	c.first_node = other;
+	c.n_rank_nodes = 1;
+	cluster_run(&c, 30);
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 60));
+	c.is_gone = true;
+	cluster_run(&c, 60);
+	cr_expect_null(cluster_job(&c, leader));
+	cr_expect_str_eq(closed_as(leader, c.alerts[0].id), "job_ended");
 }

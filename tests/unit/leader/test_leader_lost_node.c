@@ -95,8 +95,38 @@ Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 	cr_assert(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL));
 	cr_assert(cw_leader_doubts(leader->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL));
 	cr_assert_not(cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL));
-	cr_assert_not(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, "another"),
-		      "of a job that it does not lead");
+}
+
+/* It may lead later: what it believes now keeps it from telling people then. */
+Test(leader_lost_node, who_does_not_lead_believes_deliveries_of_who_has_ranks)
+{
+	struct network_node *other = deputy();
+
+	cr_assert_not(cw_leader_doubts(other->leader, c.nodes[led_by()].name, CLUSTER_UID,
+				       CLUSTER_LABEL));
+	cr_assert_not(
+		cw_leader_doubts(other->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL));
+	cr_assert(cw_leader_doubts(other->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL));
+}
+
+Test(leader_lost_node, of_an_unknown_job_deliveries_are_believed_of_who_would_lead_it_sooner)
+{
+	struct cw_job_id id;
+	unsigned believed = 0;
+
+	cr_assert_eq(cw_job_id_make(CLUSTER_UID, "another", &id), 0);
+	for (unsigned i = 0; i < c.n_nodes; i++)
+		for (unsigned k = 0; k < c.n_nodes; k++) {
+			uint64_t route = cw_job_id_route(&id);
+			bool is_sooner = cw_election_weight(route, c.nodes[k].name) >
+					 cw_election_weight(route, c.nodes[i].name);
+
+			believed += is_sooner;
+			cr_assert_eq(cw_leader_doubts(c.nodes[i].leader, c.nodes[k].name,
+						      CLUSTER_UID, "another"),
+				     !is_sooner);
+		}
+	cr_assert_eq(believed, 3);
 }
 
 /* It announces before anybody else can: the others then object in its name. */
@@ -121,4 +151,134 @@ Test(leader_lost_node, announcing_first_does_not_silence_an_alert)
 	cluster_run(&c, 400);
 	cr_assert_eq(c.n_alerts, 1);
 	cr_assert_eq(c.alerts[0].culprit, 8);
+}
+
+/* ---- a job on more nodes than a leader names, and two nodes without ranks of it ---- */
+
+#define LARGE_NODES 22u
+#define LARGE_RANK_NODES 20u
+
+static unsigned n_muted;
+
+static void on_muted(void *user, const char *node, uint32_t uid, const char *label,
+		     uint64_t until_wall_ns)
+{
+	n_muted += uid == CLUSTER_UID && !strcmp(label, CLUSTER_LABEL) && until_wall_ns;
+}
+
+static void large_setup(void)
+{
+	cluster_init(&c, LARGE_NODES, 2 * LARGE_RANK_NODES);
+	c.n_rank_nodes = LARGE_RANK_NODES;
+	for (unsigned i = 0; i < c.n_nodes; i++)
+		c.nodes[i].effects.muted = on_muted;
+	cluster_run(&c, 10);
+	n_muted = 0;
+}
+
+TestSuite(leader_lost_node_large, .init = large_setup, .fini = leader_teardown);
+
+/* Has no ranks, does not lead, and would not lead before most others. */
+static struct network_node *stranger(void)
+{
+	unsigned i = LARGE_RANK_NODES + (led_by() == LARGE_RANK_NODES);
+	struct cw_job_id id = job();
+
+	if (cw_election_is_deputy(c.nodes[led_by()].election, &id, c.nodes[i].name))
+		i = 2 * LARGE_RANK_NODES + 1 - i;
+	return &c.nodes[i];
+}
+
+Test(leader_lost_node_large, only_who_has_ranks_of_the_job_or_leads_it_has_a_part_in_it)
+{
+	const char *leader = c.nodes[led_by()].name;
+	struct cw_job_id id = job();
+
+	cr_assert_gt(LARGE_RANK_NODES, CW_ELECTION_MAX_NAMES);
+	for (unsigned at = 0; at < c.n_nodes; at++) {
+		cr_assert_not(cw_leader_has_part(c.nodes[at].leader, &id, stranger()->name),
+			      "at %s", c.nodes[at].name);
+		cr_assert(at >= LARGE_RANK_NODES ||
+			  cw_leader_has_part(c.nodes[at].leader, &id, leader));
+	}
+	/* The leader knows all that have, though it names none. */
+	for (unsigned i = 0; i < LARGE_RANK_NODES; i++)
+		cr_assert(cw_leader_has_part(c.nodes[led_by()].leader, &id, c.nodes[i].name));
+}
+
+Test(leader_lost_node_large, deliveries_are_believed_of_who_may_have_led_it)
+{
+	struct network_node *liar = stranger();
+	struct cw_job_id id = job();
+
+	for (unsigned at = 0; at < LARGE_RANK_NODES; at++) {
+		const struct network_node *n = &c.nodes[at];
+		bool is_sooner = cw_election_weight(cw_job_id_route(&id), liar->name) >
+				 cw_election_weight(cw_job_id_route(&id), n->name);
+
+		cr_assert_eq(cw_leader_doubts(n->leader, liar->name, CLUSTER_UID, CLUSTER_LABEL),
+			     at == led_by() || !is_sooner, "at %s", n->name);
+	}
+}
+
+/* Says to have a rank of the job, and that people have muted it. */
+static void send_muted(const struct network_node *from, const char *in_the_name_of,
+		       const struct cw_job_key *key, uint64_t number)
+{
+	struct cw_msg_rank rank = { .rank = 0, .pid = 4711 };
+	struct cw_job_id id = job();
+	struct cw_message msg = { .type = CW_MSG_DIGEST,
+				  .digest = {
+					  .route = cw_job_id_route(&id),
+					  .job_key = *key,
+					  .uid = CLUSTER_UID,
+					  .label = CLUSTER_LABEL,
+					  .node = in_the_name_of,
+					  .policy = "",
+					  .epoch = 1,
+					  .number = number,
+					  .ranks = &rank,
+					  .n_ranks = 1,
+					  .muted_until_ns = UINT64_MAX,
+				  } };
+
+	cr_assert_eq(cw_transport_send(from->transport, c.nodes[led_by()].name, &msg), 0);
+	cluster_run(&c, 0.5);
+}
+
+static uint64_t refused(void)
+{
+	struct cw_leader_stats stats;
+
+	cw_leader_stats(c.nodes[led_by()].leader, &stats);
+	return stats.refused_digests;
+}
+
+/* Nobody would see it among the job's nodes. */
+Test(leader_lost_node_large, a_digest_that_is_refused_mutes_nothing)
+{
+	struct network_node *liar = stranger();
+	struct cw_job_id id = job();
+	struct cw_job_key other = id.key;
+	uint64_t before = refused();
+
+	other.bytes[0]++;
+	send_muted(liar, c.nodes[0].name, &id.key, 1);
+	send_muted(liar, liar->name, &other, 1);
+	cr_assert_eq(refused(), before + 2);
+	cr_assert_eq(n_muted, 0);
+	cr_assert_not(cw_leader_has_part(c.nodes[led_by()].leader, &id, liar->name));
+}
+
+Test(leader_lost_node_large, a_mute_is_heard_of_a_node_that_is_seen_to_have_ranks)
+{
+	struct network_node *liar = stranger();
+	struct cw_job_id id = job();
+
+	send_muted(liar, liar->name, &id.key, 2);
+	cr_assert_eq(n_muted, 1);
+	cr_assert(cw_leader_has_part(c.nodes[led_by()].leader, &id, liar->name));
+	/* What came before it and is read after it says nothing new. */
+	send_muted(liar, liar->name, &id.key, 1);
+	cr_assert_eq(n_muted, 1);
 }

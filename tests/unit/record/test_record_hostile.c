@@ -9,7 +9,7 @@
 
 #include "common/cleanup.h"
 #include "record/record_reader.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 static void record_closep(struct cw_record **r)
 {
@@ -83,7 +83,7 @@ static size_t check_window(const struct cw_record_op *ops, size_t n)
 	return n;
 }
 
-Test(record_hostile, no_op_is_ever_seen_half_written, .timeout = 60)
+Test(record_hostile, no_op_is_ever_seen_half_written, .timeout = 300)
 {
 	struct cw_test_record *rec = cw_test_record_new();
 	_cleanup_(record_closep) struct cw_record *r = NULL;
@@ -192,7 +192,7 @@ static size_t pick_offset(const struct cw_test_record *rec, unsigned *seed)
 	}
 }
 
-Test(record_hostile, random_corruption_never_harms_the_reader, .timeout = 120)
+Test(record_hostile, random_corruption_never_harms_the_reader, .timeout = 300)
 {
 	struct cw_test_record *rec = cw_test_record_new();
 	_cleanup_(freep) char *good = malloc(rec->bytes);

@@ -2,7 +2,7 @@
 /* What is known of ops whose progress writes were left out: COLLWATCH_PROGRESS=auto. */
 #include <criterion/criterion.h>
 
-#include "tests/support/record_state_fixture.h"
+#include "tests/support/record/record_state_fixture.h"
 
 TestSuite(record_left_out, .init = record_setup, .fini = record_teardown);
 

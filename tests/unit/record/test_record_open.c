@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "tests/support/record_fixture.h"
+#include "tests/support/record/record_fixture.h"
 
 TestSuite(record_open, .init = record_setup, .fini = record_teardown);
 

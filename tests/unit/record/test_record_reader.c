@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "tests/support/record_fixture.h"
+#include "tests/support/record/record_fixture.h"
 
 TestSuite(record_reader, .init = record_setup, .fini = record_teardown);
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "record/record_reader.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 static struct cw_test_record *rec;
 static struct cw_record *reader;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "tests/support/record_fixture.h"
+#include "tests/support/record/record_fixture.h"
 
 static void add_frame(unsigned i, const char *file, uint32_t line, const char *function)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "tests/support/record_state_fixture.h"
+#include "tests/support/record/record_state_fixture.h"
 
 TestSuite(record_state, .init = record_setup, .fini = record_teardown);
 

@@ -386,7 +386,7 @@ static bool waits(CUstream s, CUdeviceptr dev, void *host, size_t size, bool is_
 	return is_open;
 }
 
-Test(sim_cuda, pageable_copy_to_the_host_returns_when_all_is_there, .timeout = 60)
+Test(sim_cuda, pageable_copy_to_the_host_returns_when_all_is_there, .timeout = 300)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t *pinned, pageable = 1;
@@ -398,7 +398,7 @@ Test(sim_cuda, pageable_copy_to_the_host_returns_when_all_is_there, .timeout = 6
 	cr_expect_not(waits(s, dev, pinned, sizeof(*pinned), true));
 }
 
-Test(sim_cuda, pageable_copy_to_the_device_is_staged, .timeout = 60)
+Test(sim_cuda, pageable_copy_to_the_device_is_staged, .timeout = 300)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t pageable = 5, *pinned, back = 0;
@@ -423,7 +423,7 @@ Test(sim_cuda, pageable_copy_to_the_device_is_staged, .timeout = 60)
 	cr_expect_eq(back, 8u, "the device reads pinned memory when it gets there");
 }
 
-Test(sim_cuda, large_pageable_copy_to_the_device_waits_for_the_stream, .timeout = 60)
+Test(sim_cuda, large_pageable_copy_to_the_device_waits_for_the_stream, .timeout = 300)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
 	CUdeviceptr dev = new_words(LARGE / 4);

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "tests/sim/host_image.h"
+#include "tests/sim/cuda/host_image.h"
 
 #define BLOCKS 4u
 
@@ -32,7 +32,7 @@ static void teardown(void)
 		cr_assert_eq(cuModuleUnload(module), CUDA_SUCCESS);
 }
 
-TestSuite(sim_kernels, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(sim_kernels, .init = setup, .fini = teardown, .timeout = 300);
 
 /* Ends only if all blocks run at the same time. */
 static void meet(const void *param, unsigned int block, unsigned int blocks)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a mismatch does in the simulated NCCL: the table of docs/design.md, row by row, for every
- * collective. Rank 1 of three is the one that does something else.
+ * What a mismatch does in the simulated NCCL: docs/design/testing.md#the-simulator, row by row, for
+ * every collective. Rank 1 of three is the one that does something else.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

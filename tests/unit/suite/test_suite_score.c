@@ -72,6 +72,26 @@ Test(suite_score, an_alert_on_a_control_is_a_miss)
 	cr_expect_eq(score.n_missed, 1);
 }
 
+/* The class and the rank are right, and nobody hung. */
+Test(suite_score, a_page_after_which_it_went_on_is_a_false_one)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
+	struct outcome o = { .is_alert = true,
+			     .klass = CW_CLASS_NEVER_ENTERED,
+			     .confidence = CW_CONFIDENCE_LIKELY,
+			     .n_healthy_waits = 2 };
+
+	s.answers[0].klass = CW_CLASS_NEVER_ENTERED;
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.n_false_alerts, 0);
+	o.went_on = true;
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.n_false_alerts, 1);
+	cr_expect_eq(score.n_went_on, 1);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect_eq(score.n_healthy_waits, 4);
+}
+
 Test(suite_score, silence_on_a_hang_is_a_miss)
 {
 	add(CW_CLASS_DEADLOCK, 0, CW_CLASS_HEALTHY, 0, 0);
@@ -176,4 +196,64 @@ Test(suite_score, counts_what_was_written_not_what_it_is_repeated_over)
 	cw_score_count_written(&score, &hangs, &controls);
 	cr_expect_eq(hangs, 1);
 	cr_expect_eq(controls, 40);
+}
+
+static struct suite_scenario with_notice(void)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
+
+	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_NEVER_ENTERED, .is_notice = true };
+	return s;
+}
+
+Test(suite_score, a_notice_is_an_answer_where_one_is_expected)
+{
+	struct suite_scenario s = with_notice();
+	struct outcome n = { .is_notice = true, .klass = CW_CLASS_NEVER_ENTERED };
+	struct outcome o = { .notices = &n };
+
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect(cw_score_is_perfect(&score) && cw_score_is_right(&s, &o));
+	cr_expect_eq(score.n_notices, 1);
+	cr_expect_eq(score.n_pages, 0);
+	cr_expect_eq(score.n_controls, 1);
+	n.klass = CW_CLASS_MISMATCH;
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect(strstr(score.misses[0].reason, "a notice of mismatch"), "%s",
+		  score.misses[0].reason);
+	o.notices = NULL;
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.n_missed, 2);
+	s.has_no_notices = true;
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.n_missed, 2);
+}
+
+Test(suite_score, a_page_where_a_notice_is_expected_is_false)
+{
+	struct suite_scenario s = with_notice();
+	struct outcome o = { .is_alert = true, .klass = CW_CLASS_NEVER_ENTERED };
+
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect_eq(score.n_false_alerts, 1);
+	cr_expect_eq(score.n_control_alerts, 1);
+	cr_expect_eq(score.n_pages, 1);
+}
+
+Test(suite_score, silence_or_a_page_takes_either)
+{
+	struct suite_scenario s = with_notice();
+	struct outcome page = { .is_alert = true, .klass = CW_CLASS_NEVER_ENTERED }, none = { 0 };
+
+	s.answers[0].is_notice = false;
+	s.may_be_silent = true;
+	cr_assert_eq(cw_score_add(&score, &s, &page), 0);
+	cr_assert_eq(cw_score_add(&score, &s, &none), 0);
+	cr_expect(cw_score_is_perfect(&score));
+	page.klass = CW_CLASS_MISMATCH;
+	cr_assert_eq(cw_score_add(&score, &s, &page), 0);
+	cr_expect_eq(score.n_missed, 1);
+	cr_expect_eq(score.n_false_alerts, 1);
 }

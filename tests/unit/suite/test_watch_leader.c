@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scenarios watched through digests and leaders. */
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,8 +116,12 @@ Test(watch_leader, who_cannot_be_seen_is_one_trouble_however_many_wait)
 	run_text("scenario s\nranks 8 per-node 2\ncomms row size 4\ncomms col size 2 stride 4\n"
 		 "run 400s\nprogram\nloop\nwork 20ms\nall_reduce row 64\nall_reduce col 32\n"
 		 "sync\nend\nend\nfault 1 at 0s blind\nfault 1 at 20s on row block\n"
-		 "expect unknown not_visible nobody\nend\n");
-	is_told(CW_CLASS_UNKNOWN, 0, 0);
+		 "expect notice unknown not_visible nobody\nend\n");
+	cr_assert_not(said.is_alert);
+	cr_assert_not_null(said.notices);
+	cr_expect_eq(said.notices->klass, CW_CLASS_UNKNOWN);
+	cr_expect_eq(said.notices->n_culprits, 0);
+	cr_expect_null(said.notices->also, "also said: %s", said.notices->also->summary);
 }
 
 Test(watch_leader, who_comes_late_is_asked_at_the_end)
@@ -133,6 +138,63 @@ Test(watch_leader, a_stretch_in_which_all_is_well_is_left_out)
 		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
 	cr_expect_gt(said.leapt_ns, INT64_C(40) * 3600 * 1000000000);
+}
+
+Test(watch_leader, a_page_after_which_they_got_on_is_known_for_it)
+{
+	run("fault 3 at 20s on world block in lock for 70s", "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	cr_expect(said.went_on);
+	cr_expect_eq(said.n_healthy_waits, 1);
+	run("fault 3 at 20s on world block in lock", "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	cr_expect_not(said.went_on);
+	cr_expect_eq(said.n_healthy_waits, 0);
+}
+
+Test(watch_leader, a_long_wait_that_ends_by_itself_is_counted)
+{
+	run("fault 3 at 20s on world spin for 70s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	cr_expect_eq(said.n_healthy_waits, 1);
+	run("fault 3 at 20s on world spin for 40s", "silence");
+	cr_expect_eq(said.n_healthy_waits, 0);
+}
+
+/* What was so is at hand for those who check what is said. */
+static unsigned n_seen;
+
+static void on_incident(void *user, const struct suite_scenario *s, const struct json_t *doc,
+			const struct json_t *truth)
+{
+	(void)user;
+	n_seen++;
+	cr_expect_eq(json_array_size(json_object_get(truth, "ranks")), s->n_ranks);
+	cr_expect_str_eq(json_string_value(json_object_get(doc, "class")), "process_dead");
+	cr_expect_str_eq(json_string_value(json_object_get(
+				 json_array_get(json_object_get(truth, "ranks"), 5), "life")),
+			 "killed");
+}
+
+static int watch_incidents(void *user, const struct suite_scenario *s)
+{
+	const struct watch_eyes eyes = { .on_incident = on_incident };
+	struct cw_err err = { "" };
+
+	(void)user;
+	cr_assert_eq(cw_watch_leader_with(s, &eyes, &err, &said), 0, "%s", err.text);
+	return 0;
+}
+
+Test(watch_leader, shows_each_incident_with_what_was_so)
+{
+	static const char text[] = HEAD LOOP "fault 5 at 20s kill 11\nexpect process_dead 5\nend\n";
+	struct cw_err err = { "" };
+
+	cw_log_set_level(CW_LOG_ERR);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, watch_incidents, NULL, &err),
+		     0, "%s", err.text);
+	cr_expect_gt(n_seen, 0);
 }
 
 /* ---- through flight records ---- */
@@ -167,6 +229,15 @@ Test(watch_leader, what_agents_record_tells_of_a_hang)
 	is_told(CW_CLASS_NEVER_ENTERED, 4, 1);
 }
 
+/* What a device has come to is told, too, where members complete one by one. */
+Test(watch_leader, what_agents_record_tells_of_a_call_that_does_not_end)
+{
+	run_recorded("completion nccl\n" LOOP, "fault 5 at 20s on world all_reduce wedge",
+		     "in_collective");
+	cr_assert(said.is_alert);
+	cr_expect_eq(said.klass, CW_CLASS_IN_COLLECTIVE, "%s", said.summary);
+}
+
 Test(watch_leader, what_agents_record_is_found_in_windows)
 {
 	run_recorded(LOOP, "fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
@@ -198,4 +269,62 @@ Test(watch_leader, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
 		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
 	cr_assert_not(said.is_recorded);
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+}
+
+/* ---- what befalls daemons ---- */
+
+Test(watch_leader, whoever_leads_may_go_in_mid_diagnosis)
+{
+	static const char *const how[] = { "killed for 8s", "silent for 8s", "cut for 8s",
+					   "stalled for 8s", "anew" };
+	char faults[128];
+
+	for (unsigned i = 0; i < 5; i++) {
+		(void)snprintf(faults, sizeof(faults),
+			       "fault 3 at 20s on world block\nleader at 26s %s", how[i]);
+		run(faults, "never_entered 3");
+		is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+		cr_expect_not(said.is_fault_missing);
+	}
+}
+
+Test(watch_leader, a_leader_that_forgets_does_not_tell_again)
+{
+	run("fault 3 at 20s on world block\nleader at 80s anew\nleader at 90s killed for 5s",
+	    "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	cr_expect_not(said.is_fault_missing);
+}
+
+Test(watch_leader, a_cut_network_between_daemons_is_no_trouble_of_the_job)
+{
+	run("node 0-1 at 20s cut from 2-3 for 60s", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	cr_expect_not(said.is_fault_missing);
+	run("node 2 at 20s stalled", "silence");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+}
+
+Test(watch_leader, a_fault_of_a_leader_that_never_was_is_missed)
+{
+	run("leader at 300s anew", "silence");
+	cr_expect(said.is_fault_missing);
+}
+
+Test(watch_leader, digests_and_clocks_as_they_come_in_life)
+{
+	run("digests at 5s late 3s every 2 for 100s\nfault 5 at 20s kill 11", "process_dead 5");
+	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
+	run("digests at 5s lost every 3\nmachine 1 ahead 20h\nmachine 2 fast 400\n"
+	    "fault 3 at 20s on world block",
+	    "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+}
+
+Test(watch_leader, daemons_of_the_version_before_are_understood)
+{
+	run("machine not 1 old\nfault 3 at 20s on world block", "never_entered 3");
+	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	run("machine 0 old\nfault 6 at 20s on world all_reduce change redop max", "mismatch 6");
+	is_told(CW_CLASS_MISMATCH, 6, 1);
 }

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/close_from.h"
+
 #include "agent/base/descriptors.h"
 
 static struct {

@@ -9,7 +9,7 @@
 #include "agent/hooks/wrap.h"
 #include "agent/record/record.h"
 #include "model/op.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 static char context;
 static char handle;

@@ -10,7 +10,7 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 #include "model/op.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 extern const struct cw_nccl_profiler_v5 ncclProfiler_v5;
 

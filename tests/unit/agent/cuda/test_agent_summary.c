@@ -13,7 +13,7 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 #include "model/op.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 #define COUNT 64
 

@@ -13,8 +13,8 @@
 #include "agent/record/comms.h"
 #include "model/op.h"
 #include "record/record_reader.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
-#include "tests/support/agent_fake_nccl.h"
+#include "tests/support/agent/agent_fake_nccl.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)

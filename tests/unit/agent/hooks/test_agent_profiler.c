@@ -10,7 +10,7 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 #include "model/signature.h"
-#include "tests/support/agent_fake_nccl.h"
+#include "tests/support/agent/agent_fake_nccl.h"
 
 extern const struct cw_nccl_profiler_v4 ncclProfiler_v4;
 extern const struct cw_nccl_profiler_v5 ncclProfiler_v5, ncclProfiler_v6, ncclProfiler_v7;

@@ -11,7 +11,7 @@
 #include "agent/hooks/real.h"
 
 /* What a look-up that waits for ever must run into. */
-#define PATIENCE_S 20
+#define PATIENCE_S 120
 
 static void *nccl;
 

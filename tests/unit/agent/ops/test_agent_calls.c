@@ -6,7 +6,7 @@
 #include "agent/hooks/wrap.h"
 #include "agent/record/comms.h"
 #include "model/op.h"
-#include "tests/support/agent_fake_nccl.h"
+#include "tests/support/agent/agent_fake_nccl.h"
 
 static ncclWaitSignalDesc_t descs[100];
 static const ncclCollConfig_t *seen_config;

@@ -8,7 +8,7 @@
 #include "agent/ops/graph.h"
 #include "agent/ops/graph_part.h"
 #include "model/op.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 static char graph, copy;
 
@@ -102,7 +102,7 @@ Test(agent_graph_parts, a_signal_handler_does_not_wait_for_whom_it_interrupts)
 {
 	fake_cuda.current = &graph; /* without a driver nothing is followed */
 	(void)two_groups();
-	(void)alarm(20);
+	(void)alarm(120);
 	(void)signal(SIGUSR1, destroy);
 	cw_graph_lock();
 	(void)raise(SIGUSR1);

@@ -14,8 +14,8 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 #include "model/signature.h"
-#include "tests/support/agent_cuda/bare_cuda.h"
-#include "tests/support/agent_cuda/fake_cuda.h"
+#include "tests/support/agent/cuda/bare_cuda.h"
+#include "tests/support/agent/cuda/fake_cuda.h"
 
 /* The exported wrappers, called as a program that is linked with the driver does. */
 int cuStreamBeginCapture_v2(void *stream, int mode);

@@ -11,7 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/record/record.h"
-#include "tests/support/thread_home.h"
+#include "tests/support/agent/thread_home.h"
 
 enum { NCCL, STD, OTHER, N_HOMES };
 

@@ -90,6 +90,43 @@ Test(agent_labels, hashes_what_must_agree_and_not_what_may_differ)
 	cr_assert_neq(h.env_hash, ring);
 }
 
+Test(agent_labels, takes_the_jobs_time_out_where_it_is_a_time)
+{
+	read_with((const char *[]){ "COLLWATCH_JOB_TIMEOUT", "30min", NULL });
+	cr_expect_eq(h.job_timeout_ns, UINT64_C(1800) * 1000000000);
+	cr_expect_eq(h.is_timeout_assumed, 0);
+	read_with((const char *[]){ "COLLWATCH_JOB_TIMEOUT", "1800", NULL });
+	cr_expect_eq(h.job_timeout_ns, 0, "of what?");
+	read_with((const char *[]){ "COLLWATCH_JOB_TIMEOUT", "-3s", NULL });
+	cr_expect_eq(h.job_timeout_ns, 0);
+	read_with((const char *[]){ NULL });
+	cr_expect_eq(h.job_timeout_ns, 0);
+}
+
+Test(agent_labels, reckons_how_long_the_network_tries_from_what_nccl_is_told)
+{
+	static const struct {
+		const char *env[5];
+		uint64_t ns;
+	} cases[] = {
+		{ { NULL }, 0 }, /* nobody cared: NCCL's own 34 s */
+		{ { "NCCL_IB_TIMEOUT", "22", NULL }, UINT64_C(137438953472) },
+		{ { "NCCL_IB_RETRY_CNT", "3", NULL }, UINT64_C(17179869184) },
+		{ { "NCCL_IB_TIMEOUT", "14", "NCCL_IB_RETRY_CNT", "0", NULL }, 67108864 },
+		{ { "NCCL_IB_TIMEOUT", "31", "NCCL_IB_RETRY_CNT", "7", NULL },
+		  UINT64_C(70368744177664) },
+		{ { "NCCL_IB_TIMEOUT", "0", NULL }, 0 }, /* for ever */
+		{ { "NCCL_IB_TIMEOUT", "64", NULL }, 0 },
+		{ { "NCCL_IB_TIMEOUT", "22", "NCCL_IB_RETRY_CNT", "many", NULL }, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		read_with(cases[i].env);
+		cr_expect_eq(h.net_retry_ns, cases[i].ns, "case %u: %llu", i,
+			     (unsigned long long)h.net_retry_ns);
+	}
+}
+
 Test(agent_labels, tells_jobs_with_a_constant_unique_id_apart)
 {
 	ncclUniqueId id = { { 1 } };

@@ -17,7 +17,7 @@
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_doc.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 #define RANKS 4
 #define FR(name) CW_TEST_DATA "/flight_recorder/" name
@@ -89,13 +89,13 @@ static const char *path_of(const char *name)
 Test(analyze, a_hang_in_dumps_exits_2_and_names_the_rank)
 {
 	cr_assert_eq(ANALYZE("--flight-recorder", FR("never_entered")), CW_EXIT_HANG);
-	assert_says("rank 2 (dumps) never entered all_reduce #5");
+	assert_says("rank 2 (dumps) never reached all_reduce #5");
 }
 
 Test(analyze, dumps_of_a_healthy_job_exit_0)
 {
 	cr_assert_eq(ANALYZE("--flight-recorder", FR("all_well")), CW_EXIT_OK);
-	assert_says("nobody waits");
+	assert_says("no rank is blocked");
 }
 
 Test(analyze, without_dumps_it_cannot_say)
@@ -174,7 +174,7 @@ Test(analyze, replays_the_decision_of_a_bundle)
 {
 	write_bundle(NULL);
 	cr_assert_eq(ANALYZE(path_of("bundle")), CW_EXIT_HANG);
-	assert_says("rank 2 (dumps) never entered");
+	assert_says("rank 2 (dumps) never reached");
 	assert_says("20231114-1");
 	cr_assert_not_null(strstr(complaints, "the same verdict"), "%s", complaints);
 }
@@ -249,7 +249,7 @@ Test(analyze, records_of_dead_processes_give_a_verdict)
 		   *d = make_file(3, 5);
 
 	cr_assert_eq(ANALYZE(a, b, c, d), CW_EXIT_HANG, "%s", complaints);
-	assert_says("never entered all_reduce #5");
+	assert_says("never reached all_reduce #5");
 	assert_says("rank 2 (records");
 	assert_says("4 of 4 ranks");
 	/* without rank 2's own, nobody can be named, but the job hangs */

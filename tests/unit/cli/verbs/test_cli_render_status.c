@@ -59,7 +59,7 @@ Test(cli_render_status, shows_each_job_with_its_state)
 					"(3 connected)"));
 	cr_assert_not_null(strstr(text, "peer node-b: connected"));
 	cr_assert_not_null(strstr(text, "note: no key"));
-	cr_assert_not_null(strstr(text, "hang      name:4711  8 of 9 ranks on 2 nodes, 5 "
+	cr_assert_not_null(strstr(text, "hang      4711  8 of 9 ranks on 2 nodes, 5 "
 					"communicators, led by node-a"));
 	cr_assert_not_null(strstr(text, "rank 3 is to blame"));
 	cr_assert_not_null(strstr(text, "collwatch report 0123"));
@@ -76,7 +76,7 @@ Test(cli_render_status, says_whose_a_job_is_where_there_are_several_users)
 
 	cr_assert_not_null(strstr(text, "healthy   j of root  0 ranks on 0 nodes, 0 comm"), "%s",
 			   text);
-	cr_assert_not_null(strstr(text, "led_elsewhere k of uid 4000000000  0 ranks here"));
+	cr_assert_not_null(strstr(text, "led elsewhere k of uid 4000000000  0 ranks here"));
 	cr_assert_not_null(strstr(text, "healthy   l  0 ranks"), "none is known");
 	cr_assert_not_null(strstr(text, "tensor    j of root  rank 3 fed NaN"));
 	free(text);
@@ -93,7 +93,7 @@ Test(cli_render_status, of_a_job_led_elsewhere_it_shows_what_is_known_here)
 			     "{\"jobs\":[{\"job\":\"j\",\"state\":\"led_elsewhere\",\"ranks\":4,"
 			     "\"leader\":\"node-b\",\"since_s\":6.5}]}");
 
-	cr_assert_not_null(strstr(text, "led_elsewhere j  4 ranks here, led by node-b, for 6.5 s"));
+	cr_assert_not_null(strstr(text, "led elsewhere j  4 ranks here, led by node-b, for 6.5 s"));
 	free(text);
 }
 
@@ -185,8 +185,14 @@ Test(cli_render_status, lists_incidents)
 			     "\"class\":\"mismatch\",\"time\":\"2026-11-21T07:53:33.000Z\","
 			     "\"summary\":\"counts differ\\u001b[2J\"}]}");
 
-	cr_assert_not_null(strstr(text, "0123  2026-11-21T07:53:33.000Z  mismatch  name:4711"));
+	cr_assert_not_null(strstr(text, "0123  2026-11-21T07:53:33.000Z  mismatch  4711"));
 	cr_assert_not_null(strstr(text, "counts differ?[2J"));
+	cr_assert_null(strstr(text, "unseen"));
+	free(text);
+	text = text_of(cw_render_incidents,
+		       "{\"incidents\":[{\"id\":\"0123\",\"job\":\"name:4711\","
+		       "\"closed_as\":\"unseen\"}]}");
+	cr_assert_not_null(strstr(text, "4711  (unseen: when it ended is not known)\n"));
 	free(text);
 }
 
@@ -196,14 +202,14 @@ Test(cli_render_status, tells_where_a_mute_holds_and_which_nodes_could_not_be_to
 					     "\"node\":\"a\"},\"nodes\":[\"b\"],\"silent\":[\"c\"],"
 					     "\"silent_count\":1}");
 
-	cr_assert_str_eq(text, "name:j: muted on a, b until it is unmuted\n"
+	cr_assert_str_eq(text, "j: muted on a, b until it is unmuted\n"
 			       "note: c did not answer: it is not muted there\n");
 	free(text);
 	text = text_of(cw_render_mute,
 		       "{\"job\":\"name:j\",\"muted\":null,\"silent\":[\"c\",\"d\"],"
 		       "\"silent_count\":4}");
 	cr_assert_str_eq(text,
-			 "name:j: alerts go out\n"
+			 "j: alerts go out\n"
 			 "note: c, d and 2 others did not answer: a mute kept there holds again "
 			 "when the node is back\n");
 	free(text);

@@ -29,8 +29,8 @@ TestSuite(alert_fold, .init = setup, .fini = teardown);
 
 static enum cw_fold_answer ask(uint32_t uid, unsigned number)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s}", "job", number % 3 ? "train" : "eval", "class",
-				"network", "summary", "rank 3 waits");
+	json_t *doc = json_pack("{s:s, s:s, s:s}", "job", number % 3 ? "name:train" : "name:eval",
+				"class", "network", "summary", "rank 3 waits");
 	enum cw_fold_answer answer;
 	char id[32];
 

@@ -21,7 +21,7 @@ static struct cw_store *store;
 static struct cw_alerts *alerts;
 static struct cw_config *config;
 static unsigned requests, posted;
-static char url[64], last_body[8192];
+static char url[64], last_body[8192], last_path[64], last_key[64];
 
 static void on_request(struct evhttp_request *req, void *arg)
 {
@@ -29,6 +29,10 @@ static void on_request(struct evhttp_request *req, void *arg)
 				sizeof(last_body) - 1);
 
 	last_body[n > 0 ? n : 0] = '\0';
+	(void)snprintf(last_path, sizeof(last_path), "%s", evhttp_request_get_uri(req));
+	(void)snprintf(last_key, sizeof(last_key), "%s",
+		       evhttp_find_header(evhttp_request_get_input_headers(req), "Idempotency-Key")
+			       ?: "");
 	requests++;
 	evhttp_send_reply(req, 200, "OK", NULL);
 }
@@ -47,6 +51,8 @@ static void serve(void)
 	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/hook", ntohs(sin.sin_port));
 }
 
+static const char *quiet = ""; /* path of the notices' webhook; "" = none */
+
 static struct cw_config *config_with(const char *mode, const char *format)
 {
 	struct cw_config *c = NULL;
@@ -58,6 +64,8 @@ static struct cw_config *config_with(const char *mode, const char *format)
 	cr_assert_gt(fprintf(f, "mode = %s\nwebhook_format = %s\nwebhook_url = \"%s\"\n", mode,
 			     format, url),
 		     0);
+	if (*quiet)
+		cr_assert_gt(fprintf(f, "notice_webhook_url = \"%s%s\"\n", url, quiet), 0);
 	cr_assert_eq(fclose(f), 0);
 	cr_assert_eq(cw_config_load(path, &c, NULL), 0);
 	return c;
@@ -255,6 +263,94 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	}
 	cw_alerts_stats(alerts, &stats);
 	cr_assert_geq(stats.unlearned, 900);
+}
+
+static void note(const char *id)
+{
+	const struct cw_incident_due due = {
+		.id = id, .job = "name:j", .uid = 7, .klass = CW_CLASS_NEVER_ENTERED
+	};
+	struct cw_bundle b = {
+		.incident =
+			json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "schema",
+				  "collwatch.incident/1", "id", id, "job", due.job, "severity",
+				  "notice", "summary", "rank 0 gives the others work", "uid", 7),
+	};
+
+	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
+	cw_alerts_note(alerts, &due, b.incident);
+	cw_bundle_fini(&b);
+}
+
+static void wait_for_requests(unsigned n)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct timeval tv = { 120, 0 };
+
+	evtimer_add(deadline, &tv);
+	while (requests < n)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(deadline);
+}
+
+Test(alerts, notices_go_to_a_webhook_of_their_own)
+{
+	struct cw_config *loud;
+
+	quiet = "/quiet";
+	open_all("alert", "generic");
+	note("c1");
+	wait_for_requests(1);
+	cr_expect_str_eq(last_path, "/hook/quiet");
+	cr_expect_str_eq(last_key, "c1-notice", "not taken for the alert with that id");
+	cr_expect_not_null(strstr(last_body, "\"severity\":\"notice\""), "%s", last_body);
+	cr_expect_eq(posted, 0, "nobody was called");
+	cw_alerts_resend(alerts);
+	/* It goes where it is told to go now, as what it is. */
+	quiet = "/hush";
+	loud = config_with("alert", "slack");
+	cr_assert_eq(cw_alerts_reload(alerts, config, loud, NULL), 0);
+	cw_config_free(config);
+	config = loud;
+	note("c2");
+	wait_for_requests(2);
+	cr_expect_str_eq(last_path, "/hook/hush");
+	cr_expect_not_null(strstr(last_body, "Notice, nobody is called: "), "%s", last_body);
+	put_bundle("a1");
+	for (int i = 0; i < 3; i++) /* one of the spool at a time */
+		cw_alerts_resend(alerts);
+	wait_for_posts(1);
+	cr_expect_str_eq(last_path, "/hook");
+	cr_expect_str_eq(last_key, "a1");
+	cr_expect_not_null(strstr(last_body, "Hang: "), "%s", last_body);
+}
+
+Test(alerts, without_a_webhook_of_their_own_notices_are_posted_nowhere)
+{
+	struct cw_alerts_stats stats;
+
+	open_all("alert", "generic");
+	note("c1");
+	put_bundle("a1");
+	for (int i = 0; i < 2; i++)
+		cw_alerts_resend(alerts);
+	wait_for_posts(1);
+	cw_alerts_stats(alerts, &stats);
+	cr_expect_eq(requests, 1);
+	cr_expect_str_eq(last_key, "a1");
+	cr_expect_eq(stats.notices[CW_CLASS_NEVER_ENTERED], 1);
+}
+
+Test(alerts, shadow_withholds_notices_too)
+{
+	quiet = "/quiet";
+	open_all("shadow", "generic");
+	note("c1");
+	close_all();
+	open_all("alert", "generic");
+	note("c2");
+	wait_for_requests(1);
+	cr_expect_str_eq(last_key, "c2-notice");
 }
 
 Test(alerts, format_can_change_while_running)

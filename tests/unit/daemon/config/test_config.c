@@ -114,6 +114,7 @@ Test(config, mistakes_are_refused_with_file_and_line)
 		{ "log_level = info # x\n// y\n#z \"\nlog_level = loud\n", "conf:4: log_level" },
 		{ "agent_socket = \"run/agent.sock\"\n", "conf:1: agent_socket" },
 		{ "webhook_url = \"ftp://x/\"\n", "conf:1: webhook_url" },
+		{ "notice_webhook_url = \"ftp://x/\"\n", "conf:1: notice_webhook_url" },
 		{ "node_name = \"a b\"\n", "conf:1: node_name" },
 		{ "listen = \"127.0.0.1\"\n", "conf:1: '127.0.0.1' is not of the form" },
 		{ "listen = \"127.0.0.1:70000\"\n", "the port must be" },

@@ -106,7 +106,7 @@ static void tear_down(void)
 	}
 }
 
-TestSuite(capture, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(capture, .init = set_up, .fini = tear_down, .timeout = 300);
 
 __attribute__((noinline, noclone)) static int data_loader_next(int fd)
 {

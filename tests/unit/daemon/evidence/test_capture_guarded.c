@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/node/node.h"
-#include "tests/support/guarded_program.h"
+#include "tests/support/agent/guarded_program.h"
 
 static struct event_base *base;
 static struct cw_capture *capture;
@@ -52,7 +52,7 @@ static void tear_down(void)
 	json_decref(doc);
 }
 
-TestSuite(capture_guarded, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(capture_guarded, .init = set_up, .fini = tear_down, .timeout = 300);
 
 static void on_captured(const struct cw_msg_evidence_target *t, const char *json, void *user)
 {

@@ -27,7 +27,7 @@ static void tear_down(void)
 	}
 }
 
-TestSuite(procfacts, .fini = tear_down, .timeout = 60);
+TestSuite(procfacts, .fini = tear_down, .timeout = 300);
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -38,7 +38,7 @@ static const char *text_of(const json_t *object, const char *key)
 
 static uint64_t start_blocked_reader(void)
 {
-	int64_t deadline = cw_clock_now_ns(&cw_clock_system) + 20 * CW_NS_PER_S;
+	int64_t deadline = cw_clock_now_ns(&cw_clock_system) + 120 * CW_NS_PER_S;
 	struct cw_procfs_syscall sc;
 	struct cw_procfs_stat st;
 	char text[256], byte;

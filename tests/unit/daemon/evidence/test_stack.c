@@ -28,9 +28,9 @@
 #include "daemon/evidence/stack_take.h"
 #include "daemon/kernel/procfs.h"
 #include "daemon/system/children.h"
-#include "tests/support/stack_fixture.h"
+#include "tests/support/evidence/stack_fixture.h"
 
-TestSuite(stack, .init = stack_fixture_set_up, .fini = stack_fixture_tear_down, .timeout = 120);
+TestSuite(stack, .init = stack_fixture_set_up, .fini = stack_fixture_tear_down, .timeout = 300);
 
 Test(stack, names_the_functions_of_a_blocked_thread_and_leaves_it_alone)
 {

@@ -21,9 +21,9 @@
 #include "common/clock.h"
 #include "daemon/evidence/stack_take.h"
 #include "daemon/kernel/procfs.h"
+#include "tests/support/evidence/stack_fixture.h"
+#include "tests/support/evidence/traced_fixture.h"
 #include "tests/support/frozen_fs.h"
-#include "tests/support/stack_fixture.h"
-#include "tests/support/traced_fixture.h"
 
 static struct frozen_fs frozen;
 
@@ -42,7 +42,7 @@ static void tear_down(void)
 	stack_fixture_tear_down();
 }
 
-TestSuite(stack_kill, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(stack_kill, .init = set_up, .fini = tear_down, .timeout = 300);
 
 /* A taker that takes for ever and counts. */
 static pid_t start_taker(struct cw_stack_copy *copy, atomic_uint *rounds)
@@ -72,7 +72,7 @@ Test(stack_kill, lets_the_rank_run_on_when_the_taker_is_killed_at_any_moment)
 	for (int i = 0; i < 200; i++) {
 		unsigned from = atomic_load(&board->ready),
 			 after_ns = (unsigned)rand_r(&seed) % 200000;
-		int64_t start, deadline = now_ns() + 20 * CW_NS_PER_S;
+		int64_t start, deadline = now_ns() + 120 * CW_NS_PER_S;
 		pid_t taker = start_taker(copy, &board->ready);
 		int status;
 
@@ -193,7 +193,7 @@ static int run_with_writer(void)
 Test(stack_kill, leaves_a_rank_in_uninterruptible_sleep_as_it_is)
 {
 	struct cw_stack_copy *copy;
-	int64_t deadline = now_ns() + 20 * CW_NS_PER_S;
+	int64_t deadline = now_ns() + 120 * CW_NS_PER_S;
 	pid_t writer;
 
 	if (!frozen_fs_mount(&frozen))
@@ -226,7 +226,7 @@ static int look(void *arg)
 /* Takers that outlive their parent end by themselves: their parent's death is their signal. */
 static void reap_orphans(void)
 {
-	int64_t deadline = now_ns() + 20 * CW_NS_PER_S;
+	int64_t deadline = now_ns() + 120 * CW_NS_PER_S;
 	char text[256];
 	ssize_t n;
 

@@ -22,7 +22,7 @@
 
 #include "common/clock.h"
 #include "daemon/kernel/procfs.h"
-#include "tests/support/stack_fixture.h"
+#include "tests/support/evidence/stack_fixture.h"
 
 #define AS_RANK "TEST_STACK_NAMESPACES_FD"
 #define PROGRAM "/rank-in-a-container"
@@ -42,7 +42,7 @@ static void tear_down(void)
 	(void)rmdir(dir);
 }
 
-TestSuite(stack_namespaces, .init = set_up, .fini = tear_down, .timeout = 120);
+TestSuite(stack_namespaces, .init = set_up, .fini = tear_down, .timeout = 300);
 
 /* Before criterion's main(): the copy that was started as a rank is one. */
 __attribute__((constructor)) static void become_rank(void)
@@ -97,7 +97,7 @@ static int start_container(int report_fd)
 /* Not in one of the reads of its loader. */
 static void wait_until_reads_pipe(void)
 {
-	int64_t deadline = now_ns() + 20 * CW_NS_PER_S;
+	int64_t deadline = now_ns() + 120 * CW_NS_PER_S;
 	char text[128] = "";
 
 	while (!strstr(text, "pipe_read") && now_ns() < deadline) {

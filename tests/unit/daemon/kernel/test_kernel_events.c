@@ -250,7 +250,7 @@ static void end_above(struct scene *s)
 }
 
 #define KILLER "KILLER" /* stands for the killer's pid, */
-#define OWN_UID "OWN"   /* and for the test's uid, at the end */
+#define OWN_USER "OWN"  /* and for the test's user, at the end */
 
 struct death {
 	const char *name;
@@ -265,17 +265,17 @@ static const struct death deaths[] = {
 	{ "exit 0", NULL, end_exit_0, CW_LIVE_EXITED, 0, "exited with status 0" },
 	{ "exit 1", NULL, end_exit_1, CW_LIVE_EXITED, 1, "exited with status 1" },
 	{ "SIGSEGV", NULL, end_segv, CW_LIVE_KILLED, SIGSEGV, "killed by SIGSEGV from the kernel" },
-	{ "SIGABRT", NULL, end_abort, CW_LIVE_KILLED, SIGABRT, "killed by SIGABRT it sent itself" },
+	{ "SIGABRT", NULL, end_abort, CW_LIVE_KILLED, SIGABRT,
+	  "killed itself (SIGABRT sent by its own pid)" },
 	{ "SIGKILL by another process", NULL, end_by_stranger, CW_LIVE_KILLED, SIGKILL,
-	  "killed by SIGKILL sent by pid " KILLER " (python3, uid 4321)" },
+	  "killed by SIGKILL sent by python3 (pid " KILLER ", uid 4321)" },
 	{ "SIGKILL by the job manager", NULL, end_by_job_manager, CW_LIVE_KILLED, SIGKILL,
-	  "killed by SIGKILL sent by pid " KILLER " (slurmstepd, uid " OWN_UID ")" },
+	  "killed by SIGKILL sent by slurmstepd (pid " KILLER ", " OWN_USER },
 	{ "parent killed", fork_below_parent, end_above, CW_LIVE_KILLED, SIGKILL,
-	  "killed by SIGKILL as its parent or session leader ended: pid " KILLER
-	  " (torch-elastic, uid " OWN_UID ")" },
+	  "killed by SIGKILL as its parent or session leader ended: torch-elastic (pid " KILLER
+	  ", " OWN_USER },
 	{ "container's pid 1 killed", fork_in_container, end_above, CW_LIVE_KILLED, SIGKILL,
-	  "killed by SIGKILL as pid 1 of its container ended: pid " KILLER " (tini, uid " OWN_UID
-	  ")" },
+	  "killed by SIGKILL as pid 1 of its container ended: tini (pid " KILLER ", " OWN_USER },
 };
 
 static const char *expected_text(const struct death *d, const struct scene *s, char buf[160])
@@ -287,9 +287,11 @@ static const char *expected_text(const struct death *d, const struct scene *s, c
 		return d->says;
 	(void)snprintf(buf, 160, "%.*s%d%s", (int)(at - d->says), d->says, (int)s->killer,
 		       at + strlen(KILLER));
-	own = strstr(buf, OWN_UID);
-	if (own)
-		(void)snprintf(own, 160 - (size_t)(own - buf), "%u)", (unsigned)geteuid());
+	own = strstr(buf, OWN_USER);
+	if (own && geteuid() == 0)
+		(void)snprintf(own, 160 - (size_t)(own - buf), "root)");
+	else if (own)
+		(void)snprintf(own, 160 - (size_t)(own - buf), "uid %u)", (unsigned)geteuid());
 	return buf;
 }
 
@@ -316,14 +318,14 @@ static void check(const struct death *d, bool with_bpf)
 	scene_stop(&s);
 }
 
-Test(kernel_events, table_of_deaths, .timeout = 60)
+Test(kernel_events, table_of_deaths, .timeout = 300)
 {
 	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++)
 		if (geteuid() == 0 || deaths[i].fork != fork_in_container) /* only root makes one */
 			check(&deaths[i], true);
 }
 
-Test(kernel_events, table_of_deaths_without_bpf, .timeout = 60)
+Test(kernel_events, table_of_deaths_without_bpf, .timeout = 300)
 {
 	if (geteuid() != 0)
 		cr_skip_test("needs root: uids and namespaces");
@@ -336,7 +338,7 @@ static void die_for_memory(bool with_bpf)
 	struct group group;
 	char pid[16];
 	struct scene s;
-	double rss, usage, limit;
+	double rss, limit;
 
 	if (!scene_start(&s, with_bpf, NULL))
 		return;
@@ -353,12 +355,10 @@ static void die_for_memory(bool with_bpf)
 	if (with_bpf) {
 		cr_assert_eq(s.f.seen[0].rank.flags & CW_RANKF_OOM_KILLED, CW_RANKF_OOM_KILLED);
 		cr_assert_eq(sscanf(s.f.seen[0].cause,
-				    "killed by the OOM killer: %lf MiB resident, its control group "
-				    "at %lf MiB of %lf MiB",
-				    &rss, &usage, &limit),
-			     3, "%s", s.f.seen[0].cause);
+				    "OOM-killed (cgroup limit of %lf MiB reached, %lf MiB resident",
+				    &limit, &rss),
+			     2, "%s", s.f.seen[0].cause);
 		cr_assert_float_eq(limit, OOM_LIMIT >> 20, 0.1);
-		cr_assert_float_eq(usage, OOM_LIMIT >> 20, 1.1);
 		/* Files it maps are not charged to its group; a sanitizer's shadow is. */
 		cr_assert_geq(rss, 24, "%s", s.f.seen[0].cause);
 		cr_assert_leq(rss, 128, "%s", s.f.seen[0].cause);
@@ -369,19 +369,19 @@ static void die_for_memory(bool with_bpf)
 	group_remove(&group);
 }
 
-Test(kernel_events, oom_kill_with_its_memory, .timeout = 60)
+Test(kernel_events, oom_kill_with_its_memory, .timeout = 300)
 {
 	die_for_memory(true);
 }
 
-Test(kernel_events, oom_kill_without_bpf, .timeout = 60)
+Test(kernel_events, oom_kill_without_bpf, .timeout = 300)
 {
 	if (geteuid() != 0)
 		cr_skip_test("needs root: control groups");
 	die_for_memory(false);
 }
 
-Test(kernel_events, who_stopped_a_rank, .timeout = 60)
+Test(kernel_events, who_stopped_a_rank, .timeout = 300)
 {
 	char expected[160];
 	struct scene s;
@@ -390,7 +390,7 @@ Test(kernel_events, who_stopped_a_rank, .timeout = 60)
 		return;
 	send_from(&s, "debug.sh", KILLER_UID, SIGSTOP);
 	fixture_run_until(&s.f, is_stopped, NULL, "the stop");
-	snprintf(expected, sizeof(expected), "stopped by SIGSTOP sent by pid %d (debug.sh, uid %d)",
+	snprintf(expected, sizeof(expected), "stopped by SIGSTOP sent by debug.sh (pid %d, uid %d)",
 		 (int)s.killer, KILLER_UID);
 	cr_assert_str_eq(s.f.seen[0].cause, expected);
 	send_from(&s, "debug.sh", KILLER_UID, SIGCONT);

@@ -31,11 +31,11 @@ static const struct row rows[] = {
 	  { .ended_ns = 1, .status = 1 << 8, .fatal = { .sig = SIGKILL, SENDER } } },
 	{ "killed by SIGTERM",
 	  { .ended_ns = 1, .status = SIGTERM, .fatal = { .sig = SIGKILL, SENDER } } },
-	{ "killed by SIGKILL sent by pid 4242 (python3, uid 1000)",
+	{ "killed by SIGKILL sent by python3 (pid 4242, uid 1000)",
 	  { .ended_ns = 1, .status = SIGKILL, .fatal = { .sig = SIGKILL, SENDER } } },
-	{ "killed by SIGKILL sent by a process outside the daemon's container (x, uid 0)",
+	{ "killed by SIGKILL sent by a process outside the daemon's container (x, root)",
 	  { .ended_ns = 1, .status = SIGKILL, .fatal = { .sig = SIGKILL, .sender_comm = "x" } } },
-	{ "killed by SIGABRT it sent itself",
+	{ "killed itself (SIGABRT sent by its own pid)",
 	  { .ended_ns = 1,
 	    .status = SIGABRT | 0x80,
 	    .fatal = { .sig = SIGABRT, .flags = CW_FACTS_BY_SELF, SENDER } } },
@@ -48,18 +48,18 @@ static const struct row rows[] = {
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_BY_KERNEL, SENDER } } },
-	{ "killed by SIGKILL as its parent or session leader ended: pid 4242 (python3, uid 1000)",
+	{ "killed by SIGKILL as its parent or session leader ended: python3 (pid 4242, uid 1000)",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_SENDER_EXITS, SENDER } } },
-	{ "killed by SIGKILL as pid 1 of its container ended: pid 4242 (python3, uid 1000)",
+	{ "killed by SIGKILL as pid 1 of its container ended: python3 (pid 4242, uid 1000)",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .fatal = { .sig = SIGKILL,
 		       .flags =
 			       CW_FACTS_BY_KERNEL | CW_FACTS_SENDER_EXITS | CW_FACTS_SENDER_IS_INIT,
 		       SENDER } } },
-	{ "killed by the OOM killer: 7.90 GiB resident, its control group at 8.00 GiB of 8.00 GiB",
+	{ "OOM-killed (cgroup limit of 8.00 GiB reached, 7.90 GiB resident)",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .is_oom_victim = 1,
@@ -67,17 +67,17 @@ static const struct row rows[] = {
 	    .group_usage_pages = 8 * GIB_PAGES,
 	    .group_limit_pages = 8 * GIB_PAGES,
 	    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_BY_KERNEL } } },
-	{ "killed by the OOM killer: 1023 MiB resident, its control group at 0 MiB of 1.00 GiB",
+	{ "OOM-killed (1023 MiB resident, its cgroup at 0 MiB of 1.00 GiB)",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .is_oom_victim = 1,
 	    .rss_pages = GIB_PAGES - 256,
 	    .group_limit_pages = GIB_PAGES } },
-	{ "killed by the OOM killer: 2.00 GiB resident",
+	{ "OOM-killed (2.00 GiB resident)",
 	  { .ended_ns = 1, .status = SIGKILL, .is_oom_victim = 1, .rss_pages = 2 * GIB_PAGES } },
 	/* chosen, but it was quicker */
 	{ "exited with status 0", { .ended_ns = 1, .is_oom_victim = 1 } },
-	{ "exited with status 143 after SIGTERM sent by pid 4242 (python3, uid 1000)",
+	{ "exited with status 143 after SIGTERM sent by python3 (pid 4242, uid 1000)",
 	  { .ended_ns = 100 * S,
 	    .status = 143 << 8,
 	    .asked = { .sig = SIGTERM, .at_ns = 90 * S, SENDER } } },
@@ -85,12 +85,12 @@ static const struct row rows[] = {
 	  { .ended_ns = 1000 * S,
 	    .status = 1 << 8,
 	    .asked = { .sig = SIGTERM, .at_ns = 90 * S, SENDER } } },
-	{ "stopped by SIGSTOP sent by pid 4242 (python3, uid 1000)",
+	{ "stopped by SIGSTOP sent by python3 (pid 4242, uid 1000)",
 	  { .stop = { .sig = SIGSTOP, SENDER } },
 	  true },
 	{ "", { .stop = { .sig = SIGSTOP, SENDER } }, false },
 	/* a name is what its owner wants it to be */
-	{ "killed by SIGKILL sent by pid 7 (??[31m?abcdefghi, uid 0)",
+	{ "killed by SIGKILL sent by ??[31m?abcdefghi (pid 7, root)",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
 	    .fatal = { .sig = SIGKILL,
@@ -119,4 +119,65 @@ Test(kernel_facts, ending_only_after_the_end)
 	cr_assert_eq(cw_kernel_facts_ending(&facts, &end), 0);
 	cr_assert_eq(end.liveness, CW_LIVE_KILLED);
 	cr_assert_eq(end.term_signal, SIGKILL);
+}
+
+Test(kernel_facts, whose_doing_an_end_was)
+{
+	static const struct {
+		struct cw_facts_process facts;
+		enum cw_end_by by;
+		int32_t sender;
+	} ends[] = {
+		{ { .status = SIGKILL }, CW_END_BY_UNKNOWN, 0 }, /* it lives */
+		{ { .ended_ns = 1 }, CW_END_BY_NOBODY, 0 },
+		{ { .ended_ns = 1, .status = 1 << 8, .fatal = { .sig = SIGKILL, SENDER } },
+		  CW_END_BY_NOBODY,
+		  0 },
+		{ { .ended_ns = 1, .status = SIGTERM, .fatal = { .sig = SIGKILL, SENDER } },
+		  CW_END_BY_UNKNOWN,
+		  0 },
+		{ { .ended_ns = 1, .status = SIGKILL, .fatal = { .sig = SIGKILL, SENDER } },
+		  CW_END_BY_PROCESS,
+		  4242 },
+		{ { .ended_ns = 1, .status = SIGKILL, .fatal = { .sig = SIGKILL } },
+		  CW_END_BY_OUTSIDE,
+		  0 },
+		{ { .ended_ns = 1,
+		    .status = SIGABRT | 0x80,
+		    .fatal = { .sig = SIGABRT, .flags = CW_FACTS_BY_SELF, SENDER } },
+		  CW_END_BY_ITSELF,
+		  0 },
+		{ { .ended_ns = 1,
+		    .status = SIGSEGV,
+		    .fatal = { .sig = SIGSEGV, .flags = CW_FACTS_BY_KERNEL } },
+		  CW_END_BY_KERNEL,
+		  0 },
+		{ { .ended_ns = 1, .status = SIGKILL, .is_oom_victim = 1 }, CW_END_BY_KERNEL, 0 },
+		{ { .ended_ns = 1,
+		    .status = SIGKILL,
+		    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_SENDER_EXITS, SENDER } },
+		  CW_END_BY_PARENT,
+		  0 },
+		{ { .ended_ns = 1,
+		    .status = SIGKILL,
+		    .fatal = { .sig = SIGKILL, .flags = CW_FACTS_SENDER_IS_INIT, SENDER } },
+		  CW_END_BY_INIT,
+		  0 },
+		{ { .ended_ns = 100 * S,
+		    .status = 143 << 8,
+		    .asked = { .sig = SIGTERM, .at_ns = 90 * S, SENDER } },
+		  CW_END_BY_PROCESS,
+		  4242 },
+		{ { .ended_ns = 1000 * S,
+		    .status = 1 << 8,
+		    .asked = { .sig = SIGTERM, .at_ns = 90 * S, SENDER } },
+		  CW_END_BY_NOBODY,
+		  0 },
+	};
+	int32_t sender;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		cr_expect_eq(cw_kernel_facts_end_by(&ends[i].facts, &sender), ends[i].by, "%zu", i);
+		cr_expect_eq(sender, ends[i].sender, "%zu", i);
+	}
 }

@@ -136,7 +136,7 @@ static int start_inside(const int *out, const int *in, int tell_pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 103;
 }
 
-Test(kernel_programs, pids_are_those_of_the_daemons_namespace, .timeout = 60)
+Test(kernel_programs, pids_are_those_of_the_daemons_namespace, .timeout = 300)
 {
 	int out[2], in[2], pids[2], status;
 	struct cw_kernel_events *k;

@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 
 #include "daemon/kernel/procfs.h"
-#include "tests/support/guarded_program.h"
+#include "tests/support/agent/guarded_program.h"
 
-TestSuite(procfs_view, .init = guarded_set_up, .fini = guarded_tear_down, .timeout = 60);
+TestSuite(procfs_view, .init = guarded_set_up, .fini = guarded_tear_down, .timeout = 300);
 
 static void open_view(pid_t pid, struct cw_procfs_view *view)
 {

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "daemon/process/op_stats.h"
-#include "tests/support/record_writer.h"
+#include "tests/support/record/record_writer.h"
 
 static struct cw_test_record *rec;
 static struct cw_record *reader;

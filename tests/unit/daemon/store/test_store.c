@@ -62,6 +62,96 @@ Test(store, lists_newest_first_and_replaces_a_bundle_of_the_same_id)
 	cw_store_close(store);
 }
 
+/* id of the only incident that somebody has open */
+static bool is_open(uint32_t uid, const char *job, const char *id, void *user)
+{
+	cr_assert_eq(uid, 1000);
+	cr_assert_str_eq(job, "4711");
+	return !strcmp(id, user);
+}
+
+static bool close_unseen(struct cw_store *store, const char *open_id)
+{
+	char id[16];
+
+	(void)snprintf(id, sizeof(id), "%s", open_id);
+	return cw_store_close_unseen(store, is_open, id);
+}
+
+/* "" = it is open */
+static void expect_closed_as(struct cw_store *store, const char *id, const char *closed_as)
+{
+	json_t *list = cw_store_list(store), *one;
+	struct cw_bundle bundle = { 0 };
+	const char *said;
+	size_t i;
+
+	cr_assert_eq(cw_store_get(store, id, &bundle), 0);
+	said = json_string_value(json_object_get(bundle.incident, "closed_as"));
+	cr_assert_str_eq(said ? said : "", closed_as);
+	cr_assert_eq(json_array_size(bundle.evidence), 1, "the rest stays");
+	cw_bundle_fini(&bundle);
+	json_array_foreach (list, i, one) {
+		if (strcmp(listed_id(list, i), id) != 0)
+			continue;
+		said = json_string_value(json_object_get(one, "closed_as"));
+		cr_assert_str_eq(said ? said : "", closed_as, "in the list");
+	}
+	json_decref(list);
+}
+
+Test(store, closes_what_nobody_has_had_open_for_a_while_as_unseen)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(put(store, "a2", 10, NULL), 0);
+	cr_assert_not(close_unseen(store, "a1"));
+	now_ns += CW_STORE_UNSEEN_NS - CW_NS_PER_S;
+	cr_assert_not(close_unseen(store, "a1"));
+	expect_closed_as(store, "a2", "");
+	now_ns += CW_NS_PER_S;
+	cr_assert(close_unseen(store, "a1"));
+	cr_assert_not(close_unseen(store, "a1"));
+	expect_closed_as(store, "a1", "");
+	expect_closed_as(store, "a2", "unseen");
+	cw_store_close(store);
+
+	/* After a restart everything has its time to be found again. */
+	store = open_store(1 << 30, 30 * DAY_NS);
+	now_ns += 2 * CW_STORE_UNSEEN_NS;
+	cr_assert_not(close_unseen(store, ""));
+	expect_closed_as(store, "a1", "");
+	expect_closed_as(store, "a2", "unseen");
+	now_ns += CW_STORE_UNSEEN_NS;
+	cr_assert_not(close_unseen(store, "a1"), "it was found again");
+	now_ns += CW_STORE_UNSEEN_NS;
+	cr_assert_not(close_unseen(store, ""), "its time begins anew");
+	now_ns += CW_STORE_UNSEEN_NS;
+	cr_assert(close_unseen(store, ""));
+	expect_closed_as(store, "a1", "unseen");
+	cw_store_close(store);
+}
+
+Test(store, comes_to_each_bundle_that_nobody_has_open_however_many_there_are)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	unsigned n = 0, calls = 0;
+	char id[16];
+
+	for (unsigned i = 0; i < 600; i++) {
+		(void)snprintf(id, sizeof(id), "%x", 0xa000 + i);
+		cr_assert_eq(put(store, id, 10, NULL), 0);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_not(close_unseen(store, ""));
+	now_ns += CW_STORE_UNSEEN_NS;
+	while (n < 600 && calls++ < 700)
+		n += close_unseen(store, "");
+	cr_assert_eq(n, 600);
+	cw_store_close(store);
+}
+
 Test(store, refuses_ids_that_name_other_files)
 {
 	static const char *const bad[] = { "",
@@ -467,5 +557,92 @@ Test(store, reads_no_more_lines_of_sent_alerts_than_are_ever_written)
 	store = open_store(1 << 30, 30 * DAY_NS);
 	cw_store_stats(store, &stats);
 	cr_assert_eq(stats.refused, 1);
+	cw_store_close(store);
+}
+
+static json_t *epitaph_of(const char *id, int uid, const char *job)
+{
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "schema", "collwatch.epitaph/1", "id",
+			 id, "job", job, "uid", uid, "class", "process_dead", "summary", "rank 4");
+}
+
+static int bury(struct cw_store *store, const char *id, int uid, const char *job)
+{
+	json_t *doc = epitaph_of(id, uid, job);
+	int r = cw_store_bury(store, doc);
+
+	json_decref(doc);
+	return r;
+}
+
+static const char *epitaph_summary(struct cw_store *store, const char *id, bool *ret_has_incident)
+{
+	static char text[64];
+	struct cw_bundle bundle = { 0 };
+	const char *summary;
+
+	cr_assert_eq(cw_store_get(store, id, &bundle), 0);
+	summary = json_string_value(json_object_get(bundle.epitaph, "summary"));
+	(void)snprintf(text, sizeof(text), "%s", summary ? summary : "");
+	*ret_has_incident = bundle.incident != NULL;
+	cw_bundle_fini(&bundle);
+	return text;
+}
+
+Test(store, epitaph_stands_alone_or_beside_its_incident)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	bool has_incident;
+
+	cr_assert_eq(bury(store, "e1", 1000, "4711"), 0);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(bury(store, "a1", 1000, "4711"), 0);
+	cr_assert_eq(bury(store, "a1", 1000, "4711"), -EEXIST, "the first one stays");
+	cr_assert_eq(bury(store, "a1", 1001, "4711"), -EPERM);
+	cr_assert_eq(bury(store, "a1", 1000, "other"), -EPERM);
+	cr_assert_eq(bury(store, "../a", 1000, "4711"), -EINVAL);
+	/* More is learnt about the incident: the epitaph stays. */
+	cr_assert_eq(put(store, "a1", 20, NULL), 0);
+	for (int restart = 0; restart < 2; restart++) {
+		json_t *unsent = cw_store_next_unsent(store);
+
+		cr_expect_str_eq(json_string_value(json_object_get(unsent, "id")), "a1",
+				 "an epitaph alone is no alert");
+		json_decref(unsent);
+		cr_expect_null(cw_store_next_unsent(store));
+		cr_expect_eq(list_len(store), 2);
+		cr_expect_str_eq(epitaph_summary(store, "e1", &has_incident), "rank 4");
+		cr_expect_not(has_incident);
+		cr_expect_str_eq(epitaph_summary(store, "a1", &has_incident), "rank 4");
+		cr_expect(has_incident);
+		cr_expect_eq(bury(store, "e1", 1000, "4711"), -EEXIST);
+		cw_store_close(store);
+		store = open_store(1 << 30, 30 * DAY_NS);
+	}
+	cw_store_close(store);
+}
+
+Test(store, epitaph_that_the_disk_refuses_is_kept_in_memory)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char dir[256], away[256];
+	bool has_incident;
+
+	(void)snprintf(dir, sizeof(dir), "%s/lib/state", root);
+	(void)snprintf(away, sizeof(away), "%s/away", root);
+	cw_store_close(store);
+	cr_assert_eq(rename(dir, away), 0);
+	cr_assert_eq(symlink("/proc/self/nowhere", dir), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_lt(bury(store, "e1", 1000, "4711"), 0);
+	cr_assert_lt(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(bury(store, "a1", 1000, "4711"), 0);
+	cr_expect_str_eq(epitaph_summary(store, "a1", &has_incident), "rank 4");
+	cr_assert(unlink(dir) == 0 && rename(away, dir) == 0);
+	cr_assert_eq(cw_store_retry(store), 0);
+	cr_expect_str_eq(epitaph_summary(store, "a1", &has_incident), "rank 4");
+	cr_expect(has_incident);
+	cr_expect_str_eq(epitaph_summary(store, "e1", &has_incident), "rank 4");
+	cr_expect_not(has_incident);
 	cw_store_close(store);
 }

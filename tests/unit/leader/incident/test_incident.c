@@ -65,6 +65,21 @@ static const char *io_withhold(void *user, const struct cw_incident_due *due)
 	return withheld;
 }
 
+static unsigned notices;
+static bool has_notices;
+
+static bool io_wants_notices(void *user)
+{
+	return has_notices;
+}
+
+static void io_notice(void *user, const struct cw_incident_due *due, const json_t *doc)
+{
+	notices++;
+	(void)snprintf(sent_id, sizeof(sent_id), "%s", due->id);
+	cr_assert_str_eq(json_string_value(json_object_get(doc, "severity")), "notice");
+}
+
 static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	alerts++;
@@ -123,7 +138,9 @@ static void setup(void)
 						    .put = io_put,
 						    .was_sent = io_was_sent,
 						    .withhold = io_withhold,
-						    .alert = io_alert };
+						    .alert = io_alert,
+						    .wants_notices = io_wants_notices,
+						    .notice = io_notice };
 	struct cw_incident_config config = { .clock = &clock_,
 					     .effects = &effects,
 					     .route = 1,
@@ -137,6 +154,7 @@ static void setup(void)
 	cr_assert_eq(cw_incident_new(&config, &inc), 0);
 	make_snapshot();
 	answers_evidence = true;
+	has_notices = true;
 }
 
 static void teardown(void)
@@ -434,4 +452,64 @@ Test(incident, end_of_the_job_closes_the_bundle)
 	cw_incident_end(inc);
 	cr_assert_str_eq(last_closed_as, "job_ended");
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ENDED);
+}
+
+/* A stall that is told of to those who look. */
+static void look_notice(uint64_t key)
+{
+	struct cw_verdict v = verdict(CW_CLASS_NEVER_ENTERED);
+	struct cw_stall_decision d = { .phase = CW_STALL_STALLED,
+				       .is_noticed = true,
+				       .key = matter(key),
+				       .hang = CW_HANG_POSSIBLE };
+
+	snap->now_ns = now;
+	cw_incident_step(inc, snap, &v, &d);
+}
+
+Test(incident, a_notice_has_a_bundle_and_calls_nobody)
+{
+	look_notice(11);
+	pass(10);
+	cr_assert(cw_incident_is_open(inc));
+	cr_assert(cw_incident_is_noted(inc));
+	cr_assert_eq(notices, 1);
+	cr_assert_eq(alerts, 0);
+	cr_assert_geq(bundles, 1);
+	look_notice(11);
+	pass(40);
+	cr_assert_eq(notices, 1);
+	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	cr_assert_not(cw_incident_is_open(inc));
+	cr_assert_eq(alerts, 0);
+	cr_assert_str_eq(last_closed_as, "slow");
+}
+
+Test(incident, what_was_noted_becomes_one_page_under_the_same_id)
+{
+	char noted[CW_INCIDENT_ID_LEN];
+
+	look_notice(11);
+	pass(10);
+	(void)snprintf(noted, sizeof(noted), "%s", cw_incident_id(inc));
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(10);
+	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(notices, 1);
+	cr_assert_str_eq(sent_id, noted);
+	cr_assert_eq(cw_incident_severity(inc), CW_SEVERITY_PAGE);
+}
+
+Test(incident, without_notices_there_is_nothing_before_the_page)
+{
+	has_notices = false;
+	look_notice(11);
+	pass(10);
+	cr_assert_not(cw_incident_is_open(inc));
+	cr_assert_eq(bundles, 0);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(10);
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(notices, 0);
 }

@@ -48,7 +48,7 @@ Test(advice, commands_name_the_culprit)
 	ask("node_unreachable", "", "node-b.example.org");
 	cr_assert(has_command("NodeName=node-b.example.org State=DRAIN"));
 	ask("never_entered", "outside_nccl", "node-a");
-	cr_assert(has_command("collwatch stacks name:4711 3 "));
+	cr_assert(has_command("collwatch stacks 4711 3 "));
 	cr_assert(!has_command("kill -CONT"), "of another detail");
 }
 
@@ -88,7 +88,7 @@ Test(advice, the_network_is_looked_at_where_nobody_is_missing_in_the_making_of_a
 	cr_assert(has_command("NCCL_SOCKET_IFNAME") && has_command("collwatch stacks j"));
 	json_decref(incident);
 	ask("init_stuck", "init", "node-a");
-	cr_assert(has_command("collwatch stacks name:4711 3 "));
+	cr_assert(has_command("collwatch stacks 4711 3 "));
 	cr_assert(!has_command("NCCL_SOCKET_IFNAME"), "somebody is missing");
 }
 

@@ -112,9 +112,9 @@ Test(incident_doc, says_where_the_culprit_sits_once)
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
 	cr_assert_str_eq(text_at(culprit, "sits_in"), "next_batch (train.py:88)");
-	cr_assert_not_null(
-		strstr(text_at(doc, "summary"), "; it sits in next_batch (train.py:88)"));
-	cr_assert_null(strstr(strstr(text_at(doc, "summary"), "sits in") + 1, "sits in"));
+	cr_assert_not_null(strstr(text_at(doc, "summary"),
+				  " is stuck in next_batch (train.py:88) and never "));
+	cr_assert_null(strstr(strstr(text_at(doc, "summary"), "stuck in") + 1, "stuck in"));
 	json_decref(evidence);
 	json_decref(doc);
 }
@@ -130,9 +130,9 @@ Test(incident_doc, says_that_a_culprit_is_stopped_once_and_whatever_it_sits_in)
 	cr_assert_not_null(evidence);
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
-	said = strstr(text_at(doc, "summary"), "; it is stopped by a signal (state T)");
+	said = strstr(text_at(doc, "summary"), " Rank 3 is stopped by a signal.");
 	cr_assert_not_null(said, "%s", text_at(doc, "summary"));
-	cr_assert_null(strstr(said + strlen("; it is stopped"), "is stopped"));
+	cr_assert_null(strstr(said + strlen(" Rank 3 is stopped"), "is stopped"));
 	cr_assert(json_is_true(json_object_get(culprit, "stopped")));
 	json_decref(evidence);
 	json_decref(doc);
@@ -149,8 +149,8 @@ Test(incident_doc, native_frames_tell_the_caller_of_the_c_library)
 
 	cr_assert_not_null(evidence);
 	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
-	cr_assert_not_null(
-		strstr(text_at(doc, "summary"), "; it sits in data_loader_next (train.c:12)"));
+	cr_assert_not_null(strstr(text_at(doc, "summary"),
+				  " is stuck in data_loader_next (train.c:12) and never "));
 	json_decref(evidence);
 	json_decref(doc);
 }
@@ -165,6 +165,28 @@ Test(incident_doc, states_what_was_not_seen)
 	cr_assert_str_eq(text_at(coverage, "missing"), "8-9");
 	cr_assert_eq(json_array_size(json_object_get(coverage, "notes")), 1);
 	json_decref(doc);
+}
+
+Test(incident_doc, has_the_smallest_time_out_of_the_ranks_where_one_is_known)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_verdict v;
+	json_t *doc;
+	const json_t *timeout;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_expect_null(json_object_get(doc, "job_timeout"));
+	json_decref(doc);
+	snap->ranks[1].job_timeout_ns = INT64_C(1800000000000);
+	snap->ranks[2].job_timeout_ns = INT64_C(600000000000);
+	snap->ranks[2].flags |= CW_RANKF_TIMEOUT_ASSUMED;
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	timeout = json_object_get(doc, "job_timeout");
+	cr_expect_eq(json_number_value(json_object_get(timeout, "seconds")), 600);
+	cr_expect(json_is_true(json_object_get(timeout, "assumed")));
+	json_decref(doc);
+	cw_snapshot_free(snap);
 }
 
 Test(incident_doc, a_chain_is_not_a_cycle)

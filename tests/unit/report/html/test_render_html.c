@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page is also read by an XML parser and drawn by a browser in tests/e2e/test_report_html.py.
+ * The page is also read by an XML parser and drawn by a browser in
+ * tests/e2e/documents/test_report_html.py.
  */
 #include "report/html/render_html.h"
 
@@ -69,8 +70,8 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 		"<!DOCTYPE html>",
 		"Content-Security-Policy\" content=\"default-src 'none'",
 		">HANG<",
-		"<h1>job name:4711: rank 3 (node-a, pid 803) never entered",
-		"never_entered / outside_nccl, certain",
+		"<h1>rank 3 (node-a, pid 803) never reached",
+		"never entered: outside NCCL, certain",
 		">Culprit<",
 		"<b>rank 3</b> on node-a, pid 803",
 		"outside NCCL, sleeps in pipe_read",
@@ -80,7 +81,7 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 		"native, thread 803 python3, state S, in read(), waits in pipe_read",
 		">What to do next<",
 		"ssh node-a",
-		">Who waits, and for what<",
+		">Who waits for what<",
 		"On tp_group, collective #42",
 		"0-2,4-7",
 		"all_reduce bf16 x 1048576 sum",
@@ -99,7 +100,7 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 		"node-c does not answer",
 		">When<",
 		"(10 s later)",
-		"Kept in /var/lib/collwatch/incidents/0123456789abcdef",
+		"Bundle: /var/lib/collwatch/incidents/0123456789abcdef",
 		"</html>",
 		NULL,
 	};

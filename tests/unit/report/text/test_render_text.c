@@ -50,8 +50,8 @@ static void expect_in_order(const char *text, const char *const *pieces)
 Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 {
 	static const char *const pieces[] = {
-		"HANG  job name:4711: rank 3 (node-a, pid 803) never entered",
-		"never_entered / outside_nccl, certain",
+		"HANG  rank 3 (node-a, pid 803) never reached",
+		"never entered: outside NCCL, certain",
 		"0123456789abcdef",
 		"\nCulprit\n",
 		"rank 3 on node-a, pid 803",
@@ -64,13 +64,13 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 		"libc.so.6",
 		"2 interpreter frames",
 		"1 more thread",
-		"\nWho waits, and for what\n",
+		"\nWho waits for what\n",
 		"on tp_group, collective #42",
 		"ranks 0-2,4-7 entered all_reduce bf16 x 1048576 sum",
 		"rank 3 did not enter",
 		"\nChain of waits\n",
 		"rank 2 waits in all_reduce bf16 x 1048576 sum on tp_group for rank 3",
-		"\nWhere those who wait were seen\n",
+		"\nWhere waiting ranks were seen\n",
 		"rank 5 on node-b, pid 805: synchronize ← forward (train_loop.py:71)",
 		"\nRuled out\n",
 		"not a mismatch: all windows agree",
@@ -80,7 +80,7 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 		"\nWhen\n",
 		"(10 s later)",
 		"\nWhat to do next\n",
-		"\nKept in\n",
+		"\nBundle\n",
 		"collwatch report /var/lib/collwatch/incidents/0123456789abcdef",
 		NULL,
 	};
@@ -146,7 +146,7 @@ Test(render_text, says_once_what_is_the_same_and_leaves_the_middle_of_a_chain_ou
 		"\nChain of waits\n",
 		"rank 0 waits in send to comm rank 1 on pp for rank 1\n",
 		"… 11 more …\n",
-		"rank 19 waits in send to comm rank 20 on pp for somebody who cannot be seen\n",
+		"rank 19 waits in send to comm rank 20 on pp for a rank that is not visible\n",
 		"NodeName=node-b State=DRAIN",
 		NULL,
 	};
@@ -221,6 +221,46 @@ Test(render_text, what_differs_and_holds_nobody_up_is_called_no_hang)
 	json_object_set_new(victims, "count", json_integer(0));
 	text = render(&bundle, &opts);
 	cr_assert_eq(strncmp(text, "MISMATCH  ", 10), 0, "%.20s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, what_nobody_has_open_any_more_is_called_unseen)
+{
+	static const char *const pieces[] = { "UNSEEN  rank 3", "\nWhen\n",
+					      "when is not known: its leader changed", NULL };
+	const struct cw_render_opts opts = { 0 };
+	struct cw_bundle bundle = sample();
+	char *text;
+
+	(void)json_object_set_new(bundle.incident, "closed_as", json_string("unseen"));
+	(void)json_object_set_new(json_object_get(bundle.incident, "times"), "resolved",
+				  json_null());
+	text = render(&bundle, &opts);
+	expect_in_order(text, pieces);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, says_when_the_job_ends_by_itself_and_whether_anybody_said_so)
+{
+	const struct cw_render_opts opts = { 0 };
+	struct cw_bundle bundle = sample();
+	json_t *timeout = json_pack("{s:f, s:b}", "seconds", 600.0, "assumed", 1);
+	char *text;
+
+	(void)json_object_set_new(bundle.incident, "job_timeout", timeout);
+	text = render(&bundle, &opts);
+	cr_expect_not_null(strstr(text, "ends it after 10 min in one call (PyTorch's default"),
+			   "%s", text);
+	free(text);
+	(void)json_object_set_new(timeout, "assumed", json_false());
+	text = render(&bundle, &opts);
+	cr_expect_not_null(strstr(text, "ends it after 10 min in one call\n"), "%s", text);
+	free(text);
+	(void)json_object_set_new(timeout, "seconds", json_real(1e300));
+	text = render(&bundle, &opts);
+	cr_expect_null(strstr(text, "watchdog ends it"), "%s", text);
 	free(text);
 	cw_bundle_fini(&bundle);
 }

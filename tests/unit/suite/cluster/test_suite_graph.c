@@ -171,7 +171,7 @@ Test(suite_graph, a_making_may_take_long_or_for_ever)
 
 Test(suite_graph, watcher_hears_of_each_trouble_and_no_consequence)
 {
-	hear(TWO_GROUPS "fault 1 at 9s on main block\nfault 6 at 9s kill 9\n"
+	hear(TWO_GROUPS "fault 1 at 9s on main block in lock\nfault 6 at 9s kill 9\n"
 			"expect process_dead 6\nalso never_entered 1\nend\n");
 	cr_assert(said.is_alert);
 	cr_expect_eq(said.klass, CW_CLASS_PROCESS_DEAD);
@@ -185,7 +185,7 @@ Test(suite_graph, watcher_hears_of_each_trouble_and_no_consequence)
 
 Test(suite_graph, watcher_stops_at_the_first_alert_where_that_is_enough)
 {
-	hear(TWO_GROUPS "fault 1 at 9s on main block\nfault 6 at 9s kill 9\n"
+	hear(TWO_GROUPS "fault 1 at 9s on main block in lock\nfault 6 at 9s kill 9\n"
 			"expect process_dead 6\nend\n");
 	cr_assert(said.is_alert);
 	cr_expect_null(said.also);
@@ -193,7 +193,7 @@ Test(suite_graph, watcher_stops_at_the_first_alert_where_that_is_enough)
 
 Test(suite_graph, watcher_goes_on_where_nothing_else_may_be_said)
 {
-	hear(TWO_GROUPS "fault 1 at 9s on main block\nfault 6 at 9s kill 9\n"
+	hear(TWO_GROUPS "fault 1 at 9s on main block in lock\nfault 6 at 9s kill 9\n"
 			"expect process_dead 6\nalso nothing\nend\n");
 	cr_assert(said.is_alert);
 	cr_expect_not_null(said.also);

@@ -202,3 +202,115 @@ Test(suite_read, drawn_scenarios_are_the_same_for_the_same_seed)
 	cr_assert_eq(cw_suite_generate(5, 8, keep, NULL, &err), 0, "%s", err.text);
 	cr_expect_neq(got[4].seed, first.seed);
 }
+
+Test(suite_read, pages_and_notices)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM
+				"job-timeout 10min\nno-notices\n"
+				"expect notice never_entered 3 or notice unknown\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_expect_eq(got[0].n_answers, 2);
+	cr_expect(got[0].answers[0].is_notice && got[0].answers[1].is_notice);
+	cr_expect(suite_expects_notice(&got[0]) && suite_is_control(&got[0]));
+	cr_expect_eq(got[0].job_timeout_ns, INT64_C(600000000000));
+	cr_expect(got[0].has_no_notices);
+}
+
+Test(suite_read, silence_or_a_page)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM "expect silence or never_entered 3\nend\n", 1000), 0,
+		     "%s", err.text);
+	cr_expect_eq(got[0].n_answers, 1);
+	cr_expect(got[0].may_be_silent && !got[0].answers[0].is_notice);
+	expect_error(HEAD PROGRAM "expect silence or\n", "f.scn:10: ", "class");
+	expect_error(HEAD PROGRAM "expect notice\n", "f.scn:10: ", "class");
+	expect_error(HEAD PROGRAM "expect notice slow 3\n", "f.scn:10: ", "slow");
+	expect_error(HEAD PROGRAM "expect notice unknown\nalso unknown\n", "f.scn:11: ", "also");
+	expect_error(HEAD PROGRAM "job-timeout 0s\n", "f.scn:10: ", "14 days");
+}
+
+/* ---- what befalls daemons ---- */
+
+#define EXPECT "expect silence\nend\n"
+
+Test(suite_read, daemons_are_killed_and_cut_off)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM
+				"node 1 at 5s killed for 6s\nnode 0 at 7s cut from 1 for 8s\n"
+				"node 1 at 9s stalled\nleader at 10s cut for 3s\n"
+				"leader at 20s anew\n" EXPECT,
+				1000),
+		     0, "%s", err.text);
+	cr_assert_eq(got[0].n_faults, 5);
+	cr_expect_eq(got[0].faults[0].action, SUITE_NODE_KILLED);
+	cr_expect_not(suite_fault_is_between_daemons(&got[0].faults[0]));
+	cr_expect_eq(got[0].faults[1].action, SUITE_NODE_CUT);
+	cr_expect_not(cw_suite_set_has(&got[0].faults[1].others, 0));
+	cr_expect(cw_suite_set_has(&got[0].faults[1].others, 1));
+	cr_expect_eq(got[0].faults[2].for_ns, SUITE_FOREVER);
+	cr_expect(cw_suite_set_has(&got[0].faults[2].others, 7));
+	cr_expect_eq(got[0].faults[3].value, SUITE_LEADER_CUT);
+	cr_expect_eq(got[0].faults[4].value, SUITE_LEADER_ANEW);
+}
+
+Test(suite_read, digests_come_late_twice_or_never)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM
+				"digests at 5s late 2500ms every 3 for 60s\n"
+				"digests at 6s lost every 4\ndigests at 7s twice every 1\n" EXPECT,
+				1000),
+		     0, "%s", err.text);
+	cr_assert_eq(got[0].n_faults, 3);
+	cr_expect_eq(got[0].faults[0].late_ns, INT64_C(2500000000));
+	cr_expect_eq(got[0].faults[0].value, 3);
+	cr_expect_eq(got[0].faults[1].field, SUITE_DIGESTS_LOST);
+	cr_expect_eq(got[0].faults[2].field, SUITE_DIGESTS_TWICE);
+}
+
+Test(suite_read, machines_have_clocks_and_versions)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM
+				"machine all fast 300\nmachine 1 behind 40s slow 20 old\n" EXPECT,
+				1000),
+		     0, "%s", err.text);
+	cr_assert_eq(got[0].n_machines, 2);
+	cr_expect_eq(got[0].machines[0].drift_ppm, 300);
+	cr_expect_not(got[0].machines[0].has_ahead);
+	cr_expect_eq(got[0].machines[1].ahead_ns, INT64_C(-40000000000));
+	cr_expect_eq(got[0].machines[1].drift_ppm, -20);
+	cr_expect(got[0].machines[1].is_old);
+}
+
+Test(suite_read, what_befalls_daemons_says_what_is_missing)
+{
+	expect_error(HEAD PROGRAM "leader at 5s killed\n" EXPECT, "f.scn:10:", "for how long?");
+	expect_error(HEAD PROGRAM "leader at 5s sad\n" EXPECT, "f.scn:10:", "a leader is killed");
+	expect_error(HEAD PROGRAM "digests at 5s lost\n" EXPECT, "f.scn:10:", "every which");
+	expect_error(HEAD PROGRAM "digests at 5s lost every 0\n" EXPECT,
+		     "f.scn:10:", "every which");
+	expect_error(HEAD PROGRAM "machine 1\n" EXPECT, "f.scn:10:", "what of the machine?");
+	expect_error(HEAD PROGRAM "machine 1 behind 1h\n" EXPECT, "f.scn:10:", "15 minutes behind");
+	expect_error(HEAD PROGRAM "machine 1 new\n" EXPECT, "f.scn:10:", "what is \"new\"");
+	expect_error(HEAD PROGRAM "node 1 at 5s asleep\n" EXPECT, "f.scn:10:", "a node is lost");
+}
+
+Test(suite_read, hosts_sleep_in_something)
+{
+	cr_assert_eq(read_lines(HEAD "program\nsleep 3s\nsleep 3s in tty\nio 3s\n"
+				     "io 3s in storage still\nend\n"
+				     "fault 3 at 8s on world block\n"
+				     "fault 3 at 8s on world block in lock for 5s\n"
+				     "fault 3 at 8s on world block in storage moving\n"
+				     "fault 3 at 8s on world io\nexpect silence\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_expect_eq(got[0].faults[0].wait, CW_HOST_WAIT_QUEUE);
+	cr_expect_eq(got[0].faults[1].wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(got[0].faults[1].for_ns, INT64_C(5000000000));
+	cr_expect_eq(got[0].faults[2].action, SUITE_BUSY_IO);
+	cr_expect_eq(got[0].faults[3].action, SUITE_BUSY_IO);
+	expect_error(HEAD PROGRAM "fault 3 at 8s on world block in bed\n", "f.scn:10: ", "sleeps");
+	expect_error(HEAD PROGRAM "fault 3 at 8s on world block in storage\n",
+		     "f.scn:10: ", "still or moving");
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine under the kernels, as PTX, so that nvcc and clang mean the same. A test compiles the
+ * kernels for the host, with a machine of its own in place of this one.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#if defined(__clang__)
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __launch_bounds__(n) __attribute__((launch_bounds(n)))
+#endif
+
+#define KERNEL extern "C" __global__
+
+/* "memory": what is read after one of these is not taken from before it. */
+#define READ_REGISTER(name)                                                                        \
+	static __device__ inline uint32_t name##_get(void)                                         \
+	{                                                                                          \
+		uint32_t v;                                                                        \
+		asm volatile("mov.u32 %0, %%" #name ".x;" : "=r"(v));                              \
+		return v;                                                                          \
+	}
+READ_REGISTER(tid)
+READ_REGISTER(ctaid)
+READ_REGISTER(nctaid)
+
+static __device__ inline uint64_t device_clock(void)
+{
+	uint64_t v;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)::"memory");
+	return v;
+}
+
+static __device__ inline void wait_for_block(void)
+{
+	asm volatile("bar.sync 0;" ::: "memory");
+}
+
+static __device__ inline void fence_device(void)
+{
+	asm volatile("membar.gl;" ::: "memory");
+}
+
+static __device__ inline void fence_system(void)
+{
+	asm volatile("membar.sys;" ::: "memory");
+}
+
+/* *p = *p >= limit ? 0 : *p + 1; what it was */
+static __device__ inline uint32_t count_up(uint32_t *p, uint32_t limit)
+{
+	uint32_t old;
+
+	asm volatile("atom.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(limit) : "memory");
+	return old;
+}
+
+static __device__ inline uint32_t exchange(uint32_t *p, uint32_t value)
+{
+	uint32_t old;
+
+	asm volatile("atom.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
+	return old;
+}
+
+static __device__ inline double square_root(double v)
+{
+	double r;
+
+	asm("sqrt.rn.f64 %0, %1;" : "=d"(r) : "d"(v));
+	return r;
+}
+
+/* The tensor does not change while the op before which we run has not begun. */
+static __device__ inline uint64_t load64(uint64_t address)
+{
+	uint64_t v;
+
+	asm("ld.global.nc.u64 %0, [%1];" : "=l"(v) : "l"(address));
+	return v;
+}
+
+static __device__ inline uint64_t load8(uint64_t address)
+{
+	uint32_t v;
+
+	asm("ld.global.nc.u8 %0, [%1];" : "=r"(v) : "l"(address));
+	return v;
+}

@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/stall/patience.h"
+
+#include <stdlib.h>
+
+#include "analysis/stall/stall.h"
+#include "model/signature.h"
+#include "record/record_layout.h"
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- T ---- */
+
+static bool is_first_or_init(const struct cw_snap_member *m)
+{
+	if (m->state == CW_COMM_INIT)
+		return true;
+	if (!m->pending)
+		return false;
+	return cw_op_blocks_host(m->pending->kind) || m->pending->coll_seq == 1 ||
+	       m->pending->op_index == 1;
+}
+
+/* 4 × bytes over the worst bandwidth; 0 where no bandwidth is given. */
+static int64_t transfer_ns(const struct cw_thresholds *t, const struct cw_op *op)
+{
+	double ns;
+
+	if (!op || !t->bytes_per_s)
+		return 0;
+	ns = 4e9 * (double)op->bytes / (double)t->bytes_per_s;
+	return ns < 1e18 ? (int64_t)ns : INT64_C(1000000000000000000);
+}
+
+int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_t member)
+{
+	const struct cw_thresholds *t = &snap->thresholds;
+	const struct cw_snap_comm *c;
+	const struct cw_snap_member *m;
+	int64_t limit;
+
+	if (comm >= snap->n_comms || member >= snap->comms[comm].nranks)
+		return t->stall_max_ns;
+	c = &snap->comms[comm];
+	m = &c->members[member];
+	if (is_first_or_init(m)) {
+		limit = t->first_op_ns + t->first_op_per_rank_ns * (int64_t)c->nranks;
+	} else {
+		/* Divided, not multiplied: the interval is untrusted and may be enormous. */
+		limit = t->stall_factor && m->interval_ns > t->stall_max_ns / t->stall_factor
+				? t->stall_max_ns
+				: m->interval_ns * t->stall_factor;
+		limit = max_ns(limit, t->stall_min_ns);
+	}
+	return max_ns(limit, transfer_ns(t, m->pending));
+}
+
+/* T of whoever waits for the culprit directly. */
+static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	uint32_t first = CW_SNAP_NONE, waiter = CW_SNAP_NONE;
+
+	if (!v->n_sides || !v->sides[0].n_ranks || v->comm >= snap->n_comms)
+		return snap->thresholds.stall_max_ns;
+	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++) {
+		const struct cw_snap_member *member = &snap->comms[v->comm].members[m];
+
+		if (member->rank == v->sides[0].ranks[0])
+			first = m;
+		if (v->coll_seq && member->pending && waiter == CW_SNAP_NONE &&
+		    member->pending->coll_seq == v->coll_seq)
+			waiter = m;
+	}
+	/* That one may be through already: whoever is still in the call tells more. */
+	if (waiter != CW_SNAP_NONE)
+		first = waiter;
+	return first == CW_SNAP_NONE ? snap->thresholds.stall_max_ns
+				     : cw_stall_limit_ns(snap, v->comm, first);
+}
+
+/* ---- what is seen of those who are waited for ---- */
+
+#define S INT64_C(1000000000)
+
+static bool is_traced(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (snap->ranks[v->culprits[i].rank].liveness == CW_LIVE_TRACED)
+			return true;
+	if (v->klass != CW_CLASS_IN_COLLECTIVE)
+		return false;
+	/* Held inside the collective, it holds up the others. */
+	for (uint32_t i = 0; i < v->n_victims; i++)
+		if (snap->ranks[v->victims[i]].liveness == CW_LIVE_TRACED)
+			return true;
+	return false;
+}
+
+static bool is_frozen(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (snap->ranks[v->culprits[i].rank].flags & CW_RANKF_FROZEN)
+			return true;
+	for (uint32_t i = 0; v->klass == CW_CLASS_IN_COLLECTIVE && i < v->n_victims; i++)
+		if (snap->ranks[v->victims[i]].flags & CW_RANKF_FROZEN)
+			return true;
+	return false;
+}
+
+/* Marks the ranks that moved on another comm at this time or later; owned. NULL = out of memory. */
+static bool *who_moved_elsewhere(const struct cw_snapshot *snap, uint32_t comm, int64_t since_ns)
+{
+	bool *has_moved = calloc(snap->n_ranks + 1u, sizeof(*has_moved));
+
+	for (uint32_t c = 0; has_moved && c < snap->n_comms; c++)
+		for (uint32_t m = 0; c != comm && m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+
+			if (member->rank != CW_SNAP_NONE && member->progress_ns >= since_ns)
+				has_moved[member->rank] = true;
+		}
+	return has_moved;
+}
+
+/*
+ * Those who wait in the call have long waited, and all of them still get on with other comms: the
+ * call stands on a stream of its own, as a receive does that is posted long before its send. Nobody
+ * is held up. Who hangs has at most enqueued some more before the first look. Out of memory: they
+ * are held up.
+ */
+static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_verdict *v,
+			      int64_t limit_ns)
+{
+	int64_t since = max_ns(v->waiting_since_ns + limit_ns,
+			       snap->now_ns - snap->thresholds.no_headway_ns);
+	bool *has_moved, all;
+
+	if (!v->waiting_since_ns || since > snap->now_ns || !v->n_sides || !v->sides[0].n_ranks ||
+	    !v->sides[0].has_op)
+		return false;
+	has_moved = who_moved_elsewhere(snap, v->comm, since);
+	all = has_moved != NULL;
+	for (uint32_t i = 0; all && i < v->sides[0].n_ranks; i++)
+		all = has_moved[v->sides[0].ranks[i]];
+	free(has_moved);
+	return all;
+}
+
+/* All that a row may ask. */
+struct matter {
+	const struct cw_snapshot *snap;
+	const struct cw_verdict *v;
+	const struct cw_snap_rank *w; /* who is waited for: one of the culprits; NULL = nobody */
+	uint32_t w_index;
+	int64_t limit_ns;   /* T */
+	int64_t longest_ns; /* L; 0 = none */
+	int64_t timeout_ns; /* J; 0 = none */
+	int64_t retry_ns;   /* of the network */
+	uint32_t notices;   /* at this place, of a source of work */
+	/* Of all culprits together: found once, because each of thousands may ask. */
+	bool is_held;          /* some are, by a debugger or freezer */
+	bool is_clean_exit;    /* all have ended without fault */
+	int64_t last_ended_ns; /* the end of the last of them; 0 = none has ended */
+};
+
+/* Since when it is needed and has shown no life. */
+static int64_t quiet_since(const struct matter *m)
+{
+	return m->w ? max_ns(m->w->headway_ns, m->v->waiting_since_ns) : m->v->waiting_since_ns;
+}
+
+/* What it did before it was needed, nobody minded. Unknown headway is no evidence of idleness. */
+static bool is_quiet(const struct matter *m)
+{
+	return m->w && m->w->headway_ns &&
+	       m->snap->now_ns - quiet_since(m) >= m->snap->thresholds.no_headway_ns;
+}
+
+static bool is_outside(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_NEVER_ENTERED || m->v->klass == CW_CLASS_INIT_STUCK ||
+	       (m->v->klass == CW_CLASS_P2P_UNMATCHED && m->v->detail != CW_DETAIL_SIZE);
+}
+
+static bool all_ended_cleanly(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	if (v->klass != CW_CLASS_PROCESS_DEAD || !v->n_culprits)
+		return false;
+	for (uint32_t i = 0; i < v->n_culprits; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[v->culprits[i].rank];
+
+		if (r->liveness != CW_LIVE_EXITED || r->exit_code)
+			return false;
+	}
+	return true;
+}
+
+static int64_t last_end(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		last = max_ns(last, snap->ranks[v->culprits[i].rank].ended_ns);
+	return last;
+}
+
+static bool fits_clean_exit(const struct matter *m)
+{
+	return m->is_clean_exit;
+}
+
+static bool fits_held(const struct matter *m)
+{
+	return m->is_held;
+}
+
+static bool fits_stopped(const struct matter *m)
+{
+	return m->w && m->w->liveness == CW_LIVE_STOPPED;
+}
+
+static bool fits_closed_wait(const struct matter *m)
+{
+	return is_outside(m) && m->w && m->w->headway_ns && cw_host_wait_is_closed(m->w->host_wait);
+}
+
+static bool fits_all_inside(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_IN_COLLECTIVE || m->v->klass == CW_CLASS_MISMATCH ||
+	       (m->v->klass == CW_CLASS_P2P_UNMATCHED && m->v->detail == CW_DETAIL_SIZE);
+}
+
+static bool fits_device(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_DEVICE_STALLED;
+}
+
+static bool fits_busy(const struct matter *m)
+{
+	return is_outside(m) && m->w && !is_quiet(m);
+}
+
+static bool fits_storage(const struct matter *m)
+{
+	return is_outside(m) && m->w &&
+	       (m->w->host_wait == CW_HOST_WAIT_STORAGE || m->w->flags & CW_RANKF_D_STATE);
+}
+
+static bool is_first_call(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_INIT_STUCK || m->v->coll_seq == 1;
+}
+
+/* The root that others wait for: its is what they are to do next. */
+static bool is_root(const struct matter *m)
+{
+	const struct cw_snap_comm *c = &m->snap->comms[m->v->comm];
+
+	for (uint32_t i = 0; i < m->v->n_sides; i++) {
+		const struct cw_op *op = &m->v->sides[i].op;
+
+		if (m->v->sides[i].has_op &&
+		    (op->kind == CW_OP_BROADCAST || op->kind == CW_OP_SCATTER) && op->root >= 0 &&
+		    (uint32_t)op->root < c->nranks)
+			return c->members[op->root].rank == m->w_index;
+	}
+	return false;
+}
+
+/* The device waits in it, or the host does. */
+static bool is_waited_in(const struct cw_op *op)
+{
+	return op && (op->progress == CW_PROGRESS_REACHED || !(op->flags & CW_OPF_RETURNED));
+}
+
+/*
+ * Others wait for it in a collective that it has not come to, and that is no work it would give
+ * them: with those it had to do something, idle or not.
+ */
+static bool is_missed_elsewhere(const struct matter *m)
+{
+	for (uint32_t i = 0; i < m->snap->n_comms; i++) {
+		const struct cw_snap_comm *c = &m->snap->comms[i];
+		uint32_t own = 0;
+
+		while (own < c->nranks && c->members[own].rank != m->w_index)
+			own++;
+		if (own == c->nranks || !(c->members[own].known & CW_KNOWN_ENTERED))
+			continue;
+		for (uint32_t k = 0; k < c->nranks; k++) {
+			const struct cw_op *op = c->members[k].pending;
+
+			if (k == own || !is_waited_in(op) || !cw_op_is_collective(op->kind) ||
+			    op->coll_seq <= c->members[own].coll_entered)
+				continue;
+			if ((op->kind != CW_OP_BROADCAST && op->kind != CW_OP_SCATTER) ||
+			    op->root != (int32_t)own)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Who sits at a terminal gives work, too. */
+static bool fits_source(const struct matter *m)
+{
+	if (m->v->klass != CW_CLASS_NEVER_ENTERED || m->v->n_culprits != 1 || !m->w ||
+	    m->v->comm >= m->snap->n_comms)
+		return false;
+	return m->w->host_wait == CW_HOST_WAIT_TTY ||
+	       (cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m));
+}
+
+static bool fits_init(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_INIT_STUCK;
+}
+
+static bool fits_outside(const struct matter *m)
+{
+	return is_outside(m);
+}
+
+static bool fits_restarting(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_UNKNOWN && m->v->detail == CW_DETAIL_DAEMON_RESTARTING;
+}
+
+static bool fits_unknown(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_UNKNOWN;
+}
+
+static bool fits_slow(const struct matter *m)
+{
+	return m->v->klass == CW_CLASS_SLOW || !m->v->waiting_since_ns;
+}
+
+static bool fits_anything(const struct matter *m)
+{
+	(void)m;
+	return true;
+}
+
+/* ---- times that are more than a number ---- */
+
+/* So long before the job ends itself; of a short patience two thirds. */
+static int64_t before_timeout(const struct matter *m)
+{
+	return m->timeout_ns < 90 * S ? m->timeout_ns / 3 * 2 : m->timeout_ns - 30 * S;
+}
+
+/* Its watchdog ends it soon enough to be waited for. */
+static bool has_watchdog(const struct matter *m)
+{
+	return m->timeout_ns && m->timeout_ns <= 3600 * S;
+}
+
+/* no_headway_after is 60 s, and the times of some rows are as long as it is against that. */
+static int64_t scaled(const struct matter *m, int64_t ns)
+{
+	return (int64_t)((double)ns / (60 * S) * (double)m->snap->thresholds.no_headway_ns);
+}
+
+static int64_t at_limit(const struct matter *m)
+{
+	return m->limit_ns;
+}
+
+static int64_t still_notice(const struct matter *m)
+{
+	return max_ns(m->limit_ns, m->snap->thresholds.in_collective_ns);
+}
+
+/* A network that tries again by itself is let try; 4.096 us x 2^20 x 8 is NCCL's own 34 s. */
+static int64_t still_page(const struct matter *m)
+{
+	return max_ns(max_ns(still_notice(m), scaled(m, 60 * S)), m->retry_ns / 2 * 3);
+}
+
+static int64_t device_page(const struct matter *m)
+{
+	return max_ns(scaled(m, 300 * S), 3 * m->longest_ns);
+}
+
+static int64_t busy_notice(const struct matter *m)
+{
+	return has_watchdog(m) ? before_timeout(m) : 600 * S;
+}
+
+static int64_t busy_page(const struct matter *m)
+{
+	if (has_watchdog(m))
+		return PATIENCE_NEVER;
+	return max_ns((is_first_call(m) ? 2 : 1) * 3600 * S, 3 * m->longest_ns);
+}
+
+static int64_t storage_page(const struct matter *m)
+{
+	return max_ns(300 * S, 3 * m->longest_ns);
+}
+
+/* Once soon; who waits for work again and again is told of ever more rarely. */
+static int64_t source_notice(const struct matter *m)
+{
+	static const int64_t after_ns[] = { 75 * S, 1800 * S, 4 * 3600 * S };
+
+	return after_ns[m->notices < 2 ? m->notices : 2];
+}
+
+static int64_t init_page(const struct matter *m)
+{
+	int64_t ns = m->v->n_culprits ? 600 * S : 300 * S;
+
+	return max_ns(m->limit_ns, max_ns(scaled(m, ns), 3 * m->longest_ns));
+}
+
+static int64_t idle_page(const struct matter *m)
+{
+	int64_t ns = max_ns(scaled(m, 240 * S), 3 * m->longest_ns);
+
+	return has_watchdog(m) && before_timeout(m) < ns ? before_timeout(m) : ns;
+}
+
+static int64_t idle_notice(const struct matter *m)
+{
+	int64_t ns = scaled(m, 75 * S), page = idle_page(m);
+
+	return ns < page ? ns : page;
+}
+
+static int64_t unknown_notice(const struct matter *m)
+{
+	return max_ns(m->limit_ns, m->snap->thresholds.headway_alert_ns);
+}
+
+/* ---- the table ---- */
+
+enum since { SINCE_WAITING, SINCE_QUIET, SINCE_ENDED };
+
+struct row {
+	const char *name;
+	bool (*fits)(const struct matter *m);
+	enum since since;
+	enum cw_hang hang, at_page;
+	enum cw_confidence confidence; /* at most */
+	/* A time, else a function of it; 0 without a function: never. */
+	int64_t notice_ns, page_ns;
+	int64_t (*notice)(const struct matter *m);
+	int64_t (*page)(const struct matter *m);
+	bool is_scaled;   /* the times, with no_headway_after */
+	bool is_training; /* pages with COLLWATCH_POLICY=training only */
+	bool is_no_proof, is_source, is_held;
+};
+
+/*
+ * The first that fits. Proofs and nodes that are gone stand before them (analysis/stall/stall.c,
+ * patience_with_node()).
+ */
+static const struct row rows[] = {
+	/* Nobody is held up. */
+	{ "it moves", fits_slow, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE, CW_CONFIDENCE_CERTAIN },
+	/* It ended as it meant to; maybe the others still have something to do. */
+	{ "ended without fault", fits_clean_exit, SINCE_ENDED, CW_HANG_LIKELY, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice_ns = 10 * S, .page_ns = 60 * S, .is_no_proof = true },
+	/* Somebody holds it, and knows it. */
+	{ "held by a debugger or freezer", fits_held, SINCE_WAITING, CW_HANG_POSSIBLE,
+	  CW_HANG_POSSIBLE, CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .is_held = true },
+	/* Stopped by a signal, and nobody is there who would let it go on. */
+	{ "stopped", fits_stopped, SINCE_QUIET, CW_HANG_LIKELY, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice_ns = 30 * S, .page_ns = 60 * S, .is_scaled = true,
+	  .is_held = true },
+	/* What it waits for only its own process can give, and that does nothing. */
+	{ "in a lock", fits_closed_wait, SINCE_QUIET, CW_HANG_LIKELY, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice_ns = 30 * S, .page_ns = 60 * S, .is_scaled = true },
+	/* All have come, or some are through, and the words do not move. */
+	{ "nothing moves", fits_all_inside, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice = still_notice, .page = still_page },
+	/* Whether a kernel of the program's own runs there is not known. */
+	{ "the device stands", fits_device, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .page = device_page, .is_scaled = true,
+	  .is_training = true },
+	/* Evaluation, checkpoint, compilation: the job's own watchdog knows best how long. */
+	{ "it makes headway", fits_busy, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
+	  CW_CONFIDENCE_LIKELY, .notice = busy_notice, .page = busy_page, .is_training = true },
+	/* A server that is away comes back, or does not. */
+	{ "in storage", fits_storage, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice_ns = 60 * S, .page = storage_page, .is_training = true },
+	/* An idle server looks like this, all night. */
+	{ "source of work", fits_source, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
+	  CW_CONFIDENCE_CERTAIN, .notice = source_notice, .is_source = true },
+	/* Processes come up minutes apart. */
+	{ "making a communicator", fits_init, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = init_page, .is_training = true },
+	/* A data loader that died, a rank that left the step. A server is idle by trade. */
+	{ "idle", fits_outside, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice = idle_notice, .is_training = true, .page = idle_page },
+	/* It said goodbye: it comes back, or its node becomes unreachable. */
+	{ "a daemon restarts", fits_restarting, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
+	  CW_CONFIDENCE_POSSIBLE },
+	/* No page on what cannot be seen. */
+	{ "not visible", fits_unknown, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
+	  CW_CONFIDENCE_POSSIBLE, .notice = unknown_notice },
+	/* A death among several, a cycle that is none by proof. */
+	{ "waiting", fits_anything, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
+	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = at_limit },
+};
+
+static const struct row *row_for(const struct matter *m)
+{
+	const struct row *row = rows;
+
+	while (!row->fits(m))
+		row++;
+	return row;
+}
+
+static int64_t since_of(const struct matter *m, const struct row *row)
+{
+	if (row->since == SINCE_QUIET)
+		return quiet_since(m);
+	if (row->since == SINCE_ENDED)
+		return max_ns(m->v->waiting_since_ns, m->last_ended_ns);
+	return m->v->waiting_since_ns;
+}
+
+static int64_t time_of(const struct matter *m, const struct row *row, int64_t ns,
+		       int64_t (*fn)(const struct matter *m))
+{
+	if (fn)
+		return fn(m);
+	if (!ns)
+		return PATIENCE_NEVER;
+	return row->is_scaled ? scaled(m, ns) : ns;
+}
+
+static struct patience patience_of(const struct matter *m)
+{
+	const struct row *row = row_for(m);
+	bool is_served = m->snap->policy == CW_POLICY_TRAINING ||
+			 (m->snap->policy == CW_POLICY_SERVING && !row->is_training);
+	struct patience p = {
+		.name = row->name,
+		.since_ns = since_of(m, row),
+		.notice_ns = time_of(m, row, row->notice_ns, row->notice),
+		.page_ns = time_of(m, row, row->page_ns, row->page),
+		.stall_ns = m->limit_ns,
+		.hang = row->hang,
+		.hang_at_page = row->at_page,
+		.confidence = row->confidence,
+		.is_no_proof = row->is_no_proof,
+		.is_source = row->is_source,
+		.is_held = row->is_held,
+	};
+
+	p.may_page = is_served && p.page_ns != PATIENCE_NEVER;
+	return p;
+}
+
+/* Of several who are waited for, the one that is to be told of first. */
+static bool is_sooner(const struct patience *a, const struct patience *b)
+{
+	int64_t pa = a->may_page ? a->page_ns : PATIENCE_NEVER;
+	int64_t pb = b->may_page ? b->page_ns : PATIENCE_NEVER;
+
+	return pa != pb ? pa < pb : a->notice_ns < b->notice_ns;
+}
+
+/*
+ * Whoever else has not come, on a node that reports, has been looked at since somebody waited: it
+ * may be stopped or dead, and then it is the better answer. A node from which nothing comes for so
+ * long that it counts as silent is not waited for.
+ */
+static bool others_were_looked_at(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	if (snap->now_ns - v->waiting_since_ns >= snap->thresholds.node_silent_ns)
+		return true;
+	for (uint32_t i = 0; i < v->n_sides; i++)
+		for (uint32_t k = 0; !v->sides[i].has_op && k < v->sides[i].n_ranks; k++) {
+			const struct cw_snap_rank *r = &snap->ranks[v->sides[i].ranks[k]];
+
+			if (r->node < snap->n_nodes &&
+			    snap->nodes[r->node].state == CW_NODE_REPORTING &&
+			    r->sampled_ns < v->waiting_since_ns)
+				return false;
+		}
+	return true;
+}
+
+/* The leader has already waited, and tried to reconnect. */
+static struct patience patience_with_node(const struct matter *m)
+{
+	const struct cw_snapshot *snap = m->snap;
+	const struct cw_thresholds *t = &snap->thresholds;
+	uint32_t node = m->v->n_culprits ? snap->ranks[m->v->culprits[0].rank].node : CW_SNAP_NONE;
+
+	return (struct patience){
+		.name = "node unreachable",
+		.since_ns = m->v->waiting_since_ns,
+		.notice_ns = PATIENCE_NEVER,
+		.stall_ns = m->limit_ns,
+		.hang = CW_HANG_LIKELY,
+		.hang_at_page = CW_HANG_LIKELY,
+		.confidence = CW_CONFIDENCE_LIKELY,
+		.may_page = snap->policy == CW_POLICY_TRAINING && node < snap->n_nodes &&
+			    snap->now_ns - snap->nodes[node].last_digest_ns >= t->node_silent_ns &&
+			    others_were_looked_at(snap, m->v),
+		.is_held = true,
+	};
+}
+
+/* InfiniBand has numbers for 20 hours; more is nobody's. */
+#define RETRY_MAX_NS (24 * 3600 * S)
+
+static void note_members(struct matter *m)
+{
+	const struct cw_snap_comm *c;
+
+	if (m->v->comm >= m->snap->n_comms)
+		return;
+	c = &m->snap->comms[m->v->comm];
+	for (uint32_t i = 0; i < c->nranks; i++) {
+		const struct cw_snap_rank *r;
+
+		if (c->members[i].rank == CW_SNAP_NONE)
+			continue;
+		r = &m->snap->ranks[c->members[i].rank];
+		if (r->job_timeout_ns > 0 && (!m->timeout_ns || r->job_timeout_ns < m->timeout_ns))
+			m->timeout_ns = r->job_timeout_ns;
+		if (r->net_retry_ns <= RETRY_MAX_NS)
+			m->retry_ns = max_ns(m->retry_ns, r->net_retry_ns);
+	}
+}
+
+static int64_t min3(int64_t a, int64_t b, int64_t c)
+{
+	int64_t ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verdict *v,
+			    const struct wait_sites *sites)
+{
+	struct wait_site like = wait_site_of(snap, v);
+	const struct wait_site *site = sites ? wait_sites_find(sites, &like) : NULL;
+	struct matter m = { .snap = snap,
+			    .v = v,
+			    .limit_ns = limit_of(snap, v),
+			    .longest_ns = site ? site->longest_ns : 0,
+			    .notices = site ? site->notices : 0,
+			    .is_held = is_traced(snap, v) || is_frozen(snap, v),
+			    .is_clean_exit = all_ended_cleanly(snap, v),
+			    .last_ended_ns = last_end(snap, v) };
+	struct patience best, p;
+
+	if (nobody_is_held_up(snap, v, m.limit_ns))
+		return (struct patience){ .name = "those who wait get on",
+					  .since_ns = v->waiting_since_ns,
+					  .read_after_ns = m.limit_ns / 2,
+					  .stall_ns = m.limit_ns,
+					  .notice_ns = PATIENCE_NEVER,
+					  .page_ns = PATIENCE_NEVER,
+					  .confidence = CW_CONFIDENCE_CERTAIN };
+	note_members(&m);
+	if (v->klass == CW_CLASS_NODE_UNREACHABLE && !fits_held(&m))
+		return patience_with_node(&m);
+	if (!v->n_culprits)
+		best = patience_of(&m);
+	for (uint32_t i = 0; i < v->n_culprits; i++) {
+		m.w_index = v->culprits[i].rank;
+		m.w = &snap->ranks[m.w_index];
+		p = patience_of(&m);
+		if (!i || is_sooner(&p, &best))
+			best = p;
+	}
+	best.read_after_ns = min3(best.stall_ns, best.notice_ns, best.page_ns) / 2;
+	return best;
+}
+
+/* ---- evidence ---- */
+
+static uint64_t hash_progress(uint64_t h, const struct cw_snap_member *m)
+{
+	h = cw_hash_step(cw_hash_step(h, m->coll_reached), m->coll_completed);
+	/* Sends and receives complete without moving those. */
+	return cw_hash_step(h, m->pending ? m->pending->op_index : 0);
+}
+
+/* By what stays the same from snapshot to snapshot: indices need not. */
+static uint64_t hash_rank(uint64_t h, const struct cw_snap_rank *r)
+{
+	h = cw_hash_step(h, (uint64_t)(uint32_t)r->rank << 32 | (uint32_t)r->pid);
+	return cw_hash_step(h, r->start_ticks);
+}
+
+/* A lone culprit must not have entered anything in between either. */
+static uint64_t hash_culprits(uint64_t h, const struct cw_snapshot *snap,
+			      const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		h = hash_rank(h, &snap->ranks[v->culprits[i].rank]);
+	if (v->comm >= snap->n_comms || v->n_culprits != 1)
+		return h;
+	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++) {
+		const struct cw_snap_member *member = &snap->comms[v->comm].members[m];
+
+		if (member->rank == v->culprits[0].rank)
+			h = cw_hash_step(hash_progress(h, member), member->coll_entered);
+	}
+	return h;
+}
+
+uint64_t stall_evidence_hash(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	uint64_t h = cw_hash_step(CW_HASH_INIT, v->klass);
+
+	h = cw_hash_step(hash_culprits(h, snap, v), v->coll_seq);
+	if (v->comm >= snap->n_comms)
+		return h;
+	h = cw_hash_step(h, snap->comms[v->comm].id);
+	if (v->klass == CW_CLASS_IN_COLLECTIVE || v->klass == CW_CLASS_UNKNOWN ||
+	    v->klass == CW_CLASS_MISMATCH)
+		for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
+			h = hash_progress(h, &snap->comms[v->comm].members[m]);
+	return h;
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+What the PyTorch programs here share: their options, their data, the loop in which most of them
+train, the ways in which one rank goes wrong, and what they print. Ordinary PyTorch; none of it
+knows who may be watching.
+"""
+
+import argparse
+import ctypes
+import hashlib
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+FAULTS = {
+    'none': 'nothing',
+    'block-in-data-loader': 'reading a sample never ends',
+    'lock-in-c': 'reading a sample waits for a lock of a C library, with the interpreter held',
+    'stop': 'the process is stopped',
+    'kill': 'the process is killed',
+    'exception': 'a sample is damaged',
+    'uneven-inputs': 'its samples run out before the others\' do',
+    'branch': 'it alone checks the norm',
+    'wrong-shape': 'it averages one number more than the others (gloo, ring)',
+    'worker-dies': 'a worker of its data loader dies (loader)',
+    'worker-blocks': 'a worker of its data loader never answers (loader)',
+    'block-in-checkpoint': 'writing its checkpoint never ends (checkpoint)',
+    'wrong-splits': 'it sends fewer tokens than it has announced (moe)',
+    'missing-send': 'it leaves out a message (ring)',
+    'skipped-barrier': 'it does not come to a barrier of the CPU (gloo)',
+}
+WIDTH, BATCH = 32, 8
+
+
+def options(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument('--steps', type=int, default=12)
+    parser.add_argument('--until', metavar='FILE', help='do not end before it is there')
+    parser.add_argument('--fault', choices=FAULTS, default='none', metavar='FAULT',
+                        help='; '.join('%s: %s' % f for f in FAULTS.items()))
+    parser.add_argument('--fault-rank', type=int, default=1)
+    parser.add_argument('--fault-step', type=int, default=5)
+    return parser.parse_args()
+
+
+def wait_for_ever():
+    os.read(os.pipe()[0], 1)
+
+
+def lock_in_c():
+    """As a library does that forgets to unlock: in C, while no other Python thread can run."""
+    libc = ctypes.PyDLL(None)
+    mutex = ctypes.create_string_buffer(64)
+    libc.pthread_mutex_lock(mutex)
+    libc.pthread_mutex_lock(mutex)
+
+
+class Samples:
+    """Batches of a rank, the same in every run."""
+
+    def __init__(self, args, rank):
+        self.args, self.rank = args, rank
+        self.is_wrong = args.fault != 'none' and rank == args.fault_rank
+        self.generator = torch.Generator().manual_seed(1000 + rank)
+
+    def goes_wrong(self, fault, step):
+        """Whether this rank does that now."""
+        return self.is_wrong and self.args.fault == fault and step == self.args.fault_step
+
+    def read_sample(self, step):
+        if self.goes_wrong('block-in-data-loader', step):
+            wait_for_ever()  # a worker that never answers
+        if self.goes_wrong('lock-in-c', step):
+            lock_in_c()
+        if self.goes_wrong('exception', step):
+            raise ValueError('sample %d is damaged' % step)
+        if self.goes_wrong('stop', step):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if self.goes_wrong('kill', step):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.randn(BATCH, WIDTH, generator=self.generator)
+
+    def __iter__(self):
+        steps = self.args.steps
+        if self.is_wrong and self.args.fault == 'uneven-inputs':
+            steps = self.args.fault_step
+        for step in range(steps):
+            yield step, self.read_sample(step)
+
+
+def check_norm(loss):
+    """Done by a rank that doubts its loss; every rank of the group has to."""
+    dist.all_reduce(loss.detach().clone(), op=dist.ReduceOp.MAX)
+
+
+def fit(net, samples, device):
+    """Trains on all samples; yields after each step."""
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    for step, batch in samples:
+        batch = batch.to(device)
+        loss = torch.nn.functional.mse_loss(net(batch), batch)
+        if samples.goes_wrong('branch', step):
+            check_norm(loss)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        say(samples.rank, 'step %d loss %.6f' % (step, loss.item()))
+        yield step, loss.detach()
+
+
+def average(samples, step, loss):
+    """Over all ranks, of what each has to tell of a step."""
+    numbers = [loss, loss * loss]
+    if samples.goes_wrong('wrong-shape', step):
+        numbers.append(loss)
+    told = torch.stack(numbers)
+    dist.all_reduce(told, op=dist.ReduceOp.AVG)
+    return told[0].item()
+
+
+def model():
+    torch.manual_seed(7)
+    return torch.nn.Sequential(
+        torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.GELU(), torch.nn.LayerNorm(4 * WIDTH),
+        torch.nn.Linear(4 * WIDTH, 4 * WIDTH), torch.nn.GELU(),
+        torch.nn.Linear(4 * WIDTH, WIDTH))
+
+
+def start():
+    """Returns rank and device."""
+    rank = int(os.environ['RANK'])
+    device = torch.device('cuda', int(os.environ['LOCAL_RANK']))
+    torch.cuda.set_device(device)
+    dist.init_process_group('nccl', device_id=device)
+    return rank, device
+
+
+def say(rank, text):
+    print('rank %d %s' % (rank, text), flush=True)
+
+
+def digest(tensors):
+    """Of all bytes: equal when every bit is."""
+    h = hashlib.sha256()
+    for t in tensors:
+        h.update(bytes(t.detach().cpu().contiguous().view(torch.uint8).flatten().tolist()))
+    return h.hexdigest()[:16]
+
+
+def run(main, description):
+    args = options(description)
+    rank, device = start()
+    tensors = main(args, rank, device)
+    say(rank, 'result ' + digest(tensors))
+    while args.until and not os.path.exists(args.until):
+        time.sleep(0.05)
+    dist.destroy_process_group()
+    sys.stdout.flush()

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A component of dead ranks is seen at every look for as long as its nodes remember them: ten
+ * minutes. The first of these looks still has the job, with its windows and what it was last seen
+ * to wait for; so the document is made then, and made anew when more deaths come to be known. When
+ * it has settled it goes out, and all that is kept is that it did.
+ */
+#include "leader/epitaph.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "leader/epitaph_doc.h"
+#include "leader/incident/incident_journal.h"
+
+/* In the id, in the place of a number of calls: none counts so far. */
+#define EPITAPH_SEQ UINT64_MAX
+/* ncclResult_t: what a rank is told whose peer has gone. */
+#define NCCL_SYSTEM_ERROR 2
+#define NCCL_REMOTE_ERROR 6
+
+struct cw_epitaph {
+	struct cw_epitaph *next, *prev;
+	/* Which component: of its largest communicator, and the start of its first process. */
+	uint64_t comm_id, start_ticks;
+	uint32_t instance;
+	bool is_seen; /* since the last sweep */
+	bool is_done;
+	bool has_memory;
+	int64_t over_ns, changed_ns; /* when it was first seen, and when the last death was */
+	unsigned n_dead;
+	struct cw_epitaph_memory memory;
+	char incident[CW_INCIDENT_ID_MAX + 1];
+	struct cw_epitaph_first first;
+	json_t *doc; /* as of the last look; NULL = none, or none is due */
+	char cancelled[256];
+	char job[256];
+	uint32_t uid, klass;
+};
+
+/* ---- a living job ---- */
+
+static bool has_failure(const struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (cw_liveness_is_dead(snap->ranks[i].liveness) &&
+		    (snap->ranks[i].liveness != CW_LIVE_EXITED || snap->ranks[i].exit_code))
+			return true;
+	return false;
+}
+
+static void note_wait(struct cw_epitaph_wait *w, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v)
+{
+	*w = (struct cw_epitaph_wait){
+		.since_ns = v->waiting_since_ns,
+		.klass = v->klass,
+		.detail = v->detail,
+		.confidence = v->confidence,
+		.n_culprits = v->n_culprits,
+	};
+	for (uint32_t i = 0; i < v->n_culprits && i < CW_EPITAPH_MAX_CULPRITS; i++)
+		w->culprits[i] = snap->ranks[v->culprits[i].rank].rank;
+	(void)snprintf(w->summary, sizeof(w->summary), "%s", v->summary);
+}
+
+void cw_epitaph_remember(struct cw_epitaph_memory *m, const struct cw_snapshot *snap,
+			 const struct cw_verdict_list *list)
+{
+	m->has_failed = has_failure(snap);
+	if (m->has_failed)
+		return;
+	m->before.since_ns = 0;
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct cw_verdict *v = &list->v[i];
+
+		if (v->klass == CW_CLASS_HEALTHY || v->waiting_since_ns <= 0)
+			continue;
+		note_wait(&m->before, snap, v);
+		return;
+	}
+}
+
+/* ---- which component ---- */
+
+bool cw_epitaph_is_over(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n)
+{
+	bool has_dead = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (cw_liveness_is_dead(cw_route_rank(route, &refs[i])->liveness))
+			has_dead = true;
+		else if (route->nodes[refs[i].node].state == CW_NODE_REPORTING)
+			return false;
+	}
+	return has_dead;
+}
+
+static bool is_better(const struct cw_msg_member *a, const struct cw_msg_member *b)
+{
+	if (a->nranks != b->nranks)
+		return a->nranks > b->nranks;
+	if (a->comm_id != b->comm_id)
+		return a->comm_id < b->comm_id;
+	if (a->instance != b->instance)
+		return a->instance < b->instance;
+	return a->comm_rank < b->comm_rank;
+}
+
+/* The largest communicator's lowest member; without one, the lowest rank. */
+static void identify(struct cw_epitaph *e, const struct cw_route *route,
+		     const struct cw_rank_ref *refs, unsigned n)
+{
+	const struct cw_msg_member *best = NULL;
+	const struct cw_msg_rank *lowest = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct cw_msg_rank *r = cw_route_rank(route, &refs[i]);
+
+		for (uint32_t k = 0; k < r->n_members; k++) {
+			const struct cw_msg_member *m = &r->members[k];
+
+			if (m->comm_rank < 0 || (best && !is_better(m, best)))
+				continue;
+			best = m;
+			e->start_ticks = r->start_ticks;
+		}
+		if (!lowest || r->rank < lowest->rank)
+			lowest = r;
+	}
+	e->comm_id = best ? best->comm_id : 0;
+	e->instance = best ? best->instance : 0;
+	if (!best && lowest)
+		e->start_ticks = lowest->start_ticks;
+}
+
+static unsigned count_dead(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n)
+{
+	unsigned dead = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		dead += cw_liveness_is_dead(cw_route_rank(route, &refs[i])->liveness);
+	return dead;
+}
+
+static struct cw_epitaph *find(const struct cw_epitaphs *all, const struct cw_epitaph *like)
+{
+	struct cw_epitaph *e;
+
+	DL_FOREACH (all->list, e)
+		if (e->comm_id == like->comm_id && e->instance == like->instance &&
+		    e->start_ticks == like->start_ticks)
+			return e;
+	return NULL;
+}
+
+/* NULL: out of memory, or beyond the limit; then nothing is said. */
+static struct cw_epitaph *find_or_add(struct cw_epitaphs *all, const struct cw_route *route,
+				      const struct cw_rank_ref *refs, unsigned n, int64_t now_ns)
+{
+	struct cw_epitaph like = { .over_ns = now_ns, .changed_ns = now_ns }, *e;
+
+	identify(&like, route, refs, n);
+	e = find(all, &like);
+	if (e || all->n >= CW_EPITAPH_MAX_PER_ROUTE)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	*e = like;
+	DL_APPEND(all->list, e);
+	all->n++;
+	return e;
+}
+
+static bool awaits_node(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (route->nodes[refs[i].node].state != CW_NODE_REPORTING)
+			return true;
+	return false;
+}
+
+static int64_t due_ns(const struct cw_epitaph *e, bool is_awaiting)
+{
+	int64_t latest = e->over_ns + CW_EPITAPH_MAX_NS,
+		settled = e->changed_ns + CW_EPITAPH_SETTLE_NS;
+
+	return is_awaiting || settled > latest ? latest : settled;
+}
+
+bool cw_epitaph_is_due(struct cw_epitaphs *all, const struct cw_route *route,
+		       const struct cw_rank_ref *refs, unsigned n, int64_t now_ns)
+{
+	struct cw_epitaph *e = find_or_add(all, route, refs, n, now_ns);
+	unsigned dead;
+
+	if (!e)
+		return false;
+	e->is_seen = true;
+	if (e->is_done)
+		return false;
+	dead = count_dead(route, refs, n);
+	if (dead != e->n_dead) {
+		e->n_dead = dead;
+		e->changed_ns = now_ns;
+		return true;
+	}
+	return now_ns >= due_ns(e, awaits_node(route, refs, n));
+}
+
+/* ---- its deaths ---- */
+
+static void note_members(struct cw_epitaph_death *d, const struct cw_msg_rank *r)
+{
+	for (uint32_t k = 0; k < r->n_members; k++) {
+		const struct cw_msg_member *m = &r->members[k];
+		int error = m->async_error ? m->async_error : m->last_result;
+
+		if (m->pending)
+			d->is_inside_call = true;
+		if (error == NCCL_SYSTEM_ERROR || error == NCCL_REMOTE_ERROR)
+			d->has_lost_peer = true;
+	}
+	if (r->host_call)
+		d->is_inside_call = true;
+}
+
+static struct cw_epitaph_death death_of(const struct cw_epitaph_scene *s, uint32_t i)
+{
+	const struct cw_msg_rank *r = cw_route_rank(s->route, &s->refs[i]);
+	struct cw_epitaph_death d = {
+		.node = s->refs[i].node,
+		.pid = r->pid,
+		.liveness = r->liveness,
+		.exit_code = r->exit_code,
+		.term_signal = r->term_signal,
+		.end_by = r->end_by,
+		.end_sender = r->end_sender,
+		.is_oom_killed = r->flags & CW_RANKF_OOM_KILLED,
+		.is_shutdown = r->flags & CW_RANKF_SHUTDOWN,
+		.ended_ns = s->snap->ranks[i].ended_ns,
+		.unsure_ns = CW_EPITAPH_UNKNOWN_NS,
+	};
+	int64_t late_ns, spread_ns;
+
+	cw_route_node_clock(&s->route->nodes[d.node], &late_ns, &spread_ns);
+	d.ended_ns -= late_ns;
+	if (spread_ns >= 0)
+		d.unsure_ns = CW_EPITAPH_FAR_NS + spread_ns;
+	note_members(&d, r);
+	return d;
+}
+
+static struct cw_epitaph_death *deaths_of(const struct cw_epitaph_scene *s)
+{
+	struct cw_epitaph_death *v = calloc((size_t)s->snap->n_ranks + 1, sizeof(*v));
+
+	for (uint32_t i = 0; v && i < s->snap->n_ranks; i++)
+		v[i] = death_of(s, i);
+	return v;
+}
+
+/* ---- whose fault it was ---- */
+
+static bool is_waited_for(const struct cw_epitaph_wait *w, int32_t rank)
+{
+	for (uint32_t i = 0; i < w->n_culprits && i < CW_EPITAPH_MAX_CULPRITS; i++)
+		if (w->culprits[i] == rank)
+			return true;
+	return false;
+}
+
+/* It ended itself because it had waited too long: that is what a job's own watchdog does. */
+static bool was_ended_by_waiting(const struct cw_epitaph_wait *w, const struct cw_epitaph_death *d,
+				 int32_t rank)
+{
+	if (d->end_by != CW_END_BY_UNKNOWN && d->end_by != CW_END_BY_NOBODY &&
+	    d->end_by != CW_END_BY_ITSELF)
+		return false;
+	if (d->liveness == CW_LIVE_KILLED && d->term_signal == SIGABRT)
+		return d->is_inside_call || !is_waited_for(w, rank);
+	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
+}
+
+static const struct cw_epitaph_wait *blamed(const struct cw_epitaph *e,
+					    const struct cw_epitaph_scene *s,
+					    const struct cw_epitaph_death *v, const bool *is_first)
+{
+	const struct cw_epitaph_wait *w = &e->memory.before;
+	uint32_t i = 0;
+
+	if (!e->has_memory || !w->since_ns || !e->first.n_first || w->klass == CW_CLASS_UNKNOWN ||
+	    w->klass == CW_CLASS_PROCESS_DEAD ||
+	    v[e->first.earliest].ended_ns - w->since_ns < CW_EPITAPH_WAIT_NS)
+		return NULL;
+	while (!is_first[i])
+		i++;
+	return was_ended_by_waiting(w, &v[i], s->snap->ranks[i].rank) ? w : NULL;
+}
+
+/* ---- telling ---- */
+
+static void finish(struct cw_epitaph *e)
+{
+	e->is_done = true;
+	json_decref(e->doc);
+	e->doc = NULL;
+}
+
+static void log_epitaph(const struct cw_epitaph *ep, const struct cw_leader_effects *e)
+{
+	const char *summary = json_string_value(json_object_get(ep->doc, "summary"));
+	const char *id_text = json_string_value(json_object_get(ep->doc, "id"));
+	char text[1536], id[128], job[288], klass[64], uid[64];
+	const char *fields[] = { id, job, klass, uid, NULL };
+
+	if (!e->event)
+		return;
+	(void)snprintf(text, sizeof(text), "job=%s inc=%s: epitaph: %s (collwatch report %s)",
+		       ep->job, id_text, summary, id_text);
+	(void)snprintf(id, sizeof(id), "COLLWATCH_INCIDENT=%s", id_text);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", ep->job);
+	(void)snprintf(klass, sizeof(klass), "COLLWATCH_CLASS=%s", cw_class_name(ep->klass));
+	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", ep->uid);
+	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_EPITAPH, text, fields);
+}
+
+static void bury(struct cw_epitaph *ep, const struct cw_leader_effects *e)
+{
+	const struct cw_incident_due due = {
+		.id = json_string_value(json_object_get(ep->doc, "id")),
+		.job = ep->job,
+		.uid = ep->uid,
+		.klass = ep->klass,
+	};
+	int r = 0;
+
+	/* It concerns an alert that is out: people know, and find this with it. */
+	if (e->bury)
+		r = e->bury(e->user, &due, ep->doc, !*ep->incident);
+	if (r == -EEXIST) {
+		leader_log(e, CW_LOG_DEBUG, "inc=%s: its epitaph is there already", due.id);
+	} else {
+		if (r < 0)
+			leader_log(e, CW_LOG_WARN, "inc=%s: its epitaph cannot be kept: %s", due.id,
+				   strerror(-r));
+		log_epitaph(ep, e);
+	}
+	finish(ep);
+}
+
+static void tell(struct cw_epitaph *ep, const struct cw_leader_effects *e)
+{
+	if (ep->doc) {
+		bury(ep, e);
+		return;
+	}
+	if (ep->first.outcome == CW_EPITAPH_CANCELLED)
+		leader_log(e, CW_LOG_NOTICE, "job=%s: cancelled: %s", ep->job, ep->cancelled);
+	finish(ep);
+}
+
+/* ---- a look ---- */
+
+static void say_cancelled(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
+			  const struct cw_epitaph_death *v)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[e->first.earliest];
+	char how[96];
+
+	cw_epitaph_say_end(&v[e->first.earliest], how, sizeof(how));
+	(void)snprintf(e->cancelled, sizeof(e->cancelled), "rank %d %s%s", r->rank,
+		       r->cause && *r->cause ? "was " : how, r->cause ? r->cause : "");
+}
+
+static bool has_untold_wrong_data(const struct cw_epitaph_scene *s)
+{
+	for (uint32_t i = 0; s->list && i < s->list->n; i++)
+		if (s->list->v[i].klass == CW_CLASS_MISMATCH && !(s->told & 1u << i))
+			return true;
+	return false;
+}
+
+/* One process is no job: whoever started it sees how it ended. */
+static bool is_a_job(const struct cw_snapshot *snap)
+{
+	return snap->n_ranks > 1 || snap->ranks_expected > 1;
+}
+
+/* What only the first look knows, and this one does not contradict. */
+static void take_over(json_t *doc, const json_t *old)
+{
+	if (old && json_equal(json_object_get(doc, "first"), json_object_get(old, "first")))
+		(void)json_object_set(doc, "last_calls", json_object_get(old, "last_calls"));
+	if (json_array_size(json_object_get(old, "wrong_data")))
+		(void)json_object_set(doc, "wrong_data", json_object_get(old, "wrong_data"));
+}
+
+static int make_doc(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
+		    const struct cw_epitaph_death *v, const bool *is_first)
+{
+	struct cw_epitaph_scene scene = *s;
+	struct cw_epitaph_facts f = {
+		.scene = &scene,
+		.deaths = v,
+		.is_first = is_first,
+		.first = &e->first,
+		.blamed = blamed(e, s, v, is_first),
+	};
+	const struct cw_incident_matter matter = {
+		.uid = s->uid,
+		.job = e->job,
+		.key = { .comm_id = e->comm_id,
+			 .instance = e->instance,
+			 .seq = EPITAPH_SEQ,
+			 .is_set = true },
+		.start_ticks = e->start_ticks,
+	};
+	char id[CW_INCIDENT_ID_LEN];
+	json_t *doc;
+
+	if (cw_incident_id_make(&matter, id) < 0)
+		return -ENOMEM;
+	scene.memory = e->has_memory ? &e->memory : NULL;
+	scene.incident = e->incident;
+	f.id = *e->incident ? e->incident : id;
+	doc = cw_epitaph_doc(&f);
+	if (!doc)
+		return -ENOMEM;
+	take_over(doc, e->doc);
+	json_decref(e->doc);
+	e->doc = doc;
+	e->klass = (uint32_t)cw_class_from_name(
+		json_string_value(json_object_get(doc, "class"))); /* one of ours */
+	return 0;
+}
+
+static int64_t newest_death_ns(const struct cw_snapshot *snap)
+{
+	int64_t newest = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].ended_ns > newest)
+			newest = snap->ranks[i].ended_ns;
+	return newest;
+}
+
+static int update(struct cw_epitaph *e, const struct cw_epitaph_scene *s)
+{
+	_cleanup_(freep) struct cw_epitaph_death *v = deaths_of(s);
+	_cleanup_(freep) bool *is_first = calloc((size_t)s->snap->n_ranks + 1, sizeof(*is_first));
+
+	if (!v || !is_first)
+		return -ENOMEM;
+	cw_epitaph_order(v, s->snap->n_ranks, is_first, &e->first);
+	if (e->first.outcome == CW_EPITAPH_CANCELLED)
+		say_cancelled(e, s, v);
+	if (e->first.outcome == CW_EPITAPH_FAILED || has_untold_wrong_data(s))
+		return make_doc(e, s, v, is_first);
+	if (e->first.outcome == CW_EPITAPH_CANCELLED && e->doc) {
+		json_decref(e->doc); /* what seemed a failure was not, now that all have told */
+		e->doc = NULL;
+	}
+	return 0;
+}
+
+static void begin(struct cw_epitaph *e, const struct cw_epitaph_scene *s)
+{
+	e->uid = s->uid;
+	(void)snprintf(e->job, sizeof(e->job), "%s", s->snap->job ? s->snap->job : "");
+	(void)snprintf(e->incident, sizeof(e->incident), "%s", s->incident);
+	if (s->memory) {
+		e->memory = *s->memory;
+		e->has_memory = true;
+	}
+}
+
+void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *effects,
+		     const struct cw_epitaph_scene *s)
+{
+	struct cw_epitaph like = { 0 }, *e;
+
+	identify(&like, s->route, s->refs, s->snap->n_ranks);
+	e = find(all, &like);
+	if (!e || e->is_done)
+		return;
+	if (!*e->job)
+		begin(e, s);
+	if (!is_a_job(s->snap) ||
+	    (!e->has_memory && s->snap->now_ns - newest_death_ns(s->snap) > CW_EPITAPH_OLD_NS)) {
+		finish(e);
+		return;
+	}
+	if (update(e, s) < 0) {
+		leader_log(effects, CW_LOG_ERR, "job=%s: out of memory for its epitaph", e->job);
+		return; /* it stays as it was */
+	}
+	if (e->first.outcome == CW_EPITAPH_HEALTHY && !e->doc)
+		finish(e);
+	else if (s->snap->now_ns >= due_ns(e, awaits_node(s->route, s->refs, s->snap->n_ranks)))
+		tell(e, effects);
+}
+
+static void forget(struct cw_epitaphs *all, struct cw_epitaph *e)
+{
+	DL_DELETE(all->list, e);
+	all->n--;
+	json_decref(e->doc);
+	free(e);
+}
+
+void cw_epitaph_sweep(struct cw_epitaphs *all)
+{
+	struct cw_epitaph *e, *tmp;
+
+	DL_FOREACH_SAFE (all->list, e, tmp) {
+		/* Not told yet: its ranks may have come to be seen as one with new ones. */
+		if (!e->is_seen && e->is_done)
+			forget(all, e);
+		else
+			e->is_seen = false;
+	}
+}
+
+void cw_epitaph_fini(struct cw_epitaphs *all, const struct cw_leader_effects *effects,
+		     bool was_led_here)
+{
+	struct cw_epitaph *e, *tmp;
+
+	DL_FOREACH_SAFE (all->list, e, tmp) {
+		if (was_led_here && !e->is_done)
+			tell(e, effects);
+		forget(all, e);
+	}
+}

@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything is bounded, whatever the job's size: the ends that came first one by one, all of them
+ * in groups that ended the same way; open calls by communicator and number; the last calls of those
+ * that matter. Texts are somebody else's and are escaped where they are printed.
+ */
+#include "leader/epitaph_doc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "model/rankset.h"
+#include "report/json_util.h"
+
+#define RANKS_BYTES 256
+
+static const struct cw_snap_rank *rank_of(const struct cw_epitaph_facts *f, uint32_t i)
+{
+	return &f->scene->snap->ranks[i];
+}
+
+static const char *node_of(const struct cw_epitaph_facts *f, uint32_t i)
+{
+	return f->scene->snap->nodes[rank_of(f, i)->node].name;
+}
+
+static int64_t first_ns(const struct cw_epitaph_facts *f)
+{
+	return f->first->n_failed ? f->deaths[f->first->earliest].ended_ns : 0;
+}
+
+static bool is_dead(const struct cw_epitaph_facts *f, uint32_t i)
+{
+	return cw_liveness_is_dead(f->deaths[i].liveness);
+}
+
+static double seconds(int64_t ns)
+{
+	/* To the millisecond: more is not known. */
+	return (double)(ns / CW_NS_PER_MS) / 1e3;
+}
+
+static json_t *wall(const struct cw_epitaph_facts *f, int64_t ns)
+{
+	const struct cw_snapshot *snap = f->scene->snap;
+
+	return cw_json_wall(ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0);
+}
+
+__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
+{
+	size_t used = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(buf + used, len - used, fmt, ap); /* shortened */
+	va_end(ap);
+}
+
+/* ---- sets of ranks ---- */
+
+struct picked {
+	int32_t *v;
+	uint32_t n;
+};
+
+static void free_picked(struct picked *p)
+{
+	free(p->v);
+}
+
+/* Ranks for which is() holds. */
+static struct picked pick(const struct cw_epitaph_facts *f,
+			  bool (*is)(const struct cw_epitaph_facts *f, uint32_t i, const void *arg),
+			  const void *arg)
+{
+	uint32_t n = f->scene->snap->n_ranks;
+	struct picked p = { .v = calloc((size_t)n + 1, sizeof(*p.v)) };
+
+	for (uint32_t i = 0; p.v && i < n; i++)
+		if (is(f, i, arg))
+			p.v[p.n++] = rank_of(f, i)->rank;
+	return p;
+}
+
+/* "rank 3", "ranks 0-3,7"; where no number is known, how many. */
+static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
+{
+	char set[RANKS_BYTES];
+
+	if (*cw_rankset_format(ranks, n, set, sizeof(set)))
+		(void)snprintf(buf, len, "rank%s %s", n == 1 ? "" : "s", set);
+	else
+		(void)snprintf(buf, len, "%u process%s", n, n == 1 ? "" : "es");
+}
+
+/* ---- ends ---- */
+
+/* In the order of their instants; who has not ended comes last. */
+struct by_time {
+	int64_t ended_ns;
+	uint32_t rank;
+};
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct by_time *a = pa, *b = pb;
+
+	if (a->ended_ns != b->ended_ns)
+		return a->ended_ns < b->ended_ns ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static json_t *end_doc(const struct cw_epitaph_facts *f, uint32_t i)
+{
+	static const char *const kinds[] = {
+		[CW_EPITAPH_OWN] = "own",           [CW_EPITAPH_KILLED] = "killed",
+		[CW_EPITAPH_REACTION] = "reaction", [CW_EPITAPH_ASKED] = "asked",
+		[CW_EPITAPH_NO_FAILURE] = "none",   [CW_EPITAPH_ALIVE] = "alive",
+	};
+	const struct cw_epitaph_death *d = &f->deaths[i];
+	const struct cw_snap_rank *r = rank_of(f, i);
+	json_t *doc = json_object();
+	char how[96];
+	int bad = 0;
+
+	cw_epitaph_say_end(d, how, sizeof(how));
+	bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
+	bad |= json_object_set_new(doc, "host", cw_json_text(node_of(f, i)));
+	bad |= json_object_set_new(doc, "pid", json_integer(r->pid));
+	bad |= json_object_set_new(doc, "how", json_string(how));
+	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_epitaph_kind(d)]));
+	bad |= json_object_set_new(doc, "cause",
+				   cw_json_text(r->cause && *r->cause ? r->cause : NULL));
+	bad |= json_object_set_new(doc, "first", json_boolean(f->is_first[i]));
+	bad |= json_object_set_new(doc, "ended", wall(f, d->ended_ns));
+	bad |= json_object_set_new(doc, "after_s",
+				   d->ended_ns && f->first->n_failed
+					   ? json_real(seconds(d->ended_ns - first_ns(f)))
+					   : json_null());
+	bad |= json_object_set_new(doc, "unsure_s", json_real(seconds(d->unsure_ns)));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *ends_doc(const struct cw_epitaph_facts *f, uint32_t *ret_left_out)
+{
+	uint32_t n = f->scene->snap->n_ranks;
+	_cleanup_(freep) struct by_time *order = calloc((size_t)n + 1, sizeof(*order));
+	json_t *list = json_array();
+	int bad = order ? 0 : -1;
+
+	for (uint32_t i = 0; order && i < n; i++)
+		order[i] = (struct by_time){ is_dead(f, i) ? f->deaths[i].ended_ns : INT64_MAX, i };
+	if (order)
+		qsort(order, n, sizeof(*order), by_time);
+	for (uint32_t i = 0; !bad && i < n && i < CW_EPITAPH_DOC_MAX_ENDS; i++)
+		bad |= json_array_append_new(list, end_doc(f, order[i].rank));
+	*ret_left_out = n > CW_EPITAPH_DOC_MAX_ENDS ? n - CW_EPITAPH_DOC_MAX_ENDS : 0;
+	return cw_json_finish(list, bad);
+}
+
+static bool ended_alike(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
+{
+	const struct cw_epitaph_death *a = &f->deaths[i], *b = arg;
+
+	return a->liveness == b->liveness && a->exit_code == b->exit_code &&
+	       a->term_signal == b->term_signal && a->is_oom_killed == b->is_oom_killed;
+}
+
+static json_t *group_doc(const struct cw_epitaph_facts *f, uint32_t i, uint32_t *ret_n)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, ended_alike, &f->deaths[i]);
+	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
+	json_t *doc = json_object();
+	char how[96];
+	int bad = 0;
+
+	cw_epitaph_say_end(&f->deaths[i], how, sizeof(how));
+	bad |= json_object_set_new(doc, "ranks", json_string(set));
+	bad |= json_object_set_new(doc, "count", json_integer(p.n));
+	bad |= json_object_set_new(doc, "how", json_string(how));
+	*ret_n = p.n;
+	return cw_json_finish(doc, bad);
+}
+
+/* Whoever ended as one before it is in that one's group. */
+static bool is_new_group(const struct cw_epitaph_facts *f, const uint32_t *heads, uint32_t n,
+			 uint32_t i)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (ended_alike(f, i, &f->deaths[heads[k]]))
+			return false;
+	return true;
+}
+
+static json_t *groups_doc(const struct cw_epitaph_facts *f, uint32_t *ret_left_out)
+{
+	uint32_t heads[CW_EPITAPH_DOC_MAX_GROUPS], n = 0, in = 0, of_one;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < f->scene->snap->n_ranks && n < CW_EPITAPH_DOC_MAX_GROUPS; i++) {
+		if (!is_new_group(f, heads, n, i))
+			continue;
+		heads[n++] = i;
+		bad |= json_array_append_new(list, group_doc(f, i, &of_one));
+		in += of_one;
+	}
+	*ret_left_out = f->scene->snap->n_ranks - in;
+	return cw_json_finish(list, bad);
+}
+
+/* ---- who was first ---- */
+
+static bool is_first(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* one answer for all */
+	return f->is_first[i];
+}
+
+static json_t *first_doc(const struct cw_epitaph_facts *f)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, is_first, NULL);
+	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
+	json_t *doc;
+	int bad = 0;
+
+	if (!f->first->n_first)
+		return json_null();
+	doc = json_object();
+	bad |= json_object_set_new(doc, "ranks", json_string(set));
+	bad |= json_object_set_new(doc, "count", json_integer(p.n));
+	bad |= json_object_set_new(doc, "by",
+				   json_string(cw_epitaph_reason_name(f->first->reason)));
+	bad |= json_object_set_new(doc, "together", json_integer(f->first->n_together));
+	bad |= json_object_set_new(doc, "margin_s",
+				   f->first->margin_ns ? json_real(seconds(f->first->margin_ns))
+						       : json_null());
+	return cw_json_finish(doc, bad);
+}
+
+/* ---- what was waited for ---- */
+
+static json_t *wait_doc(const struct cw_epitaph_facts *f)
+{
+	const struct cw_epitaph_memory *m = f->scene->memory;
+	const struct cw_epitaph_wait *w = m ? &m->before : NULL;
+	json_t *doc, *ranks;
+	int64_t until;
+	int bad = 0;
+
+	if (!w || !w->since_ns)
+		return json_null();
+	until = f->first->n_failed ? first_ns(f) : f->scene->snap->now_ns;
+	doc = json_object();
+	ranks = json_array();
+	for (uint32_t i = 0; i < w->n_culprits && i < CW_EPITAPH_MAX_CULPRITS; i++)
+		bad |= json_array_append_new(ranks, json_integer(w->culprits[i]));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(w->klass)));
+	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(w->detail)));
+	bad |= json_object_set_new(doc, "confidence",
+				   json_string(cw_confidence_name(w->confidence)));
+	bad |= json_object_set_new(doc, "ranks", ranks);
+	bad |= json_object_set_new(doc, "count", json_integer(w->n_culprits));
+	bad |= json_object_set_new(
+		doc, "for_s", json_real(until > w->since_ns ? seconds(until - w->since_ns) : 0));
+	bad |= json_object_set_new(doc, "summary", cw_json_text(w->summary));
+	return cw_json_finish(doc, bad);
+}
+
+/* ---- calls ---- */
+
+static json_t *op_doc(const struct cw_epitaph_facts *f, const struct cw_snap_comm *comm,
+		      const struct cw_op *op)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
+	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
+	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(op->coll_seq));
+	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
+	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
+	bad |= json_object_set_new(doc, "done",
+				   json_boolean(op->progress == CW_PROGRESS_COMPLETED));
+	bad |= json_object_set_new(doc, "entered", wall(f, op->enter_ns));
+	return cw_json_finish(doc, bad);
+}
+
+static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
+{
+	return a->kind == b->kind && a->coll_seq == b->coll_seq && a->p2p_seq == b->p2p_seq;
+}
+
+/* Members of a communicator whose oldest open call is the one of `head`. */
+static json_t *open_doc(const struct cw_epitaph_facts *f, const struct cw_snap_comm *comm,
+			uint32_t head)
+{
+	_cleanup_(freep) int32_t *ranks = calloc((size_t)comm->nranks + 1, sizeof(*ranks));
+	_cleanup_(freep) char *set = NULL;
+	const struct cw_op *op = comm->members[head].pending;
+	json_t *doc;
+	uint32_t n = 0;
+	int bad = 0;
+
+	for (uint32_t m = head; ranks && m < comm->nranks; m++)
+		if (comm->members[m].rank != CW_SNAP_NONE && comm->members[m].pending &&
+		    is_same_call(comm->members[m].pending, op))
+			ranks[n++] = f->scene->snap->ranks[comm->members[m].rank].rank;
+	set = ranks ? cw_rankset_format_alloc(ranks, n) : NULL;
+	doc = op_doc(f, comm, op);
+	bad |= json_object_set_new(doc, "ranks", json_string(set));
+	bad |= json_object_set_new(doc, "members", json_integer(n));
+	return cw_json_finish(doc, bad);
+}
+
+static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
+{
+	for (uint32_t k = 0; k < m; k++)
+		if (comm->members[k].rank != CW_SNAP_NONE && comm->members[k].pending &&
+		    is_same_call(comm->members[k].pending, comm->members[m].pending))
+			return false;
+	return true;
+}
+
+/* Of a large communicator only the first are compared with each other: they are a square. */
+#define MAX_COMPARED 1024u
+
+static json_t *all_open_doc(const struct cw_epitaph_facts *f)
+{
+	const struct cw_snapshot *snap = f->scene->snap;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
+
+		for (uint32_t m = 0; m < comm->nranks && m < MAX_COMPARED; m++) {
+			if (comm->members[m].rank == CW_SNAP_NONE || !comm->members[m].pending ||
+			    !is_new_call(comm, m))
+				continue;
+			if (json_array_size(list) == CW_EPITAPH_DOC_MAX_OPEN)
+				return cw_json_finish(list, bad);
+			bad |= json_array_append_new(list, open_doc(f, comm, m));
+		}
+	}
+	return cw_json_finish(list, bad);
+}
+
+static bool matters(const struct cw_epitaph_facts *f, uint32_t i)
+{
+	const struct cw_epitaph_memory *m = f->scene->memory;
+
+	if (f->is_first[i])
+		return true;
+	for (uint32_t k = 0;
+	     m && m->before.since_ns && k < m->before.n_culprits && k < CW_EPITAPH_MAX_CULPRITS;
+	     k++)
+		if (m->before.culprits[k] == rank_of(f, i)->rank)
+			return true;
+	return false;
+}
+
+/* The newest calls of a rank on one communicator, oldest first; a window, or the last alone. */
+static json_t *calls_doc(const struct cw_epitaph_facts *f, const struct cw_snap_comm *comm,
+			 const struct cw_snap_member *m)
+{
+	uint32_t from =
+		m->n_window > CW_EPITAPH_DOC_MAX_OPS ? m->n_window - CW_EPITAPH_DOC_MAX_OPS : 0;
+	json_t *calls = json_array(), *doc = json_object();
+	int bad = 0;
+
+	for (uint32_t i = from; m->window && i < m->n_window; i++)
+		bad |= json_array_append_new(calls, op_doc(f, comm, &m->window[i]));
+	if (!m->window && m->last)
+		bad |= json_array_append_new(calls, op_doc(f, comm, m->last));
+	bad |= json_object_set_new(doc, "rank", json_integer(f->scene->snap->ranks[m->rank].rank));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
+	bad |= json_object_set_new(doc, "entered", cw_json_u64(m->coll_entered));
+	bad |= json_object_set_new(doc, "calls", calls);
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *last_doc(const struct cw_epitaph_facts *f)
+{
+	const struct cw_snapshot *snap = f->scene->snap;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+
+			if (member->rank == CW_SNAP_NONE || !matters(f, member->rank) ||
+			    (!member->last && !member->window))
+				continue;
+			if (json_array_size(list) == CW_EPITAPH_DOC_MAX_LAST)
+				return cw_json_finish(list, bad);
+			bad |= json_array_append_new(list, calls_doc(f, &snap->comms[c], member));
+		}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *wrong_data_doc(const struct cw_epitaph_facts *f)
+{
+	const struct cw_verdict_list *v = f->scene->list;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; v && i < v->n; i++)
+		if (v->v[i].klass == CW_CLASS_MISMATCH && !(f->scene->told & 1u << i))
+			bad |= json_array_append_new(list, cw_json_text(v->v[i].summary));
+	return cw_json_finish(list, bad);
+}
+
+/* ---- what is not known ---- */
+
+static void note(json_t *notes, int *bad, const char *text)
+{
+	if (json_array_size(notes) < CW_EPITAPH_DOC_MAX_NOTES)
+		*bad |= json_array_append_new(notes, cw_json_text(text));
+}
+
+static bool lacks_kernel(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* one answer for all */
+	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_UNKNOWN;
+}
+
+static bool has_outside_sender(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* one answer for all */
+	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_OUTSIDE;
+}
+
+static bool has_unknown_clock(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* one answer for all */
+	return is_dead(f, i) && f->deaths[i].unsure_ns >= CW_EPITAPH_UNKNOWN_NS;
+}
+
+static bool is_not_known_dead(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* one answer for all */
+	return !is_dead(f, i);
+}
+
+static void note_ranks(const struct cw_epitaph_facts *f, json_t *notes, int *bad,
+		       bool (*is)(const struct cw_epitaph_facts *f, uint32_t i, const void *arg),
+		       const char *what)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, is, NULL);
+	char ranks[RANKS_BYTES + 16], text[RANKS_BYTES + 256];
+
+	if (!p.n)
+		return;
+	say_ranks(p.v, p.n, ranks, sizeof(ranks));
+	(void)snprintf(text, sizeof(text), "%s: %s", ranks, what);
+	note(notes, bad, text);
+}
+
+static json_t *notes_doc(const struct cw_epitaph_facts *f)
+{
+	const struct cw_snapshot *snap = f->scene->snap;
+	json_t *notes = json_array();
+	int bad = 0;
+
+	note_ranks(f, notes, &bad, is_not_known_dead,
+		   "how they ended is not known, their node does not report");
+	note_ranks(f, notes, &bad, lacks_kernel,
+		   "no kernel evidence (BPF): who sent them a signal, if anybody did, is not "
+		   "known");
+	note_ranks(f, notes, &bad, has_outside_sender,
+		   "the signal came from outside of the daemon's pid namespace: its sender is not "
+		   "known here");
+	note_ranks(f, notes, &bad, has_unknown_clock,
+		   "their node's clock was measured too seldom to order their ends closely");
+	if (!f->scene->memory)
+		note(notes, &bad,
+		     "this leader took over after the deaths: what was waited for is not known");
+	for (uint32_t i = 0; i < snap->n_notes; i++)
+		note(notes, &bad, snap->notes[i]);
+	return cw_json_finish(notes, bad);
+}
+
+/* ---- the sentence ---- */
+
+/* "it was killed by SIGKILL sent by …": the kernel's words where there are some. */
+static void add_how(const struct cw_epitaph_facts *f, uint32_t i, char *buf, size_t len)
+{
+	const char *cause = rank_of(f, i)->cause;
+	char how[96];
+
+	if (cause && !strncmp(cause, "exited", strlen("exited"))) {
+		add(buf, len, "it %s", cause);
+	} else if (cause && *cause) {
+		add(buf, len, "it was %s", cause);
+	} else {
+		cw_epitaph_say_end(&f->deaths[i], how, sizeof(how));
+		add(buf, len, "it %s", how);
+	}
+}
+
+static uint32_t n_dead(const struct cw_epitaph_facts *f)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < f->scene->snap->n_ranks; i++)
+		n += is_dead(f, i);
+	return n;
+}
+
+static int64_t last_ns(const struct cw_epitaph_facts *f)
+{
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < f->scene->snap->n_ranks; i++)
+		if (is_dead(f, i) && f->deaths[i].ended_ns > last)
+			last = f->deaths[i].ended_ns;
+	return last;
+}
+
+static void add_others(const struct cw_epitaph_facts *f, char *buf, size_t len)
+{
+	uint32_t others = n_dead(f) - f->first->n_first;
+	int64_t within = last_ns(f) - first_ns(f);
+
+	if (others)
+		add(buf, len, "; %u other%s ended within %.1f s", others, others == 1 ? "" : "s",
+		    seconds(within > 0 ? within : 0));
+}
+
+static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
+{
+	const struct cw_epitaph_wait *w = f->blamed;
+	uint32_t i = f->first->earliest;
+
+	add(buf, len, "the job ended while it waited, for %.0f s: %s; rank %d on %s ended first: ",
+	    seconds(first_ns(f) - w->since_ns), w->summary, rank_of(f, i)->rank, node_of(f, i));
+	add_how(f, i, buf, len);
+}
+
+static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, is_first, NULL);
+	uint32_t i = 0;
+	char ranks[RANKS_BYTES + 16];
+
+	while (!f->is_first[i])
+		i++;
+	say_ranks(p.v, p.n, ranks, sizeof(ranks));
+	if (f->first->reason == CW_EPITAPH_TIE) {
+		add(buf, len,
+		    "%s ended too close together to tell who was first; of rank %d on %s: ", ranks,
+		    rank_of(f, i)->rank, node_of(f, i));
+	} else {
+		add(buf, len, "%s on %s %s: ", ranks, node_of(f, i),
+		    f->first->reason == CW_EPITAPH_ONLY ? "alone failed" : "was the first to fail");
+	}
+	add_how(f, i, buf, len);
+	if (f->first->reason == CW_EPITAPH_BY_CAUSE)
+		add(buf, len, ", what %u other%s ended of at the same time can follow from that",
+		    f->first->n_together - 1, f->first->n_together == 2 ? "" : "s");
+}
+
+static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	if (f->blamed)
+		say_blamed(f, buf, len);
+	else if (f->first->n_first)
+		say_first(f, buf, len);
+	else
+		add(buf, len, "all ranks ended well, but data were wrong");
+	if (f->first->n_first)
+		add_others(f, buf, len);
+	if (json_array_size(wrong))
+		add(buf, len, "; not told before: %s", json_string_value(json_array_get(wrong, 0)));
+}
+
+/* ---- all of it ---- */
+
+static enum cw_detail detail_of(const struct cw_epitaph_facts *f)
+{
+	uint32_t i = 0;
+
+	if (f->blamed)
+		return (enum cw_detail)f->blamed->detail;
+	while (i < f->scene->snap->n_ranks && !f->is_first[i])
+		i++;
+	if (i == f->scene->snap->n_ranks)
+		return CW_DETAIL_NONE;
+	if (f->deaths[i].is_oom_killed)
+		return CW_DETAIL_OOM_KILLED;
+	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
+}
+
+static enum cw_class class_of(const struct cw_epitaph_facts *f)
+{
+	if (f->blamed)
+		return (enum cw_class)f->blamed->klass;
+	return f->first->n_first ? CW_CLASS_PROCESS_DEAD : CW_CLASS_MISMATCH;
+}
+
+/* By time, with all ends known, nobody doubts it; a cause is a rule, and a tie none. */
+static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
+{
+	bool is_all_known = n_dead(f) == f->scene->snap->n_ranks &&
+			    f->scene->snap->n_ranks >= f->scene->snap->ranks_expected;
+
+	if (f->blamed)
+		return f->blamed->confidence > CW_CONFIDENCE_LIKELY
+			       ? CW_CONFIDENCE_LIKELY
+			       : (enum cw_confidence)f->blamed->confidence;
+	switch (f->first->reason) {
+	case CW_EPITAPH_ONLY:
+	case CW_EPITAPH_BY_TIME:
+		return is_all_known ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+	case CW_EPITAPH_BY_CAUSE:
+		return CW_CONFIDENCE_LIKELY;
+	default:
+		return CW_CONFIDENCE_POSSIBLE;
+	}
+}
+
+/* Who is to blame, as numbers. */
+static json_t *culprits_doc(const struct cw_epitaph_facts *f)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; f->blamed && i < f->blamed->n_culprits && i < CW_EPITAPH_MAX_CULPRITS;
+	     i++)
+		bad |= json_array_append_new(list, json_integer(f->blamed->culprits[i]));
+	for (uint32_t i = 0; !f->blamed && i < f->scene->snap->n_ranks &&
+			     json_array_size(list) < CW_EPITAPH_MAX_CULPRITS;
+	     i++)
+		if (f->is_first[i])
+			bad |= json_array_append_new(list, json_integer(rank_of(f, i)->rank));
+	return cw_json_finish(list, bad);
+}
+
+static json_t *times_doc(const struct cw_epitaph_facts *f)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "first", wall(f, first_ns(f)));
+	bad |= json_object_set_new(doc, "last", wall(f, last_ns(f)));
+	bad |= json_object_set_new(doc, "confirmed", wall(f, f->scene->snap->now_ns));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *coverage_doc(const struct cw_epitaph_facts *f)
+{
+	return json_pack("{s:I, s:I, s:I}", "ranks_expected",
+			 (json_int_t)f->scene->snap->ranks_expected, "ranks_seen",
+			 (json_int_t)f->scene->snap->n_ranks, "ranks_ended", (json_int_t)n_dead(f));
+}
+
+static int add_calls(const struct cw_epitaph_facts *f, json_t *doc, json_t *wrong)
+{
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "waited_for", wait_doc(f));
+	bad |= json_object_set_new(doc, "open", all_open_doc(f));
+	bad |= json_object_set_new(doc, "last_calls", last_doc(f));
+	bad |= json_object_set(doc, "wrong_data", wrong);
+	return bad;
+}
+
+static int add_ends(const struct cw_epitaph_facts *f, json_t *doc)
+{
+	uint32_t left_out = 0, apart = 0;
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "first", first_doc(f));
+	bad |= json_object_set_new(doc, "ends", ends_doc(f, &left_out));
+	bad |= json_object_set_new(doc, "ends_left_out", json_integer(left_out));
+	bad |= json_object_set_new(doc, "ended", groups_doc(f, &apart));
+	bad |= json_object_set_new(doc, "ended_otherwise", json_integer(apart));
+	return bad;
+}
+
+json_t *cw_epitaph_doc(const struct cw_epitaph_facts *f)
+{
+	const struct cw_epitaph_scene *s = f->scene;
+	json_t *doc = json_object(), *wrong = wrong_data_doc(f);
+	char summary[1024], command[64 + CW_INCIDENT_ID_MAX];
+	int bad = wrong ? 0 : -1;
+
+	summarize(f, wrong, summary, sizeof(summary));
+	(void)snprintf(command, sizeof(command), "collwatch report %s", f->id);
+	bad |= json_object_set_new(doc, "schema", json_string("collwatch.epitaph/1"));
+	bad |= json_object_set_new(doc, "id", json_string(f->id));
+	bad |= json_object_set_new(doc, "incident", *s->incident ? json_true() : json_false());
+	bad |= json_object_set_new(doc, "job", cw_json_text(s->snap->job ? s->snap->job : ""));
+	bad |= json_object_set_new(doc, "uid", json_integer(s->uid));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(class_of(f))));
+	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(detail_of(f))));
+	bad |= json_object_set_new(doc, "confidence",
+				   json_string(cw_confidence_name(confidence_of(f))));
+	bad |= json_object_set_new(doc, "culprits", culprits_doc(f));
+	bad |= json_object_set_new(doc, "summary", cw_json_text(summary));
+	bad |= add_ends(f, doc);
+	bad |= add_calls(f, doc, wrong);
+	bad |= json_object_set_new(doc, "notes", notes_doc(f));
+	bad |= json_object_set_new(doc, "coverage", coverage_doc(f));
+	bad |= json_object_set_new(doc, "times", times_doc(f));
+	bad |= json_object_set_new(doc, "leader", cw_json_text(s->self));
+	bad |= json_object_set_new(doc, "command", json_string(command));
+	json_decref(wrong);
+	return cw_json_finish(doc, bad);
+}

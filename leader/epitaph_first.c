@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The earliest failure is found, then all that cannot be told from it by time; among these the kind
+ * decides, then who sent a signal to whom. A cancelled job is one in which nobody failed before
+ * most were asked to end, or in which all were killed at one stroke.
+ */
+#include "leader/epitaph_first.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/death.h"
+
+static bool is_asked(const struct cw_epitaph_death *d)
+{
+	const struct cw_ending end = { .liveness = d->liveness,
+				       .exit_code = d->exit_code,
+				       .term_signal = d->term_signal };
+
+	if (cw_ending_is_asked(&end))
+		return true;
+	if (d->end_by == CW_END_BY_PARENT || d->end_by == CW_END_BY_INIT)
+		return true;
+	/* The kernel notes what asked for an exit; where nothing did, it says that. */
+	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->end_by != CW_END_BY_UNKNOWN &&
+	       d->end_by != CW_END_BY_NOBODY;
+}
+
+static enum cw_epitaph_kind kind_of_signal(const struct cw_epitaph_death *d)
+{
+	switch (d->term_signal) {
+	case SIGKILL:
+		return CW_EPITAPH_KILLED;
+	case SIGABRT:
+		return d->is_inside_call || d->has_lost_peer ? CW_EPITAPH_REACTION : CW_EPITAPH_OWN;
+	case SIGHUP:
+	case SIGPIPE:
+		return CW_EPITAPH_REACTION; /* its terminal, or a process it writes to, is gone */
+	default:
+		return d->end_by == CW_END_BY_PROCESS || d->end_by == CW_END_BY_OUTSIDE
+			       ? CW_EPITAPH_KILLED
+			       : CW_EPITAPH_OWN;
+	}
+}
+
+enum cw_epitaph_kind cw_epitaph_kind(const struct cw_epitaph_death *d)
+{
+	if (!cw_liveness_is_dead(d->liveness))
+		return CW_EPITAPH_ALIVE;
+	if (d->liveness == CW_LIVE_GONE || (d->liveness == CW_LIVE_EXITED && !d->exit_code))
+		return CW_EPITAPH_NO_FAILURE;
+	if (d->is_oom_killed)
+		return CW_EPITAPH_OWN;
+	if (is_asked(d))
+		return CW_EPITAPH_ASKED;
+	if (d->liveness == CW_LIVE_KILLED)
+		return kind_of_signal(d);
+	if (d->has_lost_peer)
+		return CW_EPITAPH_REACTION;
+	return d->is_inside_call ? CW_EPITAPH_KILLED : CW_EPITAPH_OWN;
+}
+
+void cw_epitaph_say_end(const struct cw_epitaph_death *d, char *buf, uint32_t len)
+{
+	const char *name;
+
+	switch (d->liveness) {
+	case CW_LIVE_EXITED:
+		(void)snprintf(buf, len, "exited with status %d", d->exit_code);
+		break;
+	case CW_LIVE_KILLED:
+		name = cw_signal_name(d->term_signal);
+		if (d->is_oom_killed)
+			(void)snprintf(buf, len, "was killed by the OOM killer");
+		else if (name)
+			(void)snprintf(buf, len, "was killed by SIG%s", name);
+		else
+			(void)snprintf(buf, len, "was killed by signal %d", d->term_signal);
+		break;
+	case CW_LIVE_GONE:
+		(void)snprintf(buf, len, "ended, the kernel did not say how");
+		break;
+	default:
+		(void)snprintf(buf, len, "has not ended");
+	}
+}
+
+static bool has_failed(const struct cw_epitaph_death *d)
+{
+	return cw_epitaph_kind(d) < CW_EPITAPH_NO_FAILURE;
+}
+
+/* b did not come so much later that it is certain. */
+static bool is_together(const struct cw_epitaph_death *a, const struct cw_epitaph_death *b)
+{
+	int64_t apart =
+		b->ended_ns > a->ended_ns ? b->ended_ns - a->ended_ns : a->ended_ns - b->ended_ns;
+
+	if (a->node == b->node)
+		return apart <= 2 * CW_EPITAPH_NEAR_NS;
+	return apart <= a->unsure_ns + b->unsure_ns;
+}
+
+/* Somebody among those marked sent it the signal. */
+static bool was_sent_by_one_of(const struct cw_epitaph_death *v, uint32_t n, const bool *marked,
+			       uint32_t i)
+{
+	for (uint32_t k = 0; v[i].end_by == CW_END_BY_PROCESS && v[i].end_sender && k < n; k++)
+		if (k != i && marked[k] && v[k].node == v[i].node && v[k].pid == v[i].end_sender)
+			return true;
+	return false;
+}
+
+static void keep_strongest(const struct cw_epitaph_death *v, uint32_t n, bool *is_first)
+{
+	enum cw_epitaph_kind best = CW_EPITAPH_ALIVE;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (is_first[i] && cw_epitaph_kind(&v[i]) < best)
+			best = cw_epitaph_kind(&v[i]);
+	for (uint32_t i = 0; i < n; i++)
+		is_first[i] = is_first[i] && cw_epitaph_kind(&v[i]) == best;
+}
+
+static uint32_t count(const bool *is, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += is[i];
+	return sum;
+}
+
+/* A process that sent the signal is to blame before whom it sent it to, whatever it died of. */
+static void drop_receivers(const struct cw_epitaph_death *v, uint32_t n, bool *is_first,
+			   struct cw_epitaph_first *f)
+{
+	uint32_t left = count(is_first, n);
+
+	for (uint32_t i = 0; i < n && left > 1; i++) {
+		if (!is_first[i] || !was_sent_by_one_of(v, n, is_first, i))
+			continue;
+		is_first[i] = false;
+		f->is_sender_known = true;
+		left--;
+	}
+}
+
+/* One stroke, from outside: all were killed by it, nobody failed by himself. */
+static bool is_stroke(const struct cw_epitaph_death *v, uint32_t n,
+		      const struct cw_epitaph_first *f)
+{
+	uint32_t killed = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		enum cw_epitaph_kind kind = cw_epitaph_kind(&v[i]);
+
+		if (kind == CW_EPITAPH_ALIVE || kind == CW_EPITAPH_OWN)
+			return false;
+		if (kind == CW_EPITAPH_NO_FAILURE)
+			continue;
+		if (!v[i].is_shutdown || v[i].ended_ns - v[f->earliest].ended_ns >
+						 CW_EPITAPH_TOGETHER_NS + v[i].unsure_ns)
+			return false;
+		killed += kind == CW_EPITAPH_KILLED && v[i].term_signal == SIGKILL;
+	}
+	return killed >= 2 && killed == f->n_failed;
+}
+
+/* The first were asked to end, and so were most: what the others died of came after. */
+static bool is_cancelled(const struct cw_epitaph_death *v, uint32_t n, const bool *is_first,
+			 const struct cw_epitaph_first *f)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		asked += cw_epitaph_kind(&v[i]) == CW_EPITAPH_ASKED;
+		if (is_first[i] && cw_epitaph_kind(&v[i]) != CW_EPITAPH_ASKED)
+			return is_stroke(v, n, f);
+	}
+	return 2 * asked > f->n_failed;
+}
+
+static void find_earliest(const struct cw_epitaph_death *v, uint32_t n, struct cw_epitaph_first *f)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!has_failed(&v[i]))
+			continue;
+		if (!f->n_failed++ || v[i].ended_ns < v[f->earliest].ended_ns)
+			f->earliest = i;
+	}
+}
+
+/* The next failure that time alone tells apart. */
+static int64_t margin(const struct cw_epitaph_death *v, uint32_t n, uint32_t earliest)
+{
+	int64_t least = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t apart = v[i].ended_ns - v[earliest].ended_ns;
+
+		if (has_failed(&v[i]) && !is_together(&v[earliest], &v[i]) &&
+		    (!least || apart < least))
+			least = apart;
+	}
+	return least;
+}
+
+void cw_epitaph_order(const struct cw_epitaph_death *v, uint32_t n, bool *is_first,
+		      struct cw_epitaph_first *ret)
+{
+	struct cw_epitaph_first f = { 0 };
+
+	for (uint32_t i = 0; i < n; i++)
+		is_first[i] = false;
+	find_earliest(v, n, &f);
+	if (!f.n_failed) {
+		*ret = f;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		is_first[i] = has_failed(&v[i]) && is_together(&v[f.earliest], &v[i]);
+		f.n_together += is_first[i];
+	}
+	f.margin_ns = margin(v, n, f.earliest);
+	if (f.n_failed > 1)
+		f.reason = f.n_together > 1 ? CW_EPITAPH_BY_CAUSE : CW_EPITAPH_BY_TIME;
+	drop_receivers(v, n, is_first, &f);
+	keep_strongest(v, n, is_first);
+	f.n_first = count(is_first, n);
+	if (f.n_first > 1)
+		f.reason = CW_EPITAPH_TIE;
+	f.outcome = is_cancelled(v, n, is_first, &f) ? CW_EPITAPH_CANCELLED : CW_EPITAPH_FAILED;
+	*ret = f;
+}
+
+const char *cw_epitaph_reason_name(unsigned reason)
+{
+	static const char *const names[] = {
+		[CW_EPITAPH_ONLY] = "only",
+		[CW_EPITAPH_BY_TIME] = "time",
+		[CW_EPITAPH_BY_CAUSE] = "cause",
+		[CW_EPITAPH_TIE] = "tie",
+	};
+
+	return reason < sizeof(names) / sizeof(*names) ? names[reason] : "?";
+}

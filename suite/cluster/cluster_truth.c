@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is so in the cluster, whatever anybody was told of it: for those who check what is said. The
+ * fields are read by tests/suite/claims.
+ */
+#include <jansson.h>
+
+#include "suite/cluster/cluster_state.h"
+
+/* Calls of a member, from its last one back: more than were made since what is told of. */
+#define OPS_TOLD 96u
+
+int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank)
+{
+	const struct rank *r = &c->ranks[rank];
+	int64_t ns = 0;
+
+	for (uint32_t f = 0; f < c->s->n_families && !r->ended_ns; f++)
+		if (r->members[f] && r->members[f]->moved_ns > ns)
+			ns = r->members[f]->moved_ns;
+	return ns;
+}
+
+int64_t cluster_waiting_since_ns(const struct cluster *c)
+{
+	int64_t since_ns = SUITE_FOREVER;
+
+	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
+		for (uint32_t f = 0; f < c->s->n_families && !c->ranks[i].ended_ns; f++) {
+			struct member *m = c->ranks[i].members[f];
+
+			if (m && m->op_index && m->first_open <= m->op_index &&
+			    member_op(m, m->first_open)->enter_ns < since_ns)
+				since_ns = member_op(m, m->first_open)->enter_ns;
+		}
+	}
+	return since_ns;
+}
+
+static double seconds_since(const struct cluster *c, int64_t then_ns)
+{
+	return (double)(c->now_ns - then_ns) / (double)S;
+}
+
+static const char *life_of(const struct rank *r)
+{
+	switch (r->liveness) {
+	case CW_LIVE_EXITED:
+		return "exited";
+	case CW_LIVE_KILLED:
+		return "killed";
+	case CW_LIVE_STOPPED:
+		return "stopped";
+	case CW_LIVE_TRACED:
+		return "traced";
+	default:
+		return "alive";
+	}
+}
+
+static const char *host_of(const struct rank *r)
+{
+	static const char *const names[] = {
+		"ready", "busy", "sync", "launch", "barrier", "ended"
+	};
+
+	return names[r->host];
+}
+
+/* A kernel at the head of a stream runs for ever. */
+static bool has_stuck_stream(const struct rank *r)
+{
+	for (uint32_t i = 0; i < STREAMS; i++)
+		if (r->streams[i] && !r->streams[i]->m && r->streams[i]->ns == SUITE_FOREVER)
+			return true;
+	return false;
+}
+
+static json_t *rank_doc(const struct rank *r)
+{
+	const struct cluster *c = r->c;
+	const struct node *n = &c->nodes[r->node];
+	const struct comm *inside =
+		r->host == HOST_BARRIER && r->barrier_member ? r->barrier_member->comm : NULL;
+
+	return json_pack(
+		"{s:i, s:s, s:i, s:s, s:i, s:i, s:b, s:f, s:b, s:s, s:s, s:i, s:i, s:s, s:f, s:b, "
+		"s:i, s:I}",
+		"rank", (int)r->index, "node", n->name, "pid", 1000 + (int)r->index, "life",
+		life_of(r), "code", (int)r->exit_code, "signal", (int)r->term_signal, "oom",
+		r->flags & CW_RANKF_OOM_KILLED ? 1 : 0, "ended_ago",
+		r->ended_ns ? seconds_since(c, r->ended_ns) : -1.0, "blind", r->is_blind ? 1 : 0,
+		"host", host_of(r), "by", r->busy_by ? r->busy_by : "", "wait", (int)r->wait,
+		"inside_comm", inside ? (int)(inside - c->comms) : -1, "inside_kind",
+		inside ? cw_op_kind_name(r->barrier_call.kind) : "", "active_ago",
+		seconds_since(c, r->active_ns), "stuck", has_stuck_stream(r) ? 1 : 0, "version",
+		(int)trait_version(c->s, r->index), "environment",
+		(json_int_t)trait_environment(c->s, r->index));
+}
+
+/* As an array: it is long enough. */
+static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
+{
+	return json_pack("[I, s, s, s, i, i, I, I, I, s, b, b, f, f]", (json_int_t)op->op_index,
+			 cw_op_kind_name(op->kind), cw_dtype_name(op->dtype),
+			 cw_redop_name(op->redop), (int)op->root, (int)op->peer,
+			 (json_int_t)op->count, (json_int_t)op->coll_seq, (json_int_t)op->p2p_seq,
+			 op->progress == CW_PROGRESS_COMPLETED ? "completed"
+			 : op->progress == CW_PROGRESS_REACHED ? "reached"
+							       : "enqueued",
+			 op->flags & CW_OPF_RETURNED ? 1 : 0, op->flags & CW_OPF_NO_COUNT ? 1 : 0,
+			 seconds_since(c, op->enter_ns),
+			 op->flags & CW_OPF_RETURNED ? seconds_since(c, op->return_ns) : -1.0);
+}
+
+static json_t *ops_doc(const struct member *m)
+{
+	uint64_t n = m->op_index < OPS_TOLD ? m->op_index : OPS_TOLD;
+	json_t *ops = json_array();
+
+	for (uint64_t i = m->op_index - n + 1; ops && n && i <= m->op_index; i++)
+		(void)json_array_append_new(ops,
+					    op_doc(m->rank->c, member_op((struct member *)m, i)));
+	return ops;
+}
+
+static const char *state_of(const struct member *m)
+{
+	switch (m->state) {
+	case CW_COMM_FREE:
+		return "free";
+	case CW_COMM_INIT:
+		return "init";
+	case CW_COMM_READY:
+		return "ready";
+	case CW_COMM_FINALIZING:
+		return "finalizing";
+	default:
+		return "over";
+	}
+}
+
+static json_t *member_doc(const struct member *m)
+{
+	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "rank",
+			 (int)m->rank->index, "state", state_of(m), "told", (int)trait_size(m),
+			 "entered", (json_int_t)m->entered, "returned", (json_int_t)m->returned,
+			 "reached", (json_int_t)m->reached, "completed", (json_int_t)m->completed,
+			 "calls", (json_int_t)m->op_index, "first_open", (json_int_t)m->first_open,
+			 "wedged", m->in_flight && m->in_flight->is_wedged ? 1 : 0, "ops",
+			 ops_doc(m));
+}
+
+static json_t *comm_doc(const struct comm *comm)
+{
+	json_t *members = json_array();
+
+	for (uint32_t i = 0; members && i < comm->nranks; i++)
+		(void)json_array_append_new(members, member_doc(&comm->members[i]));
+	return json_pack("{s:s, s:i, s:o}", "name", comm->name, "family", (int)comm->family,
+			 "members", members);
+}
+
+json_t *cluster_truth(const struct cluster *c)
+{
+	json_t *ranks = json_array(), *comms = json_array(), *nodes = json_array();
+
+	for (uint32_t i = 0; ranks && i < c->s->n_ranks; i++)
+		(void)json_array_append_new(ranks, rank_doc(&c->ranks[i]));
+	for (uint32_t i = 0; comms && i < c->n_comms; i++)
+		(void)json_array_append_new(comms, comm_doc(&c->comms[i]));
+	for (uint32_t i = 0; nodes && i < c->n_nodes; i++)
+		(void)json_array_append_new(
+			nodes,
+			json_pack("{s:s, s:b}", "name", c->nodes[i].name, "quiet",
+				  node_is_quiet(c, &c->nodes[i]) || c->daemons_back_ns ? 1 : 0));
+	return json_pack("{s:o, s:o, s:o}", "nodes", nodes, "ranks", ranks, "comms", comms);
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Documents of every class are as docs/design/incident.md#document promises, and what people read of
+them has no word in it that is for programs. Prints TAP.
+
+usage: test_contract.py COLLWATCH MAKE_BUNDLE
+"""
+
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import tap
+from incident_contract import CLASSES, INCIDENT, deviations
+from json_schema import schema_of
+
+COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
+ID = "0123456789abcdef"
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                      "../../../docs/schemas/incident.json")
+
+ALL_REDUCE = """	loop
+		work 20ms
+		all_reduce world 8192
+		sync
+	end"""
+THREE_CALLS = """	loop
+		work 20ms
+		all_reduce world 8192
+		all_gather world 64
+		reduce_scatter world bf16 64
+		sync
+	end"""
+BROADCAST = ALL_REDUCE.replace("all_reduce world 8192", "broadcast world root 1")
+TWO_COMMS = ALL_REDUCE.replace("all_reduce world 8192", "all_reduce a\n\t\tall_reduce b")
+PIPELINE = """	loop
+		recv world from prev
+		work 20ms
+		send world to next
+		sync
+	end"""
+AT = "fault 3 at 4s on world"
+
+# What goes wrong, seconds until it is looked at, what it is; program and communicators.
+CASES = [
+    (f"{AT} all_reduce kill", 20, "process_dead killed"),
+    (f"{AT} all_reduce oom", 20, "process_dead oom_killed"),
+    (f"{AT} all_reduce exit 1", 20, "process_dead exited"),
+    ("node 1 at 4s lost", 40, "node_unreachable"),
+    (f"{AT} all_reduce block", 60, "never_entered outside_nccl"),
+    (f"{AT} all_reduce stop", 60, "never_entered stopped"),
+    (f"{AT} all_reduce trace", 60, "never_entered traced"),
+    (f"{AT} all_reduce change kind all_gather", 40, "mismatch kind"),
+    (f"{AT} all_reduce change count 16", 40, "mismatch count"),
+    (f"{AT} all_reduce change dtype fp16", 5, "mismatch dtype"),
+    (f"{AT} all_reduce change redop max", 5, "mismatch redop"),
+    (f"{AT} all_reduce change redop max", 60, "mismatch unknown_call"),
+    (f"{AT} broadcast change root 2", 40, "mismatch root", BROADCAST),
+    (f"{AT} all_gather skip", 40, "mismatch missing", THREE_CALLS),
+    (f"{AT} all_gather add", 40, "mismatch extra", THREE_CALLS),
+    (f"{AT} all_gather swap", 40, "mismatch order", THREE_CALLS),
+    ("fault 3 at 4s on a all_reduce swap", 60, "deadlock order", TWO_COMMS,
+     "comm a all\ncomm b all"),
+    (f"{AT} send block", 60, "p2p_unmatched outside_nccl", PIPELINE),
+    (f"{AT} recv change count 9999", 60, "p2p_unmatched size", PIPELINE),
+    ("fault 3 at 0s on world block", 190, "init_stuck init", "	init world\n" + ALL_REDUCE,
+     "comm world all by init"),
+    (f"{AT} all_reduce stuck", 60, "device_stalled"),
+    (f"{AT} all_reduce wedge", 60, "in_collective"),
+    (f"{AT} all_reduce blind\nfault 3 at 5s on world block", 400, "unknown not_visible"),
+]
+
+
+def bundle_of(tmp, fault, seconds, program=ALL_REDUCE, comms="comm world all"):
+    with open(tmp + "/job.scn", "w", encoding="ascii") as f:
+        f.write(f"scenario job\nranks 8 per-node 4\n{comms}\nprogram\n{program}\nend\n{fault}\n"
+                f"run 500s\nexpect unknown\nend\n")
+    subprocess.run([MAKE_BUNDLE, tmp + "/job.scn", str(seconds), tmp], check=True,
+                   stdout=subprocess.DEVNULL, timeout=120)
+    return f"{tmp}/{ID}"
+
+
+def printed_by(*command):
+    done = subprocess.run([COLLWATCH, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          timeout=120, check=False)
+    return json.loads(done.stdout)
+
+
+# Names of classes and details, and of the rules that label a job; counts of one.
+NAMES = {word for case in CASES for word in case[2].split() if "_" in word}
+FOR_PROGRAMS = re.compile(r"\b(?:%s)\b|\b(?:name|slurm|pbs|lsf|torchelastic|pmix|ompi|master|comm):"
+                          r"|(?<![-\d.,:/#])1 (?:ranks|nodes|processes|threads|others|calls)\b|\b0\.0 s\b" %
+                          "|".join(sorted(NAMES)))
+
+
+def read_by_people(path):
+    """The report of a bundle, as text and as a page, without what a program made of the document."""
+    for options in [], ["--html"]:
+        done = subprocess.run([COLLWATCH, "report", *options, path], stdout=subprocess.PIPE,
+                              timeout=120, check=True)
+        text = done.stdout.decode()
+        yield re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)
+
+
+def check(fault, seconds, verdict, *job):
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        path = bundle_of(tmp, fault, seconds, *job)
+        with open(path + "/incident.json", encoding="utf-8") as f:
+            kept = json.load(f)
+        for doc in kept, printed_by("analyze", "--json", path):
+            seen = f"{doc['class']} {doc['detail']}".strip()
+            if seen != verdict:
+                raise tap.Failure(f"\"{fault}\" is a {seen}, not a {verdict}")
+            found = deviations(doc)
+            if found:
+                raise tap.Failure(f"{verdict}: " + "\n".join(found))
+        return kept
+
+
+def documents_of_every_class_are_as_promised():
+    for case in CASES:
+        check(*case)
+    classes = {case[2].split()[0] for case in CASES}
+    # A job that is slow hangs nobody: it is told by collwatch.healthy/1.
+    assert classes == set(CLASSES) - {"slow"}, set(CLASSES) - classes
+
+
+def labelled(path, label):
+    with open(path + "/incident.json", encoding="utf-8") as f:
+        kept = json.load(f)
+    kept["job"] = label
+    with open(path + "/incident.json", "w", encoding="utf-8") as f:
+        json.dump(kept, f)
+
+
+def no_word_for_programs_reaches_a_person():
+    for fault, seconds, verdict, *job in CASES:
+        with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+            path = bundle_of(tmp, fault, seconds, *job)
+            labelled(path, "master:node-a:29500" if "mismatch" in verdict else "name:train")
+            for text in read_by_people(path):
+                found = FOR_PROGRAMS.search(text)
+                if found:
+                    around = text[max(0, found.start() - 80):found.end() + 40]
+                    raise tap.Failure(f"{verdict}: \"{found[0]}\" in: {around}")
+                if not re.search(r"\bjob\s+(?:train|node-a:29500)\b", text):
+                    raise tap.Failure(f"{verdict}: the job is not named: {text[:400]}")
+
+
+def places_of(contract, document, path=()):
+    """Paths of all fields and items that the document has."""
+    if isinstance(contract, tuple):
+        contract = next((one for one in contract if isinstance(one, dict)), None)
+    if isinstance(contract, dict) and isinstance(document, dict):
+        for name, inner in contract.items():
+            if name.rstrip("?") in document:
+                at = path + (name.rstrip("?"),)
+                yield at
+                yield from places_of(inner, document[at[-1]], at)
+    elif isinstance(contract, list) and document:
+        yield from places_of(contract[0], document[0], path + (0,))
+
+
+def with_change(document, path, change):
+    document = copy.deepcopy(document)
+    inner = document
+    for step in path[:-1]:
+        inner = inner[step]
+    change(inner, path[-1])
+    return document
+
+
+def a_field_that_is_missing_or_of_another_type_is_found():
+    document = check(f"{AT} send block", 60, "p2p_unmatched outside_nccl", PIPELINE)
+    places = list(places_of(INCIDENT, document))
+    assert ("where", "sides", 0, "op", "peer") in places and len(places) > 50, places
+    for path in places:
+        missing = with_change(document, path, lambda inner, name: inner.pop(name))
+        assert deviations(missing), f"without {path}"
+        wrong = with_change(document, path, lambda inner, name: inner.update({name: [7.5]}))
+        assert deviations(wrong), f"{path} of another type"
+    assert deviations({**document, "surprise": 1}), "a field nobody promised"
+
+
+def the_schema_promises_the_same():
+    wanted = json.dumps(schema_of("collwatch.incident/1", INCIDENT), indent=1) + "\n"
+    if os.environ.get("COLLWATCH_UPDATE_GOLDEN"):
+        with open(SCHEMA, "w", encoding="utf-8") as f:
+            f.write(wanted)
+    with open(SCHEMA, encoding="utf-8") as f:
+        assert f.read() == wanted, "docs/schemas/ is stale: run this with COLLWATCH_UPDATE_GOLDEN=1"
+
+
+tap.run([the_schema_promises_the_same, documents_of_every_class_are_as_promised, no_word_for_programs_reaches_a_person,
+         a_field_that_is_missing_or_of_another_type_is_found])

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of NVIDIA's NCCL and of PyTorch on the simulated device share: having it built,
+running the sweep, and saying why not where something cannot be fetched."""
+
+import os
+import re
+import subprocess
+
+import tap
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+OFFLINE = 3
+# 3 reductions and 7 moves with 12 types, 6 operators; split, abort, end.
+LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 3
+
+
+class Tool:
+    """lab/real-nccl or lab/real-torch on a build of collwatch."""
+
+    def __init__(self, name, build, timeout_s):
+        self.name, self.directory, self.timeout_s = name, build, timeout_s
+        self.absent = "it could not be built"
+
+    def run(self, verb, *args, env=None, timeout_s=None):
+        return subprocess.run([os.path.join(SOURCE, "lab", self.name), verb, "--build",
+                               self.directory, *args], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=timeout_s or self.timeout_s,
+                              env=dict(os.environ, **(env or {})), check=False)
+
+    def build(self, timeout_s):
+        """Skips what calls it where something cannot be fetched."""
+        p = self.run("build", "--jobs", "2", timeout_s=timeout_s)
+        if p.returncode == OFFLINE:
+            said = [line for line in p.stdout.splitlines() if line.startswith(self.name + ": ")]
+            self.absent = said[-1] if said else "it could not be fetched"
+            raise tap.Skip(self.absent)
+        if p.returncode != 0:
+            raise tap.Failure(p.stdout[-3000:])
+        self.absent = None
+
+    def needed(self):
+        if self.absent:
+            raise tap.Skip(self.absent)
+
+    def sweep(self, program, ranks, net, sizes, preload=None, env=None):
+        """The lines of all ranks, sorted."""
+        self.needed()
+        extra = ["--preload", preload] if preload else []
+        p = self.run("run", "--ranks", str(ranks), "--net", net, "--timeout",
+                     str(self.timeout_s - 20), *extra, "--", program, *sizes, env=env)
+        lines = sorted(line for line in p.stdout.splitlines() if re.match(r"rank \d+ \w+", line))
+        if p.returncode != 0:
+            raise tap.Failure("%d: %s" % (p.returncode, p.stdout[-3000:]))
+        results = [line for line in lines if " NCCL " not in line]
+        if len(results) != ranks * LINES_PER_RANK:
+            raise tap.Failure("%d results: %s" % (len(results), p.stdout[-2000:]))
+        return lines
+
+
+def must_be_equal(expected, got, what):
+    if got != expected:
+        different = set(got) ^ set(expected)
+        raise tap.Failure("different %s: %s" % (what, ", ".join(sorted(different)[:6])))

@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What test_booted.py runs inside: installs collwatch, starts the unit, hangs a job under it, upgrades
+it in the middle of another, removes it. Prints TAP.
+
+usage: booted_inside.py IMAGE NEXT
+
+IMAGE is a tree as "meson install" makes it, and NEXT a later daemon; or both are directories of Debian
+packages, of this version and of the next.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import tap
+
+IMAGE, NEXT = sys.argv[1:3]
+UNIT = "collwatchd.service"
+UNITS = [UNIT, "collwatchd.socket", "collwatchd-control.socket"]
+TRAINER = 4242  # the user whose jobs are watched
+STATE = "/var/lib/collwatch"
+GATE = "/run/cw-gate"
+DROP_IN = f"/run/systemd/system/{UNIT}.d"
+IMPATIENT = """[Service]
+WatchdogSec=3
+TimeoutAbortSec=100ms
+"""
+GATED = f"""[Service]
+ExecStartPre=+/bin/sh -c 'while [ -e {GATE} ]; do sleep 0.05; done'
+"""
+TEXTFILE = "/var/lib/prometheus/node-exporter/collwatch.prom"
+CONFIG = f"""metrics_textfile = "{TEXTFILE}"
+node_name = "node-a"
+stall_min = "4s"
+no_headway_after = "4s"
+first_op_after = "30s"
+log_level = "info"
+metrics_socket = "/run/collwatch/metrics.sock"
+"""
+CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7,
+                "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def call(*command, check=True, timeout=120):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=timeout, check=False)
+    expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
+    return done.stdout
+
+
+def wait_until(predicate, what, seconds=120):
+    """Polls: the thing waited for happens in another process."""
+    end = time.monotonic() + seconds
+    while True:
+        value = predicate()
+        if value:
+            return value
+        expect(time.monotonic() < end, f"not within {seconds} s: {what}\n{journal()[-6000:]}")
+        time.sleep(0.05)
+
+
+def show(name):
+    return call("systemctl", "show", "-P", name, UNIT).strip()
+
+
+def journal():
+    return call("journalctl", "--no-pager", "-u", UNIT, "-o", "cat")
+
+
+class Tree:
+    """Files that somebody copies."""
+    left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", STATE}
+
+    @staticmethod
+    def files():
+        """All of them, as paths from the root."""
+        for directory, _, files in os.walk(IMAGE):
+            for name in files:
+                yield os.path.join("/", os.path.relpath(os.path.join(directory, name), IMAGE))
+
+    @staticmethod
+    def install():
+        shutil.copytree(IMAGE, "/", symlinks=True, dirs_exist_ok=True)
+        call("systemd-sysusers")
+        call("systemd-tmpfiles", "--create")
+        call("systemctl", "daemon-reload")
+        call("systemctl", "enable", "--now", UNIT)
+
+    @staticmethod
+    def replace(program):
+        """As a package manager does: the running one keeps its file."""
+        shutil.copy(program, World.daemon + ".new")
+        os.rename(World.daemon + ".new", World.daemon)
+
+    def upgrade(self):
+        shutil.copy(World.daemon, "/tmp/older")
+        self.replace(NEXT)
+        return subprocess.Popen(["systemctl", "restart", UNIT])
+
+    def downgrade(self):
+        self.replace("/tmp/older")
+        call("systemctl", "restart", UNIT)
+
+    def remove(self):
+        call("systemctl", "disable", "--now", UNIT)
+        for path in self.files():
+            os.unlink(path)
+        call("systemctl", "daemon-reload")
+
+
+class Packages:
+    """What dpkg installs."""
+    left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf"}  # the site's: written by hand
+
+    @staticmethod
+    def names(directory=IMAGE):
+        return [f"{directory}/{name}" for name in sorted(os.listdir(directory))]
+
+    @staticmethod
+    def files():
+        for name in "agent", "cli", "daemon", "lab":
+            for path in call("dpkg", "-L", "collwatch-" + name).splitlines():
+                if not os.path.isdir(path) or os.path.islink(path):
+                    yield path
+
+    def install(self):
+        os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+        call("apt-get", "install", "-y", *self.names(), timeout=240)
+
+    def upgrade(self):
+        return subprocess.Popen(["dpkg", "-i", *self.names(NEXT)], stdout=subprocess.DEVNULL)
+
+    def downgrade(self):
+        call("dpkg", "-i", "--force-downgrade", *self.names(), timeout=240)
+
+    @staticmethod
+    def remove():
+        names = ["collwatch-" + name for name in ("agent", "cli", "daemon", "lab")]
+        call("apt-get", "remove", "-y", *names, timeout=240)
+        expect(os.listdir(STATE + "/incidents"), "removed, not purged: incidents are kept")
+        call("dpkg", "--purge", *names, timeout=240)
+        expect("collwatch" not in open("/etc/passwd", encoding="ascii").read(), "a user is left")
+
+
+WAY = Tree() if os.path.isdir(IMAGE + "/usr") else Packages()
+
+
+def find_installed(end):
+    return next(path for path in WAY.files() if path.endswith(end))
+
+
+def ours():
+    """Everything that has our name. The empty directories below /usr are left to package managers."""
+    found = call("find", "/etc", "/usr", "/var/lib", "/var/log", "/var/cache", "/run", "-name",
+                 "*collwatch*").splitlines()
+    return {path for path in found if not path.startswith("/usr/") or not os.path.isdir(path)}
+
+
+class World:
+    """What all tests share."""
+    before = set()
+    collwatch = daemon = None
+    jobs = []
+    first = None  # the incident of the first test
+    killed = after_upgrade = goes_on = None  # jobs
+
+
+class Job:
+    """Three ranks of an ordinary user."""
+
+    def __init__(self, name, *options):
+        self.name = name
+        programs = os.path.dirname(find_installed("/train_loop.py"))
+        sim = os.path.dirname(find_installed("/libnccl.so.2"))
+        self.dir = "/tmp/" + name
+        os.mkdir(self.dir)
+        os.chown(self.dir, TRAINER, TRAINER)
+        self.ranks = [subprocess.Popen(
+            [World.collwatch, "run", "--", sys.executable, programs + "/train_loop.py",
+             "--steps", "0", "--step-ms", "20", "--elements", "64", "--log-every", "1",
+             "--uid-file", self.dir + "/uid", *options],
+            env={"PATH": "/usr/bin", "LD_LIBRARY_PATH": sim, "COLLWATCH_JOB": name,
+                 "RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_RANK": str(rank)},
+            stdin=subprocess.DEVNULL, stdout=open(f"{self.dir}/out.{rank}", "wb"),
+            stderr=subprocess.STDOUT, user=TRAINER, group=TRAINER, extra_groups=[])
+            for rank in range(3)]
+        World.jobs.append(self)
+
+    def status(self):
+        text = subprocess.run([World.collwatch, "status", "--json"], stdout=subprocess.PIPE,
+                              check=False).stdout
+        jobs = json.loads(text)["jobs"] if text else []
+        return next((j for j in jobs if j["job"].endswith(":" + self.name)), None)
+
+    def is_training(self):
+        expect(all(r.poll() is None for r in self.ranks), self.name + ": " + self.output(0))
+        job = self.status()
+        return job and job["ranks"] == 3 and job["collectives"] > 20
+
+    def output(self, rank):
+        with open(f"{self.dir}/out.{rank}", encoding="utf-8") as f:
+            return f.read()
+
+    def steps(self, rank):
+        return len(re.findall(r" step \d+ ", self.output(rank)))
+
+    def incident(self):
+        top = STATE + "/incidents"
+        for entry in os.listdir(top) if os.path.isdir(top) else []:
+            try:
+                with open(f"{top}/{entry}/incident.json", encoding="utf-8") as f:
+                    doc = json.load(f)
+            except (OSError, ValueError):
+                continue  # being written
+            # Of what is noted only, stacks may be on their way.
+            if doc["job"].endswith(":" + self.name) and doc.get("severity", "page") == "page":
+                return doc
+        return None
+
+    def close(self):
+        for rank in self.ranks:
+            rank.kill()
+            rank.wait()
+
+
+@test
+def installs_and_starts():
+    World.before = ours()
+    os.makedirs("/etc/collwatch", exist_ok=True)
+    with open("/etc/collwatch/collwatchd.conf", "w", encoding="ascii") as f:
+        f.write(CONFIG)
+    os.makedirs(os.path.dirname(TEXTFILE), exist_ok=True)
+    os.chmod(os.path.dirname(TEXTFILE), 0o777)
+    WAY.install()
+    World.collwatch = find_installed("/bin/collwatch")
+    World.daemon = find_installed("/sbin/collwatchd")
+    for unit in UNITS:
+        expect(call("systemctl", "is-active", unit).strip() == "active", unit)
+        expect(call("systemctl", "is-enabled", unit).strip() == "enabled", unit)
+
+
+@test
+def has_a_user_of_its_own_and_the_listed_capabilities():
+    with open(f"/proc/{show('MainPID')}/status", encoding="ascii") as f:
+        fields = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    uid = call("id", "-u", "collwatch").strip()
+    expect(fields["Uid"].split() == [uid] * 4 and uid != "0", fields["Uid"])
+    mask = sum(1 << bit for bit in CAPABILITIES.values())
+    for name in "CapEff", "CapPrm", "CapBnd", "CapAmb":
+        expect(int(fields[name], 16) == mask, f"{name} {fields[name]}, not {mask:016x}")
+    expect(fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2", "not fenced in")
+    expect("not seen by BPF" not in journal(), journal())
+
+
+@test
+def gives_its_metrics_out():
+    text = wait_until(lambda: os.path.exists(TEXTFILE) and open(TEXTFILE, encoding="ascii").read(),
+                      "the textfile")
+    expect("collwatch_" in text and os.stat(TEXTFILE).st_mode & 0o444 == 0o444, text)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect("/run/collwatch/metrics.sock")
+        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        reply = b"".join(iter(lambda: s.recv(65536), b""))
+    expect(reply.startswith(b"HTTP/1.1 200 ") and b"collwatch_" in reply, reply)
+
+
+def has_both_stacks():
+    """An interpreter that just works is not asked: the next time, then. One answer in 2 s."""
+    done = subprocess.run([World.collwatch, "stacks", "hangs"], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return "train_step (train_loop.py:" in done.stdout and "read_sample" in done.stdout
+
+
+@test
+def names_the_rank_that_hangs_a_job_with_its_stacks():
+    job = Job("hangs", "--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step", "30")
+    other = World.killed = Job("killed")  # for the next test: meanwhile
+    wait_until(other.is_training, "a job that trains")
+    other.ranks[2].kill()
+    doc = World.first = wait_until(job.incident, "an incident")
+    expect(doc["class"] == "never_entered" and [c["rank"] for c in doc["culprits"]] == [1], doc)
+    text = call(World.collwatch, "report", doc["id"])
+    for what in (r"read_sample +\S*train_loop.py:\d+",  # Python: the agent answered
+                 r"read\+\d+ +libc",  # ptrace, and the unwinder as the rank's user
+                 r"in read\(\), waits in \w+"):  # /proc/PID/{syscall,wchan} of another user
+        expect(re.search(what, text), f"no {what} in {text}")
+    expect(doc["id"] in journal(), "the journal has the alert")
+    wait_until(has_both_stacks, "the Python stacks of the culprit and of somebody who waits")
+    job.close()
+
+
+@test
+def knows_who_killed_a_rank():
+    job = World.killed
+    doc = wait_until(job.incident, "an incident")
+    expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [2], doc)
+    expect(f"killed by SIGKILL sent by python3 (pid {os.getpid()}, root)" in doc["summary"], doc)
+    job.close()
+
+
+def version():
+    return json.loads(call(World.collwatch, "status", "--json"))["version"]
+
+
+def drop_in(text):
+    """Changes the unit; None: back to what it was."""
+    shutil.rmtree(DROP_IN, ignore_errors=True)
+    if text:
+        os.makedirs(DROP_IN)
+        with open(DROP_IN + "/test.conf", "w", encoding="ascii") as f:
+            f.write(text)
+    call("systemctl", "daemon-reload")
+
+
+@test
+def is_upgraded_in_mid_job():
+    job, dies = Job("goes-on"), Job("dies")
+    wait_until(job.is_training, "a job that trains")
+    wait_until(dies.is_training, "another")
+    old = version()
+    steps = [job.steps(rank) for rank in range(3)]
+    # A daemon that starts only when it is let: who dies meanwhile dies unseen.
+    drop_in(GATED)
+    with open(GATE, "x", encoding="ascii"):
+        upgrade = WAY.upgrade()
+        wait_until(lambda: show("SubState") == "start-pre", "the old daemon has gone")
+        dies.ranks[1].kill()
+        dies.ranks[1].wait()
+        os.unlink(GATE)
+    expect(upgrade.wait(240) == 0, "upgrades")
+    wait_until(lambda: show("ActiveState") == "active", "the new daemon")
+    drop_in(None)
+    expect(version() == old + "+next", f"{version()} after {old}")
+    wait_until(job.is_training, "the job is watched again")
+    wait_until(lambda: all(job.steps(rank) > steps[rank] + 20 for rank in range(3)),
+               "its ranks go on")
+    expect(World.first["id"] in call(World.collwatch, "report"), "incidents are kept")
+    World.after_upgrade = dies
+    expect(job.incident() is None, "a restart is no incident")
+    job.close()
+
+
+@test
+def knows_the_last_ops_of_a_rank_that_died_while_no_daemon_was_there():
+    job = World.after_upgrade
+    doc = wait_until(job.incident, "an incident")
+    expect(doc["class"] == "process_dead" and [c["rank"] for c in doc["culprits"]] == [1], doc)
+    text = call(World.collwatch, "report", doc["id"])
+    # How it ended is known from Linux 6.15 on; it was killed in a call of NCCL or between two.
+    expect(re.search(r"(killed by SIGKILL|ended)[^;]*;\s+"
+                     r"(its\s+last\s+call\s+there,|it\s+was\s+inside)\s+\w+\s+#\d+", text), text)
+    job.close()
+
+
+@test
+def goes_back_to_the_older_version_in_mid_job():
+    job = Job("goes-back")
+    wait_until(job.is_training, "a job that trains")
+    drop_in(IMPATIENT)  # for the next test
+    WAY.downgrade()
+    expect("+" not in version(), version())
+    kept = re.findall(r"(\d+) of (\d+) rank processes kept over the restart", journal())[-1]
+    expect(kept[0] == kept[1] != "0", journal())
+    wait_until(job.is_training, "watched again")
+    expect("cannot read" not in call(World.collwatch, "status"), "a record is not read")
+    World.goes_on = job
+
+
+@test
+def is_replaced_when_its_loop_is_stuck():
+    job, pid = World.goes_on, int(show("MainPID"))
+    steps = job.steps(0)
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: show("ActiveState") == "active" and show("MainPID") != str(pid),
+               "another daemon")
+    wait_until(job.is_training, "watched again")
+    wait_until(lambda: job.steps(0) > steps + 20, "its ranks go on")
+    expect("watchdog" in call("journalctl", "--no-pager", "-u", UNIT).lower(), journal())
+    drop_in(None)
+    job.close()
+
+
+@test
+def stays_stopped_when_it_is_stopped():
+    job = Job("unwatched")
+    wait_until(job.is_training, "a job that trains")
+    call("systemctl", "stop", UNIT)
+    steps = job.steps(0)
+    wait_until(lambda: job.steps(0) > steps + 80, "the job goes on alone")  # agents ask each second
+    for unit in UNITS:
+        expect(call("systemctl", "is-active", unit, check=False).strip() == "inactive", unit)
+    call("systemctl", "start", UNIT)
+    wait_until(job.is_training, "watched again")
+    job.close()
+
+
+@test
+def leaves_only_what_the_manual_says_when_it_is_removed():
+    expect(os.listdir(STATE + "/incidents"), "there are incidents")
+    WAY.remove()
+    expect(ours() - World.before == WAY.left, ours() - World.before)
+    expect(STATE not in WAY.left or os.listdir(STATE + "/incidents"),
+           "incidents outlive the package")
+
+
+if __name__ == "__main__":
+    try:
+        tap.run(TESTS)
+    finally:
+        for job in World.jobs:
+            job.close()

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The unit without a service manager: what systemd-analyze says of it, and where the installation
+puts its files. Prints TAP.
+
+usage: test_unit.py BUILD-DIRECTORY SOURCE-DIRECTORY
+"""
+
+import fnmatch
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+from tap import Skip
+
+BUILD, SOURCE = sys.argv[1:3]
+OTHER = 23777  # a user that is nobody else's
+# What `meson install` installs, wherever the directories of the system are. Links are not listed.
+INSTALLED = """
+bin/collwatch
+bin/collwatch-lab
+sbin/collwatchd
+lib/collwatch/libcollwatch.so
+libexec/collwatch/programs/*
+libexec/collwatch/sim/libcuda.so.1
+libexec/collwatch/sim/libnccl.so.2
+share/collwatch/schemas/incident.json
+share/collwatch/slurm/task-prolog
+share/doc/collwatch/examples/collwatchd.conf
+share/man/man[1578]/collwatch*
+systemd/system/collwatchd-control.socket
+systemd/system/collwatchd.service
+systemd/system/collwatchd.socket
+sysusers.d/collwatch.conf
+tmpfiles.d/collwatch.conf
+""".split()
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def call(*command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, timeout=120, **more)
+
+
+@functools.cache
+def image():
+    """What is installed, in a directory of its own."""
+    top = tempfile.mkdtemp(prefix="cw-image-")
+    done = call("meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", top)
+    expect(done.returncode == 0, done.stdout)
+    return top
+
+
+def files():
+    return sorted(os.path.join(directory, name)[len(image()):]
+                  for directory, _, names in os.walk(image()) for name in names
+                  if not os.path.islink(os.path.join(directory, name)))
+
+
+def unit_files():
+    return [path for path in files() if "/systemd/system/" in path]
+
+
+@test
+def installs_the_listed_files_only():
+    def short(path):
+        """From the part that does not depend on where the system has its directories."""
+        for wanted in INSTALLED:
+            if fnmatch.fnmatch(path, "*/" + wanted):
+                return wanted
+        return re.sub("^.*/lib/[^/]*-linux-[^/]*/", "lib/", path)  # Debian's libdir
+    found = {short(path) for path in files()}
+    if not any("/man/" in path for path in found):
+        found.add("share/man/man[1578]/collwatch*")  # scdoc was not there
+    expect(found == set(INSTALLED), "\n".join(files()))
+
+
+@test
+def leaves_no_core_dump():
+    """One would hold what jobs of all users show, and the webhook's headers."""
+    for path in unit_files():
+        if path.endswith("/collwatchd.service"):
+            with open(image() + path, encoding="utf-8") as f:
+                expect("\nLimitCORE=0\n" in f.read(), path)
+
+
+@test
+def keeps_the_simulated_device_from_the_loader():
+    directories = {os.path.dirname(path) for path in files() if re.search(r"\.so\b", path)}
+    expect(len(directories) == 2, directories)
+    for directory in directories:
+        expect(directory.endswith(("/libexec/collwatch/sim", "/collwatch")), directory)
+
+
+def analyze(*arguments):
+    if not shutil.which("systemd-analyze"):
+        raise Skip("systemd-analyze is not installed (Debian: systemd)")
+    return call("systemd-analyze", *arguments,
+                env={**os.environ, "SYSTEMD_UNIT_PATH": image() + "/units:"})
+
+
+def copy_units():
+    """Without what this machine lacks: the program itself is not installed here."""
+    os.makedirs(image() + "/units", exist_ok=True)
+    for path in unit_files():
+        with open(image() + path, encoding="utf-8") as f:
+            text = f.read()
+        text = re.sub("^ExecStart=.*$", "ExecStart=/bin/true", text, flags=re.MULTILINE)
+        with open(f"{image()}/units/{os.path.basename(path)}", "w", encoding="utf-8") as f:
+            f.write(text)
+    return [f"{image()}/units/{os.path.basename(path)}" for path in unit_files()]
+
+
+@test
+def is_a_valid_unit():
+    done = analyze("verify", "--man=no", *copy_units())
+    expect(done.returncode == 0 and not done.stdout.strip(), done.stdout)
+
+
+@test
+def runs_the_installed_daemon():
+    with open(image() + next(p for p in unit_files() if p.endswith(".service")),
+              encoding="utf-8") as f:
+        program = re.search("^ExecStart=(.*)$", f.read(), re.MULTILINE)[1]
+    expect(program in files(), program)
+
+
+def explained():
+    """{what: exposure} of the table."""
+    with open(SOURCE + "/docs/hardening.md", encoding="utf-8") as f:
+        rows = re.findall(r"^\| `(.*?)` \| ([0-9.]+) \| .+ \|$", f.read(), re.MULTILINE)
+    return {what.replace("\\|", "|"): exposure for what, exposure in rows}
+
+
+@test
+def explains_every_line_that_is_less_strict():
+    unit = next(path for path in copy_units() if path.endswith(".service"))
+    done = analyze("security", "--offline=true", "--json=short", unit)
+    expect(done.returncode == 0, done.stdout)
+    found = {row["name"]: row["exposure"] for row in json.loads(done.stdout)
+             if float(row["exposure"] or 0) > 0}
+    expect(found, done.stdout)
+    expect(found == explained(), sorted(set(found.items()) ^ set(explained().items())))
+
+
+def of_the_unit(key):
+    with open(image() + next(p for p in unit_files() if p.endswith(".service")),
+              encoding="utf-8") as f:
+        return re.search(f"^{key}=(.*)$", f.read(), re.MULTILINE)[1]
+
+
+def rights_of_the_unit():
+    """setpriv's arguments: another user with the capabilities of the unit and no others."""
+    line = of_the_unit("AmbientCapabilities")
+    names = ",".join("+" + name.removeprefix("CAP_").lower() for name in line.split())
+    return ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "--no-new-privs",
+            *(f"--{kind}=-all,{names}" for kind in ("bounding-set", "inh-caps", "ambient-caps"))]
+
+
+def passed(program, tests, *before):
+    done = call(*before, f"{program}", "--tap", cwd="/")
+    return [name for name in tests
+            if re.search(rf"^ok - \S+::{name} (?!.*# SKIP)", done.stdout, re.MULTILINE)], done.stdout
+
+
+@test
+def has_the_kernels_evidence_with_the_rights_of_the_unit():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root and setpriv")
+    wanted = {"kernel_events": ["who_stopped_a_rank", "table_of_deaths"],
+              "kernel_threads": ["shows_where_a_sleeping_thread_is_and_since_when"],
+              "kernel_programs": ["others_leave_no_trace"]}
+    with tempfile.TemporaryDirectory(prefix="cw-rights-") as directory:
+        os.chmod(directory, 0o755)  # the build may lie where that user cannot look
+        for name, tests in wanted.items():
+            if not os.path.exists(f"{BUILD}/tests/unit/test_{name}"):
+                raise Skip("the unit tests are not built")
+            path = shutil.copy(f"{BUILD}/tests/unit/test_{name}", directory)
+            theirs, out = passed(path, tests, *rights_of_the_unit())
+            if theirs != tests and passed(path, tests)[0] != tests:
+                raise Skip("not even root has it here")
+            expect(theirs == tests, out)
+
+
+@test
+def lets_who_holds_a_thread_go_first():
+    """Without a capability; that the filter lets it through is in the table above."""
+    nice = 20 - int(of_the_unit("LimitNICE"))
+    limit = ["prlimit", f"--nice={nice}:{nice}"]
+    if os.geteuid() != 0 or not shutil.which("setpriv") or call(*limit, "true").returncode != 0:
+        raise Skip("needs root, setpriv, and the right to raise limits")
+    with tempfile.TemporaryDirectory(prefix="cw-rights-") as directory:
+        os.chmod(directory, 0o755)
+        path = shutil.copy(f"{BUILD}/tests/unit/test_stack_limit", directory)
+        wanted = ["who_holds_a_thread_goes_first"]
+        theirs, out = passed(path, wanted, *limit, *rights_of_the_unit())
+        expect(theirs == wanted, out)
+
+
+if __name__ == "__main__":
+    try:
+        tap.run(TESTS)
+    finally:
+        shutil.rmtree(image(), ignore_errors=True)

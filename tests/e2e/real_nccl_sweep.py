@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's own NCCL on the simulated device, started many times: two, four and eight ranks, shared
+memory and sockets, small and large data, small buffers, alone and with the agent preloaded. Of the
+same job all starts give the same bits. Averages over other numbers of ranks are left out: they
+round by the order of their terms. Skipped where the source cannot be had. Prints TAP.
+
+usage: tests/e2e/real_nccl_sweep.py BUILD-DIRECTORY [STARTS]"""
+import itertools
+import os
+import sys
+
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+from lab_lib import Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+
+BUILD = os.path.realpath(sys.argv[1])
+STARTS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+AGENT, SWEEP = BUILD + "/agent/libcollwatch.so", BUILD + "/lab/sweep"
+BUILD_TIMEOUT_S, RUN_TIMEOUT_S = 3000, 1800
+SIZES = (["7", "20000"], ["1", "1000"], ["33"])
+BUFFERS = ({}, {"NCCL_BUFFSIZE": "65536"})
+
+nccl = Tool("real-nccl", BUILD, RUN_TIMEOUT_S)
+
+
+def build():
+    nccl.build(BUILD_TIMEOUT_S)
+
+
+def job(ranks, net, sizes, variables, starts):
+    """Alone first, then in turns with the agent and alone."""
+    def test():
+        first = nccl.sweep(SWEEP, ranks, net, sizes, env=variables)
+        for i in range(1, starts):
+            agent = AGENT if i % 2 else None
+            must_be_equal(first, nccl.sweep(SWEEP, ranks, net, sizes, agent, variables),
+                          f"in start {i + 1}" + (", with the agent" if agent else ""))
+    test.__name__ = "_".join([f"{ranks}_ranks", net, "sizes", *sizes,
+                              *(["small_buffers"] if variables else []), f"{starts}_starts"])
+    return test
+
+
+JOBS = list(itertools.product((2, 4, 8), ("shm", "socket"), SIZES, BUFFERS))
+# Each job at least alone and with the agent; with fewer starts than that, every n-th job.
+CHOSEN = JOBS[::-(-2 * len(JOBS) // max(STARTS, 2))]
+SHARE, REST = divmod(max(STARTS, 2), len(CHOSEN))
+tap.run([build] + [job(*j, SHARE + (i < REST)) for i, j in enumerate(CHOSEN)])

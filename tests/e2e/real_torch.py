@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's own CUDA build on NVIDIA's own NCCL and the simulated device: jobs compute the same
+with the agent as without it and are left in peace; jobs that go wrong are diagnosed by the label
+that stands in torch_lib.py. Skipped where PyTorch or NCCL cannot be had. Prints TAP.
+
+Not part of the default run: it fetches half a gigabyte the first time.
+usage: tests/e2e/real_torch.py [BUILD-DIRECTORY] [TEST…]"""
+import os
+import re
+import sys
+import time
+
+sys.dont_write_bytecode = True
+os.environ["CW_BUILD"] = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else "build")
+CHOSEN = sys.argv[2:]
+
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+from lab_lib import must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+from torch_lib import (ALERT_S, BUILD_S, CROWD, CULPRIT, JOB_S,  # noqa: E402 pylint: disable=wrong-import-position
+                       LABELS, PATIENT, RANKS, Job, ask_for_dumps, fault_rank,
+                       names_line, told, torch)
+# After torch_lib, which says where the build is.
+from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
+from fault_lib import RealDaemon  # noqa: E402 pylint: disable=wrong-import-position
+
+# A healthy job on a machine that is too busy is slow, not hung: only what is proven may be told.
+UNHURRIED = 'no_headway_after = "1h"\nfirst_op_after = "1h"\n'
+
+state = {}
+
+
+def build():
+    torch.build(BUILD_S)
+
+
+def is_left_in_peace(program, config=UNHURRIED, variables=None):
+    """The same bits with the agent as without it, every rank seen, and nobody called."""
+    with RealDaemon(config) as daemon:
+        daemon.start()
+        alone = Job(daemon.dir, program)
+        try:
+            expected = alone.results()
+        finally:
+            alone.kill()
+        check(len([line for line in expected if " result " in line]) == RANKS, expected)
+        end = daemon.dir + "/end"
+        watched = Job(daemon.dir, program, "--until", end, daemon=daemon, variables=variables)
+
+        def is_seen():
+            check(watched.is_running(), "a rank ended before its time")
+            job = daemon.job(program)
+            return job and job["ranks"] == RANKS and watched.has_computed()
+        try:
+            wait_until(is_seen, "all ranks are seen", JOB_S)
+            with open(end, "wb"):
+                pass
+            must_be_equal(expected, watched.results(), "with the agent")
+        finally:
+            watched.kill()
+        check(daemon.incidents() == [], [i["summary"] for i in daemon.incidents()])
+
+
+def checkpoint_longer_than_patience_is_left_in_peace():
+    """While one rank writes, the others wait in a barrier, longer than anybody is patient with a
+    rank that does nothing."""
+    is_left_in_peace("checkpoint", PATIENT, {"CHECKPOINT_S": "45"})
+
+
+def goes_wrong(program, fault):
+    verdict, culprits, function = LABELS[program, fault]
+    with RealDaemon(PATIENT) as daemon:
+        daemon.start()
+        job = Job(daemon.dir, program, "--steps", "1000000", "--fault", fault, "--fault-rank",
+                  str(fault_rank(fault)), daemon=daemon, ranks=CROWD)
+
+        def is_told():
+            time.sleep(0.5)  # a report is a process
+            return any(v == verdict and ranks == culprits and
+                       names_line(report, program, function)
+                       for v, ranks, report in told(daemon, program))
+        try:
+            wait_until(is_told, f"{verdict}, ranks {culprits}, {function}", ALERT_S)
+        except AssertionError as e:
+            raise tap.Failure("%s; told: %s\n%s" % (
+                e, "\n".join(r for _, _, r in told(daemon, program)) or "nothing",
+                [job.output(i, "err")[-1500:].decode() for i in range(CROWD)])) from None
+        finally:
+            job.kill()
+
+
+def torchs_own_dump_is_read_right():
+    """The same hang without an agent: torch's recorder, by the same label."""
+    verdict = LABELS["ddp", "block-in-data-loader"][0].replace("_", " ")
+    with RealDaemon(PATIENT) as daemon:  # a directory that goes away; the daemon is not started
+        at = daemon.dir + "/dumps"
+        os.mkdir(at)
+        job = Job(daemon.dir, "ddp", "--steps", "1000000", "--fault", "block-in-data-loader",
+                  "--fault-rank", str(CULPRIT), ranks=CROWD,
+                  variables={"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
+                             "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+                             "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": at + "/rank_",
+                             "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": daemon.dir + "/pipe_"})
+
+        def is_read():
+            check(job.is_running(), "a rank ended before its time")
+            ask_for_dumps(daemon.dir)
+            time.sleep(2)  # for the dumps; those that come later are read the next time
+            state["said"] = daemon.run("analyze", "--flight-recorder", at)
+            lines = " ".join(state["said"].split())
+            return len(os.listdir(at)) == CROWD and f"class {verdict}:" in lines and \
+                lines.startswith(f"HANG rank {CULPRIT} ")
+        try:
+            wait_until(is_read, "the dumps' verdict", ALERT_S)
+        except AssertionError as e:
+            raise tap.Failure(f"{e}; last: {state.get('said')}") from None
+        finally:
+            job.kill()
+
+
+def named(name, function, *arguments):
+    """A test that calls that."""
+    def test():
+        function(*arguments)
+    test.__name__ = re.sub(r"\W", "_", name)
+    return test
+
+
+HEALTHY = ["ddp", "fsdp", "tensor", "pipeline", "ring", "moe", "gloo", "loader"]
+TESTS = ([build] +
+         [named(f"healthy_{program}_is_left_in_peace", is_left_in_peace, program)
+          for program in HEALTHY] +
+         [checkpoint_longer_than_patience_is_left_in_peace] +
+         [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
+          for program, fault in LABELS] +
+         [torchs_own_dump_is_read_right])
+tap.run([t for t in TESTS if not CHOSEN or t is build or t.__name__ in CHOSEN])

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of PyTorch on the simulated device, and what is right when one rank goes wrong: what the
+tests and the comparison with other tools share. The build is CW_BUILD."""
+import os
+import re
+import sys
+
+from lab_lib import SOURCE, Tool
+
+BUILD = os.environ["CW_BUILD"]
+# What the library below reads.
+for name, part in (("CW_AGENT", "agent/libcollwatch.so"), ("CW_COLLWATCH", "cli/collwatch"),
+                   ("CW_COLLWATCHD", "daemon/collwatchd")):
+    os.environ.setdefault(name, os.path.join(BUILD, part))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(SOURCE, "lab"))
+
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+import torch_run  # noqa: E402 pylint: disable=wrong-import-position
+from fault_lib import Training  # noqa: E402 pylint: disable=wrong-import-position
+from nccl_place import default_cache  # noqa: E402 pylint: disable=wrong-import-position
+
+PROGRAMS = os.path.join(SOURCE, "lab", "programs", "torch")
+RANKS = 2
+# Each is far more than a busy machine has ever needed; none of them passes when all is well.
+BUILD_S, JOB_S, ALERT_S = 5400, 1800, 900
+
+torch = Tool("real-torch", BUILD, JOB_S)
+
+
+class Job(Training):
+    """Ranks of a PyTorch program; with the agent when there is a daemon."""
+
+    def __init__(self, directory, program, *arguments, daemon=None, ranks=RANKS,
+                 variables=None):
+        torch.needed()
+        env = torch_run.job_environment(default_cache(), BUILD, ranks, "shm")
+        # A call that differs is named by the line that made it.
+        env["COLLWATCH_CALL_STACKS"] = "on"
+        mine = {k: v for k, v in env.items() if os.environ.get(k) != v and
+                k not in ("LD_LIBRARY_PATH", "WORLD_SIZE")}
+        mine.update(variables or {})
+        super().__init__(directory, program, ranks,
+                         [os.path.join(PROGRAMS, program + ".py"), *arguments], daemon,
+                         program=sys.executable, libraries=env["LD_LIBRARY_PATH"],
+                         variables=lambda rank: mine, has_uid_file=False)
+
+    def has_computed(self):
+        """All ranks, to the end of what they were told to."""
+        return all(b" result " in self.output(i) for i in range(len(self.ranks)))
+
+    def results(self):
+        """What all ranks have computed; each has to end well."""
+        lines = []
+        for status, out, err in self.wait(JOB_S):
+            if status != 0:
+                raise tap.Failure(f"status {status}: {err.decode(errors='replace')[-3000:]}")
+            lines += re.findall(r"rank \d+ (?:step|result) .*", out.decode())
+        return sorted(lines)
+
+
+# Laid down before anything was run: what is right when that rank of CROWD does that, and the
+# function of its program that has to be named.
+CULPRIT, CROWD = 1, 3
+LABELS = {
+    ("ddp", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
+    ("ddp", "lock-in-c"): ("never_entered", (CULPRIT,), "lock_in_c"),
+    # The line is read_sample's, too; of a stopped process no Python stack is to be had.
+    ("ddp", "stop"): ("never_entered", (CULPRIT,), None),
+    ("ddp", "kill"): ("process_dead", (CULPRIT,), None),
+    ("ddp", "exception"): ("process_dead", (CULPRIT,), None),
+    ("ddp", "uneven-inputs"): ("mismatch", (CULPRIT,), "train"),
+    ("ddp", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
+    ("fsdp", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
+    ("fsdp", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
+    # Laid down as never_entered, which is for collectives: this one waits for a message.
+    ("pipeline", "block-in-data-loader"): ("p2p_unmatched", (CULPRIT,), "read_sample"),
+    ("tensor", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
+    ("ring", "missing-send"): ("p2p_unmatched", (CULPRIT,), "train"),
+    ("ring", "wrong-shape"): ("mismatch", (CULPRIT,), "average"),
+    ("moe", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
+    ("moe", "wrong-splits"): ("p2p_unmatched", (CULPRIT,), "forward"),
+    ("loader", "worker-dies"): ("process_dead", (CULPRIT,), None),
+    ("loader", "worker-blocks"): ("never_entered", (CULPRIT,), "fit"),
+    ("checkpoint", "block-in-checkpoint"): ("never_entered", (0,), "save"),
+    ("gloo", "wrong-shape"): ("mismatch", (CULPRIT,), "average"),
+    # Laid down as deadlock, rank 1: lost. All others wait for it in a barrier of gloo's, which is not
+    # seen, and it for them in NCCL; told is where they wait, and in which line.
+    ("gloo", "skipped-barrier"): ("never_entered", (0, 2), "check_in"),
+}
+
+
+def fault_rank(fault):
+    return 0 if fault == "block-in-checkpoint" else CULPRIT
+
+
+PATIENT = 'no_headway_after = "20s"\nfirst_op_after = "1h"\n'
+
+
+def names_line(report, program, function):
+    """Whether it has a line of that function of the program's, as stacks are written."""
+    files, words = rf"(?:job|{program})\.py", " ".join(report.split())
+    return not function or re.search(
+        rf"\b{function} (?:\(|\S*/){files}:\d+|{files}:\d+ in (?:\w+\.)?{function}\b|"
+        rf"← {function}\b|\b{function} ←", words)
+
+
+def told(daemon, program):
+    """{(class, ranks, report)} of the job's incidents so far."""
+    return {(i["class"], tuple(c["rank"] for c in i["culprits"]),
+             daemon.run("report", daemon.bundles()[i["id"]]))
+            for i in daemon.incidents() if i["job"].endswith(":" + program)}
+
+
+def ask_for_dumps(at):
+    """Has each rank write its Flight Recorder, as a person would: through torch's pipe."""
+    for rank in range(CROWD):
+        try:
+            fd = os.open(f"{at}/pipe_{rank}.pipe", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            continue  # nobody reads it yet
+        os.write(fd, b"1\n")
+        os.close(fd)

@@ -1,0 +1,960 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every sentence of drawn incidents, held against what was so in the cluster (docs/suite.md).
+
+	tests/suite/claims.py COLLWATCH_LAB HOW_MANY SEED [completion]
+
+Runs so many drawn scenarios through leaders and reads each page and notice: summary, culprits' reasons,
+what was ruled out and what else it could be. Each sentence must be one of those below, and each thing
+that it claims must be so in the simulator at that moment. Status 1 and a line for each that is not.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+# ---- words ----
+
+RANKS = r"ranks? \d[\d,\-]*(?:,…)?"
+WHO = rf"(?:rank \d+ \([^()]*\)|{RANKS})"
+OTHERS = rf"(?:the other rank|the other \d+ ranks|{RANKS})"
+KIND = r"(?:[a-z_]+|ncclComm\w+|ncclGroupEnd)"
+CALL = rf"(?:a call|(?:send|recv) #\d+ (?:to|from) comm rank \d+|{KIND} #\d+|ncclComm\w+|ncclGroupEnd)"
+OP = rf"{KIND}(?: #\d+)?(?: \w+ x \d+)?(?: (?:sum|prod|max|min|avg))?(?: root \d+)?(?: (?:to|from) \d+)?"
+COMM = r"(?:comm 0x[0-9a-f]{16}|comm \d+|[\w.\-]+)"
+TIME = r"(?:\d+ ms|\d+\.\d s|\d+ s|\d+ min|\d+ h|an unknown time)"
+TRAIT = (
+    r"(?:loaded NCCL [\d.]+|loaded an unknown NCCL|started with other NCCL_\* variables than the rest"
+    r"|made it with \d+ ranks)"
+)
+DEATH = r"(?:ended|exited with status \d+|was killed by SIG\w+|was killed by signal \d+|was OOM-killed)"
+HALT = r"(?:stopped by a signal|held by a debugger)"
+ARGUMENT = r"(?:count \d+|type \w+|operator \w+|root -?\d+)"
+
+SIGNALS = {"SIGHUP": 1, "SIGINT": 2, "SIGABRT": 6, "SIGKILL": 9, "SIGSEGV": 11, "SIGTERM": 15, "SIGBUS": 7}
+
+# What is told was read up to a digest, a look and a delivery ago.
+LATE_S = 5.0
+
+NAMES = {"ncclCommInitRank": "comm_init", "ncclCommSplit": "comm_split", "ncclCommFinalize": "comm_finalize"}
+
+
+class Untrue(Exception):
+    """A claim that is not so."""
+
+
+def expect(is_so, what):
+    """The claim, or what is so instead."""
+    if not is_so:
+        raise Untrue(what)
+
+
+def ranks_of(text):
+    """ "rank 3 (node-0, pid 7)" or "ranks 0-2,5": the numbers."""
+    text = re.sub(r" \(.*\)$", "", text)
+    found = set()
+    for part in text.split(" ", 1)[1].replace(",…", "").split(","):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+class Op:
+    """A call of a member."""
+
+    def __init__(self, fields):
+        (self.index, self.kind, self.dtype, self.redop, self.root, self.peer, self.count, self.seq, self.p2p,
+         self.progress, self.is_returned, self.is_no_call, self.age, self.returned_ago) = fields
+
+    def is_open(self, member):
+        if self.kind.startswith("comm_"):
+            return not self.is_returned
+        return self.index >= member["first_open"] and self.progress != "completed" and not self.is_no_call
+
+    def is_called(self, text):
+        """ "all_reduce #3", "send #4 to comm rank 1", "ncclCommSplit"."""
+        if text == "a call":
+            return True
+        m = re.fullmatch(r"(\w+)(?: #(\d+))?(?: (?:to|from) comm rank (\d+))?", text)
+        number = self.p2p if self.kind in ("send", "recv") else self.seq
+        return (
+            NAMES.get(m[1], m[1]) == self.kind
+            and (m[2] is None or int(m[2]) == number)
+            and (m[3] is None or int(m[3]) == self.peer)
+        )
+
+    def reads(self, text):
+        """As cw_op_format() has it; what is left out there is not looked at."""
+        m = re.fullmatch(
+            rf"({KIND})(?: #(\d+))?(?: (\w+) x (\d+))?(?: (sum|prod|max|min|avg))?(?: root (\d+))?(?: (?:to|from) (\d+))?",
+            text,
+        )
+        number = self.p2p if self.kind in ("send", "recv") else self.seq
+        return (
+            NAMES.get(m[1], m[1]) == self.kind
+            and (m[2] is None or int(m[2]) == number)
+            and (m[3] is None or (m[3] == self.dtype and int(m[4]) == self.count))
+            and (m[5] is None or m[5] == self.redop)
+            and (m[6] is None or int(m[6]) == self.root)
+            and (m[7] is None or int(m[7]) == self.peer)
+        )
+
+    def signature(self):
+        return (self.kind, self.dtype, self.redop, self.root, self.count)
+
+    def __str__(self):
+        return f"{self.kind} #{self.seq or self.p2p} {self.dtype} x {self.count} {self.redop} root {self.root} {self.progress}"
+
+
+class Truth:
+    """What was so."""
+
+    def __init__(self, doc, incident):
+        self.incident = incident
+        self.ranks = doc["ranks"]
+        self.nodes = {n["name"]: n["quiet"] for n in doc["nodes"]}
+        self.comms = {}
+        for comm in doc["comms"]:
+            for member in comm["members"]:
+                member["ops"] = [Op(o) for o in member["ops"]]
+            comm["of"] = {m["rank"]: m for m in comm["members"]}
+            self.comms[comm["name"]] = comm
+        self.all_comms = doc["comms"]
+
+    # -- who, where --
+
+    def comm(self, name):
+        expect(name in self.comms, f"there is no comm {name}")
+        return self.comms[name]
+
+    def member(self, comm, rank):
+        expect(rank in self.comm(comm)["of"], f"rank {rank} is no member of {comm}")
+        return self.comm(comm)["of"][rank]
+
+    def is_dead(self, rank):
+        return self.ranks[rank]["life"] in ("exited", "killed")
+
+    def named(self, text):
+        """The ranks, each of them on its node and with its pid."""
+        m = re.fullmatch(r"rank (\d+) \(([^,()]+)(?:, pid (\d+))?\)", text)
+        if m:
+            rank = self.ranks[int(m[1])]
+            expect(rank["node"] == m[2], f"rank {m[1]} is on {rank['node']}")
+            expect(m[3] is None or rank["pid"] == int(m[3]), f"rank {m[1]} has pid {rank['pid']}")
+        ranks = ranks_of(text)
+        expect(all(r < len(self.ranks) for r in ranks), "there are not so many ranks")
+        return ranks
+
+    def others(self, text, named, everybody):
+        m = re.fullmatch(r"the other (?:(\d+) ranks|rank)", text)
+        if not m:
+            return self.named(text)
+        rest = set(everybody) - set(named)
+        expect(len(rest) == int(m[1] or 1), f"there are {len(rest)} others")
+        return rest
+
+    # -- calls --
+
+    def at(self, comm, rank, seq):
+        """Its collective of this number; None = it has made none, or it is long ago."""
+        for op in self.member(comm, rank)["ops"]:
+            if op.seq == seq:
+                return op
+        return None
+
+    def open_ops(self, rank):
+        for comm in self.all_comms:
+            member = comm["of"].get(rank)
+            for op in member["ops"] if member else []:
+                if op.is_open(member):
+                    yield comm, op
+
+    def is_in(self, comm, rank, call):
+        member = self.member(comm, rank)
+        return any(op.is_open(member) and op.is_called(call) for op in member["ops"])
+
+    def has_made(self, comm, rank, call):
+        """It has entered this call, or a later one."""
+        member = self.member(comm, rank)
+        number = re.search(r"#(\d+)", call)
+        if any(op.is_called(call) for op in member["ops"] if number or not op.is_returned):
+            return True
+        return bool(number) and not re.match("send|recv", call) and member["entered"] >= int(number[1])
+
+    def waits(self, rank):
+        return not self.is_dead(rank) and any(True for _ in self.open_ops(rank))
+
+    def longest_wait(self, ranks):
+        return max((op.age for r in ranks if not self.is_dead(r) for _, op in self.open_ops(r)), default=0.0)
+
+    def reach(self, ranks):
+        """Those connected with the ranks by comms that somebody waits in."""
+        todo, seen = list(ranks), set(ranks)
+        while todo:
+            rank = todo.pop()
+            for comm in self.all_comms:
+                if rank not in comm["of"] or not any(
+                    op.is_open(m) for m in comm["members"] for op in m["ops"] if not self.is_dead(m["rank"])
+                ):
+                    continue
+                for other in comm["of"]:
+                    if other not in seen:
+                        seen.add(other)
+                        todo.append(other)
+        return seen
+
+    def has_cycle(self):
+        """Ranks that wait for each other: each in a call that another of them has not made."""
+        edges = {}
+        for comm in self.all_comms:
+            for m in comm["members"]:
+                for op in m["ops"]:
+                    if not op.seq or self.is_dead(m["rank"]) or not op.is_open(m):
+                        continue
+                    for o in comm["members"]:
+                        if o["entered"] < op.seq and self.ranks[o["rank"]]["host"] in ("sync", "barrier", "launch"):
+                            edges.setdefault(m["rank"], set()).add(o["rank"])
+        state = {}
+
+        def visit(rank):
+            state[rank] = 1
+            for other in edges.get(rank, ()):
+                if state.get(other) == 1 or (other not in state and visit(other)):
+                    return True
+            state[rank] = 2
+            return False
+
+        return any(visit(r) for r in list(edges) if r not in state)
+
+    # -- times --
+
+    def time(self, text, seconds, what):
+        if text == "an unknown time":
+            return
+        value, unit = text.split()
+        size = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}[unit]
+        low, high = float(value) * size, (float(value) + 1) * size
+        expect(low - 1.5 <= seconds <= high + LATE_S, f"{what}: {seconds:.1f} s, not {text}")
+
+
+# ---- sentences ----
+
+SENTENCES = []
+
+
+def sentence(pattern):
+    """The function is given the truth, a dict of what the incident has said so far, and the match."""
+
+    def add(check):
+        SENTENCES.append((re.compile(pattern), check))
+        return check
+
+    return add
+
+
+def expect_waiting(t, ranks, time):
+    for r in ranks:
+        expect(not t.is_dead(r), f"rank {r} is dead and waits for nothing")
+        expect(t.waits(r), f"rank {r} does not wait")
+    t.time(time, t.longest_wait(ranks), "the longest wait")
+
+
+@sentence(rf"({WHO}) (?:is ({HALT}) and )?never reached ({CALL}) on ({COMM})")
+def never_reached(t, said, who, halt, call, comm):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    for r in said["who"]:
+        expect(not t.is_dead(r), f"rank {r} is {t.ranks[r]['life']}")
+        expect(not t.has_made(comm, r, call), f"rank {r} has made {call} on {comm}")
+        halted(t, r, halt)
+    expect(any(t.has_made(comm, m, call) for m in t.comm(comm)["of"]), f"nobody has made {call}")
+
+
+def halted(t, rank, halt):
+    life = t.ranks[rank]["life"]
+    expect(halt != "stopped by a signal" or life == "stopped", f"rank {rank} is {life}")
+    expect(halt != "held by a debugger" or life == "traced", f"rank {rank} is {life}")
+
+
+@sentence(rf"({OTHERS}) (?:have|has) been waiting(?: for (it|them))?( in it)?( or behind it)? for ({TIME})")
+def waiting(t, said, others, whom, inside, behind, time):
+    ranks = t.others(others, said.get("who", ()), said.get("all", range(len(t.ranks))))
+    expect_waiting(t, ranks, time)
+    if whom:
+        expect((whom == "it") == (len(said["who"]) == 1), f"{whom} are {len(said['who'])}")
+        lost = ranks - t.reach(said["who"])
+        expect(not lost, f"ranks {sorted(lost)} have nothing to do with those")
+    if inside:
+        expect_inside(t, ranks, said["comm"], said["call"], behind)
+
+
+def expect_inside(t, ranks, comm, call, or_behind):
+    """All of them; or one, and the others are connected with those who are missing there."""
+    outside = [r for r in ranks if r not in t.comm(comm)["of"] or not t.is_in(comm, r, call)]
+    expect(len(outside) < len(ranks), f"nobody is in {call} on {comm}")
+    expect(or_behind or not outside, f"ranks {outside} are not in {call} on {comm}")
+    lost = set(outside) - t.reach(set(ranks) - set(outside))
+    expect(not lost, f"ranks {sorted(lost)} have nothing to do with {comm}")
+
+
+@sentence(rf"({OTHERS}) (?:have|has) been waiting in ({CALL}) on ({COMM})( or behind it)? for ({TIME})(?:; (.*))?")
+def waiting_in(t, said, others, call, comm, behind, time, why):
+    ranks = t.others(others, said.get("who", ()), said.get("all", range(len(t.ranks))))
+    expect_waiting(t, ranks, time)
+    expect_inside(t, ranks, comm, call, behind)
+    if why is None:
+        return
+    m = re.fullmatch(r"(\d+) of its ranks (?:is|are) not visible and may be missing", why)
+    if m:
+        unseen = [r for r in t.comm(comm)["of"] if t.ranks[r]["blind"] or t.nodes[t.ranks[r]["node"]]]
+        expect(len(unseen) >= int(m[1]), f"{len(unseen)} are not visible")
+        return
+    if re.fullmatch(r"the missing rank may be stuck in an earlier call whose device progress was not recorded", why):
+        return
+    if re.fullmatch(r"the node of the rank they wait for does not report", why):
+        expect(any(t.nodes.values()), "all nodes report")
+        return
+    raise Unparsed(why)
+
+
+class Unparsed(Exception):
+    """A sentence that is none of those known."""
+
+
+@sentence(rf"({WHO}) (?:has|have) been inside ({CALL}) on ({COMM}) for ({TIME}), which (\d+) of its (\d+) members have completed")
+def inside_partly(t, said, who, call, comm, time, done, size):
+    said["inside"] = t.named(who)
+    members = t.comm(comm)["members"]
+    seq = int(re.search(r"#(\d+)", call)[1])
+    is_p2p = re.match("send|recv", call)
+    completed = [m["rank"] for m in members if not is_p2p and m["completed"] >= seq]
+    for r in said["inside"]:
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+    expect(len(members) == int(size), f"{comm} has {len(members)} members")
+    expect(is_p2p or int(done) == len(completed), f"{len(completed)} have completed it")
+    t.time(time, t.longest_wait(said["inside"]), "the longest wait")
+    same_calls(t, comm, seq)
+
+
+@sentence(rf"all (\d+) ranks of ({COMM}) entered ({CALL}) and none has finished for ({TIME})")
+def inside_all(t, said, size, comm, call, time):
+    members = t.comm(comm)["members"]
+    expect(len(members) == int(size), f"{comm} has {len(members)} members")
+    said["inside"] = {m["rank"] for m in members}
+    for r in said["inside"]:
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+    t.time(time, t.longest_wait(said["inside"]), "the longest wait")
+    number = re.search(r"#(\d+)", call)
+    if number and not re.match("send|recv", call):
+        same_calls(t, comm, int(number[1]))
+
+
+@sentence(rf"({WHO}) entered ({CALL}) on ({COMM}), nobody is missing, and it has not finished for ({TIME})")
+def inside_some(t, said, who, call, comm, time):
+    said["inside"] = t.named(who)
+    for r in said["inside"]:
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+    if not re.match("send|recv", call):
+        for r in t.comm(comm)["of"]:
+            expect(t.has_made(comm, r, call), f"rank {r} is missing in {call}")
+    t.time(time, t.longest_wait(said["inside"]), "the longest wait")
+
+
+def same_calls(t, comm, seq):
+    calls = {op.signature()[:1] for op in (t.at(comm, r, seq) for r in t.comm(comm)["of"]) if op}
+    expect(len(calls) <= 1, f"the program's calls differ: {calls}")
+
+
+@sentence(r"Not the program: check network, GPUs and NCCL(?: on (their nodes|.*))?")
+def not_the_program(t, said, nodes):
+    if nodes in (None, "their nodes"):
+        return
+    found = set()
+    for m in re.finditer(rf"([\w.\-]+) \(({RANKS})\)", nodes):
+        ranks = ranks_of(m[2])
+        expect(all(t.ranks[r]["node"] == m[1] for r in ranks), f"{m[2]} are not on {m[1]}")
+        found |= ranks
+    expect(found == said["inside"], f"those inside are {sorted(said['inside'])}")
+
+
+@sentence(r"(\d+) more ranks? waits? behind (?:it|them)")
+def more_behind(t, said, n):
+    waiting_ones = {r for r in range(len(t.ranks)) if t.waits(r)} - said.get("inside", set())
+    expect(len(waiting_ones) >= int(n), f"{len(waiting_ones)} wait besides")
+
+
+@sentence(rf"({WHO}) entered ({CALL}) on ({COMM}) ({TIME}) ago, and others have completed it; the progress of their devices is not known")
+def unknown_partly(t, said, who, call, comm, time):
+    for r in t.named(who):
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+
+
+@sentence(rf"all ranks of ({COMM}) entered ({CALL}), and ({WHO}) (?:has|have) not returned for ({TIME}); the progress of their devices is not known")
+def unknown_all(t, said, comm, call, who, time):
+    for r in t.comm(comm)["of"]:
+        expect(t.has_made(comm, r, call), f"rank {r} has not made {call}")
+    t.named(who)
+
+
+@sentence(rf"({WHO}) (?:has|have) not called (ncclComm\w+) for ({COMM})")
+def not_made(t, said, who, call, comm):
+    said.update(who=t.named(who), all=range(len(t.ranks)), call=call, comm=comm)
+    for r in said["who"]:
+        expect(not t.is_in(comm, r, call), f"rank {r} is in {call}")
+
+
+@sentence(rf"(\d+) of the (\d+) ranks of ({COMM}) (?:has|have) not been seen in (ncclComm\w+); ({OTHERS}) (?:has|have) been waiting in it(?: or behind it)? for ({TIME})")
+def not_seen_in(t, said, n, size, comm, call, others, time):
+    expect(len(t.comm(comm)["of"]) == int(size), f"{comm} has {len(t.comm(comm)['of'])}")
+    expect_waiting(t, t.named(others), time)
+
+
+@sentence(rf"all ranks of ({COMM}) are inside (ncclComm\w+), which has not finished for ({TIME})")
+def all_making(t, said, comm, call, time):
+    for r in t.comm(comm)["of"]:
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+    t.time(time, t.longest_wait(t.comm(comm)["of"]), "the longest wait")
+
+
+def died(t, rank, how):
+    r = t.ranks[rank]
+    expect(t.is_dead(rank), f"rank {rank} is {r['life']}")
+    m = re.search(r"exited with status (\d+)", how)
+    expect(not m or (r["life"] == "exited" and r["code"] == int(m[1])), f"rank {rank} {r['life']} {r['code']}")
+    m = re.search(r"killed by (SIG\w+)", how)
+    expect(not m or (r["life"] == "killed" and r["signal"] == SIGNALS[m[1]]), f"signal {r['signal']}")
+    expect("OOM" not in how or r["oom"], f"rank {rank} was not killed for memory")
+    expect("OOM" in how or not r["oom"] or how == "ended", f"rank {rank} was killed for memory")
+
+
+@sentence(rf"({WHO}) ({DEATH}) (inside|before (?:it|they) could (?:enter|finish|post the counterpart of)) ({CALL}) on ({COMM})")
+def dead(t, said, who, how, place, call, comm):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    for r in said["who"]:
+        died(t, r, how)
+        made = t.has_made(comm, r, call)
+        if place == "inside":
+            expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+        elif place.endswith("enter"):
+            expect(not made, f"rank {r} has made {call}")
+        elif place.endswith("finish"):
+            member, seq = t.member(comm, r), number_of(call)
+            expect(member["completed"] < seq, f"rank {r} has completed {call}")
+    if place.endswith("finish"):
+        expect(any(t.has_made(comm, r, call) for r in said["who"]), f"none has made {call}")
+
+
+@sentence(rf"([\w.\-]+) \(({RANKS})\) (?:has not been heard from for {TIME}|has stopped reporting)")
+def node_gone(t, said, node, ranks):
+    said["who"], said["all"] = t.named(ranks), range(len(t.ranks))
+    expect(t.nodes.get(node), f"{node} reports")
+    on_it = {r["rank"] for r in t.ranks if r["node"] == node}
+    expect(said["who"] <= on_it, f"{node} has ranks {sorted(on_it)}")
+
+
+@sentence(rf"the nodes of ({RANKS}) have stopped reporting")
+def nodes_gone(t, said, ranks):
+    said["who"], said["all"] = t.named(ranks), range(len(t.ranks))
+    for r in said["who"]:
+        expect(t.nodes[t.ranks[r]["node"]], f"the node of rank {r} reports")
+
+
+@sentence(rf"({WHO}) enqueued ({CALL}) on ({COMM}), but (?:its|their) device is stuck in earlier work")
+def stuck(t, said, who, call, comm):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    said["call"], said["comm"] = call, comm
+    for r in said["who"]:
+        is_stuck(t, r, comm, call)
+
+
+def is_stuck(t, rank, comm, call):
+    member = t.member(comm, rank)
+    ops = [op for op in member["ops"] if op.is_called(call)]
+    expect(ops, f"rank {rank} has not made {call}")
+    expect(ops[-1].progress == "enqueued", f"its device has {ops[-1].progress} {call}")
+
+
+@sentence(rf"({WHO}) has been (sending to|receiving from) ({WHO}) on ({COMM}) \(#(\d+)\) for ({TIME}), but ({RANKS}) never posted the matching (recv|send)(?:; it is already in ({CALL}) on ({COMM}))?")
+def unposted(t, said, who, verb, whom, comm, number, time, it, kind, call, other):
+    (me,), (peer,) = t.named(who), t.named(whom)
+    expect(t.named(it) == {peer}, "it is another")
+    said["inside"] = {me}
+    mine, its = t.member(comm, me), t.member(comm, peer)
+    places = [m["rank"] for m in t.comm(comm)["members"]]
+    ours = "send" if verb == "sending to" else "recv"
+    expect((ours, kind) in (("send", "recv"), ("recv", "send")), f"{ours} and {kind}")
+    op = [o for o in mine["ops"] if o.kind == ours and o.p2p == int(number) and o.is_open(mine)]
+    expect(op and places[op[0].peer] == peer, f"rank {me} is not in {ours} #{number} with rank {peer}")
+    t.time(time, op[0].age, "the wait")
+    posted = [o for o in its["ops"] if o.kind == kind and places[o.peer] == me and o.p2p >= int(number)]
+    expect(not posted, f"rank {peer} has posted {[str(o) for o in posted]}")
+    if call:
+        expect(t.is_in(other, peer, call), f"rank {peer} is not in {call} on {other}")
+
+
+@sentence(rf"({WHO}) never posted the counterpart of (a call|{CALL}) on ({COMM})")
+def no_counterpart(t, said, who, call, comm):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    expect(call == "a call" or any(t.is_in(comm, m, call) for m in t.comm(comm)["of"]), f"nobody is in {call}")
+
+
+@sentence(rf"({WHO}) disagree on the size of ({CALL}) on ({COMM})")
+def sizes(t, said, who, call, comm):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    counts = {op.count for r in said["who"] for op in t.member(comm, r)["ops"] if op.is_open(t.member(comm, r))}
+    counts |= {op.count for r in said["who"] for op in t.member(comm, r)["ops"][-40:] if op.p2p}
+    expect(len(counts) > 1, f"their counts are {counts}")
+
+
+# -- calls that differ --
+
+
+def most_of(t, said, most, comm):
+    return t.others(most, said["who"], t.comm(comm)["of"])
+
+
+def made(t, comm, ranks, seq, is_right, what):
+    """Of each whose call is still known."""
+    for r in ranks:
+        op = t.at(comm, r, seq)
+        expect(op is None or is_right(op), f"rank {r} called {op}, not {what}")
+
+
+@sentence(rf"({WHO}) called ({KIND}) as #(\d+) on ({COMM}); ({OTHERS}) called ({KIND})")
+def other_kind(t, said, who, kind, seq, comm, most, usual):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    made(t, comm, said["who"], int(seq), lambda op: op.kind == kind, kind)
+    made(t, comm, most_of(t, said, most, comm), int(seq), lambda op: op.kind == usual, usual)
+
+
+def has_argument(op, text):
+    what, value = text.split()
+    return str({"count": op.count, "type": op.dtype, "operator": op.redop, "root": op.root}[what]) == value
+
+
+@sentence(rf"({WHO}) called ({KIND}) #(\d+) on ({COMM}) with ({ARGUMENT}); ({OTHERS}) called it with ({ARGUMENT})")
+def other_argument(t, said, who, kind, seq, comm, its, most, theirs):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    made(t, comm, said["who"], int(seq), lambda op: op.kind == kind and has_argument(op, its), its)
+    made(t, comm, most_of(t, said, most, comm), int(seq), lambda op: op.kind == kind and has_argument(op, theirs), theirs)
+
+
+def number_of(op):
+    return int(re.search(r"#(\d+)", op)[1])
+
+
+@sentence(rf"({WHO}) called ({OP}) on ({COMM}); ({OTHERS}) called ({OP}) \(\w+ differs\)")
+def other_call(t, said, who, its, comm, most, theirs):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    made(t, comm, said["who"], number_of(its), lambda op: op.reads(its), its)
+    made(t, comm, most_of(t, said, most, comm), number_of(theirs), lambda op: op.reads(theirs), theirs)
+
+
+@sentence(rf"the ranks of ({COMM}) disagree on call #(\d+): ({WHO}) called ({OP}), ({WHO}) called ({OP}) \(\w+ differs\)")
+def disagree(t, said, comm, seq, some, theirs, others, its):
+    made(t, comm, t.named(some), int(seq), lambda op: op.reads(theirs), theirs)
+    made(t, comm, t.named(others), int(seq), lambda op: op.reads(its), its)
+
+
+@sentence(rf"({WHO}) skipped ({OP}) on ({COMM}), which ({OTHERS}) called, and went on with ({OP})")
+def skipped(t, said, who, left_out, comm, most, its):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    seq = number_of(left_out)
+    others = most_of(t, said, most, comm)
+    made(t, comm, others, seq, lambda op: op.reads(left_out), left_out)
+    made(t, comm, said["who"], number_of(its), lambda op: op.reads(its), its)
+    made(t, comm, said["who"], seq, lambda op: not op.reads(left_out), "another")
+    # What it goes on with, the others call next.
+    after = t.at(comm, min(said["who"]), seq)
+    for r in others if after else ():
+        op = t.at(comm, r, seq + 1)
+        expect(op is None or op.signature() == after.signature(), f"rank {r} went on with {op}")
+
+
+@sentence(rf"({WHO}) made an extra call on ({COMM}): ({OP}), where ({OTHERS}) called ({OP})")
+def extra(t, said, who, comm, its, most, theirs):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    seq = number_of(its)
+    made(t, comm, said["who"], seq, lambda op: op.reads(its), its)
+    others = most_of(t, said, most, comm)
+    made(t, comm, others, seq, lambda op: op.reads(theirs), theirs)
+    # Behind it, its call is what the others called.
+    for r in said["who"]:
+        after, usual = t.at(comm, r, seq + 1), t.at(comm, min(others), seq)
+        expect(not after or not usual or after.signature() == usual.signature(), f"rank {r} went on with {after}")
+
+
+BETWEEN = r"(?:between collective #\d+ and #\d+|before collective #\d+)"
+
+
+@sentence(rf"({WHO}) made another call than ({OTHERS}) on ({COMM}), ({BETWEEN}); the call itself is no longer recorded")
+def another_call(t, said, who, most, comm, between):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    most_of(t, said, most, comm)
+
+
+@sentence(rf"({WHO}) and ({WHO}) made different calls on ({COMM}), ({BETWEEN}); the calls themselves are no longer recorded")
+def different_calls(t, said, some, others, comm, between):
+    expect(not t.named(some) & t.named(others), "the same rank stands on both sides")
+
+
+def has_trait(t, ranks, trait, comm=None):
+    versions = {t.ranks[r]["version"] for r in ranks}
+    m = re.fullmatch(r"loaded NCCL (\d+)\.(\d+)\.(\d+)", trait)
+    if m:
+        number = int(m[1]) * (10000 if (int(m[1]), int(m[2])) >= (2, 9) else 1000) + int(m[2]) * 100 + int(m[3])
+        expect(versions == {number}, f"they have {versions}")
+    m = re.fullmatch(r"made it with (\d+) ranks", trait)
+    if m and comm:
+        told = {t.member(comm, r)["told"] for r in ranks}
+        expect(told == {int(m[1])}, f"they were told {told}")
+
+
+@sentence(rf"({WHO}) ({TRAIT}), ({WHO})(?: ({TRAIT}))?; ({CALL}) of ({COMM}) has not finished for ({TIME})")
+def setup(t, said, odd, its, usual, theirs, call, comm, time):
+    has_trait(t, t.named(odd), its, comm)
+    if theirs:
+        has_trait(t, t.named(usual), theirs, comm)
+    if "other NCCL_*" in its:
+        some = {t.ranks[r]["environment"] for r in t.named(odd)}
+        rest = {t.ranks[r]["environment"] for r in t.named(usual)}
+        expect(not some & rest, f"{some} and {rest}")
+    t.time(time, t.longest_wait(t.comm(comm)["of"]), "the longest wait")
+
+
+# -- circles --
+
+
+@sentence(rf"deadlock: (.*)")
+def deadlock(t, said, chain):
+    m = re.fullmatch(r"(.*), and so on around a cycle of (\d+) ranks", chain)
+    links = re.findall(
+        rf"(?:({RANKS})|which) waits in ({CALL}) on ({COMM}) for ({RANKS})(?=, which|, and|$)", m[1] if m else chain
+    )
+    said_again = ", which".join(
+        f"{' ' if i else ''}{link[0] if not i else ''}{'' if i else ' '}waits in {link[1]} on {link[2]} for {link[3]}".replace("  ", " ")
+        for i, link in enumerate(links)
+    )
+    if not links or said_again != (m[1] if m else chain):
+        raise Unparsed(chain)
+    me = None
+    for first, call, comm, other in links:
+        me = min(ranks_of(first)) if first else me
+        it = min(ranks_of(other))
+        expect(t.is_in(comm, me, call), f"rank {me} is not in {call} on {comm}")
+        waits_for(t, comm, me, call, it)
+        me = it
+    if not m:
+        expect(me == min(ranks_of(links[0][0])), "it does not close")
+
+
+def waits_for(t, comm, rank, call, other):
+    """In the call, for that one: it has not made it, or its part of it is not done."""
+    if re.match("send|recv", call):
+        places = [m["rank"] for m in t.comm(comm)["members"]]
+        op = next(o for o in t.member(comm, rank)["ops"] if o.is_called(call) and o.is_open(t.member(comm, rank)))
+        expect(places[op.peer] == other, f"{call} is with rank {places[op.peer]}")
+        return
+    number = re.search(r"#(\d+)", call)
+    if number:
+        it = t.member(comm, other)
+        expect(it["completed"] < int(number[1]), f"rank {other} has completed {call}")
+        op = t.at(comm, other, int(number[1]))
+        expect(op is None or op.progress != "completed", f"rank {other} has completed {call}")
+
+
+# ---- what is said of a culprit ----
+
+REASONS = []
+
+
+def reason(pattern):
+    def add(check):
+        REASONS.append((re.compile(pattern), check))
+        return check
+
+    return add
+
+
+# A call of no elements has no number.
+LAST = (
+    rf"(?:; its last call there, (?P<last>{CALL}|[a-z_]+), returned (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
+    rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) there)?"
+)
+HEADWAY = (
+    rf"(?:; last (?P<did>used CPU|did I/O|called NCCL|worked) (?P<when>{TIME}) ago"
+    rf"|; a child of it last worked (?P<child>{TIME}) ago)?"
+)
+
+
+def last_call(t, rank, m):
+    comm = t.comm_said
+    if m["last"] and comm:
+        member = t.member(comm, rank)
+        ops = [op for op in member["ops"] if op.is_called(m["last"])]
+        expect(ops and ops[-1] is member["ops"][-1], f"its last call is {member['ops'][-1] if member['ops'] else None}")
+        expect(ops[-1].is_returned, f"{m['last']} has not returned")
+        t.time(m["ago"], ops[-1].returned_ago, "it returned")
+        expect(m["done"] is None or member["completed"] == int(m["done"]), f"it has done #{member['completed']}")
+    if m["inside"] and comm:
+        member = t.member(comm, rank)
+        ops = [op for op in member["ops"] if op.is_called(m["inside"])]
+        expect(ops and not ops[-1].is_returned, f"it is not inside {m['inside']}")
+
+
+def headway(t, rank, m):
+    when = m["when"] or m["child"]
+    if when:
+        # Times of a rank whose daemon was away count from when that was back.
+        t.time(when, t.ranks[rank]["active_ago"], "it worked") if not t.was_away else None
+    if m["did"] == "used CPU" or m["did"] == "did I/O" or m["child"]:
+        return
+
+
+@reason(rf"(?P<how>its process has ended|exited with status \d+,?|killed by SIG\w+|killed by signal \d+|OOM-killed)(?: (?P<since>{TIME}) ago)?{LAST}")
+def reason_dead(t, rank, m):
+    died(t, rank, m["how"])
+    if m["since"]:
+        t.time(m["since"], t.ranks[rank]["ended_ago"], "it died")
+    last_call(t, rank, m)
+
+
+@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HEADWAY}")
+def reason_outside(t, rank, m):
+    halted(t, rank, m["state"])
+    expect(not t.is_dead(rank), f"it is {t.ranks[rank]['life']}")
+    if "outside NCCL" in m["state"]:
+        expect(t.ranks[rank]["host"] not in ("launch", "barrier"), f"it is inside NCCL: {t.ranks[rank]['host']}")
+    last_call(t, rank, m)
+    headway(t, rank, m)
+
+
+@reason(rf"inside (?P<call>{CALL}) on (?P<comm>{COMM}), which waits for no other rank{LAST}{HEADWAY}")
+def reason_elsewhere(t, rank, m):
+    expect(t.is_in(m["comm"], rank, m["call"]), f"it is not in {m['call']} on {m['comm']}")
+    last_call(t, rank, m)
+
+
+@reason(rf"inside (?P<call>{CALL}){LAST}{HEADWAY}")
+def reason_other_call(t, rank, m):
+    expect(any(op.is_called(m["call"]) for _, op in t.open_ops(rank)), f"it is not in {m['call']}")
+    last_call(t, rank, m)
+
+
+@reason(rf"alive; it has (?P<what>aborted|destroyed) the communicator{LAST}{HEADWAY}")
+def reason_destroyed(t, rank, m):
+    expect(t.member(t.comm_said, rank)["state"] == "over", "it has not")
+    last_call(t, rank, m)
+
+
+@reason(r"its node (?P<node>[\w.\-]+) has stopped reporting")
+def reason_node(t, rank, m):
+    expect(t.ranks[rank]["node"] == m["node"], f"it is on {t.ranks[rank]['node']}")
+    expect(t.nodes[m["node"]], "it reports")
+
+
+@reason(rf"called (?P<op>{OP})(?P<colour>; the group has \d+ members, an even split of its parent would give it \d+: check the colour it passed to the split)?")
+def reason_called(t, rank, m):
+    op = t.at(t.comm_said, rank, number_of(m["op"]))
+    expect(op is None or op.reads(m["op"]), f"it called {op}")
+
+
+@reason(r"its calls differ from those of the others at #\d+(?: and were the same until #\d+)?")
+def reason_differs(t, rank, m):
+    pass
+
+
+@reason(rf"(?P<trait>{TRAIT})")
+def reason_trait(t, rank, m):
+    has_trait(t, {rank}, m["trait"], t.comm_said)
+
+
+@reason(rf"waits in (?P<call>{CALL}) on (?P<comm>{COMM}) while the others wait for it elsewhere")
+def reason_waits(t, rank, m):
+    expect(t.is_in(m["comm"], rank, m["call"]), f"it is not in {m['call']} on {m['comm']}")
+
+
+@reason(rf"did not finish (?P<call>{CALL}|the call), which others have completed{HEADWAY}")
+def reason_unfinished(t, rank, m):
+    if m["call"] == "the call":
+        return
+    expect(t.is_in(t.comm_said, rank, m["call"]), f"it is not in {m['call']}")
+    seq = number_of(m["call"])
+    expect(any(o["completed"] >= seq for o in t.comm(t.comm_said)["members"]), "nobody has completed it")
+    headway(t, rank, m)
+
+
+@reason(rf"enqueued the call, but its stream is stuck in earlier work{HEADWAY}")
+def reason_stuck(t, rank, m):
+    headway(t, rank, m)
+
+
+@reason(r"left no recording, and others wait in a call of its group")
+def reason_no_recording(t, rank, m):
+    expect(t.ranks[rank]["blind"], "it has one")
+
+
+@reason(rf"(?:was )?inside (?P<op>{OP})")
+def reason_inside(t, rank, m):
+    expect(any(op.reads(m["op"]) for op in t.member(t.comm_said, rank)["ops"]), "it is not")
+
+
+@reason(r"has posted a call of another size")
+def reason_size(t, rank, m):
+    pass
+
+
+# ---- what was ruled out, and what else it could be ----
+
+RULED_OUT = []
+
+
+def ruled_out(pattern):
+    def add(check):
+        RULED_OUT.append((re.compile(pattern), check))
+        return check
+
+    return add
+
+
+@ruled_out(rf"no mismatch: ({RANKS}) made the same call as #(\d+) on ({COMM})")
+def out_mismatch(t, ranks, seq, comm):
+    calls = {}
+    for r in ranks_of(ranks):
+        op = t.at(comm, r, int(seq))
+        if op:
+            calls[op.signature()] = r
+    expect(len(calls) <= 1, f"they called {list(calls)}")
+
+
+@ruled_out(r"no mixed versions: all members (loaded NCCL [\d.]+|loaded an unknown NCCL) and have the same NCCL_\* variables")
+def out_versions(t, what):
+    members = t.comm(t.comm_said)["of"]
+    has_trait(t, members, what)
+    expect(len({t.ranks[r]["environment"] for r in members}) == 1, "they have not")
+
+
+@ruled_out(r"no dead process: all (\d+) visible processes are alive")
+def out_dead(t, n):
+    seen = [r for r in t.ranks if not r["blind"]]
+    expect(int(n) <= len(seen), f"{len(seen)} are visible")
+    gone = [r["rank"] for r in seen if t.is_dead(r["rank"]) and r["ended_ago"] > LATE_S and not t.nodes[r["node"]]]
+    expect(not gone, f"ranks {gone} are dead")
+
+
+@ruled_out(r"no deadlock: there is no cycle of waits")
+def out_cycle(t):
+    expect(not t.has_cycle(), "there is one")
+
+
+@ruled_out(r"no lost node: (?:all (\d+) nodes report|the only node reports)")
+def out_node(t, n):
+    expect(int(n or 1) <= len(t.nodes), f"there are {len(t.nodes)}")
+
+
+ALTERNATIVES = [
+    re.compile(rf"{RANKS} {TRAIT}"),
+    re.compile(rf"{RANKS} may have made a call that no other rank makes"),
+    re.compile(rf"some of the waiting ranks also wait for {RANKS}"),
+    re.compile(r"some of the waiting ranks wait in a call that all its members entered"),
+]
+
+# ---- an incident ----
+
+
+def first_that_fits(patterns, text):
+    for pattern, check in patterns:
+        m = pattern.fullmatch(text)
+        if m:
+            return check, m
+    raise Unparsed(text)
+
+
+def sentences_of(summary):
+    """Of a paragraph: they begin with a capital or a number."""
+    if not summary.endswith("."):
+        raise Unparsed(f"no full stop: {summary}")
+    return re.split(r"\. (?=[A-Z0-9])", summary[:-1])
+
+
+def lower_first(text):
+    return text[0].lower() + text[1:] if re.match("The other|Ranks? ", text) else text
+
+
+def check_one(found, text, run):
+    try:
+        run()
+    except Untrue as e:
+        found.append(f"untrue: {text}\n\t\t{e}")
+    except Unparsed as e:
+        found.append(f"not understood: {e}")
+
+
+def check_incident(line):
+    """What is wrong with it, and how many sentences it has."""
+    incident, found = line["incident"], []
+    t = Truth(line["truth"], incident)
+    where = incident.get("where") or {}
+    t.comm_said = where.get("comm_name") if where.get("comm_name") in t.comms else None
+    t.was_away = any(t.nodes.values()) or line.get("was_away", False)
+    said, n = {}, 0
+
+    def summary(text):
+        check, m = first_that_fits(SENTENCES, lower_first(text))
+        check(t, said, *m.groups())
+
+    def of_culprit(culprit):
+        check, m = first_that_fits(REASONS, culprit["reason"])
+        groups = dict.fromkeys(("last", "ago", "done", "inside", "did", "when", "child"))
+        groups.update(m.groupdict())
+        check(t, culprit["rank"], groups)
+
+    def out(text):
+        check, m = first_that_fits(RULED_OUT, text)
+        check(t, *m.groups())
+
+    def alternative(text):
+        if not any(a.fullmatch(text) for a in ALTERNATIVES):
+            raise Unparsed(text)
+
+    try:
+        parts = sentences_of(incident["summary"])
+    except Unparsed as e:
+        return [f"not understood: {e}"], 1
+    for text in parts:
+        check_one(found, text, lambda: summary(text))
+        n += 1
+    for culprit in incident["culprits"]:
+        if culprit["reason"]:
+            check_one(found, f"rank {culprit['rank']}: {culprit['reason']}", lambda: of_culprit(culprit))
+            n += 1
+    for text in incident["ruled_out"]:
+        check_one(found, text, lambda: out(text))
+        n += 1
+    for other in incident["alternatives"]:
+        check_one(found, other["reason"], lambda: alternative(other["reason"]))
+        n += 1
+    return found, n
+
+
+def main():
+    lab, how_many, seed = sys.argv[1:4]
+    completion = sys.argv[4] if len(sys.argv) > 4 else "nccl"
+    command = [lab, "suite", "--generate", how_many, "--seed", seed, "--completion", completion, "--incidents"]
+    n_incidents = n_sentences = n_wrong = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lab_run:
+        for text in lab_run.stdout:
+            line = json.loads(text)
+            found, n = check_incident(line)
+            n_incidents += 1
+            n_sentences += n
+            for what in found:
+                n_wrong += 1
+                print(f"{line['file']} \"{line['name']}\" ({line['incident']['severity']})\n\t{what}", flush=True)
+    status = lab_run.returncode
+    print(f"seed {seed}: {n_sentences} sentences of {n_incidents} incidents, {n_wrong} wrong")
+    return 1 if n_wrong or status not in (0, 2) or not n_incidents else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

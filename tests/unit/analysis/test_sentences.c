@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an alert says, class by class, as the person on call reads it. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "record/record_layout.h"
+#include "tests/support/verdict_fixture.h"
+
+TestSuite(sentences, .init = verdict_setup, .fini = verdict_teardown);
+
+static void is_for_people(const char *text)
+{
+	static const char *const never[] = { "comm comm", " 1 ranks", " 1 nodes", "0.0 s", "  ",
+					     "name:",     "master:",  "..",       " ,",    ";." };
+	const char *word;
+
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		cr_expect_null(strstr(text, never[i]), "\"%s\" in: %s", never[i], text);
+	/* Names of classes and details are for programs; "all_reduce" is NCCL's own word. */
+	for (unsigned c = 0; c < CW_CLASS__MAX; c++) {
+		word = cw_class_name(c);
+		cr_expect(!strchr(word, '_') || !strstr(text, word), "%s in: %s", word, text);
+	}
+	for (unsigned d = 0; d < CW_DETAIL__MAX; d++) {
+		word = cw_detail_name(d);
+		cr_expect(!strchr(word, '_') || !strstr(text, word), "%s in: %s", word, text);
+	}
+}
+
+static void says(unsigned klass, const char *sentence)
+{
+	cr_expect_eq(v.klass, klass, "%s: %s", cw_class_name(v.klass), v.summary);
+	cr_expect_str_eq(v.summary, sentence);
+	is_for_people(v.summary);
+	cr_expect(v.summary[strlen(v.summary) - 1] == '.', "%s", v.summary);
+	for (uint32_t i = 0; i < v.n_culprits; i++)
+		is_for_people(v.culprits[i].reason);
+	for (uint32_t i = 0; i < v.n_ruled_out; i++)
+		is_for_people(v.ruled_out[i]);
+}
+
+static void again(void)
+{
+	cw_verdict_fini(&v);
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+}
+
+Test(sentences, of_a_rank_that_never_came)
+{
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 10 * SB_S);
+	judge();
+	says(CW_CLASS_NEVER_ENTERED,
+	     "rank 3 (node-a, pid 803) never reached all_reduce #31 on tp. The other 7 ranks have "
+	     "been waiting for it for 10 s.");
+}
+
+Test(sentences, of_a_rank_that_some_wait_for)
+{
+	sb_all_wait_but(sb_comm(b, "tp", 2, 2, 1, 30), 1, 10 * SB_S);
+	judge();
+	says(CW_CLASS_NEVER_ENTERED, "rank 3 (node-a, pid 803) never reached all_reduce #31 on tp. "
+				     "Rank 2 has been waiting for it for 10 s.");
+}
+
+Test(sentences, of_a_stopped_rank)
+{
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 10 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	b->ranks[3].cause = "stopped by SIGSTOP sent by bash (pid 31224, root)";
+	judge();
+	says(CW_CLASS_NEVER_ENTERED,
+	     "rank 3 (node-a, pid 803) is stopped by SIGSTOP sent by bash (pid 31224, root) and "
+	     "never reached all_reduce #31 on tp. The other 7 ranks have been waiting for it for "
+	     "10 s.");
+}
+
+Test(sentences, of_what_a_rank_last_did)
+{
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 10 * SB_S);
+	b->ranks[3].headway_ns = SB_NOW - 98 * SB_S / 10;
+	b->ranks[3].headway_by = "cpu";
+	judge();
+	cr_expect_not_null(strstr(v.culprits[0].reason, "; last used CPU 9.8 s ago"), "%s",
+			   v.culprits[0].reason);
+	is_for_people(v.culprits[0].reason);
+}
+
+Test(sentences, of_a_dead_rank)
+{
+	sb_all_wait_but(sb_comm(b, "dp", 0, 8, 1, 120), 3, 4 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_KILLED;
+	b->ranks[3].term_signal = 9;
+	b->ranks[3].cause = "OOM-killed (cgroup limit of 256 MiB reached, 250 MiB resident)";
+	judge();
+	says(CW_CLASS_PROCESS_DEAD,
+	     "rank 3 (node-a, pid 803) was OOM-killed (cgroup limit of 256 MiB reached, 250 MiB "
+	     "resident) before it could enter all_reduce #121 on dp. The other 7 ranks have been "
+	     "waiting for it for 4.0 s.");
+}
+
+Test(sentences, of_a_rank_that_killed_itself)
+{
+	sb_all_wait_but(sb_comm(b, "dp", 0, 8, 1, 120), 3, 4 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_KILLED;
+	b->ranks[3].term_signal = 9;
+	b->ranks[3].cause = "killed itself (SIGKILL sent by its own pid)";
+	judge();
+	says(CW_CLASS_PROCESS_DEAD,
+	     "rank 3 (node-a, pid 803) killed itself (SIGKILL sent by its own pid) before it could "
+	     "enter all_reduce #121 on dp. The other 7 ranks have been waiting for it for 4.0 s.");
+}
+
+Test(sentences, of_several_dead_ranks)
+{
+	struct sb_comm *c = sb_comm(b, "dp", 0, 8, 1, 120);
+
+	sb_all_wait_but(c, 3, 4 * SB_S);
+	c->members[5] = c->members[3];
+	c->members[5].rank = 5;
+	b->ranks[3].liveness = b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[3].term_signal = b->ranks[5].term_signal = 9;
+	judge();
+	says(CW_CLASS_PROCESS_DEAD,
+	     "ranks 3,5 ended before they could enter all_reduce #121 on dp. The other 6 ranks have "
+	     "been waiting for them for 4.0 s.");
+}
+
+Test(sentences, of_a_lost_node)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 132);
+
+	for (uint32_t m = 4; m < 8; m++)
+		sb_waits(c, m, 17 * SB_S);
+	b->node_state[0] = CW_NODE_UNREACHABLE;
+	judge();
+	snap->nodes[0].last_digest_ns = SB_NOW - 18 * SB_S;
+	again();
+	says(CW_CLASS_NODE_UNREACHABLE,
+	     "node-a (ranks 0-3) has not been heard from for 18 s. The other 4 ranks have been "
+	     "waiting in all_reduce #133 on world for 17 s.");
+}
+
+Test(sentences, of_ranks_that_wait_behind_those_who_wait_for_a_lost_node)
+{
+	struct sb_comm *stage = sb_comm(b, "stage", 0, 6, 1, 132);
+	struct sb_comm *row = sb_comm(b, "row", 5, 3, 1, 50);
+
+	sb_waits(stage, 4, 17 * SB_S);
+	sb_waits(stage, 5, 17 * SB_S);
+	sb_waits(row, 1, 16 * SB_S);
+	sb_waits(row, 2, 16 * SB_S);
+	b->node_state[0] = CW_NODE_UNREACHABLE;
+	judge();
+	snap->nodes[0].last_digest_ns = SB_NOW - 18 * SB_S;
+	again();
+	says(CW_CLASS_NODE_UNREACHABLE,
+	     "node-a (ranks 0-3) has not been heard from for 18 s. The other 4 ranks have been "
+	     "waiting in all_reduce #133 on stage or behind it for 17 s.");
+}
+
+/* Its call came back, and the device had not done it. */
+Test(sentences, of_a_rank_that_died_with_the_call_on_its_way)
+{
+	struct sb_comm *c = sb_comm(b, "dp", 0, 8, 1, 120);
+
+	sb_all_wait_but(c, 3, 4 * SB_S);
+	sb_waits(c, 3, 4 * SB_S);
+	c->members[3].reached = 120;
+	b->ranks[3].liveness = CW_LIVE_KILLED;
+	b->ranks[3].term_signal = 9;
+	judge();
+	says(CW_CLASS_PROCESS_DEAD,
+	     "rank 3 (node-a, pid 803) was killed by SIGKILL before it could finish all_reduce "
+	     "#121 on dp. The other 7 ranks have been waiting for it for 4.0 s.");
+}
+
+static void differs(void (*change)(struct cw_op *op), const char *sentence)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 63);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+	change(sb_odd(c, 3, 64));
+	judge();
+	says(CW_CLASS_MISMATCH, sentence);
+}
+
+static void other_kind(struct cw_op *op)
+{
+	op->kind = CW_OP_ALL_GATHER;
+}
+
+static void other_count(struct cw_op *op)
+{
+	op->count = 999;
+	op->bytes = 3996;
+}
+
+static void other_type(struct cw_op *op)
+{
+	op->dtype = CW_DTYPE_INT32;
+}
+
+static void other_operator(struct cw_op *op)
+{
+	op->redop = CW_REDOP_MAX;
+}
+
+Test(sentences, of_another_call)
+{
+	differs(other_kind, "rank 3 (node-a, pid 803) called all_gather as #64 on world; the other "
+			    "7 ranks called all_reduce.");
+}
+
+Test(sentences, of_another_count)
+{
+	differs(other_count, "rank 3 (node-a, pid 803) called all_reduce #64 on world with count "
+			     "999; the other 7 ranks called it with count 1024.");
+}
+
+Test(sentences, of_another_type)
+{
+	differs(other_type, "rank 3 (node-a, pid 803) called all_reduce #64 on world with type "
+			    "int32; the other 7 ranks called it with type fp32.");
+}
+
+Test(sentences, of_another_operator)
+{
+	differs(other_operator, "rank 3 (node-a, pid 803) called all_reduce #64 on world with "
+				"operator max; the other 7 ranks called it with operator sum.");
+}
+
+Test(sentences, of_a_split_vote)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 63);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 2 * SB_S);
+	for (uint32_t m = 4; m < 8; m++)
+		other_operator(sb_odd(c, m, 64));
+	judge();
+	says(CW_CLASS_MISMATCH,
+	     "the ranks of world disagree on call #64: ranks 0-3 called all_reduce #64 fp32 x 1024 "
+	     "sum, ranks 4-7 called all_reduce #64 fp32 x 1024 max (redop differs).");
+}
+
+Test(sentences, of_a_deadlock)
+{
+	sb_waits(sb_comm(b, "dp", 0, 2, 1, 10), 0, 5 * SB_S);
+	sb_waits(sb_comm(b, "tp", 0, 2, 1, 20), 1, 5 * SB_S);
+	judge();
+	says(CW_CLASS_DEADLOCK, "deadlock: rank 0 waits in all_reduce #11 on dp for rank 1, which "
+				"waits in all_reduce #21 on tp for rank 0.");
+}
+
+static struct cw_op *posts(struct sb_comm *c, uint32_t member, unsigned kind, uint32_t peer)
+{
+	struct cw_op *op = sb_call(c, member, kind, 24 * SB_S / 10);
+	struct sb_member *m = &c->members[member];
+
+	op->peer = (int32_t)peer;
+	op->p2p_seq = 31;
+	op->progress = CW_PROGRESS_REACHED;
+	op->flags = CW_OPF_RETURNED;
+	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = peer,
+						   .sends = kind == CW_OP_SEND ? 31 : 0,
+						   .recvs = kind == CW_OP_RECV ? 31 : 0 };
+	return op;
+}
+
+Test(sentences, of_a_send_without_its_receive)
+{
+	(void)posts(sb_comm(b, "pp", 0, 4, 1, 0), 2, CW_OP_SEND, 3);
+	judge();
+	says(CW_CLASS_P2P_UNMATCHED,
+	     "rank 2 has been sending to rank 3 (node-a, pid 803) on pp (#31) for 2.4 s, but rank 3 "
+	     "never posted the matching recv.");
+}
+
+Test(sentences, of_a_receive_without_its_send)
+{
+	(void)posts(sb_comm(b, "pp", 0, 4, 1, 0), 2, CW_OP_RECV, 3);
+	judge();
+	says(CW_CLASS_P2P_UNMATCHED,
+	     "rank 2 has been receiving from rank 3 (node-a, pid 803) on pp (#31) for 2.4 s, but "
+	     "rank 3 never posted the matching send.");
+}
+
+/* Known by its send, the group waits for what it is to receive. */
+Test(sentences, of_a_group_with_a_receive_without_its_send)
+{
+	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
+	struct cw_op *op = posts(pp, 2, CW_OP_SEND, 1);
+	struct sb_member *m = &pp->members[2];
+
+	(void)posts(pp, 1, CW_OP_RECV, 2);
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	m->newest = *op;
+	m->newest.kind = CW_OP_RECV;
+	m->newest.peer = 3;
+	m->newest.op_index++;
+	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = 3, .recvs = 31 };
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED);
+	cr_expect_not_null(strstr(v.summary, "rank 2 has been receiving from rank 3 "), "%s",
+			   v.summary);
+	is_for_people(v.summary);
+}
+
+Test(sentences, of_a_receive_that_went_elsewhere)
+{
+	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	(void)posts(pp, 2, CW_OP_SEND, 3);
+	sb_waits(sb_comm(b, "world", 0, 4, 1, 63), 3, 2 * SB_S);
+	judge();
+	cr_expect_not_null(strstr(v.summary, "all_reduce #64 on world"), "%s", v.summary);
+	is_for_people(v.summary);
+}
+
+Test(sentences, of_different_sizes)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	posts(c, 1, CW_OP_SEND, 2)->bytes = 4096;
+	posts(c, 2, CW_OP_RECV, 1)->bytes = 8192;
+	judge();
+	says(CW_CLASS_P2P_UNMATCHED, "ranks 1-2 disagree on the size of send #31 to comm rank 2 on "
+				     "pp.");
+}
+
+static struct sb_comm *making(int64_t age_ns)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, age_ns);
+	}
+	return c;
+}
+
+Test(sentences, of_a_rank_that_does_not_join)
+{
+	making(130 * SB_S)->members[3].rank = CW_SNAP_NONE;
+	judge();
+	says(CW_CLASS_INIT_STUCK, "rank 3 (node-a, pid 803) has not called ncclCommInitRank for "
+				  "world. The other 7 ranks have been waiting in it for 130 s.");
+}
+
+Test(sentences, of_an_init_that_all_are_in)
+{
+	(void)making(130 * SB_S);
+	judge();
+	says(CW_CLASS_INIT_STUCK, "all ranks of world are inside ncclCommInitRank, which has not "
+				  "finished for 130 s.");
+}
+
+Test(sentences, of_a_stuck_device)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 20 * SB_S);
+	c->members[3].entered = c->members[3].returned = 42;
+	c->members[3].age_ns = 20 * SB_S;
+	judge();
+	says(CW_CLASS_DEVICE_STALLED,
+	     "rank 3 (node-a, pid 803) enqueued all_reduce #42 on world, but its device is stuck in "
+	     "earlier work. The other 7 ranks have been waiting for it for 20 s.");
+}
+
+Test(sentences, of_a_call_that_all_are_in)
+{
+	sb_all_wait_but(sb_comm(b, "dp", 1, 4, 2, 132), SB_MAX_RANKS, 15 * SB_S);
+	judge();
+	says(CW_CLASS_IN_COLLECTIVE,
+	     "all 4 ranks of dp entered all_reduce #133 and none has finished for 15 s. Not the "
+	     "program: check network, GPUs and NCCL on node-a (ranks 1,3) and node-b (ranks 5,7).");
+}
+
+Test(sentences, of_a_job_that_is_well)
+{
+	(void)sb_comm(b, "world", 0, 8, 1, 41);
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_HEALTHY);
+	cr_expect_str_eq(v.summary, "no rank is blocked on a call that cannot complete");
+}

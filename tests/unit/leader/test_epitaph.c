@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs of nine ranks on three nodes that end, and what their leader says of it. Time is the
+ * network's; nodes tell once a second.
+ */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/facts.h"
+#include "report/json_util.h"
+#include "tests/support/leader_fixture.h"
+
+TestSuite(epitaph, .init = leader_setup, .fini = leader_teardown);
+
+#define MS CW_NS_PER_MS
+
+/* How each rank ends, and when after `ends_ns`. */
+struct end {
+	int64_t after_ns; /* -1 = it lives */
+	uint32_t liveness;
+	int code; /* exit status or signal */
+	uint32_t by;
+	int32_t sender;
+	uint32_t flags;
+	const char *cause;
+};
+
+static struct end ends[CLUSTER_MAX_RANKS];
+static int64_t ends_ns;
+
+static void end_rank(const struct cluster *cl, unsigned rank, struct cw_msg_rank *r)
+{
+	const struct end *e = &ends[rank];
+
+	if (!ends_ns || e->after_ns < 0 || cl->now_ns < ends_ns + e->after_ns)
+		return;
+	r->liveness = e->liveness;
+	r->exit_code = e->liveness == CW_LIVE_EXITED ? e->code : 0;
+	r->term_signal = e->liveness == CW_LIVE_KILLED ? e->code : 0;
+	r->ended_age_ns = cl->now_ns - ends_ns - e->after_ns;
+	r->end_by = e->by;
+	r->end_sender = e->sender;
+	r->flags |= e->flags;
+	r->flags &= ~(uint32_t)CW_RANKF_BEATING;
+	r->cause = e->cause ? e->cause : "";
+}
+
+static void all_end(struct end e)
+{
+	for (unsigned i = 0; i < CLUSTER_MAX_RANKS; i++)
+		ends[i] = e;
+	c.end = end_rank;
+	ends_ns = c.now_ns;
+}
+
+static struct end exits(int64_t after_ns, int code)
+{
+	return (struct end){ after_ns, CW_LIVE_EXITED, code, CW_END_BY_NOBODY, 0, 0, NULL };
+}
+
+static struct end gets(int64_t after_ns, int sig, int32_t sender)
+{
+	return (struct end){ after_ns, CW_LIVE_KILLED,    sig, CW_END_BY_PROCESS,
+			     sender,   CW_RANKF_SHUTDOWN, NULL };
+}
+
+static struct end aborts(int64_t after_ns)
+{
+	return (struct end){ after_ns, CW_LIVE_KILLED, SIGABRT, CW_END_BY_ITSELF, 0, 0, NULL };
+}
+
+static const json_t *only_epitaph(void)
+{
+	cr_assert_eq(c.net->n_epitaphs, 1, "%u epitaphs", c.net->n_epitaphs);
+	return c.net->epitaphs[0].doc;
+}
+
+static const char *text(const json_t *doc, const char *key)
+{
+	return cw_json_str(doc, key, "");
+}
+
+static void expect_culprits(const json_t *doc, const char *expected)
+{
+	const json_t *list = json_object_get(doc, "culprits"), *one;
+	char set[128] = "";
+	size_t i;
+
+	json_array_foreach (list, i, one)
+		(void)snprintf(set + strlen(set), sizeof(set) - strlen(set), "%s%lld", i ? "," : "",
+			       (long long)json_integer_value(one));
+	cr_expect_str_eq(set, expected, "%s: %s", set, text(doc, "summary"));
+}
+
+static double after_s(const json_t *doc, json_int_t rank)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(doc, "ends"), i, one)
+		if (cw_json_int(one, "rank", -1) == rank)
+			return json_number_value(json_object_get(one, "after_s"));
+	return -1;
+}
+
+Test(epitaph, job_that_ends_well_has_none)
+{
+	all_end(exits(0, 0));
+	cluster_run(&c, 60);
+	cr_expect_eq(c.net->n_epitaphs, 0);
+	cr_expect_eq(c.n_alerts, 0);
+}
+
+Test(epitaph, cancelled_job_has_none)
+{
+	all_end(gets(0, SIGTERM, 900));
+	ends[4] = gets(300 * MS, SIGTERM, 901);
+	ends[7] = exits(2000 * MS, 1);
+	ends[7].by = CW_END_BY_PROCESS; /* it handled the signal */
+	cluster_run(&c, 60);
+	cr_expect_eq(c.net->n_epitaphs, 0);
+	cr_expect_eq(c.n_alerts, 0);
+}
+
+/* Node 1 has ranks 3-5: rank 4 exits, its launcher ends the others, the other nodes abort. */
+static void cascade(void)
+{
+	all_end(aborts(1300 * MS));
+	ends[4] = exits(0, 1);
+	ends[3] = gets(60 * MS, SIGTERM, 900);
+	ends[5] = gets(80 * MS, SIGTERM, 900);
+}
+
+Test(epitaph, cascade_names_who_was_first)
+{
+	const json_t *doc;
+
+	cascade();
+	cluster_run(&c, 20);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "schema"), "collwatch.epitaph/1");
+	cr_expect_str_eq(text(doc, "class"), "process_dead");
+	cr_expect_str_eq(text(doc, "detail"), "exited");
+	expect_culprits(doc, "4");
+	cr_expect_str_eq(text(json_object_get(doc, "first"), "by"), "cause");
+	cr_expect_eq(json_array_size(json_object_get(doc, "ends")), 9);
+	cr_expect_float_eq(after_s(doc, 3), 0.06, 0.02);
+	cr_expect_float_eq(after_s(doc, 0), 1.3, 0.3, "%f", after_s(doc, 0));
+	cr_expect(c.net->epitaphs[0].may_tell);
+	cr_expect_eq(c.n_alerts, 0, "it raises no page of its own");
+	cluster_run(&c, 300);
+	cr_expect_eq(c.net->n_epitaphs, 1, "and is written once");
+}
+
+Test(epitaph, failures_a_second_apart_are_ordered_across_nodes)
+{
+	const json_t *doc;
+
+	all_end(exits(1000 * MS, 1));
+	ends[8] = exits(0, 3);
+	cluster_run(&c, 20);
+	doc = only_epitaph();
+	expect_culprits(doc, "8");
+	cr_expect_str_eq(text(json_object_get(doc, "first"), "by"), "time");
+	cr_expect_str_eq(text(doc, "confidence"), "certain");
+}
+
+Test(epitaph, late_digests_do_not_change_the_order)
+{
+	c.net->digest_faults =
+		(struct network_digests){ .late_every = 3, .late_ns = 1500 * CW_NS_PER_MS };
+	cluster_run(&c, 10);
+	all_end(exits(1200 * MS, 1));
+	ends[8] = exits(0, 3);
+	cluster_run(&c, 25);
+	cr_assert_eq(c.net->n_epitaphs, 1);
+	if (!strcmp(text(json_object_get(only_epitaph(), "first"), "by"), "time"))
+		expect_culprits(only_epitaph(), "8");
+	else
+		cr_expect_str_eq(text(json_object_get(only_epitaph(), "first"), "by"), "tie");
+}
+
+Test(epitaph, watchdog_of_the_job_does_not_make_silence)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 8); /* less than our patience */
+	cr_assert_eq(c.n_alerts, 0);
+	all_end(aborts(0));
+	ends[4] = gets(700 * MS, SIGTERM, 900);
+	cluster_run(&c, 20);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "never_entered");
+	expect_culprits(doc, "4");
+	cr_expect_geq(
+		json_number_value(json_object_get(json_object_get(doc, "waited_for"), "for_s")),
+		7.0);
+	cr_expect_eq(json_array_size(json_object_get(doc, "open")), 1);
+	cr_expect_eq(c.n_alerts, 0);
+}
+
+Test(epitaph, fault_after_a_short_wait_is_the_rank_s_own)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 2);
+	all_end(gets(1500 * MS, SIGTERM, 900));
+	ends[0] = (struct end){ 0, CW_LIVE_KILLED, SIGSEGV, CW_END_BY_KERNEL, 0, 0, NULL };
+	cluster_run(&c, 20);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "process_dead");
+	expect_culprits(doc, "0");
+}
+
+Test(epitaph, job_that_dies_after_an_alerted_death_closes_it_by_the_same_id)
+{
+	cluster_fault(&c, FAULT_KILLED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cluster_run(&c, 5);
+	all_end(aborts(0));
+	ends[4].after_ns = -1; /* it is dead already */
+	cluster_run(&c, 60);
+	cr_expect_eq(c.n_alerts, 1, "no second message");
+	expect_culprits(only_epitaph(), "4");
+	cr_expect_str_eq(c.net->epitaphs[0].id, c.alerts[0].id);
+	cr_expect_not(c.net->epitaphs[0].may_tell);
+	cr_expect(json_is_true(json_object_get(only_epitaph(), "incident")));
+}
+
+Test(epitaph, without_the_kernel_s_word_it_says_so)
+{
+	const json_t *note;
+	bool has_note = false;
+	size_t i;
+
+	cascade();
+	for (unsigned r = 0; r < CLUSTER_MAX_RANKS; r++)
+		ends[r].by = CW_END_BY_UNKNOWN;
+	cluster_run(&c, 20);
+	expect_culprits(only_epitaph(), "4");
+	json_array_foreach (json_object_get(only_epitaph(), "notes"), i, note)
+		has_note = has_note || strstr(json_string_value(note), "no kernel evidence");
+	cr_expect(has_note);
+}
+
+Test(epitaph, sender_outside_of_the_namespace_is_said_to_be_that)
+{
+	const json_t *note;
+	bool has_note = false;
+	size_t i;
+
+	cascade();
+	ends[4] = gets(0, SIGKILL, 0);
+	ends[4].by = CW_END_BY_OUTSIDE;
+	cluster_run(&c, 20);
+	expect_culprits(only_epitaph(), "4");
+	json_array_foreach (json_object_get(only_epitaph(), "notes"), i, note)
+		has_note = has_note || strstr(json_string_value(note), "pid namespace");
+	cr_expect(has_note);
+}
+
+Test(epitaph, new_leader_says_the_same_under_the_same_id)
+{
+	int leader = cluster_leader(&c);
+
+	cr_assert_geq(leader, 0);
+	cascade();
+	cluster_run(&c, 8);
+	cr_assert_eq(c.net->n_epitaphs, 1);
+	cluster_kill(&c, (unsigned)leader);
+	cluster_run(&c, 40);
+	for (unsigned i = 1; i < c.net->n_epitaphs; i++) {
+		cr_expect_str_eq(c.net->epitaphs[i].id, c.net->epitaphs[0].id);
+		cr_expect_neq(c.net->epitaphs[i].node, c.net->epitaphs[0].node);
+	}
+}
+
+Test(epitaph, leader_that_is_lost_while_the_job_dies_is_replaced)
+{
+	int leader = cluster_leader(&c);
+
+	cr_assert_geq(leader, 0);
+	cascade();
+	cluster_run(&c, 1.6);
+	cluster_kill(&c, (unsigned)leader);
+	cluster_run(&c, 60);
+	cr_assert_geq(c.net->n_epitaphs, 1);
+	cr_expect_neq((int)c.net->epitaphs[0].node, leader);
+}
+
+Test(epitaph, ranks_of_a_silent_node_are_not_known_to_have_ended)
+{
+	int leader = cluster_leader(&c);
+	unsigned lost = leader == 2 ? 1 : 2;
+	const json_t *note, *doc;
+	bool has_note = false;
+	size_t i;
+
+	all_end(exits(1000 * MS, 1));
+	ends[leader == 0 ? 3 : 0] = exits(0, 1);
+	cluster_freeze(&c, lost);
+	cluster_run(&c, 60);
+	doc = only_epitaph();
+	cr_expect_str_neq(text(doc, "confidence"), "certain");
+	json_array_foreach (json_object_get(doc, "notes"), i, note)
+		has_note = has_note || strstr(json_string_value(note), "does not report");
+	cr_expect(has_note);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "coverage"), "ranks_ended", 0), 6);
+}
+
+Test(epitaph, wrong_data_in_the_last_call_is_not_lost)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_WRONG_REDOP, 7);
+	cluster_run(&c, 1.2);
+	all_end(exits(0, 0));
+	cluster_run(&c, 30);
+	cr_assert_eq(c.n_alerts, 0, "the job was quicker");
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "mismatch");
+	cr_expect_eq(json_array_size(json_object_get(doc, "wrong_data")), 1);
+}
+
+/* What processes call themselves is theirs to choose. */
+Test(epitaph, texts_of_others_stay_texts)
+{
+	char *dump;
+
+	cascade();
+	ends[4].cause = "exited with status 1 after SIGTERM sent by pid 7 (\x1b[31m\"\\, uid 0)";
+	cluster_run(&c, 20);
+	dump = json_dumps(only_epitaph(), JSON_COMPACT);
+	cr_expect_null(strchr(dump, '\x1b'));
+	cr_expect_lt(strlen(dump), 64u << 10);
+	free(dump);
+}

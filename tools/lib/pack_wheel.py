@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs a build tree into a wheel; the same bytes each time. Prints the wheel's path.
+
+usage: pack_wheel.py --tag PLATFORM --source DIR --build DIR --agent FILE --libraries DIR OUT
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import os
+import re
+import zipfile
+
+# The build tree's places: the command finds its parts beside itself.
+PARTS = [
+    "cli/collwatch", "cli/collwatch-lab", "daemon/collwatchd",
+    "tests/sim/libcuda.so.1", "tests/sim/libnccl.so.2",
+    "tests/programs/train_loop", "tests/programs/train_loop.py", "tests/programs/train_faults.py",
+    "tests/programs/train_workloads.py", "tests/programs/scenario_rank",
+]
+# In the link of daemon and command; of the others only headers, or nothing, are used.
+LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libseccomp", "libcap-ng",
+          "protobuf-c", "zlib", "bzip2", "xz-utils", "uthash", "curl"]
+MAIN = '''# SPDX-License-Identifier: Apache-2.0
+"""Runs the command in place of this process."""
+
+import os
+import sys
+
+
+def main():
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cli", "collwatch")
+    os.execv(program, ["collwatch"] + sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()
+'''
+METADATA = '''Metadata-Version: 2.4
+Name: collwatch
+Version: {version}
+Summary: Finds the rank that hangs a distributed GPU job, while it hangs
+License-Expression: Apache-2.0
+{licences}Requires-Python: >=3.8
+Description-Content-Type: text/markdown
+
+'''
+# Of every file in it: the first moment a zip can tell.
+TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def version_of(source):
+    with open(os.path.join(source, "meson.build"), encoding="utf-8") as f:
+        return re.search(r"version: '([^']+)'", f.read()).group(1)
+
+
+def linked_libraries(libraries):
+    """{source package: (version, copyright file)} of what is linked in."""
+    found = {}
+    with open(os.path.join(libraries, "versions"), encoding="utf-8") as f:
+        for line in f:
+            source, version, *package = line.split()
+            path = (os.path.join(libraries, "usr/share/doc", package[0], "copyright") if package
+                    else os.path.join(libraries, source, "COPYING"))
+            if os.path.exists(path):
+                found[source] = (version, path)
+    missing = set(LINKED) - set(found)
+    if missing:
+        raise SystemExit(f"pack_wheel.py: no licence of {', '.join(sorted(missing))}")
+    return {name: found[name] for name in LINKED}
+
+
+def bill_of_materials(version, linked):
+    return {
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+        "metadata": {"component": {"type": "application", "name": "collwatch", "version": version}},
+        "components": [
+            {"type": "library", "name": name, "version": of[0],
+             "purl": f"pkg:deb/debian/{name}@{of[0]}?arch=source&distro=bookworm"}
+            for name, of in sorted(linked.items())
+        ],
+    }
+
+
+def contents(args, version):
+    """(path in the wheel, bytes, is a program)."""
+    info = f"collwatch-{version}.dist-info"
+    linked = linked_libraries(args.libraries)
+    licences = {}
+    for name in ["LICENSE"] + ["LICENSES/" + n for n in sorted(os.listdir(args.source + "/LICENSES"))]:
+        licences[name] = os.path.join(args.source, name)
+    for name, (_, path) in sorted(linked.items()):
+        licences[f"libraries/{name}"] = path
+
+    def read(path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    yield "collwatch/__init__.py", f'__version__ = "{version}"\n'.encode(), False
+    yield "collwatch/__main__.py", MAIN.encode(), False
+    yield "collwatch/agent/libcollwatch.so", read(args.agent), True
+    for part in PARTS:
+        path = os.path.join(args.build, part)
+        yield "collwatch/" + part, read(path), os.access(path, os.X_OK)
+    for name, path in licences.items():
+        yield f"{info}/licenses/{name}", read(path), False
+    bom = json.dumps(bill_of_materials(version, linked), indent=1) + "\n"
+    yield f"{info}/sboms/collwatch.cdx.json", bom.encode(), False
+    files = "".join(f"License-File: {name}\n" for name in licences)
+    text = METADATA.format(version=version, licences=files).encode()
+    yield f"{info}/METADATA", text + read(os.path.join(args.source, "README.md")), False
+    yield f"{info}/WHEEL", (f"Wheel-Version: 1.0\nGenerator: collwatch\nRoot-Is-Purelib: false\n"
+                            f"Tag: py3-none-{args.tag}\n").encode(), False
+    yield f"{info}/entry_points.txt", (b"[console_scripts]\n"
+                                       b"collwatch = collwatch.__main__:main\n"), False
+
+
+def add(archive, path, data, is_program):
+    entry = zipfile.ZipInfo(path, TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.create_system = 3
+    entry.external_attr = (0o100755 if is_program else 0o100644) << 16
+    archive.writestr(entry, data)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in "tag", "source", "build", "agent", "libraries":
+        parser.add_argument("--" + name, required=True)
+    parser.add_argument("out")
+    args = parser.parse_args()
+    version = version_of(args.source)
+    target = os.path.join(args.out, f"collwatch-{version}-py3-none-{args.tag}.whl")
+    record = ""
+    with zipfile.ZipFile(target, "w") as archive:
+        for path, data, is_program in contents(args, version):
+            add(archive, path, data, is_program)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            record += f"{path},sha256={digest},{len(data)}\n"
+        path = f"collwatch-{version}.dist-info/RECORD"
+        add(archive, path, f"{record}{path},,\n".encode(), False)
+    print(target)
+
+
+if __name__ == "__main__":
+    main()
