@@ -5,6 +5,7 @@ our NVML in LD_LIBRARY_PATH, and NCCL's variables keep it to what the device emu
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -60,9 +61,15 @@ def add_arguments(parser):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+    """Below what the kernel hands to connections that go out: nobody comes to it by chance."""
+    while True:
+        port = random.SystemRandom().randrange(15000, 32768)
+        with socket.socket() as s:
+            try:
+                s.bind(('127.0.0.1', port))
+                return port
+            except OSError:
+                continue
 
 
 def job_environment(cache, build, version, ranks, net):

@@ -20,6 +20,7 @@ import tap
 from agent_lib import wait_until
 from attack_lib import busy, scale, scaled, time_limit, unit_settings
 from ops_lib import COLLWATCH, World, expect
+from ports import unused_port
 
 SCALE = scale()
 HOLD_S = max(2, 7 * SCALE)
@@ -82,16 +83,11 @@ class Process:
         os.waitpid(self.pid, 0)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
-
-
 def storm(listener, address_of):
     if os.geteuid() != 0:
         raise tap.Skip("needs root: one user gets fewer connections than there are descriptors")
     with contextlib.ExitStack() as stack:
-        port = free_port()
+        port = unused_port()
         world = stack.enter_context(World())
         subprocess.run([COLLWATCH, "init-cluster", world.dir + "/cluster", "--peers-from",
                         f"localhost:{port}"], stdout=subprocess.DEVNULL, check=True)

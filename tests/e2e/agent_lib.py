@@ -162,10 +162,16 @@ class Daemon:
         self.sock.bind(self.path)
         self.sock.listen(self.backlog)
 
-    def accept(self, seconds=120):
-        ready, _, _ = select.select([self.sock], [], [], seconds)
-        check(ready, "no agent connected within %d s" % seconds)
-        return Agent(self.sock.accept()[0])
+    def accept(self, seconds=120, program=None):
+        """The next agent; where `program` is the one it is in, does not wait longer than that runs."""
+        end = time.monotonic() + seconds
+        while True:
+            has_ended = program is not None and program.poll() is not None
+            if select.select([self.sock], [], [], 0 if has_ended else 0.1)[0]:
+                return Agent(self.sock.accept()[0])
+            check(not has_ended, "ended with %s before an agent connected"
+                  % (program and program.returncode))
+            check(time.monotonic() < end, "no agent connected within %d s" % seconds)
 
     def stop(self):
         if self.sock:

@@ -4,10 +4,10 @@ rank on each node."""
 
 import contextlib
 import os
-import socket
 
 from agent_lib import wait_until
 from ops_lib import Job, Receiver, World, plain_ranks
+from ports import unused_port
 
 NAMES = ["node-a", "node-b", "node-c"]
 
@@ -63,13 +63,7 @@ class Nodes(contextlib.ExitStack):
         self.receiver = Receiver()
         self.callback(self.receiver.close)
         self.receiver.listen()
-        self.ports = {}
-        sockets = [socket.socket() for _ in NAMES]
-        for name, s in zip(NAMES, sockets):
-            s.bind(("127.0.0.1", 0))
-            self.ports[name] = s.getsockname()[1]
-        for s in sockets:
-            s.close()
+        self.ports = {name: unused_port() for name in NAMES}
         self.nodes = [self.enter_context(Node(n, self.ports, self.receiver)) for n in NAMES]
         for node in self.nodes:
             node.start()

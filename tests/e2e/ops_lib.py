@@ -14,6 +14,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from agent_lib import AGENT, SIM_DIR, environment, start, wait_until
+from ports import unused_port
 
 COLLWATCH, COLLWATCHD = os.environ["CW_COLLWATCH"], os.environ["CW_COLLWATCHD"]
 TRAIN = os.environ["CW_TRAIN_LOOP"]
@@ -35,8 +36,8 @@ class Receiver:
     def __init__(self):
         self.keep = socket.socket()
         self.keep.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.keep.bind(("127.0.0.1", 0))
-        self.port = self.keep.getsockname()[1]
+        self.port = unused_port()
+        self.keep.bind(("127.0.0.1", self.port))
         self.posts = []  # (idempotency key, document)
         self.server = self.thread = None
 

@@ -22,6 +22,7 @@ import threading
 import tap
 from agent_lib import environment, envelope, field, wait_until
 from ops_lib import COLLWATCH, COLLWATCHD, Receiver, World, expect
+from ports import unused_port
 
 CONTROL_REPLY = 41
 CLONE_NEWNS = 0x00020000
@@ -416,11 +417,7 @@ def other_versions_are_named():
 
 def peers_are_named():
     with World() as world:
-        ports = []
-        for _ in range(2):
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", 0))
-                ports.append(s.getsockname()[1])
+        ports = [unused_port(), unused_port()]
         peers = (f'peers = {{"node-a=127.0.0.1:{ports[0]}", "node-b=127.0.0.1:{ports[1]}"}}\n'
                  f'peer_key_file = "{world.dir}/peer.key"')
         write_key(world.dir + "/peer.key", 0o600)

@@ -13,12 +13,12 @@ memory: tests/unit/leader/test_upgrade.c):
 
 import contextlib
 import os
-import socket
 
 import tap
 from agent_lib import wait_until
 from fault_lib import stop_outside_nccl
 from ops_lib import COLLWATCHD, Job, Receiver, World, expect, plain_ranks
+from ports import unused_port
 
 OLD = os.environ.get("CW_OLD_BUILD", "") + "/daemon/collwatchd"
 NAMES = ["node-a", "node-b"]
@@ -55,12 +55,7 @@ class Cluster(contextlib.ExitStack):
         self.receiver = Receiver()
         self.callback(self.receiver.close)
         self.receiver.listen()
-        sockets = [socket.socket() for _ in NAMES]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        ports = {n: s.getsockname()[1] for n, s in zip(NAMES, sockets)}
-        for s in sockets:
-            s.close()
+        ports = {n: unused_port() for n in NAMES}
         self.nodes = [self.enter_context(Node(n, ports, self.receiver)) for n in NAMES]
         for node in self.nodes:
             node.start()

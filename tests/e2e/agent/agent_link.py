@@ -9,6 +9,7 @@ import sys
 import time
 
 from agent_lib import *
+from ports import unused_port
 
 PROGRAM = os.environ["CW_PROGRAM"]
 ATTEMPTS = 20
@@ -208,7 +209,7 @@ def interpreter_ends_cleanly():
                               MASTER_PORT=str(unused_port()))
             p = start([sys.executable, TRAIN_PY, "--steps", "300"], env,
                       stdout=subprocess.DEVNULL)
-            a = d.accept().welcome()
+            a = d.accept(program=p).welcome()
             try:  # asked again and again right into the end; a busy machine may make it stand still
                 while True:
                     status = a.python_stacks(1)[0]
@@ -251,12 +252,6 @@ def an_interpreter_held_by_nccl_is_not_waited_for():
             ranks.append(start([*argv, "1"], environment(d), stdout=subprocess.PIPE))
             ends = [(p.communicate(timeout=120)[0], p.returncode) for p in ranks]
         check(ends == [(b"reduced\n", 0)] * 2, repr(ends))
-
-
-def unused_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 from agent_lib import *
+from ports import unused_port
 
 PROGRAM, COLLWATCH = os.environ["CW_PROGRAM"], os.environ["CW_COLLWATCH"]
 WAITS_CALLS = 23  # what agent_program has done when it waits: a communicator, 22 collectives
@@ -80,10 +81,11 @@ def program_that_opens_nccl():
 
 def train(argv, ranks=4, **extra):
     with Daemon() as d:
+        port = unused_port()
         store = tempfile.mkdtemp(prefix="cw-train-")
         ps = [start([*argv, "--steps", "40", "--tp", "2", "--log-every", "0"],
                     environment(d, RANK=str(r), WORLD_SIZE=str(ranks), LOCAL_RANK=str(r),
-                                MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port),
+                                MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
                                 COLLWATCH_JOB="unit", **extra),
                     stdout=subprocess.DEVNULL) for r in range(ranks)]
         agents = [d.accept().welcome() for _ in range(ranks)]
@@ -271,15 +273,7 @@ def blocks_nobody_and_writes_into_nothing_else():
         check("cannot be written: Not a directory" in open(at + "/log").read(), "one line says why")
 
 
-def unused_port():
-    import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 if __name__ == "__main__":
-    free_port = unused_port()
     main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
           summaries_tell_who_fed_nan, switched_off, progress_off, kept_in_a_file,
           kept_nowhere_it_cannot_be, kept_where_it_no_longer_fits, blocks_nobody_and_writes_into_nothing_else])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP ports of loopback that stay a test's own until it ends.
+
+A port that bind() chose and close() gave back may be anybody's when the program it is for comes to
+it: the kernel hands the same range to every connection that goes out, and a client that tries a
+port of that range before somebody listens can even be connected to itself (RFC 793, simultaneous
+open). These ports lie below that range, and an abstract socket of the same number keeps other
+tests away for as long as this process lives.
+"""
+import os
+import random
+import socket
+
+FIRST = 15000
+_held = []  # closed by the end of the process, and not before
+
+
+def _range():
+    """Below the kernel's own range; a machine whose range starts lower gets the ports above it."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        low, high = map(int, f.read().split())
+    return range(FIRST, low) if low - FIRST >= 1000 else range(high + 1, 65536)
+
+
+def _is_free(port):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def unused_port():
+    ports = list(_range())
+    random.Random(os.urandom(8)).shuffle(ports)
+    for port in ports:
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            holder.bind("\0collwatch-test-port-%d" % port)
+        except OSError:
+            holder.close()
+            continue
+        if _is_free(port):
+            _held.append(holder)
+            return port
+        holder.close()
+    raise RuntimeError("no TCP port of loopback is free")
