@@ -202,14 +202,24 @@ def python_stacks_can_be_off():
         p.wait()
 
 
+ENDING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import agent_rank
+rank = agent_rank.Rank("cdll")
+sys.stdin.readline()
+for _ in range(200):
+    rank.reduce(20)
+"""
+
+
 def interpreter_ends_cleanly():
     with Daemon() as d:
+        argv = [sys.executable, "-c", ENDING, os.path.dirname(os.path.abspath(__file__))]
         for _ in range(5):
-            env = environment(d, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
-                              MASTER_PORT=str(unused_port()))
-            p = start([sys.executable, TRAIN_PY, "--steps", "300"], env,
-                      stdout=subprocess.DEVNULL)
+            p = start(argv, environment(d), stdin=subprocess.PIPE)
             a = d.accept(program=p).welcome()
+            p.stdin.close()  # it works and ends from here on: not before its agent is connected
             try:  # asked again and again right into the end; a busy machine may make it stand still
                 while True:
                     status = a.python_stacks(1)[0]
