@@ -25,14 +25,16 @@ static uint16_t encode(double v, int exponent_bits, int mantissa_bits)
 {
 	int bias = (1 << (exponent_bits - 1)) - 1;
 	unsigned int sign = signbit(v) ? 1u << (exponent_bits + mantissa_bits) : 0;
+	unsigned int fraction;
 	int exponent;
 	double m;
 
 	if (v == 0)
 		return (uint16_t)sign;
 	m = frexp(fabs(v), &exponent); /* in [0.5, 1) */
-	return (uint16_t)(sign | (unsigned int)(exponent - 1 + bias) << mantissa_bits |
-			  (unsigned int)ldexp(2 * m - 1, mantissa_bits));
+	fraction = (unsigned int)nearbyint(ldexp(2 * m - 1, mantissa_bits));
+	/* A fraction that rounds up to 1 carries into the exponent, as it must. */
+	return (uint16_t)(sign + ((unsigned int)(exponent - 1 + bias) << mantissa_bits) + fraction);
 }
 
 void element_put(void *data, size_t i, const struct element_type *t, double v)

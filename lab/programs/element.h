@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as bytes of NCCL's data types. Pure; exact numbers only, no rounding. */
+/* Numbers as bytes of NCCL's data types, rounded to nearest, ties to even. Pure. */
 #pragma once
 
 #include <nccl.h>
@@ -18,5 +18,5 @@ struct element_type {
 
 extern const struct element_type element_types[ELEMENT_TYPES];
 
-/* Writes element @i. @v must be a number that the type has. */
+/* Writes element @i. @v must be in the type's normal range, or 0; of integers, whole. */
 void element_put(void *data, size_t i, const struct element_type *t, double v);

@@ -5,7 +5,10 @@
  * call, with a hash of all results, so that two runs can be compared; the exit status is 0 if
  * everything was right.
  *
- * Numbers are so small that each type has them and their sums, in any order.
+ * Numbers are so small that each type has them and their sums, in any order. Only averages over a
+ * number of ranks that is no power of two round: NCCL multiplies each term by 1/n as the type has
+ * it (hostToDevRedOp() of src/enqueue.cc, 2.29) and adds then, in an order that depends on the
+ * size. There one rank alone has a number other than 0, so that a product is all that is rounded.
  */
 #include <cuda.h>
 #include <nccl.h>
@@ -65,6 +68,11 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *fmt,
 
 /* ---- data ---- */
 
+static bool is_power_of_two(int n)
+{
+	return (n & (n - 1)) == 0;
+}
+
 /* What rank @r has at @i: of both signs where the type has them, never 0 for products. */
 static double number(int r, size_t i, const struct element_type *t, enum reduction op)
 {
@@ -74,6 +82,8 @@ static double number(int r, size_t i, const struct element_type *t, enum reducti
 
 	if (op == PROD)
 		n = world > 4 ? 1 : 1 + n % 2;
+	if (op == AVG && t->is_float && !is_power_of_two(world))
+		n = i % (size_t)world == (size_t)r;
 	return is_negative && n ? -(double)n : (double)n; /* no -0: minima may choose either */
 }
 
