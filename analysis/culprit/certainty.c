@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each sort of doubt names the most that it allows, and the least of these is the confidence. What
- * could make it surer are windows: of the comms on the chain, of launches known in part, and of
- * comms whose histories differ while the calls themselves are not at hand.
+ * could make it surer are windows: of the comms on the chain, of launches known in part, of comms
+ * whose histories differ while the calls themselves are not at hand, and of members that have gone
+ * on from the call that differs.
  */
 #include "analysis/culprit/certainty.h"
 
@@ -243,6 +244,35 @@ static bool lacks_calls(const struct cw_snapshot *snap, uint32_t comm, const str
 	return false;
 }
 
+static bool is_on_a_side(const struct alignment *al, uint32_t rank)
+{
+	for (uint32_t s = 0; s < al->n_sides; s++)
+		for (uint32_t i = 0; al->sides[s].has_op && i < al->sides[s].n_ranks; i++)
+			if (al->sides[s].ranks[i] == rank)
+				return true;
+	return false;
+}
+
+/*
+ * Somebody has gone on from the call that differs: what it called there, only its window tells. In
+ * a broadcast the ranks before the odd one in the ring are done, and it may be they who are many.
+ */
+static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const struct alignment *al)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	if (!al->seq || !al->knows_call)
+		return false;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+
+		if (can_be_fetched(snap, member) && member->coll_entered > al->seq &&
+		    !has_window(member) && !is_on_a_side(al, member->rank))
+			return true;
+	}
+	return false;
+}
+
 /* Whoever waits in a launch of which only some ops are known may wait for anybody. */
 static void want_whole_launches(const struct scene *s, bool *wanted)
 {
@@ -276,9 +306,11 @@ int certainty_list_wanted(struct diagnosis *diag)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] = lacks_windows(snap, v->chain[i].comm);
 	want_whole_launches(diag->s, wanted);
-	/* Of a call that is over for everybody, fresh windows tell nothing. */
-	if (v->comm != CW_SNAP_NONE && !wanted[v->comm] && v->waiting_since_ns)
-		wanted[v->comm] = lacks_windows(snap, v->comm);
+	/* Of a call that is over for everybody, fresh windows tell only who called what. */
+	if (v->comm != CW_SNAP_NONE && !wanted[v->comm])
+		wanted[v->comm] = v->waiting_since_ns ? lacks_windows(snap, v->comm)
+						      : lacks_a_side(snap, v->comm,
+								     &diag->s->alignments[v->comm]);
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];
 	v->wanted = cw_arena_new_array(diag->arena, uint32_t, n);

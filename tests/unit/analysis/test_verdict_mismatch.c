@@ -126,6 +126,27 @@ Test(verdict_mismatch, asks_for_windows_when_histories_differ)
 	cr_expect_eq(v.wanted[0], 0);
 }
 
+Test(verdict_mismatch, asks_those_who_have_gone_on_what_they_called)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 4, 1, 42);
+
+	/* A broadcast of another root: two are stuck there or dead, two are long past it. */
+	for (uint32_t m = 0; m < 4; m++)
+		sb_odd(c, m, 41)->kind = CW_OP_BROADCAST;
+	c->members[2].odd[0].root = 2;
+	c->members[2].entered = c->members[2].returned = 41;
+	c->members[3].entered = c->members[3].returned = 41;
+	expect(CW_CLASS_MISMATCH, "root", "2-3", "");
+	cr_expect_eq(v.waiting_since_ns, 0);
+	cr_assert_eq(v.n_wanted, 1);
+	cr_expect_eq(v.wanted[0], 0);
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	c->members[0].has_window = c->members[1].has_window = true;
+	expect(CW_CLASS_MISMATCH, "root", "2", "");
+	cr_expect_eq(v.n_wanted, 0);
+}
+
 /* A loop of three different ops. */
 static void make_loop(struct sb_comm *c)
 {

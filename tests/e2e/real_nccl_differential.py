@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The same job with the same fault on NVIDIA's NCCL and on the simulated one, side by side under
+one daemon: both hang or neither does, and what people are told is the same. Prints TAP; below each
+case what was told of both.
+
+usage: tests/e2e/real_nccl_differential.py BUILD-DIRECTORY [--net shm|socket] [FAULT…]"""
+import argparse
+import os
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+
+RANKS, CULPRIT, STEP = 4, 2, 30
+BUILD_TIMEOUT_S = 3000
+# From the fault on: a page that has not come by then does not come.
+QUIET_S = 90
+RING = {"skip-recv"}
+FAULTS = ["block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
+          "extra-op", "stop-self", "block-stream", "wrong-dtype", "wrong-redop", "skip-recv",
+          "swap-comms", "never-init"]
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("build", metavar="BUILD-DIRECTORY")
+    parser.add_argument("--net", choices=["shm", "socket"], default="shm")
+    parser.add_argument("faults", nargs="*", metavar="FAULT", help="default: all")
+    args = parser.parse_intermixed_args()
+    unknown = set(args.faults) - set(FAULTS)
+    if unknown:
+        parser.error(f"no such fault: {', '.join(sorted(unknown))}; there are {', '.join(FAULTS)}")
+    args.build = os.path.realpath(args.build)
+    args.faults = args.faults or FAULTS
+    return args
+
+
+ARGS = parse()
+# As meson gives them to the tests that it runs; read by the modules below.
+os.environ.setdefault("CW_AGENT", ARGS.build + "/agent/libcollwatch.so")
+os.environ.setdefault("CW_COLLWATCH", ARGS.build + "/cli/collwatch")
+os.environ.setdefault("CW_COLLWATCHD", ARGS.build + "/daemon/collwatchd")
+os.environ.setdefault("CW_SIM_DIR", ARGS.build + "/tests/sim")
+
+# pylint: disable=wrong-import-position
+from agent_lib import wait_until  # noqa: E402
+from fault_lib import RealDaemon, Training  # noqa: E402
+from lab_lib import SOURCE, Tool  # noqa: E402
+
+sys.path.insert(0, os.path.join(SOURCE, "lab"))
+import nccl_place  # noqa: E402
+import nccl_run  # noqa: E402
+
+# The one that can go wrong in each of these ways.
+TRAIN_PY = SOURCE + "/tests/programs/train_loop.py"
+nccl = Tool("real-nccl", ARGS.build, BUILD_TIMEOUT_S)
+
+
+def build():
+    nccl.build(BUILD_TIMEOUT_S)
+
+
+def start_job(daemon, name, fault, is_real):
+    arguments = ["--steps", "0", "--step-ms", "20", "--elements", "256", "--tp", "2", "--fault",
+                 fault, "--fault-rank", str(CULPRIT), "--fault-step", str(STEP),
+                 "--fault-file", f"{daemon.dir}/{name}.struck"]
+    if fault in RING:
+        arguments.append("--ring")
+    if not is_real:
+        return Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY)
+    job = nccl_run.job_environment(nccl_place.default_cache(), ARGS.build,
+                                   nccl_place.DEFAULT_VERSION, RANKS, ARGS.net)
+    ours = {k: v for k, v in job.items() if k.startswith("NCCL_")}
+
+    def variables(rank):
+        host = {"NCCL_HOSTID": f"lab-node-{rank}"} if ARGS.net == "socket" else {}
+        return {**ours, **host}
+
+    return Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY,
+                    libraries=job["LD_LIBRARY_PATH"], variables=variables)
+
+
+def told(daemon, name):
+    """(class, culprits) of what people are called for, once it is there."""
+    incident = daemon.incident_of(name)
+    return incident and (incident["class"], sorted(c["rank"] for c in incident["culprits"]))
+
+
+def outcome(daemon, job, struck_at):
+    """What is told of a job, or how it went on where nothing is."""
+    found = told(daemon, job.name)
+    if found or time.monotonic() - struck_at < QUIET_S:
+        return found
+    ends = [r.poll() for r in job.ranks]
+    return ("no page", "runs" if ends == [None] * RANKS else f"ended with {ends}")
+
+
+def has_struck(daemon, job):
+    if os.path.exists(f"{daemon.dir}/{job.name}.struck"):
+        return True
+    for rank, process in enumerate(job.ranks):
+        if process.poll() is not None:
+            raise tap.Failure(f"rank {rank} of {job.name} ended with {process.returncode}: "
+                              f"{job.output(rank, 'err')[-300:].decode()}")
+    return False
+
+
+def same(fault):
+    def test():
+        nccl.needed()
+        with RealDaemon() as daemon:
+            daemon.start()
+            jobs = [start_job(daemon, "real", fault, True),
+                    start_job(daemon, "simulated", fault, False)]
+            try:
+                for job in jobs:
+                    wait_until(lambda j=job: has_struck(daemon, j),
+                               f"the fault strikes the {job.name} job", QUIET_S * 2)
+                struck_at = time.monotonic()
+                both = [wait_until(lambda j=job: outcome(daemon, j, struck_at), "an outcome",
+                                   QUIET_S + 120) for job in jobs]
+                said = [(daemon.incident_of(job.name) or {}).get("summary", "") for job in jobs]
+            finally:
+                for job in jobs:
+                    job.kill()
+        for job, result, summary in zip(jobs, both, said):
+            print(f"# {fault}, {job.name}: {result[0]} {result[1]} {summary}", flush=True)
+        if both[0] != both[1]:
+            raise tap.Failure(f"{both[0]} on NVIDIA's, {both[1]} on the simulated one")
+    test.__name__ = fault.replace("-", "_") + "_over_" + ARGS.net
+    return test
+
+
+if not os.access(os.environ["CW_COLLWATCHD"], os.X_OK):
+    sys.exit(f"{ARGS.build}: not a build directory of collwatch, or not built yet")
+tap.run([build] + [same(fault) for fault in ARGS.faults])
