@@ -24,12 +24,34 @@ enum cw_detail shut_gate_host_detail(uint32_t op_kind)
 	}
 }
 
-/* The one stopped rank among those inside: its proxy thread moves no data. */
+static bool is_stopped(const struct scene *s, uint32_t rank)
+{
+	return rank != CW_SNAP_NONE && s->snap->ranks[rank].liveness == CW_LIVE_STOPPED;
+}
+
+/*
+ * The stopped rank among those inside, else among those whose devices are done: its proxy thread
+ * moves no data, and what a device hands to it may not have left the node (src/proxy.cc of NCCL;
+ * seen over sockets on 2.29.7: two of four ranks had completed, one of them stopped).
+ */
 static uint32_t stopped_member(const struct scene *s, const struct gate *gate)
 {
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+
 	for (uint32_t i = 0; i < gate->n_waiters; i++)
-		if (s->snap->ranks[gate->waiters[i]].liveness == CW_LIVE_STOPPED)
+		if (is_stopped(s, gate->waiters[i]))
 			return gate->waiters[i];
+	if (gate->kind == GATE_P2P) {
+		bool has_peer =
+			gate->op && gate->op->peer >= 0 && (uint32_t)gate->op->peer < c->nranks;
+
+		return has_peer && is_stopped(s, c->members[gate->op->peer].rank)
+			       ? c->members[gate->op->peer].rank
+			       : CW_SNAP_NONE;
+	}
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (is_stopped(s, c->members[m].rank))
+			return c->members[m].rank;
 	return CW_SNAP_NONE;
 }
 

@@ -85,18 +85,39 @@ static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict 
 
 #define S INT64_C(1000000000)
 
+static bool is_held_by_debugger(const struct cw_snap_rank *r)
+{
+	return r->liveness == CW_LIVE_TRACED;
+}
+
+static bool is_frozen_rank(const struct cw_snap_rank *r)
+{
+	return r->flags & CW_RANKF_FROZEN;
+}
+
+/*
+ * Whoever stands still in a collective holds up the others, inside or with its own part done: its
+ * proxy thread moves their data.
+ */
+static bool some_member(const struct cw_snapshot *snap, uint32_t comm,
+			bool (*stands_still)(const struct cw_snap_rank *r))
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank != CW_SNAP_NONE &&
+		    stands_still(&snap->ranks[c->members[m].rank]))
+			return true;
+	return false;
+}
+
 static bool is_traced(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].liveness == CW_LIVE_TRACED)
 			return true;
-	if (v->klass != CW_CLASS_IN_COLLECTIVE)
-		return false;
-	/* Held inside the collective, it holds up the others. */
-	for (uint32_t i = 0; i < v->n_victims; i++)
-		if (snap->ranks[v->victims[i]].liveness == CW_LIVE_TRACED)
-			return true;
-	return false;
+	return v->klass == CW_CLASS_IN_COLLECTIVE &&
+	       some_member(snap, v->comm, is_held_by_debugger);
 }
 
 static bool is_frozen(const struct cw_snapshot *snap, const struct cw_verdict *v)
@@ -104,10 +125,7 @@ static bool is_frozen(const struct cw_snapshot *snap, const struct cw_verdict *v
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].flags & CW_RANKF_FROZEN)
 			return true;
-	for (uint32_t i = 0; v->klass == CW_CLASS_IN_COLLECTIVE && i < v->n_victims; i++)
-		if (snap->ranks[v->victims[i]].flags & CW_RANKF_FROZEN)
-			return true;
-	return false;
+	return v->klass == CW_CLASS_IN_COLLECTIVE && some_member(snap, v->comm, is_frozen_rank);
 }
 
 /* Marks the ranks that moved on another comm at this time or later; owned. NULL = out of memory. */

@@ -350,15 +350,52 @@ static void add_nodes(const struct diagnosis *diag, const struct gate *gate, cha
 	}
 }
 
-static void sum_up_full_call(const struct diagnosis *diag, const struct words *w)
+static bool is_inside(const struct gate *gate, uint32_t rank)
+{
+	for (uint32_t i = 0; i < gate->n_waiters; i++)
+		if (gate->waiters[i] == rank)
+			return true;
+	return false;
+}
+
+/* It stands still, and with it the threads that move the data of the others. */
+static void sum_up_halted(const struct diagnosis *diag, struct words *w, const char *how,
+			  const struct phrase *inside)
+{
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	struct cw_verdict *v = diag->v;
+	uint32_t n_behind = v->n_victims - gate->n_waiters;
+
+	if (is_inside(gate, v->culprits[0].rank)) {
+		find_waiting(diag, w, "");
+		phrase_say(v->summary, sizeof(v->summary), "%s is %s inside %s on %s%s",
+			   w->who.text, how, w->call.text, w->comm.text, w->waiting);
+		return;
+	}
+	phrase_say(v->summary, sizeof(v->summary),
+		   "%s is %s, with its own part of %s on %s done; %s %s been inside it for %s, and "
+		   "its threads may have their data to hand on.",
+		   w->who.text, how, w->call.text, w->comm.text, inside->text,
+		   gate->n_waiters == 1 ? "has" : "have", w->since.text);
+	if (v->n_victims > gate->n_waiters)
+		phrase_say(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind them.",
+			   n_behind, n_behind == 1 ? "rank waits" : "ranks wait");
+}
+
+static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	struct cw_verdict *v = diag->v;
 	uint32_t n_completed = scene_n_completed(diag->s, gate);
 	uint32_t nranks = diag->s->snap->comms[v->comm].nranks;
 	struct phrase inside;
+	char how[192];
 
 	(void)phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside);
+	if (v->n_culprits == 1 && *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how))) {
+		sum_up_halted(diag, w, how, &inside);
+		return;
+	}
 	if (n_completed)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s %s been inside %s on %s for %s, which %" PRIu32 " of its %" PRIu32

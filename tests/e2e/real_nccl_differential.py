@@ -23,6 +23,17 @@ FAULTS = ["block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong
           "extra-op", "stop-self", "block-stream", "wrong-dtype", "wrong-redop", "skip-recv",
           "swap-comms", "never-init"]
 
+# Where NVIDIA's goes another way than ours, and is told so: the class there. The rank is the same.
+OTHERWISE = {
+    # A small message is taken before its receive is there: the rank goes on, gets the one before
+    # at its next receive, finds wrong numbers and ends itself.
+    ("skip-recv", "shm"): "process_dead",
+    ("skip-recv", "socket"): "process_dead",
+    # Its device is done with the call before; its proxy thread, stopped too, has still data of
+    # the others.
+    ("stop-self", "socket"): "in_collective",
+}
+
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
@@ -128,7 +139,8 @@ def same(fault):
                     job.kill()
         for job, result, summary in zip(jobs, both, said):
             print(f"# {fault}, {job.name}: {result[0]} {result[1]} {summary}", flush=True)
-        if both[0] != both[1]:
+        expected = (OTHERWISE.get((fault, ARGS.net), both[1][0]), both[1][1])
+        if both[0] != expected:
             raise tap.Failure(f"{both[0]} on NVIDIA's, {both[1]} on the simulated one")
     test.__name__ = fault.replace("-", "_") + "_over_" + ARGS.net
     return test

@@ -19,6 +19,23 @@ Test(verdict_waits, blames_a_stopped_rank_inside_the_collective)
 	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "6", "0-5,7");
 }
 
+/* Over a network its proxy thread sends what its device has handed over: seen on NCCL 2.29.7. */
+Test(verdict_waits, blames_a_stopped_rank_whose_own_part_is_done)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 4, 1, 63);
+
+	for (uint32_t m = 1; m < 4; m += 2) {
+		sb_waits(c, m, 20 * SB_S);
+		c->members[m].completed = 62;
+	}
+	b->ranks[2].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "2", "1,3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_expect(strstr(v.summary, "with its own part of all_reduce #63 on world done; ranks 1,3 "
+				    "have been inside it"),
+		  "%s", v.summary);
+}
+
 Test(verdict_waits, does_not_say_in_collective_without_progress_words)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
