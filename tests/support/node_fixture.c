@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "daemon/kernel/procstat.h"
 
-#define DEADLINE_S 20
+#define DEADLINE_S 120
 
 static int64_t clock_offset_ns, held_ns; /* 0 = it runs */
 

@@ -37,17 +37,17 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	e->label_bytes += strlen((*msg)->digest.label);
 }
 
-/* A port that was free a moment ago. */
+/* A port that is nobody else's until the test ends; no connection gets it, either. */
 static void pick_address(char *buf, size_t len, const char *host)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY) };
 	socklen_t in_len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* closed by the test's end */
 
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)), 0);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
 	cr_assert_eq(getsockname(fd, (struct sockaddr *)&in, &in_len), 0);
 	(void)snprintf(buf, len, "%s:%u", host, ntohs(in.sin_port));
-	(void)close(fd);
 }
 
 void make_transport(struct end *e, const char *self, const char *peer, const char *address)

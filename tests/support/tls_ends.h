@@ -13,7 +13,7 @@
 #include "cluster/transport.h"
 #include "common/clock.h"
 
-#define DEADLINE_S 20
+#define DEADLINE_S 120
 
 struct end {
 	struct cw_transport *transport;

@@ -15,6 +15,9 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
+/* Of what is answered. */
+#define DEADLINE_MS 120000
+
 /* A daemon that answers one connection with prepared bytes, in two pieces, and notes the question.
  */
 struct server {
@@ -110,8 +113,8 @@ Test(cli_control, brings_the_answer_and_its_code)
 
 	prepare(&s, 2, "{\"a\":1}", "");
 	start(&s);
-	cr_assert_eq(cw_control_ask(s.path, "report", args, 5000, &answer, &code, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_control_ask(s.path, "report", args, DEADLINE_MS, &answer, &code, &err), 0,
+		     "%s", err.text);
 	cr_assert_eq(code, 2);
 	cr_assert_eq(json_integer_value(json_object_get(answer, "a")), 1);
 	stop(&s);
@@ -130,7 +133,7 @@ Test(cli_control, passes_on_what_the_daemon_complains_about)
 
 	prepare(&s, 1, "{}", "no such incident");
 	start(&s);
-	cr_assert_eq(cw_control_ask(s.path, "report", NULL, 5000, &answer, &code, &err),
+	cr_assert_eq(cw_control_ask(s.path, "report", NULL, DEADLINE_MS, &answer, &code, &err),
 		     -EREMOTEIO);
 	cr_assert_str_eq(err.text, "no such incident");
 	cr_assert_null(answer);
@@ -157,11 +160,11 @@ Test(cli_control, refuses_answers_that_are_none)
 	struct server no_json = { 0 }, other = { 0 };
 	struct cw_message goodbye = { .type = CW_MSG_PEER_GOODBYE, .peer_goodbye = { "x" } };
 
-	refuse(&text, -EBADMSG, 5000);
+	refuse(&text, -EBADMSG, DEADLINE_MS);
 	prepare(&no_json, 0, "{", "");
-	refuse(&no_json, -EBADMSG, 5000);
+	refuse(&no_json, -EBADMSG, DEADLINE_MS);
 	cr_assert_eq(cw_message_encode(&goodbye, &other.answer, &other.len), 0);
-	refuse(&other, -EBADMSG, 5000);
+	refuse(&other, -EBADMSG, DEADLINE_MS);
 }
 
 Test(cli_control, does_not_wait_for_ever)
@@ -169,7 +172,7 @@ Test(cli_control, does_not_wait_for_ever)
 	struct server silent = { 0 }, gone = { .hang_up = true };
 
 	refuse(&silent, -ETIMEDOUT, 50);
-	refuse(&gone, -ECONNRESET, 5000);
+	refuse(&gone, -ECONNRESET, DEADLINE_MS);
 }
 
 Test(cli_control, says_that_no_daemon_is_there)

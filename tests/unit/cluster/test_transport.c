@@ -14,7 +14,7 @@
 #include "cluster/transport.h"
 #include "proto/codec.h"
 
-#define DEADLINE_S 20
+#define DEADLINE_S 120
 
 /* One daemon's end; both ends of a test share a loop. */
 struct end {
@@ -56,19 +56,19 @@ static void on_reply(const char *node, const struct cw_message *reply, void *use
 		e->timeouts++;
 }
 
-/* A port that was free a moment ago. */
+/* A port that is nobody else's until the test ends; no connection gets it, either. */
 static void pick_address(char *buf, size_t len)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t in_len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* closed by the test's end */
 
 	cr_assert_geq(fd, 0);
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)), 0);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
 	cr_assert_eq(getsockname(fd, (struct sockaddr *)&in, &in_len), 0);
 	(void)snprintf(buf, len, "127.0.0.1:%u", ntohs(in.sin_port));
-	(void)close(fd);
 }
 
 static void make_transport(struct end *e, const char *self, const char *peer, const char *address)

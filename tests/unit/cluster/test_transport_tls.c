@@ -290,7 +290,8 @@ Test(transport_tls, server_with_a_certificate_but_no_key_is_not_believed)
 	impostor = SSL_CTX_new(TLS_server_method());
 	cr_assert_eq(SSL_CTX_use_certificate(impostor, cert), 1);
 	cr_assert_eq(SSL_CTX_use_PrivateKey(impostor, key), 1);
-	listener = evconnlistener_new_bind(base, on_impostor_accept, &bev, LEV_OPT_CLOSE_ON_FREE, 4,
+	listener = evconnlistener_new_bind(base, on_impostor_accept, &bev,
+					   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, 4,
 					   (struct sockaddr *)&in, sizeof(in));
 	cr_assert_not_null(listener);
 	open_tcp(&a, right_key);

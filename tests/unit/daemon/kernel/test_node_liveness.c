@@ -12,7 +12,7 @@
 #include "common/pidfd.h"
 #include "model/snapshot.h"
 
-#define DEADLINE_MS 10000
+#define DEADLINE_MS 120000
 
 struct child {
 	pid_t pid;

@@ -20,7 +20,7 @@
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define BURN_NS (100 * CW_NS_PER_MS) /* well above 1 % of a window and the tick of 10 ms */
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 120000
 
 struct rank {
 	pid_t pid;
