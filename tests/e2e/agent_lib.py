@@ -284,6 +284,17 @@ class Record:
         return [raw[29:].split(b"\0")[0].decode() for raw in self.entries(6) if raw[:8] != bytes(8)]
 
 
+def copies(directory):
+    """The records that processes left there as they ended (COLLWATCH_RECORD), by their rank's label.
+    Of programs that end by themselves this is all that is certain: whoever has little to do may have
+    ended before its helper thread got a processor, and has been at no daemon."""
+    records = []
+    for name in sorted(os.listdir(directory)):
+        with open(os.path.join(directory, name), "rb") as f:
+            records.append(Record(f.fileno()))
+    return sorted(records, key=lambda r: r.rank_label)
+
+
 def environment(daemon=None, preload=AGENT, **extra):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("COLLWATCH_", "CW_"))}
     env["LD_LIBRARY_PATH"] = SIM_DIR

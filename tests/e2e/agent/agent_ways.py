@@ -208,28 +208,30 @@ def as_a_profiler_plugin():
                 check(not any(o.group for o in ops[:-2]), "no others are grouped")
 
 
-def records_of(daemon, ranks):
+def records_of(directory, ranks):
     """When they have ended, by rank."""
     try:
-        agents = [daemon.accept().welcome() for _ in ranks]
         for p in ranks:
             check(p.wait(120) == 0, "exit status %d" % p.returncode)
     finally:
         for p in ranks:
             p.kill()
             p.wait()
-    return sorted((a.record() for a in agents), key=lambda r: r.rank_label)
+    records = copies(directory)
+    check(len(records) == len(ranks), "records of all ranks: %r" % os.listdir(directory))
+    return records
 
 
 def trained(**extra):
     """The records of four ranks after 30 steps: collectives of every kind, alone and in groups, on a
     communicator over all and on two that are made by splits; by rank."""
-    with Daemon() as d:
+    with tempfile.TemporaryDirectory() as at, tempfile.TemporaryDirectory() as meeting:
         ranks = [start([TRAIN, "--steps", "30", "--tp", "2", "--log-every", "0", "--elements", "64",
-                        "--uid-file", d.dir + "/uid"],
-                       environment(d, RANK=str(r), WORLD_SIZE="4", LOCAL_RANK=str(r), **extra),
+                        "--uid-file", meeting + "/uid"],
+                       environment(RANK=str(r), WORLD_SIZE="4", LOCAL_RANK=str(r),
+                                   COLLWATCH_RECORD=at, **extra),
                        stdout=subprocess.DEVNULL) for r in range(4)]
-        return records_of(d, ranks)
+        return records_of(at, ranks)
 
 
 def told(record, of_launches):
@@ -288,13 +290,13 @@ r.reduce(1)
 
 def sent(**extra):
     """The records of two ranks that send to each other in groups, and one to the other outside."""
-    with Daemon() as d:
-        ranks, uid = [], d.dir + "/uid"
+    with tempfile.TemporaryDirectory() as at, tempfile.TemporaryDirectory() as meeting:
+        ranks, uid = [], meeting + "/uid"
         for r in range(2):
             ranks.append(start([sys.executable, "-c", SENDS, RANK, uid, str(r)],
-                               environment(d, RANK=str(r), **extra)))
+                               environment(RANK=str(r), COLLWATCH_RECORD=at, **extra)))
             wait_until(lambda: os.path.exists(uid), "the unique id")
-        return records_of(d, ranks)
+        return records_of(at, ranks)
 
 
 def plugin_tells_of_sends_what_the_wrappers_tell():
