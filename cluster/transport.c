@@ -31,7 +31,7 @@ struct request {
 struct local_frame {
 	struct local_frame *next, *prev;
 	size_t len;
-	uint8_t *frame; /* with its header */
+	uint8_t frame[]; /* with its header */
 };
 
 struct local_queue {
@@ -59,17 +59,17 @@ struct cw_transport {
 
 /* ---- to itself ---- */
 
-/* Takes the frame on success. -ENOBUFS above CW_TRANSPORT_MAX_LOCAL_BYTES, -ENOMEM. */
-static int local_push(struct local_queue *q, uint8_t *frame, size_t len)
+/* Copies the frame. -ENOBUFS above CW_TRANSPORT_MAX_LOCAL_BYTES, -ENOMEM. */
+static int local_push(struct local_queue *q, const uint8_t *frame, size_t len)
 {
 	struct local_frame *f;
 
 	if (q->bytes + len > CW_TRANSPORT_MAX_LOCAL_BYTES)
 		return -ENOBUFS;
-	f = calloc(1, sizeof(*f));
+	f = malloc(sizeof(*f) + len);
 	if (!f)
 		return -ENOMEM;
-	f->frame = frame;
+	memcpy(f->frame, frame, len);
 	f->len = len;
 	q->bytes += len;
 	DL_APPEND(q->frames, f);
@@ -88,18 +88,12 @@ static struct local_frame *local_pop(struct local_queue *q)
 	return f;
 }
 
-static void local_frame_free(struct local_frame *f)
-{
-	free(f->frame);
-	free(f);
-}
-
 static void local_fini(struct local_queue *q)
 {
 	struct local_frame *f;
 
 	while ((f = local_pop(q)))
-		local_frame_free(f);
+		free(f);
 }
 
 /* ---- making and unmaking ---- */
@@ -263,19 +257,12 @@ void cw_transport_remove_peer(struct cw_transport *t, unsigned peer)
 
 /* ---- sending ---- */
 
-static int send_local(struct cw_transport *t, const struct cw_message *msg)
+static int send_local(struct cw_transport *t, const uint8_t *frame, size_t len)
 {
-	uint8_t *frame = NULL;
-	size_t len;
-	int r;
+	int r = local_push(&t->local, frame, len);
 
-	r = cw_message_encode(msg, &frame, &len);
-	if (r < 0)
-		return r;
-	r = local_push(&t->local, frame, len);
 	if (r < 0) {
 		t->stats.dropped++;
-		free(frame);
 		return r;
 	}
 	if (t->on_wake)
@@ -298,21 +285,40 @@ static int send_peer(struct cw_transport *t, unsigned peer, const uint8_t *frame
 	return r;
 }
 
+static int send_frame(struct cw_transport *t, const char *node, const uint8_t *frame, size_t len)
+{
+	int peer;
+
+	if (!strcmp(node, t->self))
+		return send_local(t, frame, len);
+	peer = find_peer(t, node);
+	return peer < 0 ? -ENOENT : send_peer(t, (unsigned)peer, frame, len);
+}
+
 int cw_transport_send(struct cw_transport *t, const char *node, const struct cw_message *msg)
 {
 	_cleanup_(freep) uint8_t *frame = NULL;
 	size_t len;
-	int peer, r;
+	int r = cw_message_encode(msg, &frame, &len);
 
-	if (!strcmp(node, t->self))
-		return send_local(t, msg);
-	peer = find_peer(t, node);
-	if (peer < 0)
-		return -ENOENT;
-	r = cw_message_encode(msg, &frame, &len);
-	if (r < 0)
+	return r < 0 ? r : send_frame(t, node, frame, len);
+}
+
+int cw_transport_send_digest(struct cw_transport *t, const char *node, const char *copy_to,
+			     const struct cw_message *msg, int *ret_copy)
+{
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+	int r = cw_message_encode(msg, &frame, &len);
+
+	if (r < 0) {
+		*ret_copy = r;
 		return r;
-	return send_peer(t, (unsigned)peer, frame, len);
+	}
+	cw_message_set_digest_type(frame, CW_MSG_DIGEST_COPY);
+	*ret_copy = send_frame(t, copy_to, frame, len);
+	cw_message_set_digest_type(frame, CW_MSG_DIGEST);
+	return send_frame(t, node, frame, len);
 }
 
 unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *msg)
@@ -536,7 +542,7 @@ void cw_transport_run(struct cw_transport *t)
 		DL_DELETE(batch, f);
 		receive(t, t->self, f->frame + CW_FRAME_HEADER_BYTES,
 			f->len - CW_FRAME_HEADER_BYTES);
-		local_frame_free(f);
+		free(f);
 	}
 	while (expire_one(t, now))
 		;

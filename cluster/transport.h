@@ -76,6 +76,13 @@ bool cw_transport_finds_peers(const struct cw_transport *t);
 
 /* Encodes and sends. 0, -ENOTCONN, -ENOBUFS, -EMSGSIZE, -ENOENT (no such peer), -ENOMEM. */
 int cw_transport_send(struct cw_transport *t, const char *node, const struct cw_message *msg);
+/*
+ * Encodes a digest once, sends it to node, and as CW_MSG_DIGEST_COPY to copy_to before that.
+ * Returns as cw_transport_send() for node; *ret_copy likewise for the copy, whatever became of the
+ * digest.
+ */
+int cw_transport_send_digest(struct cw_transport *t, const char *node, const char *copy_to,
+			     const struct cw_message *msg, int *ret_copy);
 /* To every living peer. Returns to how many it went. */
 unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *msg);
 

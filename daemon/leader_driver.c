@@ -13,6 +13,14 @@ static int send_message(void *user, const char *node, const struct cw_message *m
 	return cw_transport_send(d->transport, node, msg);
 }
 
+static int send_digest(void *user, const char *leader, const char *next,
+		       const struct cw_message *digest, int *ret_copy)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_transport_send_digest(d->transport, leader, next, digest, ret_copy);
+}
+
 static unsigned announce(void *user, const struct cw_message *msg)
 {
 	const struct cw_leader_driver *d = user;
@@ -152,6 +160,7 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 		.effects = {
 			.user = d,
 			.send = send_message,
+			.send_digest = send_digest,
 			.announce = announce,
 			.ask = ask,
 			.forget = forget,

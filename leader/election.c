@@ -264,20 +264,21 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	return 0;
 }
 
-static int send_to(const struct cw_election *m, const char *node, const struct cw_message *msg)
+static int send_to(const struct cw_election *m, const char *node, const struct cw_message *digest)
 {
-	return m->effects->send(m->effects->user, node, msg);
+	return m->effects->send(m->effects->user, node, digest);
 }
 
 /* A leader that is lost takes what it knew of its own ranks with it: the next one has a copy. */
-static void send_copy(struct cw_election *m, const char *to, const struct cw_msg_digest *digest)
+static int send_to_both(const struct cw_election *m, const char *leader, const char *next,
+			const struct cw_message *digest)
 {
-	struct cw_message msg = { .type = CW_MSG_DIGEST_COPY, .digest = *digest };
-	int r = send_to(m, to, &msg);
+	int copied, r = m->effects->send_digest(m->effects->user, leader, next, digest, &copied);
 
-	if (r < 0)
-		leader_log(m->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", to,
-			   strerror(-r));
+	if (copied < 0)
+		leader_log(m->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", next,
+			   strerror(-copied));
+	return r;
 }
 
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)
@@ -295,9 +296,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 	e->ranks_here = digest->n_ranks;
 	if (!e->unanswered_ns)
 		e->unanswered_ns = now;
-	if (next)
-		send_copy(m, next, &msg.digest);
-	return send_to(m, e->leader, &msg);
+	return next ? send_to_both(m, e->leader, next, &msg) : send_to(m, e->leader, &msg);
 }
 
 static bool is_about(const struct entry *e, uint64_t number)

@@ -19,6 +19,12 @@
 int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *ret_len);
 
 /*
+ * Makes the frame of a digest, as cw_message_encode() made it, that of its copy, or the other way:
+ * type is CW_MSG_DIGEST or CW_MSG_DIGEST_COPY. All but one byte is the same.
+ */
+void cw_message_set_digest_type(uint8_t *frame, uint32_t type);
+
+/*
  * Decodes one frame's payload. A message of a type this version does not know yields CW_MSG_NONE.
  * -EBADMSG when it is malformed or breaks a limit of proto/messages.h, -ENOMEM.
  */

@@ -315,6 +315,15 @@ int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *r
 	return 0;
 }
 
+/* The body's tag comes after the version, whose tag and value have a byte each. */
+void cw_message_set_digest_type(uint8_t *frame, uint32_t type)
+{
+	uint32_t tag = cw_bodies[type].number << 3 | WIRE_BYTES;
+
+	frame[CW_FRAME_HEADER_BYTES + 2] = (uint8_t)(tag | 0x80);
+	frame[CW_FRAME_HEADER_BYTES + 3] = (uint8_t)(tag >> 7);
+}
+
 const char *cw_message_name(unsigned type)
 {
 	return type < CW_MSG__MAX ? cw_bodies[type].name : "unknown";

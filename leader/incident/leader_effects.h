@@ -47,6 +47,12 @@ struct cw_leader_effects {
 
 	/* msg is borrowed. 0; -errno: it does not go out. */
 	int (*send)(void *user, const char *node, const struct cw_message *msg);
+	/*
+	 * A digest, which is borrowed, to the node that leads, and to next, which leads when that
+	 * is lost, before it as a copy. Returns as send() would; *ret_copy likewise for the copy.
+	 */
+	int (*send_digest)(void *user, const char *leader, const char *next,
+			   const struct cw_message *digest, int *ret_copy);
 	/* To every living peer. Returns to how many it went. */
 	unsigned (*announce)(void *user, const struct cw_message *msg);
 	/*

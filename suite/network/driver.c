@@ -15,6 +15,13 @@ static int send_message(void *user, const char *node, const struct cw_message *m
 	return cw_transport_send(((struct network_node *)user)->transport, node, msg);
 }
 
+static int send_digest(void *user, const char *leader, const char *next,
+		       const struct cw_message *digest, int *ret_copy)
+{
+	return cw_transport_send_digest(((struct network_node *)user)->transport, leader, next,
+					digest, ret_copy);
+}
+
 static unsigned announce(void *user, const struct cw_message *msg)
 {
 	return cw_transport_announce(((struct network_node *)user)->transport, msg);
@@ -229,6 +236,7 @@ struct cw_leader_effects network_driver_effects(struct network_node *n)
 	return (struct cw_leader_effects){
 		.user = n,
 		.send = send_message,
+		.send_digest = send_digest,
 		.announce = announce,
 		.ask = ask,
 		.forget = forget,

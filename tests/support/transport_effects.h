@@ -13,6 +13,12 @@ static inline int transport_effects_send(void *user, const char *node, const str
 	return cw_transport_send(user, node, msg);
 }
 
+static inline int transport_effects_send_digest(void *user, const char *leader, const char *next,
+						const struct cw_message *digest, int *ret_copy)
+{
+	return cw_transport_send_digest(user, leader, next, digest, ret_copy);
+}
+
 static inline unsigned transport_effects_announce(void *user, const struct cw_message *msg)
 {
 	return cw_transport_announce(user, msg);
@@ -39,6 +45,7 @@ static inline void transport_effects_init(struct cw_leader_effects *e, struct cw
 {
 	e->user = t;
 	e->send = transport_effects_send;
+	e->send_digest = transport_effects_send_digest;
 	e->announce = transport_effects_announce;
 	e->ask = transport_effects_ask;
 	e->forget = transport_effects_forget;

@@ -13,6 +13,7 @@
 #include "cluster/tcp.h"
 #include "cluster/transport.h"
 #include "proto/codec.h"
+#include "proto/frame.h"
 
 #define DEADLINE_S 120
 
@@ -21,7 +22,7 @@ struct end {
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
 	char address[40];
-	unsigned digests, announcements, replies, timeouts;
+	unsigned digests, copies, announcements, replies, timeouts;
 	uint64_t last_number;
 };
 
@@ -34,6 +35,9 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 
 	if ((*msg)->type == CW_MSG_DIGEST) {
 		e->digests++;
+		e->last_number = (*msg)->digest.number;
+	} else if ((*msg)->type == CW_MSG_DIGEST_COPY) {
+		e->copies++;
 		e->last_number = (*msg)->digest.number;
 	} else if ((*msg)->type == CW_MSG_INCIDENT_ANNOUNCE) {
 		e->announcements++;
@@ -171,6 +175,50 @@ Test(transport, unknown_and_unconnected_nodes_are_errors_and_counted)
 	cr_assert_eq(stats.dropped, 1);
 	cr_assert_not(cw_transport_is_alive(a.transport, "b"));
 	cr_assert(cw_transport_is_alive(a.transport, "a"));
+}
+
+/* As if b had read it. */
+static int hand_to_b(void *impl, unsigned peer, const uint8_t *frame, size_t len)
+{
+	cw_transport_receive(b.transport, 0, frame + CW_FRAME_HEADER_BYTES,
+			     len - CW_FRAME_HEADER_BYTES);
+	return 0;
+}
+
+Test(transport, a_digest_goes_to_one_node_and_a_copy_of_it_to_another)
+{
+	static const struct cw_transport_ops ops = { .send = hand_to_b };
+	struct cw_message m = digest("a", 5);
+	struct cw_transport_stats stats;
+	int copied = 1;
+
+	cw_transport_set_backend(a.transport, &ops, NULL);
+	cr_expect_eq(cw_transport_send_digest(a.transport, "a", "b", &m, &copied), 0);
+	cr_expect_eq(copied, -ENOTCONN, "and the leader gets it all the same");
+	cw_transport_run(a.transport);
+	cr_expect_eq(a.digests, 1);
+	cw_transport_peer_up(a.transport, 0, 1);
+	cr_expect_eq(cw_transport_send_digest(a.transport, "a", "b", &m, &copied), 0);
+	cr_expect_eq(copied, 0);
+	cr_expect_eq(b.copies, 1);
+	cr_expect_eq(b.digests, 0);
+	cr_expect_eq(b.last_number, 5);
+	cw_transport_run(a.transport);
+	cr_expect_eq(a.digests, 2);
+	m.digest.number = 6;
+	cr_expect_eq(cw_transport_send_digest(a.transport, "b", "a", &m, &copied), 0);
+	cr_expect_eq(copied, 0);
+	cw_transport_run(a.transport);
+	cr_expect_eq(b.digests, 1);
+	cr_expect_eq(b.last_number, 6);
+	cr_expect_eq(a.copies, 1);
+	cr_expect_eq(a.last_number, 6);
+	m.digest.node = NULL; /* cannot be encoded */
+	cr_expect_eq(cw_transport_send_digest(a.transport, "a", "b", &m, &copied), -EINVAL);
+	cr_expect_eq(copied, -EINVAL);
+	cw_transport_stats(a.transport, &stats);
+	cr_expect_eq(stats.sent, 2);
+	cr_expect_eq(stats.dropped, 1);
 }
 
 Test(transport, peers_connect_whoever_starts_first_and_exchange_messages)

@@ -238,6 +238,24 @@ Test(codec, bytes_on_the_wire_are_those_of_version_1)
 	}
 }
 
+/* Whoever makes it tells the leader and the next one the same. */
+Test(codec, a_digest_and_its_copy_differ_in_the_type_only)
+{
+	struct cw_message msg = *cw_sample_message(CW_MSG_DIGEST);
+	_cleanup_(freep) uint8_t *digest = NULL, *copy = NULL, *frame = NULL;
+	size_t len, copy_len;
+
+	cr_assert_eq(cw_message_encode(&msg, &digest, &len), 0);
+	cr_assert_eq(cw_message_encode(&msg, &frame, &len), 0);
+	msg.type = CW_MSG_DIGEST_COPY;
+	cr_assert_eq(cw_message_encode(&msg, &copy, &copy_len), 0);
+	cr_assert_eq(copy_len, len);
+	cw_message_set_digest_type(frame, CW_MSG_DIGEST_COPY);
+	cr_expect_eq(memcmp(frame, copy, len), 0);
+	cw_message_set_digest_type(frame, CW_MSG_DIGEST);
+	cr_expect_eq(memcmp(frame, digest, len), 0);
+}
+
 static int decode_without_job_key(unsigned type, struct cw_message **ret)
 {
 	uint8_t golden[4096];
