@@ -4,11 +4,7 @@
 one alert, also when the other daemon is replaced while the job hangs. Prints TAP.
 
 CW_OLD_BUILD is a build directory of the older commit; without it nothing is tested here (the same in
-memory: tests/unit/leader/test_upgrade.c):
-
-  git worktree add /tmp/old COMMIT && meson setup /tmp/old/build /tmp/old
-  ninja -C /tmp/old/build daemon/collwatchd
-  CW_OLD_BUILD=/tmp/old/build meson test -C build rolling_upgrade
+memory: tests/unit/leader/test_upgrade.c). tests/rolling-upgrade makes one of any commit.
 """
 
 import contextlib
