@@ -1,13 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cluster/resolve.h"
 #include "common/address.h"
+
+/* What the child has while code of a name service runs in it. */
+static struct rights {
+	bool is_seen;
+	unsigned n_fds;
+	uint32_t capabilities;
+	int dumpable;
+} * rights;
+
+static void see_rights(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	for (int fd = 0; fd < 1024; fd++)
+		rights->n_fds += fcntl(fd, F_GETFD) >= 0;
+	(void)syscall(SYS_capget, &header, data);
+	rights->capabilities = data[0].effective | data[0].permitted | data[0].inheritable |
+			       data[1].effective | data[1].permitted;
+	rights->dumpable = prctl(PR_GET_DUMPABLE);
+	rights->is_seen = true;
+}
+
+/* Of the name "rights" it notes what its caller may do; all else the C library answers. */
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		struct addrinfo **ret)
+{
+	int (*system)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+		(int (*)(const char *, const char *, const struct addrinfo *,
+			 struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+
+	if (!node || strcmp(node, "rights") != 0)
+		return system(node, service, hints, ret);
+	see_rights();
+	return EAI_NONAME;
+}
 
 struct seen {
 	struct event_base *base;
@@ -77,5 +122,26 @@ Test(resolve, round_can_be_given_up_at_any_time)
 	(void)event_base_loop(s.base, EVLOOP_NONBLOCK);
 	cr_assert_eq(s.done + s.addresses[0], 0);
 	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "no child is left");
+	event_base_free(s.base);
+}
+
+Test(resolve, who_asks_has_neither_descriptors_nor_capabilities_of_the_daemon)
+{
+	const struct cw_resolve_name name = { .host = "rights", .port = 1, .tag = 0 };
+	struct seen s = { .base = event_base_new() };
+	int pair[2];
+
+	rights = mmap(NULL, sizeof(*rights), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	cr_assert_neq(rights, MAP_FAILED);
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(pipe(pair), 0); /* not even close-on-exec */
+	cr_assert_eq(cw_resolve_start(s.base, &name, 1, on_address, on_done, &s, &s.resolve), 0);
+	cr_assert_geq(event_base_dispatch(s.base), 0);
+	cr_assert_eq(s.done, 1);
+	cr_assert(rights->is_seen);
+	cr_assert_leq(rights->n_fds, 4, "%u", rights->n_fds);
+	cr_assert_eq(rights->capabilities, 0, "%x", rights->capabilities);
+	cr_assert_eq(rights->dumpable, 0, "others of its user may look into it");
 	event_base_free(s.base);
 }

@@ -4,11 +4,17 @@
 
 #include <criterion/criterion.h>
 #include <ctype.h>
+#include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "daemon/metrics/metrics_output.h"
 
 #define MAX_SAMPLES 256
@@ -213,5 +219,71 @@ Test(metrics, the_file_is_a_new_one_whatever_lies_in_its_way)
 	(void)unlink(path);
 	(void)unlink(mine);
 	cr_assert_eq(rmdir(dir), 0, "nothing is left beside it");
+	event_base_free(base);
+}
+
+/* Of the answer; 0 = the connection ended without one. */
+static unsigned status_of(struct event_base *base, const char *path, const char *request)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	size_t left = strlen(request), len = 0;
+	char answer[4096];
+	unsigned status = 0;
+	ssize_t n = -1;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	while (n != 0 && len < sizeof(answer) - 1) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+
+		n = send(fd, request, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n > 0) {
+			request += n;
+			left -= (size_t)n;
+		}
+		(void)event_base_loop(base, EVLOOP_NONBLOCK);
+		(void)poll(&p, 1, 10);
+		n = recv(fd, answer + len, sizeof(answer) - 1 - len, MSG_DONTWAIT);
+		if (n < 0 && errno != EAGAIN)
+			break;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	(void)close(fd);
+	answer[len] = '\0';
+	(void)sscanf(answer, "HTTP/%*u.%*u %u", &status);
+	return status;
+}
+
+Test(metrics, socket_answers_one_question_and_nothing_large)
+{
+	static char large[10000];
+	char dir[] = "/tmp/cw-metrics-XXXXXX", path[64];
+	struct event_base *base = event_base_new();
+	struct cw_metrics_output_config config = { .base = base,
+						   .clock = &cw_clock_system,
+						   .group = "",
+						   .socket_path = path,
+						   .file_path = "",
+						   .collect = collect_nothing };
+	struct cw_metrics_output *o = NULL;
+	struct stat st;
+
+	cr_assert_not_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/metrics.sock", dir);
+	cr_assert_eq(cw_metrics_output_new(&config, &o, NULL), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode & 0777, 0660);
+	cr_assert_eq(status_of(base, path, "GET /metrics HTTP/1.0\r\n\r\n"), 200);
+	cr_assert_eq(status_of(base, path, "HEAD /metrics HTTP/1.0\r\n\r\n"), 200);
+	cr_assert_eq(status_of(base, path, "GET /etc/passwd HTTP/1.0\r\n\r\n"), 404);
+	cr_assert_geq(status_of(base, path, "POST /metrics HTTP/1.0\r\nContent-Length: 0\r\n\r\n"),
+		      400);
+	cr_assert_geq(status_of(base, path, "DELETE /metrics HTTP/1.0\r\n\r\n"), 400);
+	(void)snprintf(large, sizeof(large), "GET /metrics HTTP/1.0\r\nX: %09000d\r\n\r\n", 0);
+	cr_assert_neq(status_of(base, path, large), 200);
+	cr_assert_eq(status_of(base, path, "GET /metrics HTTP/1.0\r\n\r\n"), 200);
+	cw_metrics_output_free(o);
+	cr_assert_eq(rmdir(dir), 0, "the socket is left");
 	event_base_free(base);
 }
