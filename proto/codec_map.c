@@ -11,7 +11,8 @@
 #define NUMBER_(kind_, field_, flags_, max_)                                                       \
 	{                                                                                          \
 		.kind = kind_, .flags = flags_, .max = max_, .c_bytes = FIELD_BYTES(C, field_),    \
-		.c_offset = offsetof(C, field_), .pb_offset = offsetof(PB, field_),                \
+		.pb_bytes = FIELD_BYTES(PB, field_), .c_offset = offsetof(C, field_),              \
+		.pb_offset = offsetof(PB, field_),                                                 \
 	}
 #define POINTER_(kind_, field_, flags_, sub_)                                                      \
 	{                                                                                          \
@@ -21,7 +22,8 @@
 #define ARRAY_(kind_, field_, max_, sub_)                                                          \
 	{                                                                                          \
 		.kind = kind_, .c_offset = offsetof(C, field_), .pb_offset = offsetof(PB, field_), \
-		.c_n_offset = offsetof(C, n_##field_), .max = max_, .sub = sub_,                   \
+		.c_n_offset = offsetof(C, n_##field_), .pb_n_offset = offsetof(PB, n_##field_),    \
+		.max = max_, .sub = sub_,                                                          \
 	}
 
 #define UINT(field) NUMBER_(CW_FIELD_UINT, field, 0, 0)

@@ -31,11 +31,10 @@ enum {                          /* cw_field.flags */
 struct cw_field {
 	uint8_t kind; /* enum cw_field_kind */
 	uint8_t flags;
-	uint8_t c_bytes; /* width of a number */
-	uint16_t c_offset;
-	uint16_t c_n_offset; /* of the array's length, uint32_t */
-	uint16_t pb_offset;  /* of the field of this name in the generated struct: for a test */
-	uint32_t max;        /* elements of an array; largest known number */
+	uint8_t c_bytes, pb_bytes; /* width of a number on either side */
+	uint16_t c_offset, pb_offset;
+	uint16_t c_n_offset, pb_n_offset; /* of the array's length: uint32_t and size_t */
+	uint32_t max;                     /* elements of an array; largest known number */
 	const struct cw_map *sub;
 };
 

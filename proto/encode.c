@@ -1,124 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encoding: one walk over the tables of codec_map.c, by protobuf-c's descriptors, from the last
- * field to the first into a buffer that is filled from its end. So the length of a part is known
- * when it is written, and nothing is measured beforehand or laid out in generated structs: a daemon
- * does this once a second for every job it has ranks of. decode.c goes the other way. Both enforce
- * the limits of proto/messages.h, so that nobody sends what no receiver takes.
- *
- * The bytes are those that protobuf-c's own encoder makes: numbers ascending, and nothing where a
- * field has its default.
+ * Encoding: a walk over the tables of codec_map.c, from struct cw_message to the generated structs
+ * (in memory of its own), which protobuf-c turns into bytes. decode.c goes the other way. Both
+ * enforce the limits of proto/messages.h, so that nobody sends what no receiver takes.
  */
 #include "proto/codec.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collwatch.pb-c.h"
+#include "common/cleanup.h"
 #include "proto/codec_map.h"
 #include "proto/frame.h"
+#include "proto/message_memory.h"
 
-/* Every member of the union lies at the same place. */
+/* Every member of either union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
-#define VERSION_FIELD 1u
-#define MAX_BYTES (CW_FRAME_HEADER_BYTES + CW_FRAME_MAX_BYTES)
-/* Most messages fit; for a digest of eight busy ranks, 35 KiB, it is doubled seven times. */
-#define FIRST_BYTES 512u
+#define PB_BODY_OFFSET offsetof(Collwatch__Envelope, agent_hello)
 
-enum wire_type { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2 };
-
-/* The last `used` bytes of `bytes` are written. */
-struct output {
-	uint8_t *bytes;
-	size_t used, capacity;
-	int error; /* the first; nothing is written any more */
-};
-
-static void note_error(struct output *o, int error)
+static void memory_freep(struct cw_message_memory **memory)
 {
-	if (!o->error)
-		o->error = error;
+	cw_message_memory_free(*memory);
 }
 
-/* ---- bytes ---- */
-
-static bool grow(struct output *o, size_t n)
+/* A failed allocation: because of the cap (the caller's code for "too big") or of the machine. */
+static int alloc_error(const struct cw_message_memory *memory, int too_big)
 {
-	size_t capacity = o->capacity ? o->capacity * 2 : FIRST_BYTES;
-	uint8_t *grown;
-
-	if (n > MAX_BYTES || o->used > MAX_BYTES - n) {
-		note_error(o, -EMSGSIZE);
-		return false;
-	}
-	while (capacity - o->used < n)
-		capacity *= 2;
-	grown = malloc(capacity);
-	if (!grown) {
-		note_error(o, -ENOMEM);
-		return false;
-	}
-	if (o->used)
-		memcpy(grown + capacity - o->used, o->bytes + o->capacity - o->used, o->used);
-	free(o->bytes);
-	o->bytes = grown;
-	o->capacity = capacity;
-	return true;
+	return memory->is_exceeded ? too_big : -ENOMEM;
 }
-
-/* Room for n bytes before those that are written; NULL: there was an error. */
-static inline uint8_t *put(struct output *o, size_t n)
-{
-	if (o->error || (o->capacity - o->used < n && !grow(o, n)))
-		return NULL;
-	o->used += n;
-	return o->bytes + o->capacity - o->used;
-}
-
-static void put_bytes(struct output *o, const void *bytes, size_t n)
-{
-	uint8_t *to = n ? put(o, n) : NULL;
-
-	if (to)
-		memcpy(to, bytes, n);
-}
-
-static inline void put_varint(struct output *o, uint64_t v)
-{
-	unsigned n = 1;
-	uint8_t *to;
-
-	for (uint64_t rest = v >> 7; rest; rest >>= 7)
-		n++;
-	to = put(o, n);
-	if (!to)
-		return;
-	for (; n > 1; n--, v >>= 7)
-		*to++ = (uint8_t)(v | 0x80);
-	*to = (uint8_t)v;
-}
-
-static void put_64(struct output *o, uint64_t v)
-{
-	v = htole64(v);
-	put_bytes(o, &v, sizeof(v));
-}
-
-static void put_tag(struct output *o, uint32_t number, enum wire_type type)
-{
-	put_varint(o, number << 3 | type);
-}
-
-/* What was written since `used` was so: its length and its number go before it. */
-static void put_length(struct output *o, uint32_t number, size_t used)
-{
-	put_varint(o, o->used - used);
-	put_tag(o, number, WIRE_BYTES);
-}
-
-/* ---- numbers ---- */
 
 static uint64_t load_uint(const void *p, size_t bytes)
 {
@@ -146,179 +57,193 @@ static int64_t load_int(const void *p, size_t bytes)
 	}
 }
 
-static void encode_uint(struct output *o, const ProtobufCFieldDescriptor *pb, uint64_t v)
+/* Stores the low bytes; two's complement makes this right for signed numbers as well. */
+static void store(void *p, size_t bytes, uint64_t v)
 {
-	if (!v)
-		return;
-	if (pb->type == PROTOBUF_C_TYPE_FIXED64) {
-		put_64(o, v);
-		put_tag(o, pb->id, WIRE_64);
-	} else {
-		put_varint(o, v);
-		put_tag(o, pb->id, WIRE_VARINT);
+	switch (bytes) {
+	case 1:
+		*(uint8_t *)p = (uint8_t)v;
+		break;
+	case 2:
+		*(uint16_t *)p = (uint16_t)v;
+		break;
+	case 4:
+		*(uint32_t *)p = (uint32_t)v;
+		break;
+	default:
+		*(uint64_t *)p = v;
+		break;
 	}
 }
 
-/* Zigzag: small ones of either sign are short. */
-static void encode_int(struct output *o, const ProtobufCFieldDescriptor *pb, int64_t v)
-{
-	if (!v)
-		return;
-	put_varint(o, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
-	put_tag(o, pb->id, WIRE_VARINT);
-}
+/* ---- encoding ---- */
 
-/* ---- text, structs and lists ---- */
+static int encode_struct(struct cw_message_memory *memory, const struct cw_map *map, const void *c,
+			 ProtobufCMessage **ret);
 
-static void encode_struct(struct output *o, const struct cw_map *map, const char *c);
-
-static void encode_text(struct output *o, uint32_t number, const char *text)
-{
-	size_t used = o->used, len = strnlen(text, CW_MSG_MAX_STRING + 1);
-
-	if (len > CW_MSG_MAX_STRING)
-		note_error(o, -EMSGSIZE);
-	put_bytes(o, text, len);
-	put_length(o, number, used);
-}
-
-static void encode_string(struct output *o, const struct cw_field *f, uint32_t number,
-			  const char *text)
+static int encode_string(const struct cw_field *f, const char *text, char **ret)
 {
 	if (!text && (f->flags & CW_FIELD_REQUIRED))
-		note_error(o, -EINVAL);
-	if (text && *text)
-		encode_text(o, number, text);
+		return -EINVAL;
+	if (!text)
+		return 0; /* keeps the default, the empty string */
+	if (strnlen(text, CW_MSG_MAX_STRING + 1) > CW_MSG_MAX_STRING)
+		return -EMSGSIZE;
+	*ret = (char *)(uintptr_t)text; /* the generated structs are not const-correct */
+	return 0;
 }
 
-static void encode_job_key(struct output *o, uint32_t number, const struct cw_job_key *key)
+/* Not set: keeps the default, no bytes. */
+static int encode_job_key(const struct cw_job_key *key, ProtobufCBinaryData *ret)
 {
-	size_t used = o->used;
-
-	if (!cw_job_key_is_set(key))
-		return;
-	put_bytes(o, key->bytes, sizeof(key->bytes));
-	put_length(o, number, used);
+	if (cw_job_key_is_set(key))
+		*ret = (ProtobufCBinaryData){ .len = sizeof(key->bytes),
+					      .data = (uint8_t *)(uintptr_t)key->bytes };
+	return 0;
 }
 
-static void encode_message(struct output *o, const struct cw_map *map, uint32_t number,
-			   const char *c)
+static int encode_strings(struct cw_message_memory *memory, const struct cw_field *f,
+			  const char **texts, size_t n, char ***ret)
 {
-	size_t used = o->used;
+	static const struct cw_field element = { .flags = CW_FIELD_REQUIRED };
+	char **list = cw_message_memory_calloc(memory, n, sizeof(*list));
+	int r;
 
-	encode_struct(o, map, c);
-	put_length(o, number, used);
-}
-
-static void encode_u64s(struct output *o, uint32_t number, const uint64_t *values, size_t n)
-{
-	size_t used = o->used;
-
-	for (size_t i = n; i-- > 0;)
-		put_64(o, values[i]);
-	put_length(o, number, used);
-}
-
-static void encode_strings(struct output *o, uint32_t number, const char *const *texts, size_t n)
-{
-	for (size_t i = n; i-- > 0;) {
-		if (!texts[i])
-			note_error(o, -EINVAL);
-		else
-			encode_text(o, number, texts[i]);
+	if (!list)
+		return alloc_error(memory, -EMSGSIZE);
+	for (size_t i = 0; i < n; i++) {
+		r = encode_string(&element, texts[i], &list[i]);
+		if (r < 0)
+			return r;
 	}
+	*ret = list;
+	return 0;
 }
 
-static void encode_list(struct output *o, const struct cw_map *map, uint32_t number,
-			const char *elements, size_t n)
+static int encode_list(struct cw_message_memory *memory, const struct cw_field *f,
+		       const char *elements, size_t n, ProtobufCMessage ***ret)
 {
-	for (size_t i = n; i-- > 0 && !o->error;)
-		encode_message(o, map, number, elements + i * map->c_bytes);
+	ProtobufCMessage **list = cw_message_memory_calloc(memory, n, sizeof(*list));
+	int r;
+
+	if (!list)
+		return alloc_error(memory, -EMSGSIZE);
+	for (size_t i = 0; i < n; i++) {
+		r = encode_struct(memory, f->sub, elements + i * f->sub->c_bytes, &list[i]);
+		if (r < 0)
+			return r;
+	}
+	*ret = list;
+	return 0;
 }
 
-static void encode_array(struct output *o, const struct cw_field *f, uint32_t number, const char *c)
+static int encode_array(struct cw_message_memory *memory, const struct cw_field *f, const char *c,
+			char *pb)
 {
 	size_t n = *(const uint32_t *)(c + f->c_n_offset);
-	const void *elements = *(const void *const *)(c + f->c_offset);
+	void *elements = *(void *const *)(c + f->c_offset);
+	void *to = pb + f->pb_offset;
 
 	if (n == 0)
-		return;
-	if (n > f->max || !elements)
-		note_error(o, n > f->max ? -EMSGSIZE : -EINVAL);
-	else if (f->kind == CW_FIELD_LIST)
-		encode_list(o, f->sub, number, elements, n);
-	else if (f->kind == CW_FIELD_STRINGS)
-		encode_strings(o, number, elements, n);
-	else
-		encode_u64s(o, number, elements, n);
+		return 0;
+	if (n > f->max)
+		return -EMSGSIZE;
+	if (!elements)
+		return -EINVAL;
+	*(size_t *)(pb + f->pb_n_offset) = n;
+	if (f->kind == CW_FIELD_STRINGS)
+		return encode_strings(memory, f, elements, n, to);
+	if (f->kind == CW_FIELD_LIST)
+		return encode_list(memory, f, elements, n, to);
+	*(void **)to = elements; /* numbers: same representation, borrowed */
+	return 0;
 }
 
-static void encode_field(struct output *o, const struct cw_field *f,
-			 const ProtobufCFieldDescriptor *pb, const char *c)
+static int encode_field(struct cw_message_memory *memory, const struct cw_field *f, const char *c,
+			char *pb)
 {
 	const void *from = c + f->c_offset;
+	void *to = pb + f->pb_offset;
 	const void *sub;
 
 	switch (f->kind) {
 	case CW_FIELD_UINT:
-		encode_uint(o, pb, load_uint(from, f->c_bytes));
-		break;
+		store(to, f->pb_bytes, load_uint(from, f->c_bytes));
+		return 0;
 	case CW_FIELD_INT:
-		encode_int(o, pb, load_int(from, f->c_bytes));
-		break;
+		store(to, f->pb_bytes, (uint64_t)load_int(from, f->c_bytes));
+		return 0;
 	case CW_FIELD_STRING:
-		encode_string(o, f, pb->id, *(const char *const *)from);
-		break;
+		return encode_string(f, *(const char *const *)from, to);
 	case CW_FIELD_JOB_KEY:
-		encode_job_key(o, pb->id, from);
-		break;
+		return encode_job_key(from, to);
 	case CW_FIELD_MESSAGE:
 		sub = *(const void *const *)from;
-		if (sub)
-			encode_message(o, f->sub, pb->id, sub);
-		break;
+		return sub ? encode_struct(memory, f->sub, sub, to) : 0;
 	default:
-		encode_array(o, f, pb->id, c);
-		break;
+		return encode_array(memory, f, c, pb);
 	}
 }
 
-static void encode_struct(struct output *o, const struct cw_map *map, const char *c)
+static int encode_struct(struct cw_message_memory *memory, const struct cw_map *map, const void *c,
+			 ProtobufCMessage **ret)
 {
-	for (size_t i = map->n_fields; i-- > 0;)
-		encode_field(o, &map->fields[i], &map->pb->fields[i], c);
+	ProtobufCMessage *pb = cw_message_memory_alloc(memory, map->pb->sizeof_message);
+	int r;
+
+	if (!pb)
+		return alloc_error(memory, -EMSGSIZE);
+	map->pb->message_init(pb);
+	for (size_t i = 0; i < map->n_fields; i++) {
+		r = encode_field(memory, &map->fields[i], c, (char *)pb);
+		if (r < 0)
+			return r;
+	}
+	*ret = pb;
+	return 0;
 }
 
-/* ---- the whole ---- */
+static int pack(const Collwatch__Envelope *envelope, uint8_t **ret_buf, size_t *ret_len)
+{
+	size_t len = collwatch__envelope__get_packed_size(envelope);
+	uint8_t *buf;
+
+	if (len > CW_FRAME_MAX_BYTES)
+		return -EMSGSIZE;
+	buf = malloc(CW_FRAME_HEADER_BYTES + len);
+	if (!buf)
+		return -ENOMEM;
+	(void)cw_frame_header(len, buf); /* 0 < len <= CW_FRAME_MAX_BYTES */
+	collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
+	*ret_buf = buf;
+	*ret_len = CW_FRAME_HEADER_BYTES + len;
+	return 0;
+}
 
 int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *ret_len)
 {
-	uint8_t header[CW_FRAME_HEADER_BYTES];
-	struct output o = { 0 };
+	_cleanup_(memory_freep) struct cw_message_memory *memory = NULL;
+	Collwatch__Envelope envelope = COLLWATCH__ENVELOPE__INIT;
+	int r;
 
 	if (msg->type == CW_MSG_NONE || msg->type >= CW_MSG__MAX)
 		return -EINVAL;
-	encode_message(&o, cw_bodies[msg->type].map, cw_bodies[msg->type].number,
-		       (const char *)msg + BODY_OFFSET);
-	put_varint(&o, CW_WIRE_VERSION);
-	put_tag(&o, VERSION_FIELD, WIRE_VARINT);
-	if (!o.error)
-		o.error = cw_frame_header(o.used, header);
-	put_bytes(&o, header, sizeof(header));
-	if (o.error) {
-		free(o.bytes);
-		return o.error;
-	}
-	memmove(o.bytes, o.bytes + o.capacity - o.used, o.used);
-	*ret_buf = o.bytes;
-	*ret_len = o.used;
-	return 0;
+	memory = cw_message_memory_new(CW_CODEC_MAX_MEMORY, 0);
+	if (!memory)
+		return -ENOMEM;
+	envelope.version = CW_WIRE_VERSION;
+	envelope.body_case = (Collwatch__Envelope__BodyCase)cw_bodies[msg->type].number;
+	r = encode_struct(memory, cw_bodies[msg->type].map, (const char *)msg + BODY_OFFSET,
+			  (ProtobufCMessage **)((char *)&envelope + PB_BODY_OFFSET));
+	if (r < 0)
+		return r;
+	return pack(&envelope, ret_buf, ret_len);
 }
 
 /* The body's tag comes after the version, whose tag and value have a byte each. */
 void cw_message_set_digest_type(uint8_t *frame, uint32_t type)
 {
-	uint32_t tag = cw_bodies[type].number << 3 | WIRE_BYTES;
+	uint32_t tag = cw_bodies[type].number << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
 
 	frame[CW_FRAME_HEADER_BYTES + 2] = (uint8_t)(tag | 0x80);
 	frame[CW_FRAME_HEADER_BYTES + 3] = (uint8_t)(tag >> 7);
