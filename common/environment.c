@@ -7,6 +7,14 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_CONTROL_SOCKET", "=_PATH_",
 	  "The daemon's control socket; default _/run/collwatch/control.sock_." },
 	{ "COLLWATCH_JOB", "=_NAME_", "The job's name in reports." },
+	{ "COLLWATCH_POD_NAME", "=_NAME_",
+	  "The Kubernetes pod, named in alerts and by *status*; else *POD_NAME*. A pod's template "
+	  "has it from the downward API (_metadata.name_). Without it the control group tells the "
+	  "pod's uid." },
+	{ "COLLWATCH_POD_NAMESPACE", "=_NAME_",
+	  "That pod's namespace (_metadata.namespace_); else *POD_NAMESPACE*." },
+	{ "COLLWATCH_CONTAINER", "=_NAME_",
+	  "The container's name there. Without it the control group tells its id." },
 	{ "COLLWATCH_POLICY", "=*training*|*serving*|*off*",
 	  "Whether the job's hangs alert somebody: yes (*training*, the default); no, they are "
 	  "only noted (*serving*); and *off*: none is looked for." },

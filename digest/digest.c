@@ -13,6 +13,7 @@
 #include "model/snapshot.h"
 #include "proto/ages.h"
 #include "proto/frame.h"
+#include "record/pod.h"
 
 /* An agent that has not beaten for this long is not running: it beats every second. */
 #define BEAT_LIMIT_NS (5 * CW_NS_PER_S)
@@ -233,6 +234,21 @@ static int add_fed(struct maker *m, const struct cw_digest_rank *p, struct cw_ms
 	return out->fed ? 0 : -ENOMEM;
 }
 
+/* Told like the rank itself: few jobs are in pods, so their bytes are counted as they come. */
+static int add_pod(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
+{
+	struct cw_pod pod = cw_record_pod(cw_record_header(p->record));
+
+	cw_pod_complete(&pod, p->pod);
+	out->pod = cw_arena_strdup(m->arena, pod.name);
+	out->pod_namespace = cw_arena_strdup(m->arena, pod.ns);
+	out->container = cw_arena_strdup(m->arena, pod.container);
+	if (!out->pod || !out->pod_namespace || !out->container)
+		return -ENOMEM;
+	(void)takes(m, strlen(pod.name) + strlen(pod.ns) + strlen(pod.container));
+	return 0;
+}
+
 static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
@@ -246,6 +262,7 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 		.local_rank = h->local_rank_label,
 		.rank_source = cw_arena_strdup(m->arena, h->rank_label_source),
 		.pid = p->pid,
+		.own_pid = p->own_pid,
 		.start_ticks = p->start_ticks,
 		.device = device_of(p),
 		.uid = p->uid,
@@ -267,7 +284,7 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 		.end_sender = is_dead ? p->end_sender : 0,
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
-	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0)
+	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0 || add_pod(m, p, out) < 0)
 		return -ENOMEM;
 	add_headway(p, out);
 	return add_host_call(m, p, out);

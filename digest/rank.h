@@ -16,6 +16,8 @@
 #include "model/death.h"
 #include "record/record_reader.h"
 
+struct cw_pod;
+
 struct cw_digest_rank {
 	struct cw_record *record;
 	const struct cw_sampler *sampler;
@@ -27,6 +29,8 @@ struct cw_digest_rank {
 	int64_t now_ns;
 
 	int32_t pid;
+	int32_t own_pid;          /* in its own pid namespace; 0 = the same, or not known */
+	const struct cw_pod *pod; /* by its control group; NULL = nobody looked */
 	uint64_t start_ticks;
 	uint32_t uid;
 	uint32_t liveness;     /* enum cw_liveness */

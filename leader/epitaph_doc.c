@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "model/rankset.h"
 #include "report/json_util.h"
+#include "report/process_doc.h"
 
 #define RANKS_BYTES 256
 
@@ -132,6 +133,7 @@ static json_t *end_doc(const struct cw_epitaph_facts *f, uint32_t i)
 	bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
 	bad |= json_object_set_new(doc, "host", cw_json_text(node_of(f, i)));
 	bad |= json_object_set_new(doc, "pid", json_integer(r->pid));
+	bad |= cw_process_doc_add_pod(doc, r);
 	bad |= json_object_set_new(doc, "how", json_string(how));
 	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_epitaph_kind(d)]));
 	bad |= json_object_set_new(doc, "cause",

@@ -63,6 +63,9 @@ struct cw_job_view {
 	bool is_timeout_assumed;
 	bool is_cut_off;
 	char summary[512];
+	/* Its pods, "namespace/name", each with a line feed behind it; as many as there is room
+	 * for. */
+	char pods[1024];
 	/* The last stall that went on by itself; slow_for_ns 0 = there was none. */
 	int64_t slow_for_ns, slow_until_ns;
 	char slow_what[256];

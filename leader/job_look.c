@@ -178,6 +178,43 @@ static uint64_t count_collectives(const struct cw_snapshot *snap)
 	return sum;
 }
 
+/* "ml/train-3\n" goes to the end, unless it is there already. False: there is no room. */
+static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
+{
+	char pod[320];
+	size_t at = strlen(pods), n;
+	const char *found = pods;
+
+	(void)snprintf(pod, sizeof(pod), "%s%s%s\n", r->pod_namespace ? r->pod_namespace : "",
+		       r->pod_namespace ? "/" : "", r->pod);
+	n = strlen(pod);
+	while ((found = strstr(found, pod)) && found > pods && found[-1] != '\n')
+		found++;
+	if (found)
+		return true;
+	if (at + n >= len)
+		return false;
+	memcpy(pods + at, pod, n + 1);
+	return true;
+}
+
+/* Ranks of a pod come one after the other, so few are compared with more than one name. */
+static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
+{
+	const char *last = NULL;
+
+	pods[0] = '\0';
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (!r->pod || (last && strcmp(last, r->pod) == 0))
+			continue;
+		last = r->pod;
+		if (!add_pod(pods, len, r))
+			return;
+	}
+}
+
 static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 			const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
@@ -188,6 +225,7 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	view->comms = snap->n_comms;
 	view->nodes = snap->n_nodes;
 	view->collectives = count_collectives(snap);
+	list_pods(snap, view->pods, sizeof(view->pods));
 	view->job_timeout_ns = cw_snapshot_job_timeout_ns(snap, &view->is_timeout_assumed);
 	if (view->phase != d->phase)
 		view->since_ns = snap->now_ns;

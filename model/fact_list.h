@@ -134,6 +134,10 @@
 	X(SAME, uint32_t, host_wait, 29, uint32, U32, CW_HOST_WAIT__MAX - 1, "", "0.1.0", "in what its first thread sleeps: enum cw_host_wait") \
 	X(SPAN, int64_t, job_timeout_ns, 30, uint64, I64, 0, "ns", "0.1.0", "the job's own watchdog ends it when a call takes so long; 0 = none is known") \
 	X(SPAN, int64_t, net_retry_ns, 31, uint64, I64, 0, "ns", "0.1.0", "how long its network tries by itself before it gives up; 0 = unknown") \
+	X(TEXT, const char *, pod, 32, string, TEXT, 0, "", "0.2.0", "its Kubernetes pod; its uid, where only a control group says it") \
+	X(TEXT, const char *, pod_namespace, 33, string, TEXT, 0, "", "0.2.0", "the namespace of that pod") \
+	X(TEXT, const char *, container, 34, string, TEXT, 0, "", "0.2.0", "its container there; the first digits of its id, where only a control group says it") \
+	X(SAME, int32_t, own_pid, 35, sint32, I32, 0, "", "0.2.0", "its pid as its own pid namespace has it; 0 = the same, or not known") \
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm that host_call is about") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")

@@ -2,6 +2,10 @@
 /* What a record says about its rank, in the words of model/fact_list.h. */
 #include "record/record_reader.h"
 
+#include <string.h>
+
+#include "record/pod.h"
+
 static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_state *state)
 {
 	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
@@ -69,6 +73,27 @@ int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h)
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h)
 {
 	return h->net_retry_ns <= MAX_NET_RETRY_NS ? (int64_t)h->net_retry_ns : 0;
+}
+
+static void take_name(const char *from, size_t size, char *to, size_t len)
+{
+	size_t n = strnlen(from, size);
+
+	if (n == size || n >= len || !cw_pod_is_name(from))
+		return;
+	memcpy(to, from, n + 1);
+}
+
+struct cw_pod cw_record_pod(const struct cw_rec_header *h)
+{
+	struct cw_pod pod = { 0 };
+
+	take_name(h->pod, sizeof(h->pod), pod.name, sizeof(pod.name));
+	if (!pod.name[0])
+		return pod;
+	take_name(h->pod_namespace, sizeof(h->pod_namespace), pod.ns, sizeof(pod.ns));
+	take_name(h->container, sizeof(h->container), pod.container, sizeof(pod.container));
+	return pod;
 }
 
 struct cw_record_op cw_record_host_call(const struct cw_record *rec)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 5.
+ * daemon with pread(2) and by the CLI from a file. Version 6.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (record/record_reader.h).
@@ -29,7 +29,7 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 5u
+#define CW_RECORD_VERSION 6u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -195,7 +195,12 @@ struct cw_rec_header {
 	/* Nobody set job_timeout_ns: it is what PyTorch does where nobody does. Version 5. */
 	uint32_t is_timeout_assumed;
 	uint32_t reserved2;
-	uint8_t reserved[2144];
+	/* Names of its Kubernetes pod, that pod's namespace and its container, or empty. Version 6.
+	 */
+	char pod[256];
+	char pod_namespace[64];
+	char container[64];
+	uint8_t reserved[1760];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

@@ -109,6 +109,8 @@ uint64_t cw_record_dropped(const struct cw_rec_header *h);
 /* 0 = none is known, or the record says what cannot be. */
 int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h);
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
+/* What is no name is left out. */
+struct cw_pod cw_record_pod(const struct cw_rec_header *h);
 /* The host-blocking call in progress outside any known comm; its kind CW_OP_NONE = none. */
 struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 

@@ -13,6 +13,7 @@
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "model/signature.h"
+#include "record/pod.h"
 
 static bool comm_id_is_constant;
 static uint64_t job_key;
@@ -165,6 +166,16 @@ static uint64_t net_retry_ns(void)
 	return ((uint64_t)IB_TIMEOUT_UNIT_NS << shift) * (retries + 1);
 }
 
+static void read_pod(struct cw_rec_header *h)
+{
+	struct cw_pod pod;
+
+	cw_pod_of_environment(&own, &pod);
+	(void)snprintf(h->pod, sizeof(h->pod), "%s", pod.name);
+	(void)snprintf(h->pod_namespace, sizeof(h->pod_namespace), "%s", pod.ns);
+	(void)snprintf(h->container, sizeof(h->container), "%s", pod.container);
+}
+
 void cw_labels_read(struct cw_rec_header *h)
 {
 	struct cw_job_env_rank rank;
@@ -181,6 +192,7 @@ void cw_labels_read(struct cw_rec_header *h)
 			       env("MASTER_PORT") ? env("MASTER_PORT") : "");
 	if (policy)
 		(void)snprintf(h->job_policy, sizeof(h->job_policy), "%s", policy);
+	read_pod(h);
 	h->env_hash = env_hash();
 	h->job_timeout_ns = job_timeout_ns();
 	h->net_retry_ns = net_retry_ns();

@@ -12,17 +12,40 @@
 #define MS INT64_C(1000000)
 #define S (1000 * MS)
 
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+/* Names that people give are shorter; what is longer is cut, and whole in the document. */
+#define POD_BYTES 224
+
+/* "pod ml/train-3, pid 17 there; ", or nothing */
+static const char *phrase_pod(const struct cw_snap_rank *r, char *buf, size_t len)
+{
+	char pid[32] = "";
+
+	buf[0] = '\0';
+	if (!r->pod || !r->pod[0])
+		return buf;
+	if (r->own_pid > 0)
+		(void)snprintf(pid, sizeof(pid), ", pid %" PRId32 " there", r->own_pid);
+	(void)snprintf(buf, len, "pod %.63s%s%.120s%s; ", or_empty(r->pod_namespace),
+		       r->pod_namespace && r->pod_namespace[0] ? "/" : "", r->pod, pid);
+	return buf;
+}
+
 const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct phrase *p)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
 	const char *node = r->node < snap->n_nodes ? snap->nodes[r->node].name : NULL;
-	char label[32] = "a rank without number";
+	char label[32] = "a rank without number", pod[POD_BYTES];
 
 	if (r->rank >= 0)
 		(void)snprintf(label, sizeof(label), "rank %" PRId32, r->rank);
 	if (node && r->pid > 0)
-		(void)snprintf(p->text, sizeof(p->text), "%s (%s, pid %" PRId32 ")", label, node,
-			       r->pid);
+		(void)snprintf(p->text, sizeof(p->text), "%s (%s%s, pid %" PRId32 ")", label,
+			       phrase_pod(r, pod, sizeof(pod)), node, r->pid);
 	else if (node)
 		(void)snprintf(p->text, sizeof(p->text), "%s (%s)", label, node);
 	else

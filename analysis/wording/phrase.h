@@ -9,10 +9,13 @@
 #include "model/verdict_types.h"
 
 struct phrase {
-	char text[192];
+	char text[384];
 };
 
-/* "rank 3 (node-a, pid 812)" */
+/*
+ * "rank 3 (node-a, pid 812)"; of one in a pod "rank 3 (pod ml/train-3, pid 17 there; node-a, pid
+ * 812)".
+ */
 const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct phrase *p);
 
 /* "rank 3" or "ranks 0-2,4-7" ("no rank" for none) */

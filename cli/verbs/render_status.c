@@ -15,6 +15,8 @@
 /* More peers than these are counted. */
 #define MAX_PEERS 8u
 #define MAX_URGENCY 5u
+/* Of a job: more would hide the other jobs. */
+#define MAX_PODS 3u
 
 static enum cw_text_style style_of(const char *state)
 {
@@ -81,6 +83,22 @@ static void put_withheld(const struct cw_text *t, const char *why)
 	fprintf(t->out, "%12swould have alerted (", "");
 	cw_text_put(t, CW_TEXT_YELLOW, why);
 	fputs(")\n", t->out);
+}
+
+static void put_pods(const struct cw_text *t, const json_t *pods)
+{
+	size_t n = json_array_size(pods);
+
+	if (!n)
+		return;
+	fprintf(t->out, "%12s%s ", "", n == 1 ? "pod" : "pods");
+	for (size_t i = 0; i < n && i < MAX_PODS; i++) {
+		const char *name = json_string_value(json_array_get(pods, i));
+
+		fputs(i ? ", " : "", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, name ? name : "?");
+	}
+	fputs(n > MAX_PODS ? ", …\n" : "\n", t->out);
 }
 
 static void put_slow(const struct cw_text *t, const json_t *slow)
@@ -150,6 +168,7 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 	fputc('\n', t->out);
 	put_muted(t, json_object_get(job, "muted"));
 	put_withheld(t, cw_json_str(job, "withheld", ""));
+	put_pods(t, json_object_get(job, "pods"));
 	if (*summary) {
 		fprintf(t->out, "%*s", 12, "");
 		cw_text_wrap(t, 12, 12, summary);

@@ -112,15 +112,17 @@ static json_t *header(const char *before, const char *name)
 
 static void put_culprit(struct text *t, const json_t *culprit)
 {
-	char buf[64];
+	char buf[64], pod[CW_DOC_POD_BYTES];
 
 	(void)snprintf(buf, sizeof(buf), "\nrank %" JSON_INTEGER_FORMAT " (",
 		       cw_json_int(culprit, "rank", -1));
 	put(t, buf);
 	put_escaped(t, cw_json_str(culprit, "host", "?"));
-	(void)snprintf(buf, sizeof(buf), ", pid %" JSON_INTEGER_FORMAT ")",
+	(void)snprintf(buf, sizeof(buf), ", pid %" JSON_INTEGER_FORMAT,
 		       cw_json_int(culprit, "pid", 0));
 	put(t, buf);
+	put_escaped(t, cw_doc_pod(culprit, pod, sizeof(pod)));
+	put(t, ")");
 }
 
 static json_t *culprits_field(const json_t *incident)

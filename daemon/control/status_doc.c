@@ -60,6 +60,16 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
+/* Out of memory leaves it out. */
+static void add_pods(json_t *job, const char *pods)
+{
+	json_t *list = *pods ? json_array() : json_null();
+
+	for (const char *end; list && (end = strchr(pods, '\n')); pods = end + 1)
+		(void)json_array_append_new(list, json_stringn(pods, (size_t)(end - pods)));
+	(void)json_object_set_new(job, "pods", list);
+}
+
 static void append(struct collector *c, json_t *job)
 {
 	if (c->jobs && (!job || json_array_append_new(c->jobs, job) < 0)) {
@@ -120,6 +130,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	add_alerts(c, doc, route->uid, route->label, inc);
 	add_slow(c, doc, view);
 	add_timeout(doc, view);
+	add_pods(doc, view->pods);
 	append(c, doc);
 }
 
@@ -170,6 +181,7 @@ static void on_route(const struct cw_election_route *route, void *user)
 			is_untracked ? "untracked" : "led_elsewhere", "since_s",
 			seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
 			"collectives", "watched_s", seconds(c->now_ns - route->since_ns));
+	add_pods(doc, "");
 	add_alerts(c, doc, route->uid, route->label, NULL);
 	append(c, doc);
 }

@@ -19,6 +19,7 @@
 #include "daemon/kernel/liveness.h"
 #include "daemon/node/absent_scan.h"
 #include "daemon/process/headway.h"
+#include "daemon/process/proc_pod.h"
 #include "daemon/process/process.h"
 #include "daemon/system/children.h"
 #include "identity/shares.h"
@@ -29,6 +30,7 @@ struct absent_rank {
 	struct cw_absent_found found;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	int pidfd, proc_fd;
+	int32_t own_pid; /* in its own pid namespace; 0 = the same, or not known */
 	uint32_t liveness;
 	struct cw_headway headway;
 	bool is_current; /* in the last scan */
@@ -94,6 +96,7 @@ static bool look_at(struct absent_rank *r, int64_t now_ns)
 static struct absent_rank *rank_new(const struct cw_absent_found *found, int64_t now_ns)
 {
 	struct absent_rank *r = calloc(1, sizeof(*r));
+	struct cw_proc_pod pod;
 
 	if (!r)
 		return NULL;
@@ -106,6 +109,9 @@ static struct absent_rank *rank_new(const struct cw_absent_found *found, int64_t
 		rank_free(r);
 		return NULL;
 	}
+	cw_proc_pod_read(r->proc_fd, &pod);
+	cw_pod_complete(&r->found.pod, &pod.ids);
+	r->own_pid = pod.own_pid;
 	return r;
 }
 
@@ -141,6 +147,9 @@ struct cw_absent *cw_absent_free(struct cw_absent *a)
 static bool is_sound(struct cw_absent_found *f)
 {
 	f->source[sizeof(f->source) - 1] = '\0';
+	f->pod.name[sizeof(f->pod.name) - 1] = '\0';
+	f->pod.ns[sizeof(f->pod.ns) - 1] = '\0';
+	f->pod.container[sizeof(f->pod.container) - 1] = '\0';
 	return f->rank >= 0 && f->pid > 1 && f->command_len <= sizeof(f->command);
 }
 
@@ -317,6 +326,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 		.local_rank = r->found.local_rank,
 		.rank_source = cw_arena_strdup(arena, r->found.source),
 		.pid = r->found.pid,
+		.own_pid = r->own_pid,
 		.start_ticks = r->found.start_ticks,
 		.device = -1,
 		.uid = s->query.uid,
@@ -327,12 +337,17 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 		.command = cw_arena_strdup(arena, r->command),
 		.cause = "",
 		.fed = "",
+		.pod = cw_arena_strdup(arena, r->found.pod.name),
+		.pod_namespace = cw_arena_strdup(arena, r->found.pod.ns),
+		.container = cw_arena_strdup(arena, r->found.pod.container),
 	};
 	if (r->headway.is_d_state)
 		ret->flags |= CW_RANKF_D_STATE;
 	if (r->headway.is_child_busy)
 		ret->flags |= CW_RANKF_BUSY_CHILD;
-	return ret->rank_source && ret->command ? 0 : -ENOMEM;
+	return ret->rank_source && ret->command && ret->pod && ret->pod_namespace && ret->container
+		       ? 0
+		       : -ENOMEM;
 }
 
 int cw_absent_ranks(const struct cw_absent *a, const struct cw_job_id *job, struct cw_arena *arena,

@@ -70,6 +70,7 @@ bool cw_absent_scan_env_matches(const char *environment, size_t len,
 	ret->world_size = rank.world_size;
 	ret->local_rank = rank.local_rank;
 	(void)snprintf(ret->source, sizeof(ret->source), "%s", rank.source);
+	cw_pod_of_environment(&env, &ret->pod);
 	return true;
 }
 

@@ -19,6 +19,7 @@
 
 #include "daemon/process/process.h"
 #include "identity/job_label.h"
+#include "record/pod.h"
 
 /* Ranks of one job on one node: far above what GPUs fit into it. */
 #define CW_ABSENT_MAX_RANKS 64u
@@ -40,6 +41,7 @@ struct cw_absent_found {
 	gid_t gid;
 	uint32_t command_len;
 	char source[24];                        /* of the rank's number */
+	struct cw_pod pod;                      /* as its environment names it */
 	char command[CW_PROCESS_COMMAND_BYTES]; /* NUL-separated arguments */
 };
 

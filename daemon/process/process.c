@@ -54,6 +54,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	cw_process_set_command(p, st.comm, strlen(st.comm));
 	p->pidfd = steal_fd(&cred->pidfd);
 	cw_oom_open(&p->oom, p->proc_fd);
+	cw_proc_pod_read(p->proc_fd, &p->pod);
 	return 0;
 }
 
@@ -206,6 +207,8 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.fed = &p->fed,
 		.now_ns = now_ns,
 		.pid = (int32_t)p->key.pid,
+		.own_pid = p->pod.own_pid,
+		.pod = &p->pod.ids,
 		.start_ticks = p->key.start_ticks,
 		.uid = p->uid,
 		.liveness = p->liveness,

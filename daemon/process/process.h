@@ -25,6 +25,7 @@
 #include "daemon/process/descriptor_store.h"
 #include "daemon/process/headway.h"
 #include "daemon/process/op_stats.h"
+#include "daemon/process/proc_pod.h"
 #include "digest/rank.h"
 #include "identity/job_id.h"
 #include "record/record_reader.h"
@@ -54,6 +55,7 @@ struct cw_process {
 	int launcher_pidfd; /* of the parent at registration; -1 = none, or it has gone */
 	int64_t launcher_gone_ns;
 	char command[CW_PROCESS_COMMAND_BYTES];
+	struct cw_proc_pod pod;
 
 	struct cw_record *record;
 	dev_t record_dev;

@@ -309,6 +309,23 @@ char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf,
 	return buf;
 }
 
+char *cw_doc_pod(const json_t *who, char *buf, size_t len)
+{
+	const char *pod = cw_json_str(who, "pod", ""), *ns = cw_json_str(who, "pod_namespace", "");
+	const char *container = cw_json_str(who, "container", "");
+	json_int_t pid = cw_json_int(who, "own_pid", 0);
+
+	buf[0] = '\0';
+	if (!*pod)
+		return buf;
+	add(buf, len, ", pod %s%s%s", ns, *ns ? "/" : "", pod);
+	if (*container)
+		add(buf, len, ", container %s", container);
+	if (pid > 0)
+		add(buf, len, ", pid %" JSON_INTEGER_FORMAT " there", pid);
+	return buf;
+}
+
 bool doc_is_culprit(const json_t *incident, const json_t *evidence)
 {
 	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;

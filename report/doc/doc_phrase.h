@@ -43,6 +43,11 @@ char *phrase_doc_comm(const json_t *at, char *buf, size_t len);
 /* "rank 3", or "a process without rank number". Returns buf. */
 char *phrase_doc_rank(const json_t *who, char *buf, size_t len);
 
+/* Room for all that Kubernetes allows. */
+#define CW_DOC_POD_BYTES 480
+/* ", pod ml/train-3, container trainer, pid 17 there"; "" of a process in none. Returns buf. */
+char *cw_doc_pod(const json_t *who, char *buf, size_t len);
+
 /*
  * ", collective #42" of where, or what is known of a call that is not recorded any more: ", a
  * collective after #128, #192 at the latest"; empty for a call without number. Returns buf.

@@ -4,6 +4,7 @@
 #include "common/text.h"
 #include "model/verdict_types.h"
 #include "report/json_util.h"
+#include "report/process_doc.h"
 
 static const char *host_of(const struct cw_snapshot *snap, uint32_t rank)
 {
@@ -21,6 +22,7 @@ static json_t *entry_doc(const struct cw_snapshot *snap, const struct cw_slow *s
 	bad |= json_object_set_new(doc, "rank", json_integer(snap->ranks[s->rank].rank));
 	bad |= json_object_set_new(doc, "host", cw_json_text(host_of(snap, s->rank)));
 	bad |= json_object_set_new(doc, "pid", json_integer(snap->ranks[s->rank].pid));
+	bad |= cw_process_doc_add_pod(doc, &snap->ranks[s->rank]);
 	bad |= json_object_set_new(doc, "comm", cw_json_hex(c->id));
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(c->name ? c->name : ""));
 	bad |= json_object_set_new(doc, "collectives", json_integer(s->n_ops));

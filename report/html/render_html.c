@@ -95,13 +95,14 @@ static void put_headline(FILE *out, const json_t *incident)
 
 static void put_process(FILE *out, const json_t *who)
 {
-	char text[64];
+	char text[64], pod[CW_DOC_POD_BYTES];
 
 	fputs("<b>", out);
 	html_put(out, phrase_doc_rank(who, text, sizeof(text)));
 	fputs("</b> on ", out);
 	html_put(out, cw_json_str(who, "host", "?"));
 	fprintf(out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+	html_put(out, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
 /* What is the same for several is said once. */

@@ -61,15 +61,16 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	fputc('\n', t->out);
 }
 
-/* "rank 3 on node-a, pid 812"; the same for culprits and evidence. */
+/* "rank 3 on node-a, pid 812", and its pod; the same for culprits and evidence. */
 static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
 {
-	char text[64];
+	char text[64], pod[CW_DOC_POD_BYTES];
 
 	cw_text_put(t, style, phrase_doc_rank(who, text, sizeof(text)));
 	fputs(" on ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(who, "host", "?"));
 	fprintf(t->out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
 /* "ranks 8-15 on node-b": what is the same for all of them is said once. */

@@ -41,7 +41,8 @@ def text(value):
 SET = matches(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
 ID = matches("0x[0-9a-f]{1,16}")
 TIME = matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-CULPRIT = {"rank": number, "host": str, "pid": number, "reason": text, "sits_in?": text,
+CULPRIT = {"rank": number, "host": str, "pid": number, "pod?": text, "pod_namespace?": text,
+           "container?": text, "own_pid?": number, "reason": text, "sits_in?": text,
            "stopped?": (True,), "kernel?": text}
 OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
       "peer": (None, number), "stack?": [text]}

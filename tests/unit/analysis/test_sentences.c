@@ -54,6 +54,18 @@ Test(sentences, of_a_rank_that_never_came)
 	     "been waiting for it for 10 s.");
 }
 
+Test(sentences, of_a_rank_in_a_pod)
+{
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 10 * SB_S);
+	b->ranks[3].pod = "train-3";
+	b->ranks[3].pod_namespace = "ml";
+	b->ranks[3].own_pid = 17;
+	judge();
+	says(CW_CLASS_NEVER_ENTERED,
+	     "rank 3 (pod ml/train-3, pid 17 there; node-a, pid 803) never reached all_reduce #31 "
+	     "on tp. The other 7 ranks have been waiting for it for 10 s.");
+}
+
 Test(sentences, of_a_rank_that_some_wait_for)
 {
 	sb_all_wait_but(sb_comm(b, "tp", 2, 2, 1, 30), 1, 10 * SB_S);

@@ -12,6 +12,7 @@
 #include "proto/ages.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "record/pod.h"
 #include "tests/support/record/record_writer.h"
 
 #define NOW_NS (1000 * CW_NS_PER_S)
@@ -481,4 +482,34 @@ Test(window, holds_the_collectives_of_a_range_with_their_whole_groups)
 	cr_expect_eq(reply.windows[0].n_ops, 19, "%u", reply.windows[0].n_ops);
 	cw_window_fini(&reply);
 	fake_stop(&f);
+}
+
+Test(digest, names_the_pod_by_the_record_and_else_by_the_control_group)
+{
+	struct cw_pod ids = { .name = "5f1c2a3b", .container = "0123456789ab" };
+	struct fake fakes[3];
+	struct cw_digest d;
+
+	for (int i = 0; i < 3; i++)
+		fake_start(&fakes[i], i);
+	strcpy(fakes[0].writer->header->pod, "train-0");
+	strcpy(fakes[0].writer->header->pod_namespace, "ml");
+	memset(fakes[0].writer->header->container, 'x', 64); /* without an end */
+	strcpy(fakes[1].writer->header->pod, "a<b>");        /* written by anybody */
+	for (int i = 0; i < 3; i++) {
+		fakes[i].rank.pod = i < 2 ? &ids : NULL;
+		fakes[i].rank.own_pid = i;
+		fake_sample(&fakes[i]);
+	}
+	make(fakes, 3, &d);
+	cr_expect_str_eq(d.msg.ranks[0].pod, "train-0");
+	cr_expect_str_eq(d.msg.ranks[0].pod_namespace, "ml");
+	cr_expect_str_eq(d.msg.ranks[0].container, "0123456789ab");
+	cr_expect_str_eq(d.msg.ranks[1].pod, "5f1c2a3b");
+	cr_expect_str_eq(d.msg.ranks[1].pod_namespace, "");
+	cr_expect_eq(d.msg.ranks[1].own_pid, 1);
+	cr_expect_str_eq(d.msg.ranks[2].pod, "");
+	cw_digest_fini(&d);
+	for (int i = 0; i < 3; i++)
+		fake_stop(&fakes[i]);
 }

@@ -60,6 +60,17 @@ Test(agent_labels, names_the_job_as_its_scheduler_does)
 	}
 }
 
+Test(agent_labels, names_the_pod_as_its_template_does)
+{
+	read_with((const char *[]){ "COLLWATCH_POD_NAME", "train-0", "COLLWATCH_POD_NAMESPACE",
+				    "ml", "COLLWATCH_CONTAINER", "trainer", NULL });
+	cr_expect_str_eq(h.pod, "train-0");
+	cr_expect_str_eq(h.pod_namespace, "ml");
+	cr_expect_str_eq(h.container, "trainer");
+	read_with((const char *[]){ "COLLWATCH_POD_NAME", "no pod", NULL });
+	cr_expect_str_eq(h.pod, "");
+}
+
 Test(agent_labels, cuts_what_is_too_long)
 {
 	char longer[4096];

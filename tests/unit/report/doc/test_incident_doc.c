@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/doc/doc_phrase.h"
 #include "tests/support/report_fixture.h"
 
 static const char *text_at(const json_t *doc, const char *key)
@@ -185,6 +186,39 @@ Test(incident_doc, has_the_smallest_time_out_of_the_ranks_where_one_is_known)
 	timeout = json_object_get(doc, "job_timeout");
 	cr_expect_eq(json_number_value(json_object_get(timeout, "seconds")), 600);
 	cr_expect(json_is_true(json_object_get(timeout, "assumed")));
+	json_decref(doc);
+	cw_snapshot_free(snap);
+}
+
+Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_snap_rank *rank;
+	const json_t *culprit;
+	struct cw_verdict v;
+	char text[CW_DOC_POD_BYTES];
+	json_t *doc;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	cr_expect_null(json_object_get(culprit, "pod"));
+	cr_expect_null(json_object_get(culprit, "own_pid"));
+	cr_expect_str_eq(cw_doc_pod(culprit, text, sizeof(text)), "");
+	json_decref(doc);
+	rank = &snap->ranks[v.culprits[0].rank];
+	rank->pod = "train-3";
+	rank->pod_namespace = "ml";
+	rank->container = "trainer";
+	rank->own_pid = 17;
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	cr_expect_str_eq(text_at(culprit, "pod"), "train-3");
+	cr_expect_str_eq(text_at(culprit, "pod_namespace"), "ml");
+	cr_expect_str_eq(text_at(culprit, "container"), "trainer");
+	cr_expect_eq(json_integer_value(json_object_get(culprit, "own_pid")), 17);
+	cr_expect_str_eq(cw_doc_pod(culprit, text, sizeof(text)),
+			 ", pod ml/train-3, container trainer, pid 17 there");
 	json_decref(doc);
 	cw_snapshot_free(snap);
 }

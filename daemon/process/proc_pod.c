@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process/proc_pod.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/parse.h"
+
+/* With version 1 a process has about 14 lines, each as long as a pod's path. */
+#define GROUPS_BYTES 8192
+/* NSpid is within the first half KiB, behind a name and the supplementary groups. */
+#define STATUS_BYTES 8192
+
+static bool read_text(int proc_fd, const char *name, char *buf, size_t size)
+{
+	_cleanup_(closep) int fd = openat(proc_fd, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* "NSpid:\t812\t17\n": as this daemon's namespace has it, then further and further in. */
+int32_t cw_proc_pod_own_pid(const char *status)
+{
+	const char *line = strstr(status, "\nNSpid:"), *end, *last;
+	char number[16];
+	uint64_t pid;
+
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (!end)
+		return 0;
+	for (last = end; last[-1] >= '0' && last[-1] <= '9';)
+		last--;
+	if ((size_t)(end - last) >= sizeof(number) ||
+	    !memchr(line, '\t', (size_t)(last - 1 - line)))
+		return 0; /* there is one number alone */
+	(void)snprintf(number, sizeof(number), "%.*s", (int)(end - last), last);
+	return cw_parse_u64(number, 1, INT32_MAX, &pid) < 0 ? 0 : (int32_t)pid;
+}
+
+void cw_proc_pod_read(int proc_fd, struct cw_proc_pod *ret)
+{
+	char text[GROUPS_BYTES > STATUS_BYTES ? GROUPS_BYTES : STATUS_BYTES];
+
+	*ret = (struct cw_proc_pod){ 0 };
+	if (read_text(proc_fd, "cgroup", text, sizeof(text)))
+		(void)cw_pod_of_groups(text, &ret->ids);
+	if (read_text(proc_fd, "status", text, sizeof(text)))
+		ret->own_pid = cw_proc_pod_own_pid(text);
+}

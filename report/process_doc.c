@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/process_doc.h"
+
+#include "model/snapshot.h"
+#include "report/json_util.h"
+
+static int add_text(json_t *doc, const char *key, const char *text)
+{
+	return text && *text ? json_object_set_new(doc, key, cw_json_text(text)) : 0;
+}
+
+int cw_process_doc_add_pod(json_t *doc, const struct cw_snap_rank *rank)
+{
+	int bad = 0;
+
+	bad |= add_text(doc, "pod", rank->pod);
+	bad |= add_text(doc, "pod_namespace", rank->pod_namespace);
+	bad |= add_text(doc, "container", rank->container);
+	if (rank->own_pid > 0)
+		bad |= json_object_set_new(doc, "own_pid", json_integer(rank->own_pid));
+	return bad;
+}
