@@ -57,8 +57,16 @@ def hundreds_of_hangs_of_one_user_are_a_few_messages():
         hook.listen()
         with crowd(d, GREEDY_UID, JOBS, 2, "hang") as greedy:
             wait_until(lambda: greedy.up() == greedy.n, "all ranks registered", 180)
-            wait_until(lambda: posts_of(hook, GREEDY_UID), "the first alert", ALERT_S)
             began = time.monotonic()
+
+            def has_begun():
+                nonlocal began
+                looked = time.monotonic()
+                if posts_of(hook, GREEDY_UID):
+                    return True
+                began = looked  # there was none: whoever sees the first one late counts from here
+                return False
+            wait_until(has_begun, "the first alert", ALERT_S)
             with crowd(d, VICTIM_UID, 1, 2, "hang"):
                 wait_until(lambda: posts_of(hook, VICTIM_UID), "the victim's alert", ALERT_S)
                 victims = posts_of(hook, VICTIM_UID)
@@ -88,7 +96,7 @@ def thousands_of_young_ids_do_not_stop_the_spool():
         write_sent(d, time.time_ns())
         hook.listen()
         d.start(preexec_fn=attack_lib.unit_settings)
-        wait_until(lambda: posts_of(hook, VICTIM_UID), "the victim's alert goes out", 60)
+        wait_until(lambda: posts_of(hook, VICTIM_UID), "the victim's alert goes out")
         check(len(posts_of(hook, VICTIM_UID)) == 1, hook.posts)
 
 

@@ -30,7 +30,7 @@ ALERT_S = 120
 
 def expect_alert(daemon, late):
     """The late user's hang becomes an incident."""
-    wait_until(lambda: late.up() == late.n, "the late user's ranks registered", 60)
+    wait_until(lambda: late.up() == late.n, "the late user's ranks registered")
     incident = wait_until(lambda: daemon.incident_of(late.job()), "the late user's hang is told",
                           ALERT_S)
     check(incident["uid"] == late.uid, incident)
@@ -43,9 +43,9 @@ def untracked(daemon, what):
 
 def expect_told(daemon, what, uids):
     """Status and log say whose are not watched."""
-    told = wait_until(lambda: untracked(daemon, what), "status tells whose have no place", 30)
+    told = wait_until(lambda: untracked(daemon, what), "status tells whose have no place")
     check(set(told) <= set(uids), told)
-    wait_until(lambda: any(f"of uid {u} " in daemon.read_log() for u in told), "the log does", 30)
+    wait_until(lambda: any(f"of uid {u} " in daemon.read_log() for u in told), "the log does")
     print(f"# {what} without a place: {told}", flush=True)
 
 
@@ -113,7 +113,7 @@ def seven_users_leave_the_control_socket_to_others():
             for attempt in range(10):
                 done = subprocess.run([program, "status", "--control", d.control], check=False,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                      timeout=30, user=LATE_UID, group=LATE_UID, extra_groups=[])
+                                      timeout=120, user=LATE_UID, group=LATE_UID, extra_groups=[])
                 check("collwatchd" in done.stdout,
                       f"question {attempt} of a late user: {done.returncode} {done.stdout}")
         finally:

@@ -85,6 +85,10 @@ class RealDaemon:
         except ValueError:
             return None
 
+    def answer(self):
+        """As status(), of a daemon that runs: one that is too slow to answer is asked again."""
+        return wait_until(self.status, "an answer: " + self.read_log())
+
     def job(self, name):
         jobs = (self.status() or {"jobs": []})["jobs"]
         return next((j for j in jobs if j["job"].endswith(":" + name)), None)

@@ -195,9 +195,19 @@ class World:
         expect(" 200 " in head and "version=0.0.4" in head, head)
         return samples_of(body)
 
+    def answer(self, *verb, uid, otherwise):
+        """What is printed as JSON. A daemon that was too slow to answer is asked again; `otherwise`
+        is the answer of one that has ended."""
+        def given():
+            out = self.ask(*verb, uid=uid, check=False).stdout
+            if out:
+                return json.loads(out)
+            return otherwise if not self.daemon or self.daemon.poll() is not None else None
+        return wait_until(given, f"an answer to {verb}: {self.log()}")
+
     def status(self, uid=0):
-        out = self.ask("status", "--json", uid=uid, check=False).stdout
-        return json.loads(out) if out else {"jobs": [], "notes": []}
+        return self.answer("status", "--json", uid=uid,
+                           otherwise={"jobs": [], "notes": [], "peers": []})
 
     def job_status(self, name, uid=0):
         return next((j for j in self.status(uid)["jobs"] if name in j["job"]), None)
@@ -218,8 +228,7 @@ class World:
         wait_until(train, "all jobs training")
 
     def incidents(self, uid=0):
-        out = self.ask("report", "--json", uid=uid, check=False).stdout
-        return json.loads(out)["incidents"] if out else []
+        return self.answer("report", "--json", uid=uid, otherwise={"incidents": []})["incidents"]
 
     def wait_for_incident(self, job):
         """By the job's label; returns what `report` lists."""

@@ -5,6 +5,7 @@
 usage: test_cli.py COLLWATCH COLLWATCHD
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -213,41 +214,54 @@ def status_of_an_idle_daemon():
         expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
 
 
+PATIENT_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/patient_rank.py")
+
+
+@contextlib.contextmanager
 def train_with_nan(daemon, ranks):
-    """Ranks of the training loop that feed NaN from step 3 on (rank 1), timed; until they end."""
+    """Ranks of the training loop that feed NaN from step 3 on (rank 1), timed. They end with the
+    block, and not before: they might be done before the daemon has seen them."""
     with open(os.path.join(daemon.dir, "train-log"), "wb") as log:
         loops = [subprocess.Popen(
-            [COLLWATCH, "run", "--socket", daemon.socket, "--", sys.executable,
+            [COLLWATCH, "run", "--socket", daemon.socket, "--", sys.executable, PATIENT_RANK,
              os.environ["CW_TRAIN_LOOP_PY"], "--steps", "40", "--step-ms", "5", "--log-every", "0",
              "--uid-file", daemon.dir + "/uid", "--fault", "feed-nan", "--fault-rank", "1",
              "--fault-step", "3"],
-            stdout=log, stderr=log,
+            stdin=subprocess.PIPE, stdout=log, stderr=log,
             env=dict(os.environ, LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], RANK=str(r),
                      WORLD_SIZE=str(ranks), LOCAL_RANK=str(r), COLLWATCH_JOB="nan",
                      COLLWATCH_SUMMARY="full", COLLWATCH_PROGRESS="timed"))
             for r in range(ranks)]
         try:
+            yield
             for loop in loops:
-                assert loop.wait(120) == 0, open(log.name, encoding="utf-8").read()
+                loop.communicate(timeout=120)
+                assert loop.returncode == 0, open(log.name, encoding="utf-8").read()
         finally:
             for loop in loops:
                 loop.kill()
-                loop.wait()
+                loop.communicate()
+
+
+def rows_of(daemon, enough):
+    """What its ops add up to, once there are enough of them."""
+    rows, end = [], time.monotonic() + 120
+    while time.monotonic() < end:
+        done = run("status", "--ops", "--json", "--control", daemon.control)
+        rows = json.loads(done.stdout)["rows"] if done.stdout else []
+        if sum(r["ops"] for r in rows if r["kind"] == "all_reduce") >= enough:
+            break
+        time.sleep(0.05)
+    return rows
 
 
 @test
 def status_tells_who_fed_nan_and_what_ops_add_up_to():
     with Daemon() as daemon:
-        train_with_nan(daemon, 2)
+        with train_with_nan(daemon, 2):
+            rows_of(daemon, 1)
         # What it saw of a rank that has ended stays; the last look is at its end.
-        rows, end = [], time.monotonic() + 120
-        while time.monotonic() < end:
-            done = run("status", "--ops", "--json", "--control", daemon.control)
-            expect(done, 0)
-            rows = json.loads(done.stdout)["rows"]
-            if sum(r["ops"] for r in rows if r["kind"] == "all_reduce") >= 2 * 40 * 4:
-                break
-            time.sleep(0.05)
+        rows = rows_of(daemon, 2 * 40 * 4)
         sums = {}
         for row in rows:
             assert row["job"] == "name:nan" and row["nranks"] in (1, 2), row

@@ -45,10 +45,11 @@ def init_cluster(directory, *options, **more):
 
 
 def wait_until(predicate, what, seconds=120):
-    """Polls: the thing waited for happens in another process."""
+    """Polls: the thing waited for happens in another process. what: in words, or who says them then."""
     end = time.monotonic() + seconds
     while not predicate():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, \
+            f"not within {seconds} s: {what() if callable(what) else what}"
         time.sleep(0.05)
 
 
@@ -89,8 +90,15 @@ class Node:
             return f.read()
 
     def status(self):
-        return json.loads(call(COLLWATCH, "status", "--json", "--control", self.control,
-                               check=False).stdout)
+        """Asked again where the daemon was too slow to answer."""
+        out = []
+
+        def given():
+            out.append(call(COLLWATCH, "status", "--json", "--control", self.control,
+                            check=False).stdout)
+            return out[-1]
+        wait_until(given, lambda: self.name + " answers: " + self.read_log())
+        return json.loads(out[-1])
 
     def peer_state(self):
         return self.status()["peers"][0]["state"]
@@ -221,8 +229,10 @@ def lead_over_the_link(a, b, job):
                      LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], COLLWATCH_SOCKET=a.socket,
                      COLLWATCH_JOB=name))
         try:
-            wait_until(lambda name=name: a.job(name), "the job is seen")
-            if a.job(name)["leader"] == "node-a":
+            wait_until(lambda name=name: a.job(name), lambda rank=rank: (
+                f"the job is seen, {rank.poll()}: {a.status()} {a.read_log()} {b.read_log()}"))
+            seen = a.job(name)
+            if not seen or seen["leader"] == "node-a":
                 continue
 
             def is_led(name=name):
@@ -269,8 +279,8 @@ def different_keys_are_named_in_status_and_log():
         a.start()
         b.start()
         wait_until(lambda: a.peer_state() == b.peer_state() == "refused: key differs", "refused")
-        out = call(COLLWATCH, "status", "--control", a.control, check=False).stdout
-        assert "peer node-b: refused: key differs" in out, out
+        wait_until(lambda: "peer node-b: refused: key differs" in call(
+            COLLWATCH, "status", "--control", a.control, check=False).stdout, "people read it, too")
         for node, other in ((a, "node-b"), (b, "node-a")):
             assert f"peer {other} refused" in node.read_log(), node.read_log()
             assert "42" * 32 not in node.read_log()

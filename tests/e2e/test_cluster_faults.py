@@ -219,12 +219,12 @@ def hang_while_cut(cluster, rng, name, training):
     check(not cluster.alerts(), "the job is well: %r" % cluster.alerts())
     stop_outside_nccl(training.ranks[culprit])
     wait_until(lambda: not sees_all(leader, name) or
-               any(n["state"] != "connected" for n in leader.status()["peers"]),
+               any(n["state"] != "connected" for n in leader.answer()["peers"]),
                "the leader misses a node")
     wait_until(cluster.alerts, "an alert")
     check_alert(cluster.alerts()[0], culprit, lone)
     lone.cut(False)
-    wait_until(lambda: all(p["state"] == "connected" for p in lone.status()["peers"]),
+    wait_until(lambda: all(p["state"] == "connected" for p in lone.answer()["peers"]),
                "the parts are one again")
     wait_until(lambda: sees_all(cluster.leader(name), name), "one leads and sees all")
     return culprit

@@ -301,7 +301,7 @@ def nan_fed_before_is_in_the_report():
         job = Training(daemon.dir, "nan", 2, loop, daemon, program="/usr/bin/env")
         try:
             wait_for_job(daemon, job, 2)
-            wait_until(lambda: daemon.status()["tensors"], "its daemon has seen it")
+            wait_until(lambda: daemon.answer()["tensors"], "its daemon has seen it")
             job.ranks[1].kill()
             doc = wait_until(lambda: daemon.incident_of("nan"), "the incident")
         finally:
@@ -311,7 +311,7 @@ def nan_fed_before_is_in_the_report():
         expect(fed["rank"] == 1 and fed["host"] == "node-a" and fed["text"].startswith(text), str(doc))
         expect(fed["noticed"] <= doc["times"]["confirmed"], str(doc))
         said = " ".join(daemon.ask("report", doc["id"]).split())
-        expect(re.search(text + r"\d+ on \S+, [\d.]+ m?s before the trouble was confirmed", said), said)
+        expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the trouble was confirmed", said), said)
 
 
 def epitaphs(daemon):

@@ -242,7 +242,7 @@ def check_stacks_on_demand(demo):
 
 @test
 def shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
-    process = demo.start(Draw("healthy", 4, 2, 1))
+    process = demo.start(Draw("healthy", 4, 2, 1), "--seconds", "3600")  # until it is killed
     wait_for_line(process, "ranks running", 120)
     check_stacks_on_demand(demo)
     process.kill()
@@ -308,6 +308,7 @@ def nodes_are_namespaces_with_names_of_their_own(demo):
     process = demo.start(Draw("killed-rank", 4, 2, 3), "--keep", keep)
     try:
         wait_for_line(process, "ranks running", 120)
+        process.send_signal(signal.SIGSTOP)  # it does not end while it is looked at
         hosts = [nsenter("uts", path, "uname", "-n") for path in demo.namespaces("uts").values()]
         expect(sorted(hosts) == ["node-a\n", "node-b\n"], f"host names: {hosts}")
         nets = demo.namespaces("net").values()
@@ -315,7 +316,8 @@ def nodes_are_namespaces_with_names_of_their_own(demo):
                      for path in nets]
         expect(len(addresses) == 2 and addresses[0] != addresses[1], f"networks: {addresses}")
         expect(not demo.traces_of_nodes(), f"seen from outside: {demo.traces_of_nodes()}")
-        process.communicate(timeout=120)
+        process.send_signal(signal.SIGCONT)
+        process.communicate(timeout=600)
         (bundle,) = os.listdir(keep)
         report = render(os.path.join(keep, bundle))
         expect(all(re.search(r"\b%s\b" % host.strip(), report) for host in hosts), report)
@@ -344,7 +346,9 @@ def the_link_of_a_lost_node_is_down(demo):
         wait_for_line(process, "ranks running", 120)
         expect(re.search(r"node-b@\S+ <[^>]*\bUP\b", links_of(process.pid)), "no link before")
         wait_for_line(process, "fault:", 120)
+        process.send_signal(signal.SIGSTOP)  # it does not end while it is looked at
         links = links_of(process.pid)
+        process.send_signal(signal.SIGCONT)
         expect(re.search(r"node-b@\S+ <(?![^>]*\bUP\b)", links), f"not down:\n{links}")
         expect(re.search(r"node-a@\S+ <[^>]*\bUP\b", links), f"the other is down:\n{links}")
         process.send_signal(signal.SIGTERM)
@@ -362,7 +366,7 @@ def nodes_are_on_loopback_when_that_is_asked_for(demo):
         wait_for_line(process, "2 nodes, all on loopback (--no-namespaces)", 120)
         wait_for_line(process, "ranks running", 120)
         expect(not demo.namespaces("net") and not demo.namespaces("uts"), "namespaces")
-        stdout, _ = process.communicate(timeout=120)
+        stdout, _ = process.communicate(timeout=600)
         expect([c["rank"] for c in json.loads(stdout)["culprits"]] == [1], stdout)
     finally:
         process.kill()

@@ -156,7 +156,7 @@ def others_are_watched_meanwhile():
         attacks, jobs = [], []
         try:
             attacks = [Attack(n, i, d, programs, rng, fuse) for i, n in enumerate(ATTACKS)]
-            wait_until(lambda: d.status()["agents"]["bad_messages"] > 100, "the attack has begun")
+            wait_until(lambda: d.answer()["agents"]["bad_messages"] > 100, "the attack has begun")
             # Not a wait for anything: for so long all goes on at once.
             threading.Event().wait(ARG.seconds)
             jobs.append(start_training(d, programs, "hangs", [
@@ -165,10 +165,10 @@ def others_are_watched_meanwhile():
             wait_for_job(d, jobs[0], RANKS)
             check_hang(d, "hangs")
             counts = [a.stop() for a in attacks]
-            status = d.status()
+            status = d.answer()
             check(d.process.pid == pid and d.process.poll() is None, "it is the same daemon")
             check_counts(counts, status, fuse)
-            wait_until(lambda: d.status()["agents"]["connected"] == RANKS, "the attackers are gone")
+            wait_until(lambda: d.answer()["agents"]["connected"] == RANKS, "the attackers are gone")
             print("# loop held up for %.0f ms at most, %d MiB at most" % (
                 1000 * status["loop_max_s"], peak_kib(pid) >> 10))
             check(status["loop_max_s"] < LOOP_S, "the loop was held up")

@@ -169,9 +169,11 @@ def mpirun_ranks_are_labelled_and_the_hang_is_named():
             doc = check_hang_under_launcher(world, "pmix:")
             expect(doc["group"] == "OMPI_COMM_WORLD_RANK", doc)
             expect(doc["coverage"]["ranks_seen"] == 3, doc)
-            with open(world.dir + "/out", encoding="utf-8", errors="replace") as f:
-                out = f.read()
-            expect(all(f"{HOST}:{r}| " in out for r in range(3)), out)
+
+            def out():
+                with open(world.dir + "/out", encoding="utf-8", errors="replace") as f:
+                    return f.read()
+            wait_until(lambda: all(f"{HOST}:{r}| " in out() for r in range(3)), out())
             print(f"# mpirun: job {doc['job']}, named after {time.monotonic() - start:.1f} s")
         finally:
             launcher.terminate()

@@ -56,11 +56,12 @@ def jobs_with_run_id_none_stay_two(world):
 def metrics_tell_of_jobs_and_ranks(world):
     # The daemon has just started: its first tick says nothing about lateness.
     wait_until(lambda: world.scrape()["collwatch_loop_late_seconds_count"] > 0, "a second tick")
-    now = world.scrape()
     wanted = {'collwatch_jobs{state="healthy"}': 4, "collwatch_ranks": 8, "collwatch_shadow": 0,
               'collwatch_processes{state="connected"}': 8, "collwatch_peers": 0,
               'collwatch_incidents_total{class="process_dead"}': 0}
-    expect({name: now[name] for name in wanted} == wanted, now)
+    # Ranks that get no processor for seconds are suspected for so long.
+    now = wait_until(lambda: wanted.items() <= (seen := world.scrape()).items() and seen,
+                     f"{wanted} in {world.scrape()}")
     expect(1 << 20 < now["collwatch_resident_memory_bytes"] < 64 << 20, now)
     with open(world.dir + "/collwatch.prom", encoding="utf-8") as f:
         text = f.read()
@@ -88,7 +89,7 @@ def watch_is_one_screen(world, rows=24, columns=80):
     lines = text.splitlines()
     expect(sum(max(1, -(-len(line) // columns)) for line in lines) < rows, text)
     jobs = [line for line in lines if "2 of 2 ranks" in line]
-    expect(len(jobs) == 4 and all(line.split()[0] == "healthy" for line in jobs), text)
+    expect(len(jobs) == 4 and all(line.split()[0] in ("healthy", "suspect") for line in jobs), text)
 
 
 def only_alice_hears_of_her_incident(world, incident):
@@ -97,8 +98,9 @@ def only_alice_hears_of_her_incident(world, incident):
     expect(world.incidents(BOB) == [], world.incidents(BOB))
     done = world.ask("report", incident["id"], uid=BOB, check=False)
     expect(done.returncode == 3 and not done.stdout, done)
-    healthy = [j for j in world.status()["jobs"] if j["uid"] != ALICE]
-    expect(len(healthy) == 3 and all(j["state"] == "healthy" for j in healthy), healthy)
+    def others():
+        return [j["state"] for j in world.status()["jobs"] if j["uid"] != ALICE]
+    wait_until(lambda: others() == ["healthy"] * 3, f"the others are well: {others()}")
 
 
 def alert_arrives_once_although_receiver_and_daemon_were_away():
