@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/nearest.h"
 #include "cli/verb.h"
 
 static void print_usage(const struct cw_command *command, FILE *out)
@@ -39,6 +40,23 @@ static const struct cw_verb *find_verb(const struct cw_command *command, const c
 	return NULL;
 }
 
+/* Who only mistyped it needs no list. */
+static int complain(const struct cw_command *command, const char *typed)
+{
+	struct cw_nearest nearest = { .typed = typed };
+
+	for (size_t i = 0; i < command->count; i++)
+		cw_nearest_offer(&nearest, command->verbs[i].name);
+	fprintf(stderr, "%s: there is no verb \"%s\"", command->name, typed);
+	if (nearest.word) {
+		fprintf(stderr, "; did you mean \"%s\"?\n", nearest.word);
+	} else {
+		fputs("\n\n", stderr);
+		print_usage(command, stderr);
+	}
+	return CW_EXIT_ERROR;
+}
+
 int cw_dispatch(const struct cw_command *command, int argc, char **argv)
 {
 	const struct cw_verb *verb;
@@ -64,7 +82,5 @@ int cw_dispatch(const struct cw_command *command, int argc, char **argv)
 		argv[1] = name;
 		return finish(command, verb->run(argc - 1, argv + 1));
 	}
-	fprintf(stderr, "%s: there is no verb \"%s\"\n\n", command->name, argv[1]);
-	print_usage(command, stderr);
-	return CW_EXIT_ERROR;
+	return complain(command, argv[1]);
 }

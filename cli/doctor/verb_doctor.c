@@ -9,6 +9,7 @@
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/doctor/doctor.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "common/parse.h"
 #include "report/json_util.h"
@@ -119,7 +120,7 @@ int cw_verb_doctor(int argc, char **argv)
 	json_t *doc;
 	int status;
 
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, ARGP_IN_ORDER, &args);
 	if (!d.findings || !d.checked)
 		return CW_EXIT_ERROR;
 	d.control = cw_control_path(args.ask.control);

@@ -16,6 +16,7 @@
 
 #include "cli/lab/demo.h"
 #include "cli/lab/verb_lab.h"
+#include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
@@ -445,7 +446,7 @@ int cw_verb_demo(int argc, char **argv)
 		.seconds = 20,
 		.timeout_s = 90,
 	};
-	argp_parse(&argp, argc, argv, 0, NULL, &demo->opts);
+	(void)cw_options_parse(&argp, argc, argv, 0, &demo->opts);
 	if (demo->opts.is_torch) {
 		status = become_torch(demo->opts.check);
 		free(demo);

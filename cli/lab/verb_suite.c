@@ -12,6 +12,7 @@
 #include "cli/lab/suite_processes.h"
 #include "cli/lab/suite_workers.h"
 #include "cli/lab/verb_lab.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -602,7 +603,7 @@ int cw_verb_suite(int argc, char **argv)
 	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
 	int r, status;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	(void)cw_options_parse(&argp, argc, argv, 0, &opts);
 	if (opts.processes)
 		return run_processes(&run);
 	if (opts.print)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/asan.h"
+#include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/run/run_child.h"
 #include "cli/run/run_standalone.h"
@@ -229,7 +230,7 @@ int cw_verb_run(int argc, char **argv)
 	const char *socket;
 	bool has_own;
 
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
 		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
 	has_own = args.standalone && start_own_daemon(&own);

@@ -15,6 +15,7 @@
 #include "analysis/stall/patience.h"
 #include "analysis/stall/stall.h"
 #include "analysis/verdict.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "import/flight_recorder.h"
@@ -457,7 +458,7 @@ int cw_verb_analyze(int argc, char **argv)
 	struct analyze_args args = { 0 };
 	struct stat st;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	if (args.flight_recorder)
 		return analyze_flight_recorder(&args);
 	if (stat(args.paths[0], &st) == 0 && S_ISDIR(st.st_mode))

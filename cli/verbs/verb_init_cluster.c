@@ -16,6 +16,8 @@
 
 #include "cli/cluster_ca.h"
 #include "cli/cluster_key.h"
+#include "cli/hostlist.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "common/address.h"
 #include "common/cleanup.h"
@@ -30,16 +32,36 @@
 #define DEFAULT_DAYS 1825
 #define MAX_DAYS 36500
 
-enum { OPT_NODE = 256, OPT_PEERS_FROM, OPT_KEY_PATH, OPT_CERTIFICATES, OPT_CA, OPT_DAYS };
+enum {
+	OPT_NODE = 256,
+	OPT_HOSTS,
+	OPT_PEERS_FROM,
+	OPT_KEY_PATH,
+	OPT_CERTIFICATES,
+	OPT_CA,
+	OPT_DAYS
+};
 
 struct init_args {
 	const char *dir, *key_path, *ca_dir;
 	bool has_certificates;
 	int64_t days;
 	const char *peers_from; /* "host:port"; NULL = the nodes are listed */
-	char **nodes; /* "name=address:port", or "name" with peers_from; borrowed from argv */
+	char **nodes;           /* "name=address:port", or "name" with peers_from; borrowed */
 	unsigned n_nodes;
+	const char *hosts; /* "gpu[001-500]" or "gpu[001-500]:7411"; NULL = none */
+	char **named;      /* what was made of it; owned */
+	unsigned n_named;
 };
+
+/* Where daemons listen unless it is said. */
+#define DEFAULT_PORT "7411"
+
+/* Nodes that differ by nothing but their hosts' names, or none: one configuration serves all. */
+static bool has_one_config(const struct init_args *args)
+{
+	return args->n_nodes == args->n_named && !args->has_certificates;
+}
 
 /* ---- what was asked for ---- */
 
@@ -90,6 +112,44 @@ static void check_peers_from(struct argp_state *state, const char *text)
 			   text);
 }
 
+/* "gpu001=gpu001:7411", or only the name where addresses are found. NULL = out of memory. */
+static char *make_node(const struct init_args *args, const char *name, const char *port)
+{
+	char *node;
+
+	if (args->peers_from)
+		return strdup(name);
+	return asprintf(&node, "%s=%s:%s", name, name, port) < 0 ? NULL : node;
+}
+
+/* Adds what stands in --hosts, once it is known how nodes are found. */
+static void add_hosts(struct argp_state *state, struct init_args *args)
+{
+	char *list = strdup(args->hosts), *port = list ? strrchr(list, ':') : NULL, **names = NULL;
+	struct cw_err err = { "out of memory" };
+	unsigned n = 0;
+
+	if (port)
+		*port++ = '\0';
+	if (port && args->peers_from)
+		argp_error(state, "--hosts: with --peers-from a node has a name only");
+	if (!list || cw_hostlist_expand(list, MAX_NODES, &names, &n, &err) < 0)
+		argp_error(state, "--hosts: %s", err.text);
+	args->named = names;
+	for (unsigned i = 0; i < n; i++) {
+		char *node = make_node(args, names[i], port ? port : DEFAULT_PORT);
+
+		if (!node)
+			argp_error(state, "--hosts: out of memory");
+		free(names[i]);
+		names[i] = node;
+		check_node(state, args, node);
+		args->nodes[args->n_nodes++] = node;
+	}
+	args->n_named = n;
+	free(list);
+}
+
 /* What only fits together with the rest. */
 static void check_all(struct argp_state *state, const struct init_args *args)
 {
@@ -98,11 +158,11 @@ static void check_all(struct argp_state *state, const struct init_args *args)
 	if (!args->dir)
 		argp_error(state, "into which directory?");
 	if (!is_found && args->n_nodes < 2)
-		argp_error(state, "a cluster takes two nodes or more (--node), or a name under "
-				  "which they are found (--peers-from)");
+		argp_error(state, "a cluster takes two nodes or more (--node, --hosts), or a name "
+				  "under which they are found (--peers-from)");
 	if (is_found && args->has_certificates && !args->n_nodes)
 		argp_error(state, "a certificate is made for a node's name: give --node NAME for "
-				  "each");
+				  "each, or --hosts");
 	for (unsigned i = 0; i < args->n_nodes; i++)
 		if (!!strchr(args->nodes[i], '=') == is_found)
 			argp_error(state,
@@ -119,6 +179,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_NODE:
 		check_node(state, args, arg);
 		args->nodes[args->n_nodes++] = arg;
+		return 0;
+	case OPT_HOSTS:
+		if (args->hosts)
+			argp_error(state, "--hosts once: put a comma between names, as in "
+					  "gpu[001-500],login1");
+		args->hosts = arg;
 		return 0;
 	case OPT_PEERS_FROM:
 		check_peers_from(state, arg);
@@ -149,6 +215,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		args->dir = arg;
 		return 0;
 	case ARGP_KEY_END:
+		if (args->hosts)
+			add_hosts(state, args);
 		check_all(state, args);
 		return 0;
 	default:
@@ -161,6 +229,10 @@ static const struct argp argp = {
 		(const struct argp_option[]){
 			{ "node", OPT_NODE, "NAME=ADDRESS:PORT", 0,
 			  "A node: its name, and where its daemon listens. Once for each", 0 },
+			{ "hosts", OPT_HOSTS, "LIST[:PORT]", 0,
+			  "Nodes whose names are their hosts', as Slurm writes many: "
+			  "gpu[001-500]; the port is " DEFAULT_PORT " unless given",
+			  0 },
 			{ "peers-from", OPT_PEERS_FROM, "HOST:PORT", 0,
 			  "Instead of addresses: a name that stands for all daemons, as of a "
 			  "headless service; --node NAME then, or none at all",
@@ -178,8 +250,7 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "DIR",
 	.doc = "Make a key that daemons of one cluster share, and each node's configuration.\v"
-	       "Writes DIR/" KEY_NAME
-	       " and DIR/NAME/collwatchd.conf (with --peers-from and no --node, one "
+	       "Writes DIR/" KEY_NAME " and DIR/NAME/collwatchd.conf (without --node, one "
 	       "DIR/collwatchd.conf for all), and says what goes where. "
 	       "With --certificates an authority (DIR/ca.crt, DIR/ca.key) and "
 	       "DIR/NAME/peer.{crt,key}. "
@@ -371,11 +442,11 @@ static void say_what_next(const struct init_args *args)
 	printf("Copy to every node:\n"
 	       "  %s/" KEY_NAME "  to  %s  (mode 0600, owner root or the daemon's user)\n",
 	       args->dir, args->key_path);
-	if (args->n_nodes)
+	if (!has_one_config(args))
 		puts("and to each its own configuration, as /etc/collwatch/collwatchd.conf:");
 	else
 		printf("  %s/collwatchd.conf  to  /etc/collwatch/collwatchd.conf\n", args->dir);
-	for (unsigned i = 0; i < args->n_nodes; i++)
+	for (unsigned i = 0; i < args->n_nodes && !has_one_config(args); i++)
 		printf("  %.*s  %s/%.*s/collwatchd.conf\n", (int)name_len(args->nodes[i]),
 		       args->nodes[i], args->dir, (int)name_len(args->nodes[i]), args->nodes[i]);
 	puts("Then restart collwatchd everywhere; `collwatch status` lists the peers.\n"
@@ -383,17 +454,24 @@ static void say_what_next(const struct init_args *args)
 	     "need.");
 }
 
+static void free_named(struct init_args *args)
+{
+	args->named = cw_hostlist_free(args->named);
+}
+
 int cw_verb_init_cluster(int argc, char **argv)
 {
-	_cleanup_(freep) char **nodes = calloc((size_t)argc + 1, sizeof(*nodes));
-	struct init_args args = { .key_path = KEY_PATH, .nodes = nodes, .days = DEFAULT_DAYS };
+	_cleanup_(freep) char **nodes = calloc(MAX_NODES + 1, sizeof(*nodes));
+	_cleanup_(free_named) struct init_args args = { .key_path = KEY_PATH,
+							.nodes = nodes,
+							.days = DEFAULT_DAYS };
 	_cleanup_(closep) int dir_fd = -1;
 
 	if (!nodes) {
 		fputs("collwatch: out of memory\n", stderr);
 		return CW_EXIT_ERROR;
 	}
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	if (mkdir(args.dir, 0700) < 0 && errno != EEXIST) {
 		(void)complain(args.dir, "");
 		return CW_EXIT_ERROR;
@@ -405,10 +483,10 @@ int cw_verb_init_cluster(int argc, char **argv)
 	}
 	if (!args.has_certificates && write_key(args.dir, dir_fd) < 0)
 		return CW_EXIT_ERROR;
-	for (unsigned i = 0; i < args.n_nodes; i++)
+	for (unsigned i = 0; i < args.n_nodes && !has_one_config(&args); i++)
 		if (write_config(&args, dir_fd, args.nodes[i]) < 0)
 			return CW_EXIT_ERROR;
-	if (!args.n_nodes && write_config(&args, dir_fd, NULL) < 0)
+	if (has_one_config(&args) && write_config(&args, dir_fd, NULL) < 0)
 		return CW_EXIT_ERROR;
 	if (args.has_certificates && write_certificates(&args, dir_fd) < 0)
 		return CW_EXIT_ERROR;

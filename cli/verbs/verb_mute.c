@@ -6,6 +6,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
 #include "common/clock.h"
@@ -102,7 +103,7 @@ int cw_verb_mute(int argc, char **argv)
 	uint32_t code;
 	int r;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	request = request_of(&args);
 	if (!request) {
 		fputs("collwatch: out of memory\n", stderr);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -376,7 +377,7 @@ int cw_verb_record(int argc, char **argv)
 	struct record_args args = { .ops = 8 };
 	struct cw_err err = { "" };
 
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	if (open_record(args.what, &rec, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;

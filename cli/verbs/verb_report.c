@@ -13,6 +13,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
 #include "common/cleanup.h"
@@ -221,6 +222,6 @@ int cw_verb_report(int argc, char **argv)
 {
 	struct report_args args = { 0 };
 
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	return args.what ? show(&args) : list(&args);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "common/parse.h"
 #include "report/doc/doc_phrase.h"
@@ -138,7 +139,7 @@ int cw_verb_stacks(int argc, char **argv)
 	uint32_t code = 0;
 	int r;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	r = ask_for(&args, &doc, &code, &err);
 	if (r < 0)
 		return cw_ask_fail(r, &err);

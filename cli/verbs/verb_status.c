@@ -6,6 +6,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_ops.h"
 #include "cli/verbs/render_status.h"
@@ -110,7 +111,7 @@ int cw_verb_status(int argc, char **argv)
 	uint32_t code;
 	int r;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	(void)cw_options_parse(&argp, argc, argv, 0, &args);
 	if (args.watch && !args.ops)
 		return watch(&args);
 	r = cw_control_ask(cw_control_path(args.ask.control), args.ops ? "ops" : "status", NULL,

@@ -337,10 +337,38 @@ def usage_errors_are_errors():
     expect(run(), 1, err="Usage")
     expect(run("no-such-verb"), 1, err='no verb "no-such-verb"')
     expect(run("status", "--no-such-option"), 1, "")
+    expect(run("statsu"), 1, "", 'no verb "statsu"; did you mean "status"?')
+    expect(run("status", "--jsno"), 1, "", 'no option "--jsno"; did you mean "--json"?')
+    expect(run("status", "--contrl=/nowhere"), 1, "", 'did you mean "--control"?')
+    # A value is no option, nor is what belongs to the program.
+    expect(run("status", "--control", "--jsno"), 1, err="--jsno")
+    assert "did you mean" not in run("status", "--control", "--jsno").stderr
+    expect(run("run", "--socket", "/nowhere", "sh", "-c", "echo $0", "--agnet"), 0, "--agnet")
     expect(run("--version"), 0, "collwatch ")
     expect(run("--help"), 0, "Usage")
     for verb in ("run", "status", "report", "init-cluster"):
         expect(run(verb, "--help"), 0, f"Usage: collwatch {verb}")
+
+
+@test
+def init_cluster_takes_host_lists_as_slurm_writes_them():
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        expect(run("init-cluster", tmp + "/a", "--hosts", "gpu[008-010],login1"), 0,
+               "a/collwatchd.conf  to  /etc/collwatch/collwatchd.conf")
+        assert sorted(os.listdir(tmp + "/a")) == ["collwatchd.conf", "peer.key"]
+        with open(tmp + "/a/collwatchd.conf", encoding="utf-8") as f:
+            text = f.read()
+        assert "\nnode_name" not in text, text
+        for name in "gpu008", "gpu009", "gpu010", "login1":
+            assert text.count(f'"{name}={name}:7411"') == 1, text
+        expect(run("init-cluster", tmp + "/b", "--hosts", "n[1-2]:99", "--certificates"), 0)
+        assert {"n1", "n2", "ca.crt"} <= set(os.listdir(tmp + "/b"))
+        expect(run("init-cluster", tmp + "/c", "--hosts", "n[1-2", "--node", "a=b:1"), 1,
+               err="a [ without its ]")
+        expect(run("init-cluster", tmp + "/c", "--hosts", "n[1-9999]"), 1, err="more than 4096")
+        expect(run("init-cluster", tmp + "/c", "--hosts", "n[1,1]"), 1, err="named twice")
+        expect(run("init-cluster", tmp + "/c", "--hosts", "n[1-2]:x"), 1, err="n1:x")
+        assert not os.path.exists(tmp + "/c")
 
 
 @test

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words are looked at in the way of getopt_long(): what belongs to an option is not one, however it
+ * begins, a name may be shortened, and "--" ends them all. Whatever is wrong otherwise is left to
+ * argp, which then says so.
+ */
+#include "cli/options.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/nearest.h"
+
+/* argp's own. */
+static const struct argp_option own[] = {
+	{ "help", '?', NULL, 0, "Say what it does", 0 },
+	{ "usage", 0, NULL, 0, "Say what there is to type", 0 },
+	{ "version", 'V', NULL, 0, "Say which version this is", 0 },
+	{ 0 },
+};
+
+static void each_of(const struct argp_option *o, cw_option_fn fn, void *user)
+{
+	for (; o && (o->name || o->key || o->doc || o->group); o++)
+		if (o->name && !(o->flags & (OPTION_DOC | OPTION_HIDDEN)))
+			fn(o, user);
+}
+
+static void each_of_parser(const struct argp *argp, cw_option_fn fn, void *user)
+{
+	each_of(argp->options, fn, user);
+	for (const struct argp_child *c = argp->children; c && c->argp; c++)
+		each_of_parser(c->argp, fn, user);
+}
+
+void cw_options_each(const struct argp *argp, cw_option_fn fn, void *user)
+{
+	each_of_parser(argp, fn, user);
+	each_of(own, fn, user);
+}
+
+/* One word of the command line, and what is known of it. */
+struct word {
+	const char *name; /* of a long option, up to its end or its '=' */
+	size_t len;
+	char letter;                     /* of a short one; name is NULL then */
+	const struct argp_option *found; /* NULL = none */
+	struct cw_nearest nearest;
+};
+
+static void compare(const struct argp_option *o, void *user)
+{
+	struct word *w = user;
+
+	if (!w->name && o->key == w->letter)
+		w->found = o;
+	if (!w->name)
+		return;
+	if (strncmp(o->name, w->name, w->len) == 0 && (!w->found || !o->name[w->len]))
+		w->found = o;
+	cw_nearest_offer(&w->nearest, o->name);
+}
+
+static bool takes_next(const struct argp_option *o)
+{
+	return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
+}
+
+/* "-vo": does its last letter take the next word? What stands behind a letter may be its value. */
+static bool short_takes_next(const struct argp *argp, const char *letters)
+{
+	for (; *letters; letters++) {
+		struct word w = { .letter = *letters };
+
+		cw_options_each(argp, compare, &w);
+		if (!w.found || w.found->arg)
+			return takes_next(w.found) && !letters[1];
+	}
+	return false;
+}
+
+static void suggest(const struct argp *argp, const char *verb, const struct word *w)
+{
+	fprintf(stderr, "%s: there is no option \"--%.*s\"; did you mean \"--%s\"?\n", verb,
+		(int)w->len, w->name, w->nearest.word);
+	argp_help(argp, stderr, ARGP_HELP_SEE, (char *)verb); /* only read */
+	exit(argp_err_exit_status);
+}
+
+error_t cw_options_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
+			 void *input)
+{
+	bool is_in_order = (flags & ARGP_IN_ORDER) || getenv("POSIXLY_CORRECT");
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *arg = argv[i];
+		char typed[CW_NEAREST_MAX + 1];
+		struct word w = { .nearest = { .typed = typed } };
+
+		if (arg[0] != '-' || !arg[1]) {
+			if (is_in_order)
+				break;
+			continue;
+		}
+		if (arg[1] != '-') {
+			i += short_takes_next(argp, arg + 1);
+			continue;
+		}
+		w.name = arg + 2;
+		w.len = strcspn(w.name, "=");
+		(void)snprintf(typed, sizeof(typed), "%.*s", (int)w.len, w.name);
+		cw_options_each(argp, compare, &w);
+		if (!w.found && w.nearest.word)
+			suggest(argp, argv[0], &w);
+		i += takes_next(w.found) && !w.name[w.len];
+	}
+	return argp_parse(argp, argc, argv, flags, NULL, input);
+}
