@@ -6,6 +6,8 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "daemon/process/host_wait.h"
+#include "model/facts.h"
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define MIN_CPU_PERCENT 1
@@ -381,6 +383,7 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	} else {
 		return;
 	}
+	h->host_wait = by ? CW_HOST_WAIT_UNKNOWN : cw_host_wait_look(process->proc_fd);
 	if (by)
 		mark(h, now_ns, by);
 	start_window(h, process->proc_fd, st, now_ns);

@@ -61,6 +61,7 @@ struct cw_headway {
 	int64_t cpu_change_ns;
 	bool is_d_state;    /* main thread, at the last step */
 	bool is_child_busy; /* in the last window */
+	unsigned host_wait; /* enum cw_host_wait: its first thread at the end of a quiet window */
 
 	bool has_base, has_base_io;
 	int64_t base_ns;

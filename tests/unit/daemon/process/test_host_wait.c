@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines as the kernel writes them, and real processes that wait. */
+#include "daemon/process/host_wait.h"
+
+#include <criterion/criterion.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/kernel/procstat.h"
+#include "model/facts.h"
+
+#define REST " 0x7ffd0 0x1 0x0 0x0 0x0 0x7ffd8 0x7f1c"
+
+Test(host_wait, tells_calls_that_wait_for_a_descriptor)
+{
+	static const long waiting[] = { SYS_read,    SYS_readv,  SYS_recvfrom,
+					SYS_recvmsg, SYS_accept, SYS_accept4 };
+	char line[128];
+
+	for (size_t i = 0; i < sizeof(waiting) / sizeof(*waiting); i++) {
+		(void)snprintf(line, sizeof(line), "%ld 0x1f" REST "\n", waiting[i]);
+		cr_expect_eq(cw_host_wait_fd(line), 31, "%s", line);
+	}
+	(void)snprintf(line, sizeof(line), "%ld 0x1f" REST "\n", (long)SYS_futex);
+	cr_expect_eq(cw_host_wait_fd(line), -1);
+	(void)snprintf(line, sizeof(line), "%ld 0xffffffff" REST "\n", (long)SYS_read);
+	cr_expect_eq(cw_host_wait_fd(line), -1, "no descriptor");
+}
+
+Test(host_wait, takes_nothing_from_other_lines)
+{
+	static const char *const lines[] = { "", "running\n", "-1 0x7ffd8 0x7f1c\n", "0", "0 x" };
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		cr_expect_eq(cw_host_wait_fd(lines[i]), -1, "\"%s\"", lines[i]);
+}
+
+Test(host_wait, knows_sockets_and_terminals)
+{
+	cr_expect_eq(cw_host_wait_of("socket:[4711]"), CW_HOST_WAIT_SOCKET);
+	cr_expect_eq(cw_host_wait_of("/dev/pts/3"), CW_HOST_WAIT_TTY);
+	cr_expect_eq(cw_host_wait_of("/dev/tty"), CW_HOST_WAIT_TTY);
+	cr_expect_eq(cw_host_wait_of("/dev/ttyS0"), CW_HOST_WAIT_TTY);
+	cr_expect_eq(cw_host_wait_of("pipe:[4711]"), CW_HOST_WAIT_UNKNOWN);
+	cr_expect_eq(cw_host_wait_of("/data/socket:/x"), CW_HOST_WAIT_UNKNOWN);
+}
+
+/* Until a child sleeps in what it was started for: before, it is nowhere. */
+static unsigned look_at_reader(int fd, unsigned wanted)
+{
+	unsigned seen = CW_HOST_WAIT_UNKNOWN;
+	pid_t pid = fork();
+	int proc_fd;
+	char byte;
+
+	cr_assert(pid >= 0);
+	if (pid == 0)
+		_exit(read(fd, &byte, 1) == 1);
+	proc_fd = cw_procstat_open(pid);
+	cr_assert(proc_fd >= 0);
+	for (int i = 0; i < 120000 && seen != wanted; i++) {
+		seen = cw_host_wait_look(proc_fd);
+		(void)usleep(1000);
+	}
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	cr_expect_eq(cw_host_wait_look(proc_fd), CW_HOST_WAIT_UNKNOWN, "nobody is there");
+	(void)close(proc_fd);
+	return seen;
+}
+
+static bool may_look(void)
+{
+	FILE *f = fopen("/proc/self/syscall", "re");
+	bool may;
+
+	may = f && fgetc(f) != EOF;
+	if (f)
+		(void)fclose(f);
+	return may;
+}
+
+Test(host_wait, sees_a_process_that_waits_for_a_socket, .timeout = 300)
+{
+	int fds[2];
+
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	cr_expect_eq(look_at_reader(fds[0], CW_HOST_WAIT_SOCKET), CW_HOST_WAIT_SOCKET);
+}
+
+Test(host_wait, sees_a_process_that_waits_for_a_terminal, .timeout = 300)
+{
+	int master, slave;
+
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	if (openpty(&master, &slave, NULL, NULL, NULL) < 0)
+		cr_skip_test("there are no terminals here");
+	cr_expect_eq(look_at_reader(slave, CW_HOST_WAIT_TTY), CW_HOST_WAIT_TTY);
+}
