@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "leader/epitaph_doc.h"
 #include "leader/incident/incident_journal.h"
+#include "report/cause.h"
 
 /* In the id, in the place of a number of calls: none counts so far. */
 #define EPITAPH_SEQ UINT64_MAX
@@ -376,7 +377,7 @@ static void say_cancelled(struct cw_epitaph *e, const struct cw_epitaph_scene *s
 
 	cw_epitaph_say_end(&v[e->first.earliest], how, sizeof(how));
 	(void)snprintf(e->cancelled, sizeof(e->cancelled), "rank %d %s%s", r->rank,
-		       r->cause && *r->cause ? "was " : how, r->cause ? r->cause : "");
+		       cw_cause_verb(r->cause), r->cause && *r->cause ? r->cause : how);
 }
 
 static bool has_untold_wrong_data(const struct cw_epitaph_scene *s)

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "model/rankset.h"
+#include "report/cause.h"
 #include "report/json_util.h"
 #include "report/process_doc.h"
 
@@ -498,14 +499,8 @@ static void add_how(const struct cw_epitaph_facts *f, uint32_t i, char *buf, siz
 	const char *cause = rank_of(f, i)->cause;
 	char how[96];
 
-	if (cause && !strncmp(cause, "exited", strlen("exited"))) {
-		add(buf, len, "it %s", cause);
-	} else if (cause && *cause) {
-		add(buf, len, "it was %s", cause);
-	} else {
-		cw_epitaph_say_end(&f->deaths[i], how, sizeof(how));
-		add(buf, len, "it %s", how);
-	}
+	cw_epitaph_say_end(&f->deaths[i], how, sizeof(how));
+	add(buf, len, "it %s%s", cw_cause_verb(cause), cause && *cause ? cause : how);
 }
 
 static uint32_t n_dead(const struct cw_epitaph_facts *f)
@@ -541,9 +536,13 @@ static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
 {
 	const struct cw_epitaph_wait *w = f->blamed;
 	uint32_t i = f->first->earliest;
+	int n = (int)strlen(w->summary);
 
-	add(buf, len, "the job ended while it waited, for %.0f s: %s; rank %d on %s ended first: ",
-	    seconds(first_ns(f) - w->since_ns), w->summary, rank_of(f, i)->rank, node_of(f, i));
+	/* A sentence among others: without its full stop. */
+	if (n && w->summary[n - 1] == '.')
+		n--;
+	add(buf, len, "the job ended after %.0f s of waiting: %.*s; rank %d on %s ended first: ",
+	    seconds(first_ns(f) - w->since_ns), n, w->summary, rank_of(f, i)->rank, node_of(f, i));
 	add_how(f, i, buf, len);
 }
 

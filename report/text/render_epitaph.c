@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/cause.h"
 #include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 #include "report/text.h"
@@ -60,7 +61,7 @@ static void put_first(const struct cw_text *t, const json_t *e)
 	if (!json_is_object(first))
 		return;
 	cw_text_title(t, strcmp(by, "tie") == 0 ? "First: not known" : "First");
-	fputs("  rank ", t->out);
+	fputs(cw_json_int(first, "count", 1) > 1 ? "  ranks " : "  rank ", t->out);
 	cw_text_put(t, CW_TEXT_RED, cw_json_str(first, "ranks", "?"));
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
 		if (strcmp(by, reasons[i][0]) == 0)
@@ -82,8 +83,7 @@ static void put_end(const struct cw_text *t, const json_t *end)
 	fprintf(t->out, "rank %" JSON_INTEGER_FORMAT " on ", cw_json_int(end, "rank", -1));
 	put_plain(t, cw_json_str(end, "host", "?"));
 	fputs(" ", t->out);
-	if (*cause && strncmp(cause, "exited", strlen("exited")) != 0)
-		fputs("was ", t->out);
+	fputs(cw_cause_verb(cause), t->out);
 	cw_text_put(t, json_is_true(json_object_get(end, "first")) ? CW_TEXT_RED : CW_TEXT_PLAIN,
 		    *cause ? cause : cw_json_str(end, "how", "?"));
 	fputc('\n', t->out);
