@@ -57,17 +57,21 @@ static bool arm_deadline(struct demo *demo)
 }
 
 /*
- * The daemon has begun to look closer at a call that is late, as any may be on a busy machine. That
- * is no finding yet: the next seconds tell.
+ * The daemon has begun to look closer at a call that is late, as any may be on a busy machine, or
+ * what passes has not passed yet. That is no finding: the next seconds tell.
  */
 static bool is_undecided(struct demo *demo)
 {
+	const char *state;
+
 	if (demo_job_ends(demo))
 		return false;
 	json_decref(demo->status);
 	demo->status = demo_nodes_job_status(demo);
+	state = cw_json_str(demo->status, "state", "");
 	return demo->n_extended < MAX_EXTENDED &&
-	       strcmp(cw_json_str(demo->status, "state", ""), "suspect") == 0;
+	       (strcmp(state, "suspect") == 0 ||
+		(demo->opts.scenario->lasts_s && strcmp(state, "healthy") != 0));
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *user)
@@ -105,6 +109,12 @@ static void on_alert(const json_t *incident, void *user)
 
 	if (demo->incident)
 		return;
+	if (demo->opts.scenario->has_epitaph) {
+		demo_say(demo, "an alert came before the job was over: %s",
+			 cw_json_str(incident, "summary", "?"));
+		return;
+	}
+	snprintf(demo->bundle, sizeof(demo->bundle), "%s", cw_json_str(incident, "bundle", ""));
 	demo->incident = json_incref((json_t *)incident);
 	demo->alert_ns = cw_clock_now_ns(&cw_clock_system);
 	demo_end(demo, DEMO_ALERT);
@@ -247,6 +257,8 @@ void demo_stop(struct demo *demo)
 		event_free(demo->deadline);
 	if (demo->event)
 		event_free(demo->event);
+	if (demo->look)
+		event_free(demo->look);
 	if (demo->base)
 		event_base_free(demo->base);
 	closep(&demo->master_port_fd);

@@ -9,6 +9,7 @@
  *	demo_nodes.c      directory, daemons
  *	demo_net.c       nodes as network namespaces
  *	demo_job.c       the ranks
+ *	demo_epitaph.c   what is said of a job that has failed
  *	demo_event.c     what happens to them from outside
  *	demo_cgroup.c    a limit of memory for one rank
  *	demo_freeze.c    a file system that can be frozen
@@ -88,8 +89,10 @@ struct demo {
 	struct event *deadline, *event, *signals[4];
 	int64_t deadline_ns; /* when it is due, CLOCK_MONOTONIC */
 	int n_extended;      /* times it was put off by a second */
+	struct event *look;  /* for an epitaph */
 	json_t *status;      /* of the job when its time was over; NULL = not asked */
 	int n_cancelled;
+	bool has_launcher_acted;    /* it has ended the ranks of the node that failed */
 	int n_restarts;             /* of the whole job */
 	bool is_restarting;         /* the job: its ranks were asked to end */
 	char cgroup[PATH_MAX / 4];  /* of the culprit, where its memory is limited; "" = none */
@@ -102,7 +105,8 @@ struct demo {
 	enum demo_outcome outcome;
 	int signo;
 	int64_t alert_ns;
-	json_t *incident; /* as it arrived at the webhook */
+	json_t *incident;          /* as it arrived at the webhook; or the epitaph */
+	char bundle[PATH_MAX * 2]; /* where that lies */
 	struct cw_err err;
 };
 
@@ -154,8 +158,15 @@ void demo_freeze_remove(struct demo_freeze *freeze);
 /* Plans the scenario's event, if it has one: call it when the job runs and after the fault. */
 void demo_event_on_running(struct demo *demo);
 void demo_event_on_fault(struct demo *demo);
-/* The file that stalls the simulated network once it is there. */
-void demo_event_stall_file(const struct demo *demo, char path[PATH_MAX]);
+/* A rank has failed, and the job with it: what a launcher does then, and who writes of it. */
+void demo_event_on_failure(struct demo *demo);
+/* The file that stalls the simulated network, or ends the culprit's device, once it is there. */
+void demo_event_break_file(const struct demo *demo, char path[PATH_MAX]);
+
+/* ---- demo_epitaph.c ---- */
+
+/* Ends the demo with the first epitaph that a daemon writes. */
+void demo_epitaph_await(struct demo *demo);
 
 /* ---- demo_job.c ---- */
 

@@ -19,10 +19,13 @@
 #define AFTER_RUNNING_S 3
 /* Late enough that the others wait, early enough that they go on waiting. */
 #define AFTER_FAULT_S 8
+/* A launcher looks at its own ranks once in a while; those of other nodes hear of it later. */
+#define OWN_NODE_AFTER_S 1
+#define OTHER_NODES_AFTER_S 3
 
-void demo_event_stall_file(const struct demo *demo, char path[PATH_MAX])
+void demo_event_break_file(const struct demo *demo, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%s/network-stall", demo->dir);
+	snprintf(path, PATH_MAX, "%s/broken", demo->dir);
 }
 
 /* The simulated network looks for that file. */
@@ -31,7 +34,7 @@ static void stall_network(struct demo *demo)
 	_cleanup_(closep) int file = -1;
 	char path[PATH_MAX];
 
-	demo_event_stall_file(demo, path);
+	demo_event_break_file(demo, path);
 	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (file < 0) {
 		(void)cw_err_set(&demo->err, errno, "%s: %s", path, strerror(errno));
@@ -92,6 +95,31 @@ static void thaw(struct demo *demo)
 	demo_freeze_thaw(demo->freeze);
 }
 
+static bool has_failed_on(const struct demo *demo, int node)
+{
+	for (int i = 0; i < demo->opts.run.ranks; i++)
+		if (demo->ranks[i].node == node && demo->ranks[i].proc.has_ended)
+			return true;
+	return false;
+}
+
+/* First the ranks of the nodes on which one has failed; the next time all that are left. */
+static void end_what_is_left(struct demo *demo)
+{
+	const struct timeval later = { .tv_sec = OTHER_NODES_AFTER_S };
+	bool is_all = demo->has_launcher_acted;
+
+	demo->has_launcher_acted = true;
+	demo_say(demo, is_all ? "the launchers end all ranks that are left"
+			      : "its launcher ends the ranks of its node");
+	for (int i = 0; i < demo->opts.run.ranks; i++)
+		if (!demo->ranks[i].proc.has_ended &&
+		    (is_all || has_failed_on(demo, demo->ranks[i].node)))
+			demo_proc_signal(&demo->ranks[i].proc, SIGTERM);
+	if (!is_all && event_add(demo->event, &later) < 0)
+		demo_end(demo, DEMO_FAILED);
+}
+
 static void (*const happen[DEMO_EVENT__MAX])(struct demo *demo) = {
 	[DEMO_EVENT_NETWORK_STALL] = stall_network,
 	[DEMO_EVENT_CANCEL] = cancel,
@@ -99,6 +127,7 @@ static void (*const happen[DEMO_EVENT__MAX])(struct demo *demo) = {
 	[DEMO_EVENT_JOB_RESTART] = restart_job,
 	[DEMO_EVENT_DAEMON_RESTART] = restart_daemons,
 	[DEMO_EVENT_THAW] = thaw,
+	[DEMO_EVENT_LAUNCHER] = end_what_is_left,
 };
 
 static void on_event(evutil_socket_t fd, short what, void *user)
@@ -122,11 +151,19 @@ static bool comes_after_the_fault(enum demo_event event)
 	return event == DEMO_EVENT_DAEMON_RESTART || event == DEMO_EVENT_THAW;
 }
 
+void demo_event_on_failure(struct demo *demo)
+{
+	if (demo->opts.scenario->event == DEMO_EVENT_LAUNCHER && !demo->event)
+		plan(demo, OWN_NODE_AFTER_S);
+	demo_epitaph_await(demo);
+}
+
 void demo_event_on_running(struct demo *demo)
 {
 	enum demo_event event = demo->opts.scenario->event;
 
-	if (event != DEMO_EVENT_NONE && !comes_after_the_fault(event) && !demo->event)
+	if (event != DEMO_EVENT_NONE && event != DEMO_EVENT_LAUNCHER &&
+	    !comes_after_the_fault(event) && !demo->event)
 		plan(demo, AFTER_RUNNING_S);
 }
 

@@ -152,11 +152,17 @@ add_variable(struct rank_strings *text, const char **env, const char *fmt, ...)
 	env[n] = text->env[n];
 }
 
+static bool has_fault(const struct demo *demo, const char *fault)
+{
+	const char *has = demo->opts.scenario->fault;
+
+	return has && strcmp(has, fault) == 0;
+}
+
 /* Where the first rank that comes to NCCL hands out the unique id. */
 static const char *master_address(const struct demo *demo)
 {
-	const char *fault = demo->opts.scenario->fault;
-	bool is_absent = fault && strcmp(fault, "never-init") == 0 && demo->opts.run.culprit == 0;
+	bool is_absent = has_fault(demo, "never-init") && demo->opts.run.culprit == 0;
 
 	return demo->nodes[demo_case_node(&demo->opts.run, is_absent)].address;
 }
@@ -185,13 +191,17 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 	}
 	if (demo->opts.has_call_stacks)
 		add_variable(text, env, "COLLWATCH_CALL_STACKS=on");
-	if (demo->opts.scenario->event != DEMO_EVENT_NETWORK_STALL)
+	if (demo->opts.scenario->event == DEMO_EVENT_LAUNCHER)
+		add_variable(text, env, "SIM_NCCL_REMOTE_ERRORS=1");
+	if (demo->opts.scenario->event == DEMO_EVENT_NETWORK_STALL)
+		add_variable(text, env, "SIM_NCCL_PROXY=1");
+	if (rank->rank != demo->opts.run.culprit)
 		return;
-	add_variable(text, env, "SIM_NCCL_PROXY=1");
-	if (rank->rank == demo->opts.run.culprit) {
-		demo_event_stall_file(demo, path);
+	demo_event_break_file(demo, path);
+	if (demo->opts.scenario->event == DEMO_EVENT_NETWORK_STALL)
 		add_variable(text, env, "SIM_NCCL_STALL_FILE=%s", path);
-	}
+	if (has_fault(demo, "gpu-dies"))
+		add_variable(text, env, "SIM_NCCL_GPU_DEATH_FILE=%s", path);
 }
 
 static void fill_arguments(const struct demo *demo, struct job_paths *paths,
@@ -241,6 +251,16 @@ static void fill_arguments(const struct demo *demo, struct job_paths *paths,
 		argv[n++] = (char *)"--fault-seconds";
 		argv[n++] = text->lasts_s;
 		argv[n++] = (char *)"--fault-path";
+		argv[n++] = text->fault_path;
+	} else if (has_fault(demo, "gpu-dies")) {
+		demo_event_break_file(demo, text->fault_path);
+		argv[n++] = (char *)"--fault-path";
+		argv[n++] = text->fault_path;
+	} else if (s->event == DEMO_EVENT_LAUNCHER) {
+		/* From then on the job's own watchdog counts: on a slow machine, too, not before.
+		 */
+		snprintf(text->fault_path, sizeof(text->fault_path), "%s/fault", demo->dir);
+		argv[n++] = (char *)"--fault-file";
 		argv[n++] = text->fault_path;
 	}
 }
@@ -304,6 +324,11 @@ int demo_job_start(struct demo *demo, struct cw_err *err)
 		r = demo_free_port(&demo->master_port, &demo->master_port_fd);
 	if (r < 0)
 		return cw_err_set(err, -r, "no free port: %s", strerror(-r));
+	if (demo->opts.scenario->needs_host_wait && !demo_proc_may_look())
+		return cw_err_set(err, EPERM,
+				  "%s needs daemons that may see in what a rank sleeps: run it as "
+				  "root",
+				  demo->opts.scenario->name);
 	if (demo->opts.scenario->memory_mb)
 		r = demo_cgroup_make(demo, demo->opts.scenario->memory_mb, err);
 	if (demo->opts.scenario->event == DEMO_EVENT_THAW) {
@@ -337,9 +362,22 @@ static bool had_to_end(const struct demo *demo, int rank)
 	/* A labelled scenario says itself how its ranks end. */
 	if (s->program == DEMO_SUITE || demo->nodes[demo->ranks[rank].node].is_lost)
 		return true;
+	/* A job that fails: how each of its ranks ends is for its epitaph to say. */
+	if (s->has_epitaph && (demo->fault_ns || rank == demo->opts.run.culprit))
+		return true;
 	if (demo->is_restarting || rank < demo->n_cancelled)
 		return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
 	return s->steps && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The culprit may have ended before its last words are read. */
+static void note_failure(struct demo *demo)
+{
+	if (demo->ranks[demo->opts.run.culprit].proc.has_ended)
+		demo_job_fault_happened(demo);
+	for (int i = 0; i < demo->opts.run.ranks; i++)
+		if (demo->ranks[i].proc.has_ended)
+			demo_event_on_failure(demo);
 }
 
 void demo_job_on_ended(struct demo *demo)
@@ -366,4 +404,6 @@ void demo_job_on_ended(struct demo *demo)
 	}
 	if (demo->is_restarting)
 		restart_ranks(demo);
+	if (s->has_epitaph)
+		note_failure(demo);
 }

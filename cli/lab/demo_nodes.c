@@ -28,6 +28,7 @@
 #include "report/json_util.h"
 
 #define READY_WITHIN_S 20
+#define NO_HEADWAY_S 5
 #define LOOPBACK "127.0.0.1"
 #define STATUS_TIMEOUT_MS 1000
 #define CONFIG_FORMAT "%s/collwatchd.conf"
@@ -65,6 +66,10 @@ static void name_node(struct demo_node *node, int i)
 
 static void write_config(FILE *out, const struct demo *demo, const struct demo_node *node)
 {
+	int no_headway_s = demo->opts.scenario->no_headway_s;
+
+	if (!no_headway_s)
+		no_headway_s = NO_HEADWAY_S;
 	/* In its namespace, the host's name is the node's. */
 	if (!demo->net)
 		fprintf(out, "node_name = \"%s\"\n", node->name);
@@ -84,7 +89,8 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 		fputs("}\n", out);
 	}
 	/* docs/design/hang.md#patience: what the demo sets shorter than a site would */
-	fputs("no_headway_after = \"5s\"\nfirst_op_after = \"30s\"\nlog_level = \"info\"\n", out);
+	fprintf(out, "no_headway_after = \"%ds\"\nfirst_op_after = \"30s\"\n", no_headway_s);
+	fputs("log_level = \"info\"\n", out);
 }
 
 static int make_node_dir(const struct demo *demo, const struct demo_node *node, struct cw_err *err)

@@ -171,6 +171,32 @@ unsigned demo_proc_reap(struct demo_proc *const *procs, unsigned n)
 	return ended;
 }
 
+bool demo_proc_may_look(void)
+{
+	pid_t other = fork(), looker = -1;
+	char path[64], byte;
+	int status = -1;
+
+	if (other == 0)
+		for (;;)
+			(void)pause();
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)other);
+	if (other > 0)
+		looker = fork();
+	if (looker == 0) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		_exit(fd < 0 || read(fd, &byte, 1) != 1);
+	}
+	if (looker > 0 && waitpid(looker, &status, 0) < 0)
+		status = -1;
+	if (other > 0) {
+		(void)kill(other, SIGKILL);
+		(void)waitpid(other, NULL, 0); /* ours, and it ends */
+	}
+	return status == 0;
+}
+
 void demo_proc_signal(const struct demo_proc *proc, int signo)
 {
 	if (proc->pid > 0)

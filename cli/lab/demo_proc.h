@@ -55,6 +55,12 @@ int demo_proc_start(struct demo_proc *proc, struct event_base *base,
  */
 unsigned demo_proc_reap(struct demo_proc *const *procs, unsigned n);
 
+/*
+ * Whether a process of ours may see in which call another one of ours sleeps, as a daemon does with
+ * ranks, whose parent it is not. Blocks for as long as that takes to find out.
+ */
+bool demo_proc_may_look(void);
+
 /* Sends signo to the whole group of a process that has not ended. */
 void demo_proc_signal(const struct demo_proc *proc, int signo);
 

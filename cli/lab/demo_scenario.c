@@ -68,9 +68,25 @@ static const struct demo_scenario scenarios[] = {
 	{ "network-stall", "the network between two ranks carries nothing any more", NULL,
 	  "cannot reach the next rank any more", HANG(IN_COLLECTIVE, NONE, 3, 30), .min_nodes = 2,
 	  .event = DEMO_EVENT_NETWORK_STALL, .blame = DEMO_BLAME_NOBODY, .program = DEMO_EITHER },
+	{ "gpu-dies", "a rank's GPU dies inside a collective that the others complete", "gpu-dies",
+	  "has a GPU that dies inside a collective", HANG(IN_COLLECTIVE, UNFINISHED, 2, 40),
+	  .program = DEMO_PYTHON },
+	/* A job that ends before or while people are told: an epitaph says what it died of. */
+	{ "cascade", "a rank fails; its launcher ends its node, and the other nodes' ranks abort",
+	  "raise", "fails with an exception", HANG(PROCESS_DEAD, EXITED, 2, 40),
+	  .has_epitaph = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
+	  .program = DEMO_PYTHON },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
 	/* From here on: what only looks like a hang. Nothing must be reported either. */
+	{ "evaluation", "a rank evaluates the model, the others wait for it", "evaluate",
+	  "evaluates the model", .lasts_s = 14, .watch_s = 20, .no_headway_s = 2,
+	  .why = "it uses its CPU, and so it gets somewhere", .program = DEMO_PYTHON,
+	  .min_ranks = 2 },
+	{ "idle-root", "a rank waits for a request that it is to hand out, the others for the rank",
+	  "await-request", "waits for a request", .lasts_s = 14, .watch_s = 20, .no_headway_s = 2,
+	  .why = "it is the one that gives the others work, and it has none to give",
+	  .needs_host_wait = true, .program = DEMO_PYTHON, .min_ranks = 2 },
 	{ "compile", "a rank waits for a busy child, the others for the rank", "wait-for-child",
 	  "waits for a child that is busy", .watch_s = 30, .program = DEMO_PYTHON, .min_ranks = 2 },
 	{ "debugger", "a rank is held by a debugger for a while", "debug", "is held by a tracer",
@@ -138,6 +154,13 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
 	}
 }
 
+/* An epitaph lists ranks, an incident says more about each. */
+static json_int_t rank_of(const json_t *culprit)
+{
+	return json_is_integer(culprit) ? json_integer_value(culprit)
+					: cw_json_int(culprit, "rank", -1);
+}
+
 /* Each rank that is to blame is named once, and nobody else is. */
 static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits,
 			       const struct demo_case *c)
@@ -150,7 +173,7 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 		int times = 0;
 
 		json_array_foreach (culprits, i, each)
-			times += cw_json_int(each, "rank", -1) == rank;
+			times += rank_of(each) == rank;
 		if (times != is_to_blame(s, c, rank))
 			return false;
 		named += (size_t)times;
@@ -172,6 +195,8 @@ bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 {
 	if (!s->expected_class)
 		return strcmp(cw_json_str(doc, "schema", ""), "collwatch.healthy/1") == 0;
+	if (s->has_epitaph && strcmp(cw_json_str(doc, "schema", ""), "collwatch.epitaph/1") != 0)
+		return false;
 	return cw_class_from_name(cw_json_str(doc, "class", "")) == (int)s->expected_class &&
 	       (!s->expected_detail ||
 		cw_detail_from_name(cw_json_str(doc, "detail", "")) == (int)s->expected_detail) &&

@@ -31,6 +31,7 @@ enum demo_event {
 	DEMO_EVENT_JOB_RESTART,    /* a launcher ends all ranks and starts them anew */
 	DEMO_EVENT_DAEMON_RESTART, /* of all, while the fault lasts */
 	DEMO_EVENT_THAW,           /* of the file system that the culprit writes to */
+	DEMO_EVENT_LAUNCHER,       /* ends those that are left once a rank has failed */
 	DEMO_EVENT__MAX,
 };
 
@@ -39,6 +40,7 @@ struct demo_scenario {
 	const char *summary; /* for --list */
 	const char *fault;   /* --fault of the training program; NULL = none */
 	const char *happens; /* "rank 3 …" */
+	const char *why;     /* nothing is to be reported; NULL = that is plain */
 	/* Of the incident; CW_CLASS_HEALTHY = nothing must be reported. */
 	enum cw_class expected_class;
 	enum cw_detail expected_detail; /* CW_DETAIL_NONE = any */
@@ -50,7 +52,10 @@ struct demo_scenario {
 	int memory_mb;            /* of the culprit, by a control group; 0 = no limit */
 	int lasts_s;              /* the fault, where it passes; 0 = as the program likes */
 	int watch_s;              /* at least, to see that nothing is reported */
+	int no_headway_s;         /* of the daemons; 0 = as in all others */
 	bool is_in_pairs;         /* an even number of ranks */
+	bool has_epitaph;         /* the job fails: the verdict is that of its epitaph */
+	bool needs_host_wait;     /* a daemon must be able to see in what a rank sleeps */
 	int min_ranks, min_nodes; /* 0 = 1 */
 	int alert_within_s;       /* of the fault: what is promised; 0 = no alert */
 };
@@ -71,6 +76,7 @@ static inline int demo_case_node(const struct demo_case *c, int rank)
 	return (int)((long)rank * c->nodes / c->ranks);
 }
 
-/* Whether doc (an incident or healthy document) is the right verdict on that case. */
+/* Whether doc (of an incident, an epitaph, or that all is well) is the right verdict on that case.
+ */
 bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 			    const struct demo_case *c);

@@ -60,7 +60,9 @@ static const struct argp_option options[] = {
 	{ "timeout", OPT_TIMEOUT, "S", 0, "Patience from the fault to the alert (default 90)", 0 },
 	{ "keep", OPT_KEEP, "DIRECTORY", 0, "Keep the incident's bundle in this directory", 0 },
 	{ "json", OPT_JSON, NULL, 0,
-	  "Print one collwatch.incident/1 or collwatch.healthy/1 and nothing else", 0 },
+	  "Print one collwatch.incident/1, collwatch.epitaph/1 or collwatch.healthy/1 and nothing "
+	  "else",
+	  0 },
 	{ "all-frames", OPT_ALL_FRAMES, NULL, 0, "Show interpreter and libc frames too", 0 },
 	{ "torch", OPT_TORCH, NULL, 0,
 	  "A job of real PyTorch under torchrun instead; from the source tree only, and after "
@@ -181,7 +183,7 @@ static const struct argp argp = {
 /* The bundle the daemon wrote. It runs on this machine, so its path is good here. */
 static int read_bundle(const struct demo *demo, struct cw_bundle *bundle, struct cw_err *err)
 {
-	const char *path = cw_json_str(demo->incident, "bundle", "");
+	const char *path = demo->bundle;
 
 	if (strncmp(path, demo->dir, strlen(demo->dir)) != 0)
 		return cw_err_set(err, ENOENT, "the alert names no bundle of the demo's: \"%s\"",
@@ -192,7 +194,7 @@ static int read_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 /* Writes the bundle as DIRECTORY/ID, which is then what it says of itself. */
 static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct cw_err *err)
 {
-	const char *id = cw_json_str(bundle->incident, "id", "");
+	const char *id = cw_json_str(cw_bundle_head(bundle), "id", "");
 	_cleanup_(freep) char *real = NULL, *path = NULL;
 	_cleanup_(closep) int fd = -1;
 
@@ -203,8 +205,10 @@ static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 	if (fd < 0 || !real)
 		return cw_err_set(err, errno, "%s: %s", demo->opts.keep, strerror(errno));
 	if (asprintf(&path, "%s/%s", real, id) < 0 ||
-	    json_object_set_new(bundle->incident, "bundle", cw_json_text(path)) < 0 ||
-	    json_object_set_new(demo->incident, "bundle", cw_json_text(path)) < 0)
+	    (bundle->incident &&
+	     json_object_set_new(bundle->incident, "bundle", cw_json_text(path)) < 0) ||
+	    (!demo->opts.scenario->has_epitaph &&
+	     json_object_set_new(demo->incident, "bundle", cw_json_text(path)) < 0))
 		return cw_err_set(err, ENOMEM, "out of memory");
 	return cw_bundle_write(fd, id, bundle, err);
 }
@@ -214,8 +218,9 @@ static bool has_all_stacks(const struct demo *demo)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 
-	return read_bundle(demo, &bundle, NULL) == 0 &&
-	       cw_json_int(bundle.stacks, "awaited", -1) == 0;
+	/* An epitaph has none, nor has anybody who is dead. */
+	return demo->opts.scenario->has_epitaph || (read_bundle(demo, &bundle, NULL) == 0 &&
+						    cw_json_int(bundle.stacks, "awaited", -1) == 0);
 }
 
 /* The bundle goes with the demo unless it is kept: do not send people there. */
@@ -241,7 +246,8 @@ static int show_incident(struct demo *demo)
 				       puts("") >= 0
 			       ? 0
 			       : -EIO;
-	if (!demo->opts.keep && json_object_set_new(bundle.incident, "bundle", json_null()) < 0)
+	if (!demo->opts.keep && bundle.incident &&
+	    json_object_set_new(bundle.incident, "bundle", json_null()) < 0)
 		return -ENOMEM;
 	fputc('\n', stdout);
 	r = cw_render_text(stdout, &bundle, &opts);
@@ -311,10 +317,12 @@ static void say_verdict(const struct demo *demo, bool is_right)
 	const struct demo_scenario *s = demo->opts.scenario;
 
 	if (demo->alert_ns && demo->fault_ns)
-		demo_say(demo, "alert received after %.1f s",
+		demo_say(demo, "%s after %.1f s",
+			 s->has_epitaph ? "epitaph written" : "alert received",
 			 (double)(demo->alert_ns - demo->fault_ns) / CW_NS_PER_S);
 	if (!s->expected_class)
-		demo_say(demo, "%s: nothing was to be reported", is_right ? "right" : "WRONG");
+		demo_say(demo, "%s: nothing was to be reported%s%s", is_right ? "right" : "WRONG",
+			 is_right && s->why ? ": " : "", is_right && s->why ? s->why : "");
 	else if (s->blame == DEMO_BLAME_NOBODY)
 		demo_say(demo, "%s: it had to be %s, and no rank to blame",
 			 is_right ? "right" : "WRONG", cw_class_name(s->expected_class));

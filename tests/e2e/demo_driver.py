@@ -30,6 +30,8 @@ class Expected:
     is_node: bool = False  # all ranks of the culprit's node are named
     needs_freezing: bool = False  # of a file system
     lasts_s: int = 0  # what looks like a hang; longer than the others do
+    is_epitaph: bool = False  # the job fails, and that is what is said of it
+    needs_looking: bool = False  # a daemon must see in what a rank sleeps
 
 
 EXPECTED = {
@@ -52,12 +54,15 @@ EXPECTED = {
     "busy-device": Expected("device_stalled", None, 2, 1, 25),
     "dead-node": Expected("node_unreachable", None, 4, 2, 25, is_node=True),
     "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
+    "gpu-dies": Expected("in_collective", "unfinished", 2, 1, 25),
+    "cascade": Expected("process_dead", "exited", 2, 1, 12, is_epitaph=True),
     "healthy": Expected(),
+    "idle-root": Expected(needs_looking=True),
     "slow-checkpoint": Expected(needs_freezing=True, lasts_s=40),
     "daemon-restart": Expected(lasts_s=40),
     "long-kernel": Expected(lasts_s=60),
     **{name: Expected() for name in (
-        "compile", "debugger", "pipeline-bubbles", "idle-experts", "premulsum",
+        "evaluation", "compile", "debugger", "pipeline-bubbles", "idle-experts", "premulsum",
         "alltoallv", "big-broadcast", "staggered-destroy", "clean-exit", "cancelled",
         "elastic-restart")},
 }
@@ -72,6 +77,16 @@ HAS_FREEZING = (os.geteuid() == 0 and os.path.exists("/dev/loop-control") and
                 shutil.which("mkfs.ext4", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"))
 
 
+def may_look():
+    """Whether a process may see in which call another one of the same user sleeps."""
+    with subprocess.Popen(["sleep", "120"]) as other:
+        try:
+            return subprocess.run(["cat", f"/proc/{other.pid}/syscall"], check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout != b""
+        finally:
+            other.kill()
+
+
 def why_not(scenario):
     """Why it cannot be run here; None when it can."""
     expected = EXPECTED[scenario]
@@ -79,11 +94,13 @@ def why_not(scenario):
         return "needs root and version 1 of the memory controller"
     if expected.needs_freezing and not HAS_FREEZING:
         return "needs root, mkfs.ext4 and loop devices"
+    if expected.needs_looking and not may_look():
+        return "needs the right to see in what a process sleeps"
     return None
 
 
 NODE_NAME = re.compile(r"node-[a-z]+$")
-DELAY = re.compile(r"alert received after ([0-9.]+) s")
+DELAY = re.compile(r"(?:alert received|epitaph written) after ([0-9.]+) s")
 
 
 @dataclasses.dataclass
@@ -136,10 +153,16 @@ class Result:
             self.document = {}
 
     @property
+    def culprits(self):
+        """Their ranks: an epitaph lists these, an incident more about each."""
+        return [c.get("rank") if isinstance(c, dict) else c
+                for c in self.document.get("culprits", [])]
+
+    @property
     def verdict(self):
         if self.document.get("schema") == "collwatch.healthy/1":
             return "healthy"
-        culprits = [c.get("rank") for c in self.document.get("culprits", [])]
+        culprits = self.culprits
         what = self.document.get("class", "none")
         if self.document.get("detail"):
             what += "/" + self.document["detail"]
@@ -150,10 +173,11 @@ class Result:
         expected = EXPECTED[self.draw.scenario]
         if expected.verdict is None:
             return self.status == EXIT_HEALTHY and self.verdict == "healthy"
-        culprits = [c.get("rank") for c in self.document.get("culprits", [])]
-        return (self.status == EXIT_HANG and self.document.get("class") == expected.verdict
+        is_epitaph = self.document.get("schema") == "collwatch.epitaph/1"
+        return (self.status == EXIT_HANG and is_epitaph == expected.is_epitaph
+                and self.document.get("class") == expected.verdict
                 and expected.detail in (None, self.document.get("detail"))
-                and (sorted(culprits) == self.draw.blamed() or self.names_the_unfinished()))
+                and (sorted(self.culprits) == self.draw.blamed() or self.names_the_unfinished()))
 
     def names_the_unfinished(self):
         """Where some got out and others did not, those that did not; never with certainty."""

@@ -111,6 +111,19 @@ def check_hang(demo, what):
     check_incident(check_run(demo, what))
 
 
+def check_epitaph(demo, what):
+    keep = demo.tmp + ".kept"
+    try:
+        result = check_run(demo, what, "--keep", keep)
+        doc, limit = result.document, LENIENCE * EXPECTED[what.scenario].alert_within_s
+        expect(result.delay_s <= limit, f"after {result.delay_s} s, limit {limit} s")
+        expect(len(doc["ends"]) == what.ranks, f"ends: {doc['ends']}")
+        report = " ".join(render(os.path.join(keep, doc["id"])).split())
+        expect(f"rank {what.culprit} " in report and "How they ended" in report, report)
+    finally:
+        shutil.rmtree(keep, ignore_errors=True)
+
+
 def check_silence(demo, what):
     check_run(demo, what, "--seconds", "15")
 
@@ -125,7 +138,9 @@ CHECKS = {"never-entered": check_report_of_kept_bundle, "healthy": check_numbers
 
 
 def run_scenario(scenario):
-    check = CHECKS.get(scenario, check_hang if EXPECTED[scenario].verdict else check_silence)
+    expected = EXPECTED[scenario]
+    check = CHECKS.get(scenario, check_epitaph if expected.is_epitaph else
+                       check_hang if expected.verdict else check_silence)
     with Demo(COLLWATCH) as demo:
         check(demo, draw(scenario))
 

@@ -4,8 +4,10 @@
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 # Those that go on from their step to the end: nothing hangs, the results are wrong.
@@ -13,7 +15,8 @@ SPOILING = ("wrong-redop", "feed-nan")
 KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
          "extra-op", "stop-self", "hold-gil", "block-stream", "wrong-dtype",
          "skip-recv", "swap-comms", "wait-for-child", "debug", "long-kernel",
-         "eat-memory", "write-checkpoint", "never-init", *SPOILING)
+         "eat-memory", "write-checkpoint", "never-init", "evaluate", "await-request", "raise",
+         "gpu-dies", *SPOILING)
 
 # A compiler, as far as a process that waits for one is concerned.
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -41,6 +44,58 @@ def write_for(path, seconds):
             checkpoint.flush()
             os.fsync(checkpoint.fileno())
             time.sleep(0.05)
+
+
+def evaluate(seconds):
+    """The model on the validation set: work of the host's, and no call of NCCL."""
+    end, total = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        total += sum(i * i % 7 for i in range(10000))
+    return total
+
+
+def receive_request(seconds):
+    """What a rank does that is given its work from outside: it waits until somebody wants something."""
+    client, server = socket.socketpair()
+    request = threading.Timer(seconds, client.sendall, (b"?",))
+    request.start()
+    server.recv(1)
+    request.join()
+    for end in (client, server):
+        end.close()
+
+
+class Watchdog(threading.Thread):
+    """What PyTorch's does: ends its rank when a collective takes too long, or NCCL has an error.
+
+    Where there is a file that tells of the fault, time counts from then on: before, whoever is slow
+    is slow because the machine is.
+    """
+
+    def __init__(self, seconds, fault_file, has_failed):
+        super().__init__(name="watchdog", daemon=True)
+        self.seconds, self.fault_file, self.has_failed = seconds, fault_file, has_failed
+        self.since = None  # when the wait for the device began
+        self.counts_from = None if fault_file else 0.0
+        self.start()
+
+    def run(self):
+        while True:
+            time.sleep(0.2)
+            since, now = self.since, time.monotonic()
+            if self.counts_from is None and os.path.exists(self.fault_file):
+                self.counts_from = now
+            if (since and self.counts_from is not None
+                    and now - max(since, self.counts_from) > self.seconds):
+                self.end(f"a collective has not completed for {self.seconds} s")
+            if self.has_failed():
+                time.sleep(2)  # its log is written, and others are told
+                self.end("NCCL reports an error")
+
+    @staticmethod
+    def end(why):
+        print(f"watchdog: {why}, aborting", file=sys.stderr, flush=True)
+        os.abort()
 
 
 class Fault:
@@ -93,7 +148,10 @@ class Fault:
             os.kill(os.getpid(), signal.SIGSTOP)
         if self.strikes("hold-gil", step):
             ctypes.PyDLL(None).pause()  # as a C extension that forgets to let go of the GIL
-
+        if self.strikes("raise", step):
+            raise ValueError(f"step {step}: the sample is damaged")
+        if self.strikes("evaluate", step):
+            evaluate(self.seconds)
         if self.strikes("wait-for-child", step):
             subprocess.run([sys.executable, "-c", BUSY.format(self.seconds)], check=True)
         if self.strikes("debug", step):
@@ -101,6 +159,21 @@ class Fault:
             subprocess.Popen([sys.executable, __file__, str(os.getpid()), str(self.seconds)])
         if self.strikes("write-checkpoint", step):
             write_for(self.path, self.seconds)
+
+    def hands_out_requests(self, step):
+        """Whether, before this step, one rank tells all others what to do."""
+        return self.kind == "await-request" and step == self.step
+
+    def await_request(self, step):
+        if self.strikes("await-request", step):
+            receive_request(self.seconds)
+
+    def before_norms(self, step, device):
+        """The device dies in the next collective: whoever simulates it looks for that file."""
+        if self.kind == "gpu-dies" and self.is_here and step == self.step:
+            device.synchronize()
+            with open(self.path, "w", encoding="ascii"):
+                self.strikes(self.kind, step)
 
     def in_step(self, step, device):
         """Before the collectives over all ranks."""

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 
-from train_faults import KINDS, Fault
+from train_faults import KINDS, Fault, Watchdog
 from train_workloads import WORKLOADS
 
 SCHEDULE_STEPS = 10
@@ -93,12 +93,17 @@ class Device:
         self.call("cuCtxSetCurrent", context)
         self.call("cuStreamCreate", ctypes.byref(stream), STREAM_NON_BLOCKING)
         self.stream = stream
+        self.watchdog = None
 
     def call(self, name, *args):
         check(getattr(self.cuda, name)(*args), name)
 
     def synchronize(self):
+        if self.watchdog:
+            self.watchdog.since = time.monotonic()
         self.call("cuStreamSynchronize", self.stream)
+        if self.watchdog:
+            self.watchdog.since = None
 
     def close(self):
         self.call("cuStreamDestroy_v2", self.stream)
@@ -142,6 +147,7 @@ class Nccl:
             "ncclCommInitRankConfig": [ptr, num, UniqueId, num, ptr],
             "ncclCommSplit": [ptr, num, num, ptr, ptr],
             "ncclCommDestroy": [ptr],
+            "ncclCommGetAsyncError": [ptr, ptr],
             "ncclGroupStart": [],
             "ncclGroupEnd": [],
             "ncclAllReduce": [ptr, ptr, size, num, num, ptr, ptr],
@@ -203,6 +209,11 @@ class Communicator:
         self.nccl.call("ncclRecv", tensor.dev, tensor.count if count is None else count, NCCL_FLOAT,
                        peer, self.handle, tensor.device.stream)
 
+    def has_failed(self):
+        error = ctypes.c_int()
+        self.nccl.call("ncclCommGetAsyncError", self.handle, ctypes.byref(error))
+        return error.value != 0
+
     def destroy(self):
         self.nccl.call("ncclCommDestroy", self.handle)
 
@@ -261,6 +272,10 @@ class Trainer:
         self.dp_comm = self.world_comm.split("dp", self.tp_rank, rank)
         self.pp_comm = self.world_comm.split("pp", 0, rank) if args.ring else None
         self.workload = WORKLOADS[args.workload](self)
+        if args.watchdog:
+            comms = [comm for comm in (self.world_comm, self.tp_comm, self.dp_comm) if comm]
+            self.device.watchdog = Watchdog(args.watchdog, args.fault_file,
+                                            lambda: any(comm.has_failed() for comm in comms))
 
     def new_tensor(self, count):
         return Tensor(self.device, count)
@@ -335,6 +350,7 @@ class Trainer:
 
     def reduce_norms(self, step):
         norms, strikes = self.tensors["norms"], self.fault.strikes
+        self.fault.before_norms(step, self.device)
         if strikes("wrong-op", step):
             self.nccl.call("ncclAllGather", norms.dev, norms.dev, norms.count // self.world,
                            NCCL_FLOAT, self.world_comm.handle, self.device.stream)
@@ -382,7 +398,15 @@ class Trainer:
             self.expect(step, "rate", 0, step % 17)
         self.checksum = (self.checksum * 1000003 + int(loss.host[0]) + int(rate.host[0])) % 2**64
 
+    def hand_out_request(self, step):
+        """One rank is told from outside what to do, and tells the others."""
+        self.fault.await_request(step)
+        self.world_comm.broadcast(self.tensors["rate"], root=self.fault.culprit)
+        self.device.synchronize()
+
     def train_step(self, step, sample):
+        if self.fault.hands_out_requests(step):
+            self.hand_out_request(step)
         self.forward(step, sample)
         if self.pp_comm:
             self.exchange(step)
@@ -461,7 +485,9 @@ def parse_args():
     parser.add_argument("--fault-rank", type=int, default=-1)
     parser.add_argument("--fault-step", type=int, default=0)
     parser.add_argument("--fault-seconds", type=int, default=20, help="where it passes")
-    parser.add_argument("--fault-path", help="file the checkpoint is written to")
+    parser.add_argument("--fault-path", help="file the fault writes to")
+    parser.add_argument("--watchdog", type=int, default=0,
+                        help="abort when a collective takes so many seconds, or fails")
     parser.add_argument("--fault-file", help="created when the fault strikes")
     return parser.parse_args()
 
