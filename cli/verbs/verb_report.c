@@ -201,13 +201,6 @@ static int show(const struct report_args *args)
 		cw_ask_print(cw_bundle_head(&bundle));
 		return CW_EXIT_OK;
 	}
-	if (args->html && !bundle.incident) {
-		fprintf(stderr,
-			"collwatch: %s: nobody was alerted: what the job died of has no page, show "
-			"it without --html\n",
-			args->what);
-		return CW_EXIT_ERROR;
-	}
 	if (args->html)
 		return show_page(args, &bundle);
 	if (cw_render_text(stdout, &bundle, &opts) < 0) {

@@ -26,6 +26,7 @@
 #include "report/frames.h"
 #include "report/html/html.h"
 #include "report/html/html_drawing.h"
+#include "report/html/html_epitaph.h"
 #include "report/html/html_stacks.h"
 #include "report/html/html_style.h"
 #include "report/json_util.h"
@@ -454,8 +455,22 @@ static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing 
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);
 	put_times(out, b->incident);
+	if (b->epitaph)
+		html_put_epitaph(out, b->epitaph, false);
 	put_bundle(out, b->incident);
 	fputs("</body>\n</html>\n", out);
+}
+
+/* Nobody was alerted: what the job died of is all there is. */
+static int render_epitaph(FILE *out, const json_t *epitaph)
+{
+	if (!json_is_string(json_object_get(epitaph, "class")) ||
+	    !json_is_string(json_object_get(epitaph, "summary")))
+		return -EBADMSG;
+	put_head(out, epitaph);
+	html_put_epitaph(out, epitaph, true);
+	fputs("</body>\n</html>\n", out);
+	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }
 
 int cw_render_html(FILE *out, const struct cw_bundle *b)
@@ -465,6 +480,8 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	struct drawing d = { 0 };
 	bool has_drawing = false;
 
+	if (!b->incident && b->epitaph)
+		return render_epitaph(out, b->epitaph);
 	if (!json_is_string(json_object_get(b->incident, "class")) ||
 	    !json_is_string(json_object_get(b->incident, "summary")) ||
 	    !json_is_array(json_object_get(b->incident, "culprits")))

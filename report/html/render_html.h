@@ -7,7 +7,8 @@
 #include "report/bundle.h"
 
 /*
- * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG when the incident lacks required fields). A
- * snapshot that cannot be read costs the pictures, and the page says so.
+ * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG when the incident, or the epitaph where there is
+ * no incident, lacks required fields). A snapshot that cannot be read costs the pictures, and the
+ * page says so.
  */
 int cw_render_html(FILE *out, const struct cw_bundle *bundle);

@@ -32,6 +32,28 @@ static struct cw_bundle sample(void)
 	return bundle;
 }
 
+static json_t *sample_epitaph(void)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i],"
+			 " s:[{s:i, s:s, s:s, s:s, s:b, s:f}, {s:i, s:s, s:s, s:n, s:b, s:f}], s:i,"
+			 " s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
+			 " s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:[s], s:{s:s, s:s}}",
+			 "schema", "collwatch.epitaph/1", "id", "ab12", "job", "name:train",
+			 "class", "process_dead", "detail", "exited", "confidence", "certain",
+			 "summary", "rank 4 on node-b was the first to fail", "culprits", 4, "ends",
+			 "rank", 4, "host", "node-b", "how", "was killed by SIGABRT", "cause",
+			 "killed itself (SIGABRT sent by its own pid)", "first", 1, "after_s", 0.0,
+			 "rank", 5, "host", "node-b", "how", "was killed by SIGTERM", "cause",
+			 "first", 0, "after_s", 1.25, "ends_left_out", 2, "ended", "ranks", "4",
+			 "count", 1, "how", "was killed by SIGABRT", "waited_for", "for_s", 9.25,
+			 "summary", "rank 4 never came", "open", "kind", "all_reduce", "comm_name",
+			 "dp", "coll_seq", 31, "done", 0, "ranks", "0-3", "last_calls", "rank", 4,
+			 "calls", "kind", "all_gather", "comm_name", "dp", "coll_seq", 30, "done",
+			 0, "wrong_data", "rank 4 called with another operator", "notes",
+			 "ranks 0-3: no kernel evidence", "times", "first",
+			 "2026-11-21T07:53:33.123Z", "last", "2026-11-21T07:53:34.423Z");
+}
+
 static char *render(const struct cw_bundle *bundle)
 {
 	char *text = NULL;
@@ -262,6 +284,54 @@ Test(render_html, an_incident_without_its_main_fields_is_refused)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_html, an_epitaph_alone_has_a_page)
+{
+	struct cw_bundle bundle = { .epitaph = sample_epitaph() };
+	char *text;
+	const char *at;
+
+	cr_assert_not_null(bundle.epitaph);
+	text = render(&bundle);
+	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
+	expect_in_order(
+		text,
+		(const char *[]){ "FAILED", "rank 4 on node-b was the first to fail", "certain",
+				  "train", "ab12", "nobody, before it ended", "For 9.2 s: rank 4",
+				  "+0.00 s", "killed itself (SIGABRT", "+1.25 s",
+				  "was killed by SIGTERM", "2 more", "all_reduce #31 on dp: ranks",
+				  "all_gather #30 on dp (open)", "another operator",
+				  "no kernel evidence", "07:53:33.123", "07:53:34.423", NULL });
+	cr_assert_eq(count(text, "was killed itself"), 0);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_html, an_epitaph_stands_below_its_incident)
+{
+	struct cw_bundle bundle = sample();
+	const char *at;
+	char *text;
+
+	bundle.epitaph = sample_epitaph();
+	text = render(&bundle);
+	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
+	expect_in_order(text, (const char *[]){ "Ruled out", "What the job died of",
+						"rank 4 on node-b", "How they ended", NULL });
+	cr_assert_eq(count(text, "<h1>"), 1);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_html, an_epitaph_without_its_main_fields_is_refused)
+{
+	struct cw_bundle bundle = { .epitaph = json_object() };
+	FILE *out = fopen("/dev/null", "w");
+
+	cr_assert_eq(cw_render_html(out, &bundle), -EBADMSG);
+	fclose(out);
+	cw_bundle_fini(&bundle);
+}
+
 /* Every string of a document becomes an attack. */
 static void poison(json_t *node, const char *evil)
 {
@@ -318,6 +388,8 @@ Test(render_html, nothing_in_a_bundle_becomes_markup)
 		poison_snapshot(bundle.snapshot, evils[i]);
 		poison(bundle.evidence, evils[i]);
 		poison(bundle.incident, evils[i]);
+		bundle.epitaph = sample_epitaph();
+		poison(bundle.epitaph, evils[i]);
 		text = render(&bundle);
 		cr_assert(markup_is_harmless(text, &at), "%.200s", at);
 		cr_assert_null(strstr(text, "\xe2\x80\xae"));
@@ -364,6 +436,8 @@ Test(render_html, survives_any_value_of_a_wrong_type)
 	mangle(bundle.incident, substitutes, 6, &bundle);
 	mangle(bundle.evidence, substitutes, 6, &bundle);
 	mangle(bundle.snapshot, substitutes, 6, &bundle);
+	bundle.epitaph = sample_epitaph();
+	mangle(bundle.epitaph, substitutes, 6, &bundle);
 	for (size_t i = 0; i < 6; i++)
 		json_decref(substitutes[i]);
 	cw_bundle_fini(&bundle);
