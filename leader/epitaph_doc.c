@@ -46,11 +46,17 @@ static double seconds(int64_t ns)
 	return (double)(ns / CW_NS_PER_MS) / 1e3;
 }
 
-static json_t *wall(const struct cw_epitaph_facts *f, int64_t ns)
+/* 0 = not known. */
+static int64_t wall_ns(const struct cw_epitaph_facts *f, int64_t ns)
 {
 	const struct cw_snapshot *snap = f->scene->snap;
 
-	return cw_json_wall(ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0);
+	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
+}
+
+static json_t *wall(const struct cw_epitaph_facts *f, int64_t ns)
+{
+	return cw_json_wall(wall_ns(f, ns));
 }
 
 __attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
@@ -141,6 +147,9 @@ static json_t *end_doc(const struct cw_epitaph_facts *f, uint32_t i)
 				   cw_json_text(r->cause && *r->cause ? r->cause : NULL));
 	bad |= json_object_set_new(doc, "first", json_boolean(f->is_first[i]));
 	bad |= json_object_set_new(doc, "ended", wall(f, d->ended_ns));
+	bad |= json_object_set_new(doc, "ended_ns",
+				   wall_ns(f, d->ended_ns) ? json_integer(wall_ns(f, d->ended_ns))
+							   : json_null());
 	bad |= json_object_set_new(doc, "after_s",
 				   d->ended_ns && f->first->n_failed
 					   ? json_real(seconds(d->ended_ns - first_ns(f)))

@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 from agent_lib import Skip, environment, has_kernels, main, start, subprocess, wait_until
+from epitaph_contract import deviations
 from fault_lib import RealDaemon, Training, wait_for_job
 
 COLLWATCHD, COLLWATCH = sys.argv[1:3]
@@ -340,10 +341,13 @@ def failed_job_leaves_an_epitaph():
             doc, = wait_until(lambda: epitaphs(daemon), "the epitaph", 180)
         finally:
             job.kill()
+        expect(not deviations(doc), f"{deviations(doc)} in {doc}")
         expect(doc["schema"] == "collwatch.epitaph/1" and doc["class"] == "process_dead", str(doc))
         expect(doc["culprits"] == [1] and len(doc["ends"]) == 2, str(doc))
         said = " ".join(daemon.ask("report", doc["id"]).split())
         expect("rank 1 on node-a" in said and "How they ended" in said, said)
+        page = daemon.ask("report", doc["id"], "--html")
+        expect("<html" in page and "How they ended" in page, page)
 
 
 if __name__ == "__main__":

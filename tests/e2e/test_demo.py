@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 
+import epitaph_contract
 import tap
 from demo_driver import EXPECTED, HAS_NAMESPACES, Demo, Draw, seeded, why_not
 from incident_contract import deviations
@@ -117,6 +118,8 @@ def check_epitaph(demo, what):
         result = check_run(demo, what, "--keep", keep)
         doc, limit = result.document, LENIENCE * EXPECTED[what.scenario].alert_within_s
         expect(result.delay_s <= limit, f"after {result.delay_s} s, limit {limit} s")
+        expect(not epitaph_contract.deviations(doc),
+               f"{epitaph_contract.deviations(doc)} in {doc}")
         expect(len(doc["ends"]) == what.ranks, f"ends: {doc['ends']}")
         report = " ".join(render(os.path.join(keep, doc["id"])).split())
         expect(f"rank {what.culprit} " in report and "How they ended" in report, report)

@@ -15,13 +15,13 @@ import sys
 import tempfile
 
 import tap
+from epitaph_contract import EPITAPH
 from incident_contract import CLASSES, INCIDENT, deviations
 from json_schema import schema_of
 
 COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
 ID = "0123456789abcdef"
-SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                      "../../../docs/schemas/incident.json")
+SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/schemas")
 
 ALL_REDUCE = """	loop
 		work 20ms
@@ -187,12 +187,14 @@ def a_field_that_is_missing_or_of_another_type_is_found():
 
 
 def the_schema_promises_the_same():
-    wanted = json.dumps(schema_of("collwatch.incident/1", INCIDENT), indent=1) + "\n"
-    if os.environ.get("COLLWATCH_UPDATE_GOLDEN"):
-        with open(SCHEMA, "w", encoding="utf-8") as f:
-            f.write(wanted)
-    with open(SCHEMA, encoding="utf-8") as f:
-        assert f.read() == wanted, "docs/schemas/ is stale: run this with COLLWATCH_UPDATE_GOLDEN=1"
+    for name, contract in ("incident", INCIDENT), ("epitaph", EPITAPH):
+        path = f"{SCHEMAS}/{name}.json"
+        wanted = json.dumps(schema_of(f"collwatch.{name}/1", contract), indent=1) + "\n"
+        if os.environ.get("COLLWATCH_UPDATE_GOLDEN"):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(wanted)
+        with open(path, encoding="utf-8") as f:
+            assert f.read() == wanted, f"{path} is stale: run this with COLLWATCH_UPDATE_GOLDEN=1"
 
 
 tap.run([the_schema_promises_the_same, documents_of_every_class_are_as_promised, no_word_for_programs_reaches_a_person,

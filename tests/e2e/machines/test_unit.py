@@ -30,6 +30,7 @@ lib/collwatch/libcollwatch.so
 libexec/collwatch/programs/*
 libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
+share/collwatch/schemas/epitaph.json
 share/collwatch/schemas/incident.json
 share/collwatch/slurm/task-prolog
 share/doc/collwatch/examples/collwatchd.conf
