@@ -332,6 +332,10 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 		score->n_certain++;
 		score->n_certain_wrong += !right;
 	}
+	if (o && o->is_alert && o->hang == CW_HANG_PROVEN) {
+		score->n_proven++;
+		score->n_proven_wrong += !first || o->went_on;
+	}
 	return first && o ? judge(score, s, o, first, match) : 0;
 }
 

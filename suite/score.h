@@ -34,7 +34,8 @@ struct score {
 	uint64_t n_went_on, n_healthy_waits;
 	uint64_t n_pages, n_notices;
 	uint64_t n_culprits, n_exact_culprits;
-	uint64_t n_certain, n_certain_wrong;
+	uint64_t n_certain, n_certain_wrong; /* of who it is */
+	uint64_t n_proven, n_proven_wrong;   /* of that it hangs: it did not, or it went on */
 	uint64_t n_missed;
 	struct score_miss *misses;
 	size_t n_misses, cap_misses; /* the first SCORE_KEPT_MISSES */

@@ -57,6 +57,8 @@ void cw_score_print(const struct score *score, FILE *out)
 	print_share(score->n_exact_culprits, score->n_culprits, out);
 	(void)fprintf(out, "\ncalled certain: %" PRIu64 ", wrong: %" PRIu64 "\n", score->n_certain,
 		      score->n_certain_wrong);
+	(void)fprintf(out, "called proven: %" PRIu64 ", wrong: %" PRIu64 "\n", score->n_proven,
+		      score->n_proven_wrong);
 	(void)fprintf(out, "controls: %" PRIu64 ", alerts on them: %" PRIu64 "\n",
 		      score->n_controls, score->n_control_alerts);
 	(void)fprintf(out, "alerts beyond those expected: %" PRIu64 "\n", score->n_false_alerts);

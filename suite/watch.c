@@ -116,6 +116,7 @@ static int say(const struct watch *w, const struct cw_snapshot *snap, const stru
 	o->after_ns = w->now_ns - (w->fault_ns ? w->fault_ns : w->start_ns);
 	o->klass = v->klass;
 	o->confidence = d->confidence;
+	o->hang = d->hang;
 	o->detail = v->detail;
 	(void)snprintf(o->summary, sizeof(o->summary), "%s", v->summary);
 	for (uint32_t i = 0; i < v->n_culprits; i++)

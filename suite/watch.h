@@ -24,6 +24,7 @@ struct outcome {
 	enum cw_class klass; /* of either */
 	enum cw_detail detail;
 	enum cw_confidence confidence;
+	enum cw_hang hang; /* how sure it is that anything hangs */
 	int32_t *culprits; /* labels, ascending; owned */
 	uint32_t n_culprits;
 	int64_t after_ns; /* from the first fault (or the start) to the alert */

@@ -276,10 +276,12 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	int klass = cw_class_from_name(cw_json_str(doc, "class", ""));
 	int detail = cw_detail_from_name(cw_json_str(doc, "detail", ""));
 	int confidence = cw_confidence_from_name(cw_json_str(doc, "confidence", ""));
+	int hang = cw_hang_from_name(cw_json_str(doc, "hang", ""));
 
 	o->klass = klass < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)klass;
 	o->detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
 	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
+	o->hang = hang < 0 ? CW_HANG_NONE : (enum cw_hang)hang;
 	(void)snprintf(o->summary, sizeof(o->summary), "%s", cw_json_str(doc, "summary", ""));
 	o->culprits = calloc(n + 1, sizeof(*o->culprits));
 	if (!o->culprits)

@@ -530,11 +530,12 @@ static json_t *confusion_doc(const struct score *score)
 static int print_json(const struct score *score, enum pipeline pipeline)
 {
 	json_t *doc = json_pack(
-		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, "
+		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, "
 		"s:o}",
 		"pipeline", pipelines[pipeline], "classes", classes_doc(score), "exact_culprits",
 		share(score->n_exact_culprits, score->n_culprits), "certain", "n",
-		(json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong,
+		(json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong, "proven",
+		"n", (json_int_t)score->n_proven, "wrong", (json_int_t)score->n_proven_wrong,
 		"controls", "n", (json_int_t)score->n_controls, "alerts",
 		(json_int_t)score->n_control_alerts, "false_alerts",
 		(json_int_t)score->n_false_alerts, "pages", (json_int_t)score->n_pages, "notices",

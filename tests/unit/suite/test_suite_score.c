@@ -142,6 +142,39 @@ Test(suite_score, several_incidents_are_right_in_any_order)
 	cr_expect_eq(score.n_certain_wrong, 0);
 }
 
+Test(suite_score, a_proof_is_wrong_where_nobody_hung)
+{
+	struct suite_scenario control = { .name = "s", .file = "f", .n_ranks = 8 };
+	int32_t one = 1, two = 2;
+	struct outcome last = alert(CW_CLASS_MISMATCH, &one, NULL);
+	struct outcome first = alert(CW_CLASS_DEADLOCK, &two, &last);
+
+	first.hang = last.hang = CW_HANG_PROVEN;
+	add_two(&first);
+	cr_expect_eq(score.n_proven, 2);
+	cr_expect_eq(score.n_proven_wrong, 0);
+	first.went_on = true;
+	add_two(&first);
+	cr_expect_eq(score.n_proven, 4);
+	cr_expect_eq(score.n_proven_wrong, 1, "it went on");
+	last.culprits = &two; /* another rank, but it hangs */
+	first.went_on = false;
+	add_two(&first);
+	cr_expect_eq(score.n_proven_wrong, 1);
+	cr_assert_eq(cw_score_add(&score, &control,
+				  &(struct outcome){
+					  .is_alert = true,
+					  .klass = CW_CLASS_MISMATCH,
+					  .hang = CW_HANG_PROVEN,
+				  }),
+		     0);
+	cr_expect_eq(score.n_proven, 7);
+	cr_expect_eq(score.n_proven_wrong, 2, "all was well");
+	last.hang = CW_HANG_LIKELY;
+	add_two(&first);
+	cr_expect_eq(score.n_proven, 8);
+}
+
 Test(suite_score, an_incident_that_is_not_told_is_a_miss)
 {
 	int32_t two = 2;
