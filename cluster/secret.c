@@ -70,6 +70,7 @@ static struct header *take(unsigned log)
 	if (!h)
 		return cut((size_t)1 << log);
 	/* The next one's address stands in it. */
+	/* cppcheck-suppress pointerSize ; a pointer is what is copied */
 	memcpy(&free_blocks[log], h + 1, sizeof(void *));
 	explicit_bzero(h + 1, sizeof(void *));
 	return h;

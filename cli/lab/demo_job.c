@@ -123,6 +123,7 @@ static int local_rank(const struct demo *demo, int rank)
 {
 	int local = 0;
 
+	/* cppcheck-suppress arrayIndexOutOfBoundsCond ; rank is one of them */
 	while (rank > 0 && demo->ranks[rank - 1].node == demo->ranks[rank].node) {
 		rank--;
 		local++;

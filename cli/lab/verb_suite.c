@@ -342,7 +342,7 @@ static void tell_look(void *user, const struct cw_snapshot *snap, const struct c
 	if (!run->opts->trace || v->klass == CW_CLASS_HEALTHY)
 		return;
 	fprintf(stderr, "  %.2f s, phase %u: %s: %s [%s]\n",
-		(double)(snap->now_ns - CLUSTER_ORIGIN_NS) / CW_NS_PER_S, d->phase,
+		(double)(snap->now_ns - CLUSTER_ORIGIN_NS) / CW_NS_PER_S, (unsigned)d->phase,
 		cw_confidence_name(v->confidence), v->summary, d->why);
 }
 

@@ -248,6 +248,7 @@ static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid
 		json_decref(facts);
 		facts = NULL;
 	}
+	s->view = NULL;
 	cw_procfs_view_close(&view);
 	return facts;
 }

@@ -54,7 +54,8 @@ static uintptr_t page_of(const void *ptr)
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
 	uintptr_t start = page_of(ptr);
-	uintptr_t end = page_of((char *)ptr + size + sysconf(_SC_PAGESIZE) - 1);
+	uintptr_t end =
+		page_of((void *)((uintptr_t)ptr + size + (uintptr_t)sysconf(_SC_PAGESIZE) - 1));
 
 	if (!ptr || size == 0 || end < start)
 		return rt_result(CUDA_ERROR_INVALID_VALUE);

@@ -21,6 +21,7 @@ const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, 
 
 	for (unsigned i = 0; i < n; i++)
 		if (!strcmp(peers[i].name, name))
+			/* cppcheck-suppress returnDanglingLifetime ; n is only their number */
 			return &peers[i];
 	return NULL;
 }

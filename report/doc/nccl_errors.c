@@ -43,6 +43,7 @@ const char *cw_nccl_result_name(int64_t result, char *buf, size_t len)
 	};
 
 	if (result > 0 && (size_t)result < sizeof(names) / sizeof(names[0]))
+		/* cppcheck-suppress arrayIndexOutOfBoundsCond ; the condition says so */
 		return names[result];
 	snprintf(buf, len, "ncclResult_t %lld", (long long)result);
 	return buf;

@@ -447,6 +447,7 @@ static void measure_in_child(struct row *row, struct way way, bool is_brief)
 /* In a program of its own, where the agent is a library that was preloaded: it looks itself. */
 static void measure_preloaded(struct row *row, bool is_brief)
 {
+	/* NOLINTNEXTLINE(cert-env33-c): a command of ours */
 	FILE *f = popen(is_brief ? "LD_PRELOAD=" CW_BENCH_AGENT " " CW_BENCH_COLD " --smoke"
 				 : "LD_PRELOAD=" CW_BENCH_AGENT " " CW_BENCH_COLD,
 			"re");

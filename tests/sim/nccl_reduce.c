@@ -109,6 +109,7 @@ static union sim_value load(const void *data, size_t i, ncclDataType_t dtype)
 
 	switch (dtype) {
 	case ncclInt8:
+		/* NOLINTNEXTLINE(bugprone-signed-char-misuse): a number */
 		v.i = ((const int8_t *)data)[i];
 		break;
 	case ncclUint8:

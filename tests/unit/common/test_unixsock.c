@@ -134,6 +134,7 @@ Test(unixsock, tells_who_the_peer_is)
 	struct cw_peer_cred cred;
 	struct pollfd p;
 
+	cr_assert_geq(client, 0);
 	cr_assert_eq(cw_unix_peer(server, &cred), 0);
 	cr_expect_eq(cred.pid, getpid());
 	cr_expect_eq(cred.uid, getuid());

@@ -282,7 +282,7 @@ Test(leader_loss, node_that_was_forgotten_is_seen_when_it_comes_back)
 	cluster_thaw(&c, leader);
 	cluster_run(&c, 60);
 	expect_all_again("the leader held");
-	cr_expect_eq(cluster_leader(&c), leader);
+	cr_expect_eq((unsigned)cluster_leader(&c), leader);
 	cr_expect_eq(c.n_alerts, 0);
 }
 
@@ -317,18 +317,18 @@ Test(leader_loss, job_of_one_node_that_was_forgotten_is_watched_when_it_comes_ba
 	c.first_node = other;
 	c.n_rank_nodes = 1;
 	cluster_run(&c, 30);
-	cr_assert_eq(cluster_leader(&c), leader);
+	cr_assert_eq((unsigned)cluster_leader(&c), leader);
 	for (unsigned i = 0; i < c.n_nodes; i++)
 		if (i != other)
 			cluster_cut(&c, other, i);
 	cluster_run(&c, FORGOTTEN_S);
 	cr_expect_null(cluster_job(&c, leader));
-	cr_expect_eq(cluster_leader(&c), other, "its own node leads meanwhile");
+	cr_expect_eq((unsigned)cluster_leader(&c), other, "its own node leads meanwhile");
 	for (unsigned i = 0; i < c.n_nodes; i++)
 		if (i != other)
 			cluster_join(&c, other, i);
 	cluster_run(&c, 60);
-	cr_expect_eq(cluster_leader(&c), leader);
+	cr_expect_eq((unsigned)cluster_leader(&c), leader);
 	job = cluster_job(&c, leader);
 	cr_assert_not_null(job);
 	cr_expect_eq(job->view.ranks, 9);

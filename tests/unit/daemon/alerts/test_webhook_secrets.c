@@ -110,7 +110,7 @@ static char dir[] = "/tmp/cw-webhook-secrets-XXXXXX", conf[64], headers[64];
 
 static void put(int fd, const char *text)
 {
-	cr_assert_eq(write(fd, text, strlen(text)), strlen(text));
+	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
 static void write_file(const char *path, const char *before, const unsigned char *masked,

@@ -153,7 +153,7 @@ static void expect_symbols(const json_t *native)
 	cr_assert_gt(frame_of(main_thread(native), "train_step"), inner, "%s", text);
 	frame = json_array_get(json_object_get(main_thread(native), "frames"), (size_t)inner);
 	/* " (deleted)" may follow. */
-	cr_assert_eq(strncmp(text_of(frame, "module"), PROGRAM + 1, strlen(PROGRAM) - 1), 0, "%s",
+	cr_assert_eq(strncmp(text_of(frame, "module"), &PROGRAM[1], strlen(PROGRAM) - 1), 0, "%s",
 		     text);
 	free(text);
 }
@@ -202,7 +202,7 @@ Test(stack_namespaces, a_file_that_took_the_place_of_the_mapped_one_gives_no_wro
 	frames = json_object_get(main_thread(native), "frames");
 	cr_assert_gt(json_array_size(frames), 0);
 	json_array_foreach (frames, i, frame)
-		if (strncmp(text_of(frame, "module"), PROGRAM + 1, strlen(PROGRAM) - 1) == 0)
+		if (strncmp(text_of(frame, "module"), &PROGRAM[1], strlen(PROGRAM) - 1) == 0)
 			cr_assert_str_eq(text_of(frame, "symbol"), "", "a symbol of /bin/true");
 	json_decref(native);
 }

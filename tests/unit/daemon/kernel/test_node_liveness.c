@@ -25,8 +25,9 @@ static struct child start(int exit_code)
 	struct child c = { .pid = fork() };
 
 	if (c.pid == 0) {
-		for (; exit_code < 0;)
-			pause();
+		if (exit_code < 0)
+			for (;;)
+				pause();
 		_exit(exit_code);
 	}
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);

@@ -166,8 +166,8 @@ Test(store, refuses_ids_that_name_other_files)
 					   "aa.new",
 					   "g",
 					   "/",
-					   "00000000000000000000000000000000000000000"
-					   "000000000000000000000000" };
+					   ("00000000000000000000000000000000000000000"
+					    "000000000000000000000000") };
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
 	struct cw_bundle bundle = { 0 };
 

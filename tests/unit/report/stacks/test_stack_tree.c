@@ -321,8 +321,8 @@ Test(stack_tree, takes_documents_of_any_shape)
 	static const char *const odd[] = {
 		"{}",
 		"{\"native\":3,\"python\":[]}",
-		"{\"pid\":\"x\",\"native\":{\"threads\":[1,null,{\"frames\":7},{\"frames\":[[]]}]}"
-		"}",
+		("{\"pid\":\"x\",\"native\":{\"threads\":[1,null,{\"frames\":7},{\"frames\":[[]]}]}"
+		 "}"),
 		"{\"python\":{\"threads\":[{\"frames\":[{\"function\":1,\"line\":\"x\"}]}]}}",
 		"{\"proc\":{\"threads\":[{\"state\":\"D\",\"kernel_stack\":[1,{}]}]}}",
 	};
