@@ -76,6 +76,7 @@ void cw_epitaph_remember(struct cw_epitaph_memory *m, const struct cw_snapshot *
 	m->has_failed = has_failure(snap);
 	if (m->has_failed)
 		return;
+	m->seen_ns = snap->now_ns;
 	m->before.since_ns = 0;
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct cw_verdict *v = &list->v[i];
@@ -289,6 +290,14 @@ static bool was_ended_by_waiting(const struct cw_epitaph_wait *w, const struct c
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
 }
 
+/* It was looked at until shortly before the first death: then it is known what was waited for. */
+static bool is_remembered(const struct cw_epitaph *e, const struct cw_epitaph_death *v)
+{
+	return e->has_memory &&
+	       (!e->first.n_failed ||
+		v[e->first.earliest].ended_ns - e->memory.seen_ns <= CW_EPITAPH_BLIND_NS);
+}
+
 static const struct cw_epitaph_wait *blamed(const struct cw_epitaph *e,
 					    const struct cw_epitaph_scene *s,
 					    const struct cw_epitaph_death *v, const bool *is_first)
@@ -296,8 +305,8 @@ static const struct cw_epitaph_wait *blamed(const struct cw_epitaph *e,
 	const struct cw_epitaph_wait *w = &e->memory.before;
 	uint32_t i = 0;
 
-	if (!e->has_memory || !w->since_ns || !e->first.n_first || w->klass == CW_CLASS_UNKNOWN ||
-	    w->klass == CW_CLASS_PROCESS_DEAD ||
+	if (!is_remembered(e, v) || !w->since_ns || !e->first.n_first ||
+	    w->klass == CW_CLASS_UNKNOWN || w->klass == CW_CLASS_PROCESS_DEAD ||
 	    v[e->first.earliest].ended_ns - w->since_ns < CW_EPITAPH_WAIT_NS)
 		return NULL;
 	while (!is_first[i])
@@ -428,7 +437,7 @@ static int make_doc(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 
 	if (cw_incident_id_make(&matter, id) < 0)
 		return -ENOMEM;
-	scene.memory = e->has_memory ? &e->memory : NULL;
+	scene.memory = is_remembered(e, v) ? &e->memory : NULL;
 	scene.incident = e->incident;
 	f.id = *e->incident ? e->incident : id;
 	doc = cw_epitaph_doc(&f);

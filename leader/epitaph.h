@@ -31,6 +31,8 @@
 #define CW_EPITAPH_OLD_NS (60 * CW_NS_PER_S)
 /* Who died while it waited for less may have died of anything. */
 #define CW_EPITAPH_WAIT_NS (5 * CW_NS_PER_S)
+/* Looks come once a second: what was seen longer before the first death may have passed since. */
+#define CW_EPITAPH_BLIND_NS (5 * CW_NS_PER_S)
 /* Of a route at once; as many as it has jobs. */
 #define CW_EPITAPH_MAX_PER_ROUTE 256u
 #define CW_EPITAPH_MAX_CULPRITS 32u
@@ -46,7 +48,8 @@ struct cw_epitaph_wait {
 
 /* What is remembered of a living job. All zeros = nothing. */
 struct cw_epitaph_memory {
-	struct cw_epitaph_wait before; /* at the last look at which nobody had failed */
+	int64_t seen_ns;               /* of the last look at which nobody had failed; 0 = none */
+	struct cw_epitaph_wait before; /* at that look */
 	bool has_failed;
 };
 

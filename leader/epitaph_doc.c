@@ -494,7 +494,8 @@ static json_t *notes_doc(const struct cw_epitaph_facts *f)
 		   "their node's clock was measured too seldom to order their ends closely");
 	if (!f->scene->memory)
 		note(notes, &bad,
-		     "this leader took over after the deaths: what was waited for is not known");
+		     "this leader did not see the job just before the deaths: what was waited for "
+		     "is not known");
 	for (uint32_t i = 0; i < snap->n_notes; i++)
 		note(notes, &bad, snap->notes[i]);
 	return cw_json_finish(notes, bad);

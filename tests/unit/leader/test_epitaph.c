@@ -202,6 +202,31 @@ Test(epitaph, watchdog_of_the_job_does_not_make_silence)
 	cr_expect_eq(c.n_alerts, 0);
 }
 
+/* Daemons that get no processor for long: how the job stood then may have passed. */
+Test(epitaph, what_was_seen_long_before_is_not_what_it_died_of)
+{
+	const json_t *doc, *note;
+	bool says_so = false;
+	size_t i;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 2);
+	for (unsigned n = 0; n < 3; n++)
+		cluster_freeze(&c, n);
+	cluster_run(&c, 9);
+	all_end(aborts(0));
+	cluster_run(&c, 1);
+	for (unsigned n = 0; n < 3; n++)
+		cluster_thaw(&c, n);
+	cluster_run(&c, 20);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "process_dead", "%s", text(doc, "summary"));
+	cr_expect(json_is_null(json_object_get(doc, "waited_for")));
+	json_array_foreach (json_object_get(doc, "notes"), i, note)
+		says_so |= strstr(json_string_value(note), "did not see the job just before") != 0;
+	cr_expect(says_so);
+}
+
 Test(epitaph, fault_after_a_short_wait_is_the_rank_s_own)
 {
 	const json_t *doc;
