@@ -165,8 +165,9 @@ static bool is_within_limit(int level, const char *fmt)
 	}
 	site->lines++;
 	if (site->left_out) {
-		(void)snprintf(text, sizeof(text), "%" PRIu64 " lines like the next were left out",
-			       site->left_out);
+		(void)snprintf(text, sizeof(text), "%" PRIu64 " %s like the next %s left out",
+			       site->left_out, site->left_out == 1 ? "line" : "lines",
+			       site->left_out == 1 ? "was" : "were");
 		site->left_out = 0;
 		write_line(level, text, stderr_is_journal());
 	}

@@ -642,9 +642,12 @@ void cw_service_status(const struct cw_service *s, char *buf, unsigned len)
 {
 	struct cw_leader_stats leader;
 	struct cw_node_stats node;
+	unsigned n_peers;
 
 	cw_leader_stats(s->leader, &leader);
 	cw_node_stats(s->node, &node);
-	(void)snprintf(buf, len, "%u processes here, %u jobs led, %u peers alive", node.processes,
-		       leader.jobs, cw_transport_n_alive(s->transport));
+	n_peers = cw_transport_n_alive(s->transport);
+	(void)snprintf(buf, len, "%u process%s here, %u job%s led, %u peer%s alive", node.processes,
+		       node.processes == 1 ? "" : "es", leader.jobs, leader.jobs == 1 ? "" : "s",
+		       n_peers, n_peers == 1 ? "" : "s");
 }

@@ -56,18 +56,18 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *  - samples of tensors and times (agent/cuda/summary.c, agent/cuda/device_times.c), drawing
  *    scenarios (suite/): numbers that look random, compared with nothing;
  *  - where a table is searched first (analysis/align/align.c, history.c, snapshot.c): what is found
- * there is compared in full;
+ *    there is compared in full;
  *  - whether evidence reads the same twice (analysis/stall/patience.c): own job, and time passes
  *    between the two readings in any case;
  *  - whether components must be found anew (leader/route.c): own job, which keeps its old ones;
  *  - of which ranks stacks are taken closely (leader/incident/survey.c), ranks and
- * communicators that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its
- * own report;
+ *    communicators that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its
+ *    own report;
  *  - the weight of a node in an election (leader/election.c): decides who leads; nothing is found
  *    by it. That a label can be made to be led by a node of choice gives nobody another's job;
  *  - the names that older versions have for jobs and incidents (identity/job_label.c,
  *    leader/incident/incident_id.c): these can be forged, which is why they name nothing here. What
- * is found by them counts only with uid and label beside it.
+ *    is found by them counts only with uid and label beside it.
  */
 static inline uint64_t cw_hash_step(uint64_t h, uint64_t v)
 {

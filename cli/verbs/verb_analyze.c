@@ -179,10 +179,13 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 /* What is said of dumps in which calls have not completed, and nobody is seen to be the reason. */
 static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
 {
+	unsigned n = n_pending(snap);
+
 	(void)snprintf(text, len,
-		       "%u calls had not completed, and nobody is seen to hold them up: %u ranks, "
-		       "%u communicators",
-		       n_pending(snap), snap->n_ranks, snap->n_comms);
+		       "%u call%s had not completed, and nobody is seen to hold %s up: %u rank%s, "
+		       "%u communicator%s",
+		       n, n == 1 ? "" : "s", n == 1 ? "it" : "them", snap->n_ranks,
+		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
 }
 
 static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
