@@ -116,3 +116,23 @@ void html_put_sentences(FILE *out, const json_t *list)
 		fputs("</li>\n", out);
 	}
 }
+
+void html_put_list(FILE *out, const char *id, const char *title, const json_t *list)
+{
+	if (!json_array_size(list))
+		return;
+	html_section(out, id, title);
+	fputs("<ul>\n", out);
+	html_put_sentences(out, list);
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
+
+void html_put_fact(FILE *out, const char *what, const char *value)
+{
+	if (!*value)
+		return;
+	fprintf(out, "<dt>%s</dt><dd>", what);
+	html_put(out, value);
+	fputs("</dd>\n", out);
+}

@@ -35,3 +35,8 @@ void html_put_ranks(FILE *out, const char *ranks);
 
 /* One "<li>" for each string of the list. */
 void html_put_sentences(FILE *out, const json_t *list);
+/* A section of them; none where the list is empty. Id and title are constants. */
+void html_put_list(FILE *out, const char *id, const char *title, const json_t *list);
+
+/* A term and what it is here; nothing where that is "". The term is a constant. */
+void html_put_fact(FILE *out, const char *what, const char *value);

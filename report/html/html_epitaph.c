@@ -12,15 +12,6 @@
 /* A leader lists no more; a bundle may be anybody's. */
 #define MAX_ROWS 64u
 
-static void put_fact(FILE *out, const char *what, const char *value)
-{
-	if (!*value)
-		return;
-	fprintf(out, "<dt>%s</dt><dd>", what);
-	html_put(out, value);
-	fputs("</dd>\n", out);
-}
-
 static void put_headline(FILE *out, const json_t *e)
 {
 	char text[256], class[128];
@@ -30,10 +21,10 @@ static void put_headline(FILE *out, const json_t *e)
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
 	(void)snprintf(text, sizeof(text), "%s, %s", cw_doc_class(e, class, sizeof(class)),
 		       cw_json_str(e, "confidence", "?"));
-	put_fact(out, "class", text);
-	put_fact(out, "job", cw_doc_job(e, ""));
-	put_fact(out, "epitaph", cw_json_str(e, "id", ""));
-	put_fact(out, "alerted", "nobody, before it ended");
+	html_put_fact(out, "class", text);
+	html_put_fact(out, "job", cw_doc_job(e, ""));
+	html_put_fact(out, "epitaph", cw_json_str(e, "id", ""));
+	html_put_fact(out, "alerted", "nobody, before it ended");
 	fputs("</dl>\n</header>\n", out);
 }
 
@@ -161,25 +152,14 @@ static void put_last(FILE *out, const json_t *e)
 	html_section_end(out);
 }
 
-static void put_list(FILE *out, const char *id, const char *title, const json_t *list)
-{
-	if (!json_array_size(list))
-		return;
-	html_section(out, id, title);
-	fputs("<ul>\n", out);
-	html_put_sentences(out, list);
-	fputs("</ul>\n", out);
-	html_section_end(out);
-}
-
 static void put_times(FILE *out, const json_t *e)
 {
 	const json_t *times = json_object_get(e, "times");
 
 	html_section(out, "ended", "When it ended");
 	fputs("<dl class=\"facts\">\n", out);
-	put_fact(out, "first end", cw_json_str(times, "first", ""));
-	put_fact(out, "last end", cw_json_str(times, "last", ""));
+	html_put_fact(out, "first end", cw_json_str(times, "first", ""));
+	html_put_fact(out, "last end", cw_json_str(times, "last", ""));
 	fputs("</dl>\n", out);
 	html_section_end(out);
 }
@@ -199,8 +179,8 @@ void html_put_epitaph(FILE *out, const json_t *e, bool is_alone)
 	put_ends(out, e);
 	put_open(out, e);
 	put_last(out, e);
-	put_list(out, "wrong-data", "Wrong data, not told before",
-		 json_object_get(e, "wrong_data"));
-	put_list(out, "unseen", "What could not be seen", json_object_get(e, "notes"));
+	html_put_list(out, "wrong-data", "Wrong data, not told before",
+		      json_object_get(e, "wrong_data"));
+	html_put_list(out, "unseen", "What could not be seen", json_object_get(e, "notes"));
 	put_times(out, e);
 }

@@ -61,15 +61,6 @@ static void put_head(FILE *out, const json_t *incident)
 
 /* ---- the top ---- */
 
-static void put_fact(FILE *out, const char *what, const char *value)
-{
-	if (!*value)
-		return;
-	fprintf(out, "<dt>%s</dt><dd>", what);
-	html_put(out, value);
-	fputs("</dd>\n", out);
-}
-
 static void put_headline(FILE *out, const json_t *incident)
 {
 	const char *victims = cw_json_str(json_object_get(incident, "victims"), "ranks", "");
@@ -82,10 +73,10 @@ static void put_headline(FILE *out, const json_t *incident)
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
 	(void)snprintf(text, sizeof(text), "%s, %s", cw_doc_class(incident, class, sizeof(class)),
 		       cw_json_str(incident, "confidence", ""));
-	put_fact(out, "class", text);
-	put_fact(out, "job", cw_doc_job(incident, ""));
-	put_fact(out, "incident", cw_json_str(incident, "id", ""));
-	put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
+	html_put_fact(out, "class", text);
+	html_put_fact(out, "job", cw_doc_job(incident, ""));
+	html_put_fact(out, "incident", cw_json_str(incident, "id", ""));
+	html_put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
 	if (*victims) {
 		fprintf(out, "<dt>waiting</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
 		html_put_ranks(out, victims);
@@ -310,17 +301,6 @@ static void put_stacks(FILE *out, const struct cw_bundle *b)
 	html_section_end(out);
 }
 
-static void put_list(FILE *out, const char *id, const char *title, const json_t *list)
-{
-	if (!json_array_size(list))
-		return;
-	html_section(out, id, title);
-	fputs("<ul>\n", out);
-	html_put_sentences(out, list);
-	fputs("</ul>\n", out);
-	html_section_end(out);
-}
-
 static void put_alternatives(FILE *out, const json_t *incident)
 {
 	const json_t *list = json_object_get(incident, "alternatives"), *alt;
@@ -426,7 +406,7 @@ static void put_nccl_errors(FILE *out, const json_t *incident)
 {
 	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
 
-	put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
+	html_put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
 	json_decref(sentences);
 }
 
@@ -434,7 +414,8 @@ static void put_fed_tensors(FILE *out, const json_t *incident)
 {
 	json_t *sentences = cw_fed_tensor_sentences(incident);
 
-	put_list(out, "fed-tensors", "NaN and infinity fed in, the first of each rank", sentences);
+	html_put_list(out, "fed-tensors", "NaN and infinity fed in, the first of each rank",
+		      sentences);
 	json_decref(sentences);
 }
 
@@ -451,7 +432,7 @@ static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing 
 	put_stacks(out, b);
 	put_nccl_errors(out, b->incident);
 	put_fed_tensors(out, b->incident);
-	put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
+	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);
 	put_times(out, b->incident);
