@@ -13,12 +13,17 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/nearest.h"
 #include "cli/options.h"
+#include "cli/since.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "model/verdict_types.h"
 #include "report/bundle.h"
 #include "report/html/render_html.h"
+#include "report/incident_filter.h"
 #include "report/json_util.h"
 #include "report/text.h"
 #include "report/text/render_text.h"
@@ -26,14 +31,63 @@
 #define TIMEOUT_MS 10000
 #define INCIDENTS_DIR "/var/lib/collwatch/incidents"
 
-enum { OPT_ALL_FRAMES = 256, OPT_HTML };
+enum { OPT_ALL_FRAMES = 256, OPT_HTML, OPT_SINCE, OPT_CLASS, OPT_NODE, OPT_JOB };
 
 struct report_args {
 	struct cw_ask_options ask;
 	const char *what;   /* id, path, or NULL */
 	const char *output; /* file of the page; NULL = standard output */
 	bool all_frames, html;
+	struct cw_incident_filter filter;
 };
+
+static bool is_filtered(const struct cw_incident_filter *f)
+{
+	return f->since_wall_ns || f->class || f->node || f->job;
+}
+
+static void read_since(struct report_args *args, const char *arg, struct argp_state *state)
+{
+	int r = cw_since_parse(arg, cw_clock_wall_ns(&cw_clock_system),
+			       &args->filter.since_wall_ns);
+
+	if (r == -ERANGE)
+		argp_error(state, "--since: \"%s\" is not in the past", arg);
+	else if (r < 0)
+		argp_error(state,
+			   "--since: \"%s\" is no time like 2h, yesterday, 14:30, 2026-11-23 or "
+			   "\"2026-11-23 14:30\"",
+			   arg);
+}
+
+/* In the list they have blanks, in documents underscores. */
+static void read_class(struct report_args *args, const char *arg, struct argp_state *state)
+{
+	struct cw_nearest nearest = { .typed = arg };
+	char typed[64], all[256] = "";
+	size_t used = 0;
+
+	(void)snprintf(typed, sizeof(typed), "%s", arg);
+	for (char *p = typed; *p; p++)
+		if (*p == ' ' || *p == '-')
+			*p = '_';
+	for (unsigned i = CW_CLASS_HEALTHY + 1; i < CW_CLASS__MAX; i++) {
+		const char *name = cw_class_name(i);
+
+		if (strcmp(name, typed) == 0)
+			args->filter.class = name;
+		cw_nearest_offer(&nearest, name);
+		if (used < sizeof(all))
+			used += (size_t)snprintf(all + used, sizeof(all) - used, " %s", name);
+	}
+	if (args->filter.class && strcmp(args->filter.class, typed) == 0)
+		return;
+	if (nearest.word)
+		argp_error(state, "--class: there is no class \"%s\"; did you mean \"%s\"?", arg,
+			   nearest.word);
+	else
+		argp_error(state, "--class: there is no class \"%s\"; there are:%s", arg, all);
+}
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
@@ -52,6 +106,18 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'o':
 		args->output = arg;
 		return 0;
+	case OPT_SINCE:
+		read_since(args, arg, state);
+		return 0;
+	case OPT_CLASS:
+		read_class(args, arg, state);
+		return 0;
+	case OPT_NODE:
+		args->filter.node = arg;
+		return 0;
+	case OPT_JOB:
+		args->filter.job = arg;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (args->what)
 			argp_error(state, "one incident at a time");
@@ -62,6 +128,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--html shows one incident: give its id or directory");
 		if (args->output && !args->html)
 			argp_error(state, "--output is for --html");
+		if (args->what && is_filtered(&args->filter))
+			argp_error(state, "--since, --class, --node and --job are for the list");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -77,6 +145,12 @@ static const struct argp argp = {
 			  "Write one self-contained page with pictures of the hang", 0 },
 			{ "output", 'o', "FILE", 0,
 			  "Where the page goes (default: standard output)", 0 },
+			{ NULL, 0, NULL, 0, "Of the list, only incidents:", 2 },
+			{ "since", OPT_SINCE, "TIME", 0,
+			  "Of that time or later: 2h (ago), yesterday, 14:30, 2026-11-23", 0 },
+			{ "class", OPT_CLASS, "CLASS", 0, "Of that class, as never_entered", 0 },
+			{ "node", OPT_NODE, "NODE", 0, "With a culprit on that node", 0 },
+			{ "job", OPT_JOB, "JOB", 0, "Of that job, as status names it", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
@@ -86,21 +160,35 @@ static const struct argp argp = {
 	       "A bundle directory can be shown on any machine, with no daemon running.",
 };
 
+/* Again: a daemon of an older version does not, and its list is longer. */
+static void filter_list(const struct cw_incident_filter *filter, json_t *list)
+{
+	for (size_t i = json_array_size(list); i > 0; i--)
+		if (!cw_incident_filter_matches(filter, json_array_get(list, i - 1)))
+			(void)json_array_remove(list, i - 1); /* it is there */
+}
+
 static int list(const struct report_args *args)
 {
-	json_t *incidents = NULL;
+	json_t *incidents = NULL, *request = cw_incident_filter_write(&args->filter);
 	struct cw_err err;
 	uint32_t code;
 	int r;
 
-	r = cw_control_ask(cw_control_path(args->ask.control), "incidents", NULL, TIMEOUT_MS,
+	r = cw_control_ask(cw_control_path(args->ask.control), "incidents", request, TIMEOUT_MS,
 			   &incidents, &code, &err);
+	json_decref(request);
 	if (r < 0)
 		return cw_ask_fail(r, &err);
-	if (args->ask.json)
+	filter_list(&args->filter, json_object_get(incidents, "incidents"));
+	if (args->ask.json) {
 		cw_ask_print(incidents);
-	else
+	} else {
+		if (is_filtered(&args->filter) &&
+		    !json_array_size(json_object_get(incidents, "incidents")))
+			fputs("of those asked for: ", stdout);
 		cw_render_incidents(stdout, incidents, cw_text_wants_color(stdout));
+	}
 	json_decref(incidents);
 	return CW_EXIT_OK;
 }

@@ -9,6 +9,7 @@
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
 #include "proto/messages.h"
+#include "report/incident_filter.h"
 
 /* Room for the other fields and the envelope in a message's longest string. */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
@@ -72,12 +73,14 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 {
 	json_t *all = cw_store_list(s->store), *seen = json_array(), *entry;
 	json_int_t max = json_integer_value(json_object_get(arguments, "max"));
+	struct cw_incident_filter filter;
 	size_t i;
 
+	cw_incident_filter_read(arguments, &filter);
 	json_array_foreach (all, i, entry) {
 		json_t *host = json_string(s->node_name);
 
-		if (may_see_incident(caller, entry)) {
+		if (may_see_incident(caller, entry) && cw_incident_filter_matches(&filter, entry)) {
 			(void)json_object_set(entry, "host", host);
 			(void)json_array_append(seen, entry); /* out of memory: one less */
 		}

@@ -27,6 +27,7 @@
 #include "daemon/store/store_clock.h"
 #include "daemon/store/store_dir.h"
 #include "daemon/store/store_retention.h"
+#include "report/incident_filter.h"
 
 /* Entries in the index; beyond it they are removed from disk. At 1 GiB this is 64 KiB a bundle. */
 #define MAX_ENTRIES 16384u
@@ -70,6 +71,7 @@ static void forget(struct cw_store *store, struct cw_store_entry *e)
 	free(e->job);
 	free(e->class);
 	free(e->summary);
+	json_decref(e->hosts);
 	free(e);
 }
 
@@ -131,6 +133,8 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 	set_text(&e->job, json_object_get(incident, "job"));
 	set_text(&e->class, json_object_get(incident, "class"));
 	set_text(&e->summary, json_object_get(incident, "summary"));
+	json_decref(e->hosts);
+	e->hosts = cw_incident_filter_hosts(incident); /* out of memory: not known */
 	if (time)
 		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
 	else
@@ -630,6 +634,8 @@ json_t *cw_store_list(struct cw_store *store)
 
 		if (e->is_epitaph)
 			(void)json_object_set_new(line, "epitaph", json_true()); /* likewise */
+		if (e->hosts)
+			(void)json_object_set(line, "hosts", e->hosts); /* likewise */
 		(void)json_array_append_new(list, line);
 	}
 	return list;

@@ -13,6 +13,7 @@ struct cw_store_entry {
 	char id[CW_INCIDENT_ID_MAX + 1]; /* its key */
 	char time[32];
 	char *job, *class, *summary;
+	json_t *hosts;   /* of its culprits (report/incident_filter.h); NULL = not known */
 	int64_t uid;     /* whose job it was; -1 = not said */
 	int64_t wall_ns; /* when it was last put, by the store's clock */
 	uint64_t bytes;

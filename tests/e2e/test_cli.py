@@ -28,10 +28,19 @@ def test(function):
 
 
 class Daemon:
-    """collwatchd with private sockets and state, ready when the block begins."""
+    """collwatchd with private sockets and state, ready when the block begins. It finds incidents of
+    an earlier one."""
+
+    def __init__(self, incidents=()):
+        self.incidents = incidents
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="cw-")
+        for incident in self.incidents:
+            os.makedirs(f"{self.dir}/state/incidents/{incident['id']}")
+            with open(f"{self.dir}/state/incidents/{incident['id']}/incident.json", "w",
+                      encoding="utf-8") as f:
+                json.dump(incident, f)
         self.socket, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
         config = self.dir + "/collwatchd.conf"
         with open(config, "w", encoding="ascii") as f:
@@ -212,6 +221,45 @@ def status_of_an_idle_daemon():
         assert document["schema"] == "collwatch.status/1" and document["jobs"] == [], document
         expect(run("report", "--control", daemon.control), 0, "no incidents\n")
         expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
+
+
+def incident_of(number, hours_ago, klass, node, job):
+    confirmed = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 3600 * hours_ago))
+    return {"schema": "collwatch.incident/1", "id": f"{number:016x}", "uid": 0, "job": job,
+            "class": klass, "culprits": [{"rank": 0, "host": node, "pid": 1, "reason": "r"}],
+            "summary": f"number {number}", "times": {"confirmed": confirmed}}
+
+
+@test
+def report_lists_only_what_was_asked_for():
+    with Daemon([incident_of(1, 1, "never_entered", "node-a", "name:train"),
+                 incident_of(2, 1, "mismatch", "node-b", "name:train"),
+                 incident_of(3, 60, "mismatch", "node-a", "name:eval")]) as daemon:
+        ask = lambda *options: run("report", "--control", daemon.control, *options)
+        def listed(*options):
+            done = ask("--json", *options)
+            expect(done, 0)
+            return {int(i["id"], 16) for i in json.loads(done.stdout)["incidents"]}
+        assert listed() == {1, 2, 3}, listed()
+        day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 30 * 3600))
+        for options, wanted in [
+                (["--since", "2h"], {1, 2}), (["--since", "4d"], {1, 2, 3}),
+                (["--since", "yesterday"], {1, 2}), (["--since", day], {1, 2}),
+                (["--since", "2000-01-01 12:30"], {1, 2, 3}), (["--class", "mismatch"], {2, 3}),
+                (["--class", "never entered"], {1}), (["--node", "node-a"], {1, 3}),
+                (["--job", "train"], {1, 2}), (["--job", "name:eval"], {3}),
+                (["--class", "mismatch", "--job", "train"], {2}),
+                (["--class", "mismatch", "--node", "node-a", "--since", "2h"], set())]:
+            assert listed(*options) == wanted, f"{options}: {listed(*options)}"
+        shown = ask("--class", "mismatch", "--since", "3h")
+        expect(shown, 0, "number 2")
+        assert "number 1" not in shown.stdout and "number 3" not in shown.stdout, shown.stdout
+        expect(ask("--node", "node-z"), 0, "of those asked for: no incidents\n")
+        expect(ask("--since", "tomorrow"), 1, "", 'is no time like 2h, yesterday')
+        expect(ask("--since", "2999-01-01"), 1, "", 'is not in the past')
+        expect(ask("--class", "mismach"), 1, "", 'did you mean "mismatch"?')
+        expect(ask("--class", "weather"), 1, "", "there are: process_dead ")
+        expect(ask("--class", "slow", f"{3:016x}"), 1, "", "are for the list")
 
 
 PATIENT_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/patient_rank.py")

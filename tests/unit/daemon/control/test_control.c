@@ -156,6 +156,25 @@ Test(control, incidents_of_others_however_many_do_not_hide_ones_own)
 	json_decref(own);
 }
 
+Test(control, incidents_asked_for_are_found_behind_any_number_of_others)
+{
+	json_t *doc, *list;
+	char id[32];
+
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(id, sizeof(id), "00000000000010%02x", i);
+		put_job(id, 1001, "name:other");
+	}
+	doc = ask(&root, "incidents", "{\"max\": 1, \"job\": \"j\"}", 0);
+	list = json_object_get(doc, "incidents");
+	cr_assert_eq(json_array_size(list), 1);
+	cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "job")), "j");
+	json_decref(doc);
+	doc = ask(&root, "incidents", "{\"job\": \"other\", \"class\": \"slow\"}", 0);
+	cr_assert_eq(json_array_size(json_object_get(doc, "incidents")), 0);
+	json_decref(doc);
+}
+
 Test(control, a_list_that_does_not_fit_a_message_holds_the_newest)
 {
 	char id[32], job[2000];

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/incident_filter.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+#include "report/json_util.h"
+
+json_t *cw_incident_filter_write(const struct cw_incident_filter *filter)
+{
+	json_t *arguments = json_object();
+	char since[32];
+	int bad = 0;
+
+	if (filter->since_wall_ns)
+		bad |= json_object_set_new(
+			arguments, "since",
+			json_string(cw_wall_format(filter->since_wall_ns, since)));
+	if (filter->class)
+		bad |= json_object_set_new(arguments, "class", json_string(filter->class));
+	if (filter->node)
+		bad |= json_object_set_new(arguments, "node", cw_json_text(filter->node));
+	if (filter->job)
+		bad |= json_object_set_new(arguments, "job", cw_json_text(filter->job));
+	return cw_json_finish(arguments, bad);
+}
+
+void cw_incident_filter_read(const json_t *arguments, struct cw_incident_filter *ret)
+{
+	int64_t since = cw_wall_parse(cw_json_str(arguments, "since", ""));
+
+	*ret = (struct cw_incident_filter){
+		.since_wall_ns = since > 0 ? since : 0,
+		.class = cw_json_str(arguments, "class", NULL),
+		.node = cw_json_str(arguments, "node", NULL),
+		.job = cw_json_str(arguments, "job", NULL),
+	};
+}
+
+static bool is_job(const char *label, const char *wanted)
+{
+	const char *colon = strchr(label, ':');
+
+	return strcmp(label, wanted) == 0 || (colon && strcmp(colon + 1, wanted) == 0);
+}
+
+/* Where the list is not whole, or a daemon that keeps none sent it: one too many is no harm. */
+static bool is_on(const json_t *hosts, const char *node)
+{
+	const json_t *host;
+	size_t i;
+
+	if (!json_is_array(hosts))
+		return true;
+	json_array_foreach (hosts, i, host)
+		if (!json_is_string(host) || strcmp(json_string_value(host), node) == 0)
+			return true;
+	return false;
+}
+
+bool cw_incident_filter_matches(const struct cw_incident_filter *f, const json_t *entry)
+{
+	if (f->since_wall_ns && cw_wall_parse(cw_json_str(entry, "time", "")) < f->since_wall_ns)
+		return false;
+	if (f->class && strcmp(cw_json_str(entry, "class", ""), f->class) != 0)
+		return false;
+	if (f->job && !is_job(cw_json_str(entry, "job", ""), f->job))
+		return false;
+	return !f->node || is_on(json_object_get(entry, "hosts"), f->node);
+}
+
+/* 0, also where it is there already or no more are kept; -1: out of memory. */
+static int add_host(json_t *hosts, const json_t *of)
+{
+	const char *name = cw_json_str(of, "host", "");
+	size_t i, n = json_array_size(hosts);
+	const json_t *host;
+
+	if (!*name || n > CW_INCIDENT_HOSTS_MAX)
+		return 0;
+	json_array_foreach (hosts, i, host)
+		if (strcmp(json_string_value(host), name) == 0)
+			return 0;
+	return json_array_append_new(hosts,
+				     n < CW_INCIDENT_HOSTS_MAX ? json_string(name) : json_null());
+}
+
+/* An epitaph's culprits are ranks: where they were, their ends say; with none, the first's. */
+static bool is_blamed_end(const json_t *epitaph, const json_t *end)
+{
+	const json_t *culprits = json_object_get(epitaph, "culprits"), *rank;
+	size_t i;
+
+	if (!json_array_size(culprits))
+		return json_is_true(json_object_get(end, "first"));
+	json_array_foreach (culprits, i, rank)
+		if (json_equal(rank, json_object_get(end, "rank")))
+			return true;
+	return false;
+}
+
+json_t *cw_incident_filter_hosts(const json_t *head)
+{
+	json_t *hosts = json_array();
+	const json_t *one;
+	int bad = 0;
+	size_t i;
+
+	json_array_foreach (json_object_get(head, "culprits"), i, one)
+		bad |= add_host(hosts, one); /* a rank has no host */
+	json_array_foreach (json_object_get(head, "ends"), i, one)
+		if (is_blamed_end(head, one))
+			bad |= add_host(hosts, one);
+	return cw_json_finish(hosts, bad);
+}
