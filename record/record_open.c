@@ -22,7 +22,7 @@
 #define MAX_BYTES (2ull * CW_RECORD_MAX_BYTES)
 /* Reading an entry that its writer keeps changing is given up after this many tries. */
 #define SEQLOCK_TRIES 4
-#define CHUNK_BYTES 4096u
+#define CHUNK_BYTES 16384u
 
 static const uint32_t known_entry_bytes[CW_REC_SECTION__MAX] = {
 	[CW_REC_SECTION_COMMS] = sizeof(struct cw_rec_comm),
@@ -422,6 +422,8 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 		struct cw_record_slot *slot = &rec->slots[first + i];
 
 		memcpy(&in, info + (size_t)i * info_stride, sizeof(in));
+		if (!in.comm_plus_1 && !slot->comm_plus_1)
+			continue; /* nearly all of them */
 		memcpy(&word, words + (size_t)i * words_stride, sizeof(word));
 		if (only_graphs && !(in.comm_plus_1 & CW_REC_SLOT_OF_GRAPH))
 			continue;

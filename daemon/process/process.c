@@ -426,7 +426,9 @@ int cw_processes_make_room(struct cw_process *table, uid_t uid,
 	void *displaced = NULL;
 	int r = 0;
 
-	for (const struct cw_process *p = table; p; p = p->hh.next)
+	/* Thousands register after a restart: they are counted only where there can be too many. */
+	for (const struct cw_process *p = table; p && HASH_COUNT(table) >= places->max_per_uid;
+	     p = p->hh.next)
 		n_own += p->uid == uid;
 	*ret = NULL;
 	if (n_own >= places->max_per_uid)
