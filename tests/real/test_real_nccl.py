@@ -8,13 +8,12 @@ Arguments: the build directory, the sweep program."""
 import os
 import sys
 
-import tap
-from agent_lib import check, wait_until
-from fault_lib import RealDaemon, Training
-from lab_lib import Tool, must_be_equal
-
-sys.path.insert(0, os.path.join(os.environ["CW_SOURCE"], "lab"))
 sys.dont_write_bytecode = True
+
+from lab_lib import Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
+from fault_lib import RealDaemon, Training  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_place  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
 

@@ -5,7 +5,7 @@ with the agent as without it and are left in peace; jobs that go wrong are diagn
 that stands in torch_lib.py. Skipped where PyTorch or NCCL cannot be had. Prints TAP.
 
 Not part of the default run: it fetches half a gigabyte the first time.
-usage: tests/e2e/real_torch.py [BUILD-DIRECTORY] [TEST…]"""
+usage: tests/real/real_torch.py [BUILD-DIRECTORY] [TEST…]"""
 import os
 import re
 import sys
@@ -15,8 +15,8 @@ sys.dont_write_bytecode = True
 os.environ["CW_BUILD"] = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else "build")
 CHOSEN = sys.argv[2:]
 
-import tap  # noqa: E402 pylint: disable=wrong-import-position
 from lab_lib import must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+import tap  # noqa: E402 pylint: disable=wrong-import-position
 from torch_lib import (ALERT_S, BUILD_S, CROWD, CULPRIT, JOB_S,  # noqa: E402 pylint: disable=wrong-import-position
                        LABELS, PATIENT, RANKS, Job, ask_for_dumps, fault_rank,
                        names_line, told, torch)

@@ -13,7 +13,6 @@ for name, part in (("CW_AGENT", "agent/libcollwatch.so"), ("CW_COLLWATCH", "cli/
                    ("CW_COLLWATCHD", "daemon/collwatchd")):
     os.environ.setdefault(name, os.path.join(BUILD, part))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(SOURCE, "lab"))
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 import torch_run  # noqa: E402 pylint: disable=wrong-import-position

@@ -5,10 +5,14 @@ running the sweep, and saying why not where something cannot be fetched."""
 import os
 import re
 import subprocess
-
-import tap
+import sys
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+# Whoever imports this first finds what all end-to-end tests share, and the laboratory.
+sys.path[1:1] = os.path.join(SOURCE, "tests", "e2e"), os.path.join(SOURCE, "lab")
+
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+
 OFFLINE = 3
 # 3 reductions and 7 moves with 12 types, 6 operators; split, abort, end.
 LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 3

@@ -4,15 +4,13 @@
 one daemon: both hang or neither does, and what people are told is the same. Prints TAP; below each
 case what was told of both.
 
-usage: tests/e2e/real_nccl_differential.py BUILD-DIRECTORY [--net shm|socket] [FAULT…]"""
+usage: tests/real/real_nccl_differential.py BUILD-DIRECTORY [--net shm|socket] [FAULT…]"""
 import argparse
 import os
 import sys
 import time
 
 sys.dont_write_bytecode = True
-
-import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 RANKS, CULPRIT, STEP = 4, 2, 30
 BUILD_TIMEOUT_S = 3000
@@ -57,11 +55,10 @@ os.environ.setdefault("CW_COLLWATCHD", ARGS.build + "/daemon/collwatchd")
 os.environ.setdefault("CW_SIM_DIR", ARGS.build + "/tests/sim")
 
 # pylint: disable=wrong-import-position
+from lab_lib import SOURCE, Tool  # noqa: E402
+import tap  # noqa: E402
 from agent_lib import wait_until  # noqa: E402
 from fault_lib import RealDaemon, Training  # noqa: E402
-from lab_lib import SOURCE, Tool  # noqa: E402
-
-sys.path.insert(0, os.path.join(SOURCE, "lab"))
 import nccl_place  # noqa: E402
 import nccl_run  # noqa: E402
 

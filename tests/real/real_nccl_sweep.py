@@ -4,15 +4,15 @@
 memory and sockets, small and large data, small buffers, alone and with the agent preloaded. Of the
 same job all starts give the same bits. Skipped where the source cannot be had. Prints TAP.
 
-usage: tests/e2e/real_nccl_sweep.py BUILD-DIRECTORY [STARTS]"""
+usage: tests/real/real_nccl_sweep.py BUILD-DIRECTORY [STARTS]"""
 import itertools
 import os
 import sys
 
 sys.dont_write_bytecode = True
 
-import tap  # noqa: E402 pylint: disable=wrong-import-position
 from lab_lib import Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 BUILD = os.path.realpath(sys.argv[1])
 STARTS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
