@@ -17,6 +17,7 @@ import time
 
 import tap
 from tap import Skip  # for those who import all of this
+from tap import expect as check
 
 AGENT = os.environ.get("CW_AGENT", "")
 SIM_DIR = os.environ.get("CW_SIM_DIR", "")
@@ -30,11 +31,6 @@ RETURNED, GROUPED, QUEUED, DROPPED, CAPTURED, IN_PLACE, NO_COUNT, IN_PROGRESS = 
 HAS_PROGRESS, HAS_SUMMARIES, HAS_PYTHON = 1 << 0, 1 << 1, 1 << 5
 NO_SLOT = 0xffff
 PROFILER = 1 << 3  # of a communicator
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def wait_until(predicate, what, seconds=120):

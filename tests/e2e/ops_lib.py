@@ -15,14 +15,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from agent_lib import AGENT, SIM_DIR, environment, start, wait_until
 from ports import unused_port
+from tap import expect
 
 COLLWATCH, COLLWATCHD = os.environ["CW_COLLWATCH"], os.environ["CW_COLLWATCHD"]
 TRAIN = os.environ["CW_TRAIN_LOOP"]
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def samples_of(text):

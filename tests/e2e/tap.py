@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs test functions one after the other, prints TAP: what all end-to-end tests share."""
 
+import subprocess
 import sys
 import traceback
 
@@ -11,6 +12,29 @@ class Skip(Exception):
 
 class Failure(Exception):
     """Raised by a test whose words tell enough: no traceback is printed."""
+
+
+def collection():
+    """The list of a file's tests, and the decorator that adds one to it."""
+    tests = []
+
+    def test(function):
+        tests.append(function)
+        return function
+    return tests, test
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def call(*command, check=True, timeout=120, **more):
+    """What it prints; `check`: it must end well."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=timeout, check=False, **more)
+    expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
+    return done.stdout
 
 
 def run(tests, call=lambda test: test()):

@@ -19,12 +19,7 @@ import tap
 from tap import Skip
 
 COLLWATCH, COLLWATCHD = (os.path.abspath(path) for path in sys.argv[1:3])
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+TESTS, test = tap.collection()
 
 
 class Daemon:

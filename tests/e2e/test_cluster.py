@@ -22,12 +22,7 @@ from tap import Skip
 COLLWATCH, COLLWATCHD, NEXT = (os.path.abspath(path) for path in sys.argv[1:4])
 NODES = {"node-a": "10.99.7.1", "node-b": "10.99.7.2"}
 PORT = 7411
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+TESTS, test = tap.collection()
 
 
 def call(*command, check=True, **more):

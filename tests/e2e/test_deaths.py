@@ -19,6 +19,7 @@ import tempfile
 from agent_lib import Skip, environment, has_kernels, main, start, subprocess, wait_until
 from epitaph_contract import deviations
 from fault_lib import RealDaemon, Training, wait_for_job
+from tap import expect
 
 COLLWATCHD, COLLWATCH = sys.argv[1:3]
 WITH_LAUNCHERS = "--launchers" in sys.argv[3:]
@@ -29,11 +30,6 @@ PR_CAPBSET_DROP, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 24, 21, 38, 39
 KILLER_UID = 4321
 OOM_BYTES = 128 << 20
 NO_BPF = "who or what ends a rank is not seen by BPF: "
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 # The parent of a rank, as launchers do it: the kernel ends the rank with it.

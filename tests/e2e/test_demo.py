@@ -26,7 +26,7 @@ from tap import Failure
 COLLWATCH = os.path.abspath(sys.argv[1])
 TRAIN_LOOP = os.path.join(os.path.dirname(__file__), "../programs/train_loop.py")
 SEED = seeded("test_demo").getrandbits(64)
-TESTS = []
+TESTS, test = tap.collection()
 # Each has its own sockets, ports and directory; none needs more than a fraction of a core.
 AT_ONCE = 4
 # An alert may take so many times what is promised: the machine may be loaded. tools/soak measures.
@@ -36,11 +36,6 @@ LENIENCE = 10
 def expect(condition, message):
     if not condition:
         raise Failure(message)
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def draw(scenario):

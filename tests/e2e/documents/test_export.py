@@ -20,7 +20,7 @@ import tempfile
 import tap
 
 COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
-TESTS = []
+TESTS, test = tap.collection()
 RANKS = 16
 JOB = f"""scenario job
 ranks {RANKS} per-node 8
@@ -52,11 +52,6 @@ ENTRY = {
     "is_p2p": bool, "frames": list,
 }
 NAME = re.compile(r"nccl:(all_reduce|_reduce_scatter_base|coalesced|send \d+->\d+|recv \d+<-\d+)$")
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 class Plain(pickle.Unpickler):

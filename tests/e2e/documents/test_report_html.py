@@ -19,7 +19,7 @@ import tap
 from tap import Skip
 
 COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
-TESTS = []
+TESTS, test = tap.collection()
 SVG = "{http://www.w3.org/2000/svg}"
 ID = "0123456789abcdef"
 EVILS = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</title></style><svg>",
@@ -41,11 +41,6 @@ fault {culprit} at 4s on tp all_reduce block
 expect never_entered {culprit}
 end
 """
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 class Bundle:

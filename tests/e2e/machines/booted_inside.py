@@ -20,6 +20,7 @@ import sys
 import time
 
 import tap
+from tap import call, expect
 
 IMAGE, NEXT = sys.argv[1:3]
 UNIT = "collwatchd.service"
@@ -46,24 +47,7 @@ metrics_socket = "/run/collwatch/metrics.sock"
 """
 CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7,
                 "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def call(*command, check=True, timeout=120):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=timeout, check=False)
-    expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
-    return done.stdout
+TESTS, test = tap.collection()
 
 
 def wait_until(predicate, what, seconds=120):
