@@ -13,6 +13,7 @@
 
 #include "common/cleanup.h"
 #include "daemon/kernel/kernel_bpf.h"
+#include "daemon/kernel/procfs.h"
 
 struct cw_kernel_threads {
 	struct thread_facts *skeleton;
@@ -68,25 +69,6 @@ static struct bpf_link *attach(struct cw_kernel_threads *k, pid_t pid)
 	return link ? link : bpf_program__attach_iter(k->skeleton->progs.dump_thread, NULL);
 }
 
-static ssize_t read_all(int fd, char *buf, size_t len)
-{
-	size_t used = 0;
-
-	while (used + 1 < len) {
-		ssize_t n = read(fd, buf + used, len - used - 1);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		used += (size_t)n;
-	}
-	buf[used] = '\0';
-	return (ssize_t)used;
-}
-
 ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len)
 {
 	struct bpf_link *link;
@@ -100,7 +82,7 @@ ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf
 	if (!link)
 		return errno == ESRCH ? 0 : -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	n = fd < 0 ? fd : read_all(fd, buf, len);
+	n = fd < 0 ? fd : cw_procfs_read_fd(fd, buf, len);
 	closep(&fd);
 	(void)bpf_link__destroy(link); /* nothing to be done about a failure */
 	return n;

@@ -20,13 +20,10 @@
 /* A directory with more entries is sorted only so far; no job has that many threads. */
 #define MAX_LISTED 65536u
 
-static ssize_t read_at(int dir_fd, const char *path, char *buf, size_t len)
+ssize_t cw_procfs_read_fd(int fd, char *buf, size_t len)
 {
-	_cleanup_(closep) int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
 	size_t used = 0;
 
-	if (fd < 0)
-		return -errno;
 	while (used < len - 1) {
 		ssize_t n = read(fd, buf + used, len - 1 - used);
 
@@ -40,6 +37,13 @@ static ssize_t read_at(int dir_fd, const char *path, char *buf, size_t len)
 	}
 	buf[used] = '\0';
 	return (ssize_t)used;
+}
+
+static ssize_t read_at(int dir_fd, const char *path, char *buf, size_t len)
+{
+	_cleanup_(closep) int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : cw_procfs_read_fd(fd, buf, len);
 }
 
 ssize_t cw_procfs_read(pid_t pid, const char *file, char *buf, size_t len)

@@ -18,6 +18,8 @@
  * -errno.
  */
 ssize_t cw_procfs_read(pid_t pid, const char *file, char *buf, size_t len);
+/* The same of what is open. */
+ssize_t cw_procfs_read_fd(int fd, char *buf, size_t len);
 /* The same of /proc/<pid>/task/<tid>/<file>. */
 ssize_t cw_procfs_read_task(pid_t pid, pid_t tid, const char *file, char *buf, size_t len);
 
