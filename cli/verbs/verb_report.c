@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "model/verdict_types.h"
+#include "report/anonymise/anonymise.h"
 #include "report/bundle.h"
 #include "report/html/render_html.h"
 #include "report/incident_filter.h"
@@ -31,13 +32,23 @@
 #define TIMEOUT_MS 10000
 #define INCIDENTS_DIR "/var/lib/collwatch/incidents"
 
-enum { OPT_ALL_FRAMES = 256, OPT_HTML, OPT_SINCE, OPT_CLASS, OPT_NODE, OPT_JOB };
+enum {
+	OPT_ALL_FRAMES = 256,
+	OPT_HTML,
+	OPT_ANONYMISE,
+	OPT_COPY,
+	OPT_SINCE,
+	OPT_CLASS,
+	OPT_NODE,
+	OPT_JOB
+};
 
 struct report_args {
 	struct cw_ask_options ask;
 	const char *what;   /* id, path, or NULL */
 	const char *output; /* file of the page; NULL = standard output */
-	bool all_frames, html;
+	const char *copy;   /* directory of the bundle's copy; NULL = none */
+	bool all_frames, html, anonymise;
 	struct cw_incident_filter filter;
 };
 
@@ -106,6 +117,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'o':
 		args->output = arg;
 		return 0;
+	case OPT_ANONYMISE:
+		args->anonymise = true;
+		return 0;
+	case OPT_COPY:
+		args->copy = arg;
+		return 0;
 	case OPT_SINCE:
 		read_since(args, arg, state);
 		return 0;
@@ -126,6 +143,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (args->html && (!args->what || args->ask.json))
 			argp_error(state, "--html shows one incident: give its id or directory");
+		if (args->copy && (!args->what || args->ask.json || args->html))
+			argp_error(state, "--copy is of one incident, instead of a report");
 		if (args->output && !args->html)
 			argp_error(state, "--output is for --html");
 		if (args->what && is_filtered(&args->filter))
@@ -145,6 +164,11 @@ static const struct argp argp = {
 			  "Write one self-contained page with pictures of the hang", 0 },
 			{ "output", 'o', "FILE", 0,
 			  "Where the page goes (default: standard output)", 0 },
+			{ "anonymise", OPT_ANONYMISE, NULL, 0,
+			  "For others' eyes: no names of hosts, users, jobs, files, …", 0 },
+			{ "anonymize", 0, NULL, OPTION_ALIAS, NULL, 0 },
+			{ "copy", OPT_COPY, "DIRECTORY", 0,
+			  "Copy the incident's bundle into a new directory instead", 0 },
 			{ NULL, 0, NULL, 0, "Of the list, only incidents:", 2 },
 			{ "since", OPT_SINCE, "TIME", 0,
 			  "Of that time or later: 2h (ago), yesterday, 14:30, 2026-11-23", 0 },
@@ -159,6 +183,12 @@ static const struct argp argp = {
 	.doc = "List the incidents of all nodes that can be reached, or show one.\v"
 	       "A bundle directory can be shown on any machine, with no daemon running.",
 };
+
+static int out_of_memory(void)
+{
+	fputs("collwatch: out of memory\n", stderr);
+	return CW_EXIT_ERROR;
+}
 
 /* Again: a daemon of an older version does not, and its list is longer. */
 static void filter_list(const struct cw_incident_filter *filter, json_t *list)
@@ -181,6 +211,10 @@ static int list(const struct report_args *args)
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	filter_list(&args->filter, json_object_get(incidents, "incidents"));
+	if (args->anonymise && cw_anonymise(&incidents, 1) < 0) {
+		json_decref(incidents);
+		return out_of_memory();
+	}
 	if (args->ask.json) {
 		cw_ask_print(incidents);
 	} else {
@@ -271,6 +305,38 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 	return CW_EXIT_ERROR;
 }
 
+/* Never into what is there: of an older bundle nothing must be left beside it. */
+static int write_copy(const struct report_args *args, const struct cw_bundle *bundle)
+{
+	_cleanup_(freep) char *path = strdup(args->copy);
+	_cleanup_(closep) int fd = -1;
+	struct cw_err err;
+	char *name;
+
+	if (!path)
+		return out_of_memory();
+	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
+		path[len - 1] = '\0';
+	if (access(path, F_OK) == 0) {
+		fprintf(stderr, "collwatch: %s is there already\n", path);
+		return CW_EXIT_ERROR;
+	}
+	name = strrchr(path, '/');
+	if (name)
+		*name++ = '\0';
+	fd = open(!name ? "." : *path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		fprintf(stderr, "collwatch: cannot open %s: %s\n", path, strerror(errno));
+		return CW_EXIT_ERROR;
+	}
+	if (cw_bundle_write(fd, name ? name : path, bundle, &err) < 0) {
+		fprintf(stderr, "collwatch: cannot copy to %s: %s\n", args->copy, err.text);
+		return CW_EXIT_ERROR;
+	}
+	printf("%s is a copy; `collwatch report %s` shows it\n", args->copy, args->copy);
+	return CW_EXIT_OK;
+}
+
 static int show(const struct report_args *args)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
@@ -283,6 +349,10 @@ static int show(const struct report_args *args)
 
 	if (r < 0)
 		return cw_ask_fail(r, &err);
+	if (args->anonymise && cw_anonymise_bundle(&bundle) < 0)
+		return out_of_memory();
+	if (args->copy)
+		return write_copy(args, &bundle);
 	if (args->ask.json) {
 		if (bundle.incident && bundle.epitaph) /* out of memory: without */
 			(void)json_object_set(bundle.incident, "epitaph", bundle.epitaph);

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names stand not only in fields of their own, but in sentences, some of which are the kernel's or
+ * NCCL's. So nothing is looked for and taken out: all is taken out but what is known to be
+ * nobody's, which is numbers, instants, and the words of our own sentences (own_words.py reads them
+ * off the sources). A field that is added later is safe before anybody thinks of it.
+ *
+ * First all documents are read, and what stands in a field for names is given its placeholder; then
+ * they are written, each text word by word. The names of functions and files of PyTorch, NCCL,
+ * CUDA, Python and the C library are everybody's, and stay, so do the kernel's.
+ */
+#include "report/anonymise/anonymise.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "report/bundle.h"
+#include "report/frames.h"
+#include "report/json_util.h"
+
+#include "own_words.h"
+
+/* Deeper documents are nobody's (jansson reads 2048 levels). */
+#define MAX_DEPTH 4096u
+
+struct anonymiser {
+	json_t *names;  /* placeholder by name */
+	json_t *public; /* names that stay, as keys */
+	json_t *counts; /* of placeholders, by kind */
+	bool is_reading;
+	int bad;
+};
+
+/* ---- words ---- */
+
+static int compare_word(const void *key, const void *element)
+{
+	return strcmp(key, *(const char *const *)element);
+}
+
+static bool is_own_word(const char *word)
+{
+	static const char *const everybodys[] = { "world",    "dp",       "tp",        "pp",
+						  "ep",       "cp",       "module",    "lambda",
+						  "listcomp", "genexpr",  "__init__",  "__call__",
+						  "__next__", "__iter__", "__enter__", "__exit__",
+						  "forward",  "backward", "train" };
+	char lower[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(everybodys) / sizeof(everybodys[0]); i++)
+		if (strcmp(word, everybodys[i]) == 0)
+			return true;
+
+	for (; word[n] && n < sizeof(lower) - 1; n++)
+		lower[n] = (char)(word[n] >= 'A' && word[n] <= 'Z' ? word[n] - 'A' + 'a' : word[n]);
+	lower[n] = '\0';
+	return !word[n] && bsearch(lower, own_words, sizeof(own_words) / sizeof(own_words[0]),
+				   sizeof(own_words[0]), compare_word);
+}
+
+static bool is_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* A word of a sentence, which says the same whoever has a name like it. */
+static bool is_plain_word(const char *word)
+{
+	for (const char *p = word; *p; p++)
+		if (!is_alpha(*p))
+			return false;
+	return is_own_word(word);
+}
+
+/* Bytes of the letter at p, 0 = none: arrows, dashes and blanks of Unicode stand between words. */
+static size_t letter(const char *p)
+{
+	uint32_t c;
+	size_t n;
+
+	if (is_alpha(*p) || is_digit(*p) || (*p && strchr("_.@-", *p)))
+		return 1;
+	if (!((unsigned char)*p & 0x80))
+		return 0;
+	n = cw_text_decode(p, &c);
+	if (!n)
+		return 1; /* not UTF-8: whoever wrote it, not we */
+	return c == 0xa0 || (c >= 0x2000 && c < 0x2c00) ? 0 : n;
+}
+
+/* ---- numbers ---- */
+
+/* "31", "0-3", "2.27", "1e-5", "10s", "0x7f00": nobody's name. */
+static bool is_number(const char *word)
+{
+	static const char *const units[] = { "",  "ns",  "us",  "ms",  "s", "min", "h", "d",
+					     "B", "KiB", "MiB", "GiB", "x", "th",  "k", "GB" };
+	const char *end = word + strspn(word, "0123456789.-");
+
+	if (word[0] == '0' && word[1] == 'x')
+		return strspn(word + 2, "0123456789abcdef") == strlen(word + 2);
+	if (end == word || !strpbrk(word, "0123456789"))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(end, units[i]) == 0)
+			return true;
+	return (*end == 'e' || *end == 'E') && strspn(end + 1, "0123456789-") == strlen(end + 1);
+}
+
+static bool is_ipv4(const char *word)
+{
+	unsigned dots = 0;
+
+	for (const char *p = word; *p; p++) {
+		if (!is_digit(*p) && *p != '.')
+			return false;
+		dots += *p == '.';
+	}
+	return dots == 3;
+}
+
+/* Length of an address of IPv6, or of an Ethernet card, at the start of text; 0 = none. */
+static size_t colon_address(const char *text)
+{
+	size_t n = strspn(text, "0123456789abcdefABCDEF:");
+	unsigned colons = 0;
+	bool is_short = false;
+
+	for (size_t i = 0; i < n; i++) {
+		colons += text[i] == ':';
+		is_short |= i && text[i] == ':' && text[i - 1] == ':';
+	}
+	return (colons >= 5 || (colons >= 2 && is_short)) && !letter(text + n) ? n : 0;
+}
+
+/* ---- names ---- */
+
+/* The placeholder of a name, the next of its kind where it has none yet; "?" = out of memory. */
+static const char *placeholder(struct anonymiser *a, const char *kind, const char *name,
+			       const char *suffix)
+{
+	json_t *known = json_object_get(a->names, name);
+	json_int_t n = cw_json_int(a->counts, kind, 0) + 1;
+
+	if (known)
+		return json_string_value(known);
+	known = json_sprintf("%s-%lld%s", kind, (long long)n, suffix);
+	a->bad |= json_object_set_new(a->counts, kind, json_integer(n));
+	a->bad |= json_object_set_new(a->names, name, known);
+	return a->bad ? "?" : json_string_value(known);
+}
+
+/* fn for each word of a text; what is between them goes to out, where there is one. */
+typedef void (*word_fn)(struct anonymiser *a, const char *word, const char *before, FILE *out);
+
+static bool ends_path(char c)
+{
+	return !c || strchr(" \t\n\r\"'`()[]<>,;:|=", c);
+}
+
+static void put_path(struct anonymiser *a, const char *path, FILE *out);
+
+static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *out)
+{
+	_cleanup_(freep) char *copy = strdup(text), *before = strdup("");
+	char *p = copy;
+
+	if (!copy || !before) {
+		a->bad = -1;
+		return;
+	}
+	while (*p) {
+		bool is_path = out && *p == '/' && (p == copy || ends_path(p[-1]));
+		size_t n = out ? colon_address(p) : 0, step;
+		char after;
+
+		if (n) {
+			after = p[n];
+			p[n] = '\0';
+			fputs(placeholder(a, "address", p, ""), out);
+			p += n;
+			*p = after;
+			continue;
+		}
+		if (is_path)
+			while (!ends_path(p[n]))
+				n++;
+		else
+			while ((step = letter(p + n)))
+				for (; step && p[n]; step--)
+					n++;
+		if (!n) {
+			uint32_t c;
+
+			n = cw_text_decode(p, &c); /* what is not UTF-8 is a letter */
+			if (out)
+				(void)fwrite(p, 1, n, out);
+			p += n;
+			continue;
+		}
+		after = p[n];
+		p[n] = '\0';
+		if (is_path)
+			put_path(a, p, out);
+		else
+			fn(a, p, before, out);
+		free(before);
+		before = strdup(p);
+		if (!before) {
+			a->bad = -1;
+			return;
+		}
+		p += n;
+		*p = after;
+	}
+}
+
+/* The word without the hyphens before it ("--option") and the full stop behind it. */
+static char *trim(const char *word, size_t *ret_before, size_t *ret_len)
+{
+	size_t before = strspn(word, "-."), len = strlen(word);
+
+	if (is_digit(word[before]))
+		before = 0; /* "-1" */
+	while (len > before && strchr(".-", word[len - 1]))
+		len--;
+	*ret_before = before;
+	*ret_len = len - before;
+	return strndup(word + before, len - before);
+}
+
+static void keep_word(struct anonymiser *a, const char *word, const char *before, FILE *out)
+{
+	size_t skipped, len;
+	_cleanup_(freep) char *core = trim(word, &skipped, &len);
+
+	if (!core)
+		a->bad = -1;
+	else if (len)
+		a->bad |= json_object_set_new(a->public, core, json_true());
+}
+
+static void keep_words(struct anonymiser *a, const char *text)
+{
+	each_word(a, text, keep_word, NULL);
+}
+
+static bool is_known(const struct anonymiser *a, const char *word)
+{
+	return !*word || is_number(word) || is_own_word(word) || json_object_get(a->public, word);
+}
+
+static const char *const endings[] = { ".py", ".so",   ".c",    ".cc",   ".cpp", ".cu",
+				       ".h",  ".cuh",  ".json", ".yaml", ".txt", ".log",
+				       ".pt", ".ckpt", ".sh",   ".bin",  ".pth" };
+
+/* The end of a file's name that tells what is in it; "" = none of those. */
+static const char *ending_of(const char *base)
+{
+	size_t len = strlen(base);
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t n = strlen(endings[i]);
+
+		if (len > n && strcmp(base + len - n, endings[i]) == 0)
+			return base + len - n;
+	}
+	return "";
+}
+
+/* "train.py", "libtorch.so": the name, or its placeholder. */
+static const char *base_name(struct anonymiser *a, const char *base)
+{
+	const char *ending = ending_of(base);
+	char stem[64];
+
+	if (is_known(a, base) && !is_ipv4(base))
+		return base;
+	if (*ending && (size_t)(ending - base) < sizeof(stem)) {
+		(void)snprintf(stem, sizeof(stem), "%.*s", (int)(ending - base), base);
+		if (is_own_word(stem))
+			return base;
+	}
+	return placeholder(a, "file", base, ending);
+}
+
+static void put_word(struct anonymiser *a, const char *word, const char *before, FILE *out)
+{
+	size_t skipped, len;
+	_cleanup_(freep) char *core = trim(word, &skipped, &len);
+	char uid[32];
+	const char *said;
+
+	if (!core) {
+		a->bad = -1;
+		return;
+	}
+	(void)snprintf(uid, sizeof(uid), "\tuid %.20s", core);
+	said = json_string_value(json_object_get(a->names, core));
+	if (strcasecmp(before, "uid") == 0 && is_number(core) && strcmp(core, "0") != 0)
+		said = placeholder(a, "user", uid, "") + strlen("user-");
+	else if (is_ipv4(core))
+		said = placeholder(a, "address", core, "");
+	else if (is_plain_word(core) || (!said && is_known(a, core)))
+		said = core;
+	else if (!said)
+		said = *ending_of(core) ? base_name(a, core) : placeholder(a, "name", core, "");
+	fprintf(out, "%.*s%s%s", (int)skipped, word, said, word + skipped + len);
+}
+
+/* ---- paths and frames ---- */
+
+/* What everybody has installed: where it lies tells nothing, and so does what is in it. */
+static const char *public_part(const char *path)
+{
+	static const char *const packages[] = {
+		"torch/",      "torchrun",   "numpy/",       "nvidia/",
+		"triton/",     "deepspeed/", "megatron/",    "transformers/",
+		"accelerate/", "lightning/", "mpi4py/",      "jax/",
+		"jaxlib/",     "cupy/",      "torchvision/", "transformer_engine/",
+		"collwatch/"
+	};
+	const char *at = strstr(path, "-packages/");
+	const char *lib = strstr(path, "/lib/python3.");
+
+	if (strncmp(path, "<frozen ", 8) == 0)
+		return path;
+	for (size_t i = 0; at && i < sizeof(packages) / sizeof(packages[0]); i++)
+		if (strncmp(at + strlen("-packages/"), packages[i], strlen(packages[i])) == 0)
+			return at + strlen("-packages/");
+	return lib && !at ? lib + 1 : NULL;
+}
+
+static bool is_public_module(const char *module)
+{
+	static const char *const libraries[] = {
+		"_ctypes.",     "libc.so",   "libc-",       "libpthread", "ld-linux",
+		"libstdc++.",   "libgcc_s.", "libpython3.", "libffi.",    "libnccl",
+		"libcud",       "libcu",     "libnv",       "libtorch",   "libc10",
+		"libcollwatch", "libgomp.",  "libmpi.",     "libmlx5",    "libfabric.",
+		"libucp.",      "libuct.",   "[vdso]",      "[kernel]",   "libibverbs."
+	};
+	const char *base = frame_base_name(module);
+
+	if (strncmp(base, "python3", 7) == 0)
+		return !base[7 + strspn(base + 7, "0123456789.")];
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (strncmp(base, libraries[i], strlen(libraries[i])) == 0)
+			return !strpbrk(base, " \t\n");
+	return false;
+}
+
+static void put_path(struct anonymiser *a, const char *path, FILE *out)
+{
+	const char *shared = public_part(path), *base = frame_base_name(path);
+	_cleanup_(freep) char *dir = strndup(path, (size_t)(base - path));
+
+	if (!dir) {
+		a->bad = -1;
+	} else if (shared) {
+		fputs(shared, out);
+	} else {
+		if (strcmp(dir, "/") == 0)
+			fputs(dir, out);
+		else if (*dir)
+			fprintf(out, "%s%s/", *dir == '/' ? "/" : "",
+				placeholder(a, "path", dir, ""));
+		fputs(*base ? base_name(a, base) : "", out);
+	}
+}
+
+/* A frame of evidence or of merged stacks. */
+static void read_frame(struct anonymiser *a, const json_t *object)
+{
+	const char *module = cw_json_str(object, "module", ""), *name;
+	const char *file = cw_json_str(object, "file", "");
+
+	name = cw_json_str(object, "function", cw_json_str(object, "symbol", NULL));
+	if (!name && (*file || *module))
+		name = cw_json_str(object, "name", NULL);
+	if (!name)
+		return;
+	if (is_public_module(module) || (!*module && public_part(file))) {
+		keep_words(a, name);
+		keep_words(a, frame_base_name(file));
+		keep_words(a, frame_base_name(module));
+	} else if (strlen(name) < 512 && !is_known(a, name)) {
+		(void)placeholder(a, "function", name, "");
+	}
+}
+
+/* ---- fields ---- */
+
+enum rule {
+	RULE_TEXT,
+	RULE_NAME,  /* all of it is a name */
+	RULE_LABEL, /* likewise, but what is made of our words is not somebody's: "world" */
+	RULE_JOB,   /* "slurm:4711": what is before the colon is ours */
+	RULE_LINE,  /* a command line, unless it is one of ours */
+	RULE_PATH,
+	RULE_KERNEL, /* symbols of the kernel */
+	RULE_ID,     /* of an incident */
+	RULE_SCHEMA,
+};
+
+static const struct field {
+	const char *key;
+	enum rule rule;
+	const char *kind;
+	const char *under; /* only in an array of this name; NULL = anywhere */
+} fields[] = {
+	{ "name", RULE_NAME, "node", "nodes" },
+	{ "name", RULE_LABEL, "comm", "comms" },
+	{ "host", RULE_NAME, "node", NULL },
+	{ "hosts", RULE_NAME, "node", NULL },
+	{ "node", RULE_NAME, "node", NULL },
+	{ "nodes", RULE_NAME, "node", NULL },
+	{ "silent", RULE_NAME, "node", NULL },
+	{ "leader", RULE_NAME, "node", NULL },
+	{ "pod", RULE_NAME, "pod", NULL },
+	{ "pod_namespace", RULE_NAME, "namespace", NULL },
+	{ "container", RULE_NAME, "container", NULL },
+	{ "job", RULE_JOB, "job", NULL },
+	{ "comm_name", RULE_LABEL, "comm", NULL },
+	{ "group", RULE_LABEL, "group", NULL },
+	{ "command", RULE_LINE, "command", NULL },
+	{ "cgroup", RULE_PATH, NULL, NULL },
+	{ "bundle", RULE_PATH, NULL, NULL },
+	{ "path", RULE_PATH, NULL, NULL },
+	{ "file", RULE_PATH, NULL, NULL },
+	{ "module", RULE_PATH, NULL, NULL },
+	{ "source", RULE_PATH, NULL, NULL },
+	{ "kernel_stack", RULE_KERNEL, NULL, NULL },
+	{ "wchan", RULE_KERNEL, NULL, NULL },
+	{ "syscall", RULE_KERNEL, NULL, NULL },
+	{ "id", RULE_ID, "id", NULL },
+	{ "schema", RULE_SCHEMA, "schema", NULL },
+};
+
+static const struct field *field_of(const char *key, const char *under)
+{
+	static const struct field any = { "", RULE_TEXT, NULL, NULL };
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strcmp(fields[i].key, key) == 0 &&
+		    (!fields[i].under || strcmp(fields[i].under, under) == 0))
+			return &fields[i];
+	return &any;
+}
+
+/* Somebody made that word. */
+static bool has_stranger(const struct anonymiser *a, const char *text)
+{
+	char word[64];
+	size_t n = 0;
+
+	for (;; text++) {
+		size_t step = letter(text); /* more than one byte: not of ours */
+
+		if (step > 1 || n >= sizeof(word) - 1)
+			return true;
+		if (step) {
+			word[n++] = *text;
+			continue;
+		}
+		word[n] = '\0';
+		if (n && !is_known(a, word))
+			return true;
+		n = 0;
+		if (!*text)
+			return false;
+	}
+}
+
+/* Of a kernel's name and of an incident's id no other sort of string is taken. */
+static bool is_of_letters(const char *text, const char *letters)
+{
+	return *text && !text[strspn(text, letters)];
+}
+
+#define KERNEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
+
+static void read_text(struct anonymiser *a, const struct field *field, const char *text)
+{
+	const char *colon = strchr(text, ':'), *known;
+
+	switch (field->rule) {
+	case RULE_LABEL:
+		if (has_stranger(a, text))
+			(void)placeholder(a, field->kind, text, "");
+		return;
+	case RULE_NAME:
+		if (*text)
+			(void)placeholder(a, field->kind, text, "");
+		return;
+	case RULE_JOB:
+		known = colon ? colon + 1 : text;
+		if (*known && (!is_number(known) || strlen(known) >= 4))
+			(void)placeholder(a, "job", known, "");
+		return;
+	case RULE_KERNEL:
+		if (is_of_letters(text, KERNEL_LETTERS))
+			keep_words(a, text);
+		return;
+	case RULE_ID:
+		if (is_of_letters(text, "0123456789abcdef") && strlen(text) >= 16)
+			keep_words(a, text);
+		return;
+	default:
+		return;
+	}
+}
+
+static void put_text(struct anonymiser *a, const struct field *field, const char *text, FILE *out)
+{
+	const char *known = json_string_value(json_object_get(a->names, text));
+	const char *colon = strchr(text, ':');
+
+	switch (field->rule) {
+	case RULE_NAME:
+		fputs(*text && known ? known : "", out);
+		return;
+	case RULE_LABEL:
+		fputs(known ? known : text, out);
+		return;
+	case RULE_JOB:
+		if (colon) {
+			char source[32];
+
+			(void)snprintf(source, sizeof(source), "%.*s", (int)(colon - text), text);
+			fprintf(out, "%s:", is_plain_word(source) ? source : "job");
+			text = colon + 1;
+		}
+		known = json_string_value(json_object_get(a->names, text));
+		fputs(known ? known : is_number(text) ? text : "", out);
+		return;
+	case RULE_LINE:
+		if (strncmp(text, "collwatch ", 10) != 0) {
+			fputs(*text ? placeholder(a, field->kind, text, "") : "", out);
+			return;
+		}
+		break;
+	case RULE_PATH:
+		put_path(a, text, out);
+		return;
+	case RULE_SCHEMA:
+		if (strncmp(text, "collwatch.", 10) == 0 && text[strlen(text) - 1] == '1' &&
+		    strlen(text) < 24 && !has_stranger(a, text + 10)) {
+			fputs(text, out);
+			return;
+		}
+		break;
+	case RULE_TEXT:
+		if (known && !is_plain_word(text)) {
+			fputs(known, out); /* the whole of a function's name in C++ */
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	each_word(a, text, put_word, out);
+}
+
+static json_t *new_text(struct anonymiser *a, const struct field *field, const char *text)
+{
+	char *buf = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&buf, &len);
+	json_t *value;
+
+	if (!out)
+		return NULL;
+	if (cw_wall_parse(text) >= 0)
+		fputs(text, out);
+	else
+		put_text(a, field, text, out);
+	value = fclose(out) == 0 ? cw_json_text(buf) : NULL;
+	free(buf);
+	return value;
+}
+
+/* New reference to what stands there from now on; of what is only read, to the same. */
+static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const char *under,
+		     unsigned depth);
+
+static void visit_object(struct anonymiser *a, json_t *object, const char *under, unsigned depth)
+{
+	void *iter;
+
+	if (a->is_reading)
+		read_frame(a, object);
+	for (iter = json_object_iter(object); iter; iter = json_object_iter_next(object, iter))
+		a->bad |= json_object_iter_set_new(object, iter,
+						   visit(a, json_object_iter_value(iter),
+							 json_object_iter_key(iter), under, depth));
+}
+
+static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const char *under,
+		     unsigned depth)
+{
+	char uid[32];
+	size_t i;
+
+	if (depth > MAX_DEPTH) {
+		a->bad = -1;
+	} else if (json_is_object(value)) {
+		visit_object(a, value, key, depth + 1);
+	} else if (json_is_array(value)) {
+		for (i = 0; i < json_array_size(value); i++)
+			a->bad |= json_array_set_new(
+				value, i,
+				visit(a, json_array_get(value, i), key, under, depth + 1));
+	} else if (json_is_string(value) && a->is_reading) {
+		read_text(a, field_of(key, under), json_string_value(value));
+	} else if (json_is_string(value)) {
+		return new_text(a, field_of(key, under), json_string_value(value));
+	} else if (json_is_integer(value) && strcmp(key, "uid") == 0 &&
+		   json_integer_value(value) > 0 && !a->is_reading) {
+		(void)snprintf(uid, sizeof(uid), "\tuid %lld", (long long)json_integer_value(value));
+		return json_integer(atoll(placeholder(a, "user", uid, "") + strlen("user-")));
+	}
+	return json_incref(value);
+}
+
+int cw_anonymise(json_t *const *docs, size_t n)
+{
+	struct anonymiser a = {
+		.names = json_object(),
+		.public = json_object(),
+		.counts = json_object(),
+	};
+
+	a.bad = a.names && a.public && a.counts ? 0 : -1;
+	for (int pass = 0; pass < 2; pass++) {
+		a.is_reading = pass == 0;
+		for (size_t i = 0; i < n && !a.bad; i++)
+			json_decref(visit(&a, docs[i], "", "", 0));
+	}
+	json_decref(a.names);
+	json_decref(a.public);
+	json_decref(a.counts);
+	return a.bad ? -ENOMEM : 0;
+}
+
+int cw_anonymise_bundle(struct cw_bundle *bundle)
+{
+	json_t *const docs[] = { bundle->incident, bundle->epitaph, bundle->evidence,
+				 bundle->stacks, bundle->snapshot };
+	int r = cw_bundle_parse_snapshot(bundle);
+
+	return r < 0 ? r : cw_anonymise(docs, sizeof(docs) / sizeof(docs[0]));
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sentences, names and frames; tests/e2e/documents/test_anonymise.py has whole bundles. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "report/anonymise/anonymise.h"
+
+/* What becomes of a document; static. */
+static const char *anonymised(const char *text)
+{
+	static char result[2048];
+	json_t *doc = json_loads(text, 0, NULL);
+	char *said;
+
+	cr_assert_not_null(doc, "%s", text);
+	cr_assert_eq(cw_anonymise(&doc, 1), 0);
+	said = json_dumps(doc, JSON_COMPACT);
+	(void)snprintf(result, sizeof(result), "%s", said);
+	free(said);
+	json_decref(doc);
+	return result;
+}
+
+#define EXPECT(text, expected)                                                                     \
+	do {                                                                                       \
+		const char *seen = anonymised(text);                                               \
+		cr_expect_str_eq(seen, expected, "%s: %s", text, seen);                            \
+	} while (0)
+
+Test(anonymise, keeps_our_sentences_and_numbers)
+{
+	EXPECT("{\"summary\":\"rank 3 never reached all_reduce #31. The other 7 ranks (0-2,4-7) "
+	       "have been waiting for 10 s, 2.5 s or 0x7f00.\"}",
+	       "{\"summary\":\"rank 3 never reached all_reduce #31. The other 7 ranks (0-2,4-7) "
+	       "have been waiting for 10 s, 2.5 s or 0x7f00.\"}");
+	EXPECT("{\"confirmed\":\"2026-11-21T07:53:33.123Z\",\"dtype\":\"fp32\"}",
+	       "{\"confirmed\":\"2026-11-21T07:53:33.123Z\",\"dtype\":\"fp32\"}");
+}
+
+Test(anonymise, calls_one_name_the_same_wherever_it_stands)
+{
+	EXPECT("{\"summary\":\"gpu17 waits for gpu18.\",\"host\":\"gpu18\",\"leader\":\"gpu17\"}",
+	       "{\"summary\":\"node-2 waits for node-1.\",\"host\":\"node-1\",\"leader\":\"node-2\"}");
+}
+
+Test(anonymise, takes_words_that_are_not_ours_out)
+{
+	EXPECT("[\"sent by zorgle (pid 7)\"]", "[\"sent by name-1 (pid 7)\"]");
+	EXPECT("[\"zorgle-17.corp → --zorgle=über\"]", "[\"name-1 → --name-2=name-3\"]");
+	EXPECT("[\"at 10.0.0.3:4711, fe80::1 and 2.27.1\"]",
+	       "[\"at address-1:4711, address-2 and 2.27.1\"]");
+	EXPECT("[\"c10d::ranks\"]", "[\"name-1::ranks\"]");
+	EXPECT("[\"in /home/zorgle/p/zig.py:41 (zig.py)\"]",
+	       "[\"in /path-1/file-1.py:41 (file-1.py)\"]");
+}
+
+Test(anonymise, keeps_words_that_hosts_are_called_by)
+{
+	EXPECT("{\"host\":\"rank\",\"summary\":\"rank 3 waits\"}",
+	       "{\"host\":\"node-1\",\"summary\":\"rank 3 waits\"}");
+}
+
+Test(anonymise, counts_users)
+{
+	EXPECT("{\"uid\":4711,\"notes\":[\"uid 4711\",\"uid 4712 at 4711\"]}",
+	       "{\"uid\":1,\"notes\":[\"uid 1\",\"uid 2 at 4711\"]}");
+	EXPECT("{\"uid\":0}", "{\"uid\":0}");
+}
+
+Test(anonymise, keeps_functions_that_everybody_has)
+{
+	EXPECT("{\"frames\":[{\"function\":\"_zorgle\",\"file\":"
+	       "\"/home/u/v/lib/python3.11/site-packages/torch/zig.py\",\"line\":3},"
+	       "{\"function\":\"_zargle\",\"file\":\"/home/u/zag.py\",\"line\":4}],"
+	       "\"sits_in\":\"_zorgle ← _zargle (zag.py:4)\"}",
+	       "{\"frames\":[{\"function\":\"_zorgle\",\"file\":\"torch/zig.py\",\"line\":3},"
+	       "{\"function\":\"function-1\",\"file\":\"/path-1/file-1.py\",\"line\":4}],"
+	       "\"sits_in\":\"_zorgle ← function-1 (file-1.py:4)\"}");
+	EXPECT("{\"symbol\":\"a1::b1<c1>\",\"module\":\"/opt/zorgle/libzorgle.so\",\"file\":null}",
+	       "{\"symbol\":\"function-1\",\"module\":\"/path-1/file-1.so\",\"file\":null}");
+	EXPECT("{\"kernel_stack\":[\"folio_zorg\"],\"kernel\":\"in folio_zorg\"}",
+	       "{\"kernel_stack\":[\"folio_zorg\"],\"kernel\":\"in folio_zorg\"}");
+}
+
+Test(anonymise, takes_labels_apart)
+{
+	EXPECT("[{\"job\":\"slurm:99812\"},{\"job\":\"zorgle\"},{\"note\":\"job 99812\"}]",
+	       "[{\"job\":\"slurm:job-1\"},{\"job\":\"job-2\"},{\"note\":\"job job-1\"}]");
+	EXPECT("[{\"comm_name\":\"world\"},{\"comm_name\":\"zorgle_tp\"}]",
+	       "[{\"comm_name\":\"world\"},{\"comm_name\":\"comm-1\"}]");
+	EXPECT("[{\"command\":\"collwatch report 0123456789abcdef\"},{\"command\":\"./x --y\"},"
+	       "{\"id\":\"0123456789abcdef\"}]",
+	       "[{\"command\":\"collwatch report 0123456789abcdef\"},{\"command\":\"command-1\"},"
+	       "{\"id\":\"0123456789abcdef\"}]");
+}
+
+Test(anonymise, says_so_where_a_document_is_too_deep)
+{
+	json_t *doc = json_array(), *inner = doc;
+
+	for (unsigned i = 0; i < 5000; i++) {
+		json_t *next = json_array();
+
+		cr_assert_eq(json_array_append_new(inner, next), 0);
+		inner = next;
+	}
+	cr_expect_lt(cw_anonymise(&doc, 1), 0, "what was not gone through must not be shown");
+	json_decref(doc);
+}
