@@ -204,8 +204,8 @@ static int look(struct watch *w, int64_t *ret_next)
 	if (cluster_is_over(w->cluster))
 		return 0;
 	r = cluster_snapshot(w->cluster, &snap);
-	if (r == 0 && w->eyes->change)
-		r = w->eyes->change(w->eyes->user, &snap);
+	if (r == 0 && w->eyes->change_snapshot)
+		r = w->eyes->change_snapshot(w->eyes->user, &snap);
 	if (r == 0)
 		r = compute(w, snap, &list);
 	if (r < 0) {

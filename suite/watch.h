@@ -12,6 +12,9 @@
 #include "model/verdict_types.h"
 #include "suite/scenario/scenario.h"
 
+struct cw_arena;
+struct cw_job_view;
+struct cw_msg_digest;
 struct json_t;
 
 /* What it points to is handed between processes by cli/lab/suite_workers.c, line by line. */
@@ -51,12 +54,19 @@ static inline bool cw_outcome_says(const struct outcome *o)
 	return o->is_alert || o->is_slow;
 }
 
-/* How somebody looks who is not the leader. */
+/* Somebody who looks on. What is handed over is borrowed; a function that is NULL is not called. */
 struct watch_eyes {
 	void *user;
+	/*
+	 * May change what a node is about to tell; memory that it needs comes from the arena. 0 or
+	 * -ENOMEM.
+	 */
+	int (*change)(void *user, unsigned node, struct cw_arena *arena, struct cw_msg_digest *d);
+	/* Each virtual second in which somebody leads the job: what its last look showed. */
+	void (*on_second)(void *user, int64_t now_ns, const struct cw_job_view *view);
 	bool is_watching_on; /* whatever the scenario expects */
 	/* May put another snapshot in place of *snap (freeing it). 0 or -ENOMEM. NULL: as it is. */
-	int (*change)(void *user, struct cw_snapshot **snap);
+	int (*change_snapshot)(void *user, struct cw_snapshot **snap);
 	/*
 	 * Told of each page and notice of a leader when it is told to people, and of what was so
 	 * then (cluster_truth.c). All borrowed; NULL: nobody.

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/slow/slow.h"
+#include "common/cleanup.h"
 #include "identity/job_id.h"
 #include "model/arena.h"
 #include "model/rankset.h"
@@ -30,8 +32,9 @@
 #define STILL_MOVES_NS (30 * S)
 /* A wait that people would look at. */
 #define LONG_WAIT_NS (60 * S)
-/* A job is started anew once; whoever ended before is told of for ten minutes. */
-#define MAX_ATTEMPTS 2u
+/* Of so many attempts at once nodes tell; of the dead for as long as daemons do. */
+#define MAX_ATTEMPTS 3u
+#define KEEP_DEAD_NS (600 * S)
 
 struct node_state {
 	enum cluster_daemon daemon;
@@ -43,14 +46,14 @@ struct waiters {
 	struct outcome *page;
 	int32_t *ranks;
 	size_t n;
-	unsigned attempt;
+	unsigned restart; /* … and after how many restarts of the job */
 };
 
 struct watch_leader {
 	const struct suite_scenario *s;
 	const struct watch_eyes *eyes;
 	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
-	unsigned n_attempts;
+	unsigned n_attempts, n_restarts;
 	struct network *net;
 	struct node_state *nodes;
 	struct network_time *times;
@@ -136,7 +139,8 @@ static void publish(void *user, struct network_node *n)
 		return;
 	cw_arena_reset(&w->arena);
 	w->nodes[n->index].n_ended = cluster_n_ended(living(w), n->index);
-	if (tell_ranks(w, n->index, &d) < 0) {
+	if (tell_ranks(w, n->index, &d) < 0 ||
+	    (w->eyes->change && w->eyes->change(w->eyes->user, n->index, &w->arena, &d) < 0)) {
 		note_error(w, -ENOMEM);
 		return;
 	}
@@ -203,10 +207,19 @@ static void mind_daemons(struct watch_leader *w)
 
 static int start_job(struct watch_leader *w, int64_t at_ns)
 {
-	struct cluster **job = &w->attempts[w->n_attempts - 1];
-	int r = cluster_new(w->s, at_ns, w->err, job);
+	struct cluster *job = NULL;
+	int r = cluster_new(w->s, at_ns, w->err, &job);
 
-	return r < 0 ? r : cluster_record(*job, &w->out->is_recorded);
+	if (r < 0)
+		return r;
+	w->attempts[w->n_attempts++] = job;
+	return cluster_record(job, &w->out->is_recorded);
+}
+
+static void forget_first(struct watch_leader *w)
+{
+	(void)cluster_free(w->attempts[0]);
+	memmove(&w->attempts[0], &w->attempts[1], --w->n_attempts * sizeof(w->attempts[0]));
 }
 
 /* The launcher starts the job anew: new processes, new comms, watched by the same daemons. */
@@ -214,9 +227,13 @@ static int start_again(struct watch_leader *w)
 {
 	int64_t at_ns = cluster_restart_ns(living(w));
 
-	if (!at_ns || at_ns > now_ns(w) || w->n_attempts == MAX_ATTEMPTS)
+	if (w->n_attempts > 1 && now_ns(w) - cluster_restart_ns(w->attempts[0]) > KEEP_DEAD_NS)
+		forget_first(w);
+	if (!at_ns || at_ns > now_ns(w))
 		return 0;
-	w->n_attempts++;
+	if (w->n_attempts == MAX_ATTEMPTS)
+		forget_first(w);
+	w->n_restarts++;
 	return start_job(w, at_ns);
 }
 
@@ -235,8 +252,6 @@ static void advance(void *user, int64_t network_ns)
 	if (r == 0)
 		r = start_again(w);
 	if (r < 0) {
-		if (!living(w))
-			w->n_attempts--;
 		note_error(w, r);
 		return;
 	}
@@ -301,7 +316,7 @@ static int note_waiters(struct watch_leader *w, const json_t *doc, struct outcom
 
 	if (w->n_alerts >= CW_VERDICT_LIST_MAX)
 		return 0;
-	*waiters = (struct waiters){ .page = page, .attempt = w->n_attempts };
+	*waiters = (struct waiters){ .page = page, .restart = w->n_restarts };
 	return cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n) == -ENOMEM
 		       ? -ENOMEM
 		       : 0;
@@ -359,7 +374,7 @@ static void note_went_on(const struct watch_leader *w, const struct waiters *wai
 	uint32_t n_alive = 0;
 
 	if (!waiters->n || waiters->page->klass == CW_CLASS_MISMATCH ||
-	    waiters->attempt != w->n_attempts)
+	    waiters->restart != w->n_restarts)
 		return;
 	for (size_t i = 0; i < waiters->n; i++) {
 		int32_t rank = waiters->ranks[i];
@@ -437,8 +452,9 @@ static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *wind
 	uint32_t comm = cw_snapshot_find_comm(snap, window->comm_id, window->instance);
 	struct cw_op *ops;
 
-	if (comm == CW_SNAP_NONE)
-		return 0;
+	if (comm == CW_SNAP_NONE || (uint32_t)window->comm_rank >= snap->comms[comm].nranks ||
+	    snap->comms[comm].members[window->comm_rank].rank == CW_SNAP_NONE)
+		return 0; /* the leader was not told of it */
 	ops = cw_arena_new_array(arena, struct cw_op, window->n_ops);
 	if (!ops)
 		return -ENOMEM;
@@ -471,19 +487,28 @@ static int add_windows(struct watch_leader *w, struct cw_snapshot *snap)
 	return r;
 }
 
-static int look_for_slow(struct watch_leader *w)
+static int snapshot_with_windows(struct watch_leader *w, struct cw_snapshot **ret)
 {
 	struct cw_snapshot *snap = NULL;
 	int r = leader_snapshot(w, &snap);
 
-	if (r == -ENOENT)
-		return 0;
 	if (r == 0)
 		r = add_windows(w, snap);
 	if (r == 0)
-		r = cw_outcome_note_slow(w->out, snap);
+		*ret = steal_ptr(&snap);
 	(void)cw_snapshot_free(snap);
 	return r;
+}
+
+static int look_for_slow(struct watch_leader *w)
+{
+	struct cw_snapshot *snap = NULL;
+	int r = snapshot_with_windows(w, &snap);
+
+	if (r == 0)
+		r = cw_outcome_note_slow(w->out, snap);
+	(void)cw_snapshot_free(snap);
+	return r == -ENOENT ? 0 : r;
 }
 
 /* ---- all of it ---- */
@@ -506,13 +531,29 @@ static void leap(struct watch_leader *w)
 	w->well_ns = now_ns(w);
 }
 
-/* Somebody waits for longer than usual: it may still become a page. */
-static bool is_stalled(const struct watch_leader *w)
+/* What the leader's last look showed; NULL = nobody leads. */
+static const struct cw_job_view *last_look(const struct watch_leader *w)
 {
 	int leader = network_leader(w->net);
 	const struct cw_job *job = leader < 0 ? NULL : network_job(w->net, (unsigned)leader);
 
-	return job && job->view.phase >= CW_STALL_STALLED;
+	return job ? &job->view : NULL;
+}
+
+/* Somebody waits for longer than usual: it may still become a page. */
+static bool is_stalled(const struct watch_leader *w)
+{
+	const struct cw_job_view *view = last_look(w);
+
+	return view && view->phase >= CW_STALL_STALLED;
+}
+
+static void show_look(const struct watch_leader *w)
+{
+	const struct cw_job_view *view = w->eyes->on_second ? last_look(w) : NULL;
+
+	if (view)
+		w->eyes->on_second(w->eyes->user, now_ns(w), view);
 }
 
 static bool is_over(const struct watch_leader *w)
@@ -541,6 +582,7 @@ static int run(struct watch_leader *w)
 			r = w->error;
 		if (r < 0)
 			break;
+		show_look(w);
 		note_faults(w);
 		note_long_wait(w);
 		r = note_notices(w);
@@ -565,7 +607,6 @@ static int begin(struct watch_leader *w)
 	int r;
 
 	w->thresholds = cw_thresholds_default();
-	w->n_attempts = 1;
 	r = start_job(w, CLUSTER_ORIGIN_NS);
 	if (r < 0)
 		return r;
@@ -587,6 +628,18 @@ static int begin(struct watch_leader *w)
 	return r;
 }
 
+static void end(struct watch_leader *w)
+{
+	for (unsigned i = 0; i < CW_VERDICT_LIST_MAX; i++)
+		free(w->waiters[i].ranks);
+	w->net = network_free(w->net);
+	while (w->n_attempts)
+		forget_first(w);
+	cw_arena_fini(&w->arena);
+	free(w->nodes);
+	free(w->times);
+}
+
 int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
 	return cw_watch_leader_with(s, &(struct watch_eyes){ 0 }, err, ret);
@@ -603,23 +656,32 @@ int cw_watch_leader_with(const struct suite_scenario *s, const struct watch_eyes
 		r = run(&w);
 	if (r == 0 && !out.is_alert && cw_suite_expects_slow(s))
 		r = look_for_slow(&w);
-	out.is_well = r == 0 && !out.is_alert && w.n_attempts &&
-		      cluster_is_well(w.attempts[w.n_attempts - 1]);
-	for (unsigned i = 0; i < CW_VERDICT_LIST_MAX; i++) {
-		if (r == 0)
-			note_went_on(&w, &w.waiters[i]);
-		free(w.waiters[i].ranks);
-	}
-	w.net = network_free(w.net);
-	for (unsigned i = 0; i < w.n_attempts; i++)
-		w.attempts[i] = cluster_free(w.attempts[i]);
-	cw_arena_fini(&w.arena);
-	free(w.nodes);
-	free(w.times);
+	out.is_well = r == 0 && !out.is_alert && cluster_is_well(living(&w));
+	for (unsigned i = 0; r == 0 && i < CW_VERDICT_LIST_MAX; i++)
+		note_went_on(&w, &w.waiters[i]);
+	end(&w);
 	if (r < 0) {
 		cw_outcome_fini(&out);
 		return r;
 	}
 	*ret = out;
 	return 0;
+}
+
+int cw_watch_snapshot(const struct suite_scenario *s, int64_t after_ns, struct cw_err *err,
+		      struct cw_snapshot **ret)
+{
+	const struct watch_eyes eyes = { 0 };
+	struct outcome out = { 0 };
+	struct watch_leader w = { .s = s, .eyes = &eyes, .out = &out, .err = err };
+	int r = begin(&w);
+
+	if (r == 0)
+		r = network_run(w.net, after_ns);
+	if (r == 0)
+		r = w.error;
+	if (r == 0)
+		r = snapshot_with_windows(&w, ret);
+	end(&w);
+	return r;
 }

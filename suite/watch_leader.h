@@ -11,6 +11,11 @@
 
 /* As cw_watch(). */
 int cw_watch_leader(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
-/* Of the eyes, on_incident() and user count. */
 int cw_watch_leader_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 			 struct cw_err *err, struct outcome *ret);
+/*
+ * What the job's leader knows after so long, with the windows of all communicators; *ret is the
+ * caller's. As cw_watch(); -ENOENT: nobody leads it then.
+ */
+int cw_watch_snapshot(const struct suite_scenario *s, int64_t after_ns, struct cw_err *err,
+		      struct cw_snapshot **ret);

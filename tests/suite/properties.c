@@ -1,39 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must hold for every scenario, over drawn ones (suite/generate.h), seen through the same
- * engine and patience by somebody who sees the snapshots otherwise:
+ * What must hold for every scenario, over drawn ones (suite/generate.h), whose nodes tell leaders
+ * of it otherwise than it is:
  *
- *  - other rank numbers, another order of ranks, nodes and comms: the same verdict about the same
- *    ranks at the same time;
+ *  - other rank numbers, another order of ranks and comms: the same verdict about the same ranks at
+ *    the same time;
  *  - healthy ranks and comms besides: the same;
  *  - one rank not seen: never certain and wrong, the same answer never surer, and the coverage
  *    names it.
  *
  * usage: suite-properties [HOW_MANY [SEED]]
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/parse.h"
+#include "model/arena.h"
 #include "model/signature.h"
+#include "proto/messages.h"
 #include "record/record_layout.h"
-#include "report/doc/incident_doc.h"
 #include "suite/generate.h"
 #include "suite/score.h"
+#include "suite/watch_leader.h"
 
 #define S INT64_C(1000000000)
 #define COMPANY 4u
 #define COMPANY_COMM UINT64_C(0xc0ffee)
 
-/* How snapshots are seen. */
+/* What leaders are told. */
 struct view {
 	uint32_t n;       /* ranks of the job */
 	uint32_t *label;  /* by old label: the new one; NULL = the same */
 	int64_t hidden;   /* label of the rank not seen; -1 = none */
-	bool has_company; /* healthy ranks beside it */
-	char missing[64]; /* what the coverage names at the alert */
+	bool has_company; /* healthy ranks beside it … */
+	unsigned company_node;
+	uint64_t n_told;    /* … which has spoken so often */
+	uint32_t n_unnamed; /* pages and notices whose coverage does not name who is hidden */
 };
 
 struct tally {
@@ -47,170 +54,181 @@ static uint32_t below(struct tally *t, uint32_t n)
 	return (uint32_t)(cw_hash_mix64(t->state) % n);
 }
 
-/* ---- another snapshot of the same ---- */
+/* ---- what nodes tell, told otherwise ---- */
 
-static int copy_nodes(const struct cw_snapshot *from, struct cw_snapshot *to)
+static int reverse_members(struct cw_arena *arena, struct cw_msg_rank *rank)
 {
-	for (uint32_t i = from->n_nodes; i-- > 0;) {
-		uint32_t index;
-		int r = cw_snapshot_add_node(to, from->nodes[i].name, &index);
+	struct cw_msg_member *members =
+		cw_arena_array_raw(arena, rank->n_members + 1, sizeof(*members));
 
-		if (r < 0)
-			return r;
-		to->nodes[index].state = from->nodes[i].state;
-		to->nodes[index].last_digest_ns = from->nodes[i].last_digest_ns;
-	}
+	if (!members)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rank->n_members; i++)
+		members[i] = rank->members[rank->n_members - 1 - i];
+	rank->members = members;
 	return 0;
 }
 
-/* In descending order; index[old] = new, or CW_SNAP_NONE. */
-static int copy_ranks(const struct view *view, const struct cw_snapshot *from,
-		      struct cw_snapshot *to, uint32_t *index)
+/* Ranks by their new labels, and they and their comms in the other order. */
+static int permute_digest(const struct view *view, struct cw_arena *arena, struct cw_msg_digest *d)
 {
-	for (uint32_t i = from->n_ranks; i-- > 0;) {
-		struct cw_snap_rank rank = from->ranks[i];
-		int r;
+	int r = 0;
 
-		index[i] = CW_SNAP_NONE;
-		if (rank.rank == view->hidden)
-			continue;
-		if (view->label)
-			rank.rank = (int32_t)view->label[rank.rank];
-		rank.node = from->n_nodes - 1 - rank.node;
-		r = cw_snapshot_add_rank(to, &rank, &index[i]);
-		if (r < 0)
-			return r;
+	for (uint32_t i = 0, k = d->n_ranks; i < k; i++) {
+		struct cw_msg_rank rank = d->ranks[i];
+
+		if (i < --k) {
+			d->ranks[i] = d->ranks[k];
+			d->ranks[k] = rank;
+		}
 	}
-	return 0;
-}
-
-static int copy_comm(const struct cw_snapshot *from, uint32_t c, struct cw_snapshot *to,
-		     const uint32_t *index)
-{
-	const struct cw_snap_comm *comm = &from->comms[c];
-	uint32_t at;
-	int r = cw_snapshot_add_comm(to, comm, &at);
-
-	for (uint32_t m = 0; r == 0 && m < comm->nranks; m++) {
-		struct cw_snap_member member = comm->members[m];
-
-		if (member.rank == CW_SNAP_NONE || index[member.rank] == CW_SNAP_NONE)
-			continue;
-		member.rank = index[member.rank];
-		r = cw_snapshot_set_member(to, at, m, &member);
+	for (uint32_t i = 0; r == 0 && i < d->n_ranks; i++) {
+		d->ranks[i].rank = (int32_t)view->label[d->ranks[i].rank];
+		r = reverse_members(arena, &d->ranks[i]);
 	}
 	return r;
 }
 
-/* A comm in which everybody has done `done` calls and nobody is in one. */
-static int add_quiet_comm(struct cw_snapshot *to, uint64_t id, uint32_t first, uint64_t done,
-			  int64_t moved_ns)
+static void hide(const struct view *view, struct cw_msg_digest *d)
 {
-	struct cw_snap_comm comm = { .id = id, .nranks = to->n_ranks - first, .name = "company" };
-	uint32_t at;
-	int r = cw_snapshot_add_comm(to, &comm, &at);
+	uint32_t n = 0;
 
-	for (uint32_t m = 0; r == 0 && m < comm.nranks; m++) {
-		struct cw_snap_member member = {
-			.rank = first + m,
-			.state = CW_COMM_READY,
-			.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_REACHED |
-				 CW_KNOWN_COMPLETED,
-			.coll_entered = done,
-			.coll_returned = done,
-			.coll_reached = done,
-			.coll_completed = done,
-			.op_index = done,
-			.progress_ns = moved_ns,
-			.interval_ns = S,
-		};
-
-		r = cw_snapshot_set_member(to, at, m, &member);
-	}
-	return r;
+	for (uint32_t i = 0; i < d->n_ranks; i++)
+		if (d->ranks[i].rank != view->hidden)
+			d->ranks[n++] = d->ranks[i];
+	d->n_ranks = n;
 }
 
-/* Ranks that get on among themselves, and an idle comm with those of the job. */
-static int add_company(const struct view *view, struct cw_snapshot *to)
+/* Of a comm in which everybody has done `done` calls, the last so long ago, and nobody is in one.
+ */
+static struct cw_msg_member quiet_member(uint64_t id, uint32_t nranks, uint32_t place,
+					 uint64_t done, int64_t age_ns)
 {
-	uint32_t node, index, first = to->n_ranks;
-	int r = cw_snapshot_add_node(to, "company", &node);
-
-	if (r < 0)
-		return r;
-	to->nodes[node].state = CW_NODE_REPORTING;
-	to->nodes[node].last_digest_ns = to->now_ns;
-	for (uint32_t i = 0; i < COMPANY; i++) {
-		struct cw_snap_rank rank = { .rank = (int32_t)(view->n + i),
-					     .node = node,
-					     .pid = (int32_t)(9000 + i),
-					     .start_ticks = 7,
-					     .liveness = CW_LIVE_ALIVE,
-					     .flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
-					     .sampled_ns = to->now_ns,
-					     .headway_ns = to->now_ns,
-					     .nccl_version =
-						     to->n_ranks ? to->ranks[0].nccl_version : 0,
-					     .env_hash = to->n_ranks ? to->ranks[0].env_hash : 0,
-					     .headway_by = "cpu",
-					     .command = "train.py" };
-
-		r = cw_snapshot_add_rank(to, &rank, &index);
-		if (r < 0)
-			return r;
-	}
-	to->ranks_expected += COMPANY;
-	r = add_quiet_comm(to, COMPANY_COMM, first, (uint64_t)(to->now_ns / S), to->now_ns);
-	return r < 0 ? r : add_quiet_comm(to, COMPANY_COMM + 1, 0, 3, S);
+	return (struct cw_msg_member){
+		.comm_id = id,
+		.name = "company",
+		.nranks = nranks,
+		.comm_rank = (int32_t)place,
+		.state = CW_COMM_READY,
+		.known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_REACHED |
+			 CW_KNOWN_COMPLETED,
+		.coll_entered = done,
+		.coll_returned = done,
+		.coll_reached = done,
+		.coll_completed = done,
+		.op_index = done,
+		.progress_age_ns = age_ns,
+		.interval_ns = S,
+		.last_error = "",
+	};
 }
 
-static int change(void *user, struct cw_snapshot **snap)
+/* A rank of the job has an idle comm besides, with the company. */
+static int join_company(const struct view *view, struct cw_arena *arena, struct cw_msg_rank *rank)
 {
-	const struct view *view = user;
-	const struct cw_snapshot *from = *snap;
-	struct cw_snapshot *to = cw_snapshot_new();
-	uint32_t *index = calloc(from->n_ranks + 1, sizeof(*index));
-	int r = to && index ? cw_snapshot_set_job(to, from->job, from->group) : -1;
+	struct cw_msg_member *members =
+		cw_arena_new_array(arena, struct cw_msg_member, rank->n_members + 1);
 
-	if (r == 0) {
-		to->now_ns = from->now_ns;
-		to->wall_ns = from->wall_ns;
-		to->policy = from->policy;
-		to->ranks_expected = from->ranks_expected;
-		to->thresholds = from->thresholds;
-		r = copy_nodes(from, to);
-	}
-	if (r == 0)
-		r = copy_ranks(view, from, to, index);
-	for (uint32_t c = from->n_comms; r == 0 && c-- > 0;)
-		r = copy_comm(from, c, to, index);
-	if (r == 0 && view->has_company)
-		r = add_company(view, to);
-	free(index);
-	if (r < 0) {
-		(void)cw_snapshot_free(to);
-		return r;
-	}
-	(void)cw_snapshot_free(*snap);
-	*snap = to;
+	if (!members)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rank->n_members; i++)
+		members[i] = rank->members[i];
+	members[rank->n_members] = quiet_member(COMPANY_COMM + rank->start_ticks, view->n + COMPANY,
+						(uint32_t)rank->rank, 3, (int64_t)view->n_told * S);
+	rank->world_size += (int32_t)COMPANY;
+	rank->members = members;
+	rank->n_members++;
 	return 0;
 }
 
-/* What the document of the alert says could not be seen. */
-static void note_coverage(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
-			  const struct cw_stall_decision *d)
+static int fill_company(const struct view *view, struct cw_arena *arena, uint32_t i,
+			struct cw_msg_rank *rank)
 {
-	struct cw_incident_info info = { .id = "0", .confidence = d->confidence };
+	struct cw_msg_member *members = cw_arena_new_array(arena, struct cw_msg_member, 2);
+
+	if (!members)
+		return -ENOMEM;
+	members[0] = quiet_member(~(COMPANY_COMM + rank->start_ticks), COMPANY, i, view->n_told, 0);
+	members[1] = quiet_member(COMPANY_COMM + rank->start_ticks, view->n + COMPANY, view->n + i,
+				  3, (int64_t)view->n_told * S);
+	rank->rank = (int32_t)(view->n + i);
+	rank->pid = (int32_t)(9000 + i);
+	rank->liveness = CW_LIVE_ALIVE;
+	rank->exit_code = rank->term_signal = 0;
+	rank->end_by = rank->end_sender = 0;
+	rank->flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING;
+	rank->ended_age_ns = rank->headway_age_ns = rank->sampled_age_ns = 0;
+	rank->headway_by = "cpu";
+	rank->host_wait = CW_HOST_WAIT_UNKNOWN;
+	rank->host_call = NULL;
+	rank->members = members;
+	rank->n_members = 2;
+	return 0;
+}
+
+/* Ranks of the last attempt that get on among themselves, on one of the job's nodes. */
+static int add_company(struct view *view, unsigned node, struct cw_arena *arena,
+		       struct cw_msg_digest *d)
+{
+	struct cw_msg_rank *ranks =
+		cw_arena_new_array(arena, struct cw_msg_rank, d->n_ranks + COMPANY);
+	uint32_t n = d->n_ranks;
+	int r = ranks ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		ranks[i] = d->ranks[i];
+		r = join_company(view, arena, &ranks[i]);
+	}
+	for (uint32_t i = 0; r == 0 && i < COMPANY && n && node == view->company_node; i++) {
+		ranks[n + i] = ranks[n - 1]; /* of the same versions */
+		r = fill_company(view, arena, i, &ranks[n + i]);
+		d->n_ranks++;
+	}
+	view->n_told += node == view->company_node;
+	d->ranks = ranks;
+	return r;
+}
+
+static int change(void *user, unsigned node, struct cw_arena *arena, struct cw_msg_digest *d)
+{
 	struct view *view = user;
-	json_t *doc, *missing;
 
-	if (d->phase != CW_STALL_HANG)
-		return;
-	doc = cw_incident_doc(snap, v, &info);
-	missing = json_object_get(json_object_get(doc, "coverage"), "missing");
-	(void)snprintf(view->missing, sizeof(view->missing), "%s",
-		       missing ? json_string_value(missing) : "");
-	json_decref(doc);
+	hide(view, d);
+	if (view->has_company)
+		return add_company(view, node, arena, d);
+	return view->label ? permute_digest(view, arena, d) : 0;
+}
+
+/* "1,3-5" names the number. */
+static bool is_named(const char *set, int64_t number)
+{
+	long first, last;
+	int n;
+
+	while (sscanf(set, "%ld%n", &first, &n) == 1) {
+		set += n;
+		last = first;
+		if (sscanf(set, "-%ld%n", &last, &n) == 1)
+			set += n;
+		if (number >= first && number <= last)
+			return true;
+		if (*set++ != ',')
+			break;
+	}
+	return false;
+}
+
+/* What the document of each page and notice says could not be seen. */
+static void note_coverage(void *user, const struct suite_scenario *s, const struct json_t *doc,
+			  const struct json_t *truth)
+{
+	const char *missing =
+		json_string_value(json_object_get(json_object_get(doc, "coverage"), "missing"));
+	struct view *view = user;
+
+	(void)s;
+	(void)truth;
+	view->n_unnamed += !missing || !is_named(missing, view->hidden);
 }
 
 /* ---- properties ---- */
@@ -269,7 +287,7 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 {
 	const struct watch_eyes eyes = { .user = view, .change = change };
 	struct outcome o = { 0 };
-	int r = cw_watch_with(s, &eyes, &t->err, &o);
+	int r = cw_watch_leader_with(s, &eyes, &t->err, &o);
 
 	if (r < 0)
 		return r;
@@ -284,35 +302,19 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 	return 0;
 }
 
-/* "1,3-5" names the number. */
-static bool is_named(const char *set, int64_t number)
-{
-	long first, last;
-	int n;
-
-	while (sscanf(set, "%ld%n", &first, &n) == 1) {
-		set += n;
-		last = first;
-		if (sscanf(set, "-%ld%n", &last, &n) == 1)
-			set += n;
-		if (number >= first && number <= last)
-			return true;
-		if (*set++ != ',')
-			break;
-	}
-	return false;
-}
-
 static int check_hidden(struct tally *t, const struct suite_scenario *s, const struct outcome *base,
 			int64_t hidden)
 {
 	struct view view = { .n = s->n_ranks, .hidden = hidden };
 	const struct watch_eyes eyes = { .user = &view,
 					 .change = change,
-					 .on_look = note_coverage };
+					 .on_incident = note_coverage };
+	struct suite_scenario seen = *s;
 	struct outcome o = { 0 };
-	int r = cw_watch_with(s, &eyes, &t->err, &o);
+	int r;
 
+	seen.may_be_silent = true; /* who is not seen may keep it from ever becoming a page */
+	r = cw_watch_leader_with(&seen, &eyes, &t->err, &o);
 	if (r < 0)
 		return r;
 	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !cw_score_is_right(s, &o))
@@ -320,7 +322,7 @@ static int check_hidden(struct tally *t, const struct suite_scenario *s, const s
 	if (o.is_alert && base->is_alert && o.klass == base->klass &&
 	    o.confidence > base->confidence)
 		fail(t, s, "one rank is not seen, and the verdict is surer", base, &o);
-	if (o.is_alert && !is_named(view.missing, hidden))
+	if (view.n_unnamed)
 		fail(t, s, "one rank is not seen, and the coverage does not name it", base, &o);
 	cw_outcome_fini(&o);
 	return 0;
@@ -345,13 +347,33 @@ static int permute(struct tally *t, const struct suite_scenario *s, const struct
 	return r;
 }
 
+/* One to which nothing happens by itself: what befalls company is not healthy. */
+static unsigned quiet_node(const struct suite_scenario *s)
+{
+	unsigned n = (s->n_ranks + s->per_node - 1) / s->per_node;
+
+	for (unsigned node = 0; node < n; node++) {
+		bool is_quiet = true;
+
+		for (uint32_t i = 0; i < s->n_faults; i++)
+			is_quiet &= s->faults[i].action < SUITE_NODE_LOST ||
+				    s->faults[i].action > SUITE_NODE_KILLED ||
+				    !cw_suite_set_has(&s->faults[i].set, node);
+		if (is_quiet)
+			return node;
+	}
+	return 0;
+}
+
 static int on_scenario(void *user, const struct suite_scenario *s)
 {
 	struct tally *t = user;
-	struct view company = { .n = s->n_ranks, .hidden = -1, .has_company = true };
+	struct view company = {
+		.n = s->n_ranks, .hidden = -1, .has_company = true, .company_node = quiet_node(s)
+	};
 	struct outcome base = { 0 };
 	int64_t culprit = below(t, s->n_ranks);
-	int r = cw_watch(s, &t->err, &base);
+	int r = cw_watch_leader(s, &t->err, &base);
 
 	t->n++;
 	if (base.n_culprits)
@@ -379,6 +401,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	t.state = seed;
+	cw_log_set_level(CW_LOG_ERR); /* what leaders log is told by what is compared */
 	if (cw_suite_generate(n, seed, on_scenario, &t, &t.err) < 0) {
 		fprintf(stderr, "suite-properties: %s\n",
 			t.err.text[0] ? t.err.text : "out of memory");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * usage: make_bundle SCENARIO-FILE SECONDS DIRECTORY
- * Runs the file's scenario in the virtual cluster, looks at it after so many seconds with the
- * windows that are wanted, and writes the bundle a leader would write: for tests that need the
- * bundle of a job too large to be run.
+ * Runs the file's scenario in the virtual cluster, asks its leader after so many seconds what it
+ * knows, with all windows, and writes the bundle it would write: for tests that need the bundle of
+ * a job too large to be run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,35 +19,16 @@
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_doc.h"
-#include "suite/cluster/cluster.h"
+#include "suite/watch_leader.h"
 
 /* 2026-11-21T00:00:00Z: no test may depend on when it runs. */
 #define WALL_NS (INT64_C(1795219200) * CW_NS_PER_S)
-#define MAX_FETCHES 8
 
 struct job {
 	int64_t seconds;
 	const char *dir;
 	bool is_done;
 };
-
-/* As a leader does: a verdict may want windows, with them it may want others. */
-static int look(struct cluster *c, int64_t at_ns, struct cw_snapshot **ret, struct cw_verdict *v)
-{
-	int r = cluster_run(c, at_ns);
-
-	for (int i = 0; r == 0; i++) {
-		r = cluster_snapshot(c, ret);
-		if (r == 0)
-			r = cw_verdict_compute(*ret, v);
-		if (r < 0 || !v->n_wanted || i == MAX_FETCHES)
-			return r;
-		r = cluster_fetch_windows(c, *ret, v->wanted, v->n_wanted);
-		cw_verdict_fini(v);
-		*ret = cw_snapshot_free(*ret);
-	}
-	return r;
-}
 
 static int write_bundle(const struct job *job, struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -84,7 +65,6 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 {
 	struct job *job = user;
 	struct cw_snapshot *snap = NULL;
-	struct cluster *c = NULL;
 	struct cw_verdict v = { 0 };
 	struct cw_err err = { "" };
 	int r;
@@ -92,14 +72,13 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 	if (job->is_done)
 		return 0;
 	job->is_done = true;
-	r = cluster_new(s, CLUSTER_ORIGIN_NS, &err, &c);
+	r = cw_watch_snapshot(s, job->seconds * CW_NS_PER_S, &err, &snap);
 	if (r == 0)
-		r = look(c, CLUSTER_ORIGIN_NS + job->seconds * CW_NS_PER_S, &snap, &v);
+		r = cw_verdict_compute(snap, &v);
 	if (r == 0)
 		r = write_bundle(job, snap, &v);
 	cw_verdict_fini(&v);
 	(void)cw_snapshot_free(snap);
-	(void)cluster_free(c);
 	return r;
 }
 

@@ -15,7 +15,7 @@
 
 #include "analysis/verdict.h"
 #include "import/flight_recorder.h"
-#include "suite/cluster/cluster.h"
+#include "suite/watch_leader.h"
 
 #define S INT64_C(1000000000)
 #define WALL_NS (INT64_C(1795219200) * S)
@@ -50,27 +50,12 @@ static void fini(void)
 
 TestSuite(fr_export, .init = init, .fini = fini);
 
-/* As a leader does: windows where they are wanted. */
 static int look(void *user, const struct suite_scenario *s)
 {
 	struct cw_snapshot **ret = user;
-	struct cluster *c = NULL;
-	struct cw_verdict v;
-	struct cw_err err;
+	struct cw_err err = { "" };
 
-	cr_assert_eq(cluster_new(s, CLUSTER_ORIGIN_NS, &err, &c), 0);
-	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + 40 * S), 0);
-	for (int i = 0;; i++) {
-		cr_assert_eq(cluster_snapshot(c, ret), 0);
-		cr_assert_eq(cw_verdict_compute(*ret, &v), 0);
-		if (!v.n_wanted || i == 4)
-			break;
-		cr_assert_eq(cluster_fetch_windows(c, *ret, v.wanted, v.n_wanted), 0);
-		cw_verdict_fini(&v);
-		*ret = cw_snapshot_free(*ret);
-	}
-	cw_verdict_fini(&v);
-	(void)cluster_free(c);
+	cr_assert_eq(cw_watch_snapshot(s, 40 * S, &err, ret), 0, "%s", err.text);
 	(*ret)->wall_ns = WALL_NS;
 	return 0;
 }
