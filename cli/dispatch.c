@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/completion.h"
 #include "cli/nearest.h"
 #include "cli/verb.h"
 
@@ -15,6 +16,7 @@ static void print_usage(const struct cw_command *command, FILE *out)
 	fprintf(out, "Usage: %s VERB [OPTION…]\n\n%s\n\n", command->name, command->about);
 	for (size_t i = 0; i < command->count; i++)
 		fprintf(out, "  %-13s %s\n", command->verbs[i].name, command->verbs[i].summary);
+	fprintf(out, "  %-13s %s\n", "completion", "make bash, zsh or fish complete what is typed");
 	fprintf(out,
 		"\n`%s VERB --help` tells more.\n"
 		"Exit status: 0 healthy or done, 1 usage or I/O error, 2 a hang was found, 3 not "
@@ -32,7 +34,7 @@ static int finish(const struct cw_command *command, int status)
 	return CW_EXIT_ERROR;
 }
 
-static const struct cw_verb *find_verb(const struct cw_command *command, const char *name)
+const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const char *name)
 {
 	for (size_t i = 0; i < command->count; i++)
 		if (strcmp(name, command->verbs[i].name) == 0)
@@ -47,6 +49,7 @@ static int complain(const struct cw_command *command, const char *typed)
 
 	for (size_t i = 0; i < command->count; i++)
 		cw_nearest_offer(&nearest, command->verbs[i].name);
+	cw_nearest_offer(&nearest, "completion");
 	fprintf(stderr, "%s: there is no verb \"%s\"", command->name, typed);
 	if (nearest.word) {
 		fprintf(stderr, "; did you mean \"%s\"?\n", nearest.word);
@@ -76,11 +79,14 @@ int cw_dispatch(const struct cw_command *command, int argc, char **argv)
 		puts(command->version);
 		return finish(command, CW_EXIT_OK);
 	}
-	verb = find_verb(command, argv[1]);
-	if (verb) {
-		(void)snprintf(name, sizeof(name), "%s %s", command->name, verb->name);
-		argv[1] = name;
-		return finish(command, verb->run(argc - 1, argv + 1));
-	}
-	return complain(command, argv[1]);
+	if (strcmp(argv[1], "--complete") == 0)
+		return finish(command, cw_completion_words(command, argc - 2, argv + 2));
+	verb = cw_dispatch_find(command, argv[1]);
+	if (!verb && strcmp(argv[1], "completion") != 0)
+		return complain(command, argv[1]);
+	(void)snprintf(name, sizeof(name), "%s %s", command->name, argv[1]);
+	argv[1] = name;
+	if (!verb)
+		return finish(command, cw_completion_script(command, argc - 1, argv + 1));
+	return finish(command, verb->run(argc - 1, argv + 1));
 }

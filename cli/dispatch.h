@@ -4,10 +4,18 @@
 
 #include <stddef.h>
 
+struct argp;
+
 struct cw_verb {
 	const char *name;
 	int (*run)(int argc, char **argv); /* as in cli/verb.h */
 	const char *summary;
+	const struct argp *argp; /* its options; NULL = complete() knows them */
+	/* For shells: the i-th word there is for an argument of that name. NULL = no more, or none.
+	 */
+	const char *(*value)(const char *name, unsigned i);
+	/* Instead of these, as cw_completion_words() does; argv[0] is the verb. */
+	int (*complete)(int argc, char **argv);
 };
 
 struct cw_command {
@@ -17,6 +25,9 @@ struct cw_command {
 	const struct cw_verb *verbs;
 	size_t count;
 };
+
+/* NULL = there is none. */
+const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const char *name);
 
 /* Runs argv[1] and returns main()'s exit status; does not return from verbs that exec. */
 int cw_dispatch(const struct cw_command *command, int argc, char **argv);

@@ -10,18 +10,28 @@
 const char *argp_program_version = "collwatch " CW_VERSION;
 
 static const struct cw_verb verbs[] = {
-	{ "run", cw_verb_run, "run a program with the agent loaded" },
-	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are" },
-	{ "report", cw_verb_report, "list incidents, or show one" },
-	{ "stacks", cw_verb_stacks, "where a job's ranks are right now" },
-	{ "doctor", cw_verb_doctor, "find out why collwatch sees less than it could" },
-	{ "mute", cw_verb_mute, "alert nobody about a job, for a while" },
-	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job" },
-	{ "record", cw_verb_record, "show what one rank's flight record holds" },
-	{ "init-cluster", cw_verb_init_cluster, "make a key and configurations for several nodes" },
+	{ "run", cw_verb_run, "run a program with the agent loaded", &cw_argp_run, NULL, NULL },
+	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are",
+	  &cw_argp_status, NULL, NULL },
+	{ "report", cw_verb_report, "list incidents, or show one", &cw_argp_report, cw_report_value,
+	  NULL },
+	{ "stacks", cw_verb_stacks, "where a job's ranks are right now", &cw_argp_stacks, NULL,
+	  NULL },
+	{ "doctor", cw_verb_doctor, "find out why collwatch sees less than it could",
+	  &cw_argp_doctor, NULL, NULL },
+	{ "mute", cw_verb_mute, "alert nobody about a job, for a while", &cw_argp_mute, NULL,
+	  NULL },
+	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job", &cw_argp_analyze,
+	  NULL, NULL },
+	{ "record", cw_verb_record, "show what one rank's flight record holds", &cw_argp_record,
+	  NULL, NULL },
+	{ "init-cluster", cw_verb_init_cluster, "make a key and configurations for several nodes",
+	  &cw_argp_init_cluster, NULL, NULL },
 #ifdef CW_HAS_LAB
-	{ "demo", cw_verb_lab, "watch a hang being diagnosed, on this machine, without a GPU" },
-	{ "suite", cw_verb_lab, "run labelled scenarios, say how often the verdict is right" },
+	{ "demo", cw_verb_lab, "watch a hang being diagnosed, on this machine, without a GPU", NULL,
+	  NULL, cw_verb_lab_complete },
+	{ "suite", cw_verb_lab, "run labelled scenarios, say how often the verdict is right", NULL,
+	  NULL, cw_verb_lab_complete },
 #endif
 };
 

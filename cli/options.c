@@ -6,7 +6,6 @@
  */
 #include "cli/options.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,17 +67,48 @@ static bool takes_next(const struct argp_option *o)
 	return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
 }
 
-/* "-vo": does its last letter take the next word? What stands behind a letter may be its value. */
-static bool short_takes_next(const struct argp *argp, const char *letters)
+/* "-vo": whose last letter takes the next word? What stands behind a letter may be its value. */
+static const struct argp_option *short_takes_next(const struct argp *argp, const char *letters)
 {
 	for (; *letters; letters++) {
 		struct word w = { .letter = *letters };
 
 		cw_options_each(argp, compare, &w);
 		if (!w.found || w.found->arg)
-			return takes_next(w.found) && !letters[1];
+			return takes_next(w.found) && !letters[1] ? w.found : NULL;
 	}
-	return false;
+	return NULL;
+}
+
+static void find_long(const struct argp *argp, const char *word, struct word *w)
+{
+	w->name = word + 2;
+	w->len = strcspn(w->name, "=");
+	cw_options_each(argp, compare, w);
+}
+
+struct cw_options_place cw_options_place(const struct argp *argp, int n, char **words)
+{
+	bool is_in_order = argp->args_doc && strncmp(argp->args_doc, "[--]", 4) == 0;
+	struct cw_options_place place = { 0 };
+
+	for (int i = 1; i < n && !place.is_ended; i++) {
+		struct word w = { .nearest = { .typed = "" } };
+
+		if (place.option) {
+			place.option = NULL;
+		} else if (strcmp(words[i], "--") == 0) {
+			place.is_ended = true;
+		} else if (words[i][0] != '-' || !words[i][1]) {
+			place.is_ended = is_in_order;
+		} else if (words[i][1] != '-') {
+			place.option = short_takes_next(argp, words[i] + 1);
+		} else {
+			find_long(argp, words[i], &w);
+			place.option = takes_next(w.found) && !w.name[w.len] ? w.found : NULL;
+		}
+	}
+	return place;
 }
 
 static void suggest(const struct argp *argp, const char *verb, const struct word *w)
@@ -105,13 +135,11 @@ error_t cw_options_parse(const struct argp *argp, int argc, char **argv, unsigne
 			continue;
 		}
 		if (arg[1] != '-') {
-			i += short_takes_next(argp, arg + 1);
+			i += short_takes_next(argp, arg + 1) != NULL;
 			continue;
 		}
-		w.name = arg + 2;
-		w.len = strcspn(w.name, "=");
-		(void)snprintf(typed, sizeof(typed), "%.*s", (int)w.len, w.name);
-		cw_options_each(argp, compare, &w);
+		(void)snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(arg + 2, "="), arg + 2);
+		find_long(argp, arg, &w);
 		if (!w.found && w.nearest.word)
 			suggest(argp, argv[0], &w);
 		i += takes_next(w.found) && !w.name[w.len];

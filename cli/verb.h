@@ -2,6 +2,8 @@
 /* What main() calls: one function per verb, each with its own argp parser. */
 #pragma once
 
+#include <argp.h>
+
 /* Exit status of the command: docs/design/control.md#exit-codes. */
 enum cw_exit {
 	CW_EXIT_OK = 0,      /* healthy, or done */
@@ -23,3 +25,11 @@ int cw_verb_init_cluster(int argc, char **argv);
 int cw_verb_doctor(int argc, char **argv);
 /* demo and suite: becomes collwatch-lab, or says what to install. */
 int cw_verb_lab(int argc, char **argv);
+/* Their words for a shell; argv[0] is the verb. */
+int cw_verb_lab_complete(int argc, char **argv);
+
+/* Their options. */
+extern const struct argp cw_argp_run, cw_argp_stacks, cw_argp_status, cw_argp_mute, cw_argp_report,
+	cw_argp_analyze, cw_argp_record, cw_argp_init_cluster, cw_argp_doctor;
+/* Classes, as struct cw_verb (cli/dispatch.h) has them. */
+const char *cw_report_value(const char *name, unsigned i);

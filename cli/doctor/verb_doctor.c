@@ -52,7 +52,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_doctor = {
 	.options =
 		(const struct argp_option[]){
 			{ "pid", OPT_PID, "PID", 0, "Is the agent in this process?", 0 },
@@ -120,7 +120,7 @@ int cw_verb_doctor(int argc, char **argv)
 	json_t *doc;
 	int status;
 
-	(void)cw_options_parse(&argp, argc, argv, ARGP_IN_ORDER, &args);
+	(void)cw_options_parse(&cw_argp_doctor, argc, argv, ARGP_IN_ORDER, &args);
 	if (!d.findings || !d.checked)
 		return CW_EXIT_ERROR;
 	d.control = cw_control_path(args.ask.control);

@@ -132,6 +132,11 @@ const struct demo_scenario *demo_scenario_default(void)
 	return &scenarios[0];
 }
 
+const char *demo_scenario_name(unsigned i)
+{
+	return i < N_SCENARIOS ? scenarios[i].name : NULL;
+}
+
 void demo_scenario_list(FILE *out)
 {
 	for (size_t i = 0; i < N_SCENARIOS; i++)

@@ -64,6 +64,8 @@ struct demo_scenario {
 const struct demo_scenario *demo_scenario_find(const char *name);
 const struct demo_scenario *demo_scenario_default(void);
 void demo_scenario_list(FILE *out);
+/* Of the i-th; NULL = there are no more. */
+const char *demo_scenario_name(unsigned i);
 
 /* How it is run. */
 struct demo_case {

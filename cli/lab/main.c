@@ -9,8 +9,10 @@
 const char *argp_program_version = "collwatch-lab " CW_VERSION;
 
 static const struct cw_verb verbs[] = {
-	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU" },
-	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right" },
+	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU",
+	  &cw_argp_demo, cw_demo_value, NULL },
+	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right",
+	  &cw_argp_suite, NULL, NULL },
 };
 
 int main(int argc, char **argv)

@@ -169,7 +169,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const char *cw_demo_value(const char *name, unsigned i)
+{
+	return strcmp(name, "SCENARIO") == 0 ? demo_scenario_name(i) : NULL;
+}
+
+const struct argp cw_argp_demo = {
 	.options = options,
 	.parser = parse_opt,
 	.args_doc = "[SCENARIO]",
@@ -454,7 +459,7 @@ int cw_verb_demo(int argc, char **argv)
 		.seconds = 20,
 		.timeout_s = 90,
 	};
-	(void)cw_options_parse(&argp, argc, argv, 0, &demo->opts);
+	(void)cw_options_parse(&cw_argp_demo, argc, argv, 0, &demo->opts);
 	if (demo->opts.is_torch) {
 		status = become_torch(demo->opts.check);
 		free(demo);

@@ -245,7 +245,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_suite = {
 	.options = options,
 	.parser = parse_opt,
 	.args_doc = "[DIRECTORY|FILE]",
@@ -604,7 +604,7 @@ int cw_verb_suite(int argc, char **argv)
 	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
 	int r, status;
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &opts);
+	(void)cw_options_parse(&cw_argp_suite, argc, argv, 0, &opts);
 	if (opts.processes)
 		return run_processes(&run);
 	if (opts.print)

@@ -66,7 +66,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_run = {
 	.options =
 		(const struct argp_option[]){
 			{ "socket", OPT_SOCKET, "SOCKET", 0,
@@ -230,7 +230,7 @@ int cw_verb_run(int argc, char **argv)
 	const char *socket;
 	bool has_own;
 
-	(void)cw_options_parse(&argp, argc, argv, ARGP_IN_ORDER, &args);
+	(void)cw_options_parse(&cw_argp_run, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
 		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
 	has_own = args.standalone && start_own_daemon(&own);

@@ -69,7 +69,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_analyze = {
 	.options =
 		(const struct argp_option[]){
 			{ "flight-recorder", OPT_FLIGHT_RECORDER, "DIR", 0,
@@ -461,7 +461,7 @@ int cw_verb_analyze(int argc, char **argv)
 	struct analyze_args args = { 0 };
 	struct stat st;
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_analyze, argc, argv, 0, &args);
 	if (args.flight_recorder)
 		return analyze_flight_recorder(&args);
 	if (stat(args.paths[0], &st) == 0 && S_ISDIR(st.st_mode))

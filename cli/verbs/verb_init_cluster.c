@@ -224,7 +224,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_init_cluster = {
 	.options =
 		(const struct argp_option[]){
 			{ "node", OPT_NODE, "NAME=ADDRESS:PORT", 0,
@@ -471,7 +471,7 @@ int cw_verb_init_cluster(int argc, char **argv)
 		fputs("collwatch: out of memory\n", stderr);
 		return CW_EXIT_ERROR;
 	}
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_init_cluster, argc, argv, 0, &args);
 	if (mkdir(args.dir, 0700) < 0 && errno != EEXIST) {
 		(void)complain(args.dir, "");
 		return CW_EXIT_ERROR;

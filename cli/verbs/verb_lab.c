@@ -10,9 +10,32 @@
 #include "cli/verb.h"
 #include "common/cleanup.h"
 
+/* Becomes it, with a word before those of argv; else why not. */
+static int become(char *program, char *word, int argc, char **argv)
+{
+	_cleanup_(freep) char **words = calloc((size_t)argc + 3, sizeof(*words));
+
+	if (words) {
+		words[0] = program;
+		words[1] = word;
+		memcpy(&words[2], argv, (size_t)argc * sizeof(*words));
+		(void)execv(program, words);
+	}
+	fprintf(stderr, "collwatch: cannot run %s: %s\n", program, strerror(errno));
+	return CW_EXIT_ERROR;
+}
+
+int cw_verb_lab_complete(int argc, char **argv)
+{
+	char program[PATH_MAX], word[] = "--complete";
+
+	if (cw_paths_find(CW_PART_LAB, program, NULL) < 0)
+		return CW_EXIT_OK; /* then there is nothing to complete */
+	return become(program, word, argc, argv);
+}
+
 int cw_verb_lab(int argc, char **argv)
 {
-	_cleanup_(freep) char **words = NULL;
 	char *verb = strchr(argv[0], ' ') + 1; /* "collwatch VERB" */
 	char program[PATH_MAX];
 	struct cw_err err;
@@ -24,13 +47,5 @@ int cw_verb_lab(int argc, char **argv)
 			verb, err.text);
 		return CW_EXIT_ERROR;
 	}
-	words = calloc((size_t)argc + 2, sizeof(*words));
-	if (words) {
-		words[0] = program;
-		words[1] = verb;
-		memcpy(&words[2], &argv[1], (size_t)argc * sizeof(*words)); /* with its NULL */
-		(void)execv(program, words);
-	}
-	fprintf(stderr, "collwatch: cannot run %s: %s\n", program, strerror(errno));
-	return CW_EXIT_ERROR;
+	return become(program, verb, argc - 1, argv + 1);
 }

@@ -60,7 +60,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_mute = {
 	.options =
 		(const struct argp_option[]){
 			{ "for", OPT_FOR, "DURATION", 0, "For so long: 90s, 30min, 2h, 7d", 0 },
@@ -103,7 +103,7 @@ int cw_verb_mute(int argc, char **argv)
 	uint32_t code;
 	int r;
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_mute, argc, argv, 0, &args);
 	request = request_of(&args);
 	if (!request) {
 		fputs("collwatch: out of memory\n", stderr);

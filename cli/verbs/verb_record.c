@@ -64,7 +64,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_record = {
 	.options =
 		(const struct argp_option[]){
 			{ "ops", 'n', "N", 0, "Last calls shown per communicator (default: 8)", 0 },
@@ -377,7 +377,7 @@ int cw_verb_record(int argc, char **argv)
 	struct record_args args = { .ops = 8 };
 	struct cw_err err = { "" };
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_record, argc, argv, 0, &args);
 	if (open_record(args.what, &rec, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;

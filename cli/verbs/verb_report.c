@@ -100,6 +100,12 @@ static void read_class(struct report_args *args, const char *arg, struct argp_st
 		argp_error(state, "--class: there is no class \"%s\"; there are:%s", arg, all);
 }
 
+const char *cw_report_value(const char *name, unsigned i)
+{
+	i += CW_CLASS_HEALTHY + 1;
+	return strcmp(name, "CLASS") == 0 && i < CW_CLASS__MAX ? cw_class_name(i) : NULL;
+}
+
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct report_args *args = state->input;
@@ -155,7 +161,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_report = {
 	.options =
 		(const struct argp_option[]){
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
@@ -373,6 +379,6 @@ int cw_verb_report(int argc, char **argv)
 {
 	struct report_args args = { 0 };
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_report, argc, argv, 0, &args);
 	return args.what ? show(&args) : list(&args);
 }

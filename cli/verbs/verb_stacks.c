@@ -50,7 +50,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_stacks = {
 	.options =
 		(const struct argp_option[]){
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
@@ -139,7 +139,7 @@ int cw_verb_stacks(int argc, char **argv)
 	uint32_t code = 0;
 	int r;
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_stacks, argc, argv, 0, &args);
 	r = ask_for(&args, &doc, &code, &err);
 	if (r < 0)
 		return cw_ask_fail(r, &err);

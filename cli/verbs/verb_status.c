@@ -47,7 +47,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {
+const struct argp cw_argp_status = {
 	.options =
 		(const struct argp_option[]){
 			{ "ops", OPT_OPS, NULL, 0,
@@ -111,7 +111,7 @@ int cw_verb_status(int argc, char **argv)
 	uint32_t code;
 	int r;
 
-	(void)cw_options_parse(&argp, argc, argv, 0, &args);
+	(void)cw_options_parse(&cw_argp_status, argc, argv, 0, &args);
 	if (args.watch && !args.ops)
 		return watch(&args);
 	r = cw_control_ask(cw_control_path(args.ask.control), args.ops ? "ops" : "status", NULL,

@@ -30,11 +30,17 @@ lib/collwatch/libcollwatch.so
 libexec/collwatch/programs/*
 libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
+share/bash-completion/completions/collwatch.bash
+share/bash-completion/completions/collwatch-lab.bash
 share/collwatch/schemas/epitaph.json
 share/collwatch/schemas/incident.json
 share/collwatch/slurm/task-prolog
 share/doc/collwatch/examples/collwatchd.conf
+share/fish/vendor_completions.d/collwatch.fish
+share/fish/vendor_completions.d/collwatch-lab.fish
 share/man/man[1578]/collwatch*
+share/zsh/site-functions/_collwatch
+share/zsh/site-functions/_collwatch-lab
 systemd/system/collwatchd-control.socket
 systemd/system/collwatchd.service
 systemd/system/collwatchd.socket

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What bash, zsh and fish offer to somebody who types collwatch, by the scripts that it prints for them.
+Prints TAP.
+
+usage: test_completion.py COLLWATCH COLLWATCHD COLLWATCH-LAB
+"""
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+
+COLLWATCH, COLLWATCHD, LAB = (os.path.abspath(path) for path in sys.argv[1:4])
+# By their names, as people type them.
+PATH = os.path.dirname(COLLWATCH) + ":" + os.path.dirname(LAB) + ":" + os.environ["PATH"]
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("COLLWATCH_")}
+ENV.update(PATH=PATH, LC_ALL="C.UTF-8", HOME="/nonexistent", TERM="dumb")
+
+
+def said(*command, check=True, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=120, env=ENV, check=False, **options)
+    assert not check or done.returncode == 0, done
+    return done.stdout
+
+
+def needs(shell):
+    if not shutil.which(shell):
+        raise tap.Skip(f"no {shell}")
+
+
+def in_bash(*words, command="collwatch", cwd=None):
+    """By the function that complete -F names, as bash calls it."""
+    return set(said("bash", "--norc", "-c", """
+        eval "$("$0" completion bash)"; command=$1; shift
+        COMP_WORDS=("$command" "$@"); COMP_CWORD=$#
+        "$(complete -p "$command" | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
+        printf '%s\\n' "${COMPREPLY[@]}" """, command, command, *words, cwd=cwd).split())
+
+
+def in_fish(typed, cwd=None):
+    return {line.split("\t")[0] for line in said(
+        "fish", "--no-config", "-c", "collwatch completion fish | source; complete -C $argv[1]", typed,
+        cwd=cwd).splitlines()}
+
+
+def help_of(*verb):
+    """Its long options, as --help has them."""
+    return set(re.findall(r"(?:^ +|, )(--[a-z][a-z-]*)", said(*verb, "--help"), re.MULTILINE))
+
+
+def verbs_of(command):
+    return re.findall(r"^  ([a-z-]+) +\S", said(command, "--help"), re.MULTILINE)
+
+
+def bash_offers_every_option_of_every_verb():
+    needs("bash")
+    for command in "collwatch", "collwatch-lab":
+        verbs = verbs_of(command)
+        assert len(verbs) >= 3 and in_bash("", command=command) == set(verbs), verbs
+        for verb in verbs:
+            wanted = help_of(command, verb)
+            assert {"--help", "--usage"} < wanted, wanted
+            assert in_bash(verb, "--", command=command) == wanted, verb
+            one = max(wanted)
+            assert in_bash(verb, one, command=command) == {w for w in wanted if w.startswith(one)}, one
+
+
+def fish_offers_every_option_of_every_verb():
+    needs("fish")
+    verbs = verbs_of("collwatch")
+    assert in_fish("collwatch ") == set(verbs), in_fish("collwatch ")
+    for verb in verbs:
+        assert in_fish(f"collwatch {verb} --") == help_of("collwatch", verb), verb
+
+
+class Zsh:
+    """An interactive one at a terminal."""
+
+    def __enter__(self):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**ENV, "PS1": "", "COLUMNS": "300", "LINES": "100"})
+        self.typed('PS1=; unsetopt zle_bracketed_paste; stty cols 300 rows 200; '
+                   'autoload -U compinit; compinit -u -D; source <(collwatch completion zsh); '
+                   'LISTMAX=1000; echo is""ready\n')
+        self.until("isready")
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+    def typed(self, text):
+        os.write(self.fd, text.encode())
+
+    def until(self, text):
+        seen, end = "", time.monotonic() + 120
+        while text not in seen:
+            assert time.monotonic() < end, f"no {text!r}: {seen!r}"
+            if select.select([self.fd], [], [], 1)[0]:
+                seen += os.read(self.fd, 65536).decode(errors="replace")
+        return seen
+
+
+def zsh_completes_verbs_options_and_values():
+    needs("zsh")
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp, Zsh() as zsh:
+        os.mkdir(tmp + "/some-bundle")
+        for typed, becomes in [("collwatch rep", "collwatch report"),
+                               ("collwatch report --cop", "collwatch report --copy"),
+                               ("collwatch report --class=nev", "collwatch report --class=never_entered"),
+                               ("collwatch demo --no-n", "collwatch demo --no-namespaces"),
+                               (f"collwatch report {tmp}/so", f"collwatch report {tmp}/some-bundle"),
+                               ("collwatch completion fi", "collwatch completion fish")]:
+            # TAB; then the line is not run, but printed: begin of line, end of line.
+            zsh.typed(f"{typed}\t\x01echo 'it is <\x05>'\n")
+            seen = re.search("\nit is <(.*)>", zsh.until(">\r\n")).group(1).rstrip(" /")
+            assert seen == becomes, (typed, seen)
+        zsh.typed("collwatch report --\t\x15echo is\"\"listed\n")  # the line is given up
+        seen = set(re.findall(r"--[a-z][a-z-]*", zsh.until("islisted")))
+        assert help_of("collwatch", "report") <= seen, seen
+
+
+def words_in_front_decide():
+    needs("bash")
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        os.mkdir(tmp + "/bundle-1")
+        with open(tmp + "/bundle-of-none", "wb"):
+            pass
+        assert in_bash("report", "bun", cwd=tmp) == {"bundle-1"}, "a bundle is a directory"
+        assert in_bash("report", "--output", "bun", cwd=tmp) == {"bundle-1", "bundle-of-none"}
+        assert in_bash("report", "-o", "bundle-o", cwd=tmp) == {"bundle-of-none"}
+        assert in_bash("report", "--output", "=", "bundle-o", cwd=tmp) == {"bundle-of-none"}
+        assert "mismatch" in in_bash("report", "--json", "--class", ""), "classes"
+        assert in_bash("report", "--class", "=", "mi") == {"mismatch"}, "as bash splits it"
+        assert in_bash("report", "--class", "=") >= {"mismatch", "slow"}
+        assert in_bash("run", "--standalone", "--ag") == {"--agent"}
+        assert in_bash("run", "program", "--ag") == set(), "that is the program's"
+        assert in_bash("run", "--", "--ag") == set()
+        assert "sort" in in_bash("run", "sor"), "programs"
+        assert in_bash("record", "sh", cwd=tmp) == {"show"}
+        assert in_bash("completion", "") == {"bash", "zsh", "fish"}
+        assert "never-entered" in in_bash("demo", "never"), "the laboratory's"
+        assert in_bash("nosuch", "") == set() and in_bash("--help", "") == set()
+
+
+def incidents_and_nodes_are_the_daemons():
+    needs("bash")
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        ids = ["00000000000000aa", "0000000000000abb"]
+        for one in ids:
+            os.makedirs(f"{tmp}/state/incidents/{one}")
+            with open(f"{tmp}/state/incidents/{one}/incident.json", "w", encoding="ascii") as f:
+                json.dump({"schema": "collwatch.incident/1", "id": one, "uid": os.geteuid(), "job": "name:t",
+                           "class": "slow", "summary": "s"}, f)
+        with open(tmp + "/conf", "w", encoding="ascii") as f:
+            f.write(f'node_name = "here"\nagent_socket = "{tmp}/agent.sock"\n'
+                    f'control_socket = "{tmp}/control.sock"\nstate_dir = "{tmp}/state"\n')
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify.bind(tmp + "/notify.sock")
+        notify.settimeout(120)
+        with open(tmp + "/log", "wb") as log, subprocess.Popen(
+                [COLLWATCHD, "--config", tmp + "/conf"], stderr=log,
+                env=dict(ENV, NOTIFY_SOCKET=tmp + "/notify.sock")) as daemon:
+            try:
+                while b"READY=1" not in notify.recv(4096):
+                    pass
+                at = ["report", "--control", tmp + "/control.sock"]
+                assert in_bash(*at, "0000", cwd=tmp) == set(ids), in_bash(*at, "0000")
+                assert in_bash(*at, "0000000000000a", cwd=tmp) == {ids[1]}
+                assert in_bash(*at, "--node", "") == {"here"}
+            finally:
+                daemon.terminate()
+        notify.close()
+
+
+def a_shell_that_is_not_known_is_refused():
+    done = subprocess.run([COLLWATCH, "completion", "fihs"], stderr=subprocess.PIPE, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 1 and 'did you mean "fish"?' in done.stderr, done
+
+
+tap.run([bash_offers_every_option_of_every_verb, fish_offers_every_option_of_every_verb,
+         zsh_completes_verbs_options_and_values, words_in_front_decide,
+         incidents_and_nodes_are_the_daemons, a_shell_that_is_not_known_is_refused])
