@@ -630,7 +630,8 @@ static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const
 		return new_text(a, field_of(key, under), json_string_value(value));
 	} else if (json_is_integer(value) && strcmp(key, "uid") == 0 &&
 		   json_integer_value(value) > 0 && !a->is_reading) {
-		(void)snprintf(uid, sizeof(uid), "\tuid %lld", (long long)json_integer_value(value));
+		(void)snprintf(uid, sizeof(uid), "\tuid %lld",
+			       (long long)json_integer_value(value));
 		return json_integer(atoll(placeholder(a, "user", uid, "") + strlen("user-")));
 	}
 	return json_incref(value);
