@@ -5,6 +5,11 @@
  * itself: what it waited for others in between (slow_wait.h) is not its own. It counts only if
  * most others entered nothing more before it came. Who is late in nearly all collectives in which
  * anybody is, and costs enough of the time, is slow; a half or more of the members are never.
+ *
+ * Comms of the same members are told of together: of a call that few wait for (a reduce), who is
+ * late holds up most only in the next one, or not at all, so that one of several who are late by
+ * turns may be the only one in each comm. Who was late in another comm since the collective before
+ * counts in this one.
  */
 #include "analysis/slow/slow.h"
 
@@ -40,12 +45,26 @@ struct arrival {
 
 struct lateness {
 	uint32_t n_late;
+	uint32_t n_turns; /* collectives in which it was late, or since the one before elsewhere */
+	bool is_late, was_late; /* in the one that is looked at, in the one before */
+	bool is_late_elsewhere; /* between these two */
 	int64_t sum_ns;
 	/*
 	 * How much longer than most it took by itself, without what it waited for others, since
 	 * the members last waited for each other.
 	 */
 	int64_t own_ns;
+};
+
+/* Somebody came late to a collective. */
+struct late_arrival {
+	uint32_t comm, member;
+	int64_t at_ns;
+};
+
+struct late_arrivals {
+	struct late_arrival *v;
+	size_t n, room;
 };
 
 struct race {
@@ -58,8 +77,10 @@ struct race {
 	bool has_before;
 	struct lateness *late; /* per member */
 	int64_t *sorted;
-	uint32_t n_ops, n_late_ops;
+	uint32_t n_ops, n_late_turns;
 	int64_t first_ns, last_ns;
+	struct late_arrivals *note;            /* of this comm, to be filled; or NULL */
+	const struct late_arrivals *elsewhere; /* of all comms; or NULL */
 };
 
 static int compare_ns(const void *a, const void *b)
@@ -202,10 +223,68 @@ static bool are_held(const struct race *r)
 	return 2 * n > r->c->nranks;
 }
 
-static void compare_arrivals(struct race *r)
+static bool has_same_members(const struct cw_snap_comm *a, const struct cw_snap_comm *b)
 {
-	bool is_late_op = false;
+	if (a->nranks != b->nranks)
+		return false;
+	for (uint32_t m = 0; m < a->nranks; m++)
+		if (a->members[m].rank != b->members[m].rank)
+			return false;
+	return true;
+}
+
+/*
+ * By the clock of whoever was late: since its call before this one. To that it may have been late,
+ * too, and is so still: one delay takes one turn.
+ */
+static void look_elsewhere(struct race *r)
+{
+	for (size_t i = 0; r->has_before && i < r->elsewhere->n; i++) {
+		const struct late_arrival *l = &r->elsewhere->v[i];
+
+		if (!r->late[l->member].was_late && l->at_ns > r->before[l->member].at_ns &&
+		    l->at_ns <= r->arrivals[l->member].at_ns)
+			r->late[l->member].is_late_elsewhere = true;
+	}
+}
+
+static int note_late(struct late_arrivals *all, struct late_arrival late)
+{
+	struct late_arrival *v;
+
+	if (all->n == all->room) {
+		size_t room = all->room ? 2 * all->room : 64;
+
+		v = realloc(all->v, room * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		all->v = v;
+		all->room = room;
+	}
+	all->v[all->n++] = late;
+	return 0;
+}
+
+/* Whoever is late takes a turn. */
+static void count_turns(struct race *r)
+{
+	bool is_late_turn = false;
+
+	for (uint32_t m = 0; m < r->c->nranks; m++) {
+		struct lateness *l = &r->late[m];
+
+		l->n_turns += l->is_late || l->is_late_elsewhere;
+		is_late_turn = is_late_turn || l->is_late || l->is_late_elsewhere;
+		l->was_late = l->is_late;
+		l->is_late = l->is_late_elsewhere = false;
+	}
+	r->n_late_turns += is_late_turn;
+}
+
+static int compare_arrivals(struct race *r)
+{
 	int64_t usual;
+	int err = 0;
 
 	for (uint32_t m = 0; m < r->c->nranks; m++)
 		r->sorted[m] = r->arrivals[m].at_ns;
@@ -219,26 +298,34 @@ static void compare_arrivals(struct race *r)
 			continue;
 		r->late[m].n_late++;
 		r->late[m].sum_ns += late_by(r, m, usual);
-		is_late_op = true;
+		r->late[m].is_late = true;
+		if (r->note && err == 0)
+			err = note_late(r->note,
+					(struct late_arrival){ r->comm, m, r->arrivals[m].at_ns });
 	}
-	r->n_late_ops += is_late_op;
+	if (r->elsewhere)
+		look_elsewhere(r);
+	count_turns(r);
+	return err;
 }
 
-static void run_one(struct race *r, uint64_t seq)
+static int run_one(struct race *r, uint64_t seq)
 {
 	struct arrival *swap = r->before;
+	int err;
 
 	if (!meet(r, seq)) {
 		r->has_before = false;
-		return;
+		return 0;
 	}
 	if (r->has_before)
 		add_own(r);
-	compare_arrivals(r);
+	err = compare_arrivals(r);
 	forget_own(r);
 	r->has_before = true;
 	r->before = r->arrivals;
 	r->arrivals = swap;
+	return err;
 }
 
 static bool can_run(const struct cw_snap_comm *c)
@@ -253,7 +340,7 @@ static bool can_run(const struct cw_snap_comm *c)
 
 static bool is_often_late(const struct race *r, uint32_t m)
 {
-	return r->late[m].n_late * 100 >= r->n_late_ops * ALWAYS_PERCENT;
+	return r->late[m].n_turns * 100 >= r->n_late_turns * ALWAYS_PERCENT;
 }
 
 /* Somebody with the same clock is on time. */
@@ -303,7 +390,7 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 	int64_t span_ns = r->last_ns - r->first_ns;
 	uint32_t n_slow = 0;
 
-	if (r->n_late_ops < OPS_MIN || span_ns <= 0)
+	if (r->n_late_turns < OPS_MIN || span_ns <= 0)
 		return;
 	for (uint32_t m = 0; m < r->c->nranks; m++)
 		n_slow += is_often_late(r, m);
@@ -314,7 +401,7 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 		double share = (double)l->sum_ns * 100 / (double)span_ns;
 		uint32_t percent = share > 100 ? 100 : (uint32_t)share;
 
-		if (!is_often_late(r, m) || percent < COST_PERCENT)
+		if (!l->n_late || !is_often_late(r, m) || percent < COST_PERCENT)
 			continue;
 		keep(r->snap, list,
 		     (struct cw_slow){ .rank = r->c->members[m].rank,
@@ -328,10 +415,11 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 }
 
 /* The newest collectives that the first member's window holds. */
-static int run(struct race *r, struct cw_slow_list *list)
+static int run(struct race *r)
 {
 	const struct cw_snap_member *first = &r->c->members[0];
 	uint32_t n = r->c->nranks, left = OPS_MAX, at = first->n_window;
+	int err = 0;
 
 	r->arrivals = calloc(n, sizeof(*r->arrivals));
 	r->before = calloc(n, sizeof(*r->before));
@@ -341,30 +429,85 @@ static int run(struct race *r, struct cw_slow_list *list)
 		return -ENOMEM;
 	while (at && left)
 		left -= position_is_step(&first->window[--at]);
-	for (; at < first->n_window; at++)
+	for (; at < first->n_window && err == 0; at++)
 		if (position_is_step(&first->window[at]))
-			run_one(r, first->window[at].coll_seq);
-	judge(r, list);
-	return 0;
+			err = run_one(r, first->window[at].coll_seq);
+	return err;
+}
+
+static void end_race(struct race *r)
+{
+	free(r->arrivals);
+	free(r->before);
+	free(r->late);
+	free(r->sorted);
+}
+
+/* Who came late to a comm of the same members. */
+static int list_elsewhere(const struct race *r, const struct late_arrivals *all,
+			  struct late_arrivals *ret)
+{
+	uint32_t seen = CW_SNAP_NONE;
+	bool is_same = false;
+	int err = 0;
+
+	for (size_t i = 0; i < all->n && err == 0; i++) {
+		if (all->v[i].comm != seen) {
+			seen = all->v[i].comm;
+			is_same = seen != r->comm && has_same_members(r->c, &r->snap->comms[seen]);
+		}
+		if (is_same)
+			err = note_late(ret, all->v[i]);
+	}
+	return err;
+}
+
+static int note_comm(const struct cw_snapshot *snap, uint32_t comm, const struct slow_wait *waits,
+		     struct late_arrivals *all)
+{
+	struct race r = {
+		.snap = snap, .c = &snap->comms[comm], .waits = waits, .comm = comm, .note = all
+	};
+	int err = run(&r);
+
+	end_race(&r);
+	return err;
+}
+
+static int judge_comm(const struct cw_snapshot *snap, uint32_t comm, const struct slow_wait *waits,
+		      const struct late_arrivals *all, struct cw_slow_list *list)
+{
+	struct late_arrivals elsewhere = { 0 };
+	struct race r = { .snap = snap,
+			  .c = &snap->comms[comm],
+			  .waits = waits,
+			  .comm = comm,
+			  .elsewhere = &elsewhere };
+	int err = list_elsewhere(&r, all, &elsewhere);
+
+	if (err == 0)
+		err = run(&r);
+	if (err == 0)
+		judge(&r, list);
+	end_race(&r);
+	free(elsewhere.v);
+	return err;
 }
 
 int cw_slow_find(const struct cw_snapshot *snap, struct cw_slow_list *ret)
 {
+	struct late_arrivals all = { 0 };
 	struct slow_wait waits;
 	int err = slow_wait_init(snap, &waits);
 
 	*ret = (struct cw_slow_list){ 0 };
-	for (uint32_t c = 0; err == 0 && c < snap->n_comms; c++) {
-		struct race r = { .snap = snap, .c = &snap->comms[c], .waits = &waits, .comm = c };
-
-		if (!can_run(r.c))
-			continue;
-		err = run(&r, ret);
-		free(r.arrivals);
-		free(r.before);
-		free(r.late);
-		free(r.sorted);
-	}
+	for (uint32_t c = 0; err == 0 && c < snap->n_comms; c++)
+		if (can_run(&snap->comms[c]))
+			err = note_comm(snap, c, &waits, &all);
+	for (size_t i = 0; err == 0 && i < all.n; i++)
+		if (!i || all.v[i].comm != all.v[i - 1].comm)
+			err = judge_comm(snap, all.v[i].comm, &waits, &all, ret);
 	slow_wait_fini(&waits);
+	free(all.v);
 	return err;
 }

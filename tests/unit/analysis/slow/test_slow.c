@@ -140,6 +140,47 @@ Test(slow, blames_nobody_where_they_are_late_by_turns)
 	cr_expect_eq(slow.n, 0);
 }
 
+/*
+ * Another comm of theirs, called 20 ms after each call of the first. By turns rank 0 and rank `odd`
+ * come 80 ms late to both; where rank `odd` does, the others have waited for it in the first, as
+ * most do not for rank 0, and come with it.
+ */
+static void add_meeting(uint32_t odd)
+{
+	struct cw_snap_comm comm = { .id = 8, .nranks = RANKS, .name = "meeting" };
+	uint32_t index;
+
+	cr_assert_eq(cw_snapshot_add_comm(snap, &comm, &index), 0);
+	for (uint32_t m = 0; m < RANKS; m++) {
+		struct cw_op window[OPS] = { 0 };
+		struct cw_snap_member member = { .rank = m, .window = window, .n_window = OPS };
+
+		for (uint32_t i = 0; i < OPS; i++) {
+			bool is_odd = i % 2, is_late = m == (is_odd ? odd : 0);
+
+			window[i] = snap->comms[0].members[m].window[i];
+			window[i].enter_ns += (is_odd || is_late ? 100 : 20) * MS;
+			if (is_late)
+				shift_op(m, i, 80 * MS);
+		}
+		cr_assert_eq(cw_snapshot_set_member(snap, index, m, &member), 0);
+	}
+}
+
+Test(slow, knows_turns_that_are_taken_in_another_comm_of_the_same_members)
+{
+	make_job(1, (int64_t[]){ 0, 0, 0, 0 });
+	add_meeting(1);
+	find();
+	cr_expect_eq(slow.n, 0);
+	snap = cw_snapshot_free(snap);
+	make_job(1, (int64_t[]){ 0, 0, 0, 0 });
+	add_meeting(0);
+	find();
+	cr_assert_eq(slow.n, 1);
+	cr_expect_eq(snap->ranks[slow.v[0].rank].rank, 0);
+}
+
 Test(slow, leaves_alone_what_costs_next_to_nothing)
 {
 	make_job(1, (int64_t[]){ 0, 0, 15 * MS, 0 });
