@@ -76,8 +76,10 @@ int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vo
 	*ret = (struct call_order_vote){
 		.of = cw_arena_new_array(&s->arena, enum call_order, s->snap->n_ranks),
 		.is_member = cw_arena_new_array(&s->arena, bool, s->snap->n_ranks),
+		.is_unseen = cw_arena_new_array(&s->arena, bool, s->snap->n_ranks),
 	};
-	if (!ret->of || !ret->is_member || note_times(s, &s->g.gates[a], &a_ns, &of_a) < 0 ||
+	if (!ret->of || !ret->is_member || !ret->is_unseen ||
+	    note_times(s, &s->g.gates[a], &a_ns, &of_a) < 0 ||
 	    note_times(s, &s->g.gates[b], &b_ns, &of_b) < 0)
 		return -ENOMEM;
 	for (uint32_t r = 0; r < s->snap->n_ranks; r++) {
@@ -85,7 +87,8 @@ int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vo
 		ret->n[ret->of[r]] += ret->of[r] != CALL_ORDER_UNKNOWN;
 		/* Of a cycle over two groups, only those in both had the choice. */
 		ret->is_member[r] = of_a[r] || of_b[r];
-		ret->unseen += of_a[r] && of_b[r] && ret->of[r] == CALL_ORDER_UNKNOWN;
+		ret->is_unseen[r] = of_a[r] && of_b[r] && ret->of[r] == CALL_ORDER_UNKNOWN;
+		ret->unseen += ret->is_unseen[r];
 	}
 	return 0;
 }

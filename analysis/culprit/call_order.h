@@ -22,8 +22,9 @@ enum call_order {
 struct call_order_vote {
 	enum call_order *of; /* per rank */
 	bool *is_member;     /* per rank: of one of the two comms themselves */
+	bool *is_unseen;     /* per rank: of both, and its order is not known */
 	uint32_t n[3];       /* ranks by enum call_order */
-	uint32_t unseen;     /* members of both whose order is not known */
+	uint32_t unseen;     /* how many of them */
 };
 
 /*

@@ -160,6 +160,24 @@ static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint3
 	return n == 2;
 }
 
+/*
+ * Without another order there is no cycle: where all known ones are the same, it is in the cycle
+ * that somebody has it whose is not known. As few must be meant, else nobody in particular is.
+ */
+static uint32_t list_unseen(const struct diagnosis *diag, const struct call_order_vote *vote,
+			    uint32_t *ranks)
+{
+	const struct waitgraph *g = &diag->s->g;
+	uint32_t component = g->component[diag->main->node], n = 0;
+
+	if (vote->n[CALL_ORDER_A] && vote->n[CALL_ORDER_B])
+		return 0;
+	for (uint32_t r = 0; r < g->n_ranks; r++)
+		if (vote->is_unseen[r] && g->component[r] == component)
+			ranks[n++] = r;
+	return n < vote->n[CALL_ORDER_A] + vote->n[CALL_ORDER_B] ? n : 0;
+}
+
 /* By the order in which ranks made the two calls: those whose order is not the usual one. */
 static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *ret_done)
 {
@@ -184,6 +202,11 @@ static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *re
 		if (vote.is_member[r] && vote.of[r] != CALL_ORDER_UNKNOWN &&
 		    (tie || vote.of[r] != usual))
 			ranks[n++] = r;
+	}
+	if (!n) {
+		n = list_unseen(diag, &vote, ranks);
+		if (n > 1)
+			diag->order_allows = CW_CONFIDENCE_POSSIBLE;
 	}
 	*ret_done = n > 0;
 	return n ? set_culprits(diag, ranks, n) : 0;

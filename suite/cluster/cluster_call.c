@@ -56,6 +56,19 @@ static void note_place(const struct rank *r, struct member *m)
 	m->ring[m->op_index & (RING - 1)].call = m->calls;
 }
 
+static int64_t later_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A call that follows another at the same instant (twice, swapped) still takes its host's time. */
+static int64_t call_time(const struct rank *r, bool is_grouped)
+{
+	if (r->c->now_ns > r->call_ns)
+		return r->c->now_ns;
+	return r->call_ns + (is_grouped ? 1 : CALL_NS);
+}
+
 /* The op as the agent notes it, numbers included. */
 static struct cw_op *note_op(struct rank *r, struct member *m, const struct suite_call *call,
 			     int32_t peer, uint64_t group)
@@ -64,7 +77,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 
 	if (!make_room(m, cw_op_is_p2p(call->kind)))
 		return NULL;
-	r->call_ns = r->c->now_ns > r->call_ns ? r->c->now_ns : r->call_ns + 1;
+	r->call_ns = call_time(r, group != 0);
 	op = member_op(m, ++m->op_index);
 	note_place(r, m);
 	*op = (struct cw_op){
@@ -110,7 +123,7 @@ static void note_return(struct member *m, uint64_t first_op, uint32_t n)
 		struct cw_op *op = member_op(m, first_op + i);
 
 		op->flags |= CW_OPF_RETURNED;
-		op->return_ns = m->rank->c->now_ns + CALL_NS;
+		op->return_ns = later_ns(m->rank->c->now_ns, op->enter_ns) + CALL_NS;
 		if (!op->coll_seq)
 			continue;
 		sum += cw_signature(op->kind, op->dtype, op->redop, op->root, op->count, op->bytes);

@@ -184,7 +184,7 @@ void record_op(struct member *m, const struct cw_op *op)
 		return;
 	if (r->drawn->open == OPEN_NONE)
 		r->drawn->open = OPEN_LONE;
-	recorder_enter(r->drawn->recorder, m->entry, &call, r->c->now_ns);
+	recorder_enter(r->drawn->recorder, m->entry, &call, op->enter_ns);
 }
 
 void record_launch(struct rank *r)
@@ -196,7 +196,7 @@ void record_launch(struct rank *r)
 void record_return(struct rank *r)
 {
 	struct drawn *d = r->drawn;
-	int64_t now_ns = r->c->now_ns + CALL_NS;
+	int64_t now_ns = (r->c->now_ns > r->call_ns ? r->c->now_ns : r->call_ns) + CALL_NS;
 
 	if (!d)
 		return;

@@ -106,3 +106,40 @@ Test(verdict_order, knows_no_middle_of_a_ring)
 	}
 	expect(CW_CLASS_DEADLOCK, "order", "0-3", "");
 }
+
+/*
+ * All gather to rank 0, then reduce; rank 2 reduced first. The leaves have left the gather, so most
+ * wait where rank 2 does. It made its gather `gather_ns` ago.
+ */
+static void gather_and_reduce(int64_t gather_ns)
+{
+	struct sb_comm *gather = sb_comm(b, "gather", 0, 4, 1, 10);
+	struct sb_comm *reduce = sb_comm(b, "reduce", 0, 4, 1, 10);
+
+	gather->usual.kind = CW_OP_GATHER;
+	gather->usual.redop = CW_REDOP_NONE;
+	gather->usual.root = 0;
+	for (uint32_t m = 0; m < 4; m++) {
+		sb_waits(gather, m, m == 2 ? gather_ns : 5 * SB_S);
+		sb_waits(reduce, m, 5 * SB_S - 1000);
+		gather->members[m].has_window = reduce->members[m].has_window = true;
+		if (m == 1 || m == 3)
+			gather->members[m].completed++;
+	}
+	gather->members[2].reached--;
+	reduce->members[0].reached--;
+}
+
+Test(verdict_order, names_the_rank_whose_order_is_not_the_usual_one)
+{
+	gather_and_reduce(5 * SB_S - 2000);
+	expect(CW_CLASS_DEADLOCK, "order", "2", "0-1,3");
+}
+
+/* Without another order there is no cycle, and of all others it is known not to be theirs. */
+Test(verdict_order, names_the_only_rank_whose_order_is_not_known)
+{
+	gather_and_reduce(5 * SB_S - 1000);
+	expect(CW_CLASS_DEADLOCK, "order", "2", "0-1,3");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
