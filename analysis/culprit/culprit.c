@@ -334,6 +334,13 @@ static bool differs_there(const struct scene *s, const struct gate *gate)
 	return false;
 }
 
+/* What moved the same bytes the same way leaves nothing behind: a type of that size, an operator.
+ */
+static bool moves_alike(const struct cw_op *a, const struct cw_op *b)
+{
+	return a->kind == b->kind && a->root == b->root && a->bytes == b->bytes;
+}
+
 /* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
 static uint32_t *oldest_gates(struct scene *s)
 {
@@ -353,6 +360,34 @@ static uint32_t *oldest_gates(struct scene *s)
 			continue;
 		if (*o == CW_SNAP_NONE || gate->since_ns < s->g.gates[*o].since_ns)
 			*o = i;
+	}
+	return oldest;
+}
+
+/*
+ * What one member sent there and another did not take is still in the communicator's buffers, and
+ * each later call takes what belongs to the one before, until one gets nothing: so a call that does
+ * not open though everybody has come is held up by the one that differed, which all have completed.
+ * The oldest such wait, or CW_SNAP_NONE.
+ */
+static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
+{
+	const struct alignment *al = &s->alignments[comm];
+	uint32_t oldest = CW_SNAP_NONE;
+	bool is_displaced = false;
+
+	for (uint32_t i = 1; al->is_proof && al->knows_call && i < al->n_sides; i++)
+		is_displaced = is_displaced || (al->sides[i].has_op &&
+						!moves_alike(&al->sides[0].op, &al->sides[i].op));
+	for (uint32_t i = 0; is_displaced && i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+
+		if (gate->comm != comm || gate->n_missing_all || gate->n_unseen ||
+		    (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT) ||
+		    gate->seq <= al->seq || !is_waited_at(s, gate))
+			continue;
+		if (oldest == CW_SNAP_NONE || gate->since_ns < s->g.gates[oldest].since_ns)
+			oldest = i;
 	}
 	return oldest;
 }
@@ -459,7 +494,7 @@ int culprit_find_all(struct scene *s)
 			if (oldest[c] != CW_SNAP_NONE &&
 			    all_completed(s, c, s->alignments[c].seq) &&
 			    !differs_there(s, &g->gates[oldest[c]]))
-				oldest[c] = CW_SNAP_NONE;
+				oldest[c] = displaced_gate(s, c);
 			classify_mismatch(s, c, oldest[c], &f);
 			keep(s, &f);
 		}

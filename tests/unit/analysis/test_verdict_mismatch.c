@@ -115,6 +115,34 @@ Test(verdict_mismatch, does_not_blame_a_mismatch_for_what_comes_after_it)
 	cr_expect_eq(v.waiting_since_ns, 0);
 }
 
+/* Rank 4 called something else as #40; two calls later all have come, and #42 does not open. */
+static void hangs_later(void (*change)(struct cw_op *op))
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	change(sb_odd(c, 4, 40));
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+}
+
+Test(verdict_mismatch, blames_displaced_data_for_a_later_call_that_does_not_open)
+{
+	hangs_later(other_kind);
+	expect(CW_CLASS_MISMATCH, "kind", "4", "0-3,5-7");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.coll_seq, 40);
+	cr_expect_eq(v.waiting_since_ns, SB_NOW - 20 * SB_S);
+}
+
+/* The same bytes went the same way: nothing of it is left that could hold anybody up. */
+Test(verdict_mismatch, blames_wrong_data_of_the_same_size_for_no_later_hang)
+{
+	hangs_later(other_redop);
+	judge();
+	cr_expect_eq(v.klass, CW_CLASS_IN_COLLECTIVE);
+}
+
 Test(verdict_mismatch, asks_for_windows_when_histories_differ)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);

@@ -290,7 +290,7 @@ Test(record_files, one_call_more_long_ago)
 		hang(i, ranks[i].world, CW_OP_ALL_REDUCE, 5000);
 	sample(now_ns);
 	sample(END_NS);
-	assert_both_say("in_collective");
+	assert_both_say("mismatch");
 }
 
 /* All have come, and it does not complete. */
