@@ -59,7 +59,7 @@ static bool is_own_word(const char *word)
 		if (strcmp(word, everybodys[i]) == 0)
 			return true;
 
-	for (; word[n] && n < sizeof(lower) - 1; n++)
+	for (; n < sizeof(lower) - 1 && word[n]; n++)
 		lower[n] = (char)(word[n] >= 'A' && word[n] <= 'Z' ? word[n] - 'A' + 'a' : word[n]);
 	lower[n] = '\0';
 	return !word[n] && bsearch(lower, own_words, sizeof(own_words) / sizeof(own_words[0]),
