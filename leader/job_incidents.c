@@ -113,6 +113,19 @@ static struct cw_job_incident *find_open(struct cw_job_incidents *all,
 	return NULL;
 }
 
+/* Of calls that differ, and for which somebody waits now: the one that told of the wrong data. */
+static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
+					       const struct cw_verdict *v,
+					       const struct cw_verdict_key *key)
+{
+	if (v->klass != CW_CLASS_MISMATCH || !key->is_waited || !v->coll_seq)
+		return NULL;
+	for (uint32_t i = 0; i < all->n; i++)
+		if (cw_incident_is_wrong_data(all->v[i].incident, key, v->coll_seq))
+			return &all->v[i];
+	return NULL;
+}
+
 /* One that is about nothing now; NULL = too many are open, or out of memory. */
 static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 {
@@ -162,6 +175,14 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 
 	if (known) {
 		step_known(all, known, snap, v, d);
+		return;
+	}
+	known = find_wrong_data(all, v, &d->key);
+	if (known) {
+		if (is_page) {
+			note_ranks(known, snap, v);
+			cw_incident_holds_up(known->incident, snap, v, d);
+		}
 		return;
 	}
 	/* Only the worst is followed before it is told of. */

@@ -6,7 +6,8 @@
  *
  * While an incident is open of which people were told, whatever else is learnt about the ranks it
  * concerns is a consequence: somebody kills the hanging job, a watchdog aborts. That raises
- * nothing. A rank that cannot be seen is missed in all of its communicators: that is one incident.
+ * nothing. Wrong data that comes to hold somebody up is one incident. A rank that cannot be seen is
+ * missed in all of its communicators: that is one incident.
  *
  * Loop thread only; owned by the job.
  */

@@ -18,6 +18,8 @@
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
+/* What differed so long ago and held up nobody since is not why a call does not open now. */
+#define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
@@ -364,15 +366,31 @@ static uint32_t *oldest_gates(struct scene *s)
 	return oldest;
 }
 
+/* When somebody made the call that differs; INT64_MAX = not known. */
+static int64_t differed_ns(const struct alignment *al)
+{
+	int64_t ns = INT64_MAX;
+
+	for (uint32_t i = 0; i < al->n_sides; i++)
+		if (al->sides[i].has_op && al->sides[i].op.enter_ns &&
+		    al->sides[i].op.enter_ns < ns)
+			ns = al->sides[i].op.enter_ns;
+	return ns;
+}
+
 /*
  * What one member sent there and another did not take is still in the communicator's buffers, and
  * each later call takes what belongs to the one before, until one gets nothing: so a call that does
  * not open though everybody has come is held up by the one that differed, which all have completed.
- * The oldest such wait, or CW_SNAP_NONE.
+ * That it does not open takes time to see, and what has gone on for long has got over it. The
+ * oldest such wait, or CW_SNAP_NONE.
  */
 static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
 {
 	const struct alignment *al = &s->alignments[comm];
+	int64_t differed = differed_ns(al);
+	int64_t within_ns =
+		differed > INT64_MAX - DISPLACES_FOR_NS ? INT64_MAX : differed + DISPLACES_FOR_NS;
 	uint32_t oldest = CW_SNAP_NONE;
 	bool is_displaced = false;
 
@@ -384,7 +402,9 @@ static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
 
 		if (gate->comm != comm || gate->n_missing_all || gate->n_unseen ||
 		    (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT) ||
-		    gate->seq <= al->seq || !is_waited_at(s, gate))
+		    gate->seq <= al->seq || !gate->since_ns ||
+		    s->snap->now_ns - gate->since_ns < s->snap->thresholds.stall_min_ns ||
+		    gate->since_ns > within_ns)
 			continue;
 		if (oldest == CW_SNAP_NONE || gate->since_ns < s->g.gates[oldest].since_ns)
 			oldest = i;

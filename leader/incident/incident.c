@@ -49,6 +49,8 @@ struct cw_incident {
 	enum cw_severity severity; /* of the documents */
 	bool is_proof;
 	bool lacks_call;      /* a mismatch, but not of which call */
+	bool is_waited;       /* somebody waits because of it */
+	uint64_t coll_seq;    /* of the documents; key has none where nobody waits */
 	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
 	const char *withheld; /* static; NULL = not */
 	json_t *times;        /* as they were found first; NULL = not yet */
@@ -399,6 +401,8 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->klass = v->klass;
 	inc->is_proof = v->is_proof;
 	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
+	inc->is_waited = v->waiting_since_ns != 0;
+	inc->coll_seq = v->coll_seq;
 	if (cw_snapshot_text_left(text) <= turn_pieces(inc))
 		cw_incident_write_on(inc, snap);
 }
@@ -698,6 +702,30 @@ static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 	       inc->severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
 }
 
+void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	if (inc->is_waited)
+		return;
+	remember(inc, snap, v, d);
+	if (!inc->is_waited)
+		return; /* out of memory, logged: the next look tries again */
+	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: somebody waits because of it now",
+		   inc->id);
+	request_evidence(inc, snap, v);
+	plan_survey(inc, snap);
+	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
+		write_bundle(inc);
+}
+
+bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict_key *comm,
+			       uint64_t coll_seq)
+{
+	return cw_incident_is_open(inc) && inc->klass == CW_CLASS_MISMATCH && !inc->key.is_waited &&
+	       inc->key.comm_id == comm->comm_id && inc->key.instance == comm->instance &&
+	       inc->coll_seq == coll_seq;
+}
+
 /* What was noted is a hang now. */
 static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
@@ -725,6 +753,8 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 	}
 	inc->confirmed_ns = snap->now_ns;
 	inc->severity = severity;
+	inc->is_waited = v->waiting_since_ns != 0;
+	inc->coll_seq = v->coll_seq;
 	if (go_on(inc, severity, severity == CW_SEVERITY_PAGE && needs_stacks(v)))
 		handle(inc,
 		       severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);

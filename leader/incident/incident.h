@@ -82,6 +82,15 @@ struct cw_incident *cw_incident_free(struct cw_incident *inc);
 void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, const struct cw_stall_decision *d);
 /*
+ * One that was told of as wrong data (cw_incident_is_wrong_data()) has come to hold somebody up, as
+ * v says: the same incident with new documents and evidence, and no second alert.
+ */
+void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *snap,
+			  const struct cw_verdict *v, const struct cw_stall_decision *d);
+/* Open, and about a call coll_seq on that communicator that differed while nobody waited for it. */
+bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict_key *comm,
+			       uint64_t coll_seq);
+/*
  * The text of a large snapshot is made in several turns of the loop: while this is true, the
  * snapshot of the last step must stay as it is, and cw_incident_write_on() be called with it.
  */

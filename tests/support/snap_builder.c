@@ -150,7 +150,8 @@ struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 	if (seq > m->completed)
 		op.enter_ns += (int64_t)(seq - m->completed - 1) * 1000;
 	else
-		op.enter_ns -= (int64_t)(m->completed + 1 - seq) * (SB_S / 10);
+		op.enter_ns -=
+			(int64_t)(m->completed + 1 - seq) * (c->every_ns ? c->every_ns : SB_S / 10);
 	op.progress = CW_PROGRESS_UNKNOWN;
 	if (m->known & CW_KNOWN_COMPLETED)
 		op.progress = seq <= m->completed ? CW_PROGRESS_COMPLETED

@@ -39,6 +39,7 @@ struct sb_comm {
 	uint32_t split_ordinal;
 	uint32_t nranks;
 	struct cw_op usual; /* the op everybody calls again and again */
+	int64_t every_ns;   /* from one call to the next, of those completed; 0 = 0.1 s */
 	struct sb_member members[SB_MAX_RANKS];
 };
 

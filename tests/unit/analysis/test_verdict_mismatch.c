@@ -115,30 +115,51 @@ Test(verdict_mismatch, does_not_blame_a_mismatch_for_what_comes_after_it)
 	cr_expect_eq(v.waiting_since_ns, 0);
 }
 
-/* Rank 4 called something else as #40; two calls later all have come, and #42 does not open. */
-static void hangs_later(void (*change)(struct cw_op *op))
+/*
+ * Rank 4 called something else as #40; two calls later all have come, and #42 has not opened for so
+ * long. Calls come every so often.
+ */
+static void waits_later(void (*change)(struct cw_op *op), int64_t for_ns, int64_t every_ns)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
 
 	change(sb_odd(c, 4, 40));
+	c->every_ns = every_ns;
 	for (uint32_t m = 0; m < 8; m++)
 		c->members[m].has_window = true;
-	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	sb_all_wait_but(c, SB_MAX_RANKS, for_ns);
 }
 
 Test(verdict_mismatch, blames_displaced_data_for_a_later_call_that_does_not_open)
 {
-	hangs_later(other_kind);
+	waits_later(other_kind, 20 * SB_S, 0);
 	expect(CW_CLASS_MISMATCH, "kind", "4", "0-3,5-7");
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.coll_seq, 40);
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 20 * SB_S);
 }
 
+/* In a job that goes on with wrong data all are in some call at most looks. */
+Test(verdict_mismatch, blames_displaced_data_for_no_call_that_has_only_just_begun)
+{
+	waits_later(other_kind, 5 * SB_S, 0);
+	expect(CW_CLASS_MISMATCH, "kind", "4", "");
+	cr_expect_eq(v.waiting_since_ns, 0);
+}
+
+/* Minutes of calls that went through have shown that nothing of it was left. */
+Test(verdict_mismatch, blames_what_differed_long_ago_for_no_hang_of_today)
+{
+	waits_later(other_kind, 20 * SB_S, 40 * SB_S);
+	judge();
+	cr_expect_neq(v.waiting_since_ns, 0);
+	cr_expect_eq(v.klass, CW_CLASS_IN_COLLECTIVE);
+}
+
 /* The same bytes went the same way: nothing of it is left that could hold anybody up. */
 Test(verdict_mismatch, blames_wrong_data_of_the_same_size_for_no_later_hang)
 {
-	hangs_later(other_redop);
+	waits_later(other_redop, 20 * SB_S, 0);
 	judge();
 	cr_expect_eq(v.klass, CW_CLASS_IN_COLLECTIVE);
 }

@@ -333,6 +333,32 @@ Test(incident, refinement_changes_the_bundle_not_the_alert)
 	cr_assert_eq(alerts, 1);
 }
 
+Test(incident, wrong_data_that_comes_to_hold_somebody_up_is_not_told_twice)
+{
+	struct cw_verdict v = verdict(CW_CLASS_MISMATCH);
+	struct cw_verdict_key key = matter(11), other = { .comm_id = 6, .is_set = true };
+	struct cw_stall_decision d = { .phase = CW_STALL_HANG, .key = key, .hang = CW_HANG_PROVEN };
+
+	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(evidence_requests, 0);
+	cr_assert(cw_incident_is_wrong_data(inc, &key, 3));
+	cr_assert_not(cw_incident_is_wrong_data(inc, &key, 4));
+	cr_assert_not(cw_incident_is_wrong_data(inc, &other, 3));
+
+	v.is_proof = true;
+	v.waiting_since_ns = now - CW_NS_PER_S;
+	snap->now_ns = now;
+	cw_incident_holds_up(inc, snap, &v, &d);
+	pass(1);
+	cw_incident_holds_up(inc, snap, &v, &d);
+	pass(1);
+	cr_assert_eq(alerts, 1);
+	cr_assert_eq(evidence_requests, 1, "who hangs is looked at, once");
+	cr_assert_gt(bundles, 1);
+}
+
 Test(incident, death_after_the_decision_is_a_consequence)
 {
 	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
