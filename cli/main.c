@@ -23,6 +23,8 @@ static const struct cw_verb verbs[] = {
 	  NULL },
 	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job", &cw_argp_analyze,
 	  NULL, NULL },
+	{ "numerics", cw_verb_numerics, "say what tensor summaries show: NaN, overflow, divergence",
+	  &cw_argp_numerics, NULL, NULL },
 	{ "record", cw_verb_record, "show what one rank's flight record holds", &cw_argp_record,
 	  NULL, NULL },
 	{ "init-cluster", cw_verb_init_cluster, "make a key and configurations for several nodes",

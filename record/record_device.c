@@ -12,6 +12,7 @@
 #define PATIENCE_OPS 4096u
 /* No op takes longer; a device's clock that says so was set, or is not one. */
 #define MAX_DEVICE_NS (86400ull * 1000000000u)
+_Static_assert(CW_RECORD_CHUNK >= CW_REC_COMM_OPS, "a chunk holds a comm's ring");
 
 int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
 			    cw_record_op_fn fn, void *user)
@@ -92,6 +93,67 @@ size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[
 		n++;
 	}
 	return n;
+}
+
+static double magnitude_or_zero(double v)
+{
+	return isfinite(v) && v > 0 ? v : 0;
+}
+
+static bool is_sound(const struct cw_rec_summary *s)
+{
+	return s->elements <= s->offered && s->nans <= s->elements && s->infs <= s->elements &&
+	       s->zeros <= s->elements && s->nans + s->infs + s->zeros <= s->elements;
+}
+
+size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_SUMMARIES];
+	size_t n = 0;
+
+	if (!(rec->header.has & CW_REC_HAS_SUMMARIES))
+		return 0;
+	for (uint32_t i = 0; i < s->count && n < max; i++) {
+		struct cw_rec_summary *to = &ret[n];
+
+		if (!cw_record_read_published(rec, s->offset + (uint64_t)i * s->entry_bytes, to,
+					      sizeof(*to)) ||
+		    !is_sound(to))
+			continue;
+		to->abs_max = magnitude_or_zero(to->abs_max);
+		to->abs_min_nonzero = magnitude_or_zero(to->abs_min_nonzero);
+		n++;
+	}
+	return n;
+}
+
+int cw_record_each_kept(const struct cw_record *rec, cw_record_op_fn fn, void *user)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_RING];
+	struct cw_rec_op chunk[CW_RECORD_CHUNK];
+	size_t n;
+	int r;
+
+	for (uint32_t at = 0; at < s->count; at += CW_RECORD_CHUNK) {
+		uint32_t left = s->count - at;
+
+		n = left < CW_RECORD_CHUNK ? left : CW_RECORD_CHUNK;
+		r = cw_record_read_slots(rec, s->offset, s->entry_bytes, s->count, at, (uint32_t)n,
+					 chunk);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < n; i++)
+			if (chunk[i].publish)
+				fn(&chunk[i], user);
+	}
+	for (size_t c = 0; c < rec->n_comms; c++) {
+		r = cw_record_read_comm_ring(rec, &rec->comms[c], chunk, &n);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < n; i++)
+			fn(&chunk[i], user);
+	}
+	return 0;
 }
 
 void cw_record_each_time(const struct cw_record *rec, uint64_t *cursor, cw_record_time_fn fn,

@@ -154,6 +154,23 @@ int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint6
 size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
 
 /*
+ * All summaries of tensors that are there: what each device was fed first of NaN or infinity, then
+ * the newest, in no order; the same one may be among both. Writes at most max; how many. Values are
+ * a stranger's, but for those that a comparison could not bear: abs_max and abs_min_nonzero are
+ * finite and not negative, and no count is larger than the elements.
+ */
+size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
+
+/*
+ * Calls fn for each op that the rings still hold, returned or not, as of the last refresh; one that
+ * lies in two rings comes twice. 0 or -errno.
+ */
+int cw_record_each_kept(const struct cw_record *rec, cw_record_op_fn fn, void *user);
+
+/* "libtorch_cuda.so+0x1234", the code that made the call; -ENOENT and "" where it is not known. */
+int cw_record_site(const struct cw_record *rec, const struct cw_rec_op *op, char *buf, size_t len);
+
+/*
  * Calls fn for ops timed on the device whose number is above *cursor, and moves it to the highest
  * seen: one that ends after a later one is left out. begin_ns <= end_ns <= begin_ns + a day.
  */

@@ -94,3 +94,14 @@ int cw_record_stack(const struct cw_record *rec, uint32_t stack, char *buf, size
 		put(&w, "%s…", w.used ? "\n" : "");
 	return w.used ? 0 : -ENOENT;
 }
+
+int cw_record_site(const struct cw_record *rec, const struct cw_rec_op *op, char *buf, size_t len)
+{
+	const struct cw_rec_native_frame at = { .offset = op->call_offset, .module = op->module };
+	struct writer w = { .buf = buf, .len = len };
+
+	buf[0] = '\0';
+	if (op->module != CW_REC_NO_SLOT)
+		put_native(rec, &w, &at);
+	return w.used ? 0 : -ENOENT;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outputs of one all_reduce, all_gather or broadcast are the same bytes on all members, whatever
+ * the algorithm: each part of the result is worked out once and copied (docs/numerics.md#replicas
+ * has the sources). Two copies are compared where the same positions of both were looked at.
+ *
+ * Who is wrong, one difference does not say: two copies have no majority, and in a ring all behind
+ * the broken link get the same wrong bytes. A rank is suspected only where it is the odd one again,
+ * in another communicator, with other members.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/numerics/numerics_parts.h"
+#include "model/op.h"
+
+struct copy {
+	uint32_t look;
+	uint64_t checksum;
+};
+
+static bool has_replicas(unsigned kind)
+{
+	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_ALL_GATHER || kind == CW_OP_BROADCAST;
+}
+
+static bool is_comparable(const struct cw_numerics_look *a, const struct cw_numerics_look *b)
+{
+	return a->kind == b->kind && a->dtype == b->dtype && a->offered == b->offered &&
+	       a->elements == b->elements && a->elements &&
+	       (a->stride == b->stride || a->elements == a->offered) &&
+	       (a->stride || a->elements == a->offered);
+}
+
+static int compare_copies(const void *a, const void *b)
+{
+	const struct copy *x = a, *y = b;
+
+	if (x->checksum != y->checksum)
+		return x->checksum < y->checksum ? -1 : 1;
+	return (x->look > y->look) - (x->look < y->look);
+}
+
+static uint32_t group_end(const struct copy *v, uint32_t n, uint32_t i)
+{
+	uint32_t k = i + 1;
+
+	while (k < n && v[k].checksum == v[i].checksum)
+		k++;
+	return k;
+}
+
+/* How often a rank was the odd one, and on how many communicators: the last one it was. */
+struct odd {
+	uint32_t n, n_comms, last_comm;
+};
+
+static int add_divergence(const struct copy *v, uint32_t n, const struct cw_numerics_look *l,
+			  const struct cw_numerics_job *job, struct odd *odd,
+			  struct cw_numerics_report *ret)
+{
+	uint32_t most = 0, most_at = 0, least = UINT32_MAX, least_at = 0, n_groups = 0, *grown;
+	struct cw_numerics_divergence *d;
+
+	for (uint32_t i = 0, end; i < n; i = end, n_groups++) {
+		end = group_end(v, n, i);
+		if (end - i > most) {
+			most = end - i;
+			most_at = i;
+		}
+	}
+	for (uint32_t i = 0, end; i < n; i = end) {
+		end = group_end(v, n, i);
+		if (i != most_at && end - i < least) {
+			least = end - i;
+			least_at = i;
+		}
+	}
+	for (uint32_t i = 0; i < n && 2 * most > n; i++) {
+		struct odd *o = &odd[job->looks[v[i].look].rank];
+
+		if (v[i].checksum == v[most_at].checksum)
+			continue;
+		o->n_comms += o->n == 0 || o->last_comm != l->comm;
+		o->n++;
+		o->last_comm = l->comm;
+	}
+	if (ret->n_divergences == CW_NUMERICS_MAX) {
+		ret->n_divergences_left_out++;
+		return 0;
+	}
+	grown = realloc(ret->divergent, (ret->n_divergent + (size_t)n) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	ret->divergent = grown;
+	d = &ret->divergences[ret->n_divergences++];
+	*d = (struct cw_numerics_divergence){ .comm = l->comm,
+					      .n_groups = n_groups,
+					      .n_members = n,
+					      .seq = l->seq,
+					      .look = v[least_at].look,
+					      .other = v[most_at].look,
+					      .n_odd = n - most,
+					      .has_majority = 2 * most > n,
+					      .first = ret->n_divergent,
+					      .count = n };
+	for (uint32_t i = 0; i < n; i++)
+		ret->divergent[ret->n_divergent++] = v[i].look;
+	return 0;
+}
+
+static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t end, struct copy *v,
+		      struct odd *odd, struct cw_numerics_report *ret)
+{
+	const struct cw_numerics_look *l = NULL;
+	uint32_t n = 0, last_rank = CW_NUMERICS_NONE;
+
+	for (uint32_t i = first; i < end; i++) {
+		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+
+		if (!m->is_output || !has_replicas(m->kind) || (l && !is_comparable(l, m)) ||
+		    (!l && !is_comparable(m, m)))
+			continue;
+		/* Two of one rank in one communicator are one's two: numbers are used again. */
+		if (m->rank == last_rank)
+			continue;
+		last_rank = m->rank;
+		l = l ? l : m;
+		v[n++] = (struct copy){ .look = p->by_call[i], .checksum = m->checksum };
+	}
+	if (n < 2)
+		return 0;
+	ret->n_replicas_checked++;
+	qsort(v, n, sizeof(*v), compare_copies);
+	if (v[0].checksum == v[n - 1].checksum)
+		return 0;
+	return add_divergence(v, n, l, p->job, odd, ret);
+}
+
+int numerics_find_divergences(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	struct copy *v = calloc((size_t)p->n + 1, sizeof(*v));
+	struct odd *odd = calloc((size_t)p->job->n_ranks + 1, sizeof(*odd));
+	int r = v && odd ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0, end; r == 0 && i < p->n; i = end) {
+		end = numerics_call_end(p, i);
+		r = judge_call(p, i, end, v, odd, ret);
+	}
+	for (uint32_t i = 0; r == 0 && i < p->job->n_ranks; i++)
+		if (odd[i].n_comms >= 2 && ret->n_suspects < CW_NUMERICS_FIRSTS)
+			ret->suspects[ret->n_suspects++] = (struct cw_numerics_suspect){
+				.rank = i, .n_divergences = odd[i].n, .n_comms = odd[i].n_comms
+			};
+	free(v);
+	free(odd);
+	return r;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verbs/numerics_text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/text.h"
+#include "model/op.h"
+#include "model/rankset.h"
+
+#define RANKS_BYTES 160
+
+struct line {
+	char *buf;
+	size_t len, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct line *l, const char *fmt, ...)
+{
+	size_t left = l->len - l->used;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(l->buf + l->used, left, fmt, args);
+	va_end(args);
+	if (n > 0)
+		l->used += (size_t)n < left ? (size_t)n : left - 1;
+}
+
+static char *end(const struct line *l)
+{
+	cw_text_sanitise_line(l->buf);
+	return l->buf;
+}
+
+static void add_rank(struct line *l, const struct cw_numerics_job *job, uint32_t rank)
+{
+	if (job->ranks[rank].rank >= 0)
+		add(l, "rank %d", job->ranks[rank].rank);
+	else
+		add(l, "a rank without number");
+}
+
+static void add_comm(struct line *l, const struct cw_numerics_job *job, uint32_t comm)
+{
+	if (job->comms[comm].name && *job->comms[comm].name)
+		add(l, "%s", job->comms[comm].name);
+	else
+		add(l, "0x%" PRIx64, job->comms[comm].id);
+}
+
+static void add_call(struct line *l, const struct cw_numerics_job *job, uint32_t look)
+{
+	const struct cw_numerics_look *k = &job->looks[look];
+
+	add(l, "%s", cw_op_kind_name(k->kind));
+	if (k->seq)
+		add(l, " #%" PRIu64, k->seq);
+	add(l, " on ");
+	add_comm(l, job, k->comm);
+}
+
+static void add_bad(struct line *l, const struct cw_numerics_look *k)
+{
+	add(l, "%" PRIu64 " NaN and %" PRIu64 " Inf among %" PRIu64 " %s", k->nans, k->infs,
+	    k->elements, cw_dtype_name(k->dtype));
+}
+
+static void add_place(struct line *l, const struct cw_numerics_look *k)
+{
+	if (k->step >= 0)
+		add(l, ", step %" PRId64, k->step);
+	if (k->site)
+		add(l, ", from %s", k->site);
+}
+
+/* The ranks of looks; the numbers people know. */
+static void add_ranks(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
+		      uint32_t n)
+{
+	_cleanup_(freep) int32_t *ranks = calloc((size_t)n + 1, sizeof(*ranks));
+	char text[RANKS_BYTES];
+
+	if (!ranks)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		ranks[i] = job->ranks[job->looks[looks[i]].rank].rank;
+	add(l, "%s %s", n == 1 ? "rank" : "ranks", cw_rankset_format(ranks, n, text, sizeof(text)));
+}
+
+char *numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf, size_t len)
+{
+	struct line l = { .buf = buf, .len = len };
+
+	add_call(&l, job, look);
+	return end(&l);
+}
+
+static void add_first_fed(struct line *l, const struct cw_numerics_job *job,
+			  const struct cw_numerics_report *said, uint32_t look)
+{
+	add_rank(l, job, job->looks[look].rank);
+	add(l, said->n_firsts > 1 ? " was among the first to feed " : " was the first to feed ");
+	add_bad(l, &job->looks[look]);
+	add(l, " into ");
+	add_call(l, job, look);
+}
+
+char *numerics_text_first(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
+			  uint32_t i, char *buf, size_t len)
+{
+	const struct cw_numerics_first *f = &said->firsts[i];
+	const struct cw_numerics_look *k = &job->looks[f->look];
+	struct line l = { .buf = buf, .len = len };
+
+	switch (f->origin) {
+	case CW_NUMERICS_FED:
+		add_first_fed(&l, job, said, f->look);
+		break;
+	case CW_NUMERICS_SUM:
+		add_call(&l, job, f->look);
+		add(&l, " itself made ");
+		add_bad(&l, k);
+		add(&l, ": all members fed finite numbers, whose %s the type does not hold",
+		    k->redop == CW_REDOP_NONE ? "result" : cw_redop_name(k->redop));
+		break;
+	case CW_NUMERICS_RECEIVED:
+		add_rank(&l, job, k->rank);
+		add(&l, " got ");
+		add_bad(&l, k);
+		add(&l, " out of ");
+		add_call(&l, job, f->look);
+		add(&l, "; who fed them is not known, for not all that went in was looked at");
+		break;
+	}
+	add_place(&l, k);
+	if (f->origin == CW_NUMERICS_FED && !said->ranks[k->rank].is_first_seen)
+		add(&l, " (what this rank got before is not all known)");
+	return end(&l);
+}
+
+char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numerics_row *row,
+			char *buf, size_t len)
+{
+	struct line l = { .buf = buf, .len = len };
+
+	add(&l, "%" PRIu64 " step%s with NaN or Inf on ", row->n_steps,
+	    row->n_steps == 1 ? "" : "s");
+	add_comm(&l, job, row->comm);
+	add(&l, " (from step %" PRIu64 ", %u tensors): ", row->step, row->n_looks);
+	if (row->is_scaling)
+		add(&l, "loss scaling, harmless: gradients are finite again, %.2f times as large",
+		    row->ratio);
+	else if (row->n_steps > 2)
+		add(&l, "no loss scaling, which leaves no three steps in a row out");
+	else if (row->ratio > 0)
+		add(&l, "no loss scaling: what came afterwards is %.2f times as large as before",
+		    row->ratio);
+	else
+		add(&l,
+		    "whether that is loss scaling cannot be told: no finite step is here before "
+		    "and after it");
+	return end(&l);
+}
+
+char *numerics_text_headroom(const struct cw_numerics_job *job,
+			     const struct cw_numerics_headroom *h, char *buf, size_t len)
+{
+	const struct cw_numerics_look *k = &job->looks[h->look];
+	struct line l = { .buf = buf, .len = len };
+
+	add_call(&l, job, h->look);
+	add(&l, " comes near what %s holds: %.6g of %.6g", cw_dtype_name(k->dtype), h->value,
+	    h->limit);
+	if (h->is_sum) {
+		add(&l, " summed up over its members, most of it on ");
+		add_rank(&l, job, k->rank);
+	} else {
+		add(&l, " on ");
+		add_rank(&l, job, k->rank);
+	}
+	add(&l, ", growing %.3g %% a step, ", (h->growth - 1) * 100);
+	if (h->steps_left < 1)
+		add(&l, "there in the next");
+	else
+		add(&l, "there in %.0f", h->steps_left);
+	if (k->site)
+		add(&l, ", from %s", k->site);
+	return end(&l);
+}
+
+char *numerics_text_divergence(const struct cw_numerics_job *job,
+			       const struct cw_numerics_report *said,
+			       const struct cw_numerics_divergence *d, char *buf, size_t len)
+{
+	const uint32_t *looks = &said->divergent[d->first];
+	struct line l = { .buf = buf, .len = len };
+
+	add_call(&l, job, d->look);
+	add(&l, " left different results on its members, which should be equal bit for bit: ");
+	for (uint32_t i = 0, next; i < d->count; i = next) {
+		for (next = i + 1; next < d->count && job->looks[looks[next]].checksum ==
+							      job->looks[looks[i]].checksum;)
+			next++;
+		add(&l, i ? " | " : "");
+		add_ranks(&l, job, looks + i, next - i);
+	}
+	add(&l, ". Silent corruption, or a result written over on some");
+	add_place(&l, &job->looks[d->look]);
+	return end(&l);
+}
+
+char *numerics_text_imbalance(const struct cw_numerics_job *job,
+			      const struct cw_numerics_imbalance *m, char *buf, size_t len)
+{
+	struct line l = { .buf = buf, .len = len };
+
+	add_call(&l, job, m->look);
+	add(&l,
+	    " did not give what went in: its inputs add up to %.17g, its result to %.17g, which "
+	    "rounding explains up to %.3g",
+	    m->in, m->out, m->bound);
+	return end(&l);
+}
+
+char *numerics_text_suspect(const struct cw_numerics_job *job, const struct cw_numerics_suspect *s,
+			    char *buf, size_t len)
+{
+	struct line l = { .buf = buf, .len = len };
+
+	add_rank(&l, job, s->rank);
+	add(&l,
+	    " has another result than most in %u calls on %u communicators: suspect its device "
+	    "and links first",
+	    s->n_divergences, s->n_comms);
+	return end(&l);
+}
+
+char *numerics_text_coverage(const struct cw_numerics_input *in,
+			     const struct cw_numerics_report *said, char *buf, size_t len)
+{
+	struct line l = { .buf = buf, .len = len };
+	uint64_t n_ops = 0, n_looks = 0, n_kept = 0, n_dropped = 0;
+
+	for (uint32_t i = 0; i < in->job.n_ranks; i++) {
+		n_ops += in->sources[i].n_ops;
+		n_looks += in->sources[i].n_looks;
+		n_kept += in->sources[i].n_kept;
+		n_dropped += in->sources[i].n_dropped;
+	}
+	add(&l,
+	    "%u rank%s, %" PRIu64 " calls, %" PRIu64
+	    " tensors looked at, of which the last %" PRIu64
+	    " are here; copies compared in %" PRIu64 " calls, sums in %" PRIu64,
+	    in->job.n_ranks, in->job.n_ranks == 1 ? "" : "s", n_ops, n_looks, n_kept,
+	    said->n_replicas_checked, said->n_sums_checked);
+	if (n_dropped)
+		add(&l, "; %" PRIu64 " tensors were left out, for the device lagged behind",
+		    n_dropped);
+	return end(&l);
+}

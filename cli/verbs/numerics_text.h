@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `numerics` says, as sentences: each function writes one into buf, on one line. */
+#pragma once
+
+#include <stddef.h>
+
+#include "import/numerics_files.h"
+
+/* "all_reduce #812 on dp" */
+char *numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf, size_t len);
+/* "rank 5 was the first to feed …" */
+char *numerics_text_first(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
+			  uint32_t i, char *buf, size_t len);
+char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numerics_row *row,
+			char *buf, size_t len);
+char *numerics_text_headroom(const struct cw_numerics_job *job,
+			     const struct cw_numerics_headroom *h, char *buf, size_t len);
+char *numerics_text_divergence(const struct cw_numerics_job *job,
+			       const struct cw_numerics_report *said,
+			       const struct cw_numerics_divergence *d, char *buf, size_t len);
+char *numerics_text_imbalance(const struct cw_numerics_job *job,
+			      const struct cw_numerics_imbalance *m, char *buf, size_t len);
+char *numerics_text_suspect(const struct cw_numerics_job *job, const struct cw_numerics_suspect *s,
+			    char *buf, size_t len);
+/* "checked 812 of 24,000 tensors …" */
+char *numerics_text_coverage(const struct cw_numerics_input *in,
+			     const struct cw_numerics_report *said, char *buf, size_t len);

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `numerics`: what the tensor summaries in flight records say of a job's numbers. Who fed the first
+ * NaN or infinity, what comes near infinity, which results differ that must be equal.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/verb.h"
+#include "cli/verbs/numerics_doc.h"
+#include "cli/verbs/numerics_text.h"
+#include "common/cleanup.h"
+#include "common/parse.h"
+#include "import/numerics_files.h"
+#include "model/op.h"
+
+#define TEXT_BYTES 1024
+#define LAST_MAX 1024u
+#define LAST_DEFAULT 8u
+
+enum { OPT_JSON = 256 };
+
+struct numerics_args {
+	char **paths;
+	uint32_t n_paths;
+	uint64_t last;
+	bool json;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct numerics_args *args = state->input;
+
+	switch (key) {
+	case OPT_JSON:
+		args->json = true;
+		return 0;
+	case 'n':
+		if (cw_parse_u64(arg, 0, LAST_MAX, &args->last) < 0)
+			argp_error(state, "--last: 0 to %u", LAST_MAX);
+		return 0;
+	case ARGP_KEY_ARGS:
+		args->paths = state->argv + state->next;
+		args->n_paths = (uint32_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->n_paths)
+			argp_error(state, "give flight records, one of each rank");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp cw_argp_numerics = {
+	.options =
+		(const struct argp_option[]){
+			{ "last", 'n', "N", 0,
+			  "Tensors shown before a rank's first NaN or infinity (default: 8)", 0 },
+			{ "json", OPT_JSON, NULL, 0, "Print a document", 0 },
+			{ 0 },
+		},
+	.parser = parse_opt,
+	.args_doc = "RECORD...",
+	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
+	       "infinity, numbers near infinity, results that differ between ranks.\v"
+	       "Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
+	       "status: 0 nothing to look at, 2 something is, 3 no summaries.",
+};
+
+static void show_look(const struct cw_numerics_job *job, uint32_t look)
+{
+	const struct cw_numerics_look *l = &job->looks[look];
+	char call[TEXT_BYTES], size[48];
+
+	if (l->elements == l->offered)
+		(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)l->offered);
+	else
+		(void)snprintf(size, sizeof(size), "%llu of %llu", (unsigned long long)l->elements,
+			       (unsigned long long)l->offered);
+	printf("    %-3s %-28s %s x %s  absmin %.3g  absmax %.3g  mean %.3g",
+	       l->is_output ? "out" : "in", numerics_text_call(job, look, call, sizeof(call)),
+	       cw_dtype_name(l->dtype), size, l->abs_min, l->abs_max, l->mean);
+	if (cw_numerics_is_bad(l))
+		printf("  NaN %llu  Inf %llu", (unsigned long long)l->nans,
+		       (unsigned long long)l->infs);
+	if (l->step >= 0)
+		printf("  step %lld", (long long)l->step);
+	putchar('\n');
+}
+
+static void show_before(const struct numerics_args *args, const struct cw_numerics_job *job,
+			const struct cw_numerics_report *said, uint32_t rank)
+{
+	const struct cw_numerics_rank_said *k = &said->ranks[rank];
+	uint32_t n = k->first_bad - k->first;
+
+	if (n > args->last)
+		n = (uint32_t)args->last;
+	printf("  rank %d, the %u tensors before its first NaN or Inf, and that:\n",
+	       job->ranks[rank].rank, n);
+	for (uint32_t i = k->first_bad - n; i <= k->first_bad; i++)
+		show_look(job, i);
+}
+
+static void show_firsts(const struct numerics_args *args, const struct cw_numerics_job *job,
+			const struct cw_numerics_report *said)
+{
+	char text[TEXT_BYTES];
+
+	for (uint32_t i = 0; i < said->n_firsts; i++)
+		printf("%s\n", numerics_text_first(job, said, i, text, sizeof(text)));
+	if (said->n_firsts > 1)
+		printf("  (which of these was first is not known: their calls are on different "
+		       "communicators, or in the same)\n");
+	else if (said->is_first_by_clock)
+		printf("  (by the clocks of their hosts)\n");
+	for (uint32_t i = 0; i < said->n_rows; i++)
+		printf("%s\n", numerics_text_row(job, &said->rows[i], text, sizeof(text)));
+	for (uint32_t i = 0; i < said->n_firsts; i++)
+		show_before(args, job, said, job->looks[said->firsts[i].look].rank);
+}
+
+static void left_out(uint32_t n, const char *what)
+{
+	if (n)
+		printf("  … and %u more %s\n", n, what);
+}
+
+static void show_text(const struct numerics_args *args, const struct cw_numerics_input *in,
+		      const struct cw_numerics_report *said)
+{
+	const struct cw_numerics_job *job = &in->job;
+	char text[TEXT_BYTES];
+
+	if (said->n_bad)
+		show_firsts(args, job, said);
+	left_out(said->n_rows_left_out, "rows of such steps");
+	for (uint32_t i = 0; i < said->n_headroom; i++)
+		printf("%s\n", numerics_text_headroom(job, &said->headroom[i], text, sizeof(text)));
+	left_out(said->n_headroom_left_out, "calls near their type's limit");
+	for (uint32_t i = 0; i < said->n_divergences; i++)
+		printf("%s\n", numerics_text_divergence(job, said, &said->divergences[i], text,
+							sizeof(text)));
+	left_out(said->n_divergences_left_out, "calls with different results");
+	for (uint32_t i = 0; i < said->n_suspects; i++)
+		printf("%s\n", numerics_text_suspect(job, &said->suspects[i], text, sizeof(text)));
+	for (uint32_t i = 0; i < said->n_imbalances; i++)
+		printf("%s\n",
+		       numerics_text_imbalance(job, &said->imbalances[i], text, sizeof(text)));
+	left_out(said->n_imbalances_left_out, "sums that do not add up");
+	if (!said->n_bad && !cw_numerics_is_alarming(said))
+		printf("nothing to look at: no NaN, no infinity, no growth towards it, and copies "
+		       "that must be equal are\n");
+	printf("%s\n", numerics_text_coverage(in, said, text, sizeof(text)));
+}
+
+static bool has_summaries(const struct cw_numerics_input *in)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < in->job.n_ranks; i++)
+		some = some || in->sources[i].n_kept;
+	return some;
+}
+
+static void free_report(struct cw_numerics_report *report)
+{
+	cw_numerics_report_fini(report);
+}
+
+static int print_json(const struct numerics_args *args, const struct cw_numerics_input *in,
+		      const struct cw_numerics_report *said)
+{
+	json_t *doc = numerics_doc(in, said, (uint32_t)args->last);
+
+	if (!doc) {
+		fprintf(stderr, "collwatch: out of memory\n");
+		return CW_EXIT_ERROR;
+	}
+	json_dumpf(doc, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(doc);
+	return CW_EXIT_OK;
+}
+
+int cw_verb_numerics(int argc, char **argv)
+{
+	_cleanup_(cw_numerics_input_fini) struct cw_numerics_input in = { .sources = NULL };
+	_cleanup_(free_report) struct cw_numerics_report said = { .ranks = NULL };
+	struct numerics_args args = { .last = LAST_DEFAULT };
+	struct cw_err err = { "" };
+
+	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
+	if (cw_numerics_files_read(args.paths, args.n_paths, &in, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	if (!has_summaries(&in)) {
+		fprintf(stderr, "collwatch: no tensor summaries in these records: the job ran "
+				"without COLLWATCH_SUMMARY\n");
+		return CW_EXIT_NO_DATA;
+	}
+	if (cw_numerics_judge(&in.job, &said) < 0) {
+		fprintf(stderr, "collwatch: out of memory\n");
+		return CW_EXIT_ERROR;
+	}
+	if (args.json && print_json(&args, &in, &said) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
+	if (!args.json)
+		show_text(&args, &in, &said);
+	return cw_numerics_is_alarming(&said) ? CW_EXIT_HANG : CW_EXIT_OK;
+}

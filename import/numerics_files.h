@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tensor summaries that flight records in files hold, as the judge of a job's numbers wants
+ * them (analysis/numerics/numerics.h): one file per rank of one job.
+ *
+ * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
+ * infinity. What the calls they belong to were (operator, time, call site) is known as long as the
+ * record has the calls. Reading files blocks.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "analysis/numerics/numerics.h"
+#include "common/err.h"
+#include "model/arena.h"
+
+struct cw_numerics_source {
+	const char *path;
+	int32_t rank, pid;
+	bool has_summaries; /* the agent looked at tensors at all */
+	uint64_t n_ops;     /* calls of the rank */
+	uint64_t n_looks;   /* tensors that it looked at */
+	uint64_t n_kept;    /* … of which these are here */
+	uint64_t n_dropped; /* tensors left out, for all places were taken */
+};
+
+struct cw_numerics_input {
+	struct cw_numerics_job job;
+	struct cw_numerics_source *sources; /* n_ranks of the job */
+	struct cw_arena arena;              /* all of it */
+};
+
+/*
+ * err names the file: -EBADMSG no record, -ENOTSUP, -ENOENT …; -E2BIG too many files; -EEXIST two
+ * records of one rank, which cannot be of one job.
+ */
+int cw_numerics_files_read(char *const *paths, uint32_t n, struct cw_numerics_input *ret,
+			   struct cw_err *err);
+/* Takes one that is zeroed. */
+void cw_numerics_input_fini(struct cw_numerics_input *input);

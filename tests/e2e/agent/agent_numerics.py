@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the agents of a job write down of its tensors, as `collwatch numerics` reads it."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from agent_lib import *
+from ports import unused_port
+
+COLLWATCH = os.environ["CW_COLLWATCH"]
+TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
+RANKS = 4
+
+
+def trained(at, *arguments, steps=8, **extra):
+    """The program's records, in the order of their names."""
+    port = unused_port()
+    ps = [start([sys.executable, TRAIN_PY, "--steps", str(steps), "--tp", "2", "--log-every", "0", *arguments],
+                environment(RANK=str(r), WORLD_SIZE=str(RANKS), LOCAL_RANK=str(r), MASTER_ADDR="127.0.0.1",
+                            MASTER_PORT=str(port), COLLWATCH_JOB="unit", COLLWATCH_RECORD=at, **extra),
+                stdout=subprocess.DEVNULL) for r in range(RANKS)]
+    for p in ps:
+        check(p.wait(120) == 0, "exit status %d" % p.returncode)
+    return sorted(glob.glob(at + "/*.record"))
+
+
+def said(*arguments):
+    p = subprocess.run([COLLWATCH, "numerics", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       text=True, timeout=120)
+    return p.returncode, p.stdout, p.stderr
+
+
+def names_who_fed_the_first_nan():
+    with tempfile.TemporaryDirectory() as at:
+        records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3",
+                          COLLWATCH_SUMMARY="full")
+        status, out, err = said("--json", *records)
+        if status == 3:
+            raise Skip("built without nvcc and clang: there is no kernel")
+        check(status == 2, (status, err))
+        doc = json.loads(out)
+        check(doc["schema"] == "collwatch.numerics/1" and doc["alarm"], doc["schema"])
+        check(len(doc["firsts"]) == 1, doc["firsts"])
+        first = doc["firsts"][0]
+        check((first["rank"], first["kind"], first["side"], first["origin"]) == (2, "all_reduce", "input", "fed"),
+              first)
+        check(first["nans"] == 1 and first["elements"] == first["looked_at"] == 256, first)
+        check(first["redop"] == "sum" and first["entered"] and first["site"], first)
+        mine = [r for r in doc["ranks"] if r["rank"] == 2][0]
+        check(mine["first"]["seq"] == first["seq"] and len(mine["before"]) == 8, mine)
+        check(all(b["nans"] == b["infs"] == 0 for b in mine["before"]), "finite before")
+        check(doc["checked"]["replicas"] > 0 and not doc["divergences"], "copies are equal")
+        check(not doc["imbalances"], doc["imbalances"])
+        status, out, _ = said(*records)
+        check(status == 2 and "rank 2 was the first to feed 1 NaN and 0 Inf among 256 fp32 into all_reduce #" in out,
+              out)
+
+
+def says_nothing_of_a_healthy_job():
+    with tempfile.TemporaryDirectory() as at:
+        records = trained(at, COLLWATCH_SUMMARY="full")
+        status, out, err = said(*records)
+        if status == 3:
+            raise Skip("built without nvcc and clang: there is no kernel")
+        check(status == 0 and out.startswith("nothing to look at"), (status, out, err))
+        status, _, err = said(records[0], records[0])
+        check(status == 1 and "both of rank" in err, err)
+
+
+def says_so_where_nothing_was_looked_at():
+    with tempfile.TemporaryDirectory() as at:
+        status, out, err = said(*trained(at, steps=3))
+        check(status == 3 and not out and "COLLWATCH_SUMMARY" in err, (status, out, err))
+        status, _, err = said("/nowhere")
+        check(status == 1 and "/nowhere" in err, err)
+        status, _, err = said()
+        check(status == 1, err)
+
+
+if __name__ == "__main__":
+    main([names_who_fed_the_first_nan, says_nothing_of_a_healthy_job, says_so_where_nothing_was_looked_at])

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor summaries out of flight records in files, honest ones and others. */
+#include "import/numerics_files.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/op.h"
+#include "tests/support/record/record_writer.h"
+
+#define RANKS 2
+
+static struct cw_test_record *writers[RANKS];
+static int comms[RANKS];
+static char dir[] = "/tmp/test_numerics.XXXXXX", paths[RANKS][64];
+static char *argv[RANKS] = { paths[0], paths[1] };
+static struct cw_numerics_input in;
+static struct cw_err err;
+
+static void setup(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+	for (int i = 0; i < RANKS; i++) {
+		writers[i] = cw_test_record_new();
+		writers[i]->header->rank_label = i;
+		writers[i]->header->has |= CW_REC_HAS_SUMMARIES;
+		writers[i]->header->created_wall_ns = 1000;
+		comms[i] = cw_test_record_comm(writers[i], 0x77, RANKS, i);
+		snprintf(paths[i], sizeof(paths[i]), "%s/%d.record", dir, i);
+	}
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	cw_numerics_input_fini(&in);
+	for (int i = 0; i < RANKS; i++)
+		cw_test_record_free(writers[i]);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(numerics_files, .init = setup, .fini = teardown);
+
+/* An all_reduce of the rank and what it fed, in entry `entry`. */
+static struct cw_rec_summary *look(int rank, unsigned entry, uint64_t publish)
+{
+	struct cw_test_record *w = writers[rank];
+	uint64_t op = cw_test_record_collective(w, comms[rank], CW_OP_ALL_REDUCE, 10);
+	struct cw_rec_summary *s = &w->summaries[entry];
+
+	cw_test_record_return(w, comms[rank], op, 0);
+	*s = (struct cw_rec_summary){ .publish = publish,
+				      .op_index = op,
+				      .seq = op,
+				      .comm = (uint32_t)comms[rank],
+				      .comm_generation = w->comms[comms[rank]].generation,
+				      .kind = CW_OP_ALL_REDUCE,
+				      .dtype = CW_DTYPE_FP32,
+				      .elements = 10,
+				      .offered = 10,
+				      .abs_max = 2,
+				      .mean = 1 };
+	return s;
+}
+
+static int read_all(void)
+{
+	for (int i = 0; i < RANKS; i++) {
+		FILE *f = fopen(paths[i], "w");
+
+		cr_assert_eq(fwrite(writers[i]->header, 1, writers[i]->bytes, f),
+			     writers[i]->bytes);
+		fclose(f);
+	}
+	cw_numerics_input_fini(&in);
+	return cw_numerics_files_read(argv, RANKS, &in, &err);
+}
+
+Test(numerics_files, joins_the_communicators_of_ranks)
+{
+	look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	look(1, CW_REC_SUMMARY_FIRSTS, 1);
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_assert_eq(in.job.n_comms, 1);
+	cr_assert_eq(in.job.comms[0].id, 0x77);
+	cr_assert_eq(in.job.comms[0].nranks, RANKS);
+	cr_assert_eq(in.job.n_looks, 2);
+	cr_assert_eq(in.job.looks[0].comm, in.job.looks[1].comm);
+	cr_assert_eq(in.job.looks[1].rank, 1);
+	cr_assert_eq(in.sources[0].n_looks, 1);
+}
+
+Test(numerics_files, knows_what_the_call_was)
+{
+	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS, 1);
+
+	writers[0]->ring[0].redop = CW_REDOP_AVG;
+	writers[0]->comms[comms[0]].ops[0].redop = CW_REDOP_AVG;
+	s->is_output = 1;
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_assert_eq(in.job.n_looks, 1);
+	cr_assert_eq(in.job.looks[0].redop, CW_REDOP_AVG);
+	cr_assert_eq(in.job.looks[0].is_output, 1);
+	cr_assert_gt(in.job.looks[0].at_ns, 0);
+}
+
+Test(numerics_files, keeps_the_first_only_once)
+{
+	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS + 1, 1);
+
+	s->nans = 1;
+	writers[0]->summaries[0] = *s;
+	look(0, CW_REC_SUMMARY_FIRSTS + 2, 2);
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_assert_eq(in.job.n_looks, 2);
+	cr_assert(in.job.ranks[0].is_whole);
+	writers[0]->summaries[CW_REC_SUMMARY_FIRSTS + 2].publish =
+		122; /* the ring has gone round */
+	cr_assert_eq(read_all(), 0);
+	cr_assert_not(in.job.ranks[0].is_whole);
+}
+
+Test(numerics_files, believes_no_stranger)
+{
+	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS, 1);
+
+	s->abs_max = NAN;
+	s->abs_min_nonzero = -1;
+	s = look(0, CW_REC_SUMMARY_FIRSTS + 1, 2);
+	s->nans = 11; /* of ten */
+	s = look(0, CW_REC_SUMMARY_FIRSTS + 2, 3);
+	s->comm = 4000000000u;
+	s = look(0, CW_REC_SUMMARY_FIRSTS + 3, 4);
+	s->comm_generation++;
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_assert_eq(in.job.n_looks, 1);
+	cr_assert_eq(in.job.looks[0].abs_max, 0);
+	cr_assert_eq(in.job.looks[0].abs_min, 0);
+}
+
+Test(numerics_files, refuses_two_records_of_one_rank)
+{
+	writers[1]->header->rank_label = 0;
+	cr_assert_eq(read_all(), -EEXIST);
+	cr_assert_not_null(strstr(err.text, "both of rank 0"), "%s", err.text);
+}
+
+Test(numerics_files, names_what_is_no_record)
+{
+	cr_assert_eq(read_all(), 0);
+	unlink(paths[1]);
+	cr_assert_eq(cw_numerics_files_read(argv, RANKS, &in, &err), -ENOENT);
+	cr_assert_not_null(strstr(err.text, paths[1]), "%s", err.text);
+}
