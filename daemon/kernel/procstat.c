@@ -136,15 +136,17 @@ int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret)
 	return r < 0 ? r : cw_procstat_parse(buf, ret);
 }
 
-int cw_procstat_main_cpu_ns(int proc_fd, uint64_t *ret_ns)
+int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret)
 {
+	struct cw_procsched sched;
 	char buf[SMALL_FILE_BYTES];
 	int r = read_small(proc_fd, "schedstat", buf, sizeof(buf));
 
 	if (r < 0)
 		return r;
-	if (sscanf(buf, "%" SCNu64, ret_ns) != 1)
+	if (sscanf(buf, "%" SCNu64 " %*u %" SCNu64, &sched.cpu_ns, &sched.runs) != 2)
 		return -EBADMSG;
+	*ret = sched;
 	return 0;
 }
 

@@ -37,8 +37,14 @@ int cw_procstat_open(pid_t pid);
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
 
-/* CPU time of the main thread alone, in ns. 0 or -errno (-ENOENT: kernel without schedstat). */
-int cw_procstat_main_cpu_ns(int proc_fd, uint64_t *ret_ns);
+/* What the scheduler has counted of the main thread alone. */
+struct cw_procsched {
+	uint64_t cpu_ns;
+	uint64_t runs; /* how often it got a processor */
+};
+
+/* 0 or -errno (-ENOENT: kernel without schedstat). */
+int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret);
 
 /*
  * Bytes the process moved: the larger of what its calls asked for and what went to storage (page

@@ -6,6 +6,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "daemon/kernel/cgroup.h"
 #include "daemon/process/host_wait.h"
 #include "model/facts.h"
 
@@ -65,7 +66,7 @@ void cw_headway_fini(struct cw_headway *h)
 
 struct scan {
 	uint64_t ticks, io_bytes; /* since the last scan */
-	bool is_waiting;          /* somebody sleeps uninterruptibly */
+	bool is_waiting;          /* somebody runs between uninterruptible sleeps */
 };
 
 static struct cw_headway_cpu *table_find(struct cw_headway_table *t, pid_t id, uint64_t start)
@@ -201,11 +202,25 @@ static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_pr
 	return scan;
 }
 
+/* Since the last scan; who was not in that one may have. Without schedstat nobody knows. */
+static bool has_run(int proc_fd, struct cw_headway_cpu *e)
+{
+	struct cw_procsched sched;
+	bool has_run;
+
+	if (!e || cw_procstat_main_sched(proc_fd, &sched) < 0)
+		return true;
+	has_run = sched.runs != e->runs;
+	e->runs = sched.runs;
+	return has_run;
+}
+
 /* Reads one descendant and appends its children to pids. */
 static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t *n,
 			    struct scan *scan)
 {
 	_cleanup_(closep) int fd = cw_procstat_open(pid);
+	struct cw_headway_cpu *e;
 	uint64_t io_bytes = 0;
 	struct cw_procstat st;
 	struct scan used;
@@ -215,12 +230,13 @@ static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t
 		return;
 	if (cw_procstat_io_bytes(fd, &io_bytes) < 0)
 		io_bytes = 0; /* not ours to see: CPU and state have to do */
-	if (st.state == 'D')
-		scan->is_waiting = true;
-	if (table_update(&h->family, pid, &st, io_bytes, &used)) {
+	e = table_update(&h->family, pid, &st, io_bytes, &used);
+	if (e) {
 		scan->ticks += used.ticks;
 		scan->io_bytes += used.io_bytes;
 	}
+	if (has_run(fd, e) && st.state == 'D')
+		scan->is_waiting = true;
 	if (*n < MAX_FAMILY && cw_procstat_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
 		*n += more;
 }
@@ -261,11 +277,27 @@ static bool is_work(uint64_t ticks, int64_t dt_ns)
 
 static bool main_thread_works(struct cw_headway *h, int proc_fd, int64_t dt_ns)
 {
-	uint64_t ns;
+	struct cw_procsched sched;
 
-	if (cw_procstat_main_cpu_ns(proc_fd, &ns) < 0 || ns < h->base_main_ns)
+	if (!h->has_base_sched || cw_procstat_main_sched(proc_fd, &sched) < 0)
 		return false;
-	return is_work((ns - h->base_main_ns) / (uint64_t)cw_procstat_tick_ns(), dt_ns);
+	return is_work((sched.cpu_ns - h->base_sched.cpu_ns) / (uint64_t)cw_procstat_tick_ns(),
+		       dt_ns);
+}
+
+/*
+ * Storage that answers wakes who waits for it. Who has not run since the window began waits for one
+ * answer, and whether that comes nobody knows.
+ */
+static bool main_thread_waits_and_runs(struct cw_headway *h, int proc_fd)
+{
+	struct cw_procsched sched;
+
+	if (!h->is_d_state)
+		return false;
+	if (!h->has_base_sched || cw_procstat_main_sched(proc_fd, &sched) < 0)
+		return true;
+	return sched.runs != h->base_sched.runs;
 }
 
 /* Cheap evidence, looked at on every step. */
@@ -274,7 +306,7 @@ static const char *quick_look(struct cw_headway *h, const struct cw_headway_proc
 {
 	uint64_t io_bytes;
 
-	if (h->is_d_state)
+	if (main_thread_waits_and_runs(h, process->proc_fd))
 		return "storage";
 	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, process) &&
 	    main_thread_works(h, process->proc_fd, dt_ns))
@@ -350,8 +382,8 @@ static void start_window(struct cw_headway *h, int proc_fd, const struct cw_proc
 	h->base_ns = now_ns;
 	h->base_ticks = st->cpu_ticks;
 	h->base_child_ticks = st->child_cpu_ticks;
-	if (cw_procstat_main_cpu_ns(proc_fd, &h->base_main_ns) < 0)
-		h->base_main_ns = 0; /* no schedstat: then the scan of all threads decides */
+	/* Without schedstat the scan of all threads decides. */
+	h->has_base_sched = cw_procstat_main_sched(proc_fd, &h->base_sched) == 0;
 	h->has_base_io = cw_procstat_io_bytes(proc_fd, &h->base_io) == 0;
 }
 
@@ -383,7 +415,9 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	} else {
 		return;
 	}
-	h->host_wait = by ? CW_HOST_WAIT_UNKNOWN : cw_host_wait_look(process->proc_fd);
+	h->host_wait =
+		by ? CW_HOST_WAIT_UNKNOWN : cw_host_wait_look(process->proc_fd, h->host_wait);
+	h->is_frozen = !by && cw_cgroup_is_frozen(process->proc_fd);
 	if (by)
 		mark(h, now_ns, by);
 	start_window(h, process->proc_fd, st, now_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Does a process get anywhere outside NCCL (docs/design/hang.md#headway)? It does when, over a
- * window of two seconds, its own threads or its descendants used CPU, moved bytes, or sat in
- * uninterruptible sleep (storage). It does not when it only blocks, and the housekeeping that goes
+ * window of two seconds, its own threads or its descendants used CPU, moved bytes, or ran between
+ * uninterruptible sleeps (storage). It does not when it only blocks, and the housekeeping that goes
  * on in every blocked process must not look like work:
  *
  *  - Threads known to run on their own clock are left out: those the agent names because they were
@@ -14,6 +14,9 @@
  *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
+ *  - Uninterruptible sleep counts while the thread runs now and then: many small answers of a slow
+ *    server move few bytes. One that has not run for a window waits for an answer that does not
+ * come.
  *
  * Calls of NCCL count as well, but they are in the record, not here (digest/digest.c joins
  * both).
@@ -43,6 +46,7 @@ struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
 	uint64_t start_ticks;
 	uint64_t cpu_ticks;
 	uint64_t io_bytes;
+	uint64_t runs; /* of a descendant's main thread */
 };
 
 struct cw_headway_table {
@@ -61,11 +65,13 @@ struct cw_headway {
 	int64_t cpu_change_ns;
 	bool is_d_state;    /* main thread, at the last step */
 	bool is_child_busy; /* in the last window */
+	bool is_frozen;     /* a cgroup of its is, at the end of a quiet window */
 	unsigned host_wait; /* enum cw_host_wait: its first thread at the end of a quiet window */
 
-	bool has_base, has_base_io;
+	bool has_base, has_base_io, has_base_sched;
 	int64_t base_ns;
-	uint64_t base_ticks, base_main_ns, base_child_ticks, base_io;
+	uint64_t base_ticks, base_child_ticks, base_io;
+	struct cw_procsched base_sched;
 	uint64_t quiet_ticks; /* as of cpu_change_ns, or a scan since that told whose they were */
 	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
 	struct cw_headway_table threads, family;

@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,22 +17,66 @@
 /* Nine numbers at most. */
 #define LINE_BYTES 256
 
+#define FUTEX_OF(op) ((op)&FUTEX_CMD_MASK)
+
 /* Each waits on its first argument until something comes. */
 static const long calls[] = { SYS_read,    SYS_readv,  SYS_recvfrom,
 			      SYS_recvmsg, SYS_accept, SYS_accept4 };
 
+/* Each waits for any of several descriptors, for a signal, or for a time. */
+static const long calls_for_any[] = {
+#ifdef SYS_poll /* newer architectures have not these */
+	SYS_poll,         SYS_epoll_wait,  SYS_pause,
+#endif
+	SYS_ppoll,        SYS_epoll_pwait, SYS_rt_sigtimedwait, SYS_nanosleep, SYS_clock_nanosleep,
+#ifdef SYS_epoll_pwait2
+	SYS_epoll_pwait2,
+#endif
+};
+
+static bool is_select(long call)
+{
+#ifdef SYS_select
+	if (call == SYS_select)
+		return true;
+#endif
+	return call == SYS_pselect6;
+}
+
+static bool is_one_of(long call, const long *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (call == list[i])
+			return true;
+	return false;
+}
+
 int cw_host_wait_fd(const char *line)
 {
-	unsigned long fd;
+	unsigned long first;
 	long call;
 
 	/* "running", or "-1 …" where it waits for something else than in a call. */
-	if (sscanf(line, "%ld %lx", &call, &fd) != 2 || fd > INT_MAX)
+	if (sscanf(line, "%ld %lx", &call, &first) != 2 || first > INT_MAX)
 		return -1;
-	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		if (call == calls[i])
-			return (int)fd;
-	return -1;
+	/* Of descriptors below one there is but one: what a line is typed on at a prompt. */
+	if (is_select(call) && first == 1)
+		return 0;
+	return is_one_of(call, calls, sizeof(calls) / sizeof(*calls)) ? (int)first : -1;
+}
+
+bool cw_host_wait_is_for_any(const char *line)
+{
+	unsigned long op;
+	long call;
+
+	if (sscanf(line, "%ld %*x %lx", &call, &op) != 2)
+		return false;
+	/* Semaphores and conditions of glibc wait with a set of bits, its mutexes without. */
+	if (call == SYS_futex)
+		return FUTEX_OF((int)op) == FUTEX_WAIT_BITSET;
+	return is_select(call) ||
+	       is_one_of(call, calls_for_any, sizeof(calls_for_any) / sizeof(*calls_for_any));
 }
 
 unsigned cw_host_wait_of(const char *link)
@@ -38,6 +85,8 @@ unsigned cw_host_wait_of(const char *link)
 		return CW_HOST_WAIT_SOCKET;
 	if (strncmp(link, "/dev/pts/", 9) == 0 || strncmp(link, "/dev/tty", 8) == 0)
 		return CW_HOST_WAIT_TTY;
+	if (strncmp(link, "pipe:", 5) == 0 || strncmp(link, "anon_inode:[eventfd", 19) == 0)
+		return CW_HOST_WAIT_QUEUE;
 	return CW_HOST_WAIT_UNKNOWN;
 }
 
@@ -52,21 +101,33 @@ static int read_line(int proc_fd, char line[LINE_BYTES])
 	return 0;
 }
 
-unsigned cw_host_wait_look(int proc_fd)
+static unsigned of_descriptor(int proc_fd, int fd)
 {
-	char line[LINE_BYTES], name[32], link[64];
+	char name[32], link[64];
 	ssize_t n;
-	int fd;
 
-	if (read_line(proc_fd, line) < 0)
-		return CW_HOST_WAIT_UNKNOWN;
-	fd = cw_host_wait_fd(line);
-	if (fd < 0)
-		return CW_HOST_WAIT_UNKNOWN;
 	(void)snprintf(name, sizeof(name), "fd/%d", fd);
 	n = readlinkat(proc_fd, name, link, sizeof(link) - 1);
 	if (n < 0)
 		return CW_HOST_WAIT_UNKNOWN;
 	link[n] = '\0';
 	return cw_host_wait_of(link);
+}
+
+unsigned cw_host_wait_look(int proc_fd, unsigned last)
+{
+	unsigned of_fd = CW_HOST_WAIT_UNKNOWN;
+	char line[LINE_BYTES];
+	int fd;
+
+	if (read_line(proc_fd, line) < 0)
+		return CW_HOST_WAIT_UNKNOWN;
+	if (strncmp(line, "running", 7) == 0)
+		return last;
+	fd = cw_host_wait_fd(line);
+	if (fd >= 0)
+		of_fd = of_descriptor(proc_fd, fd);
+	if (of_fd == CW_HOST_WAIT_UNKNOWN && cw_host_wait_is_for_any(line))
+		return CW_HOST_WAIT_QUEUE;
+	return of_fd;
 }

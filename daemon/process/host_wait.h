@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In what the first thread of a process sleeps: enum cw_host_wait, as far as the kernel shows it.
- * /proc/PID/syscall names the call and its descriptor, the process's table of descriptors what that
- * is. Told are calls that wait for one socket or terminal without a time; of all others nothing is
- * known, nor of a process into which this one may not look (that needs the right to trace it).
+ * /proc/PID/syscall names the call and its arguments, the process's table of descriptors what one
+ * of these is. Of a process into which this one may not look nothing is known (that needs the right
+ * to trace it).
  *
- * Any thread; the reads do not block.
+ * Told are calls that others may end: those that wait for a socket, a terminal or a pipe, for one
+ * of several of them, for a time, and futexes as semaphores and conditions wait on them. That is
+ * how a rank without work looks, of a server as of an interactive session. An interpreter's own
+ * locks wait on semaphores, too, so that who waits for one of these is not told from who waits for
+ * a queue. A mutex is none of them: that another thread of the process has it is likely, and
+ * nothing is said.
+ *
+ * Any thread; the reads do not block, and take no lock of the process's memory.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* proc_fd: of /proc/PID. CW_HOST_WAIT_UNKNOWN, _SOCKET or _TTY. */
-unsigned cw_host_wait_look(int proc_fd);
+/*
+ * proc_fd: of /proc/PID. last: what was seen the last time, which stays while the thread happens to
+ * run: one that waits with a time wakes up now and then. CW_HOST_WAIT_UNKNOWN, _QUEUE, _SOCKET or
+ * _TTY.
+ */
+unsigned cw_host_wait_look(int proc_fd, unsigned last);
 
 /* Pure: the descriptor that the line of /proc/PID/syscall waits on; -1 = on none, or not known. */
 int cw_host_wait_fd(const char *line);
+/* Pure: whether that line is a call that waits for several things, for a time or for a condition.
+ */
+bool cw_host_wait_is_for_any(const char *line);
 /* Pure: what a link of /proc/PID/fd says of it. */
 unsigned cw_host_wait_of(const char *link);

@@ -218,6 +218,7 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.is_oom_killed = p->is_oom_killed,
 		.is_d_state = p->headway.is_d_state,
 		.is_child_busy = p->headway.is_child_busy,
+		.is_frozen = p->headway.is_frozen,
 		.host_wait = p->headway.host_wait,
 		/* of the awake clock, as all times there */
 		.headway_ns = p->headway.headway_ns ? p->headway.headway_ns + held_ns : 0,
@@ -356,7 +357,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	}
 	cw_process_watch(p, NULL);
 	cw_oom_close(&p->oom);
-	p->headway.is_d_state = p->headway.is_child_busy = false;
+	p->headway.is_d_state = p->headway.is_child_busy = p->headway.is_frozen = false;
 	p->headway.host_wait = CW_HOST_WAIT_UNKNOWN;
 	if (p->end_event)
 		event_free(p->end_event);

@@ -54,6 +54,7 @@ Test(procstat, reads_this_process)
 {
 	int fd = cw_procstat_open(getpid());
 	struct cw_procstat st;
+	struct cw_procsched sched;
 	uint64_t value;
 	pid_t tids[8];
 	size_t n;
@@ -67,8 +68,9 @@ Test(procstat, reads_this_process)
 	cr_assert_eq(n, st.threads);
 	cr_assert_eq(tids[0], getpid());
 	cr_assert_eq(cw_procstat_read_thread(fd, tids[0], &st), 0);
-	cr_assert_eq(cw_procstat_main_cpu_ns(fd, &value), 0);
-	cr_assert_gt(value, 0);
+	cr_assert_eq(cw_procstat_main_sched(fd, &sched), 0);
+	cr_assert_gt(sched.cpu_ns, 0);
+	cr_assert_gt(sched.runs, 0);
 	cr_assert_eq(cw_procstat_io_bytes(fd, &value), 0);
 	close(fd);
 }

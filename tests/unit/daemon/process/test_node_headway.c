@@ -9,9 +9,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -458,19 +460,99 @@ Test(headway, asks_a_thread_for_its_number_in_its_own_namespace)
 	cr_assert_eq(waitpid(middle, NULL, 0), middle);
 }
 
-Test(headway, takes_uninterruptible_sleep_for_storage)
+/* A second passes, at whose end the main thread is said to sleep uninterruptibly. */
+static bool step_in_storage(struct rank *rank)
 {
-	struct rank rank = start();
-	struct cw_headway_process process = { .proc_fd = rank.proc_fd, .pid = rank.pid };
+	struct cw_headway_process process = { .proc_fd = rank->proc_fd, .pid = rank->pid };
 	struct cw_procstat st;
 
-	cr_assert_eq(cw_procstat_read(rank.proc_fd, &st), 0);
+	rank->now_ns += CW_NS_PER_S;
+	cr_assert_eq(cw_procstat_read(rank->proc_fd, &st), 0);
 	st.state = 'D';
-	cw_headway_step(&rank.headway, &process, &st, rank.now_ns + CW_NS_PER_S);
-	cr_assert_eq(rank.headway.headway_ns, rank.now_ns + CW_NS_PER_S);
+	cw_headway_step(&rank->headway, &process, &st, rank->now_ns);
+	return rank->headway.headway_ns == rank->now_ns;
+}
+
+Test(headway, takes_uninterruptible_sleep_of_one_who_runs_for_storage)
+{
+	struct rank rank = start();
+
+	command(&rank, 'x');
+	cr_assert(step_in_storage(&rank));
 	cr_assert(rank.headway.is_d_state);
 	cr_assert_str_eq(rank.headway.by, "storage");
 	stop(&rank);
+}
+
+Test(headway, takes_nobody_who_does_not_run_for_one_that_storage_serves)
+{
+	struct rank rank = start();
+
+	for (int i = 0; i < 6; i++) {
+		cr_assert_not(step_in_storage(&rank), "second %d", i);
+		cr_assert(rank.headway.is_d_state);
+	}
+	command(&rank, 'x');
+	cr_assert(step_in_storage(&rank), "an answer has come");
+	stop(&rank);
+}
+
+/* vfork() lets the parent sleep uninterruptibly until the child ends. */
+static pid_t start_child_in_d_state(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, NULL) == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+		_exit(0);
+	}
+	return pid;
+}
+
+static char state_of(pid_t pid)
+{
+	int fd = cw_procstat_open(pid);
+	struct cw_procstat st = { 0 };
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(cw_procstat_read(fd, &st), 0);
+	(void)close(fd);
+	return st.state;
+}
+
+/* A loader's worker whose file server is gone. */
+Test(headway, takes_no_descendant_that_storage_does_not_answer_for_busy, .timeout = 300)
+{
+	struct rank rank = { .pid = getpid(), .now_ns = 1000 * CW_NS_PER_S };
+	pid_t child = start_child_in_d_state();
+	struct cw_headway_process process = { .pid = getpid() };
+	struct cw_procstat st;
+
+	cr_assert_gt(child, 0);
+	for (int i = 0; i < DEADLINE_MS && state_of(child) != 'D'; i++)
+		(void)usleep(1000);
+	cr_assert_eq(state_of(child), 'D');
+	process.proc_fd = rank.proc_fd = cw_procstat_open(getpid());
+	cw_headway_init(&rank.headway);
+	/* This process itself runs, which is not asked about here. */
+	cr_assert_eq(cw_procstat_read(rank.proc_fd, &st), 0);
+	st.cpu_ticks = 1;
+	st.child_cpu_ticks = 0;
+	st.state = 'S';
+	for (int i = 0; i < 4; i++) {
+		rank.now_ns += WINDOW_NS;
+		cw_headway_step(&rank.headway, &process, &st, rank.now_ns);
+	}
+	cr_expect_not(rank.headway.is_child_busy);
+	cr_expect_neq(rank.headway.headway_ns, rank.now_ns);
+	cr_assert_eq(kill(child, SIGKILL), 0);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+	cw_headway_fini(&rank.headway);
+	(void)close(rank.proc_fd);
 }
 
 Test(headway, knows_helper_threads_by_name)

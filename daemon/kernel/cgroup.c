@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/kernel/cgroup.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+
+/* cgroup.events has two lines, freezer.state one word. */
+#define STATE_BYTES 128
+
+/* Whether a comma-separated list of controllers has that one in it. */
+static bool has_controller(const char *list, const char *controller)
+{
+	size_t len = strlen(controller);
+
+	for (const char *name = list; name; name = strchr(name, ',')) {
+		name += *name == ',';
+		if (strncmp(name, controller, len) == 0 && (name[len] == '\0' || name[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+static int open_unified(const char *group, const char *file)
+{
+	char path[PATH_MAX + 64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	(void)snprintf(path, sizeof(path), "/sys/fs/cgroup/unified%s/%s", group, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* One line of /proc/PID/cgroup: "0::/path" in version 2, "4:memory:/path" in version 1. */
+static int open_of_line(char *line, const char *controller, const char *file)
+{
+	char path[PATH_MAX + 64], *controllers = strchr(line, ':'), *group;
+
+	group = controllers ? strchr(controllers + 1, ':') : NULL;
+	if (!group)
+		return -1;
+	*controllers++ = *group++ = '\0';
+	if (*group != '/' || strstr(group, "/.."))
+		return -1; /* outside our cgroup namespace */
+	if (strcmp(line, "0") == 0)
+		return controller ? -1 : open_unified(group, file);
+	if (!controller || !has_controller(controllers, controller))
+		return -1;
+	(void)snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%s/%s", controller, group, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int cw_cgroup_open(int proc_fd, const char *controller, const char *file)
+{
+	_cleanup_(closep) int fd = openat(proc_fd, "cgroup", O_RDONLY | O_CLOEXEC);
+	char buf[PATH_MAX], *line = buf, *end;
+	ssize_t n;
+	int found = -1;
+
+	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return -1;
+	buf[n] = '\0';
+	/* A last line without an end is cut off: not a path to follow. */
+	for (; found < 0 && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		found = open_of_line(line, controller, file);
+	}
+	return found;
+}
+
+/* Whether a line of the file is this one. */
+static bool says(int proc_fd, const char *controller, const char *file, const char *wanted)
+{
+	_cleanup_(closep) int fd = cw_cgroup_open(proc_fd, controller, file);
+	char buf[STATE_BYTES], *save, *line;
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	for (line = strtok_r(buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strcmp(line, wanted) == 0)
+			return true;
+	return false;
+}
+
+bool cw_cgroup_is_frozen(int proc_fd)
+{
+	return says(proc_fd, NULL, "cgroup.events", "frozen 1") ||
+	       says(proc_fd, "freezer", "freezer.state", "FROZEN");
+}
