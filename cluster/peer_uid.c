@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,7 +30,7 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
 	char from[64], to[64], pair[160], line[512];
 	const char *found;
-	unsigned uid;
+	unsigned state, uid;
 	int r = -ENOENT;
 	FILE *f;
 
@@ -44,8 +45,12 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 		return -errno;
 	while (r < 0 && fgets(line, sizeof(line), f)) {
 		found = strstr(line, pair);
-		/* state, queues, timer, retransmits, uid */
-		if (found && sscanf(found + strlen(pair), "%*s %*s %*s %*s %u", &uid) == 1) {
+		/*
+		 * State, queues, timer, retransmits, uid. What its owner has closed is shown as
+		 * root's, whoever he was.
+		 */
+		if (found && sscanf(found + strlen(pair), "%x %*s %*s %*s %u", &state, &uid) == 2 &&
+		    state == TCP_ESTABLISHED) {
 			*ret_uid = uid;
 			r = 0;
 		}

@@ -355,6 +355,54 @@ Test(transport, other_users_of_the_machine_cannot_pose_as_a_peer)
 	(void)close(fd);
 }
 
+/*
+ * Whose that local port's connection is by what the kernel shows once its owner has closed it and
+ * the other end's kernel has answered: not his any more.
+ */
+static void wait_for_nobodys(uint16_t port)
+{
+	int64_t end = cw_clock_now_ns(&cw_clock_system) + DEADLINE_S * CW_NS_PER_S;
+	char line[256];
+	unsigned from, state;
+	bool is_there;
+	FILE *f;
+
+	do {
+		is_there = false;
+		f = fopen("/proc/net/tcp", "re");
+		cr_assert_not_null(f);
+		while (fgets(line, sizeof(line), f))
+			is_there |= sscanf(line, " %*u: %*8x:%x %*8x:%*x %x", &from, &state) == 2 &&
+				    from == port && state != 5 &&
+				    state != 6; /* FIN_WAIT2, TIME_WAIT */
+		(void)fclose(f);
+		cr_assert_lt(cw_clock_now_ns(&cw_clock_system), end);
+	} while (is_there);
+}
+
+Test(transport, who_has_closed_is_not_taken_for_root)
+{
+	struct sockaddr_in in = { 0 };
+	socklen_t len = sizeof(in);
+	struct cw_tcp_stats stats;
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root to become another user");
+	open_tcp(&b, 20);
+	cr_assert_eq(seteuid(65534), 0);
+	fd = dial(b.address);
+	cr_assert_eq(seteuid(0), 0);
+	write_hello(fd, "a", 1, CW_WIRE_VERSION, 1);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	(void)close(fd); /* before it is the listener's turn */
+	wait_for_nobodys(ntohs(in.sin_port));
+	run_until(turned_away(&b) == 1 || state_of(&b) == CW_PEER_CONNECTED);
+	cw_tcp_stats(b.tcp, &stats);
+	cr_assert_eq(stats.accepted, 0);
+	cr_assert_neq(state_of(&b), CW_PEER_CONNECTED);
+}
+
 Test(transport, ipv6_loopback_works_as_well)
 {
 	const char *port = strchr(b.address, ':') + 1;
