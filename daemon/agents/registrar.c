@@ -172,6 +172,15 @@ static int enter_table(struct cw_registrar *r, struct registration *reg)
 	return 0;
 }
 
+/*
+ * It was started by somebody who may run it as another user, by sudo or a set-user-ID program: who
+ * that was is shown nothing of what it does now.
+ */
+static bool is_other_users(const struct cw_process *known, const struct cw_process *now)
+{
+	return known->uid != now->uid;
+}
+
 static void complete(struct registration *reg)
 {
 	struct cw_registrar *r = reg->registrar;
@@ -180,12 +189,15 @@ static void complete(struct registration *reg)
 	struct cw_agent_conn *conn = reg->conn;
 	int err = 0;
 
-	if (known && cw_process_is_dead(known))
+	if (known && cw_process_is_dead(known)) {
 		err = -ESRCH;
-	else if (known)
+	} else if (known && !is_other_users(known, reg->process)) {
 		welcome_back(r, reg, known);
-	else
+	} else {
+		if (known)
+			r->config.on_other_user(known, r->config.user);
 		err = enter_table(r, reg);
+	}
 	registration_free(reg);
 	if (err == -EDQUOT)
 		cw_agent_conn_refuse(conn, CW_NO_PLACE);

@@ -6,7 +6,8 @@
  * Happy path: hello → waits for its user's turn (agent_turns.h) → probe child takes the descriptor
  * and says "a memfd, mapped" → struct cw_process built from the kernel's word → into the table,
  * welcome. A process that is known already (its connection broke, or the agent made a new record)
- * keeps its place; its old connection is closed.
+ * keeps its place; its old connection is closed. Where it runs as another user now, it is one that
+ * was not known.
  *
  * Loop thread only; nothing blocks.
  */
@@ -32,6 +33,8 @@ struct cw_registrar_config {
 	int (*on_registered)(struct cw_process *p, void *user);
 	/* A process must go to make room: remove and free it. A living one is not watched then. */
 	void (*on_evict)(struct cw_process *p, void *user);
+	/* A living process is another user's than it was: remove and free what was known of it. */
+	void (*on_other_user)(struct cw_process *p, void *user);
 	/* There is no place for this one; it is freed afterwards. */
 	void (*on_no_place)(struct cw_process *p, void *user);
 	/* A known process came back, on a new connection; its old one is closed already. */

@@ -389,6 +389,13 @@ static void on_evict(struct cw_process *p, void *user)
 	stop_watching(node, p, CW_NO_PLACE);
 }
 
+static void on_other_user(struct cw_process *p, void *user)
+{
+	log_info("rank process pid=%d of uid=%u runs as another user now", (int)cw_process_pid(p),
+		 (unsigned)p->uid);
+	remove_process(user, p);
+}
+
 static void on_no_place(struct cw_process *p, void *user)
 {
 	struct cw_node *node = user;
@@ -657,6 +664,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.on_registered = on_registered,
 		.on_no_place = on_no_place,
 		.on_evict = on_evict,
+		.on_other_user = on_other_user,
 		.on_returned = on_returned,
 		.user = node,
 	};

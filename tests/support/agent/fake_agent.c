@@ -275,6 +275,13 @@ static char burn(void)
 	return 'k';
 }
 
+/* As sudo does, whoever the caller was. */
+static char become(uid_t uid)
+{
+	need(seteuid(0) == 0 && setresuid(uid, uid, uid) == 0);
+	return 'k';
+}
+
 static void eat_memory(void)
 {
 	for (;;) {
@@ -344,6 +351,8 @@ static char obey(struct fake *fake, char command)
 		return send_nonsense(fake);
 	case 'b':
 		return burn();
+	case 'u':
+		return become(fake->options.then_uid);
 	}
 	end_as(command);
 	return '?';

@@ -29,6 +29,7 @@ struct agent_options {
 	const char *job;
 	uint64_t comm_id;
 	enum agent_flaw flaw;
+	uid_t then_uid; /* for 'u' */
 	/* Instead of fork(2): 0 in the agent. The process it returns is the one to be reaped. */
 	pid_t (*fork)(void);
 };
@@ -46,7 +47,8 @@ struct agent_options {
  *	f the same 50 times, each with a descriptor attached
  *	m send 200 messages that make no sense: 'X' when the daemon hangs up
  *	b burn 100 ms of CPU
- * These end it, without an answer:
+ *	u become the user options.then_uid; the process must have kept root's user id as its saved
+ *one These end it, without an answer:
  *	e exit(3)	0 exit(0)	1 exit(1)	a abort	s write to address 0
  *	g take memory until it is killed for it
  */

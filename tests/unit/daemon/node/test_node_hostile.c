@@ -363,3 +363,41 @@ Test(node_hostile, a_flood_displaces_the_flood)
 	}
 	socket_stop(&s);
 }
+
+enum { SHE = 20011, HE = 20012 };
+
+static pid_t fork_she(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0 && setresuid(SHE, SHE, 0) < 0)
+		_exit(99);
+	return pid;
+}
+
+/* She registers, and then has the process run something as him, as sudo lets her. */
+Test(node_hostile, a_process_that_has_become_another_users_is_his_alone)
+{
+	struct agent_options hers = {
+		.rank = 0, .job = "job-a", .comm_id = 1, .fork = fork_she, .then_uid = HE
+	};
+	struct node_fixture f;
+	struct agent a;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs to be several users");
+	fixture_start(&f, 8, 8);
+	cr_assert_eq(chmod(f.dir, 0755), 0);
+	a = agent_register(&f, &hers, 'W');
+	fixture_next_digest(&f);
+	cr_assert_eq(f.job.uid, SHE);
+	cr_assert_eq(agent_do(&f, &a, 'u'), 'k');
+	cr_assert_eq(agent_do(&f, &a, 'n'), 'k');
+	cr_assert_eq(agent_do(&f, &a, 'c'), 'W');
+	fixture_next_digest(&f);
+	cr_assert_not_null(fixture_seen(&f, &a));
+	cr_assert_eq(f.job.uid, HE, "his record is part of a job of uid %u", f.job.uid);
+	cr_assert_eq(fixture_stats(&f).processes, 1);
+	agent_stop(&a);
+	fixture_stop(&f);
+}
