@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks have not in common: versions, variables, what they were told of a comm. */
+#include <string.h>
+
 #include "suite/draft.h"
 
 static uint32_t other_minor(struct draw *d)
@@ -37,6 +39,20 @@ static void begin(struct draw *d, const char *what)
 	draw_comms(d);
 }
 
+/*
+ * Where data pass from member to member, all but the one whose device stops may be through: what
+ * members do not have in common is the answer only where nobody is.
+ */
+static const char *or_unfinished(const struct draw *d)
+{
+	static const char *const rooted[] = { "gather", "scatter", "reduce", "broadcast" };
+
+	for (size_t i = 0; i < sizeof(rooted) / sizeof(*rooted); i++)
+		if (!strcmp(d->kind, rooted[i]))
+			return " or in_collective nobody";
+	return "";
+}
+
 /* The first call of the culprit's comm does not end. */
 static void first_call(struct draw *d)
 {
@@ -48,18 +64,19 @@ static void first_call(struct draw *d)
 	draw_put(d, "fault %u at 0s on main %s wedge\n", draw_pick(d, first, d->culprit), d->kind);
 	switch (draw_pick(d, 0, 2)) {
 	case 0:
-		draw_put(d, "nccl %u 2.%u.%u\nexpect mismatch version %u\n", d->culprit,
+		draw_put(d, "nccl %u 2.%u.%u\nexpect mismatch version %u", d->culprit,
 			 other_minor(d), draw_pick(d, 1, 7), d->culprit);
 		break;
 	case 1:
-		draw_put(d, "environment %u %u\nexpect mismatch environment %u\n", d->culprit,
+		draw_put(d, "environment %u %u\nexpect mismatch environment %u", d->culprit,
 			 draw_pick(d, 0, 9), d->culprit);
 		break;
 	default:
-		draw_put(d, "nccl odd 2.%u.3\nexpect mismatch version %u-%u\n", other_minor(d),
-			 first, first + d->main_size - 1);
+		draw_put(d, "nccl odd 2.%u.3\nexpect mismatch version %u-%u", other_minor(d), first,
+			 first + d->main_size - 1);
 		break;
 	}
+	draw_put(d, "%s\n", or_unfinished(d));
 }
 
 static void put_making(struct draw *d)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups that never meet, and a trouble in each of some. */
+#include <string.h>
+
 #include "suite/draft.h"
 
 #define GROUPS_MAX 5u
@@ -30,6 +32,14 @@ static void put_groups(struct draw *d, uint32_t n_groups, const char *what)
 		 1u << draw_pick(d, 6, 16), draw_pick(d, 10, 100));
 }
 
+/* The root of what the others wait in gives them work, and may have none: idle, it is no trouble.
+ */
+static bool is_source(const struct draw *d, uint32_t who)
+{
+	return who % d->main_size == 0 &&
+	       (!strcmp(d->kind, "broadcast") || !strcmp(d->kind, "scatter"));
+}
+
 static uint32_t someone(struct draw *d, uint32_t group)
 {
 	return group * d->main_size + draw_pick(d, 0, d->main_size - 1);
@@ -46,8 +56,9 @@ void draw_several(struct draw *d)
 			&troubles[(first + i) % (sizeof(troubles) / sizeof(*troubles))];
 		uint32_t who = someone(d, i);
 
-		draw_put(d, "fault %u at %us on main %s %s\n", who, draw_pick(d, 5, 40), d->kind,
-			 t->action);
+		draw_put(d, "fault %u at %us on main %s %s%s\n", who, draw_pick(d, 5, 40), d->kind,
+			 t->action,
+			 !strcmp(t->action, "block") && is_source(d, who) ? " in lock" : "");
 		draw_put(d, "%s %s", i ? "also" : "expect", t->answer);
 		if (t->answer[0] != 'i')
 			draw_put(d, " %u", who);

@@ -518,11 +518,17 @@ int culprit_find_all(struct scene *s)
 			classify_mismatch(s, c, oldest[c], &f);
 			keep(s, &f);
 		}
-	for (uint32_t k = 0; k < g->n_components; k++)
-		if (g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE && wait_cycle_is_closed(s, k)) {
-			wait_cycle_classify(s, cycles[k], &f);
-			keep(s, &f);
-		}
+	for (uint32_t k = 0; k < g->n_components; k++) {
+		int r = g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE ? wait_cycle_judge(s, k)
+									: WAIT_CYCLE_NONE;
+
+		if (r < 0)
+			return r;
+		if (r == WAIT_CYCLE_NONE)
+			continue;
+		wait_cycle_classify(s, cycles[k], r == WAIT_CYCLE_REAL, &f);
+		keep(s, &f);
+	}
 	for (uint32_t r = 0; r < g->n_ranks; r++)
 		if (waitgraph_is_missing(g, r) && !waitgraph_waits(g, r) && classify_rank(s, r, &f))
 			keep(s, &f);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/culprit/wait_cycle.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "analysis/align/position.h"
 
 /* Uncertainty of times that come from different hosts. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
@@ -79,7 +82,7 @@ static bool misses_others(const struct scene *s, uint32_t gate, uint32_t compone
 	return false;
 }
 
-bool wait_cycle_is_closed(const struct scene *s, uint32_t component)
+static bool is_closed(const struct scene *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
@@ -87,6 +90,168 @@ bool wait_cycle_is_closed(const struct scene *s, uint32_t component)
 			return false;
 	return true;
 }
+
+/* ---- what holds a rank up ---- */
+
+/*
+ * The graph waits with whole ranks. A call that the host has made waits for less: for what is
+ * before it on its stream, and in its comm, whose calls run in order. Where the rank is known to
+ * wait in one of those, what it waits for on other streams does not keep it from this gate, and may
+ * be long over when that one opens. Nobody knows which streams wait for which by events: without
+ * such a call all that the rank waits for counts.
+ */
+
+static const struct cw_snap_member *member_at(const struct scene *s, uint32_t gate, uint32_t rank)
+{
+	uint32_t comm = s->g.gates[gate].comm, m = scene_comm_rank(s, comm, rank);
+
+	return m == CW_SNAP_NONE ? NULL : &s->snap->comms[comm].members[m];
+}
+
+static bool has_made_call(const struct gate *gate, const struct cw_snap_member *m)
+{
+	return (gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT) && m &&
+	       (m->known & CW_KNOWN_ENTERED) && m->coll_entered >= gate->seq;
+}
+
+/* The stream of its call at the gate; 0 = not known. */
+static uint64_t stream_of_call(const struct gate *gate, const struct cw_snap_member *m)
+{
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (position_is_step(&m->window[i]) && m->window[i].coll_seq == gate->seq)
+			return m->window[i].stream;
+	return 0;
+}
+
+static bool is_before(const struct scene *s, uint32_t waits_at, uint32_t gate, uint32_t rank,
+		      uint64_t stream)
+{
+	const struct cw_snap_member *m = member_at(s, waits_at, rank);
+	struct position p;
+
+	if (s->g.gates[waits_at].comm == s->g.gates[gate].comm)
+		return true;
+	if (!stream || !m)
+		return false;
+	p = position_of(s->snap, m);
+	return p.op && p.op->stream == stream;
+}
+
+/* Whether that the rank waits at the one gate is why it is missing at the other. */
+static bool holds_up(const struct scene *s, uint32_t waits_at, uint32_t gate, uint32_t rank)
+{
+	const struct waitgraph *g = &s->g;
+	const struct cw_snap_member *m = member_at(s, gate, rank);
+	uint64_t stream;
+
+	if (!has_made_call(&g->gates[gate], m))
+		return true;
+	stream = stream_of_call(&g->gates[gate], m);
+	if (is_before(s, waits_at, gate, rank, stream))
+		return true;
+	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
+		if (is_before(s, g->waits[i], gate, rank, stream))
+			return false;
+	return true;
+}
+
+/* A gate on the way, and which of its edges is the next: the lower gate first. */
+struct step {
+	uint32_t gate, missing, wait;
+	bool has_lower;
+};
+
+/* The next gate that holds this one shut; CW_SNAP_NONE = no more. */
+static uint32_t next_gate(const struct scene *s, struct step *at)
+{
+	const struct waitgraph *g = &s->g;
+	const struct gate *gate = &g->gates[at->gate];
+
+	if (!at->has_lower) {
+		at->has_lower = true;
+		if (gate->lower != CW_SNAP_NONE)
+			return gate->lower;
+	}
+	for (; at->missing < gate->n_missing; at->missing++, at->wait = 0) {
+		uint32_t rank = gate->missing[at->missing];
+
+		while (g->wait_start[rank] + at->wait < g->wait_start[rank + 1]) {
+			uint32_t other = g->waits[g->wait_start[rank] + at->wait++];
+
+			if (other != at->gate && holds_up(s, other, at->gate, rank))
+				return other;
+		}
+	}
+	return CW_SNAP_NONE;
+}
+
+enum mark { NOT_SEEN, ON_THE_WAY, LEFT };
+
+static bool goes_round_from(const struct scene *s, uint32_t start, uint32_t component,
+			    struct step *way, unsigned char *marks)
+{
+	uint32_t n = 1, next;
+
+	way[0] = (struct step){ .gate = start };
+	marks[start] = ON_THE_WAY;
+	while (n) {
+		next = next_gate(s, &way[n - 1]);
+		if (next == CW_SNAP_NONE) {
+			marks[way[--n].gate] = LEFT;
+			continue;
+		}
+		if (s->g.component[waitgraph_gate_node(&s->g, next)] != component)
+			continue;
+		if (marks[next] == ON_THE_WAY)
+			return true;
+		if (marks[next] == NOT_SEEN) {
+			marks[next] = ON_THE_WAY;
+			way[n++] = (struct step){ .gate = next };
+		}
+	}
+	return false;
+}
+
+/* 1 = there is a circle in it of what holds up what, 0 = none, -ENOMEM. */
+static int goes_round(struct scene *s, uint32_t component)
+{
+	struct step *way = cw_arena_new_array(&s->arena, struct step, s->g.n_gates);
+	unsigned char *marks = cw_arena_new_array(&s->arena, unsigned char, s->g.n_gates);
+
+	if (!way || !marks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    marks[i] == NOT_SEEN && goes_round_from(s, i, component, way, marks))
+			return 1;
+	return 0;
+}
+
+/* Somebody in it waits for somebody outside, too, whom that may wait for alone. */
+static bool is_held_from_outside(const struct scene *s, uint32_t component)
+{
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    (s->g.gates[i].n_unseen || misses_others(s, i, component)))
+			return true;
+	return false;
+}
+
+int wait_cycle_judge(struct scene *s, uint32_t component)
+{
+	int r;
+
+	if (!is_closed(s, component))
+		return WAIT_CYCLE_NONE;
+	r = goes_round(s, component);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return WAIT_CYCLE_REAL;
+	return is_held_from_outside(s, component) ? WAIT_CYCLE_NONE : WAIT_CYCLE_MAYBE;
+}
+
+/* ---- a half that was left out ---- */
 
 /* Whether all members of the comm but that one have posted as many sends and receives, it fewer. */
 static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
@@ -147,7 +312,7 @@ static void classify_left_out(const struct scene *s, uint32_t g, struct finding 
 	f->since_ns = gate->since_ns;
 }
 
-void wait_cycle_classify(const struct scene *s, uint32_t oldest, struct finding *f)
+void wait_cycle_classify(const struct scene *s, uint32_t oldest, bool is_real, struct finding *f)
 {
 	uint32_t left_out;
 	const struct gate *gate = &s->g.gates[oldest];
@@ -161,7 +326,7 @@ void wait_cycle_classify(const struct scene *s, uint32_t oldest, struct finding 
 			       .comm = gate->comm,
 			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
 			       .since_ns = gate->since_ns };
-	f->is_proof = waited_at_once(s, s->g.component[f->node]);
+	f->is_proof = is_real && waited_at_once(s, s->g.component[f->node]);
 	left_out = gate_left_out(s, s->g.component[f->node]);
 	if (left_out != CW_SNAP_NONE)
 		classify_left_out(s, left_out, f);

@@ -7,14 +7,21 @@
 
 #include "analysis/culprit/scene.h"
 
+enum wait_cycle {
+	WAIT_CYCLE_NONE,  /* somebody outside is waited for, and that may be all */
+	WAIT_CYCLE_MAYBE, /* what a rank waits for on one stream may not hold up its other ones */
+	WAIT_CYCLE_REAL,
+};
+
 /*
- * Nobody in it may be waiting for somebody outside alone. In a broadcast, a reduce, a gather or a
- * scatter, a member waits for some of those that have not come, nobody sees for whom.
+ * Nobody in it may be waiting for somebody outside alone: in a broadcast, a reduce, a gather or a
+ * scatter, a member waits for some of those that have not come, nobody sees for whom. And each
+ * call in the circle must hold up the next one, not only its rank. Returns one of these or -ENOMEM.
  */
-bool wait_cycle_is_closed(const struct scene *s, uint32_t component);
+int wait_cycle_judge(struct scene *s, uint32_t component);
 
 /* Per component of the graph its oldest gate, CW_SNAP_NONE where it has none. NULL = no memory. */
 uint32_t *wait_cycle_oldest(struct scene *s);
 
-/* Fills *f for the cycle whose oldest gate is given. */
-void wait_cycle_classify(const struct scene *s, uint32_t oldest, struct finding *f);
+/* Fills *f for the cycle whose oldest gate is given. Only what is real is a proof. */
+void wait_cycle_classify(const struct scene *s, uint32_t oldest, bool is_real, struct finding *f);

@@ -143,3 +143,34 @@ Test(verdict_order, names_the_only_rank_whose_order_is_not_known)
 	expect(CW_CLASS_DEADLOCK, "order", "2", "0-1,3");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
+
+/*
+ * Rank 2 has not come to the gather. Rank 0, its root, has more enqueued behind it, and is through
+ * with its sends on another stream; rank 1 has left the gather and waits in the next call of the
+ * first comm, and on the other stream for what rank 2 is to send. Each waits for the other on one
+ * stream, and not because of what it waits for on the other one.
+ */
+Test(verdict_order, takes_no_two_streams_for_a_cycle)
+{
+	struct sb_comm *first = sb_comm(b, "main", 0, 3, 1, 10);
+	struct sb_comm *other = sb_comm(b, "outer", 0, 3, 1, 10);
+	struct cw_op *gather = sb_odd(first, 0, 11), *recv;
+
+	gather->kind = CW_OP_GATHER;
+	gather->redop = CW_REDOP_NONE;
+	gather->root = 0;
+	*sb_odd(first, 1, 11) = *gather;
+	first->members[1].completed = first->members[1].reached = 11;
+	first->members[1].entered = first->members[1].returned = 11;
+	sb_waits(first, 0, 12 * SB_S);
+	first->members[0].entered = first->members[0].returned = 12;
+	sb_waits(first, 1, 12 * SB_S);
+	sb_waits(other, 0, 12 * SB_S);
+	recv = sb_call(other, 1, CW_OP_RECV, 12 * SB_S);
+	recv->peer = 2;
+	recv->p2p_seq = 5;
+	recv->progress = CW_PROGRESS_REACHED;
+	recv->flags = CW_OPF_RETURNED;
+	other->members[1].entered = other->members[1].returned = 11;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "2", "0-1");
+}
