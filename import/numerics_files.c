@@ -187,6 +187,23 @@ static void on_op(const struct cw_rec_op *op, void *user)
 	}
 }
 
+static uint32_t stride_of(const struct cw_rec_summary *s)
+{
+	unsigned log2_plus_1 = s->stride_log2_plus_1;
+
+	return log2_plus_1 && log2_plus_1 <= 32 ? UINT32_C(1) << (log2_plus_1 - 1) : 0;
+}
+
+/* The upper half of a single. */
+static float share_of(uint16_t bits)
+{
+	uint32_t whole = (uint32_t)bits << 16;
+	float share;
+
+	memcpy(&share, &whole, sizeof(share));
+	return share >= 0 && share <= 1 ? share : 0;
+}
+
 static int make_look(struct file *f, size_t i)
 {
 	const struct cw_rec_summary *s = &f->summaries[i];
@@ -200,7 +217,7 @@ static int make_look(struct file *f, size_t i)
 		.order = (uint32_t)s->publish,
 		.root_or_peer = -1,
 		.seq = s->seq,
-		.step = -1,
+		.step = s->step_plus_1 ? (int64_t)s->step_plus_1 - 1 : -1,
 		.elements = s->elements,
 		.offered = s->offered,
 		.nans = s->nans,
@@ -211,6 +228,9 @@ static int make_look(struct file *f, size_t i)
 		.mean = s->mean,
 		.l2 = s->l2,
 		.checksum = s->checksum,
+		.stride = stride_of(s),
+		.at_limit = share_of(s->at_limit),
+		.denormal = share_of(s->denormal),
 		.kind = s->kind,
 		.dtype = s->dtype,
 		.redop = CW_REDOP_NONE,

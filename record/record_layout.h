@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 6.
+ * daemon with pread(2) and by the CLI from a file. Version 7.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (record/record_reader.h).
@@ -29,7 +29,7 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 6u
+#define CW_RECORD_VERSION 7u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -493,7 +493,9 @@ struct cw_rec_summary {
 	uint64_t seq; /* coll_seq or p2p_seq of the op, 0 = not counted */
 	uint32_t comm;
 	uint32_t comm_generation;
-	uint8_t kind, dtype, is_output, reserved0;
+	uint8_t kind, dtype, is_output;
+	/* Looked at one chunk in 2^(this - 1); 0 = not said. Version 7, as all that says so. */
+	uint8_t stride_log2_plus_1;
 	uint32_t device_ns; /* how long the device took for it */
 	uint64_t elements;  /* looked at */
 	uint64_t offered;   /* elements of the tensor */
@@ -501,7 +503,13 @@ struct cw_rec_summary {
 	/* Of the finite ones; 0 = there are none. mean, l2: NaN = out of a double's range. */
 	double abs_max, abs_min_nonzero, mean, l2;
 	uint64_t checksum;
-	uint64_t reserved;
+	uint32_t step_plus_1; /* low bits of step_mark at the call, + 1; 0 = none. Version 7 */
+	/*
+	 * Which share of what was looked at has the largest finite magnitude of its type, and which
+	 * is denormal: the upper half of an IEEE single, cut off, so that few are not none. 0 =
+	 * none, and for integers. Version 7.
+	 */
+	uint16_t at_limit, denormal;
 };
 _Static_assert(sizeof(struct cw_rec_summary) == 128, "summary layout");
 

@@ -55,6 +55,8 @@ void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summar
 	ret->mean = cw_sum_mean(&s);
 	ret->l2 = sqrt(cw_sum_squares(&s));
 	ret->checksum = s.checksum;
+	ret->at_limit = cw_sum_share(s.at_limit, s.elements);
+	ret->denormal = cw_sum_share(s.denormals, s.elements);
 }
 
 static uint64_t now_ns(void)
@@ -88,6 +90,8 @@ void cw_summary_run(const struct cw_summary_args *args)
 		.kind = args->kind,
 		.dtype = args->dtype,
 		.is_output = args->is_output,
+		.stride_log2_plus_1 = args->stride_log2_plus_1,
+		.step_plus_1 = args->step_plus_1,
 		.offered = args->offered,
 	};
 	uint64_t begin = now_ns(), took;

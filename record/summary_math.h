@@ -24,18 +24,22 @@ struct cw_summary_args {
 	uint64_t elements;     /* from there on */
 	uint64_t offered;      /* elements of the whole tensor: only told on */
 	uint64_t chunk_words;  /* looks at so many words … */
-	uint64_t stride_words; /* … of so many */
+	uint64_t stride_words; /* … of so many, a multiple of that … */
+	uint64_t first_word;   /* … from here on: such a multiple, below stride_words */
 	uint64_t out;          /* struct cw_rec_summary */
 	uint64_t first_out;    /* the same, for the first with NaN or infinity; 0 = not wanted */
 	uint64_t publish;
 	uint64_t op_index, seq;
 	uint32_t comm, comm_generation;
 	uint32_t slot; /* which of the kernel's scratch areas */
-	uint8_t kind, dtype, is_output, reserved;
+	uint32_t step_plus_1;
+	uint8_t kind, dtype, is_output, stride_log2_plus_1; /* told on */
+	uint32_t reserved;
 };
 
 struct cw_summary_sum {
 	uint64_t elements, nans, infs, zeros, checksum;
+	uint64_t at_limit, denormals;
 	double abs_max, abs_min, total, squares; /* abs_min: 0 = none yet */
 };
 
@@ -204,6 +208,46 @@ CW_SUMMARY_FN enum cw_number_class cw_sum_number(uint64_t word, unsigned dtype, 
 	}
 }
 
+/* The largest finite magnitude; 0 = of integers, which have no infinity to come near to. */
+CW_SUMMARY_FN double cw_sum_limit(unsigned dtype)
+{
+	switch (dtype) {
+	case CW_SUM_FP16:
+		return 65504;
+	case CW_SUM_FP32:
+		return 0x1.fffffep127;
+	case CW_SUM_FP64:
+		return 0x1.fffffffffffffp1023;
+	case CW_SUM_BF16:
+		return 0x1.fep127;
+	case CW_SUM_E4M3:
+		return 448;
+	case CW_SUM_E5M2:
+		return 57344;
+	default:
+		return 0;
+	}
+}
+
+/* The smallest number that is not denormal; 0 = of integers. */
+CW_SUMMARY_FN double cw_sum_least_normal(unsigned dtype)
+{
+	switch (dtype) {
+	case CW_SUM_FP16:
+	case CW_SUM_E5M2:
+		return 0x1p-14;
+	case CW_SUM_FP32:
+	case CW_SUM_BF16:
+		return 0x1p-126;
+	case CW_SUM_FP64:
+		return 0x1p-1022;
+	case CW_SUM_E4M3:
+		return 0x1p-6;
+	default:
+		return 0;
+	}
+}
+
 CW_SUMMARY_FN void cw_sum_add_number(struct cw_summary_sum *s, uint64_t bits, unsigned dtype)
 {
 	double v = 0, a;
@@ -227,6 +271,8 @@ CW_SUMMARY_FN void cw_sum_add_number(struct cw_summary_sum *s, uint64_t bits, un
 		s->abs_max = a;
 	if (s->abs_min == 0 || a < s->abs_min)
 		s->abs_min = a;
+	s->at_limit += a == cw_sum_limit(dtype);
+	s->denormals += a < cw_sum_least_normal(dtype);
 	s->total += v;
 	s->squares += a * a;
 }
@@ -250,6 +296,8 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 	to->infs += from->infs;
 	to->zeros += from->zeros;
 	to->checksum += from->checksum;
+	to->at_limit += from->at_limit;
+	to->denormals += from->denormals;
 	if (from->abs_max > to->abs_max)
 		to->abs_max = from->abs_max;
 	if (from->abs_min != 0 && (to->abs_min == 0 || from->abs_min < to->abs_min))
@@ -283,6 +331,18 @@ CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s)
 	return cw_sum_in_range(s->squares);
 }
 
+/* n of so many, as cw_rec_summary has shares. */
+CW_SUMMARY_FN uint16_t cw_sum_share(uint64_t n, uint64_t elements)
+{
+	union {
+		uint32_t bits;
+		float f;
+	} u;
+
+	u.f = elements ? (float)((double)n / (double)elements) : 0;
+	return (uint16_t)(u.bits >> 16);
+}
+
 /* Words of the buffer, the last one perhaps not full. */
 CW_SUMMARY_FN uint64_t cw_sum_words(const struct cw_summary_args *args)
 {
@@ -297,6 +357,7 @@ CW_SUMMARY_FN uint64_t cw_sum_chosen(const struct cw_summary_args *args)
 	uint64_t words = cw_sum_words(args), rest;
 
 	rest = words % args->stride_words;
+	rest = rest > args->first_word ? rest - args->first_word : 0;
 	if (rest > args->chunk_words)
 		rest = args->chunk_words;
 	return words / args->stride_words * args->chunk_words + rest;
@@ -306,7 +367,8 @@ CW_SUMMARY_FN uint64_t cw_sum_position(const struct cw_summary_args *args, uint6
 {
 	if (args->chunk_words == args->stride_words)
 		return i;
-	return i / args->chunk_words * args->stride_words + i % args->chunk_words;
+	return i / args->chunk_words * args->stride_words + args->first_word +
+	       i % args->chunk_words;
 }
 
 /* Elements in the word at a position. */

@@ -26,7 +26,6 @@
 #define THREADS 512 /* as in the kernel */
 #define BLOCKS_MAX 128
 #define WORDS_PER_THREAD 4 /* fewer are not worth a thread */
-#define CHUNK_WORDS 512    /* 4 KiB: what is left out between them costs no bandwidth */
 #define RANGES_MAX 8
 #define PROBES 8 /* entries that are looked at for one that is free */
 
@@ -157,6 +156,14 @@ static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_ou
 				      ret_cost_ns);
 }
 
+/* As cw_rec_summary has it. */
+static uint32_t step_plus_1(void)
+{
+	int64_t step = CW_LOAD(cw_record.header->step_mark);
+
+	return step < 0 ? 0 : (uint32_t)((uint64_t)step + 1);
+}
+
 static bool choose(const struct cw_op_call *call, struct cw_tensor *tensor, bool is_output,
 		   struct cw_summary_args *args)
 {
@@ -177,8 +184,7 @@ static bool choose(const struct cw_op_call *call, struct cw_tensor *tensor, bool
 	*entry = (struct launched){ .publish = number, .bytes = granted, .cost_ns = cost_ns };
 	args->publish = number;
 	args->slot = number % CW_REC_SUMMARY_RING;
-	args->chunk_words = CHUNK_WORDS;
-	args->stride_words = CHUNK_WORDS * ((bytes + granted - 1) / granted);
+	cw_summary_budget_place(draw_of(call, is_output), bytes, granted, args);
 	return true;
 }
 
@@ -208,6 +214,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 		.kind = desc->kind,
 		.dtype = (uint8_t)desc->dtype,
 		.is_output = is_output,
+		.step_plus_1 = step_plus_1(),
 	};
 	bool chosen;
 

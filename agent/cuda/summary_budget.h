@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "record/summary_math.h"
+
 #define CW_SUMMARY_SHARE_PPM 5000 /* 0.5 % of the stream's time */
 
 struct cw_summary_budget {
@@ -30,3 +32,11 @@ uint64_t cw_summary_budget_take(struct cw_summary_budget *b, uint64_t now_ns, ui
 /* A launch over so many bytes, for which cost_ns was taken, kept the device busy for device_ns. */
 void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint64_t cost_ns,
 			      uint64_t device_ns);
+
+/*
+ * Which words of a tensor of so many bytes to look at, if not at more than `granted`: one chunk in
+ * 2^n, from one on that follows from draw. So members that look at the same share look at the same
+ * places, and what lies anywhere is found in time. Fills in args' chunks.
+ */
+void cw_summary_budget_place(uint64_t draw, uint64_t bytes, uint64_t granted,
+			     struct cw_summary_args *args);

@@ -136,6 +136,8 @@ static __device__ inline void conclude(const struct cw_summary_args *args,
 	s.kind = args->kind;
 	s.dtype = args->dtype;
 	s.is_output = args->is_output;
+	s.stride_log2_plus_1 = args->stride_log2_plus_1;
+	s.step_plus_1 = args->step_plus_1;
 	s.device_ns = took < 0xffffffffu ? (uint32_t)took : 0xffffffffu;
 	s.elements = sum->elements;
 	s.offered = args->offered;
@@ -147,6 +149,8 @@ static __device__ inline void conclude(const struct cw_summary_args *args,
 	s.mean = cw_sum_mean(sum);
 	s.l2 = square_root(cw_sum_squares(sum));
 	s.checksum = sum->checksum;
+	s.at_limit = cw_sum_share(sum->at_limit, sum->elements);
+	s.denormal = cw_sum_share(sum->denormals, sum->elements);
 	if (args->first_out && (s.nans || s.infs) && !exchange(&has_first, 1))
 		write_out(args->first_out, &s);
 	write_out(args->out, &s);
@@ -200,6 +204,8 @@ KERNEL __launch_bounds__(THREADS) void cw_summary(struct cw_summary_args args)
 		other.infs = p->sum.infs;
 		other.zeros = p->sum.zeros;
 		other.checksum = p->sum.checksum;
+		other.at_limit = p->sum.at_limit;
+		other.denormals = p->sum.denormals;
 		other.abs_max = p->sum.abs_max;
 		other.abs_min = p->sum.abs_min;
 		other.total = p->sum.total;

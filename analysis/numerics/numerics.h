@@ -25,6 +25,7 @@ struct cw_numerics_look {
 	uint64_t nans, infs, zeros;
 	double abs_max, abs_min, mean, l2; /* of the finite ones; mean, l2: NaN = out of range */
 	uint64_t checksum;
+	float at_limit, denormal; /* shares of what was looked at */
 	uint32_t stride; /* looked at one block in so many; 0 = not known, for all are alike */
 	uint8_t kind, dtype, redop, is_output;
 	const char *site; /* where it was called from, or NULL; borrowed */

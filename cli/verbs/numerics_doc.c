@@ -44,6 +44,8 @@ static json_t *look_doc(const struct cw_numerics_job *job, uint32_t look)
 	bad |= json_object_set_new(doc, "absmin", number(l->abs_min));
 	bad |= json_object_set_new(doc, "mean", number(l->mean));
 	bad |= json_object_set_new(doc, "l2", number(l->l2));
+	bad |= json_object_set_new(doc, "at_limit", number((double)l->at_limit));
+	bad |= json_object_set_new(doc, "denormal", number((double)l->denormal));
 	bad |= json_object_set_new(doc, "checksum", cw_json_hex(l->checksum));
 	bad |= json_object_set_new(doc, "site", cw_json_text(l->site));
 	return cw_json_finish(doc, bad);

@@ -263,10 +263,10 @@ class Record:
 
     def summaries(self):
         """([the first with NaN or infinity of each device], [the others by number])"""
-        keys = ("number", "op_index", "seq", "comm", "generation", "kind", "dtype", "is_output", "_",
+        keys = ("number", "op_index", "seq", "comm", "generation", "kind", "dtype", "is_output", "stride",
                 "device_ns", "elements", "offered", "nans", "infs", "zeros", "abs_max", "abs_min",
-                "mean", "l2", "checksum")
-        all_of_them = [dict(zip(keys, struct.unpack_from("=3Q2I4BI5Q4dQ", raw)))
+                "mean", "l2", "checksum", "step", "at_limit", "denormal")
+        all_of_them = [dict(zip(keys, struct.unpack_from("=3Q2I4BI5Q4dQI2H", raw)))
                        for raw in self.entries(9)]
         return ([s for s in all_of_them[:8] if s["number"]],
                 sorted((s for s in all_of_them[8:] if s["number"]), key=lambda s: s["number"]))

@@ -81,6 +81,7 @@ static int run_case(const struct sums_case *c, const void *data, const sums_engi
 			.offered = c->elements,
 			.chunk_words = c->chunk_words,
 			.stride_words = c->stride_words,
+			.first_word = c->first_word,
 			.publish = number,
 			.op_index = number * 3,
 			.seq = number * 5,
@@ -90,11 +91,13 @@ static int run_case(const struct sums_case *c, const void *data, const sums_engi
 			.kind = 1,
 			.dtype = (uint8_t)c->dtype,
 			.is_output = number % 2,
+			.stride_log2_plus_1 = number % 31,
+			.step_plus_1 = (uint32_t)(number * 11),
 		};
 		int r = engines[i](c, &args, &result);
 
 		if (r == SUMS_LEFT_OUT)
-			result.out.reserved = UINT64_MAX;
+			result.out.publish = UINT64_MAX;
 		else if (r != 0) {
 			fprintf(stderr, "case %llu: the driver answers %d\n",
 				(unsigned long long)number, r);

@@ -13,7 +13,7 @@
 
 struct sums_case {
 	uint64_t elements;
-	uint64_t chunk_words, stride_words;
+	uint64_t chunk_words, stride_words, first_word;
 	uint64_t data_bytes; /* that follow; the tensor is them again and again */
 	uint64_t offset;     /* of the tensor's first byte from a page's; SUMS_AT_END */
 	uint32_t blocks;
@@ -24,7 +24,7 @@ struct sums_case {
 #define SUMS_AT_END UINT64_MAX
 
 struct sums_result {
-	/* first.publish 0 = nothing was not finite; out.reserved UINT64_MAX = left out. */
+	/* first.publish 0 = nothing was not finite; out.publish UINT64_MAX = left out. */
 	struct cw_rec_summary out, first;
 };
 

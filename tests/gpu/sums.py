@@ -19,11 +19,11 @@ FLOATS = {FP16: (5, 10, True), FP32: (8, 23, True), FP64: (11, 52, True), BF16: 
           E4M3: (4, 3, False), E5M2: (5, 2, True)}
 AT_END = 2**64 - 1
 CHUNK = 512
-CASE = struct.Struct("=QQQQQII")
-SUMMARY = struct.Struct("=QQQIIBBBBIQQQQQddddQQ")
-FIELDS = ["publish", "op_index", "seq", "comm", "comm_generation", "kind", "dtype", "is_output", "reserved0",
+CASE = struct.Struct("=QQQQQQII")
+SUMMARY = struct.Struct("=QQQIIBBBBIQQQQQddddQIHH")
+FIELDS = ["publish", "op_index", "seq", "comm", "comm_generation", "kind", "dtype", "is_output", "stride",
           "device_ns", "elements", "offered", "nans", "infs", "zeros", "abs_max", "abs_min", "mean", "l2",
-          "checksum", "reserved"]
+          "checksum", "step", "at_limit", "denormal"]
 LARGEST = Fraction(struct.unpack("<d", bytes.fromhex("ffffffffffffef7f"))[0])
 MASK = 2**64 - 1
 
@@ -31,14 +31,14 @@ MASK = 2**64 - 1
 class Case:
     """data is the tensor, or, where it has fewer bytes, comes again and again."""
 
-    def __init__(self, dtype, data, *, elements=None, stride=1, chunk=CHUNK, offset=0, blocks=1, what=""):
+    def __init__(self, dtype, data, *, elements=None, stride=1, chunk=CHUNK, first=0, offset=0, blocks=1, what=""):
         self.dtype, self.data, self.offset, self.blocks = dtype, bytes(data), offset, blocks
         self.elements = len(data) // BYTES[dtype] if elements is None else elements
-        self.chunk, self.stride = chunk, chunk * stride
+        self.chunk, self.stride, self.first = chunk, chunk * stride, chunk * first
         self.name = f"{NAMES[dtype]} x {self.elements} {what}".strip()
 
     def bytes(self):
-        return CASE.pack(self.elements, self.chunk, self.stride, len(self.data), self.offset, self.blocks,
+        return CASE.pack(self.elements, self.chunk, self.stride, self.first, len(self.data), self.offset, self.blocks,
                          self.dtype) + self.data
 
 
@@ -82,6 +82,12 @@ class Numbers:
     def __init__(self, dtype):
         self.dtype, self.scale = dtype, scale_of(dtype)
         self.elements = self.nans = self.infs = self.zeros = self.checksum = 0
+        self.at_limit = self.denormals = 0
+        if dtype in FLOATS:
+            exponent_bits, mantissa_bits, has_inf = FLOATS[dtype]
+            # all bits of a magnitude are ones in the last NaN; below it the largest number lies
+            largest = 2 ** (exponent_bits + mantissa_bits) - (1 + 2**mantissa_bits if has_inf else 2)
+            self.largest, self.least_normal = decode(largest, dtype), 2**mantissa_bits
         self.total = self.absolute = self.squares = self.max = self.min = 0
 
     def add(self, bits, times=1):
@@ -100,15 +106,18 @@ class Numbers:
             self.squares += size * size * times
             self.max = max(self.max, size)
             self.min = min(self.min, size) if self.min else size
+            if self.dtype in FLOATS:
+                self.at_limit += times * (size == self.largest)
+                self.denormals += times * (size < self.least_normal)
 
     def real(self, whole):
         return Fraction(whole, 2**self.scale)
 
 
 def chosen(case):
-    """Positions of the words that are looked at, by the definition: the first chunk of each stride."""
+    """Positions of the words that are looked at, by the definition: one chunk of each stride."""
     words = -(-case.elements * BYTES[case.dtype] // 8)
-    for begin in range(0, words, case.stride):
+    for begin in range(case.first, words, case.stride):
         yield from range(begin, min(begin + case.chunk, words))
 
 
@@ -135,14 +144,22 @@ def shown(value):
         return "one beyond a double"
 
 
+def share(n, elements):
+    """The upper half of a single, cut off."""
+    return struct.unpack("<I", struct.pack("<f", n / elements if elements else 0))[0] >> 16
+
+
 def judge(case, want, got):
     """What is wrong with one summary; want is exact."""
     finite = want.elements - want.nans - want.infs
-    share = Fraction(1e-12 * math.sqrt(max(want.elements, 1)))
+    error = Fraction(1e-12 * math.sqrt(max(want.elements, 1)))
     least = Fraction(2) ** -1073  # a quotient in the denormals is rounded, too
     for field in ("elements", "nans", "infs", "zeros", "checksum"):
         if got[field] != getattr(want, field):
             yield f"{field} is {got[field]}, not {getattr(want, field)}"
+    for field, value in (("at_limit", want.at_limit), ("denormal", want.denormals)):
+        if got[field] != share(value, want.elements):
+            yield f"{field} is {got[field]:#x}, not {share(value, want.elements):#x}"
     for field, value in (("abs_max", want.max), ("abs_min", want.min)):
         if got[field] != float(want.real(value)):
             yield f"{field} is {got[field]!r}, not {float(want.real(value))!r}"
@@ -153,16 +170,16 @@ def judge(case, want, got):
     elif not math.isfinite(got["mean"]):
         yield f"mean is {got['mean']!r}"
     elif finite:
-        if abs(Fraction(got["mean"]) * finite - want.real(want.total)) > share * absolute + least * finite:
+        if abs(Fraction(got["mean"]) * finite - want.real(want.total)) > error * absolute + least * finite:
             yield f"mean is {got['mean']!r}, not {shown(want.real(want.total) / finite)}"
     elif got["mean"] != 0:
         yield f"mean of nothing is {got['mean']!r}"
     if math.isnan(got["l2"]):
-        if squares < LARGEST * (1 - share) and want.real(want.max) >= Fraction(2) ** -500:
+        if squares < LARGEST * (1 - error) and want.real(want.max) >= Fraction(2) ** -500:
             yield "l2 is said to be out of range"
     elif not math.isfinite(got["l2"]):
         yield f"l2 is {got['l2']!r}"
-    elif abs(Fraction(got["l2"]) ** 2 - squares) > 2 * share * squares:
+    elif abs(Fraction(got["l2"]) ** 2 - squares) > 2 * error * squares:
         yield f"l2 is {got['l2']!r}, not the root of {shown(squares)}"
     if got["offered"] != case.elements:
         yield f"offered is {got['offered']}, not {case.elements}"
@@ -173,7 +190,7 @@ def faults(case, want, number, out, first):
     yield from judge(case, want, out)
     for field, value in (("publish", number), ("op_index", 3 * number), ("seq", 5 * number), ("comm", 7),
                          ("comm_generation", 9), ("kind", 1), ("dtype", case.dtype),
-                         ("is_output", number % 2), ("reserved0", 0), ("reserved", 0)):
+                         ("is_output", number % 2), ("stride", number % 31), ("step", 11 * number)):
         if out[field] != value:
             yield f"{field} is {out[field]}, not {value}"
     if not want.nans + want.infs:
@@ -284,7 +301,9 @@ def launches(draw):
         yield Case(BF16, data, blocks=blocks, offset=AT_END, what=f"in {blocks} blocks")
     for stride in (2, 3, 7):
         for n in (2048, 4096 * stride + 5, 9 * 2048 * stride - 3):
-            yield Case(FP16, ordinary(draw, FP16, n), stride=stride, blocks=2, what=f"one in {stride}")
+            for first in (0, 1, stride - 1):
+                yield Case(FP16, ordinary(draw, FP16, n), stride=stride, first=first, blocks=2,
+                           what=f"one in {stride} from {first} on")
 
 
 def extremes(draw):

@@ -49,6 +49,7 @@ def names_who_fed_the_first_nan():
         check((first["rank"], first["kind"], first["side"], first["origin"]) == (2, "all_reduce", "input", "fed"),
               first)
         check(first["nans"] == 1 and first["elements"] == first["looked_at"] == 256, first)
+        check(0 <= first["at_limit"] <= 1 and first["denormal"] == 0, first)
         check(first["redop"] == "sum" and first["entered"] and first["site"], first)
         mine = [r for r in doc["ranks"] if r["rank"] == 2][0]
         check(mine["first"]["seq"] == first["seq"] and len(mine["before"]) == 8, mine)

@@ -161,6 +161,45 @@ Test(tensor_summary, share_looks_at_chunks_over_the_whole_tensor)
 	free(data);
 }
 
+/* Whatever the share, and from whichever chunk on: each word is looked at from exactly one of them.
+ */
+Test(tensor_summary, shares_from_all_places_make_the_whole)
+{
+	static const uint64_t sizes[] = { 1, 511, 512, 513, 5000, 12345 };
+	const unsigned strides[] = { 1, 2, 4, 8 };
+	uint64_t data[12345];
+
+	for (size_t i = 0; i < 12345; i++)
+		data[i] = i * 7;
+	for (size_t n = 0; n < sizeof(sizes) / sizeof(*sizes); n++) {
+		struct cw_rec_summary whole = sum_of(data, sizes[n], CW_DTYPE_UINT64);
+
+		for (size_t k = 0; k < 4; k++) {
+			uint64_t elements = 0, checksum = 0, zeros = 0;
+
+			for (uint64_t first = 0; first < strides[k]; first++) {
+				struct cw_summary_args args = {
+					.data = (uint64_t)(uintptr_t)data,
+					.elements = sizes[n],
+					.dtype = CW_DTYPE_UINT64,
+					.chunk_words = 512,
+					.stride_words = 512ull * strides[k],
+					.first_word = 512 * first,
+				};
+				struct cw_rec_summary s = { 0 };
+
+				cw_summary_compute(&args, &s);
+				elements += s.elements;
+				checksum += s.checksum;
+				zeros += s.zeros;
+			}
+			cr_assert_eq(elements, whole.elements);
+			cr_assert_eq(checksum, whole.checksum);
+			cr_assert_eq(zeros, whole.zeros);
+		}
+	}
+}
+
 Test(tensor_summary, keeps_the_first_with_nan_or_infinity)
 {
 	struct cw_rec_summary out = { 0 }, first = { 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the agent looks at tensors, and at which. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,35 @@ Test(agent_summary, full_tells_what_goes_in_and_what_comes_out)
 	cr_assert(summary(1)->kind == CW_OP_ALL_REDUCE && summary(1)->dtype == CW_DTYPE_FP32);
 	cr_assert(summary(2)->is_output && summary(2)->zeros == COUNT);
 	cr_assert_eq(cw_record.summaries[0].publish, 0, "nothing wrong was fed");
+}
+
+Test(agent_summary, says_in_which_step_it_was)
+{
+	ncclComm_t comm = init("full");
+
+	call(comm);
+	cr_assert_eq(summary(1)->step_plus_1, 0, "nobody has marked one");
+	cr_assert_eq(summary(1)->stride_log2_plus_1, 1, "all of it was looked at");
+	collwatch_mark_step(0);
+	call(comm);
+	collwatch_mark_step(41);
+	call(comm);
+	cr_assert_eq(summary(3)->step_plus_1, 1);
+	cr_assert_eq(summary(6)->step_plus_1, 42);
+}
+
+Test(agent_summary, counts_what_is_at_the_limit_or_denormal)
+{
+	ncclComm_t comm = init("full");
+
+	for (unsigned i = 0; i < COUNT / 4; i++) {
+		in[i] = FLT_MAX;
+		in[COUNT - 1 - i] = FLT_MIN / 2;
+	}
+	call(comm);
+	cr_assert_eq(summary(1)->at_limit, 0x3e80, "a quarter");
+	cr_assert_eq(summary(1)->denormal, 0x3e80);
+	cr_assert_eq(summary(2)->at_limit, 0, "of the output none");
 }
 
 Test(agent_summary, first_infinity_fed_in_is_kept_whatever_comes_after_it)

@@ -102,3 +102,32 @@ Test(agent_summary_budget, time_that_steps_back_earns_nothing)
 	cw_summary_budget_init(&b, 5000 * MS);
 	cr_assert_eq(cw_summary_budget_take(&b, 1000 * MS, 4096, 0, &cost), 0);
 }
+
+Test(agent_summary_budget, every_place_of_a_tensor_has_its_turn)
+{
+	const uint64_t bytes = 64ull << 20;
+	uint64_t seen = 0;
+
+	for (uint64_t i = 0; i < 4096; i++) {
+		struct cw_summary_args args = { .dtype = CW_SUM_FP32, .elements = bytes / 4 };
+
+		cw_summary_budget_place(i * UINT64_C(0x9e3779b97f4a7c15), bytes, bytes / 50, &args);
+		cr_assert_eq(args.stride_log2_plus_1, 7, "the next power of two");
+		cr_assert_eq(args.stride_words, 64 * args.chunk_words);
+		cr_assert_lt(args.first_word, args.stride_words);
+		cr_assert_eq(args.first_word % args.chunk_words, 0);
+		cr_assert_leq(cw_sum_chosen(&args) * 8, bytes / 50);
+		seen |= UINT64_C(1) << args.first_word / args.chunk_words;
+	}
+	cr_assert_eq(seen, UINT64_MAX);
+}
+
+Test(agent_summary_budget, what_is_granted_whole_is_looked_at_whole)
+{
+	struct cw_summary_args args = { .dtype = CW_SUM_FP32, .elements = 1000 };
+
+	cw_summary_budget_place(UINT64_MAX, 4000, 4000, &args);
+	cr_assert_eq(args.stride_words, args.chunk_words);
+	cr_assert_eq(args.first_word, 0);
+	cr_assert_eq(args.stride_log2_plus_1, 1);
+}
