@@ -37,7 +37,7 @@ def say(text):
 
 def needs(*programs):
     for p in programs:
-        if not shutil.which(p):
+        if not shutil.which(p.split()[0]):  # "ccache g++"
             raise Failure('%s is not installed' % p)
 
 

@@ -14,6 +14,8 @@ sys.path[1:1] = os.path.join(SOURCE, "tests", "e2e"), os.path.join(SOURCE, "lab"
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 OFFLINE = 3
+# What tools/test --offline sets: nothing is fetched, and what cannot be had is skipped.
+IS_OFFLINE = bool(os.environ.get("COLLWATCH_TESTS_OFFLINE"))
 # 3 reductions and 7 moves with 12 types, 6 operators; split, abort, end.
 LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 3
 
@@ -24,6 +26,7 @@ class Tool:
     def __init__(self, name, build, timeout_s):
         self.name, self.directory, self.timeout_s = name, build, timeout_s
         self.absent = "it could not be built"
+        self.versions = set()  # of NCCL, as it says itself, that have run
 
     def run(self, verb, *args, env=None, timeout_s=None):
         return subprocess.run([os.path.join(SOURCE, "lab", self.name), verb, "--build",
@@ -31,12 +34,16 @@ class Tool:
                               stderr=subprocess.STDOUT, timeout=timeout_s or self.timeout_s,
                               env=dict(os.environ, **(env or {})), check=False)
 
-    def build(self, timeout_s):
-        """Skips what calls it where something cannot be fetched."""
-        p = self.run("build", "--jobs", "2", timeout_s=timeout_s)
+    def build(self, timeout_s, is_needed=not IS_OFFLINE):
+        """Where something cannot be fetched, what calls it fails, or is skipped if it is not
+        needed."""
+        p = self.run("build", "--jobs", "2", *(["--offline"] if IS_OFFLINE else []),
+                     timeout_s=timeout_s)
         if p.returncode == OFFLINE:
             said = [line for line in p.stdout.splitlines() if line.startswith(self.name + ": ")]
             self.absent = said[-1] if said else "it could not be fetched"
+            if is_needed:
+                raise tap.Failure(self.absent + "\nNothing of it was run; --offline leaves it out.")
             raise tap.Skip(self.absent)
         if p.returncode != 0:
             raise tap.Failure(p.stdout[-3000:])
@@ -56,6 +63,7 @@ class Tool:
         if p.returncode != 0:
             raise tap.Failure("%d: %s" % (p.returncode, p.stdout[-3000:]))
         results = [line for line in lines if " NCCL " not in line]
+        self.versions |= set(re.findall(r"^rank \d+ NCCL (\d+)$", p.stdout, re.M))
         if len(results) != ranks * LINES_PER_RANK:
             raise tap.Failure("%d results: %s" % (len(results), p.stdout[-2000:]))
         return lines

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's own NCCL on the simulated device, started many times: two to eight ranks, shared
 memory and sockets, small and large data, small buffers, alone and with the agent preloaded. Of the
-same job all starts give the same bits. Skipped where the source cannot be had. Prints TAP.
+same job all starts give the same bits. Prints TAP.
 
 usage: tests/real/real_nccl_sweep.py BUILD-DIRECTORY [STARTS]"""
 import itertools

@@ -31,7 +31,7 @@ state = {}
 
 
 def build():
-    torch.build(BUILD_S)
+    torch.build(BUILD_S, is_needed=False)
 
 
 def is_left_in_peace(program, config=UNHURRIED, variables=None):

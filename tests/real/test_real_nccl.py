@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's own NCCL on the simulated device: every collective, data type and operator gives the
-right result, over shared memory and over sockets, and the same bits with the agent preloaded.
-Skipped where the source of NCCL cannot be had. Prints TAP.
+right result, over shared memory and over sockets, and the same bits with the agent preloaded; the
+agent as a plugin of its profiler interface records what the wrappers record; hangs are told.
+Fails where the source of NCCL cannot be had, unless told that there is no network. Prints TAP.
 
-Arguments: the build directory, the sweep program."""
+Arguments: the build directory, the sweep program; tests, if not all."""
 import os
 import sys
 
@@ -16,8 +17,10 @@ from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-impo
 from fault_lib import RealDaemon, Training  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_place  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
+from two_ways import (must_tell_the_same,  # noqa: E402 pylint: disable=wrong-import-position
+                      must_tell_the_same_sends, sent, trained)
 
-BUILD, SWEEP = sys.argv[1:3]
+BUILD, SWEEP, *CHOSEN = sys.argv[1:]
 AGENT = os.environ["CW_AGENT"]
 RUN_TIMEOUT_S = 600
 BUILD_TIMEOUT_S = 3000
@@ -59,6 +62,46 @@ def small_buffers_go_round():
         nccl.sweep(SWEEP, 2, net, SIZES, env=SMALL_BUFFER)
 
 
+def job_variables(ranks, net):
+    """What each rank has in common, and what it has of its own."""
+    job = nccl_run.job_environment(nccl_place.default_cache(), BUILD, nccl_place.DEFAULT_VERSION,
+                                   ranks, net)
+    ours = {k: v for k, v in job.items() if k.startswith("NCCL_") or k == "LD_LIBRARY_PATH"}
+    return ours, lambda rank: {"NCCL_HOSTID": f"lab-node-{rank}"} if net == "socket" else {}
+
+
+def plugins():
+    """By version of the interface, how NCCL is told of the agent. Its own newest is 6."""
+    yield 6, {"preload": None, "NCCL_PROFILER_PLUGIN": AGENT}
+    for version in 5, 4:
+        yield version, {"preload": None, "LAB_PROFILER": AGENT,
+                        "NCCL_PROFILER_PLUGIN": f"{BUILD}/lab/libolder_profiler_v{version}.so"}
+
+
+def the_plugin_tells_what_the_wrappers_tell(program, compare, ranks):
+    nccl.needed()
+    for net in "shm", "socket":
+        def run(how, net=net):
+            ours, each = job_variables(ranks, net)
+            return program(each=each, **{**ours, **how})
+        wrapped = run({})
+        for version, how in plugins():
+            compare(wrapped, run(how), version)
+
+
+def the_plugin_tells_of_collectives_what_the_wrappers_tell():
+    """NCCL 2.29 forgets of a broadcast what the profiler asked for (ncclPrepareTasks() of
+    src/enqueue.cc makes a task of it that says nothing of it), so only who is told of the user's
+    calls is told of it. Those are versions 5 and newer, which it prefers."""
+    def compare(wrapped, plugged, version):
+        must_tell_the_same(wrapped, plugged, version, ["broadcast"] if version == 4 else [])
+    the_plugin_tells_what_the_wrappers_tell(trained, compare, 4)
+
+
+def the_plugin_tells_of_sends_what_the_wrappers_tell():
+    the_plugin_tells_what_the_wrappers_tell(sent, must_tell_the_same_sends, 2)
+
+
 # What train_loop can do, and what is right then.
 FAULTS = {"block-in-data-loader": "never_entered", "wrong-count": "mismatch",
           "kill-self": "process_dead"}
@@ -67,19 +110,14 @@ CULPRIT, ALERT_S = 2, 120
 
 def go_wrong(net, fault):
     """The first incident of a job whose rank CULPRIT does that."""
-    job = nccl_run.job_environment(nccl_place.default_cache(), BUILD, nccl_place.DEFAULT_VERSION,
-                                   4, net)
-    ours = {k: v for k, v in job.items() if k.startswith("NCCL_")}
-
-    def variables(rank):
-        return {**ours, **({"NCCL_HOSTID": f"lab-node-{rank}"} if net == "socket" else {})}
-
+    ours, each = job_variables(4, net)
+    libraries = ours.pop("LD_LIBRARY_PATH")
     with RealDaemon() as daemon:
         daemon.start()
         ranks = Training(daemon.dir, fault, 4, [
             "--steps", "0", "--step-ms", "20", "--elements", "256", "--tp", "2", "--fault", fault,
             "--fault-rank", str(CULPRIT), "--fault-step", "30"], daemon,
-            libraries=job["LD_LIBRARY_PATH"], variables=variables)
+            libraries=libraries, variables=lambda rank: {**ours, **each(rank)})
         try:
             wait_until(lambda: daemon.incident_of(fault), "an incident", ALERT_S)
             return daemon.incident_of(fault)
@@ -103,7 +141,19 @@ def hangs_over_sockets_are_told():
     hangs_are_told("socket")
 
 
-tap.run([build_real_nccl, two_ranks_compute_right_over_shared_memory,
+def say_how_many_ran():
+    """For the summary of a run, and for CI, which asks for it."""
+    nccl.needed()
+    print("# note: %d version%s of NVIDIA's NCCL ran: %s" %
+          (len(nccl.versions), "" if len(nccl.versions) == 1 else "s",
+           ", ".join(sorted(nccl.versions))))
+    check(nccl.versions, "none has run")
+
+
+TESTS = [build_real_nccl, two_ranks_compute_right_over_shared_memory,
          two_ranks_compute_right_over_sockets, four_ranks_compute_right_over_shared_memory,
          four_ranks_compute_right_over_sockets, small_buffers_go_round,
-         hangs_over_shared_memory_are_told, hangs_over_sockets_are_told])
+         the_plugin_tells_of_collectives_what_the_wrappers_tell,
+         the_plugin_tells_of_sends_what_the_wrappers_tell,
+         hangs_over_shared_memory_are_told, hangs_over_sockets_are_told, say_how_many_ran]
+tap.run([t for t in TESTS if not CHOSEN or t is build_real_nccl or t.__name__ in CHOSEN])

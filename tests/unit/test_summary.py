@@ -55,6 +55,13 @@ def is_quiet_about_what_a_good_test_said():
     expect(lines == ["1 passed, 0 failed"], lines)
 
 
+def tells_notes_in_any_case():
+    for result in "OK", "FAIL":
+        _, lines = summarize({"name": "a", "result": result,
+                              "stdout": "1..1\n# note: one version ran\nok 1 - x\n"})
+        expect("note: a: one version ran" in lines, lines)
+
+
 def keeps_the_first_and_the_last_of_many_words():
     words = "".join(f"# {i}\n" for i in range(1000))
     _, lines = summarize({"name": "a", "result": "FAIL", "stdout": words + "1..1\nnot ok 1 - x\n"})
@@ -70,5 +77,5 @@ def fails_when_a_program_broke_off_or_nothing_ran():
 if __name__ == "__main__":
     tap.run([counts_subtests_one_by_one, says_what_was_skipped_and_why,
              repeats_what_a_failing_test_said, is_quiet_about_what_a_good_test_said,
-             keeps_the_first_and_the_last_of_many_words,
+             tells_notes_in_any_case, keeps_the_first_and_the_last_of_many_words,
              fails_when_a_program_broke_off_or_nothing_ran])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads meson's testlog.json and prints what was skipped and why, what failed with all it said about
-it (its TAP diagnostics: seeds above all), and, last, the one line "N passed, N failed". Subtests
-(TAP) count one by one.
+it (its TAP diagnostics: seeds above all), what tests want to be known in any case ("# note: …"),
+and, last, the one line "N passed, N failed". Subtests (TAP) count one by one.
 
 usage: summary.py TESTLOG.json…
 """
@@ -12,6 +12,7 @@ import sys
 
 TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*([^#]*)(#\s*(\w+)\s*(.*))?$")
 TAP_PLAN = re.compile(r"^1\.\.\d+", re.MULTILINE)
+NOTE = re.compile(r"^# note: (.*)$", re.MULTILINE)
 GOOD = {"OK", "EXPECTEDFAIL"}
 # Diagnostics printed of one test.
 MAX_LINES = 400
@@ -70,6 +71,8 @@ def main():
                         print(f"{outcome}: {name}" + (f" ({reason})" if reason else ""))
                 for said in diagnostics(test):
                     print(f"  {test['name']}: {said}")
+                for note in NOTE.findall(test.get("stdout") or ""):
+                    print(f"note: {test['name']}: {note}")
     if totals["passed"] + totals["failed"] == 0:
         print("failed: no test ran")
         totals["failed"] = 1

@@ -42,7 +42,7 @@ class Rank:
         self.stream, self.buffer = ctypes.c_void_p(), ctypes.c_uint64()
         self.comm = ctypes.c_void_p()
         check(cuda.cuInit(0), "cuInit")
-        check(cuda.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
+        check(cuda.cuDeviceGet(ctypes.byref(device), rank), "cuDeviceGet")
         check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "context")
         check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
         check(cuda.cuStreamCreate(ctypes.byref(self.stream), 1), "stream")

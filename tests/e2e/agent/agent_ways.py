@@ -10,13 +10,12 @@ import sys
 import tempfile
 
 from agent_lib import *
+from two_ways import must_tell_the_same, must_tell_the_same_sends, sent, trained
 
 PROGRAM, WAYS, STATIC = os.environ["CW_PROGRAM"], os.environ["CW_WAYS"], os.environ["CW_STATIC"]
 SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
 COLLWATCH, SOURCE = os.environ["CW_COLLWATCH"], os.environ["CW_SOURCE"]
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
-TRAIN = os.environ["CW_TRAIN_LOOP"]
-FIRST_HOST_OP = 32  # making and ending communicators, which the profiler interface does not tell
 INIT, PROGRAMS_WORK, REDUCES = 1, 22, 20
 
 
@@ -208,108 +207,18 @@ def as_a_profiler_plugin():
                 check(not any(o.group for o in ops[:-2]), "no others are grouped")
 
 
-def records_of(directory, ranks):
-    """When they have ended, by rank."""
-    try:
-        for p in ranks:
-            check(p.wait(120) == 0, "exit status %d" % p.returncode)
-    finally:
-        for p in ranks:
-            p.kill()
-            p.wait()
-    records = copies(directory)
-    check(len(records) == len(ranks), "records of all ranks: %r" % os.listdir(directory))
-    return records
-
-
-def trained(**extra):
-    """The records of four ranks after 30 steps: collectives of every kind, alone and in groups, on a
-    communicator over all and on two that are made by splits; by rank."""
-    with tempfile.TemporaryDirectory() as at, tempfile.TemporaryDirectory() as meeting:
-        ranks = [start([TRAIN, "--steps", "30", "--tp", "2", "--log-every", "0", "--elements", "64",
-                        "--uid-file", meeting + "/uid"],
-                       environment(RANK=str(r), WORLD_SIZE="4", LOCAL_RANK=str(r),
-                                   COLLWATCH_RECORD=at, **extra),
-                       stdout=subprocess.DEVNULL) for r in range(4)]
-        return records_of(at, ranks)
-
-
-def told(record, of_launches):
-    """What both ways tell: for each communicator what it is and did, call by call. Of launches: no
-    groups, and what only moves bytes has no other type."""
-    def call(o):
-        is_plain = of_launches and o.name in ("broadcast", "all_gather")
-        return (o.seq, o.name, o.bytes, o.root_or_peer, o.flags & (RETURNED | QUEUED),
-                None if is_plain else (o.dtype, o.count), not of_launches and bool(o.flags & GROUPED))
-
-    ops = [o for o in record.ring() if o.kind < FIRST_HOST_OP]
-    return [(c.name, c.nranks, c.rank, c.entered, c.returned, record.p2p(c),
-             [call(o) for o in ops if o.comm == c.index]) for c in record.comms()]
-
-
 def plugin_tells_what_the_wrappers_tell():
     wrapped = trained()
-    calls = sum(len(c[-1]) for c in told(wrapped[0], False))
-    check(calls > 100, "%d calls" % calls)
     for version in 4, 5, 6, 7:
-        for here, there in zip(wrapped, trained(**plugin(version))):
-            for a, b in zip(told(here, version == 4), told(there, version == 4)):
-                check(a[:-1] == b[:-1], "version %d: %r\nwrappers: %r" % (version, b[:-1], a[:-1]))
-                odd = [(x, y) for x, y in zip(a[-1], b[-1]) if x != y]
-                check(not odd, "version %d, wrappers and plugin: %r" % (version, odd[:1]))
-                check(len(a[-1]) == len(b[-1]), "%d and %d calls" % (len(a[-1]), len(b[-1])))
-            check(len(here.comms()) == len(there.comms()) == 3, "communicators")
-            check((there.nccl_version, there.job, there.env_hash) ==
-                  (0, here.job, here.env_hash), "the header: %r" % (vars(there)))
-
-
-SENDS = """
-import ctypes, os, sys
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-import agent_rank
-rank, unique = int(sys.argv[3]), agent_rank.UniqueId()
-if rank == 0:
-    ctypes.CDLL("libnccl.so.2").ncclGetUniqueId(ctypes.byref(unique))
-    open(sys.argv[2] + ".new", "wb").write(bytes(unique))
-    os.rename(sys.argv[2] + ".new", sys.argv[2])
-else:
-    unique = agent_rank.UniqueId.from_buffer_copy(open(sys.argv[2], "rb").read())
-r = agent_rank.Rank("cdll", 2, rank, unique)
-at = ctypes.c_void_p(r.buffer.value)
-move = lambda f, n: agent_rank.check(f(at, ctypes.c_size_t(n), 7, 1 - rank, r.comm, r.stream), "p2p")
-for i in range(20):
-    agent_rank.check(r.nccl.ncclGroupStart(), "start")
-    move(r.nccl.ncclSend, 1 + i)
-    move(r.nccl.ncclRecv, 1 + i)
-    agent_rank.check(r.nccl.ncclGroupEnd(), "end")
-    r.reduce(1)
-    move(r.nccl.ncclSend if rank == 0 else r.nccl.ncclRecv, 40)
-r.reduce(1)
-"""
-
-
-def sent(**extra):
-    """The records of two ranks that send to each other in groups, and one to the other outside."""
-    with tempfile.TemporaryDirectory() as at, tempfile.TemporaryDirectory() as meeting:
-        ranks, uid = [], meeting + "/uid"
-        for r in range(2):
-            ranks.append(start([sys.executable, "-c", SENDS, RANK, uid, str(r)],
-                               environment(RANK=str(r), COLLWATCH_RECORD=at, **extra)))
-            wait_until(lambda: os.path.exists(uid), "the unique id")
-        return records_of(at, ranks)
+        there = trained(**plugin(version))
+        must_tell_the_same(wrapped, there, version)
+        check(all(r.nccl_version == 0 for r in there), "the version is not told")
 
 
 def plugin_tells_of_sends_what_the_wrappers_tell():
-    """Those of a group may be launched in another order than they were called."""
     wrapped = sent()
-    for rank, r in enumerate(wrapped):
-        (peer, (sends, recvs, *_)), = r.p2p(r.comms()[0]).items()
-        check((peer, sends, recvs) == (1 - rank, 40 - 20 * rank, 20 + 20 * rank), "%r" % ((sends, recvs),))
     for version in 4, 5, 6, 7:
-        for here, there in zip(wrapped, sent(**plugin(version))):
-            (a,), (b,) = told(here, True), told(there, True)
-            check(a[:-1] == b[:-1], "version %d: %r\nwrappers: %r" % (version, b[:-1], a[:-1]))
-            check(sorted(a[-1]) == sorted(b[-1]), "version %d: %r" % (version, set(a[-1]) ^ set(b[-1])))
+        must_tell_the_same_sends(wrapped, sent(**plugin(version)), version)
 
 
 def plugin_and_preloaded_count_once():
