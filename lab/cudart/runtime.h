@@ -61,7 +61,13 @@
 	X(cuStreamGetCaptureInfo)                                                                  \
 	X(cuStreamBeginCapture)                                                                    \
 	X(cuStreamEndCapture)                                                                      \
+	X(cuStreamUpdateCaptureDependencies)                                                       \
 	X(cuThreadExchangeStreamCaptureMode)                                                       \
+	X(cuGraphAddDependencies)                                                                  \
+	X(cuGraphAddEventRecordNode)                                                               \
+	X(cuGraphRetainUserObject)                                                                 \
+	X(cuUserObjectCreate)                                                                      \
+	X(cuUserObjectRelease)                                                                     \
 	X(cuGraphInstantiateWithFlags)                                                             \
 	X(cuGraphLaunch)                                                                           \
 	X(cuGraphExecDestroy)                                                                      \

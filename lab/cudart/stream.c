@@ -152,37 +152,44 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 	return RT_CALL(cuGraphDestroy, graph);
 }
 
-/* What NCCL calls when it is captured: it gets an error, so a capture of it fails. */
+/* What NCCL calls when it is captured. */
 
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *deps,
 						const cudaGraphEdgeData *edges, size_t num_deps,
 						unsigned int flags)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuStreamUpdateCaptureDependencies, stream, deps,
+		       (const CUgraphEdgeData *)edges, num_deps, flags);
 }
 
 cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *ptr, cudaHostFn_t destroy,
 				 unsigned int refs, unsigned int flags)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuUserObjectCreate, object, ptr, destroy, refs, flags);
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
+{
+	return RT_CALL(cuUserObjectRelease, object, count);
 }
 
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 				      unsigned int count, unsigned int flags)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuGraphRetainUserObject, graph, object, count, flags);
 }
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
 				     const cudaGraphNode_t *to, const cudaGraphEdgeData *edges,
 				     size_t count)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuGraphAddDependencies, graph, from, to, (const CUgraphEdgeData *)edges,
+		       count);
 }
 
 cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
 					const cudaGraphNode_t *deps, size_t num_deps,
 					cudaEvent_t event)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuGraphAddEventRecordNode, node, graph, deps, num_deps, event);
 }

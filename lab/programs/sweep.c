@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lab/programs/element.h"
 #include "tests/programs/train_store.h"
@@ -462,6 +463,156 @@ static void abort_one(void)
 	say("abort");
 }
 
+/* ---- communicators whose calls return before they are done ---- */
+
+static void until_done(ncclComm_t c)
+{
+	ncclResult_t state = ncclInProgress;
+
+	while (state == ncclInProgress) {
+		const struct timespec nap = { .tv_nsec = 1000000 };
+
+		CHECK_NCCL(ncclCommGetAsyncError(c, &state));
+		if (state == ncclInProgress)
+			nanosleep(&nap, NULL);
+	}
+	if (state != ncclSuccess)
+		die("a call that was in progress ended with %s", ncclGetErrorString(state));
+}
+
+static void must_have_begun(const char *what, ncclResult_t r)
+{
+	if (r != ncclSuccess && r != ncclInProgress)
+		die("%s: %s (%s)", what, ncclGetErrorString(r), ncclGetLastError(NULL));
+}
+
+/* all_reduce() waits for its stream, which has nothing yet while a call is in progress. */
+static void use_non_blocking(const size_t *sizes)
+{
+	const struct element_type *t = &element_types[7];
+
+	for (const size_t *n = sizes; *n; n++) {
+		for (size_t i = 0; i < *n; i++)
+			element_put(host_in, i, t, number(rank, i, t, SUM));
+		begin(*n * t->size, *n * t->size);
+		for (size_t i = 0; i < *n; i++)
+			element_put(expected, i, t, result(i, t, SUM));
+		must_have_begun("all_reduce",
+				ncclAllReduce(in(), out(), *n, t->dtype, ncclSum, comm, stream));
+		until_done(comm);
+		finish("all_reduce, not blocking", *n * t->size);
+	}
+}
+
+/* One made of nothing, with an id that is sent round, and one by a split. */
+static void non_blocking(const size_t *sizes)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t parent = comm;
+	ncclUniqueId id;
+
+	config.blocking = 0;
+	if (rank == 0) {
+		CHECK_NCCL(ncclGetUniqueId(&id));
+		CHECK_CU(cuMemcpyHtoD(dev_in, &id, sizeof(id)));
+	}
+	CHECK_NCCL(ncclBroadcast(in(), out(), sizeof(id), ncclChar, 0, parent, stream));
+	CHECK_CU(cuStreamSynchronize(stream));
+	CHECK_CU(cuMemcpyDtoH(&id, dev_out, sizeof(id)));
+	for (int way = 0; way < 2; way++) {
+		must_have_begun("init",
+				way == 0 ? ncclCommInitRankConfig(&comm, world, id, rank, &config)
+					 : ncclCommSplit(parent, 0, rank, &comm, &config));
+		if (way == 0)
+			until_done(comm);
+		while (way == 1 &&
+		       !comm) /* a split gives the handle when the parent's call is done */
+			until_done(parent);
+		until_done(comm);
+		use_non_blocking(sizes);
+		must_have_begun("finalize", ncclCommFinalize(comm));
+		until_done(comm);
+		CHECK_NCCL(ncclCommDestroy(comm));
+	}
+	comm = parent;
+	say("non_blocking");
+}
+
+/* The last rank goes: while nothing is under way, then while it leaves the others waiting. */
+static void shrink(const size_t *sizes)
+{
+	const struct element_type *t = &element_types[7];
+	int whole = world, gone = world - 1;
+	ncclComm_t parent = comm, waiting;
+
+	for (int way = 0; way < 2; way++) {
+		CHECK_NCCL(ncclCommSplit(parent, 0, rank, &waiting, NULL));
+		if (rank != gone) {
+			if (way == 1)
+				CHECK_NCCL(ncclAllReduce(in(), out(), most_elements, ncclInt8,
+							 ncclSum, waiting, stream));
+			CHECK_NCCL(
+				ncclCommShrink(waiting, &gone, 1, &comm, NULL,
+					       way == 0 ? NCCL_SHRINK_DEFAULT : NCCL_SHRINK_ABORT));
+			CHECK_NCCL(ncclCommCount(comm, &world));
+			if (world != whole - 1)
+				die("%d ranks are left of %d", world, whole);
+			for (const size_t *n = sizes; *n; n++)
+				all_reduce(t, SUM, ncclSum, *n);
+			CHECK_NCCL(ncclCommDestroy(comm));
+			world = whole;
+		}
+		CHECK_NCCL(ncclCommAbort(waiting));
+	}
+	comm = parent;
+	say("shrink");
+}
+
+/* ---- graphs ---- */
+
+#define REPLAYS 3
+
+/* An all_reduce, then a send and a receive behind its result, as often as the graph is launched. */
+static void graph(const struct element_type *t, size_t n)
+{
+	int next = (rank + 1) % world, prev = (rank + world - 1) % world;
+	size_t bytes = n * t->size;
+	CUgraphExec exec;
+	CUgraph made;
+
+	CHECK_CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	CHECK_NCCL(ncclAllReduce(in(), out(), n, t->dtype, ncclSum, comm, stream));
+	CHECK_NCCL(ncclGroupStart());
+	CHECK_NCCL(ncclSend(in(), n, t->dtype, next, comm, stream));
+	CHECK_NCCL(ncclRecv((char *)out() + bytes, n, t->dtype, prev, comm, stream));
+	CHECK_NCCL(ncclGroupEnd());
+	CHECK_CU(cuStreamEndCapture(stream, &made));
+	CHECK_CU(cuGraphInstantiate(&exec, made, 0));
+	for (int i = 0; i < REPLAYS; i++) {
+		for (size_t k = 0; k < n; k++)
+			element_put(host_in, k, t, number(rank, k + (size_t)i, t, SUM));
+		begin(bytes, 2 * bytes);
+		for (size_t k = 0; k < n; k++) {
+			element_put(expected, k, t, result(k + (size_t)i, t, SUM));
+			element_put(expected, n + k, t, number(prev, k + (size_t)i, t, SUM));
+		}
+		CHECK_CU(cuGraphLaunch(exec, stream));
+		finish("graph", 2 * bytes);
+		all_reduce(t, SUM, ncclSum, n); /* the same connections, outside of the graph */
+	}
+	CHECK_CU(cuGraphExecDestroy(exec));
+	CHECK_CU(cuGraphDestroy(made));
+}
+
+static void graphs(const size_t *sizes)
+{
+	for (size_t k = 0; k < ELEMENT_TYPES; k += 3) {
+		for (const size_t *n = sizes; *n; n++)
+			graph(&element_types[k], *n);
+	}
+	say("graph");
+}
+
 static long number_of(const char *name)
 {
 	const char *text = getenv(name);
@@ -516,13 +667,16 @@ int main(int argc, char **argv)
 		if (sizes[i - 1] > most_elements)
 			most_elements = sizes[i - 1];
 	}
-	open_all(most_elements * (size_t)world * 8);
+	open_all(most_elements * (size_t)world * 8 + sizeof(ncclUniqueId));
 	CHECK_NCCL(ncclGetVersion(&version));
 	printf("rank %d NCCL %d\n", rank, version);
 	reductions(sizes);
 	moves(sizes);
+	graphs(sizes);
 	splits(sizes);
 	abort_one();
+	non_blocking(sizes);
+	shrink(sizes);
 	CHECK_NCCL(ncclCommFinalize(comm));
 	CHECK_NCCL(ncclCommDestroy(comm));
 	say("end");

@@ -16,8 +16,8 @@ import tap  # noqa: E402 pylint: disable=wrong-import-position
 OFFLINE = 3
 # What tools/test --offline sets: nothing is fetched, and what cannot be had is skipped.
 IS_OFFLINE = bool(os.environ.get("COLLWATCH_TESTS_OFFLINE"))
-# 3 reductions and 7 moves with 12 types, 6 operators; split, abort, end.
-LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 3
+# 3 reductions and 7 moves with 12 types, 6 operators; graph, split, abort, non_blocking, shrink, end.
+LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 6
 
 
 class Tool:

@@ -163,6 +163,25 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	return r;
 }
 
+/* What is captured next comes after what was captured before, whatever else is asked for. */
+CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *deps,
+					   const CUgraphEdgeData *edges, size_t num_deps,
+					   unsigned int flags)
+{
+	struct CUstream_st *s;
+	CUresult r = sim_stream_lock(handle, &s);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!s->capture)
+		r = CUDA_ERROR_ILLEGAL_STATE;
+	else if (s->capture->is_spoilt)
+		r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+/* Single nodes have no handles: a capture names none that the next one would depend on. */
 static CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
 			     CUgraph *graph, size_t *num_deps)
 {
@@ -197,12 +216,18 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, 
 				CUgraph *graph, const CUgraphNode **deps,
 				const CUgraphEdgeData **edges, size_t *num_deps)
 {
+	if (deps)
+		*deps = NULL;
+	if (edges)
+		*edges = NULL;
 	return capture_info(handle, status, id, graph, num_deps);
 }
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
 				   CUgraph *graph, const CUgraphNode **deps, size_t *num_deps)
 {
+	if (deps)
+		*deps = NULL;
 	return capture_info(handle, status, id, graph, num_deps);
 }
 

@@ -30,6 +30,11 @@ void sim_event_reached(struct CUevent_st *event, uint64_t seq)
 	event->reached_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+void sim_event_ref(struct CUevent_st *event)
+{
+	event->refs++;
+}
+
 void sim_event_unref(struct CUevent_st *event)
 {
 	if (--event->refs > 0)
@@ -37,6 +42,15 @@ void sim_event_unref(struct CUevent_st *event)
 	if (event->stream)
 		sim_stream_unref(event->stream);
 	free(event);
+}
+
+bool sim_event_exists(const struct CUevent_st *event)
+{
+	for (const struct CUevent_st *e = events; e; e = e->next) {
+		if (e == event)
+			return true;
+	}
+	return false;
 }
 
 /* Locks; the lock is held on return only if the result is CUDA_SUCCESS. */
@@ -47,10 +61,8 @@ static CUresult event_lock(CUevent handle)
 	if (r != CUDA_SUCCESS)
 		return r;
 	pthread_mutex_lock(&sim_lock);
-	for (struct CUevent_st *e = events; e; e = e->next) {
-		if (e == handle)
-			return CUDA_SUCCESS;
-	}
+	if (sim_event_exists(handle))
+		return CUDA_SUCCESS;
 	pthread_mutex_unlock(&sim_lock);
 	return CUDA_ERROR_INVALID_HANDLE;
 }
@@ -58,6 +70,30 @@ static CUresult event_lock(CUevent handle)
 static bool is_complete(const struct CUevent_st *e)
 {
 	return !e->stream || e->stream->completed >= e->seq;
+}
+
+void sim_event_place(struct CUevent_st *event, struct CUstream_st *s)
+{
+	sim_stream_ref(s);
+	if (event->stream)
+		sim_stream_unref(event->stream);
+	event->stream = s;
+	event->seq = s->submitted;
+}
+
+CUresult sim_event_await(struct CUevent_st *event, struct CUstream_st *s)
+{
+	struct sim_item item = { .kind = SIM_ITEM_WAIT };
+	CUresult r;
+
+	if (is_complete(event))
+		return CUDA_SUCCESS;
+	item.wait_stream = event->stream;
+	item.wait_seq = event->seq;
+	r = sim_stream_submit(s, &item);
+	if (r == CUDA_SUCCESS)
+		sim_stream_ref(event->stream);
+	return r;
 }
 
 CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
@@ -117,35 +153,42 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
 		r = sim_stream_submit(s, &item);
 	if (r == CUDA_SUCCESS) {
 		event->refs++; /* the queued item's */
-		sim_stream_ref(s);
-		if (event->stream)
-			sim_stream_unref(event->stream);
-		event->stream = s;
-		event->seq = s->submitted;
+		sim_event_place(event, s);
 	}
 	pthread_mutex_unlock(&sim_lock);
 	return r;
 }
 
+/* Not an edge of the graph: what waits then for whatever the event was recorded at last. */
+static CUresult wait_external(struct CUstream_st *s, CUevent event)
+{
+	struct sim_item item = { .kind = SIM_ITEM_WAIT_EXTERNAL, .event = event };
+	CUresult r;
+
+	if (!s->capture)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = sim_capture_item(s, &item);
+	if (r == CUDA_SUCCESS)
+		sim_event_ref(event);
+	return r;
+}
+
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 {
-	struct sim_item item = { .kind = SIM_ITEM_WAIT };
 	struct CUstream_st *s;
 	CUresult r = event_lock(event);
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = sim_stream_resolve(handle, &s);
-	if (r == CUDA_SUCCESS && event->capture) {
+	if (r == CUDA_SUCCESS && (flags & CU_EVENT_WAIT_EXTERNAL)) {
+		r = wait_external(s, event);
+	} else if (r == CUDA_SUCCESS && event->capture) {
 		r = sim_capture_join(s, event->capture);
 	} else if (r == CUDA_SUCCESS && s->capture && event->stream) {
 		r = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-	} else if (r == CUDA_SUCCESS && !is_complete(event)) {
-		item.wait_stream = event->stream;
-		item.wait_seq = event->seq;
-		r = sim_stream_submit(s, &item);
-		if (r == CUDA_SUCCESS)
-			sim_stream_ref(event->stream);
+	} else if (r == CUDA_SUCCESS) {
+		r = sim_event_await(event, s);
 	}
 	pthread_mutex_unlock(&sim_lock);
 	return r;

@@ -2,10 +2,16 @@
 /*
  * Graphs of the simulated driver. A graph is a list of what was queued while streams were captured
  * into it, and runs in that order, one after the other, whatever the branches: a legal schedule,
- * but not every one the real driver might choose. Conditional nodes and memory nodes are refused.
+ * but not every one the real driver might choose. For the same reason edges that are added by hand
+ * change nothing. Conditional nodes and memory nodes are refused.
+ *
+ * Events that are not the capture's own (CU_EVENT_WAIT_EXTERNAL, cuGraphAddEventRecordNode()) order
+ * the whole launch, not a node: it waits for them before it begins, and they are reached at its
+ * end.
  */
 #include "tests/sim/cuda/cuda_graph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,16 +25,106 @@ struct CUgraphExec_st {
 struct CUgraph_st *sim_graphs;
 static struct CUgraphExec_st *execs;
 
+/* ---- what a program leaves to a graph, to be destroyed with it ---- */
+
+struct CUuserObject_st {
+	unsigned int refs;
+	CUhostFn destroy;
+	void *ptr;
+};
+
+static void *destroy_object(void *arg)
+{
+	struct CUuserObject_st *object = arg;
+
+	sim_set_in_host_fn(true);
+	object->destroy(object->ptr);
+	free(object);
+	return NULL;
+}
+
+/* The destructor runs in a thread of the driver's, which may call nothing of it. Lock held. */
+static void object_unref(struct CUuserObject_st *object)
+{
+	pthread_t thread;
+
+	if (--object->refs > 0)
+		return;
+	if (pthread_create(&thread, NULL, destroy_object, object) != 0) {
+		fprintf(stderr,
+			"simulated device: no thread for the destructor of a user object\n");
+		abort();
+	}
+	pthread_detach(thread);
+}
+
+CUresult cuUserObjectCreate(CUuserObject *ret_object, void *ptr, CUhostFn destroy,
+			    unsigned int refs, unsigned int flags)
+{
+	CUresult r = sim_enter();
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!ret_object || !destroy || refs == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_object = malloc(sizeof(**ret_object));
+	if (!*ret_object)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	**ret_object = (struct CUuserObject_st){ .refs = refs, .destroy = destroy, .ptr = ptr };
+	return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
+{
+	CUresult r = sim_enter();
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!object || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim_lock);
+	if (count <= object->refs) {
+		object->refs -= count - 1;
+		object_unref(object);
+	} else {
+		r = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
 /* ---- nodes ---- */
+
+static void item_ref(struct sim_item *it)
+{
+	if (it->kind == SIM_ITEM_GRAPH)
+		it->nodes->refs++;
+	else if (it->kind == SIM_ITEM_KERNEL)
+		sim_launch_ref(it->launch);
+	else if (it->kind == SIM_ITEM_WAIT_EXTERNAL || it->kind == SIM_ITEM_RECORD_EXTERNAL)
+		sim_event_ref(it->event);
+	else if (it->kind == SIM_ITEM_USER_OBJECT)
+		it->object->refs++;
+}
+
+static void item_unref(struct sim_item *it)
+{
+	if (it->kind == SIM_ITEM_GRAPH)
+		sim_nodes_unref(it->nodes);
+	else if (it->kind == SIM_ITEM_KERNEL)
+		sim_launch_unref(it->launch);
+	else if (it->kind == SIM_ITEM_WAIT_EXTERNAL || it->kind == SIM_ITEM_RECORD_EXTERNAL)
+		sim_event_unref(it->event);
+	else if (it->kind == SIM_ITEM_USER_OBJECT)
+		object_unref(it->object);
+}
 
 void sim_nodes_unref(struct sim_nodes *nodes)
 {
 	if (!nodes || --nodes->refs > 0)
 		return;
-	for (size_t i = 0; i < nodes->count; i++) {
-		if (nodes->items[i].kind == SIM_ITEM_GRAPH)
-			sim_nodes_unref(nodes->items[i].nodes);
-	}
+	for (size_t i = 0; i < nodes->count; i++)
+		item_unref(&nodes->items[i]);
 	free(nodes);
 }
 
@@ -49,8 +145,7 @@ static struct sim_nodes *nodes_copy(const struct sim_nodes *from)
 	to->count = count;
 	for (size_t i = 0; i < count; i++) {
 		to->items[i] = from->items[i];
-		if (to->items[i].kind == SIM_ITEM_GRAPH)
-			to->items[i].nodes->refs++;
+		item_ref(&to->items[i]);
 	}
 	return to;
 }
@@ -176,6 +271,16 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 	return g && g->nodes ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* An object is not a node. */
+static size_t count_nodes(const struct sim_nodes *nodes)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; nodes && i < nodes->count; i++)
+		count += nodes->items[i].kind != SIM_ITEM_USER_OBJECT;
+	return count;
+}
+
 /* The number of nodes; handles of single nodes are not simulated. */
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *num_nodes)
 {
@@ -183,7 +288,7 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *num_nodes)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	*num_nodes = graph->nodes ? graph->nodes->count : 0;
+	*num_nodes = count_nodes(graph->nodes);
 	pthread_mutex_unlock(&sim_lock);
 	return CUDA_SUCCESS;
 }
@@ -211,6 +316,54 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
 	if (params->type != CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return cuGraphAddChildGraphNode(node, graph, deps, num_deps, params->graph.graph);
+}
+
+CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
+				   size_t num_deps, CUevent event)
+{
+	struct sim_item item = { .kind = SIM_ITEM_RECORD_EXTERNAL, .event = event };
+	CUresult r = node ? lock_graph(graph) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sim_event_exists(event) ? sim_graph_add(graph, &item) : CUDA_ERROR_INVALID_VALUE;
+	if (r == CUDA_SUCCESS) {
+		sim_event_ref(event);
+		*node = NULL;
+	}
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+/* From earlier nodes to later ones, which is their order anyway. */
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				const CUgraphEdgeData *edges, size_t num_deps)
+{
+	CUresult r = lock_graph(graph);
+
+	if (r == CUDA_SUCCESS)
+		pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+				 unsigned int flags)
+{
+	struct sim_item item = { .kind = SIM_ITEM_USER_OBJECT, .object = object };
+	bool is_moved = flags & CU_GRAPH_USER_OBJECT_MOVE;
+	CUresult r = object && count > 0 ? lock_graph(graph) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (is_moved && count > object->refs)
+		r = CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < count && r == CUDA_SUCCESS; i++) {
+		r = sim_graph_add(graph, &item);
+		if (r == CUDA_SUCCESS && !is_moved)
+			object->refs++;
+	}
+	pthread_mutex_unlock(&sim_lock);
+	return r;
 }
 
 /* ---- executable graphs ---- */
@@ -258,6 +411,29 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 	return params ? (cuGraphInstantiate)(exec, graph, params->flags) : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult await_externals(const struct sim_nodes *nodes, struct CUstream_st *s)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < nodes->count && r == CUDA_SUCCESS; i++) {
+		if (nodes->items[i].kind == SIM_ITEM_WAIT_EXTERNAL)
+			r = sim_event_await(nodes->items[i].event, s);
+		else if (nodes->items[i].kind == SIM_ITEM_GRAPH)
+			r = await_externals(nodes->items[i].nodes, s);
+	}
+	return r;
+}
+
+static void place_externals(const struct sim_nodes *nodes, struct CUstream_st *s)
+{
+	for (size_t i = 0; i < nodes->count; i++) {
+		if (nodes->items[i].kind == SIM_ITEM_RECORD_EXTERNAL)
+			sim_event_place(nodes->items[i].event, s);
+		else if (nodes->items[i].kind == SIM_ITEM_GRAPH)
+			place_externals(nodes->items[i].nodes, s);
+	}
+}
+
 /* With the lock. Launches of one executable graph never overlap. */
 static CUresult launch(struct CUgraphExec_st *e, struct CUstream_st *s)
 {
@@ -277,9 +453,12 @@ static CUresult launch(struct CUgraphExec_st *e, struct CUstream_st *s)
 			sim_stream_ref(e->stream);
 	}
 	if (r == CUDA_SUCCESS)
+		r = await_externals(e->nodes, s);
+	if (r == CUDA_SUCCESS)
 		r = sim_stream_submit(s, &item);
 	if (r != CUDA_SUCCESS)
 		return r;
+	place_externals(e->nodes, s);
 	e->nodes->refs++;
 	sim_stream_ref(s);
 	if (e->stream)

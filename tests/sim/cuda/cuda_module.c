@@ -156,14 +156,15 @@ CUresult cuModuleGetFunction(CUfunction *ret_fn, CUmodule module, const char *na
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-struct launch {
+struct sim_launch {
+	unsigned int refs; /* under the lock */
 	const struct CUfunc_st *fn;
 	unsigned int blocks;
 	_Alignas(16) char param[]; /* as the kernel of the program lays it out */
 };
 
 struct block {
-	const struct launch *launch;
+	const struct sim_launch *launch;
 	unsigned int index;
 	pthread_t thread;
 };
@@ -171,14 +172,14 @@ struct block {
 static void *run_block(void *arg)
 {
 	const struct block *b = arg;
-	const struct launch *l = b->launch;
+	const struct sim_launch *l = b->launch;
 
 	l->fn->host->run(l->param, b->index, l->blocks);
 	return NULL;
 }
 
 /* The blocks wait for other processes' kernels, not for each other's end: all run at once. */
-static void run_blocks(const struct launch *l)
+static void run_blocks(const struct sim_launch *l)
 {
 	struct block blocks[SIM_HOST_BLOCKS_MAX];
 
@@ -197,15 +198,23 @@ static void run_blocks(const struct launch *l)
 		pthread_join(blocks[i].thread, NULL);
 }
 
-static void run_launch(void *arg)
+void sim_launch_run(const struct sim_launch *l)
 {
-	struct launch *l = arg;
-
 	if (l->fn->host)
 		run_blocks(l);
 	else
 		l->fn->run(l->param);
-	free(l);
+}
+
+void sim_launch_ref(struct sim_launch *l)
+{
+	l->refs++;
+}
+
+void sim_launch_unref(struct sim_launch *l)
+{
+	if (--l->refs == 0)
+		free(l);
 }
 
 /* The parameter, given by its address or as a buffer with its size. */
@@ -238,7 +247,9 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			CUstream stream, void **params, void **extra)
 {
-	struct launch *l;
+	struct sim_item item = { .kind = SIM_ITEM_KERNEL };
+	struct CUstream_st *s;
+	struct sim_launch *l;
 	CUresult r;
 
 	if (!fn || !gx || !gy || !gz || !bx || !by || !bz || (uint64_t)bx * by * bz > 1024)
@@ -248,11 +259,17 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 	l = calloc(1, sizeof(*l) + fn->param_bytes);
 	if (!l)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	l->refs = 1;
 	l->fn = fn;
 	l->blocks = gx * gy * gz;
 	r = take_param(fn, params, extra, l->param); /* as the real one: taken at the launch */
 	if (r == CUDA_SUCCESS)
-		r = cuLaunchHostFunc(stream, run_launch, l);
+		r = sim_stream_lock_in_ctx(stream, &s);
+	if (r == CUDA_SUCCESS) {
+		item.launch = l;
+		r = sim_stream_submit(s, &item);
+		pthread_mutex_unlock(&sim_lock);
+	}
 	if (r != CUDA_SUCCESS)
 		free(l);
 	return r;

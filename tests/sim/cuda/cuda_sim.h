@@ -36,6 +36,11 @@ enum sim_item_kind {
 	SIM_ITEM_WAIT,
 	SIM_ITEM_EVENT,
 	SIM_ITEM_GRAPH,
+	SIM_ITEM_KERNEL,
+	/* Of graphs only; they run nothing. */
+	SIM_ITEM_WAIT_EXTERNAL,
+	SIM_ITEM_RECORD_EXTERNAL,
+	SIM_ITEM_USER_OBJECT,
 };
 
 struct sim_item {
@@ -50,9 +55,11 @@ struct sim_item {
 	bool has_barrier;
 	struct CUstream_st *wait_stream; /* holds a reference */
 	uint64_t wait_seq;
-	struct CUevent_st *event; /* holds a reference */
-	struct sim_nodes *nodes;  /* of a graph; holds a reference */
-	void *staging;            /* what src points to, if it is the item's own */
+	struct CUevent_st *event;       /* holds a reference */
+	struct sim_nodes *nodes;        /* of a graph; holds a reference */
+	struct sim_launch *launch;      /* of a kernel; holds a reference */
+	struct CUuserObject_st *object; /* holds a reference */
+	void *staging;                  /* what src points to, if it is the item's own */
 };
 
 struct CUstream_st {
@@ -92,6 +99,8 @@ bool sim_ctx_is_valid(struct CUctx_st *ctx);
 CUresult sim_stream_resolve(CUstream handle, struct CUstream_st **ret_stream);
 /* Enters, locks and resolves; the lock is held on return only if the result is CUDA_SUCCESS. */
 CUresult sim_stream_lock(CUstream handle, struct CUstream_st **ret_stream);
+/* The same, for work that needs the stream's context to be the current one. */
+CUresult sim_stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_stream);
 /* Queues a copy of @item, after what the default stream's rules put before it. Lock held. */
 CUresult sim_stream_submit(struct CUstream_st *s, const struct sim_item *item);
 void sim_stream_ref(struct CUstream_st *s);
@@ -107,12 +116,26 @@ void sim_ctx_drain(struct CUctx_st *ctx);
 
 /* Called by the worker when it reaches the event's item. Lock held. */
 void sim_event_reached(struct CUevent_st *event, uint64_t seq);
+void sim_event_ref(struct CUevent_st *event);
 void sim_event_unref(struct CUevent_st *event);
+/* The event is recorded at what was queued last. Lock held. */
+void sim_event_place(struct CUevent_st *event, struct CUstream_st *s);
+/* The stream waits for where the event was recorded last. Lock held. */
+CUresult sim_event_await(struct CUevent_st *event, struct CUstream_st *s);
+/* Whether it is one that was not destroyed. Lock held. */
+bool sim_event_exists(const struct CUevent_st *event);
 
 /* Whether [addr, addr + size) is memory the device may write. Lock held. */
 bool sim_memory_is_device_visible(CUdeviceptr addr, size_t size);
 /* Whether it is memory of the device; else it is the host's. Lock held. */
 bool sim_memory_is_device(const void *addr, size_t size);
+
+/* ---- cuda_module.c ---- */
+
+/* Runs a kernel, without the lock; as often as it is asked to. */
+void sim_launch_run(const struct sim_launch *launch);
+void sim_launch_ref(struct sim_launch *launch);
+void sim_launch_unref(struct sim_launch *launch);
 
 /* ---- cuda_graph.c ---- */
 

@@ -95,9 +95,18 @@ void sim_item_run(const struct sim_item *it)
 	case SIM_ITEM_GRAPH:
 		sim_nodes_run(it->nodes);
 		break;
+	case SIM_ITEM_KERNEL:
+		sim_set_in_host_fn(true);
+		sim_launch_run(it->launch);
+		sim_set_in_host_fn(false);
+		break;
 	case SIM_ITEM_WAIT:
 	case SIM_ITEM_EVENT:
 		break; /* the worker does these under the lock */
+	case SIM_ITEM_WAIT_EXTERNAL:
+	case SIM_ITEM_RECORD_EXTERNAL:
+	case SIM_ITEM_USER_OBJECT:
+		break; /* done when the graph was launched, or nothing to do */
 	}
 }
 
@@ -123,6 +132,8 @@ static void *worker_main(void *arg)
 		}
 		if (it->kind == SIM_ITEM_GRAPH)
 			sim_nodes_unref(it->nodes);
+		if (it->kind == SIM_ITEM_KERNEL)
+			sim_launch_unref(it->launch);
 		s->head = it->next;
 		if (!s->head)
 			s->tail = NULL;

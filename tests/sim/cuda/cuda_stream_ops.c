@@ -8,8 +8,7 @@
  */
 #include "tests/sim/cuda/cuda_sim.h"
 
-/* As sim_stream_lock(), for work that needs the stream's context to be the current one. */
-static CUresult stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_stream)
+CUresult sim_stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_stream)
 {
 	struct CUctx_st *ctx;
 	CUresult r = sim_enter_ctx(&ctx);
@@ -32,7 +31,7 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn fn, void *user_data)
 
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock_in_ctx(handle, &s);
+	r = sim_stream_lock_in_ctx(handle, &s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = sim_stream_submit(s, &item);
@@ -48,7 +47,7 @@ static CUresult write_value(CUstream handle, struct sim_item *item, CUdeviceptr 
 
 	if (flags & ~(unsigned int)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = stream_lock_in_ctx(handle, &s);
+	r = sim_stream_lock_in_ctx(handle, &s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	item->dst = (void *)(uintptr_t)addr;

@@ -21,6 +21,7 @@
 	X(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported")                      \
 	X(CUDA_ERROR_OPERATING_SYSTEM, "OS call failed or operation not supported")                \
 	X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                                    \
+	X(CUDA_ERROR_ILLEGAL_STATE, "the operation cannot be performed in the present state")      \
 	X(CUDA_ERROR_NOT_FOUND, "named symbol not found")                                          \
 	X(CUDA_ERROR_NOT_READY, "device not ready")                                                \
 	X(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "primary context is active")                          \
@@ -157,7 +158,13 @@ static const struct symbol symbols[] = {
 	SYM(cuGraphExecUpdate, 12000),
 	SYM(cuGraphAddChildGraphNode, 10000),
 	SYM(cuGraphAddNode, 12030),
+	SYM(cuGraphAddEventRecordNode, 11010),
+	SYM(cuGraphAddDependencies, 12030),
+	SYM(cuGraphRetainUserObject, 11030),
+	SYM(cuUserObjectCreate, 11030),
+	SYM(cuUserObjectRelease, 11030),
 	SYM(cuStreamEndCapture, 10000),
+	SYM(cuStreamUpdateCaptureDependencies, 12030),
 	SYM(cuThreadExchangeStreamCaptureMode, 10010),
 	SYM(cuStreamWriteValue32, 11070),
 	SYM(cuStreamWriteValue64, 11070),

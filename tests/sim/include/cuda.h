@@ -45,6 +45,8 @@
 #define cuGraphInstantiate cuGraphInstantiateWithFlags
 #define cuGraphExecUpdate cuGraphExecUpdate_v2
 #define cuGraphAddNode cuGraphAddNode_v2
+#define cuGraphAddDependencies cuGraphAddDependencies_v2
+#define cuStreamUpdateCaptureDependencies cuStreamUpdateCaptureDependencies_v2
 #define cuStreamDestroy cuStreamDestroy_v2
 #define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
 #define cuStreamWriteValue32 cuStreamWriteValue32_v2
@@ -62,6 +64,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
 	CUDA_ERROR_OPERATING_SYSTEM = 304,
 	CUDA_ERROR_INVALID_HANDLE = 400,
+	CUDA_ERROR_ILLEGAL_STATE = 401,
 	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
@@ -94,6 +97,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
+typedef struct CUuserObject_st *CUuserObject;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUlaunchAttribute_st CUlaunchAttribute;
@@ -224,6 +228,19 @@ typedef enum CUevent_flags_enum {
 	CU_EVENT_INTERPROCESS = 4,
 } CUevent_flags;
 
+typedef enum CUevent_wait_flags_enum {
+	CU_EVENT_WAIT_DEFAULT = 0,
+	CU_EVENT_WAIT_EXTERNAL = 1,
+} CUevent_wait_flags;
+
+typedef enum CUuserObject_flags_enum {
+	CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+} CUuserObject_flags;
+
+typedef enum CUuserObjectRetain_flags_enum {
+	CU_GRAPH_USER_OBJECT_MOVE = 1,
+} CUuserObjectRetain_flags;
+
 typedef enum CUstreamWriteValue_flags_enum {
 	CU_STREAM_WRITE_VALUE_DEFAULT = 0,
 	CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,
@@ -316,6 +333,9 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *deps,
 				     const CUgraphEdgeData *edges, size_t num_deps,
 				     CUstreamCaptureMode mode);
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *deps,
+					   const CUgraphEdgeData *edges, size_t num_deps,
+					   unsigned int flags);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 			      unsigned int flags);
@@ -354,6 +374,15 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
 				  size_t num_deps, CUgraph child);
 CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
 			const CUgraphEdgeData *edges, size_t num_deps, CUgraphNodeParams *params);
+CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
+				   size_t num_deps, CUevent event);
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				const CUgraphEdgeData *edges, size_t num_deps);
+CUresult cuUserObjectCreate(CUuserObject *object, void *ptr, CUhostFn destroy, unsigned int refs,
+			    unsigned int flags);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count);
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+				 unsigned int flags);
 
 /* Memory. */
 CUresult cuMemAlloc(CUdeviceptr *ptr, size_t size);

@@ -232,3 +232,140 @@ Test(sim_graphs, names_lead_to_the_version_asked_for)
 		     CUDA_SUCCESS);
 	cr_assert_eq(ptsz, (void *)cuGraphLaunch_ptsz);
 }
+
+/* What NCCL does when it is captured: events that are not the capture's own, an object of its own.
+ */
+
+static CUevent event_of(CUstream where)
+{
+	CUevent event;
+
+	cr_assert_eq(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	if (where)
+		cr_assert_eq(cuEventRecord(event, where), CUDA_SUCCESS);
+	return event;
+}
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static void pass_gate(void *arg)
+{
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+	increment(arg);
+}
+
+Test(sim_graphs, wait_for_an_event_of_somebody_else_at_each_launch)
+{
+	CUstream other;
+	CUgraphExec exec;
+	CUgraph graph;
+	CUevent event;
+
+	cr_assert_eq(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	event = event_of(other);
+	cr_assert_eq(cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_EXTERNAL),
+		     CUDA_ERROR_INVALID_VALUE, "there is no capture");
+	cr_assert_eq(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_EXTERNAL), CUDA_SUCCESS);
+	cr_assert_eq(cuLaunchHostFunc(stream, increment, NULL), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	exec = instantiate(graph);
+
+	pthread_mutex_lock(&gate);
+	cr_assert_eq(cuLaunchHostFunc(other, pass_gate, NULL), CUDA_SUCCESS);
+	cr_assert_eq(cuEventRecord(event, other), CUDA_SUCCESS);
+	cr_assert_eq(cuEventDestroy(event), CUDA_SUCCESS, "the graph keeps it");
+	cr_assert_eq(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	pthread_mutex_unlock(&gate);
+	cr_assert_eq(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	cr_assert_eq(value(), 2, "the other stream's, then the graph's");
+}
+
+Test(sim_graphs, reach_an_event_that_was_added_at_each_launch)
+{
+	CUevent event = event_of(NULL);
+	CUgraph graph = NULL;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUstream other;
+
+	cr_assert_eq(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	cr_assert_eq(cuLaunchHostFunc(stream, pass_gate, NULL), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	cr_assert_eq(cuGraphAddEventRecordNode(&node, graph, NULL, 0, event), CUDA_SUCCESS);
+	exec = instantiate(graph);
+	cr_assert_eq(cuEventQuery(event), CUDA_SUCCESS, "not launched yet");
+
+	for (int i = 1; i <= 2; i++) {
+		pthread_mutex_lock(&gate);
+		cr_assert_eq(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+		cr_assert_eq(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+		cr_assert_eq(cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+		pthread_mutex_unlock(&gate);
+		cr_assert_eq(cuStreamSynchronize(other), CUDA_SUCCESS);
+		cr_assert_eq(value(), (uint32_t)i);
+	}
+}
+
+static pthread_cond_t is_destroyed = PTHREAD_COND_INITIALIZER;
+static int destroyed;
+
+static void destroy(void *arg)
+{
+	pthread_mutex_lock(&gate);
+	destroyed += *(int *)arg;
+	pthread_cond_signal(&is_destroyed);
+	pthread_mutex_unlock(&gate);
+}
+
+Test(sim_graphs, destroy_what_was_left_to_them_with_the_last_of_them)
+{
+	CUgraph graph = capture(1);
+	CUuserObject object;
+	CUgraphExec exec;
+	size_t nodes = 0;
+	int one = 1;
+
+	cr_assert_eq(
+		cuUserObjectCreate(&object, &one, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+		CUDA_SUCCESS);
+	cr_assert_eq(cuGraphRetainUserObject(graph, object, 2, CU_GRAPH_USER_OBJECT_MOVE),
+		     CUDA_ERROR_INVALID_VALUE, "there is one reference to give away");
+	cr_assert_eq(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE),
+		     CUDA_SUCCESS);
+	cr_assert_eq(cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+	cr_assert_eq(nodes, 1, "an object is no node");
+	exec = instantiate(graph);
+	launch(exec);
+	cr_assert_eq(cuGraphDestroy(graph), CUDA_SUCCESS);
+	launch(exec);
+	pthread_mutex_lock(&gate);
+	cr_assert_eq(destroyed, 0);
+	cr_assert_eq(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	while (!destroyed)
+		pthread_cond_wait(&is_destroyed, &gate);
+	cr_assert_eq(destroyed, 1);
+	pthread_mutex_unlock(&gate);
+}
+
+Test(sim_graphs, take_what_a_capture_shall_depend_on_as_it_is)
+{
+	const CUgraphEdgeData *edges;
+	const CUgraphNode *deps;
+	CUstreamCaptureStatus status;
+	CUgraph graph;
+	size_t count = 1;
+
+	cr_assert_eq(cuStreamUpdateCaptureDependencies(stream, NULL, NULL, 0, 1),
+		     CUDA_ERROR_ILLEGAL_STATE);
+	cr_assert_eq(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamUpdateCaptureDependencies(stream, NULL, NULL, 0, 1), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamGetCaptureInfo(stream, &status, NULL, &graph, &deps, &edges, &count),
+		     CUDA_SUCCESS);
+	cr_assert(count == 0 && !deps && !edges);
+	cr_assert_eq(cuGraphAddDependencies(graph, NULL, NULL, NULL, 0), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+}

@@ -142,3 +142,27 @@ Test(sim_kernels, finds_a_device_by_its_place)
 	cr_assert_eq(cuDeviceCanAccessPeer(&can, 0, 1), CUDA_SUCCESS);
 	cr_assert_eq(can, 0);
 }
+
+Test(sim_kernels, run_with_what_they_were_captured_with_at_each_launch_of_a_graph)
+{
+	uint32_t sums[1] = { 0 };
+	struct params p = { NULL, sums, 3 };
+	void *params[] = { &p };
+	CUfunction fn = load_meet();
+	CUgraphExec exec;
+	CUstream stream;
+	CUgraph graph;
+
+	cr_assert_eq(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	cr_assert_eq(cuLaunchKernel(fn, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	p.addend = 100;
+	cr_assert_eq(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+	cr_assert_eq(cuGraphDestroy(graph), CUDA_SUCCESS);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+	cr_assert_eq(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	cr_assert_eq(sums[0], 9);
+	cr_assert_eq(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+}
