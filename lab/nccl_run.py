@@ -14,7 +14,7 @@ import time
 
 from nccl_place import ROOT, Failure, device_dirs, library_of
 
-NETS = ('shm', 'socket')
+NETS = ('shm', 'socket', 'p2p')
 
 # What the emulated device has: docs/real-nccl.md gives the reason for each.
 SETTINGS = {
@@ -33,6 +33,9 @@ SETTINGS = {
     'NCCL_TUNER_PLUGIN': 'none',
 }
 
+# With 'p2p': the memory of a device can be mapped by other processes, and NCCL is to use that.
+PEERS = {'SIM_CUDA_PEERS': '1', 'NCCL_P2P_LEVEL': 'SYS'}
+
 # After a rank has failed, the others get that long to notice it themselves.
 GRACE_S = 10
 
@@ -49,9 +52,9 @@ def add_common(parser):
 def add_arguments(parser):
     parser.add_argument('--ranks', type=int, required=True, metavar='N', help='how many')
     parser.add_argument('--net', choices=NETS, default='shm',
-                        help='how ranks reach each other: shared memory, or each as a node of '
-                             'its own over sockets and NCCL\'s proxy threads '
-                             '(default: %(default)s)')
+                        help='how ranks reach each other: shared memory, each as a node of '
+                             'its own over sockets and NCCL\'s proxy threads, or through the '
+                             'memory of each other\'s devices (default: %(default)s)')
     parser.add_argument('--preload', metavar='LIB', help='a library to preload into each rank, '
                         'as build/agent/libcollwatch.so')
     parser.add_argument('--timeout', type=float, default=0, metavar='S',
@@ -75,7 +78,7 @@ def free_port():
 def job_environment(cache, build, version, ranks, net):
     """What all ranks of a job have in common. Variables of NCCL that are set already stay."""
     env = dict(os.environ)
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **(PEERS if net == 'p2p' else {})}.items():
         env.setdefault(name, value)
     dirs = [os.path.dirname(library_of(cache, version))] + device_dirs(build)
     env.update({

@@ -142,7 +142,14 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-	return rt_result(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	int device, can = 0;
+	cudaError_t e = cudaGetDevice(&device);
+
+	if (e == cudaSuccess)
+		e = cudaDeviceCanAccessPeer(&can, device, peer);
+	if (e != cudaSuccess)
+		return e;
+	return rt_result(can ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int peer)

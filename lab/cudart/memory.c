@@ -205,15 +205,25 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuIpcGetMemHandle, (CUipcMemHandle *)handle, device_ptr(ptr));
 }
 
 cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned int flags)
 {
-	return rt_unsupported(__func__);
+	CUipcMemHandle its;
+	CUdeviceptr p = 0;
+	cudaError_t e;
+
+	if (!ptr)
+		return rt_result(CUDA_ERROR_INVALID_VALUE);
+	memcpy(&its, &handle, sizeof(its));
+	e = RT_CALL(cuIpcOpenMemHandle, &p, its, flags);
+	if (e == cudaSuccess)
+		*ptr = (void *)(uintptr_t)p;
+	return e;
 }
 
 cudaError_t cudaIpcCloseMemHandle(void *ptr)
 {
-	return rt_unsupported(__func__);
+	return RT_CALL(cuIpcCloseMemHandle, device_ptr(ptr));
 }

@@ -15,6 +15,7 @@
 #define NVML_ERROR_INVALID_ARGUMENT 2
 #define NVML_ERROR_NOT_SUPPORTED 3
 #define NVML_ERROR_NOT_FOUND 6
+#define NVML_P2P_STATUS_OK 0
 #define NVML_P2P_STATUS_NOT_SUPPORTED 5
 
 /* A handle is the address of the device's number. */
@@ -156,7 +157,8 @@ int nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *mino
 
 int nvmlDeviceGetP2PStatus(nvml_device a, nvml_device b, int index, int *status)
 {
-	*status = NVML_P2P_STATUS_NOT_SUPPORTED;
+	/* What the simulated driver does: it reads the same variable. */
+	*status = getenv("SIM_CUDA_PEERS") ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
 	return NVML_SUCCESS;
 }
 

@@ -38,6 +38,9 @@
 	X(cuMemHostUnregister)                                                                     \
 	X(cuMemHostGetDevicePointer)                                                               \
 	X(cuMemGetInfo)                                                                            \
+	X(cuIpcGetMemHandle)                                                                       \
+	X(cuIpcOpenMemHandle)                                                                      \
+	X(cuIpcCloseMemHandle)                                                                     \
 	X(cuMemcpy)                                                                                \
 	X(cuMemcpyAsync)                                                                           \
 	X(cuMemsetD8)                                                                              \

@@ -7,7 +7,9 @@ Fails where the source of NCCL cannot be had, unless told that there is no netwo
 
 Arguments: the build directory, the sweep program; tests, if not all."""
 import os
+import pathlib
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 
@@ -54,6 +56,16 @@ def four_ranks_compute_right_over_shared_memory():
 
 def four_ranks_compute_right_over_sockets():
     computes_right(4, "socket")
+
+
+def ranks_compute_right_through_each_others_memory():
+    """NCCL's P2P transport: its own log says that it was taken."""
+    with tempfile.TemporaryDirectory() as at:
+        log = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": at + "/%p"}
+        first = nccl.sweep(SWEEP, 2, "p2p", SIZES, AGENT, log)
+        said = "".join(pathlib.Path(at, name).read_text() for name in os.listdir(at))
+        check(" via P2P/IPC" in said and " via SHM" not in said, said[-2000:])
+        must_be_equal(nccl.sweep(SWEEP, 2, "shm", SIZES), first, "through shared memory")
 
 
 def small_buffers_go_round():
@@ -152,7 +164,8 @@ def say_how_many_ran():
 
 TESTS = [build_real_nccl, two_ranks_compute_right_over_shared_memory,
          two_ranks_compute_right_over_sockets, four_ranks_compute_right_over_shared_memory,
-         four_ranks_compute_right_over_sockets, small_buffers_go_round,
+         four_ranks_compute_right_over_sockets,
+         ranks_compute_right_through_each_others_memory, small_buffers_go_round,
          the_plugin_tells_of_collectives_what_the_wrappers_tell,
          the_plugin_tells_of_sends_what_the_wrappers_tell,
          hangs_over_shared_memory_are_told, hangs_over_sockets_are_told, say_how_many_ran]

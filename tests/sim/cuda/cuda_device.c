@@ -115,7 +115,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
 	return CUDA_SUCCESS;
 }
 
-/* Memory of a device is memory of one process: there is no way to another's. */
+/* Memory of a device is memory of one process, unless it is asked to be more. */
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 {
 	CUresult r = check_device(dev, can);
@@ -123,7 +123,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	if (r == CUDA_SUCCESS)
 		r = check_device(peer, can);
 	if (r == CUDA_SUCCESS)
-		*can = 0;
+		*can = dev != peer && sim_has_peers();
 	return r;
 }
 

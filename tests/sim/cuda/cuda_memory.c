@@ -17,6 +17,8 @@
 
 enum range_kind {
 	RANGE_DEVICE,
+	RANGE_SHARED, /* a device's, which other processes can map */
+	RANGE_MAPPED, /* of another process */
 	RANGE_HOST_ALLOC,
 	RANGE_HOST_REGISTERED,
 };
@@ -31,6 +33,11 @@ struct range {
 };
 
 static struct range *ranges;
+
+static bool is_device(enum range_kind kind)
+{
+	return kind == RANGE_DEVICE || kind == RANGE_SHARED || kind == RANGE_MAPPED;
+}
 
 static struct range *find_containing(uintptr_t addr, size_t size)
 {
@@ -59,7 +66,7 @@ bool sim_memory_is_device(const void *addr, size_t size)
 {
 	struct range *g = find_containing((uintptr_t)addr, size);
 
-	return g && g->kind == RANGE_DEVICE;
+	return g && is_device(g->kind);
 }
 
 /* Takes note of a range. Lock held. */
@@ -80,19 +87,23 @@ static CUresult range_add(enum range_kind kind, void *start, size_t size, unsign
 	return CUDA_SUCCESS;
 }
 
-/* Forgets the range of that kind that starts there. Lock held. Returns whether there was one. */
-static bool range_remove(enum range_kind kind, uintptr_t start)
+/*
+ * Forgets the range of that kind that starts there. Lock held. Returns its size, 0 if there is
+ * none.
+ */
+static size_t range_remove(enum range_kind kind, uintptr_t start)
 {
 	for (struct range **link = &ranges; *link; link = &(*link)->next) {
 		struct range *g = *link;
+		size_t size = g->size;
 
 		if (g->kind == kind && g->start == start) {
 			*link = g->next;
 			free(g);
-			return true;
+			return size;
 		}
 	}
-	return false;
+	return 0;
 }
 
 static CUresult alloc(enum range_kind kind, size_t align, size_t size, unsigned int flags,
@@ -121,6 +132,28 @@ static CUresult alloc(enum range_kind kind, size_t align, size_t size, unsigned 
 	return CUDA_SUCCESS;
 }
 
+static CUresult alloc_shared(size_t size, void **ret_ptr)
+{
+	struct CUctx_st *ctx;
+	void *ptr = NULL;
+	CUresult r = sim_enter_ctx(&ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim_lock);
+	r = sim_capture_check_unsafe();
+	if (r == CUDA_SUCCESS)
+		ptr = sim_shared_alloc(size);
+	if (r == CUDA_SUCCESS)
+		r = ptr ? range_add(RANGE_SHARED, ptr, size, 0, ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&sim_lock);
+	if (r == CUDA_SUCCESS)
+		*ret_ptr = ptr;
+	return r;
+}
+
 CUresult cuMemAlloc(CUdeviceptr *ret_ptr, size_t size)
 {
 	void *ptr;
@@ -128,7 +161,8 @@ CUresult cuMemAlloc(CUdeviceptr *ret_ptr, size_t size)
 
 	if (!ret_ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = alloc(RANGE_DEVICE, DEVICE_ALIGN, size, 0, &ptr);
+	r = sim_has_peers() ? alloc_shared(size, &ptr)
+			    : alloc(RANGE_DEVICE, DEVICE_ALIGN, size, 0, &ptr);
 	if (r == CUDA_SUCCESS)
 		*ret_ptr = (CUdeviceptr)(uintptr_t)ptr;
 	return r;
@@ -137,7 +171,7 @@ CUresult cuMemAlloc(CUdeviceptr *ret_ptr, size_t size)
 static CUresult release(enum range_kind kind, uintptr_t addr)
 {
 	struct CUctx_st *ctx;
-	bool is_known;
+	size_t size;
 	CUresult r = sim_enter_ctx(&ctx);
 
 	if (r != CUDA_SUCCESS)
@@ -146,17 +180,67 @@ static CUresult release(enum range_kind kind, uintptr_t addr)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&sim_lock);
 	sim_ctx_drain(ctx);
-	is_known = range_remove(kind, addr);
+	size = range_remove(kind, addr);
+	if (size && kind == RANGE_SHARED)
+		sim_shared_free((void *)addr, size);
+	else if (size && kind == RANGE_MAPPED)
+		sim_shared_unmap((void *)addr, size);
 	pthread_mutex_unlock(&sim_lock);
-	if (!is_known)
-		return CUDA_ERROR_INVALID_VALUE;
-	free((void *)addr);
-	return CUDA_SUCCESS;
+	if (size && kind != RANGE_SHARED && kind != RANGE_MAPPED)
+		free((void *)addr);
+	return size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemFree(CUdeviceptr ptr)
 {
-	return release(RANGE_DEVICE, (uintptr_t)ptr);
+	return release(sim_has_peers() ? RANGE_SHARED : RANGE_DEVICE, (uintptr_t)ptr);
+}
+
+/* Of the whole allocation, wherever in it the address is, as there. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
+{
+	struct range *g;
+	CUresult r = sim_enter();
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	pthread_mutex_lock(&sim_lock);
+	g = find_containing((uintptr_t)ptr, 1);
+	if (!handle || !g || g->kind == RANGE_MAPPED || !is_device(g->kind))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (g->kind != RANGE_SHARED || !sim_shared_handle((void *)g->start, g->size, handle))
+		r = CUDA_ERROR_NOT_SUPPORTED;
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	struct CUctx_st *ctx;
+	size_t size;
+	void *ptr;
+	CUresult r = sim_enter_ctx(&ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!ret_ptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim_lock);
+	r = sim_shared_map(&handle, &ptr, &size);
+	if (r == CUDA_SUCCESS) {
+		r = range_add(RANGE_MAPPED, ptr, size, 0, ctx);
+		if (r == CUDA_SUCCESS)
+			*ret_ptr = (CUdeviceptr)(uintptr_t)ptr;
+		else
+			sim_shared_unmap(ptr, size);
+	}
+	pthread_mutex_unlock(&sim_lock);
+	return r;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+{
+	return release(RANGE_MAPPED, (uintptr_t)ptr);
 }
 
 CUresult cuMemHostAlloc(void **ret_ptr, size_t size, unsigned int flags)
@@ -233,7 +317,7 @@ static CUresult host_range(const void *ptr, struct range *ret_range)
 		return r;
 	pthread_mutex_lock(&sim_lock);
 	g = find_containing((uintptr_t)ptr, 1);
-	if (g && g->kind != RANGE_DEVICE)
+	if (g && !is_device(g->kind))
 		*ret_range = *g;
 	else
 		r = CUDA_ERROR_INVALID_VALUE;
@@ -308,13 +392,13 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib, CUdevicep
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned int *)data =
-			g.kind == RANGE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+			is_device(g.kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		*(CUdeviceptr *)data = ptr;
 		break;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (g.kind == RANGE_DEVICE)
+		if (is_device(g.kind))
 			return CUDA_ERROR_INVALID_VALUE;
 		*(void **)data = (void *)(uintptr_t)ptr;
 		break;
@@ -388,12 +472,15 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_ptr, size_t size, CUmemoryPool
 
 static void free_in_stream(void *ptr)
 {
-	bool is_known;
+	enum range_kind kind = sim_has_peers() ? RANGE_SHARED : RANGE_DEVICE;
+	size_t size;
 
 	pthread_mutex_lock(&sim_lock);
-	is_known = range_remove(RANGE_DEVICE, (uintptr_t)ptr);
+	size = range_remove(kind, (uintptr_t)ptr);
+	if (size && kind == RANGE_SHARED)
+		sim_shared_free(ptr, size);
 	pthread_mutex_unlock(&sim_lock);
-	if (is_known)
+	if (size && kind == RANGE_DEVICE)
 		free(ptr);
 }
 
@@ -406,7 +493,7 @@ CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&sim_lock);
 	g = find_containing((uintptr_t)ptr, 1);
-	is_start = g && g->kind == RANGE_DEVICE && g->start == (uintptr_t)ptr;
+	is_start = g && is_device(g->kind) && g->kind != RANGE_MAPPED && g->start == (uintptr_t)ptr;
 	pthread_mutex_unlock(&sim_lock);
 	if (!is_start)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -130,6 +130,18 @@ bool sim_memory_is_device_visible(CUdeviceptr addr, size_t size);
 /* Whether it is memory of the device; else it is the host's. Lock held. */
 bool sim_memory_is_device(const void *addr, size_t size);
 
+/* ---- cuda_ipc.c ---- */
+
+/* Whether devices can reach each other's memory, and other processes theirs. */
+bool sim_has_peers(void);
+/* Memory that other processes can map; NULL = there is none. Lock held, as for all of these. */
+void *sim_shared_alloc(size_t size);
+void sim_shared_free(void *ptr, size_t size);
+/* What another process maps it by. False: it is not of that memory. */
+bool sim_shared_handle(const void *ptr, size_t size, CUipcMemHandle *ret_handle);
+CUresult sim_shared_map(const CUipcMemHandle *handle, void **ret_ptr, size_t *ret_size);
+void sim_shared_unmap(void *ptr, size_t size);
+
 /* ---- cuda_module.c ---- */
 
 /* Runs a kernel, without the lock; as often as it is asked to. */
