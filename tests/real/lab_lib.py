@@ -4,6 +4,7 @@ running the sweep, and saying why not where something cannot be fetched."""
 
 import os
 import re
+import socket
 import subprocess
 import sys
 
@@ -67,6 +68,20 @@ class Tool:
         if len(results) != ranks * LINES_PER_RANK:
             raise tap.Failure("%d results: %s" % (len(results), p.stdout[-2000:]))
         return lines
+
+
+def ask_ras(address, timeout_s):
+    """What NCCL itself says of a job, asked as its own ncclras does."""
+    host, port = address.rsplit(":", 1)
+    try:
+        with socket.create_connection((host, int(port)), timeout_s) as s:
+            s.sendall(b"VERBOSE STATUS\n")
+            text = b""
+            while part := s.recv(65536):
+                text += part
+            return text.decode(errors="replace")
+    except OSError as e:
+        return str(e)
 
 
 def must_be_equal(expected, got, what):

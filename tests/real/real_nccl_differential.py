@@ -6,7 +6,9 @@ case what was told of both.
 
 usage: tests/real/real_nccl_differential.py BUILD-DIRECTORY [--net shm|socket] [FAULT…]"""
 import argparse
+import glob
 import os
+import re
 import sys
 import time
 
@@ -17,16 +19,20 @@ BUILD_TIMEOUT_S = 3000
 # From the fault on: a page that has not come by then does not come.
 QUIET_S = 90
 RING = {"skip-recv"}
+ASK_S = 30
+# What NCCL says of itself: a log for each rank.
+WITNESSES = {"NCCL_DEBUG": "WARN"}
+RAS_NAMES = re.compile(r"(?m)^ *Ranks? [\d,-]+ ha(?:s|ve) launched up to operation \d+"
+                       r".*?managed by process (\d+)")
+# NVIDIA's buffers between two ranks take small messages whose receive is not there: the simulated
+# ones, too, here.
+AS_NVIDIAS = {"SIM_NCCL_BUFFERED": str(4 << 20)}
 FAULTS = ["block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
           "extra-op", "stop-self", "block-stream", "wrong-dtype", "wrong-redop", "skip-recv",
           "swap-comms", "never-init"]
 
 # Where NVIDIA's goes another way than ours, and is told so: the class there. The rank is the same.
 OTHERWISE = {
-    # A small message is taken before its receive is there: the rank goes on, gets the one before
-    # at its next receive, finds wrong numbers and ends itself.
-    ("skip-recv", "shm"): "process_dead",
-    ("skip-recv", "socket"): "process_dead",
     # Its device is done with the call before; its proxy thread, stopped too, has still data of
     # the others.
     ("stop-self", "socket"): "in_collective",
@@ -55,7 +61,7 @@ os.environ.setdefault("CW_COLLWATCHD", ARGS.build + "/daemon/collwatchd")
 os.environ.setdefault("CW_SIM_DIR", ARGS.build + "/tests/sim")
 
 # pylint: disable=wrong-import-position
-from lab_lib import SOURCE, Tool  # noqa: E402
+from lab_lib import SOURCE, Tool, ask_ras  # noqa: E402
 import tap  # noqa: E402
 from agent_lib import wait_until  # noqa: E402
 from fault_lib import RealDaemon, Training  # noqa: E402
@@ -78,17 +84,36 @@ def start_job(daemon, name, fault, is_real):
     if fault in RING:
         arguments.append("--ring")
     if not is_real:
-        return Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY)
+        return Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY,
+                        variables=lambda rank: AS_NVIDIAS)
     job = nccl_run.job_environment(nccl_place.default_cache(), ARGS.build,
                                    nccl_place.DEFAULT_VERSION, RANKS, ARGS.net)
     ours = {k: v for k, v in job.items() if k.startswith("NCCL_")}
+    ours.update(WITNESSES, NCCL_DEBUG_FILE=f"{daemon.dir}/{name}.nccl.%p")
 
     def variables(rank):
         host = {"NCCL_HOSTID": f"lab-node-{rank}"} if ARGS.net == "socket" else {}
         return {**ours, **host}
 
-    return Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY,
-                    libraries=job["LD_LIBRARY_PATH"], variables=variables)
+    training = Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY,
+                        libraries=job["LD_LIBRARY_PATH"], variables=variables)
+    training.ras = job["NCCL_RAS_ADDR"]
+    return training
+
+
+def say_what_nccl_says(daemon, job):
+    """Its own words beside ours: the ranks whose calls RAS finds to be more or fewer than others', and
+    what was warned of. Returns those ranks."""
+    ranks = {r.pid: i for i, r in enumerate(job.ranks)}
+    named = sorted({ranks[int(pid)] for pid in RAS_NAMES.findall(ask_ras(job.ras, ASK_S))})
+    print(f"# RAS: {f'the calls of ranks {named} differ' if named else 'names none'}", flush=True)
+    warnings = set()
+    for path in glob.glob(f"{daemon.dir}/{job.name}.nccl.*"):
+        with open(path, encoding="utf-8", errors="replace") as f:
+            warnings |= set(re.findall(r"NCCL WARN (.*)", f.read()))
+    for line in sorted(warnings):
+        print(f"# NCCL_DEBUG: {line}", flush=True)
+    return named
 
 
 def told(daemon, name):
@@ -130,6 +155,7 @@ def same(fault):
                 struck_at = time.monotonic()
                 both = [wait_until(lambda j=job: outcome(daemon, j, struck_at), "an outcome",
                                    QUIET_S + 120) for job in jobs]
+                witnessed = say_what_nccl_says(daemon, jobs[0])
                 said = [(daemon.incident_of(job.name) or {}).get("summary", "") for job in jobs]
             finally:
                 for job in jobs:
@@ -139,6 +165,8 @@ def same(fault):
         expected = (OTHERWISE.get((fault, ARGS.net), both[1][0]), both[1][1])
         if both[0] != expected:
             raise tap.Failure(f"{both[0]} on NVIDIA's, {both[1]} on the simulated one")
+        if witnessed and CULPRIT not in witnessed:
+            raise tap.Failure(f"RAS finds ranks {witnessed}, and not {CULPRIT}, to differ")
     test.__name__ = fault.replace("-", "_") + "_over_" + ARGS.net
     return test
 

@@ -12,7 +12,8 @@
 enum sim_msg_type {
 	SIM_MSG_COLL = 1, /* a rank's part of a collective */
 	SIM_MSG_DATA,     /* a send */
-	SIM_MSG_ACK,      /* the receive for the oldest send not yet acknowledged was posted */
+	SIM_MSG_ACK, /* the receive for the oldest send not yet acknowledged was posted; its bytes
+		      * are in units */
 };
 
 /*
@@ -51,6 +52,9 @@ struct sim_link {
 	struct sim_msg *queue; /* complete messages */
 	size_t queued_bytes;
 	struct sim_out *out;
+	/* Sends that were not acknowledged yet, of this batch and of those before. */
+	unsigned int unacked;
+	uint64_t unacked_bytes;
 };
 
 void sim_link_init(struct sim_link *l, int fd);

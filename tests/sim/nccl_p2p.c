@@ -3,8 +3,12 @@
  * Sends and receives. Those of one group make one batch: all make progress independently and the
  * batch is done when all are. Between two ranks they match in their order.
  *
- * A send is done when the peer has come to the receive that matches it. A receive smaller than
- * the send takes what it wants and is done; one larger than the send waits for ever.
+ * A send is done when the peer has come to the receive that matches it: so it is with NCCL where a
+ * message is larger than the buffers between the two. Where SIM_NCCL_BUFFERED names a number of
+ * bytes, a send is done as soon as no more than that are under way to its peer, which is what
+ * NCCL's buffers make of small messages: one whose receive was left out holds up nobody, and is
+ * taken by the next receive. A receive smaller than the send takes what it wants and is done; one
+ * larger than the send waits for ever.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +18,6 @@
 
 struct p2p {
 	ncclComm_t comm;
-	size_t *acks_due;              /* per rank: sends not yet acknowledged */
 	const struct sim_task **recvs; /* per rank: the oldest receive not yet done */
 	bool *is_stuck;                /* per rank: that receive wants more than was sent */
 	bool *wants_input;
@@ -46,6 +49,13 @@ static bool run_self(ncclComm_t comm, const struct sim_task *tasks)
 	return !s && !r;
 }
 
+static uint64_t buffered_bytes(void)
+{
+	const char *text = getenv("SIM_NCCL_BUFFERED");
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
 static bool post_sends(struct p2p *b, const struct sim_task *tasks)
 {
 	for (const struct sim_task *t = tasks; t; t = t->next) {
@@ -55,7 +65,8 @@ static bool post_sends(struct p2p *b, const struct sim_task *tasks)
 			continue;
 		if (sim_link_post(&b->comm->p2p[t->root], &h, t->send) < 0)
 			return false;
-		b->acks_due[t->root]++;
+		b->comm->p2p[t->root].unacked++;
+		b->comm->p2p[t->root].unacked_bytes += h.bytes;
 	}
 	return true;
 }
@@ -78,12 +89,13 @@ static struct sim_msg *take_type(struct sim_link *l, enum sim_msg_type type)
 
 static bool try_recv(struct p2p *b, int p)
 {
-	static const struct sim_msg_header ack = { .type = SIM_MSG_ACK };
+	struct sim_msg_header ack = { .type = SIM_MSG_ACK };
 	const struct sim_task *t = b->recvs[p];
 	struct sim_msg *m = take_type(&b->comm->p2p[p], SIM_MSG_DATA);
 
 	if (!m)
 		return false;
+	ack.units = m->header.bytes;
 	(void)sim_link_post(&b->comm->p2p[p], &ack, NULL); /* without memory the peer hangs */
 	if (m->header.bytes < task_bytes(t)) {
 		memcpy(t->recv, m->data, m->header.bytes);
@@ -97,6 +109,13 @@ static bool try_recv(struct p2p *b, int p)
 	return true;
 }
 
+static bool is_sent(const struct sim_link *l)
+{
+	uint64_t buffered = buffered_bytes();
+
+	return l->unacked == 0 || (buffered && l->unacked_bytes <= buffered);
+}
+
 static bool advance(struct p2p *b)
 {
 	bool is_complete = true;
@@ -108,15 +127,16 @@ static bool advance(struct p2p *b)
 		if (p == b->comm->rank || l->fd < 0)
 			continue;
 		sim_link_pump(l, b->wants_input[p]);
-		while (b->acks_due[p] > 0 && (ack = take_type(l, SIM_MSG_ACK))) {
-			b->acks_due[p]--;
+		while (l->unacked > 0 && (ack = take_type(l, SIM_MSG_ACK))) {
+			l->unacked--;
+			l->unacked_bytes -= ack->header.units;
 			free(ack);
 		}
 		while (b->recvs[p] && !b->is_stuck[p] && try_recv(b, p))
 			;
 		sim_link_pump(l, false); /* the acknowledgements */
-		b->wants_input[p] = b->acks_due[p] > 0 || (b->recvs[p] && !b->is_stuck[p]);
-		if (b->acks_due[p] > 0 || b->recvs[p] || l->out)
+		b->wants_input[p] = !is_sent(l) || (b->recvs[p] && !b->is_stuck[p]);
+		if (!is_sent(l) || b->recvs[p] || l->out)
 			is_complete = false;
 	}
 	return is_complete;
@@ -145,17 +165,15 @@ void sim_p2p_run(ncclComm_t comm, const struct sim_task *tasks)
 	size_t n = (size_t)comm->nranks;
 	struct p2p b = {
 		.comm = comm,
-		.acks_due = calloc(n, sizeof(*b.acks_due)),
 		.recvs = calloc(n, sizeof(struct sim_task *)),
 		.is_stuck = calloc(n, sizeof(*b.is_stuck)),
 		.wants_input = calloc(n, sizeof(*b.wants_input)),
 	};
 
-	if (b.acks_due && b.recvs && b.is_stuck && b.wants_input && post_sends(&b, tasks))
+	if (b.recvs && b.is_stuck && b.wants_input && post_sends(&b, tasks))
 		run_batch(&b, tasks);
 	else
 		sim_comm_set_async(comm, sim_fail(ncclSystemError, "out of memory"));
-	free(b.acks_due);
 	free(b.recvs);
 	free(b.is_stuck);
 	free(b.wants_input);

@@ -330,6 +330,56 @@ Test(sim_nccl, hangs_a_receive_larger_than_its_send)
 	sim_ranks_stop(&ranks);
 }
 
+/* Room for four messages of 16 bytes; rank 1 receives the first of all. */
+static int run_ahead(struct sim_rank *self)
+{
+	int32_t v[4] = { 0 };
+	struct env e;
+
+	REQUIRE(env_open(self, &e) == 0);
+	if (self->rank == 1) {
+		REQUIRE(ncclRecv(e.recv, 4, ncclInt32, 0, e.d.comm, e.d.stream) == ncclSuccess);
+		REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+		REQUIRE(cuMemcpyDtoH(v, (CUdeviceptr)(uintptr_t)e.recv, sizeof(v)) == CUDA_SUCCESS);
+		REQUIRE(v[0] == 1);
+	}
+	for (int i = 1; self->rank == 0 && i <= *(int *)self->arg; i++) {
+		v[0] = i;
+		REQUIRE(cuMemcpyHtoD((CUdeviceptr)(uintptr_t)e.send, v, sizeof(v)) == CUDA_SUCCESS);
+		REQUIRE(ncclSend(e.send, 4, ncclInt32, 1, e.d.comm, e.d.stream) == ncclSuccess);
+		if (i == *(int *)self->arg)
+			sim_rank_arrived(self);
+		REQUIRE(cuStreamSynchronize(e.d.stream) == CUDA_SUCCESS);
+	}
+	if (self->rank == 1) {
+		sim_rank_arrived(self);
+		pause();
+	}
+	return 0;
+}
+
+/* Which of the two ends. */
+static unsigned int who_gets_ahead(int sends, int deadline_ms)
+{
+	struct sim_ranks ranks;
+	unsigned int mask;
+
+	cr_assert_eq(setenv("SIM_NCCL_BUFFERED", "64", 1), 0);
+	cr_assert_eq(sim_ranks_start(&ranks, 2, run_ahead, &sends), 0);
+	cr_expect(sim_ranks_wait_arrived(&ranks));
+	mask = sim_ranks_wait(&ranks, 1, deadline_ms);
+	if (mask)
+		cr_expect_eq(sim_ranks_exit_status(&ranks, 0), 0);
+	sim_ranks_stop(&ranks);
+	return mask;
+}
+
+Test(sim_nccl, lets_a_sender_get_ahead_by_what_is_buffered)
+{
+	cr_expect_eq(who_gets_ahead(5, SIM_RANKS_DEADLINE_MS), 1);
+	cr_expect_eq(who_gets_ahead(6, SIM_RANKS_HANG_MS), 0);
+}
+
 /* Rank 1 never comes to its receive: rank 0's host blocks in the call, not its stream. */
 static int run_first_use(struct sim_rank *self)
 {
