@@ -200,13 +200,20 @@ def build(args):
     os.makedirs(out, exist_ok=True)
     say('NCCL %s of %s, headers of CUDA %d.%d in %s' % (name, tree, cuda[0], cuda[1], includes[0]))
     keep_licence(tree, out)
-    make_headers(tree, gen, version)
-    make_tables(tree, gen)
-    lib, count = make_ninja(tree, out, gen, includes, cuda, device)
-    link_headers(gen, out)
-    say('compiling what is new of %d files, %d at a time' % (count, args.jobs))
-    p = subprocess.run(['ninja', '-C', out, '-j', str(max(args.jobs or 1, 1))])
-    if p.returncode != 0:
-        raise Failure('the build failed; what was compiled is kept in %s' % out)
+    stage = 'its headers'
+    try:
+        make_headers(tree, gen, version)
+        stage = 'the tables of its kernels'
+        make_tables(tree, gen)
+        lib, count = make_ninja(tree, out, gen, includes, cuda, device)
+        link_headers(gen, out)
+        say('compiling what is new of %d files, %d at a time' % (count, args.jobs))
+        stage = 'compiling'
+        p = subprocess.run(['ninja', '-C', out, '-j', str(max(args.jobs or 1, 1)), '-k', '0'])
+        if p.returncode != 0:
+            raise Failure('%d of %d files compile; they are kept in %s'
+                          % (len(glob.glob(os.path.join(out, 'obj', '*.o'))), count, out))
+    except (Failure, OSError) as e:
+        raise Failure('NCCL %s of %s gets as far as %s: %s' % (name, tree, stage, e))
     say('%s is ready' % lib)
     return 0
