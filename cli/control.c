@@ -11,6 +11,7 @@
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json/json_whole.h"
 #include "common/unixsock.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -43,7 +44,7 @@ static int wait_for(int fd, short events, int64_t deadline_ns)
 
 static int send_request(int fd, const char *verb, const json_t *args, int64_t deadline_ns)
 {
-	_cleanup_(freep) char *json = args ? json_dumps(args, JSON_COMPACT) : strdup("{}");
+	_cleanup_(freep) char *json = args ? cw_json_write(args, JSON_COMPACT) : strdup("{}");
 	_cleanup_(freep) uint8_t *frame = NULL;
 	struct cw_message request = {
 		.type = CW_MSG_CONTROL_REQUEST,
@@ -114,7 +115,10 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 		*ret_code = msg->control_reply.code;
 		return cw_err_set(err, ENODATA, "%s", msg->control_reply.error);
 	}
-	*ret_json = json_loads(msg->control_reply.json, JSON_REJECT_DUPLICATES, &where);
+	*ret_json = cw_json_parse(msg->control_reply.json, strlen(msg->control_reply.json),
+				  JSON_REJECT_DUPLICATES, &where);
+	if (!*ret_json && errno == ENOMEM)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	if (!*ret_json)
 		return cw_err_set(err, EBADMSG, "the daemon's answer is no JSON: %s", where.text);
 	*ret_code = msg->control_reply.code;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "import/pickle.h"
 
 #define MAX_GROUPS 65536u
@@ -475,7 +476,9 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 
 	if (json_memory(data, size) > MAX_JSON_MEMORY)
 		return cw_err_set(r->err, E2BIG, "JSON: would take too much memory");
-	doc = json_loadb(data, size, 0, &error);
+	doc = cw_json_parse(data, size, 0, &error);
+	if (!doc && errno == ENOMEM)
+		return -ENOMEM;
 	if (!doc)
 		return cw_err_set(r->err,
 				  json_error_code(&error) == json_error_premature_end_of_input

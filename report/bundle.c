@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "report/json_util.h"
 
 #define INCIDENT_FILE "incident.json"
@@ -41,6 +42,8 @@ void cw_bundle_fini(struct cw_bundle *bundle)
  */
 struct writer {
 	int fd;
+	int error; /* of the first write that failed: jansson goes on after a key that was not taken
+		    */
 	size_t len;
 	char buf[32 << 10];
 };
@@ -54,8 +57,10 @@ static int flush_writer(struct writer *w)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (n < 0) {
+			w->error = errno;
 			return -1;
+		}
 		p += n;
 		w->len -= (size_t)n;
 	}
@@ -66,7 +71,7 @@ static int write_some(const char *text, size_t len, void *user)
 {
 	struct writer *w = user;
 
-	while (len > 0) {
+	while (len > 0 && !w->error) {
 		size_t n = sizeof(w->buf) - w->len;
 
 		if (n > len)
@@ -78,7 +83,7 @@ static int write_some(const char *text, size_t len, void *user)
 		if (w->len == sizeof(w->buf) && flush_writer(w) < 0)
 			return -1;
 	}
-	return 0;
+	return w->error ? -1 : 0;
 }
 
 /* A document, or the text of one. */
@@ -98,22 +103,31 @@ static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot create %s: %s", name, strerror(errno));
 	w.fd = fd;
+	w.error = 0;
 	w.len = 0;
-	errno = 0;
-	if (write_doc(doc, &w) < 0 || flush_writer(&w) < 0)
-		return cw_err_set(err, errno ? errno : ENOMEM, "cannot write %s: %s", name,
-				  errno ? strerror(errno) : "out of memory");
+	if (write_doc(doc, &w) < 0 || w.error || flush_writer(&w) < 0) {
+		int error = w.error ? w.error : ENOMEM;
+
+		return cw_err_set(err, error, "cannot write %s: %s", name, strerror(error));
+	}
 	return 0;
 }
 
 /* Removes a bundle directory: only ever files directly in it. What is not there is no error. */
 static void remove_bundle(int dirfd, const char *name)
 {
+	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE, EVIDENCE_FILE,
+					    STACKS_FILE, EPITAPH_FILE };
 	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
+	DIR *dir;
 
-	if (!dir) {
+	if (fd < 0)
+		return;
+	/* Mostly that is all, and it needs no memory. */
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		(void)unlinkat(fd, ours[i], 0);
+	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || !(dir = fdopendir(fd))) {
 		closep(&fd);
 		return;
 	}
@@ -228,18 +242,6 @@ json_t *cw_bundle_head(const struct cw_bundle *bundle)
 
 /* ---- reading ---- */
 
-/* jansson reads until the buffer is not filled */
-static size_t read_some(void *buf, size_t len, void *user)
-{
-	int fd = *(int *)user;
-	ssize_t n;
-
-	do {
-		n = read(fd, buf, len);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? (size_t)-1 : (size_t)n;
-}
-
 static int read_file(int dirfd, const char *name, json_t **ret, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = -1;
@@ -254,7 +256,9 @@ static int read_file(int dirfd, const char *name, json_t **ret, struct cw_err *e
 	if (st.st_size > CW_BUNDLE_MAX_FILE)
 		return cw_err_set(err, E2BIG, "%s is larger than %u MiB", name,
 				  CW_BUNDLE_MAX_FILE >> 20);
-	*ret = json_load_callback(read_some, &fd, JSON_REJECT_DUPLICATES, &where);
+	*ret = cw_json_parse_fd(fd, JSON_REJECT_DUPLICATES, &where);
+	if (!*ret && errno != EBADMSG)
+		return cw_err_set(err, errno, "cannot read %s: %s", name, strerror(errno));
 	if (!*ret)
 		return cw_err_set(err, EBADMSG, "%s:%d: %s", name, where.line, where.text);
 	return 0;
@@ -283,7 +287,7 @@ int cw_bundle_parse_snapshot(struct cw_bundle *bundle)
 
 	if (!json_is_string(text))
 		return 0;
-	object = json_loadb(json_string_value(text), json_string_length(text), 0, NULL);
+	object = cw_json_parse(json_string_value(text), json_string_length(text), 0, NULL);
 	if (!object)
 		return -ENOMEM; /* it is what we wrote */
 	json_decref(bundle->snapshot);

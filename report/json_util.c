@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/json_util.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,11 @@ json_t *cw_json_text(const char *text)
 
 	if (!text)
 		return json_null();
+	errno = 0;
 	value = json_string(text);
-	if (value)
+	if (value || errno == ENOMEM)
 		return value;
-	/* Not UTF-8 (or out of memory, which the second try will show again). */
+	/* Not UTF-8. */
 	ascii = strdup(text);
 	if (!ascii)
 		return NULL;

@@ -53,6 +53,12 @@ bool cw_text_wants_color(FILE *out)
 	       !(term && strcmp(term, "dumb") == 0);
 }
 
+void cw_text_set_short(const struct cw_text *t)
+{
+	if (t->is_short)
+		*t->is_short = true;
+}
+
 void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value)
 {
 	bool styled = t->color && style != CW_TEXT_PLAIN;

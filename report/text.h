@@ -20,8 +20,12 @@ enum cw_text_style {
 struct cw_text {
 	FILE *out;
 	bool color;
-	int width; /* columns, > 0 */
+	int width;      /* columns, > 0 */
+	bool *is_short; /* set when memory ran out for some of it; NULL = nobody asks */
 };
+
+/* Memory has run out: what is printed is not all. */
+void cw_text_set_short(const struct cw_text *t);
 
 /* A terminal, and nobody has said otherwise (NO_COLOR, TERM=dumb). Reads the environment. */
 bool cw_text_wants_color(FILE *out);

@@ -588,7 +588,7 @@ static json_t *new_text(struct anonymiser *a, const struct field *field, const c
 		fputs(text, out);
 	else
 		put_text(a, field, text, out);
-	value = fclose(out) == 0 ? cw_json_text(buf) : NULL;
+	value = fclose(out) == 0 && buf ? cw_json_text(buf) : NULL;
 	free(buf);
 	return value;
 }

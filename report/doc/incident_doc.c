@@ -388,17 +388,20 @@ static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, c
 {
 	const json_t *proc = json_object_get(seen, "proc");
 	char sentence[80];
-	int bad;
 
 	if (!proc || strcmp(cw_json_str(proc, "state", ""), "T") != 0 ||
 	    json_object_get(culprit, "stopped"))
 		return 0;
-	bad = json_object_set_new(culprit, "stopped", json_true());
+	if (json_object_set_new(culprit, "stopped", json_true()) < 0)
+		return -1;
 	/* The verdict may have known. */
 	if (strstr(cw_json_str(incident, "summary", ""), " is stopped by "))
-		return bad;
+		return 0;
 	snprintf(sentence, sizeof(sentence), "%s is stopped by a signal.", who);
-	return bad | add_sentence(incident, sentence);
+	if (add_sentence(incident, sentence) == 0)
+		return 0;
+	(void)json_object_del(culprit, "stopped");
+	return -1;
 }
 
 /* "read_sample (train_loop.py:229)": without its callers. */
@@ -417,7 +420,7 @@ static void innermost(const char *position, char *buf, size_t len)
  * Where the culprit is. Who never came to a call is stuck there: that belongs into the sentence
  * that says so.
  */
-static int note_position(json_t *incident, const char *where, const char *who)
+static int say_position(json_t *incident, const char *where, const char *who)
 {
 	const char *before = cw_json_str(incident, "summary", ""), *at;
 	char place[256], summary[1024];
@@ -434,6 +437,18 @@ static int note_position(json_t *incident, const char *where, const char *who)
 	snprintf(summary, sizeof(summary), "%.*s is stuck in %s and%s", (int)(at - before), before,
 		 place, at);
 	return json_object_set_new(incident, "summary", cw_json_text(summary));
+}
+
+/* Both or neither: what "sits_in" says is not said again. */
+static int note_position(json_t *incident, bool is_said, json_t *culprit, const char *where,
+			 const char *who)
+{
+	if (json_object_set_new(culprit, "sits_in", cw_json_text(where)) < 0)
+		return -1;
+	if (!is_said || say_position(incident, where, who) == 0)
+		return 0;
+	(void)json_object_del(culprit, "sits_in");
+	return -1;
 }
 
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
@@ -455,10 +470,7 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 		if (!seen || json_object_get(culprit, "sits_in") ||
 		    !*cw_evidence_position(seen, where, sizeof(where)))
 			continue;
-		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
-		if (json_array_size(culprits) > 1)
-			continue;
-		bad |= note_position(incident, where, who);
+		bad |= note_position(incident, json_array_size(culprits) == 1, culprit, where, who);
 	}
 	return bad ? -ENOMEM : 0;
 }

@@ -430,9 +430,9 @@ int cw_snapshot_from_doc(const json_t *doc, struct cw_snapshot **ret, struct cw_
 	struct cw_snapshot *snap = cw_snapshot_new();
 	int r;
 
-	if (!snap)
-		return -ENOMEM;
-	r = read_snapshot(snap, doc, err);
+	r = snap ? read_snapshot(snap, doc, err) : -ENOMEM;
+	if (r == -ENOMEM)
+		(void)cw_err_set(err, ENOMEM, "out of memory");
 	if (r < 0) {
 		cw_snapshot_free(snap);
 		return r;

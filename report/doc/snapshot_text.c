@@ -83,12 +83,16 @@ static int add(const char *bytes, size_t len, void *user)
 	size_t capacity = t->capacity ? t->capacity : 4096;
 	char *grown;
 
+	if (t->is_bad) /* jansson goes on after a key that was not taken */
+		return -1;
 	while (capacity - t->len < len)
 		capacity *= 2;
 	if (capacity > t->capacity) {
 		grown = realloc(t->bytes, capacity);
-		if (!grown)
+		if (!grown) {
+			t->is_bad = true;
 			return -1;
+		}
 		t->bytes = grown;
 		t->capacity = capacity;
 	}
@@ -99,13 +103,14 @@ static int add(const char *bytes, size_t len, void *user)
 
 static void add_text(struct cw_snapshot_text *t, const char *text)
 {
-	t->is_bad = t->is_bad || add(text, strlen(text), t) < 0;
+	(void)add(text, strlen(text), t); /* it notes a failure itself */
 }
 
 /* Takes the reference. */
 static void add_json(struct cw_snapshot_text *t, json_t *json, size_t flags)
 {
-	t->is_bad = t->is_bad || !json || json_dump_callback(json, add, t, PIECE_FLAGS | flags) < 0;
+	if (!json || json_dump_callback(json, add, t, PIECE_FLAGS | flags) < 0)
+		t->is_bad = true;
 	json_decref(json);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "report/html/html_stacks.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "report/frames.h"
@@ -299,12 +300,13 @@ static bool is_python_tree(const json_t *tree)
 	return strcmp(cw_json_str(tree, "kind", ""), "python") == 0;
 }
 
-static void put_tree(FILE *out, const json_t *tree)
+static int put_tree(FILE *out, const json_t *tree)
 {
 	const char *thread = cw_json_str(tree, "thread", "?");
 	bool is_python = is_python_tree(tree);
 	bool is_main = strcmp(thread, CW_STACK_MAIN) == 0;
 	json_t *folded = cw_stack_tree_fold(json_object_get(tree, "roots"));
+	int r = folded ? 0 : -ENOMEM;
 	unsigned left = MAX_NODES;
 
 	fprintf(out, "<details%s><summary>%s, ", is_main ? " open=\"open\"" : "",
@@ -312,9 +314,10 @@ static void put_tree(FILE *out, const json_t *tree)
 	fputs(is_main ? "main thread" : "thread ", out);
 	html_put(out, is_main ? "" : thread);
 	fputs("</summary>\n<div class=\"tree\">\n", out);
-	put_nodes(out, folded ? folded : json_object_get(tree, "roots"), 0, &left);
+	put_nodes(out, folded, 0, &left);
 	fputs("</div></details>\n", out);
 	json_decref(folded);
+	return r;
 }
 
 static void put_left_out(FILE *out, const json_t *stacks)
@@ -340,22 +343,25 @@ static void put_left_out(FILE *out, const json_t *stacks)
 	fputs("</ul>\n", out);
 }
 
-void html_put_stack_tree(FILE *out, const json_t *stacks)
+int html_put_stack_tree(FILE *out, const json_t *stacks)
 {
 	const json_t *trees = json_object_get(stacks, "trees"), *tree;
+	int r = 0;
 	size_t i;
 
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
-		return;
+		return 0;
 	put_left_out(out, stacks);
 	/* People look for their own lines first. */
 	for (int python = 1; python >= 0; python--)
 		json_array_foreach (trees, i, tree)
-			if (i < MAX_THREADS && is_python_tree(tree) == python)
-				put_tree(out, tree);
+			if (i < MAX_THREADS && is_python_tree(tree) == python &&
+			    put_tree(out, tree) < 0)
+				r = -ENOMEM;
 	if (cw_json_int(stacks, "cut", 0) > 0)
 		fprintf(out,
 			"<p class=\"dim\">%" JSON_INTEGER_FORMAT
 			" stacks are not, or not whole, in here.</p>\n",
 			cw_json_int(stacks, "cut", 0));
+	return r;
 }

@@ -284,21 +284,23 @@ static void put_witnesses(FILE *out, const struct cw_bundle *b)
 	}
 }
 
-static void put_stacks(FILE *out, const struct cw_bundle *b)
+static int put_stacks(FILE *out, const struct cw_bundle *b)
 {
 	bool has_witness = false;
 	const json_t *evidence;
 	size_t i;
+	int r;
 
 	json_array_foreach (b->evidence, i, evidence)
 		has_witness |= !doc_is_culprit(b->incident, evidence);
 	if (!has_witness && !b->stacks)
-		return;
+		return 0;
 	html_section(out, "stacks",
 		     b->stacks ? "Where all ranks were seen" : "Where the others were seen");
-	html_put_stack_tree(out, b->stacks);
+	r = html_put_stack_tree(out, b->stacks);
 	put_witnesses(out, b);
 	html_section_end(out);
+	return r;
 }
 
 static void put_alternatives(FILE *out, const json_t *incident)
@@ -402,26 +404,31 @@ static void put_bundle(FILE *out, const json_t *incident)
 	fputs(".</p></footer>\n", out);
 }
 
-static void put_nccl_errors(FILE *out, const json_t *incident)
+static int put_nccl_errors(FILE *out, const json_t *incident)
 {
 	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
 
 	html_put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
 	json_decref(sentences);
+	return sentences ? 0 : -ENOMEM;
 }
 
-static void put_fed_tensors(FILE *out, const json_t *incident)
+static int put_fed_tensors(FILE *out, const json_t *incident)
 {
 	json_t *sentences = cw_fed_tensor_sentences(incident);
 
 	html_put_list(out, "fed-tensors", "NaN and infinity fed in, the first of each rank",
 		      sentences);
 	json_decref(sentences);
+	return sentences ? 0 : -ENOMEM;
 }
 
-static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
-		     const char *no_pictures)
+/* 0 or -ENOMEM: it is not all of it. */
+static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
+		    const char *no_pictures)
 {
+	int r = 0;
+
 	put_head(out, b->incident);
 	put_headline(out, b->incident);
 	put_culprits(out, b);
@@ -429,9 +436,9 @@ static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing 
 	put_where(out, b->incident);
 	put_waits(out, b->incident, d);
 	put_timeline(out, d);
-	put_stacks(out, b);
-	put_nccl_errors(out, b->incident);
-	put_fed_tensors(out, b->incident);
+	r |= put_stacks(out, b);
+	r |= put_nccl_errors(out, b->incident);
+	r |= put_fed_tensors(out, b->incident);
 	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);
@@ -440,6 +447,7 @@ static void put_page(FILE *out, const struct cw_bundle *b, const struct drawing 
 		html_put_epitaph(out, b->epitaph, false);
 	put_bundle(out, b->incident);
 	fputs("</body>\n</html>\n", out);
+	return r;
 }
 
 /* Nobody was alerted: what the job died of is all there is. */
@@ -460,6 +468,7 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	struct cw_snapshot *snap = NULL;
 	struct drawing d = { 0 };
 	bool has_drawing = false;
+	int r;
 
 	if (!b->incident && b->epitaph)
 		return render_epitaph(out, b->epitaph);
@@ -475,8 +484,10 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 		else
 			has_drawing = true;
 	}
-	put_page(out, b, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
+	r = put_page(out, b, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
 	drawing_fini(&d);
 	(void)cw_snapshot_free(snap);
+	if (r < 0)
+		return -ENOMEM;
 	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

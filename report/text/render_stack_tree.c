@@ -127,6 +127,8 @@ static void put_nodes(struct view *v, const json_t *nodes, int indent)
 		}
 		v->lines_left--;
 		last = chain_text(v, node, &text);
+		if (!text)
+			cw_text_set_short(v->t);
 		fprintf(v->t->out, "%*s", indent, "");
 		put_ranks(v->t, i == 0 && json_array_size(nodes) > 1 ? CW_TEXT_BOLD : CW_TEXT_PLAIN,
 			  node);
@@ -143,6 +145,8 @@ static void put_tree(const struct cw_text *t, const json_t *tree, bool all)
 	struct view v = { .t = t, .all = all, .lines_left = all ? UINT32_MAX : MAX_LINES };
 	json_t *folded = all ? NULL : cw_stack_tree_fold(json_object_get(tree, "roots"));
 
+	if (!all && !folded)
+		cw_text_set_short(t);
 	fputs(is_python ? "  Python" : "  native", t->out);
 	if (strcmp(thread, CW_STACK_MAIN) == 0) {
 		fputs(is_python ? "" : ", main thread", t->out);

@@ -240,6 +240,8 @@ static void put_nccl_errors(const struct cw_text *t, const json_t *incident)
 {
 	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
 
+	if (!sentences)
+		cw_text_set_short(t);
 	put_sentences(t, sentences, "What NCCL itself reported");
 	json_decref(sentences);
 }
@@ -248,6 +250,8 @@ static void put_fed_tensors(const struct cw_text *t, const json_t *incident)
 {
 	json_t *sentences = cw_fed_tensor_sentences(incident);
 
+	if (!sentences)
+		cw_text_set_short(t);
 	put_sentences(t, sentences, "First NaN or infinity that a rank fed in");
 	json_decref(sentences);
 }
@@ -379,7 +383,9 @@ static void put_bundle(const struct cw_text *t, const json_t *incident)
 
 int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
 {
+	bool is_short = false;
 	struct cw_text t = {
+		.is_short = &is_short,
 		.out = out,
 		.color = opts->color,
 		.width = opts->width > 0 ? opts->width : DEFAULT_WIDTH,
@@ -411,5 +417,7 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 		cw_render_epitaph(&t, bundle->epitaph, false);
 	put_advice(&t, incident);
 	put_bundle(&t, incident);
+	if (is_short)
+		return -ENOMEM;
 	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

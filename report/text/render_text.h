@@ -13,5 +13,8 @@ struct cw_render_opts {
 	int width;       /* columns; 0 = 100 */
 };
 
-/* 0 or -errno (of the stream, or -EBADMSG when the incident lacks required fields). */
+/*
+ * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG when the incident lacks required fields); some
+ * of it is printed then.
+ */
 int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings of others are read and written whole, or not, when memory runs out. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "import/flight_recorder.h"
+#include "import/fr_export.h"
+#include "report/doc/snapshot_doc.h"
+#include "tests/support/no_memory.h"
+
+static json_t *doc_of(const struct cw_snapshot *snap)
+{
+	json_t *doc = cw_snapshot_doc(snap);
+
+	cr_assert_not_null(doc);
+	return doc;
+}
+
+struct import {
+	char dir[512];
+	json_t *right;
+};
+
+/* What the files say does not depend on when they were read, for their time is the dumps'. */
+static void read_dumps(void *userdata)
+{
+	const struct import *x = userdata;
+	struct cw_snapshot *snap = NULL;
+	struct cw_err err = { "" };
+	json_t *doc;
+	int r;
+
+	no_memory_begin();
+	r = cw_flight_recorder_read(x->dir, &snap, &err);
+	no_memory_end();
+	if (r != 0) {
+		cr_assert(no_memory_happened(), "%d: %s", r, err.text);
+		cr_assert_eq(r, -ENOMEM, "%d: %s", r, err.text);
+		cr_assert_null(snap);
+		cr_assert_eq(cw_flight_recorder_read(x->dir, &snap, &err), 0, "%s", err.text);
+	}
+	doc = doc_of(snap);
+	cr_assert(json_equal(doc, x->right), "%s is not read whole", x->dir);
+	json_decref(doc);
+	cw_snapshot_free(snap);
+}
+
+static void expect_read(const char *name)
+{
+	struct cw_snapshot *snap = NULL;
+	struct cw_err err = { "" };
+	struct import x;
+
+	(void)snprintf(x.dir, sizeof(x.dir), "%s/flight_recorder/%s", CW_TEST_DATA, name);
+	cr_assert_eq(cw_flight_recorder_read(x.dir, &snap, &err), 0, "%s", err.text);
+	x.right = doc_of(snap);
+	cw_snapshot_free(snap);
+	no_memory_walk(name, read_dumps, &x);
+	json_decref(x.right);
+}
+
+Test(import_no_memory, pickles_are_read_whole_or_not)
+{
+	expect_read("never_entered");
+	expect_read("no_send");
+}
+
+Test(import_no_memory, so_is_json)
+{
+	expect_read("quiet_rank");
+}
+
+static char out[] = "/tmp/cw-no-memory-XXXXXX";
+
+static unsigned empty(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	unsigned n = 0;
+
+	if (!d)
+		return 0;
+	while ((e = readdir(d)))
+		n += unlinkat(dirfd(d), e->d_name, 0) == 0;
+	closedir(d);
+	cr_assert_eq(rmdir(dir), 0);
+	return n;
+}
+
+/* Files that were begun may be there, but then it does not say that they were written. */
+static void write_dumps(void *userdata)
+{
+	const struct cw_snapshot *snap = userdata;
+	struct cw_fr_export done = { 0 };
+	struct cw_err err = { "" };
+	unsigned n;
+	int r;
+
+	no_memory_begin();
+	r = cw_flight_recorder_write(snap, out, &done, &err);
+	no_memory_end();
+	n = empty(out);
+	if (r == 0) {
+		cr_assert_eq(done.n_dumps, 4);
+		cr_assert_eq(n, 4);
+		return;
+	}
+	cr_assert(no_memory_happened(), "%d: %s", r, err.text);
+	cr_assert_eq(cw_flight_recorder_write(snap, out, &done, &err), 0, "%s", err.text);
+	cr_assert_eq(empty(out), 4);
+}
+
+Test(import_no_memory, dumps_are_written_or_said_not_to_be)
+{
+	struct cw_snapshot *snap = NULL;
+	struct cw_err err = { "" };
+	char dir[512];
+
+	(void)snprintf(dir, sizeof(dir), "%s/flight_recorder/never_entered", CW_TEST_DATA);
+	cr_assert_eq(cw_flight_recorder_read(dir, &snap, &err), 0, "%s", err.text);
+	cr_assert_not_null(mkdtemp(out));
+	cr_assert_eq(rmdir(out), 0);
+	no_memory_walk("writing dumps", write_dumps, snap);
+	cw_snapshot_free(snap);
+}
