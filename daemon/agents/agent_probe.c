@@ -315,12 +315,24 @@ static void count_abandoned(uid_t uid, int change)
 		abandoned[place].n += (unsigned)change;
 }
 
+/*
+ * The place is for the next. Connections that the child did not come to lie in its end of the pair,
+ * whose number stays open: they would be open, too, after they were closed here. So it becomes our
+ * end.
+ */
+static void free_place(const struct cw_agent_probe *probe)
+{
+	if (probe->pair_fd >= 0 && places[probe->place].fd)
+		(void)dup3(probe->pair_fd, places[probe->place].fd, O_CLOEXEC); /* both are there */
+	places[probe->place].is_taken = false;
+}
+
 static void probe_free(struct cw_agent_probe *probe)
 {
 	if (probe->is_abandoned)
 		count_abandoned(probe->uid, -1);
 	else
-		places[probe->place].is_taken = false;
+		free_place(probe);
 	if (probe->event)
 		event_free(probe->event);
 	if (probe->pair_event)
@@ -356,7 +368,7 @@ static void abandon(struct cw_agent_probe *probe)
 {
 	probe->fn = NULL;
 	probe->is_abandoned = true;
-	places[probe->place].is_taken = false;
+	free_place(probe);
 	count_abandoned(probe->uid, 1);
 	(void)event_del(probe->pair_event); /* it is set up */
 	closep(&probe->pair_fd);

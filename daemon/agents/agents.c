@@ -224,7 +224,7 @@ static void flush(struct cw_agent_conn *conn)
 		ssize_t n;
 
 		if (!data)
-			return; /* out of memory: the write event tries again */
+			break; /* out of memory: the write event tries again */
 		n = send(conn->fd, data, evbuffer_get_length(conn->out),
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
@@ -306,11 +306,12 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 
 	conn->state = CONN_ADMITTED;
 	leave_strangers(conn);
-	if (event_add(conn->read_event, NULL) < 0)
-		log_warn("agent pid=%d: cannot wait for its messages, ignoring",
-			 (int)conn->cred.pid);
-	if (cw_agent_conn_send(conn, &msg) < 0)
-		log_debug("welcome to pid %d not sent, ignoring", (int)conn->cred.pid);
+	if (event_add(conn->read_event, NULL) == 0 && cw_agent_conn_send(conn, &msg) == 0)
+		return;
+	/* It would wait for the welcome: so it sees an end, and comes again. So do we, as its end.
+	 */
+	log_warn("agent pid=%d: cannot be welcomed, it is to come again", (int)conn->cred.pid);
+	(void)shutdown(conn->fd, SHUT_RDWR); /* or it has gone */
 }
 
 void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason)

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "common/log.h"
 #include "daemon/alerts/alert_fold.h"
 #include "daemon/alerts/alert_slack.h"
@@ -249,7 +250,7 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 			.owner = a, .uid = uid, .is_notice = is_notice(doc), .fn = fn
 		};
 		o->id = strdup(ids[0]);
-		o->text = json_dumps(body, JSON_COMPACT);
+		o->text = cw_json_write(body, JSON_COMPACT);
 	}
 	json_decref(body);
 	if (o && o->id && o->text)

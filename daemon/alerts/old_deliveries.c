@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json/json_whole.h"
 #include "leader/incident/incident_id.h"
 
 #define NODE_NAME_MAX 256
@@ -116,7 +117,7 @@ static void on_reply(const char *node, const struct cw_message *reply, void *use
 {
 	struct cw_old_deliveries *o = user;
 	json_t *doc = reply && reply->node_reply.code == 0
-			      ? json_loads(reply->node_reply.json, JSON_REJECT_DUPLICATES, NULL)
+			      ? cw_json_parse_text(reply->node_reply.json, JSON_REJECT_DUPLICATES)
 			      : NULL;
 	const json_t *entry;
 	size_t i;

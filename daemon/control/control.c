@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
 #include "proto/messages.h"
@@ -26,7 +27,7 @@ static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
 /* Takes doc. */
 static void succeed(struct cw_control_answer *a, json_t *doc)
 {
-	a->json = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
+	a->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
 	json_decref(doc);
 	if (!a->json)
 		fail(a, CODE_ERROR, "the daemon is out of memory");
@@ -82,7 +83,7 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 
 		if (may_see_incident(caller, entry) && cw_incident_filter_matches(&filter, entry)) {
 			(void)json_object_set(entry, "host", host);
-			(void)json_array_append(seen, entry); /* out of memory: one less */
+			(void)json_array_append(seen, entry);
 		}
 		json_decref(host);
 	}
@@ -167,8 +168,8 @@ static const struct {
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,
 		       const char *verb, const char *arguments, struct cw_control_answer *ret)
 {
-	json_error_t error;
-	json_t *args = json_loads(*arguments ? arguments : "{}", JSON_REJECT_DUPLICATES, &error);
+	unsigned failures = cw_json_failures();
+	json_t *args = cw_json_parse_text(*arguments ? arguments : "{}", JSON_REJECT_DUPLICATES);
 	char text[200];
 
 	*ret = (struct cw_control_answer){ 0 };
@@ -185,6 +186,9 @@ void cw_control_handle(const struct cw_control_source *s, const struct cw_caller
 		}
 	}
 	json_decref(args);
+	/* Nobody could tell what is missing, or that it is. */
+	if (cw_json_failures() != failures)
+		fail(ret, CODE_ERROR, "the daemon is out of memory");
 	if (ret->code == CODE_OK)
 		return;
 	free(ret->json);

@@ -2,7 +2,7 @@
 /*
  * The first answer with content is the document; lists of incidents are joined and sorted by time,
  * everything else is as the first who knows says it. Nodes that did not answer are named in the
- * result.
+ * result. Where memory runs out it is an error: an answer without what is missing would look whole.
  */
 #include "daemon/control/control_merge.h"
 
@@ -10,22 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json/json_whole.h"
+
 /* As for one node's list: what fits a message, and no more entries than anybody reads. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
 
-enum { CODE_OK = 0, CODE_NO_DATA = 3 };
+enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
 static json_t *parse(const char *json)
 {
-	return json_loads(json, JSON_REJECT_DUPLICATES, NULL);
+	return cw_json_parse_text(json, JSON_REJECT_DUPLICATES);
 }
 
 /* ---- incidents ---- */
 
 /*
- * True the first time; also where memory is short: twice is better than not at all. An id alone is
- * nobody's: of older versions two users' incidents may have one.
+ * True the first time. An id alone is nobody's: of older versions two users' incidents may have
+ * one.
  */
 static bool is_new(struct cw_merge *m, const json_t *entry)
 {
@@ -61,7 +63,7 @@ static void add_incidents(struct cw_merge *m, const json_t *doc)
 
 	json_array_foreach (more, i, entry)
 		if (json_array_size(list) < MAX_INCIDENTS && is_new(m, entry))
-			(void)json_array_append(list, entry); /* out of memory: one less */
+			(void)json_array_append(list, entry);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -72,8 +74,9 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(y ? y : "", x ? x : "");
 }
 
-static void sort_incidents(json_t *doc)
+static void sort_incidents(struct cw_merge *m)
 {
+	json_t *doc = m->doc;
 	json_t *list = json_object_get(doc, "incidents"), *sorted = json_array();
 	size_t n = json_array_size(list);
 	json_t **entries = calloc(n + 1, sizeof(json_t *));
@@ -87,6 +90,7 @@ static void sort_incidents(json_t *doc)
 	while (json_dumpb(sorted, NULL, 0, JSON_COMPACT) > MAX_BYTES)
 		for (size_t keep = json_array_size(sorted) / 2; json_array_size(sorted) > keep;)
 			(void)json_array_remove(sorted, json_array_size(sorted) - 1);
+	m->is_short = m->is_short || !entries;
 	if (entries && sorted)
 		(void)json_object_set(doc, "incidents", sorted);
 	json_decref(sorted);
@@ -95,10 +99,18 @@ static void sort_incidents(json_t *doc)
 
 /* ---- all verbs ---- */
 
+static void note_failures(struct cw_merge *m, unsigned before)
+{
+	m->is_short = m->is_short || cw_json_failures() != before;
+}
+
 void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 			    struct cw_control_answer *local)
 {
+	unsigned failures = cw_json_failures();
+
 	*m = (struct cw_merge){ .verb = verb, .silent = json_array(), .listed = json_object() };
+	note_failures(m, failures);
 	if (!local)
 		return;
 	m->answer = *local;
@@ -107,6 +119,7 @@ void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 		m->doc = parse(m->answer.json);
 	if (verb == CW_MERGE_INCIDENTS)
 		note_own(m);
+	note_failures(m, failures);
 }
 
 static void take_first(struct cw_merge *m, json_t *doc)
@@ -148,8 +161,7 @@ static void note_silent(struct cw_merge *m, const char *node)
 		(void)json_array_append_new(m->silent, json_string(node));
 }
 
-bool cw_control_merge_add(struct cw_merge *m, const char *node,
-			  const struct cw_msg_node_reply *reply)
+static bool add_reply(struct cw_merge *m, const char *node, const struct cw_msg_node_reply *reply)
 {
 	bool is_enough = false;
 	json_t *doc;
@@ -182,6 +194,16 @@ bool cw_control_merge_add(struct cw_merge *m, const char *node,
 	return is_enough;
 }
 
+bool cw_control_merge_add(struct cw_merge *m, const char *node,
+			  const struct cw_msg_node_reply *reply)
+{
+	unsigned failures = cw_json_failures();
+	bool is_enough = add_reply(m, node, reply);
+
+	note_failures(m, failures);
+	return is_enough;
+}
+
 /* An answer without them would look whole. */
 static void name_silent(struct cw_merge *m)
 {
@@ -201,18 +223,23 @@ static void name_silent(struct cw_merge *m)
 
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 {
+	unsigned failures = cw_json_failures();
+
 	if (m->verb == CW_MERGE_INCIDENTS)
-		sort_incidents(m->doc);
+		sort_incidents(m);
 	if (m->verb != CW_MERGE_REPORT || !m->doc)
 		name_silent(m);
 	if (m->doc) {
 		free(m->answer.json);
-		m->answer.json = json_dumps(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(10));
-		if (!m->answer.json) {
-			m->answer.code = 1;
-			(void)snprintf(m->answer.error, sizeof(m->answer.error),
-				       "the daemon is out of memory");
-		}
+		m->answer.json = cw_json_write(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(10));
+	}
+	note_failures(m, failures);
+	if (m->is_short || (m->doc && !m->answer.json)) {
+		free(m->answer.json);
+		m->answer.json = NULL;
+		m->answer.code = CODE_ERROR;
+		(void)snprintf(m->answer.error, sizeof(m->answer.error),
+			       "the daemon is out of memory");
 	}
 	*ret = m->answer;
 	json_decref(m->doc);

@@ -26,6 +26,7 @@ struct cw_merge {
 	json_t *silent; /* names */
 	json_t *listed; /* ids of incidents, as keys */
 	unsigned n_silent;
+	bool is_short; /* memory ran out for some of it */
 };
 
 /* Takes the content of local, this node's own answer; it may be NULL. */

@@ -15,6 +15,7 @@
 #include "cluster/ask_nodes.h"
 #include "common/address.h"
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "common/log.h"
 #include "daemon/control/control_merge.h"
 
@@ -182,7 +183,7 @@ struct plan {
 /* The job by its whole name: others may have one whose name is as short. */
 static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
 {
-	json_t *doc = local->json ? json_loads(local->json, 0, NULL) : NULL;
+	json_t *doc = local->json ? cw_json_parse_text(local->json, 0) : NULL;
 
 	if (local->code == CODE_OK && doc) {
 		(void)json_object_set(p->arguments, "job", json_object_get(doc, "job"));
@@ -233,7 +234,7 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 static struct question *start(struct cw_control_nodes *n, const struct cw_caller *caller,
 			      const struct plan *p)
 {
-	_cleanup_(freep) char *json = json_dumps(p->arguments, JSON_COMPACT);
+	_cleanup_(freep) char *json = cw_json_write(p->arguments, JSON_COMPACT);
 	struct question *q = calloc(1, sizeof(*q));
 	struct cw_ask_nodes_config ask = {
 		.clock = n->config.clock,
@@ -264,7 +265,7 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 			  const char *verb, const char *json, struct cw_control_answer *local,
 			  cw_stacks_fn fn, void *user)
 {
-	struct plan p = { .name = verb, .arguments = json_loads(*json ? json : "{}", 0, NULL) };
+	struct plan p = { .name = verb, .arguments = cw_json_parse_text(*json ? json : "{}", 0) };
 	struct question *q = NULL;
 	unsigned n_peers = 0;
 
@@ -325,7 +326,8 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 			  const struct cw_caller *caller, const struct cw_msg_node_request *ask)
 {
 	struct cw_control_answer nothing = { .code = CODE_NO_DATA };
-	json_t *arguments = json_loads(*ask->json ? ask->json : "{}", JSON_REJECT_DUPLICATES, NULL);
+	json_t *arguments =
+		cw_json_parse_text(*ask->json ? ask->json : "{}", JSON_REJECT_DUPLICATES);
 	char leader[CW_NODE_NAME_MAX];
 	struct guest *g = NULL;
 

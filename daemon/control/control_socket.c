@@ -20,6 +20,7 @@
 #include "common/account.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json/json_whole.h"
 #include "common/log.h"
 #include "common/unixsock.h"
 #include "daemon/alerts/mutes.h"
@@ -186,7 +187,7 @@ static void await(struct client *c)
 
 static int begin_stacks(struct client *c, const char *json)
 {
-	json_t *arguments = json_loads(*json ? json : "{}", JSON_REJECT_DUPLICATES, NULL);
+	json_t *arguments = cw_json_parse_text(*json ? json : "{}", JSON_REJECT_DUPLICATES);
 
 	if (!json_is_object(arguments)) {
 		json_decref(arguments);

@@ -185,7 +185,6 @@ static void on_tensor(const struct cw_node_process *p, const char *label,
 		return;
 	cw_fed_tensor_format(fed, p->rank, what, sizeof(what));
 	(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, fed->comm_id);
-	/* Out of memory leaves it out. */
 	(void)json_array_append_new(
 		c->tensors,
 		json_pack("{s:s, s:I, s:I, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f}",

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "common/json/json_whole.h"
 #include "leader/incident/survey.h"
 #include "model/snapshot.h"
 #include "report/json_util.h"
@@ -388,7 +389,7 @@ static void make_answer(const struct request *q, struct cw_control_answer *a)
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON)
 		(void)json_object_del(doc, "evidence"); /* the trees hold its stacks too */
 	a->code = cw_json_int(doc, "seen", 0) > 0 ? CODE_OK : CODE_NO_DATA;
-	a->json = bad ? NULL : json_dumps(doc, JSON_COMPACT);
+	a->json = bad ? NULL : cw_json_write(doc, JSON_COMPACT);
 	if (!a->json || strlen(a->json) > MAX_JSON) {
 		a->code = CODE_ERROR;
 		(void)snprintf(a->error, sizeof(a->error), "%s",

@@ -22,7 +22,7 @@ static double seconds(int64_t ns)
 	return (double)(ns / CW_NS_PER_MS) / 1000.0;
 }
 
-/* What is said about a job wherever it is led. Out of memory leaves it out. */
+/* What is said about a job wherever it is led. Out of memory is noticed by cw_control_handle(). */
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
 		       const struct cw_incident *inc)
 {
@@ -37,7 +37,7 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 				      : json_null());
 }
 
-/* The last stall that went on by itself. Out of memory leaves it out. */
+/* The last stall that went on by itself. */
 static void add_slow(const struct collector *c, json_t *job, const struct cw_job_view *view)
 {
 	json_t *slow = json_null();
@@ -49,7 +49,7 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 	(void)json_object_set_new(job, "slow", slow);
 }
 
-/* When the job's own watchdog ends it. Out of memory leaves it out. */
+/* When the job's own watchdog ends it. */
 static void add_timeout(json_t *job, const struct cw_job_view *view)
 {
 	json_t *timeout = json_null();
@@ -60,7 +60,7 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
-/* Out of memory leaves it out. */
+/* */
 static void add_pods(json_t *job, const char *pods)
 {
 	json_t *list = *pods ? json_array() : json_null();

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "common/log.h"
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/procfacts.h"
@@ -182,7 +183,7 @@ static void finish(struct cw_capture_job *job)
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON_BYTES)
 		(void)json_object_set_new(doc, "native",
 					  cw_evidence_part("failed", "too large to send"));
-	text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	text = doc ? cw_json_write(doc, JSON_COMPACT) : NULL;
 	if (!doc || has_failed(doc))
 		c->stats.failed++;
 	else
@@ -259,7 +260,7 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	job->child = NULL;
 	count_end(job->owner, end);
 	if (end == CW_CHILD_EXITED)
-		job->proc = json_loadb(output, len, JSON_REJECT_DUPLICATES, NULL);
+		job->proc = cw_json_parse(output, len, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(job->proc)) {
 		json_decref(job->proc);
 		job->proc = cw_evidence_part("failed", "reading /proc did not end well");

@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "common/log.h"
 #include "identity/job_id.h"
 #include "identity/shares.h"
@@ -152,7 +153,7 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 			"collwatch.evidence/1", "host", name, "pid", (int)target->pid,
 			"start_ticks", start, "rank", -1, "proc", "status", "refused", "reason",
 			reason, "native", "python");
-	text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	text = doc ? cw_json_write(doc, JSON_COMPACT) : NULL;
 	json_decref(doc);
 	answer_evidence(p, target, text ? text : "{}");
 }

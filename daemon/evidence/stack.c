@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/json/json_whole.h"
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/stack_confine.h"
 #include "daemon/evidence/stack_modules.h"
@@ -31,7 +32,7 @@ struct writer {
 
 static void write_line(struct writer *w, json_t *line, size_t room)
 {
-	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+	char *text = line ? cw_json_write(line, JSON_COMPACT) : NULL;
 	size_t len = text ? strlen(text) : 0, at = 0;
 
 	json_decref(line);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/json/json_whole.h"
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/stack.h"
 #include "daemon/evidence/stack_take.h"
@@ -75,7 +76,7 @@ json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole)
 
 	while (!end && threads && (newline = memchr(output, '\n', len))) {
 		size_t n = (size_t)(newline - output);
-		json_t *line = json_loadb(output, n, JSON_REJECT_DUPLICATES, NULL);
+		json_t *line = cw_json_parse(output, n, JSON_REJECT_DUPLICATES, NULL);
 
 		if (line && json_is_true(json_object_get(line, "end")))
 			end = json_incref(line);

@@ -624,7 +624,8 @@ json_t *cw_store_list(struct cw_store *store)
 
 	HASH_SORT(store->table, newest_first);
 	HASH_ITER (hh, store->table, e, next) {
-		/* %+: id after path. A failed append shows as a shorter list, never as a crash. */
+		/* %+: id after path. What is left out for want of memory cw_control_handle()
+		 * notices. */
 		json_t *line = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s++}", "id", e->id,
 					 "uid", (json_int_t)e->uid, "job", e->job ? e->job : "",
 					 "class", e->class ? e->class : "", "time", e->time,
@@ -633,9 +634,9 @@ json_t *cw_store_list(struct cw_store *store)
 					 "path", store->path, "/", e->id);
 
 		if (e->is_epitaph)
-			(void)json_object_set_new(line, "epitaph", json_true()); /* likewise */
+			(void)json_object_set_new(line, "epitaph", json_true());
 		if (e->hosts)
-			(void)json_object_set(line, "hosts", e->hosts); /* likewise */
+			(void)json_object_set(line, "hosts", e->hosts);
 		(void)json_array_append_new(list, line);
 	}
 	return list;

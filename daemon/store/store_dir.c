@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/json/json_whole.h"
 #include "report/bundle.h"
 
 /* incident.json alone; it lists culprits, not all ranks. */
@@ -96,7 +97,7 @@ static json_t *load(int dir_fd, const char *id, const char *name, off_t max_byte
 
 	if (fd < 0 || bytes > max_bytes)
 		return NULL;
-	return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+	return cw_json_parse_fd(fd, JSON_REJECT_DUPLICATES, NULL);
 }
 
 json_t *cw_store_dir_incident(int dir_fd, const char *id)
@@ -118,7 +119,7 @@ bool cw_store_dir_has_stacks(int dir_fd, const char *id)
 
 	if (fd < 0 || bytes > (off_t)MAX_STACKS_READ)
 		return fd >= 0;
-	stacks = json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+	stacks = cw_json_parse_fd(fd, JSON_REJECT_DUPLICATES, NULL);
 	has = cw_store_dir_has_all_stacks(stacks);
 	json_decref(stacks);
 	return has;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json/json_whole.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident.h"
 #include "proto/messages.h"
@@ -115,8 +116,7 @@ int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_
 
 json_t *cw_evidence_set_parse(const char *text)
 {
-	json_error_t error;
-	json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+	json_t *doc = cw_json_parse_text(text, JSON_REJECT_DUPLICATES);
 	const char *schema = json_string_value(json_object_get(doc, "schema"));
 
 	if (schema && !strcmp(schema, "collwatch.evidence/1"))
