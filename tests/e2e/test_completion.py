@@ -1,10 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What bash, zsh and fish offer to somebody who types collwatch, by the scripts that it prints for them.
-Prints TAP.
-
-usage: test_completion.py COLLWATCH COLLWATCHD COLLWATCH-LAB
-"""
+"""What bash, zsh and fish offer to somebody who types collwatch, by the scripts that it prints for them."""
 
 import json
 import os
@@ -14,15 +9,14 @@ import select
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
-import tap
+import pytest
+from built import COLLWATCH, COLLWATCHD, COLLWATCH_LAB
 
-COLLWATCH, COLLWATCHD, LAB = (os.path.abspath(path) for path in sys.argv[1:4])
 # By their names, as people type them.
-PATH = os.path.dirname(COLLWATCH) + ":" + os.path.dirname(LAB) + ":" + os.environ["PATH"]
+PATH = os.path.dirname(COLLWATCH) + ":" + os.path.dirname(COLLWATCH_LAB) + ":" + os.environ["PATH"]
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("COLLWATCH_")}
 ENV.update(PATH=PATH, LC_ALL="C.UTF-8", HOME="/nonexistent", TERM="dumb")
 
@@ -36,7 +30,7 @@ def said(*command, check=True, **options):
 
 def needs(shell):
     if not shutil.which(shell):
-        raise tap.Skip(f"no {shell}")
+        pytest.skip(f"no {shell}")
 
 
 def in_bash(*words, command="collwatch", cwd=None):
@@ -63,7 +57,7 @@ def verbs_of(command):
     return re.findall(r"^  ([a-z-]+) +\S", said(command, "--help"), re.MULTILINE)
 
 
-def bash_offers_every_option_of_every_verb():
+def test_bash_offers_every_option_of_every_verb():
     needs("bash")
     for command in "collwatch", "collwatch-lab":
         verbs = verbs_of(command)
@@ -76,7 +70,7 @@ def bash_offers_every_option_of_every_verb():
             assert in_bash(verb, one, command=command) == {w for w in wanted if w.startswith(one)}, one
 
 
-def fish_offers_every_option_of_every_verb():
+def test_fish_offers_every_option_of_every_verb():
     needs("fish")
     verbs = verbs_of("collwatch")
     assert in_fish("collwatch ") == set(verbs), in_fish("collwatch ")
@@ -115,7 +109,7 @@ class Zsh:
         return seen
 
 
-def zsh_completes_verbs_options_and_values():
+def test_zsh_completes_verbs_options_and_values():
     needs("zsh")
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp, Zsh() as zsh:
         os.mkdir(tmp + "/some-bundle")
@@ -134,7 +128,7 @@ def zsh_completes_verbs_options_and_values():
         zsh.until(help_of("collwatch", "report"))
 
 
-def words_in_front_decide():
+def test_words_in_front_decide():
     needs("bash")
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         os.mkdir(tmp + "/bundle-1")
@@ -157,7 +151,7 @@ def words_in_front_decide():
         assert in_bash("nosuch", "") == set() and in_bash("--help", "") == set()
 
 
-def incidents_and_nodes_are_the_daemons():
+def test_incidents_and_nodes_are_the_daemons():
     needs("bash")
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         ids = ["00000000000000aa", "0000000000000abb"]
@@ -187,12 +181,7 @@ def incidents_and_nodes_are_the_daemons():
         notify.close()
 
 
-def a_shell_that_is_not_known_is_refused():
+def test_a_shell_that_is_not_known_is_refused():
     done = subprocess.run([COLLWATCH, "completion", "fihs"], stderr=subprocess.PIPE, text=True, timeout=120,
                           check=False)
     assert done.returncode == 1 and 'did you mean "fish"?' in done.stderr, done
-
-
-tap.run([bash_offers_every_option_of_every_verb, fish_offers_every_option_of_every_verb,
-         zsh_completes_verbs_options_and_values, words_in_front_decide,
-         incidents_and_nodes_are_the_daemons, a_shell_that_is_not_known_is_refused])

@@ -1,20 +1,15 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What a build with other options would install: nothing of the laboratory without it, and the
-whole of it without the tests. Configures, does not compile. Prints TAP.
-
-usage: test_options.py MESON SOURCE
-"""
+whole of it without the tests. Configures, does not compile."""
 
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
-import tap
+import pytest
+from built import MESON, SOURCE
 
-MESON, SOURCE = sys.argv[1:3]
 OF_THE_LAB = {"bin/collwatch-lab", "libexec/collwatch/sim/libnccl.so.2",
               "libexec/collwatch/sim/libcuda.so.1", "libexec/collwatch/programs/train_loop",
               "libexec/collwatch/programs/train_loop.py",
@@ -35,7 +30,7 @@ def installed(*options):
                 {t["name"] for t in ask("--targets")})
 
 
-def without_the_laboratory_nothing_of_it_is_made():
+def test_without_the_laboratory_nothing_of_it_is_made():
     paths, targets = installed("-Dlab=disabled", "-Dtests=false")
     assert paths >= OF_THE_PRODUCT, paths
     of_it = [p for p in paths if "lab" in os.path.basename(p) or "libexec" in p]
@@ -43,19 +38,11 @@ def without_the_laboratory_nothing_of_it_is_made():
     assert not targets & {"collwatch-lab", "suite", "cuda", "nccl", "train_loop"}, targets
 
 
-def without_the_tests_the_laboratory_is_whole():
+def test_without_the_tests_the_laboratory_is_whole():
     paths, _ = installed("-Dtests=false")
     assert paths >= OF_THE_PRODUCT | OF_THE_LAB, OF_THE_LAB - paths
 
 
-def tests_without_the_laboratory_are_refused_by_name():
-    try:
+def test_tests_without_the_laboratory_are_refused_by_name():
+    with pytest.raises(AssertionError, match="the tests need the laboratory"):
         installed("-Dlab=disabled")
-    except AssertionError as refused:
-        assert "the tests need the laboratory" in str(refused), refused
-    else:
-        raise AssertionError("accepted")
-
-
-tap.run([without_the_laboratory_nothing_of_it_is_made, without_the_tests_the_laboratory_is_whole,
-         tests_without_the_laboratory_are_refused_by_name])

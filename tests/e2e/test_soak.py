@@ -1,18 +1,14 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does tools/soak count right? A program that plays the demo gives the verdicts. Prints TAP.
-
-usage: test_soak.py SOAK
-"""
+"""Does tools/soak count right? A program that plays the demo gives the verdicts."""
 
 import os
 import subprocess
 import sys
 import tempfile
 
-import tap
+from built import SOURCE
 
-SOAK = sys.argv[1]
+SOAK = SOURCE + "/tools/soak"
 # Says what the environment tells it to; its arguments are "demo SCENARIO … --culprit N …".
 PLAYER = """#!/bin/sh
 culprit=$(printf '%s\\n' "$@" | sed -n '/--culprit/{n;p}')
@@ -47,46 +43,35 @@ def soak(scenario, play, draws=2, **more):
     return done.returncode, counts, done.stdout
 
 
-def expect(condition, what):
-    if not condition:
-        raise tap.Failure(str(what))
-
-
-def all_right_is_a_success():
+def test_all_right_is_a_success():
     status, counts, output = soak("killed-rank", "killed", delay=4.5)
-    expect(status == 0 and counts["runs"] == counts["right"] == 2, output)
-    expect("4.5" in output and "2 hangs, 0 runs without one" in output, output)
+    assert status == 0 and counts["runs"] == counts["right"] == 2, output
+    assert "4.5" in output and "2 hangs, 0 runs without one" in output, output
     status, counts, output = soak("healthy", "healthy")
-    expect(status == 0 and counts["right"] == 2, output)
+    assert status == 0 and counts["right"] == 2, output
 
 
-def another_culprit_is_wrong():
+def test_another_culprit_is_wrong():
     status, counts, output = soak("killed-rank", "killed", delay=4, culprit=99)
-    expect(status == 1 and counts["wrong"] == 2, output)
-    expect("repeat: collwatch demo killed-rank --ranks" in output, output)
+    assert status == 1 and counts["wrong"] == 2, output
+    assert "repeat: collwatch demo killed-rank --ranks" in output, output
 
 
-def no_verdict_is_wrong():
+def test_no_verdict_is_wrong():
     status, counts, output = soak("killed-rank", "nothing")
-    expect(status == 1 and counts["wrong"] == 2, output)
+    assert status == 1 and counts["wrong"] == 2, output
 
 
-def right_but_after_its_promise_is_late():
+def test_right_but_after_its_promise_is_late():
     status, counts, output = soak("killed-rank", "killed", delay=8.1)
-    expect(status == 1 and counts["late"] == 2, output)
+    assert status == 1 and counts["late"] == 2, output
 
 
-def report_about_a_job_that_is_well_is_a_false_alert():
+def test_report_about_a_job_that_is_well_is_a_false_alert():
     status, counts, output = soak("healthy", "killed", delay=4)
-    expect(status == 1 and counts["false"] == 2, output)
+    assert status == 1 and counts["false"] == 2, output
 
 
-def what_is_left_behind_is_wrong():
+def test_what_is_left_behind_is_wrong():
     status, counts, output = soak("healthy", "healthy", draws=1, left=1)
-    expect(status == 1 and counts["wrong"] == 1, output)
-
-
-if __name__ == "__main__":
-    tap.run([all_right_is_a_success, another_culprit_is_wrong, no_verdict_is_wrong,
-             right_but_after_its_promise_is_late, report_about_a_job_that_is_well_is_a_false_alert,
-             what_is_left_behind_is_wrong])
+    assert status == 1 and counts["wrong"] == 1, output

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests in Python share under pytest: where the build is, options, markers, results for meson
+(TAP), and that nothing is left behind. Fixtures are beside the tests.
+
+The build is not made here: ninja -C build does that, or tools/test.
+"""
+
+import concurrent.futures
+import os
+import random
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+import leftovers
+import machine
+import tap_report
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# Programs with a runner of their own: meson and tools/test start them.
+collect_ignore = ["attack", "compare", "docs", "gpu", "real", "rooms", "suite", "unit"]
+
+# Of single files: name, default, help.
+OPTIONS = [
+]
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("collwatch")
+    group.addoption("--build", default=os.path.dirname(HERE) + "/build", metavar="DIRECTORY",
+                    help="build directory whose programs are tested (default: build)")
+    group.addoption("--tap", action="store_true", help="print results as meson reads them, with -s")
+    group.addoption("--slow", action="store_true", help="run what takes minutes, too")
+    for name, default, text in OPTIONS:
+        group.addoption(name, type=type(default), default=default, metavar="N",
+                        help=f"{text} (default: {default})")
+
+
+@pytest.hookimpl(trylast=True)  # the terminal's reporter is there
+def pytest_configure(config):
+    build = os.path.abspath(config.getoption("--build"))
+    if not os.path.exists(build + "/tests/e2e/built.py"):
+        raise pytest.UsageError(f"{build} is no build directory with tests: meson setup {build}")
+    sys.path.insert(0, build + "/tests/e2e")
+    os.environ.setdefault("E2E_SEED", str(random.SystemRandom().randrange(1 << 32)))
+    config.stash[leftovers.KEY] = leftovers.Watch()
+    # Short: the names of UNIX sockets have 107 bytes. Open: jobs of other users go through it.
+    tempfile.tempdir = tempfile.mkdtemp(prefix="cw-", dir="/tmp")
+    os.chmod(tempfile.tempdir, 0o711)
+    if config.getoption("--tap"):
+        tap_report.install(config)
+
+
+def pytest_report_header(config):
+    return [f"build: {os.path.abspath(config.getoption('--build'))}",
+            f"seed: E2E_SEED={os.environ['E2E_SEED']} repeats what is drawn"]
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("slow") and not item.config.getoption("--slow"):
+        pytest.skip("takes minutes: --slow")
+    for need in machine.NEEDS:
+        if item.get_closest_marker(need) and (lacks := machine.lacks(need)):
+            pytest.skip(lacks)
+
+
+# ---- tests that run beside each other ----
+
+AT_ONCE = pytest.StashKey()
+
+
+def start_all(module, session):
+    """Of those that were chosen, with the marker's limit, in the order of their promises: longest first."""
+    items = [i for i in session.items if i.module is module and i.get_closest_marker("at_once")
+             and not i.get_closest_marker("skip")]
+    mark = items[0].get_closest_marker("at_once")
+    pool = concurrent.futures.ThreadPoolExecutor(mark.kwargs.get("workers", len(items)))
+    if "key" in mark.kwargs:
+        items.sort(key=lambda item: mark.kwargs["key"](item.function))
+    return {item.nodeid: pool.submit(item.function, **getattr(item, "callspec", NO_PARAMS).params)
+            for item in items}
+
+
+class NO_PARAMS:  # pylint: disable=invalid-name
+    params = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """They begin with the first of them, and each waits for its own result: no fixtures."""
+    if not pyfuncitem.get_closest_marker("at_once"):
+        return None
+    module = pyfuncitem.getparent(pytest.Module)
+    if AT_ONCE not in module.stash:
+        module.stash[AT_ONCE] = start_all(pyfuncitem.module, pyfuncitem.session)
+    module.stash[AT_ONCE][pyfuncitem.nodeid].result()
+    return True
+
+
+# ---- nothing is left behind ----
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    watch = session.config.stash.get(leftovers.KEY, None)
+    left = watch.left(tempfile.tempdir) if watch else []
+    if left:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print("\n# left behind by these tests:\n" + "".join(f"# {what}\n" for what in left), flush=True)
+
+
+def pytest_unconfigure(config):
+    if config.stash.get(leftovers.KEY, None):
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+        tempfile.tempdir = None

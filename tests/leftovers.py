@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests have left behind when all are done: processes, network namespaces, temporary files."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+KEY = pytest.StashKey()
+# Of what was told to end and is at it.
+GRACE_S = 30
+NETNS = "/run/netns"
+
+
+def namespaces():
+    """Those of processes that are gone, and ours: a test names them after itself."""
+    names = os.listdir(NETNS) if os.path.isdir(NETNS) else []
+    found = {name: re.match(r"cw[a-z]*(\d+)", name) for name in names}
+    return {name for name, match in found.items() if match and
+            (int(match[1]) == os.getpid() or not os.path.exists("/proc/" + match[1]))}
+
+
+class Watch:
+    """Begins before the tests. Whatever they start has our mark in its environment."""
+
+    def __init__(self):
+        self.mark = f"E2E_SESSION={os.getpid()}-{time.monotonic_ns()}"
+        os.environ.update([self.mark.split("=")])
+        self.before = namespaces()
+
+    def processes(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if self.mark.encode() in f.read() and int(pid) != os.getpid():
+                        with open(f"/proc/{pid}/cmdline", "rb") as words:
+                            line = words.read().replace(b"\0", b" ").decode(errors="replace")
+                        found.append((int(pid), line))
+            except OSError:
+                continue  # ended meanwhile, or not ours to read
+        return found
+
+    def left(self, directory):
+        """A line for each thing, [] when there is none. Processes are ended, namespaces removed."""
+        end = time.monotonic() + GRACE_S
+        while (processes := self.processes()) and time.monotonic() < end:
+            time.sleep(0.05)
+        for pid, _ in processes:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        netns = namespaces() - self.before
+        for name in netns:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+        return ([f"process {pid}: {line}" for pid, line in processes] +
+                [f"network namespace {name}" for name in sorted(netns)] +
+                [f"{directory}/{name}" for name in sorted(os.listdir(directory))])

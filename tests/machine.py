@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests need of the machine they run on, found out by trying."""
+
+import functools
+import os
+import shutil
+import subprocess
+
+NEEDS = ("root", "bpf", "namespaces")
+
+
+def fails(*command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, check=False).returncode != 0
+
+
+@functools.cache
+def lacks(need):
+    """Why such a test cannot run here; None when it can."""
+    if need == "root" and os.geteuid() != 0:
+        return "needs root"
+    if need == "bpf" and (os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux")):
+        return "needs root and a kernel with BTF"
+    if need == "namespaces":
+        if os.geteuid() != 0 or not shutil.which("ip"):
+            return "network namespaces need root and iproute2"
+        if fails("unshare", "--net", "ip", "link", "set", "lo", "up"):
+            return "network namespaces are not permitted here"
+    return None
