@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The environment variables of agent and command line, as data: the manual page is made from it,
- * and tests/e2e/agent/agent_table.py holds it against what the sources read.
+ * and tests/e2e/agent/test_agent_table.py holds it against what the sources read.
  */
 #pragma once
 

@@ -21,10 +21,17 @@ import tap_report
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Programs with a runner of their own: meson and tools/test start them.
-collect_ignore = ["attack", "compare", "docs", "gpu", "real", "rooms", "suite", "unit"]
+collect_ignore = ["e2e/machines/test_booted.py", "attack", "compare", "docs", "gpu", "real", "rooms", "suite", "unit"]
 
 # Of single files: name, default, help.
 OPTIONS = [
+    ("--down", 3, "operations: for so many seconds nobody takes alerts"),
+    ("--hold", 15, "held: for so many seconds a daemon is stopped"),
+    ("--kills", 1, "cluster_faults: so many leaders are killed"),
+    ("--partition", 4, "cluster_faults: for so many seconds a node is cut off"),
+    ("--seconds", 3, "hostile: for so many seconds users attack before the hang"),
+    ("--steps", 500, "restarts: steps of a job"),
+    ("--strikes", 10, "restarts: so often something happens to the daemon in them"),
 ]
 
 

@@ -2,8 +2,8 @@
 /*
  * The part of NCCL's binary interface the agent needs, so that it builds without NCCL's or CUDA's
  * headers and one build serves every NCCL version. Enums are passed as int: that is their size and
- * register in the C ABI of x86-64 and aarch64. tests/e2e/agent/agent_table.py compares the table of
- * functions with a real nccl.h.
+ * register in the C ABI of x86-64 and aarch64. tests/e2e/agent/test_agent_table.py compares the
+ * table of functions with a real nccl.h.
  */
 #pragma once
 

@@ -2,8 +2,9 @@
 /*
  * Every public host function of NCCL 2.14 to 2.32, one row each, as data: the look-up of the real
  * functions, the exported wrappers, the wrappers handed out by dlsym and the prototypes of the
- * recording code are all made from these rows; tests/e2e/agent/agent_table.py holds them against
- * the nccl.h of every version it is given. Signatures are those of the version's own header.
+ * recording code are all made from these rows; tests/e2e/agent/test_agent_table.py holds them
+ * against the nccl.h of every version it is given. Signatures are those of the version's own
+ * header.
  *
  *	F(return type, name, since, how, (parameters), (arguments))
  *	F0(return type, name, since, how)			functions without parameters
@@ -14,7 +15,7 @@
  *
  * Not here, because no C header declares them; calls of them go straight to NCCL:
  * ncclGinInboxA2ACreateRequirement, ncclGinOutboxCreateRequirement, ncclResetDebugInitInternal, and
- * of 2.30.3 alone seven ncclParam* of C++ (tests/e2e/agent/agent_table.py names them).
+ * of 2.30.3 alone seven ncclParam* of C++ (tests/e2e/agent/test_agent_table.py names them).
  *
  * clang-format off: one line per function is what makes this a table.
  */

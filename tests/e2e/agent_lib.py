@@ -16,11 +16,10 @@ import tempfile
 import time
 
 import tap
+from built import AGENT, SIM_DIR
 from tap import Skip  # for those who import all of this
-from tap import expect as check
-
-AGENT = os.environ.get("CW_AGENT", "")
-SIM_DIR = os.environ.get("CW_SIM_DIR", "")
+from waiting import expect as check
+from waiting import wait_until
 
 KIND = {1: "all_reduce", 2: "broadcast", 3: "reduce", 4: "all_gather", 5: "reduce_scatter",
         6: "all_to_all", 7: "gather", 8: "scatter", 16: "send", 17: "recv", 32: "init",
@@ -31,18 +30,6 @@ RETURNED, GROUPED, QUEUED, DROPPED, CAPTURED, IN_PLACE, NO_COUNT, IN_PROGRESS = 
 HAS_PROGRESS, HAS_SUMMARIES, HAS_PYTHON = 1 << 0, 1 << 1, 1 << 5
 NO_SLOT = 0xffff
 PROFILER = 1 << 3  # of a communicator
-
-
-def wait_until(predicate, what, seconds=120):
-    """Polls: the thing waited for happens in another process. The deadline is for what never
-    happens: it costs nothing where it does, and a busy machine must not miss it."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = predicate()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError("not within %d s: %s" % (seconds, what))
 
 
 # ---- protobuf, the little that is needed ----
@@ -299,30 +286,6 @@ def environment(daemon=None, preload=AGENT, **extra):
     env["COLLWATCH_SOCKET"] = daemon.path if daemon else "/nonexistent/collwatch.sock"
     env.update(extra)
     return env
-
-
-def build_sanitized(compiler, at):
-    """agent_program built with AddressSanitizer, and a program that writes where it must not."""
-    if not shutil.which(compiler):
-        raise Skip("no " + compiler)
-    source = os.environ["CW_SOURCE"]
-    for name, file in (("libnccl.so", "libnccl.so.2"), ("libcuda.so", "libcuda.so.1")):
-        os.symlink(os.path.join(SIM_DIR, file), os.path.join(at, name))
-    program, wrong = os.path.join(at, "program"), os.path.join(at, "wrong")
-    sources = [os.path.join(source, "tests/e2e/agent", f)
-               for f in ("agent_program.c", "agent_habits.c", "agent_children.c")]
-    with open(wrong + ".c", "w") as f:
-        f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
-                "p[n] = 1; return p[n]; }\n")
-    for argv in ([*sources, "-I" + source, "-I" + os.path.join(source, "tests/sim/include"),
-                  "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program],
-                 [wrong + ".c", "-o", wrong]):
-        p = subprocess.run([compiler, "-g", "-w", "-fsanitize=address", *argv],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if p.returncode:
-            raise Skip("%s builds nothing with AddressSanitizer: %s" %
-                       (compiler, p.stdout.decode().split("\n")[0]))
-    return program, wrong
 
 
 def has_kernels():

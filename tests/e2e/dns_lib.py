@@ -9,7 +9,7 @@ import struct
 import subprocess
 import threading
 
-import tap
+import pytest
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 A, AAAA = 1, 28
@@ -18,7 +18,7 @@ A, AAAA = 1, 28
 def own_network(directory, options="timeout:1 attempts:1"):
     """From now on this process has only a loopback, and asks 127.0.0.1 for names."""
     if os.geteuid() != 0 or ctypes.CDLL(None).unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
-        raise tap.Skip("needs namespaces of its own")
+        pytest.skip("needs namespaces of its own")
     with open(directory + "/resolv.conf", "w", encoding="ascii") as f:
         f.write(f"nameserver 127.0.0.1\noptions {options}\n")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)

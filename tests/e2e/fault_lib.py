@@ -10,11 +10,9 @@ import socket
 import subprocess
 import tempfile
 
-from agent_lib import AGENT, check, environment, start, wait_until
-
-COLLWATCH = os.environ.get("CW_COLLWATCH", "")
-COLLWATCHD = os.environ.get("CW_COLLWATCHD", "")
-TRAIN = os.environ.get("CW_TRAIN_LOOP", "")
+from agent_lib import check, environment, start, wait_until
+from built import AGENT, COLLWATCH, COLLWATCHD
+from built import TRAIN_LOOP as TRAIN
 
 # Short where the defaults make a test wait, as in the demo.
 PATIENCE = 'no_headway_after = "5s"\nfirst_op_after = "30s"\n'

@@ -13,12 +13,11 @@ import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from agent_lib import AGENT, SIM_DIR, environment, start, wait_until
+from agent_lib import environment, start
+from built import AGENT, COLLWATCH, COLLWATCHD, SIM_DIR
+from built import TRAIN_LOOP as TRAIN
 from ports import unused_port
-from tap import expect
-
-COLLWATCH, COLLWATCHD = os.environ["CW_COLLWATCH"], os.environ["CW_COLLWATCHD"]
-TRAIN = os.environ["CW_TRAIN_LOOP"]
+from waiting import expect, wait_until
 
 
 def samples_of(text):

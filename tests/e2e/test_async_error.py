@@ -1,26 +1,24 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """NCCL's asynchronous errors, from the rank that is told to the report: who asks
-ncclCommGetAsyncError, as watchdogs do, learns of a lost peer and waits on. Prints TAP."""
+ncclCommGetAsyncError, as watchdogs do, learns of a lost peer and waits on."""
 import json
 import os
 import sys
 
-from agent_lib import check, main, wait_until
+from built import TRAIN_LOOP_PY
+from agent_lib import check, wait_until
 from fault_lib import RealDaemon, Training, wait_for_job
 
-TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
 WATCHED_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/watched_rank.py")
 RANKS, VICTIM = 4, 3
 REMOTE_ERROR = 6
 
 
 def train(daemon, name):
-    os.environ["SIM_NCCL_REMOTE_ERRORS"] = "1"
-    os.environ["SIM_NCCL_STALL_FILE"] = daemon.dir + "/stall"
+    variables = {"SIM_NCCL_REMOTE_ERRORS": "1", "SIM_NCCL_STALL_FILE": daemon.dir + "/stall"}
     return Training(daemon.dir, name, RANKS,
-                    [WATCHED_RANK, TRAIN_PY, "--steps", "0", "--step-ms", "20", "--elements", "64"],
-                    daemon, program=sys.executable)
+                    [WATCHED_RANK, TRAIN_LOOP_PY, "--steps", "0", "--step-ms", "20", "--elements", "64"],
+                    daemon, program=sys.executable, variables=lambda _: variables)
 
 
 def record_of(rank):
@@ -92,7 +90,7 @@ def diagnosed(name, strike, survivors, hear):
             job.kill()
 
 
-def a_death_is_told_with_what_the_others_heard_of_it():
+def test_a_death_is_told_with_what_the_others_heard_of_it():
     document = diagnosed("killed", lambda _, job: job.ranks[VICTIM].kill(), range(VICTIM), {0})
     check(document["class"] == "process_dead", str(document))
     check([c["rank"] for c in document["culprits"]] == [VICTIM], str(document))
@@ -106,11 +104,7 @@ def stall(daemon, _):
         pass
 
 
-def an_error_is_told_although_nobody_died():
+def test_an_error_is_told_although_nobody_died():
     document = diagnosed("cut-off", stall, range(RANKS), set(range(RANKS)))
     check(document["class"] == "in_collective", str(document))
     check(told(document) == set(range(RANKS)), str(document))
-
-
-if __name__ == "__main__":
-    main([a_death_is_told_with_what_the_others_heard_of_it, an_error_is_told_although_nobody_died])

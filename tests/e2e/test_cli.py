@@ -1,9 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""collwatch run, status and report against a daemon of their own. Prints TAP.
-
-usage: test_cli.py COLLWATCH COLLWATCHD
-"""
+"""collwatch run, status and report against a daemon of their own."""
 
 import contextlib
 import json
@@ -15,11 +11,10 @@ import sys
 import tempfile
 import time
 
-import tap
-from tap import Skip
+import pytest
+from built import AGENT, COLLWATCH, COLLWATCHD, SIM_DIR, TRAIN_LOOP_PY
 
-COLLWATCH, COLLWATCHD = (os.path.abspath(path) for path in sys.argv[1:3])
-TESTS, test = tap.collection()
+
 
 
 class Daemon:
@@ -79,8 +74,7 @@ def expect(done, status, out=None, err=None):
     assert err is None or err in done.stderr, f"no {err!r}: {text}"
 
 
-@test
-def run_loads_the_agent_and_reaches_the_daemon():
+def test_run_loads_the_agent_and_reaches_the_daemon():
     with Daemon() as daemon:
         done = run("run", "--socket", daemon.socket, "--", "sh", "-c",
                    "echo $LD_PRELOAD $COLLWATCH_SOCKET; grep -c libcollwatch /proc/self/maps; exit 7")
@@ -89,32 +83,28 @@ def run_loads_the_agent_and_reaches_the_daemon():
         assert done.stderr.count("\n") == 1, done.stderr
 
 
-@test
-def run_says_why_no_daemon_is_reached_and_runs_anyway():
+def test_run_says_why_no_daemon_is_reached_and_runs_anyway():
     done = run("run", "--socket", "/nowhere/agent.sock", "--", "echo", "done")
     expect(done, 0, "done\n", "no daemon on /nowhere/agent.sock (No such file or directory)")
 
 
-@test
-def run_without_an_agent_runs_the_program_all_the_same():
+def test_run_without_an_agent_runs_the_program_all_the_same():
     done = run("run", "--agent", "/nowhere/libcollwatch.so", "--", "sh", "-c", "echo $LD_PRELOAD.")
     expect(done, 0, ".\n", "agent /nowhere/libcollwatch.so: No such file or directory")
 
 
-@test
-def run_keeps_what_is_preloaded_already():
+def test_run_keeps_what_is_preloaded_already():
     other = next((p for p in ("/lib/x86_64-linux-gnu/libdl.so.2", "/lib/aarch64-linux-gnu/libdl.so.2")
                   if os.path.exists(p)), None)
     if not other:
-        raise Skip("no libdl.so.2 to preload")
+        pytest.skip("no libdl.so.2 to preload")
     done = run("run", "--", "sh", "-c", "echo $LD_PRELOAD", LD_PRELOAD=other)
     expect(done, 0)
     first, second = done.stdout.strip().split(":")
     assert first == other and second.endswith("/libcollwatch.so"), done.stdout
 
 
-@test
-def run_puts_the_address_sanitizer_first_where_it_is_needed():
+def test_run_puts_the_address_sanitizer_first_where_it_is_needed():
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         source, program = tmp + "/main.c", tmp + "/main"
         with open(source, "w", encoding="ascii") as f:
@@ -122,7 +112,7 @@ def run_puts_the_address_sanitizer_first_where_it_is_needed():
                     'int main(void) { puts(getenv("LD_PRELOAD")); return 0; }\n')
         if subprocess.run(["gcc", "-fsanitize=address", "-o", program, source],
                           stderr=subprocess.DEVNULL, check=False).returncode != 0:
-            raise Skip("gcc cannot link with AddressSanitizer")
+            pytest.skip("gcc cannot link with AddressSanitizer")
         done = run("run", "--", program)
         expect(done, 0, "libasan.so.")
         assert done.stdout.index("libasan.so") < done.stdout.index("libcollwatch.so"), done.stdout
@@ -138,14 +128,13 @@ def build(directory, name, text, *options, cc=("gcc",)):
     return f"{directory}/{name}"
 
 
-@test
-def run_keeps_the_agent_from_a_program_that_it_would_end():
+def test_run_keeps_the_agent_from_a_program_that_it_would_end():
     """musl's loader, which knows half of the C library's symbols."""
     if not shutil.which("musl-gcc"):
-        raise Skip("no musl-gcc")
+        pytest.skip("no musl-gcc")
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         program = build(tmp, "seven", SEVEN, cc=("musl-gcc",))
-        killed = subprocess.run([program], env={"LD_PRELOAD": os.environ["CW_AGENT"]}, check=False,
+        killed = subprocess.run([program], env={"LD_PRELOAD": AGENT}, check=False,
                                 stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         assert killed.returncode == 127, killed
         done = run("run", "--", program)
@@ -179,8 +168,7 @@ def newer_agent(directory):
     return agent
 
 
-@test
-def run_keeps_an_agent_out_that_needs_a_newer_library():
+def test_run_keeps_an_agent_out_that_needs_a_newer_library():
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         program, agent = build(tmp, "seven", SEVEN), newer_agent(tmp)
         killed = subprocess.run([program], env={"LD_PRELOAD": agent}, check=False,
@@ -192,22 +180,19 @@ def run_keeps_an_agent_out_that_needs_a_newer_library():
                "running without")
 
 
-@test
-def run_loads_the_agent_beside_a_library_that_complains():
+def test_run_loads_the_agent_beside_a_library_that_complains():
     """What fails without the agent as well is not the agent's fault."""
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         expect(run("run", "--", build(tmp, "seven", SEVEN), LD_PRELOAD="/nowhere/other.so"), 7,
                "ran\n", "libcollwatch.so loaded")
 
 
-@test
-def run_of_nothing_and_of_what_is_not_there_fails():
+def test_run_of_nothing_and_of_what_is_not_there_fails():
     expect(run("run"), 1, err="what shall be run?")
     expect(run("run", "--", "/nowhere/program"), 1, err="cannot run /nowhere/program")
 
 
-@test
-def status_of_an_idle_daemon():
+def test_status_of_an_idle_daemon():
     with Daemon() as daemon:
         expect(run("status", "--control", daemon.control), 0, "here: collwatchd")
         done = run("status", "--json", COLLWATCH_CONTROL_SOCKET=daemon.control)
@@ -225,8 +210,7 @@ def incident_of(number, hours_ago, klass, node, job):
             "summary": f"number {number}", "times": {"confirmed": confirmed}}
 
 
-@test
-def report_lists_only_what_was_asked_for():
+def test_report_lists_only_what_was_asked_for():
     with Daemon([incident_of(1, 1, "never_entered", "node-a", "name:train"),
                  incident_of(2, 1, "mismatch", "node-b", "name:train"),
                  incident_of(3, 60, "mismatch", "node-a", "name:eval")]) as daemon:
@@ -267,11 +251,11 @@ def train_with_nan(daemon, ranks):
     with open(os.path.join(daemon.dir, "train-log"), "wb") as log:
         loops = [subprocess.Popen(
             [COLLWATCH, "run", "--socket", daemon.socket, "--", sys.executable, PATIENT_RANK,
-             os.environ["CW_TRAIN_LOOP_PY"], "--steps", "40", "--step-ms", "5", "--log-every", "0",
+             TRAIN_LOOP_PY, "--steps", "40", "--step-ms", "5", "--log-every", "0",
              "--uid-file", daemon.dir + "/uid", "--fault", "feed-nan", "--fault-rank", "1",
              "--fault-step", "3"],
             stdin=subprocess.PIPE, stdout=log, stderr=log,
-            env=dict(os.environ, LD_LIBRARY_PATH=os.environ["CW_SIM_DIR"], RANK=str(r),
+            env=dict(os.environ, LD_LIBRARY_PATH=SIM_DIR, RANK=str(r),
                      WORLD_SIZE=str(ranks), LOCAL_RANK=str(r), COLLWATCH_JOB="nan",
                      COLLWATCH_SUMMARY="full", COLLWATCH_PROGRESS="timed"))
             for r in range(ranks)]
@@ -298,8 +282,7 @@ def rows_of(daemon, enough):
     return rows
 
 
-@test
-def status_tells_who_fed_nan_and_what_ops_add_up_to():
+def test_status_tells_who_fed_nan_and_what_ops_add_up_to():
     with Daemon() as daemon:
         with train_with_nan(daemon, 2):
             rows_of(daemon, 1)
@@ -315,11 +298,11 @@ def status_tells_who_fed_nan_and_what_ops_add_up_to():
         expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
         document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
         if not document["tensors"]:
-            kernel = any(os.path.exists(os.path.join(os.path.dirname(os.environ["CW_AGENT"]),
+            kernel = any(os.path.exists(os.path.join(os.path.dirname(AGENT),
                                                      "cuda/summary_kernel." + end))
                          for end in ("fatbin", "ptx"))
             assert not kernel, document
-            raise Skip("built without nvcc and clang: there is no kernel")
+            pytest.skip("built without nvcc and clang: there is no kernel")
         assert any(r["timed"] and r["device_us"] > 0 and r["algbw_gbs"] > 0 for r in rows), rows
         tensor, = document["tensors"]
         assert (tensor["rank"], tensor["kind"], tensor["nans"], tensor["elements"]) == (
@@ -330,19 +313,17 @@ def status_tells_who_fed_nan_and_what_ops_add_up_to():
         assert len(said) == 1, said
 
 
-@test
-def without_a_daemon_it_says_so():
+def test_without_a_daemon_it_says_so():
     for verb in (["status"], ["report"], ["report", "0123456789abcdef"]):
         expect(run(*verb, "--control", "/nowhere/control.sock"), 1, "",
                "no daemon answers on /nowhere/control.sock")
     expect(run("report", "/nowhere/bundle"), 1, "", "cannot open /nowhere/bundle")
 
 
-@test
-def no_color_is_heeded():
+def test_no_color_is_heeded():
     """On a terminal: what `script` gives it."""
     if not shutil.which("script"):
-        raise Skip("there is no script(1)")
+        pytest.skip("there is no script(1)")
     with Daemon() as daemon:
         ask = f"{COLLWATCH} status --control {daemon.control}"
         for no_color, wanted in (("", True), ("1", False)):
@@ -352,8 +333,7 @@ def no_color_is_heeded():
             assert (b"\x1b[" in done.stdout) == wanted, done.stdout
 
 
-@test
-def nothing_of_a_bundle_commands_the_terminal():
+def test_nothing_of_a_bundle_commands_the_terminal():
     """A bundle may be anybody's: neither its texts nor the words about its errors are obeyed."""
     with tempfile.TemporaryDirectory() as directory:
         def write(name, text):
@@ -375,8 +355,7 @@ def nothing_of_a_bundle_commands_the_terminal():
             assert "\x1b" not in said and "\u202e" not in said, repr(said)
 
 
-@test
-def usage_errors_are_errors():
+def test_usage_errors_are_errors():
     expect(run(), 1, err="Usage")
     expect(run("no-such-verb"), 1, err='no verb "no-such-verb"')
     expect(run("status", "--no-such-option"), 1, "")
@@ -393,8 +372,7 @@ def usage_errors_are_errors():
         expect(run(verb, "--help"), 0, f"Usage: collwatch {verb}")
 
 
-@test
-def init_cluster_takes_host_lists_as_slurm_writes_them():
+def test_init_cluster_takes_host_lists_as_slurm_writes_them():
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         expect(run("init-cluster", tmp + "/a", "--hosts", "gpu[008-010],login1"), 0,
                "a/collwatchd.conf  to  /etc/collwatch/collwatchd.conf")
@@ -414,8 +392,7 @@ def init_cluster_takes_host_lists_as_slurm_writes_them():
         assert not os.path.exists(tmp + "/c")
 
 
-@test
-def demo_and_suite_are_the_laboratorys():
+def test_demo_and_suite_are_the_laboratorys():
     for verb in ("demo", "suite"):
         expect(run(verb, "--help"), 0, f"Usage: collwatch-lab {verb}")
     expect(run("demo", "--no-such-option"), 1, err="--no-such-option")
@@ -425,7 +402,3 @@ def demo_and_suite_are_the_laboratorys():
         done = subprocess.run([alone, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, timeout=120, check=False)
         expect(done, 1, err="install the package collwatch-lab")
-
-
-if __name__ == "__main__":
-    tap.run(TESTS)

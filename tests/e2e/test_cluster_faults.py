@@ -1,15 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A job on four nodes (network namespaces on a bridge, joined by TLS) while its leader is killed
 again and again, clocks are set by an hour both ways, and a node is cut off. Then a rank hangs behind
-the partition's back: the verdict must be right, say what was not seen, and go out once. Prints TAP.
+the partition's back: the verdict must be right, say what was not seen, and go out once.
 
-usage: test_cluster_faults.py [--kills N] [--partition SECONDS]
+Options: [--kills N] [--partition SECONDS]
 All of it: meson test -C build -v -t 4 cluster_faults --test-args '--kills 5 --partition 60'
-E2E_SEED=… repeats the draws. Needs root and the right to make namespaces, else says so.
+E2E_SEED=… repeats the draws.
 """
-import argparse
-import http.server
 import json
 import os
 import shutil
@@ -19,7 +16,9 @@ import sys
 import tempfile
 import threading
 
-from agent_lib import Skip, check, main, wait_until
+import pytest
+from built import STEP_CLOCK_LIB
+from agent_lib import check, wait_until
 from demo_driver import seeded
 from fault_lib import COLLWATCH, PATIENCE, RealDaemon, Training, stop_outside_nccl
 
@@ -28,17 +27,7 @@ RANKS = NODES * RANKS_A_NODE
 PORT, HOOK_PORT = 7411, 7480
 HUB = "10.99.9.100"
 HOUR = 3600
-
-
-def options():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=1)
-    parser.add_argument("--partition", type=int, default=4)
-    parser.add_argument("--receive", nargs=2, metavar=("ADDRESS", "FILE"))
-    return parser.parse_args()
-
-
-ARG = options()
+RECEIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/alert_receiver.py")
 
 
 def call(*command, check_it=True):
@@ -46,23 +35,6 @@ def call(*command, check_it=True):
                           timeout=120, check=False)
     check(done.returncode == 0 or not check_it, f"{command}: {done.stdout}")
     return done.returncode == 0
-
-
-def receive(address, path):
-    """The webhook's server, in a process of its own: one alert a line."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            with open(path, "ab") as f:
-                f.write(json.dumps(json.loads(body)).encode() + b"\n")
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-    with http.server.ThreadingHTTPServer((address, HOOK_PORT), Handler) as server:
-        open(path, "ab").close()  # listening
-        server.serve_forever()
 
 
 class Node(RealDaemon):
@@ -75,7 +47,7 @@ class Node(RealDaemon):
         super().__init__()
         self.step = self.dir + "/step"
         self.command = ["ip", "netns", "exec", self.netns, "env",
-                        "LD_PRELOAD=" + os.environ["CW_STEP_CLOCK_LIB"],
+                        "LD_PRELOAD=" + STEP_CLOCK_LIB,
                         "CW_STEP_CLOCK=" + self.step]
 
     def configure(self, config):
@@ -127,13 +99,10 @@ class Cluster:
         return self
 
     def build(self):
-        if os.geteuid() != 0 or not shutil.which("ip"):
-            raise Skip("network namespaces need root and iproute2")
-        if not call("ip", "netns", "add", self.hub, check_it=False):
-            raise Skip("network namespaces are not permitted here")
+        call("ip", "netns", "add", self.hub)
         if not call("ip", "-n", self.hub, "link", "add", "bridge", "type", "bridge",
                     check_it=False):
-            raise Skip("no bridge can be made here")
+            pytest.skip("no bridge can be made here")
         call("ip", "-n", self.hub, "address", "add", HUB + "/24", "dev", "bridge")
         call("ip", "-n", self.hub, "link", "set", "bridge", "up")
         call(COLLWATCH, "init-cluster", self.dir + "/made", "--key-path",
@@ -143,8 +112,8 @@ class Cluster:
             self.nodes.append(Node(self, i))
             self.nodes[-1].link()
         self.receiver = subprocess.Popen(
-            ["ip", "netns", "exec", self.hub, sys.executable, os.path.abspath(__file__),
-             "--receive", HUB, self.alerts_file])
+            ["ip", "netns", "exec", self.hub, sys.executable, RECEIVER, HUB,
+             str(HOOK_PORT), self.alerts_file])
         wait_until(lambda: os.path.exists(self.alerts_file), "the receiver listens")
 
     def alerts(self):
@@ -183,9 +152,9 @@ def agreed(cluster, name):
     return leader if sees_all(leader, name) and all(n == {leader.name} for n in names) else None
 
 
-def kill_leaders(cluster, rng, name):
+def kill_leaders(cluster, rng, name, kills):
     """Whoever leads is killed; somebody else takes over; the killed one comes back."""
-    for _ in range(ARG.kills):
+    for _ in range(kills):
         leader = wait_until(lambda: agreed(cluster, name), "all agree who leads")
         leader.end(signal.SIGKILL)
         wait_until(lambda: cluster.leader(name), "another one leads")
@@ -205,7 +174,7 @@ def check_alert(doc, rank, missing):
     check(missing.name in said, f"the coverage does not name {missing.name}: {said}")
 
 
-def hang_while_cut(cluster, rng, name, training):
+def hang_while_cut(cluster, rng, name, training, cut_s):
     """A node that does not lead is cut off; the job goes on. Then a rank elsewhere is stopped."""
     leader = wait_until(lambda: agreed(cluster, name), "all agree who leads")
     lone = rng.choice([n for n in cluster.nodes if n is not leader])
@@ -214,7 +183,7 @@ def hang_while_cut(cluster, rng, name, training):
     print(f"# leader {leader.name}, cut off {lone.name}, culprit {culprit}", flush=True)
     lone.cut(True)
     # Not a wait for anything: for so long the cluster is in two parts and the job is well.
-    threading.Event().wait(ARG.partition)
+    threading.Event().wait(cut_s)
     check(training.is_running(), "the job does not notice")
     check(not cluster.alerts(), "the job is well: %r" % cluster.alerts())
     stop_outside_nccl(training.ranks[culprit])
@@ -230,7 +199,9 @@ def hang_while_cut(cluster, rng, name, training):
     return culprit
 
 
-def verdicts_stay_right():
+@pytest.mark.root
+@pytest.mark.namespaces
+def test_verdicts_stay_right(pytestconfig):
     rng = seeded("cluster_faults")
     name = "four-nodes"
     with Cluster() as cluster:
@@ -240,8 +211,9 @@ def verdicts_stay_right():
                             ["--steps", "0", "--step-ms", "20", "--tp", "2"], cluster.nodes)
         try:
             wait_until(lambda: sees_all(cluster.leader(name), name), "all are seen")
-            kill_leaders(cluster, rng, name)
-            culprit = hang_while_cut(cluster, rng, name, training)
+            kill_leaders(cluster, rng, name, pytestconfig.getoption("--kills"))
+            culprit = hang_while_cut(cluster, rng, name, training,
+                                     pytestconfig.getoption("--partition"))
             ids = [a["id"] for a in cluster.alerts()]
             check(len(ids) == len(set(ids)), "an id twice: %r" % cluster.alerts())
             check(all([c["rank"] for c in a["culprits"]] == [culprit] for a in cluster.alerts()),
@@ -251,10 +223,3 @@ def verdicts_stay_right():
                 check(node.end() == 0, f"{node.name} did not end well:\n{node.read_log()}")
         finally:
             training.kill()
-
-
-if __name__ == "__main__":
-    if ARG.receive:
-        receive(*ARG.receive)
-    sys.argv = sys.argv[:1]
-    main([verdicts_stay_right])

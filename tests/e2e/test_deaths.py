@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How ranks die, and what the report says: one daemon, a job of two ranks for each way to die, all at
-once. With the kernel's word (BPF) and without. Prints TAP.
+once. With the kernel's word (BPF) and without.
 
-usage: test_deaths.py COLLWATCHD COLLWATCH [--launchers]
---launchers: also those that go with their launcher. A job that is over as a rule, so its alert comes
-after two minutes: meson test -C build -v -t 4 deaths --test-args=--launchers
+--slow: also those that go with their launcher. A job that is over as a rule, so its alert comes after
+two minutes: meson test -C build -v -t 4 deaths --test-args=--slow
 """
 import ctypes
 import json
@@ -16,14 +14,13 @@ import signal
 import sys
 import tempfile
 
-from agent_lib import Skip, environment, has_kernels, main, start, subprocess, wait_until
+import pytest
+from built import COLLWATCH, COLLWATCHD, TRAIN_LOOP, TRAIN_LOOP_PY
+from agent_lib import environment, has_kernels, start, subprocess, wait_until
 from epitaph_contract import deviations
 from fault_lib import RealDaemon, Training, wait_for_job
-from tap import expect
+from waiting import expect
 
-COLLWATCHD, COLLWATCH = sys.argv[1:3]
-WITH_LAUNCHERS = "--launchers" in sys.argv[3:]
-TRAIN, TRAIN_PY = os.environ["CW_TRAIN_LOOP"], os.environ["CW_TRAIN_LOOP_PY"]
 DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/dying_rank.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_CAPBSET_DROP, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 24, 21, 38, 39
@@ -83,9 +80,9 @@ class MemoryGroup:
         try:
             os.mkdir(self.dir)
             self.write(limit, OOM_BYTES)
-        except (OSError, TypeError) as e:
+        except (OSError, TypeError):
             self.close()
-            raise Skip("no memory control group can be made here") from e
+            pytest.skip("no memory control group can be made here")
 
     def write(self, name, value):
         with open(os.path.join(self.dir, name), "w") as f:
@@ -109,8 +106,8 @@ class Job:
             start(argv + options, environment(world, RANK=str(rank), WORLD_SIZE="2",
                                               LOCAL_RANK=str(rank), COLLWATCH_JOB=name),
                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for rank, argv in enumerate([[TRAIN], LAUNCHERS.get(name, []) +
-                                         [sys.executable, DYING_RANK, TRAIN_PY]])]
+            for rank, argv in enumerate([[TRAIN_LOOP], LAUNCHERS.get(name, []) +
+                                         [sys.executable, DYING_RANK, TRAIN_LOOP_PY]])]
         self.killer = 0
 
     @property
@@ -232,15 +229,13 @@ def die(world, group):
 
 
 def check_table(names, with_bpf):
-    if os.geteuid() != 0:
-        raise Skip("needs root")
     group = MemoryGroup() if "take-memory" in names else None
     try:
         world = World(names, with_bpf)
         try:
             notes = [n for n in world.status()["notes"] if n.startswith(NO_BPF)]
             if with_bpf and notes:
-                raise Skip(notes[0])
+                pytest.skip(notes[0])
             expect(with_bpf or len(notes) == 1, "a note says what is not seen: %r" % notes)
             die(world, group)
             wait_until(lambda: set(world.incidents()) == set(names), "an incident for each", 180)
@@ -271,29 +266,37 @@ def check_incident(name, doc, killer, with_bpf):
 BY_THEMSELVES = [name for name in SAYS if name not in LAUNCHERS]
 
 
-def table_of_deaths():
+@pytest.mark.root
+@pytest.mark.bpf
+def test_table_of_deaths():
     check_table(BY_THEMSELVES, True)
 
 
-def table_of_deaths_without_bpf():
+@pytest.mark.root
+def test_table_of_deaths_without_bpf():
     check_table(BY_THEMSELVES, False)
 
 
-def deaths_with_the_launcher():
+@pytest.mark.root
+@pytest.mark.bpf
+@pytest.mark.slow
+def test_deaths_with_the_launcher():
     check_table(list(LAUNCHERS), True)
 
 
-def deaths_with_the_launcher_without_bpf():
+@pytest.mark.root
+@pytest.mark.slow
+def test_deaths_with_the_launcher_without_bpf():
     check_table(list(LAUNCHERS), False)
 
 
-def nan_fed_before_is_in_the_report():
+def test_nan_fed_before_is_in_the_report():
     """Rank 1 feeds NaN from step 3 on and is killed for it: what it fed is in its record."""
     if not has_kernels():
-        raise Skip("built without nvcc and clang: there is no kernel")
+        pytest.skip("built without nvcc and clang: there is no kernel")
     with RealDaemon() as daemon:
         daemon.start()
-        loop = ["COLLWATCH_SUMMARY=full", sys.executable, TRAIN_PY, "--steps", "0", "--step-ms", "20",
+        loop = ["COLLWATCH_SUMMARY=full", sys.executable, TRAIN_LOOP_PY, "--steps", "0", "--step-ms", "20",
                 "--log-every", "0", "--fault", "feed-nan", "--fault-rank", "1", "--fault-step", "3"]
         job = Training(daemon.dir, "nan", 2, loop, daemon, program="/usr/bin/env")
         try:
@@ -322,7 +325,7 @@ def epitaphs(daemon):
     return found
 
 
-def failed_job_leaves_an_epitaph():
+def test_failed_job_leaves_an_epitaph():
     """Rank 1 crashes, and whoever started the job ends the other: nobody has to be alerted."""
     with RealDaemon() as daemon:
         daemon.start()
@@ -344,10 +347,3 @@ def failed_job_leaves_an_epitaph():
         expect("rank 1 on node-a" in said and "How they ended" in said, said)
         page = daemon.ask("report", doc["id"], "--html")
         expect("<html" in page and "How they ended" in page, page)
-
-
-if __name__ == "__main__":
-    main([table_of_deaths, table_of_deaths_without_bpf, nan_fed_before_is_in_the_report,
-          failed_job_leaves_an_epitaph] +
-         ([deaths_with_the_launcher, deaths_with_the_launcher_without_bpf] if WITH_LAUNCHERS
-          else []))

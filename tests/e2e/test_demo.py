@@ -1,11 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""End to end: daemons, agents in real processes, a fault, an alert over HTTP. Prints TAP.
+"""End to end: daemons, agents in real processes, a fault, an alert over HTTP."""
 
-usage: test_demo.py COLLWATCH [TEST…]
-"""
-
-import concurrent.futures
+import functools
 import json
 import os
 import random
@@ -14,33 +10,29 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import epitaph_contract
-import tap
+import pytest
+from built import COLLWATCH, TRAIN_LOOP_PY
 from demo_driver import EXPECTED, HAS_NAMESPACES, Demo, Draw, seeded, why_not
 from incident_contract import deviations
-from tap import Failure
+from waiting import expect
 
-COLLWATCH = os.path.abspath(sys.argv[1])
-TRAIN_LOOP = os.path.join(os.path.dirname(__file__), "../programs/train_loop.py")
-SEED = seeded("test_demo").getrandbits(64)
-TESTS, test = tap.collection()
 # Each has its own sockets, ports and directory; none needs more than a fraction of a core.
 AT_ONCE = 4
 # An alert may take so many times what is promised: the machine may be loaded. tools/soak measures.
 LENIENCE = 10
 
 
-def expect(condition, message):
-    if not condition:
-        raise Failure(message)
+@functools.cache
+def seed():
+    return seeded("test_demo").getrandbits(64)
 
 
 def draw(scenario):
     """The same for a seed, whichever tests are run."""
-    return Draw.random(random.Random(f"{SEED} {scenario}"), scenario, max_ranks=8)
+    return Draw.random(random.Random(f"{seed()} {scenario}"), scenario, max_ranks=8)
 
 
 def check_run(demo, what, *options):
@@ -143,36 +135,35 @@ def run_scenario(scenario):
         check(demo, draw(scenario))
 
 
-class Scenario:
-    """A test that only waits for its scenario: several run at the same time."""
-
-    def __init__(self, name):
-        self.scenario, self.__name__ = name, "gets_" + name.replace("-", "_") + "_right"
-        self.done = None
-
-    def start(self, pool):
-        if not why_not(self.scenario):
-            self.done = pool.submit(run_scenario, self.scenario)
-
-    def __call__(self, _):
-        if not self.done:
-            raise tap.Skip(why_not(self.scenario))
-        print(f"# {draw(self.scenario)}", flush=True)
-        self.done.result()
-
-
-def longest_first(scenario):
-    expected = EXPECTED[scenario.scenario]
+def longest_first(test):
+    expected = EXPECTED[test.scenario]
     return -(expected.alert_within_s or 30 + expected.lasts_s)
 
 
-SCENARIOS = [Scenario(name) for name in EXPECTED]
+def scenario_test(scenario):
+    """That it is got right, as a test that runs beside the others."""
+    @pytest.mark.at_once(workers=AT_ONCE, key=longest_first)
+    def test():
+        if why_not(scenario):
+            pytest.skip(why_not(scenario))
+        print(f"# {draw(scenario)}", flush=True)
+        run_scenario(scenario)
+    test.scenario = scenario
+    return test
+
+
+globals().update({f"test_gets_{name.replace('-', '_')}_right": scenario_test(name) for name in EXPECTED})
 
 
 # ---- the rest ----
 
-@test
-def lists_the_scenarios_it_is_expected_to_have(demo):
+@pytest.fixture(name="demo")
+def own_demo():
+    with Demo(COLLWATCH) as demo:
+        yield demo
+
+
+def test_lists_the_scenarios_it_is_expected_to_have(demo):
     done = subprocess.run([COLLWATCH, "demo", "--list"], stdout=subprocess.PIPE, text=True,
                           env=demo.environment, check=True)
     expect({line.split()[0] for line in done.stdout.splitlines()} == set(EXPECTED), done.stdout)
@@ -189,8 +180,7 @@ def wait_for_line(process, text, within_s):
         process.seen = seen = seen + piece
 
 
-@test
-def leaves_nothing_behind_when_interrupted(demo):
+def test_leaves_nothing_behind_when_interrupted(demo):
     for signo, line in ((signal.SIGINT, "daemons up"), (signal.SIGTERM, "ranks running")):
         process = demo.start(Draw("never-entered", 4, 2, 1))
         try:
@@ -253,8 +243,7 @@ def check_stacks_on_demand(demo):
         expect(done.returncode == 3 and not done.stdout, f"{done.returncode}: {done.stderr}")
 
 
-@test
-def shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
+def test_shows_stacks_on_demand_and_leaves_no_process_behind_when_killed(demo):
     process = demo.start(Draw("healthy", 4, 2, 1), "--seconds", "3600")  # until it is killed
     wait_for_line(process, "ranks running", 120)
     check_stacks_on_demand(demo)
@@ -272,7 +261,7 @@ def issued_at(side):
     found = [re.search(r"(train_loop\.py):(\d+) in Trainer\.reduce_norms$", frame)
              for frame in side["op"].get("stack", [])]
     (match,) = filter(None, found)
-    with open(TRAIN_LOOP, encoding="utf-8") as source:
+    with open(TRAIN_LOOP_PY, encoding="utf-8") as source:
         return ":".join(match.groups()), source.read().split("\n")[int(match[2]) - 1]
 
 
@@ -290,8 +279,7 @@ def check_lines(bundle, incident):
         expect(place in page, f"{place} is not on the page")
 
 
-@test
-def names_the_lines_that_differing_calls_were_issued_from(demo):
+def test_names_the_lines_that_differing_calls_were_issued_from(demo):
     keep = demo.tmp + ".kept"
     try:
         result = check_run(demo, Draw("wrong-op", 4, 2, 3), "--call-stacks", "--keep", keep)
@@ -308,14 +296,12 @@ def nsenter(option, path, *command):
                           stdout=subprocess.PIPE).stdout
 
 
-def needs_namespaces():
-    if not HAS_NAMESPACES:
-        raise tap.Skip("namespaces are not permitted here, or there is no ip")
+needs_namespaces = pytest.mark.skipif(
+    not HAS_NAMESPACES, reason="namespaces are not permitted here, or there is no ip")
 
 
-@test
-def nodes_are_namespaces_with_names_of_their_own(demo):
-    needs_namespaces()
+@needs_namespaces
+def test_nodes_are_namespaces_with_names_of_their_own(demo):
     keep = os.path.join(demo.tmp, "kept")
     demo.environment["http_proxy"] = "http://127.0.0.1:9"  # of the site: leads nowhere from there
     process = demo.start(Draw("killed-rank", 4, 2, 3), "--keep", keep)
@@ -351,9 +337,8 @@ def links_of(pid):
     return links
 
 
-@test
-def the_link_of_a_lost_node_is_down(demo):
-    needs_namespaces()
+@needs_namespaces
+def test_the_link_of_a_lost_node_is_down(demo):
     process = demo.start(Draw("dead-node", 4, 2, 3))
     try:
         wait_for_line(process, "ranks running", 120)
@@ -372,8 +357,7 @@ def the_link_of_a_lost_node_is_down(demo):
     expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
 
 
-@test
-def nodes_are_on_loopback_when_that_is_asked_for(demo):
+def test_nodes_are_on_loopback_when_that_is_asked_for(demo):
     process = demo.start(Draw("killed-rank", 4, 2, 1), "--no-namespaces")
     try:
         wait_for_line(process, "2 nodes, all on loopback (--no-namespaces)", 120)
@@ -387,8 +371,7 @@ def nodes_are_on_loopback_when_that_is_asked_for(demo):
     expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
 
 
-@test
-def nodes_are_on_loopback_where_namespaces_are_not_permitted(demo):
+def test_nodes_are_on_loopback_where_namespaces_are_not_permitted(demo):
     missing = ["sys_admin", "net_admin"] if HAS_NAMESPACES else [None]
     for capability in missing:
         prefix = ["setpriv", "--bounding-set", "-" + capability] if capability else []
@@ -399,8 +382,7 @@ def nodes_are_on_loopback_where_namespaces_are_not_permitted(demo):
         expect(not demo.leftovers(), f"left behind: {demo.leftovers()}")
 
 
-@test
-def refuses_what_cannot_be_run(demo):
+def test_refuses_what_cannot_be_run(demo):
     for arguments in (["--ranks", "1"], ["--ranks", "65"], ["--ranks", "2", "--nodes", "3"],
                       ["--ranks", "4", "--culprit", "4"], ["no-such-scenario"], ["--ranks", "x"]):
         done = subprocess.run([COLLWATCH, "demo", *arguments], stdout=subprocess.PIPE,
@@ -408,20 +390,3 @@ def refuses_what_cannot_be_run(demo):
         expect(done.returncode == 1, f"{arguments}: exit status {done.returncode}")
         expect(done.stderr and not done.stdout, f"{arguments}: {done.stdout} {done.stderr}")
     expect(not demo.leftovers(), "left behind")
-
-
-def call(function):
-    with Demo(COLLWATCH) as demo:
-        function(demo)
-
-
-def main():
-    chosen = [t for t in SCENARIOS + TESTS if not sys.argv[2:] or t.__name__ in sys.argv[2:]]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for scenario in sorted((t for t in chosen if t in SCENARIOS), key=longest_first):
-            scenario.start(pool)
-        tap.run(chosen, call)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,17 +1,13 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Daemons that find each other under a DNS name, with a name server of our own that answers, is
 silent, talks nonsense and lies. All of it in a network namespace with a resolv.conf of its own;
-needs root, else says so. Prints TAP.
-
-usage: test_dns.py
-"""
+needs root, else says so."""
 
 import contextlib
 import subprocess
 import time
 
-import tap
+import pytest
 from agent_lib import wait_until
 from dns_lib import NameServer, own_network
 from ops_lib import COLLWATCH, World, expect
@@ -63,7 +59,8 @@ def answers_quickly(daemon):
     return False
 
 
-def daemons_find_each_other_whatever_the_name_server_does():
+@pytest.mark.forked  # into a network of its own
+def test_daemons_find_each_other_whatever_the_name_server_does():
     with contextlib.ExitStack() as stack:
         a = stack.enter_context(Daemon("node-a", ""))
         own_network(a.dir)
@@ -111,7 +108,3 @@ def daemons_find_each_other_whatever_the_name_server_does():
         for node in a, b, c, d:
             wait_until(lambda node=node: node.connected() == everybody - {node.name},
                        f"{node.name} has met all")
-
-
-if __name__ == "__main__":
-    tap.run([daemons_find_each_other_whatever_the_name_server_does])

@@ -1,10 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """collwatch doctor: each finding is provoked, seen by its name, mended with the printed command (or,
-where none can be printed, by hand as its words say), and gone. Prints TAP.
-
-usage: test_doctor.py
-"""
+where none can be printed, by hand as its words say), and gone."""
 
 import ctypes
 import json
@@ -16,10 +12,10 @@ import socket
 import ssl
 import struct
 import subprocess
-import sys
 import threading
 
-import tap
+import pytest
+from built import CC, SOURCE
 from agent_lib import environment, envelope, field, wait_until
 from ops_lib import COLLWATCH, COLLWATCHD, Receiver, World, expect
 from ports import unused_port
@@ -72,8 +68,8 @@ def old_loader(directory):
     return path
 
 
-def every_finding_of_the_manual_is_provoked_here():
-    with open(os.environ["CW_SOURCE"] + "/docs/collwatch.1.scd", encoding="utf-8") as f:
+def test_every_finding_of_the_manual_is_provoked_here():
+    with open(SOURCE + "/docs/collwatch.1.scd", encoding="utf-8") as f:
         manual = f.read()
     listed = re.search(r"that command\. Names: (.*?)\. \*--json\*", manual, re.DOTALL).group(1)
     with open(__file__, encoding="utf-8") as f:
@@ -83,7 +79,7 @@ def every_finding_of_the_manual_is_provoked_here():
     expect(not (missing := [n for n in names if f'"{n}"' not in here]), missing)
 
 
-def a_daemon_that_is_down_is_started_by_the_printed_command():
+def test_a_daemon_that_is_down_is_started_by_the_printed_command():
     with Healthy() as world:
         world.stop()
         found = only(doctor(world), "daemon-down", "agent-socket")
@@ -95,9 +91,8 @@ def a_daemon_that_is_down_is_started_by_the_printed_command():
         wait_until(lambda: not doctor(world).keys() & {"daemon-down", "agent-socket"}, "mended")
 
 
-def sockets_that_are_closed_are_opened_by_the_printed_command():
-    if os.geteuid() != 0:
-        raise tap.Skip("needs two users")
+@pytest.mark.root
+def test_sockets_that_are_closed_are_opened_by_the_printed_command():
     with Healthy() as world:
         os.chmod(world.path, 0o600)
         os.chmod(world.control, 0o600)
@@ -107,7 +102,7 @@ def sockets_that_are_closed_are_opened_by_the_printed_command():
         only(doctor(world, uid=4321))
 
 
-def configuration_and_key_that_keep_the_daemon_down_are_named():
+def test_configuration_and_key_that_keep_the_daemon_down_are_named():
     with Healthy() as world:
         world.stop()
         world.configure("no_such_key = 1")
@@ -128,7 +123,7 @@ def write_key(path, mode, digits="42"):
     os.chmod(path, mode)
 
 
-def a_key_that_is_missing_or_no_key_is_named():
+def test_a_key_that_is_missing_or_no_key_is_named():
     with Healthy() as world:
         world.stop()
         key = world.dir + "/peer.key"
@@ -147,7 +142,7 @@ def init_cluster(directory, *options):
                     "node-b=127.0.0.1:7412", *options], stdout=subprocess.DEVNULL, check=True)
 
 
-def certificates_that_do_not_hold_are_named():
+def test_certificates_that_do_not_hold_are_named():
     """Expired ones cannot be made here; those that soon will be, and of others, can."""
     with Healthy() as world:
         world.stop()
@@ -189,7 +184,8 @@ def make_https(world):
     return context, cert
 
 
-def a_webhook_that_does_not_answer_is_named():
+@pytest.mark.forked  # it mounts
+def test_a_webhook_that_does_not_answer_is_named():
     receiver = Receiver()
     with World() as world:
         try:
@@ -227,9 +223,8 @@ def a_webhook_that_does_not_answer_is_named():
             receiver.close()
 
 
-def shadow_and_missing_rights_are_named():
-    if os.geteuid() != 0:
-        raise tap.Skip("needs root")
+@pytest.mark.root
+def test_shadow_and_missing_rights_are_named():
     with World("mode = shadow") as world:
         drop = lambda: [LIBC.prctl(24, cap, 0, 0, 0) for cap in (21, 38, 39)]  # PR_CAPBSET_DROP
         world.start(preexec=drop)
@@ -244,9 +239,9 @@ def shadow_and_missing_rights_are_named():
             expect(only_of(doctor(world)) == {}, "where BPF is not to be had at all")
 
 
-def a_process_that_does_not_see_the_socket_is_named():
+def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch):
     if os.geteuid() != 0 or not shutil.which("unshare"):
-        raise tap.Skip("needs namespaces")
+        pytest.skip("needs namespaces")
     with Healthy() as world:
         hide = f"mount --bind /dev/null {world.path} && exec cat"
         env = environment(preload=None, COLLWATCH_SOCKET=world.path)
@@ -272,19 +267,16 @@ def a_process_that_does_not_see_the_socket_is_named():
         expect("still running" in only(doctor(world, "--pid", pid),
                                        "process-unreadable")["process-unreadable"][0], "it has ended")
         world.stop()
-        os.environ["container"] = "test"
-        try:
-            nowhere = world.dir + "/not-mounted/agent.sock"
-            found = doctor(world, "--socket", nowhere)
-            expect("socket-not-mounted" in found, found)
-            os.mkdir(os.path.dirname(nowhere))
-            expect("socket-not-mounted" not in doctor(world, "--socket", nowhere), "mounted")
-        finally:
-            del os.environ["container"]
+        monkeypatch.setenv("container", "test")
+        nowhere = world.dir + "/not-mounted/agent.sock"
+        found = doctor(world, "--socket", nowhere)
+        expect("socket-not-mounted" in found, found)
+        os.mkdir(os.path.dirname(nowhere))
+        expect("socket-not-mounted" not in doctor(world, "--socket", nowhere), "mounted")
 
 
-def programs_that_cannot_be_read_are_named():
-    cc = shlex.split(os.environ["CW_CC"])
+def test_programs_that_cannot_be_read_are_named():
+    cc = shlex.split(CC)
     with Healthy() as world:
         exe, source = world.dir + "/p", world.dir + "/p.c"
         with open(source, "w", encoding="ascii") as f:
@@ -312,8 +304,8 @@ def programs_that_cannot_be_read_are_named():
         expect("process-unreadable" not in doctor(world, "--pid", me), "asked as root")
 
 
-def programs_that_the_agent_cannot_be_in_are_named():
-    cc = shlex.split(os.environ["CW_CC"])
+def test_programs_that_the_agent_cannot_be_in_are_named():
+    cc = shlex.split(CC)
     with Healthy() as world:
         source, exe = world.dir + "/p.c", world.dir + "/p"
         with open(source, "w", encoding="ascii") as f:
@@ -354,7 +346,7 @@ def programs_that_the_agent_cannot_be_in_are_named():
             only(doctor(world, "--", exe))
 
 
-def a_process_without_the_agent_is_named():
+def test_a_process_without_the_agent_is_named():
     with Healthy() as world:
         p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=environment(preload=None))
         try:
@@ -402,7 +394,7 @@ def doctor_told(world, version, notes):
         os.unlink(path)
 
 
-def other_versions_are_named():
+def test_other_versions_are_named():
     with Healthy() as world:
         ours = world.status()["version"]
         found = only(doctor_told(world, "0.0.1", []), "version-differs")
@@ -415,7 +407,7 @@ def other_versions_are_named():
         only(doctor(world))
 
 
-def peers_are_named():
+def test_peers_are_named():
     with World() as world:
         ports = [unused_port(), unused_port()]
         peers = (f'peers = {{"node-a=127.0.0.1:{ports[0]}", "node-b=127.0.0.1:{ports[1]}"}}\n'
@@ -440,9 +432,10 @@ def peers_are_named():
             wait_until(lambda: not only_of(doctor(world)), "they meet")
 
 
-def a_full_or_closed_state_directory_is_named():
+@pytest.mark.forked  # it mounts
+def test_a_full_or_closed_state_directory_is_named():
     if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS) != 0:
-        raise tap.Skip("needs a mount namespace of its own")
+        pytest.skip("needs a mount namespace of its own")
     with World() as world:
         os.mkdir(world.state)
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -463,17 +456,3 @@ def a_full_or_closed_state_directory_is_named():
         finally:
             world.stop()
             subprocess.run(["umount", world.state], check=True)
-
-
-TESTS = [every_finding_of_the_manual_is_provoked_here,
-         a_daemon_that_is_down_is_started_by_the_printed_command,
-         sockets_that_are_closed_are_opened_by_the_printed_command,
-         configuration_and_key_that_keep_the_daemon_down_are_named,
-         a_key_that_is_missing_or_no_key_is_named, certificates_that_do_not_hold_are_named,
-         a_webhook_that_does_not_answer_is_named, shadow_and_missing_rights_are_named,
-         a_process_that_does_not_see_the_socket_is_named, programs_that_cannot_be_read_are_named,
-         programs_that_the_agent_cannot_be_in_are_named, a_process_without_the_agent_is_named,
-         other_versions_are_named, peers_are_named, a_full_or_closed_state_directory_is_named]
-
-if __name__ == "__main__":
-    tap.run(TESTS)

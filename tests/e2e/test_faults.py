@@ -1,26 +1,25 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What befalls a daemon while it watches: no room on disk, no descriptors, no memory, its socket
 full while it is stopped, its wall clock set. The job never notices, its hang is diagnosed, and when
 the trouble is over all is as before. Each test is a daemon and jobs of its own; they run at the
-same time, as most of each is waiting. Prints TAP.
-"""
+same time, as most of each is waiting."""
 import ctypes
 import json
 import os
 import resource
 import signal
 import socket
-import threading
 
-import tap
-from agent_lib import AGENT, Skip, check, subprocess, wait_until
+import pytest
+from built import STEP_CLOCK_LIB
+from agent_lib import AGENT, check, subprocess, wait_until
 from fault_lib import PATIENCE, RealDaemon, Training, wait_for_job
 
 RANKS, BLOCKED = 2, 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 TRAINING = ["--step-ms", "20", "--log-every", "1", "--elements", "64"]
 HOUR = 3600
+pytestmark = pytest.mark.at_once
 
 
 def hanging(step):
@@ -78,15 +77,14 @@ def fill(path):
     os.close(fd)
 
 
-def a_full_disk():
+@pytest.mark.root
+def test_a_full_disk():
     """The alert goes out, the bundle waits in memory and is written when there is room."""
-    if os.geteuid() != 0:
-        raise Skip("needs root to mount a file system")
     with Scene() as s:
         d = s.daemon
         os.mkdir(d.state)
         if LIBC.mount(b"tmpfs", d.state.encode(), b"tmpfs", 0, b"size=128k") != 0:
-            raise Skip("no tmpfs can be mounted")
+            pytest.skip("no tmpfs can be mounted")
         try:
             d.start()
             fill(d.state + "/filler")
@@ -107,7 +105,7 @@ def a_full_disk():
             LIBC.umount2(d.state.encode(), 2)
 
 
-def no_descriptors():
+def test_no_descriptors():
     """New agents have to wait; those that are there are watched, and their hang is diagnosed."""
     with Scene() as s:
         d = s.daemon
@@ -136,7 +134,7 @@ def no_descriptors():
         ends_well(s)
 
 
-def no_memory():
+def test_no_memory():
     """What needs memory fails and is tried again; the daemon stays, and recovers."""
     with Scene(config=PATIENCE + 'log_level = "debug"\n') as s:
         d = s.daemon
@@ -157,7 +155,7 @@ def no_memory():
         ends_well(s)
 
 
-def its_socket_full():
+def test_its_socket_full():
     """While it is stopped its queue of connections fills; a job starts and trains all the same."""
     with Scene() as s:
         d = s.daemon
@@ -183,12 +181,12 @@ def its_socket_full():
         ends_well(s)
 
 
-def its_clock_set():
+def test_its_clock_set():
     """An hour ahead while a job trains, an hour back while it hangs: one alert, right, and once."""
     with Scene() as s:
         d = s.daemon
         step = d.dir + "/step"
-        d.command = ["env", "LD_PRELOAD=" + os.environ["CW_STEP_CLOCK_LIB"],
+        d.command = ["env", "LD_PRELOAD=" + STEP_CLOCK_LIB,
                      "CW_STEP_CLOCK=" + step]
 
         def set_by(seconds):
@@ -210,32 +208,3 @@ def its_clock_set():
         # It was the daemon's clock that was set, and not only in the test.
         check(doc["times"]["confirmed"] != doc["times"]["last_progress"], str(doc["times"]))
         ends_well(s)
-
-
-def all_at_once(tests):
-    """Each in a thread; results in their order."""
-    results = {}
-
-    def one(test):
-        try:
-            test()
-            results[test] = None
-        except BaseException as error:  # pylint: disable=broad-except
-            results[test] = error
-    threads = [threading.Thread(target=one, args=(t,)) for t in tests]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    def tell(test):
-        if results[test]:
-            raise results[test]
-    tap.run(tests, tell)
-
-
-if __name__ == "__main__":
-    if not os.path.exists(AGENT):
-        print("1..0 # SKIP no agent")
-    else:
-        all_at_once([a_full_disk, no_descriptors, no_memory, its_socket_full, its_clock_set])

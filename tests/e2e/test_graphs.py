@@ -1,22 +1,20 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Jobs whose communication is in CUDA graphs: they end as without the agent, by whatever way the
-program comes to the driver, and what goes wrong in a replay is found. Prints TAP."""
-import concurrent.futures
-import os
+program comes to the driver, and what goes wrong in a replay is found."""
 import tempfile
 
-import tap
+import pytest
+from built import GRAPH_LOOP
 from agent_lib import check, wait_until
 from fault_lib import RealDaemon, Training, wait_for_job
 
-PROGRAM = os.environ["CW_GRAPH_LOOP"]
 RANKS, FAULTY = 4, 2
+pytestmark = pytest.mark.at_once
 
 
 def run(through, directory, daemon=None):
     job = Training(directory, "same-" + through, RANKS, ["--steps", "200"], daemon,
-                   program=PROGRAM + through)
+                   program=GRAPH_LOOP + through)
     try:
         return job.wait(120)
     finally:
@@ -38,7 +36,7 @@ def diagnosed(through, fault):
         daemon.start()
         job = Training(daemon.dir, fault, RANKS,
                        ["--steps", "0", "--step-ms", "20", "--fault", fault, "--fault-rank",
-                        str(FAULTY), "--fault-step", "150"], daemon, program=PROGRAM + through)
+                        str(FAULTY), "--fault-step", "150"], daemon, program=GRAPH_LOOP + through)
         try:
             if fault != "wrong-capture":  # that one hangs at once
                 wait_for_job(daemon, job, RANKS)
@@ -50,43 +48,33 @@ def diagnosed(through, fault):
     return doc
 
 
-def finds_who_did_not_launch():
+def test_finds_who_did_not_launch():
     doc = diagnosed("static", "skip-launch")
     check(doc["class"] == "never_entered" and doc["detail"] == "outside_nccl", str(doc))
     check(doc["where"]["coll_seq"] == 451, "three collectives a step: %r" % (doc["where"],))
     check("all_reduce #451" in doc["summary"], doc["summary"])
 
 
-def finds_who_is_stuck_inside():
+def test_finds_who_is_stuck_inside():
     doc = diagnosed("runtime", "stuck-inside")
     check(doc["class"] == "device_stalled", str(doc))
     # Its first op is over: the others wait in the group behind the work that is stuck.
     check(doc["where"]["coll_seq"] == 452, str(doc["where"]))
 
 
-def finds_who_captured_something_else():
+def test_finds_who_captured_something_else():
     doc = diagnosed("driver", "wrong-capture")
     check(doc["class"] == "mismatch" and doc["detail"] == "count", str(doc))
     check(doc["where"]["coll_seq"] == 2, str(doc["where"]))
 
 
-def driver_ends_alike():
+def test_driver_ends_alike():
     ends_alike("driver")
 
 
-def runtime_ends_alike():
+def test_runtime_ends_alike():
     ends_alike("runtime")
 
 
-def static_ends_alike():
+def test_static_ends_alike():
     ends_alike("static")
-
-
-TESTS = [driver_ends_alike, runtime_ends_alike, static_ends_alike, finds_who_did_not_launch,
-         finds_who_is_stuck_inside, finds_who_captured_something_else]
-
-if __name__ == "__main__":
-    # At the same time: most of each is waiting.
-    with concurrent.futures.ThreadPoolExecutor(len(TESTS)) as pool:
-        results = {test: pool.submit(test) for test in TESTS}
-        tap.run(TESTS, lambda test: results[test].result())

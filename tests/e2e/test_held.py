@@ -1,14 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A daemon is held up (SIGSTOP) while a job hangs, for longer than the others wait for it: alone on
 its node, as the job's leader, elsewhere, and killed before it goes on. The hang stays one incident
-with one id and one alert, and what was told first stays. Prints TAP.
+with one id and one alert, and what was told first stays.
 
-usage: test_held.py [--hold SECONDS]
+Options: [--hold SECONDS]
 Longer: meson test -C build -v -t 10 held --test-args '--hold 60'
 """
 
-import argparse
 import array
 import contextlib
 import fcntl
@@ -20,7 +18,7 @@ import subprocess
 import sys
 import threading
 
-import tap
+import pytest
 from agent_lib import environment, wait_until
 from fault_lib import stop_outside_nccl
 from nodes_lib import Nodes
@@ -32,21 +30,17 @@ SETTLED_S = 12
 HIGH_FD = 200
 
 
-def options():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--hold", type=int, default=15)
-    return parser.parse_args()
-
-
-ARG = options()
+@pytest.fixture(name="hold")
+def seconds_to_hold(pytestconfig):
+    return pytestconfig.getoption("--hold")
 
 
 @contextlib.contextmanager
-def held(world):
+def held(world, seconds):
     world.daemon.send_signal(signal.SIGSTOP)
     try:
         # Not a wait for anything: for so long the daemon is held up.
-        threading.Event().wait(ARG.hold)
+        threading.Event().wait(seconds)
         yield
     finally:
         if world.daemon:
@@ -111,13 +105,13 @@ class Told:
         expect(len(told) == 1, log)
         expect("the job is over" not in log and "ended after" not in log, log)
 
-    def check_closed(self):
+    def check_closed(self, held_s):
         """The rank goes on: the incident ends, as what it was."""
         expect("closed_as" not in self.incident, self.incident)
         self.rank.send_signal(signal.SIGCONT)
         wait_until(lambda: "closed_as" in self.read("incident.json"), "it ends")
         doc = self.read("incident.json")
-        expect(doc["closed_as"] == "slow" and doc["lasted_s"] > ARG.hold, doc)
+        expect(doc["closed_as"] == "slow" and doc["lasted_s"] > held_s, doc)
         expect(self.times() == self.first_times(), doc["times"])
         expect(len(self.receiver.posts) == 1, self.receiver.posts)
 
@@ -140,35 +134,35 @@ def alone(world_type=World):
         receiver.close()
 
 
-def one_node_alone_keeps_its_incident():
+def test_one_node_alone_keeps_its_incident(hold):
     with alone() as (world, job, receiver):
         told = Told(world, job, 1, receiver)
-        with held(world):
+        with held(world, hold):
             pass
         told.check_kept()
-        told.check_closed()
+        told.check_closed(hold)
 
 
-def leader_keeps_its_incident():
+def test_leader_keeps_its_incident(hold):
     with Nodes() as cluster:
         job, leader, others = cluster.train("held-leader")
         told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
-        with held(leader):
+        with held(leader, hold):
             cluster.take_over("held-leader", others)
         told.check_kept()
         for other in others:
             expect([b["id"] for b in other.bundles_of(job.name)] in ([], [told.id]), other.log())
-        told.check_closed()
+        told.check_closed(hold)
 
 
-def leader_keeps_the_incident_of_a_node_that_is_held():
+def test_leader_keeps_the_incident_of_a_node_that_is_held(hold):
     with Nodes() as cluster:
         job, leader, others = cluster.train("held-node")
         told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
-        with held(others[0]):
+        with held(others[0], hold):
             pass
         told.check_kept()
-        told.check_closed()
+        told.check_closed(hold)
 
 
 class Manager:
@@ -249,22 +243,15 @@ class Service(World):
         super().close()
 
 
-def daemon_killed_meanwhile_goes_on_with_its_incident():
+def test_daemon_killed_meanwhile_goes_on_with_its_incident(hold):
     with alone(Service) as (world, job, receiver):
         told = Told(world, job, 1, receiver)
         wait_until(lambda: len(world.manager.kept) >= 2 * len(job.ranks), "descriptors are kept")
-        with held(world):
+        with held(world, hold):
             world.daemon.kill()
             world.daemon.wait()
             world.daemon = None
         world.start()
         expect("2 of 2 rank processes kept over the restart are known" in world.log(), world.log())
         told.check_kept()
-        told.check_closed()
-
-
-if __name__ == "__main__":
-    sys.argv = sys.argv[:1]
-    tap.run([one_node_alone_keeps_its_incident, leader_keeps_its_incident,
-             leader_keeps_the_incident_of_a_node_that_is_held,
-             daemon_killed_meanwhile_goes_on_with_its_incident])
+        told.check_closed(hold)

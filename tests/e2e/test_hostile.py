@@ -1,28 +1,26 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Other users of the machine attack the daemon through the agents' socket, with all that can be
 sent through it, while one user's job trains, and hangs. The daemon must not crash, not be held up,
-not grow, must count what it refuses, and must find the hang in time. Prints TAP.
+not grow, must count what it refuses, and must find the hang in time.
 
-usage: test_hostile.py [--seconds N]        N: how long the attack goes on before the hang
+Options: [--seconds N]        N: how long the attack goes on before the hang
 E2E_SEED=… repeats it, as far as time allows.
 """
-import argparse
 import json
 import os
 import re
 import shutil
 import signal
 import stat
-import sys
 import threading
 
-from agent_lib import AGENT, SIM_DIR, Skip, check, main, start, subprocess, wait_until
+import pytest
+from built import HOSTILE
+from agent_lib import AGENT, SIM_DIR, check, start, subprocess, wait_until
 from demo_driver import seeded
 import fault_lib
 from fault_lib import RealDaemon, Training, wait_for_job
 
-HOSTILE = os.environ["CW_HOSTILE"]
 ATTACKS = ["frames", "loris", "flood", "descriptors", "records", "messages"]
 USER, FIRST_ATTACKER = 23000, 23001  # every attack by a user of its own
 RANKS, BLOCKED = 2, 1
@@ -30,15 +28,6 @@ LOOP_S = 0.1
 # What the records of all users may take, what the daemon takes itself, and room for libraries
 # and messages: half of what the unit allows (MemoryMax).
 RSS_KIB = 512 << 10
-
-
-def options():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=int, default=3)
-    return parser.parse_args()
-
-
-ARG = options()
 
 
 class Programs:
@@ -144,9 +133,8 @@ def check_counts(counts, status, fuse):
     check(agents["bad_messages"] > 0, "malformed messages are counted")
 
 
-def others_are_watched_meanwhile():
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be several users")
+@pytest.mark.root  # to be several users
+def test_others_are_watched_meanwhile(pytestconfig):
     rng = seeded("hostile")
     with RealDaemon() as d:
         programs = Programs(d.dir)
@@ -158,7 +146,7 @@ def others_are_watched_meanwhile():
             attacks = [Attack(n, i, d, programs, rng, fuse) for i, n in enumerate(ATTACKS)]
             wait_until(lambda: d.answer()["agents"]["bad_messages"] > 100, "the attack has begun")
             # Not a wait for anything: for so long all goes on at once.
-            threading.Event().wait(ARG.seconds)
+            threading.Event().wait(pytestconfig.getoption("--seconds"))
             jobs.append(start_training(d, programs, "hangs", [
                 "--steps", "0", "--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED),
                 "--fault-step", "100"]))
@@ -177,8 +165,3 @@ def others_are_watched_meanwhile():
         finally:
             for it in attacks + jobs:
                 it.kill()
-
-
-if __name__ == "__main__":
-    sys.argv = sys.argv[:1]
-    main([others_are_watched_meanwhile])

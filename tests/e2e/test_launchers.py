@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""collwatch run: beside a program (--tag-output, --standalone), and under launchers. Prints TAP.
-
-usage: test_launchers.py            the real mpirun where it is installed, else a reason
-"""
+"""collwatch run: beside a program (--tag-output, --standalone), and under launchers: the real
+mpirun where it is installed, else a reason."""
 
 import glob
 import os
@@ -16,7 +13,7 @@ import sys
 import tempfile
 import time
 
-import tap
+import pytest
 from agent_lib import wait_until
 from ops_lib import COLLWATCH, World, expect
 
@@ -40,7 +37,7 @@ def without_prefixes(data, prefix):
     return b"".join(p[len(prefix):] for p in pieces if p)
 
 
-def tagged_output_is_whole_and_apart():
+def test_tagged_output_is_whole_and_apart():
     text = ("import os\n"
             "for i in range(3000): os.write(1, b'out %d\\n' % i); os.write(2, b'err %d\\n' % i)\n"
             "os.write(1, b'x' * 300000 + b'\\n')\n"
@@ -59,7 +56,7 @@ def tagged_output_is_whole_and_apart():
     expect(err == b"".join(b"err %d\n" % i for i in range(3000)) + b"half", "standard error")
 
 
-def end_of_the_program_is_the_end_of_run():
+def test_end_of_the_program_is_the_end_of_run():
     for text, status in (("import os; os._exit(0)", 0), ("import os; os._exit(255)", 255),
                          ("import os; os.kill(os.getpid(), 9)", -9),
                          ("import os; os.kill(os.getpid(), 15)", -15)):
@@ -69,7 +66,7 @@ def end_of_the_program_is_the_end_of_run():
     expect(done.returncode == 127 and b"cannot run /nonexistent/program" in done.stderr, done)
 
 
-def signals_reach_the_program():
+def test_signals_reach_the_program():
     text = ("import signal, sys\n"
             "signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\nprint('ready')\n"
             "signal.pause()\n")
@@ -81,7 +78,7 @@ def signals_reach_the_program():
     expect(p.wait(120) == 42, p.returncode)
 
 
-def preload_is_appended():
+def test_preload_is_appended():
     done = run("--tag-output", *python("import os; print(os.environ['LD_PRELOAD'])"),
                env={"LD_PRELOAD": "libm.so.6"})
     expect(re.search(rb"\| libm\.so\.6:/.*/libcollwatch\.so\n", done.stdout), done)
@@ -115,9 +112,9 @@ class Standalone:
         shutil.rmtree(self.tmp)
 
 
-def standalone_tells_of_a_hang_and_keeps_the_report():
+def test_standalone_tells_of_a_hang_and_keeps_the_report():
     if os.geteuid() == 0 and not os.access(os.path.dirname(COLLWATCH), os.X_OK):
-        raise tap.Skip("the build tree is closed to other users")
+        pytest.skip("the build tree is closed to other users")
     with World() as world:
         job = Standalone(world, "--steps 0 --fault wrong-count --fault-rank 1 --fault-step 30")
         try:
@@ -149,10 +146,10 @@ def check_hang_under_launcher(world, label):
     return doc
 
 
-def mpirun_ranks_are_labelled_and_the_hang_is_named():
+def test_mpirun_ranks_are_labelled_and_the_hang_is_named():
     mpirun = shutil.which("mpirun")
     if not mpirun:
-        raise tap.Skip("mpirun is not installed (openmpi-bin)")
+        pytest.skip("mpirun is not installed (openmpi-bin)")
     with World() as world:
         world.start()
         start = time.monotonic()
@@ -178,12 +175,3 @@ def mpirun_ranks_are_labelled_and_the_hang_is_named():
         finally:
             launcher.terminate()
             launcher.wait(120)
-
-
-TESTS = [tagged_output_is_whole_and_apart, end_of_the_program_is_the_end_of_run,
-         signals_reach_the_program, preload_is_appended,
-         standalone_tells_of_a_hang_and_keeps_the_report,
-         mpirun_ranks_are_labelled_and_the_hang_is_named]
-
-if __name__ == "__main__":
-    tap.run(TESTS)

@@ -1,30 +1,21 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A network that carries nothing any more: in each rank a nameless thread of NCCL polls on a whole
 core meanwhile, and so does the main thread inside of the driver. Neither is a sign of life of the
-rank, nor keeps anybody from asking the interpreter.
-
-usage: test_network_hang.py COLLWATCH
-"""
+rank, nor keeps anybody from asking the interpreter."""
 import glob
 import json
 import os
 import shutil
-import sys
 
-import tap
+import pytest
+from built import COLLWATCH
 from demo_driver import Demo, Draw
-from tap import Failure
+from waiting import expect
 
 RANKS = 4
 STILL_NS = 8 * 10**9  # a hang is confirmed later than that
 POLLED_S = 0.2  # of CPU time: far more than any other thread beside the main one takes
 MAIN_POLLED_S = 1
-
-
-def expect(condition, message):
-    if not condition:
-        raise Failure(message)
 
 
 def load(bundle, name):
@@ -84,19 +75,16 @@ def check_headway(bundle):
         expect(still_ns >= STILL_NS, f"{rank['headway_by']} {still_ns / 1e9:.1f} s ago: {rank}")
 
 
-def a_thread_of_nccl_that_polls_is_no_sign_of_life(demo):
+@pytest.fixture(name="demo")
+def own_demo():
+    with Demo(COLLWATCH) as demo:
+        yield demo
+
+
+def test_a_thread_of_nccl_that_polls_is_no_sign_of_life(demo):
     check_a_run(demo, lambda t, main: t is not main and t["name"] == main["name"] and
                 polls(t, POLLED_S), SIM_NCCL_PROXY="1")
 
 
-def a_main_thread_that_polls_in_the_driver_is_no_sign_of_life(demo):
+def test_a_main_thread_that_polls_in_the_driver_is_no_sign_of_life(demo):
     check_a_run(demo, lambda t, main: t is main and polls(t, MAIN_POLLED_S), SIM_CUDA_POLL="1")
-
-
-def with_a_demo(test):
-    with Demo(os.path.abspath(sys.argv[1])) as demo:
-        test(demo)
-
-
-tap.run([a_thread_of_nccl_that_polls_is_no_sign_of_life,
-         a_main_thread_that_polls_in_the_driver_is_no_sign_of_life], with_a_demo)

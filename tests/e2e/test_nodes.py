@@ -1,16 +1,11 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What people ask and are told of where a job runs on several nodes: three daemons on loopback that
-are each other's peers, one receiver of alerts, a rank of the job on each node. Prints TAP.
-
-usage: test_nodes.py
-"""
+are each other's peers, one receiver of alerts, a rank of the job on each node."""
 
 import json
 import os
 import signal
 
-import tap
 from agent_lib import wait_until
 from fault_lib import stop_outside_nccl
 from nodes_lib import NAMES, Nodes
@@ -23,7 +18,7 @@ def mute_of(node, name):
     return job["muted"] if job else False
 
 
-def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
+def test_a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
     with Nodes() as cluster:
         job, leader, others = cluster.train("quiet")
         others[0].ask("mute", "quiet")
@@ -43,7 +38,7 @@ def a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
         expect(not cluster.receiver.posts, cluster.receiver.posts)
 
 
-def a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute():
+def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute():
     with Nodes() as cluster:
         _, leader, others = cluster.train("kept")
         dead = others[1]
@@ -96,7 +91,7 @@ def check_questions(cluster, job, leader, others, key):
         leader.daemon.send_signal(signal.SIGCONT)
 
 
-def every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
+def test_every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
     with Nodes() as cluster:
         job, leader, others = cluster.train("loud")
         culprit = cluster.nodes.index(others[0])
@@ -113,9 +108,3 @@ def every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
         expect([c["rank"] for c in told["culprits"]] == [culprit], told)
         wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
         expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)
-
-
-if __name__ == "__main__":
-    tap.run([a_mute_typed_anywhere_reaches_the_leader_and_the_next_one,
-             a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute,
-             every_node_answers_for_all_and_the_next_leader_tells_nothing_again])

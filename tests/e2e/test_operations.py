@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an operator counts on: alerts that survive their receiver's and the daemon's absence, users
-that do not see each other, jobs that stay apart, shadow and mute, reload. Prints TAP.
+that do not see each other, jobs that stay apart, shadow and mute, reload.
 
-usage: test_operations.py [--down SECONDS]     how long the receiver is away (CI: 3)
+Options: [--down SECONDS]     how long the receiver is away
 """
 
 import fcntl
@@ -11,16 +10,14 @@ import os
 import re
 import struct
 import subprocess
-import sys
 import termios
 import time
 
-import tap
+import pytest
 from agent_lib import wait_until
 from incident_contract import deviations
 from ops_lib import Receiver, World, expect, plain_ranks, samples_of
 
-DOWN_S = float(sys.argv[sys.argv.index("--down") + 1]) if "--down" in sys.argv else 3.0
 ALICE, BOB = 4321, 4322
 
 
@@ -103,9 +100,9 @@ def only_alice_hears_of_her_incident(world, incident):
     wait_until(lambda: others() == ["healthy"] * 3, f"the others are well: {others()}")
 
 
-def alert_arrives_once_although_receiver_and_daemon_were_away():
-    if os.geteuid() != 0:
-        raise tap.Skip("several users need root")
+@pytest.mark.root  # to be several users
+def test_alert_arrives_once_although_receiver_and_daemon_were_away(pytestconfig):
+    down_s = pytestconfig.getoption("--down")
     receiver = Receiver()
     try:
         with World() as world:
@@ -133,11 +130,11 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
             before = world.log().count(tried)
             world.start()
             wait_until(lambda: world.log().count(tried) > before, "an attempt of the next daemon")
-            wait_until(lambda: time.monotonic() - down_since > DOWN_S, "the outage", DOWN_S + 120)
+            wait_until(lambda: time.monotonic() - down_since > down_s, "the outage", down_s + 120)
             expect(receiver.posts == [], receiver.posts)
             receiver.listen()
             # the longest wait between attempts after two minutes of them is 64 s
-            wait_until(lambda: receiver.posts, "the alert", 120 + DOWN_S)
+            wait_until(lambda: receiver.posts, "the alert", 120 + down_s)
             took = time.monotonic() - down_since
             wait_until(lambda: world.is_settled(incident["id"]), "noted as sent")
             check_document(receiver, incident)
@@ -155,7 +152,7 @@ def alert_arrives_once_although_receiver_and_daemon_were_away():
                        "the receiver's answer has come")
             world.stop()
             expect(not os.path.exists(world.dir + "/collwatch.prom"), "a stopped daemon's numbers")
-            print(f"# receiver away for {DOWN_S:.0f} s: alert {took:.1f} s after the fault, once")
+            print(f"# receiver away for {down_s:.0f} s: alert {took:.1f} s after the fault, once")
     finally:
         receiver.close()
 
@@ -195,7 +192,7 @@ def slack_is_told_in_its_own_words(world, receiver, uid):
     expect("late" in str(message["blocks"]) and "process dead" in str(message["blocks"]), message)
 
 
-def muted_and_shadowed_jobs_alert_nobody():
+def test_muted_and_shadowed_jobs_alert_nobody():
     receiver = Receiver()
     receiver.listen()
     try:
@@ -238,10 +235,3 @@ def muted_and_shadowed_jobs_alert_nobody():
             slack_is_told_in_its_own_words(world, receiver, uid)
     finally:
         receiver.close()
-
-
-TESTS = [alert_arrives_once_although_receiver_and_daemon_were_away,
-         muted_and_shadowed_jobs_alert_nobody]
-
-if __name__ == "__main__":
-    tap.run(TESTS)

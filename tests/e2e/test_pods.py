@@ -1,14 +1,13 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A job in containers as Kubernetes makes them: each rank has a mount, pid, user and UTS namespace of its
 own, an image of its own, and of collwatch the two mounts of deploy/kubernetes/job: the agent's library
-and the directory of the node's socket. Prints TAP."""
+and the directory of the node's socket."""
 import os
 import re
 import shutil
 
-import tap
-from agent_lib import AGENT, SIM_DIR, Skip, check, start, subprocess, wait_until
+import pytest
+from agent_lib import AGENT, SIM_DIR, check, start, subprocess, wait_until
 from fault_lib import TRAIN, RealDaemon
 
 RANKS, BLOCKED = 2, 1
@@ -45,7 +44,7 @@ class Pods:
     def __init__(self):
         if subprocess.run([*NAMESPACES, "sh", "-c", "mount -t tmpfs none /tmp && hostname pod"],
                           stderr=subprocess.DEVNULL, check=False).returncode:
-            raise Skip("no user namespaces here")
+            pytest.skip("no user namespaces here")
         self.daemon, self.ranks = RealDaemon(config=PATIENCE), []
         try:
             self.start()
@@ -96,12 +95,19 @@ class Pods:
         self.daemon.__exit__()
 
 
+@pytest.fixture(scope="module", name="pods")
+def running_pods():
+    pods = Pods()
+    yield pods
+    pods.close()
+
+
 def own_pid(pid):
     with open(f"/proc/{pid}/status", encoding="utf-8") as f:
         return int(re.search(r"^NSpid:.*\t(\d+)$", f.read(), re.M)[1])
 
 
-def the_alert_names_pod_container_pids_and_host():
+def test_the_alert_names_pod_container_pids_and_host(pods):
     doc = pods.incident()
     culprit, = doc["culprits"]
     check((culprit["rank"], culprit["host"]) == (BLOCKED, "node-a"), repr(culprit))
@@ -112,29 +118,16 @@ def the_alert_names_pod_container_pids_and_host():
           in doc["summary"], doc["summary"])
 
 
-def the_report_says_it_too():
+def test_the_report_says_it_too(pods):
     doc = pods.incident()
     text = pods.daemon.ask("report", doc["id"])
     check(f"pod ml/train-1, container trainer, pid {doc['culprits'][0]['own_pid']} there" in text,
           text)
 
 
-def status_names_the_pods():
+def test_status_names_the_pods(pods):
     pods.incident()
     check(sorted(pods.daemon.job("ml/train")["pods"]) == ["ml/train-0", "ml/train-1"],
           repr(pods.daemon.job("ml/train")))
     text = pods.daemon.ask("status")
     check(re.search(r"^ *pods ml/train-\d, ml/train-\d$", text, re.M), text)
-
-
-if __name__ == "__main__":
-    try:
-        pods = Pods()
-    except Skip as why:
-        print(f"1..0 # SKIP {why}")
-    else:
-        try:
-            tap.run([the_alert_names_pod_container_pids_and_host, the_report_says_it_too,
-                     status_names_the_pods])
-        finally:
-            pods.close()

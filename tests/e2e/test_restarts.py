@@ -1,22 +1,19 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The daemon is killed, stopped, ended and started again at random moments while two jobs train.
 What the jobs print, and how they end, must be what it is without collwatch, to the bit; afterwards
-one of them hangs, and the verdict knows its history. Prints TAP.
+one of them hangs, and the verdict knows its history.
 
-usage: test_restarts.py [--strikes N] [--steps N]
+Options: [--strikes N] [--steps N]
 All of it: meson test -C build -v -t 4 restarts --test-args '--strikes 200 --steps 10000'
 E2E_SEED=… repeats the moments and the kinds.
 """
-import argparse
 import json
 import random
 import signal
-import sys
 import threading
 import time
 
-from agent_lib import check, main, wait_until
+from agent_lib import check, wait_until
 from demo_driver import seeded
 from fault_lib import RealDaemon, Training, wait_for_job
 
@@ -28,19 +25,6 @@ MORE_STEPS = 20
 BLOCKED = 1
 KINDS = [1, 1, 5, 4]  # a step's collectives on "dp": two all_reduce, reduce_scatter, all_gather
 TRAINING = ["--log-every", "1", "--elements", "64"]
-
-
-def options():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--strikes", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=500)
-    return parser.parse_args()
-
-
-ARG = options()
-HANG = ["--steps", "0", "--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED),
-        "--fault-step", str(ARG.steps + MORE_STEPS)]
-END = ["--steps", str(ARG.steps)]
 
 
 class Striker:
@@ -73,10 +57,10 @@ class Striker:
         self.daemon.start()
 
 
-def strike_all(daemon, rng, training):
+def strike_all(daemon, rng, training, strikes, steps):
     """At random steps of the job, in order; late ones at once."""
     striker = Striker(daemon, rng)
-    for moment in sorted(rng.randrange(1, ARG.steps) for _ in range(ARG.strikes)):
+    for moment in sorted(rng.randrange(1, steps) for _ in range(strikes)):
         wait_until(lambda m=moment: training.steps() >= m or not training.is_running(),
                    f"step {moment}", 600)
         check(training.is_running(), f"the job was over before step {moment} was struck at")
@@ -84,9 +68,8 @@ def strike_all(daemon, rng, training):
     return striker
 
 
-def check_hang(daemon, training):
+def check_hang(daemon, training, steps):
     """It is diagnosed: the right rank, the right call, and what came before it."""
-    steps = ARG.steps + MORE_STEPS
     wait_until(lambda: daemon.incident_of(training.name), "the hang is diagnosed")
     doc = daemon.incident_of(training.name)
     what = str(doc)
@@ -116,36 +99,35 @@ def check_history(directory, steps):
                   rank, got[:1], got[-4:], want[:1], want[-4:]))
 
 
-def jobs_do_not_notice():
+def test_jobs_do_not_notice(pytestconfig):
+    strikes, steps = (pytestconfig.getoption(name) for name in ("--strikes", "--steps"))
+    ends_at = ["--steps", str(steps)]
+    hangs_at = ["--steps", "0", "--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED),
+                "--fault-step", str(steps + MORE_STEPS)]
     rng = seeded("restarts")
     with RealDaemon() as d:
-        plain = Training(d.dir, "plain", RANKS, END + TRAINING).wait(600)
+        plain = Training(d.dir, "plain", RANKS, ends_at + TRAINING).wait(600)
         check([s for s, _, _ in plain] == [0] * RANKS, "the job alone: %r" % plain[0][2])
         d.start()
         pace = ["--step-ms", str(STEP_MS)]
-        ends = Training(d.dir, "ends", RANKS, END + TRAINING + pace, d)
-        hangs = Training(d.dir, "hangs", RANKS, HANG + TRAINING + pace, d)
+        ends = Training(d.dir, "ends", RANKS, ends_at + TRAINING + pace, d)
+        hangs = Training(d.dir, "hangs", RANKS, hangs_at + TRAINING + pace, d)
         try:
             wait_for_job(d, ends, RANKS)
             wait_for_job(d, hangs, RANKS)
             began = time.monotonic()
-            striker = strike_all(d, rng, hangs)
+            striker = strike_all(d, rng, hangs, strikes, steps)
             took = time.monotonic() - began
             check(striker.bad_ends == 0, "%d times it did not end well" % striker.bad_ends)
             check(ends.wait(600) == plain, "with collwatch the job is another")
-            check_hang(d, hangs)
+            check_hang(d, hangs, steps + MORE_STEPS)
             for rank in range(RANKS):
                 got = hangs.output(rank).splitlines()
                 want = plain[rank][1].splitlines()[:-1]  # without "done"
                 check(got[:len(want)] == want, "with collwatch the other job is another")
             print("# %d strikes in %.0f s over %d steps: %s; output equal" % (
-                ARG.strikes, took, ARG.steps,
+                strikes, took, steps,
                 ", ".join("%s %d" % i for i in striker.counts.items())))
         finally:
             ends.kill()
             hangs.kill()
-
-
-if __name__ == "__main__":
-    sys.argv = sys.argv[:1]
-    main([jobs_do_not_notice])

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Two nodes, one of which still has the daemon of an older build, whichever of them leads: one leader,
-one alert, also when the other daemon is replaced while the job hangs. Prints TAP.
+one alert, also when the other daemon is replaced while the job hangs.
 
 CW_OLD_BUILD is a build directory of the older commit; without it nothing is tested here (the same in
 memory: tests/unit/leader/test_upgrade.c). tests/rolling-upgrade makes one of any commit.
@@ -10,7 +9,7 @@ memory: tests/unit/leader/test_upgrade.c). tests/rolling-upgrade makes one of an
 import contextlib
 import os
 
-import tap
+import pytest
 from agent_lib import wait_until
 from fault_lib import stop_outside_nccl
 from ops_lib import COLLWATCHD, Job, Receiver, World, expect, plain_ranks
@@ -46,7 +45,7 @@ class Cluster(contextlib.ExitStack):
 
     def __enter__(self):
         if not os.path.exists(OLD):
-            raise tap.Skip("CW_OLD_BUILD names no build of an older commit")
+            pytest.skip("CW_OLD_BUILD names no build of an older commit")
         super().__enter__()
         self.receiver = Receiver()
         self.callback(self.receiver.close)
@@ -99,7 +98,7 @@ class Cluster(contextlib.ExitStack):
         expect(len(self.receiver.posts) == 1, self.receiver.posts)
 
 
-def a_new_daemon_follows_an_old_leader():
+def test_a_new_daemon_follows_an_old_leader():
     with Cluster() as c:
         leader = c.wait_for_leader()
         other = next(n for n in c.nodes if n is not leader)
@@ -110,7 +109,7 @@ def a_new_daemon_follows_an_old_leader():
         c.tell_once_more_never()
 
 
-def an_old_daemon_follows_a_new_leader():
+def test_an_old_daemon_follows_a_new_leader():
     with Cluster() as c:
         leader = c.wait_for_leader()
         other = next(n for n in c.nodes if n is not leader)
@@ -124,7 +123,3 @@ def an_old_daemon_follows_a_new_leader():
         other.upgrade()
         c.wait_for_leader()
         expect(len(c.receiver.posts) == 1, c.receiver.posts)
-
-
-if __name__ == "__main__":
-    tap.run([a_new_daemon_follows_an_old_leader, an_old_daemon_follows_a_new_leader])

@@ -1,11 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Alerts to a webhook that is given by name: with a name server that does not answer, with TLS, and
 through a proxy. All of it in a network namespace with a resolv.conf of its own; needs root, else
-says so. Prints TAP.
-
-usage: test_webhook_names.py
-"""
+says so."""
 
 import contextlib
 import json
@@ -14,7 +10,7 @@ import ssl
 import subprocess
 import threading
 
-import tap
+import pytest
 from agent_lib import wait_until
 from dns_lib import NameServer, mount_over, own_network
 from ops_lib import COLLWATCHD, Receiver, World, expect, plain_ranks
@@ -54,7 +50,8 @@ def one_dies(world, name):
     return incident
 
 
-def name_server_that_is_silent_holds_up_nothing_but_the_alert():
+@pytest.mark.forked  # into a network of its own
+def test_name_server_that_is_silent_holds_up_nothing_but_the_alert():
     with contextlib.ExitStack() as stack:
         world, dns, receiver = set_up(stack, PATIENT)
         configure(world, f"http://{HOOKS}:{receiver.port}/hook")
@@ -84,7 +81,8 @@ def name_server_that_is_silent_holds_up_nothing_but_the_alert():
         world.daemon = None
 
 
-def doctor_tells_that_the_name_server_is_silent():
+@pytest.mark.forked  # into a network of its own
+def test_doctor_tells_that_the_name_server_is_silent():
     with contextlib.ExitStack() as stack:
         world, dns, receiver = set_up(stack, PATIENT)
         configure(world, f"http://{HOOKS}:{receiver.port}/hook")
@@ -185,7 +183,8 @@ class Proxy(threading.Thread):
         self.join()
 
 
-def certificate_has_to_be_of_the_name_in_the_url():
+@pytest.mark.forked  # into a network of its own
+def test_certificate_has_to_be_of_the_name_in_the_url():
     with contextlib.ExitStack() as stack:
         world, _dns, receiver = set_up(stack, PATIENT)
         make_certificates(world.dir)
@@ -203,7 +202,8 @@ def certificate_has_to_be_of_the_name_in_the_url():
         expect(set(receiver.names) == {HOOKS}, receiver.names)
 
 
-def proxy_of_the_environment_leads_to_a_name_it_alone_knows():
+@pytest.mark.forked  # into a network of its own
+def test_proxy_of_the_environment_leads_to_a_name_it_alone_knows():
     with contextlib.ExitStack() as stack:
         world, dns, receiver = set_up(stack, PATIENT)
         make_certificates(world.dir)
@@ -220,10 +220,3 @@ def proxy_of_the_environment_leads_to_a_name_it_alone_knows():
         wait_until(lambda: receiver.count(incident), "the alert arrives: " + world.log())
         expect(set(proxy.targets) == {f"{HOOKS}:{receiver.port}"}, proxy.targets)
         expect(dns.names == {PROXY}, dns.names)
-
-
-if __name__ == "__main__":
-    tap.run([name_server_that_is_silent_holds_up_nothing_but_the_alert,
-             doctor_tells_that_the_name_server_is_silent,
-             certificate_has_to_be_of_the_name_in_the_url,
-             proxy_of_the_environment_leads_to_a_name_it_alone_knows])

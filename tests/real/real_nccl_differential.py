@@ -56,17 +56,16 @@ def parse():
 
 
 ARGS = parse()
-# As meson gives them to the tests that it runs; read by the modules below.
-os.environ.setdefault("CW_AGENT", ARGS.build + "/agent/libcollwatch.so")
-os.environ.setdefault("CW_COLLWATCH", ARGS.build + "/cli/collwatch")
-os.environ.setdefault("CW_COLLWATCHD", ARGS.build + "/daemon/collwatchd")
-os.environ.setdefault("CW_SIM_DIR", ARGS.build + "/tests/sim")
+BUILT = ARGS.build + "/tests/e2e"  # built.py there says where what the modules below start is
+if not os.path.exists(BUILT + "/built.py"):
+    sys.exit(f"{ARGS.build}: not a build directory of collwatch")
+sys.path.insert(0, BUILT)
 
 # pylint: disable=wrong-import-position
 from lab_lib import SOURCE, Tool, ask_ras  # noqa: E402
 import tap  # noqa: E402
 from agent_lib import wait_until  # noqa: E402
-from fault_lib import RealDaemon, Training  # noqa: E402
+from fault_lib import COLLWATCHD, RealDaemon, Training  # noqa: E402
 import nccl_place  # noqa: E402
 import nccl_run  # noqa: E402
 
@@ -173,6 +172,6 @@ def same(fault):
     return test
 
 
-if not os.access(os.environ["CW_COLLWATCHD"], os.X_OK):
-    sys.exit(f"{ARGS.build}: not a build directory of collwatch, or not built yet")
+if not os.access(COLLWATCHD, os.X_OK):
+    sys.exit(f"{ARGS.build}: not built yet")
 tap.run([build] + [same(fault) for fault in ARGS.faults])

@@ -29,7 +29,7 @@
 #include "tests/e2e/agent/agent_program.h"
 
 #define FD_SCAN 1100
-/* tests/e2e/agent/agent_bursts.py counts on these. */
+/* tests/e2e/agent/test_agent_bursts.py counts on these. */
 #define BURSTS 40
 #define BURST_OPS 300
 

@@ -1,22 +1,17 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What `report --anonymise` shows of bundles in which every string that a schema, an example or a real
-snapshot has is somebody's secret. Prints TAP.
-
-usage: test_anonymise.py COLLWATCH MAKE_BUNDLE
-"""
+snapshot has is somebody's secret."""
 
 import itertools
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-import tap
+from built import COLLWATCH, MAKE_BUNDLE
 
-COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
+
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs")
 ID = "0123456789abcdef"
 SCENARIO = """scenario job
@@ -141,7 +136,7 @@ def shown_of(path, tmp, *options):
     return shown, copy
 
 
-def no_secret_of_any_field_is_shown():
+def test_no_secret_of_any_field_is_shown():
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         path = made_bundle(tmp)
         secrets = Secrets()
@@ -156,7 +151,7 @@ def no_secret_of_any_field_is_shown():
                 os.unlink(path + "/incident.json")
 
 
-def a_report_without_names_says_the_same():
+def test_a_report_without_names_says_the_same():
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         path = made_bundle(tmp)
         incident = read(path + "/incident.json")
@@ -187,7 +182,7 @@ def a_report_without_names_says_the_same():
         assert one["host"] in nodes and all(re.fullmatch(r"node-\d+", n) for n in nodes), nodes
 
 
-def a_copy_never_goes_where_something_is():
+def test_a_copy_never_goes_where_something_is():
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         path = made_bundle(tmp)
         done = subprocess.run([COLLWATCH, "report", "--copy", tmp, path], stderr=subprocess.PIPE,
@@ -196,7 +191,3 @@ def a_copy_never_goes_where_something_is():
         printed("report", "--copy", tmp + "/new/", path)
         for name in os.listdir(path):
             assert read(f"{tmp}/new/{name}") == read(f"{path}/{name}"), name
-
-
-tap.run([no_secret_of_any_field_is_shown, a_report_without_names_says_the_same,
-         a_copy_never_goes_where_something_is])

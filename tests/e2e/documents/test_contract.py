@@ -1,25 +1,19 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Documents of every class are as docs/design/incident.md#document promises, and what people read of
-them has no word in it that is for programs. Prints TAP.
-
-usage: test_contract.py COLLWATCH MAKE_BUNDLE
-"""
+them has no word in it that is for programs."""
 
 import copy
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-import tap
+from built import COLLWATCH, MAKE_BUNDLE
 from epitaph_contract import EPITAPH
 from incident_contract import CLASSES, INCIDENT, deviations
 from json_schema import schema_of
 
-COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
 ID = "0123456789abcdef"
 SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/schemas")
 
@@ -114,14 +108,14 @@ def check(fault, seconds, verdict, *job):
         for doc in kept, printed_by("analyze", "--json", path):
             seen = f"{doc['class']} {doc['detail']}".strip()
             if seen != verdict:
-                raise tap.Failure(f"\"{fault}\" is a {seen}, not a {verdict}")
+                raise AssertionError(f"\"{fault}\" is a {seen}, not a {verdict}")
             found = deviations(doc)
             if found:
-                raise tap.Failure(f"{verdict}: " + "\n".join(found))
+                raise AssertionError(f"{verdict}: " + "\n".join(found))
         return kept
 
 
-def documents_of_every_class_are_as_promised():
+def test_documents_of_every_class_are_as_promised():
     for case in CASES:
         check(*case)
     classes = {case[2].split()[0] for case in CASES}
@@ -137,7 +131,7 @@ def labelled(path, label):
         json.dump(kept, f)
 
 
-def no_word_for_programs_reaches_a_person():
+def test_no_word_for_programs_reaches_a_person():
     for fault, seconds, verdict, *job in CASES:
         with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
             path = bundle_of(tmp, fault, seconds, *job)
@@ -146,9 +140,9 @@ def no_word_for_programs_reaches_a_person():
                 found = FOR_PROGRAMS.search(text)
                 if found:
                     around = text[max(0, found.start() - 80):found.end() + 40]
-                    raise tap.Failure(f"{verdict}: \"{found[0]}\" in: {around}")
+                    raise AssertionError(f"{verdict}: \"{found[0]}\" in: {around}")
                 if not re.search(r"\bjob\s+(?:train|node-a:29500)\b", text):
-                    raise tap.Failure(f"{verdict}: the job is not named: {text[:400]}")
+                    raise AssertionError(f"{verdict}: the job is not named: {text[:400]}")
 
 
 def places_of(contract, document, path=()):
@@ -174,7 +168,7 @@ def with_change(document, path, change):
     return document
 
 
-def a_field_that_is_missing_or_of_another_type_is_found():
+def test_a_field_that_is_missing_or_of_another_type_is_found():
     document = check(f"{AT} send block", 60, "p2p_unmatched outside_nccl", PIPELINE)
     places = list(places_of(INCIDENT, document))
     assert ("where", "sides", 0, "op", "peer") in places and len(places) > 50, places
@@ -186,7 +180,7 @@ def a_field_that_is_missing_or_of_another_type_is_found():
     assert deviations({**document, "surprise": 1}), "a field nobody promised"
 
 
-def the_schema_promises_the_same():
+def test_the_schema_promises_the_same():
     for name, contract in ("incident", INCIDENT), ("epitaph", EPITAPH):
         path = f"{SCHEMAS}/{name}.json"
         wanted = json.dumps(schema_of(f"collwatch.{name}/1", contract), indent=1) + "\n"
@@ -195,7 +189,3 @@ def the_schema_promises_the_same():
                 f.write(wanted)
         with open(path, encoding="utf-8") as f:
             assert f.read() == wanted, f"{path} is stale: run this with COLLWATCH_UPDATE_GOLDEN=1"
-
-
-tap.run([the_schema_promises_the_same, documents_of_every_class_are_as_promised, no_word_for_programs_reaches_a_person,
-         a_field_that_is_missing_or_of_another_type_is_found])

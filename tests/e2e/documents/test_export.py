@@ -1,10 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exported Flight Recorder dumps as Python reads them, field by field. Prints TAP.
+"""Exported Flight Recorder dumps as Python reads them, field by field.
 
 The fields are those that torch.distributed.flight_recorder.components reads (PyTorch 2.5 to 2.10).
-
-usage: test_export.py COLLWATCH MAKE_BUNDLE
 """
 
 import ast
@@ -14,13 +11,11 @@ import pickle
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
-import tap
+from built import COLLWATCH, MAKE_BUNDLE
 
-COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
-TESTS, test = tap.collection()
+
 RANKS = 16
 JOB = f"""scenario job
 ranks {RANKS} per-node 8
@@ -111,8 +106,7 @@ def check_entry(number, entry, dump):
         assert all(isinstance(n, int) for shape in entry[sizes] for n in shape), entry
 
 
-@test
-def every_field_a_viewer_reads_is_there():
+def test_every_field_a_viewer_reads_is_there():
     with Export() as export:
         dumps = export.dumps()
         assert sorted(dumps) == list(range(RANKS)), sorted(dumps)
@@ -128,8 +122,7 @@ def every_field_a_viewer_reads_is_there():
                 check_entry(number, entry, dump)
 
 
-@test
-def sends_and_receives_of_one_launch_are_closed():
+def test_sends_and_receives_of_one_launch_are_closed():
     with Export() as export:
         for rank, dump in export.dumps().items():
             for i, entry in enumerate(dump["entries"]):
@@ -141,8 +134,7 @@ def sends_and_receives_of_one_launch_are_closed():
                 assert len({e["p2p_seq_id"] for e in (entry, recv, end)}) == 1
 
 
-@test
-def all_members_have_the_oldest_entry_of_a_group():
+def test_all_members_have_the_oldest_entry_of_a_group():
     with Export() as export:
         first = {}
         for dump in export.dumps().values():
@@ -156,8 +148,7 @@ def all_members_have_the_oldest_entry_of_a_group():
                 assert first.setdefault(key, number) == number, (key, number)
 
 
-@test
-def read_back_it_is_the_same_verdict():
+def test_read_back_it_is_the_same_verdict():
     with Export() as export:
         status, verdict, said = export.first
         assert (status, verdict["class"]) == (2, "never_entered"), verdict
@@ -169,7 +160,3 @@ def read_back_it_is_the_same_verdict():
                                "--export-flight-recorder", export.dir], timeout=120, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         assert done.returncode == 1 and "File exists" in done.stderr, done
-
-
-if __name__ == "__main__":
-    tap.run(TESTS)

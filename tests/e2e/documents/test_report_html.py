@@ -1,9 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a bundle as others read it: an XML parser, an HTML parser, a browser. Prints TAP.
-
-usage: test_report_html.py COLLWATCH MAKE_BUNDLE
-"""
+"""The page of a bundle as others read it: an XML parser, an HTML parser, a browser."""
 
 import html.parser
 import json
@@ -11,15 +7,13 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import xml.etree.ElementTree
 
-import tap
-from tap import Skip
+import pytest
+from built import COLLWATCH, MAKE_BUNDLE
 
-COLLWATCH, MAKE_BUNDLE = (os.path.abspath(path) for path in sys.argv[1:3])
-TESTS, test = tap.collection()
+
 SVG = "{http://www.w3.org/2000/svg}"
 ID = "0123456789abcdef"
 EVILS = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</title></style><svg>",
@@ -117,8 +111,7 @@ def rows_of(tree):
             if e.get("class", "").split()[0] == "row"]
 
 
-@test
-def a_page_of_eight_ranks_is_well_formed_and_needs_nobody():
+def test_a_page_of_eight_ranks_is_well_formed_and_needs_nobody():
     with Bundle(8, 2, 3) as bundle:
         path = bundle.page()
         tree = xml.etree.ElementTree.parse(path).getroot()
@@ -129,8 +122,7 @@ def a_page_of_eight_ranks_is_well_formed_and_needs_nobody():
         check_harmless(path)
 
 
-@test
-def a_page_of_a_thousand_ranks_is_as_short():
+def test_a_page_of_a_thousand_ranks_is_as_short():
     with Bundle(1024, 8, 517) as bundle:
         path = bundle.page()
         tree = xml.etree.ElementTree.parse(path).getroot()
@@ -142,8 +134,7 @@ def a_page_of_a_thousand_ranks_is_as_short():
         check_harmless(path)
 
 
-@test
-def hostile_text_stays_text():
+def test_hostile_text_stays_text():
     evil = iter(EVILS * 100000)
 
     def poison(node):
@@ -184,8 +175,7 @@ def hostile_text_stays_text():
         check_harmless(path)
 
 
-@test
-def usage_errors_are_errors():
+def test_usage_errors_are_errors():
     for arguments in (["--html"], ["--html", "--json", "x"], ["-o", "x", "y"]):
         done = subprocess.run([COLLWATCH, "report", *arguments], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=120, check=False)
@@ -214,11 +204,10 @@ def screenshot(browser, page, size):
     return (*struct.unpack(">II", data[16:24]), len(data)), complaints
 
 
-@test
-def a_browser_draws_it_without_complaint():
+def test_a_browser_draws_it_without_complaint():
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if not browser:
-        raise Skip("no chromium here")
+        pytest.skip("no chromium here")
     with Bundle(8, 2, 3) as bundle:
         page = bundle.page()
         for size in ((1200, 1600), (500, 2400)):
@@ -226,7 +215,3 @@ def a_browser_draws_it_without_complaint():
             assert (width, height) == size, (width, height)
             assert n_bytes > 20000, f"{n_bytes} bytes: an empty page"
             assert not complaints, complaints
-
-
-if __name__ == "__main__":
-    tap.run(TESTS)

@@ -1,10 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The unit without a service manager: what systemd-analyze says of it, and where the installation
-puts its files. Prints TAP.
-
-usage: test_unit.py BUILD-DIRECTORY SOURCE-DIRECTORY
-"""
+puts its files."""
 
 import fnmatch
 import functools
@@ -16,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-import tap
-from tap import Skip, call, expect
+import pytest
+from built import BUILD, SOURCE
+from waiting import call, expect
 
-BUILD, SOURCE = sys.argv[1:3]
 OTHER = 23777  # a user that is nobody else's
 # What `meson install` installs, wherever the directories of the system are. Links are not listed.
 INSTALLED = """
@@ -47,13 +43,24 @@ systemd/system/collwatchd.socket
 sysusers.d/collwatch.conf
 tmpfiles.d/collwatch.conf
 """.split()
-TESTS, test = tap.collection()
+
+
+IMAGES = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_image():
+    yield
+    while IMAGES:
+        shutil.rmtree(IMAGES.pop())
+    image.cache_clear()
 
 
 @functools.cache
 def image():
     """What is installed, in a directory of its own."""
     top = tempfile.mkdtemp(prefix="cw-image-")
+    IMAGES.append(top)
     call("meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", top)
     return top
 
@@ -68,8 +75,7 @@ def unit_files():
     return [path for path in files() if "/systemd/system/" in path]
 
 
-@test
-def installs_the_listed_files_only():
+def test_installs_the_listed_files_only():
     def short(path):
         """From the part that does not depend on where the system has its directories."""
         for wanted in INSTALLED:
@@ -82,8 +88,7 @@ def installs_the_listed_files_only():
     expect(found == set(INSTALLED), "\n".join(files()))
 
 
-@test
-def leaves_no_core_dump():
+def test_leaves_no_core_dump():
     """One would hold what jobs of all users show, and the webhook's headers."""
     for path in unit_files():
         if path.endswith("/collwatchd.service"):
@@ -91,8 +96,7 @@ def leaves_no_core_dump():
                 expect("\nLimitCORE=0\n" in f.read(), path)
 
 
-@test
-def keeps_the_simulated_device_from_the_loader():
+def test_keeps_the_simulated_device_from_the_loader():
     directories = {os.path.dirname(path) for path in files() if re.search(r"\.so\b", path)}
     expect(len(directories) == 2, directories)
     for directory in directories:
@@ -101,7 +105,7 @@ def keeps_the_simulated_device_from_the_loader():
 
 def analyze(*arguments):
     if not shutil.which("systemd-analyze"):
-        raise Skip("systemd-analyze is not installed (Debian: systemd)")
+        pytest.skip("systemd-analyze is not installed (Debian: systemd)")
     return call("systemd-analyze", *arguments,
                 env={**os.environ, "SYSTEMD_UNIT_PATH": image() + "/units:"})
 
@@ -118,14 +122,12 @@ def copy_units():
     return [f"{image()}/units/{os.path.basename(path)}" for path in unit_files()]
 
 
-@test
-def is_a_valid_unit():
+def test_is_a_valid_unit():
     said = analyze("verify", "--man=no", *copy_units())
     expect(not said.strip(), said)
 
 
-@test
-def runs_the_installed_daemon():
+def test_runs_the_installed_daemon():
     with open(image() + next(p for p in unit_files() if p.endswith(".service")),
               encoding="utf-8") as f:
         program = re.search("^ExecStart=(.*)$", f.read(), re.MULTILINE)[1]
@@ -139,8 +141,7 @@ def explained():
     return {what.replace("\\|", "|"): exposure for what, exposure in rows}
 
 
-@test
-def explains_every_line_that_is_less_strict():
+def test_explains_every_line_that_is_less_strict():
     unit = next(path for path in copy_units() if path.endswith(".service"))
     said = analyze("security", "--offline=true", "--json=short", unit)
     found = {row["name"]: row["exposure"] for row in json.loads(said)
@@ -169,10 +170,9 @@ def passed(program, tests, *before):
             if re.search(rf"^ok - \S+::{name} (?!.*# SKIP)", out, re.MULTILINE)], out
 
 
-@test
-def has_the_kernels_evidence_with_the_rights_of_the_unit():
+def test_has_the_kernels_evidence_with_the_rights_of_the_unit():
     if os.geteuid() != 0 or not shutil.which("setpriv"):
-        raise Skip("needs root and setpriv")
+        pytest.skip("needs root and setpriv")
     wanted = {"kernel_events": ["who_stopped_a_rank", "table_of_deaths"],
               "kernel_threads": ["shows_where_a_sleeping_thread_is_and_since_when"],
               "kernel_programs": ["others_leave_no_trace"]}
@@ -180,32 +180,24 @@ def has_the_kernels_evidence_with_the_rights_of_the_unit():
         os.chmod(directory, 0o755)  # the build may lie where that user cannot look
         for name, tests in wanted.items():
             if not os.path.exists(f"{BUILD}/tests/unit/test_{name}"):
-                raise Skip("the unit tests are not built")
+                pytest.skip("the unit tests are not built")
             path = shutil.copy(f"{BUILD}/tests/unit/test_{name}", directory)
             theirs, out = passed(path, tests, *rights_of_the_unit())
             if theirs != tests and passed(path, tests)[0] != tests:
-                raise Skip("not even root has it here")
+                pytest.skip("not even root has it here")
             expect(theirs == tests, out)
 
 
-@test
-def lets_who_holds_a_thread_go_first():
+def test_lets_who_holds_a_thread_go_first():
     """Without a capability; that the filter lets it through is in the table above."""
     nice = 20 - int(of_the_unit("LimitNICE"))
     limit = ["prlimit", f"--nice={nice}:{nice}"]
     if (os.geteuid() != 0 or not shutil.which("setpriv") or
             subprocess.run([*limit, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0):
-        raise Skip("needs root, setpriv, and the right to raise limits")
+        pytest.skip("needs root, setpriv, and the right to raise limits")
     with tempfile.TemporaryDirectory(prefix="cw-rights-") as directory:
         os.chmod(directory, 0o755)
         path = shutil.copy(f"{BUILD}/tests/unit/test_stack_limit", directory)
         wanted = ["who_holds_a_thread_goes_first"]
         theirs, out = passed(path, wanted, *limit, *rights_of_the_unit())
         expect(theirs == wanted, out)
-
-
-if __name__ == "__main__":
-    try:
-        tap.run(TESTS)
-    finally:
-        shutil.rmtree(image(), ignore_errors=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Programs that reach NCCL in each way there is leave the same correct flight record."""
 import json
@@ -10,13 +9,12 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+from built import COLLWATCH, PROGRAM, TRAIN_LOOP, TRAIN_LOOP_PY
 from agent_lib import *
 from ports import unused_port
 
-PROGRAM, COLLWATCH = os.environ["CW_PROGRAM"], os.environ["CW_COLLWATCH"]
 WAITS_CALLS = 23  # what agent_program has done when it waits: a communicator, 22 collectives
-TRAIN = os.environ["CW_TRAIN_LOOP"]
-TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
 
 
 def build_id(path):
@@ -70,11 +68,11 @@ def two_ranks(*how):
             check(c.state == "destroyed" and c.ended > 0, "the record outlives the rank")
 
 
-def linked_program():
+def test_linked_program():
     two_ranks()
 
 
-def program_that_opens_nccl():
+def test_program_that_opens_nccl():
     two_ranks("dlopen")
 
 
@@ -109,16 +107,16 @@ def same_histories(records):
     return histories
 
 
-def linked_training():
-    histories = same_histories(train([TRAIN]))
+def test_linked_training():
+    histories = same_histories(train([TRAIN_LOOP]))
     check(sum(1 for m in histories.values() if m[0][4]) == 4, "two splits with two colours each")
 
 
-def python_through_ctypes():
-    same_histories(train([sys.executable, TRAIN_PY]))
+def test_python_through_ctypes():
+    same_histories(train([sys.executable, TRAIN_LOOP_PY]))
 
 
-def switched_off():
+def test_switched_off():
     with Daemon() as d:
         p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1"), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
@@ -134,7 +132,7 @@ def blocked_in_read(pid):
     return open("/proc/%d/syscall" % pid).read().startswith("0 0x0 ")
 
 
-def progress_off():
+def test_progress_off():
     with Daemon() as d:
         p = start([PROGRAM, "ranks"], environment(d, COLLWATCH_PROGRESS="off"),
                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -148,12 +146,12 @@ def progress_off():
         p.communicate(b"xx", timeout=120)
 
 
-def summaries_tell_who_fed_nan():
+def test_summaries_tell_who_fed_nan():
     """In step 3 rank 2 feeds one NaN, from then on; what comes out is NaN for all of them."""
-    records = train([sys.executable, TRAIN_PY, "--fault", "feed-nan", "--fault-rank", "2",
+    records = train([sys.executable, TRAIN_LOOP_PY, "--fault", "feed-nan", "--fault-rank", "2",
                      "--fault-step", "3"], COLLWATCH_SUMMARY="full")
     if not records[0].has & HAS_SUMMARIES:
-        raise Skip("built without nvcc and clang: there is no kernel")
+        pytest.skip("built without nvcc and clang: there is no kernel")
     for r in records:
         firsts, ring = r.summaries()
         world = [c for c in r.comms() if c.nranks == 4 and not c.parent][0]
@@ -176,7 +174,7 @@ def shown(path):
     return json.loads(p.stdout) if p.returncode == 0 else None
 
 
-def kept_in_a_file():
+def test_kept_in_a_file():
     """Without a daemon: of a process that was killed, and of one that ended."""
     for ends in False, True:
         with tempfile.TemporaryDirectory() as at:
@@ -200,7 +198,7 @@ def kept_in_a_file():
             check(doc["comms"][0]["ops"], "its calls")
 
 
-def kept_nowhere_it_cannot_be():
+def test_kept_nowhere_it_cannot_be():
     for place in "relative", "/proc/nowhere":
         with tempfile.TemporaryDirectory() as at:
             p = subprocess.run([PROGRAM, "wait"], input=b"x", stdout=subprocess.PIPE, cwd=at,
@@ -212,7 +210,7 @@ def kept_nowhere_it_cannot_be():
             check(os.listdir(at) == ["log"], "nothing else was written")
 
 
-def kept_where_it_no_longer_fits():
+def test_kept_where_it_no_longer_fits():
     """The program lowers the limit of a file's size, or somebody does it for the program."""
     for blocked in False, True:
         with tempfile.TemporaryDirectory() as at:
@@ -231,7 +229,7 @@ def kept_where_it_no_longer_fits():
             check(not os.path.exists(path + ".tmp"), "the rest of a copy is gone")
 
 
-def blocks_nobody_and_writes_into_nothing_else():
+def test_blocks_nobody_and_writes_into_nothing_else():
     """A FIFO that somebody reads, a link to another file, one that is open to others: under each
     name of the copy, and in place of the folder."""
     def fifo(at, path):
@@ -268,9 +266,3 @@ def blocks_nobody_and_writes_into_nothing_else():
                            env=environment(COLLWATCH_RECORD=at + "/fifo", COLLWATCH_LOG=at + "/log"))
         check((p.returncode, p.stdout) == (0, b"next descriptor 3\ndone\n"), p.stdout)
         check("cannot be written: Not a directory" in open(at + "/log").read(), "one line says why")
-
-
-if __name__ == "__main__":
-    main([linked_program, program_that_opens_nccl, linked_training, python_through_ctypes,
-          summaries_tell_who_fed_nan, switched_off, progress_off, kept_in_a_file,
-          kept_nowhere_it_cannot_be, kept_where_it_no_longer_fits, blocks_nobody_and_writes_into_nothing_else])

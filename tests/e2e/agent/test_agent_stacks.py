@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The table of call stacks: from which lines calls were issued.
 
@@ -10,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+from built import COLLWATCH, TRAIN_LOOP
 from agent_lib import *
 
-COLLWATCH = os.environ.get("CW_COLLWATCH")
-TRAIN_LOOP = os.environ.get("CW_TRAIN_LOOP")
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANK = os.path.join(HERE, "stacks_rank.py")
 PYTHONS = os.environ.get("CW_PYTHONS", sys.executable).split(":")
@@ -62,7 +61,7 @@ def rank(python, how, **extra):
     minor = subprocess.run([python, "-c", "import sys; print(sys.version_info.minor)"],
                            stdout=subprocess.PIPE, check=True).stdout
     if int(minor) not in KNOWN_MINORS:
-        raise Skip("the agent does not know Python 3.%d" % int(minor))
+        pytest.skip("the agent does not know Python 3.%d" % int(minor))
     return Ran([python, RANK, how], **{"COLLWATCH_CALL_STACKS": "on", **extra})
 
 
@@ -70,7 +69,7 @@ def python_frames(stack):
     return [frame for frame in stack or [] if " in " in frame]
 
 
-def names_the_line_of_each_call():
+def test_names_the_line_of_each_call():
     for python in PYTHONS:
         ran = rank(python, "lines")
         check("Python frames too" in ran.log, "the agent's log of %s: %s" % (python, ran.log))
@@ -93,7 +92,7 @@ def names_the_line_of_each_call():
         check(ran.record.drops[DROP_STACKS] == 0, "none is lost")
 
 
-def cuts_a_deep_stack():
+def test_cuts_a_deep_stack():
     for python in PYTHONS:
         (stack,) = rank(python, "deep").stacks("all_reduce")
         check(stack and stack[-1] == "…" and len(python_frames(stack)) == 40, "%r" % stack)
@@ -101,7 +100,7 @@ def cuts_a_deep_stack():
               "its innermost: %r" % stack[0])
 
 
-def follows_threads_with_small_stacks_and_without_python():
+def test_follows_threads_with_small_stacks_and_without_python():
     for python in PYTHONS:
         ran = rank(python, "threads")
         (stack,) = ran.stacks("all_reduce")
@@ -111,7 +110,7 @@ def follows_threads_with_small_stacks_and_without_python():
         check(not python_frames(stack), "of a thread that is none of Python's: %r" % stack)
 
 
-def follows_generators_and_coroutines():
+def test_follows_generators_and_coroutines():
     for python in PYTHONS:
         (stack,) = rank(python, "lazy").stacks("all_reduce")
         own = [frame.rsplit("/", 1)[1] for frame in python_frames(stack)
@@ -123,13 +122,13 @@ def follows_generators_and_coroutines():
                           "stacks_rank.py:%d in lazy" % line_of("lazy")], "%r" % stack)
 
 
-def does_no_harm_to_an_interpreter_that_is_taken_down():
+def test_does_no_harm_to_an_interpreter_that_is_taken_down():
     for python in PYTHONS:
         for _ in range(5):
             check(rank(python, "leave").stacks("all_reduce"), "calls")
 
 
-def counts_stacks_that_find_no_place():
+def test_counts_stacks_that_find_no_place():
     for python in PYTHONS:
         ran = rank(python, "many")
         stacks = ran.stacks("all_reduce")
@@ -140,7 +139,7 @@ def counts_stacks_that_find_no_place():
         check(len(set(map(tuple, filter(None, stacks)))) >= 64, "each with its own line")
 
 
-def takes_none_unless_asked():
+def test_takes_none_unless_asked():
     for value in None, "off", "yes":
         ran = Ran([PYTHONS[0], RANK, "lines"],
                   **({"COLLWATCH_CALL_STACKS": value} if value else {}))
@@ -151,7 +150,7 @@ def takes_none_unless_asked():
         check(("not off or on" in ran.log) == (value == "yes"), "the agent's log: %s" % ran.log)
 
 
-def follows_frame_pointers_of_a_program_in_c():
+def test_follows_frame_pointers_of_a_program_in_c():
     """Once the agent's thread has looked up which files there are."""
     with tempfile.TemporaryDirectory(prefix="cw-stacks-") as at:
         p = start([TRAIN_LOOP, "--steps", "1000000", "--elements", "16", "--step-ms", "10",
@@ -170,11 +169,3 @@ def follows_frame_pointers_of_a_program_in_c():
             p.kill()
             p.wait()
     check(frames[0].startswith("train_loop+0x"), "%r" % frames)
-
-
-if __name__ == "__main__":
-    main([names_the_line_of_each_call, cuts_a_deep_stack,
-          follows_threads_with_small_stacks_and_without_python, follows_generators_and_coroutines,
-          does_no_harm_to_an_interpreter_that_is_taken_down,
-          counts_stacks_that_find_no_place, takes_none_unless_asked,
-          follows_frame_pointers_of_a_program_in_c])

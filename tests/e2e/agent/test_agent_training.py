@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of 10,000 steps, in C, of graphs and in Python, with the agent and without, and no daemon: what they
 print, their checksums of reduced data among it, and how they end is the same to the last bit."""
@@ -9,14 +8,14 @@ import subprocess
 import sys
 import tempfile
 
+from built import COLLWATCH, GRAPH_LOOP, TRAIN_LOOP, TRAIN_LOOP_PY
 from agent_lib import *
 
-COLLWATCH = os.environ["CW_COLLWATCH"]
 STEPS, RANKS = 10000, 2
 LOOP = ["--steps", str(STEPS), "--elements", "16", "--log-every", "500"]
-IN_C = [os.environ["CW_TRAIN_LOOP"], *LOOP]
-IN_PYTHON = [sys.executable, os.environ["CW_TRAIN_LOOP_PY"], *LOOP]
-OF_GRAPHS = [os.environ["CW_GRAPH_LOOP"] + "driver", "--steps", str(STEPS), "--step-ms", "0"]
+IN_C = [TRAIN_LOOP, *LOOP]
+IN_PYTHON = [sys.executable, TRAIN_LOOP_PY, *LOOP]
+OF_GRAPHS = [GRAPH_LOOP + "driver", "--steps", str(STEPS), "--step-ms", "0"]
 
 
 def job(argv, preload, **extra):
@@ -66,7 +65,7 @@ def without_agent(argv):
     return expected
 
 
-def a_program_in_c():
+def test_a_program_in_c():
     expected = without_agent(IN_C)
     is_the_same(IN_C, expected)
     # Kernels of its own between those of the program, and writes around each call.
@@ -74,14 +73,10 @@ def a_program_in_c():
     is_the_same(IN_C, expected, preload=None, NCCL_PROFILER_PLUGIN=AGENT)
 
 
-def a_program_in_python():
+def test_a_program_in_python():
     is_the_same(IN_PYTHON, without_agent(IN_PYTHON))
 
 
-def a_program_that_replays_graphs():
+def test_a_program_that_replays_graphs():
     """With nodes of the agent's in its graphs."""
     is_the_same(OF_GRAPHS, without_agent(OF_GRAPHS), each=1)
-
-
-if __name__ == "__main__":
-    main([a_program_in_c, a_program_that_replays_graphs, a_program_in_python])

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Agents and the real daemon that goes away: killed, restarted, stopped. The job does not notice,
 and every agent is back within two seconds."""
@@ -11,10 +10,9 @@ import subprocess
 import tempfile
 import time
 
+from built import COLLWATCH, COLLWATCHD, PROGRAM
 from agent_lib import *
 
-PROGRAM = os.environ["CW_PROGRAM"]
-COLLWATCH, COLLWATCHD = os.environ["CW_COLLWATCH"], os.environ["CW_COLLWATCHD"]
 AGENTS, ATTEMPTS = 4, 20
 
 
@@ -99,15 +97,15 @@ def comes_back(how):
         job.finish()
 
 
-def back_after_the_daemon_was_killed():
+def test_back_after_the_daemon_was_killed():
     comes_back(signal.SIGKILL)
 
 
-def back_after_the_daemon_was_restarted():
+def test_back_after_the_daemon_was_restarted():
     comes_back(signal.SIGTERM)
 
 
-def a_stopped_daemon_holds_nobody_up():
+def test_a_stopped_daemon_holds_nobody_up():
     with RealDaemon() as d:
         early = Job(d)
         d.has_all()
@@ -120,7 +118,7 @@ def a_stopped_daemon_holds_nobody_up():
         early.finish()
 
 
-def a_daemon_killed_while_stopped():
+def test_a_daemon_killed_while_stopped():
     with RealDaemon() as d:
         job = Job(d)
         d.has_all()
@@ -130,8 +128,3 @@ def a_daemon_killed_while_stopped():
         d.start()
         d.has_all()
         job.finish()
-
-
-if __name__ == "__main__":
-    main([back_after_the_daemon_was_killed, back_after_the_daemon_was_restarted,
-          a_stopped_daemon_holds_nobody_up, a_daemon_killed_while_stopped])

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The library as a file, and the table of NCCL functions against nccl.h: the simulator's, and real
 ones where there are any. To hold it against other versions:
@@ -14,10 +13,12 @@ import re
 import subprocess
 import tempfile
 
+import pytest
+import built
+from built import COLLWATCH, SOURCE
 from agent_lib import *
 
-SOURCE = os.environ["CW_SOURCE"]
-CC = os.environ.get("CW_CC", "cc").split()
+CC = built.CC.split()
 NEWEST_GLIBC = (2, 28)
 LARGEST = 400 << 10  # stripped, without kernels
 
@@ -26,13 +27,13 @@ def run(*argv):
     return subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
-def needs_only_glibc():
+def test_needs_only_glibc():
     needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-dW", AGENT))
     extra = set(needed) - {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
     check(not extra, "NEEDED %r" % extra)
 
 
-def runs_on_old_glibc():
+def test_runs_on_old_glibc():
     versions = {tuple(map(int, v.split("."))) for v in
                 re.findall(r"GLIBC_(\d+\.\d+(?:\.\d+)?)", run("readelf", "-VW", AGENT))}
     check(versions and max(versions) <= NEWEST_GLIBC, "needs glibc %r" % (max(versions),))
@@ -42,7 +43,7 @@ def runs_on_old_glibc():
 RENAMED = r"(strto(l|ul|ll|ull|imax|umax|q|uq)|wcsto(l|ul|ll|ull|imax|umax|q|uq)|v?[fs]?w?scanf)(_l)?"
 
 
-def calls_nothing_that_newer_headers_rename():
+def test_calls_nothing_that_newer_headers_rename():
     """Built there, it would need GLIBC_2.38; built here, nothing shows but the name itself."""
     called = {line.split()[-1].split("@")[0] for line in
               run("nm", "-D", "--undefined-only", AGENT).splitlines()}
@@ -50,7 +51,7 @@ def calls_nothing_that_newer_headers_rename():
     check(called and not renamed, "calls %s" % ", ".join(sorted(renamed)))
 
 
-def is_small():
+def test_is_small():
     with tempfile.TemporaryDirectory() as at:
         stripped = os.path.join(at, "stripped.so")
         run("strip", "-o", stripped, AGENT)
@@ -62,12 +63,12 @@ def is_small():
     check(size - kernel <= LARGEST, "%d bytes stripped" % size)
 
 
-def is_pinned_and_bound():
+def test_is_pinned_and_bound():
     flags = run("readelf", "-dW", AGENT)
     check("NODELETE" in flags and "NOW" in flags, flags)
 
 
-def asks_for_its_pages_first():
+def test_asks_for_its_pages_first():
     """A compiler may take a function of prefetches for one without effect, and leave it out."""
     if os.uname().machine != "x86_64":
         return
@@ -79,7 +80,7 @@ def asks_for_its_pages_first():
         check(fetches >= least, "%d prefetches in %s" % (fetches, name))
 
 
-def exports_only_what_it_means_to():
+def test_exports_only_what_it_means_to():
     symbols = run("nm", "-D", "--defined-only", AGENT)
     names = {line.split()[-1] for line in symbols.splitlines()}
     check(not any("@" in n for n in names), "unversioned: a named version would disable dlsym")
@@ -141,8 +142,8 @@ NOT_FUNCTIONS_OF_THE_LIBRARY = {
 GONE_FROM_HEADERS = {"ncclResetDebugInit": 23000}
 
 
-def environment_is_in_its_table():
-    said = subprocess.run([os.environ["CW_COLLWATCH"], "--scdoc-environment"],
+def test_environment_is_in_its_table():
+    said = subprocess.run([COLLWATCH, "--scdoc-environment"],
                           stdout=subprocess.PIPE, check=True).stdout.decode()
     table_names = re.findall(r"^\*(COLLWATCH_\w+)\*", said, re.M)
     read = set()
@@ -206,7 +207,7 @@ def differences(found, version):
             yield "%s is in the table since %d" % (name, since)
 
 
-def table_matches_the_simulators_header():
+def test_table_matches_the_simulators_header():
     include = os.path.join(SOURCE, "tests/sim/include")
     found, rows = declared(include + "/nccl.h", include), table()
     for name, kinds in found.items():
@@ -222,9 +223,9 @@ def headers():
     return [h for h in found if os.path.exists(h)]
 
 
-def table_matches_real_headers():
+def test_table_matches_real_headers():
     if not headers():
-        raise Skip("no nccl.h is installed, none is named in NCCL_HEADERS")
+        pytest.skip("no nccl.h is installed, none is named in NCCL_HEADERS")
     for header in headers():
         folder, version = os.path.dirname(header), version_of(header)
         device = os.path.join(folder, "nccl_device.h")
@@ -245,7 +246,8 @@ INTERNAL = {"ncclGinInboxA2ACreateRequirement", "ncclGinOutboxCreateRequirement"
             "ncclParamNoCacheStrKey", "ncclParamRegistryInstance"}
 
 
-def real_libraries_export_what_the_table_says():
+@pytest.mark.skipif(not os.environ.get("NCCL_LIBS"), reason="NCCL_LIBS names no real libraries")
+def test_real_libraries_export_what_the_table_says():
     libraries = [os.path.join(folder, f) for place in os.environ["NCCL_LIBS"].split(":")
                  for folder, _, files in os.walk(place) for f in files if f == "libnccl.so.2"]
     check(libraries, "no libnccl.so.2 where NCCL_LIBS says")
@@ -261,11 +263,3 @@ def real_libraries_export_what_the_table_says():
         print("# %s: version %d, %d functions, unknown: %s, missing: %s" % (
             library, code.value, len(public), sorted(unknown) or "none", sorted(missing) or "none"))
         check(not unknown or code.value > newest(), "%s: %r" % (library, unknown))
-
-
-if __name__ == "__main__":
-    main([needs_only_glibc, runs_on_old_glibc, calls_nothing_that_newer_headers_rename, is_small,
-          is_pinned_and_bound, asks_for_its_pages_first, exports_only_what_it_means_to,
-          environment_is_in_its_table, table_matches_the_simulators_header,
-          table_matches_real_headers] +
-         ([real_libraries_export_what_the_table_says] if os.environ.get("NCCL_LIBS") else []))

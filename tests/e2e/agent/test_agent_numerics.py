@@ -1,25 +1,24 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the agents of a job write down of its tensors, as `collwatch numerics` reads it."""
 import glob
 import json
-import os
 import subprocess
 import sys
 import tempfile
 
+import pytest
 from agent_lib import *
+from built import COLLWATCH, TRAIN_LOOP_PY
 from ports import unused_port
 
-COLLWATCH = os.environ["CW_COLLWATCH"]
-TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
 RANKS = 4
 
 
 def trained(at, *arguments, steps=8, **extra):
     """The program's records, in the order of their names."""
     port = unused_port()
-    ps = [start([sys.executable, TRAIN_PY, "--steps", str(steps), "--tp", "2", "--log-every", "0", *arguments],
+    ps = [start([sys.executable, TRAIN_LOOP_PY, "--steps", str(steps), "--tp", "2", "--log-every", "0",
+                 *arguments],
                 environment(RANK=str(r), WORLD_SIZE=str(RANKS), LOCAL_RANK=str(r), MASTER_ADDR="127.0.0.1",
                             MASTER_PORT=str(port), COLLWATCH_JOB="unit", COLLWATCH_RECORD=at, **extra),
                 stdout=subprocess.DEVNULL) for r in range(RANKS)]
@@ -34,13 +33,13 @@ def said(*arguments):
     return p.returncode, p.stdout, p.stderr
 
 
-def names_who_fed_the_first_nan():
+def test_names_who_fed_the_first_nan():
     with tempfile.TemporaryDirectory() as at:
         records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3",
                           COLLWATCH_SUMMARY="full")
         status, out, err = said("--json", *records)
         if status == 3:
-            raise Skip("built without nvcc and clang: there is no kernel")
+            pytest.skip("built without nvcc and clang: there is no kernel")
         check(status == 2, (status, err))
         doc = json.loads(out)
         check(doc["schema"] == "collwatch.numerics/1" and doc["alarm"], doc["schema"])
@@ -61,18 +60,18 @@ def names_who_fed_the_first_nan():
               out)
 
 
-def says_nothing_of_a_healthy_job():
+def test_says_nothing_of_a_healthy_job():
     with tempfile.TemporaryDirectory() as at:
         records = trained(at, COLLWATCH_SUMMARY="full")
         status, out, err = said(*records)
         if status == 3:
-            raise Skip("built without nvcc and clang: there is no kernel")
+            pytest.skip("built without nvcc and clang: there is no kernel")
         check(status == 0 and out.startswith("nothing to look at"), (status, out, err))
         status, _, err = said(records[0], records[0])
         check(status == 1 and "both of rank" in err, err)
 
 
-def says_so_where_nothing_was_looked_at():
+def test_says_so_where_nothing_was_looked_at():
     with tempfile.TemporaryDirectory() as at:
         status, out, err = said(*trained(at, steps=3))
         check(status == 3 and not out and "COLLWATCH_SUMMARY" in err, (status, out, err))
@@ -80,7 +79,3 @@ def says_so_where_nothing_was_looked_at():
         check(status == 1 and "/nowhere" in err, err)
         status, _, err = said()
         check(status == 1, err)
-
-
-if __name__ == "__main__":
-    main([names_who_fed_the_first_nan, says_nothing_of_a_healthy_job, says_so_where_nothing_was_looked_at])

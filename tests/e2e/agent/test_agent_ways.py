@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every way a program comes to NCCL's functions ends in the record; every other look-up goes past
 the agent as if it were not there. NCCL_LIBS=/folder:/another/libnccl.so.2 adds real libraries."""
@@ -9,12 +8,12 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+from built import (COLLWATCH, OWN_THREADS, PROGRAM, SECOND, SECOND_HOOK, SOURCE, STATIC, WAYS)
 from agent_lib import *
+from sanitized import build_sanitized
 from two_ways import must_tell_the_same, must_tell_the_same_sends, sent, trained
 
-PROGRAM, WAYS, STATIC = os.environ["CW_PROGRAM"], os.environ["CW_WAYS"], os.environ["CW_STATIC"]
-SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
-COLLWATCH, SOURCE = os.environ["CW_COLLWATCH"], os.environ["CW_SOURCE"]
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
 INIT, PROGRAMS_WORK, REDUCES = 1, 22, 20
 
@@ -42,16 +41,16 @@ def recorded(argv, ops, comms=1, preload=AGENT, said=None, probes=0, returned=0,
         return out
 
 
-def linked():
+def test_linked():
     recorded([PROGRAM, "wait"], INIT + PROGRAMS_WORK)
 
 
-def opened_and_looked_up():
+def test_opened_and_looked_up():
     for how in ("dlopen", "global", "deepbind"):
         recorded([PROGRAM, "wait", how], INIT + PROGRAMS_WORK)
 
 
-def through_ctypes():
+def test_through_ctypes():
     for loader in ("cdll", "global", "deepbind", "pydll"):
         recorded([sys.executable, RANK, loader, "return"], INIT + REDUCES)
 
@@ -76,12 +75,12 @@ sys.stdin.read()
 """
 
 
-def two_copies_of_nccl():
+def test_two_copies_of_nccl():
     with tempfile.TemporaryDirectory() as at:
         recorded([sys.executable, "-c", COPIES, RANK, SIM_DIR, at, "2"], 2 * INIT + 5 + 6, comms=2)
 
 
-def more_copies_than_there_are_sets():
+def test_more_copies_than_there_are_sets():
     """Of wrappers there are four: a fifth copy works, and is not recorded."""
     with tempfile.TemporaryDirectory() as at:
         log = os.path.join(at, "log")
@@ -104,7 +103,7 @@ sys.stdin.read()
 """
 
 
-def closed_and_opened_again():
+def test_closed_and_opened_again():
     """By a program that is not linked with it: without the agent it goes, with it wrappers point
     into it, so it stays; each time it is the same copy."""
     argv = [sys.executable, "-c", CLOSED, RANK]
@@ -121,7 +120,7 @@ def closed_and_opened_again():
               "%r" % [(c.state, c.op_index) for c in comms])
 
 
-OWN_THREADS = """
+CALLS_IN_THREADS = """
 import ctypes, sys
 lib = ctypes.CDLL(sys.argv[1])
 comm = ctypes.c_void_p()
@@ -136,23 +135,23 @@ sys.stdin.read()
 """
 
 
-def calls_of_nccls_own():
+def test_calls_of_nccls_own():
     """From the caller's thread and from threads of NCCL: each broadcast makes 20 of them."""
-    recorded([sys.executable, "-c", OWN_THREADS, os.environ["CW_OWN_THREADS"]], INIT + 3 + 3,
+    recorded([sys.executable, "-c", CALLS_IN_THREADS, OWN_THREADS], INIT + 3 + 3,
              said="received %d\n" % (20 + 3 * 20 + 3), returned=6)
 
 
-def static_and_linked():
+def test_static_and_linked():
     recorded([WAYS, "static"], INIT + REDUCES, said="static 0")
 
 
-def static_in_a_python_extension():
+def test_static_in_a_python_extension():
     code = ("import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]); r = lib.static_rank(20);"
             "sys.stdin.read(); print('static', r)")
     recorded([sys.executable, "-c", code, STATIC], INIT + REDUCES, said="static 0")
 
 
-def static_and_asked_by_threads_at_once():
+def test_static_and_asked_by_threads_at_once():
     """The NCCL is found among all loaded files: whoever comes meanwhile gets an answer, too."""
     code = ("import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]);"
             "print('not answered', lib.static_asked_at_once())")
@@ -183,7 +182,7 @@ def two_ranks(*how, **extra):
             check(p.returncode == 0, "exit status %d: %s" % (p.returncode, out))
 
 
-def as_a_profiler_plugin():
+def test_as_a_profiler_plugin():
     for version in 4, 5, 6, 7:
         ranks = two_ranks(**plugin(version))
         comms = [r.comms()[0] for r in ranks]
@@ -207,7 +206,7 @@ def as_a_profiler_plugin():
                 check(not any(o.group for o in ops[:-2]), "no others are grouped")
 
 
-def plugin_tells_what_the_wrappers_tell():
+def test_plugin_tells_what_the_wrappers_tell():
     wrapped = trained()
     for version in 4, 5, 6, 7:
         there = trained(**plugin(version))
@@ -215,13 +214,14 @@ def plugin_tells_what_the_wrappers_tell():
         check(all(r.nccl_version == 0 for r in there), "the version is not told")
 
 
-def plugin_tells_of_sends_what_the_wrappers_tell():
+def test_plugin_tells_of_sends_what_the_wrappers_tell():
+    """Those of a group may be launched in another order than they were called."""
     wrapped = sent()
     for version in 4, 5, 6, 7:
         must_tell_the_same_sends(wrapped, sent(**plugin(version)), version)
 
 
-def plugin_and_preloaded_count_once():
+def test_plugin_and_preloaded_count_once():
     for how in [], ["dlopen"]:
         ranks = two_ranks(*how, **plugin(preload=AGENT))
         for r in ranks:
@@ -229,7 +229,7 @@ def plugin_and_preloaded_count_once():
             check(r.ops_total == 203, "%d ops" % r.ops_total)
 
 
-def plugin_beside_another_copy_stays_out():
+def test_plugin_beside_another_copy_stays_out():
     with tempfile.TemporaryDirectory() as at:
         copy = os.path.join(at, "copy.so")
         shutil.copy(AGENT, copy)
@@ -241,7 +241,7 @@ def plugin_beside_another_copy_stays_out():
         check(said.count("another copy of the agent is preloaded") == 2, said)
 
 
-def plugin_of_a_static_nccl():
+def test_plugin_of_a_static_nccl():
     """Which no wrapper sees: hidden in a library of somebody's."""
     with Daemon() as d:
         p = start([WAYS, "static"], environment(d, **plugin()), stdin=subprocess.PIPE,
@@ -256,7 +256,7 @@ def plugin_of_a_static_nccl():
         check(c.state == "ready" and c.flags & PROFILER and c.nranks == 1, "it is known")
 
 
-def switched_off_plugin_records_nothing():
+def test_switched_off_plugin_records_nothing():
     with Daemon() as d:
         p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1", **plugin()),
                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -264,7 +264,7 @@ def switched_off_plugin_records_nothing():
         check((p.returncode, out) == (0, b"next descriptor 3\ndone\n"), out)
 
 
-def other_look_ups_see_their_caller():
+def test_other_look_ups_see_their_caller():
     orders = [None, AGENT]
     for second in (SECOND, SECOND_HOOK):
         orders += [second, AGENT + ":" + second, second + ":" + AGENT]
@@ -281,7 +281,7 @@ def other_look_ups_see_their_caller():
         check(text == seen[without], "%s: %r, without the agent %r" % (order, text, seen[without]))
 
 
-def beside_a_wrapper_of_malloc():
+def test_beside_a_wrapper_of_malloc():
     for preload in (AGENT + ":" + SECOND, SECOND + ":" + AGENT):
         recorded([PROGRAM, "wait", "dlopen"], INIT + PROGRAMS_WORK, preload=preload)
 
@@ -298,11 +298,11 @@ def with_sanitizer(compiler):
             check(p.returncode == 1 and b"heap-use-after-free" in p.stdout, p.stdout.decode())
 
 
-def gccs_address_sanitizer():
+def test_gccs_address_sanitizer():
     with_sanitizer("gcc")
 
 
-def clangs_address_sanitizer():
+def test_clangs_address_sanitizer():
     with_sanitizer("clang")
 
 
@@ -319,7 +319,8 @@ print([hasattr(lib, n) for n in sys.argv[3:]])
 """
 
 
-def real_libraries_answer_as_ever():
+@pytest.mark.skipif(not os.environ.get("NCCL_LIBS"), reason="NCCL_LIBS names no real libraries")
+def test_real_libraries_answer_as_ever():
     """What real NCCL does without a GPU; NCCL_LIBS names files, or folders to look in."""
     libraries = []
     for place in filter(None, os.environ.get("NCCL_LIBS", "").split(":")):
@@ -340,14 +341,3 @@ def real_libraries_answer_as_ever():
             check((seen[0].returncode, seen[0].stdout) == (seen[1].returncode, seen[1].stdout),
                   "%s %s: %r, with the agent %r" % (library, mode, seen[0].stdout, seen[1].stdout))
         print("# %s: %s" % (library, seen[1].stdout.decode().split()[1]))
-
-
-if __name__ == "__main__":
-    main([linked, opened_and_looked_up, through_ctypes, two_copies_of_nccl,
-          more_copies_than_there_are_sets, closed_and_opened_again, calls_of_nccls_own, static_and_linked,
-          static_in_a_python_extension, static_and_asked_by_threads_at_once, as_a_profiler_plugin, plugin_and_preloaded_count_once,
-          plugin_tells_what_the_wrappers_tell, plugin_tells_of_sends_what_the_wrappers_tell,
-          plugin_beside_another_copy_stays_out, plugin_of_a_static_nccl,
-          switched_off_plugin_records_nothing, other_look_ups_see_their_caller,
-          beside_a_wrapper_of_malloc, gccs_address_sanitizer, clangs_address_sanitizer] +
-         ([real_libraries_answer_as_ever] if os.environ.get("NCCL_LIBS") else []))

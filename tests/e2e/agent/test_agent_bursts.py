@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """COLLWATCH_PROGRESS=auto in real processes: two ranks that make calls as fast as they can."""
 import glob
@@ -8,9 +7,9 @@ import signal
 import subprocess
 import tempfile
 
+from built import COLLWATCH, PROGRAM
 from agent_lib import *
 
-PROGRAM, COLLWATCH = os.environ["CW_PROGRAM"], os.environ["CW_COLLWATCH"]
 STEPS, BURST = 40, 300  # of agent_program
 STEP = BURST + 1
 LEFT_OUT = 1 << 8
@@ -57,7 +56,7 @@ def left_out(record):
     return struct.unpack_from("=Q", record.raw, 1144)[0]
 
 
-def writes_within_its_budget():
+def test_writes_within_its_budget():
     with Job("bursts", "auto") as job:
         all_done = lambda a: [c.returned for c in a.record().comms()] == [STEPS * STEP]
         wait_until(lambda: all(all_done(a) for a in job.agents), "all steps", 120)
@@ -102,12 +101,8 @@ def verdict(progress):
                 [c["rank"] for c in doc["culprits"]])
 
 
-def a_hang_at_the_end_of_a_step_is_diagnosed_as_with_on():
+def test_a_hang_at_the_end_of_a_step_is_diagnosed_as_with_on():
     expected = ("never_entered", "outside_nccl", "certain", STEPS * STEP, [1])
     for progress in "on", "auto":
         got = verdict(progress)
         check(got == expected, "%s: %r" % (progress, got))
-
-
-if __name__ == "__main__":
-    main([writes_within_its_budget, a_hang_at_the_end_of_a_step_is_diagnosed_as_with_on])

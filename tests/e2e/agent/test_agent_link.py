@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The helper thread and the daemon: handed over, again after restarts, never in the job's way."""
 import os
@@ -8,12 +7,11 @@ import subprocess
 import sys
 import time
 
+from built import PROGRAM, TRAIN_LOOP_PY
 from agent_lib import *
 from ports import unused_port
 
-PROGRAM = os.environ["CW_PROGRAM"]
 ATTEMPTS = 20
-TRAIN_PY = os.environ["CW_TRAIN_LOOP_PY"]
 F_GET_SEALS = 1034
 
 
@@ -27,7 +25,7 @@ def finish(p):
     check(p.returncode == 0 and out.endswith(b"done\n"), "the program ends as ever")
 
 
-def hands_over_a_sealed_record():
+def test_hands_over_a_sealed_record():
     import errno
     import fcntl
     with Daemon() as d:
@@ -49,7 +47,7 @@ def hands_over_a_sealed_record():
         finish(p)
 
 
-def beats_once_a_second():
+def test_beats_once_a_second():
     with Daemon() as d:
         p = waiting_program(d)
         a = d.accept().welcome()
@@ -62,7 +60,7 @@ def beats_once_a_second():
         finish(p)
 
 
-def comes_back_within_two_seconds():
+def test_comes_back_within_two_seconds():
     with Daemon() as d:
         p = waiting_program(d)
         a = d.accept().welcome()
@@ -91,7 +89,7 @@ def has_record(pid):
     return False
 
 
-def late_daemon_gets_the_history():
+def test_late_daemon_gets_the_history():
     with Daemon() as d:
         d.stop()
         os.unlink(d.path)
@@ -103,7 +101,7 @@ def late_daemon_gets_the_history():
         finish(p)
 
 
-def a_first_refusal_keeps_it_away_for_seconds_only():
+def test_a_first_refusal_keeps_it_away_for_seconds_only():
     """What the daemon refuses may pass: it does not cost a minute of the job."""
     with Daemon() as d:
         p = waiting_program(d)
@@ -112,7 +110,7 @@ def a_first_refusal_keeps_it_away_for_seconds_only():
         finish(p)
 
 
-def stays_away_longer_after_each_refusal():
+def test_stays_away_longer_after_each_refusal():
     with Daemon() as d:
         p = waiting_program(d)
         for _ in range(3):
@@ -122,7 +120,7 @@ def stays_away_longer_after_each_refusal():
         finish(p)
 
 
-def an_answer_is_waited_for():
+def test_an_answer_is_waited_for():
     """A daemon with thousands to register takes its time; who leaves the line waits longer."""
     with Daemon() as d:
         p = waiting_program(d)
@@ -134,7 +132,7 @@ def an_answer_is_waited_for():
         finish(p)
 
 
-def daemon_that_never_accepts():
+def test_daemon_that_never_accepts():
     with Daemon(backlog=0) as d:
         fillers = []
         for _ in range(4):
@@ -149,7 +147,7 @@ def daemon_that_never_accepts():
         finish(p)
 
 
-def daemon_that_talks_nonsense():
+def test_daemon_that_talks_nonsense():
     with Daemon() as d:
         p = waiting_program(d)
         for junk in (b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\3abc", os.urandom(5000),
@@ -166,11 +164,11 @@ def daemon_that_talks_nonsense():
         finish(p)
 
 
-def python_stacks_name_the_line():
+def test_python_stacks_name_the_line():
     with Daemon() as d:
         env = environment(d, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
                           MASTER_PORT=str(unused_port()))
-        p = start([sys.executable, TRAIN_PY, "--steps", "5", "--fault", "block-in-data-loader",
+        p = start([sys.executable, TRAIN_LOOP_PY, "--steps", "5", "--fault", "block-in-data-loader",
                    "--fault-rank", "0", "--fault-step", "3"], env, stdout=subprocess.DEVNULL,
                   stderr=subprocess.DEVNULL)
         try:
@@ -189,11 +187,11 @@ def python_stacks_name_the_line():
             p.wait()
 
 
-def python_stacks_can_be_off():
+def test_python_stacks_can_be_off():
     with Daemon() as d:
         env = environment(d, RANK="0", WORLD_SIZE="1", COLLWATCH_PYTHON_STACKS="off",
                           MASTER_ADDR="127.0.0.1", MASTER_PORT=str(unused_port()))
-        p = start([sys.executable, TRAIN_PY, "--steps", "0", "--step-ms", "20"], env,
+        p = start([sys.executable, TRAIN_LOOP_PY, "--steps", "0", "--step-ms", "20"], env,
                   stdout=subprocess.DEVNULL)
         a = d.accept().welcome()
         wait_until(lambda: a.record().ops_total > 10, "work")
@@ -213,7 +211,7 @@ for _ in range(200):
 """
 
 
-def interpreter_ends_cleanly():
+def test_interpreter_ends_cleanly():
     with Daemon() as d:
         argv = [sys.executable, "-c", ENDING, os.path.dirname(os.path.abspath(__file__))]
         for _ in range(5):
@@ -245,7 +243,7 @@ print("reduced")
 """
 
 
-def an_interpreter_held_by_nccl_is_not_waited_for():
+def test_an_interpreter_held_by_nccl_is_not_waited_for():
     """The first rank waits for the second in ncclCommInitRank, and keeps the GIL meanwhile."""
     with Daemon() as d:
         argv = [sys.executable, "-c", HELD, os.path.dirname(os.path.abspath(__file__)), d.dir + "/uid"]
@@ -262,11 +260,3 @@ def an_interpreter_held_by_nccl_is_not_waited_for():
             ranks.append(start([*argv, "1"], environment(d), stdout=subprocess.PIPE))
             ends = [(p.communicate(timeout=120)[0], p.returncode) for p in ranks]
         check(ends == [(b"reduced\n", 0)] * 2, repr(ends))
-
-
-if __name__ == "__main__":
-    main([hands_over_a_sealed_record, beats_once_a_second, comes_back_within_two_seconds,
-          late_daemon_gets_the_history, a_first_refusal_keeps_it_away_for_seconds_only,
-          stays_away_longer_after_each_refusal, an_answer_is_waited_for, daemon_that_never_accepts,
-          daemon_that_talks_nonsense, python_stacks_name_the_line, python_stacks_can_be_off,
-          an_interpreter_held_by_nccl_is_not_waited_for, interpreter_ends_cleanly])

@@ -1,14 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Several devices and host threads in a process, every type and reduction, groups that fail or are
 simulated, communicators that are made later: NCCL treats them as without the agent, and the record
 says what NCCL did."""
-import os
 import subprocess
 
+from built import DEVICES
 from agent_lib import *
 
-PROGRAM = os.environ["CW_DEVICES"]
 RANKS, ROUNDS, COUNT = 4, 20, 32
 SIZES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1]  # by NCCL's number of a type
 OPS = 5  # and one made by the user
@@ -18,11 +16,11 @@ NON_BLOCKING = 1 << 0
 
 def look(mode, **extra):
     """The record while the program waits; its output is the one without the agent."""
-    expected = subprocess.run([PROGRAM, mode], env=environment(preload=None), input=b"x",
+    expected = subprocess.run([DEVICES, mode], env=environment(preload=None), input=b"x",
                               stdout=subprocess.PIPE, timeout=120)
     check(expected.returncode == 0, "without the agent: %r" % (expected,))
     with Daemon() as d:
-        p = start([PROGRAM, mode], environment(d, **extra), stdin=subprocess.PIPE,
+        p = start([DEVICES, mode], environment(d, **extra), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
         try:
             a = d.accept().welcome()
@@ -63,7 +61,7 @@ def devices_and_completion(record, comms):
         check(record.progress(last.slot) == (last.op_index, last.op_index), "it is through")
 
 
-def one_process_with_four_devices():
+def test_one_process_with_four_devices():
     r = look("devices")
     world = members(r)
     check(len(r.comms()) == RANKS, "%d communicators" % len(r.comms()))
@@ -73,7 +71,7 @@ def one_process_with_four_devices():
           "a group for each round")
 
 
-def a_thread_for_each_device():
+def test_a_thread_for_each_device():
     r = look("threads")
     world = members(r)
     one_communicator(world, ROUNDS)
@@ -83,7 +81,7 @@ def a_thread_for_each_device():
     check(len(set.union(*threads)) == RANKS, "of its own")
 
 
-def every_type_with_every_reduction():
+def test_every_type_with_every_reduction():
     """In the order of the program: type by type, reduction by reduction, a broadcast, rank by rank."""
     r = look("types")
     calls = [(kind, dtype, op) for dtype in range(len(SIZES)) for kind, op in
@@ -104,7 +102,7 @@ def every_type_with_every_reduction():
     check(len({n for (what, _), n in numbers.items() if what == "op"}) == OPS + 2, "each its own")
 
 
-def groups_that_are_no_plain_ones():
+def test_groups_that_are_no_plain_ones():
     r = look("groups")
     # Failed and simulated: nothing. Nested: 2. Simulated into nothing: 1.
     one_communicator(members(r), 3)
@@ -117,7 +115,7 @@ def groups_that_are_no_plain_ones():
           "%d ops came to nothing" % len(dropped))
 
 
-def communicators_that_are_made_later():
+def test_communicators_that_are_made_later():
     r = look("non-blocking")
     one_communicator(members(r), ROUNDS)
     children = members(r, parent=1)
@@ -125,8 +123,3 @@ def communicators_that_are_made_later():
     one_communicator(children[2:], 1)
     check(all(c.flags & NON_BLOCKING for c in r.comms()), "marked")
     check(all(o.slot == NO_SLOT for o in r.ring()), "how far their devices are is unknown")
-
-
-if __name__ == "__main__":
-    main([one_process_with_four_devices, a_thread_for_each_device, every_type_with_every_reduction,
-          groups_that_are_no_plain_ones, communicators_that_are_made_later])

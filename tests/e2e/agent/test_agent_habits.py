@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What programs do to themselves: with the agent in them, output, exit status and descriptors are
 what they are without it."""
@@ -8,9 +7,11 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+from built import PROGRAM
 from agent_lib import *
+from sanitized import build_sanitized
 
-PROGRAM = os.environ["CW_PROGRAM"]
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
 
 
@@ -39,13 +40,13 @@ def mode(name, status=0, said=None):
         same([PROGRAM, name], status, said, BOTH, daemon=d)
 
 
-def gets_what_the_agent_does_not():
+def test_gets_what_the_agent_does_not():
     for name in ("no-threads", "few-threads", "no-sockets", "no-descriptors", "one-descriptor",
                  "no-memory", "little-memory"):
         mode(name)
 
 
-def the_scarcity_was_the_agents():
+def test_the_scarcity_was_the_agents():
     """The modes above are no test of anything unless the agent failed in them as meant."""
     with tempfile.TemporaryDirectory() as at:
         for name, line in (("no-threads", "no helper thread"), ("few-threads", "no helper thread"),
@@ -58,15 +59,15 @@ def the_scarcity_was_the_agents():
             check(os.path.exists(log) and line in open(log).read(), "%s: no %r" % (name, line))
 
 
-def closes_a_range():
+def test_closes_a_range():
     mode("close-range", said="first: 3\nsecond: 4")
 
 
-def moves_away_and_drops_privileges():
+def test_moves_away_and_drops_privileges():
     mode("move")
 
 
-def becomes_a_daemon():
+def test_becomes_a_daemon():
     for preload in (None, AGENT):
         code, text = outcome([PROGRAM, "daemonise"], preload)
         # Two processes print: in any order.
@@ -74,44 +75,44 @@ def becomes_a_daemon():
               ["", "child: exit 0", "daemon at work", "done", "next descriptor 3"], text)
 
 
-def becomes_another_program():
+def test_becomes_another_program():
     mode("exec", said="errno 12345")
     mode("exec-echo", said="became echo")
 
 
-def dies():
+def test_dies():
     for name, signal in (("segv", 11), ("term", 15), ("kill", 9), ("abort", 6)):
         mode(name, -signal, "about to die")
 
 
-def uses_nccl_at_the_very_end():
+def test_uses_nccl_at_the_very_end():
     mode("destructor", said="destroyed in a destructor")
 
 
-def uses_nccl_in_a_signal_handler():
+def test_uses_nccl_in_a_signal_handler():
     mode("handler", said="handled 10")
     mode("alarm", said="alarmed")
 
 
-def closes_nccl():
+def test_closes_nccl():
     mode("dlclose")
 
 
-def python_ends_in_every_way():
+def test_python_ends_in_every_way():
     """Also between the request for Python's stacks and their arming."""
     for loader in ("cdll", "pydll"):
         for end, status in (("return", 0), ("exit", 4), ("os-exit", 5), ("thread", 0)):
             same([sys.executable, RANK, loader, end], status)
 
 
-def python_ends_while_stacks_are_armed():
+def test_python_ends_while_stacks_are_armed():
     argv = [sys.executable, RANK, "pydll", "thread"]
     with Daemon() as d:
         for _ in range(8):
             check(outcome(argv, AGENT, d) == (0, "leaving\n"), "the same end each time")
 
 
-def a_compiler_compiles():
+def test_a_compiler_compiles():
     cc = shutil.which("gcc") or shutil.which("cc")
     with tempfile.TemporaryDirectory() as at:
         source = os.path.join(at, "a.c")
@@ -127,22 +128,22 @@ def a_compiler_compiles():
         check(objects[0] == objects[1], "the same program")
 
 
-def a_storm_of_children():
+def test_a_storm_of_children():
     same(["sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done; "
           "seq 200 | xargs -P 8 -n 1 sh -c 'exit 0'; echo $(seq 50 | xargs -n 1 echo)"])
 
 
-def a_storm_of_a_ranks_own_children():
+def test_a_storm_of_a_ranks_own_children():
     mode("storm", said="forked 40, cloned 40, vforked 40, spawned 40")
 
 
-def first_calls_while_it_forks():
+def test_first_calls_while_it_forks():
     """A look-up or a start that another thread was in the middle of holds up no child."""
     for _ in range(5):
         mode("first-calls", said="children 8")
 
 
-def changes_environment_and_locale():
+def test_changes_environment_and_locale():
     with tempfile.TemporaryDirectory() as at:
         name, written = "C.UTF-8", "1234.50"
         if shutil.which("localedef") and subprocess.run(
@@ -154,10 +155,10 @@ def changes_environment_and_locale():
                  said="locale %s, %s\nOWN_FIRST=1\nlocale C, 1234.50\nOWN_THIRD=3\n" % (name, written))
 
 
-def works_in_a_repository():
+def test_works_in_a_repository():
     """Of git: its output, and the objects it writes."""
     if not shutil.which("git"):
-        raise Skip("no git")
+        pytest.skip("no git")
     script = ("git init -q -b main . && for i in 1 2 3; do seq $i 300 > file; git add file; git commit -qm c$i; "
               "done && git gc -q && git log --format=%H:%s && git fsck --full && git status --short && git diff HEAD~1 --stat")
     got = []
@@ -173,7 +174,7 @@ def works_in_a_repository():
     check(got[0] == got[1], "%r\nwith the agent is not\n%r" % (got[1], got[0]))
 
 
-def uses_nccl_after_the_last_copy_was_written():
+def test_uses_nccl_after_the_last_copy_was_written():
     """The copy of the record is written in a destructor, too: which comes first is nobody's choice."""
     with tempfile.TemporaryDirectory() as at:
         same([PROGRAM, "destructor"], said="destroyed in a destructor", ways=BOTH, COLLWATCH_RECORD=at)
@@ -200,20 +201,9 @@ def with_address_sanitizer(compiler, runtime=None):
         check(code == 1 and "heap-use-after-free" in text, text)
 
 
-def programs_with_gccs_address_sanitizer():
+def test_programs_with_gccs_address_sanitizer():
     with_address_sanitizer("gcc", "libasan.so")
 
 
-def programs_with_clangs_address_sanitizer():
+def test_programs_with_clangs_address_sanitizer():
     with_address_sanitizer("clang")
-
-
-if __name__ == "__main__":
-    main([gets_what_the_agent_does_not, the_scarcity_was_the_agents, closes_a_range,
-          moves_away_and_drops_privileges, becomes_a_daemon, becomes_another_program, dies,
-          uses_nccl_at_the_very_end, uses_nccl_in_a_signal_handler, closes_nccl,
-          python_ends_in_every_way, python_ends_while_stacks_are_armed, a_compiler_compiles,
-          a_storm_of_children, a_storm_of_a_ranks_own_children, first_calls_while_it_forks,
-          changes_environment_and_locale, works_in_a_repository,
-          uses_nccl_after_the_last_copy_was_written, programs_with_gccs_address_sanitizer,
-          programs_with_clangs_address_sanitizer])

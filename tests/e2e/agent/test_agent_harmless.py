@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A process with the agent in it behaves like one without."""
 import fcntl
@@ -10,10 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+from built import PROGRAM, SECOND, SECOND_HOOK
 from agent_lib import *
 
-PROGRAM = os.environ["CW_PROGRAM"]
-SECOND, SECOND_HOOK = os.environ["CW_SECOND"], os.environ["CW_SECOND_HOOK"]
 # What the agent itself is linked with; on glibc 2.34 and newer the last two are empty shells.
 OWN = re.compile(r"/(libcollwatch\.so|libc\.so\.6|libdl\.so\.2|libpthread\.so\.0)$")
 
@@ -50,15 +48,15 @@ def same_in_proc(argv):
     check("collwatch-record" not in with_agent[1], "no record")
 
 
-def bash_is_the_same():
+def test_bash_is_the_same():
     same_in_proc(["bash", "-c", "%s; :" % LOOK.replace("%s", "$$")])
 
 
-def git_is_the_same():
+def test_git_is_the_same():
     same_in_proc(["git", "-c", "alias.look=!%s; :" % LOOK.replace("%s", "$PPID"), "look"])
 
 
-def python_is_the_same():
+def test_python_is_the_same():
     same_in_proc([sys.executable, "-c", """
 import os
 print(len(os.listdir("/proc/self/fd")))
@@ -66,14 +64,14 @@ print(len(os.listdir("/proc/self/task")))
 print(open("/proc/self/maps").read())"""])
 
 
-def nccl_is_absent_where_it_is_absent():
+def test_nccl_is_absent_where_it_is_absent():
     code, text = output([sys.executable, "-c", """
 import ctypes
 print(hasattr(ctypes.CDLL(None), "ncclAllReduce"), hasattr(ctypes.CDLL(None), "printf"))"""], AGENT)
     check(text == "False True\n", text)
 
 
-def functions_nccl_lacks_are_absent():
+def test_functions_nccl_lacks_are_absent():
     """The simulator has no ncclTeamWorld; the agent exports one."""
     code, text = output([sys.executable, "-c", """
 import ctypes
@@ -83,7 +81,7 @@ print(hasattr(lib, "ncclAllReduce"), hasattr(lib, "ncclTeamWorld"), hasattr(lib,
     check(text == "True False False\n", text)
 
 
-def copies_of_nccl_stay_apart():
+def test_copies_of_nccl_stay_apart():
     """Each handle's functions end in its own copy; more copies than wrapper sets go unrecorded."""
     with Daemon() as d:
         code, text = output([sys.executable, "-c", """
@@ -115,23 +113,23 @@ def same_output(mode, data=b"x", **extra):
             check(got == reference, "%r is not %r" % (got, reference))
 
 
-def forks_and_execs():
+def test_forks_and_execs():
     same_output("fork")
 
 
-def closes_every_descriptor():
+def test_closes_every_descriptor():
     same_output("closefrom")
 
 
-def has_few_descriptors():
+def test_has_few_descriptors():
     same_output("limits")
 
 
-def may_not_make_memfds():
+def test_may_not_make_memfds():
     same_output("seccomp")
 
 
-def may_write_no_large_files():
+def test_may_write_no_large_files():
     """Neither the flight record nor another line of the log fits."""
     with tempfile.TemporaryDirectory() as at:
         log = os.path.join(at, "log")
@@ -141,7 +139,7 @@ def may_write_no_large_files():
         check(os.path.getsize(log) == 1 << 17, "the log did not grow")
 
 
-def keeps_signals_locale_and_errno():
+def test_keeps_signals_locale_and_errno():
     same_output("state")
 
 
@@ -181,9 +179,9 @@ NOT_SWEPT = {"ncclGroupStart", "ncclCommDestroy", "ncclCommAbort", "ncclCommFina
              "ncclCommRevoke"}
 
 
-def every_call_answers_as_ever():
+def test_every_call_answers_as_ever():
     """Without arguments, with a communicator and with none: result and errno of each function."""
-    from agent_table import table
+    from test_agent_table import table
     rows = [(name, kinds) for name, (result, kinds, _) in table().items()
             if name not in NOT_SWEPT and result == "ncclResult_t"]
     argv = [sys.executable, "-c", SWEEP, os.path.dirname(os.path.abspath(__file__))]
@@ -194,7 +192,7 @@ def every_call_answers_as_ever():
     check(got == expected, "without and with the agent: %r" % odd[:4])
 
 
-def a_child_does_not_touch_its_parents_record():
+def test_a_child_does_not_touch_its_parents_record():
     with tempfile.TemporaryDirectory() as at:
         p = start([PROGRAM, "fork"], environment(COLLWATCH_RECORD=at), stdout=subprocess.DEVNULL)
         check(p.wait(120) == 0, "exit status")
@@ -205,7 +203,7 @@ def a_child_does_not_touch_its_parents_record():
         check(all(o.tid == r.pid for o in r.ring()), "all by the parent")
 
 
-def log_goes_to_its_file_only():
+def test_log_goes_to_its_file_only():
     with Daemon() as d:
         path = os.path.join(d.dir, "log")
         got = output([PROGRAM, "seccomp"], AGENT, d, COLLWATCH_LOG=path)
@@ -213,7 +211,7 @@ def log_goes_to_its_file_only():
         check("no flight record" in open(path).read(), "one line says why")
 
 
-def a_pipe_as_log_holds_nobody_up():
+def test_a_pipe_as_log_holds_nobody_up():
     """A FIFO that nobody reads, and one that is full."""
     for is_full in False, True:
         with Daemon() as d:
@@ -232,7 +230,7 @@ def a_pipe_as_log_holds_nobody_up():
                     os.close(fd)
 
 
-def log_writes_into_nobody_elses_file():
+def test_log_writes_into_nobody_elses_file():
     """Links are what another user leaves in a directory that both may write."""
     with Daemon() as d:
         path, other = d.dir + "/log", d.dir + "/other"
@@ -255,14 +253,14 @@ def log_writes_into_nobody_elses_file():
             check(os.path.getsize(path) == 0, "another user's file grew")
 
 
-def log_can_be_stderr():
+def test_log_can_be_stderr():
     with Daemon() as d:
         p = subprocess.run([PROGRAM, "seccomp"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            env=environment(d, COLLWATCH_LOG="/dev/stderr"), timeout=120)
         check(p.returncode == 0 and b"no flight record" in p.stderr, repr(p))
 
 
-def other_preloads_keep_their_place():
+def test_other_preloads_keep_their_place():
     code = "import os; print(os.getppid() > 1000000)"
     for preload in (AGENT + ":" + SECOND, SECOND + ":" + AGENT, AGENT + ":" + SECOND_HOOK,
                     SECOND_HOOK + ":" + AGENT):
@@ -270,13 +268,3 @@ def other_preloads_keep_their_place():
         check(got == (0, "True\n"), "%s: %r" % (preload, got))
         got = output([PROGRAM, "wait", "dlopen"], preload, data=b"x")
         check(got[0] == 0 and got[1].endswith("done\n"), "%s: %r" % (preload, got))
-
-
-if __name__ == "__main__":
-    main([bash_is_the_same, git_is_the_same, python_is_the_same, nccl_is_absent_where_it_is_absent,
-          functions_nccl_lacks_are_absent, copies_of_nccl_stay_apart, forks_and_execs, closes_every_descriptor,
-          has_few_descriptors, may_not_make_memfds, may_write_no_large_files,
-          keeps_signals_locale_and_errno, every_call_answers_as_ever,
-          a_child_does_not_touch_its_parents_record, log_goes_to_its_file_only,
-          a_pipe_as_log_holds_nobody_up, log_writes_into_nobody_elses_file, log_can_be_stderr,
-          other_preloads_keep_their_place])
