@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests in Python share under pytest: where the build is, options, markers, results for meson
-(TAP), and that nothing is left behind. Fixtures are beside the tests.
+(TAP), and that nothing is left behind. Fixtures: tests/e2e/given.py.
 
 The build is not made here: ninja -C build does that, or tools/test.
 """
@@ -21,7 +21,7 @@ import tap_report
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Programs with a runner of their own: meson and tools/test start them.
-collect_ignore = ["e2e/machines/test_booted.py", "attack", "compare", "docs", "gpu", "real", "rooms", "suite", "unit"]
+collect_ignore = ["e2e/machines/test_booted.py", "compare", "docs", "gpu", "real", "rooms", "suite", "unit"]
 
 # Of single files: name, default, help.
 OPTIONS = [
@@ -51,7 +51,8 @@ def pytest_configure(config):
     build = os.path.abspath(config.getoption("--build"))
     if not os.path.exists(build + "/tests/e2e/built.py"):
         raise pytest.UsageError(f"{build} is no build directory with tests: meson setup {build}")
-    sys.path.insert(0, build + "/tests/e2e")
+    sys.path[:0] = [build + "/tests/e2e", build + "/tests/attack"]
+    config.pluginmanager.import_plugin("given")
     os.environ.setdefault("E2E_SEED", str(random.SystemRandom().randrange(1 << 32)))
     config.stash[leftovers.KEY] = leftovers.Watch()
     # Short: the names of UNIX sockets have 107 bytes. Open: jobs of other users go through it.
@@ -112,6 +113,7 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     watch = session.config.stash.get(leftovers.KEY, None)
+    shutil.rmtree(f"{tempfile.tempdir}/open", ignore_errors=True)  # tests/e2e/open_copy.py
     left = watch.left(tempfile.tempdir) if watch else []
     if left:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -5,7 +5,6 @@ the daemon's unit sets.
 A storm at scale 1 has the size and the figures of docs/security.md. CI runs a tenth of it, and only
 what takes far longer fails there: whoever shares its machine is not what is tested.
 """
-import argparse
 import contextlib
 import os
 import resource
@@ -20,10 +19,8 @@ BUSY_LOOP = "while True: pass"
 
 
 def scale():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--scale", type=float, default=0.1,
-                        help="1: the full storm; CI: 0.1 (the last one given counts)")
-    return parser.parse_args().scale
+    """1: the full storm."""
+    return float(os.environ.get("E2E_SCALE", "0.1"))
 
 
 def time_limit(seconds, by):

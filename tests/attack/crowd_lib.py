@@ -5,10 +5,12 @@ import os
 import struct
 
 import attack_lib
-from agent_lib import Skip, start, wait_until
-from fault_lib import PATIENCE, RealDaemon
+from agent_lib import start
+from built_attack import CROWD
+from daemon import PATIENCE, Daemon
+from waiting import wait_until
 
-CROWD = os.environ.get("CW_CROWD", "")
+FIRST_OP = 'first_op_after = "30s"\n'
 SLOT = struct.Struct("=2I")  # struct slot of crowd.c
 
 
@@ -57,8 +59,6 @@ def crowd(*args):
 
 @contextlib.contextmanager
 def daemon_of_the_unit(config=""):
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be several users")
-    with RealDaemon(config=PATIENCE + config) as d, attack_lib.busy():
-        d.start(preexec_fn=attack_lib.unit_settings)
+    with Daemon(config, patience=PATIENCE + FIRST_OP) as d, attack_lib.busy():
+        d.start(preexec=attack_lib.unit_settings)
         yield d

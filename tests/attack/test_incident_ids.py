@@ -1,20 +1,26 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One user gives a hang of hers the id of another user's, as far as an id can be given: the other's
 alert goes out all the same, and the bundle stays what it was. Two real users, a real daemon, a real
-training job; the attacker knows all there is to know about it. Prints TAP."""
+training job; the attacker knows all there is to know about it."""
 import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 
-from agent_lib import main, start, wait_until
-from ops_lib import Receiver, World, expect, plain_ranks
+import pytest
+from agent_lib import environment, start
+from built import AGENT
+from built_attack import FORGED_HANG
+from daemon import Daemon
+from job import FOREVER
+from open_copy import directory, open_copy
+from receiver import Receiver
+from waiting import expect, wait_until
 
 VICTIM, ATTACKER = 23100, 23101
 FAULT = ["--fault", "block-in-data-loader", "--fault-rank", "1", "--fault-step", "40"]
+pytestmark = pytest.mark.root  # to be two users
 MASK = (1 << 64) - 1
 INIT = 0x636F6C6C77617463
 # Patience of a hang that is none by proof; the attacker's is proved within 3 s.
@@ -46,30 +52,29 @@ def start_ticks(pid):
         return int(f.read().rsplit(")", 1)[1].split()[19])
 
 
-class Attacked(World):
+class Attacked(Daemon):
     def __init__(self, receiver, text=""):
         super().__init__(f'webhook_url = "{receiver.url}"\nstall_min = "{STALL_MIN_S}s"\n'
                          f'sample_interval = "100ms"\n{text}')
-        shutil.copy(os.environ["CW_FORGED_HANG"], self.dir + "/bin/forged_hang")
-        os.chmod(self.dir + "/bin/forged_hang", 0o755)
 
     def victim(self):
-        return self.add("train", plain_ranks(2, COLLWATCH_JOB="train"), uid=VICTIM, more=FAULT)
+        return self.train("train", 2, [*FOREVER, *FAULT], user=VICTIM)
 
     def where_it_hangs(self, job):
         """What the old id of the victim's hang is made of, before there is an incident of it."""
         hang = wait_until(lambda: re.search(r"#(\d+) on (\w+)",
-                                            (self.job_status("train") or {"summary": ""})["summary"]),
+                                            (self.job("train") or {"summary": ""})["summary"]),
                           f"a wait in {self.status()}")
         rows = json.loads(self.ask("status", "--ops", "--json").stdout)["rows"]
         comm = next(r["comm"] for r in rows if r["comm_name"] == hang.group(2))
-        return old_id(VICTIM, self.job_status("train")["job"], int(comm, 16), int(hang.group(1)),
+        return old_id(VICTIM, self.job("train")["job"], int(comm, 16), int(hang.group(1)),
                       start_ticks(job.ranks[0].pid))
 
     @contextlib.contextmanager
     def attack(self, wanted_id):
-        process = start([self.program("forged_hang"), self.path, "name:mine", wanted_id],
-                        self.environment(), user=ATTACKER, group=ATTACKER, extra_groups=[],
+        process = start([open_copy(FORGED_HANG), self.path, "name:mine", wanted_id],
+                        environment(self, preload=open_copy(AGENT), LD_LIBRARY_PATH=directory()),
+                        user=ATTACKER, group=ATTACKER, extra_groups=[],
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             expect(process.stdout.readline().startswith(b"0x"), "the attacker's communicator")
@@ -78,13 +83,6 @@ class Attacked(World):
             process.stdin.close()
             process.wait(120)
 
-    def bundles(self):
-        found = {}
-        for name in os.listdir(self.state + "/incidents"):
-            if not name.startswith("."):
-                found[name] = self.bundle(name)
-        return found
-
 
 def posted(receiver, uid):
     return next((doc for _, doc in receiver.posts if doc["uid"] == uid), None)
@@ -92,16 +90,12 @@ def posted(receiver, uid):
 
 @contextlib.contextmanager
 def attacked(text=""):
-    receiver = Receiver()
-    receiver.listen()
-    try:
-        with Attacked(receiver, text) as world:
-            yield world.start(), receiver
-    finally:
-        receiver.close()
+    with Receiver() as receiver, Attacked(receiver, text) as world:
+        receiver.listen()
+        yield world.start(), receiver
 
 
-def an_alert_goes_out_although_its_id_was_taken_before():
+def test_an_alert_goes_out_although_its_id_was_taken_before():
     with attacked() as (world, receiver):
         wanted = world.where_it_hangs(world.victim())
         with world.attack(wanted):
@@ -113,7 +107,7 @@ def an_alert_goes_out_although_its_id_was_taken_before():
             expect(len(set(keys)) == len(keys), f"one key for two alerts: {keys}")
 
 
-def a_bundle_stays_its_owners():
+def test_a_bundle_stays_its_owners():
     with attacked() as (world, receiver):
         wanted = world.where_it_hangs(world.victim())
         own = wait_until(lambda: posted(receiver, VICTIM), f"the hang: {world.log()}",
@@ -122,7 +116,7 @@ def a_bundle_stays_its_owners():
         with world.attack(wanted):
             wait_until(lambda: "job=name:mine inc=" in world.log(),  # its bundle is written by then
                        f"the forged hang: {world.log()}")
-            expect(world.bundle(own)["uid"] == VICTIM, f"{own} became {world.bundle(own)}")
+            expect(world.document(own)["uid"] == VICTIM, f"{own} became {world.document(own)}")
             told = world.ask("report", own, uid=VICTIM, check=False)
             expect(told.returncode == 0 and "train" in told.stdout, f"the victim's report: {told}")
             told = world.ask("report", own, uid=ATTACKER, check=False)
@@ -163,15 +157,9 @@ def alerted_before_an_upgrade(owner):
         return len(receiver.posts) > before
 
 
-def an_alert_of_before_an_upgrade_is_not_sent_again():
+def test_an_alert_of_before_an_upgrade_is_not_sent_again():
     expect(not alerted_before_an_upgrade(VICTIM), "it was alerted again")
 
 
-def an_old_id_of_another_users_bundle_holds_nothing_back():
+def test_an_old_id_of_another_users_bundle_holds_nothing_back():
     expect(alerted_before_an_upgrade(ATTACKER), "it was held back")
-
-
-if __name__ == "__main__":
-    main([an_alert_goes_out_although_its_id_was_taken_before, a_bundle_stays_its_owners,
-          an_alert_of_before_an_upgrade_is_not_sent_again,
-          an_old_id_of_another_users_bundle_holds_nothing_back])

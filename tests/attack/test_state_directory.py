@@ -1,18 +1,20 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of incidents where the disk does not do what it should: it is read-only when the
-daemon starts, or it takes its time. And that a bundle is on disk before anybody is told of it.
-Prints TAP."""
+daemon starts, or it takes its time. And that a bundle is on disk before anybody is told of it."""
 import contextlib
 import json
 import os
 import subprocess
 import time
 
-from agent_lib import Skip, main, wait_until
-from ops_lib import Receiver, World, expect, plain_ranks
+import pytest
+from built_attack import WATCHED_SYNC
+from daemon import Daemon
+from receiver import Receiver
+from waiting import expect, wait_until
 
 USER = 23110
+pytestmark = pytest.mark.root  # to be another user
 NOT_WRITTEN = "cannot be written to disk"
 
 
@@ -34,21 +36,17 @@ class TimedReceiver(Receiver):
 
 @contextlib.contextmanager
 def world_with_webhook():
-    receiver = TimedReceiver()
-    receiver.listen()
-    try:
-        with World(f'webhook_url = "{receiver.url}"\n') as world:
-            world.configure(f'webhook_url = "{receiver.url}"\n'
-                            f'metrics_socket = "{world.dir}/metrics.sock"')
-            yield world, receiver
-    finally:
-        receiver.close()
+    with TimedReceiver() as receiver, Daemon() as world:
+        receiver.listen()
+        world.configure(f'webhook_url = "{receiver.url}"\n'
+                        f'metrics_socket = "{world.dir}/metrics.sock"')
+        yield world, receiver
 
 
 def hang(world):
     """A job one of whose ranks is killed; that is a proof."""
-    job = world.add("train", plain_ranks(2, COLLWATCH_JOB="train"), uid=USER)
-    world.wait_for_training()
+    job = world.train("train", user=USER)
+    world.wait_for_all()
     job.kill(1)
 
 
@@ -62,14 +60,14 @@ def read_only(directory):
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,ro", "tmpfs", directory],
                              check=False)
     if mounted.returncode:
-        raise Skip("cannot mount a file system here")
+        pytest.skip("cannot mount a file system here")
     try:
         yield
     finally:
         subprocess.run(["umount", directory], check=True)
 
 
-def state_that_is_read_only_at_start_is_done_without_and_used_later():
+def test_state_that_is_read_only_at_start_is_done_without_and_used_later():
     with world_with_webhook() as (world, receiver), read_only(world.state):
         try:
             world.start()
@@ -95,7 +93,7 @@ def state_that_is_read_only_at_start_is_done_without_and_used_later():
             world.stop()
 
 
-def a_file_of_84_mb_does_not_hold_up_the_start():
+def test_a_file_of_84_mb_does_not_hold_up_the_start():
     """Of mutes and of sent alerts; they are refused beyond what is ever written, and it is said."""
     with world_with_webhook() as (world, _):
         os.mkdir(world.state)
@@ -113,7 +111,7 @@ def watched(world, **more):
     path = world.dir + "/sync.log"
     with open(path, "w", encoding="ascii"):
         pass
-    world.start(LD_PRELOAD=os.environ["CW_WATCHED_SYNC"], CW_SYNC_LOG=path, **more)
+    world.start(LD_PRELOAD=WATCHED_SYNC, CW_SYNC_LOG=path, **more)
 
     def lines():
         with open(path, encoding="utf-8") as f:
@@ -121,7 +119,7 @@ def watched(world, **more):
     yield lines
 
 
-def a_bundle_is_on_disk_before_its_alert_goes_out():
+def test_a_bundle_is_on_disk_before_its_alert_goes_out():
     with world_with_webhook() as (world, receiver), watched(world) as lines:
         hang(world)
         wait_until(lambda: receiver.posts, f"the alert: {world.log()}")
@@ -135,7 +133,7 @@ def a_bundle_is_on_disk_before_its_alert_goes_out():
             expect(path in synced, f"{path} was not on disk for good when the alert came: {synced}")
 
 
-def a_disk_that_stops_holds_up_neither_the_loop_nor_the_alert():
+def test_a_disk_that_stops_holds_up_neither_the_loop_nor_the_alert():
     with world_with_webhook() as (world, receiver), \
             watched(world, CW_SYNC_GATE="/nonexistent/gate") as lines:
         hang(world)
@@ -146,10 +144,3 @@ def a_disk_that_stops_holds_up_neither_the_loop_nor_the_alert():
         samples = world.scrape()
         expect(samples['collwatch_dropped_total{reason="bundle_sync"}'] == 1, samples)
         expect("is not on disk for good" in world.log(), world.log())
-
-
-if __name__ == "__main__":
-    main([state_that_is_read_only_at_start_is_done_without_and_used_later,
-          a_file_of_84_mb_does_not_hold_up_the_start,
-          a_bundle_is_on_disk_before_its_alert_goes_out,
-          a_disk_that_stops_holds_up_neither_the_loop_nor_the_alert])

@@ -1,17 +1,15 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One user makes a job label that has the 64-bit route of another user's: she must get nothing of his
 job, and he nothing of hers, whoever comes first. The label was found once by
-tests/attack/label_collision.c, in 281 s of CPU time; how it is found is shown with a shorter hash.
-Prints TAP."""
-import os
+tests/attack/label_collision.c, in 281 s of CPU time; how it is found is shown with a shorter hash."""
 import subprocess
 
-import tap
-from agent_lib import wait_until
-from ops_lib import Receiver, World, expect, plain_ranks
+import pytest
+from built_attack import LABEL_COLLISION
+from daemon import Daemon
+from receiver import Receiver
+from waiting import expect, wait_until
 
-SEARCH = os.environ["CW_LABEL_COLLISION"]
 VICTIM, ATTACKER = 4242, 4243
 VICTIM_JOB, ATTACKER_JOB = "llama-70b-pretrain", "VwCoIZYcquNrjKFsDu7gbE"
 JOB_OF = {VICTIM: VICTIM_JOB, ATTACKER: ATTACKER_JOB}
@@ -41,17 +39,14 @@ class Scene:
     """A daemon with alerts, on which the users start their jobs in the given order."""
 
     def __init__(self, *users):
-        if os.geteuid() != 0:
-            raise tap.Skip("other users' processes need root")
         self.receiver = Receiver()
         self.receiver.listen()
-        self.world = World(f'webhook_url = "{self.receiver.url}"')
+        self.world = Daemon(f'webhook_url = "{self.receiver.url}"')
         self.job = {}
         try:
             self.world.start()
             for uid in users:
-                self.job[uid] = self.world.add(f"of-{uid}",
-                                               plain_ranks(2, COLLWATCH_JOB=JOB_OF[uid]), uid=uid)
+                self.job[uid] = self.world.train(JOB_OF[uid], user=uid)
                 wait_until(self.all_train, f"the job of uid {uid} trains: {self.world.log()}")
         except BaseException:
             self.__exit__()
@@ -90,20 +85,21 @@ class Scene:
             self.receiver.close()
 
 
-def the_labels_have_one_route():
+def test_the_labels_have_one_route():
     expect(route(VICTIM, "name:" + VICTIM_JOB) == route(ATTACKER, "name:" + ATTACKER_JOB),
            "not found for this hash")
 
 
-def a_label_is_found_for_any_job_by_meeting_in_the_middle():
+def test_a_label_is_found_for_any_job_by_meeting_in_the_middle():
     for bits in (24, 32, 40):
-        out = subprocess.run([SEARCH, "--bits", str(bits), "7", "slurm:4711.0", "8"], check=True,
+        out = subprocess.run([LABEL_COLLISION, "--bits", str(bits), "7", "slurm:4711.0", "8"], check=True,
                              stdout=subprocess.PIPE, text=True, timeout=120).stdout.strip()
         expect(out.startswith("name:") and len(out) < 160, out)
         expect(route(7, "slurm:4711.0", bits) == route(8, out, bits), (bits, out))
 
 
-def attacker_who_comes_first_takes_nothing_over():
+@pytest.mark.root
+def test_attacker_who_comes_first_takes_nothing_over():
     with Scene(ATTACKER, VICTIM) as s:
         for uid in JOB_OF:
             s.sees_its_own_alone(uid)
@@ -114,25 +110,20 @@ def attacker_who_comes_first_takes_nothing_over():
         expect(not s.world.incidents(ATTACKER), "an incident of somebody else's")
 
 
-def attacker_who_comes_second_raises_an_alert_of_her_own_only():
+@pytest.mark.root
+def test_attacker_who_comes_second_raises_an_alert_of_her_own_only():
     with Scene(VICTIM, ATTACKER) as s:
         doc = s.fails(ATTACKER)
         expect((doc["job"], doc["uid"]) == ("name:" + ATTACKER_JOB, ATTACKER), doc)
         expect(not s.world.incidents(VICTIM), s.world.incidents(VICTIM))
-        expect(s.world.job_status(VICTIM_JOB, VICTIM)["state"] == "healthy", s.world.status())
+        expect(s.world.job(VICTIM_JOB, VICTIM)["state"] == "healthy", s.world.status())
         s.sees_its_own_alone(VICTIM)
 
 
-def muting_her_own_job_silences_nobody_else():
+@pytest.mark.root
+def test_muting_her_own_job_silences_nobody_else():
     with Scene(ATTACKER, VICTIM) as s:
         s.world.ask("mute", ATTACKER_JOB, "--for", "1h", uid=ATTACKER)
         doc = s.fails(VICTIM)
         expect((doc["job"], doc["uid"]) == ("name:" + VICTIM_JOB, VICTIM), doc)
-        expect(not s.world.bundle(doc["id"]).get("withheld"), s.world.bundle(doc["id"]))
-
-
-if __name__ == "__main__":
-    tap.run([the_labels_have_one_route, a_label_is_found_for_any_job_by_meeting_in_the_middle,
-             attacker_who_comes_first_takes_nothing_over,
-             attacker_who_comes_second_raises_an_alert_of_her_own_only,
-             muting_her_own_job_silences_nobody_else])
+        expect(not s.world.document(doc["id"]).get("withheld"), s.world.document(doc["id"]))

@@ -5,9 +5,9 @@ import json
 import os
 import sys
 
-from built import TRAIN_LOOP_PY
-from agent_lib import check, wait_until
-from fault_lib import RealDaemon, Training, wait_for_job
+from built import COLLWATCH, TRAIN_LOOP_PY
+from waiting import expect as check
+from waiting import said, wait_until
 
 WATCHED_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/watched_rank.py")
 RANKS, VICTIM = 4, 3
@@ -16,14 +16,13 @@ REMOTE_ERROR = 6
 
 def train(daemon, name):
     variables = {"SIM_NCCL_REMOTE_ERRORS": "1", "SIM_NCCL_STALL_FILE": daemon.dir + "/stall"}
-    return Training(daemon.dir, name, RANKS,
-                    [WATCHED_RANK, TRAIN_LOOP_PY, "--steps", "0", "--step-ms", "20", "--elements", "64"],
-                    daemon, program=sys.executable, variables=lambda _: variables)
+    return daemon.train(name, RANKS, ["--steps", "0", "--step-ms", "20", "--elements", "64"],
+                        program=[sys.executable, WATCHED_RANK, TRAIN_LOOP_PY], variables=variables)
 
 
 def record_of(rank):
     """What its flight record says of communicators that have failed."""
-    out = json.loads(RealDaemon.run("record", "show", str(rank.pid), "--json"))
+    out = json.loads(said(COLLWATCH, "record", "show", str(rank.pid), "--json"))
     return [c for c in out["comms"] if c["async_error"]]
 
 
@@ -41,10 +40,10 @@ def is_in(records, error):
 
 def check_reports(daemon, incident, records):
     """All forms of the report say which ranks were told what; records: by rank."""
-    document = json.loads(daemon.ask("report", incident, "--json"))
+    document = json.loads(daemon.said("report", incident, "--json"))
     errors = document["nccl_errors"]
-    text = " ".join(daemon.ask("report", incident).split())
-    html = daemon.ask("report", incident, "--html")
+    text = " ".join(daemon.said("report", incident).split())
+    html = daemon.said("report", incident, "--html")
     check(errors, "no error in " + json.dumps(document))
     for error in errors:
         check((error["name"], error["result"], error["is_async"]) ==
@@ -69,29 +68,23 @@ def told(document):
     return set().union(*(ranks_of(e) for e in document["nccl_errors"]))
 
 
-def diagnosed(name, strike, survivors, hear):
+def diagnosed(daemon, name, strike, survivors, hear):
     """The incident of a job to which that was done, as reported, once it has what NCCL told those who
     hear of it; the survivors live on."""
-    with RealDaemon() as daemon:
-        daemon.start()
-        job = train(daemon, name)
-        try:
-            wait_for_job(daemon, job, RANKS)
-            strike(daemon, job)
-            wait_until(lambda: all(record_of(job.ranks[r]) for r in hear), "they are told")
-            wait_until(lambda: daemon.incident_of(name), name + " is diagnosed")
-            # The alert does not wait for those who hear of it last.
-            wait_until(lambda: told(daemon.incident_of(name)) >= hear,
-                       f"ranks {sorted(hear)} tell their errors")
-            records = {r: record_of(job.ranks[r]) for r in survivors}
-            check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
-            return check_reports(daemon, daemon.incident_of(name)["id"], records)
-        finally:
-            job.kill()
+    daemon.start()
+    job = daemon.wait_for(train(daemon, name))
+    strike(daemon, job)
+    wait_until(lambda: all(record_of(job.ranks[r]) for r in hear), "they are told")
+    wait_until(lambda: daemon.incident_of(name), name + " is diagnosed")
+    # The alert does not wait for those who hear of it last.
+    wait_until(lambda: told(daemon.incident_of(name)) >= hear, f"ranks {sorted(hear)} tell their errors")
+    records = {r: record_of(job.ranks[r]) for r in survivors}
+    check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
+    return check_reports(daemon, daemon.incident_of(name)["id"], records)
 
 
-def test_a_death_is_told_with_what_the_others_heard_of_it():
-    document = diagnosed("killed", lambda _, job: job.ranks[VICTIM].kill(), range(VICTIM), {0})
+def test_a_death_is_told_with_what_the_others_heard_of_it(daemon):
+    document = diagnosed(daemon, "killed", lambda _, job: job.ranks[VICTIM].kill(), range(VICTIM), {0})
     check(document["class"] == "process_dead", str(document))
     check([c["rank"] for c in document["culprits"]] == [VICTIM], str(document))
     check(told(document) and told(document) <= set(range(VICTIM)), str(document))
@@ -104,7 +97,7 @@ def stall(daemon, _):
         pass
 
 
-def test_an_error_is_told_although_nobody_died():
-    document = diagnosed("cut-off", stall, range(RANKS), set(range(RANKS)))
+def test_an_error_is_told_although_nobody_died(daemon):
+    document = diagnosed(daemon, "cut-off", stall, range(RANKS), set(range(RANKS)))
     check(document["class"] == "in_collective", str(document))
     check(told(document) == set(range(RANKS)), str(document))

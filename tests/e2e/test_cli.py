@@ -5,59 +5,22 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 import pytest
-from built import AGENT, COLLWATCH, COLLWATCHD, SIM_DIR, TRAIN_LOOP_PY
+from built import AGENT, COLLWATCH, SIM_DIR, TRAIN_LOOP_PY
+from daemon import Daemon
 
 
 
 
-class Daemon:
-    """collwatchd with private sockets and state, ready when the block begins. It finds incidents of
-    an earlier one."""
-
-    def __init__(self, incidents=()):
-        self.incidents = incidents
-
-    def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="cw-")
-        for incident in self.incidents:
-            os.makedirs(f"{self.dir}/state/incidents/{incident['id']}")
-            with open(f"{self.dir}/state/incidents/{incident['id']}/incident.json", "w",
-                      encoding="utf-8") as f:
-                json.dump(incident, f)
-        self.socket, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
-        config = self.dir + "/collwatchd.conf"
-        with open(config, "w", encoding="ascii") as f:
-            f.write(f'node_name = "here"\nagent_socket = "{self.socket}"\n'
-                    f'control_socket = "{self.control}"\nstate_dir = "{self.dir}/state"\n')
-        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        notify.bind(self.dir + "/notify.sock")
-        notify.settimeout(120)
-        self.log = open(self.dir + "/log", "wb")
-        self.process = subprocess.Popen(
-            [COLLWATCHD, "--config", config], stderr=self.log,
-            env=dict(os.environ, NOTIFY_SOCKET=self.dir + "/notify.sock"))
-        try:
-            while b"READY=1" not in notify.recv(4096):
-                pass
-        except BaseException:
-            self.__exit__()
-            raise
-        finally:
-            notify.close()
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(120)
-        self.log.close()
-        shutil.rmtree(self.dir)
+@pytest.fixture(name="daemon")
+def ready_daemon():
+    with Daemon(patience="", name="here") as daemon:
+        yield daemon.start()
 
 
 def run(*arguments, **env):
@@ -74,13 +37,12 @@ def expect(done, status, out=None, err=None):
     assert err is None or err in done.stderr, f"no {err!r}: {text}"
 
 
-def test_run_loads_the_agent_and_reaches_the_daemon():
-    with Daemon() as daemon:
-        done = run("run", "--socket", daemon.socket, "--", "sh", "-c",
-                   "echo $LD_PRELOAD $COLLWATCH_SOCKET; grep -c libcollwatch /proc/self/maps; exit 7")
-        expect(done, 7, f"libcollwatch.so {daemon.socket}\n", "loaded, daemon reached")
-        assert int(done.stdout.split()[-1]) > 0, done.stdout
-        assert done.stderr.count("\n") == 1, done.stderr
+def test_run_loads_the_agent_and_reaches_the_daemon(daemon):
+    done = run("run", "--socket", daemon.path, "--", "sh", "-c",
+               "echo $LD_PRELOAD $COLLWATCH_SOCKET; grep -c libcollwatch /proc/self/maps; exit 7")
+    expect(done, 7, f"libcollwatch.so {daemon.path}\n", "loaded, daemon reached")
+    assert int(done.stdout.split()[-1]) > 0, done.stdout
+    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def test_run_says_why_no_daemon_is_reached_and_runs_anyway():
@@ -192,15 +154,14 @@ def test_run_of_nothing_and_of_what_is_not_there_fails():
     expect(run("run", "--", "/nowhere/program"), 1, err="cannot run /nowhere/program")
 
 
-def test_status_of_an_idle_daemon():
-    with Daemon() as daemon:
-        expect(run("status", "--control", daemon.control), 0, "here: collwatchd")
-        done = run("status", "--json", COLLWATCH_CONTROL_SOCKET=daemon.control)
-        expect(done, 0)
-        document = json.loads(done.stdout)
-        assert document["schema"] == "collwatch.status/1" and document["jobs"] == [], document
-        expect(run("report", "--control", daemon.control), 0, "no incidents\n")
-        expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
+def test_status_of_an_idle_daemon(daemon):
+    expect(run("status", "--control", daemon.control), 0, "here: collwatchd")
+    done = run("status", "--json", COLLWATCH_CONTROL_SOCKET=daemon.control)
+    expect(done, 0)
+    document = json.loads(done.stdout)
+    assert document["schema"] == "collwatch.status/1" and document["jobs"] == [], document
+    expect(run("report", "--control", daemon.control), 0, "no incidents\n")
+    expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
 
 
 def incident_of(number, hours_ago, klass, node, job):
@@ -211,9 +172,12 @@ def incident_of(number, hours_ago, klass, node, job):
 
 
 def test_report_lists_only_what_was_asked_for():
-    with Daemon([incident_of(1, 1, "never_entered", "node-a", "name:train"),
-                 incident_of(2, 1, "mismatch", "node-b", "name:train"),
-                 incident_of(3, 60, "mismatch", "node-a", "name:eval")]) as daemon:
+    with Daemon(patience="") as daemon:  # finds incidents of an earlier one
+        for incident in (incident_of(1, 1, "never_entered", "node-a", "name:train"),
+                         incident_of(2, 1, "mismatch", "node-b", "name:train"),
+                         incident_of(3, 60, "mismatch", "node-a", "name:eval")):
+            daemon.keep(incident)
+        daemon.start()
         ask = lambda *options: run("report", "--control", daemon.control, *options)
         def listed(*options):
             done = ask("--json", *options)
@@ -250,7 +214,7 @@ def train_with_nan(daemon, ranks):
     block, and not before: they might be done before the daemon has seen them."""
     with open(os.path.join(daemon.dir, "train-log"), "wb") as log:
         loops = [subprocess.Popen(
-            [COLLWATCH, "run", "--socket", daemon.socket, "--", sys.executable, PATIENT_RANK,
+            [COLLWATCH, "run", "--socket", daemon.path, "--", sys.executable, PATIENT_RANK,
              TRAIN_LOOP_PY, "--steps", "40", "--step-ms", "5", "--log-every", "0",
              "--uid-file", daemon.dir + "/uid", "--fault", "feed-nan", "--fault-rank", "1",
              "--fault-step", "3"],
@@ -282,35 +246,34 @@ def rows_of(daemon, enough):
     return rows
 
 
-def test_status_tells_who_fed_nan_and_what_ops_add_up_to():
-    with Daemon() as daemon:
-        with train_with_nan(daemon, 2):
-            rows_of(daemon, 1)
-        # What it saw of a rank that has ended stays; the last look is at its end.
-        rows = rows_of(daemon, 2 * 40 * 4)
-        sums = {}
-        for row in rows:
-            assert row["job"] == "name:nan" and row["nranks"] in (1, 2), row
-            sums[row["kind"]] = sums.get(row["kind"], 0) + row["ops"]
-        # Each step: two buckets, norms and loss; a broadcast now and then.
-        assert sums["all_reduce"] == 2 * 40 * 4, rows
-        assert sums["reduce_scatter"] == sums["all_gather"] == 2 * 40, rows
-        expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
-        document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
-        if not document["tensors"]:
-            kernel = any(os.path.exists(os.path.join(os.path.dirname(AGENT),
-                                                     "cuda/summary_kernel." + end))
-                         for end in ("fatbin", "ptx"))
-            assert not kernel, document
-            pytest.skip("built without nvcc and clang: there is no kernel")
-        assert any(r["timed"] and r["device_us"] > 0 and r["algbw_gbs"] > 0 for r in rows), rows
-        tensor, = document["tensors"]
-        assert (tensor["rank"], tensor["kind"], tensor["nans"], tensor["elements"]) == (
-            1, "all_reduce", 1, 256), tensor
-        expect(run("status", "--control", daemon.control), 0, "rank 1 fed 1 NaN and 0 Inf among 256")
-        with open(daemon.dir + "/log", encoding="utf-8") as log:
-            said = [line for line in log if "fed 1 NaN" in line]
-        assert len(said) == 1, said
+def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
+    with train_with_nan(daemon, 2):
+        rows_of(daemon, 1)
+    # What it saw of a rank that has ended stays; the last look is at its end.
+    rows = rows_of(daemon, 2 * 40 * 4)
+    sums = {}
+    for row in rows:
+        assert row["job"] == "name:nan" and row["nranks"] in (1, 2), row
+        sums[row["kind"]] = sums.get(row["kind"], 0) + row["ops"]
+    # Each step: two buckets, norms and loss; a broadcast now and then.
+    assert sums["all_reduce"] == 2 * 40 * 4, rows
+    assert sums["reduce_scatter"] == sums["all_gather"] == 2 * 40, rows
+    expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
+    document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
+    if not document["tensors"]:
+        kernel = any(os.path.exists(os.path.join(os.path.dirname(AGENT),
+                                                 "cuda/summary_kernel." + end))
+                     for end in ("fatbin", "ptx"))
+        assert not kernel, document
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    assert any(r["timed"] and r["device_us"] > 0 and r["algbw_gbs"] > 0 for r in rows), rows
+    tensor, = document["tensors"]
+    assert (tensor["rank"], tensor["kind"], tensor["nans"], tensor["elements"]) == (
+        1, "all_reduce", 1, 256), tensor
+    expect(run("status", "--control", daemon.control), 0, "rank 1 fed 1 NaN and 0 Inf among 256")
+    with open(daemon.log_path, encoding="utf-8") as log:
+        said = [line for line in log if "fed 1 NaN" in line]
+    assert len(said) == 1, said
 
 
 def test_without_a_daemon_it_says_so():
@@ -320,17 +283,16 @@ def test_without_a_daemon_it_says_so():
     expect(run("report", "/nowhere/bundle"), 1, "", "cannot open /nowhere/bundle")
 
 
-def test_no_color_is_heeded():
+def test_no_color_is_heeded(daemon):
     """On a terminal: what `script` gives it."""
     if not shutil.which("script"):
         pytest.skip("there is no script(1)")
-    with Daemon() as daemon:
-        ask = f"{COLLWATCH} status --control {daemon.control}"
-        for no_color, wanted in (("", True), ("1", False)):
-            done = subprocess.run(["script", "-qec", ask, "/dev/null"], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, timeout=120, check=False,
-                                  env=dict(os.environ, NO_COLOR=no_color, TERM="xterm"))
-            assert (b"\x1b[" in done.stdout) == wanted, done.stdout
+    ask = f"{COLLWATCH} status --control {daemon.control}"
+    for no_color, wanted in (("", True), ("1", False)):
+        done = subprocess.run(["script", "-qec", ask, "/dev/null"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, timeout=120, check=False,
+                              env=dict(os.environ, NO_COLOR=no_color, TERM="xterm"))
+        assert (b"\x1b[" in done.stdout) == wanted, done.stdout
 
 
 def test_nothing_of_a_bundle_commands_the_terminal():

@@ -2,21 +2,20 @@
 """Two nodes, as network namespaces joined by a link, with what collwatch init-cluster makes for
 them."""
 
-import json
 import os
 import re
 import shutil
 import stat
 import subprocess
 import tempfile
-import time
 
 import pytest
-from built import AGENT, COLLWATCH, COLLWATCHD, COLLWATCHD_NEXT, PROGRAM, SIM_DIR
+from built import COLLWATCH, COLLWATCHD, COLLWATCHD_NEXT, PROGRAM
+from cluster import PORT, ApartCluster
+from job import Job
+from waiting import wait_until
 
-
-NODES = {"node-a": "10.99.7.1", "node-b": "10.99.7.2"}
-PORT = 7411
+NODES = {"node-a": "10.99.9.1", "node-b": "10.99.9.2"}
 
 
 def call(*command, check=True, **more):
@@ -31,113 +30,6 @@ def init_cluster(directory, *options, **more):
              for word in ("--node", f"{name}={address}:{PORT}")]
     return call(COLLWATCH, "init-cluster", directory, "--key-path", directory + "/peer.key",
                 *options, *nodes, **more)
-
-
-def wait_until(predicate, what, seconds=120):
-    """Polls: the thing waited for happens in another process. what: in words, or who says them then."""
-    end = time.monotonic() + seconds
-    while not predicate():
-        assert time.monotonic() < end, \
-            f"not within {seconds} s: {what() if callable(what) else what}"
-        time.sleep(0.05)
-
-
-class Node:
-    """A namespace with an end of the link, and a daemon in it."""
-
-    def __init__(self, cluster, name):
-        self.name, self.dir = name, f"{cluster.dir}/{name}"
-        self.netns = f"cw{os.getpid()}{name[-1]}"
-        self.socket, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
-        self.daemon, self.program = None, COLLWATCHD
-        self.log = self.dir + "/log"
-
-    def configure(self, text=""):
-        with open(self.dir + "/collwatchd.conf", encoding="ascii") as f:
-            made = f.read()
-        with open(self.dir + "/test.conf", "w", encoding="ascii") as f:
-            f.write(f'{made}\nagent_socket = "{self.socket}"\n'
-                    f'control_socket = "{self.control}"\nstate_dir = "{self.dir}/state"\n{text}')
-
-    def start(self):
-        with open(self.log, "ab") as log:
-            self.daemon = subprocess.Popen(
-                ["ip", "netns", "exec", self.netns, self.program, "--config",
-                 self.dir + "/test.conf"], stdin=subprocess.DEVNULL, stderr=log)
-        wait_until(lambda: call(COLLWATCH, "status", "--control", self.control,
-                                check=False).returncode != 1, self.name + " answers")
-
-    def stop(self):
-        if self.daemon:
-            self.daemon.terminate()
-            status = self.daemon.wait(120)
-            self.daemon = None
-            assert status == 0, f"{self.name} ended with {status}: {self.read_log()}"
-
-    def read_log(self):
-        with open(self.log, encoding="utf-8") as f:
-            return f.read()
-
-    def status(self):
-        """Asked again where the daemon was too slow to answer."""
-        out = []
-
-        def given():
-            out.append(call(COLLWATCH, "status", "--json", "--control", self.control,
-                            check=False).stdout)
-            return out[-1]
-        wait_until(given, lambda: self.name + " answers: " + self.read_log())
-        return json.loads(out[-1])
-
-    def peer_state(self):
-        return self.status()["peers"][0]["state"]
-
-    def job(self, name):
-        return next((j for j in self.status()["jobs"] if name in j["job"]), None)
-
-
-class Cluster:
-    """Two nodes, a link, and what init-cluster made for them."""
-
-    def __init__(self, *options):
-        self.options = options
-
-    def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="cw-")
-        self.nodes = []
-        try:
-            init_cluster(self.dir, *self.options)
-            self.nodes = [Node(self, name) for name in NODES]
-            self.link()
-            for node in self.nodes:
-                node.configure()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def link(self):
-        call("ip", "netns", "add", self.nodes[0].netns)
-        a, b = self.nodes
-        call("ip", "netns", "add", b.netns)
-        call("ip", "-n", a.netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
-             "netns", b.netns)
-        for node in self.nodes:
-            call("ip", "-n", node.netns, "address", "add", NODES[node.name] + "/24", "dev", "eth0")
-            call("ip", "-n", node.netns, "link", "set", "lo", "up")
-            call("ip", "-n", node.netns, "link", "set", "eth0", "up")
-
-    def __exit__(self, *_):
-        try:
-            for node in self.nodes:
-                node.stop()
-        finally:
-            for node in self.nodes:
-                if node.daemon:
-                    node.daemon.kill()
-                    node.daemon.wait()
-                call("ip", "netns", "del", node.netns, check=False)
-            shutil.rmtree(self.dir)
 
 
 def test_init_cluster_writes_a_closed_key_and_configurations_that_are_valid():
@@ -205,115 +97,94 @@ def lead_over_the_link(a, b, job):
     """Runs jobs on a until one of them is led by b."""
     for number in range(20):
         name = f"{job}-{number}"
-        rank = subprocess.Popen(
-            [PROGRAM, "wait"], stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env=dict(os.environ, LD_PRELOAD=AGENT,
-                     LD_LIBRARY_PATH=SIM_DIR, COLLWATCH_SOCKET=a.socket,
-                     COLLWATCH_JOB=name))
-        try:
-            wait_until(lambda name=name: a.job(name), lambda rank=rank: (
-                f"the job is seen, {rank.poll()}: {a.status()} {a.read_log()} {b.read_log()}"))
-            seen = a.job(name)
-            if not seen or seen["leader"] == "node-a":
+        with Job(name, 1, ["wait"], a, program=PROGRAM, stdin=subprocess.PIPE, meets=False) as it:
+            seen = wait_until(lambda name=name: a.job(name), lambda it=it: (
+                f"the job is seen, {it.ended()}: {a.status()} {a.log()} {b.log()}"))
+            if seen["leader"] == a.name:
                 continue
 
             def is_led(name=name):
                 job = b.job(name)
-                return job and job["led_here"] and job["nodes"] == ["node-a"]
+                return job and job["led_here"] and job["nodes"] == [a.name]
             wait_until(is_led, "its leader has the digest")
+            it.ranks[0].communicate(b"x", timeout=120)
             return
-        finally:
-            rank.communicate(b"x", timeout=120)
     raise AssertionError("20 jobs, and none led by node-b")
 
 
 @pytest.mark.root
 @pytest.mark.namespaces
 def test_two_nodes_meet_and_one_leads_the_job_of_the_other():
-    with Cluster() as cluster:
+    with ApartCluster() as cluster:
         a, b = cluster.nodes
         a.start()
         b.start()
-        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet")
+        cluster.wait_until_met()
         lead_over_the_link(a, b, "over-the-link")
         b.stop()
-        wait_until(lambda: a.peer_state() == "said_goodbye", "a goodbye")
+        wait_until(lambda: a.peer_states() == ["said_goodbye"], "a goodbye")
         # Upgraded: it speaks the next version of the protocol, and a does not know it.
         b.program = COLLWATCHD_NEXT
         b.start()
-        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet again")
+        cluster.wait_until_met()
         assert b.status()["version"].endswith("+next"), b.status()
         lead_over_the_link(a, b, "after-the-upgrade")
-
 
 
 @pytest.mark.root
 @pytest.mark.namespaces
 def test_different_keys_are_named_in_status_and_log():
-    with Cluster() as cluster:
+    with ApartCluster() as cluster:
         a, b = cluster.nodes
         with open(b.dir + "/other.key", "w", encoding="ascii") as f:
             f.write("42" * 32)
         os.chmod(b.dir + "/other.key", 0o600)
-        with open(b.dir + "/collwatchd.conf", encoding="ascii") as f:
-            made = f.read().replace(cluster.dir + "/peer.key", b.dir + "/other.key")
-        with open(b.dir + "/collwatchd.conf", "w", encoding="ascii") as f:
-            f.write(made)
-        b.configure()
+        b.change_conf(cluster.made + "/peer.key", b.dir + "/other.key")
         a.start()
         b.start()
-        wait_until(lambda: a.peer_state() == b.peer_state() == "refused: key differs", "refused")
-        wait_until(lambda: "peer node-b: refused: key differs" in call(
-            COLLWATCH, "status", "--control", a.control, check=False).stdout, "people read it, too")
+        wait_until(lambda: a.peer_states() == b.peer_states() == ["refused: key differs"], "refused")
+        wait_until(lambda: "peer node-b: refused: key differs" in a.said("status"), "people read it, too")
         for node, other in ((a, "node-b"), (b, "node-a")):
-            assert f"peer {other} refused" in node.read_log(), node.read_log()
-            assert "42" * 32 not in node.read_log()
+            assert f"peer {other} refused" in node.log(), node.log()
+            assert "42" * 32 not in node.log()
 
 
-def beside(node):
+def give(made, node):
     """Certificates go where the node's configuration is."""
-    shutil.copy(os.path.dirname(node.dir) + "/ca.crt", node.dir)
-    path = node.dir + "/test.conf"
-    with open(path, encoding="ascii") as f:
-        text = f.read()
-    with open(path, "w", encoding="ascii") as f:
-        f.write(text.replace("/etc/collwatch/", node.dir + "/"))
+    for name in f"{node.name}/peer.crt", f"{node.name}/peer.key", "ca.crt":
+        shutil.copy(f"{made}/{name}", node.dir)
 
 
 @pytest.mark.root
 @pytest.mark.namespaces
 def test_two_nodes_meet_with_certificates():
-    with Cluster("--certificates", "--key-path", "/etc/collwatch/peer.key") as cluster:
+    with ApartCluster(options=["--certificates", "--key-path", "/etc/collwatch/peer.key"]) as cluster:
         a, b = cluster.nodes
         for node in cluster.nodes:
-            beside(node)
+            give(cluster.made, node)
+            node.change_conf("/etc/collwatch/", node.dir + "/")
             node.start()
-        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet")
+        cluster.wait_until_met()
         lead_over_the_link(a, b, "certified")
         b.stop()
         # Made anew by another authority: nobody knows it.
         init_cluster(cluster.dir + "/other", "--certificates", "--days", "3")
-        for name in "peer.crt", "peer.key":
-            shutil.copy(f"{cluster.dir}/other/node-b/{name}", b.dir)
-        shutil.copy(cluster.dir + "/other/ca.crt", b.dir)
+        give(cluster.dir + "/other", b)
         b.start()
-        wait_until(lambda: a.peer_state() == b.peer_state() == "refused: certificate refused",
+        wait_until(lambda: a.peer_states() == b.peer_states() == ["refused: certificate refused"],
                    "both say why")
-        assert re.search("peer.crt expires in [23] days", b.read_log()), b.read_log()
+        assert re.search("peer.crt expires in [23] days", b.log()), b.log()
         b.stop()
         # Made anew by the same one: welcome.
-        init_cluster(cluster.dir + "/again", "--ca", cluster.dir)
-        for name in "peer.crt", "peer.key":
-            shutil.copy(f"{cluster.dir}/again/node-b/{name}", b.dir)
-        shutil.copy(cluster.dir + "/again/ca.crt", b.dir)
+        init_cluster(cluster.dir + "/again", "--ca", cluster.made)
+        give(cluster.dir + "/again", b)
         b.start()
-        wait_until(lambda: a.peer_state() == b.peer_state() == "connected", "they meet again")
+        cluster.wait_until_met()
         b.stop()
         # Of the other node: does not even start.
         for name in "peer.crt", "peer.key":
             shutil.copy(f"{cluster.dir}/again/node-a/{name}", b.dir)
-        done = call(COLLWATCHD, "--config", b.dir + "/test.conf", check=False)
+        done = call(COLLWATCHD, "--config", b.conf, check=False)
         assert done.returncode == 4 and "DNS:node-b" in done.stderr, done
 
 

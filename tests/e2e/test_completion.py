@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What bash, zsh and fish offer to somebody who types collwatch, by the scripts that it prints for them."""
 
-import json
 import os
 import pty
 import re
 import select
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 
 import pytest
-from built import COLLWATCH, COLLWATCHD, COLLWATCH_LAB
+from built import COLLWATCH, COLLWATCH_LAB
+from daemon import Daemon
 
 # By their names, as people type them.
 PATH = os.path.dirname(COLLWATCH) + ":" + os.path.dirname(COLLWATCH_LAB) + ":" + os.environ["PATH"]
@@ -153,32 +152,16 @@ def test_words_in_front_decide():
 
 def test_incidents_and_nodes_are_the_daemons():
     needs("bash")
-    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp, Daemon(name="here") as daemon:
         ids = ["00000000000000aa", "0000000000000abb"]
         for one in ids:
-            os.makedirs(f"{tmp}/state/incidents/{one}")
-            with open(f"{tmp}/state/incidents/{one}/incident.json", "w", encoding="ascii") as f:
-                json.dump({"schema": "collwatch.incident/1", "id": one, "uid": os.geteuid(), "job": "name:t",
-                           "class": "slow", "summary": "s"}, f)
-        with open(tmp + "/conf", "w", encoding="ascii") as f:
-            f.write(f'node_name = "here"\nagent_socket = "{tmp}/agent.sock"\n'
-                    f'control_socket = "{tmp}/control.sock"\nstate_dir = "{tmp}/state"\n')
-        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        notify.bind(tmp + "/notify.sock")
-        notify.settimeout(120)
-        with open(tmp + "/log", "wb") as log, subprocess.Popen(
-                [COLLWATCHD, "--config", tmp + "/conf"], stderr=log,
-                env=dict(ENV, NOTIFY_SOCKET=tmp + "/notify.sock")) as daemon:
-            try:
-                while b"READY=1" not in notify.recv(4096):
-                    pass
-                at = ["report", "--control", tmp + "/control.sock"]
-                assert in_bash(*at, "0000", cwd=tmp) == set(ids), in_bash(*at, "0000")
-                assert in_bash(*at, "0000000000000a", cwd=tmp) == {ids[1]}
-                assert in_bash(*at, "--node", "") == {"here"}
-            finally:
-                daemon.terminate()
-        notify.close()
+            daemon.keep({"schema": "collwatch.incident/1", "id": one, "uid": os.geteuid(), "job": "name:t",
+                         "class": "slow", "summary": "s"})
+        daemon.start()
+        at = ["report", "--control", daemon.control]
+        assert in_bash(*at, "0000", cwd=tmp) == set(ids), in_bash(*at, "0000")
+        assert in_bash(*at, "0000000000000a", cwd=tmp) == {ids[1]}
+        assert in_bash(*at, "--node", "") == {"here"}
 
 
 def test_a_shell_that_is_not_known_is_refused():

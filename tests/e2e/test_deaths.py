@@ -5,21 +5,22 @@ once. With the kernel's word (BPF) and without.
 --slow: also those that go with their launcher. A job that is over as a rule, so its alert comes after
 two minutes: meson test -C build -v -t 4 deaths --test-args=--slow
 """
+import contextlib
 import ctypes
 import json
 import os
 import re
-import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 
 import pytest
-from built import COLLWATCH, COLLWATCHD, TRAIN_LOOP, TRAIN_LOOP_PY
-from agent_lib import environment, has_kernels, start, subprocess, wait_until
+from agent_lib import has_kernels
+from built import TRAIN_LOOP, TRAIN_LOOP_PY
+from daemon import Daemon
 from epitaph_contract import deviations
-from fault_lib import RealDaemon, Training, wait_for_job
-from waiting import expect
+from waiting import expect, wait_until
 
 DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/dying_rank.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -95,92 +96,12 @@ class MemoryGroup:
         os.rmdir(self.mount)
 
 
-class Job:
-    """Two ranks; number 1 will die."""
-
-    def __init__(self, world, name):
-        self.name = name
-        options = ["--steps", "0", "--step-ms", "20", "--elements", "64", "--log-every", "0",
-                   "--uid-file", os.path.join(world.dir, name + ".uid")]
-        self.ranks = [
-            start(argv + options, environment(world, RANK=str(rank), WORLD_SIZE="2",
-                                              LOCAL_RANK=str(rank), COLLWATCH_JOB=name),
-                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for rank, argv in enumerate([[TRAIN_LOOP], LAUNCHERS.get(name, []) +
-                                         [sys.executable, DYING_RANK, TRAIN_LOOP_PY]])]
-        self.killer = 0
-
-    @property
-    def victim(self):
-        return self.ranks[1]
-
-    def tell(self, word):
-        self.victim.stdin.write(word.encode() + b"\n")
-        self.victim.stdin.flush()
-
-    def close(self):
-        for rank in self.ranks:
-            rank.kill()
-            rank.wait()
-            rank.stdin.close()
-
-
-class World:
-    """A daemon and its jobs, in a directory that goes with them."""
-
-    def __init__(self, names, with_bpf):
-        self.dir = tempfile.mkdtemp(prefix="cw-")
-        self.path = os.path.join(self.dir, "agent.sock")
-        self.control = os.path.join(self.dir, "control.sock")
-        conf = os.path.join(self.dir, "conf")
-        with open(conf, "w") as f:
-            f.write('node_name = "node-a"\nagent_socket = "%s"\ncontrol_socket = "%s"\n'
-                    'state_dir = "%s"\n' % (self.path, self.control, self.dir))
-        self.log = open(os.path.join(self.dir, "log"), "wb")
-        self.daemon = start([COLLWATCHD, "--config", conf], environment(preload=None),
-                            stderr=self.log, preexec_fn=None if with_bpf else without_bpf)
-        wait_until(lambda: os.path.exists(self.control), "the daemon's socket")
-        self.jobs = {}
-        try:
-            self.jobs = {name: Job(self, name) for name in names}
-            wait_until(self.all_train, "all jobs training")
-        except BaseException:
-            self.close()
-            raise
-
-    def status(self):
-        out = subprocess.run([COLLWATCH, "status", "--json", "--control", self.control],
-                             stdout=subprocess.PIPE, check=False).stdout
-        return json.loads(out) if out else {"jobs": [], "notes": []}
-
-    def all_train(self):
-        for name, job in self.jobs.items():
-            ended = [r for r in job.ranks if r.poll() is not None]
-            expect(not ended, "%s: a rank ended before its time" % name)
-        jobs = {j["job"].split(":")[-1]: j for j in self.status()["jobs"]}
-        return all(name in jobs and jobs[name]["ranks"] == 2 and jobs[name]["collectives"] > 20
-                   for name in self.jobs)
-
-    def incidents(self):
-        found = {}
-        top = os.path.join(self.dir, "incidents")
-        for entry in os.listdir(top) if os.path.isdir(top) else []:
-            try:
-                with open(os.path.join(top, entry, "incident.json")) as f:
-                    doc = json.load(f)
-            except (OSError, ValueError):
-                continue  # being written
-            found[doc["job"].split(":")[-1]] = doc
-        return found
-
-    def close(self):
-        for job in self.jobs.values():
-            job.close()
-        self.daemon.terminate()
-        status = self.daemon.wait(120)
-        self.log.close()
-        shutil.rmtree(self.dir)
-        expect(status == 0, "the daemon ended with %d" % status)
+def start_jobs(daemon, names):
+    """Of two ranks each, of which number 1 will die."""
+    for name in names:
+        dying = [*LAUNCHERS.get(name, []), sys.executable, DYING_RANK, TRAIN_LOOP_PY]
+        daemon.train(name, 2, program=[[TRAIN_LOOP], dying].__getitem__, stdin=subprocess.PIPE)
+    daemon.wait_for_all()
 
 
 KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
@@ -212,42 +133,45 @@ REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",
           "segfault": "killed by SIGSEGV", "abort": "killed by SIGABRT"}
 
 
-def die(world, group):
-    for name, job in world.jobs.items():
+def die(jobs, group):
+    """Returns who killed the rank of each job that was killed by somebody."""
+    killers = {}
+    for job in jobs:
+        name, pid = job.name, job.ranks[1].pid
         if name in KILLERS:
-            job.killer = kill_from(*KILLERS[name], job.victim.pid)
+            killers[name] = kill_from(*KILLERS[name], pid)
             continue
         if name in LAUNCHERS:
-            job.killer = job.victim.pid if name == "parent" else child_of(job.victim.pid)
-            os.kill(job.killer, signal.SIGKILL)
+            killers[name] = pid if name == "parent" else child_of(pid)
+            os.kill(killers[name], signal.SIGKILL)
             continue
         if name == "take-memory":
-            group.write("cgroup.procs", job.victim.pid)
-        job.tell(name)
-    for job in world.jobs.values():
-        job.victim.wait(120)  # as a launcher does: now only the kernel's notes tell
+            group.write("cgroup.procs", pid)
+        job.tell(1, name)
+    for job in jobs:
+        job.ranks[1].wait(120)  # as a launcher does: now only the kernel's notes tell
+    return killers
 
 
 def check_table(names, with_bpf):
-    group = MemoryGroup() if "take-memory" in names else None
-    try:
-        world = World(names, with_bpf)
-        try:
-            notes = [n for n in world.status()["notes"] if n.startswith(NO_BPF)]
-            if with_bpf and notes:
-                pytest.skip(notes[0])
-            expect(with_bpf or len(notes) == 1, "a note says what is not seen: %r" % notes)
-            die(world, group)
-            wait_until(lambda: set(world.incidents()) == set(names), "an incident for each", 180)
-            for name, doc in world.incidents().items():
-                print("# %s, %s BPF: %s" % (name, "with" if with_bpf else "without",
-                                            doc["summary"]))
-                check_incident(name, doc, world.jobs[name].killer, with_bpf)
-        finally:
-            world.close()
-    finally:
+    with contextlib.ExitStack() as stack:
+        group = MemoryGroup() if "take-memory" in names else None
         if group:
-            group.close()
+            stack.callback(group.close)
+        # Nobody's patience ends: an incident is a death's.
+        daemon = stack.enter_context(Daemon(patience=""))
+        daemon.start(preexec=None if with_bpf else without_bpf)
+        notes = [n for n in daemon.notes() if n.startswith(NO_BPF)]
+        if with_bpf and notes:
+            pytest.skip(notes[0])
+        expect(with_bpf or len(notes) == 1, "a note says what is not seen: %r" % notes)
+        start_jobs(daemon, names)
+        killers = die(daemon.jobs, group)
+        incidents = lambda: {d["job"].split(":")[-1]: d for d in daemon.documents()}
+        wait_until(lambda: set(incidents()) == set(names), "an incident for each", 180)
+        for name, doc in incidents().items():
+            print("# %s, %s BPF: %s" % (name, "with" if with_bpf else "without", doc["summary"]))
+            check_incident(name, doc, killers.get(name, 0), with_bpf)
 
 
 def check_incident(name, doc, killer, with_bpf):
@@ -290,60 +214,38 @@ def test_deaths_with_the_launcher_without_bpf():
     check_table(list(LAUNCHERS), False)
 
 
-def test_nan_fed_before_is_in_the_report():
+def test_nan_fed_before_is_in_the_report(daemon, job):
     """Rank 1 feeds NaN from step 3 on and is killed for it: what it fed is in its record."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
-    with RealDaemon() as daemon:
-        daemon.start()
-        loop = ["COLLWATCH_SUMMARY=full", sys.executable, TRAIN_LOOP_PY, "--steps", "0", "--step-ms", "20",
-                "--log-every", "0", "--fault", "feed-nan", "--fault-rank", "1", "--fault-step", "3"]
-        job = Training(daemon.dir, "nan", 2, loop, daemon, program="/usr/bin/env")
-        try:
-            wait_for_job(daemon, job, 2)
-            wait_until(lambda: daemon.answer()["tensors"], "its daemon has seen it")
-            job.ranks[1].kill()
-            doc = wait_until(lambda: daemon.incident_of("nan"), "the incident")
-        finally:
-            job.kill()
-        fed, = doc["fed_tensors"]
-        text = "rank 1 fed 1 NaN and 0 Inf among 256 fp32 into all_reduce #"
-        expect(fed["rank"] == 1 and fed["host"] == "node-a" and fed["text"].startswith(text), str(doc))
-        expect(fed["noticed"] <= doc["times"]["confirmed"], str(doc))
-        said = " ".join(daemon.ask("report", doc["id"]).split())
-        expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the trouble was confirmed", said), said)
+    daemon.start()
+    nan = job("nan", 2, ["--steps", "0", "--step-ms", "20", "--log-every", "0", "--fault", "feed-nan",
+                         "--fault-rank", "1", "--fault-step", "3"],
+              program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"})
+    daemon.wait_for(nan)
+    wait_until(lambda: daemon.status()["tensors"], "its daemon has seen it")
+    nan.kill(1)
+    doc = wait_until(lambda: daemon.incident_of("nan"), "the incident")
+    fed, = doc["fed_tensors"]
+    text = "rank 1 fed 1 NaN and 0 Inf among 256 fp32 into all_reduce #"
+    expect(fed["rank"] == 1 and fed["host"] == "node-a" and fed["text"].startswith(text), str(doc))
+    expect(fed["noticed"] <= doc["times"]["confirmed"], str(doc))
+    said = " ".join(daemon.said("report", doc["id"]).split())
+    expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the trouble was confirmed", said), said)
 
 
-def epitaphs(daemon):
-    top = os.path.join(daemon.state, "incidents")
-    found = []
-    for entry in os.listdir(top) if os.path.isdir(top) else []:
-        path = os.path.join(top, entry, "epitaph.json")
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as f:
-                found.append(json.load(f))
-    return found
-
-
-def test_failed_job_leaves_an_epitaph():
+def test_failed_job_leaves_an_epitaph(daemon, job):
     """Rank 1 crashes, and whoever started the job ends the other: nobody has to be alerted."""
-    with RealDaemon() as daemon:
-        daemon.start()
-        job = Training(daemon.dir, "cascade", 2, ["--steps", "0", "--step-ms", "20",
-                                                  "--log-every", "0"], daemon)
-        try:
-            wait_for_job(daemon, job, 2)
-            job.ranks[1].send_signal(signal.SIGSEGV)
-            job.ranks[1].wait(120)
-            job.ranks[0].send_signal(signal.SIGTERM)
-            job.ranks[0].wait(120)
-            doc, = wait_until(lambda: epitaphs(daemon), "the epitaph", 180)
-        finally:
-            job.kill()
-        expect(not deviations(doc), f"{deviations(doc)} in {doc}")
-        expect(doc["schema"] == "collwatch.epitaph/1" and doc["class"] == "process_dead", str(doc))
-        expect(doc["culprits"] == [1] and len(doc["ends"]) == 2, str(doc))
-        said = " ".join(daemon.ask("report", doc["id"]).split())
-        expect("rank 1 on node-a" in said and "How they ended" in said, said)
-        page = daemon.ask("report", doc["id"], "--html")
-        expect("<html" in page and "How they ended" in page, page)
+    daemon.start()
+    cascade = daemon.wait_for(job("cascade", 2, ["--steps", "0", "--step-ms", "20", "--log-every", "0"]))
+    for rank, signal_number in (1, signal.SIGSEGV), (0, signal.SIGTERM):
+        cascade.ranks[rank].send_signal(signal_number)
+        cascade.ranks[rank].wait(120)
+    doc, = wait_until(lambda: daemon.documents(name="epitaph"), "the epitaph", 180)
+    expect(not deviations(doc), f"{deviations(doc)} in {doc}")
+    expect(doc["schema"] == "collwatch.epitaph/1" and doc["class"] == "process_dead", str(doc))
+    expect(doc["culprits"] == [1] and len(doc["ends"]) == 2, str(doc))
+    said = " ".join(daemon.said("report", doc["id"]).split())
+    expect("rank 1 on node-a" in said and "How they ended" in said, said)
+    page = daemon.said("report", doc["id"], "--html")
+    expect("<html" in page and "How they ended" in page, page)

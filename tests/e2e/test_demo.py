@@ -157,12 +157,6 @@ globals().update({f"test_gets_{name.replace('-', '_')}_right": scenario_test(nam
 
 # ---- the rest ----
 
-@pytest.fixture(name="demo")
-def own_demo():
-    with Demo(COLLWATCH) as demo:
-        yield demo
-
-
 def test_lists_the_scenarios_it_is_expected_to_have(demo):
     done = subprocess.run([COLLWATCH, "demo", "--list"], stdout=subprocess.PIPE, text=True,
                           env=demo.environment, check=True)

@@ -8,33 +8,26 @@ import subprocess
 import time
 
 import pytest
-from agent_lib import wait_until
+from built import COLLWATCH
+from daemon import Daemon
 from dns_lib import NameServer, own_network
-from ops_lib import COLLWATCH, World, expect
+from waiting import expect, wait_until
 
 NAME, PORT = "daemons.collwatch.test", 7411
 ADDRESS = {"node-a": "10.98.7.1", "node-b": "10.98.7.2", "node-c": "fd00:98::3",
            "node-d": "10.98.7.4", "stranger": "10.98.7.9"}
 
 
-class Daemon(World):
-    def __init__(self, name, key):
-        super().__init__()
-        self.name, self.key = name, key
+class Found(Daemon):
+    def __init__(self, who, key):
+        super().__init__(name="node-a" if who == "stranger" else who)
+        self.address, self.key = ADDRESS[who], key
 
     def start_found(self):
-        host = f"[{ADDRESS[self.name]}]" if ":" in ADDRESS[self.name] else ADDRESS[self.name]
-        node = "node-a" if self.name == "stranger" else self.name
+        host = f"[{self.address}]" if ":" in self.address else self.address
         self.configure(f'listen = "{host}:{PORT}"\npeers_from = "{NAME}:{PORT}"\n'
-                       f'peer_key_file = "{self.key}"', node)
+                       f'peer_key_file = "{self.key}"')
         return self.start()
-
-    def configure(self, text, node="node-a"):
-        super().configure(text)
-        with open(self.conf, encoding="ascii") as f:
-            made = f.read()
-        with open(self.conf, "w", encoding="ascii") as f:
-            f.write(made.replace('node_name = "node-a"', f'node_name = "{node}"'))
 
     def connected(self):
         return {p["node"] for p in self.status()["peers"] if p["state"] == "connected"}
@@ -59,18 +52,19 @@ def answers_quickly(daemon):
     return False
 
 
+@pytest.mark.namespaces
 @pytest.mark.forked  # into a network of its own
 def test_daemons_find_each_other_whatever_the_name_server_does():
     with contextlib.ExitStack() as stack:
-        a = stack.enter_context(Daemon("node-a", ""))
+        a = stack.enter_context(Found("node-a", ""))
         own_network(a.dir)
         addresses()
         for cluster in "ours", "other":
             subprocess.run([COLLWATCH, "init-cluster", f"{a.dir}/{cluster}", "--peers-from",
                             f"{NAME}:{PORT}"], stdout=subprocess.DEVNULL, check=True)
         a.key = a.dir + "/ours/peer.key"
-        b, c, d = (stack.enter_context(Daemon(f"node-{x}", a.key)) for x in "bcd")
-        stranger = stack.enter_context(Daemon("stranger", a.dir + "/other/peer.key"))
+        b, c, d = (stack.enter_context(Found(f"node-{x}", a.key)) for x in "bcd")
+        stranger = stack.enter_context(Found("stranger", a.dir + "/other/peer.key"))
         dns = NameServer()
         dns.start()
         stack.callback(dns.end)

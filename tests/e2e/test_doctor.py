@@ -15,10 +15,13 @@ import subprocess
 import threading
 
 import pytest
-from built import CC, SOURCE
-from agent_lib import environment, envelope, field, wait_until
-from ops_lib import COLLWATCH, COLLWATCHD, Receiver, World, expect
+from agent_lib import environment, envelope, field
+from built import AGENT, CC, COLLWATCH, COLLWATCHD, SOURCE
+from daemon import Daemon
+from open_copy import open_copy
 from ports import unused_port
+from receiver import Receiver
+from waiting import expect, wait_until
 
 CONTROL_REPLY = 41
 CLONE_NEWNS = 0x00020000
@@ -26,14 +29,18 @@ AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def doctor(world, *words, uid=0, control=None):
+def doctor(world, *words, uid=None, control=None):
     """{name of a finding: (what, fix)}"""
-    program = world.program("collwatch") if uid else COLLWATCH  # it looks for the daemon beside it
+    program = COLLWATCH
+    if uid:
+        program = open_copy(COLLWATCH)
+        for beside in AGENT, COLLWATCHD:  # there it looks for them
+            open_copy(beside)
     done = subprocess.run([program, "doctor", "--json", "--control",
                            control or world.control, "--socket", world.path, "--config",
                            world.conf, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=120, check=False, user=uid,
-                          group=uid, extra_groups=[])
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+                          **({} if uid is None else dict(user=uid, group=uid, extra_groups=[])))
     doc = json.loads(done.stdout)
     expect(done.returncode == (2 if doc["findings"] else 0), done)
     return {f["name"]: (f["what"], f["fix"]) for f in doc["findings"]}
@@ -50,11 +57,12 @@ def apply(fix):
     subprocess.run(["sh", "-c", fix], check=True, timeout=120)
 
 
-class Healthy(World):
-    def __enter__(self):
-        self.start()
-        only(doctor(self))
-        return self
+@pytest.fixture(name="world")
+def healthy_world(daemon):
+    """In which nothing is found, to begin with."""
+    daemon.start()
+    only(doctor(daemon))
+    return daemon
 
 
 def old_loader(directory):
@@ -79,42 +87,39 @@ def test_every_finding_of_the_manual_is_provoked_here():
     expect(not (missing := [n for n in names if f'"{n}"' not in here]), missing)
 
 
-def test_a_daemon_that_is_down_is_started_by_the_printed_command():
-    with Healthy() as world:
-        world.stop()
-        found = only(doctor(world), "daemon-down", "agent-socket")
-        expect("no daemon answers" in found["daemon-down"][0], found)
-        words = shlex.split(found["daemon-down"][1])
-        expect(os.path.realpath(words[0]) == os.path.realpath(COLLWATCHD), words)
-        with open(world.log_path, "ab") as log:
-            world.daemon = subprocess.Popen(words, stderr=log, stdin=subprocess.DEVNULL)
-        wait_until(lambda: not doctor(world).keys() & {"daemon-down", "agent-socket"}, "mended")
+def test_a_daemon_that_is_down_is_started_by_the_printed_command(world):
+    world.stop()
+    found = only(doctor(world), "daemon-down", "agent-socket")
+    expect("no daemon answers" in found["daemon-down"][0], found)
+    words = shlex.split(found["daemon-down"][1])
+    expect(os.path.realpath(words[0]) == os.path.realpath(COLLWATCHD), words)
+    with open(world.log_path, "ab") as log:
+        world.process = subprocess.Popen(words, stderr=log, stdin=subprocess.DEVNULL)
+    wait_until(lambda: not doctor(world).keys() & {"daemon-down", "agent-socket"}, "mended")
 
 
 @pytest.mark.root
-def test_sockets_that_are_closed_are_opened_by_the_printed_command():
-    with Healthy() as world:
-        os.chmod(world.path, 0o600)
-        os.chmod(world.control, 0o600)
-        found = only(doctor(world, uid=4321), "agent-socket", "control-socket")
-        for _, fix in found.values():
-            apply(fix)
-        only(doctor(world, uid=4321))
+def test_sockets_that_are_closed_are_opened_by_the_printed_command(world):
+    os.chmod(world.path, 0o600)
+    os.chmod(world.control, 0o600)
+    found = only(doctor(world, uid=4321), "agent-socket", "control-socket")
+    for _, fix in found.values():
+        apply(fix)
+    only(doctor(world, uid=4321))
 
 
-def test_configuration_and_key_that_keep_the_daemon_down_are_named():
-    with Healthy() as world:
-        world.stop()
-        world.configure("no_such_key = 1")
-        found = only(doctor(world), "configuration", "agent-socket")
-        expect("conf:7" in found["configuration"][0], found)
-        key = world.dir + "/peer.key"
-        write_key(key, 0o644)
-        world.configure(f'peer_key_file = "{key}"')
-        found = only(doctor(world), "key-permissions", "agent-socket")
-        apply(found["key-permissions"][1])
-        world.start()
-        only(doctor(world))
+def test_configuration_and_key_that_keep_the_daemon_down_are_named(world):
+    world.stop()
+    world.configure("no_such_key = 1")
+    found = only(doctor(world), "configuration", "agent-socket")
+    expect("conf:7" in found["configuration"][0], found)
+    key = world.dir + "/peer.key"
+    write_key(key, 0o644)
+    world.configure(f'peer_key_file = "{key}"')
+    found = only(doctor(world), "key-permissions", "agent-socket")
+    apply(found["key-permissions"][1])
+    world.start()
+    only(doctor(world))
 
 
 def write_key(path, mode, digits="42"):
@@ -123,18 +128,17 @@ def write_key(path, mode, digits="42"):
     os.chmod(path, mode)
 
 
-def test_a_key_that_is_missing_or_no_key_is_named():
-    with Healthy() as world:
-        world.stop()
-        key = world.dir + "/peer.key"
-        world.configure(f'peer_key_file = "{key}"')
-        found = only(doctor(world), "key-missing", "agent-socket")
-        expect("mode 0600" in found["key-missing"][0], found)
-        write_key(key, 0o600, "no")  # as the words say: copied, but not the right thing
-        only(doctor(world), "key-malformed", "agent-socket")
-        write_key(key, 0o600)
-        world.start()
-        only(doctor(world))
+def test_a_key_that_is_missing_or_no_key_is_named(world):
+    world.stop()
+    key = world.dir + "/peer.key"
+    world.configure(f'peer_key_file = "{key}"')
+    found = only(doctor(world), "key-missing", "agent-socket")
+    expect("mode 0600" in found["key-missing"][0], found)
+    write_key(key, 0o600, "no")  # as the words say: copied, but not the right thing
+    only(doctor(world), "key-malformed", "agent-socket")
+    write_key(key, 0o600)
+    world.start()
+    only(doctor(world))
 
 
 def init_cluster(directory, *options):
@@ -142,34 +146,33 @@ def init_cluster(directory, *options):
                     "node-b=127.0.0.1:7412", *options], stdout=subprocess.DEVNULL, check=True)
 
 
-def test_certificates_that_do_not_hold_are_named():
+def test_certificates_that_do_not_hold_are_named(world):
     """Expired ones cannot be made here; those that soon will be, and of others, can."""
-    with Healthy() as world:
-        world.stop()
-        at = world.dir + "/made"
-        init_cluster(at, "--certificates", "--days", "3")
-        files = {"ca": at + "/ca.crt", "cert": at + "/node-a/peer.crt",
-                 "private_key": at + "/node-a/peer.key"}
+    world.stop()
+    at = world.dir + "/made"
+    init_cluster(at, "--certificates", "--days", "3")
+    files = {"ca": at + "/ca.crt", "cert": at + "/node-a/peer.crt",
+             "private_key": at + "/node-a/peer.key"}
 
-        def use(**more):
-            world.configure("".join(f'peer_{name}_file = "{path}"\n'
-                                    for name, path in dict(files, **more).items()))
-        use(private_key=at + "/node-b/peer.key")
-        found = only(doctor(world), "certificate", "agent-socket")
-        expect("not the key of the certificate" in found["certificate"][0], found)
-        use(cert=at + "/node-b/peer.crt", private_key=at + "/node-b/peer.key")
-        expect("DNS:node-a" in only(doctor(world), "certificate", "agent-socket")["certificate"][0],
-               "another node's")
-        os.chmod(files["private_key"], 0o644)
-        use()
-        apply(only(doctor(world), "key-permissions", "agent-socket")["key-permissions"][1])
-        world.start()
-        found = only(doctor(world), "certificate-expires")
-        expect("expires in " in found["certificate-expires"][0], found)
-        init_cluster(world.dir + "/again", "--ca", at)  # as the words say
-        for name in "peer.crt", "peer.key":
-            shutil.copy(f"{world.dir}/again/node-a/{name}", at + "/node-a")
-        only(doctor(world))
+    def use(**more):
+        world.configure("".join(f'peer_{name}_file = "{path}"\n'
+                                for name, path in dict(files, **more).items()))
+    use(private_key=at + "/node-b/peer.key")
+    found = only(doctor(world), "certificate", "agent-socket")
+    expect("not the key of the certificate" in found["certificate"][0], found)
+    use(cert=at + "/node-b/peer.crt", private_key=at + "/node-b/peer.key")
+    expect("DNS:node-a" in only(doctor(world), "certificate", "agent-socket")["certificate"][0],
+           "another node's")
+    os.chmod(files["private_key"], 0o644)
+    use()
+    apply(only(doctor(world), "key-permissions", "agent-socket")["key-permissions"][1])
+    world.start()
+    found = only(doctor(world), "certificate-expires")
+    expect("expires in " in found["certificate-expires"][0], found)
+    init_cluster(world.dir + "/again", "--ca", at)  # as the words say
+    for name in "peer.crt", "peer.key":
+        shutil.copy(f"{world.dir}/again/node-a/{name}", at + "/node-a")
+    only(doctor(world))
 
 
 def make_https(world):
@@ -187,7 +190,7 @@ def make_https(world):
 @pytest.mark.forked  # it mounts
 def test_a_webhook_that_does_not_answer_is_named():
     receiver = Receiver()
-    with World() as world:
+    with Daemon() as world:
         try:
             world.configure(f'webhook_url = "{receiver.url}"\n'
                             f'webhook_header_file = "{world.dir}/headers"')
@@ -225,7 +228,7 @@ def test_a_webhook_that_does_not_answer_is_named():
 
 @pytest.mark.root
 def test_shadow_and_missing_rights_are_named():
-    with World("mode = shadow") as world:
+    with Daemon("mode = shadow") as world:
         drop = lambda: [LIBC.prctl(24, cap, 0, 0, 0) for cap in (21, 38, 39)]  # PR_CAPBSET_DROP
         world.start(preexec=drop)
         found = doctor(world)
@@ -239,128 +242,124 @@ def test_shadow_and_missing_rights_are_named():
             expect(only_of(doctor(world)) == {}, "where BPF is not to be had at all")
 
 
-def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch):
+def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch, world):
     if os.geteuid() != 0 or not shutil.which("unshare"):
         pytest.skip("needs namespaces")
-    with Healthy() as world:
-        hide = f"mount --bind /dev/null {world.path} && exec cat"
-        env = environment(preload=None, COLLWATCH_SOCKET=world.path)
-        p = subprocess.Popen(["unshare", "-m", "sh", "-c", hide], stdin=subprocess.PIPE, env=env)
-        try:
-            pid = str(p.pid)
-            found = wait_until(lambda: "socket-not-visible" in (f := doctor(world, "--pid", pid))
-                               and f, "it is in its namespace")
-            only(found, "socket-not-visible", "agent-not-loaded")
-            subprocess.run(["nsenter", "-t", pid, "-m", "umount", world.path], check=True)
-            only(doctor(world, "--pid", pid), "agent-not-loaded")
-        finally:
-            p.communicate(timeout=120)
-        env["LD_PRELOAD"] = world.dir + "/gone/libcollwatch.so"
-        p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
-        try:
-            only(doctor(world, "--pid", str(p.pid)), "agent-not-visible", "agent-not-loaded")
-            os.mkdir(world.dir + "/gone")
-            shutil.copy(world.program("libcollwatch.so"), world.dir + "/gone")
-            only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
-        finally:
-            p.communicate(timeout=120)
-        expect("still running" in only(doctor(world, "--pid", pid),
-                                       "process-unreadable")["process-unreadable"][0], "it has ended")
-        world.stop()
-        monkeypatch.setenv("container", "test")
-        nowhere = world.dir + "/not-mounted/agent.sock"
-        found = doctor(world, "--socket", nowhere)
-        expect("socket-not-mounted" in found, found)
-        os.mkdir(os.path.dirname(nowhere))
-        expect("socket-not-mounted" not in doctor(world, "--socket", nowhere), "mounted")
+    hide = f"mount --bind /dev/null {world.path} && exec cat"
+    env = environment(preload=None, COLLWATCH_SOCKET=world.path)
+    p = subprocess.Popen(["unshare", "-m", "sh", "-c", hide], stdin=subprocess.PIPE, env=env)
+    try:
+        pid = str(p.pid)
+        found = wait_until(lambda: "socket-not-visible" in (f := doctor(world, "--pid", pid))
+                           and f, "it is in its namespace")
+        only(found, "socket-not-visible", "agent-not-loaded")
+        subprocess.run(["nsenter", "-t", pid, "-m", "umount", world.path], check=True)
+        only(doctor(world, "--pid", pid), "agent-not-loaded")
+    finally:
+        p.communicate(timeout=120)
+    env["LD_PRELOAD"] = world.dir + "/gone/libcollwatch.so"
+    p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
+    try:
+        only(doctor(world, "--pid", str(p.pid)), "agent-not-visible", "agent-not-loaded")
+        os.mkdir(world.dir + "/gone")
+        shutil.copy(open_copy(AGENT), world.dir + "/gone")
+        only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
+    finally:
+        p.communicate(timeout=120)
+    expect("still running" in only(doctor(world, "--pid", pid),
+                                   "process-unreadable")["process-unreadable"][0], "it has ended")
+    world.stop()
+    monkeypatch.setenv("container", "test")
+    nowhere = world.dir + "/not-mounted/agent.sock"
+    found = doctor(world, "--socket", nowhere)
+    expect("socket-not-mounted" in found, found)
+    os.mkdir(os.path.dirname(nowhere))
+    expect("socket-not-mounted" not in doctor(world, "--socket", nowhere), "mounted")
 
 
-def test_programs_that_cannot_be_read_are_named():
+def test_programs_that_cannot_be_read_are_named(world):
     cc = shlex.split(CC)
-    with Healthy() as world:
-        exe, source = world.dir + "/p", world.dir + "/p.c"
-        with open(source, "w", encoding="ascii") as f:
-            f.write("int main(void) { return 0; }\n")
-        subprocess.run([*cc, source, "-o", exe], check=True)
-        with open(exe, "r+b") as f:  # e_machine: another processor's
-            f.seek(18)
-            f.write(struct.pack("<H", 8))
-        only(doctor(world, "--", exe), "program-machine")
-        with open(exe, "w", encoding="ascii") as f:
-            f.write("no program")
-        only(doctor(world, "--", exe), "program-unknown")
-        only(doctor(world, "--", world.dir), "program-unreadable")
-        subprocess.run([*cc, source, "-o", exe], check=True)
-        only(doctor(world, "--", exe))
-        if os.geteuid() != 0:
-            return
-        os.chmod(exe, 0o711)
-        found = only(doctor(world, "--", exe, uid=4321), "program-unreadable")
-        apply(found["program-unreadable"][1])
-        only(doctor(world, "--", exe, uid=4321))
-        me = str(os.getpid())
-        found = doctor(world, "--pid", me, uid=4321)
-        expect("as root" in found["process-unreadable"][0], found)
-        expect("process-unreadable" not in doctor(world, "--pid", me), "asked as root")
+    exe, source = world.dir + "/p", world.dir + "/p.c"
+    with open(source, "w", encoding="ascii") as f:
+        f.write("int main(void) { return 0; }\n")
+    subprocess.run([*cc, source, "-o", exe], check=True)
+    with open(exe, "r+b") as f:  # e_machine: another processor's
+        f.seek(18)
+        f.write(struct.pack("<H", 8))
+    only(doctor(world, "--", exe), "program-machine")
+    with open(exe, "w", encoding="ascii") as f:
+        f.write("no program")
+    only(doctor(world, "--", exe), "program-unknown")
+    only(doctor(world, "--", world.dir), "program-unreadable")
+    subprocess.run([*cc, source, "-o", exe], check=True)
+    only(doctor(world, "--", exe))
+    if os.geteuid() != 0:
+        return
+    os.chmod(exe, 0o711)
+    found = only(doctor(world, "--", exe, uid=4321), "program-unreadable")
+    apply(found["program-unreadable"][1])
+    only(doctor(world, "--", exe, uid=4321))
+    me = str(os.getpid())
+    found = doctor(world, "--pid", me, uid=4321)
+    expect("as root" in found["process-unreadable"][0], found)
+    expect("process-unreadable" not in doctor(world, "--pid", me), "asked as root")
 
 
-def test_programs_that_the_agent_cannot_be_in_are_named():
+def test_programs_that_the_agent_cannot_be_in_are_named(world):
     cc = shlex.split(CC)
-    with Healthy() as world:
-        source, exe = world.dir + "/p.c", world.dir + "/p"
-        with open(source, "w", encoding="ascii") as f:
-            f.write("int ncclAllReduce(void) { return 0; }\nint main(void) { return 0; }\n")
-        plain = world.dir + "/plain.c"
-        with open(plain, "w", encoding="ascii") as f:
-            f.write("int main(void) { return 0; }\n")
-        build = lambda *words: subprocess.run([*cc, *words, "-o", exe], check=True)
-        build(plain)
+    source, exe = world.dir + "/p.c", world.dir + "/p"
+    with open(source, "w", encoding="ascii") as f:
+        f.write("int ncclAllReduce(void) { return 0; }\nint main(void) { return 0; }\n")
+    plain = world.dir + "/plain.c"
+    with open(plain, "w", encoding="ascii") as f:
+        f.write("int main(void) { return 0; }\n")
+    build = lambda *words: subprocess.run([*cc, *words, "-o", exe], check=True)
+    build(plain)
+    only(doctor(world, "--", exe))
+    build(source)
+    only(doctor(world, "--", exe), "nccl-static")
+    build(plain, "-static")
+    only(doctor(world, "--", exe), "program-static")
+    build(plain, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+    only(doctor(world, "--", exe), "program-musl")
+    build(plain, f"-Wl,--dynamic-linker={old_loader(world.dir)}")
+    found = only(doctor(world, "--", exe), "agent-not-loadable")
+    expect("version `GLIBC_2.28' not found" in found["agent-not-loadable"][0], found)
+    if os.geteuid() == 0:  # and does not run the loader of a program of somebody else's
+        os.chown(exe, 4321, 4321)
         only(doctor(world, "--", exe))
-        build(source)
-        only(doctor(world, "--", exe), "nccl-static")
-        build(plain, "-static")
-        only(doctor(world, "--", exe), "program-static")
-        build(plain, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
-        only(doctor(world, "--", exe), "program-musl")
-        build(plain, f"-Wl,--dynamic-linker={old_loader(world.dir)}")
-        found = only(doctor(world, "--", exe), "agent-not-loadable")
-        expect("version `GLIBC_2.28' not found" in found["agent-not-loadable"][0], found)
-        if os.geteuid() == 0:  # and does not run the loader of a program of somebody else's
-            os.chown(exe, 4321, 4321)
-            only(doctor(world, "--", exe))
-        os.unlink(exe)
-        build(plain)
-        script = world.dir + "/script"
-        with open(script, "w", encoding="ascii") as f:
-            f.write(f"#!{exe}\n")
-        os.chmod(script, 0o755)
-        os.chmod(exe, 0o4755)
-        found = only(doctor(world, "--", script), "program-setuid")
-        apply(found["program-setuid"][1])
-        only(doctor(world, "--", script))
-        only(doctor(world, "--", "/nowhere/train"), "program-missing")
-        if os.geteuid() == 0 and shutil.which("setcap") and subprocess.run(
-                ["setcap", "cap_net_raw+ep", exe], check=False).returncode == 0:
-            found = only(doctor(world, "--", exe), "program-capabilities")
-            apply(found["program-capabilities"][1])
-            only(doctor(world, "--", exe))
+    os.unlink(exe)
+    build(plain)
+    script = world.dir + "/script"
+    with open(script, "w", encoding="ascii") as f:
+        f.write(f"#!{exe}\n")
+    os.chmod(script, 0o755)
+    os.chmod(exe, 0o4755)
+    found = only(doctor(world, "--", script), "program-setuid")
+    apply(found["program-setuid"][1])
+    only(doctor(world, "--", script))
+    only(doctor(world, "--", "/nowhere/train"), "program-missing")
+    if os.geteuid() == 0 and shutil.which("setcap") and subprocess.run(
+            ["setcap", "cap_net_raw+ep", exe], check=False).returncode == 0:
+        found = only(doctor(world, "--", exe), "program-capabilities")
+        apply(found["program-capabilities"][1])
+        only(doctor(world, "--", exe))
 
 
-def test_a_process_without_the_agent_is_named():
-    with Healthy() as world:
-        p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=environment(preload=None))
-        try:
-            found = only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
-            fix = shlex.split(found["agent-not-loaded"][1])
-        finally:
-            p.communicate(timeout=120)
-        expect(fix[:3] == ["collwatch", "run", "--"], fix)
-        p = subprocess.Popen([COLLWATCH, *fix[1:3], "cat"], stdin=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, env=environment(preload=None))
-        try:
-            wait_until(lambda: not only_of(doctor(world, "--pid", str(p.pid))), "the agent is in")
-        finally:
-            p.communicate(timeout=120)
+def test_a_process_without_the_agent_is_named(world):
+    p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=environment(preload=None))
+    try:
+        found = only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
+        fix = shlex.split(found["agent-not-loaded"][1])
+    finally:
+        p.communicate(timeout=120)
+    expect(fix[:3] == ["collwatch", "run", "--"], fix)
+    p = subprocess.Popen([COLLWATCH, *fix[1:3], "cat"], stdin=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, env=environment(preload=None))
+    try:
+        wait_until(lambda: not only_of(doctor(world, "--pid", str(p.pid))), "the agent is in")
+    finally:
+        p.communicate(timeout=120)
 
 
 def only_of(found):
@@ -394,21 +393,20 @@ def doctor_told(world, version, notes):
         os.unlink(path)
 
 
-def test_other_versions_are_named():
-    with Healthy() as world:
-        ours = world.status()["version"]
-        found = only(doctor_told(world, "0.0.1", []), "version-differs")
-        expect("0.0.1" in found["version-differs"][0] and found["version-differs"][1], found)
-        note = ("agents of 2 rank processes are of a version this daemon cannot read: those ranks "
-                "are not watched; update collwatch on this node")
-        only(doctor_told(world, ours, [note]), "agent-version")
-        only(doctor_told(world, ours, ["peers_from: 1 of 3 addresses not met"]), "peers-not-found")
-        only(doctor_told(world, ours, []))
-        only(doctor(world))
+def test_other_versions_are_named(world):
+    ours = world.status()["version"]
+    found = only(doctor_told(world, "0.0.1", []), "version-differs")
+    expect("0.0.1" in found["version-differs"][0] and found["version-differs"][1], found)
+    note = ("agents of 2 rank processes are of a version this daemon cannot read: those ranks "
+            "are not watched; update collwatch on this node")
+    only(doctor_told(world, ours, [note]), "agent-version")
+    only(doctor_told(world, ours, ["peers_from: 1 of 3 addresses not met"]), "peers-not-found")
+    only(doctor_told(world, ours, []))
+    only(doctor(world))
 
 
 def test_peers_are_named():
-    with World() as world:
+    with Daemon() as world:
         ports = [unused_port(), unused_port()]
         peers = (f'peers = {{"node-a=127.0.0.1:{ports[0]}", "node-b=127.0.0.1:{ports[1]}"}}\n'
                  f'peer_key_file = "{world.dir}/peer.key"')
@@ -417,13 +415,9 @@ def test_peers_are_named():
         world.start()
         found = only(doctor(world), "peer-unreachable")
         expect("node-b is never_seen" in found["peer-unreachable"][0], found)
-        with World() as other:  # as the words say: its daemon has to be up
+        with Daemon(name="node-b") as other:  # as the words say: its daemon has to be up
             write_key(other.dir + "/peer.key", 0o600, "43")
             other.configure(peers.replace(world.dir, other.dir))
-            with open(other.conf, encoding="ascii") as f:
-                text = f.read().replace('node_name = "node-a"', 'node_name = "node-b"')
-            with open(other.conf, "w", encoding="ascii") as f:
-                f.write(text)
             other.start()
             wait_until(lambda: "peer-key-differs" in doctor(world), "another key is named")
             other.stop()
@@ -436,7 +430,7 @@ def test_peers_are_named():
 def test_a_full_or_closed_state_directory_is_named():
     if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS) != 0:
         pytest.skip("needs a mount namespace of its own")
-    with World() as world:
+    with Daemon() as world:
         os.mkdir(world.state)
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", world.state], check=True)
@@ -445,9 +439,8 @@ def test_a_full_or_closed_state_directory_is_named():
             only(doctor(world), "state-space")  # a tmpfs of 32 MiB
             subprocess.run(["mount", "-o", "remount,size=80m", world.state], check=True)
             only(doctor(world))
-            job = world.add("job", [dict(RANK=str(r), WORLD_SIZE="2", LOCAL_RANK=str(r),
-                                         COLLWATCH_JOB="full") for r in range(2)])
-            world.wait_for_training()
+            job = world.train("full")
+            world.wait_for_all()
             subprocess.run(["mount", "-o", "remount,ro", world.state], check=True)
             job.kill(1)
             wait_until(lambda: "state-not-writable" in doctor(world), "named")

@@ -12,8 +12,9 @@ import socket
 
 import pytest
 from built import STEP_CLOCK_LIB
-from agent_lib import AGENT, check, subprocess, wait_until
-from fault_lib import PATIENCE, RealDaemon, Training, wait_for_job
+from daemon import Daemon
+from waiting import expect as check
+from waiting import wait_until
 
 RANKS, BLOCKED = 2, 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -27,43 +28,15 @@ def hanging(step):
             str(BLOCKED), "--fault-step", str(step)]
 
 
-class Scene:
-    """A daemon, and jobs that end with it."""
-
-    def __init__(self, **daemon):
-        self.daemon = RealDaemon(**daemon)
-        self.jobs = []
-
-    def train(self, name, arguments, ranks=RANKS, waits=True):
-        self.jobs.append(Training(self.daemon.dir, name, ranks, arguments, self.daemon))
-        if waits:
-            wait_for_job(self.daemon, self.jobs[-1], ranks)
-        return self.jobs[-1]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        for job in self.jobs:
-            job.kill()
-        self.daemon.__exit__(*exc)
-
-
 def check_verdict(doc):
     check(doc["class"] == "never_entered" and doc["confidence"] == "certain", str(doc))
     check([c["rank"] for c in doc["culprits"]] == [BLOCKED], str(doc))
 
 
-def diagnosed(scene, name):
-    wait_until(lambda: scene.daemon.incident_of(name), name + " is diagnosed")
-    doc = scene.daemon.incident_of(name)
+def diagnosed(daemon, name):
+    doc = wait_until(lambda: daemon.incident_of(name), name + " is diagnosed")
     check_verdict(doc)
     return doc
-
-
-def ends_well(scene):
-    status = scene.daemon.end()
-    check(status == 0, "it ended with %d:\n%s" % (status, scene.daemon.read_log()))
 
 
 def fill(path):
@@ -80,25 +53,24 @@ def fill(path):
 @pytest.mark.root
 def test_a_full_disk():
     """The alert goes out, the bundle waits in memory and is written when there is room."""
-    with Scene() as s:
-        d = s.daemon
+    with Daemon() as d:
         os.mkdir(d.state)
         if LIBC.mount(b"tmpfs", d.state.encode(), b"tmpfs", 0, b"size=128k") != 0:
             pytest.skip("no tmpfs can be mounted")
         try:
             d.start()
             fill(d.state + "/filler")
-            s.train("full-disk", hanging(50))
+            d.wait_for(d.train("full-disk", RANKS, hanging(50)))
             wait_until(lambda: (d.job("full-disk") or {}).get("incident"), "an incident")
             wait_until(lambda: any("kept in memory" in n for n in d.notes()),
                        "the status says that the disk is full")
             check(not d.bundles(), "nothing was written: %r" % d.bundles())
-            check_verdict(json.loads(d.ask("report", d.job("full-disk")["incident"], "--json")))
+            check_verdict(json.loads(d.said("report", d.job("full-disk")["incident"], "--json")))
             LIBC.mount(b"", d.state.encode(), b"", 32, b"size=64m")  # MS_REMOUNT
-            diagnosed(s, "full-disk")
+            diagnosed(d, "full-disk")
             wait_until(lambda: not any("kept in memory" in n for n in d.notes()),
                        "nothing waits any more")
-            ends_well(s)
+            d.stop()
         finally:
             if d.process:
                 d.end(signal.SIGKILL)
@@ -107,10 +79,9 @@ def test_a_full_disk():
 
 def test_no_descriptors():
     """New agents have to wait; those that are there are watched, and their hang is diagnosed."""
-    with Scene() as s:
-        d = s.daemon
+    with Daemon() as d:
         d.start()
-        s.train("was-there", hanging(150))
+        d.wait_for(d.train("was-there", RANKS, hanging(150)))
         before = resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)
 
         def takes_the_rest():
@@ -119,46 +90,44 @@ def test_no_descriptors():
             free = next(n for n in range(len(held) + 1) if n not in held)
             resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (free, before[1]))
         takes_the_rest()
-        late = s.train("comes-late", [*TRAINING, "--steps", "0"], waits=False)
+        late = d.train("comes-late", RANKS, [*TRAINING, "--steps", "0"])
         wait_until(lambda: late.steps() > 20, "the late job trains")
 
         def has_run_out():
             takes_the_rest()
             # Nobody can ask the daemon now; its log tells.
-            return "accept" in d.read_log()
+            return "accept" in d.log()
         wait_until(has_run_out, "it has run out of descriptors")
-        wait_until(lambda: "never reached" in d.read_log(), "the journal has the alert")
+        wait_until(lambda: "never reached" in d.log(), "the journal has the alert")
         resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, before)
-        diagnosed(s, "was-there")
-        wait_for_job(d, late, RANKS)
-        ends_well(s)
+        diagnosed(d, "was-there")
+        d.wait_for(late)
+        d.stop()
 
 
 def test_no_memory():
     """What needs memory fails and is tried again; the daemon stays, and recovers."""
-    with Scene(config=PATIENCE + 'log_level = "debug"\n') as s:
-        d = s.daemon
+    with Daemon('log_level = "debug"\n') as d:
         d.start()
-        s.train("was-there", hanging(300))
+        d.wait_for(d.train("was-there", RANKS, hanging(300)))
         with open(f"/proc/{d.process.pid}/statm", encoding="ascii") as f:
             now = int(f.read().split()[0]) * resource.getpagesize()
         before = resource.prlimit(d.process.pid, resource.RLIMIT_AS)
         resource.prlimit(d.process.pid, resource.RLIMIT_AS, (now, before[1]))
-        late = s.train("comes-late", [*TRAINING, "--steps", "0"], ranks=8, waits=False)
-        wait_until(lambda: "out of memory" in d.read_log() or
-                   "Cannot allocate memory" in d.read_log(), "it has run out of memory")
+        late = d.train("comes-late", 8, [*TRAINING, "--steps", "0"])
+        wait_until(lambda: "out of memory" in d.log() or
+                   "Cannot allocate memory" in d.log(), "it has run out of memory")
         wait_until(lambda: late.steps() > 50, "the late job trains")
-        check(d.process.poll() is None, "it did not survive:\n" + d.read_log())
+        check(d.process.poll() is None, "it did not survive:\n" + d.log())
         resource.prlimit(d.process.pid, resource.RLIMIT_AS, before)
-        wait_for_job(d, late, 8)
-        diagnosed(s, "was-there")
-        ends_well(s)
+        d.wait_for(late)
+        diagnosed(d, "was-there")
+        d.stop()
 
 
 def test_its_socket_full():
     """While it is stopped its queue of connections fills; a job starts and trains all the same."""
-    with Scene() as s:
-        d = s.daemon
+    with Daemon() as d:
         d.start()
         d.send(signal.SIGSTOP)
         held = []
@@ -170,21 +139,20 @@ def test_its_socket_full():
             except BlockingIOError:
                 break
         check(len(held) > 100, "so many are queued: %d" % len(held))
-        job = s.train("full-socket", hanging(150), waits=False)
+        job = d.train("full-socket", RANKS, hanging(150))
         wait_until(lambda: job.steps() >= 150 or not job.is_running(), "the job trains")
         check(job.is_running(), "the job noticed")
         for one in held:
             one.close()
         d.send(signal.SIGCONT)
-        wait_for_job(d, job, RANKS)
-        diagnosed(s, "full-socket")
-        ends_well(s)
+        d.wait_for(job)
+        diagnosed(d, "full-socket")
+        d.stop()
 
 
 def test_its_clock_set():
     """An hour ahead while a job trains, an hour back while it hangs: one alert, right, and once."""
-    with Scene() as s:
-        d = s.daemon
+    with Daemon() as d:
         step = d.dir + "/step"
         d.command = ["env", "LD_PRELOAD=" + STEP_CLOCK_LIB,
                      "CW_STEP_CLOCK=" + step]
@@ -194,17 +162,17 @@ def test_its_clock_set():
                 f.write(str(seconds))
             os.rename(step + ".new", step)
         d.start()
-        job = s.train("stepped", hanging(150))
+        job = d.wait_for(d.train("stepped", RANKS, hanging(150)))
         set_by(HOUR)
         wait_until(lambda: job.steps() >= 150, "the hang")
         # Whoever looks late finds the hang confirmed: it is set back in the middle of it all the same.
         wait_until(lambda: (d.job("stepped") or {"state": "healthy"})["state"] != "healthy",
                    "a suspicion")
         set_by(-HOUR)
-        doc = diagnosed(s, "stepped")
+        doc = diagnosed(d, "stepped")
         set_by(HOUR)
         wait_until(lambda: (d.job("stepped") or {}).get("incident") == doc["id"], "the same incident")
-        check(len(d.incidents()) == 1, "one: %r" % d.incidents())
+        check(len(d.documents()) == 1, "one: %r" % d.documents())
         # It was the daemon's clock that was set, and not only in the test.
         check(doc["times"]["confirmed"] != doc["times"]["last_progress"], str(doc["times"]))
-        ends_well(s)
+        d.stop()

@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs whose communication is in CUDA graphs: they end as without the agent, by whatever way the
 program comes to the driver, and what goes wrong in a replay is found."""
-import tempfile
-
 import pytest
 from built import GRAPH_LOOP
-from agent_lib import check, wait_until
-from fault_lib import RealDaemon, Training, wait_for_job
+from daemon import Daemon
+from job import Job
+from waiting import expect as check
+from waiting import wait_until
 
 RANKS, FAULTY = 4, 2
 pytestmark = pytest.mark.at_once
 
 
-def run(through, directory, daemon=None):
-    job = Training(directory, "same-" + through, RANKS, ["--steps", "200"], daemon,
-                   program=GRAPH_LOOP + through)
-    try:
+def run(through, daemons=()):
+    with Job("same-" + through, RANKS, ["--steps", "200"], daemons, GRAPH_LOOP + through) as job:
         return job.wait(120)
-    finally:
-        job.kill()
 
 
 def ends_alike(through):
-    with RealDaemon() as daemon, tempfile.TemporaryDirectory() as directory:
+    with Daemon() as daemon:
         daemon.start()
-        alone, watched = run(through, directory), run(through, directory, daemon)
+        alone, watched = run(through), run(through, daemon)
         check(all(status == 0 and b"done steps=200 " in out and not err
                   for status, out, err in alone), str(alone))
         check(alone == watched, "with the agent: %r" % (watched,))
@@ -32,18 +28,14 @@ def ends_alike(through):
 
 def diagnosed(through, fault):
     """The incident of a job in which that goes wrong in the middle."""
-    with RealDaemon() as daemon:
+    with Daemon() as daemon:
         daemon.start()
-        job = Training(daemon.dir, fault, RANKS,
-                       ["--steps", "0", "--step-ms", "20", "--fault", fault, "--fault-rank",
-                        str(FAULTY), "--fault-step", "150"], daemon, program=GRAPH_LOOP + through)
-        try:
-            if fault != "wrong-capture":  # that one hangs at once
-                wait_for_job(daemon, job, RANKS)
-            wait_until(lambda: daemon.incident_of(fault), fault + " is diagnosed")
-            doc = daemon.incident_of(fault)
-        finally:
-            job.kill()
+        job = daemon.train(fault, RANKS, ["--steps", "0", "--step-ms", "20", "--fault", fault,
+                                          "--fault-rank", str(FAULTY), "--fault-step", "150"],
+                           program=GRAPH_LOOP + through)
+        if fault != "wrong-capture":  # that one hangs at once
+            daemon.wait_for(job)
+        doc = wait_until(lambda: daemon.incident_of(fault), fault + " is diagnosed")
     check([c["rank"] for c in doc["culprits"]] == [FAULTY], str(doc))
     return doc
 

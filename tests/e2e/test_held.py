@@ -19,10 +19,12 @@ import sys
 import threading
 
 import pytest
-from agent_lib import environment, wait_until
-from fault_lib import stop_outside_nccl
-from nodes_lib import Nodes
-from ops_lib import COLLWATCHD, Receiver, World, expect, plain_ranks
+from agent_lib import environment
+from built import COLLWATCHD
+from daemon import Daemon
+from job import stop_outside_nccl
+from receiver import Receiver
+from waiting import expect, wait_until
 
 # Whoever took the pause for an end finds the hang anew in this time.
 SETTLED_S = 12
@@ -37,14 +39,14 @@ def seconds_to_hold(pytestconfig):
 
 @contextlib.contextmanager
 def held(world, seconds):
-    world.daemon.send_signal(signal.SIGSTOP)
+    world.send(signal.SIGSTOP)
     try:
         # Not a wait for anything: for so long the daemon is held up.
         threading.Event().wait(seconds)
         yield
     finally:
-        if world.daemon:
-            world.daemon.send_signal(signal.SIGCONT)
+        if world.process:
+            world.send(signal.SIGCONT)
 
 
 class Told:
@@ -78,7 +80,7 @@ class Told:
         return {k: v for k, v in self.incident["times"].items() if k != "resolved"}
 
     def status(self):
-        return self.world.job_status(self.job.name)
+        return self.world.job(self.job.name)
 
     def is_known(self):
         job = self.status()
@@ -117,21 +119,14 @@ class Told:
 
 
 @contextlib.contextmanager
-def alone(world_type=World):
+def alone(kind=Daemon):
     """One node with a job of two ranks."""
-    receiver = Receiver()
-    world = None
-    try:
+    with Receiver() as receiver, kind(f'webhook_url = "{receiver.url}"') as world:
         receiver.listen()
-        world = world_type(f'webhook_url = "{receiver.url}"')
         world.start()
-        job = world.add("alone", [dict(env, COLLWATCH_JOB="alone") for env in plain_ranks(2)])
-        world.wait_for_training()
+        job = world.train("alone")
+        world.wait_for_all()
         yield world, job, receiver
-    finally:
-        if world:
-            world.close()
-        receiver.close()
 
 
 def test_one_node_alone_keeps_its_incident(hold):
@@ -143,26 +138,24 @@ def test_one_node_alone_keeps_its_incident(hold):
         told.check_closed(hold)
 
 
-def test_leader_keeps_its_incident(hold):
-    with Nodes() as cluster:
-        job, leader, others = cluster.train("held-leader")
-        told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
-        with held(leader, hold):
-            cluster.take_over("held-leader", others)
-        told.check_kept()
-        for other in others:
-            expect([b["id"] for b in other.bundles_of(job.name)] in ([], [told.id]), other.log())
-        told.check_closed(hold)
+def test_leader_keeps_its_incident(hold, cluster):
+    job, leader, others = cluster.train("held-leader")
+    told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
+    with held(leader, hold):
+        cluster.take_over("held-leader", others)
+    told.check_kept()
+    for other in others:
+        expect([b["id"] for b in other.documents(job.name)] in ([], [told.id]), other.log())
+    told.check_closed(hold)
 
 
-def test_leader_keeps_the_incident_of_a_node_that_is_held(hold):
-    with Nodes() as cluster:
-        job, leader, others = cluster.train("held-node")
-        told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
-        with held(others[0], hold):
-            pass
-        told.check_kept()
-        told.check_closed(hold)
+def test_leader_keeps_the_incident_of_a_node_that_is_held(hold, cluster):
+    job, leader, others = cluster.train("held-node")
+    told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
+    with held(others[0], hold):
+        pass
+    told.check_kept()
+    told.check_closed(hold)
 
 
 class Manager:
@@ -217,7 +210,7 @@ os.execve(sys.argv[2], sys.argv[2:], dict(os.environ, LISTEN_PID=str(os.getpid()
 """
 
 
-class Service(World):
+class Service(Daemon):
     """A daemon under a manager that keeps its descriptors."""
 
     def __init__(self, text):
@@ -230,7 +223,7 @@ class Service(World):
         env = environment(preload=None, no_proxy="*", NOTIFY_SOCKET=self.notify,
                           LISTEN_FDS=str(len(kept)), LISTEN_FDNAMES=":".join(n for n, _ in kept))
         with open(self.log_path, "ab") as log:
-            self.daemon = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-c", PASS_ON, ",".join(str(fd) for _, fd in kept), COLLWATCHD,
                  "--config", self.conf], env=env, stdin=subprocess.DEVNULL, stderr=log,
                 pass_fds=[fd for _, fd in kept])
@@ -248,9 +241,7 @@ def test_daemon_killed_meanwhile_goes_on_with_its_incident(hold):
         told = Told(world, job, 1, receiver)
         wait_until(lambda: len(world.manager.kept) >= 2 * len(job.ranks), "descriptors are kept")
         with held(world, hold):
-            world.daemon.kill()
-            world.daemon.wait()
-            world.daemon = None
+            world.kill()
         world.start()
         expect("2 of 2 rank processes kept over the restart are known" in world.log(), world.log())
         told.check_kept()

@@ -9,17 +9,18 @@ E2E_SEED=… repeats it, as far as time allows.
 import json
 import os
 import re
-import shutil
 import signal
 import stat
+import subprocess
 import threading
 
 import pytest
+from agent_lib import start
 from built import HOSTILE
-from agent_lib import AGENT, SIM_DIR, check, start, subprocess, wait_until
 from demo_driver import seeded
-import fault_lib
-from fault_lib import RealDaemon, Training, wait_for_job
+from open_copy import directory, open_copy
+from waiting import expect as check
+from waiting import wait_until
 
 ATTACKS = ["frames", "loris", "flood", "descriptors", "records", "messages"]
 USER, FIRST_ATTACKER = 23000, 23001  # every attack by a user of its own
@@ -30,31 +31,17 @@ LOOP_S = 0.1
 RSS_KIB = 512 << 10
 
 
-class Programs:
-    """Copies that other users can run: the build may lie where they cannot look."""
-
-    def __init__(self, directory):
-        self.dir = directory + "/programs"
-        os.mkdir(self.dir, 0o755)
-        for path in (fault_lib.TRAIN, HOSTILE, AGENT, SIM_DIR + "/libnccl.so.2",
-                     SIM_DIR + "/libcuda.so.1"):
-            shutil.copy(path, self.dir)
-        self.train = f"{self.dir}/{os.path.basename(fault_lib.TRAIN)}"
-        self.hostile = f"{self.dir}/{os.path.basename(HOSTILE)}"
-        self.agent = f"{self.dir}/{os.path.basename(AGENT)}"
-
-
 def may_make_namespaces():
     return subprocess.run(["unshare", "--user", "--mount", "true"], stderr=subprocess.DEVNULL,
                           check=False, **as_user(FIRST_ATTACKER)).returncode == 0
 
 
-def make_fuse_device(programs):
+def make_fuse_device():
     """One that everybody can open, as on most machines. None: this one has no FUSE."""
     with open("/proc/filesystems", encoding="ascii") as f:
         if "nodev\tfuse\n" not in f.readlines():
             return None
-    path = programs.dir + "/fuse"
+    path = directory() + "/fuse"
     os.mknod(path, stat.S_IFCHR, os.makedev(10, 229))
     os.chmod(path, 0o666)
     return path
@@ -65,11 +52,11 @@ def as_user(uid):
 
 
 class Attack:
-    def __init__(self, name, number, daemon, programs, rng, fuse):
+    def __init__(self, name, number, daemon, rng, fuse):
         self.name = name
         env = {"PATH": os.environ["PATH"], "CW_HOSTILE_FUSE": fuse or "/dev/fuse"}
         # Beside the job, not instead of it: what is tested is the daemon, not the scheduler.
-        self.process = start(["nice", "-n", "15", programs.hostile, daemon.path,
+        self.process = start(["nice", "-n", "15", open_copy(HOSTILE), daemon.path,
                               str(rng.randrange(1 << 31)), name],
                              env, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
@@ -98,19 +85,13 @@ def peak_kib(pid):
         return next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
 
 
-def start_training(daemon, programs, name, arguments):
-    return Training(daemon.dir, name, RANKS, ["--step-ms", "20", "--log-every", "1", *arguments],
-                    daemon, program=programs.train, preload=programs.agent, libraries=programs.dir,
-                    **as_user(USER))
-
-
 def check_hang(daemon, name):
     wait_until(lambda: daemon.incident_of(name), "the hang is diagnosed")
     doc = daemon.incident_of(name)
     check(doc["class"] == "never_entered" and doc["confidence"] == "certain", str(doc))
     check([c["rank"] for c in doc["culprits"]] == [BLOCKED], str(doc))
     check(doc["coverage"]["ranks_seen"] == RANKS, str(doc))
-    mine = [d for d in daemon.incidents() if d["uid"] == USER]
+    mine = [d for d in daemon.documents() if d["uid"] == USER]
     check(len(mine) == 1, "nothing else about this user: %r" % mine)
 
 
@@ -134,34 +115,33 @@ def check_counts(counts, status, fuse):
 
 
 @pytest.mark.root  # to be several users
-def test_others_are_watched_meanwhile(pytestconfig):
+def test_others_are_watched_meanwhile(pytestconfig, daemon, job):
     rng = seeded("hostile")
-    with RealDaemon() as d:
-        programs = Programs(d.dir)
-        fuse = make_fuse_device(programs)
-        d.start()
-        pid = d.process.pid
-        attacks, jobs = [], []
-        try:
-            attacks = [Attack(n, i, d, programs, rng, fuse) for i, n in enumerate(ATTACKS)]
-            wait_until(lambda: d.answer()["agents"]["bad_messages"] > 100, "the attack has begun")
-            # Not a wait for anything: for so long all goes on at once.
-            threading.Event().wait(pytestconfig.getoption("--seconds"))
-            jobs.append(start_training(d, programs, "hangs", [
-                "--steps", "0", "--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED),
-                "--fault-step", "100"]))
-            wait_for_job(d, jobs[0], RANKS)
-            check_hang(d, "hangs")
-            counts = [a.stop() for a in attacks]
-            status = d.answer()
-            check(d.process.pid == pid and d.process.poll() is None, "it is the same daemon")
-            check_counts(counts, status, fuse)
-            wait_until(lambda: d.answer()["agents"]["connected"] == RANKS, "the attackers are gone")
-            print("# loop held up for %.0f ms at most, %d MiB at most" % (
-                1000 * status["loop_max_s"], peak_kib(pid) >> 10))
-            check(status["loop_max_s"] < LOOP_S, "the loop was held up")
-            check(peak_kib(pid) < RSS_KIB, "it grew to %d KiB" % peak_kib(pid))
-            check(d.end() == 0, "it ends well")
-        finally:
-            for it in attacks + jobs:
-                it.kill()
+    fuse = make_fuse_device()
+    daemon.start()
+    pid = daemon.process.pid
+    attacks = []
+    try:
+        attacks = [Attack(n, i, daemon, rng, fuse) for i, n in enumerate(ATTACKS)]
+        wait_until(lambda: daemon.status()["agents"]["bad_messages"] > 100, "the attack has begun")
+        # Not a wait for anything: for so long all goes on at once.
+        threading.Event().wait(pytestconfig.getoption("--seconds"))
+        daemon.wait_for(job("hangs", RANKS, [
+            "--step-ms", "20", "--log-every", "1", "--steps", "0", "--fault", "block-in-data-loader",
+            "--fault-rank", str(BLOCKED), "--fault-step", "100"], user=USER))
+        check_hang(daemon, "hangs")
+        counts = [a.stop() for a in attacks]
+        status = daemon.status()
+        check(daemon.process.pid == pid and daemon.process.poll() is None, "it is the same daemon")
+        check_counts(counts, status, fuse)
+        wait_until(lambda: daemon.status()["agents"]["connected"] == RANKS, "the attackers are gone")
+        print("# loop held up for %.0f ms at most, %d MiB at most" % (
+            1000 * status["loop_max_s"], peak_kib(pid) >> 10))
+        check(status["loop_max_s"] < LOOP_S, "the loop was held up")
+        check(peak_kib(pid) < RSS_KIB, "it grew to %d KiB" % peak_kib(pid))
+        daemon.stop()
+    finally:
+        for it in attacks:
+            it.kill()
+        if fuse:
+            os.unlink(fuse)

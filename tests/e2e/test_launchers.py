@@ -14,8 +14,9 @@ import tempfile
 import time
 
 import pytest
-from agent_lib import wait_until
-from ops_lib import COLLWATCH, World, expect
+from built import COLLWATCH, TRAIN_LOOP
+from open_copy import directory, open_copy
+from waiting import expect, wait_until
 
 HOST = socket.gethostname().split(".")[0]
 
@@ -87,16 +88,16 @@ def test_preload_is_appended():
 class Standalone:
     """A user without rights, a job of two ranks under `run --standalone`."""
 
-    def __init__(self, world, fault):
+    def __init__(self, fault):
         self.tmp = tempfile.mkdtemp(prefix="cw-own-")
         self.uid = 4321 if os.geteuid() == 0 else os.geteuid()
         os.chown(self.tmp, self.uid, -1)
-        loop = (f"{world.program('train_loop')} --step-ms 5 --elements 64 --log-every 0 "
+        loop = (f"{open_copy(TRAIN_LOOP)} --step-ms 5 --elements 64 --log-every 0 "
                 f"--uid-file {self.tmp}/uid {fault}")
         script = (f"for r in 0 1 2; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=3 {loop} & p=\"$p $!\"; done; "
                   "trap 'kill $p; wait; exit 5' TERM; wait; exit 6")
         env = {k: v for k, v in os.environ.items() if not k.startswith("COLLWATCH")}
-        env.update(TMPDIR=self.tmp, LD_LIBRARY_PATH=world.dir + "/bin")
+        env.update(TMPDIR=self.tmp, LD_LIBRARY_PATH=directory())
         self.process = subprocess.Popen(
             [COLLWATCH, "run", "--standalone", "--", "sh", "-c", script], env=env,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -115,63 +116,61 @@ class Standalone:
 def test_standalone_tells_of_a_hang_and_keeps_the_report():
     if os.geteuid() == 0 and not os.access(os.path.dirname(COLLWATCH), os.X_OK):
         pytest.skip("the build tree is closed to other users")
-    with World() as world:
-        job = Standalone(world, "--steps 0 --fault wrong-count --fault-rank 1 --fault-step 30")
-        try:
-            wait_until(lambda: "collwatch: more: collwatch report " in job.err(), "the report: " +
-                       job.err())
-            expect("rank 1 " in job.err(), job.err())
-            job.process.terminate()
-            expect(job.process.wait(120) == 5, "the program's own exit status")
-            bundle = re.search(r"more: collwatch report (\S+)", job.err()).group(1)
-            done = subprocess.run([COLLWATCH, "report", bundle], stdout=subprocess.PIPE, text=True,
-                                  check=True)
-            expect("mismatch" in done.stdout, done.stdout)
-            expect("1 hang found, kept in " in job.err(), job.err())
-        finally:
-            job.close()
-        job = Standalone(world, "--steps 30")
-        try:
-            expect(job.process.wait(120) == 6, job.err())
-            expect("daemon reached" in job.err(), job.err())
-            expect(not glob.glob(job.tmp + "/collwatch-*"), "nothing stays")
-        finally:
-            job.close()
+    job = Standalone("--steps 0 --fault wrong-count --fault-rank 1 --fault-step 30")
+    try:
+        wait_until(lambda: "collwatch: more: collwatch report " in job.err(), "the report: " +
+                   job.err())
+        expect("rank 1 " in job.err(), job.err())
+        job.process.terminate()
+        expect(job.process.wait(120) == 5, "the program's own exit status")
+        bundle = re.search(r"more: collwatch report (\S+)", job.err()).group(1)
+        done = subprocess.run([COLLWATCH, "report", bundle], stdout=subprocess.PIPE, text=True,
+                              check=True)
+        expect("mismatch" in done.stdout, done.stdout)
+        expect("1 hang found, kept in " in job.err(), job.err())
+    finally:
+        job.close()
+    job = Standalone("--steps 30")
+    try:
+        expect(job.process.wait(120) == 6, job.err())
+        expect("daemon reached" in job.err(), job.err())
+        expect(not glob.glob(job.tmp + "/collwatch-*"), "nothing stays")
+    finally:
+        job.close()
 
 
-def check_hang_under_launcher(world, label):
-    incident = world.wait_for_incident(label)
-    doc = world.bundle(incident["id"])
+def check_hang_under_launcher(daemon, label):
+    incident = daemon.wait_for_incident(label)
+    doc = daemon.document(incident["id"])
     expect(doc["class"] == "mismatch" and [c["rank"] for c in doc["culprits"]] == [1], doc)
     return doc
 
 
-def test_mpirun_ranks_are_labelled_and_the_hang_is_named():
+def test_mpirun_ranks_are_labelled_and_the_hang_is_named(daemon):
     mpirun = shutil.which("mpirun")
     if not mpirun:
         pytest.skip("mpirun is not installed (openmpi-bin)")
-    with World() as world:
-        world.start()
-        start = time.monotonic()
-        launcher = subprocess.Popen(
-            [mpirun, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,tcp", "-n",
-             "3", COLLWATCH, "run", "--tag-output", "--socket", world.path, "--",
-             world.program("train_loop"), "--steps", "0", "--step-ms", "20", "--elements", "64",
-             "--log-every", "10", "--uid-file", world.dir + "/uid", "--fault", "wrong-count",
-             "--fault-rank", "1", "--fault-step", "50"],
-            env=dict(os.environ, LD_LIBRARY_PATH=world.dir + "/bin"), stdin=subprocess.DEVNULL,
-            stdout=open(world.dir + "/out", "wb"), stderr=subprocess.STDOUT)
-        try:
-            wait_until(lambda: world.status()["jobs"], "the job: ")
-            doc = check_hang_under_launcher(world, "pmix:")
-            expect(doc["group"] == "OMPI_COMM_WORLD_RANK", doc)
-            expect(doc["coverage"]["ranks_seen"] == 3, doc)
+    daemon.start()
+    start = time.monotonic()
+    launcher = subprocess.Popen(
+        [mpirun, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,tcp", "-n",
+         "3", COLLWATCH, "run", "--tag-output", "--socket", daemon.path, "--",
+         open_copy(TRAIN_LOOP), "--steps", "0", "--step-ms", "20", "--elements", "64",
+         "--log-every", "10", "--uid-file", daemon.dir + "/uid", "--fault", "wrong-count",
+         "--fault-rank", "1", "--fault-step", "50"],
+        env=dict(os.environ, LD_LIBRARY_PATH=directory()), stdin=subprocess.DEVNULL,
+        stdout=open(daemon.dir + "/out", "wb"), stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: daemon.status()["jobs"], "the job: ")
+        doc = check_hang_under_launcher(daemon, "pmix:")
+        expect(doc["group"] == "OMPI_COMM_WORLD_RANK", doc)
+        expect(doc["coverage"]["ranks_seen"] == 3, doc)
 
-            def out():
-                with open(world.dir + "/out", encoding="utf-8", errors="replace") as f:
-                    return f.read()
-            wait_until(lambda: all(f"{HOST}:{r}| " in out() for r in range(3)), out())
-            print(f"# mpirun: job {doc['job']}, named after {time.monotonic() - start:.1f} s")
-        finally:
-            launcher.terminate()
-            launcher.wait(120)
+        def out():
+            with open(daemon.dir + "/out", encoding="utf-8", errors="replace") as f:
+                return f.read()
+        wait_until(lambda: all(f"{HOST}:{r}| " in out() for r in range(3)), out())
+        print(f"# mpirun: job {doc['job']}, named after {time.monotonic() - start:.1f} s")
+    finally:
+        launcher.terminate()
+        launcher.wait(120)

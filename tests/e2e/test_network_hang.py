@@ -7,9 +7,7 @@ import json
 import os
 import shutil
 
-import pytest
-from built import COLLWATCH
-from demo_driver import Demo, Draw
+from demo_driver import Draw
 from waiting import expect
 
 RANKS = 4
@@ -73,12 +71,6 @@ def check_headway(bundle):
     for rank in snapshot["ranks"]:
         still_ns = snapshot["now_ns"] - rank["headway_ns"]
         expect(still_ns >= STILL_NS, f"{rank['headway_by']} {still_ns / 1e9:.1f} s ago: {rank}")
-
-
-@pytest.fixture(name="demo")
-def own_demo():
-    with Demo(COLLWATCH) as demo:
-        yield demo
 
 
 def test_a_thread_of_nccl_that_polls_is_no_sign_of_life(demo):

@@ -6,60 +6,57 @@ import json
 import os
 import signal
 
-from agent_lib import wait_until
-from fault_lib import stop_outside_nccl
-from nodes_lib import NAMES, Nodes
-from ops_lib import expect
+import pytest
+from job import stop_outside_nccl
+from waiting import expect, wait_until
 
 
 def mute_of(node, name):
     """None: it is not muted; False: the node knows no such job, for the moment."""
-    job = node.job_status(name)
+    job = node.job(name)
     return job["muted"] if job else False
 
 
-def test_a_mute_typed_anywhere_reaches_the_leader_and_the_next_one():
-    with Nodes() as cluster:
-        job, leader, others = cluster.train("quiet")
-        others[0].ask("mute", "quiet")
-        wait_until(lambda: all(mute_of(n, "quiet") for n in cluster.nodes), "all know it")
-        others[1].ask("mute", "--unmute", "quiet")
-        wait_until(lambda: all(mute_of(n, "quiet") is None for n in cluster.nodes),
-                   "it can be taken back anywhere")
-        others[1].ask("mute", "quiet")
-        # It outlives the leader, and the node on which it was typed where that is another one.
-        leader.die()
-        heir = cluster.take_over("quiet", others)
-        wait_until(lambda: (mute_of(heir, "quiet") or {}).get("node") == heir.name,
-                   "the next leader kept it")
-        os.kill(job.ranks[cluster.nodes.index(heir)].pid, signal.SIGKILL)
-        doc = wait_until(lambda: heir.bundles_of("quiet"), "its bundle")[0]
-        expect(doc["withheld"] == "muted" and doc["class"] == "process_dead", doc)
-        expect(not cluster.receiver.posts, cluster.receiver.posts)
+def test_a_mute_typed_anywhere_reaches_the_leader_and_the_next_one(cluster):
+    job, leader, others = cluster.train("quiet")
+    others[0].ask("mute", "quiet")
+    wait_until(lambda: all(mute_of(n, "quiet") for n in cluster.nodes), "all know it")
+    others[1].ask("mute", "--unmute", "quiet")
+    wait_until(lambda: all(mute_of(n, "quiet") is None for n in cluster.nodes),
+               "it can be taken back anywhere")
+    others[1].ask("mute", "quiet")
+    # It outlives the leader, and the node on which it was typed where that is another one.
+    leader.kill()
+    heir = cluster.take_over("quiet", others)
+    wait_until(lambda: (mute_of(heir, "quiet") or {}).get("node") == heir.name,
+               "the next leader kept it")
+    os.kill(job.ranks[cluster.nodes.index(heir)].pid, signal.SIGKILL)
+    doc = wait_until(lambda: heir.documents("quiet"), "its bundle")[0]
+    expect(doc["withheld"] == "muted" and doc["class"] == "process_dead", doc)
+    expect(not cluster.receiver.posts, cluster.receiver.posts)
 
 
-def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute():
-    with Nodes() as cluster:
-        _, leader, others = cluster.train("kept")
-        dead = others[1]
-        others[0].ask("mute", "kept")
-        dead.die()
-        seen_as = lambda: {p["state"] for n in (leader, others[0]) for p in n.status()["peers"]
-                           if p["node"] == dead.name}
-        wait_until(lambda: "connected" not in seen_as(), "it is missed")
-        out = others[0].ask("mute", "kept", "--unmute").stdout
-        expect("alerts go out" in out and f"note: {dead.name} did not answer: a mute kept there" in
-               out, out)
-        # What it said of itself while it lived is forgotten.
-        wait_until(lambda: mute_of(leader, "kept") is None, "alerts go out")
-        dead.start()
-        muted = wait_until(lambda: mute_of(leader, "kept"), "it is back with it")
-        expect(muted["node"] == dead.name, muted)
-        wait_until(lambda: seen_as() == {"connected"}, "all meet")
-        out = others[0].ask("mute", "kept", "--unmute").stdout
-        expect("alerts go out" in out and "did not answer" not in out, out)
-        wait_until(lambda: all(mute_of(n, "kept") is None for n in cluster.nodes),
-                   "for good")
+def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute(cluster):
+    _, leader, others = cluster.train("kept")
+    dead = others[1]
+    others[0].ask("mute", "kept")
+    dead.kill()
+    seen_as = lambda: {p["state"] for n in (leader, others[0]) for p in n.status()["peers"]
+                       if p["node"] == dead.name}
+    wait_until(lambda: "connected" not in seen_as(), "it is missed")
+    out = others[0].ask("mute", "kept", "--unmute").stdout
+    expect("alerts go out" in out and f"note: {dead.name} did not answer: a mute kept there" in
+           out, out)
+    # What it said of itself while it lived is forgotten.
+    wait_until(lambda: mute_of(leader, "kept") is None, "alerts go out")
+    dead.start()
+    muted = wait_until(lambda: mute_of(leader, "kept"), "it is back with it")
+    expect(muted["node"] == dead.name, muted)
+    wait_until(lambda: seen_as() == {"connected"}, "all meet")
+    out = others[0].ask("mute", "kept", "--unmute").stdout
+    expect("alerts go out" in out and "did not answer" not in out, out)
+    wait_until(lambda: all(mute_of(n, "kept") is None for n in cluster.nodes),
+               "for good")
 
 
 def check_questions(cluster, job, leader, others, key):
@@ -74,37 +71,37 @@ def check_questions(cluster, job, leader, others, key):
         out = wait_until(lambda node=node: node.ask("stacks", "loud", "--json", check=False).stdout,
                          "stacks")
         doc = json.loads(out)
-        expect(doc["processes"] == len(NAMES), doc)  # of all nodes, whoever could be looked at
+        expect(doc["processes"] == len(cluster.nodes), doc)  # of all nodes, whoever could be looked at
     none = lambda: others[0].ask("report", "0123456789abcdef", check=False)
     wait_until(lambda: none().returncode == 3 and "no incident" in none().stderr, f"none: {none()}")
-    for uid, sees in (job.uid + 4321, False), (0, True):
+    for uid, sees in (4321, False), (0, True):
         # Whoever leads may be too slow to answer, then it is not listed for the moment.
         listed = lambda uid=uid: [i["id"] for i in others[0].incidents(uid)]
         wait_until(lambda: (key in listed()) == sees, f"{uid} sees it: {sees}")  # pylint: disable=W0640
     expect(others[0].ask("report", key, uid=4321, check=False).returncode == 3, "not for others")
     expect(others[0].ask("stacks", "loud", uid=4321, check=False).returncode == 3, "nor these")
-    leader.daemon.send_signal(signal.SIGSTOP)
+    leader.send(signal.SIGSTOP)
     try:
         done = others[0].ask("report", check=False)
         expect(f"{leader.name} did not answer" in done.stdout, done)
     finally:
-        leader.daemon.send_signal(signal.SIGCONT)
+        leader.send(signal.SIGCONT)
 
 
-def test_every_node_answers_for_all_and_the_next_leader_tells_nothing_again():
-    with Nodes() as cluster:
-        job, leader, others = cluster.train("loud")
-        culprit = cluster.nodes.index(others[0])
-        stop_outside_nccl(job.ranks[culprit])
-        wait_until(lambda: cluster.receiver.posts, "an alert")
-        key, doc = cluster.receiver.posts[0]
-        expect([c["rank"] for c in doc["culprits"]] == [culprit], doc)
-        wait_until(lambda: all(n.is_settled(key) for n in cluster.nodes), "all nodes know of it")
-        check_questions(cluster, job, leader, others, key)
-        leader.die()
-        heir = cluster.take_over("loud", others)
-        told = wait_until(lambda: [b for b in heir.bundles_of("loud") if b["id"] == key],
-                          "the same incident in its own words: " + heir.log())[0]
-        expect([c["rank"] for c in told["culprits"]] == [culprit], told)
-        wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
-        expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)
+@pytest.mark.root  # to be several users
+def test_every_node_answers_for_all_and_the_next_leader_tells_nothing_again(cluster):
+    job, leader, others = cluster.train("loud")
+    culprit = cluster.nodes.index(others[0])
+    stop_outside_nccl(job.ranks[culprit])
+    wait_until(lambda: cluster.receiver.posts, "an alert")
+    key, doc = cluster.receiver.posts[0]
+    expect([c["rank"] for c in doc["culprits"]] == [culprit], doc)
+    wait_until(lambda: all(n.is_settled(key) for n in cluster.nodes), "all nodes know of it")
+    check_questions(cluster, job, leader, others, key)
+    leader.kill()
+    heir = cluster.take_over("loud", others)
+    told = wait_until(lambda: [b for b in heir.documents("loud") if b["id"] == key],
+                      "the same incident in its own words: " + heir.log())[0]
+    expect([c["rank"] for c in told["culprits"]] == [culprit], told)
+    wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
+    expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)

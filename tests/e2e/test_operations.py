@@ -14,9 +14,11 @@ import termios
 import time
 
 import pytest
-from agent_lib import wait_until
+from built import COLLWATCH
+from daemon import samples_of
 from incident_contract import deviations
-from ops_lib import Receiver, World, expect, plain_ranks, samples_of
+from job import labels
+from waiting import expect, wait_until
 
 ALICE, BOB = 4321, 4322
 
@@ -71,7 +73,7 @@ def watch_is_one_screen(world, rows=24, columns=80):
     """What a terminal of that size shows between one look and the next."""
     screen, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
-    p = subprocess.Popen([world.program("collwatch"), "status", "--watch", "--control",
+    p = subprocess.Popen([COLLWATCH, "status", "--watch", "--control",
                           world.control], stdin=subprocess.DEVNULL, stdout=terminal)
     os.close(terminal)
     try:
@@ -101,60 +103,55 @@ def only_alice_hears_of_her_incident(world, incident):
 
 
 @pytest.mark.root  # to be several users
-def test_alert_arrives_once_although_receiver_and_daemon_were_away(pytestconfig):
+def test_alert_arrives_once_although_receiver_and_daemon_were_away(pytestconfig, daemon, receiver):
     down_s = pytestconfig.getoption("--down")
-    receiver = Receiver()
-    try:
-        with World() as world:
-            world.configure(f'webhook_url = "{receiver.url}"\n'
-                            f'metrics_socket = "{world.dir}/metrics.sock"\n'
-                            f'metrics_textfile = "{world.dir}/collwatch.prom"')
-            world.start()
-            alice = world.add("alice", plain_ranks(2, COLLWATCH_JOB="train"), uid=ALICE)
-            world.add("bob", plain_ranks(2, COLLWATCH_JOB="train"), uid=BOB)
-            torch = world.add("torch-1", torchrun(29500))
-            world.add("torch-2", torchrun(29501))
-            world.wait_for_training()
-            users_with_one_job_value_do_not_meet(world)
-            jobs_with_run_id_none_stay_two(world)
-            metrics_tell_of_jobs_and_ranks(world)
-            watch_is_one_screen(world)
+    daemon.configure(f'webhook_url = "{receiver.url}"\n'
+                    f'metrics_socket = "{daemon.dir}/metrics.sock"\n'
+                    f'metrics_textfile = "{daemon.dir}/collwatch.prom"')
+    daemon.start()
+    alice = daemon.train("alice", labels(2, COLLWATCH_JOB="train"), user=ALICE)
+    daemon.train("bob", labels(2, COLLWATCH_JOB="train"), user=BOB)
+    torch = daemon.train("torch-1", torchrun(29500))
+    daemon.train("torch-2", torchrun(29501))
+    daemon.wait_for_all()
+    users_with_one_job_value_do_not_meet(daemon)
+    jobs_with_run_id_none_stay_two(daemon)
+    metrics_tell_of_jobs_and_ranks(daemon)
+    watch_is_one_screen(daemon)
 
-            alice.kill(1)
-            down_since = time.monotonic()
-            incident = world.wait_for_incident("train")
-            only_alice_hears_of_her_incident(world, incident)
-            tried = f"webhook: alert inc={incident['id']} to 127.0.0.1: "
-            wait_until(lambda: tried in world.log(), "an attempt")
-            world.stop()
-            before = world.log().count(tried)
-            world.start()
-            wait_until(lambda: world.log().count(tried) > before, "an attempt of the next daemon")
-            wait_until(lambda: time.monotonic() - down_since > down_s, "the outage", down_s + 120)
-            expect(receiver.posts == [], receiver.posts)
-            receiver.listen()
-            # the longest wait between attempts after two minutes of them is 64 s
-            wait_until(lambda: receiver.posts, "the alert", 120 + down_s)
-            took = time.monotonic() - down_since
-            wait_until(lambda: world.is_settled(incident["id"]), "noted as sent")
-            check_document(receiver, incident)
+    alice.kill(1)
+    down_since = time.monotonic()
+    incident = daemon.wait_for_incident("train")
+    only_alice_hears_of_her_incident(daemon, incident)
+    tried = f"webhook: alert inc={incident['id']} to 127.0.0.1: "
+    wait_until(lambda: tried in daemon.log(), "an attempt")
+    daemon.stop()
+    before = daemon.log().count(tried)
+    daemon.start()
+    wait_until(lambda: daemon.log().count(tried) > before, "an attempt of the next daemon")
+    wait_until(lambda: time.monotonic() - down_since > down_s, "the outage", down_s + 120)
+    expect(receiver.posts == [], receiver.posts)
+    receiver.listen()
+    # the longest wait between attempts after two minutes of them is 64 s
+    wait_until(lambda: receiver.posts, "the alert", 120 + down_s)
+    took = time.monotonic() - down_since
+    wait_until(lambda: daemon.is_settled(incident["id"]), "noted as sent")
+    check_document(receiver, incident)
 
-            world.stop()
-            world.start()
-            wait_until(lambda: (world.job_status(":29500") or {}).get("ranks") == 2,
-                       "the ranks are back at the daemon")
-            torch.kill(0)
-            wait_until(lambda: len(receiver.posts) > 1, "the alert of another job")
-            expect(receiver.count(incident["id"]) == 1, receiver.posts)
-            expect(len(receiver.posts) == 2 and ":29500" in receiver.posts[1][1]["job"],
-                   receiver.posts)
-            wait_until(lambda: world.scrape()["collwatch_webhook_delivered_total"] == 1,
-                       "the receiver's answer has come")
-            world.stop()
-            expect(not os.path.exists(world.dir + "/collwatch.prom"), "a stopped daemon's numbers")
-            print(f"# receiver away for {down_s:.0f} s: alert {took:.1f} s after the fault, once")
-    finally:
-        receiver.close()
+    daemon.stop()
+    daemon.start()
+    wait_until(lambda: (daemon.job("29500") or {}).get("ranks") == 2,
+               "the ranks are back at the daemon")
+    torch.kill(0)
+    wait_until(lambda: len(receiver.posts) > 1, "the alert of another job")
+    expect(receiver.count(incident["id"]) == 1, receiver.posts)
+    expect(len(receiver.posts) == 2 and ":29500" in receiver.posts[1][1]["job"],
+           receiver.posts)
+    wait_until(lambda: daemon.scrape()["collwatch_webhook_delivered_total"] == 1,
+               "the receiver's answer has come")
+    daemon.stop()
+    expect(not os.path.exists(daemon.dir + "/collwatch.prom"), "a stopped daemon's numbers")
+    print(f"# receiver away for {down_s:.0f} s: alert {took:.1f} s after the fault, once")
 
 
 def check_document(receiver, incident):
@@ -182,8 +179,8 @@ def slack_is_told_in_its_own_words(world, receiver, uid):
     """From the next alert on, with the same key; one has gone out before."""
     world.reload(config_of(world, receiver, "alert") + "\nwebhook_format = slack",
                  "configuration reloaded")
-    late = world.add("late", plain_ranks(2, COLLWATCH_JOB="late"), uid=uid)
-    wait_until(lambda: (world.job_status("late") or {}).get("collectives", 0) > 20, "it trains")
+    late = world.train("late", labels(2, COLLWATCH_JOB="late"), user=uid)
+    wait_until(lambda: (world.job("late") or {}).get("collectives", 0) > 20, "it trains")
     late.kill(1)
     incident = world.wait_for_incident("late")
     wait_until(lambda: len(receiver.posts) > 1, "the alert for Slack")
@@ -192,46 +189,41 @@ def slack_is_told_in_its_own_words(world, receiver, uid):
     expect("late" in str(message["blocks"]) and "process dead" in str(message["blocks"]), message)
 
 
-def test_muted_and_shadowed_jobs_alert_nobody():
-    receiver = Receiver()
+def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):
     receiver.listen()
-    try:
-        with World() as world:
-            world.configure(config_of(world, receiver, "shadow"))
-            world.start()
-            uid = ALICE if os.geteuid() == 0 else os.geteuid()
-            jobs = {name: world.add(name, plain_ranks(2, COLLWATCH_JOB=name), uid=uid)
-                    for name in ("shadowed", "muted", "loud")}
-            world.wait_for_training()
-            jobs["shadowed"].kill(1)
-            shadowed = world.wait_for_incident("shadowed")["id"]
-            expect(world.bundle(shadowed)["withheld"] == "shadow", world.bundle(shadowed))
-            wait_until(lambda: world.job_status("shadowed")["withheld"] == "shadow", "in status")
-            expect("would have alerted (shadow)" in world.log(), world.log())
-            reload_is_all_or_nothing(world, receiver)
+    daemon.configure(config_of(daemon, receiver, "shadow"))
+    daemon.start()
+    uid = ALICE if os.geteuid() == 0 else None
+    jobs = {name: daemon.train(name, labels(2, COLLWATCH_JOB=name), user=uid)
+            for name in ("shadowed", "muted", "loud")}
+    daemon.wait_for_all()
+    jobs["shadowed"].kill(1)
+    shadowed = daemon.wait_for_incident("shadowed")["id"]
+    expect(daemon.document(shadowed)["withheld"] == "shadow", daemon.document(shadowed))
+    wait_until(lambda: daemon.job("shadowed")["withheld"] == "shadow", "in status")
+    expect("would have alerted (shadow)" in daemon.log(), daemon.log())
+    reload_is_all_or_nothing(daemon, receiver)
 
-            done = world.ask("mute", "muted", "--for", "1h", uid=BOB, check=False)
-            expect(os.geteuid() != 0 or done.returncode == 3, done)
-            out = world.ask("mute", "muted", "--for", "1h", uid=uid).stdout
-            expect("muted on node-a until 20" in out, out)
-            expect(world.ask("mute", "nosuch", check=False).returncode == 3, "no such job")
-            world.stop()
-            world.start()
-            wait_until(lambda: (world.job_status("muted") or {}).get("ranks") == 2, "it is back")
-            expect(world.job_status("muted")["muted"]["node"] == "node-a", world.status())
-            expect("muted on node-a" in world.ask("status", check=False).stdout, "for people")
-            jobs["muted"].kill(1)
-            muted = world.wait_for_incident("muted")["id"]
-            expect(world.bundle(muted)["withheld"] == "muted", world.bundle(muted))
+    done = daemon.ask("mute", "muted", "--for", "1h", uid=BOB, check=False)
+    expect(os.geteuid() != 0 or done.returncode == 3, done)
+    out = daemon.ask("mute", "muted", "--for", "1h", uid=uid).stdout
+    expect("muted on node-a until 20" in out, out)
+    expect(daemon.ask("mute", "nosuch", check=False).returncode == 3, "no such job")
+    daemon.stop()
+    daemon.start()
+    wait_until(lambda: (daemon.job("muted") or {}).get("ranks") == 2, "it is back")
+    expect(daemon.job("muted")["muted"]["node"] == "node-a", daemon.status())
+    expect("muted on node-a" in daemon.ask("status", check=False).stdout, "for people")
+    jobs["muted"].kill(1)
+    muted = daemon.wait_for_incident("muted")["id"]
+    expect(daemon.document(muted)["withheld"] == "muted", daemon.document(muted))
 
-            out = world.ask("mute", "muted", "--unmute", uid=uid).stdout
-            expect("alerts go out" in out, out)
-            expect(world.ask("mute", "muted", "--unmute", check=False).returncode == 3, "twice")
-            jobs["loud"].kill(1)
-            wait_until(lambda: receiver.posts, "the alert of the third")
-            expect([doc["job"].split(":")[-1] for _, doc in receiver.posts] == ["loud"],
-                   receiver.posts)
-            expect(receiver.posts[0][1].get("withheld") is None, receiver.posts)
-            slack_is_told_in_its_own_words(world, receiver, uid)
-    finally:
-        receiver.close()
+    out = daemon.ask("mute", "muted", "--unmute", uid=uid).stdout
+    expect("alerts go out" in out, out)
+    expect(daemon.ask("mute", "muted", "--unmute", check=False).returncode == 3, "twice")
+    jobs["loud"].kill(1)
+    wait_until(lambda: receiver.posts, "the alert of the third")
+    expect([doc["job"].split(":")[-1] for _, doc in receiver.posts] == ["loud"],
+           receiver.posts)
+    expect(receiver.posts[0][1].get("withheld") is None, receiver.posts)
+    slack_is_told_in_its_own_words(daemon, receiver, uid)

@@ -5,10 +5,14 @@ and the directory of the node's socket."""
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
-from agent_lib import AGENT, SIM_DIR, check, start, subprocess, wait_until
-from fault_lib import TRAIN, RealDaemon
+from agent_lib import start
+from built import AGENT, SIM_DIR, TRAIN_LOOP
+from daemon import Daemon
+from waiting import expect as check
+from waiting import wait_until
 
 RANKS, BLOCKED = 2, 1
 # However long the other container takes until its rank is there, that is not the hang.
@@ -45,7 +49,7 @@ class Pods:
         if subprocess.run([*NAMESPACES, "sh", "-c", "mount -t tmpfs none /tmp && hostname pod"],
                           stderr=subprocess.DEVNULL, check=False).returncode:
             pytest.skip("no user namespaces here")
-        self.daemon, self.ranks = RealDaemon(config=PATIENCE), []
+        self.daemon, self.ranks = Daemon(patience=PATIENCE), []
         try:
             self.start()
         except BaseException:
@@ -56,7 +60,7 @@ class Pods:
         at = self.daemon.dir
         for name in "image", "volume", "root":
             os.mkdir(f"{at}/{name}")
-        for path in TRAIN, SIM_DIR + "/libnccl.so.2", SIM_DIR + "/libcuda.so.1":
+        for path in TRAIN_LOOP, SIM_DIR + "/libnccl.so.2", SIM_DIR + "/libcuda.so.1":
             shutil.copy(path, at + "/image")
         self.daemon.start()
         env = dict(os.environ, IMAGE=at + "/image", VOLUME=at + "/volume")
@@ -69,7 +73,7 @@ class Pods:
             with open(f"{at}/rank-{rank}", "wb") as log:
                 self.ranks.append(start(
                     [*NAMESPACES, "sh", "-c", CONTAINER, "sh", at + "/root", f"train-{rank}", AGENT, at,
-                     *(f"{k}={v}" for k, v in variables.items()), "/image/" + os.path.basename(TRAIN),
+                     *(f"{k}={v}" for k, v in variables.items()), "/image/" + os.path.basename(TRAIN_LOOP),
                      "--steps", "0", "--step-ms", "20", "--elements", "64", "--log-every", "0",
                      "--uid-file", "/data/uid", "--fault", "block-in-data-loader", "--fault-rank",
                      str(BLOCKED), "--fault-step", "30"],
@@ -92,7 +96,7 @@ class Pods:
         for rank in self.ranks:
             rank.kill()  # and with it what it forked: --kill-child
             rank.wait()
-        self.daemon.__exit__()
+        self.daemon.close()
 
 
 @pytest.fixture(scope="module", name="pods")
@@ -120,7 +124,7 @@ def test_the_alert_names_pod_container_pids_and_host(pods):
 
 def test_the_report_says_it_too(pods):
     doc = pods.incident()
-    text = pods.daemon.ask("report", doc["id"])
+    text = pods.daemon.said("report", doc["id"])
     check(f"pod ml/train-1, container trainer, pid {doc['culprits'][0]['own_pid']} there" in text,
           text)
 
@@ -129,5 +133,5 @@ def test_status_names_the_pods(pods):
     pods.incident()
     check(sorted(pods.daemon.job("ml/train")["pods"]) == ["ml/train-0", "ml/train-1"],
           repr(pods.daemon.job("ml/train")))
-    text = pods.daemon.ask("status")
+    text = pods.daemon.said("status")
     check(re.search(r"^ *pods ml/train-\d, ml/train-\d$", text, re.M), text)

@@ -8,14 +8,14 @@ All of it: meson test -C build -v -t 4 restarts --test-args '--strikes 200 --ste
 E2E_SEED=… repeats the moments and the kinds.
 """
 import json
-import random
 import signal
 import threading
 import time
 
-from agent_lib import check, wait_until
 from demo_driver import seeded
-from fault_lib import RealDaemon, Training, wait_for_job
+from job import Job
+from waiting import expect as check
+from waiting import wait_until
 
 RANKS = 2
 # The slower job gives the daemon time to come back between two strikes.
@@ -78,7 +78,7 @@ def check_hang(daemon, training, steps):
     check(doc["where"]["comm_name"] == "dp", what)
     check(doc["where"]["coll_seq"] == steps * len(KINDS) + 1, what)
     check(doc["coverage"]["ranks_seen"] == RANKS and not doc["coverage"]["missing"], what)
-    check(len(daemon.incidents()) == 1, "no other alert: %r" % daemon.incidents())
+    check(len(daemon.documents()) == 1, "no other alert: %r" % daemon.documents())
     wait_until(lambda: doc["id"] in daemon.bundles(), "the bundle")
     check_history(daemon.bundles()[doc["id"]], steps)
 
@@ -99,35 +99,30 @@ def check_history(directory, steps):
                   rank, got[:1], got[-4:], want[:1], want[-4:]))
 
 
-def test_jobs_do_not_notice(pytestconfig):
+def test_jobs_do_not_notice(pytestconfig, daemon, job):
     strikes, steps = (pytestconfig.getoption(name) for name in ("--strikes", "--steps"))
     ends_at = ["--steps", str(steps)]
     hangs_at = ["--steps", "0", "--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED),
                 "--fault-step", str(steps + MORE_STEPS)]
     rng = seeded("restarts")
-    with RealDaemon() as d:
-        plain = Training(d.dir, "plain", RANKS, ends_at + TRAINING).wait(600)
-        check([s for s, _, _ in plain] == [0] * RANKS, "the job alone: %r" % plain[0][2])
-        d.start()
-        pace = ["--step-ms", str(STEP_MS)]
-        ends = Training(d.dir, "ends", RANKS, ends_at + TRAINING + pace, d)
-        hangs = Training(d.dir, "hangs", RANKS, hangs_at + TRAINING + pace, d)
-        try:
-            wait_for_job(d, ends, RANKS)
-            wait_for_job(d, hangs, RANKS)
-            began = time.monotonic()
-            striker = strike_all(d, rng, hangs, strikes, steps)
-            took = time.monotonic() - began
-            check(striker.bad_ends == 0, "%d times it did not end well" % striker.bad_ends)
-            check(ends.wait(600) == plain, "with collwatch the job is another")
-            check_hang(d, hangs, steps + MORE_STEPS)
-            for rank in range(RANKS):
-                got = hangs.output(rank).splitlines()
-                want = plain[rank][1].splitlines()[:-1]  # without "done"
-                check(got[:len(want)] == want, "with collwatch the other job is another")
-            print("# %d strikes in %.0f s over %d steps: %s; output equal" % (
-                strikes, took, steps,
-                ", ".join("%s %d" % i for i in striker.counts.items())))
-        finally:
-            ends.kill()
-            hangs.kill()
+    with Job("plain", RANKS, ends_at + TRAINING) as alone:
+        plain = alone.wait(600)
+    check([s for s, _, _ in plain] == [0] * RANKS, "the job alone: %r" % plain[0][2])
+    daemon.start()
+    pace = ["--step-ms", str(STEP_MS)]
+    ends = job("ends", RANKS, ends_at + TRAINING + pace)
+    hangs = job("hangs", RANKS, hangs_at + TRAINING + pace)
+    daemon.wait_for(ends)
+    daemon.wait_for(hangs)
+    began = time.monotonic()
+    striker = strike_all(daemon, rng, hangs, strikes, steps)
+    took = time.monotonic() - began
+    check(striker.bad_ends == 0, "%d times it did not end well" % striker.bad_ends)
+    check(ends.wait(600) == plain, "with collwatch the job is another")
+    check_hang(daemon, hangs, steps + MORE_STEPS)
+    for rank in range(RANKS):
+        got = hangs.output(rank).splitlines()
+        want = plain[rank][1].splitlines()[:-1]  # without "done"
+        check(got[:len(want)] == want, "with collwatch the other job is another")
+    print("# %d strikes in %.0f s over %d steps: %s; output equal" % (
+        strikes, took, steps, ", ".join("%s %d" % i for i in striker.counts.items())))

@@ -6,70 +6,50 @@ CW_OLD_BUILD is a build directory of the older commit; without it nothing is tes
 memory: tests/unit/leader/test_upgrade.c). tests/rolling-upgrade makes one of any commit.
 """
 
-import contextlib
 import os
 
 import pytest
-from agent_lib import wait_until
-from fault_lib import stop_outside_nccl
-from ops_lib import COLLWATCHD, Job, Receiver, World, expect, plain_ranks
-from ports import unused_port
+from built import COLLWATCHD
+from cluster import Cluster
+from job import stop_outside_nccl
+from waiting import expect, wait_until
 
 OLD = os.environ.get("CW_OLD_BUILD", "") + "/daemon/collwatchd"
-NAMES = ["node-a", "node-b"]
 JOB = "rolled"
+pytestmark = pytest.mark.skipif(not os.path.exists(OLD),
+                                reason="CW_OLD_BUILD names no build of an older commit")
 
 
-class Node(World):
-    def __init__(self, name, ports, receiver):
-        super().__init__()
-        self.name, self.collwatchd = name, OLD
-        peers = ", ".join(f'"{n}=127.0.0.1:{p}"' for n, p in ports.items())
-        self.configure(f'peers = {{{peers}}}\nwebhook_url = "{receiver.url}"')
-        with open(self.conf, encoding="ascii") as f:
-            made = f.read()
-        with open(self.conf, "w", encoding="ascii") as f:
-            f.write(made.replace('node_name = "node-a"', f'node_name = "{name}"'))
+class Rolled(Cluster):
+    """Two nodes with the old daemon, and a job with a rank on each."""
 
-    def job(self):
-        return self.job_status(JOB)
-
-    def upgrade(self):
-        self.stop()
-        self.collwatchd = COLLWATCHD
-        self.start()
-
-
-class Cluster(contextlib.ExitStack):
-    """Both nodes with the old daemon, and a job with a rank on each."""
+    def __init__(self):
+        super().__init__(2, program=OLD)
+        self.ranks = None
 
     def __enter__(self):
-        if not os.path.exists(OLD):
-            pytest.skip("CW_OLD_BUILD names no build of an older commit")
         super().__enter__()
-        self.receiver = Receiver()
-        self.callback(self.receiver.close)
-        self.receiver.listen()
-        ports = {n: unused_port() for n in NAMES}
-        self.nodes = [self.enter_context(Node(n, ports, self.receiver)) for n in NAMES]
         for node in self.nodes:
             node.start()
-        envs = [dict(env, COLLWATCH_JOB=JOB, COLLWATCH_SOCKET=node.path)
-                for env, node in zip(plain_ranks(len(NAMES)), self.nodes)]
-        self.ranks = Job(self.nodes[0], JOB, envs)
-        self.callback(self.ranks.close)
+        self.ranks = self.job(JOB)
         self.wait_for_leader()
         return self
+
+    @staticmethod
+    def upgrade(node):
+        node.stop()
+        node.program = COLLWATCHD
+        node.start()
 
     def wait_for_leader(self):
         """One node leads, has both ranks, and the other one knows whom to ask."""
         def agreed():
-            seen = [n.job() for n in self.nodes]
+            seen = [n.job(JOB) for n in self.nodes]
             leaders = [j for j in seen if j and j["led_here"]]
-            return (all(seen) and len(leaders) == 1 and leaders[0]["ranks"] == len(NAMES) and
+            return (all(seen) and len(leaders) == 1 and leaders[0]["ranks"] == len(self.nodes) and
                     leaders[0]["collectives"] > 20 and len({j["leader"] for j in seen}) == 1)
         wait_until(agreed, f"one leads: {[n.status() for n in self.nodes]}")
-        return next(n for n in self.nodes if n.job()["led_here"])
+        return next(n for n in self.nodes if n.job(JOB)["led_here"])
 
     def hang(self, node):
         """Its rank stops outside of NCCL, and with it its agent: the node must not be upgraded any
@@ -81,7 +61,7 @@ class Cluster(contextlib.ExitStack):
                    self.nodes[1].log())
         doc = self.receiver.posts[0][1]
         expect((doc["class"], doc["culprits"][0]["pid"]) == ("never_entered", rank.pid), doc)
-        expect(doc["coverage"]["ranks_seen"] == len(NAMES), doc)
+        expect(doc["coverage"]["ranks_seen"] == len(self.nodes), doc)
         # A daemon that ends before it has noted that an alert arrived sends it once more.
         wait_until(lambda: any(n.is_settled(doc["id"]) for n in self.nodes), "it is noted as sent")
         # Longer than a leader may be silent has passed since they met.
@@ -91,35 +71,35 @@ class Cluster(contextlib.ExitStack):
     def tell_once_more_never(self):
         """Whoever leads in the end finds the hang, and says nothing new."""
         def found():
-            leader = next((n for n in self.nodes if (n.job() or {}).get("led_here")), None)
-            return (leader and leader.job()["state"] == "hang" and leader.job()["incident"] and
+            leader = next((n for n in self.nodes if (n.job(JOB) or {}).get("led_here")), None)
+            return (leader and leader.job(JOB)["state"] == "hang" and leader.job(JOB)["incident"] and
                     "went out before" in leader.log())
         wait_until(found, f"it is found again: {[n.log() for n in self.nodes]}")
         expect(len(self.receiver.posts) == 1, self.receiver.posts)
 
 
 def test_a_new_daemon_follows_an_old_leader():
-    with Cluster() as c:
+    with Rolled() as c:
         leader = c.wait_for_leader()
         other = next(n for n in c.nodes if n is not leader)
-        other.upgrade()
+        c.upgrade(other)
         expect(c.wait_for_leader() is leader, "the weights are the same in both versions")
         c.hang(other)
-        leader.upgrade()
+        c.upgrade(leader)
         c.tell_once_more_never()
 
 
 def test_an_old_daemon_follows_a_new_leader():
-    with Cluster() as c:
+    with Rolled() as c:
         leader = c.wait_for_leader()
         other = next(n for n in c.nodes if n is not leader)
-        leader.upgrade()
+        c.upgrade(leader)
         expect(c.wait_for_leader() is leader, "the weights are the same in both versions")
         before = leader.status()["messages_without_job"]  # while the other one stood in for it
         doc = c.hang(leader)
-        bundle = leader.bundle(doc["id"])
+        bundle = leader.document(doc["id"])
         expect(bundle["culprits"] == doc["culprits"], bundle)
         expect(leader.status()["messages_without_job"] == before, "one that follows asks nothing")
-        other.upgrade()
+        c.upgrade(other)
         c.wait_for_leader()
         expect(len(c.receiver.posts) == 1, c.receiver.posts)

@@ -11,9 +11,11 @@ import subprocess
 import threading
 
 import pytest
-from agent_lib import wait_until
+from built import COLLWATCHD
+from daemon import Daemon
 from dns_lib import NameServer, mount_over, own_network
-from ops_lib import COLLWATCHD, Receiver, World, expect, plain_ranks
+from receiver import Receiver
+from waiting import expect, wait_until
 
 HOOKS, PROXY = "hooks.collwatch.test", "proxy.collwatch.test"
 # Asks for 25 s, every 5 s.
@@ -24,7 +26,7 @@ STOP_S = 20
 
 
 def set_up(stack, options):
-    world = stack.enter_context(World())
+    world = stack.enter_context(Daemon())
     own_network(world.dir, options)
     dns = NameServer()
     dns.start()
@@ -41,8 +43,8 @@ def configure(world, url):
 
 def one_dies(world, name):
     """An alert is due; returns its id."""
-    job = world.add(name, plain_ranks(2, COLLWATCH_JOB=name))
-    world.wait_for_training()
+    job = world.train(name)
+    world.wait_for_all()
     job.kill(1)
     incident = world.wait_for_incident(name)["id"]
     job.close()
@@ -50,6 +52,7 @@ def one_dies(world, name):
     return incident
 
 
+@pytest.mark.namespaces
 @pytest.mark.forked  # into a network of its own
 def test_name_server_that_is_silent_holds_up_nothing_but_the_alert():
     with contextlib.ExitStack() as stack:
@@ -73,14 +76,15 @@ def test_name_server_that_is_silent_holds_up_nothing_but_the_alert():
         asked = dns.asked
         one_dies(world, "second")
         wait_until(lambda: dns.asked > asked, "the name is asked for")
-        world.daemon.terminate()
+        world.process.terminate()
         try:
-            world.daemon.wait(STOP_S)
+            world.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             raise AssertionError("the daemon does not stop while a name is looked up") from None
-        world.daemon = None
+        world.process = None
 
 
+@pytest.mark.namespaces
 @pytest.mark.forked  # into a network of its own
 def test_doctor_tells_that_the_name_server_is_silent():
     with contextlib.ExitStack() as stack:
@@ -183,6 +187,7 @@ class Proxy(threading.Thread):
         self.join()
 
 
+@pytest.mark.namespaces
 @pytest.mark.forked  # into a network of its own
 def test_certificate_has_to_be_of_the_name_in_the_url():
     with contextlib.ExitStack() as stack:
@@ -202,6 +207,7 @@ def test_certificate_has_to_be_of_the_name_in_the_url():
         expect(set(receiver.names) == {HOOKS}, receiver.names)
 
 
+@pytest.mark.namespaces
 @pytest.mark.forked  # into a network of its own
 def test_proxy_of_the_environment_leads_to_a_name_it_alone_knows():
     with contextlib.ExitStack() as stack:

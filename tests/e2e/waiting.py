@@ -33,3 +33,9 @@ def call(*command, check=True, timeout=DEADLINE_S, **more):
                           timeout=timeout, check=False, **more)
     expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
     return done.stdout
+
+
+def said(*command, timeout=DEADLINE_S):
+    """What it prints to its standard output, however it ends."""
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          timeout=timeout, check=False).stdout

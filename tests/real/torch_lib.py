@@ -8,10 +8,7 @@ import sys
 from lab_lib import SOURCE, Tool
 
 BUILD = os.environ["CW_BUILD"]
-# What the library below reads.
-for name, part in (("CW_AGENT", "agent/libcollwatch.so"), ("CW_COLLWATCH", "cli/collwatch"),
-                   ("CW_COLLWATCHD", "daemon/collwatchd")):
-    os.environ.setdefault(name, os.path.join(BUILD, part))
+sys.path.insert(0, BUILD + "/tests/e2e")  # built.py, of which the libraries below learn where what is
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position

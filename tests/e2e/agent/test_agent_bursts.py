@@ -7,8 +7,8 @@ import signal
 import subprocess
 import tempfile
 
-from built import COLLWATCH, PROGRAM
 from agent_lib import *
+from built import COLLWATCH, PROGRAM
 
 STEPS, BURST = 40, 300  # of agent_program
 STEP = BURST + 1
@@ -28,7 +28,7 @@ def entered(at):
     return sorted(c["entered"] for doc in docs if doc for c in doc["comms"])
 
 
-class Job:
+class Bursts:
     """The program in this mode, and where the copies of its records are."""
 
     def __init__(self, mode, progress):
@@ -36,7 +36,7 @@ class Job:
 
     def __enter__(self):
         self.dir = tempfile.TemporaryDirectory()
-        self.daemon = Daemon().__enter__()
+        self.daemon = StandIn().__enter__()
         self.process = start([PROGRAM, self.mode],
                              environment(self.daemon, COLLWATCH_PROGRESS=self.progress,
                                          COLLWATCH_RECORD=self.dir.name),
@@ -57,7 +57,7 @@ def left_out(record):
 
 
 def test_writes_within_its_budget():
-    with Job("bursts", "auto") as job:
+    with Bursts("bursts", "auto") as job:
         all_done = lambda a: [c.returned for c in a.record().comms()] == [STEPS * STEP]
         wait_until(lambda: all(all_done(a) for a in job.agents), "all steps", 120)
         for a in job.agents:
@@ -89,7 +89,7 @@ def analyzed(at):
 
 def verdict(progress):
     """Of a job in which rank 1 does not come to the end of the last step."""
-    with Job("bursts-hang", progress) as job:
+    with Bursts("bursts-hang", progress) as job:
         wait_until(lambda: entered(job.dir.name) == [STEPS * STEP - 1, STEPS * STEP],
                    "copies of the records", 120)
         # A hang is one that has lasted for ten seconds.

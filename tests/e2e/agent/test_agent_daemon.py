@@ -2,87 +2,56 @@
 """Agents and the real daemon that goes away: killed, restarted, stopped. The job does not notice,
 and every agent is back within two seconds."""
 import json
-import os
-import shutil
 import signal
-import socket
 import subprocess
-import tempfile
 import time
 
-from built import COLLWATCH, COLLWATCHD, PROGRAM
-from agent_lib import *
+import daemon
+from built import PROGRAM
+from waiting import expect as check
+from waiting import wait_until
 
 AGENTS, ATTEMPTS = 4, 20
 
 
-class RealDaemon:
+class RealDaemon(daemon.Daemon):
     def __init__(self):
-        self.dir = tempfile.mkdtemp(prefix="cw-agent-")
-        self.path, self.control = self.dir + "/agent.sock", self.dir + "/control.sock"
-        self.config, self.process = self.dir + "/collwatchd.conf", None
-        with open(self.config, "w") as f:
-            f.write('node_name = "here"\nagent_socket = "%s"\ncontrol_socket = "%s"\n'
-                    'state_dir = "%s/state"\n' % (self.path, self.control, self.dir))
+        super().__init__(patience="", name="here")
+        self.start()
 
-    def start(self):
-        """Returns when the daemon takes agents."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-            path = self.dir + "/notify.sock"
-            if os.path.exists(path):
-                os.unlink(path)
-            notify.bind(path)
-            notify.settimeout(120)
-            self.process = subprocess.Popen([COLLWATCHD, "--config", self.config],
-                                            stderr=subprocess.DEVNULL,
-                                            env=dict(os.environ, NOTIFY_SOCKET=path))
-            while b"READY=1" not in notify.recv(4096):
-                pass
-
-    def end(self, how=signal.SIGTERM):
+    def stop(self):
+        """Also one that is stopped."""
         if self.process:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.send_signal(how)
-            self.process.wait(120)
-            self.process = None
+            self.send(signal.SIGCONT)
+        super().stop()
 
     def connected(self):
         """Agents connected to the daemon that runs now; None when it does not answer."""
-        p = subprocess.run([COLLWATCH, "status", "--json", "--control", self.control],
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
-            return json.loads(p.stdout)["agents"]["connected"]
+            return json.loads(self.said("status", "--json"))["agents"]["connected"]
         except (ValueError, KeyError):
             return None
 
     def has_all(self):
         wait_until(lambda: self.connected() == AGENTS, "%d agents" % AGENTS)
 
-    def __enter__(self):
-        self.start()
-        return self
 
-    def __exit__(self, *exc):
-        self.end(signal.SIGKILL)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-
-class Job:
+def start_job(d):
     """Ranks that work, wait for a byte, work again and end."""
+    return d.train("waits", [{} for _ in range(AGENTS)], ["wait"], program=PROGRAM, meets=False,
+                   stdin=subprocess.PIPE)
 
-    def __init__(self, daemon):
-        self.ranks = [start([PROGRAM, "wait"], environment(daemon), stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE) for _ in range(AGENTS)]
 
-    def finish(self):
-        for p in self.ranks:
-            out, _ = p.communicate(b"x", timeout=120)
-            check(p.returncode == 0 and out == b"next descriptor 3\ndone\n", "the job: %r" % out)
+def finish(job):
+    for i, p in enumerate(job.ranks):
+        p.communicate(b"x", timeout=120)
+        check(p.returncode == 0 and job.output(i) == b"next descriptor 3\ndone\n",
+              "the job: %r" % job.output(i))
 
 
 def comes_back(how):
     with RealDaemon() as d:
-        job = Job(d)
+        job = start_job(d)
         d.has_all()
         took = []
         # The fastest: a busy test machine may hold all but one of them up.
@@ -94,7 +63,7 @@ def comes_back(how):
             took.append(time.monotonic() - began)
         check(min(took) < 2, "back after %r s" % took)
         print("# back after %s s" % ", ".join("%.2f" % t for t in took))
-        job.finish()
+        finish(job)
 
 
 def test_back_after_the_daemon_was_killed():
@@ -107,24 +76,23 @@ def test_back_after_the_daemon_was_restarted():
 
 def test_a_stopped_daemon_holds_nobody_up():
     with RealDaemon() as d:
-        early = Job(d)
+        early = start_job(d)
         d.has_all()
-        d.process.send_signal(signal.SIGSTOP)
-        late = Job(d)  # its agents connect: the kernel takes them in
-        late.finish()
-        d.process.send_signal(signal.SIGCONT)
+        d.send(signal.SIGSTOP)
+        late = start_job(d)  # its agents connect: the kernel takes them in
+        finish(late)
+        d.send(signal.SIGCONT)
         d.has_all()
-        d.process.send_signal(signal.SIGSTOP)
-        early.finish()
+        d.send(signal.SIGSTOP)
+        finish(early)
 
 
 def test_a_daemon_killed_while_stopped():
     with RealDaemon() as d:
-        job = Job(d)
+        job = start_job(d)
         d.has_all()
-        d.process.send_signal(signal.SIGSTOP)
-        d.process.kill()
-        d.process.wait(120)
+        d.send(signal.SIGSTOP)
+        d.kill()
         d.start()
         d.has_all()
-        job.finish()
+        finish(job)

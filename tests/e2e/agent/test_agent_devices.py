@@ -4,8 +4,8 @@ simulated, communicators that are made later: NCCL treats them as without the ag
 says what NCCL did."""
 import subprocess
 
-from built import DEVICES
 from agent_lib import *
+from built import DEVICES
 
 RANKS, ROUNDS, COUNT = 4, 20, 32
 SIZES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1]  # by NCCL's number of a type
@@ -19,7 +19,7 @@ def look(mode, **extra):
     expected = subprocess.run([DEVICES, mode], env=environment(preload=None), input=b"x",
                               stdout=subprocess.PIPE, timeout=120)
     check(expected.returncode == 0, "without the agent: %r" % (expected,))
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([DEVICES, mode], environment(d, **extra), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
         try:

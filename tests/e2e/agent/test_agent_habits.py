@@ -8,8 +8,8 @@ import sys
 import tempfile
 
 import pytest
-from built import PROGRAM
 from agent_lib import *
+from built import PROGRAM
 from sanitized import build_sanitized
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
@@ -36,7 +36,7 @@ BOTH = ((), ("dlopen",))
 def mode(name, status=0, said=None):
     """The mode with a daemon that takes the record and with none."""
     same([PROGRAM, name], status, said, BOTH)
-    with Daemon() as d:
+    with StandIn() as d:
         same([PROGRAM, name], status, said, BOTH, daemon=d)
 
 
@@ -107,7 +107,7 @@ def test_python_ends_in_every_way():
 
 def test_python_ends_while_stacks_are_armed():
     argv = [sys.executable, RANK, "pydll", "thread"]
-    with Daemon() as d:
+    with StandIn() as d:
         for _ in range(8):
             check(outcome(argv, AGENT, d) == (0, "leaving\n"), "the same end each time")
 

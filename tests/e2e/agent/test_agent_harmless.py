@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from built import PROGRAM, SECOND, SECOND_HOOK
 from agent_lib import *
+from built import PROGRAM, SECOND, SECOND_HOOK
 
 # What the agent itself is linked with; on glibc 2.34 and newer the last two are empty shells.
 OWN = re.compile(r"/(libcollwatch\.so|libc\.so\.6|libdl\.so\.2|libpthread\.so\.0)$")
@@ -83,7 +83,7 @@ print(hasattr(lib, "ncclAllReduce"), hasattr(lib, "ncclTeamWorld"), hasattr(lib,
 
 def test_copies_of_nccl_stay_apart():
     """Each handle's functions end in its own copy; more copies than wrapper sets go unrecorded."""
-    with Daemon() as d:
+    with StandIn() as d:
         code, text = output([sys.executable, "-c", """
 import ctypes, os, shutil, sys
 address = lambda f: ctypes.cast(f, ctypes.c_void_p).value
@@ -105,7 +105,7 @@ print(len(seen))""", d.dir, SIM_DIR], AGENT)
 
 
 def same_output(mode, data=b"x", **extra):
-    with Daemon() as d:
+    with StandIn() as d:
         reference = output([PROGRAM, mode], None, data=data)
         check(reference[0] == 0, "without the agent: %r" % (reference,))
         for how in ([], ["dlopen"]):
@@ -204,7 +204,7 @@ def test_a_child_does_not_touch_its_parents_record():
 
 
 def test_log_goes_to_its_file_only():
-    with Daemon() as d:
+    with StandIn() as d:
         path = os.path.join(d.dir, "log")
         got = output([PROGRAM, "seccomp"], AGENT, d, COLLWATCH_LOG=path)
         check(got[0] == 0 and got[1].endswith("done\n"), repr(got))
@@ -214,7 +214,7 @@ def test_log_goes_to_its_file_only():
 def test_a_pipe_as_log_holds_nobody_up():
     """A FIFO that nobody reads, and one that is full."""
     for is_full in False, True:
-        with Daemon() as d:
+        with StandIn() as d:
             path = os.path.join(d.dir, "log")
             os.mkfifo(path)
             fds = []
@@ -232,7 +232,7 @@ def test_a_pipe_as_log_holds_nobody_up():
 
 def test_log_writes_into_nobody_elses_file():
     """Links are what another user leaves in a directory that both may write."""
-    with Daemon() as d:
+    with StandIn() as d:
         path, other = d.dir + "/log", d.dir + "/other"
         for lay in os.symlink, os.link:
             with open(other, "w", encoding="ascii") as f:
@@ -254,7 +254,7 @@ def test_log_writes_into_nobody_elses_file():
 
 
 def test_log_can_be_stderr():
-    with Daemon() as d:
+    with StandIn() as d:
         p = subprocess.run([PROGRAM, "seccomp"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            env=environment(d, COLLWATCH_LOG="/dev/stderr"), timeout=120)
         check(p.returncode == 0 and b"no flight record" in p.stderr, repr(p))

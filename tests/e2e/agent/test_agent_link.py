@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 
-from built import PROGRAM, TRAIN_LOOP_PY
 from agent_lib import *
+from built import PROGRAM, TRAIN_LOOP_PY
 from ports import unused_port
 
 ATTEMPTS = 20
@@ -28,7 +28,7 @@ def finish(p):
 def test_hands_over_a_sealed_record():
     import errno
     import fcntl
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         a = d.accept().welcome()
         check(a.hello.get(1) == 1 and a.hello.get(2) == 1, "versions 1 to 1")
@@ -48,7 +48,7 @@ def test_hands_over_a_sealed_record():
 
 
 def test_beats_once_a_second():
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         a = d.accept().welcome()
         first = a.record().beat
@@ -61,7 +61,7 @@ def test_beats_once_a_second():
 
 
 def test_comes_back_within_two_seconds():
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         a = d.accept().welcome()
         inode = os.fstat(a.fd).st_ino
@@ -90,7 +90,7 @@ def has_record(pid):
 
 
 def test_late_daemon_gets_the_history():
-    with Daemon() as d:
+    with StandIn() as d:
         d.stop()
         os.unlink(d.path)
         p = waiting_program(d)
@@ -103,7 +103,7 @@ def test_late_daemon_gets_the_history():
 
 def test_a_first_refusal_keeps_it_away_for_seconds_only():
     """What the daemon refuses may pass: it does not cost a minute of the job."""
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         d.accept().refuse()
         d.accept(50).welcome()
@@ -111,7 +111,7 @@ def test_a_first_refusal_keeps_it_away_for_seconds_only():
 
 
 def test_stays_away_longer_after_each_refusal():
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         for _ in range(3):
             d.accept().refuse()
@@ -122,7 +122,7 @@ def test_stays_away_longer_after_each_refusal():
 
 def test_an_answer_is_waited_for():
     """A daemon with thousands to register takes its time; who leaves the line waits longer."""
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         a = d.accept()
         ready, _, _ = select.select([a.conn, d.sock], [], [], 12)
@@ -133,7 +133,7 @@ def test_an_answer_is_waited_for():
 
 
 def test_daemon_that_never_accepts():
-    with Daemon(backlog=0) as d:
+    with StandIn(backlog=0) as d:
         fillers = []
         for _ in range(4):
             s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -148,7 +148,7 @@ def test_daemon_that_never_accepts():
 
 
 def test_daemon_that_talks_nonsense():
-    with Daemon() as d:
+    with StandIn() as d:
         p = waiting_program(d)
         for junk in (b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\3abc", os.urandom(5000),
                      b"\0\0\x0f\0" + b"\x0a" * 3840):
@@ -165,7 +165,7 @@ def test_daemon_that_talks_nonsense():
 
 
 def test_python_stacks_name_the_line():
-    with Daemon() as d:
+    with StandIn() as d:
         env = environment(d, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
                           MASTER_PORT=str(unused_port()))
         p = start([sys.executable, TRAIN_LOOP_PY, "--steps", "5", "--fault", "block-in-data-loader",
@@ -188,7 +188,7 @@ def test_python_stacks_name_the_line():
 
 
 def test_python_stacks_can_be_off():
-    with Daemon() as d:
+    with StandIn() as d:
         env = environment(d, RANK="0", WORLD_SIZE="1", COLLWATCH_PYTHON_STACKS="off",
                           MASTER_ADDR="127.0.0.1", MASTER_PORT=str(unused_port()))
         p = start([sys.executable, TRAIN_LOOP_PY, "--steps", "0", "--step-ms", "20"], env,
@@ -212,7 +212,7 @@ for _ in range(200):
 
 
 def test_interpreter_ends_cleanly():
-    with Daemon() as d:
+    with StandIn() as d:
         argv = [sys.executable, "-c", ENDING, os.path.dirname(os.path.abspath(__file__))]
         for _ in range(5):
             p = start(argv, environment(d), stdin=subprocess.PIPE)
@@ -245,7 +245,7 @@ print("reduced")
 
 def test_an_interpreter_held_by_nccl_is_not_waited_for():
     """The first rank waits for the second in ncclCommInitRank, and keeps the GIL meanwhile."""
-    with Daemon() as d:
+    with StandIn() as d:
         argv = [sys.executable, "-c", HELD, os.path.dirname(os.path.abspath(__file__)), d.dir + "/uid"]
         ranks = [start([*argv, "0"], environment(d), stdout=subprocess.PIPE)]
         try:

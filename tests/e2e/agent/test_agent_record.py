@@ -10,8 +10,8 @@ import sys
 import tempfile
 
 import pytest
-from built import COLLWATCH, PROGRAM, TRAIN_LOOP, TRAIN_LOOP_PY
 from agent_lib import *
+from built import COLLWATCH, PROGRAM, TRAIN_LOOP, TRAIN_LOOP_PY
 from ports import unused_port
 
 WAITS_CALLS = 23  # what agent_program has done when it waits: a communicator, 22 collectives
@@ -26,7 +26,7 @@ def build_id(path):
 
 def two_ranks(*how):
     """work(100) on two ranks: 200 calls, then two in a group."""
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([PROGRAM, "ranks", *how], environment(d), stdin=subprocess.PIPE,
                   stdout=subprocess.DEVNULL)
         agents = [d.accept().welcome() for _ in range(2)]
@@ -117,7 +117,7 @@ def test_python_through_ctypes():
 
 
 def test_switched_off():
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1"), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
         # work() was done once the program waits for input, in a pipe read.
@@ -133,7 +133,7 @@ def blocked_in_read(pid):
 
 
 def test_progress_off():
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([PROGRAM, "ranks"], environment(d, COLLWATCH_PROGRESS="off"),
                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         agents = [d.accept().welcome() for _ in range(2)]

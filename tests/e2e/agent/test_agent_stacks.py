@@ -10,8 +10,8 @@ import sys
 import tempfile
 
 import pytest
-from built import COLLWATCH, TRAIN_LOOP
 from agent_lib import *
+from built import COLLWATCH, TRAIN_LOOP
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANK = os.path.join(HERE, "stacks_rank.py")

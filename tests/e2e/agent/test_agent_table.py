@@ -14,9 +14,9 @@ import subprocess
 import tempfile
 
 import pytest
+from agent_lib import *
 import built
 from built import COLLWATCH, SOURCE
-from agent_lib import *
 
 CC = built.CC.split()
 NEWEST_GLIBC = (2, 28)

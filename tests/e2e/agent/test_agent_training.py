@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-from built import COLLWATCH, GRAPH_LOOP, TRAIN_LOOP, TRAIN_LOOP_PY
 from agent_lib import *
+from built import COLLWATCH, GRAPH_LOOP, TRAIN_LOOP, TRAIN_LOOP_PY
 
 STEPS, RANKS = 10000, 2
 LOOP = ["--steps", str(STEPS), "--elements", "16", "--log-every", "500"]

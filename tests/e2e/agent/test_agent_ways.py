@@ -9,8 +9,8 @@ import sys
 import tempfile
 
 import pytest
-from built import (COLLWATCH, OWN_THREADS, PROGRAM, SECOND, SECOND_HOOK, SOURCE, STATIC, WAYS)
 from agent_lib import *
+from built import COLLWATCH, OWN_THREADS, PROGRAM, SECOND, SECOND_HOOK, SOURCE, STATIC, WAYS
 from sanitized import build_sanitized
 from two_ways import must_tell_the_same, must_tell_the_same_sends, sent, trained
 
@@ -22,7 +22,7 @@ def recorded(argv, ops, comms=1, preload=AGENT, said=None, probes=0, returned=0,
              **extra):
     """Runs argv until it waits for its input; its record must hold so many ops. probes: connections
     before the agent's, made to see whether there is a daemon."""
-    with Daemon() as d:
+    with StandIn() as d:
         p = start(argv, environment(d, preload=preload, **extra), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
@@ -109,7 +109,7 @@ def test_closed_and_opened_again():
     argv = [sys.executable, "-c", CLOSED, RANK]
     p = subprocess.run(argv, env=environment(preload=None), input=b"", stdout=subprocess.PIPE)
     check((p.returncode, p.stdout) == (0, b"closed False\n"), p.stdout)
-    with Daemon() as d:
+    with StandIn() as d:
         p = start(argv, environment(d), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         a = d.accept().welcome()
         check(p.stdout.readline() == b"closed True\n", "it stays")
@@ -168,7 +168,7 @@ def plugin(version=5, preload=None):
 
 def two_ranks(*how, **extra):
     """The records of agent_program's two ranks after 202 collectives, by rank."""
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([PROGRAM, "ranks", *how], environment(d, **extra), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
@@ -243,7 +243,7 @@ def test_plugin_beside_another_copy_stays_out():
 
 def test_plugin_of_a_static_nccl():
     """Which no wrapper sees: hidden in a library of somebody's."""
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([WAYS, "static"], environment(d, **plugin()), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
         try:
@@ -257,7 +257,7 @@ def test_plugin_of_a_static_nccl():
 
 
 def test_switched_off_plugin_records_nothing():
-    with Daemon() as d:
+    with StandIn() as d:
         p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1", **plugin()),
                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         out = p.communicate(b"x", timeout=120)[0]

@@ -1,23 +1,25 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Everybody registers at once: the ranks of many users after a restart of the daemon, and one user's
 beside two others who hold thousands of connections and open each anew the moment it is closed. The
-ranks wait a minute after a refusal, as agents of running jobs may: one is a failure. Two busy loops run beside it, and the daemon as its unit would run it. Prints TAP.
+ranks wait a minute after a refusal, as agents of running jobs may: one is a failure. Two busy loops run beside it, and the daemon as its unit would run it.
 
-usage: storm_registration.py [--scale S]    1: 64 users, 2,000 connections a flood
+At full size (E2E_SCALE=1): 64 users, 2,000 connections a flood
 """
 import contextlib
 import json
 import os
 import struct
-import sys
 import time
 
 import attack_lib
-from agent_lib import Skip, check, main, start, wait_until
-from fault_lib import RealDaemon
+import pytest
+from agent_lib import start
+from built_attack import STORM_AGENTS
+from daemon import Daemon
+from waiting import expect as check
+from waiting import wait_until
 
-STORM = os.environ["CW_STORM_AGENTS"]
+pytestmark = pytest.mark.root  # to be several users
 SCALE = attack_lib.scale()
 USERS, RANKS = attack_lib.scaled(64, SCALE, 2), 32
 FLOODS, CONNECTIONS = 2, attack_lib.scaled(2000, SCALE, 4)
@@ -37,7 +39,7 @@ class Party:
 
     def __init__(self, daemon, name, kind, *numbers):
         self.path = f"{daemon.dir}/{name}.state"
-        self.process = start([STORM, kind, daemon.path, self.path, *map(str, numbers)],
+        self.process = start([STORM_AGENTS, kind, daemon.path, self.path, *map(str, numbers)],
                              dict(os.environ), cwd="/",
                              preexec_fn=(lambda: os.nice(NICE)) if kind == "flood" else None)
 
@@ -81,18 +83,16 @@ def party(*args):
 
 @contextlib.contextmanager
 def daemon_of_the_unit():
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be several users")
-    with RealDaemon(config=CONFIG) as d:
+    with Daemon(patience=CONFIG) as d:
         yield d
 
 
 def start_daemon(d):
-    d.start(preexec_fn=attack_lib.unit_settings)
+    d.start(preexec=attack_lib.unit_settings)
 
 
 def loop_s(d):
-    return d.answer()["loop_max_s"]
+    return d.status()["loop_max_s"]
 
 
 def all_up(it, n, since, limit, d):
@@ -102,7 +102,7 @@ def all_up(it, n, since, limit, d):
     except AssertionError:
         raise AssertionError("only %d of %d ranks registered, %d refused, %d deferred; agents: %s" % (
             it.up(), n, it.refused(), it.deferred(),
-            json.dumps((d.status() or {}).get("agents")))) from None
+            json.dumps(d.status().get("agents")))) from None
     took = it.last_up() - since
     print("# %d ranks registered after %.1f s; %d refused, %d tries without an answer" % (
         n, took, it.refused(), it.deferred()), flush=True)
@@ -113,17 +113,17 @@ def all_up(it, n, since, limit, d):
 def check_loop(d):
     held = loop_s(d)
     print("# loop held up for %.0f ms at most; agents: %s" % (
-        1000 * held, json.dumps(d.answer()["agents"])), flush=True)
+        1000 * held, json.dumps(d.status()["agents"])), flush=True)
     check(held <= LOOP_S, "the loop was held for %.0f ms" % (1000 * held))
 
 
-def all_users_are_back_after_a_restart():
+def test_all_users_are_back_after_a_restart():
     with daemon_of_the_unit() as d:
         start_daemon(d)
         with party(d, "ranks", "ranks", FIRST_UID, USERS, RANKS) as ranks:
             wait_until(lambda: ranks.up() == USERS * RANKS, "all ranks registered", 180)
             with attack_lib.busy():
-                d.end()
+                d.stop()
                 before = ranks.refused()
                 check(before == 0, "%d ranks were refused at their start" % before)
                 began = time.monotonic()
@@ -142,7 +142,7 @@ def floods(d):
         print("# the floods opened %d connections" % sum(f.opened() for f in them))
 
 
-def a_victim_registers_beside_a_flood():
+def test_a_victim_registers_beside_a_flood():
     with daemon_of_the_unit() as d, attack_lib.busy():
         start_daemon(d)
         with floods(d):
@@ -152,20 +152,20 @@ def a_victim_registers_beside_a_flood():
                 check_loop(d)
 
 
-def a_victim_is_back_after_a_restart_beside_a_flood():
+def test_a_victim_is_back_after_a_restart_beside_a_flood():
     with daemon_of_the_unit() as d, attack_lib.busy():
         start_daemon(d)
         with party(d, "victim", "ranks", VICTIM_UID, 1, RANKS) as victim:
             wait_until(lambda: victim.up() == RANKS, "all ranks registered")
             with floods(d):
-                d.end()
+                d.stop()
                 began = time.monotonic()
                 start_daemon(d)
                 all_up(victim, RANKS, began, VICTIM_S, d)
                 check_loop(d)
 
 
-def a_victim_registers_beside_two_crowds():
+def test_a_victim_registers_beside_two_crowds():
     """Thousands of processes, each of them in order: they wait in line before it."""
     with daemon_of_the_unit() as d, attack_lib.busy(), contextlib.ExitStack() as stack:
         start_daemon(d)
@@ -180,9 +180,3 @@ def a_victim_registers_beside_two_crowds():
             for crowd in crowds:
                 all_up(crowd, CROWD, began, CROWD_S, d)
             check_loop(d)
-
-
-if __name__ == "__main__":
-    sys.argv = sys.argv[:1]
-    main([all_users_are_back_after_a_restart, a_victim_registers_beside_a_flood,
-          a_victim_is_back_after_a_restart_beside_a_flood, a_victim_registers_beside_two_crowds])

@@ -1,23 +1,23 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A few users want all places there are: of jobs that a daemon leads, of rank processes on a node, of
 clients of the control socket. Whoever comes late is watched and answered all the same, and it is told
 whose jobs and ranks are not watched. Two busy loops run beside it, and the daemon as its unit would
-run it. Prints TAP.
+run it.
 
-usage: storm_places.py [--scale S]    1: 4 users of 256 jobs, 2 of 2,048 ranks; 7 users of 8 clients
+At full size (E2E_SCALE=1): 4 users of 256 jobs, 2 of 2,048 ranks; 7 users of 8 clients
 """
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
-import sys
 
 import attack_lib
-from agent_lib import check, main, wait_until
+import pytest
+from built import COLLWATCH
 from crowd_lib import crowd, daemon_of_the_unit
-from fault_lib import COLLWATCH
+from open_copy import open_copy
+from waiting import expect as check
+from waiting import wait_until
 
 SCALE = attack_lib.scale()
 JOB_USERS, JOBS = 4, attack_lib.scaled(256, SCALE)
@@ -26,6 +26,7 @@ CLIENT_USERS, CLIENTS = 7, 8
 FIRST_UID, LATE_UID = 21000, 21900
 IS_FULL = SCALE >= 1
 ALERT_S = 120
+pytestmark = pytest.mark.root  # to be several users
 
 
 def expect_alert(daemon, late):
@@ -37,19 +38,18 @@ def expect_alert(daemon, late):
 
 
 def untracked(daemon, what):
-    status = wait_until(daemon.status, "an answer")
-    return {u["uid"]: u["count"] for u in status["untracked"] if u["what"] == what}
+    return {u["uid"]: u["count"] for u in daemon.status()["untracked"] if u["what"] == what}
 
 
 def expect_told(daemon, what, uids):
     """Status and log say whose are not watched."""
     told = wait_until(lambda: untracked(daemon, what), "status tells whose have no place")
     check(set(told) <= set(uids), told)
-    wait_until(lambda: any(f"of uid {u} " in daemon.read_log() for u in told), "the log does")
+    wait_until(lambda: any(f"of uid {u} " in daemon.log() for u in told), "the log does")
     print(f"# {what} without a place: {told}", flush=True)
 
 
-def four_users_of_256_jobs_leave_a_fifth_watched():
+def test_four_users_of_256_jobs_leave_a_fifth_watched():
     with daemon_of_the_unit() as d, contextlib.ExitStack() as stack:
         uids = range(FIRST_UID, FIRST_UID + JOB_USERS)
         for uid in uids:
@@ -62,7 +62,7 @@ def four_users_of_256_jobs_leave_a_fifth_watched():
             expect_told(d, "jobs", uids)
 
 
-def two_users_of_2048_ranks_leave_a_third_watched():
+def test_two_users_of_2048_ranks_leave_a_third_watched():
     with daemon_of_the_unit() as d, contextlib.ExitStack() as stack:
         uids = range(FIRST_UID, FIRST_UID + RANK_USERS)
         for uid in uids:
@@ -100,10 +100,9 @@ def hold_clients(path, uid, ready):
                 held.remove(client)
 
 
-def seven_users_leave_the_control_socket_to_others():
+def test_seven_users_leave_the_control_socket_to_others():
     with daemon_of_the_unit() as d:
-        program = shutil.copy(COLLWATCH, d.dir)
-        os.chmod(program, 0o755)
+        program = open_copy(COLLWATCH)
         ends, ready = os.pipe()
         holders = [hold_clients(d.control, FIRST_UID + i, ready) for i in range(CLIENT_USERS)]
         try:
@@ -122,9 +121,3 @@ def seven_users_leave_the_control_socket_to_others():
                 os.waitpid(pid, 0)
             os.close(ends)
             os.close(ready)
-
-
-if __name__ == "__main__":
-    sys.exit(main([four_users_of_256_jobs_leave_a_fifth_watched,
-                   two_users_of_2048_ranks_leave_a_third_watched,
-                   seven_users_leave_the_control_socket_to_others]))

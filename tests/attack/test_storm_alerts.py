@@ -1,23 +1,20 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One user's jobs hang by the hundred, and thousands of alerts of that user have gone out. Whoever is
 on call gets a few messages that tell of all of them; another user's alert goes out at once, and one
 that had to wait for its receiver goes out in the end. Two busy loops run beside it, and the daemon as
-its unit would run it. Prints TAP.
+its unit would run it.
 
-usage: storm_alerts.py [--scale S]    1: 200 jobs that hang at once, 4,096 ids of alerts
+At full size (E2E_SCALE=1): 200 jobs that hang at once, 4,096 ids of alerts
 """
-import contextlib
-import os
 import subprocess
-import sys
 import time
 
 import attack_lib
-from agent_lib import check, main, wait_until
+import pytest
+from built import COLLWATCHD
 from crowd_lib import crowd, daemon_of_the_unit
-from fault_lib import COLLWATCHD
-from ops_lib import Receiver
+from waiting import expect as check
+from waiting import wait_until
 
 SCALE = attack_lib.scale()
 JOBS = attack_lib.scaled(200, SCALE, 10)
@@ -25,6 +22,7 @@ IDS = max(attack_lib.scaled(4096, SCALE), 4096)  # a file: it costs nothing
 BURST, FOLD_S = 5, 5
 GREEDY_UID, VICTIM_UID = 22000, 22001
 ALERT_S = 120
+pytestmark = pytest.mark.root  # to be several users
 
 
 def rate_config():
@@ -34,27 +32,18 @@ def rate_config():
     return f'alert_burst = "{BURST}"\nalert_fold = "{FOLD_S}s"\n' if "alert_fold" in known else ""
 
 
-@contextlib.contextmanager
-def receiver():
-    it = Receiver()
-    try:
-        yield it
-    finally:
-        it.close()
-
-
-def posts_of(hook, uid):
-    return [doc for _, doc in list(hook.posts) if doc.get("uid") == uid]
+def posts_of(receiver, uid):
+    return [doc for _, doc in list(receiver.posts) if doc.get("uid") == uid]
 
 
 def told(posts):
     return sum(doc.get("count", 1) for doc in posts)
 
 
-def hundreds_of_hangs_of_one_user_are_a_few_messages():
-    with receiver() as hook, daemon_of_the_unit(
-            f'webhook_url = "{hook.url}"\n{rate_config()}') as d:
-        hook.listen()
+def test_hundreds_of_hangs_of_one_user_are_a_few_messages(receiver):
+    with daemon_of_the_unit(
+            f'webhook_url = "{receiver.url}"\n{rate_config()}') as d:
+        receiver.listen()
         with crowd(d, GREEDY_UID, JOBS, 2, "hang") as greedy:
             wait_until(lambda: greedy.up() == greedy.n, "all ranks registered", 180)
             began = time.monotonic()
@@ -62,19 +51,19 @@ def hundreds_of_hangs_of_one_user_are_a_few_messages():
             def has_begun():
                 nonlocal began
                 looked = time.monotonic()
-                if posts_of(hook, GREEDY_UID):
+                if posts_of(receiver, GREEDY_UID):
                     return True
                 began = looked  # there was none: whoever sees the first one late counts from here
                 return False
             wait_until(has_begun, "the first alert", ALERT_S)
             with crowd(d, VICTIM_UID, 1, 2, "hang"):
-                wait_until(lambda: posts_of(hook, VICTIM_UID), "the victim's alert", ALERT_S)
-                victims = posts_of(hook, VICTIM_UID)
+                wait_until(lambda: posts_of(receiver, VICTIM_UID), "the victim's alert", ALERT_S)
+                victims = posts_of(receiver, VICTIM_UID)
                 check(victims[0]["schema"] == "collwatch.incident/1", victims)
-                wait_until(lambda: told(posts_of(hook, GREEDY_UID)) >= JOBS, "all hangs are told",
+                wait_until(lambda: told(posts_of(receiver, GREEDY_UID)) >= JOBS, "all hangs are told",
                            ALERT_S)
             took = time.monotonic() - began
-        posts = posts_of(hook, GREEDY_UID)
+        posts = posts_of(receiver, GREEDY_UID)
         print(f"# {told(posts)} hangs were told in {len(posts)} messages", flush=True)
         check(len(posts) <= BURST + took / FOLD_S + 2,
               f"{len(posts)} messages about one user in {took:.0f} s")
@@ -88,19 +77,13 @@ def write_sent(d, wall_ns):
             f.write(f"{0x10000 + i:x} {wall_ns} sent {GREEDY_UID}\n")
 
 
-def thousands_of_young_ids_do_not_stop_the_spool():
-    with receiver() as hook, daemon_of_the_unit(f'webhook_url = "{hook.url}"\n') as d:
+def test_thousands_of_young_ids_do_not_stop_the_spool(receiver):
+    with daemon_of_the_unit(f'webhook_url = "{receiver.url}"\n') as d:
         with crowd(d, VICTIM_UID, 1, 2, "hang") as victim:
             wait_until(lambda: d.incident_of(victim.job()), "the victim's hang is told", ALERT_S)
-        d.end()
+        d.stop()
         write_sent(d, time.time_ns())
-        hook.listen()
-        d.start(preexec_fn=attack_lib.unit_settings)
-        wait_until(lambda: posts_of(hook, VICTIM_UID), "the victim's alert goes out")
-        check(len(posts_of(hook, VICTIM_UID)) == 1, hook.posts)
-
-
-if __name__ == "__main__":
-    os.environ["no_proxy"] = "*"
-    sys.exit(main([hundreds_of_hangs_of_one_user_are_a_few_messages,
-                   thousands_of_young_ids_do_not_stop_the_spool]))
+        receiver.listen()
+        d.start(preexec=attack_lib.unit_settings)
+        wait_until(lambda: posts_of(receiver, VICTIM_UID), "the victim's alert goes out")
+        check(len(posts_of(receiver, VICTIM_UID)) == 1, receiver.posts)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of a daemon in trouble share: the real daemon, which can be killed and started
-again, and training jobs whose whole output is kept."""
+"""What the tests with NVIDIA's NCCL share: the real daemon, and training jobs whose whole output is
+kept."""
 
 import json
 import os
@@ -183,25 +183,3 @@ def wait_for_job(daemon, training, ranks):
         job = daemon.job(training.name)
         return job and job["ranks"] == ranks and job["collectives"] > 0
     wait_until(is_watched, f"{training.name} is watched")
-
-
-# nanosleep and clock_nanosleep, on x86-64 and aarch64: where a rank computes, outside NCCL
-SLEEPING = ("35", "230", "101", "115")
-
-
-def stop_outside_nccl(rank):
-    """Stopped in a call, it would have come to where the others are: then nobody is missing."""
-    def is_caught():
-        rank.send_signal(signal.SIGSTOP)
-        wait_until(lambda: state_of(rank.pid) == "T", "it is stopped")
-        with open(f"/proc/{rank.pid}/syscall", encoding="ascii") as f:
-            if f.read().split()[0] in SLEEPING:
-                return True
-        rank.send_signal(signal.SIGCONT)
-        return False
-    wait_until(is_caught, "the rank computes")
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]

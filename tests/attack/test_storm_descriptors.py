@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A daemon whose descriptors are used up from outside, on a machine with two busy loops: by
 connections to the control socket, the peer port and the agent socket that are held open. It neither
 spins nor fills the log, goes on with its work, and serves whoever waited as soon as there is room.
-Needs root, else says so. Prints TAP.
 
-usage: storm_descriptors.py [--scale S]    1: the descriptors are kept for 7 s
+At full size (E2E_SCALE=1): the descriptors are kept for 7 s
 """
 
 import contextlib
@@ -16,11 +14,12 @@ import socket
 import subprocess
 import time
 
-import tap
-from agent_lib import wait_until
+import pytest
 from attack_lib import busy, scale, scaled, time_limit, unit_settings
-from ops_lib import COLLWATCH, World, expect
+from built import COLLWATCH
+from daemon import Daemon
 from ports import unused_port
+from waiting import expect, wait_until
 
 SCALE = scale()
 HOLD_S = max(2, 7 * SCALE)
@@ -34,6 +33,7 @@ WAITING = scaled(400, SCALE)
 PROCESSES = 2 * DESCRIPTORS
 FIRST_UID = 22000
 PR_SET_PDEATHSIG = 1
+pytestmark = pytest.mark.root  # one user gets fewer connections than there are descriptors
 
 
 def cpu_s(pid):
@@ -84,11 +84,9 @@ class Process:
 
 
 def storm(listener, address_of):
-    if os.geteuid() != 0:
-        raise tap.Skip("needs root: one user gets fewer connections than there are descriptors")
     with contextlib.ExitStack() as stack:
         port = unused_port()
-        world = stack.enter_context(World())
+        world = stack.enter_context(Daemon())
         subprocess.run([COLLWATCH, "init-cluster", world.dir + "/cluster", "--peers-from",
                         f"localhost:{port}"], stdout=subprocess.DEVNULL, check=True)
         world.configure(f'peers = {{"node-a=127.0.0.1:{port}", "node-b=127.0.0.2:{port}"}}\n'
@@ -96,7 +94,7 @@ def storm(listener, address_of):
                         f'peer_key_file = "{world.dir}/cluster/peer.key"\n'
                         f'metrics_socket = "{world.dir}/metrics.sock"\n')
         world.start(preexec=lambda: unit_settings(DESCRIPTORS))
-        pid = world.daemon.pid
+        pid = world.process.pid
         counter = f'collwatch_accept_pauses_total{{listener="{listener}"}}'
         expect(world.scrape().get(counter, 0) == 0, "there are enough at first")
         held = []
@@ -136,18 +134,13 @@ def storm(listener, address_of):
                f"status does not say it: {world.status()['notes']}")
 
 
-def control_socket_waits_for_descriptors():
+def test_control_socket_waits_for_descriptors():
     storm("control", lambda world, port: world.control)
 
 
-def peer_port_waits_for_descriptors():
+def test_peer_port_waits_for_descriptors():
     storm("peer", lambda world, port: ("127.0.0.1", port))
 
 
-def agent_socket_waits_for_descriptors():
+def test_agent_socket_waits_for_descriptors():
     storm("agent", lambda world, port: world.path)
-
-
-if __name__ == "__main__":
-    tap.run([control_socket_waits_for_descriptors, peer_port_waits_for_descriptors,
-             agent_socket_waits_for_descriptors])
