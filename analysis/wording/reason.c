@@ -90,8 +90,10 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 		phrase_say(buf, len, "; a child of it last worked %s ago", time.text);
 	else if (strcmp(by, "nccl") == 0)
 		phrase_say(buf, len, "; last called NCCL %s ago", time.text);
-	else
+	else if (*by)
 		phrase_say(buf, len, "; last worked %s ago", time.text);
+	else /* it counts from when it was first looked at: when it worked before is not known */
+		phrase_say(buf, len, "; has not worked for %s", time.text);
 }
 
 const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)

@@ -117,7 +117,9 @@ int ruled_out_list(struct diagnosis *diag)
 	if (r == 0 && diag->v->comm != CW_SNAP_NONE)
 		r = rule_out_setup(diag);
 	if (r == 0 && !dead && seen)
-		r = rule_out(diag, "no dead process: all %" PRIu32 " visible processes are alive",
+		r = rule_out(diag,
+			     "no dead process: all %" PRIu32
+			     " visible processes that share communicators are alive",
 			     seen);
 	if (r == 0 && !cycles)
 		r = rule_out(diag, "no deadlock: there is no cycle of waits");

@@ -398,10 +398,10 @@ static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
 	}
 	if (n_completed)
 		phrase_say(v->summary, sizeof(v->summary),
-			   "%s %s been inside %s on %s for %s, which %" PRIu32 " of its %" PRIu32
-			   " members have completed.",
+			   "%s %s not finished %s on %s, which %" PRIu32 " of its %" PRIu32
+			   " members have completed; nothing has moved there for %s.",
 			   inside.text, gate->n_waiters == 1 ? "has" : "have", w->call.text,
-			   w->comm.text, w->since.text, n_completed, nranks);
+			   w->comm.text, n_completed, nranks, w->since.text);
 	else if (gate->n_waiters == nranks && nranks > 1)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "all %" PRIu32 " ranks of %s entered %s and none has finished for %s.",
@@ -556,6 +556,25 @@ static void sum_up_dead(const struct diagnosis *diag, const struct words *w)
 		   w->waiting);
 }
 
+/* Somebody waits for them in another comm, too. */
+static bool is_waited_for_elsewhere(const struct diagnosis *diag)
+{
+	const struct waitgraph *g = &diag->s->g;
+
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		const struct gate *gate = &g->gates[i];
+
+		if (gate->comm == diag->v->comm)
+			continue;
+		if (gate->n_unseen)
+			return true;
+		for (uint32_t m = 0; m < gate->n_missing; m++)
+			if (diag->is_culprit[gate->missing[m]])
+				return true;
+	}
+	return false;
+}
+
 /* "node-1 (ranks 4-7) has not been heard from for 18 s", or "the nodes of ranks 4-11 have not …" */
 static void sum_up_nodes(const struct diagnosis *diag, struct words *w)
 {
@@ -583,7 +602,11 @@ static void sum_up_nodes(const struct diagnosis *diag, struct words *w)
 	else
 		phrase_say(v->summary, sizeof(v->summary), "the nodes of %s have stopped reporting",
 			   who.text);
-	say_where(diag, w, where, sizeof(where));
+	if (all_wait_in(diag) || !is_waited_for_elsewhere(diag))
+		say_where(diag, w, where, sizeof(where));
+	else
+		phrase_say(where, sizeof(where), " in %s on %s or elsewhere", w->call.text,
+			   w->comm.text);
 	find_waiting(diag, w, where);
 	phrase_say(v->summary, sizeof(v->summary), "%s", w->waiting);
 }

@@ -229,13 +229,23 @@ class Truth:
 
     # -- times --
 
-    def time(self, text, seconds, what):
+    def time(self, text, seconds, what, at_least=False):
         if text == "an unknown time":
             return
         value, unit = text.split()
         size = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}[unit]
         low, high = float(value) * size, (float(value) + 1) * size
-        expect(low - 1.5 <= seconds <= high + LATE_S, f"{what}: {seconds:.1f} s, not {text}")
+        expect(low - 1.5 <= seconds, f"{what}: {seconds:.1f} s, not {text}")
+        expect(at_least or seconds <= high + LATE_S, f"{what}: {seconds:.1f} s, not {text}")
+
+    def around(self, ranks):
+        """These, and all that share communicators with them, however indirectly."""
+        found = set(ranks)
+        while True:
+            more = {r for c in self.all_comms if found & c["of"].keys() for r in c["of"]} - found
+            if not more:
+                return found
+            found |= more
 
 
 # ---- sentences ----
@@ -297,6 +307,17 @@ def expect_inside(t, ranks, comm, call, or_behind):
     expect(not lost, f"ranks {sorted(lost)} have nothing to do with {comm}")
 
 
+@sentence(rf"({OTHERS}) (?:have|has) been waiting in ({CALL}) on ({COMM}) or elsewhere for ({TIME})")
+def waiting_elsewhere(t, said, others, call, comm, time):
+    ranks = t.others(others, said.get("who", ()), said.get("all", range(len(t.ranks))))
+    expect_waiting(t, ranks, time)
+    inside = {r for r in ranks if r in t.comm(comm)["of"] and t.is_in(comm, r, call)}
+    expect(inside, f"nobody is in {call} on {comm}")
+    expect(inside != ranks, f"all of them are in {call} on {comm}")
+    lost = ranks - t.reach(said["who"])
+    expect(not lost, f"ranks {sorted(lost)} have nothing to do with those")
+
+
 @sentence(rf"({OTHERS}) (?:have|has) been waiting in ({CALL}) on ({COMM})( or behind it)? for ({TIME})(?:; (.*))?")
 def waiting_in(t, said, others, call, comm, behind, time, why):
     ranks = t.others(others, said.get("who", ()), said.get("all", range(len(t.ranks))))
@@ -321,8 +342,8 @@ class Unparsed(Exception):
     """A sentence that is none of those known."""
 
 
-@sentence(rf"({WHO}) (?:has|have) been inside ({CALL}) on ({COMM}) for ({TIME}), which (\d+) of its (\d+) members have completed")
-def inside_partly(t, said, who, call, comm, time, done, size):
+@sentence(rf"({WHO}) (?:has|have) not finished ({CALL}) on ({COMM}), which (\d+) of its (\d+) members have completed; nothing has moved there for ({TIME})")
+def inside_partly(t, said, who, call, comm, done, size, time):
     said["inside"] = t.named(who)
     members = t.comm(comm)["members"]
     seq = int(re.search(r"#(\d+)", call)[1])
@@ -332,7 +353,8 @@ def inside_partly(t, said, who, call, comm, time, done, size):
         expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
     expect(len(members) == int(size), f"{comm} has {len(members)} members")
     expect(is_p2p or int(done) == len(completed), f"{len(completed)} have completed it")
-    t.time(time, t.longest_wait(said["inside"]), "the longest wait")
+    # Members that got out later than these came in moved it.
+    t.time(time, t.longest_wait(said["inside"]), "the longest wait", at_least=True)
     same_calls(t, comm, seq)
 
 
@@ -683,7 +705,7 @@ LAST = (
 )
 HEADWAY = (
     rf"(?:; last (?P<did>used CPU|did I/O|called NCCL|worked) (?P<when>{TIME}) ago"
-    rf"|; a child of it last worked (?P<child>{TIME}) ago)?"
+    rf"|; a child of it last worked (?P<child>{TIME}) ago|; has not worked for (?P<idle>{TIME}))?"
 )
 
 
@@ -703,6 +725,8 @@ def last_call(t, rank, m):
 
 
 def headway(t, rank, m):
+    if m["idle"]:
+        t.time(m["idle"], t.ranks[rank]["active_ago"], "it worked", at_least=True)
     when = m["when"] or m["child"]
     if when:
         # Times of a rank whose daemon was away count from when that was back.
@@ -834,9 +858,10 @@ def out_versions(t, what):
     expect(len({t.ranks[r]["environment"] for r in members}) == 1, "they have not")
 
 
-@ruled_out(r"no dead process: all (\d+) visible processes are alive")
+@ruled_out(r"no dead process: all (\d+) visible processes that share communicators are alive")
 def out_dead(t, n):
-    seen = [r for r in t.ranks if not r["blind"]]
+    around = t.around(t.comm(t.comm_said)["of"]) if t.comm_said else {r["rank"] for r in t.ranks}
+    seen = [r for r in t.ranks if not r["blind"] and r["rank"] in around]
     expect(int(n) <= len(seen), f"{len(seen)} are visible")
     gone = [r["rank"] for r in seen if t.is_dead(r["rank"]) and r["ended_ago"] > LATE_S and not t.nodes[r["node"]]]
     expect(not gone, f"ranks {gone} are dead")

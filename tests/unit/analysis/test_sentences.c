@@ -97,6 +97,18 @@ Test(sentences, of_what_a_rank_last_did)
 	is_for_people(v.culprits[0].reason);
 }
 
+/* Its daemon began after it did: what it did before nobody saw. */
+Test(sentences, of_a_rank_that_was_never_seen_at_work)
+{
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 84 * SB_S);
+	b->ranks[3].headway_ns = SB_NOW - 60 * SB_S;
+	b->ranks[3].headway_by = "";
+	judge();
+	cr_expect_not_null(strstr(v.culprits[0].reason, "; has not worked for 60 s"), "%s",
+			   v.culprits[0].reason);
+	is_for_people(v.culprits[0].reason);
+}
+
 Test(sentences, of_a_dead_rank)
 {
 	sb_all_wait_but(sb_comm(b, "dp", 0, 8, 1, 120), 3, 4 * SB_S);
@@ -168,6 +180,38 @@ Test(sentences, of_ranks_that_wait_behind_those_who_wait_for_a_lost_node)
 	says(CW_CLASS_NODE_UNREACHABLE,
 	     "node-a (ranks 0-3) has not been heard from for 18 s. The other 4 ranks have been "
 	     "waiting in all_reduce #133 on stage or behind it for 17 s.");
+}
+
+Test(sentences, of_ranks_that_wait_for_a_lost_node_each_in_a_pair_of_its_own)
+{
+	for (uint32_t first = 0; first < 4; first++)
+		sb_waits(sb_comm(b, "pair", first, 2, 4, 132), 1, 17 * SB_S);
+	b->node_state[0] = CW_NODE_UNREACHABLE;
+	judge();
+	snap->nodes[0].last_digest_ns = SB_NOW - 18 * SB_S;
+	again();
+	says(CW_CLASS_NODE_UNREACHABLE,
+	     "node-a (ranks 0-3) has not been heard from for 18 s. The other 4 ranks have been "
+	     "waiting in all_reduce #133 on pair or elsewhere for 17 s.");
+}
+
+/* The last of the others got out 4 s ago: until then the call moved, and rank 0 was in it for 20 s.
+ */
+Test(sentences, of_a_call_that_moved_after_its_members_had_come)
+{
+	struct sb_comm *c = sb_comm(b, "dp", 0, 4, 1, 121);
+
+	c->members[0].entered = c->members[0].returned = c->members[0].completed = 120;
+	c->members[0].reached = 120;
+	sb_waits(c, 0, 20 * SB_S);
+	judge();
+	for (uint32_t m = 1; m < 4; m++)
+		snap->comms[0].members[m].progress_ns = SB_NOW - (3 + m) * SB_S;
+	again();
+	says(CW_CLASS_IN_COLLECTIVE,
+	     "rank 0 has not finished all_reduce #121 on dp, which 3 of its 4 "
+	     "members have completed; nothing has moved there for 4.0 s. Not the program: check "
+	     "network, GPUs and NCCL on node-a (rank 0).");
 }
 
 /* Its call came back, and the device had not done it. */
