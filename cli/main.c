@@ -5,9 +5,10 @@
 
 #include "cli/dispatch.h"
 #include "cli/verb.h"
+#include "common/commit.h"
 #include "common/environment.h"
 
-const char *argp_program_version = "collwatch " CW_VERSION;
+const char *argp_program_version = "collwatch " CW_VERSION ", commit " CW_COMMIT;
 
 static const struct cw_verb verbs[] = {
 	{ "run", cw_verb_run, "run a program with the agent loaded", &cw_argp_run, NULL, NULL },

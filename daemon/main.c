@@ -11,6 +11,7 @@
 
 #include "cluster/peer_key_file.h"
 #include "common/clock.h"
+#include "common/commit.h"
 #include "common/log.h"
 #include "daemon/config/config.h"
 #include "daemon/control/status_doc.h"
@@ -23,7 +24,7 @@
 /* 1: usage or configuration; 2 is taken by the command line's "a hang was found". */
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
 
-const char *argp_program_version = "collwatchd " CW_VERSION;
+const char *argp_program_version = "collwatchd " CW_VERSION ", commit " CW_COMMIT;
 
 /* As in the unit file. */
 #define MAX_DESCRIPTORS 65536u

@@ -5,8 +5,9 @@
  */
 #include "cli/dispatch.h"
 #include "cli/lab/verb_lab.h"
+#include "common/commit.h"
 
-const char *argp_program_version = "collwatch-lab " CW_VERSION;
+const char *argp_program_version = "collwatch-lab " CW_VERSION ", commit " CW_COMMIT;
 
 static const struct cw_verb verbs[] = {
 	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU",
