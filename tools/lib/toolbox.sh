@@ -132,23 +132,30 @@ root_packages=$root_packages,libssl-dev,libconfuse-dev,libjansson-dev,libcurl4-o
 root_packages=$root_packages,libseccomp-dev,libcap-ng-dev,uthash-dev,python3,python3-venv,binutils,iproute2
 root_packages=$root_packages,ca-certificates
 
-# toolbox_root RELEASE: a Debian of that release at $toolbox/roots/RELEASE. As root.
+# To build the Debian packages, and to boot with them.
+debian_packages=build-essential,debhelper,fakeroot,bpftool,clang,libbpf-dev,libcap-ng-dev,libconfuse-dev
+debian_packages=$debian_packages,libcurl4-openssl-dev,libdw-dev,libelf-dev,libevent-dev,libjansson-dev
+debian_packages=$debian_packages,libprotobuf-c-dev,libseccomp-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
+debian_packages=$debian_packages,python3,scdoc,systemd-dev,uthash-dev,systemd-sysv,dbus,iproute2
+
+# toolbox_root RELEASE [NAME PACKAGES]: a Debian of that release at $toolbox/roots/NAME. As root.
 toolbox_root() {
-	[ ! -d "$toolbox/roots/$1" ] || return 0
+	set -- "$1" "$toolbox/roots/${2:-$1}" "${3:-$root_packages}"
+	[ ! -d "$2" ] || return 0
 	mkdir -p "$toolbox/roots"
-	rm -rf "$toolbox/roots/$1.new"
+	rm -rf "$2.new"
 	# A release that is archived one day has lists that are past their date.
-	mmdebstrap --quiet --mode=root --variant=apt --include="$root_packages" \
+	mmdebstrap --quiet --mode=root --variant=apt --include="$3" \
 		--aptopt='APT::Install-Recommends "0"' --aptopt='Acquire::Check-Valid-Until "0"' \
-		"$1" "$toolbox/roots/$1.new" http://deb.debian.org/debian >&2 || die "no root of $1"
-	mv "$toolbox/roots/$1.new" "$toolbox/roots/$1"
+		"$1" "$2.new" http://deb.debian.org/debian >&2 || die "no root of $1"
+	mv "$2.new" "$2"
 }
 
-# in_root RELEASE PROGRAM…: there, with /proc and /dev, in a mount namespace of its own.
-in_root() {
-	release=$1
+# in_root NAME PROGRAM…: there, with /proc and /dev, in a mount namespace of its own.
+in_root() (
+	root_name=$1
 	shift
 	# shellcheck disable=SC2016 # for the shell inside
 	unshare --mount --propagation private /bin/sh -c 'cd "$1" && shift && mount -t proc proc proc &&
-		mount --rbind /dev dev && exec chroot . "$@"' sh "$toolbox/roots/$release" "$@"
-}
+		mount --rbind /dev dev && exec chroot . "$@"' sh "$toolbox/roots/$root_name" "$@"
+)
