@@ -22,21 +22,6 @@ PARTS = [
 # In the link of daemon and command; of the others only headers, or nothing, are used.
 LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libseccomp", "libcap-ng",
           "protobuf-c", "zlib", "bzip2", "xz-utils", "uthash", "curl"]
-MAIN = '''# SPDX-License-Identifier: Apache-2.0
-"""Runs the command in place of this process."""
-
-import os
-import sys
-
-
-def main():
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cli", "collwatch")
-    os.execv(program, ["collwatch"] + sys.argv[1:])
-
-
-if __name__ == "__main__":
-    main()
-'''
 METADATA = '''Metadata-Version: 2.4
 Name: collwatch
 Version: {version}
@@ -97,8 +82,8 @@ def contents(args, version):
         with open(path, "rb") as f:
             return f.read()
 
-    yield "collwatch/__init__.py", f'__version__ = "{version}"\n'.encode(), False
-    yield "collwatch/__main__.py", MAIN.encode(), False
+    for name in "__init__.py", "__main__.py":
+        yield "collwatch/" + name, read(f"{args.source}/python/collwatch/{name}"), False
     yield "collwatch/agent/libcollwatch.so", read(args.agent), True
     for part in PARTS:
         path = os.path.join(args.build, part)
