@@ -315,6 +315,16 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	cw_job_incidents_step(&job->incidents, snap, list, d);
 }
 
+/* What is thought at a look at which somebody waits. */
+static void log_look(const struct look *k, const struct cw_verdict *v,
+		     const struct cw_stall_decision *d)
+{
+	if (v->klass != CW_CLASS_HEALTHY)
+		leader_log(k->l->config->effects, CW_LOG_DEBUG, "job=%s: phase %u: %s: %s [%s]",
+			   k->lr->route.label, (unsigned)d->phase,
+			   cw_confidence_name(v->confidence), v->summary, d->why);
+}
+
 static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap)
 {
 	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
@@ -332,6 +342,8 @@ static void look_at(struct look *k, struct cw_job *job, struct cw_snapshot *snap
 	cw_epitaph_remember(&job->memory, snap, &list);
 	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
 	k->l->stats->looks++;
+	for (uint32_t i = 0; i < list.n; i++)
+		log_look(k, &list.v[i], &d[i]);
 	act_on(k, job, snap, &list, d);
 	job->next_ns = d[0].next_ns;
 	for (uint32_t i = 1; i < list.n; i++)

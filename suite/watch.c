@@ -218,8 +218,6 @@ static int look(struct watch *w, int64_t *ret_next)
 	alerts_close(&w->alerts, &d[0].resolved_key);
 	alerts_close(&w->notices, &d[0].resolved_key);
 	for (uint32_t i = 0; r == 0 && i < list.n; i++) {
-		if (w->eyes->on_look)
-			w->eyes->on_look(w->eyes->user, snap, &list.v[i], &d[i]);
 		if (d[i].phase >= CW_STALL_STALLED) {
 			w->well_ns = w->now_ns;
 			w->is_stalled = true;

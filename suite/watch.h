@@ -73,9 +73,8 @@ struct watch_eyes {
 	 */
 	void (*on_incident)(void *user, const struct suite_scenario *s, const struct json_t *doc,
 			    const struct json_t *truth);
-	/* Told of each look; NULL: nobody. */
-	void (*on_look)(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
-			const struct cw_stall_decision *d);
+	/* Each line that a leader logs, of any level; ns: since the scenario began. */
+	void (*on_log)(void *user, int64_t ns, const char *node, const char *text);
 };
 
 /* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */

@@ -55,6 +55,7 @@ struct watch_leader {
 	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
 	unsigned n_attempts, n_restarts;
 	struct network *net;
+	struct network_observer observer;
 	struct node_state *nodes;
 	struct network_time *times;
 	struct watch_faults faults;
@@ -556,6 +557,13 @@ static void show_look(const struct watch_leader *w)
 		w->eyes->on_second(w->eyes->user, now_ns(w), view);
 }
 
+static void on_log(void *user, const struct network_node *n, const char *text)
+{
+	const struct watch_leader *w = user;
+
+	w->eyes->on_log(w->eyes->user, now_ns(w) - CLUSTER_ORIGIN_NS, n->name, text);
+}
+
 static bool is_over(const struct watch_leader *w)
 {
 	bool is_settled = now_ns(w) - w->alert_ns >= SETTLE_NS;
@@ -620,6 +628,8 @@ static int begin(struct watch_leader *w)
 		return -ENOMEM;
 	watch_faults_machines(w->s, config.n_nodes, w->times);
 	config.times = w->times;
+	w->observer = (struct network_observer){ .user = w, .on_log = on_log };
+	config.observer = w->eyes->on_log ? &w->observer : NULL;
 	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
 	if (r == 0)
 		r = network_new(&config, &w->net);

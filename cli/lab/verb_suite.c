@@ -114,7 +114,8 @@ static const struct argp_option options[] = {
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
-	{ "trace", OPT_TRACE, NULL, 0, "… and a line per look at which somebody waits", 0 },
+	{ "trace", OPT_TRACE, NULL, 0,
+	  "… and all that leaders log, what they think at each look among it", 0 },
 	{ 0 },
 };
 
@@ -141,12 +142,12 @@ static enum pipeline pipeline_of(struct argp_state *state, const char *name)
 /* Each look is seen by who looks himself. */
 static void choose_pipeline(struct argp_state *state, struct options *opts)
 {
-	bool looks = opts->trace || opts->watch_on;
+	bool looks = opts->watch_on;
 
 	if (!opts->has_pipeline)
 		opts->pipeline = looks ? PIPELINE_DIRECT : PIPELINE_LEADER;
 	else if (looks && opts->pipeline != PIPELINE_DIRECT)
-		argp_error(state, "--trace and --watch-on go with --pipeline direct only");
+		argp_error(state, "--watch-on goes with --pipeline direct only");
 	if (opts->incidents && opts->pipeline != PIPELINE_LEADER)
 		argp_error(state, "--incidents are those of leaders");
 	if (opts->pipeline == PIPELINE_BOTH && (opts->json || opts->outcomes))
@@ -334,16 +335,10 @@ static int on_process_scenario(void *user, const struct suite_scenario *s)
 	return 0;
 }
 
-static void tell_look(void *user, const struct cw_snapshot *snap, const struct cw_verdict *v,
-		      const struct cw_stall_decision *d)
+static void tell_log(void *user, int64_t ns, const char *node, const char *text)
 {
-	const struct run *run = user;
-
-	if (!run->opts->trace || v->klass == CW_CLASS_HEALTHY)
-		return;
-	fprintf(stderr, "  %.2f s, phase %u: %s: %s [%s]\n",
-		(double)(snap->now_ns - CLUSTER_ORIGIN_NS) / CW_NS_PER_S, (unsigned)d->phase,
-		cw_confidence_name(v->confidence), v->summary, d->why);
+	(void)user;
+	fprintf(stderr, "  %.2f s, %s: %s\n", (double)ns / CW_NS_PER_S, node, text);
 }
 
 /* One line: a reader in another process takes it from there. */
@@ -367,7 +362,7 @@ static int watch(struct run *run, const struct suite_scenario *s, enum pipeline 
 		.user = run,
 		.is_watching_on = run->opts->watch_on || run->opts->pipeline == PIPELINE_BOTH,
 		.on_incident = run->opts->incidents ? print_incident : NULL,
-		.on_look = tell_look
+		.on_log = run->opts->trace ? tell_log : NULL,
 	};
 
 	if (pipeline == PIPELINE_LEADER)

@@ -222,6 +222,17 @@ static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool
 __attribute__((format(printf, 3, 0))) static void log_line(void *user, int level, const char *fmt,
 							   va_list ap)
 {
+	const struct network_node *n = user;
+	const struct network_observer *o = n->network->observer;
+	char text[1024];
+	va_list again;
+
+	if (o && o->on_log) {
+		va_copy(again, ap);
+		(void)vsnprintf(text, sizeof(text), fmt, again);
+		va_end(again);
+		o->on_log(o->user, n, text);
+	}
 	cw_log_v(level, fmt, ap);
 }
 

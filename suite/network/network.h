@@ -101,6 +101,8 @@ struct network_observer {
 			 const struct cw_incident_due *due, const json_t *doc, int r);
 	/* What is done to a node from outside: "killed", "cut off from node-b", … */
 	void (*on_event)(void *user, const struct network_node *n, const char *what);
+	/* A line of its leader's log, of any level. */
+	void (*on_log)(void *user, const struct network_node *n, const char *text);
 	/* Around all that a node's daemon does in a step: publishing, messages, its leader. */
 	void (*on_turn)(void *user, const struct network_node *n, bool is_end);
 	void *user;

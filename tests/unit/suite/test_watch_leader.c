@@ -197,6 +197,43 @@ Test(watch_leader, shows_each_incident_with_what_was_so)
 	cr_expect_gt(n_seen, 0);
 }
 
+static unsigned n_looks;
+static int64_t last_look_ns;
+
+static void on_log(void *user, int64_t ns, const char *node, const char *text)
+{
+	(void)user;
+	if (!strstr(text, ": rank 5 (node-"))
+		return;
+	n_looks++;
+	cr_expect_eq(strncmp(node, "node-", 5), 0, "%s", node);
+	cr_expect_geq(ns, last_look_ns);
+	last_look_ns = ns;
+}
+
+static int watch_log(void *user, const struct suite_scenario *s)
+{
+	const struct watch_eyes eyes = { .on_log = on_log };
+	struct cw_err err = { "" };
+
+	(void)user;
+	cr_assert_eq(cw_watch_leader_with(s, &eyes, &err, &said), 0, "%s", err.text);
+	return 0;
+}
+
+Test(watch_leader, shows_what_leaders_think_at_each_look)
+{
+	static const char text[] =
+		HEAD LOOP "fault 5 at 20s on world block\nexpect never_entered 5\nend\n";
+	struct cw_err err = { "" };
+
+	cw_log_set_level(CW_LOG_ERR);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, watch_log, NULL, &err), 0,
+		     "%s", err.text);
+	cr_expect_gt(n_looks, 60, "%u looks", n_looks);
+	cr_expect_gt(last_look_ns, 100 * INT64_C(1000000000));
+}
+
 /* ---- through flight records ---- */
 
 static void run_recorded(const char *job, const char *fault, const char *expect)
