@@ -3,20 +3,38 @@
 
 #include <errno.h>
 
+static bool name(uint32_t uid, const char *label, struct cw_job_id *ret)
+{
+	size_t len = label ? strnlen(label, sizeof(ret->label)) : 0;
+
+	if (len == 0 || len == sizeof(ret->label))
+		return false;
+	*ret = (struct cw_job_id){ .uid = uid };
+	memcpy(ret->label, label, len);
+	return true;
+}
+
 int cw_job_id_make(uint32_t uid, const char *label, struct cw_job_id *ret)
 {
-	struct cw_job_id job = { .uid = uid };
-	size_t len = label ? strnlen(label, sizeof(job.label)) : 0;
+	struct cw_job_id job;
 	int r;
 
-	if (len == 0 || len == sizeof(job.label))
+	if (!name(uid, label, &job))
 		return -EINVAL;
-	memcpy(job.label, label, len);
 	r = cw_job_key_make(uid, label, &job.key);
 	if (r < 0)
 		return r;
 	*ret = job;
 	return 0;
+}
+
+bool cw_job_id_claimed(const struct cw_job_key *key, uint32_t uid, const char *label,
+		       struct cw_job_id *ret)
+{
+	if (!cw_job_key_is_set(key) || !name(uid, label, ret))
+		return false;
+	ret->key = *key;
+	return true;
 }
 
 int cw_job_id_read(const struct cw_job_key *key, uint32_t uid, const char *label,

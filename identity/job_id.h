@@ -41,6 +41,13 @@ int cw_job_id_make(uint32_t uid, const char *label, struct cw_job_id *ret);
 int cw_job_id_read(const struct cw_job_key *key, uint32_t uid, const char *label,
 		   struct cw_job_id *ret);
 
+/*
+ * What the message says, its key unchecked: only to be looked up among jobs whose keys were
+ * checked, which costs no hash of the label. False: it names no job, or has no key.
+ */
+bool cw_job_id_claimed(const struct cw_job_key *key, uint32_t uid, const char *label,
+		       struct cw_job_id *ret);
+
 static inline bool cw_job_id_is_equal(const struct cw_job_id *a, const struct cw_job_id *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;

@@ -148,6 +148,9 @@ static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_dige
 	struct cw_job_id job;
 	struct entry *e;
 
+	e = cw_job_id_claimed(&d->job_key, d->uid, d->label, &job) ? find(m, &job) : NULL;
+	if (e)
+		return e;
 	if (cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0)
 		return NULL;
 	e = find(m, &job);
@@ -346,12 +349,16 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 {
 	struct cw_job_id job;
 	struct entry *e = NULL;
-	int r = cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job);
+	int r = 0;
 
-	if (r == 0)
+	if (cw_job_id_claimed(&msg->job_key, msg->uid, msg->label, &job))
 		e = find(m, &job);
-	else if (r == CW_JOB_ID_ABSENT)
+	if (!e)
+		r = cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job);
+	if (r == CW_JOB_ID_ABSENT)
 		e = find_answered(m, msg->number);
+	else if (r == 0 && !e)
+		e = find(m, &job);
 	if (r != 0 && !e)
 		m->unnamed++;
 	if (!e || !e->leader || strcmp(e->leader, from) != 0)

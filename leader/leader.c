@@ -290,22 +290,37 @@ static void tell_muted(const struct cw_leader *l, const char *from, const struct
 		e->muted(e->user, from, d->uid, d->label, d->muted_until_ns);
 }
 
+/* NULL in *ret: a job that is not led yet. Else as cw_job_id_read(). */
+static int find_digest_route(const struct cw_leader *l, const struct cw_msg_digest *d,
+			     struct cw_job_id *ret_job, struct cw_led_route **ret)
+{
+	int r;
+
+	*ret = NULL;
+	if (cw_job_id_claimed(&d->job_key, d->uid, d->label, ret_job))
+		*ret = find_route(l, ret_job);
+	if (*ret)
+		return 0;
+	r = cw_job_id_read(&d->job_key, d->uid, d->label, ret_job);
+	if (r == 0)
+		*ret = find_route(l, ret_job); /* of the version before: without a key */
+	return r;
+}
+
 static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
 {
 	const struct cw_msg_digest *d = &(*msg)->digest;
-	struct cw_led_route *lr;
+	struct cw_led_route *lr = NULL;
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	bool is_copy = (*msg)->type == CW_MSG_DIGEST_COPY, is_urgent = false;
 	uint64_t number = d->number, route = d->route;
 	struct cw_job_id job;
 
 	/* A digest speaks for its sender only, and says of which job. */
-	if (strcmp(d->node, from) != 0 ||
-	    cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0) {
+	if (strcmp(d->node, from) != 0 || find_digest_route(l, d, &job, &lr) != 0) {
 		l->stats.refused_digests++;
 		return;
 	}
-	lr = find_route(l, &job);
 	if (!lr && d->n_ranks == 0) {
 		/* Nothing to watch, but an answer: else the node would look for another leader. */
 		if (d->untracked && !is_copy)

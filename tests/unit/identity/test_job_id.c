@@ -90,3 +90,19 @@ Test(job_id, message_with_the_key_of_another_job_is_refused)
 	cr_assert_eq(cw_job_id_read(&victim.key, 8, "name:a", &job), -EBADMSG);
 	cr_assert_eq(cw_job_id_read(&victim.key, 7, "name:b", &job), -EBADMSG);
 }
+
+/* A table of jobs whose keys were checked may be asked for it: it holds nothing that is equal. */
+Test(job_id, what_is_claimed_with_another_key_or_uid_is_no_known_job)
+{
+	struct cw_job_key none = { 0 };
+	struct cw_job_id known = job_of(7, "name:a"), job;
+
+	cr_assert(cw_job_id_claimed(&known.key, 7, "name:a", &job));
+	cr_expect(cw_job_id_is_equal(&job, &known));
+	cr_assert(cw_job_id_claimed(&known.key, 8, "name:a", &job));
+	cr_expect(!cw_job_id_is_equal(&job, &known));
+	cr_assert(cw_job_id_claimed(&known.key, 7, "name:b", &job));
+	cr_expect(!cw_job_id_is_equal(&job, &known));
+	cr_expect(!cw_job_id_claimed(&none, 7, "name:a", &job));
+	cr_expect(!cw_job_id_claimed(&known.key, 7, "", &job));
+}
