@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "suite/outcome.h"
 #include "suite/scenario/scenario.h"
-#include "suite/watch.h"
 
 struct score_miss {
 	char *scenario, *where, *reason;

@@ -1,421 +1,718 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop of a leader with a clock of its own: advance the cluster by a second, take a snapshot,
- * ask for the verdicts, let patience decide, note what alerts. In scenarios that leap, stretches in
- * which all is well are left out.
+ * The network's time is the cluster's, less what was leapt over. In each step of it the cluster
+ * goes on first; then daemons are held, ended and started as its faults say, and where a rank has
+ * ended, its node's digest does not wait for the next second.
  */
 #include "suite/watch.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "analysis/slow/slow.h"
-#include "analysis/stall/stall.h"
+#include "common/cleanup.h"
+#include "identity/job_id.h"
+#include "model/arena.h"
+#include "model/rankset.h"
+#include "proto/ages.h"
+#include "report/json_util.h"
 #include "suite/cluster/cluster.h"
-#include "suite/watch_alerts.h"
+#include "suite/network/network.h"
+#include "suite/watch_faults.h"
 
-#define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 #define LOOK_EVERY_NS (1 * S)
-#define WINDOWS_TAKE_NS (40 * MS)
-#define WINDOWS_EVERY_NS (1 * S)
-/* How long is listened after the last incident that is expected. */
+/* How long is listened after an alert for another one. */
 #define SETTLE_NS (90 * S)
 /* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
 #define SHOWN_NS (40 * S)
+/* Who still gets on so long before the end, after a page, did not hang. */
+#define STILL_MOVES_NS (30 * S)
+/* A wait that people would look at. */
+#define LONG_WAIT_NS (60 * S)
+/*
+ * How much longer than its run a scenario is watched that expects a page, where members complete
+ * all at once and its run ends while somebody waits: scenarios of before there were notices end
+ * shortly after what was the only time.
+ */
+#define UNTIL_PAGE_NS (9000 * S)
+/* Of so many attempts at once nodes tell; of the dead for as long as daemons do. */
+#define MAX_ATTEMPTS 3u
+#define KEEP_DEAD_NS (600 * S)
+
+static bool waits_for_page(const struct suite_scenario *s)
+{
+	return s->completion == SUITE_BARRIER && !suite_is_control(s);
+}
+
+/* The scenario wants to know. */
+static bool expects_slow(const struct suite_scenario *s)
+{
+	if (s->nobody_is_slow)
+		return true;
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].klass == CW_CLASS_SLOW)
+			return true;
+	return false;
+}
+
+struct node_state {
+	enum cluster_daemon daemon;
+	uint32_t n_ended; /* ranks, as of the last digest */
+};
+
+/* Who waited when a page was told. */
+struct waiters {
+	struct outcome *page;
+	int32_t *ranks;
+	size_t n;
+	unsigned restart; /* … and after how many restarts of the job */
+};
 
 struct watch {
 	const struct suite_scenario *s;
-	struct cluster *cluster;
-	struct cw_stall *stall;
-	int64_t now_ns, start_ns, windows_ns, fault_ns;
+	const struct watch_eyes *eyes;
+	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
+	unsigned n_attempts, n_restarts;
+	struct network *net;
+	struct network_observer observer;
+	struct node_state *nodes;
+	struct network_time *times;
+	struct watch_faults faults;
+	struct cw_job_id job;
+	struct cw_arena arena; /* of what is told at the moment */
+	int64_t leapt_ns, fault_ns;
 	int64_t well_ns;  /* since when all is well */
 	int64_t alert_ns; /* the last */
-	bool is_stalled;  /* as of the last look */
-	struct alerts alerts, notices;
-	uint32_t daemons_life;
-	const struct watch_eyes *eyes;
+	unsigned n_alerts, n_notices;
+	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
+	bool is_long_wait;
+	uint32_t n_ended; /* when the long wait began */
 	struct outcome *out;
+	struct cw_err *err;
+	int error;
+	struct cw_thresholds thresholds; /* daemons that start again read them anew */
 };
 
-static void free_outcomes(struct outcome *o)
+static struct cluster *living(const struct watch *w)
 {
-	struct outcome *next;
+	return w->attempts[w->n_attempts - 1];
+}
 
-	for (; o; o = next) {
-		next = o->also;
-		free(o->culprits);
-		free(o);
+/* On the cluster's clock. */
+static int64_t now_ns(const struct watch *w)
+{
+	return w->net->now_ns + w->leapt_ns;
+}
+
+static void note_error(struct watch *w, int r)
+{
+	if (!w->error)
+		w->error = r;
+}
+
+/* ---- what the nodes say ---- */
+
+static const char *policy_of(const struct suite_scenario *s)
+{
+	switch (s->policy) {
+	case CW_POLICY_SERVING:
+		return "serving";
+	case CW_POLICY_OFF:
+		return "off";
+	default:
+		return "training";
 	}
 }
 
-void cw_outcome_fini(struct outcome *o)
+/* Those of all attempts. */
+static int tell_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
 {
-	free_outcomes(o->also);
-	free_outcomes(o->notices);
-	free(o->culprits);
-	*o = (struct outcome){ 0 };
-}
-
-int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap)
-{
-	struct cw_slow_list list;
-	int r = cw_slow_find(snap, &list);
-
-	if (r < 0 || !list.n)
-		return r;
-	o->culprits = calloc(list.n, sizeof(*o->culprits));
-	if (!o->culprits)
-		return -ENOMEM;
-	o->is_slow = true;
-	o->klass = CW_CLASS_SLOW;
-	o->confidence = list.v[0].confidence;
-	for (uint32_t i = 0; i < list.n; i++)
-		o->culprits[o->n_culprits++] = snap->ranks[list.v[i].rank].rank;
-	(void)snprintf(o->summary, sizeof(o->summary), "rank %d comes late",
-		       snap->ranks[list.v[0].rank].rank);
-	return 0;
-}
-
-/* More than the first alert matters. */
-static bool watches_on(const struct watch *w)
-{
-	return suite_n_incidents(w->s) > 1 || w->s->is_alone || w->eyes->is_watching_on;
-}
-
-struct outcome *outcome_next(struct outcome *o)
-{
-	if (!o->is_alert)
-		return o;
-	while (o->also)
-		o = o->also;
-	o->also = calloc(1, sizeof(*o->also));
-	return o->also;
-}
-
-struct outcome *outcome_next_notice(struct outcome *o)
-{
-	struct outcome **last = &o->notices;
-
-	while (*last)
-		last = &(*last)->also;
-	*last = calloc(1, sizeof(**last));
-	if (*last)
-		(*last)->is_notice = true;
-	return *last;
-}
-
-/* What was said, in the place that was made for it. */
-static int say(const struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
-	       const struct cw_stall_decision *d, struct outcome *o)
-{
-	o->culprits = calloc(v->n_culprits + 1, sizeof(*o->culprits));
-	if (!o->culprits)
-		return -ENOMEM;
-	o->after_ns = w->now_ns - (w->fault_ns ? w->fault_ns : w->start_ns);
-	o->klass = v->klass;
-	o->confidence = d->confidence;
-	o->hang = d->hang;
-	o->detail = v->detail;
-	(void)snprintf(o->summary, sizeof(o->summary), "%s", v->summary);
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		o->culprits[o->n_culprits++] = snap->ranks[v->culprits[i].rank].rank;
-	return 0;
-}
-
-static int note_alert(struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
-		      const struct cw_stall_decision *d)
-{
-	struct outcome *o;
-
-	if (!alerts_is_new(&w->alerts, snap, v, d))
-		return 0;
-	o = outcome_next(w->out);
-	if (!o || alerts_add(&w->alerts, w->s, snap, v, d) < 0)
-		return -ENOMEM;
-	w->alert_ns = w->now_ns;
-	o->is_alert = true;
-	return say(w, snap, v, d, o);
-}
-
-static int note_notice(struct watch *w, const struct cw_snapshot *snap, const struct cw_verdict *v,
-		       const struct cw_stall_decision *d)
-{
-	struct outcome *o;
-
-	if (w->s->has_no_notices || !alerts_is_new(&w->notices, snap, v, d) ||
-	    !alerts_is_new(&w->alerts, snap, v, d))
-		return 0;
-	o = outcome_next_notice(w->out);
-	if (!o || alerts_add(&w->notices, w->s, snap, v, d) < 0)
-		return -ENOMEM;
-	return say(w, snap, v, d, o);
-}
-
-static int compute(const struct watch *w, const struct cw_snapshot *snap,
-		   struct cw_verdict_list *ret)
-{
-	struct cw_verdict_list one = { .n = 1 };
-	int r;
-
-	if (watches_on(w))
-		return cw_verdict_compute_all(snap, ret);
-	r = cw_verdict_compute(snap, &one.v[0]);
-	if (r == 0)
-		*ret = one;
-	return r;
-}
-
-static int fetch_windows(struct watch *w, const struct cw_snapshot *snap,
-			 const struct cw_verdict_list *list, const struct cw_stall_decision *d,
-			 int64_t *ret_next)
-{
-	bool is_time = !w->windows_ns || w->now_ns - w->windows_ns >= WINDOWS_EVERY_NS, any = false;
+	struct cw_msg_rank *of[MAX_ATTEMPTS];
+	uint32_t n[MAX_ATTEMPTS] = { 0 };
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && is_time && i < list->n; i++) {
-		if (!d[i].want_windows || !list->v[i].n_wanted)
-			continue;
-		if (!any)
-			r = cluster_run(w->cluster, w->now_ns + WINDOWS_TAKE_NS);
-		any = true;
-		if (r == 0)
-			r = cluster_fetch_windows(w->cluster, snap, list->v[i].wanted,
-						  list->v[i].n_wanted);
+	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++) {
+		r = cluster_tell(w->attempts[i], node, &w->arena, &of[i], &n[i]);
+		d->n_ranks += n[i];
 	}
-	if (any) {
-		w->windows_ns = w->now_ns;
-		w->now_ns += WINDOWS_TAKE_NS;
-		*ret_next = w->now_ns;
-	}
-	return r;
-}
-
-/* One look; *ret_next: when to look again. */
-static int look(struct watch *w, int64_t *ret_next)
-{
-	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
-	struct cw_snapshot *snap = NULL;
-	struct cw_verdict_list list;
-	int r;
-
-	*ret_next = w->now_ns + LOOK_EVERY_NS;
-	if (cluster_is_over(w->cluster))
-		return 0;
-	r = cluster_snapshot(w->cluster, &snap);
-	if (r == 0 && w->eyes->change_snapshot)
-		r = w->eyes->change_snapshot(w->eyes->user, &snap);
-	if (r == 0)
-		r = compute(w, snap, &list);
-	if (r < 0) {
-		(void)cw_snapshot_free(snap);
+	if (r < 0)
 		return r;
-	}
-	cw_stall_step_all(w->stall, snap, list.v, list.n, d);
-	w->out->looks++;
-	w->is_stalled = false;
-	alerts_close(&w->alerts, &d[0].resolved_key);
-	alerts_close(&w->notices, &d[0].resolved_key);
-	for (uint32_t i = 0; r == 0 && i < list.n; i++) {
-		if (d[i].phase >= CW_STALL_STALLED) {
-			w->well_ns = w->now_ns;
-			w->is_stalled = true;
-		}
-		if (d[i].next_ns > w->now_ns && d[i].next_ns < *ret_next)
-			*ret_next = d[i].next_ns;
-		if (cluster_is_cut_off(w->cluster))
-			continue;
-		if (d[i].phase == CW_STALL_HANG)
-			r = note_alert(w, snap, &list.v[i], &d[i]);
-		else if (d[i].is_noticed)
-			r = note_notice(w, snap, &list.v[i], &d[i]);
-	}
-	if (r == 0 && !cluster_is_cut_off(w->cluster))
-		r = fetch_windows(w, snap, &list, d, ret_next);
-	cw_verdict_list_fini(&list);
-	(void)cw_snapshot_free(snap);
-	return r;
-}
-
-/* A job that was started anew has another leader's ear: new processes, new comms, no memory. */
-static int restart(struct watch *w, struct cw_err *err)
-{
-	int64_t at = cluster_restart_ns(w->cluster);
-
-	w->cluster = cluster_free(w->cluster);
-	w->stall = cw_stall_free(w->stall);
-	w->stall = cw_stall_new();
-	if (!w->stall)
+	d->ranks = cw_arena_new_array(&w->arena, struct cw_msg_rank, d->n_ranks);
+	if (!d->ranks)
 		return -ENOMEM;
-	w->now_ns = w->well_ns = at;
-	w->windows_ns = 0;
-	w->daemons_life = 0;
-	return cluster_new(w->s, at, err, &w->cluster);
+	for (unsigned i = 0, k = 0; i < w->n_attempts; i++)
+		for (uint32_t j = 0; j < n[i]; j++)
+			d->ranks[k++] = of[i][j];
+	return 0;
 }
 
-/* While no daemon runs nobody looks, and a new one remembers nothing. */
-static int mind_daemons(struct watch *w, int64_t *ret_next)
+static void publish(void *user, struct network_node *n)
 {
-	int64_t back = cluster_daemons_back_ns(w->cluster);
+	struct watch *w = user;
+	struct cw_msg_digest d = { .route = cw_job_id_route(&w->job),
+				   .job_key = w->job.key,
+				   .label = w->job.label,
+				   .uid = w->job.uid,
+				   .policy = policy_of(w->s) };
 
-	if (back) {
-		*ret_next = back;
-		return 0;
-	}
-	if (w->daemons_life != cluster_daemons_life(w->cluster)) {
-		w->daemons_life = cluster_daemons_life(w->cluster);
-		w->windows_ns = 0;
-		w->stall = cw_stall_free(w->stall);
-		w->stall = cw_stall_new();
-		if (!w->stall)
-			return -ENOMEM;
-	}
-	return look(w, ret_next);
-}
-
-/* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
-static void leap(struct watch *w, int64_t *next)
-{
-	int64_t until = cluster_next_fault_ns(w->cluster), end = w->start_ns + w->s->run_ns;
-
-	if (!cluster_is_well(w->cluster))
-		w->well_ns = w->now_ns;
-	until = (until < end ? until : end) - SHOWN_NS;
-	if (w->now_ns - w->well_ns < SHOWN_NS || until - *next < SHOWN_NS)
+	if (n->index >= cluster_n_nodes(living(w)))
 		return;
-	until = (until - *next) / S * S;
-	cluster_leap(w->cluster, until);
-	w->out->leapt_ns += until;
-	*next += until;
-	w->well_ns = *next;
+	cw_arena_reset(&w->arena);
+	w->nodes[n->index].n_ended = cluster_n_ended(living(w), n->index);
+	if (tell_ranks(w, n->index, &d) < 0 ||
+	    (w->eyes->change && w->eyes->change(w->eyes->user, n->index, &w->arena, &d) < 0)) {
+		note_error(w, -ENOMEM);
+		return;
+	}
+	if (d.n_ranks)
+		(void)network_publish(n, &d); /* nobody to send it to: the next one is */
+}
+
+static void answer_windows(void *user, struct network_node *n, const char *from,
+			   const struct cw_msg_window_request *q)
+{
+	struct watch *w = user;
+	struct cw_message reply = { .type = CW_MSG_WINDOW_REPLY,
+				    .window_reply = { .id = q->id, .route = q->route } };
+
+	cw_arena_reset(&w->arena);
+	if (cluster_windows(living(w), n->index, q, &w->arena, &reply.window_reply.windows,
+			    &reply.window_reply.n_windows) < 0)
+		note_error(w, -ENOMEM);
+	else
+		network_answer(n, from, &reply);
+}
+
+/* ---- what happens to them ---- */
+
+static void end_daemon(struct watch *w, unsigned node, enum cluster_daemon how)
+{
+	switch (how) {
+	case CLUSTER_DAEMON_HELD:
+		network_hold(w->net, node);
+		break;
+	case CLUSTER_DAEMON_KILLED:
+		network_kill(w->net, node, NETWORK_KILLED);
+		break;
+	case CLUSTER_DAEMON_GOODBYE:
+		network_kill(w->net, node, NETWORK_GOODBYE);
+		break;
+	default:
+		network_kill(w->net, node, NETWORK_LOST);
+		break;
+	}
+}
+
+static void mind_daemons(struct watch *w)
+{
+	for (unsigned i = 0; i < w->net->config.n_nodes; i++) {
+		struct network_node *n = &w->net->nodes[i];
+		enum cluster_daemon is = w->nodes[i].daemon, will = cluster_daemon(living(w), i);
+
+		n->time.wall_ahead_ns = cluster_wall_ahead_ns(living(w));
+		if (will == CLUSTER_DAEMON_RUNS && n->life == NETWORK_RUNS &&
+		    cluster_n_ended(living(w), i) != w->nodes[i].n_ended)
+			publish(w, n);
+		if (is == will)
+			continue;
+		w->nodes[i].daemon = will;
+		if (will != CLUSTER_DAEMON_RUNS)
+			end_daemon(w, i, will);
+		else if (is == CLUSTER_DAEMON_HELD)
+			network_go_on(w->net, i);
+		else
+			network_start(w->net, i);
+	}
+}
+
+static int start_job(struct watch *w, int64_t at_ns)
+{
+	struct cluster *job = NULL;
+	int r = cluster_new(w->s, at_ns, w->err, &job);
+
+	if (r < 0)
+		return r;
+	w->attempts[w->n_attempts++] = job;
+	return cluster_record(job, &w->out->is_recorded);
+}
+
+static void forget_first(struct watch *w)
+{
+	(void)cluster_free(w->attempts[0]);
+	memmove(&w->attempts[0], &w->attempts[1], --w->n_attempts * sizeof(w->attempts[0]));
+}
+
+/* The launcher starts the job anew: new processes, new comms, watched by the same daemons. */
+static int start_again(struct watch *w)
+{
+	int64_t at_ns = cluster_restart_ns(living(w));
+
+	if (w->n_attempts > 1 && now_ns(w) - cluster_restart_ns(w->attempts[0]) > KEEP_DEAD_NS)
+		forget_first(w);
+	if (!at_ns || at_ns > now_ns(w))
+		return 0;
+	if (w->n_attempts == MAX_ATTEMPTS)
+		forget_first(w);
+	w->n_restarts++;
+	return start_job(w, at_ns);
+}
+
+static void advance(void *user, int64_t network_ns)
+{
+	struct watch *w = user;
+	int r = 0;
+
+	if (w->error)
+		return;
+	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++)
+		r = cluster_run(w->attempts[i], now_ns(w));
+	if (r == -EINVAL)
+		r = cw_err_set(w->err, EINVAL, "%s:%u: a group or program is too large", w->s->file,
+			       w->s->line);
+	if (r == 0)
+		r = start_again(w);
+	if (r < 0) {
+		note_error(w, r);
+		return;
+	}
+	watch_faults_run(&w->faults, living(w), now_ns(w) - CLUSTER_ORIGIN_NS);
+	mind_daemons(w);
+}
+
+static bool job_of_route(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label)
+{
+	const struct watch *w = user;
+
+	if (route != cw_job_id_route(&w->job))
+		return false;
+	*ret_uid = w->job.uid;
+	*ret_label = w->job.label;
+	return true;
+}
+
+static const struct network_ranks ranks = { .advance = advance,
+					    .publish = publish,
+					    .windows = answer_windows,
+					    .job_of_route = job_of_route };
+
+/* ---- alerts ---- */
+
+static int compare_labels(const void *a, const void *b)
+{
+	const int32_t *la = a, *lb = b;
+
+	return (*la > *lb) - (*la < *lb);
+}
+
+static int read_alert(const json_t *doc, struct outcome *o)
+{
+	const json_t *culprits = json_object_get(doc, "culprits");
+	size_t n = json_array_size(culprits);
+	int klass = cw_class_from_name(cw_json_str(doc, "class", ""));
+	int detail = cw_detail_from_name(cw_json_str(doc, "detail", ""));
+	int confidence = cw_confidence_from_name(cw_json_str(doc, "confidence", ""));
+	int hang = cw_hang_from_name(cw_json_str(doc, "hang", ""));
+
+	o->klass = klass < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)klass;
+	o->detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
+	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
+	o->hang = hang < 0 ? CW_HANG_NONE : (enum cw_hang)hang;
+	(void)snprintf(o->summary, sizeof(o->summary), "%s", cw_json_str(doc, "summary", ""));
+	o->culprits = calloc(n + 1, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		o->culprits[o->n_culprits++] =
+			(int32_t)cw_json_int(json_array_get(culprits, i), "rank", -1);
+	qsort(o->culprits, n, sizeof(*o->culprits), compare_labels);
+	return 0;
+}
+
+/* Whoever waits for the page's matter is asked at the end whether it went on. */
+static int note_waiters(struct watch *w, const json_t *doc, struct outcome *page)
+{
+	const char *victims = cw_json_str(json_object_get(doc, "victims"), "ranks", "");
+	struct waiters *waiters = &w->waiters[w->n_alerts];
+
+	if (w->n_alerts >= CW_VERDICT_LIST_MAX)
+		return 0;
+	*waiters = (struct waiters){ .page = page, .restart = w->n_restarts };
+	return cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n) == -ENOMEM
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int show(const struct watch *w, const json_t *doc)
+{
+	json_t *truth;
+
+	if (!w->eyes->on_incident)
+		return 0;
+	truth = cluster_truth(living(w));
+	if (!truth)
+		return -ENOMEM;
+	w->eyes->on_incident(w->eyes->user, w->s, doc, truth);
+	json_decref(truth);
+	return 0;
+}
+
+static int note_alerts(struct watch *w)
+{
+	for (; w->n_alerts < w->net->n_alerts; w->n_alerts++) {
+		const struct network_alert *a = &w->net->alerts[w->n_alerts];
+		struct outcome *o = outcome_next(w->out);
+
+		if (!o || read_alert(a->doc, o) < 0 || note_waiters(w, a->doc, o) < 0 ||
+		    show(w, a->doc) < 0)
+			return -ENOMEM;
+		o->is_alert = true;
+		w->alert_ns = a->at_ns + w->leapt_ns;
+		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+static int note_notices(struct watch *w)
+{
+	for (; w->n_notices < w->net->n_notices; w->n_notices++) {
+		const struct network_alert *a = &w->net->notices[w->n_notices];
+		struct outcome *o = outcome_next_notice(w->out);
+
+		if (!o || read_alert(a->doc, o) < 0 || show(w, a->doc) < 0)
+			return -ENOMEM;
+		o->after_ns = a->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+/*
+ * Calls that differ are wrong data however the job goes on; whoever has ended, or was started anew
+ * since, did not get on.
+ */
+static void note_went_on(const struct watch *w, const struct waiters *waiters)
+{
+	uint32_t n_alive = 0;
+
+	if (!waiters->n || waiters->page->klass == CW_CLASS_MISMATCH ||
+	    waiters->restart != w->n_restarts)
+		return;
+	for (size_t i = 0; i < waiters->n; i++) {
+		int32_t rank = waiters->ranks[i];
+		int64_t ns = rank < 0 || (uint32_t)rank >= w->s->n_ranks
+				     ? 0
+				     : cluster_moved_ns(living(w), (uint32_t)rank);
+
+		if (ns && now_ns(w) - ns > STILL_MOVES_NS)
+			return;
+		n_alive += ns != 0;
+	}
+	waiters->page->went_on = n_alive > 0;
+}
+
+static uint32_t n_ended(const struct watch *w)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < w->net->config.n_nodes; i++)
+		n += cluster_n_ended(living(w), i);
+	return n;
+}
+
+/* A wait is long from its sixtieth second until nobody waits for so long. */
+static void note_long_wait(struct watch *w)
+{
+	int64_t since_ns = cluster_waiting_since_ns(living(w));
+	bool is_long = since_ns != SUITE_FOREVER && now_ns(w) - since_ns > LONG_WAIT_NS;
+
+	if (is_long && !w->is_long_wait)
+		w->n_ended = n_ended(w);
+	if (!is_long && w->is_long_wait && n_ended(w) == w->n_ended)
+		w->out->n_healthy_waits++;
+	w->is_long_wait = is_long;
 }
 
 static void note_faults(struct watch *w)
 {
 	bool all;
-	int64_t ns = cluster_fault_ns(w->cluster, &all);
+	int64_t ns = cluster_fault_ns(living(w), &all);
 
 	if (!w->fault_ns)
 		w->fault_ns = ns;
-	if (all)
+	if (all && watch_faults_have_begun(&w->faults))
 		w->out->is_fault_missing = false;
-}
-
-/* All has been heard that is waited for, and nothing since. */
-static bool is_enough(const struct watch *w)
-{
-	if (!watches_on(w))
-		return w->alerts.n > 0;
-	return w->alerts.n > 0 && w->alerts.n >= suite_n_incidents(w->s) &&
-	       w->now_ns - w->alert_ns >= SETTLE_NS;
-}
-
-/* The scenario is over, and so is what is listened for after an alert. */
-static bool is_over(const struct watch *w)
-{
-	bool is_settling =
-		w->eyes->is_watching_on && w->alerts.n > 0 && w->now_ns - w->alert_ns < SETTLE_NS;
-
-	if (w->now_ns - w->start_ns < w->s->run_ns)
-		return false;
-	if (cw_suite_waits_for_page(w->s) && !w->alerts.n && w->is_stalled &&
-	    w->now_ns - w->start_ns < w->s->run_ns + WATCH_UNTIL_PAGE_NS)
-		return false;
-	return !is_settling;
-}
-
-static int run(struct watch *w, struct cw_err *err)
-{
-	int64_t next = 0;
-	int r = cluster_new(w->s, w->start_ns, err, &w->cluster);
-
-	w->stall = cw_stall_new();
-	w->well_ns = w->start_ns;
-	if (r == 0 && !w->stall)
-		r = -ENOMEM;
-	for (; r == 0 && !is_over(w); w->now_ns = next) {
-		r = cluster_run(w->cluster, w->now_ns);
-		if (r == -EINVAL)
-			return cw_err_set(err, EINVAL, "%s:%u: a group or program is too large",
-					  w->s->file, w->s->line);
-		if (r == 0)
-			r = mind_daemons(w, &next);
-		note_faults(w);
-		if (r < 0 || is_enough(w))
-			break;
-		if (cluster_restart_ns(w->cluster) && next >= cluster_restart_ns(w->cluster)) {
-			next = cluster_restart_ns(w->cluster);
-			r = restart(w, err);
-		} else if (w->s->is_leaping) {
-			leap(w, &next);
-		}
-	}
-	return r;
 }
 
 /* ---- who comes late, asked where the scenario expects somebody to ---- */
 
-static int fetch_all_windows(struct watch *w, const struct cw_snapshot *snap)
-{
-	uint32_t *comms = calloc(snap->n_comms + 1, sizeof(*comms));
-	int r;
+struct led {
+	const struct cw_route *route;
+	struct cw_job *job;
+};
 
-	if (!comms)
+/* The one that is alive: of an earlier attempt nobody is. */
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	*(struct led *)user = (struct led){ route, (struct cw_job *)job };
+}
+
+static int leader_snapshot(const struct watch *w, struct cw_snapshot **ret)
+{
+	int leader = network_leader(w->net);
+	struct led led = { 0 };
+
+	if (leader < 0)
+		return -ENOENT;
+	cw_leader_jobs(w->net->nodes[leader].leader, on_job, &led);
+	return cw_leader_snapshot(w->net->nodes[leader].leader, led.route, led.job, ret);
+}
+
+static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *window,
+		      struct cw_arena *arena)
+{
+	uint32_t comm = cw_snapshot_find_comm(snap, window->comm_id, window->instance);
+	struct cw_op *ops;
+
+	if (comm == CW_SNAP_NONE || (uint32_t)window->comm_rank >= snap->comms[comm].nranks ||
+	    snap->comms[comm].members[window->comm_rank].rank == CW_SNAP_NONE)
+		return 0; /* the leader was not told of it */
+	ops = cw_arena_new_array(arena, struct cw_op, window->n_ops);
+	if (!ops)
 		return -ENOMEM;
-	for (uint32_t c = 0; c < snap->n_comms; c++)
-		comms[c] = c;
-	r = cluster_fetch_windows(w->cluster, snap, comms, snap->n_comms);
-	free(comms);
+	for (uint32_t i = 0; i < window->n_ops; i++)
+		ops[i] = cw_ages_to_op(&window->ops[i], snap->now_ns);
+	return cw_snapshot_set_window(snap, comm, (uint32_t)window->comm_rank, ops, window->n_ops,
+				      window->lost, snap->now_ns);
+}
+
+/* All of them, as who looks at a record of the job has them. */
+static int add_windows(struct watch *w, struct cw_snapshot *snap)
+{
+	struct cw_msg_window_request q = { .max_ops = CW_MSG_MAX_WINDOW_OPS };
+	int r = 0;
+
+	cw_arena_reset(&w->arena);
+	q.comm_ids = cw_arena_new_array(&w->arena, uint64_t, snap->n_comms);
+	if (!q.comm_ids)
+		return -ENOMEM;
+	for (; q.n_comm_ids < snap->n_comms; q.n_comm_ids++)
+		q.comm_ids[q.n_comm_ids] = snap->comms[q.n_comm_ids].id;
+	for (unsigned i = 0; r == 0 && i < w->net->config.n_nodes; i++) {
+		struct cw_msg_window *windows;
+		uint32_t n = 0;
+
+		r = cluster_windows(living(w), i, &q, &w->arena, &windows, &n);
+		for (uint32_t k = 0; r == 0 && k < n; k++)
+			r = add_window(snap, &windows[k], &w->arena);
+	}
+	return r;
+}
+
+static int snapshot_with_windows(struct watch *w, struct cw_snapshot **ret)
+{
+	struct cw_snapshot *snap = NULL;
+	int r = leader_snapshot(w, &snap);
+
+	if (r == 0)
+		r = add_windows(w, snap);
+	if (r == 0)
+		*ret = steal_ptr(&snap);
+	(void)cw_snapshot_free(snap);
 	return r;
 }
 
 static int look_for_slow(struct watch *w)
 {
 	struct cw_snapshot *snap = NULL;
-	int r = cluster_snapshot(w->cluster, &snap);
+	int r = snapshot_with_windows(w, &snap);
 
-	if (r == 0)
-		r = fetch_all_windows(w, snap);
-	(void)cw_snapshot_free(snap);
-	snap = NULL;
-	if (r == 0)
-		r = cluster_snapshot(w->cluster, &snap);
 	if (r == 0)
 		r = cw_outcome_note_slow(w->out, snap);
 	(void)cw_snapshot_free(snap);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* ---- all of it ---- */
+
+/* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
+static void leap(struct watch *w)
+{
+	int64_t until = cluster_next_fault_ns(living(w));
+	int64_t end = CLUSTER_ORIGIN_NS + w->s->run_ns;
+
+	if (!cluster_is_well(living(w)))
+		w->well_ns = now_ns(w);
+	until = (until < end ? until : end) - SHOWN_NS;
+	if (now_ns(w) - w->well_ns < SHOWN_NS || until - now_ns(w) < SHOWN_NS)
+		return;
+	until = (until - now_ns(w)) / S * S;
+	cluster_leap(living(w), until);
+	w->out->leapt_ns += until;
+	w->leapt_ns += until;
+	w->well_ns = now_ns(w);
+}
+
+/* What the leader's last look showed; NULL = nobody leads. */
+static const struct cw_job_view *last_look(const struct watch *w)
+{
+	int leader = network_leader(w->net);
+	const struct cw_job *job = leader < 0 ? NULL : network_job(w->net, (unsigned)leader);
+
+	return job ? &job->view : NULL;
+}
+
+/* Somebody waits for longer than usual: it may still become a page. */
+static bool is_stalled(const struct watch *w)
+{
+	const struct cw_job_view *view = last_look(w);
+
+	return view && view->phase >= CW_STALL_STALLED;
+}
+
+static void show_look(const struct watch *w)
+{
+	const struct cw_job_view *view = w->eyes->on_second ? last_look(w) : NULL;
+
+	if (view)
+		w->eyes->on_second(w->eyes->user, now_ns(w), view);
+}
+
+static void on_log(void *user, const struct network_node *n, const char *text)
+{
+	const struct watch *w = user;
+
+	w->eyes->on_log(w->eyes->user, now_ns(w) - CLUSTER_ORIGIN_NS, n->name, text);
+}
+
+static bool is_over(const struct watch *w)
+{
+	bool is_settled = now_ns(w) - w->alert_ns >= SETTLE_NS;
+	int64_t watched_ns = now_ns(w) - CLUSTER_ORIGIN_NS;
+
+	if (watched_ns >= w->s->run_ns && waits_for_page(w->s) && !w->n_alerts &&
+	    watched_ns < w->s->run_ns + UNTIL_PAGE_NS && is_stalled(w))
+		return false;
+
+	if (w->n_alerts && !is_settled)
+		return false;
+	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s)) ||
+	       watched_ns >= w->s->run_ns;
+}
+
+static int run(struct watch *w)
+{
+	int r = 0;
+
+	w->well_ns = CLUSTER_ORIGIN_NS;
+	while (r == 0 && !is_over(w)) {
+		r = network_run(w->net, LOOK_EVERY_NS);
+		if (r == 0)
+			r = w->error;
+		if (r < 0)
+			break;
+		show_look(w);
+		note_faults(w);
+		note_long_wait(w);
+		r = note_notices(w);
+		if (r == 0)
+			r = note_alerts(w);
+		w->out->looks++;
+		if (w->s->is_leaping)
+			leap(w);
+	}
 	return r;
+}
+
+static int begin(struct watch *w)
+{
+	struct network_config config = {
+		.start_ns = CLUSTER_ORIGIN_NS,
+		.thresholds = &w->thresholds,
+		.has_no_notices = w->s->has_no_notices,
+		.ranks = &ranks,
+		.user = w,
+	};
+	int r;
+
+	w->thresholds = cw_thresholds_default();
+	r = start_job(w, CLUSTER_ORIGIN_NS);
+	if (r < 0)
+		return r;
+	config.n_nodes = cluster_n_nodes(w->attempts[0]);
+	/* As the daemon has it: the time for objections is within that of a proof. */
+	if (config.n_nodes > 1)
+		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
+	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));
+	w->times = calloc(config.n_nodes, sizeof(*w->times));
+	if (!w->nodes || !w->times)
+		return -ENOMEM;
+	watch_faults_machines(w->s, config.n_nodes, w->times);
+	config.times = w->times;
+	w->observer = (struct network_observer){ .user = w, .on_log = on_log };
+	config.observer = w->eyes->on_log ? &w->observer : NULL;
+	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
+	if (r == 0)
+		r = network_new(&config, &w->net);
+	if (r == 0)
+		watch_faults_init(&w->faults, w->s, w->net);
+	return r;
+}
+
+static void end(struct watch *w)
+{
+	for (unsigned i = 0; i < CW_VERDICT_LIST_MAX; i++)
+		free(w->waiters[i].ranks);
+	w->net = network_free(w->net);
+	while (w->n_attempts)
+		forget_first(w);
+	cw_arena_fini(&w->arena);
+	free(w->nodes);
+	free(w->times);
 }
 
 int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
-	static const struct watch_eyes plain = { 0 };
-
-	return cw_watch_with(s, &plain, err, ret);
+	return cw_watch_with(s, &(struct watch_eyes){ 0 }, err, ret);
 }
 
 int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
 		  struct outcome *ret)
 {
 	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
-	struct watch w = { .s = s,
-			   .start_ns = CLUSTER_ORIGIN_NS,
-			   .now_ns = CLUSTER_ORIGIN_NS,
-			   .eyes = eyes,
-			   .out = &out };
-	int r = run(&w, err);
+	struct watch w = { .s = s, .eyes = eyes, .out = &out, .err = err };
+	int r = begin(&w);
 
-	if (r == 0 && !out.is_alert && cw_suite_expects_slow(s))
+	if (r == 0)
+		r = run(&w);
+	if (r == 0 && !out.is_alert && expects_slow(s))
 		r = look_for_slow(&w);
-	out.is_well = r == 0 && !out.is_alert && w.cluster && cluster_is_well(w.cluster);
-	w.cluster = cluster_free(w.cluster);
-	w.stall = cw_stall_free(w.stall);
-	alerts_fini(&w.alerts);
-	alerts_fini(&w.notices);
+	out.is_well = r == 0 && !out.is_alert && cluster_is_well(living(&w));
+	for (unsigned i = 0; r == 0 && i < CW_VERDICT_LIST_MAX; i++)
+		note_went_on(&w, &w.waiters[i]);
+	end(&w);
 	if (r < 0) {
 		cw_outcome_fini(&out);
 		return r;
 	}
 	*ret = out;
 	return 0;
+}
+
+int cw_watch_snapshot(const struct suite_scenario *s, int64_t after_ns, struct cw_err *err,
+		      struct cw_snapshot **ret)
+{
+	const struct watch_eyes eyes = { 0 };
+	struct outcome out = { 0 };
+	struct watch w = { .s = s, .eyes = &eyes, .out = &out, .err = err };
+	int r = begin(&w);
+
+	if (r == 0)
+		r = network_run(w.net, after_ns);
+	if (r == 0)
+		r = w.error;
+	if (r == 0)
+		r = snapshot_with_windows(&w, ret);
+	end(&w);
+	return r;
 }

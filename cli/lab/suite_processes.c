@@ -18,7 +18,7 @@
 #include "report/json_util.h"
 #include "suite/cluster/seat.h"
 #include "suite/score.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 /* What a machine with two processors can run beside others. */
 #define MAX_RANKS 16u
@@ -282,7 +282,7 @@ __attribute__((noreturn)) static void be_child(const struct suite_scenario *s, u
 	ssize_t n;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* else it ends by itself, later */
-	if (cw_watch_leader(s, &err, &engine) < 0)
+	if (cw_watch(s, &err, &engine) < 0)
 		(void)snprintf(result.why, sizeof(result.why), "%s", err.text);
 	else if (run_processes(s, nth, &processes, result.why, sizeof(result.why)) == 0)
 		compare(s, &engine, &processes, &result);

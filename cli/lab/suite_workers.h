@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "common/err.h"
-#include "suite/watch.h"
+#include "suite/outcome.h"
 
 #define SUITE_WORKERS_MAX 64u
 
@@ -40,7 +40,7 @@ bool suite_workers_take(struct suite_workers *w);
 int suite_workers_put(struct suite_workers *w, int r, const struct cw_err *err,
 		      const struct outcome *o);
 /*
- * In the parent, after suite_workers_take(): what it was. *ret as of cw_watch_leader(); what that
+ * In the parent, after suite_workers_take(): what it was. *ret as of cw_watch(); what that
  * returned, or -EIO with a sentence: the worker has ended.
  */
 int suite_workers_get(struct suite_workers *w, struct cw_err *err, struct outcome *ret);

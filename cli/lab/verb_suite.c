@@ -21,7 +21,6 @@
 #include "suite/generate.h"
 #include "suite/score.h"
 #include "suite/watch.h"
-#include "suite/watch_leader.h"
 
 #define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
 #define PROGRESS_TERMINAL_NS (CW_NS_PER_S / 5)
@@ -39,19 +38,10 @@ enum {
 	OPT_JOBS,
 	OPT_PRINT,
 	OPT_TRACE,
-	OPT_WATCH_ON,
 	OPT_OUTCOMES,
-	OPT_PIPELINE,
 	OPT_COMPLETION,
 	OPT_NO_NOTICES,
 	OPT_INCIDENTS,
-};
-
-/* What stands between ranks and alerts. */
-enum pipeline {
-	PIPELINE_DIRECT, /* snapshots of the cluster go to the engine */
-	PIPELINE_LEADER, /* digests of daemons go to leaders */
-	PIPELINE_BOTH,   /* … and where their outcomes differ is told */
 };
 
 /* Jobs of eight ranks that run at once on two processors without being late. */
@@ -64,11 +54,9 @@ struct options {
 	uint64_t generate, seed;
 	unsigned jobs;  /* 0 = as is usual */
 	int completion; /* enum suite_completion; -1 = as each scenario says */
-	bool no_notices, json, coverage, verbose, print, trace, processes, watch_on, outcomes;
+	bool no_notices, json, coverage, verbose, print, trace, processes, outcomes;
 	bool incidents;
 	uint64_t print_index;
-	enum pipeline pipeline;
-	bool has_pipeline;
 };
 
 struct run {
@@ -79,33 +67,26 @@ struct run {
 	uint64_t nth;
 	struct score score;
 	struct cw_err err;
-	uint64_t n_unscaled, n_differ;
+	uint64_t n_unscaled;
 	int64_t told_ns;
 	bool is_terminal, has_line;
 };
 
 static const struct argp_option options[] = {
-	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time through the engine (default)",
-	  0 },
+	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time (default)", 0 },
 	{ "processes", OPT_PROCESSES, NULL, 0,
-	  "Run those that can be real processes, and compare with the engine", 0 },
+	  "Run those that can be real processes, and compare with virtual time", 0 },
 	{ "jobs", OPT_JOBS, "N", 0, "So many at once (1; 3 with --processes)", 0 },
 	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
 	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
-	{ "pipeline", OPT_PIPELINE, "WHICH", 0,
-	  "leader: digests, leaders, incidents (default); direct: the engine alone; both: and say "
-	  "where they differ",
-	  0 },
 	{ "completion", OPT_COMPLETION, "HOW", 0,
 	  "Collectives end for all at once (barrier), or for each member as NCCL's do (nccl); "
 	  "without it as each scenario says, else barrier",
 	  0 },
 	{ "no-notices", OPT_NO_NOTICES, NULL, 0, "As with notices = false: pages only", 0 },
-	{ "watch-on", OPT_WATCH_ON, NULL, 0,
-	  "Watch each for 90 s after its last alert, with every verdict, for further ones", 0 },
 	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
 	{ "incidents", OPT_INCIDENTS, NULL, 0,
 	  "A line of JSON per page and notice instead of the tables: the document, and what was so "
@@ -128,32 +109,6 @@ static uint64_t number(struct argp_state *state, const char *name, const char *t
 	return value;
 }
 
-static const char *const pipelines[] = { "direct", "leader", "both" };
-
-static enum pipeline pipeline_of(struct argp_state *state, const char *name)
-{
-	for (unsigned i = 0; i < 3; i++)
-		if (!strcmp(name, pipelines[i]))
-			return (enum pipeline)i;
-	argp_error(state, "--pipeline %s: direct, leader or both", name);
-	return PIPELINE_DIRECT;
-}
-
-/* Each look is seen by who looks himself. */
-static void choose_pipeline(struct argp_state *state, struct options *opts)
-{
-	bool looks = opts->watch_on;
-
-	if (!opts->has_pipeline)
-		opts->pipeline = looks ? PIPELINE_DIRECT : PIPELINE_LEADER;
-	else if (looks && opts->pipeline != PIPELINE_DIRECT)
-		argp_error(state, "--watch-on goes with --pipeline direct only");
-	if (opts->incidents && opts->pipeline != PIPELINE_LEADER)
-		argp_error(state, "--incidents are those of leaders");
-	if (opts->pipeline == PIPELINE_BOTH && (opts->json || opts->outcomes))
-		argp_error(state, "--pipeline both prints what differs, and the tables");
-}
-
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct options *opts = state->input;
@@ -170,9 +125,6 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRACE:
 		opts->trace = opts->verbose = true;
-		return 0;
-	case OPT_WATCH_ON:
-		opts->watch_on = true;
 		return 0;
 	case OPT_NO_NOTICES:
 		opts->no_notices = true;
@@ -210,10 +162,6 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_ENGINE:
 		opts->processes = false;
 		return 0;
-	case OPT_PIPELINE:
-		opts->pipeline = pipeline_of(state, arg);
-		opts->has_pipeline = true;
-		return 0;
 	case OPT_PROCESSES:
 		opts->processes = true;
 		return 0;
@@ -236,9 +184,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--json, --outcomes and --incidents exclude each other");
 		if (opts->incidents && opts->jobs > 1)
 			argp_error(state, "--incidents goes with one at a time");
-		choose_pipeline(state, opts);
-		if (opts->processes && (opts->generate || opts->scale > 1 || opts->coverage ||
-					opts->watch_on || opts->outcomes))
+		if (opts->processes &&
+		    (opts->generate || opts->scale > 1 || opts->coverage || opts->outcomes))
 			argp_error(state, "--processes runs the scenarios of files as they are");
 		return 0;
 	default:
@@ -250,7 +197,8 @@ const struct argp cw_argp_suite = {
 	.options = options,
 	.parser = parse_opt,
 	.args_doc = "[DIRECTORY|FILE]",
-	.doc = "Run labelled scenarios (*.scn) against the engine and say how often it is right.\v"
+	.doc = "Run labelled scenarios (*.scn) through daemons and leaders in virtual time, and say how often they "
+	       "are right.\v"
 	       "Exit status: 0 all right, 1 error or (--coverage) a pair without scenario, 2 "
 	       "something was missed.",
 };
@@ -355,63 +303,18 @@ static void print_incident(void *user, const struct suite_scenario *s, const jso
 	json_decref(line);
 }
 
-static int watch(struct run *run, const struct suite_scenario *s, enum pipeline pipeline,
-		 struct outcome *ret)
+/* By whoever runs it. */
+static int obtain(struct run *run, const struct suite_scenario *s, struct outcome *ret)
 {
 	const struct watch_eyes eyes = {
 		.user = run,
-		.is_watching_on = run->opts->watch_on || run->opts->pipeline == PIPELINE_BOTH,
 		.on_incident = run->opts->incidents ? print_incident : NULL,
 		.on_log = run->opts->trace ? tell_log : NULL,
 	};
 
-	if (pipeline == PIPELINE_LEADER)
-		return cw_watch_leader_with(s, &eyes, &run->err, ret);
-	return cw_watch_with(s, &eyes, &run->err, ret);
-}
-
-/* By whoever runs it. */
-static int obtain(struct run *run, const struct suite_scenario *s, struct outcome *ret)
-{
-	enum pipeline pipeline = run->opts->pipeline;
-
 	if (run->workers.n && !suite_workers_is_one(&run->workers))
 		return suite_workers_get(&run->workers, &run->err, ret);
-	return watch(run, s, pipeline == PIPELINE_DIRECT ? pipeline : PIPELINE_LEADER, ret);
-}
-
-static bool is_same_alert(const struct outcome *a, const struct outcome *b)
-{
-	if (cw_outcome_says(a) != cw_outcome_says(b) || a->is_slow != b->is_slow ||
-	    a->klass != b->klass || a->detail != b->detail || a->confidence != b->confidence ||
-	    a->n_culprits != b->n_culprits)
-		return false;
-	return !a->n_culprits ||
-	       !memcmp(a->culprits, b->culprits, a->n_culprits * sizeof(*a->culprits));
-}
-
-static bool is_same_outcome(const struct outcome *a, const struct outcome *b)
-{
-	for (; a && b; a = a->also, b = b->also)
-		if (!is_same_alert(a, b))
-			return false;
-	return !a && !b;
-}
-
-/* As the engine alone would have it; and a word where leaders have it otherwise. */
-static int compare(struct run *run, const struct suite_scenario *s, const struct outcome *leader)
-{
-	struct outcome direct = { 0 };
-	int r = watch(run, s, PIPELINE_DIRECT, &direct);
-
-	if (r == 0 && !is_same_outcome(&direct, leader)) {
-		run->n_differ++;
-		printf("-- %s: directly, then by leaders\n", s->name);
-		print_outcome(s, &direct);
-		print_outcome(s, leader);
-	}
-	cw_outcome_fini(&direct);
-	return r;
+	return cw_watch_with(s, &eyes, &run->err, ret);
 }
 
 static int on_scenario(void *user, const struct suite_scenario *s)
@@ -438,8 +341,6 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		cw_outcome_fini(&o);
 		return r;
 	}
-	if (r == 0 && run->opts->pipeline == PIPELINE_BOTH)
-		r = compare(run, &scaled, &o);
 	if (r == -EINVAL && run->opts->scale > 1) {
 		/* So large, its comms cannot be cut, or its groups have too many calls. */
 		run->n_unscaled++;
@@ -522,12 +423,12 @@ static json_t *confusion_doc(const struct score *score)
 	return doc;
 }
 
-static int print_json(const struct score *score, enum pipeline pipeline)
+static int print_json(const struct score *score)
 {
 	json_t *doc = json_pack(
 		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, "
 		"s:o}",
-		"pipeline", pipelines[pipeline], "classes", classes_doc(score), "exact_culprits",
+		"pipeline", "leader", "classes", classes_doc(score), "exact_culprits",
 		share(score->n_exact_culprits, score->n_culprits), "certain", "n",
 		(json_int_t)score->n_certain, "wrong", (json_int_t)score->n_certain_wrong, "proven",
 		"n", (json_int_t)score->n_proven, "wrong", (json_int_t)score->n_proven_wrong,
@@ -623,13 +524,11 @@ int cw_verb_suite(int argc, char **argv)
 			"collwatch: %" PRIu64 " scenarios cannot be larger and were left out\n",
 			run.n_unscaled);
 	if (opts.json)
-		r = print_json(&run.score, opts.pipeline);
+		r = print_json(&run.score);
 	else if (!opts.outcomes && !opts.incidents)
 		cw_score_print(&run.score, stdout);
 	if (opts.coverage)
 		cw_score_print_coverage(&run.score, opts.json ? stderr : stdout);
-	if (opts.pipeline == PIPELINE_BOTH)
-		printf("outcomes that differ: %" PRIu64 "\n", run.n_differ);
 	status = cw_score_is_perfect(&run.score) ? CW_EXIT_OK : CW_EXIT_HANG;
 	if (r < 0 || (opts.coverage && cw_score_n_uncovered(&run.score)))
 		status = CW_EXIT_ERROR;

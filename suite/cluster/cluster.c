@@ -12,8 +12,6 @@
 #include "model/signature.h"
 #include "suite/cluster/cluster_state.h"
 
-#define SAMPLE_EVERY_NS S
-
 uint64_t cluster_random(struct cluster *c, uint64_t n)
 {
 	c->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -95,15 +93,6 @@ bool node_is_quiet(const struct cluster *c, const struct node *n)
 	return n->quiet_from_ns && c->now_ns >= n->quiet_from_ns && c->now_ns < n->quiet_until_ns;
 }
 
-static void sample(struct rank *r)
-{
-	if (r->c->is_told)
-		return;
-	if (!node_is_quiet(r->c, &r->c->nodes[r->node]))
-		view_sample(r);
-	cluster_at(r->c, r->c->now_ns + SAMPLE_EVERY_NS, EVENT_SAMPLE, r, NULL, 0);
-}
-
 static void happen(struct cluster *c, const struct event *e)
 {
 	switch (e->kind) {
@@ -131,9 +120,6 @@ static void happen(struct cluster *c, const struct event *e)
 		break;
 	case EVENT_DIE:
 		host_die(e->rank, CW_LIVE_KILLED, (uint32_t)e->id);
-		break;
-	default:
-		sample(e->rank);
 		break;
 	}
 }
@@ -302,13 +288,11 @@ static int make_nodes(struct cluster *c)
 		int64_t phase = (int64_t)cluster_random(c, 1000) * MS;
 
 		(void)snprintf(node->name, sizeof(node->name), "node-%u", i);
-		node->latency_ns = (int64_t)cluster_random(c, 30) * MS;
-		node->last_ns = c->now_ns;
+		/* Not used: without it every later draw would be another. */
+		(void)cluster_random(c, 30);
 		for (uint32_t r = i * c->s->per_node;
 		     r < (i + 1) * c->s->per_node && r < c->s->n_ranks; r++) {
 			c->ranks[r].sample_phase_ns = phase + (int64_t)cluster_random(c, 250) * MS;
-			cluster_at(c, c->now_ns + c->ranks[r].sample_phase_ns, EVENT_SAMPLE,
-				   &c->ranks[r], NULL, 0);
 			host_wake_at(&c->ranks[r],
 				     c->now_ns + (int64_t)cluster_random(c, 100) * MS);
 		}
@@ -358,7 +342,6 @@ static void free_comm(struct comm *comm)
 		free(comm->members[i].ring);
 		free(comm->members[i].peers);
 		free(comm->members[i].pairs);
-		free(comm->members[i].window);
 		free(comm->members[i].view.m.p2p);
 	}
 	free(comm->members);
@@ -409,16 +392,6 @@ struct cluster *cluster_free(struct cluster *c)
 int64_t cluster_restart_ns(const struct cluster *c)
 {
 	return c->restart_ns;
-}
-
-int64_t cluster_daemons_back_ns(const struct cluster *c)
-{
-	return c->daemons_back_ns;
-}
-
-uint32_t cluster_daemons_life(const struct cluster *c)
-{
-	return c->daemons_life;
 }
 
 int64_t cluster_fault_ns(const struct cluster *c, bool *ret_all)

@@ -3,15 +3,13 @@
  * A cluster in memory, in virtual time, without processes: ranks run the programs of a scenario,
  * their devices run what they enqueue with NCCL's semantics (per-comm order, streams that block,
  * every collective waits for all its members, or ends as its data move: docs/suite.md), and an
- * agent's view of each rank is kept, from which snapshots are made as a leader makes them: ranks
- * are looked at one by one, at different instants, once a second.
+ * agent's view of each rank is kept, of which daemons tell (cluster_tell()).
  *
- * Deterministic: the same scenario and seed give the same snapshots.
+ * Deterministic: the same scenario and seed give the same.
  */
 #pragma once
 
 #include "model/arena.h"
-#include "model/snapshot.h"
 #include "proto/messages.h"
 #include "suite/scenario/scenario.h"
 
@@ -33,9 +31,6 @@ struct cluster *cluster_free(struct cluster *c);
 
 /* Lets everything happen up to this time. 0 or -ENOMEM; -EINVAL: a program did what it must not. */
 int cluster_run(struct cluster *c, int64_t until_ns);
-
-/* What the leader knows at this moment; *ret is the caller's. 0, -ENOMEM. */
-int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret);
 
 /* ---- what the daemon of a node tells (cluster_tell.c) ---- */
 
@@ -60,8 +55,7 @@ int64_t cluster_wall_ahead_ns(const struct cluster *c);
 uint32_t cluster_n_ended(const struct cluster *c, uint32_t node);
 /*
  * Reads the node's ranks at this instant and makes of them what a digest says, ages included
- * (digest/digest.c). From the first call on ranks are read by these calls only. *ret lies in
- * the arena and is good until the next call. 0 or -ENOMEM.
+ * (digest/digest.c). *ret lies in the arena and is good until the next call. 0 or -ENOMEM.
  */
 int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struct cw_msg_rank **ret,
 		 uint32_t *ret_n);
@@ -74,15 +68,6 @@ int cluster_record(struct cluster *c, bool *ret);
 /* The windows that the request asks the node for (digest/window.c). 0 or -ENOMEM. */
 int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
 		    struct cw_arena *arena, struct cw_msg_window **ret, uint32_t *ret_n);
-
-/* The leader asks for the windows of these comms (indices of the snapshot). */
-int cluster_fetch_windows(struct cluster *c, const struct cw_snapshot *snap, const uint32_t *comms,
-			  uint32_t n);
-
-/* All daemons stand still until this time; 0 = they do not. */
-int64_t cluster_daemons_back_ns(const struct cluster *c);
-/* How many times they have begun with an empty memory. */
-uint32_t cluster_daemons_life(const struct cluster *c);
 
 /*
  * For scenarios that leap: everybody makes calls, nobody is dead, stopped or waits for long, every
@@ -97,10 +82,8 @@ int64_t cluster_next_fault_ns(const struct cluster *c);
  */
 void cluster_leap(struct cluster *c, int64_t ns);
 
-/* Nobody is alive any more, or nobody has made an NCCL call yet: the leader has nothing to see. */
+/* Nobody is alive any more, or nobody has made an NCCL call yet: there is nothing to see. */
 bool cluster_is_over(const struct cluster *c);
-/* Fewer than half the nodes report: the leader says only that it is cut off. */
-bool cluster_is_cut_off(const struct cluster *c);
 /* The launcher has started the job anew at this time; 0 = it has not. */
 int64_t cluster_restart_ns(const struct cluster *c);
 /* When the first fault of the scenario happened; 0 = none has. *ret_all: all of them have. */

@@ -113,28 +113,15 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 	}
 }
 
-static uint32_t state_of(enum cluster_daemon daemon)
-{
-	switch (daemon) {
-	case CLUSTER_DAEMON_LOST:
-		return CW_NODE_UNREACHABLE;
-	case CLUSTER_DAEMON_GOODBYE:
-		return CW_NODE_SAID_GOODBYE;
-	default:
-		return CW_NODE_SILENT;
-	}
-}
-
 void cluster_quieten(struct cluster *c, uint32_t node, enum cluster_daemon daemon, int64_t for_ns)
 {
 	struct node *n = &c->nodes[node];
 
 	n->quiet_from_ns = c->now_ns;
 	n->quiet_until_ns = for_ns == SUITE_FOREVER ? SUITE_FOREVER : c->now_ns + for_ns;
-	n->quiet_state = state_of(daemon);
 	n->daemon = daemon;
 	if (for_ns != SUITE_FOREVER &&
-	    (daemon == CLUSTER_DAEMON_KILLED || (daemon == CLUSTER_DAEMON_GOODBYE && c->is_told)))
+	    (daemon == CLUSTER_DAEMON_KILLED || daemon == CLUSTER_DAEMON_GOODBYE))
 		cluster_at(c, n->quiet_until_ns, EVENT_DAEMON_ANEW, NULL, NULL, node);
 }
 
@@ -171,7 +158,6 @@ static void stop_daemons(struct cluster *c, const struct suite_fault *f)
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		c->nodes[i].quiet_from_ns = c->now_ns;
 		c->nodes[i].quiet_until_ns = c->now_ns + f->for_ns;
-		c->nodes[i].quiet_state = CW_NODE_SILENT;
 	}
 	c->daemons_back_ns = c->now_ns + f->for_ns;
 	c->are_daemons_new = f->action == SUITE_DAEMONS_RESTART;
@@ -184,12 +170,9 @@ void fault_daemons_back(struct cluster *c, bool is_new)
 	c->daemons_back_ns = 0;
 	if (!is_new)
 		return;
-	c->daemons_life++;
 	c->daemons_since_ns = c->now_ns;
-	for (uint32_t i = 0; i < c->n_nodes; i++) {
-		c->nodes[i].last_ns = c->now_ns;
+	for (uint32_t i = 0; i < c->n_nodes; i++)
 		c->nodes[i].quiet_from_ns = 0;
-	}
 	view_forget(c);
 }
 

@@ -48,7 +48,7 @@ bool cluster_is_well(const struct cluster *c)
 		if (fault_is_due(c, i))
 			return false;
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (c->nodes[i].state != CW_NODE_REPORTING || node_is_quiet(c, &c->nodes[i]))
+		if (node_is_quiet(c, &c->nodes[i]))
 			return false;
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
 		if (!is_stepping(&c->ranks[i]))
@@ -143,8 +143,6 @@ static void leap_member(struct member *m, const struct leap *l)
 	further(&m->flow_op, l);
 	later(&m->moved_ns, l);
 	leap_view(&m->view, l);
-	free(m->window);
-	m->window = NULL;
 }
 
 static void leap_slots(struct comm *comm, const struct leap *l)
@@ -206,7 +204,5 @@ void cluster_leap(struct cluster *c, int64_t ns)
 		later(&r->view.headway_ns, &l);
 		later(&r->view.host_call.enter_ns, &l);
 	}
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		later(&c->nodes[i].last_ns, &l);
 	c->now_ns += ns;
 }

@@ -108,12 +108,6 @@ struct member {
 	int entry; /* in its rank's flight record */
 	int64_t moved_ns;
 	struct view_member view;
-	/* The window the leader has. */
-	struct cw_op *window;
-	uint32_t n_window;
-	uint64_t window_lost, mark_op, mark_returned, mark_completed;
-	int64_t window_ns;
-	bool has_marks;
 };
 
 enum host_state {
@@ -195,7 +189,6 @@ enum event_kind {
 	EVENT_FAULT,
 	EVENT_THAW,
 	EVENT_DIE,
-	EVENT_SAMPLE,
 	EVENT_DAEMONS_BACK,
 	EVENT_DAEMON_ANEW, /* of one node */
 	EVENT_READ,
@@ -212,12 +205,9 @@ struct event {
 
 struct node {
 	char name[24];
-	uint32_t state;
-	int64_t latency_ns, last_ns;
 	int64_t quiet_from_ns, quiet_until_ns; /* 0 = reports */
-	uint32_t quiet_state;
-	enum cluster_daemon daemon; /* while it is quiet */
-	int64_t since_ns;           /* what its daemon remembers begins here */
+	enum cluster_daemon daemon;            /* while it is quiet */
+	int64_t since_ns;                      /* what its daemon remembers begins here */
 };
 
 struct cluster {
@@ -239,9 +229,7 @@ struct cluster {
 	int64_t wall_offset_ns;
 	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
 	int64_t daemons_since_ns; /* what they remember begins here */
-	uint32_t daemons_life;
 	bool are_daemons_new;     /* when they are back, they remember nothing */
-	bool is_told;             /* by cluster_tell(): nobody else looks at ranks */
 	struct record_told *told; /* by node; NULL = without flight records */
 	int error;
 };
@@ -313,8 +301,10 @@ void fault_daemons_back(struct cluster *c, bool is_new);
 void fault_daemon_anew(struct cluster *c, uint32_t node);
 bool fault_is_due(const struct cluster *c, uint32_t fault);
 
-/* ---- the agent's and the leader's view (cluster_view.c) ---- */
+/* ---- the agent's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
+/* One of its ops, as a daemon has it. */
+struct cw_op view_op(struct member *m, uint64_t op_index);
 /* It went in order, by the launcher or with its job. */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r);
 /* Whose doing its end was, as the kernel of its node has it: enum cw_end_by. */
@@ -330,13 +320,6 @@ void view_forget_node(struct cluster *c, uint32_t node);
 void checkpoint_note(struct member *m, uint64_t before);
 /* Those that daemons tell of. */
 void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS]);
-
-/* ---- windows (cluster_window.c) ---- */
-struct cw_op view_op(struct member *m, uint64_t op_index);
-/* On the leader's clock. */
-void view_to_leader(const struct cluster *c, const struct rank *r, struct cw_op *op);
-/* The leader has a window of it that is true or fresh. */
-bool window_holds(const struct cluster *c, struct member *m);
 
 /* ---- flight records (cluster_record.c); nothing where a rank has none ---- */
 void record_end(struct cluster *c);

@@ -191,7 +191,6 @@ int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struc
 	uint32_t first = first_rank(c, node), end = end_rank(c, node), n = 0;
 	struct cw_msg_rank *ranks = cw_arena_new_array(arena, struct cw_msg_rank, end - first);
 
-	c->is_told = true;
 	if (c->told) {
 		for (uint32_t i = first; i < end; i++)
 			view_sample(&c->ranks[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a rank: its agent's counters, read at one instant, as a daemon samples and a
- * leader joins them (digest/digest.c, leader/snapshot_build.c).
+ * What is known of a rank: its agent's counters, read at one instant, as a daemon samples them
+ * (digest/digest.c).
  */
 #include <errno.h>
 #include <signal.h>
@@ -11,12 +11,22 @@
 #include "model/facts.h"
 #include "suite/cluster/cluster_state.h"
 
-#define NODE_SILENT_NS (10 * S)
 #define TOGETHER_NS (2 * S)
 #define SAMPLE_GRID_NS (250 * MS)
-#define WALL_NS (INT64_C(1800000000) * S) /* some day of 2027 */
 
 /* ---- a sample ---- */
+
+struct cw_op view_op(struct member *m, uint64_t op_index)
+{
+	struct cw_op op = *member_op(m, op_index);
+
+	/* What a graph's launch stands for has the launch's number. */
+	op.op_index = m->ring[op_index & (RING - 1)].call;
+	/* Without progress words nobody knows more of an op than that its call came back. */
+	if (m->rank->c->s->has_no_progress)
+		op.progress = CW_PROGRESS_UNKNOWN;
+	return op;
+}
 
 /* The daemon notices a movement at its next reading: four times a second. */
 static int64_t noticed_ns(const struct rank *r, int64_t ns)
@@ -186,8 +196,6 @@ void view_sample(struct rank *r)
 	if (r->host == HOST_BUSY && r->busy_by && strcmp(r->busy_by, "child") == 0)
 		v->flags |= CW_RANKF_BUSY_CHILD;
 	sample_host_call(r, v);
-	if (r->c->nodes[r->node].last_ns < r->c->now_ns)
-		r->c->nodes[r->node].last_ns = r->c->now_ns;
 }
 
 static void forget_rank(struct rank *r)
@@ -202,8 +210,6 @@ static void forget_rank(struct rank *r)
 		v->n_intervals = 0;
 		v->done_ns = 0;
 		v->m.state = CW_COMM_FREE;
-		free(r->members[f]->window);
-		r->members[f]->window = NULL;
 	}
 }
 
@@ -220,7 +226,7 @@ void view_forget_node(struct cluster *c, uint32_t node)
 			forget_rank(&c->ranks[i]);
 }
 
-/* ---- the snapshot ---- */
+/* ---- how ranks end ---- */
 
 static bool is_asked(const struct rank *r)
 {
@@ -273,164 +279,12 @@ uint32_t view_end_by(const struct rank *r)
 	}
 }
 
-static int add_nodes(struct cluster *c, struct cw_snapshot *snap)
-{
-	for (uint32_t i = 0; i < c->n_nodes; i++) {
-		struct node *n = &c->nodes[i];
-		uint32_t index;
-		int r = cw_snapshot_add_node(snap, n->name, &index);
-
-		if (r < 0)
-			return r;
-		n->state = CW_NODE_REPORTING;
-		if (n->quiet_from_ns && c->now_ns - n->last_ns >= NODE_SILENT_NS)
-			n->state = n->quiet_state;
-		snap->nodes[index].state = n->state;
-		snap->nodes[index].last_digest_ns = n->last_ns + n->latency_ns;
-	}
-	return 0;
-}
-
-static int add_rank(struct cluster *c, struct rank *r, struct cw_snapshot *snap)
-{
-	const struct view_rank *v = &r->view;
-	int64_t late = c->nodes[r->node].latency_ns;
-	bool dead = cw_liveness_is_dead(v->liveness);
-	struct cw_snap_rank rank = {
-		.rank = (int32_t)r->index,
-		.node = r->node,
-		.pid = (int32_t)(1000 + r->index),
-		.device = (int32_t)(r->index % c->s->per_node),
-		.start_ticks = (uint64_t)(c->start_ns / MS) + 7,
-		.liveness = v->liveness,
-		.flags = v->flags | (dead && view_is_shutdown(c, r) ? CW_RANKF_SHUTDOWN : 0),
-		.exit_code = dead ? (int32_t)r->exit_code : 0,
-		.term_signal = dead ? (int32_t)r->term_signal : 0,
-		.ended_ns = dead ? r->ended_ns + late : 0,
-		.sampled_ns = v->sampled_ns + late,
-		.headway_ns = v->headway_ns + late,
-		.nccl_version = trait_version(c->s, r->index),
-		.env_hash = trait_environment(c->s, r->index),
-		.headway_by = v->headway_by,
-		.host_wait = v->host_wait,
-		.job_timeout_ns = c->s->job_timeout_ns,
-		.command = "train.py",
-		.host_call = v->host_call,
-		.host_call_comm_id = v->host_call_comm_id,
-	};
-	uint32_t index;
-
-	if (rank.host_call.kind != CW_OP_NONE)
-		view_to_leader(c, r, &rank.host_call);
-	return cw_snapshot_add_rank(snap, &rank, &index);
-}
+/* ---- what there is to see ---- */
 
 static bool is_seen(const struct rank *r)
 {
 	return r->view.is_seen && !r->is_blind;
 }
-
-static int add_member(struct cluster *c, struct member *m, uint32_t rank_index, uint32_t comm,
-		      struct cw_snapshot *snap)
-{
-	struct cw_snap_member v = m->view.m;
-	struct cw_op pending, last;
-	int r;
-
-	v.rank = rank_index;
-	v.progress_ns += c->nodes[m->rank->node].latency_ns;
-	if (v.pending) {
-		pending = *v.pending;
-		view_to_leader(c, m->rank, &pending);
-		v.pending = &pending;
-	}
-	if (v.last) {
-		last = *v.last;
-		view_to_leader(c, m->rank, &last);
-		v.last = &last;
-	}
-	r = cw_snapshot_set_member(snap, comm, m->comm_rank, &v);
-	if (r < 0 || !window_holds(c, m))
-		return r;
-	return cw_snapshot_set_window(snap, comm, m->comm_rank, m->window, m->n_window,
-				      m->window_lost, m->window_ns);
-}
-
-/* As large as anybody was told that it is. */
-static uint32_t largest_size(const struct comm *comm)
-{
-	uint32_t largest = comm->nranks;
-
-	for (uint32_t m = 0; m < comm->nranks; m++) {
-		const struct member *member = &comm->members[m];
-
-		if (is_seen(member->rank) && member->view.m.nranks > largest)
-			largest = member->view.m.nranks;
-	}
-	return largest;
-}
-
-static int add_comms(struct cluster *c, const uint32_t *rank_index, struct cw_snapshot *snap)
-{
-	for (uint32_t i = 0; i < c->n_comms; i++) {
-		struct comm *comm = &c->comms[i];
-		struct cw_snap_comm desc = { .id = comm->id,
-					     .nccl_hash = comm->id >> 1,
-					     .nranks = largest_size(comm),
-					     .name = comm->name };
-		uint32_t index = CW_SNAP_NONE;
-
-		for (uint32_t m = 0; m < comm->nranks; m++) {
-			struct member *member = &comm->members[m];
-			int r = 0;
-
-			if (!is_seen(member->rank) || member->view.m.state == CW_COMM_FREE)
-				continue;
-			if (index == CW_SNAP_NONE)
-				r = cw_snapshot_add_comm(snap, &desc, &index);
-			if (r == 0)
-				r = add_member(c, member, rank_index[member->rank->index], index,
-					       snap);
-			if (r < 0)
-				return r;
-		}
-	}
-	return 0;
-}
-
-int cluster_snapshot(struct cluster *c, struct cw_snapshot **ret)
-{
-	struct cw_snapshot *snap = cw_snapshot_new();
-	uint32_t *rank_index = calloc(c->s->n_ranks, sizeof(*rank_index)), n = 0;
-	int r = snap && rank_index ? 0 : -ENOMEM;
-
-	if (r == 0) {
-		snap->now_ns = c->now_ns;
-		snap->wall_ns = WALL_NS + c->now_ns + c->wall_offset_ns;
-		snap->policy = c->s->policy;
-		snap->thresholds = cw_thresholds_default();
-		snap->ranks_expected = c->s->n_ranks;
-		r = cw_snapshot_set_job(snap, "suite", "RANK");
-	}
-	if (r == 0)
-		r = add_nodes(c, snap);
-	for (uint32_t i = 0; r == 0 && i < c->s->n_ranks; i++) {
-		if (!is_seen(&c->ranks[i]))
-			continue;
-		rank_index[i] = n++;
-		r = add_rank(c, &c->ranks[i], snap);
-	}
-	if (r == 0)
-		r = add_comms(c, rank_index, snap);
-	free(rank_index);
-	if (r < 0)
-		(void)cw_snapshot_free(snap);
-	else
-		*ret = snap;
-	return r;
-}
-
-/* ---- what there is to see ---- */
 
 bool cluster_is_over(const struct cluster *c)
 {
@@ -438,13 +292,4 @@ bool cluster_is_over(const struct cluster *c)
 		if (is_seen(&c->ranks[i]) && !cw_liveness_is_dead(c->ranks[i].view.liveness))
 			return false;
 	return true;
-}
-
-bool cluster_is_cut_off(const struct cluster *c)
-{
-	uint32_t reporting = 0;
-
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		reporting += c->nodes[i].state == CW_NODE_REPORTING;
-	return 2 * reporting < c->n_nodes;
 }

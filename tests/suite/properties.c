@@ -26,7 +26,7 @@
 #include "record/record_layout.h"
 #include "suite/generate.h"
 #include "suite/score.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define COMPANY 4u
@@ -287,7 +287,7 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 {
 	const struct watch_eyes eyes = { .user = view, .change = change };
 	struct outcome o = { 0 };
-	int r = cw_watch_leader_with(s, &eyes, &t->err, &o);
+	int r = cw_watch_with(s, &eyes, &t->err, &o);
 
 	if (r < 0)
 		return r;
@@ -314,7 +314,7 @@ static int check_hidden(struct tally *t, const struct suite_scenario *s, const s
 	int r;
 
 	seen.may_be_silent = true; /* who is not seen may keep it from ever becoming a page */
-	r = cw_watch_leader_with(&seen, &eyes, &t->err, &o);
+	r = cw_watch_with(&seen, &eyes, &t->err, &o);
 	if (r < 0)
 		return r;
 	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !cw_score_is_right(s, &o))
@@ -373,7 +373,7 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 	};
 	struct outcome base = { 0 };
 	int64_t culprit = below(t, s->n_ranks);
-	int r = cw_watch_leader(s, &t->err, &base);
+	int r = cw_watch(s, &t->err, &base);
 
 	t->n++;
 	if (base.n_culprits)

@@ -19,7 +19,7 @@
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_doc.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 /* 2026-11-21T00:00:00Z: no test may depend on when it runs. */
 #define WALL_NS (INT64_C(1795219200) * CW_NS_PER_S)

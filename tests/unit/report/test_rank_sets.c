@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "model/rankset.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 #include "tests/support/snap_builder.h"
 
 static struct cw_snapshot *snap;

@@ -7,7 +7,7 @@
 
 #include "record/record_layout.h"
 #include "suite/cluster/cluster.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define HEAD "scenario s\nranks 4 per-node 2\ncomm world all\n"
@@ -154,7 +154,7 @@ static int watch_it(void *user, const struct suite_scenario *s)
 
 	(void)user;
 	cw_outcome_fini(&watched);
-	cr_assert_eq(cw_watch_leader(s, &err, &watched), 0, "%s", err.text);
+	cr_assert_eq(cw_watch(s, &err, &watched), 0, "%s", err.text);
 	return 0;
 }
 

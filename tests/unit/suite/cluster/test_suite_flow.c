@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define RANKS 6u

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define HEAD "scenario s\nranks 4 per-node 2\ncomm world all\n"
@@ -44,7 +44,7 @@ static int listen_to(void *user, const struct suite_scenario *s)
 	struct cw_err err;
 
 	(void)user;
-	return cw_watch_leader(s, &err, &said);
+	return cw_watch(s, &err, &said);
 }
 
 static void hear(const char *text)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "suite/watch_leader.h"
+#include "suite/watch.h"
 
 #define HEAD "scenario s\nranks 8 per-node 2\ncomm world all\nrun 120s\n"
 #define LOOP "program\nloop\nwork 20ms\nall_reduce world 64\nbroadcast world 32\nsync\nend\nend\n"
@@ -18,7 +18,7 @@ static int watch(void *user, const struct suite_scenario *s)
 	struct cw_err err = { "" };
 
 	cw_outcome_fini(&said);
-	cr_assert_eq(cw_watch_leader(s, &err, &said), 0, "%s", err.text);
+	cr_assert_eq(cw_watch(s, &err, &said), 0, "%s", err.text);
 	return 0;
 }
 
@@ -44,7 +44,7 @@ static void fini(void)
 	cw_outcome_fini(&said);
 }
 
-TestSuite(watch_leader, .fini = fini);
+TestSuite(watch, .fini = fini);
 
 static void is_told(enum cw_class klass, int32_t first, uint32_t n)
 {
@@ -56,26 +56,26 @@ static void is_told(enum cw_class klass, int32_t first, uint32_t n)
 	cr_expect_null(said.also, "also said: %s", said.also->summary);
 }
 
-Test(watch_leader, a_healthy_job_is_not_told_of)
+Test(watch, a_healthy_job_is_not_told_of)
 {
 	run("", "silence");
 	cr_assert_not(said.is_alert);
 }
 
-Test(watch_leader, a_rank_that_stays_outside_is_told_of_once)
+Test(watch, a_rank_that_stays_outside_is_told_of_once)
 {
 	run("fault 3 at 20s on world block", "never_entered 3");
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
-Test(watch_leader, a_death_is_told_of_within_seconds)
+Test(watch, a_death_is_told_of_within_seconds)
 {
 	run("fault 5 at 20s kill 11", "process_dead 5");
 	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
 	cr_expect_lt(said.after_ns, INT64_C(10000000000));
 }
 
-Test(watch_leader, whichever_machine_is_lost_its_ranks_are_told)
+Test(watch, whichever_machine_is_lost_its_ranks_are_told)
 {
 	char fault[64];
 
@@ -87,7 +87,7 @@ Test(watch_leader, whichever_machine_is_lost_its_ranks_are_told)
 	}
 }
 
-Test(watch_leader, a_daemon_that_restarts_or_says_nothing_for_a_while_is_no_trouble)
+Test(watch, a_daemon_that_restarts_or_says_nothing_for_a_while_is_no_trouble)
 {
 	run("node 1 at 20s goodbye for 20s", "silence");
 	cr_expect_not(said.is_alert, "%s", said.summary);
@@ -99,19 +99,19 @@ Test(watch_leader, a_daemon_that_restarts_or_says_nothing_for_a_while_is_no_trou
 	cr_expect_not(said.is_alert, "%s", said.summary);
 }
 
-Test(watch_leader, a_job_that_was_started_anew_is_watched_as_another)
+Test(watch, a_job_that_was_started_anew_is_watched_as_another)
 {
 	run("job at 20s restart", "silence");
 	cr_expect_not(said.is_alert, "%s", said.summary);
 }
 
-Test(watch_leader, a_wrong_operator_is_found_in_the_windows_of_all_nodes)
+Test(watch, a_wrong_operator_is_found_in_the_windows_of_all_nodes)
 {
 	run("fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
 	is_told(CW_CLASS_MISMATCH, 6, 1);
 }
 
-Test(watch_leader, who_cannot_be_seen_is_one_trouble_however_many_wait)
+Test(watch, who_cannot_be_seen_is_one_trouble_however_many_wait)
 {
 	run_text("scenario s\nranks 8 per-node 2\ncomms row size 4\ncomms col size 2 stride 4\n"
 		 "run 400s\nprogram\nloop\nwork 20ms\nall_reduce row 64\nall_reduce col 32\n"
@@ -124,7 +124,7 @@ Test(watch_leader, who_cannot_be_seen_is_one_trouble_however_many_wait)
 	cr_expect_null(said.notices->also, "also said: %s", said.notices->also->summary);
 }
 
-Test(watch_leader, who_comes_late_is_asked_at_the_end)
+Test(watch, who_comes_late_is_asked_at_the_end)
 {
 	run("fault 2 at 10s slow 100ms", "slow 2");
 	cr_assert(said.is_slow);
@@ -132,7 +132,7 @@ Test(watch_leader, who_comes_late_is_asked_at_the_end)
 	cr_expect_eq(said.culprits[0], 2);
 }
 
-Test(watch_leader, a_stretch_in_which_all_is_well_is_left_out)
+Test(watch, a_stretch_in_which_all_is_well_is_left_out)
 {
 	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nleap\n" LOOP
 		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
@@ -140,7 +140,7 @@ Test(watch_leader, a_stretch_in_which_all_is_well_is_left_out)
 	cr_expect_gt(said.leapt_ns, INT64_C(40) * 3600 * 1000000000);
 }
 
-Test(watch_leader, a_page_after_which_they_got_on_is_known_for_it)
+Test(watch, a_page_after_which_they_got_on_is_known_for_it)
 {
 	run("fault 3 at 20s on world block in lock for 70s", "never_entered 3");
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
@@ -152,7 +152,7 @@ Test(watch_leader, a_page_after_which_they_got_on_is_known_for_it)
 	cr_expect_eq(said.n_healthy_waits, 0);
 }
 
-Test(watch_leader, a_long_wait_that_ends_by_itself_is_counted)
+Test(watch, a_long_wait_that_ends_by_itself_is_counted)
 {
 	run("fault 3 at 20s on world spin for 70s", "silence");
 	cr_expect_not(said.is_alert, "%s", said.summary);
@@ -182,11 +182,11 @@ static int watch_incidents(void *user, const struct suite_scenario *s)
 	struct cw_err err = { "" };
 
 	(void)user;
-	cr_assert_eq(cw_watch_leader_with(s, &eyes, &err, &said), 0, "%s", err.text);
+	cr_assert_eq(cw_watch_with(s, &eyes, &err, &said), 0, "%s", err.text);
 	return 0;
 }
 
-Test(watch_leader, shows_each_incident_with_what_was_so)
+Test(watch, shows_each_incident_with_what_was_so)
 {
 	static const char text[] = HEAD LOOP "fault 5 at 20s kill 11\nexpect process_dead 5\nend\n";
 	struct cw_err err = { "" };
@@ -217,11 +217,11 @@ static int watch_log(void *user, const struct suite_scenario *s)
 	struct cw_err err = { "" };
 
 	(void)user;
-	cr_assert_eq(cw_watch_leader_with(s, &eyes, &err, &said), 0, "%s", err.text);
+	cr_assert_eq(cw_watch_with(s, &eyes, &err, &said), 0, "%s", err.text);
 	return 0;
 }
 
-Test(watch_leader, shows_what_leaders_think_at_each_look)
+Test(watch, shows_what_leaders_think_at_each_look)
 {
 	static const char text[] =
 		HEAD LOOP "fault 5 at 20s on world block\nexpect never_entered 5\nend\n";
@@ -246,7 +246,7 @@ static void run_recorded(const char *job, const char *fault, const char *expect)
 	cr_assert(said.is_recorded);
 }
 
-Test(watch_leader, what_agents_record_of_a_healthy_job_is_no_trouble)
+Test(watch, what_agents_record_of_a_healthy_job_is_no_trouble)
 {
 	run_recorded(LOOP, "", "silence");
 	cr_expect_not(said.is_alert, "%s", said.summary);
@@ -256,7 +256,7 @@ Test(watch_leader, what_agents_record_of_a_healthy_job_is_no_trouble)
 	cr_expect_not(said.is_alert, "%s", said.summary);
 }
 
-Test(watch_leader, what_agents_record_tells_of_a_hang)
+Test(watch, what_agents_record_tells_of_a_hang)
 {
 	run_recorded(LOOP, "fault 3 at 20s on world block", "never_entered 3");
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
@@ -267,7 +267,7 @@ Test(watch_leader, what_agents_record_tells_of_a_hang)
 }
 
 /* What a device has come to is told, too, where members complete one by one. */
-Test(watch_leader, what_agents_record_tells_of_a_call_that_does_not_end)
+Test(watch, what_agents_record_tells_of_a_call_that_does_not_end)
 {
 	run_recorded("completion nccl\n" LOOP, "fault 5 at 20s on world all_reduce wedge",
 		     "in_collective");
@@ -275,7 +275,7 @@ Test(watch_leader, what_agents_record_tells_of_a_call_that_does_not_end)
 	cr_expect_eq(said.klass, CW_CLASS_IN_COLLECTIVE, "%s", said.summary);
 }
 
-Test(watch_leader, what_agents_record_is_found_in_windows)
+Test(watch, what_agents_record_is_found_in_windows)
 {
 	run_recorded(LOOP, "fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
 	is_told(CW_CLASS_MISMATCH, 6, 1);
@@ -288,7 +288,7 @@ Test(watch_leader, what_agents_record_is_found_in_windows)
 	"comms pair size 2 by split\nprogram\ninit world\nsplit world into pair\nloop\nwork 5ms\ngroup\n" \
 	"send pair 32 to pair\nrecv pair 32 from pair\nend\nall_reduce world 64\nend\nend\n"
 
-Test(watch_leader, what_agents_record_of_groups_counts_for_each_rank)
+Test(watch, what_agents_record_of_groups_counts_for_each_rank)
 {
 	run_text("scenario s\nranks 8 per-node 2\nrecorded\ncomm world all by init\n" PIPELINE
 		 "expect silence\nend\n");
@@ -300,7 +300,7 @@ Test(watch_leader, what_agents_record_of_groups_counts_for_each_rank)
 	cr_assert(said.is_alert);
 }
 
-Test(watch_leader, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
+Test(watch, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
 {
 	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nleap\nrecorded\n" LOOP
 		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
@@ -310,7 +310,7 @@ Test(watch_leader, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
 
 /* ---- what befalls daemons ---- */
 
-Test(watch_leader, whoever_leads_may_go_in_mid_diagnosis)
+Test(watch, whoever_leads_may_go_in_mid_diagnosis)
 {
 	static const char *const how[] = { "killed for 8s", "silent for 8s", "cut for 8s",
 					   "stalled for 8s", "anew" };
@@ -325,7 +325,7 @@ Test(watch_leader, whoever_leads_may_go_in_mid_diagnosis)
 	}
 }
 
-Test(watch_leader, a_leader_that_forgets_does_not_tell_again)
+Test(watch, a_leader_that_forgets_does_not_tell_again)
 {
 	run("fault 3 at 20s on world block\nleader at 80s anew\nleader at 90s killed for 5s",
 	    "never_entered 3");
@@ -333,7 +333,7 @@ Test(watch_leader, a_leader_that_forgets_does_not_tell_again)
 	cr_expect_not(said.is_fault_missing);
 }
 
-Test(watch_leader, a_cut_network_between_daemons_is_no_trouble_of_the_job)
+Test(watch, a_cut_network_between_daemons_is_no_trouble_of_the_job)
 {
 	run("node 0-1 at 20s cut from 2-3 for 60s", "silence");
 	cr_expect_not(said.is_alert, "%s", said.summary);
@@ -342,13 +342,13 @@ Test(watch_leader, a_cut_network_between_daemons_is_no_trouble_of_the_job)
 	cr_expect_not(said.is_alert, "%s", said.summary);
 }
 
-Test(watch_leader, a_fault_of_a_leader_that_never_was_is_missed)
+Test(watch, a_fault_of_a_leader_that_never_was_is_missed)
 {
 	run("leader at 300s anew", "silence");
 	cr_expect(said.is_fault_missing);
 }
 
-Test(watch_leader, digests_and_clocks_as_they_come_in_life)
+Test(watch, digests_and_clocks_as_they_come_in_life)
 {
 	run("digests at 5s late 3s every 2 for 100s\nfault 5 at 20s kill 11", "process_dead 5");
 	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
@@ -358,7 +358,7 @@ Test(watch_leader, digests_and_clocks_as_they_come_in_life)
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
-Test(watch_leader, daemons_of_the_version_before_are_understood)
+Test(watch, daemons_of_the_version_before_are_understood)
 {
 	run("machine not 1 old\nfault 3 at 20s on world block", "never_entered 3");
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);

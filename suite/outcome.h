@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was told of a scenario: its pages, one after the other, and its notices. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/verdict_types.h"
+
+struct cw_snapshot;
+
+/* What it points to is handed between processes by cli/lab/suite_workers.c, line by line. */
+struct outcome {
+	bool is_alert;       /* a page; false: silence */
+	bool is_notice;      /* one of `notices` */
+	bool is_slow;        /* silence, and somebody is late at the end */
+	bool is_well;        /* silence, and at the end everybody gets on */
+	bool went_on;        /* a page, and those who waited got on afterwards */
+	enum cw_class klass; /* of either */
+	enum cw_detail detail;
+	enum cw_confidence confidence;
+	enum cw_hang hang; /* how sure it is that anything hangs */
+	int32_t *culprits; /* labels, ascending; owned */
+	uint32_t n_culprits;
+	int64_t after_ns; /* from the first fault (or the start) to the alert */
+	char summary[512];
+	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
+	bool is_recorded;      /* what was told of ops came out of flight records */
+	uint32_t looks;
+	int64_t leapt_ns; /* left out of a scenario that leaps */
+	/* Of the first: waits of more than 60 s that came to an end by themselves */
+	uint32_t n_healthy_waits;
+	/* The alert after this one, where more than the first are waited for; owned. */
+	struct outcome *also;
+	/* Of the first: the notices, one for each incident that had one first; owned. */
+	struct outcome *notices;
+};
+
+/* Where the next alert is noted: it, or a new one behind those there are. NULL = no memory. */
+struct outcome *outcome_next(struct outcome *o);
+/* The same for the next notice. */
+struct outcome *outcome_next_notice(struct outcome *o);
+
+static inline bool cw_outcome_says(const struct outcome *o)
+{
+	return o->is_alert || o->is_slow;
+}
+
+void cw_outcome_fini(struct outcome *o);
+/* Who comes late in a snapshot with all windows, if anybody does. 0 or -ENOMEM. */
+int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap);
