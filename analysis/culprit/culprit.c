@@ -502,7 +502,7 @@ int culprit_find_all(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
 	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
-	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_oldest(s);
+	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_names(s);
 	struct finding f;
 
 	s->findings = cw_arena_new_array(&s->arena, struct finding, most);

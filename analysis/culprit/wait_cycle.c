@@ -44,26 +44,52 @@ static bool waited_at_once(const struct scene *s, uint32_t component)
 	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
 }
 
-static bool is_older(const struct gate *a, const struct gate *b)
+static int compare(uint64_t a, uint64_t b)
 {
-	return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
+	return (a > b) - (a < b);
 }
 
-uint32_t *wait_cycle_oldest(struct scene *s)
+/* By what is the same for all who see the cycle: not by ages, nor by an order of comms. */
+static bool names_before(const struct scene *s, const struct gate *a, const struct gate *b)
+{
+	const struct cw_snap_comm *ca = &s->snap->comms[a->comm], *cb = &s->snap->comms[b->comm];
+	int order = compare(ca->id, cb->id);
+
+	if (!order)
+		order = compare(ca->instance, cb->instance);
+	return order ? order < 0 : a->seq < b->seq;
+}
+
+uint32_t *wait_cycle_names(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
-	uint32_t *oldest = cw_arena_new_array(&s->arena, uint32_t, g->n_components);
+	uint32_t *names = cw_arena_new_array(&s->arena, uint32_t, g->n_components);
 
-	if (!oldest)
+	if (!names)
 		return NULL;
-	memset(oldest, 0xff, g->n_components * sizeof(*oldest));
+	memset(names, 0xff, g->n_components * sizeof(*names));
 	for (uint32_t i = 0; i < g->n_gates; i++) {
-		uint32_t *o = &oldest[g->component[waitgraph_gate_node(g, i)]];
+		uint32_t *n = &names[g->component[waitgraph_gate_node(g, i)]];
 
-		if (*o == CW_SNAP_NONE || is_older(&g->gates[i], &g->gates[*o]))
-			*o = i;
+		if (*n == CW_SNAP_NONE || names_before(s, &g->gates[i], &g->gates[*n]))
+			*n = i;
 	}
-	return oldest;
+	return names;
+}
+
+/* 0: of none of its waits it is known. */
+static int64_t since_of(const struct scene *s, uint32_t component)
+{
+	int64_t since = 0;
+
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		int64_t ns = s->g.gates[i].since_ns;
+
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component && ns &&
+		    (!since || ns < since))
+			since = ns;
+	}
+	return since;
 }
 
 static bool waits_for_some(unsigned kind)
@@ -312,20 +338,21 @@ static void classify_left_out(const struct scene *s, uint32_t g, struct finding 
 	f->since_ns = gate->since_ns;
 }
 
-void wait_cycle_classify(const struct scene *s, uint32_t oldest, bool is_real, struct finding *f)
+void wait_cycle_classify(const struct scene *s, uint32_t name, bool is_real, struct finding *f)
 {
 	uint32_t left_out;
-	const struct gate *gate = &s->g.gates[oldest];
+	const struct gate *gate = &s->g.gates[name];
 
 	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
 			       .detail = CW_DETAIL_ORDER,
-			       .node = waitgraph_gate_node(&s->g, oldest),
+			       .node = waitgraph_gate_node(&s->g, name),
 			       .rank = CW_SNAP_NONE,
 			       .partner = CW_SNAP_NONE,
-			       .gate = oldest,
+			       .gate = name,
 			       .comm = gate->comm,
 			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
-			       .since_ns = gate->since_ns };
+			       .since_ns = since_of(
+				       s, s->g.component[waitgraph_gate_node(&s->g, name)]) };
 	f->is_proof = is_real && waited_at_once(s, s->g.component[f->node]);
 	left_out = gate_left_out(s, s->g.component[f->node]);
 	if (left_out != CW_SNAP_NONE)

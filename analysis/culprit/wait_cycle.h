@@ -20,8 +20,11 @@ enum wait_cycle {
  */
 int wait_cycle_judge(struct scene *s, uint32_t component);
 
-/* Per component of the graph its oldest gate, CW_SNAP_NONE where it has none. NULL = no memory. */
-uint32_t *wait_cycle_oldest(struct scene *s);
+/*
+ * Per component of the graph the gate that a cycle in it is known by, CW_SNAP_NONE where it has
+ * none: a leader that takes over must find the incident of the one before it. NULL = no memory.
+ */
+uint32_t *wait_cycle_names(struct scene *s);
 
-/* Fills *f for the cycle whose oldest gate is given. Only what is real is a proof. */
-void wait_cycle_classify(const struct scene *s, uint32_t oldest, bool is_real, struct finding *f);
+/* Fills *f for the cycle that is known by this gate. Only what is real is a proof. */
+void wait_cycle_classify(const struct scene *s, uint32_t name, bool is_real, struct finding *f);
