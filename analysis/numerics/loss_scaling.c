@@ -4,7 +4,10 @@
  * they do, then leaves the step out and backs off. A row of bad steps is that, and harmless, where
  * all of this holds: the bad numbers lie in gradients (inputs of sums, or what came of them); there
  * are no three steps in a row; the step behind them is here, and finite; and its magnitudes are
- * those of the step before, times the back-off factor for each bad step. Anything less is reported.
+ * those of the last bad step, as far as that was finite, times the back-off factor. (Not of the
+ * step before: the scale mostly has just grown when it is too large, and is then what it was.)
+ * Where nothing of the bad step was finite, the step before is all there is to compare with, times
+ * that factor for each bad step. Anything less is reported.
  *
  * Between two steps gradients change by themselves, too; so the median over all series decides, and
  * the limit lies halfway (in logarithms) to "has not changed".
@@ -74,9 +77,11 @@ static bool is_in(const struct numerics_parts *p, uint32_t i, uint32_t comm, uin
 	return p->job->looks[i].comm == comm && p->at[i].step == step;
 }
 
+/* Of a bad tensor the finite part is, if it is most of it. */
 static bool is_measured(const struct cw_numerics_look *l)
 {
-	return !cw_numerics_is_bad(l) && is_gradient(l) && isfinite(l->l2) && l->l2 > 0;
+	return (l->nans + l->infs) * 2 < l->elements && is_gradient(l) && isfinite(l->l2) &&
+	       l->l2 > 0;
 }
 
 /* The median of what the norms of the one step are to those of the other; 0 = not known. */
@@ -129,11 +134,15 @@ static int judge_row(const struct numerics_parts *p, const struct steps *s, uint
 	}
 	before = first > 0 && s->v[first - 1].comm == ret->comm ? &s->v[first - 1] : NULL;
 	after = end < s->n && s->v[end].comm == ret->comm ? &s->v[end] : NULL;
-	if (!before || !after) {
+	if (!after) {
 		ret->is_scaling = false;
 		return 0;
 	}
-	r = ratio_of(p, before, after, &ret->ratio);
+	r = ratio_of(p, &s->v[end - 1], after, &ret->ratio);
+	if (r == 0 && ret->ratio > 0)
+		wanted = BACKOFF;
+	else if (r == 0 && before)
+		r = ratio_of(p, before, after, &ret->ratio);
 	if (r < 0)
 		return r;
 	if (ret->ratio < wanted * RATIO_MIN / BACKOFF || ret->ratio > wanted / sqrt(BACKOFF))

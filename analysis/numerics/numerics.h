@@ -78,7 +78,7 @@ struct cw_numerics_row {
 	uint64_t step, n_steps;
 	uint32_t n_looks;
 	bool is_scaling; /* loss scaling explains it */
-	double ratio;    /* magnitudes afterwards to those before; 0 = not known */
+	double ratio;    /* magnitudes afterwards to those in it; 0 = not known */
 };
 
 struct cw_numerics_headroom {

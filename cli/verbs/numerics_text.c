@@ -159,12 +159,12 @@ char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numer
 	else if (row->n_steps > 2)
 		add(&l, "no loss scaling, which leaves no three steps in a row out");
 	else if (row->ratio > 0)
-		add(&l, "no loss scaling: what came afterwards is %.2f times as large as before",
+		add(&l, "no loss scaling: gradients are %.2f times as large afterwards",
 		    row->ratio);
 	else
 		add(&l,
-		    "whether that is loss scaling cannot be told: no finite step is here before "
-		    "and after it");
+		    "whether that is loss scaling cannot be told: no finite step to compare with "
+		    "comes after it");
 	return end(&l);
 }
 

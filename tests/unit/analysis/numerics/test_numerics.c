@@ -258,6 +258,29 @@ Test(numerics, finds_where_unmarked_steps_begin)
 	cr_assert(said.is_all_scaling);
 }
 
+/* The scale grows, that is too much, and it is as before. */
+Test(numerics, knows_a_scale_that_fell_back_to_where_it_was)
+{
+	const double scale[] = { 8, 8, 8, 16, 8, 8, 8 };
+
+	train(7, scale, 1 << 3, true);
+	cr_assert(said.is_all_scaling);
+	cr_assert_float_eq(said.rows[0].ratio, 0.5, 0.1);
+}
+
+/* Of the bad step nothing is left to compare with. */
+Test(numerics, holds_it_against_the_step_before_where_all_is_nan)
+{
+	const double scale[] = { 8, 8, 8, 8, 4, 4, 4 };
+
+	train(7, scale, 1 << 3, true);
+	for (uint32_t i = 0; i < job.n_looks; i++)
+		if (looks[i].nans)
+			looks[i].nans = ELEMENTS;
+	judge();
+	cr_assert(said.is_all_scaling);
+}
+
 Test(numerics, knows_two_steps_in_a_row_by_two_back_offs)
 {
 	const double scale[] = { 8, 8, 8, 8, 4, 2, 2 };

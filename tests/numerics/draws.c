@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Training runs with a fault drawn into each, in memory: gradients are drawn, reduced, and looked
+ *at by the summaries' reference, and the judge of a job's numbers is asked. What draws, reduces and
+ * injects knows neither the checksum nor the judge: faults are bits in buffers.
+ *
+ *	draws [--draws N] [--seed S]
+ *
+ * One line for each kind of fault; exit status 1 where one is below what docs/numerics.md says.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/cuda/summary_budget.h"
+#include "analysis/numerics/numerics.h"
+#include "model/op.h"
+#include "record/summary.h"
+
+#define RANKS 4u
+#define BUCKETS 4u
+#define STEPS 24u
+#define STEPS_MAX 64u
+#define ELEMENTS 4096u
+#define LOOKS (RANKS * BUCKETS * STEPS_MAX * 2)
+#define GROWTH_FROM 2u
+
+enum fault { CLEAN, FED_NAN, FED_INF, GROWTH, FLIP, FLIP_SAMPLED, FAULTS };
+
+static const char *const names[FAULTS] = { "clean",  "fed-nan", "fed-inf",
+					   "growth", "flip",    "flip-sampled" };
+
+struct draw {
+	enum fault fault;
+	uint32_t rank, bucket, step, element, bit, log2;
+	double growth, scale, sparse;
+	bool is_bad; /* the step that is being made has an infinity */
+};
+
+static uint64_t state;
+static struct cw_numerics_look looks[LOOKS];
+static uint32_t n_looks, orders[RANKS];
+static uint16_t inputs[RANKS][ELEMENTS], outputs[RANKS][ELEMENTS];
+static float values[RANKS][ELEMENTS];
+
+static uint64_t bits(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static double uniform(void)
+{
+	return (double)(bits() >> 11) * 0x1p-53;
+}
+
+/* Nearly normal: the sum of uniform ones. */
+static double normal(void)
+{
+	return uniform() + uniform() + uniform() + uniform() - 2;
+}
+
+/* IEEE half, to the nearest even. */
+static uint16_t half(float value)
+{
+	double a = fabs((double)value), scaled;
+	uint16_t sign = signbit(value) ? 0x8000 : 0;
+	int exponent;
+
+	if (isnan(value))
+		return 0x7e00;
+	if (a >= 65520)
+		return sign | 0x7c00;
+	if (a < 0x1p-14)
+		return sign | (uint16_t)nearbyint(a * 0x1p24);
+	(void)frexp(a, &exponent);
+	scaled = nearbyint(ldexp(a, 11 - exponent)); /* 1024 to 2048: that carries by itself */
+	return sign | (uint16_t)(((exponent + 14) << 10) + (int)scaled - 1024);
+}
+
+static bool is_none(uint16_t h)
+{
+	return (h & 0x7c00) == 0x7c00;
+}
+
+static void look(const struct draw *d, uint32_t rank, uint32_t step, uint32_t bucket,
+		 bool is_output, const uint16_t *data)
+{
+	uint64_t seq = step * BUCKETS + bucket + 1;
+	struct cw_rec_summary s = { 0 };
+	struct cw_summary_args args = { .data = (uint64_t)(uintptr_t)data,
+					.elements = ELEMENTS,
+					.dtype = CW_SUM_FP16 };
+
+	cw_summary_budget_place((seq * 2 + is_output) * UINT64_C(0x9e3779b97f4a7c15),
+				ELEMENTS * sizeof(*data), ELEMENTS * sizeof(*data) >> d->log2,
+				&args);
+	cw_summary_compute(&args, &s);
+	looks[n_looks++] = (struct cw_numerics_look){
+		.rank = rank,
+		.order = ++orders[rank],
+		.seq = seq,
+		.step = step,
+		.elements = s.elements,
+		.offered = ELEMENTS,
+		.nans = s.nans,
+		.infs = s.infs,
+		.zeros = s.zeros,
+		.abs_max = s.abs_max,
+		.abs_min = s.abs_min_nonzero,
+		.mean = s.mean,
+		.l2 = s.l2,
+		.checksum = s.checksum,
+		.stride = 1u << (args.stride_log2_plus_1 - 1),
+		.kind = CW_OP_ALL_REDUCE,
+		.dtype = CW_DTYPE_FP16,
+		.redop = d->fault == GROWTH ? CW_REDOP_SUM : CW_REDOP_AVG,
+		.is_output = is_output,
+	};
+}
+
+static double size_of(const struct draw *d, uint32_t step, uint32_t bucket)
+{
+	if (d->fault == GROWTH && bucket == d->bucket)
+		return 60 * pow(d->growth, step > GROWTH_FROM ? step - GROWTH_FROM : 0) *
+		       (1 + 0.01 * uniform());
+	return d->scale * (1 + bucket * 0.2) * (0.9 + 0.2 * uniform());
+}
+
+/* A bucket of a step: what goes in, what comes out, and what is looked at. */
+static void reduce(struct draw *d, uint32_t step, uint32_t bucket, bool was_bad)
+{
+	double size = size_of(d, step, bucket);
+	bool strikes = step == d->step && bucket == d->bucket;
+	uint32_t parts = d->fault == GROWTH ? 1 : RANKS;
+
+	for (uint32_t r = 0; r < RANKS; r++) {
+		for (uint32_t i = 0; i < ELEMENTS; i++) {
+			float v = uniform() < d->sparse ? 0 : (float)(normal() * size);
+
+			inputs[r][i] = was_bad ? 0x7e00 : half(v);
+			values[r][i] = is_none(inputs[r][i])
+					       ? (was_bad ? NAN : copysignf(INFINITY, v))
+					       : v;
+		}
+	}
+	if (strikes && (d->fault == FED_NAN || d->fault == FED_INF)) {
+		inputs[d->rank][d->element] = d->fault == FED_NAN ? 0x7d01 : 0xfc00;
+		values[d->rank][d->element] = d->fault == FED_NAN ? NAN : -INFINITY;
+	}
+	for (uint32_t i = 0; i < ELEMENTS; i++) {
+		float sum = 0;
+
+		for (uint32_t r = 0; r < RANKS; r++)
+			sum += values[r][i];
+		outputs[0][i] = half(sum / (float)parts);
+		d->is_bad = d->is_bad || is_none(outputs[0][i]);
+	}
+	for (uint32_t r = 1; r < RANKS; r++)
+		memcpy(outputs[r], outputs[0], sizeof(outputs[r]));
+	if (strikes && d->fault >= FLIP)
+		outputs[d->rank][d->element] ^= (uint16_t)(1u << d->bit);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		look(d, r, step, bucket, false, inputs[r]);
+		look(d, r, step, bucket, true, outputs[r]);
+	}
+}
+
+/* Mixed precision: the scale grows, an infinity leaves the step out and halves it. */
+static uint32_t train(struct draw *d)
+{
+	bool is_lost = false;
+	uint32_t step = 0, since = 0;
+
+	n_looks = 0;
+	memset(orders, 0, sizeof(orders));
+	for (; step < STEPS || (d->fault == CLEAN && d->is_bad && step < STEPS_MAX); step++) {
+		d->is_bad = false;
+		for (uint32_t b = 0; b < BUCKETS; b++)
+			reduce(d, step, b, is_lost);
+		if (d->fault == GROWTH && d->is_bad)
+			return step;
+		/* A NaN in the weights stays. */
+		is_lost = is_lost || (d->is_bad && d->fault != CLEAN);
+		if (d->fault != CLEAN)
+			continue;
+		since = d->is_bad ? 0 : since + 1;
+		if (d->is_bad)
+			d->scale /= 2;
+		else if (since % 6 == 5)
+			d->scale *= 2;
+	}
+	return step;
+}
+
+static struct draw draw_one(enum fault fault)
+{
+	struct draw d = { .fault = fault,
+			  .rank = bits() % RANKS,
+			  .bucket = bits() % BUCKETS,
+			  .step = (uint32_t)(bits() % STEPS),
+			  .element = bits() % ELEMENTS,
+			  .bit = bits() % 16,
+			  .growth = 1.45 + 0.4 * uniform(),
+			  .scale = fault == CLEAN ? 4096 * (1 + 3 * uniform()) : 10,
+			  .sparse = bits() % 2 ? 0.9 * uniform() : 0 };
+
+	if (fault == GROWTH)
+		d.sparse = 0;
+	if (fault == FLIP_SAMPLED)
+		d.log2 = 1 + bits() % 3;
+	return d;
+}
+
+static bool is_there(const struct draw *d, uint32_t i)
+{
+	return looks[i].seq == d->step * BUCKETS + d->bucket + 1;
+}
+
+/* Whether what is said is right, of a run that ended at that step. */
+static bool is_right(const struct draw *d, const struct cw_numerics_report *said, uint32_t end)
+{
+	const struct cw_numerics_first *f = &said->firsts[0];
+
+	switch (d->fault) {
+	case CLEAN:
+		return !cw_numerics_is_alarming(said);
+	case FED_NAN:
+	case FED_INF:
+		return said->n_firsts == 1 && f->origin == CW_NUMERICS_FED &&
+		       is_there(d, f->look) && looks[f->look].rank == d->rank;
+	case GROWTH:
+		return said->n_firsts == 1 && said->n_headroom == 1 &&
+		       looks[f->look].seq == end * BUCKETS + d->bucket + 1 &&
+		       said->headroom[0].warned_step < end;
+	default:
+		return said->n_divergences == 1 && is_there(d, said->divergences[0].look) &&
+		       looks[said->divergences[0].look].rank == d->rank &&
+		       said->divergences[0].n_odd == 1;
+	}
+}
+
+static int try(enum fault fault, uint32_t n, bool *ret_ok)
+{
+	static const struct cw_numerics_comm comm = { .id = 1, .name = "dp", .nranks = RANKS };
+	static const struct cw_numerics_rank ranks[RANKS] = {
+		{ 0, true }, { 1, true }, { 2, true }, { 3, true }
+	};
+	double wanted = n, spread = 0, least;
+	uint32_t n_right = 0;
+
+	if (fault == FLIP_SAMPLED)
+		wanted = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct draw d = draw_one(fault);
+		uint32_t end = train(&d);
+		struct cw_numerics_job job = { .looks = looks,
+					       .n_looks = n_looks,
+					       .comms = &comm,
+					       .n_comms = 1,
+					       .ranks = ranks,
+					       .n_ranks = RANKS };
+		struct cw_numerics_report said;
+
+		if (cw_numerics_judge(&job, &said) < 0)
+			return -1;
+		n_right += is_right(&d, &said, end);
+		if (fault == FLIP_SAMPLED) {
+			double share = 1.0 / (1u << d.log2);
+
+			wanted += share;
+			spread += share * (1 - share);
+		}
+		cw_numerics_report_fini(&said);
+	}
+	printf("%-13s %u of %u right", names[fault], n_right, n);
+	if (fault == FLIP_SAMPLED)
+		printf(", share read %.1f, three sigmas %.1f", wanted, 3 * sqrt(spread));
+	putchar('\n');
+	/* A clean run or a flip in what was read whole must never be wrong, the others seldom. */
+	least = fault == CLEAN || fault == FLIP ? wanted : 0.99 * wanted;
+	*ret_ok = fault == FLIP_SAMPLED ? fabs(n_right - wanted) <= 3 * sqrt(spread)
+					: n_right >= least;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t n = 1000;
+	bool all_ok = true;
+
+	state = 1;
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--draws") == 0)
+			n = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--seed") == 0)
+			state = strtoull(argv[i + 1], NULL, 10) | 1;
+	}
+	for (unsigned f = 0; f < FAULTS; f++) {
+		bool ok;
+
+		if (try((enum fault)f, n, &ok) < 0)
+			return 1;
+		all_ok = all_ok && ok;
+	}
+	return all_ok ? 0 : 1;
+}
