@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/text.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+
 size_t cw_text_decode(const char *text, uint32_t *ret)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -49,4 +55,38 @@ void cw_text_sanitise_line(char *text)
 	for (; *text; text++)
 		if (*text == '\t' || *text == '\n')
 			*text = '?';
+}
+
+/* Safe between the quotes of a shell, which end at the next one: POSIX, 2.2.2. */
+char *cw_text_argument(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-./:+,@%=";
+	bool is_plain = *path && *path != '=' && strspn(path, plain) == strlen(path);
+	/* A quote becomes four characters; "./", two quotes and the end come to it. */
+	char *quoted = malloc(4 * strlen(path) + 5), *p = quoted;
+
+	if (!quoted)
+		return NULL;
+	if (!is_plain)
+		*p++ = '\'';
+	if (*path == '-')
+		p = stpcpy(p, "./");
+	for (; *path; path++) {
+		if (*path == '\'')
+			p = stpcpy(p, "'\\'");
+		*p++ = *path;
+	}
+	if (!is_plain)
+		*p++ = '\'';
+	*p = '\0';
+	return quoted;
+}
+
+char *cw_text_command(const char *command, const char *path)
+{
+	_cleanup_(freep) char *argument = cw_text_argument(path);
+	char *line;
+
+	return argument && asprintf(&line, "%s %s", command, argument) >= 0 ? line : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text from other processes, made safe to print: terminals, logs, JSON. Pure functions.
+ * Text from other processes, made safe to print: terminals, logs, JSON, shells. Pure functions.
  */
 #pragma once
 
@@ -28,3 +28,13 @@ void cw_text_sanitise(char *text);
 
 /* The same for what must stay on one line (names, labels): \t and \n go as well. */
 void cw_text_sanitise_line(char *text);
+
+/*
+ * A path as one argument of a command that people paste into a shell: as it is, or in quotes where
+ * a POSIX shell would take it for anything else; one that begins with '-' becomes "./-…".
+ * Treacherous characters stay: whoever prints it replaces them. NULL: out of memory.
+ */
+char *cw_text_argument(const char *path);
+
+/* "command ARGUMENT". NULL: out of memory. */
+char *cw_text_command(const char *command, const char *path);

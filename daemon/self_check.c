@@ -18,6 +18,8 @@
 #include "cluster/peer_key_file.h"
 #include "cluster/secret_file.h"
 #include "cluster/tls.h"
+#include "common/cleanup.h"
+#include "common/text.h"
 #include "daemon/alerts/webhook_probe.h"
 #include "report/json_util.h"
 
@@ -51,7 +53,7 @@ add(json_t *list, const struct finding *f, const char *fmt, ...)
 static bool check_secret(json_t *list, const char *key, const char *path)
 {
 	struct finding f = { .name = "key-missing", .stops = true };
-	char fix[PATH_MAX + 32];
+	_cleanup_(freep) char *fix = NULL;
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
@@ -65,7 +67,7 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 	}
 	/* The group may read a credential, which the daemon alone can tell from other files. */
 	if (cw_secret_file_is_open(CW_SECRET_FILE_KEY, st.st_mode & ~S_IRGRP)) {
-		(void)snprintf(fix, sizeof(fix), "chmod 600 '%s'", path);
+		fix = cw_text_command("chmod 600", path);
 		f = (struct finding){ .name = "key-permissions", .fix = fix, .stops = true };
 		add(list, &f,
 		    "%s has mode %04o: others than its owner can get at the key. Make a new one "
@@ -143,7 +145,7 @@ static void check_space(json_t *list, const struct cw_config *c)
 static void check_header_file(json_t *list, const char *path)
 {
 	struct finding f = { .name = "webhook-header", .stops = true };
-	char fix[PATH_MAX + 32];
+	_cleanup_(freep) char *fix = NULL;
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
@@ -155,7 +157,7 @@ static void check_header_file(json_t *list, const char *path)
 	}
 	if (!cw_secret_file_is_open(CW_SECRET_FILE_HEADER, st.st_mode))
 		return;
-	(void)snprintf(fix, sizeof(fix), "chmod 640 '%s'", path);
+	fix = cw_text_command("chmod 640", path);
 	f.fix = fix;
 	add(list, &f,
 	    "%s has mode %04o: strangers can get at the webhook's headers. Make a new "

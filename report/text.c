@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/text.h"
 
 static const char *const style_codes[] = {
@@ -86,26 +87,12 @@ static int columns_of(const char *value, size_t len)
 	return columns;
 }
 
-/* Safe between the quotes of a shell, which end at the next one: POSIX, 2.2.2. */
-void cw_text_put_argument(const struct cw_text *t, const char *value)
+void cw_text_put_argument(const struct cw_text *t, const char *path)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_-./:+,@%=";
+	_cleanup_(freep) char *argument = cw_text_argument(path);
 
-	if (*value && *value != '-' && strspn(value, plain) == strlen(value)) {
-		fputs(value, t->out);
-		return;
-	}
-	fputc('\'', t->out);
-	while (*value) {
-		size_t n = strcspn(value, "'");
-
-		(void)put_safely(t->out, value, n);
-		if (value[n])
-			fputs("'\\''", t->out);
-		value += n + (value[n] != '\0');
-	}
-	fputc('\'', t->out);
+	if (argument)
+		(void)put_safely(t->out, argument, strlen(argument));
 }
 
 void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value)

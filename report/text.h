@@ -35,10 +35,10 @@ bool cw_text_wants_color(FILE *out);
 void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value);
 
 /*
- * Prints value as one argument of a command line, in quotes where a POSIX shell would take it for
- * anything else: what is printed as a command is pasted into one.
+ * Prints a path as one argument of a command line (cw_text_argument()): what is printed as a
+ * command is pasted into a shell.
  */
-void cw_text_put_argument(const struct cw_text *t, const char *value);
+void cw_text_put_argument(const struct cw_text *t, const char *path);
 
 /* "\nTitle\n" */
 void cw_text_title(const struct cw_text *t, const char *title);

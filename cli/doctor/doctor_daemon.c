@@ -13,6 +13,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/paths.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "common/unixsock.h"
 #include "report/json_util.h"
 
@@ -21,17 +22,20 @@
 #define SYSTEMD_RUNS "/run/systemd/system"
 
 /* How this machine starts the daemon. */
-static void start_command(const struct doctor *d, char *buf, size_t len)
+static char *start_command(const struct doctor *d)
 {
-	char program[PATH_MAX];
+	char path[PATH_MAX];
+	_cleanup_(freep) char *program = NULL, *with_option = NULL;
 
 	if (access(SYSTEMD_RUNS, F_OK) == 0 && !d->config)
-		(void)snprintf(buf, len, "systemctl restart collwatchd");
-	else
-		(void)snprintf(buf, len, "%s%s%s",
-			       cw_paths_find(CW_PART_DAEMON, program, NULL) == 0 ? program
-										 : "collwatchd",
-			       d->config ? " --config " : "", d->config ? d->config : "");
+		return strdup("systemctl restart collwatchd");
+	program = cw_text_argument(cw_paths_find(CW_PART_DAEMON, path, NULL) == 0 ? path
+										  : "collwatchd");
+	if (!d->config || !program)
+		return steal_ptr(&program);
+	if (asprintf(&with_option, "%s --config", program) < 0)
+		return NULL;
+	return cw_text_command(with_option, d->config);
 }
 
 /* What `collwatchd --findings` writes; NULL when it cannot be had. */
@@ -84,23 +88,23 @@ static bool check_configuration(struct doctor *d)
 
 static void find_down(struct doctor *d, const char *why)
 {
-	char fix[2 * PATH_MAX];
+	_cleanup_(freep) char *fix = NULL;
 
 	if (check_configuration(d))
 		return;
-	start_command(d, fix, sizeof(fix));
+	fix = start_command(d);
 	doctor_find(d, "daemon-down", fix, "no daemon answers on %s: %s", d->control, why);
 }
 
 static void check_version(struct doctor *d, const json_t *status)
 {
 	const char *version = cw_json_str(status, "version", "?");
-	char fix[2 * PATH_MAX];
+	_cleanup_(freep) char *fix = NULL;
 
 	doctor_checked(d, "versions");
 	if (strcmp(version, CW_VERSION) == 0)
 		return;
-	start_command(d, fix, sizeof(fix));
+	fix = start_command(d);
 	doctor_find(d, "version-differs", fix,
 		    "the daemon is of version %s, this command of %s: restart it after an upgrade",
 		    version, CW_VERSION);
@@ -167,9 +171,8 @@ void doctor_check_daemon(struct doctor *d)
 	doctor_checked(d, "daemon");
 	r = cw_control_ask(d->control, "status", NULL, TIMEOUT_MS, &status, &code, &err);
 	if (r == -EACCES) {
-		char fix[PATH_MAX + 32];
+		_cleanup_(freep) char *fix = cw_text_command("chmod 666", d->control);
 
-		(void)snprintf(fix, sizeof(fix), "chmod 666 %s", d->control);
 		doctor_find(d, "control-socket", fix, "%s", err.text);
 		return;
 	}
@@ -200,7 +203,7 @@ static bool is_missing_directory(const char *path)
 void doctor_check_agent_socket(struct doctor *d)
 {
 	int fd = cw_unix_connect(d->agent_socket, CONNECT_MS);
-	char fix[2 * PATH_MAX];
+	_cleanup_(freep) char *fix = NULL;
 
 	doctor_checked(d, "agent-socket");
 	if (fd >= 0) {
@@ -208,7 +211,7 @@ void doctor_check_agent_socket(struct doctor *d)
 		return;
 	}
 	if (fd == -EACCES) {
-		(void)snprintf(fix, sizeof(fix), "chmod 666 %s", d->agent_socket);
+		fix = cw_text_command("chmod 666", d->agent_socket);
 		doctor_find(d, "agent-socket", fix,
 			    "this user may not connect to %s: its ranks cannot register",
 			    d->agent_socket);
@@ -223,7 +226,7 @@ void doctor_check_agent_socket(struct doctor *d)
 			d->agent_socket);
 		return;
 	}
-	start_command(d, fix, sizeof(fix));
+	fix = start_command(d);
 	doctor_find(d, "agent-socket", fix, "nobody listens on %s: %s", d->agent_socket,
 		    strerror(-fd));
 }

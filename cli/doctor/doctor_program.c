@@ -17,6 +17,7 @@
 #include "cli/program.h"
 #include "cli/test_load.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
@@ -31,17 +32,17 @@ static bool has_file_capabilities(const char *path)
 
 static void check_rights(struct doctor *d, const char *path, const struct stat *st)
 {
-	char fix[PATH_MAX + 64];
-
 	if (st->st_mode & (S_ISUID | S_ISGID)) {
-		(void)snprintf(fix, sizeof(fix), "chmod ug-s '%s'", path);
+		_cleanup_(freep) char *fix = cw_text_command("chmod ug-s", path);
+
 		doctor_find(d, "program-setuid", fix,
 			    "%s is set-user-ID or set-group-ID: the loader drops LD_PRELOAD, the "
 			    "agent is not loaded",
 			    path);
 	}
 	if (has_file_capabilities(path)) {
-		(void)snprintf(fix, sizeof(fix), "setcap -r '%s'", path);
+		_cleanup_(freep) char *fix = cw_text_command("setcap -r", path);
+
 		doctor_find(d, "program-capabilities", fix,
 			    "%s has file capabilities: the loader drops LD_PRELOAD, the agent is "
 			    "not loaded",
@@ -121,15 +122,16 @@ static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 static void check_file(struct doctor *d, const char *path)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	char fix[PATH_MAX + 32];
 	struct stat st;
 	Elf *elf;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		(void)snprintf(fix, sizeof(fix), "chmod a+r '%s'", path);
-		doctor_find(d, "program-unreadable", fd < 0 && errno == EACCES ? fix : NULL,
-			    "%s cannot be read: %s", path,
-			    fd < 0 ? strerror(errno) : "it is no file");
+		int error = fd < 0 ? errno : 0;
+		_cleanup_(freep) char *fix =
+			error == EACCES ? cw_text_command("chmod a+r", path) : NULL;
+
+		doctor_find(d, "program-unreadable", fix, "%s cannot be read: %s", path,
+			    error ? strerror(error) : "it is no file");
 		return;
 	}
 	check_rights(d, path, &st);

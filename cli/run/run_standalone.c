@@ -17,6 +17,7 @@
 #include "cli/paths.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "common/unixsock.h"
 #include "report/bundle.h"
 #include "report/json_util.h"
@@ -136,9 +137,10 @@ static void tell_one(const char *path)
 	if (cw_bundle_read(path, &bundle, NULL) == 0) {
 		const char *summary =
 			cw_json_str(cw_bundle_head(&bundle), "summary", "a hang was found");
+		_cleanup_(freep) char *command = cw_text_command("collwatch report", path);
 
-		fprintf(stderr, "collwatch: %s\ncollwatch: more: collwatch report %s\n", summary,
-			path);
+		fprintf(stderr, "collwatch: %s\ncollwatch: more: %s\n", summary,
+			command ? command : path);
 	}
 	cw_bundle_fini(&bundle);
 }

@@ -20,6 +20,7 @@
 #include "cli/verbs/render_status.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "model/verdict_types.h"
 #include "report/anonymise/anonymise.h"
 #include "report/bundle.h"
@@ -314,7 +315,7 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 /* Never into what is there: of an older bundle nothing must be left beside it. */
 static int write_copy(const struct report_args *args, const struct cw_bundle *bundle)
 {
-	_cleanup_(freep) char *path = strdup(args->copy);
+	_cleanup_(freep) char *path = strdup(args->copy), *command = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct cw_err err;
 	char *name;
@@ -339,7 +340,9 @@ static int write_copy(const struct report_args *args, const struct cw_bundle *bu
 		fprintf(stderr, "collwatch: cannot copy to %s: %s\n", args->copy, err.text);
 		return CW_EXIT_ERROR;
 	}
-	printf("%s is a copy; `collwatch report %s` shows it\n", args->copy, args->copy);
+	command = cw_text_command("collwatch report", args->copy);
+	if (command)
+		printf("%s is a copy; to see it: %s\n", args->copy, command);
 	return CW_EXIT_OK;
 }
 

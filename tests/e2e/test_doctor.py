@@ -113,7 +113,7 @@ def test_configuration_and_key_that_keep_the_daemon_down_are_named(world):
     world.configure("no_such_key = 1")
     found = only(doctor(world), "configuration", "agent-socket")
     expect("conf:7" in found["configuration"][0], found)
-    key = world.dir + "/peer.key"
+    key = world.dir + "/it's a key"
     write_key(key, 0o644)
     world.configure(f'peer_key_file = "{key}"')
     found = only(doctor(world), "key-permissions", "agent-socket")
@@ -279,7 +279,7 @@ def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch, world):
 
 def test_programs_that_cannot_be_read_are_named(world):
     cc = shlex.split(CC)
-    exe, source = world.dir + "/p", world.dir + "/p.c"
+    exe, source = world.dir + "/it's a p", world.dir + "/p.c"
     with open(source, "w", encoding="ascii") as f:
         f.write("int main(void) { return 0; }\n")
     subprocess.run([*cc, source, "-o", exe], check=True)
@@ -307,7 +307,7 @@ def test_programs_that_cannot_be_read_are_named(world):
 
 def test_programs_that_the_agent_cannot_be_in_are_named(world):
     cc = shlex.split(CC)
-    source, exe = world.dir + "/p.c", world.dir + "/p"
+    source, exe = world.dir + "/p.c", world.dir + "/it's"
     with open(source, "w", encoding="ascii") as f:
         f.write("int ncclAllReduce(void) { return 0; }\nint main(void) { return 0; }\n")
     plain = world.dir + "/plain.c"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/text.h"
 
@@ -56,4 +57,38 @@ Test(text, replaces_what_turns_the_rest_around)
 	expect("\xe2\x81\xa6x\xd8\x9cy", "???x??y");
 	expect("\xe2\x80\xa8\xe2\x80\x8b\xef\xbb\xbf", "?????????"); /* breaks, not to be seen */
 	expect("\xd7\xa9\xd7\x9c", "\xd7\xa9\xd7\x9c");              /* right to left by itself */
+}
+
+/* What a shell makes of it is one argument, the path itself. */
+static void expect_argument(const char *path, const char *out, const char *seen)
+{
+	char *command = cw_text_command("printf '%s|'", path), got[128] = "";
+	char *argument = cw_text_argument(path);
+	FILE *shell;
+
+	cr_assert_not_null(argument);
+	cr_expect_str_eq(argument, out);
+	cr_assert_not_null(command);
+	shell = popen(command, "re");
+	cr_assert_not_null(shell);
+	(void)fread(got, 1, sizeof(got) - 1, shell);
+	cr_expect(pclose(shell) == 0);
+	cr_expect_str_eq(got, seen, "%s: %s", command, got);
+	free(command);
+	free(argument);
+}
+
+Test(text, a_path_is_one_argument_of_a_command)
+{
+	expect_argument("/var/lib/x_1.so", "/var/lib/x_1.so", "/var/lib/x_1.so|");
+	expect_argument("a b", "'a b'", "a b|");
+	expect_argument("it's; echo x; '", "'it'\\''s; echo x; '\\'''", "it's; echo x; '|");
+	expect_argument("'", "''\\'''", "'|");
+	expect_argument("/$(echo x)/`echo y`\n", "'/$(echo x)/`echo y`\n'",
+			"/$(echo x)/`echo y`\n|");
+	expect_argument("~root/*", "'~root/*'", "~root/*|");
+	expect_argument("-R", "./-R", "./-R|");
+	expect_argument("-o 'x", "'./-o '\\''x'", "./-o 'x|");
+	expect_argument("=ls", "'=ls'", "=ls|"); /* zsh would look it up */
+	expect_argument("", "''", "|");
 }
