@@ -97,15 +97,26 @@ class Zsh:
     def typed(self, text):
         os.write(self.fd, text.encode())
 
-    def until(self, wanted):
-        """Reads until a text has come, or until all of a set of words have."""
+    def read_until(self, has_come, wanted):
         seen, end = "", time.monotonic() + 120
-        words = [wanted] if isinstance(wanted, str) else wanted
-        while not all(word in seen for word in words):
+        while not has_come(seen):
             assert time.monotonic() < end, f"no {wanted!r}: {seen!r}"
             if select.select([self.fd], [], [], 1)[0]:
                 seen += os.read(self.fd, 65536).decode(errors="replace")
         return seen
+
+    def until(self, text):
+        return self.read_until(lambda seen: text in seen, text)
+
+    def until_options(self, options):
+        """Until all of them have come, each as a word of its own."""
+        assert options, "nothing to wait for"
+        return self.read_until(lambda seen: options <= words_that_are_whole(seen), options)
+
+
+def words_that_are_whole(seen):
+    """Long options in what a terminal shows; the last one may go on."""
+    return set(re.findall(r"(?<![\w-])(--[\w-]+)(?=[^\w-])", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", seen)))
 
 
 def test_zsh_completes_verbs_options_and_values():
@@ -124,7 +135,14 @@ def test_zsh_completes_verbs_options_and_values():
             assert seen == becomes, (typed, seen)
         # Nothing is typed ahead: zsh shows no list while there is more to read.
         zsh.typed("collwatch report --\t")
-        zsh.until(help_of("collwatch", "report"))
+        zsh.until_options(help_of("collwatch", "report"))
+
+
+def test_options_are_told_apart():
+    """What the test of zsh looks for."""
+    assert words_that_are_whole("$ report --\r\n--job-x  -- a\r\n--at  --all\r\n--jo") == \
+        {"--job-x", "--at", "--all"}
+    assert words_that_are_whole("\x1b[1m--job\x1b[0m x--no") == {"--job"}
 
 
 def test_words_in_front_decide():
