@@ -132,8 +132,11 @@ static bool is_ipv4(const char *word)
 	return dots == 3;
 }
 
-/* Length of an address of IPv6, or of an Ethernet card, at the start of text; 0 = none. */
-static size_t colon_address(const char *text)
+/*
+ * Length of an address of IPv6, or of an Ethernet card, at the start of text; 0 = none. Then none
+ * begins before *ret_end either: what ends it there, or has too few colons, is the same further on.
+ */
+static size_t colon_address(const char *text, const char **ret_end)
 {
 	size_t n = strspn(text, "0123456789abcdefABCDEF:");
 	unsigned colons = 0;
@@ -143,6 +146,7 @@ static size_t colon_address(const char *text)
 		colons += text[i] == ':';
 		is_short |= i && text[i] == ':' && text[i - 1] == ':';
 	}
+	*ret_end = text + n;
 	return (colons >= 5 || (colons >= 2 && is_short)) && !letter(text + n) ? n : 0;
 }
 
@@ -176,6 +180,7 @@ static void put_path(struct anonymiser *a, const char *path, FILE *out);
 static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *out)
 {
 	_cleanup_(freep) char *copy = strdup(text), *before = strdup("");
+	const char *no_address_before = copy;
 	char *p = copy;
 
 	if (!copy || !before) {
@@ -184,7 +189,8 @@ static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *
 	}
 	while (*p) {
 		bool is_path = out && *p == '/' && (p == copy || ends_path(p[-1]));
-		size_t n = out ? colon_address(p) : 0, step;
+		size_t n = out && p >= no_address_before ? colon_address(p, &no_address_before) : 0;
+		size_t step;
 		char after;
 
 		if (n) {

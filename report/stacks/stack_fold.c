@@ -2,6 +2,10 @@
 /*
  * Leaving out a frame may make brothers of cousins: two branches that differ in the C library only
  * become one. So the tree is built anew, and sets of ranks are joined.
+ *
+ * "0-1048575" is short in a file and long in memory, and brothers are compared one with another: a
+ * tree that nobody honest wrote would take gigabytes, or hours. So the work is counted, and such a
+ * tree stays as it is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +19,17 @@
 
 /* As many as a snapshot may hold. */
 #define MAX_RANKS (1u << 20)
+/*
+ * Ranks read and frames met, each of them compared with its brothers: as many brothers as a tree of
+ * ours may have take half of it. 128 MiB at most.
+ */
+#define MAX_WORK (1u << 24)
+/* Frames that are compared while a rank is read and noted. */
+#define COMPARED 16u
+
+struct fold {
+	size_t work_left;
+};
 
 struct set {
 	int32_t *list;
@@ -26,11 +41,20 @@ static void set_fini(struct set *s)
 	free(s->list);
 }
 
-static int read_set(const json_t *node, struct set *ret)
+static int spend(struct fold *f, size_t work)
+{
+	if (work > f->work_left)
+		return -E2BIG;
+	f->work_left -= work;
+	return 0;
+}
+
+static int read_set(struct fold *f, const json_t *node, struct set *ret)
 {
 	int r = cw_rankset_parse(cw_json_str(node, "ranks", ""), MAX_RANKS, &ret->list, &ret->n);
 
-	return r == -ENOMEM ? r : 0; /* what is no set of ranks counts as an empty one */
+	/* What is no set of ranks counts as an empty one. */
+	return r == -ENOMEM ? r : spend(f, ret->n);
 }
 
 static uint32_t number(const json_t *node, const char *key)
@@ -65,28 +89,35 @@ static int join(struct cw_stack_node *node, const struct set *ranks, uint32_t n)
 	return r;
 }
 
-static struct cw_stack_node *find_or_append(struct cw_stack_node *out, const json_t *from)
+static int find_or_append(struct fold *f, struct cw_stack_node *out, const json_t *from,
+			  struct cw_stack_node **ret)
 {
-	struct cw_stack_frame f = {
+	struct cw_stack_frame frame = {
 		.name = cw_json_str(from, "name", ""),
 		.file = cw_json_str(from, "file", ""),
 		.module = cw_json_str(from, "module", ""),
 		.line = cw_json_int(from, "line", 0),
 		.is_folded = json_is_true(json_object_get(from, "fold")),
 	};
-	struct cw_stack_node *node = cw_stack_node_find(out, &f);
+	int r = spend(f, 1 + out->n_calls / COMPARED);
+	struct cw_stack_node *node = r == 0 ? cw_stack_node_find(out, &frame) : NULL;
 
-	return node ? node : cw_stack_node_append(out, &f);
+	if (r == 0 && !node) {
+		node = cw_stack_node_append(out, &frame);
+		r = node ? 0 : -ENOMEM;
+	}
+	*ret = node;
+	return r;
 }
 
 /* Those stacks of a folded node that end in it. */
-static int add_ends(struct cw_stack_node *out, const json_t *from)
+static int add_ends(struct fold *f, struct cw_stack_node *out, const json_t *from)
 {
 	const json_t *calls = json_object_get(from, "calls"), *call;
 	_cleanup_(set_fini) struct set ranks = { 0 };
 	uint32_t ends = number(from, "ends");
 	struct cw_stack_node *node;
-	int r = read_set(from, &ranks);
+	int r = read_set(f, from, &ranks);
 	size_t i;
 
 	if (r < 0 || ends == 0)
@@ -94,19 +125,22 @@ static int add_ends(struct cw_stack_node *out, const json_t *from)
 	json_array_foreach (calls, i, call) {
 		_cleanup_(set_fini) struct set deeper = { 0 };
 
-		r = read_set(call, &deeper);
+		r = read_set(f, call, &deeper);
+		if (r < 0)
+			return r;
+		r = spend(f, ranks.n);
 		if (r < 0)
 			return r;
 		subtract(&ranks, &deeper);
 	}
-	node = find_or_append(out, from);
-	if (!node)
-		return -ENOMEM;
+	r = find_or_append(f, out, from, &node);
+	if (r < 0)
+		return r;
 	node->n_ends += ends;
 	return join(node, &ranks, ends);
 }
 
-static int fold_into(struct cw_stack_node *out, const json_t *nodes)
+static int fold_into(struct fold *f, struct cw_stack_node *out, const json_t *nodes)
 {
 	const json_t *from;
 	size_t i;
@@ -118,20 +152,22 @@ static int fold_into(struct cw_stack_node *out, const json_t *nodes)
 		struct cw_stack_node *node;
 
 		if (json_is_true(json_object_get(from, "fold")) && json_array_size(calls)) {
-			r = add_ends(out, from);
+			r = add_ends(f, out, from);
 			if (r == 0)
-				r = fold_into(out, calls);
+				r = fold_into(f, out, calls);
 			if (r < 0)
 				return r;
 			continue;
 		}
-		r = read_set(from, &ranks);
-		node = r == 0 ? find_or_append(out, from) : NULL;
-		r = node ? join(node, &ranks, number(from, "n")) : -ENOMEM;
+		r = read_set(f, from, &ranks);
+		if (r == 0)
+			r = find_or_append(f, out, from, &node);
+		if (r == 0)
+			r = join(node, &ranks, number(from, "n"));
 		if (r < 0)
 			return r;
 		node->n_ends += number(from, "ends");
-		r = fold_into(node, calls);
+		r = fold_into(f, node, calls);
 		if (r < 0)
 			return r;
 	}
@@ -140,8 +176,9 @@ static int fold_into(struct cw_stack_node *out, const json_t *nodes)
 
 json_t *cw_stack_tree_fold(const json_t *roots)
 {
+	struct fold f = { .work_left = MAX_WORK };
 	struct cw_stack_node root = { 0 };
-	json_t *folded = fold_into(&root, roots) == 0 ? cw_stack_nodes_doc(&root) : NULL;
+	json_t *folded = fold_into(&f, &root, roots) == 0 ? cw_stack_nodes_doc(&root) : NULL;
 
 	cw_stack_node_fini(&root);
 	return folded;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sentences, names and frames; tests/e2e/documents/test_anonymise.py has whole bundles. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/anonymise/anonymise.h"
@@ -106,4 +107,21 @@ Test(anonymise, says_so_where_a_document_is_too_deep)
 	}
 	cr_expect_lt(cw_anonymise(&doc, 1), 0, "what was not gone through must not be shown");
 	json_decref(doc);
+}
+
+/* Many addresses begin there, and none is whole: each would be looked at up to the same end. */
+Test(anonymise, text_that_is_almost_an_address_takes_no_longer, .timeout = 60)
+{
+	enum { COLONS = 4000000 };
+	char *text = malloc(COLONS + 2);
+	json_t *doc;
+
+	cr_assert_not_null(text);
+	memset(text, ':', COLONS);
+	memcpy(text + COLONS, "g", 2);
+	doc = json_pack("[s]", text);
+	cr_assert_eq(cw_anonymise(&doc, 1), 0);
+	cr_expect_eq(json_string_length(json_array_get(doc, 0)), COLONS + strlen("name-1"));
+	json_decref(doc);
+	free(text);
 }

@@ -316,6 +316,34 @@ Test(stack_tree, stays_within_its_limits)
 	json_decref(doc);
 }
 
+/* n brothers, each with these ranks. */
+static json_t *brothers(unsigned n, const char *ranks)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		(void)json_array_append_new(list,
+					    json_pack("{s:s, s:i, s:s, s:i}", "name", "f", "line",
+						      (int)i + 1, "ranks", ranks, "n", 1));
+	return list;
+}
+
+Test(stack_tree, folds_what_may_be_there_and_nothing_that_takes_for_ever)
+{
+	json_t *most = brothers(CW_STACK_TREE_MAX_NODES, "0-63"), *folded;
+	json_t *many = brothers(3 * CW_STACK_TREE_MAX_NODES, "7");
+	json_t *large = brothers(64, "0-1048575"); /* a quarter of a GiB */
+
+	folded = cw_stack_tree_fold(most);
+	cr_expect_eq(json_array_size(folded), CW_STACK_TREE_MAX_NODES);
+	json_decref(folded);
+	cr_expect_null(cw_stack_tree_fold(many));
+	cr_expect_null(cw_stack_tree_fold(large));
+	json_decref(most);
+	json_decref(many);
+	json_decref(large);
+}
+
 Test(stack_tree, takes_documents_of_any_shape)
 {
 	static const char *const odd[] = {
