@@ -93,6 +93,8 @@ void cw_text_put_argument(const struct cw_text *t, const char *path)
 
 	if (argument)
 		(void)put_safely(t->out, argument, strlen(argument));
+	else
+		cw_text_set_short(t);
 }
 
 void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value)

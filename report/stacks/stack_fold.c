@@ -178,8 +178,9 @@ json_t *cw_stack_tree_fold(const json_t *roots)
 {
 	struct fold f = { .work_left = MAX_WORK };
 	struct cw_stack_node root = { 0 };
-	json_t *folded = fold_into(&f, &root, roots) == 0 ? cw_stack_nodes_doc(&root) : NULL;
+	int r = fold_into(&f, &root, roots);
+	json_t *folded = r == 0 ? cw_stack_nodes_doc(&root) : NULL;
 
 	cw_stack_node_fini(&root);
-	return folded;
+	return r == -E2BIG ? json_deep_copy(roots) : folded;
 }
