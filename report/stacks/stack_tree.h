@@ -47,7 +47,7 @@ json_t *cw_stack_tree_doc(const struct cw_stack_tree *tree, uint32_t awaited);
 /*
  * The nodes of roots ("roots" or "calls" of a collwatch.stacks/1) without those that are to be
  * folded: interpreter, libraries, the C library, the start of a thread. What a stack ends in always
- * stays. A tree that would take more work than any of ours comes back as it is. New reference; NULL =
- * out of memory.
+ * stays. A tree that would take more work than any of ours comes back as it is. New reference; NULL
+ * = out of memory.
  */
 json_t *cw_stack_tree_fold(const json_t *roots);
