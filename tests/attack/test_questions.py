@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One user asks the daemon's control socket what no command line would: JSON as deep or as large as
+a request may be, numbers and types that are none, incidents by paths, frames that are no frames. She
+learns nothing of another user's job, and the daemon answers others as before."""
+import json
+import os
+import re
+import socket
+import struct
+import time
+
+import pytest
+from daemon import Daemon
+from job import labels
+from receiver import Receiver
+from waiting import expect, wait_until
+
+pytestmark = pytest.mark.root  # to be another user
+VICTIM, ATTACKER, LABEL = 4242, 4243, "llama-70b-secret"
+# How long one request may keep all others waiting; loops beside it are no matter of this test.
+HELD_S = 2
+VICTIM_TEXT = b"uid\":%d" % VICTIM
+MAX_REQUEST = 64 << 10
+VERBS = ["status", "ops", "incidents", "report", "mute", "stacks", "", "nosuch", "x" * 5000]
+KEYS = ["id", "job", "uid", "rank", "max", "since", "class", "node", "for_s", "unmute"]
+VALUES = ["null", "true", "[]", "{}", '""', "0", "-1", "1.5", "9223372036854775807",
+          "-9223372036854775808", "4294967296", "18446744073709551616", "1" + "0" * 400, "1e999",
+          "1e308", "NaN", '"' + "x" * 10000 + '"', '"\\u0000"', '"a\\u0000b"', '"\\ud800"',
+          '"\\u001b[2J"', "[" * 1000 + "]" * 1000, '{"a":1,"a":2}']
+DEEP = ["[" * 60000, '{"a":' * 12000, '{"job":' + "[" * 2000 + "]" * 2000 + "}",
+        '{"job":' + "[" * 30000 + "]" * 30000 + "}", '"' * 60000, "[" + "0," * 30000 + "0]",
+        "{" + ",".join(f'"{n}":0' for n in range(7000)) + "}", "\xff\xfe{}", "{}\x00{}", "-", "{"]
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def request(verb, arguments):
+    ask = field(1, verb.encode()) + field(2, arguments.encode("latin-1"))
+    payload = field(1, 1) + field(40, ask)
+    return struct.pack(">I", len(payload)) + payload
+
+
+class Asking:
+    """A connection of another user's: the kernel notes who connects."""
+
+    def __init__(self, world, uid=ATTACKER):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(120)
+        os.setegid(uid)
+        os.seteuid(uid)
+        try:
+            self.socket.connect(world.control)
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+
+    def ask(self, frame):
+        """All that comes: a frame, or nothing when the connection is closed."""
+        reply = b""
+        try:
+            self.socket.sendall(frame)
+            while len(reply) < 4 or len(reply) < 4 + struct.unpack(">I", reply[:4])[0]:
+                got = self.socket.recv(1 << 16)
+                if not got:
+                    return reply
+                reply += got
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return reply
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
+class Scene:
+    """A daemon that has an incident of the victim's."""
+
+    def __init__(self, world, receiver):
+        self.world = world
+        job = world.train("victim", labels(2, COLLWATCH_JOB=LABEL), user=VICTIM)
+        world.wait_for_all()
+        job.kill(1)
+        self.id = world.wait_for_incident(LABEL)["id"]
+        wait_until(lambda: receiver.posts, lambda: f"the alert: {world.log()}")
+
+    def is_silent(self, verb, arguments):
+        with Asking(self.world) as asking:
+            begun = time.monotonic()
+            reply = asking.ask(request(verb, arguments))
+            took = time.monotonic() - begun
+        what = (verb[:20], arguments[:80], reply[:300])
+        # Her own word is told to her again, as of any job that there is not.
+        reply = re.sub(rb"no (rank -?\d+ of )?job (name:)?%b that" % LABEL.encode(), b"", reply)
+        expect(LABEL.encode() not in reply and VICTIM_TEXT not in reply, what)
+        expect(self.world.process.poll() is None, (what, self.world.log()))
+        expect(took < HELD_S or verb == "stacks", (what, took))
+
+    def is_well(self):
+        expect([i["id"] for i in self.world.incidents(VICTIM)] == [self.id], "the victim's own")
+        expect(self.world.status(VICTIM)["jobs"][0]["job"] == "name:" + LABEL, "the victim's own")
+        expect(not self.world.status(VICTIM)["jobs"][0].get("muted"), self.world.status(VICTIM))
+
+
+@pytest.fixture(name="scene", scope="module")
+def scene_of_the_victim():
+    with Receiver() as receiver:
+        receiver.listen()
+        with Daemon(f'webhook_url = "{receiver.url}"') as world:
+            world.start()
+            yield Scene(world, receiver)
+
+
+def test_arguments_of_any_type_and_size_tell_nothing(scene):
+    for verb in VERBS:
+        for deep in DEEP:
+            scene.is_silent(verb, deep)
+    for verb in ["status", "ops", "incidents", "report", "mute"]:
+        for key in KEYS:
+            for value in VALUES:
+                scene.is_silent(verb, f'{{"{key}":{value}}}')
+    for value in VALUES:  # stacks are taken every two seconds at most: what is wrong is refused at once
+        scene.is_silent("stacks", f'{{"job":{json.dumps(LABEL)},"rank":{value}}}')
+    for uid in ["%d" % VICTIM, "0", "-1", "4294967295", "1e1"]:
+        scene.is_silent("mute", f'{{"job":{json.dumps(LABEL)},"uid":{uid},"for_s":3600}}')
+        scene.is_silent("mute", f'{{"job":{json.dumps("name:" + LABEL)},"uid":{uid},"for_s":1e9}}')
+    scene.is_well()
+
+
+def test_an_incident_is_not_found_by_a_path(scene):
+    own = f"{scene.world.state}/incidents/{scene.id}"
+    for name in [scene.id, scene.id.upper(), scene.id + "/", "./" + scene.id, "../incidents/" + scene.id,
+                 own, own + "/incident.json", "/etc/passwd", "../../conf", "..", ".", "", "*",
+                 "%2e%2e", "0" * 16, "0" * 60000, scene.id[:-1], scene.id + "\0", scene.id + "\n"]:
+        with Asking(scene.world) as asking:
+            reply = asking.ask(request("report", json.dumps({"id": name})))
+        expect(LABEL.encode() not in reply and b"node_name" not in reply and b"root:" not in reply,
+               (name[:80], reply[:300]))
+        if name != scene.id:
+            done = scene.world.ask("report", "--json", name, check=False) if "\0" not in name else None
+            if done and not name.startswith("/") and len(name) < 5000:
+                expect(LABEL not in done.stdout or not name, ("root, by " + name[:80], done.stdout[:200]))
+    with Asking(scene.world, VICTIM) as asking:
+        reply = asking.ask(request("report", json.dumps({"id": scene.id})))
+    expect(LABEL.encode() in reply, "the victim's own is there")
+    scene.is_well()
+
+
+def test_what_is_no_request_ends_the_connection(scene):
+    body = request("status", "{}")
+    for frame in [b"\0\0\0\0", b"\xff\xff\xff\xff", struct.pack(">I", 1 << 20), body[:3], body[:-1],
+                  struct.pack(">I", 5) + b"\x08\x01\xc2\x02\x7f", b"GET / HTTP/1.1\r\n\r\n",
+                  struct.pack(">I", 12) + b"\x08\x01\xc2\x02" + b"\xff" * 8,
+                  request("status", " " * (MAX_REQUEST + 10)),
+                  struct.pack(">I", 6) + field(1, 1) + field(10, field(1, 1)),  # an agent's hello
+                  struct.pack(">I", 6) + field(1, 1) + field(41, field(1, 0))]:  # an answer
+        with Asking(scene.world) as asking:
+            asking.socket.settimeout(0.2)
+            try:
+                reply = asking.ask(frame)
+            except TimeoutError:  # it waits for the rest, and has a deadline
+                reply = b""
+        expect(LABEL.encode() not in reply, (frame[:40], reply[:200]))
+        expect(scene.world.process.poll() is None, (frame[:40], scene.world.log()))
+    scene.is_well()
