@@ -2,8 +2,37 @@
 """Results of pytest as TAP, for meson and tools/lib/summary.py. What a test prints goes straight through
 (pytest -s): a test that is killed for its timeout has told its seed."""
 
+import os
+import sys
+import threading
+
+
+class WholeLines:
+    """Tests that run beside each other print, too: no result may begin in the middle of their lines."""
+
+    def __init__(self, out):
+        self.out, self.lock, self.begun = out, threading.Lock(), threading.local()
+        # Another thread may hold it while a test that is forked begins.
+        os.register_at_fork(after_in_child=lambda: setattr(self, "lock", threading.Lock()))
+
+    def write(self, text):
+        *lines, rest = (getattr(self.begun, "text", "") + text).split("\n")
+        self.begun.text = rest
+        if lines:
+            with self.lock:
+                self.out.write("".join(line + "\n" for line in lines))
+        return len(text)
+
+    def flush(self):
+        with self.lock:
+            self.out.flush()
+
+    def __getattr__(self, name):
+        return getattr(self.out, name)
+
 
 def install(config):
+    sys.stdout = WholeLines(sys.stdout)
     terminal = config.pluginmanager.getplugin("terminalreporter")
     config.pluginmanager.unregister(terminal)
     config.pluginmanager.register(Tap(), "tap_report")

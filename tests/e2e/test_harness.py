@@ -126,3 +126,24 @@ def test_not_chosen():
 def test_a_directory_without_a_build_is_refused(told):
     status, said = told("def test_it(): pass\n", "--build", "/nonexistent")
     assert status == 4 and "/nonexistent is no build directory with tests" in said, said
+
+
+CHATTER = """
+import sys
+sys.setswitchinterval(1e-6)
+
+@pytest.mark.at_once(workers=8)
+@pytest.mark.parametrize("n", range(8))
+def test_talks(n):
+    for i in range(300):
+        print("# a line of", n, "and no other", flush=True)
+"""
+
+
+def test_lines_of_tests_that_run_beside_each_other_stay_whole(told):
+    status, said = told(CHATTER, "--tap")
+    assert status == 0, said
+    odd = [line for line in said.splitlines()
+           if not re.fullmatch(r"1\.\.8|# a line of [0-7] and no other|ok \d - talks\[\d\]", line)]
+    assert not odd, odd[:3]
+    assert said.count("# a line of") == 8 * 300, said[-2000:]
