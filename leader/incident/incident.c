@@ -710,8 +710,8 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 	remember(inc, snap, v, d);
 	if (!inc->is_waited)
 		return; /* out of memory, logged: the next look tries again */
-	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: somebody waits because of it now",
-		   inc->id);
+	leader_log(inc->config.effects, CW_LOG_INFO,
+		   "inc=%s: ranks now wait because of this wrong data; no second alert", inc->id);
 	request_evidence(inc, snap, v);
 	plan_survey(inc, snap);
 	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)

@@ -10,6 +10,7 @@ import struct
 import time
 
 import pytest
+from agent_lib import envelope, field
 from daemon import Daemon
 from job import labels
 from receiver import Receiver
@@ -32,24 +33,8 @@ DEEP = ["[" * 60000, '{"a":' * 12000, '{"job":' + "[" * 2000 + "]" * 2000 + "}",
         "{" + ",".join(f'"{n}":0' for n in range(7000)) + "}", "\xff\xfe{}", "{}\x00{}", "-", "{"]
 
 
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
 def request(verb, arguments):
-    ask = field(1, verb.encode()) + field(2, arguments.encode("latin-1"))
-    payload = field(1, 1) + field(40, ask)
-    return struct.pack(">I", len(payload)) + payload
+    return envelope(40, field(1, verb.encode()) + field(2, arguments.encode("latin-1")))
 
 
 class Asking:
