@@ -13,77 +13,14 @@
 #include <unistd.h>
 
 #include "common/unixsock.h"
-#include "daemon/control/control.h"
 #include "daemon/control/control_socket.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "tests/support/cluster.h"
+#include "tests/support/control_fixture.h"
 
-static struct cluster c;
-static struct cw_store *store;
-static char dir[] = "/tmp/cw-control-XXXXXX";
 static const struct cw_caller root = { .uid = 0, .sees_all = true };
 static const struct cw_caller owner = { .uid = 1000 };
 static const struct cw_caller other = { .uid = 1001 };
-
-static void on_status(struct cw_status_source *ret, void *user)
-{
-	unsigned leader = cluster_leader(&c) < 0 ? 0 : (unsigned)cluster_leader(&c);
-
-	*ret = (struct cw_status_source){ .clock = c.nodes[0].clock,
-					  .transport = c.nodes[leader].transport,
-					  .members = c.nodes[leader].election,
-					  .leader = c.nodes[leader].leader };
-}
-
-static struct cw_control_source source = { .status = on_status, .node_name = "node-a" };
-
-static void put_job(const char *id, int uid, const char *job)
-{
-	struct cw_bundle b = {
-		.incident = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s}, s:s}", "schema",
-				      "collwatch.incident/1", "id", id, "job", job, "class",
-				      "never_entered", "summary", "s", "uid", uid, "times",
-				      "confirmed", "2026-11-21T07:53:33.123Z", "bundle", "/b"),
-		.snapshot = json_object(),
-		.evidence = json_array(),
-	};
-	char path[256];
-
-	cr_assert_eq(cw_store_put(store, &b, path, sizeof(path)), 0);
-	cw_bundle_fini(&b);
-}
-
-static void put(const char *id, int uid)
-{
-	put_job(id, uid, "j");
-}
-
-static void setup(void)
-{
-	struct cw_store_config config = { .max_bytes = 1 << 24,
-					  .max_age_ns = 86400 * 365 * 20 * CW_NS_PER_S,
-					  .clock = &cw_clock_system };
-
-	cr_assert_not_null(mkdtemp(dir));
-	config.state_dir = dir;
-	cr_assert_eq(cw_store_open(&config, &store, NULL), 0);
-	source.store = store;
-	cluster_init(&c, 2, 4);
-	cluster_run(&c, 5);
-	put("00000000000000aa", 1000);
-	put("00000000000000bb", 1001);
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	cluster_fini(&c);
-	cw_store_close(store);
-	(void)snprintf(command, sizeof(command), "rm -r '%s'", dir);
-	cr_assert_eq(system(command), 0);
-}
 
 static json_t *ask(const struct cw_caller *caller, const char *verb, const char *args,
 		   uint32_t code)
@@ -101,7 +38,7 @@ static json_t *ask(const struct cw_caller *caller, const char *verb, const char 
 	return doc;
 }
 
-TestSuite(control, .init = setup, .fini = teardown);
+TestSuite(control, .init = control_setup, .fini = control_teardown);
 
 Test(control, status_shows_the_job_to_its_owner_and_to_those_who_see_all)
 {
@@ -149,7 +86,7 @@ Test(control, incidents_of_others_however_many_do_not_hide_ones_own)
 
 	for (unsigned i = 0; i < 100; i++) {
 		(void)snprintf(id, sizeof(id), "00000000000010%02x", i);
-		put(id, 1001);
+		control_put(id, 1001, "j");
 	}
 	own = ask(&owner, "incidents", "{}", 0);
 	cr_assert_eq(json_array_size(json_object_get(own, "incidents")), 1);
@@ -163,7 +100,7 @@ Test(control, incidents_asked_for_are_found_behind_any_number_of_others)
 
 	for (unsigned i = 0; i < 100; i++) {
 		(void)snprintf(id, sizeof(id), "00000000000010%02x", i);
-		put_job(id, 1001, "name:other");
+		control_put(id, 1001, "name:other");
 	}
 	doc = ask(&root, "incidents", "{\"max\": 1, \"job\": \"j\"}", 0);
 	list = json_object_get(doc, "incidents");
@@ -184,7 +121,7 @@ Test(control, a_list_that_does_not_fit_a_message_holds_the_newest)
 	job[sizeof(job) - 1] = '\0';
 	for (unsigned i = 0; i < 300; i++) {
 		(void)snprintf(id, sizeof(id), "00000000000010%02x", i);
-		put_job(id, 1001, job);
+		control_put(id, 1001, job);
 	}
 	doc = ask(&root, "incidents", "{}", 0);
 	list = json_object_get(doc, "incidents");
@@ -265,7 +202,7 @@ Test(control, socket_answers_frames_and_drops_noise)
 	char path[128];
 	int fd, noise;
 
-	(void)snprintf(path, sizeof(path), "%s/control.sock", dir);
+	(void)snprintf(path, sizeof(path), "%s/control.sock", control_dir);
 	config.path = path;
 	cr_assert_eq(cw_control_socket_new(&config, &s, NULL), 0);
 	cr_assert_eq(stat(path, &st), 0);
@@ -305,7 +242,7 @@ static struct cw_control_socket *open_socket(struct event_base *base, char path[
 						   .source = source };
 	struct cw_control_socket *s = NULL;
 
-	(void)snprintf(path, 128, "%s/control.sock", dir);
+	(void)snprintf(path, 128, "%s/control.sock", control_dir);
 	cr_assert_eq(cw_control_socket_new(&config, &s, NULL), 0);
 	return s;
 }
@@ -394,7 +331,7 @@ Test(control, socket_lets_one_user_take_a_share_of_the_places_only)
 
 	if (geteuid() != 0)
 		cr_skip_test("needs to be two users");
-	cr_assert_eq(chmod(dir, 0755), 0);
+	cr_assert_eq(chmod(control_dir, 0755), 0);
 	s = open_socket(base, path);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	greedy = connect_as(4321, path, CW_CONTROL_MAX_CLIENTS_PER_UID + 2, pair[1]);
@@ -430,7 +367,7 @@ Test(control, seven_users_at_their_limit_leave_places_for_others)
 
 	if (geteuid() != 0)
 		cr_skip_test("needs to be several users");
-	cr_assert_eq(chmod(dir, 0755), 0);
+	cr_assert_eq(chmod(control_dir, 0755), 0);
 	s = open_socket(base, path);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	for (unsigned i = 0; i < GREEDY_USERS; i++) {

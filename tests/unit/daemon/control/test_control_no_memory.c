@@ -6,73 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/control/control.h"
 #include "daemon/control/control_merge.h"
-#include "tests/support/cluster.h"
+#include "tests/support/control_fixture.h"
 #include "tests/support/no_memory.h"
 
 enum { OK = 0, ERROR = 1, NO_DATA = 3 };
 
-static struct cluster c;
-static struct cw_store *store;
-static char dir[] = "/tmp/cw-control-XXXXXX";
 static const struct cw_caller root = { .uid = 0, .sees_all = true };
 
-static void on_status(struct cw_status_source *ret, void *user)
-{
-	unsigned leader = cluster_leader(&c) < 0 ? 0 : (unsigned)cluster_leader(&c);
-
-	*ret = (struct cw_status_source){ .clock = c.nodes[0].clock,
-					  .transport = c.nodes[leader].transport,
-					  .members = c.nodes[leader].election,
-					  .leader = c.nodes[leader].leader };
-}
-
-static struct cw_control_source source = { .status = on_status, .node_name = "node-a" };
-
-static void put(const char *id)
-{
-	struct cw_bundle b = {
-		.incident = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s}, s:s}", "schema",
-				      "collwatch.incident/1", "id", id, "job", "j", "class",
-				      "never_entered", "summary", "s", "uid", 1000, "times",
-				      "confirmed", "2026-11-21T07:53:33.123Z", "bundle", "/b"),
-		.snapshot = json_object(),
-		.evidence = json_array(),
-	};
-	char path[256];
-
-	cr_assert_eq(cw_store_put(store, &b, path, sizeof(path)), 0);
-	cw_bundle_fini(&b);
-}
-
-static void set_up(void)
-{
-	struct cw_store_config config = { .max_bytes = 1 << 24,
-					  .max_age_ns = 86400 * 365 * 20 * CW_NS_PER_S,
-					  .clock = &cw_clock_system };
-
-	cr_assert_not_null(mkdtemp(dir));
-	config.state_dir = dir;
-	cr_assert_eq(cw_store_open(&config, &store, NULL), 0);
-	source.store = store;
-	cluster_init(&c, 2, 4);
-	cluster_run(&c, 5);
-	put("00000000000000aa");
-	put("00000000000000bb");
-}
-
-static void tear_down(void)
-{
-	char command[128];
-
-	cluster_fini(&c);
-	cw_store_close(store);
-	(void)snprintf(command, sizeof(command), "rm -r '%s'", dir);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(control_no_memory, .init = set_up, .fini = tear_down);
+TestSuite(control_no_memory, .init = control_setup, .fini = control_teardown);
 
 struct request {
 	const char *verb, *arguments;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command line asks of: a cluster in memory, and a store with incidents of two users. */
+#pragma once
+
+#include "daemon/control/control.h"
+#include "tests/support/cluster.h"
+
+/* Fresh for each test: four ranks on two nodes, five seconds after their start. */
+extern struct cluster c;
+extern struct cw_control_source source;
+/* The store's, of the test's own. */
+extern char control_dir[];
+
+/* With the incidents 00000000000000aa of uid 1000 and …bb of uid 1001. */
+void control_setup(void);
+void control_teardown(void);
+/* One more incident in the store. */
+void control_put(const char *id, int uid, const char *job);
