@@ -218,6 +218,16 @@ static void amend_bundle(struct cw_incident *inc)
 			   strerror(-r));
 }
 
+/*
+ * What its bundle says may be what is decided: whatever lies there as a page and was not sent is
+ * sent as it is, at any time, so a notice that becomes a page is written when its alert is due.
+ */
+static bool may_write(const struct cw_incident *inc)
+{
+	return inc->state == CW_INCIDENT_ALERTED ||
+	       (inc->state == CW_INCIDENT_NOTED && inc->severity == CW_SEVERITY_NOTICE);
+}
+
 /* With all evidence there is by now; without documents it does nothing. */
 static void write_bundle(struct cw_incident *inc)
 {
@@ -281,7 +291,7 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 	}
 	json_decref(inc->snapshot);
 	inc->snapshot = text;
-	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
+	if (may_write(inc))
 		write_bundle(inc);
 }
 
@@ -679,7 +689,7 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   cw_class_name(old), cw_class_name(inc->klass));
 	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
 		request_evidence(inc, snap, v);
-	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
+	if (may_write(inc))
 		write_bundle(inc);
 }
 
@@ -714,7 +724,7 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 		   "inc=%s: ranks now wait because of this wrong data; no second alert", inc->id);
 	request_evidence(inc, snap, v);
 	plan_survey(inc, snap);
-	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
+	if (may_write(inc))
 		write_bundle(inc);
 }
 
@@ -814,7 +824,7 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 	struct cw_incident *inc = user;
 
 	cw_evidence_set_take(&inc->evidence, node, reply);
-	if (inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED)
+	if (may_write(inc))
 		write_bundle(inc); /* too late for the alert, not for the report */
 }
 

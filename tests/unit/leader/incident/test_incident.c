@@ -15,7 +15,7 @@ static unsigned alerts, bundles, evidence_requests;
 static char sent_id[CW_INCIDENT_ID_LEN];
 static size_t last_objections;
 static char last_objector[16];
-static char last_class[32], last_closed_as[32], last_withheld[16];
+static char last_class[32], last_closed_as[32], last_severity[16], last_withheld[16];
 static const char *withheld;
 static bool was_sent, answers_evidence;
 static struct cw_transport *transport;
@@ -44,6 +44,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 {
 	bundles++;
 	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
+	copy_field(last_severity, sizeof(last_severity), bundle->incident, "severity");
 	copy_field(last_withheld, sizeof(last_withheld), bundle->incident, "withheld");
 	copy_field(last_closed_as, sizeof(last_closed_as), bundle->incident, "closed_as");
 	last_objections = json_array_size(json_object_get(bundle->incident, "objections"));
@@ -525,6 +526,21 @@ Test(incident, what_was_noted_becomes_one_page_under_the_same_id)
 	cr_assert_eq(notices, 1);
 	cr_assert_str_eq(sent_id, noted);
 	cr_assert_eq(cw_incident_severity(inc), CW_SEVERITY_PAGE);
+}
+
+/* A page on disk that was not sent is sent as it lies there: by then its evidence must be in it. */
+Test(incident, what_was_noted_is_a_page_on_disk_when_people_are_told)
+{
+	look_notice(11);
+	pass(1);
+	cr_assert_str_eq(last_severity, "notice");
+	for (unsigned i = 0; i < 80 && !alerts; i++) {
+		look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+		cr_assert_str_eq(last_severity, "notice", "before the alert");
+		pass(0.25);
+	}
+	cr_assert_eq(alerts, 1);
+	cr_assert_str_eq(last_severity, "page");
 }
 
 Test(incident, without_notices_there_is_nothing_before_the_page)
