@@ -57,17 +57,24 @@ static int open_of_line(char *line, const char *controller, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-int cw_cgroup_open(int proc_fd, const char *controller, const char *file)
+/* What /proc/PID/cgroup says; false when nothing. */
+static bool read_groups(int proc_fd, char *buf, size_t size)
 {
 	_cleanup_(closep) int fd = openat(proc_fd, "cgroup", O_RDONLY | O_CLOEXEC);
-	char buf[PATH_MAX], *line = buf, *end;
-	ssize_t n;
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	return true;
+}
+
+static int open_in(const char *groups, const char *controller, const char *file)
+{
+	char copy[PATH_MAX], *line = copy, *end;
 	int found = -1;
 
-	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return -1;
-	buf[n] = '\0';
+	(void)snprintf(copy, sizeof(copy), "%s", groups);
 	/* A last line without an end is cut off: not a path to follow. */
 	for (; found < 0 && (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
@@ -76,10 +83,18 @@ int cw_cgroup_open(int proc_fd, const char *controller, const char *file)
 	return found;
 }
 
-/* Whether a line of the file is this one. */
-static bool says(int proc_fd, const char *controller, const char *file, const char *wanted)
+int cw_cgroup_open(int proc_fd, const char *controller, const char *file)
 {
-	_cleanup_(closep) int fd = cw_cgroup_open(proc_fd, controller, file);
+	char groups[PATH_MAX];
+
+	return read_groups(proc_fd, groups, sizeof(groups)) ? open_in(groups, controller, file)
+							    : -1;
+}
+
+/* Whether a line of the file is this one. */
+static bool says(const char *groups, const char *controller, const char *file, const char *wanted)
+{
+	_cleanup_(closep) int fd = open_in(groups, controller, file);
 	char buf[STATE_BYTES], *save, *line;
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
 
@@ -94,6 +109,9 @@ static bool says(int proc_fd, const char *controller, const char *file, const ch
 
 bool cw_cgroup_is_frozen(int proc_fd)
 {
-	return says(proc_fd, NULL, "cgroup.events", "frozen 1") ||
-	       says(proc_fd, "freezer", "freezer.state", "FROZEN");
+	char groups[PATH_MAX];
+
+	return read_groups(proc_fd, groups, sizeof(groups)) &&
+	       (says(groups, NULL, "cgroup.events", "frozen 1") ||
+		says(groups, "freezer", "freezer.state", "FROZEN"));
 }

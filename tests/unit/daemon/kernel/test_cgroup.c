@@ -15,6 +15,18 @@
 
 #define DEADLINE_MS 120000
 
+/* How often a list of groups is opened: the kernel makes it anew each time. openat() has this name
+ * where files are large. */
+static unsigned n_lists;
+
+int __real_openat64(int dir_fd, const char *path, int flags, ...);
+int __wrap_openat64(int dir_fd, const char *path, int flags, ...);
+int __wrap_openat64(int dir_fd, const char *path, int flags, ...)
+{
+	n_lists += strcmp(path, "cgroup") == 0;
+	return __real_openat64(dir_fd, path, flags);
+}
+
 struct freezer {
 	const char *root, *file, *frozen, *thawed;
 };
@@ -104,5 +116,15 @@ Test(cgroup, takes_nobody_else_for_frozen)
 
 	cr_expect_not(cw_cgroup_is_frozen(proc_fd));
 	cr_expect_not(cw_cgroup_is_frozen(-1));
+	(void)close(proc_fd);
+}
+
+Test(cgroup, reads_the_list_of_groups_once)
+{
+	int proc_fd = cw_procstat_open(getpid());
+
+	n_lists = 0;
+	cr_expect_not(cw_cgroup_is_frozen(proc_fd));
+	cr_expect_eq(n_lists, 1u, "%u", n_lists);
 	(void)close(proc_fd);
 }
