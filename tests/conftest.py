@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests in Python share under pytest: where the build is, options, markers, results for meson
-(TAP), and that nothing is left behind. Fixtures: tests/e2e/given.py.
+(TAP), and that nothing is left behind. Fixtures: tests/lib/given.py.
 
 The build is not made here: ninja -C build does that, or tools/test.
 """
@@ -113,7 +113,7 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     watch = session.config.stash.get(leftovers.KEY, None)
-    shutil.rmtree(f"{tempfile.tempdir}/open", ignore_errors=True)  # tests/e2e/open_copy.py
+    shutil.rmtree(f"{tempfile.tempdir}/open", ignore_errors=True)  # tests/lib/open_copy.py
     left = watch.left(tempfile.tempdir) if watch else []
     if left:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -25,7 +25,7 @@ def outcome_of_a_file():
             [sys.executable, "-m", "pytest", "-c", SOURCE + "/pytest.ini", "-p", "conftest", "-p",
              "no:cacheprovider", "-s", "--build", BUILD, *options, path],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
-            env=dict(os.environ, PYTHONPATH=f"{SOURCE}/tests:{SOURCE}/tests/e2e", E2E_GRACE="0"))
+            env=dict(os.environ, PYTHONPATH=f"{SOURCE}/tests:{SOURCE}/tests/lib", E2E_GRACE="0"))
         return done.returncode, done.stdout
     with tempfile.TemporaryDirectory(prefix="cw-") as at:
         yield run

@@ -9,7 +9,7 @@ import tempfile
 from agent_lib import GROUPED, QUEUED, RETURNED, check, copies, environment, start, wait_until
 from built import TRAIN_LOOP as TRAIN
 
-RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent", "agent_rank.py")
+RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/agent/agent_rank.py")
 FIRST_HOST_OP = 32  # making and ending communicators, which the profiler interface does not tell
 # Of launches only, with what they move in bytes.
 LAUNCHES = 4

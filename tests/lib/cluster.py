@@ -19,7 +19,7 @@ from waiting import call, wait_until
 
 PORT, HOOK_PORT = 7411, 7480
 HUB = "10.99.9.100"
-RECEIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/alert_receiver.py")
+RECEIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/programs/alert_receiver.py")
 
 
 def name_of(number):
