@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs test functions one after the other, prints TAP: what all end-to-end tests share."""
+"""Runs test functions one after the other, prints TAP: for programs that are not run by pytest, as those
+with options of their own and those inside of a booted machine."""
 
-import subprocess
 import sys
 import traceback
 
@@ -22,19 +22,6 @@ def collection():
         tests.append(function)
         return function
     return tests, test
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def call(*command, check=True, timeout=120, **more):
-    """What it prints; `check`: it must end well."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=timeout, check=False, **more)
-    expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
-    return done.stdout
 
 
 def run(tests, call=lambda test: test()):

@@ -14,6 +14,8 @@ sys.path[1:1] = os.path.join(SOURCE, "tests", "lib"), os.path.join(SOURCE, "lab"
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 
+# Short where the defaults make a test wait, as in the demo.
+PATIENCE = 'no_headway_after = "5s"\nfirst_op_after = "30s"\n'
 OFFLINE = 3
 # What tools/test --offline sets: nothing is fetched, and what cannot be had is skipped.
 IS_OFFLINE = bool(os.environ.get("COLLWATCH_TESTS_OFFLINE"))

@@ -62,10 +62,12 @@ if not os.path.exists(BUILT + "/built.py"):
 sys.path.insert(0, BUILT)
 
 # pylint: disable=wrong-import-position
-from lab_lib import SOURCE, Tool, ask_ras  # noqa: E402
+from lab_lib import PATIENCE, SOURCE, Tool, ask_ras  # noqa: E402
 import tap  # noqa: E402
 from agent_lib import wait_until  # noqa: E402
-from fault_lib import COLLWATCHD, RealDaemon, Training  # noqa: E402
+from built import COLLWATCHD  # noqa: E402
+from daemon import Daemon  # noqa: E402
+from job import labels  # noqa: E402
 import nccl_place  # noqa: E402
 import nccl_run  # noqa: E402
 
@@ -85,19 +87,17 @@ def start_job(daemon, name, fault, is_real):
     if fault in RING:
         arguments.append("--ring")
     if not is_real:
-        return Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY,
-                        variables=lambda rank: AS_NVIDIAS)
+        return daemon.train(name, RANKS, arguments, program=TRAIN_PY, variables=AS_NVIDIAS)
     job = nccl_run.job_environment(nccl_place.default_cache(), ARGS.build,
                                    nccl_place.DEFAULT_VERSION, RANKS, ARGS.net)
-    ours = {k: v for k, v in job.items() if k.startswith("NCCL_")}
+    ours = {k: v for k, v in job.items() if k.startswith("NCCL_") or k == "LD_LIBRARY_PATH"}
     ours.update(WITNESSES, NCCL_DEBUG_FILE=f"{daemon.dir}/{name}.nccl.%p")
 
-    def variables(rank):
-        host = {"NCCL_HOSTID": f"lab-node-{rank}"} if ARGS.net == "socket" else {}
-        return {**ours, **host}
-
-    training = Training(daemon.dir, name, RANKS, arguments, daemon, program=TRAIN_PY,
-                        libraries=job["LD_LIBRARY_PATH"], variables=variables)
+    ranks = labels(RANKS, COLLWATCH_JOB=name)
+    if ARGS.net == "socket":
+        for rank, own in enumerate(ranks):
+            own["NCCL_HOSTID"] = f"lab-node-{rank}"
+    training = daemon.train(name, ranks, arguments, program=TRAIN_PY, variables=ours)
     training.ras = job["NCCL_RAS_ADDR"]
     return training
 
@@ -145,22 +145,18 @@ def has_struck(daemon, job):
 def same(fault):
     def test():
         nccl.needed()
-        with RealDaemon() as daemon:
+        with Daemon(patience=PATIENCE) as daemon:
             daemon.start()
             jobs = [start_job(daemon, "real", fault, True),
                     start_job(daemon, "simulated", fault, False)]
-            try:
-                for job in jobs:
-                    wait_until(lambda j=job: has_struck(daemon, j),
-                               f"the fault strikes the {job.name} job", QUIET_S * 2)
-                struck_at = time.monotonic()
-                both = [wait_until(lambda j=job: outcome(daemon, j, struck_at), "an outcome",
-                                   QUIET_S + 120) for job in jobs]
-                witnessed = say_what_nccl_says(daemon, jobs[0])
-                said = [(daemon.incident_of(job.name) or {}).get("summary", "") for job in jobs]
-            finally:
-                for job in jobs:
-                    job.kill()
+            for job in jobs:
+                wait_until(lambda j=job: has_struck(daemon, j),
+                           f"the fault strikes the {job.name} job", QUIET_S * 2)
+            struck_at = time.monotonic()
+            both = [wait_until(lambda j=job: outcome(daemon, j, struck_at), "an outcome",
+                               QUIET_S + 120) for job in jobs]
+            witnessed = say_what_nccl_says(daemon, jobs[0])
+            said = [(daemon.incident_of(job.name) or {}).get("summary", "") for job in jobs]
         for job, result, summary in zip(jobs, both, said):
             print(f"# {fault}, {job.name}: {result[0]} {result[1]} {summary}", flush=True)
         expected = (OTHERWISE.get((fault, ARGS.net), both[1][0]), both[1][1])

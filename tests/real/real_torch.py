@@ -22,7 +22,9 @@ from torch_lib import (ALERT_S, BUILD_S, CROWD, CULPRIT, JOB_S,  # noqa: E402 py
                        names_line, told, torch)
 # After torch_lib, which says where the build is.
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
-from fault_lib import RealDaemon  # noqa: E402 pylint: disable=wrong-import-position
+from built import COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
+from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
+from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 
 # A healthy job on a machine that is too busy is slow, not hung: only what is proven may be told.
 UNHURRIED = 'no_headway_after = "1h"\nfirst_op_after = "1h"\n'
@@ -36,13 +38,13 @@ def build():
 
 def is_left_in_peace(program, config=UNHURRIED, variables=None):
     """The same bits with the agent as without it, every rank seen, and nobody called."""
-    with RealDaemon(config) as daemon:
+    with Daemon(patience=config) as daemon:
         daemon.start()
         alone = Job(daemon.dir, program)
         try:
             expected = alone.results()
         finally:
-            alone.kill()
+            alone.close()
         check(len([line for line in expected if " result " in line]) == RANKS, expected)
         end = daemon.dir + "/end"
         watched = Job(daemon.dir, program, "--until", end, daemon=daemon, variables=variables)
@@ -57,8 +59,8 @@ def is_left_in_peace(program, config=UNHURRIED, variables=None):
                 pass
             must_be_equal(expected, watched.results(), "with the agent")
         finally:
-            watched.kill()
-        check(daemon.incidents() == [], [i["summary"] for i in daemon.incidents()])
+            watched.close()
+        check(not daemon.documents(), [i["summary"] for i in daemon.documents()])
 
 
 def checkpoint_longer_than_patience_is_left_in_peace():
@@ -69,7 +71,7 @@ def checkpoint_longer_than_patience_is_left_in_peace():
 
 def goes_wrong(program, fault):
     verdict, culprits, function = LABELS[program, fault]
-    with RealDaemon(PATIENT) as daemon:
+    with Daemon(patience=PATIENT) as daemon:
         daemon.start()
         job = Job(daemon.dir, program, "--steps", "1000000", "--fault", fault, "--fault-rank",
                   str(fault_rank(fault)), daemon=daemon, ranks=CROWD)
@@ -86,13 +88,13 @@ def goes_wrong(program, fault):
                 e, "\n".join(r for _, _, r in told(daemon, program)) or "nothing",
                 [job.output(i, "err")[-1500:].decode() for i in range(CROWD)])) from None
         finally:
-            job.kill()
+            job.close()
 
 
 def torchs_own_dump_is_read_right():
     """The same hang without an agent: torch's recorder, by the same label."""
     verdict = LABELS["ddp", "block-in-data-loader"][0].replace("_", " ")
-    with RealDaemon(PATIENT) as daemon:  # a directory that goes away; the daemon is not started
+    with Daemon(patience=PATIENT) as daemon:  # a directory that goes away; the daemon is not started
         at = daemon.dir + "/dumps"
         os.mkdir(at)
         job = Job(daemon.dir, "ddp", "--steps", "1000000", "--fault", "block-in-data-loader",
@@ -106,7 +108,7 @@ def torchs_own_dump_is_read_right():
             check(job.is_running(), "a rank ended before its time")
             ask_for_dumps(daemon.dir)
             time.sleep(2)  # for the dumps; those that come later are read the next time
-            state["said"] = daemon.run("analyze", "--flight-recorder", at)
+            state["said"] = said(COLLWATCH, "analyze", "--flight-recorder", at)
             lines = " ".join(state["said"].split())
             return len(os.listdir(at)) == CROWD and f"class {verdict}:" in lines and \
                 lines.startswith(f"HANG rank {CULPRIT} ")
@@ -115,7 +117,7 @@ def torchs_own_dump_is_read_right():
         except AssertionError as e:
             raise tap.Failure(f"{e}; last: {state.get('said')}") from None
         finally:
-            job.kill()
+            job.close()
 
 
 def named(name, function, *arguments):

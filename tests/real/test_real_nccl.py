@@ -13,10 +13,11 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from lab_lib import Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+from lab_lib import PATIENCE, Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
-from fault_lib import RealDaemon, Training  # noqa: E402 pylint: disable=wrong-import-position
+from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
+from job import labels  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_place  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
 from two_ways import (must_tell_the_same,  # noqa: E402 pylint: disable=wrong-import-position
@@ -123,18 +124,13 @@ CULPRIT, ALERT_S = 2, 120
 def go_wrong(net, fault):
     """The first incident of a job whose rank CULPRIT does that."""
     ours, each = job_variables(4, net)
-    libraries = ours.pop("LD_LIBRARY_PATH")
-    with RealDaemon() as daemon:
+    with Daemon(patience=PATIENCE) as daemon:
         daemon.start()
-        ranks = Training(daemon.dir, fault, 4, [
+        ranks = [{**own, **each(rank)} for rank, own in enumerate(labels(4, COLLWATCH_JOB=fault))]
+        daemon.train(fault, ranks, [
             "--steps", "0", "--step-ms", "20", "--elements", "256", "--tp", "2", "--fault", fault,
-            "--fault-rank", str(CULPRIT), "--fault-step", "30"], daemon,
-            libraries=libraries, variables=lambda rank: {**ours, **each(rank)})
-        try:
-            wait_until(lambda: daemon.incident_of(fault), "an incident", ALERT_S)
-            return daemon.incident_of(fault)
-        finally:
-            ranks.kill()
+            "--fault-rank", str(CULPRIT), "--fault-step", "30"], variables=ours)
+        return wait_until(lambda: daemon.incident_of(fault), "an incident", ALERT_S)
 
 
 def hangs_are_told(net):

@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 
 from lab_lib import SOURCE  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
+from waiting import expect  # noqa: E402 pylint: disable=wrong-import-position
 
 BUILD = sys.argv[1]
 VERSION_MK = "NCCL_MAJOR   := 2\nNCCL_MINOR   := 20\nNCCL_PATCH   := 5\n"
@@ -42,10 +43,10 @@ def must_say(files, *words):
         p = subprocess.run([SOURCE + "/lab/real-nccl", "build", "--source", tree, "--cuda", cuda,
                             "--cache", at + "/cache", "--build", BUILD, "--offline"], text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        tap.expect(p.returncode == 1 and "Traceback" not in p.stdout, p.stdout)
+        expect(p.returncode == 1 and "Traceback" not in p.stdout, p.stdout)
         for word in words:
-            tap.expect(word in p.stdout, f"{word}: {p.stdout}")
-        tap.expect(sorted(os.listdir(tree)) == sorted({f.split("/")[0] for f in files}),
+            expect(word in p.stdout, f"{word}: {p.stdout}")
+        expect(sorted(os.listdir(tree)) == sorted({f.split("/")[0] for f in files}),
                    "the tree was written to")
 
 

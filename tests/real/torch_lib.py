@@ -13,7 +13,9 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 import torch_run  # noqa: E402 pylint: disable=wrong-import-position
-from fault_lib import Training  # noqa: E402 pylint: disable=wrong-import-position
+import job as jobs  # noqa: E402 pylint: disable=wrong-import-position
+from built import COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
+from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 from nccl_place import default_cache  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAMS = os.path.join(SOURCE, "lab", "programs", "torch")
@@ -24,7 +26,7 @@ BUILD_S, JOB_S, ALERT_S = 5400, 1800, 900
 torch = Tool("real-torch", BUILD, JOB_S)
 
 
-class Job(Training):
+class Job(jobs.Job):
     """Ranks of a PyTorch program; with the agent when there is a daemon."""
 
     def __init__(self, directory, program, *arguments, daemon=None, ranks=RANKS,
@@ -33,13 +35,11 @@ class Job(Training):
         env = torch_run.job_environment(default_cache(), BUILD, ranks, "shm")
         # A call that differs is named by the line that made it.
         env["COLLWATCH_CALL_STACKS"] = "on"
-        mine = {k: v for k, v in env.items() if os.environ.get(k) != v and
-                k not in ("LD_LIBRARY_PATH", "WORLD_SIZE")}
+        mine = {k: v for k, v in env.items() if os.environ.get(k) != v and k != "WORLD_SIZE"}
         mine.update(variables or {})
-        super().__init__(directory, program, ranks,
-                         [os.path.join(PROGRAMS, program + ".py"), *arguments], daemon,
-                         program=sys.executable, libraries=env["LD_LIBRARY_PATH"],
-                         variables=lambda rank: mine, has_uid_file=False)
+        super().__init__(program, ranks, [os.path.join(PROGRAMS, program + ".py"), *arguments],
+                         [daemon] if daemon else [], program=sys.executable, variables=mine, meets=False,
+                         at=directory)
 
     def has_computed(self):
         """All ranks, to the end of what they were told to."""
@@ -104,8 +104,8 @@ def names_line(report, program, function):
 def told(daemon, program):
     """{(class, ranks, report)} of the job's incidents so far."""
     return {(i["class"], tuple(c["rank"] for c in i["culprits"]),
-             daemon.run("report", daemon.bundles()[i["id"]]))
-            for i in daemon.incidents() if i["job"].endswith(":" + program)}
+             said(COLLWATCH, "report", daemon.bundles()[i["id"]]))
+            for i in daemon.documents(program)}
 
 
 def ask_for_dumps(at):

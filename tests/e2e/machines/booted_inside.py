@@ -20,7 +20,7 @@ import sys
 import time
 
 import tap
-from tap import call, expect
+from waiting import call, expect
 
 IMAGE, NEXT = sys.argv[1:3]
 UNIT = "collwatchd.service"

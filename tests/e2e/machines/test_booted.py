@@ -111,7 +111,7 @@ def boot(root, results, arguments):
     else:
         install(os.path.abspath(arguments.build), image)
         shutil.copy(arguments.next_daemon, results + "/next")
-    for name in "booted_inside.py", "../../lib/tap.py":
+    for name in "booted_inside.py", "../../lib/tap.py", "../../lib/waiting.py":
         shutil.copy(os.path.join(HERE, name), results)
     root.write("/etc/systemd/system/cw-booted.service", UNIT.format(
         out=results + "/tap", err=results + "/err", inside=results + "/booted_inside.py",
