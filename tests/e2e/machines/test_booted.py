@@ -34,7 +34,7 @@ FailureAction=exit-force
 Type=oneshot
 StandardOutput=file:{out}
 StandardError=file:{err}
-ExecStart=/usr/bin/python3 -B {inside} {image} {next_daemon}
+ExecStart={command}
 """
 
 
@@ -99,34 +99,40 @@ def install(build, image):
         sys.exit(1)
 
 
-def boot(root, results, arguments):
+def bring(results, arguments):
+    """What booted_inside.py needs, and how it is called."""
     image = results + "/image"
     if arguments.packages:
         shutil.copytree(arguments.build, image)
         shutil.copytree(arguments.next_daemon, results + "/next")
-        try:
-            os.unlink(root.path + "/usr/sbin/policy-rc.d")  # images for build machines start nothing
-        except FileNotFoundError:
-            pass
     else:
         install(os.path.abspath(arguments.build), image)
         shutil.copy(arguments.next_daemon, results + "/next")
     for name in "booted_inside.py", "../../lib/tap.py", "../../lib/waiting.py":
         shutil.copy(os.path.join(HERE, name), results)
-    root.write("/etc/systemd/system/cw-booted.service", UNIT.format(
-        out=results + "/tap", err=results + "/err", inside=results + "/booted_inside.py",
-        image=image, next_daemon=results + "/next"))
-    command = ["systemd-nspawn", "--quiet", "--directory", root.path, "--boot", "--register=no",
-               "--keep-unit", "--private-network", "--machine=cw-booted-%d" % os.getpid(),
-               # What a node's service manager may give its units, so may this one.
-               "--capability=all", "--system-call-filter=@debug bpf perf_event_open",
-               "--console=read-only", f"--bind={results}",
-               "--", "--unit=cw-booted.service", "--log-target=journal"]
+    return f"/usr/bin/python3 -B {results}/booted_inside.py {image} {results}/next"
+
+
+def boot(root, results, command, deadline_s):
+    """Boots it and runs the command there, as a service: its output lies in results/tap and results/err.
+    Returns 0, or what the container ended with."""
+    try:
+        os.unlink(root.path + "/usr/sbin/policy-rc.d")  # images for build machines start nothing
+    except FileNotFoundError:
+        pass
+    root.write("/etc/systemd/system/cw-booted.service",
+               UNIT.format(out=results + "/tap", err=results + "/err", command=command))
+    nspawn = ["systemd-nspawn", "--quiet", "--directory", root.path, "--boot", "--register=no",
+              "--keep-unit", "--private-network", "--machine=cw-booted-%d" % os.getpid(),
+              # What a node's service manager may give its units, so may this one.
+              "--capability=all", "--system-call-filter=@debug bpf perf_event_open",
+              "--console=read-only", f"--bind={results}",
+              "--", "--unit=cw-booted.service", "--log-target=journal"]
     with open(results + "/console", "wb") as console:
-        manager = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console,
+        manager = subprocess.Popen(nspawn, stdin=subprocess.DEVNULL, stdout=console,
                                    stderr=subprocess.STDOUT)
         try:
-            return manager.wait(PACKAGES_DEADLINE_S if arguments.packages else DEADLINE_S)
+            return manager.wait(deadline_s)
         except subprocess.TimeoutExpired:
             manager.terminate()  # powers off in there
             try:
@@ -160,7 +166,8 @@ def main():
     with Root(arguments.root) as root, tempfile.TemporaryDirectory(prefix="cw-results-",
                                                                    dir="/var/tmp") as results:
         os.chmod(results, 0o755)
-        status = boot(root, results, arguments)
+        status = boot(root, results, bring(results, arguments),
+                      PACKAGES_DEADLINE_S if arguments.packages else DEADLINE_S)
         if not os.path.exists(results + "/tap"):
             show(results + "/console", "# ")
             print("1..1\nnot ok 1 - boots")
@@ -172,4 +179,5 @@ def main():
         sys.exit(status != 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
