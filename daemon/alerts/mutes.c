@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/store/state_file.h"
 #include "identity/shares.h"
 
 #define FILE_NAME "mutes"
@@ -177,9 +178,8 @@ static int write_all(const struct cw_mutes *m, int fd)
 
 static int save(struct cw_mutes *m)
 {
-	_cleanup_(closep) int fd = openat(
-		m->dir_fd, TEMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-	int r = fd < 0 ? -errno : write_all(m, fd);
+	_cleanup_(closep) int fd = cw_state_file_create(m->dir_fd, TEMP_NAME);
+	int r = fd < 0 ? fd : write_all(m, fd);
 
 	if (r == 0 && renameat(m->dir_fd, TEMP_NAME, m->dir_fd, FILE_NAME) < 0)
 		r = -errno;
@@ -198,7 +198,7 @@ static void attach(struct cw_mutes *m)
 	m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (m->dir_fd < 0)
 		return; /* the store says why */
-	fd = openat(m->dir_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = cw_state_file_open(m->dir_fd, FILE_NAME);
 	if (fd >= 0)
 		f = fdopen(fd, "re");
 	if (f) {

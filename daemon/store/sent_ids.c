@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/htable.h"
 #include "common/log.h"
+#include "daemon/store/state_file.h"
 #include "leader/incident/incident_id.h"
 
 /*
@@ -219,7 +220,7 @@ void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
 	int fd;
 
 	ids->dirfd = dirfd;
-	fd = openat(dirfd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = cw_state_file_open(dirfd, FILE_NAME);
 	f = fd < 0 ? NULL : fdopen(fd, "re");
 	if (f) {
 		load(ids, f);
@@ -356,10 +357,9 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 
 	if (!ids->is_dirty)
 		return 0;
-	fd = openat(ids->dirfd, TEMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		    0640);
+	fd = cw_state_file_create(ids->dirfd, TEMP_NAME);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = write_file(ids, fd);
 	if (r == 0 && renameat(ids->dirfd, TEMP_NAME, ids->dirfd, FILE_NAME) < 0)
 		r = -errno;

@@ -10,14 +10,16 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "daemon/store/state_file.h"
 
 #define FILE_NAME "clock"
 #define FILE_NAME_NEW ".clock.new"
 #define BOOT_ID_BYTES 37 /* of a UUID's text */
 
-static bool read_text(int dir_fd, const char *path, char *buf, size_t len)
+/* Takes the descriptor; negative: there is none. */
+static bool read_text(int opened, char *buf, size_t len)
 {
-	_cleanup_(closep) int fd = openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(closep) int fd = opened;
 	ssize_t n = fd >= 0 ? read(fd, buf, len - 1) : -1;
 
 	buf[n > 0 ? n : 0] = '\0';
@@ -26,15 +28,17 @@ static bool read_text(int dir_fd, const char *path, char *buf, size_t len)
 
 static bool read_boot_id(char buf[BOOT_ID_BYTES])
 {
-	return read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", buf, BOOT_ID_BYTES);
+	return read_text(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), buf,
+			 BOOT_ID_BYTES);
 }
 
 static bool load(int state_fd, int64_t *ret_to_wall_ns)
 {
 	char text[96], boot[BOOT_ID_BYTES], now[BOOT_ID_BYTES];
 
-	return read_text(state_fd, FILE_NAME, text, sizeof(text)) && read_boot_id(now) &&
-	       sscanf(text, "%36s %" SCNd64, boot, ret_to_wall_ns) == 2 && strcmp(boot, now) == 0;
+	return read_text(cw_state_file_open(state_fd, FILE_NAME), text, sizeof(text)) &&
+	       read_boot_id(now) && sscanf(text, "%36s %" SCNd64, boot, ret_to_wall_ns) == 2 &&
+	       strcmp(boot, now) == 0;
 }
 
 /* Not having it costs an hour of patience after the next start. */
@@ -45,8 +49,7 @@ static void save(int state_fd, int64_t to_wall_ns)
 
 	if (!read_boot_id(boot))
 		return;
-	fd = openat(state_fd, FILE_NAME_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0640);
+	fd = cw_state_file_create(state_fd, FILE_NAME_NEW);
 	if (fd < 0 || dprintf(fd, "%s %" PRId64 "\n", boot, to_wall_ns) < 0 ||
 	    renameat(state_fd, FILE_NAME_NEW, state_fd, FILE_NAME) < 0)
 		log_info("store: its clock cannot be kept: %m, ignoring");

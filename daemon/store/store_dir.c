@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
+#include "daemon/store/state_file.h"
 #include "report/bundle.h"
 
 /* incident.json alone; it lists culprits, not all ranks. */
@@ -78,13 +79,12 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id)
 /* A descriptor of a regular file, or -1. */
 static int open_file(int dir_fd, const char *id, const char *name, off_t *ret_bytes)
 {
-	_cleanup_(closep) int fd = -1;
-	char path[NAME_MAX + 32];
+	_cleanup_(closep) int bundle =
+		openat(dir_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(closep) int fd = bundle < 0 ? -1 : cw_state_file_open(bundle, name);
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", id, name);
-	fd = openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
 	*ret_bytes = st.st_size;
 	return steal_fd(&fd);

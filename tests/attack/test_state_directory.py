@@ -93,6 +93,21 @@ def test_state_that_is_read_only_at_start_is_done_without_and_used_later():
             world.stop()
 
 
+def test_fifos_under_the_names_of_its_files_hold_it_up_nowhere():
+    """Left by whoever restored a backup: nobody ever opens the other end of one."""
+    with world_with_webhook() as (world, receiver):
+        os.mkdir(world.state)
+        for name in ["clock", "mutes", "sent"]:
+            os.mkfifo(f"{world.state}/{name}")
+            os.mkfifo(f"{world.state}/.{name}.new")
+        world.start()
+        hang(world)
+        wait_until(lambda: receiver.posts, f"the alert: {world.log()}")
+        wait_until(lambda: os.path.isfile(world.state + "/sent"), "that it was sent is noted")
+        world.ask("mute", "train", "--for", "1h")
+        expect(os.path.isfile(world.state + "/mutes"), "mutes are a file now")
+
+
 def test_a_file_of_84_mb_does_not_hold_up_the_start():
     """Of mutes and of sent alerts; they are refused beyond what is ever written, and it is said."""
     with world_with_webhook() as (world, _):

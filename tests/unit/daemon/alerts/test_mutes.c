@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char dir[] = "/tmp/cw-mutes-XXXXXX";
 static int64_t now = 1000 * CW_NS_PER_S;
@@ -40,6 +42,21 @@ static void teardown(void)
 }
 
 TestSuite(mutes, .init = setup, .fini = teardown);
+
+Test(mutes, fifo_in_their_place_holds_nothing_up)
+{
+	char path[2][64];
+
+	(void)alarm(20); /* nobody opens its other end */
+	(void)snprintf(path[0], sizeof(path[0]), "%s/mutes", dir);
+	(void)snprintf(path[1], sizeof(path[1]), "%s/.mutes.new", dir);
+	for (size_t i = 0; i < 2; i++)
+		cr_assert_eq(mkfifo(path[i], 0600), 0);
+	reopen();
+	cr_assert_eq(cw_mutes_set(m, 7, "for-ever", CW_MUTE_FOR_EVER), 0);
+	reopen();
+	cr_assert_eq(cw_mutes_until(m, 7, "for-ever"), CW_MUTE_FOR_EVER);
+}
 
 Test(mutes, last_over_a_restart_and_end_by_themselves)
 {
@@ -117,7 +134,7 @@ Test(mutes, hold_when_the_disk_does_not_take_them)
 {
 	char command[64];
 
-	(void)snprintf(command, sizeof(command), "mkdir '%s/.mutes.new'", dir);
+	(void)snprintf(command, sizeof(command), "mkdir -p '%s/.mutes.new/full'", dir);
 	cr_assert_eq(system(command), 0);
 	cr_assert_lt(cw_mutes_set(m, 7, "j", CW_MUTE_FOR_EVER), 0);
 	cr_assert_neq(cw_mutes_until(m, 7, "j"), 0);

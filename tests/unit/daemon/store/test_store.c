@@ -284,6 +284,78 @@ Test(store, a_machine_that_comes_up_with_a_wrong_clock_has_an_hour_to_put_it_rig
 	cw_store_close(store);
 }
 
+/* What an earlier daemon, a backup or somebody left under the names of our files. */
+static void plant(const char *name, const char *kind)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/lib/state/%s", root, name);
+	(void)unlink(path);
+	if (!strcmp(kind, "fifo"))
+		cr_assert_eq(mkfifo(path, 0600), 0);
+	else if (!strcmp(kind, "directory"))
+		cr_assert_eq(mkdir(path, 0700), 0);
+	else
+		cr_assert_eq(symlink("../../elsewhere", path), 0);
+}
+
+Test(store, what_is_no_file_of_ours_neither_holds_it_up_nor_leads_it_elsewhere)
+{
+	static const char *const kinds[] = { "fifo", "directory", "link" };
+	static const char *const names[] = { "clock", ".clock.new", "sent", ".sent.new" };
+	char elsewhere[PATH_MAX], path[PATH_MAX];
+	struct stat st;
+
+	(void)alarm(20); /* a FIFO's other end never comes */
+	cw_store_close(open_store(1 << 30, 30 * DAY_NS));
+	(void)snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", root);
+	for (size_t k = 0; k < 3; k++) {
+		struct cw_store *store;
+
+		(void)close(open(elsewhere, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+		for (size_t i = 0; i < 4; i++)
+			plant(names[i], kinds[k]);
+		store = open_store(1 << 30, 30 * DAY_NS);
+		now_ns += 2 * CW_STORE_CLOCK_SETTLES_NS;
+		cr_assert_eq(put(store, "a1", 10, NULL), 0, "%s", kinds[k]);
+		/* A file is not renamed over a directory: that is for somebody to clear away. */
+		cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""),
+			     !strcmp(kinds[k], "directory") ? -EISDIR : 0, "%s", kinds[k]);
+		cw_store_close(store);
+		cr_assert_eq(stat(elsewhere, &st), 0);
+		cr_assert_eq(st.st_size, 0, "%s: written through", kinds[k]);
+		if (!strcmp(kinds[k], "directory")) {
+			for (size_t i = 0; i < 4; i++) {
+				(void)snprintf(path, sizeof(path), "%s/lib/state/%s", root,
+					       names[i]);
+				(void)rmdir(path);
+			}
+			continue;
+		}
+		for (size_t i = 0; i < 4; i += 2) {
+			(void)snprintf(path, sizeof(path), "%s/lib/state/%s", root, names[i]);
+			cr_assert_eq(lstat(path, &st), 0);
+			cr_assert(S_ISREG(st.st_mode), "%s is still a %s", names[i], kinds[k]);
+		}
+	}
+}
+
+Test(store, bundle_that_is_a_link_is_not_followed)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	char from[PATH_MAX], to[PATH_MAX];
+
+	cr_assert_eq(put(store, "aa11", 10, NULL), 0);
+	cw_store_close(store);
+	(void)snprintf(from, sizeof(from), "%s/lib/state/incidents/aa11", root);
+	(void)snprintf(to, sizeof(to), "%s/elsewhere", root);
+	cr_assert_eq(rename(from, to), 0);
+	cr_assert_eq(symlink(to, from), 0);
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(list_len(store), 0);
+	cw_store_close(store);
+}
+
 Test(store, clears_what_a_killed_writer_left_and_ignores_foreign_files)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
