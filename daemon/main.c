@@ -3,6 +3,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "cluster/peer_key_file.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/commit.h"
 #include "common/log.h"
@@ -170,6 +172,25 @@ static void raise_descriptor_limit(void)
 		log_warn("limit of descriptors not raised: %m, ignoring");
 }
 
+/*
+ * The kernel doubles a process's table of descriptors when it is full. While a child shares it, as
+ * those that look at agents do for a moment, the loop would wait there until every processor has
+ * passed a quiescent state: half a second, where two are busy. So it is made as large as it may
+ * become now, when nobody shares it: 8 bytes a descriptor, of the kernel's memory.
+ */
+static void grow_descriptor_table(void)
+{
+	_cleanup_(closep) int fd = -1, last = -1;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > MAX_DESCRIPTORS)
+		return;
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	last = fcntl(fd, F_DUPFD_CLOEXEC, (int)limit.rlim_cur - 1);
+	if (last < 0)
+		log_info("table of descriptors not grown: %m, ignoring");
+}
+
 struct events {
 	struct event *term, *intr, *hup, *watchdog;
 };
@@ -296,6 +317,7 @@ int main(int argc, char **argv)
 		return r;
 	}
 	raise_descriptor_limit();
+	grow_descriptor_table();
 	/* Peers and the webhook's server may go away in the middle of a write. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	d.base = event_base_new();

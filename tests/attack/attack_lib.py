@@ -32,6 +32,45 @@ def scaled(n, by, least=1):
     return max(least, round(n * by))
 
 
+def _cpu_of_all():
+    """Jiffies of the machine's processors since its start: used by somebody, and by guests' hosts."""
+    with open("/proc/stat", encoding="ascii") as f:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, f.readline().split()[1:9])
+    return user + nice + system + irq + softirq + steal
+
+
+def _cpu_of_ours():
+    """Of this process and all that it has started, with those that have ended."""
+    children, times = {}, {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as f:
+                fields = f.read().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        children.setdefault(int(fields[1]), []).append(int(name))
+        times[int(name)] = sum(map(int, fields[11:15]))
+    total, todo = 0, [os.getpid()]
+    while todo:
+        pid = todo.pop()
+        total += times.get(pid, 0)
+        todo += children.get(pid, [])
+    return total
+
+
+class Share:
+    """What of the machine was the storm's, with the loops beside it: whoever else used it made it
+    slower, and that is no fault of the daemon's. Since it was made, by CPU time."""
+
+    def __init__(self):
+        self.all, self.ours = _cpu_of_all(), _cpu_of_ours()
+
+    def now(self):
+        """1: nobody else used it."""
+        spent, ours = _cpu_of_all() - self.all, _cpu_of_ours() - self.ours
+        return max(0.0, min(1.0, ours / spent)) if spent > 0 else 1.0
+
+
 @contextlib.contextmanager
 def busy(loops=2):
     """Loops at normal priority beside what is tested: nobody has a machine to himself."""
