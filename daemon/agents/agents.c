@@ -66,7 +66,9 @@ struct cw_agent_conn {
 	struct cw_peer_cred cred;
 	enum conn_state state;
 	bool is_busy, is_closed; /* freed only when no callback of ours is on the stack */
-	bool expects_long;
+	unsigned awaited;        /* answers that were asked for and have not come */
+	bool may_be_long;        /* one of them, until the deadline */
+	size_t skip;             /* so many bytes of a frame that came too late are still to come */
 	unsigned bad_messages;
 	struct event *read_event, *write_event, *deadline_event;
 	struct evbuffer *in, *out;
@@ -334,9 +336,55 @@ void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason)
 	cw_agent_conn_close(conn);
 }
 
-void cw_agent_conn_expect_long(struct cw_agent_conn *conn)
+static uint32_t claimed_bytes(const struct cw_agent_conn *conn)
 {
-	conn->expects_long = true;
+	uint32_t claimed = 0; /* of fewer bytes nothing is known yet */
+
+	if (evbuffer_copyout(conn->in, &claimed, sizeof(claimed)) != sizeof(claimed))
+		return 0;
+	return ntohl(claimed);
+}
+
+static void skip_some(struct cw_agent_conn *conn)
+{
+	size_t len = evbuffer_get_length(conn->in), n = len < conn->skip ? len : conn->skip;
+
+	(void)evbuffer_drain(conn->in, n); /* n is at most its length */
+	conn->skip -= n;
+}
+
+/* Its time is over: what has come of a long frame is not kept, nor what comes. */
+static void expect_nothing_long(struct cw_agent_conn *conn)
+{
+	uint32_t claimed = claimed_bytes(conn);
+
+	conn->may_be_long = false;
+	if (conn->skip || claimed <= SHORT_FRAME_BYTES)
+		return;
+	conn->awaited -= conn->awaited > 0;
+	conn->skip = CW_FRAME_HEADER_BYTES + claimed;
+	skip_some(conn);
+}
+
+static bool is_later(const struct timeval *a, const struct timeval *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_usec > b->tv_usec);
+}
+
+void cw_agent_conn_expect_answer(struct cw_agent_conn *conn, uint32_t ms)
+{
+	struct timeval deadline = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+	struct timeval now, until, pending;
+
+	conn->awaited++;
+	conn->may_be_long = true;
+	(void)evutil_gettimeofday(&now, NULL); /* cannot fail */
+	evutil_timeradd(&now, &deadline, &until);
+	/* Several may ask: the last deadline counts. */
+	if (event_pending(conn->deadline_event, EV_TIMEOUT, &pending) && is_later(&pending, &until))
+		return;
+	if (event_add(conn->deadline_event, &deadline) < 0)
+		conn->may_be_long = false; /* out of memory: only a short answer is read */
 }
 
 void cw_agent_conn_bad_message(struct cw_agent_conn *conn)
@@ -409,20 +457,27 @@ static void peek_hello(struct cw_agent_conn *conn)
 static int take_frame(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
-	size_t max = conn->expects_long ? CW_FRAME_MAX_BYTES : SHORT_FRAME_BYTES;
 	size_t len = evbuffer_get_length(conn->in), used, payload_len;
 	struct cw_message *msg = NULL;
 	const uint8_t *data, *payload;
 	uint32_t claimed;
 	int r;
 
+	if (conn->skip) {
+		skip_some(conn);
+		return conn->skip ? CW_FRAME_NEED_MORE : 0;
+	}
 	if (len < CW_FRAME_HEADER_BYTES)
 		return CW_FRAME_NEED_MORE;
-	if (evbuffer_copyout(conn->in, &claimed, sizeof(claimed)) != sizeof(claimed))
-		return -ENOMEM;
-	claimed = ntohl(claimed);
-	if (claimed == 0 || claimed > max)
+	claimed = claimed_bytes(conn);
+	if (claimed == 0 || claimed > CW_FRAME_MAX_BYTES ||
+	    (claimed > SHORT_FRAME_BYTES && !conn->awaited))
 		return -EMSGSIZE;
+	if (claimed > SHORT_FRAME_BYTES && !conn->may_be_long) {
+		conn->awaited--;
+		conn->skip = CW_FRAME_HEADER_BYTES + claimed;
+		return 0;
+	}
 	if (len < CW_FRAME_HEADER_BYTES + claimed)
 		return CW_FRAME_NEED_MORE; /* without joining the pieces again and again */
 	data = evbuffer_pullup(conn->in, (ssize_t)(CW_FRAME_HEADER_BYTES + claimed));
@@ -435,10 +490,13 @@ static int take_frame(struct cw_agent_conn *conn)
 	(void)evbuffer_drain(conn->in, used); /* used is at most its length */
 	if (r < 0)
 		return r;
-	if (msg->type == CW_MSG_NONE) /* of a newer version */
-		cw_agent_conn_bad_message(conn);
-	else
+	if (msg->type == CW_MSG_PYTHON_STACKS_REPLY && conn->awaited) {
+		if (--conn->awaited == 0)
+			conn->may_be_long = false;
 		config->on_message(conn, msg, config->user);
+	} else { /* never asked for, or of a newer version */
+		cw_agent_conn_bad_message(conn);
+	}
 	(void)cw_message_free(msg); /* always NULL */
 	return 0;
 }
@@ -480,6 +538,10 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_agent_conn *conn = arg;
 
+	if (conn->state == CONN_ADMITTED) {
+		expect_nothing_long(conn);
+		return;
+	}
 	conn_enter(conn);
 	peek_hello(conn); /* it may be there, and we are late */
 	if (!conn->is_closed && conn->state == CONN_HELLO)

@@ -46,7 +46,7 @@ struct cw_agents_config {
 	 */
 	void (*on_hello)(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
 			 size_t frame_len, void *user);
-	/* A message from an admitted agent; msg is borrowed. */
+	/* Python stacks that an admitted agent was asked for; msg is borrowed. */
 	void (*on_message)(struct cw_agent_conn *conn, const struct cw_message *msg, void *user);
 	/* The connection is going away by itself (not after _refuse() or _close()). */
 	void (*on_closed)(struct cw_agent_conn *conn, void *user);
@@ -93,11 +93,12 @@ void cw_agent_conn_close(struct cw_agent_conn *conn);
 int cw_agent_conn_send(struct cw_agent_conn *conn, const struct cw_message *msg);
 
 /*
- * Lets the peer send frames up to CW_FRAME_MAX_BYTES from now on: it was asked for something long.
- * Before that, nothing an agent says is longer than a few dozen bytes, and a thousand connections
- * must not be able to hold a thousand MiB.
+ * The peer was asked for Python stacks: one more answer may come, and for so long it may be a frame
+ * of up to CW_FRAME_MAX_BYTES. Nothing else that an agent says is longer than a few dozen bytes,
+ * and a thousand connections must not be able to hold a thousand MiB: what is long and comes too
+ * late is read and dropped. An answer beyond those asked for is a bad message.
  */
-void cw_agent_conn_expect_long(struct cw_agent_conn *conn);
+void cw_agent_conn_expect_answer(struct cw_agent_conn *conn, uint32_t ms);
 
 /* Counts a message that made no sense here; too many close the connection. */
 void cw_agent_conn_bad_message(struct cw_agent_conn *conn);

@@ -441,9 +441,7 @@ static void on_message(struct cw_agent_conn *conn, const struct cw_message *msg,
 	struct cw_process *p = cw_agent_conn_owner(conn);
 	struct cw_node *node = user;
 
-	if (msg->type != CW_MSG_PYTHON_STACKS_REPLY)
-		cw_agent_conn_bad_message(conn);
-	else if (!cw_python_requests_answer(node->python, p, &msg->python_stacks_reply))
+	if (!cw_python_requests_answer(node->python, p, &msg->python_stacks_reply))
 		log_debug("late Python stacks from pid=%d, ignoring", (int)cw_process_pid(p));
 }
 

@@ -84,12 +84,12 @@ struct cw_python_requests *cw_python_requests_free(struct cw_python_requests *re
 	return NULL;
 }
 
-static int ask(const struct cw_process *p, uint64_t id)
+static int ask(const struct cw_process *p, uint64_t id, uint32_t deadline_ms)
 {
 	struct cw_message msg = { .type = CW_MSG_PYTHON_STACKS_REQUEST,
 				  .python_stacks_request = { .id = id } };
 
-	cw_agent_conn_expect_long(p->conn);
+	cw_agent_conn_expect_answer(p->conn, deadline_ms);
 	return cw_agent_conn_send(p->conn, &msg);
 }
 
@@ -117,7 +117,8 @@ int cw_python_requests_ask(struct cw_python_requests *reqs, struct cw_process *p
 	DL_APPEND(reqs->open, req);
 	reqs->n++;
 	req->timer = evtimer_new(reqs->base, on_timer, req);
-	r = req->timer && event_add(req->timer, &deadline) == 0 ? ask(p, req->id) : -ENOMEM;
+	r = req->timer && event_add(req->timer, &deadline) == 0 ? ask(p, req->id, deadline_ms)
+								: -ENOMEM;
 	if (r < 0) {
 		request_free(req);
 		return r;

@@ -242,6 +242,39 @@ static char answer_python(struct fake *fake)
 	return 'k';
 }
 
+#define LONG_BYTES (1u << 20)
+#define LONG_BEGIN (600u << 10)
+
+static char send_bytes(struct fake *fake, const char *bytes, size_t n)
+{
+	while (n > 0) {
+		ssize_t sent = send(fake->sock, bytes, n, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return 'X';
+		bytes += sent;
+		n -= (size_t)sent;
+	}
+	return 'k';
+}
+
+static char begin_long_answer(struct fake *fake)
+{
+	static char bytes[4 + LONG_BEGIN] = { 0, 0x10, 0, 0 }; /* 1 MiB, big endian */
+	struct cw_message *request = receive(fake);
+
+	need(request && request->type == CW_MSG_PYTHON_STACKS_REQUEST);
+	cw_message_free(request);
+	return send_bytes(fake, bytes, sizeof(bytes));
+}
+
+static char end_long_answer(struct fake *fake)
+{
+	static char bytes[LONG_BYTES - LONG_BEGIN];
+
+	return send_bytes(fake, bytes, sizeof(bytes));
+}
+
 static char answer_unasked(struct fake *fake, int fd)
 {
 	struct cw_message msg = { .type = CW_MSG_PYTHON_STACKS_REPLY,
@@ -250,6 +283,18 @@ static char answer_unasked(struct fake *fake, int fd)
 	for (int i = 0; i < (fd >= 0 ? 50 : 1); i++)
 		send_message(fake, &msg, fd);
 	return 'k';
+}
+
+static char answer_unasked_until_the_end(struct fake *fake)
+{
+	struct cw_message msg = { .type = CW_MSG_PYTHON_STACKS_REPLY,
+				  .python_stacks_reply = { .id = 1, .text = "not mine" } };
+	struct cw_message *reply;
+
+	for (int i = 0; i < 200; i++)
+		send_message(fake, &msg, -1);
+	reply = receive(fake);
+	return reply ? 'k' : 'X';
 }
 
 static char send_nonsense(struct fake *fake)
@@ -343,6 +388,12 @@ static char obey(struct fake *fake, char command)
 		return 'k';
 	case 'p':
 		return answer_python(fake);
+	case 'l':
+		return begin_long_answer(fake);
+	case 'L':
+		return end_long_answer(fake);
+	case 'z':
+		return answer_unasked_until_the_end(fake);
 	case 'q':
 		return answer_unasked(fake, -1);
 	case 'f':

@@ -44,7 +44,9 @@ struct agent_options {
  *	o enter an op	r return from it
  *	p answer one request for Python stacks with the text "stacks of PID"
  *	q answer a request nobody made, then 'k' when the daemon has not hung up
- *	f the same 50 times, each with a descriptor attached
+ *	l answer one with 600 KiB of a frame of 1 MiB, and no more	L the rest of it
+ *	f as q, 50 times, each with a descriptor attached
+ *	z answer 200 requests nobody made: 'X' when the daemon hangs up
  *	m send 200 messages that make no sense: 'X' when the daemon hangs up
  *	b burn 100 ms of CPU
  *	u become the user options.then_uid; the process must have kept root's user id as its saved

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,6 +138,59 @@ Test(node_python, only_the_process_that_was_asked_may_answer)
 	cr_assert(strstr(result.text, "stacks of"));
 	agent_stop(&a);
 	agent_stop(&b);
+	fixture_stop(&f);
+}
+
+#define LONG_ANSWER (600u << 10) /* what 'l' sends */
+
+/* 0 under AddressSanitizer. */
+static size_t memory_in_use(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+Test(node_python, long_answer_that_does_not_end_is_not_kept)
+{
+	struct result result;
+	struct node_fixture f;
+	size_t before, after;
+	uint64_t handle;
+	struct agent a;
+
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &rank0, 'W');
+	fixture_next_digest(&f);
+	cr_assert_eq(ask(&f, &a, 200, &result, &handle), 0);
+	before = memory_in_use();
+	cr_assert_eq(agent_do(&f, &a, 'l'), 'k');
+	fixture_run_until(&f, has_result, &result, "the deadline");
+	cr_assert_eq(result.status, CW_PYTHON_FAILED);
+	fixture_next_digest(&f);
+	after = memory_in_use();
+	cr_assert_lt(after, before + LONG_ANSWER / 2, "%zu bytes are kept", after - before);
+
+	/* The rest comes, and the connection is of use again. */
+	cr_assert_eq(agent_do(&f, &a, 'L'), 'k');
+	cr_assert_eq(ask(&f, &a, LONG_MS, &result, &handle), 0);
+	cr_assert_eq(agent_do(&f, &a, 'p'), 'k');
+	fixture_run_until(&f, has_result, &result, "the stacks");
+	cr_assert_eq(result.status, CW_PYTHON_OK);
+	agent_stop(&a);
+	fixture_stop(&f);
+}
+
+Test(node_python, answers_that_nobody_asked_for_end_the_connection)
+{
+	struct node_fixture f;
+	struct agent a;
+
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &rank0, 'W');
+	cr_assert_eq(agent_do(&f, &a, 'z'), 'X');
+	cr_assert_gt(fixture_stats(&f).bad_messages_total, 64);
+	agent_stop(&a);
 	fixture_stop(&f);
 }
 
