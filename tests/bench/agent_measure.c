@@ -12,7 +12,9 @@
 #define SINGLES 200000
 #define COLD_CALLS 301
 #define COLD_BYTES (32u << 20)
-#define PAGE_BYTES 4096
+/* Each in a page table of its own, as those of a call are: code, data, the thread's, the record's.
+ */
+#define STRIDE ((2u << 20) + 4096u)
 #define PAGES 512
 #define STEPS 2001
 
@@ -150,7 +152,7 @@ static const volatile char *pages;
 static void load_page(unsigned i, bool with)
 {
 	/* Steps of which neither the prefetcher nor a line of eight page table entries knows. */
-	const volatile char *at = pages + (size_t)i * 37 % PAGES * PAGE_BYTES;
+	const volatile char *at = pages + (size_t)i * 37 % PAGES * STRIDE;
 
 	/* Where it is has been waited for; what is there is what with adds. */
 	__asm__ volatile("" : "+r"(at));
@@ -160,13 +162,14 @@ static void load_page(unsigned i, bool with)
 
 static bool map_pages(void)
 {
-	size_t bytes = (size_t)PAGES * PAGE_BYTES;
-	char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t bytes = (size_t)PAGES * STRIDE;
+	char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (map == MAP_FAILED)
 		return false;
 	(void)madvise(map, bytes, MADV_NOHUGEPAGE);
-	for (size_t i = 0; i < bytes; i += PAGE_BYTES)
+	for (size_t i = 0; i < bytes; i += STRIDE)
 		map[i] = 1;
 	pages = map;
 	return true;
