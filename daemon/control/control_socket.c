@@ -106,9 +106,11 @@ static int identify(const struct cw_control_socket *s, int fd, struct cw_caller 
 	if (r < 0)
 		return r;
 	closep(&cred.pidfd);
-	ret->uid = cred.uid;
-	ret->sees_all =
-		cred.uid == 0 || cred.uid == geteuid() || is_in_group(fd, cred.gid, s->group);
+	*ret = (struct cw_caller){
+		.uid = cred.uid,
+		.sees_all = cred.uid == 0 || cred.uid == geteuid() ||
+			    is_in_group(fd, cred.gid, s->group),
+	};
 	return 0;
 }
 
