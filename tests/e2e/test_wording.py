@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a daemon says while jobs hang, fail and are well: no word of it is for programs, and none a slip.
+Of documents of every class: documents/test_contract.py."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+from daemon import Daemon
+from job import FOREVER, labels
+from waiting import expect, wait_until
+from wording import slip
+
+RANKS, FAULTY = 2, 1
+# As launchers leave them; of each the label has another rule.
+JOBS = {
+    "hangs": {"COLLWATCH_JOB": "hangs"},
+    "differs": {"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0"},
+    "killed": {"TORCHELASTIC_RUN_ID": "killed"},
+    "trains": {"MASTER_ADDR": "node-a", "MASTER_PORT": "29500"},
+}
+FAULTS = {"hangs": "block-in-data-loader", "differs": "wrong-count"}
+# A line of the log names its job and incident as people look for them: job=name:train inc=….
+FIELDS = re.compile(r"\b(?:job|inc|uid)=\S+")
+
+
+@pytest.fixture(scope="module", name="told")
+def what_is_told_of_all():
+    """{what: text}"""
+    with Daemon('log_level = notice\nwebhook_format = slack\nwebhook_url = "http://127.0.0.1:1/"') as daemon:
+        daemon.start()
+        jobs = {}
+        for name, variables in JOBS.items():
+            fault = ["--fault", FAULTS[name], "--fault-rank", str(FAULTY), "--fault-step", "30"] if name in FAULTS else []
+            jobs[name] = daemon.train(name, labels(RANKS, **variables), [*FOREVER, *fault])
+        wait_until(lambda: len(daemon.status()["jobs"]) == len(JOBS) or None, "all jobs are seen")
+        wait_until(lambda: all(j["collectives"] > 0 for j in daemon.status()["jobs"]), "they train")
+        os.kill(jobs["killed"].ranks[FAULTY].pid, signal.SIGKILL)
+        pages = wait_until(lambda: (found := [d for d in daemon.documents() if d["severity"] == "page"]) and
+                           len(found) >= 3 and found, lambda: f"three pages: {daemon.log()}")
+        jobs["killed"].close()  # what it died of is told then
+        daemon.jobs.remove(jobs["killed"])
+        wait_until(lambda: glob_epitaphs(daemon), "an epitaph")
+        told = {"status": daemon.said("status"), "ops": daemon.said("status", "--ops"), "list": daemon.said("report"),
+                "stacks": daemon.said("stacks", "hangs"), "mute": daemon.said("mute", "trains:29500") +
+                daemon.said("status")}
+        for incident in daemon.bundles():
+            told[f"report {incident}"] = daemon.said("report", incident)
+            page = daemon.said("report", incident, "--html")
+            told[f"page {incident}"] = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
+        told["log"] = FIELDS.sub("", daemon.log())
+        told["classes"] = json.dumps(sorted(d["class"] for d in pages))
+    return told
+
+
+def glob_epitaphs(daemon):
+    return [i for i in daemon.bundles() if os.path.exists(f"{daemon.state}/incidents/{i}/epitaph.json")]
+
+
+def test_what_is_looked_at_is_there(told):
+    expect({"mismatch", "never_entered", "process_dead"} <= set(json.loads(told.pop("classes"))), told)
+    empty = [what for what, text in told.items() if not text.strip()]
+    expect(not empty, f"nothing is said of {empty}")
+    expect(sum(what.startswith("page ") for what in told) >= 3, list(told))
+
+
+def test_no_word_for_programs_reaches_a_person(told):
+    slips = [f"{what}: {slip(text)}" for what, text in told.items() if what != "classes" and slip(text)]
+    expect(not slips, "\n".join(slips))
+
+
+@pytest.mark.parametrize("text", [
+    "rank 3 never_entered", "job name:train hangs", "1 nodes report", "for 0.0 s", "#31 on comm comm_0",
+    "has waited for (null)", "rank 4294967295 is gone", "on dp , and", "is gone.. It"])
+def test_a_slip_is_seen(text):
+    expect(slip(text), text)
+
+
+@pytest.mark.parametrize("text", [
+    "all_reduce #31 on tp", "ranks 0-1 hang", "node-1 (ranks 0,1)", "after 10.0 s", "127.0.0.1 ranks", "name: tp"])
+def test_what_is_right_is_no_slip(text):
+    expect(not slip(text), text)
