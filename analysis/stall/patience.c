@@ -181,6 +181,7 @@ struct matter {
 	/* Of all culprits together: found once, because each of thousands may ask. */
 	bool is_held;          /* some are, by a debugger or freezer */
 	bool is_clean_exit;    /* all have ended without fault */
+	int64_t last_come_ns;  /* when the last of those inside came; 0 = unknown */
 	int64_t last_ended_ns; /* the end of the last of them; 0 = none has ended */
 };
 
@@ -222,6 +223,21 @@ static int64_t last_end(const struct cw_snapshot *snap, const struct cw_verdict 
 
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		last = max_ns(last, snap->ranks[v->culprits[i].rank].ended_ns);
+	return last;
+}
+
+static int64_t last_come(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	int64_t last = 0;
+
+	if (v->klass != CW_CLASS_NEVER_ENTERED || v->comm >= snap->n_comms)
+		return 0;
+	for (uint32_t i = 0; i < snap->comms[v->comm].nranks; i++) {
+		const struct cw_op *op = snap->comms[v->comm].members[i].pending;
+
+		if (op && op->coll_seq == v->coll_seq)
+			last = max_ns(last, op->enter_ns);
+	}
 	return last;
 }
 
@@ -472,6 +488,7 @@ struct row {
 	bool is_scaled;   /* the times, with no_headway_after */
 	bool is_training; /* pages with COLLWATCH_POLICY=training only */
 	bool is_no_proof, is_source, is_held;
+	bool is_headway, is_idle;
 };
 
 /*
@@ -503,7 +520,8 @@ static const struct row rows[] = {
 	  .is_training = true },
 	/* Evaluation, checkpoint, compilation: the job's own watchdog knows best how long. */
 	{ "it makes headway", fits_busy, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
-	  CW_CONFIDENCE_LIKELY, .notice = busy_notice, .page = busy_page, .is_training = true },
+	  CW_CONFIDENCE_LIKELY, .notice = busy_notice, .page = busy_page, .is_training = true,
+	  .is_headway = true },
 	/* A server that is away comes back, or does not. */
 	{ "in storage", fits_storage, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 60 * S, .page = storage_page, .is_training = true },
@@ -515,7 +533,8 @@ static const struct row rows[] = {
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = init_page, .is_training = true },
 	/* A data loader that died, a rank that left the step. A server is idle by trade. */
 	{ "idle", fits_outside, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
-	  CW_CONFIDENCE_CERTAIN, .notice = idle_notice, .is_training = true, .page = idle_page },
+	  CW_CONFIDENCE_CERTAIN, .notice = idle_notice, .is_training = true, .page = idle_page,
+	  .is_idle = true },
 	/* It said goodbye: it comes back, or its node becomes unreachable. */
 	{ "a daemon restarts", fits_restarting, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_POSSIBLE },
@@ -536,10 +555,24 @@ static const struct row *row_for(const struct matter *m)
 	return row;
 }
 
+/*
+ * It sleeps and looks again: while others are at work that have not come either, or have come long
+ * after the first, they may take turns, as with a file that only one may write.
+ */
+static bool may_wait_its_turn(const struct matter *m, const struct row *row)
+{
+	return row->is_idle && m->w && m->w->host_wait == CW_HOST_WAIT_QUEUE;
+}
+
 static int64_t since_of(const struct matter *m, const struct row *row)
 {
+	int64_t since_ns = quiet_since(m);
+
+	if (may_wait_its_turn(m, row) &&
+	    m->last_come_ns - m->v->waiting_since_ns >= m->snap->thresholds.no_headway_ns)
+		since_ns = max_ns(since_ns, m->last_come_ns);
 	if (row->since == SINCE_QUIET)
-		return quiet_since(m);
+		return since_ns;
 	if (row->since == SINCE_ENDED)
 		return max_ns(m->v->waiting_since_ns, m->last_ended_ns);
 	return m->v->waiting_since_ns;
@@ -576,6 +609,17 @@ static struct patience patience_of(const struct matter *m)
 
 	p.may_page = is_served && p.page_ns != PATIENCE_NEVER;
 	return p;
+}
+
+static bool somebody_is_busy(struct matter *m)
+{
+	for (uint32_t i = 0; i < m->v->n_culprits; i++) {
+		m->w_index = m->v->culprits[i].rank;
+		m->w = &m->snap->ranks[m->w_index];
+		if (row_for(m)->is_headway)
+			return true;
+	}
+	return false;
 }
 
 /* Of several who are waited for, the one that is to be told of first. */
@@ -672,8 +716,10 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 			    .notices = site ? site->notices : 0,
 			    .is_held = is_traced(snap, v) || is_frozen(snap, v),
 			    .is_clean_exit = all_ended_cleanly(snap, v),
+			    .last_come_ns = last_come(snap, v),
 			    .last_ended_ns = last_end(snap, v) };
-	struct patience best, p;
+	struct patience best = { 0 }, p;
+	bool is_one_busy, has_best = false;
 
 	if (nobody_is_held_up(snap, v, m.limit_ns))
 		return (struct patience){ .name = "those who wait get on",
@@ -688,12 +734,16 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 		return patience_with_node(&m);
 	if (!v->n_culprits)
 		best = patience_of(&m);
+	is_one_busy = v->n_culprits > 1 && somebody_is_busy(&m);
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		m.w_index = v->culprits[i].rank;
 		m.w = &snap->ranks[m.w_index];
+		if (is_one_busy && may_wait_its_turn(&m, row_for(&m)))
+			continue;
 		p = patience_of(&m);
-		if (!i || is_sooner(&p, &best))
+		if (!has_best || is_sooner(&p, &best))
 			best = p;
+		has_best = true;
 	}
 	best.read_after_ns = min3(best.stall_ns, best.notice_ns, best.page_ns) / 2;
 	return best;

@@ -161,6 +161,23 @@ Test(watch, a_long_wait_that_ends_by_itself_is_counted)
 	cr_expect_eq(said.n_healthy_waits, 0);
 }
 
+/* One works, the others look whether it is their turn; then the last one does not get on. */
+#define TURNS                                                                                      \
+	"scenario s\nranks 3 per-node 1\ncomm world all\nrun 2000s\nprogram\n"                     \
+	"all_reduce world 64\nsync\nonly 1\nsleep 300s\nend\nonly 2\nsleep 700s\nend\n"            \
+	"child 300s\nonly 1\nchild 100s\nend\n"
+#define STEPS "loop\nwork 20ms\nall_reduce world 64\nsync\nend\nend\n"
+
+Test(watch, who_waits_its_turn_is_paged_once_nobody_works)
+{
+	run_text(TURNS STEPS "expect silence\nend\n");
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	run_text(TURNS "only 2\nsleep 4000s\nend\n" STEPS "expect never_entered 2\nend\n");
+	is_told(CW_CLASS_NEVER_ENTERED, 2, 1);
+	cr_expect_gt(said.after_ns, INT64_C(1230) * 1000000000);
+	cr_expect_lt(said.after_ns, INT64_C(1250) * 1000000000);
+}
+
 /* What was so is at hand for those who check what is said. */
 static unsigned n_seen;
 
