@@ -9,6 +9,12 @@
 static const char *const kinds[] = { "all_reduce",     "broadcast",  "reduce", "all_gather",
 				     "reduce_scatter", "all_to_all", "gather", "scatter" };
 
+struct draw draw_begin(uint64_t seed, uint64_t index, char text[SUITE_DRAWN_BYTES])
+{
+	return (struct draw){ .state = cw_hash_mix64(seed) ^ cw_hash_mix64(index + 1),
+			      .text = text };
+}
+
 uint32_t draw_pick(struct draw *d, uint32_t low, uint32_t high)
 {
 	d->state += UINT64_C(0x9e3779b97f4a7c15);

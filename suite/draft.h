@@ -23,6 +23,8 @@ struct draw {
 	bool loses_node;  /* what is known of it is with whoever leads */
 };
 
+/* Nothing is drawn yet. */
+struct draw draw_begin(uint64_t seed, uint64_t index, char text[SUITE_DRAWN_BYTES]);
 /* low to high, both included. */
 uint32_t draw_pick(struct draw *d, uint32_t low, uint32_t high);
 bool draw_chance(struct draw *d, uint32_t percent);

@@ -14,7 +14,7 @@
 
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 {
-	struct draw d = { .state = cw_hash_mix64(seed) ^ cw_hash_mix64(index + 1), .text = ret };
+	struct draw d = draw_begin(seed, index, ret);
 
 	draw_sizes(&d);
 	if (index % 2)
@@ -29,18 +29,41 @@ size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 	return d.n;
 }
 
+static int hand_over(const char *text, size_t len, const char *what, uint64_t seed, uint64_t i,
+		     suite_scenario_fn fn, void *user, struct cw_err *err)
+{
+	char file[64];
+
+	(void)snprintf(file, sizeof(file), "%s-%llu-%llu", what, (unsigned long long)seed,
+		       (unsigned long long)i);
+	return cw_suite_read_text(text, len, file, MAX_LINES, fn, user, err);
+}
+
 int cw_suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
 		      struct cw_err *err)
 {
-	char text[SUITE_DRAWN_BYTES], file[64];
+	char text[SUITE_DRAWN_BYTES];
 	int r = 0;
 
 	for (uint64_t i = 0; i < n && r == 0; i++) {
 		size_t len = cw_suite_draw(seed, i, text);
 
-		(void)snprintf(file, sizeof(file), "seed-%llu-%llu", (unsigned long long)seed,
-			       (unsigned long long)i);
-		r = cw_suite_read_text(text, len, file, MAX_LINES, fn, user, err);
+		r = hand_over(text, len, "seed", seed, i, fn, user, err);
+	}
+	return r;
+}
+
+int cw_suite_generate_waits(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
+			    struct cw_err *err)
+{
+	char text[SUITE_DRAWN_BYTES];
+	uint32_t n_of = 0;
+	int r = 0;
+
+	for (uint64_t i = 0, have = 0; have < n && r == 0; i++, have += n_of) {
+		size_t len = cw_suite_draw_waits(seed, i, text, &n_of);
+
+		r = hand_over(text, len, "waits", seed, i, fn, user, err);
 	}
 	return r;
 }

@@ -19,3 +19,10 @@ size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
  */
 int cw_suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
 		      struct cw_err *err);
+
+/* The same of healthy jobs in which some wait for long; *ret_n: how often, about. */
+size_t cw_suite_draw_waits(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES],
+			   uint32_t *ret_n);
+/* As many as have n waits. */
+int cw_suite_generate_waits(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
+			    struct cw_err *err);

@@ -24,7 +24,20 @@ void cw_outcome_fini(struct outcome *o)
 	free_outcomes(o->also);
 	free_outcomes(o->notices);
 	free(o->culprits);
+	free(o->healthy_waits);
 	*o = (struct outcome){ 0 };
+}
+
+int outcome_add_wait(struct outcome *o, const struct outcome_wait *wait)
+{
+	struct outcome_wait *more =
+		reallocarray(o->healthy_waits, o->n_healthy_waits + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	o->healthy_waits = more;
+	more[o->n_healthy_waits++] = *wait;
+	return 0;
 }
 
 int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap)

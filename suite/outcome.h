@@ -9,6 +9,12 @@
 
 struct cw_snapshot;
 
+/* A wait of more than a minute that came to an end by itself, and what was told of it meanwhile. */
+struct outcome_wait {
+	int64_t length_ns;
+	uint32_t pages, notices;
+};
+
 /* What it points to is handed between processes by cli/lab/suite_workers.c, line by line. */
 struct outcome {
 	bool is_alert;       /* a page; false: silence */
@@ -28,7 +34,8 @@ struct outcome {
 	bool is_recorded;      /* what was told of ops came out of flight records */
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
-	/* Of the first: waits of more than 60 s that came to an end by themselves */
+	/* Of the first: waits that came to an end by themselves; owned. */
+	struct outcome_wait *healthy_waits;
 	uint32_t n_healthy_waits;
 	/* The alert after this one, where more than the first are waited for; owned. */
 	struct outcome *also;
@@ -40,6 +47,9 @@ struct outcome {
 struct outcome *outcome_next(struct outcome *o);
 /* The same for the next notice. */
 struct outcome *outcome_next_notice(struct outcome *o);
+
+/* 0 or -ENOMEM. */
+int outcome_add_wait(struct outcome *o, const struct outcome_wait *wait);
 
 static inline bool cw_outcome_says(const struct outcome *o)
 {

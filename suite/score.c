@@ -439,7 +439,8 @@ int cw_score_add(struct score *score, const struct suite_scenario *s, const stru
 	/* Nothing was said that is an answer, and nothing need be. */
 	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
 	score->n++;
-	score->n_healthy_waits += o->n_healthy_waits;
+	for (uint32_t i = 0; i < o->n_healthy_waits; i++)
+		cw_waits_add(&score->healthy_waits, s->job_timeout_ns, &o->healthy_waits[i]);
 	for (const struct outcome *also = said; also; also = also->also)
 		score->n_pages += also->is_alert;
 	for (const struct outcome *n = o->notices; n; n = n->also)

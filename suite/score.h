@@ -6,6 +6,7 @@
 
 #include "suite/outcome.h"
 #include "suite/scenario/scenario.h"
+#include "suite/waits.h"
 
 struct score_miss {
 	char *scenario, *where, *reason;
@@ -31,7 +32,8 @@ struct score {
 	uint64_t n, n_hangs, n_controls, n_control_alerts;
 	/* Beyond those expected, of hangs and controls, and those after which all went on. */
 	uint64_t n_false_alerts;
-	uint64_t n_went_on, n_healthy_waits;
+	uint64_t n_went_on;
+	struct waits healthy_waits;
 	uint64_t n_pages, n_notices;
 	uint64_t n_culprits, n_exact_culprits;
 	uint64_t n_certain, n_certain_wrong; /* of who it is */

@@ -48,6 +48,33 @@ static void print_classes(const struct score *score, FILE *out)
 	}
 }
 
+static void print_waits_of(const struct waits_count *counts, const char *what, FILE *out)
+{
+	for (unsigned i = 0; i < WAITS_LENGTHS; i++)
+		if (counts[i].n)
+			(void)fprintf(out,
+				      "  %s, from %5.0f min: %6" PRIu64 " waits, %4" PRIu64
+				      " with a false page, %6" PRIu64 " notices\n",
+				      what, (double)cw_waits_length_ns(i) / 6e10, counts[i].n,
+				      counts[i].n_paged, counts[i].notices);
+}
+
+static void print_waits(const struct score *score, FILE *out)
+{
+	struct waits_count all = cw_waits_total(&score->healthy_waits);
+
+	(void)fprintf(out, "healthy waits longer than 60 s: %" PRIu64 ", false pages", all.n);
+	if (!all.n) {
+		(void)fprintf(out, ": %" PRIu64 "\n", score->n_false_alerts);
+		return;
+	}
+	(void)fprintf(out, " for 1,000 of them: %.2f; more than one notice: %" PRIu64 "\n",
+		      1000.0 * (double)score->n_false_alerts / (double)all.n, all.n_often_noticed);
+	print_waits_of(score->healthy_waits.known, "time-out of an hour at most", out);
+	print_waits_of(score->healthy_waits.longer, "longer time-out            ", out);
+	print_waits_of(score->healthy_waits.none, "no time-out is known       ", out);
+}
+
 void cw_score_print(const struct score *score, FILE *out)
 {
 	print_matrix(score, out);
@@ -63,14 +90,7 @@ void cw_score_print(const struct score *score, FILE *out)
 		      score->n_controls, score->n_control_alerts);
 	(void)fprintf(out, "alerts beyond those expected: %" PRIu64 "\n", score->n_false_alerts);
 	(void)fprintf(out, "pages after which the job went on: %" PRIu64 "\n", score->n_went_on);
-	(void)fprintf(out, "healthy waits longer than 60 s: %" PRIu64 ", false pages",
-		      score->n_healthy_waits);
-	if (score->n_healthy_waits)
-		(void)fprintf(out, " for 1,000 of them: %.2f\n",
-			      1000.0 * (double)score->n_false_alerts /
-				      (double)score->n_healthy_waits);
-	else
-		(void)fprintf(out, ": %" PRIu64 "\n", score->n_false_alerts);
+	print_waits(score, out);
 	(void)fprintf(out, "pages: %" PRIu64 ", notices: %" PRIu64 "\n", score->n_pages,
 		      score->n_notices);
 	(void)fprintf(out, "scenarios: %" PRIu64 ", missed: %" PRIu64 "\n", score->n,

@@ -87,8 +87,8 @@ struct watch {
 	int64_t alert_ns; /* the last */
 	unsigned n_alerts, n_notices;
 	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
-	bool is_long_wait;
-	uint32_t n_ended; /* when the long wait began */
+	int64_t long_since_ns;                       /* of the long wait there is; 0 = none */
+	uint32_t n_ended;                            /* … when it became one */
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
@@ -420,17 +420,46 @@ static uint32_t n_ended(const struct watch *w)
 	return n;
 }
 
+/* On the network's clock, which stands still while the cluster leaps: nobody waits then. */
+static uint32_t n_told_since(const struct watch *w, const struct network_alert *told, size_t n,
+			     int64_t since_ns)
+{
+	uint32_t since = 0;
+
+	while (n && told[--n].at_ns + w->leapt_ns >= since_ns)
+		since++;
+	return since;
+}
+
+static int note_healthy_wait(struct watch *w)
+{
+	const struct network *net = w->net;
+	const struct outcome_wait wait = {
+		.length_ns = now_ns(w) - w->long_since_ns,
+		.pages = n_told_since(w, net->alerts, net->n_alerts, w->long_since_ns),
+		.notices = n_told_since(w, net->notices, net->n_notices, w->long_since_ns),
+	};
+
+	return outcome_add_wait(w->out, &wait);
+}
+
 /* A wait is long from its sixtieth second until nobody waits for so long. */
-static void note_long_wait(struct watch *w)
+static int note_long_wait(struct watch *w)
 {
 	int64_t since_ns = cluster_waiting_since_ns(living(w));
 	bool is_long = since_ns != SUITE_FOREVER && now_ns(w) - since_ns > LONG_WAIT_NS;
+	int r = 0;
 
-	if (is_long && !w->is_long_wait)
+	if (is_long && !w->long_since_ns) {
+		w->long_since_ns = since_ns;
 		w->n_ended = n_ended(w);
-	if (!is_long && w->is_long_wait && n_ended(w) == w->n_ended)
-		w->out->n_healthy_waits++;
-	w->is_long_wait = is_long;
+	}
+	if (is_long || !w->long_since_ns)
+		return 0;
+	if (n_ended(w) == w->n_ended)
+		r = note_healthy_wait(w);
+	w->long_since_ns = 0;
+	return r;
 }
 
 static void note_faults(struct watch *w)
@@ -596,7 +625,7 @@ static bool is_over(const struct watch *w)
 
 	if (w->n_alerts && !is_settled)
 		return false;
-	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s)) ||
+	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s) && !w->s->is_whole) ||
 	       watched_ns >= w->s->run_ns;
 }
 
@@ -613,8 +642,9 @@ static int run(struct watch *w)
 			break;
 		show_look(w);
 		note_faults(w);
-		note_long_wait(w);
-		r = note_notices(w);
+		r = note_long_wait(w);
+		if (r == 0)
+			r = note_notices(w);
 		if (r == 0)
 			r = note_alerts(w);
 		w->out->looks++;

@@ -18,6 +18,8 @@ static void put_outcome(FILE *f, const struct outcome *o)
 	(void)fwrite(o, sizeof(*o), 1, f);
 	if (o->culprits)
 		(void)fwrite(o->culprits, sizeof(*o->culprits), o->n_culprits, f);
+	if (o->healthy_waits)
+		(void)fwrite(o->healthy_waits, sizeof(*o->healthy_waits), o->n_healthy_waits, f);
 	if (o->also)
 		put_outcome(f, o->also);
 	if (o->notices)
@@ -44,12 +46,21 @@ static int get_outcome(FILE *f, struct outcome *ret)
 		return -EIO;
 	*ret = o;
 	ret->culprits = NULL;
+	ret->healthy_waits = NULL;
 	ret->also = ret->notices = NULL;
 	if (o.culprits) {
 		ret->culprits = calloc((size_t)o.n_culprits + 1, sizeof(*ret->culprits));
 		if (!ret->culprits)
 			return -ENOMEM;
 		if (fread(ret->culprits, sizeof(*ret->culprits), o.n_culprits, f) != o.n_culprits)
+			return -EIO;
+	}
+	if (o.healthy_waits) {
+		ret->healthy_waits = calloc(o.n_healthy_waits, sizeof(*ret->healthy_waits));
+		if (!ret->healthy_waits)
+			return -ENOMEM;
+		if (fread(ret->healthy_waits, sizeof(*ret->healthy_waits), o.n_healthy_waits, f) !=
+		    o.n_healthy_waits)
 			return -EIO;
 	}
 	r = get_next(f, o.also != NULL, &ret->also);

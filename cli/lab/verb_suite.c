@@ -33,6 +33,7 @@ enum {
 	OPT_VERBOSE,
 	OPT_ENGINE,
 	OPT_GENERATE,
+	OPT_WAITS,
 	OPT_SEED,
 	OPT_PROCESSES,
 	OPT_JOBS,
@@ -51,7 +52,7 @@ enum {
 struct options {
 	const char *path, *only;
 	uint32_t scale;
-	uint64_t generate, seed;
+	uint64_t generate, waits, seed;
 	unsigned jobs;  /* 0 = as is usual */
 	int completion; /* enum suite_completion; -1 = as each scenario says */
 	bool no_notices, json, coverage, verbose, print, trace, processes, outcomes;
@@ -79,8 +80,12 @@ static const struct argp_option options[] = {
 	{ "jobs", OPT_JOBS, "N", 0, "So many at once (1; 3 with --processes)", 0 },
 	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
+	{ "waits", OPT_WAITS, "N", 0,
+	  "Random healthy jobs besides in which some wait for long, as many as have N such waits",
+	  0 },
 	{ "seed", OPT_SEED, "S", 0, "… of this seed (1)", 0 },
-	{ "print", OPT_PRINT, "I", 0, "Print the random scenario seed-S-I instead", 0 },
+	{ "print", OPT_PRINT, "I", 0,
+	  "Print the random scenario seed-S-I instead; with --waits, waits-S-I", 0 },
 	{ "only", OPT_ONLY, "TEXT", 0, "Scenarios whose name contains this", 0 },
 	{ "completion", OPT_COMPLETION, "HOW", 0,
 	  "Collectives end for all at once (barrier), or for each member as NCCL's do (nccl); "
@@ -119,6 +124,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_GENERATE:
 		opts->generate = number(state, "generate", arg, 100000000);
+		return 0;
+	case OPT_WAITS:
+		opts->waits = number(state, "waits", arg, 100000000);
 		return 0;
 	case OPT_SEED:
 		opts->seed = number(state, "seed", arg, UINT64_MAX);
@@ -176,7 +184,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		opts->path = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!opts->path && !opts->generate && !opts->print)
+		if (!opts->path && !opts->generate && !opts->waits && !opts->print)
 			argp_usage(state);
 		if (opts->trace && opts->jobs > 1)
 			argp_error(state, "--trace goes with one at a time");
@@ -184,8 +192,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--json, --outcomes and --incidents exclude each other");
 		if (opts->incidents && opts->jobs > 1)
 			argp_error(state, "--incidents goes with one at a time");
-		if (opts->processes &&
-		    (opts->generate || opts->scale > 1 || opts->coverage || opts->outcomes))
+		if (opts->processes && (opts->generate || opts->waits || opts->scale > 1 ||
+					opts->coverage || opts->outcomes))
 			argp_error(state, "--processes runs the scenarios of files as they are");
 		return 0;
 	default:
@@ -423,6 +431,34 @@ static json_t *confusion_doc(const struct score *score)
 	return doc;
 }
 
+static json_t *waits_by_length(const struct waits_count *counts)
+{
+	struct waits_count sum = cw_waits_sum(counts);
+	json_t *by = json_array();
+
+	for (unsigned i = 0; i < WAITS_LENGTHS; i++)
+		if (counts[i].n)
+			json_array_append_new(
+				by, json_pack("{s:f, s:I, s:I, s:I, s:I}", "from_s",
+					      (double)cw_waits_length_ns(i) / CW_NS_PER_S, "n",
+					      (json_int_t)counts[i].n, "paged",
+					      (json_int_t)counts[i].n_paged, "false_pages",
+					      (json_int_t)counts[i].false_pages, "notices",
+					      (json_int_t)counts[i].notices));
+	return json_pack("{s:I, s:I, s:I, s:o}", "n", (json_int_t)sum.n, "false_pages",
+			 (json_int_t)sum.false_pages, "more_than_one_notice",
+			 (json_int_t)sum.n_often_noticed, "by_length", by);
+}
+
+static json_t *waits_doc(const struct score *score)
+{
+	const struct waits *w = &score->healthy_waits;
+
+	return json_pack("{s:o, s:o, s:o}", "timeout_to_1h", waits_by_length(w->known),
+			 "timeout_longer", waits_by_length(w->longer), "no_timeout",
+			 waits_by_length(w->none));
+}
+
 static int print_json(const struct score *score)
 {
 	json_t *doc = json_pack(
@@ -437,13 +473,15 @@ static int print_json(const struct score *score)
 		(json_int_t)score->n_false_alerts, "pages", (json_int_t)score->n_pages, "notices",
 		(json_int_t)score->n_notices, "false_pages", (json_int_t)score->n_false_alerts,
 		"went_on", (json_int_t)score->n_went_on, "healthy_waits",
-		(json_int_t)score->n_healthy_waits, "n", (json_int_t)score->n, "missed",
-		(json_int_t)score->n_missed, "confusion", confusion_doc(score), "uncovered",
-		(int)cw_score_n_uncovered(score), "misses", misses_doc(score));
+		(json_int_t)cw_waits_total(&score->healthy_waits).n, "n", (json_int_t)score->n,
+		"missed", (json_int_t)score->n_missed, "confusion", confusion_doc(score),
+		"uncovered", (int)cw_score_n_uncovered(score), "misses", misses_doc(score));
 	int r;
 
-	if (!doc)
+	if (!doc || json_object_set_new(doc, "waits", waits_doc(score)) < 0) {
+		json_decref(doc);
 		return -ENOMEM;
+	}
 	r = json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 	json_decref(doc);
 	putchar('\n');
@@ -489,7 +527,9 @@ static int run_processes(struct run *run)
 static int print_drawn(const struct options *opts)
 {
 	char text[SUITE_DRAWN_BYTES];
-	size_t n = cw_suite_draw(opts->seed, opts->print_index, text);
+	uint32_t n_waits;
+	size_t n = opts->waits ? cw_suite_draw_waits(opts->seed, opts->print_index, text, &n_waits)
+			       : cw_suite_draw(opts->seed, opts->print_index, text);
 
 	return fwrite(text, 1, n, stdout) == n ? CW_EXIT_OK : CW_EXIT_ERROR;
 }
@@ -511,6 +551,8 @@ int cw_verb_suite(int argc, char **argv)
 		r = cw_suite_read_path(opts.path, on_scenario, &run, &run.err);
 	if (r == 0)
 		r = cw_suite_generate(opts.generate, opts.seed, on_scenario, &run, &run.err);
+	if (r == 0)
+		r = cw_suite_generate_waits(opts.waits, opts.seed, on_scenario, &run, &run.err);
 	suite_workers_end(&run.workers);
 	if (run.has_line)
 		fputc('\n', stderr);

@@ -294,6 +294,10 @@ static int read_head(struct reader *r, const char *w)
 		r->s->has_no_notices = true;
 		return read_end(r);
 	}
+	if (strcmp(w, "whole") == 0) {
+		r->s->is_whole = true;
+		return read_end(r);
+	}
 	if (strcmp(w, "recorded") == 0) {
 		r->s->is_recorded = true;
 		return read_end(r);

@@ -258,6 +258,7 @@ struct suite_scenario {
 	uint32_t policy;      /* enum cw_policy */
 	bool has_no_progress; /* no progress words */
 	bool is_recorded;     /* by agents' own code, where the pipeline goes through digests */
+	bool is_whole;        /* watched to its end, whatever is told meanwhile */
 	bool is_leaping;      /* stretches in which all is well are shown in part, then left out */
 	uint8_t completion;   /* enum suite_completion */
 	int64_t run_ns;       /* how long it is watched */

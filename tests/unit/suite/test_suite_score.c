@@ -78,8 +78,7 @@ Test(suite_score, a_page_after_which_it_went_on_is_a_false_one)
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
 	struct outcome o = { .is_alert = true,
 			     .klass = CW_CLASS_NEVER_ENTERED,
-			     .confidence = CW_CONFIDENCE_LIKELY,
-			     .n_healthy_waits = 2 };
+			     .confidence = CW_CONFIDENCE_LIKELY };
 
 	s.answers[0].klass = CW_CLASS_NEVER_ENTERED;
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
@@ -89,7 +88,34 @@ Test(suite_score, a_page_after_which_it_went_on_is_a_false_one)
 	cr_expect_eq(score.n_false_alerts, 1);
 	cr_expect_eq(score.n_went_on, 1);
 	cr_expect_eq(score.n_missed, 1);
-	cr_expect_eq(score.n_healthy_waits, 4);
+}
+
+/* Each wait counts where its length is, and apart from those of jobs without a time-out. */
+Test(suite_score, healthy_waits_are_counted_by_their_length)
+{
+	const int64_t s = 1000000000;
+	struct outcome_wait waits[] = { { 119 * s, 0, 1 }, { 120 * s, 1, 2 }, { 20000 * s, 2, 0 } };
+	struct suite_scenario scenario = { .name = "s", .file = "f", .n_ranks = 8 };
+	struct outcome o = { .healthy_waits = waits, .n_healthy_waits = 3 };
+	const struct waits *counted = &score.healthy_waits;
+
+	cr_assert_eq(cw_score_add(&score, &scenario, &o), 0);
+	scenario.job_timeout_ns = 600 * s;
+	o.n_healthy_waits = 2;
+	cr_assert_eq(cw_score_add(&score, &scenario, &o), 0);
+	cr_expect_eq(counted->none[0].n, 1);
+	cr_expect_eq(counted->none[1].n, 1);
+	cr_expect_eq(counted->none[1].n_paged, 1);
+	cr_expect_eq(counted->none[1].n_often_noticed, 1);
+	cr_expect_eq(counted->none[WAITS_LENGTHS - 1].false_pages, 2);
+	scenario.job_timeout_ns = 3601 * s;
+	cr_expect_eq(cw_waits_sum(counted->known).n, 2);
+	o.n_healthy_waits = 1;
+	cr_assert_eq(cw_score_add(&score, &scenario, &o), 0);
+	cr_expect_eq(counted->longer[0].n, 1);
+	cr_expect_eq(cw_waits_total(counted).n, 6);
+	cr_expect_eq(cw_waits_total(counted).n_paged, 3);
+	cr_expect_eq(cw_waits_total(counted).notices, 7);
 }
 
 Test(suite_score, silence_on_a_hang_is_a_miss)

@@ -157,8 +157,25 @@ Test(watch, a_long_wait_that_ends_by_itself_is_counted)
 	run("fault 3 at 20s on world spin for 70s", "silence");
 	cr_expect_not(said.is_alert, "%s", said.summary);
 	cr_expect_eq(said.n_healthy_waits, 1);
+	cr_expect_eq(said.healthy_waits[0].length_ns / 1000000000, 70);
+	cr_expect_eq(said.healthy_waits[0].pages, 0);
 	run("fault 3 at 20s on world spin for 40s", "silence");
 	cr_expect_eq(said.n_healthy_waits, 0);
+}
+
+/* Of the second its page is counted, and the third is waited for. */
+Test(watch, a_job_that_is_watched_whole_is_so_after_a_page)
+{
+	run("whole\nrun 500s\nfault 3 at 20s on world spin for 70s\n"
+	    "fault 3 at 120s on world block in lock for 100s\n"
+	    "fault 3 at 400s on world spin for 80s",
+	    "silence");
+	cr_expect(said.is_alert);
+	cr_assert_eq(said.n_healthy_waits, 3);
+	cr_expect_eq(said.healthy_waits[0].pages, 0);
+	cr_expect_eq(said.healthy_waits[1].pages, 1);
+	cr_expect_eq(said.healthy_waits[1].notices, 1);
+	cr_expect_eq(said.healthy_waits[2].pages, 0);
 }
 
 /* One works, the others look whether it is their turn; then the last one does not get on. */
