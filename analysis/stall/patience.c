@@ -368,6 +368,35 @@ static bool fits_unknown(const struct matter *m)
 	return m->v->klass == CW_CLASS_UNKNOWN;
 }
 
+/* Within one digest and the time that it may take. */
+static bool is_heard(const struct cw_snapshot *snap, uint32_t rank)
+{
+	uint32_t node = rank < snap->n_ranks ? snap->ranks[rank].node : CW_SNAP_NONE;
+
+	return node >= snap->n_nodes || snap->now_ns - snap->nodes[node].last_digest_ns <
+						snap->thresholds.confirm_ns / 4 * 3;
+}
+
+/*
+ * A cycle that is none by proof, part of which was seen only once: what the node has told since, or
+ * would tell of its calls if it could be asked, may open it.
+ */
+static bool fits_unheard_cycle(const struct matter *m)
+{
+	const struct cw_verdict *v = m->v;
+
+	if (v->klass != CW_CLASS_DEADLOCK || v->is_proof)
+		return false;
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (!is_heard(m->snap, v->culprits[i].rank))
+			return true;
+	for (uint32_t i = 0; i < v->n_sides; i++)
+		for (uint32_t k = 0; k < v->sides[i].n_ranks; k++)
+			if (!is_heard(m->snap, v->sides[i].ranks[k]))
+				return true;
+	return false;
+}
+
 static bool fits_slow(const struct matter *m)
 {
 	return m->v->klass == CW_CLASS_SLOW || !m->v->waiting_since_ns;
@@ -541,6 +570,9 @@ static const struct row rows[] = {
 	/* No page on what cannot be seen. */
 	{ "not visible", fits_unknown, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_POSSIBLE, .notice = unknown_notice },
+	/* Its node is heard again, or counts as lost soon. */
+	{ "a cycle with a node that is not heard", fits_unheard_cycle, SINCE_WAITING,
+	  CW_HANG_POSSIBLE, CW_HANG_POSSIBLE, CW_CONFIDENCE_POSSIBLE },
 	/* A death among several, a cycle that is none by proof. */
 	{ "waiting", fits_anything, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = at_limit },
