@@ -146,12 +146,14 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 	int64_t due_ns = net->now_ns + net->config.latency_ns;
 
 	if ((d->late_every || d->lost_every || d->twice_every) && is_digest(frame, len)) {
-		d->n++;
-		if (is_nth(d->n, d->lost_every))
+		/* Of each pair: of all together it could be the same node's again and again. */
+		unsigned n = ++net->n_digests[(size_t)from * net->config.n_nodes + to->index];
+
+		if (is_nth(n, d->lost_every))
 			return;
-		if (is_nth(d->n, d->late_every))
+		if (is_nth(n, d->late_every))
 			due_ns += d->late_ns;
-		if (is_nth(d->n, d->twice_every))
+		if (is_nth(n, d->twice_every))
 			put_in_inbox(to, from, frame, len, due_ns);
 	}
 	put_in_inbox(to, from, frame, len, due_ns);
@@ -640,7 +642,8 @@ static int fill(struct network *net)
 
 	net->nodes = calloc(n_nodes, sizeof(*net->nodes));
 	net->links = calloc(n_nodes, n_nodes);
-	if (!net->nodes || !net->links)
+	net->n_digests = calloc((size_t)n_nodes * n_nodes, sizeof(*net->n_digests));
+	if (!net->nodes || !net->links || !net->n_digests)
 		return -ENOMEM;
 	r = name_nodes(net);
 	for (unsigned i = 0; r == 0 && i < n_nodes; i++)
@@ -695,6 +698,7 @@ struct network *network_free(struct network *net)
 	free(net->epitaphs);
 	free(net->nodes);
 	free(net->links);
+	free(net->n_digests);
 	free(net);
 	return NULL;
 }

@@ -131,7 +131,6 @@ enum network_link {
 struct network_digests {
 	unsigned late_every, lost_every, twice_every;
 	int64_t late_ns; /* later ones overtake it */
-	unsigned n;      /* so far */
 };
 
 /* A machine's clocks, against virtual time. */
@@ -229,7 +228,8 @@ struct network {
 	/* ---- the network's ---- */
 	int64_t start_ns, tick_ns;
 	uint64_t ticks;
-	uint8_t *links; /* enum network_link, n_nodes × n_nodes */
+	uint8_t *links;      /* enum network_link, n_nodes × n_nodes */
+	unsigned *n_digests; /* from the one to the other while digests have faults, likewise */
 	int error;
 };
 
