@@ -91,6 +91,8 @@ static bool is_consequence(const struct cw_job_incidents *all, const struct cw_s
 			continue;
 		if (one->is_about_unseen && is_about_unseen(v))
 			return true;
+		if (cw_incident_explains_wait(one->incident, snap, v))
+			return true;
 		for (uint32_t k = 0; k < v->n_culprits; k++)
 			if (concerns(one, snap, v->culprits[k].rank))
 				return true;

@@ -31,6 +31,9 @@
 /* Of ranks and memberships, so many are made text in one turn of the loop: 7 us each. */
 #define TURN_PIECES 2048u
 
+/* Whoever comes to stand in a call because of wrong data does so within this time of it. */
+#define WRONG_DATA_HOLDS_NS (60 * CW_NS_PER_S)
+
 struct cw_objector {
 	char node[CW_NODE_NAME_MAX + 1];
 	char reason[96];
@@ -734,6 +737,19 @@ bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_ve
 	return cw_incident_is_open(inc) && inc->klass == CW_CLASS_MISMATCH && !inc->key.is_waited &&
 	       inc->key.comm_id == comm->comm_id && inc->key.instance == comm->instance &&
 	       inc->coll_seq == coll_seq;
+}
+
+bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_snapshot *snap,
+			       const struct cw_verdict *v)
+{
+	int64_t apart_ns = v->waiting_since_ns - inc->confirmed_ns;
+
+	return v->klass == CW_CLASS_IN_COLLECTIVE && v->waiting_since_ns &&
+	       v->comm < snap->n_comms && cw_incident_is_open(inc) &&
+	       inc->klass == CW_CLASS_MISMATCH && !inc->key.is_waited &&
+	       inc->key.comm_id == snap->comms[v->comm].id &&
+	       inc->key.instance == snap->comms[v->comm].instance &&
+	       apart_ns < WRONG_DATA_HOLDS_NS && apart_ns > -WRONG_DATA_HOLDS_NS;
 }
 
 /* What was noted is a hang now. */

@@ -91,6 +91,14 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict_key *comm,
 			       uint64_t coll_seq);
 /*
+ * It is open, about calls that differed while nobody waited for them, and v says that all are
+ * inside a call of that communicator since about then: of a shift of calls the first may be
+ * recorded no more, so that the call that is known to differ stands behind the one that does not
+ * open.
+ */
+bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_snapshot *snap,
+			       const struct cw_verdict *v);
+/*
  * The text of a large snapshot is made in several turns of the loop: while this is true, the
  * snapshot of the last step must stay as it is, and cw_incident_write_on() be called with it.
  */
