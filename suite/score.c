@@ -65,6 +65,13 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
 	    o->confidence != CW_CONFIDENCE_CERTAIN && names_a_wedged(s, o))
 		return true;
+	/*
+	 * Beside another answer it is one only where some are through: what they do not have in
+	 * common did not keep those from it, and whoever is left is named.
+	 */
+	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
+	    s->answers[0].klass == CW_CLASS_MISMATCH)
+		return false;
 	if (a->is_nobody)
 		return o->n_culprits == 0;
 	for (uint32_t i = 0; i < o->n_culprits; i++)

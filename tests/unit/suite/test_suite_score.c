@@ -118,6 +118,38 @@ Test(suite_score, healthy_waits_are_counted_by_their_length)
 	cr_expect_eq(cw_waits_total(counted).notices, 7);
 }
 
+/* Members that are through have not in common what the others have not: then those are named. */
+Test(suite_score, who_did_not_finish_is_an_answer_beside_a_difference_where_somebody_is_named)
+{
+	struct suite_scenario s = { .name = "s",
+				    .file = "f",
+				    .n_ranks = 8,
+				    .n_faults = 1,
+				    .n_answers = 2,
+				    .completion = SUITE_NCCL };
+	int32_t wedged = 2, other = 4;
+	struct outcome o = { .is_alert = true,
+			     .klass = CW_CLASS_IN_COLLECTIVE,
+			     .confidence = CW_CONFIDENCE_LIKELY,
+			     .culprits = &wedged,
+			     .n_culprits = 1 };
+
+	s.faults[0] = (struct suite_fault){ .action = SUITE_WEDGE,
+					    .set = { .n = 1, .ranges = { { 2, 2 } } } };
+	s.answers[0].klass = CW_CLASS_MISMATCH;
+	s.answers[1] = (struct suite_answer){ .klass = CW_CLASS_IN_COLLECTIVE,
+					      .has_culprits = true,
+					      .is_nobody = true };
+	cr_expect(cw_score_is_right(&s, &o));
+	o.culprits = &other;
+	cr_expect_not(cw_score_is_right(&s, &o));
+	o.n_culprits = 0;
+	cr_expect_not(cw_score_is_right(&s, &o), "nobody is through: then they differ");
+	s.answers[0] = s.answers[1];
+	s.n_answers = 1;
+	cr_expect(cw_score_is_right(&s, &o));
+}
+
 Test(suite_score, silence_on_a_hang_is_a_miss)
 {
 	add(CW_CLASS_DEADLOCK, 0, CW_CLASS_HEALTHY, 0, 0);
