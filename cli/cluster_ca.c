@@ -193,14 +193,31 @@ struct cw_cluster_ca *cw_cluster_ca_make(const char *dir, int dir_fd, int days)
 	return cw_cluster_ca_free(ca);
 }
 
+/* NULL: errno says why. A FIFO's other end is not waited for. */
+static FILE *open_file(int dir_fd, const char *name)
+{
+	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	FILE *f;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return NULL;
+	if (!S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	f = fdopen(fd, "r");
+	if (f)
+		(void)steal_fd(&fd);
+	return f;
+}
+
 struct cw_cluster_ca *cw_cluster_ca_load(const char *dir)
 {
 	_cleanup_(closep) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct cw_cluster_ca *ca = calloc(1, sizeof(*ca));
-	int cert_fd = dir_fd < 0 ? -1 : openat(dir_fd, CA_CERT, O_RDONLY | O_CLOEXEC);
-	int key_fd = dir_fd < 0 ? -1 : openat(dir_fd, CA_KEY, O_RDONLY | O_CLOEXEC);
-	FILE *cert = cert_fd < 0 ? NULL : fdopen(cert_fd, "r");
-	FILE *key = key_fd < 0 ? NULL : fdopen(key_fd, "r");
+	FILE *cert = dir_fd < 0 ? NULL : open_file(dir_fd, CA_CERT);
+	FILE *key = cert ? open_file(dir_fd, CA_KEY) : NULL;
 
 	if (!cert || !key)
 		(void)complain(dir, !cert ? CA_CERT : CA_KEY);

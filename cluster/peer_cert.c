@@ -13,6 +13,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cluster/secret_file.h"
@@ -51,10 +52,15 @@ static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err
 {
 	/* Not to hang on a FIFO. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
 	FILE *f;
 
-	if (fd < 0) {
+	if (fd < 0 || fstat(fd, &st) < 0) {
 		*ret = cw_err_set(err, errno, "%s: %m", path);
+		return NULL;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		*ret = cw_err_set(err, EINVAL, "%s is not a regular file", path);
 		return NULL;
 	}
 	*ret = is_secret ? cw_secret_file_check(fd, path, CW_SECRET_FILE_KEY, err) : 0;
@@ -66,6 +72,17 @@ static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err
 	else
 		(void)steal_fd(&fd);
 	return f;
+}
+
+/* For what OpenSSL opens by itself, and would wait for. */
+static int check_file(const char *path, struct cw_err *err)
+{
+	int r;
+	FILE *f = open_file(path, false, &r, err);
+
+	if (f)
+		(void)fclose(f); /* only opened */
+	return f ? 0 : r;
 }
 
 static int load_cert(const char *path, X509 **ret, struct cw_err *err)
@@ -187,6 +204,8 @@ int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *fil
 		r = load_cert(files->cert, &cert, err);
 	if (r == 0)
 		r = load_key(files->private_key, &key, err);
+	if (r == 0)
+		r = check_file(files->ca, err);
 	if (r < 0)
 		return r;
 	if (X509_check_private_key(cert, key) != 1)

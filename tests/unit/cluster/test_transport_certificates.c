@@ -205,7 +205,7 @@ Test(transport_certificates, mistakes_are_told_at_the_start)
 	must_fail(&files, EINVAL, "no private key");
 	files = as_a.files;
 	files.ca = "/nonexistent/ca";
-	must_fail(&files, EINVAL, "/nonexistent/ca");
+	must_fail(&files, ENOENT, "/nonexistent/ca");
 	cr_assert_eq(chmod(as_a.key, 0644), 0);
 	must_fail(&as_a.files, EACCES, "chmod 600");
 	cr_assert_eq(chmod(as_a.key, 0600), 0);
@@ -214,6 +214,29 @@ Test(transport_certificates, mistakes_are_told_at_the_start)
 	close(fd);
 	other.files.ca = as_a.ca;
 	must_fail(&other.files, EKEYREJECTED, "does not hold against");
+}
+
+Test(transport_certificates, fifo_in_the_place_of_a_file_is_not_waited_for)
+{
+	struct cw_tls_files files = as_a.files;
+	char fifo[PATH_BYTES], path[PATH_BYTES];
+
+	(void)alarm(20); /* nobody opens its other end */
+	(void)snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	files.ca = fifo;
+	must_fail(&files, EINVAL, "fifo is not a regular file");
+	files = as_a.files;
+	files.cert = fifo;
+	must_fail(&files, EINVAL, "fifo is not a regular file");
+	files = as_a.files;
+	files.private_key = fifo;
+	must_fail(&files, EINVAL, "not a regular file");
+
+	(void)snprintf(path, sizeof(path), "%s/ours/ca.key", dir);
+	cr_assert_eq(rename(fifo, path), 0);
+	(void)snprintf(path, sizeof(path), "%s/ours", dir);
+	cr_assert_null(cw_cluster_ca_load(path));
 }
 
 Test(transport_certificates, expired_ones_are_named)
