@@ -38,7 +38,8 @@ class Crowd:
     def settle(self, seconds):
         """Each rank has its welcome or was told that there is no place."""
         wait_until(lambda: sum(bool(up or refused) for up, refused in self.slots()) == self.n,
-                   f"an answer to all {self.n} ranks of uid {self.uid}", seconds)
+                   lambda: f"an answer to all {self.n} ranks of uid {self.uid}: {self.up()} are "
+                   f"registered, {self.refused()} refusals", seconds)
 
     def job(self, number=0):
         return f"crowd-{self.uid}-{number}"
