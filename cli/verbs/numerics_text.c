@@ -38,6 +38,11 @@ static char *end(const struct line *l)
 	return l->buf;
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void add_rank(struct line *l, const struct cw_numerics_job *job, uint32_t rank)
 {
 	if (job->ranks[rank].rank >= 0)
@@ -149,10 +154,10 @@ char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numer
 {
 	struct line l = { .buf = buf, .len = len };
 
-	add(&l, "%" PRIu64 " step%s with NaN or Inf on ", row->n_steps,
-	    row->n_steps == 1 ? "" : "s");
+	add(&l, "%" PRIu64 " step%s with NaN or Inf on ", row->n_steps, plural(row->n_steps));
 	add_comm(&l, job, row->comm);
-	add(&l, " (from step %" PRIu64 ", %u tensors): ", row->step, row->n_looks);
+	add(&l, " (from step %" PRIu64 ", %u tensor%s): ", row->step, row->n_looks,
+	    plural(row->n_looks));
 	if (row->is_scaling)
 		add(&l, "loss scaling, harmless: gradients are finite again, %.2f times as large",
 		    row->ratio);
@@ -235,9 +240,9 @@ char *numerics_text_suspect(const struct cw_numerics_job *job, const struct cw_n
 
 	add_rank(&l, job, s->rank);
 	add(&l,
-	    " has another result than most in %u calls on %u communicators: suspect its device "
+	    " has another result than most in %u call%s on %u communicator%s: suspect its device "
 	    "and links first",
-	    s->n_divergences, s->n_comms);
+	    s->n_divergences, plural(s->n_divergences), s->n_comms, plural(s->n_comms));
 	return end(&l);
 }
 
@@ -254,13 +259,14 @@ char *numerics_text_coverage(const struct cw_numerics_input *in,
 		n_dropped += in->sources[i].n_dropped;
 	}
 	add(&l,
-	    "%u rank%s, %" PRIu64 " calls, %" PRIu64
-	    " tensors looked at, of which the last %" PRIu64
-	    " are here; copies compared in %" PRIu64 " calls, sums in %" PRIu64,
-	    in->job.n_ranks, in->job.n_ranks == 1 ? "" : "s", n_ops, n_looks, n_kept,
-	    said->n_replicas_checked, said->n_sums_checked);
+	    "%u rank%s, %" PRIu64 " call%s, %" PRIu64
+	    " tensor%s looked at, of which the last %" PRIu64
+	    " %s here; copies compared in %" PRIu64 " call%s, sums in %" PRIu64,
+	    in->job.n_ranks, plural(in->job.n_ranks), n_ops, plural(n_ops), n_looks,
+	    plural(n_looks), n_kept, n_kept == 1 ? "is" : "are", said->n_replicas_checked,
+	    plural(said->n_replicas_checked), said->n_sums_checked);
 	if (n_dropped)
-		add(&l, "; %" PRIu64 " tensors were left out, for the device lagged behind",
-		    n_dropped);
+		add(&l, "; %" PRIu64 " tensor%s left out, for the device lagged behind", n_dropped,
+		    n_dropped == 1 ? " was" : "s were");
 	return end(&l);
 }

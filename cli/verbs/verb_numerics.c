@@ -101,8 +101,8 @@ static void show_before(const struct numerics_args *args, const struct cw_numeri
 
 	if (n > args->last)
 		n = (uint32_t)args->last;
-	printf("  rank %d, the %u tensors before its first NaN or Inf, and that:\n",
-	       job->ranks[rank].rank, n);
+	printf("  rank %d, the %u tensor%s before its first NaN or Inf, and that:\n",
+	       job->ranks[rank].rank, n, n == 1 ? "" : "s");
 	for (uint32_t i = k->first_bad - n; i <= k->first_bad; i++)
 		show_look(job, i);
 }
