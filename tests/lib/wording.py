@@ -12,7 +12,7 @@ LABELS = ("name", "slurm", "pbs", "lsf", "torchelastic", "pmix", "ompi", "master
 FOR_PROGRAMS = re.compile(
     r"\b(?:%s)\b|\b(?:%s|comm):(?! )|(?<![-\d.,:/#])1 (?:ranks|nodes|processes|threads|others|calls|members|"
     r"collectives|incidents|alerts|jobs|peers)\b|\b0\.0 s\b|\b0 (?:ranks|nodes) (?:are|have|never)\b|\(null\)|"
-    r"\bnan\b|\b(?:4294967295|18446744073709551615)\b|\bcomm comm\b| ,|;\.|(?<!\.)\.\.(?![./])" %
+    r"\bnan\b|\b(?:4294967295|18446744073709551615)\b|\bcomm comm| ,|;\.|(?<!\.)\.\.(?![./])" %
     ("|".join(NAMES), "|".join(LABELS)))
 
 
