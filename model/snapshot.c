@@ -507,7 +507,7 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	if (n_ops > MAX_WINDOW_OPS)
 		return -E2BIG;
 	if (!m->window || n_ops > m->n_window) {
-		struct cw_op *copy = cw_arena_new_array(&snap->store->arena, struct cw_op, n_ops);
+		struct cw_op *copy = cw_arena_array_raw(&snap->store->arena, n_ops, sizeof(*copy));
 
 		if (!copy)
 			return -ENOMEM;

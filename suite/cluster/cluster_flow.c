@@ -180,29 +180,38 @@ static uint64_t n_slices(const struct flow *f, const struct cw_op *op)
 	return 2 * turns_of(f, op->kind) * slices_of(f, op->bytes / STEPS, RING_ROUNDS);
 }
 
+static uint32_t place_before(const struct flow *f, uint32_t place)
+{
+	return place ? place - 1 : f->n - 1;
+}
+
+static uint32_t place_after(const struct flow *f, uint32_t place)
+{
+	return place + 1 < f->n ? place + 1 : 0;
+}
+
 static bool has_root(const struct flow *f, const struct cw_op *op, uint32_t place)
 {
 	return op->root >= 0 && (uint32_t)op->root < f->n && f->place[op->root] == place;
 }
 
-static struct slice slice_of(const struct flow *f, const struct cw_op *op, uint32_t place,
-			     uint64_t at)
+/* All of a chain's are alike. */
+static struct slice chain_slice(const struct flow *f, const struct cw_op *op, uint32_t place)
 {
-	uint32_t before = (place + f->n - 1) % f->n, after = (place + 1) % f->n;
-	uint64_t turn;
-
 	if (op->kind == CW_OP_BROADCAST)
 		return (struct slice){ .recv = !has_root(f, op, place),
-				       .send = !has_root(f, op, after),
+				       .send = !has_root(f, op, place_after(f, place)),
 				       .steps = 1 };
-	if (op->kind == CW_OP_REDUCE)
-		return (struct slice){ .recv = !has_root(f, op, before),
-				       .send = !has_root(f, op, place),
-				       .steps = 1 };
-	turn = at / 2 % turns_of(f, op->kind);
-	return (struct slice){ .recv = turn > 0,
-			       .send = turn < turns_of(f, op->kind) - 1,
-			       .steps = 2 };
+	return (struct slice){ .recv = !has_root(f, op, place_before(f, place)),
+			       .send = !has_root(f, op, place),
+			       .steps = 1 };
+}
+
+static struct slice ring_slice(uint64_t at, uint64_t turns)
+{
+	uint64_t turn = at / 2 % turns;
+
+	return (struct slice){ .recv = turn > 0, .send = turn < turns - 1, .steps = 2 };
 }
 
 static bool may_send(const struct edge *e, uint32_t steps)
@@ -215,24 +224,31 @@ static bool may_take(const struct edge *e, uint32_t steps)
 	return e->taken + steps <= e->sent;
 }
 
-/* True: it got on by a slice. */
-static bool ring_step(struct flow *f, struct member *m, const struct cw_op *op)
+/* As many slices as can be moved now; what that makes possible for its neighbours comes after. */
+static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 {
 	uint32_t place = f->place[m->comm_rank];
-	struct edge *in = &f->ring[(place + f->n - 1) % f->n], *out = &f->ring[place];
-	struct slice s;
+	struct edge *in = &f->ring[place_before(f, place)], *out = &f->ring[place];
+	uint64_t turns = turns_of(f, op->kind), n = n_slices(f, op), from = m->flow_at;
+	bool along_chain = is_chain(op->kind);
+	struct slice s = { 0 };
 
-	if (m->flow_at >= n_slices(f, op) || m->flow_at >= m->flow_stop)
-		return false;
-	s = slice_of(f, op, place, m->flow_at);
-	if ((s.recv && !may_take(in, s.steps)) || (s.send && !may_send(out, s.steps)))
-		return false;
-	in->taken += s.recv ? s.steps : 0;
-	out->sent += s.send ? s.steps : 0;
-	m->flow_at++;
-	wake(f, (place + f->n - 1) % f->n);
-	wake(f, (place + 1) % f->n);
-	return true;
+	if (n > m->flow_stop)
+		n = m->flow_stop;
+	if (along_chain)
+		s = chain_slice(f, op, place);
+	for (; m->flow_at < n; m->flow_at++) {
+		if (!along_chain)
+			s = ring_slice(m->flow_at, turns);
+		if ((s.recv && !may_take(in, s.steps)) || (s.send && !may_send(out, s.steps)))
+			break;
+		in->taken += s.recv ? s.steps : 0;
+		out->sent += s.send ? s.steps : 0;
+	}
+	if (m->flow_at == from)
+		return;
+	wake(f, place_before(f, place));
+	wake(f, place_after(f, place));
 }
 
 static bool ring_is_done(const struct flow *f, const struct member *m, const struct cw_op *op)
@@ -299,10 +315,9 @@ static void move_down(struct flow *f, struct member *m, uint32_t place)
 	m->flow_down_at++;
 }
 
-static bool tree_step(struct flow *f, struct member *m, const struct cw_op *op)
+/* n: slices. True: it got on by one. */
+static bool tree_step(struct flow *f, struct member *m, uint32_t place, uint64_t n)
 {
-	uint64_t n = slices_of(f, op->bytes, CHAIN_SLICES);
-	uint32_t place = f->place[m->comm_rank];
 	bool may_go_up, may_go_down;
 
 	if (m->flow_at + m->flow_down_at >= m->flow_stop)
@@ -315,9 +330,19 @@ static bool tree_step(struct flow *f, struct member *m, const struct cw_op *op)
 		move_up(f, m, place);
 	if (may_go_down)
 		move_down(f, m, place);
-	if (may_go_up || may_go_down)
-		wake_tree(f, place);
 	return may_go_up || may_go_down;
+}
+
+static void tree_run(struct flow *f, struct member *m, const struct cw_op *op)
+{
+	uint64_t n = slices_of(f, op->bytes, CHAIN_SLICES);
+	uint32_t place = f->place[m->comm_rank];
+	bool has_moved = false;
+
+	while (tree_step(f, m, place, n))
+		has_moved = true;
+	if (has_moved)
+		wake_tree(f, place);
 }
 
 static bool tree_is_done(const struct flow *f, const struct member *m, const struct cw_op *op)
@@ -361,8 +386,10 @@ static void get_on(struct flow *f, struct member *m)
 		const struct cw_op *op = member_op(m, m->flow_op);
 		bool tree = goes_along_tree(f, op);
 
-		while (tree ? tree_step(f, m, op) : ring_step(f, m, op))
-			;
+		if (tree)
+			tree_run(f, m, op);
+		else
+			ring_run(f, m, op);
 		if (!(tree ? tree_is_done(f, m, op) : ring_is_done(f, m, op)))
 			return;
 		next_collective(m, m->in_flight, m->flow_op + 1);
