@@ -41,6 +41,7 @@ struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
 		.recvs = e->p2p_total[1],
 		.async_error = e->async_error,
 		.last_result = e->last_result,
+		.by_profiler = !!(e->flags & CW_REC_COMM_PROFILER),
 	};
 }
 

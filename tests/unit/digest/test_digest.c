@@ -237,6 +237,26 @@ Test(digest, carries_near_and_far_checkpoints)
 	fake_stop(&f);
 }
 
+Test(digest, says_whose_calls_only_the_profiler_tells)
+{
+	struct cw_digest digest;
+	struct fake f;
+
+	fake_start(&f, 0);
+	(void)cw_test_record_comm(f.writer, 0x11, 8, 0);
+	f.writer->comms[cw_test_record_comm(f.writer, 0x22, 8, 3)].flags |= CW_REC_COMM_PROFILER;
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.ranks[0].n_members, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct cw_msg_member *m = &digest.msg.ranks[0].members[i];
+
+		cr_expect_eq(m->by_profiler, m->comm_id == 0x22);
+	}
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
 Test(digest, tells_of_a_blocking_call_outside_any_comm)
 {
 	struct cw_digest digest;
