@@ -326,6 +326,31 @@ static int note_untracked(struct builder *b)
 	return r;
 }
 
+static bool is_by_profiler(const struct cw_msg_rank *rank)
+{
+	for (uint32_t i = 0; i < rank->n_members; i++)
+		if (rank->members[i].by_profiler)
+			return true;
+	return false;
+}
+
+/* A wrong operator, or where on the device a call stands, is not to be expected of these. */
+static int note_profiler(struct builder *b)
+{
+	unsigned n = 0;
+	char text[160];
+
+	for (unsigned i = 0; i < b->in->n_refs; i++)
+		n += is_by_profiler(cw_route_rank(b->in->route, &b->in->refs[i]));
+	if (n == 0)
+		return 0;
+	(void)snprintf(text, sizeof(text),
+		       "what %u rank%s call%s is known from NCCL's profiler only: no operators, "
+		       "and not what the device has completed",
+		       n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+	return cw_snapshot_add_note(b->snap, text);
+}
+
 static int add_notes(struct builder *b)
 {
 	char text[160];
@@ -343,6 +368,8 @@ static int add_notes(struct builder *b)
 		r = note_unheard(b);
 	if (r >= 0)
 		r = note_untracked(b);
+	if (r >= 0)
+		r = note_profiler(b);
 	for (uint32_t i = 0; i < b->snap->n_nodes && r >= 0; i++) {
 		if (b->snap->nodes[i].state == CW_NODE_REPORTING)
 			continue;

@@ -276,6 +276,31 @@ Test(job, communicator_that_claims_to_be_huge_is_left_out_and_said)
 	cw_route_fini(&route);
 }
 
+Test(job, what_only_nccls_profiler_tells_is_said)
+{
+	struct cw_msg_member a[2] = { member(10, 2, 0), member(11, 2, 0) };
+	struct cw_msg_member b[2] = { member(10, 2, 1), member(11, 2, 1) };
+	struct cw_msg_rank ranks[2] = { rank_of(1, a, 2), rank_of(2, b, 2) };
+	struct cw_job *job = new_job();
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
+	snap = build(&route, job);
+	cr_expect_eq(snap->n_notes, 0);
+	cw_snapshot_free(snap);
+	a[0].by_profiler = a[1].by_profiler = 1;
+	cr_assert_eq(put(&route, "x", 2, ranks, 2, &urgent), 0);
+	snap = build(&route, job);
+	cr_assert_eq(snap->n_notes, 1);
+	cr_expect(strstr(snap->notes[0], "what 1 rank calls is known from NCCL's profiler only"),
+		  "%s", snap->notes[0]);
+	cw_snapshot_free(snap);
+	cw_job_free(job);
+	cw_route_fini(&route);
+}
+
 Test(job, many_communicators_cannot_together_be_huge_either)
 {
 	struct cw_msg_member many[64];
