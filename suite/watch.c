@@ -37,6 +37,8 @@
  * shortly after what was the only time.
  */
 #define UNTIL_PAGE_NS (9000 * S)
+/* Whose jobs crowd a cluster. */
+#define CROWD_UID (CLUSTER_UID + 1)
 /* Of so many attempts at once nodes tell; of the dead for as long as daemons do. */
 #define MAX_ATTEMPTS 3u
 #define KEEP_DEAD_NS (600 * S)
@@ -148,6 +150,40 @@ static int tell_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
 	return 0;
 }
 
+/* Jobs of one rank that has no communicator yet, each on one node. */
+static void publish_crowd(const struct watch *w, struct network_node *n)
+{
+	struct cw_msg_rank rank = { .world_size = 1,
+				    .rank_source = "RANK",
+				    .pid = 1,
+				    .start_ticks = 1,
+				    .device = -1,
+				    .uid = CROWD_UID,
+				    .liveness = CW_LIVE_ALIVE,
+				    .command = "sweep.py",
+				    .headway_by = "",
+				    .cause = "",
+				    .fed = "" };
+	char label[32];
+
+	for (uint32_t i = n->index; i < w->faults.crowd; i += w->net->config.n_nodes) {
+		struct cw_msg_digest d = { .label = label,
+					   .uid = CROWD_UID,
+					   .policy = "training",
+					   .ranks = &rank,
+					   .n_ranks = 1 };
+		struct cw_job_id job;
+
+		(void)snprintf(label, sizeof(label), "sweep-%u", (unsigned)i);
+		rank.pid = (int32_t)i + 1;
+		if (cw_job_id_make(CROWD_UID, label, &job) < 0)
+			continue;
+		d.route = cw_job_id_route(&job);
+		d.job_key = job.key;
+		(void)network_publish(n, &d); /* as above */
+	}
+}
+
 static void publish(void *user, struct network_node *n)
 {
 	struct watch *w = user;
@@ -168,6 +204,7 @@ static void publish(void *user, struct network_node *n)
 	}
 	if (d.n_ranks)
 		(void)network_publish(n, &d); /* nobody to send it to: the next one is */
+	publish_crowd(w, n);
 }
 
 static void answer_windows(void *user, struct network_node *n, const char *from,
@@ -292,10 +329,27 @@ static bool job_of_route(void *user, uint64_t route, uint32_t *ret_uid, const ch
 	return true;
 }
 
+static int deliver(void *user, struct network_node *n, const struct cw_incident_due *due,
+		   const json_t *doc)
+{
+	const struct watch *w = user;
+
+	return w->faults.are_undelivered ? NETWORK_NOT_DELIVERED : 0;
+}
+
+static const char *withhold(void *user, struct network_node *n, const struct cw_incident_due *due)
+{
+	const struct watch *w = user;
+
+	return w->faults.are_muted ? "muted" : NULL;
+}
+
 static const struct network_ranks ranks = { .advance = advance,
 					    .publish = publish,
 					    .windows = answer_windows,
-					    .job_of_route = job_of_route };
+					    .job_of_route = job_of_route,
+					    .alert = deliver,
+					    .withhold = withhold };
 
 /* ---- alerts ---- */
 
@@ -660,6 +714,7 @@ static int begin(struct watch *w)
 		.start_ns = CLUSTER_ORIGIN_NS,
 		.thresholds = &w->thresholds,
 		.has_no_notices = w->s->has_no_notices,
+		.turn_members = w->s->turn_members,
 		.ranks = &ranks,
 		.user = w,
 	};

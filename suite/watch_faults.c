@@ -87,6 +87,19 @@ static void set_leader(struct network *net, struct cluster *c, const struct suit
 	}
 }
 
+/* As who reads its configuration again does, though none of it has changed. */
+static void reload(struct network *net)
+{
+	for (unsigned i = 0; i < net->config.n_nodes; i++) {
+		struct network_node *n = &net->nodes[i];
+
+		if (n->life != NETWORK_RUNS)
+			continue;
+		cw_leader_retry_alerts(n->leader);
+		cw_leader_set_thresholds(n->leader, net->config.thresholds);
+	}
+}
+
 static void set(struct watch_faults *w, struct cluster *c, uint32_t i, bool begins)
 {
 	const struct suite_fault *f = &w->s->faults[i];
@@ -100,6 +113,19 @@ static void set(struct watch_faults *w, struct cluster *c, uint32_t i, bool begi
 		break;
 	case SUITE_DIGESTS:
 		set_digests(w->net, f, begins);
+		break;
+	case SUITE_ALERTS:
+		if (f->value == SUITE_ALERTS_MUTED)
+			w->are_muted = begins;
+		else
+			w->are_undelivered = begins;
+		break;
+	case SUITE_RELOAD:
+		if (begins)
+			reload(w->net);
+		break;
+	case SUITE_CROWD:
+		w->crowd = begins ? (uint32_t)f->value : 0;
 		break;
 	default:
 		set_leader(w->net, c, f, w->of[i].leader, begins);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a scenario does to daemons and to what they send each other, done to the network that
- * watches it: links are cut or stalled, digests lost, late or doubled, and whoever leads the job
- * is killed, held or cut off. What befalls the daemons of nodes it names is the cluster's
- * (cluster_daemon()).
+ * watches it: links are cut or stalled, digests lost, late or doubled, alerts undelivered or muted,
+ * and whoever leads the job is killed, held or cut off. What befalls the daemons of nodes it names
+ * is the cluster's (cluster_daemon()).
  */
 #pragma once
 
@@ -14,6 +14,9 @@
 struct watch_faults {
 	const struct suite_scenario *s;
 	struct network *net;
+	/* What holds at the moment. */
+	bool are_undelivered, are_muted;
+	uint32_t crowd; /* jobs of somebody else */
 	struct {
 		bool has_begun, is_over;
 		int64_t until_ns;

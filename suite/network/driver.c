@@ -171,6 +171,9 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 		net->n_refused_alerts++;
 		return r;
 	}
+	if (r == NETWORK_NOT_DELIVERED)
+		return add(n, due, doc, &net->undelivered, &net->n_undelivered,
+			   &net->cap_undelivered);
 	r = add(n, due, doc, &net->alerts, &net->n_alerts, &net->cap_alerts);
 	if (r < 0)
 		return r;

@@ -322,8 +322,12 @@ static void on_search(struct network_node *n, const struct cw_msg_rank_search *q
 		ranks->search(n->network->config.user, n, q);
 }
 
-static void on_delivered(struct network_node *n, const struct cw_msg_incident_delivered *d)
+/* Of one that says of no job, from a daemon of long ago, nothing more is known. */
+static void on_delivered(struct network_node *n, const char *from,
+			 const struct cw_msg_incident_delivered *d)
 {
+	if (*d->label && cw_leader_doubts(n->leader, from, d->uid, d->label))
+		return;
 	if (network_shelf_learn(&n->shelf, d->id) < 0)
 		note_error(n->network, -ENOMEM);
 }
@@ -337,7 +341,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	if (n->is_old)
 		network_old_version_name_job(&n->network->config, *msg);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
-		on_delivered(n, &(*msg)->incident_delivered);
+		on_delivered(n, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
 		cw_election_answer(n->election, from, &(*msg)->members);
 	else if ((*msg)->type == CW_MSG_WINDOW_REQUEST)
@@ -690,6 +694,9 @@ struct network *network_free(struct network *net)
 	for (unsigned i = 0; i < net->n_alerts; i++)
 		json_decref(net->alerts[i].doc);
 	free(net->alerts);
+	for (unsigned i = 0; i < net->n_undelivered; i++)
+		json_decref(net->undelivered[i].doc);
+	free(net->undelivered);
 	for (unsigned i = 0; i < net->n_notices; i++)
 		json_decref(net->notices[i].doc);
 	free(net->notices);
@@ -711,6 +718,25 @@ static bool is_turn_of(const struct network *net, int64_t every_ns, unsigned pha
 	return ticks <= 1 || (net->ticks + phase) % ticks == 0;
 }
 
+/* What was sent a turn ago and has reached nobody. */
+static void tell_undelivered(struct network_node *n)
+{
+	struct network *net = n->network;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < net->n_undelivered; i++) {
+		struct network_alert *a = &net->undelivered[i];
+
+		if (a->node != n->index) {
+			net->undelivered[kept++] = *a;
+			continue;
+		}
+		cw_leader_posted(n->leader, a->uid, a->id, false);
+		json_decref(a->doc);
+	}
+	net->n_undelivered = kept;
+}
+
 static void turn(struct network_node *n)
 {
 	struct network *net = n->network;
@@ -718,6 +744,7 @@ static void turn(struct network_node *n)
 
 	observe_turn(net, n, false);
 	beat(n);
+	tell_undelivered(n);
 	if (ranks && ranks->publish && is_turn_of(net, NETWORK_DIGEST_EVERY_NS, n->digest_phase))
 		ranks->publish(net->config.user, n);
 	take_inbox(n);

@@ -78,13 +78,18 @@ struct network_ranks {
 	 * else. False: of none.
 	 */
 	bool (*job_of_route)(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label);
-	/* Delivers an alert to people: 0, or <0: nobody takes it, and it is tried again. */
+	/*
+	 * Delivers an alert to people: 0; <0: nobody takes it, and it is tried again;
+	 * NETWORK_NOT_DELIVERED: it is taken, and it turns out later that nobody got it.
+	 */
 	int (*alert)(void *user, struct network_node *n, const struct cw_incident_due *due,
 		     const json_t *doc);
 	/* Why an alert is withheld, a static word; NULL = it is not. */
 	const char *(*withhold)(void *user, struct network_node *n,
 				const struct cw_incident_due *due);
 };
+
+#define NETWORK_NOT_DELIVERED 1
 
 /* Sees what happens when it happens. All borrowed; each may be NULL. */
 struct network_observer {
@@ -219,6 +224,8 @@ struct network {
 	unsigned n_alerts, cap_alerts, n_refused_alerts;
 	struct network_alert *notices; /* told of, each id once */
 	unsigned n_notices, cap_notices;
+	struct network_alert *undelivered; /* on their way to nobody */
+	unsigned n_undelivered, cap_undelivered;
 	struct network_epitaph *epitaphs; /* over the lives of all daemons */
 	unsigned n_epitaphs, cap_epitaphs;
 	/* ---- to be set between runs ---- */

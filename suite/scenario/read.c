@@ -238,6 +238,17 @@ static int read_job_timeout(struct reader *r)
 	return read_end(r);
 }
 
+/* leader-turn N */
+static int read_leader_turn(struct reader *r)
+{
+	uint64_t n;
+
+	if (read_u64(r, UINT32_MAX, &n) < 0 || n == 0)
+		return read_fail(r, "how many memberships?", NULL);
+	r->s->turn_members = (uint32_t)n;
+	return read_end(r);
+}
+
 static int read_head(struct reader *r, const char *w)
 {
 	if (strcmp(w, "end") == 0)
@@ -264,6 +275,10 @@ static int read_head(struct reader *r, const char *w)
 		return read_node_fault(r);
 	if (strcmp(w, "leader") == 0)
 		return read_leader_fault(r);
+	if (strcmp(w, "alerts") == 0)
+		return read_alerts_fault(r);
+	if (strcmp(w, "crowd") == 0)
+		return read_crowd(r);
 	if (strcmp(w, "digests") == 0)
 		return read_digests_fault(r);
 	if (strcmp(w, "machine") == 0)
@@ -288,6 +303,8 @@ static int read_head(struct reader *r, const char *w)
 		r->s->has_no_progress = true;
 		return read_end(r);
 	}
+	if (strcmp(w, "leader-turn") == 0)
+		return read_leader_turn(r);
 	if (strcmp(w, "job-timeout") == 0)
 		return read_job_timeout(r);
 	if (strcmp(w, "no-notices") == 0) {

@@ -89,6 +89,36 @@ int read_digests_fault(struct reader *r)
 	return read_fault_end(r, f);
 }
 
+/* alerts at TIME undelivered|muted [for TIME] */
+int read_alerts_fault(struct reader *r)
+{
+	static const char *const names[SUITE_ALERTS__MAX] = { "undelivered", "muted" };
+	struct suite_fault *f = read_new_fault(r);
+	int i;
+
+	if (!f || read_fault_time(r, f) < 0)
+		return -EINVAL;
+	i = read_one_of(r, names, SUITE_ALERTS__MAX);
+	if (i < 0)
+		return read_fail(r, "alerts are undelivered or muted", NULL);
+	f->action = SUITE_ALERTS;
+	f->value = (uint64_t)i;
+	return read_fault_end(r, f);
+}
+
+/* crowd at TIME N [for TIME] */
+int read_crowd(struct reader *r)
+{
+	struct suite_fault *f = read_new_fault(r);
+
+	if (!f || read_fault_time(r, f) < 0)
+		return -EINVAL;
+	if (read_u64(r, SUITE_MAX_CROWD, &f->value) < 0 || f->value == 0)
+		return read_fail(r, "how many jobs?", NULL);
+	f->action = SUITE_CROWD;
+	return read_fault_end(r, f);
+}
+
 static int read_ahead(struct reader *r, struct suite_machine *m, int sign)
 {
 	if (read_time(r, &m->ahead_ns) < 0)
@@ -157,7 +187,7 @@ int read_job_fault(struct reader *r)
 	return read_fault_end(r, f);
 }
 
-/* daemons at TIME restart|stop for TIME */
+/* daemons at TIME restart|stop for TIME; daemons at TIME reload */
 int read_daemons_fault(struct reader *r)
 {
 	struct suite_fault *f = read_new_fault(r);
@@ -168,10 +198,14 @@ int read_daemons_fault(struct reader *r)
 		f->action = SUITE_DAEMONS_RESTART;
 	else if (read_is(r, "stop"))
 		f->action = SUITE_DAEMONS_STOP;
+	else if (read_is(r, "reload"))
+		f->action = SUITE_RELOAD;
 	else
-		return read_fail(r, "daemons restart or stop", NULL);
+		return read_fail(r, "daemons restart, stop or reload", NULL);
 	if (read_fault_end(r, f) < 0)
 		return -EINVAL;
+	if (f->action == SUITE_RELOAD)
+		return 0;
 	return f->for_ns == SUITE_FOREVER ? read_fail(r, "for how long?", NULL) : 0;
 }
 

@@ -54,6 +54,8 @@ int read_fault_end(struct reader *r, struct suite_fault *f);
 /* Lines that begin with such a word, from their second word on (read_cluster.c). */
 int read_node_fault(struct reader *r);
 int read_leader_fault(struct reader *r);
+int read_alerts_fault(struct reader *r);
+int read_crowd(struct reader *r);
 int read_digests_fault(struct reader *r);
 int read_machine(struct reader *r);
 int read_job_fault(struct reader *r);

@@ -164,6 +164,9 @@ enum suite_action {
 	SUITE_NODE_STALLED, /* … carry nothing; what was sent arrives afterwards */
 	SUITE_LEADER,       /* befalls the node that leads the job then; value: enum suite_leader */
 	SUITE_DIGESTS,      /* each value-th on its way; field: enum suite_digests */
+	SUITE_ALERTS,       /* on their way to people; value: enum suite_alerts */
+	SUITE_RELOAD,       /* daemons read their configuration again */
+	SUITE_CROWD,        /* another user starts `value` jobs on all nodes */
 	SUITE_ACTION__MAX,
 };
 
@@ -184,6 +187,12 @@ enum suite_digests {
 	SUITE_DIGESTS__MAX,
 };
 
+enum suite_alerts {
+	SUITE_ALERTS_UNDELIVERED, /* nobody answers where they are sent */
+	SUITE_ALERTS_MUTED,       /* somebody has muted the job */
+	SUITE_ALERTS__MAX,
+};
+
 enum suite_field {
 	SUITE_FIELD_COUNT,
 	SUITE_FIELD_DTYPE,
@@ -193,6 +202,9 @@ enum suite_field {
 	SUITE_FIELD_COMM,
 	SUITE_FIELD_PEER,
 };
+
+/* Of them a leader has no place for more than a third. */
+#define SUITE_MAX_CROWD 4096u
 
 struct suite_fault {
 	struct suite_set set; /* ranks; nodes for SUITE_NODE_* */
@@ -276,6 +288,7 @@ struct suite_scenario {
 	bool nobody_is_slow;    /* silence, and nobody comes late at the end */
 	bool may_be_silent;     /* … or nothing at all: "expect silence or …" */
 	bool has_no_notices;    /* as with notices = false */
+	uint32_t turn_members;  /* a leader looks at so many memberships a turn; 0 = as it does */
 	int64_t job_timeout_ns; /* the job's own watchdog ends it after so long; 0 = it has none */
 };
 

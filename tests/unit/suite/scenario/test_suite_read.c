@@ -254,6 +254,29 @@ Test(suite_read, daemons_are_killed_and_cut_off)
 	cr_expect_eq(got[0].faults[4].value, SUITE_LEADER_ANEW);
 }
 
+Test(suite_read, alerts_get_lost_and_others_have_many_jobs)
+{
+	cr_assert_eq(
+		read_lines(HEAD PROGRAM
+			   "leader-turn 4\nalerts at 5s undelivered for 6s\nalerts at 7s muted\n"
+			   "daemons at 8s reload\ncrowd at 9s 4096 for 3s\n" EXPECT,
+			   1000),
+		0, "%s", err.text);
+	cr_expect_eq(got[0].turn_members, 4);
+	cr_assert_eq(got[0].n_faults, 4);
+	cr_expect_eq(got[0].faults[0].value, SUITE_ALERTS_UNDELIVERED);
+	cr_expect_eq(got[0].faults[0].for_ns, INT64_C(6000000000));
+	cr_expect_eq(got[0].faults[1].value, SUITE_ALERTS_MUTED);
+	cr_expect_eq(got[0].faults[1].for_ns, SUITE_FOREVER);
+	cr_expect_eq(got[0].faults[2].action, SUITE_RELOAD);
+	cr_expect_eq(got[0].faults[3].value, 4096);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_expect(suite_fault_is_between_daemons(&got[0].faults[i]));
+	cr_expect_eq(read_lines(HEAD PROGRAM "crowd at 9s 4097\n" EXPECT, 1000), -EINVAL);
+	cr_expect_eq(read_lines(HEAD PROGRAM "alerts at 9s late\n" EXPECT, 1000), -EINVAL);
+	cr_expect_eq(read_lines(HEAD PROGRAM "leader-turn 0\n" EXPECT, 1000), -EINVAL);
+}
+
 Test(suite_read, digests_come_late_twice_or_never)
 {
 	cr_assert_eq(read_lines(HEAD PROGRAM
