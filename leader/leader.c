@@ -408,7 +408,9 @@ static bool is_led_by(const struct cw_leader *l, const struct cw_job_id *job, co
 /*
  * Where some links are cut, two nodes may each think they lead. A third that hears both lets the
  * first one speak, as long as that one is alive. One that this node reported to, and now reports to
- * the other, leads no more and says nothing: it stood in for a daemon that was held up.
+ * the other, leads no more and says nothing: it stood in for a daemon that was held up. Nor does
+ * one that announced while it was giving way: this node reported to the other by then, and what has
+ * not been told of after a while will not be by it.
  */
 static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id *job,
 				     const char *from)
@@ -426,7 +428,8 @@ static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id
 			a->at_ns = now;
 			return false;
 		}
-		if (a->led_here && is_led_by(l, job, from))
+		if (is_led_by(l, job, from) &&
+		    (a->led_here || now - a->at_ns > CW_LEADER_SPEAKS_NS))
 			a->at_ns = 0;
 		else if (cw_election_is_alive(l->config.members, a->node))
 			return true;

@@ -61,6 +61,11 @@ struct cw_untracked;
 /* Announcements of others that are remembered, and for how long: see take_announcement(). */
 #define CW_LEADER_MAX_ANNOUNCED 64u
 #define CW_LEADER_ANNOUNCED_NS (600 * CW_NS_PER_S)
+/*
+ * By then it is told what was announced, whoever is to tell it; less than CW_INCIDENT_RETRY_NS, so
+ * that who was put off is let speak when it asks again.
+ */
+#define CW_LEADER_SPEAKS_NS (20 * CW_NS_PER_S)
 
 struct cw_leader_config {
 	const struct cw_clock *clock;
