@@ -421,14 +421,15 @@ static int builder_init(struct builder *b)
 	b->positions = cw_arena_new_array(b->arena, struct position, largest);
 	b->waiters = cw_arena_new_array(b->arena, struct waiter, largest);
 	b->late = cw_arena_new_array(b->arena, struct late, largest);
+	b->unseen_at = cw_arena_new_array(b->arena, uint32_t, largest);
 	/* A member waits at one gate at most. */
 	b->entries = cw_arena_new_array(b->arena, struct entry, members);
 	b->by_label = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	b->g->veil = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	b->g->behind = cw_arena_new_array(b->arena, const struct cw_op *, b->snap->n_ranks);
 	b->g->behind_comm = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
-	if (!b->positions || !b->waiters || !b->late || !b->entries || !b->by_label ||
-	    !b->g->veil || !b->g->behind || !b->g->behind_comm)
+	if (!b->positions || !b->waiters || !b->late || !b->unseen_at || !b->entries ||
+	    !b->by_label || !b->g->veil || !b->g->behind || !b->g->behind_comm)
 		return -ENOMEM;
 	memset(b->g->veil, 0xff, b->snap->n_ranks * sizeof(*b->g->veil));
 	memset(b->by_label, 0xff, b->snap->n_ranks * sizeof(*b->by_label));

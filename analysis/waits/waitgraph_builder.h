@@ -38,6 +38,7 @@ struct builder {
 	struct position *positions;
 	struct waiter *waiters;
 	struct late *late;
+	uint32_t *unseen_at; /* how many gates there were when the last of them counted the peer */
 	struct entry *entries;
 	uint32_t n_entries;
 	uint32_t *by_label; /* rank index by label, for labels below n_ranks; CW_SNAP_NONE = none */

@@ -141,6 +141,14 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 	return count < n ? MISSING : posted(b, peer, other, me, n);
 }
 
+/* One peer that is not visible is one, however many of the member's ops wait for it. */
+static void note_unseen(struct builder *b, struct gate *gate, uint32_t peer)
+{
+	if (b->unseen_at[peer] != b->g->n_gates)
+		gate->n_unseen++;
+	b->unseen_at[peer] = b->g->n_gates;
+}
+
 static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 			     const struct cw_op *op)
 {
@@ -155,7 +163,7 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 	case THERE:
 		return;
 	case NOT_VISIBLE:
-		gate->n_unseen++;
+		note_unseen(b, gate, peer);
 		return;
 	case BEHIND: /* inferred: no proof */
 		gate->n_soft++;

@@ -403,6 +403,28 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
 }
 
+/* 1 sends to 2 and receives from it at once: one rank that is not seen, not two. */
+Test(verdict_waits, counts_an_unseen_peer_once_however_many_ops_wait_for_it)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 3, 1, 0);
+	struct cw_op group[2];
+	struct cw_op *op;
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	op = &c->members[1].call;
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	group[0] = group[1] = *op;
+	group[1].kind = CW_OP_RECV;
+	group[1].op_index++;
+	c->members[1].p2p[0] = (struct cw_p2p_peer){ .peer = 2, .sends = 5, .recvs = 5 };
+	c->members[2].rank = CW_SNAP_NONE;
+	judge();
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect(strstr(v.summary, "1 of its ranks is not visible"), "%s", v.summary);
+}
+
 /* 1 sends to 0 and to 2; to whom it sends what they do not expect. */
 static void exchange(struct sb_comm *c, uint64_t to_0, uint64_t to_2)
 {
