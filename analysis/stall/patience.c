@@ -181,7 +181,7 @@ struct matter {
 	/* Of all culprits together: found once, because each of thousands may ask. */
 	bool is_held;          /* some are, by a debugger or freezer */
 	bool is_clean_exit;    /* all have ended without fault */
-	int64_t last_come_ns;  /* when the last of those inside came; 0 = unknown */
+	int64_t last_come_ns;  /* when the last of those who wait came; 0 = unknown */
 	int64_t last_ended_ns; /* the end of the last of them; 0 = none has ended */
 };
 
@@ -233,10 +233,12 @@ static int64_t last_come(const struct cw_snapshot *snap, const struct cw_verdict
 	if (v->klass != CW_CLASS_NEVER_ENTERED || v->comm >= snap->n_comms)
 		return 0;
 	for (uint32_t i = 0; i < snap->comms[v->comm].nranks; i++) {
-		const struct cw_op *op = snap->comms[v->comm].members[i].pending;
+		const struct cw_snap_member *m = &snap->comms[v->comm].members[i];
 
-		if (op && op->coll_seq == v->coll_seq)
-			last = max_ns(last, op->enter_ns);
+		/* Of a rooted call some parts are done at once: those then wait in a later one. */
+		if (m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) &&
+		    m->coll_entered >= v->coll_seq && m->pending)
+			last = max_ns(last, m->pending->enter_ns);
 	}
 	return last;
 }
