@@ -93,8 +93,10 @@ static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind,
  */
 static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 {
-	return (m->known & CW_KNOWN_COMPLETED) && m->pending &&
-	       op->op_index < m->pending->op_index && !waitgraph_same_launch(m->pending, op);
+	if (!(m->known & CW_KNOWN_COMPLETED) || op->op_index > m->op_index)
+		return false;
+	return !m->pending ||
+	       (op->op_index < m->pending->op_index && !waitgraph_same_launch(m->pending, op));
 }
 
 /* The peer has posted the counterpart; has its device come to it? */

@@ -403,6 +403,27 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
 }
 
+/* The window was read before 2 had received; since then it has nothing open there, and waits for 1.
+ */
+Test(verdict_waits, a_receive_that_is_over_by_the_counters_holds_up_nobody)
+{
+	struct sb_comm *c = sb_comm(b, "ring", 0, 3, 1, 9), *w = sb_comm(b, "world", 0, 3, 1, 41);
+	struct cw_op received = { .kind = CW_OP_RECV,
+				  .peer = 1,
+				  .p2p_seq = 5,
+				  .op_index = 9,
+				  .flags = CW_OPF_RETURNED,
+				  .progress = CW_PROGRESS_ENQUEUED };
+
+	p2p(c, 1, CW_OP_SEND, 2, 5);
+	c->members[2].p2p[c->members[2].n_p2p++] = (struct cw_p2p_peer){ .peer = 1, .recvs = 5 };
+	sb_all_wait_but(w, 1, 12 * SB_S);
+	judge();
+	cr_assert_eq(cw_snapshot_set_window(snap, 0, 2, &received, 1, 0, SB_NOW), 0);
+	judge_again();
+	cr_expect_neq(v.klass, CW_CLASS_DEADLOCK, "%s", v.summary);
+}
+
 /* 1 sends to 2 and receives from it at once: one rank that is not seen, not two. */
 Test(verdict_waits, counts_an_unseen_peer_once_however_many_ops_wait_for_it)
 {
