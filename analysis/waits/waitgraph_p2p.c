@@ -99,6 +99,13 @@ static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 	       (op->op_index < m->pending->op_index && !waitgraph_same_launch(m->pending, op));
 }
 
+/* Likewise, that the device has come to the launch that the op is part of. */
+static bool has_been_reached(const struct cw_snap_member *m, const struct cw_op *op)
+{
+	return m->pending && m->pending->progress == CW_PROGRESS_REACHED &&
+	       waitgraph_same_launch(m->pending, op);
+}
+
 /* The peer has posted the counterpart; has its device come to it? */
 static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned kind, uint32_t me,
 			       uint64_t n)
@@ -111,7 +118,7 @@ static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned 
 	if (!op)
 		return may_be_behind(b, peer, kind, me, n) ? BEHIND : THERE;
 	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED ||
-	    has_passed(m, op))
+	    has_passed(m, op) || has_been_reached(m, op))
 		return THERE;
 	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
 		return MISSING;
