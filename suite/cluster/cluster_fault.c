@@ -80,6 +80,7 @@ void fault_thaw(struct rank *r)
 	if (r->ended_ns)
 		return;
 	r->is_frozen = false;
+	r->thawed_ns = r->c->now_ns;
 	r->liveness = CW_LIVE_ALIVE;
 	if (r->missed_wake)
 		host_wake_at(r, r->c->now_ns);

@@ -154,8 +154,9 @@ struct rank {
 	uint32_t wait;       /* with nothing: enum cw_host_wait */
 	int64_t active_ns;   /* last sign of work */
 	bool is_frozen, missed_wake;
-	int64_t call_ns;  /* of its last call: no two are made at one instant */
-	uint64_t wake_id; /* wake-ups of another id are void */
+	int64_t thawed_ns; /* when it was let go last; 0 = never */
+	int64_t call_ns;   /* of its last call: no two are made at one instant */
+	uint64_t wake_id;  /* wake-ups of another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
 	int64_t ended_ns;
 	bool is_blind;

@@ -85,7 +85,7 @@ static json_t *rank_doc(const struct rank *r)
 
 	return json_pack(
 		"{s:i, s:s, s:i, s:s, s:i, s:i, s:b, s:f, s:b, s:s, s:s, s:i, s:i, s:s, s:f, s:b, "
-		"s:i, s:I}",
+		"s:i, s:I, s:f}",
 		"rank", (int)r->index, "node", n->name, "pid", 1000 + (int)r->index, "life",
 		life_of(r), "code", (int)r->exit_code, "signal", (int)r->term_signal, "oom",
 		r->flags & CW_RANKF_OOM_KILLED ? 1 : 0, "ended_ago",
@@ -95,7 +95,8 @@ static json_t *rank_doc(const struct rank *r)
 		inside ? cw_op_kind_name(r->barrier_call.kind) : "", "active_ago",
 		seconds_since(c, r->active_ns), "stuck", has_stuck_stream(r) ? 1 : 0, "version",
 		(int)trait_version(c->s, r->index), "environment",
-		(json_int_t)trait_environment(c->s, r->index));
+		(json_int_t)trait_environment(c->s, r->index), "let_go_ago",
+		r->thawed_ns ? seconds_since(c, r->thawed_ns) : -1.0);
 }
 
 /* As an array: it is long enough. */
