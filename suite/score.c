@@ -51,6 +51,15 @@ static bool names_a_wedged(const struct suite_scenario *s, const struct outcome 
 	return false;
 }
 
+/* What is expected of an incident before all; NULL = silence. */
+static const struct suite_answer *first_answer(const struct suite_scenario *s, uint32_t incident)
+{
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].incident == incident)
+			return &s->answers[i];
+	return NULL;
+}
+
 static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
 			       const struct outcome *o)
 {
@@ -70,7 +79,7 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	 * common did not keep those from it, and whoever is left is named.
 	 */
 	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
-	    s->answers[0].klass == CW_CLASS_MISMATCH)
+	    first_answer(s, a->incident)->klass == CW_CLASS_MISMATCH)
 		return false;
 	if (a->is_nobody)
 		return o->n_culprits == 0;
@@ -83,15 +92,6 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 }
 
 #define ANY_INCIDENT UINT32_MAX
-
-/* What is expected of an incident before all; NULL = silence. */
-static const struct suite_answer *first_answer(const struct suite_scenario *s, uint32_t incident)
-{
-	for (uint32_t i = 0; i < s->n_answers; i++)
-		if (s->answers[i].incident == incident)
-			return &s->answers[i];
-	return NULL;
-}
 
 /*
  * The answer on this incident whose class (and detail) was given, culprits right if any such is.

@@ -145,6 +145,8 @@ Test(suite_score, who_did_not_finish_is_an_answer_beside_a_difference_where_some
 	cr_expect_not(cw_score_is_right(&s, &o));
 	o.n_culprits = 0;
 	cr_expect_not(cw_score_is_right(&s, &o), "nobody is through: then they differ");
+	s.answers[1].incident = 1;
+	cr_expect(cw_score_is_right(&s, &o), "of another incident");
 	s.answers[0] = s.answers[1];
 	s.n_answers = 1;
 	cr_expect(cw_score_is_right(&s, &o));
