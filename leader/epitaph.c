@@ -392,7 +392,7 @@ static void say_cancelled(struct cw_epitaph *e, const struct cw_epitaph_scene *s
 static bool has_untold_wrong_data(const struct cw_epitaph_scene *s)
 {
 	for (uint32_t i = 0; s->list && i < s->list->n; i++)
-		if (s->list->v[i].klass == CW_CLASS_MISMATCH && !(s->told & 1u << i))
+		if (cw_epitaph_is_wrong_data(&s->list->v[i]) && !(s->told & 1u << i))
 			return true;
 	return false;
 }

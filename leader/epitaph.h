@@ -78,6 +78,12 @@ struct cw_epitaph_scene {
 	uint32_t uid;
 };
 
+/* Calls or messages that did not fit, whether or not anybody waited for them. */
+static inline bool cw_epitaph_is_wrong_data(const struct cw_verdict *v)
+{
+	return v->klass == CW_CLASS_MISMATCH || v->is_left_behind;
+}
+
 /* The ranks that can be heard of are dead, and one at least is. */
 bool cw_epitaph_is_over(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n);
 /*

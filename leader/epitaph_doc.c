@@ -425,7 +425,7 @@ static json_t *wrong_data_doc(const struct cw_epitaph_facts *f)
 	int bad = 0;
 
 	for (uint32_t i = 0; v && i < v->n; i++)
-		if (v->v[i].klass == CW_CLASS_MISMATCH && !(f->scene->told & 1u << i))
+		if (cw_epitaph_is_wrong_data(&v->v[i]) && !(f->scene->told & 1u << i))
 			bad |= json_array_append_new(list, cw_json_text(v->v[i].summary));
 	return cw_json_finish(list, bad);
 }
@@ -579,6 +579,18 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 		    f->first->n_together - 1, f->first->n_together == 2 ? "" : "s");
 }
 
+static enum cw_class class_of(const struct cw_epitaph_facts *f)
+{
+	if (f->blamed)
+		return (enum cw_class)f->blamed->klass;
+	if (f->first->n_first)
+		return CW_CLASS_PROCESS_DEAD;
+	for (uint32_t i = 0; f->scene->list && i < f->scene->list->n; i++)
+		if (f->scene->list->v[i].klass == CW_CLASS_MISMATCH)
+			return CW_CLASS_MISMATCH;
+	return CW_CLASS_P2P_UNMATCHED;
+}
+
 static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, char *buf, size_t len)
 {
 	buf[0] = '\0';
@@ -587,7 +599,9 @@ static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, cha
 	else if (f->first->n_first)
 		say_first(f, buf, len);
 	else
-		add(buf, len, "all ranks ended well, but data were wrong");
+		add(buf, len, "all ranks ended well, but %s",
+		    class_of(f) == CW_CLASS_MISMATCH ? "data were wrong"
+						     : "sends and receives did not match");
 	if (f->first->n_first)
 		add_others(f, buf, len);
 	if (json_array_size(wrong))
@@ -609,13 +623,6 @@ static enum cw_detail detail_of(const struct cw_epitaph_facts *f)
 	if (f->deaths[i].is_oom_killed)
 		return CW_DETAIL_OOM_KILLED;
 	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
-}
-
-static enum cw_class class_of(const struct cw_epitaph_facts *f)
-{
-	if (f->blamed)
-		return (enum cw_class)f->blamed->klass;
-	return f->first->n_first ? CW_CLASS_PROCESS_DEAD : CW_CLASS_MISMATCH;
 }
 
 /* By time, with all ends known, nobody doubts it; a cause is a rule, and a tie none. */

@@ -34,19 +34,18 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * Out of memory: it seems to concern nobody, and may be told twice. A mismatch that holds nobody up
+ * Out of memory: it seems to concern nobody, and may be told twice. What holds nobody up
  * concerns nobody either: the same ranks may well hang for another reason.
  */
 static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
 {
-	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
 	uint32_t n = 0;
 
 	free(i->ranks);
 	i->ranks = NULL;
 	i->n_ranks = 0;
-	if (is_silent)
+	if (cw_verdict_is_silent(v))
 		return;
 	i->ranks = calloc((size_t)v->n_culprits + v->n_victims + 1, sizeof(*i->ranks));
 	if (!i->ranks)

@@ -59,7 +59,7 @@
 	X(SAME, uint32_t, peer, 1, uint32, U32, 0, "comm rank", "0.1.0", "the other one") \
 	X(SAME, uint64_t, sends, 2, uint64, U64, 0, "ops", "0.1.0", "sends to it") \
 	X(SAME, uint64_t, recvs, 3, uint64, U64, 0, "ops", "0.1.0", "receives from it") \
-	X(SAME, uint64_t, send_hash, 4, fixed64, ID, 0, "", "0.1.0", "rolling hash over the bytes of the sends") \
+	X(SAME, uint64_t, send_hash, 4, fixed64, ID, 0, "", "0.1.0", "rolling hash over the bytes of the sends; 0 = they moved while it was read") \
 	X(SAME, uint64_t, recv_hash, 5, fixed64, ID, 0, "", "0.1.0", "likewise of the receives")
 
 #define CW_COMM_FACTS(X) \

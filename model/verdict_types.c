@@ -163,9 +163,14 @@ void cw_verdict_fini(struct cw_verdict *v)
  * Point-to-point and host calls have no coll_seq: the op waited in tells them apart. Its local
  * numbers (op_index, group) differ between ranks and are left out.
  */
+bool cw_verdict_is_silent(const struct cw_verdict *v)
+{
+	return v->is_left_behind || (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns);
+}
+
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	bool is_silent = v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns;
+	bool is_silent = cw_verdict_is_silent(v);
 	struct cw_verdict_key key = { 0 };
 	const struct cw_snap_comm *c;
 
@@ -177,7 +182,10 @@ struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struc
 	key.instance = c->instance;
 	key.seq = is_silent ? 0 : v->coll_seq;
 	key.is_waited = v->waiting_since_ns != 0;
-	if (!v->coll_seq && v->n_sides) {
+	if (v->is_left_behind) {
+		key.has_op = true; /* which message is found first says nothing */
+		key.op_kind = CW_OP_SEND;
+	} else if (!v->coll_seq && v->n_sides) {
 		key.has_op = true;
 		key.op_kind = v->sides[0].op.kind;
 		key.p2p_seq = v->sides[0].op.p2p_seq;

@@ -144,6 +144,10 @@ struct cw_verdict {
 	bool wants_windows;
 	/* True where that is so because rolling hashes differ, whether or not anybody waits. */
 	bool histories_differ;
+	/* True of a p2p_unmatched that was seen in the record: nobody waits for it. */
+	bool is_left_behind;
+	/* True where one has sent more than another received, or less: windows may tell why. */
+	bool messages_are_uneven;
 
 	struct cw_culprit *culprits;
 	uint32_t n_culprits;
@@ -171,6 +175,9 @@ struct cw_verdict {
 	char summary[512];        /* one line for people */
 	void *owner;              /* private: the memory of all of the above */
 };
+
+/* Something is wrong, and nobody waits because of it. */
+bool cw_verdict_is_silent(const struct cw_verdict *v);
 
 /* Takes a zeroed one too. */
 void cw_verdict_fini(struct cw_verdict *v);

@@ -364,33 +364,64 @@ static bool is_block_of(const struct cw_record_comm *comm, const struct cw_rec_p
 	       block->comm_generation == comm->entry.generation;
 }
 
+/* Whether the counts sum up to these totals. */
+static bool sums_up(const struct cw_rec_comm *entry, const struct cw_rec_p2p_block *block)
+{
+	uint64_t sum[2] = { 0 };
+
+	for (size_t i = 0; i < CW_REC_P2P_PEERS; i++)
+		for (unsigned d = 0; d < 2; d++)
+			sum[d] += block->peers[i].count[d];
+	return sum[0] == entry->p2p_total[0] && sum[1] == entry->p2p_total[1];
+}
+
+/*
+ * A count, its hash and the communicator's total are stored one after the other: counts that sum up
+ * to a total read before have their hashes, if they read the same twice.
+ */
+static int read_block(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t offset,
+		      struct cw_rec_p2p_block two[2], bool *ret_is_whole)
+{
+	struct cw_rec_comm entry;
+	int r = read_entry(rec, comm, &entry);
+
+	for (unsigned i = 0; i < 2 && r == 0; i++)
+		r = cw_record_pread(rec, &two[i], sizeof(two[i]), offset);
+	*ret_is_whole =
+		r == 0 && !memcmp(&two[0], &two[1], sizeof(two[0])) && sums_up(&entry, &two[0]);
+	return r;
+}
+
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 		  struct cw_p2p_peer *peers, size_t max, size_t *ret_n)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_P2P];
 	_cleanup_(freep) struct cw_rec_p2p_block *block = NULL;
 	uint64_t offset;
+	bool is_whole;
 	size_t n = 0;
 	int r;
 
 	*ret_n = 0;
 	if (comm->entry.p2p_block == 0 || comm->entry.p2p_block > s->count)
 		return 0;
-	block = malloc(sizeof(*block));
+	block = malloc(2 * sizeof(*block));
 	if (!block)
 		return -ENOMEM;
 	offset = s->offset + (uint64_t)(comm->entry.p2p_block - 1) * s->entry_bytes;
-	r = cw_record_pread(rec, block, sizeof(*block), offset);
+	r = read_block(rec, comm, offset, block, &is_whole);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < CW_REC_P2P_PEERS && n < max; i++)
 		if (block->peers[i].peer_plus_1 &&
 		    block->peers[i].peer_plus_1 <= comm->entry.nranks)
-			peers[n++] = (struct cw_p2p_peer){ .peer = block->peers[i].peer_plus_1 - 1,
-							   .sends = block->peers[i].count[0],
-							   .recvs = block->peers[i].count[1],
-							   .send_hash = block->peers[i].hash[0],
-							   .recv_hash = block->peers[i].hash[1] };
+			peers[n++] = (struct cw_p2p_peer){
+				.peer = block->peers[i].peer_plus_1 - 1,
+				.sends = block->peers[i].count[0],
+				.recvs = block->peers[i].count[1],
+				.send_hash = is_whole ? block->peers[i].hash[0] : 0,
+				.recv_hash = is_whole ? block->peers[i].hash[1] : 0
+			};
 	/* Whose it was, asked after the copy: it may have been given to another comm meanwhile. */
 	r = cw_record_pread(rec, block, offsetof(struct cw_rec_p2p_block, peers), offset);
 	if (r < 0)

@@ -12,6 +12,11 @@
 #include "analysis/align/position.h"
 #include "analysis/culprit/call_order.h"
 
+/* One communicator is asked about for so long; stall.c asks once in it. */
+#define MESSAGES_EVERY_NS (INT64_C(10) * 1000000000)
+/* As many records are read for one. */
+#define MESSAGES_MAX_MEMBERS 64u
+
 static enum cw_confidence lower(enum cw_confidence a, enum cw_confidence b)
 {
 	return a < b ? a : b;
@@ -273,6 +278,11 @@ static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const st
 	return false;
 }
 
+static bool has_uneven_messages(const struct cw_snapshot *snap, uint32_t comm)
+{
+	return snap->comms[comm].nranks <= MESSAGES_MAX_MEMBERS && messages_are_uneven(snap, comm);
+}
+
 /* Whoever waits in a launch of which only some ops are known may wait for anybody. */
 static void want_whole_launches(const struct scene *s, bool *wanted)
 {
@@ -286,9 +296,29 @@ static void want_whole_launches(const struct scene *s, bool *wanted)
 	}
 }
 
+/*
+ * While nothing worse is known: what lies behind an uneven number of sends and receives. It is the
+ * usual state of a pipeline, so one communicator is asked about at a time, in turn; and of one with
+ * many members windows would cost too much.
+ */
+static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
+{
+	uint32_t n = 0, turn;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		n += has_uneven_messages(snap, c);
+	if (!n)
+		return CW_SNAP_NONE;
+	turn = (uint32_t)(snap->now_ns / MESSAGES_EVERY_NS % n);
+	for (uint32_t c = 0;; c++)
+		if (has_uneven_messages(snap, c) && !turn--)
+			return c;
+}
+
 int certainty_list_wanted(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t messages = wanted_for_messages(snap);
 	bool *wanted = cw_arena_new_array(&diag->s->arena, bool, snap->n_comms);
 	struct cw_verdict *v = diag->v;
 	uint32_t n = 0;
@@ -311,6 +341,12 @@ int certainty_list_wanted(struct diagnosis *diag)
 		wanted[v->comm] = v->waiting_since_ns ? lacks_windows(snap, v->comm)
 						      : lacks_a_side(snap, v->comm,
 								     &diag->s->alignments[v->comm]);
+	if (diag->main && diag->main->messages && diag->main->detail == CW_DETAIL_SIZE)
+		wanted[v->comm] = lacks_windows(snap, v->comm);
+	if (messages != CW_SNAP_NONE) {
+		wanted[messages] = wanted[messages] || lacks_windows(snap, messages);
+		v->messages_are_uneven = true;
+	}
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += wanted[c];
 	v->wanted = cw_arena_new_array(diag->arena, uint32_t, n);

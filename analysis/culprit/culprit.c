@@ -5,7 +5,8 @@
  * Following who waits for whom ends in one of four ways: at a rank that is missing somewhere and
  * waits nowhere itself; at a gate at which everybody has come and which does not open; at a gate
  * where the missing members are not visible; or nowhere, because the path is a cycle. To these come
- * the comms whose members made different calls, whether or not anybody waits because of it.
+ * the comms whose members made different calls, or whose messages do not fit, whether or not
+ * anybody waits because of it.
  */
 #include "analysis/culprit/culprit.h"
 
@@ -429,6 +430,32 @@ static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gat
 			       .since_ns = gate == CW_SNAP_NONE ? 0 : s->g.gates[gate].since_ns };
 }
 
+/* ---- messages that do not fit, and hold up nobody ---- */
+
+/*
+ * A proof of what is wrong with the data where sizes differ. What was left over at the end is
+ * known, and is no more than that: nobody is the worse for it.
+ */
+static int find_messages(struct scene *s, uint32_t comm, struct finding *f, bool *ret_found)
+{
+	struct message_fault *fault = cw_arena_new(&s->arena, struct message_fault);
+	int r = fault ? messages_compare(s->snap, comm, &s->arena, fault) : -ENOMEM;
+
+	*ret_found = r == 0 && fault->detail != CW_DETAIL_NONE;
+	if (!*ret_found)
+		return r;
+	*f = (struct finding){ .klass = CW_CLASS_P2P_UNMATCHED,
+			       .detail = fault->detail,
+			       .is_proof = fault->detail == CW_DETAIL_SIZE,
+			       .node = CW_SNAP_NONE,
+			       .rank = CW_SNAP_NONE,
+			       .partner = CW_SNAP_NONE,
+			       .gate = CW_SNAP_NONE,
+			       .comm = comm,
+			       .messages = fault };
+	return 0;
+}
+
 /* ---- all of them ---- */
 
 /*
@@ -485,6 +512,8 @@ static uint32_t tier_of(const struct scene *s, const struct finding *f)
 							      : snap->thresholds.stall_min_ns;
 	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= patience;
 
+	if (f->messages)
+		return TIER_SILENT_PROOF;
 	if (f->is_proof)
 		return f->gate == CW_SNAP_NONE ? TIER_SILENT_PROOF : TIER_PROOF;
 	if (!is_old)
@@ -501,7 +530,8 @@ static void keep(struct scene *s, struct finding *f)
 int culprit_find_all(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
-	size_t most = (size_t)g->n_ranks + g->n_gates + g->n_components + s->snap->n_comms;
+	size_t most =
+		(size_t)g->n_ranks + g->n_gates + g->n_components + 2 * (size_t)s->snap->n_comms;
 	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_names(s);
 	struct finding f;
 
@@ -539,5 +569,13 @@ int culprit_find_all(struct scene *s)
 				return -ENOMEM;
 			keep(s, &f);
 		}
+	for (uint32_t c = 0; c < s->snap->n_comms; c++) {
+		bool found;
+
+		if (find_messages(s, c, &f, &found) < 0)
+			return -ENOMEM;
+		if (found)
+			keep(s, &f);
+	}
 	return 0;
 }

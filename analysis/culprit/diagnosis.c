@@ -38,7 +38,9 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 
 	if (!nodes)
 		return -ENOMEM;
-	if (f->klass == CW_CLASS_MISMATCH && !f->setup) {
+	if (f->messages) {
+		; /* nobody waits for one */
+	} else if (f->klass == CW_CLASS_MISMATCH && !f->setup) {
 		const struct alignment *al = &diag->s->alignments[f->comm];
 
 		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
@@ -383,6 +385,15 @@ static int blame_missing(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+static int blame_messages(struct diagnosis *diag)
+{
+	const struct message_fault *fault = diag->main->messages;
+	uint32_t *ranks = cw_arena_memdup(&diag->s->arena, fault->culprits, fault->n_culprits,
+					  sizeof(*fault->culprits));
+
+	return ranks ? set_culprits(diag, ranks, fault->n_culprits) : -ENOMEM;
+}
+
 static bool is_silent(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks && snap->ranks[rank].liveness == CW_LIVE_UNKNOWN &&
@@ -425,6 +436,8 @@ static int blame_silent(struct diagnosis *diag)
 
 static int name_culprits(struct diagnosis *diag)
 {
+	if (diag->main->messages)
+		return blame_messages(diag);
 	switch (diag->main->klass) {
 	case CW_CLASS_MISMATCH:
 		return blame_minority(diag);
@@ -498,6 +511,32 @@ static int sides_of_mismatch(struct diagnosis *diag)
 	return 0;
 }
 
+/* Sender and receiver, each with its half where that is at hand. */
+static int sides_of_messages(struct diagnosis *diag)
+{
+	const struct message_fault *fault = diag->main->messages;
+	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
+	const struct cw_op *ops[] = { fault->send, fault->recv };
+	uint32_t ranks[] = { c->members[fault->sender].rank, c->members[fault->receiver].rank };
+	struct cw_verdict *v = diag->v;
+
+	v->sides = cw_arena_new_array(diag->arena, struct cw_side, 2);
+	if (!v->sides)
+		return -ENOMEM;
+	for (; v->n_sides < 2; v->n_sides++) {
+		const struct cw_op *op = ops[v->n_sides];
+		struct cw_side side = { .ranks = &ranks[v->n_sides], .n_ranks = 1 };
+
+		if (op) {
+			side.has_op = true;
+			side.op = *op;
+		}
+		if (copy_side(diag, &side, &v->sides[v->n_sides]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* Everybody missing at the gate, those of the lower gates included. */
 static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, uint32_t *ret_n)
 {
@@ -541,6 +580,14 @@ static int sides_of_gate(struct diagnosis *diag)
 	return 0;
 }
 
+static int name_sides(struct diagnosis *diag)
+{
+	if (diag->main->messages)
+		return sides_of_messages(diag);
+	return diag->main->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(diag)
+						      : sides_of_gate(diag);
+}
+
 static void note_times(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -563,6 +610,7 @@ int diagnosis_describe(struct diagnosis *diag)
 	v->klass = f->klass;
 	v->detail = f->detail;
 	v->is_proof = f->is_proof;
+	v->is_left_behind = f->messages != NULL;
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
 	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
@@ -579,7 +627,7 @@ int diagnosis_describe(struct diagnosis *diag)
 	if (r == 0)
 		r = alternatives_list(diag);
 	if (r == 0)
-		r = f->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(diag) : sides_of_gate(diag);
+		r = name_sides(diag);
 	if (r == 0)
 		r = chain_describe(diag);
 	note_times(diag);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/align/align.h"
+#include "analysis/align/messages.h"
 #include "analysis/waits/waitgraph.h"
 #include "model/arena.h"
 #include "model/verdict_types.h"
@@ -40,6 +41,8 @@ struct finding {
 	uint32_t held_comm;
 	/* What the members of a full call do not have in common; NULL = nothing was found. */
 	const struct alignment *setup;
+	/* Of messages that do not fit, though nobody waits for one; NULL = it is not about those. */
+	const struct message_fault *messages;
 };
 
 /* Where the ranks of a comm stand in it, found when first asked for. */

@@ -399,6 +399,12 @@ static bool fits_unheard_cycle(const struct matter *m)
 	return false;
 }
 
+/* Found in the record, and nobody has waited for it. */
+static bool fits_left_behind(const struct matter *m)
+{
+	return m->v->is_left_behind;
+}
+
 static bool fits_slow(const struct matter *m)
 {
 	return m->v->klass == CW_CLASS_SLOW || !m->v->waiting_since_ns;
@@ -527,6 +533,9 @@ struct row {
  * patience_with_node()).
  */
 static const struct row rows[] = {
+	/* A message that nobody will ask for any more is worth a look, and nobody's sleep. */
+	{ "left behind", fits_left_behind, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE,
+	  CW_CONFIDENCE_CERTAIN, .notice_ns = 5 * S },
 	/* Nobody is held up. */
 	{ "it moves", fits_slow, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE, CW_CONFIDENCE_CERTAIN },
 	/* It ended as it meant to; maybe the others still have something to do. */

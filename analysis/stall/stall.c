@@ -32,6 +32,7 @@
 /* Twice what is told at once: matters take turns. */
 #define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
 #define WINDOW_EVERY_NS (1 * S)
+#define MESSAGES_EVERY_NS (10 * S)
 /* Windows are asked for once a second, and come with the next turn of a loaded node's loop. */
 #define CALL_AWAITED_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
@@ -66,7 +67,8 @@ struct entry {
 	uint32_t confidence;  /* at that time */
 	int64_t windows_ns;   /* last time windows were asked for */
 	/*
-	 * A mismatch that nobody waits for: wrong data stays wrong, so it ends with its comm only.
+	 * What is wrong though nobody waits for it: wrong data stays wrong, so it ends with its
+	 * comm only.
 	 */
 	bool is_silent;
 	bool is_over; /* resolved, to be reported */
@@ -252,7 +254,8 @@ static void open_entry(struct entry *e, const struct cw_snapshot *snap, const st
 			     .comm_id = snap->comms[v->comm].id,
 			     .comm_instance = snap->comms[v->comm].instance,
 			     .coll_seq = v->coll_seq,
-			     .is_silent = v->is_proof && !v->waiting_since_ns,
+			     .is_silent =
+				     v->is_left_behind || (v->is_proof && !v->waiting_since_ns),
 			     .since_ns = v->waiting_since_ns ? v->waiting_since_ns : snap->now_ns };
 	if (v->n_sides && v->sides[0].has_op) {
 		e->op_kind = v->sides[0].op.kind;
@@ -317,7 +320,7 @@ static void note_proof(struct entry *e, const struct cw_snapshot *snap, bool is_
  */
 static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	bool call_awaited = v->klass == CW_CLASS_MISMATCH && v->wants_windows &&
+	bool call_awaited = v->klass == CW_CLASS_MISMATCH && v->histories_differ &&
 			    v->detail == CW_DETAIL_UNKNOWN_CALL;
 
 	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
@@ -394,6 +397,20 @@ static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
 	return true;
 }
 
+/*
+ * While nobody waits for long: what differs is looked into at once, and that one has posted more
+ * than another now and then, as it is so in any pipeline.
+ */
+static bool wants_quiet_windows(struct cw_stall *s, const struct cw_snapshot *snap,
+				const struct cw_verdict *v)
+{
+	if (!v->histories_differ && v->messages_are_uneven && s->healthy_windows_ns &&
+	    snap->now_ns - s->healthy_windows_ns < MESSAGES_EVERY_NS)
+		return false;
+	return (v->histories_differ || v->messages_are_uneven) &&
+	       wants_windows(&s->healthy_windows_ns, snap, v);
+}
+
 static void sooner(int64_t *next_ns, int64_t since_ns, int64_t after_ns, int64_t now_ns)
 {
 	if (after_ns > now_ns - since_ns && after_ns - (now_ns - since_ns) < *next_ns - now_ns)
@@ -436,7 +453,7 @@ static void say_why(const struct entry *e, const struct cw_snapshot *snap,
 /* p: of the same verdict; is_page: its time has come. */
 static enum cw_hang hang_of(const struct cw_verdict *v, const struct patience *p, bool is_page)
 {
-	if (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns)
+	if (cw_verdict_is_silent(v))
 		return CW_HANG_NONE;
 	if (is_proof(v, p))
 		return CW_HANG_PROVEN;
@@ -473,8 +490,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->next_ns = next_look(s, e, snap, v, &p);
 	if (ret->phase == CW_STALL_QUIET) {
 		/* In a busy job somebody waits for a moment at nearly every look. */
-		if (v->histories_differ)
-			ret->want_windows = wants_windows(&s->healthy_windows_ns, snap, v);
+		ret->want_windows = wants_quiet_windows(s, snap, v);
 		return;
 	}
 	ret->key = *key;
@@ -517,8 +533,7 @@ void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 			if (keys[i].is_set)
 				decide(s, snap, &v[i], &keys[i], &ret[i]);
 			else
-				ret[i].want_windows =
-					wants_windows(&s->healthy_windows_ns, snap, &v[i]);
+				ret[i].want_windows = wants_quiet_windows(s, snap, &v[i]);
 		report_resolved(s, &ret[0]);
 	}
 	memset(s->last, 0, sizeof(s->last));

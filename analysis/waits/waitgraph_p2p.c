@@ -11,22 +11,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/align/messages.h"
 #include "analysis/waits/waitgraph_builder.h"
 
 enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
-
-static int compare_peer(const void *key, const void *entry)
-{
-	uint32_t peer = *(const uint32_t *)key;
-	const struct cw_p2p_peer *e = entry;
-
-	return peer < e->peer ? -1 : peer > e->peer;
-}
-
-static const struct cw_p2p_peer *find_peer(const struct cw_snap_member *m, uint32_t peer)
-{
-	return m->n_p2p ? bsearch(&peer, m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peer) : NULL;
-}
 
 /* The n-th op of `kind` to or from `peer`, where the member's ops at hand include it. */
 static const struct cw_op *find_op(const struct cw_snap_member *m, unsigned kind, uint32_t peer,
@@ -80,7 +68,7 @@ static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind,
 			  uint64_t n)
 {
 	const struct cw_snap_member *m = &b->c->members[peer];
-	const struct cw_p2p_peer *e = find_peer(m, me);
+	const struct cw_p2p_peer *e = messages_with(m, me);
 	uint64_t count = !e ? 0 : kind == CW_OP_SEND ? e->sends : e->recvs;
 
 	return (b->positions[peer].flags & POS_WAITS) && m->pending && n <= count &&
@@ -145,7 +133,7 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 			return MISSING;
 		return find_op(m, other, me, n) ? posted(b, peer, other, me, n) : NOT_VISIBLE;
 	}
-	e = find_peer(m, me);
+	e = messages_with(m, me);
 	count = !e ? 0 : other == CW_OP_SEND ? e->sends : e->recvs;
 	return count < n ? MISSING : posted(b, peer, other, me, n);
 }

@@ -296,6 +296,27 @@ static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *bu
 	add_headway(diag, rank, buf, len);
 }
 
+/* Sizes that differ do not say which of the two is wrong. */
+static void say_messages(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+{
+	const struct message_fault *f = diag->main->messages;
+	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
+	bool is_sender = c->members[f->sender].rank == rank;
+	bool is_of_pair = is_sender || c->members[f->receiver].rank == rank;
+
+	if (f->detail == CW_DETAIL_NOT_POSTED)
+		phrase_say(buf, len, "left out %s that others posted the counterpart of",
+			   !is_of_pair ? "calls"
+			   : is_sender ? "sends"
+				       : "receives");
+	else if (f->send && is_of_pair)
+		phrase_say(buf, len, "%s %" PRIu64 " bytes as message #%" PRIu64,
+			   is_sender ? "sent" : "received",
+			   is_sender ? f->send->bytes : f->recv->bytes, f->send->p2p_seq);
+	else
+		phrase_say(buf, len, "sends or receives messages of other sizes than its peer");
+}
+
 void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[c->rank];
@@ -315,7 +336,9 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 		say_own_call(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
-		if (diag->main->partner != CW_SNAP_NONE)
+		if (diag->main->messages)
+			say_messages(diag, c->rank, buf, len);
+		else if (diag->main->partner != CW_SNAP_NONE)
 			say_pending(diag, c->rank, buf, len);
 		else if (diag->v->detail == CW_DETAIL_NOT_POSTED)
 			say_wait(diag, c->rank, buf, len);

@@ -675,6 +675,47 @@ static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
 			   v->n_victims - 1, v->n_victims == 2 ? "rank waits" : "ranks wait");
 }
 
+/*
+ * "rank 1 sent a message to rank 2 on pp that rank 2 never received (31 sent, 30 received)."
+ * "rank 1 sent 1024 bytes to rank 2 on pp as message #31, and rank 2 received 512."
+ */
+static void sum_up_messages(const struct diagnosis *diag, const struct words *w)
+{
+	const struct message_fault *f = diag->main->messages;
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct cw_snap_comm *c = &snap->comms[diag->main->comm];
+	struct cw_verdict *v = diag->v;
+	struct phrase one, other;
+	const char *from = phrase_ranks(snap, &c->members[f->sender].rank, 1, &one);
+	const char *to = phrase_ranks(snap, &c->members[f->receiver].rank, 1, &other);
+
+	if (f->send)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s sent %" PRIu64 " bytes to %s on %s as message #%" PRIu64
+			   ", and %s received %" PRIu64 " as that",
+			   from, f->send->bytes, to, w->comm.text, f->send->p2p_seq, to,
+			   f->recv->bytes);
+	else if (f->detail == CW_DETAIL_SIZE)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "the sizes that %s sent to %s on %s are not those that %s received "
+			   "(%" PRIu64 " messages)",
+			   from, to, w->comm.text, to, f->sends);
+	else if (f->sends > f->recvs)
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s sent to %s on %s what %s never received (%" PRIu64
+			   " messages sent, %" PRIu64 " received)",
+			   from, to, w->comm.text, to, f->sends, f->recvs);
+	else
+		phrase_say(v->summary, sizeof(v->summary),
+			   "%s posted receives from %s on %s for what %s never sent (%" PRIu64
+			   " posted, %" PRIu64 " messages sent)",
+			   to, from, w->comm.text, from, f->recvs, f->sends);
+	if (f->n_pairs > 1)
+		phrase_say(v->summary, sizeof(v->summary), "; likewise %" PRIu32 " more %s",
+			   f->n_pairs - 1, f->n_pairs == 2 ? "pair" : "pairs");
+	phrase_say(v->summary, sizeof(v->summary), ". No rank waits for it.");
+}
+
 /* What holds a rank up is worth more than that it is missing. */
 static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 {
@@ -711,6 +752,10 @@ static void sum_up(const struct diagnosis *diag)
 		sum_up_cycle(diag);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
+		if (diag->main->messages) {
+			sum_up_messages(diag, &w);
+			break;
+		}
 		if (diag->main->partner == CW_SNAP_NONE) {
 			sum_up_unposted(diag, &w);
 			break;

@@ -44,7 +44,7 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 			   const struct cw_verdict *v)
 {
 	/* The call is over, the ranks went on: where they stand now tells nothing about it. */
-	if (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns)
+	if (cw_verdict_is_silent(v))
 		return;
 	for (uint32_t i = 0; i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
 		add_target(set, snap, v->culprits[i].rank);

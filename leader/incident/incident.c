@@ -698,7 +698,7 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 static bool needs_stacks(const struct cw_verdict *v)
 {
-	return v->waiting_since_ns || v->klass != CW_CLASS_MISMATCH;
+	return !cw_verdict_is_silent(v);
 }
 
 /* Documents and evidence are made anew, and the alert goes its way; what was first stays. */

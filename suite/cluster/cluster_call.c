@@ -35,14 +35,22 @@ static uint64_t bytes_of(const struct suite_call *call)
 	return call->count * cw_dtype_bytes(call->dtype);
 }
 
+/* As the agent's (agent/ops/p2p.c). */
+static uint64_t further_hash(uint64_t count, uint64_t hash, uint64_t bytes)
+{
+	return cw_hash_commit(count ? hash : CW_HASH_INIT, cw_hash_mix64(bytes));
+}
+
 static void count_p2p(struct member *m, struct cw_op *op)
 {
 	struct peer_count *p = &m->peers[op->peer];
 
 	if (op->kind == CW_OP_SEND) {
+		p->send_hash = further_hash(p->sends, p->send_hash, op->bytes);
 		op->p2p_seq = ++p->sends;
 		m->sends++;
 	} else {
+		p->recv_hash = further_hash(p->recvs, p->recv_hash, op->bytes);
 		op->p2p_seq = ++p->recvs;
 		m->recvs++;
 	}

@@ -68,6 +68,7 @@ struct comm {
 
 struct peer_count {
 	uint64_t sends, recvs;
+	uint64_t send_hash, recv_hash; /* as agents keep them */
 };
 
 struct view_member {

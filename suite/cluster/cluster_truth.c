@@ -141,15 +141,29 @@ static const char *state_of(const struct member *m)
 	}
 }
 
+/* With whom it has exchanged how many messages: [peer, sends, receives] each. */
+static json_t *messages_doc(const struct member *m)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && m->peers && i < m->comm->nranks; i++)
+		if (m->peers[i].sends || m->peers[i].recvs)
+			(void)json_array_append_new(
+				list, json_pack("[i, I, I]", (int)m->comm->members[i].rank->index,
+						(json_int_t)m->peers[i].sends,
+						(json_int_t)m->peers[i].recvs));
+	return list;
+}
+
 static json_t *member_doc(const struct member *m)
 {
-	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "rank",
+	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "rank",
 			 (int)m->rank->index, "state", state_of(m), "told", (int)trait_size(m),
 			 "entered", (json_int_t)m->entered, "returned", (json_int_t)m->returned,
 			 "reached", (json_int_t)m->reached, "completed", (json_int_t)m->completed,
 			 "calls", (json_int_t)m->op_index, "first_open", (json_int_t)m->first_open,
 			 "wedged", m->in_flight && m->in_flight->is_wedged ? 1 : 0, "ops",
-			 ops_doc(m));
+			 ops_doc(m), "messages", messages_doc(m));
 }
 
 static json_t *comm_doc(const struct comm *comm)

@@ -94,9 +94,12 @@ static int sample_p2p(struct member *m)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->comm->nranks; i++)
 		if (m->peers[i].sends || m->peers[i].recvs)
-			v->p2p[v->n_p2p++] = (struct cw_p2p_peer){ .peer = i,
-								   .sends = m->peers[i].sends,
-								   .recvs = m->peers[i].recvs };
+			v->p2p[v->n_p2p++] =
+				(struct cw_p2p_peer){ .peer = i,
+						      .sends = m->peers[i].sends,
+						      .recvs = m->peers[i].recvs,
+						      .send_hash = m->peers[i].send_hash,
+						      .recv_hash = m->peers[i].recv_hash };
 	return 0;
 }
 

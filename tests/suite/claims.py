@@ -3,8 +3,9 @@
 """Every sentence of drawn incidents, held against what was so in the cluster (docs/suite.md).
 
 	tests/suite/claims.py COLLWATCH_LAB HOW_MANY SEED [completion]
+	tests/suite/claims.py COLLWATCH_LAB FILE
 
-Runs so many drawn scenarios through leaders and reads each page and notice: summary, culprits' reasons,
+Runs so many drawn scenarios, or those of a file, through leaders and reads each page and notice: summary, culprits' reasons,
 what was ruled out and what else it could be. Each sentence must be one of those below, and each thing
 that it claims must be so in the simulator at that moment. Status 1 and a line for each that is not.
 """
@@ -64,12 +65,17 @@ def ranks_of(text):
     return found
 
 
+# Of an element, where that is not one.
+BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "int32": 4, "uint32": 4, "fp64": 8, "int64": 8, "uint64": 8}
+
+
 class Op:
     """A call of a member."""
 
     def __init__(self, fields):
         (self.index, self.kind, self.dtype, self.redop, self.root, self.peer, self.count, self.seq, self.p2p,
          self.progress, self.is_returned, self.is_no_call, self.age, self.returned_ago) = fields
+        self.bytes = self.count * BYTES.get(self.dtype, 1)
 
     def is_open(self, member):
         if self.kind.startswith("comm_"):
@@ -135,6 +141,9 @@ class Truth:
     def member(self, comm, rank):
         expect(rank in self.comm(comm)["of"], f"rank {rank} is no member of {comm}")
         return self.comm(comm)["of"][rank]
+
+    def rank_at(self, comm, place):
+        return self.comm(comm)["members"][place]["rank"]
 
     def is_dead(self, rank):
         return self.ranks[rank]["life"] in ("exited", "killed")
@@ -532,6 +541,59 @@ def sizes(t, said, who, call, comm):
     expect(len(counts) > 1, f"their counts are {counts}")
 
 
+# -- messages that do not fit --
+
+PAIRS = r"(?:; likewise \d+ more pairs?)?"
+
+
+def messages_of(t, comm, sender, receiver):
+    """How many were sent, and how many received."""
+    a, b = ranks_of(sender).pop(), ranks_of(receiver).pop()
+    sent = {peer: n for peer, n, _ in t.member(comm, a)["messages"]}
+    received = {peer: n for peer, _, n in t.member(comm, b)["messages"]}
+    return a, b, sent.get(b, 0), received.get(a, 0)
+
+
+@sentence(
+    rf"({WHO}) sent (\d+) bytes to ({WHO}) on ({COMM}) as message #(\d+), and ({WHO}) received (\d+) as that{PAIRS}"
+)
+def sent_otherwise(t, said, sender, bytes_sent, receiver, comm, number, again, bytes_received):
+    a, b, sends, recvs = messages_of(t, comm, sender, receiver)
+    expect(receiver == again and bytes_sent != bytes_received, "the sizes are the same")
+    expect(min(sends, recvs) >= int(number), f"{sends} were sent, {recvs} received")
+    for rank, peer, kind, size in ((a, b, "send", bytes_sent), (b, a, "recv", bytes_received)):
+        for op in t.member(comm, rank)["ops"]:
+            if op.kind == kind and op.p2p == int(number) and t.rank_at(comm, op.peer) == peer:
+                expect(op.bytes == int(size), f"rank {rank}'s {kind} #{number} has {op.bytes} bytes")
+
+
+@sentence(rf"the sizes that ({WHO}) sent to ({WHO}) on ({COMM}) are not those that ({WHO}) received \((\d+) messages\){PAIRS}")
+def sizes_of_all(t, said, sender, receiver, comm, again, number):
+    _, _, sends, recvs = messages_of(t, comm, sender, receiver)
+    expect(receiver == again and min(sends, recvs) >= int(number), f"{sends} were sent, {recvs} received")
+
+
+@sentence(
+    rf"({WHO}) sent to ({WHO}) on ({COMM}) what ({WHO}) never received \((\d+) messages sent, (\d+) received\){PAIRS}"
+)
+def never_received(t, said, sender, receiver, comm, again, sent, received):
+    counts = messages_of(t, comm, sender, receiver)[2:]
+    expect(receiver == again and counts == (int(sent), int(received)), f"sent and received: {counts}")
+
+
+@sentence(
+    rf"({WHO}) posted receives from ({WHO}) on ({COMM}) for what ({WHO}) never sent \((\d+) posted, (\d+) messages sent\){PAIRS}"
+)
+def never_sent(t, said, receiver, sender, comm, again, posted, sent):
+    counts = messages_of(t, comm, sender, receiver)[2:]
+    expect(sender == again and counts == (int(sent), int(posted)), f"sent and received: {counts}")
+
+
+@sentence(r"No rank waits for it")
+def nobody_waits(t, said):
+    pass  # of a message that went, or will not be asked for: who waits elsewhere says nothing
+
+
 # -- calls that differ --
 
 
@@ -832,6 +894,25 @@ def reason_size(t, rank, m):
     pass
 
 
+@reason(r"left out (?:calls|sends|receives) that others posted the counterpart of")
+def reason_left_out(t, rank, m):
+    mine = {peer: (s, r) for peer, s, r in t.member(t.comm_said, rank)["messages"]}
+    theirs = {m["rank"]: (r, s) for m in t.comm(t.comm_said)["members"] for peer, s, r in m["messages"] if peer == rank}
+    expect(any(mine.get(p, (0, 0))[d] < both[d] for p, both in theirs.items() for d in (0, 1)), "it has not")
+
+
+@reason(r"(?P<verb>sent|received) (?P<bytes>\d+) bytes as message #(?P<number>\d+)")
+def reason_of_message(t, rank, m):
+    kind = "send" if m["verb"] == "sent" else "recv"
+    known = {op.bytes for op in t.member(t.comm_said, rank)["ops"] if op.kind == kind and op.p2p == int(m["number"])}
+    expect(not known or int(m["bytes"]) in known, f"it has {known} bytes")
+
+
+@reason(r"sends or receives messages of other sizes than its peer")
+def reason_sizes(t, rank, m):
+    expect(t.member(t.comm_said, rank)["messages"], "it exchanges none")
+
+
 # ---- what was ruled out, and what else it could be ----
 
 RULED_OUT = []
@@ -974,9 +1055,14 @@ def was_just_let_go(line):
 
 
 def main():
-    lab, how_many, seed = sys.argv[1:4]
-    completion = sys.argv[4] if len(sys.argv) > 4 else "nccl"
-    command = [lab, "suite", "--generate", how_many, "--seed", seed, "--completion", completion, "--incidents"]
+    lab, how_many, *more = sys.argv[1:]
+    if how_many.isdigit():
+        seed = more[0]
+        completion = more[1] if len(more) > 1 else "nccl"
+        command = [lab, "suite", "--generate", how_many, "--seed", seed, "--completion", completion, "--incidents"]
+    else:
+        seed = how_many
+        command = [lab, "suite", how_many, "--incidents"]
     n_incidents = n_sentences = n_wrong = n_let_go = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lab_run:
         for text in lab_run.stdout:
@@ -991,7 +1077,7 @@ def main():
                 n_wrong += 1
                 print(f"{line['file']} \"{line['name']}\" ({line['incident']['severity']})\n\t{what}", flush=True)
     status = lab_run.returncode
-    print(f"seed {seed}: {n_sentences} sentences of {n_incidents} incidents, {n_wrong} wrong; "
+    print(f"{seed}: {n_sentences} sentences of {n_incidents} incidents, {n_wrong} wrong; "
           f"{n_let_go} not checked: stopped ranks that went on within {LATENCY_S} s before it was told")
     return 1 if n_wrong or status not in (0, 2) or not n_incidents else 0
 

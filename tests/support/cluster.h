@@ -26,6 +26,8 @@ enum cluster_fault {
 	FAULT_KILLED,        /* the culprit died before entering */
 	FAULT_WRONG_REDOP,   /* the culprit calls with another operator once; all go on */
 	FAULT_NEVER_CALLED,  /* the job starts anew, and the culprit never gets as far as NCCL */
+	FAULT_LEFT_MESSAGE,  /* the culprit leaves out a receive from the rank before it; all go on
+			      */
 	FAULT_NODE_LOST, /* no rank of the node that is the culprit enters: cluster_kill() it too */
 };
 

@@ -27,7 +27,8 @@ static uint64_t comm_of(const struct cluster *c)
 
 static bool is_stuck(const struct cluster *c)
 {
-	return c->fault != FAULT_NONE && c->fault != FAULT_WRONG_REDOP;
+	return c->fault != FAULT_NONE && c->fault != FAULT_WRONG_REDOP &&
+	       c->fault != FAULT_LEFT_MESSAGE;
 }
 
 /* Which of the two histories the rank has. */
@@ -116,6 +117,20 @@ static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_
 	};
 }
 
+/* One message a step from the rank before the culprit to it, and the last one not received. */
+static void fill_messages(const struct cluster *c, unsigned rank, struct cw_msg_member *m)
+{
+	static struct cw_p2p_peer sender, receiver;
+
+	m->known |= CW_KNOWN_P2P;
+	if (rank != c->culprit && rank + 1 != c->culprit)
+		return;
+	sender = (struct cw_p2p_peer){ .peer = c->culprit, .sends = c->seq };
+	receiver = (struct cw_p2p_peer){ .peer = c->culprit - 1, .recvs = c->seq - 1 };
+	m->p2p = rank == c->culprit ? &receiver : &sender;
+	m->n_p2p = 1;
+}
+
 static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
 			struct cw_msg_op *op, struct cw_checkpoint *checkpoints)
 {
@@ -145,6 +160,8 @@ static void fill_member(const struct cluster *c, unsigned rank, struct cw_msg_me
 		.n_checkpoints = CW_SNAP_CHECKPOINTS,
 	};
 	copy_checkpoints(c, rank, checkpoints);
+	if (c->fault == FAULT_LEFT_MESSAGE)
+		fill_messages(c, rank, m);
 	*op = make_op(c, rank, c->seq + entered, entered);
 	m->last = op;
 	if (entered) {

@@ -351,6 +351,34 @@ Test(epitaph, wrong_data_in_the_last_call_is_not_lost)
 	cr_expect_eq(json_array_size(json_object_get(doc, "wrong_data")), 1);
 }
 
+Test(epitaph, message_that_was_never_received_is_not_lost)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_LEFT_MESSAGE, 7);
+	cluster_run(&c, 20);
+	cr_assert_eq(c.n_alerts, 0, "it may still be received");
+	all_end(exits(0, 0));
+	cluster_run(&c, 30);
+	cr_assert_eq(c.n_alerts, 0, "nobody is woken for it");
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "p2p_unmatched");
+	cr_assert_eq(json_array_size(json_object_get(doc, "wrong_data")), 1);
+	cr_expect(strstr(text(doc, "summary"), "all ranks ended well, but sends and receives did "
+					       "not match; not told before: rank 6 sent to rank 7"),
+		  "%s", text(doc, "summary"));
+}
+
+Test(epitaph, says_nothing_of_messages_that_a_failure_left_under_way)
+{
+	cluster_fault(&c, FAULT_LEFT_MESSAGE, 7);
+	cluster_run(&c, 2);
+	all_end(exits(0, 0));
+	ends[4] = exits(0, 1);
+	cluster_run(&c, 30);
+	cr_expect_eq(json_array_size(json_object_get(only_epitaph(), "wrong_data")), 0);
+}
+
 /* What processes call themselves is theirs to choose. */
 Test(epitaph, texts_of_others_stay_texts)
 {

@@ -281,3 +281,21 @@ Test(record_reader, peers_are_counted_per_direction)
 	cr_assert_eq(cw_record_p2p(r, record_first_comm(r), peers, 4, &n), 0);
 	cr_expect_eq(n, 0u, "the block belongs to another comm by now");
 }
+
+Test(record_reader, hash_of_messages_is_not_known_while_one_is_being_counted)
+{
+	_cleanup_(record_closep) struct cw_record *r = NULL;
+	struct cw_p2p_peer peers[4];
+	size_t n;
+
+	cw_test_record_comm(rec, 1, 8, 3);
+	cw_test_record_p2p(rec, 0, CW_OP_SEND, 5, 10);
+	r = record_must_open();
+	cr_assert_eq(cw_record_p2p(r, record_first_comm(r), peers, 4, &n), 0);
+	cr_expect_neq(peers[0].send_hash, 0u);
+	rec->p2p[0].peers[0].count[0]++; /* its hash and the total come next */
+	cr_assert_eq(cw_record_p2p(r, record_first_comm(r), peers, 4, &n), 0);
+	cr_assert_eq(n, 1u);
+	cr_expect_eq(peers[0].sends, 2u);
+	cr_expect_eq(peers[0].send_hash, 0u);
+}

@@ -2,6 +2,7 @@
 /* Calls and histories that contradict each other: how long a proof has to stand. */
 #include <criterion/criterion.h>
 
+#include "record/record_layout.h"
 #include "tests/support/stall_job.h"
 
 TestSuite(stall_proofs, .init = stall_job_setup, .fini = stall_job_teardown);
@@ -110,6 +111,69 @@ Test(stall_proofs, wrong_data_does_not_resolve)
 		cr_assert_not(j.d.resolved_key.is_set);
 		j.now_ns += SB_S;
 	}
+}
+
+/* Rank 1 sent more to rank 2 than that received, or of another size; nobody waits. */
+static void look_at_messages(uint64_t recvs, uint64_t recv_hash, uint32_t state)
+{
+	struct sb *b = stall_job_draft();
+	struct sb_member *m = b->comms[0]->members;
+
+	m[1].p2p[m[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 8, .send_hash = 7 };
+	m[2].p2p[m[2].n_p2p++] =
+		(struct cw_p2p_peer){ .peer = 1, .recvs = recvs, .recv_hash = recv_hash };
+	for (uint32_t i = 0; i < j.n_ranks; i++)
+		m[i].state = state;
+	stall_job_look(b, sb_snapshot(b));
+}
+
+Test(stall_proofs, pages_for_a_message_of_another_size_after_three_seconds)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		look_at_messages(8, 9, CW_COMM_READY);
+		cr_expect_neq(j.d.phase, CW_STALL_HANG);
+		j.now_ns += SB_S;
+	}
+	look_at_messages(8, 9, CW_COMM_READY);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	cr_expect_eq(j.klass, CW_CLASS_P2P_UNMATCHED);
+	cr_expect_eq(j.d.hang, CW_HANG_NONE);
+}
+
+Test(stall_proofs, forgets_a_message_that_was_seen_once_to_be_of_another_size)
+{
+	look_at_messages(8, 9, CW_COMM_READY);
+	for (unsigned i = 0; i < 40; i++) {
+		j.now_ns += SB_S;
+		look_at_messages(8, 7, CW_COMM_READY);
+		cr_assert_neq(j.d.phase, CW_STALL_HANG);
+	}
+}
+
+Test(stall_proofs, notes_a_message_that_was_never_received_and_wakes_nobody)
+{
+	for (unsigned i = 0; i < 600; i++) {
+		look_at_messages(7, 5, CW_COMM_DESTROYED);
+		cr_assert_neq(j.d.phase, CW_STALL_HANG);
+		cr_assert_not(j.d.resolved_key.is_set);
+		if (i >= 8)
+			cr_assert(j.d.is_noticed);
+		j.now_ns += SB_S;
+	}
+	cr_expect_eq(j.d.hang, CW_HANG_NONE);
+}
+
+Test(stall_proofs, asks_for_windows_of_uneven_messages_now_and_then)
+{
+	unsigned asked = 0;
+
+	for (unsigned i = 0; i < 100; i++) {
+		look_at_messages(7, 5, CW_COMM_READY);
+		cr_assert_eq(j.d.phase, CW_STALL_QUIET);
+		asked += j.d.want_windows;
+		j.now_ns += SB_S;
+	}
+	cr_expect_eq(asked, 10);
 }
 
 /* Two calls that one rank puts into a group and the others do not. */

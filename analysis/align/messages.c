@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/align/messages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/record_layout.h"
+
+static int compare_peer(const void *key, const void *entry)
+{
+	uint32_t peer = *(const uint32_t *)key;
+	const struct cw_p2p_peer *e = entry;
+
+	return peer < e->peer ? -1 : peer > e->peer;
+}
+
+const struct cw_p2p_peer *messages_with(const struct cw_snap_member *m, uint32_t peer)
+{
+	return m->n_p2p ? bsearch(&peer, m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peer) : NULL;
+}
+
+/* One direction between two members. */
+struct pair {
+	const struct cw_snap_member *from, *to;
+	uint32_t sender, receiver;
+	uint64_t sends, recvs, send_hash, recv_hash;
+};
+
+static bool is_counted(const struct cw_snap_member *m)
+{
+	return m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_P2P);
+}
+
+static struct pair pair_of(const struct cw_snap_comm *c, uint32_t sender, uint32_t receiver)
+{
+	struct pair p = { .from = &c->members[sender],
+			  .to = &c->members[receiver],
+			  .sender = sender,
+			  .receiver = receiver };
+	const struct cw_p2p_peer *out = messages_with(p.from, receiver);
+	const struct cw_p2p_peer *in = messages_with(p.to, sender);
+
+	if (out) {
+		p.sends = out->sends;
+		p.send_hash = out->send_hash;
+	}
+	if (in) {
+		p.recvs = in->recvs;
+		p.recv_hash = in->recv_hash;
+	}
+	return p;
+}
+
+/*
+ * Calls fn for each direction between two members whose counters are both known; it goes on while
+ * fn returns 0.
+ */
+static int visit_pairs(const struct cw_snap_comm *c,
+		       int (*fn)(void *userdata, const struct pair *p), void *userdata)
+{
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		const struct cw_snap_member *member = &c->members[m];
+
+		for (uint32_t i = 0; is_counted(member) && i < member->n_p2p; i++) {
+			uint32_t peer = member->p2p[i].peer;
+			const struct cw_p2p_peer *back;
+			struct pair pairs[2];
+			int r = 0;
+
+			if (peer >= c->nranks || peer == m || !is_counted(&c->members[peer]))
+				continue;
+			/* Each pair once: by the lower one, or by the only one that knows of it. */
+			back = messages_with(&c->members[peer], m);
+			if (back && peer < m)
+				continue;
+			pairs[0] = pair_of(c, m, peer);
+			pairs[1] = pair_of(c, peer, m);
+			for (unsigned d = 0; d < 2 && r == 0; d++)
+				if (pairs[d].sends || pairs[d].recvs)
+					r = fn(userdata, &pairs[d]);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* ---- sizes ---- */
+
+/* The newest such call in the window before place *at that is among the first n of the pair. */
+static const struct cw_op *next_back(const struct cw_snap_member *m, uint32_t *at, unsigned kind,
+				     uint32_t peer, uint64_t n)
+{
+	while (*at) {
+		const struct cw_op *op = &m->window[--*at];
+
+		if (op->kind == kind && op->peer == (int32_t)peer && op->p2p_seq &&
+		    op->p2p_seq <= n)
+			return op;
+	}
+	return NULL;
+}
+
+/*
+ * The oldest message at hand of which both halves are, and have different sizes. Both windows are
+ * walked from their ends. A number that comes twice is of a group that was given up first: the
+ * later call counts.
+ */
+static bool find_size(const struct pair *p, struct message_fault *f)
+{
+	uint32_t at = p->from->n_window, other = p->to->n_window;
+	uint64_t n = p->sends < p->recvs ? p->sends : p->recvs;
+	const struct cw_op *send, *recv = next_back(p->to, &other, CW_OP_RECV, p->sender, n);
+	bool found = false;
+
+	while (recv && (send = next_back(p->from, &at, CW_OP_SEND, p->receiver, n))) {
+		n = send->p2p_seq - 1;
+		while (recv && recv->p2p_seq > send->p2p_seq)
+			recv = next_back(p->to, &other, CW_OP_RECV, p->sender, send->p2p_seq);
+		if (!recv || recv->p2p_seq != send->p2p_seq || recv->bytes == send->bytes)
+			continue;
+		f->send = send;
+		f->recv = recv;
+		found = true;
+	}
+	return found;
+}
+
+/* Hash 0: the counters moved while they were read. */
+static bool sizes_differ(const struct pair *p, struct message_fault *f)
+{
+	bool are_even = p->sends == p->recvs && p->send_hash && p->recv_hash;
+
+	if (are_even && p->send_hash == p->recv_hash)
+		return false;
+	return find_size(p, f) || are_even;
+}
+
+/* ---- halves that were not posted ---- */
+
+static bool has_ended_well(const struct cw_snap_rank *r)
+{
+	return r->liveness == CW_LIVE_EXITED && !r->exit_code;
+}
+
+/*
+ * It will post no more there, and was not kept from it. That all of a node ended together says
+ * nothing here: who is told to end and ends with 0 has had its say.
+ */
+static bool is_done(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+{
+	const struct cw_snap_rank *r = &snap->ranks[m->rank];
+
+	if (m->async_error || ((r->flags & CW_RANKF_SHUTDOWN) && !cw_liveness_is_dead(r->liveness)))
+		return false;
+	if (m->state == CW_COMM_FINALIZING || m->state == CW_COMM_DESTROYED)
+		return !cw_liveness_is_dead(r->liveness) || has_ended_well(r);
+	return m->state == CW_COMM_READY && has_ended_well(r) && r->sampled_ns >= r->ended_ns;
+}
+
+/* Whoever fails, or gives up a communicator, lets go of messages under way. */
+static bool has_failed(const struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (cw_liveness_is_dead(snap->ranks[i].liveness) &&
+		    !has_ended_well(&snap->ranks[i]))
+			return true;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+
+			if (member->rank != CW_SNAP_NONE &&
+			    (member->state == CW_COMM_ABORTED || member->state == CW_COMM_REVOKED ||
+			     member->async_error))
+				return true;
+		}
+	return false;
+}
+
+/* ---- the fault of a communicator ---- */
+
+struct comparison {
+	const struct cw_snapshot *snap;
+	struct message_fault size, left;
+	bool *owes;      /* per member; NULL = nobody does so far */
+	uint32_t *pairs; /* of sizes that differ, per member; NULL = none do so far */
+	uint32_t nranks;
+	struct cw_arena *a;
+};
+
+static void note(struct message_fault *f, enum cw_detail detail, const struct pair *p)
+{
+	if (f->n_pairs++)
+		return;
+	f->detail = detail;
+	f->sender = p->sender;
+	f->receiver = p->receiver;
+	f->sends = p->sends;
+	f->recvs = p->recvs;
+}
+
+static int note_size(struct comparison *c, const struct pair *p, const struct message_fault *f)
+{
+	if (!c->pairs && !(c->pairs = cw_arena_new_array(c->a, uint32_t, c->nranks)))
+		return -ENOMEM;
+	c->pairs[p->sender]++;
+	c->pairs[p->receiver]++;
+	if (!c->size.n_pairs) {
+		c->size.send = f->send;
+		c->size.recv = f->recv;
+	}
+	note(&c->size, CW_DETAIL_SIZE, p);
+	return 0;
+}
+
+static int compare_pair(void *userdata, const struct pair *p)
+{
+	struct comparison *c = userdata;
+	struct message_fault f = { 0 };
+
+	if (sizes_differ(p, &f))
+		return note_size(c, p, &f);
+	if (p->sends == p->recvs || !is_done(c->snap, p->from) || !is_done(c->snap, p->to))
+		return 0;
+	if (!c->owes && !(c->owes = cw_arena_new_array(c->a, bool, c->nranks)))
+		return -ENOMEM;
+	c->owes[p->sends > p->recvs ? p->receiver : p->sender] = true;
+	note(&c->left, CW_DETAIL_NOT_POSTED, p);
+	return 0;
+}
+
+/* The only one that is in all of several pairs, else both of the first. */
+static bool is_party(const struct comparison *c, uint32_t m)
+{
+	uint32_t in_all = 0;
+
+	for (uint32_t i = 0; i < c->nranks; i++)
+		in_all += c->pairs[i] == c->size.n_pairs;
+	return in_all == 1 ? c->pairs[m] == c->size.n_pairs
+			   : m == c->size.sender || m == c->size.receiver;
+}
+
+static int name_culprits(const struct comparison *c, const struct cw_snap_comm *comm,
+			 struct message_fault *f)
+{
+	f->culprits = cw_arena_new_array(c->a, uint32_t, c->nranks);
+	if (!f->culprits)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (f->detail == CW_DETAIL_SIZE ? is_party(c, m) : c->owes[m])
+			f->culprits[f->n_culprits++] = comm->members[m].rank;
+	return 0;
+}
+
+int messages_compare(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
+		     struct message_fault *ret)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	struct comparison comparison = { .snap = snap, .nranks = c->nranks, .a = a };
+	int r = visit_pairs(c, compare_pair, &comparison);
+
+	*ret = (struct message_fault){ 0 };
+	if (r < 0)
+		return r;
+	if (comparison.size.n_pairs)
+		*ret = comparison.size;
+	else if (comparison.left.n_pairs && !has_failed(snap))
+		*ret = comparison.left;
+	return ret->n_pairs ? name_culprits(&comparison, c, ret) : 0;
+}
+
+static int is_uneven(void *userdata, const struct pair *p)
+{
+	(void)userdata;
+	return p->sends != p->recvs;
+}
+
+bool messages_are_uneven(const struct cw_snapshot *snap, uint32_t comm)
+{
+	return visit_pairs(&snap->comms[comm], is_uneven, NULL) > 0;
+}
