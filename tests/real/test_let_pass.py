@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What NCCL lets pass, on NVIDIA's NCCL and on the simulated one: calls that differ to people only
+are told to nobody, and messages that do not fit are told though nobody waits for them. The scenarios
+are those of tests/suite, which says what is right in virtual time; each is a job of four processes.
+Prints TAP.
+
+Arguments: the build directory, the program that plays a rank of a scenario; "real" or "simulated", if
+not both."""
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+
+from lab_lib import SOURCE, Tool  # noqa: E402 pylint: disable=wrong-import-position
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
+from job import labels  # noqa: E402 pylint: disable=wrong-import-position
+from waiting import expect, wait_until  # noqa: E402 pylint: disable=wrong-import-position
+import nccl_place  # noqa: E402 pylint: disable=wrong-import-position
+import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
+
+BUILD, RANK, *CHOSEN = sys.argv[1:]
+RANKS, BUILD_TIMEOUT_S, SECONDS = 4, 3000, 180
+FILES = ["alike", "messages"]
+# Jobs that end well, and what is said of them then; in virtual time nobody asks for an epitaph.
+EPITAPHS = {"a receive is left out, and all end": "p2p_unmatched"}
+# The simulated NCCL runs the calls of a group one after the other, as they come.
+NOT_PLAYED = {("simulated", "the calls of a group come in another order")}
+# The simulated NCCL takes what NVIDIA's takes.
+AS_NVIDIAS = {"SIM_NCCL_BUFFERED": str(4 << 20)}
+
+nccl = Tool("real-nccl", BUILD, SECONDS)
+
+
+class Scenario:
+    """One of a file: its place there, its name, and what is expected, in the suite's words."""
+
+    def __init__(self, path, place, name, words):
+        self.path, self.place, self.name = path, place, name
+        self.is_silence = words[0] == "silence"
+        self.severity = "notice" if words[0] == "notice" else "page"
+        self.verdict = [w for w in words if w != "notice"]
+
+    def program(self):
+        return [RANK, self.path, str(self.place)]
+
+    def label(self):
+        return re.sub(r"\W+", "-", self.name)
+
+    def check(self, document):
+        expect(document["class"] == self.verdict[0], document["summary"])
+        expect(document["severity"] == self.severity, f"{document['severity']}: {document['summary']}")
+        if len(self.verdict) > 1:
+            expect(document["detail"] == self.verdict[1], f"{document['detail']}: {document['summary']}")
+        if len(self.verdict) > 2:
+            culprits = [str(c["rank"]) for c in document["culprits"]]
+            expect(culprits == self.verdict[2:], f"{culprits}: {document['summary']}")
+
+
+def scenarios():
+    for name in FILES:
+        path = f"{SOURCE}/tests/suite/{name}.scn"
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        found = re.findall(r'(?ms)^scenario "([^"]+)"$.*?^\texpect ([^\n]+)$', text)
+        for place, (title, words) in enumerate(found):
+            yield Scenario(path, place, title, words.split())
+
+
+def variables(library):
+    """Of a job; where its ranks meet is its own."""
+    job = nccl_run.job_environment(nccl_place.default_cache(), BUILD, nccl_place.DEFAULT_VERSION, RANKS,
+                                   "shm")
+    if library == "simulated":
+        return {k: job[k] for k in ("MASTER_ADDR", "MASTER_PORT")} | AS_NVIDIAS
+    return {k: v for k, v in job.items()
+            if k.startswith(("NCCL_", "MASTER_")) or k == "LD_LIBRARY_PATH"}
+
+
+def start(daemon, scenario, library):
+    return daemon.train(scenario.label(), labels(RANKS, COLLWATCH_JOB=scenario.label()), [], meets=False,
+                        program=scenario.program(), variables=variables(library))
+
+
+def documents(daemon, job, name="incident"):
+    return [(d["class"], d["summary"]) for d in daemon.documents(job.name, name)]
+
+
+def ends_in_silence(daemon, scenario, job):
+    wait_until(lambda: len(job.ended()) == RANKS, lambda: f"{job.name} ends: {daemon.log()}", SECONDS)
+    expect(all(e[1] == 0 for e in job.ended()), job.ended())
+    # What is to be said of its end has been when it is forgotten.
+    wait_until(lambda: f"{job.name}: ended after" in daemon.log(), lambda: f"its end: {daemon.log()}")
+    expect(not documents(daemon, job), documents(daemon, job))
+    left = EPITAPHS.get(scenario.name)
+    if left:
+        wait_until(lambda: documents(daemon, job, "epitaph"), lambda: f"an epitaph: {daemon.log()}")
+    told = documents(daemon, job, "epitaph")
+    expect([c for c, _ in told] == ([left] if left else []), told)
+
+
+def is_told(daemon, scenario, job):
+    wait_until(lambda: documents(daemon, job), lambda: f"a word about {job.name}: {daemon.log()}", SECONDS)
+    scenario.check(daemon.documents(job.name)[0])
+
+
+def plays(library, scenario):
+    def test():
+        if library == "real":
+            nccl.needed()
+        with Daemon() as daemon:
+            daemon.start()
+            job = start(daemon, scenario, library)
+            (ends_in_silence if scenario.is_silence else is_told)(daemon, scenario, job)
+    test.__name__ = f"{library}: {scenario.name}".replace(" ", "_").replace(",", "")
+    return test
+
+
+def build():
+    nccl.build(BUILD_TIMEOUT_S)
+
+
+ALL = list(scenarios())
+tap.run([build] + [plays(library, s) for library in CHOSEN or ("simulated", "real") for s in ALL
+                   if (library, s.name) not in NOT_PLAYED])
