@@ -41,7 +41,8 @@ struct finding {
 	uint32_t held_comm;
 	/* What the members of a full call do not have in common; NULL = nothing was found. */
 	const struct alignment *setup;
-	/* Of messages that do not fit, though nobody waits for one; NULL = it is not about those. */
+	/* Of messages that do not fit, though nobody waits for one; NULL = it is not about those.
+	 */
 	const struct message_fault *messages;
 };
 
