@@ -114,15 +114,15 @@ static struct cw_job_incident *find_open(struct cw_job_incidents *all,
 	return NULL;
 }
 
-/* Of calls that differ, and for which somebody waits now: the one that told of the wrong data. */
+/* Of what does not fit, and somebody waits for now: the one that told of the wrong data. */
 static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
 					       const struct cw_verdict *v,
 					       const struct cw_verdict_key *key)
 {
-	if (v->klass != CW_CLASS_MISMATCH || !key->is_waited || !v->coll_seq)
+	if (!key->is_waited)
 		return NULL;
 	for (uint32_t i = 0; i < all->n; i++)
-		if (cw_incident_is_wrong_data(all->v[i].incident, key, v->coll_seq))
+		if (cw_incident_is_wrong_data(all->v[i].incident, v, key))
 			return &all->v[i];
 	return NULL;
 }

@@ -731,12 +731,15 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 		write_bundle(inc);
 }
 
-bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict_key *comm,
-			       uint64_t coll_seq)
+bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict *v,
+			       const struct cw_verdict_key *key)
 {
-	return cw_incident_is_open(inc) && inc->klass == CW_CLASS_MISMATCH && !inc->key.is_waited &&
-	       inc->key.comm_id == comm->comm_id && inc->key.instance == comm->instance &&
-	       inc->coll_seq == coll_seq;
+	if (!cw_incident_is_open(inc) || inc->klass != v->klass || inc->key.is_waited ||
+	    inc->key.comm_id != key->comm_id || inc->key.instance != key->instance)
+		return false;
+	if (v->klass == CW_CLASS_MISMATCH)
+		return v->coll_seq && inc->coll_seq == v->coll_seq;
+	return v->klass == CW_CLASS_P2P_UNMATCHED && v->detail == CW_DETAIL_SIZE;
 }
 
 bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_snapshot *snap,

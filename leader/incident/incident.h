@@ -87,9 +87,12 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
  */
 void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d);
-/* Open, and about a call coll_seq on that communicator that differed while nobody waited for it. */
-bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict_key *comm,
-			       uint64_t coll_seq);
+/*
+ * Open, and about what v is about, from before anybody waited for it: that call on its
+ * communicator, or messages there whose sizes differ.
+ */
+bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict *v,
+			       const struct cw_verdict_key *key);
 /*
  * It is open, about calls that differed while nobody waited for them, and v says that all are
  * inside a call of that communicator since about then: of a shift of calls the first may be

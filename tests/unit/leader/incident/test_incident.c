@@ -336,17 +336,18 @@ Test(incident, refinement_changes_the_bundle_not_the_alert)
 
 Test(incident, wrong_data_that_comes_to_hold_somebody_up_is_not_told_twice)
 {
-	struct cw_verdict v = verdict(CW_CLASS_MISMATCH);
+	struct cw_verdict v = verdict(CW_CLASS_MISMATCH), later = v;
 	struct cw_verdict_key key = matter(11), other = { .comm_id = 6, .is_set = true };
 	struct cw_stall_decision d = { .phase = CW_STALL_HANG, .key = key, .hang = CW_HANG_PROVEN };
 
+	later.coll_seq++;
 	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(evidence_requests, 0);
-	cr_assert(cw_incident_is_wrong_data(inc, &key, 3));
-	cr_assert_not(cw_incident_is_wrong_data(inc, &key, 4));
-	cr_assert_not(cw_incident_is_wrong_data(inc, &other, 3));
+	cr_assert(cw_incident_is_wrong_data(inc, &v, &key));
+	cr_assert_not(cw_incident_is_wrong_data(inc, &later, &key));
+	cr_assert_not(cw_incident_is_wrong_data(inc, &v, &other));
 
 	v.is_proof = true;
 	v.waiting_since_ns = now - CW_NS_PER_S;
@@ -358,6 +359,19 @@ Test(incident, wrong_data_that_comes_to_hold_somebody_up_is_not_told_twice)
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(evidence_requests, 1, "who hangs is looked at, once");
 	cr_assert_gt(bundles, 1);
+}
+
+Test(incident, a_wait_for_a_message_of_another_size_is_about_those_that_were_told_of)
+{
+	struct cw_verdict v = verdict(CW_CLASS_P2P_UNMATCHED);
+	struct cw_verdict_key key = matter(11), other = { .comm_id = 6, .is_set = true };
+
+	look(CW_CLASS_P2P_UNMATCHED, CW_STALL_HANG, 11, 0);
+	v.detail = CW_DETAIL_SIZE;
+	cr_assert(cw_incident_is_wrong_data(inc, &v, &key));
+	cr_assert_not(cw_incident_is_wrong_data(inc, &v, &other));
+	v.detail = CW_DETAIL_NOT_POSTED;
+	cr_assert_not(cw_incident_is_wrong_data(inc, &v, &key));
 }
 
 Test(incident, death_after_the_decision_is_a_consequence)
