@@ -3,6 +3,7 @@
 
 #include "cluster/transport.h"
 #include "daemon/alerts/alerts.h"
+#include "daemon/system/user_names.h"
 
 /* ---- other nodes ---- */
 
@@ -137,6 +138,13 @@ static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool
 	return cw_alerts_bury(d->alerts, due, doc, may_tell);
 }
 
+static const char *user_name(void *user, uint32_t uid)
+{
+	const struct cw_leader_driver *d = user;
+
+	return cw_user_names_get(d->user_names, uid);
+}
+
 /* ---- the log ---- */
 
 __attribute__((format(printf, 3, 0))) static void log_line(void *user, int level, const char *fmt,
@@ -152,11 +160,12 @@ static void log_event(void *user, int level, const char *message_id, const char 
 }
 
 void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *transport,
-			   struct cw_alerts *alerts)
+			   struct cw_alerts *alerts, struct cw_user_names *user_names)
 {
 	*d = (struct cw_leader_driver){
 		.transport = transport,
 		.alerts = alerts,
+		.user_names = user_names,
 		.effects = {
 			.user = d,
 			.send = send_message,
@@ -177,6 +186,7 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 			.wants_notices = wants_notices,
 			.notice = notice,
 			.bury = bury,
+			.user_name = user_name,
 			.log = log_line,
 			.event = log_event,
 		},

@@ -9,13 +9,15 @@
 
 struct cw_alerts;
 struct cw_transport;
+struct cw_user_names;
 
 struct cw_leader_driver {
 	struct cw_transport *transport;
 	struct cw_alerts *alerts;
+	struct cw_user_names *user_names;
 	struct cw_leader_effects effects;
 };
 
-/* Both borrowed. Must not be moved afterwards. */
+/* All borrowed. Must not be moved afterwards. */
 void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *transport,
-			   struct cw_alerts *alerts);
+			   struct cw_alerts *alerts, struct cw_user_names *user_names);

@@ -33,6 +33,7 @@
 #include "daemon/process/descriptor_store.h"
 #include "daemon/store/store.h"
 #include "daemon/system/sd_notify.h"
+#include "daemon/system/user_names.h"
 #include "leader/election.h"
 #include "leader/incident/incident.h"
 #include "leader/leader.h"
@@ -70,6 +71,7 @@ struct cw_service {
 	struct cw_store *store;
 	struct cw_mutes *mutes;
 	struct cw_alerts *alerts;
+	struct cw_user_names *user_names;
 	struct cw_old_deliveries *old_deliveries;
 	struct cw_control_socket *control;
 	struct cw_metrics_output *metrics;
@@ -320,6 +322,15 @@ static int open_alerts(struct cw_service *s, struct cw_err *err)
 	return cw_alerts_new(&config, s->config, &s->alerts, err);
 }
 
+static int open_user_names(struct cw_service *s, struct cw_err *err)
+{
+	const struct cw_user_names_config config = { .base = s->base, .clock = &s->awake.clock };
+
+	return cw_user_names_new(&config, &s->user_names) < 0
+		       ? cw_err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}
+
 static int open_transport(struct cw_service *s, struct cw_err *err)
 {
 	const struct cw_config *c = s->config;
@@ -459,7 +470,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.node_name = s->config->node_name,
 	};
 
-	cw_leader_driver_init(&s->driver, s->transport, s->alerts);
+	cw_leader_driver_init(&s->driver, s->transport, s->alerts, s->user_names);
 	if (cw_old_deliveries_new(&old_deliveries, &s->old_deliveries) < 0 ||
 	    cw_election_new(&s->awake.clock, s->config->node_name, &s->driver.effects,
 			    &s->members) < 0)
@@ -555,8 +566,9 @@ int cw_service_new(struct event_base *base, const struct cw_clock *clock, struct
 		   struct cw_service **ret, struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
-		open_store, open_mutes,  open_alerts,  open_transport, open_kernel_events,
-		open_node,  open_leader, open_control, open_metrics,   start_timers,
+		open_store,     open_mutes,         open_alerts,  open_user_names,
+		open_transport, open_kernel_events, open_node,    open_leader,
+		open_control,   open_metrics,       start_timers,
 	};
 	struct cw_service *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -601,6 +613,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_election_free(s->members);
 	cw_old_deliveries_free(s->old_deliveries);
 	cw_transport_free(s->transport);
+	cw_user_names_free(s->user_names);
 	cw_alerts_free(s->alerts);
 	cw_mutes_close(s->mutes);
 	cw_store_close(s->store);

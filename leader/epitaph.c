@@ -353,7 +353,8 @@ static void bury(struct cw_epitaph *ep, const struct cw_leader_effects *e)
 
 	/* It concerns an alert that is out: people know, and find this with it. */
 	if (e->bury)
-		r = e->bury(e->user, &due, ep->doc, !*ep->incident);
+		cw_leader_effects_name_user(e, ep->uid, ep->doc);
+	r = e->bury(e->user, &due, ep->doc, !*ep->incident);
 	if (r == -EEXIST) {
 		leader_log(e, CW_LOG_DEBUG, "inc=%s: its epitaph is there already", due.id);
 	} else {
@@ -511,6 +512,7 @@ void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *ef
 		leader_log(effects, CW_LOG_ERR, "job=%s: out of memory for its epitaph", e->job);
 		return; /* it stays as it was */
 	}
+	cw_leader_effects_name_user(effects, e->uid, e->doc);
 	if (e->first.outcome == CW_EPITAPH_HEALTHY && !e->doc)
 		finish(e);
 	else if (s->snap->now_ns >= due_ns(e, awaits_node(s->route, s->refs, s->snap->n_ranks)))

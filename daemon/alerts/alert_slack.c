@@ -166,16 +166,17 @@ static json_t *fields(const json_t *incident)
 	const json_t *times = json_object_get(incident, "times");
 	const char *since = cw_json_str(times, "last_progress", "not known");
 	json_int_t n = cw_json_int(victims, "count", 0);
-	char waiting[64], klass[128];
+	char waiting[64], klass[128], user[CW_DOC_USER_BYTES];
 
 	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
 		       n == 1 ? "" : "s");
 	(void)cw_doc_class(incident, klass, sizeof(klass));
-	return json_pack("{s:s, s:[o, o, o, o]}", "type", "section", "fields",
+	(void)cw_doc_user(incident, user, sizeof(user));
+	return json_pack("{s:s, s:[o, o, o, o, o*]}", "type", "section", "fields",
 			 culprits_field(incident),
 			 field("Class", klass, cw_json_str(incident, "confidence", "")),
 			 field("Waiting", waiting, cw_json_str(victims, "ranks", "")),
-			 field("Last progress", since, ""));
+			 field("Last progress", since, ""), *user ? field("User", user, "") : NULL);
 }
 
 static json_t *summary(const json_t *incident)

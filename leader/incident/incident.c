@@ -211,6 +211,12 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
 }
 
+/* Its lookup begins with the first document: it is there when the alert is due. */
+static void name_user(const struct cw_incident *inc)
+{
+	cw_leader_effects_name_user(inc->config.effects, inc->config.uid, inc->doc);
+}
+
 static void amend_bundle(struct cw_incident *inc)
 {
 	int r = inc->config.effects->amend(inc->config.effects->user, inc->doc);
@@ -239,6 +245,7 @@ static void write_bundle(struct cw_incident *inc)
 
 	if (!inc->doc)
 		return;
+	name_user(inc);
 	if (inc->is_kept) {
 		amend_bundle(inc);
 		return;
@@ -408,6 +415,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	keep_first_times(inc, doc);
 	json_decref(inc->doc);
 	inc->doc = doc;
+	name_user(inc);
 	inc->is_kept = false;
 	(void)cw_snapshot_text_free(inc->text); /* of the decision before; always NULL */
 	inc->text = text;
@@ -527,6 +535,7 @@ static void send_alert(struct cw_incident *inc)
 			   inc->id);
 		return;
 	}
+	name_user(inc);
 	if (e->alert(e->user, &due, inc->doc) < 0)
 		cw_incident_undelivered(inc);
 }

@@ -14,6 +14,17 @@ void leader_log(const struct cw_leader_effects *e, int level, const char *fmt, .
 	va_end(ap);
 }
 
+void cw_leader_effects_name_user(const struct cw_leader_effects *e, uint32_t uid, json_t *doc)
+{
+	const char *name;
+
+	if (!doc || !e->user_name || json_object_get(doc, "user"))
+		return;
+	name = e->user_name(e->user, uid);
+	if (name)
+		(void)json_object_set_new(doc, "user", json_string(name)); /* the number is there */
+}
+
 const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name)
 {
 	unsigned n;

@@ -119,6 +119,12 @@ struct cw_leader_effects {
 	 */
 	int (*bury)(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell);
 
+	/*
+	 * What the machine calls this user; NULL = that is not known, or not yet. Borrowed until
+	 * the leader returns. NULL = it is never known.
+	 */
+	const char *(*user_name)(void *user, uint32_t uid);
+
 	/* ---- the log; NULL = none ---- */
 
 	/* A line, as cw_log_v(): level is an enum cw_log_level, fmt lives for ever. */
@@ -131,6 +137,9 @@ struct cw_leader_effects {
 
 void leader_log(const struct cw_leader_effects *e, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Puts the name of this user into a document that lacks it, if it is known by now. */
+void cw_leader_effects_name_user(const struct cw_leader_effects *e, uint32_t uid, json_t *doc);
 
 /* The peer of this name; NULL = there is none. */
 const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name);

@@ -440,6 +440,7 @@ static const struct field {
 	{ "pod_namespace", RULE_NAME, "namespace", NULL },
 	{ "container", RULE_NAME, "container", NULL },
 	{ "job", RULE_JOB, "job", NULL },
+	{ "user", RULE_NAME, "user", NULL },
 	{ "comm_name", RULE_LABEL, "comm", NULL },
 	{ "group", RULE_LABEL, "group", NULL },
 	{ "command", RULE_LINE, "command", NULL },

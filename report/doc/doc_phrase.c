@@ -199,6 +199,20 @@ const char *cw_doc_job(const json_t *doc, const char *fallback)
 	return *label ? cw_job_env_shown(label) : fallback;
 }
 
+char *cw_doc_user(const json_t *doc, char *buf, size_t len)
+{
+	json_int_t uid = cw_json_int(doc, "uid", -1);
+	const char *name = cw_json_str(doc, "user", "");
+
+	buf[0] = '\0';
+	if (*name)
+		add(buf, len, "%s", name);
+	if (uid >= 0)
+		add(buf, len,
+		    *name ? " (uid %" JSON_INTEGER_FORMAT ")" : "uid %" JSON_INTEGER_FORMAT, uid);
+	return buf;
+}
+
 char *phrase_doc_summary(const json_t *incident, char *buf, size_t len)
 {
 	double lasted_s = json_number_value(json_object_get(incident, "lasted_s"));

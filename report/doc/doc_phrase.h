@@ -25,6 +25,12 @@ char *cw_doc_class(const json_t *incident, char *buf, size_t len);
  */
 const char *cw_doc_job(const json_t *doc, const char *fallback);
 
+#define CW_DOC_USER_BYTES 320
+
+/* The user of the document's job: "alice (uid 1000)", "uid 1000"; "" in one that does not say.
+ * Returns buf. */
+char *cw_doc_user(const json_t *doc, char *buf, size_t len);
+
 /* The summary; of an incident that is over, behind "after 17 s: ". Returns buf. */
 char *phrase_doc_summary(const json_t *incident, char *buf, size_t len);
 

@@ -14,7 +14,7 @@
 
 static void put_headline(FILE *out, const json_t *e)
 {
-	char text[256], class[128];
+	char text[CW_DOC_USER_BYTES], class[128];
 
 	fputs("<header>\n<span class=\"flag\">FAILED</span>\n<h1>", out);
 	html_put_sentence(out, cw_json_str(e, "summary", "?"));
@@ -23,6 +23,7 @@ static void put_headline(FILE *out, const json_t *e)
 		       cw_json_str(e, "confidence", "?"));
 	html_put_fact(out, "class", text);
 	html_put_fact(out, "job", cw_doc_job(e, ""));
+	html_put_fact(out, "user", cw_doc_user(e, text, sizeof(text)));
 	html_put_fact(out, "epitaph", cw_json_str(e, "id", ""));
 	html_put_fact(out, "alerted", "nobody, before it ended");
 	fputs("</dl>\n</header>\n", out);

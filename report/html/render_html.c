@@ -75,6 +75,7 @@ static void put_headline(FILE *out, const json_t *incident)
 		       cw_json_str(incident, "confidence", ""));
 	html_put_fact(out, "class", text);
 	html_put_fact(out, "job", cw_doc_job(incident, ""));
+	html_put_fact(out, "user", cw_doc_user(incident, text, sizeof(text)));
 	html_put_fact(out, "incident", cw_json_str(incident, "id", ""));
 	html_put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
 	if (*victims) {

@@ -30,7 +30,7 @@ static void put_row(const struct cw_text *t, const char *label, const char *text
 
 static void put_headline(const struct cw_text *t, const json_t *e)
 {
-	char class[128];
+	char class[128], user[CW_DOC_USER_BYTES];
 
 	cw_text_put(t, CW_TEXT_RED, "FAILED");
 	fputs("  ", t->out);
@@ -42,6 +42,8 @@ static void put_headline(const struct cw_text *t, const json_t *e)
 	put_plain(t, cw_json_str(e, "confidence", "?"));
 	fputc('\n', t->out);
 	put_row(t, "job", cw_doc_job(e, "?"));
+	if (*cw_doc_user(e, user, sizeof(user)))
+		put_row(t, "user", user);
 	put_row(t, "epitaph", cw_json_str(e, "id", "?"));
 	fputs("  Nobody was alerted of it before it ended.\n", t->out);
 }

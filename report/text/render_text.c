@@ -41,7 +41,7 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	bool resolved =
 		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
 	const char *flag = phrase_doc_flag(incident);
-	char text[SUMMARY_BYTES];
+	char text[SUMMARY_BYTES], user[CW_DOC_USER_BYTES];
 
 	cw_text_put(t, resolved ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
 	fputs("  ", t->out);
@@ -56,6 +56,11 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	put_label(t, "job");
 	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_job(incident, ""));
 	fputc('\n', t->out);
+	if (*cw_doc_user(incident, user, sizeof(user))) {
+		put_label(t, "user");
+		cw_text_put(t, CW_TEXT_PLAIN, user);
+		fputc('\n', t->out);
+	}
 	put_label(t, "incident");
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "id", ""));
 	fputc('\n', t->out);

@@ -156,9 +156,9 @@ def test_a_report_without_names_says_the_same():
         path = made_bundle(tmp)
         incident = read(path + "/incident.json")
         hosts = {c["host"] for c in incident["culprits"]}
-        incident.update(uid=4711, job="slurm:99812", command="collwatch report " + ID,
+        incident.update(uid=4711, user="alice", job="slurm:99812", command="collwatch report " + ID,
                         leader="gpu17", summary=f"rank 3 on {next(iter(hosts))} never came; gpu17 and "
-                        "10.7.0.3 wait, so does fe80::1f:2 of job 99812 of uid 4711 for 12 s.")
+                        "10.7.0.3 wait, so does fe80::1f:2 of job 99812 of uid 4711 (alice) for 12 s.")
         for one in incident["culprits"]:
             one.update(pod="train-0", pod_namespace="ml", container="c0ffee123456",
                        reason="in pod ml/train-0 on gpu17")
@@ -166,8 +166,8 @@ def test_a_report_without_names_says_the_same():
         shown, copy = shown_of(path, tmp, "--anonymise")
         doc = json.loads(shown["json"])
         assert doc["summary"] == ("rank 3 on node-1 never came; node-2 and address-1 wait, so does "
-                                  "address-2 of job job-1 of uid 1 for 12 s."), doc["summary"]
-        assert (doc["job"], doc["uid"], doc["leader"]) == ("slurm:job-1", 1, "node-2"), doc
+                                  "address-2 of job job-1 of uid 2 (user-1) for 12 s."), doc["summary"]
+        assert (doc["job"], doc["uid"], doc["user"], doc["leader"]) == ("slurm:job-1", 2, "user-1", "node-2"), doc
         assert doc["command"] == incident["command"] and doc["id"] == ID, doc
         one = doc["culprits"][0]
         assert (one["host"], one["reason"]) == ("node-1", "in pod namespace-1/pod-1 on node-2"), one

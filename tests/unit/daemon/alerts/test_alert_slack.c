@@ -89,6 +89,26 @@ Test(alert_slack, says_who_where_and_what_to_type)
 	json_decref(m);
 }
 
+Test(alert_slack, says_whose_job_it_is)
+{
+	json_t *named = incident("j", "s", 1), *numbered = incident("j", "s", 1), *m;
+	char *all;
+
+	json_object_set_new(named, "uid", json_integer(1001));
+	json_object_set_new(named, "user", json_string("<alice>"));
+	m = message_of(named);
+	all = json_dumps(m, 0);
+	cr_assert_not_null(strstr(all, "*User*\\n&lt;alice&gt; (uid 1001)"), "%s", all);
+	free(all);
+	json_decref(m);
+	json_object_set_new(numbered, "uid", json_integer(0));
+	m = message_of(numbered);
+	all = json_dumps(m, 0);
+	cr_assert_not_null(strstr(all, "*User*\\nuid 0\""), "%s", all);
+	free(all);
+	json_decref(m);
+}
+
 Test(alert_slack, many_culprits_are_counted)
 {
 	json_t *m = message_of(incident("j", "s", 100));

@@ -18,6 +18,9 @@ static char last_objector[16];
 static char last_class[32], last_closed_as[32], last_severity[16], last_withheld[16];
 static const char *withheld;
 static bool was_sent, answers_evidence;
+static const char *user_name; /* NULL = not known yet */
+static unsigned names_asked;
+static char last_user[32], alerted_user[32];
 static struct cw_transport *transport;
 static struct cw_incident *inc;
 static struct cw_snapshot *snap;
@@ -50,6 +53,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	last_objections = json_array_size(json_object_get(bundle->incident, "objections"));
 	copy_field(last_objector, sizeof(last_objector),
 		   json_array_get(json_object_get(bundle->incident, "objections"), 0), "node");
+	copy_field(last_user, sizeof(last_user), bundle->incident, "user");
 	return bundles == 1 ? -ENOSPC : 0; /* a full disk stops nothing */
 }
 
@@ -85,7 +89,15 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	alerts++;
 	(void)snprintf(sent_id, sizeof(sent_id), "%s", due->id);
+	copy_field(alerted_user, sizeof(alerted_user), doc, "user");
 	return 0;
+}
+
+static const char *io_user_name(void *user, uint32_t uid)
+{
+	cr_assert_eq(uid, 7);
+	names_asked++;
+	return user_name;
 }
 
 static void on_message(const char *from, struct cw_message **msg, void *user)
@@ -141,7 +153,8 @@ static void setup(void)
 						    .withhold = io_withhold,
 						    .alert = io_alert,
 						    .wants_notices = io_wants_notices,
-						    .notice = io_notice };
+						    .notice = io_notice,
+						    .user_name = io_user_name };
 	struct cw_incident_config config = { .clock = &clock_,
 					     .effects = &effects,
 					     .route = 1,
@@ -274,6 +287,31 @@ Test(incident, alert_follows_evidence_and_comes_once)
 	}
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(bundles, 1);
+}
+
+Test(incident, the_users_name_is_looked_up_from_the_decision_on_and_in_the_alert)
+{
+	answers_evidence = false; /* the alert waits for its deadline */
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	cr_assert_gt(names_asked, 0);
+	user_name = "alice";
+	pass(15);
+	cr_assert_eq(alerts, 1);
+	cr_assert_str_eq(alerted_user, "alice");
+	cr_assert_str_eq(last_user, "alice");
+	names_asked = 0;
+	user_name = "bob"; /* told is told */
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(2);
+	cr_assert_eq(names_asked, 0);
+}
+
+Test(incident, a_name_that_nobody_knows_is_left_out)
+{
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(15);
+	cr_assert_eq(alerts, 1);
+	cr_assert_str_eq(alerted_user, "");
 }
 
 Test(incident, missing_evidence_holds_the_alert_until_its_deadline)

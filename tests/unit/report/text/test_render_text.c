@@ -317,6 +317,20 @@ Test(render_text, nothing_in_a_bundle_reaches_the_terminal_as_a_command)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_text, says_whose_job_it_is)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .width = 80 };
+	char *text;
+
+	json_object_set_new(bundle.incident, "uid", json_integer(1001));
+	json_object_set_new(bundle.incident, "user", json_string("alice"));
+	text = render(&bundle, &opts);
+	cr_assert_not_null(strstr(text, "\n  user            alice (uid 1001)\n"), "%s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, long_sentences_keep_to_the_width)
 {
 	struct cw_bundle bundle = sample();
