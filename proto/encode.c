@@ -3,6 +3,9 @@
  * Encoding: a walk over the tables of codec_map.c, from struct cw_message to the generated structs
  * (in memory of its own), which protobuf-c turns into bytes. decode.c goes the other way. Both
  * enforce the limits of proto/messages.h, so that nobody sends what no receiver takes.
+ *
+ * On its way the walk adds up how many bytes that can be at most. Where a frame takes as many,
+ * nothing has to be measured before it is packed: protobuf-c would look at each field once more.
  */
 #include "proto/codec.h"
 
@@ -19,6 +22,14 @@
 /* Every member of either union lies at the same place. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define PB_BODY_OFFSET offsetof(Collwatch__Envelope, agent_hello)
+/* A field takes a tag of two bytes at most, and a number or length of ten; then come the bytes. */
+#define FIELD_MAX_BYTES 12u
+#define ENVELOPE_MAX_BYTES (2 * FIELD_MAX_BYTES)
+
+struct encoder {
+	struct cw_message_memory *memory;
+	size_t max_bytes; /* of all that was walked over, packed */
+};
 
 static void memory_freep(struct cw_message_memory **memory)
 {
@@ -78,41 +89,49 @@ static void store(void *p, size_t bytes, uint64_t v)
 
 /* ---- encoding ---- */
 
-static int encode_struct(struct cw_message_memory *memory, const struct cw_map *map, const void *c,
+static int encode_struct(struct encoder *e, const struct cw_map *map, const void *c,
 			 ProtobufCMessage **ret);
 
-static int encode_string(const struct cw_field *f, const char *text, char **ret)
+static int encode_string(struct encoder *e, const struct cw_field *f, const char *text, char **ret)
 {
+	size_t len;
+
 	if (!text && (f->flags & CW_FIELD_REQUIRED))
 		return -EINVAL;
-	if (!text)
+	if (!text || !*text)
 		return 0; /* keeps the default, the empty string */
-	if (strnlen(text, CW_MSG_MAX_STRING + 1) > CW_MSG_MAX_STRING)
+	len = strnlen(text, CW_MSG_MAX_STRING + 1);
+	if (len > CW_MSG_MAX_STRING)
 		return -EMSGSIZE;
+	e->max_bytes += len;
 	*ret = (char *)(uintptr_t)text; /* the generated structs are not const-correct */
 	return 0;
 }
 
 /* Not set: keeps the default, no bytes. */
-static int encode_job_key(const struct cw_job_key *key, ProtobufCBinaryData *ret)
+static int encode_job_key(struct encoder *e, const struct cw_job_key *key, ProtobufCBinaryData *ret)
 {
-	if (cw_job_key_is_set(key))
-		*ret = (ProtobufCBinaryData){ .len = sizeof(key->bytes),
-					      .data = (uint8_t *)(uintptr_t)key->bytes };
+	if (!cw_job_key_is_set(key))
+		return 0;
+	*ret = (ProtobufCBinaryData){ .len = sizeof(key->bytes),
+				      .data = (uint8_t *)(uintptr_t)key->bytes };
+	e->max_bytes += sizeof(key->bytes);
 	return 0;
 }
 
-static int encode_strings(struct cw_message_memory *memory, const struct cw_field *f,
-			  const char **texts, size_t n, char ***ret)
+static int encode_strings(struct encoder *e, const struct cw_field *f, const char **texts, size_t n,
+			  char ***ret)
 {
 	static const struct cw_field element = { .flags = CW_FIELD_REQUIRED };
-	char **list = cw_message_memory_calloc(memory, n, sizeof(*list));
+	char **list = cw_message_memory_calloc(e->memory, n, sizeof(*list));
 	int r;
 
 	if (!list)
-		return alloc_error(memory, -EMSGSIZE);
+		return alloc_error(e->memory, -EMSGSIZE);
+	e->max_bytes += n * FIELD_MAX_BYTES;
 	for (size_t i = 0; i < n; i++) {
-		r = encode_string(&element, texts[i], &list[i]);
+		list[i] = (char *)(uintptr_t)protobuf_c_empty_string;
+		r = encode_string(e, &element, texts[i], &list[i]);
 		if (r < 0)
 			return r;
 	}
@@ -120,16 +139,17 @@ static int encode_strings(struct cw_message_memory *memory, const struct cw_fiel
 	return 0;
 }
 
-static int encode_list(struct cw_message_memory *memory, const struct cw_field *f,
-		       const char *elements, size_t n, ProtobufCMessage ***ret)
+static int encode_list(struct encoder *e, const struct cw_field *f, const char *elements, size_t n,
+		       ProtobufCMessage ***ret)
 {
-	ProtobufCMessage **list = cw_message_memory_calloc(memory, n, sizeof(*list));
+	ProtobufCMessage **list = cw_message_memory_calloc(e->memory, n, sizeof(*list));
 	int r;
 
 	if (!list)
-		return alloc_error(memory, -EMSGSIZE);
+		return alloc_error(e->memory, -EMSGSIZE);
+	e->max_bytes += n * FIELD_MAX_BYTES;
 	for (size_t i = 0; i < n; i++) {
-		r = encode_struct(memory, f->sub, elements + i * f->sub->c_bytes, &list[i]);
+		r = encode_struct(e, f->sub, elements + i * f->sub->c_bytes, &list[i]);
 		if (r < 0)
 			return r;
 	}
@@ -137,8 +157,7 @@ static int encode_list(struct cw_message_memory *memory, const struct cw_field *
 	return 0;
 }
 
-static int encode_array(struct cw_message_memory *memory, const struct cw_field *f, const char *c,
-			char *pb)
+static int encode_array(struct encoder *e, const struct cw_field *f, const char *c, char *pb)
 {
 	size_t n = *(const uint32_t *)(c + f->c_n_offset);
 	void *elements = *(void *const *)(c + f->c_offset);
@@ -152,15 +171,15 @@ static int encode_array(struct cw_message_memory *memory, const struct cw_field 
 		return -EINVAL;
 	*(size_t *)(pb + f->pb_n_offset) = n;
 	if (f->kind == CW_FIELD_STRINGS)
-		return encode_strings(memory, f, elements, n, to);
+		return encode_strings(e, f, elements, n, to);
 	if (f->kind == CW_FIELD_LIST)
-		return encode_list(memory, f, elements, n, to);
-	*(void **)to = elements; /* numbers: same representation, borrowed */
+		return encode_list(e, f, elements, n, to);
+	*(void **)to = elements;             /* numbers: same representation, borrowed */
+	e->max_bytes += n * FIELD_MAX_BYTES; /* packed or not */
 	return 0;
 }
 
-static int encode_field(struct cw_message_memory *memory, const struct cw_field *f, const char *c,
-			char *pb)
+static int encode_field(struct encoder *e, const struct cw_field *f, const char *c, char *pb)
 {
 	const void *from = c + f->c_offset;
 	void *to = pb + f->pb_offset;
@@ -174,28 +193,29 @@ static int encode_field(struct cw_message_memory *memory, const struct cw_field 
 		store(to, f->pb_bytes, (uint64_t)load_int(from, f->c_bytes));
 		return 0;
 	case CW_FIELD_STRING:
-		return encode_string(f, *(const char *const *)from, to);
+		return encode_string(e, f, *(const char *const *)from, to);
 	case CW_FIELD_JOB_KEY:
-		return encode_job_key(from, to);
+		return encode_job_key(e, from, to);
 	case CW_FIELD_MESSAGE:
 		sub = *(const void *const *)from;
-		return sub ? encode_struct(memory, f->sub, sub, to) : 0;
+		return sub ? encode_struct(e, f->sub, sub, to) : 0;
 	default:
-		return encode_array(memory, f, c, pb);
+		return encode_array(e, f, c, pb);
 	}
 }
 
-static int encode_struct(struct cw_message_memory *memory, const struct cw_map *map, const void *c,
+static int encode_struct(struct encoder *e, const struct cw_map *map, const void *c,
 			 ProtobufCMessage **ret)
 {
-	ProtobufCMessage *pb = cw_message_memory_alloc(memory, map->pb->sizeof_message);
+	ProtobufCMessage *pb = cw_message_memory_alloc(e->memory, map->pb->sizeof_message);
 	int r;
 
 	if (!pb)
-		return alloc_error(memory, -EMSGSIZE);
+		return alloc_error(e->memory, -EMSGSIZE);
 	map->pb->message_init(pb);
+	e->max_bytes += (size_t)map->n_fields * FIELD_MAX_BYTES;
 	for (size_t i = 0; i < map->n_fields; i++) {
-		r = encode_field(memory, &map->fields[i], c, (char *)pb);
+		r = encode_field(e, &map->fields[i], c, (char *)pb);
 		if (r < 0)
 			return r;
 	}
@@ -203,18 +223,22 @@ static int encode_struct(struct cw_message_memory *memory, const struct cw_map *
 	return 0;
 }
 
-static int pack(const Collwatch__Envelope *envelope, uint8_t **ret_buf, size_t *ret_len)
+/* max_bytes: it packs into so many. */
+static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t **ret_buf,
+		size_t *ret_len)
 {
-	size_t len = collwatch__envelope__get_packed_size(envelope);
 	uint8_t *buf;
+	size_t len;
 
-	if (len > CW_FRAME_MAX_BYTES)
+	if (max_bytes > CW_FRAME_MAX_BYTES)
+		max_bytes = collwatch__envelope__get_packed_size(envelope);
+	if (max_bytes > CW_FRAME_MAX_BYTES)
 		return -EMSGSIZE;
-	buf = malloc(CW_FRAME_HEADER_BYTES + len);
+	buf = malloc(CW_FRAME_HEADER_BYTES + max_bytes);
 	if (!buf)
 		return -ENOMEM;
+	len = collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
 	(void)cw_frame_header(len, buf); /* 0 < len <= CW_FRAME_MAX_BYTES */
-	collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
 	*ret_buf = buf;
 	*ret_len = CW_FRAME_HEADER_BYTES + len;
 	return 0;
@@ -224,6 +248,7 @@ int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *r
 {
 	_cleanup_(memory_freep) struct cw_message_memory *memory = NULL;
 	Collwatch__Envelope envelope = COLLWATCH__ENVELOPE__INIT;
+	struct encoder e = { .max_bytes = ENVELOPE_MAX_BYTES };
 	int r;
 
 	if (msg->type == CW_MSG_NONE || msg->type >= CW_MSG__MAX)
@@ -233,11 +258,12 @@ int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *r
 		return -ENOMEM;
 	envelope.version = CW_WIRE_VERSION;
 	envelope.body_case = (Collwatch__Envelope__BodyCase)cw_bodies[msg->type].number;
-	r = encode_struct(memory, cw_bodies[msg->type].map, (const char *)msg + BODY_OFFSET,
+	e.memory = memory;
+	r = encode_struct(&e, cw_bodies[msg->type].map, (const char *)msg + BODY_OFFSET,
 			  (ProtobufCMessage **)((char *)&envelope + PB_BODY_OFFSET));
 	if (r < 0)
 		return r;
-	return pack(&envelope, ret_buf, ret_len);
+	return pack(&envelope, e.max_bytes, ret_buf, ret_len);
 }
 
 /* The body's tag comes after the version, whose tag and value have a byte each. */

@@ -431,6 +431,47 @@ Test(codec, a_message_larger_than_a_frame_is_refused)
 	free(text);
 }
 
+/* Reckoned by their fields, so many ops fill more than a frame: that is measured then. */
+Test(codec, a_message_that_fits_a_frame_is_sent_however_it_was_reckoned)
+{
+	struct cw_msg_op *ops = calloc(CW_MSG_MAX_REPLY_OPS, sizeof(*ops));
+	struct cw_msg_window window = { .ops = ops, .n_ops = CW_MSG_MAX_REPLY_OPS };
+	struct cw_message msg = {
+		.type = CW_MSG_WINDOW_REPLY,
+		.window_reply = { .windows = &window, .n_windows = 1 },
+	};
+
+	cr_assert_not_null(ops);
+	for (uint32_t i = 0; i < CW_MSG_MAX_REPLY_OPS; i++)
+		ops[i].op_index = i + 1;
+	expect_round_trip(&msg);
+	free(ops);
+}
+
+static unsigned largest_number(const ProtobufCMessageDescriptor *pb)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < pb->n_fields; i++) {
+		const ProtobufCFieldDescriptor *f = &pb->fields[i];
+		unsigned n = f->type == PROTOBUF_C_TYPE_MESSAGE ? largest_number(f->descriptor) : 0;
+
+		most = f->id > most ? f->id : most;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Room is reckoned for tags of two bytes: field numbers have eleven bits. */
+Test(codec, tags_have_two_bytes_at_most)
+{
+	for (unsigned type = 1; type < CW_MSG__MAX; type++) {
+		cr_expect_lt(cw_bodies[type].number, 1u << 11);
+		cr_expect_lt(largest_number(cw_bodies[type].map->pb), 1u << 11, "%s",
+			     cw_message_name(type));
+	}
+}
+
 /* n empty elements of a list cost two bytes each on the wire and a struct each in memory. */
 static int decode_empty_elements(size_t n, size_t *ret_bytes)
 {
