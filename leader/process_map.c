@@ -7,8 +7,8 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/address.h"
 #include "common/htable.h"
@@ -33,8 +33,9 @@ static struct process_key key_of(const struct cw_route *route, const struct cw_r
 {
 	const struct cw_msg_rank *rank = cw_route_rank(route, ref);
 	struct process_key key = { .pid = (uint64_t)rank->pid, .start_ticks = rank->start_ticks };
+	const char *node = route->nodes[ref->node].name;
 
-	(void)snprintf(key.node, sizeof(key.node), "%s", route->nodes[ref->node].name);
+	memcpy(key.node, node, strnlen(node, sizeof(key.node) - 1));
 	return key;
 }
 
