@@ -48,7 +48,7 @@ struct flow {
 	uint32_t *order, *place; /* of the ring: member by position, position by member */
 	struct edge *ring;       /* by position: to the next one */
 	struct edge *up, *down;  /* by position: to and from its parent */
-	uint64_t slice_bytes;
+	uint32_t slice_shift;    /* a slice has 1 << this bytes */
 	bool is_tree, has_no_slots;
 	uint32_t *queue; /* positions that may get on */
 	bool *is_queued;
@@ -123,7 +123,7 @@ static struct flow *flow_of(const struct cluster *c, struct comm *comm)
 	}
 	draw_ring(c, comm, f);
 	/* 256 bytes to 4 MiB: an op of these jobs takes all slots, some, or one. */
-	f->slice_bytes = UINT64_C(256) << drawn(c, comm, 1000001) % 15;
+	f->slice_shift = 8 + (uint32_t)(drawn(c, comm, 1000001) % 15);
 	f->is_tree = drawn(c, comm, 1000002) % 4 == 0;
 	f->has_no_slots = drawn(c, comm, 1000003) % 5 == 0;
 	comm->flow = f;
@@ -132,7 +132,7 @@ static struct flow *flow_of(const struct cluster *c, struct comm *comm)
 
 static uint64_t slices_of(const struct flow *f, uint64_t bytes, uint64_t most)
 {
-	uint64_t n = bytes / f->slice_bytes + (bytes % f->slice_bytes != 0);
+	uint64_t n = (bytes >> f->slice_shift) + (bytes << (64 - f->slice_shift) != 0);
 
 	return n == 0 ? 1 : n > most ? most : n;
 }
@@ -207,10 +207,8 @@ static struct slice chain_slice(const struct flow *f, const struct cw_op *op, ui
 			       .steps = 1 };
 }
 
-static struct slice ring_slice(uint64_t at, uint64_t turns)
+static struct slice ring_slice(uint64_t turn, uint64_t turns)
 {
-	uint64_t turn = at / 2 % turns;
-
 	return (struct slice){ .recv = turn > 0, .send = turn < turns - 1, .steps = 2 };
 }
 
@@ -230,6 +228,7 @@ static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 	uint32_t place = f->place[m->comm_rank];
 	struct edge *in = &f->ring[place_before(f, place)], *out = &f->ring[place];
 	uint64_t turns = turns_of(f, op->kind), n = n_slices(f, op), from = m->flow_at;
+	uint64_t turn = from / 2 % turns;
 	bool along_chain = is_chain(op->kind);
 	struct slice s = { 0 };
 
@@ -239,11 +238,14 @@ static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 		s = chain_slice(f, op, place);
 	for (; m->flow_at < n; m->flow_at++) {
 		if (!along_chain)
-			s = ring_slice(m->flow_at, turns);
+			s = ring_slice(turn, turns);
 		if ((s.recv && !may_take(in, s.steps)) || (s.send && !may_send(out, s.steps)))
 			break;
 		in->taken += s.recv ? s.steps : 0;
 		out->sent += s.send ? s.steps : 0;
+		turn += m->flow_at % 2;
+		if (turn == turns)
+			turn = 0;
 	}
 	if (m->flow_at == from)
 		return;
@@ -524,10 +526,16 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 static uint32_t pairs_of(struct item *item, const struct cw_op *op, bool post)
 {
 	const struct member *m = item->m;
-	uint32_t me = m->comm_rank, n = 0;
+	uint32_t me = m->comm_rank, n = 0, first = 0, end = m->comm->nranks;
 	bool is_root = op->root == (int32_t)me, to_all = op->kind == CW_OP_ALL_TO_ALL;
 
-	for (uint32_t peer = 0; peer < m->comm->nranks; peer++) {
+	if (cw_op_is_p2p(op->kind)) {
+		if (op->peer < 0 || (uint32_t)op->peer >= end)
+			return 0;
+		first = (uint32_t)op->peer;
+		end = first + 1;
+	}
+	for (uint32_t peer = first; peer < end; peer++) {
 		bool with_root = op->root == (int32_t)peer;
 		bool sends = to_all || (op->kind == CW_OP_GATHER && with_root) ||
 			     (op->kind == CW_OP_SCATTER && is_root) ||
