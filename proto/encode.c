@@ -227,7 +227,7 @@ static int encode_struct(struct encoder *e, const struct cw_map *map, const void
 static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t **ret_buf,
 		size_t *ret_len)
 {
-	uint8_t *buf;
+	uint8_t *buf, *shrunk;
 	size_t len;
 
 	if (max_bytes > CW_FRAME_MAX_BYTES)
@@ -239,6 +239,10 @@ static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t *
 		return -ENOMEM;
 	len = collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
 	(void)cw_frame_header(len, buf); /* 0 < len <= CW_FRAME_MAX_BYTES */
+	/* It may wait for long in a queue, which is charged for what is in it. */
+	shrunk = realloc(buf, CW_FRAME_HEADER_BYTES + len);
+	if (shrunk)
+		buf = shrunk;
 	*ret_buf = buf;
 	*ret_len = CW_FRAME_HEADER_BYTES + len;
 	return 0;
