@@ -248,3 +248,38 @@ ssize_t cw_unix_send_fd(int fd, const void *buf, size_t len, int send_fd)
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
+
+void cw_unix_take_oob_inline(int fd)
+{
+	static const int on = 1;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)); /* cannot fail */
+}
+
+ssize_t cw_unix_recv_bytes(int fd, void *buf, size_t len)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	/* Without room for them, that they are there is all that is told. */
+	n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+	if (n > 0 && (msg.msg_flags & MSG_CTRUNC))
+		return -EBADMSG;
+	/* What was looked at, and no byte more. */
+	if (n > 0)
+		n = recv(fd, buf, (size_t)n, MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
+bool cw_unix_has_descriptors(int fd)
+{
+	char buf[16384];
+	ssize_t n;
+
+	(void)shutdown(fd, SHUT_RD); /* fails where it is none: nothing lies in that */
+	do
+		n = cw_unix_recv_bytes(fd, buf, sizeof(buf));
+	while (n > 0 || n == -EINTR);
+	return n == -EBADMSG;
+}

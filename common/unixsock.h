@@ -2,6 +2,7 @@
 /* UNIX stream sockets, peer identity, descriptor passing. All descriptors are CLOEXEC. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -41,3 +42,18 @@ ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd);
 
 /* Sends buf with one descriptor attached to its first byte (-1 = none). Bytes sent or -errno. */
 ssize_t cw_unix_send_fd(int fd, const void *buf, size_t len, int send_fd);
+
+/*
+ * Of a connection of a stranger, right after accept(): what he sends out of band lies among the
+ * rest, where it is looked at, too.
+ */
+void cw_unix_take_oob_inline(int fd);
+/*
+ * recv() of what lies there, without waiting. Bytes read (0 = end of stream), or -errno: -EAGAIN,
+ * -EBADMSG: descriptors came with some of it, or with what is behind it. Then nothing is read,
+ * because to read bytes without the descriptors that came with them is to close those, which may
+ * take long: daemon/system/conn_closer.h.
+ */
+ssize_t cw_unix_recv_bytes(int fd, void *buf, size_t len);
+/* Nothing comes any more: reads what lies there and drops it. True: as far as descriptors are. */
+bool cw_unix_has_descriptors(int fd);

@@ -29,6 +29,7 @@
 #include "common/close_from.h"
 #include "common/unixsock.h"
 #include "daemon/kernel/procstat.h"
+#include "daemon/system/conn_closer.h"
 #include "record/record_layout.h"
 
 #define COMMAND_BYTES 512
@@ -54,6 +55,7 @@
 struct cw_agent_probe {
 	pid_t child;
 	uid_t uid;
+	struct cw_conn_closer *closer;
 	int pidfd, pair_fd; /* our end of the pair */
 	unsigned place;
 	bool was_killed, is_abandoned;
@@ -318,12 +320,18 @@ static void count_abandoned(uid_t uid, int change)
 /*
  * The place is for the next. Connections that the child did not come to lie in its end of the pair,
  * whose number stays open: they would be open, too, after they were closed here. So it becomes our
- * end.
+ * end, and what lies in it is closed as they are.
  */
 static void free_place(const struct cw_agent_probe *probe)
 {
-	if (probe->pair_fd >= 0 && places[probe->place].fd)
-		(void)dup3(probe->pair_fd, places[probe->place].fd, O_CLOEXEC); /* both are there */
+	int *fd = &places[probe->place].fd, old = -1;
+
+	if (probe->pair_fd >= 0 && *fd) {
+		old = fcntl(*fd, F_DUPFD_CLOEXEC, LOW_FD);
+		(void)dup3(probe->pair_fd, *fd, O_CLOEXEC); /* both are there */
+	}
+	if (old >= 0)
+		cw_conn_closer_close(probe->closer, old);
 	places[probe->place].is_taken = false;
 }
 
@@ -588,6 +596,7 @@ int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw
 	probe->place = place;
 	places[place].is_taken = true;
 	probe->uid = request->uid;
+	probe->closer = request->closer;
 	probe->n = request->n;
 	for (unsigned i = 0; i < request->n; i++) {
 		probe->agents[i].conn_fd = request->agents[i].conn_fd;

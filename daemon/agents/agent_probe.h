@@ -28,8 +28,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct event_base;
 struct cw_agent_probe;
+struct cw_conn_closer;
+struct event_base;
 
 /* Children at once. */
 #define CW_PROBE_MAX 8u
@@ -66,6 +67,7 @@ struct cw_agent_probe_agent {
 
 struct cw_agent_probe_request {
 	struct event_base *base;
+	struct cw_conn_closer *closer;             /* borrowed until the child has ended */
 	const struct cw_agent_probe_agent *agents; /* borrowed for the call */
 	unsigned n;                                /* at most CW_PROBE_MAX_AGENTS */
 	uid_t uid;

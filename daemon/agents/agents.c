@@ -28,6 +28,7 @@
 #include "common/htable.h"
 #include "common/log.h"
 #include "daemon/system/accept_pause.h"
+#include "daemon/system/conn_closer.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -177,7 +178,7 @@ static void conn_free(struct cw_agent_conn *conn)
 		evbuffer_free(conn->in);
 	if (conn->out)
 		evbuffer_free(conn->out);
-	closep(&conn->fd);
+	cw_conn_closer_close(conn->agents->config.closer, conn->fd);
 	closep(&conn->cred.pidfd);
 	free(conn);
 }
@@ -507,9 +508,10 @@ static void conn_read(struct cw_agent_conn *conn)
 	ssize_t n;
 	int r = 0;
 
-	n = recv(conn->fd, buf, sizeof(buf), MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = cw_unix_recv_bytes(conn->fd, buf, sizeof(buf));
+	if (n == -EAGAIN || n == -EINTR)
 		return;
+	conn->agents->stats.bad_messages += n == -EBADMSG;
 	if (n <= 0 || evbuffer_add(conn->in, buf, (size_t)n) < 0) {
 		conn_drop(conn);
 		return;
@@ -558,15 +560,16 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	struct cw_agent_conn *conn;
 	struct cw_peer_cred cred;
 
+	cw_unix_take_oob_inline(fd);
 	if (cw_unix_peer_ids(fd, &cred) < 0) {
-		closep(&fd);
+		cw_conn_closer_close(agents->config.closer, fd);
 		return NULL;
 	}
 	u = find_user(agents, cred.uid);
 	conn = u && u->connections >= agents->config.max_conns_per_uid ? NULL
 								       : calloc(1, sizeof(*conn));
 	if (!conn) {
-		closep(&fd);
+		cw_conn_closer_close(agents->config.closer, fd);
 		return NULL;
 	}
 	conn->agents = agents;

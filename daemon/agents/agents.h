@@ -26,15 +26,17 @@
 #include "proto/messages.h"
 
 struct cw_clock;
+struct cw_conn_closer;
 struct event_base;
 struct cw_agents;
 struct cw_agent_conn;
 
 struct cw_agents_config {
 	struct event_base *base;
-	const struct cw_clock *clock; /* borrowed for life */
-	int listen_fd;                /* taken */
-	const char *daemon;           /* for the welcome; borrowed for life */
+	const struct cw_clock *clock;  /* borrowed for life */
+	struct cw_conn_closer *closer; /* borrowed for life */
+	int listen_fd;                 /* taken */
+	const char *daemon;            /* for the welcome; borrowed for life */
 	uint32_t max_conns, max_conns_per_uid;
 	uint32_t hello_ms; /* for the hello to come; not for the daemon to look at it */
 

@@ -18,8 +18,9 @@
 #include "daemon/agents/agents.h"
 #include "daemon/process/process.h"
 
-struct event_base;
+struct cw_conn_closer;
 struct cw_registrar;
+struct event_base;
 
 /* What the agent of a rank is told that there is no place for; it comes again in a minute. */
 #define CW_NO_PLACE                                                                                \
@@ -27,7 +28,8 @@ struct cw_registrar;
 
 struct cw_registrar_config {
 	struct event_base *base;
-	struct cw_process **table; /* borrowed; entries are added and, for quotas, removed */
+	struct cw_conn_closer *closer; /* borrowed for life */
+	struct cw_process **table;     /* borrowed; entries are added and, for quotas, removed */
 	struct cw_process_places places;
 	/* A new process is in the table. It may refuse by returning a negative errno. */
 	int (*on_registered)(struct cw_process *p, void *user);

@@ -26,12 +26,14 @@
 #include "daemon/alerts/mutes.h"
 #include "daemon/control/control_nodes.h"
 #include "daemon/system/accept_pause.h"
+#include "daemon/system/conn_closer.h"
 #include "identity/shares.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
 #define NO_GROUP ((gid_t)-1)
 #define MAX_GROUPS 256
+#define READ_BYTES (16u << 10)
 /* Stacks of a job take a second or more. */
 #define POLL_MS 100
 
@@ -47,7 +49,10 @@ struct share {
 struct client {
 	struct client *next, *prev;
 	struct cw_control_socket *socket;
-	struct bufferevent *bev;
+	struct bufferevent *bev; /* for answers: it would read descriptors away with the bytes */
+	struct evbuffer *in;
+	struct event *readable; /* and for how long nothing may come */
+	struct timeval idle;
 	struct event *turn; /* when its user's share allows the next request */
 	struct cw_caller caller;
 	bool awaits; /* stacks, or other nodes */
@@ -59,6 +64,7 @@ struct cw_control_socket {
 	const struct cw_clock *clock;
 	struct evconnlistener *listener;
 	struct cw_accept_pause *pause;
+	struct cw_conn_closer *closer;
 	struct client *clients;
 	struct share shares[MAX_SHARES];
 	struct cw_control_socket_stats stats;
@@ -69,16 +75,31 @@ struct cw_control_socket {
 	char *path;         /* NULL when the descriptor was given */
 };
 
+/* What there is of it; the connection is closed behind it. */
+static void client_free(struct client *c)
+{
+	int fd = c->bev ? bufferevent_getfd(c->bev) : -1;
+
+	if (c->turn)
+		event_free(c->turn);
+	if (c->readable)
+		event_free(c->readable);
+	if (c->in)
+		evbuffer_free(c->in);
+	if (c->bev)
+		bufferevent_free(c->bev);
+	if (fd >= 0)
+		cw_conn_closer_close(c->socket->closer, fd);
+	free(c);
+}
+
 static void client_close(struct client *c)
 {
 	cw_stacks_request_cancel(c->socket->stacks, c);
 	cw_control_nodes_cancel(c->socket->nodes, c);
 	DL_DELETE(c->socket->clients, c);
 	c->socket->stats.clients--;
-	if (c->turn)
-		event_free(c->turn);
-	bufferevent_free(c->bev);
-	free(c);
+	client_free(c);
 }
 
 static bool is_in_group(int fd, gid_t primary, gid_t group)
@@ -143,11 +164,20 @@ static int reply(struct client *c, const struct cw_control_answer *answer)
 	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
 }
 
+/* Reads, while there is room for more. */
+static void read_on(struct client *c)
+{
+	if (evbuffer_get_length(c->in) >= CW_CONTROL_MAX_REQUEST)
+		(void)event_del(c->readable); /* it is set up */
+	else if (event_add(c->readable, &c->idle) < 0)
+		log_err("control: no timer, a client may be silent for longer");
+}
+
 static void set_timeouts(struct client *c, int seconds)
 {
-	const struct timeval idle = { .tv_sec = seconds };
-
-	(void)bufferevent_set_timeouts(c->bev, &idle, &idle);
+	c->idle = (struct timeval){ .tv_sec = seconds };
+	(void)bufferevent_set_timeouts(c->bev, NULL, &c->idle);
+	read_on(c);
 }
 
 static void on_awaited(struct cw_control_answer *answer, void *user)
@@ -261,9 +291,8 @@ static struct share *share_of(struct cw_control_socket *s, uid_t uid)
 /* The first whole request, if there is one and it is this user's turn. */
 static int serve_one(struct client *c, int64_t now_ns)
 {
-	struct evbuffer *in = bufferevent_get_input(c->bev);
-	size_t len, used, have = evbuffer_get_length(in);
-	const uint8_t *all = evbuffer_pullup(in, -1), *payload;
+	size_t len, used, have = evbuffer_get_length(c->in);
+	const uint8_t *all = evbuffer_pullup(c->in, -1), *payload;
 	struct share *share;
 	int r = all ? cw_frame_parse(all, have, &payload, &len, &used) : -ENOMEM;
 
@@ -273,7 +302,8 @@ static int serve_one(struct client *c, int64_t now_ns)
 		r = on_frame(c, payload, len);
 	if (r < 0)
 		return r;
-	(void)evbuffer_drain(in, used); /* cannot fail for what is there */
+	(void)evbuffer_drain(c->in, used); /* cannot fail for what is there */
+	read_on(c);
 	share = share_of(c->socket, c->caller.uid);
 	share->not_before_ns = cw_clock_now_ns(c->socket->clock);
 	if (!c->caller.sees_all)
@@ -288,7 +318,7 @@ static void serve(struct client *c)
 	struct timeval wait;
 	int r = 0;
 
-	if (evbuffer_get_length(bufferevent_get_input(c->bev)) == 0)
+	if (evbuffer_get_length(c->in) == 0)
 		return;
 	wait_ns = share_of(c->socket, c->caller.uid)->not_before_ns - now;
 	if (wait_ns <= 0) {
@@ -310,10 +340,20 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 	serve(user);
 }
 
-static void on_read(struct bufferevent *bev, void *user)
+static void on_readable(evutil_socket_t fd, short what, void *user)
 {
+	char buf[READ_BYTES];
 	struct client *c = user;
+	ssize_t n = what & EV_READ ? cw_unix_recv_bytes(fd, buf, sizeof(buf)) : 0;
 
+	if (n == -EAGAIN || n == -EINTR)
+		return;
+	c->socket->stats.noise += n == -EBADMSG;
+	if (n <= 0 || evbuffer_add(c->in, buf, (size_t)n) < 0) {
+		client_close(c);
+		return;
+	}
+	read_on(c);
 	if (!event_pending(c->turn, EV_TIMEOUT, NULL))
 		serve(c);
 }
@@ -386,36 +426,54 @@ static bool make_room(struct cw_control_socket *s, const struct cw_caller *calle
 	return own < CW_CONTROL_MAX_CLIENTS_PER_UID && displace_for(s, caller->uid);
 }
 
+/* Takes fd. NULL = out of memory. */
+static struct client *client_new(struct cw_control_socket *s, int fd,
+				 const struct cw_caller *caller)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		cw_conn_closer_close(s->closer, fd);
+		return NULL;
+	}
+	c->socket = s;
+	c->caller = *caller;
+	c->bev = bufferevent_socket_new(s->base, fd, 0);
+	if (!c->bev)
+		cw_conn_closer_close(s->closer, fd);
+	c->in = evbuffer_new();
+	c->turn = evtimer_new(s->base, on_turn, c);
+	c->readable = event_new(s->base, fd, EV_READ | EV_PERSIST, on_readable, c);
+	if (c->bev && c->in && c->turn && c->readable)
+		return c;
+	client_free(c);
+	return NULL;
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 		      int len, void *user)
 {
 	struct cw_control_socket *s = user;
 	struct cw_caller caller;
-	struct client *c = NULL;
+	struct client *c;
 
 	(void)cw_accept_pause_took(s->pause, fd);
-	if (identify(s, fd, &caller) == 0 && make_room(s, &caller))
-		c = calloc(1, sizeof(*c));
-	if (c)
-		c->turn = evtimer_new(s->base, on_turn, c);
-	if (!c || !c->turn ||
-	    !(c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE))) {
+	cw_unix_take_oob_inline(fd);
+	if (identify(s, fd, &caller) < 0 || !make_room(s, &caller)) {
 		s->stats.refused++;
-		if (c && c->turn)
-			event_free(c->turn);
-		free(c);
 		send_no_place(fd);
-		(void)evutil_closesocket(fd);
+		cw_conn_closer_close(s->closer, fd);
 		return;
 	}
-	c->socket = s;
-	c->caller = caller;
+	c = client_new(s, fd, &caller);
+	if (!c) {
+		s->stats.refused++;
+		return;
+	}
 	DL_APPEND(s->clients, c);
 	s->stats.clients++;
-	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
-	bufferevent_setwatermark(c->bev, EV_READ, 0, CW_CONTROL_MAX_REQUEST);
+	bufferevent_setcb(c->bev, NULL, NULL, on_event, c);
 	set_timeouts(c, CW_CONTROL_IDLE_S);
-	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }
 
 static gid_t group_named(const char *name)
@@ -467,7 +525,9 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 	s->base = config->base;
 	s->clock = config->clock;
 	s->group = group_named(config->group);
-	r = cw_stacks_request_new(&config->stacks, &s->stacks);
+	r = cw_conn_closer_new(config->base, &s->closer);
+	if (r == 0)
+		r = cw_stacks_request_new(&config->stacks, &s->stacks);
 	nodes = (struct cw_control_nodes_config){ .clock = config->clock,
 						  .transport = config->stacks.transport,
 						  .source = &s->source,
@@ -500,6 +560,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 		event_free(s->poll);
 	cw_control_nodes_free(s->nodes);
 	cw_stacks_request_free(s->stacks);
+	s->closer = cw_conn_closer_free(s->closer);
 	if (s->path)
 		(void)unlink(s->path); /* a stale one is replaced at the next start anyway */
 	free(s->path);

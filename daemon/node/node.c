@@ -29,6 +29,7 @@
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
 #include "daemon/process/restore.h"
+#include "daemon/system/conn_closer.h"
 #include "daemon/system/sample_throttle.h"
 #include "digest/window.h"
 #include "identity/untracked.h"
@@ -58,6 +59,7 @@ struct cw_node {
 	struct cw_node_config config;
 	char *socket_path; /* to be removed; NULL = not ours */
 	char *node_name;
+	struct cw_conn_closer *closer; /* of what agents connect to */
 	struct cw_agents *agents;
 	struct cw_registrar *registrar;
 	struct cw_python_requests *python;
@@ -643,9 +645,11 @@ static void log_untracked(void *user, int level, const char *line)
 
 static int start_agents(struct cw_node *node, struct cw_err *err)
 {
+	int r = cw_conn_closer_new(node->config.base, &node->closer);
 	struct cw_agents_config agents = {
 		.base = node->config.base,
 		.clock = node->config.clock,
+		.closer = node->closer,
 		.daemon = "collwatchd " CW_VERSION,
 		.max_conns = node->config.max_processes + SPARE_CONNS,
 		.max_conns_per_uid = node->config.max_processes_per_uid + SPARE_CONNS_PER_UID,
@@ -657,6 +661,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	};
 	struct cw_registrar_config registrar = {
 		.base = node->config.base,
+		.closer = node->closer,
 		.table = &node->table,
 		.places = places_of(node),
 		.on_registered = on_registered,
@@ -672,7 +677,6 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.socket_path = node->config.socket_path,
 		.table = &node->table,
 	};
-	int r;
 
 	static const struct cw_untracked_config untracked = {
 		.one = "rank process",
@@ -682,7 +686,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.log = log_untracked,
 	};
 
-	if (cw_registrar_new(&registrar, &node->registrar) < 0 ||
+	if (r < 0 || cw_registrar_new(&registrar, &node->registrar) < 0 ||
 	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
 	    cw_absent_new(&absent, &node->absent) < 0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
@@ -763,6 +767,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 		(void)unlink(node->socket_path); /* or somebody removed it */
 	node->registrar = cw_registrar_free(node->registrar);
 	node->agents = cw_agents_free(node->agents);
+	node->closer = cw_conn_closer_free(node->closer);
 	node->python = cw_python_requests_free(node->python);
 	node->absent = cw_absent_free(node->absent);
 	node->untracked = cw_untracked_free(node->untracked);

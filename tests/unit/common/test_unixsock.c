@@ -205,6 +205,33 @@ Test(unixsock, says_when_there_was_no_room_for_a_descriptor)
 	close(pair[1]);
 }
 
+/* To read on without taking them would be to close them. */
+Test(unixsock, reads_up_to_descriptors_and_leaves_those_where_they_are)
+{
+	char buf[16];
+	int pair[2], got;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	cr_expect_eq(cw_unix_recv_bytes(pair[1], buf, sizeof(buf)), -EAGAIN);
+	cr_assert_eq(cw_unix_send_fd(pair[0], "ab", 2, -1), 2);
+	cr_expect_eq(cw_unix_recv_bytes(pair[1], buf, 1), 1);
+	cr_assert_eq(cw_unix_send_fd(pair[0], "c", 1, pair[0]), 1);
+	cr_assert_eq(cw_unix_send_fd(pair[0], "d", 1, -1), 1);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(cw_unix_recv_bytes(pair[1], buf, sizeof(buf)), -EBADMSG);
+	cr_expect_eq(recv(pair[1], buf, 1, 0), 1);
+	cr_expect_eq(buf[0], 'b');
+	cr_expect_eq(cw_unix_recv_bytes(pair[1], buf, sizeof(buf)), -EBADMSG);
+	cr_expect_eq(cw_unix_recv_fd(pair[1], buf, 1, &got), 1);
+	cr_expect_eq(buf[0], 'c');
+	cr_expect_geq(got, 0);
+	close(got);
+	cr_expect_eq(cw_unix_recv_bytes(pair[1], buf, sizeof(buf)), 1);
+	close(pair[0]);
+	cr_expect_eq(cw_unix_recv_bytes(pair[1], buf, sizeof(buf)), 0, "end of stream");
+	close(pair[1]);
+}
+
 /* Sends n descriptors in one message, as an attacker that wants to fill our table would. */
 static void send_many(int fd, int n)
 {
