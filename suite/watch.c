@@ -36,7 +36,7 @@
  * all at once and its run ends while somebody waits: scenarios of before there were notices end
  * shortly after what was the only time.
  */
-#define UNTIL_PAGE_NS (9000 * S)
+#define UNTIL_PAGE_NS (5 * 3600 * S)
 /* Whose jobs crowd a cluster. */
 #define CROWD_UID (CLUSTER_UID + 1)
 /* Of so many attempts at once nodes tell; of the dead for as long as daemons do. */

@@ -285,11 +285,6 @@ static bool fits_storage(const struct matter *m)
 	       (m->w->host_wait == CW_HOST_WAIT_STORAGE || m->w->flags & CW_RANKF_D_STATE);
 }
 
-static bool is_first_call(const struct matter *m)
-{
-	return m->v->klass == CW_CLASS_INIT_STUCK || m->v->coll_seq == 1;
-}
-
 /* The root that others wait for: its is what they are to do next. */
 static bool is_root(const struct matter *m)
 {
@@ -424,10 +419,18 @@ static int64_t before_timeout(const struct matter *m)
 	return m->timeout_ns < 90 * S ? m->timeout_ns / 3 * 2 : m->timeout_ns - 30 * S;
 }
 
-/* Its watchdog ends it soon enough to be waited for. */
+/*
+ * Who works is given as long as a wait may be that a job is known to have got over, and somewhat
+ * more: what is meant to take four hours takes a little longer.
+ */
+#define BUSY_PAGE_NS (WAIT_SITES_LONGEST_NS + 900 * S)
+/* Of a longer time-out the end is too late to be told first. */
+#define SHORT_TIMEOUT_NS (3600 * S)
+
+/* Its own watchdog will end the job. */
 static bool has_watchdog(const struct matter *m)
 {
-	return m->timeout_ns && m->timeout_ns <= 3600 * S;
+	return m->timeout_ns > 0;
 }
 
 /* no_headway_after is 60 s, and the times of some rows are as long as it is against that. */
@@ -459,14 +462,13 @@ static int64_t device_page(const struct matter *m)
 
 static int64_t busy_notice(const struct matter *m)
 {
-	return has_watchdog(m) ? before_timeout(m) : 600 * S;
+	return has_watchdog(m) && m->timeout_ns <= SHORT_TIMEOUT_NS ? before_timeout(m) : 600 * S;
 }
 
+/* That it works says nothing of whether it will end; who knows how long it may take is the job. */
 static int64_t busy_page(const struct matter *m)
 {
-	if (has_watchdog(m))
-		return PATIENCE_NEVER;
-	return max_ns((is_first_call(m) ? 2 : 1) * 3600 * S, 3 * m->longest_ns);
+	return has_watchdog(m) ? PATIENCE_NEVER : max_ns(BUSY_PAGE_NS, 3 * m->longest_ns);
 }
 
 static int64_t storage_page(const struct matter *m)

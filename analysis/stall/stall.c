@@ -4,7 +4,8 @@
  * how long nothing must have moved before somebody is called. What can never resolve (a proof)
  * needs no patience but three seconds against a picture taken in motion. Everything else must be
  * old, must read the same twice, and the rank it comes down to must have shown no sign of work;
- * what does show signs of work (a checkpoint, an evaluation, a compilation) gets an hour.
+ * what does show signs of work (a checkpoint, an evaluation, a compilation) is left to the job's
+ * own time-out, and without one gets four hours.
  *
  * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
  * Only time in which somebody looked wears patience out. A leader that was held up for five minutes

@@ -76,27 +76,44 @@ Test(stall, asks_for_windows_once_a_second_at_most)
 	cr_expect_eq(asked, 2, "asked %u times in 2 s", asked);
 }
 
-Test(stall, gives_a_checkpoint_an_hour)
+/* Where no time-out of the job's own is known. */
+Test(stall, gives_who_works_more_than_four_hours)
 {
+	int64_t noticed_ns;
+
 	stall_job_fault();
 	j.headway_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 590 * SB_S), -1);
 	cr_expect_eq(j.d.phase, CW_STALL_STALLED);
 	cr_expect_not(j.d.is_noticed);
-	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3000 * SB_S), -1);
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 20 * SB_S), -1);
 	cr_expect(j.d.is_noticed);
-	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 20 * SB_S), -1);
+	noticed_ns = j.d.noticed_ns;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 14600 * SB_S), -1);
+	cr_expect_eq(j.d.noticed_ns, noticed_ns, "told again");
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 100 * SB_S), -1);
+}
+
+/* The first call of a communicator, in which others build indexes and read models. */
+Test(stall, gives_who_works_before_the_first_call_as_long)
+{
+	j.done = 0;
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 4 * 3600 * SB_S), -1);
+	cr_expect(j.d.is_noticed);
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
 }
 
 Test(stall, waits_three_times_the_longest_stall_the_job_recovered_from)
 {
 	stall_job_fault();
 	j.headway_until_ns = INT64_MAX;
-	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 2400 * SB_S), -1);
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 6000 * SB_S), -1);
 	j.done = 50;
 	stall_job_fault();
 	j.headway_until_ns = INT64_MAX;
-	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 7180 * SB_S), -1);
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 17980 * SB_S), -1);
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 40 * SB_S), -1);
 }
 
@@ -371,6 +388,32 @@ Test(stall, leaves_who_is_busy_to_the_job_s_own_watchdog)
 	cr_expect(j.d.is_noticed);
 	cr_expect_geq(j.d.noticed_ns - j.fault_ns, 570 * SB_S);
 	cr_expect_leq(j.d.noticed_ns - j.fault_ns, 573 * SB_S);
+}
+
+/* Somebody set hours, because something takes hours. */
+Test(stall, leaves_who_is_busy_to_a_watchdog_of_hours_too)
+{
+	j.job_timeout_ns = 6 * 3600 * SB_S;
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 6 * 3600 * SB_S), -1);
+	cr_expect(j.d.is_noticed);
+	cr_expect_leq(j.d.noticed_ns - j.fault_ns, 603 * SB_S);
+}
+
+/* It got over an hour, three of which are more than the job gives itself. */
+Test(stall, pages_for_who_is_idle_before_a_watchdog_of_hours_ends_the_job)
+{
+	int64_t after;
+
+	j.job_timeout_ns = 7200 * SB_S;
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3600 * SB_S), -1);
+	j.done = 50;
+	after = page_after(7200 * SB_S);
+	cr_expect_geq(after, 7170 * SB_S);
+	cr_expect_leq(after, 7173 * SB_S, "%ld", (long)(after / SB_S));
 }
 
 Test(stall, pages_for_who_is_idle_before_the_job_ends_itself)
