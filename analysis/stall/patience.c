@@ -650,6 +650,7 @@ static struct patience patience_of(const struct matter *m)
 		.is_no_proof = row->is_no_proof,
 		.is_source = row->is_source,
 		.is_held = row->is_held,
+		.is_pause = row->is_held,
 	};
 
 	p.may_page = is_served && p.page_ns != PATIENCE_NEVER;

@@ -29,6 +29,7 @@ struct patience {
 	bool is_no_proof; /* whatever the verdict calls it */
 	bool is_source;   /* somebody who gives the others work, and waits for it */
 	bool is_held;     /* by a person: nothing is learnt from it */
+	bool is_pause;    /* ages of other rows count from when this one fits no more */
 };
 
 /* sites: what the job has got over; NULL = nothing. */

@@ -72,8 +72,9 @@ struct entry {
 	 * comm only.
 	 */
 	bool is_silent;
-	bool is_over; /* resolved, to be reported */
-	bool is_held; /* somebody held who was waited for: no habit of the job's */
+	bool is_over;      /* resolved, to be reported */
+	bool is_held;      /* somebody held who was waited for: no habit of the job's */
+	int64_t paused_ns; /* … seen so last; 0 = never */
 	struct wait_site site;
 	char what[256]; /* of a stall, for people: the verdict as it was seen last */
 	int64_t over_after_ns;
@@ -327,10 +328,17 @@ static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_ve
 	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
 }
 
-/* How long nothing has happened, of the time in which somebody looked. */
+/*
+ * How long nothing has happened, of the time in which somebody looked. Whoever was held and is let
+ * go has only begun to keep the others waiting.
+ */
 static int64_t age_of(const struct cw_stall *s, const struct entry *e, const struct patience *p)
 {
-	return s->now_ns - looked_since(s, p->since_ns > e->since_ns ? p->since_ns : e->since_ns);
+	int64_t since_ns = p->since_ns > e->since_ns ? p->since_ns : e->since_ns;
+
+	if (!p->is_pause && e->paused_ns > since_ns)
+		since_ns = e->paused_ns;
+	return s->now_ns - looked_since(s, since_ns);
 }
 
 static bool is_proof(const struct cw_verdict *v, const struct patience *p)
@@ -364,6 +372,8 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 	*p = cw_patience(snap, v, &s->sites);
 	e->site = wait_site_of(snap, v);
 	e->is_held |= p->is_held;
+	if (p->is_pause)
+		e->paused_ns = snap->now_ns;
 	age = age_of(s, e, p);
 	note_proof(e, snap, is_proof(v, p));
 	if (age >= p->read_after_ns)

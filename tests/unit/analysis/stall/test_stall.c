@@ -426,6 +426,30 @@ Test(stall, pages_for_who_is_idle_before_the_job_ends_itself)
 	cr_expect_leq(after, 153 * SB_S, "%ld", (long)(after / SB_S));
 }
 
+/* At the first look after a debugger let it go it works, and somebody has waited for hours. */
+Test(stall, counts_from_when_a_debugger_let_go)
+{
+	j.liveness = CW_LIVE_TRACED;
+	cr_expect_eq(page_after(5 * 3600 * SB_S), -1);
+	cr_expect(j.d.is_noticed);
+	j.liveness = CW_LIVE_ALIVE;
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 4 * 3600 * SB_S), -1);
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
+}
+
+/* It stands still as before, and has the four minutes of whoever idles. */
+Test(stall, counts_from_when_somebody_let_it_go_on)
+{
+	int64_t after;
+
+	j.flags = CW_RANKF_FROZEN;
+	cr_expect_eq(page_after(3600 * SB_S), -1);
+	j.flags = 0;
+	after = stall_job_run_until(CW_STALL_HANG, 300 * SB_S);
+	cr_expect_geq(after, 235 * SB_S, "%ld", (long)(after / SB_S));
+}
+
 Test(stall, learns_nothing_from_waits_for_what_somebody_held)
 {
 	j.liveness = CW_LIVE_TRACED;
