@@ -17,12 +17,12 @@
 #define LONGEST_S 14400.0
 #define ASSUMED_S 600u
 /* Between two waits: what is shown of a healthy stretch, and some more. */
-#define STEPS_S 130u
+#define STEPS_S 40u
 #define WAITS_MAX 10u
 
 struct plan {
 	struct draw *d;
-	uint32_t n;                   /* waits */
+	uint32_t n, most;             /* waits; that there may be */
 	uint32_t length_s[WAITS_MAX]; /* of each */
 	uint32_t at_s[WAITS_MAX];     /* when it begins, about */
 	uint32_t run_s;
@@ -62,7 +62,7 @@ static void draw_lengths(struct plan *p)
 	double usual_s = draw_log(p->d, SHORTEST_S, p->longest_s);
 	uint32_t at_s = draw_pick(p->d, 20, 120);
 
-	p->n = draw_pick(p->d, 1, WAITS_MAX);
+	p->n = draw_pick(p->d, 1, p->most);
 	for (uint32_t i = 0; i < p->n; i++) {
 		double s = is_regular ? usual_s * (80 + draw_pick(p->d, 0, 40)) / 100
 				      : draw_log(p->d, SHORTEST_S, p->longest_s);
@@ -94,7 +94,7 @@ static void begin(struct plan *p, const char *what)
 
 	draw_put(d,
 		 "scenario \"waits: %s\"\nlayout dp\nranks %u per-node %u\nseed %u\n"
-		 "completion nccl\nwhole\n",
+		 "completion nccl\nwhole\nleap waits\n",
 		 what, d->n_ranks, d->per_node, draw_pick(d, 0, 1u << 30));
 	put_timeout(p);
 	draw_lengths(p);
@@ -148,7 +148,7 @@ static void evaluates_on_device(struct plan *p)
 		uint32_t batch_ms = draw_pick(p->d, 200, 2000);
 
 		draw_put(p->d, "only %u\nloop %u\nwork 20ms\ncompute %ums\nsync\nend\nend\n",
-			 p->d->culprit, (uint32_t)(p->length_s[i] * 1000ull / batch_ms) + 1,
+			 p->d->culprit, (uint32_t)(p->length_s[i] * 1000ull / (batch_ms + 20)) + 1,
 			 batch_ms);
 		put_steps(p->d, draw_pick(p->d, 10, 30));
 	}
@@ -169,12 +169,19 @@ static void saves_shards(struct plan *p)
 	draw_put(p->d, "program\n");
 	put_steps(p->d, draw_pick(p->d, 10, 30));
 	for (uint32_t i = 0; i < p->n; i++) {
-		draw_put(p->d, "work %us\nio %us\nonly odd\nio %us\nend\nonly %u\nio %us\nend\n",
+		uint32_t asleep_s = draw_chance(p->d, 50) ? draw_pick(p->d, 1, 60) : 0;
+		uint32_t more_s;
+
+		if (asleep_s > p->length_s[i] / 2)
+			asleep_s = p->length_s[i] / 2;
+		/* In all as long as the wait is to be, from when the first has written. */
+		more_s = p->length_s[i] - asleep_s - (p->d->culprit % 2 ? p->length_s[i] / 3 : 0);
+		draw_put(p->d, "work %us\nio %us\nonly odd\nio %us\nend\nonly %u\nio %us\n",
 			 p->length_s[i] / 10, p->length_s[i] / 5, p->length_s[i] / 3, p->d->culprit,
-			 p->length_s[i]);
-		if (draw_chance(p->d, 50))
-			draw_put(p->d, "only %u\nsleep %us in sync\nend\n", p->d->culprit,
-				 draw_pick(p->d, 1, 60));
+			 more_s);
+		if (asleep_s)
+			draw_put(p->d, "sleep %us in sync\n", asleep_s);
+		draw_put(p->d, "end\n");
 		put_steps(p->d, draw_pick(p->d, 10, 30));
 	}
 	put_steps(p->d, 0);
@@ -197,10 +204,10 @@ static void compiles_in_turn(struct plan *p)
 {
 	uint32_t each_s = p->d->n_ranks;
 
+	p->most = 1;
 	begin(p, "ranks compile in turn");
 	draw_put(p->d, "program\n");
 	put_steps(p->d, draw_pick(p->d, 10, 30));
-	p->n = 1;
 	each_s = p->length_s[0] / each_s + 1;
 	for (uint32_t r = 1; r < p->d->n_ranks; r++)
 		draw_put(p->d, "only %u\nsleep %us\nend\n", r, r * each_s);
@@ -250,8 +257,8 @@ static void prepares(struct plan *p)
 {
 	static const char *const by[] = { "work", "io", "child" };
 
+	p->most = 1;
 	begin(p, "one rank prepares the data");
-	p->n = 1;
 	draw_put(p->d, "program\nonly %u\n%s %us\nend\nall_reduce main fp32 1\nsync\n",
 		 p->d->culprit, DRAW_ONE(p->d, by), p->length_s[0]);
 	put_steps(p->d, 0);
@@ -263,8 +270,8 @@ static void comes_late(struct plan *p)
 {
 	static const char *const by[] = { "work", "io", "child" };
 
+	p->most = 1;
 	begin(p, "one rank is late for the making");
-	p->n = 1;
 	draw_put(p->d,
 		 "comm late all by init\nprogram\nall_reduce main fp32 1\nsync\nonly %u\n"
 		 "%s %us\nend\ninit late\n",
@@ -302,7 +309,7 @@ size_t cw_suite_draw_waits(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_B
 		is_debugged, has_mail,
 	};
 	struct draw d = draw_begin(seed, index, ret);
-	struct plan p = { .d = &d };
+	struct plan p = { .d = &d, .most = WAITS_MAX };
 
 	draw_few(&d);
 	DRAW_ONE(&d, sorts)(&p);

@@ -27,6 +27,13 @@
 #define SETTLE_NS (90 * S)
 /* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
 #define SHOWN_NS (40 * S)
+/*
+ * One that leaps in waits shows so much of a wait at its beginning and its end, and so much
+ * whenever it has become half as long again: whatever is due by its age comes then.
+ */
+#define WAIT_SHOWN_NS (90 * S)
+#define WAIT_END_SHOWN_NS (30 * S)
+#define WAIT_GLIMPSE_NS (12 * S)
 /* Who still gets on so long before the end, after a page, did not hang. */
 #define STILL_MOVES_NS (30 * S)
 /* A wait that people would look at. */
@@ -90,7 +97,9 @@ struct watch {
 	unsigned n_alerts, n_notices;
 	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
 	int64_t long_since_ns;                       /* of the long wait there is; 0 = none */
-	uint32_t n_ended;                            /* … when it became one */
+	int64_t long_leapt_ns;  /* … what had been leapt over when it began */
+	int64_t shown_until_ns; /* … it is not leapt in before */
+	uint32_t n_ended;       /* … when it became one */
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
@@ -474,13 +483,12 @@ static uint32_t n_ended(const struct watch *w)
 	return n;
 }
 
-/* On the network's clock, which stands still while the cluster leaps: nobody waits then. */
-static uint32_t n_told_since(const struct watch *w, const struct network_alert *told, size_t n,
-			     int64_t since_ns)
+/* During the long wait; told on the network's clock, which stands still while the cluster leaps. */
+static uint32_t n_told(const struct watch *w, const struct network_alert *told, size_t n)
 {
 	uint32_t since = 0;
 
-	while (n && told[--n].at_ns + w->leapt_ns >= since_ns)
+	while (n && told[--n].at_ns + w->long_leapt_ns >= w->long_since_ns)
 		since++;
 	return since;
 }
@@ -490,8 +498,8 @@ static int note_healthy_wait(struct watch *w)
 	const struct network *net = w->net;
 	const struct outcome_wait wait = {
 		.length_ns = now_ns(w) - w->long_since_ns,
-		.pages = n_told_since(w, net->alerts, net->n_alerts, w->long_since_ns),
-		.notices = n_told_since(w, net->notices, net->n_notices, w->long_since_ns),
+		.pages = n_told(w, net->alerts, net->n_alerts),
+		.notices = n_told(w, net->notices, net->n_notices),
 	};
 
 	return outcome_add_wait(w->out, &wait);
@@ -506,6 +514,8 @@ static int note_long_wait(struct watch *w)
 
 	if (is_long && !w->long_since_ns) {
 		w->long_since_ns = since_ns;
+		w->long_leapt_ns = w->leapt_ns;
+		w->shown_until_ns = since_ns + WAIT_SHOWN_NS;
 		w->n_ended = n_ended(w);
 	}
 	if (is_long || !w->long_since_ns)
@@ -636,6 +646,38 @@ static void leap(struct watch *w)
 	w->well_ns = now_ns(w);
 }
 
+/*
+ * Somebody has waited for long, and will. The cluster goes on as it does, and nobody looks: the
+ * nodes tell next of a wait that is so much older.
+ */
+static int leap_in_wait(struct watch *w)
+{
+	int64_t until, age = now_ns(w) - w->long_since_ns;
+	int r;
+
+	if (!w->long_since_ns || now_ns(w) < w->shown_until_ns ||
+	    now_ns(w) - w->alert_ns < SETTLE_NS)
+		return 0;
+	r = cluster_rests_until(living(w), &until);
+	if (r < 0)
+		return r;
+	if (until > CLUSTER_ORIGIN_NS + w->s->run_ns)
+		until = CLUSTER_ORIGIN_NS + w->s->run_ns;
+	if (until > cluster_next_fault_ns(living(w)))
+		until = cluster_next_fault_ns(living(w));
+	/* What comes of it is shown, too. */
+	if (until - now_ns(w) < WAIT_END_SHOWN_NS + WAIT_GLIMPSE_NS) {
+		w->shown_until_ns = until + WAIT_END_SHOWN_NS;
+		return 0;
+	}
+	until -= WAIT_END_SHOWN_NS + now_ns(w);
+	until = (until < age / 2 ? until : age / 2) / S * S;
+	w->out->leapt_ns += until;
+	w->leapt_ns += until;
+	w->shown_until_ns = now_ns(w) + WAIT_GLIMPSE_NS;
+	return cluster_run(living(w), now_ns(w));
+}
+
 /* What the leader's last look showed; NULL = nobody leads. */
 static const struct cw_job_view *last_look(const struct watch *w)
 {
@@ -704,6 +746,8 @@ static int run(struct watch *w)
 		w->out->looks++;
 		if (w->s->is_leaping)
 			leap(w);
+		if (r == 0 && w->s->is_leaping_waits)
+			r = leap_in_wait(w);
 	}
 	return r;
 }

@@ -254,8 +254,18 @@ static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 	printf("%s\n", o->n_culprits ? "" : "-");
 }
 
+/* One notice of a wait is all that somebody who looks wants. */
+static void print_wait(const struct suite_scenario *s, const struct outcome_wait *wait)
+{
+	if (wait->notices > 1)
+		printf("%s:%u %s: a wait of %.0f s had %" PRIu32 " notices\n", s->file, s->line,
+		       s->name, (double)wait->length_ns / CW_NS_PER_S, wait->notices);
+}
+
 static void print_outcome(const struct suite_scenario *s, const struct outcome *o)
 {
+	for (uint32_t i = 0; i < o->n_healthy_waits; i++)
+		print_wait(s, &o->healthy_waits[i]);
 	for (const struct outcome *n = o->notices; n; n = n->also)
 		print_alert(s, n);
 	if (!cw_outcome_says(o))

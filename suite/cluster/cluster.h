@@ -82,6 +82,13 @@ int64_t cluster_next_fault_ns(const struct cluster *c);
  */
 void cluster_leap(struct cluster *c, int64_t ns);
 
+/*
+ * Until when nothing happens but what goes on now: hosts that wait or work, loops that turn
+ * (SUITE_FOREVER: nobody will do anything any more). Faults at calls are not foreseen. 0 or
+ * -ENOMEM.
+ */
+int cluster_rests_until(const struct cluster *c, int64_t *ret_ns);
+
 /* Nobody is alive any more, or nobody has made an NCCL call yet: there is nothing to see. */
 bool cluster_is_over(const struct cluster *c);
 /* The launcher has started the job anew at this time; 0 = it has not. */

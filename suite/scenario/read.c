@@ -249,6 +249,22 @@ static int read_leader_turn(struct reader *r)
 	return read_end(r);
 }
 
+/* leap, or leap waits */
+static int read_leap(struct reader *r)
+{
+	const char *w;
+
+	if (r->at == r->words->n) {
+		r->s->is_leaping = true;
+		return 0;
+	}
+	w = read_word(r);
+	if (strcmp(w, "waits"))
+		return read_fail(r, "leap, or leap waits, not leap", w);
+	r->s->is_leaping_waits = true;
+	return read_end(r);
+}
+
 static int read_head(struct reader *r, const char *w)
 {
 	if (strcmp(w, "end") == 0)
@@ -319,10 +335,8 @@ static int read_head(struct reader *r, const char *w)
 		r->s->is_recorded = true;
 		return read_end(r);
 	}
-	if (strcmp(w, "leap") == 0) {
-		r->s->is_leaping = true;
-		return read_end(r);
-	}
+	if (strcmp(w, "leap") == 0)
+		return read_leap(r);
 	return read_fail(r, "no such line in a scenario:", w);
 }
 

@@ -267,14 +267,15 @@ struct suite_scenario {
 	unsigned line;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
-	uint32_t policy;      /* enum cw_policy */
-	bool has_no_progress; /* no progress words */
-	bool is_recorded;     /* by agents' own code, where the pipeline goes through digests */
-	bool is_whole;        /* watched to its end, whatever is told meanwhile */
-	bool is_leaping;      /* stretches in which all is well are shown in part, then left out */
-	uint8_t completion;   /* enum suite_completion */
-	int64_t run_ns;       /* how long it is watched */
-	uint32_t seed;        /* of the instants at which ranks are looked at */
+	uint32_t policy;       /* enum cw_policy */
+	bool has_no_progress;  /* no progress words */
+	bool is_recorded;      /* by agents' own code, where the pipeline goes through digests */
+	bool is_whole;         /* watched to its end, whatever is told meanwhile */
+	bool is_leaping;       /* stretches in which all is well are shown in part, then left out */
+	bool is_leaping_waits; /* … and those of a wait in which nothing happens */
+	uint8_t completion;    /* enum suite_completion */
+	int64_t run_ns;        /* how long it is watched */
+	uint32_t seed;         /* of the instants at which ranks are looked at */
 	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
 	bool is_alone; /* watched beyond the first alert: nothing else may be said */
 	uint32_t n_machines;

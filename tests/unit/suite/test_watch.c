@@ -163,6 +163,42 @@ Test(watch, a_long_wait_that_ends_by_itself_is_counted)
 	cr_expect_eq(said.n_healthy_waits, 0);
 }
 
+/* The middle of a wait changes nothing of what is told of it, nor when it ends. */
+static void is_told_the_same(const char *fault, uint32_t pages, uint32_t notices)
+{
+	static const char *const leaps[] = { "", "leap waits\n" };
+	char text[512];
+
+	for (unsigned i = 0; i < 2; i++) {
+		(void)snprintf(text, sizeof(text), "whole\n%srun 4000s\nfault 3 at 20s on world %s",
+			       leaps[i], fault);
+		run(text, "silence");
+		cr_assert_eq(said.n_healthy_waits, 1);
+		cr_expect_eq(said.healthy_waits[0].length_ns / 1000000000, 3000);
+		cr_expect_eq(said.healthy_waits[0].pages, pages);
+		cr_expect_eq(said.healthy_waits[0].notices, notices);
+		cr_expect(i ? said.leapt_ns > INT64_C(2500) * 1000000000 : !said.leapt_ns);
+	}
+}
+
+Test(watch, a_wait_in_which_nothing_happens_is_left_out)
+{
+	is_told_the_same("spin for 3000s", 0, 1);
+	is_told_the_same("block for 3000s", 1, 1);
+	is_told_the_same("block in tty for 3000s", 0, 1);
+}
+
+/* What comes in the middle is shown. */
+Test(watch, a_wait_is_shown_where_something_happens)
+{
+	run("whole\nleap waits\nrun 4000s\nfault 3 at 20s on world spin for 3000s\n"
+	    "node 2 at 1500s goodbye for 20s\nfault 5 at 2000s stop for 30s\n"
+	    "fault 6 at 2500s kill 9",
+	    "process_dead 6");
+	is_told(CW_CLASS_PROCESS_DEAD, 6, 1);
+	cr_expect_lt(said.after_ns, INT64_C(2600) * 1000000000);
+}
+
 /* Of the second its page is counted, and the third is waited for. */
 Test(watch, a_job_that_is_watched_whole_is_so_after_a_page)
 {

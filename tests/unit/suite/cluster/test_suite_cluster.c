@@ -221,6 +221,64 @@ Test(suite_cluster, a_clock_that_is_set_moves_wall_time_only)
 	cr_expect_eq(snap->now_ns, CLUSTER_ORIGIN_NS + 20 * S);
 }
 
+/* ---- until when nothing happens ---- */
+
+static int64_t rests_ns;
+
+static int rest_it(void *user, const struct suite_scenario *s)
+{
+	struct cluster *c = NULL;
+	struct cw_err err;
+
+	(void)user;
+	cr_assert_eq(cluster_new(s, CLUSTER_ORIGIN_NS, &err, &c), 0);
+	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + 100 * S), 0);
+	cr_assert_eq(cluster_rests_until(c, &rests_ns), 0);
+	(void)cluster_free(c);
+	return 0;
+}
+
+static int64_t rests_until_s(const char *program)
+{
+	struct cw_err err;
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+		       "scenario s\nranks 4 per-node 2\ncomm world all\nprogram\n%s"
+		       "all_reduce world\nsync\nloop\nwork 1s\nall_reduce world\nsync\nend\n"
+		       "end\nexpect silence\nend\n",
+		       program);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, rest_it, NULL, &err), 0,
+		     "%s", err.text);
+	return rests_ns == SUITE_FOREVER ? -1 : (rests_ns - CLUSTER_ORIGIN_NS) / S;
+}
+
+static void is_between(int64_t s, int64_t low, int64_t high)
+{
+	cr_expect_geq(s, low, "%ld", (long)s);
+	cr_expect_leq(s, high, "%ld", (long)s);
+}
+
+Test(suite_cluster, rests_until_whoever_works_is_done)
+{
+	is_between(rests_until_s("only 2\nwork 500s\nend\n"), 490, 510);
+	is_between(rests_until_s("only 2\nio 500s\nend\nonly 1\nsleep 300s\nend\n"), 294, 306);
+	/* All step. */
+	is_between(rests_until_s(""), 99, 101);
+}
+
+Test(suite_cluster, rests_while_a_loop_turns)
+{
+	is_between(rests_until_s("only 2\nloop 1000\nwork 20ms\ncompute 500ms\nsync\nend\nend\n"),
+		   500, 525);
+	/* A kernel beside the host's work takes none of its time. */
+	is_between(rests_until_s("only 2\nloop 1000\ncompute 400ms\nwork 500ms\nsync\nend\nend\n"),
+		   485, 505);
+	is_between(rests_until_s("only 2\nloop 10\nloop 10\nonly 2\nwork 4s\nend\nonly 1\n"
+				 "work 9s\nend\nend\nend\nend\n"),
+		   380, 405);
+}
+
 #define LONG HEAD "leap\n" LOOP "run 50h\n"
 
 Test(suite_cluster, a_leap_leaves_out_what_is_well_and_nothing_else)
