@@ -140,6 +140,15 @@ static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 	return &all->v[all->n++];
 }
 
+static void follow_wait(struct cw_job_incidents *all, const struct cw_stall_decision *d)
+{
+	struct cw_job_incident *one =
+		d->moved_from.is_set && d->key.is_set ? find_open(all, &d->moved_from) : NULL;
+
+	if (one)
+		cw_incident_move(one->incident, &d->key);
+}
+
 static void close_resolved(struct cw_job_incidents *all, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
@@ -205,6 +214,8 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapshot *snap,
 			   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
 {
+	for (uint32_t i = 0; i < list->n; i++)
+		follow_wait(all, &d[i]);
 	close_resolved(all, snap, &list->v[0], &d[0]);
 	for (uint32_t i = 0; i < list->n; i++)
 		step_one(all, snap, &list->v[i], &d[i], i == 0);

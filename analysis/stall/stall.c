@@ -45,6 +45,15 @@
 /* Times held up that are remembered one by one; of more, the two oldest count as one. */
 #define MAX_HOLDS 8u
 
+/* Of those who are waited for, so many are known again. */
+#define MAX_WHO 8u
+
+/* By what stays the same from snapshot to snapshot. */
+struct who {
+	uint64_t start_ticks;
+	int32_t rank, pid;
+};
+
 /* A time held up, which ended at or before at_ns. */
 struct hold {
 	int64_t at_ns, ns;
@@ -72,9 +81,12 @@ struct entry {
 	 * comm only.
 	 */
 	bool is_silent;
-	bool is_over;      /* resolved, to be reported */
-	bool is_held;      /* somebody held who was waited for: no habit of the job's */
-	int64_t paused_ns; /* … seen so last; 0 = never */
+	bool is_over;            /* resolved, to be reported */
+	bool is_held;            /* somebody held who was waited for: no habit of the job's */
+	int64_t paused_ns;       /* … seen so last; 0 = never */
+	struct who who[MAX_WHO]; /* they are waited for, as of the last look */
+	uint32_t n_who;
+	int64_t left_ns; /* since when nobody is seen in it any more; 0 = somebody is */
 	struct wait_site site;
 	char what[256]; /* of a stall, for people: the verdict as it was seen last */
 	int64_t over_after_ns;
@@ -147,6 +159,22 @@ static bool is_same_op(const struct entry *e, const struct cw_op *op)
 	return op->kind == e->op_kind && op->p2p_seq == e->p2p_seq;
 }
 
+static struct who who_is(const struct cw_snapshot *snap, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+
+	return (struct who){ .start_ticks = r->start_ticks, .rank = r->rank, .pid = r->pid };
+}
+
+static bool is_among(const struct entry *e, struct who w)
+{
+	for (uint32_t i = 0; i < e->n_who; i++)
+		if (w.start_ticks == e->who[i].start_ticks && w.rank == e->who[i].rank &&
+		    w.pid == e->who[i].pid)
+			return true;
+	return false;
+}
+
 /* Somebody is still in it. */
 static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct entry *e, bool is_healthy)
@@ -193,6 +221,34 @@ static bool is_about(const struct entry *e, const struct cw_verdict_key *keys, u
 	return false;
 }
 
+/* Some of those who were waited for have not come to the call. */
+static bool is_still_missed(const struct entry *e, const struct cw_snapshot *snap, uint32_t comm)
+{
+	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
+		const struct cw_snap_member *m = &snap->comms[comm].members[i];
+
+		if (m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) &&
+		    m->coll_entered < e->coll_seq && is_among(e, who_is(snap, m->rank)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Nobody is in it, but whoever was waited for has not come to it: those who waited are in the next
+ * call, which their node tells within a second.
+ */
+static bool may_go_on(struct entry *e, const struct cw_snapshot *snap)
+{
+	uint32_t comm = cw_snapshot_find_comm(snap, e->comm_id, e->comm_instance);
+
+	if (!e->left_ns)
+		e->left_ns = snap->now_ns;
+	return e->noticed_ns && e->coll_seq && comm != CW_SNAP_NONE &&
+	       snap->now_ns - e->left_ns <= snap->thresholds.confirm_ns &&
+	       is_still_missed(e, snap, comm);
+}
+
 static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v, const struct cw_verdict_key *keys,
 			   uint32_t n)
@@ -202,8 +258,11 @@ static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
 	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
 		struct entry *e = &s->entries[i];
 
-		if (e->key.is_set && !is_about(e, keys, n) && !e->is_over &&
-		    !is_pending(s, snap, e, is_healthy))
+		if (!e->key.is_set || e->is_over)
+			continue;
+		if (is_about(e, keys, n) || is_pending(s, snap, e, is_healthy))
+			e->left_ns = 0;
+		else if (!may_go_on(e, snap))
 			close_entry(s, e, snap->now_ns,
 				    cw_snapshot_find_comm(snap, e->comm_id, e->comm_instance) !=
 					    CW_SNAP_NONE);
@@ -262,6 +321,59 @@ static void open_entry(struct entry *e, const struct cw_snapshot *snap, const st
 	if (v->n_sides && v->sides[0].has_op) {
 		e->op_kind = v->sides[0].op.kind;
 		e->p2p_seq = v->sides[0].op.p2p_seq;
+	}
+}
+
+static void note_who(struct entry *e, const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	for (e->n_who = 0; e->n_who < v->n_culprits && e->n_who < MAX_WHO; e->n_who++)
+		e->who[e->n_who] = who_is(snap, v->culprits[e->n_who].rank);
+}
+
+static bool shares_who(const struct entry *e, const struct cw_snapshot *snap,
+		       const struct cw_verdict *v)
+{
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (is_among(e, who_is(snap, v->culprits[i].rank)))
+			return true;
+	return false;
+}
+
+/*
+ * A member's part of a rooted call is done before all have come to the call, and it waits in the
+ * next one for the same rank: who was in that already when the earlier one was seen last has been
+ * in one wait all the time.
+ */
+static bool goes_on_in(const struct cw_stall *s, const struct cw_snapshot *snap,
+		       const struct entry *e, const struct cw_verdict *v,
+		       const struct cw_verdict_key *key)
+{
+	return e->key.is_set && !e->is_over && !e->is_silent && key->is_waited && e->coll_seq &&
+	       v->coll_seq > e->coll_seq && e->comm_id == key->comm_id &&
+	       e->comm_instance == key->instance && v->waiting_since_ns <= e->seen_ns &&
+	       shares_who(e, snap, v) && is_still_missed(e, snap, v->comm) &&
+	       !is_pending(s, snap, e, false);
+}
+
+static void follow_wait(struct cw_stall *s, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_verdict_key *key,
+			struct cw_stall_decision *ret)
+{
+	struct entry *new = find_entry(s, key);
+
+	if (new && (new->noticed_ns || new->confirmed_ns))
+		return;
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		struct entry *e = &s->entries[i];
+
+		if (!goes_on_in(s, snap, e, v, key))
+			continue;
+		if (new) /* seen before the others' nodes told that they are in it, too */
+			*new = (struct entry){ 0 };
+		ret->moved_from = e->key;
+		e->key = *key;
+		e->coll_seq = v->coll_seq;
+		return;
 	}
 }
 
@@ -371,6 +483,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 
 	*p = cw_patience(snap, v, &s->sites);
 	e->site = wait_site_of(snap, v);
+	note_who(e, snap, v);
 	e->is_held |= p->is_held;
 	if (p->is_pause)
 		e->paused_ns = snap->now_ns;
@@ -514,6 +627,7 @@ static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_de
 	for (uint32_t i = 0; i < n; i++) {
 		ret[i] = s->last[i];
 		ret[i].resolved_key.is_set = false;
+		ret[i].moved_from.is_set = false;
 		ret[i].want_windows = false;
 	}
 }
@@ -539,6 +653,9 @@ void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 	if (snap->policy == CW_POLICY_OFF) {
 		memset(s->entries, 0, sizeof(s->entries));
 	} else if (n) {
+		for (uint32_t i = 0; i < n; i++)
+			if (keys[i].is_set)
+				follow_wait(s, snap, &v[i], &keys[i], &ret[i]);
 		close_resolved(s, snap, v, keys, n);
 		for (uint32_t i = 0; i < n; i++)
 			if (keys[i].is_set)

@@ -40,6 +40,8 @@ struct cw_stall_decision {
 	/* Confidence after patience: may be lower than the verdict's. */
 	enum cw_confidence confidence;
 	/* The stall that was open has resolved: its key and how long it lasted. Not set = none. */
+	/* The matter `key` goes on with what was told of this one; not set = it is no other's. */
+	struct cw_verdict_key moved_from;
 	struct cw_verdict_key resolved_key;
 	int64_t resolved_after_ns;
 	char resolved_what[256]; /* the verdict on it, as it was seen last */

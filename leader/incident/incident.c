@@ -159,6 +159,11 @@ const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc)
 	return &inc->key;
 }
 
+void cw_incident_move(struct cw_incident *inc, const struct cw_verdict_key *key)
+{
+	inc->key = *key;
+}
+
 /* ---- its documents and its bundle ---- */
 
 static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)

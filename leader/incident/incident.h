@@ -126,6 +126,8 @@ bool cw_incident_is_open(const struct cw_incident *inc);
 /* Open, and no more than a notice. */
 bool cw_incident_is_noted(const struct cw_incident *inc);
 const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc);
+/* The same ranks wait for the same in a later call: from now on it is about that. */
+void cw_incident_move(struct cw_incident *inc, const struct cw_verdict_key *key);
 unsigned cw_incident_state(const struct cw_incident *inc);
 enum cw_severity cw_incident_severity(const struct cw_incident *inc);
 /* Why nobody was told of it, one word; NULL = they were, or will be. */

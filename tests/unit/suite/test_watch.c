@@ -199,6 +199,30 @@ Test(watch, a_wait_is_shown_where_something_happens)
 	cr_expect_lt(said.after_ns, INT64_C(2600) * 1000000000);
 }
 
+/*
+ * A member's part of a reduce is done when its neighbour has come, and it waits for the same rank
+ * in the next call: who was told of the wait is not told again.
+ */
+Test(watch, a_wait_that_goes_on_in_the_next_call_is_noticed_once)
+{
+	char text[640];
+
+	for (unsigned seed = 1; seed <= 6; seed++) {
+		(void)snprintf(text, sizeof(text),
+			       "scenario s\nranks 4 per-node 2\nseed %u\ncompletion nccl\nwhole\n"
+			       "run 3000s\ncomm world all\nprogram\nloop 24\nwork 300ms\n"
+			       "reduce world 4096\ncompute 800ms\nall_reduce world fp32 64\nsync\n"
+			       "end\nonly 1,3\nio 800s\nend\nonly 0\nio 2600s\nend\nloop\n"
+			       "work 300ms\nreduce world 4096\ncompute 160ms\n"
+			       "all_reduce world fp32 64\nsync\nend\nend\nexpect silence\nend\n",
+			       seed);
+		run_text(text);
+		cr_expect_not(said.is_alert, "%s", said.summary);
+		cr_assert_eq(said.n_healthy_waits, 1);
+		cr_expect_eq(said.healthy_waits[0].notices, 1, "seed %u", seed);
+	}
+}
+
 /* Of the second its page is counted, and the third is waited for. */
 Test(watch, a_job_that_is_watched_whole_is_so_after_a_page)
 {

@@ -458,3 +458,79 @@ Test(stall, learns_nothing_from_waits_for_what_somebody_held)
 	j.liveness = CW_LIVE_ALIVE;
 	cr_expect_neq(page_after(245 * SB_S), -1);
 }
+
+/* ---- a wait that goes on in the next call ---- */
+
+/*
+ * The parts of the call that others wait in are done for those who have come, as in a reduce: they
+ * have completed `ahead` calls more than rank 3, which works, and wait in the next or are not seen
+ * to wait yet.
+ */
+static void look_ahead(uint64_t ahead, bool do_wait, uint64_t of_culprit)
+{
+	struct sb *b = sb_new(j.n_ranks, 2);
+	struct sb_comm *c = sb_comm(b, "world", 0, j.n_ranks, 1, j.done);
+	struct cw_snapshot *snap;
+
+	for (uint32_t i = 0; i < j.n_ranks; i++) {
+		struct sb_member *m = &c->members[i];
+
+		m->completed = m->reached = m->returned = m->entered =
+			j.done + (i == j.culprit ? of_culprit : ahead);
+		if (i != j.culprit && do_wait)
+			sb_waits(c, i, j.now_ns - j.fault_ns + 1);
+	}
+	snap = sb_snapshot(b);
+	snap->thresholds = j.t;
+	stall_job_look(b, snap);
+	j.now_ns += SB_S;
+}
+
+static struct cw_verdict_key notice_of_a_wait(void)
+{
+	stall_job_fault();
+	for (unsigned i = 0; i < 620; i++)
+		look_ahead(0, true, 0);
+	cr_assert(j.d.is_noticed);
+	return j.d.key;
+}
+
+Test(stall, follows_a_wait_into_the_next_call)
+{
+	struct cw_verdict_key key = notice_of_a_wait();
+	int64_t noticed_ns = j.d.noticed_ns;
+
+	look_ahead(1, false, 0);
+	cr_expect_not(j.d.resolved_key.is_set, "their node tells in a moment what they wait in");
+	look_ahead(1, true, 0);
+	cr_expect(cw_verdict_key_is_same(&j.d.moved_from, &key));
+	cr_expect_not(cw_verdict_key_is_same(&j.d.key, &key));
+	cr_expect_eq(j.d.noticed_ns, noticed_ns);
+	look_ahead(1, true, 0);
+	cr_expect_not(j.d.moved_from.is_set);
+	cr_expect_eq(j.d.noticed_ns, noticed_ns);
+	/* It comes, and all go on. */
+	look_ahead(2, false, 2);
+	cr_expect(j.d.resolved_key.is_set);
+	cr_expect_geq(j.d.resolved_after_ns, 620 * SB_S);
+}
+
+Test(stall, gives_up_a_wait_that_nobody_is_seen_in)
+{
+	(void)notice_of_a_wait();
+	for (unsigned i = 0; i < 3; i++) {
+		look_ahead(1, false, 0);
+		cr_expect_not(j.d.resolved_key.is_set, "%u", i);
+	}
+	look_ahead(1, false, 0);
+	cr_expect(j.d.resolved_key.is_set);
+}
+
+/* It came, and is late for the next call again. */
+Test(stall, does_not_follow_where_it_has_come)
+{
+	(void)notice_of_a_wait();
+	look_ahead(1, true, 1);
+	cr_expect_not(j.d.moved_from.is_set);
+	cr_expect(j.d.resolved_key.is_set);
+}
