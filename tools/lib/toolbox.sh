@@ -137,17 +137,21 @@ debian_packages=build-essential,debhelper,fakeroot,bpftool,clang,libbpf-dev,libc
 debian_packages=$debian_packages,libcurl4-openssl-dev,libdw-dev,libelf-dev,libevent-dev,libjansson-dev
 debian_packages=$debian_packages,libprotobuf-c-dev,libseccomp-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
 debian_packages=$debian_packages,python3,scdoc,systemd-dev,uthash-dev,systemd-sysv,dbus,iproute2
+# The daemon's package makes a user; the container has no network to get what does.
+debian_packages=$debian_packages,passwd
 
 # toolbox_root RELEASE [NAME PACKAGES]: a Debian of that release at $toolbox/roots/NAME. As root.
 toolbox_root() {
 	set -- "$1" "$toolbox/roots/${2:-$1}" "${3:-$root_packages}"
-	[ ! -d "$2" ] || return 0
+	# One that was made of other packages is of no use.
+	[ ! -d "$2" ] || [ "$(cat "$2.packages" 2>/dev/null)" != "$3" ] || return 0
 	mkdir -p "$toolbox/roots"
-	rm -rf "$2.new"
+	rm -rf "$2.new" "$2"
 	# A release that is archived one day has lists that are past their date.
 	mmdebstrap --quiet --mode=root --variant=apt --include="$3" \
 		--aptopt='APT::Install-Recommends "0"' --aptopt='Acquire::Check-Valid-Until "0"' \
 		"$1" "$2.new" http://deb.debian.org/debian >&2 || die "no root of $1"
+	printf '%s\n' "$3" >"$2.packages"
 	mv "$2.new" "$2"
 }
 
