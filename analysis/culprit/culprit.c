@@ -367,6 +367,29 @@ static uint32_t *oldest_gates(struct scene *s)
 	return oldest;
 }
 
+/*
+ * Where all are through the call that differs, the oldest wait at which those who have come differ
+ * still, or CW_SNAP_NONE. It need not be the oldest of all: by a call that was made twice the
+ * histories are apart from there on, and calls of one kind in between meet and go through.
+ */
+static uint32_t differing_gate(const struct scene *s, uint32_t comm)
+{
+	uint32_t oldest = CW_SNAP_NONE;
+
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+
+		if (gate->comm != comm ||
+		    (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT) ||
+		    gate->seq < s->alignments[comm].from_seq || !is_waited_at(s, gate) ||
+		    !differs_there(s, gate))
+			continue;
+		if (oldest == CW_SNAP_NONE || gate->since_ns < s->g.gates[oldest].since_ns)
+			oldest = i;
+	}
+	return oldest;
+}
+
 /* When somebody made the call that differs; INT64_MAX = not known. */
 static int64_t differed_ns(const struct alignment *al)
 {
@@ -411,6 +434,14 @@ static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
 			oldest = i;
 	}
 	return oldest;
+}
+
+/* Of a call that all are through: the wait that comes of it, or CW_SNAP_NONE. */
+static uint32_t gate_behind(const struct scene *s, uint32_t comm)
+{
+	uint32_t gate = differing_gate(s, comm);
+
+	return gate != CW_SNAP_NONE ? gate : displaced_gate(s, comm);
 }
 
 static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gate,
@@ -541,10 +572,8 @@ int culprit_find_all(struct scene *s)
 	count_ended(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
 		if (s->alignments[c].seq) {
-			if (oldest[c] != CW_SNAP_NONE &&
-			    all_completed(s, c, s->alignments[c].seq) &&
-			    !differs_there(s, &g->gates[oldest[c]]))
-				oldest[c] = displaced_gate(s, c);
+			if (oldest[c] != CW_SNAP_NONE && all_completed(s, c, s->alignments[c].seq))
+				oldest[c] = gate_behind(s, c);
 			classify_mismatch(s, c, oldest[c], &f);
 			keep(s, &f);
 		}
