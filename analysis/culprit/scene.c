@@ -12,6 +12,8 @@
 #define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
 /* Ranks that are held up by one other begin to wait within this time of each other. */
 #define SAME_TIME_NS (INT64_C(1) * 1000000000)
+/* So far apart may instants lie that come from different nodes, or by different ways. */
+#define CLOCKS_APART_NS (INT64_C(250) * 1000000)
 
 /* Of fewer members, looking at each is as quick. */
 #define PLACES_MIN_MEMBERS 32
@@ -107,24 +109,66 @@ bool scene_is_ending(const struct scene *s)
 	       scene_may_be_ending(s);
 }
 
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+bool scene_gate_before(const struct scene *s, const struct gate *a, const struct gate *b)
+{
+	const struct cw_snap_comm *ca = &s->snap->comms[a->comm], *cb = &s->snap->comms[b->comm];
+	int order = compare(ca->id, cb->id);
+
+	if (!order)
+		order = compare(ca->instance, cb->instance);
+	return order ? order < 0 : a->seq < b->seq;
+}
+
 /* As clear as another one, a collective tells more: a send may be made long before its receive. */
-static bool tells_more(const struct gate *a, const struct gate *b)
+static int compare_clearness(const struct gate *a, const struct gate *b)
 {
 	if (a->n_missing_all != b->n_missing_all)
-		return a->n_missing_all < b->n_missing_all;
-	if ((a->kind == GATE_P2P) != (b->kind == GATE_P2P))
-		return b->kind == GATE_P2P;
-	return a->since_ns < b->since_ns;
+		return a->n_missing_all < b->n_missing_all ? -1 : 1;
+	return (a->kind == GATE_P2P) - (b->kind == GATE_P2P);
+}
+
+/* Of calls in which others wait for the rank. */
+struct choice {
+	uint32_t clearest; /* CW_SNAP_NONE = none yet */
+	int64_t oldest_ns; /* the first wait in one as clear as that; 0 = not known */
+};
+
+static void note_choice(const struct waitgraph *g, uint32_t i, struct choice *c)
+{
+	const struct gate *gate = &g->gates[i];
+	int order =
+		c->clearest == CW_SNAP_NONE ? -1 : compare_clearness(gate, &g->gates[c->clearest]);
+
+	if (order > 0)
+		return;
+	if (order < 0)
+		*c = (struct choice){ .clearest = i };
+	if (gate->since_ns && (!c->oldest_ns || gate->since_ns < c->oldest_ns))
+		c->oldest_ns = gate->since_ns;
+}
+
+/* Somebody waits there since then, or for as much less. */
+static bool began_by(const struct gate *gate, int64_t since_ns, int64_t slack_ns)
+{
+	return !since_ns || (gate->since_ns && gate->since_ns <= since_ns + slack_ns);
 }
 
 /*
  * The call that shows best what the rank owes: of those that began to wait at about the same time
  * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
- * clear: what the verdict is about must not change while the hang lasts.
+ * clear: what the verdict is about must not change while the hang lasts. Where nothing else decides
+ * and their beginnings are no further apart than nodes' clocks may be, it goes by name: another
+ * leader, to which the same digests came otherwise, must know the same trouble by the same call.
  */
 uint32_t scene_gate_of(const struct scene *s, uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
+	struct choice choice = { .clearest = CW_SNAP_NONE };
 	uint32_t best = CW_SNAP_NONE;
 	int64_t oldest_ns = 0;
 
@@ -134,13 +178,16 @@ uint32_t scene_gate_of(const struct scene *s, uint32_t rank)
 		if (since && (!oldest_ns || since < oldest_ns))
 			oldest_ns = since;
 	}
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++)
+		if (began_by(&g->gates[g->misses[i]], oldest_ns, SAME_TIME_NS))
+			note_choice(g, g->misses[i], &choice);
 	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
-		const struct gate *a = &g->gates[g->misses[i]];
-		const struct gate *b = best == CW_SNAP_NONE ? NULL : &g->gates[best];
+		const struct gate *gate = &g->gates[g->misses[i]];
 
-		if (oldest_ns && (!a->since_ns || a->since_ns > oldest_ns + SAME_TIME_NS))
+		if (!began_by(gate, choice.oldest_ns, CLOCKS_APART_NS) ||
+		    compare_clearness(gate, &g->gates[choice.clearest]) != 0)
 			continue;
-		if (!b || tells_more(a, b))
+		if (best == CW_SNAP_NONE || scene_gate_before(s, gate, &g->gates[best]))
 			best = g->misses[i];
 	}
 	return best;

@@ -107,6 +107,12 @@ bool scene_is_ending(const struct scene *s);
 /* The last end is not long ago: whoever still waits may be on its way out. */
 bool scene_may_be_ending(const struct scene *s);
 
+/*
+ * By what is the same for all who see them, communicator and number of the call: not by ages, nor
+ * by an order of comms.
+ */
+bool scene_gate_before(const struct scene *s, const struct gate *a, const struct gate *b);
+
 /* The gate by which to describe what a missing rank owes. */
 uint32_t scene_gate_of(const struct scene *s, uint32_t rank);
 

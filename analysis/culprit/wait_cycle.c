@@ -44,22 +44,6 @@ static bool waited_at_once(const struct scene *s, uint32_t component)
 	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
 }
 
-static int compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-/* By what is the same for all who see the cycle: not by ages, nor by an order of comms. */
-static bool names_before(const struct scene *s, const struct gate *a, const struct gate *b)
-{
-	const struct cw_snap_comm *ca = &s->snap->comms[a->comm], *cb = &s->snap->comms[b->comm];
-	int order = compare(ca->id, cb->id);
-
-	if (!order)
-		order = compare(ca->instance, cb->instance);
-	return order ? order < 0 : a->seq < b->seq;
-}
-
 uint32_t *wait_cycle_names(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
@@ -71,7 +55,7 @@ uint32_t *wait_cycle_names(struct scene *s)
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		uint32_t *n = &names[g->component[waitgraph_gate_node(g, i)]];
 
-		if (*n == CW_SNAP_NONE || names_before(s, &g->gates[i], &g->gates[*n]))
+		if (*n == CW_SNAP_NONE || scene_gate_before(s, &g->gates[i], &g->gates[*n]))
 			*n = i;
 	}
 	return names;

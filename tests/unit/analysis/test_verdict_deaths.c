@@ -154,3 +154,45 @@ Test(verdict_deaths, gives_two_deaths_at_once_time_to_become_a_shutdown)
 	cr_expect(!v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
+
+/*
+ * Two leaders have the same digests, by different ways: by which of two calls that stand since the
+ * same moment the death is known must not hang on who of them asks.
+ */
+Test(verdict_deaths, knows_a_death_by_the_same_call_whichever_wait_seems_older)
+{
+	struct sb_comm *c = sb_comm(b, "rows", 0, 4, 1, 41), *d = sb_comm(b, "columns", 3, 2, 4, 7);
+	uint64_t first;
+
+	sb_all_wait_but(c, 3, 4 * SB_S);
+	sb_all_wait_but(d, 0, 4 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_KILLED;
+	b->ranks[3].ended_ns = SB_NOW - 4 * SB_S;
+	d->members[1].age_ns = 4 * SB_S + SB_S / 50;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "3", "0-2,7");
+	first = snap->comms[v.comm].id;
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	d->members[1].age_ns = 4 * SB_S - SB_S / 50;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "3", "0-2,7");
+	cr_expect_eq(snap->comms[v.comm].id, first);
+}
+
+/* Others began to wait long before: that is what the death is known by, whatever its name. */
+Test(verdict_deaths, knows_a_death_by_the_wait_that_is_older)
+{
+	struct sb_comm *c = sb_comm(b, "rows", 0, 4, 1, 41), *d = sb_comm(b, "columns", 3, 2, 4, 7);
+
+	sb_all_wait_but(c, 3, 4 * SB_S);
+	sb_all_wait_but(d, 0, 4 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_KILLED;
+	b->ranks[3].ended_ns = SB_NOW - 4 * SB_S;
+	d->members[1].age_ns = 4 * SB_S - SB_S / 2;
+	judge();
+	cr_expect_eq(snap->comms[v.comm].id, c->id);
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	d->members[1].age_ns = 4 * SB_S + SB_S / 2;
+	judge();
+	cr_expect_eq(snap->comms[v.comm].id, d->id);
+}
