@@ -86,6 +86,7 @@ struct cw_job {
 	int64_t windows_asked_ns;
 	int64_t searched_ns; /* for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;
+	int64_t apart_ns;  /* awake; when its leader last held its tongue for not being in touch */
 	uint64_t pass;     /* its leader's last over the jobs of the route that came to this one */
 	bool is_due;       /* windows came: look at once */
 	bool is_announced; /* its start was logged */

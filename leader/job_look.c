@@ -244,6 +244,24 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
 	return n;
 }
 
+/* Its last digest is new, and its connection has not broken since. */
+static bool is_in_touch(const struct cw_leader_config *config, const struct cw_route_node *n)
+{
+	const struct cw_peer *p = cw_leader_effects_peer(config->effects, n->name);
+
+	return n->state == CW_NODE_REPORTING && !(p && p->state == CW_PEER_LOST);
+}
+
+static unsigned nodes_in_touch(const struct look *k)
+{
+	const struct cw_route *route = &k->lr->route;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < route->n_nodes; i++)
+		n += is_in_touch(k->l->config, &route->nodes[i]);
+	return n;
+}
+
 /*
  * A leader that has lost most of the job's nodes knows too little to call anything a hang. One that
  * was cut off before it led knows only its own node and the one that led, from copies: it has lost
@@ -252,18 +270,94 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
 static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 {
 	const struct cw_leader_config *config = k->l->config;
-	const struct cw_route *route = &k->lr->route;
 	int64_t awake_ns = cw_clock_awake_ns(config->clock);
 	unsigned n_peers, n_alive = 0;
 	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
 
 	for (unsigned i = 0; i < n_peers; i++)
 		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
-	if (2 * cw_route_n_reporting(route) < route->n_nodes)
+	if (2 * nodes_in_touch(k) < k->lr->route.n_nodes)
 		return true;
 	/* Who has found nobody yet has no idea how many there should be. */
 	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
+}
+
+/* The node that would lead the job, if it broke off only just now; NULL = there is none. */
+static const char *lately_lost_leader(const struct look *k)
+{
+	const struct cw_leader_config *config = k->l->config;
+	int64_t awake_ns = cw_clock_awake_ns(config->clock);
+	uint64_t own = cw_election_weight(k->lr->route.id, config->self);
+	unsigned n_peers;
+	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
+
+	for (unsigned i = 0; i < n_peers; i++)
+		if (peers[i].state == CW_PEER_LOST &&
+		    awake_ns - peers[i].heard_ns < CW_LEADER_RETURNS_NS &&
+		    cw_election_weight(k->lr->route.id, peers[i].name) > own)
+			return peers[i].name;
+	return NULL;
+}
+
+/*
+ * A network that is cut in two halves has two leaders, and a leader that is cut off alone may still
+ * tell people what it has announced. So one that only stands in waits where it hears no more than
+ * half of the job's nodes, or where the lost one had announced something: that one either comes
+ * back soon, and says what it has told, or not at all. NULL = it need not wait.
+ */
+static const char *may_be_told_by(const struct look *k)
+{
+	bool is_half = 2 * nodes_in_touch(k) <= k->lr->route.n_nodes;
+
+	return is_half || k->lr->is_announced_elsewhere ? lately_lost_leader(k) : NULL;
+}
+
+/*
+ * Some node that it is in touch with again has not told yet how it is now: with what is known of it
+ * from before, the same trouble would be known by another call than by who led meanwhile.
+ */
+static bool awaits_news(const struct look *k, int64_t apart_ns)
+{
+	const struct cw_leader_config *config = k->l->config;
+	const struct cw_route *route = &k->lr->route;
+	int64_t awake_ns = cw_clock_awake_ns(config->clock);
+
+	if (!apart_ns || awake_ns - apart_ns > CW_ROUTE_GONE_NS)
+		return false;
+	for (unsigned i = 0; i < route->n_nodes; i++) {
+		const struct cw_peer *p =
+			cw_leader_effects_peer(config->effects, route->nodes[i].name);
+
+		if (p && cw_peer_is_alive(p, awake_ns) && route->nodes[i].heard_ns < apart_ns)
+			return true;
+	}
+	return false;
+}
+
+/* Whatever it thinks of the job, too little is known for it to speak, or another one may have. */
+static bool must_be_silent(const struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
+{
+	struct cw_job_view *view = &job->view;
+	const char *lost;
+
+	if (view->is_cut_off) {
+		(void)snprintf(view->summary, sizeof(view->summary),
+			       "this leader is partitioned: only %u of %u ranks are visible",
+			       ranks_reported(snap), snap->ranks_expected);
+		job->apart_ns = cw_clock_awake_ns(k->l->config->clock);
+		return true;
+	}
+	lost = may_be_told_by(k);
+	if (lost) {
+		(void)snprintf(view->summary, sizeof(view->summary),
+			       "%s led this job and was lost just now: nothing is told until it is "
+			       "back, or has been away for %d s",
+			       lost, (int)(CW_LEADER_RETURNS_NS / CW_NS_PER_S));
+		job->apart_ns = cw_clock_awake_ns(k->l->config->clock);
+		return true;
+	}
+	return awaits_news(k, job->apart_ns);
 }
 
 /* A stall that went on: nobody is told, but whoever asks for the status. */
@@ -300,12 +394,8 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	update_view(job, snap, &list->v[shown], &d[shown]);
 	note_slow(k, job, &d[0]);
 	job->view.is_cut_off = is_cut_off(k, snap);
-	if (job->view.is_cut_off) {
-		(void)snprintf(job->view.summary, sizeof(job->view.summary),
-			       "this leader is partitioned: only %u of %u ranks are visible",
-			       ranks_reported(snap), snap->ranks_expected);
+	if (must_be_silent(k, job, snap))
 		return;
-	}
 	for (uint32_t i = 0; i < list->n; i++)
 		search_for_ranks(k, job, snap, &list->v[i]);
 	for (uint32_t i = 0; i < list->n; i++)

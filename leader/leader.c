@@ -442,6 +442,22 @@ static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id
 	return false;
 }
 
+/* One of its incidents was announced by a node that has broken off since. */
+static bool is_announced_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
+{
+	int64_t now = cw_clock_awake_ns(l->config.clock);
+
+	for (unsigned i = 0; i < CW_LEADER_MAX_ANNOUNCED; i++) {
+		const struct cw_announced *a = &l->announced[i];
+
+		if (a->at_ns && now - a->at_ns < CW_LEADER_ANNOUNCED_NS &&
+		    cw_job_id_is_equal(&a->job, job) &&
+		    !cw_election_is_alive(l->config.members, a->node))
+			return true;
+	}
+	return false;
+}
+
 static void take_announcement(struct cw_leader *l, const char *from,
 			      const struct cw_msg_incident_announce *a)
 {
@@ -606,6 +622,7 @@ static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 
 	lr->next_ns = now + CW_LEADER_LOOK_NS;
 	lr->looked_ns = now;
+	lr->is_announced_elsewhere = is_announced_elsewhere(l, &lr->route.job);
 	cw_job_look(&l->looks, lr, now);
 	charge(l, lr->route.uid, start, now);
 }

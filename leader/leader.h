@@ -66,6 +66,11 @@ struct cw_untracked;
  * that who was put off is let speak when it asks again.
  */
 #define CW_LEADER_SPEAKS_NS (20 * CW_NS_PER_S)
+/*
+ * Whoever would lead and is out of reach has so long to come back before a node that stands in for
+ * it tells what both may know. As long as one that is silent is waited for.
+ */
+#define CW_LEADER_RETURNS_NS CW_LEADER_SILENT_NS
 
 struct cw_leader_config {
 	const struct cw_clock *clock;

@@ -23,7 +23,9 @@ struct cw_led_route {
 	struct cw_rank_ref *refs;
 	unsigned n_refs;
 	uint64_t refs_shape;
-	bool is_led;              /* else only kept, in case its leader is lost */
+	bool is_led; /* else only kept, in case its leader is lost */
+	/* A node that cannot be reached any more announced an incident of it. */
+	bool is_announced_elsewhere;
 	int64_t since_ns;         /* when it got its place */
 	uint64_t pass;            /* over its jobs; those with this number were looked at */
 	bool is_partly_looked_at; /* others wait for another turn of the loop */
