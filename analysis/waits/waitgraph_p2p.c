@@ -103,6 +103,10 @@ static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned 
 
 	if (b->positions[peer].flags & POS_DEAD)
 		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
+	/* It may have been there when its node was heard last; that it is there nobody says. */
+	if (b->positions[peer].flags & POS_STALE)
+		return op && (op->progress == CW_PROGRESS_COMPLETED || has_passed(m, op)) ? THERE
+											  : MISSING;
 	if (!op)
 		return may_be_behind(b, peer, kind, me, n) ? BEHIND : THERE;
 	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED ||

@@ -511,6 +511,17 @@ Test(verdict_waits, takes_a_lost_node_for_missing_in_what_it_had_reached)
 	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
 }
 
+/* Its receive was there when the node was heard last, and the send has not got through since. */
+Test(verdict_waits, takes_a_lost_node_for_missing_in_a_receive_it_had_reached)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 8, 1, 0);
+
+	p2p(c, 1, CW_OP_SEND, 5, 5);
+	p2p(c, 5, CW_OP_RECV, 1, 5);
+	b->node_state[1] = CW_NODE_UNREACHABLE;
+	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "1");
+}
+
 /* A partition: the ranks of the other side were at work for long after their daemon was lost. */
 Test(verdict_waits, does_not_blame_a_node_whose_ranks_outlived_its_daemon)
 {
