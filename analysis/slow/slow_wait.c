@@ -20,8 +20,9 @@ struct entry {
 	uint64_t seq;
 	uint32_t comm, from, to; /* from, to: comm ranks of a send; CW_SNAP_NONE of a collective */
 	uint32_t rank;
-	size_t slot;
+	size_t slot, pair; /* pair: the same number for all sends from one to another in a comm */
 	uint32_t node;
+	bool is_send;
 	int64_t at_ns;
 	int64_t free_ns, free_at_most_ns; /* when the last of the meeting has come */
 };
@@ -30,6 +31,58 @@ struct entries {
 	struct entry *v;
 	size_t n;
 };
+
+/*
+ * From when on is known what all members of a comm, and a rank in all its comms, did: a window that
+ * holds more ops for each step than another reaches less far back.
+ */
+struct reach {
+	int64_t *of_comm, *of_rank;
+};
+
+/* INT64_MIN: it holds all that there ever was; INT64_MAX: nothing. */
+static int64_t begin_ns(const struct cw_snap_member *m)
+{
+	if (!m->n_window)
+		return INT64_MAX;
+	return m->window[0].op_index <= 1 ? INT64_MIN
+					  : slow_within_ns(m->window[0].enter_ns, SLOW_TIME_MAX_NS);
+}
+
+static int64_t later_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* 0 or -ENOMEM; reach_fini() in any case. */
+static int reach_init(const struct cw_snapshot *snap, struct reach *ret)
+{
+	*ret = (struct reach){ .of_comm = calloc(snap->n_comms + 1u, sizeof(int64_t)),
+			       .of_rank = calloc(snap->n_ranks + 1u, sizeof(int64_t)) };
+	if (!ret->of_comm || !ret->of_rank)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < snap->n_ranks; r++)
+		ret->of_rank[r] = INT64_MIN;
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		ret->of_comm[c] = INT64_MIN;
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+			int64_t ns = begin_ns(member);
+
+			ret->of_comm[c] = later_ns(ret->of_comm[c], ns);
+			if (member->rank < snap->n_ranks && ns != INT64_MAX)
+				ret->of_rank[member->rank] =
+					later_ns(ret->of_rank[member->rank], ns);
+		}
+	}
+	return 0;
+}
+
+static void reach_fini(struct reach *reach)
+{
+	free(reach->of_comm);
+	free(reach->of_rank);
+}
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -69,6 +122,7 @@ static void add(struct entries *e, struct entry entry, uint32_t me, const struct
 	entry.from = !is_p2p ? CW_SNAP_NONE : is_send ? me : peer;
 	entry.to = !is_p2p ? CW_SNAP_NONE : is_send ? peer : me;
 	entry.at_ns = slow_within_ns(op->enter_ns, SLOW_TIME_MAX_NS);
+	entry.is_send = is_p2p && is_send;
 	e->v[e->n++] = entry;
 }
 
@@ -88,67 +142,146 @@ static void list(const struct cw_snapshot *snap, const struct slow_wait *w, stru
 		}
 }
 
-static void find_last_to_come(struct entries *e)
+static bool is_of_pair(const struct entry *a, const struct entry *b)
 {
-	size_t end;
+	return a->comm == b->comm && a->from == b->from && a->to == b->to;
+}
+
+/* Who else was to come, and when, is recorded no more. */
+static bool is_half_known(const struct reach *reach, const struct cw_snapshot *snap,
+			  const struct entry *e, size_t n)
+{
+	uint32_t most = e->from == CW_SNAP_NONE ? snap->comms[e->comm].nranks : 2;
+
+	return n < most && e->at_ns < reach->of_comm[e->comm];
+}
+
+/* Of a meeting that is half known: the rank may have waited for the others all the time. */
+static void find_last_to_come(const struct cw_snapshot *snap, const struct reach *reach,
+			      struct entries *e)
+{
+	size_t end, pair = 0;
 
 	if (e->n)
 		qsort(e->v, e->n, sizeof(*e->v), by_meeting);
 	for (size_t i = 0; i < e->n; i = end) {
 		const struct entry *last = &e->v[i];
+		bool is_known;
 
+		pair += i && !is_of_pair(&e->v[i - 1], &e->v[i]);
 		for (end = i; end < e->n && by_meeting(&e->v[i], &e->v[end]) == 0; end++)
 			if (e->v[end].at_ns > last->at_ns)
 				last = &e->v[end];
+		is_known = !is_half_known(reach, snap, last, end - i);
 		for (size_t k = i; k < end; k++) {
 			bool is_near = e->v[k].node == last->node;
 
-			e->v[k].free_ns = last->at_ns - (is_near ? 0 : SLOW_CLOCK_NS);
-			e->v[k].free_at_most_ns = last->at_ns;
+			e->v[k].free_ns =
+				is_known ? last->at_ns - (is_near ? 0 : SLOW_CLOCK_NS) : INT64_MIN;
+			e->v[k].free_at_most_ns = is_known ? last->at_ns : INT64_MAX;
+			e->v[k].pair = pair;
 		}
 	}
 }
 
+/* What a rank has entered and may yet have to wait in, oldest first. */
+struct ahead {
+	const struct entry *v[AHEAD_MAX];
+	uint32_t n;
+	/*
+	 * How many sends of each pair may be under way without holding their sender up: so many as
+	 * were when it went on all the same. Buffers have room for them.
+	 */
+	uint32_t *room;
+};
+
+/* Of the sends of its pair that are under way, this one included, how many are not older. */
+static uint32_t sends_since(const struct ahead *a, uint32_t at)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = at; i < a->n; i++)
+		n += a->v[i]->is_send && a->v[i]->pair == a->v[at]->pair;
+	return n;
+}
+
+static bool may_hold_up(const struct ahead *a, uint32_t at)
+{
+	return !a->v[at]->is_send || sends_since(a, at) > a->room[a->v[at]->pair];
+}
+
 /*
- * Takes the meetings out of `ahead` that were complete when the rank entered its next call; of
- * those that became so later it cannot have waited for any. Returns until when it waited.
+ * Takes the meetings out that were complete when the rank entered its next call; of those that
+ * became so later it cannot have waited for any. Returns until when it waited.
  */
-static int64_t wait_until(const struct entry **ahead, uint32_t *n, int64_t next_ns)
+static int64_t wait_until(struct ahead *a, int64_t next_ns)
 {
 	int64_t until = INT64_MIN;
 	uint32_t left = 0;
 
-	for (uint32_t i = 0; i < *n; i++) {
-		if (ahead[i]->free_ns > next_ns)
-			ahead[left++] = ahead[i];
-		else if (ahead[i]->free_at_most_ns > until)
-			until = ahead[i]->free_at_most_ns;
-	}
-	*n = left;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->v[i]->free_ns <= next_ns && may_hold_up(a, i) &&
+		    a->v[i]->free_at_most_ns > until)
+			until = a->v[i]->free_at_most_ns;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->v[i]->free_ns > next_ns)
+			a->v[left++] = a->v[i];
+	a->n = left;
 	return until < next_ns ? until : next_ns;
 }
 
-static void add_up(struct entries *e, int64_t *before_ns)
+static void note_room(struct ahead *a)
 {
-	const struct entry *ahead[AHEAD_MAX];
-	int64_t sum = 0, until;
-	uint32_t n = 0;
+	for (uint32_t i = 0; i < a->n; i++) {
+		uint32_t *room = &a->room[a->v[i]->pair];
+		uint32_t n = a->v[i]->is_send ? sends_since(a, i) : 0;
 
-	if (e->n)
-		qsort(e->v, e->n, sizeof(*e->v), by_rank);
+		*room = n > *room ? n : *room;
+	}
+}
+
+/*
+ * before_ns: NULL = only notes how much room there is. What a rank did between two calls as long as
+ * one of its windows did not reach back so far is not known: it may have waited.
+ */
+static void go_through(const struct entries *e, const struct reach *reach, struct ahead *a,
+		       int64_t *before_ns)
+{
+	int64_t sum = 0, until;
+
+	a->n = 0;
 	for (size_t i = 0; i < e->n; i++) {
-		before_ns[e->v[i].slot] = sum;
+		if (before_ns)
+			before_ns[e->v[i].slot] = sum;
 		if (i + 1 == e->n || e->v[i + 1].rank != e->v[i].rank) {
-			n = 0;
+			a->n = 0;
 			sum = 0;
 			continue;
 		}
-		if (n < AHEAD_MAX)
-			ahead[n++] = &e->v[i];
-		until = wait_until(ahead, &n, e->v[i + 1].at_ns);
+		if (a->n < AHEAD_MAX)
+			a->v[a->n++] = &e->v[i];
+		until = wait_until(a, e->v[i + 1].at_ns);
+		if (e->v[i].at_ns < reach->of_rank[e->v[i].rank])
+			until = e->v[i + 1].at_ns;
 		if (until > e->v[i].at_ns)
 			sum += until - e->v[i].at_ns;
+		if (!before_ns)
+			note_room(a);
 	}
+}
+
+static int add_up(struct entries *e, const struct reach *reach, int64_t *before_ns)
+{
+	struct ahead a = { .room = calloc(e->n + 1, sizeof(*a.room)) };
+
+	if (!a.room)
+		return -ENOMEM;
+	if (e->n)
+		qsort(e->v, e->n, sizeof(*e->v), by_rank);
+	go_through(e, reach, &a, NULL);
+	go_through(e, reach, &a, before_ns);
+	free(a.room);
+	return 0;
 }
 
 /* Numbers all ops of all windows; returns how many there are. */
@@ -169,27 +302,30 @@ static size_t number_ops(const struct cw_snapshot *snap, struct slow_wait *w)
 int slow_wait_init(const struct cw_snapshot *snap, struct slow_wait *ret)
 {
 	struct entries e = { 0 };
-	size_t members = 0, ops;
+	struct reach reach = { 0 };
+	size_t members = 0, ops = 0;
+	int r = -ENOMEM;
 
 	*ret = (struct slow_wait){ 0 };
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		members += snap->comms[c].nranks;
 	ret->comm_first = calloc(snap->n_comms + 1u, sizeof(*ret->comm_first));
 	ret->member_first = calloc(members + 1, sizeof(*ret->member_first));
-	if (!ret->comm_first || !ret->member_first)
-		return -ENOMEM;
-	ops = number_ops(snap, ret);
-	ret->before_ns = calloc(ops + 1, sizeof(*ret->before_ns));
-	e.v = calloc(ops + 1, sizeof(*e.v));
-	if (!ret->before_ns || !e.v) {
-		free(e.v);
-		return -ENOMEM;
+	if (ret->comm_first && ret->member_first) {
+		ops = number_ops(snap, ret);
+		ret->before_ns = calloc(ops + 1, sizeof(*ret->before_ns));
+		e.v = calloc(ops + 1, sizeof(*e.v));
 	}
-	list(snap, ret, &e);
-	find_last_to_come(&e);
-	add_up(&e, ret->before_ns);
+	if (ret->before_ns && e.v)
+		r = reach_init(snap, &reach);
+	if (r == 0) {
+		list(snap, ret, &e);
+		find_last_to_come(snap, &reach, &e);
+		r = add_up(&e, &reach, ret->before_ns);
+	}
+	reach_fini(&reach);
 	free(e.v);
-	return 0;
+	return r;
 }
 
 void slow_wait_fini(struct slow_wait *w)
