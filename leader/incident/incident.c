@@ -52,6 +52,7 @@ struct cw_incident {
 	enum cw_severity severity; /* of the documents */
 	bool is_proof;
 	bool lacks_call;      /* a mismatch, but not of which call */
+	bool is_tie;          /* a mismatch, but not whose call is the odd one */
 	bool is_waited;       /* somebody waits because of it */
 	uint64_t coll_seq;    /* of the documents; key has none where nobody waits */
 	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
@@ -375,6 +376,7 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	inc->klass = (uint32_t)klass;
 	/* What was decided then stands, unless it was that nothing is known. */
 	inc->is_proof = true;
+	inc->is_tie = false;
 	inc->lacks_call = klass == CW_CLASS_MISMATCH &&
 			  !json_array_size(json_object_get(json_object_get(doc, "where"), "sides"));
 	return true;
@@ -427,6 +429,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->klass = v->klass;
 	inc->is_proof = v->is_proof;
 	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
+	inc->is_tie = v->klass == CW_CLASS_MISMATCH && v->confidence == CW_CONFIDENCE_POSSIBLE;
 	inc->is_waited = v->waiting_since_ns != 0;
 	inc->coll_seq = v->coll_seq;
 	if (cw_snapshot_text_left(text) <= turn_pieces(inc))
@@ -691,6 +694,10 @@ static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *
 			return false;
 	if (inc->lacks_call && v->klass == CW_CLASS_MISMATCH)
 		return v->n_sides > 0;
+	/* Two sides of one size, and the calls of the others have come since: now one is the odd.
+	 */
+	if (inc->is_tie && v->klass == inc->klass && v->confidence > CW_CONFIDENCE_POSSIBLE)
+		return true;
 	return inc->klass == CW_CLASS_UNKNOWN || (v->is_proof && !inc->is_proof);
 }
 
