@@ -272,9 +272,69 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 	return 0;
 }
 
-static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-			   struct cw_arena *a, struct alignment *ret)
+/*
+ * The side of those whose history has this number and whose call is known; ALIGN_NO_SIDE = none is,
+ * or they are on several.
+ */
+static uint32_t side_of_history(const struct cw_snap_comm *c, const struct sorting *s,
+				const uint32_t *history_of, uint32_t number)
 {
+	uint32_t side = ALIGN_NO_SIDE;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		if (c->members[m].rank == CW_SNAP_NONE || s->side_of[m] == ALIGN_NO_SIDE ||
+		    history_of[c->members[m].rank] != number)
+			continue;
+		if (side != ALIGN_NO_SIDE && side != s->side_of[m])
+			return ALIGN_NO_SIDE;
+		side = s->side_of[m];
+	}
+	return side;
+}
+
+/*
+ * Who has the same history as somebody whose call is at hand made the same call, though its own is
+ * not: its window has not come, or does not reach back so far. Else the few whose windows have come
+ * would be all that are asked.
+ */
+static int join_by_history(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
+			   const struct alignment *al, struct sorting *s)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	const struct call_hashes *h = &al->hashes;
+	struct cw_side *histories;
+	uint32_t *history_of, n; /* per rank, from 1; 0 = not known */
+	int r;
+
+	if (!h->differs || s->seq <= h->agreed_seq || s->seq > h->differ_seq)
+		return 0;
+	r = call_hashes_sides(snap, comm, h, a, &histories, &n);
+	if (r < 0)
+		return r;
+	history_of = cw_arena_new_array(a, uint32_t, snap->n_ranks);
+	if (!history_of)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n && i < MAX_SIDES; i++) {
+		uint32_t side;
+
+		for (uint32_t k = 0; k < histories[i].n_ranks; k++)
+			history_of[histories[i].ranks[k]] = i + 1;
+		side = side_of_history(c, s, history_of, i + 1);
+		for (uint32_t m = 0; side != ALIGN_NO_SIDE && m < c->nranks; m++)
+			if (c->members[m].rank != CW_SNAP_NONE &&
+			    history_of[c->members[m].rank] == i + 1 &&
+			    s->side_of[m] == ALIGN_NO_SIDE) {
+				s->side_of[m] = side;
+				s->n[side]++;
+			}
+	}
+	return 0;
+}
+
+static int sort_into_sides(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
+			   struct alignment *ret)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct sorting *s = cw_arena_new(a, struct sorting);
 	int r;
 
@@ -297,7 +357,8 @@ static int sort_into_sides(const struct cw_snapshot *snap, const struct cw_snap_
 		ret->seq = 0;
 		return 0;
 	}
-	return fill_sides(snap, c, s, a, ret);
+	r = join_by_history(snap, comm, a, ret, s);
+	return r < 0 ? r : fill_sides(snap, c, s, a, ret);
 }
 
 /* ---- the call itself has left the windows ---- */
@@ -369,7 +430,7 @@ int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a
 		r = take_from_hashes(snap, comm, a, ret);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return ret->seq ? sort_into_sides(snap, c, a, ret) : 0;
+	return ret->seq ? sort_into_sides(snap, comm, a, ret) : 0;
 }
 
 void align_scratch_fini(struct align_scratch *scratch)
