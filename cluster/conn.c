@@ -205,7 +205,7 @@ static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 
 	if (c->tcp->tls && !c->is_authentic)
 		return -EPROTO; /* nothing can come before the handshake is over */
-	r = cw_message_decode(payload, len, &msg);
+	r = cw_message_decode_received(payload, len, &msg);
 	if (r < 0)
 		return -EPROTO;
 	if (msg->type == CW_MSG_PEER_HELLO)

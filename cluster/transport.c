@@ -444,7 +444,7 @@ static void receive(struct cw_transport *t, const char *from, const uint8_t *pay
 	struct cw_message *msg = NULL;
 
 	t->stats.received++;
-	if (cw_message_decode(payload, len, &msg) < 0) {
+	if (cw_message_decode_received(payload, len, &msg) < 0) {
 		t->stats.bad++;
 		return;
 	}

@@ -341,8 +341,13 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 		l->stats.refused_digests++;
 		return;
 	}
-	if (is_copy)
+	if (is_copy) {
+		/* Nobody looks at ranks of what is not led; what is, has few whose leader is
+		 * another. */
+		if (lr->is_led)
+			(void)cw_route_read(&lr->route, CW_LEADER_TURN_COPIES);
 		return;
+	}
 	if (is_urgent || !lr->is_led)
 		lr->next_ns = now;
 	if (!lr->is_led)
@@ -707,7 +712,8 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 	}
 	if (now < lr->next_ns || now < lr->not_before_ns || is_out_of_date(l, lr))
 		return;
-	if (l->looks.turn_members >= cw_job_look_turn_members(&l->looks))
+	if (l->looks.turn_members >= cw_job_look_turn_members(&l->looks) ||
+	    !cw_route_read(&lr->route, CW_LEADER_TURN_COPIES))
 		l->looks.has_put_off = true;
 	else
 		look(l, lr, now);

@@ -45,6 +45,9 @@ struct cw_untracked;
  * one turn and judged in the next, so that nothing else waits for both.
  */
 #define CW_LEADER_TURN_MEMBERS 65536u
+/* Nodes whose copies are read in one turn, when their leader is lost. A look waits for all of them.
+ */
+#define CW_LEADER_TURN_COPIES 128u
 /*
  * The text of an incident's snapshot may take so much CPU time in so much time, together with
  * looks, a quarter as these: digests of the same moment are to be kept, too. An alert that is due

@@ -88,7 +88,7 @@ static unsigned count_dead(const struct cw_message *m)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; m && i < m->digest.n_ranks; i++)
+	for (unsigned i = 0; m && cw_message_is_whole(m) && i < m->digest.n_ranks; i++)
 		n += cw_liveness_is_dead(m->digest.ranks[i].liveness);
 	return n;
 }
@@ -114,11 +114,22 @@ static uint64_t shape_of(const struct cw_msg_digest *d)
 	return h;
 }
 
-/* The number of ranks is compared itself: nobody's arithmetic makes an index point outside. */
-static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct cw_msg_digest *d)
+/*
+ * The number of ranks is compared itself: nobody's arithmetic makes an index point outside. Of
+ * ranks that have not been read, the shape may be any.
+ */
+static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct cw_message *m)
 {
-	uint64_t shape = shape_of(d);
+	const struct cw_msg_digest *d = &m->digest;
+	uint64_t shape;
 
+	if (!cw_message_is_whole(m)) {
+		r->has_unread = true;
+		r->shape++;
+		n->shape = 0;
+		return;
+	}
+	shape = shape_of(d);
 	if (!n->digest || n->shape != shape || n->digest->digest.n_ranks != d->n_ranks)
 		r->shape++;
 	n->shape = shape;
@@ -183,6 +194,32 @@ void cw_route_node_clock(const struct cw_route_node *n, int64_t *ret_late_ns,
 	*ret_spread_ns = second - least;
 }
 
+/* What cannot be read has no ranks. */
+static void read_node(struct cw_route *r, struct cw_route_node *n)
+{
+	uint32_t n_ranks = n->digest->digest.n_ranks;
+
+	if (cw_message_make_whole(n->digest) < 0) {
+		r->n_ranks -= n_ranks;
+		r->refused++;
+	}
+	r->shape++;
+	n->shape = shape_of(&n->digest->digest);
+}
+
+bool cw_route_read(struct cw_route *r, unsigned most)
+{
+	for (unsigned i = 0; r->has_unread && i < r->n_nodes; i++) {
+		if (cw_message_is_whole(r->nodes[i].digest))
+			continue;
+		if (most-- == 0)
+			return false;
+		read_node(r, &r->nodes[i]);
+	}
+	r->has_unread = false;
+	return true;
+}
+
 int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 		 const struct cw_clock *clock, bool *ret_urgent)
 {
@@ -208,9 +245,12 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 		r->refused++;
 		return -EEXIST;
 	}
+	if (n->digest && cw_message_is_whole(*msg) && !cw_message_is_whole(n->digest))
+		read_node(r, n);
+	others = r->n_ranks - (n->digest ? n->digest->digest.n_ranks : 0);
 	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
 	r->n_ranks = others + d->n_ranks;
-	note_shape(r, n, d);
+	note_shape(r, n, *msg);
 	date(n, d, clock);
 	cw_message_free(n->digest);
 	n->digest = steal_ptr(msg);

@@ -2,9 +2,9 @@
 /*
  * What the leader keeps of one job id: the newest digest of each node that sent one. The node that
  * would lead next keeps copies of the same: ranks that are lost together with the leader are known
- * to it. Digests hold ages; the instant of receipt puts them on this daemon's timeline, so clocks
- * need not agree. Those that come while this daemon is held up lie in the kernel: by their sender's
- * clock they are dated back, each by no more than it was.
+ * to it, once it has read them. Digests hold ages; the instant of receipt puts them on this
+ * daemon's timeline, so clocks need not agree. Those that come while this daemon is held up lie in
+ * the kernel: by their sender's clock they are dated back, each by no more than it was.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */
@@ -59,6 +59,7 @@ struct cw_route {
 	struct cw_route_node *nodes; /* ascending by name */
 	unsigned n_nodes;
 	uint32_t n_ranks; /* of all digests held */
+	bool has_unread;  /* some of them are copies whose ranks have not been read yet */
 	/* Another one whenever there are other nodes, ranks or memberships: what was found out
 	 * about the communicators' components, and the places of ranks, hold as long as it stays.
 	 */
@@ -103,6 +104,12 @@ static inline bool cw_route_is_lost(const struct cw_route *r)
 {
 	return r->forgotten_ns > r->left_ns;
 }
+
+/*
+ * Reads the ranks of copies, of so many nodes at most; false: others are left. Before it has said
+ * true, nobody may look at ranks.
+ */
+bool cw_route_read(struct cw_route *r, unsigned most);
 
 /* Brings the nodes' states up to date and drops those that have left. self: this node. */
 void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, const char *self,

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,15 @@ void cw_message_set_digest_type(uint8_t *frame, uint32_t type);
  * -EBADMSG when it is malformed or breaks a limit of proto/messages.h, -ENOMEM.
  */
 int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg);
+
+/*
+ * The same of what came from another node. Of a digest's copy, which the next one mostly replaces
+ * before anybody needs it, the ranks are counted only: `ranks` is NULL until the message is made
+ * whole. 0, -EBADMSG, -ENOMEM: it is whole in any case then, if without ranks.
+ */
+int cw_message_decode_received(const uint8_t *payload, size_t len, struct cw_message **ret_msg);
+bool cw_message_is_whole(const struct cw_message *msg);
+int cw_message_make_whole(struct cw_message *msg);
 
 /* Takes NULL; returns NULL. */
 struct cw_message *cw_message_free(struct cw_message *msg);

@@ -397,6 +397,79 @@ static int decode_struct(struct cw_message_memory *memory, const struct cw_map *
 	return r;
 }
 
+/* ---- in two parts ---- */
+
+/* What a decoded message is part of. */
+struct decoded {
+	struct cw_message msg;
+	struct cursor unread; /* its body, whose lists are counted and not read; NULL = none */
+};
+
+/* Counts the elements of lists, and decodes all else; or the other way. c: set to its defaults. */
+static int decode_lists(struct cw_message_memory *memory, const struct cw_map *map,
+			struct cursor from, char *c, bool only_count)
+{
+	const ProtobufCFieldDescriptor *pb_fields = map->pb->fields;
+	int r = 0;
+
+	while (from.at < from.end && r == 0) {
+		const struct cw_field *f;
+		struct part p;
+		size_t i;
+
+		if (!take_part(&from, &p))
+			return -EBADMSG;
+		i = find_field(pb_fields, map->n_fields, p.number);
+		if (i == map->n_fields)
+			continue;
+		f = &map->fields[i];
+		if (f->kind != CW_FIELD_LIST && only_count)
+			r = decode_field(memory, f, pb_fields[i].type, &p, from, c);
+		else if (f->kind == CW_FIELD_LIST && !only_count)
+			r = decode_element(memory, f, &p, from, c);
+		else if (f->kind == CW_FIELD_LIST &&
+			 (p.type != WIRE_BYTES || ++*(uint32_t *)(c + f->c_n_offset) > f->max))
+			r = -EBADMSG;
+	}
+	return r;
+}
+
+static int decode_digest_but_ranks(struct cw_message_memory *memory, struct decoded *d,
+				   struct cursor body)
+{
+	size_t len = (size_t)(body.end - body.at);
+	uint8_t *copy = cw_message_memory_alloc(memory, len);
+
+	if (!copy)
+		return alloc_error(memory);
+	memcpy(copy, body.at, len);
+	d->unread = (struct cursor){ copy, copy + len };
+	return decode_lists(memory, cw_bodies[d->msg.type].map, body, (char *)&d->msg.digest, true);
+}
+
+bool cw_message_is_whole(const struct cw_message *msg)
+{
+	return !msg->memory || !((const struct decoded *)msg)->unread.at;
+}
+
+int cw_message_make_whole(struct cw_message *msg)
+{
+	struct cw_msg_digest *digest = &msg->digest;
+	struct decoded *d = (struct decoded *)msg;
+	struct cursor body;
+	int r;
+
+	if (cw_message_is_whole(msg))
+		return 0;
+	body = d->unread;
+	d->unread = (struct cursor){ 0 };
+	digest->n_ranks = 0;
+	r = decode_lists(msg->memory, cw_bodies[msg->type].map, body, (char *)digest, false);
+	if (r < 0)
+		digest->n_ranks = 0;
+	return r;
+}
+
 /* ---- the whole ---- */
 
 static uint32_t type_of(uint32_t number)
@@ -430,30 +503,45 @@ static int read_envelope(struct cursor from, struct cw_message *msg, struct curs
 	return 0;
 }
 
-int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg)
+static int decode(const uint8_t *payload, size_t len, bool may_wait, struct cw_message **ret_msg)
 {
 	_cleanup_(memory_freep) struct cw_message_memory *memory = NULL;
+	struct cw_message head = { 0 }, *msg;
 	struct cursor body = { 0 };
-	struct cw_message *msg;
-	int r;
+	int r = read_envelope((struct cursor){ payload, payload + len }, &head, &body);
 
-	memory = cw_message_memory_new(CW_CODEC_MAX_MEMORY, sizeof(*msg) + len * MEMORY_FACTOR);
+	if (r < 0)
+		return r;
+	may_wait = may_wait && head.type == CW_MSG_DIGEST_COPY;
+	memory = cw_message_memory_new(
+		CW_CODEC_MAX_MEMORY, sizeof(struct decoded) + len * (may_wait ? 1 : MEMORY_FACTOR));
 	if (!memory)
 		return -ENOMEM;
-	msg = cw_message_memory_alloc(memory, sizeof(*msg));
+	msg = cw_message_memory_alloc(memory, sizeof(struct decoded));
 	if (!msg)
 		return alloc_error(memory);
-	r = read_envelope((struct cursor){ payload, payload + len }, msg, &body);
-	if (r == 0 && msg->type != CW_MSG_NONE) {
+	*msg = head;
+	if (msg->type != CW_MSG_NONE) {
 		set_defaults(cw_bodies[msg->type].map, (char *)msg + BODY_OFFSET, 1);
-		r = decode_struct(memory, cw_bodies[msg->type].map, body,
-				  (char *)msg + BODY_OFFSET);
+		r = may_wait ? decode_digest_but_ranks(memory, (struct decoded *)msg, body)
+			     : decode_struct(memory, cw_bodies[msg->type].map, body,
+					     (char *)msg + BODY_OFFSET);
 	}
 	if (r < 0)
 		return r;
 	msg->memory = steal_ptr(&memory);
 	*ret_msg = msg;
 	return 0;
+}
+
+int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg)
+{
+	return decode(payload, len, false, ret_msg);
+}
+
+int cw_message_decode_received(const uint8_t *payload, size_t len, struct cw_message **ret_msg)
+{
+	return decode(payload, len, true, ret_msg);
 }
 
 struct cw_message *cw_message_free(struct cw_message *msg)

@@ -171,7 +171,7 @@ static void play(struct world *w, const uint8_t *data, size_t size)
 
 		if (cw_frame_parse(data + 2, size - 2, &payload, &len, &used) != 0)
 			return;
-		if (cw_message_decode(payload, len, &msg) == 0) {
+		if (cw_message_decode_received(payload, len, &msg) == 0) {
 			adjust(w, msg, peer, answers);
 			cw_transport_deliver(w->transport, peer, msg);
 		}

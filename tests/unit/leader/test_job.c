@@ -30,12 +30,13 @@ static const struct cw_clock clock = { .monotonic_ns = now_ns,
 				       .wall_ns = now_ns,
 				       .awake_ns = awake_ns };
 
-static uint64_t epoch = 1; /* of the node that sends */
+static uint64_t epoch = 1;            /* of the node that sends */
+static uint32_t type = CW_MSG_DIGEST; /* what it sends */
 
 static int put_sent(struct cw_route *route, const char *node, uint64_t number, uint64_t sent_ns,
 		    struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
 {
-	struct cw_message msg = { .type = CW_MSG_DIGEST,
+	struct cw_message msg = { .type = type,
 				  .digest = { .route = 1,
 					      .label = "job",
 					      .node = node,
@@ -51,8 +52,8 @@ static int put_sent(struct cw_route *route, const char *node, uint64_t number, u
 	int r;
 
 	cr_assert_eq(cw_message_encode(&msg, &frame, &len), 0);
-	cr_assert_eq(cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES,
-				       &decoded),
+	cr_assert_eq(cw_message_decode_received(frame + CW_FRAME_HEADER_BYTES,
+						len - CW_FRAME_HEADER_BYTES, &decoded),
 		     0);
 	free(frame);
 	if (!route->label)
@@ -148,6 +149,54 @@ Test(job, a_route_has_another_shape_when_ranks_or_their_communicators_are_others
 	cr_expect_str_eq(route.nodes[0].name, "x");
 	cr_expect_eq(put(&route, "x", 1, same, 2, &urgent), -EEXIST);
 	cr_expect_eq(route.n_ranks, 3);
+	cw_route_fini(&route);
+}
+
+/* Who may lead one day keeps what it is sent; it reads it when that day comes, some in each turn.
+ */
+Test(job, ranks_of_copies_are_read_when_they_are_needed)
+{
+	struct cw_msg_member m = member(10, 2, 0);
+	struct cw_msg_rank ranks[] = { rank_of(1, &m, 1), rank_of(2, &m, 1) };
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	uint64_t shape;
+	bool urgent;
+
+	type = CW_MSG_DIGEST_COPY;
+	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(put(&route, "y", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(put(&route, "z", 1, ranks, 1, &urgent), 0);
+	cr_expect_eq(route.n_ranks, 5);
+	cr_expect_null(route.nodes[2].digest->digest.ranks);
+	type = CW_MSG_DIGEST;
+	cr_assert_eq(put(&route, "z", 2, ranks, 2, &urgent), 0);
+	cr_expect_eq(route.n_ranks, 6);
+	shape = route.shape;
+	cr_expect_not(cw_route_read(&route, 1), "one is left");
+	cr_expect(cw_route_read(&route, 1));
+	cr_expect_neq(route.shape, shape, "their communicators are known now");
+	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_expect_eq(n, 6);
+	cr_expect_eq(n_components, 1);
+	cr_expect_eq(cw_route_rank(&route, &refs[3])->pid, 2);
+	free(refs);
+	cw_route_fini(&route);
+}
+
+Test(job, a_death_that_the_copy_before_told_of_is_not_urgent)
+{
+	struct cw_msg_rank dead = rank_of(1, NULL, 0);
+	struct cw_route route = { 0 };
+	bool urgent;
+
+	dead.liveness = CW_LIVE_EXITED;
+	type = CW_MSG_DIGEST_COPY;
+	cr_assert_eq(put(&route, "x", 1, &dead, 1, &urgent), 0);
+	type = CW_MSG_DIGEST;
+	cr_assert_eq(put(&route, "x", 2, &dead, 1, &urgent), 0);
+	cr_expect_not(urgent);
 	cw_route_fini(&route);
 }
 

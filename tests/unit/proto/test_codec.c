@@ -224,6 +224,54 @@ Test(codec, a_digest_and_its_copy_differ_in_the_type_only)
 	cr_expect_eq(memcmp(frame, digest, len), 0);
 }
 
+static struct cw_message *receive_copy(const uint8_t *frame, size_t len)
+{
+	struct cw_message *msg = NULL;
+
+	cr_assert_eq(cw_message_decode_received(frame + CW_FRAME_HEADER_BYTES,
+						len - CW_FRAME_HEADER_BYTES, &msg),
+		     0);
+	return msg;
+}
+
+Test(codec, a_copy_that_is_received_has_its_ranks_once_it_is_made_whole)
+{
+	const struct cw_message *sent = cw_sample_message(CW_MSG_DIGEST_COPY);
+	_cleanup_(message_freep) struct cw_message *back = NULL;
+	_cleanup_(freep) uint8_t *frame = NULL;
+	size_t len;
+
+	cr_assert_eq(cw_message_encode(sent, &frame, &len), 0);
+	back = receive_copy(frame, len);
+	cr_expect_not(cw_message_is_whole(back));
+	cr_expect_eq(back->digest.n_ranks, sent->digest.n_ranks);
+	cr_expect_str_eq(back->digest.label, sent->digest.label);
+	memset(frame, 0xff, len); /* it has what it needs */
+	cr_expect_eq(cw_message_make_whole(back), 0);
+	cr_expect(cw_message_is_whole(back));
+	cr_expect(cw_message_is_equal(sent, back));
+	cr_expect_eq(cw_message_make_whole(back), 0);
+	cr_expect(cw_message_is_equal(sent, back));
+}
+
+/* Its last rank ends in the middle of a number. */
+Test(codec, a_copy_whose_ranks_are_malformed_has_none)
+{
+	static const uint8_t payload[] = { 0x08, 1, 0xb2, 0x06, 4, 0x3a, 2, 0x08, 0x80 };
+	_cleanup_(message_freep) struct cw_message *back = NULL;
+	uint8_t bytes[sizeof(payload)];
+
+	memcpy(bytes, payload, sizeof(bytes));
+	bytes[2] = (uint8_t)(cw_bodies[CW_MSG_DIGEST_COPY].number << 3 | 2) | 0x80;
+	bytes[3] = (uint8_t)(cw_bodies[CW_MSG_DIGEST_COPY].number >> 4);
+	cr_assert_eq(cw_message_decode(bytes, sizeof(bytes), &back), -EBADMSG);
+	cr_assert_eq(cw_message_decode_received(bytes, sizeof(bytes), &back), 0);
+	cr_expect_eq(back->digest.n_ranks, 1);
+	cr_expect_eq(cw_message_make_whole(back), -EBADMSG);
+	cr_expect(cw_message_is_whole(back));
+	cr_expect_eq(back->digest.n_ranks, 0);
+}
+
 static int decode_without_job_key(unsigned type, struct cw_message **ret)
 {
 	uint8_t golden[4096];
