@@ -334,13 +334,23 @@ int cluster_new(const struct suite_scenario *s, int64_t start_ns, struct cw_err 
 	return 0;
 }
 
+static void free_halves(struct half *h)
+{
+	struct half *next;
+
+	for (; h; h = next) {
+		next = h->next;
+		free(h);
+	}
+}
+
 static void free_comm(struct comm *comm)
 {
-	struct half *h, *next;
-
 	for (uint32_t i = 0; comm->members && i < comm->nranks; i++) {
 		free(comm->members[i].ring);
 		free(comm->members[i].peers);
+		for (uint32_t k = 0; comm->members[i].pairs && k < comm->nranks; k++)
+			free_halves(comm->members[i].pairs[k].halves);
 		free(comm->members[i].pairs);
 		free(comm->members[i].view.m.p2p);
 	}
@@ -350,10 +360,7 @@ static void free_comm(struct comm *comm)
 		free(comm->slots[i].items);
 		free(comm->slots[i].op_indices);
 	}
-	for (h = comm->halves; h; h = next) {
-		next = h->next;
-		free(h);
-	}
+	free_halves(comm->halves);
 }
 
 static void free_rank(struct rank *r)

@@ -416,13 +416,21 @@ static void move_data(struct comm *comm)
 static struct half **find_half(struct comm *comm, uint32_t me, uint32_t peer, uint64_t seq,
 			       bool is_send)
 {
+	struct pair *pairs = comm->members[me].pairs;
 	struct half **h;
 
-	for (h = &comm->halves; *h; h = &(*h)->next)
-		if ((*h)->me == me && (*h)->peer == peer && (*h)->seq == seq &&
-		    (*h)->is_send == is_send)
+	for (h = pairs ? &pairs[peer].halves : NULL; h && *h; h = &(*h)->next)
+		if ((*h)->seq == seq && (*h)->is_send == is_send)
 			return h;
 	return NULL;
+}
+
+static void add_half(struct comm *comm, struct half *h)
+{
+	struct half **first = &comm->members[h->me].pairs[h->peer].halves;
+
+	h->next = *first;
+	*first = h;
 }
 
 /*
@@ -485,8 +493,7 @@ static void post_send(struct item *item, uint32_t peer, uint64_t bytes)
 		return;
 	}
 	*h = send;
-	h->next = comm->halves;
-	comm->halves = h;
+	add_half(comm, h);
 	fill_slots(comm, m->comm_rank, peer,
 		   comm->members[peer].pairs ? comm->members[peer].pairs[m->comm_rank].recvs + 1
 					     : 1);
@@ -513,13 +520,10 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 		fail(item->rank->c, -ENOMEM);
 		return;
 	}
-	*h = (struct half){ .next = comm->halves,
-			    .me = m->comm_rank,
-			    .peer = peer,
-			    .seq = seq,
-			    .bytes = bytes,
-			    .item = item };
-	comm->halves = h;
+	*h = (struct half){
+		.me = m->comm_rank, .peer = peer, .seq = seq, .bytes = bytes, .item = item
+	};
+	add_half(comm, h);
 }
 
 /* The sends and receives that an op stands for; counted only, without `post`. */

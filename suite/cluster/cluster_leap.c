@@ -154,9 +154,9 @@ static void leap_slots(struct comm *comm, const struct leap *l)
 		for (uint32_t m = 0; slot->op_indices && m < comm->nranks; m++)
 			further(&slot->op_indices[m], l);
 	}
+	/* Of data that flow, the devices' own numbers count: they go on as they were. */
 	for (struct half *h = comm->halves; h; h = h->next) {
-		/* Of data that flow, the devices' own numbers count: they go on as they were. */
-		h->seq += comm->flow ? 0 : l->by;
+		h->seq += l->by;
 		h->op_index += l->by;
 	}
 }

@@ -59,7 +59,7 @@ struct comm {
 	uint32_t family, nranks;
 	struct member *members; /* by comm rank */
 	struct slot slots[SLOTS];
-	struct half *halves;
+	struct half *halves;         /* without SUITE_NCCL; with it, members have them */
 	struct flow *flow;           /* with SUITE_NCCL; NULL = no data yet */
 	uint32_t inside[HOST_KINDS]; /* members in a call that waits for all */
 	int64_t jam_ns;              /* it takes so much longer; SUITE_FOREVER */
@@ -69,6 +69,12 @@ struct comm {
 struct peer_count {
 	uint64_t sends, recvs;
 	uint64_t send_hash, recv_hash; /* as agents keep them */
+};
+
+/* What a member's device has come to for another member. */
+struct pair {
+	uint64_t sends, recvs;
+	struct half *halves;
 };
 
 struct view_member {
@@ -105,7 +111,7 @@ struct member {
 	uint64_t flow_at, flow_down_at, flow_stop;
 	/* What its device has come to, by comm rank, by hand or inside a collective; NULL =
 	 * nothing. */
-	struct peer_count *pairs;
+	struct pair *pairs;
 	int entry; /* in its rank's flight record */
 	int64_t moved_ns;
 	struct view_member view;
