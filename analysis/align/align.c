@@ -70,6 +70,8 @@ static int note_step(void *userdata, uint32_t member, const struct call_step *st
 	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
 	while (s->slots[i].epoch == s->epoch) {
 		if (s->slots[i].step.seq == step->seq) {
+			if (s->slots[i].step.signature == step->signature)
+				return 0; /* nearly all of them */
 			switch (call_step_compare(&s->slots[i].step, step)) {
 			case CALL_STEP_AGREES:
 				break;
