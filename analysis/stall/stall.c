@@ -622,6 +622,18 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	say_why(e, snap, v, &p, ret);
 }
 
+/*
+ * A worse matter has this key already. Of a send only its number in its pair is in it, and those of
+ * two pairs of a communicator may both be the 233rd: by turns they would begin each other anew.
+ */
+static bool is_about_the_same(const struct cw_verdict_key *keys, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (cw_verdict_key_is_same(&keys[k], &keys[i]))
+			return true;
+	return false;
+}
+
 static void repeat_last(const struct cw_stall *s, uint32_t n, struct cw_stall_decision *ret)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -657,11 +669,14 @@ void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 			if (keys[i].is_set)
 				follow_wait(s, snap, &v[i], &keys[i], &ret[i]);
 		close_resolved(s, snap, v, keys, n);
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++) {
+			if (is_about_the_same(keys, i))
+				continue;
 			if (keys[i].is_set)
 				decide(s, snap, &v[i], &keys[i], &ret[i]);
 			else
 				ret[i].want_windows = wants_quiet_windows(s, snap, &v[i]);
+		}
 		report_resolved(s, &ret[0]);
 	}
 	memset(s->last, 0, sizeof(s->last));
