@@ -186,21 +186,45 @@ static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict
 	return 0;
 }
 
+/*
+ * The first call that whoever has not come has not made. Those who wait may be in a later one, and
+ * in a still later one afterwards, where their parts are done: it is one trouble all the same, also
+ * for a leader that begins in between.
+ */
+static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	const struct cw_snap_comm *comm = &snap->comms[v->comm];
+	uint64_t first = v->coll_seq;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		for (uint32_t k = 0; k < comm->nranks; k++) {
+			const struct cw_snap_member *m = &comm->members[k];
+
+			if (m->rank == v->culprits[i].rank && (m->known & CW_KNOWN_ENTERED) &&
+			    m->coll_entered + 1 < first)
+				first = m->coll_entered + 1;
+		}
+	return first;
+}
+
 /* The ids and key of what this verdict is about. 0 or -ENOMEM. */
 static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
-	const struct cw_incident_matter matter = {
+	struct cw_incident_matter matter = {
 		.uid = inc->config.uid,
 		.job = inc->config.job,
 		.key = *key,
 		.start_ticks = start_of(snap, v),
 	};
-	int r = cw_incident_id_make(&matter, inc->id);
+	int r;
 
+	cw_incident_id_make_old(&matter, inc->old_id);
+	if (v->klass == CW_CLASS_NEVER_ENTERED && key->seq)
+		matter.key.seq = first_missed(snap, v);
+	r = cw_incident_id_make(&matter, inc->id);
 	if (r < 0)
 		return r;
-	cw_incident_id_make_old(&matter, inc->old_id);
 	inc->key = *key;
 	return 0;
 }

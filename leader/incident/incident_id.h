@@ -5,10 +5,10 @@
  * make an id of his own, but none that is another user's.
  *
  * Every leader of the job gets the same, and so does one that starts again: the inputs are the
- * user, the label, and what the processes' own records say (communicator, instance, call, whether
- * anybody waits), with the start of the communicator's first visible process, which tells two runs
- * with one constant unique id apart. No clock, no node's name, nothing of who leads, no number that
- * a daemon counts for itself.
+ * user, the label, and what the processes' own records say (communicator, instance, call, which is
+ * the first that whoever has not come has not made, whether anybody waits), with the start of the
+ * communicator's first visible process, which tells two runs with one constant unique id apart. No
+ * clock, no node's name, nothing of who leads, no number that a daemon counts for itself.
  *
  * Pure, any thread; does not block.
  */

@@ -203,9 +203,9 @@ Test(watch, a_wait_is_shown_where_something_happens)
  * A member's part of a reduce is done when its neighbour has come, and it waits for the same rank
  * in the next call: who was told of the wait is not told again.
  */
-Test(watch, a_wait_that_goes_on_in_the_next_call_is_noticed_once)
+static void is_noticed_once(const char *meanwhile)
 {
-	char text[640];
+	char text[704];
 
 	for (unsigned seed = 1; seed <= 6; seed++) {
 		(void)snprintf(text, sizeof(text),
@@ -214,13 +214,24 @@ Test(watch, a_wait_that_goes_on_in_the_next_call_is_noticed_once)
 			       "reduce world 4096\ncompute 800ms\nall_reduce world fp32 64\nsync\n"
 			       "end\nonly 1,3\nio 800s\nend\nonly 0\nio 2600s\nend\nloop\n"
 			       "work 300ms\nreduce world 4096\ncompute 160ms\n"
-			       "all_reduce world fp32 64\nsync\nend\nend\nexpect silence\nend\n",
-			       seed);
+			       "all_reduce world fp32 64\nsync\nend\nend\n%sexpect silence\nend\n",
+			       seed, meanwhile);
 		run_text(text);
 		cr_expect_not(said.is_alert, "%s", said.summary);
 		cr_assert_eq(said.n_healthy_waits, 1);
-		cr_expect_eq(said.healthy_waits[0].notices, 1, "seed %u", seed);
+		cr_expect_eq(said.healthy_waits[0].notices, 1, "seed %u %s", seed, meanwhile);
 	}
+}
+
+Test(watch, a_wait_that_goes_on_in_the_next_call_is_noticed_once)
+{
+	is_noticed_once("");
+}
+
+/* A leader that remembers nothing finds that it was told of. */
+Test(watch, a_wait_in_a_later_call_is_noticed_once_whoever_leads)
+{
+	is_noticed_once("daemons at 1500s restart for 5s\n");
 }
 
 /* Of the second its page is counted, and the third is waited for. */
