@@ -74,11 +74,14 @@ static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record 
 {
 	struct cw_p2p_peer peers[CW_MSG_MAX_P2P];
 	size_t n = 0;
+	int r;
 
 	if (comm->entry.p2p_block == 0)
 		return 0;
-	if (cw_record_p2p(record, comm, peers, CW_MSG_MAX_P2P, &n) < 0 ||
-	    !takes(m, n * P2P_PEER_BYTES)) {
+	r = cw_record_p2p(record, comm, peers, CW_MSG_MAX_P2P, &n);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 || !takes(m, n * P2P_PEER_BYTES)) {
 		out->known &= ~(uint32_t)CW_KNOWN_P2P;
 		return 0;
 	}

@@ -158,7 +158,7 @@ static void forget(void *p)
 	run.n_blocks--;
 }
 
-static bool fails(void)
+bool no_memory_fails(void)
 {
 	if (!is_armed)
 		return false;
@@ -177,7 +177,7 @@ void *malloc(size_t bytes)
 {
 	void *p;
 
-	if (fails())
+	if (no_memory_fails())
 		return NULL;
 	p = REAL(malloc)(bytes);
 	note(p, __builtin_return_address(0));
@@ -188,7 +188,7 @@ void *calloc(size_t n, size_t bytes)
 {
 	void *p;
 
-	if (fails())
+	if (no_memory_fails())
 		return NULL;
 	p = REAL(calloc)(n, bytes);
 	note(p, __builtin_return_address(0));
@@ -199,7 +199,7 @@ void *realloc(void *old, size_t bytes)
 {
 	void *p;
 
-	if (bytes > 0 && fails())
+	if (bytes > 0 && no_memory_fails())
 		return NULL;
 	p = REAL(realloc)(old, bytes);
 	if (p != NULL || bytes == 0) {
@@ -225,7 +225,7 @@ void *memalign(size_t alignment, size_t bytes)
 {
 	void *p;
 
-	if (fails())
+	if (no_memory_fails())
 		return NULL;
 	p = REAL(memalign)(alignment, bytes);
 	note(p, __builtin_return_address(0));

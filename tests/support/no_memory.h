@@ -28,5 +28,8 @@ unsigned no_memory_walk(const char *scenario, void (*run)(void *userdata), void 
 void no_memory_begin(void);
 void no_memory_end(void);
 
+/* For what hands out memory in pieces of its own: counts one; true = this one fails. */
+bool no_memory_fails(void);
+
 /* Whether in this run something has failed so far. */
 bool no_memory_happened(void);

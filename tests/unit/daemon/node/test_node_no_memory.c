@@ -110,6 +110,11 @@ static bool is_alive(void *user)
 	return n_ranks == 1 && liveness == CW_LIVE_ALIVE;
 }
 
+static bool is_dead(void *user)
+{
+	return n_ranks == 1 && cw_liveness_is_dead(liveness);
+}
+
 static void registration(void *userdata)
 {
 	struct agent agent;
@@ -123,6 +128,9 @@ static void registration(void *userdata)
 	register_agent(&agent, answer);
 	run_until(is_alive, NULL, "a digest with the rank");
 	cr_assert_eq(fixture_stats(&f).processes, 1);
+	/* It was taken with all that is needed to see its end. */
+	cr_assert_eq(write(agent.to, "1", 1), 1);
+	run_until(is_dead, NULL, "its death");
 	agent_stop(&agent);
 	fixture_stop(&f);
 }
@@ -168,11 +176,6 @@ static void digest_rounds(void *userdata)
 Test(node_no_memory, digests_go_on)
 {
 	no_memory_walk("digests", digest_rounds, NULL);
-}
-
-static bool is_dead(void *user)
-{
-	return n_ranks == 1 && cw_liveness_is_dead(liveness);
 }
 
 static void death(void *userdata)
