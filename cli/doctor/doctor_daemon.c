@@ -110,6 +110,22 @@ static void check_version(struct doctor *d, const json_t *status)
 		    version, CW_VERSION);
 }
 
+/* What the daemon's word for a peer is for people. */
+static const char *peer_words(const char *state)
+{
+	static const char *const words[][2] = {
+		{ "never_seen", "has not been seen yet" },
+		{ "said_goodbye", "has said goodbye" },
+		{ "lost", "has been lost" },
+		{ "silent", "does not answer" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i][0], state))
+			return words[i][1];
+	return "is not connected";
+}
+
 static void check_peers(struct doctor *d, const json_t *status)
 {
 	const json_t *entry;
@@ -127,11 +143,16 @@ static void check_peers(struct doctor *d, const json_t *status)
 				    "%s has another key: copy the key file of one node to all "
 				    "others, then restart their daemons",
 				    node);
+		else if (strncmp(state, "refused: ", 9) == 0)
+			doctor_find(d, "peer-unreachable", NULL,
+				    "%s is refused (%s): is its daemon up, and does a firewall let "
+				    "the peer port through?",
+				    node, state + 9);
 		else
 			doctor_find(d, "peer-unreachable", NULL,
-				    "%s is %s: is its daemon up, and does a firewall let the peer "
+				    "%s %s: is its daemon up, and does a firewall let the peer "
 				    "port through?",
-				    node, state);
+				    node, peer_words(state));
 	}
 }
 

@@ -5,9 +5,12 @@
  */
 #include "daemon/alerts/alert_slack.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "common/clock.h"
 #include "model/verdict_types.h"
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
@@ -112,11 +115,11 @@ static json_t *header(const char *before, const char *name)
 
 static void put_culprit(struct text *t, const json_t *culprit)
 {
+	json_int_t rank = cw_json_int(culprit, "rank", -1);
 	char buf[64], pod[CW_DOC_POD_BYTES];
 
-	(void)snprintf(buf, sizeof(buf), "\nrank %" JSON_INTEGER_FORMAT " (",
-		       cw_json_int(culprit, "rank", -1));
-	put(t, buf);
+	(void)snprintf(buf, sizeof(buf), "\nrank %" JSON_INTEGER_FORMAT " (", rank);
+	put(t, rank >= 0 ? buf : "\na process without rank number (");
 	put_escaped(t, cw_json_str(culprit, "host", "?"));
 	(void)snprintf(buf, sizeof(buf), ", pid %" JSON_INTEGER_FORMAT,
 		       cw_json_int(culprit, "pid", 0));
@@ -160,23 +163,43 @@ static json_t *field(const char *title, const char *value, const char *more)
 	return text_block("mrkdwn", buf);
 }
 
+/* As the reader's clock has it: Slack formats dates itself, and shows the last part where it
+ * cannot. */
+static json_t *time_field(const char *title, const char *wall)
+{
+	int64_t at_ns = cw_wall_parse(wall);
+	time_t at = (time_t)(at_ns / CW_NS_PER_S);
+	char buf[256], utc[64];
+	struct tm tm;
+
+	if (at_ns < 0 || !gmtime_r(&at, &tm) ||
+	    strftime(utc, sizeof(utc), "%Y-%m-%d %H:%M:%S UTC", &tm) == 0)
+		return field(title, "not known", "");
+	(void)snprintf(buf, sizeof(buf),
+		       "*%s*\n<!date^%" PRId64 "^{date_short_pretty} at {time_secs}|%s>", title,
+		       at_ns / CW_NS_PER_S, utc);
+	return text_block("mrkdwn", buf);
+}
+
 static json_t *fields(const json_t *incident)
 {
 	const json_t *victims = json_object_get(incident, "victims");
 	const json_t *times = json_object_get(incident, "times");
-	const char *since = cw_json_str(times, "last_progress", "not known");
 	json_int_t n = cw_json_int(victims, "count", 0);
 	char waiting[64], klass[128], user[CW_DOC_USER_BYTES];
 
 	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
 		       n == 1 ? "" : "s");
+	if (n == 0)
+		(void)snprintf(waiting, sizeof(waiting), "nobody");
 	(void)cw_doc_class(incident, klass, sizeof(klass));
 	(void)cw_doc_user(incident, user, sizeof(user));
 	return json_pack("{s:s, s:[o, o, o, o, o*]}", "type", "section", "fields",
 			 culprits_field(incident),
 			 field("Class", klass, cw_json_str(incident, "confidence", "")),
 			 field("Waiting", waiting, cw_json_str(victims, "ranks", "")),
-			 field("Last progress", since, ""), *user ? field("User", user, "") : NULL);
+			 time_field("Last progress", cw_json_str(times, "last_progress", "")),
+			 *user ? field("User", user, "") : NULL);
 }
 
 static json_t *summary(const json_t *incident)
@@ -243,14 +266,24 @@ static json_t *message(const json_t *doc, json_t *blocks)
 	return json_pack("{s:s, s:o}", "text", buf, "blocks", blocks);
 }
 
+static const char *headline(const json_t *incident)
+{
+	const json_t *victims = json_object_get(incident, "victims");
+
+	if (is_notice(incident))
+		return "Notice, nobody is called: ";
+	if (cw_json_int(victims, "count", 1) == 0 &&
+	    !strcmp(cw_json_str(incident, "class", ""), cw_class_name(CW_CLASS_MISMATCH)))
+		return "Mismatch: ";
+	return "Hang: ";
+}
+
 json_t *cw_alert_slack(const json_t *incident)
 {
-	const char *what = is_notice(incident) ? "Notice, nobody is called: " : "Hang: ";
-
-	return message(incident,
-		       json_pack("[o, o, o, o, o]", header(what, cw_doc_job(incident, "?")),
-				 summary(incident), fields(incident), first_step(incident),
-				 command(incident)));
+	return message(incident, json_pack("[o, o, o, o, o]",
+					   header(headline(incident), cw_doc_job(incident, "?")),
+					   summary(incident), fields(incident),
+					   first_step(incident), command(incident)));
 }
 
 json_t *cw_alert_slack_epitaph(const json_t *epitaph)

@@ -77,7 +77,8 @@ static void put_headline(FILE *out, const json_t *incident)
 	html_put_fact(out, "job", cw_doc_job(incident, ""));
 	html_put_fact(out, "user", cw_doc_user(incident, text, sizeof(text)));
 	html_put_fact(out, "incident", cw_json_str(incident, "id", ""));
-	html_put_fact(out, "closed as", cw_json_str(incident, "closed_as", ""));
+	html_put_fact(out, "closed as",
+		      cw_doc_words(cw_json_str(incident, "closed_as", ""), class, sizeof(class)));
 	if (*victims) {
 		fprintf(out, "<dt>waiting</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
 		html_put_ranks(out, victims);

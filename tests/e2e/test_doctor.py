@@ -3,6 +3,7 @@
 where none can be printed, by hand as its words say), and gone."""
 
 import ctypes
+import functools
 import json
 import os
 import re
@@ -22,11 +23,26 @@ from open_copy import open_copy
 from ports import unused_port
 from receiver import Receiver
 from waiting import expect, wait_until
+from wording import key_in, slip
 
 CONTROL_REPLY = 41
 CLONE_NEWNS = 0x00020000
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@functools.lru_cache(maxsize=None)
+def keys_of_the_configuration():
+    done = subprocess.run([COLLWATCHD, "--help-config"], stdout=subprocess.PIPE, text=True, check=True)
+    keys = re.findall(r"^(?:# )?([a-z_]+)\b", done.stdout, re.M)
+    expect("peer_key_file" in keys, done.stdout)
+    return keys
+
+
+def is_read_by_people(text):
+    """Every finding comes by here: no word of it is for programs, but for what people have written."""
+    found = slip(text) or key_in(text, keys_of_the_configuration())
+    expect(not found, f"{found} in: {text}")
 
 
 def doctor(world, *words, uid=None, control=None):
@@ -43,6 +59,8 @@ def doctor(world, *words, uid=None, control=None):
                           **({} if uid is None else dict(user=uid, group=uid, extra_groups=[])))
     doc = json.loads(done.stdout)
     expect(done.returncode == (2 if doc["findings"] else 0), done)
+    for finding in doc["findings"]:
+        is_read_by_people(finding["what"])
     return {f["name"]: (f["what"], f["fix"]) for f in doc["findings"]}
 
 
@@ -414,7 +432,7 @@ def test_peers_are_named():
         world.configure(peers)
         world.start()
         found = only(doctor(world), "peer-unreachable")
-        expect("node-b is never_seen" in found["peer-unreachable"][0], found)
+        expect("node-b has not been seen yet" in found["peer-unreachable"][0], found)
         with Daemon(name="node-b") as other:  # as the words say: its daemon has to be up
             write_key(other.dir + "/peer.key", 0o600, "43")
             other.configure(peers.replace(world.dir, other.dir))

@@ -4,39 +4,21 @@
 #include <string.h>
 
 #include "record/record_layout.h"
+#include "tests/support/for_people.h"
 #include "tests/support/verdict_fixture.h"
 
 TestSuite(sentences, .init = verdict_setup, .fini = verdict_teardown);
-
-static void is_for_people(const char *text)
-{
-	static const char *const never[] = { "comm comm", " 1 ranks", " 1 nodes", "0.0 s", "  ",
-					     "name:",     "master:",  "..",       " ,",    ";." };
-	const char *word;
-
-	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		cr_expect_null(strstr(text, never[i]), "\"%s\" in: %s", never[i], text);
-	/* Names of classes and details are for programs; "all_reduce" is NCCL's own word. */
-	for (unsigned c = 0; c < CW_CLASS__MAX; c++) {
-		word = cw_class_name(c);
-		cr_expect(!strchr(word, '_') || !strstr(text, word), "%s in: %s", word, text);
-	}
-	for (unsigned d = 0; d < CW_DETAIL__MAX; d++) {
-		word = cw_detail_name(d);
-		cr_expect(!strchr(word, '_') || !strstr(text, word), "%s in: %s", word, text);
-	}
-}
 
 static void says(unsigned klass, const char *sentence)
 {
 	cr_expect_eq(v.klass, klass, "%s: %s", cw_class_name(v.klass), v.summary);
 	cr_expect_str_eq(v.summary, sentence);
-	is_for_people(v.summary);
+	for_people(v.summary);
 	cr_expect(v.summary[strlen(v.summary) - 1] == '.', "%s", v.summary);
 	for (uint32_t i = 0; i < v.n_culprits; i++)
-		is_for_people(v.culprits[i].reason);
+		for_people(v.culprits[i].reason);
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		is_for_people(v.ruled_out[i]);
+		for_people(v.ruled_out[i]);
 }
 
 static void again(void)
@@ -94,7 +76,7 @@ Test(sentences, of_what_a_rank_last_did)
 	judge();
 	cr_expect_not_null(strstr(v.culprits[0].reason, "; last used CPU 9.8 s ago"), "%s",
 			   v.culprits[0].reason);
-	is_for_people(v.culprits[0].reason);
+	for_people(v.culprits[0].reason);
 }
 
 /* Its daemon began after it did: what it did before nobody saw. */
@@ -106,7 +88,7 @@ Test(sentences, of_a_rank_that_was_never_seen_at_work)
 	judge();
 	cr_expect_not_null(strstr(v.culprits[0].reason, "; has not worked for 60 s"), "%s",
 			   v.culprits[0].reason);
-	is_for_people(v.culprits[0].reason);
+	for_people(v.culprits[0].reason);
 }
 
 Test(sentences, of_a_dead_rank)
@@ -359,7 +341,7 @@ Test(sentences, of_a_group_with_a_receive_without_its_send)
 	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED);
 	cr_expect_not_null(strstr(v.summary, "rank 2 has been receiving from rank 3 "), "%s",
 			   v.summary);
-	is_for_people(v.summary);
+	for_people(v.summary);
 }
 
 Test(sentences, of_a_receive_that_went_elsewhere)
@@ -370,7 +352,7 @@ Test(sentences, of_a_receive_that_went_elsewhere)
 	sb_waits(sb_comm(b, "world", 0, 4, 1, 63), 3, 2 * SB_S);
 	judge();
 	cr_expect_not_null(strstr(v.summary, "all_reduce #64 on world"), "%s", v.summary);
-	is_for_people(v.summary);
+	for_people(v.summary);
 }
 
 Test(sentences, of_different_sizes)
