@@ -140,8 +140,8 @@ static void on_round_done(void *user)
 	}
 	n = ++f->failures;
 	if ((n & (n - 1)) == 0)
-		log_warn("peers_from: %s: %s (%llu times so far); what was found before is kept",
-			 f->text, f->error, (unsigned long long)n);
+		log_warn("peers_from: %s: %s (%llu time%s so far); what was found before is kept",
+			 f->text, f->error, (unsigned long long)n, n == 1 ? "" : "s");
 }
 
 static void look_up(struct cw_discovery *f, int64_t now_ns)

@@ -79,9 +79,9 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 	if (!address) {
 		n = ++link->unresolved; /* what was found earlier is kept */
 		if ((n & (n - 1)) == 0)
-			log_warn("peer %s: host name %s: %s (%llu times so far)",
+			log_warn("peer %s: host name %s: %s (%llu time%s so far)",
 				 cw_conn_peer_name(tcp, tag), link->address.host, error,
-				 (unsigned long long)n);
+				 (unsigned long long)n, n == 1 ? "" : "s");
 		return;
 	}
 	if (link->n_found >= CW_LINK_MAX_ADDRESSES)

@@ -138,9 +138,9 @@ static int check_dates(X509 *cert, const char *path, struct cw_err *err)
 			      "expired: make a new one (collwatch init-cluster --certificates "
 			      "--ca)");
 	if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)) && days < WARN_DAYS)
-		log_warn("%s expires in %d days: make a new one (collwatch init-cluster "
+		log_warn("%s expires in %d day%s: make a new one (collwatch init-cluster "
 			 "--certificates --ca)",
-			 path, days);
+			 path, days, days == 1 ? "" : "s");
 	return 0;
 }
 

@@ -100,9 +100,9 @@ static void check_expiry(json_t *list, const struct cw_config *c)
 
 	if (cw_peer_cert_days_left(c->peer_cert_file, &days) == 0 && days < EXPIRES_SOON_DAYS)
 		add(list, &f,
-		    "%s expires in %d days, and then no peer lets this node in: make a new one "
+		    "%s expires in %d day%s, and then no peer lets this node in: make a new one "
 		    "with `collwatch init-cluster DIR --ca OLD-DIR --node …`",
-		    c->peer_cert_file, days);
+		    c->peer_cert_file, days, days == 1 ? "" : "s");
 }
 
 static void check_certificates(json_t *list, const struct cw_config *c)

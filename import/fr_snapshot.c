@@ -470,7 +470,8 @@ static int note_dumps(struct merger *m)
 			r = note(m, "the dump of rank %d holds no calls", m->set->sources[s].rank);
 	}
 	if (bad && r == 0)
-		r = note(m, "%llu entries could not be read", (unsigned long long)bad);
+		r = note(m, "%llu entr%s could not be read", (unsigned long long)bad,
+			 bad == 1 ? "y" : "ies");
 	return r;
 }
 
@@ -492,14 +493,19 @@ static int add_notes(struct merger *m)
 		r = note(m, "when the dumps were taken is not known: the oldest call is taken to "
 			    "have timed out");
 	if (r == 0 && m->n_no_members)
-		r = note(m, "%u groups without known members are left out", m->n_no_members);
+		r = note(m, "%u group%s without known members left out", m->n_no_members,
+			 m->n_no_members == 1 ? "" : "s");
 	if (r == 0 && m->n_not_member)
-		r = note(m, "%u groups do not list the rank that uses them", m->n_not_member);
+		r = note(m,
+			 m->n_not_member == 1 ? "%u group does not list the rank that uses it"
+					      : "%u groups do not list the rank that uses them",
+			 m->n_not_member);
 	if (r == 0 && m->n_too_many)
-		r = note(m, "%u groups are beyond a limit", m->n_too_many);
+		r = note(m, "%u group%s beyond a limit", m->n_too_many,
+			 m->n_too_many == 1 ? " is" : "s are");
 	if (r == 0 && m->n_unnamed_ops)
-		r = note(m, "%u calls that no rank names are shown as all_reduce",
-			 m->n_unnamed_ops);
+		r = note(m, "%u call%s that no rank names: shown as all_reduce", m->n_unnamed_ops,
+			 m->n_unnamed_ops == 1 ? "" : "s");
 	return r;
 }
 

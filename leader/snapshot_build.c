@@ -380,14 +380,14 @@ static int add_notes(struct builder *b)
 		r = cw_snapshot_add_note(b->snap, text);
 	}
 	if (b->left_out && r >= 0) {
-		(void)snprintf(text, sizeof(text), "%u communicators are beyond a limit: left out",
-			       b->left_out);
+		(void)snprintf(text, sizeof(text), "%u communicator%s beyond a limit: left out",
+			       b->left_out, b->left_out == 1 ? " is" : "s are");
 		r = cw_snapshot_add_note(b->snap, text);
 	}
 	if (b->doubles && r >= 0) {
 		(void)snprintf(text, sizeof(text),
-			       "%u processes claim a communicator's rank that another one has",
-			       b->doubles);
+			       "%u process%s a communicator's rank that another one has",
+			       b->doubles, b->doubles == 1 ? " claims" : "es claim");
 		r = cw_snapshot_add_note(b->snap, text);
 	}
 	return r;

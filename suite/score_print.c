@@ -175,7 +175,8 @@ void cw_score_print_coverage(const struct score *score, FILE *out)
 	uint64_t hangs, controls;
 
 	cw_score_count_written(score, &hangs, &controls);
-	(void)fprintf(out, "written: %" PRIu64 " hangs, %" PRIu64 " controls\n", hangs, controls);
+	(void)fprintf(out, "written: %" PRIu64 " hang%s, %" PRIu64 " control%s\n", hangs,
+		      hangs == 1 ? "" : "s", controls, controls == 1 ? "" : "s");
 	(void)fprintf(out,
 		      "coverage: %u pairs of class x op, class x layout, op x layout missing\n", n);
 }

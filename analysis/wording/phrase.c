@@ -61,7 +61,8 @@ const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, 
 
 	/* Out of memory: their number is still worth saying. */
 	if (!labels || !n) {
-		(void)snprintf(p->text, sizeof(p->text), "%" PRIu32 " ranks", n);
+		(void)snprintf(p->text, sizeof(p->text), "%" PRIu32 " rank%s", n,
+			       n == 1 ? "" : "s");
 		free(labels);
 		return p->text;
 	}
@@ -185,6 +186,7 @@ void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
 	} else {
 		while (m + 1 < c->nranks && c->members[m].rank != rank)
 			m++;
-		phrase_say(text, len, "made it with %" PRIu32 " ranks", c->members[m].nranks);
+		phrase_say(text, len, "made it with %" PRIu32 " rank%s", c->members[m].nranks,
+			   c->members[m].nranks == 1 ? "" : "s");
 	}
 }

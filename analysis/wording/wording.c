@@ -698,18 +698,20 @@ static void sum_up_messages(const struct diagnosis *diag, const struct words *w)
 	else if (f->detail == CW_DETAIL_SIZE)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "the sizes that %s sent to %s on %s are not those that %s received "
-			   "(%" PRIu64 " messages)",
-			   from, to, w->comm.text, to, f->sends);
+			   "(%" PRIu64 " message%s)",
+			   from, to, w->comm.text, to, f->sends, f->sends == 1 ? "" : "s");
 	else if (f->sends > f->recvs)
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s sent to %s on %s what %s never received (%" PRIu64
-			   " messages sent, %" PRIu64 " received)",
-			   from, to, w->comm.text, to, f->sends, f->recvs);
+			   " message%s sent, %" PRIu64 " received)",
+			   from, to, w->comm.text, to, f->sends, f->sends == 1 ? "" : "s",
+			   f->recvs);
 	else
 		phrase_say(v->summary, sizeof(v->summary),
 			   "%s posted receives from %s on %s for what %s never sent (%" PRIu64
-			   " posted, %" PRIu64 " messages sent)",
-			   to, from, w->comm.text, from, f->recvs, f->sends);
+			   " posted, %" PRIu64 " message%s sent)",
+			   to, from, w->comm.text, from, f->recvs, f->sends,
+			   f->sends == 1 ? "" : "s");
 	if (f->n_pairs > 1)
 		phrase_say(v->summary, sizeof(v->summary), "; likewise %" PRIu32 " more %s",
 			   f->n_pairs - 1, f->n_pairs == 2 ? "pair" : "pairs");

@@ -437,9 +437,9 @@ bool suite_processes_differ(const struct suite_processes *p)
 void suite_processes_print(const struct suite_processes *p, FILE *out)
 {
 	fprintf(out,
-		"as processes: %" PRIu32 " scenarios, %" PRIu32 " as the engine says, %" PRIu32
+		"as processes: %" PRIu32 " scenario%s, %" PRIu32 " as the engine says, %" PRIu32
 		" right by their labels, %" PRIu32 " could not be run; %" PRIu32 " left out\n",
-		p->n, p->n_agree, p->n_right, p->n_failed, p->n_skipped);
+		p->n, p->n == 1 ? "" : "s", p->n_agree, p->n_right, p->n_failed, p->n_skipped);
 }
 
 json_t *suite_processes_doc(const struct suite_processes *p)

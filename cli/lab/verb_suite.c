@@ -222,9 +222,9 @@ static void tell_progress(struct run *run)
 	if (now - run->told_ns < (run->is_terminal ? PROGRESS_TERMINAL_NS : PROGRESS_EVERY_NS))
 		return;
 	run->told_ns = now;
-	fprintf(stderr, "%scollwatch: %" PRIu64 " scenarios, %" PRIu64 " missed%s",
-		run->is_terminal ? "\r" : "", run->score.n, run->score.n_missed,
-		run->is_terminal ? "" : "\n");
+	fprintf(stderr, "%scollwatch: %" PRIu64 " scenario%s, %" PRIu64 " missed%s",
+		run->is_terminal ? "\r" : "", run->score.n, run->score.n == 1 ? "" : "s",
+		run->score.n_missed, run->is_terminal ? "" : "\n");
 	run->has_line = run->is_terminal;
 }
 
@@ -235,8 +235,8 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 			cw_confidence_name(o->confidence), (double)o->after_ns / CW_NS_PER_S,
 			o->summary);
 	else
-		fprintf(stderr, "%s:%u: %s: silence at %u looks\n", s->file, s->line, s->name,
-			o->looks);
+		fprintf(stderr, "%s:%u: %s: silence at %u look%s\n", s->file, s->line, s->name,
+			o->looks, o->looks == 1 ? "" : "s");
 }
 
 /*

@@ -73,7 +73,9 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 		put_row(&t, row);
 	}
 	if (left_out)
-		fprintf(out, "  %" JSON_INTEGER_FORMAT " rows are left out\n", left_out);
+		fprintf(out, "  %" JSON_INTEGER_FORMAT " row%s left out\n", left_out,
+			left_out == 1 ? " is" : "s are");
 	if (lost)
-		fprintf(out, "  %" JSON_INTEGER_FORMAT " ops were not counted\n", lost);
+		fprintf(out, "  %" JSON_INTEGER_FORMAT " op%s not counted\n", lost,
+			lost == 1 ? " was" : "s were");
 }

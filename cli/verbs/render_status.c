@@ -284,7 +284,8 @@ static void put_jobs(const struct cw_text *t, const json_t *jobs, unsigned lines
 				put_job(t, job, with_user);
 		}
 	if (hidden)
-		fprintf(t->out, "  and %zu more jobs, none in more trouble than these\n", hidden);
+		fprintf(t->out, "  and %zu more job%s, none in more trouble than these\n", hidden,
+			hidden == 1 ? "" : "s");
 }
 
 void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigned lines,
@@ -302,9 +303,11 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 	fputs(", up ", out);
 	put_duration(&t, json_object_get(status, "uptime_s"));
 	fprintf(out,
-		", %" JSON_INTEGER_FORMAT " processes watched (%" JSON_INTEGER_FORMAT
+		", %" JSON_INTEGER_FORMAT " process%s watched (%" JSON_INTEGER_FORMAT
 		" connected)\n",
-		cw_json_int(agents, "processes", 0), cw_json_int(agents, "connected", 0));
+		cw_json_int(agents, "processes", 0),
+		cw_json_int(agents, "processes", 0) == 1 ? "" : "es",
+		cw_json_int(agents, "connected", 0));
 	/* The first line, the last one about what is left out; notes take up to two. */
 	used = 2 + put_peers(&t, json_object_get(status, "peers")) +
 	       2 * (unsigned)json_array_size(json_object_get(status, "notes")) +
@@ -347,8 +350,9 @@ static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 		cw_text_put(t, CW_TEXT_PLAIN, json_string_value(name));
 	}
 	if ((size_t)n > json_array_size(silent))
-		fprintf(t->out, " and %lld others",
-			(long long)n - (long long)json_array_size(silent));
+		fprintf(t->out, " and %lld other%s",
+			(long long)n - (long long)json_array_size(silent),
+			(size_t)n - json_array_size(silent) == 1 ? "" : "s");
 	fprintf(t->out, " did not answer: %s\n", so);
 }
 

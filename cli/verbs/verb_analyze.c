@@ -292,14 +292,14 @@ static int export_dumps(const struct analyze_args *args, const struct cw_snapsho
 		fprintf(stderr, "collwatch: %s: %s\n", args->export_to, err.text);
 		return CW_EXIT_ERROR;
 	}
-	fprintf(stderr, "collwatch: %u Flight Recorder dumps written to %s\n", done.n_dumps,
-		args->export_to);
+	fprintf(stderr, "collwatch: %u Flight Recorder dump%s written to %s\n", done.n_dumps,
+		done.n_dumps == 1 ? "" : "s", args->export_to);
 	if (done.n_unnumbered)
-		fprintf(stderr, "collwatch: no dump of %u ranks without number or record\n",
-			done.n_unnumbered);
+		fprintf(stderr, "collwatch: no dump of %u rank%s without number or record\n",
+			done.n_unnumbered, done.n_unnumbered == 1 ? "" : "s");
 	if (done.n_unnamed)
-		fprintf(stderr, "collwatch: %u communicators with unknown members are left out\n",
-			done.n_unnamed);
+		fprintf(stderr, "collwatch: %u communicator%s with unknown members left out\n",
+			done.n_unnamed, done.n_unnamed == 1 ? "" : "s");
 	return CW_EXIT_OK;
 }
 

@@ -428,9 +428,10 @@ static void say_where_certificates_go(const struct init_args *args)
 		       (int)name_len(args->nodes[i]), args->nodes[i], args->dir,
 		       (int)name_len(args->nodes[i]), args->nodes[i]);
 	printf("Then restart collwatchd everywhere; `collwatch status` lists the peers.\n"
-	       "The certificates are valid for %d days. Keep %s/ca.key off the nodes: with it, and "
+	       "The certificates are valid for %d day%s. Keep %s/ca.key off the nodes: with it, and "
 	       "--ca,\nfurther nodes and new certificates are made.\n",
-	       (int)args->days, args->ca_dir ? args->ca_dir : args->dir);
+	       (int)args->days, args->days == 1 ? "" : "s",
+	       args->ca_dir ? args->ca_dir : args->dir);
 }
 
 static void say_what_next(const struct init_args *args)

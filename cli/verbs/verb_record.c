@@ -137,6 +137,11 @@ static int open_record(const char *what, struct cw_record **ret, struct cw_err *
 
 /* ---- words ---- */
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static const char *state_name(uint32_t state)
 {
 	static const char *const names[CW_COMM__MAX] = {
@@ -212,7 +217,8 @@ static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, 
 	       e->coll_returned);
 	if (cw_record_state(rec, comm, &state) == 0 && state.completed_known)
 		printf(", %" PRIu64 " completed", state.coll_completed);
-	printf("; %" PRIu64 " sends, %" PRIu64 " receives\n", e->p2p_total[0], e->p2p_total[1]);
+	printf("; %" PRIu64 " send%s, %" PRIu64 " receive%s\n", e->p2p_total[0],
+	       plural(e->p2p_total[0]), e->p2p_total[1], plural(e->p2p_total[1]));
 	if (e->flags & CW_REC_COMM_PROFILER)
 		printf("    as NCCL's profiler interface tells it: operators and progress "
 		       "unknown\n");
@@ -242,15 +248,17 @@ static int show_text(struct cw_record *rec, uint64_t most)
 		       h->nccl_version % 100);
 	else
 		printf("  NCCL of unknown version");
-	printf(", %" PRIu64 " calls recorded, %zu communicators\n", h->ring_ticket, n);
+	printf(", %" PRIu64 " call%s recorded, %zu communicator%s\n", h->ring_ticket,
+	       plural(h->ring_ticket), n, plural(n));
 	printf("  the agent's last beat: %s\n", beat_ns ? cw_wall_format(beat_ns, when) : "none");
 	for (size_t i = 0; i < CW_REC_DROP__MAX; i++)
 		dropped += h->drops[i];
 	if (dropped)
-		printf("  %" PRIu64 " things found no place in the record\n", dropped);
+		printf("  %" PRIu64 " thing%s found no place in the record\n", dropped,
+		       plural(dropped));
 	if (h->progress_left_out)
-		printf("  progress writes were left out for %" PRIu64 " calls\n",
-		       h->progress_left_out);
+		printf("  progress writes were left out for %" PRIu64 " call%s\n",
+		       h->progress_left_out, plural(h->progress_left_out));
 	for (size_t i = 0; i < n; i++)
 		show_comm(rec, &comms[i], most);
 	return CW_EXIT_OK;

@@ -101,8 +101,8 @@ static void finish(struct alert *a, bool delivered)
 		log_info("webhook: alert inc=%s delivered to %s", a->id, w->host);
 	} else {
 		w->stats.failed++;
-		log_err("webhook: alert inc=%s not delivered to %s after %u attempts (status %ld)",
-			a->id, w->host, a->attempts, a->status);
+		log_err("webhook: alert inc=%s not delivered to %s after %u attempt%s (status %ld)",
+			a->id, w->host, a->attempts, a->attempts == 1 ? "" : "s", a->status);
 	}
 	if (a->fn)
 		a->fn(a->uid, a->id, delivered, a->status, a->user);

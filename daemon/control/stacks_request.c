@@ -133,7 +133,8 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 			       "stacks are being taken for you: wait for that answer");
 	else if (running >= CW_STACKS_MAX_RUNNING)
 		(void)snprintf(q->error, sizeof(q->error),
-			       "stacks are being taken for %u others: try again", running);
+			       "stacks are being taken for %u other%s: try again", running,
+			       running == 1 ? "" : "s");
 	else if ((ns = wait_ns(s, q->uid)) > 0)
 		(void)snprintf(q->error, sizeof(q->error),
 			       "stacks were taken just now: try again in %" PRId64 " s",

@@ -243,9 +243,10 @@ static json_t *notes_doc(const struct cw_status_source *s)
 	}
 	if (s->node.unreadable_total) {
 		(void)snprintf(text, sizeof(text),
-			       "agents of %llu rank processes are of a version this daemon cannot "
+			       "agents of %llu rank process%s are of a version this daemon cannot "
 			       "read: those ranks are not watched; update collwatch on this node",
-			       (unsigned long long)s->node.unreadable_total);
+			       (unsigned long long)s->node.unreadable_total,
+			       s->node.unreadable_total == 1 ? "" : "es");
 		(void)json_array_append_new(notes, json_string(text));
 	}
 	if (s->store)
@@ -260,8 +261,8 @@ static json_t *notes_doc(const struct cw_status_source *s)
 	}
 	if (store.waiting) {
 		(void)snprintf(text, sizeof(text),
-			       "%u bundles cannot be written to disk: kept in memory, tried again",
-			       store.waiting);
+			       "%u bundle%s cannot be written to disk: kept in memory, tried again",
+			       store.waiting, store.waiting == 1 ? "" : "s");
 		(void)json_array_append_new(notes, json_string(text));
 	}
 	return notes;

@@ -115,9 +115,10 @@ static void say(const struct cw_accept_pause *p, int error)
 	unsaid++;
 	if (now < say_ns)
 		return;
-	log_warn("%s: no connections are accepted for now: %s (%llu pauses since this was last "
+	log_warn("%s: no connections are accepted for now: %s (%llu pause%s since this was last "
 		 "said); who connects waits",
-		 name_of(p->which), strerror(error), (unsigned long long)unsaid);
+		 name_of(p->which), strerror(error), (unsigned long long)unsaid,
+		 unsaid == 1 ? "" : "s");
 	unsaid = 0;
 	say_ns = now + CW_ACCEPT_SAY_S * CW_NS_PER_S;
 }

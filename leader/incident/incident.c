@@ -986,10 +986,12 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 		note_objector(inc, node, reason);
 		if (inc->put_off >= most) {
 			if (!inc->is_overruling)
-				leader_log(inc->config.effects, CW_LOG_WARN,
-					   "inc=%s: %s objects again (%s): it was put off %u times "
-					   "for that, the alert goes out",
-					   inc->id, node, reason, inc->put_off);
+				leader_log(
+					inc->config.effects, CW_LOG_WARN,
+					"inc=%s: %s objects again (%s): it was put off %u time%s "
+					"for that, the alert goes out",
+					inc->id, node, reason, inc->put_off,
+					inc->put_off == 1 ? "" : "s");
 			inc->is_overruling = true;
 			return false;
 		}

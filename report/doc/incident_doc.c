@@ -516,11 +516,11 @@ json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)
 	int bad = 0;
 
 	snprintf(summary, sizeof(summary),
-		 "%u rank%s on %u node%s watched for %.0f s, %" PRIu64 " collectives on %u "
+		 "%u rank%s on %u node%s watched for %.0f s, %" PRIu64 " collective%s on %u "
 		 "communicator%s: no rank is blocked on a call that cannot complete",
 		 snap->n_ranks, snap->n_ranks == 1 ? "" : "s", snap->n_nodes,
-		 snap->n_nodes == 1 ? "" : "s", watched_s, collectives, snap->n_comms,
-		 snap->n_comms == 1 ? "" : "s");
+		 snap->n_nodes == 1 ? "" : "s", watched_s, collectives, collectives == 1 ? "" : "s",
+		 snap->n_comms, snap->n_comms == 1 ? "" : "s");
 	bad |= json_object_set_new(doc, "schema", json_string("collwatch.healthy/1"));
 	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
 	bad |= json_object_set_new(doc, "ranks", json_integer(snap->n_ranks));

@@ -278,7 +278,8 @@ static void put_nodes(FILE *out, const json_t *nodes, unsigned depth, unsigned *
 		const json_t *last = node, *next = node;
 
 		if (*left == 0 || depth == MAX_DEPTH) {
-			fprintf(out, "<li>… %zu more branches</li>\n", json_array_size(nodes) - i);
+			fprintf(out, "<li>… %zu more branch%s</li>\n", json_array_size(nodes) - i,
+				json_array_size(nodes) - i == 1 ? "" : "es");
 			break;
 		}
 		(*left)--;
@@ -330,9 +331,9 @@ static void put_left_out(FILE *out, const json_t *stacks)
 	if (seen == processes)
 		return;
 	fprintf(out,
-		"<p>Stacks of %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " processes.</p>\n"
+		"<p>Stacks of %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " process%s.</p>\n"
 		"<ul>\n",
-		seen, processes);
+		seen, processes, processes == 1 ? "" : "es");
 	json_array_foreach (list, i, each) {
 		fputs("<li>", out);
 		put_node_ranks(out, each);

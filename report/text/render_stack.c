@@ -129,8 +129,9 @@ static void put_native_frames(const struct cw_text *t, const json_t *frames, boo
 		put_folded(t, interpreter, startup);
 		interpreter = startup = 0;
 		if (!all && shown == MAX_NATIVE_FRAMES) {
-			fprintf(t->out, "%*s… %zu more frames\n", INDENT, "",
-				json_array_size(frames) - i);
+			fprintf(t->out, "%*s… %zu more frame%s\n", INDENT, "",
+				json_array_size(frames) - i,
+				json_array_size(frames) - i == 1 ? "" : "s");
 			return;
 		}
 		put_native_frame(t, frame, all);

@@ -121,8 +121,9 @@ static void put_nodes(struct view *v, const json_t *nodes, int indent)
 		const json_t *last;
 
 		if (v->lines_left == 0) {
-			fprintf(v->t->out, "%*s… %zu more branches\n", indent, "",
-				json_array_size(nodes) - i);
+			fprintf(v->t->out, "%*s… %zu more branch%s\n", indent, "",
+				json_array_size(nodes) - i,
+				json_array_size(nodes) - i == 1 ? "" : "es");
 			return;
 		}
 		v->lines_left--;
@@ -169,8 +170,8 @@ static void put_coverage(const struct cw_text *t, const json_t *stacks)
 
 	if (seen == processes)
 		return;
-	fprintf(t->out, "  %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " processes", seen,
-		processes);
+	fprintf(t->out, "  %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " process%s", seen,
+		processes, processes == 1 ? "" : "es");
 	if (awaited > 0)
 		fprintf(t->out, ", %" JSON_INTEGER_FORMAT " still awaited", awaited);
 	fputc('\n', t->out);
@@ -201,7 +202,7 @@ void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool al
 		fprintf(t->out, "  %zu more thread%s (--all-frames)\n", hidden,
 			hidden == 1 ? "" : "s");
 	if (cw_json_int(stacks, "cut", 0) > 0)
-		fprintf(t->out,
-			"  %" JSON_INTEGER_FORMAT " stacks are not, or not whole, in here\n",
-			cw_json_int(stacks, "cut", 0));
+		fprintf(t->out, "  %" JSON_INTEGER_FORMAT " stack%s not, or not whole, in here\n",
+			cw_json_int(stacks, "cut", 0),
+			cw_json_int(stacks, "cut", 0) == 1 ? " is" : "s are");
 }

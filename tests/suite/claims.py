@@ -567,14 +567,14 @@ def sent_otherwise(t, said, sender, bytes_sent, receiver, comm, number, again, b
                 expect(op.bytes == int(size), f"rank {rank}'s {kind} #{number} has {op.bytes} bytes")
 
 
-@sentence(rf"the sizes that ({WHO}) sent to ({WHO}) on ({COMM}) are not those that ({WHO}) received \((\d+) messages\){PAIRS}")
+@sentence(rf"the sizes that ({WHO}) sent to ({WHO}) on ({COMM}) are not those that ({WHO}) received \((\d+) messages?\){PAIRS}")
 def sizes_of_all(t, said, sender, receiver, comm, again, number):
     _, _, sends, recvs = messages_of(t, comm, sender, receiver)
     expect(receiver == again and min(sends, recvs) >= int(number), f"{sends} were sent, {recvs} received")
 
 
 @sentence(
-    rf"({WHO}) sent to ({WHO}) on ({COMM}) what ({WHO}) never received \((\d+) messages sent, (\d+) received\){PAIRS}"
+    rf"({WHO}) sent to ({WHO}) on ({COMM}) what ({WHO}) never received \((\d+) messages? sent, (\d+) received\){PAIRS}"
 )
 def never_received(t, said, sender, receiver, comm, again, sent, received):
     counts = messages_of(t, comm, sender, receiver)[2:]
@@ -582,7 +582,7 @@ def never_received(t, said, sender, receiver, comm, again, sent, received):
 
 
 @sentence(
-    rf"({WHO}) posted receives from ({WHO}) on ({COMM}) for what ({WHO}) never sent \((\d+) posted, (\d+) messages sent\){PAIRS}"
+    rf"({WHO}) posted receives from ({WHO}) on ({COMM}) for what ({WHO}) never sent \((\d+) posted, (\d+) messages? sent\){PAIRS}"
 )
 def never_sent(t, said, receiver, sender, comm, again, posted, sent):
     counts = messages_of(t, comm, sender, receiver)[2:]

@@ -30,6 +30,8 @@ static void set_up(void)
 		int pair = cw_test_record_comm(w, 0x12, 2, i % 2);
 		uint64_t op;
 
+		memcpy(w->comms[comm].name, "dp", sizeof("dp"));
+		memcpy(w->comms[pair].last_error, "system error", sizeof("system error"));
 		w->header->rank_label = i;
 		w->header->world_size_label = RANKS;
 		w->now_ns = NOW_NS - 20 * CW_NS_PER_S;

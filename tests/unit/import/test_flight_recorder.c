@@ -377,8 +377,8 @@ Test(flight_recorder, hostile_groups_cost_no_more_than_their_bytes)
 	add_rank(2, "\"[0, 1]\"", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	add_rank(3, "{}", ENTRY("all_reduce", "-1", "0", "scheduled", "false"));
 	judge();
-	cr_assert(has_note("do not list the rank"));
-	cr_assert(has_note("entries could not be read"));
+	cr_assert(has_note("does not list the rank"));
+	cr_assert(has_note("entry could not be read"));
 }
 
 /* The default group has no list of its own; the set is merged twice, plainly and by order. */
