@@ -122,6 +122,32 @@ def test_a_page_of_eight_ranks_is_well_formed_and_needs_nobody():
         check_harmless(path)
 
 
+# What goes wrong, and what the drawing of who waits for what has to say of it.
+DRAWN = {
+    "a deadlock": ("all_reduce a\n\t\tall_reduce b", "fault 3 at 4s on a all_reduce swap",
+                   ["in all_reduce #", "on a", "on b"]),
+    "nobody is missing": ("all_reduce a", "fault 3 at 4s on a all_reduce wedge",
+                          ["nobody is missing", "network, GPU or NCCL"]),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_waits_are_drawn_that_lead_to_nobody_in_particular(name):
+    calls, fault, words = DRAWN[name]
+    comms = "comm a all\ncomm b all"
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        with open(tmp + "/job.scn", "w", encoding="ascii") as f:
+            f.write(f"scenario job\nranks 8 per-node 4\n{comms}\nprogram\n\tloop\n\t\twork 20ms\n\t\t{calls}\n"
+                    f"\t\tsync\n\tend\nend\n{fault}\nrun 500s\nexpect unknown\nend\n")
+        subprocess.run([MAKE_BUNDLE, tmp + "/job.scn", "60", tmp], check=True, stdout=subprocess.DEVNULL, timeout=120)
+        page = subprocess.run([COLLWATCH, "report", "--html", f"{tmp}/{ID}"], stdout=subprocess.PIPE, text=True,
+                              timeout=120, check=True).stdout
+    drawing = page[page.index("id=\"waits\""):]
+    drawing = drawing[:drawing.index("</svg>")]
+    missing = [word for word in words if word not in drawing]
+    assert not missing and "marker-end" in drawing, f"{missing} in {drawing[:2000]}"
+
+
 def test_a_page_of_a_thousand_ranks_is_as_short():
     with Bundle(1024, 8, 517) as bundle:
         path = bundle.page()
