@@ -394,6 +394,18 @@ Test(network, peers_of_the_version_before_watch_along)
 	end(&w);
 }
 
+static void say_digest(struct network *net, const struct job *job, unsigned from, uint64_t number,
+		       uint32_t type)
+{
+	struct cw_message msg = { .type = type };
+
+	fill_digest(job, from, &msg.digest);
+	msg.digest.node = net->nodes[from].name;
+	msg.digest.epoch = 1;
+	msg.digest.number = number;
+	cr_assert_eq(network_say(net, from, 0, &msg), 0);
+}
+
 Test(network, one_leads_what_many_only_say)
 {
 	struct network_config config = { .n_nodes = 9, .n_leading = 1 };
@@ -404,19 +416,37 @@ Test(network, one_leads_what_many_only_say)
 	job.start_ns = net->now_ns;
 	for (uint64_t second = 1; second <= 5; second++) {
 		job.now_ns = net->now_ns;
-		for (unsigned i = 1; i < 9; i++) {
-			struct cw_message msg = { .type = CW_MSG_DIGEST };
-
-			fill_digest(&job, i, &msg.digest);
-			msg.digest.node = net->nodes[i].name;
-			msg.digest.epoch = 1;
-			msg.digest.number = second;
-			cr_assert_eq(network_say(net, i, 0, &msg), 0);
-		}
+		for (unsigned i = 1; i < 9; i++)
+			say_digest(net, &job, i, second, CW_MSG_DIGEST);
 		cr_assert_eq(network_run(net, CW_NS_PER_S), 0);
 	}
 	cr_assert_eq(network_leader(net), 0);
 	cr_assert_eq(network_job(net, 0)->view.ranks, 16);
+	(void)network_free(net);
+}
+
+/* Their leader is lost: of the copies it has, it reads so many a turn, and looks at all of them. */
+Test(network, who_takes_over_from_hundreds_reads_their_copies_in_turns)
+{
+	struct network_config config = { .n_nodes = 3 * CW_LEADER_TURN_COPIES, .n_leading = 1 };
+	struct job job = { .n_ranks = 2 * config.n_nodes };
+	struct network *net;
+	unsigned turns = 0;
+
+	cr_assert_eq(network_new(&config, &net), 0);
+	job.start_ns = job.now_ns = net->now_ns;
+	for (unsigned i = 1; i < config.n_nodes; i++)
+		say_digest(net, &job, i, 1, CW_MSG_DIGEST_COPY);
+	cr_assert_eq(network_run(net, NETWORK_LEADER_EVERY_NS),
+		     0); /* then it has just had its turn */
+	cr_expect_null(network_job(net, 0));
+	say_digest(net, &job, 1, 2, CW_MSG_DIGEST);
+	for (; !network_job(net, 0) && turns < 20; turns++)
+		cr_assert_eq(network_run(net, NETWORK_TICK_NS), 0);
+	/* The first one comes when the leader is asked again, two more follow at once. */
+	cr_expect_eq(turns, NETWORK_LEADER_EVERY_NS / NETWORK_TICK_NS + 2);
+	cr_assert_not_null(network_job(net, 0));
+	cr_expect_eq(network_job(net, 0)->view.ranks, job.n_ranks - 2);
 	(void)network_free(net);
 }
 
