@@ -332,12 +332,21 @@ static void on_delivered(struct network_node *n, const char *from,
 		note_error(n->network, -ENOMEM);
 }
 
+/* Who looks on is shown the whole of it, as of what comes from other nodes. */
+static void observe_own(const struct network_node *n, struct cw_message *msg)
+{
+	const struct network_observer *o = n->network->observer;
+
+	if (o && o->on_message && cw_message_make_whole(msg) == 0)
+		observe_message(n, false, n->name, msg, NULL, 0);
+}
+
 static void on_message(const char *from, struct cw_message **msg, void *user)
 {
 	struct network_node *n = user;
 
 	if (!strcmp(from, n->name))
-		observe_message(n, false, from, *msg, NULL, 0);
+		observe_own(n, *msg);
 	if (n->is_old)
 		network_old_version_name_job(&n->network->config, *msg);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
