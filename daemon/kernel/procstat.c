@@ -118,10 +118,24 @@ int cw_procstat_open(pid_t pid)
 	return fd < 0 ? (errno == ENOENT ? -ESRCH : -errno) : fd;
 }
 
+/*
+ * In the middle of execve() the kernel closes descriptors, which takes as long as their file
+ * systems like, and gives up the old memory. Who reads "stat", "io" or "syscall" waits for that,
+ * "statm" does not: the new memory has no program in it yet. Who has no memory at all has ended.
+ */
+static bool is_in_execve(int proc_fd)
+{
+	uint64_t size, text;
+	char buf[SMALL_FILE_BYTES];
+
+	return read_small(proc_fd, "statm", buf, sizeof(buf)) == 0 &&
+	       sscanf(buf, "%" SCNu64 " %*u %*u %" SCNu64, &size, &text) == 2 && size && !text;
+}
+
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret)
 {
 	char buf[SMALL_FILE_BYTES];
-	int r = read_small(proc_fd, "stat", buf, sizeof(buf));
+	int r = is_in_execve(proc_fd) ? -EBUSY : read_small(proc_fd, "stat", buf, sizeof(buf));
 
 	return r < 0 ? r : cw_procstat_parse(buf, ret);
 }

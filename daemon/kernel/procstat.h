@@ -33,7 +33,10 @@ int cw_procstat_parse(const char *text, struct cw_procstat *ret);
 /* Opens /proc/PID. Returns the descriptor (CLOEXEC) or -errno. */
 int cw_procstat_open(pid_t pid);
 
-/* 0, -ESRCH when the process is gone and reaped, or another -errno. */
+/*
+ * 0, -ESRCH when the process is gone and reaped, -EBUSY when it is in the middle of execve(), or
+ * another -errno. Nothing else of it is to be read after that: it would be waited for.
+ */
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
 

@@ -84,9 +84,11 @@ static bool look_at(struct absent_rank *r, int64_t now_ns)
 {
 	struct cw_headway_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
 	struct cw_procstat st;
+	int err = cw_pidfd_has_ended(r->pidfd) ? -ESRCH : cw_procstat_read(r->proc_fd, &st);
 
-	if (cw_pidfd_has_ended(r->pidfd) || cw_procstat_read(r->proc_fd, &st) < 0 ||
-	    st.start_ticks != r->found.start_ticks)
+	if (err == -EBUSY)
+		return true; /* it starts another program: looked at again in a second */
+	if (err < 0 || st.start_ticks != r->found.start_ticks)
 		return false;
 	cw_headway_step(&r->headway, &process, &st, now_ns);
 	r->liveness = cw_liveness_of_state(st.state);

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/slow_exec.h"
+
 /* Fields 4… of a real process with the interesting ones replaced. */
 #define TAIL                                                                                       \
 	" 77 812 812 34816 812 4194304 120 0 0 0 11 22 33 44 20 0 5 0 987654 1000 25 "             \
@@ -100,4 +102,21 @@ Test(procstat, finds_children_and_notices_the_dead)
 	cr_assert_eq(cw_procstat_open(child), -ESRCH);
 	close(fd);
 	close(child_fd);
+}
+
+/* What it has open may be on a file system that its user serves, or that hangs. */
+Test(procstat, does_not_wait_for_a_process_in_the_middle_of_execve, .timeout = 60)
+{
+	struct cw_procstat st;
+	struct slow_exec s;
+	int fd;
+
+	if (!slow_exec_start(&s))
+		cr_skip_test("no root, or no FUSE");
+	fd = cw_procstat_open(s.pid);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(cw_procstat_read(fd, &st), -EBUSY);
+	slow_exec_stop(&s);
+	cr_assert_eq(cw_procstat_read(fd, &st), -ESRCH, "and nothing is left of it");
+	close(fd);
 }
