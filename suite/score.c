@@ -437,7 +437,7 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 	return r;
 }
 
-int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+static int add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	const struct outcome *said = cw_outcome_says(o) ? o : NULL;
 	bool is_control;
@@ -474,4 +474,20 @@ int cw_score_add(struct score *score, const struct suite_scenario *s, const stru
 	if (r == 0 && s->n_answers && !said)
 		return judge_notice(score, s, o);
 	return r < 0 ? r : judge_control(score, s, o);
+}
+
+int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+{
+	uint64_t missed = score->n_missed, false_alerts = score->n_false_alerts;
+	uint32_t kinds = score_cluster_kinds(s);
+	int r = add(score, s, o);
+
+	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {
+		if (!(kinds & 1u << k))
+			continue;
+		score->cluster[k].n++;
+		score->cluster[k].n_missed += score->n_missed - missed;
+		score->cluster[k].n_false_alerts += score->n_false_alerts - false_alerts;
+	}
+	return r;
 }

@@ -6,6 +6,7 @@
 
 #include "suite/outcome.h"
 #include "suite/scenario/scenario.h"
+#include "suite/score_cluster.h"
 #include "suite/waits.h"
 
 struct score_miss {
@@ -39,6 +40,7 @@ struct score {
 	uint64_t n_certain, n_certain_wrong; /* of who it is */
 	uint64_t n_proven, n_proven_wrong;   /* of that it hangs: it did not, or it went on */
 	uint64_t n_missed;
+	struct score_cluster cluster[SCORE_CLUSTER__MAX]; /* scenarios that have such a fault */
 	struct score_miss *misses;
 	size_t n_misses, cap_misses; /* the first SCORE_KEPT_MISSES */
 	/* Places in files at which scenarios begin, however many each gives; ascending. */

@@ -75,10 +75,29 @@ static void print_waits(const struct score *score, FILE *out)
 	print_waits_of(score->healthy_waits.none, "no time-out is known       ", out);
 }
 
+static void print_cluster(const struct score *score, FILE *out)
+{
+	bool has_any = false;
+
+	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {
+		const struct score_cluster *c = &score->cluster[k];
+
+		if (!c->n)
+			continue;
+		if (!has_any)
+			(void)fprintf(out, "\n%-32s %6s  %6s  %s\n", "fault of the cluster", "n",
+				      "missed", "alerts beyond those expected");
+		has_any = true;
+		(void)fprintf(out, "%-32s %6" PRIu64 "  %6" PRIu64 "  %" PRIu64 "\n",
+			      score_cluster_name(k), c->n, c->n_missed, c->n_false_alerts);
+	}
+}
+
 void cw_score_print(const struct score *score, FILE *out)
 {
 	print_matrix(score, out);
 	print_classes(score, out);
+	print_cluster(score, out);
 	(void)fprintf(out, "\nexact culprits: %" PRIu64 " of %" PRIu64, score->n_exact_culprits,
 		      score->n_culprits);
 	print_share(score->n_exact_culprits, score->n_culprits, out);

@@ -469,6 +469,23 @@ static json_t *waits_doc(const struct score *score)
 			 waits_by_length(w->none));
 }
 
+static json_t *cluster_doc(const struct score *score)
+{
+	json_t *doc = json_array();
+
+	for (unsigned k = 0; doc && k < SCORE_CLUSTER__MAX; k++) {
+		const struct score_cluster *c = &score->cluster[k];
+
+		if (c->n)
+			json_array_append_new(
+				doc,
+				json_pack("{s:s, s:I, s:I, s:I}", "fault", score_cluster_name(k),
+					  "n", (json_int_t)c->n, "missed", (json_int_t)c->n_missed,
+					  "false_alerts", (json_int_t)c->n_false_alerts));
+	}
+	return doc;
+}
+
 static int print_json(const struct score *score)
 {
 	json_t *doc = json_pack(
@@ -488,7 +505,8 @@ static int print_json(const struct score *score)
 		"uncovered", (int)cw_score_n_uncovered(score), "misses", misses_doc(score));
 	int r;
 
-	if (!doc || json_object_set_new(doc, "waits", waits_doc(score)) < 0) {
+	if (!doc || json_object_set_new(doc, "waits", waits_doc(score)) < 0 ||
+	    json_object_set_new(doc, "cluster", cluster_doc(score)) < 0) {
 		json_decref(doc);
 		return -ENOMEM;
 	}

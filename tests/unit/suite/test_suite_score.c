@@ -350,3 +350,33 @@ Test(suite_score, silence_or_a_page_takes_either)
 	cr_expect_eq(score.n_missed, 1);
 	cr_expect_eq(score.n_false_alerts, 1);
 }
+
+static void add_with_fault(uint8_t action, uint32_t first, uint32_t last, uint32_t got)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .per_node = 2 };
+	struct outcome o = { .is_alert = got != CW_CLASS_HEALTHY,
+			     .klass = got,
+			     .confidence = CW_CONFIDENCE_LIKELY };
+
+	s.n_faults = 1;
+	s.faults[0].action = action;
+	s.faults[0].set.n = 1;
+	s.faults[0].set.ranges[0] = (struct suite_range){ first, last };
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+}
+
+Test(suite_score, faults_of_the_cluster_have_a_count_of_their_own)
+{
+	add_with_fault(SUITE_NODE_CUT, 1, 1, CW_CLASS_HEALTHY);
+	add_with_fault(SUITE_NODE_CUT, 0, 1, CW_CLASS_DEADLOCK);
+	add_with_fault(SUITE_LEADER, 0, 0, CW_CLASS_HEALTHY);
+	add_with_fault(SUITE_NODE_LOST, 1, 1, CW_CLASS_DEADLOCK); /* is to be told */
+	add(CW_CLASS_HEALTHY, 0, CW_CLASS_DEADLOCK, 0, CW_CONFIDENCE_LIKELY);
+	cr_expect_eq(score.cluster[SCORE_NODE_AWAY].n, 1);
+	cr_expect_eq(score.cluster[SCORE_NODE_AWAY].n_missed, 0);
+	cr_expect_eq(score.cluster[SCORE_HALVES].n, 1);
+	cr_expect_eq(score.cluster[SCORE_HALVES].n_missed, 1);
+	cr_expect_eq(score.cluster[SCORE_HALVES].n_false_alerts, 1);
+	cr_expect_eq(score.cluster[SCORE_LEADER_AWAY].n, 1);
+	cr_expect_eq(score.n_missed, 3);
+}
