@@ -37,6 +37,10 @@ const struct cw_variable cw_environment[] = {
 	  "what code with frame pointers leaves on the stack. Reports name the line then. Some "
 	  "microseconds a call." },
 	{ "COLLWATCH_PYTHON_STACKS", "=*off*", "The agent does not take Python stacks." },
+	{ "COLLWATCH_PTRACER", "=*off*",
+	  "The agent does not name the daemon as the process's tracer, for a program that names "
+	  "another (PR_SET_PTRACER) before its first NCCL call. Else it does where Yama asks for "
+	  "that (_kernel.yama.ptrace_scope_ = 1) and the daemon runs as the same user." },
 	{ "COLLWATCH_LOG", "=_FILE_",
 	  "The agent appends what it does, and why it does not, to _FILE_: a plain file of the same "
 	  "user's, no link to one, or /dev/stderr. To anything else it writes nothing." },

@@ -23,6 +23,7 @@
 #include "agent/base/log.h"
 #include "agent/base/state.h"
 #include "agent/base/thread.h"
+#include "agent/link/tracer.h"
 #include "agent/link/wire.h"
 #include "agent/python/python_stacks.h"
 #include "agent/record/record.h"
@@ -210,8 +211,10 @@ static void on_message(const struct cw_wire_in *in)
 {
 	switch (in->kind) {
 	case CW_WIRE_WELCOME:
-		if (lk.state == LINK_HELLO)
+		if (lk.state == LINK_HELLO) {
 			cw_log("registered with the daemon");
+			cw_tracer_name(lk.fd);
+		}
 		lk.state = LINK_UP;
 		lk.refused_ms = REFUSED_RETRY_MS;
 		break;
@@ -297,6 +300,7 @@ void cw_link_start(void)
 	size_t len;
 	int r;
 
+	cw_tracer_start();
 	if (!path || !path[0])
 		path = CW_DEFAULT_AGENT_SOCKET;
 	len = strlen(path);

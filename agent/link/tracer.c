@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/link/tracer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/base/log.h"
+
+#define SCOPE_PATH "/proc/sys/kernel/yama/ptrace_scope"
+
+static bool is_off; /* written before the helper thread is */
+
+void cw_tracer_start(void)
+{
+	const char *value = getenv("COLLWATCH_PTRACER");
+
+	is_off = value && strcmp(value, "off") == 0;
+}
+
+/* 0: everybody may. 2 and 3: only who has the capability, or nobody; a name changes nothing. */
+static bool is_by_descent(const char *scope_path)
+{
+	int fd = open(scope_path, O_RDONLY | O_CLOEXEC);
+	char text[4];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text));
+	(void)close(fd);
+	return (n == 1 || (n == 2 && text[1] == '\n')) && text[0] == '1';
+}
+
+/* As ptrace() compares; of a program that has changed its user nobody is named. */
+static bool is_all_of_us(uid_t uid)
+{
+	uid_t real, effective, saved;
+
+	return getresuid(&real, &effective, &saved) == 0 && uid == real && uid == effective &&
+	       uid == saved;
+}
+
+pid_t cw_tracer_wanted(int socket, const char *scope_path)
+{
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || len != sizeof(peer))
+		return 0;
+	/* 0: of another pid namespace. 1 with its descendants would be everybody. */
+	if (peer.pid <= 1 || peer.pid == getpid() || !is_all_of_us(peer.uid))
+		return 0;
+	return is_by_descent(scope_path) ? peer.pid : 0;
+}
+
+void cw_tracer_name(int socket)
+{
+	pid_t daemon = is_off ? 0 : cw_tracer_wanted(socket, SCOPE_PATH);
+
+	if (!daemon)
+		return;
+	if (prctl(PR_SET_PTRACER, (unsigned long)daemon, 0, 0, 0) < 0)
+		cw_log("the daemon may not trace: %s", strerror(errno));
+	else
+		cw_log("the daemon (pid %d) may trace", (int)daemon);
+}
