@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a build with other options installs: nothing of the laboratory without it, and the whole of it
-without the tests. The product without the laboratory is built, and every verb of it works."""
+without the tests; Slurm's plugin where Slurm's header is, or not. The product without the laboratory is built,
+and every verb of it works."""
 
 import glob
 import json
@@ -35,16 +36,19 @@ def installed(*options):
 
 
 def test_without_the_laboratory_nothing_of_it_is_made():
-    paths, targets = installed("-Dlab=disabled", "-Dtests=false")
+    paths, targets = installed("-Dlab=disabled", "-Dtests=false", "-Dspank=disabled")
     assert paths >= OF_THE_PRODUCT, paths
     of_it = [p for p in paths if "lab" in os.path.basename(p) or "libexec" in p]
     assert not of_it, of_it
     assert not targets & {"collwatch-lab", "suite", "cuda", "nccl", "train_loop"}, targets
+    assert "spank_collwatch" not in targets, targets
 
 
 def test_without_the_tests_the_laboratory_is_whole():
-    paths, _ = installed("-Dtests=false")
+    paths, _ = installed("-Dtests=false", "-Dspank_dir=lib/of-slurm")
     assert paths >= OF_THE_PRODUCT | OF_THE_LAB, OF_THE_LAB - paths
+    # Unasked, where there is a Slurm to build against.
+    assert ("lib/of-slurm/spank_collwatch.so" in paths) == os.path.exists("/usr/include/slurm/spank.h"), paths
 
 
 def test_tests_without_the_laboratory_are_refused_by_name():

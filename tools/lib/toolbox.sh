@@ -135,7 +135,7 @@ root_packages=$root_packages,ca-certificates
 # To build the Debian packages, and to boot with them.
 debian_packages=build-essential,debhelper,fakeroot,bpftool,clang,libbpf-dev,libcap-ng-dev,libconfuse-dev
 debian_packages=$debian_packages,libcurl4-openssl-dev,libdw-dev,libelf-dev,libevent-dev,libjansson-dev
-debian_packages=$debian_packages,libprotobuf-c-dev,libseccomp-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
+debian_packages=$debian_packages,libprotobuf-c-dev,libseccomp-dev,libslurm-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
 debian_packages=$debian_packages,python3,scdoc,systemd-dev,uthash-dev,systemd-sysv,dbus,iproute2
 # The daemon's package makes a user; the container has no network to get what does.
 debian_packages=$debian_packages,passwd

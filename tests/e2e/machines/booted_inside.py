@@ -116,7 +116,9 @@ class Packages:
 
     @staticmethod
     def names(directory=IMAGE):
-        return [f"{directory}/{name}" for name in sorted(os.listdir(directory))]
+        # Not the plugin: Slurm, which it depends on, cannot be fetched in here.
+        return [f"{directory}/{name}" for name in sorted(os.listdir(directory))
+                if not name.startswith("collwatch-slurm_")]
 
     @staticmethod
     def files():
