@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slurm's plugin: srun, sbatch and salloc get --collwatch=on|off, and a task that the answer is
- *"on" for starts with the agent in LD_PRELOAD. In plugstack.conf, on nodes and where jobs are
- *submitted:
+ * "on" for starts with the agent in LD_PRELOAD. In plugstack.conf, on nodes and where jobs are
+ * submitted:
  *
  *	optional spank_collwatch.so default=on|off agent=PATH socket=PATH
  *
  * All three may be left out: default=off, the agent that was installed with this plugin, and the
- *socket that a daemon has without configuration. A job says "off" with the option or with
- *COLLWATCH=off in its environment, and "off" wins over "on".
+ * socket that a daemon has without configuration. A job says "off" with the option or with
+ * COLLWATCH=off in its environment, and "off" wins over "on".
  *
  * Everything happens in slurm_spank_task_init(), in the process that becomes the task: it is the
- *job's user by then, in the task's own control groups, limits and, where another plugin before this
- *one has entered it, container. What the user can have a say in (environment, socket) is looked at
- *with his rights only, nothing is run by way of a shell, and the agent's path comes from the site.
- *Nothing is done as root.
+ * job's user by then, in the task's own control groups, limits and, where another plugin before
+ * this one has entered it, container. What the user can have a say in (environment, socket) is
+ * looked at with his rights only, nothing is run by way of a shell, and the agent's path comes
+ * from the site. Nothing is done as root.
  *
- * The test load is there, too, not once for a step: slurmstepd is root, or half of it, wherever a
- *step is prepared, and not yet where the task will be. The tasks of a node do it at the same time,
- *a start of /bin/true each, after the checks that cost no process; a node without a daemon pays for
- *none.
+ * The test load is there, too, not once for a step: slurmstepd is root, or half of it, wherever
+ * a step is prepared, and not yet where the task will be. The tasks of a node do it at the same
+ * time, a start of /bin/true each, after the checks that cost no process; a node without a
+ * daemon pays for none.
  *
- * A task is never failed, and nothing is printed where a job would see it: what is wrong with the
- *arguments is in slurmd's log, why a task went without the agent is there at "debug".
+ * A task is never failed, and nothing is printed where a job would see it: what is wrong with
+ * the arguments is in slurmd's log, why a task went without the agent is there at "debug".
  */
 #include <errno.h>
 #include <fcntl.h>
