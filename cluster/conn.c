@@ -97,6 +97,13 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 		return "no protocol version in common";
 	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
 		return "its certificate does not name that node";
+	/*
+	 * Whom this node has dialed is asked for here: before its owner has accepted, which he has
+	 * when he speaks, the kernel shows a connection as root's.
+	 */
+	if (!c->tcp->tls && c->is_dialed && !c->is_up &&
+	    !cw_tcp_is_trusted(bufferevent_getfd(c->bev), (const struct sockaddr *)&c->from))
+		return "who listens there is neither root nor this daemon's user";
 	return NULL;
 }
 

@@ -60,6 +60,13 @@ struct cw_tcp {
 	struct cw_tcp_stats stats;
 };
 
+/*
+ * Whether the other end of fd is on this machine and opened, or accepted, by root or the daemon's
+ * own user: where peers do not authenticate, other users of the node must not be able to pose as
+ * one.
+ */
+bool cw_tcp_is_trusted(int fd, const struct sockaddr *other_end);
+
 /* What can be sent to peers through connections. */
 extern const struct cw_transport_ops cw_conn_ops;
 /* -ENOBUFS: the cap of its output; -ENOMEM. */

@@ -26,11 +26,7 @@
 
 /* ---- who comes ---- */
 
-/*
- * From this machine, and opened by root or the daemon's own user: where peers do not authenticate,
- * other users of the node must not be able to pose as one.
- */
-static bool is_trusted(int fd, const struct sockaddr *from)
+bool cw_tcp_is_trusted(int fd, const struct sockaddr *from)
 {
 	uid_t uid;
 
@@ -61,7 +57,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 	(void)cw_accept_pause_took(tcp->pause, fd);
 	tcp->stats.too_many += !is_room;
-	if (is_room && (tcp->tls || is_trusted(fd, from)))
+	if (is_room && (tcp->tls || cw_tcp_is_trusted(fd, from)))
 		c = cw_conn_new(tcp, fd, CW_NO_PEER);
 	if (!c) {
 		tcp->stats.refused++;

@@ -104,7 +104,7 @@ static void hear_delivered(struct cw_service *s, const char *from,
 	if (!*d->label)
 		cw_old_deliveries_heard(s->old_deliveries, from, d->id);
 	else if (!cw_incident_id_is_old(d->id) &&
-		 !cw_leader_doubts(s->leader, from, d->uid, d->label))
+		 !cw_leader_doubts(s->leader, from, d->uid, d->label, d->id))
 		cw_alerts_learn(s->alerts, from, d);
 }
 
@@ -433,11 +433,11 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	return r < 0 ? cw_err_set(err, -r, "captures: %s", strerror(-r)) : 0;
 }
 
-static bool doubts(const char *from, uint32_t uid, const char *label, void *user)
+static bool doubts(const char *from, const struct cw_msg_incident_delivered *d, void *user)
 {
 	struct cw_service *s = user;
 
-	return cw_leader_doubts(s->leader, from, uid, label);
+	return cw_leader_doubts(s->leader, from, d->uid, d->label, d->id);
 }
 
 static int64_t cpu_ns(void *user)

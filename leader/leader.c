@@ -358,13 +358,15 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 }
 
 /* Of this user: an id alone is nobody's. */
-static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *id)
+/* label: of its job; NULL = of any of this user's. */
+static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
+					 const char *id)
 {
 	struct cw_led_route *lr, *tmp;
 	struct cw_job *job;
 
 	HASH_ITER (hh, l->routes, lr, tmp) {
-		if (lr->route.uid != uid)
+		if (lr->route.uid != uid || (label && strcmp(lr->route.label, label) != 0))
 			continue;
 		DL_FOREACH (lr->jobs, job) {
 			struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
@@ -383,7 +385,7 @@ static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_
 
 	if (!*a->label)
 		return false; /* it is not said whose it is: an id alone is nobody's */
-	inc = find_incident(l, a->uid, a->id);
+	inc = find_incident(l, a->uid, a->label, a->id);
 	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
 	       l->config.effects->was_sent_here(l->config.effects->user, &due);
 }
@@ -504,10 +506,10 @@ static struct cw_incident *find_objected(const struct cw_leader *l,
 	struct cw_incident *inc = NULL;
 
 	if (*o->label)
-		return find_incident(l, o->uid, o->id);
+		return find_incident(l, o->uid, o->label, o->id);
 	HASH_ITER (hh, l->routes, lr, tmp) {
 		if (!inc)
-			inc = find_incident(l, lr->route.uid, o->id);
+			inc = find_incident(l, lr->route.uid, NULL, o->id);
 	}
 	return inc;
 }
@@ -547,7 +549,7 @@ static void take_objection(struct cw_leader *l, const char *from,
 
 bool cw_leader_has_open(const struct cw_leader *l, uint32_t uid, const char *id)
 {
-	const struct cw_incident *inc = find_incident(l, uid, id);
+	const struct cw_incident *inc = find_incident(l, uid, NULL, id);
 
 	return inc && cw_incident_is_open(inc);
 }
@@ -560,14 +562,20 @@ bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, 
 	       cw_election_has_part(l->config.members, job, node);
 }
 
-bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label)
+bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label,
+		      const char *id)
 {
+	const struct cw_incident *inc = find_incident(l, uid, NULL, id);
 	const struct cw_led_route *lr;
 	struct cw_job_id job;
 	bool is_believed;
 
-	if (cw_job_id_make(uid, label, &job) < 0)
-		return false;
+	/* It is believed for the job that it names: what is known to be another job's is not. */
+	if (cw_job_id_make(uid, label, &job) < 0 ||
+	    (inc && inc != find_incident(l, uid, label, id))) {
+		l->stats.doubted++;
+		return true;
+	}
 	lr = find_route(l, &job);
 	if (lr && lr->is_led)
 		is_believed = is_party(l, &job, from);
@@ -781,7 +789,7 @@ void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *t
 
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered)
 {
-	struct cw_incident *inc = find_incident(l, uid, id);
+	struct cw_incident *inc = find_incident(l, uid, NULL, id);
 
 	if (inc && !was_delivered)
 		cw_incident_undelivered(inc);
@@ -789,7 +797,7 @@ void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool wa
 
 const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char *id)
 {
-	const struct cw_incident *inc = find_incident(l, uid, id);
+	const struct cw_incident *inc = find_incident(l, uid, NULL, id);
 
 	return inc ? cw_incident_old_id(inc) : "";
 }

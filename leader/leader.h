@@ -112,9 +112,11 @@ bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, 
 /*
  * A node tells that it has delivered an alert of this job. True, and counted: nothing is settled by
  * its word. Where this node leads the job, because that one would not lead it in its place (it may
- * object); elsewhere, because it neither has ranks of it nor would lead it before this node.
+ * object); elsewhere, because it neither has ranks of it nor would lead it before this node. And
+ * anywhere, where the id is known to be another job's, or nobody has a job of such a label.
  */
-bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label);
+bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label,
+		      const char *id);
 /* The alert of this id was delivered, or could not be. */
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
 /* What nodes of older versions call this incident; "" = it is not one of here. */

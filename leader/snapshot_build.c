@@ -39,6 +39,34 @@ static enum cw_policy policy_of(const char *name)
 	return CW_POLICY_TRAINING;
 }
 
+/* Of nodes with such ranks the one that is told most of; POLICY_NONE = there is none. */
+#define POLICY_NONE (CW_POLICY_OFF + 1u)
+
+static unsigned least_policy(const struct cw_build *in, uint32_t flags)
+{
+	unsigned least = POLICY_NONE;
+
+	for (unsigned i = 0; i < in->n_refs; i++) {
+		const struct cw_route_node *n = &in->route->nodes[in->refs[i].node];
+		unsigned p = policy_of(n->digest->digest.policy);
+
+		if ((cw_route_rank(in->route, &in->refs[i])->flags & flags) == flags && p < least)
+			least = p;
+	}
+	return least;
+}
+
+/*
+ * One node alone neither silences a job nor makes it more patient, whatever its name. Of nodes that
+ * only miss ranks the variable is not known.
+ */
+static unsigned policy_of_all(const struct cw_build *in)
+{
+	unsigned said = least_policy(in, CW_RANKF_HAS_RECORD);
+
+	return said != POLICY_NONE ? said : least_policy(in, 0);
+}
+
 static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
 {
 	const struct cw_route_node *n = &b->in->route->nodes[node];
@@ -437,7 +465,7 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->held_ns = in->held_ns;
 	snap->thresholds = in->thresholds;
 	snap->untracked = (uint32_t)cw_route_untracked(in->route);
-	snap->policy = policy_of(in->route->nodes[in->refs[0].node].digest->digest.policy);
+	snap->policy = policy_of_all(in);
 	r = fill(&b);
 	if (in->left_out)
 		*in->left_out += b.left_out;

@@ -107,7 +107,7 @@ static void settle(struct cw_old_deliveries *o, const char *node, const json_t *
 			i++;
 			continue;
 		}
-		if (!o->config.doubts || !o->config.doubts(node, d.uid, d.label, o->config.user))
+		if (!o->config.doubts || !o->config.doubts(node, &d, o->config.user))
 			cw_alerts_learn(o->config.alerts, node, &d);
 		drop(o, i);
 	}

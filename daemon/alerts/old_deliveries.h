@@ -37,7 +37,7 @@ struct cw_old_deliveries_config {
 	struct cw_store *store; /* what an older version noted */
 	struct cw_alerts *alerts;
 	/* cw_leader_doubts(); NULL = everybody is believed */
-	bool (*doubts)(const char *from, uint32_t uid, const char *label, void *user);
+	bool (*doubts)(const char *from, const struct cw_msg_incident_delivered *d, void *user);
 	void *user;
 };
 

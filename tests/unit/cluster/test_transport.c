@@ -355,6 +355,50 @@ Test(transport, other_users_of_the_machine_cannot_pose_as_a_peer)
 	(void)close(fd);
 }
 
+/* A socket belongs to who makes it, a connection to who accepts it. */
+static int listen_as(uid_t uid, const char *address)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				  .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)) };
+	int fd;
+
+	cr_assert_eq(seteuid(uid), 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)), 0);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	cr_assert_eq(listen(fd, 4), 0);
+	cr_assert_eq(seteuid(0), 0);
+	return fd;
+}
+
+static int accept_as(uid_t uid, int listener)
+{
+	int fd;
+
+	cr_assert_eq(seteuid(uid), 0);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	cr_assert_eq(seteuid(0), 0);
+	return fd;
+}
+
+Test(transport, other_users_of_the_machine_cannot_pose_as_a_peer_that_is_down)
+{
+	struct cw_tcp_stats stats;
+	int listener, fd = -1;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root to become another user");
+	listener = listen_as(65534, b.address);
+	open_tcp(&a, 20);
+	run_until((fd = accept_as(65534, listener)) >= 0);
+	write_hello(fd, "b", 1, CW_WIRE_VERSION, 1);
+	run_until((cw_tcp_stats(a.tcp, &stats), stats.refused > 0));
+	cr_assert_neq(state_of(&a), CW_PEER_CONNECTED);
+	(void)close(fd);
+	(void)close(listener);
+}
+
 /*
  * Whose that local port's connection is by what the kernel shows once its owner has closed it and
  * the other end's kernel has answered: not his any more.

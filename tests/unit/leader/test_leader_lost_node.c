@@ -46,7 +46,7 @@ static struct network_node *deputy(void)
 	return NULL;
 }
 
-static void object(struct network_node *from)
+static void object_as_of(struct network_node *from, const char *label)
 {
 	struct network_node *to = &c.nodes[led_by()];
 	const struct cw_job *led = cluster_job(&c, to->index);
@@ -55,12 +55,17 @@ static void object(struct network_node *from)
 					  .node = from->name,
 					  .reason = "the alert went out from here",
 					  .uid = CLUSTER_UID,
-					  .label = CLUSTER_LABEL,
+					  .label = label,
 				  } };
 
 	msg.incident_objection.id = led ? cw_job_incidents_id(&led->incidents) : "";
 	if (*msg.incident_objection.id)
 		(void)cw_transport_send(from->transport, to->name, &msg);
+}
+
+static void object(struct network_node *from)
+{
+	object_as_of(from, CLUSTER_LABEL);
 }
 
 static void object_for(struct network_node *from, unsigned seconds)
@@ -80,6 +85,60 @@ Test(leader_lost_node, objections_without_end_do_not_silence_an_alert)
 	cr_assert_eq(json_array_size(json_object_get(c.alerts[0].doc, "objections")), 1);
 }
 
+/* A label that nobody has, of which this node would be the deputy, or that it would lead before the
+ * leader of the job. */
+static void make_up_label(const struct network_node *node, bool as_deputy, char *ret, size_t len)
+{
+	const struct network_node *leader = &c.nodes[led_by()];
+	struct cw_job_id id;
+
+	for (unsigned i = 0; i < 10000; i++) {
+		uint64_t route;
+
+		(void)snprintf(ret, len, "made-up-%u", i);
+		cr_assert_eq(cw_job_id_make(CLUSTER_UID, ret, &id), 0);
+		route = cw_job_id_route(&id);
+		if (as_deputy ? cw_election_is_deputy(leader->election, &id, node->name)
+			      : cw_election_weight(route, node->name) >
+					cw_election_weight(route, leader->name))
+			return;
+	}
+	cr_assert_fail("there is none");
+}
+
+Test(leader_lost_node, an_objection_counts_for_the_job_that_it_names)
+{
+	struct network_node *liar = bystander();
+	char label[32];
+
+	make_up_label(liar, true, label, sizeof(label));
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
+	for (unsigned i = 0; i < 10 * 240; i++) {
+		object_as_of(liar, label);
+		cluster_run(&c, 0.1);
+	}
+	cr_assert_eq(c.n_alerts, 1);
+}
+
+Test(leader_lost_node, a_delivery_counts_for_the_job_that_it_names)
+{
+	struct network_node *leader = &c.nodes[led_by()], *liar = bystander();
+	char label[32], too_long[400];
+	const char *id;
+
+	make_up_label(liar, false, label, sizeof(label));
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
+	cluster_run(&c, 120);
+	id = cw_job_incidents_id(&cluster_job(&c, leader->index)->incidents);
+	cr_assert_not(cw_leader_doubts(leader->leader, liar->name, CLUSTER_UID, label, "0"));
+	cr_assert(cw_leader_doubts(leader->leader, liar->name, CLUSTER_UID, label, id));
+	cr_assert_not(
+		cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL, id));
+	memset(too_long, 'x', sizeof(too_long) - 1);
+	too_long[sizeof(too_long) - 1] = '\0';
+	cr_assert(cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, too_long, "0"));
+}
+
 /* Who would lead if this node were lost may have led: hardening.md says what follows. */
 Test(leader_lost_node, the_deputy_is_believed)
 {
@@ -92,9 +151,11 @@ Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 {
 	struct network_node *leader = &c.nodes[led_by()];
 
-	cr_assert(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL));
-	cr_assert(cw_leader_doubts(leader->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL));
-	cr_assert_not(cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL));
+	cr_assert(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL,
+				   "0"));
+	cr_assert(cw_leader_doubts(leader->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL, "0"));
+	cr_assert_not(
+		cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL, "0"));
 }
 
 /* It may lead later: what it believes now keeps it from telling people then. */
@@ -103,10 +164,10 @@ Test(leader_lost_node, who_does_not_lead_believes_deliveries_of_who_has_ranks)
 	struct network_node *other = deputy();
 
 	cr_assert_not(cw_leader_doubts(other->leader, c.nodes[led_by()].name, CLUSTER_UID,
-				       CLUSTER_LABEL));
-	cr_assert_not(
-		cw_leader_doubts(other->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL));
-	cr_assert(cw_leader_doubts(other->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL));
+				       CLUSTER_LABEL, "0"));
+	cr_assert_not(cw_leader_doubts(other->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL,
+				       "0"));
+	cr_assert(cw_leader_doubts(other->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL, "0"));
 }
 
 Test(leader_lost_node, of_an_unknown_job_deliveries_are_believed_of_who_would_lead_it_sooner)
@@ -123,7 +184,7 @@ Test(leader_lost_node, of_an_unknown_job_deliveries_are_believed_of_who_would_le
 
 			believed += is_sooner;
 			cr_assert_eq(cw_leader_doubts(c.nodes[i].leader, c.nodes[k].name,
-						      CLUSTER_UID, "another"),
+						      CLUSTER_UID, "another", "0"),
 				     !is_sooner);
 		}
 	cr_assert_eq(believed, 3);
@@ -216,8 +277,9 @@ Test(leader_lost_node_large, deliveries_are_believed_of_who_may_have_led_it)
 		bool is_sooner = cw_election_weight(cw_job_id_route(&id), liar->name) >
 				 cw_election_weight(cw_job_id_route(&id), n->name);
 
-		cr_assert_eq(cw_leader_doubts(n->leader, liar->name, CLUSTER_UID, CLUSTER_LABEL),
-			     at == led_by() || !is_sooner, "at %s", n->name);
+		cr_assert_eq(
+			cw_leader_doubts(n->leader, liar->name, CLUSTER_UID, CLUSTER_LABEL, "0"),
+			at == led_by() || !is_sooner, "at %s", n->name);
 	}
 }
 

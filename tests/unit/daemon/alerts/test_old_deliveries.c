@@ -48,7 +48,7 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 
 static bool is_doubted;
 
-static bool doubts(const char *from, uint32_t uid, const char *label, void *user)
+static bool doubts(const char *from, const struct cw_msg_incident_delivered *d, void *user)
 {
 	return is_doubted;
 }
