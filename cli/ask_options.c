@@ -38,12 +38,6 @@ static const struct argp argp = {
 
 const struct argp_child cw_ask_children[] = { { &argp, 0, NULL, 0 }, { 0 } };
 
-void cw_ask_print(const json_t *doc)
-{
-	(void)json_dumpf(doc, stdout, JSON_INDENT(1));
-	(void)putchar('\n');
-}
-
 int cw_ask_fail(int r, const struct cw_err *err)
 {
 	fprintf(stderr, "collwatch: %s\n", err->text);

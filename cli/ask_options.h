@@ -19,7 +19,5 @@ struct cw_ask_options {
 /* A child of the verb's parser; its input, set at ARGP_KEY_INIT, is a struct cw_ask_options. */
 extern const struct argp_child cw_ask_children[];
 
-/* The document on standard output; main() tells when that cannot be written. */
-void cw_ask_print(const json_t *doc);
 /* Why there is none, on standard error; r: of cw_control_ask(). Returns an exit status. */
 int cw_ask_fail(int r, const struct cw_err *err);

@@ -9,6 +9,7 @@
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/doctor/doctor.h"
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/parse.h"
@@ -136,7 +137,7 @@ int cw_verb_doctor(int argc, char **argv)
 	if (args.ask.json) {
 		doc = json_pack("{s:s, s:O, s:O}", "schema", "collwatch.doctor/1", "checked",
 				d.checked, "findings", d.findings);
-		cw_ask_print(doc);
+		cw_print_json(doc);
 		json_decref(doc);
 	} else {
 		show(&d);

@@ -15,6 +15,7 @@
 #include "analysis/stall/patience.h"
 #include "analysis/stall/stall.h"
 #include "analysis/verdict.h"
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
@@ -160,8 +161,7 @@ static int print_json(const json_t *doc)
 {
 	if (!doc)
 		return out_of_memory();
-	json_dumpf(doc, stdout, JSON_INDENT(1));
-	putchar('\n');
+	cw_print_json(doc);
 	return CW_EXIT_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
@@ -115,7 +116,7 @@ int cw_verb_mute(int argc, char **argv)
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	if (args.ask.json)
-		cw_ask_print(doc);
+		cw_print_json(doc);
 	else
 		cw_render_mute(stdout, doc, cw_text_wants_color(stdout));
 	json_decref(doc);

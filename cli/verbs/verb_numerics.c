@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/numerics_doc.h"
@@ -182,8 +183,7 @@ static int print_json(const struct numerics_args *args, const struct cw_numerics
 		fprintf(stderr, "collwatch: out of memory\n");
 		return CW_EXIT_ERROR;
 	}
-	json_dumpf(doc, stdout, JSON_INDENT(1));
-	putchar('\n');
+	cw_print_json(doc);
 	json_decref(doc);
 	return CW_EXIT_OK;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
@@ -373,8 +374,7 @@ static int show_json(struct cw_record *rec, uint64_t most)
 		fprintf(stderr, "collwatch: out of memory\n");
 		return CW_EXIT_ERROR;
 	}
-	json_dumpf(doc, stdout, JSON_INDENT(1));
-	putchar('\n');
+	cw_print_json(doc);
 	json_decref(doc);
 	return CW_EXIT_OK;
 }

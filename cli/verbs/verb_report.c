@@ -13,6 +13,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/json_output.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/since.h"
@@ -223,7 +224,7 @@ static int list(const struct report_args *args)
 		return out_of_memory();
 	}
 	if (args->ask.json) {
-		cw_ask_print(incidents);
+		cw_print_json(incidents);
 	} else {
 		if (is_filtered(&args->filter) &&
 		    !json_array_size(json_object_get(incidents, "incidents")))
@@ -365,7 +366,7 @@ static int show(const struct report_args *args)
 	if (args->ask.json) {
 		if (bundle.incident && bundle.epitaph) /* out of memory: without */
 			(void)json_object_set(bundle.incident, "epitaph", bundle.epitaph);
-		cw_ask_print(cw_bundle_head(&bundle));
+		cw_print_json(cw_bundle_head(&bundle));
 		return CW_EXIT_OK;
 	}
 	if (args->html)

@@ -7,6 +7,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/parse.h"
@@ -144,7 +145,7 @@ int cw_verb_stacks(int argc, char **argv)
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	if (args.ask.json)
-		cw_ask_print(doc);
+		cw_print_json(doc);
 	else
 		show(doc, args.all_frames);
 	json_decref(doc);

@@ -6,6 +6,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_ops.h"
@@ -119,7 +120,7 @@ int cw_verb_status(int argc, char **argv)
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	if (args.ask.json)
-		cw_ask_print(status);
+		cw_print_json(status);
 	else if (args.ops)
 		cw_render_ops(stdout, status, cw_text_wants_color(stdout));
 	else

@@ -4,12 +4,14 @@
 import contextlib
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tty
 
 import pytest
 from built import AGENT, COLLWATCH, SIM_DIR, TRAIN_LOOP_PY
@@ -316,6 +318,34 @@ def test_nothing_of_a_bundle_commands_the_terminal():
             done = run(verb, directory)
             said = done.stdout + done.stderr
             assert "\x1b" not in said and "\u202e" not in said, repr(said)
+
+
+def on_a_terminal(*arguments):
+    """What is printed there."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)  # line breaks stay what they are
+    with subprocess.Popen([COLLWATCH, *arguments], stdout=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # EIO: it has ended
+            while more := os.read(ours, 65536):
+                said += more
+        assert process.wait(60) == 0, said
+    os.close(ours)
+    return said
+
+
+def test_documents_of_strangers_are_ascii_on_a_terminal_and_as_they_are_elsewhere():
+    """The second character begins a command on many terminals, the third turns the rest around."""
+    summary = "é\x9b31m\u202eevil"
+    with tempfile.TemporaryDirectory() as directory:
+        with open(directory + "/incident.json", "w", encoding="utf-8") as f:
+            json.dump({"schema": "collwatch.incident/1", "id": "a", "class": "x", "summary": summary,
+                       "culprits": []}, f)
+        shown = on_a_terminal("report", "--json", directory)
+        assert shown.isascii() and json.loads(shown)["summary"] == summary, shown
+        piped = run("report", "--json", directory)
+        assert summary in piped.stdout and json.loads(piped.stdout) == json.loads(shown), piped
 
 
 def test_usage_errors_are_errors():
