@@ -479,7 +479,7 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	uint64_t missed = score->n_missed, false_alerts = score->n_false_alerts;
-	uint32_t kinds = score_cluster_kinds(s);
+	uint32_t kinds = cw_score_cluster_kinds(s);
 	int r = add(score, s, o);
 
 	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {

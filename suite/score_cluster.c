@@ -11,7 +11,7 @@ static const char *const names[SCORE_CLUSTER__MAX] = {
 	[SCORE_OPERATORS] = "alerts kept back, reload, a crowd",
 };
 
-const char *score_cluster_name(unsigned kind)
+const char *cw_score_cluster_name(unsigned kind)
 {
 	return names[kind];
 }
@@ -42,7 +42,7 @@ static int kind_of(const struct suite_scenario *s, const struct suite_fault *f)
 	}
 }
 
-uint32_t score_cluster_kinds(const struct suite_scenario *s)
+uint32_t cw_score_cluster_kinds(const struct suite_scenario *s)
 {
 	uint32_t kinds = 0;
 

@@ -22,6 +22,6 @@ struct score_cluster {
 };
 
 /* "a leader is away" */
-const char *score_cluster_name(unsigned kind);
+const char *cw_score_cluster_name(unsigned kind);
 /* A bit (1 << kind) for each that the scenario has. */
-uint32_t score_cluster_kinds(const struct suite_scenario *s);
+uint32_t cw_score_cluster_kinds(const struct suite_scenario *s);

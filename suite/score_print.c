@@ -89,7 +89,7 @@ static void print_cluster(const struct score *score, FILE *out)
 				      "missed", "alerts beyond those expected");
 		has_any = true;
 		(void)fprintf(out, "%-32s %6" PRIu64 "  %6" PRIu64 "  %" PRIu64 "\n",
-			      score_cluster_name(k), c->n, c->n_missed, c->n_false_alerts);
+			      cw_score_cluster_name(k), c->n, c->n_missed, c->n_false_alerts);
 	}
 }
 

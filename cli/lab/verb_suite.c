@@ -479,7 +479,7 @@ static json_t *cluster_doc(const struct score *score)
 		if (c->n)
 			json_array_append_new(
 				doc,
-				json_pack("{s:s, s:I, s:I, s:I}", "fault", score_cluster_name(k),
+				json_pack("{s:s, s:I, s:I, s:I}", "fault", cw_score_cluster_name(k),
 					  "n", (json_int_t)c->n, "missed", (json_int_t)c->n_missed,
 					  "false_alerts", (json_int_t)c->n_false_alerts));
 	}

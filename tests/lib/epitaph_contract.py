@@ -15,7 +15,7 @@ END = {"rank": number, "host": text, "pid": number, "pod?": text, "pod_namespace
        "first": bool, "ended": (None, TIME), "ended_ns": (None, number),
        "after_s": (None, int, float), "unsure_s": SECONDS}
 EPITAPH = {
-    "schema": ("collwatch.epitaph/1",), "id": text, "incident": bool, "job": str, "uid": number,
+    "schema": ("collwatch.epitaph/1",), "id": text, "incident": bool, "job": str, "uid": number, "user?": text,
     "class": CLASSES, "detail": DETAIL, "confidence": CONFIDENCE, "culprits": [number],
     "summary": text,
     "first": (None, {"ranks": SET, "count": number, "by": ("only", "time", "cause", "tie"),

@@ -72,7 +72,7 @@ INCIDENT = {
     "job_timeout?": {"seconds": (int, float), "assumed": bool},
     "summary": text, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],
-    "uid?": number, "command?": text, "withheld?": ("shadow", "muted"),
+    "uid?": number, "user?": text, "command?": text, "withheld?": ("shadow", "muted"),
     "closed_as?": ("slow", "job_ended", "unseen"), "lasted_s?": (int, float),
 }
 
