@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/control.h"
 #include "cli/verb.h"
@@ -37,6 +38,16 @@ static const struct argp argp = {
 };
 
 const struct argp_child cw_ask_children[] = { { &argp, 0, NULL, 0 }, { 0 } };
+
+void cw_print_json(const json_t *doc)
+{
+	size_t flags = JSON_INDENT(1);
+
+	if (isatty(STDOUT_FILENO))
+		flags |= JSON_ENSURE_ASCII;
+	(void)json_dumpf(doc, stdout, flags);
+	(void)putchar('\n');
+}
 
 int cw_ask_fail(int r, const struct cw_err *err)
 {

@@ -9,7 +9,6 @@
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/doctor/doctor.h"
-#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/parse.h"

@@ -15,7 +15,7 @@
 #include "analysis/stall/patience.h"
 #include "analysis/stall/stall.h"
 #include "analysis/verdict.h"
-#include "cli/json_output.h"
+#include "cli/ask_options.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/json_output.h"
+#include "cli/ask_options.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/numerics_doc.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/json_output.h"
+#include "cli/ask_options.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"

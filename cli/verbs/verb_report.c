@@ -13,7 +13,6 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
-#include "cli/json_output.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/since.h"

@@ -6,7 +6,6 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
-#include "cli/json_output.h"
 #include "cli/options.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_ops.h"
