@@ -19,9 +19,9 @@ extern "C" {
  * what is said of wrong numbers. Steps are counted as the program does, -1 = it is in none. It
  * counts for all threads and communicators of the process.
  *
- * From any thread, at any time, also before the first communicator, where it is forgotten. Does not
- * block, allocate or fail, and leaves errno alone; the first call looks the agent up, each costs a
- * clock's reading. Not from a signal handler.
+ * From any thread, at any time, also before the first communicator, where it is forgotten. Leaves
+ * errno alone and cannot fail. The first call looks the agent up with dlsym(); each later one costs
+ * a clock's reading, and neither blocks nor allocates. Not from a signal handler.
  */
 static inline void collwatch_mark_step(int64_t step)
 {

@@ -39,9 +39,9 @@ static enum cw_policy policy_of(const char *name)
 	return CW_POLICY_TRAINING;
 }
 
-/* Of nodes with such ranks the one that is told most of; POLICY_NONE = there is none. */
 #define POLICY_NONE (CW_POLICY_OFF + 1u)
 
+/* Of nodes that have ranks with these flags the policy under which most is told, or POLICY_NONE. */
 static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 {
 	unsigned least = POLICY_NONE;

@@ -32,6 +32,7 @@ static const struct cw_clock clock = { .monotonic_ns = now_ns,
 
 static uint64_t epoch = 1;            /* of the node that sends */
 static uint32_t type = CW_MSG_DIGEST; /* what it sends */
+static const char *policy = "";       /* … and says of the job */
 
 static int put_sent(struct cw_route *route, const char *node, uint64_t number, uint64_t sent_ns,
 		    struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
@@ -43,7 +44,7 @@ static int put_sent(struct cw_route *route, const char *node, uint64_t number, u
 					      .epoch = epoch,
 					      .number = number,
 					      .sent_ns = sent_ns,
-					      .policy = "",
+					      .policy = policy,
 					      .ranks = ranks,
 					      .n_ranks = n_ranks } };
 	struct cw_message *decoded = NULL;
@@ -116,6 +117,55 @@ static struct cw_snapshot *build(const struct cw_route *route, struct cw_job *jo
 	cr_assert_eq(cw_snapshot_build(&in, &snap), 0);
 	free(refs);
 	return snap;
+}
+
+/* What a look takes the job's policy for, where node "a" says this of ranks of which it has a
+ * record or not, and node "z", which has records, says "training". */
+static uint32_t policy_beside_training(const char *said, uint32_t flags)
+{
+	struct cw_msg_member one = member(10, 2, 0), two = member(10, 2, 1);
+	struct cw_msg_rank first = rank_of(1, &one, 1), second = rank_of(2, &two, 1);
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	uint32_t found;
+	bool urgent;
+
+	first.flags = flags;
+	second.flags = CW_RANKF_HAS_RECORD;
+	policy = said;
+	cr_assert_eq(put(&route, "a", 1, &first, 1, &urgent), 0);
+	policy = "training";
+	cr_assert_eq(put(&route, "z", 1, &second, 1, &urgent), 0);
+	snap = build(&route, NULL);
+	found = snap->policy;
+	cw_snapshot_free(snap);
+	cw_route_fini(&route);
+	return found;
+}
+
+Test(job, one_node_does_not_silence_a_job_by_its_policy)
+{
+	cr_expect_eq(policy_beside_training("off", 0), CW_POLICY_TRAINING);
+	cr_expect_eq(policy_beside_training("off", CW_RANKF_HAS_RECORD), CW_POLICY_TRAINING);
+	cr_expect_eq(policy_beside_training("serving", CW_RANKF_HAS_RECORD), CW_POLICY_TRAINING);
+}
+
+Test(job, who_only_misses_ranks_does_not_know_the_policy)
+{
+	struct cw_msg_member one = member(10, 2, 0), two = member(10, 2, 1);
+	struct cw_msg_rank missed = rank_of(1, &one, 1), seen = rank_of(2, &two, 1);
+	struct cw_route route = { 0 };
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	seen.flags = CW_RANKF_HAS_RECORD;
+	cr_assert_eq(put(&route, "a", 1, &missed, 1, &urgent), 0);
+	policy = "serving";
+	cr_assert_eq(put(&route, "z", 1, &seen, 1, &urgent), 0);
+	snap = build(&route, NULL);
+	cr_expect_eq(snap->policy, CW_POLICY_SERVING);
+	cw_snapshot_free(snap);
+	cw_route_fini(&route);
 }
 
 /* A leader keeps the components while it stays: it must never stay when there are others. */
