@@ -296,11 +296,10 @@ static int serve_one(struct client *c, int64_t now_ns)
 	struct share *share;
 	int r = all ? cw_frame_parse(all, have, &payload, &len, &used) : -ENOMEM;
 
-	if (r == 0 && used > CW_CONTROL_MAX_REQUEST)
-		r = -EMSGSIZE; /* it came in pieces, the last of which went beyond it */
-
 	if (r == CW_FRAME_NEED_MORE)
 		return have < CW_CONTROL_MAX_REQUEST ? r : -EMSGSIZE;
+	if (r == 0 && used > CW_CONTROL_MAX_REQUEST)
+		r = -EMSGSIZE; /* it came in pieces, the last of which went beyond it */
 	if (r == 0)
 		r = on_frame(c, payload, len);
 	if (r < 0)

@@ -2,6 +2,7 @@
 """One user asks the daemon's control socket what no command line would: JSON as deep or as large as
 a request may be, numbers and types that are none, incidents by paths, frames that are no frames. She
 learns nothing of another user's job, and the daemon answers others as before."""
+import contextlib
 import json
 import os
 import re
@@ -142,6 +143,17 @@ def test_an_incident_is_not_found_by_a_path(scene):
     with Asking(scene.world, VICTIM) as asking:
         reply = asking.ask(request("report", json.dumps({"id": scene.id})))
     expect(LABEL.encode() in reply, "the victim's own is there")
+    scene.is_well()
+
+
+def test_a_request_beyond_its_limit_is_none_in_pieces_either(scene):
+    """The last piece that is read may bring it: pieces of several sizes, so that it does."""
+    frame = request("status", " " * (MAX_REQUEST + 90))
+    for first in 100, 120, 1000, 5000, 16000:
+        with Asking(scene.world) as asking, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            asking.socket.sendall(frame[:first])
+            reply = asking.ask(frame[first:])
+            expect(reply == b"", (first, reply[:200]))
     scene.is_well()
 
 
