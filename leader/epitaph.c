@@ -353,8 +353,7 @@ static void bury(struct cw_epitaph *ep, const struct cw_leader_effects *e)
 
 	/* It concerns an alert that is out: people know, and find this with it. */
 	if (e->bury)
-		cw_leader_effects_name_user(e, ep->uid, ep->doc);
-	r = e->bury(e->user, &due, ep->doc, !*ep->incident);
+		r = e->bury(e->user, &due, ep->doc, !*ep->incident);
 	if (r == -EEXIST) {
 		leader_log(e, CW_LOG_DEBUG, "inc=%s: its epitaph is there already", due.id);
 	} else {

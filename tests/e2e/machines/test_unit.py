@@ -21,7 +21,9 @@ INSTALLED = """
 bin/collwatch
 bin/collwatch-lab
 sbin/collwatchd
+include/collwatch.h
 lib/collwatch/libcollwatch.so
+lib/pkgconfig/collwatch.pc
 libexec/collwatch/programs/*
 libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
