@@ -20,7 +20,7 @@
 #include "report/html/render_html.h"
 #include "report/text/render_text.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/support/markup.h"
+#include "tests/support/report/markup.h"
 
 static const char *const files[] = { "incident.json", "snapshot.json", "evidence.json",
 				     "stacks.json", "epitaph.json" };

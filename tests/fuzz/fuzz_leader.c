@@ -16,7 +16,7 @@
 #include "proto/frame.h"
 #include "report/text/render_text.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/support/transport_effects.h"
+#include "tests/support/cluster/transport_effects.h"
 
 #define N_PEERS 2u
 #define MAX_STEPS 64u

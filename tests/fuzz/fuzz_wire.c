@@ -7,7 +7,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/support/messages.h"
+#include "tests/support/messages/messages.h"
 
 static void decode(const uint8_t *payload, size_t len)
 {

@@ -14,7 +14,7 @@
 #include "model/facts.h"
 #include "model/op.h"
 #include "proto/codec.h"
-#include "tests/support/messages.h"
+#include "tests/support/messages/messages.h"
 #include "tests/support/record/record_writer.h"
 
 static bool write_file(const char *dir, const char *area, const char *name, const void *data,

@@ -26,15 +26,18 @@ OUTSIDE = ("build", "docs", "lab", "tests", "tools", "systemd", ".git", ".ci")
 MAX_FILES = 30
 
 
+def sources_below(root, top):
+    for directory, _, files in os.walk(os.path.join(root, top)):
+        room = os.path.relpath(directory, root)
+        yield from ((room, os.path.join(directory, f)) for f in sorted(files)
+                    if f.endswith((".c", ".h", ".cu")))
+
+
 def sources(root):
     """(room, path) of each C file of the product."""
     for top in sorted(os.listdir(root)):
-        if top.startswith(OUTSIDE) or not os.path.isdir(os.path.join(root, top)):
-            continue
-        for directory, _, files in os.walk(os.path.join(root, top)):
-            room = os.path.relpath(directory, root)
-            yield from ((room, os.path.join(directory, f)) for f in sorted(files)
-                        if f.endswith((".c", ".h", ".cu")))
+        if not top.startswith(OUTSIDE) and os.path.isdir(os.path.join(root, top)):
+            yield from sources_below(root, top)
 
 
 def has_sources(directory):
@@ -55,7 +58,7 @@ def included(root, path, quoted, angled):
 
 
 def look(root):
-    """{room: {other room: [who uses it]}}, {room: number of files}, private includes"""
+    """{room: {other room: [who uses it]}}, {room or directory of tests: number of files}, private includes"""
     arrows, sizes, intruders = {}, {}, []
     for room, path in sources(root):
         sizes[room] = sizes.get(room, 0) + 1
@@ -70,6 +73,9 @@ def look(root):
             mine.setdefault(other, []).append(name)
             if header.endswith("_private.h"):
                 intruders.append(f"{name} includes {header}")
+    # Tests may use anything, and are to be found like anything else.
+    for directory, _ in sources_below(root, "tests"):
+        sizes[directory] = sizes.get(directory, 0) + 1
     return arrows, sizes, intruders
 
 
@@ -201,6 +207,8 @@ HOLES = [
      ["cellar stands in tests/rooms/arrows and is not there"]),
     ("a room that is too large", {f"leader/part{i}.c": "" for i in range(MAX_FILES)},
      [f"leader has {MAX_FILES + 1} files, more than {MAX_FILES}"]),
+    ("tests that share too large a directory", {f"tests/support/part{i}.h": "" for i in range(MAX_FILES + 1)},
+     [f"tests/support has {MAX_FILES + 1} files, more than {MAX_FILES}"]),
     ("a header of its own", {"model/op_private.h": "", "leader/look.c": '#include "model/op_private.h"\n'},
      ["leader/look.c includes model/op_private.h"]),
 ]

@@ -9,7 +9,7 @@
 
 #include "proto/codec.h"
 #include "tests/stress/hostile.h"
-#include "tests/support/messages.h"
+#include "tests/support/messages/messages.h"
 #include "tests/support/record/record_writer.h"
 
 #define LORIS_CONNECTIONS 256

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "tests/support/cluster.h"
-#include "tests/support/effect_trace.h"
+#include "tests/support/cluster/cluster.h"
+#include "tests/support/cluster/effect_trace.h"
 
 /* One story is a few KiB. */
 #define FILE_MAX (256u << 10)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "record/record_layout.h"
-#include "tests/support/for_people.h"
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/report/for_people.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(sentences, .init = verdict_setup, .fini = verdict_teardown);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict, .init = verdict_setup, .fini = verdict_teardown);
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 static struct cw_verdict_list list;
 

@@ -2,7 +2,7 @@
 /* What is concluded where ops got no progress writes: COLLWATCH_PROGRESS=auto. */
 #include <criterion/criterion.h>
 
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_left_out, .init = verdict_setup, .fini = verdict_teardown);
 

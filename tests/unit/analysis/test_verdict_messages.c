@@ -5,7 +5,7 @@
 
 #include "model/signature.h"
 #include "record/record_layout.h"
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 static struct sb_comm *c;
 

@@ -2,7 +2,7 @@
 /* Wait cycles: whose order is the odd one. */
 #include <criterion/criterion.h>
 
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_order, .init = verdict_setup, .fini = verdict_teardown);
 

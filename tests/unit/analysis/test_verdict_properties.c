@@ -12,7 +12,7 @@
 #include "analysis/stall/stall.h"
 #include "model/signature.h"
 #include "record/record_layout.h"
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 #define RANKS 16
 #define TP 4

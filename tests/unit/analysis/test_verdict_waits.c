@@ -4,7 +4,7 @@
 
 #include "analysis/stall/patience.h"
 #include "record/record_layout.h"
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_waits, .init = verdict_setup, .fini = verdict_teardown);
 

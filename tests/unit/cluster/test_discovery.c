@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cluster/discovery.h"
-#include "tests/support/tls_ends.h"
+#include "tests/support/cluster/tls_ends.h"
 
 static char key_path[64], other_path[64], under[40];
 static const struct cw_tls_files key_files = { .key = key_path };

@@ -18,7 +18,7 @@
 
 #include "cli/cluster_ca.h"
 #include "proto/codec.h"
-#include "tests/support/tls_ends.h"
+#include "tests/support/cluster/tls_ends.h"
 
 #define PATH_BYTES 96
 #define DAYS 10

@@ -20,7 +20,7 @@
 
 #include "common/openssl_compat.h"
 #include "proto/codec.h"
-#include "tests/support/tls_ends.h"
+#include "tests/support/cluster/tls_ends.h"
 
 static char right_path[64], wrong_path[64];
 static struct cw_tls_files right_files = { .key = right_path }, wrong_files = { .key = wrong_path };

@@ -12,7 +12,7 @@
 #include "digest/window.h"
 #include "proto/codec.h"
 #include "record/record_reader.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory/no_memory.h"
 #include "tests/support/record/record_writer.h"
 
 #define NOW_NS (1000 * CW_NS_PER_S)

@@ -12,7 +12,7 @@
 #include "import/flight_recorder.h"
 #include "import/fr_export.h"
 #include "report/doc/snapshot_doc.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory/no_memory.h"
 
 static json_t *doc_of(const struct cw_snapshot *snap)
 {

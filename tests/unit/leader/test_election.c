@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/cluster.h"
-#include "tests/support/transport_effects.h"
+#include "tests/support/cluster/cluster.h"
+#include "tests/support/cluster/transport_effects.h"
 
 TestSuite(members);
 

@@ -10,7 +10,7 @@
 
 #include "model/facts.h"
 #include "report/json_util.h"
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 TestSuite(epitaph, .init = leader_setup, .fini = leader_teardown);
 

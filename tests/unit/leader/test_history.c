@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "leader/history.h"
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(history, .init = verdict_setup, .fini = verdict_teardown);
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 TestSuite(leader, .init = leader_setup, .fini = leader_teardown);
 

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 /* Below and above what other nodes wait, and longer than the patience with anything. */
 static const unsigned holds_s[] = { 15, 60, 300 };

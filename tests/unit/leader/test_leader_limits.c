@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "identity/job_label.h"
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 #define JOBS (CW_LEADER_MAX_JOBS_PER_ROUTE + 3)
 #define ROUTE 4711u

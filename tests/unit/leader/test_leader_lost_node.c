@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "identity/job_id.h"
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 TestSuite(leader_lost_node, .init = leader_setup, .fini = leader_teardown);
 

@@ -6,8 +6,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/cluster.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/cluster/cluster.h"
+#include "tests/support/memory/no_memory.h"
 
 #define NODES 2u
 #define RANKS 4u

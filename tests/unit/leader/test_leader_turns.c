@@ -2,8 +2,8 @@
 /* Looks at more memberships than a leader takes in one turn of the loop. */
 #include <criterion/criterion.h>
 
-#include "tests/support/cluster_job.h"
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/cluster_job.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 #define MANY_TURNS 16
 

@@ -9,7 +9,7 @@
 #include "daemon/node/digest_round.h"
 #include "daemon/process/process.h"
 #include "leader/election.h"
-#include "tests/support/leader_fixture.h"
+#include "tests/support/cluster/leader_fixture.h"
 
 #define VICTIM 4242u
 #define ATTACKER 4243u

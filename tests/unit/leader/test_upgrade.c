@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/cluster.h"
+#include "tests/support/cluster/cluster.h"
 
 #define NODES 4u
 

@@ -11,7 +11,7 @@
 #include "proto/codec.h"
 #include "proto/codec_map.h"
 #include "proto/frame.h"
-#include "tests/support/messages.h"
+#include "tests/support/messages/messages.h"
 
 static void message_freep(struct cw_message **msg)
 {

@@ -7,8 +7,8 @@
 #include "common/cleanup.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "tests/support/messages.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory/no_memory.h"
+#include "tests/support/messages/messages.h"
 
 /* A frame is whole though its buffer could not be cut to its length; else there is none. */
 static void encode(void *userdata)

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "report/doc/incident_doc.h"
 #include "report/json_util.h"
-#include "tests/support/report_fixture.h"
+#include "tests/support/report/report_fixture.h"
 
 /* Takes the snapshot; the incident as far as it matters here. */
 static json_t *incident_of(struct cw_snapshot *snap)

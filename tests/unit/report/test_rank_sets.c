@@ -7,7 +7,7 @@
 
 #include "model/rankset.h"
 #include "suite/watch.h"
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 static struct cw_snapshot *snap;
 static struct rank_sets sets;

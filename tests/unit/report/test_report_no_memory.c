@@ -25,8 +25,8 @@
 #include "report/rank_sets.h"
 #include "report/stacks/stack_tree.h"
 #include "report/text/render_text.h"
-#include "tests/support/no_memory.h"
-#include "tests/support/report_fixture.h"
+#include "tests/support/memory/no_memory.h"
+#include "tests/support/report/report_fixture.h"
 
 static struct cw_snapshot *snap;
 static struct cw_verdict verdict;

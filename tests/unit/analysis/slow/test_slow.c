@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "model/verdict_types.h"
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 #define RANKS 4u
 #define OPS 16u

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analysis/slow/slow.h"
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 #define SIDE 3u
 #define RANKS (SIDE * SIDE)

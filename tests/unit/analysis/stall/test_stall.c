@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "tests/support/stall_job.h"
+#include "tests/support/snapshot/stall_job.h"
 
 #define MS (SB_S / 1000)
 

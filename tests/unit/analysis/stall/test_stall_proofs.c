@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "record/record_layout.h"
-#include "tests/support/stall_job.h"
+#include "tests/support/snapshot/stall_job.h"
 
 TestSuite(stall_proofs, .init = stall_job_setup, .fini = stall_job_teardown);
 

@@ -4,7 +4,7 @@
 
 #include "analysis/waits/waitgraph.h"
 #include "record/record_layout.h"
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 static struct sb *b;
 static struct cw_snapshot *snap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where memory runs out jansson loses bytes; tests/support/no_memory.h makes it. */
+/* Where memory runs out jansson loses bytes; tests/support/memory/no_memory.h makes it. */
 #include "common/json/json_whole.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/support/no_memory.h"
+#include "tests/support/memory/no_memory.h"
 
 /* Texts and numbers at and around the sizes at which jansson's buffer grows, escapes, nesting. */
 static char *document(void)

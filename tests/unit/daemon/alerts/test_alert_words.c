@@ -7,7 +7,7 @@
 #include "daemon/alerts/alert_slack.h"
 #include "model/verdict_types.h"
 #include "report/json_util.h"
-#include "tests/support/for_people.h"
+#include "tests/support/report/for_people.h"
 
 #define CULPRITS_MAX 6
 

@@ -16,7 +16,7 @@
 #include "daemon/control/control_socket.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
-#include "tests/support/control_fixture.h"
+#include "tests/support/cluster/control_fixture.h"
 
 static const struct cw_caller root = { .uid = 0, .sees_all = true };
 static const struct cw_caller owner = { .uid = 1000 };

@@ -7,7 +7,7 @@
 
 #include "daemon/alerts/mutes.h"
 #include "daemon/control/control.h"
-#include "tests/support/cluster.h"
+#include "tests/support/cluster/cluster.h"
 
 #define NODES 5u
 #define RANK_NODES 3u

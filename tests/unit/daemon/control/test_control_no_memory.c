@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "daemon/control/control_merge.h"
-#include "tests/support/control_fixture.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/cluster/control_fixture.h"
+#include "tests/support/memory/no_memory.h"
 
 enum { OK = 0, ERROR = 1, NO_DATA = 3 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "report/json_util.h"
-#include "tests/support/cluster.h"
+#include "tests/support/cluster/cluster.h"
 
 static struct cluster c;
 static struct cw_stacks *stacks;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "identity/job_id.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 #define COMM 0xc0ffeeu
 

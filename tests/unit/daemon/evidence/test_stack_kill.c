@@ -23,7 +23,7 @@
 #include "daemon/kernel/procfs.h"
 #include "tests/support/evidence/stack_fixture.h"
 #include "tests/support/evidence/traced_fixture.h"
-#include "tests/support/frozen_fs.h"
+#include "tests/support/node/frozen_fs.h"
 
 static struct frozen_fs frozen;
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "model/snapshot.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 #define OOM_LIMIT (UINT64_C(48) << 20)
 #define KILLER_UID 4321

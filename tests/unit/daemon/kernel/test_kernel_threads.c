@@ -18,7 +18,7 @@
 #include "daemon/evidence/blocked_on.h"
 #include "daemon/evidence/procfacts.h"
 #include "daemon/kernel/procfs.h"
-#include "tests/support/frozen_fs.h"
+#include "tests/support/node/frozen_fs.h"
 
 static struct cw_kernel_threads *kernel;
 static struct frozen_fs frozen;

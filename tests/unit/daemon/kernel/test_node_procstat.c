@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/slow_exec.h"
+#include "tests/support/node/slow_exec.h"
 
 /* Fields 4… of a real process with the interesting ones replaced. */
 #define TAIL                                                                                       \

@@ -13,7 +13,7 @@
 #include "daemon/node/absent_scan.h"
 #include "identity/job_label.h"
 #include "model/facts.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 /* ---- the environment of a process ---- */
 

@@ -13,7 +13,7 @@
 #include "common/unixsock.h"
 #include "model/snapshot.h"
 #include "record/record_layout.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 #define COMM 0xc0ffeeu
 

@@ -19,7 +19,7 @@
 #include "daemon/agents/agents.h"
 #include "model/snapshot.h"
 #include "proto/codec.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 static const struct agent_options good = { .rank = 0, .job = "job-a", .comm_id = 1 };
 

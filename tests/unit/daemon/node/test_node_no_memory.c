@@ -12,8 +12,8 @@
 
 #include "common/clock.h"
 #include "model/snapshot.h"
-#include "tests/support/no_memory.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/memory/no_memory.h"
+#include "tests/support/node/node_fixture.h"
 
 #define WITHIN_NS (60 * CW_NS_PER_S)
 

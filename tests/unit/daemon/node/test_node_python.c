@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 #define LONG_MS 15000
 

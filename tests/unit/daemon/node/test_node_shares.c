@@ -8,7 +8,7 @@
 
 #include "daemon/process/process.h"
 #include "identity/untracked.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 #define PLACES 6u
 #define GREEDY_UID 20001u

@@ -17,8 +17,8 @@
 #include "daemon/process/process.h"
 #include "daemon/system/sd_notify.h"
 #include "model/facts.h"
-#include "tests/support/fake_manager.h"
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/fake_manager.h"
+#include "tests/support/node/node_fixture.h"
 
 #define COMM 0xabcdef
 

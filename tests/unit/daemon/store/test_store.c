@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/store_fixture.h"
+#include "tests/support/node/store_fixture.h"
 
 TestSuite(store, .init = store_setup, .fini = store_teardown);
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/store_fixture.h"
+#include "tests/support/node/store_fixture.h"
 
 TestSuite(store_full, .init = store_setup, .fini = store_teardown);
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "tests/support/store_fixture.h"
+#include "tests/support/node/store_fixture.h"
 
 /* As many ids as are remembered of all users together. */
 #define IDS 4096u

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/close_from.h"
-#include "tests/support/frozen_fs.h"
+#include "tests/support/node/frozen_fs.h"
 
 /* Of what ends by itself. */
 #define DEADLINE_MS 120000

@@ -7,7 +7,7 @@
 #include "leader/incident/incident.h"
 #include "model/snapshot.h"
 #include "record/record_layout.h"
-#include "tests/support/transport_effects.h"
+#include "tests/support/cluster/transport_effects.h"
 
 /* One incident on a node without peers, fed with looks made by hand. */
 static int64_t now = 1000 * CW_NS_PER_S;

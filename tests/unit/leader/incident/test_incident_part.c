@@ -5,7 +5,7 @@
 
 #include "leader/incident/incident_part.h"
 #include "report/doc/snapshot_doc.h"
-#include "tests/support/verdict_fixture.h"
+#include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(incident_part, .init = verdict_setup, .fini = verdict_teardown);
 

@@ -12,7 +12,7 @@
 #include "proto/frame.h"
 #include "record/record_layout.h"
 #include "report/json_util.h"
-#include "tests/support/transport_effects.h"
+#include "tests/support/cluster/transport_effects.h"
 
 #define MAX_NODES 128u
 

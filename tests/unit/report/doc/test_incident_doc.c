@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "report/doc/doc_phrase.h"
-#include "tests/support/report_fixture.h"
+#include "tests/support/report/report_fixture.h"
 
 static const char *text_at(const json_t *doc, const char *key)
 {

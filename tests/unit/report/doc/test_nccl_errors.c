@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "report/json_util.h"
-#include "tests/support/report_fixture.h"
+#include "tests/support/report/report_fixture.h"
 
 #define REMOTE_ERROR 6
 #define IN_PROGRESS 7

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "model/signature.h"
-#include "tests/support/report_fixture.h"
+#include "tests/support/report/report_fixture.h"
 
 /* A fixed sequence: a failing case can be run again. */
 static uint64_t state;

@@ -13,8 +13,8 @@
 
 #include "report/doc/snapshot_doc.h"
 #include "report/html/html.h"
-#include "tests/support/markup.h"
-#include "tests/support/report_fixture.h"
+#include "tests/support/report/markup.h"
+#include "tests/support/report/report_fixture.h"
 
 static struct cw_bundle sample(void)
 {

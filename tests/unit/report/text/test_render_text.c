@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/report_fixture.h"
+#include "tests/support/report/report_fixture.h"
 
 static struct cw_bundle sample(void)
 {

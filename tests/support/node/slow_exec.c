@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* As much of FUSE as it takes to open one file: its close is never answered. */
-#include "tests/support/slow_exec.h"
+#include "tests/support/node/slow_exec.h"
 
 #include <fcntl.h>
 #include <linux/fuse.h>

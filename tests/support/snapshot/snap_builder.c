@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/fake_manager.h"
+#include "tests/support/node/fake_manager.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

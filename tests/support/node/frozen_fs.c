@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/frozen_fs.h"
+#include "tests/support/node/frozen_fs.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>

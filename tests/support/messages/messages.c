@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/messages.h"
+#include "tests/support/messages/messages.h"
 
 #include <stddef.h>
 #include <stdio.h>

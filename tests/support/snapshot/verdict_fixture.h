@@ -2,7 +2,7 @@
 /* One snapshot under construction and the verdict on it, for the tests of the engine. */
 #pragma once
 
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 /* Fresh for each test: eight ranks on two nodes. */
 extern struct sb *b;

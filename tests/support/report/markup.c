@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/markup.h"
+#include "tests/support/report/markup.h"
 
 #include <ctype.h>
 #include <stddef.h>

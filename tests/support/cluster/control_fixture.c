@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/control_fixture.h"
+#include "tests/support/cluster/control_fixture.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/store_fixture.h"
+#include "tests/support/node/store_fixture.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

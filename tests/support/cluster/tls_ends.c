@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/tls_ends.h"
+#include "tests/support/cluster/tls_ends.h"
 
 #include <criterion/criterion.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/no_memory.h"
+#include "tests/support/memory/no_memory.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

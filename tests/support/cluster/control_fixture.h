@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/control/control.h"
-#include "tests/support/cluster.h"
+#include "tests/support/cluster/cluster.h"
 
 /* Fresh for each test: four ranks on two nodes, five seconds after their start. */
 extern struct cluster c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/node_fixture.h"
+#include "tests/support/node/node_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

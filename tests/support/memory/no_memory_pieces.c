@@ -6,7 +6,7 @@
  */
 #include "model/arena.h"
 #include "proto/message_memory.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory/no_memory.h"
 
 /* The linker gives callers in other files ours (--wrap), and us theirs. */
 #define REAL(name) __real_##name

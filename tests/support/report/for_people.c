@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/for_people.h"
+#include "tests/support/report/for_people.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -8,7 +8,7 @@
 
 #include "proto/codec_map.h"
 #include "record/record_layout.h"
-#include "tests/support/messages.h"
+#include "tests/support/messages/messages.h"
 
 static const struct cw_msg_op op_pending = {
 	.kind = CW_OP_ALL_REDUCE,

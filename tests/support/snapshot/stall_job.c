@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/support/stall_job.h"
+#include "tests/support/snapshot/stall_job.h"
 
 #include <criterion/criterion.h>
 

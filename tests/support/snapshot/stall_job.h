@@ -6,7 +6,7 @@
 #pragma once
 
 #include "analysis/stall/stall.h"
-#include "tests/support/snap_builder.h"
+#include "tests/support/snapshot/snap_builder.h"
 
 struct stall_job {
 	struct cw_stall *tracker;
