@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a compile_commands.json of what linters look at: each C file of ours once (a build has some twice,
 for two libraries), without what is gcc's alone, and without the unit tests, whose assertions become pages of
-code each. Prints the files' absolute paths.
+code each. Prints the files' absolute paths, a line each, and nothing if there are none: who names only unit
+tests wants no linter that is given no file. A C file that the build knows nothing of is named on stderr.
 
 usage: compile_commands.py BUILD OUT [FILE…]
        compile_commands.py --clang BUILD [FILE…]    instead, lets clang read each file, unit tests too, and
@@ -57,7 +58,11 @@ def main():
     if is_clang:
         args.insert(1, args.pop(0))
     build = os.path.realpath(args[0])
-    ours = of_build(build, {os.path.realpath(path) for path in args[2:]})
+    chosen = {os.path.realpath(path) for path in args[2:]}
+    ours = of_build(build, chosen)
+    for path in sorted(chosen - {entry["file"] for entry in ours.values()}):
+        if not path.endswith(".h"):  # a header is read with what includes it
+            print(f"{path}: not compiled by {build}, not looked at", file=sys.stderr)
     if is_clang:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             said = [text for text in pool.map(clang_reads, ours.values()) if text]
@@ -67,7 +72,8 @@ def main():
     os.makedirs(args[1], exist_ok=True)
     with open(os.path.join(args[1], "compile_commands.json"), "w", encoding="utf-8") as file:
         json.dump(list(ours.values()), file)
-    print("\n".join(entry["file"] for entry in ours.values()))
+    for entry in ours.values():
+        print(entry["file"])
 
 
 if __name__ == "__main__":
