@@ -279,7 +279,7 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 
 	t.stall_min_ns = c->stall_min_ns;
 	t.stall_max_ns = c->stall_max_ns;
-	t.no_headway_ns = c->no_headway_after_ns;
+	t.no_headway_ns = c->no_progress_after_ns;
 	t.first_op_ns = c->first_op_after_ns;
 	/* A proof's alert is due 3 s after it is first seen, the time for objections included. */
 	if (cw_config_has_peers(c) && t.proof_ns > CW_INCIDENT_OBJECTION_NS)

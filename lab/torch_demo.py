@@ -24,7 +24,7 @@ CONFIG = '''node_name = "demo"
 agent_socket = "%(dir)s/agent.sock"
 control_socket = "%(dir)s/control.sock"
 state_dir = "%(dir)s/state"
-no_headway_after = "5s"
+no_progress_after = "5s"
 '''
 PARTS = {'agent': 'agent/libcollwatch.so', 'daemon': 'daemon/collwatchd',
          'collwatch': 'cli/collwatch'}

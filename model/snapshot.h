@@ -89,7 +89,7 @@ struct cw_thresholds {
 	int64_t proof_ns;         /* alert this long after a proof is first seen */
 	int64_t confirm_ns;       /* between the two equal readings */
 	int64_t window_after_ns;  /* fetch windows of a comm whose oldest pending op is this old */
-	int64_t no_headway_ns;    /* no_headway_after */
+	int64_t no_headway_ns;    /* no_progress_after */
 	int64_t headway_alert_ns; /* alert on a rank that makes headway: max(this, 3 × longest) */
 	int64_t in_collective_ns; /* unchanged progress words */
 	int64_t node_silent_ns;

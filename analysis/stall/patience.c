@@ -433,7 +433,7 @@ static bool has_watchdog(const struct matter *m)
 	return m->timeout_ns > 0;
 }
 
-/* no_headway_after is 60 s, and the times of some rows are as long as it is against that. */
+/* no_progress_after is 60 s, and the times of some rows are as long as it is against that. */
 static int64_t scaled(const struct matter *m, int64_t ns)
 {
 	return (int64_t)((double)ns / (60 * S) * (double)m->snap->thresholds.no_headway_ns);
@@ -524,7 +524,7 @@ struct row {
 	int64_t notice_ns, page_ns;
 	int64_t (*notice)(const struct matter *m);
 	int64_t (*page)(const struct matter *m);
-	bool is_scaled;   /* the times, with no_headway_after */
+	bool is_scaled;   /* the times, with no_progress_after */
 	bool is_training; /* pages with COLLWATCH_POLICY=training only */
 	bool is_no_proof, is_source, is_held;
 	bool is_headway, is_idle;

@@ -89,7 +89,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 		fputs("}\n", out);
 	}
 	/* docs/design/hang.md#patience: what the demo sets shorter than a site would */
-	fprintf(out, "no_headway_after = \"%ds\"\nfirst_op_after = \"30s\"\n", no_headway_s);
+	fprintf(out, "no_progress_after = \"%ds\"\nfirst_op_after = \"30s\"\n", no_headway_s);
 	fputs("log_level = \"info\"\n", out);
 }
 

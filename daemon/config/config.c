@@ -39,8 +39,26 @@ __attribute__((format(printf, 2, 0))) static void on_parse_error(cfg_t *cfg, con
 	(void)cw_err_set(parse_err, EINVAL, "%s:%d: %s", parse_path, cfg->line, text);
 }
 
+/* What a key was called: read for one release after it has another name, which wins. */
+static const struct {
+	const char *old, *name;
+} renamed[] = { { "no_headway_after", "no_progress_after" } };
+#define N_RENAMED (sizeof(renamed) / sizeof(renamed[0]))
+
+/* NULL: it has no other. */
+static const char *old_name(const char *name)
+{
+	for (size_t i = 0; i < N_RENAMED; i++)
+		if (!strcmp(renamed[i].name, name))
+			return renamed[i].old;
+	return NULL;
+}
+
 static const struct cw_config_key *find_key(const char *name)
 {
+	for (size_t i = 0; i < N_RENAMED; i++)
+		if (!strcmp(renamed[i].old, name))
+			name = renamed[i].name;
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
 		if (!strcmp(cw_config_keys[i].name, name))
 			return &cw_config_keys[i];
@@ -377,6 +395,8 @@ static int read_file(const char *path, cfg_t *cfg, struct cw_err *err)
 
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
 		(void)cfg_set_validate_func(cfg, cw_config_keys[i].name, on_validate);
+	for (size_t i = 0; i < N_RENAMED; i++)
+		(void)cfg_set_validate_func(cfg, renamed[i].old, on_validate);
 	(void)cfg_set_error_function(cfg, on_parse_error);
 	r = slurp(path, &text, err);
 	if (r < 0)
@@ -410,6 +430,16 @@ static int put_text(struct values *v, const char *text)
 	return 0;
 }
 
+/* As the file has it, under its name or the old one; else its default. */
+static const char *value_of(cfg_t *cfg, const struct cw_config_key *key)
+{
+	const char *text = cfg_getstr(cfg, key->name), *old = old_name(key->name);
+
+	if (!text && old)
+		text = cfg_getstr(cfg, old);
+	return text ? text : key->initial;
+}
+
 static int put_values(struct values *v, cfg_t *cfg)
 {
 	int r = 0;
@@ -418,7 +448,7 @@ static int put_values(struct values *v, cfg_t *cfg)
 		const struct cw_config_key *key = &cw_config_keys[i];
 
 		if (key->type != CW_CONFIG_PEERS) {
-			r = put_text(v, cfg_getstr(cfg, key->name));
+			r = put_text(v, value_of(cfg, key));
 			continue;
 		}
 		for (unsigned k = 0; k < cfg_size(cfg, key->name) && r >= 0; k++)
@@ -491,18 +521,23 @@ static void free_config(struct cw_config **config)
 static cfg_t *make_parser(void)
 {
 	static char no_peers[] = "{}";
-	cfg_opt_t opts[32] = { CFG_END() };
+	cfg_opt_t opts[40] = { CFG_END() }, end = CFG_END();
 
-	_Static_assert(sizeof(opts) / sizeof(opts[0]) > 20, "room for all keys");
+	if (cw_config_n_keys + N_RENAMED >= sizeof(opts) / sizeof(opts[0]))
+		return NULL;
 	for (unsigned i = 0; i < cw_config_n_keys; i++) {
 		const struct cw_config_key *key = &cw_config_keys[i];
 		cfg_opt_t list = CFG_STR_LIST(key->name, no_peers, CFGF_NONE);
-		cfg_opt_t one = CFG_STR(key->name, (char *)key->initial, CFGF_NONE);
-		cfg_opt_t end = CFG_END();
+		cfg_opt_t one = CFG_STR(key->name, NULL, CFGF_NONE);
 
 		opts[i] = key->type == CW_CONFIG_PEERS ? list : one;
-		opts[i + 1] = end;
 	}
+	for (size_t i = 0; i < N_RENAMED; i++) {
+		cfg_opt_t one = CFG_STR(renamed[i].old, NULL, CFGF_NONE);
+
+		opts[cw_config_n_keys + i] = one;
+	}
+	opts[cw_config_n_keys + N_RENAMED] = end;
 	return cfg_init(opts, CFGF_NONE);
 }
 

@@ -53,7 +53,7 @@ struct cw_config {
 	int64_t state_max_age_ns;
 	int64_t sample_interval_ns;
 	int64_t stall_min_ns, stall_max_ns;
-	int64_t no_headway_after_ns;
+	int64_t no_progress_after_ns;
 	int64_t first_op_after_ns;
 	struct cw_config_peer *peers; /* without this node */
 	unsigned n_peers;

@@ -104,10 +104,10 @@ const struct cw_config_key cw_config_keys[] = {
 	  true,
 	  "A call that is pending for longer is always a stall, however slow its communicator's "
 	  "rhythm." },
-	{ "no_headway_after", CW_CONFIG_DURATION, KEY(no_headway_after_ns), "duration", "60s", "1s",
-	  "24h", NULL, true,
+	{ "no_progress_after", CW_CONFIG_DURATION, KEY(no_progress_after_ns), "duration", "60s",
+	  "1s", "24h", NULL, true,
 	  "Alert when the rank that everybody waits for has used no CPU time and done no I/O for "
-	  "this long." },
+	  "this long. Its old name, no_headway_after, is read for one release." },
 	{ "first_op_after", CW_CONFIG_DURATION, KEY(first_op_after_ns), "duration", "120s", "1s",
 	  "24h", NULL, true,
 	  "Patience with a communicator's first call and with its initialisation; 20 ms are added "

@@ -49,7 +49,7 @@ Test(config, without_a_file_every_key_has_its_documented_default)
 	cr_assert_eq(c->state_max_age_ns, 30 * 86400 * CW_NS_PER_S);
 	cr_assert_eq(c->stall_min_ns, 10 * CW_NS_PER_S);
 	cr_assert_eq(c->stall_max_ns, 120 * CW_NS_PER_S);
-	cr_assert_eq(c->no_headway_after_ns, 60 * CW_NS_PER_S);
+	cr_assert_eq(c->no_progress_after_ns, 60 * CW_NS_PER_S);
 	cr_assert_eq(c->first_op_after_ns, 120 * CW_NS_PER_S);
 	cr_assert_eq(c->sample_interval_ns, 250 * CW_NS_PER_MS);
 	cr_assert_eq(c->n_peers, 0);
@@ -263,6 +263,22 @@ Test(config, changes_that_cannot_be_reloaded_are_named)
 	cw_config_free(a);
 	cw_config_free(b);
 	cw_config_free(d);
+}
+
+Test(config, a_key_is_read_under_its_old_name_and_the_new_one_wins)
+{
+	struct cw_config *c = NULL;
+	struct cw_err err;
+
+	cr_assert_eq(load("no_headway_after = 5s\n", &c, &err), 0, "%s", err.text);
+	cr_expect_eq(c->no_progress_after_ns, 5 * CW_NS_PER_S);
+	c = cw_config_free(c);
+	cr_assert_eq(load("no_progress_after = 7s\nno_headway_after = 5s\n", &c, &err), 0);
+	cr_expect_eq(c->no_progress_after_ns, 7 * CW_NS_PER_S);
+	cw_config_free(c);
+	cr_expect_eq(load("\nno_headway_after = 0s\n", &c, &err), -EINVAL);
+	cr_expect_not_null(strstr(err.text, "conf:2: no_progress_after: '0s' is not between"), "%s",
+			   err.text);
 }
 
 Test(config, a_missing_file_is_not_the_defaults)
