@@ -44,6 +44,12 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_LOG", "=_FILE_",
 	  "The agent appends what it does, and why it does not, to _FILE_: a plain file of the same "
 	  "user's, no link to one, or /dev/stderr. To anything else it writes nothing." },
+	{ "COLLWATCH_PEERS", "=_LIST_",
+	  "With which hosts the daemons of *run --standalone* watch this job together, as "
+	  "*--peers* takes them." },
+	{ "COLLWATCH_PEER_KEY", "=_DIGITS_",
+	  "The key of these daemons, 64 to 128 hexadecimal digits. *run --peers* makes a new one "
+	  "where there is none; whoever may read the job's environment may read it." },
 	{ "COLLWATCH_RECORD", "=_DIRECTORY_",
 	  "The agent writes a copy of its record to _DIRECTORY_/_HOST_-_PID_.record, an absolute "
 	  "path on a local disk: once a second and when the process ends by itself. For *record "

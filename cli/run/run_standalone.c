@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +16,18 @@
 #include <unistd.h>
 
 #include "cli/paths.h"
+#include "cli/run/run_peers.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "common/unixsock.h"
 #include "report/bundle.h"
+#include "report/html/render_html.h"
 #include "report/json_util.h"
 
 #define READY_WITHIN_NS (10 * CW_NS_PER_S)
 #define POLL_NS (20 * CW_NS_PER_MS)
-#define MAX_TOLD 64u /* a job that hangs so often is known to */
+#define BUNDLES "state/incidents"
 
 static int make_dir(struct run_standalone *s, struct cw_err *err)
 {
@@ -34,15 +37,64 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 	if (snprintf(s->dir, sizeof(s->dir), "%s/collwatch-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
 	    (int)sizeof(s->dir))
 		return cw_err_set(err, ENAMETOOLONG, "TMPDIR is too long");
-	if (!mkdtemp(s->dir))
-		return cw_err_set(err, errno, "%s: %s", s->dir, strerror(errno));
+	if (!mkdtemp(s->dir)) {
+		int r = cw_err_set(err, errno, "%s: %s", s->dir, strerror(errno));
+
+		*s->dir = '\0';
+		return r;
+	}
 	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)remove(path); /* what stays is seen in the temporary directory */
+	return 0;
+}
+
+static void remove_dir(const struct run_standalone *s)
+{
+	(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- its configuration ---- */
+
+int run_setting_check(const char *setting, struct cw_err *err)
+{
+	/* Where its files are, and with whom it talks, is for run to say. */
+	static const char *const own[] = { "agent_socket", "control_socket", "state_dir",
+					   "peers",        "peers_from",     "peer_key_file" };
+	size_t len = strspn(setting, "abcdefghijklmnopqrstuvwxyz_");
+
+	if (!len || setting[len] != '=')
+		return cw_err_set(err, EINVAL, "\"%s\" is not KEY=VALUE", setting);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (strlen(own[i]) == len && !strncmp(setting, own[i], len))
+			return cw_err_set(err, EINVAL, "%s is set by run itself", own[i]);
+	/* As in the file, where they stand in quotes. */
+	if (strpbrk(setting + len, "\"\\\n") || strstr(setting + len, "${"))
+		return cw_err_set(err, EINVAL, "\"%s\": no quote, backslash or ${ in a value",
+				  setting);
+	return 0;
+}
+
+/* NULL: the host's. */
+static const char *node_name(const struct run_standalone_options *options)
+{
+	static const char key[] = "node_name=";
+	const char *name = NULL;
+
+	for (unsigned i = 0; i < options->n_settings; i++)
+		if (!strncmp(options->settings[i], key, sizeof(key) - 1))
+			name = options->settings[i] + sizeof(key) - 1;
+	return name;
 }
 
 static int write_config(const struct run_standalone *s, struct cw_err *err)
 {
 	char path[PATH_MAX + 16];
 	FILE *f;
+	int r;
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	f = fopen(path, "we");
@@ -52,9 +104,15 @@ static int write_config(const struct run_standalone *s, struct cw_err *err)
 		"agent_socket = \"%s/agent.sock\"\ncontrol_socket = \"%s/control.sock\"\n"
 		"state_dir = \"%s/state\"\n",
 		s->dir, s->dir, s->dir);
-	if (ferror(f) | fclose(f))
+	r = run_peers_configure(f, s->dir, node_name(&s->options), err);
+	for (unsigned i = 0; i < s->options.n_settings; i++) {
+		const char *setting = s->options.settings[i], *value = strchr(setting, '=') + 1;
+
+		fprintf(f, "%.*s \"%s\"\n", (int)(value - setting), setting, value);
+	}
+	if (ferror(f) | fclose(f) && r == 0)
 		return cw_err_set(err, EIO, "cannot write %s", path);
-	return 0;
+	return r;
 }
 
 static void become_daemon(const struct run_standalone *s, const char *program, pid_t parent)
@@ -106,20 +164,24 @@ static int wait_until_ready(struct run_standalone *s, struct cw_err *err)
 	return cw_err_set(err, ETIMEDOUT, "its own daemon does not answer: see %s/log", s->dir);
 }
 
-int run_standalone_start(struct run_standalone *s, struct cw_err *err)
+int run_standalone_start(struct run_standalone *s, const struct run_standalone_options *options,
+			 struct cw_err *err)
 {
 	char program[PATH_MAX];
 	pid_t self = getpid();
 	int r;
 
-	*s = (struct run_standalone){ 0 };
+	*s = (struct run_standalone){ .options = *options };
 	r = cw_paths_find(CW_PART_DAEMON, program, err);
 	if (r == 0)
 		r = make_dir(s, err);
 	if (r == 0)
 		r = write_config(s, err);
-	if (r < 0)
+	if (r < 0) {
+		if (*s->dir)
+			remove_dir(s);
 		return r;
+	}
 	s->daemon = fork();
 	if (s->daemon == 0)
 		become_daemon(s, program, self);
@@ -130,10 +192,28 @@ int run_standalone_start(struct run_standalone *s, struct cw_err *err)
 
 /* ---- what it found ---- */
 
-static void tell_one(const char *path)
+static int is_bundle(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static bool is_told(const struct run_standalone *s, const char *name)
+{
+	for (unsigned i = 0; i < s->n_told; i++)
+		if (!strcmp(s->told[i], name))
+			return true;
+	return false;
+}
+
+static void tell_one(struct run_standalone *s, const char *name)
 {
 	struct cw_bundle bundle = { 0 };
+	char path[PATH_MAX + 320];
 
+	if (s->n_told == RUN_MAX_TOLD || strlen(name) >= sizeof(s->told[0]) || is_told(s, name))
+		return;
+	(void)strcpy(s->told[s->n_told++], name);
+	snprintf(path, sizeof(path), "%s/" BUNDLES "/%s", s->dir, name);
 	if (cw_bundle_read(path, &bundle, NULL) == 0) {
 		const char *summary =
 			cw_json_str(cw_bundle_head(&bundle), "summary", "a hang was found");
@@ -145,47 +225,77 @@ static void tell_one(const char *path)
 	cw_bundle_fini(&bundle);
 }
 
-static int is_bundle(const struct dirent *entry)
+/* Bundles appear by rename, whole; nobody else writes here. */
+void run_standalone_tell(struct run_standalone *s)
 {
-	return entry->d_name[0] != '.';
-}
-
-/* Bundles appear by rename, whole; nobody else writes here. Oldest first by change of the directory
- * is not needed: there is hardly ever more than one. */
-static unsigned each_bundle(const struct run_standalone *s, unsigned from, void (*fn)(const char *))
-{
-	char dir[PATH_MAX + 32], path[PATH_MAX + 320];
+	char dir[PATH_MAX + 32];
 	struct dirent **names;
 	int n;
 
-	snprintf(dir, sizeof(dir), "%s/state/incidents", s->dir);
+	snprintf(dir, sizeof(dir), "%s/" BUNDLES, s->dir);
 	n = scandir(dir, &names, is_bundle, NULL);
-	if (n < 0)
-		return 0;
 	for (int i = 0; i < n; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-		if (fn && (unsigned)i >= from)
-			fn(path);
+		tell_one(s, names[i]->d_name);
 		free(names[i]);
 	}
-	free(names);
-	return (unsigned)n;
+	if (n >= 0)
+		free(names);
 }
 
-void run_standalone_tell(struct run_standalone *s)
-{
-	unsigned n = each_bundle(s, 0, NULL);
+/* ---- pages ---- */
 
-	if (n <= s->n_told || n > MAX_TOLD)
-		return;
-	(void)each_bundle(s, s->n_told, tell_one);
-	s->n_told = n;
+static int write_page(const struct run_standalone *s, const char *name, const char *page)
+{
+	struct cw_bundle bundle = { 0 };
+	char path[PATH_MAX + 320];
+	FILE *f = NULL;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/" BUNDLES "/%s", s->dir, name);
+	r = cw_bundle_read(path, &bundle, NULL);
+	if (r == 0 && !(f = fopen(page, "we")))
+		r = -errno;
+	if (f) {
+		r = cw_render_html(f, &bundle);
+		if (fclose(f) != 0 && r == 0)
+			r = -errno;
+	}
+	cw_bundle_fini(&bundle);
+	return r;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+/* By what the desktop has for it. It outlives us, and is no rank: without the agent. */
+static void open_page(char *page)
 {
-	(void)remove(path); /* what stays is seen in the temporary directory */
-	return 0;
+	char program[] = "xdg-open", *argv[] = { program, page, NULL };
+	pid_t pid;
+
+	(void)unsetenv("LD_PRELOAD");
+	if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("BROWSER"))
+		fputs("collwatch: there is no display to open it on\n", stderr);
+	else if (posix_spawnp(&pid, program, NULL, NULL, argv, environ) != 0)
+		fputs("collwatch: there is no xdg-open to open it with\n", stderr);
+}
+
+static void write_pages(const struct run_standalone *s)
+{
+	bool is_open = !s->options.opens;
+
+	for (unsigned i = 0; i < s->n_told; i++) {
+		char page[PATH_MAX + 128];
+		int r;
+
+		snprintf(page, sizeof(page), "%s/%s.html", s->dir, s->told[i]);
+		r = write_page(s, s->told[i], page);
+		if (r < 0) {
+			fprintf(stderr, "collwatch: cannot write %s: %s\n", page, strerror(-r));
+			continue;
+		}
+		fprintf(stderr, "collwatch: as a page: %s\n", page);
+		if (!is_open)
+			open_page(page);
+		is_open = true;
+	}
 }
 
 void run_standalone_stop(struct run_standalone *s)
@@ -197,9 +307,12 @@ void run_standalone_stop(struct run_standalone *s)
 	if (!*s->dir)
 		return;
 	run_standalone_tell(s);
-	if (s->n_told)
+	if (s->n_told) {
 		fprintf(stderr, "collwatch: %u hang%s found, kept in %s\n", s->n_told,
 			s->n_told == 1 ? "" : "s", s->dir);
-	else
-		(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		if (s->options.has_pages || s->options.opens)
+			write_pages(s);
+	} else {
+		remove_dir(s);
+	}
 }

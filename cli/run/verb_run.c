@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/run/run_child.h"
+#include "cli/run/run_peers.h"
 #include "cli/run/run_standalone.h"
 #include "cli/test_load.h"
 #include "cli/verb.h"
@@ -28,13 +29,43 @@
 #define AGENT_SOCKET "/run/collwatch/agent.sock"
 #define CONNECT_TIMEOUT_MS 500
 
-enum { OPT_SOCKET = 256, OPT_AGENT, OPT_STANDALONE, OPT_TAG };
+enum {
+	OPT_SOCKET = 256,
+	OPT_AGENT,
+	OPT_STANDALONE,
+	OPT_SET,
+	OPT_PEERS,
+	OPT_HTML,
+	OPT_OPEN,
+	OPT_TAG
+};
 
 struct run_args {
-	const char *socket, *agent;
+	const char *socket, *agent, *peers;
 	bool standalone, tag;
+	struct run_standalone_options own;
 	char **command;
 };
+
+static void add_setting(struct run_args *args, const char *arg, struct argp_state *state)
+{
+	struct cw_err err = { "" };
+
+	if (run_setting_check(arg, &err) < 0)
+		argp_error(state, "--set: %s", err.text);
+	if (args->own.n_settings == RUN_MAX_SETTINGS)
+		argp_error(state, "--set: more than %u", RUN_MAX_SETTINGS);
+	args->own.settings[args->own.n_settings++] = arg;
+}
+
+/* What means nothing without a daemon of one's own. */
+static void check_all(const struct run_args *args, struct argp_state *state)
+{
+	if (!args->command)
+		argp_error(state, "what shall be run?");
+	if (!args->standalone && (args->own.n_settings || args->own.has_pages || args->own.opens))
+		argp_error(state, "--set, --html and --open go with --standalone");
+}
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
@@ -47,6 +78,18 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_STANDALONE:
 		args->standalone = true;
 		return 0;
+	case OPT_SET:
+		add_setting(args, arg, state);
+		return 0;
+	case OPT_PEERS:
+		args->peers = arg;
+		return 0;
+	case OPT_HTML:
+		args->own.has_pages = true;
+		return 0;
+	case OPT_OPEN:
+		args->own.opens = true;
+		return 0;
 	case OPT_TAG:
 		args->tag = true;
 		return 0;
@@ -58,9 +101,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		args->command = &state->argv[state->next - 1];
 		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "what shall be run?");
-		return EINVAL;
+	case ARGP_KEY_END:
+		check_all(args, state);
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -75,6 +118,17 @@ const struct argp cw_argp_run = {
 			  "The agent (default: the one of this installation)", 0 },
 			{ "standalone", OPT_STANDALONE, NULL, 0,
 			  "Start a daemon for this program alone; no root is needed", 0 },
+			{ "set", OPT_SET, "KEY=VALUE", 0,
+			  "A line of that daemon's configuration (see collwatchd.conf(5)), as in "
+			  "no_progress_after=10min; may be repeated",
+			  0 },
+			{ "peers", OPT_PEERS, "LIST[:PORT]", 0,
+			  "Hosts on which this job has such daemons, as gpu[1-4], or NAME=ADDRESS:PORT "
+			  "with commas between; with a new key it goes to the program's environment",
+			  0 },
+			{ "html", OPT_HTML, NULL, 0,
+			  "With --standalone: at the end, write a page of each hang, too", 0 },
+			{ "open", OPT_OPEN, NULL, 0, "The same, and open the first (xdg-open)", 0 },
 			{ "tag-output", OPT_TAG, NULL, 0,
 			  "Put host:rank before each line of output", 0 },
 			{ 0 },
@@ -184,12 +238,12 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own)
 }
 
 /* False: the program runs without a daemon of its own. */
-static bool start_own_daemon(struct run_standalone *own)
+static bool start_own_daemon(struct run_standalone *own, const struct run_args *args)
 {
 	char path[PATH_MAX + 16];
 	struct cw_err err;
 
-	if (run_standalone_start(own, &err) < 0) {
+	if (run_standalone_start(own, &args->own, &err) < 0) {
 		fprintf(stderr, "collwatch: %s; running without\n", err.text);
 		if (own->daemon > 0)
 			run_standalone_stop(own);
@@ -228,12 +282,15 @@ int cw_verb_run(int argc, char **argv)
 	struct run_standalone own = { 0 };
 	struct run_args args = { 0 };
 	const char *socket;
+	struct cw_err err;
 	bool has_own;
 
 	(void)cw_options_parse(&cw_argp_run, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
 		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
-	has_own = args.standalone && start_own_daemon(&own);
+	if (args.peers && run_peers_hand_on(args.peers, &err) < 0)
+		fprintf(stderr, "collwatch: --peers: %s; each node is alone\n", err.text);
+	has_own = args.standalone && start_own_daemon(&own, &args);
 	socket = getenv("COLLWATCH_SOCKET");
 	load_agent(&args, socket && *socket ? socket : AGENT_SOCKET);
 	if (has_own || args.tag)

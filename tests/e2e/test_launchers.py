@@ -3,6 +3,7 @@
 mpirun where it is installed, else a reason."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import time
 import pytest
 from built import COLLWATCH, TRAIN_LOOP
 from open_copy import directory, open_copy
+from ports import unused_port
 from waiting import expect, wait_until
 
 HOST = socket.gethostname().split(".")[0]
@@ -86,20 +88,23 @@ def test_preload_is_appended():
 
 
 class Standalone:
-    """A user without rights, a job of two ranks under `run --standalone`."""
+    """A user without rights, a job of three ranks under `run --standalone`; or under `run` with these
+    options, in which a script may use $loop and $run."""
 
-    def __init__(self, fault):
+    def __init__(self, fault, *options, script=None, path=None, **more):
         self.tmp = tempfile.mkdtemp(prefix="cw-own-")
         self.uid = 4321 if os.geteuid() == 0 else os.geteuid()
         os.chown(self.tmp, self.uid, -1)
         loop = (f"{open_copy(TRAIN_LOOP)} --step-ms 5 --elements 64 --log-every 0 "
                 f"--uid-file {self.tmp}/uid {fault}")
-        script = (f"for r in 0 1 2; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=3 {loop} & p=\"$p $!\"; done; "
-                  "trap 'kill $p; wait; exit 5' TERM; wait; exit 6")
+        script = script or "for r in 0 1 2; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=3 $loop & p=\"$p $!\"; done; "
+        script += "trap 'kill $p; wait; exit 5' TERM; wait; exit 6"
         env = {k: v for k, v in os.environ.items() if not k.startswith("COLLWATCH")}
-        env.update(TMPDIR=self.tmp, LD_LIBRARY_PATH=directory())
+        env.update(TMPDIR=self.tmp, LD_LIBRARY_PATH=directory(), loop=loop, run=f"{COLLWATCH} run", **more)
+        if path:
+            env["PATH"] = f"{path}:{env['PATH']}"
         self.process = subprocess.Popen(
-            [COLLWATCH, "run", "--standalone", "--", "sh", "-c", script], env=env,
+            [COLLWATCH, "run", *(options or ["--standalone"]), "--", "sh", "-c", script], env=env,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(self.tmp + "/err", "wb"), user=self.uid, group=self.uid, extra_groups=[])
 
@@ -137,6 +142,104 @@ def test_standalone_tells_of_a_hang_and_keeps_the_report():
         expect(not glob.glob(job.tmp + "/collwatch-*"), "nothing stays")
     finally:
         job.close()
+
+
+HANGS = "--steps 0 --fault wrong-count --fault-rank 1 --fault-step 30"
+REPORT = r"more: collwatch report (\S+)"
+
+
+def reported(job):
+    wait_until(lambda: re.search(REPORT, job.err()), "the report")
+    return re.search(REPORT, job.err()).group(1)
+
+
+def test_standalone_is_as_patient_as_asked_and_leaves_a_page_that_is_opened():
+    with tempfile.TemporaryDirectory(prefix="cw-bin-") as path:
+        os.chmod(path, 0o777)
+        opener = path + "/xdg-open"
+        with open(opener, "w", encoding="ascii") as f:
+            f.write(f'#!/bin/sh\necho "$1:$LD_PRELOAD" >{path}/new && mv {path}/new {path}/opened\n')
+        os.chmod(opener, 0o755)
+        job = Standalone(HANGS, "--standalone", "--set", "stall_min=2s", "--set", "node_name=here", "--open",
+                         path=path, BROWSER="none")
+        try:
+            bundle = reported(job)
+            own = bundle.split("/state/")[0]
+            expect(os.stat(own).st_mode & 0o7777 == 0o700, oct(os.stat(own).st_mode))
+            with open(own + "/conf", encoding="utf-8") as f:
+                conf = f.read()
+            expect('stall_min= "2s"' in conf and "peer" not in conf, conf)
+            done = subprocess.run([COLLWATCH, "status", "--json"], stdout=subprocess.PIPE, check=True,
+                                  env=dict(os.environ, COLLWATCH_CONTROL_SOCKET=own + "/control.sock"))
+            status = json.loads(done.stdout)
+            expect(status["node"] == "here" and status["peers"] == [], status)
+            job.process.terminate()
+            expect(job.process.wait(120) == 5, job.err())
+            page = re.search(r"as a page: (\S+)", job.err()).group(1)
+            with open(page, encoding="utf-8") as f:
+                expect("rank 1" in f.read(), page)
+            wait_until(lambda: os.path.exists(path + "/opened"), "it is opened")
+            with open(path + "/opened", encoding="utf-8") as f:
+                expect(f.read() == page + ":\n", "without the agent")
+        finally:
+            job.close()
+
+
+def test_run_declines_settings_that_are_its_own():
+    for words, why in ((("--standalone", "--set", "state_dir=/tmp"), b"state_dir is set by run itself"),
+                       (("--standalone", "--set", "stall_min"), b'"stall_min" is not KEY=VALUE'),
+                       (("--standalone", "--set", 'mode=a"b'), b"no quote"),
+                       (("--set", "mode=shadow"), b"go with --standalone"), (("--html",), b"go with --standalone")):
+        done = run(*words, "--", "true")
+        expect(done.returncode not in (0, 2) and why in done.stderr, (words, done))
+    # What the daemon does not like is said, and the program runs.
+    done = run("--standalone", "--set", "stall_min=soon", *python("print('ran')"))
+    expect(done.stdout == b"ran\n" and b"does not start: see " in done.stderr, done)
+
+
+def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
+    ports = [unused_port() for _ in "ab"]
+    peers = f"a=127.0.0.1:{ports[0]},b=127.0.0.1:{ports[1]}"
+    ranks = ("for r in 0 1; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=2 $run --standalone --set "
+             "node_name=$(echo ab | cut -c$((r + 1))) -- $loop & p=\"$p $!\"; done; ")
+    job = Standalone(HANGS, "--peers", peers, script=ranks, COLLWATCH_JOB="pair")
+    try:
+        bundle = reported(job)
+        with open(bundle + "/incident.json", encoding="utf-8") as f:
+            doc = json.load(f)
+        expect(doc["coverage"]["ranks_seen"] == 2 and doc["coverage"]["ranks_expected"] == 2, doc["coverage"])
+        # Of two nobody is in the majority: each is named, on its node.
+        expect(sorted((c["rank"], c["host"]) for c in doc["culprits"]) == [(0, "a"), (1, "b")], doc["culprits"])
+        expect(len(re.findall(REPORT, job.err())) == 1, job.err())
+        keys = glob.glob(job.tmp + "/collwatch-*/key")
+        expect(len(keys) == 2 and all(os.stat(key).st_mode & 0o7777 == 0o600 for key in keys), keys)
+        texts = set()
+        for key in keys:
+            with open(key, encoding="ascii") as f:
+                texts.add(f.read())
+        expect(len(texts) == 1 and re.fullmatch("[0-9a-f]{64}", min(texts)), "one key, of this job")
+    finally:
+        job.close()
+
+
+def test_peers_that_cannot_be_are_said_and_the_program_runs():
+    said = {"gpu[1-": b"--peers: ", 'a="b:1': b"is no list of hosts", "a=b": b"is not NAME=ADDRESS:PORT"}
+    for peers, why in said.items():
+        done = run("--peers", peers, *python("import os; print(os.environ.get('COLLWATCH_PEER_KEY'))"))
+        expect(done.stdout == b"None\n" and why in done.stderr and b"each node is alone" in done.stderr, done)
+    # A job that is handed on to hosts, none of them this one: of each another key, and its port by that.
+    keys = set()
+    for _ in range(2):
+        done = run("--peers", "gpu[1-3]", *python("import os; print(os.environ['COLLWATCH_PEER_KEY'])"))
+        expect(re.fullmatch(rb"[0-9a-f]{64}\n", done.stdout), done)
+        keys.add(done.stdout)
+    expect(len(keys) == 2, keys)
+    done = run("--standalone", *python("print('ran')"), env={"COLLWATCH_PEERS": "gpu[1-3]",
+                                                             "COLLWATCH_PEER_KEY": "0" * 64})
+    expect(done.stdout == b"ran\n" and b"is not among the peers" in done.stderr and
+           b"daemon reached" in done.stderr, done)
+    done = run("--standalone", *python("print('ran')"), env={"COLLWATCH_PEERS": "gpu[1-3]", "COLLWATCH_PEER_KEY": "x"})
+    expect(done.stdout == b"ran\n" and b"COLLWATCH_PEER_KEY is no key" in done.stderr, done)
 
 
 def check_hang_under_launcher(daemon, label):
