@@ -12,6 +12,13 @@ CLASSES = ("process_dead", "node_unreachable", "never_entered", "mismatch", "dea
            "p2p_unmatched", "init_stuck", "device_stalled", "in_collective", "slow", "unknown")
 
 
+class Named:
+    """A contract that may hold itself."""
+
+    def __init__(self, name, contract):
+        self.name, self.contract = name, contract
+
+
 def matches(pattern):
     def judge(value):
         return isinstance(value, str) and re.fullmatch(pattern, value) is not None
@@ -89,7 +96,9 @@ def fits(value, want):
 
 def differences(value, want, path):
     """Yields a sentence for each place where the value is not as wanted."""
-    if isinstance(want, dict):
+    if isinstance(want, Named):
+        yield from differences(value, want.contract, path)
+    elif isinstance(want, dict):
         if not isinstance(value, dict):
             yield f"{path} is no object: {value!r}"
             return

@@ -9,6 +9,7 @@ import tempfile
 import pytest
 from agent_lib import *
 from built import COLLWATCH, TRAIN_LOOP_PY
+from documents_contract import deviations
 from ports import unused_port
 
 RANKS = 4
@@ -43,6 +44,7 @@ def test_names_who_fed_the_first_nan():
         check(status == 2, (status, err))
         doc = json.loads(out)
         check(doc["schema"] == "collwatch.numerics/1" and doc["alarm"], doc["schema"])
+        check(not deviations(doc), deviations(doc))
         check(len(doc["firsts"]) == 1, doc["firsts"])
         first = doc["firsts"][0]
         check((first["rank"], first["kind"], first["side"], first["origin"]) == (2, "all_reduce", "input", "fed"),

@@ -2,7 +2,7 @@
 """A contract (incident_contract.py) as a JSON Schema, for readers who have their own tools. Fields that
 are in no contract are allowed in it: a reader ignores what it does not know."""
 
-from incident_contract import count, number, share, text
+from incident_contract import Named, count, number, share, text
 
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 JUDGES = {
@@ -24,6 +24,8 @@ def one_of(wanted):
 
 
 def of(wanted):
+    if isinstance(wanted, Named):
+        return {"$ref": "#/$defs/" + wanted.name}
     if isinstance(wanted, dict):
         return {"type": "object",
                 "properties": {name.rstrip("?"): of(inner) for name, inner in wanted.items()},
@@ -41,5 +43,19 @@ def of(wanted):
     return JUDGES[wanted] if callable(wanted) else {"const": wanted}
 
 
+def named_in(wanted, found):
+    """{name: contract} of those that the contract holds."""
+    if isinstance(wanted, Named):
+        if wanted.name not in found:
+            found[wanted.name] = wanted.contract
+            named_in(wanted.contract, found)
+    elif isinstance(wanted, (dict, list, tuple)):
+        for inner in wanted.values() if isinstance(wanted, dict) else wanted:
+            named_in(inner, found)
+    return found
+
+
 def schema_of(name, contract):
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **of(contract)}
+    definitions = {inner: of(wanted) for inner, wanted in named_in(contract, {}).items()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **of(contract),
+            **({"$defs": definitions} if definitions else {})}

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/schemas.md promises of all other documents, written as incident_contract.py is: CONTRACTS has
+them by the name that their schema has there, and in docs/schemas."""
+
+from epitaph_contract import EPITAPH
+from incident_contract import (CLASSES, ID, INCIDENT, SET, TIME, Named, count, differences, matches,
+                               number, share, text)
+
+SECONDS = (int, float)
+CONFIDENCE = ("certain", "likely", "possible")
+LABEL = {"pod?": text, "pod_namespace?": text, "container?": text, "own_pid?": number}
+
+FOLDED = {
+    "schema": ("collwatch.folded/1",), "id": text, "uid": number, "count": number, "since": (None, TIME),
+    "summary": text, "jobs": [{"job": (None, str), "count": number}],
+    "incidents": [{"id": text, "job": str, "class": CLASSES, "confidence": CONFIDENCE, "summary": text,
+                   "command": (None, text), "leader": str}],
+    "leader": str, "command": text,
+}
+
+HEALTHY = {
+    "schema": ("collwatch.healthy/1",), "job": str, "ranks": number, "nodes": number,
+    # Of a job that has ended nobody keeps them.
+    "comms?": number, "collectives?": count,
+    "watched_s": SECONDS, "summary": text, "namespaces?": bool,
+    "slow?": [{"rank": number, "host": str, "pid": number, **LABEL, "comm": ID, "comm_name": str,
+               "collectives": number, "waited_for": number, "late_s": SECONDS, "share": share,
+               "confidence": CONFIDENCE}],
+}
+
+# Of a snapshot: what is 0 is left out.
+SNAPSHOT_OP = {name + "?": kind for names, kind in (
+    ("kind dtype redop progress flags result root peer tid enter_ns return_ns stack", number),
+    ("count bytes coll_seq p2p_seq op_index group_id", count), ("stream", ID)) for name in names.split()}
+MEMBER = {
+    "rank": number, "comm_rank": number, "checkpoints": [{"coll_seq?": count, "hash?": ID}],
+    **{name + "?": kind for names, kind in (
+        ("state known pending_count nranks window_ns progress_ns interval_ns async_error last_result "
+         "by_profiler", number),
+        ("coll_entered coll_returned coll_reached coll_completed op_index hash_seq window_lost sends recvs", count),
+        ("hash", ID), ("last_error", str)) for name in names.split()},
+    "pending?": SNAPSHOT_OP, "last?": SNAPSHOT_OP, "window?": [SNAPSHOT_OP],
+    "p2p?": [{"peer?": number, "sends?": count, "recvs?": count, "send_hash?": ID, "recv_hash?": ID}],
+}
+SNAPSHOT = {
+    "schema": ("collwatch.snapshot/1",), "now_ns?": number, "wall_ns?": number, "job?": str, "group?": str,
+    "policy?": number, "ranks_expected?": number, "untracked?": number,
+    "thresholds": {name + "?": number for name in (
+        "stall_min_ns stall_max_ns stall_factor first_op_ns first_op_per_rank_ns proof_ns confirm_ns "
+        "window_after_ns no_headway_ns headway_alert_ns in_collective_ns node_silent_ns bytes_per_s").split()},
+    "nodes": [{"name?": str, "state?": number, "last_digest_ns?": number}],
+    "ranks": [{**{name + "?": kind for names, kind in (
+        ("rank node pid device liveness flags exit_code term_signal ended_ns sampled_ns headway_ns nccl_version "
+         "end_by end_sender fed_ns host_wait job_timeout_ns net_retry_ns own_pid", number),
+        ("start_ticks dropped", count), ("env_hash host_call_comm_id", ID),
+        ("headway_by command cause fed pod pod_namespace container", str)) for name in names.split()},
+        "host_call?": SNAPSHOT_OP}],
+    "comms": [{**{name + "?": kind for names, kind in (
+        ("instance split_ordinal split_color nranks", number), ("agreed_seq differ_seq", count),
+        ("id parent_id nccl_hash", ID), ("name", str)) for name in names.split()}, "members": [MEMBER]}],
+    "notes": [str], "stacks?": [str],
+}
+
+STATUS_OF_PART = ("ok", "partial", "absent", "refused", "failed")
+EVIDENCE = {
+    "schema": ("collwatch.evidence/1",), "host": str, "pid": number, "start_ticks": matches("[0-9]+"),
+    "rank": number, "taken?": TIME,
+    "proc": (None, {
+        "status": STATUS_OF_PART, "reason": str, "state?": (None, str), "command?": (None, str),
+        "cpu_s?": (None, int, float), "thread_count?": (None, number), "rss_kib?": (None, number),
+        "tracer?": (None, number), "read_bytes?": (None, number), "write_bytes?": (None, number),
+        "cgroup?": (None, str),
+        "threads?": [{"tid": number, "name": (None, str), "state": (None, str), "wchan": (None, str),
+                      "syscall": (None, str), "cpu_s": (None, int, float), "off_cpu_s": (None, int, float),
+                      "kernel_stack": (None, [str]),
+                      "waits_for": (None, {"fd": number, "path": str, "device": (None, str), "fs": (None, str),
+                                           "source": (None, str)})}]}),
+    "native": (None, {
+        "status": STATUS_OF_PART, "reason": str, "held_ms?": SECONDS,
+        "threads?": [{"tid": number, "name": (None, str), "note?": str,
+                      "frames": [{"pc": (None, ID), "symbol": (None, str), "offset": (None, number),
+                                  "module": (None, str), "file": (None, str), "line": (None, number)}]}]}),
+    "python": (None, {
+        "status": STATUS_OF_PART, "reason": str,
+        "threads?": [{"id": str, "current": bool, "name": (None, str),
+                      "frames": [{"file": str, "line": (None, number), "function": str}]}]}),
+}
+
+# A tree: its nodes hold such nodes.
+FRAME = Named("frame", {"name": (None, str), "file": (None, str), "line": (None, number), "module": (None, str),
+                        "fold": bool, "n": number, "ranks": SET, "ends": number})
+FRAME.contract["calls"] = [FRAME]
+STACKS = {
+    "schema": ("collwatch.stacks/1",), "processes": number, "seen": number, "awaited": number, "ranks": SET,
+    "left_out": [{"ranks": SET, "n": number, "why": str}], "cut": number,
+    "trees": [{"kind": ("python", "native"), "thread": str, "n": number, "ranks": SET, "roots": [FRAME]}],
+    # The answer of the verb `stacks`.
+    "job?": str, "note?": str, "evidence?": [EVIDENCE],
+}
+
+MUTED = (None, {"until": (None, TIME), "node": str})
+STATUS = {
+    "schema": ("collwatch.status/1",), "node": str, "version": text, "uptime_s": SECONDS,
+    "peers": [{"node": str, "state": matches("never_seen|connected|silent|lost|said_goodbye|refused: .+"),
+               "dropped": number}],
+    "notes": [text], "loop_max_s": SECONDS,
+    "agents": {name: number for name in (
+        "processes connected dead refused deferred waiting bad_messages record_errors").split()},
+    "messages_without_job": number,
+    "jobs": [{"job": str, "uid": number, "leader": str, "led_here": bool, "ranks": number,
+              "ranks_expected": (None, number), "nodes": [str], "comms": (None, number),
+              "state": ("healthy", "suspect", "stalled", "hang", "led_elsewhere", "untracked"),
+              "since_s": SECONDS, "summary": str, "incident": (None, str), "collectives": (None, number),
+              "watched_s": SECONDS, "muted": MUTED, "withheld": (None, "shadow", "muted"),
+              "severity": (None, "page", "notice"),
+              "slow?": (None, {"lasted_s": SECONDS, "ago_s": SECONDS, "summary": str}),
+              "job_timeout?": (None, {"seconds": SECONDS, "assumed": bool}), "pods": (None, [text])}],
+    "tensors": [{"job": str, "uid": number, "pid": number, "rank": number, "kind": str, "dtype": str, "comm": ID,
+                 "summary": str, "seq": number, "op_index": number, "nans": number, "infs": number,
+                 "elements": number, "ago_s": SECONDS}],
+    "untracked": [{"what": ("rank_processes", "jobs"), "uid": number, "count": number, "summary": str}],
+}
+
+OPS = {
+    "schema": ("collwatch.ops/1",), "node": str, "left_out": number, "lost": number,
+    "rows": [{"job": str, "uid": number, "kind": str, "comm": matches("(0x[0-9a-f]+)?"), "comm_name": str,
+              "nranks": number, "size": str, "processes": number, "ops": number, "bytes": number,
+              "call_us": (None, int, float), "timed": number, "device_us": (None, int, float),
+              "device_max_us": (None, int, float), "algbw_gbs": (None, int, float)}],
+}
+
+MUTE = {
+    "schema": ("collwatch.mute/1",), "job": str, "uid": number, "muted": MUTED, "nodes?": [str], "silent?": [str],
+    "silent_count?": number,
+}
+
+INCIDENTS = {
+    "schema": ("collwatch.incidents/1",),
+    "incidents": [{"id": text, "uid?": (None, number), "job?": (None, str), "class?": (None, str),
+                   "time?": (None, TIME), "summary?": (None, str), "closed_as?": (None, str), "host": str,
+                   "path?": (None, str), "hosts?": [(None, str)]}],
+    "silent?": [str], "silent_count?": number,
+}
+
+DOCTOR = {
+    "schema": ("collwatch.doctor/1",), "checked": [text],
+    "findings": [{"name": text, "what": text, "fix": (None, text)}],
+}
+
+RECORD = {
+    "schema": ("collwatch.record/1",), "job": str, "rank": number, "world_size": number, "pid": number,
+    "nccl_version": number, "recording": bool, "calls": count, "progress_left_out": count, "beat": (None, TIME),
+    "comms": [{"id": ID, "name": str, "state": text, "comm_rank": number, "nranks": number, "entered": count,
+               "returned": count, "completed": (None, count), "sends": count, "recvs": count,
+               "source": ("wrappers", "profiler"), "async_error": number, "async_error_name": (None, text),
+               "last_error": str,
+               "ops": [{"kind": text, "dtype": str, "redop": str, "count": count, "root": number, "peer": number,
+                        "coll_seq": count, "p2p_seq": count, "op_index": count, "state": text, "result": number,
+                        "entered": (None, TIME), "stack?": [text]}]}],
+}
+
+REAL = (None, int, float)
+TENSOR = {
+    "rank": (None, number), "comm": ID, "comm_name": str, "kind": text, "seq": count, "step": (None, number),
+    "entered": (None, TIME), "side": ("input", "output"), "dtype": str, "redop": str, "elements": count,
+    "looked_at": count, "nans": count, "infs": count, "zeros": count, "absmax": REAL, "absmin": REAL, "mean": REAL,
+    "l2": REAL, "at_limit": REAL, "denormal": REAL, "checksum": ID, "site": (None, str),
+}
+NUMERICS = {
+    "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "nonfinite": count,
+    "loss_scaling_explains_all": bool, "first_by_clock": bool,
+    "firsts": [{**TENSOR, "origin": ("fed", "operation", "received"), "text": text}],
+    "rows": [{"comm": ID, "comm_name": str, "step": count, "steps": count, "tensors": number, "ratio": REAL,
+              "loss_scaling": bool, "text": text}],
+    "headroom": [{**TENSOR, "value": REAL, "limit": REAL, "summed": bool, "growth": REAL, "steps_left": REAL,
+                  "since_step": count, "text": text}],
+    "divergences": [{**TENSOR, "groups": [{"checksum": ID, "ranks": [(None, number)]}], "has_majority": bool,
+                     "text": text}],
+    "suspects": [{"rank": (None, number), "divergences": number, "communicators": number, "text": text}],
+    "imbalances": [{**TENSOR, "sum_in": REAL, "sum_out": REAL, "bound": REAL, "text": text}],
+    "ranks": [{"rank": (None, number), "record": (None, str), "calls": count, "tensors": count, "kept": count,
+               "left_out": count, "nonfinite": number, "first?": TENSOR, "before": [TENSOR]}],
+    "checked": {"replicas": count, "sums": count},
+    "left_out": {"rows": number, "headroom": number, "divergences": number, "imbalances": number},
+}
+
+CONTRACTS = {
+    "incident": INCIDENT, "epitaph": EPITAPH, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
+    "evidence": EVIDENCE, "stacks": STACKS, "status": STATUS, "ops": OPS, "mute": MUTE, "incidents": INCIDENTS,
+    "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS,
+}
+
+
+def name_of(doc):
+    """"status" of a collwatch.status/1"""
+    schema = doc.get("schema", "")
+    name = schema[len("collwatch."):-len("/1")]
+    if schema != f"collwatch.{name}/1" or name not in CONTRACTS:
+        raise ValueError(f"no such schema: {schema!r}")
+    return name
+
+
+def deviations(doc):
+    """What is not as promised of a document of any of these schemas."""
+    name = name_of(doc)
+    return list(differences(doc, CONTRACTS[name], name))
