@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 
-__all__ = ["Error", "command", "incidents", "mark_step", "status"]
+__all__ = ["Error", "command", "include", "incidents", "mark_step", "status"]
 
 
 def __getattr__(name):
@@ -34,6 +34,11 @@ def command():
     if not path:
         raise Error("collwatch is not installed")
     return path
+
+
+def include():
+    """The directory of collwatch.h, for a compiler's -I: marks steps in C and C++."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 def _ask(*arguments):

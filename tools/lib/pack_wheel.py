@@ -85,6 +85,9 @@ def contents(args, version):
     for name in "__init__.py", "__main__.py":
         yield "collwatch/" + name, read(f"{args.source}/python/collwatch/{name}"), False
     yield "collwatch/agent/libcollwatch.so", read(args.agent), True
+    yield "collwatch/include/collwatch.h", read(args.source + "/agent/collwatch.h"), False
+    for name in sorted(os.listdir(args.source + "/docs/schemas")):
+        yield "collwatch/schemas/" + name, read(f"{args.source}/docs/schemas/{name}"), False
     for part in PARTS:
         path = os.path.join(args.build, part)
         yield "collwatch/" + part, read(path), os.access(path, os.X_OK)
