@@ -23,6 +23,7 @@ void cw_outcome_fini(struct outcome *o)
 {
 	free_outcomes(o->also);
 	free_outcomes(o->notices);
+	free_outcomes(o->epitaphs);
 	free(o->culprits);
 	free(o->healthy_waits);
 	*o = (struct outcome){ 0 };
@@ -70,14 +71,24 @@ struct outcome *outcome_next(struct outcome *o)
 	return o->also;
 }
 
-struct outcome *outcome_next_notice(struct outcome *o)
+static struct outcome *append(struct outcome **last)
 {
-	struct outcome **last = &o->notices;
-
 	while (*last)
 		last = &(*last)->also;
 	*last = calloc(1, sizeof(**last));
-	if (*last)
-		(*last)->is_notice = true;
 	return *last;
+}
+
+struct outcome *outcome_next_notice(struct outcome *o)
+{
+	struct outcome *next = append(&o->notices);
+
+	if (next)
+		next->is_notice = true;
+	return next;
+}
+
+struct outcome *outcome_next_epitaph(struct outcome *o)
+{
+	return append(&o->epitaphs);
 }

@@ -29,9 +29,12 @@ struct outcome {
 	int32_t *culprits; /* labels, ascending; owned */
 	uint32_t n_culprits;
 	int64_t after_ns; /* from the first fault (or the start) to the alert */
+	/* … from when it could be known: its culprits' fault, or the first wait because of it. */
+	int64_t known_for_ns;
 	char summary[512];
 	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
 	bool is_recorded;      /* what was told of ops came out of flight records */
+	bool holds_up;         /* of the first: at the end somebody has stood for long */
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
 	/* Of the first: waits that came to an end by themselves; owned. */
@@ -41,12 +44,15 @@ struct outcome {
 	struct outcome *also;
 	/* Of the first: the notices, one for each incident that had one first; owned. */
 	struct outcome *notices;
+	/* Of the first: what was said of the job when it had died; owned. */
+	struct outcome *epitaphs;
 };
 
 /* Where the next alert is noted: it, or a new one behind those there are. NULL = no memory. */
 struct outcome *outcome_next(struct outcome *o);
-/* The same for the next notice. */
+/* The same for the next notice, and the next epitaph. */
 struct outcome *outcome_next_notice(struct outcome *o);
+struct outcome *outcome_next_epitaph(struct outcome *o);
 
 /* 0 or -ENOMEM. */
 int outcome_add_wait(struct outcome *o, const struct outcome_wait *wait);

@@ -63,6 +63,7 @@ static const struct suite_answer *first_answer(const struct suite_scenario *s, u
 static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
 			       const struct outcome *o)
 {
+	const struct suite_answer *first;
 	uint32_t n = 0;
 
 	if (!a->has_culprits)
@@ -78,8 +79,9 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	 * Beside another answer it is one only where some are through: what they do not have in
 	 * common did not keep those from it, and whoever is left is named.
 	 */
+	first = first_answer(s, a->incident);
 	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
-	    first_answer(s, a->incident)->klass == CW_CLASS_MISMATCH)
+	    first && first->klass == CW_CLASS_MISMATCH)
 		return false;
 	if (a->is_nobody)
 		return o->n_culprits == 0;
@@ -182,6 +184,8 @@ void cw_score_fini(struct score *score)
 	}
 	free(score->misses);
 	free(score->places);
+	for (unsigned k = 0; k < SCORE_LABELS; k++)
+		cw_score_times_fini(&score->classes[k].pages);
 	*score = (struct score){ 0 };
 }
 
@@ -330,6 +334,9 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 	score->classes[want].right += match || want == got;
 	score->classes[got].given++;
 	score->classes[got].given_rightly += match || want == got;
+	if (match && o->is_alert &&
+	    cw_score_times_add(&score->classes[got].pages, o->known_for_ns) < 0)
+		return -ENOMEM;
 	if (first && o) {
 		/* The right ranks may be named under a wrong class. */
 		score->n_culprits++;
@@ -347,11 +354,12 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 }
 
 /* It was expected, but nobody hung: the job went on without help. */
-static int count_went_on(struct score *score, const struct suite_scenario *s,
+static int count_went_on(struct score *score, const struct suite_scenario *s, uint32_t incident,
 			 const struct outcome *o)
 {
 	score->n_went_on++;
 	score->n_false_alerts++;
+	score->classes[o->klass].given_rightly -= matching(s, incident, o) != NULL;
 	return add_miss(score, s, "a page, and it went on: %s", o->summary);
 }
 
@@ -362,6 +370,7 @@ static int count_surplus(struct score *score, const struct suite_scenario *s,
 	int r = count_one(score, s, o, NULL);
 
 	score->n_false_alerts += o->is_alert;
+	score->n_second += o->is_alert;
 	return r < 0 ? r : add_miss(score, s, "also said: %s", o->summary);
 }
 
@@ -427,10 +436,12 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 		r = count_one(score, s, of[i], first_answer(s, i));
 		if (r == 0 && !of[i])
 			r = judge_silence(score, s, first, first_answer(s, i));
+		cw_score_proofs_add(&score->proofs, s, first_answer(s, i), of[i],
+				    of[i] && fitness(s, i, of[i]) == 2, first->holds_up);
 	}
 	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++)
 		if (of[i] && of[i]->went_on)
-			r = count_went_on(score, s, of[i]);
+			r = count_went_on(score, s, i, of[i]);
 	for (uint32_t k = 0; r == 0 && k < n; k++)
 		if (said[k])
 			r = count_surplus(score, s, said[k]);
@@ -476,11 +487,68 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	return r < 0 ? r : judge_control(score, s, o);
 }
 
+/* ---- epitaphs ---- */
+
+static bool is_epitaph_right(const struct suite_scenario *s, const struct outcome *o)
+{
+	for (uint32_t i = 0; i < s->n_epitaphs; i++) {
+		const struct suite_answer *a = &s->epitaphs[i];
+
+		if (o->klass == a->klass && (!a->detail || a->detail == o->detail) &&
+		    are_culprits_right(s, a, o))
+			return true;
+	}
+	return false;
+}
+
+static int judge_epitaph(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	const struct suite_answer *want = &s->epitaphs[0];
+	char wanted[96], got[96];
+
+	if (s->has_no_epitaph)
+		return add_miss(score, s, "an epitaph: %s", o->summary);
+	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
+	return add_miss(score, s, "an epitaph of %s/%s %s, not of %s/%s %s: %s",
+			cw_class_name(o->klass), cw_detail_name(o->detail), got,
+			cw_class_name(want->klass), cw_detail_name(want->detail),
+			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
+}
+
+/* Whatever the pages were: what the job is said to have died of. */
+static int count_epitaphs(struct score *score, const struct suite_scenario *s,
+			  const struct outcome *o)
+{
+	bool is_right = s->n_epitaphs == 0 || o->epitaphs;
+	char want[96];
+	int r = 0;
+
+	if (!suite_expects_epitaph(s))
+		return 0;
+	for (const struct outcome *e = o->epitaphs; r == 0 && e; e = e->also) {
+		if (is_epitaph_right(s, e))
+			continue;
+		is_right = false;
+		r = judge_epitaph(score, s, e);
+	}
+	if (r == 0 && s->n_epitaphs && !o->epitaphs)
+		r = add_miss(score, s, "no epitaph, not one of %s %s",
+			     cw_class_name(s->epitaphs[0].klass),
+			     expected_culprits(s, &s->epitaphs[0], want, sizeof(want)));
+	score->n_epitaphs++;
+	score->n_right_epitaphs += is_right;
+	return r;
+}
+
 int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	uint64_t missed = score->n_missed, false_alerts = score->n_false_alerts;
 	uint32_t kinds = cw_score_cluster_kinds(s);
 	int r = add(score, s, o);
+
+	if (r == 0)
+		r = count_epitaphs(score, s, o);
 
 	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {
 		if (!(kinds & 1u << k))

@@ -7,6 +7,8 @@
 #include "suite/outcome.h"
 #include "suite/scenario/scenario.h"
 #include "suite/score_cluster.h"
+#include "suite/score_proofs.h"
+#include "suite/score_times.h"
 #include "suite/waits.h"
 
 struct score_miss {
@@ -22,7 +24,8 @@ struct score_class {
 	uint64_t expected;      /* scenarios in which it is the answer */
 	uint64_t right;         /* … and was given */
 	uint64_t given;         /* alerts of this class */
-	uint64_t given_rightly; /* … as the answer, or an allowed other one */
+	uint64_t given_rightly; /* … as the answer, or an allowed other one, and it did not go on */
+	struct score_times pages; /* of those: from when it could be known to the page */
 };
 
 #define SCORE_LABELS (CW_CLASS__MAX) /* healthy is silence */
@@ -34,6 +37,9 @@ struct score {
 	/* Beyond those expected, of hangs and controls, and those after which all went on. */
 	uint64_t n_false_alerts;
 	uint64_t n_went_on;
+	uint64_t n_second; /* of one hang, beyond the page that it has */
+	struct score_proofs proofs;
+	uint64_t n_epitaphs, n_right_epitaphs; /* of scenarios that say what it must be */
 	struct waits healthy_waits;
 	uint64_t n_pages, n_notices;
 	uint64_t n_culprits, n_exact_culprits;
@@ -70,8 +76,8 @@ static inline bool cw_score_is_perfect(const struct score *score)
 	return score->n_missed == 0;
 }
 
-/* What people read: matrix, table per class, misses. */
-void cw_score_print(const struct score *score, FILE *out);
+/* What people read: matrix, table per class, misses. Sorts its times. */
+void cw_score_print(struct score *score, FILE *out);
 /* Pairs of class × op kind, class × layout, op kind × layout that no scenario has. */
 void cw_score_print_coverage(const struct score *score, FILE *out);
 /* How many scenarios were written, whatever number of layouts or kinds each is repeated over. */

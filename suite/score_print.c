@@ -33,17 +33,29 @@ static void print_share(uint64_t k, uint64_t n, FILE *out)
 		(void)fprintf(out, "  %24s", "-");
 }
 
-static void print_classes(const struct score *score, FILE *out)
+static void print_times(struct score_times *t, FILE *out)
 {
-	(void)fprintf(out, "\n%-18s %6s  %-24s  %-24s\n", "class", "n", "precision", "recall");
+	if (t->n)
+		(void)fprintf(out, "  %8.1f %8.1f %8.1f", (double)cw_score_times_at(t, 50) / 1e9,
+			      (double)cw_score_times_at(t, 95) / 1e9,
+			      (double)cw_score_times_at(t, 100) / 1e9);
+	else
+		(void)fprintf(out, "  %8s %8s %8s", "-", "-", "-");
+}
+
+static void print_classes(struct score *score, FILE *out)
+{
+	(void)fprintf(out, "\n%-18s %6s  %-24s  %-24s  %8s %8s %8s\n", "class", "n", "precision",
+		      "recall", "s to page", "95 %", "longest");
 	for (unsigned k = 1; k < SCORE_LABELS; k++) {
-		const struct score_class *c = &score->classes[k];
+		struct score_class *c = &score->classes[k];
 
 		if (!c->expected && !c->given)
 			continue;
 		(void)fprintf(out, "%-18s %6" PRIu64, cw_class_name(k), c->expected);
 		print_share(c->given_rightly, c->given, out);
 		print_share(c->right, c->expected, out);
+		print_times(&c->pages, out);
 		(void)fputc('\n', out);
 	}
 }
@@ -93,7 +105,22 @@ static void print_cluster(const struct score *score, FILE *out)
 	}
 }
 
-void cw_score_print(const struct score *score, FILE *out)
+/* "12 of 13  0.9231 [0.6669, 0.9863]" */
+static void print_part(const char *what, uint64_t k, uint64_t n, FILE *out)
+{
+	(void)fprintf(out, "%s: %" PRIu64 " of %" PRIu64, what, k, n);
+	print_share(k, n, out);
+	(void)fputc('\n', out);
+}
+
+static void print_proofs(const struct score_proofs *p, FILE *out)
+{
+	print_part("mismatches, cycles and deaths with waiters, proven and paged within 5 s",
+		   p->n_soon, p->n, out);
+	print_part("of right answers there, called certain", p->n_certain, p->n_right, out);
+}
+
+void cw_score_print(struct score *score, FILE *out)
 {
 	print_matrix(score, out);
 	print_classes(score, out);
@@ -105,13 +132,18 @@ void cw_score_print(const struct score *score, FILE *out)
 		      score->n_certain_wrong);
 	(void)fprintf(out, "called proven: %" PRIu64 ", wrong: %" PRIu64 "\n", score->n_proven,
 		      score->n_proven_wrong);
+	print_proofs(&score->proofs, out);
 	(void)fprintf(out, "controls: %" PRIu64 ", alerts on them: %" PRIu64 "\n",
 		      score->n_controls, score->n_control_alerts);
 	(void)fprintf(out, "alerts beyond those expected: %" PRIu64 "\n", score->n_false_alerts);
+	(void)fprintf(out, "second alerts of a hang: %" PRIu64 "\n", score->n_second);
 	(void)fprintf(out, "pages after which the job went on: %" PRIu64 "\n", score->n_went_on);
 	print_waits(score, out);
 	(void)fprintf(out, "pages: %" PRIu64 ", notices: %" PRIu64 "\n", score->n_pages,
 		      score->n_notices);
+	if (score->n_epitaphs)
+		(void)fprintf(out, "epitaphs: %" PRIu64 ", right: %" PRIu64 "\n", score->n_epitaphs,
+			      score->n_right_epitaphs);
 	(void)fprintf(out, "scenarios: %" PRIu64 ", missed: %" PRIu64 "\n", score->n,
 		      score->n_missed);
 	for (size_t i = 0; i < score->n_misses; i++)

@@ -94,7 +94,7 @@ struct watch {
 	int64_t leapt_ns, fault_ns;
 	int64_t well_ns;  /* since when all is well */
 	int64_t alert_ns; /* the last */
-	unsigned n_alerts, n_notices;
+	unsigned n_alerts, n_notices, n_epitaphs;
 	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
 	int64_t long_since_ns;                       /* of the long wait there is; 0 = none */
 	int64_t long_leapt_ns;  /* … what had been leapt over when it began */
@@ -369,6 +369,13 @@ static int compare_labels(const void *a, const void *b)
 	return (*la > *lb) - (*la < *lb);
 }
 
+/* An epitaph lists ranks, an incident says more about each. */
+static int32_t rank_of(const json_t *culprit)
+{
+	return (int32_t)(json_is_integer(culprit) ? json_integer_value(culprit)
+						  : cw_json_int(culprit, "rank", -1));
+}
+
 static int read_alert(const json_t *doc, struct outcome *o)
 {
 	const json_t *culprits = json_object_get(doc, "culprits");
@@ -387,8 +394,7 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	if (!o->culprits)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		o->culprits[o->n_culprits++] =
-			(int32_t)cw_json_int(json_array_get(culprits, i), "rank", -1);
+		o->culprits[o->n_culprits++] = rank_of(json_array_get(culprits, i));
 	qsort(o->culprits, n, sizeof(*o->culprits), compare_labels);
 	return 0;
 }
@@ -405,6 +411,33 @@ static int note_waiters(struct watch *w, const json_t *doc, struct outcome *page
 	return cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n) == -ENOMEM
 		       ? -ENOMEM
 		       : 0;
+}
+
+/*
+ * For how long it could have been told: since a fault last befell whom it names, or, if that is
+ * later, since the first of those waited whom it holds up.
+ */
+static int64_t known_for_ns(const struct watch *w, const struct outcome *page,
+			    const struct waiters *waiters)
+{
+	int64_t known_ns = 0, waiting_ns = SUITE_FOREVER;
+
+	for (uint32_t i = 0; i < page->n_culprits; i++) {
+		uint32_t rank = (uint32_t)page->culprits[i];
+		int64_t ns = rank < w->s->n_ranks ? cluster_hit_ns(living(w), rank) : 0;
+
+		known_ns = ns > known_ns ? ns : known_ns;
+	}
+	for (size_t i = 0; i < waiters->n; i++) {
+		uint32_t rank = (uint32_t)waiters->ranks[i];
+		int64_t ns = rank < w->s->n_ranks ? cluster_moved_ns(living(w), rank) : 0;
+
+		if (ns && ns < waiting_ns)
+			waiting_ns = ns;
+	}
+	if (waiting_ns != SUITE_FOREVER && waiting_ns > known_ns)
+		known_ns = waiting_ns;
+	return known_ns && known_ns < w->alert_ns ? w->alert_ns - known_ns : 0;
 }
 
 static int show(const struct watch *w, const json_t *doc)
@@ -433,6 +466,8 @@ static int note_alerts(struct watch *w)
 		o->is_alert = true;
 		w->alert_ns = a->at_ns + w->leapt_ns;
 		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
+		if (w->n_alerts < CW_VERDICT_LIST_MAX)
+			o->known_for_ns = known_for_ns(w, o, &w->waiters[w->n_alerts]);
 	}
 	return 0;
 }
@@ -446,6 +481,40 @@ static int note_notices(struct watch *w)
 		if (!o || read_alert(a->doc, o) < 0 || show(w, a->doc) < 0)
 			return -ENOMEM;
 		o->after_ns = a->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+/* Each leader that kept it has one; what all of them say alike counts once. */
+static bool is_said(const struct network *net, unsigned nth)
+{
+	static const char *const keys[] = { "class", "detail", "culprits" };
+	const struct network_epitaph *e = &net->epitaphs[nth];
+
+	for (unsigned i = 0; i < nth; i++) {
+		bool is_same = !strcmp(net->epitaphs[i].id, e->id);
+
+		for (size_t k = 0; is_same && k < sizeof(keys) / sizeof(*keys); k++)
+			is_same = json_equal(json_object_get(net->epitaphs[i].doc, keys[k]),
+					     json_object_get(e->doc, keys[k]));
+		if (is_same)
+			return true;
+	}
+	return false;
+}
+
+static int note_epitaphs(struct watch *w)
+{
+	for (; w->n_epitaphs < w->net->n_epitaphs; w->n_epitaphs++) {
+		const struct network_epitaph *e = &w->net->epitaphs[w->n_epitaphs];
+		struct outcome *o;
+
+		if (is_said(w->net, w->n_epitaphs))
+			continue;
+		o = outcome_next_epitaph(w->out);
+		if (!o || read_alert(e->doc, o) < 0)
+			return -ENOMEM;
+		o->after_ns = e->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
 	}
 	return 0;
 }
@@ -721,7 +790,8 @@ static bool is_over(const struct watch *w)
 
 	if (w->n_alerts && !is_settled)
 		return false;
-	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s) && !w->s->is_whole) ||
+	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s) && !w->s->is_whole &&
+		!suite_expects_epitaph(w->s)) ||
 	       watched_ns >= w->s->run_ns;
 }
 
@@ -743,6 +813,8 @@ static int run(struct watch *w)
 			r = note_notices(w);
 		if (r == 0)
 			r = note_alerts(w);
+		if (r == 0)
+			r = note_epitaphs(w);
 		w->out->looks++;
 		if (w->s->is_leaping)
 			leap(w);
@@ -800,6 +872,13 @@ static void end(struct watch *w)
 	free(w->times);
 }
 
+static bool somebody_stands(const struct watch *w)
+{
+	int64_t since_ns = cluster_waiting_since_ns(living(w));
+
+	return since_ns != SUITE_FOREVER && now_ns(w) - since_ns > STILL_MOVES_NS;
+}
+
 int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
 	return cw_watch_with(s, &(struct watch_eyes){ 0 }, err, ret);
@@ -817,6 +896,7 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 	if (r == 0 && !out.is_alert && expects_slow(s))
 		r = look_for_slow(&w);
 	out.is_well = r == 0 && !out.is_alert && cluster_is_well(living(&w));
+	out.holds_up = r == 0 && somebody_stands(&w);
 	for (unsigned i = 0; r == 0 && i < CW_VERDICT_LIST_MAX; i++)
 		note_went_on(&w, &w.waiters[i]);
 	end(&w);

@@ -24,6 +24,8 @@ static void put_outcome(FILE *f, const struct outcome *o)
 		put_outcome(f, o->also);
 	if (o->notices)
 		put_outcome(f, o->notices);
+	if (o->epitaphs)
+		put_outcome(f, o->epitaphs);
 }
 
 static int get_outcome(FILE *f, struct outcome *ret);
@@ -47,7 +49,7 @@ static int get_outcome(FILE *f, struct outcome *ret)
 	*ret = o;
 	ret->culprits = NULL;
 	ret->healthy_waits = NULL;
-	ret->also = ret->notices = NULL;
+	ret->also = ret->notices = ret->epitaphs = NULL;
 	if (o.culprits) {
 		ret->culprits = calloc((size_t)o.n_culprits + 1, sizeof(*ret->culprits));
 		if (!ret->culprits)
@@ -64,7 +66,9 @@ static int get_outcome(FILE *f, struct outcome *ret)
 			return -EIO;
 	}
 	r = get_next(f, o.also != NULL, &ret->also);
-	return r < 0 ? r : get_next(f, o.notices != NULL, &ret->notices);
+	if (r == 0)
+		r = get_next(f, o.notices != NULL, &ret->notices);
+	return r < 0 ? r : get_next(f, o.epitaphs != NULL, &ret->epitaphs);
 }
 
 /* ---- workers ---- */

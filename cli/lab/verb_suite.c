@@ -391,22 +391,30 @@ static json_t *interval(uint64_t k, uint64_t n)
 	return json_pack("[f, f]", low, high);
 }
 
-static json_t *classes_doc(const struct score *score)
+/* Of nothing null. */
+static json_t *seconds_at(struct score_times *t, unsigned percent)
+{
+	return t->n ? json_real((double)cw_score_times_at(t, percent) / CW_NS_PER_S) : json_null();
+}
+
+static json_t *classes_doc(struct score *score)
 {
 	json_t *doc = json_object();
 
 	for (unsigned k = 1; k < SCORE_LABELS; k++) {
-		const struct score_class *c = &score->classes[k];
+		struct score_class *c = &score->classes[k];
 
 		if (!c->expected && !c->given)
 			continue;
-		json_object_set_new(doc, cw_class_name(k),
-				    json_pack("{s:o, s:o, s:I, s:o, s:o}", "precision",
-					      share(c->given_rightly, c->given), "recall",
-					      share(c->right, c->expected), "n",
-					      (json_int_t)c->expected, "precision_95",
-					      interval(c->given_rightly, c->given), "recall_95",
-					      interval(c->right, c->expected)));
+		json_object_set_new(
+			doc, cw_class_name(k),
+			json_pack("{s:o, s:o, s:I, s:o, s:o, s:{s:o, s:o, s:o}}", "precision",
+				  share(c->given_rightly, c->given), "recall",
+				  share(c->right, c->expected), "n", (json_int_t)c->expected,
+				  "precision_95", interval(c->given_rightly, c->given), "recall_95",
+				  interval(c->right, c->expected), "page_s", "median",
+				  seconds_at(&c->pages, 50), "p95", seconds_at(&c->pages, 95),
+				  "longest", seconds_at(&c->pages, 100)));
 	}
 	return doc;
 }
@@ -486,7 +494,14 @@ static json_t *cluster_doc(const struct score *score)
 	return doc;
 }
 
-static int print_json(const struct score *score)
+static json_t *proofs_doc(const struct score_proofs *p)
+{
+	return json_pack("{s:I, s:I, s:I, s:I}", "n", (json_int_t)p->n, "proven_within_5s",
+			 (json_int_t)p->n_soon, "right", (json_int_t)p->n_right, "certain",
+			 (json_int_t)p->n_certain);
+}
+
+static int print_json(struct score *score)
 {
 	json_t *doc = json_pack(
 		"{s:s, s:o, s:o, s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, "
@@ -506,7 +521,13 @@ static int print_json(const struct score *score)
 	int r;
 
 	if (!doc || json_object_set_new(doc, "waits", waits_doc(score)) < 0 ||
-	    json_object_set_new(doc, "cluster", cluster_doc(score)) < 0) {
+	    json_object_set_new(doc, "cluster", cluster_doc(score)) < 0 ||
+	    json_object_set_new(doc, "proofs", proofs_doc(&score->proofs)) < 0 ||
+	    json_object_set_new(doc, "second_alerts", json_integer((json_int_t)score->n_second)) <
+		    0 ||
+	    json_object_set_new(doc, "epitaphs",
+				json_pack("{s:I, s:I}", "n", (json_int_t)score->n_epitaphs, "right",
+					  (json_int_t)score->n_right_epitaphs)) < 0) {
 		json_decref(doc);
 		return -ENOMEM;
 	}

@@ -118,6 +118,12 @@ static void happen(struct cluster *c, const struct event *e)
 	case EVENT_READ:
 		record_on_read(e->rank);
 		break;
+	case EVENT_WATCHDOG:
+		end_on_watchdog(e->rank);
+		break;
+	case EVENT_ASK:
+		end_on_ask(e->rank);
+		break;
 	case EVENT_DIE:
 		host_die(e->rank, CW_LIVE_KILLED, (uint32_t)e->id);
 		break;
@@ -311,6 +317,8 @@ static int fill(struct cluster *c, struct cw_err *err)
 		r = make_ranks(c, first);
 	if (r == 0)
 		r = make_nodes(c);
+	if (r == 0)
+		end_schedule(c);
 	return r == 0 ? fault_schedule(c) : r;
 }
 

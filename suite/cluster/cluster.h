@@ -95,6 +95,8 @@ bool cluster_is_over(const struct cluster *c);
 int64_t cluster_restart_ns(const struct cluster *c);
 /* When the first fault of the scenario happened; 0 = none has. *ret_all: all of them have. */
 int64_t cluster_fault_ns(const struct cluster *c, bool *ret_all);
+/* When a fault befell the rank last; 0 = never. */
+int64_t cluster_hit_ns(const struct cluster *c, uint32_t rank);
 /* When the rank's calls, or what its device has done of them, last moved; 0 = it has ended. */
 int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank);
 /* Since when the longest wait inside a call lasts, of those who live; SUITE_FOREVER = nobody waits.

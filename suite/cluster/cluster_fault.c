@@ -89,6 +89,8 @@ void fault_thaw(struct rank *r)
 
 static void hit_rank(struct rank *r, const struct suite_fault *f)
 {
+	if (f->action != SUITE_BLIND)
+		r->hit_ns = r->c->now_ns;
 	switch (f->action) {
 	case SUITE_OOM:
 		r->flags |= CW_RANKF_OOM_KILLED;
@@ -148,9 +150,12 @@ static void quiet_nodes(struct cluster *c, const struct suite_fault *f)
 		if (f->action != SUITE_NODE_LOST)
 			continue;
 		/* The machine is gone, and the processes on it. */
-		for (uint32_t r = 0; r < c->s->n_ranks; r++)
-			if (c->ranks[r].node == i)
-				host_die(&c->ranks[r], CW_LIVE_GONE, 0);
+		for (uint32_t r = 0; r < c->s->n_ranks; r++) {
+			if (c->ranks[r].node != i)
+				continue;
+			c->ranks[r].hit_ns = c->now_ns;
+			host_die(&c->ranks[r], CW_LIVE_GONE, 0);
+		}
 	}
 }
 
@@ -288,6 +293,7 @@ enum fault_effect fault_before_call(struct rank *r, struct suite_call *call)
 			continue;
 		*done_of(c, r->index, i) = true;
 		note_hit(c, i);
+		r->hit_ns = c->now_ns;
 		effect = apply(r, call, f);
 		if (effect != FAULT_GOES_ON)
 			return effect;

@@ -37,6 +37,7 @@ void host_die(struct rank *r, uint32_t liveness, uint32_t number)
 		r->barrier_member->comm->inside[r->barrier_kind]--;
 		r->barrier_member = NULL;
 	}
+	end_on_death(r);
 }
 
 /* ---- calls ---- */

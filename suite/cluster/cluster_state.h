@@ -166,6 +166,7 @@ struct rank {
 	uint64_t wake_id;  /* wake-ups of another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
 	int64_t ended_ns;
+	int64_t hit_ns; /* when a fault befell it last; 0 = never */
 	bool is_blind;
 	struct member **members; /* by family; NULL = none */
 	struct item *streams[STREAMS], *tails[STREAMS];
@@ -197,6 +198,8 @@ enum event_kind {
 	EVENT_FAULT,
 	EVENT_THAW,
 	EVENT_DIE,
+	EVENT_WATCHDOG, /* the rank's looks at its calls */
+	EVENT_ASK,      /* its launcher asks it to end */
 	EVENT_DAEMONS_BACK,
 	EVENT_DAEMON_ANEW, /* of one node */
 	EVENT_READ,
@@ -234,6 +237,7 @@ struct cluster {
 	uint32_t n_faults_hit;
 	bool fault_hit[SUITE_MAX_FAULTS];
 	int64_t restart_ns;
+	bool is_ending; /* a rank has failed, and its launcher ends the others */
 	int64_t wall_offset_ns;
 	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
 	int64_t daemons_since_ns; /* what they remember begins here */
@@ -259,6 +263,13 @@ void host_step(struct rank *r);
 /* The rank's device has room, or is idle. */
 void host_on_device(struct rank *r);
 void host_die(struct rank *r, uint32_t liveness, uint32_t number);
+
+/* ---- how jobs end by themselves (cluster_end.c) ---- */
+void end_schedule(struct cluster *c);
+void end_on_watchdog(struct rank *r);
+/* The rank has just ended. */
+void end_on_death(struct rank *r);
+void end_on_ask(struct rank *r);
 
 /* ---- calls (cluster_call.c) ---- */
 /* Makes the calls of a group, or a lone one; sets the host's state. */

@@ -21,6 +21,11 @@ int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank)
 	return ns;
 }
 
+int64_t cluster_hit_ns(const struct cluster *c, uint32_t rank)
+{
+	return c->ranks[rank].hit_ns;
+}
+
 int64_t cluster_waiting_since_ns(const struct cluster *c)
 {
 	int64_t since_ns = SUITE_FOREVER;

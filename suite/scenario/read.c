@@ -238,6 +238,38 @@ static int read_job_timeout(struct reader *r)
 	return read_end(r);
 }
 
+/* watchdog TIME */
+static int read_watchdog(struct reader *r)
+{
+	if (read_time(r, &r->s->watchdog_ns) < 0)
+		return -EINVAL;
+	if (r->s->watchdog_ns <= 0 || r->s->watchdog_ns > MAX_RUN_NS)
+		return read_fail(r, "not between 1 s and 14 days", NULL);
+	return read_end(r);
+}
+
+/* launcher [grace TIME] [apart TIME] [saves TIME] */
+static int read_launcher(struct reader *r)
+{
+	struct suite_launcher l = { .is_there = true, .grace_ns = INT64_C(30) * 1000000000 };
+
+	while (r->at < r->words->n) {
+		int64_t *ns = read_is(r, "grace")   ? &l.grace_ns
+			      : read_is(r, "apart") ? &l.apart_ns
+			      : read_is(r, "saves") ? &l.saves_ns
+						    : NULL;
+
+		if (!ns)
+			return read_fail(r, "grace, apart or saves, not", read_word(r));
+		if (read_time(r, ns) < 0)
+			return -EINVAL;
+		if (*ns < 0 || *ns > MAX_RUN_NS)
+			return read_fail(r, "not between 0 and 14 days", NULL);
+	}
+	r->s->launcher = l;
+	return 0;
+}
+
 /* leader-turn N */
 static int read_leader_turn(struct reader *r)
 {
@@ -323,6 +355,10 @@ static int read_head(struct reader *r, const char *w)
 		return read_leader_turn(r);
 	if (strcmp(w, "job-timeout") == 0)
 		return read_job_timeout(r);
+	if (strcmp(w, "watchdog") == 0)
+		return read_watchdog(r);
+	if (strcmp(w, "launcher") == 0)
+		return read_launcher(r);
 	if (strcmp(w, "no-notices") == 0) {
 		r->s->has_no_notices = true;
 		return read_end(r);

@@ -177,14 +177,15 @@ static bool is_set_next(const struct reader *r)
 	       !strcmp(w, "even") || !strcmp(w, "every") || !strcmp(w, "not");
 }
 
-static int read_answer(struct reader *r, uint32_t incident)
+/* One more of v, which has SUITE_MAX_ANSWERS. */
+static int read_answer(struct reader *r, uint32_t incident, struct suite_answer *v, uint32_t *n)
 {
-	struct suite_answer *a = &r->s->answers[r->s->n_answers];
-	bool is_notice = read_is(r, "notice");
+	struct suite_answer *a = &v[*n];
+	bool is_notice = v == r->s->answers && read_is(r, "notice");
 	const char *w = read_word(r);
 	int klass = w ? cw_class_from_name(w) : -1, detail;
 
-	if (r->s->n_answers == SUITE_MAX_ANSWERS)
+	if (*n == SUITE_MAX_ANSWERS)
 		return read_fail(r, "too many answers", NULL);
 	if (klass <= 0)
 		return read_fail(r, "not a class:", w);
@@ -208,8 +209,28 @@ static int read_answer(struct reader *r, uint32_t incident)
 		if (read_set(r, &a->culprits) < 0)
 			return -EINVAL;
 	}
-	r->s->n_answers++;
+	++*n;
 	return 0;
+}
+
+/* epitaph nothing; epitaph CLASS [DETAIL] [RANKS|nobody] [or …] */
+static int read_epitaph(struct reader *r)
+{
+	struct suite_scenario *s = r->s;
+
+	if (suite_expects_epitaph(s))
+		return read_fail(r, "a job has one epitaph", NULL);
+	if (read_is(r, "nothing")) {
+		s->has_no_epitaph = true;
+		return read_end(r);
+	}
+	do {
+		if (read_answer(r, 0, s->epitaphs, &s->n_epitaphs) < 0)
+			return -EINVAL;
+		if (s->epitaphs[s->n_epitaphs - 1].klass == CW_CLASS_SLOW)
+			return read_fail(r, "nobody dies of coming late", NULL);
+	} while (read_is(r, "or"));
+	return read_end(r);
 }
 
 /* expect slow nobody: healthy, and looked at for who comes late. */
@@ -223,6 +244,8 @@ static int read_nobody_slow(struct reader *r)
 /* expect silence [or …]; expect [notice] CLASS [DETAIL] [RANKS|nobody] [or …] */
 int read_expect(struct reader *r)
 {
+	if (read_is(r, "epitaph"))
+		return read_epitaph(r);
 	r->has_expect = true;
 	if (read_is(r, "silence")) {
 		if (r->s->n_answers)
@@ -234,7 +257,7 @@ int read_expect(struct reader *r)
 	if (suite_n_incidents(r->s) > 1)
 		return read_fail(r, "what is expected stands before what is also", NULL);
 	do {
-		if (read_answer(r, 0) < 0)
+		if (read_answer(r, 0, r->s->answers, &r->s->n_answers) < 0)
 			return -EINVAL;
 		if (r->s->answers[0].klass == CW_CLASS_SLOW && r->s->answers[0].is_nobody)
 			return read_nobody_slow(r);
@@ -255,7 +278,7 @@ int read_also(struct reader *r)
 		return read_end(r);
 	}
 	do {
-		if (read_answer(r, nth) < 0)
+		if (read_answer(r, nth, r->s->answers, &r->s->n_answers) < 0)
 			return -EINVAL;
 		if (r->s->answers[r->s->n_answers - 1].klass == CW_CLASS_SLOW)
 			return read_fail(r, "who comes late is asked of jobs that get on", NULL);

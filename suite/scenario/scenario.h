@@ -261,6 +261,14 @@ struct suite_answer {
 	struct suite_set culprits;
 };
 
+/* Who started the ranks, and ends those that are left once one has failed. */
+struct suite_launcher {
+	bool is_there;
+	int64_t grace_ns; /* from SIGTERM to SIGKILL */
+	int64_t apart_ns; /* until the launchers of other nodes know */
+	int64_t saves_ns; /* what a rank still does once it is asked to end */
+};
+
 struct suite_scenario {
 	char name[SUITE_TITLE];
 	char file[SUITE_TITLE];
@@ -291,7 +299,19 @@ struct suite_scenario {
 	bool has_no_notices;    /* as with notices = false */
 	uint32_t turn_members;  /* a leader looks at so many memberships a turn; 0 = as it does */
 	int64_t job_timeout_ns; /* the job's own watchdog ends it after so long; 0 = it has none */
+	/* What is said of the job when it has died; of each, any one of them. 0 = anything. */
+	uint32_t n_epitaphs;
+	struct suite_answer epitaphs[SUITE_MAX_ANSWERS];
+	bool has_no_epitaph; /* … nothing */
+	/* How jobs end that nobody ends from outside; all 0 = they do not. */
+	int64_t watchdog_ns; /* a rank aborts once a call of its has been open for so long */
+	struct suite_launcher launcher;
 };
+
+static inline bool suite_expects_epitaph(const struct suite_scenario *s)
+{
+	return s->n_epitaphs || s->has_no_epitaph;
+}
 
 /* How many are expected; several are watched for beyond the first alert. */
 static inline uint32_t suite_n_incidents(const struct suite_scenario *s)

@@ -88,6 +88,8 @@ Test(suite_score, a_page_after_which_it_went_on_is_a_false_one)
 	cr_expect_eq(score.n_false_alerts, 1);
 	cr_expect_eq(score.n_went_on, 1);
 	cr_expect_eq(score.n_missed, 1);
+	cr_expect_eq(score.classes[CW_CLASS_NEVER_ENTERED].given, 2);
+	cr_expect_eq(score.classes[CW_CLASS_NEVER_ENTERED].given_rightly, 1);
 }
 
 /* Each wait counts where its length is, and apart from those of jobs without a time-out. */
@@ -379,4 +381,147 @@ Test(suite_score, faults_of_the_cluster_have_a_count_of_their_own)
 	cr_expect_eq(score.cluster[SCORE_HALVES].n_false_alerts, 1);
 	cr_expect_eq(score.cluster[SCORE_LEADER_AWAY].n, 1);
 	cr_expect_eq(score.n_missed, 3);
+}
+
+/* ---- how soon, and how surely ---- */
+
+#define SECOND INT64_C(1000000000)
+
+static void add_death(uint8_t action, uint64_t value, struct outcome *o)
+{
+	struct suite_scenario s = {
+		.name = "s", .file = "f", .n_ranks = 8, .n_faults = 1, .n_answers = 1
+	};
+	static int32_t one = 1;
+
+	s.faults[0] = (struct suite_fault){ .action = action,
+					    .value = value,
+					    .set = { .n = 1, .ranges = { { 1, 1 } } } };
+	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_PROCESS_DEAD,
+					      .has_culprits = true,
+					      .culprits = s.faults[0].set };
+	o->is_alert = true;
+	o->klass = CW_CLASS_PROCESS_DEAD;
+	o->culprits = &one;
+	o->n_culprits = 1;
+	cr_assert_eq(cw_score_add(&score, &s, o), 0);
+}
+
+Test(suite_score, proofs_are_counted_where_somebody_waits)
+{
+	struct outcome o = { .holds_up = true,
+			     .hang = CW_HANG_PROVEN,
+			     .confidence = CW_CONFIDENCE_CERTAIN,
+			     .known_for_ns = 5 * SECOND };
+
+	add_death(SUITE_KILL, 9, &o);
+	cr_expect_eq(score.proofs.n, 1);
+	cr_expect_eq(score.proofs.n_soon, 1);
+	cr_expect_eq(score.proofs.n_certain, 1);
+	o.known_for_ns = 5 * SECOND + 1;
+	o.confidence = CW_CONFIDENCE_LIKELY;
+	add_death(SUITE_EXIT_NOW, 1, &o);
+	cr_expect_eq(score.proofs.n, 2);
+	cr_expect_eq(score.proofs.n_soon, 1, "too late");
+	cr_expect_eq(score.proofs.n_right, 2);
+	cr_expect_eq(score.proofs.n_certain, 1, "not sure");
+	o.known_for_ns = SECOND;
+	o.hang = CW_HANG_LIKELY;
+	add_death(SUITE_OOM, 0, &o);
+	cr_expect_eq(score.proofs.n_soon, 1, "not proven");
+	add_death(SUITE_EXIT_NOW, 0, &o);
+	cr_expect_eq(score.proofs.n, 3, "it may have had nothing to do");
+	o.holds_up = false;
+	add_death(SUITE_KILL, 9, &o);
+	cr_expect_eq(score.proofs.n, 3, "nobody waits");
+}
+
+Test(suite_score, what_is_missed_was_not_proven)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
+	struct outcome o = { .holds_up = true };
+
+	s.answers[0].klass = CW_CLASS_DEADLOCK;
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	cr_expect_eq(score.proofs.n, 1);
+	cr_expect_eq(score.proofs.n_soon, 0);
+	cr_expect_eq(score.proofs.n_right, 0);
+}
+
+Test(suite_score, a_second_alert_is_counted_as_one)
+{
+	int32_t one = 1, two = 2, three = 3;
+	struct outcome third = alert(CW_CLASS_MISMATCH, &three, NULL);
+	struct outcome second = alert(CW_CLASS_DEADLOCK, &two, &third);
+	struct outcome first = alert(CW_CLASS_MISMATCH, &one, &second);
+
+	add_two(&first);
+	cr_expect_eq(score.n_second, 1);
+	cr_expect_eq(score.n_false_alerts, 1);
+	add(CW_CLASS_HEALTHY, 0, CW_CLASS_UNKNOWN, 0, CW_CONFIDENCE_POSSIBLE);
+	cr_expect_eq(score.n_second, 1, "that one was the first");
+	cr_expect_eq(score.n_false_alerts, 2);
+}
+
+Test(suite_score, pages_are_timed_by_class)
+{
+	struct score_times *t = &score.classes[CW_CLASS_PROCESS_DEAD].pages;
+	struct outcome o = { .hang = CW_HANG_PROVEN };
+
+	cr_expect_eq(cw_score_times_at(t, 50), 0);
+	for (int64_t i = 20; i > 0; i--) {
+		o.known_for_ns = i * SECOND;
+		add_death(SUITE_KILL, 9, &o);
+	}
+	cr_expect_eq(cw_score_times_at(t, 50), 10 * SECOND);
+	cr_expect_eq(cw_score_times_at(t, 95), 19 * SECOND);
+	cr_expect_eq(cw_score_times_at(t, 100), 20 * SECOND);
+}
+
+/* ---- epitaphs ---- */
+
+static uint64_t missed_with(struct outcome *epitaphs, bool is_none_due)
+{
+	struct suite_scenario s = { .name = "s",
+				    .file = "f",
+				    .n_ranks = 8,
+				    .has_no_epitaph = is_none_due,
+				    .n_epitaphs = !is_none_due };
+	struct outcome o = { .epitaphs = epitaphs };
+	uint64_t before = score.n_missed;
+
+	s.epitaphs[0] = (struct suite_answer){ .klass = CW_CLASS_PROCESS_DEAD,
+					       .detail = CW_DETAIL_EXITED,
+					       .has_culprits = true };
+	s.epitaphs[0].culprits = (struct suite_set){ .n = 1, .ranges = { { 1, 1 } } };
+	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+	return score.n_missed - before;
+}
+
+Test(suite_score, an_epitaph_is_right_in_class_detail_and_ranks)
+{
+	int32_t one = 1, two = 2;
+	struct outcome right = { .klass = CW_CLASS_PROCESS_DEAD,
+				 .detail = CW_DETAIL_EXITED,
+				 .culprits = &one,
+				 .n_culprits = 1 };
+	struct outcome wrong = right;
+
+	cr_expect_eq(missed_with(&right, false), 0);
+	cr_expect_eq(missed_with(NULL, true), 0);
+	cr_expect_eq(score.n_right_epitaphs, 2);
+	wrong.culprits = &two;
+	cr_expect_eq(missed_with(&wrong, false), 1, "of another rank");
+	wrong = right;
+	wrong.klass = CW_CLASS_NEVER_ENTERED;
+	cr_expect_eq(missed_with(&wrong, false), 1, "of another class");
+	wrong = right;
+	wrong.detail = CW_DETAIL_KILLED;
+	cr_expect_eq(missed_with(&wrong, false), 1, "of another detail");
+	cr_expect_eq(missed_with(NULL, false), 1, "there is none");
+	cr_expect_eq(missed_with(&right, true), 1, "none was due");
+	right.also = &wrong;
+	cr_expect_eq(missed_with(&right, false), 1, "of two, one is wrong");
+	cr_expect_eq(score.n_epitaphs, 8);
+	cr_expect_eq(score.n_right_epitaphs, 2);
 }

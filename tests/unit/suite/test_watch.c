@@ -266,6 +266,56 @@ Test(watch, who_waits_its_turn_is_paged_once_nobody_works)
 	cr_expect_lt(said.after_ns, INT64_C(1250) * 1000000000);
 }
 
+/* ---- what a job is said to have died of ---- */
+
+static const struct outcome *epitaph_of(const char *how)
+{
+	run(how, "silence or process_dead or never_entered");
+	return said.epitaphs;
+}
+
+static void is_buried(enum cw_class klass, int32_t rank)
+{
+	const struct outcome *e = said.epitaphs;
+
+	cr_assert_not_null(e);
+	cr_expect_eq(e->klass, klass, "%s", e->summary);
+	cr_assert_eq(e->n_culprits, 1, "%s", e->summary);
+	cr_expect_eq(e->culprits[0], rank, "%s", e->summary);
+	cr_expect_null(e->also, "also said: %s", e->also->summary);
+}
+
+Test(watch, a_failure_after_which_a_launcher_ends_all_has_an_epitaph)
+{
+	(void)epitaph_of("fault 3 at 20s exit 1\nlauncher grace 5s apart 10s\n"
+			 "expect epitaph process_dead 3");
+	is_buried(CW_CLASS_PROCESS_DEAD, 3);
+}
+
+Test(watch, a_watchdog_that_ends_the_job_leaves_an_epitaph_of_whom_all_waited_for)
+{
+	(void)epitaph_of("watchdog 20s\nfault 3 at 20s on world block\nrun 90s\n"
+			 "launcher grace 5s\nexpect epitaph never_entered 3");
+	is_buried(CW_CLASS_NEVER_ENTERED, 3);
+	cr_expect_not(said.is_alert, "it was quicker than our patience");
+}
+
+Test(watch, who_saves_before_it_ends_and_who_cannot_is_not_to_blame)
+{
+	(void)epitaph_of("fault 3 at 20s exit 1\nlauncher grace 4s saves 20s\n"
+			 "expect epitaph process_dead 3");
+	is_buried(CW_CLASS_PROCESS_DEAD, 3);
+	(void)epitaph_of("fault 3 at 20s exit 1\nlauncher grace 30s saves 5s\n"
+			 "expect epitaph process_dead 3");
+	is_buried(CW_CLASS_PROCESS_DEAD, 3);
+}
+
+Test(watch, a_job_that_goes_on_or_is_cancelled_has_no_epitaph)
+{
+	cr_expect_null(epitaph_of("expect epitaph nothing"));
+	cr_expect_null(epitaph_of("job at 30s cancel\nexpect epitaph nothing"));
+}
+
 /* What was so is at hand for those who check what is said. */
 static unsigned n_seen;
 

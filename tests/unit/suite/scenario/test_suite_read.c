@@ -230,6 +230,37 @@ Test(suite_read, silence_or_a_page)
 	expect_error(HEAD PROGRAM "job-timeout 0s\n", "f.scn:10: ", "14 days");
 }
 
+Test(suite_read, what_a_job_dies_of)
+{
+	cr_assert_eq(read_lines(HEAD PROGRAM
+				"watchdog 60s\nlauncher grace 5s apart 20s saves 3s\n"
+				"expect epitaph process_dead exited 3 or in_collective nobody\n"
+				"expect silence or process_dead 3\nend\n",
+				1000),
+		     0, "%s", err.text);
+	cr_expect_eq(got[0].n_epitaphs, 2);
+	cr_expect_eq(got[0].epitaphs[0].detail, CW_DETAIL_EXITED);
+	cr_expect(cw_suite_set_has(&got[0].epitaphs[0].culprits, 3));
+	cr_expect(got[0].epitaphs[1].is_nobody);
+	cr_expect_eq(got[0].n_answers, 1);
+	cr_expect_eq(got[0].watchdog_ns, INT64_C(60000000000));
+	cr_expect(got[0].launcher.is_there);
+	cr_expect_eq(got[0].launcher.grace_ns, INT64_C(5000000000));
+	cr_expect_eq(got[0].launcher.apart_ns, INT64_C(20000000000));
+	cr_expect_eq(got[0].launcher.saves_ns, INT64_C(3000000000));
+	cr_assert_eq(read_lines(HEAD PROGRAM "expect epitaph nothing\nexpect silence\nend\n", 1000),
+		     0, "%s", err.text);
+	cr_expect(got[0].has_no_epitaph && suite_expects_epitaph(&got[0]));
+	expect_error(HEAD PROGRAM "expect epitaph unknown\nend\n", "f.scn:11: ", "expected");
+	expect_error(HEAD PROGRAM "expect epitaph\n", "f.scn:10: ", "class");
+	expect_error(HEAD PROGRAM "expect epitaph notice unknown\n", "f.scn:10: ", "class");
+	expect_error(HEAD PROGRAM "expect epitaph slow 3\n", "f.scn:10: ", "late");
+	expect_error(HEAD PROGRAM "expect epitaph unknown\nexpect epitaph nothing\n",
+		     "f.scn:11: ", "one epitaph");
+	expect_error(HEAD PROGRAM "launcher patience 3s\n", "f.scn:10: ", "patience");
+	expect_error(HEAD PROGRAM "watchdog 0s\n", "f.scn:10: ", "14 days");
+}
+
 /* ---- what befalls daemons ---- */
 
 #define EXPECT "expect silence\nend\n"
