@@ -183,14 +183,23 @@ struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struc
 	key.seq = is_silent ? 0 : v->coll_seq;
 	key.is_waited = v->waiting_since_ns != 0;
 	if (v->is_left_behind) {
-		key.has_op = true; /* which message is found first says nothing */
-		key.op_kind = CW_OP_SEND;
+		key = cw_verdict_key_left_behind(&key);
 	} else if (!v->coll_seq && v->n_sides) {
 		key.has_op = true;
 		key.op_kind = v->sides[0].op.kind;
 		key.p2p_seq = v->sides[0].op.p2p_seq;
 	}
 	return key;
+}
+
+struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of)
+{
+	/* Which message is found first says nothing. */
+	return (struct cw_verdict_key){ .comm_id = of->comm_id,
+					.instance = of->instance,
+					.op_kind = CW_OP_SEND,
+					.is_set = true,
+					.has_op = true };
 }
 
 bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b)

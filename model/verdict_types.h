@@ -227,5 +227,7 @@ struct cw_verdict_key {
 };
 
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
+/* What messages on that communicator that do not fit are told by while nobody waits for them. */
+struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of);
 /* About the same matter; two that are about nothing are not. */
 bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b);

@@ -60,9 +60,17 @@ static bool is_past(const struct cw_op *pending, unsigned kind, uint32_t me, uin
 	return pending->kind == kind && pending->peer == (int32_t)me && pending->p2p_seq > n;
 }
 
+/* Its device has come to none of those that are open: what holds it up is elsewhere. */
+static bool is_held_up_before(const struct cw_snap_member *m)
+{
+	return (m->known & CW_KNOWN_REACHED) && m->pending &&
+	       m->pending->progress == CW_PROGRESS_ENQUEUED &&
+	       (m->pending->flags & CW_OPF_RETURNED);
+}
+
 /*
  * The counterpart was posted and is not at hand. If it is among the ops posted since the one the
- * peer waits in, it is most likely behind that, else it would have been met.
+ * peer waits in, or has not come to, it is most likely behind that, else it would have been met.
  */
 static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind, uint32_t me,
 			  uint64_t n)
@@ -71,8 +79,8 @@ static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind,
 	const struct cw_p2p_peer *e = messages_with(m, me);
 	uint64_t count = !e ? 0 : kind == CW_OP_SEND ? e->sends : e->recvs;
 
-	return (b->positions[peer].flags & POS_WAITS) && m->pending && n <= count &&
-	       count - n + 1 < m->pending_count && !is_past(m->pending, kind, me, n);
+	return ((b->positions[peer].flags & POS_WAITS) || is_held_up_before(m)) && m->pending &&
+	       n <= count && count - n + 1 < m->pending_count && !is_past(m->pending, kind, me, n);
 }
 
 /*

@@ -207,6 +207,82 @@ static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_ver
 	return first;
 }
 
+/*
+ * A death is one trouble, however many calls wait for it: who comes to lead the job may see those
+ * waiting elsewhere first. The process that died tells it apart from others.
+ */
+static struct cw_incident_matter death_of(const struct cw_incident *inc,
+					  const struct cw_snapshot *snap, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &snap->ranks[rank];
+
+	return (struct cw_incident_matter){
+		.uid = inc->config.uid,
+		.job = inc->config.job,
+		.key = { .comm_id = (uint64_t)(int64_t)r->rank,
+			 .instance = (uint32_t)r->pid,
+			 .seq = CW_INCIDENT_DEATH_SEQ,
+			 .is_set = true },
+		.start_ticks = r->start_ticks,
+	};
+}
+
+static bool was_told(const struct cw_incident *inc, const char *id)
+{
+	const struct cw_incident_due due = {
+		.id = id, .job = inc->config.job, .old_id = inc->old_id, .uid = inc->config.uid
+	};
+
+	return inc->config.effects->was_sent(inc->config.effects->user, &due);
+}
+
+/* Takes the id of that matter if people were told of it under that one. 0 or -ENOMEM. */
+static int take_told_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
+{
+	char id[CW_INCIDENT_ID_LEN];
+	int r = cw_incident_id_make(matter, id);
+
+	if (r == 0 && was_told(inc, id))
+		memcpy(inc->id, id, sizeof(id));
+	return r;
+}
+
+static bool is_wrong_size(const struct cw_verdict *v)
+{
+	return v->klass == CW_CLASS_P2P_UNMATCHED && v->detail == CW_DETAIL_SIZE;
+}
+
+/*
+ * What a leader that was here before may have called the same trouble: a death, when it knew of
+ * other dead or had taken it for something else; messages that did not fit, before anybody waited;
+ * a call that differed, while somebody waited in it, who has got on since.
+ */
+static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_incident_matter *by_call)
+{
+	struct cw_incident_matter other = *by_call;
+	int r = 0;
+
+	if (was_told(inc, inc->id))
+		return 0;
+	if (is_wrong_size(v)) {
+		other.key = cw_verdict_key_left_behind(&by_call->key);
+		return take_told_id(inc, &other);
+	}
+	if (v->klass == CW_CLASS_MISMATCH && cw_verdict_is_silent(v) && v->coll_seq) {
+		other.key.seq = v->coll_seq;
+		other.key.is_waited = true;
+		return take_told_id(inc, &other);
+	}
+	if (v->klass != CW_CLASS_PROCESS_DEAD)
+		return 0;
+	for (uint32_t i = 0; r == 0 && i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++) {
+		other = death_of(inc, snap, v->culprits[i].rank);
+		r = take_told_id(inc, &other);
+	}
+	return r == 0 ? take_told_id(inc, by_call) : r;
+}
+
 /* The ids and key of what this verdict is about. 0 or -ENOMEM. */
 static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_verdict_key *key)
@@ -216,13 +292,20 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		.job = inc->config.job,
 		.key = *key,
 		.start_ticks = start_of(snap, v),
-	};
+	}, death;
 	int r;
 
 	cw_incident_id_make_old(&matter, inc->old_id);
 	if (v->klass == CW_CLASS_NEVER_ENTERED && key->seq)
 		matter.key.seq = first_missed(snap, v);
-	r = cw_incident_id_make(&matter, inc->id);
+	if (v->klass == CW_CLASS_PROCESS_DEAD && v->n_culprits) {
+		death = death_of(inc, snap, v->culprits[0].rank);
+		r = cw_incident_id_make(&death, inc->id);
+	} else {
+		r = cw_incident_id_make(&matter, inc->id);
+	}
+	if (r == 0)
+		r = find_told_id(inc, snap, v, &matter);
 	if (r < 0)
 		return r;
 	inc->key = *key;

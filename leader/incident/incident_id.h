@@ -7,8 +7,9 @@
  * Every leader of the job gets the same, and so does one that starts again: the inputs are the
  * user, the label, and what the processes' own records say (communicator, instance, call, which is
  * the first that whoever has not come has not made, whether anybody waits), with the start of the
- * communicator's first visible process, which tells two runs with one constant unique id apart. No
- * clock, no node's name, nothing of who leads, no number that a daemon counts for itself.
+ * communicator's first visible process, which tells two runs with one constant unique id apart. Of
+ * a death the inputs are the process that has died, its rank and its start. No clock, no node's
+ * name, nothing of who leads, no number that a daemon counts for itself.
  *
  * Pure, any thread; does not block.
  */
@@ -22,6 +23,9 @@
 #define CW_INCIDENT_ID_LEN 33     /* 32 hex digits */
 #define CW_INCIDENT_OLD_ID_LEN 17 /* 16 hex digits */
 #define CW_INCIDENT_ID_MAX 64     /* of any version, without the NUL */
+
+/* In the place of a number of calls, of a matter that is a process which has died. */
+#define CW_INCIDENT_DEATH_SEQ (UINT64_MAX - 1)
 
 struct cw_incident_matter {
 	uint32_t uid;
