@@ -30,6 +30,7 @@
 #define OP_BYTES 160u
 #define MEMBER_BYTES (640u + 2 * OP_BYTES)
 #define P2P_PEER_BYTES 48u
+#define CHECKPOINT_BYTES 24u
 
 struct maker {
 	struct cw_arena *arena;
@@ -67,6 +68,25 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
 	out->checkpoints = cw_arena_memdup(m->arena, found, n, sizeof(*found));
 	out->n_checkpoints = (uint32_t)n;
 	return out->checkpoints ? 0 : -ENOMEM;
+}
+
+/*
+ * A difference shows in the next checkpoint, which comes after eight calls: of a communicator that
+ * takes longer than this for them, the hash after each call is told, too, …
+ */
+#define SELDOM_NS CW_NS_PER_S
+/* … for so long after the last one: until a page is out. */
+#define TOLD_NS (15 * CW_NS_PER_S)
+
+static int add_last_hashes(struct maker *m, struct cw_msg_member *out,
+			   const struct cw_digest_rank *p, const struct cw_track *t)
+{
+	if (!t->n_commits || p->now_ns - t->checkpoint_ns < SELDOM_NS ||
+	    p->now_ns - t->commits_ns > TOLD_NS || !takes(m, t->n_commits * CHECKPOINT_BYTES))
+		return 0;
+	out->last_hashes = cw_arena_memdup(m->arena, t->commits, t->n_commits, sizeof(*t->commits));
+	out->n_last_hashes = t->n_commits;
+	return out->last_hashes ? 0 : -ENOMEM;
 }
 
 static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
@@ -124,6 +144,8 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 	if (t->state.has_last && !(out->last = copy_op(m, p, &t->state.last)))
 		return -ENOMEM;
 	r = add_checkpoints(m, out, p->record, comm);
+	if (r == 0)
+		r = add_last_hashes(m, out, p, t);
 	return r < 0 ? r : add_p2p(m, out, p->record, comm);
 }
 

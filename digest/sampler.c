@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/signature.h"
+
 void cw_sampler_init(struct cw_sampler *s)
 {
 	*s = (struct cw_sampler){ 0 };
@@ -105,6 +107,44 @@ static void update_rhythm(struct cw_track *t, const struct cw_rec_comm *e, int64
 	t->done = done; /* may step back when completion becomes visible late */
 }
 
+static void add_commit(struct cw_track *t, const struct cw_checkpoint *point, int64_t now_ns)
+{
+	if (t->n_commits == CW_RECORD_COMMITS)
+		memmove(t->commits, t->commits + 1, --t->n_commits * sizeof(*t->commits));
+	t->commits[t->n_commits++] = *point;
+	t->commits_ns = now_ns;
+}
+
+/*
+ * From the last point known on, call by call; where that does not work, because calls come too fast
+ * or from graphs, the pair that stands still is the next one known.
+ */
+static int follow_hash(struct cw_track *t, const struct cw_record *record,
+		       const struct cw_record_comm *comm, int64_t now_ns)
+{
+	const struct cw_checkpoint now = { comm->entry.coll_returned, comm->entry.hash };
+	struct cw_checkpoint from = { 0, CW_HASH_INIT }, found[CW_RECORD_COMMITS];
+	size_t n = 0;
+	int r;
+
+	if (comm->entry.flags & CW_REC_COMM_UNCOUNTED)
+		t->n_commits = 0;
+	if (t->n_commits)
+		from = t->commits[t->n_commits - 1];
+	if (from.coll_seq >= now.coll_seq || (comm->entry.flags & CW_REC_COMM_UNCOUNTED))
+		return 0;
+	if (now.coll_seq - from.coll_seq <= CW_RECORD_COMMITS) {
+		r = cw_record_commits(record, comm, &from, found, &n);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < n; i++)
+		add_commit(t, &found[i], now_ns);
+	if (!n && t->is_hash_stable)
+		add_commit(t, &now, now_ns);
+	return 0;
+}
+
 static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 		       const struct cw_record_comm *comm, int64_t now_ns)
 {
@@ -126,6 +166,12 @@ static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 	counters = counters_of(&comm->entry, &t->state);
 	t->is_hash_stable = t->has_state && counters.coll_returned == t->last.coll_returned &&
 			    counters.hash == t->last.hash;
+	r = follow_hash(t, record, comm, now_ns);
+	if (r < 0)
+		return r;
+	if (counters.coll_returned / CW_CHECKPOINT_EVERY !=
+	    t->last.coll_returned / CW_CHECKPOINT_EVERY)
+		t->checkpoint_ns = now_ns;
 	if (t->has_state && memcmp(&counters, &t->last, sizeof(counters)) != 0)
 		t->progress_ns = now_ns;
 	if (t->has_state &&

@@ -42,6 +42,14 @@ struct cw_track {
 	int64_t done_ns;     /* when that last grew; 0 = not yet */
 	uint64_t intervals[CW_SAMPLER_INTERVALS];
 	uint32_t n_intervals; /* ever stored */
+	/*
+	 * The rolling hash after its last calls, oldest first, as far as samples are close enough
+	 * to the calls to tell: where checkpoints come seldom.
+	 */
+	struct cw_checkpoint commits[CW_RECORD_COMMITS];
+	uint32_t n_commits;
+	int64_t commits_ns;    /* when one was last added */
+	int64_t checkpoint_ns; /* when a checkpoint was last passed; 0 = never */
 };
 
 struct cw_sampler {

@@ -3,7 +3,9 @@
  * Of each communicator some checkpoints of each level are kept: the lowest level reaches 128 calls
  * back, the highest 65,536. One that a member shows is compared with the one kept of the same call.
  * Another hash: those two parted between the last checkpoint at which they agreed and this one, and
- * of all such ranges the lowest is kept. It is asked for in parts, each a few times.
+ * of all such ranges the lowest is kept. It is asked for in parts, each a few times. Where members
+ * show the hash after each of their last calls, those of the last 32 calls are kept and compared
+ * likewise.
  */
 #include "leader/history.h"
 
@@ -16,6 +18,8 @@
 
 /* Points kept per level of cw_checkpoint_slot(): 128 calls back on the lowest, 65,536 in all. */
 #define KEPT_PER_LEVEL 16
+/* Last hashes kept: as many members show, and those of members that are some calls behind. */
+#define LAST_KEPT 32
 
 struct point {
 	uint64_t seq, hash; /* seq 0 = none */
@@ -31,6 +35,7 @@ struct cw_history_comm {
 	UT_hash_handle hh;
 	struct key key;
 	struct point points[CW_CHECKPOINT_LEVELS][KEPT_PER_LEVEL];
+	struct point last[LAST_KEPT];
 	uint64_t agreed_seq, differ_seq;
 	uint64_t asked_to_seq; /* parts of the range asked for in this try; 0 = none */
 	unsigned tries;
@@ -78,6 +83,23 @@ static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 	return &c->points[level][n % KEPT_PER_LEVEL];
 }
 
+/* What a member shows: its checkpoints, then its last hashes. */
+static uint32_t n_shown(const struct cw_snap_member *m)
+{
+	return CW_SNAP_CHECKPOINTS + m->n_last_hashes;
+}
+
+static const struct cw_checkpoint *shown(const struct cw_snap_member *m, uint32_t i)
+{
+	return i < CW_SNAP_CHECKPOINTS ? &m->checkpoints[i]
+				       : &m->last_hashes[i - CW_SNAP_CHECKPOINTS];
+}
+
+static struct point *place_of_shown(struct cw_history_comm *c, uint32_t i, uint64_t seq)
+{
+	return i < CW_SNAP_CHECKPOINTS ? place_of(c, seq) : &c->last[seq % LAST_KEPT];
+}
+
 /* Two members at the lowest point at which they differ; seq 0 = none do. */
 struct parting {
 	uint64_t seq;
@@ -88,11 +110,9 @@ struct parting {
  * A newer point takes the place of an older one; the older one's member is late, and what it shows
  * cannot be compared any more.
  */
-static void note(struct cw_history_comm *c, const struct cw_checkpoint *p, uint32_t member,
+static void note(struct point *place, const struct cw_checkpoint *p, uint32_t member,
 		 struct parting *parting)
 {
-	struct point *place = place_of(c, p->coll_seq);
-
 	if (place->seq < p->coll_seq)
 		*place = (struct point){ .seq = p->coll_seq, .hash = p->hash, .member = member };
 	else if (place->seq == p->coll_seq && place->hash != p->hash &&
@@ -102,16 +122,14 @@ static void note(struct cw_history_comm *c, const struct cw_checkpoint *p, uint3
 
 static bool shows(const struct cw_snap_member *m, const struct cw_checkpoint *p)
 {
-	for (uint32_t i = 0; m->rank != CW_SNAP_NONE && i < CW_SNAP_CHECKPOINTS; i++)
-		if (m->checkpoints[i].coll_seq == p->coll_seq && m->checkpoints[i].hash == p->hash)
+	for (uint32_t i = 0; m->rank != CW_SNAP_NONE && i < n_shown(m); i++)
+		if (shown(m, i)->coll_seq == p->coll_seq && shown(m, i)->hash == p->hash)
 			return true;
 	return false;
 }
 
-static bool has_shown(struct cw_history_comm *c, uint32_t member, const struct cw_checkpoint *p)
+static bool is_of(const struct point *place, uint32_t member, const struct cw_checkpoint *p)
 {
-	const struct point *place = place_of(c, p->coll_seq);
-
 	return place->member == member && place->seq == p->coll_seq && place->hash == p->hash;
 }
 
@@ -122,11 +140,12 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 	const struct cw_snap_member *other = &comm->members[parting->other];
 	uint64_t best = 0;
 
-	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++) {
-		const struct cw_checkpoint *p = &other->checkpoints[i];
+	for (uint32_t i = 0; i < n_shown(other); i++) {
+		const struct cw_checkpoint *p = shown(other, i);
 
 		if (p->coll_seq > best && p->coll_seq < parting->seq &&
-		    (has_shown(c, parting->one, p) || shows(&comm->members[parting->one], p)))
+		    (is_of(place_of_shown(c, i, p->coll_seq), parting->one, p) ||
+		     shows(&comm->members[parting->one], p)))
 			best = p->coll_seq;
 	}
 	return best;
@@ -136,7 +155,10 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
 {
 	return a->rank != CW_SNAP_NONE &&
-	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints)) &&
+	       a->n_last_hashes == b->n_last_hashes &&
+	       (!a->n_last_hashes || !memcmp(a->last_hashes, b->last_hashes,
+					     a->n_last_hashes * sizeof(*a->last_hashes)));
 }
 
 static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
@@ -148,9 +170,12 @@ static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
 
 		if (member->rank == CW_SNAP_NONE || (m && shows_the_same(member - 1, member)))
 			continue;
-		for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
-			if (member->checkpoints[i].coll_seq)
-				note(c, &member->checkpoints[i], m, &parting);
+		for (uint32_t i = 0; i < n_shown(member); i++) {
+			const struct cw_checkpoint *p = shown(member, i);
+
+			if (p->coll_seq)
+				note(place_of_shown(c, i, p->coll_seq), p, m, &parting);
+		}
 	}
 	if (!parting.seq)
 		return;

@@ -143,7 +143,7 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
 }
 
-/* The p2p counters are borrowed. */
+/* The p2p counters and last hashes are borrowed. */
 static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *from, int64_t at_ns)
 {
 	uint32_t n = from->n_checkpoints < CW_SNAP_CHECKPOINTS ? from->n_checkpoints
@@ -153,6 +153,8 @@ static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *fr
 	CW_MEMBER_FACTS(CW_FROM_AGES)
 	if (n)
 		memcpy(to->checkpoints, from->checkpoints, n * sizeof(*to->checkpoints));
+	to->last_hashes = from->n_last_hashes ? from->last_hashes : NULL;
+	to->n_last_hashes = from->n_last_hashes;
 	to->p2p = from->n_p2p ? from->p2p : NULL;
 	to->n_p2p = from->n_p2p;
 }

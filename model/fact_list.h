@@ -101,6 +101,7 @@
 	X(TEXT, const char *, last_error, 25, string, TEXT, 0, "", "0.1.0", "NCCL's text for the last failure") \
 	X(SAME, uint32_t, by_profiler, 32, uint32, U32, 0, "", "0.2.0", "not 0: its calls are known from NCCL's profiler interface, which carries neither operators nor progress") \
 	X(PART, , checkpoints, 18, Checkpoint, none, CW_MSG_MAX_CHECKPOINTS, "", "0.1.0", "of the rolling hash, newest first") \
+	X(PART, , last_hashes, 33, Checkpoint, none, CW_MSG_MAX_LAST_HASHES, "", "0.2.0", "the rolling hash after its last calls, oldest first, where eight calls take longer than a second") \
 	X(PART, , pending, 19, Op, none, 0, "", "0.1.0", "oldest op that has not completed, or, unknown, not returned") \
 	X(PART, , p2p, 28, P2pPeer, none, CW_MSG_MAX_P2P, "", "0.1.0", "sends and receives per peer") \
 	X(PART, , last, 30, Op, none, 0, "", "0.1.0", "newest op entered")

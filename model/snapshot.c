@@ -439,19 +439,28 @@ static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bo
 	return copy;
 }
 
+static bool has_parts_in_bounds(const struct cw_snap_member *m)
+{
+	return m->n_window <= MAX_WINDOW_OPS && m->n_p2p <= MAX_P2P_PEERS &&
+	       m->n_last_hashes <= CW_SNAP_MAX_LAST_HASHES;
+}
+
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *to)
 {
 	struct cw_arena *a = &snap->store->arena;
 	bool ok = true;
 
-	if (to->n_window > MAX_WINDOW_OPS || to->n_p2p > MAX_P2P_PEERS)
+	if (!has_parts_in_bounds(to))
 		return -E2BIG;
 	if (!to->window)
 		to->n_window = 0;
+	if (!to->last_hashes)
+		to->n_last_hashes = 0;
 	if (!to->p2p)
 		to->n_p2p = 0;
 	to->window = own(a, to->window, to->n_window, sizeof(*to->window), &ok);
 	to->p2p = own(a, to->p2p, to->n_p2p, sizeof(*to->p2p), &ok);
+	to->last_hashes = own(a, to->last_hashes, to->n_last_hashes, sizeof(*to->last_hashes), &ok);
 	CW_MEMBER_FACTS(OWN)
 	if (!ok)
 		return -ENOMEM;
@@ -471,7 +480,7 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	struct cw_snap_member *m;
 	int r;
 
-	if (member->n_window > MAX_WINDOW_OPS || member->n_p2p > MAX_P2P_PEERS)
+	if (!has_parts_in_bounds(member))
 		return -E2BIG;
 	r = cw_snapshot_claim_member(snap, comm, comm_rank, member->rank, &m);
 	if (r < 0)

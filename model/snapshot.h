@@ -57,16 +57,19 @@ struct cw_snap_rank {
 
 /* Two of each level of cw_checkpoint_slot(). */
 #define CW_SNAP_CHECKPOINTS 8
+#define CW_SNAP_MAX_LAST_HASHES 8u
 
 /* One rank's view of one comm. Index in the comm's members = comm rank. */
 struct cw_snap_member {
 	CW_SAME_FACTS(member_facts, CW_MEMBER_FACTS);
 	CW_MEMBER_FACTS(CW_KEPT_FIELD)
 	struct cw_checkpoint checkpoints[CW_SNAP_CHECKPOINTS]; /* newest first */
-	struct cw_op *pending;                                 /* owned, NULL = none */
-	struct cw_op *last;                                    /* owned, NULL = none */
-	struct cw_op *window; /* last ops, oldest first, maybe with some from further back before
-			       * them; owned; NULL = not fetched */
+	struct cw_checkpoint *last_hashes;                     /* owned, oldest first */
+	uint32_t n_last_hashes;
+	struct cw_op *pending; /* owned, NULL = none */
+	struct cw_op *last;    /* owned, NULL = none */
+	struct cw_op *window;  /* last ops, oldest first, maybe with some from further back before
+				* them; owned; NULL = not fetched */
 	uint32_t n_window;
 	uint32_t n_p2p;
 	struct cw_p2p_peer *p2p; /* owned */

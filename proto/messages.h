@@ -27,6 +27,7 @@
 #define CW_MSG_MAX_RANKS 4096u     /* per digest: processes of one job on one node */
 #define CW_MSG_MAX_MEMBERS 256u    /* per rank */
 #define CW_MSG_MAX_CHECKPOINTS 16u /* per member */
+#define CW_MSG_MAX_LAST_HASHES 8u  /* per member */
 #define CW_MSG_MAX_P2P 256u        /* per member */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
@@ -120,6 +121,8 @@ struct cw_msg_member {
 	CW_MEMBER_FACTS(CW_SENT_FIELD)
 	struct cw_checkpoint *checkpoints; /* newest first */
 	uint32_t n_checkpoints;
+	struct cw_checkpoint *last_hashes; /* oldest first */
+	uint32_t n_last_hashes;
 	const struct cw_msg_op *pending; /* NULL = none */
 	const struct cw_msg_op *last;    /* NULL = none */
 	struct cw_p2p_peer *p2p;

@@ -124,6 +124,16 @@ struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  struct cw_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n);
 
+/*
+ * The rolling hash after each call, or group of calls, that the comm has made since *from, which is
+ * one of its own points or {0, CW_HASH_INIT}: the last CW_RECORD_COMMITS, oldest first, up to that
+ * of the last refresh. None where the calls that its ring holds do not lead there. 0 or -errno.
+ */
+#define CW_RECORD_COMMITS 8u
+int cw_record_commits(const struct cw_record *rec, const struct cw_record_comm *comm,
+		      const struct cw_checkpoint *from, struct cw_checkpoint ret[CW_RECORD_COMMITS],
+		      size_t *ret_n);
+
 /* Per-peer counters of a comm; writes at most max; 0 or -errno. */
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 		  struct cw_p2p_peer *peers, size_t max, size_t *ret_n);

@@ -20,8 +20,11 @@ struct call_hashes_slot {
 	uint64_t seq, hash;
 };
 
-/* All points known of a member: the newest, where it stands still, and its checkpoints. */
-#define MAX_POINTS (CW_SNAP_CHECKPOINTS + 1)
+/*
+ * All points known of a member: the newest, where it stands still, its checkpoints, and those after
+ * its last calls.
+ */
+#define MAX_POINTS (CW_SNAP_CHECKPOINTS + CW_SNAP_MAX_LAST_HASHES + 1)
 
 static uint32_t list_points(const struct cw_snap_member *m, struct cw_checkpoint points[MAX_POINTS])
 {
@@ -34,6 +37,9 @@ static uint32_t list_points(const struct cw_snap_member *m, struct cw_checkpoint
 	for (uint32_t i = 0; i < CW_SNAP_CHECKPOINTS; i++)
 		if ((m->known & CW_KNOWN_ENTERED) && m->checkpoints[i].coll_seq)
 			points[n++] = m->checkpoints[i];
+	for (uint32_t i = 0; i < m->n_last_hashes; i++)
+		if ((m->known & CW_KNOWN_ENTERED) && m->last_hashes[i].coll_seq)
+			points[n++] = m->last_hashes[i];
 	return n;
 }
 
@@ -138,7 +144,10 @@ static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_
 {
 	return a->rank != CW_SNAP_NONE && b->rank != CW_SNAP_NONE && a->known == b->known &&
 	       a->hash_seq == b->hash_seq && a->hash == b->hash &&
-	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+	       !memcmp(a->checkpoints, b->checkpoints, sizeof(a->checkpoints)) &&
+	       a->n_last_hashes == b->n_last_hashes &&
+	       (!a->n_last_hashes || !memcmp(a->last_hashes, b->last_hashes,
+					     a->n_last_hashes * sizeof(*a->last_hashes)));
 }
 
 int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,

@@ -112,6 +112,11 @@ json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_ran
 				   cw_fields_write_array(checkpoint_fields, m->checkpoints,
 							 CW_SNAP_CHECKPOINTS,
 							 sizeof(*m->checkpoints)));
+	if (m->n_last_hashes)
+		bad |= json_object_set_new(doc, "last_hashes",
+					   cw_fields_write_array(checkpoint_fields, m->last_hashes,
+								 m->n_last_hashes,
+								 sizeof(*m->last_hashes)));
 	bad |= write_op_member(doc, "pending", m->pending);
 	bad |= write_op_member(doc, "last", m->last);
 	if (m->window)
@@ -246,7 +251,7 @@ static int read_checkpoints(const json_t *doc, struct cw_snap_member *m, struct 
 static int read_member(struct cw_snapshot *snap, uint32_t comm, const json_t *doc,
 		       struct cw_err *err)
 {
-	_cleanup_(freep) void *window = NULL, *p2p = NULL;
+	_cleanup_(freep) void *window = NULL, *p2p = NULL, *last_hashes = NULL;
 	struct cw_snap_member m = { .rank = CW_SNAP_NONE };
 	struct cw_op pending = { 0 }, last = { 0 };
 	uint64_t comm_rank;
@@ -255,6 +260,10 @@ static int read_member(struct cw_snapshot *snap, uint32_t comm, const json_t *do
 	r = cw_fields_read(member_fields, doc, &m, "member", err);
 	if (r == 0)
 		r = read_checkpoints(doc, &m, err);
+	if (r == 0)
+		r = cw_fields_read_array(checkpoint_fields, doc, "last_hashes",
+					 sizeof(*m.last_hashes), CW_SNAP_MAX_LAST_HASHES,
+					 &last_hashes, &m.n_last_hashes, err);
 	if (r == 0)
 		r = read_op(doc, "pending", &pending, &m.pending, err);
 	if (r == 0)
@@ -268,6 +277,7 @@ static int read_member(struct cw_snapshot *snap, uint32_t comm, const json_t *do
 	if (r < 0)
 		return r;
 	m.window = window;
+	m.last_hashes = last_hashes;
 	m.p2p = p2p;
 	if (m.rank >= snap->n_ranks)
 		return cw_err_set(err, EBADMSG, "member: rank index out of range");

@@ -39,6 +39,7 @@ MEMBER = {
          "by_profiler", number),
         ("coll_entered coll_returned coll_reached coll_completed op_index hash_seq window_lost sends recvs", count),
         ("hash", ID), ("last_error", str)) for name in names.split()},
+    "last_hashes?": [{"coll_seq?": count, "hash?": ID}],
     "pending?": SNAPSHOT_OP, "last?": SNAPSHOT_OP, "window?": [SNAPSHOT_OP],
     "p2p?": [{"peer?": number, "sends?": count, "recvs?": count, "send_hash?": ID, "recv_hash?": ID}],
 }

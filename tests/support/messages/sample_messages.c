@@ -54,6 +54,8 @@ static const struct cw_msg_op op_last = {
 
 static struct cw_checkpoint checkpoints[] = { { 40192, 0x0123456789abcdef }, { 40128, 1 } };
 
+static struct cw_checkpoint last_hashes[] = { { 40211, 3 }, { 40212, 0x1032547698badcfe } };
+
 static struct cw_p2p_peer p2p[] = {
 	{ .peer = 5, .sends = 40, .recvs = 41, .send_hash = 0xfedcba9876543210, .recv_hash = 2 },
 };
@@ -80,6 +82,8 @@ static struct cw_msg_member members[] = {
 		.hash = 0x1122334455667788,
 		.checkpoints = checkpoints,
 		.n_checkpoints = 2,
+		.last_hashes = last_hashes,
+		.n_last_hashes = 2,
 		.pending = &op_pending,
 		.last = &op_last,
 		.pending_count = 12,

@@ -237,6 +237,45 @@ Test(digest, carries_near_and_far_checkpoints)
 	fake_stop(&f);
 }
 
+/* Eight calls that take longer than a second: each may be the one that differs. */
+Test(digest, tells_the_hash_after_each_call_where_checkpoints_are_seldom)
+{
+	const struct cw_msg_member *m;
+	struct cw_track *t;
+	struct cw_digest digest;
+	struct fake f;
+	int comm;
+
+	fake_start(&f, 0);
+	comm = cw_test_record_comm(f.writer, 0x11, 8, 0);
+	fake_sample(&f);
+	for (unsigned i = 0; i < 3; i++)
+		cw_test_record_return(
+			f.writer, comm,
+			cw_test_record_collective(f.writer, comm, CW_OP_ALL_REDUCE, 10 + i), 0);
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	m = &digest.msg.ranks[0].members[0];
+	cr_assert_eq(m->n_last_hashes, 3, "%u", m->n_last_hashes);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(m->last_hashes[i].coll_seq, i + 1);
+	cr_expect_eq(m->last_hashes[2].hash, f.writer->comms[comm].hash);
+	cw_digest_fini(&digest);
+
+	/* A checkpoint a moment ago says as much; what is long past has been told. */
+	t = &f.sampler.tracks[0];
+	t->checkpoint_ns = NOW_NS - CW_NS_PER_S / 2;
+	make(&f, 1, &digest);
+	cr_expect_eq(digest.msg.ranks[0].members[0].n_last_hashes, 0);
+	cw_digest_fini(&digest);
+	t->checkpoint_ns = 0;
+	t->commits_ns = NOW_NS - 16 * CW_NS_PER_S;
+	make(&f, 1, &digest);
+	cr_expect_eq(digest.msg.ranks[0].members[0].n_last_hashes, 0);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
 Test(digest, says_whose_calls_only_the_profiler_tells)
 {
 	struct cw_digest digest;

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "common/clock.h"
+#include "model/signature.h"
 #include "tests/support/record/record_writer.h"
 
 #define STEP_NS (250 * CW_NS_PER_MS)
@@ -133,6 +134,125 @@ Test(sampler, hash_is_given_out_only_when_it_stands_still)
 	s.writer->comms[s.comm].hash = 4711;
 	cr_assert_not(sample(&s)->is_hash_stable);
 	cr_assert(sample(&s)->is_hash_stable);
+	stop(&s);
+}
+
+/* Each call has a length of its own. */
+static uint64_t hash_after(uint64_t seq)
+{
+	uint64_t h = CW_HASH_INIT;
+
+	for (uint64_t i = 1; i <= seq; i++)
+		h = cw_hash_commit(h, cw_signature(CW_OP_ALL_REDUCE, CW_DTYPE_FP32, CW_REDOP_SUM,
+						   CW_PEER_NONE, 1000 + i, 4 * (1000 + i)));
+	return h;
+}
+
+static void call(struct setup *s, uint64_t seq)
+{
+	complete(s, cw_test_record_collective(s->writer, s->comm, CW_OP_ALL_REDUCE, 1000 + seq));
+}
+
+static void must_end_with(const struct cw_track *t, uint64_t first, uint64_t last)
+{
+	uint64_t n = last - first + 1;
+
+	cr_assert_geq(t->n_commits, n, "%u", t->n_commits);
+	for (uint64_t i = 0; i < n; i++) {
+		const struct cw_checkpoint *c = &t->commits[t->n_commits - n + i];
+
+		cr_expect_eq(c->coll_seq, first + i, "%lu", (unsigned long)c->coll_seq);
+		cr_expect_eq(c->hash, hash_after(first + i), "after call %lu",
+			     (unsigned long)c->coll_seq);
+	}
+}
+
+Test(sampler, knows_the_hash_after_each_call_that_it_is_quick_enough_for)
+{
+	const struct cw_track *t;
+	struct setup s;
+
+	start(&s);
+	(void)sample(&s);
+	for (uint64_t seq = 1; seq <= 3; seq++)
+		call(&s, seq);
+	t = sample(&s);
+	must_end_with(t, 1, 3);
+	cr_expect_eq(t->commits_ns, s.now_ns);
+	cr_expect_eq(t->checkpoint_ns, 0, "call 8 has not come");
+	for (uint64_t seq = 4; seq <= 11; seq++)
+		call(&s, seq);
+	t = sample(&s);
+	must_end_with(t, 4, 11);
+	cr_expect_eq(t->checkpoint_ns, s.now_ns);
+	/* Too many at a time: where it stands still, the newest one is known again. */
+	for (uint64_t seq = 12; seq <= 30; seq++)
+		call(&s, seq);
+	must_end_with(sample(&s), 4, 11);
+	must_end_with(sample(&s), 30, 30);
+	call(&s, 31);
+	must_end_with(sample(&s), 30, 31);
+	stop(&s);
+}
+
+Test(sampler, believes_no_hash_that_the_calls_do_not_lead_to)
+{
+	const struct cw_track *t;
+	struct setup s;
+
+	start(&s);
+	(void)sample(&s);
+	call(&s, 1);
+	(void)sample(&s);
+	call(&s, 2);
+	s.writer->comms[s.comm].hash ^= 1; /* read while it moved */
+	t = sample(&s);
+	cr_assert_eq(t->n_commits, 1);
+	s.writer->comms[s.comm].hash ^= 1;
+	must_end_with(sample(&s), 1, 2);
+	/* A call that the ring does not tell of, as those of a graph. */
+	s.writer->comms[s.comm].coll_returned = s.writer->comms[s.comm].coll_entered = 4;
+	s.writer->comms[s.comm].hash = 4711;
+	cr_assert_eq(sample(&s)->n_commits, 2);
+	t = sample(&s);
+	cr_assert_eq(t->n_commits, 3, "it stands still");
+	cr_expect_eq(t->commits[2].coll_seq, 4);
+	cr_expect_eq(t->commits[2].hash, 4711);
+	s.writer->comms[s.comm].flags |= CW_REC_COMM_UNCOUNTED;
+	cr_assert_eq(sample(&s)->n_commits, 0);
+	stop(&s);
+}
+
+Test(sampler, calls_of_a_group_are_one_step_of_the_hash)
+{
+	struct cw_rec_op op = { .kind = CW_OP_ALL_REDUCE,
+				.dtype = CW_DTYPE_FP32,
+				.redop = CW_REDOP_SUM,
+				.root_or_peer = CW_PEER_NONE,
+				.group_id = 9,
+				.flags = CW_OPF_GROUPED,
+				.progress_slot = CW_REC_NO_SLOT };
+	const struct cw_track *t;
+	uint64_t sum = 0;
+	struct setup s;
+
+	start(&s);
+	(void)sample(&s);
+	call(&s, 1);
+	for (uint64_t i = 0; i < 2; i++) {
+		op.count = 5 + i;
+		op.bytes = 4 * op.count;
+		sum += cw_signature(op.kind, op.dtype, op.redop, op.root_or_peer, op.count,
+				    op.bytes);
+		cw_test_record_return(s.writer, s.comm, cw_test_record_enter(s.writer, s.comm, &op),
+				      0);
+	}
+	/* The writer counts call by call, an agent by groups. */
+	s.writer->comms[s.comm].hash = cw_hash_commit(hash_after(1), sum);
+	t = sample(&s);
+	cr_assert_eq(t->n_commits, 2);
+	cr_expect_eq(t->commits[1].coll_seq, 3);
+	cr_expect_eq(t->commits[1].hash, cw_hash_commit(hash_after(1), sum));
 	stop(&s);
 }
 

@@ -208,6 +208,52 @@ Test(history_leader, compares_points_shown_at_different_looks)
 	cr_expect(!cw_history_should_ask(&leader, &snap->comms[0], 100, 2 * SB_NOW, &range));
 }
 
+/* Rank r shows the hashes after the calls up to last[r], at most three, and no checkpoint. */
+static void look_at_last(const uint64_t last[8], uint32_t odd, uint64_t odd_from)
+{
+	static struct cw_checkpoint points[8][3];
+	struct cw_snap_member *m;
+
+	snap = cw_snapshot_free(snap);
+	sb_clear_comms(b);
+	m = draft(300);
+	for (uint32_t i = 0; i < 8; i++) {
+		m[i].last_hashes = points[i];
+		m[i].n_last_hashes = last[i] < 3 ? (uint32_t)last[i] : 3;
+		for (uint32_t k = 0; k < m[i].n_last_hashes; k++) {
+			uint64_t seq = last[i] - m[i].n_last_hashes + 1 + k;
+
+			points[i][k] =
+				(struct cw_checkpoint){ seq,
+							i == odd && seq >= odd_from ? 1 : seq + 7 };
+		}
+	}
+	cr_assert_eq(cw_history_update(&leader, snap), 0);
+}
+
+/* Eight calls may take a minute: whoever differs is found at the call, whenever the others were
+ * there. */
+Test(history_leader, compares_the_hashes_after_last_calls)
+{
+	static const uint64_t first[8] = { 6, 6, 6, 6, 6, 6, 2, 6 };
+	static const uint64_t second[8] = { 9, 9, 9, 9, 9, 9, 4, 9 };
+	static const uint64_t third[8] = { 12, 12, 12, 12, 12, 12, 5, 12 };
+	struct cw_history_range range;
+
+	look_at_last(first, 6, 5);
+	cr_expect_eq(snap->comms[0].differ_seq, 0);
+	look_at_last(second, 6, 5);
+	cr_expect_eq(snap->comms[0].differ_seq, 0);
+	look_at_last(third, 6, 5);
+	cr_expect_eq(snap->comms[0].differ_seq, 5);
+	cr_expect_eq(snap->comms[0].agreed_seq, 4);
+	cr_expect(cw_history_should_ask(&leader, &snap->comms[0], 100, SB_NOW, &range));
+	cr_expect_eq(range.from_seq, 5);
+	cr_expect_eq(range.to_seq, 5);
+	judge_draft();
+	cr_expect_eq(v.klass, CW_CLASS_HEALTHY, "no side has a point in common now");
+}
+
 Test(history_leader, asks_for_a_long_range_part_by_part)
 {
 	static const uint64_t seqs[8] = { 4096, 4096, 4096, 4096, 4096, 4096, 4096, 4096 };

@@ -341,6 +341,8 @@ Test(codec, decodes_fields_into_their_places)
 	cr_expect_eq(m->pending->enter_age_ns, 61000000001);
 	cr_expect_eq(m->pending->result, -3);
 	cr_expect_eq(m->checkpoints[1].coll_seq, 40128u);
+	cr_assert_eq(m->n_last_hashes, 2u);
+	cr_expect_eq(m->last_hashes[1].hash, 0x1032547698badcfeu);
 	cr_expect_null(m[1].pending);
 	cr_expect_str_eq(m[1].name, "");
 	cr_expect_eq(m[1].n_p2p, 0u);

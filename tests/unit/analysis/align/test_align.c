@@ -149,6 +149,29 @@ Test(align, compares_checkpoints_both_have)
 	cr_expect(!al.hashes.differs);
 }
 
+Test(align, compares_the_hashes_after_last_calls)
+{
+	struct cw_checkpoint points[5][2];
+	struct cw_snap_member *members;
+
+	snap = sb_snapshot(b);
+	members = snap->comms[0].members;
+	for (uint32_t m = 0; m < 5; m++) {
+		members[m].known &= ~(unsigned)CW_KNOWN_HASH;
+		points[m][0] = (struct cw_checkpoint){ 18, 6 };
+		points[m][1] = (struct cw_checkpoint){ 19, 7 };
+		members[m].last_hashes = points[m];
+		members[m].n_last_hashes = 2;
+	}
+	align();
+	cr_expect(!al.hashes.differs);
+	points[3][1].hash = 8;
+	align();
+	cr_expect(al.hashes.differs);
+	cr_expect_eq(al.hashes.differ_seq, 19);
+	cr_expect_eq(al.hashes.agreed_seq, 18);
+}
+
 /* Ops 18 and 19 of the member form a group, in this order of counts. */
 static void make_group(uint32_t m, uint64_t first, uint64_t second)
 {

@@ -85,6 +85,7 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 {
 	struct cw_op ops[4], pending, last;
 	struct cw_p2p_peer p2p[3];
+	struct cw_checkpoint last_hashes[3];
 	struct cw_snap_member m;
 
 	fill(&m, sizeof(m));
@@ -95,6 +96,7 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 		random_op(&ops[i]);
 	for (size_t i = 0; i < 3; i++)
 		fill(&p2p[i], sizeof(p2p[i]));
+	fill(last_hashes, sizeof(last_hashes));
 	random_op(&pending);
 	random_op(&last);
 	m.rank = (uint32_t)(any64() % snap->n_ranks);
@@ -102,6 +104,8 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	m.last = any64() % 2 ? &last : NULL;
 	m.n_window = (uint32_t)(any64() % 5);
 	m.window = m.n_window ? ops : NULL;
+	m.n_last_hashes = (uint32_t)(any64() % 4);
+	m.last_hashes = m.n_last_hashes ? last_hashes : NULL;
 	m.n_p2p = (uint32_t)(any64() % 4);
 	m.p2p = m.n_p2p ? p2p : NULL;
 	m.last_error = any_text();
@@ -200,6 +204,10 @@ static void assert_same_member(const struct cw_snap_member *a, const struct cw_s
 	cr_assert(a->coll_reached == b->coll_reached && a->coll_completed == b->coll_completed);
 	cr_assert(a->hash_seq == b->hash_seq && a->hash == b->hash);
 	cr_assert_arr_eq(a->checkpoints, b->checkpoints, sizeof(a->checkpoints));
+	cr_assert_eq(a->n_last_hashes, b->n_last_hashes);
+	for (uint32_t i = 0; i < a->n_last_hashes; i++)
+		cr_assert(a->last_hashes[i].coll_seq == b->last_hashes[i].coll_seq &&
+			  a->last_hashes[i].hash == b->last_hashes[i].hash);
 	assert_same_op(a->pending, b->pending);
 	assert_same_op(a->last, b->last);
 	cr_assert(a->n_window == b->n_window && a->n_p2p == b->n_p2p);
