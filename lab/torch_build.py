@@ -59,14 +59,18 @@ def missing(cache):
     return None
 
 
-def run(command, what, status=1):
-    p = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+def run(command, what, status=1, within_s=None):
+    try:
+        p = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           timeout=within_s)
+    except subprocess.TimeoutExpired:
+        raise Failure('%s: not within %g s' % (what, within_s), status) from None
     if p.returncode != 0:
         raise Failure('%s:\n%s' % (what, p.stdout.strip()[-3000:]), status)
     return p.stdout
 
 
-def fetch(out, offline):
+def fetch(out, offline, within_s):
     site = os.path.join(out, 'site')
     if os.path.isdir(site):
         return site
@@ -77,7 +81,7 @@ def fetch(out, offline):
     shutil.rmtree(part, ignore_errors=True)
     run([sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps', '--only-binary=:all:',
          '--no-cache-dir', '--no-compile', '--disable-pip-version-check', '--target', part,
-         'torch==' + VERSION] + WITH_IT, 'PyTorch could not be fetched', OFFLINE)
+         'torch==' + VERSION] + WITH_IT, 'PyTorch could not be fetched', OFFLINE, within_s)
     os.rename(part, site)
     return site
 
@@ -170,7 +174,7 @@ def main(args):
 
 
 def make(args, out, lib):
-    site = fetch(out, args.offline)
+    site = fetch(out, args.offline, args.fetch_within)
     nccl_build.main(args)
     make_absent(site, args.build, lib)
     make_redirect(site, lib)

@@ -37,14 +37,16 @@ class Tool:
                               stderr=subprocess.STDOUT, timeout=timeout_s or self.timeout_s,
                               env=dict(os.environ, **(env or {})), check=False)
 
-    def build(self, timeout_s, is_needed=not IS_OFFLINE):
+    def build(self, timeout_s, is_needed=not IS_OFFLINE, options=()):
         """Where something cannot be fetched, what calls it fails, or is skipped if it is not
         needed."""
-        p = self.run("build", "--jobs", "2", *(["--offline"] if IS_OFFLINE else []),
+        p = self.run("build", "--jobs", "2", *(["--offline"] if IS_OFFLINE else []), *options,
                      timeout_s=timeout_s)
         if p.returncode == OFFLINE:
             said = [line for line in p.stdout.splitlines() if line.startswith(self.name + ": ")]
             self.absent = said[-1] if said else "it could not be fetched"
+            if self.absent.endswith(":"):  # the last that pip or apt has to say
+                self.absent += " " + p.stdout.strip().splitlines()[-1].strip()
             if is_needed:
                 raise tap.Failure(self.absent + "\nNothing of it was run; --offline leaves it out.")
             raise tap.Skip(self.absent)

@@ -4,16 +4,31 @@
 with the agent as without it and are left in peace; jobs that go wrong are diagnosed by the label
 that stands in torch_lib.py. Skipped where PyTorch or NCCL cannot be had. Prints TAP.
 
-Not part of the default run: it fetches half a gigabyte the first time.
-usage: tests/real/real_torch.py [BUILD-DIRECTORY] [TEST…]"""
+usage: tests/real/real_torch.py [--brief | --times N] [BUILD-DIRECTORY] [TEST…]
+
+Half a gigabyte is fetched the first time. --brief: what the default run has of it, one healthy job
+and two faults; it gives up fetching after a few minutes, and says that nothing ran. --times N: each
+program N times, healthy."""
+import argparse
 import os
 import re
 import sys
 import time
 
 sys.dont_write_bytecode = True
-os.environ["CW_BUILD"] = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else "build")
-CHOSEN = sys.argv[2:]
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--times", type=int, metavar="N")
+    parser.add_argument("build", nargs="?", default="build", metavar="BUILD-DIRECTORY")
+    parser.add_argument("chosen", nargs="*", metavar="TEST")
+    return parser.parse_args()
+
+
+ARGS = parse()
+os.environ["CW_BUILD"] = os.path.realpath(ARGS.build)
 
 from lab_lib import must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
@@ -24,43 +39,70 @@ from torch_lib import (ALERT_S, BUILD_S, CROWD, CULPRIT, JOB_S,  # noqa: E402 py
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
 from built import COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
 from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
+import torch_build  # noqa: E402 pylint: disable=wrong-import-position
 from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 
 # A healthy job on a machine that is too busy is slow, not hung: only what is proven may be told.
 UNHURRIED = 'no_headway_after = "1h"\nfirst_op_after = "1h"\n'
 
+# Of half a gigabyte in the default run.
+BRIEF_FETCH_S = 200
+
 state = {}
 
 
 def build():
-    torch.build(BUILD_S, is_needed=False)
+    """In the default run nobody waits long for an index that is slow today."""
+    torch.build(BUILD_S, is_needed=False,
+                options=["--fetch-within", str(BRIEF_FETCH_S)] if ARGS.brief else [])
 
 
-def is_left_in_peace(program, config=UNHURRIED, variables=None):
+def say_what_ran():
+    """For the summary of a run, also where nothing did."""
+    if torch.absent:
+        print(f"# note: PyTorch was not run: {torch.absent}")
+    else:
+        print(f"# note: PyTorch {torch_build.VERSION} ran on NVIDIA's NCCL")
+
+
+def alone_results(directory, program, variables):
+    job = Job(directory, program, variables=variables)
+    try:
+        results = job.results()
+    finally:
+        job.close()
+    check(len([line for line in results if " result " in line]) == RANKS, results)
+    return results
+
+
+def watched_results(daemon, program, variables):
+    """Of a job that goes on until the daemon has seen all of it."""
+    end = daemon.dir + "/end"
+    job = Job(daemon.dir, program, "--until", end, daemon=daemon, variables=variables)
+
+    def is_seen():
+        check(job.is_running(), "a rank ended before its time")
+        known = daemon.job(program)
+        return known and known["ranks"] == RANKS and job.has_computed()
+    try:
+        wait_until(is_seen, "all ranks are seen", JOB_S)
+        with open(end, "wb"):
+            pass
+        return job.results()
+    finally:
+        job.close()
+
+
+def is_left_in_peace(program, config=UNHURRIED, variables=None, times=1):
     """The same bits with the agent as without it, every rank seen, and nobody called."""
     with Daemon(patience=config) as daemon:
         daemon.start()
-        alone = Job(daemon.dir, program)
-        try:
-            expected = alone.results()
-        finally:
-            alone.close()
-        check(len([line for line in expected if " result " in line]) == RANKS, expected)
-        end = daemon.dir + "/end"
-        watched = Job(daemon.dir, program, "--until", end, daemon=daemon, variables=variables)
-
-        def is_seen():
-            check(watched.is_running(), "a rank ended before its time")
-            job = daemon.job(program)
-            return job and job["ranks"] == RANKS and watched.has_computed()
-        try:
-            wait_until(is_seen, "all ranks are seen", JOB_S)
-            with open(end, "wb"):
-                pass
-            must_be_equal(expected, watched.results(), "with the agent")
-        finally:
-            watched.close()
-        check(not daemon.documents(), [i["summary"] for i in daemon.documents()])
+        expected = alone_results(daemon.dir, program, {})
+    for _ in range(times):
+        with Daemon(patience=config) as daemon:
+            daemon.start()
+            must_be_equal(expected, watched_results(daemon, program, variables), "with the agent")
+            check(not daemon.documents(), [i["summary"] for i in daemon.documents()])
 
 
 def checkpoint_longer_than_patience_is_left_in_peace():
@@ -128,12 +170,21 @@ def named(name, function, *arguments):
     return test
 
 
-HEALTHY = ["ddp", "fsdp", "tensor", "pipeline", "ring", "moe", "gloo", "loader"]
-TESTS = ([build] +
-         [named(f"healthy_{program}_is_left_in_peace", is_left_in_peace, program)
-          for program in HEALTHY] +
-         [checkpoint_longer_than_patience_is_left_in_peace] +
-         [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
-          for program, fault in LABELS] +
-         [torchs_own_dump_is_read_right])
-tap.run([t for t in TESTS if not CHOSEN or t is build or t.__name__ in CHOSEN])
+def tests():
+    healthy = ["ddp", "fsdp", "tensor", "pipeline", "ring", "moe", "gloo", "loader"]
+    faults = list(LABELS)
+    if ARGS.times:
+        return [named(f"healthy_{program}_{ARGS.times}_times", is_left_in_peace, program, UNHURRIED,
+                      None, ARGS.times) for program in healthy + ["checkpoint"]]
+    if ARGS.brief:
+        healthy, faults = ["ddp"], [("ddp", "block-in-data-loader"), ("ddp", "branch")]
+    return ([named(f"healthy_{program}_is_left_in_peace", is_left_in_peace, program)
+             for program in healthy] +
+            ([] if ARGS.brief else [checkpoint_longer_than_patience_is_left_in_peace]) +
+            [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
+             for program, fault in faults] +
+            ([] if ARGS.brief else [torchs_own_dump_is_read_right]))
+
+
+tap.run([build] + [t for t in tests() if not ARGS.chosen or t.__name__ in ARGS.chosen] +
+        [say_what_ran])

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What lab/real-nccl build says of source trees that it cannot build: how far it gets. No network,
-nothing of NVIDIA's: the trees are made here. Prints TAP.
+"""What lab/real-nccl build says of source trees that it cannot build: how far it gets; and what
+lab/real-torch build says of a package index that does not answer. No network, nothing of NVIDIA's:
+trees and index are made here. Prints TAP.
 
 Argument: the build directory."""
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -78,5 +80,16 @@ def files_that_do_not_compile():
              "gets as far as compiling", "files compile")
 
 
+def index_that_does_not_answer():
+    """Then nobody waits: the default run says that it had no PyTorch."""
+    with tempfile.TemporaryDirectory() as at, socket.create_server(("127.0.0.1", 0)) as silent:
+        index = "http://127.0.0.1:%d/simple" % silent.getsockname()[1]
+        p = subprocess.run([SOURCE + "/lab/real-torch", "build", "--fetch-within", "3", "--cache",
+                            at + "/cache", "--build", BUILD], text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, timeout=120, check=False,
+                           env=dict(os.environ, PIP_INDEX_URL=index, PIP_NO_CACHE_DIR="1"))
+        expect(p.returncode == 3 and "not within 3 s" in p.stdout, f"{p.returncode}: {p.stdout}")
+
+
 tap.run([no_tree_at_all, no_header, no_generator, kernels_with_other_parameters,
-         files_that_do_not_compile])
+         files_that_do_not_compile, index_that_does_not_answer])
