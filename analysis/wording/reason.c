@@ -8,6 +8,9 @@
 #include "analysis/wording/phrase.h"
 #include "model/death.h"
 
+/* Nobody cares for the milliseconds between two looks at a process. */
+#define JUST_NOW_NS INT64_C(1000000000)
+
 /* What the kernel said is shorter; what a peer says it said may not be. */
 #define CAUSE_BYTES 160
 /* So many wrong colours are no slip of one rank. */
@@ -51,16 +54,17 @@ static bool is_behind_on_device(const struct diagnosis *diag, const struct cw_sn
 	       m->coll_completed < diag->v->coll_seq;
 }
 
-/* "; its last call there, all_reduce #41, returned 12 s ago" */
+/* "; its last call on tp, all_reduce #41, returned 12 s ago" */
 static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
-	struct phrase call, time;
+	struct phrase call, time, comm;
 
 	if (!m || !m->last)
 		return;
+	(void)phrase_comm(diag->s->snap, diag->v->comm, &comm);
 	if (m->last->flags & CW_OPF_RETURNED) {
-		phrase_say(buf, len, "; its last call there, %s, returned %s ago",
+		phrase_say(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
 			   phrase_call(m->last, &call),
 			   phrase_since(diag->s->snap, m->last->return_ns, &time));
 		/* Else it reads as if it had done what the others wait for. */
@@ -68,8 +72,8 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 			phrase_say(buf, len, ", but its device had only done #%" PRIu64,
 				   m->coll_completed);
 	} else {
-		phrase_say(buf, len, "; it %s inside %s there", is_dead(diag, rank) ? "was" : "is",
-			   phrase_call(m->last, &call));
+		phrase_say(buf, len, "; it %s inside %s on %s", is_dead(diag, rank) ? "was" : "is",
+			   phrase_call(m->last, &call), comm.text);
 	}
 }
 
@@ -82,6 +86,8 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 	if (!r->headway_ns)
 		return;
 	(void)phrase_since(diag->s->snap, r->headway_ns, &time);
+	if (diag->s->snap->now_ns - r->headway_ns < JUST_NOW_NS)
+		(void)snprintf(time.text, sizeof(time.text), "less than 1 s");
 	if (strcmp(by, "cpu") == 0)
 		phrase_say(buf, len, "; last used CPU %s ago", time.text);
 	else if (strcmp(by, "io") == 0)

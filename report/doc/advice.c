@@ -21,8 +21,11 @@
 #include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 
-/* A culprit is named; it is known where one sits. */
-enum when { ALWAYS, NAMED, NOT_NAMED, SEEN, NOT_SEEN };
+/*
+ * A culprit is named; it is known where one sits; of a signal that ended it: it is one that
+ * programs raise by what they do, somebody is known to have sent it, or neither.
+ */
+enum when { ALWAYS, NAMED, NOT_NAMED, SEEN, NOT_SEEN, CRASHED, SENT, NOT_SENT };
 
 /*
  * In commands: {host}, {pid} and {rank} of the first culprit, {job}, {bundle} where the incident
@@ -66,11 +69,16 @@ static const struct row rows[] = {
 	  "its control group; it will happen again with the same batch and limit.",
 	  "ssh {host} \"journalctl -k | grep -i -A20 'out of memory'\"" },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "A signal ended it. SIGSEGV, SIGBUS and SIGABRT come from the program itself. If the "
-	  "kernel named no sender of a SIGKILL, look for a job manager or a memory limit.",
-	  KERNEL_LOG_COMMAND },
+	  "The program crashed by itself. Its own log has the last words; a core file shows where.",
+	  "ssh {host} coredumpctl info {pid}", CRASHED },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "If the program crashed, a core file shows where.", "ssh {host} coredumpctl info {pid}" },
+	  "Who sent the signal is named above: find out why. Job managers and schedulers do so at "
+	  "a limit of time or memory.",
+	  NULL, SENT },
+	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
+	  "A signal ended it, and who sent it is not known: look for a job manager, a limit of time, "
+	  "or a lack of memory.",
+	  KERNEL_LOG_COMMAND, NOT_SENT },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_EXITED,
 	  "It ended by itself: read the last lines of its own log. An exception on one rank that "
 	  "the others do not see looks like this; with status 0 it left its loop before the "
@@ -117,27 +125,27 @@ static const struct row rows[] = {
 	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
 
 	{ CW_CLASS_MISMATCH, CW_DETAIL_COUNT,
-	  "Two ranks disagree on how much to send: look for what sizes depend on (the last batch, "
+	  "Ranks disagree on how much to send: look for what sizes depend on (the last batch, "
 	  "padding, uneven shards, a parameter only one rank has).",
 	  NULL },
 	{ CW_CLASS_MISMATCH, CW_DETAIL_DTYPE,
-	  "Two ranks disagree on the data type: look for mixed precision that is on for one of "
+	  "Ranks disagree on the data type: look for mixed precision that is on for one of "
 	  "them, or "
 	  "a checkpoint loaded in another type. Where nobody hangs for it, results since then are "
 	  "wrong.",
 	  NULL },
 	{ CW_CLASS_MISMATCH, CW_DETAIL_REDOP,
-	  "Two ranks reduce with different operators. Nobody has to hang for that: results since "
+	  "Ranks reduce with different operators. Nobody has to hang for that: results since "
 	  "then "
 	  "are wrong, so go back to a checkpoint from before it.",
 	  NULL },
 	{ CW_CLASS_MISMATCH, CW_DETAIL_ROOT,
-	  "Two ranks disagree on the root: look for a root computed from a rank inside the group "
+	  "Ranks disagree on the root: look for a root computed from a rank inside the group "
 	  "instead "
 	  "of one all agree on.",
 	  NULL },
 	{ CW_CLASS_MISMATCH, CW_DETAIL_KIND,
-	  "Two ranks make different calls at the same place: look for a branch that depends on the "
+	  "Ranks make different calls at the same place: look for a branch that depends on the "
 	  "rank "
 	  "or on data only one rank has.",
 	  NULL },
@@ -325,6 +333,24 @@ static bool is_seen(const json_t *incident)
 	return false;
 }
 
+/* By the words of the first culprit's reason: "killed by SIGKILL sent by bash (pid 31224, root)".
+ */
+static enum when how_killed(const json_t *incident)
+{
+	/* Those whose default is a core file, but SIGQUIT, which is sent. */
+	static const char *const crashes[] = { "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE",
+					       "SIGILL",  "SIGSYS", "SIGTRAP" };
+	const char *reason =
+		cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
+
+	if (strstr(reason, " sent by "))
+		return SENT;
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
+		if (strstr(reason, crashes[i]))
+			return CRASHED;
+	return NOT_SENT;
+}
+
 static bool applies(const struct row *row, const json_t *incident)
 {
 	if (row->klass != ANY_CLASS &&
@@ -340,6 +366,10 @@ static bool applies(const struct row *row, const json_t *incident)
 	case SEEN:
 	case NOT_SEEN:
 		return is_seen(incident) == (row->when == SEEN);
+	case CRASHED:
+	case SENT:
+	case NOT_SENT:
+		return how_killed(incident) == row->when;
 	default:
 		return true;
 	}

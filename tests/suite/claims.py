@@ -245,7 +245,7 @@ class Truth:
     def time(self, text, seconds, what, at_least=False):
         if text == "an unknown time":
             return
-        value, unit = text.split()
+        value, unit = text.replace("less than 1 s", "0 s").split()
         size = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}[unit]
         low, high = float(value) * size, (float(value) + 1) * size
         expect(low - 1.5 <= seconds, f"{what}: {seconds:.1f} s, not {text}")
@@ -766,12 +766,12 @@ def reason(pattern):
 
 # A call of no elements has no number.
 LAST = (
-    rf"(?:; its last call there, (?P<last>{CALL}|[a-z_]+), returned (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
-    rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) there)?"
+    rf"(?:; its last call on {COMM}, (?P<last>{CALL}|[a-z_]+), returned (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
+    rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) on {COMM})?"
 )
 HEADWAY = (
-    rf"(?:; last (?P<did>used CPU|did I/O|called NCCL|worked) (?P<when>{TIME}) ago"
-    rf"|; a child of it last worked (?P<child>{TIME}) ago|; has not worked for (?P<idle>{TIME}))?"
+    rf"(?:; last (?P<did>used CPU|did I/O|called NCCL|worked) (?P<when>less than 1 s|{TIME}) ago"
+    rf"|; a child of it last worked (?P<child>less than 1 s|{TIME}) ago|; has not worked for (?P<idle>less than 1 s|{TIME}))?"
 )
 
 
@@ -957,7 +957,7 @@ def out_cycle(t):
     expect(not t.has_cycle(), "there is one")
 
 
-@ruled_out(r"no lost node: (?:all (\d+) nodes report|the only node reports)")
+@ruled_out(r"no lost node: (?:all (\d+) nodes report|both nodes report|the only node reports)")
 def out_node(t, n):
     expect(int(n or 1) <= len(t.nodes), f"there are {len(t.nodes)}")
 

@@ -72,8 +72,8 @@ Test(verdict_deaths, says_that_a_dead_rank_was_inside_the_call)
 	b->ranks[5].term_signal = 9;
 	b->ranks[5].ended_ns = SB_NOW - 3 * SB_S;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
-	cr_expect_not_null(strstr(v.culprits[0].reason, "it was inside all_reduce #42 there"), "%s",
-			   v.culprits[0].reason);
+	cr_expect_not_null(strstr(v.culprits[0].reason, "it was inside all_reduce #42 on world"),
+			   "%s", v.culprits[0].reason);
 	cr_expect_not_null(
 		strstr(v.summary, "was killed by SIGKILL inside all_reduce #42 on world"), "%s",
 		v.summary);

@@ -116,6 +116,35 @@ Test(advice, nothing_a_shell_would_obey_gets_into_a_command)
 	}
 }
 
+static void ask_of_a_death(const char *how)
+{
+	json_t *incident =
+		json_pack("{s:s,s:s,s:[{s:s,s:i,s:s}]}", "class", "process_dead", "detail",
+			  "killed", "culprits", "host", "node-a", "pid", 812, "reason", how);
+
+	cr_assert_not_null(incident);
+	cw_advice(incident, &advice);
+	json_decref(incident);
+}
+
+Test(advice, of_a_signal_follows_what_is_known_of_it)
+{
+	ask_of_a_death(
+		"killed by SIGSEGV (address not mapped), 12 s ago; it was inside all_reduce #3");
+	cr_expect(has_command("coredumpctl info 812"));
+	cr_expect(!has_command("journalctl"), "nobody sent it");
+	ask_of_a_death("killed by SIGKILL sent by bash (pid 31224, root), 12 s ago");
+	cr_expect(!has_command("coredumpctl") && !has_command("journalctl"),
+		  "it is known who did it");
+	cr_expect(strstr(advice.steps[0].text, "named above"), "%s", advice.steps[0].text);
+	/* It was made to crash. */
+	ask_of_a_death("killed by SIGABRT sent by slurmstepd (pid 9, root), 12 s ago");
+	cr_expect(!has_command("coredumpctl"));
+	ask_of_a_death("killed by SIGKILL 15 s ago");
+	cr_expect(has_command("journalctl") && !has_command("coredumpctl"),
+		  "it leaves no core file");
+}
+
 Test(advice, a_document_without_anything_is_survived)
 {
 	json_t *incident = json_pack("{s:s}", "class", "device_stalled");
