@@ -93,8 +93,8 @@ void doctor_checked(struct doctor *d, const char *name)
 static void show(const struct doctor *d)
 {
 	struct cw_text t = { .out = stdout, .color = isatty(STDOUT_FILENO), .width = 100 };
+	size_t i, n = json_array_size(d->findings);
 	const json_t *finding;
-	size_t i;
 
 	json_array_foreach (d->findings, i, finding) {
 		const char *fix = cw_json_str(finding, "fix", NULL);
@@ -108,8 +108,11 @@ static void show(const struct doctor *d)
 			putchar('\n');
 		}
 	}
-	printf("%zu found in %zu checks\n", json_array_size(d->findings),
-	       json_array_size(d->checked));
+	if (n)
+		printf("%zu problem%s found in %zu checks\n", n, n == 1 ? "" : "s",
+		       json_array_size(d->checked));
+	else
+		printf("no problem found in %zu checks\n", json_array_size(d->checked));
 }
 
 int cw_verb_doctor(int argc, char **argv)

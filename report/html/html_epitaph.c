@@ -133,7 +133,8 @@ static void put_last(FILE *out, const json_t *e)
 
 	if (!json_array_size(list))
 		return;
-	html_section(out, "last-calls", "Last calls of those that matter");
+	html_section(out, "last-calls",
+		     "Last calls of the first, and of those that were waited for");
 	fputs("<ul>\n", out);
 	json_array_foreach (list, i, one) {
 		if (i == MAX_ROWS)

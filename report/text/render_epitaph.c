@@ -69,7 +69,7 @@ static void put_first(const struct cw_text *t, const json_t *e)
 		if (strcmp(by, reasons[i][0]) == 0)
 			fprintf(t->out, ": %s", reasons[i][1]);
 	if (margin > 0)
-		fprintf(t->out, "; the next came %.1f s later", margin);
+		fprintf(t->out, "; the next one ended %.1f s later", margin);
 	fputc('\n', t->out);
 }
 
@@ -163,7 +163,7 @@ static void put_last(const struct cw_text *t, const json_t *e)
 
 	if (!json_array_size(list))
 		return;
-	cw_text_title(t, "Last calls of those that matter");
+	cw_text_title(t, "Last calls of the first, and of those that were waited for");
 	json_array_foreach (list, i, one) {
 		if (i == MAX_LINES)
 			break;

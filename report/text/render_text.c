@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "common/parse.h"
@@ -319,6 +320,22 @@ static int64_t put_time(const struct cw_text *t, const char *label, const char *
 	return at;
 }
 
+/* Documents have UTC, whoever is called a clock on the wall: where the two differ. */
+static void put_local(const struct cw_text *t, const char *text)
+{
+	int64_t at = *text ? cw_wall_parse(text) : -1;
+	time_t seconds = (time_t)(at / CW_NS_PER_S);
+	struct tm tm;
+	char local[64];
+
+	if (at < 0 || !localtime_r(&seconds, &tm) || tm.tm_gmtoff == 0 ||
+	    !strftime(local, sizeof(local), "%Y-%m-%d %H:%M:%S %Z", &tm))
+		return;
+	put_label(t, "local time");
+	cw_text_put(t, CW_TEXT_PLAIN, local);
+	fputs(" when it was confirmed\n", t->out);
+}
+
 static void put_timeout(const struct cw_text *t, const json_t *timeout)
 {
 	double seconds = json_number_value(json_object_get(timeout, "seconds"));
@@ -344,6 +361,7 @@ static void put_times(const struct cw_text *t, const json_t *incident)
 	last = put_time(t, "stalled", cw_json_str(times, "stall", ""), last);
 	last = put_time(t, "confirmed", cw_json_str(times, "confirmed", ""), last);
 	(void)put_time(t, "resolved", cw_json_str(times, "resolved", ""), last);
+	put_local(t, cw_json_str(times, "confirmed", ""));
 	if (phrase_doc_is_unseen(incident)) {
 		put_label(t, "ended");
 		fputs("when is not known: its leader changed or was restarted\n", t->out);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/support/report/report_fixture.h"
 
@@ -91,6 +92,31 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 	expect_in_order(text, pieces);
 	cr_assert_null(strstr(text, "_PyEval_EvalFrameDefault"));
 	cr_assert_null(strchr(text, '\033'), "colour nobody asked for");
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
+Test(render_text, says_what_time_it_was_on_the_wall)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { 0 };
+	char *text;
+
+	cr_assert_eq(setenv("TZ", "<-0330>3:30", 1), 0);
+	tzset();
+	cr_assert_eq(json_object_set_new(json_object_get(bundle.incident, "times"), "confirmed",
+					 json_string("2026-11-21T07:53:33.123Z")),
+		     0);
+	text = render(&bundle, &opts);
+	cr_expect_not_null(
+		strstr(text,
+		       "\n  local time      2026-11-21 04:23:33 -0330 when it was confirmed\n"),
+		"%s", text);
+	free(text);
+	cr_assert_eq(setenv("TZ", "UTC", 1), 0);
+	tzset();
+	text = render(&bundle, &opts);
+	cr_expect_null(strstr(text, "local time"), "it is the same");
 	free(text);
 	cw_bundle_fini(&bundle);
 }
