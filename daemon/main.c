@@ -3,7 +3,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #include "cluster/peer_key_file.h"
-#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/commit.h"
 #include "common/log.h"
@@ -20,6 +18,7 @@
 #include "daemon/metrics/metrics.h"
 #include "daemon/self_check.h"
 #include "daemon/service.h"
+#include "daemon/system/fork_server.h"
 #include "daemon/system/journal.h"
 #include "daemon/system/sd_notify.h"
 
@@ -98,6 +97,7 @@ static const struct argp argp = {
 
 struct daemon {
 	struct event_base *base;
+	struct cw_fork_server *forks;
 	struct cw_service *service;
 };
 
@@ -172,25 +172,6 @@ static void raise_descriptor_limit(void)
 		log_warn("limit of descriptors not raised: %m, ignoring");
 }
 
-/*
- * The kernel doubles a process's table of descriptors when it is full. While a child shares it, as
- * those that look at agents do for a moment, the loop would wait there until every processor has
- * passed a quiescent state: half a second, where two are busy. So it is made as large as it may
- * become now, when nobody shares it: 8 bytes a descriptor, of the kernel's memory.
- */
-static void grow_descriptor_table(void)
-{
-	_cleanup_(closep) int fd = -1, last = -1;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > MAX_DESCRIPTORS)
-		return;
-	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	last = fcntl(fd, F_DUPFD_CLOEXEC, (int)limit.rlim_cur - 1);
-	if (last < 0)
-		log_info("table of descriptors not grown: %m, ignoring");
-}
-
 struct events {
 	struct event *term, *intr, *hup, *watchdog;
 };
@@ -259,6 +240,19 @@ static int print_findings(const struct cw_config *config, const struct cw_err *e
 	return r == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_CONFIG;
 }
 
+static int start_fork_server(struct daemon *d)
+{
+	const struct cw_fork_server_config config = {
+		.base = d->base,
+		.clock = &cw_clock_system,
+		.jobs = cw_service_jobs,
+		.n_jobs = CW_SERVICE_JOBS,
+		.program = "/proc/self/exe", /* also after an upgrade has replaced the file */
+	};
+
+	return cw_fork_server_new(&config, &d->forks);
+}
+
 static int run(struct daemon *d, struct cw_config *config)
 {
 	bool is_alone = !cw_config_has_peers(config);
@@ -266,9 +260,14 @@ static int run(struct daemon *d, struct cw_config *config)
 	struct cw_err err = { "" };
 	int r;
 
-	r = cw_service_new(d->base, &cw_clock_system, config, &d->service, &err);
+	r = start_fork_server(d);
+	if (r < 0)
+		(void)cw_err_set(&err, -r, "fork server: %s", strerror(-r));
+	else
+		r = cw_service_new(d->base, &cw_clock_system, d->forks, config, &d->service, &err);
 	if (r < 0) {
 		log_err("%s", err.text);
+		(void)cw_fork_server_free(d->forks); /* always NULL */
 		cw_config_free(config);
 		return EXIT_START;
 	}
@@ -283,6 +282,7 @@ static int run(struct daemon *d, struct cw_config *config)
 	}
 	free_events(&events);
 	cw_service_free(d->service);
+	(void)cw_fork_server_free(d->forks); /* always NULL */
 	return r < 0 ? EXIT_START : EXIT_OK;
 }
 
@@ -293,6 +293,8 @@ int main(int argc, char **argv)
 	struct cw_err err = { "" };
 	int r;
 
+	if (cw_fork_server_is_wanted(argc, argv))
+		return cw_fork_server_main(cw_service_jobs, CW_SERVICE_JOBS);
 	argp_err_exit_status = EXIT_CONFIG;
 	cw_log_set_journal(cw_journal_send);
 	if (argp_parse(&argp, argc, argv, 0, NULL, NULL) != 0)
@@ -317,7 +319,6 @@ int main(int argc, char **argv)
 		return r;
 	}
 	raise_descriptor_limit();
-	grow_descriptor_table();
 	/* Peers and the webhook's server may go away in the middle of a write. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	d.base = event_base_new();

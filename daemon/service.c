@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/agents/agent_probe.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/alerts/old_deliveries.h"
@@ -32,6 +33,7 @@
 #include "daemon/node/node.h"
 #include "daemon/process/descriptor_store.h"
 #include "daemon/store/store.h"
+#include "daemon/system/conn_closer.h"
 #include "daemon/system/sd_notify.h"
 #include "daemon/system/user_names.h"
 #include "leader/election.h"
@@ -52,9 +54,15 @@
  */
 #define MAX_CAPTURES_QUEUED 112u
 
+const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS] = {
+	cw_agent_probe_child,
+	cw_conn_closer_child,
+};
+
 struct cw_service {
 	struct event_base *base;
 	struct cw_config *config;
+	struct cw_fork_server *forks;
 	struct cw_awake awake; /* the clock of all parts */
 	int64_t started_ns;
 	struct cw_transport *transport;
@@ -402,6 +410,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	struct cw_node_config node = {
 		.base = s->base,
 		.clock = &s->awake.clock,
+		.forks = s->forks,
 		.socket_path = s->config->agent_socket,
 		.listen_fd = cw_notify_listen_fd("agent"),
 		.node_name = s->config->node_name,
@@ -489,6 +498,7 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 	struct cw_control_socket_config config = {
 		.base = s->base,
 		.clock = &s->awake.clock,
+		.forks = s->forks,
 		.path = s->config->control_socket,
 		.group = s->config->control_group,
 		.listen_fd = cw_notify_listen_fd("control"),
@@ -513,6 +523,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 	const struct cw_service *s = user;
 	const struct cw_metrics_parts parts = {
 		.clock = &s->awake.clock,
+		.forks = s->forks,
 		.node = s->node,
 		.leader = s->leader,
 		.transport = s->transport,
@@ -562,8 +573,9 @@ static int start_timers(struct cw_service *s, struct cw_err *err)
 	return 0;
 }
 
-int cw_service_new(struct event_base *base, const struct cw_clock *clock, struct cw_config *config,
-		   struct cw_service **ret, struct cw_err *err)
+int cw_service_new(struct event_base *base, const struct cw_clock *clock,
+		   struct cw_fork_server *forks, struct cw_config *config, struct cw_service **ret,
+		   struct cw_err *err)
 {
 	static int (*const steps[])(struct cw_service * s, struct cw_err * err) = {
 		open_store,     open_mutes,         open_alerts,  open_user_names,
@@ -576,6 +588,7 @@ int cw_service_new(struct event_base *base, const struct cw_clock *clock, struct
 	if (!s)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	s->base = base;
+	s->forks = forks;
 	s->config = config;
 	cw_awake_init(&s->awake, clock);
 	s->started_ns = cw_clock_now_ns(&s->awake.clock);

@@ -10,17 +10,19 @@
 
 #include "common/err.h"
 #include "daemon/config/config.h"
+#include "daemon/system/fork_server.h"
 
 struct cw_clock;
 struct event_base;
 struct cw_service;
 
 /*
- * clock: the machine's, or a test's; borrowed for life. Takes the config on success. 0, or -errno
- * with err set.
+ * clock: the machine's, or a test's; forks has the jobs below; both borrowed for life. Takes the
+ * config on success. 0, or -errno with err set.
  */
-int cw_service_new(struct event_base *base, const struct cw_clock *clock, struct cw_config *config,
-		   struct cw_service **ret, struct cw_err *err);
+int cw_service_new(struct event_base *base, const struct cw_clock *clock,
+		   struct cw_fork_server *forks, struct cw_config *config, struct cw_service **ret,
+		   struct cw_err *err);
 /* Takes NULL; returns NULL. Says goodbye to the peers. */
 struct cw_service *cw_service_free(struct cw_service *s);
 
@@ -31,6 +33,10 @@ struct cw_service *cw_service_free(struct cw_service *s);
  */
 int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
 		      struct cw_err *err);
+
+/* What the service asks the fork server for. */
+#define CW_SERVICE_JOBS 2u
+extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
 
 /* To be called after each turn of the loop. */
 void cw_service_turned(struct cw_service *s);

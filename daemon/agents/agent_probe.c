@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child gets its connections through a socket pair and is made by a bare clone that shares the
- * table of descriptors, leaves it at once, and calls nothing that is not async-signal-safe. It
- * answers in packets, one for each agent in order, so what it had not come to when it was killed is
- * known to be untouched.
+ * The fork server makes the child (daemon/system/fork_server.h). It gets its connections, in one
+ * message with what is to be known of them, once it can be killed, and answers in packets, one or
+ * two for each agent in order, so what it had not come to when it was killed is known to be
+ * untouched.
  */
 #include "daemon/agents/agent_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +19,14 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <event2/event.h>
 
 #include "common/cleanup.h"
-#include "common/close_from.h"
 #include "common/unixsock.h"
 #include "daemon/kernel/procstat.h"
-#include "daemon/system/conn_closer.h"
+#include "daemon/system/fork_server.h"
 #include "record/record_layout.h"
 
 #define COMMAND_BYTES 512
@@ -45,24 +42,18 @@
  */
 #define PACKETS_PER_TURN 12
 #define MAX_ABANDONED_USERS 32
-/* CLOSE_RANGE_UNSHARE: newer than some headers. */
-#define CLOSE_RANGE_UNSHARE_BIT 2u
-
-/* Where a child's end of the pair lies: low, so that its own table of descriptors is a small one.
- */
-#define LOW_FD 3
 
 struct cw_agent_probe {
-	pid_t child;
+	struct event_base *base;
+	struct cw_fork_request *request; /* NULL = the child is there */
 	uid_t uid;
-	struct cw_conn_closer *closer;
 	int pidfd, pair_fd; /* our end of the pair */
-	unsigned place;
 	bool was_killed, is_abandoned;
 	unsigned n, next; /* agents; the first without a result */
 	struct {
 		int conn_fd, record_fd;
 		size_t frame_len;
+		pid_t pid;
 	} agents[CW_PROBE_MAX_AGENTS];
 	struct timeval timeout;
 	struct event *event;      /* the child's end, and the deadline */
@@ -86,19 +77,30 @@ struct packet {
 	char command[COMMAND_BYTES];
 };
 
-/* The children's ends of the pairs: numbers that stay ours, so that they stay low. 0 = none yet. */
-static struct {
-	int fd;
-	bool is_taken;
-} places[CW_PROBE_MAX];
+/* To the child, with the connections in their order. */
+struct order {
+	uint32_t n, reserved;
+	struct {
+		uint64_t frame_len;
+		int64_t pid;
+	} agents[CW_PROBE_MAX_AGENTS];
+};
 
-/* Of this process, as its children are. More users than entries: then all count as one. */
+union descriptors {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(CW_PROBE_MAX_AGENTS * sizeof(int))];
+};
+
+/* At work, without those that were abandoned. */
+static unsigned n_probes;
+
+/* Of this process, as its probes are. More users than entries: then all count as one. */
 static struct {
 	uid_t uid;
 	unsigned n;
 } abandoned[MAX_ABANDONED_USERS];
 
-/* ---- in the child: async-signal-safe calls only, nothing of the parent's heap ---- */
+/* ---- in the child ---- */
 
 static uint64_t parse_number(const char **text, unsigned base)
 {
@@ -186,54 +188,23 @@ static int take_descriptor(int conn_fd, size_t frame_len)
 	return fd;
 }
 
-/* As it was made: nothing in it points to the parent's heap. */
-struct order {
-	unsigned n;
-	struct {
-		size_t frame_len;
-		pid_t pid;
-	} agents[CW_PROBE_MAX_AGENTS];
-};
-
-/*
- * The table of descriptors is the daemon's own until the first call here: that makes one of the
- * child's with what lies below out_fd alone, without copying and closing thousands.
- */
-static bool leave_table(int out_fd)
+/* False: they have not come, all of them, and no more do. */
+static bool take_order(int fd, struct order *order, int *conns)
 {
-	unsigned first = (unsigned)out_fd + 1;
-
-	if (syscall(SYS_close_range, first, ~0u, CLOSE_RANGE_UNSHARE_BIT) < 0) {
-		/* Before Linux 5.9: a copy of all of them, which stay open. */
-		if (unshare(CLONE_FILES) < 0)
-			return false;
-	}
-	if (out_fd > 0)
-		(void)syscall(SYS_close_range, 0u, (unsigned)out_fd - 1, 0u);
-	return true;
-}
-
-/* The connections, in their order. */
-static bool take_connections(int out_fd, int *conns, unsigned n)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(CW_PROBE_MAX_AGENTS * sizeof(int))];
-	} control;
-	char byte;
-	struct iovec iov = { &byte, 1 };
+	union descriptors control;
+	struct iovec iov = { order, sizeof(*order) };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
-	struct cmsghdr *c;
+	const struct cmsghdr *c;
 
-	if (recvmsg(out_fd, &msg, MSG_CMSG_CLOEXEC) != 1)
+	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != sizeof(*order) || order->n > CW_PROBE_MAX_AGENTS)
 		return false;
 	c = CMSG_FIRSTHDR(&msg);
-	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
+	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(order->n * sizeof(int)))
 		return false;
-	memcpy(conns, CMSG_DATA(c), n * sizeof(int));
+	memcpy(conns, CMSG_DATA(c), order->n * sizeof(int));
 	return true;
 }
 
@@ -271,22 +242,21 @@ static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, ui
 	return send_packet(out_fd, &packet, PACKET_REPORT, -1);
 }
 
-static void run_child(const struct order *order, int out_fd)
+int cw_agent_probe_child(int fd)
 {
 	struct rlimit cpu = { CHILD_CPU_S, CHILD_CPU_S };
 	int conns[CW_PROBE_MAX_AGENTS];
+	struct order order;
 
-	if (!leave_table(out_fd))
-		_exit(1);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a dead daemon's child is nobody's */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a dead server's child is nobody's */
 	(void)setrlimit(RLIMIT_CPU, &cpu);      /* the deadline stands without it */
-	if (!take_connections(out_fd, conns, order->n))
-		_exit(1);
-	for (unsigned i = 0; i < order->n; i++)
-		if (!probe_agent(out_fd, conns[i], order->agents[i].frame_len, order->agents[i].pid,
-				 i))
+	if (!take_order(fd, &order, conns))
+		return 1;
+	for (uint32_t i = 0; i < order.n; i++)
+		if (!probe_agent(fd, conns[i], (size_t)order.agents[i].frame_len,
+				 (pid_t)order.agents[i].pid, i))
 			break;
-	_exit(0);
+	return 0;
 }
 
 /* ---- in the daemon ---- */
@@ -317,30 +287,12 @@ static void count_abandoned(uid_t uid, int change)
 		abandoned[place].n += (unsigned)change;
 }
 
-/*
- * The place is for the next. Connections that the child did not come to lie in its end of the pair,
- * whose number stays open: they would be open, too, after they were closed here. So it becomes our
- * end, and what lies in it is closed as they are.
- */
-static void free_place(const struct cw_agent_probe *probe)
-{
-	int *fd = &places[probe->place].fd, old = -1;
-
-	if (probe->pair_fd >= 0 && *fd) {
-		old = fcntl(*fd, F_DUPFD_CLOEXEC, LOW_FD);
-		(void)dup3(probe->pair_fd, *fd, O_CLOEXEC); /* both are there */
-	}
-	if (old >= 0)
-		cw_conn_closer_close(probe->closer, old);
-	places[probe->place].is_taken = false;
-}
-
 static void probe_free(struct cw_agent_probe *probe)
 {
 	if (probe->is_abandoned)
 		count_abandoned(probe->uid, -1);
 	else
-		free_place(probe);
+		n_probes--;
 	if (probe->event)
 		event_free(probe->event);
 	if (probe->pair_event)
@@ -358,25 +310,20 @@ static void kill_child(const struct cw_agent_probe *probe)
 	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
 }
 
+/* Or there is none, and will be none. */
 static bool has_ended(const struct cw_agent_probe *probe)
 {
 	struct pollfd ended = { .fd = probe->pidfd, .events = POLLIN };
 
-	return poll(&ended, 1, 0) == 1;
+	return probe->pidfd < 0 || poll(&ended, 1, 0) == 1;
 }
 
-static void reap(struct cw_agent_probe *probe)
-{
-	(void)waitpid(probe->child, NULL, WNOHANG); /* or somebody else has reaped it */
-	probe_free(probe);
-}
-
-/* It goes on as nobody's: its place is free, and its event reaps it when it ends. */
+/* It goes on as nobody's: its place is free, and its event tells when it ends. */
 static void abandon(struct cw_agent_probe *probe)
 {
 	probe->fn = NULL;
 	probe->is_abandoned = true;
-	free_place(probe);
+	n_probes--;
 	count_abandoned(probe->uid, 1);
 	(void)event_del(probe->pair_event); /* it is set up */
 	closep(&probe->pair_fd);
@@ -399,10 +346,15 @@ static bool take_packet(struct cw_agent_probe *probe)
 	struct cw_agent_probe_result result = { .record_fd = -1 };
 	_cleanup_(closep) int fd = -1;
 	struct packet packet;
+	ssize_t n;
 
-	if (probe->next == probe->n ||
-	    cw_unix_recv_fd(probe->pair_fd, &packet, sizeof(packet), &fd) != sizeof(packet) ||
-	    packet.agent != probe->next || packet.len > sizeof(packet.command))
+	if (probe->next == probe->n)
+		return false;
+	n = cw_unix_recv_fd(probe->pair_fd, &packet, sizeof(packet), &fd);
+	if (n == 0) /* it has ended, or is about to: the pidfd tells */
+		(void)event_del(probe->pair_event);
+	if (n != sizeof(packet) || packet.agent != probe->next ||
+	    packet.len > sizeof(packet.command))
 		return false;
 	/* The deadline is for each: it begins again. */
 	if (!probe->was_killed)
@@ -453,7 +405,7 @@ static void finish(struct cw_agent_probe *probe)
 		deliver(probe, &result);
 	}
 	if (has_ended(probe))
-		reap(probe);
+		probe_free(probe);
 	else
 		abandon(probe);
 	done(was_killed, user);
@@ -463,7 +415,6 @@ static void on_packet(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_agent_probe *probe = arg;
 
-	/* Our copy of its end is open: no end of file, only packets. */
 	for (unsigned i = 0; i < PACKETS_PER_TURN && take_packet(probe); i++)
 		;
 }
@@ -475,7 +426,7 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 
 	if (!probe->fn) { /* abandoned or cancelled, and now it has ended */
 		if (has_ended(probe))
-			reap(probe);
+			probe_free(probe);
 		return;
 	}
 	/* What it has sent is there, whether or not it lives, and however late we are. */
@@ -494,113 +445,77 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 
 /* ---- start ---- */
 
-static int find_place(unsigned *ret)
+static int send_order(const struct cw_agent_probe *probe)
 {
-	for (unsigned i = 0; i < CW_PROBE_MAX; i++) {
-		if (places[i].is_taken)
-			continue;
-		*ret = i;
-		return 0;
-	}
-	return -EAGAIN;
-}
-
-/* The child's end moves to its place's number, which stays open for the next. */
-static int settle(unsigned place, int fd)
-{
-	if (!places[place].fd) {
-		places[place].fd = fcntl(fd, F_DUPFD_CLOEXEC, LOW_FD);
-		if (places[place].fd >= 0)
-			return 0;
-		places[place].fd = 0;
-		return -errno;
-	}
-	return dup3(fd, places[place].fd, O_CLOEXEC) < 0 ? -errno : 0;
-}
-
-static int send_connections(int fd, const struct cw_agent_probe_request *request)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(CW_PROBE_MAX_AGENTS * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (char[]){ 'c' }, 1 };
+	struct order order = { .n = probe->n };
+	union descriptors control = { 0 };
+	struct iovec iov = { &order, sizeof(order) };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
-			      .msg_controllen = CMSG_SPACE(request->n * sizeof(int)) };
+			      .msg_controllen = CMSG_SPACE(probe->n * sizeof(int)) };
 	struct cmsghdr *c = &control.align;
 
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(request->n * sizeof(int));
-	for (unsigned i = 0; i < request->n; i++)
-		memcpy(CMSG_DATA(c) + i * sizeof(int), &request->agents[i].conn_fd, sizeof(int));
-	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
-}
-
-static int start_child(struct cw_agent_probe *probe, const struct cw_agent_probe_request *request)
-{
-	_cleanup_(closep) int child_end = -1;
-	struct order order = { .n = request->n };
-	int pair[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	probe->pair_fd = pair[0];
-	child_end = pair[1];
-	if (fcntl(probe->pair_fd, F_SETFL, O_NONBLOCK) < 0) /* the child may wait, we not */
-		return -errno;
-	for (unsigned i = 0; i < request->n; i++) {
-		order.agents[i].frame_len = request->agents[i].frame_len;
-		order.agents[i].pid = request->agents[i].pid;
+	c->cmsg_len = CMSG_LEN(probe->n * sizeof(int));
+	for (unsigned i = 0; i < probe->n; i++) {
+		order.agents[i].frame_len = probe->agents[i].frame_len;
+		order.agents[i].pid = probe->agents[i].pid;
+		memcpy(CMSG_DATA(c) + i * sizeof(int), &probe->agents[i].conn_fd, sizeof(int));
 	}
-	r = send_connections(probe->pair_fd, request);
-	if (r == 0)
-		r = settle(probe->place, child_end);
-	if (r < 0)
-		return r;
-	/* As fork(), but that the table of descriptors is shared; it touches nothing of the C
-	 * library's. */
-	probe->child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
-	if (probe->child < 0)
-		return -errno;
-	if (probe->child == 0)
-		run_child(&order, places[probe->place].fd);
-	probe->pidfd = (int)syscall(SYS_pidfd_open, probe->child, 0);
-	return probe->pidfd < 0 ? -errno : 0;
+	return sendmsg(probe->pair_fd, &msg, MSG_NOSIGNAL) == sizeof(order) ? 0 : -errno;
 }
 
-static int watch_child(struct cw_agent_probe *probe, struct event_base *base)
+static int watch_child(struct cw_agent_probe *probe)
 {
-	probe->event = event_new(base, probe->pidfd, EV_READ, on_child, probe);
-	probe->pair_event = event_new(base, probe->pair_fd, EV_READ | EV_PERSIST, on_packet, probe);
+	probe->event = event_new(probe->base, probe->pidfd, EV_READ, on_child, probe);
+	probe->pair_event =
+		event_new(probe->base, probe->pair_fd, EV_READ | EV_PERSIST, on_packet, probe);
 	if (!probe->event || !probe->pair_event || event_add(probe->event, &probe->timeout) < 0 ||
 	    event_add(probe->pair_event, NULL) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
+static void on_forked(int r, int fd, int pidfd, void *user)
+{
+	struct cw_agent_probe *probe = user;
+
+	probe->request = NULL;
+	probe->pair_fd = fd;
+	probe->pidfd = pidfd;
+	if (r == 0)
+		r = watch_child(probe);
+	if (r == 0)
+		r = send_order(probe);
+	if (r == 0)
+		return;
+	/* Without an order a child touches nothing, and ends; nobody waits for that. */
+	closep(&probe->pidfd);
+	probe->pidfd = -1;
+	finish(probe);
+}
+
 int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw_agent_probe **ret)
 {
 	struct cw_agent_probe *probe;
-	unsigned place;
-	int r = find_place(&place);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (n_probes == CW_PROBE_MAX)
+		return -EAGAIN;
 	probe = calloc(1, sizeof(*probe));
 	if (!probe)
 		return -ENOMEM;
+	n_probes++;
 	probe->pidfd = probe->pair_fd = -1;
-	probe->place = place;
-	places[place].is_taken = true;
+	probe->base = request->base;
 	probe->uid = request->uid;
-	probe->closer = request->closer;
 	probe->n = request->n;
 	for (unsigned i = 0; i < request->n; i++) {
 		probe->agents[i].conn_fd = request->agents[i].conn_fd;
 		probe->agents[i].frame_len = request->agents[i].frame_len;
+		probe->agents[i].pid = request->agents[i].pid;
 		probe->agents[i].record_fd = -1;
 	}
 	probe->timeout = (struct timeval){ .tv_sec = request->timeout_ms / 1000,
@@ -608,12 +523,9 @@ int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw
 	probe->fn = request->fn;
 	probe->done = request->done;
 	probe->user = request->user;
-	r = start_child(probe, request);
-	if (r == 0)
-		r = watch_child(probe, request->base);
+	r = cw_fork_server_ask(request->forks, cw_agent_probe_child, on_forked, probe,
+			       &probe->request);
 	if (r < 0) {
-		if (probe->child > 0)
-			(void)kill(probe->child, SIGKILL); /* just made, not reaped */
 		probe_free(probe);
 		return r;
 	}
@@ -627,11 +539,13 @@ struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe)
 
 	if (!probe)
 		return NULL;
+	probe->request = cw_fork_request_cancel(probe->request);
 	kill_child(probe);
 	ended.fd = probe->pidfd;
-	(void)poll(&ended, 1, KILL_WAIT_MS); /* whoever has not ended is abandoned */
+	if (probe->pidfd >= 0)
+		(void)poll(&ended, 1, KILL_WAIT_MS); /* whoever has not ended is abandoned */
 	if (has_ended(probe))
-		reap(probe);
+		probe_free(probe);
 	else
 		abandon(probe);
 	return NULL;

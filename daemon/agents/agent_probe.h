@@ -13,14 +13,14 @@
  *    no. Without this look, whoever was handed a descriptor (a forked child, a helper program)
  *    could register somebody else's record as its own.
  *
- * One child looks at several agents of one user, one after the other: it costs the daemon as much
- * as dozens of looks, and more with every page and descriptor the daemon has. The child gets a
- * table of descriptors of its own without a copy of the daemon's. Of agents it did not come to,
- * because one before them held it up, nothing was taken: they are as before.
+ * One child looks at several agents of one user, one after the other: to make it costs as much as
+ * dozens of looks. The fork server makes it, so it has neither the daemon's memory nor descriptors
+ * but those it is sent. Of agents it did not come to, because one before them held it up, nothing
+ * was taken: they are as before.
  *
- * Loop thread only. The deadline is for each agent; at it the child is killed and reaped from the
- * loop, which never waits for it; one that cannot be killed is abandoned, and counted against its
- * user until it ends.
+ * Loop thread only. The deadline is for each agent, from when the child is there; at it the child
+ * is killed, and the loop never waits for it; one that cannot be killed is abandoned, and counted
+ * against its user until it ends.
  */
 #pragma once
 
@@ -29,7 +29,7 @@
 #include <sys/types.h>
 
 struct cw_agent_probe;
-struct cw_conn_closer;
+struct cw_fork_server;
 struct event_base;
 
 /* Children at once. */
@@ -67,7 +67,7 @@ struct cw_agent_probe_agent {
 
 struct cw_agent_probe_request {
 	struct event_base *base;
-	struct cw_conn_closer *closer;             /* borrowed until the child has ended */
+	struct cw_fork_server *forks;              /* borrowed until the last result */
 	const struct cw_agent_probe_agent *agents; /* borrowed for the call */
 	unsigned n;                                /* at most CW_PROBE_MAX_AGENTS */
 	uid_t uid;
@@ -77,10 +77,13 @@ struct cw_agent_probe_request {
 	void *user;
 };
 
+/* A job of the fork server's. */
+int cw_agent_probe_child(int fd);
+
 /* 0, or -errno (-EAGAIN: no process to be had, or CW_PROBE_MAX are at work): no callback comes. */
 int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw_agent_probe **ret);
-/* No callback comes any more; the child is killed and reaped. Takes NULL; returns NULL. */
+/* No callback comes any more; the child is killed. Takes NULL; returns NULL. */
 struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe);
 
-/* Abandoned children of this process that looked at agents of uid and have not ended. */
+/* Abandoned children that looked at agents of uid and have not ended. */
 unsigned cw_agent_probe_abandoned(uid_t uid);

@@ -324,7 +324,7 @@ static int start_child(struct probe *probe)
 	struct cw_agent_probe_agent agents[CW_PROBE_MAX_AGENTS];
 	struct cw_agent_probe_request request = {
 		.base = probe->registrar->config.base,
-		.closer = probe->registrar->config.closer,
+		.forks = probe->registrar->config.forks,
 		.agents = agents,
 		.n = probe->n,
 		.uid = probe->uid,

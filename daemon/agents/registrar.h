@@ -18,7 +18,7 @@
 #include "daemon/agents/agents.h"
 #include "daemon/process/process.h"
 
-struct cw_conn_closer;
+struct cw_fork_server;
 struct cw_registrar;
 struct event_base;
 
@@ -28,8 +28,8 @@ struct event_base;
 
 struct cw_registrar_config {
 	struct event_base *base;
-	struct cw_conn_closer *closer; /* borrowed for life */
-	struct cw_process **table;     /* borrowed; entries are added and, for quotas, removed */
+	struct cw_fork_server *forks; /* borrowed for life */
+	struct cw_process **table;    /* borrowed; entries are added and, for quotas, removed */
 	struct cw_process_places places;
 	/* A new process is in the table. It may refuse by returning a negative errno. */
 	int (*on_registered)(struct cw_process *p, void *user);

@@ -527,7 +527,7 @@ int cw_control_socket_new(const struct cw_control_socket_config *config,
 	s->base = config->base;
 	s->clock = config->clock;
 	s->group = group_named(config->group);
-	r = cw_conn_closer_new(config->base, &s->closer);
+	r = cw_conn_closer_new(config->base, config->forks, &s->closer);
 	if (r == 0)
 		r = cw_stacks_request_new(&config->stacks, &s->stacks);
 	nodes = (struct cw_control_nodes_config){ .clock = config->clock,

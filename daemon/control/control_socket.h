@@ -16,6 +16,7 @@
 
 struct event_base;
 struct cw_control_socket;
+struct cw_fork_server;
 
 /* Clients at once; so many of them are kept for root. */
 #define CW_CONTROL_MAX_CLIENTS 64u
@@ -39,6 +40,7 @@ struct cw_control_socket;
 struct cw_control_socket_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
+	struct cw_fork_server *forks; /* borrowed for life */
 	const char *path;
 	const char *group; /* its members see all jobs; "" = none */
 	int listen_fd;     /* from socket activation; -1 = listen on path */

@@ -100,6 +100,9 @@ static const struct metric metrics[] = {
 	GAUGE32("agents_waiting", node.waiting, "Agents that wait to be registered."),
 	COUNTER("agents_repeated_total", node.probes_repeated_total,
 		"Looks at agents begun again, because a child did not come to them."),
+	COUNTER("fork_servers_lost_total", fork_servers_lost,
+		"Processes that make the children that look at agents, replaced because they ended "
+		"or did not answer."),
 	COUNTER("samples_total", node.samples_total, "Readings of flight records."),
 	COUNTER("digests_total", node.digests_total, "Digests made of this node's ranks."),
 

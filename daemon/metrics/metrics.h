@@ -22,6 +22,7 @@
 #include "daemon/node/node.h"
 #include "daemon/store/store.h"
 #include "daemon/system/accept_pause.h"
+#include "daemon/system/fork_server.h"
 #include "leader/leader.h"
 
 /* How late the loop turned, upper bounds in milliseconds; the last one is all. */
@@ -39,6 +40,7 @@ void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
 /* Where the numbers come from; all borrowed. */
 struct cw_metrics_parts {
 	const struct cw_clock *clock;
+	const struct cw_fork_server *forks;
 	struct cw_node *node;
 	const struct cw_leader *leader;
 	const struct cw_transport *transport;
@@ -62,6 +64,7 @@ struct cw_metrics {
 	uint64_t is_shadow;
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected;
 	uint64_t processes_unconnected;
+	uint64_t fork_servers_lost;
 	uint64_t peers, peers_connected;
 	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
 	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;

@@ -87,10 +87,13 @@ static void count_bundles(struct cw_store *store, struct cw_metrics *m)
 void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret)
 {
 	int64_t up_ns = cw_clock_now_ns(p->clock) - p->started_ns;
+	struct cw_fork_server_stats forks;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->start_time_s = (double)(cw_clock_wall_ns(p->clock) - up_ns) / CW_NS_PER_S;
-	ret->cpu_s = cpu_seconds();
+	cw_fork_server_stats(p->forks, &forks);
+	ret->cpu_s = cpu_seconds() + forks.cpu_s; /* of lost ones it is among the children's */
+	ret->fork_servers_lost = forks.lost;
 	ret->held_up_max_s = (double)p->held_up_max_ns / CW_NS_PER_S;
 	ret->rss_bytes = rss_bytes();
 	ret->fds = count_fds();

@@ -645,7 +645,7 @@ static void log_untracked(void *user, int level, const char *line)
 
 static int start_agents(struct cw_node *node, struct cw_err *err)
 {
-	int r = cw_conn_closer_new(node->config.base, &node->closer);
+	int r = cw_conn_closer_new(node->config.base, node->config.forks, &node->closer);
 	struct cw_agents_config agents = {
 		.base = node->config.base,
 		.clock = node->config.clock,
@@ -661,7 +661,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	};
 	struct cw_registrar_config registrar = {
 		.base = node->config.base,
-		.closer = node->closer,
+		.forks = node->config.forks,
 		.table = &node->table,
 		.places = places_of(node),
 		.on_registered = on_registered,

@@ -24,6 +24,7 @@
 
 struct cw_job_id;
 struct cw_kept;
+struct cw_fork_server;
 struct cw_kernel_events;
 struct event_base;
 struct cw_node;
@@ -35,6 +36,7 @@ typedef void (*cw_node_digest_fn)(const struct cw_msg_digest *digest, void *user
 struct cw_node_config {
 	struct event_base *base;
 	const struct cw_clock *clock; /* borrowed for the node's life */
+	struct cw_fork_server *forks; /* the same */
 	const char *socket_path;      /* agent socket; made with mode 0666 */
 	int listen_fd;                /* from socket activation; -1 = listen on socket_path */
 	const char *node_name;

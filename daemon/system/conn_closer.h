@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct cw_conn_closer;
+struct cw_fork_server;
 struct event_base;
 
 /* So long connections are collected for one child: a flood of them must not become one of forks. */
@@ -22,9 +23,13 @@ struct event_base;
  */
 #define CW_CONN_CLOSER_CHILDREN 8u
 
-/* 0 or -ENOMEM. */
-int cw_conn_closer_new(struct event_base *base, struct cw_conn_closer **ret);
-/* Takes NULL; returns NULL. Starts a last child for what waits. */
+/* A job of the fork server's. */
+int cw_conn_closer_child(int fd);
+
+/* forks, which has that job, is borrowed for life. 0 or -ENOMEM. */
+int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
+		       struct cw_conn_closer **ret);
+/* Takes NULL; returns NULL. Forks a last child for what waits, and waits 200 ms for it at most. */
 struct cw_conn_closer *cw_conn_closer_free(struct cw_conn_closer *c);
 /* Takes fd, which nothing is read from or written to any more. */
 void cw_conn_closer_close(struct cw_conn_closer *c, int fd);

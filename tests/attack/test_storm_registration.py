@@ -8,7 +8,7 @@ At full size (E2E_SCALE=1): 64 users, 2,000 connections a flood
 import contextlib
 import json
 import os
-import resource
+import signal
 import struct
 import time
 
@@ -121,14 +121,51 @@ def check_loop(d):
     check(held <= LOOP_S, "the loop was held for %.0f ms" % (1000 * held))
 
 
-def test_no_registration_waits_for_the_kernel_to_grow_the_table_of_descriptors():
-    """It does that in the loop, for as long as a grace period takes while a child shares the table."""
+def children(pid):
+    """Those it has now."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(child) for child in f.read().split()]
+
+
+def fork_server(d):
+    """Its only child. Its name comes some milliseconds after it."""
+    def named():
+        pids = children(d.process.pid)
+        check(len(pids) <= 1, f"children {pids} of the daemon")
+        for pid in pids:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                if f.read() == "collwatchd-fork\n":
+                    return pid
+        return None
+    return wait_until(named, "a fork server")
+
+
+def test_the_daemon_itself_forks_for_no_registration():
+    """It would wait for the kernel to copy its page tables, which are large where it leads."""
     with daemon_of_the_unit() as d:
         start_daemon(d)
-        with open(f"/proc/{d.process.pid}/status", encoding="ascii") as f:
-            size = int(dict(line.split(":", 1) for line in f)["FDSize"])
-        limit = resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)[0]
-        check(size >= limit, f"room for {size} of {limit} descriptors")
+        server = fork_server(d)
+        with party(d, "flood", "flood", FLOOD_UID, 40), \
+             party(d, "ranks", "ranks", FIRST_UID, 2, RANKS) as ranks:
+            def registered():
+                check(children(d.process.pid) == [server],
+                      f"{children(d.process.pid)} are children of the daemon, not {server} alone")
+                return ranks.up() == 2 * RANKS
+            wait_until(registered, "all ranks registered", 60)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGSTOP])
+def test_ranks_register_though_the_fork_server_is_lost(sig):
+    with daemon_of_the_unit() as d:
+        start_daemon(d)
+        with party(d, "first", "ranks", FIRST_UID, 1, RANKS) as first:
+            wait_until(lambda: first.up() == RANKS, "all ranks registered", 60)
+            server = fork_server(d)
+            os.kill(server, sig)
+            with party(d, "ranks", "ranks", FIRST_UID + 1, 2, RANKS) as ranks:
+                wait_until(lambda: ranks.up() == 2 * RANKS, "all ranks registered", 60)
+                check(ranks.refused() == 0, "%d ranks were refused" % ranks.refused())
+                check(fork_server(d) != server, "a new one")
 
 
 def test_all_users_are_back_after_a_restart():

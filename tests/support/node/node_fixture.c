@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/agents/agent_probe.h"
 #include "daemon/kernel/procstat.h"
+#include "daemon/system/conn_closer.h"
 
 #define DEADLINE_S 120
 
@@ -132,15 +134,22 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 
 void fixture_start(struct node_fixture *f, uint32_t max_processes, uint32_t max_per_uid)
 {
+	static const cw_fork_child_fn jobs[] = { cw_agent_probe_child, cw_conn_closer_child };
+	struct cw_fork_server_config forks = { .clock = &cw_clock_system,
+					       .jobs = jobs,
+					       .n_jobs = 2 };
 	struct cw_err err;
 
 	*f = (struct node_fixture){ .base = event_base_new() };
+	forks.base = f->base;
+	cr_assert_eq(cw_fork_server_new(&forks, &f->forks), 0);
 	strcpy(f->dir, "/tmp/cw-node-XXXXXX");
 	cr_assert(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/agent.sock", f->dir);
 	f->config = (struct cw_node_config){
 		.base = f->base,
 		.clock = &fast_clock,
+		.forks = f->forks,
 		.socket_path = f->path,
 		.listen_fd = -1,
 		.node_name = "node-a",
@@ -166,6 +175,7 @@ void fixture_restart(struct node_fixture *f)
 void fixture_stop(struct node_fixture *f)
 {
 	cw_node_free(f->node);
+	cw_fork_server_free(f->forks);
 	event_base_free(f->base);
 	cr_assert_eq(rmdir(f->dir), 0, "the socket must be gone");
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "daemon/node/node.h"
+#include "daemon/system/fork_server.h"
 #include "identity/job_id.h"
 #include "tests/support/agent/fake_agent.h"
 
@@ -38,6 +39,7 @@ struct seen_rank {
 
 struct node_fixture {
 	struct event_base *base;
+	struct cw_fork_server *forks;
 	char dir[64], path[96];
 	struct cw_node *node;
 	struct cw_node_config config;

@@ -13,6 +13,7 @@
 
 static char dir[] = "/tmp/cw-service-XXXXXX";
 static struct event_base *base;
+static struct cw_fork_server *forks;
 
 /* A configuration in the test's directory, with further lines. */
 static struct cw_config *config_with(const char *more)
@@ -37,14 +38,23 @@ static struct cw_config *config_with(const char *more)
 
 static void setup(void)
 {
+	struct cw_fork_server_config config = {
+		.clock = &cw_clock_system,
+		.jobs = cw_service_jobs,
+		.n_jobs = CW_SERVICE_JOBS,
+	};
+
 	cr_assert_not_null(mkdtemp(dir));
 	base = event_base_new();
+	config.base = base;
+	cr_assert_eq(cw_fork_server_new(&config, &forks), 0);
 }
 
 static void teardown(void)
 {
 	char command[128];
 
+	forks = cw_fork_server_free(forks);
 	event_base_free(base);
 	(void)snprintf(command, sizeof(command), "rm -r '%s'", dir);
 	cr_assert_eq(system(command), 0);
@@ -67,8 +77,8 @@ Test(service, sockets_appear_with_their_modes_and_go_again)
 	struct cw_err err = { "" };
 	char status[128];
 
-	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, forks, config_with(""), &s, &err), 0,
+		     "%s", err.text);
 	cr_assert_eq(mode_of("agent.sock"), 0666);
 	cr_assert_eq(mode_of("control.sock"), 0666);
 	cr_assert_eq(mode_of("state"), 0750);
@@ -85,9 +95,9 @@ Test(service, second_daemon_on_the_same_sockets_refuses_to_start)
 	struct cw_config *c = config_with("");
 	struct cw_err err = { "" };
 
-	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
-		     err.text);
-	cr_assert_lt(cw_service_new(base, &cw_clock_system, c, &second, &err), 0);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, forks, config_with(""), &s, &err), 0,
+		     "%s", err.text);
+	cr_assert_lt(cw_service_new(base, &cw_clock_system, forks, c, &second, &err), 0);
 	cr_assert_not_null(strstr(err.text, dir), "%s", err.text);
 	cr_assert_null(second);
 	cw_config_free(c);
@@ -102,8 +112,8 @@ Test(service, reload_takes_over_what_it_may_and_names_what_it_may_not)
 	const char *restart = NULL;
 	struct cw_err err = { "" };
 
-	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, forks, config_with(""), &s, &err), 0,
+		     "%s", err.text);
 	cr_assert_eq(cw_service_reload(s,
 				       config_with("no_headway_after = 5s\n"
 						   "webhook_url = \"http://127.0.0.1:9/\"\n"),
@@ -126,8 +136,8 @@ Test(service, reload_that_fails_changes_nothing)
 	const char *restart = NULL;
 	struct cw_err err = { "" };
 
-	cr_assert_eq(cw_service_new(base, &cw_clock_system, config_with(""), &s, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, forks, config_with(""), &s, &err), 0,
+		     "%s", err.text);
 	cr_assert_lt(cw_service_reload(s, bad, &restart, &err), 0);
 	cr_assert_neq(err.text[0], '\0');
 	cw_config_free(bad);

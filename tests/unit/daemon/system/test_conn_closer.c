@@ -8,28 +8,38 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/unixsock.h"
+#include "daemon/system/fork_server.h"
 
 /* Longer than anybody waits for a test. */
 #define LINGER_S 3600
 #define LIMIT_S 60
 
 static struct event_base *base;
+static struct cw_fork_server *forks;
 static struct cw_conn_closer *closer;
 
 static void set_up(void)
 {
-	base = event_base_new();
-	cr_assert_eq(cw_conn_closer_new(base, &closer), 0);
+	static const cw_fork_child_fn jobs[] = { cw_conn_closer_child };
+	struct cw_fork_server_config config = { .clock = &cw_clock_system,
+						.jobs = jobs,
+						.n_jobs = 1 };
+
+	config.base = base = event_base_new();
+	cr_assert_eq(cw_fork_server_new(&config, &forks), 0);
+	cr_assert_eq(cw_conn_closer_new(base, forks, &closer), 0);
 }
 
 static void tear_down(void)
 {
 	cw_conn_closer_free(closer);
+	cw_fork_server_free(forks);
 	event_base_free(base);
 }
 
@@ -154,6 +164,51 @@ Test(conn_closer, many_are_closed)
 	cr_assert_eq(cw_conn_closer_total(closer), N);
 	for (unsigned i = 0; i < N; i++)
 		close(other[i]);
+}
+
+/* More than one child is given at once. */
+Test(conn_closer, many_more_than_a_message_holds_are_closed)
+{
+	enum { N = 600 };
+	static int others[N], peers[N];
+
+	for (unsigned i = 0; i < N; i++) {
+		int pipe_fds[2], pair[2];
+
+		cr_assert_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+		cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		cr_assert_eq(cw_unix_send_fd(pair[0], "x", 1, pipe_fds[1]), 1);
+		close(pipe_fds[1]);
+		others[i] = pair[0];
+		peers[i] = pipe_fds[0];
+		cw_conn_closer_close(closer, pair[1]);
+	}
+	run_until_given_away();
+	for (unsigned i = 0; i < N; i++) {
+		wait_for_end(peers[i]);
+		close(others[i]);
+	}
+	cr_assert_eq(cw_conn_closer_total(closer), N);
+}
+
+static pid_t server_pid(void)
+{
+	struct cw_fork_server_stats stats;
+
+	cw_fork_server_stats(forks, &stats);
+	return stats.pid;
+}
+
+/* Before a child has them, and after one has been given them. */
+Test(conn_closer, what_a_lost_fork_server_did_not_take_another_one_closes)
+{
+	int other, peer, fd = with_lingering(&other, &peer, 0);
+
+	cw_conn_closer_close(closer, fd);
+	cr_assert_eq(kill(server_pid(), SIGKILL), 0);
+	run_until_given_away();
+	wait_for_end(peer);
+	close(other);
 }
 
 /* As at the end of the daemon. */
