@@ -12,10 +12,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 /* The journal cuts at 48 KiB; a line for people that is longer than this helps nobody. */
 #define LINE_MAX_BYTES 4096
 /* MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and what callers add; more are dropped. */
 #define FIELDS_MAX 32
+/* Of those of the callers: labels and numbers. One for which there is no room is dropped. */
+#define FIELDS_MAX_BYTES 16384
 
 /* Calls, known by their format; far more than there are. Further ones have no limit. */
 #define SITES_MAX 512u
@@ -88,12 +92,15 @@ static bool stderr_is_journal(void)
 	return st.st_dev == dev && st.st_ino == ino;
 }
 
-/* Job labels and commands come from outside: they must not be able to forge further lines. */
+/*
+ * Job labels and commands come from outside: they must neither forge further lines nor command the
+ * terminal of who reads them, nor turn around what is read.
+ */
 static void defuse(char *line)
 {
-	for (; *line; line++)
-		if ((unsigned char)*line < 0x20 || *line == 0x7f)
-			*line = *line == '\t' ? ' ' : '?';
+	for (char *p = line; (p = strchr(p, '\t'));)
+		*p = ' ';
+	cw_text_sanitise_line(line);
 }
 
 static void write_all(const char *buf, size_t len)
@@ -205,11 +212,12 @@ static struct iovec iov_of(char *text)
 static bool send_to_journal(int level, const char *message_id, const char *text,
 			    const char *const *fields)
 {
-	char message[LINE_MAX_BYTES], priority[16], name[64], id[64];
+	char message[LINE_MAX_BYTES], priority[16], name[64], id[64], copies[FIELDS_MAX_BYTES];
 	struct iovec iov[FIELDS_MAX];
 	unsigned n = 0;
 
 	(void)snprintf(message, sizeof(message), "MESSAGE=%s", text);
+	defuse(message);
 	(void)snprintf(priority, sizeof(priority), "PRIORITY=%d", level);
 	iov[n++] = iov_of(message);
 	iov[n++] = iov_of(priority);
@@ -219,8 +227,16 @@ static bool send_to_journal(int level, const char *message_id, const char *text,
 		(void)snprintf(id, sizeof(id), "MESSAGE_ID=%s", message_id);
 		iov[n++] = iov_of(id);
 	}
-	for (; fields && *fields && n < FIELDS_MAX; fields++)
-		iov[n++] = iov_of((char *)(uintptr_t)*fields); /* iovec is not const-correct */
+	for (char *copy = copies; fields && *fields && n < FIELDS_MAX; fields++) {
+		size_t len = strlen(*fields) + 1, left = (size_t)(copies + sizeof(copies) - copy);
+
+		if (len > left)
+			continue;
+		memcpy(copy, *fields, len);
+		defuse(copy);
+		iov[n++] = iov_of(copy);
+		copy += len;
+	}
 	return journal_fn(iov, n) == 0;
 }
 

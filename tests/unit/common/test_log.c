@@ -85,6 +85,15 @@ Test(log, text_from_outside_cannot_forge_a_line, .init = capture_stderr)
 	cr_expect_str_eq(captured(), "job=a?root logged in?[2J\n");
 }
 
+/* U+202E turns the rest of the line around, U+009B is ESC [ to a terminal. */
+Test(log, text_from_outside_commands_no_terminal, .init = capture_stderr)
+{
+	log_warn("job=%s\tx", "a\u202eb\xc2\x9b"
+			      "2Jc\xff"
+			      "d\u00e9");
+	cr_expect_str_eq(captured(), "job=a???b??2Jc?d\u00e9 x\n");
+}
+
 Test(log, cuts_long_lines_and_still_ends_them, .init = capture_stderr)
 {
 	char text[6000];
@@ -147,6 +156,19 @@ Test(log, sends_events_to_the_journal_with_their_fields, .init = capture_stderr)
 	cw_log_set_journal(take_nothing);
 	cw_log_event(CW_LOG_ERR, NULL, "rank 4 hangs", fields);
 	cr_expect_str_eq(captured(), "<3>rank 4 hangs\n");
+}
+
+/* Readers of the journal print fields as they are: `journalctl -o cat`, log shippers. */
+Test(log, text_from_outside_cannot_forge_an_event, .init = capture_stderr)
+{
+	static const char *const fields[] = { "COLLWATCH_JOB=x\nPRIORITY=0\x1b[2J\u202e", "A=b",
+					      NULL };
+
+	claim_journal();
+	cw_log_set_journal(keep_sent);
+	cw_log_event(CW_LOG_ERR, NULL, "job=x\nroot logged in\x1b[2J\u202e hangs", fields);
+	cr_expect_not_null(strstr(sent, "MESSAGE=job=x?root logged in?[2J??? hangs\n"), "%s", sent);
+	cr_expect_not_null(strstr(sent, "\nCOLLWATCH_JOB=x?PRIORITY=0?[2J???\nA=b\n"), "%s", sent);
 }
 
 Test(log, level_names)
