@@ -29,6 +29,8 @@
 #include "daemon/evidence/python_text.h"
 #include "daemon/evidence/stack.h"
 #include "daemon/kernel/kernel_threads.h"
+#include "daemon/kernel/procfs.h"
+#include "daemon/kernel/procstat.h"
 #include "daemon/node/node.h"
 #include "daemon/system/children.h"
 #include "identity/shares.h"
@@ -270,12 +272,32 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	part_done(job);
 }
 
-/* Microseconds, and nothing in it can hang: here, where the programs' descriptors are. */
-static void read_kernel_side(struct cw_capture *c, pid_t pid)
+/* Is it the process that was asked for, is it its user's to see, and which program does it run? */
+static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
+				 struct cw_procstat *ret)
 {
-	c->kernel_text = c->kernel ? malloc(CW_KERNEL_THREADS_MAX_BYTES) : NULL;
-	if (c->kernel_text &&
-	    cw_kernel_threads_read(c->kernel, pid, c->kernel_text, CW_KERNEL_THREADS_MAX_BYTES) < 0)
+	return cw_procstat_read(proc_fd, ret) == 0 && ret->start_ticks == job->target.start_ticks &&
+	       cw_procfs_may_see(proc_fd, 0, job->uid);
+}
+
+/*
+ * Microseconds, and nothing in it can hang: here, where the programs' descriptors are. Asked before
+ * and again afterwards, as the process may start another program meanwhile; the child asks for
+ * itself.
+ */
+static void read_kernel_side(struct cw_capture *c, const struct cw_capture_job *job)
+{
+	_cleanup_(closep) int proc_fd = c->kernel ? cw_procstat_open(job->target.pid) : -1;
+	struct cw_procstat before, after;
+
+	if (proc_fd < 0 || !may_read_kernel_side(job, proc_fd, &before))
+		return;
+	c->kernel_text = malloc(CW_KERNEL_THREADS_MAX_BYTES);
+	if (!c->kernel_text)
+		return;
+	if (cw_kernel_threads_read(c->kernel, job->target.pid, c->kernel_text,
+				   CW_KERNEL_THREADS_MAX_BYTES) < 0 ||
+	    !may_read_kernel_side(job, proc_fd, &after) || before.start_stack != after.start_stack)
 		c->kernel_text[0] = '\0';
 }
 
@@ -297,7 +319,7 @@ static void step_proc(struct cw_capture_job *job)
 		part_done(job);
 		return;
 	}
-	read_kernel_side(job->owner, job->target.pid);
+	read_kernel_side(job->owner, job);
 	r = start_child(job, &config);
 	free(job->owner->kernel_text); /* the child has its own */
 	job->owner->kernel_text = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The few bits of /proc that capture children read. Reading /proc of a stuck process can hang (it
- * may take the process's memory lock): never call this from the daemon's loop.
+ * may take the process's memory lock): never call this from the daemon's loop, but for
+ * cw_procfs_may_see(): status and the link to a namespace take no lock that a program could hold.
  */
 #pragma once
 

@@ -72,6 +72,7 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 	case FIELD_STARTSTACK:
 		/* 0 for strangers; no living user process has its stack there. */
 		st->is_permitted = v != 0;
+		st->start_stack = v;
 		break;
 	case FIELD_EXIT_CODE:
 		st->exit_code = (int)v;

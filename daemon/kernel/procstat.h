@@ -2,7 +2,7 @@
 /*
  * The few files of /proc/PID that a loop may read: stat, schedstat, io and the list of children.
  * None of them takes the process's memory lock (a rank wedged inside mmap must not wedge the
- * daemon); cmdline, maps and status do and are therefore not here.
+ * daemon); cmdline and maps do and are therefore not here.
  *
  * proc_fd is a descriptor of the directory /proc/PID: it stays with that process, whoever gets the
  * number next. Any thread; a read of /proc does not block.
@@ -24,7 +24,8 @@ struct cw_procstat {
 	uint32_t threads;
 	/* The kernel let us see the fields it hides from strangers (exit_code is one of them). */
 	bool is_permitted;
-	int exit_code; /* as wait(2) encodes it; of a zombie */
+	uint64_t start_stack; /* another program has another; 0 for strangers */
+	int exit_code;        /* as wait(2) encodes it; of a zombie */
 };
 
 /* Parses the text of a stat file; the comm may hold any byte. 0 or -EBADMSG. */

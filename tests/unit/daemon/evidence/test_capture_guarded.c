@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "daemon/kernel/kernel_threads.h"
 #include "daemon/node/node.h"
 #include "tests/support/agent/guarded_program.h"
 
@@ -15,6 +16,19 @@ static struct event_base *base;
 static struct cw_capture *capture;
 static struct cw_node_process process;
 static json_t *doc;
+static bool has_kernel_side;
+static unsigned kernel_reads;
+
+ssize_t __real_cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf,
+				      size_t len);
+ssize_t __wrap_cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf,
+				      size_t len);
+
+ssize_t __wrap_cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len)
+{
+	kernel_reads++;
+	return __real_cw_kernel_threads_read(k, pid, buf, len);
+}
 
 bool cw_node_find(struct cw_node *n, pid_t pid, uint64_t start_ticks, struct cw_node_process *ret)
 {
@@ -38,7 +52,11 @@ static void set_up(void)
 		.clock = &cw_clock_system, .node_name = "node-a", .max_running = 2, .max_queued = 8
 	};
 
+	struct cw_kernel_threads *kernel = NULL;
+
 	guarded_set_up();
+	has_kernel_side = cw_kernel_threads_new(&kernel, NULL) == 0;
+	cw_kernel_threads_free(kernel);
 	config.base = base = event_base_new();
 	cr_assert_eq(cw_capture_new(&config, &capture), 0);
 }
@@ -102,6 +120,7 @@ static void expect_hidden(void)
 	cr_expect(json_is_null(at("proc", "write_bytes")), "its I/O is shown");
 	for (size_t i = 0; i < sizeof(secret) / sizeof(secret[0]); i++)
 		cr_expect(json_is_null(of_thread(secret[i])), "%s is shown", secret[i]);
+	cr_expect_eq(kernel_reads, 0, "where its threads sleep is read, and only then thrown away");
 	/* What ps shows to everybody. */
 	cr_expect_str_eq(json_string_value(at("proc", "state")), "S");
 	cr_expect_eq(strncmp(json_string_value(at("proc", "command")), "rank", 4), 0);
@@ -115,6 +134,7 @@ static void expect_shown(void)
 	cr_expect_gt(json_array_size(at("native", "threads")), 0);
 	cr_expect_str_eq(json_string_value(at("proc", "status")), "ok");
 	cr_expect_str_eq(json_string_value(of_thread("syscall")), "read");
+	cr_expect_eq(kernel_reads, has_kernel_side ? 1 : 0);
 }
 
 Test(capture_guarded, shows_an_ordinary_program)

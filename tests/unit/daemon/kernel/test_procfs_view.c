@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/kernel/procfs.h"
+#include "daemon/kernel/procstat.h"
 #include "tests/support/agent/guarded_program.h"
+#include "tests/support/node/slow_exec.h"
 
 TestSuite(procfs_view, .init = guarded_set_up, .fini = guarded_tear_down, .timeout = 300);
 
@@ -62,6 +65,22 @@ Test(procfs_view, ends_with_the_process)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 	cr_expect_not(cw_procfs_view_holds(&view));
 	cw_procfs_view_close(&view);
+}
+
+/* The loop asks this before it has the kernel's side read. */
+Test(procfs_view, question_does_not_wait_for_a_process_in_the_middle_of_execve, .timeout = 60)
+{
+	struct slow_exec s;
+	int fd;
+
+	if (!slow_exec_start(&s))
+		cr_skip_test("no root, or no FUSE");
+	fd = cw_procstat_open(s.pid);
+	cr_assert_geq(fd, 0);
+	cr_expect(cw_procfs_may_see(fd, 0, 0));
+	cr_expect_not(cw_procfs_may_see(fd, 0, NOBODY));
+	slow_exec_stop(&s);
+	close(fd);
 }
 
 Test(procfs_view, reads_ids_where_they_are)
