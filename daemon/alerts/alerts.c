@@ -41,6 +41,7 @@ struct outgoing {
 	struct cw_alerts *owner;
 	uint32_t uid;
 	bool is_notice;
+	bool is_displaced; /* its place went to another user's: it is not posted */
 	char *id, *text;
 	cw_webhook_fn fn;
 };
@@ -218,7 +219,8 @@ static void on_synced(bool is_on_disk, void *user)
 	/* A receiver of both must not take the alert for the notice that it already has. */
 	(void)snprintf(key, sizeof(key), "%s%s", o->id, o->is_notice ? "-notice" : "");
 	DL_DELETE(a->outgoing, o);
-	if (cw_webhook_post(to, o->uid, o->is_notice ? key : o->id, o->text, o->fn, a) < 0)
+	if (o->is_displaced ||
+	    cw_webhook_post(to, o->uid, o->is_notice ? key : o->id, o->text, o->fn, a) < 0)
 		o->fn(o->uid, o->id, false, 0, a);
 	outgoing_free(o);
 }
@@ -264,13 +266,39 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 	return 0;
 }
 
-static unsigned count_outgoing(const struct cw_alerts *a)
+/*
+ * A slow disk takes two seconds for a bundle, and then alerts, notices and epitaphs of one user
+ * must not take all the places. Who is displaced fails as if the server had not taken it, when its
+ * bundle has been waited for: not from inside this call.
+ */
+static bool make_room(const struct cw_alerts *a, uint32_t uid)
 {
-	const struct outgoing *o;
-	unsigned n;
+	struct cw_share_place places[WEBHOOK_PENDING];
+	struct outgoing *o, *displaced;
+	void *holder = NULL;
+	size_t n = 0;
 
-	DL_COUNT(a->outgoing, o, n);
-	return n;
+	DL_FOREACH (a->outgoing, o) {
+		if (o->is_displaced)
+			continue;
+		if (n == WEBHOOK_PENDING)
+			return false; /* folded ones go out beside them */
+		/* Appended as they come: the later, the younger. */
+		places[n] = (struct cw_share_place){ .uid = o->uid,
+						     .since_ns = (int64_t)n,
+						     .holder = o };
+		n++;
+	}
+	switch (cw_share_place_for(uid, places, n, WEBHOOK_PENDING, &holder)) {
+	case CW_SHARE_ADMIT:
+		return true;
+	case CW_SHARE_DISPLACE:
+		displaced = holder;
+		displaced->is_displaced = true;
+		return true;
+	default:
+		return false;
+	}
 }
 
 int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc)
@@ -283,7 +311,7 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	}
 	if (is_outgoing(a, due->uid, due->id))
 		return 0;
-	if (count_outgoing(a) >= WEBHOOK_PENDING)
+	if (!make_room(a, due->uid))
 		return -EAGAIN;
 	switch (cw_alert_fold_ask(a->fold, due->uid, due->id, doc,
 				  cw_clock_now_ns(a->config.clock))) {
@@ -319,7 +347,7 @@ static bool wants_epitaph(const struct cw_alerts *a, const struct cw_incident_du
 {
 	return a->webhook && a->tells_epitaphs && !a->is_shadow &&
 	       !(a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)) &&
-	       !settled(a, due) && count_outgoing(a) < WEBHOOK_PENDING;
+	       !settled(a, due) && make_room(a, due->uid);
 }
 
 static void on_notice_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
@@ -335,8 +363,9 @@ void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, cons
 	json_t *copy;
 
 	a->stats.notices[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
-	if (!a->notices || a->is_shadow || count_outgoing(a) >= WEBHOOK_PENDING ||
-	    (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)))
+	if (!a->notices || a->is_shadow ||
+	    (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)) ||
+	    !make_room(a, due->uid))
 		return;
 	copy = json_copy((json_t *)doc);
 	if (!copy || post(a, due->uid, &due->id, 1, copy, on_notice_posted) < 0)

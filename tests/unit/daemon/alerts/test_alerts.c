@@ -432,6 +432,24 @@ Test(alerts, those_of_one_user_beyond_a_rate_go_out_as_one)
 		cr_expect(is_sent(7, i), "%u", i);
 }
 
+/* Each waits for its bundle to be on disk, 2 s at most: no turn of the loop is made meanwhile. */
+Test(alerts, what_one_user_has_under_way_leaves_places_to_others)
+{
+	char id[16];
+
+	quiet = "/quiet";
+	open_all("alert", "generic");
+	for (unsigned i = 0; i < 200; i++) {
+		(void)snprintf(id, sizeof(id), "c%u", i);
+		note(id); /* of user 7 */
+	}
+	for (unsigned uid = 8; uid < 24; uid++)
+		cr_expect_eq(alert_of(uid, 0), 0, "uid %u", uid);
+	wait_for_posts(16);
+	for (unsigned uid = 8; uid < 24; uid++)
+		cr_expect(is_sent(uid, 0), "uid %u", uid);
+}
+
 Test(alerts, what_was_collected_outlives_a_restart)
 {
 	open_all("alert", "generic");
