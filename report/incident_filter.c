@@ -58,15 +58,23 @@ static bool is_on(const json_t *hosts, const char *node)
 	return false;
 }
 
+bool cw_incident_filter_wants(const struct cw_incident_filter *f, const char *time,
+			      const char *class, const char *job, const json_t *hosts)
+{
+	if (f->since_wall_ns && cw_wall_parse(time) < f->since_wall_ns)
+		return false;
+	if (f->class && strcmp(class, f->class) != 0)
+		return false;
+	if (f->job && !is_job(job, f->job))
+		return false;
+	return !f->node || is_on(hosts, f->node);
+}
+
 bool cw_incident_filter_matches(const struct cw_incident_filter *f, const json_t *entry)
 {
-	if (f->since_wall_ns && cw_wall_parse(cw_json_str(entry, "time", "")) < f->since_wall_ns)
-		return false;
-	if (f->class && strcmp(cw_json_str(entry, "class", ""), f->class) != 0)
-		return false;
-	if (f->job && !is_job(cw_json_str(entry, "job", ""), f->job))
-		return false;
-	return !f->node || is_on(json_object_get(entry, "hosts"), f->node);
+	return cw_incident_filter_wants(
+		f, cw_json_str(entry, "time", ""), cw_json_str(entry, "class", ""),
+		cw_json_str(entry, "job", ""), json_object_get(entry, "hosts"));
 }
 
 /* 0, also where it is there already or no more are kept; -1: out of memory. */

@@ -28,6 +28,9 @@ void cw_incident_filter_read(const json_t *arguments, struct cw_incident_filter 
 
 /* entry: one of a collwatch.incidents/1 (docs/schemas.md). */
 bool cw_incident_filter_matches(const struct cw_incident_filter *filter, const json_t *entry);
+/* The same of what is in such an entry, before there is one. */
+bool cw_incident_filter_wants(const struct cw_incident_filter *filter, const char *time,
+			      const char *class, const char *job, const json_t *hosts);
 
 /*
  * The hosts of an incident's or an epitaph's culprits, each once: an array of strings, with null

@@ -334,6 +334,20 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
+/* That others were not asked, and what follows from that. */
+static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
+{
+	json_int_t n = cw_json_int(doc, "not_asked", 0);
+
+	if (n <= 0)
+		return;
+	cw_text_put(t, CW_TEXT_YELLOW, "note: ");
+	fprintf(t->out,
+		"the other %s not asked, too many questions are under way: %s; try again in a few "
+		"seconds\n",
+		n == 1 ? "node was" : "nodes were", so);
+}
+
 /* Who did not answer, and what follows from that. */
 static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 {
@@ -354,6 +368,19 @@ static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 			(long long)n - (long long)json_array_size(silent),
 			(size_t)n - json_array_size(silent) == 1 ? "" : "s");
 	fprintf(t->out, " did not answer: %s\n", so);
+}
+
+static void show_left_out(struct cw_text *t, const json_t *incidents)
+{
+	json_int_t n = cw_json_int(incidents, "left_out", 0);
+
+	if (n <= 0)
+		return;
+	cw_text_put(t, CW_TEXT_YELLOW, "note: ");
+	fprintf(t->out,
+		"%lld older one%s not listed: --since, --class, --node or --job make the list "
+		"shorter\n",
+		(long long)n, n == 1 ? " is" : "s are");
 }
 
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
@@ -381,7 +408,9 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}
+	show_left_out(&t, incidents);
 	show_silent(&t, incidents, "incidents kept there are missing");
+	show_not_asked(&t, incidents, "incidents kept there are missing");
 }
 
 void cw_render_mute(FILE *out, const json_t *mute, bool color)
@@ -395,6 +424,7 @@ void cw_render_mute(FILE *out, const json_t *mute, bool color)
 	if (!json_is_object(muted)) {
 		fputs(": alerts go out\n", out);
 		show_silent(&t, mute, "a mute kept there holds again when the node is back");
+		show_not_asked(&t, mute, "a mute kept there holds on");
 		return;
 	}
 	fputs(": muted on ", out);
@@ -407,4 +437,5 @@ void cw_render_mute(FILE *out, const json_t *mute, bool color)
 	cw_text_put(&t, CW_TEXT_PLAIN, until ? until : "");
 	fputc('\n', out);
 	show_silent(&t, mute, "it is not muted there");
+	show_not_asked(&t, mute, "it is not muted there");
 }

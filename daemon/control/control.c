@@ -15,6 +15,7 @@
 /* Room for the other fields and the envelope in a message's longest string. */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 #define MAX_LIST (MAX_JSON - 1024)
+#define MAX_LISTED 4096
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
@@ -63,37 +64,29 @@ static bool may_see_incident(const struct cw_caller *caller, const json_t *incid
 	return json_is_integer(uid) && json_integer_value(uid) == (json_int_t)caller->uid;
 }
 
-static void keep_first(json_t *array, size_t n)
-{
-	while (json_array_size(array) > n)
-		(void)json_array_remove(array, json_array_size(array) - 1); /* it is there */
-}
-
+/* Thousands of incidents do not fit a message; the newest come first. */
 static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
 			 const json_t *arguments, struct cw_control_answer *a)
 {
-	json_t *all = cw_store_list(s->store), *seen = json_array(), *entry;
 	json_int_t max = json_integer_value(json_object_get(arguments, "max"));
-	struct cw_incident_filter filter;
-	size_t i;
+	struct cw_store_query query = {
+		.is_of_all = caller->sees_all,
+		.uid = caller->uid,
+		.max = max > 0 && max < MAX_LISTED ? (size_t)max : MAX_LISTED,
+		.max_bytes = MAX_LIST,
+		.extra_bytes = strlen("\"host\":\"\",") + strlen(s->node_name),
+	};
+	json_t *doc, *list, *entry;
+	size_t i, left_out;
 
-	cw_incident_filter_read(arguments, &filter);
-	json_array_foreach (all, i, entry) {
-		json_t *host = json_string(s->node_name);
-
-		if (may_see_incident(caller, entry) && cw_incident_filter_matches(&filter, entry)) {
-			(void)json_object_set(entry, "host", host);
-			(void)json_array_append(seen, entry);
-		}
-		json_decref(host);
-	}
-	json_decref(all);
-	if (max > 0)
-		keep_first(seen, (size_t)max);
-	/* Thousands of incidents do not fit a message; the newest come first. */
-	while (json_dumpb(seen, NULL, 0, JSON_COMPACT) > MAX_LIST || json_array_size(seen) > 4096)
-		keep_first(seen, json_array_size(seen) / 2);
-	succeed(a, json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", seen));
+	cw_incident_filter_read(arguments, &query.filter);
+	list = cw_store_list(s->store, &query, &left_out);
+	json_array_foreach (list, i, entry)
+		(void)json_object_set_new(entry, "host", json_string(s->node_name));
+	doc = json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", list);
+	if (left_out)
+		(void)json_object_set_new(doc, "left_out", json_integer((json_int_t)left_out));
+	succeed(a, doc);
 }
 
 /* How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot.

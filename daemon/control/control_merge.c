@@ -15,6 +15,8 @@
 /* As for one node's list: what fits a message, and no more entries than anybody reads. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
+/* What nodes say of those they left out is added up; nonsense is not. */
+#define MAX_LEFT_OUT 1000000000
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
@@ -54,16 +56,32 @@ static void note_own(struct cw_merge *m)
 		(void)is_new(m, entry);
 }
 
+static void add_left_out(struct cw_merge *m, json_int_t n)
+{
+	json_int_t before = json_integer_value(json_object_get(m->doc, "left_out"));
+
+	if (n > 0 && n <= MAX_LEFT_OUT - before)
+		(void)json_object_set_new(m->doc, "left_out", json_integer(before + n));
+}
+
 /* A job that changed its leader has a bundle on either node: the nearest is listed. */
 static void add_incidents(struct cw_merge *m, const json_t *doc)
 {
 	json_t *list = json_object_get(m->doc, "incidents"), *entry;
 	const json_t *more = json_object_get(doc, "incidents");
+	json_int_t left_out = 0;
 	size_t i;
 
-	json_array_foreach (more, i, entry)
-		if (json_array_size(list) < MAX_INCIDENTS && is_new(m, entry))
+	json_array_foreach (more, i, entry) {
+		if (!is_new(m, entry))
+			continue;
+		if (json_array_size(list) < MAX_INCIDENTS)
 			(void)json_array_append(list, entry);
+		else
+			left_out++;
+	}
+	add_left_out(m, left_out);
+	add_left_out(m, json_integer_value(json_object_get(doc, "left_out")));
 }
 
 static int newest_first(const void *a, const void *b)
@@ -90,6 +108,7 @@ static void sort_incidents(struct cw_merge *m)
 	while (json_dumpb(sorted, NULL, 0, JSON_COMPACT) > MAX_BYTES)
 		for (size_t keep = json_array_size(sorted) / 2; json_array_size(sorted) > keep;)
 			(void)json_array_remove(sorted, json_array_size(sorted) - 1);
+	add_left_out(m, entries ? (json_int_t)(n - json_array_size(sorted)) : 0);
 	m->is_short = m->is_short || !entries;
 	if (entries && sorted)
 		(void)json_object_set(doc, "incidents", sorted);
@@ -204,6 +223,32 @@ bool cw_control_merge_add(struct cw_merge *m, const char *node,
 	return is_enough;
 }
 
+void cw_control_merge_not_asked(struct cw_merge *m, unsigned n)
+{
+	m->n_not_asked = n;
+}
+
+/* Of stacks there is nothing but this word: what this node has of the job is not what was asked. */
+static void tell_not_asked(struct cw_merge *m)
+{
+	const char *which = m->n_not_asked == 1 ? "the other node was" : "the other nodes were";
+	size_t len = strlen(m->answer.error);
+
+	if (!m->n_not_asked)
+		return;
+	if (m->doc) {
+		(void)json_object_set_new(m->doc, "not_asked",
+					  json_integer((json_int_t)m->n_not_asked));
+		return;
+	}
+	if (!len)
+		m->answer.code = CODE_ERROR;
+	(void)snprintf(m->answer.error + len, sizeof(m->answer.error) - len,
+		       "%s%s not asked: too many questions are under way, try again in a few "
+		       "seconds",
+		       len ? "; " : "", which);
+}
+
 /* An answer without them would look whole. */
 static void name_silent(struct cw_merge *m)
 {
@@ -229,6 +274,7 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 		sort_incidents(m);
 	if (m->verb != CW_MERGE_REPORT || !m->doc)
 		name_silent(m);
+	tell_not_asked(m);
 	if (m->doc) {
 		free(m->answer.json);
 		m->answer.json = cw_json_write(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(10));

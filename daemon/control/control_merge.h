@@ -26,6 +26,7 @@ struct cw_merge {
 	json_t *silent; /* names */
 	json_t *listed; /* ids of incidents, as keys */
 	unsigned n_silent;
+	unsigned n_not_asked;
 	bool is_short; /* memory ran out for some of it */
 };
 
@@ -35,5 +36,7 @@ void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 /* A node's answer; NULL = it gave none. Returns true when there is no need of more. */
 bool cw_control_merge_add(struct cw_merge *m, const char *node,
 			  const struct cw_msg_node_reply *reply);
+/* So many nodes, of any, were not asked: too many questions to them are under way. */
+void cw_control_merge_not_asked(struct cw_merge *m, unsigned n);
 /* What they all say; cw_control_answer_fini() it. Nothing is left in m. */
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret);

@@ -2,7 +2,9 @@
 /*
  * A verb has a plan: whether others are asked at all once this node has answered, whom, and with
  * which arguments. Their answers are merged as they come (control_merge.h), and the asker gets one.
- * The other half answers such questions of other nodes, so many a second.
+ * A question for which there is no place waits in the same list for a while, and is then answered
+ * with what is known here and the word that nobody else was asked. The other half answers such
+ * questions of other nodes, so many a second.
  */
 #include "daemon/control/control_nodes.h"
 
@@ -24,6 +26,14 @@ enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 /* Newest ones of each node: nobody reads more of them, and the lists of many nodes add up. */
 #define MAX_LISTED 256
 
+struct plan {
+	enum cw_merge_verb verb;
+	const char *name;
+	json_t *arguments; /* owned */
+	char node[CW_NODE_NAME_MAX];
+	bool is_for_one;
+};
+
 /* A client of this node that waits. */
 struct question {
 	struct question *next, *prev;
@@ -31,9 +41,10 @@ struct question {
 	struct cw_caller caller;
 	cw_stacks_fn fn;
 	void *user;
+	struct plan plan;
 	struct cw_merge merge;
-	struct cw_ask_nodes *ask;
-	json_t *arguments; /* of stacks */
+	struct cw_ask_nodes *ask; /* NULL = waits for a place */
+	int64_t asked_ns;
 };
 
 /* A node that waits for stacks. */
@@ -72,7 +83,7 @@ static void drop_question(struct question *q)
 	cw_ask_nodes_free(q->ask);
 	cw_control_merge_end(&q->merge, &unused);
 	cw_control_answer_fini(&unused);
-	json_decref(q->arguments);
+	json_decref(q->plan.arguments);
 	free(q);
 }
 
@@ -128,36 +139,52 @@ static bool is_left_to_us(const struct question *q)
 	return q->merge.verb == CW_MERGE_STACKS && !q->merge.doc && !*q->merge.answer.error;
 }
 
-static void on_done(void *user)
+static void finish(struct question *q)
 {
-	struct question *q = user;
 	struct cw_control_answer answer = { 0 };
 	cw_stacks_fn fn = q->fn;
 	void *asker = q->user;
 
-	if (is_left_to_us(q)) {
-		cw_stacks_request(q->owner->config.stacks, &q->caller, q->arguments, fn, asker);
-		drop_question(q);
-		return;
-	}
 	cw_control_merge_end(&q->merge, &answer);
 	drop_question(q);
 	fn(&answer, asker);
 	cw_control_answer_fini(&answer);
 }
 
-/* Each question costs others work: one at a time for a user. */
-static bool may_ask(const struct cw_control_nodes *n, const struct cw_caller *caller)
+static void on_done(void *user)
 {
-	const struct question *q;
+	struct question *q = user;
+
+	if (is_left_to_us(q)) {
+		cw_stacks_request(q->owner->config.stacks, &q->caller, q->plan.arguments, q->fn,
+				  q->user);
+		drop_question(q);
+		return;
+	}
+	finish(q);
+}
+
+/* Each question costs others work: one at a time for a user. */
+static bool may_ask(const struct question *q)
+{
+	const struct question *other;
 	unsigned count = 0;
 
-	DL_FOREACH (n->questions, q) {
-		count++;
-		if (q->caller.uid == caller->uid && !caller->sees_all)
+	DL_FOREACH (q->owner->questions, other) {
+		count += other->ask != NULL;
+		if (other->ask && other->caller.uid == q->caller.uid && !q->caller.sees_all)
 			return false;
 	}
 	return count < CW_ASK_NODES_MAX;
+}
+
+static unsigned count_peers(const struct cw_control_nodes *n)
+{
+	unsigned n_peers = 0;
+
+	if (n->config.transport)
+		(void)cw_transport_peers(n->config.transport, &n_peers);
+	return n_peers;
 }
 
 static void note_unreachable(struct question *q)
@@ -171,14 +198,6 @@ static void note_unreachable(struct question *q)
 		if (!cw_transport_is_alive(t, peers[i].name))
 			(void)cw_control_merge_add(&q->merge, peers[i].name, NULL);
 }
-
-struct plan {
-	enum cw_merge_verb verb;
-	const char *name;
-	json_t *arguments; /* owned */
-	char node[CW_NODE_NAME_MAX];
-	bool is_for_one;
-};
 
 /* The job by its whole name: others may have one whose name is as short. */
 static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
@@ -216,6 +235,8 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 	while (verb < CW_MERGE__MAX && strcmp(names[verb], p->name) != 0)
 		verb++;
 	p->verb = verb;
+	if (verb < CW_MERGE__MAX)
+		p->name = names[verb]; /* outlives the request */
 	switch (verb) {
 	case CW_MERGE_INCIDENTS:
 		(void)json_object_set_new(p->arguments, "max", json_integer(MAX_LISTED));
@@ -231,19 +252,20 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 	}
 }
 
-static struct question *start(struct cw_control_nodes *n, const struct cw_caller *caller,
-			      const struct plan *p)
+/* 0, or -ENOMEM. */
+static int start(struct question *q)
 {
+	const struct cw_control_nodes *n = q->owner;
+	const struct plan *p = &q->plan;
 	_cleanup_(freep) char *json = cw_json_write(p->arguments, JSON_COMPACT);
-	struct question *q = calloc(1, sizeof(*q));
 	struct cw_ask_nodes_config ask = {
 		.clock = n->config.clock,
 		.transport = n->config.transport,
 		.node = p->is_for_one ? p->node : NULL,
 		.verb = p->name,
 		.json = json,
-		.uid = caller->uid,
-		.sees_all = caller->sees_all,
+		.uid = q->caller.uid,
+		.sees_all = q->caller.sees_all,
 		.within_ms = p->verb == CW_MERGE_STACKS ? CW_CONTROL_NODES_STACKS_MS
 							: CW_CONTROL_NODES_WITHIN_MS,
 		.on_answer = on_answer,
@@ -251,14 +273,18 @@ static struct question *start(struct cw_control_nodes *n, const struct cw_caller
 		.user = q,
 	};
 
-	if (!q || !json || cw_ask_nodes_new(&ask, &q->ask) < 0) {
-		free(q);
-		return NULL;
-	}
-	q->owner = n;
-	q->caller = *caller;
-	q->arguments = json_incref(p->arguments);
-	return q;
+	if (!json || cw_ask_nodes_new(&ask, &q->ask) < 0)
+		return -ENOMEM;
+	if (!p->is_for_one)
+		note_unreachable(q);
+	return 0;
+}
+
+/* What it waited for has not come; the asker has a deadline, too. */
+static void give_up(struct question *q)
+{
+	cw_control_merge_not_asked(&q->merge, q->plan.is_for_one ? 1 : count_peers(q->owner));
+	finish(q);
 }
 
 bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *caller,
@@ -267,23 +293,22 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 {
 	struct plan p = { .name = verb, .arguments = cw_json_parse_text(*json ? json : "{}", 0) };
 	struct question *q = NULL;
-	unsigned n_peers = 0;
 
-	if (n->config.transport)
-		(void)cw_transport_peers(n->config.transport, &n_peers);
-	if (n_peers && json_is_object(p.arguments) && may_ask(n, caller) &&
-	    make_plan(n, caller, local, &p))
-		q = start(n, caller, &p);
-	json_decref(p.arguments);
-	if (!q)
+	if (count_peers(n) && json_is_object(p.arguments) && make_plan(n, caller, local, &p))
+		q = calloc(1, sizeof(*q));
+	if (!q) {
+		json_decref(p.arguments);
 		return false;
+	}
+	q->owner = n;
+	q->caller = *caller;
 	q->fn = fn;
 	q->user = user;
+	q->plan = p;
+	q->asked_ns = cw_clock_now_ns(n->config.clock);
 	cw_control_merge_begin(&q->merge, p.verb, local);
 	DL_APPEND(n->questions, q);
-	if (!p.is_for_one)
-		note_unreachable(q);
-	return true;
+	return true; /* the next tick starts it */
 }
 
 /* ---- answering ---- */
@@ -393,8 +418,16 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 
 void cw_control_nodes_tick(struct cw_control_nodes *n)
 {
+	int64_t now = cw_clock_now_ns(n->config.clock);
 	struct question *q, *tmp;
 
-	DL_FOREACH_SAFE (n->questions, q, tmp)
-		cw_ask_nodes_tick(q->ask);
+	DL_FOREACH_SAFE (n->questions, q, tmp) {
+		bool may_start = !q->ask && may_ask(q);
+
+		if ((may_start && start(q) < 0) ||
+		    (!q->ask && now - q->asked_ns >= CW_CONTROL_NODES_PLACE_MS * CW_NS_PER_MS))
+			give_up(q);
+		else if (q->ask)
+			cw_ask_nodes_tick(q->ask);
+	}
 }

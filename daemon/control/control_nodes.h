@@ -10,6 +10,10 @@
  *	           to lead it
  *	stacks     the job's leader; where nobody here knows the job, all living peers
  *
+ * At most CW_ASK_NODES_MAX questions are under way, one of a user (of who sees all, any number of
+ * them). Others wait for CW_CONTROL_NODES_PLACE_MS; then the answer is this node's, and says that
+ * the others were not asked.
+ *
  * Who asks is said by the asker's daemon, which knows it from its kernel and has the cluster's key
  * or certificate. Answers to others are limited in number; stacks by user, as everybody's.
  *
@@ -28,7 +32,9 @@ struct cw_control_nodes;
 
 /* Answers for other nodes, in a second; beyond it they are told to come again. */
 #define CW_CONTROL_NODES_PER_S 32u
-/* How long others are waited for; the command line waits a little longer. */
+/* How long a question waits for a place, and then for the others' answers; the command line waits a
+ * little longer. */
+#define CW_CONTROL_NODES_PLACE_MS 4000u
 #define CW_CONTROL_NODES_WITHIN_MS 5000u
 /* Of stacks: the leader's own time and the way. */
 #define CW_CONTROL_NODES_STACKS_MS 32000u
@@ -48,8 +54,8 @@ struct cw_control_nodes *cw_control_nodes_free(struct cw_control_nodes *n);
 
 /*
  * local: this node's own answer, taken when this returns true; NULL for stacks. True: the answer
- * comes later through fn, exactly once, or not at all after cw_control_nodes_cancel(). False: other
- * nodes have nothing to add.
+ * comes later through fn, exactly once, or not at all after cw_control_nodes_cancel(): nobody is
+ * asked before cw_control_nodes_tick(). False: other nodes have nothing to add.
  */
 bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *caller,
 			  const char *verb, const char *json, struct cw_control_answer *local,

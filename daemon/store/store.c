@@ -617,28 +617,60 @@ static int newest_first(const struct cw_store_entry *a, const struct cw_store_en
 	return (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns);
 }
 
-json_t *cw_store_list(struct cw_store *store)
+static bool is_wanted(const struct cw_store_query *q, const struct cw_store_entry *e)
 {
+	return (q->is_of_all || e->uid == q->uid) &&
+	       cw_incident_filter_wants(&q->filter, e->time, e->class ? e->class : "",
+					e->job ? e->job : "", e->hosts);
+}
+
+/* What is left out for want of memory cw_control_handle() notices. %+: id after path. */
+static json_t *make_line(const struct cw_store *store, const struct cw_store_entry *e)
+{
+	json_t *line = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s++}", "id", e->id, "uid",
+				 (json_int_t)e->uid, "job", e->job ? e->job : "", "class",
+				 e->class ? e->class : "", "time", e->time, "summary",
+				 e->summary ? e->summary : "", "closed_as",
+				 *e->closed_as ? json_string(e->closed_as) : json_null(), "path",
+				 store->path, "/", e->id);
+
+	if (e->is_epitaph)
+		(void)json_object_set_new(line, "epitaph", json_true());
+	if (e->hosts)
+		(void)json_object_set(line, "hosts", e->hosts);
+	return line;
+}
+
+json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, size_t *ret_left_out)
+{
+	size_t bytes = 0, left_out = 0;
 	json_t *list = json_array();
 	struct cw_store_entry *e, *next;
 
 	HASH_SORT(store->table, newest_first);
 	HASH_ITER (hh, store->table, e, next) {
-		/* %+: id after path. What is left out for want of memory cw_control_handle()
-		 * notices. */
-		json_t *line = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s++}", "id", e->id,
-					 "uid", (json_int_t)e->uid, "job", e->job ? e->job : "",
-					 "class", e->class ? e->class : "", "time", e->time,
-					 "summary", e->summary ? e->summary : "", "closed_as",
-					 *e->closed_as ? json_string(e->closed_as) : json_null(),
-					 "path", store->path, "/", e->id);
+		json_t *line;
 
-		if (e->is_epitaph)
-			(void)json_object_set_new(line, "epitaph", json_true());
-		if (e->hosts)
-			(void)json_object_set(line, "hosts", e->hosts);
+		if (!is_wanted(q, e))
+			continue;
+		/* One that did not fit ends the list: an older one may, but would look the newest.
+		 */
+		if (left_out || (q->max && json_array_size(list) >= q->max)) {
+			left_out++;
+			continue;
+		}
+		line = make_line(store, e);
+		bytes += q->max_bytes ? json_dumpb(line, NULL, 0, JSON_COMPACT) + 1 + q->extra_bytes
+				      : 0;
+		if (bytes > q->max_bytes) {
+			json_decref(line);
+			left_out++;
+			continue;
+		}
 		(void)json_array_append_new(list, line);
 	}
+	if (ret_left_out)
+		*ret_left_out = left_out;
 	return list;
 }
 

@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "report/bundle.h"
+#include "report/incident_filter.h"
 
 struct cw_store;
 
@@ -59,12 +60,23 @@ struct cw_store_stats {
 };
 void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret);
 
+struct cw_store_query {
+	bool is_of_all; /* users, and those without one; else of uid */
+	uint32_t uid;
+	struct cw_incident_filter filter;
+	size_t max;         /* entries; 0 = all */
+	size_t max_bytes;   /* of them as compact JSON; 0 = all */
+	size_t extra_bytes; /* that the caller adds to each */
+};
+
 /*
  * New reference to an array of {"id","uid" (-1 = not said),"job","class","time","summary",
  * "closed_as" (null: it is open),"path"}, newest first. What is an epitaph alone has "epitaph":
- * true.
+ * true. *ret_left_out: older ones that are wanted as well and were beyond a limit; NULL = unasked.
+ * Nothing is made for those, nor for what is not wanted.
  */
-json_t *cw_store_list(struct cw_store *store);
+json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *query,
+		      size_t *ret_left_out);
 
 /* Reads one bundle, from disk or memory; of a snapshot above 4 MiB nothing. -ENOENT. */
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);

@@ -132,7 +132,7 @@ OPS = {
 
 MUTE = {
     "schema": ("collwatch.mute/1",), "job": str, "uid": number, "muted": MUTED, "nodes?": [str], "silent?": [str],
-    "silent_count?": number,
+    "silent_count?": number, "not_asked?": number,
 }
 
 INCIDENTS = {
@@ -140,7 +140,7 @@ INCIDENTS = {
     "incidents": [{"id": text, "uid?": (None, number), "job?": (None, str), "class?": (None, str),
                    "time?": (None, TIME), "summary?": (None, str), "closed_as?": (None, str), "host": str,
                    "path?": (None, str), "hosts?": [(None, str)]}],
-    "silent?": [str], "silent_count?": number,
+    "silent?": [str], "silent_count?": number, "not_asked?": number, "left_out?": number,
 }
 
 DOCTOR = {

@@ -16,6 +16,7 @@ static int64_t fake_now(void *user)
 }
 
 int64_t wall_step_ns;
+const struct cw_store_query list_all = { .is_of_all = true };
 
 static int64_t fake_wall(void *user)
 {
@@ -99,7 +100,7 @@ const char *listed_id(json_t *list, size_t i)
 
 bool is_listed(struct cw_store *store, const char *id)
 {
-	json_t *list = cw_store_list(store);
+	json_t *list = cw_store_list(store, &list_all, NULL);
 	bool found = false;
 
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -110,7 +111,7 @@ bool is_listed(struct cw_store *store, const char *id)
 
 size_t list_len(struct cw_store *store)
 {
-	json_t *list = cw_store_list(store);
+	json_t *list = cw_store_list(store, &list_all, NULL);
 	size_t n = json_array_size(list);
 
 	json_decref(list);

@@ -29,6 +29,7 @@ struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns);
 int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path);
 int put_job(int uid, const char *job, struct cw_store *store, const char *id);
 int put(struct cw_store *store, const char *id, size_t pad, char *ret_path);
+extern const struct cw_store_query list_all;   /* without a limit */
 const char *listed_id(json_t *list, size_t i); /* "" = there is none */
 bool is_listed(struct cw_store *store, const char *id);
 size_t list_len(struct cw_store *store);

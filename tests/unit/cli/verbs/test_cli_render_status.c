@@ -219,6 +219,37 @@ Test(cli_render_status, tells_where_a_mute_holds_and_which_nodes_could_not_be_to
 	free(text);
 }
 
+Test(cli_render_status, tells_how_many_incidents_are_not_listed)
+{
+	char *text = text_of(cw_render_incidents, "{\"incidents\":[],\"left_out\":1}");
+
+	cr_assert_str_eq(text, "no incidents\n"
+			       "note: 1 older one is not listed: --since, --class, --node or --job "
+			       "make the list shorter\n");
+	free(text);
+	text = text_of(cw_render_incidents, "{\"incidents\":[],\"left_out\":2}");
+	cr_assert_not_null(strstr(text, "note: 2 older ones are not listed"));
+	free(text);
+}
+
+Test(cli_render_status, tells_that_other_nodes_were_not_asked)
+{
+	char *text = text_of(cw_render_incidents, "{\"incidents\":[],\"silent_count\":0,"
+						  "\"not_asked\":3}");
+
+	cr_assert_str_eq(text,
+			 "no incidents\n"
+			 "note: the other nodes were not asked, too many questions are under "
+			 "way: incidents kept there are missing; try again in a few seconds\n");
+	free(text);
+	text = text_of(cw_render_mute, "{\"job\":\"j\",\"muted\":{\"until\":null,"
+				       "\"node\":\"a\"},\"not_asked\":1}");
+	cr_assert_str_eq(text, "j: muted on a until it is unmuted\n"
+			       "note: the other node was not asked, too many questions are under "
+			       "way: it is not muted there; try again in a few seconds\n");
+	free(text);
+}
+
 Test(cli_render_status, survives_documents_of_another_kind)
 {
 	static const char *const docs[] = { "[]", "{\"jobs\":7}", "{\"jobs\":[1,null,{}]}",

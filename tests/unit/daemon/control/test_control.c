@@ -127,6 +127,15 @@ Test(control, a_list_that_does_not_fit_a_message_holds_the_newest)
 	list = json_object_get(doc, "incidents");
 	cr_assert_gt(json_array_size(list), 50);
 	cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "id")), id);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "left_out")) + json_array_size(list),
+		     302);
+	json_decref(doc);
+	doc = ask(&root, "incidents", "{\"max\": 256, \"job\": \"j\"}", 0);
+	cr_assert_null(json_object_get(doc, "left_out"), "all that are wanted are there");
+	json_decref(doc);
+	doc = ask(&other, "incidents", "{\"max\": 1}", 0);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "left_out")), 300,
+		     "nobody else's are counted");
 	json_decref(doc);
 }
 

@@ -26,7 +26,7 @@ Test(store, gives_back_what_was_put_also_after_a_restart)
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_mode & 0777, 0750);
 	for (int round = 0; round < 2; round++) {
-		json_t *list = cw_store_list(store);
+		json_t *list = cw_store_list(store, &list_all, NULL);
 		json_t *first = json_array_get(list, 0);
 
 		cr_assert_eq(json_array_size(list), 1);
@@ -54,10 +54,45 @@ Test(store, lists_newest_first_and_replaces_a_bundle_of_the_same_id)
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
 	cr_assert_eq(put(store, "a2", 10, NULL), 0);
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
-	list = cw_store_list(store);
+	list = cw_store_list(store, &list_all, NULL);
 	cr_assert_eq(json_array_size(list), 2);
 	cr_assert_str_eq(listed_id(list, 0), "a1");
 	cr_assert_str_eq(listed_id(list, 1), "a2");
+	json_decref(list);
+	cw_store_close(store);
+}
+
+Test(store, lists_no_more_than_is_asked_for_and_counts_the_rest)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	struct cw_store_query query = { .uid = 1000, .max = 3 };
+	size_t left_out = 77;
+	char id[16];
+	json_t *list;
+
+	for (unsigned i = 0; i < 10; i++) {
+		(void)snprintf(id, sizeof(id), "a%u", i);
+		cr_assert_eq(put_for(i < 8 ? 1000 : 1001, store, id, 10, NULL), 0);
+	}
+	list = cw_store_list(store, &query, &left_out);
+	cr_expect_eq(json_array_size(list), 3);
+	cr_expect_str_eq(listed_id(list, 0), "a7", "the newest of this user");
+	cr_expect_eq(left_out, 5, "of this user alone");
+	query.max = 8;
+	query.max_bytes = json_dumpb(list, NULL, 0, JSON_COMPACT);
+	json_decref(list);
+	list = cw_store_list(store, &query, &left_out);
+	cr_expect_eq(json_array_size(list), 3, "as many as fit");
+	cr_expect_eq(left_out, 5);
+	json_decref(list);
+	query.extra_bytes = 1;
+	list = cw_store_list(store, &query, &left_out);
+	cr_expect_eq(json_array_size(list), 2);
+	json_decref(list);
+	query = (struct cw_store_query){ .is_of_all = true, .filter.job = "4712" };
+	list = cw_store_list(store, &query, &left_out);
+	cr_expect_eq(json_array_size(list), 0);
+	cr_expect_eq(left_out, 0, "who is not wanted is not left out");
 	json_decref(list);
 	cw_store_close(store);
 }
@@ -81,7 +116,7 @@ static bool close_unseen(struct cw_store *store, const char *open_id)
 /* "" = it is open */
 static void expect_closed_as(struct cw_store *store, const char *id, const char *closed_as)
 {
-	json_t *list = cw_store_list(store), *one;
+	json_t *list = cw_store_list(store, &list_all, NULL), *one;
 	struct cw_bundle bundle = { 0 };
 	const char *said;
 	size_t i;
