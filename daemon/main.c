@@ -14,6 +14,7 @@
 #include "common/commit.h"
 #include "common/log.h"
 #include "daemon/config/config.h"
+#include "daemon/config/config_reader.h"
 #include "daemon/control/status_doc.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/self_check.h"
@@ -99,16 +100,19 @@ struct daemon {
 	struct event_base *base;
 	struct cw_fork_server *forks;
 	struct cw_service *service;
+	struct cw_config_reader *reader;
+	bool is_reading, wants_again; /* the file, and once more */
 };
+
+static const char *config_path(void)
+{
+	return arg_config ? arg_config : CW_CONFIG_DEFAULT_PATH;
+}
 
 static int load_config(struct cw_config **ret, struct cw_err *err)
 {
-	const char *path = arg_config;
-	int r;
+	int r = cw_config_load_from(config_path(), !arg_config, ret, err);
 
-	if (!path && access(CW_CONFIG_DEFAULT_PATH, F_OK) == 0)
-		path = CW_CONFIG_DEFAULT_PATH;
-	r = cw_config_load(path, ret, err);
 	if (r >= 0 && arg_log_level >= 0)
 		(*ret)->log_level = arg_log_level;
 	return r;
@@ -123,17 +127,19 @@ static void on_stop(evutil_socket_t sig, short what, void *user)
 	(void)event_base_loopbreak(d->base);
 }
 
-static void on_reload(evutil_socket_t sig, short what, void *user)
-{
-	struct daemon *d = user;
-	struct cw_config *config = NULL;
-	const char *restart = NULL;
-	struct cw_err err = { "" };
-	int r;
+static void start_reload(struct daemon *d);
 
-	cw_notify_reloading(cw_clock_now_ns(&cw_clock_system));
-	r = load_config(&config, &err);
+/* Takes config; NULL: it could not be had. */
+static void on_config(struct cw_config *config, int r, const struct cw_err *why, void *user)
+{
+	const char *restart = NULL;
+	struct cw_err err = *why;
+	struct daemon *d = user;
+
+	d->is_reading = false;
 	if (r >= 0) {
+		if (arg_log_level >= 0)
+			config->log_level = arg_log_level;
 		r = cw_service_reload(d->service, config, &restart, &err);
 		if (r < 0)
 			cw_config_free(config);
@@ -144,7 +150,40 @@ static void on_reload(evutil_socket_t sig, short what, void *user)
 		log_warn("%s changed, which needs a restart; the old configuration stays", restart);
 	else
 		log_notice("configuration reloaded");
-	cw_notify_ready("running");
+	if (d->wants_again)
+		start_reload(d);
+	else
+		cw_notify_ready("running");
+}
+
+static void start_reload(struct daemon *d)
+{
+	const struct cw_config_source source = { .path = config_path(),
+						 .may_be_missing = !arg_config,
+						 .within_ms = CW_CONFIG_READ_MS };
+	struct cw_err err = { "" };
+	int r;
+
+	d->wants_again = false;
+	r = cw_config_reader_start(d->reader, &source, on_config, d, &err);
+	d->is_reading = r == 0;
+	if (r < 0) {
+		log_err("%s; the old configuration stays", err.text);
+		cw_notify_ready("running");
+	}
+}
+
+/* The file may have changed since it was read: once more, then. */
+static void on_reload(evutil_socket_t sig, short what, void *user)
+{
+	struct daemon *d = user;
+
+	if (d->is_reading) {
+		d->wants_again = true;
+		return;
+	}
+	cw_notify_reloading(cw_clock_now_ns(&cw_clock_system));
+	start_reload(d);
 }
 
 static void on_watchdog(evutil_socket_t fd, short what, void *user)
@@ -271,7 +310,9 @@ static int run(struct daemon *d, struct cw_config *config)
 		cw_config_free(config);
 		return EXIT_START;
 	}
-	r = add_events(d, &events);
+	r = cw_config_reader_new(d->base, &d->reader);
+	if (r == 0)
+		r = add_events(d, &events);
 	if (r < 0) {
 		log_err("cannot watch signals: %s", strerror(-r));
 	} else {
@@ -281,6 +322,7 @@ static int run(struct daemon *d, struct cw_config *config)
 		r = turn_until_told(d);
 	}
 	free_events(&events);
+	(void)cw_config_reader_free(d->reader); /* always NULL */
 	cw_service_free(d->service);
 	(void)cw_fork_server_free(d->forks); /* always NULL */
 	return r < 0 ? EXIT_START : EXIT_OK;

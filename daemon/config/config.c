@@ -3,12 +3,8 @@
 
 #include <confuse.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cluster/secret.h"
@@ -16,14 +12,11 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/parse.h"
-
-#define MAX_FILE_BYTES (1u << 20)
-/* All values as text; "${NAME}" may make them longer than the file is. */
-#define MAX_VALUES_BYTES (MAX_FILE_BYTES * 2)
+#include "daemon/config/config_values.h"
 
 /*
  * libconfuse hands no user pointer to its error function, and its lexer is one per process anyway:
- * this is where the first error of the parse in progress goes. Set only inside parse().
+ * this is where the first error of the parse in progress goes. Set only inside cw_config_parse().
  */
 static struct cw_err *parse_err;
 static const char *parse_path;
@@ -364,7 +357,8 @@ static void blank_comments(char *text)
 
 static int slurp(const char *path, char **ret_text, struct cw_err *err)
 {
-	_cleanup_(freep) char *text = malloc(MAX_FILE_BYTES + 1); /* not zeroed: mostly unused */
+	_cleanup_(freep) char *text =
+		malloc(CW_CONFIG_MAX_FILE_BYTES + 1); /* not zeroed: mostly unused */
 	FILE *f = fopen(path, "re");
 	size_t n;
 	int e;
@@ -375,14 +369,14 @@ static int slurp(const char *path, char **ret_text, struct cw_err *err)
 		(void)fclose(f);
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
-	n = fread(text, 1, MAX_FILE_BYTES + 1, f);
+	n = fread(text, 1, CW_CONFIG_MAX_FILE_BYTES + 1, f);
 	e = ferror(f) ? errno : 0;
 	(void)fclose(f); /* only read */
 	if (e)
 		return cw_err_set(err, e, "%s: %s", path, strerror(e));
-	if (n <= MAX_FILE_BYTES)
+	if (n <= CW_CONFIG_MAX_FILE_BYTES)
 		text[n] = '\0';
-	if (n > MAX_FILE_BYTES || strlen(text) != n)
+	if (n > CW_CONFIG_MAX_FILE_BYTES || strlen(text) != n)
 		return cw_err_set(err, EINVAL, "%s: too large, or not text", path);
 	*ret_text = steal_ptr(&text);
 	return 0;
@@ -408,18 +402,9 @@ static int read_file(const char *path, cfg_t *cfg, struct cw_err *err)
 	return r == CFG_SUCCESS ? 0 : -EINVAL;
 }
 
-/* ---- what the parser hands over: the texts of all values, in the order of the keys ---- */
+/* ---- what the parser hands over ---- */
 
-struct values {
-	struct cw_err err;
-	int r;
-	bool is_done;
-	size_t len;
-	/* Each ends with '\0'; a list ends with an empty one, and has none. */
-	char text[MAX_VALUES_BYTES];
-};
-
-static int put_text(struct values *v, const char *text)
+static int put_text(struct cw_config_values *v, const char *text)
 {
 	size_t bytes = strlen(text) + 1;
 
@@ -440,7 +425,7 @@ static const char *value_of(cfg_t *cfg, const struct cw_config_key *key)
 	return text ? text : key->initial;
 }
 
-static int put_values(struct values *v, cfg_t *cfg)
+static int put_values(struct cw_config_values *v, cfg_t *cfg)
 {
 	int r = 0;
 
@@ -459,7 +444,7 @@ static int put_values(struct values *v, cfg_t *cfg)
 	return r;
 }
 
-static int take_values(struct cw_config *c, const struct values *v, struct cw_err *err)
+static int take_values(struct cw_config *c, const struct cw_config_values *v, struct cw_err *err)
 {
 	const char *text = v->text;
 	int r = 0;
@@ -541,7 +526,7 @@ static cfg_t *make_parser(void)
 	return cfg_init(opts, CFGF_NONE);
 }
 
-static void parse(const char *path, struct values *v)
+void cw_config_parse(const char *path, struct cw_config_values *v)
 {
 	_cleanup_(free_cfg) cfg_t *cfg = make_parser();
 
@@ -556,28 +541,8 @@ static void parse(const char *path, struct values *v)
 	v->is_done = true;
 }
 
-/* Pages of its own, which both see. */
-static void parse_in_child(const char *path, struct values *v)
-{
-	pid_t parent = getpid(), child = fork();
-
-	if (child < 0) {
-		v->r = cw_err_set(&v->err, errno, "%s: no process to read it: %m", path);
-		return;
-	}
-	if (child == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
-			parse(path, v);
-		_exit(0);
-	}
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (!v->is_done)
-		v->r = cw_err_set(&v->err, EINVAL, "%s: reading it crashes", path);
-}
-
-static int make_config(const char *path, const struct values *v, struct cw_config **ret,
-		       struct cw_err *err)
+int cw_config_make(const char *path, const struct cw_config_values *v, struct cw_config **ret,
+		   struct cw_err *err)
 {
 	_cleanup_(free_config) struct cw_config *c = calloc(1, sizeof(*c));
 	struct cw_err own = v->err;
@@ -598,31 +563,17 @@ static int make_config(const char *path, const struct values *v, struct cw_confi
 	return 0;
 }
 
-static int load(const char *path, bool in_child, struct cw_config **ret, struct cw_err *err)
-{
-	int kind = in_child ? MAP_SHARED : MAP_PRIVATE, r;
-	struct values *v =
-		mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
-
-	if (v == MAP_FAILED)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	if (in_child)
-		parse_in_child(path, v);
-	else
-		parse(path, v);
-	r = make_config(path, v, ret, err);
-	(void)munmap(v, sizeof(*v));
-	return r;
-}
-
-int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
-{
-	return load(path, path != NULL, ret, err);
-}
-
 int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err)
 {
-	return load(path, false, ret, err);
+	struct cw_config_values *v = calloc(1, sizeof(*v));
+	int r;
+
+	if (!v)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	cw_config_parse(path, v);
+	r = cw_config_make(path, v, ret, err);
+	free(v);
+	return r;
 }
 
 struct cw_config *cw_config_free(struct cw_config *c)

@@ -92,10 +92,13 @@ extern const unsigned cw_config_n_keys;
 
 /*
  * Reads path (NULL: defaults only) into a fresh configuration. -EINVAL with "file:line: …" in err,
- * -ENOENT, or another -errno of reading. A child reads the file: what its parser leaves behind in
- * memory, parts of webhook_url too, ends with it. Waits for that child.
+ * -ENOENT, or another -errno of reading. A child reads the file (daemon/config/config_reader.h);
+ * waits for it, for CW_CONFIG_READ_MS at most (-ETIMEDOUT).
  */
 int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err);
+/* The same; where there is no such file it may be the defaults. */
+int cw_config_load_from(const char *path, bool may_be_missing, struct cw_config **ret,
+			struct cw_err *err);
 /* The same without a child: where memory holds no secrets, or nobody inherits it. */
 int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err);
 /* For the strings among the values. */

@@ -8,6 +8,7 @@ Options: [--down SECONDS]     how long the receiver is away
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -187,6 +188,28 @@ def slack_is_told_in_its_own_words(world, receiver, uid):
     key, message = receiver.posts[1]
     expect(key == incident["id"] and message["blocks"] and "schema" not in message, message)
     expect("late" in str(message["blocks"]) and "process dead" in str(message["blocks"]), message)
+
+
+def test_configuration_that_does_not_come_keeps_nobody_waiting(daemon):
+    """As on a file server that does not answer: a FIFO that nobody writes into."""
+    daemon.configure("")
+    daemon.start()
+    os.unlink(daemon.conf)
+    os.mkfifo(daemon.conf)
+    daemon.send(signal.SIGHUP)
+    asked, slowest = time.monotonic(), 0.0
+    says = "reading it takes longer than 10 s; the old configuration stays"
+    while says not in daemon.log() and time.monotonic() - asked < 100:
+        before = time.monotonic()
+        daemon.status()
+        slowest = max(slowest, time.monotonic() - before)
+        time.sleep(0.1)
+    expect(says in daemon.log(), daemon.log())
+    expect(slowest < 5, f"an answer took {slowest:.1f} s")
+    print(f"# slowest answer meanwhile {slowest * 1000:.0f} ms")
+    os.unlink(daemon.conf)
+    daemon.reload("mode = shadow", "configuration reloaded")
+    expect(any("mode = shadow" in n for n in daemon.status()["notes"]), daemon.status())
 
 
 def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The values come back in pages that only this child and the daemon have: they hold webhook_url, so
+ * no child that is forked later gets them (MADV_DONTFORK), nor a core dump.
+ */
+#include "daemon/config/config_reader.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/config/config_values.h"
+#include "daemon/system/children.h"
+
+struct cw_config_reader {
+	struct cw_children *children;
+	struct cw_child *child; /* NULL = none is under way */
+	struct cw_config_values *values;
+	struct cw_config_source source;
+	cw_config_read_fn fn;
+	void *user;
+};
+
+static struct cw_config_values *map_values(void)
+{
+	struct cw_config_values *v =
+		mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (v == MAP_FAILED)
+		return NULL;
+	(void)madvise(v, sizeof(*v),
+		      MADV_DONTDUMP); /* where there is no such thing, it is dumped */
+	return v;
+}
+
+static void unmap_values(struct cw_config_reader *r)
+{
+	if (r->values)
+		(void)munmap(r->values, sizeof(*r->values)); /* it is a mapping */
+	r->values = NULL;
+}
+
+static int child_main(int out_fd, const void *arg)
+{
+	const struct cw_config_reader *r = arg;
+	const char *path = r->source.path;
+
+	(void)out_fd;
+	if (r->source.may_be_missing && access(path, F_OK) < 0)
+		path = NULL;
+	cw_config_parse(path, r->values);
+	return 0;
+}
+
+static int explain(const struct cw_config_reader *r, enum cw_child_end end, struct cw_err *err)
+{
+	if (end == CW_CHILD_TIMED_OUT || end == CW_CHILD_ABANDONED)
+		return cw_err_set(err, ETIMEDOUT, "%s: reading it takes longer than %u s",
+				  r->source.path, r->source.within_ms / 1000);
+	return cw_err_set(err, EINVAL, "%s: reading it crashes", r->source.path);
+}
+
+static void on_read(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	struct cw_config_reader *r = user;
+	struct cw_config *config = NULL;
+	struct cw_err err = { "" };
+	int result;
+
+	r->child = NULL;
+	if (end == CW_CHILD_EXITED && r->values->is_done)
+		result = cw_config_make(r->source.path, r->values, &config, &err);
+	else
+		result = explain(r, end, &err);
+	unmap_values(r);
+	r->fn(config, result, &err, r->user);
+}
+
+int cw_config_reader_start(struct cw_config_reader *r, const struct cw_config_source *source,
+			   cw_config_read_fn fn, void *user, struct cw_err *err)
+{
+	struct cw_child_config config = {
+		.main = child_main,
+		.arg = r,
+		.deadline_ms = source->within_ms,
+		.max_output = 1,
+		.fn = on_read,
+		.user = r,
+	};
+	int result;
+
+	if (r->child || cw_children_abandoned(r->children))
+		return cw_err_set(err, EBUSY, "%s: it is still being read since an earlier time",
+				  source->path);
+	r->source = *source;
+	r->fn = fn;
+	r->user = user;
+	r->values = map_values();
+	result = r->values ? cw_child_start(r->children, &config, &r->child) : -ENOMEM;
+	if (result < 0) {
+		unmap_values(r);
+		return cw_err_set(err, -result, "%s: no process to read it: %s", source->path,
+				  strerror(-result));
+	}
+	(void)madvise(r->values, sizeof(*r->values), MADV_DONTFORK);
+	return 0;
+}
+
+int cw_config_reader_new(struct event_base *base, struct cw_config_reader **ret)
+{
+	struct cw_config_reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	if (cw_children_new(base, &r->children) < 0) {
+		free(r);
+		return -ENOMEM;
+	}
+	*ret = r;
+	return 0;
+}
+
+struct cw_config_reader *cw_config_reader_free(struct cw_config_reader *r)
+{
+	if (!r)
+		return NULL;
+	(void)cw_children_free(r->children); /* always NULL */
+	unmap_values(r);
+	free(r);
+	return NULL;
+}
+
+/* ---- who waits for it ---- */
+
+struct answer {
+	struct cw_config *config;
+	struct cw_err err;
+	int r;
+	bool is_there;
+};
+
+static void on_answer(struct cw_config *config, int r, const struct cw_err *err, void *user)
+{
+	*(struct answer *)user = (struct answer){ config, *err, r, true };
+}
+
+int cw_config_load_from(const char *path, bool may_be_missing, struct cw_config **ret,
+			struct cw_err *err)
+{
+	const struct cw_config_source source = { path, may_be_missing, CW_CONFIG_READ_MS };
+	struct event_base *base = event_base_new();
+	struct cw_config_reader *reader = NULL;
+	struct answer answer = { .r = -ENOMEM, .err = { "out of memory" } };
+
+	if (base && cw_config_reader_new(base, &reader) == 0) {
+		answer.r = cw_config_reader_start(reader, &source, on_answer, &answer, &answer.err);
+		while (answer.r == 0 && !answer.is_there)
+			if (event_base_loop(base, EVLOOP_ONCE) < 0)
+				answer.r = cw_err_set(&answer.err, EIO, "the event loop failed");
+	}
+	(void)cw_config_reader_free(reader); /* always NULL */
+	if (base)
+		event_base_free(base);
+	if (answer.r == 0)
+		*ret = answer.config;
+	else if (err)
+		*err = answer.err;
+	return answer.r;
+}
+
+int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
+{
+	return path ? cw_config_load_from(path, false, ret, err)
+		    : cw_config_load_here(NULL, ret, err);
+}
