@@ -215,7 +215,7 @@ int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n)
 	return 0;
 }
 
-static size_t children_of_thread(int proc_fd, pid_t tid, pid_t *pids, size_t max)
+size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max)
 {
 	char name[40], buf[CHILDREN_FILE_BYTES], *end;
 	size_t n = 0;
@@ -243,7 +243,7 @@ int cw_procstat_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n_tids && n < max; i++)
-		n += children_of_thread(proc_fd, tids[i], pids + n, max - n);
+		n += cw_procstat_children_of(proc_fd, tids[i], pids + n, max - n);
 	*ret_n = n;
 	return 0;
 }

@@ -64,6 +64,8 @@ int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n);
  * more than 256 threads. 0 or -errno.
  */
 int cw_procstat_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n);
+/* Of one thread. How many: 0 also when it has ended. */
+size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max);
 
 /*
  * The number a thread has in its own pid namespace, the innermost. From "status", which locks no

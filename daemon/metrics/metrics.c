@@ -103,6 +103,8 @@ static const struct metric metrics[] = {
 	COUNTER("fork_servers_lost_total", fork_servers_lost,
 		"Processes that make the children that look at agents, replaced because they ended "
 		"or did not answer."),
+	COUNTER("looks_cut_total", node.looks_cut_total,
+		"Looks at whether a rank gets anywhere that left out descendants' threads: too many."),
 	COUNTER("samples_total", node.samples_total, "Readings of flight records."),
 	COUNTER("digests_total", node.digests_total, "Digests made of this node's ranks."),
 

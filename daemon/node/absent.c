@@ -44,12 +44,20 @@ struct search {
 	struct cw_child *child; /* NULL = no scan under way */
 	struct absent_rank *ranks[CW_ABSENT_MAX_RANKS];
 	uint32_t n_ranks;
+	uint32_t n_to_look_at; /* the first ones, in the round that goes on; 0 = a new one begins */
 };
+
+/*
+ * Of a second, on all of them: 1,024 ranks with families of their own would hold the loop for
+ * seconds. Who comes too late for it is looked at in the next second.
+ */
+#define TICK_NS (10 * CW_NS_PER_MS)
 
 struct cw_absent {
 	struct cw_absent_config config;
 	struct cw_children *children;
 	struct search searches[CW_ABSENT_MAX_SEARCHES];
+	unsigned first; /* whose turn it is to be looked at */
 };
 
 int cw_absent_new(const struct cw_absent_config *config, struct cw_absent **ret)
@@ -286,6 +294,39 @@ bool cw_absent_search(struct cw_absent *a, const struct cw_msg_rank_search *q)
 	return s != NULL;
 }
 
+/* False: there was no time for all of its ranks. */
+static bool look_at_ranks(struct search *s, int64_t now_ns, int64_t end_cpu_ns)
+{
+	const struct cw_absent *a = s->owner;
+
+	if (!s->n_to_look_at || s->n_to_look_at > s->n_ranks)
+		s->n_to_look_at = s->n_ranks;
+	while (s->n_to_look_at) {
+		const struct absent_rank *r = s->ranks[s->n_to_look_at - 1];
+
+		if (cw_clock_cpu_ns() >= end_cpu_ns)
+			return false;
+		s->n_to_look_at--;
+		if (!look_at(s->ranks[s->n_to_look_at], now_ns) ||
+		    cw_processes_find(*a->config.table, r->found.pid, r->found.start_ticks))
+			drop_rank(s, s->n_to_look_at);
+	}
+	return true;
+}
+
+static void look_at_searches(struct cw_absent *a, int64_t now_ns)
+{
+	int64_t end_cpu_ns = cw_clock_cpu_ns() + TICK_NS;
+	unsigned first = a->first;
+
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		a->first = (first + i) % CW_ABSENT_MAX_SEARCHES;
+		if (is_used(&a->searches[a->first]) &&
+		    !look_at_ranks(&a->searches[a->first], now_ns, end_cpu_ns))
+			return;
+	}
+}
+
 void cw_absent_tick(struct cw_absent *a)
 {
 	int64_t now = cw_clock_awake_ns(a->config.clock);
@@ -293,18 +334,15 @@ void cw_absent_tick(struct cw_absent *a)
 	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
 		struct search *s = &a->searches[i];
 
-		if (!is_used(s))
-			continue;
-		if (now - s->asked_ns > CW_ABSENT_KEEP_NS) {
+		if (is_used(s) && now - s->asked_ns > CW_ABSENT_KEEP_NS)
 			forget(s);
-			continue;
-		}
-		for (uint32_t k = s->n_ranks; k-- > 0;)
-			if (!look_at(s->ranks[k], now) ||
-			    cw_processes_find(*a->config.table, s->ranks[k]->found.pid,
-					      s->ranks[k]->found.start_ticks))
-				drop_rank(s, k);
-		if (!s->child && (!s->scanned_ns || now - s->scanned_ns >= CW_ABSENT_SCAN_EVERY_NS))
+	}
+	look_at_searches(a, now);
+	for (unsigned i = 0; i < CW_ABSENT_MAX_SEARCHES; i++) {
+		struct search *s = &a->searches[i];
+
+		if (is_used(s) && !s->child &&
+		    (!s->scanned_ns || now - s->scanned_ns >= CW_ABSENT_SCAN_EVERY_NS))
 			scan(s, now);
 	}
 }

@@ -275,12 +275,16 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 	unsigned n = HASH_COUNT(node->table);
 
 	while (n-- > 0 && cw_clock_cpu_ns() - start_ns < budget_ns) {
+		uint64_t cut;
+
 		if (!p)
 			p = node->table;
+		cut = p->headway.cut;
 		sample_in_turn(node, p);
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
 		    cw_process_look(p, is_rank, node, node->config.clock))
 			hurry(node, p);
+		node->stats.looks_cut_total += p->headway.cut - cut;
 		p = p->hh.next;
 	}
 	node->next_look = p;

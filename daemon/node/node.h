@@ -152,6 +152,7 @@ struct cw_node_stats {
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
 	uint64_t deferred_total;        /* connections ended without a word: they come again */
 	uint64_t probes_repeated_total; /* looks at agents that a child did not come to */
+	uint64_t looks_cut_total;       /* of headway, at CW_HEADWAY_MAX_FILES */
 	uint64_t digests_total, samples_total;
 	uint64_t too_costly_total;  /* processes dropped for the memory their records took */
 	uint64_t unreadable_total;  /* records of versions this daemon does not know */

@@ -215,16 +215,35 @@ static bool has_run(int proc_fd, struct cw_headway_cpu *e)
 	return has_run;
 }
 
-/* Reads one descendant and appends its children to pids. */
-static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t *n,
-			    struct scan *scan)
+/* Descendants, those that were read first, and the files there is still time for. */
+struct family {
+	pid_t pids[MAX_FAMILY];
+	size_t n, n_read, n_followed;
+	unsigned files_left;
+	struct scan scan;
+};
+
+static bool take_files(struct family *f, unsigned n)
+{
+	if (f->files_left < n)
+		return false;
+	f->files_left -= n;
+	return true;
+}
+
+static void add_children_of(struct family *f, int proc_fd, pid_t tid)
+{
+	f->n += cw_procstat_children_of(proc_fd, tid, f->pids + f->n, MAX_FAMILY - f->n);
+}
+
+/* Reads one descendant and appends whom its first thread has started. */
+static void read_descendant(struct cw_headway *h, pid_t pid, struct family *f)
 {
 	_cleanup_(closep) int fd = cw_procstat_open(pid);
 	struct cw_headway_cpu *e;
 	uint64_t io_bytes = 0;
 	struct cw_procstat st;
 	struct scan used;
-	size_t more = 0;
 
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
 		return;
@@ -232,30 +251,75 @@ static void scan_descendant(struct cw_headway *h, pid_t pid, pid_t *pids, size_t
 		io_bytes = 0; /* not ours to see: CPU and state have to do */
 	e = table_update(&h->family, pid, &st, io_bytes, &used);
 	if (e) {
-		scan->ticks += used.ticks;
-		scan->io_bytes += used.io_bytes;
+		f->scan.ticks += used.ticks;
+		f->scan.io_bytes += used.io_bytes;
 	}
 	if (has_run(fd, e) && st.state == 'D')
-		scan->is_waiting = true;
-	if (*n < MAX_FAMILY && cw_procstat_children(fd, pids + *n, MAX_FAMILY - *n, &more) == 0)
-		*n += more;
+		f->scan.is_waiting = true;
+	add_children_of(f, fd, pid);
+}
+#define FILES_OF_DESCENDANT 6u
+
+/* Appends whom its other threads have started. False: some could not be asked. */
+static bool follow_threads(struct cw_headway *h, pid_t pid, struct family *f)
+{
+	_cleanup_(closep) int fd = take_files(f, 4) ? cw_procstat_open(pid) : -1;
+	pid_t tids[MAX_THREADS];
+	struct cw_procstat st;
+	size_t n;
+
+	if (fd < 0)
+		return f->files_left >= 4; /* it has ended */
+	if (cw_procstat_read(fd, &st) < 0 || st.threads < 2 ||
+	    !table_find(&h->family, pid, st.start_ticks) ||
+	    cw_procstat_threads(fd, tids, MAX_THREADS, &n) < 0)
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		if (tids[i] == pid)
+			continue;
+		if (!take_files(f, 1))
+			return false;
+		add_children_of(f, fd, tids[i]);
+	}
+	return true;
+}
+
+static bool is_rank_of_its_own(const struct cw_headway_process *process, pid_t pid)
+{
+	return process->is_rank && process->is_rank(pid, process->user);
+}
+
+/* Who is read later is less near. False: there was no time for all. */
+static bool read_family(struct cw_headway *h, const struct cw_headway_process *process,
+			struct family *f)
+{
+	while (f->n_followed < f->n) {
+		pid_t pid = f->pids[f->n_read < f->n ? f->n_read : f->n_followed];
+
+		if (f->n_read < f->n) {
+			if (!take_files(f, FILES_OF_DESCENDANT))
+				return false;
+			f->n_read++;
+			if (!is_rank_of_its_own(process, pid))
+				read_descendant(h, pid, f);
+		} else {
+			f->n_followed++;
+			if (!is_rank_of_its_own(process, pid) && !follow_threads(h, pid, f))
+				return false;
+		}
+	}
+	return true;
 }
 
 static struct scan scan_family(struct cw_headway *h, const struct cw_headway_process *process)
 {
-	pid_t pids[MAX_FAMILY];
-	struct scan scan = { 0 };
-	size_t n = 0;
+	struct family f = { .files_left = CW_HEADWAY_MAX_FILES };
 
-	if (cw_procstat_children(process->proc_fd, pids, MAX_FAMILY, &n) < 0)
-		return scan;
-	for (size_t i = 0; i < n; i++) {
-		if (process->is_rank && process->is_rank(pids[i], process->user))
-			continue;
-		scan_descendant(h, pids[i], pids, &n, &scan);
-	}
+	if (cw_procstat_children(process->proc_fd, f.pids, MAX_FAMILY, &f.n) < 0)
+		return f.scan;
+	h->cut += !read_family(h, process, &f);
 	table_end(&h->family);
-	return scan;
+	return f.scan;
 }
 
 /* ---- the decision ---- */

@@ -25,7 +25,8 @@
  * asks about headway only at the end of the wait chain.
  *
  * Cost: two small reads per second for a busy or fully idle process. Threads are listed only when
- * the process used CPU that is not the main thread's; descendants only when it was quiet itself.
+ * the process used CPU that is not the main thread's; descendants only when it was quiet itself,
+ * and no more than CW_HEADWAY_MAX_FILES of their files.
  *
  * Loop thread only; no blocking.
  */
@@ -74,8 +75,16 @@ struct cw_headway {
 	struct cw_procsched base_sched;
 	uint64_t quiet_ticks; /* as of cpu_change_ns, or a scan since that told whose they were */
 	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
+	uint64_t cut;         /* looks that ended at CW_HEADWAY_MAX_FILES */
 	struct cw_headway_table threads, family;
 };
+
+/*
+ * Files of descendants that one look opens: 256 of them, with their threads in the hundreds, would
+ * hold the loop for half a second. First comes what every descendant does and whom its first thread
+ * has started; whom its other threads have, as far as the rest goes.
+ */
+#define CW_HEADWAY_MAX_FILES 2048u
 
 struct cw_headway_process {
 	int proc_fd;

@@ -11,6 +11,7 @@
 #include "common/job_env.h"
 #include "daemon/node/absent.h"
 #include "daemon/node/absent_scan.h"
+#include "daemon/process/headway.h"
 #include "identity/job_label.h"
 #include "model/facts.h"
 #include "tests/support/node/node_fixture.h"
@@ -236,6 +237,75 @@ Test(absent, rank_that_never_called_nccl_is_in_the_digest_when_asked_for)
 	cr_assert_not(p.is_dead);
 	stop_waiter(&w);
 	stop_waiter(&other);
+	fixture_stop(&f);
+}
+
+#define N_COSTLY 4u
+
+/* Looks that cost 20 ms each, as at a rank with a large family; those of one tick have one time. */
+static struct {
+	bool is_on;
+	pid_t pids[N_COSTLY];
+	unsigned looks[N_COSTLY]; /* at each, but for the first one */
+	int64_t tick_ns;
+	unsigned in_tick, most_in_tick;
+} costly;
+
+void __real_cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
+			    const struct cw_procstat *st, int64_t now_ns);
+void __wrap_cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
+			    const struct cw_procstat *st, int64_t now_ns);
+
+void __wrap_cw_headway_step(struct cw_headway *h, const struct cw_headway_process *process,
+			    const struct cw_procstat *st, int64_t now_ns)
+{
+	int64_t end_ns = cw_clock_cpu_ns() + 20 * CW_NS_PER_MS;
+
+	for (unsigned i = 0; costly.is_on && h->has_base && i < N_COSTLY; i++) {
+		if (process->pid != costly.pids[i])
+			continue;
+		costly.looks[i]++;
+		costly.in_tick = now_ns == costly.tick_ns ? costly.in_tick + 1 : 1;
+		costly.tick_ns = now_ns;
+		if (costly.in_tick > costly.most_in_tick)
+			costly.most_in_tick = costly.in_tick;
+		while (cw_clock_cpu_ns() < end_ns)
+			continue;
+	}
+	__real_cw_headway_step(h, process, st, now_ns);
+}
+
+static bool are_looked_at_twice(struct node_fixture *f, void *arg)
+{
+	(void)search(f, "name:absent-test", getuid());
+	for (unsigned i = 0; i < N_COSTLY; i++)
+		if (costly.looks[i] < 2)
+			return false;
+	return true;
+}
+
+/* A user may have as many as he likes of them. */
+Test(absent, ranks_that_are_costly_to_look_at_have_turns)
+{
+	struct waiter w[N_COSTLY];
+	struct node_fixture f;
+	char rank[4];
+
+	if (!can_preload())
+		cr_skip_test("an agent built with AddressSanitizer cannot be preloaded");
+	fixture_start(&f, 16, 16);
+	for (unsigned i = 0; i < N_COSTLY; i++) {
+		(void)snprintf(rank, sizeof(rank), "%u", i);
+		w[i] = start_waiter(&f, "absent-test", rank);
+		costly.pids[i] = w[i].pid;
+	}
+	for (unsigned i = 0; i < N_COSTLY; i++)
+		fixture_run_until(&f, is_seen, &w[i], "a rank without a record");
+	costly.is_on = true;
+	fixture_run_until(&f, are_looked_at_twice, NULL, "two looks at each");
+	cr_expect_eq(costly.most_in_tick, 1);
+	for (unsigned i = 0; i < N_COSTLY; i++)
+		stop_waiter(&w[i]);
 	fixture_stop(&f);
 }
 

@@ -555,6 +555,148 @@ Test(headway, takes_no_descendant_that_storage_does_not_answer_for_busy, .timeou
 	(void)close(rank.proc_fd);
 }
 
+/* Calls of openat(): what a look opens in /proc. */
+static unsigned opened;
+
+int __real_openat64(int dir_fd, const char *path, int flags, ...);
+int __wrap_openat64(int dir_fd, const char *path, int flags, ...);
+
+int __wrap_openat64(int dir_fd, const char *path, int flags, ...)
+{
+	opened++;
+	return __real_openat64(dir_fd, path, flags);
+}
+
+#define MANY_CHILDREN 60
+#define MANY_THREADS 60
+
+static void *sleep_thread(void *arg)
+{
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void start_sleepers(unsigned n)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	for (unsigned i = 0; i < n; i++)
+		if (pthread_create(&thread, &attr, sleep_thread, NULL) != 0)
+			_exit(1);
+}
+
+/* A child with threads, of which one that is not the first has a child of its own, if asked for. */
+static void *spawn_from_thread(void *arg)
+{
+	int *fds = arg;
+
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve_child(fds[0], fds[1]);
+	}
+	return sleep_thread(NULL);
+}
+
+/* The rank's child, whose sleepers say when they are there. */
+static pid_t start_sleeping_child(int ready, unsigned n_threads, int *grandchild_fds)
+{
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (grandchild_fds && pthread_create(&thread, NULL, spawn_from_thread, grandchild_fds) != 0)
+		_exit(1);
+	start_sleepers(n_threads);
+	if (write(ready, "k", 1) != 1)
+		_exit(1);
+	sleep_thread(NULL);
+	_exit(0);
+}
+
+/* This process is the rank. */
+static struct rank be_rank(void)
+{
+	struct rank rank = { .pid = getpid(), .now_ns = 1000 * CW_NS_PER_S };
+
+	rank.proc_fd = cw_procstat_open(rank.pid);
+	cr_assert_geq(rank.proc_fd, 0);
+	cw_headway_init(&rank.headway);
+	return rank;
+}
+
+/* Not the first thread's CPU time: that one looks. */
+static void quiet_step(struct rank *rank)
+{
+	struct cw_headway_process process = { .proc_fd = rank->proc_fd, .pid = rank->pid };
+	struct cw_procstat st;
+
+	rank->now_ns += WINDOW_NS;
+	cr_assert_eq(cw_procstat_read(rank->proc_fd, &st), 0);
+	/* Nothing but the descendants is asked about. */
+	rank->headway.base_ticks = rank->headway.quiet_ticks = st.cpu_ticks;
+	rank->headway.has_base_sched = rank->headway.has_base_io = false;
+	cw_headway_step(&rank->headway, &process, &st, rank->now_ns);
+}
+
+/* A user may have as many processes as he likes, with as many threads: the loop looks at them. */
+Test(headway, opens_no_more_files_of_descendants_than_there_is_time_for, .timeout = 300)
+{
+	pid_t children[MANY_CHILDREN];
+	struct rank rank = be_rank();
+	int ready[2];
+	char c;
+
+	cr_assert_eq(pipe(ready), 0);
+	for (unsigned i = 0; i < MANY_CHILDREN; i++)
+		children[i] = start_sleeping_child(ready[1], MANY_THREADS, NULL);
+	for (unsigned i = 0; i < MANY_CHILDREN; i++)
+		cr_assert_eq(read(ready[0], &c, 1), 1);
+	quiet_step(&rank);
+	opened = 0;
+	quiet_step(&rank);
+	cr_expect_leq(opened, CW_HEADWAY_MAX_FILES + 100);
+	cr_expect_gt(opened, MANY_CHILDREN * 4, "all descendants are read");
+	cr_expect_eq(rank.headway.family.n, MANY_CHILDREN);
+	cr_expect_eq(rank.headway.cut, 1);
+	for (unsigned i = 0; i < MANY_CHILDREN; i++)
+		(void)kill(children[i], SIGKILL);
+	cw_headway_fini(&rank.headway);
+	close(rank.proc_fd);
+}
+
+Test(headway, sees_whom_another_thread_of_a_descendant_has_started, .timeout = 300)
+{
+	int ready[2], to[2], from[2], fds[2];
+	struct rank rank = be_rank();
+	pid_t child;
+	char c;
+
+	cr_assert(pipe(ready) == 0 && pipe(to) == 0 && pipe(from) == 0);
+	fds[0] = to[0];
+	fds[1] = from[1];
+	child = start_sleeping_child(ready[1], 3, fds);
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	cr_assert_eq(write(to[1], "x", 1), 1); /* it is there */
+	cr_assert_eq(read(from[0], &c, 1), 1);
+	quiet_step(&rank);
+	quiet_step(&rank);
+	cr_expect_eq(rank.headway.family.n, 2);
+	cr_assert_eq(write(to[1], "x", 1), 1);
+	cr_assert_eq(read(from[0], &c, 1), 1);
+	quiet_step(&rank);
+	cr_expect(rank.headway.is_child_busy);
+	cr_expect_eq(rank.headway.cut, 0);
+	(void)kill(child, SIGKILL);
+	cw_headway_fini(&rank.headway);
+	close(rank.proc_fd);
+}
+
 Test(headway, knows_helper_threads_by_name)
 {
 	cr_assert(cw_headway_is_helper("collwatch"));
