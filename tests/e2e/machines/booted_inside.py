@@ -129,7 +129,11 @@ class Packages:
 
     def install(self):
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
-        call("apt-get", "install", "-y", *self.names(), timeout=240)
+        # By what is there, and cannot be fetched: the machine outside may lag behind its archive, and
+        # then apt wants to upgrade what has nothing to do with us.
+        lists = "/var/tmp/no-lists"
+        os.makedirs(lists + "/partial", exist_ok=True)
+        call("apt-get", "-o", "Dir::State::lists=" + lists, "install", "-y", *self.names(), timeout=240)
 
     def upgrade(self):
         return subprocess.Popen(["dpkg", "-i", *self.names(NEXT)], stdout=subprocess.DEVNULL)
