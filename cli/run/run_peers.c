@@ -103,6 +103,9 @@ static int read_hosts(char *list, const char *key, struct peers *p, struct cw_er
 	(void)snprintf(by_key, sizeof(by_key), "%u", port_of(key));
 	if (port)
 		*port++ = '\0';
+	if (port && (!*port || port[strspn(port, "0123456789")]))
+		return cw_err_set(err, EINVAL,
+				  "peers: \"%s\" is no port; it stands once, at the end", port);
 	if (cw_hostlist_expand(list, MAX_NODES, &p->entries, &p->n, err) < 0)
 		return -EINVAL;
 	for (unsigned i = 0; i < p->n; i++) {

@@ -193,8 +193,12 @@ def test_run_declines_settings_that_are_its_own():
         done = run(*words, "--", "true")
         expect(done.returncode not in (0, 2) and why in done.stderr, (words, done))
     # What the daemon does not like is said, and the program runs.
-    done = run("--standalone", "--set", "stall_min=soon", *python("print('ran')"))
-    expect(done.stdout == b"ran\n" and b"does not start: see " in done.stderr, done)
+    with tempfile.TemporaryDirectory(prefix="cw-own-") as tmp:
+        done = run("--standalone", "--set", "stall_min=soon", *python("print('ran')"), env={"TMPDIR": tmp})
+        log = re.search(rb"does not start: see (\S+);", done.stderr)
+        expect(done.stdout == b"ran\n" and log, done)
+        with open(log.group(1), encoding="utf-8") as f:
+            expect("stall_min: 'soon' is not a duration" in f.read(), "its own words")
 
 
 def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
@@ -222,8 +226,26 @@ def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
         job.close()
 
 
+def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
+    shows = "import os; print(open(os.path.dirname(os.environ['COLLWATCH_SOCKET']) + '/conf').read())"
+
+    def conf(peers, key):
+        done = run("--standalone", *python(shows), env={"COLLWATCH_PEERS": peers, "COLLWATCH_PEER_KEY": key})
+        expect(b"daemon reached" in done.stderr and b"not among" not in done.stderr, done)
+        return done.stdout.decode()
+
+    a, other = conf(f"cw-none[1-2],{HOST}", "0123" + "a" * 60), conf(f"{HOST},cw-none9:7501", "f" * 128)
+    port = 16384 + 0x0123
+    expect(f'node_name = "{HOST}"\n' in a and f'"cw-none1=cw-none1:{port}",' in a and
+           f'"{HOST}={HOST}:{port}"' in a, a)
+    expect(f'"{HOST}={HOST}:7501",' in other and '"cw-none9=cw-none9:7501"' in other, other)
+    # As the domain has it, and the host does not.
+    expect(f'node_name = "{HOST}.example.org"\n' in conf(f"{HOST}.example.org", "f" * 64), "the same host")
+
+
 def test_peers_that_cannot_be_are_said_and_the_program_runs():
-    said = {"gpu[1-": b"--peers: ", 'a="b:1': b"is no list of hosts", "a=b": b"is not NAME=ADDRESS:PORT"}
+    said = {"gpu[1-": b"--peers: ", 'a="b:1': b"is no list of hosts", "a=b": b"is not NAME=ADDRESS:PORT",
+            "gpu1:7501,gpu2": b'"7501,gpu2" is no port'}
     for peers, why in said.items():
         done = run("--peers", peers, *python("import os; print(os.environ.get('COLLWATCH_PEER_KEY'))"))
         expect(done.stdout == b"None\n" and why in done.stderr and b"each node is alone" in done.stderr, done)
