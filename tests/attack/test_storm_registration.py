@@ -134,8 +134,11 @@ def fork_server(d):
         check(len(pids) <= 1, f"children {pids} of the daemon")
         for pid in pids:
             with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-                if f.read() == "collwatchd-fork\n":
-                    return pid
+                if f.read() != "collwatchd-fork\n":
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                check(f.read() == b"collwatchd\0--fork-server\0", "it was executed")
+            return pid
         return None
     return wait_until(named, "a fork server")
 

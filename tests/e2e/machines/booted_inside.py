@@ -231,6 +231,11 @@ class Job:
             rank.wait()
 
 
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
 @test
 def installs_and_starts():
     World.before = ours()
@@ -249,8 +254,7 @@ def installs_and_starts():
 
 @test
 def has_a_user_of_its_own_and_the_listed_capabilities():
-    with open(f"/proc/{show('MainPID')}/status", encoding="ascii") as f:
-        fields = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    fields = status_of(show("MainPID"))
     uid = call("id", "-u", "collwatch").strip()
     expect(fields["Uid"].split() == [uid] * 4 and uid != "0", fields["Uid"])
     mask = sum(1 << bit for bit in CAPABILITIES.values())
@@ -258,6 +262,23 @@ def has_a_user_of_its_own_and_the_listed_capabilities():
         expect(int(fields[name], 16) == mask, f"{name} {fields[name]}, not {mask:016x}")
     expect(fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2", "not fenced in")
     expect("not seen by BPF" not in journal(), journal())
+
+
+@test
+def has_a_fork_server_with_no_more_than_that():
+    """Executed, as the daemon was: one that is forked instead would have the daemon's arguments."""
+    daemon = show("MainPID")
+    with open(f"/proc/{daemon}/task/{daemon}/children", encoding="ascii") as f:
+        pids = f.read().split()
+    expect(len(pids) == 1, f"children {pids} of the daemon")
+    with open(f"/proc/{pids[0]}/cmdline", "rb") as f:
+        expect(f.read() == b"collwatchd\0--fork-server\0", "not executed")
+    expect(os.path.samefile(f"/proc/{pids[0]}/exe", f"/proc/{daemon}/exe"), "another program")
+    own, its = status_of(daemon), status_of(pids[0])
+    for name in "Uid", "Gid", "Groups", "CapEff", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp":
+        expect(its[name] == own[name], f"{name} {its[name]}, not {own[name]}")
+    expect(its["Name"] == "collwatchd-fork", its["Name"])
+    expect(len(os.listdir(f"/proc/{pids[0]}/fd")) == 4, "descriptors of the daemon's")
 
 
 @test
