@@ -4,22 +4,36 @@
 #include <errno.h>
 #include <stdlib.h>
 
-typedef uint64_t (*value_fn)(const struct cw_snapshot *snap, const struct cw_snap_member *m);
+#include "analysis/culprit/launch_order.h"
 
-static uint64_t size_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+/* Of a member, inside the collective with that number. */
+struct call {
+	const struct cw_snapshot *snap;
+	const struct cw_snap_comm *comm;
+	uint64_t seq;
+};
+
+typedef uint64_t (*value_fn)(const struct call *call, const struct cw_snap_member *m);
+
+static uint64_t size_of(const struct call *call, const struct cw_snap_member *m)
 {
-	(void)snap;
+	(void)call;
 	return m->nranks;
 }
 
-static uint64_t version_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+static uint64_t order_of(const struct call *call, const struct cw_snap_member *m)
 {
-	return snap->ranks[m->rank].nccl_version;
+	return call->seq ? launch_order_of(call->comm, m, call->seq) : 0;
 }
 
-static uint64_t environment_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
+static uint64_t version_of(const struct call *call, const struct cw_snap_member *m)
 {
-	return snap->ranks[m->rank].env_hash;
+	return call->snap->ranks[m->rank].nccl_version;
+}
+
+static uint64_t environment_of(const struct call *call, const struct cw_snap_member *m)
+{
+	return call->snap->ranks[m->rank].env_hash;
 }
 
 struct trait {
@@ -31,6 +45,7 @@ struct trait {
 
 static const struct trait traits[] = {
 	{ CW_DETAIL_MEMBERSHIP, size_of, true, true },
+	{ CW_DETAIL_ORDER, order_of, true, false },
 	{ CW_DETAIL_VERSION, version_of, true, false },
 	/* 0: none of the variables is set. */
 	{ CW_DETAIL_ENVIRONMENT, environment_of, false, false },
@@ -50,9 +65,10 @@ static int compare_values(const void *x, const void *y)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static uint32_t list_values(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-			    const struct trait *trait, struct valued *v)
+static uint32_t list_values(const struct call *call, const struct trait *trait, struct valued *v)
 {
+	const struct cw_snapshot *snap = call->snap;
+	const struct cw_snap_comm *c = call->comm;
 	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < c->nranks; m++) {
@@ -62,7 +78,7 @@ static uint32_t list_values(const struct cw_snapshot *snap, const struct cw_snap
 		if (member->rank >= snap->n_ranks ||
 		    !(snap->ranks[member->rank].flags & CW_RANKF_HAS_RECORD))
 			continue;
-		value = trait->value(snap, member);
+		value = trait->value(call, member);
 		if (value || !trait->zero_is_unknown)
 			v[n++] = (struct valued){ value, member->rank };
 	}
@@ -115,19 +131,21 @@ static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, ui
 	return 0;
 }
 
-int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
-		       struct cw_arena *a, struct alignment *ret)
+int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, uint64_t seq,
+		       const struct cw_op *op, struct cw_arena *a, struct alignment *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
+	const struct call call = { snap, c, seq };
 	struct valued *v = cw_arena_new_array(a, struct valued, c->nranks);
 
 	*ret = (struct alignment){ .majority = ALIGN_NO_SIDE, .knows_call = true };
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < sizeof(traits) / sizeof(*traits); i++) {
-		uint32_t n = list_values(snap, c, &traits[i], v), distinct = count_distinct(v, n);
+		uint32_t n = list_values(&call, &traits[i], v), distinct = count_distinct(v, n);
 
-		if (distinct < 2 || is_meant_to_differ(distinct, n))
+		if (distinct < 2 ||
+		    (traits[i].detail != CW_DETAIL_ORDER && is_meant_to_differ(distinct, n)))
 			continue;
 		ret->detail = traits[i].detail;
 		ret->is_proof = traits[i].is_proof;

@@ -273,14 +273,15 @@ int shut_gate_compare_setup(struct scene *s, uint32_t g, struct finding *f)
 	if (!is_unexplained(f) || (gate->kind != GATE_INIT && gate->kind != GATE_COLLECTIVE))
 		return 0;
 	al = cw_arena_new(&s->arena, struct alignment);
-	if (!al || comm_setup_compare(s->snap, gate->comm, gate->op, &s->arena, al) < 0)
+	if (!al || comm_setup_compare(s->snap, gate->comm, gate->seq, gate->op, &s->arena, al) < 0)
 		return -ENOMEM;
 	/* Sizes that differ hang the making of a comm, and cannot get past it. */
 	if (!al->detail || (al->is_proof && gate->kind != GATE_INIT))
 		return 0;
 	al->seq = f->seq;
 	f->setup = al;
-	if (is_first) {
+	/* It has worked so far with the same versions and variables, but not with this order. */
+	if (is_first || al->detail == CW_DETAIL_ORDER) {
 		f->klass = CW_CLASS_MISMATCH;
 		f->detail = al->detail;
 		f->is_proof = al->is_proof;

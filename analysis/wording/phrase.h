@@ -39,8 +39,8 @@ const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct
 
 /*
  * Appends what a rank brought to the comm that others did not: "loaded NCCL 2.21.5", "made it with
- * 7 ranks", "started with other NCCL_* variables than the rest" (detail:
- * CW_DETAIL_VERSION, _MEMBERSHIP, _ENVIRONMENT).
+ * 7 ranks", "started with other NCCL_* variables than the rest", "made the calls of this group in
+ * another order than the rest" (detail: CW_DETAIL_VERSION, _MEMBERSHIP, _ENVIRONMENT, _ORDER).
  */
 void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
 		  enum cw_detail detail, char *text, size_t len);

@@ -186,7 +186,7 @@ static void sum_up_setup(const struct diagnosis *diag, const struct words *w)
 	phrase_say(text, len, "%s ", phrase_ranks(snap, odd->ranks, odd->n_ranks, &ranks));
 	phrase_trait(snap, v->comm, odd->ranks[0], v->detail, text, len);
 	(void)phrase_ranks(snap, usual->ranks, usual->n_ranks, &ranks);
-	if (v->detail == CW_DETAIL_ENVIRONMENT) {
+	if (v->detail == CW_DETAIL_ENVIRONMENT || v->detail == CW_DETAIL_ORDER) {
 		phrase_say(text, len, ", %s", ranks.text);
 	} else {
 		phrase_say(text, len, ", %s ", ranks.text);

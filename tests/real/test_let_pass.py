@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What NCCL lets pass, on NVIDIA's NCCL and on the simulated one: calls that differ to people only
 are told to nobody, and messages that do not fit are told though nobody waits for them. The scenarios
-are those of tests/suite, which says what is right in virtual time; each is a job of four processes.
-Prints TAP.
+are those of tests/suite, which says what is right in virtual time, and one of a group whose order
+matters after all; each is a job of four processes. Prints TAP.
 
 Arguments: the build directory, the program that plays a rank of a scenario; "real" or "simulated", if
 not both."""
@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from lab_lib import SOURCE, Tool  # noqa: E402 pylint: disable=wrong-import-position
+from lab_lib import PATIENCE, SOURCE, Tool  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
 from job import labels  # noqa: E402 pylint: disable=wrong-import-position
@@ -23,9 +23,11 @@ import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
 
 BUILD, RANK, *CHOSEN = sys.argv[1:]
 RANKS, BUILD_TIMEOUT_S, SECONDS = 4, 3000, 180
-FILES = ["alike", "messages", "seldom"]
+FILES = ["tests/suite/alike.scn", "tests/suite/messages.scn", "tests/suite/seldom.scn",
+         "tests/real/order.scn"]
 # Told of before so many calls: then hashes are compared in any case.
 COMPARED_AT = {"an operator differs where a call takes a second and a half": 16}
+HANGS = {"small calls of a group come in another order"}
 # Jobs that end well, and what is said of them then; in virtual time nobody asks for an epitaph.
 EPITAPHS = {"a receive is left out, and all end": "p2p_unmatched"}
 # The simulated NCCL runs the calls of a group one after the other, as they come.
@@ -52,19 +54,15 @@ class Scenario:
     def label(self):
         return re.sub(r"\W+", "-", self.name)
 
-    def check(self, document):
-        expect(document["class"] == self.verdict[0], document["summary"])
-        expect(document["severity"] == self.severity, f"{document['severity']}: {document['summary']}")
-        if len(self.verdict) > 1:
-            expect(document["detail"] == self.verdict[1], f"{document['detail']}: {document['summary']}")
-        if len(self.verdict) > 2:
-            culprits = [str(c["rank"]) for c in document["culprits"]]
-            expect(culprits == self.verdict[2:], f"{culprits}: {document['summary']}")
+    def is_right(self, document):
+        told = [document["class"], document["detail"], *(str(c["rank"]) for c in document["culprits"])]
+        n = len(self.verdict) if len(self.verdict) < 3 else len(told)
+        return told[:n] == self.verdict
 
 
 def scenarios():
     for name in FILES:
-        path = f"{SOURCE}/tests/suite/{name}.scn"
+        path = f"{SOURCE}/{name}"
         with open(path, encoding="utf-8") as f:
             text = f.read()
         found = re.findall(r'(?ms)^scenario "([^"]+)"$.*?^\texpect ([^\n]+)$', text)
@@ -105,20 +103,25 @@ def ends_in_silence(daemon, scenario, job):
 
 
 def is_told(daemon, scenario, job):
-    wait_until(lambda: documents(daemon, job), lambda: f"a word about {job.name}: {daemon.log()}", SECONDS)
-    document = daemon.documents(job.name)[0]
-    scenario.check(document)
+    def found():
+        return [d for d in daemon.documents(job.name) if d["severity"] == scenario.severity]
+    wait_until(found, lambda: f"a word about {job.name}: {daemon.log()}", SECONDS)
+    document = found()[0]
     if scenario.compared_at:
         comms = daemon.document(document["id"], "snapshot")["comms"]
         calls = max(m["coll_entered"] for c in comms for m in c["members"])
         expect(calls < scenario.compared_at, f"told of after {calls} calls: {document['summary']}")
+    # On a busy machine hashes may have told of it before the calls themselves had come.
+    wait_until(lambda: any(scenario.is_right(d) for d in found()),
+               lambda: f"{scenario.verdict}: {found()}", SECONDS)
 
 
 def plays(library, scenario):
     def test():
         if library == "real":
             nccl.needed()
-        with Daemon() as daemon:
+        # A hang: half a minute instead of a whole one. Where nobody hangs, a busy machine needs more.
+        with Daemon(**({"patience": PATIENCE} if scenario.name in HANGS else {})) as daemon:
             daemon.start()
             job = start(daemon, scenario, library)
             (ends_in_silence if scenario.is_silence else is_told)(daemon, scenario, job)

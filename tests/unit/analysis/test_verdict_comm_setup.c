@@ -104,6 +104,56 @@ Test(verdict_comm_setup, environments_that_all_differ_are_meant_to)
 	cr_expect(!has_ruled_out("NCCL_*"));
 }
 
+/* Everybody is inside a group of two calls, of that size each; `odd` made them the other way round.
+ */
+static void full_group(uint32_t odd, uint64_t first_bytes, uint64_t second_bytes)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 40 * SB_S);
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].entered = c->members[m].returned = c->members[m].reached = 43;
+		c->members[m].has_window = true;
+		c->members[m].known &= ~(unsigned)CW_KNOWN_HASH; /* the draft's knows no groups */
+		for (uint64_t i = 0; i < 2; i++) {
+			struct cw_op *op = sb_odd(c, m, 42 + i);
+			bool is_first = (i == 0) != (m == odd);
+
+			op->kind = is_first ? CW_OP_ALL_REDUCE : CW_OP_REDUCE_SCATTER;
+			op->bytes = is_first ? first_bytes : second_bytes;
+			op->count = op->bytes / 4;
+			op->flags |= CW_OPF_GROUPED;
+			op->group_id = 7;
+		}
+	}
+}
+
+/* NCCL sorts the calls of a group by their size: of one size, it takes them as they come. */
+Test(verdict_comm_setup, another_order_in_the_group_explains_that_it_does_not_end)
+{
+	full_group(5, 64, 64);
+	expect(CW_CLASS_MISMATCH, "order", "5", "0-4,6-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_expect(!v.is_proof);
+	cr_expect_not_null(strstr(v.summary, "rank 5 made the calls of this group in another order "
+					     "than the rest, ranks 0-4,6-7; "),
+			   "%s", v.summary);
+	cr_expect_not_null(strstr(v.culprits[0].reason, "another order"), "%s",
+			   v.culprits[0].reason);
+}
+
+Test(verdict_comm_setup, order_of_calls_that_nccl_sorts_explains_nothing)
+{
+	full_group(5, 64, 65536);
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+}
+
+Test(verdict_comm_setup, same_order_in_the_group_explains_nothing)
+{
+	full_group(SB_MAX_RANKS, 64, 64);
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+}
+
 Test(verdict_comm_setup, explains_nothing_where_somebody_is_missing)
 {
 	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 0), 3, 40 * SB_S);
