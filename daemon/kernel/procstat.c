@@ -151,11 +151,11 @@ int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret)
 	return r < 0 ? r : cw_procstat_parse(buf, ret);
 }
 
-int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret)
+static int read_sched(int proc_fd, const char *name, struct cw_procsched *ret)
 {
 	struct cw_procsched sched;
 	char buf[SMALL_FILE_BYTES];
-	int r = read_small(proc_fd, "schedstat", buf, sizeof(buf));
+	int r = read_small(proc_fd, name, buf, sizeof(buf));
 
 	if (r < 0)
 		return r;
@@ -163,6 +163,19 @@ int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret)
 		return -EBADMSG;
 	*ret = sched;
 	return 0;
+}
+
+int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret)
+{
+	return read_sched(proc_fd, "schedstat", ret);
+}
+
+int cw_procstat_thread_sched(int proc_fd, pid_t tid, struct cw_procsched *ret)
+{
+	char name[48];
+
+	(void)snprintf(name, sizeof(name), "task/%d/schedstat", (int)tid);
+	return read_sched(proc_fd, name, ret);
 }
 
 int cw_procstat_io_bytes(int proc_fd, uint64_t *ret_bytes)

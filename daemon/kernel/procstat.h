@@ -49,6 +49,8 @@ struct cw_procsched {
 
 /* 0 or -errno (-ENOENT: kernel without schedstat). */
 int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret);
+/* The same of one thread. */
+int cw_procstat_thread_sched(int proc_fd, pid_t tid, struct cw_procsched *ret);
 
 /*
  * Bytes the process moved: the larger of what its calls asked for and what went to storage (page

@@ -25,6 +25,7 @@
 #include "daemon/agents/registrar.h"
 #include "daemon/node/absent.h"
 #include "daemon/node/digest_round.h"
+#include "daemon/node/lock_owners.h"
 #include "daemon/node/python_requests.h"
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
@@ -68,6 +69,7 @@ struct cw_node {
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
 	struct cw_absent *absent;
+	struct cw_lock_owners *locks;
 	struct cw_untracked *untracked;
 	int64_t digest_ns; /* last full round */
 	struct cw_node_stats stats;
@@ -285,6 +287,7 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 		    cw_process_look(p, is_rank, node, node->config.clock))
 			hurry(node, p);
 		node->stats.looks_cut_total += p->headway.cut - cut;
+		cw_lock_owners_look(node->locks, p, cw_clock_awake_ns(node->config.clock));
 		p = p->hh.next;
 	}
 	node->next_look = p;
@@ -693,6 +696,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	if (r < 0 || cw_registrar_new(&registrar, &node->registrar) < 0 ||
 	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
 	    cw_absent_new(&absent, &node->absent) < 0 ||
+	    cw_lock_owners_new(node->config.base, &node->table, &node->locks) < 0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);
@@ -774,6 +778,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	node->closer = cw_conn_closer_free(node->closer);
 	node->python = cw_python_requests_free(node->python);
 	node->absent = cw_absent_free(node->absent);
+	node->locks = cw_lock_owners_free(node->locks);
 	node->untracked = cw_untracked_free(node->untracked);
 	HASH_ITER (hh, node->table, p, tmp) {
 		HASH_DEL(node->table, p);

@@ -9,6 +9,7 @@
 #include "daemon/kernel/cgroup.h"
 #include "daemon/process/host_wait.h"
 #include "model/facts.h"
+#include "model/signature.h"
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define MIN_CPU_PERCENT 1
@@ -60,6 +61,7 @@ void cw_headway_fini(struct cw_headway *h)
 {
 	table_drop(&h->threads);
 	table_drop(&h->family);
+	table_drop(&h->runners);
 }
 
 /* ---- what one scan adds up ---- */
@@ -153,10 +155,23 @@ static bool is_waiting(const struct cw_headway *h, const struct cw_headway_proce
 	return false;
 }
 
+static pid_t own_first_tid(const struct cw_headway_process *process)
+{
+	return process->own_pid ? process->own_pid : process->pid;
+}
+
 /* The program's first thread: nobody else started it, but it may wait like any other. */
 static bool is_main_waiting(const struct cw_headway *h, const struct cw_headway_process *process)
 {
-	return is_waiting(h, process, process->own_pid ? process->own_pid : process->pid);
+	return is_waiting(h, process, own_first_tid(process));
+}
+
+static bool is_named_helper(const struct cw_headway_process *process, pid_t tid)
+{
+	for (size_t i = 0; tid > 0 && i < process->n_helpers; i++)
+		if (process->helpers[i] == (uint32_t)tid)
+			return true;
+	return false;
 }
 
 static bool is_idle_whatever_it_uses(const struct cw_headway *h,
@@ -170,12 +185,7 @@ static bool is_idle_whatever_it_uses(const struct cw_headway *h,
 	if (!process->n_helpers && !process->n_waits)
 		return false;
 	tid = own_tid(process, e);
-	if (tid <= 0)
-		return false;
-	for (size_t i = 0; i < process->n_helpers; i++)
-		if (process->helpers[i] == (uint32_t)tid)
-			return true;
-	return is_waiting(h, process, tid);
+	return tid > 0 && (is_named_helper(process, tid) || is_waiting(h, process, tid));
 }
 
 static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_process *process)
@@ -439,6 +449,68 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 	return by;
 }
 
+/* ---- a lock that its first thread waits for ---- */
+
+/*
+ * What all threads but helpers have run, as one number, and whether the owner sleeps. A thread that
+ * cannot be read is one that has ended: then the number is another, as it should be.
+ */
+static void look_at_runners(struct cw_headway *h, const struct cw_headway_process *process,
+			    int64_t now_ns, bool *ret_sleeps)
+{
+	pid_t tids[MAX_THREADS];
+	uint64_t runs = 0;
+	size_t n;
+
+	*ret_sleeps = false;
+	if (cw_procstat_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0 || n == MAX_THREADS) {
+		cw_lock_wait_note_runs(&h->lock, (uint64_t)now_ns, now_ns);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct cw_procsched sched;
+		struct cw_headway_cpu *e;
+		struct cw_procstat st;
+		struct scan used;
+		pid_t tid;
+
+		if (cw_procstat_read_thread(process->proc_fd, tids[i], &st) < 0)
+			continue;
+		e = table_update(&h->runners, tids[i], &st, 0, &used);
+		if (!e) {
+			runs += (uint64_t)now_ns; /* out of memory: they may have run */
+			continue;
+		}
+		tid = tids[i] == process->pid ? own_first_tid(process) : own_tid(process, e);
+		if (tid > 0 && tid == h->lock.owner)
+			*ret_sleeps = st.state == 'S' || st.state == 'D';
+		if (cw_headway_is_helper(st.comm) || is_named_helper(process, tid))
+			continue;
+		if (cw_procstat_thread_sched(process->proc_fd, tids[i], &sched) == 0)
+			runs = cw_hash_step(cw_hash_step(runs, (uint64_t)tids[i]), sched.runs);
+		else
+			runs += (uint64_t)now_ns; /* nobody can tell */
+	}
+	table_end(&h->runners);
+	cw_lock_wait_note_runs(&h->lock, runs, now_ns);
+}
+
+static unsigned look_at_wait(struct cw_headway *h, const struct cw_headway_process *process,
+			     int64_t now_ns)
+{
+	struct cw_host_lock lock;
+	unsigned wait = cw_host_wait_look(process->proc_fd, h->host_wait, &lock);
+	bool sleeps;
+
+	cw_lock_wait_note(&h->lock, lock.address, lock.is_inherited, now_ns);
+	if (!h->lock.address) {
+		table_drop(&h->runners);
+		return wait == CW_HOST_WAIT_LOCK ? CW_HOST_WAIT_UNKNOWN : wait;
+	}
+	look_at_runners(h, process, now_ns, &sleeps);
+	return sleeps && cw_lock_wait_stands(&h->lock, now_ns) ? CW_HOST_WAIT_LOCK : wait;
+}
+
 static void start_window(struct cw_headway *h, int proc_fd, const struct cw_procstat *st,
 			 int64_t now_ns)
 {
@@ -479,8 +551,9 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	} else {
 		return;
 	}
-	h->host_wait =
-		by ? CW_HOST_WAIT_UNKNOWN : cw_host_wait_look(process->proc_fd, h->host_wait);
+	if (by)
+		cw_lock_wait_note(&h->lock, 0, false, now_ns);
+	h->host_wait = by ? CW_HOST_WAIT_UNKNOWN : look_at_wait(h, process, now_ns);
 	h->is_frozen = !by && cw_cgroup_is_frozen(process->proc_fd);
 	if (by)
 		mark(h, now_ns, by);

@@ -38,6 +38,7 @@
 #include <sys/types.h>
 
 #include "daemon/kernel/procstat.h"
+#include "daemon/process/lock_wait.h"
 #include "record/record_layout.h"
 
 struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
@@ -47,7 +48,7 @@ struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
 	uint64_t start_ticks;
 	uint64_t cpu_ticks;
 	uint64_t io_bytes;
-	uint64_t runs; /* of a descendant's main thread */
+	uint64_t runs; /* of a descendant's main thread, or of a thread */
 };
 
 struct cw_headway_table {
@@ -68,6 +69,7 @@ struct cw_headway {
 	bool is_child_busy; /* in the last window */
 	bool is_frozen;     /* a cgroup of its is, at the end of a quiet window */
 	unsigned host_wait; /* enum cw_host_wait: its first thread at the end of a quiet window */
+	struct cw_lock_wait lock; /* that it waits for then */
 
 	bool has_base, has_base_io, has_base_sched;
 	int64_t base_ns;
@@ -77,6 +79,7 @@ struct cw_headway {
 	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
 	uint64_t cut;         /* looks that ended at CW_HEADWAY_MAX_FILES */
 	struct cw_headway_table threads, family;
+	struct cw_headway_table runners; /* while it waits for a lock: who may end that */
 };
 
 /*

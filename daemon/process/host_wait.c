@@ -79,6 +79,25 @@ bool cw_host_wait_is_for_any(const char *line)
 	       is_one_of(call, calls_for_any, sizeof(calls_for_any) / sizeof(*calls_for_any));
 }
 
+struct cw_host_lock cw_host_wait_lock(const char *line)
+{
+	const struct cw_host_lock none = { 0 };
+	unsigned long address, op, timeout;
+	long call;
+
+	if (sscanf(line, "%ld %lx %lx %*x %lx", &call, &address, &op, &timeout) != 4 ||
+	    call != SYS_futex || timeout)
+		return none;
+	switch (FUTEX_OF((int)op)) {
+	case FUTEX_WAIT:
+		return (struct cw_host_lock){ .address = address };
+	case FUTEX_LOCK_PI:
+		return (struct cw_host_lock){ .address = address, .is_inherited = true };
+	default:
+		return none;
+	}
+}
+
 unsigned cw_host_wait_of(const char *link)
 {
 	if (strncmp(link, "socket:", 7) == 0)
@@ -114,14 +133,16 @@ static unsigned of_descriptor(int proc_fd, int fd)
 	return cw_host_wait_of(link);
 }
 
-unsigned cw_host_wait_look(int proc_fd, unsigned last)
+unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_lock)
 {
 	unsigned of_fd = CW_HOST_WAIT_UNKNOWN;
 	char line[LINE_BYTES];
 	int fd;
 
+	*ret_lock = (struct cw_host_lock){ 0 };
 	if (read_line(proc_fd, line) < 0)
 		return CW_HOST_WAIT_UNKNOWN;
+	*ret_lock = cw_host_wait_lock(line);
 	if (strncmp(line, "running", 7) == 0)
 		return last;
 	fd = cw_host_wait_fd(line);

@@ -9,8 +9,8 @@
  * of several of them, for a time, and futexes as semaphores and conditions wait on them. That is
  * how a rank without work looks, of a server as of an interactive session. An interpreter's own
  * locks wait on semaphores, too, so that who waits for one of these is not told from who waits for
- * a queue. A mutex is none of them: that another thread of the process has it is likely, and
- * nothing is said.
+ * a queue. A mutex is none of them: who waits for one waits for another thread of the process, and
+ * whether that is so for good is found out elsewhere (daemon/process/lock_wait.h).
  *
  * Any thread; the reads do not block, and take no lock of the process's memory.
  */
@@ -18,18 +18,27 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* As mutexes wait: without a time, for one word. */
+struct cw_host_lock {
+	uint64_t address;  /* of the word; 0 = it waits for none */
+	bool is_inherited; /* the kernel knows the owner by the word: priority inheritance */
+};
 
 /*
  * proc_fd: of /proc/PID. last: what was seen the last time, which stays while the thread happens to
  * run: one that waits with a time wakes up now and then. CW_HOST_WAIT_UNKNOWN, _QUEUE, _SOCKET or
- * _TTY.
+ * _TTY. *ret_lock: the mutex it waits for.
  */
-unsigned cw_host_wait_look(int proc_fd, unsigned last);
+unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_lock);
 
 /* Pure: the descriptor that the line of /proc/PID/syscall waits on; -1 = on none, or not known. */
 int cw_host_wait_fd(const char *line);
 /* Pure: whether that line is a call that waits for several things, for a time or for a condition.
  */
 bool cw_host_wait_is_for_any(const char *line);
+/* Pure: the mutex that a line of it waits for. */
+struct cw_host_lock cw_host_wait_lock(const char *line);
 /* Pure: what a link of /proc/PID/fd says of it. */
 unsigned cw_host_wait_of(const char *link);

@@ -359,6 +359,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	cw_oom_close(&p->oom);
 	p->headway.is_d_state = p->headway.is_child_busy = p->headway.is_frozen = false;
 	p->headway.host_wait = CW_HOST_WAIT_UNKNOWN;
+	p->headway.lock = (struct cw_lock_wait){ 0 };
 	if (p->end_event)
 		event_free(p->end_event);
 	p->end_event = NULL;

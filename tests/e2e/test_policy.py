@@ -3,6 +3,7 @@
 the same faults. One daemon, a job for each policy, all at once."""
 import pytest
 from daemon import Daemon
+from demo_driver import may_look
 from job import FOREVER
 from waiting import expect as check
 from waiting import wait_until
@@ -11,6 +12,7 @@ RANKS, FAULTY = 2, 1
 SCENES = {  # job: policy, fault
     "waits": ("training", "block-in-data-loader"),
     "waits-served": ("serving", "block-in-data-loader"),
+    "locked-served": ("serving", "wait-for-lock"),
     "differs": (None, "wrong-count"),
     "differs-served": ("serving", "wrong-count"),
     "differs-off": ("off", "wrong-count"),
@@ -45,6 +47,14 @@ def test_patience_alerts_only_whoever_trains(daemon):
     wait_until(lambda: (daemon.job("waits-served") or {}).get("state") == "stalled",
                "it is noted")
     check(not daemon.incident_of("waits-served"), "and nobody is told")
+
+
+@pytest.mark.skipif(not may_look(), reason="the kernel does not tell in which call a process is")
+def test_a_lock_that_nobody_lets_go_alerts_whoever_serves(daemon):
+    incident = found(daemon, "locked-served")
+    check((incident["class"], incident["hang"]) == ("never_entered", "likely"), repr(incident))
+    check([c["rank"] for c in incident["culprits"]] == [FAULTY], repr(incident["culprits"]))
+    check(not daemon.incident_of("waits-served"), "to be idle is its trade")
 
 
 def test_nothing_is_looked_for_where_it_is_off(daemon):

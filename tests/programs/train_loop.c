@@ -5,7 +5,7 @@
  * Python; both print the same checksums for the same arguments.
  *
  * An ordinary NCCL program: it knows nothing of who may be watching it. Faults are options, as any
- * program can go wrong: --fault block-in-data-loader | wrong-count | kill-self.
+ * program can go wrong: --fault block-in-data-loader | wait-for-lock | wrong-count | kill-self.
  *
  * All numbers are small integers, so sums in floating point are exact in any order.
  */
@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <nccl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -113,6 +114,33 @@ static void announce_fault(const struct trainer *t, long step)
 
 /* ---- a step ---- */
 
+static pthread_mutex_t samples = PTHREAD_MUTEX_INITIALIZER;
+
+/* Another reader that does not come back, and has the lock. */
+static void *read_ahead(void *arg)
+{
+	int fds[2];
+	char byte;
+
+	(void)pthread_mutex_lock(&samples);
+	(void)pthread_barrier_wait(arg);
+	if (pipe(fds) < 0 || read(fds[0], &byte, 1) != 1)
+		die("the data source is gone");
+	return NULL;
+}
+
+static void wait_for_reader(void)
+{
+	pthread_barrier_t has_it;
+	pthread_t reader;
+
+	if (pthread_barrier_init(&has_it, NULL, 2) ||
+	    pthread_create(&reader, NULL, read_ahead, &has_it))
+		die("no thread reads ahead");
+	(void)pthread_barrier_wait(&has_it);
+	(void)pthread_mutex_lock(&samples);
+}
+
 /* What the storage system would answer. A pipe without a writer's word never does. */
 __attribute__((noinline)) static int read_sample(const struct trainer *t, long step)
 {
@@ -123,6 +151,10 @@ __attribute__((noinline)) static int read_sample(const struct trainer *t, long s
 		announce_fault(t, step);
 		if (pipe(fds) < 0 || read(fds[0], &byte, 1) != 1)
 			die("the data source is gone");
+	}
+	if (fault_strikes(t, step, "wait-for-lock")) {
+		announce_fault(t, step);
+		wait_for_reader();
 	}
 	return (int)((step * 31 + t->dp_rank * 17 + 7) % 101);
 }
@@ -423,7 +455,7 @@ static const struct option options[] = {
 static void parse_fault(const char *kind)
 {
 	if (strcmp(kind, "block-in-data-loader") != 0 && strcmp(kind, "wrong-count") != 0 &&
-	    strcmp(kind, "kill-self") != 0)
+	    strcmp(kind, "kill-self") != 0 && strcmp(kind, "wait-for-lock") != 0)
 		die("unknown fault: %s", kind);
 	arg_fault = kind;
 }

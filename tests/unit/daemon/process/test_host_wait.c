@@ -81,6 +81,34 @@ Test(host_wait, tells_calls_that_anybody_may_end)
 	cr_expect_not(cw_host_wait_is_for_any(""));
 }
 
+static struct cw_host_lock lock_of(long call, unsigned op, const char *timeout)
+{
+	char line[128];
+
+	(void)snprintf(line, sizeof(line), "%ld 0x7f12345000 0x%x 0x2 %s 0x0 0x0 0x7ffd8 0x7f1c\n",
+		       call, op, timeout);
+	return cw_host_wait_lock(line);
+}
+
+/* As glibc's mutexes wait, and nothing else that it makes of futexes. */
+Test(host_wait, knows_a_mutex_by_its_wait)
+{
+	struct cw_host_lock lock = lock_of(SYS_futex, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, "0x0");
+
+	cr_expect_eq(lock.address, 0x7f12345000);
+	cr_expect_not(lock.is_inherited);
+	lock = lock_of(SYS_futex, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, "0x0");
+	cr_expect_eq(lock.address, 0x7f12345000);
+	cr_expect(lock.is_inherited);
+	lock = lock_of(SYS_futex, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, "0x7ffe0");
+	cr_expect_eq(lock.address, 0, "with a time");
+	lock = lock_of(SYS_futex, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, "0x0");
+	cr_expect_eq(lock.address, 0, "a condition, or a semaphore");
+	lock = lock_of(SYS_read, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, "0x0");
+	cr_expect_eq(lock.address, 0, "no futex");
+	cr_expect_eq(cw_host_wait_lock("running\n").address, 0);
+}
+
 /* A prompt with a line editor looks whether something was typed. */
 Test(host_wait, knows_a_prompt_by_its_only_descriptor)
 {
@@ -97,6 +125,7 @@ static unsigned look_at(void (*sleep_in)(int fd), int fd, unsigned last, unsigne
 {
 	unsigned seen = CW_HOST_WAIT_UNKNOWN;
 	pid_t pid = fork();
+	struct cw_host_lock lock;
 	int proc_fd;
 
 	cr_assert(pid >= 0);
@@ -107,12 +136,12 @@ static unsigned look_at(void (*sleep_in)(int fd), int fd, unsigned last, unsigne
 	proc_fd = cw_procstat_open(pid);
 	cr_assert(proc_fd >= 0);
 	for (int i = 0; i < 120000 && seen != wanted; i++) {
-		seen = cw_host_wait_look(proc_fd, last);
+		seen = cw_host_wait_look(proc_fd, last, &lock);
 		(void)usleep(1000);
 	}
 	cr_assert_eq(kill(pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
-	cr_expect_eq(cw_host_wait_look(proc_fd, CW_HOST_WAIT_TTY), CW_HOST_WAIT_UNKNOWN,
+	cr_expect_eq(cw_host_wait_look(proc_fd, CW_HOST_WAIT_TTY, &lock), CW_HOST_WAIT_UNKNOWN,
 		     "nobody is there");
 	(void)close(proc_fd);
 	return seen;

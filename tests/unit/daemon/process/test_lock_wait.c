@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real processes whose first thread waits for a mutex, and a made-up clock. */
+#include "daemon/process/lock_wait.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/kernel/procstat.h"
+#include "daemon/process/headway.h"
+#include "model/facts.h"
+
+#define WINDOW_NS (2 * CW_NS_PER_S)
+#define TRIES 60000 /* of a millisecond */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t held;
+static int awake[2], ready[2];
+
+static void *hold(void *arg)
+{
+	(void)arg;
+	(void)pthread_mutex_lock(&lock);
+	(void)pthread_barrier_wait(&held);
+	for (;;)
+		(void)pause();
+	return NULL;
+}
+
+/* Runs whenever it is told to. */
+static void *run_now_and_then(void *arg)
+{
+	char c;
+
+	if (arg)
+		(void)prctl(PR_SET_NAME, "pt_nccl_watchdg");
+	while (read(awake[0], &c, 1) == 1)
+		(void)!write(ready[1], "r", 1);
+	return NULL;
+}
+
+static void wait_for_lock(bool is_helper)
+{
+	pthread_t holder, runner;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (pthread_barrier_init(&held, NULL, 2) || pthread_create(&holder, NULL, hold, NULL) ||
+	    pthread_create(&runner, NULL, run_now_and_then, is_helper ? &lock : NULL))
+		_exit(1);
+	(void)pthread_barrier_wait(&held);
+	(void)!write(ready[1], "w", 1);
+	(void)pthread_mutex_lock(&lock);
+	_exit(0);
+}
+
+/* Of one that it has itself. */
+static void wait_for_own_lock(bool is_helper)
+{
+	(void)is_helper;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)pthread_mutex_lock(&lock);
+	(void)!write(ready[1], "w", 1);
+	(void)pthread_mutex_lock(&lock); /* NOLINT(clang-analyzer-alpha.unix.PthreadLock): meant */
+	_exit(0);
+}
+
+struct rank {
+	pid_t pid;
+	int proc_fd;
+	int64_t now_ns;
+	struct cw_headway headway;
+};
+
+static void window(struct rank *r)
+{
+	struct cw_headway_process process = { .proc_fd = r->proc_fd, .pid = r->pid };
+	struct cw_procstat st;
+
+	r->now_ns += WINDOW_NS;
+	cr_assert_eq(cw_procstat_read(r->proc_fd, &st), 0);
+	cw_headway_step(&r->headway, &process, &st, r->now_ns);
+}
+
+static bool all_sleep(const struct rank *r)
+{
+	struct cw_procstat st;
+	pid_t tids[8];
+	size_t n;
+
+	cr_assert_eq(cw_procstat_threads(r->proc_fd, tids, 8, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		if (cw_procstat_read_thread(r->proc_fd, tids[i], &st) < 0 || st.state != 'S')
+			return false;
+	return true;
+}
+
+/* Whoever was woken has come to where it waits next: nobody runs from now on. */
+static void let_settle(const struct rank *r)
+{
+	for (int i = 0; i < TRIES && !all_sleep(r); i++)
+		(void)usleep(1000);
+}
+
+static void begin(struct rank *r, void (*main)(bool is_helper), bool is_helper)
+{
+	char c;
+
+	cr_assert_eq(pipe(awake), 0);
+	cr_assert_eq(pipe(ready), 0);
+	*r = (struct rank){ .pid = fork(), .now_ns = CW_NS_PER_S };
+	cr_assert(r->pid >= 0);
+	if (r->pid == 0)
+		main(is_helper);
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	r->proc_fd = cw_procstat_open(r->pid);
+	cr_assert(r->proc_fd >= 0);
+	cw_headway_init(&r->headway);
+	for (int i = 0; i < TRIES && !r->headway.lock.address; i++) {
+		window(r);
+		(void)usleep(1000);
+	}
+	let_settle(r);
+	window(r);
+}
+
+static void end(struct rank *r)
+{
+	cr_assert_eq(kill(r->pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(r->pid, NULL, 0), r->pid);
+	cw_headway_fini(&r->headway);
+	(void)close(r->proc_fd);
+}
+
+/* As the node does, once that is due. */
+static void find_owner(struct rank *r)
+{
+	struct cw_lock_wait *w = &r->headway.lock;
+
+	cr_assert_not(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS - 1));
+	cr_assert(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS));
+	cw_lock_wait_answer(w, w->address, cw_lock_wait_read(r->pid, w->address, w->is_inherited));
+	cr_assert_not(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS));
+}
+
+static void windows(struct rank *r, int64_t ns)
+{
+	for (int64_t end_ns = r->now_ns + ns; r->now_ns < end_ns;)
+		window(r);
+}
+
+static bool may_look(void)
+{
+	FILE *f = fopen("/proc/self/syscall", "re");
+	bool may = f && fgetc(f) != EOF;
+
+	if (f)
+		(void)fclose(f);
+	return may;
+}
+
+static void let_run(const struct rank *r)
+{
+	char c;
+
+	cr_assert_eq(write(awake[1], "x", 1), 1);
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	let_settle(r);
+}
+
+Test(lock_wait, a_lock_whose_owner_sleeps_is_closed_once_nobody_has_run, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	begin(&r, wait_for_lock, false);
+	cr_assert_neq(r.headway.lock.address, 0);
+	windows(&r, 2 * CW_LOCK_WAIT_STILL_NS);
+	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK, "nobody knows who has it");
+	find_owner(&r);
+	cr_assert_neq(r.headway.lock.owner, 0);
+	cr_expect_neq(r.headway.lock.owner, r.pid);
+	windows(&r, WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	let_run(&r);
+	windows(&r, CW_LOCK_WAIT_STILL_NS);
+	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK, "somebody may let it go");
+	windows(&r, 2 * WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	end(&r);
+}
+
+Test(lock_wait, what_helpers_run_does_not_count, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	begin(&r, wait_for_lock, true);
+	let_run(&r); /* it has its name by now */
+	find_owner(&r);
+	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
+	let_run(&r);
+	windows(&r, WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	end(&r);
+}
+
+Test(lock_wait, one_may_wait_for_itself, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	begin(&r, wait_for_own_lock, false);
+	find_owner(&r);
+	cr_expect_eq(r.headway.lock.owner, r.pid);
+	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	end(&r);
+}
+
+Test(lock_wait, only_what_looks_like_a_mutex_has_an_owner)
+{
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 4711, 1 }, false), 4711);
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 1, 0, 4711, 1 }, false), 0, "nobody waits");
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 0, 1 }, false), 0);
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 4711, 0 }, false), 0, "nobody has it");
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 0x55555000, 0x7f12 }, false), 0,
+		     "a pointer");
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 0x80000000 | 4711, 0, 0, 0 }, true), 4711,
+		     "somebody waits, as the kernel notes it");
+	cr_expect_eq(cw_lock_wait_read(getpid(), 8, false), 0, "nothing is there");
+}
