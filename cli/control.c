@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json/json_whole.h"
+#include "common/text.h"
 #include "common/unixsock.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -125,6 +126,18 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 	return 0;
 }
 
+/* Of a socket elsewhere doctor has to be told, too. */
+static int no_daemon(const char *path, int error, struct cw_err *err)
+{
+	_cleanup_(freep) char *command =
+		strcmp(path, CW_CONTROL_SOCKET) != 0
+			? cw_text_command("collwatch doctor --control", path)
+			: NULL;
+
+	return cw_err_set(err, error, "no daemon answers on %s: %s; `%s` finds out why", path,
+			  strerror(error), command ? command : "collwatch doctor");
+}
+
 int cw_control_ask(const char *path, const char *verb, const json_t *args, int timeout_ms,
 		   json_t **ret_json, uint32_t *ret_code, struct cw_err *err)
 {
@@ -135,9 +148,7 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 	int r;
 
 	if (fd < 0)
-		return cw_err_set(err, -fd,
-				  "no daemon answers on %s: %s; `collwatch doctor` finds out why",
-				  path, strerror(-fd));
+		return no_daemon(path, -fd, err);
 	r = send_request(fd, verb, args, deadline_ns);
 	/* A daemon that has no place for us hangs up, but says why. */
 	if (r == 0 || r == -EPIPE)

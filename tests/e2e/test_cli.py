@@ -280,9 +280,10 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
 
 
 def test_without_a_daemon_it_says_so():
-    for verb in (["status"], ["report"], ["report", "0123456789abcdef"]):
-        expect(run(*verb, "--control", "/nowhere/control.sock"), 1, "",
-               "no daemon answers on /nowhere/control.sock")
+    for verb in (["status"], ["report"], ["report", "0123456789abcdef"], ["stacks"], ["stacks", "3"], ["mute", "j"]):
+        expect(run(*verb, "--control", "/nowhere/a b.sock"), 1, "",
+               "no daemon answers on /nowhere/a b.sock: No such file or directory; "
+               "`collwatch doctor --control '/nowhere/a b.sock'` finds out why")
     expect(run("report", "/nowhere/bundle"), 1, "", "cannot open /nowhere/bundle")
 
 
