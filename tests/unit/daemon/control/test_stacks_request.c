@@ -158,6 +158,25 @@ Test(stacks_request, a_user_gets_one_answer_at_a_time_and_one_in_two_seconds)
 	cr_assert_eq(got.code, 0);
 }
 
+/* "Try again in 0.0 s" would be answered with the same again. */
+Test(stacks_request, who_comes_a_moment_too_early_is_told_to_wait_for_a_second)
+{
+	int64_t asked_ns = cw_clock_now_ns(c.nodes[0].clock), left_ns;
+
+	begin(&owner, "{}", &got);
+	pass(1.75);
+	cr_assert_eq(got.n, 1);
+	do {
+		cluster_run(&c, 0.01);
+		left_ns = asked_ns + CW_STACKS_EVERY_NS - cw_clock_now_ns(c.nodes[0].clock);
+	} while (left_ns > 60 * CW_NS_PER_MS);
+	cr_assert_gt(left_ns, 0);
+	begin(&owner, "{}", &got);
+	cw_stacks_request_tick(stacks);
+	cr_assert_eq(got.n, 2);
+	cr_assert_str_eq(got.error, "stacks were taken just now: try again in 1 s");
+}
+
 Test(stacks_request, the_answer_comes_with_what_there_is_when_nodes_are_silent)
 {
 	c.evidence_mute = true;
