@@ -76,6 +76,11 @@ static const struct demo_scenario scenarios[] = {
 	  "raise", "fails with an exception", HANG(PROCESS_DEAD, EXITED, 2, 40),
 	  .has_epitaph = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
 	  .program = DEMO_PYTHON },
+	{ "watchdog-abort",
+	  "a rank blocks, and the job's own watchdog ends the others before anybody is told",
+	  "block-in-data-loader", "blocks in its data loader, and the job's watchdog is quick",
+	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 2, 40), .has_epitaph = true,
+	  .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "14" }, .program = DEMO_PYTHON },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
 	/* From here on: what only looks like a hang. Nothing must be reported either. */

@@ -56,6 +56,7 @@ EXPECTED = {
     "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
     "gpu-dies": Expected("in_collective", "unfinished", 2, 1, 25),
     "cascade": Expected("process_dead", "exited", 2, 1, 12, is_epitaph=True),
+    "watchdog-abort": Expected("never_entered", "outside_nccl", 2, 1, 30, is_epitaph=True),
     "healthy": Expected(),
     "idle-root": Expected(needs_looking=True),
     "slow-checkpoint": Expected(needs_freezing=True, lasts_s=40),

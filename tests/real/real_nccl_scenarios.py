@@ -31,6 +31,7 @@ SIMULATED_ONLY = {
     "network-stall": "the simulated NCCL stalls its own network",
     "gpu-dies": "the simulated NCCL lets a collective end on all ranks but one",
     "cascade": "the simulated NCCL tells of an error of another rank",
+    "watchdog-abort": "the simulated NCCL tells of an error of another rank",
 }
 
 # A small message whose receive is left out is in NVIDIA's buffers, and the next receive takes it:
